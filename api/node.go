@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// Node is what the HTTP layer needs of the node it serves. Every method is
+// safe for concurrent use. Errors are those of package fsm, wrapped.
+type Node interface {
+	// Propose replicates cmd and returns what became of it once it is on a
+	// quorum's disks and applied here. Errors: fsm.ErrNotLeader, ErrNoLeader,
+	// ErrOverloaded, ErrShuttingDown, ErrTooLarge (nothing was written);
+	// ErrOutcomeUnknown.
+	Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error)
+
+	// ReadLinearizable calls fn with a state that holds every mutation
+	// acknowledged before the call, and at least minIndex, and with the clocks
+	// of now. It returns the index of that state. fn must not keep the machine
+	// or anything that is not a copy, and must be quick: it runs under the read
+	// lock. Errors: fsm.ErrNotLeader, ErrNoLeader, ErrShuttingDown, or ctx's.
+	ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (index uint64, err error)
+
+	// ReadStale is ReadLinearizable of what this node happens to have, once it
+	// has reached minIndex. Any node answers it.
+	ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (index uint64, err error)
+
+	// IsLeader reports whether this node leads and serves: its barrier is done.
+	IsLeader() bool
+
+	// LeaderHTTPAddr returns the URL that the leader advertises, as
+	// http://host:port, "" if no leader is known.
+	LeaderHTTPAddr() string
+
+	// Forward sends req to the leader over the peer port and fills resp with
+	// its answer. Errors: fsm.ErrNoLeader, ErrShuttingDown (nothing was sent);
+	// ErrOutcomeUnknown (it may have been).
+	Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
+
+	// Ready returns nil if the node knows a leader and has caught up with it,
+	// else why not.
+	Ready() error
+
+	// Cluster returns what this node sees of the cluster.
+	Cluster(ctx context.Context) fsm.ClusterView
+
+	// NodeID returns the operator's name for this node.
+	NodeID() string
+}

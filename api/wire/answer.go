@@ -1,0 +1,79 @@
+package wire
+
+// Answer is every successful answer of the task calls; each call fills the
+// fields that the contract gives it.
+type Answer struct {
+	Success  bool   `json:"success"`
+	Message  string `json:"message,omitempty"`
+	Repeated bool   `json:"repeated,omitempty"`
+	Task     *Task  `json:"task,omitempty"`
+	Tasks    []Task `json:"tasks,omitempty"`
+
+	// Submit of one.
+	Created     bool  `json:"created,omitempty"`
+	SameRequest *bool `json:"same_request,omitempty"` // only false is sent
+	// Submit of many.
+	Results []SubmitResult `json:"results,omitempty"`
+	Failed  int            `json:"failed,omitempty"`
+	// Extend.
+	LeaseRemainingMS int64 `json:"lease_remaining_ms,omitempty"`
+	CancelRequested  bool  `json:"cancel_requested,omitempty"`
+	// Delete.
+	Deleted int `json:"deleted,omitempty"`
+	// List. "" or null: there is no more.
+	NextCursor string `json:"next_cursor,omitempty"`
+}
+
+// SubmitResult is one element of the answer to a submit of many: ID and
+// Created, or Error and Code.
+type SubmitResult struct {
+	ID          uint64 `json:"id,omitempty"`
+	Created     bool   `json:"created"`
+	SameRequest *bool  `json:"same_request,omitempty"`
+	Error       string `json:"error,omitempty"`
+	Code        Code   `json:"code,omitempty"`
+}
+
+// Refusal is the body of every failed call. Details beside these fields
+// (worker_id, status, field, ...) differ by code.
+type Refusal struct {
+	Success   bool   `json:"success"` // false
+	Error     string `json:"error"`   // what happened
+	Code      Code   `json:"code"`
+	Message   string `json:"message"` // what to do
+	RequestID string `json:"request_id"`
+}
+
+// Stats is the answer of GET /api/stats, exact at one log index.
+type Stats struct {
+	Success            bool                        `json:"success"`
+	Index              uint64                      `json:"index"`
+	Counts             map[string]int64            `json:"counts"` // by status
+	Types              map[string]map[string]int64 `json:"types"`  // by type, by status
+	Bytes              int64                       `json:"bytes"`
+	OldestPendingAgeMS int64                       `json:"oldest_pending_age_ms"`
+}
+
+// Cluster is the answer of GET /api/cluster.
+type Cluster struct {
+	Success      bool   `json:"success"`
+	Leader       string `json:"leader"` // node id, "" = none known
+	Term         uint64 `json:"term"`
+	FeatureLevel uint32 `json:"feature_level"`
+	Nodes        []Node `json:"nodes"`
+}
+
+// Node is one node in Cluster.
+type Node struct {
+	NodeID        string `json:"node_id"`
+	UUID          string `json:"uuid"`
+	PeerAddr      string `json:"peer_addr"`
+	HTTPAddr      string `json:"http_addr"`
+	Suffrage      string `json:"suffrage"`
+	State         string `json:"state"`
+	LastContactMS int64  `json:"last_contact_ms"` // -1 = never
+	AppliedIndex  uint64 `json:"applied_index"`
+	Version       string `json:"version"`
+	Healthy       bool   `json:"healthy"`
+	Problem       string `json:"problem"`
+}

@@ -1,0 +1,17 @@
+// Package fsm is claimq's deterministic state machine: tasks, claims, leases,
+// idempotency keys, claim requests, nodes, and the formats of a log entry and
+// of a snapshot.
+//
+// The same entries in the same order give the same state, the same results
+// and the same snapshot bytes on every node, for ever. So nothing here looks
+// at a clock, at randomness, at the environment or at the order of a map,
+// starts a goroutine, takes a lock, does I/O of its own or logs: time arrives
+// as a Stamp inside the entry, decided by the leader.
+//
+// What it does not do: it does not know Raft, HTTP, or which node it runs on.
+// Package cluster feeds it committed entries and owns the one lock around it.
+//
+//	m := fsm.New()
+//	entry := fsm.AppendEntry(nil, fsm.Stamp{U: 1, T: now}, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})
+//	applied := m.Apply(1, entry)
+package fsm

@@ -1,0 +1,36 @@
+package fsm
+
+import "errors"
+
+// Errors of proposing and reading, declared here so that the HTTP layer and
+// the node share them without knowing each other.
+var (
+	// ErrNotLeader is returned when this node does not lead. Nothing was written.
+	ErrNotLeader = errors.New("this node is not the leader")
+	// ErrNoLeader is returned when the cluster has no leader, or the leader
+	// could not confirm that it still leads. Nothing was written.
+	ErrNoLeader = errors.New("the cluster has no leader")
+	// ErrOverloaded is returned when a bound of queue, memory or disk is
+	// reached. Nothing was written.
+	ErrOverloaded = errors.New("the node is overloaded")
+	// ErrShuttingDown is returned once the node has begun to stop. Nothing was
+	// written.
+	ErrShuttingDown = errors.New("the node is shutting down")
+	// ErrOutcomeUnknown is returned when the command may or may not be applied,
+	// now or later.
+	ErrOutcomeUnknown = errors.New("the outcome is unknown")
+	// ErrTooLarge is returned when a command is larger than an entry may be.
+	// Nothing was written.
+	ErrTooLarge = errors.New("the command is too large for a log entry")
+)
+
+// Errors of formats.
+var (
+	// ErrUnknownCommand is returned by DecodeEntry for a command type, an entry
+	// version or a field that this binary does not know. The node must stop:
+	// skipping the command would make its state differ from the others'.
+	ErrUnknownCommand = errors.New("the log holds a command that this version does not know")
+	// ErrCorrupt is returned for an entry or a snapshot whose bytes are not
+	// what was written.
+	ErrCorrupt = errors.New("the data is corrupt")
+)

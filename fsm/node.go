@@ -1,0 +1,35 @@
+package fsm
+
+// NodeRecord is what the cluster knows of one of its nodes. It is replicated,
+// so that every node can tell where another one is.
+type NodeRecord struct {
+	UUID     string // identity; the ServerID of Raft
+	NodeID   string // the operator's name for it
+	PeerAddr string // advertised host:port of the peer port
+	HTTPAddr string // advertised URL of the API, as http://host:port
+	Version  string // of the binary
+	Level    uint32 // highest feature level that the binary knows
+}
+
+// FeatureLevel is the highest feature level that this binary knows. A new
+// command type, or a field that changes what Apply does, raises it.
+const FeatureLevel uint32 = 1
+
+// ClusterView is what one node sees of the cluster now.
+type ClusterView struct {
+	Leader       string // node id, "" = none known
+	Term         uint64
+	FeatureLevel uint32
+	Nodes        []NodeView // sorted by node id
+}
+
+// NodeView is what the answering node sees of one node now.
+type NodeView struct {
+	NodeRecord
+	Suffrage      string // "voter" or "nonvoter"
+	State         string // "leader", "follower", "candidate", "unknown"
+	LastContactMS int64  // -1 = never; 0 for the node itself
+	AppliedIndex  uint64 // 0 = unknown
+	Healthy       bool
+	Problem       string // in words, "" if Healthy
+}

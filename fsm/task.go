@@ -1,0 +1,127 @@
+package fsm
+
+// Status is where a task is in its life.
+type Status uint8
+
+// The statuses. Completed, Failed and Cancelled are ends. The numbers are in
+// snapshots and never change.
+const (
+	StatusPending   Status = 1
+	StatusScheduled Status = 2
+	StatusBlocked   Status = 3
+	StatusClaimed   Status = 4
+	StatusRunning   Status = 5
+	StatusCompleted Status = 6
+	StatusFailed    Status = 7
+	StatusCancelled Status = 8
+)
+
+var statusNames = [...]string{"", "pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"}
+
+// String returns the contract's name of the status, "" for an unknown one.
+func (s Status) String() string {
+	if int(s) >= len(statusNames) {
+		return ""
+	}
+	return statusNames[s]
+}
+
+// ParseStatus is the inverse of Status.String. ok is false for any other name.
+func ParseStatus(name string) (s Status, ok bool) {
+	for i, n := range statusNames {
+		if i > 0 && n == name {
+			return Status(i), true
+		}
+	}
+	return 0, false
+}
+
+// Ended reports whether the status is an end.
+func (s Status) Ended() bool { return s >= StatusCompleted }
+
+// Defaults that Apply resolves; they are part of the feature level.
+const (
+	defaultMaxAttempts = 3
+	defaultLeaseMS     = 30_000
+	attemptsLogMax     = 20 // claims that a task remembers
+)
+
+// Task is one task. Every field is saved. Times ending in At are milliseconds
+// since the Unix epoch by the calendar clock T, 0 = never; EndU is by the
+// lease clock U.
+//
+// A *Task that a Machine hands out is read-only and valid while the caller
+// holds the machine's lock; results carry copies. Byte slices are never
+// changed in place and may be kept.
+type Task struct {
+	ID          uint64
+	Type        string
+	Params      []byte // JSON as given, or nil
+	Payload     []byte // opaque bytes, or nil
+	Priority    int32
+	MaxAttempts int32 // 0 = no limit
+	Attempts    int32 // counted claims
+	Key         string
+	LeaseMS     int64 // as submitted; 0 = the default
+	Status      Status
+
+	// WorkerID is who holds the claim; of a completed or failed task who ended
+	// it; else "".
+	WorkerID string
+	// Token is the token of the current or, after the end, of the last claim;
+	// 0 while pending. Invariant: Status == StatusClaimed implies Token > 0.
+	Token uint64
+	// LeaseSeq counts the extends of the current claim from 1; 0 if not claimed.
+	LeaseSeq uint32
+	// ClaimLeaseMS is the length of the current claim's lease; 0 if not claimed.
+	ClaimLeaseMS int64
+	// LeaseEndU is when the current lease ends; 0 if not claimed.
+	LeaseEndU int64
+	ClaimedAt int64 // of the last claim
+
+	CreatedAt   int64
+	UpdatedAt   int64
+	CompletedAt int64 // when it ended, whatever the end
+
+	Result        []byte // JSON as given, or nil
+	ResultPayload []byte // opaque bytes, or nil
+	Error         string // of the last failure; kept after a later success
+
+	// Log is the last 20 claims, oldest first. Its elements are never changed
+	// in place: a change makes a new slice.
+	Log []Attempt
+}
+
+// Outcome is how a claim ended.
+type Outcome uint8
+
+// The outcomes. The numbers are in snapshots and never change.
+const (
+	OutcomeNone      Outcome = 0 // it has not ended
+	OutcomeCompleted Outcome = 1
+	OutcomeFailed    Outcome = 2
+	OutcomeReleased  Outcome = 3
+	OutcomeExpired   Outcome = 4
+	OutcomeRetried   Outcome = 5
+	OutcomeCancelled Outcome = 6
+)
+
+var outcomeNames = [...]string{"", "completed", "failed", "released", "expired", "retried", "cancelled"}
+
+// String returns the contract's name of the outcome, "" for OutcomeNone.
+func (o Outcome) String() string {
+	if int(o) >= len(outcomeNames) {
+		return ""
+	}
+	return outcomeNames[o]
+}
+
+// Attempt is one claim of a task in its attempts log.
+type Attempt struct {
+	WorkerID  string
+	Token     uint64
+	ClaimedAt int64
+	EndedAt   int64 // 0 = it has not ended
+	Outcome   Outcome
+	Error     string
+}
