@@ -1,0 +1,180 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+)
+
+// Server is the configuration of one node.
+type Server struct {
+	// NodeID names the node for operators: 1 to 64 of A-Z a-z 0-9 _ . -.
+	// Required. It never changes for a data folder.
+	NodeID string `koanf:"node_id"`
+	// DataDir is the folder that the node keeps everything in. Required; made
+	// if it does not exist. One process at a time may use it.
+	DataDir string `koanf:"data_dir"`
+	// HTTPAddr is the host:port that the API listens on.
+	HTTPAddr string `koanf:"http_addr"`
+	// PeerAddr is the host:port that the other nodes reach this one on.
+	PeerAddr string `koanf:"peer_addr"`
+	// HTTPAdvertise is the host:port of the API that others are told; empty:
+	// HTTPAddr.
+	HTTPAdvertise string `koanf:"http_advertise"`
+	// PeerAdvertise is the host:port that other nodes dial; empty: PeerAddr.
+	PeerAdvertise string `koanf:"peer_advertise"`
+	// Bootstrap makes the node the first one of a new cluster.
+	Bootstrap bool `koanf:"bootstrap"`
+	// Join lists peer addresses of a running cluster to join.
+	Join []string `koanf:"join"`
+	// InitialCluster lists all nodes of a new cluster as ID=HOST:PEERPORT; all
+	// of them start with the same list. A node with data ignores it, as it
+	// ignores Bootstrap and Join.
+	InitialCluster []string `koanf:"initial_cluster"`
+	// JoinKeyFile is a file with one line, at least 32 characters: the secret
+	// that lets nodes meet. Needed for several nodes.
+	JoinKeyFile string `koanf:"join_key_file"`
+	// Insecure allows listening beyond loopback although there is no
+	// authentication.
+	Insecure bool `koanf:"insecure"`
+	// MemoryLimit bounds the bytes that tasks may hold before submits are
+	// refused as overloaded; 0: half of the machine's or the cgroup's memory.
+	MemoryLimit int64 `koanf:"memory_limit"`
+	// SnapshotLogBytes is how many bytes of log make a snapshot due. More
+	// makes restarts slower, less writes more.
+	SnapshotLogBytes int64 `koanf:"snapshot_log_bytes"`
+	// LogLevel is trace, debug, info, warn or error.
+	LogLevel string `koanf:"log_level"`
+	// NoRaft serves from memory alone, without a log: for comparisons by
+	// claimq bench, never for data.
+	NoRaft bool `koanf:"no_raft"`
+}
+
+// DefaultServer returns the configuration of a node that sets nothing.
+func DefaultServer() Server {
+	return Server{
+		HTTPAddr:         "127.0.0.1:7400",
+		PeerAddr:         "127.0.0.1:7401",
+		SnapshotLogBytes: 256 << 20,
+		LogLevel:         "info",
+	}
+}
+
+var nodeIDPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// Validate returns every mistake in s, each naming the setting and what is
+// allowed.
+func (s *Server) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	if !nodeIDPattern.MatchString(s.NodeID) {
+		add("node_id is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . - (--node-id n1)", s.NodeID)
+	}
+	if s.DataDir == "" && !s.NoRaft {
+		add("data_dir is not set: name the folder for the node's data (--data-dir DIR)")
+	}
+	s.validateAddresses(add)
+	s.validateStart(add)
+	if s.MemoryLimit < 0 {
+		add("memory_limit is %d: it must be 0 (half of the memory) or a number of bytes", s.MemoryLimit)
+	}
+	if s.SnapshotLogBytes < 1<<20 {
+		add("snapshot_log_bytes is %d: it must be at least %d (1 MiB)", s.SnapshotLogBytes, 1<<20)
+	}
+	switch s.LogLevel {
+	case "trace", "debug", "info", "warn", "error":
+	default:
+		add("log_level is %q: it must be trace, debug, info, warn or error", s.LogLevel)
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Server) validateAddresses(add func(string, ...any)) {
+	for _, a := range []struct {
+		name, value string
+		optional    bool
+	}{
+		{"http_addr", s.HTTPAddr, false},
+		{"peer_addr", s.PeerAddr, false},
+		{"http_advertise", s.HTTPAdvertise, true},
+		{"peer_advertise", s.PeerAdvertise, true},
+	} {
+		if a.value == "" && a.optional {
+			continue
+		}
+		host, _, err := net.SplitHostPort(a.value)
+		if err != nil {
+			add("%s is %q: it must be host:port", a.name, a.value)
+			continue
+		}
+		if !a.optional && !s.Insecure && !IsLoopback(host) {
+			add("%s is %q: without authentication a node listens on loopback only; --insecure allows more, for a network that you trust", a.name, a.value)
+		}
+	}
+	for _, a := range []struct{ name, listen, advertise string }{
+		{"http", s.HTTPAddr, s.HTTPAdvertise},
+		{"peer", s.PeerAddr, s.PeerAdvertise},
+	} {
+		host, _, err := net.SplitHostPort(a.listen)
+		if err == nil && a.advertise == "" && (host == "" || net.ParseIP(host).IsUnspecified()) {
+			add("%s_addr is %q, which others cannot dial: set %s_advertise to the address that they reach this node on", a.name, a.listen, a.name)
+		}
+	}
+}
+
+func (s *Server) validateStart(add func(string, ...any)) {
+	ways := 0
+	for _, set := range []bool{s.Bootstrap, len(s.Join) > 0, len(s.InitialCluster) > 0} {
+		if set {
+			ways++
+		}
+	}
+	if ways > 1 {
+		add("bootstrap, join and initial_cluster: give only one of them")
+	}
+	if s.NoRaft && ways > 0 {
+		add("no_raft goes with none of bootstrap, join and initial_cluster: it is one node without a log")
+	}
+	if (len(s.Join) > 0 || len(s.InitialCluster) > 1) && s.JoinKeyFile == "" && !s.Insecure {
+		add("join_key_file is not set: several nodes need a shared secret to meet (--join-key-file FILE, one line of at least 32 characters, the same on all)")
+	}
+	if _, err := s.InitialClusterMap(); err != nil {
+		add("%w", err)
+	}
+}
+
+// InitialClusterMap returns InitialCluster as peer addresses by node id, nil
+// if it is empty. A malformed or repeated element is an error, and so is a
+// list without this node.
+func (s *Server) InitialClusterMap() (map[string]string, error) {
+	if len(s.InitialCluster) == 0 {
+		return nil, nil
+	}
+	m := make(map[string]string, len(s.InitialCluster))
+	for _, e := range s.InitialCluster {
+		id, addr, _ := strings.Cut(e, "=")
+		if _, _, err := net.SplitHostPort(addr); err != nil || !nodeIDPattern.MatchString(id) {
+			return nil, fmt.Errorf("initial_cluster has %q: each element must be NODE_ID=HOST:PEERPORT", e)
+		}
+		if _, ok := m[id]; ok {
+			return nil, fmt.Errorf("initial_cluster names %q twice", id)
+		}
+		m[id] = addr
+	}
+	if _, ok := m[s.NodeID]; !ok {
+		return nil, fmt.Errorf("initial_cluster does not name this node, %q", s.NodeID)
+	}
+	return m, nil
+}
+
+// IsLoopback reports whether host is a name or address of this machine alone.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
