@@ -1,0 +1,63 @@
+# claimq: everything that a person or CI runs. `make` alone lists it.
+
+BIN     := bin
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+GO      ?= go
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-kill lint fmt bench bench-fsm fuzz cover clean cluster
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+build: ## build bin/claimq
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/claimq ./cmd/claimq
+
+demo: build ## three nodes do real work, the leader is killed, a count at the end
+	$(GO) run ./jepsen/demo --binary $(BIN)/claimq
+
+cluster: build ## a local three-node cluster in the foreground; Ctrl-C stops it
+	$(BIN)/claimq dev
+
+test: ## every test, with the race detector (a few minutes)
+	./.ci/test
+
+test-kill: build ## the long kill test: 50,000 tasks, 20 workers, the leader killed 20 times
+	$(GO) run ./jepsen kill --binary $(BIN)/claimq --tasks 50000 --workers 20 --kills 20
+
+lint: $(BIN)/golangci-lint ## formatting, vet, import rules and the other linters
+	$(BIN)/golangci-lint fmt --diff
+	$(BIN)/golangci-lint run ./...
+
+fmt: $(BIN)/golangci-lint ## format the code
+	$(BIN)/golangci-lint fmt
+
+# The linter has a module of its own, so that its dependencies are not ours.
+$(BIN)/golangci-lint: tools/go.mod tools/go.sum
+	@mkdir -p $(BIN)
+	cd tools && $(GO) build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+bench: build ## drive three nodes of this build and print the figures of docs/benchmarks.md
+	$(BIN)/claimq bench --nodes 3 --conns 64
+	$(BIN)/claimq bench --nodes 3 --conns 256
+	$(BIN)/claimq bench --no-raft --conns 256
+
+bench-fsm: ## what Apply costs, by command
+	$(GO) test -run '^$$' -bench . -benchmem ./fsm
+
+fuzz: ## each fuzz target for 30 seconds
+	@for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$p || exit 1; \
+	  done; \
+	done
+
+cover: ## test coverage by function
+	$(GO) test -coverprofile=coverage.out -coverpkg=./... ./...
+	$(GO) tool cover -func=coverage.out
+
+clean: ## remove what was built
+	rm -rf $(BIN) coverage.out
