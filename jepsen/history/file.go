@@ -1,0 +1,186 @@
+package history
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Version is the version of the file format. Read refuses any other.
+const Version = 1
+
+// lineBytesMax bounds one line of a history file.
+const lineBytesMax = 16 << 20
+
+// ErrFormat is returned for a file that is not a whole history.
+var ErrFormat = errors.New("not a history file of this version")
+
+// line is one line of a history file: JSON, one field set. The first line is
+// the header, the last one the end, which counts what came before, so that a
+// file that was cut is noticed.
+type line struct {
+	Header *header `json:"header,omitempty"`
+	Op     *Op     `json:"op,omitempty"`
+	Event  *Event  `json:"event,omitempty"`
+	Final  *Final  `json:"final,omitempty"`
+	Task   *Task   `json:"task,omitempty"`
+	End    *end    `json:"end,omitempty"`
+}
+
+type header struct {
+	Format  string `json:"format"` // formatName
+	Version int    `json:"version"`
+	Seed    int64  `json:"seed"`
+}
+
+const formatName = "claimq-history"
+
+type end struct {
+	Ops    int `json:"ops"`
+	Events int `json:"events"`
+	Tasks  int `json:"tasks"`
+}
+
+// Write writes h as JSON lines.
+func (h *History) Write(w io.Writer) error {
+	buffered := bufio.NewWriterSize(w, 1<<16)
+	enc := json.NewEncoder(buffered)
+	enc.SetEscapeHTML(false)
+	put := func(l line) error {
+		if err := enc.Encode(l); err != nil {
+			return fmt.Errorf("write history: %w", err)
+		}
+		return nil
+	}
+	if err := put(line{Header: &header{Format: formatName, Version: Version, Seed: h.Seed}}); err != nil {
+		return err
+	}
+	for i := range h.Ops {
+		if err := put(line{Op: &h.Ops[i]}); err != nil {
+			return err
+		}
+	}
+	for i := range h.Events {
+		if err := put(line{Event: &h.Events[i]}); err != nil {
+			return err
+		}
+	}
+	last := end{Ops: len(h.Ops), Events: len(h.Events)}
+	if h.Final != nil {
+		if err := put(line{Final: h.Final}); err != nil {
+			return err
+		}
+		for i := range h.Final.Tasks {
+			if err := put(line{Task: &h.Final.Tasks[i]}); err != nil {
+				return err
+			}
+		}
+		last.Tasks = len(h.Final.Tasks)
+	}
+	if err := put(line{End: &last}); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	return nil
+}
+
+// Read reads what Write wrote. Errors: ErrFormat, wrapped with the line, or
+// r's.
+func Read(r io.Reader) (*History, error) {
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(make([]byte, 1<<16), lineBytesMax)
+	h := &History{}
+	ended := false
+	number := 0
+	for scanner.Scan() {
+		number++
+		if ended {
+			return nil, fmt.Errorf("line %d: something after the end: %w", number, ErrFormat)
+		}
+		var l line
+		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
+			return nil, fmt.Errorf("line %d: %w: %w", number, ErrFormat, err)
+		}
+		if (number == 1) != (l.Header != nil) {
+			return nil, fmt.Errorf("line %d: the header is the first line: %w", number, ErrFormat)
+		}
+		var err error
+		if ended, err = h.add(l); err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	if !ended {
+		return nil, fmt.Errorf("the file was cut, it has no end: %w", ErrFormat)
+	}
+	return h, nil
+}
+
+// add takes one line into h. ended is true for the last one.
+func (h *History) add(l line) (ended bool, err error) {
+	switch {
+	case l.Header != nil:
+		if l.Header.Format != formatName || l.Header.Version != Version {
+			return false, fmt.Errorf("%q version %d, want version %d: %w", l.Header.Format, l.Header.Version, Version, ErrFormat)
+		}
+		h.Seed = l.Header.Seed
+	case l.Op != nil:
+		h.Ops = append(h.Ops, *l.Op)
+	case l.Event != nil:
+		h.Events = append(h.Events, *l.Event)
+	case l.Final != nil:
+		h.Final = l.Final
+	case l.Task != nil:
+		if h.Final == nil {
+			return false, fmt.Errorf("a task before the final state: %w", ErrFormat)
+		}
+		h.Final.Tasks = append(h.Final.Tasks, *l.Task)
+	case l.End != nil:
+		have := end{Ops: len(h.Ops), Events: len(h.Events)}
+		if h.Final != nil {
+			have.Tasks = len(h.Final.Tasks)
+		}
+		if have != *l.End {
+			return false, fmt.Errorf("the end counts %+v, the file has %+v: %w", *l.End, have, ErrFormat)
+		}
+		return true, nil
+	default:
+		return false, fmt.Errorf("an empty line: %w", ErrFormat)
+	}
+	return false, nil
+}
+
+// WriteFile writes h to path.
+func (h *History) WriteFile(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("create history file: %w", err)
+	}
+	if err := h.Write(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("close history file: %w", err)
+	}
+	return nil
+}
+
+// ReadFile reads the history in path.
+func ReadFile(path string) (*History, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open history file: %w", err)
+	}
+	h, err := Read(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return h, f.Close()
+}

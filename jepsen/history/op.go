@@ -1,0 +1,117 @@
+package history
+
+// Kind is what a call does.
+type Kind string
+
+// The kinds of calls.
+const (
+	Submit    Kind = "submit"
+	Claim     Kind = "claim"      // claim-next
+	ClaimTask Kind = "claim_task" // claim by id
+	Complete  Kind = "complete"
+	Fail      Kind = "fail"
+	Extend    Kind = "extend"
+	Release   Kind = "release"
+	Retry     Kind = "retry"
+	Delete    Kind = "delete"
+	Get       Kind = "get"
+)
+
+// Outcome is what the caller knows of a call.
+type Outcome string
+
+// The outcomes.
+const (
+	// OK is an answer that says it was done, or what was read.
+	OK Outcome = "ok"
+	// Failed is an answer that says it was not done. Nothing was changed.
+	Failed Outcome = "fail"
+	// Unknown is no answer, or one that says that the outcome is not known: the
+	// call may take effect at any time after it was made, or never.
+	Unknown Outcome = "unknown"
+)
+
+// Op is one HTTP call as one caller saw it. A call that names several tasks
+// (a submit of many, a claim with a limit) is one op per task with the same
+// process and call time.
+type Op struct {
+	// Process is who called; a process makes one call after the other.
+	Process int  `json:"p"`
+	Kind    Kind `json:"k"`
+	// Call and Return are nanoseconds of the recorder's monotonic clock. Call is
+	// taken before the first byte is sent, Return after the last was read or the
+	// caller gave up.
+	Call   int64 `json:"call"`
+	Return int64 `json:"ret"`
+
+	Outcome Outcome `json:"out"`
+	Code    string  `json:"code,omitempty"` // of a refusal, or why it is unknown
+	Node    string  `json:"node,omitempty"` // that was asked
+
+	// TaskID is the task asked for, or, of a submit or claim, the answer's. 0 =
+	// none is known.
+	TaskID uint64 `json:"task,omitempty"`
+	// Token is the claim token sent, or, of a claim, the answer's.
+	Token     uint64 `json:"tok,omitempty"`
+	RequestID string `json:"req,omitempty"` // claim_request_id
+	Worker    string `json:"w,omitempty"`
+	Key       string `json:"key,omitempty"`    // idempotency key sent
+	Result    string `json:"result,omitempty"` // sent by a complete, as JSON
+
+	LeaseMS     int64 `json:"lease,omitempty"`        // asked for by a claim or extend; 0 = the server's
+	MaxAttempts int32 `json:"max_attempts,omitempty"` // of a submit, 0 = no limit
+
+	Created  bool `json:"created,omitempty"`  // a submit's answer
+	Repeated bool `json:"repeated,omitempty"` // the answer says that it was done before
+	Stale    bool `json:"stale,omitempty"`    // a read that asked for what the node has
+
+	// Index is the log index of the answer. It is kept for people; no check
+	// trusts it.
+	Index uint64 `json:"index,omitempty"`
+	// Seen is the task as the answer showed it, nil if it did not.
+	Seen *Task `json:"seen,omitempty"`
+}
+
+// Task is a task as an answer showed it.
+type Task struct {
+	ID       uint64 `json:"id"`
+	Key      string `json:"key,omitempty"`
+	Status   string `json:"status"`
+	Token    uint64 `json:"tok,omitempty"` // 0 = null
+	Attempts int32  `json:"attempts"`
+	Worker   string `json:"w,omitempty"`
+	Result   string `json:"result,omitempty"` // as JSON
+}
+
+// Event is something that was done to the cluster.
+type Event struct {
+	At   int64  `json:"at"` // ns of the recorder's clock
+	Text string `json:"text"`
+}
+
+// Final is the state read after all calls had returned.
+type Final struct {
+	Call   int64  `json:"call"` // before the first page was asked for
+	Return int64  `json:"ret"`  // after the last was read
+	Tasks  []Task `json:"-"`
+}
+
+// History is a run.
+type History struct {
+	Seed   int64
+	Ops    []Op
+	Events []Event
+	// Final is nil if the state was not read at the end.
+	Final *Final
+}
+
+// UnknownCount returns how many ops have an unknown outcome.
+func (h *History) UnknownCount() int {
+	count := 0
+	for i := range h.Ops {
+		if h.Ops[i].Outcome == Unknown {
+			count++
+		}
+	}
+	return count
+}
