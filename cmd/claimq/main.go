@@ -1,0 +1,129 @@
+// Command claimq is the one binary of claimq: the server, a local cluster for
+// development, the load generator, and the commands for producers, workers and
+// operators.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is what `claimq version` and the node records say. The linker sets
+// it: -ldflags "-X main.version=v1.2.3".
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	code := run(ctx, a, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// app is what a command gets from the outside world. Commands touch nothing of
+// it but through these fields, so that tests can run them.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	environ        []string // KEY=value, as os.Environ has them
+}
+
+// getenv returns the variable's value, "" if it is not set.
+func (a *app) getenv(name string) string {
+	for i := len(a.environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(a.environ[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// run executes the command line args, prints an error once and returns the
+// process's exit code.
+func run(ctx context.Context, a *app, args []string) int {
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(a.stderr, "claimq: "+errorText(err))
+	}
+	return exitCode(err)
+}
+
+// newRootCommand builds the whole tree. A command gets its streams and its
+// environment from a, its context from cmd.Context(), and says with
+// usageErrorf that it was called wrongly.
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "claimq",
+		Short: "A replicated task queue",
+		Long: `claimq is a replicated task queue: tasks are submitted, workers claim them,
+and what was acknowledged is on the disks of most nodes.
+
+Exit codes: 0 done, 1 the server refused, 2 wrong usage, 3 no server or the
+outcome is unknown, 4 nothing to claim or not found.`,
+		Example: `  claimq dev
+  claimq submit mail '{"to":"ada@example.org"}'
+  claimq claim --worker w1 --type mail`,
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		newVersionCommand(a),
+	)
+	wrapArgs(root)
+	return root
+}
+
+// wrapArgs makes what every command's Args refuses an error of usage.
+func wrapArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+// unknownCommand refuses what is not a command; cobra would take it as an
+// argument of the root.
+func unknownCommand(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}
+
+func newVersionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  claimq version",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, "claimq "+version)
+			return err
+		},
+	}
+}
