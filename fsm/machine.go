@@ -1,17 +1,80 @@
 package fsm
 
 import (
-	"io"
 	"iter"
+
+	"github.com/tidwall/btree"
 )
 
 // Machine is the state. It is not safe for concurrent use: package cluster's
 // adapter holds the one lock around it. Apply wants it exclusively, and so
 // does Snapshot; every other method only reads.
-type Machine struct{}
+type Machine struct {
+	// Saved: what a snapshot holds, and all that decides.
+
+	header   header
+	tasks    table[Task]
+	requests table[request] // by sequence number
+	nodes    []NodeRecord   // sorted by UUID; replaced, never changed in place
+
+	// Derived: bookkeeping in memory only, built anew by rebuild.
+
+	counts     [StatusCancelled + 1]int64  // by Status
+	types      map[string]*typeState       // those that have tasks
+	ready      readyTypes                  // types with pending tasks
+	keys       map[string]uint64           // idempotency key to task id
+	claims     btree.Map[uint64, claimRef] // live claims by token
+	requestIDs map[string]uint64           // claim_request_id to sequence number
+	forgetting *btree.BTreeG[forgetAt]     // requests without a live claim
+	remembered int                         // claims in all requests
+	bytes      int64                       // the estimate that Bytes returns
+	begun      []Lease                     // claims begun by the entry being applied
+}
+
+// header is the part of the saved state that is not a record.
+type header struct {
+	Index uint64 // of the last entry applied
+	Stamp Stamp
+	Level uint32 // replicated feature level
+	// The next ones to give out, from 1. All are below 2^53.
+	NextID      uint64
+	NextToken   uint64
+	NextRequest uint64 // sequence number of claim requests
+}
+
+// request is a claim request that is remembered, so that its repeat gets the
+// first answer. It is saved under its sequence number.
+type request struct {
+	ID       string // claim_request_id
+	WorkerID string
+	// Choice is a hash of what chose the tasks: kind of command, task id or
+	// types, order and limit.
+	Choice uint64
+	Claims []requestClaim // in the order of the answer, never changed
+	// Live counts the claims that have not ended.
+	Live int32
+	// ForgetU is when it is forgotten by the lease clock; 0 while Live > 0.
+	ForgetU int64
+}
+
+// requestClaim is one claim of a remembered answer.
+type requestClaim struct {
+	TaskID uint64
+	Token  uint64
+}
+
+// claimRef is what the index of live claims knows of one.
+type claimRef struct {
+	task    uint64 // id
+	request uint64 // sequence number, 0 if none remembers it
+}
 
 // New returns the empty state: index 0, both clocks 0.
-func New() *Machine { return &Machine{} }
+func New() *Machine {
+	m := &Machine{header: header{NextID: 1, NextToken: 1, NextRequest: 1}}
+	m.resetIndexes()
+	return m
+}
 
 // Apply applies the entry of the log at index, in the order of its commands.
 // Errors: ErrUnknownCommand and ErrCorrupt, wrapped; then the state may be
@@ -60,30 +123,6 @@ func (m *Machine) Node(uuid string) (n NodeRecord, ok bool) { panic("stub") }
 
 // Nodes returns the node records, sorted by UUID. The caller owns the slice.
 func (m *Machine) Nodes() []NodeRecord { panic("stub") }
-
-// Snapshot captures the state as it is, in microseconds: records are copied
-// only when they change while the snapshot lives. The caller releases it.
-func (m *Machine) Snapshot() *Snapshot { panic("stub") }
-
-// ReadSnapshot builds the state that a snapshot holds. It verifies every
-// checksum and count; on an error (ErrCorrupt, or r's) there is no machine.
-func ReadSnapshot(r io.Reader) (*Machine, error) { panic("stub") }
-
-// Snapshot is a captured state. Its methods are safe beside the machine's
-// Apply, from one goroutine at a time.
-type Snapshot struct{}
-
-// WriteTo writes the snapshot in the format of docs/formats.md.
-func (s *Snapshot) WriteTo(w io.Writer) (int64, error) { panic("stub") }
-
-// Hash returns the state hash: equal states have equal hashes on every node.
-func (s *Snapshot) Hash() [16]byte { panic("stub") }
-
-// Index returns the index of the captured state.
-func (s *Snapshot) Index() uint64 { panic("stub") }
-
-// Release ends the capture. It is safe to call from any goroutine, twice too.
-func (s *Snapshot) Release() { panic("stub") }
 
 // ListQuery selects and orders the tasks of a page. Zero fields do not filter.
 type ListQuery struct {

@@ -1,0 +1,36 @@
+package fsm
+
+import "sync/atomic"
+
+// Snapshot is a captured state. Its methods are safe beside the machine's
+// Apply, from one goroutine at a time.
+type Snapshot struct {
+	header   header
+	tasks    view[Task]
+	requests view[request]
+	nodes    []NodeRecord // sorted by UUID
+	released atomic.Bool
+}
+
+// Snapshot captures the state as it is, in microseconds: records are copied
+// only when they change while the snapshot lives. The caller releases it.
+func (m *Machine) Snapshot() *Snapshot {
+	return &Snapshot{
+		header:   m.header,
+		tasks:    m.tasks.view(),
+		requests: m.requests.view(),
+		nodes:    m.nodes,
+	}
+}
+
+// Index returns the index of the captured state.
+func (s *Snapshot) Index() uint64 { return s.header.Index }
+
+// Release ends the capture. It is safe to call from any goroutine, twice too.
+// Nothing but Index may be called after it.
+func (s *Snapshot) Release() {
+	if s.released.CompareAndSwap(false, true) {
+		s.tasks.release()
+		s.requests.release()
+	}
+}

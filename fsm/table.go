@@ -1,0 +1,249 @@
+package fsm
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+	"sync/atomic"
+)
+
+// pageSize is how many neighbouring ids share a page. Small pages make the
+// copy before a first write cheap, keep few bytes alive for a lonely old
+// record, and let one word say which records are there.
+const (
+	pageBits = 6
+	pageSize = 1 << pageBits
+	pageMask = pageSize - 1
+)
+
+// table holds records by growing ids, in pages. Looking one up is O(1) while
+// ids are dense, else O(log pages).
+//
+// It is copy-on-write: view captures it by copying the list of pages alone.
+// While a view lives, edit, put and remove copy a page, and edit a record,
+// before they first change what a view may see. Everything else changes in
+// place. Records must be changed through the pointer that edit returns, never
+// through one of get.
+//
+// The zero value is an empty table. It is not safe for concurrent use, but its
+// views are safe beside everything.
+type table[T any] struct {
+	pages []*page[T] // by number; none is empty
+	count int
+	// epoch grows with each view. A page or record made in this epoch has not
+	// been seen by any view.
+	epoch uint64
+	views atomic.Int32 // live ones
+}
+
+// page holds the records whose id is number*pageSize + position.
+type page[T any] struct {
+	number  uint64
+	epoch   uint64 // of the table when this page was made
+	used    uint64 // bit i: there is a record at position i
+	fresh   uint64 // bit i: that record was made in the page's epoch
+	records [pageSize]*T
+}
+
+// len returns how many records there are.
+func (t *table[T]) len() int { return t.count }
+
+// get returns the record, nil if there is none. It is read-only.
+func (t *table[T]) get(id uint64) *T {
+	i, ok := findPage(t.pages, id>>pageBits)
+	if !ok {
+		return nil
+	}
+	return t.pages[i].records[id&pageMask]
+}
+
+// put adds the record under id, in place of one that is there.
+func (t *table[T]) put(id uint64, record *T) {
+	p := t.writablePage(id >> pageBits)
+	at, bit := id&pageMask, uint64(1)<<(id&pageMask)
+	if p.used&bit == 0 {
+		t.count++
+	}
+	p.records[at] = record
+	p.used |= bit
+	p.fresh |= bit
+}
+
+// edit returns the record for writing, nil if there is none. The pointer is
+// good until the next view.
+func (t *table[T]) edit(id uint64) *T {
+	i, ok := findPage(t.pages, id>>pageBits)
+	if !ok {
+		return nil
+	}
+	at, bit := id&pageMask, uint64(1)<<(id&pageMask)
+	p := t.pages[i]
+	if p.used&bit == 0 {
+		return nil
+	}
+	if t.views.Load() == 0 {
+		return p.records[at]
+	}
+	p = t.ownPage(i)
+	if p.fresh&bit == 0 {
+		record := *p.records[at]
+		p.records[at] = &record
+		p.fresh |= bit
+	}
+	return p.records[at]
+}
+
+// remove removes the record. It reports whether there was one.
+func (t *table[T]) remove(id uint64) bool {
+	i, ok := findPage(t.pages, id>>pageBits)
+	if !ok {
+		return false
+	}
+	at, bit := id&pageMask, uint64(1)<<(id&pageMask)
+	if t.pages[i].used&bit == 0 {
+		return false
+	}
+	t.count--
+	switch {
+	case t.pages[i].used != bit:
+		p := t.ownPage(i)
+		p.records[at] = nil
+		p.used &^= bit
+		p.fresh &^= bit
+	case i == 0: // the usual case: the oldest go first
+		t.pages[0] = nil
+		t.pages = t.pages[1:]
+	default:
+		t.pages = slices.Delete(t.pages, i, i+1)
+	}
+	return true
+}
+
+// writablePage returns the page with that number for writing; it makes a
+// missing one.
+func (t *table[T]) writablePage(number uint64) *page[T] {
+	i, ok := findPage(t.pages, number)
+	if ok {
+		return t.ownPage(i)
+	}
+	p := &page[T]{number: number, epoch: t.epoch}
+	if i == len(t.pages) {
+		t.pages = append(t.pages, p)
+	} else {
+		t.pages = slices.Insert(t.pages, i, p)
+	}
+	return p
+}
+
+// ownPage returns the page at i for writing, after copying it if a view may
+// see it.
+func (t *table[T]) ownPage(i int) *page[T] {
+	p := t.pages[i]
+	if p.epoch == t.epoch || t.views.Load() == 0 {
+		return p
+	}
+	own := *p
+	own.epoch, own.fresh = t.epoch, 0
+	t.pages[i] = &own
+	return &own
+}
+
+// all yields every record in id order.
+func (t *table[T]) all() iter.Seq2[uint64, *T] { return ascend(t.pages, 0) }
+
+// ascend yields the records from id from upwards.
+func (t *table[T]) ascend(from uint64) iter.Seq2[uint64, *T] { return ascend(t.pages, from) }
+
+// descend yields the records from id from downwards.
+func (t *table[T]) descend(from uint64) iter.Seq2[uint64, *T] { return descend(t.pages, from) }
+
+// view captures the table as it is. It costs a copy of the list of pages.
+func (t *table[T]) view() view[T] {
+	t.epoch++
+	t.views.Add(1)
+	return view[T]{pages: slices.Clone(t.pages), count: t.count, views: &t.views}
+}
+
+// view is a captured table. Its records never change. It is safe beside
+// changes to the table until it is released.
+type view[T any] struct {
+	pages []*page[T]
+	count int
+	views *atomic.Int32 // the table's
+}
+
+// len returns how many records there are.
+func (v *view[T]) len() int { return v.count }
+
+// all yields every record in id order.
+func (v *view[T]) all() iter.Seq2[uint64, *T] { return ascend(v.pages, 0) }
+
+// release lets the table change in place again. It must be called once; then
+// the view must not be read any more.
+func (v *view[T]) release() { v.views.Add(-1) }
+
+// findPage returns the place of the page with that number, or where it would
+// have to be.
+func findPage[T any](pages []*page[T], number uint64) (int, bool) {
+	if len(pages) == 0 || number < pages[0].number {
+		return 0, false
+	}
+	// Without gaps the page is here, with gaps it is before.
+	guess := number - pages[0].number
+	if guess < uint64(len(pages)) {
+		if pages[guess].number == number {
+			return int(guess), true
+		}
+		pages = pages[:guess]
+	}
+	return slices.BinarySearchFunc(pages, number, func(p *page[T], number uint64) int {
+		switch {
+		case p.number < number:
+			return -1
+		case p.number > number:
+			return 1
+		}
+		return 0
+	})
+}
+
+func ascend[T any](pages []*page[T], from uint64) iter.Seq2[uint64, *T] {
+	return func(yield func(uint64, *T) bool) {
+		i, exact := findPage(pages, from>>pageBits)
+		above := ^uint64(0)
+		if exact {
+			above <<= from & pageMask
+		}
+		for _, p := range pages[i:] {
+			for used := p.used & above; used != 0; used &= used - 1 {
+				at := uint64(bits.TrailingZeros64(used))
+				if !yield(p.number<<pageBits|at, p.records[at]) {
+					return
+				}
+			}
+			above = ^uint64(0)
+		}
+	}
+}
+
+func descend[T any](pages []*page[T], from uint64) iter.Seq2[uint64, *T] {
+	return func(yield func(uint64, *T) bool) {
+		i, exact := findPage(pages, from>>pageBits)
+		below := ^uint64(0)
+		if exact {
+			below >>= pageMask - from&pageMask
+			i++
+		}
+		for i--; i >= 0; i-- {
+			p := pages[i]
+			for used := p.used & below; used != 0; {
+				at := uint64(63 - bits.LeadingZeros64(used))
+				used &^= 1 << at
+				if !yield(p.number<<pageBits|at, p.records[at]) {
+					return
+				}
+			}
+			below = ^uint64(0)
+		}
+	}
+}
