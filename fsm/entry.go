@@ -1,15 +1,123 @@
 package fsm
 
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// An entry of the log, as docs/formats.md draws it:
+//
+//	0         1         ...       ...        ...
+//	+---------+---------+---------+----------+---------+---------+
+//	| version | U       | T       | count    | command | ...     |
+//	| 1 byte  | varint  | varint  | varint   |         | x count |
+//	+---------+---------+---------+----------+---------+---------+
+//
+// and a command in it:
+//
+//	+---------+---------+--------------+
+//	| type    | length  | body         |
+//	| 1 byte  | varint  | length bytes |
+//	+---------+---------+--------------+
+//
+// The body is a message of fsm.proto in the canonical form of wire.go. A new
+// command type or field raises FeatureLevel and nothing here; entryVersion
+// rises only when the frame itself changes, and then the old frame is still
+// read, for ever.
+const entryVersion = 1
+
 // AppendEntryHeader appends the header of an entry of count commands. The
 // commands follow, each by AppendCommand.
-func AppendEntryHeader(b []byte, s Stamp, count int) []byte { panic("stub") }
+func AppendEntryHeader(b []byte, s Stamp, count int) []byte {
+	b = append(b, entryVersion)
+	b = protowire.AppendVarint(b, uint64(s.U))
+	b = protowire.AppendVarint(b, uint64(s.T))
+	return protowire.AppendVarint(b, uint64(count))
+}
 
-// AppendCommand appends one command of an entry.
-func AppendCommand(b []byte, c Command) []byte { panic("stub") }
+// AppendCommand appends one command of an entry. It writes nothing that
+// DecodeEntry refuses: an id or a token above 2^53 names nothing and becomes
+// 2^53, which names nothing either. It does not keep c's byte slices.
+func AppendCommand(b []byte, c Command) []byte {
+	b, start := beginLength(append(b, byte(c.kind())))
+	return endLength(appendBody(b, c), start)
+}
 
 // AppendEntry appends a whole entry: AppendEntryHeader and the commands.
-func AppendEntry(b []byte, s Stamp, commands ...Command) []byte { panic("stub") }
+func AppendEntry(b []byte, s Stamp, commands ...Command) []byte {
+	b = AppendEntryHeader(b, s, len(commands))
+	for _, c := range commands {
+		b = AppendCommand(b, c)
+	}
+	return b
+}
 
 // DecodeEntry decodes an entry. The commands share no memory with entry.
-// Errors: ErrCorrupt; ErrUnknownCommand.
-func DecodeEntry(entry []byte) (Stamp, []Command, error) { panic("stub") }
+// Absent lists, strings and bytes decode as nil and "". The same entry, and no
+// other, is what AppendEntry makes of the answer.
+//
+// Errors: ErrCorrupt; ErrUnknownCommand for a version, a command type, a field
+// or a value of an enumeration that this binary does not know. Both are
+// wrapped with where and what.
+func DecodeEntry(entry []byte) (Stamp, []Command, error) {
+	if len(entry) == 0 {
+		return Stamp{}, nil, fmt.Errorf("%w: the entry is empty", ErrCorrupt)
+	}
+	if v := entry[0]; v != entryVersion {
+		return Stamp{}, nil, fmt.Errorf("%w: entry version %d", ErrUnknownCommand, v)
+	}
+	rest := entry[1:]
+	var header [3]uint64
+	for i := range header {
+		v, n := consumeVarint(rest)
+		if n == 0 {
+			return Stamp{}, nil, fmt.Errorf("%w: bad varint in the entry's header", ErrCorrupt)
+		}
+		header[i], rest = v, rest[n:]
+	}
+	commands, err := decodeCommands(rest, header[2])
+	if err != nil {
+		return Stamp{}, nil, err
+	}
+	return Stamp{U: int64(header[0]), T: int64(header[1])}, commands, nil
+}
+
+// commandMin is the size of the smallest command: a type and a length of 0.
+const commandMin = 2
+
+// decodeCommands decodes the count commands that are all of b.
+func decodeCommands(b []byte, count uint64) ([]Command, error) {
+	if count > uint64(len(b)/commandMin) {
+		return nil, fmt.Errorf("%w: %d commands in %d bytes", ErrCorrupt, count, len(b))
+	}
+	commands := make([]Command, 0, count)
+	for i := range count {
+		c, size, err := decodeCommand(b)
+		if err != nil {
+			return nil, fmt.Errorf("command %d of %d: %w", i+1, count, err)
+		}
+		commands, b = append(commands, c), b[size:]
+	}
+	if len(b) > 0 {
+		return nil, fmt.Errorf("%w: %d bytes behind the last command", ErrCorrupt, len(b))
+	}
+	return commands, nil
+}
+
+// decodeCommand decodes the command at the start of b. size is what it takes.
+func decodeCommand(b []byte) (c Command, size int, err error) {
+	if len(b) < commandMin {
+		return nil, 0, fmt.Errorf("%w: it is cut off", ErrCorrupt)
+	}
+	length, n := consumeVarint(b[1:])
+	if n == 0 {
+		return nil, 0, fmt.Errorf("%w: bad length", ErrCorrupt)
+	}
+	if rest := len(b) - 1 - n; length > uint64(rest) {
+		return nil, 0, fmt.Errorf("%w: length %d of %d bytes", ErrCorrupt, length, rest)
+	}
+	size = 1 + n + int(length)
+	c, err = decodeBody(kind(b[0]), b[1+n:size])
+	return c, size, err
+}

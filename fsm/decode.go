@@ -1,0 +1,320 @@
+package fsm
+
+import (
+	"fmt"
+	"math"
+)
+
+// decodeBody decodes the body of a command of kind k. The command shares no
+// memory with body.
+func decodeBody(k kind, body []byte) (Command, error) {
+	r := fieldReader{rest: body}
+	var c Command
+	switch k {
+	case kindSubmit:
+		c = decodeSubmit(&r)
+	case kindClaimNext:
+		c = decodeClaimNext(&r)
+	case kindClaimTask:
+		c = decodeClaimTask(&r)
+	case kindComplete:
+		c = decodeComplete(&r)
+	case kindFail:
+		c = decodeFail(&r)
+	case kindExtend:
+		c = decodeExtend(&r)
+	case kindRelease:
+		c = decodeRelease(&r)
+	case kindRetry:
+		c = decodeRetry(&r)
+	case kindDelete:
+		c = decodeDelete(&r)
+	case kindExpire:
+		c = decodeExpire(&r)
+	case kindTick:
+		c = Tick{}
+		r.none()
+	case kindCheckpoint:
+		c = Checkpoint{}
+		r.none()
+	case kindSetNode:
+		c = SetNode{Node: decodeNodeRecord(&r)}
+	case kindRemoveNode:
+		c = decodeRemoveNode(&r)
+	case kindSetLevel:
+		c = decodeSetLevel(&r)
+	default:
+		return nil, fmt.Errorf("%w: type %d", ErrUnknownCommand, k)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("%s: %w", k, r.err)
+	}
+	return c, nil
+}
+
+func decodeSubmit(r *fieldReader) (c Submit) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			if c.Tasks == nil {
+				c.Tasks = make([]NewTask, 0, r.run())
+			}
+			in := fieldReader{rest: r.raw()}
+			c.Tasks = append(c.Tasks, decodeNewTask(&in))
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeNewTask(r *fieldReader) (t NewTask) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			t.Type = r.string()
+		case 2:
+			t.Params = r.bytes()
+		case 3:
+			t.Payload = r.bytes()
+		case 4:
+			t.Priority = r.sint32()
+		case 5:
+			t.MaxAttempts = r.sint32()
+		case 6:
+			t.Key = r.string()
+		case 7:
+			t.LeaseMS = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return t
+}
+
+func decodeClaimNext(r *fieldReader) (c ClaimNext) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.WorkerID = r.string()
+		case 2:
+			if c.Types == nil {
+				c.Types = make([]string, 0, r.run())
+			}
+			c.Types = append(c.Types, string(r.raw()))
+		case 3:
+			c.SortBy = r.sortBy()
+		case 4:
+			c.Ascending = r.bool()
+		case 5:
+			c.Limit = r.int32()
+		case 6:
+			c.LeaseMS = r.int64()
+		case 7:
+			c.RequestID = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+// sortBy reads the field, an order that this version knows.
+func (r *fieldReader) sortBy() SortBy {
+	v := r.uint(math.MaxInt32)
+	if v > uint64(SortCreatedAt) && r.err == nil {
+		r.err = fmt.Errorf("%w: field %d: value %d", ErrUnknownCommand, r.num, v)
+	}
+	return SortBy(v)
+}
+
+func decodeClaimTask(r *fieldReader) (c ClaimTask) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.WorkerID = r.string()
+		case 3:
+			c.LeaseMS = r.int64()
+		case 4:
+			c.RequestID = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+// hold reads the field into h if it is one of Hold's, and reports whether it is.
+func (r *fieldReader) hold(h *Hold) bool {
+	switch r.num {
+	case 1:
+		h.ID = r.id()
+	case 2:
+		h.WorkerID = r.string()
+	case 3:
+		h.Token = r.id()
+	default:
+		return false
+	}
+	return true
+}
+
+func decodeComplete(r *fieldReader) (c Complete) {
+	for r.next() {
+		switch {
+		case r.hold(&c.Hold):
+		case r.num == 4:
+			c.Result = r.bytes()
+		case r.num == 5:
+			c.ResultPayload = r.bytes()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeFail(r *fieldReader) (c Fail) {
+	for r.next() {
+		switch {
+		case r.hold(&c.Hold):
+		case r.num == 4:
+			c.Error = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeExtend(r *fieldReader) (c Extend) {
+	for r.next() {
+		switch {
+		case r.hold(&c.Hold):
+		case r.num == 4:
+			c.LeaseMS = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeRelease(r *fieldReader) (c Release) {
+	for r.next() {
+		if !r.hold(&c.Hold) {
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeRetry(r *fieldReader) (c Retry) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.Token = r.id()
+		case 3:
+			c.AddAttempts = r.int32()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeDelete(r *fieldReader) (c Delete) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeExpire(r *fieldReader) (c Expire) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			if c.Items == nil {
+				c.Items = make([]Lease, 0, r.run())
+			}
+			in := fieldReader{rest: r.raw()}
+			c.Items = append(c.Items, decodeExpired(&in))
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeExpired(r *fieldReader) (l Lease) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			l.TaskID = r.id()
+		case 2:
+			l.Token = r.id()
+		case 3:
+			l.Seq = r.uint32()
+		default:
+			r.unknown()
+		}
+	}
+	return l
+}
+
+func decodeNodeRecord(r *fieldReader) (n NodeRecord) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			n.UUID = r.string()
+		case 2:
+			n.NodeID = r.string()
+		case 3:
+			n.PeerAddr = r.string()
+		case 4:
+			n.HTTPAddr = r.string()
+		case 5:
+			n.Version = r.string()
+		case 6:
+			n.Level = r.uint32()
+		default:
+			r.unknown()
+		}
+	}
+	return n
+}
+
+func decodeRemoveNode(r *fieldReader) (c RemoveNode) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.UUID = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeSetLevel(r *fieldReader) (c SetLevel) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Level = r.uint32()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}

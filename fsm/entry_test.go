@@ -1,0 +1,417 @@
+package fsm
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
+)
+
+// fullStamp and fullCommands have no field at its zero value; there is one
+// command of each type, in the order of the types. Golden files hold them: a
+// field that is added comes with a golden file of its own, it is not put in
+// here unless what it changes here has a golden file already.
+var fullStamp = Stamp{U: 86_400_001, T: 1_780_000_000_123}
+
+func fullCommands() []Command {
+	hold := Hold{ID: 1<<53 - 1, WorkerID: "worker-1", Token: 1<<53 - 2}
+	return []Command{
+		Submit{Tasks: []NewTask{{
+			Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 1, 254, 255}, Priority: -7,
+			MaxAttempts: DefaultAttempts, Key: "order-17", LeaseMS: 86_400_000,
+		}}},
+		ClaimNext{
+			WorkerID: "worker-1", Types: []string{"mail", "sms"}, SortBy: SortCreatedAt, Ascending: true,
+			Limit: 1000, LeaseMS: 100, RequestID: "request-1",
+		},
+		ClaimTask{ID: 300, WorkerID: "worker-1", LeaseMS: 30_000, RequestID: "request-2"},
+		Complete{Hold: hold, Result: []byte(`"done"`), ResultPayload: []byte{0xff}},
+		Fail{Hold: hold, Error: "mailbox full: žluťoučký"},
+		Extend{Hold: hold, LeaseMS: 60_000},
+		Release{Hold: hold},
+		Retry{ID: 4, Token: 5, AddAttempts: math.MaxInt32},
+		Delete{ID: 127},
+		Expire{Items: []Lease{{TaskID: 1, Token: 2, Seq: 3}, {TaskID: 128, Token: 129, Seq: math.MaxUint32}}},
+		Tick{},
+		Checkpoint{},
+		SetNode{Node: NodeRecord{
+			UUID: "0196e0a2-7c1e-7d5c-9b1e-0d3b5a7f1c11", NodeID: "n1", PeerAddr: "127.0.0.1:7401",
+			HTTPAddr: "http://127.0.0.1:7400", Version: "1.0.0", Level: 1,
+		}},
+		RemoveNode{UUID: "0196e0a2-7c1e-7d5c-9b1e-0d3b5a7f1c11"},
+		SetLevel{Level: 1},
+	}
+}
+
+// drawBytes draws nil or at least one byte: an empty slice decodes as nil.
+func drawBytes(t *rapid.T, label string) []byte {
+	b := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, label)
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+func drawID(t *rapid.T, label string) uint64 { return rapid.Uint64Range(0, idMax).Draw(t, label) }
+
+func drawHold(t *rapid.T) Hold {
+	return Hold{ID: drawID(t, "id"), WorkerID: rapid.String().Draw(t, "worker"), Token: drawID(t, "token")}
+}
+
+// drawSlice draws nil or up to 5 elements.
+func drawSlice[T any](t *rapid.T, label string, draw func(*rapid.T) T) []T {
+	var all []T
+	for range rapid.IntRange(0, 5).Draw(t, label) {
+		all = append(all, draw(t))
+	}
+	return all
+}
+
+// drawCommand draws any value of any command that the wire can carry, sensible
+// or not.
+func drawCommand(t *rapid.T) Command {
+	str, i64, i32, u32 := rapid.String(), rapid.Int64(), rapid.Int32(), rapid.Uint32()
+	switch rapid.SampledFrom(knownKinds()).Draw(t, "kind") {
+	case kindSubmit:
+		return Submit{Tasks: drawSlice(t, "tasks", func(t *rapid.T) NewTask {
+			return NewTask{
+				Type: str.Draw(t, "type"), Params: drawBytes(t, "params"), Payload: drawBytes(t, "payload"),
+				Priority: i32.Draw(t, "priority"), MaxAttempts: i32.Draw(t, "max attempts"),
+				Key: str.Draw(t, "key"), LeaseMS: i64.Draw(t, "lease"),
+			}
+		})}
+	case kindClaimNext:
+		return ClaimNext{
+			WorkerID:  str.Draw(t, "worker"),
+			Types:     drawSlice(t, "types", func(t *rapid.T) string { return str.Draw(t, "type") }),
+			SortBy:    rapid.SampledFrom([]SortBy{SortPriority, SortCreatedAt}).Draw(t, "sort by"),
+			Ascending: rapid.Bool().Draw(t, "ascending"), Limit: i32.Draw(t, "limit"),
+			LeaseMS: i64.Draw(t, "lease"), RequestID: str.Draw(t, "request"),
+		}
+	case kindClaimTask:
+		return ClaimTask{
+			ID: drawID(t, "id"), WorkerID: str.Draw(t, "worker"), LeaseMS: i64.Draw(t, "lease"),
+			RequestID: str.Draw(t, "request"),
+		}
+	case kindComplete:
+		return Complete{Hold: drawHold(t), Result: drawBytes(t, "result"), ResultPayload: drawBytes(t, "payload")}
+	case kindFail:
+		return Fail{Hold: drawHold(t), Error: str.Draw(t, "error")}
+	case kindExtend:
+		return Extend{Hold: drawHold(t), LeaseMS: i64.Draw(t, "lease")}
+	case kindRelease:
+		return Release{Hold: drawHold(t)}
+	case kindRetry:
+		return Retry{ID: drawID(t, "id"), Token: drawID(t, "token"), AddAttempts: i32.Draw(t, "attempts")}
+	case kindDelete:
+		return Delete{ID: drawID(t, "id")}
+	case kindExpire:
+		return Expire{Items: drawSlice(t, "items", func(t *rapid.T) Lease {
+			return Lease{TaskID: drawID(t, "id"), Token: drawID(t, "token"), Seq: u32.Draw(t, "seq")}
+		})}
+	case kindTick:
+		return Tick{}
+	case kindCheckpoint:
+		return Checkpoint{}
+	case kindSetNode:
+		return SetNode{Node: NodeRecord{
+			UUID: str.Draw(t, "uuid"), NodeID: str.Draw(t, "node"), PeerAddr: str.Draw(t, "peer"),
+			HTTPAddr: str.Draw(t, "http"), Version: str.Draw(t, "version"), Level: u32.Draw(t, "level"),
+		}}
+	case kindRemoveNode:
+		return RemoveNode{UUID: str.Draw(t, "uuid")}
+	case kindSetLevel:
+		return SetLevel{Level: u32.Draw(t, "level")}
+	}
+	panic("a kind that drawCommand does not draw")
+}
+
+// knownKinds returns every command type of the table.
+func knownKinds() []kind {
+	var all []kind
+	for k := range kinds {
+		if kinds[k].name != "" {
+			all = append(all, kind(k))
+		}
+	}
+	return all
+}
+
+func TestDecodeEntry_RoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		stamp := Stamp{U: rapid.Int64().Draw(t, "U"), T: rapid.Int64().Draw(t, "T")}
+		commands := make([]Command, 0)
+		for range rapid.IntRange(0, 8).Draw(t, "commands") {
+			commands = append(commands, drawCommand(t))
+		}
+		entry := AppendEntry([]byte("before"), stamp, commands...)[len("before"):]
+		given := bytes.Clone(entry)
+		gotStamp, got, err := DecodeEntry(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(entry) // nothing decoded may share its memory
+		if diff := cmp.Diff(commands, got); diff != "" || gotStamp != stamp {
+			t.Fatalf("stamp %v, want %v; commands (-encoded +decoded):\n%s", gotStamp, stamp, diff)
+		}
+		if again := AppendEntry(nil, gotStamp, got...); !bytes.Equal(again, given) {
+			t.Fatalf("encoded again:\n%x, want\n%x", again, given)
+		}
+	})
+}
+
+// What the batcher does: header and commands put together from parts.
+func TestAppendCommand_ConcatenatesToAnEntry(t *testing.T) {
+	t.Parallel()
+	commands := fullCommands()
+	parts := AppendEntryHeader(nil, fullStamp, len(commands))
+	for _, c := range commands {
+		parts = append(parts, AppendCommand(nil, c)...)
+	}
+	if whole := AppendEntry(nil, fullStamp, commands...); !bytes.Equal(parts, whole) {
+		t.Fatalf("from parts:\n%x, want\n%x", parts, whole)
+	}
+}
+
+func TestAppendCommand_IDsOutOfRangeNameNothing(t *testing.T) {
+	t.Parallel()
+	c := Complete{Hold: Hold{ID: 1<<53 + 1, WorkerID: "w", Token: math.MaxUint64}}
+	_, got, err := DecodeEntry(AppendEntry(nil, Stamp{}, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Command{Complete{Hold: Hold{ID: idMax, WorkerID: "w", Token: idMax}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+// entryOf makes an entry of one command from its type and body.
+func entryOf(k kind, body ...byte) []byte {
+	b := AppendEntryHeader(nil, Stamp{}, 1)
+	return protowire.AppendBytes(append(b, byte(k)), body)
+}
+
+func TestDecodeEntry_Refuses(t *testing.T) {
+	t.Parallel()
+	tooLarge := protowire.AppendVarint([]byte{0x08}, idMax+1)
+	tests := []struct {
+		name  string
+		entry []byte
+		want  error
+		names string // what the message must name
+	}{
+		{"no bytes", nil, ErrCorrupt, "empty"},
+		{"a version of the future", []byte{2, 0, 0, 0}, ErrUnknownCommand, "version 2"},
+		{"a version never used", []byte{0, 0, 0, 0}, ErrUnknownCommand, "version 0"},
+		{"a header cut off", []byte{1, 0, 0}, ErrCorrupt, "header"},
+		{"a clock in more bytes than it takes", []byte{1, 0x80, 0, 0, 0}, ErrCorrupt, "header"},
+		{"a clock of more than 64 bits", append(append([]byte{1}, bytes.Repeat([]byte{0xff}, 10)...), 1, 0, 0), ErrCorrupt, "header"},
+		{"fewer commands than counted", []byte{1, 0, 0, 2, byte(kindTick), 0}, ErrCorrupt, "2 commands"},
+		{"a count past every bound", append([]byte{1, 0, 0}, protowire.AppendVarint(nil, math.MaxUint64)...), ErrCorrupt, "commands in 0 bytes"},
+		{"a command cut off", []byte{1, 0, 0, 2, byte(kindTick), 0, byte(kindTick)}, ErrCorrupt, "2 commands"},
+		{"bytes behind the last command", append(entryOf(kindTick), 0), ErrCorrupt, "1 bytes behind"},
+		{"a length past the end", []byte{1, 0, 0, 1, byte(kindDelete), 3, 8, 1}, ErrCorrupt, "length 3 of 2"},
+		{"a length in more bytes than it takes", []byte{1, 0, 0, 1, byte(kindTick), 0x80, 0}, ErrCorrupt, "bad length"},
+		{"command type 0", entryOf(0), ErrUnknownCommand, "command 1 of 1: "},
+		{"a command type of the future", entryOf(77), ErrUnknownCommand, "type 77"},
+		{"the highest command type", entryOf(255), ErrUnknownCommand, "type 255"},
+		{"a field of the future", entryOf(kindDelete, 8, 1, 0x78, 1), ErrUnknownCommand, "delete: "},
+		{"a field of the future in a command without fields", entryOf(kindTick, 8, 1), ErrUnknownCommand, "tick: "},
+		{"a field of the future in a task", entryOf(kindSubmit, 10, 2, 0x78, 1), ErrUnknownCommand, "field 15"},
+		{"an order of the future", entryOf(kindClaimNext, 0x18, 2), ErrUnknownCommand, "value 2"},
+		{"field number 0", entryOf(kindDelete, 0, 1), ErrCorrupt, "field number"},
+		{"a tag cut off", entryOf(kindDelete, 0x80), ErrCorrupt, "bad tag"},
+		{"a field without its value", entryOf(kindDelete, 8), ErrCorrupt, "bad varint"},
+		{"a field of the wrong type", entryOf(kindDelete, 10, 1, 1), ErrCorrupt, "not a varint"},
+		{"a number where a string is meant", entryOf(kindRemoveNode, 8, 1), ErrCorrupt, "no length"},
+		{"a field twice", entryOf(kindDelete, 8, 1, 8, 1), ErrCorrupt, "twice"},
+		{"a string twice", entryOf(kindRemoveNode, 10, 1, 'a', 10, 1, 'a'), ErrCorrupt, "twice"},
+		{"fields out of order", entryOf(kindRetry, 0x10, 1, 8, 1), ErrCorrupt, "field 1 after it"},
+		{"a zero written out", entryOf(kindDelete, 8, 0), ErrCorrupt, "zero"},
+		{"an empty string written out", entryOf(kindRemoveNode, 10, 0), ErrCorrupt, "empty"},
+		{"a varint in more bytes than it takes", entryOf(kindDelete, 8, 0x81, 0), ErrCorrupt, "bad varint"},
+		{"a string past its command", entryOf(kindRemoveNode, 10, 2, 'a'), ErrCorrupt, "length 2 of 1"},
+		{"a task past its command", entryOf(kindSubmit, 10, 9, 10, 1, 'a'), ErrCorrupt, "length 9 of 3"},
+		{"an id above 2^53", entryOf(kindDelete, tooLarge...), ErrCorrupt, "above 9007199254740992"},
+		{"a token above 2^53", entryOf(kindRetry, append([]byte{0x10}, tooLarge[1:]...)...), ErrCorrupt, "above"},
+		{"a bool of 2", entryOf(kindClaimNext, 0x20, 2), ErrCorrupt, "above 1"},
+		{"an int32 of 33 bits", entryOf(kindClaimNext, append([]byte{0x28}, tooLarge[1:]...)...), ErrCorrupt, "no int32"},
+		{"a uint32 of 33 bits", entryOf(kindSetLevel, tooLarge...), ErrCorrupt, "above 4294967295"},
+		{"an sint32 of 33 bits", entryOf(kindSubmit, append([]byte{10, 9, 0x20}, tooLarge[1:]...)...), ErrCorrupt, "above 4294967295"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, commands, err := DecodeEntry(test.entry)
+			if !errors.Is(err, test.want) || commands != nil {
+				t.Fatalf("commands %v, error %v; want %v", commands, err, test.want)
+			}
+			if !strings.Contains(err.Error(), test.names) {
+				t.Errorf("error %q does not name %q", err, test.names)
+			}
+		})
+	}
+}
+
+// checkDecode holds DecodeEntry to its promises for any bytes at all.
+func checkDecode(t *testing.T, entry []byte) {
+	t.Helper()
+	stamp, commands, err := DecodeEntry(entry)
+	if err != nil {
+		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknownCommand) {
+			t.Fatalf("%x: error %v is neither ErrCorrupt nor ErrUnknownCommand", entry, err)
+		}
+		return
+	}
+	if again := AppendEntry(nil, stamp, commands...); !bytes.Equal(again, entry) {
+		t.Fatalf("decoded\n%x\nencodes to\n%x", entry, again)
+	}
+}
+
+// mutate changes b, which it may overwrite, as rot, a torn write or a bug would.
+func mutate(r *rand.Rand, b []byte) []byte {
+	for range 1 + r.IntN(4) {
+		if len(b) == 0 {
+			return b
+		}
+		i := r.IntN(len(b))
+		switch r.IntN(5) {
+		case 0:
+			b[i] ^= 1 << r.IntN(8)
+		case 1:
+			b[i] = byte(r.Uint32())
+		case 2:
+			b = b[:i]
+		case 3:
+			b = append(b[:i], b[i+1:]...)
+		case 4:
+			b = append(b[:i], append([]byte{byte(r.Uint32())}, b[i:]...)...)
+		}
+	}
+	return b
+}
+
+func TestDecodeEntry_MutatedEntries(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	seeds := seedEntries()
+	for i := range 20_000 {
+		checkDecode(t, mutate(r, bytes.Clone(seeds[i%len(seeds)])))
+	}
+}
+
+func TestDecodeEntry_EveryPrefixIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, entry := range seedEntries() {
+		for n := range entry {
+			if _, _, err := DecodeEntry(entry[:n]); !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("%d bytes of %x: error %v, want ErrCorrupt", n, entry, err)
+			}
+		}
+	}
+}
+
+// seedEntries returns an entry of each command, and one of all.
+func seedEntries() [][]byte {
+	all := [][]byte{AppendEntry(nil, fullStamp, fullCommands()...)}
+	for _, c := range fullCommands() {
+		all = append(all, AppendEntry(nil, fullStamp, c))
+	}
+	return all
+}
+
+// decodeAllocFactor bounds what DecodeEntry may allocate per byte of input: an
+// empty task takes 2 bytes, decoded 120.
+const decodeAllocFactor = 80
+
+func TestDecodeEntry_AllocatesInProportion(t *testing.T) {
+	emptyTasks := bytes.Repeat([]byte{10, 0}, 50_000)
+	emptyTypes := bytes.Repeat([]byte{18, 0}, 50_000)
+	ticks := AppendEntryHeader(nil, Stamp{}, 50_000)
+	claims := AppendEntryHeader(nil, Stamp{}, 50_000)
+	for range 50_000 {
+		ticks = append(ticks, byte(kindTick), 0)
+		claims = append(claims, byte(kindClaimNext), 0)
+	}
+	for name, entry := range map[string][]byte{
+		"empty tasks": entryOf(kindSubmit, emptyTasks...), "empty types": entryOf(kindClaimNext, emptyTypes...),
+		"empty items": entryOf(kindExpire, emptyTasks...), "ticks": ticks, "claims": claims,
+		"a task cut off": entryOf(kindSubmit, append(emptyTasks, 10, 9)...),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, _ = DecodeEntry(entry)
+		runtime.ReadMemStats(&after)
+		if got, bound := after.TotalAlloc-before.TotalAlloc, uint64(decodeAllocFactor*len(entry)); got > bound {
+			t.Errorf("%s: %d bytes allocated for an entry of %d, want at most %d", name, got, len(entry), bound)
+		}
+	}
+}
+
+func TestEntry_HotCommandsAllocateLittle(t *testing.T) {
+	buf := make([]byte, 0, 4096)
+	payload := bytes.Repeat([]byte{7}, 256)
+	tests := []struct {
+		c      Command
+		decode float64
+	}{
+		// the list of commands and the command itself, then:
+		{Submit{Tasks: []NewTask{{Type: "mail", Payload: payload, MaxAttempts: -1}}}, 2 + 3},   // tasks, type, payload
+		{ClaimNext{WorkerID: "w-1", Types: []string{"mail"}, Limit: 1}, 2 + 3},                 // worker, types, type
+		{Complete{Hold: Hold{ID: 1000, WorkerID: "w-1", Token: 1000}, Result: payload}, 2 + 2}, // worker, result
+	}
+	for _, test := range tests {
+		if got := testing.AllocsPerRun(100, func() { buf = AppendCommand(buf[:0], test.c) }); got != 0 {
+			t.Errorf("encoding a %v allocates %v times, want never", test.c.kind(), got)
+		}
+		entry := AppendEntry(nil, fullStamp, test.c)
+		if got := testing.AllocsPerRun(100, func() { _, _, _ = DecodeEntry(entry) }); got > test.decode {
+			t.Errorf("decoding a %v allocates %v times, want %v", test.c.kind(), got, test.decode)
+		}
+	}
+}
+
+func TestLevelOf_KnowsEveryCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range fullCommands() {
+		if got := LevelOf(c); got < 1 || got > FeatureLevel {
+			t.Errorf("level of %v is %d, want 1 to %d", c.kind(), got, FeatureLevel)
+		}
+	}
+}
+
+func FuzzDecodeEntry(f *testing.F) {
+	for _, entry := range seedEntries() {
+		f.Add(entry)
+	}
+	f.Add(entryOf(77, 8, 1))
+	f.Add(entryOf(kindSubmit, 10, 2, 0x78, 1))
+	f.Fuzz(checkDecode)
+}
+
+func BenchmarkEntry(b *testing.B) {
+	submit := Submit{Tasks: []NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{7}, 256), MaxAttempts: -1}}}
+	var c Command = submit
+	entry := AppendEntry(nil, fullStamp, c)
+	b.Run("encode submit", func(b *testing.B) {
+		buf := make([]byte, 0, 1024)
+		for b.Loop() {
+			buf = AppendCommand(buf[:0], c)
+		}
+	})
+	b.Run("decode submit", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _, _ = DecodeEntry(entry)
+		}
+	})
+}
