@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/bench"
+)
+
+type benchOptions struct {
+	bench.Config
+	mode   string
+	nodes  int
+	noRaft bool
+	output string
+}
+
+func newBenchCommand(a *app) *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a cluster under load",
+		Long: `Measure a cluster under load, and check that each task was done exactly once.
+
+With --nodes it starts a cluster of its own in a temporary folder; otherwise it
+drives the one at --endpoint, and sends the load to the node that leads. It uses
+task types of its own and leaves its completed tasks behind.
+
+Modes: submit submits only; drain submits first and then measures claims and
+completes; lifecycle has each connection submit, claim and complete in turn;
+latency is lifecycle on one connection.`,
+		Example: `  claimq bench --nodes 3 --conns 64
+  claimq bench --no-raft --conns 256
+  claimq bench --endpoint http://127.0.0.1:7400 --mode latency --tasks 2000 --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Mode = bench.Mode(o.mode)
+			return runBench(cmd.Context(), a, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.mode, "mode", string(bench.Lifecycle), "submit, drain, lifecycle or latency")
+	f.IntVar(&o.Conns, "conns", 64, "connections, each with one call under way")
+	f.IntVar(&o.Tasks, "tasks", 100_000, "tasks in all")
+	f.IntVar(&o.Payload, "payload", 256, "bytes of params a task")
+	f.IntVar(&o.Batch, "batch", 1, "tasks a submit and a claim")
+	f.BoolVar(&o.RequestIDs, "request-ids", true, "give each claim a claim_request_id, as the Go client does")
+	f.DurationVar(&o.WarmUp, "warm-up", time.Second, "how long to work before counting")
+	f.IntVar(&o.nodes, "nodes", 0, "start a cluster of this many nodes; 0: use --endpoint")
+	f.BoolVar(&o.noRaft, "no-raft", false, "start one node that serves from memory without a log, for the ratio")
+	f.StringSliceVar(&o.Endpoints, "endpoint", nil, "URL of a node; repeatable (CLAIMQ_ENDPOINTS; default http://127.0.0.1:7400)")
+	f.StringVar(&o.output, "output", "table", "table or json")
+	return cmd
+}
+
+func runBench(ctx context.Context, a *app, o benchOptions) error {
+	if o.output != "table" && o.output != "json" {
+		return usageErrorf("--output is %q: it must be table or json", o.output)
+	}
+	if o.nodes < 0 || o.nodes > devNodesMax {
+		return usageErrorf("--nodes is %d: it must be 0 to %d", o.nodes, devNodesMax)
+	}
+	own := o.noRaft || o.nodes > 0
+	if own && len(o.Endpoints) > 0 {
+		return usageErrorf("--endpoint goes with neither --nodes nor --no-raft: they start a cluster of their own")
+	}
+	if own {
+		o.Endpoints = []string{"http://127.0.0.1"} // its own, once it runs
+	} else if len(o.Endpoints) == 0 {
+		o.Endpoints = benchEndpoints(a)
+	}
+	if err := o.Validate(); err != nil {
+		return usageErrorf("%w", err)
+	}
+	if own {
+		c, remove, err := startBenchCluster(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		defer c.stop()
+		o.Endpoints = nil
+		for _, n := range c.nodes {
+			o.Endpoints = append(o.Endpoints, n.url)
+		}
+	}
+	report, err := bench.Run(ctx, o.Config)
+	if err != nil {
+		return err
+	}
+	if err := printBench(a, report, o.output); err != nil {
+		return err
+	}
+	if report.Doubled > 0 || report.Lost > 0 {
+		return errors.New("the count does not add up: tasks were done twice or lost")
+	}
+	return nil
+}
+
+func printBench(a *app, r bench.Report, output string) error {
+	if output == "table" {
+		return r.Print(a.stdout)
+	}
+	e := json.NewEncoder(a.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// startBenchCluster starts nodes in a temporary folder. The caller stops the
+// cluster and then calls remove.
+func startBenchCluster(ctx context.Context, o benchOptions) (c *localCluster, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "claimq-bench-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a folder for the cluster: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // a left-over temporary folder harms nobody
+	binary, err := os.Executable()
+	if err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	local := localOptions{binary: binary, dir: dir, count: max(1, o.nodes), extra: []string{"--log-level", "warn"}}
+	if o.noRaft {
+		local.count = 1
+		local.extra = append(local.extra, "--no-raft")
+	}
+	if c, err = startLocalCluster(local); err != nil {
+		remove()
+		return nil, nil, err
+	}
+	readyCtx, cancel := context.WithTimeout(ctx, devReadyTimeout)
+	defer cancel()
+	if err := c.waitReady(readyCtx); err != nil {
+		c.stop()
+		remove()
+		return nil, nil, err
+	}
+	return c, remove, nil
+}
+
+func benchEndpoints(a *app) []string {
+	if list := a.getenv("CLAIMQ_ENDPOINTS"); list != "" {
+		return strings.Split(list, ",")
+	}
+	return []string{"http://127.0.0.1:7400"}
+}

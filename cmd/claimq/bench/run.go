@@ -1,0 +1,253 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// emptyPause is how long a connection that found nothing to claim, although
+// tasks are left, waits: others hold them.
+const emptyPause = time.Millisecond
+
+// Report is what a run found.
+type Report struct {
+	Mode           Mode          `json:"mode"`
+	Conns          int           `json:"conns"`
+	Batch          int           `json:"batch"`
+	Payload        int           `json:"payload"`
+	Nodes          int           `json:"nodes"`
+	Seconds        float64       `json:"seconds"` // of counting
+	Tasks          int           `json:"tasks"`   // in that time
+	TasksPerSecond float64       `json:"tasks_per_s"`
+	Calls          []CallLatency `json:"calls"`
+	ServerCPU      float64       `json:"server_cpu_s"` // of all nodes in that time
+	ServerRSS      float64       `json:"server_rss_bytes"`
+	Done           int           `json:"done"` // in the whole run
+	Doubled        int           `json:"doubled"`
+	Lost           int           `json:"lost"`
+}
+
+// run is one run under way.
+type run struct {
+	cfg    Config
+	ledger *ledger
+	left   atomic.Int64 // tasks that nobody has begun
+	open   atomic.Int64 // tasks submitted and not yet completed
+	done   atomic.Int64 // tasks finished, for the rate
+
+	counting atomic.Bool
+	stop     context.CancelCauseFunc
+}
+
+// Run drives the cluster as cfg says and returns what it found. An error of
+// any call ends it.
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if cfg.Mode == Latency {
+		cfg.Conns, cfg.Batch = 1, 1
+	}
+	if err := cfg.Validate(); err != nil {
+		return Report{}, err
+	}
+	leader, nodes, err := findCluster(ctx, cfg.Endpoints)
+	if err != nil {
+		return Report{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &run{cfg: cfg, ledger: newLedger(cfg.Tasks), stop: cancel}
+	conns, all := r.dial(leader)
+
+	if cfg.Mode == Drain {
+		r.left.Store(int64(cfg.Tasks))
+		r.each(ctx, conns, r.submitAll)
+		if err := context.Cause(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	rep, err := r.measure(ctx, conns, nodes)
+	if err != nil {
+		return rep, err
+	}
+	rep.Calls = latencies(all)
+	if cfg.Mode != Submit {
+		rep.Done, rep.Doubled, rep.Lost = r.ledger.totals()
+	}
+	return rep, nil
+}
+
+// dial makes the connections; they open at their first call.
+func (r *run) dial(leader string) ([]*conn, []*timings) {
+	client := &fasthttp.HostClient{
+		Addr:                     strings.TrimPrefix(leader, "http://"),
+		MaxConns:                 r.cfg.Conns,
+		NoDefaultUserAgentHeader: true,
+		MaxResponseBodySize:      32 << 20,
+		// A call sent twice would be counted twice.
+		MaxIdemponentCallAttempts: 1,
+		RetryIfErr:                func(*fasthttp.Request, int, error) (bool, bool) { return false, false },
+	}
+	params := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, r.cfg.Payload-2)...), '"')
+	taskType := fmt.Sprintf("bench-%x", time.Now().UnixNano())
+	conns, all := make([]*conn, r.cfg.Conns), make([]*timings, r.cfg.Conns)
+	for k := range conns {
+		all[k] = &timings{}
+		conns[k] = newConn(client, leader, taskType, k, params, r.cfg, all[k])
+	}
+	return conns, all
+}
+
+// each runs work on every connection and waits for all. The first error ends
+// the run.
+func (r *run) each(ctx context.Context, conns []*conn, work func(context.Context, *conn) error) {
+	var wg sync.WaitGroup
+	for _, c := range conns {
+		wg.Go(func() {
+			if err := work(ctx, c); err != nil {
+				r.stop(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// measure lets the connections work and counts from the end of the warm-up.
+func (r *run) measure(ctx context.Context, conns []*conn, nodes []string) (Report, error) {
+	work := r.lifecycle
+	switch r.cfg.Mode {
+	case Submit:
+		work = r.submitAll
+	case Drain:
+		work = r.drain
+	case Lifecycle, Latency:
+	}
+	if r.cfg.Mode != Drain {
+		r.left.Store(int64(r.cfg.Tasks))
+	}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		r.each(ctx, conns, work)
+	}()
+	warm := time.NewTimer(r.cfg.WarmUp)
+	defer warm.Stop()
+	select {
+	case <-warm.C:
+	case <-finished:
+		if err := context.Cause(ctx); err != nil {
+			return Report{}, err
+		}
+		return Report{}, fmt.Errorf("all %d tasks were done before the warm-up of %v ended: give more --tasks", r.cfg.Tasks, r.cfg.WarmUp)
+	}
+	before, err := usageOf(nodes)
+	if err != nil {
+		r.stop(err)
+		<-finished
+		return Report{}, err
+	}
+	from, start := r.done.Load(), time.Now()
+	r.counting.Store(true)
+	<-finished
+	elapsed := time.Since(start)
+	if err := context.Cause(ctx); err != nil {
+		return Report{}, err
+	}
+	after, err := usageOf(nodes)
+	if err != nil {
+		return Report{}, err
+	}
+	tasks := int(r.done.Load() - from)
+	return Report{
+		Mode: r.cfg.Mode, Conns: r.cfg.Conns, Batch: r.cfg.Batch, Payload: r.cfg.Payload, Nodes: len(nodes),
+		Seconds: elapsed.Seconds(), Tasks: tasks, TasksPerSecond: float64(tasks) / elapsed.Seconds(),
+		ServerCPU: after.cpuSeconds - before.cpuSeconds, ServerRSS: after.rssBytes,
+	}, nil
+}
+
+// take returns how many tasks the connection may begin now, 0 = none is left.
+func (r *run) take() int {
+	n := int64(r.cfg.Batch)
+	left := r.left.Add(-n)
+	return int(max(0, min(n, left+n)))
+}
+
+func (r *run) submitAll(ctx context.Context, c *conn) error {
+	for ctx.Err() == nil {
+		c.timings.counting = r.counting.Load()
+		n := r.take()
+		if n == 0 {
+			return nil
+		}
+		ids, err := c.submit(n)
+		if err != nil {
+			return err
+		}
+		r.ledger.submitted(ids)
+		r.open.Add(int64(n))
+		if r.cfg.Mode == Submit {
+			r.done.Add(int64(n))
+		}
+	}
+	return nil
+}
+
+func (r *run) lifecycle(ctx context.Context, c *conn) error {
+	for ctx.Err() == nil {
+		c.timings.counting = r.counting.Load()
+		n := r.take()
+		if n == 0 {
+			return r.drain(ctx, c) // what others submitted and nobody has yet
+		}
+		ids, err := c.submit(n)
+		if err != nil {
+			return err
+		}
+		r.ledger.submitted(ids)
+		r.open.Add(int64(n))
+		if err := r.work(c, n); err != nil && !errors.Is(err, errNone) {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain claims and completes until every task is completed.
+func (r *run) drain(ctx context.Context, c *conn) error {
+	for ctx.Err() == nil && r.open.Load() > 0 {
+		c.timings.counting = r.counting.Load()
+		switch err := r.work(c, r.cfg.Batch); {
+		case errors.Is(err, errNone):
+			select {
+			case <-time.After(emptyPause):
+			case <-ctx.Done():
+			}
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// work claims up to n tasks and completes them.
+func (r *run) work(c *conn, n int) error {
+	tasks, err := c.claim(n)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if err := c.complete(t); err != nil {
+			return err
+		}
+		r.ledger.completed(t.id)
+		r.open.Add(-1)
+		r.done.Add(1)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// leaderWait bounds how long the cluster may be without a leader at the start.
+const leaderWait = 30 * time.Second
+
+// findCluster returns the URL of the leader and of every node.
+func findCluster(ctx context.Context, endpoints []string) (leader string, nodes []string, err error) {
+	deadline := time.Now().Add(leaderWait)
+	retry := time.NewTicker(100 * time.Millisecond)
+	defer retry.Stop()
+	err = fmt.Errorf("no endpoint")
+	for time.Now().Before(deadline) {
+		for _, e := range endpoints {
+			var body []byte
+			if body, err = get(e + "/api/cluster?consistency=stale"); err != nil {
+				continue
+			}
+			var c wire.Cluster
+			if err = json.Unmarshal(body, &c); err != nil {
+				continue
+			}
+			if leader, nodes = leaderOf(c); leader != "" {
+				return leader, nodes, nil
+			}
+			err = fmt.Errorf("%s knows no leader", e)
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return "", nil, ctx.Err()
+		}
+	}
+	return "", nil, fmt.Errorf("find the leader: %w", err)
+}
+
+func leaderOf(c wire.Cluster) (leader string, nodes []string) {
+	for _, n := range c.Nodes {
+		nodes = append(nodes, n.HTTPAddr)
+		if n.NodeID == c.Leader {
+			leader = n.HTTPAddr
+		}
+	}
+	return leader, nodes
+}
+
+func get(url string) ([]byte, error) {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.SetRequestURI(url)
+	if err := fasthttp.DoTimeout(req, resp, 5*time.Second); err != nil {
+		return nil, fmt.Errorf("GET %s: %w", url, err)
+	}
+	if resp.StatusCode() != fasthttp.StatusOK {
+		return nil, fmt.Errorf("GET %s: status %d", url, resp.StatusCode())
+	}
+	return bytes.Clone(resp.Body()), nil
+}
+
+// usage is what the servers' processes have used, by their own metrics.
+type usage struct {
+	cpuSeconds float64 // of all
+	rssBytes   float64 // of all, resident
+}
+
+func usageOf(nodes []string) (usage, error) {
+	var u usage
+	for _, n := range nodes {
+		body, err := get(n + "/metrics")
+		if err != nil {
+			return u, err
+		}
+		lines := bufio.NewScanner(bytes.NewReader(body))
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), " ")
+			f, err := strconv.ParseFloat(value, 64)
+			switch {
+			case err != nil:
+			case name == "process_cpu_seconds_total":
+				u.cpuSeconds += f
+			case name == "process_resident_memory_bytes":
+				u.rssBytes += f
+			}
+		}
+	}
+	return u, nil
+}
