@@ -1,0 +1,416 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The handshake opens every connection of the peer port. Both sides speak in
+// frames after a preamble of five bytes that the dialer sends:
+//
+//	dialer                                   acceptor
+//	  'C' 'L' 'Q' version purpose
+//	  H nonce(32) flags(1) JSON hello   ──►
+//	                                    ◄──  H nonce(32) flags(1) JSON hello
+//	  P proof(32)                       ──►                   or R text
+//	                                    ◄──  A proof(32)      or R text
+//
+//	frame:  [kind, 1 byte][length of the payload, uint16 big endian][payload]
+//	flags:  bit 0 = this side has a join key
+//	proof:  HMAC-SHA256(join key, role 0x00 preamble, dialer's H, acceptor's H)
+//
+// A proof covers both hellos and both nonces byte for byte, and the role of
+// the one that gives it: nothing can be swapped, replayed or reflected. The
+// dialer proves first, so a stranger at the port never gets a proof to work
+// on. Without a join key on both sides the proofs are 32 zeros. What follows
+// the handshake is neither encrypted nor signed: that needs TLS below it.
+const (
+	handshakeVersion = 1
+
+	frameHello  = 'H'
+	frameProof  = 'P'
+	frameAccept = 'A'
+	frameRefuse = 'R'
+
+	nonceSize = 32
+	proofSize = sha256.Size
+	flagKey   = 1
+
+	// helloBytesMax bounds the payload of a hello, nonce and flags included.
+	helloBytesMax = 4 << 10
+	// refusalBytesMax bounds the text of a refusal.
+	refusalBytesMax = 1 << 10
+	// helloFieldMax bounds each text of a hello, in bytes.
+	helloFieldMax = 256
+
+	roleDialer   = "claimq peer handshake 1 dialer"
+	roleAcceptor = "claimq peer handshake 1 acceptor"
+)
+
+// purpose is what a connection of the peer port is for.
+type purpose byte
+
+const (
+	purposeRaft purpose = 'r' // Raft's own messages
+	purposeHTTP purpose = 'h' // requests passed on, and node-to-node calls
+)
+
+// String returns the purpose's name for logs.
+func (p purpose) String() string {
+	switch p {
+	case purposeRaft:
+		return "raft"
+	case purposeHTTP:
+		return "http"
+	default:
+		return fmt.Sprintf("unknown purpose %#02x", byte(p))
+	}
+}
+
+// hello is what a node says of itself when a connection opens. With a join key
+// it is proven to come from a node that has the key; without one it is only
+// claimed.
+type hello struct {
+	ClusterID    string `json:"cluster_id,omitempty"` // "" until the node belongs to a cluster
+	UUID         string `json:"uuid"`                 // identity, from the data folder
+	NodeID       string `json:"node_id"`              // the operator's name
+	FeatureLevel uint32 `json:"feature_level"`        // highest that the binary knows
+	Version      string `json:"version"`              // of the binary
+}
+
+// helloMessage is a hello as it travels.
+type helloMessage struct {
+	hello
+	// WantUUID is the node that the dialer means to reach, "" if it does not
+	// know; the acceptor sends "".
+	WantUUID string `json:"want_uuid,omitempty"`
+}
+
+// Errors of the handshake.
+var (
+	// errHandshake is returned when the other side does not speak the
+	// handshake, or breaks it off.
+	errHandshake = errors.New("peer handshake")
+	// errRefused is returned when one of the two sides refuses the other: wrong
+	// key, cluster, node or feature level. The text says which.
+	errRefused = errors.New("peer connection refused")
+)
+
+// refusal is a reason that the other side is told. It is an errRefused.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string        { return errRefused.Error() + ": " + r.text }
+func (r *refusal) Is(target error) bool { return target == errRefused }
+
+func refuse(format string, args ...any) *refusal {
+	return &refusal{text: fmt.Sprintf(format, args...)}
+}
+
+// handshake is one side's part in opening one connection.
+type handshake struct {
+	key  []byte // join key; empty = none
+	self hello
+	// admit is asked last, once the other side has proven the key. Its error's
+	// text is told to the other side. nil admits all.
+	admit func(purpose, hello) error
+}
+
+// dial opens conn as the dialer and returns who answered. want is the UUID of
+// the node to reach, "" for whoever is there. The caller sets the deadline.
+func (h handshake) dial(conn io.ReadWriter, why purpose, want string) (hello, error) {
+	preamble := newPreamble(why)
+	own, err := newHelloFrame(helloMessage{hello: h.self, WantUUID: want}, len(h.key) > 0)
+	if err != nil {
+		return hello{}, err
+	}
+	if _, err := conn.Write(append(bytes.Clone(preamble), own...)); err != nil {
+		return hello{}, fmt.Errorf("%w: send hello: %w", errHandshake, err)
+	}
+	theirs, err := readAnswer(conn, frameHello, helloBytesMax)
+	if err != nil {
+		return hello{}, err
+	}
+	msg, hasKey, err := parseHello(theirs)
+	if err != nil {
+		return hello{}, err
+	}
+	if err := h.checkAcceptor(msg.hello, hasKey, want); err != nil {
+		return msg.hello, err
+	}
+	transcript := bytes.Join([][]byte{preamble, own, theirs}, nil)
+	if _, err := conn.Write(newFrame(frameProof, h.proof(roleDialer, transcript))); err != nil {
+		return msg.hello, fmt.Errorf("%w: send proof: %w", errHandshake, err)
+	}
+	answer, err := readAnswer(conn, frameAccept, proofSize)
+	if err != nil {
+		return msg.hello, err
+	}
+	if !hmac.Equal(answer[frameHeaderSize:], h.proof(roleAcceptor, transcript)) {
+		return msg.hello, refuse("node %q does not have this node's join key", msg.NodeID)
+	}
+	return msg.hello, nil
+}
+
+// accept opens conn as the acceptor and returns who dialed and what for. The
+// caller sets the deadline. Reasons for a refusal are told to the dialer.
+func (h handshake) accept(conn io.ReadWriter) (purpose, hello, error) {
+	why, from, err := h.acceptUntold(conn)
+	var reason *refusal
+	if errors.As(err, &reason) {
+		// The dialer may be gone: then the refusal itself is what matters.
+		_, _ = conn.Write(newFrame(frameRefuse, cutText(reason.text, refusalBytesMax)))
+	}
+	return why, from, err
+}
+
+func (h handshake) acceptUntold(conn io.ReadWriter) (purpose, hello, error) {
+	preamble, why, err := readPreamble(conn)
+	if err != nil {
+		return why, hello{}, err
+	}
+	theirs, err := readFrame(conn, frameHello, helloBytesMax)
+	if err != nil {
+		return why, hello{}, err
+	}
+	msg, hasKey, err := parseHello(theirs)
+	if err != nil {
+		return why, hello{}, err
+	}
+	if err := h.checkDialer(why, msg, hasKey); err != nil {
+		return why, msg.hello, err
+	}
+	own, err := newHelloFrame(helloMessage{hello: h.self}, len(h.key) > 0)
+	if err != nil {
+		return why, msg.hello, err
+	}
+	if _, err := conn.Write(own); err != nil {
+		return why, msg.hello, fmt.Errorf("%w: send hello: %w", errHandshake, err)
+	}
+	proof, err := readFrame(conn, frameProof, proofSize)
+	if err != nil {
+		return why, msg.hello, err
+	}
+	transcript := bytes.Join([][]byte{preamble, theirs, own}, nil)
+	if !hmac.Equal(proof[frameHeaderSize:], h.proof(roleDialer, transcript)) {
+		return why, msg.hello, refuse("node %q was given another join key than node %q: both need the same file in --join-key-file", msg.NodeID, h.self.NodeID)
+	}
+	if h.admit != nil {
+		if err := h.admit(why, msg.hello); err != nil {
+			return why, msg.hello, refuse("%s", err)
+		}
+	}
+	if _, err := conn.Write(newFrame(frameAccept, h.proof(roleAcceptor, transcript))); err != nil {
+		return why, msg.hello, fmt.Errorf("%w: send proof: %w", errHandshake, err)
+	}
+	return why, msg.hello, nil
+}
+
+// checkAcceptor says whether the node that answered is one to talk to.
+func (h handshake) checkAcceptor(from hello, hasKey bool, want string) error {
+	if err := h.checkKey(from, hasKey); err != nil {
+		return err
+	}
+	if want != "" && from.UUID != want {
+		return refuse("the node there is %q with identity %s, not %s: its data folder is another one", from.NodeID, from.UUID, want)
+	}
+	return h.checkCluster(from)
+}
+
+// checkDialer says whether the node that dialed may go on.
+func (h handshake) checkDialer(why purpose, msg helloMessage, hasKey bool) error {
+	if err := h.checkKey(msg.hello, hasKey); err != nil {
+		return err
+	}
+	if msg.WantUUID != "" && msg.WantUUID != h.self.UUID {
+		return refuse("this is node %q with identity %s, not %s: its data folder is another one", h.self.NodeID, h.self.UUID, msg.WantUUID)
+	}
+	if why == purposeRaft && msg.UUID == h.self.UUID {
+		return refuse("node %q has the identity of this node, %q: one data folder is a copy of the other", msg.NodeID, h.self.NodeID)
+	}
+	return h.checkCluster(msg.hello)
+}
+
+func (h handshake) checkKey(other hello, otherHasKey bool) error {
+	switch ownKey := len(h.key) > 0; {
+	case ownKey && !otherHasKey:
+		return refuse("node %q has a join key, node %q has none: give it the same file with --join-key-file", h.self.NodeID, other.NodeID)
+	case !ownKey && otherHasKey:
+		return refuse("node %q has no join key, node %q has one: give it the same file with --join-key-file", h.self.NodeID, other.NodeID)
+	default:
+		return nil
+	}
+}
+
+func (h handshake) checkCluster(other hello) error {
+	if h.self.ClusterID != "" && other.ClusterID != "" && h.self.ClusterID != other.ClusterID {
+		return refuse("node %q belongs to cluster %s, node %q to cluster %s", h.self.NodeID, h.self.ClusterID, other.NodeID, other.ClusterID)
+	}
+	return nil
+}
+
+// proof returns what the side in that role has to show for the transcript.
+func (h handshake) proof(role string, transcript []byte) []byte {
+	if len(h.key) == 0 {
+		return make([]byte, proofSize)
+	}
+	mac := hmac.New(sha256.New, h.key)
+	mac.Write([]byte(role))
+	mac.Write([]byte{0})
+	mac.Write(transcript)
+	return mac.Sum(nil)
+}
+
+const preambleSize = 5
+
+func newPreamble(why purpose) []byte {
+	return []byte{'C', 'L', 'Q', handshakeVersion, byte(why)}
+}
+
+func readPreamble(r io.Reader) ([]byte, purpose, error) {
+	preamble := make([]byte, preambleSize)
+	if _, err := io.ReadFull(r, preamble); err != nil {
+		return nil, 0, fmt.Errorf("%w: read preamble: %w", errHandshake, err)
+	}
+	why := purpose(preamble[4])
+	if !bytes.Equal(preamble[:3], newPreamble(why)[:3]) {
+		return nil, 0, fmt.Errorf("%w: whoever dialed is not a claimq node", errHandshake)
+	}
+	if preamble[3] != handshakeVersion {
+		return nil, why, refuse("the dialer speaks version %d of the peer protocol, this node speaks %d", preamble[3], handshakeVersion)
+	}
+	if why != purposeRaft && why != purposeHTTP {
+		return nil, why, refuse("the dialer wants a connection for an %v", why)
+	}
+	return preamble, why, nil
+}
+
+const frameHeaderSize = 3
+
+func newFrame(kind byte, payload []byte) []byte {
+	frame := make([]byte, frameHeaderSize, frameHeaderSize+len(payload))
+	frame[0] = kind
+	binary.BigEndian.PutUint16(frame[1:], uint16(len(payload))) //nolint:gosec // every payload is bounded far below 64 KiB
+	return append(frame, payload...)
+}
+
+// readFrame returns one whole frame of that kind with its header. It never
+// reads past the frame: what follows belongs to others.
+func readFrame(r io.Reader, kind byte, payloadMax int) ([]byte, error) {
+	header := make([]byte, frameHeaderSize)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return nil, fmt.Errorf("%w: the other side broke off: %w", errHandshake, err)
+	}
+	if header[0] != kind {
+		return nil, fmt.Errorf("%w: got frame %q, want %q", errHandshake, header[0], kind)
+	}
+	return readPayload(r, header, payloadMax)
+}
+
+func readPayload(r io.Reader, header []byte, payloadMax int) ([]byte, error) {
+	kind, size := header[0], int(binary.BigEndian.Uint16(header[1:]))
+	if size > payloadMax {
+		return nil, refuse("frame %q of %d bytes is over the bound of %d", kind, size, payloadMax)
+	}
+	if (kind == frameProof || kind == frameAccept) && size != proofSize {
+		return nil, fmt.Errorf("%w: proof of %d bytes, want %d", errHandshake, size, proofSize)
+	}
+	frame := make([]byte, frameHeaderSize+size)
+	copy(frame, header)
+	if _, err := io.ReadFull(r, frame[frameHeaderSize:]); err != nil {
+		return nil, fmt.Errorf("%w: the other side broke off: %w", errHandshake, err)
+	}
+	return frame, nil
+}
+
+// readAnswer is readFrame for the dialer, who may get a refusal instead.
+func readAnswer(r io.Reader, kind byte, payloadMax int) ([]byte, error) {
+	header := make([]byte, frameHeaderSize)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return nil, fmt.Errorf("%w: the other side broke off (it may be no claimq peer port): %w", errHandshake, err)
+	}
+	switch header[0] {
+	case kind:
+		return readPayload(r, header, payloadMax)
+	case frameRefuse:
+		frame, err := readPayload(r, header, refusalBytesMax)
+		if err != nil {
+			return nil, err
+		}
+		return nil, refuse("the other side says: %s", printable(string(frame[frameHeaderSize:])))
+	default:
+		return nil, fmt.Errorf("%w: got frame %q, want %q (it may be no claimq peer port)", errHandshake, header[0], kind)
+	}
+}
+
+func newHelloFrame(msg helloMessage, hasKey bool) ([]byte, error) {
+	text, err := json.Marshal(msg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: encode hello: %w", errHandshake, err)
+	}
+	payload := make([]byte, nonceSize+1, nonceSize+1+len(text))
+	// crypto/rand.Read never returns an error: it ends the program instead.
+	_, _ = rand.Read(payload[:nonceSize])
+	if hasKey {
+		payload[nonceSize] = flagKey
+	}
+	payload = append(payload, text...)
+	if len(payload) > helloBytesMax {
+		return nil, fmt.Errorf("%w: own hello of %d bytes is over the bound of %d", errHandshake, len(payload), helloBytesMax)
+	}
+	return newFrame(frameHello, payload), nil
+}
+
+// parseHello returns what a hello frame says, with every text fit for a log.
+func parseHello(frame []byte) (msg helloMessage, hasKey bool, err error) {
+	payload := frame[frameHeaderSize:]
+	if len(payload) <= nonceSize {
+		return msg, false, fmt.Errorf("%w: hello of %d bytes is too short", errHandshake, len(payload))
+	}
+	flags := payload[nonceSize]
+	if flags&^flagKey != 0 {
+		return msg, false, refuse("the hello has unknown flags %#02x", flags)
+	}
+	if err := json.Unmarshal(payload[nonceSize+1:], &msg); err != nil {
+		return helloMessage{}, false, fmt.Errorf("%w: decode hello: %w", errHandshake, err)
+	}
+	for _, text := range []string{msg.ClusterID, msg.UUID, msg.NodeID, msg.Version, msg.WantUUID} {
+		if len(text) > helloFieldMax || text != printable(text) {
+			return helloMessage{}, false, refuse("a text in the hello is over %d bytes or not printable", helloFieldMax)
+		}
+	}
+	if msg.UUID == "" || msg.NodeID == "" {
+		return helloMessage{}, false, refuse("the hello names no node or no identity")
+	}
+	return msg, flags&flagKey != 0, nil
+}
+
+// printable replaces what would garble a log line.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// cutText returns at most limit bytes of text, ending at a whole character.
+func cutText(text string, limit int) []byte {
+	if len(text) > limit {
+		for limit > 0 && !utf8.RuneStart(text[limit]) {
+			limit--
+		}
+		text = text[:limit]
+	}
+	return []byte(text)
+}

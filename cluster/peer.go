@@ -1,0 +1,405 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/valyala/fasthttp"
+)
+
+// Bounds of the peer port.
+const (
+	// handshakeTimeoutDefault bounds connecting and shaking hands, together.
+	handshakeTimeoutDefault = 5 * time.Second
+	// handshakesMax bounds the handshakes under way of those who dialed us.
+	// Past it the next ones wait in the kernel's backlog; a silent stranger
+	// holds its place for the handshake timeout.
+	handshakesMax = 1024
+	// inboundConnsMax bounds the connections that others opened to this node:
+	// seven peers with all of their connsPerPeerMax, and Raft's own.
+	inboundConnsMax = 4096
+	// acceptPauseMax bounds the pause after an accept that failed, when the
+	// process has run out of files, say.
+	acceptPauseMax = time.Second
+	// handshakeLogInterval is the least time between two log lines about
+	// handshakes that failed: a port scan must not fill the log.
+	handshakeLogInterval = time.Second
+)
+
+// ErrPeerAddrInUse is returned when another process listens on the address of
+// the peer port.
+var ErrPeerAddrInUse = errors.New("the peer address is in use")
+
+// peerConfig says how the peer port listens, dials and decides.
+type peerConfig struct {
+	// ListenAddr is the host:port to listen on; port 0 picks a free one.
+	ListenAddr string
+	// Advertise is the host:port that others reach the port by; "" = the
+	// address that it listens on.
+	Advertise string
+	// JoinKey is the secret that both sides of each connection must have; empty
+	// = none. Whether that is allowed is the caller's decision.
+	JoinKey []byte
+	// Self is asked at each handshake, because the cluster id comes late.
+	Self func() hello
+	// Admit is asked at the end of each handshake of somebody who dialed us,
+	// key, cluster and target having been checked. Its error refuses, and its
+	// text is told to the dialer. nil admits all.
+	Admit func(purpose, hello) error
+	// TargetUUID returns the UUID of the member at a peer address, "" if it is
+	// not known: a Raft connection then reaches that very node, or none, so a
+	// wiped node at an old address is never taken for the old one. nil = never
+	// known. Called without locks of the port held.
+	TargetUUID func(addr string) string
+	// Logger gets one line per event that an operator would miss.
+	Logger hclog.Logger
+	// Dial opens a connection; nil = TCP.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	// Wrap is the seam for what goes between TCP and the handshake, as TLS
+	// would; nil = nothing.
+	Wrap func(conn net.Conn, dialed bool) (net.Conn, error)
+	// HandshakeTimeout bounds connecting and shaking hands; 0 = 5 s.
+	HandshakeTimeout time.Duration
+}
+
+// peerPort is the one port for everything that nodes say to each other: Raft,
+// requests passed on to the leader, node-to-node calls. Its methods are safe
+// for concurrent use.
+type peerPort struct {
+	cfg      peerConfig
+	log      hclog.Logger
+	listener net.Listener
+	addr     string // advertised
+	server   *fasthttp.Server
+	failures handshakeLog
+
+	ctx    context.Context // ends with the port
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // every goroutine of the port; Add under mu only
+
+	handshakes chan struct{} // a slot each, handshakesMax
+	raftConns  chan *peerConn
+
+	forward atomic.Pointer[fasthttp.RequestHandler]
+
+	mu      sync.Mutex
+	closed  bool
+	conns   map[*peerConn]struct{} // inbound and outbound
+	inbound int                    // how many others opened
+	calls   map[string]callHandler
+	pools   map[string]*connPool // by peer address
+}
+
+// listenPeers opens the peer port. It accepts at once, so handlers should be
+// set before others learn the address; until then requests get 503 and calls
+// an error. The caller must Close it. ErrPeerAddrInUse if the address is taken.
+func listenPeers(cfg peerConfig) (*peerPort, error) {
+	if cfg.HandshakeTimeout <= 0 {
+		cfg.HandshakeTimeout = handshakeTimeoutDefault
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	listener, err := net.Listen("tcp", cfg.ListenAddr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: another process listens on %s: stop it, or choose another address with --peer-addr: %w", ErrPeerAddrInUse, cfg.ListenAddr, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on --peer-addr %s: %w", cfg.ListenAddr, err)
+	}
+	addr, err := advertised(listener.Addr(), cfg.Advertise)
+	if err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &peerPort{
+		cfg: cfg, log: cfg.Logger, listener: listener, addr: addr,
+		ctx: ctx, cancel: cancel,
+		handshakes: make(chan struct{}, handshakesMax),
+		raftConns:  make(chan *peerConn),
+		conns:      make(map[*peerConn]struct{}),
+		calls:      make(map[string]callHandler),
+		pools:      make(map[string]*connPool),
+	}
+	p.server = newPeerServer(p)
+	p.start(p.runAccept)
+	p.start(p.runIdleReaper)
+	return p, nil
+}
+
+// advertised returns what others reach the listener by.
+func advertised(listening net.Addr, advertise string) (string, error) {
+	if advertise != "" {
+		if _, port, err := net.SplitHostPort(advertise); err != nil || port == "" || port == "0" {
+			return "", fmt.Errorf("--peer-advertise %q is not HOST:PORT", advertise)
+		}
+		return advertise, nil
+	}
+	if tcp, ok := listening.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return "", fmt.Errorf("--peer-addr %s listens on every address: say with --peer-advertise HOST:PORT by which one other nodes reach it", listening)
+	}
+	return listening.String(), nil
+}
+
+// Addr returns the advertised host:port of the peer port.
+func (p *peerPort) Addr() string { return p.addr }
+
+// Close ends the listener and every connection, Raft's included, and waits for
+// the port's goroutines and the handlers that they run. It is safe to call
+// more than once; each call returns when it is over.
+func (p *peerPort) Close() error {
+	p.mu.Lock()
+	first := !p.closed
+	p.closed = true
+	conns := make([]*peerConn, 0, len(p.conns))
+	for c := range p.conns {
+		conns = append(conns, c)
+	}
+	p.mu.Unlock()
+
+	var err error
+	if first {
+		p.cancel()
+		err = p.listener.Close()
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}
+	p.wg.Wait()
+	return err
+}
+
+// start runs fn in a goroutine that Close waits for; false once Close began.
+func (p *peerPort) start(fn func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.wg.Go(fn)
+	return true
+}
+
+// track makes conn one of the port's; nil, conn being closed, once Close began
+// or when others have opened too many.
+func (p *peerPort) track(conn net.Conn, inbound bool) *peerConn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || (inbound && p.inbound >= inboundConnsMax) {
+		_ = conn.Close()
+		return nil
+	}
+	c := &peerConn{Conn: conn, port: p, inbound: inbound}
+	p.conns[c] = struct{}{}
+	if inbound {
+		p.inbound++
+	}
+	return c
+}
+
+// forget is track's other end.
+func (p *peerPort) forget(c *peerConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.conns[c]; !ok {
+		return
+	}
+	delete(p.conns, c)
+	if c.inbound {
+		p.inbound--
+	}
+}
+
+// runAccept takes connections until the listener is closed. It waits for a
+// handshake slot before each, so what cannot be served yet stays in the
+// kernel's backlog.
+func (p *peerPort) runAccept() {
+	pause := time.Millisecond
+	for {
+		select {
+		case p.handshakes <- struct{}{}:
+		case <-p.ctx.Done():
+			return
+		}
+		conn, err := p.listener.Accept()
+		if err != nil {
+			<-p.handshakes
+			if p.ctx.Err() != nil {
+				return
+			}
+			p.log.Error("accept on the peer port", "error", err)
+			select {
+			case <-time.After(pause):
+			case <-p.ctx.Done():
+				return
+			}
+			pause = min(2*pause, acceptPauseMax)
+			continue
+		}
+		pause = time.Millisecond
+		if !p.start(func() { p.serve(conn) }) {
+			_ = conn.Close()
+			<-p.handshakes
+			return
+		}
+	}
+}
+
+// serve shakes hands with whoever opened conn and hands it on. It gives the
+// handshake slot back as soon as hands are shaken.
+func (p *peerPort) serve(conn net.Conn) {
+	c, err := p.greet(conn)
+	<-p.handshakes
+	if err != nil {
+		p.failures.log(p.log, conn.RemoteAddr(), err)
+		return
+	}
+	if c == nil {
+		return
+	}
+	if c.why == purposeRaft {
+		p.deliverRaft(c)
+		return
+	}
+	// The server closes the connection; what ended it is nobody's concern.
+	_ = p.server.ServeConn(c)
+	_ = c.Close()
+}
+
+// greet is the acceptor's handshake. nil and no error: the port is closing, or
+// full.
+func (p *peerPort) greet(conn net.Conn) (*peerConn, error) {
+	deadline := time.Now().Add(p.cfg.HandshakeTimeout)
+	wrapped, err := p.wrap(conn, false, deadline)
+	if err != nil {
+		return nil, err
+	}
+	c := p.track(wrapped, true)
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.SetDeadline(deadline); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	h := handshake{key: p.cfg.JoinKey, self: p.cfg.Self(), admit: p.cfg.Admit}
+	c.why, c.other, err = h.accept(c)
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		p.lingerClose(c)
+		return nil, err
+	}
+	return c, nil
+}
+
+// lingerClose closes a refused connection so that the dialer can read why: an
+// end with unread bytes on our side would be a reset, and throw the answer
+// away. What it reads is bounded in bytes and by the handshake's deadline.
+func (p *peerPort) lingerClose(c *peerConn) {
+	defer c.Close()
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, c, 2*helloBytesMax)
+}
+
+// wrap puts the seam's layer around conn; conn is closed on error.
+func (p *peerPort) wrap(conn net.Conn, dialed bool, deadline time.Time) (net.Conn, error) {
+	if p.cfg.Wrap == nil {
+		return conn, nil
+	}
+	if err := conn.SetDeadline(deadline); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	wrapped, err := p.cfg.Wrap(conn, dialed)
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("%w: %w", errHandshake, err)
+	}
+	return wrapped, nil
+}
+
+// dial opens a connection to the peer at addr. want is the UUID that it must
+// have, "" for any. ctx bounds it, and so does the handshake timeout.
+func (p *peerPort) dial(ctx context.Context, addr string, why purpose, want string) (*peerConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.HandshakeTimeout)
+	defer cancel()
+	stopOnClose := context.AfterFunc(p.ctx, cancel)
+	defer stopOnClose()
+
+	conn, err := p.dialTCP(ctx, addr)
+	if err != nil {
+		return nil, fmt.Errorf("dial peer %s: %w", addr, err)
+	}
+	deadline, _ := ctx.Deadline()
+	wrapped, err := p.wrap(conn, true, deadline)
+	if err != nil {
+		return nil, fmt.Errorf("dial peer %s: %w", addr, err)
+	}
+	c := p.track(wrapped, false)
+	if c == nil {
+		return nil, fmt.Errorf("dial peer %s: %w", addr, net.ErrClosed)
+	}
+	// A context that ends early ends the handshake early.
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(aLongTimeAgo()) })
+	c.why = why
+	err = c.SetDeadline(deadline)
+	if err == nil {
+		h := handshake{key: p.cfg.JoinKey, self: p.cfg.Self()}
+		c.other, err = h.dial(c, why, want)
+	}
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("dial peer %s: %w", addr, err)
+	}
+	return c, nil
+}
+
+func (p *peerPort) dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	if p.cfg.Dial != nil {
+		return p.cfg.Dial(ctx, addr)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+// handshakeLog logs handshakes that failed, at most one in an interval, and
+// how many it kept quiet about. The zero value is ready.
+type handshakeLog struct {
+	mu    sync.Mutex
+	last  time.Time
+	quiet int
+}
+
+func (l *handshakeLog) log(logger hclog.Logger, remote net.Addr, err error) {
+	l.mu.Lock()
+	now := time.Now()
+	if now.Sub(l.last) < handshakeLogInterval {
+		l.quiet++
+		l.mu.Unlock()
+		return
+	}
+	quiet := l.quiet
+	l.last, l.quiet = now, 0
+	l.mu.Unlock()
+	logger.Warn("refused a connection to the peer port", "remote_addr", remote, "error", err, "more_not_logged", quiet)
+}

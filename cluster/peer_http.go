@@ -1,0 +1,269 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// Bounds of the HTTP side of the peer port.
+const (
+	// forwardBodyMax bounds a request passed on: the API's 8 MiB and slack.
+	forwardBodyMax = 8<<20 + 64<<10
+	// forwardAnswerMax bounds its answer: tasks stop at 8 MiB, which base64,
+	// escapes and field names may blow up.
+	forwardAnswerMax = 32 << 20
+	// forwardHeaderMax bounds the headers of a request or an answer. It must be
+	// no less than what the API accepts.
+	forwardHeaderMax = 16 << 10
+	// forwardTimeoutMax bounds a request passed on whose context has no
+	// deadline: a long poll of 60 s and slack.
+	forwardTimeoutMax = 90 * time.Second
+	// callBodyMax bounds the body and the answer of a node-to-node call.
+	callBodyMax = 1 << 20
+	// callTimeoutMax bounds a call whose context has no deadline, and the time
+	// that a handler of one may take.
+	callTimeoutMax = 30 * time.Second
+
+	peerReadTimeout  = 30 * time.Second // for one whole request
+	peerWriteTimeout = 30 * time.Second // for one whole answer
+	// peerIdleTimeout is well above connIdleTimeout: so it is the dialer who
+	// closes what is idle, and no request meets a closed connection.
+	peerIdleTimeout = 5 * connIdleTimeout
+
+	callPathPrefix = "/peer/"
+)
+
+// callHandler answers one kind of node-to-node call. from is what the other
+// node said of itself when its connection opened. body is only valid until the
+// handler returns. ctx ends with the port, and after callTimeoutMax.
+type callHandler func(ctx context.Context, from hello, body []byte) ([]byte, error)
+
+// peerError is returned by Call when the other node answered with an error.
+// What Call returns otherwise is that no whole answer came.
+type peerError struct {
+	Addr   string // of the node that answered
+	Call   string
+	Status int // of HTTP
+	Text   string
+}
+
+// Error says who answered what.
+func (e *peerError) Error() string {
+	return fmt.Sprintf("call %s: node at %s answers: %s", e.Call, e.Addr, e.Text)
+}
+
+// SetForwardHandler sets what answers the API requests that other nodes pass
+// on. Until it is set they get 503.
+func (p *peerPort) SetForwardHandler(h fasthttp.RequestHandler) { p.forward.Store(&h) }
+
+// Handle sets what answers the calls of that name; the last one set counts.
+func (p *peerPort) Handle(name string, h callHandler) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[name] = h
+}
+
+// Call asks the node at addr and returns its answer, which is the caller's.
+// Bodies are JSON, at most callBodyMax. A *peerError is the other node's
+// refusal; with any other error the call may or may not have been answered.
+func (p *peerPort) Call(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
+	if len(body) > callBodyMax {
+		return nil, fmt.Errorf("call %s: body of %d bytes is over the bound of %d", name, len(body), callBodyMax)
+	}
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetHost(addr)
+	req.Header.SetRequestURI(callPathPrefix + name)
+	req.Header.SetContentType("application/json")
+	req.SetBodyRaw(body)
+	if _, err := p.exchange(ctx, addr, req, resp, callTimeoutMax); err != nil {
+		return nil, fmt.Errorf("call %s: %w", name, err)
+	}
+	if len(resp.Body()) > callBodyMax {
+		return nil, fmt.Errorf("call %s: answer of %d bytes is over the bound of %d", name, len(resp.Body()), callBodyMax)
+	}
+	if status := resp.StatusCode(); status != fasthttp.StatusOK {
+		return nil, &peerError{Addr: addr, Call: name, Status: status, Text: errorText(resp.Body())}
+	}
+	return append([]byte(nil), resp.Body()...), nil
+}
+
+// Forward sends req, an API request, to the node at addr and fills resp with
+// its answer. It sends at most once. Errors: fsm.ErrNoLeader, or
+// fsm.ErrShuttingDown when this port is closed (nothing was sent);
+// fsm.ErrOutcomeUnknown (something may have been, and no whole answer came).
+// On an error resp is empty.
+func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response) error {
+	// Hop by hop: neither the client's wish to close its connection to us nor
+	// the peer's to close ours concerns the other.
+	clientCloses := req.Header.ConnectionClose()
+	req.Header.ResetConnectionClose()
+	req.Header.Del(fasthttp.HeaderExpect)
+	sent, err := p.exchange(ctx, addr, req, resp, forwardTimeoutMax)
+	if clientCloses {
+		req.Header.SetConnectionClose()
+	}
+	resp.Header.ResetConnectionClose()
+	switch {
+	case err == nil:
+		return nil
+	case sent:
+		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrOutcomeUnknown, err)
+	case p.ctx.Err() != nil:
+		return fmt.Errorf("forward to %s: %w", addr, fsm.ErrShuttingDown)
+	default:
+		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrNoLeader, err)
+	}
+}
+
+// exchange sends req and reads the answer. sent says whether a byte of req may
+// have left this node.
+func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, timeoutMax time.Duration) (sent bool, err error) {
+	resp.Reset()
+	ctx, cancel := context.WithTimeout(ctx, timeoutMax)
+	defer cancel()
+	pool := p.acquirePool(addr)
+	defer p.releasePool(pool)
+	c, err := pool.get(ctx)
+	if err != nil {
+		return false, err
+	}
+	sent, reusable, err := c.roundTrip(ctx, req, resp)
+	if err != nil {
+		resp.Reset()
+	}
+	pool.put(c, reusable)
+	return sent, err
+}
+
+// newPeerServer returns the server behind the connections of purpose http. It
+// never listens: the port hands it connections whose hands are shaken.
+func newPeerServer(p *peerPort) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:               p.handleHTTP,
+		ErrorHandler:          answerBroken,
+		Name:                  "claimq-peer",
+		Concurrency:           inboundConnsMax,
+		ReadBufferSize:        forwardHeaderMax,
+		ReadTimeout:           peerReadTimeout,
+		WriteTimeout:          peerWriteTimeout,
+		IdleTimeout:           peerIdleTimeout,
+		MaxRequestBodySize:    forwardBodyMax,
+		NoDefaultServerHeader: true,
+		NoDefaultDate:         true,
+		NoDefaultContentType:  true,
+		Logger:                serverLog{p.log},
+	}
+}
+
+func (p *peerPort) handleHTTP(ctx *fasthttp.RequestCtx) {
+	// The path as sent: a percent-encoded key of an API path must not come to
+	// look like a call.
+	path := string(ctx.Request.Header.RequestURI())
+	if name, ok := strings.CutPrefix(path, callPathPrefix); ok {
+		p.handleCall(ctx, name)
+		return
+	}
+	handler := p.forward.Load()
+	if handler == nil {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+		answerError(ctx, fasthttp.StatusServiceUnavailable, "no_leader", "this node is starting")
+		return
+	}
+	(*handler)(ctx)
+}
+
+func (p *peerPort) handleCall(ctx *fasthttp.RequestCtx, name string) {
+	p.mu.Lock()
+	handler := p.calls[name]
+	p.mu.Unlock()
+	from, ok := peerOf(ctx)
+	switch {
+	case handler == nil || !ok:
+		answerError(ctx, fasthttp.StatusNotFound, "not_found", "no such call: "+printable(string(cutText(name, helloFieldMax))))
+		return
+	case !ctx.IsPost():
+		answerError(ctx, fasthttp.StatusMethodNotAllowed, "method_not_allowed", "calls are POST")
+		return
+	case len(ctx.Request.Body()) > callBodyMax:
+		answerError(ctx, fasthttp.StatusRequestEntityTooLarge, "payload_too_large", "the call's body is over "+strconv.Itoa(callBodyMax)+" bytes")
+		return
+	}
+	callCtx, cancel := context.WithTimeout(p.ctx, callTimeoutMax)
+	defer cancel()
+	answer, err := handler(callCtx, from, ctx.Request.Body())
+	if err != nil {
+		answerError(ctx, fasthttp.StatusInternalServerError, "internal", err.Error())
+		return
+	}
+	if len(answer) > callBodyMax {
+		answerError(ctx, fasthttp.StatusInternalServerError, "internal", "the call's answer is over "+strconv.Itoa(callBodyMax)+" bytes")
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.Response.SetBody(answer)
+}
+
+// peerOf returns the node that a request on the peer port came from.
+func peerOf(ctx *fasthttp.RequestCtx) (hello, bool) {
+	c, ok := ctx.Conn().(*peerConn)
+	if !ok {
+		return hello{}, false
+	}
+	return c.other, true
+}
+
+// peerAnswer is the body of an answer that is an error.
+type peerAnswer struct {
+	Success bool   `json:"success"`
+	Error   string `json:"error"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func answerError(ctx *fasthttp.RequestCtx, status int, code, text string) {
+	// Strings always encode.
+	body, _ := json.Marshal(peerAnswer{Error: text, Code: code, Message: text})
+	ctx.Response.SetStatusCode(status)
+	ctx.SetContentType("application/json")
+	ctx.Response.SetBody(body)
+}
+
+// answerBroken answers what is no request, or one over a bound.
+func answerBroken(ctx *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
+		answerError(ctx, fasthttp.StatusRequestEntityTooLarge, "payload_too_large", "the request is over a bound of the peer port")
+		return
+	}
+	answerError(ctx, fasthttp.StatusBadRequest, "invalid_request", "the request is malformed")
+}
+
+// errorText returns the error in the body of an answer, fit for a log.
+func errorText(body []byte) string {
+	var answer peerAnswer
+	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
+		return printable(answer.Error)
+	}
+	return printable(string(cutText(string(body), refusalBytesMax)))
+}
+
+// serverLog hands fasthttp's rare lines to our logger.
+type serverLog struct{ log hclog.Logger }
+
+// Printf logs at debug level: what ends a connection is no news.
+func (l serverLog) Printf(format string, args ...any) {
+	l.log.Debug("peer port: " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,267 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	// connsPerPeerMax bounds the HTTP connections to one peer, each with at
+	// most one request under way. Past it requests wait for a free one.
+	connsPerPeerMax = 512
+	// connIdleTimeout is how long an HTTP connection to a peer is kept unused.
+	connIdleTimeout = 60 * time.Second
+	// idleReapInterval is how often idle connections are looked through.
+	idleReapInterval = 15 * time.Second
+	// roundTripBuffer is the size of the write buffer of one such connection.
+	roundTripBuffer = 4 << 10
+)
+
+// connPool holds the HTTP connections to one peer address. It is our own
+// rather than an HTTP client's because every failure has to be told apart by
+// whether a byte of the request may have left, and nothing may be repeated.
+type connPool struct {
+	port *peerPort
+	addr string
+	free chan struct{} // a slot per connection, connsPerPeerMax
+
+	users int // calls under way; guarded by port.mu
+
+	mu   sync.Mutex
+	idle []*pooledConn // last used last; a slot is not held by idle ones
+}
+
+// pooledConn is one connection with its buffers. One caller at a time has it.
+type pooledConn struct {
+	*peerConn
+	r       *bufio.Reader
+	w       *bufio.Writer
+	written int64 // bytes of the current request that the kernel took
+	usedAt  time.Time
+}
+
+// Write counts what really left, under the buffer w.
+func (c *pooledConn) Write(b []byte) (int, error) {
+	n, err := c.peerConn.Write(b)
+	c.written += int64(n)
+	return n, err
+}
+
+// acquirePool returns the pool for addr; releasePool must follow.
+func (p *peerPort) acquirePool(addr string) *connPool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pool := p.pools[addr]
+	if pool == nil {
+		pool = &connPool{port: p, addr: addr, free: make(chan struct{}, connsPerPeerMax)}
+		p.pools[addr] = pool
+	}
+	pool.users++
+	return pool
+}
+
+func (p *peerPort) releasePool(pool *connPool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pool.users--
+}
+
+// get returns a connection for one request: the one that was used last, if
+// there is one that the peer has not closed, else a new one. put must follow.
+// Nothing has been sent when it returns an error.
+func (pool *connPool) get(ctx context.Context) (*pooledConn, error) {
+	select {
+	case pool.free <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for one of %d connections to peer %s: %w", connsPerPeerMax, pool.addr, ctx.Err())
+	case <-pool.port.ctx.Done():
+		return nil, net.ErrClosed
+	}
+	for c := pool.pop(); c != nil; c = pool.pop() {
+		if time.Since(c.usedAt) < connIdleTimeout && !c.closedByPeer() {
+			return c, nil
+		}
+		_ = c.Close()
+	}
+	conn, err := pool.port.dial(ctx, pool.addr, purposeHTTP, "")
+	if err != nil {
+		<-pool.free
+		return nil, err
+	}
+	c := &pooledConn{peerConn: conn}
+	c.r = bufio.NewReaderSize(conn, forwardHeaderMax)
+	c.w = bufio.NewWriterSize(c, roundTripBuffer)
+	return c, nil
+}
+
+func (pool *connPool) pop() *pooledConn {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	last := len(pool.idle) - 1
+	if last < 0 {
+		return nil
+	}
+	c := pool.idle[last]
+	pool.idle[last] = nil
+	pool.idle = pool.idle[:last]
+	return c
+}
+
+// put gives a connection back, or closes it when it cannot be used again.
+func (pool *connPool) put(c *pooledConn, reusable bool) {
+	if reusable {
+		c.usedAt = time.Now()
+		pool.mu.Lock()
+		pool.idle = append(pool.idle, c)
+		pool.mu.Unlock()
+	} else {
+		_ = c.Close()
+	}
+	<-pool.free
+}
+
+// reap closes what has been idle since before cutoff, and says whether the
+// pool is empty.
+func (pool *connPool) reap(cutoff time.Time) (empty bool) {
+	pool.mu.Lock()
+	n := 0
+	for n < len(pool.idle) && pool.idle[n].usedAt.Before(cutoff) {
+		n++
+	}
+	old := append([]*pooledConn(nil), pool.idle[:n]...)
+	pool.idle = append(pool.idle[:0], pool.idle[n:]...)
+	clear(pool.idle[len(pool.idle):cap(pool.idle)])
+	empty = len(pool.idle) == 0
+	pool.mu.Unlock()
+	for _, c := range old {
+		_ = c.Close()
+	}
+	return empty
+}
+
+// runIdleReaper closes idle connections and forgets unused pools until the
+// port is closed.
+func (p *peerPort) runIdleReaper() {
+	ticker := time.NewTicker(idleReapInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			p.reapIdle(time.Now().Add(-connIdleTimeout))
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *peerPort) reapIdle(cutoff time.Time) {
+	p.mu.Lock()
+	pools := make([]*connPool, 0, len(p.pools))
+	for _, pool := range p.pools {
+		pools = append(pools, pool)
+	}
+	p.mu.Unlock()
+	for _, pool := range pools {
+		if !pool.reap(cutoff) {
+			continue
+		}
+		p.mu.Lock()
+		// A call that came in between has counted itself as a user, or has put
+		// its connection back.
+		if pool.users == 0 && pool.isEmpty() {
+			delete(p.pools, pool.addr)
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (pool *connPool) isEmpty() bool {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	return len(pool.idle) == 0
+}
+
+// errNoLength is returned for an answer whose end only the end of its
+// connection would tell: it cannot be known to be whole.
+var errNoLength = errors.New("the answer does not say how long it is")
+
+// roundTrip sends req, once, and reads the answer. ctx has a deadline. sent
+// says whether a byte may have left; reusable whether the connection is as
+// good as new.
+func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) (sent, reusable bool, err error) {
+	deadline, _ := ctx.Deadline()
+	if err := c.SetDeadline(deadline); err != nil {
+		return false, false, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(aLongTimeAgo()) })
+	c.written = 0
+	c.w.Reset(c)
+	err = writeRequest(c.w, req)
+	if err == nil {
+		resp.SkipBody = req.Header.IsHead()
+		err = readAnswerBody(c.r, resp)
+	}
+	// If the context's end is under way it may still touch the deadline.
+	untouched := stop()
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	reusable = err == nil && untouched && !resp.ConnectionClose() && c.r.Buffered() == 0
+	return c.written > 0, reusable, err
+}
+
+// writeRequest writes req as it was received: with its path as sent, because a
+// percent-encoded slash in a key is not a slash.
+func writeRequest(w *bufio.Writer, req *fasthttp.Request) error {
+	req.URI().DisablePathNormalizing = true
+	if err := req.Write(w); err != nil {
+		return fmt.Errorf("send request: %w", err)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("send request: %w", err)
+	}
+	return nil
+}
+
+// readAnswerBody reads one whole answer, or fails.
+func readAnswerBody(r *bufio.Reader, resp *fasthttp.Response) error {
+	for {
+		if err := resp.Header.Read(r); err != nil {
+			return fmt.Errorf("read answer: %w", endIsUnexpected(err))
+		}
+		if resp.StatusCode() != fasthttp.StatusContinue {
+			break
+		}
+	}
+	if status := resp.StatusCode(); resp.SkipBody || status < 200 || status == fasthttp.StatusNoContent || status == fasthttp.StatusNotModified {
+		return nil
+	}
+	length := resp.Header.ContentLength()
+	if length < -1 {
+		return fmt.Errorf("read answer: %w", errNoLength)
+	}
+	if err := resp.ReadBody(r, forwardAnswerMax); err != nil {
+		return fmt.Errorf("read answer: %w", endIsUnexpected(err))
+	}
+	if length == -1 {
+		if err := resp.Header.ReadTrailer(r); err != nil {
+			return fmt.Errorf("read answer: %w", endIsUnexpected(err))
+		}
+	}
+	return nil
+}
+
+func endIsUnexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
