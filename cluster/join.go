@@ -1,0 +1,203 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// callJoin is the name of the call by which a node asks to become a member.
+	callJoin = "join"
+
+	joinBackoffMin  = 250 * time.Millisecond
+	joinBackoffMax  = 5 * time.Second
+	joinLogInterval = 5 * time.Second
+	// joinCallTimeout bounds one question to one node: the leader writes to its
+	// log before it answers.
+	joinCallTimeout = 10 * time.Second
+	// joinHopsMax bounds how often one attempt is sent on to another leader.
+	joinHopsMax = 3
+	// joinPeersMax bounds the peers of --join.
+	joinPeersMax = 32
+)
+
+// ErrJoinRefused is returned when the cluster will not have this node as it is.
+// Waiting does not help.
+var ErrJoinRefused = errors.New("the cluster refuses this node")
+
+// joinRefusal is a reason of the leader's not to admit a node, for good. It is
+// an ErrJoinRefused. Any other error of admitJoin is tried again.
+type joinRefusal struct{ Text string }
+
+// Error returns the reason.
+func (e *joinRefusal) Error() string { return ErrJoinRefused.Error() + ": " + e.Text }
+
+// Is makes the refusal an ErrJoinRefused.
+func (e *joinRefusal) Is(target error) bool { return target == ErrJoinRefused }
+
+// joined is what a node learns when it was admitted.
+type joined struct {
+	ClusterID  string
+	LeaderAddr string // peer address of who admitted it
+}
+
+// joinConfig is what a node needs to answer those who want to join.
+type joinConfig struct {
+	// Leader returns the peer address of the leader, "" if none is known, and
+	// whether that is this node.
+	Leader func() (addr string, self bool)
+	// Admit adds the node as a nonvoter, or finds it a member already, and
+	// returns the cluster's id. It is only called on the leader. A *joinRefusal
+	// is final; anything else is tried again by the node that joins. A repeat
+	// for a member with the same record succeeds.
+	Admit func(ctx context.Context, record fsm.NodeRecord) (clusterID string, err error)
+	// Logger gets a line for each node that is admitted or refused.
+	Logger hclog.Logger
+}
+
+// joinAnswer is what goes back. Exactly one of the fields is set.
+type joinAnswer struct {
+	ClusterID  string `json:"cluster_id,omitempty"`  // admitted
+	LeaderAddr string `json:"leader_addr,omitempty"` // ask there
+	Refused    string `json:"refused,omitempty"`     // for good
+	Retry      string `json:"retry,omitempty"`       // not now, because
+}
+
+// serveJoins answers those who want to join: the leader decides, others say
+// where the leader is.
+func serveJoins(port peerHandler, cfg joinConfig) {
+	port.Handle(callJoin, func(ctx context.Context, from hello, body []byte) ([]byte, error) {
+		return json.Marshal(answerJoin(ctx, cfg, from, body))
+	})
+}
+
+func answerJoin(ctx context.Context, cfg joinConfig, from hello, body []byte) joinAnswer {
+	var record fsm.NodeRecord
+	if err := json.Unmarshal(body, &record); err != nil {
+		return joinAnswer{Refused: "the request to join is malformed"}
+	}
+	// The hello is what the handshake has proven to come with the join key.
+	if record.UUID != from.UUID || record.NodeID != from.NodeID || record.PeerAddr == "" {
+		return joinAnswer{Refused: "the request to join is not about the node that sent it"}
+	}
+	addr, self := cfg.Leader()
+	if !self {
+		if addr == "" {
+			return joinAnswer{Retry: "no leader is known here"}
+		}
+		return joinAnswer{LeaderAddr: addr}
+	}
+	clusterID, err := cfg.Admit(ctx, record)
+	var refusal *joinRefusal
+	switch {
+	case errors.As(err, &refusal):
+		cfg.Logger.Warn("refused a node that wants to join", "node_id", record.NodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "reason", refusal.Text)
+		return joinAnswer{Refused: refusal.Text}
+	case err != nil:
+		return joinAnswer{Retry: err.Error()}
+	default:
+		cfg.Logger.Info("admitted a node", "node_id", record.NodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr)
+		return joinAnswer{ClusterID: clusterID}
+	}
+}
+
+// checkJoin says whether a node may become a member beside those that are, at
+// the cluster's feature level: nil, or a *joinRefusal. It is the part of Admit
+// that needs no Raft.
+func checkJoin(record fsm.NodeRecord, members []fsm.NodeRecord, level uint32) error {
+	if record.Level < level {
+		return &joinRefusal{Text: fmt.Sprintf("node %q (version %s) knows feature level %d, the cluster is at %d: run a newer version on it", record.NodeID, record.Version, record.Level, level)}
+	}
+	for _, member := range members {
+		switch {
+		case member.UUID == record.UUID && member.NodeID != record.NodeID:
+			return &joinRefusal{Text: fmt.Sprintf("identity %s is that of member %q: the data folder of node %q is a copy of its folder; give it an empty --data-dir", record.UUID, member.NodeID, record.NodeID)}
+		case member.UUID == record.UUID:
+		case member.NodeID == record.NodeID:
+			return &joinRefusal{Text: fmt.Sprintf("node id %q is taken by a member with another identity, %s at %s: choose another --node-id with an empty data folder, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.NodeID, member.UUID, member.PeerAddr, member.NodeID)}
+		case member.PeerAddr == record.PeerAddr:
+			return &joinRefusal{Text: fmt.Sprintf("peer address %s is that of member %q: choose another --peer-addr, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.PeerAddr, member.NodeID, member.NodeID)}
+		}
+	}
+	return nil
+}
+
+// requestJoin asks the peers, in turn, to make the node of record a member,
+// until one of them has its leader do so or ctx ends. ErrJoinRefused is final.
+// Asking again is safe: record's UUID says that it is the same node.
+func requestJoin(ctx context.Context, port peerCaller, peers []string, record fsm.NodeRecord, logger hclog.Logger) (joined, error) {
+	if len(peers) == 0 || len(peers) > joinPeersMax {
+		return joined{}, fmt.Errorf("--join takes 1 to %d peer addresses, got %d", joinPeersMax, len(peers))
+	}
+	body, err := json.Marshal(record)
+	if err != nil {
+		return joined{}, fmt.Errorf("encode request to join: %w", err)
+	}
+	var loggedAt time.Time
+	for backoff := joinBackoffMin; ; backoff = min(2*backoff, joinBackoffMax) {
+		reasons := make([]string, 0, len(peers))
+		for _, peer := range peers {
+			result, err := requestJoinAt(ctx, port, peer, body)
+			if err == nil || errors.Is(err, ErrJoinRefused) {
+				return result, err
+			}
+			reasons = append(reasons, fmt.Sprintf("%s: %v", peer, err))
+		}
+		if time.Since(loggedAt) >= joinLogInterval {
+			loggedAt = time.Now()
+			logger.Info("not joined yet, trying again", "reasons", strings.Join(reasons, "; "))
+		}
+		select {
+		case <-time.After(backoff):
+		case <-ctx.Done():
+			return joined{}, fmt.Errorf("join through %s: %w", strings.Join(reasons, "; "), ctx.Err())
+		}
+	}
+}
+
+// requestJoinAt asks one peer and follows it to the leader.
+func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byte) (joined, error) {
+	asked := make([]string, 0, joinHopsMax)
+	for range joinHopsMax {
+		asked = append(asked, addr)
+		answer, err := callJoinOnce(ctx, port, addr, body)
+		if err != nil {
+			return joined{}, err
+		}
+		switch {
+		case answer.Refused != "":
+			return joined{}, &joinRefusal{Text: printable(answer.Refused)}
+		case answer.ClusterID != "":
+			return joined{ClusterID: answer.ClusterID, LeaderAddr: addr}, nil
+		case answer.Retry != "" || answer.LeaderAddr == "":
+			return joined{}, fmt.Errorf("not now: %s", printable(answer.Retry))
+		case slices.Contains(asked, answer.LeaderAddr):
+			return joined{}, errors.New("not now: the leader is changing")
+		}
+		addr = answer.LeaderAddr
+	}
+	return joined{}, fmt.Errorf("sent on %d times without reaching the leader", joinHopsMax)
+}
+
+func callJoinOnce(ctx context.Context, port peerCaller, addr string, body []byte) (joinAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinCallTimeout)
+	defer cancel()
+	text, err := port.Call(ctx, addr, callJoin, body)
+	if err != nil {
+		return joinAnswer{}, err
+	}
+	var answer joinAnswer
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return joinAnswer{}, fmt.Errorf("decode answer: %w", err)
+	}
+	return answer, nil
+}

@@ -1,0 +1,389 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// callMeet is the name of the call by which nodes meet.
+	callMeet = "meet"
+
+	meetCallTimeout    = 2 * time.Second
+	meetRetryInterval  = 500 * time.Millisecond
+	meetLogInterval    = 5 * time.Second
+	initialClusterMax  = 32 // nodes in one list
+	memberUUIDsReadMax = 1024
+)
+
+// Errors of meeting. None of them goes away by waiting.
+var (
+	// ErrInitialCluster is returned when the list of --initial-cluster makes no
+	// sense, or is not the one that the others were given.
+	ErrInitialCluster = errors.New("--initial-cluster")
+	// ErrNotAMember is returned when a listed node has data and does not know
+	// this node: this data folder is empty or was wiped.
+	ErrNotAMember = errors.New("this node is not a member of the cluster")
+)
+
+// peerCaller asks other nodes; *peerPort is one.
+type peerCaller interface {
+	Call(ctx context.Context, addr, name string, body []byte) ([]byte, error)
+}
+
+// peerHandler lets other nodes ask; *peerPort is one.
+type peerHandler interface {
+	Handle(name string, h callHandler)
+}
+
+var (
+	_ peerCaller  = (*peerPort)(nil)
+	_ peerHandler = (*peerPort)(nil)
+)
+
+// meetConfig is what a node brings to a meeting.
+type meetConfig struct {
+	// Self returns this node's own words; NodeID and UUID never change, and are
+	// durable before the first call.
+	Self func() hello
+	// List is --initial-cluster: node ids and the peer addresses that the nodes
+	// advertise. nil on a node that was started without it.
+	List map[string]string
+	// State says what this node has now. Safe for concurrent use.
+	State func() meetState
+	// Logger is told every few seconds who is missing.
+	Logger hclog.Logger
+	// RetryInterval and LogInterval are for tests; 0 = half a second, 5 s.
+	RetryInterval, LogInterval time.Duration
+}
+
+// meetState is what a node has when it is asked. It must be true from the
+// moment that a configuration is on disk: a node that has bootstrapped must
+// not call itself empty.
+type meetState struct {
+	HasData     bool     `json:"has_data"`
+	MemberUUIDs []string `json:"member_uuids,omitempty"` // of its configuration, nonvoters too
+}
+
+// meetAnswer is what a node says in a meeting, and no more than it has on disk.
+type meetAnswer struct {
+	meetState
+	NodeID    string `json:"node_id"`
+	UUID      string `json:"uuid"`
+	ClusterID string `json:"cluster_id,omitempty"`
+	ListHash  string `json:"list_hash,omitempty"`
+}
+
+// meeting is what came of it.
+type meeting struct {
+	ClusterID string
+	// Bootstrap: all listed nodes are empty and agree, and each of them writes
+	// the same Configuration. Otherwise this node is already a member of the
+	// cluster, starts with nothing and waits to be contacted.
+	Bootstrap     bool
+	Configuration raft.Configuration
+}
+
+// parseInitialCluster reads n1=HOST:PORT,n2=HOST:PORT.
+func parseInitialCluster(text string) (map[string]string, error) {
+	list := make(map[string]string)
+	for item := range strings.SplitSeq(text, ",") {
+		nodeID, addr, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if !ok || nodeID == "" || addr == "" {
+			return nil, fmt.Errorf("%w: %q is not NODE_ID=HOST:PORT", ErrInitialCluster, item)
+		}
+		if _, taken := list[nodeID]; taken {
+			return nil, fmt.Errorf("%w names node %q twice", ErrInitialCluster, nodeID)
+		}
+		list[nodeID] = addr
+	}
+	return list, nil
+}
+
+// checkList says whether a list is one that self can meet by.
+func checkList(list map[string]string, self string) error {
+	if _, ok := list[self]; !ok {
+		return fmt.Errorf("%w does not name this node, %q: it has %s", ErrInitialCluster, self, strings.Join(sortedKeys(list), ", "))
+	}
+	if len(list) > initialClusterMax {
+		return fmt.Errorf("%w names %d nodes, more than %d", ErrInitialCluster, len(list), initialClusterMax)
+	}
+	byAddr := make(map[string]string, len(list))
+	for _, nodeID := range sortedKeys(list) {
+		addr := list[nodeID]
+		if other, taken := byAddr[addr]; taken {
+			return fmt.Errorf("%w has the address %s for %q and %q", ErrInitialCluster, addr, other, nodeID)
+		}
+		byAddr[addr] = nodeID
+	}
+	return nil
+}
+
+// serveMeetings answers the calls of nodes that meet, for as long as the port
+// is open: a late starter has to learn what became of its list.
+func serveMeetings(port peerHandler, cfg meetConfig) {
+	hash := listHash(cfg.List)
+	port.Handle(callMeet, func(context.Context, hello, []byte) ([]byte, error) {
+		// State before Self: the cluster id is on disk before any data, so an
+		// answer with data has it, whatever happens in between.
+		state := cfg.State()
+		self := cfg.Self()
+		return json.Marshal(meetAnswer{
+			meetState: state,
+			NodeID:    self.NodeID, UUID: self.UUID, ClusterID: self.ClusterID, ListHash: hash,
+		})
+	})
+}
+
+// meet asks every listed node until all have answered in the same round, then
+// says what this node, which is empty, has to do. All nodes that meet by one
+// list come to the same end, whatever the order of their starts:
+//
+//   - All are empty, have the same list, and keep their UUIDs: bootstrap. The
+//     cluster's id and configuration follow from list and UUIDs alone, so
+//     every node that gets here writes the same.
+//   - One has data and its configuration contains our UUID: it has bootstrapped
+//     with us in it (or we joined once). Start without bootstrapping. Who is
+//     late does not matter any more, so this is not waited for.
+//   - One has data without us: ErrNotAMember. Our folder is new or was wiped; if
+//     it was, our old self may have voted, and must not do so twice.
+//
+// serveMeetings must be running. It waits until ctx ends.
+func meet(ctx context.Context, port peerCaller, cfg meetConfig) (meeting, error) {
+	self := cfg.Self()
+	if err := checkList(cfg.List, self.NodeID); err != nil {
+		return meeting{}, err
+	}
+	retry := time.NewTicker(positiveOr(cfg.RetryInterval, meetRetryInterval))
+	defer retry.Stop()
+	logInterval := positiveOr(cfg.LogInterval, meetLogInterval)
+	var loggedAt time.Time
+	for {
+		answers, missing := askAll(ctx, port, cfg.List, self.NodeID)
+		result, decided, err := decideMeeting(cfg.List, self, answers)
+		if decided || err != nil {
+			return result, err
+		}
+		if len(missing) > 0 && time.Since(loggedAt) >= logInterval {
+			loggedAt = time.Now()
+			cfg.Logger.Info("waiting for the other nodes of --initial-cluster", "missing", describeMissing(cfg.List, missing))
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return meeting{}, fmt.Errorf("meet %s: %w", describeMissing(cfg.List, missing), ctx.Err())
+		}
+	}
+}
+
+// askAll asks every listed node but self, at once, and returns the answers and
+// the reasons for the others, both by node id.
+func askAll(ctx context.Context, port peerCaller, list map[string]string, self string) (answers map[string]meetAnswer, missing map[string]error) {
+	ctx, cancel := context.WithTimeout(ctx, meetCallTimeout)
+	defer cancel()
+	type reply struct {
+		nodeID string
+		answer meetAnswer
+		err    error
+	}
+	replies := make(chan reply)
+	for nodeID, addr := range list {
+		if nodeID == self {
+			continue
+		}
+		go func() {
+			answer, err := askOne(ctx, port, addr)
+			replies <- reply{nodeID, answer, err}
+		}()
+	}
+	answers, missing = make(map[string]meetAnswer), make(map[string]error)
+	for range len(list) - 1 {
+		r := <-replies
+		if r.err != nil {
+			missing[r.nodeID] = r.err
+			continue
+		}
+		answers[r.nodeID] = r.answer
+	}
+	return answers, missing
+}
+
+func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, error) {
+	body, err := port.Call(ctx, addr, callMeet, []byte("{}"))
+	if err != nil {
+		return meetAnswer{}, err
+	}
+	var answer meetAnswer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return meetAnswer{}, fmt.Errorf("decode answer: %w", err)
+	}
+	if answer.UUID == "" || len(answer.MemberUUIDs) > memberUUIDsReadMax {
+		return meetAnswer{}, errors.New("the answer makes no sense")
+	}
+	return answer, nil
+}
+
+// decideMeeting is the rule of meet for the answers of one round. decided is
+// false while somebody is missing.
+func decideMeeting(list map[string]string, self hello, answers map[string]meetAnswer) (result meeting, decided bool, err error) {
+	uuids := map[string]string{self.NodeID: self.UUID}
+	owners := map[string]string{self.UUID: self.NodeID}
+	clusterID := ""
+	for _, nodeID := range sortedKeys(answers) {
+		a := answers[nodeID]
+		if err := checkAnswer(list, self, nodeID, a); err != nil {
+			return meeting{}, false, err
+		}
+		if other, taken := owners[a.UUID]; taken {
+			return meeting{}, false, fmt.Errorf("%w: nodes %q and %q have the same identity %s: one data folder is a copy of the other; give one of them an empty --data-dir", ErrInitialCluster, other, nodeID, a.UUID)
+		}
+		uuids[nodeID], owners[a.UUID] = a.UUID, nodeID
+		if !a.HasData {
+			continue
+		}
+		if clusterID != "" && clusterID != a.ClusterID {
+			return meeting{}, false, fmt.Errorf("%w: the listed nodes belong to different clusters, %s and %s (node %q)", ErrInitialCluster, clusterID, a.ClusterID, nodeID)
+		}
+		clusterID = a.ClusterID
+	}
+	if clusterID != "" {
+		return meeting{ClusterID: clusterID}, true, nil
+	}
+	if len(uuids) < len(list) {
+		return meeting{}, false, nil
+	}
+	result = bootstrapMeeting(list, uuids)
+	if err := checkUnclaimed(result.ClusterID, self, answers); err != nil {
+		return meeting{}, false, err
+	}
+	return result, true, nil
+}
+
+// checkUnclaimed refuses to bootstrap a cluster of nodes of which one was in
+// another cluster already: its folder, or that of the others, has lost data.
+func checkUnclaimed(clusterID string, self hello, answers map[string]meetAnswer) error {
+	earlier := map[string]string{self.NodeID: self.ClusterID}
+	for nodeID, a := range answers {
+		earlier[nodeID] = a.ClusterID
+	}
+	for _, nodeID := range sortedKeys(earlier) {
+		if id := earlier[nodeID]; id != "" && id != clusterID {
+			return fmt.Errorf("%w: no listed node has data, but node %q belonged to cluster %s: bring the nodes back that have its data, or start anew with empty data folders on all nodes", ErrInitialCluster, nodeID, id)
+		}
+	}
+	return nil
+}
+
+// checkAnswer says what in one answer cannot be mended by waiting.
+func checkAnswer(list map[string]string, self hello, nodeID string, a meetAnswer) error {
+	addr := list[nodeID]
+	switch {
+	case a.NodeID != nodeID:
+		return fmt.Errorf("%w: the node at %s calls itself %q, the list says %q", ErrInitialCluster, addr, printable(a.NodeID), nodeID)
+	case a.HasData && !slices.Contains(a.MemberUUIDs, self.UUID):
+		return notAMember(list, self, nodeID)
+	case a.HasData && a.ClusterID == "":
+		return fmt.Errorf("%w: node %q at %s has data but no cluster id", ErrInitialCluster, nodeID, addr)
+	case !a.HasData && a.ListHash != listHash(list):
+		return fmt.Errorf("%w: node %q at %s was not started with the same list as this node, %q; this node has %s",
+			ErrInitialCluster, nodeID, addr, self.NodeID, formatList(list))
+	default:
+		return nil
+	}
+}
+
+// notAMember says how a node without data gets into a cluster that has some.
+func notAMember(list map[string]string, self hello, withData string) error {
+	var peers []string
+	for _, nodeID := range sortedKeys(list) {
+		if nodeID != self.NodeID {
+			peers = append(peers, list[nodeID])
+		}
+	}
+	join := strings.Join(peers, ",")
+	return fmt.Errorf("%w: node %q at %s has data, and its cluster does not contain this node, %q with identity %s: the data folder of this node is empty or was wiped. "+
+		"It may not take part as the old %q again. Either join under a new name with an empty data folder: `claimq server --node-id %s-new --data-dir NEW_DIR --peer-addr %s --join %s`; "+
+		"or remove the old member first, `claimq cluster remove %s`, and start this node with `--join %s` in place of --initial-cluster",
+		ErrNotAMember, withData, list[withData], self.NodeID, self.UUID, self.NodeID, self.NodeID, list[self.NodeID], join, self.NodeID, join)
+}
+
+// bootstrapMeeting returns what all nodes of the list write, from nothing but
+// the list and the UUIDs.
+func bootstrapMeeting(list, uuids map[string]string) meeting {
+	m := meeting{ClusterID: clusterIDOf(uuids), Bootstrap: true}
+	for _, nodeID := range sortedKeys(list) {
+		m.Configuration.Servers = append(m.Configuration.Servers, raft.Server{
+			Suffrage: raft.Voter,
+			ID:       raft.ServerID(uuids[nodeID]),
+			Address:  raft.ServerAddress(list[nodeID]),
+		})
+	}
+	return m
+}
+
+// clusterIDOf derives a cluster's id from its first nodes, node id to UUID: a
+// version 8 UUID of the SHA-256 of the sorted pairs.
+func clusterIDOf(uuids map[string]string) string {
+	h := sha256.New()
+	h.Write([]byte("claimq cluster 1\n"))
+	for _, nodeID := range sortedKeys(uuids) {
+		// Quoted, so that no two lists are written alike.
+		fmt.Fprintf(h, "%q %q\n", nodeID, uuids[nodeID])
+	}
+	var id uuid.UUID
+	copy(id[:], h.Sum(nil))
+	id[6] = id[6]&0x0f | 0x80 // version 8: vendor's own
+	id[8] = id[8]&0x3f | 0x80 // variant of RFC 9562
+	return id.String()
+}
+
+// listHash returns the hex SHA-256 of a list, "" for none.
+func listHash(list map[string]string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, nodeID := range sortedKeys(list) {
+		fmt.Fprintf(h, "%q %q\n", nodeID, list[nodeID])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func formatList(list map[string]string) string {
+	items := make([]string, 0, len(list))
+	for _, nodeID := range sortedKeys(list) {
+		items = append(items, nodeID+"="+list[nodeID])
+	}
+	return strings.Join(items, ",")
+}
+
+func describeMissing(list map[string]string, missing map[string]error) string {
+	items := make([]string, 0, len(missing))
+	for _, nodeID := range sortedKeys(missing) {
+		items = append(items, fmt.Sprintf("%s=%s (%v)", nodeID, list[nodeID], missing[nodeID]))
+	}
+	return strings.Join(items, "; ")
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}
+
+func positiveOr(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
