@@ -9,6 +9,7 @@ type readyTypes [orderCount]heads
 // typeState is what is kept of a task type while it has tasks.
 type typeState struct {
 	name   string                     // shared by all its tasks
+	tasks  int64                      // of any status
 	counts [StatusCancelled + 1]int64 // by Status
 	queue  queue
 }

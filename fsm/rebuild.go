@@ -24,18 +24,72 @@ func (m *Machine) resetIndexes() {
 func (m *Machine) rebuild() error {
 	m.resetIndexes()
 	for id, t := range m.tasks.all() {
-		if err := m.index(t); err != nil {
-			return fmt.Errorf("task %d: %w", id, err)
+		if problem := m.indexTask(id, t); problem != "" {
+			return fmt.Errorf("task %d: %s: %w", id, problem, ErrCorrupt)
 		}
 	}
 	for seq, r := range m.requests.all() {
-		if err := m.indexRequest(seq, r); err != nil {
-			return fmt.Errorf("claim request %d: %w", seq, err)
+		if problem := m.indexRequest(seq, r); problem != "" {
+			return fmt.Errorf("claim request %d: %s: %w", seq, problem, ErrCorrupt)
 		}
 	}
 	return nil
 }
 
-func (m *Machine) index(t *Task) error { return nil }
+// indexTask adds a saved task to what is derived. It returns what is wrong
+// with the task, "" if nothing is.
+func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
+	switch {
+	case t.ID != id || id == 0 || id >= m.header.NextID:
+		return "it has another id than its place, or one that was never given out"
+	case t.Status == 0 || t.Status > StatusCancelled:
+		return "it has no known status"
+	case t.Token >= m.header.NextToken:
+		return "its token was never given out"
+	case t.Status == StatusClaimed && (t.Token == 0 || len(t.Log) == 0):
+		return "it is claimed without a token or an attempt"
+	}
+	if _, taken := m.keys[t.Key]; taken {
+		return "its key is another's"
+	}
+	if t.Status == StatusClaimed {
+		if _, twice := m.claims.Set(t.Token, claimRef{task: id}); twice {
+			return "its token is another's"
+		}
+	}
+	m.include(t)
+	return ""
+}
 
-func (m *Machine) indexRequest(seq uint64, r *request) error { return nil }
+// indexRequest adds a saved claim request to what is derived, after all tasks.
+// It returns what is wrong with it, "" if nothing is.
+func (m *Machine) indexRequest(seq uint64, r *request) (problem string) {
+	if seq == 0 || seq >= m.header.NextRequest {
+		return "its number was never given out"
+	}
+	if _, twice := m.requestIDs[r.ID]; twice {
+		return "its id is another's"
+	}
+	live := int32(0)
+	for _, c := range r.Claims {
+		ref, ok := m.claims.Get(c.Token)
+		if !ok || ref.task != c.TaskID {
+			continue
+		}
+		if ref.request != 0 {
+			return "another one has its claim"
+		}
+		m.claims.Set(c.Token, claimRef{task: ref.task, request: seq})
+		live++
+	}
+	if live != r.Live || len(r.Claims) == 0 {
+		return "its claims are not those that live"
+	}
+	if live == 0 {
+		m.forgetting.Set(forgetAt{r.ForgetU, seq})
+	}
+	m.requestIDs[r.ID] = seq
+	m.remembered += len(r.Claims)
+	m.bytes += bytesOfRequest(r)
+	return ""
+}

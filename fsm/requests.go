@@ -1,6 +1,17 @@
 package fsm
 
-import "github.com/tidwall/btree"
+import (
+	"encoding/binary"
+
+	"github.com/tidwall/btree"
+)
+
+// Bounds of what is remembered of claim requests.
+const (
+	rememberMS    = 10 * 60 * 1000 // by the lease clock, after the last claim ended
+	rememberedMax = 1_000_000      // claims in all requests
+	forgetTickMax = 1024           // requests that one tick forgets
+)
 
 // forgetAt is when a claim request is forgotten, and which.
 type forgetAt struct {
@@ -14,4 +25,180 @@ func newForgetting() *btree.BTreeG[forgetAt] {
 	return btree.NewBTreeGOptions(func(a, b forgetAt) bool {
 		return a.u < b.u || a.u == b.u && a.seq < b.seq
 	}, btree.Options{NoLocks: true})
+}
+
+// findRequest returns the request that is remembered under the id, and its
+// sequence number. One whose time has come counts as forgotten, whether or not
+// a tick has been there.
+func (m *Machine) findRequest(id string) (r *request, seq uint64) {
+	if id == "" {
+		return nil, 0
+	}
+	seq, ok := m.requestIDs[id]
+	if !ok {
+		return nil, 0
+	}
+	r = m.requests.get(seq)
+	if r.Live == 0 && r.ForgetU <= m.header.Stamp.U {
+		return nil, seq
+	}
+	return r, seq
+}
+
+// repeatRequest answers a claim whose request id is known: with the first
+// answer, or with a refusal if it is another request. It takes nothing.
+func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Result, known bool) {
+	r, seq := m.findRequest(id)
+	if r == nil {
+		if seq != 0 {
+			m.forget(seq)
+		}
+		return Result{}, false
+	}
+	if r.WorkerID != workerID || r.Choice != choice {
+		return Result{Code: CodeInvalidRequest}, true
+	}
+	result = Result{Repeated: true, Claims: make([]Claim, len(r.Claims))}
+	size := 0
+	for i, c := range r.Claims {
+		result.Claims[i] = m.repeatClaim(c, &size)
+	}
+	return result, true
+}
+
+// repeatClaim returns a claim of an earlier answer as it is now. Of a task that
+// was deleted there is only the id, the token, and no status. An ended claim
+// comes without params, payload and results once the answer's size is used up:
+// tasks may have grown since the first answer.
+func (m *Machine) repeatClaim(c requestClaim, size *int) Claim {
+	t := m.tasks.get(c.TaskID)
+	if t == nil {
+		return Claim{Task: Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
+	}
+	claim := Claim{Task: *t, Token: c.Token, Live: t.Status == StatusClaimed && t.Token == c.Token}
+	*size += answerBytes(t)
+	if !claim.Live && *size > answerBytesMax {
+		claim.Task.Params, claim.Task.Payload = nil, nil
+		claim.Task.Result, claim.Task.ResultPayload = nil, nil
+	}
+	return claim
+}
+
+// nextRequest takes a sequence number for a request that is to be remembered:
+// 0 if it has no id.
+func (m *Machine) nextRequest(id string) uint64 {
+	if id == "" {
+		return 0
+	}
+	seq := m.header.NextRequest
+	m.header.NextRequest++
+	return seq
+}
+
+// remember keeps the answer of a request under its sequence number, if not 0.
+// The oldest requests make room.
+func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claims []Claim) {
+	if seq == 0 {
+		return
+	}
+	r := &request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: make([]requestClaim, len(claims))}
+	for i := range claims {
+		r.Claims[i] = requestClaim{TaskID: claims[i].Task.ID, Token: claims[i].Token}
+	}
+	m.requests.put(seq, r)
+	m.requestIDs[id] = seq
+	m.remembered += len(claims)
+	m.bytes += bytesOfRequest(r)
+	for m.remembered > m.rememberedMax {
+		oldest, _ := m.requests.first()
+		m.forget(oldest)
+	}
+}
+
+// claimEnded tells the request that one of its claims has ended.
+func (m *Machine) claimEnded(seq uint64) {
+	r := m.requests.edit(seq)
+	r.Live--
+	if r.Live == 0 {
+		r.ForgetU = m.header.Stamp.U + rememberMS
+		m.forgetting.Set(forgetAt{r.ForgetU, seq})
+	}
+}
+
+// forget forgets a request, whether or not claims of it are live.
+func (m *Machine) forget(seq uint64) {
+	r := m.requests.get(seq)
+	if r.Live == 0 {
+		m.forgetting.Delete(forgetAt{r.ForgetU, seq})
+	} else {
+		for _, c := range r.Claims {
+			if ref, live := m.claims.Get(c.Token); live {
+				m.claims.Set(c.Token, claimRef{task: ref.task})
+			}
+		}
+	}
+	delete(m.requestIDs, r.ID)
+	m.remembered -= len(r.Claims)
+	m.bytes -= bytesOfRequest(r)
+	m.requests.remove(seq)
+}
+
+// forgetDue forgets the requests whose time has come, a bounded number. Which
+// ones a tick reaches changes no answer: findRequest goes by the time alone.
+func (m *Machine) forgetDue() {
+	for range forgetTickMax {
+		next, ok := m.forgetting.Min()
+		if !ok || next.u > m.header.Stamp.U {
+			return
+		}
+		m.forget(next.seq)
+	}
+}
+
+// choiceOfNext hashes what chooses the tasks of c. The lease is not part of
+// it: a repeat may ask for another.
+func choiceOfNext(c ClaimNext) uint64 {
+	h := fnvOffset.byte(byte(kindClaimNext)).byte(byte(c.SortBy))
+	if c.Ascending {
+		h = h.byte(1)
+	} else {
+		h = h.byte(0)
+	}
+	h = h.uint64(uint64(c.Limit))
+	for _, name := range c.Types {
+		h = h.string(name).byte(0)
+	}
+	return uint64(h)
+}
+
+// choiceOfTask is choiceOfNext for a claim by id.
+func choiceOfTask(c ClaimTask) uint64 {
+	return uint64(fnvOffset.byte(byte(kindClaimTask)).uint64(c.ID))
+}
+
+// fnv is a 64-bit FNV-1a hash. Requests are saved with it, so it never changes.
+// It only tells a mistaken request from a repeat: nobody gains by a collision.
+type fnv uint64
+
+const (
+	fnvOffset fnv = 14695981039346656037
+	fnvPrime  fnv = 1099511628211
+)
+
+func (h fnv) byte(b byte) fnv { return (h ^ fnv(b)) * fnvPrime }
+
+func (h fnv) string(s string) fnv {
+	for i := range len(s) {
+		h = h.byte(s[i])
+	}
+	return h
+}
+
+func (h fnv) uint64(v uint64) fnv {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	for _, x := range b {
+		h = h.byte(x)
+	}
+	return h
 }

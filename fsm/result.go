@@ -36,6 +36,8 @@ type Result struct {
 	// Claims has what a ClaimNext or ClaimTask took, or took the first time
 	// if Repeated.
 	Claims []Claim
+	// Expired is how many claims an Expire ended.
+	Expired int
 }
 
 // Submitted is what became of one task of a Submit.

@@ -57,6 +57,15 @@ func (t *table[T]) get(id uint64) *T {
 	return t.pages[i].records[id&pageMask]
 }
 
+// first returns the lowest id, ok false if there is no record.
+func (t *table[T]) first() (id uint64, ok bool) {
+	if len(t.pages) == 0 {
+		return 0, false
+	}
+	p := t.pages[0]
+	return p.number<<pageBits | uint64(bits.TrailingZeros64(p.used)), true
+}
+
 // put adds the record under id, in place of one that is there.
 func (t *table[T]) put(id uint64, record *T) {
 	p := t.writablePage(id >> pageBits)

@@ -1,0 +1,127 @@
+package fsm
+
+// What a record costs in memory beside its own bytes: the structure, its place
+// in a page, and its places in the indexes.
+const (
+	taskBytes    = 400
+	keyBytes     = 48
+	attemptBytes = 64
+	requestBytes = 240
+	claimBytes   = 16 // of one claim in a request
+)
+
+// bytesOf estimates the memory that the task takes. It depends on the saved
+// fields alone, so what is added for a task is exactly what is taken off.
+func bytesOf(t *Task) int64 {
+	n := taskBytes + len(t.WorkerID) + len(t.Error) + answerBytes(t)
+	if t.Key != "" {
+		n += keyBytes + len(t.Key)
+	}
+	for i := range t.Log {
+		n += attemptBytes + len(t.Log[i].WorkerID) + len(t.Log[i].Error)
+	}
+	return int64(n)
+}
+
+// answerBytes is what the task's own bytes add to an answer that holds it.
+func answerBytes(t *Task) int {
+	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload)
+}
+
+// bytesOfRequest estimates the memory that a claim request takes.
+func bytesOfRequest(r *request) int64 {
+	return int64(requestBytes + len(r.ID) + len(r.WorkerID) + claimBytes*len(r.Claims))
+}
+
+// edit returns the task for writing. It must be there. Each edit is followed
+// by one call of edited, after the last change.
+func (m *Machine) edit(id uint64) *Task {
+	t := m.tasks.edit(id)
+	m.bytes -= bytesOf(t)
+	t.UpdatedAt = m.header.Stamp.T
+	return t
+}
+
+// edited ends what edit began.
+func (m *Machine) edited(t *Task) { m.bytes += bytesOf(t) }
+
+// setStatus moves the task to another status, and with it the counts and the
+// index of what is ready.
+func (m *Machine) setStatus(t *Task, to Status) {
+	ts := m.types[t.Type]
+	if t.Status == StatusPending {
+		m.ready.remove(&ts.queue, t.Priority, t.ID)
+	}
+	m.counts[t.Status]--
+	ts.counts[t.Status]--
+	t.Status = to
+	m.counts[to]++
+	ts.counts[to]++
+	if to == StatusPending {
+		m.ready.add(&ts.queue, t.Priority, t.ID)
+	}
+}
+
+// typeOf returns what is kept of the type; it begins it.
+func (m *Machine) typeOf(name string) *typeState {
+	ts := m.types[name]
+	if ts == nil {
+		ts = &typeState{name: name, queue: newQueue()}
+		m.types[name] = ts
+	}
+	return ts
+}
+
+// include adds a task to everything derived but the index of claims.
+func (m *Machine) include(t *Task) {
+	ts := m.typeOf(t.Type)
+	t.Type = ts.name // one string for all
+	ts.tasks++
+	ts.counts[t.Status]++
+	m.counts[t.Status]++
+	if t.Key != "" {
+		m.keys[t.Key] = t.ID
+	}
+	if t.Status == StatusPending {
+		m.ready.add(&ts.queue, t.Priority, t.ID)
+	}
+	m.bytes += bytesOf(t)
+}
+
+// exclude takes an ended task out of everything derived.
+func (m *Machine) exclude(t *Task) {
+	ts := m.types[t.Type]
+	ts.tasks--
+	ts.counts[t.Status]--
+	m.counts[t.Status]--
+	if ts.tasks == 0 {
+		delete(m.types, t.Type)
+	}
+	if t.Key != "" {
+		delete(m.keys, t.Key)
+	}
+	m.bytes -= bytesOf(t)
+}
+
+// copyOf returns a copy for a result. It shares byte slices and the log, which
+// are never changed in place.
+func copyOf(t *Task) *Task {
+	c := *t
+	return &c
+}
+
+// refused returns the refusal that the task stands for.
+func refused(code Code, t *Task) Result {
+	return Result{Code: code, Task: copyOf(t)}
+}
+
+// endedCode returns why nothing more can happen to an ended task.
+func endedCode(s Status) Code {
+	switch s {
+	case StatusCompleted:
+		return CodeTaskCompleted
+	case StatusFailed:
+		return CodeTaskFailed
+	}
+	return CodeTaskCancelled
+}

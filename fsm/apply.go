@@ -1,0 +1,76 @@
+package fsm
+
+import "fmt"
+
+// Apply applies the entry of the log at index, in the order of its commands.
+// Errors: ErrUnknownCommand and ErrCorrupt, wrapped; then the state may be
+// half changed and the caller must end the process.
+func (m *Machine) Apply(index uint64, entry []byte) (Applied, error) {
+	stamp, commands, err := DecodeEntry(entry)
+	if err != nil {
+		return Applied{}, fmt.Errorf("entry %d: %w", index, err)
+	}
+	applied, err := m.apply(index, stamp, commands)
+	if err != nil {
+		return Applied{}, fmt.Errorf("entry %d: %w", index, err)
+	}
+	return applied, nil
+}
+
+// apply is Apply of a decoded entry.
+func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied, error) {
+	// The clocks move before the first command, and never back: a new leader's
+	// calendar may be behind the old one's.
+	m.header.Index = index
+	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
+	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
+
+	applied := Applied{Index: index, Stamp: m.header.Stamp, Results: make([]Result, len(commands))}
+	for i, c := range commands {
+		if _, ok := c.(Checkpoint); ok {
+			applied.Checkpoint = true
+			continue
+		}
+		result, err := m.applyCommand(c)
+		if err != nil {
+			return Applied{}, fmt.Errorf("command %d: %w", i, err)
+		}
+		applied.Results[i] = result
+	}
+	applied.Leases, m.begun = m.begun, nil
+	return applied, nil
+}
+
+func (m *Machine) applyCommand(c Command) (Result, error) {
+	switch c := c.(type) {
+	case Submit:
+		return m.submit(c), nil
+	case ClaimNext:
+		return m.claimNext(c), nil
+	case ClaimTask:
+		return m.claimTask(c), nil
+	case Complete:
+		return m.complete(c), nil
+	case Fail:
+		return m.fail(c), nil
+	case Extend:
+		return m.extend(c), nil
+	case Release:
+		return m.release(c), nil
+	case Retry:
+		return m.retry(c), nil
+	case Delete:
+		return m.delete(c), nil
+	case Expire:
+		return m.expire(c), nil
+	case Tick:
+		return m.tick(), nil
+	case SetNode:
+		return m.setNode(c), nil
+	case RemoveNode:
+		return m.removeNode(c), nil
+	case SetLevel:
+		return m.setLevel(c), nil
+	}
+	return Result{}, fmt.Errorf("%T: %w", c, ErrUnknownCommand)
+}

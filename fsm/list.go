@@ -1,0 +1,99 @@
+package fsm
+
+import (
+	"iter"
+	"math"
+)
+
+// Bounds of one page of a list.
+const (
+	pageTasksMax   = 1000
+	pageRecordsMax = 10_000  // looked at
+	pageBytesMax   = 8 << 20 // of the tasks on it; it has at least one task
+)
+
+// ListQuery selects and orders the tasks of a page. Zero fields do not filter.
+type ListQuery struct {
+	Status        Status
+	Type          string
+	WorkerID      string
+	Key           string
+	CreatedAfter  int64 // ms, exclusive
+	CreatedBefore int64 // ms, exclusive
+	Descending    bool  // by id
+	Limit         int   // 1 to 1,000
+	// From is the cursor: the first id to look at, 0 = the start.
+	From uint64
+}
+
+// ListPage is one page of a list.
+type ListPage struct {
+	Tasks []*Task // read-only, valid under the lock
+	// Next is the cursor of the next page, 0 if there is no more. A page looks
+	// at 10,000 records or 8 MiB at most, so it may be short with Next set.
+	Next uint64
+}
+
+// List returns one page.
+func (m *Machine) List(q ListQuery) ListPage {
+	if q.Key != "" {
+		return m.listByKey(q)
+	}
+	var (
+		page   ListPage
+		limit  = min(max(q.Limit, 1), pageTasksMax)
+		looked int
+		size   int64
+	)
+	for id, t := range m.walk(q) {
+		if looked == pageRecordsMax || len(page.Tasks) == limit {
+			page.Next = id
+			break
+		}
+		looked++
+		if !q.matches(t) {
+			continue
+		}
+		size += bytesOf(t)
+		if size > pageBytesMax && len(page.Tasks) > 0 {
+			page.Next = id
+			break
+		}
+		page.Tasks = append(page.Tasks, t)
+	}
+	return page
+}
+
+// listByKey is the list of at most one task, the one that has the key.
+func (m *Machine) listByKey(q ListQuery) ListPage {
+	t := m.ByKey(q.Key)
+	switch {
+	case t == nil || !q.matches(t):
+		return ListPage{}
+	case q.From != 0 && !q.Descending && t.ID < q.From:
+		return ListPage{}
+	case q.From != 0 && q.Descending && t.ID > q.From:
+		return ListPage{}
+	}
+	return ListPage{Tasks: []*Task{t}}
+}
+
+// walk yields the tasks from the cursor on.
+func (m *Machine) walk(q ListQuery) iter.Seq2[uint64, *Task] {
+	if !q.Descending {
+		return m.tasks.ascend(q.From)
+	}
+	from := q.From
+	if from == 0 {
+		from = math.MaxUint64
+	}
+	return m.tasks.descend(from)
+}
+
+func (q *ListQuery) matches(t *Task) bool {
+	return (q.Status == 0 || t.Status == q.Status) &&
+		(q.Type == "" || t.Type == q.Type) &&
+		(q.WorkerID == "" || t.WorkerID == q.WorkerID) &&
+		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) &&
+		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore)
+}

@@ -1,0 +1,42 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Stats are the counts of the state.
+type Stats struct {
+	Index              uint64
+	Counts             [StatusCancelled + 1]int64 // by Status
+	Types              []TypeStats                // sorted by type
+	Bytes              int64
+	OldestPendingAgeMS int64 // 0 if nothing is pending
+}
+
+// TypeStats are the counts of one type.
+type TypeStats struct {
+	Type   string
+	Counts [StatusCancelled + 1]int64
+}
+
+// Stats returns the counts, exact at Index. The types are those that have
+// tasks, ended ones too. The oldest pending task is the one that was submitted
+// first; its age counts from then, also after a requeue.
+func (m *Machine) Stats(now Stamp) Stats {
+	s := Stats{Index: m.header.Index, Counts: m.counts, Bytes: m.bytes}
+	if len(m.types) > 0 {
+		s.Types = make([]TypeStats, 0, len(m.types))
+	}
+	for _, ts := range m.types { // sorted below
+		s.Types = append(s.Types, TypeStats{Type: ts.name, Counts: ts.counts})
+	}
+	slices.SortFunc(s.Types, func(a, b TypeStats) int { return strings.Compare(a.Type, b.Type) })
+	if id, ok := m.ready.first(orderOldest); ok {
+		s.OldestPendingAgeMS = max(now.T-m.tasks.get(id).CreatedAt, 0)
+	}
+	return s
+}
+
+// Bytes estimates the memory that the state holds.
+func (m *Machine) Bytes() int64 { return m.bytes }
