@@ -1,9 +1,6 @@
 package fsm
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // decodeBody decodes the body of a command of kind k. The command shares no
 // memory with body.
@@ -38,7 +35,7 @@ func decodeBody(k kind, body []byte) (Command, error) {
 		c = Checkpoint{}
 		r.none()
 	case kindSetNode:
-		c = SetNode{Node: decodeNodeRecord(&r)}
+		c = decodeSetNode(&r)
 	case kindRemoveNode:
 		c = decodeRemoveNode(&r)
 	case kindSetLevel:
@@ -104,7 +101,7 @@ func decodeClaimNext(r *fieldReader) (c ClaimNext) {
 			}
 			c.Types = append(c.Types, string(r.raw()))
 		case 3:
-			c.SortBy = r.sortBy()
+			c.SortBy = SortBy(r.enum(uint64(SortCreatedAt)))
 		case 4:
 			c.Ascending = r.bool()
 		case 5:
@@ -118,15 +115,6 @@ func decodeClaimNext(r *fieldReader) (c ClaimNext) {
 		}
 	}
 	return c
-}
-
-// sortBy reads the field, an order that this version knows.
-func (r *fieldReader) sortBy() SortBy {
-	v := r.uint(math.MaxInt32)
-	if v > uint64(SortCreatedAt) && r.err == nil {
-		r.err = fmt.Errorf("%w: field %d: value %d", ErrUnknownCommand, r.num, v)
-	}
-	return SortBy(v)
 }
 
 func decodeClaimTask(r *fieldReader) (c ClaimTask) {
@@ -271,6 +259,20 @@ func decodeExpired(r *fieldReader) (l Lease) {
 		}
 	}
 	return l
+}
+
+func decodeSetNode(r *fieldReader) (c SetNode) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			in := fieldReader{rest: r.single()}
+			c.Node = decodeNodeRecord(&in)
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	return c
 }
 
 func decodeNodeRecord(r *fieldReader) (n NodeRecord) {

@@ -35,7 +35,11 @@ func appendBody(b []byte, c Command) []byte {
 	case Tick, Checkpoint:
 		return b
 	case SetNode:
-		return appendNodeRecord(b, c.Node)
+		if c.Node == (NodeRecord{}) {
+			return b
+		}
+		b, start := beginMessage(b, 1)
+		return endLength(appendNodeRecord(b, c.Node), start)
 	case RemoveNode:
 		return putString(b, 1, c.UUID)
 	case SetLevel:

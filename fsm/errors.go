@@ -26,10 +26,11 @@ var (
 
 // Errors of formats.
 var (
-	// ErrUnknownCommand is returned by DecodeEntry for a command type, an entry
-	// version or a field that this binary does not know. The node must stop:
-	// skipping the command would make its state differ from the others'.
-	ErrUnknownCommand = errors.New("the log holds a command that this version does not know")
+	// ErrUnknownCommand is returned for an entry or a snapshot that holds what
+	// this binary does not know: a version, a command type, a field, a feature
+	// level. The node must stop: skipping it would make its state differ from
+	// the others'.
+	ErrUnknownCommand = errors.New("the data was written by a newer version of claimq")
 	// ErrCorrupt is returned for an entry or a snapshot whose bytes are not
 	// what was written.
 	ErrCorrupt = errors.New("the data is corrupt")

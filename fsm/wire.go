@@ -165,7 +165,7 @@ func (r *fieldReader) fail(reason string) {
 // unknown ends the walk at a field that this version does not know.
 func (r *fieldReader) unknown() {
 	if r.err == nil {
-		r.err = fmt.Errorf("%w: field %d", ErrUnknownCommand, r.num)
+		r.err = fmt.Errorf("%w: field %d is unknown", ErrUnknownCommand, r.num)
 	}
 }
 
@@ -218,6 +218,15 @@ func (r *fieldReader) id() uint64 { return r.uint(idMax) }
 
 // bool reads the field, of type bool.
 func (r *fieldReader) bool() bool { return r.uint(1) == 1 }
+
+// enum reads the field, of an enumeration whose last known value is last.
+func (r *fieldReader) enum(last uint64) uint64 {
+	v := r.uint(math.MaxInt32)
+	if v > last && r.err == nil {
+		r.err = fmt.Errorf("%w: field %d: value %d", ErrUnknownCommand, r.num, v)
+	}
+	return v
+}
 
 // int64 reads the field, of type int64.
 func (r *fieldReader) int64() int64 { return int64(r.uint(math.MaxUint64)) }
