@@ -1,0 +1,114 @@
+package client
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// TaskManager is the whole of what a program needs that knows its tasks by id.
+// *Client is one. An id is the decimal digits of the task's number.
+type TaskManager interface {
+	// Submit adds a task and returns its id. If the task's IdempotencyKey is
+	// taken, it returns the id of the task that has it.
+	Submit(ctx context.Context, task Task) (string, error)
+	// Claim takes the pending task for the worker, or extends the claim that
+	// the worker has on it. The manager remembers the claim for Complete and
+	// Fail. Nothing extends it by itself.
+	Claim(ctx context.Context, taskID, workerID string) error
+	// Complete ends the task as completed, with the claim made here. Doing it
+	// twice is nil, so that a repeat is safe.
+	Complete(ctx context.Context, taskID string, result []byte) error
+	// Fail ends the attempt, with the claim made here: the task is pending
+	// again if it has attempts left, else failed.
+	Fail(ctx context.Context, taskID string, err error) error
+	// Retry makes a failed, cancelled or claimed task pending.
+	Retry(ctx context.Context, taskID string) error
+	// Get returns the task.
+	Get(ctx context.Context, taskID string) (*Task, error)
+	// GetByIdempotencyKey returns the task that has the key.
+	GetByIdempotencyKey(ctx context.Context, key string) (*Task, error)
+	// List returns all tasks with the status, "" = all, oldest first.
+	List(ctx context.Context, status TaskStatus) ([]*Task, error)
+	// Delete removes a task that has ended, and frees its key.
+	Delete(ctx context.Context, taskID string) error
+	// Close ends what is under way. Every later call is ErrStoreClosed.
+	Close() error
+}
+
+var _ TaskManager = (*Client)(nil)
+
+// Client makes calls to a cluster. It is safe for concurrent use.
+type Client struct {
+	apiKey  string
+	timeout time.Duration // of a call whose context has no deadline
+	logger  *slog.Logger
+	http    *http.Client
+	nodes   nodes
+	claims  claimMemory
+
+	// life ends with Close, with ErrStoreClosed as its cause.
+	life    context.Context
+	endLife context.CancelCauseFunc
+
+	mu     sync.Mutex // guards closed and orders running.Add before Close's Wait
+	closed bool
+	// running counts calls under way and KeepAlive's goroutines.
+	running sync.WaitGroup
+}
+
+func newClosable(cfg Config, transport http.RoundTripper, endpoints []string) *Client {
+	c := &Client{
+		apiKey:  cfg.APIKey,
+		timeout: cfg.Timeout,
+		logger:  cfg.Logger,
+		http: &http.Client{
+			Transport: transport,
+			// A redirect names the leader; call decides what to make of it.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		nodes: nodes{endpoints: endpoints},
+	}
+	c.life, c.endLife = context.WithCancelCause(context.Background())
+	return c
+}
+
+// Close ends the calls that are under way, waits for them and for what
+// KeepAlive started, and closes the connections. It may be called twice. The
+// error is nil.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.endLife(ErrStoreClosed)
+	c.running.Wait()
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// begin counts something that Close has to wait for; the caller calls
+// c.running.Done. It fails with ErrStoreClosed.
+func (c *Client) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrStoreClosed
+	}
+	c.running.Add(1)
+	return nil
+}
+
+// bound returns a context that ends with ctx, with Close, and after the
+// configured timeout if ctx has no deadline of its own.
+func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { cancel(ErrStoreClosed) })
+	end := func() { stop(); cancel(nil) }
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, end
+	}
+	timed, stopTimer := context.WithTimeout(ctx, c.timeout)
+	return timed, func() { stopTimer(); end() }
+}

@@ -1,0 +1,136 @@
+package client
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Bounds of what a client holds and waits for.
+const (
+	// callTimeout is the default of Config.Timeout.
+	callTimeout = 30 * time.Second
+	// dialTimeout bounds making a connection, and separately its TLS handshake.
+	dialTimeout = 3 * time.Second
+	// headerTimeout is how long a node that got a request may stay silent: a
+	// paused process keeps its connections, and another node may lead by now.
+	headerTimeout = 5 * time.Second
+	// connsMax bounds the connections to one node; calls past it wait for one.
+	connsMax = 256
+	// connIdle is below the server's own bound, so that the client seldom sends
+	// a request on a connection which the server is just closing.
+	connIdle = 30 * time.Second
+	// answerBytesMax bounds the body of an answer. The server stops at 8 MiB of
+	// payloads, which base64 makes longer.
+	answerBytesMax = 16 << 20
+	// endpointsMax bounds Config.Endpoints.
+	endpointsMax = 100
+)
+
+// defaultEndpoint is where a node listens that was not told otherwise.
+const defaultEndpoint = "http://127.0.0.1:7400"
+
+// Config says how to reach a cluster. The zero value reaches a node on this
+// machine that listens on the default port.
+type Config struct {
+	// Endpoints are the base URLs of nodes, in the order to try them: a path is
+	// kept (a proxy's prefix), a query is refused. Empty: CLAIMQ_ENDPOINTS,
+	// separated by commas, else http://127.0.0.1:7400.
+	Endpoints []string
+	// APIKey is sent with every request. Empty: CLAIMQ_API_KEY, else none.
+	APIKey string
+	// TLS is for https endpoints. nil: the system's roots.
+	TLS *tls.Config
+	// Timeout is how long a call may take with its repeats when its context has
+	// no deadline. 0 = 30 s. Negative: refused.
+	Timeout time.Duration
+	// Logger hears of repeats and of changes of leader, at debug level. nil: none.
+	Logger *slog.Logger
+}
+
+// New checks the configuration and returns a client. It dials nothing. The
+// caller calls Close.
+func New(cfg Config) (*Client, error) {
+	if len(cfg.Endpoints) == 0 {
+		cfg.Endpoints = endpointsFromEnv(os.Getenv("CLAIMQ_ENDPOINTS"))
+	}
+	if cfg.APIKey == "" {
+		cfg.APIKey = os.Getenv("CLAIMQ_API_KEY")
+	}
+	transport := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment, // never for loopback
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout:   dialTimeout,
+		ResponseHeaderTimeout: headerTimeout,
+		MaxConnsPerHost:       connsMax,
+		MaxIdleConnsPerHost:   connsMax,
+		IdleConnTimeout:       connIdle,
+		TLSClientConfig:       cfg.TLS.Clone(),
+	}
+	return newClient(cfg, transport)
+}
+
+// newClient is New over any transport.
+func newClient(cfg Config, transport http.RoundTripper) (*Client, error) {
+	if len(cfg.Endpoints) > endpointsMax {
+		return nil, fmt.Errorf("claimq: %d endpoints, at most %d", len(cfg.Endpoints), endpointsMax)
+	}
+	endpoints := make([]string, len(cfg.Endpoints))
+	for i, e := range cfg.Endpoints {
+		base, err := parseEndpoint(e)
+		if err != nil {
+			return nil, fmt.Errorf("claimq: endpoint %q: %w", e, err)
+		}
+		endpoints[i] = base
+	}
+	if strings.ContainsAny(cfg.APIKey, "\r\n\x00") {
+		return nil, errors.New("claimq: the API key has a line break or a zero byte in it")
+	}
+	if cfg.Timeout < 0 {
+		return nil, fmt.Errorf("claimq: timeout is %v, it must not be negative", cfg.Timeout)
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = callTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return newClosable(cfg, transport, endpoints), nil
+}
+
+// endpointsFromEnv splits the value of CLAIMQ_ENDPOINTS.
+func endpointsFromEnv(value string) []string {
+	var endpoints []string
+	for e := range strings.SplitSeq(value, ",") {
+		if e = strings.TrimSpace(e); e != "" {
+			endpoints = append(endpoints, e)
+		}
+	}
+	if len(endpoints) == 0 {
+		return []string{defaultEndpoint}
+	}
+	return endpoints
+}
+
+// parseEndpoint returns the base URL without a slash at its end.
+func parseEndpoint(s string) (string, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return "", err
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", errors.New("it must begin with http:// or https://")
+	case u.Host == "":
+		return "", errors.New("it has no host")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", errors.New("it must have no user, query or fragment")
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), nil
+}

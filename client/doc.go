@@ -1,0 +1,38 @@
+// Package client is the Go client of a claimq cluster.
+//
+// Producers submit tasks, workers claim them and settle the claims:
+//
+//	c, err := client.New(client.Config{Endpoints: []string{"http://127.0.0.1:7400"}})
+//	...
+//	defer c.Close()
+//	task, err := client.NewTask("mail", Mail{To: "ada@example.org"})
+//	id, err := c.Submit(ctx, task)
+//
+//	claim, err := c.ClaimNext(ctx, client.ClaimRequest{WorkerID: "w1", Types: []string{"mail"}})
+//	if errors.Is(err, client.ErrNoTasks) { ... }
+//	ctx, stop := claim.KeepAlive(ctx)
+//	result, err := send(ctx, claim.Task.Payload)
+//	stop()
+//	err = claim.Complete(ctx, result)
+//
+// # Repeats
+//
+// A node may die between doing something and saying so. The client repeats a
+// call until the call's time is over when nothing was written (no connection,
+// or an answer that says so), and when a repeat is safe, because the server
+// recognizes it: reads, a submit (each task has an idempotency key, a random
+// one if need be), a claim (each has a request id), and what a claim's holder
+// does with its token. What is not safe to repeat and may have been done is
+// ErrOutcomeUnknown, and so is a call whose time was over before it could be
+// settled.
+//
+// # Nodes
+//
+// Any node answers any call; one that does not lead passes it on. The client
+// asks to be told the leader's address and then talks to the leader. If that
+// fails it goes round its endpoints, and for a few seconds lets the nodes pass
+// the calls on.
+//
+// The package needs the standard library only. It does not run workers' code:
+// it makes the calls.
+package client

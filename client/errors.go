@@ -1,0 +1,169 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// The errors of the server's refusals, for errors.Is; an *Error has the
+// details. The client itself returns some of them too where it knows the
+// answer, or that there is none.
+var (
+	// ErrTaskNotFound is returned when there is no such task.
+	ErrTaskNotFound = errors.New("task not found")
+	// ErrTaskAlreadyClaimed is returned when another worker holds the task.
+	ErrTaskAlreadyClaimed = errors.New("task already claimed")
+	// ErrTaskNotClaimed is returned when a call without a token needs a claim
+	// and nobody has one.
+	ErrTaskNotClaimed = errors.New("task not claimed")
+	// ErrTaskNotClaimable is returned when the task cannot be claimed now.
+	ErrTaskNotClaimable = errors.New("task not claimable")
+	// ErrTaskNotTerminal is returned when a task that has not ended is deleted.
+	ErrTaskNotTerminal = errors.New("task has not ended")
+	// ErrTaskCompleted is returned when the task has been completed, by another
+	// claim than the one that asks.
+	ErrTaskCompleted = errors.New("task is completed")
+	// ErrTaskFailed is returned when the task has failed for good.
+	ErrTaskFailed = errors.New("task has failed")
+	// ErrTaskCancelled is returned when the task has been cancelled.
+	ErrTaskCancelled = errors.New("task is cancelled")
+	// ErrMaxAttemptsReached is returned when a retry finds no attempt left.
+	ErrMaxAttemptsReached = errors.New("no attempts left")
+	// ErrInvalidTask is returned for a task that the server or the client
+	// refuses as malformed.
+	ErrInvalidTask = errors.New("invalid task")
+	// ErrInvalidWorkerID is returned for a worker id that is not one.
+	ErrInvalidWorkerID = errors.New("invalid worker id")
+	// ErrWrongWorker is returned when another worker holds the claim.
+	ErrWrongWorker = errors.New("claimed by another worker")
+	// ErrStaleClaim is returned when the claim is over: its lease ended, or the
+	// task was taken from it. What it would have done was not done.
+	ErrStaleClaim = errors.New("the claim is over")
+	// ErrStepsUnfinished is returned when a parent's steps have not all ended.
+	ErrStepsUnfinished = errors.New("steps have not all ended")
+	// ErrCountMismatch is returned when an expected count was not met.
+	ErrCountMismatch = errors.New("count mismatch")
+	// ErrEventsGone is returned when the trail asked for is not kept any more.
+	ErrEventsGone = errors.New("events are gone")
+	// ErrTooLarge is returned when the server refuses a size.
+	ErrTooLarge = errors.New("too large")
+	// ErrNoTasks is returned when there is nothing to claim.
+	ErrNoTasks = errors.New("no tasks to claim")
+	// ErrRateLimited is returned when the API key's rate is used up.
+	ErrRateLimited = errors.New("rate limited")
+	// ErrOverloaded is returned when the server cannot take more now. Nothing
+	// was written.
+	ErrOverloaded = errors.New("server overloaded")
+	// ErrUnauthorized is returned when there is no or no known API key.
+	ErrUnauthorized = errors.New("unauthorized")
+	// ErrForbidden is returned when the API key's role does not allow the call.
+	ErrForbidden = errors.New("forbidden")
+	// ErrOutcomeUnknown is returned when the call may or may not have been done,
+	// or may still be done. A repeat that the server recognizes settles it: a
+	// submit with the same key, a claim with the same request id, a settling
+	// with the same claim.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+	// ErrNoLeader is returned when the cluster had no leader. Nothing was
+	// written.
+	ErrNoLeader = errors.New("no leader")
+	// ErrStoreClosed is returned after Close.
+	ErrStoreClosed = errors.New("client is closed")
+)
+
+// ErrLeaseLost is the context.Cause of the context of Claim.KeepAlive when the
+// claim's lease could not be extended, or was taken away.
+var ErrLeaseLost = errors.New("lease lost")
+
+// Error is a refusal by the server, or by a proxy before it (then Code is
+// empty). errors.Is finds the sentinel of its Code.
+type Error struct {
+	Status    int    // of HTTP
+	Code      string // stable; docs list them
+	Text      string // what happened
+	Advice    string // what to do
+	RequestID string // for the server's log
+	// RetryAfter is what the server asks to wait for; 0: it does not say.
+	RetryAfter time.Duration
+	// Details is the whole JSON body, with what differs by code (worker_id,
+	// status, field, ...). nil if the body was not JSON.
+	Details json.RawMessage
+}
+
+// Error returns what happened, the code, and what to do.
+func (e *Error) Error() string {
+	s := e.Text
+	if e.Code != "" {
+		s += " (" + e.Code + ")"
+	} else {
+		s += fmt.Sprintf(" (HTTP status %d)", e.Status)
+	}
+	if e.Advice != "" && e.Advice != e.Text {
+		s += ": " + e.Advice
+	}
+	return s
+}
+
+// Is reports whether target is the sentinel of e's code.
+func (e *Error) Is(target error) bool {
+	s := sentinel(wire.Code(e.Code))
+	return s != nil && s == target
+}
+
+// sentinel is the one table from code to error. nil: the code has none.
+func sentinel(code wire.Code) error {
+	switch code {
+	case wire.CodeTaskNotFound:
+		return ErrTaskNotFound
+	case wire.CodeTaskAlreadyClaimed:
+		return ErrTaskAlreadyClaimed
+	case wire.CodeTaskNotClaimed:
+		return ErrTaskNotClaimed
+	case wire.CodeTaskNotClaimable:
+		return ErrTaskNotClaimable
+	case wire.CodeTaskNotTerminal:
+		return ErrTaskNotTerminal
+	case wire.CodeTaskCompleted:
+		return ErrTaskCompleted
+	case wire.CodeTaskFailed:
+		return ErrTaskFailed
+	case wire.CodeTaskCancelled:
+		return ErrTaskCancelled
+	case wire.CodeMaxAttemptsReached:
+		return ErrMaxAttemptsReached
+	case wire.CodeInvalidTask:
+		return ErrInvalidTask
+	case wire.CodeInvalidWorkerID:
+		return ErrInvalidWorkerID
+	case wire.CodeWrongWorker:
+		return ErrWrongWorker
+	case wire.CodeStaleClaim:
+		return ErrStaleClaim
+	case wire.CodeStepsUnfinished:
+		return ErrStepsUnfinished
+	case wire.CodeCountMismatch:
+		return ErrCountMismatch
+	case wire.CodeEventsGone:
+		return ErrEventsGone
+	case wire.CodePayloadTooLarge:
+		return ErrTooLarge
+	case wire.CodeNoPendingTasks:
+		return ErrNoTasks
+	case wire.CodeRateLimited:
+		return ErrRateLimited
+	case wire.CodeOverloaded:
+		return ErrOverloaded
+	case wire.CodeUnauthorized:
+		return ErrUnauthorized
+	case wire.CodeForbidden:
+		return ErrForbidden
+	case wire.CodeOutcomeUnknown:
+		return ErrOutcomeUnknown
+	case wire.CodeNoLeader:
+		return ErrNoLeader
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// Get returns the task. Errors: ErrTaskNotFound, ...
+func (c *Client) Get(ctx context.Context, taskID string) (*Task, error) {
+	id, err := parseID(taskID)
+	if err != nil {
+		return nil, fmt.Errorf("get task: %w", err)
+	}
+	t, err := c.getTask(ctx, "/api/tasks/"+strconv.FormatUint(id, 10))
+	if err != nil {
+		return nil, fmt.Errorf("get task %d: %w", id, err)
+	}
+	return t, nil
+}
+
+// GetByIdempotencyKey returns the task that has the key. Errors:
+// ErrTaskNotFound, ...
+func (c *Client) GetByIdempotencyKey(ctx context.Context, key string) (*Task, error) {
+	if key == "" {
+		return nil, fmt.Errorf("get task by key: %w: the key is empty", ErrTaskNotFound)
+	}
+	t, err := c.getTask(ctx, "/api/tasks/by-key/"+url.PathEscape(key))
+	if err != nil {
+		return nil, fmt.Errorf("get task by key %q: %w", key, err)
+	}
+	return t, nil
+}
+
+func (c *Client) getTask(ctx context.Context, path string) (*Task, error) {
+	a, err := c.call(ctx, Request{Method: http.MethodGet, Path: path})
+	if err != nil {
+		return nil, err
+	}
+	decoded, err := decodeAnswer(a.body)
+	if err != nil {
+		return nil, err
+	}
+	if decoded.Task == nil {
+		return nil, errors.New("the answer has no task")
+	}
+	return fromWire(decoded.Task), nil
+}
+
+// Claim takes the task for the worker, or extends the claim that the worker has
+// on it, and remembers the claim for Complete and Fail; nothing extends it by
+// itself. The client remembers the last claim of each of 65,536 tasks. Errors:
+// ErrTaskNotFound, ErrTaskAlreadyClaimed, ErrTaskNotClaimable,
+// ErrInvalidWorkerID, what the task has ended as, ...
+func (c *Client) Claim(ctx context.Context, taskID, workerID string) error {
+	id, err := parseID(taskID)
+	if err != nil {
+		return fmt.Errorf("claim task: %w", err)
+	}
+	if _, err := c.claimTasks(ctx, settlePath(id, "claim"), ClaimRequest{WorkerID: workerID}); err != nil {
+		return fmt.Errorf("claim task %d: %w", id, err)
+	}
+	return nil
+}
+
+// Complete ends the task as completed, with the last claim of it that this
+// client made. Completing twice with the same claim is nil. Errors:
+// ErrTaskNotFound; what the task has ended as by another claim; ErrTaskNotClaimed
+// or ErrWrongWorker if this client has no claim; ErrStaleClaim if that is over.
+func (c *Client) Complete(ctx context.Context, taskID string, result []byte) error {
+	return c.settleByID(ctx, taskID, "complete", func(workerID string, token int64) ([]byte, error) {
+		return completion(workerID, token, result)
+	})
+}
+
+// Fail ends the attempt, with the last claim of the task that this client made:
+// the task is pending again if it has attempts left, else failed. Errors: as of
+// Complete.
+func (c *Client) Fail(ctx context.Context, taskID string, err error) error {
+	return c.settleByID(ctx, taskID, "fail", func(workerID string, token int64) ([]byte, error) {
+		return failure(workerID, token, err)
+	})
+}
+
+func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(workerID string, token int64) ([]byte, error)) error {
+	id, err := parseID(taskID)
+	if err != nil {
+		return fmt.Errorf("%s task: %w", verb, err)
+	}
+	claim, ok := c.claims.recall(id)
+	if !ok {
+		// The server says what stands against it. A worker of this name holds
+		// nothing, so nothing can be changed.
+		claim = remembered{workerID: "nobody-" + rand.Text()}
+	}
+	b, err := body(claim.workerID, int64(claim.token))
+	if err == nil {
+		_, _, err = c.post(ctx, settlePath(id, verb), b)
+	}
+	if err != nil {
+		return fmt.Errorf("%s task %d: %w", verb, id, err)
+	}
+	return nil
+}
+
+// Retry makes a failed, cancelled or claimed task pending, if it has attempts
+// left. It is not repeated when its answer is lost: the task may have been
+// claimed in between, and the repeat would take it from that worker. Errors:
+// ErrTaskNotFound, ErrTaskCompleted, ErrMaxAttemptsReached, ErrOutcomeUnknown, ...
+func (c *Client) Retry(ctx context.Context, taskID string) error {
+	id, err := parseID(taskID)
+	if err != nil {
+		return fmt.Errorf("retry task: %w", err)
+	}
+	if _, err := c.call(ctx, Request{Method: http.MethodPost, Path: settlePath(id, "retry"), Body: []byte("{}")}); err != nil {
+		return fmt.Errorf("retry task %d: %w", id, err)
+	}
+	return nil
+}
+
+// Delete removes a task that has ended, and frees its key. If an answer was
+// lost and the repeat finds no task, Delete has done its work. Errors:
+// ErrTaskNotFound, ErrTaskNotTerminal, ...
+func (c *Client) Delete(ctx context.Context, taskID string) error {
+	id, err := parseID(taskID)
+	if err != nil {
+		return fmt.Errorf("delete task: %w", err)
+	}
+	// Ids are never used again, so a repeat cannot hit another task.
+	a, err := c.call(ctx, Request{Method: http.MethodDelete, Path: "/api/tasks/" + strconv.FormatUint(id, 10), Repeatable: true})
+	if err != nil && !(a.doubted && errors.Is(err, ErrTaskNotFound)) {
+		return fmt.Errorf("delete task %d: %w", id, err)
+	}
+	return nil
+}

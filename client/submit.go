@@ -1,0 +1,149 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// Bounds of one request of SubmitMany, below the server's 1,000 items and 8 MiB.
+const (
+	submitItemsMax = 1_000
+	submitBytesMax = 7 << 20
+)
+
+// Submitted is what became of one task of SubmitMany: an ID, or an Err.
+type Submitted struct {
+	ID string
+	// Created is false if the task's own idempotency key was taken; ID is then
+	// the task that has it. A repeat after a lost answer may find the task that
+	// this very call created; then it is false too.
+	Created bool
+	Err     error
+}
+
+// Submit adds a task and returns its id. A task without an idempotency key
+// gets a random one, so that the call can be repeated. If the key is taken,
+// Submit returns the id of the task that has it, whatever that task looks like.
+// Errors: ErrInvalidTask, ErrTooLarge, ErrOverloaded, ErrOutcomeUnknown, ...
+func (c *Client) Submit(ctx context.Context, task Task) (string, error) {
+	body, err := task.encode(rand.Text())
+	if err != nil {
+		return "", fmt.Errorf("submit task: %w", err)
+	}
+	answer, _, err := c.post(ctx, "/api/tasks", body)
+	if err != nil {
+		return "", fmt.Errorf("submit task: %w", err)
+	}
+	if answer.Task == nil {
+		return "", errors.New("submit task: the answer has no task")
+	}
+	return strconv.FormatUint(answer.Task.ID, 10), nil
+}
+
+// SubmitMany adds tasks and returns what became of each, in order; err joins
+// the elements' errors. It sends up to 1,000 tasks or 7 MiB a request: of the
+// tasks of one request all valid ones are on a quorum's disks, or none. After a
+// request that failed nothing further is sent, and the rest has its error.
+func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]Submitted, error) {
+	s := submission{c: c, results: make([]Submitted, len(tasks))}
+	for i := range tasks {
+		s.add(ctx, i, &tasks[i])
+	}
+	s.send(ctx)
+	var errs []error
+	for i := range s.results {
+		if err := s.results[i].Err; err != nil {
+			errs = append(errs, fmt.Errorf("submit task %d of %d: %w", i+1, len(tasks), err))
+		}
+	}
+	return s.results, errors.Join(errs...)
+}
+
+// submission is a SubmitMany under way.
+type submission struct {
+	c       *Client
+	results []Submitted
+	failed  error // of a request; the rest is not sent
+
+	// The request that is being put together.
+	body     []byte
+	members  []int  // indexes into results
+	ownedKey []bool // per member: the key is random, so nobody else has it
+}
+
+// add puts the task into the next request, and sends the one before if it is
+// full.
+func (s *submission) add(ctx context.Context, i int, t *Task) {
+	item, err := t.encode(rand.Text())
+	if err != nil {
+		s.results[i].Err = err
+		return
+	}
+	if len(s.members) == submitItemsMax || len(s.members) > 0 && len(s.body)+len(item) > submitBytesMax {
+		s.send(ctx)
+	}
+	if s.failed != nil {
+		s.results[i].Err = fmt.Errorf("not sent: %w", s.failed)
+		return
+	}
+	if len(s.members) == 0 {
+		s.body = append(s.body, `{"tasks":[`...)
+	} else {
+		s.body = append(s.body, ',')
+	}
+	s.body = append(s.body, item...)
+	s.members = append(s.members, i)
+	s.ownedKey = append(s.ownedKey, t.IdempotencyKey == "")
+}
+
+// send makes the request, if there is one, and takes its results.
+func (s *submission) send(ctx context.Context) {
+	if len(s.members) == 0 {
+		return
+	}
+	answer, _, err := s.c.post(ctx, "/api/tasks", append(s.body, "]}"...))
+	if err == nil && len(answer.Results) != len(s.members) {
+		err = fmt.Errorf("the answer has %d results for %d tasks", len(answer.Results), len(s.members))
+	}
+	s.failed = err
+	for n, i := range s.members {
+		if err != nil {
+			s.results[i].Err = err
+			continue
+		}
+		s.results[i] = submittedOf(answer.Results[n], s.ownedKey[n])
+	}
+	s.body, s.members, s.ownedKey = nil, nil, nil
+}
+
+func submittedOf(r wire.SubmitResult, ownedKey bool) Submitted {
+	if r.Code != "" || r.Error != "" {
+		return Submitted{Err: &Error{Status: r.Code.Status(), Code: string(r.Code), Text: r.Error}}
+	}
+	return Submitted{ID: strconv.FormatUint(r.ID, 10), Created: r.Created || ownedKey}
+}
+
+// post makes a call that the server recognizes when it is repeated.
+func (c *Client) post(ctx context.Context, path string, body []byte) (wire.Answer, answer, error) {
+	a, err := c.call(ctx, Request{Method: http.MethodPost, Path: path, Body: body, Repeatable: true})
+	if err != nil {
+		return wire.Answer{}, a, err
+	}
+	decoded, err := decodeAnswer(a.body)
+	return decoded, a, err
+}
+
+func decodeAnswer(body []byte) (wire.Answer, error) {
+	var decoded wire.Answer
+	if err := json.Unmarshal(body, &decoded); err != nil {
+		return wire.Answer{}, fmt.Errorf("decode answer: %w", err)
+	}
+	return decoded, nil
+}
