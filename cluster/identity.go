@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	identityFileName = "identity.json"
+
+	// logStoreBoltDB is the only kind of log store so far.
+	logStoreBoltDB = "boltdb"
+	// storageFormat is the version of what the data folder holds: entries end in
+	// a CRC32C, so do the values of the stable store, and snapshots begin with
+	// their metadata. Raise it when a binary of before could not read it.
+	storageFormat = 1
+)
+
+// identity says whose a data folder is. It is written before anything else in
+// the folder and outlives every change of name or address.
+type identity struct {
+	NodeID    string    `json:"node_id"`    // the operator's name for the node
+	UUID      string    `json:"uuid"`       // the ServerID of Raft, a UUID v7; a wiped folder gets another
+	ClusterID string    `json:"cluster_id"` // "" until the node has met its cluster; never changes then
+	LogStore  string    `json:"log_store"`  // kind of log store: "boltdb"
+	Format    int       `json:"format"`     // version of the folder's files
+	CreatedAt time.Time `json:"created_at"` // by the node's wall clock; for people
+	// StoresCreated is set once the log exists: from then on its absence is a
+	// loss.
+	StoresCreated bool `json:"stores_created"`
+
+	// CRC is the CRC32C of this struct's JSON with CRC 0: a flipped bit in UUID
+	// would make two members of one.
+	CRC uint32 `json:"crc32c"`
+}
+
+func newIdentity(nodeID string) (identity, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return identity{}, fmt.Errorf("make a node's uuid: %w", err)
+	}
+	return identity{
+		NodeID:    nodeID,
+		UUID:      id.String(),
+		LogStore:  logStoreBoltDB,
+		Format:    storageFormat,
+		CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
+	}, nil
+}
+
+func (id identity) checksum() (uint32, error) {
+	id.CRC = 0
+	b, err := json.Marshal(id)
+	if err != nil {
+		return 0, err
+	}
+	return crc32.Checksum(b, castagnoli()), nil
+}
+
+// readIdentity returns the identity in dir; ok is false if there is none.
+func readIdentity(dir string) (id identity, ok bool, err error) {
+	path := filepath.Join(dir, identityFileName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return identity{}, false, nil
+	}
+	if err != nil {
+		return identity{}, false, dataDirError(dir, err)
+	}
+	if err := json.Unmarshal(b, &id); err != nil {
+		return identity{}, false, corruptIdentity(path, err.Error())
+	}
+	crc, err := id.checksum()
+	if err != nil {
+		return identity{}, false, corruptIdentity(path, err.Error())
+	}
+	if crc != id.CRC {
+		return identity{}, false, corruptIdentity(path, "checksum mismatch")
+	}
+	return id, true, nil
+}
+
+// writeIdentity replaces the identity in dir. When it returns nil, the new one
+// is on disk; a crash leaves the old one or the new one.
+func writeIdentity(dir string, id identity) error {
+	crc, err := id.checksum()
+	if err != nil {
+		return fmt.Errorf("encode identity: %w", err)
+	}
+	id.CRC = crc
+	b, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode identity: %w", err)
+	}
+	path := filepath.Join(dir, identityFileName)
+	if err := writeFileDurably(path, append(b, '\n')); err != nil {
+		return storageError(dir, "write "+identityFileName, err)
+	}
+	return nil
+}
+
+// check returns an error if the folder at dir, whose identity is id, must not be
+// used by this binary as node nodeID.
+func (id identity) check(dir, nodeID string) error {
+	if id.NodeID != nodeID {
+		return fmt.Errorf("%w: %s was made by node %q, not %q: start it with --node-id %s, or give node %q a folder of its own",
+			ErrNodeIDMismatch, dir, id.NodeID, nodeID, id.NodeID, nodeID)
+	}
+	if id.LogStore != logStoreBoltDB {
+		return fmt.Errorf("%w: %s was written by log store %q, this one is %q: use the version and settings that wrote it, "+
+			"or let the node join again with an empty folder", ErrLogStoreMismatch, dir, id.LogStore, logStoreBoltDB)
+	}
+	if id.Format != storageFormat {
+		return fmt.Errorf("%w: %s has format %d, this version of claimq knows %d: use the version that wrote it",
+			ErrLogStoreMismatch, dir, id.Format, storageFormat)
+	}
+	return nil
+}
+
+func corruptIdentity(path, what string) error {
+	return fmt.Errorf("%w: %s: %s: %s", ErrCorruptIdentity, path, what, rejoinAdvice(filepath.Dir(path)))
+}

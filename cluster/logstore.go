@@ -1,0 +1,364 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+)
+
+// boltStore is what we use of raft-boltdb. Tests put failing disks behind it.
+type boltStore interface {
+	raft.LogStore
+	raft.StableStore
+	Close() error
+}
+
+// openBolt opens the log's bbolt file, which has passed checkLog.
+func openBolt(path string) (boltStore, error) {
+	var bolt *raftboltdb.BoltStore
+	err := callGuarded("open "+path, func() (err error) {
+		bolt, err = raftboltdb.New(boltOptions(path))
+		return err
+	})
+	switch {
+	case err == nil:
+		return bolt, nil
+	case errors.Is(err, bbolt.ErrTimeout):
+		return nil, fmt.Errorf("%w: another process has %s open: stop it first", ErrDataDirInUse, path)
+	case errors.Is(err, ErrCorruptLog):
+		return nil, corruptLog(path, err.Error())
+	default:
+		return nil, storageError(filepath.Dir(path), "open "+path, err)
+	}
+}
+
+// createBolt makes an empty log at path, whole or not at all.
+func createBolt(path string) error {
+	tmp := path + ".tmp"
+	if err := os.RemoveAll(tmp); err != nil {
+		return err
+	}
+	bolt, err := raftboltdb.New(boltOptions(tmp))
+	if err != nil {
+		return err
+	}
+	if err := bolt.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func boltOptions(path string) raftboltdb.Options {
+	return raftboltdb.Options{
+		Path: path,
+		BoltOptions: &bbolt.Options{
+			// The list of free pages is found again at open, instead of being
+			// written with each append.
+			NoFreelistSync: true,
+			FreelistType:   bbolt.FreelistMapType,
+			// A file that somebody else has locked is an error, not a hang.
+			Timeout: boltFileLockTimeout,
+		},
+	}
+}
+
+// logStore is the Raft log: raft-boltdb behind checksums, failStop and a cache
+// of the newest entries. It implements raft.LogStore, and deliberately not
+// raft.MonotonicLogStore: bbolt can hold gaps, and Raft leaves one below a
+// snapshot that it was sent. It is safe for concurrent use.
+//
+// On disk an entry has its CRC32C behind its Extensions:
+//
+//	Extensions as given | CRC32C, 4 bytes, big-endian
+//
+// over index, term, type, time of append, data and extensions (entryChecksum).
+// It is checked whenever the entry is read from disk, and taken off again.
+//
+// Entries share Data and Extensions with the cache: nobody may change them.
+type logStore struct {
+	path    string // of the bbolt file, for errors
+	bolt    boltStore
+	guard   *failStop
+	tail    *tailFile
+	cache   *logCache
+	observe func(time.Duration)
+
+	mu    sync.RWMutex // guards the rest
+	first uint64       // lowest index, 0 = empty
+	last  uint64       // highest index, 0 = empty
+	sizes logSizes
+}
+
+func newLogStore(path string, bolt boltStore, tail *tailFile, guard *failStop, summary logSummary, cfg storesConfig) *logStore {
+	observe := cfg.ObserveFsync
+	if observe == nil {
+		observe = func(time.Duration) {}
+	}
+	return &logStore{
+		path:    path,
+		bolt:    bolt,
+		guard:   guard,
+		tail:    tail,
+		cache:   newLogCache(cfg.CacheBytesMax),
+		observe: observe,
+		first:   summary.first,
+		last:    summary.last,
+		sizes:   summary.sizes,
+	}
+}
+
+// FirstIndex implements raft.LogStore.
+func (l *logStore) FirstIndex() (uint64, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.first, nil
+}
+
+// LastIndex implements raft.LogStore.
+func (l *logStore) LastIndex() (uint64, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.last, nil
+}
+
+// GetLog implements raft.LogStore. A damaged entry is never returned.
+func (l *logStore) GetLog(index uint64, log *raft.Log) error {
+	if l.cache.get(index, log) {
+		return nil
+	}
+	return l.guard.do("read the log", errorIs(raft.ErrLogNotFound), func() error {
+		err := l.bolt.GetLog(index, log)
+		switch {
+		case err == nil:
+			err = unsealEntry(index, log)
+		case errors.Is(err, raft.ErrLogNotFound):
+			return raft.ErrLogNotFound
+		}
+		if err != nil {
+			return corruptLog(l.path, fmt.Sprintf("entry %d: %v", index, err))
+		}
+		return nil
+	})
+}
+
+// StoreLog implements raft.LogStore.
+func (l *logStore) StoreLog(log *raft.Log) error {
+	return l.StoreLogs([]*raft.Log{log})
+}
+
+// StoreLogs implements raft.LogStore. When it returns nil, logs are on disk.
+func (l *logStore) StoreLogs(logs []*raft.Log) error {
+	if len(logs) == 0 {
+		return nil
+	}
+	sealed, newest := sealEntries(logs)
+	startedAt := time.Now()
+	err := l.guard.do("append to the log", nil, func() error {
+		if err := l.bolt.StoreLogs(sealed); err != nil {
+			return storageError(filepath.Dir(l.path), "append to "+l.path, err)
+		}
+		l.observe(time.Since(startedAt))
+		if err := l.tail.set(newest); err != nil {
+			return storageError(filepath.Dir(l.path), "write "+tailFileName, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.cache.add(logs)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, log := range logs {
+		l.noteLocked(log)
+	}
+	return nil
+}
+
+func (l *logStore) noteLocked(log *raft.Log) {
+	if l.first == 0 || log.Index < l.first {
+		l.first = log.Index
+	}
+	l.last = max(l.last, log.Index)
+	l.sizes.add(log.Index, int64(len(log.Data)+len(log.Extensions)))
+}
+
+// DeleteRange implements raft.LogStore: [lo, hi] go, at either end of the log.
+func (l *logStore) DeleteRange(lo, hi uint64) error {
+	last, err := l.LastIndex()
+	if err != nil {
+		return err
+	}
+	if hi >= last {
+		if err := l.lowerTail(lo); err != nil {
+			return err
+		}
+	}
+	// Readers must not find in the cache what is gone from the disk.
+	l.cache.deleteRange(lo, hi)
+	var first uint64
+	err = l.guard.do("delete from the log", nil, func() error {
+		if err := l.bolt.DeleteRange(lo, hi); err != nil {
+			return storageError(filepath.Dir(l.path), fmt.Sprintf("delete [%d, %d] from %s", lo, hi, l.path), err)
+		}
+		first, last, err = l.boundsOnDisk()
+		if err == nil && (inRange(first, lo, hi) || inRange(last, lo, hi)) {
+			err = fmt.Errorf("%w: %s: deleted [%d, %d], but [%d, %d] is left", ErrStorageFailed, l.path, lo, hi, first, last)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.first, l.last = first, last
+	l.sizes.deleteRange(first, last)
+	return nil
+}
+
+func (l *logStore) boundsOnDisk() (first, last uint64, err error) {
+	if first, err = l.bolt.FirstIndex(); err != nil {
+		return 0, 0, err
+	}
+	last, err = l.bolt.LastIndex()
+	return first, last, err
+}
+
+func inRange(index, lo, hi uint64) bool {
+	return index != 0 && lo <= index && index <= hi
+}
+
+// lowerTail makes the log's tail durable at the entry before index, before that
+// and the newer ones are deleted: otherwise a crash between the two would look
+// like a loss.
+func (l *logStore) lowerTail(index uint64) error {
+	var tail logTail // none: the log may become empty
+	if index > 1 {
+		var log raft.Log
+		err := l.GetLog(index-1, &log)
+		if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+			return err
+		}
+		if err == nil {
+			tail = logTail{index: log.Index, crc: entryChecksum(&log)}
+		}
+	}
+	return l.guard.do("write "+tailFileName, nil, func() error {
+		if err := l.tail.setDurably(tail); err != nil {
+			return storageError(filepath.Dir(l.path), "write "+tailFileName, err)
+		}
+		return nil
+	})
+}
+
+// LastCommand returns the largest index <= max that holds a command, which is
+// what the state machine has to reach before it reflects the log up to max:
+// no-ops, barriers and configurations never get there. It looks back from max,
+// mostly in the cache; all that lie between are what elections and changes of
+// membership wrote.
+//
+// Entries that are gone from the log are in a snapshot that this node has taken
+// or restored: if it meets one first there is nothing to wait for, and it
+// returns 0. Above the log's end it cannot know and returns max.
+func (l *logStore) LastCommand(max uint64) uint64 {
+	last, err := l.LastIndex()
+	if err != nil || max > last {
+		return max
+	}
+	var log raft.Log
+	for index := max; index > 0; index-- {
+		err := l.GetLog(index, &log)
+		if errors.Is(err, raft.ErrLogNotFound) {
+			return 0
+		}
+		if err != nil {
+			return max
+		}
+		if log.Type == raft.LogCommand {
+			return index
+		}
+	}
+	return 0
+}
+
+// BytesAfter returns how many bytes of entries the log holds with an index
+// above index: what a restart would replay after a snapshot at index. It may be
+// too large by one entry and 64 KiB.
+func (l *logStore) BytesAfter(index uint64) int64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.sizes.after(index)
+}
+
+func castagnoli() *crc32.Table {
+	return crc32.MakeTable(crc32.Castagnoli)
+}
+
+// entryChecksum is the CRC32C over
+//
+//	index 8 | term 8 | type 1 | appended at, s 8 | and ns 4 | len(data) 8 | data | extensions
+//
+// integers big-endian, extensions without the checksum itself.
+func entryChecksum(log *raft.Log) uint32 {
+	var head [37]byte
+	binary.BigEndian.PutUint64(head[0:], log.Index)
+	binary.BigEndian.PutUint64(head[8:], log.Term)
+	head[16] = byte(log.Type)
+	binary.BigEndian.PutUint64(head[17:], uint64(log.AppendedAt.Unix()))
+	binary.BigEndian.PutUint32(head[25:], uint32(log.AppendedAt.Nanosecond()))
+	binary.BigEndian.PutUint64(head[29:], uint64(len(log.Data)))
+	crc := crc32.Checksum(head[:], castagnoli())
+	crc = crc32.Update(crc, castagnoli(), log.Data)
+	return crc32.Update(crc, castagnoli(), log.Extensions)
+}
+
+// sealEntries returns logs as they go to disk, and where the log ends with
+// them. It leaves logs alone.
+func sealEntries(logs []*raft.Log) (sealed []*raft.Log, newest logTail) {
+	entries := make([]raft.Log, len(logs))
+	sealed = make([]*raft.Log, len(logs))
+	for i, log := range logs {
+		crc := entryChecksum(log)
+		entries[i] = *log
+		entries[i].Extensions = binary.BigEndian.AppendUint32(append([]byte(nil), log.Extensions...), crc)
+		sealed[i] = &entries[i]
+		if log.Index >= newest.index {
+			newest = logTail{index: log.Index, crc: crc}
+		}
+	}
+	return sealed, newest
+}
+
+// unsealEntry checks an entry that was read from disk at index, and makes it
+// what was stored.
+func unsealEntry(index uint64, log *raft.Log) error {
+	n := len(log.Extensions) - 4
+	if n < 0 {
+		return errors.New("no checksum")
+	}
+	crc := binary.BigEndian.Uint32(log.Extensions[n:])
+	log.Extensions = log.Extensions[:n:n]
+	if n == 0 {
+		log.Extensions = nil
+	}
+	if entryChecksum(log) != crc {
+		return errors.New("checksum mismatch")
+	}
+	if log.Index != index {
+		return fmt.Errorf("holds entry %d", log.Index)
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+const (
+	snapshotsFolder  = "snapshots"
+	snapshotMetaFile = "meta.json"
+	snapshotDataFile = "state.bin"
+	snapshotTmp      = ".tmp"
+)
+
+// snapshotStore is raft.FileSnapshotStore, which keeps the newest two, each a
+// folder of its state and its metadata. It adds:
+//
+//   - a damaged newest snapshot is an ErrCorruptSnapshot: Raft alone would fall
+//     back to an older one, and the log between the two may be gone;
+//   - the metadata is repeated, with a checksum, in front of the state
+//     (snapshotHeader), since Raft's checksum covers the state alone;
+//   - what a crash or a full disk left of an unfinished snapshot is removed;
+//   - names are on disk before a snapshot counts.
+//
+// It is safe for concurrent use.
+type snapshotStore struct {
+	inner *raft.FileSnapshotStore
+	path  string // of the folder that holds the snapshots
+	guard *failStop
+}
+
+func openSnapshotStore(dir string, logger hclog.Logger, guard *failStop) (*snapshotStore, error) {
+	path := filepath.Join(dir, snapshotsFolder)
+	if err := removeUnfinishedSnapshots(path); err != nil {
+		return nil, storageError(dir, "remove unfinished snapshots", err)
+	}
+	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsRetained, logger)
+	if err != nil {
+		return nil, storageError(dir, "open snapshots", err)
+	}
+	if err := syncDir(dir); err != nil {
+		return nil, storageError(dir, "open snapshots", err)
+	}
+	return &snapshotStore{inner: inner, path: path, guard: guard}, nil
+}
+
+func removeUnfinishedSnapshots(path string) error {
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() && strings.HasSuffix(e.Name(), snapshotTmp) {
+			if err := os.RemoveAll(filepath.Join(path, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return syncDir(path)
+}
+
+// verifyNewest reads the newest snapshot whole and returns its index, 0 if
+// there is none. Errors: ErrCorruptSnapshot, or of reading it.
+func (s *snapshotStore) verifyNewest() (index uint64, err error) {
+	id, err := s.newest()
+	if err != nil || id == "" {
+		return 0, err
+	}
+	meta, state, err := s.open(id)
+	if err != nil {
+		return 0, err
+	}
+	return meta.Index, state.Close()
+}
+
+// newest returns the ID of the newest snapshot, "" if there is none. It goes by
+// the folders' names, which are term, index and time: metadata may be damaged.
+func (s *snapshotStore) newest() (string, error) {
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return "", dataDirError(filepath.Dir(s.path), err)
+	}
+	var newest string
+	var newestKey [3]uint64
+	for _, e := range entries {
+		key, ok := parseSnapshotID(e.Name())
+		if e.IsDir() && ok && (newest == "" || lessSnapshotKey(newestKey, key)) {
+			newest, newestKey = e.Name(), key
+		}
+	}
+	return newest, nil
+}
+
+func parseSnapshotID(id string) (key [3]uint64, ok bool) {
+	parts := strings.Split(id, "-")
+	if len(parts) != len(key) {
+		return key, false
+	}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 64)
+		if err != nil {
+			return key, false
+		}
+		key[i] = n
+	}
+	return key, true
+}
+
+func lessSnapshotKey(a, b [3]uint64) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+// List implements raft.SnapshotStore. It returns the newest snapshot only, so
+// that Raft has nothing to fall back to.
+func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
+	id, err := s.newest()
+	if err != nil || id == "" {
+		return nil, err
+	}
+	meta, err := s.readMeta(id)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(s.statePath(id))
+	if err != nil {
+		return nil, s.readError(id, err)
+	}
+	defer f.Close()
+	size, err := readSnapshotHeader(f, meta)
+	if err != nil {
+		return nil, corruptSnapshot(filepath.Join(s.path, id), err.Error())
+	}
+	meta.Size -= size
+	return []*raft.SnapshotMeta{meta}, nil
+}
+
+// Open implements raft.SnapshotStore. The state has been verified when it
+// returns. Damage ends the process: what this node would send or restore is not
+// what it took.
+func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	meta, state, err := s.open(id)
+	if errors.Is(err, ErrCorruptSnapshot) {
+		err = s.guard.fail(err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return meta, state, nil
+}
+
+func (s *snapshotStore) open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	own, err := s.readMeta(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Reads the whole state against Raft's CRC64.
+	meta, state, err := s.inner.Open(id)
+	if err != nil {
+		return nil, nil, s.readError(id, err)
+	}
+	size, err := readSnapshotHeader(state, own)
+	if err != nil {
+		err = corruptSnapshot(filepath.Join(s.path, id), err.Error())
+		return nil, nil, errors.Join(err, state.Close())
+	}
+	meta.Size -= size
+	return meta, state, nil
+}
+
+// readMeta reads a snapshot's metadata and checks what can be checked without
+// the state.
+func (s *snapshotStore) readMeta(id string) (*raft.SnapshotMeta, error) {
+	b, err := os.ReadFile(filepath.Join(s.path, id, snapshotMetaFile))
+	if err != nil {
+		return nil, s.readError(id, err)
+	}
+	var meta raft.SnapshotMeta
+	if err := json.Unmarshal(b, &meta); err != nil {
+		return nil, corruptSnapshot(filepath.Join(s.path, id), snapshotMetaFile+": "+err.Error())
+	}
+	info, err := os.Stat(s.statePath(id))
+	if err != nil {
+		return nil, s.readError(id, err)
+	}
+	if meta.ID != id || meta.Size != info.Size() {
+		return nil, corruptSnapshot(filepath.Join(s.path, id),
+			fmt.Sprintf("%s is of snapshot %q with %d bytes, %s has %d", snapshotMetaFile, meta.ID, meta.Size, snapshotDataFile, info.Size()))
+	}
+	return &meta, nil
+}
+
+func (s *snapshotStore) statePath(id string) string {
+	return filepath.Join(s.path, id, snapshotDataFile)
+}
+
+// readError words an error of reading snapshot id. An error of the file system
+// is one; a snapshot that was just replaced by newer ones is missing as a
+// whole; all else is damage.
+func (s *snapshotStore) readError(id string, err error) error {
+	path := filepath.Join(s.path, id)
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		there, statErr := fileExists(path)
+		if errors.Is(err, os.ErrNotExist) && there && statErr == nil {
+			return corruptSnapshot(path, err.Error())
+		}
+		return fmt.Errorf("read snapshot %s: %w", path, err)
+	}
+	return corruptSnapshot(path, err.Error())
+}
+
+// Create implements raft.SnapshotStore.
+func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+	configurationIndex uint64, trans raft.Transport,
+) (raft.SnapshotSink, error) {
+	inner, err := s.inner.Create(version, index, term, configuration, configurationIndex, trans)
+	if err != nil {
+		return nil, errors.Join(s.writeError("create a snapshot", err), removeUnfinishedSnapshots(s.path))
+	}
+	sink := &snapshotSink{SnapshotSink: inner, store: s}
+	header := encodeSnapshotHeader(&raft.SnapshotMeta{
+		Version: version, Index: index, Term: term,
+		Configuration: configuration, ConfigurationIndex: configurationIndex,
+	})
+	_, err = sink.Write(header)
+	if err == nil {
+		// The two files have their names now, and keep them.
+		err = syncDir(filepath.Join(s.path, inner.ID()+snapshotTmp))
+	}
+	if err != nil {
+		return nil, errors.Join(s.writeError("create a snapshot", err), sink.Cancel())
+	}
+	return sink, nil
+}
+
+func (s *snapshotStore) writeError(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return storageError(filepath.Dir(s.path), step, err)
+}
+
+// snapshotSink is a snapshot being written. Not safe for concurrent use.
+type snapshotSink struct {
+	raft.SnapshotSink
+	store *snapshotStore
+}
+
+// Write implements raft.SnapshotSink.
+func (s *snapshotSink) Write(b []byte) (int, error) {
+	n, err := s.SnapshotSink.Write(b)
+	return n, s.store.writeError("write a snapshot", err)
+}
+
+// Close implements raft.SnapshotSink: when it returns nil, the snapshot is on
+// disk and the newest.
+func (s *snapshotSink) Close() error {
+	err := s.SnapshotSink.Close()
+	if err == nil {
+		err = syncDir(s.store.path)
+	}
+	if err != nil {
+		return errors.Join(s.store.writeError("finish a snapshot", err), s.removeUnfinished())
+	}
+	return nil
+}
+
+// Cancel implements raft.SnapshotSink. It removes what was written, also on a
+// full disk, where Raft's own leaves it.
+func (s *snapshotSink) Cancel() error {
+	err := s.SnapshotSink.Cancel()
+	if removeErr := s.removeUnfinished(); removeErr != nil {
+		return errors.Join(err, removeErr)
+	}
+	return nil
+}
+
+func (s *snapshotSink) removeUnfinished() error {
+	return os.RemoveAll(filepath.Join(s.store.path, s.ID()+snapshotTmp))
+}

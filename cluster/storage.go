@@ -1,0 +1,244 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// Errors of the data folder and its stores, wrapped with the file and with what
+// to do about it.
+var (
+	// ErrDataDir is returned when the data folder cannot be used: it is not a
+	// folder, cannot be written, or is not one of claimq's.
+	ErrDataDir = errors.New("data folder unusable")
+	// ErrDataDirInUse is returned when another process uses the data folder.
+	ErrDataDirInUse = errors.New("data folder in use")
+	// ErrNodeIDMismatch is returned when the data folder belongs to a node of
+	// another name.
+	ErrNodeIDMismatch = errors.New("data folder belongs to another node")
+	// ErrLogStoreMismatch is returned when the data folder's log was written by
+	// another kind of log store, or in a newer format.
+	ErrLogStoreMismatch = errors.New("log kept in another format")
+	// ErrClusterIDMismatch is returned when a data folder of one cluster is told
+	// that it belongs to another.
+	ErrClusterIDMismatch = errors.New("data folder belongs to another cluster")
+	// ErrCorruptIdentity is returned when identity.json does not read back as it
+	// was written.
+	ErrCorruptIdentity = errors.New("identity damaged")
+	// ErrCorruptLog is returned when the log, or Raft's term and vote, do not
+	// read back as they were written.
+	ErrCorruptLog = errors.New("log damaged")
+	// ErrCorruptSnapshot is returned when the newest snapshot does not read back
+	// as it was written.
+	ErrCorruptSnapshot = errors.New("snapshot damaged")
+	// ErrDiskFull is returned when a write found no space.
+	ErrDiskFull = errors.New("disk full")
+	// ErrStorageFailed is returned by every call after one has failed, and for a
+	// write that failed or hung.
+	ErrStorageFailed = errors.New("storage failed")
+	// ErrStorageClosed is returned by calls after Close.
+	ErrStorageClosed = errors.New("storage closed")
+)
+
+const (
+	logFileName       = "raft.db"
+	snapshotsRetained = 2
+
+	cacheBytesDefault   = 64 << 20
+	slowCallMaxDefault  = 10 * time.Second
+	boltFileLockTimeout = time.Second
+)
+
+// storesConfig is how the stores of a data folder are opened.
+type storesConfig struct {
+	// Logger gets what an operator would miss. Nil discards it.
+	Logger hclog.Logger
+	// Fatal is called once, with the first error of a write, the first call that
+	// took too long, or the first damage that was read. In production it ends
+	// the process and never returns: nothing is ever retried. Required.
+	Fatal func(error)
+	// CacheBytesMax bounds the log cache, in bytes; 0 means 64 MiB. Too small and
+	// entries are read back from disk for each follower and to apply them.
+	CacheBytesMax int64
+	// ObserveFsync, if not nil, gets how long each append to the log took until
+	// it was on disk. It must be quick.
+	ObserveFsync func(time.Duration)
+	// SlowCallMax is how long a call into log or stable store may take; 0 means
+	// 10 s. It is noticed at most an eighth later.
+	SlowCallMax time.Duration
+}
+
+func (c storesConfig) withDefaults() (storesConfig, error) {
+	if c.Fatal == nil {
+		return c, errors.New("open stores: no Fatal given")
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	if c.CacheBytesMax == 0 {
+		c.CacheBytesMax = cacheBytesDefault
+	}
+	if c.SlowCallMax == 0 {
+		c.SlowCallMax = slowCallMaxDefault
+	}
+	return c, nil
+}
+
+// stores are what Raft keeps on disk.
+type stores struct {
+	Log       *logStore
+	Stable    raft.StableStore
+	Snapshots raft.SnapshotStore
+
+	guard *failStop
+	bolt  boltStore
+	tail  *tailFile
+}
+
+// openStores opens the stores of d, or creates them if d is new, after it has
+// checked every byte of them that Raft will rely on: ErrCorruptLog,
+// ErrCorruptSnapshot. The caller closes them, before d and after Raft.
+func openStores(d *dataDir, cfg storesConfig) (*stores, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := createStores(d); err != nil {
+		return nil, err
+	}
+	guard := newFailStop(cfg.Fatal, cfg.SlowCallMax)
+	s, err := openExistingStores(d, cfg, guard)
+	if err != nil {
+		guard.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func openExistingStores(d *dataDir, cfg storesConfig, guard *failStop) (*stores, error) {
+	snapshots, err := openSnapshotStore(d.path, cfg.Logger.Named("snapshots"), guard)
+	if err != nil {
+		return nil, err
+	}
+	snapshotIndex, err := snapshots.verifyNewest()
+	if err != nil {
+		return nil, err
+	}
+
+	path := filepath.Join(d.path, logFileName)
+	tail, err := openTail(d.path)
+	if err != nil {
+		return nil, err
+	}
+	summary, err := checkLog(path, snapshotIndex, tail.value)
+	if err != nil {
+		return nil, errors.Join(err, tail.close())
+	}
+	bolt, err := openBolt(path)
+	if err != nil {
+		return nil, errors.Join(err, tail.close())
+	}
+	s := &stores{
+		Stable:    &stableStore{bolt: bolt, guard: guard, path: path},
+		Snapshots: snapshots,
+		guard:     guard,
+		bolt:      bolt,
+		tail:      tail,
+	}
+	s.Log = newLogStore(path, bolt, tail, guard, summary, cfg)
+	return s, nil
+}
+
+// createStores makes the log of a new data folder, in steps that a crash may
+// cut anywhere: the folder's identity says whether they were finished once, so
+// that a log which has gone missing is not taken for a new one.
+func createStores(d *dataDir) error {
+	path := filepath.Join(d.path, logFileName)
+	exists, err := fileExists(path)
+	if err != nil {
+		return dataDirError(d.path, err)
+	}
+	if d.Identity().StoresCreated {
+		if !exists {
+			return corruptLog(path, "the file is missing")
+		}
+		return nil
+	}
+	if !exists {
+		if err := createTail(d.path); err != nil {
+			return storageError(d.path, "create "+tailFileName, err)
+		}
+		if err := createBolt(path); err != nil {
+			return storageError(d.path, "create "+logFileName, err)
+		}
+	}
+	return d.setStoresCreated()
+}
+
+// HasState reports whether Raft has ever been started on these stores: there is
+// a term, an entry, or a snapshot.
+func (s *stores) HasState() (bool, error) {
+	has, err := raft.HasExistingState(s.Log, s.Stable, s.Snapshots)
+	if err != nil {
+		return false, fmt.Errorf("look for existing state: %w", err)
+	}
+	return has, nil
+}
+
+// Close closes the stores; calls after it return ErrStorageClosed. Raft must
+// have been shut down. A second Close does nothing.
+func (s *stores) Close() error {
+	if !s.guard.close() {
+		return nil
+	}
+	return errors.Join(s.tail.close(), s.bolt.Close())
+}
+
+// corruptLog returns an ErrCorruptLog: what is wrong with the file at path, and
+// what to do.
+func corruptLog(path, what string) error {
+	return fmt.Errorf("%w: %s: %s: %s", ErrCorruptLog, path, what, rejoinAdvice(filepath.Dir(path)))
+}
+
+// corruptSnapshot returns an ErrCorruptSnapshot of the snapshot at path.
+func corruptSnapshot(path, what string) error {
+	dir := filepath.Dir(filepath.Dir(path))
+	return fmt.Errorf("%w: %s: %s: %s", ErrCorruptSnapshot, path, what, rejoinAdvice(dir))
+}
+
+// rejoinAdvice says what to do with a node whose disk has lost something.
+func rejoinAdvice(dir string) string {
+	return fmt.Sprintf("this node must not take part with what is left of its data; "+
+		"check its disk, remove the node from the cluster (claimq cluster remove NODE_ID), "+
+		"move %s away, and start it again with --join, as a new node", dir)
+}
+
+// storageError words an error of a write below the data folder dir: whether the
+// disk is full, and what to do.
+func storageError(dir, step string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: %s: %w: free some space on the disk of %s, then start this node again; nothing acknowledged is lost",
+			ErrDiskFull, step, err, dir)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return dataDirError(dir, fmt.Errorf("%s: %w", step, err))
+	default:
+		return fmt.Errorf("%w: %s: %w: check the disk of %s, then start this node again", ErrStorageFailed, step, err, dir)
+	}
+}
+
+// checkFreeSpace returns how many bytes this process may still write on the
+// file system that holds path.
+func checkFreeSpace(path string) (freeBytes uint64, err error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", path, err)
+	}
+	return st.Bavail * uint64(st.Bsize), nil
+}
