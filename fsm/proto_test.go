@@ -1,0 +1,315 @@
+package fsm
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// schema is what fsm.proto declares.
+type schema struct {
+	messages map[string]*schemaMessage
+	enums    map[string]map[string]int // name to value
+}
+
+type schemaMessage struct {
+	number int // of "Type N." or "Kind N." above it, -1 if there is none
+	fields map[protowire.Number]schemaField
+}
+
+type schemaField struct {
+	name, typ string
+	repeated  bool
+}
+
+var (
+	numberLine  = regexp.MustCompile(`^// (?:Type|Kind) (\d+)\b`)
+	messageLine = regexp.MustCompile(`^message (\w+) \{(\})?$`)
+	enumLine    = regexp.MustCompile(`^enum (\w+) \{$`)
+	fieldLine   = regexp.MustCompile(`^(repeated )?(\w+) (\w+) = (\d+);`)
+	valueLine   = regexp.MustCompile(`^(\w+) = (\d+);`)
+)
+
+// parseSchema reads as much of the proto3 language as fsm.proto uses, and
+// refuses the rest.
+func parseSchema(t *testing.T) schema {
+	t.Helper()
+	file, err := os.ReadFile("fsm.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schema{messages: map[string]*schemaMessage{}, enums: map[string]map[string]int{}}
+	var message *schemaMessage
+	var enum map[string]int
+	number := -1
+	for i, line := range strings.Split(string(file), "\n") {
+		line = strings.TrimSpace(line)
+		comment := numberLine.FindStringSubmatch(line)
+		switch m, e, f, v := messageLine.FindStringSubmatch(line), enumLine.FindStringSubmatch(line),
+			fieldLine.FindStringSubmatch(line), valueLine.FindStringSubmatch(line); {
+		case comment != nil:
+			number = atoi(t, comment[1])
+		case m != nil:
+			message = &schemaMessage{number: number, fields: map[protowire.Number]schemaField{}}
+			number = -1
+			s.messages[m[1]] = message
+			if m[2] != "" {
+				message = nil
+			}
+		case e != nil:
+			enum = map[string]int{}
+			s.enums[e[1]] = enum
+		case line == "}":
+			message, enum = nil, nil
+		case message != nil && f != nil:
+			num := protowire.Number(atoi(t, f[4]))
+			if _, ok := message.fields[num]; ok {
+				t.Fatalf("fsm.proto:%d: field number %d again", i+1, num)
+			}
+			message.fields[num] = schemaField{name: f[3], typ: f[2], repeated: f[1] != ""}
+		case enum != nil && v != nil:
+			enum[v[1]] = atoi(t, v[2])
+		case message == nil && enum == nil && (line == "" || strings.HasPrefix(line, "//") ||
+			strings.HasPrefix(line, "syntax ") || strings.HasPrefix(line, "package ")):
+		default:
+			t.Fatalf("fsm.proto:%d: unexpected %q", i+1, line)
+		}
+	}
+	return s
+}
+
+func atoi(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// walk checks each field of an encoded message against the schema, and notes
+// the ones that it meets in seen.
+func (s schema) walk(name string, b []byte, seen map[string]bool) error {
+	message, ok := s.messages[name]
+	if !ok {
+		return fmt.Errorf("message %s is not in fsm.proto", name)
+	}
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return fmt.Errorf("%s: %w", name, protowire.ParseError(n))
+		}
+		b = b[n:]
+		field, ok := message.fields[num]
+		if !ok {
+			return fmt.Errorf("%s: field %d is not in fsm.proto", name, num)
+		}
+		n = protowire.ConsumeFieldValue(num, typ, b)
+		if n < 0 {
+			return fmt.Errorf("%s.%s: %w", name, field.name, protowire.ParseError(n))
+		}
+		if err := s.value(field, typ, b[:n], seen); err != nil {
+			return fmt.Errorf("%s.%s: %w", name, field.name, err)
+		}
+		seen[fmt.Sprintf("%s.%d", name, num)] = true
+		b = b[n:]
+	}
+	return nil
+}
+
+// value checks one encoded value against its field.
+func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[string]bool) error {
+	if typ == protowire.BytesType {
+		inner, _ := protowire.ConsumeBytes(b)
+		if field.typ == "string" || field.typ == "bytes" {
+			return nil
+		}
+		return s.walk(field.typ, inner, seen)
+	}
+	v, _ := protowire.ConsumeVarint(b)
+	limits := map[string]uint64{
+		"bool": 1, "uint32": math.MaxUint32, "sint32": math.MaxUint32, "uint64": math.MaxUint64,
+		"int32": math.MaxUint64, "int64": math.MaxUint64,
+	}
+	limit, ok := limits[field.typ]
+	if values := s.enums[field.typ]; values != nil {
+		limit, ok = uint64(len(values)-1), true
+	}
+	if !ok || typ != protowire.VarintType || v > limit || field.repeated {
+		return fmt.Errorf("wire type %d with value %d is no %s", typ, v, field.typ)
+	}
+	return nil
+}
+
+// Records with every field set.
+var (
+	fullHeader = header{Index: 1000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9}
+	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3}
+	fullTask   = Task{
+		ID: 1<<53 - 1, Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 255}, Priority: math.MinInt32,
+		MaxAttempts: 3, Attempts: 2, Key: "order-17", LeaseMS: 60_000, Status: StatusClaimed, WorkerID: "worker-1",
+		Token: 76, LeaseSeq: 4, ClaimLeaseMS: 30_000, LeaseEndU: 86_430_001, ClaimedAt: 1_780_000_000_001,
+		CreatedAt: 1_780_000_000_000, UpdatedAt: 1_780_000_000_002, CompletedAt: 1_780_000_000_003,
+		Result: []byte(`"done"`), ResultPayload: []byte{1}, Error: "mailbox full",
+		Log: []Attempt{
+			{WorkerID: "worker-2", Token: 75, ClaimedAt: 3, EndedAt: 4, Outcome: OutcomeCancelled, Error: "mailbox full"},
+			{WorkerID: "worker-1", Token: 76, ClaimedAt: 1_780_000_000_001, EndedAt: 1, Outcome: OutcomeCompleted, Error: "e"},
+		},
+	}
+	fullRequest = request{
+		ID: "request-1", WorkerID: "worker-1", Choice: math.MaxUint64, Claims: []requestClaim{{1, 2}, {300, 301}},
+		Live: 2, ForgetU: 600_000,
+	}
+	fullNode = NodeRecord{
+		UUID: "0196e0a2-7c1e-7d5c-9b1e-0d3b5a7f1c11", NodeID: "n1", PeerAddr: "127.0.0.1:7401",
+		HTTPAddr: "http://127.0.0.1:7400", Version: "1.0.0", Level: 1,
+	}
+	fullHash = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+)
+
+// fullRecords returns the full records as the snapshot has them, by kind.
+func fullRecords() map[recordKind][]byte {
+	return map[recordKind][]byte{
+		recordHeader:  appendHeaderRecord(nil, &fullHeader, fullCounts),
+		recordTask:    appendTaskRecord(nil, &fullTask),
+		recordRequest: appendRequestRecord(nil, 8, &fullRequest),
+		recordNode:    appendNodeRecord(nil, fullNode),
+		recordEnd:     appendEndRecord(nil, fullCounts, fullHash),
+	}
+}
+
+var recordNames = map[recordKind]string{
+	recordHeader: "HeaderRecord", recordTask: "TaskRecord", recordRequest: "RequestRecord",
+	recordNode: "NodeRecord", recordEnd: "EndRecord",
+}
+
+// Every field that is written is in fsm.proto with its number and type, and
+// every field of fsm.proto is written.
+func TestProto_IsWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	s := parseSchema(t)
+	seen, numbers := map[string]bool{}, map[string]int{}
+	for _, c := range fullCommands() {
+		name := reflect.TypeOf(c).Name()
+		numbers[name] = int(c.kind())
+		if err := s.walk(name, appendBody(nil, c), seen); err != nil {
+			t.Error(err)
+		}
+	}
+	for kind, record := range fullRecords() {
+		numbers[recordNames[kind]] = int(kind)
+		if err := s.walk(recordNames[kind], record, seen); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, message := range s.messages {
+		want, ok := numbers[name]
+		if !ok {
+			want = -1
+		}
+		if message.number != want {
+			t.Errorf("fsm.proto numbers message %s %d, want %d", name, message.number, want)
+		}
+		for num, field := range message.fields {
+			if !seen[fmt.Sprintf("%s.%d", name, num)] {
+				t.Errorf("%s.%s = %d of fsm.proto is never written", name, field.name, num)
+			}
+		}
+	}
+}
+
+func TestProto_EnumsAreTheConstants(t *testing.T) {
+	t.Parallel()
+	s := parseSchema(t)
+	want := map[string]map[string]int{
+		"SortBy":  {"SORT_BY_PRIORITY": int(SortPriority), "SORT_BY_CREATED_AT": int(SortCreatedAt)},
+		"Status":  {"STATUS_NONE": 0},
+		"Outcome": {"OUTCOME_NONE": 0},
+	}
+	for i := StatusPending; i.String() != ""; i++ {
+		want["Status"]["STATUS_"+strings.ToUpper(i.String())] = int(i)
+	}
+	for i := OutcomeCompleted; i.String() != ""; i++ {
+		want["Outcome"]["OUTCOME_"+strings.ToUpper(i.String())] = int(i)
+	}
+	if diff := cmp.Diff(want, s.enums); diff != "" {
+		t.Errorf("(-constants +fsm.proto):\n%s", diff)
+	}
+}
+
+// The values that stand for all values must have every field set, so that a
+// field that is added cannot be left out of the formats.
+func TestFullValues_HaveNoZeroField(t *testing.T) {
+	t.Parallel()
+	values := []any{fullStamp, fullHeader, fullCounts, fullTask, fullRequest, fullNode, fullHash}
+	kindsSeen := map[kind]bool{}
+	for _, c := range fullCommands() {
+		values = append(values, c)
+		kindsSeen[c.kind()] = true
+	}
+	for _, v := range values {
+		noZero(t, reflect.TypeOf(v).Name(), reflect.ValueOf(v))
+	}
+	for _, k := range knownKinds() {
+		if !kindsSeen[k] {
+			t.Errorf("fullCommands has no %v", k)
+		}
+	}
+}
+
+func noZero(t *testing.T, path string, v reflect.Value) {
+	t.Helper()
+	switch {
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if path == "Expire.Items" && v.Type().Field(i).Name == "EndU" {
+				continue // not part of the command
+			}
+			noZero(t, path+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+	case v.IsZero():
+		t.Errorf("%s is zero", path)
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		for i := range v.Len() {
+			noZero(t, path, v.Index(i))
+		}
+	}
+}
+
+func TestRecords_RoundTrip(t *testing.T) {
+	t.Parallel()
+	records, names := fullRecords(), &interner{}
+	check := func(kind recordKind, want any, decode func(*fieldReader) any) {
+		t.Helper()
+		r := fieldReader{rest: records[kind]}
+		got := decode(&r)
+		if r.err != nil {
+			t.Errorf("%v: %v", kind, r.err)
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(recordCounts{})); diff != "" {
+			t.Errorf("%v (-encoded +decoded):\n%s", kind, diff)
+		}
+	}
+	check(recordHeader, []any{fullHeader, fullCounts}, func(r *fieldReader) any {
+		h, n := decodeHeaderRecord(r)
+		return []any{h, n}
+	})
+	check(recordTask, &fullTask, func(r *fieldReader) any { return decodeTaskRecord(r, names) })
+	check(recordRequest, []any{uint64(8), &fullRequest}, func(r *fieldReader) any {
+		seq, q := decodeRequestRecord(r, names)
+		return []any{seq, q}
+	})
+	check(recordNode, fullNode, func(r *fieldReader) any { return decodeNodeRecord(r) })
+	check(recordEnd, []any{fullCounts, fullHash}, func(r *fieldReader) any {
+		n, hash := decodeEndRecord(r)
+		return []any{n, hash}
+	})
+}
