@@ -1,0 +1,107 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is what New needs. Only Node is required; zero fields have the
+// defaults that they name.
+type Config struct {
+	// Node does the work.
+	Node Node
+	// Logger gets one line per internal error and per change of state, never
+	// one per request. nil: none.
+	Logger hclog.Logger
+	// Registry is what /metrics shows; the server registers its own metrics
+	// there. nil: a registry with only those.
+	Registry *prometheus.Registry
+	// Insecure says that the server listens beyond loopback without keys. Then
+	// a Host header that is any IP address is let in as well: a name that an
+	// attacker points at the server is what the check is about.
+	Insecure bool
+	// AdvertisedHosts are the names and addresses, with or without scheme and
+	// port, that clients may use in the Host header beside the loopback ones.
+	AdvertisedHosts []string
+	// Version is the binary's, shown by /healthz.
+	Version string
+	// Limits bound what a request may ask for.
+	Limits Limits
+	// Wait bounds how long a request waits for the node: a mutation then
+	// answers outcome_unknown, a read overloaded. 0: 10 s. It may be up to half
+	// a second less.
+	Wait time.Duration
+	// Connections bounds the open connections; one more is answered overloaded
+	// and closed. 0: 16,384.
+	Connections int
+}
+
+// Limits bound a request. Zero fields have the contract's values.
+type Limits struct {
+	BodyBytes  int // of a whole body; 0: 8 MiB
+	ValueBytes int // of params, payload, result, result_payload each; 0: 1 MiB
+	ErrorBytes int // of a fail's error, cut there; 0: 16 KiB
+	Depth      int // of nested objects and arrays, the body itself being 1; 0: 64
+	Items      int // of tasks in a submit, a claim and a page; 0: 1,000
+}
+
+const (
+	defaultWait        = 10 * time.Second
+	defaultConnections = 16_384
+
+	idMax       = 1<<53 - 1 // ids and tokens; JSON numbers are exact up to here
+	keyMax      = 256       // bytes of an idempotency key
+	requestMax  = 128       // bytes of a claim_request_id, of X-Request-ID
+	nameMax     = 128       // bytes of a worker_id, of a task_type
+	leaseMSMin  = 100
+	leaseMSMax  = 86_400_000
+	pageDefault = 100 // tasks of a page without limit
+)
+
+func (l *Limits) setDefaults() {
+	for _, f := range []struct {
+		value *int
+		def   int
+	}{
+		{&l.BodyBytes, 8 << 20}, {&l.ValueBytes, 1 << 20}, {&l.ErrorBytes, 16 << 10},
+		{&l.Depth, 64}, {&l.Items, 1_000},
+	} {
+		if *f.value == 0 {
+			*f.value = f.def
+		}
+	}
+}
+
+func (c *Config) setDefaults() {
+	c.Limits.setDefaults()
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.Wait == 0 {
+		c.Wait = defaultWait
+	}
+	if c.Connections == 0 {
+		c.Connections = defaultConnections
+	}
+}
+
+func (c *Config) validate() error {
+	if c.Node == nil {
+		return errors.New("api: Config.Node is missing")
+	}
+	l := c.Limits
+	if l.BodyBytes < 1 || l.ValueBytes < 1 || l.ErrorBytes < 1 || l.Depth < 2 || l.Items < 1 || l.Items > 1_000 {
+		return fmt.Errorf("api: Config.Limits out of range: %+v", l)
+	}
+	if c.Wait < 0 || c.Connections < 1 {
+		return fmt.Errorf("api: Config.Wait (%s) or Config.Connections (%d) out of range", c.Wait, c.Connections)
+	}
+	return nil
+}

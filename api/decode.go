@@ -1,0 +1,453 @@
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// decoder reads one request body: a JSON object whose fields the caller takes
+// one by one with next and one of the readers. It is strict: names are
+// case-sensitive and appear once at every level, text is UTF-8, nothing
+// follows the object. null counts as absent, so readers return a zero value
+// and false for it.
+//
+// A refusal of a field is made after its value was read, so that the rest of
+// the body can still be skipped, unless the refusal says syntax. What readers
+// return shares no memory with the body, but for raw and bytes that say so.
+type decoder struct {
+	dec     jsontext.Decoder
+	buf     bytes.Buffer
+	body    []byte
+	scratch []byte
+	limits  *Limits
+	code    wire.Code // of a field's refusal
+	item    int       // index in tasks of what is being read, -1 outside
+}
+
+// kindString is for the readers in other files.
+const kindString = jsontext.KindString
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// newDecoder returns a decoder of body; the caller calls free when it is done.
+func newDecoder(body []byte, limits *Limits) *decoder {
+	d := decoders.Get().(*decoder)
+	d.body, d.limits, d.code, d.item = body, limits, wire.CodeInvalidRequest, -1
+	d.buf = *bytes.NewBuffer(body)
+	d.dec.Reset(&d.buf)
+	return d
+}
+
+func (d *decoder) free() {
+	const scratchMax = 64 << 10
+	d.body, d.limits, d.buf = nil, nil, bytes.Buffer{}
+	if cap(d.scratch) > scratchMax {
+		d.scratch = nil
+	}
+	decoders.Put(d)
+}
+
+// isBlank reports whether a body holds nothing. It then has no fields.
+func isBlank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
+
+// begin reads the start of the object that the body must be. some is false if
+// the body is blank: then there is nothing to read.
+func (d *decoder) begin() (some bool, bad *refusal) {
+	if isBlank(d.body) {
+		return false, nil
+	}
+	if kind := d.dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
+		return false, &refusal{code: wire.CodeInvalidRequest, text: "The body is " + kindName(kind) + ", not a JSON object", advice: adviceSyntax, syntax: true}
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return false, d.syntax(err)
+	}
+	return true, nil
+}
+
+// fields reads a whole body: it calls field with each name, and field reads the
+// value. The first refusal ends it. A blank body has no fields.
+func (d *decoder) fields(field func(name []byte) *refusal) *refusal {
+	some, bad := d.begin()
+	if bad != nil || !some {
+		return bad
+	}
+	for {
+		name, more, bad := d.next()
+		if bad != nil {
+			return bad
+		}
+		if !more {
+			return d.end()
+		}
+		if bad := field(name); bad != nil {
+			return bad
+		}
+	}
+}
+
+// next returns the name of the next field of the current object, valid until
+// the next call. more is false after the last one.
+func (d *decoder) next() (name []byte, more bool, bad *refusal) {
+	if d.dec.PeekKind() == jsontext.KindEndObject {
+		_, err := d.dec.ReadToken()
+		if err != nil {
+			return nil, false, d.syntax(err)
+		}
+		return nil, false, nil
+	}
+	name, bad = d.value()
+	if bad != nil {
+		return nil, false, bad
+	}
+	return d.unquote(name), true, nil
+}
+
+// end checks that nothing follows the object.
+func (d *decoder) end() *refusal {
+	_, err := d.dec.ReadToken()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return d.syntax(err)
+	}
+	return &refusal{code: wire.CodeInvalidRequest, text: "The body goes on after the JSON object", advice: adviceSyntax, syntax: true}
+}
+
+// skipObject skips what is left of the current object, its end too.
+func (d *decoder) skipObject() *refusal {
+	for {
+		kind := d.dec.PeekKind()
+		if kind == jsontext.KindEndObject {
+			_, err := d.dec.ReadToken()
+			if err != nil {
+				return d.syntax(err)
+			}
+			return nil
+		}
+		if bad := d.skip(); bad != nil {
+			return bad
+		}
+	}
+}
+
+func (d *decoder) skip() *refusal {
+	if err := d.dec.SkipValue(); err != nil {
+		return d.syntax(err)
+	}
+	return nil
+}
+
+// value returns the next value's bytes as sent, inside the body.
+func (d *decoder) value() ([]byte, *refusal) {
+	v, err := d.dec.ReadValue()
+	if err != nil {
+		return nil, d.syntax(err)
+	}
+	end := int(d.dec.InputOffset())
+	return d.body[end-len(v) : end], nil
+}
+
+// unquote returns the text of a valid JSON string: inside the body, or inside
+// the scratch buffer if it has escapes.
+func (d *decoder) unquote(quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1]
+	}
+	d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], quoted)
+	return d.scratch
+}
+
+// path is where a field of the current object is.
+func (d *decoder) path(field string) string {
+	if d.item < 0 {
+		return field
+	}
+	p := "tasks[" + strconv.Itoa(d.item) + "]"
+	if field == "" {
+		return p
+	}
+	return p + "." + field
+}
+
+// invalid is the refusal of a field's value; allowed says what it may be.
+func (d *decoder) invalid(field, allowed string) *refusal {
+	path := d.path(field)
+	return &refusal{code: d.code, text: "Invalid " + path + ": " + allowed + " is allowed", advice: adviceField, field: path}
+}
+
+// missing is the refusal of an object without a field that it needs.
+func (d *decoder) missing(field string) *refusal {
+	return &refusal{code: d.code, text: "Missing required field: " + field, advice: "Send " + field + " in the JSON body", field: d.path(field)}
+}
+
+// unknown is the refusal of a field that nobody knows. Its value is skipped.
+func (d *decoder) unknown(name []byte) *refusal {
+	field := shorten(string(name))
+	if bad := d.skip(); bad != nil {
+		return bad
+	}
+	return &refusal{code: d.code, text: "Unknown field: " + field, advice: "Remove it, or check its spelling: names are case-sensitive", field: d.path(field)}
+}
+
+// takes reads a value of the wanted kind, as sent. ok is false for null. Any
+// other kind is skipped and refused.
+func (d *decoder) takes(kind jsontext.Kind, field, allowed string) (raw []byte, ok bool, bad *refusal) {
+	switch got := d.dec.PeekKind(); got {
+	case kind, jsontext.KindInvalid:
+		raw, bad = d.value()
+		return raw, bad == nil, bad
+	case jsontext.KindNull:
+		return nil, false, d.skip()
+	default:
+		if bad := d.skip(); bad != nil {
+			return nil, false, bad
+		}
+		return nil, false, d.invalid(field, allowed)
+	}
+}
+
+// integer reads an integer of [lo, hi]. Fractions, exponents and strings are
+// no integers.
+func (d *decoder) integer(field string, lo, hi int64) (n int64, ok bool, bad *refusal) {
+	raw, ok, bad := d.takes(jsontext.KindNumber, field, "")
+	if bad == nil && !ok {
+		return 0, false, nil
+	}
+	if bad == nil {
+		var err error
+		if n, err = strconv.ParseInt(string(raw), 10, 64); err == nil && lo <= n && n <= hi {
+			return n, true, nil
+		}
+	} else if bad.syntax {
+		return 0, false, bad
+	}
+	return 0, false, d.invalid(field, "an integer from "+strconv.FormatInt(lo, 10)+" to "+strconv.FormatInt(hi, 10))
+}
+
+// text reads a string, valid until the next call of the decoder.
+func (d *decoder) text(field, allowed string) (s []byte, ok bool, bad *refusal) {
+	raw, ok, bad := d.takes(jsontext.KindString, field, allowed)
+	if !ok || bad != nil {
+		return nil, false, bad
+	}
+	return d.unquote(raw), true, nil
+}
+
+// workerID reads a worker_id, "" if it is null. Anything but a well-formed one
+// has the contract's own refusal.
+func (d *decoder) workerID() (string, *refusal) {
+	s, ok, bad := d.text("worker_id", "")
+	switch {
+	case bad != nil && bad.syntax:
+		return "", bad
+	case bad != nil, ok && !validWorkerID(s):
+		return "", refuseWorkerID()
+	}
+	return string(s), nil
+}
+
+func refuseWorkerID() *refusal {
+	return &refusal{
+		code: wire.CodeInvalidWorkerID, field: "worker_id", text: "Invalid worker_id format",
+		advice: "Send a worker_id of 1 to 128 letters, digits, _ and -",
+	}
+}
+
+const taskTypeAllowed = "a string of 1 to 128 of A-Z a-z 0-9 _ . : -"
+
+// taskType reads a task_type.
+func (d *decoder) taskType(field string) (string, bool, *refusal) {
+	s, ok, bad := d.text(field, taskTypeAllowed)
+	if !ok || bad != nil {
+		return "", false, bad
+	}
+	if !validTaskType(s) {
+		return "", false, d.invalid(field, taskTypeAllowed)
+	}
+	return string(s), true, nil
+}
+
+// key reads a string of 1 to most bytes without control characters.
+func (d *decoder) key(field string, most int) (string, bool, *refusal) {
+	allowed := ""
+	s, ok, bad := d.text(field, "")
+	if bad != nil && bad.syntax || bad == nil && !ok {
+		return "", false, bad
+	}
+	if bad == nil && validKey(s, most) {
+		return string(s), true, nil
+	}
+	allowed = "a string of 1 to " + strconv.Itoa(most) + " bytes without control characters"
+	return "", false, d.invalid(field, allowed)
+}
+
+// raw reads any JSON value, as a copy of the bytes sent.
+func (d *decoder) raw(field string) ([]byte, *refusal) {
+	if d.dec.PeekKind() == jsontext.KindNull {
+		return nil, d.skip()
+	}
+	depth := d.dec.StackDepth()
+	v, bad := d.value()
+	if bad != nil {
+		return nil, bad
+	}
+	if len(v) > d.limits.ValueBytes {
+		return nil, d.oversized(field)
+	}
+	if depth+nesting(v) > d.limits.Depth {
+		return nil, d.invalid(field, "a nesting of "+strconv.Itoa(d.limits.Depth)+" levels, the body being the first,")
+	}
+	return bytes.Clone(v), nil
+}
+
+// base64 reads opaque bytes, nil if the field is null.
+func (d *decoder) base64(field string) ([]byte, *refusal) {
+	const allowed = "a string in base64 (standard alphabet, padded)"
+	s, ok, bad := d.text(field, allowed)
+	if !ok || bad != nil {
+		return nil, bad
+	}
+	if base64.StdEncoding.DecodedLen(len(s)) > d.limits.ValueBytes+2 {
+		return nil, d.oversized(field)
+	}
+	out := make([]byte, base64.StdEncoding.DecodedLen(len(s)))
+	n, err := base64.StdEncoding.Strict().Decode(out, s)
+	if err != nil || bytes.ContainsAny(s, "\r\n") {
+		return nil, d.invalid(field, allowed)
+	}
+	if n > d.limits.ValueBytes {
+		return nil, d.oversized(field)
+	}
+	return out[:n:n], nil
+}
+
+func (d *decoder) oversized(field string) *refusal {
+	path := d.path(field)
+	return tooLarge(path, path+" is larger than "+strconv.Itoa(d.limits.ValueBytes)+" bytes")
+}
+
+// beginArray reads the start of an array. ok is false for null.
+func (d *decoder) beginArray(field, allowed string) (ok bool, bad *refusal) {
+	switch d.dec.PeekKind() {
+	case jsontext.KindBeginArray, jsontext.KindInvalid:
+		if _, err := d.dec.ReadToken(); err != nil {
+			return false, d.syntax(err)
+		}
+		return true, nil
+	case jsontext.KindNull:
+		return false, d.skip()
+	}
+	if bad := d.skip(); bad != nil {
+		return false, bad
+	}
+	return false, d.invalid(field, allowed)
+}
+
+// endArray reads the end of an array, if it is next.
+func (d *decoder) endArray() (ended bool, bad *refusal) {
+	if d.dec.PeekKind() != jsontext.KindEndArray {
+		return false, nil
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return false, d.syntax(err)
+	}
+	return true, nil
+}
+
+// beginItem reads the start of an object in an array. ok is false, and the
+// value is skipped, if something else is there.
+func (d *decoder) beginItem() (ok bool, bad *refusal) {
+	switch d.dec.PeekKind() {
+	case jsontext.KindBeginObject, jsontext.KindInvalid:
+		if _, err := d.dec.ReadToken(); err != nil {
+			return false, d.syntax(err)
+		}
+		return true, nil
+	}
+	return false, d.skip()
+}
+
+// syntax puts an error of the decoder into words.
+func (d *decoder) syntax(err error) *refusal {
+	r := &refusal{code: wire.CodeInvalidRequest, advice: adviceSyntax, syntax: true}
+	var syn *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		errors.As(err, &syn)
+		r.field = pointerPath(syn.JSONPointer)
+		r.text = "Duplicate field: " + r.field
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		r.text = "The body is not valid JSON: it ends too early"
+	case errors.As(err, &syn):
+		r.field = pointerPath(syn.JSONPointer)
+		r.text = "The body is not valid JSON: " + syn.Err.Error() + " at byte " + strconv.FormatInt(syn.ByteOffset, 10)
+	default:
+		r.text = "The body is not valid JSON"
+	}
+	return r
+}
+
+// pointerPath writes a JSON pointer as the contract names fields:
+// tasks[3].params.x.
+func pointerPath(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		if _, err := strconv.ParseUint(token, 10, 32); err == nil && b.Len() > 0 {
+			b.WriteString("[" + token + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(token)
+	}
+	return shorten(b.String())
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "a boolean"
+	case jsontext.KindString:
+		return "a string"
+	case jsontext.KindNumber:
+		return "a number"
+	case jsontext.KindBeginArray:
+		return "an array"
+	}
+	return "something else"
+}
+
+// nesting returns how deep objects and arrays nest in a valid JSON value, 0
+// for a scalar.
+func nesting(v []byte) int {
+	depth, deepest, quoted := 0, 0, false
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}

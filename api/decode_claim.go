@@ -1,0 +1,170 @@
+package api
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// claimRequest is the body of POST /api/tasks/claim.
+type claimRequest struct {
+	cmd  fsm.ClaimNext
+	many bool // limit was given
+	// What was sent of the filters, as sent, inside the body; nil if it was
+	// not. The 404 repeats them.
+	rawTypes, rawSortBy, rawSortOrder []byte
+	sortOrder                         string // "", "asc" or "desc"
+}
+
+// decodeClaim reads the body of a claim of the next tasks. What the request
+// keeps as sent is valid as long as body is.
+func decodeClaim(body []byte, limits *Limits) (claimRequest, *refusal) {
+	req := claimRequest{cmd: fsm.ClaimNext{Limit: 1}}
+	d := newDecoder(body, limits)
+	defer d.free()
+	bad := d.fields(func(name []byte) *refusal { return d.claimField(name, &req) })
+	if bad == nil {
+		bad = d.checkClaim(&req)
+	}
+	return req, bad
+}
+
+func (d *decoder) claimField(name []byte, req *claimRequest) (bad *refusal) {
+	c := &req.cmd
+	switch string(name) {
+	case "worker_id":
+		c.WorkerID, bad = d.workerID()
+	case "task_types":
+		req.rawTypes, bad = d.taskTypes(&c.Types)
+	case "sort_by":
+		req.rawSortBy, bad = d.sortBy(&c.SortBy)
+	case "sort_order":
+		req.rawSortOrder, bad = d.sortOrder(&req.sortOrder)
+	case "limit":
+		var n int64
+		if n, req.many, bad = d.integer("limit", 1, int64(d.limits.Items)); req.many {
+			c.Limit = int32(n)
+		}
+	case "lease_ms":
+		c.LeaseMS, _, bad = d.integer("lease_ms", leaseMSMin, leaseMSMax)
+	case "claim_request_id":
+		c.RequestID, _, bad = d.key("claim_request_id", requestMax)
+	default:
+		bad = d.unknown(name)
+	}
+	return bad
+}
+
+// checkClaim checks what one field alone does not show, and resolves the order.
+func (d *decoder) checkClaim(req *claimRequest) *refusal {
+	c := &req.cmd
+	if c.WorkerID == "" {
+		return d.missing("worker_id")
+	}
+	switch c.SortBy {
+	case fsm.SortPriority:
+		c.Ascending = req.sortOrder == "asc"
+		if c.Ascending && len(c.Types) == 0 {
+			return &refusal{code: d.code, field: "task_types", text: "sort_order asc needs task_types", advice: "List the task types to claim from, or leave sort_order out"}
+		}
+	case fsm.SortCreatedAt:
+		c.Ascending = req.sortOrder != "desc"
+	}
+	return nil
+}
+
+// taskTypes reads the types to claim from, sorted and without duplicates.
+func (d *decoder) taskTypes(types *[]string) (raw []byte, bad *refusal) {
+	allowed := "an array of up to " + strconv.Itoa(d.limits.Items) + " task types"
+	start := int(d.dec.InputOffset())
+	ok, bad := d.beginArray("task_types", allowed)
+	if bad != nil || !ok {
+		return nil, bad
+	}
+	for i := 0; ; i++ {
+		ended, bad := d.endArray()
+		if bad != nil {
+			return nil, bad
+		}
+		if ended {
+			break
+		}
+		if i == d.limits.Items {
+			return nil, d.invalid("task_types", allowed)
+		}
+		field := "task_types"
+		t, ok, bad := d.taskType(field)
+		if bad == nil && !ok {
+			bad = d.invalid(field, taskTypeAllowed)
+		}
+		if bad != nil {
+			if !bad.syntax {
+				bad.field = field + "[" + strconv.Itoa(i) + "]"
+			}
+			return nil, bad
+		}
+		*types = append(*types, t)
+	}
+	slices.Sort(*types)
+	*types = slices.Compact(*types)
+	// Between the name and the array stand only a colon and space.
+	raw = d.body[start:d.dec.InputOffset()]
+	return raw[bytes.IndexByte(raw, '['):], nil
+}
+
+func (d *decoder) sortBy(by *fsm.SortBy) (raw []byte, bad *refusal) {
+	const allowed = `"priority" or "created_at"`
+	raw, ok, bad := d.takes(kindString, "sort_by", allowed)
+	if !ok || bad != nil {
+		return nil, bad
+	}
+	switch string(d.unquote(raw)) {
+	case "priority":
+		*by = fsm.SortPriority
+	case "created_at":
+		*by = fsm.SortCreatedAt
+	default:
+		return nil, d.invalid("sort_by", allowed)
+	}
+	return raw, nil
+}
+
+func (d *decoder) sortOrder(order *string) (raw []byte, bad *refusal) {
+	const allowed = `"asc" or "desc", in any case,`
+	raw, ok, bad := d.takes(kindString, "sort_order", allowed)
+	if !ok || bad != nil {
+		return nil, bad
+	}
+	*order = strings.ToLower(string(d.unquote(raw)))
+	if *order != "asc" && *order != "desc" {
+		return nil, d.invalid("sort_order", allowed)
+	}
+	return raw, nil
+}
+
+// decodeClaimTask reads the body of POST /api/tasks/{id}/claim.
+func decodeClaimTask(id uint64, body []byte, limits *Limits) (fsm.ClaimTask, *refusal) {
+	c := fsm.ClaimTask{ID: id}
+	d := newDecoder(body, limits)
+	defer d.free()
+	bad := d.fields(func(name []byte) (bad *refusal) {
+		switch string(name) {
+		case "worker_id":
+			c.WorkerID, bad = d.workerID()
+		case "lease_ms":
+			c.LeaseMS, _, bad = d.integer("lease_ms", leaseMSMin, leaseMSMax)
+		case "claim_request_id":
+			c.RequestID, _, bad = d.key("claim_request_id", requestMax)
+		default:
+			bad = d.unknown(name)
+		}
+		return bad
+	})
+	if bad == nil && c.WorkerID == "" {
+		bad = d.missing("worker_id")
+	}
+	return c, bad
+}

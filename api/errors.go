@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// refusal is a failed call before it is encoded: the contract's error body.
+type refusal struct {
+	code   wire.Code
+	text   string // error: what happened
+	advice string // message: what to do
+	field  string // JSON path of what is wrong, "" if no field is
+	// syntax says that the rest of the body cannot be read.
+	syntax bool
+	// task is what stood against the command, nil if nothing did.
+	task *fsm.Task
+}
+
+// phrase is the text of a code that always says the same.
+type phrase struct{ text, advice string }
+
+// phrases has the codes that need no words of their own. It is never changed.
+var phrases = map[wire.Code]phrase{
+	wire.CodeTaskNotFound:       {"Task not found", "Check the id or the key: there is no such task, or it was deleted"},
+	wire.CodeNoPendingTasks:     {"No pending tasks available", "No pending tasks available"},
+	wire.CodeNotFound:           {"No such path", "Check the path: docs/protocol.md lists the calls of this server"},
+	wire.CodeMethodNotAllowed:   {"Method not allowed", "Use one of the methods in the Allow header"},
+	wire.CodeTaskAlreadyClaimed: {"Task already claimed by another worker", "Race condition detected, please retry"},
+	wire.CodeTaskNotClaimed:     {"Task is not claimed", "Claim the task first; its claim has ended or never began"},
+	wire.CodeTaskNotClaimable:   {"Task cannot be claimed now", "Wait until the task is pending"},
+	wire.CodeWrongWorker:        {"Task is claimed by another worker", "Stop working on this task: only the worker that holds its claim may change it"},
+	wire.CodeStaleClaim:         {"Claim is no longer valid", "Stop working on this task: its claim has ended, and whoever claims it next does it again"},
+	wire.CodeTaskCompleted:      {"Task is already completed", "Nothing is left to do: the task has its result"},
+	wire.CodeTaskFailed:         {"Task has already failed", "Retry the task if it is to run again"},
+	wire.CodeTaskCancelled:      {"Task is cancelled", "Retry the task if it is to run again"},
+	wire.CodeTaskNotTerminal:    {"Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it"},
+	wire.CodeMaxAttemptsReached: {"Maximum attempts reached", "Send add_attempts to raise max_attempts"},
+	wire.CodeInternal:           {"Internal server error", "Report this with its request_id: the server's log has the reason"},
+	wire.CodeOverloaded:         {"The server is overloaded", "Nothing was written: repeat the request after the time in Retry-After"},
+	wire.CodeNoLeader:           {"The cluster has no leader", "Nothing was written: repeat the request after the time in Retry-After"},
+	wire.CodeShuttingDown:       {"The server is shutting down", "Nothing was written: repeat the request at another node"},
+	wire.CodeOutcomeUnknown:     {"The outcome is unknown", "The command may still be applied: repeat it with the same idempotency_key, claim_request_id or claim_token"},
+}
+
+const (
+	adviceField  = "Correct the field and send the request again"
+	adviceSyntax = "Send one JSON object in UTF-8, each field at most once"
+)
+
+// retryAfterS is Retry-After of the answers that say nothing was written: a
+// new leader is elected in about a second.
+const retryAfterS = "1"
+
+func refuse(code wire.Code) *refusal {
+	p := phrases[code]
+	return &refusal{code: code, text: p.text, advice: p.advice}
+}
+
+// refuseTask is a refusal that the state machine decided.
+func refuseTask(res fsm.Result) *refusal {
+	if res.Code == fsm.CodeInvalidRequest {
+		return &refusal{
+			code: wire.CodeInvalidRequest, field: "claim_request_id",
+			text:   "The claim_request_id was used before for another request",
+			advice: "Use a new claim_request_id, or repeat the request with the same worker, task types and order",
+		}
+	}
+	r := refuse(wire.Code(res.Code))
+	r.task = res.Task
+	return r
+}
+
+// refuseParam is a refusal of something outside the body.
+func refuseParam(field, text string) *refusal {
+	return &refusal{code: wire.CodeInvalidRequest, text: text, advice: adviceField, field: field}
+}
+
+// tooLarge is a refusal for the size of field; "" means the body.
+func tooLarge(field, text string) *refusal {
+	return &refusal{code: wire.CodePayloadTooLarge, text: text, advice: "Send less, or keep the data elsewhere and send where it is", field: field}
+}
+
+// codeOf maps an error of the node to the code to answer. mutation says
+// whether something may have been written. CodeInternal stands for errors that
+// nobody expected.
+func codeOf(err error, mutation bool) wire.Code {
+	switch {
+	case errors.Is(err, fsm.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		if mutation {
+			return wire.CodeOutcomeUnknown
+		}
+		return wire.CodeOverloaded
+	case errors.Is(err, fsm.ErrNotLeader), errors.Is(err, fsm.ErrNoLeader):
+		return wire.CodeNoLeader
+	case errors.Is(err, fsm.ErrOverloaded):
+		return wire.CodeOverloaded
+	case errors.Is(err, fsm.ErrShuttingDown):
+		return wire.CodeShuttingDown
+	case errors.Is(err, fsm.ErrTooLarge):
+		return wire.CodePayloadTooLarge
+	}
+	return wire.CodeInternal
+}

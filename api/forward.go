@@ -1,0 +1,86 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// elsewhere answers a request that only the leader can answer: by passing it
+// on, once, or by saying where the leader is.
+func (r *request) elsewhere() {
+	switch {
+	case r.forwarded:
+		r.refuse(refuse(wire.CodeNoLeader))
+	case string(r.http.Request.Header.Peek(headerRedirect)) == "1":
+		r.redirect()
+	default:
+		r.forward()
+	}
+}
+
+// redirect answers 307 with the leader's URL for the same target.
+func (r *request) redirect() {
+	leader := r.server.node.LeaderHTTPAddr()
+	if leader == "" {
+		r.refuse(refuse(wire.CodeNoLeader))
+		return
+	}
+	path, query := splitURI(r.http.Request.Header.RequestURI())
+	location := append([]byte(leader), path...)
+	if len(query) > 0 {
+		location = append(append(location, '?'), query...)
+	}
+	r.label = "redirected"
+	r.http.Response.Header.SetBytesV("Location", location)
+	r.http.SetStatusCode(fasthttp.StatusTemporaryRedirect)
+}
+
+// forward passes the request on to the leader and answers what it answered.
+func (r *request) forward() {
+	in := &r.http.Request
+	out := fasthttp.AcquireRequest()
+	defer fasthttp.ReleaseRequest(out)
+	method := in.Header.Method()
+	if in.Header.IsHead() {
+		method = []byte(fasthttp.MethodGet) // our own answer leaves the body out
+	}
+	out.Header.SetMethodBytes(method)
+	out.SetRequestURIBytes(in.Header.RequestURI())
+	out.Header.SetHostBytes(in.Header.Host())
+	out.Header.SetBytesV(headerTarget, in.Header.RequestURI())
+	out.Header.SetBytesV(headerRequestID, r.id)
+	if v := in.Header.Peek(headerMinIndex); len(v) > 0 {
+		out.Header.SetBytesV(headerMinIndex, v)
+	}
+	out.Header.SetContentType("application/json")
+	out.SetBodyRaw(in.Body())
+
+	resp := &r.http.Response
+	err := r.server.node.Forward(r.wait(), out, resp)
+	if err != nil {
+		r.resetAnswer()
+		r.forwardFailed(err)
+		return
+	}
+	r.label = "forwarded"
+	resp.Header.ResetConnectionClose()
+	resp.Header.SetBytesV(headerRequestID, r.id)
+}
+
+// forwardFailed answers for a leader that could not be reached or did not
+// answer. What this node sees of the cluster it can always tell.
+func (r *request) forwardFailed(err error) {
+	call := r.target.call
+	switch {
+	case call == callCluster:
+		r.cluster()
+	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.mutation():
+		r.refuse(refuse(wire.CodeNoLeader))
+	default:
+		r.refuseCode(err)
+	}
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// guard keeps browsers from being used against the server. A page of another
+// origin may not call it (Sec-Fetch-Site, Origin), and a name that somebody
+// made point here is no name of this server (Host). Liveness and readiness are
+// told under any Host: probes use whatever address they have.
+func (s *Server) guard(h *fasthttp.RequestHeader, c call) *refusal {
+	host := h.Host()
+	if c != callHealth && c != callReady {
+		if len(host) == 0 {
+			return refuseParam("Host", "Missing required header: Host")
+		}
+		if !s.knowsHost(host) {
+			return &refusal{
+				code: wire.CodeForbidden, field: "Host", text: "The Host header names an address that is not this server's",
+				advice: "Use a loopback address, or start the server with --http-advertise set to the address that clients use",
+			}
+		}
+	}
+	if site := h.Peek("Sec-Fetch-Site"); len(site) > 0 && string(site) != "same-origin" && string(site) != "none" {
+		return refuseOrigin("Sec-Fetch-Site")
+	}
+	if origin := h.Peek("Origin"); len(origin) > 0 && !sameOrigin(origin, host) {
+		return refuseOrigin("Origin")
+	}
+	return nil
+}
+
+func refuseOrigin(header string) *refusal {
+	return &refusal{
+		code: wire.CodeForbidden, field: header, text: "A cross-origin request of a browser is refused",
+		advice: "Call the API from a program, or from a page of the same origin",
+	}
+}
+
+// sameOrigin reports whether origin is http or https at host.
+func sameOrigin(origin, host []byte) bool {
+	scheme, rest, ok := bytes.Cut(origin, []byte("://"))
+	return ok && (string(scheme) == "http" || string(scheme) == "https") && bytes.EqualFold(rest, host)
+}
+
+// knowsHost reports whether a Host header names this server.
+func (s *Server) knowsHost(host []byte) bool {
+	name, port := splitPort(host)
+	if !validPort(port) {
+		return false
+	}
+	switch string(name) {
+	case "127.0.0.1", "localhost", "[::1]":
+		return true
+	}
+	text := strings.TrimSuffix(strings.ToLower(string(name)), ".")
+	if text == "localhost" || strings.HasSuffix(text, ".localhost") {
+		return true
+	}
+	if s.hosts[text] {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	return err == nil && (ip.Unmap().IsLoopback() || s.cfg.Insecure)
+}
+
+// splitPort splits host:port; an IPv6 address keeps its brackets.
+func splitPort(host []byte) (name, port []byte) {
+	i := bytes.LastIndexByte(host, ':')
+	if i < 0 || bytes.IndexByte(host[i:], ']') >= 0 {
+		return host, nil
+	}
+	return host[:i], host[i+1:]
+}
+
+func validPort(port []byte) bool {
+	for _, c := range port {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(port) <= 5
+}
+
+// hostName returns the name or address in an advertised host, URL or not, in
+// the form that knowsHost looks for.
+func hostName(advertised string) string {
+	text := strings.ToLower(advertised)
+	if _, after, ok := strings.Cut(text, "://"); ok {
+		text = after
+	}
+	text, _, _ = strings.Cut(text, "/")
+	name, _ := splitPort([]byte(text))
+	return strings.TrimSuffix(string(name), ".")
+}

@@ -1,0 +1,36 @@
+package api
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// health answers GET /healthz: the process is up.
+func (r *request) health() { r.sendState("alive") }
+
+// ready answers GET /readyz: the node knows a leader and has caught up.
+func (r *request) ready() {
+	if r.server.draining.Load() {
+		r.refuse(refuse(wire.CodeShuttingDown))
+		return
+	}
+	if err := r.server.node.Ready(); err != nil {
+		r.refuse(&refusal{
+			code: wire.CodeNoLeader, text: "The node is not ready: " + err.Error(),
+			advice: "Wait until the node knows a leader and has caught up with it",
+		})
+		return
+	}
+	r.sendState("ready")
+}
+
+func (r *request) sendState(state string) {
+	b := append(r.body(), `{"success":true,"status":`...)
+	b = appendString(b, state)
+	b = append(b, `,"node_id":`...)
+	b = appendString(b, r.server.node.NodeID())
+	b = append(b, `,"version":`...)
+	b = appendString(b, r.server.cfg.Version)
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+const (
+	// lingerTime and lingerBytes bound what is read and dropped of a body that
+	// is too large, so that the client, still sending, gets to see the answer.
+	lingerTime  = 2 * time.Second
+	lingerBytes = 64 << 20
+)
+
+// malformed answers what is no proper HTTP request. The connection is closed
+// after it.
+func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
+	id := requestID(nil, ctx.Request.Header.Peek(headerRequestID), time.Now())
+	var small *fasthttp.ErrSmallBuffer
+	var timeout net.Error
+	f := &refusal{code: wire.CodeInvalidRequest, text: "The request is not valid HTTP/1.1", advice: "Send a well-formed request"}
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		f = s.bodyTooLarge()
+		linger(ctx.Conn())
+	case errors.As(err, &small):
+		f.text = "The request's line and headers are larger than " + strconv.Itoa(headerBytes) + " bytes"
+		f.advice = "Send shorter headers and a shorter query"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		f.text = "The request did not arrive within " + readTimeout.String()
+		f.advice = "Send the whole request at once"
+	}
+	resp := &ctx.Response
+	resp.Reset()
+	resp.SetStatusCode(f.code.Status())
+	resp.Header.SetContentType("application/json")
+	resp.Header.SetBytesV(headerRequestID, id)
+	resp.SetBody(appendRefusal(nil, f, id))
+	s.metrics.count(callNone, string(f.code))
+}
+
+func (s *Server) bodyTooLarge() *refusal {
+	return tooLarge("", "The body is larger than "+strconv.Itoa(s.cfg.Limits.BodyBytes)+" bytes")
+}
+
+// linger reads and drops what the client still sends, within bounds.
+func linger(conn net.Conn) {
+	if conn == nil {
+		return
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(lingerTime)); err != nil {
+		return
+	}
+	// Whatever ends it, the answer is tried.
+	_, _ = io.Copy(io.Discard, io.LimitReader(conn, lingerBytes))
+}
+
+// boundedListener answers connections over the bound with overloaded, in JSON,
+// and closes them.
+type boundedListener struct {
+	net.Listener
+	server *Server
+	open   atomic.Int64
+}
+
+// Accept returns the next connection within the bound.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= int64(l.server.cfg.Connections) {
+			return &countedConn{Conn: conn, open: &l.open}, nil
+		}
+		l.open.Add(-1)
+		l.server.turnAway(conn)
+	}
+}
+
+// countedConn counts itself out when it is closed.
+type countedConn struct {
+	net.Conn
+	open *atomic.Int64
+	once sync.Once
+}
+
+// Close closes the connection; twice is safe.
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// turnAway answers overloaded without reading a request. The answer fits into
+// the socket's buffer, so this does not wait.
+func (s *Server) turnAway(conn net.Conn) {
+	id := requestID(nil, nil, time.Now())
+	f := refuse(wire.CodeOverloaded)
+	f.text = "The server has " + strconv.Itoa(s.cfg.Connections) + " connections open, its limit"
+	body := appendRefusal(nil, f, id)
+	b := append([]byte(nil), "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: "+retryAfterS+"\r\nX-Request-Id: "...)
+	b = append(append(b, id...), "\r\nContent-Length: "...)
+	b = append(strconv.AppendInt(b, int64(len(body)), 10), "\r\n\r\n"...)
+	b = append(b, body...)
+	if err := conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err == nil {
+		_, _ = conn.Write(b) // a client that is gone needs no answer
+	}
+	_ = conn.Close()
+	s.metrics.count(callNone, string(f.code))
+}

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// splitURI splits a request's target as sent into path and query. An absolute
+// form (http://host/path) and a fragment are cut off.
+func splitURI(uri []byte) (path, query []byte) {
+	if len(uri) > 0 && uri[0] != '/' {
+		if _, after, ok := bytes.Cut(uri, []byte("://")); ok {
+			uri = after[min(len(after), max(0, bytes.IndexByte(after, '/'))):]
+		}
+	}
+	uri, _, _ = bytes.Cut(uri, []byte{'#'})
+	path, query, _ = bytes.Cut(uri, []byte{'?'})
+	return path, query
+}
+
+// param is one query parameter, decoded.
+type param struct{ name, value string }
+
+// parseQuery decodes a query strictly: each parameter once, percent-encoding
+// right, the result UTF-8. A name without = has the value "".
+func parseQuery(query []byte) ([]param, *refusal) {
+	var params []param
+	for len(query) > 0 {
+		var part []byte
+		part, query, _ = bytes.Cut(query, []byte{'&'})
+		if len(part) == 0 {
+			continue
+		}
+		rawName, rawValue, _ := bytes.Cut(part, []byte{'='})
+		name, ok := unescape(rawName, true)
+		if !ok {
+			return nil, refuseParam("", "A query parameter's name is not percent-encoded UTF-8")
+		}
+		value, ok := unescape(rawValue, true)
+		if !ok {
+			return nil, refuseParam(shorten(name), "Invalid "+shorten(name)+": percent-encoded UTF-8 is allowed")
+		}
+		for _, p := range params {
+			if p.name == name {
+				return nil, refuseParam(shorten(name), "Repeated query parameter: "+shorten(name))
+			}
+		}
+		params = append(params, param{name, value})
+	}
+	return params, nil
+}
+
+// unescape undoes percent-encoding, and with plus also + for a space. ok is
+// false for a bad encoding or bytes that are not UTF-8.
+func unescape(b []byte, plus bool) (s string, ok bool) {
+	var out strings.Builder
+	out.Grow(len(b))
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '%':
+			if i+2 >= len(b) {
+				return "", false
+			}
+			hi, lo := unhex(b[i+1]), unhex(b[i+2])
+			if hi > 15 || lo > 15 {
+				return "", false
+			}
+			out.WriteByte(hi<<4 | lo)
+			i += 2
+		case c == '+' && plus:
+			out.WriteByte(' ')
+		default:
+			out.WriteByte(c)
+		}
+	}
+	return out.String(), utf8.ValidString(out.String())
+}
+
+// unhex returns the value of a hexadecimal digit, above 15 if it is none.
+func unhex(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 255
+}
+
+// shorten bounds what an answer repeats of a name that the client made up.
+func shorten(name string) string {
+	const most = 128
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "..."
+}
+
+// refuseQuery is the refusal of the first parameter, where none is known.
+func refuseQuery(params []param) *refusal {
+	if len(params) == 0 {
+		return nil
+	}
+	return unknownParam(params[0].name)
+}
+
+func unknownParam(name string) *refusal {
+	return &refusal{
+		code: "invalid_request", field: shorten(name),
+		text:   "Unknown query parameter: " + shorten(name),
+		advice: "Remove it, or check its spelling",
+	}
+}

@@ -1,0 +1,288 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// The names of the headers that the contract defines.
+const (
+	headerRequestID = "X-Request-Id" // as fasthttp spells X-Request-ID
+	headerIndex     = "X-Claimq-Index"
+	headerMinIndex  = "X-Claimq-Min-Index"
+	headerRedirect  = "X-Claimq-Redirect"
+	// headerTarget carries the target as the client sent it to the leader: on
+	// its way through an HTTP client the path would be normalized. Only the
+	// peer port's requests are asked for it.
+	headerTarget = "X-Claimq-Target"
+)
+
+// request is one request on its way through the server. It is pooled: nothing
+// keeps it, or the body that it points into, after the answer.
+type request struct {
+	server    *Server
+	http      *fasthttp.RequestCtx
+	target    target
+	query     []param
+	stale     bool // consistency=stale
+	forwarded bool // another node passed it on
+	start     time.Time
+	id        []byte // request id
+	code      wire.Code
+	label     string // of the metrics; "" = by code
+	minIndex  uint64
+}
+
+// handle answers one request. Whatever it does, there is an answer.
+func (s *Server) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
+	r := s.requests.Get().(*request)
+	*r = request{server: s, http: ctx, forwarded: forwarded, start: time.Now(), id: r.id[:0]}
+	s.metrics.inFlight.Inc()
+	defer r.finish()
+	r.id = requestID(r.id, ctx.Request.Header.Peek(headerRequestID), r.start)
+	ctx.Response.Header.SetBytesV(headerRequestID, r.id)
+	r.serve()
+}
+
+// finish answers what a panic left, counts the request and gives it back.
+func (r *request) finish() {
+	s := r.server
+	if p := recover(); p != nil {
+		s.metrics.panics.Inc()
+		s.logger.Error("panic while answering a request", "request_id", string(r.id), "call", callNames[r.target.call], "panic", p, "stack", string(debug.Stack()))
+		r.resetAnswer()
+		r.refuse(refuse(wire.CodeInternal))
+	}
+	s.metrics.inFlight.Dec()
+	s.metrics.observe(r)
+	r.http, r.query, r.target = nil, nil, target{}
+	s.requests.Put(r)
+}
+
+// serve guards, routes, and answers here or through the leader.
+func (r *request) serve() {
+	s := r.server
+	uri := r.http.Request.Header.RequestURI()
+	if sent := r.http.Request.Header.Peek(headerTarget); r.forwarded && len(sent) > 0 {
+		uri = sent
+	}
+	path, query := splitURI(uri)
+	t, bad := route(r.http.Request.Header.Method(), path)
+	r.target = t
+	if !r.forwarded {
+		if bad := s.guard(&r.http.Request.Header, t.call); bad != nil {
+			r.refuse(bad)
+			return
+		}
+	}
+	if bad != nil {
+		if bad.code == wire.CodeMethodNotAllowed {
+			r.http.Response.Header.Set("Allow", t.allow)
+		}
+		r.refuse(bad)
+		return
+	}
+	if s.draining.Load() && t.call != callHealth && t.call != callReady && t.call != callMetrics {
+		r.refuse(refuse(wire.CodeShuttingDown))
+		return
+	}
+	if bad := r.readQuery(query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	if len(r.http.Request.Body()) > s.cfg.Limits.BodyBytes {
+		r.refuse(s.bodyTooLarge())
+		return
+	}
+	if t.call.local() || r.stale || s.node.IsLeader() {
+		r.answer()
+		return
+	}
+	r.elsewhere()
+}
+
+// readQuery takes the parameters and headers that several calls have in
+// common; what is left is the call's own.
+func (r *request) readQuery(query []byte) *refusal {
+	if r.target.call >= callHealth {
+		return nil // probes and scrapers may add their own
+	}
+	params, bad := parseQuery(query)
+	if bad != nil {
+		return bad
+	}
+	r.query = params
+	if r.target.call.mutation() {
+		return refuseQuery(params)
+	}
+	for i, p := range params {
+		if p.name != "consistency" {
+			continue
+		}
+		if p.value != "stale" && p.value != "linearizable" {
+			return refuseParam("consistency", "Invalid consistency: linearizable (the default) or stale is allowed")
+		}
+		r.stale = p.value == "stale"
+		r.query = append(params[:i], params[i+1:]...)
+		break
+	}
+	if v := r.http.Request.Header.Peek(headerMinIndex); len(v) > 0 {
+		n, err := strconv.ParseUint(string(v), 10, 64)
+		if err != nil {
+			return refuseParam("X-Claimq-Min-Index", "Invalid X-Claimq-Min-Index: an integer from 0 to 18446744073709551615 is allowed")
+		}
+		r.minIndex = n
+	}
+	return nil
+}
+
+// answer answers the request with this node's own means.
+func (r *request) answer() {
+	switch r.target.call {
+	case callSubmit:
+		r.submit()
+	case callClaim:
+		r.claim()
+	case callClaimTask:
+		r.claimTask()
+	case callComplete:
+		r.complete()
+	case callFail:
+		r.fail()
+	case callExtend:
+		r.extend()
+	case callRelease:
+		r.release()
+	case callRetry:
+		r.retry()
+	case callGet, callGetByKey:
+		r.get()
+	case callList:
+		r.list()
+	case callDelete:
+		r.delete()
+	case callStats:
+		r.stats()
+	case callCluster:
+		r.cluster()
+	case callOptions:
+		r.http.Response.Header.Set("Allow", r.target.allow)
+		r.http.SetStatusCode(fasthttp.StatusNoContent)
+	case callHealth:
+		r.health()
+	case callReady:
+		r.ready()
+	case callMetrics:
+		r.server.metrics.handler(r.http)
+	}
+}
+
+// wait returns the context that bounds how long the node may take.
+func (r *request) wait() context.Context { return r.server.waits.at(r.start) }
+
+// propose proposes cmd. ok is false if there is an answer already: a refusal,
+// or the one of the leader.
+func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
+	p, err := r.server.node.Propose(r.wait(), cmd)
+	if err == nil {
+		r.setIndex(p.Index)
+		return p, true
+	}
+	r.refuseError(err)
+	return p, false
+}
+
+// proposeTask is propose for a command about one task whose refusal is an
+// answer too.
+func (r *request) proposeTask(cmd fsm.Command) (p fsm.Proposed, ok bool) {
+	p, ok = r.propose(cmd)
+	if ok && p.Result.Code != "" {
+		r.refuse(refuseTask(p.Result))
+		return p, false
+	}
+	return p, ok
+}
+
+// read reads the state as the request's consistency asks for it. ok is false
+// if there is an answer already.
+func (r *request) read(fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
+	read := r.server.node.ReadLinearizable
+	if r.stale {
+		read = r.server.node.ReadStale
+	}
+	index, err := read(r.wait(), r.minIndex, fn)
+	if err != nil {
+		r.refuseError(err)
+		return false
+	}
+	r.setIndex(index)
+	return true
+}
+
+// refuseError answers an error of the node. A leader that is no more passes
+// the request on, once.
+func (r *request) refuseError(err error) {
+	if errors.Is(err, fsm.ErrNotLeader) && !r.forwarded {
+		r.elsewhere()
+		return
+	}
+	r.refuseCode(err)
+}
+
+// refuseCode answers an error with its code.
+func (r *request) refuseCode(err error) {
+	code := codeOf(err, r.target.call.mutation())
+	switch code {
+	case wire.CodePayloadTooLarge:
+		r.refuse(tooLarge("", "The request is larger than a log entry may be"))
+		return
+	case wire.CodeInternal:
+		r.server.logger.Error("request failed", "request_id", string(r.id), "call", callNames[r.target.call], "error", err, "stack", string(debug.Stack()))
+	}
+	r.refuse(refuse(code))
+}
+
+// setIndex says which index of the log the answer reflects.
+func (r *request) setIndex(index uint64) {
+	var buf [20]byte
+	r.http.Response.Header.SetBytesV(headerIndex, strconv.AppendUint(buf[:0], index, 10))
+}
+
+// body returns the response's own buffer, empty, to append an answer to;
+// send gives it back.
+func (r *request) body() []byte { return r.http.Response.SwapBody(nil)[:0] }
+
+func (r *request) send(status int, b []byte) {
+	resp := &r.http.Response
+	resp.SwapBody(b)
+	resp.SetStatusCode(status)
+	resp.Header.SetContentType("application/json")
+}
+
+// resetAnswer drops what was answered so far, but for the request's id.
+func (r *request) resetAnswer() {
+	r.http.Response.Reset()
+	r.http.Response.Header.SetBytesV(headerRequestID, r.id)
+}
+
+// refuse answers a refusal.
+func (r *request) refuse(f *refusal) {
+	r.code = f.code
+	r.send(f.code.Status(), appendRefusal(r.body(), f, r.id))
+	setRetryAfter(&r.http.Response, f.code)
+}
+
+func setRetryAfter(resp *fasthttp.Response, code wire.Code) {
+	switch code {
+	case wire.CodeOverloaded, wire.CodeNoLeader, wire.CodeShuttingDown:
+		resp.Header.Set("Retry-After", retryAfterS)
+	}
+}

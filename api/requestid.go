@@ -1,0 +1,50 @@
+package api
+
+import (
+	"encoding/hex"
+	"math/rand/v2"
+	"time"
+)
+
+// requestID appends the request's id to b: the given one if it is 1 to 128
+// bytes of printable ASCII, else a new UUID of version 7.
+func requestID(b, given []byte, now time.Time) []byte {
+	if validRequestID(given) {
+		return append(b, given...)
+	}
+	return appendUUID(b, now.UnixMilli(), rand.Uint64(), rand.Uint64())
+}
+
+func validRequestID(id []byte) bool {
+	if len(id) == 0 || len(id) > requestMax {
+		return false
+	}
+	for _, c := range id {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// appendUUID appends a UUID of version 7: 48 bits of ms, then random bits. It
+// identifies, it is no secret, so the bits need not be.
+func appendUUID(b []byte, ms int64, r1, r2 uint64) []byte {
+	var u [16]byte
+	for i := range 6 {
+		u[i] = byte(ms >> (40 - 8*i))
+	}
+	u[6] = 0x70 | byte(r1>>8)&0x0f
+	u[7] = byte(r1)
+	for i := range 8 {
+		u[8+i] = byte(r2 >> (56 - 8*i))
+	}
+	u[8] = 0x80 | u[8]&0x3f
+	for i, part := range [5][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
+		if i > 0 {
+			b = append(b, '-')
+		}
+		b = hex.AppendEncode(b, part)
+	}
+	return b
+}

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/valyala/fasthttp"
+)
+
+// The bounds of the HTTP protocol itself.
+const (
+	// readTimeout bounds the arrival of one whole request.
+	readTimeout = 30 * time.Second
+	// writeTimeout bounds the sending of one answer.
+	writeTimeout = 30 * time.Second
+	// idleTimeout is how long a connection may wait between requests.
+	idleTimeout = 2 * time.Minute
+	// headerBytes bounds a request's line and headers together.
+	headerBytes = 16 << 10
+	// answerBuffer is a connection's buffer for answers.
+	answerBuffer = 8 << 10
+)
+
+// Server answers the HTTP API. Its methods are safe for concurrent use.
+type Server struct {
+	cfg     Config
+	node    Node
+	logger  hclog.Logger
+	metrics *metrics
+	hosts   map[string]bool // advertised names and addresses, in lower case
+	http    *fasthttp.Server
+
+	waits    *deadlines
+	stop     context.CancelFunc // ends the waiting of every request
+	draining atomic.Bool
+	requests sync.Pool // of *request
+}
+
+// New returns a server that does not listen yet. It fails for a Config that is
+// out of range, and when Registry holds metrics of its names already.
+func New(cfg Config) (*Server, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Server{
+		cfg: cfg, node: cfg.Node, logger: cfg.Logger, hosts: make(map[string]bool),
+		waits: newDeadlines(ctx, cfg.Wait), stop: stop,
+	}
+	for _, h := range cfg.AdvertisedHosts {
+		s.hosts[hostName(h)] = true
+	}
+	s.requests.New = func() any { return &request{server: s} }
+	s.http = s.newHTTP()
+	m, err := newMetrics(s)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	s.metrics = m
+	return s, nil
+}
+
+func (s *Server) newHTTP() *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:            func(ctx *fasthttp.RequestCtx) { s.handle(ctx, false) },
+		ErrorHandler:       s.malformed,
+		Logger:             httpLogger{s.logger},
+		ReadTimeout:        readTimeout,
+		WriteTimeout:       writeTimeout,
+		IdleTimeout:        idleTimeout,
+		ReadBufferSize:     headerBytes,
+		WriteBufferSize:    answerBuffer,
+		MaxRequestBodySize: s.cfg.Limits.BodyBytes,
+		// The listener refuses what is over Connections in JSON; this is the
+		// bound behind it.
+		Concurrency:                  s.cfg.Connections + 1,
+		TCPKeepalive:                 true,
+		CloseOnShutdown:              true,
+		DisablePreParseMultipartForm: true, // a body is JSON whatever its type
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+	}
+}
+
+// Serve answers the connections of ln until Shutdown, then returns nil. It
+// closes ln. It may be called once.
+func (s *Server) Serve(ln net.Listener) error {
+	err := s.http.Serve(&boundedListener{Listener: ln, server: s})
+	if s.draining.Load() && (err == nil || errors.Is(err, net.ErrClosed)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("serve http: %w", err)
+	}
+	return nil
+}
+
+// Drain makes the server refuse new requests with shutting_down, so that what
+// is in flight can finish. Liveness is still answered. It is safe twice.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Shutdown drains, stops listening and returns when every request has been
+// answered; when ctx ends first, it ends their waiting and returns ctx's
+// error. It is safe twice, and without Serve.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
+	err := s.http.ShutdownWithContext(ctx)
+	s.stop()
+	if err != nil {
+		return fmt.Errorf("shut http down: %w", err)
+	}
+	return nil
+}
+
+// ForwardHandler answers requests that another node passed on. They come over
+// the authenticated peer port, were guarded where they arrived, and are never
+// passed on again: if this node does not lead, the answer is no_leader.
+func (s *Server) ForwardHandler() fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) { s.handle(ctx, true) }
+}
+
+// httpLogger gives fasthttp's remarks about single connections to the log.
+type httpLogger struct{ logger hclog.Logger }
+
+func (l httpLogger) Printf(format string, args ...any) {
+	if l.logger.IsDebug() {
+		l.logger.Debug("http connection", "remark", fmt.Sprintf(format, args...))
+	}
+}

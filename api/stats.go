@@ -1,0 +1,56 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// stats answers GET /api/stats.
+func (r *request) stats() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var st fsm.Stats
+	if r.read(func(m *fsm.Machine, now fsm.Stamp) { st = m.Stats(now) }) {
+		r.send(fasthttp.StatusOK, appendStats(r.body(), &st))
+	}
+}
+
+func appendStats(b []byte, st *fsm.Stats) []byte {
+	b = append(b, `{"success":true,"index":`...)
+	b = strconv.AppendUint(b, st.Index, 10)
+	b = append(b, `,"counts":`...)
+	b = appendCounts(b, &st.Counts)
+	b = append(b, `,"types":{`...)
+	for i := range st.Types {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, st.Types[i].Type)
+		b = append(b, ':')
+		b = appendCounts(b, &st.Types[i].Counts)
+	}
+	b = append(b, `},"bytes":`...)
+	b = strconv.AppendInt(b, st.Bytes, 10)
+	b = append(b, `,"oldest_pending_age_ms":`...)
+	b = strconv.AppendInt(b, st.OldestPendingAgeMS, 10)
+	return append(b, '}')
+}
+
+// appendCounts appends a count for every status.
+func appendCounts(b []byte, counts *[fsm.StatusCancelled + 1]int64) []byte {
+	b = append(b, '{')
+	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
+		if s > fsm.StatusPending {
+			b = append(b, ',')
+		}
+		b = appendString(b, s.String())
+		b = append(b, ':')
+		b = strconv.AppendInt(b, counts[s], 10)
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// submit answers POST /api/tasks.
+func (r *request) submit() {
+	req, bad := decodeSubmit(r.http.Request.Body(), &r.server.cfg.Limits)
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var p fsm.Proposed
+	if len(req.tasks) > 0 {
+		var ok bool
+		if p, ok = r.proposeTask(fsm.Submit{Tasks: req.tasks}); !ok {
+			return
+		}
+	}
+	if req.many {
+		r.send(fasthttp.StatusOK, appendSubmitMany(r.body(), req.items, p.Result.Submitted))
+		return
+	}
+	done := &p.Result.Submitted[0]
+	status := fasthttp.StatusOK
+	if done.Created {
+		status = fasthttp.StatusCreated
+	}
+	r.send(status, appendSubmitOne(r.body(), done, p.Stamp))
+}
+
+func appendSubmitOne(b []byte, done *fsm.Submitted, now fsm.Stamp) []byte {
+	b = append(b, `{"success":true,"task":`...)
+	b = appendTask(b, done.Task, taskView{now: now, params: true, result: true})
+	b = appendCreated(b, done)
+	return append(b, '}')
+}
+
+// appendCreated appends created, and same_request where it says something.
+func appendCreated(b []byte, done *fsm.Submitted) []byte {
+	if done.Created {
+		return append(b, `,"created":true`...)
+	}
+	b = append(b, `,"created":false`...)
+	if !done.SameRequest {
+		b = append(b, `,"same_request":false`...)
+	}
+	return b
+}
+
+// appendSubmitMany appends the answer to a submit of many: items says what is
+// wrong with each, done has what became of the others, in order.
+func appendSubmitMany(b []byte, items []*refusal, done []fsm.Submitted) []byte {
+	b = append(b, `{"success":true,"results":[`...)
+	failed := 0
+	for i, bad := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if bad != nil {
+			failed++
+			b = append(b, `{"error":`...)
+			b = appendString(b, bad.text)
+			b = append(b, `,"code":"`...)
+			b = append(b, bad.code...)
+			b = append(b, `","message":`...)
+			b = appendString(b, bad.advice)
+			b = append(b, `,"field":`...)
+			b = appendString(b, bad.field)
+			b = append(b, '}')
+			continue
+		}
+		b = append(b, `{"id":`...)
+		b = strconv.AppendUint(b, done[0].Task.ID, 10)
+		b = appendCreated(b, &done[0])
+		b = append(b, '}')
+		done = done[1:]
+	}
+	b = append(b, `],"failed":`...)
+	b = strconv.AppendInt(b, int64(failed), 10)
+	return append(b, '}')
+}
+
+// get answers GET /api/tasks/{id} and GET /api/tasks/by-key/{key}.
+func (r *request) get() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	key := ""
+	if r.target.call == callGetByKey {
+		var ok bool
+		if key, ok = unescape(r.target.rest, false); !ok || !validKey(key, keyMax) {
+			r.refuse(refuseParam("idempotency_key", "Invalid idempotency_key: 1 to 256 bytes of percent-encoded UTF-8 without control characters are allowed"))
+			return
+		}
+	}
+	id := r.target.id
+	var task fsm.Task
+	var now fsm.Stamp
+	found := false
+	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
+		t := m.Get(id)
+		if key != "" {
+			t = m.ByKey(key)
+		}
+		if found = t != nil; found {
+			task, now = *t, stamp
+		}
+	})
+	if !ok {
+		return
+	}
+	if !found {
+		r.refuse(refuse(wire.CodeTaskNotFound))
+		return
+	}
+	b := append(r.body(), `{"success":true,"task":`...)
+	b = appendTask(b, &task, taskView{now: now, params: true, result: true, log: true})
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// delete answers DELETE /api/tasks/{id}.
+func (r *request) delete() {
+	if _, ok := r.proposeTask(fsm.Delete{ID: r.target.id}); ok {
+		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true,"deleted":1}`...))
+	}
+}
+
+// retry answers POST /api/tasks/{id}/retry.
+func (r *request) retry() {
+	cmd, bad := decodeRetry(r.target.id, r.http.Request.Body(), &r.server.cfg.Limits)
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	r.settle(cmd)
+}

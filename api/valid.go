@@ -1,0 +1,45 @@
+package api
+
+// validWorkerID reports whether b is 1 to 128 letters, digits, _ and -.
+func validWorkerID[T ~string | ~[]byte](b T) bool {
+	if len(b) == 0 || len(b) > nameMax {
+		return false
+	}
+	for i := range len(b) {
+		if c := b[i]; !alphanumeric(c) && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// validTaskType reports whether b is 1 to 128 of A-Z a-z 0-9 _ . : -.
+func validTaskType[T ~string | ~[]byte](b T) bool {
+	if len(b) == 0 || len(b) > nameMax {
+		return false
+	}
+	for i := range len(b) {
+		if c := b[i]; !alphanumeric(c) && c != '_' && c != '-' && c != '.' && c != ':' {
+			return false
+		}
+	}
+	return true
+}
+
+// validKey reports whether b is 1 to most bytes without control characters
+// (U+0000 to U+001F and U+007F).
+func validKey[T ~string | ~[]byte](b T, most int) bool {
+	if len(b) == 0 || len(b) > most {
+		return false
+	}
+	for i := range len(b) {
+		if b[i] < ' ' || b[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
