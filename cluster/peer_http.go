@@ -152,19 +152,21 @@ func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Requ
 // never listens: the port hands it connections whose hands are shaken.
 func newPeerServer(p *peerPort) *fasthttp.Server {
 	return &fasthttp.Server{
-		Handler:               p.handleHTTP,
-		ErrorHandler:          answerBroken,
-		Name:                  "claimq-peer",
-		Concurrency:           inboundConnsMax,
-		ReadBufferSize:        forwardHeaderMax,
-		ReadTimeout:           peerReadTimeout,
-		WriteTimeout:          peerWriteTimeout,
-		IdleTimeout:           peerIdleTimeout,
-		MaxRequestBodySize:    forwardBodyMax,
-		NoDefaultServerHeader: true,
-		NoDefaultDate:         true,
-		NoDefaultContentType:  true,
-		Logger:                serverLog{p.log},
+		Handler:            p.handleHTTP,
+		ErrorHandler:       answerBroken,
+		Name:               "claimq-peer",
+		Concurrency:        inboundConnsMax,
+		ReadBufferSize:     forwardHeaderMax,
+		ReadTimeout:        peerReadTimeout,
+		WriteTimeout:       peerWriteTimeout,
+		IdleTimeout:        peerIdleTimeout,
+		MaxRequestBodySize: forwardBodyMax,
+		// A body is JSON whatever its Content-Type says.
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultDate:                true,
+		NoDefaultContentType:         true,
+		Logger:                       serverLog{p.log},
 	}
 }
 

@@ -222,6 +222,10 @@ func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp 
 // percent-encoded slash in a key is not a slash.
 func writeRequest(w *bufio.Writer, req *fasthttp.Request) error {
 	req.URI().DisablePathNormalizing = true
+	if (req.Header.IsGet() || req.Header.IsHead()) && len(req.Body()) == 0 {
+		// Else an empty chunked body would be announced and never sent.
+		req.Header.SetContentLength(0)
+	}
 	if err := req.Write(w); err != nil {
 		return fmt.Errorf("send request: %w", err)
 	}

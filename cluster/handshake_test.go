@@ -1,0 +1,347 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	testKey      = []byte("a join key of at least 32 characters")
+	testOtherKey = []byte("another key of at least 32 characters")
+)
+
+func testHello(nodeID string) hello {
+	return hello{ClusterID: "c1", UUID: "uuid-of-" + nodeID, NodeID: nodeID, FeatureLevel: 1, Version: "v0.1.0"}
+}
+
+// handshakeCase is one dialer and one acceptor, who agree unless changed.
+type handshakeCase struct {
+	dialer, acceptor handshake
+	why              purpose
+	want             string
+}
+
+func agreeing() handshakeCase {
+	return handshakeCase{
+		dialer:   handshake{key: testKey, self: testHello("n1")},
+		acceptor: handshake{key: testKey, self: testHello("n2")},
+		why:      purposeRaft,
+		want:     "uuid-of-n2",
+	}
+}
+
+// shake runs both sides over a pipe and returns what each of them says.
+func (c handshakeCase) shake(t *testing.T) (dialed, accepted hello, dialErr, acceptErr error) {
+	t.Helper()
+	a, b := net.Pipe()
+	deadline := time.Now().Add(10 * time.Second)
+	_ = a.SetDeadline(deadline)
+	_ = b.SetDeadline(deadline)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer b.Close()
+		_, accepted, acceptErr = c.acceptor.accept(b)
+	}()
+	dialed, dialErr = c.dialer.dial(a, c.why, c.want)
+	_ = a.Close()
+	<-done
+	return dialed, accepted, dialErr, acceptErr
+}
+
+func TestHandshake_agreement(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*handshakeCase){
+		"with a key on both sides":           func(*handshakeCase) {},
+		"without a key on both sides":        func(c *handshakeCase) { c.dialer.key, c.acceptor.key = nil, nil },
+		"with no target in mind":             func(c *handshakeCase) { c.want = "" },
+		"when the dialer has no cluster yet": func(c *handshakeCase) { c.dialer.self.ClusterID = "" },
+		"when the acceptor has none":         func(c *handshakeCase) { c.acceptor.self.ClusterID = "" },
+		"for http":                           func(c *handshakeCase) { c.why = purposeHTTP },
+		"of a node with itself for http":     func(c *handshakeCase) { c.why, c.dialer.self, c.want = purposeHTTP, c.acceptor.self, "" },
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := agreeing()
+			change(&c)
+			dialed, accepted, dialErr, acceptErr := c.shake(t)
+			if dialErr != nil || acceptErr != nil {
+				t.Fatalf("dial: %v, accept: %v", dialErr, acceptErr)
+			}
+			if dialed != c.acceptor.self || accepted != c.dialer.self {
+				t.Fatalf("dialer met %+v, acceptor met %+v", dialed, accepted)
+			}
+		})
+	}
+}
+
+// A refusal is told to both sides, in words that say what to do.
+func TestHandshake_refusal(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		change func(*handshakeCase)
+		want   string // both sides say this
+	}{
+		"another key":             {func(c *handshakeCase) { c.dialer.key = testOtherKey }, "another join key"},
+		"a key of the dialer's":   {func(c *handshakeCase) { c.acceptor.key = nil }, `node "n2" has no join key, node "n1" has one`},
+		"a key of the acceptor's": {func(c *handshakeCase) { c.dialer.key = nil }, `node "n2" has a join key, node "n1" has none`},
+		"another cluster":         {func(c *handshakeCase) { c.dialer.self.ClusterID = "c2" }, "belongs to cluster"},
+		"another target":          {func(c *handshakeCase) { c.want = "uuid-of-the-old-n2" }, "its data folder is another one"},
+		"its own identity":        {func(c *handshakeCase) { c.dialer.self.UUID, c.want = "uuid-of-n2", "" }, "is a copy of the other"},
+		"no identity":             {func(c *handshakeCase) { c.dialer.self.UUID = "" }, "no identity"},
+		"a name not for logs":     {func(c *handshakeCase) { c.dialer.self.NodeID = "n1\nfake log line" }, "not printable"},
+		"a level that is too low": {func(c *handshakeCase) {
+			c.acceptor.admit = func(p purpose, h hello) error {
+				if p == purposeRaft && h.FeatureLevel < 2 {
+					return errors.New("feature level 1 is below the cluster's, 2")
+				}
+				return nil
+			}
+		}, "feature level 1 is below"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := agreeing()
+			tc.change(&c)
+			_, _, dialErr, acceptErr := c.shake(t)
+			for side, err := range map[string]error{"dialer": dialErr, "acceptor": acceptErr} {
+				if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("%s got %v, want a refusal with %q", side, err, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// A dialer checks the acceptor as well: one that has no key, or only says that
+// it is the node wanted, gets nothing.
+func TestHandshake_dialerChecksAcceptor(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		answer func(conn io.ReadWriter)
+		want   string
+	}{
+		"claims to have a key": {func(conn io.ReadWriter) {
+			answerHello(conn, testHello("n2"), true)
+			_, _ = readFrame(conn, frameProof, proofSize)
+			_, _ = conn.Write(newFrame(frameAccept, make([]byte, proofSize)))
+		}, "does not have this node's join key"},
+		"sends the proof back": {func(conn io.ReadWriter) {
+			answerHello(conn, testHello("n2"), true)
+			proof, _ := readFrame(conn, frameProof, proofSize)
+			_, _ = conn.Write(newFrame(frameAccept, proof[frameHeaderSize:]))
+		}, "does not have this node's join key"},
+		"says that it has no key": {func(conn io.ReadWriter) { answerHello(conn, testHello("n2"), false) }, "has none"},
+		"is another node":         {func(conn io.ReadWriter) { answerHello(conn, testHello("n3"), true) }, "its data folder is another one"},
+		"is of another cluster": {func(conn io.ReadWriter) {
+			h := testHello("n2")
+			h.ClusterID = "c2"
+			answerHello(conn, h, true)
+		}, "belongs to cluster"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := net.Pipe()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				defer b.Close()
+				_, _, _ = readPreamble(b)
+				_, _ = readFrame(b, frameHello, helloBytesMax)
+				tc.answer(b)
+			}()
+			c := agreeing()
+			_, err := c.dialer.dial(a, c.why, c.want)
+			_ = a.Close()
+			<-done
+			if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want a refusal with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func answerHello(w io.Writer, h hello, hasKey bool) {
+	frame, _ := newHelloFrame(helloMessage{hello: h}, hasKey)
+	_, _ = w.Write(frame)
+}
+
+// recorder keeps what the dialer sends.
+type recorder struct {
+	io.ReadWriter
+	sent bytes.Buffer
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.sent.Write(b)
+	return r.ReadWriter.Write(b)
+}
+
+// What one connection was opened with does not open another one, and what was
+// changed on the way does not either.
+func TestHandshake_replayAndChange(t *testing.T) {
+	t.Parallel()
+	c := agreeing()
+	a, b := net.Pipe()
+	tape := &recorder{ReadWriter: a}
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := c.acceptor.accept(b)
+		done <- err
+	}()
+	if _, err := c.dialer.dial(tape, c.why, c.want); err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Fatalf("accept: %v", err)
+	}
+
+	sent := tape.sent.Bytes()
+	if err := acceptBytes(c.acceptor, sent); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "join key") {
+		t.Fatalf("replayed: got %v, want a refusal for the key", err)
+	}
+	for name, change := range map[string]func(h *helloMessage){
+		"node id": func(h *helloMessage) { h.NodeID = "n9" },
+		"uuid":    func(h *helloMessage) { h.UUID = "uuid-of-n9" },
+		"level":   func(h *helloMessage) { h.FeatureLevel = 9 },
+		"target":  func(h *helloMessage) { h.WantUUID = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := shakeChanged(c, change)
+			if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "join key") {
+				t.Fatalf("got %v, want a refusal for the key", err)
+			}
+		})
+	}
+	t.Run("purpose", func(t *testing.T) {
+		err := shakeThrough(c, func(preamble, hello []byte) []byte {
+			preamble[4] = byte(purposeHTTP)
+			return append(preamble, hello...)
+		})
+		if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "join key") {
+			t.Fatalf("got %v, want a refusal for the key", err)
+		}
+	})
+}
+
+// acceptBytes lets an acceptor read sent and throws away what it says.
+func acceptBytes(h handshake, sent []byte) error {
+	_, _, err := h.accept(struct {
+		io.Reader
+		io.Writer
+	}{bytes.NewReader(sent), io.Discard})
+	return err
+}
+
+// shakeChanged is a handshake with somebody between who changes the hello.
+func shakeChanged(c handshakeCase, change func(*helloMessage)) error {
+	return shakeThrough(c, func(preamble, frame []byte) []byte {
+		var msg helloMessage
+		_ = json.Unmarshal(frame[frameHeaderSize+nonceSize+1:], &msg)
+		change(&msg)
+		text, _ := json.Marshal(msg)
+		payload := append(bytes.Clone(frame[frameHeaderSize:frameHeaderSize+nonceSize+1]), text...)
+		return append(preamble, newFrame(frameHello, payload)...)
+	})
+}
+
+// shakeThrough is a handshake with somebody between who replaces what the
+// dialer opens with, and passes on all else. It returns what the acceptor says.
+func shakeThrough(c handshakeCase, replace func(preamble, helloFrame []byte) []byte) error {
+	dialerSide, betweenLeft := net.Pipe()
+	betweenRight, acceptorSide := net.Pipe()
+	go func() {
+		_, _ = c.dialer.dial(dialerSide, c.why, c.want)
+		_ = dialerSide.Close()
+	}()
+	go func() {
+		preamble, _, _ := readPreamble(betweenLeft)
+		frame, _ := readFrame(betweenLeft, frameHello, helloBytesMax)
+		_, _ = betweenRight.Write(replace(preamble, frame))
+		go func() { _, _ = io.Copy(betweenLeft, betweenRight) }()
+		_, _ = io.Copy(betweenRight, betweenLeft)
+		_ = betweenRight.Close()
+	}()
+	_, _, err := c.acceptor.accept(acceptorSide)
+	_ = acceptorSide.Close()
+	_ = betweenLeft.Close()
+	return err
+}
+
+func TestHandshake_bounds(t *testing.T) {
+	t.Parallel()
+	h := handshake{self: testHello("n2")}
+	oversized := append(newPreamble(purposeRaft), frameHello, 0, 0)
+	binary.BigEndian.PutUint16(oversized[len(oversized)-2:], helloBytesMax+1)
+	future := newPreamble(purposeRaft)
+	future[3] = handshakeVersion + 1
+	flags := newFrame(frameHello, append(make([]byte, nonceSize), 0x80, '{', '}'))
+
+	cases := map[string]struct {
+		sent []byte
+		is   error
+		want string
+	}{
+		"an oversized hello":   {oversized, errRefused, "over the bound"},
+		"a later version":      {future, errRefused, "version 2"},
+		"an unknown purpose":   {newPreamble('x'), errRefused, "unknown purpose"},
+		"unknown flags":        {append(newPreamble(purposeRaft), flags...), errRefused, "unknown flags"},
+		"another protocol":     {[]byte("GET / HTTP/1.1\r\n\r\n"), errHandshake, "not a claimq node"},
+		"nothing":              {nil, errHandshake, "read preamble"},
+		"half a preamble":      {newPreamble(purposeRaft)[:3], errHandshake, "read preamble"},
+		"a hello that is none": {append(newPreamble(purposeRaft), newFrame(frameHello, make([]byte, nonceSize+1))...), errHandshake, "decode hello"},
+		"too short a hello":    {append(newPreamble(purposeRaft), newFrame(frameHello, []byte("x"))...), errHandshake, "too short"},
+		"a proof first":        {append(newPreamble(purposeRaft), newFrame(frameProof, make([]byte, proofSize))...), errHandshake, "want 'H'"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := acceptBytes(h, tc.sent); !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want %v with %q", err, tc.is, tc.want)
+			}
+		})
+	}
+}
+
+// FuzzHandshake throws bytes at both sides: whatever comes, they return, and
+// nobody without the key is let in.
+func FuzzHandshake(f *testing.F) {
+	c := agreeing()
+	frame, err := newHelloFrame(helloMessage{hello: c.dialer.self, WantUUID: c.want}, true)
+	if err != nil {
+		f.Fatal(err)
+	}
+	proof := newFrame(frameProof, make([]byte, proofSize))
+	f.Add(bytes.Join([][]byte{newPreamble(purposeRaft), frame, proof}, nil))
+	f.Add(bytes.Join([][]byte{frame, newFrame(frameAccept, make([]byte, proofSize))}, nil))
+	f.Add(newFrame(frameRefuse, []byte("no")))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		if err := acceptBytes(c.acceptor, sent); err == nil {
+			t.Error("the acceptor let in who does not have the key")
+		}
+		a, b := net.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			go func() { _, _ = io.Copy(io.Discard, b) }()
+			_, _ = b.Write(sent)
+			_ = b.Close()
+		}()
+		if _, err := c.dialer.dial(a, purposeRaft, ""); err == nil {
+			t.Error("the dialer took who does not have the key")
+		}
+		_ = a.Close()
+		<-done
+	})
+}

@@ -1,0 +1,219 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// listFSM keeps what was applied.
+type listFSM struct {
+	mu      sync.Mutex
+	applied []string
+}
+
+func (f *listFSM) Apply(l *raft.Log) any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.applied = append(f.applied, string(l.Data))
+	return nil
+}
+
+func (f *listFSM) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("no snapshots here") }
+func (f *listFSM) Restore(io.ReadCloser) error         { return errors.New("no snapshots here") }
+
+func (f *listFSM) len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.applied)
+}
+
+type raftPeer struct {
+	port *peerPort
+	raft *raft.Raft
+	fsm  *listFSM
+}
+
+func startRaft(t *testing.T, nodeID string, port *peerPort, servers []raft.Server) raftPeer {
+	t.Helper()
+	cfg := raft.DefaultConfig()
+	cfg.LocalID = raft.ServerID("uuid-of-" + nodeID)
+	cfg.HeartbeatTimeout, cfg.ElectionTimeout, cfg.LeaderLeaseTimeout = 200*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
+	cfg.CommitTimeout = 5 * time.Millisecond
+	cfg.Logger = hclog.NewNullLogger()
+	trans := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: port.StreamLayer(), MaxPool: 3, Timeout: 5 * time.Second, Logger: hclog.NewNullLogger(),
+	})
+	store, f := raft.NewInmemStore(), &listFSM{}
+	r, err := raft.NewRaft(cfg, f, store, store, raft.NewInmemSnapshotStore(), trans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.BootstrapCluster(raft.Configuration{Servers: servers}).Error(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Shutdown().Error(); err != nil {
+			t.Errorf("shut raft down: %v", err)
+		}
+		_ = trans.Close()
+	})
+	return raftPeer{port, r, f}
+}
+
+// Three real Rafts elect, replicate, and elect again over the peer port.
+func TestStreamLayer_carriesRaft(t *testing.T) {
+	t.Parallel()
+	addrs := make(map[string]string)
+	var mu sync.Mutex
+	target := func(addr string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		return addrs[addr]
+	}
+	ports := make(map[string]*peerPort)
+	var servers []raft.Server
+	for _, nodeID := range []string{"n1", "n2", "n3"} {
+		port := openTestPort(t, nodeID, func(c *peerConfig) { c.TargetUUID = target })
+		ports[nodeID] = port
+		mu.Lock()
+		addrs[port.Addr()] = "uuid-of-" + nodeID
+		mu.Unlock()
+		servers = append(servers, raft.Server{ID: raft.ServerID("uuid-of-" + nodeID), Address: raft.ServerAddress(port.Addr())})
+	}
+	peers := make(map[string]raftPeer)
+	for nodeID, port := range ports {
+		peers[nodeID] = startRaft(t, nodeID, port, servers)
+	}
+	leader := waitForRaftLeader(t, peers)
+	for i := range 100 {
+		if err := peers[leader].raft.Apply(fmt.Appendf(nil, "entry %d", i), testWait).Error(); err != nil {
+			t.Fatalf("apply: %v", err)
+		}
+	}
+	for nodeID, peer := range peers {
+		waitUntil(t, nodeID+" has all entries", func() bool { return peer.fsm.len() == 100 })
+	}
+
+	// Without its port the leader is gone for the others.
+	if err := ports[leader].Close(); err != nil {
+		t.Fatal(err)
+	}
+	others := make(map[string]raftPeer)
+	for nodeID, peer := range peers {
+		if nodeID != leader {
+			others[nodeID] = peer
+		}
+	}
+	next := waitForRaftLeader(t, others)
+	if err := others[next].raft.Apply([]byte("one more"), testWait).Error(); err != nil {
+		t.Fatalf("apply on the next leader: %v", err)
+	}
+}
+
+func waitForRaftLeader(t *testing.T, peers map[string]raftPeer) (leader string) {
+	t.Helper()
+	waitUntil(t, "there is a leader", func() bool {
+		for nodeID, peer := range peers {
+			if peer.raft.State() == raft.Leader {
+				leader = nodeID
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+// A wiped node at an old address is not taken for the old one.
+func TestStreamLayer_Dial_namesItsTarget(t *testing.T) {
+	t.Parallel()
+	wiped := openTestPort(t, "n2")
+	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.TargetUUID = func(string) string { return "uuid-of-the-old-n2" } })
+	_, err := dialer.StreamLayer().Dial(raft.ServerAddress(wiped.Addr()), testWait)
+	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "its data folder is another one") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestStreamLayer_Dial_refusals(t *testing.T) {
+	t.Parallel()
+	acceptor := openTestPort(t, "n2", func(c *peerConfig) {
+		c.Admit = func(why purpose, from hello) error {
+			if why == purposeRaft && from.UUID != "uuid-of-n1" {
+				return fmt.Errorf("node %q is not a member", from.NodeID)
+			}
+			return nil
+		}
+	})
+	for name, tc := range map[string]struct {
+		change func(*peerConfig)
+		want   string
+	}{
+		"not a member":    {func(c *peerConfig) { c.Self = func() hello { return testHello("n9") } }, "is not a member"},
+		"another cluster": {func(c *peerConfig) { c.Self = func() hello { h := testHello("n1"); h.ClusterID = "c2"; return h } }, "belongs to cluster"},
+		"another key":     {func(c *peerConfig) { c.JoinKey = testOtherKey }, "another join key"},
+	} {
+		dialer := openTestPort(t, "n1", tc.change)
+		if _, err := dialer.StreamLayer().Dial(raft.ServerAddress(acceptor.Addr()), testWait); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// A node can start its Raft anew: the next layer gets what comes in, and
+// nothing of the closed one is left.
+func TestStreamLayer_Close(t *testing.T) {
+	t.Parallel()
+	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")
+	first := b.StreamLayer()
+	out, err := a.StreamLayer().Dial(raft.ServerAddress(b.Addr()), testWait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := first.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a connection outlived its layer: %v", err)
+	}
+	if _, err := out.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the other side did not learn of it: %v", err)
+	}
+	if _, err := first.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accept on a closed layer: %v", err)
+	}
+	second := b.StreamLayer()
+	if _, err := a.StreamLayer().Dial(raft.ServerAddress(b.Addr()), testWait); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Accept(); err != nil {
+		t.Errorf("accept on the next layer: %v", err)
+	}
+}
+
+// A Raft connection that nobody takes is given up.
+func TestStreamLayer_nobodyAccepts(t *testing.T) {
+	t.Parallel()
+	a, b := openTestPort(t, "n1"), openTestPort(t, "n2", func(c *peerConfig) { c.HandshakeTimeout = 50 * time.Millisecond })
+	conn, err := a.StreamLayer().Dial(raft.ServerAddress(b.Addr()), testWait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(testWait))
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("got %v, want the end", err)
+	}
+}

@@ -1,0 +1,344 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+)
+
+// testWait bounds every wait in the tests of this file; nothing takes long.
+const testWait = 20 * time.Second
+
+// logText is a log that a test can look into.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logText) contains(part string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), part)
+}
+
+func (l *logText) logger() hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Output: l, Level: hclog.Info})
+}
+
+// waitUntil looks at a condition until it holds.
+func waitUntil(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testWait)
+	defer cancel()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// openTestPort opens a port for node nodeID on a free loopback port.
+func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *peerPort {
+	t.Helper()
+	cfg := peerConfig{
+		ListenAddr: "127.0.0.1:0",
+		JoinKey:    testKey,
+		Self:       func() hello { return testHello(nodeID) },
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	p, err := listenPeers(cfg)
+	if err != nil {
+		t.Fatalf("listenPeers: %v", err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// leavesNothing fails the test if it leaves a goroutine behind. The test must
+// not be parallel.
+func leavesNothing(t *testing.T) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
+
+func TestListenPeers_errors(t *testing.T) {
+	t.Parallel()
+	taken := openTestPort(t, "n1")
+	_, err := listenPeers(peerConfig{ListenAddr: taken.Addr(), Self: func() hello { return testHello("n2") }})
+	if !errors.Is(err, ErrPeerAddrInUse) || !strings.Contains(err.Error(), "--peer-addr") || !strings.Contains(err.Error(), taken.Addr()) {
+		t.Errorf("taken address: got %v", err)
+	}
+	for name, tc := range map[string]struct{ listen, advertise, want string }{
+		"every address":           {"0.0.0.0:0", "", "--peer-advertise"},
+		"no address":              {"nonsense", "", "--peer-addr nonsense"},
+		"advertised without port": {"127.0.0.1:0", "localhost", "--peer-advertise"},
+		"advertised port 0":       {"127.0.0.1:0", "localhost:0", "--peer-advertise"},
+	} {
+		if _, err := listenPeers(peerConfig{ListenAddr: tc.listen, Advertise: tc.advertise}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want an error that names %q", name, err, tc.want)
+		}
+	}
+	advertising := openTestPort(t, "n3", func(c *peerConfig) { c.Advertise = "n3.example:7401" })
+	if got := advertising.StreamLayer().Addr().String(); got != "n3.example:7401" || advertising.Addr() != got {
+		t.Errorf("advertised %q and %q", got, advertising.Addr())
+	}
+}
+
+// Whoever is refused reads why, and so does the operator of the other side.
+func TestPeerPort_refusalIsToldAndLogged(t *testing.T) {
+	t.Parallel()
+	var log logText
+	acceptor := openTestPort(t, "n2", func(c *peerConfig) { c.Logger = log.logger() })
+	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.JoinKey = nil })
+	_, err := dialer.Call(t.Context(), acceptor.Addr(), "any", nil)
+	const want = `node "n2" has a join key, node "n1" has none`
+	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), want) {
+		t.Errorf("the dialer got %v", err)
+	}
+	waitUntil(t, "the acceptor has logged the refusal", func() bool { return log.contains("has none: give it the same file with --join-key-file") })
+}
+
+// A refusal reaches the dialer although the acceptor has not read all that it
+// sent.
+func TestPeerPort_oversizedHelloIsToldWhy(t *testing.T) {
+	t.Parallel()
+	p := openTestPort(t, "n2")
+	conn := dialRaw(t, p.Addr())
+	big := append(newPreamble(purposeRaft), frameHello, 0xff, 0xff)
+	if _, err := conn.Write(append(big, make([]byte, 0xffff)...)); err != nil {
+		t.Logf("write: %v", err) // the acceptor may be gone before the end
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, 1<<16))
+	if !bytes.Contains(answer, []byte("over the bound")) {
+		t.Fatalf("got %q, %v", answer, err)
+	}
+}
+
+// Whoever says nothing, or half of it, is cut off at the deadline.
+func TestPeerPort_slowHello(t *testing.T) {
+	t.Parallel()
+	p := openTestPort(t, "n2", func(c *peerConfig) { c.HandshakeTimeout = 50 * time.Millisecond })
+	frame, err := newHelloFrame(helloMessage{hello: testHello("n1")}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := append(newPreamble(purposeRaft), frame...)
+	for _, sent := range [][]byte{nil, whole[:3], whole[:len(whole)-1], whole} {
+		conn := dialRaw(t, p.Addr())
+		if _, err := conn.Write(sent); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+			t.Errorf("after %d bytes the port kept the connection", len(sent))
+		}
+	}
+	waitUntil(t, "the port has forgotten them", func() bool { return connCount(p) == 0 })
+}
+
+// A node that answers nothing holds a dialer no longer than the handshake's
+// timeout, or the caller's context.
+func TestPeerPort_silentAcceptor(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	quick := openTestPort(t, "n1", func(c *peerConfig) { c.HandshakeTimeout = 50 * time.Millisecond })
+	if _, err := quick.Call(t.Context(), silent.Addr().String(), "any", nil); err == nil {
+		t.Error("a call to a silent port succeeded")
+	}
+	patient := openTestPort(t, "n1", func(c *peerConfig) { c.HandshakeTimeout = time.Hour })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := patient.Call(ctx, silent.Addr().String(), "any", nil); err == nil {
+		t.Error("a call to a silent port succeeded")
+	}
+}
+
+// Random bytes at the real port: it stays up, and nothing is left over.
+func TestPeerPort_randomBytes(t *testing.T) {
+	leavesNothing(t)
+	p := openTestPort(t, "n2", func(c *peerConfig) { c.HandshakeTimeout = 100 * time.Millisecond })
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	frame, err := newHelloFrame(helloMessage{hello: testHello("n1")}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := append(newPreamble(purposeHTTP), frame...)
+	for range 300 {
+		sent := bytes.Clone(valid)
+		for range rnd.IntN(8) {
+			sent[rnd.IntN(len(sent))] = byte(rnd.Uint32())
+		}
+		sent = sent[:rnd.IntN(len(sent)+1)]
+		conn := dialRaw(t, p.Addr())
+		_, _ = conn.Write(sent)
+		_ = conn.Close()
+	}
+	p.Handle("echo", echoCall)
+	friend := openTestPort(t, "n1")
+	if got, err := friend.Call(t.Context(), p.Addr(), "echo", []byte(`"still here"`)); err != nil || string(got) != `"still here"` {
+		t.Fatalf("got %s, %v", got, err)
+	}
+	waitUntil(t, "only the friend is connected", func() bool { return connCount(p) == 1 })
+}
+
+func TestPeerPort_Close(t *testing.T) {
+	leavesNothing(t)
+	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")
+	entered, left := make(chan struct{}), make(chan struct{})
+	b.Handle("wait", func(ctx context.Context, _ hello, _ []byte) ([]byte, error) {
+		defer close(left)
+		close(entered)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	called := make(chan error, 1)
+	go func() {
+		_, err := a.Call(t.Context(), b.Addr(), "wait", nil)
+		called <- err
+	}()
+	<-entered
+	stranger := dialRaw(t, b.Addr())
+	defer stranger.Close()
+
+	if err := b.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	select {
+	case <-left:
+	default:
+		t.Error("Close returned while a handler ran")
+	}
+	if err := <-called; err == nil {
+		t.Error("a call outlived the node that it asked")
+	}
+	if err := b.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+	if _, err := b.StreamLayer().Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accept on a closed port: %v", err)
+	}
+	if _, err := b.Call(t.Context(), a.Addr(), "any", nil); err == nil {
+		t.Error("a closed port made a call")
+	}
+}
+
+func TestPeerPort_Call(t *testing.T) {
+	t.Parallel()
+	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")
+	b.Handle("echo", echoCall)
+	b.Handle("who", func(_ context.Context, from hello, _ []byte) ([]byte, error) {
+		return []byte(from.NodeID + " " + from.UUID), nil
+	})
+	b.Handle("refuse", func(context.Context, hello, []byte) ([]byte, error) { return nil, errors.New("not today") })
+	b.Handle("big", func(context.Context, hello, []byte) ([]byte, error) { return make([]byte, callBodyMax+1), nil })
+
+	largest := bytes.Repeat([]byte("x"), callBodyMax)
+	if got, err := a.Call(t.Context(), b.Addr(), "echo", largest); err != nil || !bytes.Equal(got, largest) {
+		t.Errorf("the largest body: %d bytes back, %v", len(got), err)
+	}
+	if got, err := a.Call(t.Context(), b.Addr(), "who", nil); err != nil || string(got) != "n1 uuid-of-n1" {
+		t.Errorf("who: got %q, %v", got, err)
+	}
+	if _, err := a.Call(t.Context(), b.Addr(), "echo", append(largest, 'x')); err == nil {
+		t.Error("a body over the bound was sent")
+	}
+	for name, want := range map[string]string{"refuse": "not today", "unknown": "no such call: unknown", "big": "over 1048576 bytes"} {
+		_, err := a.Call(t.Context(), b.Addr(), name, nil)
+		var remote *peerError
+		if !errors.As(err, &remote) || remote.Text == "" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want a peerError with %q", name, err, want)
+		}
+	}
+	if n := connCount(a); n != 1 {
+		t.Errorf("calls one after the other used %d connections, want 1", n)
+	}
+}
+
+func echoCall(_ context.Context, _ hello, body []byte) ([]byte, error) { return body, nil }
+
+// Idle connections go, and so do the pools of addresses that nobody asks.
+func TestPeerPort_reapIdle(t *testing.T) {
+	t.Parallel()
+	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")
+	b.Handle("echo", echoCall)
+	if _, err := a.Call(t.Context(), b.Addr(), "echo", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	a.reapIdle(time.Now().Add(-time.Hour))
+	if n := connCount(a); n != 1 {
+		t.Fatalf("a fresh connection was closed: %d left", n)
+	}
+	a.reapIdle(time.Now().Add(time.Hour))
+	if n := connCount(a); n != 0 {
+		t.Errorf("%d connections left", n)
+	}
+	a.mu.Lock()
+	pools := len(a.pools)
+	a.mu.Unlock()
+	if pools != 0 {
+		t.Errorf("%d pools left", pools)
+	}
+}
+
+// The number of those who may hold a connection to us is bounded.
+func TestPeerPort_inboundBound(t *testing.T) {
+	t.Parallel()
+	p := openTestPort(t, "n2")
+	p.mu.Lock()
+	p.inbound = inboundConnsMax
+	p.mu.Unlock()
+	conn := dialRaw(t, p.Addr())
+	if n, err := io.Copy(io.Discard, conn); n != 0 || isTimeout(err) {
+		t.Errorf("a connection past the bound was kept: %d bytes, %v", n, err)
+	}
+}
+
+func dialRaw(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(testWait))
+	return conn
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
+}
+
+func connCount(p *peerPort) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
