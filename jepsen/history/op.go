@@ -58,6 +58,7 @@ type Op struct {
 	Key       string `json:"key,omitempty"`    // idempotency key sent
 	Result    string `json:"result,omitempty"` // sent by a complete, as JSON
 
+	Limit       int   `json:"limit,omitempty"`        // of a claim: tasks asked for; 0 = one
 	LeaseMS     int64 `json:"lease,omitempty"`        // asked for by a claim or extend; 0 = the server's
 	MaxAttempts int32 `json:"max_attempts,omitempty"` // of a submit, 0 = no limit
 

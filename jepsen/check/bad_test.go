@@ -1,0 +1,385 @@
+package check
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// step makes one op of a script, called and answered at milliseconds.
+type step func(op *history.Op)
+
+func op(kind history.Kind, call, ret int64, steps ...step) history.Op {
+	o := history.Op{Kind: kind, Call: call * int64(time.Millisecond), Return: ret * int64(time.Millisecond), Outcome: history.OK}
+	for _, s := range steps {
+		s(&o)
+	}
+	return o
+}
+
+func submitted(call, ret int64, id uint64, key string, steps ...step) history.Op {
+	return op(history.Submit, call, ret, append([]step{func(o *history.Op) { o.TaskID, o.Key, o.Created = id, key, true }}, steps...)...)
+}
+
+func claimed(call, ret int64, id, token uint64, worker, request string, steps ...step) history.Op {
+	return op(history.Claim, call, ret, append([]step{func(o *history.Op) {
+		o.TaskID, o.Token, o.Worker, o.RequestID = id, token, worker, request
+	}}, steps...)...)
+}
+
+func settle(kind history.Kind, call, ret int64, id, token uint64, worker string, steps ...step) history.Op {
+	return op(kind, call, ret, append([]step{func(o *history.Op) { o.TaskID, o.Token, o.Worker = id, token, worker }}, steps...)...)
+}
+
+func get(call, ret int64, id uint64, status string, token uint64, attempts int32) history.Op {
+	return op(history.Get, call, ret, func(o *history.Op) {
+		o.TaskID = id
+		o.Seen = &history.Task{ID: id, Status: status, Token: token, Attempts: attempts}
+	})
+}
+
+func unknown(o *history.Op)  { o.Outcome, o.Created = history.Unknown, false }
+func repeated(o *history.Op) { o.Repeated, o.Created = true, false }
+
+func refused(code string) step {
+	return func(o *history.Op) { o.Outcome, o.Code, o.Created = history.Failed, code, false }
+}
+
+func lease(ms int64) step { return func(o *history.Op) { o.LeaseMS = ms } }
+
+func result(json string) step { return func(o *history.Op) { o.Result = json } }
+
+func attempts(token uint64, n int32) step {
+	return func(o *history.Op) {
+		o.Seen = &history.Task{ID: o.TaskID, Status: "claimed", Token: token, Attempts: n}
+	}
+}
+
+// run makes a history of ops, each by a process of its own.
+func run(ops ...history.Op) *history.History {
+	for i := range ops {
+		ops[i].Process = i
+	}
+	return &history.History{Ops: ops}
+}
+
+// endsWith gives h a state at the end.
+func endsWith(h *history.History, tasks ...history.Task) *history.History {
+	h.Final = &history.Final{Call: int64(time.Hour), Return: int64(time.Hour) + 1, Tasks: tasks}
+	return h
+}
+
+func task1(status string, token uint64, attempts int32) history.Task {
+	return history.Task{ID: 1, Key: "a", Status: status, Token: token, Attempts: attempts}
+}
+
+// Each of these could not have happened, and the report says why.
+func TestCheck_badHistories(t *testing.T) {
+	t.Parallel()
+	made := submitted(0, 1, 1, "a")
+	done := history.Complete
+	for _, tc := range []struct {
+		name    string
+		history *history.History
+		drained bool
+		rule    Rule
+		says    string
+	}{
+		{
+			name:    "a token handed out twice",
+			history: run(made, submitted(0, 1, 2, "b"), claimed(2, 3, 1, 7, "w1", "r1"), claimed(2, 3, 2, 7, "w2", "r2")),
+			rule:    RuleTokenReused, says: `token 7 was handed out twice: for task 1 to w1 (request "r1") and for task 2 to w2 (request "r2")`,
+		},
+		{
+			name:    "a token handed out twice for one task",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 7, "w2", "r2")),
+			rule:    RuleTokenReused, says: "token 7 was handed out twice",
+		},
+		{
+			name:    "a token that goes back",
+			history: run(made, claimed(2, 3, 1, 9, "w1", "r1"), claimed(4, 5, 1, 8, "w2", "r2")),
+			rule:    RuleTokenOrder, says: "token 8 was handed out by a claim made after token 9 had been answered",
+		},
+		{
+			name:    "two workers hold a task",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1", lease(1000)), claimed(500, 510, 1, 8, "w2", "r2", lease(1000))),
+			rule:    RuleOverlap, says: "claims overlap: token 8 was handed to w2",
+		},
+		{
+			name: "two workers hold a task that was extended",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1", lease(100)), settle(history.Extend, 50, 51, 1, 7, "w1", lease(1000)),
+				claimed(500, 510, 1, 8, "w2", "r2", lease(100))),
+			rule: RuleOverlap, says: "w1 held token 7 until 1.0",
+		},
+		{
+			name:    "a holder is turned away",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1", lease(1000)), settle(done, 500, 501, 1, 7, "w1", refused("stale_claim"))),
+			rule:    RuleLeaseEarly, says: "the lease of token 7 ended early",
+		},
+		{
+			name:    "a repeated claim takes a second task",
+			history: run(made, submitted(0, 1, 2, "b"), claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 2, 8, "w1", "r1")),
+			rule:    RuleRepeat, says: `claim request "r1" was answered with [{1 7}] and, repeated, with [{2 8}]`,
+		},
+		{
+			name:    "a repeated claim gets a new token",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 8, "w1", "r1")),
+			rule:    RuleRepeat, says: "[{1 7}] and, repeated, with [{1 8}]",
+		},
+		{
+			name:    "a stale token completes",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 8, "w2", "r2"), settle(done, 6, 7, 1, 7, "w1")),
+			rule:    RuleStaleSettle, says: "complete with token 7 was acknowledged after token 8 had been handed out to w2",
+		},
+		{
+			name:    "a stale token extends",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 8, "w2", "r2"), settle(history.Extend, 6, 7, 1, 7, "w1")),
+			rule:    RuleStaleSettle, says: "extend with token 7 was acknowledged after token 8",
+		},
+		{
+			name: "two claims complete a task",
+			history: run(made, claimed(2, 30, 1, 7, "w1", "r1"), claimed(2, 30, 1, 8, "w2", "r2"),
+				settle(done, 31, 40, 1, 8, "w2"), settle(done, 31, 40, 1, 7, "w1")),
+			rule: RuleCompleted, says: "task 1 was completed twice, with token 8 and with token 7",
+		},
+		{
+			name:    "a repeated complete is done again",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1"), settle(done, 6, 7, 1, 7, "w1")),
+			rule:    RuleCompleted, says: "neither is called repeated",
+		},
+		{
+			name:    "an acknowledged submit is lost",
+			history: endsWith(run(made)),
+			rule:    RuleLost, says: "task 1 is lost: its submit was acknowledged",
+		},
+		{
+			name:    "an acknowledged complete is lost",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1")), task1("pending", 0, 1)),
+			rule:    RuleLost, says: "an acknowledged complete is lost: the final state says pending",
+		},
+		{
+			name: "an acknowledged complete is undone and done by another",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1"),
+				claimed(6, 7, 1, 8, "w2", "r2"), settle(done, 8, 9, 1, 8, "w2", unknown)), task1("completed", 8, 2)),
+			rule: RuleLost, says: "the final state says that token 8 completed it",
+		},
+		{
+			name:    "another result",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1", result("1"))), history.Task{ID: 1, Key: "a", Status: "completed", Token: 7, Attempts: 1, Result: "2"}),
+			rule:    RuleLost, says: "the acknowledged result is 1, the final state has 2",
+		},
+		{
+			name:    "a task nobody completed is completed",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1")), task1("completed", 7, 1)),
+			rule:    RuleCompleted, says: "nobody asked for that",
+		},
+		{
+			name:    "a drained queue that is not empty",
+			history: endsWith(run(made), task1("pending", 0, 0)), drained: true,
+			rule: RuleUnfinished, says: "task 1 is pending at the end",
+		},
+		{
+			name:    "one key, two tasks",
+			history: run(made, submitted(2, 3, 2, "a")),
+			rule:    RuleKey, says: `key "a" has two tasks, 1 and 2`,
+		},
+		{
+			name:    "one key, two tasks, seen only at the end",
+			history: endsWith(run(submitted(0, 1, 1, "a", unknown), made), task1("pending", 0, 0), history.Task{ID: 2, Key: "a", Status: "pending"}),
+			rule:    RuleKey, says: `key "a" has two tasks, 1 and 2`,
+		},
+		{
+			name:    "a task created twice",
+			history: run(made, submitted(2, 3, 1, "a")),
+			rule:    RuleKey, says: "task 1 was created twice",
+		},
+		{
+			name:    "a task nobody submitted",
+			history: run(made, claimed(2, 3, 5, 7, "w1", "r1")),
+			rule:    RuleUnsubmitted, says: "task 5",
+		},
+		{
+			name:    "a refused submit that is there all the same",
+			history: endsWith(run(submitted(0, 1, 0, "a", refused("no_leader"))), task1("pending", 0, 0)),
+			rule:    RuleUnsubmitted, says: `task 1 (key "a") exists, and no submit can have made it`,
+		},
+		{
+			name:    "a stale read of a completed task",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1"), get(6, 7, 1, "claimed", 7, 1)),
+			rule:    RuleStaleRead, says: "shown as claimed after its complete had been acknowledged",
+		},
+		{
+			name:    "a stale read of a new task",
+			history: run(made, op(history.Get, 6, 7, func(o *history.Op) { o.TaskID = 1 }, refused("task_not_found"))),
+			rule:    RuleStaleRead, says: "not found after its submit had been acknowledged",
+		},
+		{
+			name:    "a stale read of a claim",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 8, "w2", "r2"), get(6, 7, 1, "claimed", 7, 1)),
+			rule:    RuleStaleRead, says: "shown with token 7 after token 8 had been handed out",
+		},
+		{
+			name:    "an attempt that is not counted",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 8, "w2", "r2")), task1("claimed", 8, 1)),
+			rule:    RuleAttempts, says: "task 1 counts 1 attempts at the end",
+		},
+		{
+			name: "a released claim that is counted",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(history.Release, 4, 5, 1, 7, "w1")),
+				task1("pending", 0, 1)),
+			rule: RuleAttempts, says: "task 1 counts 1 attempts at the end",
+		},
+		{
+			name:    "an answer before the call",
+			history: run(op(history.Submit, 5, 1, func(o *history.Op) { o.TaskID = 1 })),
+			rule:    RuleMalformed, says: "returned before it was called",
+		},
+
+		// What only the search for an order finds.
+		{
+			name:    "a claim of a completed task",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1"), claimed(6, 7, 1, 8, "w2", "r2")),
+			rule:    RuleLinearizable, says: "no order of its 4 calls explains all their answers; the longest that fits has no place for: claim",
+		},
+		{
+			name: "a complete after the claim was refused as stale",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1", refused("stale_claim")),
+				settle(done, 6, 7, 1, 7, "w1")),
+			rule: RuleLinearizable, says: "no place for: complete",
+		},
+		{
+			name:    "a complete that is a repeat of nothing",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1", repeated)),
+			rule:    RuleLinearizable, says: "no place for: complete",
+		},
+		{
+			name: "a refusal as completed, and nobody completed it",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 8, "w2", "r2"),
+				settle(done, 6, 7, 1, 7, "w1", refused("task_completed"))),
+			rule: RuleLinearizable, says: "no place for: complete",
+		},
+		{
+			name:    "attempts that jump",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1", attempts(7, 1)), claimed(4, 5, 1, 8, "w2", "r2", attempts(8, 3))),
+			rule:    RuleLinearizable, says: "no place for: claim",
+		},
+		{
+			name:    "one attempt too many",
+			history: run(submitted(0, 1, 1, "a", func(o *history.Op) { o.MaxAttempts = 1 }), claimed(2, 3, 1, 7, "w1", "r1"), claimed(4, 5, 1, 8, "w2", "r2")),
+			rule:    RuleLinearizable, says: "no place for: claim",
+		},
+		{
+			name:    "a read that goes back without any call between",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), get(4, 5, 1, "pending", 0, 1), get(6, 7, 1, "claimed", 7, 1)),
+			rule:    RuleLinearizable, says: "no place for: get",
+		},
+		{
+			name:    "a lost claim that nobody made",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), get(4, 5, 1, "claimed", 9, 2)),
+			rule:    RuleLinearizable, says: "no place for: get",
+		},
+		{
+			name: "a fail that is undone",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(history.Fail, 4, 5, 1, 7, "w1"),
+				settle(history.Extend, 6, 7, 1, 7, "w1")),
+			rule: RuleLinearizable, says: "no place for: extend",
+		},
+		{
+			name:    "a claim before its task was submitted",
+			history: run(submitted(10, 11, 1, "a"), claimed(2, 3, 1, 7, "w1", "r1")),
+			rule:    RuleLinearizable, says: "no place for: claim, submit",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			report := Check(tc.history, Options{Drained: tc.drained})
+			if report.OK() {
+				t.Fatalf("the history passes, want %s: %s", tc.rule, tc.says)
+			}
+			for _, v := range report.Violations {
+				if v.Rule == tc.rule && strings.Contains(v.Text, tc.says) {
+					return
+				}
+			}
+			t.Errorf("want %s: %q, got:\n%s", tc.rule, tc.says, report)
+		})
+	}
+}
+
+// Each of these looks odd and is right.
+func TestCheck_oddHistories(t *testing.T) {
+	t.Parallel()
+	made := submitted(0, 1, 1, "a")
+	done := history.Complete
+	for _, tc := range []struct {
+		name    string
+		history *history.History
+	}{
+		{
+			name:    "a submit that was lost and repeated",
+			history: endsWith(run(submitted(0, 1, 0, "a", unknown), submitted(2, 3, 1, "a", repeated)), task1("pending", 0, 0)),
+		},
+		{
+			name:    "a submit that nobody was answered",
+			history: endsWith(run(submitted(0, 1, 0, "a", unknown)), task1("pending", 0, 0)),
+		},
+		{
+			name:    "a submit that never happened",
+			history: endsWith(run(submitted(0, 1, 0, "a", unknown))),
+		},
+		{
+			name: "a claim whose answer was lost takes effect late",
+			history: endsWith(run(made, claimed(2, 3, 0, 0, "w1", "r1", unknown), claimed(4, 5, 1, 7, "w2", "r2", attempts(7, 2)),
+				settle(done, 6, 7, 1, 7, "w2")), task1("completed", 7, 2)),
+		},
+		{
+			name:    "a repeated claim tells what the lost answer would have",
+			history: run(made, claimed(2, 3, 0, 0, "w1", "r1", unknown), claimed(4, 5, 1, 7, "w1", "r1", repeated), settle(done, 6, 7, 1, 7, "w1")),
+		},
+		{
+			name:    "a complete whose answer was lost",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1", unknown)), task1("completed", 7, 1)),
+		},
+		{
+			name: "a complete that took effect after its caller had given up",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1", unknown), get(6, 7, 1, "claimed", 7, 1),
+				get(8, 9, 1, "completed", 7, 1)),
+		},
+		{
+			name: "a lost complete, expired instead",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1", unknown), claimed(6, 7, 1, 8, "w2", "r2"),
+				settle(done, 8, 9, 1, 7, "w1", refused("wrong_worker"))),
+		},
+		{
+			name: "a late release that is repeated while another holds the task",
+			history: run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(history.Release, 4, 5, 1, 7, "w1"), claimed(6, 7, 1, 8, "w2", "r2", attempts(8, 1)),
+				settle(history.Release, 8, 9, 1, 7, "w1", repeated), settle(done, 10, 11, 1, 8, "w2")),
+		},
+		{
+			name: "a key that is free after a delete",
+			history: endsWith(run(made, claimed(2, 3, 1, 7, "w1", "r1"), settle(done, 4, 5, 1, 7, "w1"),
+				op(history.Delete, 6, 7, func(o *history.Op) { o.TaskID = 1 }), submitted(8, 9, 2, "a")), history.Task{ID: 2, Key: "a", Status: "pending"}),
+		},
+		{
+			name: "the last attempt fails, and a retry brings the task back",
+			history: run(submitted(0, 1, 1, "a", func(o *history.Op) { o.MaxAttempts = 1 }), claimed(2, 3, 1, 7, "w1", "r1"),
+				settle(history.Fail, 4, 5, 1, 7, "w1"), get(6, 7, 1, "failed", 7, 1),
+				op(history.Retry, 8, 9, func(o *history.Op) { o.TaskID = 1 }), claimed(10, 11, 1, 8, "w1", "r2", attempts(8, 2))),
+		},
+		{
+			name: "claim by id, twice by the same worker",
+			history: run(made, op(history.ClaimTask, 2, 3, func(o *history.Op) { o.TaskID, o.Token, o.Worker = 1, 7, "w1" }),
+				op(history.ClaimTask, 4, 5, func(o *history.Op) { o.TaskID, o.Token, o.Worker, o.Repeated = 1, 7, "w1", true }),
+				op(history.ClaimTask, 6, 7, func(o *history.Op) { o.TaskID, o.Worker = 1, "w2" }, refused("task_already_claimed"))),
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if report := Check(tc.history, Options{}); !report.OK() {
+				t.Errorf("got:\n%s", report)
+			}
+		})
+	}
+}

@@ -1,0 +1,296 @@
+package check
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// never is later than every time of a history: when a call of unknown outcome
+// returns.
+const never = math.MaxInt64
+
+// index is the history arranged by what the rules ask for.
+type index struct {
+	h     *history.History
+	tasks map[uint64]*task
+	ids   []uint64 // of tasks, ascending
+
+	keys     map[string]*key
+	requests map[string]*request
+
+	// hiddenClaims is how many tasks may have been claimed by calls whose answer
+	// nobody ever got. hiddenReleases says that some of those calls had no
+	// claim_request_id, so that the leader may have given such a claim back.
+	hiddenClaims   int
+	hiddenReleases bool
+	// hiddenSubmits is how many tasks may have been submitted without anybody
+	// having got an id, and without a key to know them by.
+	hiddenSubmits int
+}
+
+// task is what the history says of one task.
+type task struct {
+	id     uint64
+	ops    []int // that name it, by call
+	key    string
+	submit *submit // nil if no submit is known to have made it
+	claims []claim // by call
+
+	final *history.Task // nil if the final state does not have it
+}
+
+// submit is all the calls that submitted one task: the same key, repeated
+// until there was an answer.
+type submit struct {
+	call, ret   int64 // it took effect in [call, ret]
+	acked       int   // the op that returned first, -1 = none was answered
+	maxAttempts int32
+}
+
+// claim is all the calls that asked for one claim: the same claim_request_id,
+// repeated until there was an answer.
+type claim struct {
+	token     uint64
+	call, ret int64 // it took effect in [call, ret]
+	op        int   // that was answered first
+	worker    string
+	request   string
+	leaseMS   int64
+	attempts  int32 // as answered, -1 = not said
+}
+
+// key is all the calls that submitted with one idempotency key.
+type key struct {
+	call    int64 // of the earliest that may have had an effect
+	answers []int // ops that named a task
+	unknown bool
+	seen    map[uint64]int // task → first op whose answer shows it with this key
+}
+
+// request is all the calls with one claim_request_id.
+type request struct {
+	call    int64 // of the earliest that may have had an effect
+	answers []int // ops that named a task
+	unknown bool
+	width   int // tasks that one call may take
+}
+
+// newIndex arranges h, which has the right form.
+func newIndex(h *history.History) *index {
+	x := &index{h: h, tasks: map[uint64]*task{}, keys: map[string]*key{}, requests: map[string]*request{}}
+	for i := range h.Ops {
+		x.addOp(i)
+	}
+	if h.Final != nil {
+		for i := range h.Final.Tasks {
+			f := &h.Final.Tasks[i]
+			t := x.task(f.ID)
+			t.final = f
+			x.noteKey(t, f.Key, -1)
+		}
+	}
+	x.addSubmits()
+	x.addClaims()
+	for id, t := range x.tasks {
+		x.ids = append(x.ids, id)
+		byCall := func(a, b int) int { return cmp.Compare(h.Ops[a].Call, h.Ops[b].Call) }
+		slices.SortStableFunc(t.ops, byCall)
+		slices.SortStableFunc(t.claims, func(a, b claim) int { return cmp.Compare(a.call, b.call) })
+	}
+	slices.Sort(x.ids)
+	return x
+}
+
+// task returns the task, which it adds if need be.
+func (x *index) task(id uint64) *task {
+	t := x.tasks[id]
+	if t == nil {
+		t = &task{id: id}
+		x.tasks[id] = t
+	}
+	return t
+}
+
+// addOp takes one op into the tasks, keys and requests.
+func (x *index) addOp(i int) {
+	op := &x.h.Ops[i]
+	if op.TaskID != 0 {
+		t := x.task(op.TaskID)
+		t.ops = append(t.ops, i)
+		if op.Seen != nil {
+			x.noteKey(t, op.Seen.Key, i)
+		}
+	}
+	if op.Outcome == history.Failed {
+		return
+	}
+	switch op.Kind {
+	case history.Submit:
+		x.addSubmit(i, op)
+	case history.Claim, history.ClaimTask:
+		x.addClaim(i, op)
+	}
+}
+
+// noteKey notes that an answer, of op or of the final state (-1), showed t
+// with the key.
+func (x *index) noteKey(t *task, name string, op int) {
+	if name == "" {
+		return
+	}
+	t.key = name
+	k := x.key(name)
+	if _, ok := k.seen[t.id]; !ok {
+		k.seen[t.id] = op
+	}
+}
+
+func (x *index) key(name string) *key {
+	k := x.keys[name]
+	if k == nil {
+		k = &key{call: never, seen: map[uint64]int{}}
+		x.keys[name] = k
+	}
+	return k
+}
+
+func (x *index) addSubmit(i int, op *history.Op) {
+	if op.Key == "" {
+		if op.Outcome == history.Unknown {
+			x.hiddenSubmits++
+		}
+		return
+	}
+	k := x.key(op.Key)
+	k.call = min(k.call, op.Call)
+	if op.Outcome == history.Unknown {
+		k.unknown = true
+		return
+	}
+	k.answers = append(k.answers, i)
+	x.noteKey(x.task(op.TaskID), op.Key, i)
+}
+
+func (x *index) addClaim(i int, op *history.Op) {
+	width := max(op.Limit, 1)
+	if op.RequestID == "" {
+		if op.Outcome == history.Unknown {
+			x.hiddenClaims += width
+			x.hiddenReleases = true
+		}
+		return
+	}
+	r := x.requests[op.RequestID]
+	if r == nil {
+		r = &request{call: never, width: width}
+		x.requests[op.RequestID] = r
+	}
+	switch {
+	case op.Outcome == history.Unknown:
+		r.unknown = true
+		r.call = min(r.call, op.Call)
+	case op.TaskID != 0:
+		r.answers = append(r.answers, i)
+		r.call = min(r.call, op.Call)
+	}
+}
+
+// addSubmits folds the calls of each task's submit into one.
+func (x *index) addSubmits() {
+	for i := range x.h.Ops {
+		op := &x.h.Ops[i]
+		if op.Kind != history.Submit || op.Outcome != history.OK {
+			continue
+		}
+		t := x.task(op.TaskID)
+		call := op.Call
+		if op.Key != "" {
+			call = x.keys[op.Key].call
+		}
+		if t.submit == nil {
+			t.submit = &submit{call: call, ret: op.Return, acked: i, maxAttempts: op.MaxAttempts}
+		}
+		t.submit.call = min(t.submit.call, call)
+		if op.Return < t.submit.ret {
+			t.submit.ret, t.submit.acked = op.Return, i
+		}
+	}
+	// A task that only unknown submits can have made.
+	for i := range x.h.Ops {
+		op := &x.h.Ops[i]
+		if op.Kind != history.Submit || op.Outcome != history.Unknown || op.Key == "" {
+			continue
+		}
+		k := x.keys[op.Key]
+		for id := range k.seen {
+			if t := x.tasks[id]; t.submit == nil {
+				t.submit = &submit{call: k.call, ret: never, acked: -1, maxAttempts: op.MaxAttempts}
+			}
+		}
+	}
+}
+
+// addClaims folds the calls of each claim into one.
+func (x *index) addClaims() {
+	type of struct {
+		request string
+		task    uint64
+	}
+	at := map[of]int{}
+	for i := range x.h.Ops {
+		op := &x.h.Ops[i]
+		if op.Kind != history.Claim && op.Kind != history.ClaimTask || op.Outcome != history.OK || op.TaskID == 0 {
+			continue
+		}
+		t := x.task(op.TaskID)
+		if op.Kind == history.ClaimTask && op.Repeated && t.claimOf(op.Token) != nil {
+			continue // by the worker that holds it: its claim goes on
+		}
+		c := claim{
+			token: op.Token, call: op.Call, ret: op.Return, op: i, worker: op.Worker, request: op.RequestID, leaseMS: op.LeaseMS, attempts: -1,
+		}
+		if op.Seen != nil && op.Seen.Status == "claimed" && op.Seen.Token == op.Token {
+			c.attempts = op.Seen.Attempts
+		}
+		if op.RequestID == "" {
+			t.claims = append(t.claims, c)
+			continue
+		}
+		c.call = x.requests[op.RequestID].call
+		if j, ok := at[of{op.RequestID, op.TaskID}]; ok && t.claims[j].token == op.Token {
+			if first := &t.claims[j]; c.ret < first.ret {
+				*first = c
+			}
+			continue
+		}
+		at[of{op.RequestID, op.TaskID}] = len(t.claims)
+		t.claims = append(t.claims, c)
+	}
+	for _, r := range x.requests {
+		if r.unknown && len(r.answers) == 0 {
+			x.hiddenClaims += r.width
+		}
+	}
+}
+
+// claimOf returns the task's claim with the token, nil if nobody was answered
+// with it.
+func (t *task) claimOf(token uint64) *claim {
+	for i := range t.claims {
+		if t.claims[i].token == token {
+			return &t.claims[i]
+		}
+	}
+	return nil
+}
+
+// ended returns when op's call may at the latest have taken effect.
+func ended(op *history.Op) int64 {
+	if op.Outcome == history.Unknown {
+		return never
+	}
+	return op.Return
+}

@@ -1,0 +1,128 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// A lease may look shorter by what clock rates may differ and by the
+// resolution of the server's clock.
+const (
+	rateDivisor     = 2000 // 0.05 %
+	clockResolution = int64(time.Millisecond)
+)
+
+// hold is what is certain of one claim: its worker had it until the lease may
+// have ended or somebody made the first call that may have ended it.
+type hold struct {
+	*claim
+	leaseEnd int64 // the lease does not end before
+	letGo    int64 // when the first call was made that may have ended the claim
+}
+
+// until returns until when the claim certainly lasted.
+func (h *hold) until() int64 { return min(h.leaseEnd, h.letGo) }
+
+// checkLeases checks that no claim of the task was granted while another one
+// was certainly held, and that no holder was turned away before its lease had
+// ended.
+func (c *checker) checkLeases(t *task) {
+	holds := c.holds(t)
+	byRet := slices.Clone(holds)
+	slices.SortStableFunc(byRet, func(a, b *hold) int { return cmp.Compare(a.ret, b.ret) })
+	for _, h := range holds {
+		// Another claim that was granted after this one (it was called later, or
+		// has the higher token) and answered before this one's end overlaps it.
+		from, _ := slices.BinarySearchFunc(byRet, h.call, func(o *hold, at int64) int { return cmp.Compare(o.ret, at) })
+		for _, other := range byRet[from:] {
+			if other.ret >= h.until() {
+				break
+			}
+			if other.token > h.token || other.call > h.ret {
+				c.violate(RuleOverlap, t.id, []int{h.op, other.op},
+					"task %d: claims overlap: token %d was handed to %s by %s, and %s held token %d until %s at least",
+					t.id, other.token, other.worker, clock(other.ret), h.worker, h.token, clock(h.until()))
+			}
+		}
+	}
+	c.checkTurnedAway(t, holds)
+}
+
+// holds says what is certain of each claim of the task.
+func (c *checker) holds(t *task) []*hold {
+	byToken := make(map[uint64]*hold, len(t.claims))
+	holds := make([]*hold, 0, len(t.claims))
+	for i := range t.claims {
+		h := &hold{claim: &t.claims[i], letGo: never}
+		if h.leaseMS > 0 {
+			h.leaseEnd = leaseEnd(h.call, h.leaseMS)
+		}
+		if byToken[h.token] == nil {
+			byToken[h.token] = h
+			holds = append(holds, h)
+		}
+	}
+	for _, i := range t.ops {
+		op := &c.h.Ops[i]
+		if op.Outcome == history.Failed {
+			continue
+		}
+		switch op.Kind {
+		case history.Extend:
+			if h := byToken[op.Token]; h != nil && op.Outcome == history.OK && op.LeaseMS > 0 {
+				h.leaseEnd = max(h.leaseEnd, leaseEnd(op.Call, op.LeaseMS))
+			}
+		case history.Complete, history.Fail, history.Release:
+			if h := byToken[op.Token]; h != nil {
+				h.letGo = min(h.letGo, op.Call)
+			}
+		case history.Retry, history.Delete:
+			for _, h := range holds { // whichever claim it met
+				if ended(op) >= h.call {
+					h.letGo = min(h.letGo, op.Call)
+				}
+			}
+		}
+	}
+	return holds
+}
+
+// leaseEnd returns when a lease that was asked for at call ends at the
+// earliest.
+func leaseEnd(call, leaseMS int64) int64 {
+	length := leaseMS * int64(time.Millisecond)
+	return call + length - length/rateDivisor - clockResolution
+}
+
+// checkTurnedAway checks that no call of a holder was refused as if its claim
+// were over before the lease had ended.
+func (c *checker) checkTurnedAway(t *task, holds []*hold) {
+	byToken := make(map[uint64]*hold, len(holds))
+	for _, h := range holds {
+		byToken[h.token] = h
+	}
+	for _, i := range t.ops {
+		op := &c.h.Ops[i]
+		h := byToken[op.Token]
+		if h == nil || op.Worker != h.worker || op.Outcome != history.Failed || !saysClaimIsOver(op.Code) {
+			continue
+		}
+		if op.Return < h.until() {
+			c.violate(RuleLeaseEarly, t.id, []int{h.op, i},
+				"task %d: the lease of token %d ended early: %s was refused at %s, and held it until %s at least",
+				t.id, h.token, h.worker, clock(op.Return), clock(h.until()))
+		}
+	}
+}
+
+// saysClaimIsOver reports whether the refusal means that the claim has ended.
+func saysClaimIsOver(code string) bool {
+	switch code {
+	case "stale_claim", "task_not_claimed", "wrong_worker", "task_completed", "task_failed", "task_cancelled", "task_not_found":
+		return true
+	}
+	return false
+}

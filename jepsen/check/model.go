@@ -1,0 +1,317 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// The model of one task: what the contract says its calls do, one at a time.
+// What no call asks for may happen before any call: a lease ends, and a claim
+// whose answer nobody got takes the task.
+
+// phase is where a task is.
+type phase uint8
+
+const (
+	phaseNone phase = iota // not submitted
+	phasePending
+	phaseClaimed
+	phaseCompleted
+	phaseFailed
+	phaseDeleted
+)
+
+// phaseOf returns the phase that a status means. No other status can be in
+// what the checked calls do.
+func phaseOf(status string) (phase, bool) {
+	switch status {
+	case statusPending:
+		return phasePending, true
+	case statusClaimed:
+		return phaseClaimed, true
+	case statusCompleted:
+		return phaseCompleted, true
+	case statusFailed:
+		return phaseFailed, true
+	}
+	return phaseNone, false
+}
+
+// expired and retried are how a claim ends without a call by its holder.
+const (
+	expired history.Kind = "expired"
+	retried history.Kind = "retried"
+)
+
+// state is what the model knows of a task.
+type state struct {
+	phase    phase
+	token    uint64 // highest seen, 0 = none yet
+	attempts int32
+	// unseen says that whoever holds the claim never got its answer: the token
+	// is higher than token, and no call can carry it.
+	unseen bool
+	hidden int32 // claims of that kind so far
+
+	// How the last claim that is over ended, and its token.
+	lastKind  history.Kind
+	lastToken uint64
+}
+
+// limits are what a task's model needs to know of its history.
+type limits struct {
+	maxAttempts  int32 // 0 = no limit
+	unlimitedToo bool  // the limit is not certain: both are possible
+	hiddenMax    int32
+}
+
+// call is one op, or several folded into one, as the model sees it.
+type call struct {
+	kind     history.Kind
+	token    uint64
+	outcome  history.Outcome
+	code     string
+	repeated bool
+	attempts int32         // answered by a claim, -1 = not said
+	seen     *history.Task // of a read
+	op       int           // -1 = the final state
+}
+
+// model returns porcupine's form of the model.
+func (l limits) model() porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{state{}} },
+		Step: func(s, in, _ any) []any {
+			var next []any
+			for _, before := range l.unasked(s.(state)) {
+				for _, after := range l.apply(before, in.(*call)) {
+					if !slices.Contains(next, any(after)) {
+						next = append(next, after)
+					}
+				}
+			}
+			return next
+		},
+	}
+	return m.ToModel()
+}
+
+// unasked returns s and all that may become of it without a call.
+func (l limits) unasked(s state) []state {
+	all := []state{s}
+	for i := 0; i < len(all); i++ {
+		for _, next := range l.unaskedOnce(all[i]) {
+			if !slices.Contains(all, next) {
+				all = append(all, next)
+			}
+		}
+	}
+	return all
+}
+
+func (l limits) unaskedOnce(s state) []state {
+	switch {
+	case s.phase == phaseClaimed:
+		next := l.attemptOver(s, expired)
+		if s.unseen { // the leader may also give back what it could not answer
+			next = append(next, s.letGo(history.Release))
+		}
+		return next
+	case s.phase == phasePending && s.hidden < l.hiddenMax:
+		s.phase, s.unseen = phaseClaimed, true
+		s.attempts++
+		s.hidden++
+		return []state{s}
+	}
+	return nil
+}
+
+// attemptOver returns what becomes of a claimed task whose attempt ended
+// without success.
+func (l limits) attemptOver(s state, how history.Kind) []state {
+	next := s.end(how, phasePending)
+	if l.maxAttempts == 0 || s.attempts < l.maxAttempts {
+		return []state{next}
+	}
+	failed := s.end(how, phaseFailed)
+	if l.unlimitedToo {
+		return []state{next, failed}
+	}
+	return []state{failed}
+}
+
+// end ends the current claim.
+func (s state) end(how history.Kind, to phase) state {
+	s.phase = to
+	s.lastKind, s.lastToken = how, s.token
+	if s.unseen {
+		s.lastToken = 0
+	}
+	s.unseen = false
+	return s
+}
+
+// letGo ends the current claim as one that was not counted.
+func (s state) letGo(how history.Kind) state {
+	s.attempts--
+	return s.end(how, phasePending)
+}
+
+// heldBy reports whether the claim with the token is live.
+func (s state) heldBy(token uint64) bool {
+	return s.phase == phaseClaimed && !s.unseen && s.token == token
+}
+
+// apply returns the states that c may lead to from s, none if c cannot have
+// been answered so in s. A call of unknown outcome may also have done nothing.
+func (l limits) apply(s state, c *call) []state {
+	switch c.outcome {
+	case history.OK:
+		return l.done(s, c)
+	case history.Unknown:
+		asked := *c
+		asked.outcome, asked.repeated = history.OK, false
+		return append(l.done(s, &asked), s)
+	default:
+		if s.refuses(c) {
+			return []state{s}
+		}
+		return nil
+	}
+}
+
+// done returns the states that c leads to when it is done in s.
+func (l limits) done(s state, c *call) []state {
+	switch c.kind {
+	case history.Submit:
+		if s.phase == phaseNone {
+			s.phase = phasePending
+			return []state{s}
+		}
+	case history.Claim, history.ClaimTask:
+		return s.claimed(c)
+	case history.Complete, history.Fail, history.Release:
+		return l.settled(s, c)
+	case history.Extend:
+		if s.heldBy(c.token) {
+			return []state{s}
+		}
+	case history.Retry:
+		switch {
+		case c.repeated && s.phase == phasePending:
+			return []state{s}
+		case !c.repeated && s.phase == phaseFailed:
+			s.phase = phasePending
+			return []state{s}
+		case !c.repeated && s.phase == phaseClaimed:
+			return []state{s.end(retried, phasePending)}
+		}
+	case history.Delete:
+		if s.phase == phaseCompleted || s.phase == phaseFailed {
+			s.phase = phaseDeleted
+			return []state{s}
+		}
+	case history.Get:
+		return s.shown(c.seen)
+	}
+	return nil
+}
+
+// claimed returns the state after a claim.
+func (s state) claimed(c *call) []state {
+	if s.phase != phasePending {
+		return nil
+	}
+	s.phase = phaseClaimed
+	s.attempts++
+	if c.token == 0 { // of unknown outcome: nobody was told the token
+		s.unseen = true
+		return []state{s}
+	}
+	if c.token <= s.token || c.attempts >= 0 && c.attempts != s.attempts {
+		return nil
+	}
+	s.token = c.token
+	return []state{s}
+}
+
+// settled returns the states after a complete, fail or release.
+func (l limits) settled(s state, c *call) []state {
+	if c.repeated {
+		if s.lastKind == c.kind && s.lastToken == c.token {
+			return []state{s}
+		}
+		return nil
+	}
+	if !s.heldBy(c.token) {
+		return nil
+	}
+	switch c.kind {
+	case history.Complete:
+		return []state{s.end(c.kind, phaseCompleted)}
+	case history.Release:
+		return []state{s.letGo(c.kind)}
+	default:
+		return l.attemptOver(s, c.kind)
+	}
+}
+
+// shown returns the state if it can be shown so, with what is learnt of it.
+func (s state) shown(seen *history.Task) []state {
+	p, ok := phaseOf(seen.Status)
+	if !ok || p != s.phase || seen.Attempts != s.attempts {
+		return nil
+	}
+	switch {
+	case p == phasePending:
+		// A pending task has no token.
+	case s.unseen && seen.Token > s.token, p == phaseFailed && s.hidden > 0 && seen.Token >= s.token:
+		s.token, s.unseen = seen.Token, false // an unseen claim is seen after all
+	case s.unseen:
+		return nil
+	case seen.Token != s.token:
+		return nil
+	}
+	return []state{s}
+}
+
+// refuses reports whether c can be refused in s with its code. Refusals that
+// say nothing of the task never get here.
+func (s state) refuses(c *call) bool {
+	switch c.code {
+	case "task_not_found":
+		return s.phase == phaseNone || s.phase == phaseDeleted
+	case "task_completed":
+		return s.phase == phaseCompleted
+	case "task_failed":
+		return s.phase == phaseFailed
+	case "task_not_terminal":
+		return s.phase == phasePending || s.phase == phaseClaimed
+	case "task_already_claimed":
+		return s.phase == phaseClaimed
+	case "task_not_claimed":
+		return s.phase == phasePending
+	case "stale_claim":
+		return s.phase == phasePending || s.phase == phaseClaimed && !s.heldBy(c.token)
+	case "wrong_worker":
+		return s.phase == phaseClaimed && !s.heldBy(c.token)
+	case "task_cancelled":
+		return false // nothing that is checked cancels
+	}
+	return true
+}
+
+// saysOfTask reports whether a refusal's code says anything about the task's
+// state. The others (no leader, overloaded, a malformed request, ...) say only
+// that nothing was done.
+func saysOfTask(code string) bool {
+	switch code {
+	case "task_not_found", "task_completed", "task_failed", "task_cancelled", "task_not_terminal",
+		"task_already_claimed", "task_not_claimed", "stale_claim", "wrong_worker":
+		return true
+	}
+	return false
+}
