@@ -1,0 +1,378 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// The bounds of an entry and of the queue before it. They fit together: with
+// them a call to a follower stays below 16 MiB, and so does an answer.
+const (
+	entryBytesMax    = 1 << 20 // an entry of several commands
+	entryCommandsMax = 1024
+	entryTasksMax    = 10_000 // tasks that one entry may change
+	commandBytesMax  = 9 << 20
+
+	// A command larger than these is not packed by shares: it opens an entry,
+	// and at most every other entry is opened so.
+	largeCommandBytes = entryBytesMax / 4
+	largeCommandTasks = entryTasksMax / 4
+
+	queueCommandsMax = 16_384
+	queueBytesMax    = 64 << 20
+
+	// enqueueTimeout bounds the wait for Raft's loop to take an entry; past it
+	// nothing was written.
+	enqueueTimeout = 5 * time.Second
+	// outcomeTimeout bounds the wait for an entry; past it the outcome is
+	// unknown. Raft's futures can hang.
+	outcomeTimeout = 10 * time.Second
+)
+
+// lane is a class of commands. Lanes are packed in this order.
+type lane uint8
+
+const (
+	laneInternal lane = iota // ticks, checkpoints, node records
+	laneSettle               // complete, fail, extend, release, retry, delete
+	laneExpire               // after settle: an expiry never overtakes an extend
+	laneClaim
+	laneSubmit
+	laneCount
+)
+
+// laneShare is how much of an entry a lane takes, out of 64, before the others
+// had their share: so none starves. What is left over goes by lane order.
+var laneShare = [laneCount]int{8, 24, 8, 12, 12}
+
+// laneOf returns a command's lane and how many tasks it may change.
+func laneOf(cmd fsm.Command) (lane, int) {
+	switch c := cmd.(type) {
+	case fsm.Submit:
+		return laneSubmit, len(c.Tasks)
+	case fsm.ClaimNext:
+		return laneClaim, int(c.Limit)
+	case fsm.ClaimTask:
+		return laneClaim, 1
+	case fsm.Expire:
+		return laneExpire, len(c.Items)
+	case fsm.Complete, fsm.Fail, fsm.Extend, fsm.Release, fsm.Retry, fsm.Delete:
+		return laneSettle, 1
+	}
+	return laneInternal, 0
+}
+
+// pending is one command on its way. The goroutine that proposes owns it until
+// it is queued and again after done was received; in between the batcher does.
+type pending struct {
+	lane  lane
+	tasks int
+	buf   []byte // the encoded command; reused
+	seq   uint64 // order of arrival
+	state pendingState
+
+	done   chan struct{} // capacity 1; one element says that result and err are set
+	result fsm.Proposed
+	err    error
+}
+
+// pendingState is guarded by batcher.mu.
+type pendingState uint8
+
+const (
+	pendingQueued    pendingState = iota
+	pendingTaken                  // in an entry: from here on the outcome may be unknown
+	pendingAbandoned              // its caller has gone before it was taken
+)
+
+func (p *pending) large() bool {
+	return len(p.buf) > largeCommandBytes || p.tasks > largeCommandTasks
+}
+
+// entryFuture is what becomes of an entry; raft.ApplyFuture is one.
+type entryFuture interface {
+	Error() error
+	Response() any
+}
+
+// gate says which proposals the batcher takes.
+type gate uint8
+
+const (
+	gateClosed   gate = iota
+	gateInternal      // the leader's own: the barrier is done
+	gateOpen
+)
+
+// batcher packs commands into log entries: whatever has queued up while the
+// entry before was in flight becomes the next one. One entry is in flight. An
+// idle system has the latency of one write, a busy one large entries; there is
+// no timer.
+type batcher struct {
+	// apply hands an entry to Raft. It may block up to enqueueTimeout.
+	apply func(entry []byte) entryFuture
+	// refuse says why the gate is closed.
+	refuse func() error
+	stats  *batchStats
+
+	pool sync.Pool     // of *pending
+	wake chan struct{} // capacity 1; an element says that something was queued
+	idle *sync.Cond    // on mu; signalled when busy becomes false
+
+	mu    sync.Mutex // guards all below
+	gate  gate
+	clock func() fsm.Stamp
+	lanes [laneCount]laneQueue
+	count int
+	bytes int
+	seq   uint64
+	busy  bool // an entry is in flight or undelivered
+	// lastLarge is true if the entry before was opened by a large command.
+	lastLarge bool
+}
+
+func newBatcher(apply func([]byte) entryFuture, refuse func() error, stats *batchStats) *batcher {
+	b := &batcher{apply: apply, refuse: refuse, stats: stats, wake: make(chan struct{}, 1)}
+	b.idle = sync.NewCond(&b.mu)
+	b.pool.New = func() any { return &pending{done: make(chan struct{}, 1)} }
+	return b
+}
+
+// propose queues cmd and waits for what becomes of it. ctx ends the wait only:
+// a command that is in an entry already goes on, its outcome is unknown to the
+// caller.
+func (b *batcher) propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	p := b.pool.Get().(*pending)
+	p.lane, p.tasks = laneOf(cmd)
+	p.buf = fsm.AppendCommand(p.buf[:0], cmd)
+	if err := b.enqueue(p); err != nil {
+		b.put(p)
+		return fsm.Proposed{}, err
+	}
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		if err := b.abandon(p); err != nil {
+			// p stays with the batcher, or with nobody.
+			return fsm.Proposed{}, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+		<-p.done
+	}
+	result, err := p.result, p.err
+	b.put(p)
+	return result, err
+}
+
+// put returns p to the pool. Large buffers are left to the collector.
+func (b *batcher) put(p *pending) {
+	p.result, p.err, p.state = fsm.Proposed{}, nil, pendingQueued
+	if cap(p.buf) > 64<<10 {
+		p.buf = nil
+	}
+	b.pool.Put(p)
+}
+
+func (b *batcher) enqueue(p *pending) error {
+	if len(p.buf) > commandBytesMax || p.tasks > entryTasksMax {
+		return fsm.ErrTooLarge
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gate == gateClosed || b.gate == gateInternal && p.lane != laneInternal && p.lane != laneExpire {
+		return b.refuse()
+	}
+	// The leader's own duties are few and must not be refused for the load.
+	if p.lane != laneInternal && p.lane != laneExpire &&
+		(b.count >= queueCommandsMax || b.bytes+len(p.buf) > queueBytesMax) {
+		return fmt.Errorf("%w: %d commands wait to be written", fsm.ErrOverloaded, b.count)
+	}
+	b.seq++
+	p.seq = b.seq
+	b.count++
+	b.bytes += len(p.buf)
+	b.lanes[p.lane].push(p)
+	return nil
+}
+
+// abandon is called when p's caller goes. It returns nil if p is about to be
+// done; else what the caller may be told.
+func (b *batcher) abandon(p *pending) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case len(p.done) > 0:
+		return nil
+	case p.state == pendingTaken:
+		return fsm.ErrOutcomeUnknown
+	}
+	// It stays in its lane until the lane comes to it; it no longer counts.
+	p.state = pendingAbandoned
+	b.count--
+	b.bytes -= len(p.buf)
+	return fsm.ErrOverloaded
+}
+
+// open lets proposals in; clock stamps their entries.
+func (b *batcher) open(g gate, clock func() fsm.Stamp) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gate, b.clock = g, clock
+}
+
+// close refuses proposals, answers what is queued with err (nothing of it was
+// written), and waits until the entry in flight is answered.
+func (b *batcher) close(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gate = gateClosed
+	for l := range b.lanes {
+		for p := b.lanes[l].pop(); p != nil; p = b.lanes[l].pop() {
+			p.err = err
+			p.done <- struct{}{}
+		}
+	}
+	b.count, b.bytes = 0, 0
+	for b.busy {
+		b.idle.Wait()
+	}
+}
+
+// entry is a log entry being made.
+type entry struct {
+	items   []*pending // in the order of their commands
+	stamp   fsm.Stamp
+	applied *fsm.Applied
+	err     error
+}
+
+// run is the batcher's goroutine. It returns when stop is closed and nothing
+// is in flight.
+func (b *batcher) run(stop <-chan struct{}) {
+	deadline := time.NewTimer(outcomeTimeout)
+	defer deadline.Stop()
+	var before *entry
+	for {
+		e := b.take(before != nil)
+		if e == nil {
+			before.deliver()
+			if before != nil {
+				before = nil
+				continue // look again: busy is still set
+			}
+			select {
+			case <-b.wake:
+				continue
+			case <-stop:
+				return
+			}
+		}
+		// Callers of the entry before are woken while this one is written.
+		outcome := b.start(e)
+		before.deliver()
+		deadline.Reset(outcomeTimeout)
+		select {
+		case o := <-outcome:
+			e.applied, e.err = o.applied, o.err
+		case <-deadline.C:
+			e.err = fmt.Errorf("%w: no answer from Raft in %s", fsm.ErrOutcomeUnknown, outcomeTimeout)
+		}
+		before = e
+	}
+}
+
+// take makes the next entry of what is queued, nil if nothing is. delivering
+// keeps the batcher busy although nothing is in flight any more.
+func (b *batcher) take(delivering bool) *entry {
+	b.mu.Lock()
+	items := b.packLocked()
+	if len(items) == 0 {
+		if !delivering && b.busy {
+			b.busy = false
+			b.idle.Broadcast()
+		}
+		b.mu.Unlock()
+		return nil
+	}
+	b.busy = true
+	clock := b.clock
+	b.stats.queued.Store(int64(b.count))
+	b.mu.Unlock()
+	return &entry{items: items, stamp: clock()}
+}
+
+// outcome is what became of an entry.
+type outcome struct {
+	applied *fsm.Applied
+	err     error
+}
+
+// start encodes e and hands it over. The channel gets what became of it.
+func (b *batcher) start(e *entry) <-chan outcome {
+	size := 32
+	for _, p := range e.items {
+		size += len(p.buf)
+	}
+	// A fresh slice each time: Raft and its log cache keep it.
+	data := fsm.AppendEntryHeader(make([]byte, 0, size), e.stamp, len(e.items))
+	for _, p := range e.items {
+		data = append(data, p.buf...)
+	}
+	b.stats.entry(len(e.items), len(data))
+	// Its own goroutine, because a future of Raft can hang for ever.
+	done := make(chan outcome, 1)
+	go func() {
+		f := b.apply(data)
+		if err := f.Error(); err != nil {
+			done <- outcome{err: proposeError(err)}
+			return
+		}
+		applied, ok := f.Response().(*fsm.Applied)
+		if !ok || len(applied.Results) != len(e.items) {
+			done <- outcome{err: fmt.Errorf("%w: the entry has no result", fsm.ErrOutcomeUnknown)}
+			return
+		}
+		done <- outcome{applied: applied}
+	}()
+	return done
+}
+
+// deliver gives every caller its own result.
+func (e *entry) deliver() {
+	if e == nil {
+		return
+	}
+	for i, p := range e.items {
+		if e.err != nil {
+			p.err = e.err
+		} else {
+			p.result = fsm.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i]}
+		}
+		p.done <- struct{}{}
+	}
+	e.items = nil
+}
+
+// proposeError translates what Raft says of an entry. Raft answers the first
+// four before it gives the entry an index, so nothing of it was written; with
+// any other error it may be in some node's log and may still be committed.
+func proposeError(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress),
+		errors.Is(err, raft.ErrAbortedByRestore):
+		return fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return fmt.Errorf("%w: %w", fsm.ErrOverloaded, err)
+	}
+	return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+}

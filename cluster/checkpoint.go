@@ -1,0 +1,237 @@
+package cluster
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// checkpointInterval is how often the leader has the states compared.
+	checkpointInterval = time.Minute
+	// hashNotesMax is how many checkpoints a node remembers.
+	hashNotesMax = 16
+	// hashAskTimeout bounds one question for a hash, hashAskMax their number: a
+	// follower may lag, and hashing a large state takes seconds.
+	hashAskTimeout = 2 * time.Second
+	hashAskMax     = 15
+)
+
+// hashNotes are the hashes of this node's state at the last checkpoints. The
+// command carries none: each node notes its own.
+type hashNotes struct {
+	mu    sync.Mutex
+	notes []hashAnswer // oldest first
+}
+
+type hashQuestion struct {
+	Index uint64 `json:"index"`
+}
+
+// hashAnswer is the hash of the state at index; Hash "" = not known (yet).
+type hashAnswer struct {
+	Index uint64 `json:"index"`
+	Hash  string `json:"hash"`
+}
+
+func (h *hashNotes) add(a hashAnswer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notes = append(h.notes, a)
+	if len(h.notes) > hashNotesMax {
+		h.notes = append(h.notes[:0], h.notes[1:]...)
+	}
+}
+
+func (h *hashNotes) at(index uint64) hashAnswer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.notes {
+		if a.Index == index {
+			return a
+		}
+	}
+	return hashAnswer{Index: index}
+}
+
+// noteHashes hashes the states captured at checkpoints, beside Apply.
+func (n *Node) noteHashes(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-n.fsm.captured:
+			hash := s.Hash()
+			n.notes.add(hashAnswer{Index: s.Index(), Hash: hex.EncodeToString(hash[:])})
+			s.Release()
+		}
+	}
+}
+
+func (n *Node) answerHash(_ context.Context, body []byte) ([]byte, error) {
+	var q hashQuestion
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, err
+	}
+	return json.Marshal(n.notes.at(q.Index))
+}
+
+// answerDiffer is told what a majority's hash is. A node whose own note says
+// otherwise stops for good: it would serve, or come to lead with, a wrong state.
+func (n *Node) answerDiffer(_ context.Context, body []byte) ([]byte, error) {
+	var majority hashAnswer
+	if err := json.Unmarshal(body, &majority); err != nil {
+		return nil, err
+	}
+	own := n.notes.at(majority.Index)
+	if own.Hash != "" && majority.Hash != "" && own.Hash != majority.Hash {
+		n.start(func() { n.cfg.Fatal(stateDiffers(own, majority)) })
+	}
+	return []byte("{}"), nil
+}
+
+func stateDiffers(own, majority hashAnswer) error {
+	return fmt.Errorf("this node's state at index %d has the hash %s, a majority of the cluster has %s: its memory or disk is faulty, or this is a bug; "+
+		"check the machine, remove the node from the cluster and join it again with an empty data folder",
+		own.Index, own.Hash, majority.Hash)
+}
+
+// checkpoint logs a Checkpoint and compares what the voters noted at it. A
+// minority that differs from a majority is told to stop; if no hash has a
+// majority, nobody stops: it is logged.
+func (l *leadership) checkpoint() {
+	n := l.node
+	p, err := n.batcher.propose(l.ctx, fsm.Checkpoint{})
+	if err != nil {
+		return // the next one comes
+	}
+	var voters []raft.Server
+	for _, s := range n.servers() {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, s)
+		}
+	}
+	hashes := l.askHashes(voters, p.Index)
+	majority, ok := majorityHash(hashes, len(voters))
+	if !ok {
+		if distinct(hashes) > 1 {
+			n.logger.Error("the nodes' states differ, and none is that of a majority", "index", p.Index, "hashes", fmt.Sprint(hashes))
+		}
+		return
+	}
+	answer := hashAnswer{Index: p.Index, Hash: majority}
+	for _, s := range voters {
+		hash := hashes[string(s.ID)]
+		if hash == "" || hash == majority {
+			continue
+		}
+		n.logger.Error("a node's state differs from the majority's", "uuid", s.ID, "index", p.Index, "hash", hash, "majority", majority)
+		if string(s.ID) == n.uuid {
+			n.handOver(l.ctx)
+			n.cfg.Fatal(stateDiffers(hashAnswer{Index: p.Index, Hash: hash}, answer))
+			return
+		}
+		ctx, cancel := context.WithTimeout(l.ctx, hashAskTimeout)
+		_, err := ask[struct{}](ctx, n, string(s.Address), callDiffer, answer)
+		cancel()
+		if err != nil {
+			n.logger.Error("the node was not told", "uuid", s.ID, "error", err)
+		}
+	}
+}
+
+// askHashes returns what the voters noted at index, by UUID, as far as they
+// have it in time.
+func (l *leadership) askHashes(voters []raft.Server, index uint64) map[string]string {
+	hashes := make(map[string]string)
+	for range hashAskMax {
+		if !pause(l.ctx, time.Second) {
+			break
+		}
+		for _, s := range voters {
+			id := string(s.ID)
+			switch {
+			case hashes[id] != "":
+			case id == l.node.uuid:
+				hashes[id] = l.node.notes.at(index).Hash
+			default:
+				ctx, cancel := context.WithTimeout(l.ctx, hashAskTimeout)
+				answer, err := ask[hashAnswer](ctx, l.node, string(s.Address), callHash, hashQuestion{Index: index})
+				cancel()
+				if err == nil && answer.Index == index {
+					hashes[id] = answer.Hash
+				}
+			}
+		}
+		if known(hashes) == len(voters) {
+			break
+		}
+	}
+	return hashes
+}
+
+// known returns how many hashes there are.
+func known(hashes map[string]string) int {
+	count := 0
+	for _, h := range hashes {
+		if h != "" {
+			count++
+		}
+	}
+	return count
+}
+
+// distinct returns how many different hashes there are.
+func distinct(hashes map[string]string) int {
+	seen := make(map[string]bool)
+	for _, h := range hashes {
+		if h != "" {
+			seen[h] = true
+		}
+	}
+	return len(seen)
+}
+
+// majorityHash returns the hash that more than half of all voters have.
+func majorityHash(hashes map[string]string, voters int) (string, bool) {
+	count := make(map[string]int)
+	for _, h := range hashes {
+		if h != "" {
+			count[h]++
+		}
+	}
+	for h, c := range count {
+		if c > voters/2 {
+			return h, true // at most one can
+		}
+	}
+	return "", false
+}
+
+// StateHash returns the index of this node's state and the state's hash. Nodes
+// at the same index have the same hash.
+func (n *Node) StateHash() (index uint64, hash [16]byte) {
+	n.fsm.mu.Lock()
+	s := n.fsm.machine.Snapshot()
+	n.fsm.mu.Unlock()
+	defer s.Release()
+	return s.Index(), s.Hash()
+}
+
+// AppliedIndex returns the log index that this node's state reflects.
+func (n *Node) AppliedIndex() uint64 { return n.fsm.applied.Load() }
+
+// TakeSnapshot writes a snapshot now and compacts the log behind it.
+func (n *Node) TakeSnapshot(ctx context.Context) error {
+	if n.raft == nil {
+		return errNoRaft
+	}
+	return n.takeSnapshot(ctx)
+}

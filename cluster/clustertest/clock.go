@@ -1,0 +1,33 @@
+package clustertest
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// Clock is a node's clock. Its wall can be made to jump.
+type Clock struct {
+	start time.Time
+	skew  atomic.Int64
+}
+
+func newClock() *Clock { return &Clock{start: time.Now()} }
+
+// Wall returns the wall clock, in nanoseconds since the Unix epoch.
+func (c *Clock) Wall() int64 { return time.Now().UnixNano() + c.skew.Load() }
+
+// Mono returns the monotonic clock.
+func (c *Clock) Mono() time.Duration { return time.Since(c.start) }
+
+// Jump moves the wall clock by d, either way.
+func (c *Clock) Jump(d time.Duration) { c.skew.Add(int64(d)) }
+
+// NothingWritten reports whether an error of Propose says that nothing was
+// written.
+func NothingWritten(err error) bool {
+	return errors.Is(err, fsm.ErrNotLeader) || errors.Is(err, fsm.ErrNoLeader) ||
+		errors.Is(err, fsm.ErrOverloaded) || errors.Is(err, fsm.ErrShuttingDown)
+}

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is what a node is opened with. Fill DefaultConfig's value and Open
+// validates it.
+type Config struct {
+	// NodeID is the operator's name for the node: 1 to 64 of A-Z a-z 0-9 _ . -
+	// It is recorded in the data folder; another one is refused there later.
+	NodeID string
+	// DataDir is the folder that holds everything the node keeps. It is made
+	// if it is not there. Only one process may use it.
+	DataDir string
+	// PeerAddr is the host:port that the peer port listens on.
+	PeerAddr string
+	// PeerAdvertise is the host:port that other nodes reach the peer port at.
+	// "" means the address listened on.
+	PeerAdvertise string
+	// HTTPAdvertise is the URL of the node's API, as http://host:port, told to
+	// clients that are redirected.
+	HTTPAdvertise string
+
+	// Bootstrap, Join and InitialCluster say how an empty node finds its
+	// cluster; at most one is set. A node with data ignores all three.
+
+	// Bootstrap makes the node the first one of a new cluster.
+	Bootstrap bool
+	// Join names peer addresses of a running cluster that the node asks to be
+	// let in.
+	Join []string
+	// InitialCluster maps the node ids of a new cluster, this one included, to
+	// their peer addresses. Every one of them is started with the same list.
+	InitialCluster map[string]string
+
+	// JoinKey is the secret that nodes prove to each other on the peer port.
+	// nil means none: allowed on loopback, for a single node, or by Insecure.
+	JoinKey []byte
+	// Insecure allows a peer port without a join key beyond loopback.
+	Insecure bool
+
+	// Logger takes the log lines of the node and of Raft. nil discards them.
+	Logger hclog.Logger
+	// Registerer takes the node's metrics. nil keeps them unregistered.
+	Registerer prometheus.Registerer
+	// Version is the binary's version, shown to the other nodes.
+	Version string
+
+	// MemoryLimit is how many bytes of state, by its own estimate, make the
+	// node refuse submits; claims and settles go on. 0 means half of what the
+	// machine or the cgroup has. Too low refuses work early, too high leaves no
+	// room to restore a snapshot.
+	MemoryLimit int64
+	// DiskFreeMin is how many bytes the data folder's file system keeps free
+	// before submits are refused.
+	DiskFreeMin uint64
+
+	// SnapshotLogBytes and SnapshotLogCommands are how much log since the last
+	// snapshot makes the next one due. Lower ones cost more writing, higher
+	// ones a longer replay at start and a larger log.
+	SnapshotLogBytes    int64
+	SnapshotLogCommands uint64
+
+	// NoRaft runs the state machine without log, peers and disk: for measuring
+	// what replication costs, and for nothing else. Everything is lost at exit.
+	NoRaft bool
+
+	// Fatal ends the process because going on would do damage: the disk failed,
+	// the log holds what this binary does not know, or the state differs from
+	// the others'. It must not return; if it does, the goroutine that called it
+	// blocks for ever. nil logs the error and exits with code 70.
+	Fatal func(error)
+}
+
+// exitFatal is the exit code of a node that stopped itself (EX_SOFTWARE).
+const exitFatal = 70
+
+// DefaultConfig returns the defaults. NodeID, DataDir and PeerAddr have none.
+func DefaultConfig() Config {
+	return Config{
+		DiskFreeMin:         256 << 20,
+		SnapshotLogBytes:    256 << 20,
+		SnapshotLogCommands: 4_000_000,
+		Version:             "dev",
+	}
+}
+
+var nodeIDPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// Validate reports what is wrong with the config, naming the field and the
+// flag that sets it.
+func (c *Config) Validate() error {
+	if !nodeIDPattern.MatchString(c.NodeID) {
+		return fmt.Errorf("node id %q: 1 to 64 of A-Z a-z 0-9 _ . - (--node-id)", c.NodeID)
+	}
+	if c.SnapshotLogBytes < 1<<20 || c.SnapshotLogCommands < 1 {
+		return fmt.Errorf("snapshots after %d bytes or %d commands: at least 1 MiB and 1", c.SnapshotLogBytes, c.SnapshotLogCommands)
+	}
+	if c.MemoryLimit < 0 {
+		return fmt.Errorf("memory limit %d: must not be negative", c.MemoryLimit)
+	}
+	if c.NoRaft {
+		return nil
+	}
+	if c.DataDir == "" {
+		return errors.New("no data folder (--data-dir)")
+	}
+	if _, _, err := net.SplitHostPort(c.PeerAddr); err != nil {
+		return fmt.Errorf("peer address %q: want host:port (--peer-addr): %w", c.PeerAddr, err)
+	}
+	return c.validateMeeting()
+}
+
+func (c *Config) validateMeeting() error {
+	ways := 0
+	for _, set := range []bool{c.Bootstrap, len(c.Join) > 0, len(c.InitialCluster) > 0} {
+		if set {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return errors.New("only one of --bootstrap, --join and --initial-cluster")
+	}
+	if len(c.InitialCluster) > 0 && c.InitialCluster[c.NodeID] == "" {
+		return fmt.Errorf("--initial-cluster does not list this node, %q", c.NodeID)
+	}
+	if len(c.JoinKey) > 0 && len(c.JoinKey) < 32 {
+		return fmt.Errorf("the join key has %d characters, it must have 32 or more", len(c.JoinKey))
+	}
+	host, _, _ := net.SplitHostPort(c.PeerAddr)
+	if len(c.JoinKey) == 0 && !c.Insecure && !isLoopback(host) {
+		return fmt.Errorf("peer address %s is not a loopback address and there is no join key: give --join-key-file, or --insecure", c.PeerAddr)
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// withDefaults fills what may be left out.
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	if c.MemoryLimit == 0 {
+		c.MemoryLimit = int64(memoryTotal() / 2)
+	}
+	if c.Fatal == nil {
+		logger := c.Logger
+		c.Fatal = func(err error) {
+			logger.Error("stopping this node: going on would do damage", "error", err)
+			os.Exit(exitFatal)
+		}
+	}
+	return c
+}
+
+// Raft's times. A leader that is cut off stops leading after its leader lease;
+// the others elect a new one in about a second (docs/architecture.md).
+const (
+	heartbeatTimeout   = 500 * time.Millisecond
+	electionTimeout    = 500 * time.Millisecond
+	leaderLeaseTimeout = 250 * time.Millisecond
+	// commitTimeout is how soon followers learn the commit index when nothing
+	// else is sent. Far below heartbeatTimeout/10.
+	commitTimeout = 10 * time.Millisecond
+	// appendEntriesMax bounds a call to a follower: 16 entries of at most 1 MiB
+	// (or one of 9). One entry in flight needs no more.
+	appendEntriesMax = 16
+)

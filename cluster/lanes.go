@@ -1,0 +1,140 @@
+package cluster
+
+// laneQueue is a FIFO of pending commands.
+type laneQueue struct {
+	items []*pending
+	head  int
+}
+
+func (q *laneQueue) push(p *pending) {
+	if q.head > 1024 && q.head*2 > len(q.items) {
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	q.items = append(q.items, p)
+}
+
+// peek returns the oldest command whose caller still waits, nil if none.
+func (q *laneQueue) peek() *pending {
+	for q.head < len(q.items) {
+		if p := q.items[q.head]; p.state != pendingAbandoned {
+			return p
+		}
+		q.drop()
+	}
+	return nil
+}
+
+func (q *laneQueue) pop() *pending {
+	p := q.peek()
+	if p != nil {
+		q.drop()
+	}
+	return p
+}
+
+func (q *laneQueue) drop() {
+	q.items[q.head] = nil
+	q.head++
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+}
+
+// packing is an entry while it is packed.
+type packing struct {
+	lanes               [laneCount][]*pending
+	commands, size, all int // all: tasks that may change
+}
+
+// packLocked takes the commands of the next entry off the lanes: first every
+// lane's share, then what is left in lane order. A large command opens an
+// entry of its own turn, every other entry at most, so that neither the large
+// nor the small ones starve.
+func (b *batcher) packLocked() []*pending {
+	if b.count == 0 {
+		return nil
+	}
+	var k packing
+	b.lastLarge = !b.lastLarge && b.openLargeLocked(&k)
+	for l := range laneCount {
+		b.fillLocked(&k, l, laneShare[l])
+	}
+	for l := range laneCount {
+		b.fillLocked(&k, l, 64)
+	}
+	if k.commands == 0 {
+		// Only large ones are there.
+		b.lastLarge = b.openLargeLocked(&k)
+	}
+	items := make([]*pending, 0, k.commands)
+	for l := range k.lanes {
+		items = append(items, k.lanes[l]...)
+	}
+	return items
+}
+
+// openLargeLocked opens an entry with the large command that has waited
+// longest at the head of its lane. It reports whether there is one.
+func (b *batcher) openLargeLocked(k *packing) bool {
+	oldest := laneCount
+	for l := range laneCount {
+		p := b.lanes[l].peek()
+		if p == nil || !p.large() || !b.mayTakeLocked(l, p) {
+			continue
+		}
+		if oldest == laneCount || p.seq < b.lanes[oldest].peek().seq {
+			oldest = l
+		}
+	}
+	if oldest == laneCount {
+		return false
+	}
+	b.takeLocked(k, oldest)
+	return true
+}
+
+// fillLocked takes commands of lane l while they fit and the lane has taken
+// less than share/64 of the entry.
+func (b *batcher) fillLocked(k *packing, l lane, share int) {
+	count, size := len(k.lanes[l]), 0
+	for _, p := range k.lanes[l] {
+		size += len(p.buf)
+	}
+	for {
+		p := b.lanes[l].peek()
+		switch {
+		case p == nil, p.large(), !b.mayTakeLocked(l, p):
+			return
+		case k.commands >= entryCommandsMax, k.size+len(p.buf) > entryBytesMax, k.all+p.tasks > entryTasksMax:
+			return
+		case count >= entryCommandsMax*share/64, count > 0 && size+len(p.buf) > entryBytesMax*share/64:
+			return
+		}
+		count++
+		size += len(p.buf)
+		b.takeLocked(k, l)
+	}
+}
+
+// mayTakeLocked keeps an expiry behind every settle and extend that was
+// received before it.
+func (b *batcher) mayTakeLocked(l lane, p *pending) bool {
+	if l != laneExpire {
+		return true
+	}
+	settle := b.lanes[laneSettle].peek()
+	return settle == nil || settle.seq > p.seq
+}
+
+func (b *batcher) takeLocked(k *packing, l lane) {
+	p := b.lanes[l].pop()
+	p.state = pendingTaken
+	b.count--
+	b.bytes -= len(p.buf)
+	k.lanes[l] = append(k.lanes[l], p)
+	k.commands++
+	k.size += len(p.buf)
+	k.all += p.tasks
+}

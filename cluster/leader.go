@@ -1,0 +1,269 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// barrierTimeout bounds one try of the barrier; the leader tries again.
+	barrierTimeout = 10 * time.Second
+	// dutyRetryInterval is the pause before a duty that failed is tried again.
+	dutyRetryInterval = 100 * time.Millisecond
+	// dutyInterval is how often the leader looks what there is to do.
+	dutyInterval = 500 * time.Millisecond
+	// tickClaimedAfter is how old U in the state may be while claims exist, in
+	// milliseconds. What a change of leader adds to a lease is at most this, a
+	// dutyInterval, and the election.
+	tickClaimedAfter = 4_000
+	// tickIdleAfter is the same while no claim exists: then a tick only forgets
+	// claim requests and moves the calendar on.
+	tickIdleAfter = 60_000
+	// leaderNotesMax is the capacity of the channel on which Raft tells of
+	// leadership: Raft blocks when it is full.
+	leaderNotesMax = 64
+)
+
+var errLeadershipEnded = errors.New("this node's leadership has ended")
+
+// leadership is the scope of one leadership: everything a leader does starts
+// when it is gained and has ended when end returns.
+type leadership struct {
+	node    *Node
+	term    uint64
+	confirm *confirmScope
+	timers  *leaseTimers
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	// clock is set before established is closed.
+	clock       *leaderClock
+	established chan struct{} // closed when proposals and reads may come
+}
+
+// monitorLeadership begins and ends leaderships as Raft tells. It is the only
+// reader of n.leaderNotes. Two notes in a row that say "leads" or "lost and
+// regained at once" end the old scope and begin another.
+func (n *Node) monitorLeadership(ctx context.Context) {
+	var current *leadership
+	end := func() {
+		if current != nil {
+			current.end()
+			current = nil
+		}
+	}
+	defer end()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case leads := <-n.leaderNotes:
+			end()
+			if leads && ctx.Err() == nil {
+				current = n.beginLeadership(ctx)
+			}
+		}
+	}
+}
+
+// beginLeadership starts the scope's goroutines.
+func (n *Node) beginLeadership(ctx context.Context) *leadership {
+	l := &leadership{node: n, term: n.currentTerm(), established: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.confirm = &confirmScope{
+		term:    l.term,
+		wake:    make(chan struct{}, 1),
+		voters:  func() ([]raft.ServerID, bool, bool) { return n.voters(l.term) },
+		trigger: n.sendHeartbeats,
+	}
+	l.timers = newLeaseTimers()
+	n.leader.Store(l)
+	n.logger.Info("leading", "term", l.term)
+	l.start(l.run)
+	if n.confirmer != nil {
+		l.start(func() { n.confirmer.runConfirm(l.ctx, l.confirm) })
+	}
+	return l
+}
+
+func (l *leadership) start(fn func()) {
+	l.wg.Add(1)
+	go func() {
+		defer l.wg.Done()
+		fn()
+	}()
+}
+
+// end cancels the scope and waits for everything in it. What is queued to be
+// written is refused, what is in flight gets its answer from Raft.
+func (l *leadership) end() {
+	n := l.node
+	n.leader.CompareAndSwap(l, nil)
+	l.cancel(errLeadershipEnded)
+	n.batcher.close(fmt.Errorf("%w: %w", fsm.ErrNotLeader, errLeadershipEnded))
+	n.fsm.mu.Lock()
+	n.fsm.leases = nil
+	n.fsm.mu.Unlock()
+	l.wg.Wait()
+	n.logger.Info("no longer leading", "term", l.term)
+}
+
+// serves reports whether the barrier is done and the clocks run.
+func (l *leadership) serves() bool {
+	select {
+	case <-l.established:
+		return l.ctx.Err() == nil
+	default:
+		return false
+	}
+}
+
+// now returns the clocks, at least what the state has.
+func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return laterOf(l.clock.now(), m.Stamp()) }
+
+// run establishes the leadership, in this order:
+//
+//  1. A barrier: everything that an earlier leader committed is applied here.
+//  2. The clocks, which go on from that state.
+//  3. A tick: from here on the newest entry is one of ours.
+//  4. The lease timers, from what each claim had left by U.
+//  5. Proposals and reads.
+func (l *leadership) run() {
+	n := l.node
+	if !l.retry("barrier", l.barrier) {
+		return
+	}
+	var state fsm.Stamp
+	n.fsm.read(func(m *fsm.Machine) { state = m.Stamp() })
+	l.clock = newLeaderClock(n.clock, state)
+	n.batcher.open(gateInternal, l.clock.now)
+	if !l.retry("first tick", func() error { return l.propose(fsm.Tick{}) }) {
+		return
+	}
+	l.startTimers()
+	n.batcher.open(gateOpen, l.clock.now)
+	if l.ctx.Err() != nil {
+		// end has closed the batcher before it was opened just now.
+		n.batcher.close(errLeadershipEnded)
+		return
+	}
+	close(l.established)
+	n.logger.Info("serving as leader", "term", l.term)
+	l.runDuties()
+}
+
+// retry calls do until it succeeds, and reports false when the scope ended.
+func (l *leadership) retry(what string, do func() error) bool {
+	for {
+		err := do()
+		if l.ctx.Err() != nil {
+			return false
+		}
+		if err == nil {
+			return true
+		}
+		l.node.logger.Warn("leader duty failed, trying again", "duty", what, "term", l.term, "error", err)
+		if !pause(l.ctx, dutyRetryInterval) {
+			return false
+		}
+	}
+}
+
+// pause waits for d and reports false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (l *leadership) barrier() error {
+	if l.node.raft == nil {
+		return nil
+	}
+	// Raft answers a barrier when the leadership ends; if it does not, the
+	// deadline does.
+	done := make(chan error, 1)
+	go func() { done <- l.node.raft.Barrier(enqueueTimeout).Error() }()
+	timer := time.NewTimer(barrierTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("no answer in %s", barrierTimeout)
+	}
+}
+
+// propose proposes one of the leader's own commands.
+func (l *leadership) propose(cmd fsm.Command) error {
+	_, err := l.node.batcher.propose(l.ctx, cmd)
+	return err
+}
+
+// startTimers hands the claims that exist to the timers, and from the same
+// moment on those that begin.
+func (l *leadership) startTimers() {
+	f := l.node.fsm
+	f.mu.Lock()
+	var live []fsm.Lease
+	for lease := range f.machine.Leases() {
+		live = append(live, lease)
+	}
+	f.leases = l.timers.add
+	l.timers.add(live)
+	f.mu.Unlock()
+	l.start(l.runTimers)
+}
+
+// runDuties does what a leader does beside serving, until the scope ends. A
+// duty that fails is done again at the next look.
+func (l *leadership) runDuties() {
+	ticker := time.NewTicker(dutyInterval)
+	defer ticker.Stop()
+	checkpoint := l.node.clock.Mono() + checkpointInterval
+	l.start(l.runMembers)
+	for {
+		l.tickIfDue()
+		if now := l.node.clock.Mono(); now >= checkpoint {
+			checkpoint = now + checkpointInterval
+			l.start(l.checkpoint)
+		}
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// tickIfDue logs a tick when the clocks in the state have become old. Any
+// entry moves them.
+func (l *leadership) tickIfDue() {
+	var state fsm.Stamp
+	var claims int
+	l.node.fsm.read(func(m *fsm.Machine) { state, claims = m.Stamp(), m.ClaimCount() })
+	after := int64(tickIdleAfter)
+	if claims > 0 {
+		after = tickClaimedAfter
+	}
+	if l.clock.now().U-state.U < after {
+		return
+	}
+	if err := l.propose(fsm.Tick{}); err != nil && l.ctx.Err() == nil {
+		l.node.logger.Warn("tick not written, trying again", "error", err)
+	}
+}

@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// memberInterval is how often the leader looks after the members.
+	memberInterval = time.Second
+	// memberAskInterval is how often it asks them who they are.
+	memberAskInterval = 5 * time.Second
+	memberAskTimeout  = time.Second
+	// membershipTimeout bounds one change of the membership.
+	membershipTimeout = 10 * time.Second
+	// promoteLagMax is how far, in entries, a nonvoter may be behind to become
+	// a voter, and promoteLooks how many looks in a row it must be that near: a
+	// voter that lags would hold up commits when another fails.
+	promoteLagMax = 64
+	promoteLooks  = 3
+)
+
+// runMembers keeps the node records right and promotes nonvoters, until the
+// scope ends.
+func (l *leadership) runMembers() {
+	near := make(map[raft.ServerID]int) // looks in a row that a nonvoter was near
+	asked := time.Duration(-1)
+	for {
+		now := l.node.clock.Mono()
+		ask := asked < 0 || now-asked >= memberAskInterval
+		if ask {
+			asked = now
+		}
+		l.lookAfterMembers(near, ask)
+		if !pause(l.ctx, memberInterval) {
+			return
+		}
+	}
+}
+
+func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
+	n := l.node
+	l.record(n.record)
+	members := map[string]bool{n.uuid: true}
+	for _, s := range n.servers() {
+		members[string(s.ID)] = true
+		if string(s.ID) == n.uuid || !askAll && s.Suffrage == raft.Voter {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(l.ctx, memberAskTimeout)
+		status, err := ask[peerStatus](ctx, n, string(s.Address), callStatus, struct{}{})
+		cancel()
+		if err != nil || status.Record.UUID != string(s.ID) {
+			near[s.ID] = 0
+			continue
+		}
+		l.record(status.Record)
+		if s.Suffrage == raft.Voter {
+			continue
+		}
+		if status.AppliedIndex+promoteLagMax < n.raft.CommitIndex() {
+			near[s.ID] = 0
+			continue
+		}
+		if near[s.ID]++; near[s.ID] >= promoteLooks {
+			l.promote(s)
+		}
+	}
+	l.forgetStrangers(members)
+}
+
+// record logs a node's record if the state has another one, or none.
+func (l *leadership) record(r fsm.NodeRecord) {
+	var have fsm.NodeRecord
+	l.node.fsm.read(func(m *fsm.Machine) { have, _ = m.Node(r.UUID) })
+	if have == r || r.NodeID == "" {
+		return
+	}
+	if err := l.propose(fsm.SetNode{Node: r}); err != nil && l.ctx.Err() == nil {
+		l.node.logger.Warn("node record not written, trying again", "node_id", r.NodeID, "error", err)
+	}
+}
+
+// forgetStrangers removes the records of nodes that are no longer members.
+func (l *leadership) forgetStrangers(members map[string]bool) {
+	var records []fsm.NodeRecord
+	l.node.fsm.read(func(m *fsm.Machine) { records = m.Nodes() })
+	for _, r := range records {
+		if !members[r.UUID] {
+			_ = l.propose(fsm.RemoveNode{UUID: r.UUID}) // else at the next look
+		}
+	}
+}
+
+func (l *leadership) promote(s raft.Server) {
+	err := l.node.wait(l.ctx, l.node.raft.AddVoter(s.ID, s.Address, 0, membershipTimeout))
+	if err != nil {
+		l.node.logger.Warn("nonvoter not promoted, trying again", "uuid", s.ID, "error", err)
+		return
+	}
+	l.node.logger.Info("nonvoter promoted to voter", "uuid", s.ID, "peer_addr", s.Address)
+}
+
+// wait waits for one of Raft's futures, which can hang.
+func (n *Node) wait(ctx context.Context, f raft.Future) error {
+	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f.Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// admitJoin makes the node of record a nonvoter; it is promoted once it has
+// caught up. A repeat for a member succeeds.
+func (n *Node) admitJoin(ctx context.Context, record fsm.NodeRecord) (clusterID string, err error) {
+	l := n.leader.Load()
+	if l == nil || !l.serves() {
+		return "", errors.New("this node does not lead")
+	}
+	var members []fsm.NodeRecord
+	var level uint32
+	servers := n.servers()
+	n.fsm.read(func(m *fsm.Machine) {
+		level = m.Level()
+		for _, s := range servers {
+			r, ok := m.Node(string(s.ID))
+			if !ok { // its record comes; until then its address is known
+				r = fsm.NodeRecord{UUID: string(s.ID), PeerAddr: string(s.Address)}
+				if r.UUID == record.UUID {
+					r.NodeID = record.NodeID
+				}
+			}
+			members = append(members, r)
+		}
+	})
+	if err := checkJoin(record, members, level); err != nil {
+		return "", err
+	}
+	for _, s := range servers {
+		if string(s.ID) == record.UUID {
+			return n.dir.Identity().ClusterID, nil
+		}
+	}
+	add := n.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, membershipTimeout)
+	if err := n.wait(ctx, add); err != nil {
+		return "", fmt.Errorf("add node: %w", err)
+	}
+	l.record(record)
+	return n.dir.Identity().ClusterID, nil
+}

@@ -1,0 +1,31 @@
+package cluster
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// memoryTotal returns how many bytes this process may use: the machine's
+// memory, or the cgroup's bound if that is lower.
+func memoryTotal() uint64 {
+	total := uint64(math.MaxInt64)
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		total = uint64(info.Totalram) * uint64(info.Unit)
+	}
+	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		// "max" does not parse and bounds nothing.
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err == nil && n < total {
+			total = n
+		}
+	}
+	return total
+}

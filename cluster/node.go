@@ -1,0 +1,390 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// handoverTimeout bounds how long a leader that stops tries to hand its
+	// leadership over.
+	handoverTimeout = 5 * time.Second
+	// diskCheckInterval is how often the free space of the disk is looked at.
+	diskCheckInterval = time.Second
+)
+
+// errNodeClosed is the cause with which a node's context ends.
+var errNodeClosed = errors.New("the node is closed")
+
+// Node is one node of a cluster: the state machine, Raft under it, and what a
+// leader does. Its methods are safe for concurrent use.
+type Node struct {
+	cfg    Config
+	logger hclog.Logger
+	uuid   string
+	record fsm.NodeRecord // what the cluster is told of this node
+	clock  ClockSource
+	stats  *nodeStats
+
+	fsm         *raftFSM
+	batcher     *batcher
+	confirmer   *confirmer    // nil without Raft
+	raft        *raft.Raft    // nil without Raft
+	logs        raft.LogStore // nil without Raft
+	leaderNotes chan bool     // Raft tells of leadership
+	leader      atomic.Pointer[leadership]
+	notes       hashNotes
+	calls       callTable
+
+	// Of a node that Open opened; nil in memory.
+	dir    *dataDir
+	stores *stores
+	peers  *peerPort
+	// call asks the node at a peer address.
+	call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
+
+	ctx     context.Context // ends when the node closes, with errNodeClosed
+	cancel  context.CancelCauseFunc
+	wg      sync.WaitGroup // every goroutine of the node
+	closing atomic.Bool
+	diskLow atomic.Bool
+	planted atomic.Uint64 // submits seen, in builds that lie
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Parts is what a node is made of when it does not open its own: OpenParts
+// runs a node over it. Tests run clusters in memory that way.
+type Parts struct {
+	UUID      string // identity of the node
+	Logs      raft.LogStore
+	Stable    raft.StableStore
+	Snapshots raft.SnapshotStore
+	Transport raft.Transport // with pre-vote; the node closes it
+	// Servers bootstraps a node without state.
+	Servers []raft.Server
+	// Clock is where the node takes its time from; nil = the machine's clocks.
+	Clock ClockSource
+	// Call asks the node at a peer address: it reaches that node's Answer. nil
+	// means that nobody can be asked.
+	Call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
+}
+
+// OpenParts starts a node over parts. The caller keeps what the parts hold and
+// closes the node. cfg needs no DataDir and no PeerAddr.
+func OpenParts(cfg Config, parts Parts) (*Node, error) {
+	cfg = cfg.withDefaults()
+	n, err := newNode(cfg, parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.startRaft(parts); err != nil {
+		n.cancel(errNodeClosed)
+		return nil, err
+	}
+	n.run()
+	return n, nil
+}
+
+// newNode makes the node without starting anything.
+func newNode(cfg Config, parts Parts) (*Node, error) {
+	n := &Node{
+		cfg:    cfg,
+		logger: cfg.Logger,
+		uuid:   parts.UUID,
+		clock:  parts.Clock,
+		logs:   parts.Logs,
+		call:   parts.Call,
+
+		leaderNotes: make(chan bool, leaderNotesMax),
+	}
+	if n.clock == nil {
+		n.clock = newSystemClock()
+	}
+	if n.call == nil {
+		n.call = func(context.Context, string, string, []byte) ([]byte, error) {
+			return nil, errors.New("this node cannot ask others")
+		}
+	}
+	n.record = fsm.NodeRecord{
+		UUID: n.uuid, NodeID: cfg.NodeID, HTTPAddr: cfg.HTTPAdvertise, Version: cfg.Version, Level: fsm.FeatureLevel,
+	}
+	if parts.Transport != nil {
+		n.record.PeerAddr = string(parts.Transport.LocalAddr())
+	}
+	n.ctx, n.cancel = context.WithCancelCause(context.Background())
+	stats, err := newNodeStats(n, cfg.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	n.stats = stats
+	n.fsm = newRaftFSM(n.clock, cfg.Fatal, &stats.fsm)
+	n.batcher = newBatcher(n.applyEntry, n.notServing, &stats.batch)
+	n.registerCalls()
+	return n, nil
+}
+
+// startRaft starts Raft over parts.
+func (n *Node) startRaft(parts Parts) error {
+	n.confirmer = newConfirmer(parts.Transport)
+	conf := n.raftConfig()
+	if len(parts.Servers) > 0 {
+		has, err := raft.HasExistingState(parts.Logs, parts.Stable, parts.Snapshots)
+		if err != nil {
+			return fmt.Errorf("look for existing state: %w", err)
+		}
+		if !has {
+			config := raft.Configuration{Servers: parts.Servers}
+			if err := raft.BootstrapCluster(conf, parts.Logs, parts.Stable, parts.Snapshots, parts.Transport, config); err != nil {
+				return fmt.Errorf("bootstrap the cluster: %w", err)
+			}
+		}
+	}
+	r, err := raft.NewRaft(conf, n.fsm, parts.Logs, parts.Stable, parts.Snapshots, n.confirmer)
+	if err != nil {
+		return fmt.Errorf("start raft: %w", err)
+	}
+	n.raft = r
+	return nil
+}
+
+// raftConfig returns Raft's configuration. Raft's own snapshots are switched
+// off: monitorSnapshots takes them.
+func (n *Node) raftConfig() *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(n.uuid)
+	c.HeartbeatTimeout = heartbeatTimeout
+	c.ElectionTimeout = electionTimeout
+	c.LeaderLeaseTimeout = leaderLeaseTimeout
+	c.CommitTimeout = commitTimeout
+	c.MaxAppendEntries = appendEntriesMax
+	c.TrailingLogs = trailingLogsMax
+	c.SnapshotInterval = time.Hour
+	c.SnapshotThreshold = 1 << 62
+	c.ShutdownOnRemove = false
+	c.NoLegacyTelemetry = true
+	c.NotifyCh = n.leaderNotes
+	c.Logger = n.logger.Named("raft")
+	return c
+}
+
+// run starts the node's goroutines.
+func (n *Node) run() {
+	n.start(func() { n.batcher.run(n.ctx.Done()) })
+	n.start(func() { n.monitorLeadership(n.ctx) })
+	n.start(func() { n.noteHashes(n.ctx) })
+	if n.raft != nil {
+		n.start(func() { n.monitorSnapshots(n.ctx) })
+	} else {
+		n.leaderNotes <- true
+	}
+	if n.dir != nil {
+		n.start(func() { n.monitorDisk(n.ctx) })
+	}
+}
+
+func (n *Node) start(fn func()) {
+	n.wg.Add(1)
+	go func() {
+		defer n.wg.Done()
+		fn()
+	}()
+}
+
+// applyEntry hands an entry to Raft; without Raft, to the state machine.
+func (n *Node) applyEntry(data []byte) entryFuture {
+	if n.raft == nil {
+		return appliedNow{n.fsm.apply(n.fsm.applied.Load()+1, data)}
+	}
+	return n.raft.Apply(data, enqueueTimeout)
+}
+
+// appliedNow is the future of an entry that is applied already.
+type appliedNow struct{ applied *fsm.Applied }
+
+func (appliedNow) Error() error    { return nil }
+func (a appliedNow) Response() any { return a.applied }
+
+// monitorDisk watches the low-water mark of the data folder's disk.
+func (n *Node) monitorDisk(ctx context.Context) {
+	for pause(ctx, diskCheckInterval) {
+		free, err := checkFreeSpace(n.dir.path)
+		if err != nil {
+			continue // the stores say so, if it matters
+		}
+		low := free < n.cfg.DiskFreeMin
+		if n.diskLow.Swap(low) != low {
+			n.logger.Warn("free space of the data folder's disk", "low", low, "free_bytes", free, "min_bytes", n.cfg.DiskFreeMin)
+		}
+	}
+}
+
+// NodeID returns the operator's name for this node.
+func (n *Node) NodeID() string { return n.cfg.NodeID }
+
+// IsLeader reports whether this node leads and serves.
+func (n *Node) IsLeader() bool {
+	l := n.leader.Load()
+	return l != nil && l.serves() && !n.closing.Load()
+}
+
+// leaderID returns the UUID of the leader that this node knows of, "" if none.
+func (n *Node) leaderID() string {
+	if n.raft == nil {
+		return n.uuid
+	}
+	_, id := n.raft.LeaderWithID()
+	return string(id)
+}
+
+// LeaderHTTPAddr returns the URL that the leader advertises, "" if no leader is
+// known, or nothing is known of it yet.
+func (n *Node) LeaderHTTPAddr() string {
+	id := n.leaderID()
+	if id == "" {
+		return ""
+	}
+	var record fsm.NodeRecord
+	n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(id) })
+	return record.HTTPAddr
+}
+
+// SetForwardHandler sets what answers the requests that other nodes pass on.
+func (n *Node) SetForwardHandler(h fasthttp.RequestHandler) {
+	if n.peers != nil {
+		n.peers.SetForwardHandler(h)
+	}
+}
+
+// Forward sends req to the leader over the peer port and fills resp with its
+// answer. Errors: fsm.ErrNoLeader, fsm.ErrShuttingDown (nothing was sent);
+// fsm.ErrOutcomeUnknown (it may have been).
+func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+	if n.closing.Load() {
+		return fsm.ErrShuttingDown
+	}
+	if n.raft == nil || n.peers == nil {
+		return fsm.ErrNoLeader
+	}
+	addr, id := n.raft.LeaderWithID()
+	if addr == "" || string(id) == n.uuid {
+		return fsm.ErrNoLeader
+	}
+	return n.peers.Forward(ctx, string(addr), req, resp)
+}
+
+// currentTerm returns Raft's term.
+func (n *Node) currentTerm() uint64 {
+	if n.raft == nil {
+		return 1
+	}
+	return n.raft.CurrentTerm()
+}
+
+// servers returns the members by Raft's latest configuration.
+func (n *Node) servers() []raft.Server {
+	if n.raft == nil {
+		return nil
+	}
+	f := n.raft.GetConfiguration()
+	if f.Error() != nil {
+		return nil
+	}
+	return f.Configuration().Servers
+}
+
+// voters returns the other voters, whether this node is one, and whether it
+// leads in term.
+func (n *Node) voters(term uint64) (others []raft.ServerID, self, leads bool) {
+	for _, s := range n.servers() {
+		switch {
+		case s.Suffrage != raft.Voter:
+		case string(s.ID) == n.uuid:
+			self = true
+		default:
+			others = append(others, s.ID)
+		}
+	}
+	return others, self, n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term
+}
+
+// sendHeartbeats makes Raft, if it leads, send one to each peer now. Nobody
+// waits for what Raft makes of the answers: see confirmer.
+func (n *Node) sendHeartbeats() { n.raft.VerifyLeader() }
+
+// Close stops the node, in reverse of trust: it is no longer ready, takes no
+// more work, hands its leadership over, finishes what is in flight, and only
+// then stops Raft, the stores, and the port. ctx bounds the handover. It is
+// safe to call twice.
+func (n *Node) Close(ctx context.Context) error {
+	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
+	return n.closeErr
+}
+
+func (n *Node) close(ctx context.Context) error {
+	n.closing.Store(true)
+	if n.raft != nil && n.leader.Load() != nil {
+		n.handOver(ctx)
+	}
+	n.cancel(errNodeClosed)
+	close(n.fsm.stopped)
+	n.wg.Wait()
+	var errs []error
+	if n.raft != nil {
+		if err := n.raft.Shutdown().Error(); err != nil {
+			errs = append(errs, fmt.Errorf("stop raft: %w", err))
+		}
+		if err := n.confirmer.Close(); err != nil && n.peers == nil {
+			errs = append(errs, fmt.Errorf("close transport: %w", err))
+		}
+	}
+	n.stats.unregister()
+	return errors.Join(append(errs, n.closeOwn())...)
+}
+
+// handOver gives the leadership to another voter, if there is one.
+func (n *Node) handOver(ctx context.Context) {
+	others, _, leads := n.voters(n.currentTerm())
+	if len(others) == 0 || !leads {
+		return
+	}
+	done := make(chan error, 1)
+	go func() { done <- n.raft.LeadershipTransfer().Error() }()
+	timer := time.NewTimer(handoverTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			n.logger.Warn("leadership not handed over", "error", err)
+		}
+	case <-timer.C:
+		n.logger.Warn("leadership not handed over", "error", "no answer in "+handoverTimeout.String())
+	case <-ctx.Done():
+	}
+}
+
+// closeOwn closes what Open has opened.
+func (n *Node) closeOwn() error {
+	var errs []error
+	if n.stores != nil {
+		errs = append(errs, n.stores.Close())
+	}
+	if n.peers != nil {
+		errs = append(errs, n.peers.Close())
+	}
+	if n.dir != nil {
+		errs = append(errs, n.dir.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,272 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// raftCallTimeout bounds one of Raft's calls to a peer, connecting included.
+	// Lower, and a follower with a slow disk is given up while it writes; higher,
+	// and calls into a cut cable hang on after it was mended.
+	raftCallTimeout = 3 * time.Second
+	// raftConnsPerPeer is how many idle connections Raft keeps to a peer.
+	raftConnsPerPeer = 3
+)
+
+// ErrNoCluster is returned when the data folder is empty and the node was not
+// told how to find its cluster.
+var ErrNoCluster = errors.New("the data folder is empty and no cluster is named")
+
+// Open starts a node. With --join and --initial-cluster it waits for the other
+// nodes until ctx ends. The caller closes the node.
+func Open(ctx context.Context, cfg Config) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	if cfg.NoRaft {
+		n, err := newNode(cfg, Parts{UUID: "no-raft"})
+		if err != nil {
+			return nil, err
+		}
+		n.run()
+		return n, nil
+	}
+	o := &opening{cfg: cfg}
+	n, err := o.open(ctx)
+	if err != nil {
+		return nil, errors.Join(err, o.undo())
+	}
+	return n, nil
+}
+
+// opening is a node that is being opened.
+type opening struct {
+	cfg    Config
+	dir    *dataDir
+	stores *stores
+	peers  *peerPort
+
+	// starting is held while the node has data but no Raft that could tell its
+	// members: who meets us waits for it rather than be told that we are empty.
+	starting sync.RWMutex
+	mu       sync.Mutex
+	node     *Node // guarded by mu; set when Raft runs
+}
+
+// undo closes what was opened, in reverse.
+func (o *opening) undo() error {
+	var errs []error
+	if o.stores != nil {
+		errs = append(errs, o.stores.Close())
+	}
+	if o.peers != nil {
+		errs = append(errs, o.peers.Close())
+	}
+	if o.dir != nil {
+		errs = append(errs, o.dir.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (o *opening) open(ctx context.Context) (*Node, error) {
+	var err error
+	// The folder first: it is locked against a second process, and it holds the
+	// identity, which must be durable before anybody hears it.
+	if o.dir, err = openDataDir(o.cfg.DataDir, o.cfg.NodeID); err != nil {
+		return nil, err
+	}
+	// The stores before the port: a node that finds its log damaged must not
+	// say a word to the others.
+	var stats *nodeStats
+	n, err := newNode(o.cfg, Parts{UUID: o.dir.Identity().UUID})
+	if err != nil {
+		return nil, err
+	}
+	stats = n.stats
+	defer func() {
+		if err != nil {
+			stats.unregister()
+			n.cancel(errNodeClosed)
+		}
+	}()
+	o.stores, err = openStores(o.dir, storesConfig{
+		Logger: o.cfg.Logger, Fatal: o.cfg.Fatal,
+		ObserveFsync: func(d time.Duration) { stats.fsync.Observe(d.Seconds()) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	has, err := o.stores.HasState()
+	if err != nil {
+		return nil, err
+	}
+	if has {
+		o.starting.Lock()
+	}
+	// The port before Raft, because nodes without data meet on it.
+	if o.peers, err = listenPeers(o.peerConfig(n)); err != nil {
+		return nil, err
+	}
+	n.record.PeerAddr = o.peers.Addr()
+	meeting := o.meetConfig()
+	serveMeetings(o.peers, meeting)
+	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: o.transport()}
+	n.logs = parts.Logs
+	n.dir, n.stores, n.peers, n.call = o.dir, o.stores, o.peers, o.peers.Call
+	if !has {
+		if parts.Servers, err = o.findCluster(ctx, n, meeting); err != nil {
+			return nil, errors.Join(err, closeTransport(parts.Transport))
+		}
+		o.starting.Lock() // from here on this node is not empty
+	}
+	err = n.startRaft(parts)
+	if err == nil {
+		o.mu.Lock()
+		o.node = n
+		o.mu.Unlock()
+	}
+	o.starting.Unlock()
+	if err != nil {
+		return nil, errors.Join(err, closeTransport(parts.Transport))
+	}
+	// Calls and joins last: they ask the node's Raft.
+	o.serve(n)
+	n.run()
+	return n, nil
+}
+
+func closeTransport(t raft.Transport) error {
+	if c, ok := t.(raft.WithClose); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// transport returns Raft's transport over the peer port.
+func (o *opening) transport() raft.Transport {
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:  o.peers.StreamLayer(),
+		MaxPool: raftConnsPerPeer,
+		Timeout: raftCallTimeout,
+		Logger:  o.cfg.Logger.Named("raft-net"),
+	})
+}
+
+// self is what this node says of itself when a connection opens.
+func (o *opening) self() hello {
+	id := o.dir.Identity()
+	return hello{ClusterID: id.ClusterID, UUID: id.UUID, NodeID: id.NodeID, FeatureLevel: fsm.FeatureLevel, Version: o.cfg.Version}
+}
+
+func (o *opening) running() *Node {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.node
+}
+
+func (o *opening) peerConfig(n *Node) peerConfig {
+	return peerConfig{
+		ListenAddr: o.cfg.PeerAddr,
+		Advertise:  o.cfg.PeerAdvertise,
+		JoinKey:    o.cfg.JoinKey,
+		Self:       o.self,
+		Logger:     o.cfg.Logger.Named("peers"),
+		Admit: func(_ purpose, other hello) error {
+			if level := n.fsm.level.Load(); other.FeatureLevel < level {
+				return fmt.Errorf("node %q knows feature level %d, the cluster is at %d: run a newer version on it", other.NodeID, other.FeatureLevel, level)
+			}
+			return nil
+		},
+		TargetUUID: func(addr string) string {
+			if n := o.running(); n != nil {
+				for _, s := range n.servers() {
+					if string(s.Address) == addr {
+						return string(s.ID)
+					}
+				}
+			}
+			return ""
+		},
+	}
+}
+
+func (o *opening) meetConfig() meetConfig {
+	return meetConfig{
+		Self:   o.self,
+		List:   o.cfg.InitialCluster,
+		Logger: o.cfg.Logger,
+		State: func() meetState {
+			o.starting.RLock()
+			defer o.starting.RUnlock()
+			var s meetState
+			if n := o.running(); n != nil {
+				for _, server := range n.servers() {
+					s.MemberUUIDs = append(s.MemberUUIDs, string(server.ID))
+				}
+			}
+			s.HasData = len(s.MemberUUIDs) > 0
+			return s
+		},
+	}
+}
+
+// findCluster finds out, for a node without data, which cluster it belongs to,
+// and notes that durably before Raft writes anything. servers is what to
+// bootstrap, nil = nothing.
+func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig) (servers []raft.Server, err error) {
+	var clusterID string
+	switch {
+	case o.cfg.Bootstrap:
+		if clusterID = o.dir.Identity().ClusterID; clusterID == "" {
+			id, err := uuid.NewV7()
+			if err != nil {
+				return nil, fmt.Errorf("make a cluster id: %w", err)
+			}
+			clusterID = id.String()
+		}
+		servers = []raft.Server{{ID: raft.ServerID(n.uuid), Address: raft.ServerAddress(n.record.PeerAddr)}}
+	case len(o.cfg.InitialCluster) > 0:
+		m, err := meet(ctx, o.peers, meetings)
+		if err != nil {
+			return nil, err
+		}
+		clusterID = m.ClusterID
+		if m.Bootstrap {
+			servers = m.Configuration.Servers
+		}
+	case len(o.cfg.Join) > 0:
+		j, err := requestJoin(ctx, o.peers, o.cfg.Join, n.record, o.cfg.Logger)
+		if err != nil {
+			return nil, err
+		}
+		clusterID = j.ClusterID
+	default:
+		return nil, fmt.Errorf("%w: %s: give --bootstrap for the first node of a new cluster, --initial-cluster for several, or --join", ErrNoCluster, o.cfg.DataDir)
+	}
+	return servers, o.dir.SetClusterID(clusterID)
+}
+
+// serve answers the other nodes' calls.
+func (o *opening) serve(n *Node) {
+	for name, answer := range n.calls {
+		o.peers.Handle(name, func(ctx context.Context, _ hello, body []byte) ([]byte, error) { return answer(ctx, body) })
+	}
+	serveJoins(o.peers, joinConfig{
+		Leader: func() (string, bool) {
+			addr, id := n.raft.LeaderWithID()
+			return string(addr), string(id) == n.uuid
+		},
+		Admit:  n.admitJoin,
+		Logger: o.cfg.Logger,
+	})
+}

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// Propose replicates cmd and returns what became of it once it is on a
+// quorum's disks and applied here. ctx ends the caller's wait, not the command.
+// Errors: fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded,
+// fsm.ErrShuttingDown, fsm.ErrTooLarge (nothing was written);
+// fsm.ErrOutcomeUnknown (it may be applied, now or later).
+func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	switch c := cmd.(type) {
+	case fsm.Submit:
+		if err := n.full(); err != nil {
+			return fsm.Proposed{}, err
+		}
+		if plantDropWrite {
+			if lie, ok := n.dropWrite(c); ok {
+				return lie, nil
+			}
+		}
+	case fsm.ClaimNext:
+		if p, done, err := n.claimNothing(ctx, c); done {
+			return p, err
+		}
+	}
+	return n.batcher.propose(ctx, cmd)
+}
+
+// claimNothing answers a claim that finds nothing: it writes nothing. done is
+// false if there is something to claim, as far as can be seen without a
+// majority; whether the claim gets it is decided in the log.
+func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Proposed, done bool, err error) {
+	claimable := false
+	n.fsm.read(func(m *fsm.Machine) { claimable = m.Claimable(c) })
+	if claimable {
+		return p, false, nil
+	}
+	p.Index, err = n.ReadLinearizable(ctx, 0, func(m *fsm.Machine, now fsm.Stamp) {
+		claimable = m.Claimable(c)
+		p.Stamp = now
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", fsm.ErrNoLeader, err)
+		}
+		return fsm.Proposed{}, true, err
+	}
+	return p, !claimable, nil
+}
+
+// full returns fsm.ErrOverloaded when a bound of memory or disk is reached.
+// Only submits ask: claims and settles make room.
+func (n *Node) full() error {
+	if used := n.fsm.bytes.Load(); used > n.cfg.MemoryLimit {
+		return fmt.Errorf("%w: the tasks take %d bytes of memory, over the limit of %d", fsm.ErrOverloaded, used, n.cfg.MemoryLimit)
+	}
+	if n.diskLow.Load() {
+		return fmt.Errorf("%w: the data folder's disk has less than %d bytes free", fsm.ErrOverloaded, n.cfg.DiskFreeMin)
+	}
+	return nil
+}
+
+// notServing says why this node takes no proposals and linearizable reads.
+func (n *Node) notServing() error {
+	switch {
+	case n.closing.Load():
+		return fsm.ErrShuttingDown
+	case n.leader.Load() != nil:
+		return fmt.Errorf("%w: this node has just been elected", fsm.ErrNoLeader)
+	case n.leaderID() == "" || n.leaderID() == n.uuid:
+		return fsm.ErrNoLeader
+	}
+	return fsm.ErrNotLeader
+}

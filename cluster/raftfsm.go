@@ -1,0 +1,321 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// indexWaitersMax bounds the reads that wait for an index to be applied here.
+const indexWaitersMax = 16_384
+
+// raftFSM hands committed entries to the state machine. It holds the one lock
+// around the state: Apply writes under it, reads read under it, so readers see
+// states between entries only.
+type raftFSM struct {
+	clock ClockSource
+	fatal func(error) // never returns
+	stats *fsmStats
+	// captured takes the state at a checkpoint, to be hashed beside Apply. If
+	// nobody is ready for it the checkpoint goes unnoted.
+	captured chan *fsm.Snapshot
+	// stopped ends a snapshot that is being written.
+	stopped chan struct{}
+
+	mu        sync.RWMutex
+	machine   *fsm.Machine      // guarded by mu; replaced by Restore
+	appliedAt time.Duration     // guarded by mu; monotonic time of the last entry
+	leases    func([]fsm.Lease) // guarded by mu; called with it held; nil while not leading
+
+	// applied is the index that the state reflects: of the last entry, or of a
+	// configuration entry after it. Raft's own applied index runs ahead of this
+	// one. It is set under mu.
+	applied atomic.Uint64
+	// bytes is the state's size by its own estimate, and claims how many live.
+	bytes  atomic.Int64
+	claims atomic.Int64
+	level  atomic.Uint32
+	// sinceBytes and sinceCommands count the log applied since the snapshot.
+	sinceBytes    atomic.Int64
+	sinceCommands atomic.Int64
+	sinceEntries  atomic.Int64
+	restores      restoreWatch
+
+	waitMu  sync.Mutex
+	waiters indexHeap    // guarded by waitMu
+	waiting atomic.Int64 // len(waiters)
+}
+
+func newRaftFSM(clock ClockSource, fatal func(error), stats *fsmStats) *raftFSM {
+	f := &raftFSM{
+		clock:    clock,
+		stats:    stats,
+		captured: make(chan *fsm.Snapshot),
+		stopped:  make(chan struct{}),
+		machine:  fsm.New(),
+	}
+	// Returning from Apply would advance Raft's index past an entry that was
+	// not applied, so a fatal that returns is followed by nothing.
+	f.fatal = func(err error) {
+		fatal(err)
+		select {}
+	}
+	return f
+}
+
+// Apply applies one committed entry and returns *fsm.Applied.
+func (f *raftFSM) Apply(l *raft.Log) any { return f.apply(l.Index, l.Data) }
+
+func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
+	f.mu.Lock()
+	applied, err := f.machine.Apply(index, data)
+	if err != nil {
+		f.fatal(fmt.Errorf("apply log entry %d: %w", index, err))
+	}
+	f.appliedAt = f.clock.Mono()
+	if f.leases != nil && len(applied.Leases) > 0 {
+		f.leases(applied.Leases)
+	}
+	var capture *fsm.Snapshot
+	if applied.Checkpoint {
+		capture = f.machine.Snapshot()
+	}
+	leading := f.leases != nil
+	f.noteLocked(index)
+	f.mu.Unlock()
+
+	f.sinceBytes.Add(int64(len(data)))
+	f.sinceCommands.Add(int64(len(applied.Results)))
+	f.sinceEntries.Add(1)
+	f.stats.applied(&applied, leading)
+	if capture != nil {
+		select {
+		case f.captured <- capture:
+		default:
+			capture.Release()
+		}
+	}
+	return &applied
+}
+
+// noteLocked publishes what changed, under the lock: who reads the index and
+// then takes the lock finds at least that state.
+func (f *raftFSM) noteLocked(index uint64) {
+	f.bytes.Store(f.machine.Bytes())
+	f.claims.Store(int64(f.machine.ClaimCount()))
+	f.level.Store(f.machine.Level())
+	f.applied.Store(index)
+	f.wake(index)
+}
+
+// StoreConfiguration moves the applied index over a configuration entry, which
+// does not concern the state. It makes raftFSM a raft.ConfigurationStore.
+func (f *raftFSM) StoreConfiguration(index uint64, _ raft.Configuration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.applied.Store(index)
+	f.wake(index)
+}
+
+// Snapshot captures the state. It runs on Raft's apply goroutine.
+func (f *raftFSM) Snapshot() (raft.FSMSnapshot, error) {
+	start := time.Now()
+	f.mu.Lock()
+	s := f.machine.Snapshot()
+	f.mu.Unlock()
+	f.stats.capture.Observe(time.Since(start).Seconds())
+	return &fsmSnapshot{
+		state: s, fsm: f,
+		bytes: f.sinceBytes.Load(), commands: f.sinceCommands.Load(), entries: f.sinceEntries.Load(),
+	}, nil
+}
+
+// Restore replaces the state by a snapshot's. A snapshot that does not verify
+// leaves the old state.
+func (f *raftFSM) Restore(r io.ReadCloser) error {
+	defer r.Close()
+	m, err := fsm.ReadSnapshot(r)
+	if err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
+	f.mu.Lock()
+	f.machine = m
+	f.appliedAt = f.clock.Mono()
+	f.noteLocked(m.Index())
+	f.mu.Unlock()
+	f.sinceBytes.Store(0)
+	f.sinceCommands.Store(0)
+	f.sinceEntries.Store(0)
+	f.stats.restores.Inc()
+	if f.restores.looping(f.clock.Mono(), m.Index()) {
+		f.fatal(fmt.Errorf("restored %d snapshots within %s without getting past index %d: this node cannot catch up; remove it from the cluster, empty its folder and join it again under a new node id",
+			restoresMax, restoresWindow, m.Index()))
+	}
+	return nil
+}
+
+// read calls fn with the state, under the read lock, and returns its index.
+func (f *raftFSM) read(fn func(m *fsm.Machine)) uint64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	fn(f.machine)
+	return f.machine.Index()
+}
+
+// estimate returns what the clocks would be now, judging by the last entry:
+// what a node that does not lead knows of the time. Call it under the lock.
+func (f *raftFSM) estimate(m *fsm.Machine) fsm.Stamp {
+	since := (f.clock.Mono() - f.appliedAt).Milliseconds()
+	s := m.Stamp()
+	return fsm.Stamp{U: s.U + since, T: s.T + since}
+}
+
+// wait waits until the state reflects index. Errors: ctx's cause;
+// fsm.ErrOverloaded if too many wait.
+func (f *raftFSM) wait(ctx context.Context, index uint64) error {
+	if f.applied.Load() >= index {
+		return nil
+	}
+	w := &indexWaiter{index: index, done: make(chan struct{})}
+	f.waitMu.Lock()
+	if len(f.waiters) >= indexWaitersMax {
+		f.waitMu.Unlock()
+		return fmt.Errorf("%w: %d reads wait for an index", fsm.ErrOverloaded, indexWaitersMax)
+	}
+	f.waiters.push(w)
+	f.waiting.Store(int64(len(f.waiters)))
+	f.waitMu.Unlock()
+	// It may have been applied between the look and the push: wake stores
+	// applied before it looks at waiting.
+	if f.applied.Load() >= index {
+		f.wake(f.applied.Load())
+	}
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		f.waitMu.Lock()
+		f.waiters.remove(w)
+		f.waiting.Store(int64(len(f.waiters)))
+		f.waitMu.Unlock()
+		return context.Cause(ctx)
+	}
+}
+
+// wake ends the waits for indexes up to index.
+func (f *raftFSM) wake(index uint64) {
+	if f.waiting.Load() == 0 {
+		return
+	}
+	f.waitMu.Lock()
+	defer f.waitMu.Unlock()
+	for len(f.waiters) > 0 && f.waiters[0].index <= index {
+		close(f.waiters.pop().done)
+	}
+	f.waiting.Store(int64(len(f.waiters)))
+}
+
+// indexWaiter is a wait for an index; pos is its place in the heap, -1 when it
+// is no longer there.
+type indexWaiter struct {
+	index uint64
+	pos   int
+	done  chan struct{}
+}
+
+// indexHeap is a binary heap, lowest index first.
+type indexHeap []*indexWaiter
+
+func (h *indexHeap) push(w *indexWaiter) {
+	w.pos = len(*h)
+	*h = append(*h, w)
+	h.up(w.pos)
+}
+
+func (h *indexHeap) pop() *indexWaiter {
+	w := (*h)[0]
+	h.remove(w)
+	return w
+}
+
+func (h *indexHeap) remove(w *indexWaiter) {
+	i := w.pos
+	if i < 0 {
+		return
+	}
+	last := len(*h) - 1
+	h.swap(i, last)
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	w.pos = -1
+	if i < last {
+		h.up(i)
+		h.down(i)
+	}
+}
+
+func (h indexHeap) swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].pos, h[j].pos = i, j
+}
+
+func (h indexHeap) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if h[parent].index <= h[i].index {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+func (h indexHeap) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if child+1 < len(h) && h[child+1].index < h[child].index {
+			child++
+		}
+		if h[i].index <= h[child].index {
+			return
+		}
+		h.swap(i, child)
+		i = child
+	}
+}
+
+// A follower whose log does not fit the leader's can be sent one snapshot
+// after the other, thousands a second, and never get on.
+const (
+	restoresMax    = 20
+	restoresWindow = time.Minute
+)
+
+// restoreWatch notices restores that lead nowhere. It belongs to Raft's apply
+// goroutine.
+type restoreWatch struct {
+	count int
+	since time.Duration
+	index uint64 // the highest that was restored
+}
+
+// looping notes a restore and reports whether restoresMax of them happened
+// within restoresWindow without the index growing.
+func (w *restoreWatch) looping(now time.Duration, index uint64) bool {
+	if index > w.index || w.count == 0 || now-w.since > restoresWindow {
+		w.count, w.since, w.index = 1, now, max(w.index, index)
+		return false
+	}
+	w.count++
+	return w.count >= restoresMax
+}

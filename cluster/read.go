@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// ReadLinearizable calls fn with a state that holds every mutation
+// acknowledged before the call, and at least minIndex, and with the clocks of
+// now. It returns the index of that state. fn runs under the state's read
+// lock: it is quick, and keeps only copies. Errors: fsm.ErrNotLeader,
+// fsm.ErrNoLeader, fsm.ErrShuttingDown, fsm.ErrOverloaded, or ctx's cause.
+func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
+	l := n.leader.Load()
+	if l == nil || !l.serves() || n.closing.Load() {
+		return 0, n.notServing()
+	}
+	if err := n.confirmRead(ctx, l, minIndex); err != nil {
+		return 0, err
+	}
+	return n.fsm.read(func(m *fsm.Machine) { fn(m, l.now(m)) }), nil
+}
+
+// confirmRead returns once the state here holds whatever any leader had
+// acknowledged before the call:
+//
+//  1. The commit index is noted. The leadership's barrier is done, so it covers
+//     what earlier leaders acknowledged, and what this one did.
+//  2. A majority of voters confirms, after that, that no later leader exists.
+//  3. The state here reaches the noted index.
+func (n *Node) confirmRead(ctx context.Context, l *leadership, minIndex uint64) error {
+	ctx, cancel := withScope(ctx, l.ctx)
+	defer cancel()
+	if n.raft != nil {
+		commit := n.raft.CommitIndex()
+		if err := n.confirmer.confirm(ctx, l.confirm); err != nil {
+			return readError(err)
+		}
+		minIndex = max(minIndex, n.lastApplicable(commit))
+	}
+	return readError(n.fsm.wait(ctx, minIndex))
+}
+
+// withScope returns a context that ends with either, with the cause of the one
+// that ended first.
+func withScope(ctx, scope context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(scope, func() { cancel(context.Cause(scope)) })
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// readError turns the end of the leadership into what a reader is told.
+func readError(err error) error {
+	if errors.Is(err, errLeadershipEnded) || errors.Is(err, errNodeClosed) {
+		return fmt.Errorf("%w: %w", fsm.ErrNoLeader, err)
+	}
+	return err
+}
+
+// ReadStale is ReadLinearizable of what this node happens to have, once it has
+// reached minIndex. On a node that does not lead the clocks are an estimate.
+func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
+	if n.closing.Load() {
+		return 0, fsm.ErrShuttingDown
+	}
+	if n.fsm.applied.Load() < minIndex {
+		wait, cancel := withScope(ctx, n.ctx)
+		err := n.fsm.wait(wait, minIndex)
+		cancel()
+		if errors.Is(err, errNodeClosed) {
+			return 0, fsm.ErrShuttingDown
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	l := n.leader.Load()
+	return n.fsm.read(func(m *fsm.Machine) {
+		if l != nil && l.serves() {
+			fn(m, l.now(m))
+			return
+		}
+		fn(m, n.fsm.estimate(m))
+	}), nil
+}
+
+// lastApplicable returns the highest index up to max whose entry reaches the
+// state machine: Raft's no-ops and barriers never do, so nobody may wait for
+// them.
+func (n *Node) lastApplicable(max uint64) uint64 {
+	applied := n.fsm.applied.Load()
+	if max <= applied {
+		return max
+	}
+	if s, ok := n.logs.(interface{ LastCommand(uint64) uint64 }); ok {
+		return s.LastCommand(max)
+	}
+	for ; max > applied; max-- {
+		var entry raft.Log
+		if err := n.logs.GetLog(max, &entry); err != nil {
+			// Compacted away, so it is in a snapshot, so it was applied.
+			return applied
+		}
+		if entry.Type == raft.LogCommand {
+			break
+		}
+	}
+	return max
+}

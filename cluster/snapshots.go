@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// snapshotCheckInterval is how often a node looks whether a snapshot is due.
+	snapshotCheckInterval = time.Second
+	// snapshotRateMax bounds the writing of a snapshot, in bytes per second, so
+	// that the log's own writes are not held up.
+	snapshotRateMax   = 100 << 20
+	snapshotChunkSize = 1 << 20
+
+	// trailingLogsMax and trailingLogsMin bound the entries kept behind a
+	// snapshot for followers that lag a little; trailingBytes lowers them when
+	// entries are large. The minimum is far above what can be in flight, which
+	// keeps a deposed leader's tail from being met by snapshots for ever.
+	trailingLogsMax = 10_240
+	trailingLogsMin = 1_024
+	trailingBytes   = 64 << 20
+)
+
+var errSnapshotStopped = errors.New("the node is stopping")
+
+// fsmSnapshot writes a captured state. It is a raft.FSMSnapshot.
+type fsmSnapshot struct {
+	state *fsm.Snapshot
+	fsm   *raftFSM
+	// What had been applied since the snapshot before, at the capture.
+	bytes, commands, entries int64
+}
+
+// Persist writes the snapshot, at a bounded rate.
+func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
+	start := time.Now()
+	w := &pacedWriter{sink: sink, stop: s.fsm.stopped, start: start}
+	if _, err := s.state.WriteTo(w); err != nil {
+		return errors.Join(err, sink.Cancel())
+	}
+	if err := sink.Close(); err != nil {
+		return err
+	}
+	s.fsm.sinceBytes.Add(-s.bytes)
+	s.fsm.sinceCommands.Add(-s.commands)
+	s.fsm.sinceEntries.Add(-s.entries)
+	s.fsm.stats.snapshot(time.Since(start), w.written)
+	return nil
+}
+
+// Release ends the capture.
+func (s *fsmSnapshot) Release() { s.state.Release() }
+
+// pacedWriter writes at snapshotRateMax at most, until stop is closed.
+type pacedWriter struct {
+	sink    raft.SnapshotSink
+	stop    <-chan struct{}
+	start   time.Time
+	written int64
+}
+
+func (w *pacedWriter) Write(b []byte) (int, error) {
+	total := 0
+	for len(b) > 0 {
+		chunk := b[:min(len(b), snapshotChunkSize)]
+		n, err := w.sink.Write(chunk)
+		total += n
+		w.written += int64(n)
+		if err != nil {
+			return total, err
+		}
+		b = b[n:]
+		if err := w.pace(); err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// pace waits until what was written is no longer ahead of the rate.
+func (w *pacedWriter) pace() error {
+	due := time.Duration(w.written) * time.Second / snapshotRateMax
+	ahead := due - time.Since(w.start)
+	if ahead < time.Millisecond {
+		ahead = 0
+	}
+	timer := time.NewTimer(ahead)
+	defer timer.Stop()
+	select {
+	case <-w.stop:
+		return errSnapshotStopped
+	case <-timer.C:
+		return nil
+	}
+}
+
+// monitorSnapshots takes a snapshot whenever enough log has been applied since
+// the last one. Raft counts entries, and an entry holds up to a thousand
+// commands, so Raft's own count is switched off.
+func (n *Node) monitorSnapshots(ctx context.Context) {
+	ticker := time.NewTicker(snapshotCheckInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		f := n.fsm
+		if f.sinceBytes.Load() < n.cfg.SnapshotLogBytes && f.sinceCommands.Load() < int64(n.cfg.SnapshotLogCommands) {
+			continue
+		}
+		if err := n.takeSnapshot(ctx); err != nil && ctx.Err() == nil {
+			// Also when a membership change is under way: the next look retries.
+			n.logger.Warn("snapshot not taken, trying again", "error", err)
+		}
+	}
+}
+
+// takeSnapshot takes a snapshot now and compacts the log behind it.
+func (n *Node) takeSnapshot(ctx context.Context) error {
+	r := n.raft
+	config := r.ReloadableConfig()
+	config.TrailingLogs = trailingLogs(n.fsm.sinceBytes.Load(), n.fsm.sinceEntries.Load())
+	if err := r.ReloadConfig(config); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- r.Snapshot().Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		// Closing stops Persist, and Raft answers when it shuts down.
+		return ctx.Err()
+	}
+}
+
+// trailingLogs returns how many entries to keep, by their mean size.
+func trailingLogs(bytes, entries int64) uint64 {
+	if bytes <= 0 || entries <= 0 {
+		return trailingLogsMax
+	}
+	return uint64(min(max(trailingBytes*entries/bytes, trailingLogsMin), trailingLogsMax))
+}
