@@ -1,0 +1,6 @@
+// Package procs runs claimq nodes as real processes on this machine: for the
+// kill tests, the tests of bad surroundings and the demo.
+//
+// Every process is ended by its pid, also when the program that started it
+// dies. Ports stay the same over restarts and are not taken by other runs.
+package procs

@@ -1,0 +1,233 @@
+package procs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Errors of a node's process.
+var (
+	// ErrRunning is returned when a node is started that runs already.
+	ErrRunning = errors.New("the node runs already")
+	// ErrNotRunning is returned when something is asked of a node that does not
+	// run.
+	ErrNotRunning = errors.New("the node does not run")
+)
+
+// pollInterval is how often a condition of a node is looked at.
+const pollInterval = 10 * time.Millisecond
+
+// Node is one claimq server: its folder, ports and flags, and the process that
+// serves them, if it runs. It is safe for concurrent use.
+type Node struct {
+	ID       string // node id, n1, n2, ...
+	DataDir  string
+	LogPath  string // what its processes print, one after the other
+	HTTPAddr string
+	PeerAddr string
+	// Args are the arguments of the binary. Change them only while it does not
+	// run.
+	Args []string
+
+	binary string
+	env    []string
+
+	mu     sync.Mutex // guards what follows
+	cmd    *exec.Cmd  // nil before the first start
+	exited chan struct{}
+	code   int // exit code, once exited is closed; 128 + signal if a signal ended it
+	log    *os.File
+}
+
+// URL returns the address of the node's API.
+func (n *Node) URL() string { return "http://" + n.HTTPAddr }
+
+// Start starts the process. It does not wait until the node is ready.
+func (n *Node) Start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.runningLocked() {
+		return fmt.Errorf("start %s: %w", n.ID, ErrRunning)
+	}
+	log, err := os.OpenFile(n.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", n.ID, err)
+	}
+	cmd := exec.Command(n.binary, n.Args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), n.env...)
+	cmd.SysProcAttr = childAttr()
+	if err := cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", n.ID, err), log.Close())
+	}
+	exited := make(chan struct{})
+	n.cmd, n.exited, n.log = cmd, exited, log
+	go n.await(cmd, log, exited)
+	return nil
+}
+
+// await collects the exit code. It ends when the process does, and whoever
+// ends the process waits for exited.
+func (n *Node) await(cmd *exec.Cmd, log *os.File, exited chan struct{}) {
+	_ = cmd.Wait() // the code is in ProcessState
+	_ = log.Close()
+	code := cmd.ProcessState.ExitCode()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		code = 128 + int(status.Signal())
+	}
+	n.mu.Lock()
+	n.code = code
+	n.mu.Unlock()
+	close(exited)
+}
+
+func (n *Node) runningLocked() bool {
+	if n.cmd == nil {
+		return false
+	}
+	select {
+	case <-n.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// Running reports whether the process runs (or is paused).
+func (n *Node) Running() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.runningLocked()
+}
+
+// PID returns the process id of the last start, 0 before.
+func (n *Node) PID() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd == nil {
+		return 0
+	}
+	return n.cmd.Process.Pid
+}
+
+// Exited returns a channel that is closed once the process of the last start
+// has ended, nil before the first.
+func (n *Node) Exited() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.exited
+}
+
+// ExitCode returns how the process of the last start ended, 128 + the signal's
+// number if a signal ended it, -1 while it runs.
+func (n *Node) ExitCode() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd == nil || n.runningLocked() {
+		return -1
+	}
+	return n.code
+}
+
+// Kill ends the process with SIGKILL, as a crash does, and waits until it is
+// gone.
+func (n *Node) Kill() error {
+	if err := n.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-n.Exited()
+	return nil
+}
+
+// Stop asks the process to end with SIGTERM and waits for it until ctx ends.
+func (n *Node) Stop(ctx context.Context) error {
+	if err := n.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return n.WaitExit(ctx)
+}
+
+// Pause stops the process with SIGSTOP: it does nothing until Continue, and
+// does not know it.
+func (n *Node) Pause() error { return n.signal(syscall.SIGSTOP) }
+
+// Continue ends a Pause.
+func (n *Node) Continue() error { return n.signal(syscall.SIGCONT) }
+
+// signal sends sig to the process, by its pid.
+func (n *Node) signal(sig syscall.Signal) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.runningLocked() {
+		return fmt.Errorf("send %v to %s: %w", sig, n.ID, ErrNotRunning)
+	}
+	if err := n.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %v to %s: %w", sig, n.ID, err)
+	}
+	return nil
+}
+
+// WaitExit waits until the process has ended, or ctx.
+func (n *Node) WaitExit(ctx context.Context) error {
+	select {
+	case <-n.Exited():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the end of %s: %w\n%s", n.ID, context.Cause(ctx), n.LogTail(5))
+	}
+}
+
+// WaitReady waits until the node says that it is ready. It fails at once when
+// the process ends.
+func (n *Node) WaitReady(ctx context.Context) error {
+	return n.waitAnswer(ctx, "/readyz")
+}
+
+// WaitAlive waits until the node answers at all.
+func (n *Node) WaitAlive(ctx context.Context) error {
+	return n.waitAnswer(ctx, "/healthz")
+}
+
+func (n *Node) waitAnswer(ctx context.Context, path string) error {
+	client := &http.Client{Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	for {
+		resp, err := client.Get(n.URL() + path)
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-n.Exited():
+			return fmt.Errorf("wait for %s of %s: it ended with exit code %d\n%s", path, n.ID, n.ExitCode(), n.LogTail(20))
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s of %s: %w\n%s", path, n.ID, context.Cause(ctx), n.LogTail(20))
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// Output returns all that the node's processes have printed.
+func (n *Node) Output() string {
+	b, err := os.ReadFile(n.LogPath)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// LogTail returns the last lines that the node's processes have printed.
+func (n *Node) LogTail(lines int) string {
+	all := strings.Split(strings.TrimSpace(n.Output()), "\n")
+	return strings.Join(all[max(len(all)-lines, 0):], "\n")
+}
