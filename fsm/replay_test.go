@@ -1,0 +1,113 @@
+package fsm
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// TestMachine_SnapshotsChangeNothing applies the same encoded log to two
+// machines. One captures and releases snapshots at random points; results and
+// states are the same all the same, and no capture sees what came later.
+func TestMachine_SnapshotsChangeNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		plain, captured := New(), New()
+		var live []*Snapshot
+		var hashes [][16]byte
+		for _, e := range drawLog(rt, 40) {
+			entry := AppendEntry(nil, e.Stamp, e.Commands...)
+			want := mustApply(rt, plain, e.Index, entry)
+			got := mustApply(rt, captured, e.Index, entry)
+			if diff := cmp.Diff(want, got); diff != "" {
+				rt.Fatalf("entry %d (-plain +captured):\n%s", e.Index, diff)
+			}
+			switch rapid.IntRange(0, 4).Draw(rt, "capture") {
+			case 0:
+				s := captured.Snapshot()
+				live, hashes = append(live, s), append(hashes, s.Hash())
+			case 1:
+				if len(live) > 0 {
+					live[0].Release()
+					live, hashes = live[1:], hashes[1:]
+				}
+			}
+			for i, s := range live {
+				if s.Hash() != hashes[i] {
+					rt.Fatalf("the snapshot of index %d changed at %d", s.Index(), e.Index)
+				}
+			}
+		}
+		for _, s := range live {
+			s.Release()
+			s.Release() // twice is once
+		}
+		if plain.Snapshot().Hash() != captured.Snapshot().Hash() {
+			rt.Fatal("the states differ")
+		}
+		if v := captured.tasks.views.Load(); v != 1 {
+			rt.Fatalf("%d views live, want the last one", v)
+		}
+		if err := captured.check(); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// mustApply applies an encoded entry.
+func mustApply(t rapid.TB, m *Machine, index uint64, entry []byte) Applied {
+	t.Helper()
+	a, err := m.Apply(index, entry)
+	if err != nil {
+		t.Fatalf("apply entry %d: %v", index, err)
+	}
+	return a
+}
+
+// TestSnapshot_ReadsBesideApply reads snapshots in other goroutines while the
+// machine goes on; the race detector looks on.
+func TestSnapshot_ReadsBesideApply(t *testing.T) {
+	t.Parallel()
+	m := New()
+	var readers sync.WaitGroup
+	for i, e := range randomLog(1, 600) {
+		mustApplyTo(t, m, e)
+		if i%50 != 0 {
+			continue
+		}
+		s := m.Snapshot()
+		want := s.Hash()
+		readers.Go(func() {
+			defer s.Release()
+			if got := s.Hash(); got != want {
+				t.Errorf("the snapshot of index %d changed while it was read", s.Index())
+			}
+		})
+	}
+	readers.Wait()
+}
+
+// TestMachine_RebuildsWhatIsDerived ensures that what rebuild makes of the
+// saved records is what the commands had led to.
+func TestMachine_RebuildsWhatIsDerived(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		m := New()
+		for i, e := range randomLog(seed, 300) {
+			mustApplyTo(t, m, e)
+			if i%20 != 0 {
+				continue
+			}
+			before := m.Stats(m.Stamp())
+			if err := m.rebuild(); err != nil {
+				t.Fatalf("seed %d, index %d: %v", seed, e.Index, err)
+			}
+			mustCheck(t, m)
+			if diff := cmp.Diff(before, m.Stats(m.Stamp())); diff != "" {
+				t.Fatalf("seed %d, index %d (-before +rebuilt):\n%s", seed, e.Index, diff)
+			}
+		}
+	}
+}
