@@ -309,11 +309,16 @@ func decodeRemoveNode(r *fieldReader) (c RemoveNode) {
 	return c
 }
 
+// decodeSetLevel refuses a level that this version does not know: from there on
+// the log may hold what it cannot apply.
 func decodeSetLevel(r *fieldReader) (c SetLevel) {
 	for r.next() {
 		switch r.num {
 		case 1:
 			c.Level = r.uint32()
+			if c.Level > FeatureLevel && r.err == nil {
+				r.err = fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, c.Level, FeatureLevel)
+			}
 		default:
 			r.unknown()
 		}

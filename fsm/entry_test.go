@@ -128,7 +128,7 @@ func drawCommand(t *rapid.T) Command {
 	case kindRemoveNode:
 		return RemoveNode{UUID: str.Draw(t, "uuid")}
 	case kindSetLevel:
-		return SetLevel{Level: u32.Draw(t, "level")}
+		return SetLevel{Level: rapid.Uint32Range(0, FeatureLevel).Draw(t, "level")}
 	}
 	panic("a kind that drawCommand does not draw")
 }
@@ -228,6 +228,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in a command without fields", entryOf(kindTick, 8, 1), ErrUnknownCommand, "tick: "},
 		{"a field of the future in a task", entryOf(kindSubmit, 10, 2, 0x78, 1), ErrUnknownCommand, "field 15"},
 		{"an order of the future", entryOf(kindClaimNext, 0x18, 2), ErrUnknownCommand, "value 2"},
+		{"a feature level of the future", entryOf(kindSetLevel, 8, byte(FeatureLevel)+1), ErrUnknownCommand, "feature level"},
 		{"field number 0", entryOf(kindDelete, 0, 1), ErrCorrupt, "field number"},
 		{"a tag cut off", entryOf(kindDelete, 0x80), ErrCorrupt, "bad tag"},
 		{"a field without its value", entryOf(kindDelete, 8), ErrCorrupt, "bad varint"},

@@ -135,3 +135,59 @@ func TestGolden_FilesStayReadable(t *testing.T) {
 		}
 	}
 }
+
+// goldenLog leads to the state of the golden snapshot, which has every kind of
+// record and a task of every status that a command can bring about.
+func goldenLog() []testEntry {
+	hold := func(id, token uint64) Hold { return Hold{ID: id, WorkerID: "worker-1", Token: token} }
+	entries := [][]Command{
+		{SetNode{Node: fullNode}, SetNode{Node: NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2"}}, SetLevel{Level: 1}},
+		{Submit{Tasks: []NewTask{
+			{Type: "mail", Params: []byte(`{"to":"ann"}`), Key: "order-1", MaxAttempts: DefaultAttempts},
+			{Type: "mail", Payload: []byte{0, 255}, Priority: -3, LeaseMS: 60_000},
+			{Type: "scan", Params: []byte(`[]`), Priority: 7, MaxAttempts: 1},
+			{Type: "scan", Params: []byte(`1`), Priority: 7},
+			{Type: "scan", Params: []byte(`2`)},
+		}}},
+		{ClaimNext{WorkerID: "worker-1", Types: []string{"mail", "scan"}, Limit: 4, RequestID: "request-1"}}, // tokens 1 to 4: tasks 3, 4, 1, 5
+		{Fail{Hold: hold(3, 1), Error: "no route"}, Complete{Hold: hold(4, 2), Result: []byte(`"done"`)}, Release{Hold: hold(5, 4)}},
+		{Extend{Hold: hold(1, 3), LeaseMS: 90_000}, ClaimTask{ID: 5, WorkerID: "worker-2", LeaseMS: 100, RequestID: "request-2"}},
+		{Expire{Items: []Lease{{TaskID: 5, Token: 5, Seq: 1}}}, Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte{1}}}}},
+		{ClaimTask{ID: 6, WorkerID: "worker-1"}, Complete{Hold: Hold{ID: 6, WorkerID: "worker-1"}, ResultPayload: []byte{2}}, Checkpoint{}, Tick{}},
+	}
+	log := make([]testEntry, len(entries))
+	for i, commands := range entries {
+		log[i] = testEntry{
+			Index: uint64(10 + 2*i), Commands: commands,
+			Stamp: Stamp{U: int64(1000 * i), T: 1_780_000_000_000 + int64(1000*i)},
+		}
+	}
+	return log
+}
+
+// The golden snapshot must restore for ever, and be written again as it is. It
+// is not compared with what goldenLog leads to: that may change.
+func TestGolden_Snapshot(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(goldenDir, "snapshot-v1.bin")
+	if *addGolden {
+		m := New()
+		applyLog(t, m, goldenLog())
+		addMissing(t, path, snapshotOf(t, m))
+	}
+	golden, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := restore(t, golden)
+	if again := snapshotOf(t, m); !bytes.Equal(again, golden) {
+		t.Errorf("it is written again as\n%x, want\n%x", again, golden)
+	}
+	wantCounts := [StatusCancelled + 1]int64{StatusPending: 2, StatusClaimed: 1, StatusCompleted: 2, StatusFailed: 1}
+	if m.counts != wantCounts || m.requests.len() != 2 || len(m.nodes) != 2 || m.Index() != 22 {
+		t.Errorf("counts %v, %d requests, %d nodes at index %d", m.counts, m.requests.len(), len(m.nodes), m.Index())
+	}
+	if got, want := fmt.Sprintf("%x", hashOf(m)), "b7a90b87e1e2ff3aa7e91fec152291ed"; got != want {
+		t.Errorf("state hash %s, want %s", got, want)
+	}
+}

@@ -9,9 +9,6 @@ import (
 	"io"
 )
 
-// readBufferSize is how much ReadSnapshot asks its reader for at once.
-const readBufferSize = 256 << 10
-
 // ReadSnapshot builds the state that a snapshot holds. It reads r to its end
 // and verifies every checksum, count and order and the state hash before there
 // is a machine; beside the machine it holds one chunk in memory.
@@ -20,7 +17,7 @@ const readBufferSize = 256 << 10
 // wrote, a snapshot that is cut off included; ErrUnknownCommand when a newer
 // version wrote it; r's own.
 func ReadSnapshot(r io.Reader) (*Machine, error) {
-	in := &chunkReader{r: bufio.NewReaderSize(r, readBufferSize)}
+	in := &chunkReader{r: bufio.NewReader(r)}
 	m, err := readSnapshot(in)
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot: chunk %d at byte %d: %w", in.number, in.start, err)

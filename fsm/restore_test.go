@@ -1,0 +1,181 @@
+package fsm
+
+import (
+	"bytes"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// smallMemory makes short logs push claim requests out.
+const smallMemory = 12
+
+func newSmall() *Machine {
+	m := New()
+	m.rememberedMax = smallMemory
+	return m
+}
+
+// applyLog applies the entries as the log has them and returns what they did.
+func applyLog(t rapid.TB, m *Machine, log []testEntry) []Applied {
+	t.Helper()
+	all := make([]Applied, len(log))
+	for i, e := range log {
+		var err error
+		if all[i], err = m.Apply(e.Index, AppendEntry(nil, e.Stamp, e.Commands...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// knownLevels changes the log so that no entry raises the level past the one
+// that this version knows: there a node stops.
+func knownLevels(log []testEntry) []testEntry {
+	for _, e := range log {
+		for i, c := range e.Commands {
+			if set, ok := c.(SetLevel); ok {
+				e.Commands[i] = SetLevel{Level: min(set.Level, FeatureLevel)}
+			}
+		}
+	}
+	return log
+}
+
+// snapshotOf returns the machine's snapshot in bytes.
+func snapshotOf(t rapid.TB, m *Machine) []byte {
+	t.Helper()
+	s := m.Snapshot()
+	defer s.Release()
+	return written(t, s)
+}
+
+func written(t rapid.TB, s *Snapshot) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	n, err := s.WriteTo(&b)
+	if err != nil || n != int64(b.Len()) {
+		t.Fatalf("wrote %d bytes, counted %d: %v", b.Len(), n, err)
+	}
+	return b.Bytes()
+}
+
+func hashOf(m *Machine) [16]byte {
+	s := m.Snapshot()
+	defer s.Release()
+	return s.Hash()
+}
+
+// restore reads a snapshot that must be good.
+func restore(t rapid.TB, snapshot []byte) *Machine {
+	t.Helper()
+	m, err := ReadSnapshot(bytes.NewReader(snapshot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.rememberedMax = smallMemory
+	if err := m.check(); err != nil {
+		t.Fatalf("restored: %v", err)
+	}
+	return m
+}
+
+// replay is what came of applying a whole log.
+type replay struct {
+	log     []testEntry
+	results []Applied
+	final   []byte   // the snapshot at its end
+	hash    [16]byte // and the state hash
+}
+
+func newReplay(t rapid.TB, log []testEntry) replay {
+	t.Helper()
+	knownLevels(log)
+	m := newSmall()
+	results := applyLog(t, m, log)
+	return replay{log: log, results: results, final: snapshotOf(t, m), hash: hashOf(m)}
+}
+
+// checkRestore checks that whoever restores m's snapshot, m having applied the
+// first prefix entries, and applies the rest gets what the replay got.
+func (r replay) checkRestore(t rapid.TB, m *Machine, prefix int) {
+	t.Helper()
+	snapshot := snapshotOf(t, m)
+	other := restore(t, snapshot)
+	if !bytes.Equal(snapshotOf(t, other), snapshot) || hashOf(other) != hashOf(m) {
+		t.Fatalf("restored after %d entries, the snapshot or its hash differs", prefix)
+	}
+	rest := applyLog(t, other, r.log[prefix:])
+	if !reflect.DeepEqual(r.results[prefix:], rest) {
+		t.Fatalf("restored after %d entries, results differ (-replayed +restored):\n%s", prefix, cmp.Diff(r.results[prefix:], rest))
+	}
+	if !bytes.Equal(snapshotOf(t, other), r.final) || hashOf(other) != r.hash {
+		t.Fatalf("restored after %d of %d entries, the last snapshot or its hash differs", prefix, len(r.log))
+	}
+}
+
+// apply(all) == restore(snapshot(apply(prefix))) + apply(rest) for every
+// prefix: in results, hash and the bytes of snapshots.
+func TestRestoreEqualsReplay(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		r := newReplay(t, randomLog(seed, 100))
+		m := newSmall()
+		for prefix := range len(r.log) {
+			r.checkRestore(t, m, prefix)
+			applyLog(t, m, r.log[prefix:prefix+1])
+		}
+		r.checkRestore(t, m, len(r.log))
+	}
+}
+
+func TestRestoreEqualsReplay_AnyLog(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := newReplay(t, drawLog(t, 40))
+		prefix := rapid.IntRange(0, len(r.log)).Draw(t, "prefix")
+		m := newSmall()
+		applyLog(t, m, r.log[:prefix])
+		r.checkRestore(t, m, prefix)
+	})
+}
+
+// A snapshot is of the moment of its capture, however late it is written.
+func TestSnapshot_IsWrittenWhileEntriesAreApplied(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		log := knownLevels(randomLog(seed, 300))
+		m := newSmall()
+		applyLog(t, m, log[:150])
+		atOnce, hash := snapshotOf(t, m), hashOf(m)
+		var late []byte
+		var lateHash [16]byte
+		s := m.Snapshot()
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			defer s.Release()
+			late, lateHash = written(t, s), s.Hash()
+		})
+		applyLog(t, m, log[150:225])
+		writing.Wait()
+		later := m.Snapshot() // now there is nobody beside it
+		first := snapshotOf(t, m)
+		applyLog(t, m, log[225:])
+		if !bytes.Equal(late, atOnce) || lateHash != hash {
+			t.Fatalf("seed %d: written beside later entries, the snapshot differs", seed)
+		}
+		if !bytes.Equal(written(t, later), first) {
+			t.Fatalf("seed %d: written after later entries, the snapshot differs", seed)
+		}
+		later.Release()
+		later.Release() // twice is safe
+		m2 := newSmall()
+		applyLog(t, m2, log)
+		if !bytes.Equal(snapshotOf(t, m), snapshotOf(t, m2)) {
+			t.Fatalf("seed %d: snapshots on the way changed the state", seed)
+		}
+	}
+}

@@ -1,0 +1,392 @@
+package fsm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// rawChunk is a chunk as the tests take snapshots apart and put them together.
+type rawChunk struct {
+	kind    recordKind
+	records [][]byte
+}
+
+// splitSnapshot takes a snapshot apart without judging it. What makes no sense
+// any more is left out.
+func splitSnapshot(snapshot []byte) []rawChunk {
+	var chunks []rawChunk
+	b := snapshot[min(len(snapshot), len(snapshotMagic)+1):]
+	for len(b) >= chunkHead {
+		c := rawChunk{kind: recordKind(b[chunkHead-1])}
+		size := min(int(binary.LittleEndian.Uint32(b)), len(b)-chunkHead)
+		payload := b[chunkHead : chunkHead+size]
+		b = b[min(len(b), chunkHead+size+chunkTail):]
+		for len(payload) > 0 {
+			record, n := protowire.ConsumeBytes(payload)
+			if n < 0 {
+				break
+			}
+			c.records, payload = append(c.records, record), payload[n:]
+		}
+		chunks = append(chunks, c)
+	}
+	return chunks
+}
+
+// joinSnapshot is the inverse of splitSnapshot, with the right checksums.
+func joinSnapshot(chunks []rawChunk) []byte {
+	b := append([]byte(snapshotMagic), snapshotVersion)
+	for _, c := range chunks {
+		start := len(b)
+		b = append(b, 0, 0, 0, 0, byte(c.kind))
+		for _, record := range c.records {
+			b = protowire.AppendBytes(b, record)
+		}
+		binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-chunkHead))
+		b = binary.LittleEndian.AppendUint32(b, chunkSum(b[start:]))
+	}
+	return b
+}
+
+// seal makes the counts and the hash of a snapshot right, so that a test of
+// what is in it is not a test of them.
+func seal(chunks []rawChunk) []rawChunk {
+	var n recordCounts
+	var hash stateHash
+	for _, c := range chunks {
+		switch c.kind {
+		case recordTask:
+			n.tasks += uint64(len(c.records))
+		case recordRequest:
+			n.requests += uint64(len(c.records))
+		case recordNode:
+			n.nodes += uint64(len(c.records))
+		}
+	}
+	for i, c := range chunks {
+		for j, record := range c.records {
+			r := fieldReader{rest: record}
+			switch h, _ := decodeHeaderRecord(&r); {
+			case c.kind == recordHeader && r.err == nil:
+				chunks[i].records[j] = appendHeaderRecord(nil, &h, n)
+			case c.kind == recordEnd:
+				chunks[i].records[j] = appendEndRecord(nil, n, hash.sum())
+			}
+			hash.add(c.kind, chunks[i].records[j])
+		}
+	}
+	return chunks
+}
+
+// smallMachine returns a machine with a little of everything.
+func smallMachine(t testing.TB) *Machine {
+	t.Helper()
+	m := New()
+	applyLog(t, m, goldenLog())
+	return m
+}
+
+// checkRead holds ReadSnapshot to its promises for any bytes at all.
+func checkRead(t *testing.T, snapshot []byte) {
+	t.Helper()
+	m, err := ReadSnapshot(bytes.NewReader(snapshot))
+	if err != nil {
+		if m != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknownCommand) {
+			t.Fatalf("machine %v, error %v; want none, and ErrCorrupt or ErrUnknownCommand", m, err)
+		}
+		return
+	}
+	again := snapshotOf(t, m)
+	m2, err := ReadSnapshot(bytes.NewReader(again))
+	if err != nil {
+		t.Fatalf("what was read and written cannot be read: %v", err)
+	}
+	if !bytes.Equal(snapshotOf(t, m2), again) || hashOf(m) != hashOf(m2) {
+		t.Fatal("what was read and written differs when it is read again")
+	}
+}
+
+func TestReadSnapshot_EveryCorruptByteIsFound(t *testing.T) {
+	t.Parallel()
+	snapshot := snapshotOf(t, smallMachine(t))
+	for i := range snapshot {
+		for _, flip := range []byte{0x01, 0x80, 0xff} {
+			bad := bytes.Clone(snapshot)
+			bad[i] ^= flip
+			m, err := ReadSnapshot(bytes.NewReader(bad))
+			if m != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknownCommand) {
+				t.Fatalf("byte %d of %d, bits %#x flipped: machine %v, error %v", i, len(snapshot), flip, m != nil, err)
+			}
+		}
+	}
+}
+
+// Also what would pass the checksums, because it was wrong when they were made.
+func TestReadSnapshot_EveryCorruptByteOfARecordIsFound(t *testing.T) {
+	t.Parallel()
+	chunks := splitSnapshot(snapshotOf(t, smallMachine(t)))
+	for _, c := range chunks {
+		for _, record := range c.records {
+			for i := range record {
+				record[i] ^= 1
+				if m, err := ReadSnapshot(bytes.NewReader(joinSnapshot(chunks))); m != nil || err == nil {
+					t.Fatalf("byte %d of a %v is wrong: machine %v, error %v", i, c.kind, m != nil, err)
+				}
+				record[i] ^= 1
+			}
+		}
+	}
+}
+
+func TestReadSnapshot_EveryTruncationIsFound(t *testing.T) {
+	t.Parallel()
+	snapshot := snapshotOf(t, smallMachine(t))
+	for n := range snapshot {
+		if m, err := ReadSnapshot(bytes.NewReader(snapshot[:n])); m != nil || !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("%d of %d bytes: machine %v, error %v; want ErrCorrupt", n, len(snapshot), m != nil, err)
+		}
+	}
+	if _, err := ReadSnapshot(bytes.NewReader(append(snapshot, 0))); !errors.Is(err, ErrCorrupt) {
+		t.Fatalf("a byte too many: error %v, want ErrCorrupt", err)
+	}
+}
+
+func TestReadSnapshot_Refuses(t *testing.T) {
+	t.Parallel()
+	task := func(change func(*Task)) []byte {
+		v := Task{ID: 1, Type: "mail", Status: StatusPending}
+		change(&v)
+		return appendTaskRecord(nil, &v)
+	}
+	same := func(*Task) {}
+	h := header{Index: 1, NextID: 10, NextToken: 10, NextRequest: 10}
+	one := func(kind recordKind, records ...[]byte) rawChunk { return rawChunk{kind, records} }
+	head := func() rawChunk { return one(recordHeader, appendHeaderRecord(nil, &h, recordCounts{})) }
+	headOf := func(h header) rawChunk { return one(recordHeader, appendHeaderRecord(nil, &h, recordCounts{})) }
+	end := func() rawChunk { return one(recordEnd, nil) }
+	node := func(uuid string) []byte { return appendNodeRecord(nil, NodeRecord{UUID: uuid}) }
+	tasks := func(records ...[]byte) []rawChunk { return []rawChunk{head(), one(recordTask, records...), end()} }
+	tests := []struct {
+		name   string
+		chunks []rawChunk
+		want   error
+		names  string
+	}{
+		{"no header", []rawChunk{one(recordTask, task(same)), end()}, ErrCorrupt, "out of order"},
+		{"nothing but an end", []rawChunk{end()}, ErrCorrupt, "out of order"},
+		{"two headers", []rawChunk{head(), head(), end()}, ErrCorrupt, "out of order"},
+		{"sections out of order", []rawChunk{head(), one(recordNode, node("a")), one(recordTask, task(same)), end()}, ErrCorrupt, "out of order"},
+		{"no end", []rawChunk{head()}, ErrCorrupt, "cut off"},
+		{"two ends", []rawChunk{head(), end(), end()}, ErrCorrupt, "behind the end"},
+		{"an end of two records", []rawChunk{head(), one(recordEnd, nil, nil)}, ErrCorrupt, "out of order"},
+		{"an empty chunk", []rawChunk{head(), one(recordTask), end()}, ErrCorrupt, "empty"},
+		{"a kind of the future", []rawChunk{head(), one(5, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 5"},
+		{"a level of the future", []rawChunk{headOf(header{Level: FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
+		{"a header without counters", []rawChunk{headOf(header{Index: 1}), end()}, ErrCorrupt, "counter"},
+		{"a field of the future", tasks(append(task(same), 0xf8, 1, 1)), ErrUnknownCommand, "field 31"},
+		{"a status of the future", tasks(task(func(t *Task) { t.Status = 9 })), ErrUnknownCommand, "value 9"},
+		{"an outcome of the future", tasks(task(func(t *Task) { t.Log = []Attempt{{Outcome: 7}} })), ErrUnknownCommand, "value 7"},
+		{"a task without a status", tasks(task(func(t *Task) { t.Status = 0 })), ErrCorrupt, "no status"},
+		{"a task without an id", tasks(task(func(t *Task) { t.ID = 0 })), ErrCorrupt, "id 0"},
+		{"a task twice", tasks(task(same), task(same)), ErrCorrupt, "id 1 between 1 and 10"},
+		{"tasks out of order", tasks(task(func(t *Task) { t.ID = 2 }), task(same)), ErrCorrupt, "id 1 between 2"},
+		{"an id that was never given out", tasks(task(func(t *Task) { t.ID = 10 })), ErrCorrupt, "id 10"},
+		{"a token that was never given out", tasks(task(func(t *Task) { t.Token = 10 })), ErrCorrupt, "token 10"},
+		{"a key twice", tasks(task(func(t *Task) { t.Key = "k" }), task(func(t *Task) { t.ID, t.Key = 2, "k" })), ErrCorrupt, "key"},
+		{"requests out of order", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 2, &request{ID: "a"}), appendRequestRecord(nil, 1, &request{ID: "b"})), end()}, ErrCorrupt, "number 1 between 2"},
+		{"a request number never given out", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 10, &request{ID: "a"})), end()}, ErrCorrupt, "number 10"},
+		{"a request with claims that do not live", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 1, &request{ID: "a", Live: 1, Claims: []requestClaim{{1, 1}}})), end()}, ErrCorrupt, "claim request 1"},
+		{"a node twice", []rawChunk{head(), one(recordNode, node("a"), node("a")), end()}, ErrCorrupt, `"a"`},
+		{"nodes out of order", []rawChunk{head(), one(recordNode, node("b")), one(recordNode, node("a")), end()}, ErrCorrupt, `"a" behind "b"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m, err := ReadSnapshot(bytes.NewReader(joinSnapshot(seal(test.chunks))))
+			if m != nil || !errors.Is(err, test.want) || !strings.Contains(fmt.Sprint(err), test.names) {
+				t.Fatalf("machine %v, error %v; want %v that names %q", m != nil, err, test.want, test.names)
+			}
+		})
+	}
+}
+
+func TestReadSnapshot_RefusesCountsAndHash(t *testing.T) {
+	t.Parallel()
+	whole := func() []rawChunk { return splitSnapshot(snapshotOf(t, smallMachine(t))) }
+	without := whole()
+	without[1].records = without[1].records[1:]
+	if _, err := ReadSnapshot(bytes.NewReader(joinSnapshot(without))); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "counts") {
+		t.Errorf("a task is missing: error %v", err)
+	}
+	chunks := whole()
+	last := len(chunks) - 1
+	r := fieldReader{rest: chunks[last].records[0]}
+	counts, hash := decodeEndRecord(&r)
+	hash[15]++
+	chunks[last].records[0] = appendEndRecord(nil, counts, hash)
+	if _, err := ReadSnapshot(bytes.NewReader(joinSnapshot(chunks))); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "hash") {
+		t.Errorf("another hash: error %v", err)
+	}
+}
+
+func TestReadSnapshot_NamesANewerVersion(t *testing.T) {
+	t.Parallel()
+	snapshot := snapshotOf(t, New())
+	snapshot[len(snapshotMagic)]++
+	_, err := ReadSnapshot(bytes.NewReader(snapshot))
+	if !errors.Is(err, ErrUnknownCommand) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), "snapshot version 2") {
+		t.Fatalf("error %v, want ErrUnknownCommand that names the version", err)
+	}
+}
+
+func TestReadSnapshot_PassesTheReadersErrorOn(t *testing.T) {
+	t.Parallel()
+	snapshot, bad := snapshotOf(t, smallMachine(t)), errors.New("the disk is gone")
+	for n := range len(snapshot) + 1 {
+		r := io.MultiReader(bytes.NewReader(snapshot[:n]), iotest.ErrReader(bad))
+		if m, err := ReadSnapshot(r); m != nil || !errors.Is(err, bad) || errors.Is(err, ErrCorrupt) {
+			t.Fatalf("it fails after %d bytes: machine %v, error %v", n, m != nil, err)
+		}
+	}
+}
+
+func TestReadSnapshot_TakesAnyReader(t *testing.T) {
+	t.Parallel()
+	snapshot := snapshotOf(t, smallMachine(t))
+	for name, r := range map[string]io.Reader{
+		"a byte at a time":       iotest.OneByteReader(bytes.NewReader(snapshot)),
+		"data and EOF at a time": iotest.DataErrReader(bytes.NewReader(snapshot)),
+	} {
+		m, err := ReadSnapshot(r)
+		if err != nil || !bytes.Equal(snapshotOf(t, m), snapshot) {
+			t.Errorf("%s: error %v, or another state", name, err)
+		}
+	}
+}
+
+// failingWriter takes n bytes, then fails.
+type failingWriter struct {
+	n   int
+	err error
+}
+
+func (w *failingWriter) Write(b []byte) (int, error) {
+	n := min(len(b), w.n)
+	w.n -= n
+	if n < len(b) {
+		return n, w.err
+	}
+	return n, nil
+}
+
+func TestSnapshot_WriteToPassesTheWritersErrorOn(t *testing.T) {
+	t.Parallel()
+	m := smallMachine(t)
+	s := m.Snapshot()
+	defer s.Release()
+	bad := errors.New("the disk is full")
+	for n := range written(t, s) {
+		if got, err := s.WriteTo(&failingWriter{n, bad}); !errors.Is(err, bad) || got != int64(n) {
+			t.Fatalf("it fails after %d bytes: wrote %d, error %v", n, got, err)
+		}
+	}
+}
+
+// bigMachine returns a machine of n tasks with that many bytes each.
+func bigMachine(t testing.TB, n, size int) *Machine {
+	t.Helper()
+	m := New()
+	for i := range n {
+		submit := Submit{Tasks: []NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, size)}}}
+		applyLog(t, m, []testEntry{{Index: uint64(i + 1), Commands: []Command{submit}}})
+	}
+	return m
+}
+
+func TestSnapshot_ChunksAreBounded(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ tasks, size, chunks int }{
+		{10_000, 256, 3}, // many records in a chunk
+		{10, 300_000, 4}, // three in a chunk
+		{3, 2 << 20, 3},  // one is larger than a chunk
+		{1, 1 << 20, 1},  // one is larger by a little
+	}
+	for _, test := range tests {
+		m := bigMachine(t, test.tasks, test.size)
+		snapshot := snapshotOf(t, m)
+		chunks := 0
+		for _, c := range splitSnapshot(snapshot) {
+			size := 0
+			for _, record := range c.records {
+				size += protowire.SizeBytes(len(record))
+			}
+			if size > chunkTarget && len(c.records) > 1 {
+				t.Errorf("a chunk of %d bytes has %d records", size, len(c.records))
+			}
+			if c.kind == recordTask {
+				chunks++
+			}
+		}
+		if chunks != test.chunks {
+			t.Errorf("%d tasks of %d bytes are in %d chunks, want %d", test.tasks, test.size, chunks, test.chunks)
+		}
+		if got := restore(t, snapshot); hashOf(got) != hashOf(m) {
+			t.Errorf("%d tasks of %d bytes: the restored hash differs", test.tasks, test.size)
+		}
+	}
+}
+
+// allocatedBy returns how many bytes f allocates.
+func allocatedBy(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestSnapshot_WriteToNeedsOneChunkOfMemory(t *testing.T) {
+	m := bigMachine(t, 30_000, 1000)
+	s := m.Snapshot()
+	defer s.Release()
+	if got, bound := allocatedBy(func() { _, _ = s.WriteTo(io.Discard) }), uint64(8<<20); got > bound {
+		t.Errorf("writing 30 MB allocates %d bytes, want at most %d", got, bound)
+	}
+	if got, bound := allocatedBy(func() { s.Hash() }), uint64(1<<20); got > bound {
+		t.Errorf("hashing 30 MB allocates %d bytes, want at most %d", got, bound)
+	}
+}
+
+// A length that lies costs no memory.
+func TestReadSnapshot_AllocatesWhatIsThere(t *testing.T) {
+	for _, length := range []uint32{chunkMax, chunkMax + 1, math.MaxUint32} {
+		b := append([]byte(snapshotMagic), snapshotVersion)
+		b = append(binary.LittleEndian.AppendUint32(b, length), byte(recordHeader), 1, 2, 3)
+		var err error
+		got := allocatedBy(func() { _, err = ReadSnapshot(bytes.NewReader(b)) })
+		if bound := uint64(1 << 20); got > bound || !errors.Is(err, ErrCorrupt) {
+			t.Errorf("length %d: %d bytes allocated, want at most %d; error %v", length, got, bound, err)
+		}
+	}
+}
+
+func FuzzReadSnapshot(f *testing.F) {
+	f.Add(snapshotOf(f, New()))
+	f.Add(snapshotOf(f, smallMachine(f)))
+	f.Add([]byte(snapshotMagic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkRead(t, b)
+		// Mutations rarely get past the checksums: make them right.
+		checkRead(t, joinSnapshot(seal(splitSnapshot(b))))
+	})
+}
