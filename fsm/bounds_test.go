@@ -1,0 +1,262 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// harness applies commands one by one, with checks.
+type harness struct {
+	t     *testing.T
+	m     *Machine
+	stamp Stamp
+}
+
+func newHarness(t *testing.T) *harness {
+	return &harness{t: t, m: New(), stamp: Stamp{T: 1_700_000_000_000}}
+}
+
+func (h *harness) do(c Command) Result {
+	h.t.Helper()
+	a := mustApplyTo(h.t, h.m, testEntry{Index: h.m.Index() + 1, Stamp: h.stamp, Commands: []Command{c}})
+	return a.Results[0]
+}
+
+func (h *harness) submit(n int, task NewTask) {
+	h.t.Helper()
+	h.do(Submit{Tasks: slices.Repeat([]NewTask{task}, n)})
+}
+
+// TestClaimNext_AnswerStopsAt8MiB ensures that an answer's params and payloads
+// stay below the bound, and that one task always fits.
+func TestClaimNext_AnswerStopsAt8MiB(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.submit(9, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 100}); len(r.Claims) != 8 {
+		t.Errorf("%d tasks of 1 MiB in an answer, want 8", len(r.Claims))
+	}
+	h.submit(1, NewTask{Type: "huge", Payload: make([]byte, 9<<20)})
+	if r := h.do(ClaimNext{WorkerID: "w1", Types: []string{"huge"}, Limit: 100}); len(r.Claims) != 1 {
+		t.Errorf("%d tasks of 9 MiB in an answer, want 1", len(r.Claims))
+	}
+	mustCheck(t, h.m)
+}
+
+// TestClaimNext_RepeatedAnswerIsBounded ensures that a repeat does not bring
+// more than 8 MiB although its tasks have got results meanwhile.
+func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.submit(20, NewTask{Type: "mail", Payload: []byte("p")})
+	claim := ClaimNext{WorkerID: "w1", Limit: 20, RequestID: "q1"}
+	first := h.do(claim)
+	for _, c := range first.Claims[1:] {
+		h.do(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Result: make([]byte, 1<<20)})
+	}
+	size, bare := 0, 0
+	again := h.do(claim)
+	for i, c := range again.Claims {
+		size += answerBytes(&c.Task)
+		if c.Task.Payload == nil {
+			bare++
+		}
+		if c.Task.ID != first.Claims[i].Task.ID || c.Token != first.Claims[i].Token || c.Live != (i == 0) {
+			t.Errorf("claim %d is %d token %d live %v", i, c.Task.ID, c.Token, c.Live)
+		}
+	}
+	if size > answerBytesMax || bare != 12 {
+		t.Errorf("%d bytes, %d tasks without theirs, want at most 8 MiB and 12", size, bare)
+	}
+}
+
+// TestTick_ForgetsABoundedNumber ensures that one tick does not stop the world
+// when very many claim requests are due, and that answers do not depend on how
+// far ticks have come.
+func TestTick_ForgetsABoundedNumber(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	const n = forgetTickMax + 500
+	h.submit(n, NewTask{Type: "mail", Payload: []byte("p")})
+	for i := range n {
+		c := h.do(ClaimNext{WorkerID: "w1", Limit: 1, RequestID: fmt.Sprint(i)}).Claims[0]
+		h.do(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
+	}
+	h.stamp.U = rememberMS
+	h.do(Tick{})
+	if got := h.m.requests.len(); got != 500 {
+		t.Errorf("%d requests after a tick, want 500", got)
+	}
+	mustCheck(t, h.m)
+	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 1, RequestID: fmt.Sprint(n - 1)}); r.Repeated {
+		t.Error("a request was repeated after its time")
+	}
+	h.do(Tick{})
+	if got := h.m.requests.len() + h.m.forgetting.Len() + len(h.m.requestIDs); got != 0 {
+		t.Errorf("%d left of forgotten requests", got)
+	}
+	mustCheck(t, h.m)
+}
+
+// TestClaimNext_OldestRequestsMakeRoom ensures the bound on what is
+// remembered, also of claims that are live.
+func TestClaimNext_OldestRequestsMakeRoom(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.m.rememberedMax = 10
+	h.submit(30, NewTask{Type: "mail", Payload: []byte("p")})
+	for i := range 6 {
+		h.do(ClaimNext{WorkerID: "w1", Limit: 3, RequestID: fmt.Sprint(i)})
+		mustCheck(t, h.m)
+	}
+	if _, seq := h.m.findRequest("2"); seq != 0 || h.m.remembered != 9 {
+		t.Errorf("request 2 is number %d of %d claims, want it forgotten and 9", seq, h.m.remembered)
+	}
+	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 3, RequestID: "3"}); !r.Repeated {
+		t.Error("request 3 is forgotten")
+	}
+	if r := h.do(Complete{Hold: Hold{ID: 1, WorkerID: "w1", Token: 1}}); r.Code != "" {
+		t.Errorf("a claim of a forgotten request: %s", r.Code)
+	}
+	mustCheck(t, h.m)
+}
+
+// TestList_LooksAtABoundedNumber ensures that a page that finds nothing ends.
+func TestList_LooksAtABoundedNumber(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.submit(pageRecordsMax, NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(1, NewTask{Type: "scan", Payload: []byte("p")})
+	page := h.m.List(ListQuery{Type: "scan", Limit: 10})
+	if len(page.Tasks) != 0 || page.Next != pageRecordsMax+1 {
+		t.Errorf("%d tasks, next %d", len(page.Tasks), page.Next)
+	}
+	page = h.m.List(ListQuery{Type: "scan", Limit: 10, From: page.Next})
+	if len(page.Tasks) != 1 || page.Next != 0 {
+		t.Errorf("%d tasks, next %d", len(page.Tasks), page.Next)
+	}
+}
+
+// TestList_StopsAt8MiB ensures that a page of large tasks is short, and that
+// one task always fits.
+func TestList_StopsAt8MiB(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.submit(9, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	h.submit(1, NewTask{Type: "mail", Payload: make([]byte, 9<<20)})
+	var sizes []int
+	for q := (ListQuery{Limit: 1000, From: 1}); q.From != 0; {
+		page := h.m.List(q)
+		sizes = append(sizes, len(page.Tasks))
+		q.From = page.Next
+	}
+	if diff := cmp.Diff([]int{7, 2, 1}, sizes); diff != "" {
+		t.Errorf("pages (-want +got):\n%s", diff)
+	}
+}
+
+// TestApply_ResultsAreCopies ensures that what an entry answered stays what it
+// was, whatever later entries do.
+func TestApply_ResultsAreCopies(t *testing.T) {
+	t.Parallel()
+	m := New()
+	var answers []Applied
+	var shown []string
+	for _, e := range randomLog(7, 300) {
+		a := mustApplyTo(t, m, e)
+		answers, shown = append(answers, a), append(shown, showApplied(a))
+	}
+	for i, a := range answers {
+		if got := showApplied(a); got != shown[i] {
+			t.Fatalf("the answer of entry %d became\n%s\nit was\n%s", a.Index, got, shown[i])
+		}
+	}
+}
+
+// showApplied shows all that the answer reaches, by value.
+func showApplied(a Applied) string {
+	s := fmt.Sprintf("%+v", a.Leases)
+	for _, r := range a.Results {
+		s += fmt.Sprintf("%s %v %+v", r.Code, r.Repeated, r.Claims)
+		if r.Task != nil {
+			s += fmt.Sprintf("%+v", *r.Task)
+		}
+		for _, b := range r.Submitted {
+			s += fmt.Sprintf("%+v", *b.Task)
+		}
+	}
+	return s
+}
+
+// TestMachine_ForgetsTypes ensures that types cost nothing once their tasks
+// are gone.
+func TestMachine_ForgetsTypes(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for i := range 100 {
+		h.submit(1, NewTask{Type: fmt.Sprint("type", i), Payload: []byte("p"), Key: fmt.Sprint(i)})
+	}
+	for r := h.do(ClaimNext{WorkerID: "w1", Limit: 1}); len(r.Claims) > 0; r = h.do(ClaimNext{WorkerID: "w1", Limit: 1}) {
+		h.do(Complete{Hold: Hold{ID: r.Claims[0].Task.ID, WorkerID: "w1"}})
+		h.do(Delete{ID: r.Claims[0].Task.ID})
+		mustCheck(t, h.m)
+	}
+	if n := len(h.m.types) + len(h.m.keys) + len(h.m.ready[orderHighest].items) + h.m.tasks.len(); n != 0 || h.m.Bytes() != 0 {
+		t.Errorf("%d things and %d bytes left", n, h.m.Bytes())
+	}
+}
+
+// TestMachine_RebuildRefusesContradictions ensures that no state is built from
+// records that no log can lead to.
+func TestMachine_RebuildRefusesContradictions(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(m *Machine){
+		"two tasks with a key":            func(m *Machine) { m.tasks.edit(2).Key = "k1" },
+		"two tasks with a token":          func(m *Machine) { m.tasks.edit(4).Token = m.tasks.get(3).Token },
+		"a claim without a token":         func(m *Machine) { m.tasks.edit(3).Token = 0 },
+		"a claim without an attempt":      func(m *Machine) { m.tasks.edit(3).Log = nil },
+		"a token not given out":           func(m *Machine) { m.tasks.edit(3).Token = 99 },
+		"an id not given out":             func(m *Machine) { m.header.NextID = 4 },
+		"a task in the wrong place":       func(m *Machine) { m.tasks.edit(2).ID = 1 },
+		"an unknown status":               func(m *Machine) { m.tasks.edit(2).Status = 9 },
+		"no status":                       func(m *Machine) { m.tasks.edit(2).Status = 0 },
+		"two requests with an id":         func(m *Machine) { m.requests.edit(2).ID = "q1" },
+		"a request with the wrong number": func(m *Machine) { m.header.NextRequest = 2 },
+		"a request that miscounts":        func(m *Machine) { m.requests.edit(1).Live = 2 },
+		"a request without claims":        func(m *Machine) { r := m.requests.edit(1); r.Claims, r.Live = nil, 0 },
+		"two requests with a claim":       func(m *Machine) { m.requests.edit(2).Claims = m.requests.get(1).Claims },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			h.submit(1, NewTask{Type: "mail", Key: "k1"})
+			h.submit(4, NewTask{Type: "mail"})
+			h.do(ClaimTask{ID: 3, WorkerID: "w1", RequestID: "q1"})
+			h.do(ClaimTask{ID: 4, WorkerID: "w1", RequestID: "q2"})
+			if err := h.m.rebuild(); err != nil {
+				t.Fatal(err)
+			}
+			spoil(h.m)
+			if err := h.m.rebuild(); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("got %v, want ErrCorrupt", err)
+			}
+		})
+	}
+}
+
+// TestApply_UnknownCommand ensures that the machine says so, rather than to
+// skip a command that others apply.
+func TestApply_UnknownCommand(t *testing.T) {
+	t.Parallel()
+	if _, err := New().apply(1, Stamp{}, []Command{strange{}}); !errors.Is(err, ErrUnknownCommand) {
+		t.Errorf("got %v, want ErrUnknownCommand", err)
+	}
+}
+
+type strange struct{}
+
+func (strange) kind() kind { return 99 }
