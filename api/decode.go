@@ -141,6 +141,9 @@ func (d *decoder) skipObject() *refusal {
 	}
 }
 
+// isNull reports whether the next value is null.
+func (d *decoder) isNull() bool { return d.dec.PeekKind() == jsontext.KindNull }
+
 func (d *decoder) skip() *refusal {
 	if err := d.dec.SkipValue(); err != nil {
 		return d.syntax(err)
@@ -294,7 +297,7 @@ func (d *decoder) key(field string, most int) (string, bool, *refusal) {
 
 // raw reads any JSON value, as a copy of the bytes sent.
 func (d *decoder) raw(field string) ([]byte, *refusal) {
-	if d.dec.PeekKind() == jsontext.KindNull {
+	if d.isNull() {
 		return nil, d.skip()
 	}
 	depth := d.dec.StackDepth()
@@ -387,6 +390,9 @@ func (d *decoder) syntax(err error) *refusal {
 		errors.As(err, &syn)
 		r.field = pointerPath(syn.JSONPointer)
 		r.text = "Duplicate field: " + r.field
+	case errors.As(err, &syn) && strings.Count(string(syn.JSONPointer), "/") > d.limits.Depth:
+		r.field = pointerPath(syn.JSONPointer)
+		r.text = "The body nests deeper than " + strconv.Itoa(d.limits.Depth) + " levels"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		r.text = "The body is not valid JSON: it ends too early"
 	case errors.As(err, &syn):
@@ -398,11 +404,17 @@ func (d *decoder) syntax(err error) *refusal {
 	return r
 }
 
+// fieldBytes is about where a path that the client made up is cut.
+const fieldBytes = 100
+
 // pointerPath writes a JSON pointer as the contract names fields:
 // tasks[3].params.x.
 func pointerPath(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
+		if b.Len() > fieldBytes {
+			break
+		}
 		if _, err := strconv.ParseUint(token, 10, 32); err == nil && b.Len() > 0 {
 			b.WriteString("[" + token + "]")
 			continue

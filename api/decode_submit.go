@@ -30,6 +30,9 @@ func decodeSubmit(body []byte, limits *Limits) (submitRequest, *refusal) {
 	task, single := newTaskFields(), false
 	bad := d.fields(func(name []byte) *refusal {
 		isTasks := string(name) == "tasks"
+		if isTasks && d.isNull() {
+			return d.skip()
+		}
 		if req.many || isTasks && single {
 			return d.mixed()
 		}

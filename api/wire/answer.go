@@ -25,13 +25,15 @@ type Answer struct {
 }
 
 // SubmitResult is one element of the answer to a submit of many: ID and
-// Created, or Error and Code.
+// Created, or Error, Code, Message and Field.
 type SubmitResult struct {
 	ID          uint64 `json:"id,omitempty"`
 	Created     bool   `json:"created"`
 	SameRequest *bool  `json:"same_request,omitempty"`
 	Error       string `json:"error,omitempty"`
 	Code        Code   `json:"code,omitempty"`
+	Message     string `json:"message,omitempty"`
+	Field       string `json:"field,omitempty"` // as tasks[3].priority
 }
 
 // Refusal is the body of every failed call. Details beside these fields

@@ -1,0 +1,302 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// badInput is one request that must be refused, and how.
+type badInput struct {
+	target, body string
+	code         wire.Code
+	field        string // "" = none
+	text         string // part of error
+}
+
+const (
+	ir = wire.CodeInvalidRequest
+	it = wire.CodeInvalidTask
+	iw = wire.CodeInvalidWorkerID
+	tl = wire.CodePayloadTooLarge
+)
+
+func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+
+// TestServer_BadInput sends what no request may look like.
+func TestServer_BadInput(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	cases := append(badBodies(), badTasks()...)
+	cases = append(cases, badClaims()...)
+	cases = append(cases, badSettles()...)
+	cases = append(cases, badTargets()...)
+	if len(cases) < 100 {
+		t.Errorf("only %d cases", len(cases))
+	}
+	for _, c := range cases {
+		got := s.call(t, c.target, c.body)
+		name := c.target + " " + c.body[:min(len(c.body), 100)]
+		f := got.refused(t, c.code)
+		field, _ := f["field"].(string)
+		if text := f["error"].(string); field != c.field || !strings.Contains(text, c.text) {
+			t.Errorf("%s:\n field %q, want %q\n error %q, want %q in it", name, field, c.field, text, c.text)
+		}
+	}
+	if len(node.proposed) > 0 {
+		t.Errorf("proposed all the same: %+v", node.proposed)
+	}
+}
+
+// badBodies are bodies that are no JSON object.
+func badBodies() []badInput {
+	var cases []badInput
+	for body, text := range map[string]string{
+		`{`:                                 "it ends too early",
+		`{"params"`:                         "it ends too early",
+		`{"params":`:                        "it ends too early",
+		`{"params":1`:                       "it ends too early",
+		`{"params":1,}`:                     "not valid JSON",
+		`{"params":01}`:                     "not valid JSON",
+		`{"params":.5}`:                     "not valid JSON",
+		`{"params":1.}`:                     "not valid JSON",
+		`{"params":NaN}`:                    "not valid JSON",
+		`{"params":'x'}`:                    "not valid JSON",
+		`{"params":tru}`:                    "not valid JSON",
+		`{params:1}`:                        "not valid JSON",
+		`{"params" 1}`:                      "not valid JSON",
+		`{"params":1 "priority":2}`:         "not valid JSON",
+		`{"params":1}}`:                     "",
+		`{"params":1} x`:                    "",
+		`{"params":1}{"params":1}`:          "goes on after",
+		`{"params":1}null`:                  "goes on after",
+		"{\"params\":1}\x00":                "",
+		"\x00":                              "not valid JSON",
+		"{\"params\":\"a\x00b\"}":           "not valid JSON",
+		"{\"params\":\"a\nb\"}":             "not valid JSON",
+		"{\"params\":\"\xff\"}":             "UTF-8",
+		"{\"params\":\"\xc3\"}":             "UTF-8",
+		"{\"params\":\"\xed\xa0\x80\"}":     "UTF-8",
+		"{\"\xff\":1}":                      "UTF-8",
+		`{"params":"\ud800"}`:               "surrogate",
+		`{"params":"\x41"}`:                 "not valid JSON",
+		"\xef\xbb\xbf{\"params\":1}":        "not valid JSON",
+		`[]`:                                "an array, not a JSON object",
+		`[{"params":1}]`:                    "an array, not a JSON object",
+		`null`:                              "null, not a JSON object",
+		`true`:                              "a boolean, not a JSON object",
+		`"x"`:                               "a string, not a JSON object",
+		`7`:                                 "a number, not a JSON object",
+		`params=1&task_type=x`:              "not valid JSON",
+		`<task/>`:                           "not valid JSON",
+		``:                                  "The body is empty",
+		" \r\n\t":                           "The body is empty",
+		`{"params":` + nested(10_001):       "",
+		`{"params":` + nested(10_001) + `}`: "deeper than 64 levels",
+	} {
+		cases = append(cases, badInput{"POST /api/tasks", body, ir, "?", text})
+	}
+	// Which field a broken body names is where the parser stopped.
+	for i := range cases {
+		cases[i].field = map[string]string{
+			`{"params":.5}`: "params", `{"params":1.}`: "params", `{"params":NaN}`: "params", `{"params":'x'}`: "params",
+			`{"params":tru}`: "params", "{\"params\":\"a\x00b\"}": "params", "{\"params\":\"a\nb\"}": "params", "{\"params\":\"\xff\"}": "params",
+			"{\"params\":\"\xc3\"}": "params", "{\"params\":\"\xed\xa0\x80\"}": "params", `{"params":"\ud800"}`: "params", `{"params":"\x41"}`: "params",
+			`{"params" 1}`:                "params",
+			`{"params":` + nested(10_001): "params" + strings.Repeat("[0]", 32), `{"params":` + nested(10_001) + `}`: "params" + strings.Repeat("[0]", 32),
+		}[cases[i].body]
+	}
+	return append(cases,
+		badInput{"POST /api/tasks", `{"params":1,"params":2}`, ir, "params", "Duplicate field: params"},
+		badInput{"POST /api/tasks", `{"params":1,"par\u0061ms":2}`, ir, "params", "Duplicate field: params"},
+		badInput{"POST /api/tasks", `{"params":{"a":[{"b":1,"b":2}]}}`, ir, "params.a[0].b", "Duplicate field"},
+		badInput{"POST /api/tasks", `{"tasks":[{"params":1},{"params":1,"params":1}]}`, ir, "tasks[1].params", "Duplicate field"},
+		badInput{"POST /api/tasks", `{"tasks":[{"params":1},{"bad":1,"priority":"x"`, ir, "", "it ends too early"},
+		badInput{"POST /api/tasks/claim", `{"worker_id":"w"`, ir, "", "it ends too early"},
+		badInput{"POST /api/tasks/1/retry", `{"claim_token":1}]`, ir, "", "not valid JSON"},
+		badInput{"POST /api/tasks/1/retry", `0`, ir, "", "a number, not a JSON object"},
+		badInput{"POST /api/tasks", `{"params":"` + strings.Repeat("x", 8<<20) + `"}`, tl, "", "larger than 8388608 bytes"},
+	)
+}
+
+// badTasks are tasks that cannot be submitted.
+func badTasks() []badInput {
+	var cases []badInput
+	add := func(field, text string, bodies ...string) {
+		for _, body := range bodies {
+			cases = append(cases, badInput{"POST /api/tasks", body, it, field, text})
+		}
+	}
+	add("params", "Missing required field: params", `{}`, `{"params":null}`, `{"params":null,"payload":null}`, `{"task_type":"x"}`, `{"tasks":null}`)
+	add("payload", "params and payload are both given", `{"params":1,"payload":"AA=="}`)
+	add("payload", "at least one byte", `{"payload":""}`)
+	add("payload", "a string in base64", `{"payload":"A"}`, `{"payload":"AA"}`, `{"payload":"A-8="}`, `{"payload":"AB=="}`, `{"payload":"AA==\n"}`, `{"payload":"AAA=AAA="}`, `{"payload":7}`, `{"payload":["AA=="]}`)
+	add("task_type", "1 to 128 of A-Z", `{"params":1,"task_type":""}`, `{"params":1,"task_type":"a b"}`, `{"params":1,"task_type":"é"}`, `{"params":1,"task_type":"a\u0000"}`,
+		`{"params":1,"task_type":"`+strings.Repeat("x", 129)+`"}`, `{"params":1,"task_type":5}`, `{"params":1,"task_type":["a"]}`, `{"params":1,"task_type":{}}`, `{"params":1,"task_type":false}`)
+	for _, value := range []string{`1.0`, `1e3`, `1E0`, `"5"`, `2147483648`, `-2147483649`, `99999999999999999999`, `1e400`, `true`, `{}`, `[1]`} {
+		add("priority", "an integer from -2147483648 to 2147483647 is allowed", `{"params":1,"priority":`+value+`}`)
+	}
+	add("max_attempts", "an integer from 0 to 2147483647 is allowed", `{"params":1,"max_attempts":-1}`, `{"params":1,"max_attempts":2147483648}`, `{"params":1,"max_attempts":"3"}`)
+	add("idempotency_key", "1 to 256 bytes without control characters", `{"params":1,"idempotency_key":""}`, `{"params":1,"idempotency_key":"a\u0000b"}`, `{"params":1,"idempotency_key":"a\nb"}`,
+		`{"params":1,"idempotency_key":"\u007f"}`, `{"params":1,"idempotency_key":"`+strings.Repeat("é", 129)+`"}`, `{"params":1,"idempotency_key":1}`)
+	add("lease_ms", "an integer from 100 to 86400000 is allowed", `{"params":1,"lease_ms":99}`, `{"params":1,"lease_ms":86400001}`, `{"params":1,"lease_ms":0}`, `{"params":1,"lease_ms":-5}`, `{"params":1,"lease_ms":"1s"}`)
+	add("prio", "Unknown field: prio", `{"params":1,"prio":1}`, `{"prio":{"a":[1]},"params":1}`, `{"prio":null,"params":1}`)
+	add("Params", "Unknown field: Params", `{"Params":1}`)
+	add("run_at", "Unknown field: run_at", `{"params":1,"run_at":"2026-01-01T00:00:00Z"}`)
+	add("", "Unknown field: ", `{"":1}`)
+	add("a\nb", "Unknown field: a\nb", `{"a\nb":1}`)
+	add(strings.Repeat("x", 128)+"...", "Unknown field", `{"`+strings.Repeat("x", 5000)+`":1}`)
+	add("params", "a nesting of 64 levels", `{"params":`+nested(64)+`}`, `{"params":{"a":`+nested(63)+`}}`)
+	large := `"` + strings.Repeat("x", 1<<20) + `"`
+	many := func(field, text, body string) {
+		cases = append(cases, badInput{"POST /api/tasks", body, ir, field, text})
+	}
+	many("tasks", "an array of 1 to 1000 tasks", `{"tasks":[]}`)
+	many("tasks", "an array of 1 to 1000 tasks", `{"tasks":{}}`)
+	many("tasks", "an array of 1 to 1000 tasks", `{"tasks":"x"}`)
+	many("tasks", "tasks stands beside other fields", `{"tasks":[{"params":1}],"priority":1}`)
+	many("tasks", "tasks stands beside other fields", `{"priority":1,"tasks":[{"params":1}]}`)
+	return append(cases,
+		badInput{"POST /api/tasks", `{"params":` + large + `}`, tl, "params", "larger than 1048576 bytes"},
+		badInput{"POST /api/tasks", `{"payload":"` + strings.Repeat("AAAA", 349_526) + `"}`, tl, "payload", "larger than 1048576 bytes"},
+		badInput{"POST /api/tasks", `{"payload":"` + strings.Repeat("AAAA", 400_000) + `"}`, tl, "payload", "larger than 1048576 bytes"},
+	)
+}
+
+// badClaims are claims that make no sense.
+func badClaims() []badInput {
+	var cases []badInput
+	add := func(code wire.Code, field, text string, bodies ...string) {
+		for _, body := range bodies {
+			cases = append(cases, badInput{"POST /api/tasks/claim", body, code, field, text})
+		}
+	}
+	add(ir, "worker_id", "Missing required field: worker_id", ``, `  `, `{}`, `{"worker_id":null}`, `{"limit":1}`)
+	add(iw, "worker_id", "Invalid worker_id format", `{"worker_id":""}`, `{"worker_id":"a b"}`, `{"worker_id":"a.b"}`, `{"worker_id":"é"}`, `{"worker_id":"w\u0000"}`, `{"worker_id":"w\n"}`,
+		`{"worker_id":"`+strings.Repeat("w", 129)+`"}`, `{"worker_id":5}`, `{"worker_id":true}`, `{"worker_id":["w"]}`, `{"worker_id":{"a":{}}}`)
+	add(ir, "Worker_ID", "Unknown field: Worker_ID", `{"Worker_ID":"w"}`)
+	add(ir, "wait_ms", "Unknown field: wait_ms", `{"worker_id":"w","wait_ms":1000}`)
+	add(ir, "limit", "an integer from 1 to 1000 is allowed", `{"worker_id":"w","limit":0}`, `{"worker_id":"w","limit":1001}`, `{"worker_id":"w","limit":1.0}`, `{"worker_id":"w","limit":"1"}`, `{"worker_id":"w","limit":-1}`)
+	add(ir, "lease_ms", "an integer from 100 to 86400000 is allowed", `{"worker_id":"w","lease_ms":1}`, `{"worker_id":"w","lease_ms":1e5}`)
+	add(ir, "sort_by", `"priority" or "created_at" is allowed`, `{"worker_id":"w","sort_by":"random"}`, `{"worker_id":"w","sort_by":"Priority"}`, `{"worker_id":"w","sort_by":1}`, `{"worker_id":"w","sort_by":""}`)
+	add(ir, "sort_order", `"asc" or "desc", in any case, is allowed`, `{"worker_id":"w","sort_order":"up"}`, `{"worker_id":"w","sort_order":[]}`, `{"worker_id":"w","sort_order":"aſc"}`)
+	add(ir, "task_types", "sort_order asc needs task_types", `{"worker_id":"w","sort_order":"asc"}`, `{"worker_id":"w","sort_order":"ASC","task_types":[]}`)
+	add(ir, "task_types", "an array of up to 1000 task types", `{"worker_id":"w","task_types":"a"}`, `{"worker_id":"w","task_types":{}}`, `{"worker_id":"w","task_types":[`+strings.Repeat(`"a",`, 1000)+`"a"]}`)
+	add(ir, "task_types[1]", "1 to 128 of A-Z", `{"worker_id":"w","task_types":["a",""]}`, `{"worker_id":"w","task_types":["a","b c"]}`, `{"worker_id":"w","task_types":["a",1]}`, `{"worker_id":"w","task_types":["a",null]}`)
+	add(ir, "claim_request_id", "1 to 128 bytes", `{"worker_id":"w","claim_request_id":""}`, `{"worker_id":"w","claim_request_id":"a\tb"}`, `{"worker_id":"w","claim_request_id":"`+strings.Repeat("r", 129)+`"}`, `{"worker_id":"w","claim_request_id":1}`)
+	return cases
+}
+
+// badSettles are bad bodies of the calls about one claim.
+func badSettles() []badInput {
+	var cases []badInput
+	for _, verb := range []string{"claim", "complete", "fail", "extend", "release"} {
+		target := "POST /api/tasks/1/" + verb
+		cases = append(cases,
+			badInput{target, ``, ir, "worker_id", "Missing required field: worker_id"},
+			badInput{target, `{}`, ir, "worker_id", "Missing required field: worker_id"},
+			badInput{target, `{"worker_id":"w/"}`, iw, "worker_id", "Invalid worker_id format"},
+			badInput{target, `{"worker_id":"w","delay":1}`, ir, "delay", "Unknown field: delay"},
+		)
+		if verb == "claim" {
+			continue
+		}
+		for _, token := range []string{"0", "-1", "9007199254740992", "1.5", `"1"`, "1e2", "true"} {
+			cases = append(cases, badInput{target, `{"worker_id":"w","claim_token":` + token + `}`, ir, "claim_token", "an integer from 1 to 9007199254740991 is allowed"})
+		}
+	}
+	return append(cases,
+		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result":1,"result_payload":"AA=="}`, ir, "result_payload", "result and result_payload are both given"},
+		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result":` + nested(64) + `}`, ir, "result", "a nesting of 64 levels"},
+		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result":"` + strings.Repeat("x", 1<<20) + `"}`, tl, "result", "larger than 1048576 bytes"},
+		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","result_payload":"!"}`, ir, "result_payload", "a string in base64"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w"}`, ir, "error", "Missing required field: error"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":null}`, ir, "error", "Missing required field: error"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":5}`, ir, "error", "a string without U+0000"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"a\u0000b"}`, ir, "error", "a string without U+0000"},
+		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","lease_ms":99}`, ir, "lease_ms", "an integer from 100 to 86400000 is allowed"},
+		badInput{"POST /api/tasks/1/retry", `{"add_attempts":-1}`, ir, "add_attempts", "an integer from 0 to 2147483647 is allowed"},
+		badInput{"POST /api/tasks/1/retry", `{"worker_id":"w"}`, ir, "worker_id", "Unknown field: worker_id"},
+		badInput{"POST /api/tasks/1/retry", `{"claim_token":0}`, ir, "claim_token", "an integer from 1"},
+	)
+}
+
+// badTargets are bad paths and queries.
+func badTargets() []badInput {
+	var cases []badInput
+	for _, id := range []string{"0", "01", "-1", "+1", "1.0", "1e3", "abc", "0x1", "9007199254740992", "99999999999999999", "99999999999999999999999", "%31", "1%00", "%20", "", "by-key"} {
+		cases = append(cases, badInput{"GET /api/tasks/" + id, "", ir, "id", "an integer from 1 to 9007199254740991"})
+	}
+	for _, target := range []string{"DELETE /api/tasks/x", "POST /api/tasks/x/complete", "POST /api/tasks//claim", "POST /api/tasks/0/retry"} {
+		cases = append(cases, badInput{target, `{"worker_id":"w"}`, ir, "id", "Invalid id"})
+	}
+	for _, key := range []string{"", "%", "%2", "%zz", "%00", "%0a", "%ff", "%C3", strings.Repeat("k", 257)} {
+		cases = append(cases, badInput{"GET /api/tasks/by-key/" + key, "", ir, "idempotency_key", "Invalid idempotency_key"})
+	}
+	for query, want := range map[string][2]string{
+		"limit=0":                      {"limit", "an integer from 1 to 1000"},
+		"limit=1001":                   {"limit", "an integer from 1 to 1000"},
+		"limit=":                       {"limit", "an integer from 1 to 1000"},
+		"limit":                        {"limit", "an integer from 1 to 1000"},
+		"limit=1.0":                    {"limit", "an integer from 1 to 1000"},
+		"limit=1&limit=1":              {"limit", "Repeated query parameter: limit"},
+		"limit=1&l%69mit=1":            {"limit", "Repeated query parameter: limit"},
+		"Limit=1":                      {"Limit", "Unknown query parameter: Limit"},
+		"offset=1":                     {"offset", "Unknown query parameter: offset"},
+		"status=done":                  {"status", "pending, scheduled, blocked"},
+		"status=":                      {"status", "pending, scheduled, blocked"},
+		"status=Pending":               {"status", "pending, scheduled, blocked"},
+		"task_type=a%20b":              {"task_type", "1 to 128 of"},
+		"task_type=":                   {"task_type", "1 to 128 of"},
+		"idempotency_key=":             {"idempotency_key", "1 to 256 bytes"},
+		"idempotency_key=%00":          {"idempotency_key", "1 to 256 bytes"},
+		"idempotency_key=%ff":          {"idempotency_key", "percent-encoded UTF-8"},
+		"idempotency_key=%4":           {"idempotency_key", "percent-encoded UTF-8"},
+		"%=1":                          {"", "name is not percent-encoded"},
+		"order=up":                     {"order", "asc or desc"},
+		"order=":                       {"order", "asc or desc"},
+		"cursor=":                      {"cursor", "a next_cursor"},
+		"cursor=x":                     {"cursor", "a next_cursor"},
+		"cursor=a0":                    {"cursor", "a next_cursor"},
+		"cursor=a01":                   {"cursor", "a next_cursor"},
+		"cursor=azzzzzzzzzzzzzzzz":     {"cursor", "a next_cursor"},
+		"cursor=aA":                    {"cursor", "a next_cursor"},
+		"include=all":                  {"include", "params, result or both"},
+		"include=":                     {"include", "params, result or both"},
+		"include=params,":              {"include", "params, result or both"},
+		"created_after=yesterday":      {"created_after", "a time in RFC 3339"},
+		"created_after=1700000000":     {"created_after", "a time in RFC 3339"},
+		"created_before=2026-01-01":    {"created_before", "a time in RFC 3339"},
+		"consistency=eventual":         {"consistency", "linearizable (the default) or stale"},
+		"consistency=":                 {"consistency", "linearizable (the default) or stale"},
+		strings.Repeat("x", 300) + "=": {strings.Repeat("x", 128) + "...", "Unknown query parameter"},
+	} {
+		cases = append(cases, badInput{"GET /api/tasks?" + query, "", ir, want[0], want[1]})
+	}
+	cases = append(cases, badInput{"GET /api/tasks?worker_id=a.b", "", iw, "worker_id", "Invalid worker_id format"})
+	for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k", "GET /api/stats", "GET /api/cluster", "DELETE /api/tasks/1", "POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/complete"} {
+		cases = append(cases, badInput{target + "?x=1", goodBodies[target], ir, "x", "Unknown query parameter: x"})
+	}
+	cases = append(cases, badInput{"POST /api/tasks?consistency=stale", `{"params":1}`, ir, "consistency", "Unknown query parameter: consistency"})
+	for _, target := range []string{"GET /", "GET /api", "GET /api/", "GET /api/task", "GET /api/tasks/1/why", "GET /api/tasks/1/", "POST /api/tasks/1/cancel", "POST /api/tasks/1/complete/x", "GET /API/TASKS", "GET /api/tasks%2F1", "GET //api/tasks", "GET /api/tasks/../stats", "POST /api/batch", "BREW /pot"} {
+		cases = append(cases, badInput{target, "", wire.CodeNotFound, "", "No such path"})
+	}
+	for _, target := range []string{"PUT /api/tasks", "DELETE /api/tasks", "GET /api/tasks/claim", "GET /api/tasks/1/complete", "POST /api/tasks/1", "PATCH /api/tasks/1", "POST /api/tasks/by-key/k", "POST /api/stats", "DELETE /api/cluster", "POST /healthz", "POST /readyz", "POST /metrics", "BREW /api/tasks"} {
+		cases = append(cases, badInput{target, `{}`, wire.CodeMethodNotAllowed, "", "Method not allowed"})
+	}
+	return cases
+}
+
+// TestServer_DepthAtTheLimit checks that depth 64 is let in, the body counted.
+func TestServer_DepthAtTheLimit(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	submitOne(t, s, `{"params":`+nested(63)+`}`)
+	submitOne(t, s, `{"params":"`+strings.Repeat("[", 100)+`\"{{"}`)
+	a := s.call(t, "POST /api/tasks", `{"tasks":[{"params":`+nested(61)+`},{"params":`+nested(62)+`}]}`).good(t, 200)
+	if a.Results[0].ID == 0 || a.Results[1].Code != wire.CodeInvalidTask || a.Results[1].Field != "tasks[1].params" {
+		t.Errorf("results %+v", a.Results)
+	}
+	submitOne(t, s, `{"params":"`+strings.Repeat("x", 1<<20-2)+`"}`)
+}

@@ -1,0 +1,285 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// TestServer_NoTasks checks the 404 of a claim: its filters are those that
+// were sent, as they were sent.
+func TestServer_NoTasks(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	for body, filters := range map[string]string{
+		`{"worker_id":"w"}`:                                          `{}`,
+		`{"worker_id":"w","lease_ms":100,"claim_request_id":"r"}`:    `{}`,
+		`{"worker_id":"w","task_types":null,"sort_by":null}`:         `{}`,
+		`{"worker_id":"w","task_types":[]}`:                          `{"task_types":[]}`,
+		`{"worker_id":"w","task_types" : [ "b", "a","b" ]}`:          `{"task_types":[ "b", "a","b" ]}`,
+		`{"sort_by":"created_at","worker_id":"w"}`:                   `{"sort_by":"created_at"}`,
+		`{"worker_id":"w","sort_order":"DESC"}`:                      `{"sort_order":"DESC"}`,
+		`{"worker_id":"w","sort_order":"Asc","task_types":["a"]}`:    `{"task_types":["a"],"sort_order":"Asc"}`,
+		`{"worker_id":"w","sort_by":"priority","task_types":["a"]} `: `{"task_types":["a"],"sort_by":"priority"}`,
+	} {
+		got := s.call(t, "POST /api/tasks/claim", body, "X-Request-ID: r-1")
+		want := `{"success":false,"error":"No pending tasks available","code":"no_pending_tasks","message":"No pending tasks available","request_id":"r-1","filters":` + filters + `}`
+		if got.status != 404 || got.body != want {
+			t.Errorf("%s: %d\n got %s\nwant %s", body, got.status, got.body, want)
+		}
+		if _, ok := got.header["X-Claimq-Index"]; !ok {
+			t.Errorf("%s: no X-Claimq-Index", body)
+		}
+	}
+}
+
+// TestServer_ClaimOrder checks what each order takes first.
+func TestServer_ClaimOrder(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"limit":9,"worker_id":"w"}`:                                                           "2 4 1 3",
+		`{"limit":9,"worker_id":"w","sort_order":"desc"}`:                                       "2 4 1 3",
+		`{"limit":9,"worker_id":"w","sort_order":"asc","task_types":["a","b"]}`:                 "3 1 2 4",
+		`{"limit":9,"worker_id":"w","sort_by":"created_at"}`:                                    "1 2 3 4",
+		`{"limit":9,"worker_id":"w","sort_by":"created_at","sort_order":"ASC"}`:                 "1 2 3 4",
+		`{"limit":9,"worker_id":"w","sort_by":"created_at","sort_order":"desc"}`:                "4 3 2 1",
+		`{"limit":9,"worker_id":"w","task_types":["b"]}`:                                        "2 4",
+		`{"limit":2,"worker_id":"w"}`:                                                           "2 4",
+		`{"limit":9,"worker_id":"w","task_types":["c"]}`:                                        "",
+		`{"limit":1,"worker_id":"w","task_types":["a","a"],"sort_by":"` + `\u0070riority` + `"}`: "1",
+	} {
+		s, _ := setup(t)
+		for _, task := range []string{`"a","priority":0`, `"b","priority":5`, `"a","priority":-1`, `"b","priority":5`} {
+			submitOne(t, s, `{"params":0,"task_type":`+task+`}`)
+		}
+		got := s.call(t, "POST /api/tasks/claim", body)
+		a := got.good(t, 200)
+		if ids(a.Tasks) != want {
+			t.Errorf("%s: took %s, want %s", body, ids(a.Tasks), want)
+		}
+		if !strings.Contains(got.body, `"tasks":[`) {
+			t.Errorf("%s: no tasks in %s", body, got.body)
+		}
+	}
+}
+
+// TestServer_ClaimRepeated checks that a claim_request_id gets the same tasks
+// and tokens, each with its claim's state.
+func TestServer_ClaimRepeated(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	for range 3 {
+		submitOne(t, s, `{"params":0}`)
+	}
+	const body = `{"worker_id":"w","limit":2,"claim_request_id":"r","lease_ms":10000}`
+	first := s.call(t, "POST /api/tasks/claim", body).good(t, 200)
+	node.advance(4000)
+	s.call(t, "POST /api/tasks/1/release", `{"worker_id":"w","claim_token":1}`).good(t, 200)
+	s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"v"}`).good(t, 200)
+	again := s.call(t, "POST /api/tasks/claim", body)
+	a := again.good(t, 200)
+	if first.Repeated || !a.Repeated || ids(a.Tasks) != ids(first.Tasks) {
+		t.Fatalf("repeated: %s", again.body)
+	}
+	ended, live := a.Tasks[0], a.Tasks[1]
+	if ended.ClaimState != "ended" || *ended.ClaimToken != 1 || ended.LeaseRemainingMS != nil || ended.LeaseExpiresAt != nil {
+		t.Errorf("the ended claim: %s", again.body)
+	}
+	if live.ClaimState != "live" || *live.ClaimToken != 2 || *live.LeaseRemainingMS != 6000 {
+		t.Errorf("the live claim: %s", again.body)
+	}
+	f := s.call(t, "POST /api/tasks/claim", `{"worker_id":"x","limit":2,"claim_request_id":"r"}`).refused(t, wire.CodeInvalidRequest)
+	if f["field"] != "claim_request_id" || f["error"] != "The claim_request_id was used before for another request" {
+		t.Errorf("another worker: %v", f)
+	}
+}
+
+func TestServer_ClaimByID(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":0}`)
+	a := s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"w","lease_ms":1000,"claim_request_id":"r"}`).good(t, 200)
+	if a.Task.Attempts != 1 || a.Repeated || a.Message != "Task claimed successfully" {
+		t.Errorf("first: %+v", a)
+	}
+	node.advance(600)
+	a = s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"w","lease_ms":1000}`).good(t, 200)
+	if !a.Repeated || a.Task.Attempts != 1 || *a.Task.ClaimToken != 1 || *a.Task.LeaseRemainingMS != 1000 {
+		t.Errorf("same worker again: %+v", a.Task)
+	}
+	got := s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"v"}`, "X-Request-ID: r-1")
+	want := `{"success":false,"error":"Task already claimed by another worker","code":"task_already_claimed","message":"Race condition detected, please retry","request_id":"r-1","task_id":1,"status":"claimed","worker_id":"w"}`
+	if got.status != 409 || got.body != want || got.header["X-Claimq-Index"] == "" {
+		t.Errorf("another worker: %d\n got %s\nwant %s", got.status, got.body, want)
+	}
+}
+
+// TestServer_LeaseOverdue checks that a lease past its end has 0 left, not less.
+func TestServer_LeaseOverdue(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":0}`)
+	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","lease_ms":100}`).good(t, 200)
+	node.advance(250)
+	task := s.call(t, "GET /api/tasks/1", "").good(t, 200).Task
+	if *task.LeaseRemainingMS != 0 || task.LeaseExpiresAt.UnixMilli() != testStart+100 {
+		t.Errorf("left %d, ends %s", *task.LeaseRemainingMS, task.LeaseExpiresAt)
+	}
+}
+
+// TestServer_Commands checks what reaches the state machine, field by field.
+func TestServer_Commands(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		target, body string
+		want         fsm.Command
+	}{
+		{"POST /api/tasks", `{"params":null,"payload":"AA==","task_type":null,"max_attempts":null,"idempotency_key":null,"priority":null,"lease_ms":null,"tasks":null}`,
+			fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Payload: []byte{0}, MaxAttempts: fsm.DefaultAttempts}}}},
+		{"POST /api/tasks", `{"params":{},"task_type":"A.b:c_d-0","max_attempts":0,"idempotency_key":"é","priority":2147483647,"lease_ms":86400000,"tasks":[{}]}`, nil},
+		{"POST /api/tasks", `{"params":{},"task_type":"A.b:c_d-0","max_attempts":0,"idempotency_key":"\u00e9","priority":2147483647,"lease_ms":86400000}`,
+			fsm.Submit{Tasks: []fsm.NewTask{{Type: "A.b:c_d-0", Params: []byte("{}"), Key: "é", Priority: 2147483647, LeaseMS: 86400000}}}},
+		{"POST /api/tasks/claim", `{"worker_id":"w"}`, fsm.ClaimNext{WorkerID: "w", Limit: 1}},
+		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["b","a","b"],"sort_order":"asc","limit":1000,"lease_ms":100,"claim_request_id":"r r"}`,
+			fsm.ClaimNext{WorkerID: "w", Types: []string{"a", "b"}, Ascending: true, Limit: 1000, LeaseMS: 100, RequestID: "r r"}},
+		{"POST /api/tasks/claim", `{"worker_id":"w","sort_by":"created_at"}`, fsm.ClaimNext{WorkerID: "w", Limit: 1, SortBy: fsm.SortCreatedAt, Ascending: true}},
+		{"POST /api/tasks/7/claim", `{"worker_id":"w","lease_ms":5000,"claim_request_id":"r"}`, fsm.ClaimTask{ID: 7, WorkerID: "w", LeaseMS: 5000, RequestID: "r"}},
+		{"POST /api/tasks/9007199254740991/complete", `{"worker_id":"w","claim_token":9007199254740991,"result":null}`, fsm.Complete{Hold: fsm.Hold{ID: 1<<53 - 1, WorkerID: "w", Token: 1<<53 - 1}}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","result":"x"}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Result: []byte(`"x"`)}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","result_payload":""}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","result_payload":"/+8="}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, ResultPayload: []byte{0xff, 0xef}}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","claim_token":3,"error":"a\n\"é"}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w", Token: 3}, Error: "a\n\"é"}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"` + strings.Repeat("é", 8192) + `é"}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: strings.Repeat("é", 8192)}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"x` + strings.Repeat("é", 8192) + `"}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "x" + strings.Repeat("é", 8191)}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":""}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/extend", `{"worker_id":"w","lease_ms":100}`, fsm.Extend{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, LeaseMS: 100}},
+		{"POST /api/tasks/7/release", `{"worker_id":"w","claim_token":1}`, fsm.Release{Hold: fsm.Hold{ID: 7, WorkerID: "w", Token: 1}}},
+		{"POST /api/tasks/7/retry", ``, fsm.Retry{ID: 7}},
+		{"POST /api/tasks/7/retry", ` {"claim_token":5,"add_attempts":2} `, fsm.Retry{ID: 7, Token: 5, AddAttempts: 2}},
+		{"DELETE /api/tasks/7", ``, fsm.Delete{ID: 7}},
+	} {
+		s, node := setup(t)
+		got := s.call(t, c.target, c.body, "Content-Type: application/x-www-form-urlencoded")
+		if c.want == nil {
+			if len(node.proposed) != 0 || got.status != 400 {
+				t.Errorf("%s %.100s: %d, proposed %v", c.target, c.body, got.status, node.proposed)
+			}
+			continue
+		}
+		if len(node.proposed) != 1 {
+			t.Errorf("%s %.100s: nothing proposed: %s", c.target, c.body, got.body)
+			continue
+		}
+		if diff := cmp.Diff(c.want, node.proposed[0]); diff != "" {
+			t.Errorf("%s %.100s: command (-want +got):\n%s", c.target, c.body, diff)
+		}
+	}
+}
+
+// TestServer_CommandsOwnTheirBytes checks that a command shares nothing with
+// the request, whose memory the next one overwrites.
+func TestServer_CommandsOwnTheirBytes(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"tasks":[{"params":{"a":"b"},"task_type":"tt","idempotency_key":"kk"},{"payload":"AAAA","idempotency_key":"k\u0065"}]}`)
+	limits := Limits{}
+	limits.setDefaults()
+	req, bad := decodeSubmit(body, &limits)
+	if bad != nil {
+		t.Fatal(bad.text)
+	}
+	claimBody := []byte(`{"worker_id":"ww","task_types":["xx"],"claim_request_id":"r\u0072"}`)
+	claim, bad := decodeClaim(claimBody, &limits)
+	if bad != nil {
+		t.Fatal(bad.text)
+	}
+	failBody := []byte(`{"worker_id":"ww","error":"ee"}`)
+	fail, bad := decodeFail(1, failBody, &limits)
+	if bad != nil {
+		t.Fatal(bad.text)
+	}
+	for _, b := range [][]byte{body, claimBody, failBody} {
+		for i := range b {
+			b[i] = '!'
+		}
+	}
+	// The decoder's own memory is used again, too.
+	if _, bad := decodeClaim([]byte(`{"worker_id":"\u0021\u0021\u0021"}`), &limits); bad == nil {
+		t.Fatal("not refused")
+	}
+	want := []fsm.NewTask{
+		{Type: "tt", Params: []byte(`{"a":"b"}`), Key: "kk", MaxAttempts: fsm.DefaultAttempts},
+		{Type: "default", Payload: []byte{0, 0, 0}, Key: "ke", MaxAttempts: fsm.DefaultAttempts},
+	}
+	if diff := cmp.Diff(want, req.tasks); diff != "" {
+		t.Errorf("submit (-want +got):\n%s", diff)
+	}
+	if claim.cmd.WorkerID != "ww" || claim.cmd.Types[0] != "xx" || claim.cmd.RequestID != "rr" || fail.Error != "ee" {
+		t.Errorf("claim %+v, fail %+v", claim.cmd, fail)
+	}
+}
+
+// TestServer_Repeats checks that what was done already says repeated.
+func TestServer_Repeats(t *testing.T) {
+	t.Parallel()
+	for verb, body := range map[string]string{
+		"complete": `{"worker_id":"w","claim_token":1,"result":1}`,
+		"fail":     `{"worker_id":"w","claim_token":1,"error":"e"}`,
+		"release":  `{"worker_id":"w","claim_token":1}`,
+	} {
+		s, _ := setup(t)
+		submitOne(t, s, `{"params":0}`)
+		claimOne(t, s, "w")
+		first := s.call(t, "POST /api/tasks/1/"+verb, body).good(t, 200)
+		again := s.call(t, "POST /api/tasks/1/"+verb, body).good(t, 200)
+		if first.Repeated || !again.Repeated || again.Task.ID != 1 {
+			t.Errorf("%s: repeated %v, then %v", verb, first.Repeated, again.Repeated)
+		}
+	}
+	s, _ := setup(t)
+	submitOne(t, s, `{"params":0}`)
+	if a := s.call(t, "POST /api/tasks/1/retry", "").good(t, 200); !a.Repeated {
+		t.Errorf("retry of a pending task: %+v", a)
+	}
+}
+
+func TestServer_Stats(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":0,"task_type":"a"}`)
+	submitOne(t, s, `{"params":0,"task_type":"b"}`)
+	claimOne(t, s, "w")
+	node.advance(2500)
+	got := s.call(t, "GET /api/stats", "")
+	zero := func(pending, claimed int) string {
+		return `{"pending":` + strconv.Itoa(pending) + `,"scheduled":0,"blocked":0,"claimed":` + strconv.Itoa(claimed) + `,"running":0,"completed":0,"failed":0,"cancelled":0}`
+	}
+	bytes := strconv.FormatInt(node.machine.Bytes(), 10)
+	want := `{"success":true,"index":3,"counts":` + zero(1, 1) + `,"types":{"a":` + zero(0, 1) + `,"b":` + zero(1, 0) + `},"bytes":` + bytes + `,"oldest_pending_age_ms":2500}`
+	if got.status != 200 || got.body != want || got.header["X-Claimq-Index"] != "3" {
+		t.Errorf("%d\n got %s\nwant %s", got.status, got.body, want)
+	}
+}
+
+func TestServer_Cluster(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	node.view = fsm.ClusterView{Leader: "n1", Term: 3, FeatureLevel: 1, Nodes: []fsm.NodeView{{
+		NodeRecord: fsm.NodeRecord{UUID: "u", NodeID: "n1", PeerAddr: "p:1", HTTPAddr: "http://h:2", Version: "v"},
+		Suffrage:   "voter", State: "leader", LastContactMS: 0, AppliedIndex: 9, Healthy: true,
+	}}}
+	want := `{"success":true,"leader":"n1","term":3,"feature_level":1,"nodes":[{"node_id":"n1","uuid":"u","peer_addr":"p:1","http_addr":"http://h:2",` +
+		`"suffrage":"voter","state":"leader","last_contact_ms":0,"applied_index":9,"version":"v","healthy":true,"problem":""}]}`
+	if got := s.call(t, "GET /api/cluster", ""); got.status != 200 || got.body != want {
+		t.Errorf("%d\n got %s\nwant %s", got.status, got.body, want)
+	}
+	// Without a leader a node still tells what it sees.
+	node.follower, node.view.Leader = true, ""
+	if got := s.call(t, "GET /api/cluster", ""); got.status != 200 || !strings.Contains(got.body, `"leader":""`) {
+		t.Errorf("without a leader: %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,121 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// fakeNode is a node over a real state machine, without Raft: a command is
+// applied at once. Its func fields stand in for what the real one cannot be
+// made to do here.
+type fakeNode struct {
+	mu      sync.Mutex
+	machine *fsm.Machine
+	stamp   fsm.Stamp
+
+	follower   bool // does not lead
+	leaderAddr string
+	proposed   []fsm.Command
+
+	onPropose func(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) // nil: apply
+	onRead    func(ctx context.Context, minIndex uint64) error                 // nil: read
+	onForward func(req *fasthttp.Request, resp *fasthttp.Response) error       // nil: no leader
+	readyErr  error
+	view      fsm.ClusterView
+}
+
+// testStart is the fake node's calendar at the start: 2026-03-01T12:00:00.000Z.
+const testStart = 1_772_366_400_000
+
+func newFakeNode() *fakeNode {
+	return &fakeNode{machine: fsm.New(), stamp: fsm.Stamp{U: 1_000, T: testStart}}
+}
+
+func (n *fakeNode) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	if n.onPropose != nil {
+		return n.onPropose(ctx, cmd)
+	}
+	if n.follower {
+		return fsm.Proposed{}, fsm.ErrNotLeader
+	}
+	return n.apply(cmd)
+}
+
+func (n *fakeNode) apply(cmd fsm.Command) (fsm.Proposed, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.proposed = append(n.proposed, cmd)
+	applied, err := n.machine.Apply(n.machine.Index()+1, fsm.AppendEntry(nil, n.stamp, cmd))
+	if err != nil {
+		return fsm.Proposed{}, err
+	}
+	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[0]}, nil
+}
+
+// advance moves both clocks on.
+func (n *fakeNode) advance(ms int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stamp.U += ms
+	n.stamp.T += ms
+}
+
+func (n *fakeNode) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
+	if n.follower {
+		return 0, fsm.ErrNotLeader
+	}
+	return n.ReadStale(ctx, minIndex, fn)
+}
+
+func (n *fakeNode) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
+	if n.onRead != nil {
+		if err := n.onRead(ctx, minIndex); err != nil {
+			return 0, err
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fn(n.machine, n.stamp)
+	return n.machine.Index(), nil
+}
+
+func (n *fakeNode) IsLeader() bool         { return !n.follower }
+func (n *fakeNode) LeaderHTTPAddr() string { return n.leaderAddr }
+func (n *fakeNode) Ready() error           { return n.readyErr }
+func (n *fakeNode) NodeID() string         { return "n1" }
+
+func (n *fakeNode) Forward(_ context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+	if n.onForward == nil {
+		return fsm.ErrNoLeader
+	}
+	return n.onForward(req, resp)
+}
+
+func (n *fakeNode) Cluster(context.Context) fsm.ClusterView { return n.view }
+
+var _ Node = (*fakeNode)(nil)
+
+// setup returns a server over a fake node.
+func setup(t testing.TB, options ...func(*Config)) (*Server, *fakeNode) {
+	t.Helper()
+	node := newFakeNode()
+	cfg := Config{Node: node, Version: "v0.0.1", AdvertisedHosts: []string{"http://queue.example:7400"}}
+	for _, o := range options {
+		o(&cfg)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+	return s, node
+}
