@@ -178,7 +178,6 @@ func newNodeCollector(n *Node) *nodeCollector {
 	})
 	add("claimq_queue_commands", "Commands waiting to be written when the last entry was packed.", of(n.queuedCount))
 	add("claimq_live_claims", "Claims that live, by this node's state.", of(func() int64 { return n.fsm.claims.Load() }))
-	add("claimq_state_bytes", "Memory that the state holds, by its own estimate.", of(func() int64 { return n.fsm.bytes.Load() }))
 	add("claimq_state_limit_bytes", "State size from which on submits are refused.", of(func() int64 { return n.cfg.MemoryLimit }))
 	add("claimq_feature_level", "Replicated feature level.", of(func() int64 { return int64(n.fsm.level.Load()) }))
 	return c
