@@ -85,6 +85,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		return usageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
 	root.AddCommand(
+		newServerCommand(a),
 		newDevCommand(a),
 		newBenchCommand(a),
 		newVersionCommand(a),

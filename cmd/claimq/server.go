@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/cluster"
+	"github.com/claimq/claimq/config"
+)
+
+// The node and the API know each other by this interface alone.
+var _ api.Node = (*cluster.Node)(nil)
+
+// stopTimeout bounds a graceful stop: leadership is handed over and what is
+// under way is finished; then the rest is dropped.
+const stopTimeout = 10 * time.Second
+
+func newServerCommand(a *app) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Run one node",
+		Long: `Run one node until SIGTERM or Ctrl-C.
+
+A new node starts with one of --bootstrap (the first node of a new cluster),
+--join (a running one) or --initial-cluster (all nodes start with the same list).
+A node that has data ignores all three. Each flag is also a variable (--node-id is
+CLAIMQ_NODE_ID) and a key of the YAML file (node_id); a flag beats a variable, a
+variable beats the file.`,
+		Example: `  claimq server --node-id n1 --data-dir /var/lib/claimq --bootstrap
+  claimq server --config /etc/claimq.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				file = a.getenv("CLAIMQ_CONFIG")
+			}
+			cfg, err := config.LoadServer(file, a.environ, cmd.Flags())
+			if err != nil {
+				return usageErrorf("%w", err)
+			}
+			return runServer(cmd.Context(), a, cfg)
+		},
+	}
+	config.AddServerFlags(cmd.Flags())
+	cmd.Flags().StringVar(&file, "config", "", "YAML file with settings (CLAIMQ_CONFIG)")
+	return cmd
+}
+
+// runServer runs a node until ctx ends.
+func runServer(ctx context.Context, a *app, cfg config.Server) error {
+	logger := hclog.New(&hclog.LoggerOptions{Name: "claimq", Level: hclog.LevelFromString(cfg.LogLevel), Output: a.stderr})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	// The API's address first: a port in use must be known before the node
+	// touches its data or meets others.
+	listener, err := net.Listen("tcp", cfg.HTTPAddr)
+	if err != nil {
+		return listenError("--http-addr", cfg.HTTPAddr, err)
+	}
+	defer listener.Close()
+
+	nodeConfig, err := newNodeConfig(cfg, logger, registry)
+	if err != nil {
+		return err
+	}
+	node, err := cluster.Open(ctx, nodeConfig)
+	if err != nil {
+		return fmt.Errorf("start node %s: %w", cfg.NodeID, err)
+	}
+	server, err := api.New(api.Config{
+		Node:            node,
+		Logger:          logger.Named("api"),
+		Registry:        registry,
+		AdvertisedHosts: advertisedHosts(cfg),
+		Version:         version,
+	})
+	if err != nil {
+		return errors.Join(err, closeNode(node))
+	}
+	// What other nodes pass on is served from here on; before, they are told
+	// that there is no leader here.
+	node.SetForwardHandler(server.ForwardHandler())
+
+	logger.Info("serving", "node_id", cfg.NodeID, "http", listener.Addr().String(), "peer", cfg.PeerAddr, "version", version)
+	logger.Warn("no API keys are configured: whoever reaches the port may do everything")
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+
+	select {
+	case err = <-served: // it never ends by itself but for an error
+		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
+	case <-ctx.Done():
+	}
+	return stopServer(server, node, served, logger)
+}
+
+// stopServer stops listening, while the node hands leadership over and
+// finishes what is under way, and waits for both. What is asked meanwhile is
+// told that the node is shutting down.
+func stopServer(server *api.Server, node *cluster.Node, served <-chan error, logger hclog.Logger) error {
+	logger.Info("stopping")
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	shutdown := make(chan error, 1)
+	go func() { shutdown <- server.Shutdown(ctx) }()
+	err := errors.Join(closeNode(node), <-shutdown)
+	<-served
+	logger.Info("stopped")
+	return err
+}
+
+func closeNode(node *cluster.Node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	return node.Close(ctx)
+}
+
+// listenError says what to do about a port that cannot be had.
+func listenError(flag, addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s %s is in use by another process: stop it or choose another address: %w", flag, addr, err)
+	}
+	return fmt.Errorf("listen on %s %s: %w", flag, addr, err)
+}
+
+func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.Registry) (cluster.Config, error) {
+	key, err := config.ReadJoinKey(cfg.JoinKeyFile)
+	if err != nil {
+		return cluster.Config{}, usageErrorf("%w", err)
+	}
+	initial, err := cfg.InitialClusterMap()
+	if err != nil {
+		return cluster.Config{}, usageErrorf("%w", err)
+	}
+	c := cluster.DefaultConfig()
+	c.NodeID = cfg.NodeID
+	c.DataDir = cfg.DataDir
+	c.PeerAddr = cfg.PeerAddr
+	c.PeerAdvertise = firstOf(cfg.PeerAdvertise, cfg.PeerAddr)
+	c.HTTPAdvertise = "http://" + firstOf(cfg.HTTPAdvertise, cfg.HTTPAddr)
+	c.Bootstrap = cfg.Bootstrap
+	c.Join = cfg.Join
+	c.InitialCluster = initial
+	c.JoinKey = key
+	c.Insecure = cfg.Insecure
+	c.Logger = logger
+	c.Registerer = registry
+	c.SnapshotLogBytes = cfg.SnapshotLogBytes
+	c.Version = version
+	c.NoRaft = cfg.NoRaft
+	if cfg.MemoryLimit > 0 {
+		c.MemoryLimit = cfg.MemoryLimit
+	}
+	return c, nil
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// advertisedHosts are the names that a browser may reach the API under beside
+// those of loopback.
+func advertisedHosts(cfg config.Server) []string {
+	var hosts []string
+	for _, addr := range []string{cfg.HTTPAddr, cfg.HTTPAdvertise} {
+		if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
