@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// testConfig is a node on loopback.
+func testConfig(t *testing.T, nodeID, dir, peerAddr string) Config {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.NodeID, cfg.DataDir, cfg.PeerAddr = nodeID, dir, peerAddr
+	cfg.HTTPAdvertise = "http://127.0.0.1:1"
+	cfg.DiskFreeMin = 0
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: nodeID, Level: hclog.Error, Output: testWriter{t}})
+	cfg.Registerer = prometheus.NewRegistry()
+	cfg.Fatal = func(err error) { t.Errorf("%s stopped itself: %v", nodeID, err) }
+	return cfg
+}
+
+// testWriter logs to the test.
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	if w.t.Context().Err() == nil {
+		w.t.Logf("%s", b)
+	}
+	return len(b), nil
+}
+
+// freeAddrs returns loopback addresses that are free now.
+func freeAddrs(t *testing.T, count int) []string {
+	t.Helper()
+	var addrs []string
+	for range count {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs = append(addrs, l.Addr().String())
+		defer l.Close()
+	}
+	return addrs
+}
+
+func openNode(t *testing.T, cfg Config) *Node {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	n, err := Open(ctx, cfg)
+	if err != nil {
+		t.Fatalf("open %s: %v", cfg.NodeID, err)
+	}
+	t.Cleanup(func() { closeNode(t, n) })
+	return n
+}
+
+func closeNode(t *testing.T, n *Node) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := n.Close(ctx); err != nil {
+		t.Errorf("close %s: %v", n.NodeID(), err)
+	}
+}
+
+// eventually waits until the condition is true.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !condition(); <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+func leaderOf(t *testing.T, nodes ...*Node) *Node {
+	t.Helper()
+	var leader *Node
+	eventually(t, "a leader", func() bool {
+		for _, n := range nodes {
+			if n.IsLeader() {
+				leader = n
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+func submitOne(t *testing.T, n *Node) fsm.Proposed {
+	t.Helper()
+	p, err := n.Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}})
+	if err != nil {
+		t.Fatalf("submit: %v", err)
+	}
+	return p
+}
+
+func TestOpen_bootstrapRestartAndJoin(t *testing.T) {
+	t.Parallel()
+	addrs := freeAddrs(t, 2)
+	cfg := testConfig(t, "n1", t.TempDir(), addrs[0])
+	cfg.Bootstrap = true
+	first := openNode(t, cfg)
+	leaderOf(t, first)
+	p := submitOne(t, first)
+	closeNode(t, first)
+
+	// What was acknowledged is there again; the flags no longer matter.
+	cfg.Bootstrap = false
+	cfg.Registerer = prometheus.NewRegistry()
+	first = openNode(t, cfg)
+	leaderOf(t, first)
+	_, err := first.ReadLinearizable(context.Background(), p.Index, func(m *fsm.Machine, _ fsm.Stamp) {
+		if m.Get(p.Result.Submitted[0].Task.ID) == nil {
+			t.Error("the task is gone after a restart")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	joining := testConfig(t, "n2", t.TempDir(), addrs[1])
+	joining.Join = []string{addrs[0]}
+	second := openNode(t, joining)
+	eventually(t, "the second node to be a voter that knows the leader", func() bool {
+		view := second.Cluster(context.Background())
+		healthy := 0
+		for _, node := range view.Nodes {
+			if node.Healthy && node.Suffrage == "voter" {
+				healthy++
+			}
+		}
+		return healthy == 2 && view.Leader == "n1" && second.Ready() == nil
+	})
+	if got := second.LeaderHTTPAddr(); got != "http://127.0.0.1:1" {
+		t.Errorf("leader's URL by the follower: %q", got)
+	}
+	if _, err := second.Propose(context.Background(), fsm.Tick{}); !errors.Is(err, fsm.ErrNotLeader) {
+		t.Errorf("propose on a follower: %v, want ErrNotLeader", err)
+	}
+	index, err := second.ReadStale(context.Background(), p.Index, func(*fsm.Machine, fsm.Stamp) {})
+	if err != nil || index < p.Index {
+		t.Errorf("stale read: index %d, %v", index, err)
+	}
+}
+
+func TestOpen_initialCluster(t *testing.T) {
+	t.Parallel()
+	addrs := freeAddrs(t, 3)
+	list := make(map[string]string)
+	for i, addr := range addrs {
+		list[fmt.Sprintf("n%d", i+1)] = addr
+	}
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	open := func() []*Node {
+		nodes := make([]*Node, 3)
+		var wg sync.WaitGroup
+		for i := range nodes {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				cfg := testConfig(t, fmt.Sprintf("n%d", i+1), dirs[i], addrs[i])
+				cfg.InitialCluster = list
+				cfg.JoinKey = []byte("a key that is long enough for a join key")
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				defer cancel()
+				n, err := Open(ctx, cfg)
+				if err != nil {
+					t.Errorf("open: %v", err)
+					return
+				}
+				nodes[i] = n
+			}()
+		}
+		wg.Wait()
+		if t.Failed() {
+			t.FailNow()
+		}
+		return nodes
+	}
+	nodes := open()
+	p := submitOne(t, leaderOf(t, nodes...))
+	// A leader that closes hands over: another one serves.
+	leader := leaderOf(t, nodes...)
+	closeNode(t, leader)
+	var rest []*Node
+	for _, n := range nodes {
+		if n != leader {
+			rest = append(rest, n)
+		}
+	}
+	q := submitOne(t, leaderOf(t, rest...))
+	for _, n := range rest {
+		closeNode(t, n)
+	}
+	nodes = open()
+	for _, n := range nodes {
+		defer closeNode(t, n)
+		_, err := n.ReadStale(t.Context(), q.Index, func(m *fsm.Machine, _ fsm.Stamp) {
+			for _, submitted := range []fsm.Proposed{p, q} {
+				if m.Get(submitted.Result.Submitted[0].Task.ID) == nil {
+					t.Errorf("%s lost a task", n.NodeID())
+				}
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOpen_refuses(t *testing.T) {
+	t.Parallel()
+	addr := freeAddrs(t, 1)[0]
+	empty := testConfig(t, "n1", t.TempDir(), addr)
+	if _, err := Open(context.Background(), empty); !errors.Is(err, ErrNoCluster) {
+		t.Errorf("an empty folder without a cluster: %v, want ErrNoCluster", err)
+	}
+	cfg := testConfig(t, "n1", t.TempDir(), addr)
+	cfg.Bootstrap = true
+	openNode(t, cfg)
+	second := cfg
+	second.Registerer = prometheus.NewRegistry()
+	if _, err := Open(context.Background(), second); !errors.Is(err, ErrDataDirInUse) {
+		t.Errorf("a second process on the folder: %v, want ErrDataDirInUse", err)
+	}
+	taken := testConfig(t, "n2", t.TempDir(), addr)
+	taken.Bootstrap = true
+	if _, err := Open(context.Background(), taken); !errors.Is(err, ErrPeerAddrInUse) {
+		t.Errorf("a port in use: %v, want ErrPeerAddrInUse", err)
+	}
+}
