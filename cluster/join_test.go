@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+func testRecord() fsm.NodeRecord {
+	return fsm.NodeRecord{UUID: "u4", NodeID: "n4", PeerAddr: "host4:7401", HTTPAddr: "http://host4:7400", Version: "v0.1.0", Level: 1}
+}
+
+func recordHello(r fsm.NodeRecord) hello {
+	return hello{UUID: r.UUID, NodeID: r.NodeID, FeatureLevel: r.Level, Version: r.Version}
+}
+
+// startJoinNode starts a member that answers who wants to join.
+func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.NodeRecord) (string, error)) {
+	serveJoins(network.open(addr, hello{}), joinConfig{
+		Leader: func() (string, bool) { return leader, leader == addr },
+		Admit:  func(_ context.Context, r fsm.NodeRecord) (string, error) { return admit(r) },
+		Logger: hclog.NewNullLogger(),
+	})
+}
+
+func mustNotAdmit(t *testing.T) func(fsm.NodeRecord) (string, error) {
+	return func(fsm.NodeRecord) (string, error) {
+		t.Error("a follower admitted a node")
+		return "", errors.New("not the leader")
+	}
+}
+
+func TestRequestJoin_throughFollower(t *testing.T) {
+	t.Parallel()
+	network := newFakeNetwork()
+	var admitted fsm.NodeRecord
+	startJoinNode(network, "host1:7401", "host1:7401", func(r fsm.NodeRecord) (string, error) { admitted = r; return "c1", nil })
+	startJoinNode(network, "host2:7401", "host1:7401", mustNotAdmit(t))
+	port := network.open("host4:7401", recordHello(testRecord()))
+
+	got, err := requestJoin(t.Context(), port, []string{"host9:7401", "host2:7401"}, testRecord(), hclog.NewNullLogger())
+	if want := (joined{ClusterID: "c1", LeaderAddr: "host1:7401"}); err != nil || got != want {
+		t.Fatalf("got %+v, %v, want %+v", got, err, want)
+	}
+	if admitted != testRecord() {
+		t.Errorf("the leader got %+v", admitted)
+	}
+}
+
+// It tries again while there is no leader, or the leader cannot do it now.
+func TestRequestJoin_triesAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		network := newFakeNetwork()
+		start := time.Now()
+		var calls atomic.Int32
+		serveJoins(network.open("host1:7401", hello{}), joinConfig{
+			Leader: func() (string, bool) {
+				switch elapsed := time.Since(start); {
+				case elapsed < 10*time.Second:
+					return "", false
+				case elapsed < 20*time.Second:
+					return "host2:7401", false // which points back
+				default:
+					return "host1:7401", true
+				}
+			},
+			Admit: func(context.Context, fsm.NodeRecord) (string, error) {
+				if calls.Add(1) < 3 {
+					return "", fsm.ErrOutcomeUnknown
+				}
+				return "c1", nil
+			},
+			Logger: hclog.NewNullLogger(),
+		})
+		startJoinNode(network, "host2:7401", "host1:7401", mustNotAdmit(t))
+		port := network.open("host4:7401", recordHello(testRecord()))
+		got, err := requestJoin(t.Context(), port, []string{"host1:7401"}, testRecord(), hclog.NewNullLogger())
+		if err != nil || got.ClusterID != "c1" || calls.Load() != 3 {
+			t.Fatalf("got %+v, %v after %d calls", got, err, calls.Load())
+		}
+	})
+}
+
+func TestRequestJoin_endsWithContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		network := newFakeNetwork()
+		startJoinNode(network, "host1:7401", "", mustNotAdmit(t))
+		port := network.open("host4:7401", recordHello(testRecord()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := requestJoin(ctx, port, []string{"host1:7401", "host2:7401"}, testRecord(), hclog.NewNullLogger())
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no leader is known here") || !strings.Contains(err.Error(), "connection refused") {
+			t.Fatalf("got %v", err)
+		}
+	})
+	if _, err := requestJoin(t.Context(), nil, nil, testRecord(), nil); err == nil {
+		t.Error("joined through nobody")
+	}
+}
+
+// A refusal is final, and says what to do.
+func TestRequestJoin_refused(t *testing.T) {
+	t.Parallel()
+	members := []fsm.NodeRecord{{UUID: "u1", NodeID: "n1", PeerAddr: "host1:7401"}, {UUID: "u3", NodeID: "n3", PeerAddr: "host3:7401"}}
+	cases := map[string]struct {
+		change func(*fsm.NodeRecord)
+		want   string // "" = admitted
+	}{
+		"a new node":                {func(*fsm.NodeRecord) {}, ""},
+		"a member again":            {func(r *fsm.NodeRecord) { r.UUID, r.NodeID = "u3", "n3" }, ""},
+		"a member's name":           {func(r *fsm.NodeRecord) { r.NodeID = "n3" }, "claimq cluster remove n3"},
+		"a member's address":        {func(r *fsm.NodeRecord) { r.PeerAddr = "host3:7401" }, `peer address host3:7401 is that of member "n3"`},
+		"a member's identity":       {func(r *fsm.NodeRecord) { r.UUID = "u3" }, "is a copy of its folder"},
+		"a version that is too old": {func(r *fsm.NodeRecord) { r.Level = 0 }, "knows feature level 0, the cluster is at 1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			network := newFakeNetwork()
+			startJoinNode(network, "host1:7401", "host1:7401", func(r fsm.NodeRecord) (string, error) { return "c1", checkJoin(r, members, 1) })
+			record := testRecord()
+			tc.change(&record)
+			port := network.open(record.PeerAddr, recordHello(record))
+			got, err := requestJoin(t.Context(), port, []string{"host1:7401"}, record, hclog.NewNullLogger())
+			if tc.want == "" {
+				if err != nil || got.ClusterID != "c1" {
+					t.Fatalf("got %+v, %v", got, err)
+				}
+				return
+			}
+			if !errors.Is(err, ErrJoinRefused) || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want a refusal with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// A node can only ask for itself.
+func TestAnswerJoin_forSomebodyElse(t *testing.T) {
+	t.Parallel()
+	cfg := joinConfig{Leader: func() (string, bool) { return "host1:7401", true }, Admit: func(context.Context, fsm.NodeRecord) (string, error) { return "c1", nil }, Logger: hclog.NewNullLogger()}
+	record := testRecord()
+	noAddr := record
+	noAddr.PeerAddr = ""
+	for name, tc := range map[string]struct {
+		from hello
+		body any
+	}{
+		"another identity": {hello{UUID: "u9", NodeID: "n4"}, record},
+		"another name":     {hello{UUID: "u4", NodeID: "n9"}, record},
+		"no address":       {recordHello(record), noAddr},
+		"no record":        {recordHello(record), "nonsense"},
+	} {
+		body, err := json.Marshal(tc.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answerJoin(t.Context(), cfg, tc.from, body); got.Refused == "" || got.ClusterID != "" {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// The same over real ports.
+func TestRequestJoin_overPeerPorts(t *testing.T) {
+	t.Parallel()
+	leader, follower := openTestPort(t, "n1"), openTestPort(t, "n2")
+	newcomer := openTestPort(t, "n4", func(c *peerConfig) {
+		c.Self = func() hello { return recordHello(testRecord()) }
+	})
+	for _, port := range []*peerPort{leader, follower} {
+		serveJoins(port, joinConfig{
+			Leader: func() (string, bool) { return leader.Addr(), port == leader },
+			Admit: func(_ context.Context, r fsm.NodeRecord) (string, error) {
+				return "c1", checkJoin(r, []fsm.NodeRecord{{UUID: "u1", NodeID: "n1", PeerAddr: leader.Addr()}}, 1)
+			},
+			Logger: hclog.NewNullLogger(),
+		})
+	}
+	got, err := requestJoin(t.Context(), newcomer, []string{follower.Addr()}, testRecord(), hclog.NewNullLogger())
+	if want := (joined{ClusterID: "c1", LeaderAddr: leader.Addr()}); err != nil || got != want {
+		t.Fatalf("got %+v, %v, want %+v", got, err, want)
+	}
+}
