@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+const usage = `usage: go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
+       go run ./jepsen check FILE [--drained=false]
+`
+
+// errViolations is returned when a history does not pass.
+var errViolations = errors.New("the history does not pass")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "jepsen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("no command\n" + usage)
+	}
+	switch args[0] {
+	case "kill":
+		return runKill(ctx, args[1:], out)
+	case "check":
+		return runCheck(args[1:], out)
+	}
+	return fmt.Errorf("unknown command %q\n%s", args[0], usage)
+}
+
+// runKill is the long kill test.
+func runKill(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("kill", flag.ContinueOnError)
+	cfg := killConfig{Out: out}
+	flags.IntVar(&cfg.Tasks, "tasks", 50_000, "tasks to submit")
+	flags.IntVar(&cfg.Kills, "kills", 20, "how many times the leader is killed")
+	flags.IntVar(&cfg.Workers, "workers", 20, "workers")
+	flags.IntVar(&cfg.Producers, "producers", 8, "producers")
+	flags.Int64Var(&cfg.Seed, "seed", time.Now().Unix(), "of all that is chosen at random")
+	flags.BoolVar(&cfg.KillAll, "all", true, "kill all nodes at once in the middle, too")
+	binary := flags.String("binary", "", "the claimq binary; built if not given")
+	file := flags.String("out", "", "where the history goes; a temporary file if not given")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "claimq-kill-")
+	if err != nil {
+		return err
+	}
+	if *binary == "" {
+		if *binary, err = procs.Build(ctx, dir); err != nil {
+			return err
+		}
+	}
+	cfg.Binary, cfg.Dir = *binary, dir
+	if *file == "" {
+		*file = filepath.Join(dir, "history.jsonl")
+	}
+	result, err := kill(ctx, cfg)
+	if result.History != nil {
+		err = errors.Join(err, result.History.WriteFile(*file))
+		fmt.Fprintf(out, "history: %s (check it again with: go run ./jepsen check %s)\n", *file, *file)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nlogs of the nodes: %s", err, dir)
+	}
+	fmt.Fprint(out, result)
+	if !result.OK() {
+		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen kill --tasks %d --kills %d --seed %d",
+			errViolations, dir, cfg.Tasks, cfg.Kills, cfg.Seed)
+	}
+	return nil
+}
+
+// runCheck checks a stored history again.
+func runCheck(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	drained := flags.Bool("drained", true, "every task must have ended")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errors.New("one history file\n" + usage)
+	}
+	h, err := history.ReadFile(flags.Arg(0))
+	if err != nil {
+		return err
+	}
+	report := check.Check(h, check.Options{Drained: *drained})
+	fmt.Fprint(out, report)
+	if !report.OK() {
+		return errViolations
+	}
+	return nil
+}

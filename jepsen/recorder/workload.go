@@ -1,0 +1,253 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// Config says what the callers do.
+type Config struct {
+	Nodes     []string // base URLs
+	Producers int
+	Workers   int
+	Readers   int
+	Tasks     int // to submit in all
+	LeaseMS   int64
+	// Rate bounds the submits per second in all; 0 = as fast as it goes.
+	Rate int
+}
+
+// idlePause is how long a worker waits when there was nothing to claim, and
+// everybody when there is no leader.
+const idlePause = 20 * time.Millisecond
+
+// Workload is producers, workers and readers at work. All they choose comes
+// from the seed; what the cluster answers does not, so two runs of a seed are
+// alike and not the same.
+type Workload struct {
+	rec  *Recorder
+	cfg  Config
+	seed int64
+
+	allowed   atomic.Int64 // tasks that may be submitted so far
+	taken     atomic.Int64 // that producers have begun with
+	submitted atomic.Int64 // whose submit was answered
+	lastID    atomic.Uint64
+	requests  atomic.Int64
+
+	producers sync.WaitGroup
+	others    sync.WaitGroup
+	drained   chan struct{} // closed by Drain: workers and readers end
+}
+
+// Start starts the callers. They end when ctx does, or by Drain.
+func (r *Recorder) Start(ctx context.Context, cfg Config) *Workload {
+	w := &Workload{rec: r, cfg: cfg, seed: r.seed, drained: make(chan struct{})}
+	w.allowed.Store(int64(cfg.Tasks))
+	for i := range cfg.Producers {
+		caller := r.Caller(cfg.Nodes, i)
+		w.producers.Go(func() { w.produce(ctx, caller, w.rng(1000+i)) })
+	}
+	for i := range cfg.Workers {
+		caller := r.Caller(cfg.Nodes, i)
+		w.others.Go(func() { w.work(ctx, caller, w.rng(2000+i), fmt.Sprintf("w%d", i+1)) })
+	}
+	for i := range cfg.Readers {
+		caller := r.Caller(cfg.Nodes, i)
+		w.others.Go(func() { w.read(ctx, caller, w.rng(3000+i)) })
+	}
+	return w
+}
+
+func (w *Workload) rng(stream int) *rand.Rand {
+	return rand.New(rand.NewSource(w.seed*1_000_003 + int64(stream)))
+}
+
+// Allow bounds the tasks that are submitted from now on to n in all, so that
+// there is load as long as it is wanted.
+func (w *Workload) Allow(n int) { w.allowed.Store(int64(min(n, w.cfg.Tasks))) }
+
+// Submitted returns how many tasks were submitted and answered.
+func (w *Workload) Submitted() int { return int(w.submitted.Load()) }
+
+// Drain waits until the producers are done and every task has ended, then
+// stops the workers and reads the state at the end.
+func (w *Workload) Drain(ctx context.Context) error {
+	w.producers.Wait()
+	err := w.waitEmpty(ctx)
+	close(w.drained)
+	w.others.Wait()
+	if err != nil {
+		return err
+	}
+	return w.rec.ReadFinal(ctx, w.cfg.Nodes)
+}
+
+// Wait waits for the callers after their ctx has ended.
+func (w *Workload) Wait() {
+	w.producers.Wait()
+	w.others.Wait()
+}
+
+func (w *Workload) waitEmpty(ctx context.Context) error {
+	for {
+		open, err := w.rec.OpenCount(ctx, w.cfg.Nodes)
+		if err != nil || open == 0 {
+			return err
+		}
+		if !wait(ctx, retryPause) {
+			return fmt.Errorf("%d tasks have not ended: %w", open, context.Cause(ctx))
+		}
+	}
+}
+
+// wait waits, false if ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// again makes a call until its outcome is known and it is not one to be tried
+// later, or ctx ends.
+func (w *Workload) again(ctx context.Context, call func() history.Op) history.Op {
+	for {
+		op := call()
+		if !Again(op) || !wait(ctx, idlePause) {
+			return op
+		}
+	}
+}
+
+// produce submits tasks, each with a key of its own.
+func (w *Workload) produce(ctx context.Context, c *Caller, rng *rand.Rand) {
+	for ctx.Err() == nil {
+		n := w.taken.Add(1)
+		if n > int64(w.cfg.Tasks) {
+			return
+		}
+		for n > w.allowed.Load() {
+			if !wait(ctx, idlePause) {
+				return
+			}
+		}
+		var limit int32 // none
+		if rng.Intn(8) == 0 {
+			limit = 5
+		}
+		task := wire.NewTask{
+			TaskType:       fmt.Sprintf("type-%d", rng.Intn(3)),
+			Params:         json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
+			Priority:       int32(rng.Intn(3)),
+			MaxAttempts:    &limit,
+			IdempotencyKey: fmt.Sprintf("s%d-%d", w.seed, n),
+			LeaseMS:        w.cfg.LeaseMS,
+		}
+		op := w.again(ctx, func() history.Op { return c.Submit(ctx, task) })
+		if op.Outcome == history.OK {
+			w.submitted.Add(1)
+			w.lastID.Store(op.TaskID)
+			if rng.Intn(50) == 0 { // a producer that was not sure
+				c.Submit(ctx, task)
+			}
+		}
+		if w.cfg.Rate > 0 {
+			wait(ctx, time.Duration(w.cfg.Producers)*time.Second/time.Duration(w.cfg.Rate))
+		}
+	}
+}
+
+// read reads recent tasks.
+func (w *Workload) read(ctx context.Context, c *Caller, rng *rand.Rand) {
+	const window = 200
+	for {
+		select {
+		case <-w.drained:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(idlePause):
+		}
+		last := w.lastID.Load()
+		if last == 0 {
+			continue
+		}
+		c.Get(ctx, last-min(uint64(rng.Intn(window)), last-1), false)
+	}
+}
+
+// work claims tasks and settles them, in every way a worker may.
+func (w *Workload) work(ctx context.Context, c *Caller, rng *rand.Rand, worker string) {
+	for {
+		select {
+		case <-w.drained:
+			return
+		case <-ctx.Done():
+			return
+		default:
+		}
+		req := wire.Claim{
+			WorkerID: worker, LeaseMS: w.cfg.LeaseMS,
+			ClaimRequestID: fmt.Sprintf("s%d-r%d", w.seed, w.requests.Add(1)),
+		}
+		if rng.Intn(4) == 0 {
+			req.SortBy = "created_at"
+		}
+		op := w.again(ctx, func() history.Op { return c.Claim(ctx, req) })
+		if op.Outcome != history.OK {
+			wait(ctx, idlePause)
+			continue
+		}
+		if rng.Intn(50) == 0 { // a worker that was not sure
+			c.Claim(ctx, req)
+		}
+		w.handle(ctx, c, rng, op)
+	}
+}
+
+// handle is what a worker does with a claim.
+func (w *Workload) handle(ctx context.Context, c *Caller, rng *rand.Rand, claim history.Op) {
+	lease := time.Duration(w.cfg.LeaseMS) * time.Millisecond
+	hold := wire.Settle{WorkerID: claim.Worker, ClaimToken: claim.Token}
+	settle := func(kind history.Kind, s wire.Settle) {
+		w.again(ctx, func() history.Op { return c.Settle(ctx, kind, claim.TaskID, s) })
+	}
+	done := hold
+	done.Result = json.RawMessage(fmt.Sprintf(`{"token":%d}`, claim.Token))
+	switch n := rng.Intn(1000); {
+	case n < 40:
+		hold.Error = "it went wrong"
+		settle(history.Fail, hold)
+	case n < 80:
+		settle(history.Release, hold)
+	case n < 160:
+		extend := hold
+		extend.LeaseMS = 2 * w.cfg.LeaseMS
+		settle(history.Extend, extend)
+		wait(ctx, time.Duration(rng.Int63n(int64(10*time.Millisecond))))
+		settle(history.Complete, done)
+	case n < 165: // much too late
+		wait(ctx, lease+time.Duration(rng.Int63n(int64(lease))))
+		settle(history.Complete, done)
+	case n < 170: // about when the lease ends
+		wait(ctx, lease*9/10+time.Duration(rng.Int63n(int64(lease/5))))
+		settle(history.Complete, done)
+	case n < 175: // it dies
+	case n < 200: // it was not sure
+		settle(history.Complete, done)
+		settle(history.Complete, done)
+	default:
+		settle(history.Complete, done)
+	}
+}
