@@ -12,7 +12,7 @@ import (
 func TestSnapshot_HashIsTheSumOfItsRecords(t *testing.T) {
 	t.Parallel()
 	m := newSmall()
-	applyLog(t, m, knownLevels(randomLog(3, 200)))
+	applyLog(t, m, randomLog(3, 200))
 	sum, records := new(big.Int), 0
 	for _, c := range splitSnapshot(snapshotOf(t, m)) {
 		for _, record := range c.records {

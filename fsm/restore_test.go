@@ -32,19 +32,6 @@ func applyLog(t rapid.TB, m *Machine, log []testEntry) []Applied {
 	return all
 }
 
-// knownLevels changes the log so that no entry raises the level past the one
-// that this version knows: there a node stops.
-func knownLevels(log []testEntry) []testEntry {
-	for _, e := range log {
-		for i, c := range e.Commands {
-			if set, ok := c.(SetLevel); ok {
-				e.Commands[i] = SetLevel{Level: min(set.Level, FeatureLevel)}
-			}
-		}
-	}
-	return log
-}
-
 // snapshotOf returns the machine's snapshot in bytes.
 func snapshotOf(t rapid.TB, m *Machine) []byte {
 	t.Helper()
@@ -93,7 +80,6 @@ type replay struct {
 
 func newReplay(t rapid.TB, log []testEntry) replay {
 	t.Helper()
-	knownLevels(log)
 	m := newSmall()
 	results := applyLog(t, m, log)
 	return replay{log: log, results: results, final: snapshotOf(t, m), hash: hashOf(m)}
@@ -147,7 +133,7 @@ func TestRestoreEqualsReplay_AnyLog(t *testing.T) {
 func TestSnapshot_IsWrittenWhileEntriesAreApplied(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
-		log := knownLevels(randomLog(seed, 300))
+		log := randomLog(seed, 300)
 		m := newSmall()
 		applyLog(t, m, log[:150])
 		atOnce, hash := snapshotOf(t, m), hashOf(m)
