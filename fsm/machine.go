@@ -90,7 +90,8 @@ func (m *Machine) Level() uint32 { return m.header.Level }
 // Get returns the task, nil if there is none.
 func (m *Machine) Get(id uint64) *Task { return m.tasks.get(id) }
 
-// ByKey returns the task that has the idempotency key, nil if none has.
+// ByKey returns the task that has the idempotency key, nil if none has. None
+// has "".
 func (m *Machine) ByKey(key string) *Task {
 	id, ok := m.keys[key]
 	if !ok {

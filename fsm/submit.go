@@ -5,19 +5,24 @@ import "bytes"
 // submit adds the tasks in order, so that a key given twice goes to the first.
 func (m *Machine) submit(c Submit) Result {
 	submitted := make([]Submitted, len(c.Tasks))
+	copies := make([]Task, len(c.Tasks))
 	for i := range c.Tasks {
-		submitted[i] = m.submitTask(&c.Tasks[i])
+		n := &c.Tasks[i]
+		t := m.ByKey(n.Key)
+		if t == nil {
+			t = m.addTask(n)
+			submitted[i].Created = true
+		} else {
+			submitted[i].SameRequest = sameRequest(t, n)
+		}
+		copies[i] = *t
+		submitted[i].Task = &copies[i]
 	}
 	return Result{Submitted: submitted}
 }
 
-func (m *Machine) submitTask(n *NewTask) Submitted {
-	if n.Key != "" {
-		if id, taken := m.keys[n.Key]; taken {
-			t := m.tasks.get(id)
-			return Submitted{Task: copyOf(t), SameRequest: sameRequest(t, n)}
-		}
-	}
+// addTask adds a pending task and returns it.
+func (m *Machine) addTask(n *NewTask) *Task {
 	now := m.header.Stamp.T
 	t := &Task{
 		ID:          m.header.NextID,
@@ -38,7 +43,7 @@ func (m *Machine) submitTask(n *NewTask) Submitted {
 	m.header.NextID++
 	m.tasks.put(t.ID, t)
 	m.include(t)
-	return Submitted{Task: copyOf(t), Created: true}
+	return t
 }
 
 // sameRequest reports whether the task was submitted with the type and the
