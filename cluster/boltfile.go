@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"os"
+	"io"
 )
 
 // boltFile reads a bbolt file page by page, believing nothing: the library maps
@@ -27,8 +27,7 @@ import (
 //	meta:    magic 4 | version 4 | page size 4 | flags 4 | root bucket 16 |
 //	         freelist 8 | pages 8 | transaction 8 | FNV-1a of all that 8
 type boltFile struct {
-	file     *os.File
-	size     int64
+	file     io.ReaderAt
 	pageSize int64
 	root     uint64 // page of the root bucket
 	pages    uint64 // pages in use or free: [0, pages)
@@ -62,11 +61,7 @@ type boltMetaPage struct {
 
 // readBoltFile checks both meta pages. If the newer one were damaged, bbolt
 // would quietly take the other, which lacks the newest transaction.
-func readBoltFile(f *os.File) (*boltFile, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
+func readBoltFile(f io.ReaderAt, size int64) (*boltFile, error) {
 	meta0, err := readBoltMeta(f, 0, 0)
 	if err != nil {
 		return nil, err
@@ -85,12 +80,11 @@ func readBoltFile(f *os.File) (*boltFile, error) {
 	if newer.freelist != boltNoFreelist {
 		return nil, errors.New("has a list of free pages, which claimq never writes")
 	}
-	if newer.pages > uint64(info.Size())/newer.pageSize {
-		return nil, fmt.Errorf("is cut off: %d bytes instead of %d pages of %d", info.Size(), newer.pages, newer.pageSize)
+	if newer.pages > uint64(size)/newer.pageSize {
+		return nil, fmt.Errorf("is cut off: %d bytes instead of %d pages of %d", size, newer.pages, newer.pageSize)
 	}
 	return &boltFile{
 		file:     f,
-		size:     info.Size(),
 		pageSize: int64(newer.pageSize),
 		root:     newer.root,
 		pages:    newer.pages,
@@ -98,7 +92,7 @@ func readBoltFile(f *os.File) (*boltFile, error) {
 	}, nil
 }
 
-func readBoltMeta(f *os.File, id uint64, offset int64) (boltMetaPage, error) {
+func readBoltMeta(f io.ReaderAt, id uint64, offset int64) (boltMetaPage, error) {
 	b := make([]byte, boltHeaderSize+boltMetaSize)
 	if _, err := f.ReadAt(b, offset); err != nil {
 		return boltMetaPage{}, fmt.Errorf("meta page %d: %w", id, err)
@@ -109,7 +103,7 @@ func readBoltMeta(f *os.File, id uint64, offset int64) (boltMetaPage, error) {
 	switch {
 	case n.Uint32(b[16:]) != boltMagic, n.Uint32(b[20:]) != boltVersion:
 		return boltMetaPage{}, fmt.Errorf("meta page %d: not a bbolt file of version %d", id, boltVersion)
-	case n.Uint64(b[72:]) != sum.Sum64(), n.Uint64(b) != id, n.Uint16(b[8:]) != boltMeta:
+	case n.Uint64(b[72:]) != sum.Sum64(), n.Uint64(b) != id, n.Uint64(b[8:]) != boltMetaHead():
 		return boltMetaPage{}, fmt.Errorf("meta page %d: checksum mismatch", id)
 	}
 	m := boltMetaPage{
@@ -123,6 +117,14 @@ func readBoltMeta(f *os.File, id uint64, offset int64) (boltMetaPage, error) {
 		return boltMetaPage{}, fmt.Errorf("meta page %d: page size %d", id, m.pageSize)
 	}
 	return m, nil
+}
+
+// boltMetaHead is what follows the id in a meta page's header: its type, no
+// elements, no overflow.
+func boltMetaHead() uint64 {
+	var b [8]byte
+	binary.NativeEndian.PutUint16(b[:], boltMeta)
+	return binary.NativeEndian.Uint64(b[:])
 }
 
 // buckets returns the values of the root bucket, all of which must be buckets.
@@ -142,6 +144,9 @@ func (f *boltFile) walkBucket(bucket []byte, visit boltVisit) error {
 	}
 	w := boltWalk{file: f, visit: visit}
 	root := binary.NativeEndian.Uint64(bucket)
+	if binary.NativeEndian.Uint64(bucket[8:]) != 0 {
+		return errors.New("bucket with a sequence, which claimq never uses")
+	}
 	if root != 0 {
 		if len(bucket) != boltBucketSize {
 			return errors.New("bucket both inline and not")
@@ -149,7 +154,8 @@ func (f *boltFile) walkBucket(bucket []byte, visit boltVisit) error {
 		return w.page(root, nil, nil, 0)
 	}
 	inline := bucket[boltBucketSize:]
-	if len(inline) < boltHeaderSize || binary.NativeEndian.Uint16(inline[8:]) != boltLeaf {
+	if len(inline) < boltHeaderSize || binary.NativeEndian.Uint64(inline) != 0 ||
+		binary.NativeEndian.Uint16(inline[8:]) != boltLeaf || binary.NativeEndian.Uint32(inline[12:]) != 0 {
 		return errors.New("inline bucket is not a leaf")
 	}
 	used, err := w.leaf(inline, nil, nil)

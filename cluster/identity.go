@@ -74,17 +74,25 @@ func readIdentity(dir string) (id identity, ok bool, err error) {
 	if err != nil {
 		return identity{}, false, dataDirError(dir, err)
 	}
-	if err := json.Unmarshal(b, &id); err != nil {
-		return identity{}, false, corruptIdentity(path, err.Error())
-	}
-	crc, err := id.checksum()
+	id, err = parseIdentity(b)
 	if err != nil {
 		return identity{}, false, corruptIdentity(path, err.Error())
 	}
-	if crc != id.CRC {
-		return identity{}, false, corruptIdentity(path, "checksum mismatch")
-	}
 	return id, true, nil
+}
+
+func parseIdentity(b []byte) (id identity, err error) {
+	if err := json.Unmarshal(b, &id); err != nil {
+		return identity{}, err
+	}
+	crc, err := id.checksum()
+	if err != nil {
+		return identity{}, err
+	}
+	if crc != id.CRC {
+		return identity{}, errors.New("checksum mismatch")
+	}
+	return id, nil
 }
 
 // writeIdentity replaces the identity in dir. When it returns nil, the new one

@@ -1,10 +1,10 @@
 package cluster
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -31,18 +31,29 @@ func checkLog(path string, snapshotIndex uint64, tail logTail) (logSummary, erro
 	if err != nil {
 		return logSummary{}, dataDirError(filepath.Dir(path), err)
 	}
+	info, err := f.Stat()
+	if err != nil {
+		return logSummary{}, errors.Join(dataDirError(filepath.Dir(path), err), f.Close())
+	}
+	summary, err := checkLogIn(f, info.Size(), snapshotIndex, tail)
+	if err != nil {
+		return logSummary{}, errors.Join(corruptLog(path, err.Error()), f.Close())
+	}
+	return summary, f.Close()
+}
+
+// checkLogIn is checkLog of the size bytes in f. Its errors say what is wrong
+// only.
+func checkLogIn(f io.ReaderAt, size int64, snapshotIndex uint64, tail logTail) (logSummary, error) {
 	c := logChecker{snapshotIndex: snapshotIndex, tail: tail}
-	err = callGuarded("check "+path, func() error {
-		file, err := readBoltFile(f)
+	err := callGuarded("check the log", func() error {
+		file, err := readBoltFile(f, size)
 		if err != nil {
 			return err
 		}
 		return c.run(file)
 	})
-	if err != nil {
-		return logSummary{}, errors.Join(corruptLog(path, err.Error()), f.Close())
-	}
-	return c.summary, f.Close()
+	return c.summary, err
 }
 
 // logChecker goes through the log from its oldest entry to its newest.
@@ -121,7 +132,14 @@ func (c *logChecker) finish() error {
 	return nil
 }
 
-// decodeEntry reads what raft-boltdb wrote.
+// decodeEntry reads what raft-boltdb wrote, all of it.
 func decodeEntry(val []byte, log *raft.Log) error {
-	return codec.NewDecoder(bytes.NewReader(val), &codec.MsgpackHandle{}).Decode(log)
+	dec := codec.NewDecoderBytes(val, &codec.MsgpackHandle{})
+	if err := dec.Decode(log); err != nil {
+		return err
+	}
+	if read := dec.NumBytesRead(); read != len(val) {
+		return fmt.Errorf("%d bytes, of which %d are used", len(val), read)
+	}
+	return nil
 }

@@ -61,12 +61,17 @@ func removeUnfinishedSnapshots(path string) error {
 	if err != nil {
 		return err
 	}
+	removed := false
 	for _, e := range entries {
 		if e.IsDir() && strings.HasSuffix(e.Name(), snapshotTmp) {
 			if err := os.RemoveAll(filepath.Join(path, e.Name())); err != nil {
 				return err
 			}
+			removed = true
 		}
+	}
+	if !removed {
+		return nil
 	}
 	return syncDir(path)
 }

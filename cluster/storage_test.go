@@ -1,0 +1,245 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// testFatal returns a Fatal that fails the test.
+func testFatal(t *testing.T) func(error) {
+	return func(err error) { t.Errorf("fatal: %v", err) }
+}
+
+// storageBench is a data folder with its stores open.
+type storageBench struct {
+	*stores
+	dir  *dataDir
+	path string
+}
+
+func openTestStores(t *testing.T, path string, cfg storesConfig) storageBench {
+	t.Helper()
+	d := mustOpenDataDir(t, path)
+	if cfg.Fatal == nil {
+		cfg.Fatal = testFatal(t)
+	}
+	s, err := openStores(d, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := storageBench{stores: s, dir: d, path: path}
+	t.Cleanup(func() { _ = s.Close() })
+	return b
+}
+
+func (b storageBench) close(t *testing.T) {
+	t.Helper()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reopenError returns what openStores says to the folder at path.
+func reopenError(t *testing.T, path string) error {
+	t.Helper()
+	d := mustOpenDataDir(t, path)
+	defer d.Close()
+	s, err := openStores(d, storesConfig{Fatal: testFatal(t)})
+	if err == nil {
+		_ = s.Close()
+	}
+	return err
+}
+
+// testEntry is an entry whose every field depends on index.
+func testEntry(index uint64) *raft.Log {
+	log := &raft.Log{
+		Index:      index,
+		Term:       1 + index/10,
+		Type:       raft.LogCommand,
+		Data:       fmt.Appendf(nil, "%0*d", 40+index%200, index),
+		AppendedAt: time.Unix(1_700_000_000, int64(index)).UTC(),
+	}
+	if index%7 == 0 {
+		log.Extensions = fmt.Appendf(nil, "ext %d", index)
+	}
+	return log
+}
+
+func testEntries(lo, hi uint64) []*raft.Log {
+	var logs []*raft.Log
+	for i := lo; i <= hi; i++ {
+		logs = append(logs, testEntry(i))
+	}
+	return logs
+}
+
+func mustStore(t *testing.T, l *logStore, logs ...*raft.Log) {
+	t.Helper()
+	if err := l.StoreLogs(logs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equalLogs(a, b *raft.Log) bool {
+	return a.Index == b.Index && a.Term == b.Term && a.Type == b.Type && a.AppendedAt.Equal(b.AppendedAt) &&
+		bytes.Equal(a.Data, b.Data) && bytes.Equal(a.Extensions, b.Extensions)
+}
+
+// wantLog checks that the log is want, with nothing before or after.
+func wantLog(t *testing.T, l *logStore, want []*raft.Log) {
+	t.Helper()
+	first, _ := l.FirstIndex()
+	last, _ := l.LastIndex()
+	if len(want) == 0 {
+		if first != 0 || last != 0 {
+			t.Errorf("log has [%d, %d], want none", first, last)
+		}
+		return
+	}
+	if first != want[0].Index || last != want[len(want)-1].Index {
+		t.Errorf("log has [%d, %d], want [%d, %d]", first, last, want[0].Index, want[len(want)-1].Index)
+	}
+	for _, w := range want {
+		var got raft.Log
+		if err := l.GetLog(w.Index, &got); err != nil {
+			t.Fatalf("entry %d: %v", w.Index, err)
+		}
+		if !equalLogs(&got, w) {
+			t.Fatalf("entry %d: got %+v, want %+v", w.Index, got, *w)
+		}
+	}
+}
+
+func TestStores_KeepWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	b := openTestStores(t, path, storesConfig{})
+	if has, err := b.HasState(); err != nil || has {
+		t.Errorf("new stores have state: %v, %v", has, err)
+	}
+	mustStore(t, b.Log, testEntries(1, 200)...)
+	mustStore(t, b.Log, testEntries(201, 201)...)
+	if err := b.Stable.SetUint64([]byte("CurrentTerm"), 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Stable.Set([]byte("LastVoteCand"), []byte("uuid")); err != nil {
+		t.Fatal(err)
+	}
+	b.close(t)
+
+	b = openTestStores(t, path, storesConfig{})
+	wantLog(t, b.Log, testEntries(1, 201))
+	if has, err := b.HasState(); err != nil || !has {
+		t.Errorf("stores have state: %v, %v", has, err)
+	}
+	term, err := b.Stable.GetUint64([]byte("CurrentTerm"))
+	if err != nil || term != 7 {
+		t.Errorf("term: %d, %v", term, err)
+	}
+	cand, err := b.Stable.Get([]byte("LastVoteCand"))
+	if err != nil || string(cand) != "uuid" {
+		t.Errorf("vote: %q, %v", cand, err)
+	}
+	if _, err := b.Stable.Get([]byte("unknown")); err == nil || err.Error() != "not found" {
+		t.Errorf("unknown key: %v", err)
+	}
+	if _, ok := any(b.Log).(raft.MonotonicLogStore); ok {
+		t.Error("the log says that it is monotonic")
+	}
+}
+
+func TestStores_AreClosedOnce(t *testing.T) {
+	t.Parallel()
+	b := openTestStores(t, t.TempDir(), storesConfig{})
+	b.close(t)
+	if err := b.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	wantError(t, b.Log.StoreLogs(testEntries(1, 1)), ErrStorageClosed)
+	wantError(t, b.Log.GetLog(1, new(raft.Log)), ErrStorageClosed)
+}
+
+// A crash may come between any two steps of making the stores.
+func TestStores_AreMadeAgainAfterACrash(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(dir string) error{
+		"nothing yet": func(string) error { return nil },
+		"tail only":   createTail,
+		"half a log": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, logFileName+".tmp"), []byte("x"), 0o600)
+		},
+		"log, not noted": func(dir string) error { return createBoth(dir) },
+		"half an identity": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, identityFileName+".tmp"), []byte("{"), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := t.TempDir()
+			if err := mustOpenDataDir(t, path).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := prepare(path); err != nil {
+				t.Fatal(err)
+			}
+			b := openTestStores(t, path, storesConfig{})
+			mustStore(t, b.Log, testEntries(1, 3)...)
+			b.close(t)
+			wantLog(t, openTestStores(t, path, storesConfig{}).Log, testEntries(1, 3))
+		})
+	}
+}
+
+func createBoth(dir string) error {
+	if err := createTail(dir); err != nil {
+		return err
+	}
+	return createBolt(filepath.Join(dir, logFileName))
+}
+
+func TestStores_RefuseToGoOnWithoutAFile(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{logFileName, tailFileName} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := t.TempDir()
+			b := openTestStores(t, path, storesConfig{})
+			mustStore(t, b.Log, testEntries(1, 3)...)
+			b.close(t)
+			if err := os.Remove(filepath.Join(path, name)); err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, reopenError(t, path), ErrCorruptLog, name, "missing", "claimq cluster remove", "--join")
+		})
+	}
+}
+
+// bbolt waits for ever for a file that another process has locked.
+func TestStores_DoNotWaitForALockedLog(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	openTestStores(t, path, storesConfig{})
+	_, err := openBolt(filepath.Join(path, logFileName))
+	wantError(t, err, ErrDataDirInUse, logFileName)
+}
+
+func TestCheckFreeSpace(t *testing.T) {
+	t.Parallel()
+	free, err := checkFreeSpace(t.TempDir())
+	if err != nil || free == 0 {
+		t.Errorf("got %d, %v", free, err)
+	}
+	if _, err := checkFreeSpace(filepath.Join(t.TempDir(), "missing")); err == nil {
+		t.Error("a missing folder has free space")
+	}
+}
