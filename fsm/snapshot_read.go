@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -17,7 +16,7 @@ import (
 // wrote, a snapshot that is cut off included; ErrUnknownCommand when a newer
 // version wrote it; r's own.
 func ReadSnapshot(r io.Reader) (*Machine, error) {
-	in := &chunkReader{r: bufio.NewReader(r)}
+	in := &chunkReader{r: r}
 	m, err := readSnapshot(in)
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot: chunk %d at byte %d: %w", in.number, in.start, err)
@@ -50,7 +49,7 @@ func readSnapshot(in *chunkReader) (*Machine, error) {
 
 // chunkReader reads chunks and verifies their checksums.
 type chunkReader struct {
-	r      *bufio.Reader
+	r      io.Reader
 	number int   // of the current chunk, from 1; 0 = magic and version
 	start  int64 // offset of the current chunk
 	offset int64 // of what comes next
@@ -102,7 +101,7 @@ func (c *chunkReader) next() (recordKind, []byte, error) {
 
 // end makes sure that nothing follows.
 func (c *chunkReader) end() error {
-	switch _, err := c.r.ReadByte(); {
+	switch _, err := io.ReadFull(c.r, make([]byte, 1)); {
 	case err == nil:
 		return fmt.Errorf("%w: bytes behind the end", ErrCorrupt)
 	case !errors.Is(err, io.EOF):
