@@ -17,7 +17,7 @@ func TestServer_NoTasks(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
 	for body, filters := range map[string]string{
-		`{"worker_id":"w"}`:                                          `{}`,
+		`{"worker_id":"w"}`: `{}`,
 		`{"worker_id":"w","lease_ms":100,"claim_request_id":"r"}`:    `{}`,
 		`{"worker_id":"w","task_types":null,"sort_by":null}`:         `{}`,
 		`{"worker_id":"w","task_types":[]}`:                          `{"task_types":[]}`,
@@ -42,15 +42,15 @@ func TestServer_NoTasks(t *testing.T) {
 func TestServer_ClaimOrder(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"limit":9,"worker_id":"w"}`:                                                           "2 4 1 3",
-		`{"limit":9,"worker_id":"w","sort_order":"desc"}`:                                       "2 4 1 3",
-		`{"limit":9,"worker_id":"w","sort_order":"asc","task_types":["a","b"]}`:                 "3 1 2 4",
-		`{"limit":9,"worker_id":"w","sort_by":"created_at"}`:                                    "1 2 3 4",
-		`{"limit":9,"worker_id":"w","sort_by":"created_at","sort_order":"ASC"}`:                 "1 2 3 4",
-		`{"limit":9,"worker_id":"w","sort_by":"created_at","sort_order":"desc"}`:                "4 3 2 1",
-		`{"limit":9,"worker_id":"w","task_types":["b"]}`:                                        "2 4",
-		`{"limit":2,"worker_id":"w"}`:                                                           "2 4",
-		`{"limit":9,"worker_id":"w","task_types":["c"]}`:                                        "",
+		`{"limit":9,"worker_id":"w"}`:                                                            "2 4 1 3",
+		`{"limit":9,"worker_id":"w","sort_order":"desc"}`:                                        "2 4 1 3",
+		`{"limit":9,"worker_id":"w","sort_order":"asc","task_types":["a","b"]}`:                  "3 1 2 4",
+		`{"limit":9,"worker_id":"w","sort_by":"created_at"}`:                                     "1 2 3 4",
+		`{"limit":9,"worker_id":"w","sort_by":"created_at","sort_order":"ASC"}`:                  "1 2 3 4",
+		`{"limit":9,"worker_id":"w","sort_by":"created_at","sort_order":"desc"}`:                 "4 3 2 1",
+		`{"limit":9,"worker_id":"w","task_types":["b"]}`:                                         "2 4",
+		`{"limit":2,"worker_id":"w"}`:                                                            "2 4",
+		`{"limit":9,"worker_id":"w","task_types":["c"]}`:                                         "",
 		`{"limit":1,"worker_id":"w","task_types":["a","a"],"sort_by":"` + `\u0070riority` + `"}`: "1",
 	} {
 		s, _ := setup(t)

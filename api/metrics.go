@@ -55,7 +55,7 @@ func newMetrics(s *Server) (*metrics, error) {
 	}
 	connections := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_connections", Help: "Open connections to the HTTP port.",
-	}, func() float64 { return float64(s.http.GetOpenConnectionsCount()) })
+	}, func() float64 { return float64(s.open.Load()) })
 	tasks := &taskCollector{server: s, labels: make(map[string]bool)}
 	for _, c := range []prometheus.Collector{durations, m.inFlight, m.panics, m.requests, connections, tasks} {
 		if err := s.cfg.Registry.Register(c); err != nil {

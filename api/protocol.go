@@ -31,7 +31,6 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		f = s.bodyTooLarge()
-		linger(ctx.Conn())
 	case errors.As(err, &small):
 		f.text = "The request's line and headers are larger than " + strconv.Itoa(headerBytes) + " bytes"
 		f.advice = "Send shorter headers and a shorter query"
@@ -46,21 +45,30 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp.Header.SetBytesV(headerRequestID, id)
 	resp.SetBody(appendRefusal(nil, f, id))
 	s.metrics.count(callNone, string(f.code))
+	if f.code == wire.CodePayloadTooLarge {
+		answerSender(ctx)
+	}
 }
 
 func (s *Server) bodyTooLarge() *refusal {
 	return tooLarge("", "The body is larger than "+strconv.Itoa(s.cfg.Limits.BodyBytes)+" bytes")
 }
 
-// linger reads and drops what the client still sends, within bounds.
-func linger(conn net.Conn) {
-	if conn == nil {
+// answerSender answers a client that is still sending its body: it sends the
+// answer, ends its own side of the connection, and reads and drops what the
+// client sends, within bounds. Closing at once would reset the connection, and
+// the client would never see the answer. What the HTTP server writes after
+// this goes nowhere.
+func answerSender(ctx *fasthttp.RequestCtx) {
+	conn, ok := ctx.Conn().(*countedConn)
+	if !ok || conn.SetDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(lingerTime)); err != nil {
+	ctx.Response.SetConnectionClose()
+	if _, err := ctx.Response.WriteTo(conn); err != nil || conn.closeWrite() != nil {
 		return
 	}
-	// Whatever ends it, the answer is tried.
+	// However it ends, the answer is sent.
 	_, _ = io.Copy(io.Discard, io.LimitReader(conn, lingerBytes))
 }
 
@@ -69,20 +77,20 @@ func linger(conn net.Conn) {
 type boundedListener struct {
 	net.Listener
 	server *Server
-	open   atomic.Int64
 }
 
 // Accept returns the next connection within the bound.
 func (l *boundedListener) Accept() (net.Conn, error) {
+	open := &l.server.open
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if l.open.Add(1) <= int64(l.server.cfg.Connections) {
-			return &countedConn{Conn: conn, open: &l.open}, nil
+		if open.Add(1) <= int64(l.server.cfg.Connections) {
+			return &countedConn{Conn: conn, open: open}, nil
 		}
-		l.open.Add(-1)
+		open.Add(-1)
 		l.server.turnAway(conn)
 	}
 }
@@ -98,6 +106,14 @@ type countedConn struct {
 func (c *countedConn) Close() error {
 	c.once.Do(func() { c.open.Add(-1) })
 	return c.Conn.Close()
+}
+
+// closeWrite ends the sending side, if the connection has two sides.
+func (c *countedConn) closeWrite() error {
+	if tcp, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return tcp.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 // turnAway answers overloaded without reading a request. The answer fits into

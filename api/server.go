@@ -39,6 +39,7 @@ type Server struct {
 	waits    *deadlines
 	stop     context.CancelFunc // ends the waiting of every request
 	draining atomic.Bool
+	open     atomic.Int64 // connections
 	requests sync.Pool // of *request
 }
 

@@ -1,0 +1,158 @@
+package api
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// TestAppendTask_Wire checks that any task, appended by hand, decodes into
+// package wire's type with every value where it belongs.
+func TestAppendTask_Wire(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		task := drawTask(t)
+		now := fsm.Stamp{U: rapid.Int64Range(0, 1<<40).Draw(t, "U"), T: rapid.Int64Range(1, 1<<42).Draw(t, "T")}
+		view := taskView{now: now, params: true, result: true, log: true}
+		b := appendTask(nil, &task, view)
+		var got wire.Task
+		d := json.NewDecoder(strings.NewReader(string(b)))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&got); err != nil {
+			t.Fatalf("%v: %s", err, b)
+		}
+		if diff := cmp.Diff(wireTask(&task, now), got); diff != "" {
+			t.Fatalf("task (-want +got):\n%s\n%s", diff, b)
+		}
+	})
+}
+
+// wireTask is what a task looks like to a client, written down independently.
+func wireTask(task *fsm.Task, now fsm.Stamp) wire.Task {
+	at := func(ms int64) *time.Time {
+		if ms == 0 {
+			return nil
+		}
+		v := time.UnixMilli(ms).UTC()
+		return &v
+	}
+	w := wire.Task{
+		ID: task.ID, TaskType: task.Type, Params: task.Params, Payload: task.Payload, Priority: task.Priority,
+		MaxAttempts: task.MaxAttempts, Attempts: task.Attempts, IdempotencyKey: task.Key, LeaseMS: task.LeaseMS,
+		Status: task.Status.String(), ClaimedAt: at(task.ClaimedAt), CreatedAt: *at(task.CreatedAt), UpdatedAt: *at(task.UpdatedAt),
+		CompletedAt: at(task.CompletedAt), Result: task.Result, ResultPayload: task.ResultPayload, Error: task.Error,
+	}
+	if task.WorkerID != "" {
+		w.WorkerID = &task.WorkerID
+	}
+	if task.Token != 0 {
+		w.ClaimToken = &task.Token
+	}
+	if task.Status == fsm.StatusClaimed {
+		left := max(0, task.LeaseEndU-now.U)
+		w.LeaseRemainingMS = &left
+		w.LeaseExpiresAt = at(now.T + task.LeaseEndU - now.U)
+	}
+	w.AttemptsLog = []wire.Attempt{}
+	for _, a := range task.Log {
+		attempt := wire.Attempt{WorkerID: a.WorkerID, ClaimToken: a.Token, ClaimedAt: *at(a.ClaimedAt), EndedAt: at(a.EndedAt), Error: a.Error}
+		if name := a.Outcome.String(); name != "" {
+			attempt.Outcome = &name
+		}
+		w.AttemptsLog = append(w.AttemptsLog, attempt)
+	}
+	return w
+}
+
+func drawTask(t *rapid.T) fsm.Task {
+	ms := rapid.Int64Range(1, 253_402_300_799_999)
+	maybeMS := rapid.OneOf(rapid.Just(int64(0)), ms)
+	raw := rapid.SampledFrom([]string{"", "1", `{"a":[1,2]}`, `"x"`, "[ ]", "false"})
+	text := rapid.String()
+	worker := rapid.SampledFrom([]string{"", "w", "w-1_A"})
+	task := fsm.Task{
+		ID: rapid.Uint64Range(1, idMax).Draw(t, "id"), Type: rapid.SampledFrom([]string{"default", "a.b:c"}).Draw(t, "type"),
+		Priority: rapid.Int32().Draw(t, "priority"), MaxAttempts: rapid.Int32Range(0, math.MaxInt32).Draw(t, "max"),
+		Attempts: rapid.Int32Range(0, math.MaxInt32).Draw(t, "attempts"), Key: text.Draw(t, "key"),
+		LeaseMS: rapid.Int64Range(0, leaseMSMax).Draw(t, "lease"), Status: fsm.Status(rapid.IntRange(1, 8).Draw(t, "status")),
+		WorkerID: worker.Draw(t, "worker"), Token: rapid.Uint64Range(0, idMax).Draw(t, "token"),
+		LeaseEndU: rapid.Int64Range(0, 1<<40).Draw(t, "end"), ClaimedAt: maybeMS.Draw(t, "claimed"),
+		CreatedAt: ms.Draw(t, "created"), UpdatedAt: ms.Draw(t, "updated"), CompletedAt: maybeMS.Draw(t, "completed"),
+		Error: text.Draw(t, "error"),
+	}
+	for _, p := range []*[]byte{&task.Params, &task.Result} {
+		if s := raw.Draw(t, "raw"); s != "" {
+			*p = []byte(s)
+		}
+	}
+	for _, p := range []*[]byte{&task.Payload, &task.ResultPayload} {
+		if b := rapid.SliceOfN(rapid.Byte(), 0, 10).Draw(t, "bytes"); len(b) > 0 {
+			*p = b
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "claims") {
+		task.Log = append(task.Log, fsm.Attempt{
+			WorkerID: "w", Token: rapid.Uint64Range(1, idMax).Draw(t, "token"), ClaimedAt: ms.Draw(t, "claimed"),
+			EndedAt: maybeMS.Draw(t, "ended"), Outcome: fsm.Outcome(rapid.IntRange(0, 6).Draw(t, "outcome")), Error: text.Draw(t, "error"),
+		})
+	}
+	return task
+}
+
+func TestAppendTime(t *testing.T) {
+	t.Parallel()
+	const layout = `"2006-01-02T15:04:05.000Z"`
+	check := func(t interface{ Errorf(string, ...any) }, ms int64) {
+		want := time.UnixMilli(ms).UTC().Format(layout)
+		if ms == 0 {
+			want = "null"
+		}
+		if got := string(appendTime(nil, ms)); got != want {
+			t.Errorf("%d: %s, want %s", ms, got, want)
+		}
+	}
+	for _, ms := range []int64{0, 1, 999, 951_782_399_999, 951_782_400_000, 951_868_800_000, 4_107_542_399_999, 4_107_542_400_000, 253_402_300_799_999, 253_402_300_800_000, -1, math.MaxInt64, math.MinInt64} {
+		check(t, ms)
+	}
+	for day := range int64(366 * 401) { // each day of 400 years, at changing times
+		check(t, day*86_400_000+day*7_919%86_400_000)
+	}
+	rapid.Check(t, func(t *rapid.T) { check(t, rapid.Int64().Draw(t, "ms")) })
+}
+
+// FuzzAppendString holds the escaping against encoding/json: both must mean
+// the same string.
+func FuzzAppendString(f *testing.F) {
+	for _, s := range []string{"", "a", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "é😀\u2028", "\xff", "a\xc3", "\xed\xa0\x80", "\ufffd", "a\xe2\x82"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		ours := appendString(nil, s)
+		theirs, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want string
+		if err := json.Unmarshal(ours, &got); err != nil {
+			t.Fatalf("%q became %s: %v", s, ours, err)
+		}
+		if err := json.Unmarshal(theirs, &want); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("%q means %q, want %q", s, got, want)
+		}
+		if !reflect.DeepEqual(ours, appendString(nil, []byte(s))) {
+			t.Errorf("%q: bytes and string differ", s)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// setupPair returns a follower that passes requests on to a leader, through an
+// HTTP client's view of them.
+func setupPair(t *testing.T) (follower *Server, leader *Server, followerNode, leaderNode *fakeNode) {
+	t.Helper()
+	follower, followerNode = setup(t)
+	leader, leaderNode = setup(t)
+	followerNode.follower, followerNode.leaderAddr = true, "http://10.0.0.7:7400"
+	handler := leader.ForwardHandler()
+	followerNode.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+		req.URI() // a client parses it, and so writes it normalized
+		var ctx fasthttp.RequestCtx
+		ctx.Init2(nopConn{}, nil, true)
+		req.CopyTo(&ctx.Request)
+		ctx.Request.Header.SetRequestURIBytes(req.URI().RequestURI())
+		handler(&ctx)
+		ctx.Response.CopyTo(resp)
+		return nil
+	}
+	return follower, leader, followerNode, leaderNode
+}
+
+// TestServer_Forward checks that a follower's answers are the leader's.
+func TestServer_Forward(t *testing.T) {
+	t.Parallel()
+	follower, leader, _, leaderNode := setupPair(t)
+	got := follower.call(t, "POST /api/tasks", `{"params":1,"idempotency_key":"a/../b//c"}`, "X-Request-ID: r-1")
+	if a := got.good(t, 201); a.Task.ID != 1 || got.header["X-Request-Id"] != "r-1" || got.header["X-Claimq-Index"] != "1" {
+		t.Fatalf("submit: %+v", got)
+	}
+	if a := follower.call(t, "GET /api/tasks/by-key/a%2F..%2Fb%2F%2Fc", "").good(t, 200); a.Task.ID != 1 {
+		t.Errorf("by key: %+v", a)
+	}
+	if a := follower.call(t, "GET /api/tasks?limit=1&status=pending", "").good(t, 200); ids(a.Tasks) != "1" {
+		t.Errorf("list: %+v", a)
+	}
+	if f := follower.call(t, "POST /api/tasks/claim", `{"worker_id":5}`, "X-Request-ID: r-2").refused(t, wire.CodeInvalidWorkerID); f["request_id"] != "r-2" {
+		t.Errorf("a refusal: %v", f)
+	}
+	minIndex := uint64(0)
+	leaderNode.onRead = func(_ context.Context, index uint64) error { minIndex = index; return nil }
+	follower.call(t, "GET /api/stats", "", "X-Claimq-Min-Index: 18446744073709551615")
+	if minIndex != 1<<64-1 {
+		t.Errorf("X-Claimq-Min-Index arrived as %d", minIndex)
+	}
+	want := leader.call(t, "GET /api/tasks/1", "", "X-Request-ID: r").body
+	if head := follower.call(t, "HEAD /api/tasks/1", "", "X-Request-ID: r"); head.body != want {
+		t.Errorf("HEAD: body for the length\n got %s\nwant %s", head.body, want)
+	}
+}
+
+// TestServer_Local checks what a follower answers itself.
+func TestServer_Local(t *testing.T) {
+	t.Parallel()
+	follower, _, node, _ := setupPair(t)
+	if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "here", Params: []byte("1")}}}); err != nil {
+		t.Fatal(err)
+	}
+	node.onForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
+		t.Errorf("passed on: %s", req.Header.RequestURI())
+		return fsm.ErrNoLeader
+	}
+	for _, target := range []string{"GET /api/tasks/1?consistency=stale", "GET /api/tasks?consistency=stale", "GET /api/stats?consistency=stale", "GET /api/cluster?consistency=stale", "GET /healthz", "GET /readyz", "GET /metrics"} {
+		got := follower.call(t, target, "")
+		if got.status != 200 {
+			t.Errorf("%s: %d %s", target, got.status, got.body)
+		}
+		if strings.Contains(target, "tasks") && (!strings.Contains(got.body, `"here"`) || got.header["X-Claimq-Index"] != "1") {
+			t.Errorf("%s: %+v", target, got)
+		}
+	}
+}
+
+// TestServer_ForwardOnce checks that a request that was passed on never goes
+// further.
+func TestServer_ForwardOnce(t *testing.T) {
+	t.Parallel()
+	follower, _, node, _ := setupPair(t)
+	for _, lost := range []bool{true, false} { // not leading; losing it while proposing
+		node.follower = lost
+		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
+		node.onRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
+		for _, target := range []string{"POST /api/tasks", "GET /api/stats", "GET /api/tasks/1"} {
+			got := do(t, follower.ForwardHandler(), target, goodBodies[target], "X-Claimq-Redirect: 1")
+			checkRefusal(t, got, wire.CodeNoLeader, "The cluster has no leader", "Nothing was written: repeat the request after the time in Retry-After", "")
+		}
+	}
+}
+
+// TestServer_LeadershipLost checks that a request whose node turns out not to
+// lead any more is passed on.
+func TestServer_LeadershipLost(t *testing.T) {
+	t.Parallel()
+	follower, _, node, _ := setupPair(t)
+	node.follower = false
+	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
+	node.onRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
+	submitOne(t, follower, `{"params":1}`)
+	follower.call(t, "GET /api/tasks/1", "").good(t, 200)
+}
+
+func TestServer_ForwardFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err           error
+		write, read   wire.Code
+		brokenPartway bool
+	}{
+		{err: fsm.ErrNoLeader, write: wire.CodeNoLeader, read: wire.CodeNoLeader},
+		{err: fsm.ErrOutcomeUnknown, write: wire.CodeOutcomeUnknown, read: wire.CodeNoLeader, brokenPartway: true},
+		{err: fsm.ErrShuttingDown, write: wire.CodeShuttingDown, read: wire.CodeShuttingDown},
+	} {
+		follower, _, node, _ := setupPair(t)
+		node.onForward = func(_ *fasthttp.Request, resp *fasthttp.Response) error {
+			if c.brokenPartway {
+				resp.SetStatusCode(201)
+				resp.SetBodyString(`{"succ`)
+			}
+			return fmt.Errorf("forward: %w", c.err)
+		}
+		follower.call(t, "POST /api/tasks", `{"params":1}`).refused(t, c.write)
+		follower.call(t, "GET /api/stats", "").refused(t, c.read)
+	}
+}
+
+func TestServer_Redirect(t *testing.T) {
+	t.Parallel()
+	follower, leader, node, _ := setupPair(t)
+	for _, target := range []string{"/api/tasks/by-key/a%2Fb", "/api/tasks?limit=3&order=desc", "/api/stats"} {
+		got := follower.call(t, "GET "+target, "", "X-Claimq-Redirect: 1")
+		if got.status != 307 || got.header["Location"] != "http://10.0.0.7:7400"+target {
+			t.Errorf("%s: %d to %q", target, got.status, got.header["Location"])
+		}
+	}
+	if got := follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w"}`, "X-Claimq-Redirect: 1"); got.status != 307 || got.header["X-Request-Id"] == "" {
+		t.Errorf("POST: %+v", got)
+	}
+	// The leader itself answers, and so does a node that is not asked to redirect.
+	leader.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 1").good(t, 200)
+	follower.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 0").good(t, 200)
+	node.leaderAddr = ""
+	follower.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 1").refused(t, wire.CodeNoLeader)
+}
+
+// TestServer_TargetHeader checks that the header of the peer port means
+// nothing on the public one.
+func TestServer_TargetHeader(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	s.call(t, "GET /api/tasks/1", "", "X-Claimq-Target: /healthz").refused(t, wire.CodeTaskNotFound)
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// FuzzRequests sends arbitrary bytes to every call. Whatever they are, the
+// answer is well-formed and below 500.
+func FuzzRequests(f *testing.F) {
+	s, node := setup(f)
+	targets := []string{
+		"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail",
+		"POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry",
+	}
+	seeds := append(badBodies(), badTasks()...)
+	seeds = append(append(append(seeds, badClaims()...), badSettles()...), badTargets()...)
+	for _, seed := range seeds {
+		if len(seed.body) < 4096 {
+			_, path, _ := strings.Cut(seed.target, " ")
+			f.Add([]byte(seed.body), []byte(path))
+		}
+	}
+	for _, target := range targets {
+		f.Add([]byte(goodBodies[target]), []byte("/api/tasks?status=pending&limit=3"))
+	}
+	f.Fuzz(func(t *testing.T, body, path []byte) {
+		for _, target := range targets {
+			method, uri, _ := strings.Cut(target, " ")
+			fuzzOne(t, s, method, []byte(uri), body)
+		}
+		for _, method := range []string{"GET", "POST", "DELETE", string(body[:min(len(body), 10)])} {
+			fuzzOne(t, s, method, path, body)
+		}
+		if node.machine.ClaimCount() > 100 { // keep it small
+			node.machine = fsm.New()
+		}
+	})
+}
+
+func fuzzOne(t *testing.T, s *Server, method string, uri, body []byte) {
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(nopConn{}, nil, true)
+	ctx.Request.Header.SetMethod(method)
+	ctx.Request.Header.SetRequestURIBytes(uri)
+	ctx.Request.Header.SetHost("localhost")
+	ctx.Request.SetBody(body)
+	s.handle(&ctx, false)
+	status, answer := ctx.Response.StatusCode(), ctx.Response.Body()
+	if status >= 500 {
+		t.Fatalf("%s %q %q: %d %s", method, uri, body, status, answer)
+	}
+	if string(ctx.Response.Header.ContentType()) == "application/json" && !json.Valid(answer) {
+		t.Fatalf("%s %q %q: no JSON: %s", method, uri, body, answer)
+	}
+}

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+var errNotCaughtUp = errors.New("12 entries behind")
+
+func TestServer_Metrics(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	for i := range 103 {
+		submitOne(t, s, fmt.Sprintf(`{"params":0,"task_type":"t%03d"}`, i))
+	}
+	submitOne(t, s, `{"params":0,"task_type":"a-new-one"}`)
+	claimOne(t, s, "w")
+	s.call(t, "POST /api/tasks/claim", `{}`)
+	s.call(t, "GET /nothing", "")
+	node.advance(3000)
+	scrape := func() string {
+		got := s.call(t, "GET /metrics", "")
+		if got.status != 200 || !strings.HasPrefix(got.header["Content-Type"], "text/plain") {
+			t.Fatalf("%d %s", got.status, got.header["Content-Type"])
+		}
+		return got.body
+	}
+	body := scrape()
+	for _, line := range []string{
+		`claimq_http_requests_total{call="submit",code="ok"} 104`,
+		`claimq_http_requests_total{call="claim",code="ok"} 1`,
+		`claimq_http_requests_total{call="claim",code="invalid_request"} 1`,
+		`claimq_http_requests_total{call="none",code="not_found"} 1`,
+		`claimq_http_request_duration_seconds_count{call="submit"} 104`,
+		`claimq_http_in_flight 1`,
+		`claimq_http_connections 0`,
+		`claimq_http_panics_total 0`,
+		`claimq_tasks{status="pending"} 103`,
+		`claimq_tasks{status="claimed"} 1`,
+		`claimq_tasks{status="cancelled"} 0`,
+		`claimq_tasks_by_type{status="pending",task_type="t001"} 1`,
+		`claimq_tasks_by_type{status="pending",task_type="other"} 4`,
+		`claimq_oldest_pending_age_seconds 3`,
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if types := len(regexp.MustCompile(`claimq_tasks_by_type\{status="pending",`).FindAllString(body, -1)); types != 101 {
+		t.Errorf("%d types have metrics, want 100 and other", types)
+	}
+	// A type that sorts first and comes later pushes none out.
+	submitOne(t, s, `{"params":0,"task_type":"a-newer-one"}`)
+	if body := scrape(); !strings.Contains(body, `claimq_tasks_by_type{status="pending",task_type="other"} 5`) {
+		t.Error("a new type took the place of an old one")
+	}
+	// A node that cannot be read has no counts, but still its other metrics.
+	node.onRead = func(context.Context, uint64) error { return fsm.ErrShuttingDown }
+	if body := scrape(); strings.Contains(body, "claimq_tasks{") || !strings.Contains(body, "claimq_http_requests_total{") {
+		t.Error("a node that cannot be read has task counts, or nothing at all")
+	}
+}
+
+func TestNew_Refuses(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	if _, err := New(Config{Node: newFakeNode(), Registry: registry}); err != nil {
+		t.Fatal(err)
+	}
+	for name, cfg := range map[string]Config{
+		"no node":            {},
+		"metrics twice":      {Node: newFakeNode(), Registry: registry},
+		"limits":             {Node: newFakeNode(), Limits: Limits{Items: 1001}},
+		"a negative wait":    {Node: newFakeNode(), Wait: -1},
+		"no connections":     {Node: newFakeNode(), Connections: -1},
+		"a depth of nothing": {Node: newFakeNode(), Limits: Limits{Depth: 1}},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
