@@ -42,7 +42,7 @@ type raftPeer struct {
 	fsm  *listFSM
 }
 
-func startRaft(t *testing.T, nodeID string, port *peerPort, servers []raft.Server) raftPeer {
+func startPortRaft(t *testing.T, nodeID string, port *peerPort, servers []raft.Server) raftPeer {
 	t.Helper()
 	cfg := raft.DefaultConfig()
 	cfg.LocalID = raft.ServerID("uuid-of-" + nodeID)
@@ -91,7 +91,7 @@ func TestStreamLayer_carriesRaft(t *testing.T) {
 	}
 	peers := make(map[string]raftPeer)
 	for nodeID, port := range ports {
-		peers[nodeID] = startRaft(t, nodeID, port, servers)
+		peers[nodeID] = startPortRaft(t, nodeID, port, servers)
 	}
 	leader := waitForRaftLeader(t, peers)
 	for i := range 100 {

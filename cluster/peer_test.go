@@ -217,6 +217,7 @@ func TestPeerPort_Close(t *testing.T) {
 		defer close(left)
 		close(entered)
 		<-ctx.Done()
+		<-time.After(50 * time.Millisecond) // a handler that takes its time
 		return nil, ctx.Err()
 	})
 	called := make(chan error, 1)
