@@ -219,7 +219,8 @@ func (c *Cluster) Followers() []*cluster.Node {
 	return followers
 }
 
-// Partition cuts nodes off from the others. They reach each other.
+// Partition cuts nodes off from all others, those of an earlier Partition too.
+// They reach each other.
 func (c *Cluster) Partition(nodes ...*cluster.Node) {
 	c.t.Helper()
 	var names []string

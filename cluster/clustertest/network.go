@@ -19,7 +19,8 @@ type network struct {
 	mu     sync.Mutex
 	layers map[string]*layer
 	conns  map[*conn]struct{}
-	side   map[string]int // which side of the cut a node is on
+	side   map[string]int // nodes of one side reach each other; 0 = never cut off
+	sides  int
 }
 
 func newNetwork() *network {
@@ -35,11 +36,12 @@ func (n *network) listen(addr string) *layer {
 	return l
 }
 
-// cut moves nodes to the other side; heal brings all together.
+// cut moves nodes to a side of their own; heal brings all together.
 func (n *network) cut(addrs []string) {
 	n.mu.Lock()
+	n.sides++
 	for _, addr := range addrs {
-		n.side[addr] = 1
+		n.side[addr] = n.sides
 	}
 	var broken []*conn
 	for c := range n.conns {

@@ -1,0 +1,373 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// fakeRaft takes entries and answers them when it is told to.
+type fakeRaft struct {
+	mu      sync.Mutex
+	entries [][]fsm.Command
+	sizes   []int
+	answer  chan error // one element for each entry
+}
+
+type fakeFuture struct {
+	err     error
+	applied *fsm.Applied
+}
+
+func (f fakeFuture) Error() error  { return f.err }
+func (f fakeFuture) Response() any { return f.applied }
+
+func (r *fakeRaft) apply(data []byte) entryFuture {
+	_, commands, err := fsm.DecodeEntry(data)
+	if err != nil {
+		return fakeFuture{err: err}
+	}
+	r.mu.Lock()
+	r.entries = append(r.entries, commands)
+	r.sizes = append(r.sizes, len(data))
+	index := uint64(len(r.entries))
+	r.mu.Unlock()
+	if err := <-r.answer; err != nil {
+		return fakeFuture{err: err}
+	}
+	applied := &fsm.Applied{Index: index}
+	for i := range commands {
+		// Each caller must get its own.
+		applied.Results = append(applied.Results, fsm.Result{Code: fsm.Code(describe(commands[i]))})
+	}
+	return fakeFuture{applied: applied}
+}
+
+func describe(c fsm.Command) string {
+	switch c := c.(type) {
+	case fsm.Submit:
+		return "submit " + c.Tasks[0].Key
+	case fsm.Extend:
+		return "extend " + c.WorkerID
+	case fsm.ClaimNext:
+		return "claim " + c.WorkerID
+	}
+	return fmt.Sprintf("%T", c)
+}
+
+var errClosedGate = errors.New("closed")
+
+func newTestBatcher(t *testing.T) (*batcher, *fakeRaft) {
+	t.Helper()
+	n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &fakeRaft{answer: make(chan error, 10_000)}
+	b := newBatcher(r.apply, func() error { return errClosedGate }, &n.stats.batch)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		b.run(stop)
+	}()
+	t.Cleanup(func() {
+		close(r.answer)
+		close(stop)
+		<-stopped
+		n.cancel(errNodeClosed)
+	})
+	b.open(gateOpen, func() fsm.Stamp { return fsm.Stamp{U: 1, T: 2} })
+	return b, r
+}
+
+// proposeAll proposes commands at once, in order, and returns their ends.
+func proposeAll(b *batcher, ctx context.Context, commands ...fsm.Command) []<-chan error {
+	var ends []<-chan error
+	for _, c := range commands {
+		end := make(chan error, 1)
+		go func() {
+			p, err := b.propose(ctx, c)
+			if err == nil && string(p.Result.Code) != describe(c) {
+				err = fmt.Errorf("got the result of %q for %q", p.Result.Code, describe(c))
+			}
+			end <- err
+		}()
+		synctest.Wait()
+		ends = append(ends, end)
+	}
+	return ends
+}
+
+func submitOf(key string, size int) fsm.Submit {
+	return fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Key: key, Payload: make([]byte, size)}}}
+}
+
+func extendOf(worker string) fsm.Extend { return fsm.Extend{Hold: fsm.Hold{ID: 1, WorkerID: worker}} }
+
+func (r *fakeRaft) described() [][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all [][]string
+	for _, e := range r.entries {
+		var one []string
+		for _, c := range e {
+			one = append(one, describe(c))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// What queues up while an entry is in flight is one entry: lanes in order, an
+// expiry behind every settle, each caller with its own result.
+func TestBatcher_packsByLane(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		ends := proposeAll(b, t.Context(), submitOf("first", 1))
+		ends = append(ends, proposeAll(b, t.Context(),
+			submitOf("a", 1), fsm.ClaimNext{WorkerID: "w", Limit: 1}, fsm.Expire{Items: []fsm.Lease{{TaskID: 1, Token: 1, Seq: 1}}},
+			extendOf("x"), submitOf("b", 1), extendOf("y"), fsm.Tick{})...)
+		r.answer <- nil
+		r.answer <- nil
+		for i, end := range ends {
+			if err := <-end; err != nil {
+				t.Errorf("command %d: %v", i, err)
+			}
+		}
+		want := "[[submit first] [fsm.Tick extend x extend y fsm.Expire claim w submit a submit b]]"
+		if got := fmt.Sprint(r.described()); got != want {
+			t.Errorf("entries %s\nwant    %s", got, want)
+		}
+	})
+}
+
+// An expiry waits behind extends received before it, also when they do not fit
+// the entry.
+func TestBatcher_expireNeverOvertakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		var commands []fsm.Command
+		for i := range entryCommandsMax + 10 {
+			commands = append(commands, extendOf(fmt.Sprint(i)))
+		}
+		commands = append(commands, fsm.Expire{Items: []fsm.Lease{{TaskID: 1, Token: 1, Seq: 1}}}, submitOf("z", 1))
+		ends := proposeAll(b, t.Context(), append([]fsm.Command{submitOf("first", 1)}, commands...)...)
+		for range 3 {
+			r.answer <- nil
+		}
+		for _, end := range ends {
+			if err := <-end; err != nil {
+				t.Error(err)
+			}
+		}
+		entries := r.described()
+		last := entries[len(entries)-1]
+		if len(entries) != 3 || last[len(last)-1] != "fsm.Expire" {
+			t.Errorf("%d entries, the last %v; want the expiry at the end of the third", len(entries), last)
+		}
+	})
+}
+
+// A lane that is full leaves room for the others, and a large command neither
+// starves nor stops the rest.
+func TestBatcher_noLaneStarves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		ends := proposeAll(b, t.Context(), submitOf("first", 1))
+		for i := range 3 * entryCommandsMax {
+			ends = append(ends, proposeAll(b, t.Context(), extendOf(fmt.Sprint(i)))...)
+		}
+		ends = append(ends, proposeAll(b, t.Context(), submitOf("large", 2<<20), submitOf("large too", 2<<20), submitOf("small", 1),
+			fsm.ClaimNext{WorkerID: "w", Limit: 1})...)
+		for range 100 {
+			r.answer <- nil
+		}
+		for _, end := range ends {
+			if err := <-end; err != nil {
+				t.Error(err)
+			}
+		}
+		for i, e := range r.described() {
+			for _, c := range e {
+				switch {
+				case c == "claim w" && i > 2, c == "submit large" && i > 1, c == "submit large too" && i > 3, c == "submit small" && i > 4:
+					t.Errorf("%q came in entry %d", c, i)
+				}
+			}
+			if size := r.sizes[i]; size > entryBytesMax && len(e) > 1 {
+				t.Errorf("entry %d has %d commands in %d bytes", i, len(e), size)
+			}
+			if len(e) > entryCommandsMax {
+				t.Errorf("entry %d has %d commands", i, len(e))
+			}
+		}
+	})
+}
+
+func TestBatcher_bounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		if _, err := b.propose(t.Context(), submitOf("", commandBytesMax)); !errors.Is(err, fsm.ErrTooLarge) {
+			t.Errorf("over 9 MiB: %v, want ErrTooLarge", err)
+		}
+		many := fsm.Submit{Tasks: make([]fsm.NewTask, entryTasksMax+1)}
+		if _, err := b.propose(t.Context(), many); !errors.Is(err, fsm.ErrTooLarge) {
+			t.Errorf("over 10,000 tasks: %v, want ErrTooLarge", err)
+		}
+		ends := proposeAll(b, t.Context(), submitOf("first", 1))
+		for i := range 8 {
+			ends = append(ends, proposeAll(b, t.Context(), submitOf(fmt.Sprint(i), 8<<20-100))...)
+		}
+		if _, err := b.propose(t.Context(), submitOf("over", 4<<10)); !errors.Is(err, fsm.ErrOverloaded) {
+			t.Errorf("a full queue: %v, want ErrOverloaded", err)
+		}
+		for range len(ends) {
+			r.answer <- nil
+		}
+		for _, end := range ends {
+			if err := <-end; err != nil {
+				t.Error(err)
+			}
+		}
+		if b.count != 0 || b.bytes != 0 {
+			t.Errorf("an empty queue counts %d commands, %d bytes", b.count, b.bytes)
+		}
+	})
+}
+
+// What Raft says of an entry, and what its callers are told.
+func TestBatcher_errors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		raft, want error
+	}{
+		{raft.ErrNotLeader, fsm.ErrNotLeader},
+		{raft.ErrLeadershipTransferInProgress, fsm.ErrNotLeader},
+		{raft.ErrAbortedByRestore, fsm.ErrNotLeader},
+		{raft.ErrEnqueueTimeout, fsm.ErrOverloaded},
+		{raft.ErrLeadershipLost, fsm.ErrOutcomeUnknown},
+		{raft.ErrRaftShutdown, fsm.ErrOutcomeUnknown},
+		{errors.New("disk"), fsm.ErrOutcomeUnknown},
+	} {
+		t.Run(c.raft.Error(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b, r := newTestBatcher(t)
+				r.answer <- nil
+				ends := proposeAll(b, t.Context(), submitOf("fine", 1))
+				ends = append(ends, proposeAll(b, t.Context(), submitOf("a", 1))...)
+				ends = append(ends, proposeAll(b, t.Context(), submitOf("b", 1), extendOf("c"))...)
+				r.answer <- c.raft // a
+				r.answer <- c.raft // b, c
+				if err := <-ends[0]; err != nil {
+					t.Error(err)
+				}
+				for _, end := range ends[1:] {
+					if err := <-end; !errors.Is(err, c.want) {
+						t.Errorf("got %v, want %v", err, c.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A future that hangs makes the outcome unknown, and the next entry goes on.
+func TestBatcher_hangingFuture(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		start := time.Now()
+		ends := proposeAll(b, t.Context(), submitOf("a", 1))
+		if err := <-ends[0]; !errors.Is(err, fsm.ErrOutcomeUnknown) {
+			t.Errorf("got %v, want ErrOutcomeUnknown", err)
+		}
+		if waited := time.Since(start); waited != outcomeTimeout {
+			t.Errorf("waited %s, want %s", waited, outcomeTimeout)
+		}
+		r.answer <- nil // of the first entry: too late
+		r.answer <- nil
+		if err := <-proposeAll(b, t.Context(), submitOf("b", 1))[0]; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A caller that goes before its command is taken has written nothing; after, it
+// does not know.
+func TestBatcher_callerGoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ends := proposeAll(b, ctx, submitOf("taken", 1), submitOf("queued", 1))
+		cancel()
+		if err := <-ends[0]; !errors.Is(err, fsm.ErrOutcomeUnknown) {
+			t.Errorf("taken: %v, want ErrOutcomeUnknown", err)
+		}
+		if err := <-ends[1]; !errors.Is(err, fsm.ErrOverloaded) {
+			t.Errorf("queued: %v, want ErrOverloaded", err)
+		}
+		end := proposeAll(b, t.Context(), submitOf("next", 1))[0]
+		r.answer <- nil
+		r.answer <- nil
+		if err := <-end; err != nil {
+			t.Error(err)
+		}
+		if got := fmt.Sprint(r.described()); got != "[[submit taken] [submit next]]" {
+			t.Errorf("entries %s", got)
+		}
+	})
+}
+
+// Closing refuses what is queued, answers what is in flight, and takes no more.
+func TestBatcher_close(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		ends := proposeAll(b, t.Context(), submitOf("taken", 1), submitOf("queued", 1))
+		gone := errors.New("gone")
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			b.close(gone)
+		}()
+		if err := <-ends[1]; !errors.Is(err, gone) {
+			t.Errorf("queued: %v, want %v", err, gone)
+		}
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("closed while an entry was in flight")
+		default:
+		}
+		r.answer <- nil
+		if err := <-ends[0]; err != nil {
+			t.Errorf("in flight: %v", err)
+		}
+		<-closed
+		if _, err := b.propose(t.Context(), submitOf("late", 1)); !errors.Is(err, errClosedGate) {
+			t.Errorf("after close: %v", err)
+		}
+		b.open(gateInternal, func() fsm.Stamp { return fsm.Stamp{} })
+		if _, err := b.propose(t.Context(), submitOf("early", 1)); !errors.Is(err, errClosedGate) {
+			t.Errorf("before the barrier is done: %v", err)
+		}
+		r.answer <- nil
+		if err := <-proposeAll(b, t.Context(), fsm.Tick{})[0]; err != nil {
+			t.Errorf("the leader's own: %v", err)
+		}
+	})
+}
