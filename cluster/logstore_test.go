@@ -213,7 +213,7 @@ func TestStores_CarryARaft(t *testing.T) {
 	for round := 1; round <= 3; round++ {
 		b := openTestStores(t, path, storesConfig{})
 		fsm := &countingFSM{}
-		r := startRaft(t, b, fsm)
+		r := startRaftOnStores(t, b, fsm)
 		for range 200 {
 			if err := r.Apply([]byte("command"), time.Minute).Error(); err != nil {
 				t.Fatal(err)

@@ -233,9 +233,9 @@ func (s countSnapshot) Persist(sink raft.SnapshotSink) error {
 
 func (countSnapshot) Release() {}
 
-// startRaft starts a cluster of one over b and returns once it leads and has
+// startRaftOnStores starts a cluster of one over b and returns once it leads and has
 // applied its log.
-func startRaft(t *testing.T, b storageBench, fsm raft.FSM) *raft.Raft {
+func startRaftOnStores(t *testing.T, b storageBench, fsm raft.FSM) *raft.Raft {
 	t.Helper()
 	cfg := raft.DefaultConfig()
 	cfg.LocalID = raft.ServerID(b.dir.Identity().UUID)
