@@ -93,6 +93,7 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 	ctx, end := c.bound(ctx)
 	defer end()
 	redirects := 0
+	var before error // of the try before
 	for {
 		now := time.Now()
 		base, redirect := c.nodes.pick(now)
@@ -126,6 +127,10 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 				c.nodes.failed(base, time.Now())
 			}
 		}
+		if ctx.Err() != nil && before != nil {
+			o.err = before // that this try was cut off says nothing of the server
+		}
+		before = o.err
 		if err := pause(ctx, a.tries, o.wait); err != nil {
 			return a, giveUp(a, o.err, err)
 		}

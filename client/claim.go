@@ -50,13 +50,12 @@ type Claim struct {
 	taskID   uint64
 	workerID string
 
-	mu     sync.Mutex // guards the lease
-	endsAt time.Time  // when the lease ends, as of the last answer
-	lease  time.Duration
+	mu       sync.Mutex    // guards what follows
+	endsAt   time.Time     // when the lease ends, as of the last answer
+	lease    time.Duration // its length, as of the last answer
+	settling int           // settling calls under way
+	settled  chan struct{} // closed when settling is 0 again; nil before the first
 
-	// settling is read-locked while the claim is being settled; KeepAlive locks
-	// it to learn how that went.
-	settling sync.RWMutex
 	over     chan struct{} // closed when the claim has been settled here
 	overOnce sync.Once
 }
@@ -200,8 +199,8 @@ func (cl *Claim) Release(ctx context.Context, delay time.Duration) error {
 
 // settle makes a call that ends the claim.
 func (cl *Claim) settle(ctx context.Context, verb string, body func() ([]byte, error)) error {
-	cl.settling.RLock()
-	defer cl.settling.RUnlock()
+	cl.beginSettling()
+	defer cl.endSettling()
 	b, err := body()
 	if err == nil {
 		_, _, err = cl.c.post(ctx, settlePath(cl.taskID, verb), b)
@@ -211,6 +210,37 @@ func (cl *Claim) settle(ctx context.Context, verb string, body func() ([]byte, e
 	}
 	cl.overOnce.Do(func() { close(cl.over) })
 	return nil
+}
+
+func (cl *Claim) beginSettling() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.settling == 0 {
+		cl.settled = make(chan struct{})
+	}
+	cl.settling++
+}
+
+func (cl *Claim) endSettling() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.settling--; cl.settling == 0 {
+		close(cl.settled)
+	}
+}
+
+// waitSettled waits for the settling calls that are under way, or for ctx.
+func (cl *Claim) waitSettled(ctx context.Context) {
+	cl.mu.Lock()
+	settled := cl.settled
+	cl.mu.Unlock()
+	if settled == nil {
+		return
+	}
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
 }
 
 // Extend moves the end of the lease to d from now, never to an earlier time;

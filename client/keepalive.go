@@ -66,9 +66,8 @@ func (cl *Claim) keepAlive(ctx context.Context) error {
 			return nil
 		}
 		// If the claim is being settled at the same time, that may be why.
-		cl.settling.Lock()
-		defer cl.settling.Unlock()
-		if cl.isOver() {
+		cl.waitSettled(ctx)
+		if cl.isOver() || ctx.Err() != nil {
 			return nil
 		}
 		return fmt.Errorf("%w: %w", ErrLeaseLost, err)

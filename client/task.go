@@ -151,10 +151,14 @@ func either(asJSON json.RawMessage, asBytes []byte) []byte {
 	return asJSON
 }
 
+// idMax is the greatest id that there can be: JSON readers that know only
+// floating point have to be able to hold it.
+const idMax = 1<<53 - 1
+
 // parseID returns the number of a task id. What is none names no task.
 func parseID(taskID string) (uint64, error) {
 	id, err := strconv.ParseUint(taskID, 10, 64)
-	if err != nil || id == 0 || strconv.FormatUint(id, 10) != taskID {
+	if err != nil || id == 0 || id > idMax || strconv.FormatUint(id, 10) != taskID {
 		return 0, fmt.Errorf("%q is not a task id: %w", taskID, ErrTaskNotFound)
 	}
 	return id, nil

@@ -1,0 +1,111 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// acceptAll answers a submit of many as a node that takes all.
+func acceptAll(sizes *[]int) reply {
+	next := 1
+	return func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Tasks []json.RawMessage }
+		if err := json.Unmarshal([]byte(r.Context().Value(bodyKey{}).(string)), &body); err != nil {
+			panic(err)
+		}
+		*sizes = append(*sizes, len(body.Tasks))
+		results := make([]string, len(body.Tasks))
+		for i := range results {
+			results[i] = fmt.Sprintf(`{"id":%d,"created":true}`, next)
+			next++
+		}
+		fmt.Fprintf(w, `{"success":true,"results":[%s],"failed":0}`, strings.Join(results, ","))
+	}
+}
+
+func TestSubmitMany_staysBelowTheServersBounds(t *testing.T) {
+	t.Parallel()
+	t.Run("items", func(t *testing.T) {
+		t.Parallel()
+		var sizes []int
+		_, c := talk(t, acceptAll(&sizes))
+		tasks := make([]Task, 2500)
+		for i := range tasks {
+			tasks[i].Payload = []byte("1")
+		}
+		got, err := c.SubmitMany(t.Context(), tasks)
+		if err != nil || len(got) != 2500 || got[2499].ID != "2500" || !got[0].Created {
+			t.Errorf("got %d results, %v", len(got), err)
+		}
+		if diff := cmp.Diff([]int{1000, 1000, 500}, sizes); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+	t.Run("bytes", func(t *testing.T) {
+		t.Parallel()
+		var sizes []int
+		s, c := talk(t, acceptAll(&sizes))
+		tasks := make([]Task, 10)
+		for i := range tasks {
+			tasks[i].Payload = []byte(strings.Repeat("\xff", 1<<20)) // 4/3 of it in base64
+		}
+		if _, err := c.SubmitMany(t.Context(), tasks); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]int{5, 5}, sizes); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+		for _, r := range s.requests() {
+			if len(r.body) > 8<<20 {
+				t.Errorf("a body has %d bytes", len(r.body))
+			}
+		}
+	})
+}
+
+func TestSubmitMany_errorsOfItems(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, says(200, `{"success":true,"failed":1,"results":[{"id":1,"created":false},{"error":"bad type","code":"invalid_task"},{"id":3,"created":false}]}`))
+	got, err := c.SubmitMany(t.Context(), []Task{
+		{Payload: []byte("1")},
+		{}, // refused here, not sent
+		{Payload: []byte("1"), TaskType: "no spaces"},
+		{Payload: []byte("1"), IdempotencyKey: "taken"},
+	})
+	if !errors.Is(err, ErrInvalidTask) || !strings.Contains(err.Error(), "task 2 of 4") || !strings.Contains(err.Error(), "task 3 of 4: bad type") {
+		t.Errorf("got %v", err)
+	}
+	want := []Submitted{{ID: "1", Created: true}, {Err: ErrInvalidTask}, {Err: ErrInvalidTask}, {ID: "3"}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if n := strings.Count(s.requests()[0].body, "params"); n != 3 {
+		t.Errorf("%d tasks were sent, want 3", n)
+	}
+}
+
+func TestSubmitMany_stopsAtARequestThatFails(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, says(403, `{"success":false,"error":"no","code":"forbidden"}`))
+	tasks := make([]Task, 1500)
+	for i := range tasks {
+		tasks[i].Payload = []byte("1")
+	}
+	got, err := c.SubmitMany(t.Context(), tasks)
+	if !errors.Is(err, ErrForbidden) || !errors.Is(got[0].Err, ErrForbidden) || !errors.Is(got[1499].Err, ErrForbidden) {
+		t.Errorf("got %v and %v", got[0], got[1499])
+	}
+	if n := len(s.requests()); n != 1 {
+		t.Errorf("got %d requests, want 1", n)
+	}
+	if got, err := c.SubmitMany(t.Context(), nil); err != nil || len(got) != 0 {
+		t.Errorf("of none: got %v, %v", got, err)
+	}
+}

@@ -1,0 +1,150 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+func TestTask_encode(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		task Task
+		want string
+	}{
+		"JSON as it is":  {Task{Payload: []byte(`{ "a" :"<é" }`)}, `{"params":{ "a" :"<é" },"max_attempts":0,"idempotency_key":"k"}`},
+		"bytes":          {Task{Payload: []byte{0, 255}}, `{"payload":"AP8=","max_attempts":0,"idempotency_key":"k"}`},
+		"no limit":       {Task{Payload: []byte("1"), MaxAttempts: 0}, `{"params":1,"max_attempts":0,"idempotency_key":"k"}`},
+		"default limit":  {Task{Payload: []byte("1"), MaxAttempts: DefaultAttempts}, `{"params":1,"idempotency_key":"k"}`},
+		"its own key":    {Task{Payload: []byte("1"), MaxAttempts: 2, IdempotencyKey: "mine"}, `{"params":1,"max_attempts":2,"idempotency_key":"mine"}`},
+		"all that there": {Task{Payload: []byte("1"), TaskType: "mail", Priority: -3, MaxAttempts: 9, Lease: time.Minute, ID: "7", Status: StatusFailed}, `{"params":1,"task_type":"mail","priority":-3,"max_attempts":9,"idempotency_key":"k","lease_ms":60000}`},
+		"a short lease":  {Task{Payload: []byte("1"), MaxAttempts: -1, Lease: time.Nanosecond}, `{"params":1,"idempotency_key":"k","lease_ms":1}`},
+	}
+	for name, test := range tests {
+		got, err := test.task.encode("k")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if string(got) != test.want {
+			t.Errorf("%s: got %s\nwant %s", name, got, test.want)
+		}
+	}
+}
+
+func TestTask_encode_refusals(t *testing.T) {
+	t.Parallel()
+	ok := []byte("1")
+	for name, task := range map[string]Task{
+		"empty payload":    {},
+		"priority":         {Payload: ok, Priority: math.MaxInt32 + 1},
+		"attempts":         {Payload: ok, MaxAttempts: -2},
+		"many attempts":    {Payload: ok, MaxAttempts: math.MaxInt32 + 1},
+		"negative lease":   {Payload: ok, Lease: -1},
+		"key is not UTF-8": {Payload: ok, IdempotencyKey: "\xff"},
+	} {
+		if _, err := task.encode("k"); !errors.Is(err, ErrInvalidTask) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestTravelsAsJSON(t *testing.T) {
+	t.Parallel()
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for s, want := range map[string]bool{
+		`{"a":1,"b":[{"a":2},{"a":3}]}`:     true,
+		`[]`:                                true,
+		`"é \ud83d\ude00"`:                  true,
+		`{"a":{"a":{"a":"a"}},"b":"a"}`:     true,
+		`1e400`:                             true,
+		`false`:                             true,
+		"\"\uFFFD\"":                        true,
+		``:                                  false,
+		`{`:                                 false,
+		`null`:                              false,
+		` {}`:                               false,
+		"{}\n":                              false,
+		"\"\xff\"":                          false,
+		`{"a":1,"a":2}`:                     false,
+		`[{"b":{"a":1,"c":{},"\u0061":2}}]`: false,
+		`"\ud83d"`:                          false,
+		`{"\udE00":1}`:                      false,
+		deep(jsonDepthMax - 1):              true,
+		deep(jsonDepthMax):                  false,
+	} {
+		if got := travelsAsJSON([]byte(s)); got != want {
+			t.Errorf("%.60q: got %v", s, got)
+		}
+	}
+}
+
+func TestFromWire(t *testing.T) {
+	t.Parallel()
+	body := `{"id":17,"task_type":"mail","params":{ "to" : "ada" },"priority":-2,"max_attempts":3,"attempts":1,
+		"idempotency_key":"k","lease_ms":2000,"status":"completed","worker_id":"w1","claim_token":5,
+		"claimed_at":"2026-01-02T03:04:05.678Z","lease_expires_at":null,"lease_remaining_ms":null,
+		"created_at":"2026-01-02T03:04:00.000Z","updated_at":"2026-01-02T03:04:06.000Z","completed_at":"2026-01-02T03:04:06.000Z",
+		"result_payload":"AP8=","error":"once","cancel_requested":false,"labels":{"not":"known yet"},
+		"attempts_log":[{"worker_id":"w0","claim_token":4,"claimed_at":"2026-01-02T03:04:01.000Z","ended_at":"2026-01-02T03:04:02.000Z","outcome":"failed","error":"once"},
+			{"worker_id":"w1","claim_token":5,"claimed_at":"2026-01-02T03:04:05.678Z","ended_at":null,"outcome":null}]}`
+	var w wire.Task
+	if err := json.Unmarshal([]byte(body), &w); err != nil {
+		t.Fatal(err)
+	}
+	at := func(s string) time.Time {
+		v, err := time.Parse(time.RFC3339, "2026-01-02T03:04:"+s+"Z")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	claimed, ended, failed := at("05.678"), at("06"), at("02")
+	want := &Task{
+		ID: "17", IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{ "to" : "ada" }`), Priority: -2, MaxAttempts: 3,
+		Lease: 2 * time.Second, Status: StatusCompleted, Attempts: 1, ClaimedBy: "w1", Error: "once", Result: []byte{0, 255},
+		CreatedAt: at("00"), ClaimedAt: &claimed, CompletedAt: &ended,
+		AttemptsLog: []Attempt{
+			{WorkerID: "w0", Token: 4, ClaimedAt: at("01"), EndedAt: &failed, Outcome: "failed", Error: "once"},
+			{WorkerID: "w1", Token: 5, ClaimedAt: claimed},
+		},
+	}
+	if diff := cmp.Diff(want, fromWire(&w)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestNewTask(t *testing.T) {
+	t.Parallel()
+	task, err := NewTask("mail", struct {
+		To string `json:"to"`
+	}{"<ada>"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Task{TaskType: "mail", Payload: []byte(`{"to":"<ada>"}`), MaxAttempts: DefaultAttempts}, task); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if _, err := NewTask("mail", func() {}); err == nil {
+		t.Error("a function was encoded")
+	}
+}
+
+func TestParseID(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]uint64{
+		"1": 1, "9007199254740991": 1<<53 - 1,
+		"": 0, "0": 0, "01": 0, "+1": 0, "-1": 0, "1/../2": 0, "9007199254740992": 0, "99999999999999999999": 0,
+	} {
+		got, err := parseID(s)
+		if got != want || (err != nil) != (want == 0) || err != nil && !errors.Is(err, ErrTaskNotFound) {
+			t.Errorf("%q: got %d, %v", s, got, err)
+		}
+	}
+}
