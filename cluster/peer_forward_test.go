@@ -321,6 +321,28 @@ func TestPeerPort_Forward_framing(t *testing.T) {
 	}
 }
 
+// A client of the API cannot have its request taken for a node's call.
+func TestPeerPort_Forward_isNoCall(t *testing.T) {
+	t.Parallel()
+	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
+	leader.Handle("join", func(context.Context, hello, []byte) ([]byte, error) {
+		t.Error("a client made a node's call")
+		return nil, nil
+	})
+	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusNotFound) })
+	for _, target := range []string{"/peer/join", "http://n1/peer/join", "/x/../peer/join", "//peer/join", "/%70eer/join", "/peer/../peer/join", "/peer/join?x=1"} {
+		var req fasthttp.Request
+		var resp fasthttp.Response
+		raw := "POST " + target + " HTTP/1.1\r\nHost: n1\r\nContent-Length: 2\r\n\r\n{}"
+		if err := req.Read(bufio.NewReader(strings.NewReader(raw))); err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		if err := p.Forward(t.Context(), leader.Addr(), &req, &resp); err != nil || resp.StatusCode() != fasthttp.StatusNotFound {
+			t.Errorf("%s: %d, %v", target, resp.StatusCode(), err)
+		}
+	}
+}
+
 // What is too big for the peer port is refused as the API would.
 func TestPeerPort_Forward_tooLarge(t *testing.T) {
 	t.Parallel()

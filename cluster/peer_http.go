@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,6 +107,13 @@ func (p *peerPort) Call(ctx context.Context, addr, name string, body []byte) ([]
 // fsm.ErrOutcomeUnknown (something may have been, and no whole answer came).
 // On an error resp is empty.
 func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response) error {
+	// What another node runs is not a client's to call, whatever form its
+	// request line has: the path is parsed here, and sent as it was parsed.
+	if bytes.HasPrefix(req.URI().PathOriginal(), []byte(callPathPrefix)) {
+		resp.Reset()
+		setError(resp, fasthttp.StatusNotFound, "not_found", "no such path")
+		return nil
+	}
 	// Hop by hop: neither the client's wish to close its connection to us nor
 	// the peer's to close ours concerns the other.
 	clientCloses := req.Header.ConnectionClose()
@@ -236,11 +244,15 @@ type peerAnswer struct {
 }
 
 func answerError(ctx *fasthttp.RequestCtx, status int, code, text string) {
+	setError(&ctx.Response, status, code, text)
+}
+
+func setError(resp *fasthttp.Response, status int, code, text string) {
 	// Strings always encode.
 	body, _ := json.Marshal(peerAnswer{Error: text, Code: code, Message: text})
-	ctx.Response.SetStatusCode(status)
-	ctx.SetContentType("application/json")
-	ctx.Response.SetBody(body)
+	resp.SetStatusCode(status)
+	resp.Header.SetContentType("application/json")
+	resp.SetBody(body)
 }
 
 // answerBroken answers what is no request, or one over a bound.
