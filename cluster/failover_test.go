@@ -85,11 +85,11 @@ func TestNode_unknownOutcome(t *testing.T) {
 		if !errors.Is(err, fsm.ErrOutcomeUnknown) {
 			t.Fatalf("got %v, want ErrOutcomeUnknown", err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-		defer cancel()
 		leader := c.Leader()
 		<-time.After(10 * time.Second) // its own first duties are written by now
-		c.Partition(leader)            // both are cut off from the third: no majority
+		c.Partition(leader)            // nobody reaches anybody
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
 		_, err = leader.Propose(ctx, submit("late"))
 		if !errors.Is(err, fsm.ErrOutcomeUnknown) {
 			t.Fatalf("a caller that goes while its entry is in flight: %v, want ErrOutcomeUnknown", err)

@@ -356,7 +356,7 @@ func (n *Node) close(ctx context.Context) error {
 // handOver gives the leadership to another voter, if there is one.
 func (n *Node) handOver(ctx context.Context) {
 	others, _, leads := n.voters(n.currentTerm())
-	if len(others) == 0 || !leads {
+	if len(others) == 0 || !leads || ctx.Err() != nil {
 		return
 	}
 	done := make(chan error, 1)
