@@ -68,7 +68,7 @@ func (r *request) forward() {
 	}
 	r.label = "forwarded"
 	resp.Header.ResetConnectionClose()
-	resp.Header.SetBytesV(headerRequestID, r.id)
+	resp.Header.SetCanonical(nameRequestID, r.id)
 }
 
 // forwardFailed answers for a leader that could not be reached or did not

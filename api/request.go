@@ -25,6 +25,13 @@ const (
 	headerTarget = "X-Claimq-Target"
 )
 
+// The headers of every answer, ready for SetCanonical: normalizing a name costs
+// more than the rest of setting it. They are never changed.
+var (
+	nameRequestID = []byte(headerRequestID)
+	nameIndex     = []byte(headerIndex)
+)
+
 // request is one request on its way through the server. It is pooled: nothing
 // keeps it, or the body that it points into, after the answer.
 type request struct {
@@ -48,7 +55,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 	s.metrics.inFlight.Inc()
 	defer r.finish()
 	r.id = requestID(r.id, ctx.Request.Header.Peek(headerRequestID), r.start)
-	ctx.Response.Header.SetBytesV(headerRequestID, r.id)
+	ctx.Response.Header.SetCanonical(nameRequestID, r.id)
 	r.serve()
 }
 
@@ -253,7 +260,7 @@ func (r *request) refuseCode(err error) {
 // setIndex says which index of the log the answer reflects.
 func (r *request) setIndex(index uint64) {
 	var buf [20]byte
-	r.http.Response.Header.SetBytesV(headerIndex, strconv.AppendUint(buf[:0], index, 10))
+	r.http.Response.Header.SetCanonical(nameIndex, strconv.AppendUint(buf[:0], index, 10))
 }
 
 // body returns the response's own buffer, empty, to append an answer to;
@@ -270,7 +277,7 @@ func (r *request) send(status int, b []byte) {
 // resetAnswer drops what was answered so far, but for the request's id.
 func (r *request) resetAnswer() {
 	r.http.Response.Reset()
-	r.http.Response.Header.SetBytesV(headerRequestID, r.id)
+	r.http.Response.Header.SetCanonical(nameRequestID, r.id)
 }
 
 // refuse answers a refusal.

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// benchmarkHandler measures the handler alone: a node that answers p at once,
+// no connection.
+func benchmarkHandler(b *testing.B, target, body string, p fsm.Proposed) {
+	s, node := setup(b)
+	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return p, nil }
+	method, path, _ := strings.Cut(target, " ")
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(nopConn{}, nil, true)
+	ctx.Request.Header.SetMethod(method)
+	ctx.Request.SetRequestURI(path)
+	ctx.Request.Header.SetHost("127.0.0.1:7400")
+	ctx.Request.Header.Set("Content-Type", "application/json")
+	ctx.Request.Header.Set("User-Agent", "claimq")
+	ctx.Request.SetBodyString(body)
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx.Response.Reset()
+		s.handle(&ctx, false)
+	}
+	if ctx.Response.StatusCode() >= 300 {
+		b.Fatalf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())
+	}
+}
+
+// benchTask is a claimed task with 256 bytes of params.
+func benchTask() fsm.Task {
+	return fsm.Task{
+		ID: 123456, Type: "mail", Params: []byte(`"` + strings.Repeat("x", 254) + `"`), MaxAttempts: 3, Attempts: 1,
+		Status: fsm.StatusClaimed, WorkerID: "worker-17", Token: 234567, LeaseSeq: 1, ClaimLeaseMS: 30_000, LeaseEndU: 31_000,
+		ClaimedAt: testStart, CreatedAt: testStart, UpdatedAt: testStart,
+	}
+}
+
+var benchStamp = fsm.Stamp{U: 1_000, T: testStart}
+
+func BenchmarkSubmitHandler(b *testing.B) {
+	task := benchTask()
+	task.Status, task.WorkerID, task.Token = fsm.StatusPending, "", 0
+	benchmarkHandler(b, "POST /api/tasks", `{"task_type":"mail","params":`+string(task.Params)+`}`,
+		fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: []fsm.Submitted{{Task: &task, Created: true}}}})
+}
+
+func BenchmarkClaimHandler(b *testing.B) {
+	benchmarkHandler(b, "POST /api/tasks/claim", `{"worker_id":"worker-17","task_types":["mail"],"lease_ms":30000,"claim_request_id":"0193a4b5-c6d7-7e8f-9a0b-1c2d3e4f5061"}`,
+		fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Claims: []fsm.Claim{{Task: benchTask(), Token: 234567, Live: true}}}})
+}
+
+func BenchmarkCompleteHandler(b *testing.B) {
+	task := benchTask()
+	task.Status = fsm.StatusCompleted
+	benchmarkHandler(b, "POST /api/tasks/123456/complete", `{"worker_id":"worker-17","claim_token":234567,"result":{"ok":true}}`,
+		fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Task: &task}})
+}
+
+func BenchmarkSubmitManyHandler(b *testing.B) {
+	task := benchTask()
+	item := `{"task_type":"mail","params":` + string(task.Params) + `}`
+	benchmarkHandler(b, "POST /api/tasks", `{"tasks":[`+strings.TrimSuffix(strings.Repeat(item+",", 100), ",")+`]}`,
+		fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: func() []fsm.Submitted {
+			out := make([]fsm.Submitted, 100)
+			for i := range out {
+				out[i] = fsm.Submitted{Task: &task, Created: true}
+			}
+			return out
+		}()}})
+}
