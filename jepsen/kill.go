@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
+	"syscall"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/check"
@@ -33,7 +34,7 @@ const (
 	killLeaseMS = 1500
 	// roundSeconds is how long the load between two kills lasts about: the rate
 	// of submits follows from it.
-	roundSeconds = 4
+	roundSeconds = 2
 	startTimeout = 30 * time.Second
 	// A round may take this long before the run is given up: an election, a
 	// restart, and a machine with other things to do.
@@ -101,17 +102,18 @@ type nemesis struct {
 func (n *nemesis) run(ctx context.Context, load *recorder.Workload, cfg killConfig, perRound int) error {
 	for round := 1; round <= cfg.Kills; round++ {
 		load.Allow(round * perRound)
-		do := n.killLeader
-		if cfg.KillAll && round == (cfg.Kills+1)/2 {
-			do = n.killAll
-		}
-		if err := within(ctx, roundTimeout, do); err != nil {
+		if err := within(ctx, roundTimeout, n.killLeader); err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
+		if cfg.KillAll && round == (cfg.Kills+1)/2 {
+			if err := within(ctx, roundTimeout, n.killAll); err != nil {
+				return fmt.Errorf("all nodes killed at once: %w", err)
+			}
+		}
 		ops, unknown := n.rec.Count()
-		fmt.Fprintf(n.out, "  %3d kills, %6d tasks submitted, %7d calls, %4d of unknown outcome\n", len(n.kills), load.Submitted(), ops, unknown)
+		fmt.Fprintf(n.out, "  %3d leaders killed, %6d tasks submitted, %7d calls, %4d of unknown outcome\n", len(n.kills), load.Submitted(), ops, unknown)
 	}
-	load.Allow(cfg.Tasks)
+	load.Hurry()
 	return nil
 }
 
@@ -147,28 +149,23 @@ func (n *nemesis) killLeader(ctx context.Context) error {
 	return n.restart(ctx)
 }
 
-// killAll kills every node at once, after the leader was chosen as in
-// killLeader.
+// killAll kills every node at once, at a random moment, and starts them again.
 func (n *nemesis) killAll(ctx context.Context) error {
 	if err := n.pause(ctx, 2*time.Second); err != nil {
 		return err
 	}
-	leader, err := n.cluster.WaitLeader(ctx)
-	if err != nil {
-		return err
-	}
-	if err := n.kill(leader); err != nil {
-		return err
-	}
+	n.rec.Event("all nodes killed")
 	for _, node := range n.cluster.Nodes {
-		if node == leader {
-			continue
-		}
-		n.rec.Event("%s killed", node.ID)
-		if err := node.Kill(); err != nil {
+		if err := node.Signal(syscall.SIGKILL); err != nil {
 			return err
 		}
 	}
+	for _, node := range n.cluster.Nodes {
+		if err := node.WaitExit(ctx); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(n.out, "      all nodes killed at once")
 	return n.restart(ctx)
 }
 

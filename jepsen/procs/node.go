@@ -140,7 +140,7 @@ func (n *Node) ExitCode() int {
 // Kill ends the process with SIGKILL, as a crash does, and waits until it is
 // gone.
 func (n *Node) Kill() error {
-	if err := n.signal(syscall.SIGKILL); err != nil {
+	if err := n.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	<-n.Exited()
@@ -149,7 +149,7 @@ func (n *Node) Kill() error {
 
 // Stop asks the process to end with SIGTERM and waits for it until ctx ends.
 func (n *Node) Stop(ctx context.Context) error {
-	if err := n.signal(syscall.SIGTERM); err != nil {
+	if err := n.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	return n.WaitExit(ctx)
@@ -157,13 +157,14 @@ func (n *Node) Stop(ctx context.Context) error {
 
 // Pause stops the process with SIGSTOP: it does nothing until Continue, and
 // does not know it.
-func (n *Node) Pause() error { return n.signal(syscall.SIGSTOP) }
+func (n *Node) Pause() error { return n.Signal(syscall.SIGSTOP) }
 
 // Continue ends a Pause.
-func (n *Node) Continue() error { return n.signal(syscall.SIGCONT) }
+func (n *Node) Continue() error { return n.Signal(syscall.SIGCONT) }
 
-// signal sends sig to the process, by its pid.
-func (n *Node) signal(sig syscall.Signal) error {
+// Signal sends sig to the process, by its pid, and does not wait for what
+// comes of it.
+func (n *Node) Signal(sig syscall.Signal) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.runningLocked() {

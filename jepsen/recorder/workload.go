@@ -21,7 +21,8 @@ type Config struct {
 	Readers   int
 	Tasks     int // to submit in all
 	LeaseMS   int64
-	// Rate bounds the submits per second in all; 0 = as fast as it goes.
+	// Rate bounds the submits per second in all, until Hurry; 0 = as fast as it
+	// goes.
 	Rate int
 }
 
@@ -37,6 +38,7 @@ type Workload struct {
 	cfg  Config
 	seed int64
 
+	rate      atomic.Int64 // submits per second in all, 0 = no bound
 	allowed   atomic.Int64 // tasks that may be submitted so far
 	taken     atomic.Int64 // that producers have begun with
 	submitted atomic.Int64 // whose submit was answered
@@ -52,6 +54,7 @@ type Workload struct {
 func (r *Recorder) Start(ctx context.Context, cfg Config) *Workload {
 	w := &Workload{rec: r, cfg: cfg, seed: r.seed, drained: make(chan struct{})}
 	w.allowed.Store(int64(cfg.Tasks))
+	w.rate.Store(int64(cfg.Rate))
 	for i := range cfg.Producers {
 		caller := r.Caller(cfg.Nodes, i)
 		w.producers.Go(func() { w.produce(ctx, caller, w.rng(1000+i)) })
@@ -74,6 +77,12 @@ func (w *Workload) rng(stream int) *rand.Rand {
 // Allow bounds the tasks that are submitted from now on to n in all, so that
 // there is load as long as it is wanted.
 func (w *Workload) Allow(n int) { w.allowed.Store(int64(min(n, w.cfg.Tasks))) }
+
+// Hurry lifts the bounds of Allow and of Config.Rate.
+func (w *Workload) Hurry() {
+	w.rate.Store(0)
+	w.Allow(w.cfg.Tasks)
+}
 
 // Submitted returns how many tasks were submitted and answered.
 func (w *Workload) Submitted() int { return int(w.submitted.Load()) }
@@ -162,8 +171,8 @@ func (w *Workload) produce(ctx context.Context, c *Caller, rng *rand.Rand) {
 				c.Submit(ctx, task)
 			}
 		}
-		if w.cfg.Rate > 0 {
-			wait(ctx, time.Duration(w.cfg.Producers)*time.Second/time.Duration(w.cfg.Rate))
+		if rate := w.rate.Load(); rate > 0 {
+			wait(ctx, time.Duration(w.cfg.Producers)*time.Second/time.Duration(rate))
 		}
 	}
 }

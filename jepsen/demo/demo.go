@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+const (
+	nodeCount    = 3
+	startTimeout = 30 * time.Second
+)
+
+// demo is one run.
+type demo struct {
+	out     io.Writer
+	binary  string
+	dir     string // of the nodes' data; it exists
+	tasks   int
+	workers int
+	rounds  int
+
+	cluster *procs.Cluster
+	client  *client.Client
+	tally   tally
+}
+
+// say prints a paragraph under the step's number, or under no new one (0).
+func (d *demo) say(step int, format string, args ...any) {
+	mark := " "
+	if step > 0 {
+		mark = fmt.Sprint(step)
+	}
+	fmt.Fprintf(d.out, "  %s  %s\n", mark, fmt.Sprintf(format, args...))
+}
+
+// run is the story: start, work, kill, go on, come back, count.
+func (d *demo) run(ctx context.Context) error {
+	began := time.Now()
+	fmt.Fprintf(d.out, "\nclaimq: three nodes, %s tasks, and a leader that does not survive them\n\n", thousands(d.tasks))
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	defer d.cluster.Close()
+	defer d.client.Close()
+
+	working, stopWork := context.WithCancel(ctx)
+	done := d.work(working)
+	defer func() { stopWork(); <-done }()
+
+	leader, err := d.killLeader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.comeBack(ctx, leader); err != nil {
+		return err
+	}
+	if err := d.waitDone(ctx); err != nil {
+		return err
+	}
+	stopWork()
+	<-done
+	if err := d.count(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\nIt adds up. (%.1f s)\n", time.Since(began).Seconds())
+	return nil
+}
+
+// start starts the nodes.
+func (d *demo) start(ctx context.Context) error {
+	d.say(1, "Starting three nodes: processes of their own, each with its own copy of everything on disk.")
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	var err error
+	if d.cluster, err = procs.Start(ctx, procs.Config{Binary: d.binary, Dir: d.dir, Nodes: nodeCount}); err != nil {
+		return err
+	}
+	leader, err := d.cluster.WaitLeader(ctx)
+	if err != nil {
+		d.cluster.Close()
+		return err
+	}
+	for _, n := range d.cluster.Nodes {
+		role := ""
+		if n == leader {
+			role = "   leads: it puts all writes in order; each counts once two nodes have it on disk"
+		}
+		d.say(0, "   %s  pid %-7d %s%s", n.ID, n.PID(), n.URL(), role)
+	}
+	d.client, err = client.New(client.Config{Endpoints: d.cluster.URLs()})
+	if err != nil {
+		d.cluster.Close()
+	}
+	return err
+}
+
+// killLeader lets the work begin and kills the leader in the middle of it.
+func (d *demo) killLeader(ctx context.Context) (*procs.Node, error) {
+	d.say(2, "Submitting %s tasks (hash a text %s times), while %d workers claim and complete them.",
+		thousands(d.tasks), thousands(d.rounds), d.workers)
+	if err := d.waitCompleted(ctx, d.tasks/3); err != nil {
+		return nil, err
+	}
+	leader, err := d.cluster.WaitLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	submitted, completed := d.tally.progress()
+	d.say(3, "%s submitted, %s completed. Now:  kill -9 %d  (%s, the leader).",
+		thousands(submitted), thousands(completed), leader.PID(), leader.ID)
+	d.tally.leaderDies()
+	if err := leader.Kill(); err != nil {
+		return nil, err
+	}
+	next, err := d.cluster.WaitLeader(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
+	if err := wait(ctx, func() bool { return d.tally.outage() > 0 }); err != nil {
+		return nil, err
+	}
+	d.say(0, "%s leads. For %.2f s nobody could write; the clients waited, asked again, and go on.", next.ID, d.tally.outage().Seconds())
+	return leader, nil
+}
+
+// comeBack starts the killed node again.
+func (d *demo) comeBack(ctx context.Context, killed *procs.Node) error {
+	started := time.Now()
+	if err := killed.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := killed.WaitReady(ctx); err != nil {
+		return err
+	}
+	d.say(4, "%s starts again (pid %d) and has caught up after %.2f s.", killed.ID, killed.PID(), time.Since(started).Seconds())
+	return nil
+}
+
+// waitCompleted waits until so many tasks are completed.
+func (d *demo) waitCompleted(ctx context.Context, count int) error {
+	return wait(ctx, func() bool { _, completed := d.tally.progress(); return completed >= count })
+}
+
+// pollInterval is how often a condition is looked at.
+const pollInterval = 5 * time.Millisecond
+
+// wait waits until ready, or ctx ends.
+func wait(ctx context.Context, ready func() bool) error {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !ready() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// thousands writes n with commas.
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

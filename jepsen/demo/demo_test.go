@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// runDemo runs the demo with a binary built with the tags, and returns what it
+// printed and how it ended.
+func runDemo(t *testing.T, tags []string, args ...string) (string, error) {
+	t.Helper()
+	binary, err := procs.Build(t.Context(), t.TempDir(), tags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = run(t.Context(), append([]string{"--binary", binary, "--rounds", "10"}, args...), &out)
+	return out.String(), err
+}
+
+// With an honest binary the count adds up.
+func TestDemo_addsUp(t *testing.T) {
+	out, err := runDemo(t, nil, "--tasks", "900")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !bytes.Contains([]byte(out), []byte("It adds up.")) {
+		t.Errorf("got:\n%s", out)
+	}
+}
+
+// With a binary that acknowledges a write and drops it, it does not: the
+// demo's count is one that can fail.
+func TestDemo_noticesADroppedWrite(t *testing.T) {
+	out, err := runDemo(t, []string{"plant"}, "--tasks", "3000")
+	if !errors.Is(err, errCount) {
+		t.Errorf("got error %v, want %v\n%s", err, errCount, out)
+	}
+}
+
+// Each sum tells of what it is named after.
+func TestTally_sum(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		plan func(b *ledger)
+		want sums
+	}{
+		{"all well", func(*ledger) {}, sums{submitted: 2, completed: 2}},
+		{"a task is not there", func(b *ledger) { b.have = b.have[:1] }, sums{submitted: 2, completed: 1, lost: 1, wrong: 1}},
+		{"a complete is not there", func(b *ledger) { b.have[0].Status = "pending" }, sums{submitted: 2, completed: 1, lost: 1}},
+		{"another result", func(b *ledger) { b.have[0].Result = []byte(`"00"`) }, sums{submitted: 2, completed: 2, wrong: 1}},
+		{"done twice", func(b *ledger) { b.completed("1") }, sums{submitted: 2, completed: 2, twice: 1}},
+		{"submitted twice", func(b *ledger) { b.add("3", 1) }, sums{submitted: 2, completed: 2, surplus: 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			b := newLedger()
+			tc.plan(b)
+			got := b.tally.sum(b.have, testRounds)
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			if got.ok(2) != (tc.name == "all well") {
+				t.Errorf("ok: got %v", got.ok(2))
+			}
+		})
+	}
+}
