@@ -346,6 +346,18 @@ func TestSnapshot_ChunksAreBounded(t *testing.T) {
 	}
 }
 
+// What could not be read back is not written.
+func TestChunkWriter_RefusesARecordTooLarge(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	cw := chunkWriter{w: &b}
+	cw.add(recordTask, make([]byte, chunkMax))
+	cw.flush()
+	if cw.err == nil || b.Len() > 0 {
+		t.Fatalf("wrote %d bytes, error %v", b.Len(), cw.err)
+	}
+}
+
 // allocatedBy returns how many bytes f allocates.
 func allocatedBy(f func()) uint64 {
 	var before, after runtime.MemStats
@@ -376,6 +388,9 @@ func TestReadSnapshot_AllocatesWhatIsThere(t *testing.T) {
 		got := allocatedBy(func() { _, err = ReadSnapshot(bytes.NewReader(b)) })
 		if bound := uint64(1 << 20); got > bound || !errors.Is(err, ErrCorrupt) {
 			t.Errorf("length %d: %d bytes allocated, want at most %d; error %v", length, got, bound, err)
+		}
+		if named := strings.Contains(err.Error(), "is above"); named != (length > chunkMax) {
+			t.Errorf("length %d: error %v", length, err)
 		}
 	}
 }
