@@ -43,6 +43,15 @@ func TestLogCache_HoldsWhatWasStored(t *testing.T) {
 				}
 				next, term = lo, term+1
 			},
+			"overwrite the end": func(t *rapid.T) {
+				lo := rapid.Uint64Range(1, next).Draw(t, "lo")
+				for i := lo; i < next; i++ {
+					delete(stored, i)
+				}
+				next, term = lo+1, term+1
+				stored[lo] = &raft.Log{Index: lo, Term: term}
+				c.add([]*raft.Log{stored[lo]})
+			},
 			"skip to behind a snapshot": func(t *rapid.T) {
 				next += rapid.Uint64Range(1, 100).Draw(t, "gap")
 			},
