@@ -39,6 +39,9 @@ func (r *request) redirect() {
 	r.http.SetStatusCode(fasthttp.StatusTemporaryRedirect)
 }
 
+// forwardPath is the path of every request passed on.
+const forwardPath = "/api/forward"
+
 // forward passes the request on to the leader and answers what it answered.
 func (r *request) forward() {
 	in := &r.http.Request
@@ -49,8 +52,10 @@ func (r *request) forward() {
 		method = []byte(fasthttp.MethodGet) // our own answer leaves the body out
 	}
 	out.Header.SetMethodBytes(method)
-	out.SetRequestURIBytes(in.Header.RequestURI())
-	out.Header.SetHostBytes(in.Header.Host())
+	// The client's target travels in a header only: as a path it would be
+	// normalized, perhaps into one that only nodes may call.
+	out.SetRequestURI(forwardPath)
+	out.Header.SetHost("claimq")
 	out.Header.SetBytesV(headerTarget, in.Header.RequestURI())
 	out.Header.SetBytesV(headerRequestID, r.id)
 	if v := in.Header.Peek(headerMinIndex); len(v) > 0 {

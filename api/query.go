@@ -19,6 +19,17 @@ func splitURI(uri []byte) (path, query []byte) {
 	return path, query
 }
 
+// printable reports whether a target has no spaces and control characters, so
+// that it can travel in a header.
+func printable(uri []byte) bool {
+	for _, c := range uri {
+		if c <= ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
 // param is one query parameter, decoded.
 type param struct{ name, value string }
 

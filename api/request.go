@@ -84,6 +84,9 @@ func (r *request) serve() {
 	path, query := splitURI(uri)
 	t, bad := route(r.http.Request.Header.Method(), path)
 	r.target = t
+	if bad == nil && !printable(uri) {
+		bad = refuseParam("", "The path or the query has a space or a control character that is not percent-encoded")
+	}
 	if !r.forwarded {
 		if bad := s.guard(&r.http.Request.Header, t.call); bad != nil {
 			r.refuse(bad)

@@ -21,8 +21,9 @@ const (
 	writeTimeout = 30 * time.Second
 	// idleTimeout is how long a connection may wait between requests.
 	idleTimeout = 2 * time.Minute
-	// headerBytes bounds a request's line and headers together.
-	headerBytes = 16 << 10
+	// headerBytes bounds a request's line and headers together. What is passed
+	// on to the leader is a little longer and must fit the peer port's bound.
+	headerBytes = 12 << 10
 	// answerBuffer is a connection's buffer for answers.
 	answerBuffer = 8 << 10
 )
@@ -40,7 +41,7 @@ type Server struct {
 	stop     context.CancelFunc // ends the waiting of every request
 	draining atomic.Bool
 	open     atomic.Int64 // connections
-	requests sync.Pool // of *request
+	requests sync.Pool    // of *request
 }
 
 // New returns a server that does not listen yet. It fails for a Config that is
