@@ -120,7 +120,9 @@ type batcher struct {
 	apply func(entry []byte) entryFuture
 	// refuse says why the gate is closed.
 	refuse func() error
-	stats  *batchStats
+	// observe, if not nil, is told what Raft answered to an entry, nil = written.
+	observe func(error)
+	stats   *batchStats
 
 	pool sync.Pool     // of *pending
 	wake chan struct{} // capacity 1; an element says that something was queued
@@ -333,7 +335,11 @@ func (b *batcher) start(e *entry) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		f := b.apply(data)
-		if err := f.Error(); err != nil {
+		err := f.Error()
+		if b.observe != nil {
+			b.observe(err)
+		}
+		if err != nil {
 			done <- outcome{err: proposeError(err)}
 			return
 		}

@@ -178,7 +178,8 @@ const (
 	// commitTimeout is how soon followers learn the commit index when nothing
 	// else is sent. Far below heartbeatTimeout/10.
 	commitTimeout = 10 * time.Millisecond
-	// appendEntriesMax bounds a call to a follower: 16 entries of at most 1 MiB
-	// (or one of 9). One entry in flight needs no more.
+	// appendEntriesMax bounds a call to a follower: 16 entries, which are at most
+	// 1 MiB each unless a single command was larger. One entry in flight needs no
+	// more.
 	appendEntriesMax = 16
 )

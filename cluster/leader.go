@@ -109,12 +109,41 @@ func (l *leadership) end() {
 	n := l.node
 	n.leader.CompareAndSwap(l, nil)
 	l.cancel(errLeadershipEnded)
-	n.batcher.close(fmt.Errorf("%w: %w", fsm.ErrNotLeader, errLeadershipEnded))
+	n.batcher.close(n.leadershipError())
 	n.fsm.mu.Lock()
 	n.fsm.leases = nil
 	n.fsm.mu.Unlock()
 	l.wg.Wait()
 	n.logger.Info("no longer leading", "term", l.term)
+}
+
+// leadershipError is what those are told whose commands were queued when a
+// leadership ended. Nothing of them was written.
+func (n *Node) leadershipError() error {
+	if n.closing.Load() {
+		return fmt.Errorf("%w: %w", fsm.ErrShuttingDown, errLeadershipEnded)
+	}
+	return fmt.Errorf("%w: %w", fsm.ErrNotLeader, errLeadershipEnded)
+}
+
+// transferStuckMax is how long a leader may be told that its leadership is
+// being transferred before it takes that for the state in which Raft refuses
+// everything for good. A transfer takes two election timeouts at most.
+const transferStuckMax = 30 * time.Second
+
+// observeEntry watches for a leader that is stuck in a transfer.
+func (n *Node) observeEntry(err error) {
+	if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		n.transferSince.Store(0)
+		return
+	}
+	now := int64(n.clock.Mono()) + 1 // never 0
+	if n.transferSince.CompareAndSwap(0, now) || n.closing.Load() {
+		return
+	}
+	if stuck := time.Duration(now - n.transferSince.Load()); stuck > transferStuckMax {
+		n.cfg.Fatal(fmt.Errorf("this node leads, but has been transferring its leadership for %s: it would refuse every write; start it again", stuck))
+	}
 }
 
 // serves reports whether the barrier is done and the clocks run.
@@ -145,17 +174,14 @@ func (l *leadership) run() {
 	var state fsm.Stamp
 	n.fsm.read(func(m *fsm.Machine) { state = m.Stamp() })
 	l.clock = newLeaderClock(n.clock, state)
+	// end may close the batcher just before it is opened below.
+	defer func() { n.batcher.close(n.leadershipError()) }()
 	n.batcher.open(gateInternal, l.clock.now)
 	if !l.retry("first tick", func() error { return l.propose(fsm.Tick{}) }) {
 		return
 	}
 	l.startTimers()
 	n.batcher.open(gateOpen, l.clock.now)
-	if l.ctx.Err() != nil {
-		// end has closed the batcher before it was opened just now.
-		n.batcher.close(errLeadershipEnded)
-		return
-	}
 	close(l.established)
 	n.logger.Info("serving as leader", "term", l.term)
 	l.runDuties()

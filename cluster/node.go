@@ -59,6 +59,9 @@ type Node struct {
 	closing atomic.Bool
 	diskLow atomic.Bool
 	planted atomic.Uint64 // submits seen, in builds that lie
+	// transferSince is when Raft began to answer that the leadership is being
+	// transferred, in nanoseconds of the monotonic clock; 0 = it does not.
+	transferSince atomic.Int64
 
 	closeOnce sync.Once
 	closeErr  error
@@ -131,6 +134,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.stats = stats
 	n.fsm = newRaftFSM(n.clock, cfg.Fatal, &stats.fsm)
 	n.batcher = newBatcher(n.applyEntry, n.notServing, &stats.batch)
+	n.batcher.observe = n.observeEntry
 	n.registerCalls()
 	return n, nil
 }

@@ -13,6 +13,9 @@ import (
 // fsm.ErrShuttingDown, fsm.ErrTooLarge (nothing was written);
 // fsm.ErrOutcomeUnknown (it may be applied, now or later).
 func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	if n.closing.Load() {
+		return fsm.Proposed{}, fsm.ErrShuttingDown
+	}
 	switch c := cmd.(type) {
 	case fsm.Submit:
 		if err := n.full(); err != nil {
