@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -26,7 +28,7 @@ var _ api.Node = (*cluster.Node)(nil)
 const stopTimeout = 10 * time.Second
 
 func newServerCommand(a *app) *cobra.Command {
-	var file string
+	var file, profile string
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run one node",
@@ -48,12 +50,36 @@ variable beats the file.`,
 			if err != nil {
 				return usageErrorf("%w", err)
 			}
+			if profile != "" {
+				stop, err := startProfile(profile)
+				if err != nil {
+					return err
+				}
+				defer stop()
+			}
 			return runServer(cmd.Context(), a, cfg)
 		},
 	}
 	config.AddServerFlags(cmd.Flags())
 	cmd.Flags().StringVar(&file, "config", "", "YAML file with settings (CLAIMQ_CONFIG)")
+	cmd.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the whole run to this file, when it ends")
+	_ = cmd.Flags().MarkHidden("cpu-profile")
 	return cmd
+}
+
+// startProfile profiles the process until stop is called.
+func startProfile(path string) (stop func(), err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("create CPU profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("start CPU profile: %w", err), f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close() // a profile that is cut short shows when it is read
+	}, nil
 }
 
 // runServer runs a node until ctx ends.
