@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -133,12 +134,18 @@ func (c *Cluster) Leader(ctx context.Context) (*Node, error) {
 // leaderAmong is Leader, asking the given nodes alone. A paused node would not
 // answer, and a deposed one not know.
 func (c *Cluster) leaderAmong(ctx context.Context, nodes []*Node) (*Node, error) {
-	var best wire.Cluster
-	for _, n := range nodes {
-		if !n.Running() {
-			continue
+	views := make([]wire.Cluster, len(nodes))
+	var asking sync.WaitGroup
+	for i, n := range nodes {
+		if n.Running() {
+			// Who does not answer has nothing to say of the leader.
+			asking.Go(func() { views[i], _ = View(ctx, n) })
 		}
-		if view, err := View(ctx, n); err == nil && view.Leader != "" && view.Term > best.Term {
+	}
+	asking.Wait()
+	var best wire.Cluster
+	for _, view := range views {
+		if view.Leader != "" && view.Term > best.Term {
 			best = view
 		}
 	}
@@ -166,8 +173,9 @@ func (c *Cluster) WaitLeader(ctx context.Context, except ...*Node) (*Node, error
 	}
 }
 
-// viewTimeout bounds a question to one node, which may be paused.
-const viewTimeout = 500 * time.Millisecond
+// viewTimeout bounds a question to one node. A node itself waits a second for
+// others that do not answer.
+const viewTimeout = 2 * time.Second
 
 // View asks the node what it sees of the cluster.
 func View(ctx context.Context, n *Node) (wire.Cluster, error) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"time"
@@ -38,6 +39,8 @@ const answerBytesMax = 32 << 20
 type Caller struct {
 	// Timeout bounds each call.
 	Timeout time.Duration
+	// Sent, if set, is called when a request has been written.
+	Sent func()
 
 	rec     *Recorder
 	process int
@@ -122,6 +125,9 @@ func (c *Caller) call(ctx context.Context, op history.Op, method, path string, b
 	op.Process, op.Node = c.process, c.nodes[c.at]
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	if c.Sent != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { c.Sent() }})
+	}
 	op.Call = c.rec.Now()
 	status, header, raw, err := c.send(ctx, method, op.Node+path, body)
 	op.Return = c.rec.Now()
