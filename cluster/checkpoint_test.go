@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+func TestMajorityHash(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hashes map[string]string
+		voters int
+		want   string
+	}{
+		"all agree":             {map[string]string{"a": "1", "b": "1", "c": "1"}, 3, "1"},
+		"one differs":           {map[string]string{"a": "1", "b": "2", "c": "1"}, 3, "1"},
+		"one is missing":        {map[string]string{"a": "1", "b": "", "c": "1"}, 3, "1"},
+		"two of five":           {map[string]string{"a": "1", "b": "1"}, 5, ""},
+		"all differ":            {map[string]string{"a": "1", "b": "2", "c": "3"}, 3, ""},
+		"two nodes that differ": {map[string]string{"a": "1", "b": "2"}, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := majorityHash(c.hashes, c.voters)
+			if got != c.want || ok != (c.want != "") {
+				t.Errorf("got %q, %v; want %q", got, ok, c.want)
+			}
+		})
+	}
+}
+
+// A node that is told of a majority's hash stops if its own differs, and only
+// then.
+func TestNode_answerDiffer(t *testing.T) {
+	t.Parallel()
+	stopped := make(chan error, 1)
+	n, err := newNode(Config{NodeID: "n", Fatal: func(err error) { stopped <- err }}.withDefaults(), Parts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.cancel(errNodeClosed)
+	go n.noteHashes(n.ctx)
+	var own hashAnswer
+	for own.Hash == "" { // a capture is dropped when nobody is ready to hash it
+		index := n.fsm.applied.Load() + 1
+		n.fsm.apply(index, entryOf(1, fsm.Checkpoint{}))
+		own = n.notes.at(index)
+	}
+	tell := func(a hashAnswer) {
+		t.Helper()
+		body, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Answer(context.Background(), callDiffer, body); err != nil {
+			t.Fatal(err)
+		}
+		n.wg.Wait()
+	}
+	tell(own)
+	tell(hashAnswer{Index: own.Index + 1000, Hash: "ff"}) // not noted here
+	if len(stopped) != 0 {
+		t.Fatalf("stopped without a reason: %v", <-stopped)
+	}
+	tell(hashAnswer{Index: own.Index, Hash: "ff"})
+	if len(stopped) != 1 {
+		t.Error("a node whose state differs from a majority's goes on")
+	}
+}
