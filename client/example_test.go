@@ -21,7 +21,9 @@ func exampleServer() *httptest.Server {
 		}
 	}
 	const task = `{"id":17,"task_type":"mail","params":{"to":"ada"},"status":%q,"worker_id":"w1","claim_token":5,"lease_remaining_ms":30000}`
-	one := func(status string) string { return fmt.Sprintf(`{"success":true,"created":true,"task":`+task+`}`, status) }
+	one := func(status string) string {
+		return fmt.Sprintf(`{"success":true,"created":true,"task":`+task+`}`, status)
+	}
 	claimed := false
 	mux.HandleFunc("POST /api/tasks", func(w http.ResponseWriter, r *http.Request) {
 		var many struct{ Tasks []json.RawMessage }

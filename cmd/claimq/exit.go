@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
 )
 
 // The exit codes of the contract. A node that had to stop for its disk has
@@ -26,18 +29,73 @@ func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
+// callError is a call to a server that did not succeed.
+type callError struct {
+	about   string // what the call was about, if the user needs to know; ends in ": "
+	err     error
+	unknown string // what to do when the outcome is unknown
+}
+
+func (e *callError) Error() string { return e.about + e.err.Error() }
+func (e *callError) Unwrap() error { return e.err }
+
 // exitCode is the one table from error to exit code.
 func exitCode(err error) int {
 	var usage *usageError
+	var call *callError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.As(err, &call):
+		return callExitCode(call)
 	default:
 		return exitRefused
 	}
 }
 
-// errorText is what the user reads of an error.
-func errorText(err error) string { return err.Error() }
+func callExitCode(call *callError) int {
+	var refusal *client.Error
+	if errors.Is(call, client.ErrOutcomeUnknown) || !errors.As(call, &refusal) {
+		return exitUnknown
+	}
+	switch wire.Code(refusal.Code) {
+	case wire.CodeTaskNotFound, wire.CodeNoPendingTasks, wire.CodeScheduleNotFound:
+		return exitNone
+	case wire.CodeNoLeader, wire.CodeShuttingDown:
+		return exitUnknown
+	case "": // not one of our servers
+		if refusal.Status >= 500 {
+			return exitUnknown
+		}
+	}
+	return exitRefused
+}
+
+// errorText is what the user reads of an error: what happened, and what to do.
+func errorText(err error) string {
+	var call *callError
+	if !errors.As(err, &call) {
+		return err.Error()
+	}
+	return call.about + callText(call)
+}
+
+func callText(call *callError) string {
+	var refusal *client.Error
+	switch isRefusal := errors.As(call, &refusal); {
+	case errors.Is(call, client.ErrOutcomeUnknown):
+		return printable(call.err.Error()) + "\n" + call.unknown
+	case !isRefusal:
+		return printable(call.err.Error()) + "\nStart nodes with 'claimq dev', or say where they are with --endpoint or CLAIMQ_ENDPOINTS."
+	case refusal.Code == "":
+		return printable(refusal.Error()) + "\nIt is not claimq that answered: check --endpoint, and a proxy on the way."
+	default:
+		text := printable(refusal.Text) + " (" + printable(refusal.Code) + ")"
+		if refusal.Advice != "" && refusal.Advice != refusal.Text {
+			text += "\n" + printable(refusal.Advice)
+		}
+		return text
+	}
+}

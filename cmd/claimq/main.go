@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -33,7 +34,15 @@ func main() {
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	environ        []string // KEY=value, as os.Environ has them
+	environ        []string         // KEY=value, as os.Environ has them
+	now            func() time.Time // nil: time.Now; for what is shown alone
+}
+
+func (a *app) clock() time.Time {
+	if a.now == nil {
+		return time.Now()
+	}
+	return a.now()
 }
 
 // getenv returns the variable's value, "" if it is not set.
@@ -78,6 +87,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -88,6 +98,19 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		newServerCommand(a),
 		newDevCommand(a),
 		newBenchCommand(a),
+		newSubmitCommand(a),
+		newClaimCommand(a),
+		newCompleteCommand(a),
+		newFailCommand(a),
+		newExtendCommand(a),
+		newReleaseCommand(a),
+		newRetryCommand(a),
+		newGetCommand(a),
+		newListCommand(a),
+		newDeleteCommand(a),
+		newStatsCommand(a),
+		newClusterCommand(a),
+		newCompletionCommand(a),
 		newVersionCommand(a),
 	)
 	wrapArgs(root)

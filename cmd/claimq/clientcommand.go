@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/client"
+)
+
+// clientFlags are the flags that every command has that calls a server.
+type clientFlags struct {
+	endpoints []string
+	apiKey    string
+	timeout   time.Duration
+	output    string
+	outputs   []string // what output may be
+}
+
+// addClientFlags gives cmd the common flags, and lets variables set its flags:
+// CLAIMQ_WORKER says the same as --worker. A flag beats its variable.
+func addClientFlags(a *app, cmd *cobra.Command, f *clientFlags, moreOutputs ...string) {
+	f.outputs = append([]string{"table", "json"}, moreOutputs...)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.endpoints, "endpoint", []string{"http://127.0.0.1:7400"}, "URL of a node; repeatable (CLAIMQ_ENDPOINTS)")
+	flags.StringVar(&f.apiKey, "api-key", "", "API key (CLAIMQ_API_KEY, which ps does not show)")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to go on trying")
+	flags.StringVar(&f.output, "output", "table", strings.Join(f.outputs, ", ")+": json is the server's answer as it is")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := setFromVariables(a, cmd.Flags()); err != nil {
+			return err
+		}
+		return f.check()
+	}
+}
+
+// variables are those that are not named after their flag.
+func variableOf(flag string) []string {
+	switch flag {
+	case "endpoint":
+		return []string{"CLAIMQ_ENDPOINTS"}
+	case "token": // as claim --output env has it
+		return []string{"CLAIMQ_TOKEN", "CLAIMQ_CLAIM_TOKEN"}
+	}
+	return []string{"CLAIMQ_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
+}
+
+// setFromVariables sets the flags that were not given.
+func setFromVariables(a *app, flags *pflag.FlagSet) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "help" {
+			return
+		}
+		for _, name := range variableOf(f.Name) {
+			value := a.getenv(name)
+			if value == "" {
+				continue
+			}
+			if err := flags.Set(f.Name, value); err != nil {
+				errs = append(errs, usageErrorf("%s=%q: %w", name, value, err))
+			}
+			return
+		}
+	})
+	return errors.Join(errs...)
+}
+
+func (f *clientFlags) check() error {
+	for _, o := range f.outputs {
+		if f.output == o {
+			if f.timeout <= 0 {
+				return usageErrorf("--timeout is %v: it must be positive", f.timeout)
+			}
+			return nil
+		}
+	}
+	return usageErrorf("--output is %q: it must be one of %s", f.output, strings.Join(f.outputs, ", "))
+}
+
+// session is one command's talk with a server.
+type session struct {
+	a *app
+	f *clientFlags
+	c *client.Client
+}
+
+// talk runs fn with a client of the endpoints.
+func (a *app) talk(f *clientFlags, fn func(s session) error) error {
+	var endpoints []string
+	for _, e := range f.endpoints {
+		if e = strings.TrimSpace(e); e != "" {
+			endpoints = append(endpoints, e)
+		}
+	}
+	if len(endpoints) == 0 {
+		return usageErrorf("--endpoint is empty")
+	}
+	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.apiKey, Timeout: f.timeout})
+	if err != nil {
+		return usageErrorf("%w", err)
+	}
+	defer c.Close()
+	return fn(session{a: a, f: f, c: c})
+}
+
+// call makes a call and decodes the answer into answer. With --output json it
+// prints the server's JSON, that of a refusal too, and shown is true: the
+// command has nothing more to print. unknown says what to do when the outcome
+// is unknown.
+func (s session) call(ctx context.Context, r client.Request, unknown string, answer any) (shown bool, err error) {
+	body, err := s.c.Do(ctx, r)
+	if err != nil {
+		var refusal *client.Error
+		if s.f.output == "json" && errors.As(err, &refusal) && refusal.Details != nil {
+			if _, err := fmt.Fprintf(s.a.stdout, "%s\n", refusal.Details); err != nil {
+				return false, err
+			}
+		}
+		return false, &callError{err: err, unknown: unknown}
+	}
+	if s.f.output == "json" {
+		_, err := fmt.Fprintf(s.a.stdout, "%s\n", body)
+		if err != nil {
+			return false, err
+		}
+		shown = true
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return shown, fmt.Errorf("decode the server's answer: %w", err)
+	}
+	return shown, nil
+}
+
+// parseID reads a task's id.
+func parseID(arg string) (uint64, error) {
+	id, err := strconv.ParseUint(arg, 10, 53)
+	if err != nil || id == 0 {
+		return 0, usageErrorf("%q is not a task id: it must be a positive number", arg)
+	}
+	return id, nil
+}
+
+func taskPath(id uint64, verb string) string {
+	path := "/api/tasks/" + strconv.FormatUint(id, 10)
+	if verb != "" {
+		path += "/" + verb
+	}
+	return path
+}

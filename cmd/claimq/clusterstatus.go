@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+func newClusterCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "cluster",
+		Short:   "Look after the cluster",
+		Example: "  claimq cluster status",
+		Args:    unknownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newClusterStatusCommand(a))
+	return cmd
+}
+
+func newClusterStatusCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show the nodes, and who leads",
+		Long:    `Show the nodes, and who leads, as the node that answers sees them.`,
+		Example: "  claimq cluster status\n  claimq cluster status --endpoint http://127.0.0.1:7410 --output json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.talk(&f, func(s session) error {
+				var cluster wire.Cluster
+				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster"}, "", &cluster)
+				if err != nil || shown {
+					return err
+				}
+				return showCluster(a.stdout, &cluster)
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+func showCluster(w io.Writer, c *wire.Cluster) error {
+	leader := printable(c.Leader)
+	if leader == "" {
+		leader = "none"
+	}
+	if _, err := fmt.Fprintf(w, "leader: %s   term: %d   feature level: %d\n\n", leader, c.Term, c.FeatureLevel); err != nil {
+		return err
+	}
+	rows := [][]string{{"NODE", "STATE", "SUFFRAGE", "HTTP", "PEER", "APPLIED", "CONTACT", "VERSION", "HEALTH"}}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		contact := "never"
+		if n.LastContactMS >= 0 {
+			contact = showDuration(time.Duration(n.LastContactMS) * time.Millisecond)
+		}
+		health := "ok"
+		if !n.Healthy {
+			health = printable(n.Problem)
+		}
+		rows = append(rows, []string{
+			cell(n.NodeID, workerWidth), cell(n.State, typeWidth), cell(n.Suffrage, typeWidth), cell(n.HTTPAddr, 40), cell(n.PeerAddr, 40),
+			strconv.FormatUint(n.AppliedIndex, 10), contact, cell(n.Version, typeWidth), health,
+		})
+	}
+	return table(w, rows)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// inputBytesMax bounds what is read of a file or standard input at once; the
+// server takes requests of up to 8 MiB.
+const inputBytesMax = 8 << 20
+
+// jsonArgument returns the JSON that the argument says: itself, the content of
+// FILE for @FILE, or standard input for -. name is for the error's text.
+func (a *app) jsonArgument(name, arg string) ([]byte, error) {
+	var data []byte
+	var err error
+	switch {
+	case arg == "-":
+		data, err = readBounded(a.stdin)
+	case strings.HasPrefix(arg, "@"):
+		data, err = readFileBounded(arg[1:])
+	default:
+		data = []byte(arg)
+	}
+	if err != nil {
+		return nil, usageErrorf("%s: %w", name, err)
+	}
+	data = bytes.TrimSpace(data)
+	if !json.Valid(data) {
+		return nil, usageErrorf("%s is not JSON: %s\nA text is JSON in quotes: '\"text\"'; @FILE reads a file, - standard input.", name, printable(cut(string(data), 40)))
+	}
+	return data, nil
+}
+
+func readFileBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readBounded(f)
+}
+
+func readBounded(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, inputBytesMax+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > inputBytesMax {
+		return nil, fmt.Errorf("it has more than %d bytes", inputBytesMax)
+	}
+	return data, nil
+}
+
+// withRaw encodes v, a struct, with raw JSON as one more field, byte for byte:
+// what the user wrote is kept as given.
+func withRaw(name string, raw []byte, v any) ([]byte, error) {
+	rest, err := json.Marshal(v)
+	if err != nil || raw == nil {
+		return rest, err
+	}
+	b := append([]byte(`{"`+name+`":`), raw...)
+	if len(rest) > len("{}") {
+		b = append(b, ',')
+	}
+	return append(b, rest[1:]...), nil
+}

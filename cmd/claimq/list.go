@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+// listPageMax is how many tasks the server lists at once.
+const listPageMax = 1_000
+
+// listLimitMax bounds --limit: the table is laid out in memory.
+const listLimitMax = 100_000
+
+type listOptions struct {
+	clientFlags
+	status, taskType string
+	limit            int
+}
+
+func newListCommand(a *app) *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tasks, oldest first",
+		Long: `List tasks, oldest first, without their params and results. With --output json each
+page of the server's answer is one line.`,
+		Example: "  claimq list --status failed\n  claimq list --type mail --limit 1000 --output json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.limit < 1 || o.limit > listLimitMax {
+				return usageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
+			}
+			return a.talk(&o.clientFlags, func(s session) error { return s.list(cmd.Context(), &o) })
+		},
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	f := cmd.Flags()
+	f.StringVar(&o.status, "status", "", "only these: pending, claimed, completed, failed, cancelled, ...")
+	f.StringVar(&o.taskType, "type", "", "only this task type")
+	f.IntVar(&o.limit, "limit", 100, "how many at most")
+	return cmd
+}
+
+// list walks the pages until the limit is reached.
+func (s session) list(ctx context.Context, o *listOptions) error {
+	q := url.Values{}
+	if o.status != "" {
+		q.Set("status", o.status)
+	}
+	if o.taskType != "" {
+		q.Set("task_type", o.taskType)
+	}
+	var tasks []wire.Task
+	for left := o.limit; ; {
+		q.Set("limit", strconv.Itoa(min(left, listPageMax)))
+		var page wire.Answer
+		r := client.Request{Method: http.MethodGet, Path: "/api/tasks?" + q.Encode()}
+		shown, err := s.call(ctx, r, "", &page)
+		if err != nil {
+			return err
+		}
+		if !shown {
+			tasks = append(tasks, page.Tasks...)
+		}
+		left -= len(page.Tasks)
+		if page.NextCursor == "" || left <= 0 {
+			if shown {
+				return nil
+			}
+			return s.a.showTasks(tasks, page.NextCursor != "")
+		}
+		q.Set("cursor", page.NextCursor)
+	}
+}
+
+// showTasks prints a row a task; more says whether there are further ones.
+func (a *app) showTasks(tasks []wire.Task, more bool) error {
+	if len(tasks) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "no tasks")
+		return err
+	}
+	withError := false
+	for i := range tasks {
+		withError = withError || tasks[i].Error != ""
+	}
+	rows := [][]string{{"ID", "TYPE", "STATUS", "PRIORITY", "ATTEMPTS", "WORKER", "CREATED (UTC)"}}
+	if withError {
+		rows[0] = append(rows[0], "ERROR")
+	}
+	for i := range tasks {
+		t := &tasks[i]
+		worker := ""
+		if t.WorkerID != nil {
+			worker = *t.WorkerID
+		}
+		attempts := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
+		if t.MaxAttempts == 0 {
+			attempts = strconv.Itoa(int(t.Attempts))
+		}
+		row := []string{
+			strconv.FormatUint(t.ID, 10), cell(t.TaskType, typeWidth), cell(t.Status, typeWidth), strconv.Itoa(int(t.Priority)),
+			attempts, cell(worker, workerWidth), t.CreatedAt.UTC().Format(exactTime),
+		}
+		if withError {
+			row = append(row, cell(t.Error, errorWidth))
+		}
+		rows = append(rows, row)
+	}
+	if err := table(a.stdout, rows); err != nil {
+		return err
+	}
+	if more {
+		_, err := fmt.Fprintln(a.stderr, "There are more: raise --limit, or filter.")
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// Widths that keep a row within a terminal.
+const (
+	typeWidth   = 20
+	workerWidth = 16
+	errorWidth  = 32
+	valueWidth  = 1_000 // of params and results
+)
+
+// printable makes s safe for a terminal: what others wrote may hold control
+// characters. Those are shown as Go writes them in a string.
+func printable(s string) string {
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			q := strconv.Quote(s)
+			return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+		}
+	}
+	return s
+}
+
+// cut shortens s to at most width characters.
+func cut(s string, width int) string {
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	runes := []rune(s)
+	return string(runes[:width-1]) + "…"
+}
+
+// cell is printable and cut, and - for nothing.
+func cell(s string, width int) string {
+	if s == "" {
+		return "-"
+	}
+	return cut(printable(s), width)
+}
+
+// exactTime is how times are shown, in UTC.
+const exactTime = "2006-01-02 15:04:05.000"
+
+// showTime is a time as exact as the server has it, and how long ago it was.
+func (a *app) showTime(t time.Time) string {
+	ago := a.clock().Sub(t)
+	if ago < 0 {
+		return t.UTC().Format(exactTime) + " UTC (in " + showDuration(-ago) + ")"
+	}
+	return t.UTC().Format(exactTime) + " UTC (" + showDuration(ago) + " ago)"
+}
+
+// showDuration is d to the two greatest of its units.
+func showDuration(d time.Duration) string {
+	day := 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return d.Truncate(time.Millisecond).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < day:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
+}
+
+// table writes rows in columns.
+func table(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// fields collects the lines of a thing that is shown one field a line.
+type fields [][]string
+
+func (f *fields) add(name, value string) { *f = append(*f, []string{name, value}) }
+
+// addSome adds the field if there is a value.
+func (f *fields) addSome(name, value string) {
+	if value != "" {
+		f.add(name, printable(value))
+	}
+}
+
+// showTask prints a task, one field a line.
+func (a *app) showTask(t *wire.Task) error {
+	var f fields
+	f.add("id", strconv.FormatUint(t.ID, 10))
+	f.add("type", printable(t.TaskType))
+	f.add("status", printable(t.Status))
+	f.addSome("key", t.IdempotencyKey)
+	f.add("priority", strconv.Itoa(int(t.Priority)))
+	f.add("attempts", attemptsOf(t))
+	if t.WorkerID != nil {
+		f.add("worker", printable(*t.WorkerID))
+	}
+	if t.ClaimToken != nil {
+		f.add("token", strconv.FormatUint(*t.ClaimToken, 10))
+	}
+	if t.LeaseRemainingMS != nil {
+		f.add("lease left", showDuration(time.Duration(*t.LeaseRemainingMS)*time.Millisecond))
+	}
+	f.add("created", a.showTime(t.CreatedAt))
+	if t.ClaimedAt != nil {
+		f.add("claimed", a.showTime(*t.ClaimedAt))
+	}
+	if t.CompletedAt != nil {
+		f.add("ended", a.showTime(*t.CompletedAt))
+	}
+	f.addSome("error", t.Error)
+	f.addSome("params", showValue(t.Params, t.Payload))
+	f.addSome("result", showValue(t.Result, t.ResultPayload))
+	if err := table(a.stdout, f); err != nil {
+		return err
+	}
+	return a.showAttempts(t.AttemptsLog)
+}
+
+func (a *app) showAttempts(log []wire.Attempt) error {
+	if len(log) == 0 {
+		return nil
+	}
+	rows := [][]string{{"TOKEN", "WORKER", "CLAIMED (UTC)", "LASTED", "OUTCOME", "ERROR"}}
+	for _, at := range log {
+		lasted, outcome := "-", ""
+		if at.EndedAt != nil {
+			lasted = showDuration(at.EndedAt.Sub(at.ClaimedAt))
+		}
+		if at.Outcome != nil {
+			outcome = *at.Outcome
+		}
+		rows = append(rows, []string{
+			strconv.FormatUint(at.ClaimToken, 10), cell(at.WorkerID, workerWidth), at.ClaimedAt.UTC().Format(exactTime),
+			lasted, cell(outcome, typeWidth), cell(at.Error, errorWidth),
+		})
+	}
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
+		return err
+	}
+	return table(a.stdout, rows)
+}
+
+func attemptsOf(t *wire.Task) string {
+	if t.MaxAttempts == 0 {
+		return fmt.Sprintf("%d, no limit", t.Attempts)
+	}
+	return fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts)
+}
+
+// showValue is params or a result on one line.
+func showValue(asJSON json.RawMessage, asBytes []byte) string {
+	switch {
+	case len(asBytes) > 0:
+		return fmt.Sprintf("%d bytes that are not JSON", len(asBytes))
+	case len(asJSON) == 0:
+		return ""
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, asJSON); err != nil {
+		return err.Error()
+	}
+	if utf8.RuneCount(b.Bytes()) > valueWidth {
+		return cut(b.String(), valueWidth) + fmt.Sprintf(" (%d bytes; --output json shows all)", len(asJSON))
+	}
+	return b.String()
+}

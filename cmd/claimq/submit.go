@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+type submitOptions struct {
+	clientFlags
+	key      string
+	priority int32
+	file     string
+}
+
+func newSubmitCommand(a *app) *cobra.Command {
+	var o submitOptions
+	cmd := &cobra.Command{
+		Use:   "submit TYPE [PARAMS | @FILE | -]",
+		Short: "Submit a task, or a file of tasks",
+		Long: `Submit a task, or a file of tasks.
+
+PARAMS is JSON, kept byte for byte; @FILE reads it from a file, - from standard
+input; without it, it is {}. A task with a --key is submitted once: the same key
+again answers with the task that has it.
+
+--file reads one task a line, each an object with the fields of POST /api/tasks
+(task_type, params, priority, idempotency_key, ...); TYPE, if given, is that of the
+lines without a task_type, and - is standard input. Lines go in requests of up to 1,000:
+of one request all valid lines are submitted, or none. Lines that are refused are
+named on standard error.`,
+		Example: `  claimq submit mail '{"to":"ada@example.org"}'
+  claimq submit mail @letter.json --key letter-17 --priority 10
+  echo '[1,2,3]' | claimq submit sum -
+  claimq submit --file tasks.ndjson`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.file != "" {
+				return a.submitFile(cmd, &o, args)
+			}
+			return a.submitOne(cmd.Context(), &o, args)
+		},
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	f := cmd.Flags()
+	f.StringVar(&o.key, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
+	f.Int32Var(&o.priority, "priority", 0, "higher is claimed first")
+	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
+	return cmd
+}
+
+func (a *app) submitOne(ctx context.Context, o *submitOptions, args []string) error {
+	if len(args) == 0 {
+		return usageErrorf("TYPE is missing: claimq submit TYPE [PARAMS]")
+	}
+	params := []byte("{}")
+	if len(args) > 1 {
+		var err error
+		if params, err = a.jsonArgument("PARAMS", args[1]); err != nil {
+			return err
+		}
+	}
+	key := o.key
+	if key == "" {
+		key = rand.Text()
+	}
+	body, err := withRaw("params", params, wire.NewTask{TaskType: args[0], Priority: o.priority, IdempotencyKey: key})
+	if err != nil {
+		return err
+	}
+	return a.talk(&o.clientFlags, func(s session) error {
+		var answer wire.Answer
+		r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: body, Repeatable: true}
+		shown, err := s.call(ctx, r, "Repeat the command with --key "+key+": the task is not submitted twice.", &answer)
+		if err != nil || shown || answer.Task == nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.stdout, submittedText(&answer, o.key))
+		return err
+	})
+}
+
+// submittedText says what became of the task; key is the user's own.
+func submittedText(answer *wire.Answer, key string) string {
+	switch {
+	case answer.Created || key == "": // a random key is found taken by our own lost try
+		return fmt.Sprintf("submitted task %d", answer.Task.ID)
+	case answer.SameRequest != nil && !*answer.SameRequest:
+		return fmt.Sprintf("task %d has that key already, with another type or other params", answer.Task.ID)
+	}
+	return fmt.Sprintf("task %d has that key already", answer.Task.ID)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+func newGetCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:     "get ID",
+		Short:   "Show a task",
+		Example: "  claimq get 17\n  claimq get 17 --output json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.talk(&f, func(s session) error {
+				var answer wire.Answer
+				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "")}, "", &answer)
+				if err != nil || shown || answer.Task == nil {
+					return err
+				}
+				return a.showTask(answer.Task)
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+func newRetryCommand(a *app) *cobra.Command {
+	var f clientFlags
+	var add int32
+	cmd := &cobra.Command{
+		Use:   "retry ID",
+		Short: "Make a failed, cancelled or claimed task pending again",
+		Long: `Make a failed, cancelled or claimed task pending again, if it has attempts left. A
+claim is taken from its worker.`,
+		Example: "  claimq retry 17\n  claimq retry 17 --add-attempts 3",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			body, err := json.Marshal(wire.Retry{AddAttempts: add})
+			if err != nil {
+				return err
+			}
+			return a.talk(&f, func(s session) error {
+				var answer wire.Answer
+				r := client.Request{Method: http.MethodPost, Path: taskPath(id, "retry"), Body: body}
+				unknown := fmt.Sprintf("Look at the task with 'claimq get %d' before you repeat it.", id)
+				shown, err := s.call(cmd.Context(), r, unknown, &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintln(a.stdout, settledText(id, "retry", &answer))
+				return err
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	cmd.Flags().Int32Var(&add, "add-attempts", 0, "raise the task's limit of attempts by this first")
+	return cmd
+}
+
+func newDeleteCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:     "delete ID",
+		Short:   "Delete a task that has ended",
+		Long:    `Delete a task that has ended. Its idempotency key is free at once.`,
+		Example: "  claimq delete 17",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.talk(&f, func(s session) error {
+				var answer wire.Answer
+				// Ids are never used again: a repeat deletes nothing else.
+				r := client.Request{Method: http.MethodDelete, Path: taskPath(id, ""), Repeatable: true}
+				shown, err := s.call(cmd.Context(), r, "Repeat the command: that there is no such task means that it is done.", &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintf(a.stdout, "task %d is deleted\n", id)
+				return err
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
