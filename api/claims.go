@@ -18,6 +18,7 @@ func (r *request) claim() {
 	if !ok {
 		return
 	}
+	r.holdUntilSent(req.cmd.RequestID, &p.Result)
 	switch {
 	case req.many:
 		r.send(fasthttp.StatusOK, appendClaims(r.body(), &p))
@@ -37,6 +38,7 @@ func (r *request) claimTask() {
 		return
 	}
 	if p, ok := r.proposeTask(cmd); ok {
+		r.holdUntilSent(cmd.RequestID, &p.Result)
 		r.send(fasthttp.StatusOK, appendClaim(r.body(), &p))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
 )
 
 const (
@@ -95,11 +96,17 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// countedConn counts itself out when it is closed.
+// countedConn counts itself out when it is closed, and releases the claims
+// whose answer it could not write.
 type countedConn struct {
 	net.Conn
 	open *atomic.Int64
 	once sync.Once
+
+	// The claims of the answer that is not written yet, and who releases them.
+	// Only the goroutine that serves the connection touches them.
+	unsent []fsm.Hold
+	server *Server
 }
 
 // Close closes the connection; twice is safe.

@@ -54,6 +54,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 	*r = request{server: s, http: ctx, forwarded: forwarded, start: time.Now(), id: r.id[:0]}
 	s.metrics.inFlight.Inc()
 	defer r.finish()
+	r.sent()
 	r.id = requestID(r.id, ctx.Request.Header.Peek(headerRequestID), r.start)
 	ctx.Response.Header.SetCanonical(nameRequestID, r.id)
 	r.serve()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -195,12 +194,7 @@ func TestServer_Connections(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.open.Load() > 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the closed connection still counts")
-		}
-		runtime.Gosched()
-	}
+	waitFor(t, func() bool { return s.open.Load() == 0 })
 	if got := raw(t, addr, request); got.status != 200 {
 		t.Errorf("after the first has gone: %+v", got)
 	}
@@ -225,12 +219,7 @@ func TestServer_ShutdownFinishes(t *testing.T) {
 	<-began
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Shutdown(context.Background()) }()
-	for deadline := time.Now().Add(10 * time.Second); !s.draining.Load(); {
-		if time.Now().After(deadline) {
-			t.Fatal("not draining")
-		}
-		runtime.Gosched()
-	}
+	waitFor(t, s.draining.Load)
 	close(finish)
 	if a := <-got; a.status != 201 {
 		t.Errorf("in flight: %d %s", a.status, a.body)
