@@ -73,6 +73,7 @@ func (r *request) forward() {
 	}
 	r.label = "forwarded"
 	resp.Header.ResetConnectionClose()
+	resp.Header.Del(fasthttp.HeaderServer) // the peer port's own
 	resp.Header.SetCanonical(nameRequestID, r.id)
 }
 

@@ -28,6 +28,8 @@ func setupPair(t *testing.T) (follower *Server, leader *Server, followerNode, le
 		ctx.Request.Header.SetRequestURIBytes(req.URI().RequestURI())
 		handler(&ctx)
 		ctx.Response.CopyTo(resp)
+		resp.Header.Set("Server", "peer")
+		resp.Header.Set("Connection", "close")
 		return nil
 	}
 	return follower, leader, followerNode, leaderNode
@@ -40,6 +42,9 @@ func TestServer_Forward(t *testing.T) {
 	got := follower.call(t, "POST /api/tasks", `{"params":1,"idempotency_key":"a/../b//c"}`, "X-Request-ID: r-1")
 	if a := got.good(t, 201); a.Task.ID != 1 || got.header["X-Request-Id"] != "r-1" || got.header["X-Claimq-Index"] != "1" {
 		t.Fatalf("submit: %+v", got)
+	}
+	if got.header["Server"] != "" || got.header["Connection"] != "" {
+		t.Errorf("the peer's headers came through: %v", got.header)
 	}
 	if a := follower.call(t, "GET /api/tasks/by-key/a%2F..%2Fb%2F%2Fc", "").good(t, 200); a.Task.ID != 1 {
 		t.Errorf("by key: %+v", a)
