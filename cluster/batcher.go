@@ -333,6 +333,7 @@ func (b *batcher) start(e *entry) <-chan outcome {
 	b.stats.entry(len(e.items), len(data))
 	// Its own goroutine, because a future of Raft can hang for ever.
 	done := make(chan outcome, 1)
+	count := len(e.items) // e is no longer ours once the deadline has passed
 	go func() {
 		f := b.apply(data)
 		err := f.Error()
@@ -344,7 +345,7 @@ func (b *batcher) start(e *entry) <-chan outcome {
 			return
 		}
 		applied, ok := f.Response().(*fsm.Applied)
-		if !ok || len(applied.Results) != len(e.items) {
+		if !ok || len(applied.Results) != count {
 			done <- outcome{err: fmt.Errorf("%w: the entry has no result", fsm.ErrOutcomeUnknown)}
 			return
 		}
