@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +30,30 @@ type Config struct {
 	Flags []string
 	// Env is added to the environment of each server, as NAME=value.
 	Env []string
+
+	// What follows is for nodes that do not simply run on loopback.
+
+	// Hosts, if any, are where the nodes run, one each.
+	Hosts []Host
+	// DataDirs, if any, are the nodes' data folders, one each. Else they are in
+	// Dir.
+	DataDirs []string
+	// Dial connects to the nodes' APIs. nil is an ordinary dialer.
+	Dial DialFunc
+	// AdvertisePeer returns the address under which the other nodes reach the
+	// i-th node's peer port. nil is that address itself.
+	AdvertisePeer func(i int, peerAddr string) (string, error)
+}
+
+// DialFunc connects, as (*net.Dialer).DialContext does.
+type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Host is what a node runs on when it is not this machine itself.
+type Host interface {
+	// Addr is the host's IP address.
+	Addr() string
+	// Start starts the command on the host, as cmd.Start does.
+	Start(cmd *exec.Cmd) error
 }
 
 // Cluster is a number of nodes that were configured with the same
@@ -37,13 +63,23 @@ type Cluster struct {
 	ports []port
 }
 
-// joinKey is the nodes' secret. They listen on loopback only.
+// The ports of nodes that have a host of their own.
+const (
+	hostHTTPPort = 7400
+	hostPeerPort = 7401
+)
+
+// joinKey is the nodes' secret. They listen on loopback, or on hosts that
+// nothing leads into.
 const joinKey = "a-join-key-for-nodes-on-one-machine"
 
 // New prepares the nodes and starts none. The caller closes the cluster.
 func New(cfg Config) (*Cluster, error) {
 	if cfg.Nodes < 1 || cfg.Nodes > nodeCountMax {
 		return nil, fmt.Errorf("a cluster of %d nodes: 1 to %d are possible", cfg.Nodes, nodeCountMax)
+	}
+	if cfg.Hosts != nil && len(cfg.Hosts) != cfg.Nodes || cfg.DataDirs != nil && len(cfg.DataDirs) != cfg.Nodes {
+		return nil, fmt.Errorf("%d nodes, %d hosts, %d data folders", cfg.Nodes, len(cfg.Hosts), len(cfg.DataDirs))
 	}
 	binary, err := filepath.Abs(cfg.Binary)
 	if err != nil {
@@ -53,33 +89,77 @@ func New(cfg Config) (*Cluster, error) {
 	if err := os.WriteFile(keyFile, []byte(joinKey+"\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("write the join key: %w", err)
 	}
-	ports, err := takePorts(2 * cfg.Nodes)
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{ports: ports}
-	var members []string
+	c := &Cluster{}
 	for i := range cfg.Nodes {
 		id := fmt.Sprintf("n%d", i+1)
 		n := &Node{
-			ID:       id,
-			DataDir:  filepath.Join(cfg.Dir, id),
-			LogPath:  filepath.Join(cfg.Dir, id+".log"),
-			HTTPAddr: fmt.Sprintf("127.0.0.1:%d", ports[2*i].number),
-			PeerAddr: fmt.Sprintf("127.0.0.1:%d", ports[2*i+1].number),
-			binary:   binary,
-			env:      cfg.Env,
+			ID: id, DataDir: filepath.Join(cfg.Dir, id), LogPath: filepath.Join(cfg.Dir, id+".log"),
+			binary: binary, env: cfg.Env, dial: cfg.Dial,
 		}
-		members = append(members, id+"="+n.PeerAddr)
+		if cfg.DataDirs != nil {
+			n.DataDir = cfg.DataDirs[i]
+		}
 		c.Nodes = append(c.Nodes, n)
 	}
-	for _, n := range c.Nodes {
-		n.Args = append([]string{
-			"server", "--node-id", n.ID, "--data-dir", n.DataDir, "--http-addr", n.HTTPAddr, "--peer-addr", n.PeerAddr,
-			"--initial-cluster", strings.Join(members, ","), "--join-key-file", keyFile,
-		}, cfg.Flags...)
+	if err := c.place(cfg); err != nil {
+		return nil, err
+	}
+	if err := c.configure(cfg, keyFile); err != nil {
+		releasePorts(c.ports)
+		return nil, err
 	}
 	return c, nil
+}
+
+// place gives the nodes their addresses.
+func (c *Cluster) place(cfg Config) error {
+	if cfg.Hosts != nil {
+		for i, n := range c.Nodes {
+			n.host = cfg.Hosts[i]
+			n.HTTPAddr = fmt.Sprintf("%s:%d", n.host.Addr(), hostHTTPPort)
+			n.PeerAddr = fmt.Sprintf("%s:%d", n.host.Addr(), hostPeerPort)
+		}
+		return nil
+	}
+	ports, err := takePorts(2 * cfg.Nodes)
+	if err != nil {
+		return err
+	}
+	c.ports = ports
+	for i, n := range c.Nodes {
+		n.HTTPAddr = fmt.Sprintf("127.0.0.1:%d", ports[2*i].number)
+		n.PeerAddr = fmt.Sprintf("127.0.0.1:%d", ports[2*i+1].number)
+	}
+	return nil
+}
+
+// configure writes the nodes' arguments.
+func (c *Cluster) configure(cfg Config, keyFile string) error {
+	var members, advertised []string
+	for i, n := range c.Nodes {
+		addr := n.PeerAddr
+		if cfg.AdvertisePeer != nil {
+			var err error
+			if addr, err = cfg.AdvertisePeer(i, addr); err != nil {
+				return fmt.Errorf("advertise %s: %w", n.ID, err)
+			}
+		}
+		members, advertised = append(members, n.ID+"="+addr), append(advertised, addr)
+	}
+	for i, n := range c.Nodes {
+		n.Args = []string{
+			"server", "--node-id", n.ID, "--data-dir", n.DataDir, "--http-addr", n.HTTPAddr, "--peer-addr", n.PeerAddr,
+			"--initial-cluster", strings.Join(members, ","), "--join-key-file", keyFile,
+		}
+		if advertised[i] != n.PeerAddr {
+			n.Args = append(n.Args, "--peer-advertise", advertised[i])
+		}
+		if cfg.Hosts != nil {
+			n.Args = append(n.Args, "--insecure") // not on loopback, but nobody else is there
+		}
+		n.Args = append(n.Args, cfg.Flags...)
+	}
+	return nil
 }
 
 // Start is New, and starts all nodes and waits until each is ready.
@@ -185,7 +265,7 @@ func View(ctx context.Context, n *Node) (wire.Cluster, error) {
 	if err != nil {
 		return wire.Cluster{}, err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.dial}}
 	resp, err := client.Do(req)
 	if err != nil {
 		return wire.Cluster{}, fmt.Errorf("ask %s for the cluster: %w", n.ID, err)

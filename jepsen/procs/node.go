@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,6 +40,8 @@ type Node struct {
 
 	binary string
 	env    []string
+	host   Host     // nil: this machine
+	dial   DialFunc // nil: an ordinary dialer
 
 	mu     sync.Mutex // guards what follows
 	cmd    *exec.Cmd  // nil before the first start
@@ -49,6 +52,15 @@ type Node struct {
 
 // URL returns the address of the node's API.
 func (n *Node) URL() string { return "http://" + n.HTTPAddr }
+
+// SetFlag gives the flag another value from the next start on.
+func (n *Node) SetFlag(flag, value string) {
+	if i := slices.Index(n.Args, flag); i >= 0 && i+1 < len(n.Args) {
+		n.Args[i+1] = value
+		return
+	}
+	n.Args = append(n.Args, flag, value)
+}
 
 // Start starts the process. It does not wait until the node is ready.
 func (n *Node) Start() error {
@@ -65,7 +77,11 @@ func (n *Node) Start() error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), n.env...)
 	cmd.SysProcAttr = childAttr()
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if n.host != nil {
+		start = func() error { return n.host.Start(cmd) }
+	}
+	if err := start(); err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", n.ID, err), log.Close())
 	}
 	exited := make(chan struct{})
@@ -198,7 +214,7 @@ func (n *Node) WaitAlive(ctx context.Context) error {
 }
 
 func (n *Node) waitAnswer(ctx context.Context, path string) error {
-	client := &http.Client{Timeout: time.Second}
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: n.dial}}
 	defer client.CloseIdleConnections()
 	for {
 		resp, err := client.Get(n.URL() + path)
@@ -218,10 +234,11 @@ func (n *Node) waitAnswer(ctx context.Context, path string) error {
 	}
 }
 
-// Output returns all that the node's processes have printed.
+// Output returns all that the node's processes have printed, "" before the
+// first start.
 func (n *Node) Output() string {
 	b, err := os.ReadFile(n.LogPath)
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err.Error()
 	}
 	return string(b)

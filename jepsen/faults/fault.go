@@ -1,0 +1,76 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// ErrUnknown is returned for a fault that is not in the catalog.
+var ErrUnknown = errors.New("no such fault")
+
+// ErrNeeds is returned when a fault needs what the machine or the cluster does
+// not have.
+var ErrNeeds = errors.New("not possible here")
+
+// Fault is one thing that can happen to a cluster. It is a value without
+// state: what it did is known to the function that undoes it.
+type Fault interface {
+	// Name is the fault's name in the catalog, as partition-leader.
+	Name() string
+	// Needs says whether the fault needs root and which programs it runs. Root
+	// stands for a cluster with hosts and disks of its own, too.
+	Needs() (root bool, tools []string)
+	// Inject makes it happen, to nodes that rng chooses. recover ends it: it undoes
+	// what Inject did and starts the nodes that ended of it, but does not wait until
+	// they are ready. It is called once, with a context that may be another one.
+	// If Inject fails nothing is left to undo.
+	Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (recover func(context.Context) error, err error)
+}
+
+// Check reports, as ErrNeeds, whether the fault is impossible for this user on
+// this machine, and what to do about it.
+func Check(f Fault) error {
+	root, tools := f.Needs()
+	if root && os.Geteuid() != 0 {
+		return fmt.Errorf("%s: %w: it needs root (network namespaces, FUSE, ptrace)", f.Name(), ErrNeeds)
+	}
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%s: %w: it needs %s; on Debian: apt-get install nftables iproute2 strace fuse3", f.Name(), ErrNeeds, tool)
+		}
+	}
+	return nil
+}
+
+// ByName returns the faults of the catalog with these names, in this order.
+// A name that ends in * stands for all that begin so.
+func ByName(names ...string) ([]Fault, error) {
+	var found []Fault
+	for _, name := range names {
+		count := len(found)
+		for _, f := range Catalog() {
+			prefix, pattern := strings.CutSuffix(name, "*")
+			if f.Name() == name || pattern && strings.HasPrefix(f.Name(), prefix) {
+				found = append(found, f)
+			}
+		}
+		if len(found) == count {
+			return nil, fmt.Errorf("%w: %q; there are: %s", ErrUnknown, name, strings.Join(Names(), " "))
+		}
+	}
+	return found, nil
+}
+
+// Names returns the names of the catalog, in its order.
+func Names() []string {
+	var names []string
+	for _, f := range Catalog() {
+		names = append(names, f.Name())
+	}
+	return names
+}

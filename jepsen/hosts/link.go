@@ -1,0 +1,39 @@
+package hosts
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// Clients is the number of the host where the callers are. The nodes' hosts
+// count from 1.
+const Clients = 0
+
+// Link is the way from one host to another: one direction.
+type Link struct{ From, To int }
+
+// Quality says what becomes of what is sent over a link. The zero value is a
+// clean link.
+type Quality struct {
+	Cut       bool          // nothing arrives
+	Loss      float64       // share of packets that do not arrive, 0 to 1
+	Delay     time.Duration // each packet takes this much longer
+	Jitter    time.Duration // and up to this much more; order is kept but for Reorder
+	Duplicate float64       // share of packets that arrive twice, 0 to 1
+	Reorder   float64       // share of packets that the following ones may overtake, 0 to 1
+	Rate      int64         // bytes per second, 0 is no bound
+}
+
+// Network carries what nodes send to each other.
+type Network interface {
+	// Shape makes the links worse until remove is called, together with all other
+	// calls: one cut cuts, delays add up. Links that are not named stay as they
+	// are. It fails, and changes nothing, if the network cannot do what is asked.
+	// remove is safe twice.
+	Shape(links map[Link]Quality) (remove func() error, err error)
+	// Dial connects as a caller: from the host Clients, where there is one.
+	Dial(ctx context.Context, network, addr string) (net.Conn, error)
+	// Close takes the network down. Its nodes have ended before.
+	Close() error
+}

@@ -1,0 +1,416 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/recorder"
+)
+
+// Bad surroundings: the node says what is wrong and what to do, ends with an
+// exit code other than 0, and damages nothing.
+
+// refuses starts the node and checks that it ends by itself, saying each of
+// says. It returns what it printed.
+func refuses(t *testing.T, n *procs.Node, says ...string) string {
+	t.Helper()
+	before := len(n.Output())
+	if err := n.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return ends(t, n, before, says...)
+}
+
+// ends checks that the running node ends by itself; before is how much it had
+// printed.
+func ends(t *testing.T, n *procs.Node, before int, says ...string) string {
+	t.Helper()
+	if err := n.WaitExit(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	printed := n.Output()[before:]
+	if code := n.ExitCode(); code <= 0 || code > 128 {
+		t.Errorf("exit code: got %d, want one of its own that is not 0", code)
+	}
+	for _, say := range says {
+		if !strings.Contains(printed, say) {
+			t.Errorf("%s does not say %q", n.ID, say)
+		}
+	}
+	if strings.Contains(printed, "goroutine ") {
+		t.Errorf("%s prints a stack", n.ID)
+	}
+	t.Logf("exit code %d: %s", n.ExitCode(), lastLine(printed))
+	return printed
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}
+
+// starts starts the nodes that do not run and waits until all are ready.
+func starts(t *testing.T, c *procs.Cluster) {
+	t.Helper()
+	if err := c.StartAll(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// user submits tasks and looks whether all are there.
+type user struct {
+	t      *testing.T
+	caller *recorder.Caller
+	tasks  []uint64
+	sent   int
+}
+
+func newUser(t *testing.T, c *procs.Cluster) *user {
+	t.Helper()
+	rec := recorder.New(1)
+	t.Cleanup(rec.Close)
+	return &user{t: t, caller: rec.Caller(c.URLs(), 0)}
+}
+
+// params are the parameters of the user's task n: text that is found again.
+func params(n, bytes int) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"marker":"the-task-%06d","more":%q}`, n, strings.Repeat("x", bytes)))
+}
+
+// submit submits count tasks of about so many bytes, whichever node takes them.
+func (u *user) submit(count, bytes int) {
+	u.t.Helper()
+	ctx := deadline(u.t)
+	for range count {
+		u.sent++
+		task := wire.NewTask{TaskType: "t", Params: params(u.sent, bytes), IdempotencyKey: fmt.Sprintf("user-%d", u.sent)}
+		op := u.caller.Submit(ctx, task)
+		for recorder.Again(op) && ctx.Err() == nil {
+			op = u.caller.Submit(ctx, task)
+		}
+		if op.Outcome != history.OK {
+			u.t.Fatalf("submit %d: got %s %s", u.sent, op.Outcome, op.Code)
+		}
+		u.tasks = append(u.tasks, op.TaskID)
+	}
+}
+
+// findsAll reads every task that was submitted.
+func (u *user) findsAll() {
+	u.t.Helper()
+	ctx := deadline(u.t)
+	for _, id := range u.tasks {
+		op := u.caller.Get(ctx, id, false)
+		for recorder.Again(op) && ctx.Err() == nil {
+			op = u.caller.Get(ctx, id, false)
+		}
+		if op.Outcome != history.OK {
+			u.t.Fatalf("task %d: got %s %s", id, op.Outcome, op.Code)
+		}
+	}
+}
+
+// flip changes one bit of each copy of text in the files below dir, and returns
+// what undoes it. (A store may keep an old copy of a page.)
+func flip(t *testing.T, dir, text string) (undo func()) {
+	t.Helper()
+	old := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(b, []byte(text)) {
+			return err
+		}
+		changed := []byte(text)
+		changed[len(changed)/2] ^= 1
+		old[path] = b
+		return os.WriteFile(path, bytes.ReplaceAll(b, []byte(text), changed), 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(old) == 0 {
+		t.Fatalf("no file below %s has %q", dir, text)
+	}
+	return func() {
+		for path, b := range old {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// stop ends the node in an orderly way.
+func stop(t *testing.T, n *procs.Node) {
+	t.Helper()
+	if err := n.Stop(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	if code := n.ExitCode(); code != 0 {
+		t.Errorf("exit code of a stopped node: got %d, want 0", code)
+	}
+}
+
+func TestSurroundings_secondProcessOnTheFolder(t *testing.T) {
+	c := newCluster(t, 1)
+	u := newUser(t, c)
+	u.submit(3, 10)
+	// The same flags but for the ports.
+	other, err := procs.New(procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	second := other.Nodes[0]
+	second.SetFlag("--data-dir", c.Nodes[0].DataDir)
+	refuses(t, second, "another claimq process", fmt.Sprintf("pid %d", c.Nodes[0].PID()), c.Nodes[0].DataDir, "stop it first")
+	u.submit(3, 10)
+	u.findsAll()
+	stop(t, c.Nodes[0])
+	starts(t, c)
+	u.findsAll()
+}
+
+func TestSurroundings_fileInPlaceOfTheFolder(t *testing.T) {
+	c := notStarted(t, 1)
+	n := c.Nodes[0]
+	if err := os.WriteFile(n.DataDir, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, n, "is a file, not a folder", n.DataDir)
+	if b, err := os.ReadFile(n.DataDir); err != nil || string(b) != "mine" {
+		t.Errorf("the file: got %q, %v", b, err)
+	}
+}
+
+func TestSurroundings_readOnlyFolder(t *testing.T) {
+	c := newCluster(t, 1)
+	u := newUser(t, c)
+	u.submit(3, 10)
+	n := c.Nodes[0]
+	stop(t, n)
+	readOnly(t, n.DataDir, func() {
+		refuses(t, n, "read-only", n.DataDir)
+	})
+	starts(t, c)
+	u.findsAll()
+}
+
+// readOnly calls do while dir is mounted on itself, read-only. As root no mode
+// of a folder keeps us from writing.
+func readOnly(t *testing.T, dir string, do func()) {
+	t.Helper()
+	needRoot(t)
+	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND, ""); err != nil {
+		t.Fatalf("bind mount %s: %v", dir, err)
+	}
+	defer func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount %s: %v", dir, err)
+		}
+	}()
+	if err := syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatalf("remount %s read-only: %v", dir, err)
+	}
+	do()
+}
+
+// needRoot fails the test if it cannot mount.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("this test mounts a file system: run it as root (sudo), or in a container")
+	}
+}
+
+func TestSurroundings_portInUse(t *testing.T) {
+	for _, flag := range []string{"--http-addr", "--peer-addr"} {
+		t.Run(flag, func(t *testing.T) {
+			c := notStarted(t, 1)
+			n := c.Nodes[0]
+			addr := n.HTTPAddr
+			if flag == "--peer-addr" {
+				addr = n.PeerAddr
+			}
+			l, err := net.Listen("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refuses(t, n, flag, addr, "in use", "choose another")
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			starts(t, c)
+		})
+	}
+}
+
+func TestSurroundings_flippedBitInTheLog(t *testing.T) {
+	c := newCluster(t, 3)
+	u := newUser(t, c)
+	u.submit(40, 100)
+	n := c.Nodes[1]
+	stop(t, n)
+	u.submit(5, 100)
+	undo := flip(t, n.DataDir, "the-task-000020")
+	refuses(t, n, "log damaged", n.DataDir, "checksum mismatch", "claimq cluster remove", "--join")
+	u.submit(5, 100)
+	u.findsAll()
+	undo()
+	starts(t, c)
+	u.findsAll()
+}
+
+func TestSurroundings_corruptSnapshot(t *testing.T) {
+	c := newCluster(t, 3, "--snapshot-log-bytes", "1048576")
+	u := newUser(t, c)
+	n := c.Nodes[1]
+	u.submit(10, 100)
+	for i := 0; !hasSnapshot(t, n.DataDir) && i < fillTaskMax; i++ {
+		u.submit(1, fillTaskBytes)
+	}
+	stop(t, n)
+	undo := flip(t, filepath.Join(n.DataDir, "snapshots"), "the-task-000005")
+	refuses(t, n, "snapshot damaged", n.DataDir, "--join")
+	u.submit(5, 100)
+	u.findsAll()
+	undo()
+	starts(t, c)
+	u.findsAll()
+}
+
+// hasSnapshot reports whether the folder has a finished snapshot.
+func hasSnapshot(t *testing.T, dir string) bool {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, "snapshots"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".tmp") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestSurroundings_wipedFolder(t *testing.T) {
+	c := newCluster(t, 3)
+	u := newUser(t, c)
+	u.submit(20, 100)
+	n := c.Nodes[2]
+	stop(t, n)
+	kept := n.DataDir + ".kept"
+	if err := os.Rename(n.DataDir, kept); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, n, "join")
+	u.submit(5, 100)
+	u.findsAll()
+	if err := os.RemoveAll(n.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(kept, n.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	starts(t, c)
+	u.findsAll()
+}
+
+const (
+	smallDiskBytes  = 24 << 20
+	fillTaskBytes   = 100_000
+	fillTaskMax     = 400 // tasks of fillTaskBytes, more than a small disk holds
+	diskFullExit    = 70
+	fillerBlockSize = 64 << 10
+)
+
+func TestSurroundings_fullDisk(t *testing.T) {
+	needRoot(t)
+	c := notStarted(t, 3)
+	n := c.Nodes[2]
+	if err := os.Mkdir(n.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", n.DataDir, "tmpfs", 0, fmt.Sprintf("size=%d", smallDiskBytes)); err != nil {
+		t.Fatalf("mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(n.DataDir, syscall.MNT_DETACH) }) // its own end is next
+	starts(t, c)
+	u := newUser(t, c)
+	u.submit(10, 100)
+	before := len(n.Output())
+	filler := fill(t, n.DataDir)
+	for i := 0; n.Running() && i < fillTaskMax; i++ {
+		u.submit(1, fillTaskBytes)
+	}
+	printed := ends(t, n, before, "no space left on device", "free", n.DataDir)
+	if code := n.ExitCode(); code != diskFullExit {
+		t.Errorf("exit code: got %d, want %d\n%s", code, diskFullExit, printed)
+	}
+	u.submit(5, 100)
+	u.findsAll()
+	refuses(t, n, "free")
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	grow(t, n.DataDir)
+	starts(t, c)
+	u.findsAll()
+}
+
+// fill writes a file until the disk is full, and returns its path.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	block := make([]byte, fillerBlockSize)
+	for {
+		if _, err = f.Write(block); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("fill the disk: got %v, want no space left", err)
+	}
+	return path
+}
+
+// grow gives the small disk room.
+func grow(t *testing.T, dir string) {
+	t.Helper()
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, fmt.Sprintf("size=%d", 20*smallDiskBytes)); err != nil {
+		t.Fatalf("grow the small disk: %v", err)
+	}
+}
+
+// notStarted is newCluster without the start.
+func notStarted(t *testing.T, nodes int) *procs.Cluster {
+	t.Helper()
+	c, err := procs.New(procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: nodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
