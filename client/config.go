@@ -80,21 +80,21 @@ func New(cfg Config) (*Client, error) {
 // newClient is New over any transport.
 func newClient(cfg Config, transport http.RoundTripper) (*Client, error) {
 	if len(cfg.Endpoints) > endpointsMax {
-		return nil, fmt.Errorf("claimq: %d endpoints, at most %d", len(cfg.Endpoints), endpointsMax)
+		return nil, fmt.Errorf("%d endpoints, at most %d", len(cfg.Endpoints), endpointsMax)
 	}
 	endpoints := make([]string, len(cfg.Endpoints))
 	for i, e := range cfg.Endpoints {
 		base, err := parseEndpoint(e)
 		if err != nil {
-			return nil, fmt.Errorf("claimq: endpoint %q: %w", e, err)
+			return nil, fmt.Errorf("endpoint %q: %w", e, err)
 		}
 		endpoints[i] = base
 	}
 	if strings.ContainsAny(cfg.APIKey, "\r\n\x00") {
-		return nil, errors.New("claimq: the API key has a line break or a zero byte in it")
+		return nil, errors.New("the API key has a line break or a zero byte in it")
 	}
 	if cfg.Timeout < 0 {
-		return nil, fmt.Errorf("claimq: timeout is %v, it must not be negative", cfg.Timeout)
+		return nil, fmt.Errorf("timeout is %v, it must not be negative", cfg.Timeout)
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = callTimeout

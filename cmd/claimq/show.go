@@ -26,13 +26,11 @@ const (
 // printable makes s safe for a terminal: what others wrote may hold control
 // characters. Those are shown as Go writes them in a string.
 func printable(s string) string {
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			q := strconv.Quote(s)
-			return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
-		}
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
 	}
-	return s
+	q := strconv.Quote(s)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
 // cut shortens s to at most width characters.

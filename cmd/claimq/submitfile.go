@@ -129,7 +129,10 @@ func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
 		fs.body = append(fs.body, ',')
 	}
 	fs.body = append(fs.body, item...)
-	_, hasKey := task["idempotency_key"]
+	key, hasKey := task["idempotency_key"]
+	if string(key) == "null" { // as absent for the server, and not ours to replace
+		fs.unkeyed = true
+	}
 	fs.items = append(fs.items, fileItem{line: number, ownKey: !hasKey})
 	return nil
 }
@@ -138,10 +141,8 @@ func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
 // request repeatable, and the type. The rest is kept as given.
 func (fs *fileSubmit) item(line []byte, task map[string]json.RawMessage) []byte {
 	var front []byte
-	if key, ok := task["idempotency_key"]; !ok {
+	if _, ok := task["idempotency_key"]; !ok {
 		front = fmt.Appendf(front, `"idempotency_key":%q,`, rand.Text())
-	} else if string(key) == "null" {
-		fs.unkeyed = true
 	}
 	if _, ok := task["task_type"]; !ok && fs.taskType != "" {
 		name, _ := json.Marshal(fs.taskType) // a string can always be encoded

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+var updateGolden = flag.Bool("update", false, "write the golden files anew")
+
+// fakeAPI answers by method and path and notes what it was sent.
+type fakeAPI struct {
+	answers map[string]string // "POST /api/tasks" → "201 {...}"
+
+	mu  sync.Mutex
+	got []string
+}
+
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	sent := r.Method + " " + r.URL.RequestURI()
+	if key := r.Header.Get("X-API-Key"); key != "" {
+		sent += " key=" + key
+	}
+	f.got = append(f.got, strings.TrimSpace(sent+" "+string(body)))
+	f.mu.Unlock()
+	answer, ok := f.answers[r.Method+" "+r.URL.RequestURI()]
+	if !ok {
+		answer = `404 {"success":false,"error":"Not found","code":"not_found","message":"the fake has no such answer"}`
+	}
+	if answer == "break" {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		conn.Close()
+		return
+	}
+	var status int
+	fmt.Sscanf(answer, "%d", &status)
+	w.WriteHeader(status)
+	io.WriteString(w, answer[4:])
+}
+
+func (f *fakeAPI) requests() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.got)
+}
+
+const (
+	cliTask = `{"id":17,"task_type":"mail","params":{ "to": "ada" },"priority":5,"max_attempts":3,"attempts":1,"idempotency_key":"k","status":"claimed",` +
+		`"worker_id":"w1","claim_token":9,"claimed_at":"2026-01-02T03:04:00.500Z","lease_remaining_ms":30000,` +
+		`"created_at":"2026-01-02T02:00:00.000Z","updated_at":"2026-01-02T03:04:00.500Z","completed_at":null,"cancel_requested":false}`
+	cliDone = `{"id":17,"task_type":"mail","payload":"AP8=","priority":0,"max_attempts":0,"attempts":25,"status":"failed",` +
+		`"worker_id":"w1","claim_token":9,"claimed_at":"2026-01-02T03:04:00.500Z","lease_remaining_ms":null,` +
+		`"created_at":"2025-12-31T00:00:00.000Z","updated_at":"2026-01-02T03:04:05.000Z","completed_at":"2026-01-02T03:04:05.000Z",` +
+		`"error":"\u001b[31mred\nhot \"pan\"","result":{"long":"RESULT"},"attempts_log":[` +
+		`{"worker_id":"w0","claim_token":8,"claimed_at":"2026-01-02T03:00:00.000Z","ended_at":"2026-01-02T03:01:30.250Z","outcome":"expired"},` +
+		`{"worker_id":"w1","claim_token":9,"claimed_at":"2026-01-02T03:04:00.500Z","ended_at":null,"outcome":null}]}`
+	cliStale    = `409 {"success":false,"error":"Claim is no longer valid","code":"stale_claim","message":"Stop working on this task","request_id":"r1"}`
+	cliNotFound = `404 {"success":false,"error":"Task not found","code":"task_not_found","message":"Check the id","request_id":"r1"}`
+)
+
+// cliCase is one command line.
+type cliCase struct {
+	name    string
+	args    []string
+	environ []string
+	stdin   string
+	answers map[string]string
+	noNode  bool // nothing listens
+	want    int  // exit code
+}
+
+func cliCases() []cliCase {
+	one := func(call, answer string) map[string]string { return map[string]string{call: answer} }
+	submit := "POST /api/tasks"
+	return []cliCase{
+		{name: "submit", args: []string{"submit", "mail", `{ "to": "ada" }`, "--priority", "5"}, answers: one(submit, `201 {"success":true,"created":true,"task":`+cliTask+`}`)},
+		{name: "submit without params", args: []string{"submit", "mail"}, answers: one(submit, `201 {"success":true,"created":true,"task":`+cliTask+`}`)},
+		{name: "submit json", args: []string{"submit", "mail", "-", "--output", "json"}, stdin: " [1, 2]\n", answers: one(submit, `201 {"success":true,  "created":true,"task":`+cliTask+`}`)},
+		{name: "submit a taken key", args: []string{"submit", "mail", "--key", "k"}, answers: one(submit, `200 {"success":true,"created":false,"task":`+cliTask+`}`)},
+		{name: "submit another request", args: []string{"submit", "mail", "--key", "k"}, answers: one(submit, `200 {"success":true,"created":false,"same_request":false,"task":`+cliTask+`}`)},
+		{name: "submit unknown", args: []string{"submit", "mail", "--key", "mine", "--timeout", "400ms"}, answers: one(submit, `504 {"success":false,"error":"Outcome unknown","code":"outcome_unknown","message":"Repeat it"}`), want: 3},
+		{name: "submit bad json", args: []string{"submit", "mail", "hello\x1b"}, want: 2},
+		{name: "submit no type", args: []string{"submit"}, want: 2},
+		{name: "submit no file", args: []string{"submit", "mail", "@/nowhere/at/all"}, want: 2},
+		{name: "submit file", args: []string{"submit", "mail", "--file", "-"},
+			stdin:   "{ \"params\": [1,  2] }\n\n{\"task_type\":\"sms\",\"params\":1,\"idempotency_key\":\"mine\"}\nnope\n{}\r\n[]\n",
+			answers: one(submit, `200 {"success":true,"failed":1,"results":[{"id":1,"created":true},{"id":2,"created":false},{"error":"Missing required field: params","code":"invalid_task"}]}`), want: 1},
+		{name: "submit file refused", args: []string{"submit", "--file", "-"}, stdin: "\n{\"params\":1}\n{\"params\":{\"a\":1,\"a\":2}}\n",
+			answers: one(submit, `400 {"success":false,"error":"Duplicate field: tasks[1].params.a","code":"invalid_request","message":"Send each field once","field":"tasks[1].params.a"}`), want: 1},
+		{name: "submit file with params", args: []string{"submit", "mail", "{}", "--file", "-"}, want: 2},
+		{name: "claim", args: []string{"claim", "--worker", "w1", "--type", "mail", "--type", "sms", "--lease", "2m"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "claim env", args: []string{"claim", "--output", "env"}, environ: []string{"CLAIMQ_WORKER=w1"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+strings.Replace(cliTask, "ada", "o'hara", 1)+`}`)},
+		{name: "claim env of bytes", args: []string{"claim", "--worker", "w1", "--output", "env"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+cliDone+`}`)},
+		{name: "claim nothing", args: []string{"claim", "--worker", "w1"}, answers: one("POST /api/tasks/claim", `404 {"success":false,"error":"No pending tasks available","message":"No pending tasks available","code":"no_pending_tasks"}`), want: 4},
+		{name: "claim nothing json", args: []string{"claim", "--worker", "w1", "--output", "json"}, answers: one("POST /api/tasks/claim", `404 {"success":false,"error":"No pending tasks available","message":"No pending tasks available","code":"no_pending_tasks","filters":{}}`), want: 4},
+		{name: "claim without worker", args: []string{"claim"}, want: 2},
+		{name: "claim bad lease", args: []string{"claim", "--worker", "w1", "--lease", "1us"}, want: 2},
+		{name: "complete", args: []string{"complete", "17", `{ "a": 1 }`, "--worker", "w1", "--token", "9"}, answers: one("POST /api/tasks/17/complete", `200 {"success":true,"task":`+strings.Replace(cliTask, "claimed", "completed", 1)+`}`)},
+		{name: "complete again", args: []string{"complete", "17"}, environ: []string{"CLAIMQ_WORKER=w1", "CLAIMQ_CLAIM_TOKEN=9"}, answers: one("POST /api/tasks/17/complete", `200 {"success":true,"repeated":true,"task":`+strings.Replace(cliTask, "claimed", "completed", 1)+`}`)},
+		{name: "complete stale", args: []string{"complete", "17", "--worker", "w1", "--token", "9"}, answers: one("POST /api/tasks/17/complete", cliStale), want: 1},
+		{name: "complete stale json", args: []string{"complete", "17", "--worker", "w1", "--token", "9", "--output", "json"}, answers: one("POST /api/tasks/17/complete", cliStale), want: 1},
+		{name: "complete without token", args: []string{"complete", "17", "--worker", "w1"}, want: 2},
+		{name: "fail", args: []string{"fail", "17", "--worker", "w1", "--token", "9", "--error", "no <route>"}, answers: one("POST /api/tasks/17/fail", `200 {"success":true,"task":`+strings.Replace(cliTask, "claimed", "pending", 1)+`}`)},
+		{name: "fail without error", args: []string{"fail", "17", "--worker", "w1", "--token", "9"}, want: 2},
+		{name: "extend", args: []string{"extend", "17", "--worker", "w1", "--token", "9", "--lease", "90s"}, answers: one("POST /api/tasks/17/extend", `200 {"success":true,"lease_remaining_ms":90000,"cancel_requested":true}`)},
+		{name: "release", args: []string{"release", "17", "--worker", "w1", "--token", "9"}, answers: one("POST /api/tasks/17/release", `200 {"success":true,"task":`+strings.Replace(cliTask, "claimed", "pending", 1)+`}`)},
+		{name: "retry", args: []string{"retry", "17", "--add-attempts", "2"}, answers: one("POST /api/tasks/17/retry", `200 {"success":true,"task":`+strings.Replace(cliTask, "claimed", "pending", 1)+`}`)},
+		{name: "retry unknown", args: []string{"retry", "17"}, answers: one("POST /api/tasks/17/retry", "502 <html>"), want: 3},
+		{name: "get", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+strings.Replace(cliDone, "RESULT", strings.Repeat("x", 2000), 1)+`}`)},
+		{name: "get not found", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", cliNotFound), want: 4},
+		{name: "get of a proxy", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", "403 <html>"), want: 1},
+		{name: "get no leader", args: []string{"get", "17", "--timeout", "400ms"}, answers: one("GET /api/tasks/17", `503 {"success":false,"error":"No leader","code":"no_leader","message":"Wait for an election"}`), want: 3},
+		{name: "get overloaded", args: []string{"get", "17", "--timeout", "400ms"}, answers: one("GET /api/tasks/17", `503 {"success":false,"error":"Overloaded","code":"overloaded","message":"Slow down"}`), want: 1},
+		{name: "get no id", args: []string{"get", "seventeen"}, want: 2},
+		{name: "get no server", args: []string{"get", "17", "--timeout", "400ms"}, noNode: true, want: 3},
+		{name: "get with a key", args: []string{"get", "17", "--output", "json"}, environ: []string{"CLAIMQ_API_KEY=secret"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "list", args: []string{"list", "--status", "failed", "--type", "mail", "--limit", "3"}, answers: map[string]string{
+			"GET /api/tasks?limit=3&status=failed&task_type=mail":           `200 {"success":true,"tasks":[` + cliDone + `],"next_cursor":"c1"}`,
+			"GET /api/tasks?cursor=c1&limit=2&status=failed&task_type=mail": `200 {"success":true,"tasks":[` + cliTask + `,` + cliTask + `],"next_cursor":"c2"}`,
+		}},
+		{name: "list json", args: []string{"list", "--output", "json"}, answers: one("GET /api/tasks?limit=100", `200 {"success":true, "tasks":[`+cliTask+`],"next_cursor":null}`)},
+		{name: "list nothing", args: []string{"list"}, answers: one("GET /api/tasks?limit=100", `200 {"success":true,"tasks":[],"next_cursor":null}`)},
+		{name: "list bad limit", args: []string{"list", "--limit", "0"}, want: 2},
+		{name: "delete", args: []string{"delete", "17"}, answers: one("DELETE /api/tasks/17", `200 {"success":true,"deleted":1}`)},
+		{name: "stats", args: []string{"stats"}, answers: one("GET /api/stats", `200 {"success":true,"index":42,"counts":{"pending":3,"claimed":1,"completed":10,"failed":0,"cancelled":2},"types":{"sms":{"pending":1,"cancelled":2},"mail":{"pending":2,"claimed":1,"completed":10}},"bytes":4096,"oldest_pending_age_ms":93784005}`)},
+		{name: "stats of a type", args: []string{"stats", "--type", "sms"}, answers: one("GET /api/stats", `200 {"success":true,"index":42,"counts":{"pending":3},"types":{"sms":{"pending":1},"mail":{"pending":2}},"bytes":4096,"oldest_pending_age_ms":5}`)},
+		{name: "cluster status", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":1,"nodes":[`+
+			`{"node_id":"n1","peer_addr":"127.0.0.1:7401","http_addr":"http://127.0.0.1:7400","suffrage":"voter","state":"leader","last_contact_ms":0,"applied_index":42,"version":"v1","healthy":true},`+
+			`{"node_id":"n2","peer_addr":"127.0.0.1:7411","http_addr":"http://127.0.0.1:7410","suffrage":"voter","state":"unknown","last_contact_ms":-1,"applied_index":0,"version":"v1","healthy":false,"problem":"not reached for 12 s"}]}`)},
+		{name: "version", args: []string{"version"}},
+		{name: "unknown command", args: []string{"sumbit"}, want: 2},
+		{name: "unknown cluster command", args: []string{"cluster", "burn"}, want: 2},
+		{name: "unknown flag", args: []string{"get", "17", "--colour"}, want: 2},
+		{name: "bad output", args: []string{"get", "17", "--output", "xml"}, want: 2},
+		{name: "bad variable", args: []string{"get", "17"}, environ: []string{"CLAIMQ_TIMEOUT=soon"}, want: 2},
+		{name: "bad endpoint", args: []string{"get", "17", "--endpoint", "localhost"}, want: 2},
+		{name: "too many arguments", args: []string{"get", "17", "18"}, want: 2},
+		{name: "completion of nothing", args: []string{"completion", "csh"}, want: 2},
+	}
+}
+
+// random is what differs from run to run.
+var random = regexp.MustCompile(`[A-Z2-7]{26}`)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	for _, test := range cliCases() {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			api := &fakeAPI{answers: test.answers}
+			server := httptest.NewServer(api)
+			defer server.Close()
+			if test.noNode {
+				server.Close()
+			}
+			var stdout, stderr bytes.Buffer
+			a := &app{
+				stdin: strings.NewReader(test.stdin), stdout: &stdout, stderr: &stderr,
+				environ: append([]string{"CLAIMQ_ENDPOINTS=" + server.URL}, test.environ...),
+				now:     func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 750e6, time.UTC) },
+			}
+			code := run(t.Context(), a, test.args)
+			if code != test.want {
+				t.Errorf("exit code %d, want %d", code, test.want)
+			}
+			golden(t, test.name, transcript(test, code, stdout.String(), stderr.String(), api.requests(), server.URL))
+		})
+	}
+}
+
+// transcript is what a golden file holds.
+func transcript(test cliCase, code int, stdout, stderr string, requests []string, url string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "$ claimq %s\n", strings.ReplaceAll(strings.Join(test.args, " "), "\x1b", "<ESC>"))
+	// How often a call is repeated within its time is no business of this test.
+	for _, r := range slices.Compact(requests) {
+		fmt.Fprintf(&b, "> %s\n", r)
+	}
+	fmt.Fprintf(&b, "exit code %d\n--- stdout\n%s--- stderr\n%s", code, stdout, stderr)
+	out := strings.ReplaceAll(b.String(), url, "http://NODE")
+	out = strings.ReplaceAll(out, strings.TrimPrefix(url, "http://"), "NODE")
+	out = regexp.MustCompile(`given up after \d+ tries.*`).ReplaceAllString(out, "given up after N tries: REASON")
+	return random.ReplaceAllString(out, "RANDOM")
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "cli", strings.ReplaceAll(name, " ", "_")+".golden")
+	if *updateGolden {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (go test -update writes it)", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestRun_readsFiles(t *testing.T) {
+	t.Parallel()
+	api := &fakeAPI{answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`}}
+	server := httptest.NewServer(api)
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "params.json")
+	if err := os.WriteFile(path, []byte("{\"a\":  1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	if code := run(t.Context(), a, []string{"submit", "mail", "@" + path, "--endpoint", server.URL, "--key", "k"}); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	if want := `POST /api/tasks {"params":{"a":  1},"task_type":"mail","idempotency_key":"k"}`; api.requests()[0] != want {
+		t.Errorf("sent %s\nwant %s", api.requests()[0], want)
+	}
+}
+
+func TestRun_submitsLargeFilesInParts(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sizes []int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		n := bytes.Count(body, []byte(`"params"`))
+		mu.Lock()
+		defer mu.Unlock()
+		sizes = append(sizes, n)
+		fmt.Fprintf(w, `{"success":true,"results":[%s],"failed":0}`, strings.TrimSuffix(strings.Repeat(`{"id":1,"created":true},`, n), ","))
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(strings.Repeat("{\"params\":1}\n", 2100)), stdout: &stdout, stderr: &stderr}
+	if code := run(t.Context(), a, []string{"submit", "mail", "--file", "-", "--endpoint", server.URL}); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	if diff := cmp.Diff([]int{1000, 1000, 100}, sizes); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if want := "submitted 2100 tasks, 0 were there already, 0 lines refused\n"; stdout.String() != want {
+		t.Errorf("got %q", stdout.String())
+	}
+}
+
+// A lost answer of submit --file is repeated with the same keys, so that nothing
+// is submitted twice.
+func TestRun_repeatsAFileWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var bodies []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		if bodies = append(bodies, string(body)); len(bodies) == 1 {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		io.WriteString(w, `{"success":true,"results":[{"id":1,"created":false}],"failed":0}`)
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader("{\"params\":1}\n"), stdout: &stdout, stderr: &stderr}
+	if code := run(t.Context(), a, []string{"submit", "mail", "--file", "-", "--endpoint", server.URL}); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	if len(bodies) != 2 || bodies[0] != bodies[1] {
+		t.Errorf("sent %q", bodies)
+	}
+	if !strings.HasPrefix(stdout.String(), "submitted 1 tasks") {
+		t.Errorf("got %q", stdout.String())
+	}
+}
+
+// Every command shows an example and says what it does.
+func TestCommands_haveExamples(t *testing.T) {
+	t.Parallel()
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.Name() != "help" && cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		if cmd.Short == "" {
+			t.Errorf("%s does not say what it does", cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRootCommand(&app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}))
+}
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain é":       "plain é",
+		"a\x1b[2Jb\n\"": `a\x1b[2Jb\n"`,
+		"\u202eabc":     `\u202eabc`,
+		"bad \xff":      `bad \xff`,
+	} {
+		if got := printable(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestShowDuration(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Microsecond: "1ms", 59*time.Second + 999*time.Millisecond: "59.999s",
+		time.Minute: "1m00s", 61 * time.Minute: "1h01m", 49 * time.Hour: "2d01h",
+	} {
+		if got := showDuration(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
+		}
+	}
+}
