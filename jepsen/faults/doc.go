@@ -3,8 +3,8 @@
 // failing disks, and power losses.
 //
 //	c, err := faults.Start(ctx, faults.Config{...})
-//	fault, err := faults.ByName("partition-leader")
-//	recover, err := fault.Inject(ctx, c, rand.New(rand.NewSource(seed)))
+//	list, err := faults.ByName("partition-leader")
+//	recover, err := list[0].Inject(ctx, c, rand.New(rand.NewSource(seed)))
 //	...
 //	err = recover(ctx)
 //

@@ -1,0 +1,155 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/claimq/claimq/jepsen/hosts"
+	"github.com/claimq/claimq/jepsen/lossyfs"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// Config says what to run, and where.
+type Config struct {
+	Binary string // path of claimq
+	Dir    string // for data and logs; it exists
+	Nodes  int    // 1 to 9
+	Flags  []string
+	Env    []string
+	// Seed is of what the network does to packets.
+	Seed int64
+	// Hosts gives each node a network namespace, and the callers one, too. It
+	// needs root. Without it, TCP proxies stand between the nodes.
+	Hosts bool
+	// Disks gives each node a FUSE file system that can lose what was not synced.
+	// It needs root.
+	Disks bool
+	// Note, if not nil, is told what a fault does to which node, in words. It is
+	// called from the goroutine that injects or recovers.
+	Note func(format string, args ...any)
+}
+
+// Cluster is a cluster of real nodes, with all that its faults act on.
+type Cluster struct {
+	// Procs are the nodes' processes. n1 is the first; its number in links is 1.
+	Procs *procs.Cluster
+	// Net is between the nodes.
+	Net hosts.Network
+	// Disks are the nodes' disks, by the index of the node; nil where they are
+	// ordinary folders.
+	Disks []*lossyfs.FS
+
+	hosts *hosts.Hosts // nil without
+	note  func(format string, args ...any)
+
+	mu     sync.Mutex // guards what follows
+	traced map[*procs.Node]bool
+}
+
+// New prepares a cluster and starts no node. The caller closes it.
+func New(ctx context.Context, cfg Config) (c *Cluster, err error) {
+	if (cfg.Hosts || cfg.Disks) && os.Geteuid() != 0 {
+		return nil, fmt.Errorf("hosts and disks of the nodes' own: %w: they need root", ErrNeeds)
+	}
+	c = &Cluster{note: cfg.Note, traced: map[*procs.Node]bool{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	p := procs.Config{Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Flags: cfg.Flags, Env: cfg.Env}
+	if cfg.Disks {
+		for i := range cfg.Nodes {
+			dir := filepath.Join(cfg.Dir, fmt.Sprintf("disk%d", i+1))
+			disk, err := lossyfs.New(dir)
+			if err != nil {
+				return nil, err
+			}
+			c.Disks = append(c.Disks, disk)
+			p.DataDirs = append(p.DataDirs, filepath.Join(dir, "data"))
+		}
+	}
+	if cfg.Hosts {
+		if c.hosts, err = hosts.New(ctx, cfg.Nodes, cfg.Seed); err != nil {
+			return nil, err
+		}
+		c.Net = c.hosts
+		for i := range cfg.Nodes {
+			p.Hosts = append(p.Hosts, c.hosts.Host(i+1))
+		}
+		p.Dial = c.hosts.Dial
+	} else {
+		proxies := hosts.NewProxies(cfg.Nodes)
+		c.Net = proxies
+		p.AdvertisePeer = func(i int, addr string) (string, error) { return proxies.Listen(i+1, addr) }
+	}
+	if c.Procs, err = procs.New(p); err != nil {
+		return nil, err
+	}
+	if proxies, ok := c.Net.(*hosts.Proxies); ok {
+		proxies.SetPIDs(c.pids)
+	}
+	return c, nil
+}
+
+// Start is New, and starts all nodes and waits until each is ready.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	c, err := New(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Procs.StartAll(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// pids returns the processes of the nodes, by the nodes' numbers.
+func (c *Cluster) pids() map[int]int {
+	pids := map[int]int{}
+	for i, n := range c.Procs.Nodes {
+		if n.Running() {
+			pids[n.PID()] = i + 1
+		}
+	}
+	return pids
+}
+
+// Nodes returns the nodes, n1 first.
+func (c *Cluster) Nodes() []*procs.Node { return c.Procs.Nodes }
+
+// URLs returns the address of each node's API, to be reached with Dial.
+func (c *Cluster) URLs() []string { return c.Procs.URLs() }
+
+// Dial connects to a node as a caller does: from the callers' host, where the
+// nodes have hosts.
+func (c *Cluster) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return c.Net.Dial(ctx, network, addr)
+}
+
+// Close ends all nodes and takes down all that they stood on.
+func (c *Cluster) Close() error {
+	var errs []error
+	if c.Procs != nil {
+		c.Procs.Close()
+	}
+	if c.Net != nil {
+		errs = append(errs, c.Net.Close())
+	}
+	for _, disk := range c.Disks {
+		errs = append(errs, disk.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// notef tells what happens.
+func (c *Cluster) notef(format string, args ...any) {
+	if c.note != nil {
+		c.note(format, args...)
+	}
+}

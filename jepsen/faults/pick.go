@@ -1,0 +1,63 @@
+package faults
+
+import (
+	"context"
+	"math/rand"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// picker chooses the nodes that a fault happens to.
+type picker func(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node
+
+// one picks a random node.
+func one(_ context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
+	return shuffled(c, rng)[:1]
+}
+
+// majority picks a random smallest majority.
+func majority(_ context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
+	return shuffled(c, rng)[:len(c.Nodes())/2+1]
+}
+
+// all picks all nodes.
+func all(_ context.Context, c *Cluster, _ *rand.Rand) []*procs.Node {
+	return slices.Clone(c.Nodes())
+}
+
+// leaderTimeout bounds the search for a leader.
+const leaderTimeout = 3 * time.Second
+
+// leader picks the node that leads, and a random one if none does.
+func leader(ctx context.Context, c *Cluster, rng *rand.Rand) []*procs.Node {
+	fallback := one(ctx, c, rng) // drawn always, so that the draws that follow are the same
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
+	if n, err := c.Procs.WaitLeader(ctx); err == nil {
+		return []*procs.Node{n}
+	}
+	return fallback
+}
+
+// shuffled returns the nodes in random order.
+func shuffled(c *Cluster, rng *rand.Rand) []*procs.Node {
+	nodes := slices.Clone(c.Nodes())
+	rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	return nodes
+}
+
+// number returns the node's number in links.
+func (c *Cluster) number(n *procs.Node) int { return slices.Index(c.Nodes(), n) + 1 }
+
+// names joins the nodes' names, in the order of the cluster.
+func names(nodes []*procs.Node) string {
+	var ids []string
+	for _, n := range nodes {
+		ids = append(ids, n.ID)
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, ", ")
+}
