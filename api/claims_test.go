@@ -139,14 +139,20 @@ func TestServer_Commands(t *testing.T) {
 		target, body string
 		want         fsm.Command
 	}{
-		{"POST /api/tasks", `{"params":null,"payload":"AA==","task_type":null,"max_attempts":null,"idempotency_key":null,"priority":null,"lease_ms":null,"tasks":null}`,
-			fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Payload: []byte{0}, MaxAttempts: fsm.DefaultAttempts}}}},
+		{
+			"POST /api/tasks", `{"params":null,"payload":"AA==","task_type":null,"max_attempts":null,"idempotency_key":null,"priority":null,"lease_ms":null,"tasks":null}`,
+			fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Payload: []byte{0}, MaxAttempts: fsm.DefaultAttempts}}},
+		},
 		{"POST /api/tasks", `{"params":{},"task_type":"A.b:c_d-0","max_attempts":0,"idempotency_key":"é","priority":2147483647,"lease_ms":86400000,"tasks":[{}]}`, nil},
-		{"POST /api/tasks", `{"params":{},"task_type":"A.b:c_d-0","max_attempts":0,"idempotency_key":"\u00e9","priority":2147483647,"lease_ms":86400000}`,
-			fsm.Submit{Tasks: []fsm.NewTask{{Type: "A.b:c_d-0", Params: []byte("{}"), Key: "é", Priority: 2147483647, LeaseMS: 86400000}}}},
+		{
+			"POST /api/tasks", `{"params":{},"task_type":"A.b:c_d-0","max_attempts":0,"idempotency_key":"\u00e9","priority":2147483647,"lease_ms":86400000}`,
+			fsm.Submit{Tasks: []fsm.NewTask{{Type: "A.b:c_d-0", Params: []byte("{}"), Key: "é", Priority: 2147483647, LeaseMS: 86400000}}},
+		},
 		{"POST /api/tasks/claim", `{"worker_id":"w"}`, fsm.ClaimNext{WorkerID: "w", Limit: 1}},
-		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["b","a","b"],"sort_order":"asc","limit":1000,"lease_ms":100,"claim_request_id":"r r"}`,
-			fsm.ClaimNext{WorkerID: "w", Types: []string{"a", "b"}, Ascending: true, Limit: 1000, LeaseMS: 100, RequestID: "r r"}},
+		{
+			"POST /api/tasks/claim", `{"worker_id":"w","task_types":["b","a","b"],"sort_order":"asc","limit":1000,"lease_ms":100,"claim_request_id":"r r"}`,
+			fsm.ClaimNext{WorkerID: "w", Types: []string{"a", "b"}, Ascending: true, Limit: 1000, LeaseMS: 100, RequestID: "r r"},
+		},
 		{"POST /api/tasks/claim", `{"worker_id":"w","sort_by":"created_at"}`, fsm.ClaimNext{WorkerID: "w", Limit: 1, SortBy: fsm.SortCreatedAt, Ascending: true}},
 		{"POST /api/tasks/7/claim", `{"worker_id":"w","lease_ms":5000,"claim_request_id":"r"}`, fsm.ClaimTask{ID: 7, WorkerID: "w", LeaseMS: 5000, RequestID: "r"}},
 		{"POST /api/tasks/9007199254740991/complete", `{"worker_id":"w","claim_token":9007199254740991,"result":null}`, fsm.Complete{Hold: fsm.Hold{ID: 1<<53 - 1, WorkerID: "w", Token: 1<<53 - 1}}},

@@ -67,8 +67,11 @@ func (l *Limits) setDefaults() {
 		value *int
 		def   int
 	}{
-		{&l.BodyBytes, 8 << 20}, {&l.ValueBytes, 1 << 20}, {&l.ErrorBytes, 16 << 10},
-		{&l.Depth, 64}, {&l.Items, 1_000},
+		{&l.BodyBytes, 8 << 20},
+		{&l.ValueBytes, 1 << 20},
+		{&l.ErrorBytes, 16 << 10},
+		{&l.Depth, 64},
+		{&l.Items, 1_000},
 	} {
 		if *f.value == 0 {
 			*f.value = f.def

@@ -178,7 +178,7 @@ func TestServer_Wait(t *testing.T) {
 			if took := time.Since(start); took > 10*time.Second || took < 9*time.Second {
 				t.Errorf("answered after %s", took)
 			}
-			time.Sleep(300 * time.Millisecond) // of the bubble's clock
+			<-time.After(300 * time.Millisecond) // of the bubble's clock
 		}
 		if err := s.Shutdown(t.Context()); err != nil {
 			t.Error(err)

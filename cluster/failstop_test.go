@@ -148,18 +148,18 @@ func TestFailStop_EndsTheProcessWhenACallHangs(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- b.log.StoreLogs(testEntries(1, 1)) }()
 
-		time.Sleep(slowCallMaxDefault - time.Second)
+		<-time.After(slowCallMaxDefault - time.Second)
 		synctest.Wait()
 		if b.fatals.Load() != 0 {
 			t.Fatalf("too early: %v", b.fatal)
 		}
-		time.Sleep(time.Second + slowCallMaxDefault/8)
+		<-time.After(time.Second + slowCallMaxDefault/8)
 		synctest.Wait()
 		if b.fatals.Load() != 1 {
 			t.Fatalf("%d fatals", b.fatals.Load())
 		}
 		wantError(t, b.fatal, ErrStorageFailed, "append to the log", "no answer for")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		close(release)
 		<-done
@@ -174,7 +174,7 @@ func TestFailStop_TimesEachCallAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newFaultBench(t)
-		b.bolt.before = func(string) error { time.Sleep(slowCallMaxDefault / 2); return nil }
+		b.bolt.before = func(string) error { <-time.After(slowCallMaxDefault / 2); return nil }
 		for i := uint64(1); i <= 10; i++ {
 			mustStore(t, b.log, testEntry(i))
 		}

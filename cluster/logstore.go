@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
 // boltStore is what we use of raft-boltdb. Tests put failing disks behind it.
@@ -32,7 +33,7 @@ func openBolt(path string) (boltStore, error) {
 	switch {
 	case err == nil:
 		return bolt, nil
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bbolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%w: another process has %s open: stop it first", ErrDataDirInUse, path)
 	case errors.Is(err, ErrCorruptLog):
 		return nil, corruptLog(path, err.Error())

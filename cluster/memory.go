@@ -15,7 +15,7 @@ func memoryTotal() uint64 {
 	total := uint64(math.MaxInt64)
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
-		total = uint64(info.Totalram) * uint64(info.Unit)
+		total = info.Totalram * uint64(info.Unit)
 	}
 	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		b, err := os.ReadFile(path)
