@@ -1,0 +1,186 @@
+package procs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// waitMax bounds the waits of these tests.
+const waitMax = 20 * time.Second
+
+// script makes a node of a shell script in place of claimq.
+func script(t *testing.T, text string) *Node {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "claimq")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Binary: binary, Dir: dir, Nodes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c.Nodes[0]
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitMax)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// printed waits until the node has printed text.
+func printed(t *testing.T, n *Node, text string) {
+	t.Helper()
+	ctx := within(t)
+	for !strings.Contains(n.Output(), text) {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it printed %q, want %q", n.Output(), text)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+const serves = `trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done`
+
+// A killed node is gone when Kill returns, and its exit code tells how.
+func TestNode_Kill(t *testing.T) {
+	t.Parallel()
+	n := script(t, serves)
+	if err := n.Kill(); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("kill before the start: got %v, want ErrNotRunning", err)
+	}
+	for range 2 {
+		if err := n.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Start(); !errors.Is(err, ErrRunning) {
+			t.Errorf("second start: got %v, want ErrRunning", err)
+		}
+		if n.ExitCode() != -1 {
+			t.Errorf("exit code while it runs: got %d, want -1", n.ExitCode())
+		}
+		if err := n.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if n.Running() || n.ExitCode() != 128+9 {
+			t.Errorf("after Kill: running %v, exit code %d", n.Running(), n.ExitCode())
+		}
+	}
+}
+
+// A stopped node has ended by itself, also when it was paused for a while.
+func TestNode_StopAndPause(t *testing.T) {
+	t.Parallel()
+	n := script(t, serves)
+	if err := n.Start(); err != nil {
+		t.Fatal(err)
+	}
+	printed(t, n, "up")
+	if err := n.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*pollInterval)
+	defer cancel()
+	if err := n.Stop(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("stop of a paused node: got %v, want DeadlineExceeded", err)
+	}
+	if err := n.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.WaitExit(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if n.ExitCode() != 3 || n.LogTail(1) != "bye" {
+		t.Errorf("exit code %d after %q, want 3 after bye", n.ExitCode(), n.LogTail(1))
+	}
+}
+
+// Who waits for a node that ends is told at once, with what it printed.
+func TestNode_WaitReadyOfOneThatEnds(t *testing.T) {
+	t.Parallel()
+	n := script(t, "echo no disk; exit 7")
+	if err := n.Start(); err != nil {
+		t.Fatal(err)
+	}
+	err := n.WaitReady(within(t))
+	if err == nil || !strings.Contains(err.Error(), "exit code 7") || !strings.Contains(err.Error(), "no disk") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The nodes get flags that fit together.
+func TestNew_flags(t *testing.T) {
+	t.Parallel()
+	c, err := New(Config{Binary: "claimq", Dir: t.TempDir(), Nodes: 3, Flags: []string{"--log-level", "debug"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	value := func(n *Node, flag string) string { return n.Args[slices.Index(n.Args, flag)+1] }
+	var members []string
+	for _, n := range c.Nodes {
+		members = append(members, n.ID+"="+value(n, "--peer-addr"))
+	}
+	for _, n := range c.Nodes {
+		if got := value(n, "--initial-cluster"); got != strings.Join(members, ",") {
+			t.Errorf("%s: --initial-cluster is %s, want %v", n.ID, got, members)
+		}
+		if got := "http://" + value(n, "--http-addr"); got != n.URL() || value(n, "--log-level") != "debug" {
+			t.Errorf("%s: flags %v", n.ID, n.Args)
+		}
+	}
+	n := c.Nodes[0]
+	n.SetFlag("--log-level", "warn")
+	n.SetFlag("--insecure", "true")
+	if value(n, "--log-level") != "warn" || value(n, "--insecure") != "true" {
+		t.Errorf("after SetFlag: %v", n.Args)
+	}
+}
+
+// Ports that are taken are not given to another run, nor is one that somebody
+// listens on. (Not in parallel: it frees a port and takes it for itself.)
+func TestTakePorts(t *testing.T) {
+	first, err := takePorts(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer releasePorts(first)
+	second, err := takePorts(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := map[int]bool{}
+	for _, p := range append(first, second...) {
+		if taken[p.number] {
+			t.Errorf("port %d was given twice", p.number)
+		}
+		taken[p.number] = true
+	}
+	number := second[0].number
+	releasePorts(second)
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	third, err := takePorts(40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer releasePorts(third)
+	if slices.ContainsFunc(third, func(p port) bool { return p.number == number }) {
+		t.Errorf("port %d was given though somebody listens on it", number)
+	}
+}
