@@ -30,11 +30,18 @@ type confirmer struct {
 
 	mu       sync.Mutex
 	answered map[raft.ServerID]answer // guarded by mu
+	heard    map[raft.ServerID]heard  // guarded by mu; for metrics
 	scope    *confirmScope            // guarded by mu; nil while not leading
 }
 
 // answer is the latest message of term that a peer accepted.
 type answer struct{ term, number uint64 }
+
+// heard is what a peer said last, whatever it was.
+type heard struct {
+	at      time.Time
+	lastLog uint64 // the highest index in its log
+}
 
 // confirmScope is one leadership's confirmations.
 type confirmScope struct {
@@ -55,7 +62,7 @@ type confirmWaiter struct {
 }
 
 func newConfirmer(t raft.Transport) *confirmer {
-	return &confirmer{Transport: t, answered: make(map[raft.ServerID]answer)}
+	return &confirmer{Transport: t, answered: make(map[raft.ServerID]answer), heard: make(map[raft.ServerID]heard)}
 }
 
 // AppendEntries numbers the message before it is sent and notes the answer.
@@ -85,11 +92,13 @@ func (c *confirmer) Close() error {
 
 // note records an answer to the message number.
 func (c *confirmer) note(id raft.ServerID, number, term uint64, resp *raft.AppendEntriesResponse) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard[id] = heard{at: now, lastLog: resp.LastLog}
 	if !resp.Success || resp.Term != term {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	last := c.answered[id]
 	if term < last.term || term == last.term && number <= last.number {
 		return
@@ -98,6 +107,14 @@ func (c *confirmer) note(id raft.ServerID, number, term uint64, resp *raft.Appen
 	if c.scope != nil && len(c.scope.waiters) > 0 {
 		c.scope.poke()
 	}
+}
+
+// lastHeard returns what was last heard of a peer, ok false if nothing was.
+func (c *confirmer) lastHeard(id raft.ServerID) (h heard, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, ok = c.heard[id]
+	return h, ok
 }
 
 func (s *confirmScope) poke() {

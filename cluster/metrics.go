@@ -128,6 +128,14 @@ type nodeCollector struct {
 	gauges []nodeGauge
 }
 
+// The leader's view of its followers, labelled with their node ids.
+var (
+	followerLagDesc = prometheus.NewDesc("claimq_raft_follower_lag_entries",
+		"Log entries that a follower did not have yet when it last answered this leader.", []string{"node_id"}, nil)
+	followerContactDesc = prometheus.NewDesc("claimq_raft_follower_last_contact_seconds",
+		"How long ago a follower last answered this leader.", []string{"node_id"}, nil)
+)
+
 type nodeGauge struct {
 	desc *prometheus.Desc
 	read func() (float64, error)
@@ -190,6 +198,8 @@ func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range c.gauges {
 		ch <- g.desc
 	}
+	ch <- followerLagDesc
+	ch <- followerContactDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -198,5 +208,31 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 		if v, err := g.read(); err == nil {
 			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, v)
 		}
+	}
+	c.collectFollowers(ch)
+}
+
+// collectFollowers reports on the followers while this node leads.
+func (c *nodeCollector) collectFollowers(ch chan<- prometheus.Metric) {
+	n := c.node
+	if n.raft == nil || n.leader.Load() == nil {
+		return
+	}
+	names := make(map[string]string)
+	n.fsm.read(func(m *fsm.Machine) {
+		for _, r := range m.Nodes() {
+			names[r.UUID] = r.NodeID
+		}
+	})
+	last := n.raft.LastIndex()
+	for _, s := range n.servers() {
+		name, known := names[string(s.ID)]
+		h, ok := n.confirmer.lastHeard(s.ID)
+		if !known || !ok || string(s.ID) == n.uuid {
+			continue
+		}
+		lag := float64(last - min(last, h.lastLog))
+		ch <- prometheus.MustNewConstMetric(followerLagDesc, prometheus.GaugeValue, lag, name)
+		ch <- prometheus.MustNewConstMetric(followerContactDesc, prometheus.GaugeValue, time.Since(h.at).Seconds(), name)
 	}
 }

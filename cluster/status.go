@@ -145,6 +145,9 @@ func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, e
 	case status.AppliedIndex+readyLagMax < commit:
 		v.Problem = fmt.Sprintf("it is %d log entries behind", commit-status.AppliedIndex)
 	}
+	if string(s.ID) == n.uuid {
+		v.LastContactMS = 0
+	}
 	v.Healthy = v.Problem == ""
 	return v
 }
