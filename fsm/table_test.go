@@ -161,6 +161,8 @@ func TestTable_EditsInPlace(t *testing.T) {
 		t.Error("a second edit beside a view copied again")
 	}
 	v.release()
+	v = tab.view()
+	v.release() // no record is of this epoch
 	if own := tab.get(1); own != tab.edit(1) {
 		t.Error("an edit without a view copied")
 	}
