@@ -49,3 +49,21 @@ func appendDecimal(b []byte, v uint64) []byte {
 	}
 	return append(b, byte('0'+v%10))
 }
+
+// BenchmarkSnapshot is what a capture costs the apply goroutine, with
+// 1,000,000 tasks.
+func BenchmarkSnapshot(b *testing.B) {
+	m := New()
+	for i := range uint64(1000) {
+		tasks := make([]NewTask, 1000)
+		for j := range tasks {
+			tasks[j] = NewTask{Type: "mail", Params: []byte("{}")}
+		}
+		if _, err := m.apply(i+1, Stamp{}, []Command{Submit{Tasks: tasks}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		m.Snapshot().Release()
+	}
+}
