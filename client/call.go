@@ -123,7 +123,8 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 			}
 			c.nodes.failed(base, time.Now())
 		case unwritten:
-			if !errors.Is(o.err, ErrRateLimited) { // another node would count alike
+			// Another node would count alike, or pass it on to the same leader.
+			if !errors.Is(o.err, ErrRateLimited) && !errors.Is(o.err, ErrOverloaded) {
 				c.nodes.failed(base, time.Now())
 			}
 		}
