@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -115,6 +116,24 @@ func (c *confirmer) lastHeard(id raft.ServerID) (h heard, ok bool) {
 	defer c.mu.Unlock()
 	h, ok = c.heard[id]
 	return h, ok
+}
+
+// byContact sorts peers: those heard from within contactMax first, of these the
+// one with the most of the log first.
+func (c *confirmer) byContact(ids []raft.ServerID) []raft.ServerID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	rank := func(id raft.ServerID) uint64 {
+		h := c.heard[id]
+		if now.Sub(h.at) > contactMax {
+			return 0
+		}
+		return 1 + h.lastLog
+	}
+	sorted := slices.Clone(ids)
+	slices.SortStableFunc(sorted, func(a, b raft.ServerID) int { return cmp.Compare(rank(b), rank(a)) })
+	return sorted
 }
 
 func (s *confirmScope) poke() {

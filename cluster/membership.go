@@ -24,6 +24,9 @@ const (
 	// voter that lags would hold up commits when another fails.
 	promoteLagMax = 64
 	promoteLooks  = 3
+	// firstLevel is the feature level of a new cluster. Above it an operator
+	// decides.
+	firstLevel = 1
 )
 
 // runMembers keeps the node records right and promotes nonvoters, until the
@@ -46,6 +49,9 @@ func (l *leadership) runMembers() {
 
 func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 	n := l.node
+	if n.fsm.level.Load() < firstLevel {
+		_ = l.propose(fsm.SetLevel{Level: firstLevel}) // else at the next look
+	}
 	l.record(n.record)
 	members := map[string]bool{n.uuid: true}
 	for _, s := range n.servers() {
@@ -99,7 +105,9 @@ func (l *leadership) forgetStrangers(members map[string]bool) {
 }
 
 func (l *leadership) promote(s raft.Server) {
-	err := l.node.wait(l.ctx, l.node.raft.AddVoter(s.ID, s.Address, 0, membershipTimeout))
+	err := l.node.change(l.ctx, func() raft.IndexFuture {
+		return l.node.raft.AddVoter(s.ID, s.Address, 0, membershipTimeout)
+	})
 	if err != nil {
 		l.node.logger.Warn("nonvoter not promoted, trying again", "uuid", s.ID, "error", err)
 		return
@@ -107,18 +115,11 @@ func (l *leadership) promote(s raft.Server) {
 	l.node.logger.Info("nonvoter promoted to voter", "uuid", s.ID, "peer_addr", s.Address)
 }
 
-// wait waits for one of Raft's futures, which can hang.
-func (n *Node) wait(ctx context.Context, f raft.Future) error {
+// change waits for a change of the membership.
+func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error {
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- f.Error() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return n.await(ctx, func() raft.Future { return begin() })
 }
 
 // admitJoin makes the node of record a nonvoter; it is promoted once it has
@@ -152,8 +153,10 @@ func (n *Node) admitJoin(ctx context.Context, record fsm.NodeRecord) (clusterID 
 			return n.dir.Identity().ClusterID, nil
 		}
 	}
-	add := n.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, membershipTimeout)
-	if err := n.wait(ctx, add); err != nil {
+	err = n.change(ctx, func() raft.IndexFuture {
+		return n.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, membershipTimeout)
+	})
+	if err != nil {
 		return "", fmt.Errorf("add node: %w", err)
 	}
 	l.record(record)

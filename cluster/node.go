@@ -357,24 +357,43 @@ func (n *Node) close(ctx context.Context) error {
 	return errors.Join(append(errs, n.closeOwn())...)
 }
 
-// handOver gives the leadership to another voter, if there is one.
+// handOver gives the leadership to another voter, if there is one: to the one
+// that has the most of the log, of those heard from lately. Raft by itself may
+// pick one that is down.
 func (n *Node) handOver(ctx context.Context) {
 	others, _, leads := n.voters(n.currentTerm())
-	if len(others) == 0 || !leads || ctx.Err() != nil {
+	if len(others) == 0 || !leads {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, handoverTimeout)
+	defer cancel()
+	addrs := make(map[raft.ServerID]raft.ServerAddress)
+	for _, s := range n.servers() {
+		addrs[s.ID] = s.Address
+	}
+	var err error
+	for _, id := range n.confirmer.byContact(others) {
+		if ctx.Err() != nil {
+			return
+		}
+		err = n.await(ctx, func() raft.Future { return n.raft.LeadershipTransferToServer(id, addrs[id]) })
+		if err == nil {
+			n.logger.Info("leadership handed over", "uuid", id)
+			return
+		}
+	}
+	n.logger.Warn("leadership not handed over", "error", err)
+}
+
+// await waits for one of Raft's futures, which can hang, until ctx ends.
+func (n *Node) await(ctx context.Context, begin func() raft.Future) error {
 	done := make(chan error, 1)
-	go func() { done <- n.raft.LeadershipTransfer().Error() }()
-	timer := time.NewTimer(handoverTimeout)
-	defer timer.Stop()
+	go func() { done <- begin().Error() }()
 	select {
 	case err := <-done:
-		if err != nil {
-			n.logger.Warn("leadership not handed over", "error", err)
-		}
-	case <-timer.C:
-		n.logger.Warn("leadership not handed over", "error", "no answer in "+handoverTimeout.String())
+		return err
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
