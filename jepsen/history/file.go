@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 )
 
@@ -23,8 +24,11 @@ var ErrFormat = errors.New("not a history file of this version")
 // file that was cut is noticed.
 type line struct {
 	Header *header `json:"header,omitempty"`
+	Run    *Run    `json:"run,omitempty"`
 	Op     *Op     `json:"op,omitempty"`
 	Event  *Event  `json:"event,omitempty"`
+	Sample *Sample `json:"sample,omitempty"`
+	Dump   *Dump   `json:"dump,omitempty"`
 	Final  *Final  `json:"final,omitempty"`
 	Task   *Task   `json:"task,omitempty"`
 	End    *end    `json:"end,omitempty"`
@@ -39,9 +43,24 @@ type header struct {
 const formatName = "claimq-history"
 
 type end struct {
-	Ops    int `json:"ops"`
-	Events int `json:"events"`
-	Tasks  int `json:"tasks"`
+	Ops     int `json:"ops"`
+	Events  int `json:"events"`
+	Samples int `json:"samples,omitempty"`
+	Dumps   int `json:"dumps,omitempty"`
+	Runs    int `json:"runs,omitempty"` // 0 or 1
+	Tasks   int `json:"tasks"`
+}
+
+// count counts what h has.
+func (h *History) count() end {
+	e := end{Ops: len(h.Ops), Events: len(h.Events), Samples: len(h.Samples), Dumps: len(h.Dumps)}
+	if h.Run != nil {
+		e.Runs = 1
+	}
+	if h.Final != nil {
+		e.Tasks = len(h.Final.Tasks)
+	}
+	return e
 }
 
 // Write writes h as JSON lines.
@@ -58,28 +77,12 @@ func (h *History) Write(w io.Writer) error {
 	if err := put(line{Header: &header{Format: formatName, Version: Version, Seed: h.Seed}}); err != nil {
 		return err
 	}
-	for i := range h.Ops {
-		if err := put(line{Op: &h.Ops[i]}); err != nil {
+	for l := range h.lines() {
+		if err := put(l); err != nil {
 			return err
 		}
 	}
-	for i := range h.Events {
-		if err := put(line{Event: &h.Events[i]}); err != nil {
-			return err
-		}
-	}
-	last := end{Ops: len(h.Ops), Events: len(h.Events)}
-	if h.Final != nil {
-		if err := put(line{Final: h.Final}); err != nil {
-			return err
-		}
-		for i := range h.Final.Tasks {
-			if err := put(line{Task: &h.Final.Tasks[i]}); err != nil {
-				return err
-			}
-		}
-		last.Tasks = len(h.Final.Tasks)
-	}
+	last := h.count()
 	if err := put(line{End: &last}); err != nil {
 		return err
 	}
@@ -87,6 +90,31 @@ func (h *History) Write(w io.Writer) error {
 		return fmt.Errorf("write history: %w", err)
 	}
 	return nil
+}
+
+// lines yields what stands between the header and the end.
+func (h *History) lines() iter.Seq[line] {
+	return func(yield func(line) bool) {
+		if h.Run != nil && !yield(line{Run: h.Run}) {
+			return
+		}
+		_ = all(h.Ops, func(op *Op) line { return line{Op: op} }, yield) &&
+			all(h.Events, func(e *Event) line { return line{Event: e} }, yield) &&
+			all(h.Samples, func(s *Sample) line { return line{Sample: s} }, yield) &&
+			all(h.Dumps, func(d *Dump) line { return line{Dump: d} }, yield) &&
+			(h.Final == nil || yield(line{Final: h.Final}) &&
+				all(h.Final.Tasks, func(t *Task) line { return line{Task: t} }, yield))
+	}
+}
+
+// all yields a line of each element, and reports whether more is wanted.
+func all[T any](elements []T, of func(*T) line, yield func(line) bool) bool {
+	for i := range elements {
+		if !yield(of(&elements[i])) {
+			return false
+		}
+	}
+	return true
 }
 
 // Read reads what Write wrote. Errors: ErrFormat, wrapped with the line, or
@@ -131,8 +159,14 @@ func (h *History) add(l line) (ended bool, err error) {
 			return false, fmt.Errorf("%q version %d, want version %d: %w", l.Header.Format, l.Header.Version, Version, ErrFormat)
 		}
 		h.Seed = l.Header.Seed
+	case l.Run != nil:
+		h.Run = l.Run
 	case l.Op != nil:
 		h.Ops = append(h.Ops, *l.Op)
+	case l.Sample != nil:
+		h.Samples = append(h.Samples, *l.Sample)
+	case l.Dump != nil:
+		h.Dumps = append(h.Dumps, *l.Dump)
 	case l.Event != nil:
 		h.Events = append(h.Events, *l.Event)
 	case l.Final != nil:
@@ -143,10 +177,7 @@ func (h *History) add(l line) (ended bool, err error) {
 		}
 		h.Final.Tasks = append(h.Final.Tasks, *l.Task)
 	case l.End != nil:
-		have := end{Ops: len(h.Ops), Events: len(h.Events)}
-		if h.Final != nil {
-			have.Tasks = len(h.Final.Tasks)
-		}
+		have := h.count()
 		if have != *l.End {
 			return false, fmt.Errorf("the end counts %+v, the file has %+v: %w", *l.End, have, ErrFormat)
 		}

@@ -21,8 +21,11 @@ func sample() *History {
 				Repeated: true, Index: 12, Seen: &Task{ID: 1, Key: "k", Status: "claimed", Token: 5, Attempts: 1, Worker: "w"},
 			},
 		},
-		Events: []Event{{At: 4, Text: "n1 killed"}},
-		Final:  &Final{Call: 20, Return: 30, Tasks: []Task{{ID: 1, Key: "k", Status: "claimed", Token: 5, Attempts: 1, Worker: "w", Result: `{"a":"<"}`}}},
+		Run:     &Run{Nodes: 3, Faults: []string{"kill-one"}, Seconds: 60, Drained: true},
+		Events:  []Event{{At: 4, Text: "n1 killed", Kind: Injected, Fault: "kill-one"}},
+		Samples: []Sample{{At: 5, Node: "n1"}, {At: 5, Node: "n2", PID: 17, Up: true, Leads: true, Term: 2, Index: 9, Bytes: 1, Files: 2, Goroutines: 3}},
+		Dumps:   []Dump{{Node: "n1", Index: 9, Tasks: 1, Hash: "ab"}},
+		Final:   &Final{Call: 20, Return: 30, Tasks: []Task{{ID: 1, Key: "k", Status: "claimed", Token: 5, Attempts: 1, Worker: "w", Result: `{"a":"<"}`}}},
 	}
 }
 

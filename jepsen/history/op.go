@@ -15,6 +15,7 @@ const (
 	Retry     Kind = "retry"
 	Delete    Kind = "delete"
 	Get       Kind = "get"
+	List      Kind = "list"
 )
 
 // Outcome is what the caller knows of a call.
@@ -58,7 +59,16 @@ type Op struct {
 	Key       string `json:"key,omitempty"`    // idempotency key sent
 	Result    string `json:"result,omitempty"` // sent by a complete, as JSON
 
-	Limit       int   `json:"limit,omitempty"`        // of a claim: tasks asked for; 0 = one
+	// What chooses: the type and priority of a submit; the types (none = any) and
+	// the order of a claim; the status and type (none = any) of a list.
+	TaskType string   `json:"type,omitempty"`
+	Priority int32    `json:"prio,omitempty"`
+	Types    []string `json:"types,omitempty"`
+	SortBy   string   `json:"sort,omitempty"`   // "" = priority, else created_at
+	Status   string   `json:"status,omitempty"` // of a list
+	Desc     bool     `json:"desc,omitempty"`   // of a list: the newest first
+
+	Limit       int   `json:"limit,omitempty"`        // of a claim or list: tasks asked for; 0 = one
 	LeaseMS     int64 `json:"lease,omitempty"`        // asked for by a claim or extend; 0 = the server's
 	MaxAttempts int32 `json:"max_attempts,omitempty"` // of a submit, 0 = no limit
 
@@ -66,11 +76,16 @@ type Op struct {
 	Repeated bool `json:"repeated,omitempty"` // the answer says that it was done before
 	Stale    bool `json:"stale,omitempty"`    // a read that asked for what the node has
 
-	// Index is the log index of the answer. It is kept for people; no check
-	// trusts it.
+	// Index is the log index of the answer, 0 if it named none. Package witness
+	// holds the answers to it; package check does not look at it.
 	Index uint64 `json:"index,omitempty"`
+	// MinIndex is the index that a read asked its node to have reached.
+	MinIndex uint64 `json:"min,omitempty"`
 	// Seen is the task as the answer showed it, nil if it did not.
 	Seen *Task `json:"seen,omitempty"`
+	// Listed is the first page of a list, More whether another one follows.
+	Listed []Task `json:"listed,omitempty"`
+	More   bool   `json:"more,omitempty"`
 }
 
 // Task is a task as an answer showed it.
@@ -82,13 +97,33 @@ type Task struct {
 	Attempts int32  `json:"attempts"`
 	Worker   string `json:"w,omitempty"`
 	Result   string `json:"result,omitempty"` // as JSON
+	Type     string `json:"type,omitempty"`
+	Priority int32  `json:"prio,omitempty"`
 }
 
-// Event is something that was done to the cluster.
+// Event is something that was done to the cluster, or happened to it.
 type Event struct {
 	At   int64  `json:"at"` // ns of the recorder's clock
 	Text string `json:"text"`
+	// Kind is set where a check or a picture needs to know.
+	Kind  EventKind `json:"kind,omitempty"`
+	Fault string    `json:"fault,omitempty"` // of Injected, Healed
+	Node  string    `json:"node,omitempty"`  // of Exited
+	Code  int       `json:"code,omitempty"`  // of Exited
 }
+
+// EventKind says what an event means.
+type EventKind string
+
+// The kinds of events.
+const (
+	Injected EventKind = "injected" // a fault begins
+	Healed   EventKind = "healed"   // it was undone: what it ended was started again
+	// Exited is a process that ended although no fault and no stop asked for it.
+	Exited EventKind = "exited"
+	// LoadEnded is when the last caller of the workload had returned.
+	LoadEnded EventKind = "load-ended"
+)
 
 // Final is the state read after all calls had returned.
 type Final struct {
@@ -100,8 +135,13 @@ type Final struct {
 // History is a run.
 type History struct {
 	Seed   int64
+	Run    *Run // nil of a history that was made by hand
 	Ops    []Op
 	Events []Event
+	// Samples are what each node said of itself, in the order of being asked.
+	Samples []Sample
+	// Dumps are what each node holds at the end, by its own state.
+	Dumps []Dump
 	// Final is nil if the state was not read at the end.
 	Final *Final
 }

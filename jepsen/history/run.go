@@ -1,0 +1,40 @@
+package history
+
+// Run says how a history was made.
+type Run struct {
+	Nodes    int      `json:"nodes"`
+	Faults   []string `json:"faults,omitempty"`
+	Seconds  int      `json:"seconds"`            // of load
+	Started  string   `json:"started,omitempty"`  // RFC 3339
+	Revision string   `json:"revision,omitempty"` // of the binary's source
+	Plant    string   `json:"plant,omitempty"`    // the bug that was planted, if any
+	Drained  bool     `json:"drained,omitempty"`  // every task was to have ended
+}
+
+// Sample is what a node said of itself when it was asked. A node that did not
+// answer has only At and Node.
+type Sample struct {
+	At         int64  `json:"at"` // ns of the recorder's clock, before it was asked
+	Node       string `json:"node"`
+	PID        int    `json:"pid,omitempty"`
+	Up         bool   `json:"up,omitempty"`     // it answered
+	Leads      bool   `json:"leads,omitempty"`  // and says that it leads and serves
+	Term       uint64 `json:"term,omitempty"`   // Raft's
+	Index      uint64 `json:"index,omitempty"`  // that its state reflects
+	Bytes      int64  `json:"bytes,omitempty"`  // of resident memory
+	Files      int    `json:"files,omitempty"`  // open ones
+	Goroutines int    `json:"gorout,omitempty"` // running ones
+	Panics     int    `json:"panics,omitempty"` // while answering requests
+}
+
+// Dump is all tasks that a node holds, read from its own state.
+type Dump struct {
+	Node  string `json:"node"`
+	Index uint64 `json:"index"` // of the first page and the last one alike
+	Tasks int    `json:"tasks"`
+	// Hash is of the tasks as they were answered, less what is an estimate of the
+	// node's clock. Equal states have equal hashes.
+	Hash string `json:"hash"`
+	// Differs says where it differs from the first dump, "" if nowhere.
+	Differs string `json:"differs,omitempty"`
+}
