@@ -59,10 +59,7 @@ func (r *Recorder) Caller(nodes []string, first int) *Caller {
 
 // Submit submits one task.
 func (c *Caller) Submit(ctx context.Context, task wire.NewTask) history.Op {
-	op := history.Op{Kind: history.Submit, Key: task.IdempotencyKey}
-	if task.MaxAttempts != nil {
-		op.MaxAttempts = *task.MaxAttempts
-	}
+	op := submitOf(&task)
 	return c.call(ctx, op, http.MethodPost, "/api/tasks", task, func(op *history.Op, a *wire.Answer) bool {
 		if a.Task == nil {
 			return false
@@ -74,7 +71,7 @@ func (c *Caller) Submit(ctx context.Context, task wire.NewTask) history.Op {
 
 // Claim claims the next task. An op that is OK has the task and the token.
 func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
-	op := history.Op{Kind: history.Claim, Worker: req.WorkerID, RequestID: req.ClaimRequestID, LeaseMS: req.LeaseMS}
+	op := claimOf(&req)
 	return c.call(ctx, op, http.MethodPost, "/api/tasks/claim", req, func(op *history.Op, a *wire.Answer) bool {
 		if a.Task == nil || a.Task.ClaimToken == nil {
 			return false
@@ -109,7 +106,10 @@ func (c *Caller) Get(ctx context.Context, taskID uint64, stale bool) history.Op 
 
 // seen is what an answer shows of a task.
 func seen(t *wire.Task) *history.Task {
-	s := &history.Task{ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Result: string(t.Result)}
+	s := &history.Task{
+		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Result: string(t.Result),
+		Type: t.TaskType, Priority: t.Priority,
+	}
 	if t.ClaimToken != nil {
 		s.Token = *t.ClaimToken
 	}
@@ -122,6 +122,26 @@ func seen(t *wire.Task) *history.Task {
 // call makes one request and records it. take fills op from the answer and
 // reports whether the answer has what it must.
 func (c *Caller) call(ctx context.Context, op history.Op, method, path string, body any, take func(*history.Op, *wire.Answer) bool) history.Op {
+	op, answer := c.ask(ctx, op, method, path, body)
+	if answer != nil && !take(&op, answer) {
+		op.Outcome, op.Code = history.Unknown, CodeOddAnswer
+	}
+	c.record(op)
+	return op
+}
+
+// record records the ops of one call, and goes elsewhere with the next one if
+// it should.
+func (c *Caller) record(ops ...history.Op) {
+	c.rec.add(ops...)
+	if elsewhere(ops[0]) {
+		c.at = (c.at + 1) % len(c.nodes)
+	}
+}
+
+// ask makes one request and does not record it. The answer is nil unless op is
+// OK.
+func (c *Caller) ask(ctx context.Context, op history.Op, method, path string, body any) (history.Op, *wire.Answer) {
 	op.Process, op.Node = c.process, c.nodes[c.at]
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -129,27 +149,26 @@ func (c *Caller) call(ctx context.Context, op history.Op, method, path string, b
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { c.Sent() }})
 	}
 	op.Call = c.rec.Now()
-	status, header, raw, err := c.send(ctx, method, op.Node+path, body)
+	status, header, raw, err := c.send(ctx, method, op.Node+path, op.MinIndex, body)
 	op.Return = c.rec.Now()
 	op.Index, _ = strconv.ParseUint(header.Get("X-Claimq-Index"), 10, 64) // absent: 0
 	op.Outcome, op.Code = judge(status, raw, err)
+	var answer *wire.Answer
 	if op.Outcome == history.OK {
 		var a wire.Answer
-		if err := json.Unmarshal(raw, &a); err != nil || !a.Success || !take(&op, &a) {
+		if err := json.Unmarshal(raw, &a); err != nil || !a.Success {
 			op.Outcome, op.Code = history.Unknown, CodeOddAnswer
+		} else {
+			answer = &a
+			op.Repeated = a.Repeated
 		}
-		op.Repeated = a.Repeated
 	}
-	c.rec.add(op)
-	if elsewhere(op) {
-		c.at = (c.at + 1) % len(c.nodes)
-	}
-	return op
+	return op, answer
 }
 
 // send sends a request. The transport repeats none that changes anything:
 // only what was never written.
-func (c *Caller) send(ctx context.Context, method, target string, body any) (int, http.Header, []byte, error) {
+func (c *Caller) send(ctx context.Context, method, target string, minIndex uint64, body any) (int, http.Header, []byte, error) {
 	var reader io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -161,6 +180,9 @@ func (c *Caller) send(ctx context.Context, method, target string, body any) (int
 	req, err := http.NewRequestWithContext(ctx, method, target, reader)
 	if err != nil {
 		return 0, nil, nil, err
+	}
+	if minIndex > 0 {
+		req.Header.Set("X-Claimq-Min-Index", strconv.FormatUint(minIndex, 10))
 	}
 	resp, err := c.rec.http.Do(req)
 	if err != nil {

@@ -1,7 +1,9 @@
 package recorder
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -26,11 +28,16 @@ type Recorder struct {
 const connectionsMax = 256
 
 // New returns an empty recorder. seed is written into the history.
-func New(seed int64) *Recorder {
+func New(seed int64) *Recorder { return NewDialing(seed, nil) }
+
+// NewDialing is New for nodes that are reached by dial, nil for an ordinary
+// dialer.
+func NewDialing(seed int64, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Recorder {
 	return &Recorder{
 		seed:    seed,
 		started: time.Now(),
 		http: &http.Client{Transport: &http.Transport{
+			DialContext:         dial,
 			MaxIdleConnsPerHost: connectionsMax,
 			DisableCompression:  true,
 			Proxy:               nil,
@@ -48,11 +55,19 @@ func (r *Recorder) Event(format string, args ...any) {
 	r.events = append(r.events, history.Event{At: r.Now(), Text: fmt.Sprintf(format, args...)})
 }
 
-// add notes an op that has returned.
-func (r *Recorder) add(op history.Op) {
+// Mark notes e as of now.
+func (r *Recorder) Mark(e history.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ops = append(r.ops, op)
+	e.At = r.Now()
+	r.events = append(r.events, e)
+}
+
+// add notes the ops of a call that has returned.
+func (r *Recorder) add(ops ...history.Op) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ops = append(r.ops, ops...)
 }
 
 // Count returns how many ops there are, and how many of them have an unknown

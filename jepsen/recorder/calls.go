@@ -1,0 +1,161 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// submitOf is the op of a submit before it is made.
+func submitOf(task *wire.NewTask) history.Op {
+	op := history.Op{Kind: history.Submit, Key: task.IdempotencyKey, TaskType: task.TaskType, Priority: task.Priority}
+	if task.MaxAttempts != nil {
+		op.MaxAttempts = *task.MaxAttempts
+	}
+	return op
+}
+
+// claimOf is the op of a claim before it is made.
+func claimOf(req *wire.Claim) history.Op {
+	return history.Op{
+		Kind: history.Claim, Worker: req.WorkerID, RequestID: req.ClaimRequestID, LeaseMS: req.LeaseMS,
+		Types: req.TaskTypes, SortBy: req.SortBy, Limit: req.Limit,
+	}
+}
+
+// parts records one call as several ops, one per task: all alike but for what
+// of fills in. It returns them. A call that named no task is one op.
+func (c *Caller) parts(whole history.Op, count int, of func(i int, op *history.Op) bool) []history.Op {
+	ops := make([]history.Op, max(count, 1))
+	for i := range ops {
+		ops[i] = whole
+		if count > 0 && !of(i, &ops[i]) {
+			ops[i].Outcome, ops[i].Code = history.Unknown, CodeOddAnswer
+		}
+	}
+	c.record(ops...)
+	return ops
+}
+
+// SubmitMany submits tasks in one call: one op for each.
+func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history.Op {
+	whole, answer := c.ask(ctx, history.Op{Kind: history.Submit}, http.MethodPost, "/api/tasks", wire.SubmitMany{Tasks: tasks})
+	return c.parts(whole, len(tasks), func(i int, op *history.Op) bool {
+		asked := submitOf(&tasks[i])
+		op.Key, op.TaskType, op.Priority, op.MaxAttempts = asked.Key, asked.TaskType, asked.Priority, asked.MaxAttempts
+		if answer == nil {
+			return true
+		}
+		if i >= len(answer.Results) || answer.Results[i].ID == 0 {
+			return false
+		}
+		op.TaskID, op.Created = answer.Results[i].ID, answer.Results[i].Created
+		return true
+	})
+}
+
+// ClaimMany claims up to req.Limit tasks in one call: one op for each, and one
+// without a task if there were none.
+func (c *Caller) ClaimMany(ctx context.Context, req wire.Claim) []history.Op {
+	whole, answer := c.ask(ctx, claimOf(&req), http.MethodPost, "/api/tasks/claim", req)
+	if answer == nil {
+		return c.parts(whole, 0, nil)
+	}
+	return c.parts(whole, len(answer.Tasks), func(i int, op *history.Op) bool {
+		t := &answer.Tasks[i]
+		if t.ClaimToken == nil {
+			return false
+		}
+		op.TaskID, op.Token, op.Seen = t.ID, *t.ClaimToken, seen(t)
+		return true
+	})
+}
+
+// ClaimTask claims the task by its id.
+func (c *Caller) ClaimTask(ctx context.Context, taskID uint64, req wire.Claim) history.Op {
+	op := claimOf(&req)
+	op.Kind, op.TaskID = history.ClaimTask, taskID
+	return c.call(ctx, op, http.MethodPost, fmt.Sprintf("/api/tasks/%d/claim", taskID), req, func(op *history.Op, a *wire.Answer) bool {
+		if a.Task == nil || a.Task.ClaimToken == nil {
+			return false
+		}
+		op.Token, op.Seen = *a.Task.ClaimToken, seen(a.Task)
+		return true
+	})
+}
+
+// Retry makes the task pending again.
+func (c *Caller) Retry(ctx context.Context, taskID uint64, req wire.Retry) history.Op {
+	op := history.Op{Kind: history.Retry, TaskID: taskID, Token: req.ClaimToken}
+	return c.call(ctx, op, http.MethodPost, fmt.Sprintf("/api/tasks/%d/retry", taskID), req,
+		func(_ *history.Op, a *wire.Answer) bool { return a.Task != nil })
+}
+
+// Delete deletes the task.
+func (c *Caller) Delete(ctx context.Context, taskID uint64) history.Op {
+	op := history.Op{Kind: history.Delete, TaskID: taskID}
+	return c.call(ctx, op, http.MethodDelete, fmt.Sprintf("/api/tasks/%d", taskID), nil,
+		func(_ *history.Op, a *wire.Answer) bool { return a.Deleted == 1 })
+}
+
+// Read says how a read is made.
+type Read struct {
+	Stale    bool   // what the node has
+	MinIndex uint64 // once it has reached this
+}
+
+// Read reads the task.
+func (c *Caller) Read(ctx context.Context, taskID uint64, how Read) history.Op {
+	op := history.Op{Kind: history.Get, TaskID: taskID, Stale: how.Stale, MinIndex: how.MinIndex}
+	path := fmt.Sprintf("/api/tasks/%d", taskID)
+	if how.Stale {
+		path += "?consistency=stale"
+	}
+	return c.call(ctx, op, http.MethodGet, path, nil, func(op *history.Op, a *wire.Answer) bool {
+		if a.Task == nil {
+			return false
+		}
+		op.Seen = seen(a.Task)
+		return true
+	})
+}
+
+// ListQuery is what a list asks for. "" is any.
+type ListQuery struct {
+	Status, Type string
+	Desc         bool
+	Limit        int
+}
+
+// List reads the first page of a list.
+func (c *Caller) List(ctx context.Context, q ListQuery, how Read) history.Op {
+	op := history.Op{
+		Kind: history.List, Status: q.Status, TaskType: q.Type, Desc: q.Desc, Limit: q.Limit,
+		Stale: how.Stale, MinIndex: how.MinIndex,
+	}
+	query := url.Values{"limit": {strconv.Itoa(q.Limit)}, "order": {"asc"}}
+	if q.Desc {
+		query.Set("order", "desc")
+	}
+	if q.Status != "" {
+		query.Set("status", q.Status)
+	}
+	if q.Type != "" {
+		query.Set("task_type", q.Type)
+	}
+	if how.Stale {
+		query.Set("consistency", "stale")
+	}
+	return c.call(ctx, op, http.MethodGet, "/api/tasks?"+query.Encode(), nil, func(op *history.Op, a *wire.Answer) bool {
+		for i := range a.Tasks {
+			op.Listed = append(op.Listed, *seen(&a.Tasks[i]))
+		}
+		op.More = a.NextCursor != ""
+		return true
+	})
+}
