@@ -45,6 +45,9 @@ type Node struct {
 	leader      atomic.Pointer[leadership]
 	notes       hashNotes
 	calls       callTable
+	// trailing says how many entries to keep behind a snapshot: trailingLogs,
+	// unless a test wants fewer.
+	trailing func(bytes, entries int64) uint64
 
 	// Of a node that Open opened; nil in memory.
 	dir    *dataDir
@@ -111,6 +114,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		call:   parts.Call,
 
 		leaderNotes: make(chan bool, leaderNotesMax),
+		trailing:    trailingLogs,
 	}
 	if n.clock == nil {
 		n.clock = newSystemClock()

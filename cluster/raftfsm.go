@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -155,8 +156,8 @@ func (f *raftFSM) Restore(r io.ReadCloser) error {
 	f.sinceEntries.Store(0)
 	f.stats.restores.Inc()
 	if f.restores.looping(f.clock.Mono(), m.Index()) {
-		f.fatal(fmt.Errorf("restored %d snapshots within %s without getting past index %d: this node cannot catch up; remove it from the cluster, empty its folder and join it again under a new node id",
-			restoresMax, restoresWindow, m.Index()))
+		f.fatal(fmt.Errorf("%w: restored %d snapshots within %s without getting past index %d: start this node again; if that does not help, remove it from the cluster and join it again with an empty folder",
+			ErrRestoreLoop, restoresMax, restoresWindow, m.Index()))
 	}
 	return nil
 }
@@ -300,6 +301,10 @@ const (
 	restoresMax    = 20
 	restoresWindow = time.Minute
 )
+
+// ErrRestoreLoop is what a node ends itself with that is sent one snapshot after
+// the other and does not get on.
+var ErrRestoreLoop = errors.New("this node cannot catch up")
 
 // restoreWatch notices restores that lead nowhere. It belongs to Raft's apply
 // goroutine.

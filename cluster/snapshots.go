@@ -127,7 +127,7 @@ func (n *Node) monitorSnapshots(ctx context.Context) {
 func (n *Node) takeSnapshot(ctx context.Context) error {
 	r := n.raft
 	config := r.ReloadableConfig()
-	config.TrailingLogs = trailingLogs(n.fsm.sinceBytes.Load(), n.fsm.sinceEntries.Load())
+	config.TrailingLogs = n.trailing(n.fsm.sinceBytes.Load(), n.fsm.sinceEntries.Load())
 	if err := r.ReloadConfig(config); err != nil {
 		return err
 	}
