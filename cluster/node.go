@@ -159,12 +159,32 @@ func (n *Node) startRaft(parts Parts) error {
 			}
 		}
 	}
-	r, err := raft.NewRaft(conf, n.fsm, parts.Logs, parts.Stable, parts.Snapshots, n.confirmer)
+	r, err := n.newRaft(conf, parts)
 	if err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
 	n.raft = r
 	return nil
+}
+
+// newRaft starts Raft, unless the newest snapshot cannot be restored. Raft by
+// itself would go on with an older one: it panics when the log behind that has
+// been compacted away, and has a state of the past when it has not.
+func (n *Node) newRaft(conf *raft.Config, parts Parts) (r *raft.Raft, err error) {
+	defer func() {
+		// NewRaft panics when it cannot read an entry back.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		n.fsm.started.Store(true)
+		if refused := n.fsm.startErr.Load(); refused != nil {
+			if r != nil {
+				err = r.Shutdown().Error()
+			}
+			r, err = nil, errors.Join(*refused, err)
+		}
+	}()
+	return raft.NewRaft(conf, n.fsm, parts.Logs, parts.Stable, parts.Snapshots, n.confirmer)
 }
 
 // raftConfig returns Raft's configuration. Raft's own snapshots are switched

@@ -136,6 +136,9 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 		o.mu.Unlock()
 	}
 	o.starting.Unlock()
+	if errors.Is(err, fsm.ErrCorrupt) {
+		err = fmt.Errorf("%w: %w: %s", ErrCorruptSnapshot, err, rejoinAdvice(o.dir.path))
+	}
 	if err != nil {
 		return nil, errors.Join(err, closeTransport(parts.Transport))
 	}

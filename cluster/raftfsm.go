@@ -48,6 +48,10 @@ type raftFSM struct {
 	sinceCommands atomic.Int64
 	sinceEntries  atomic.Int64
 	restores      restoreWatch
+	// started is true once Raft runs; startErr is why a snapshot could not be
+	// restored before.
+	started  atomic.Bool
+	startErr atomic.Pointer[error]
 
 	waitMu  sync.Mutex
 	waiters indexHeap    // guarded by waitMu
@@ -144,7 +148,11 @@ func (f *raftFSM) Restore(r io.ReadCloser) error {
 	defer r.Close()
 	m, err := fsm.ReadSnapshot(r)
 	if err != nil {
-		return fmt.Errorf("restore snapshot: %w", err)
+		err = fmt.Errorf("restore snapshot: %w", err)
+		if !f.started.Load() {
+			f.startErr.Store(&err)
+		}
+		return err
 	}
 	f.mu.Lock()
 	f.machine = m

@@ -123,6 +123,31 @@ func TestRaftFSM_snapshotAndRestore(t *testing.T) {
 	}
 }
 
+// A node whose newest snapshot cannot be restored does not start with an older
+// state.
+func TestOpenParts_badSnapshot(t *testing.T) {
+	t.Parallel()
+	snapshots := raft.NewInmemSnapshotStore()
+	_, transport := raft.NewInmemTransport("n")
+	defer transport.Close()
+	server := raft.Server{ID: "uuid", Address: "n"}
+	sink, err := snapshots.Create(1, 5, 1, raft.Configuration{Servers: []raft.Server{server}}, 1, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sink.Write([]byte("no snapshot of ours")); err != nil {
+		t.Fatal(err)
+	}
+	logs := raft.NewInmemStore()
+	n, err := OpenParts(Config{NodeID: "n"}, Parts{UUID: "uuid", Logs: logs, Stable: logs, Snapshots: snapshots, Transport: transport})
+	if err == nil {
+		closeNode(t, n)
+	}
+	if !errors.Is(err, fsm.ErrCorrupt) {
+		t.Errorf("got %v, want ErrCorrupt", err)
+	}
+}
+
 func TestRaftFSM_wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
