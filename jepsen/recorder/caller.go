@@ -85,7 +85,13 @@ func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
 func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s wire.Settle) history.Op {
 	op := history.Op{Kind: kind, TaskID: taskID, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS}
 	path := fmt.Sprintf("/api/tasks/%d/%s", taskID, kind)
-	return c.call(ctx, op, http.MethodPost, path, s, func(_ *history.Op, a *wire.Answer) bool { return a.Task != nil || kind == history.Extend })
+	return c.call(ctx, op, http.MethodPost, path, s, func(op *history.Op, a *wire.Answer) bool {
+		if a.Task == nil {
+			return kind == history.Extend
+		}
+		op.Seen = seen(a.Task)
+		return true
+	})
 }
 
 // Get reads the task; stale reads what the node has.

@@ -93,7 +93,13 @@ func (c *Caller) ClaimTask(ctx context.Context, taskID uint64, req wire.Claim) h
 func (c *Caller) Retry(ctx context.Context, taskID uint64, req wire.Retry) history.Op {
 	op := history.Op{Kind: history.Retry, TaskID: taskID, Token: req.ClaimToken}
 	return c.call(ctx, op, http.MethodPost, fmt.Sprintf("/api/tasks/%d/retry", taskID), req,
-		func(_ *history.Op, a *wire.Answer) bool { return a.Task != nil })
+		func(op *history.Op, a *wire.Answer) bool {
+			if a.Task == nil {
+				return false
+			}
+			op.Seen = seen(a.Task)
+			return true
+		})
 }
 
 // Delete deletes the task.

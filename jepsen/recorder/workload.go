@@ -234,6 +234,11 @@ func (w *Workload) handle(ctx context.Context, c *Caller, rng *rand.Rand, claim 
 	}
 	done := hold
 	done.Result = json.RawMessage(fmt.Sprintf(`{"token":%d}`, claim.Token))
+	if claim.Seen.Attempts > 1 && rng.Intn(2) == 0 {
+		// Somebody may have lost this task before. Hold it for a while, so that
+		// the late call meets a claim that is not its own.
+		wait(ctx, time.Duration(rng.Int63n(int64(lease*3/4))))
+	}
 	switch n := rng.Intn(1000); {
 	case n < 40:
 		hold.Error = "it went wrong"
@@ -246,13 +251,14 @@ func (w *Workload) handle(ctx context.Context, c *Caller, rng *rand.Rand, claim 
 		settle(history.Extend, extend)
 		wait(ctx, time.Duration(rng.Int63n(int64(10*time.Millisecond))))
 		settle(history.Complete, done)
-	case n < 165: // much too late
-		wait(ctx, lease+time.Duration(rng.Int63n(int64(lease))))
-		settle(history.Complete, done)
-	case n < 170: // about when the lease ends
+	case n < 170: // much too late
+		wait(ctx, lease+time.Duration(rng.Int63n(int64(lease/2))))
+		late := [...]history.Kind{history.Complete, history.Fail, history.Release, history.Extend}
+		settle(late[rng.Intn(len(late))], hold)
+	case n < 175: // about when the lease ends
 		wait(ctx, lease*9/10+time.Duration(rng.Int63n(int64(lease/5))))
 		settle(history.Complete, done)
-	case n < 175: // it dies
+	case n < 180: // it dies
 	case n < 200: // it was not sure
 		settle(history.Complete, done)
 		settle(history.Complete, done)

@@ -1,0 +1,14 @@
+// Package workload is what the callers of a run under faults do: everything
+// that a worker, a producer or an operator may do, in every order that gets
+// servers into trouble, at a bounded rate.
+//
+// Producers repeat submits, submit one key from two sides at once, and submit
+// many in one call. Workers claim by order and by id, one and several, with the
+// same claim_request_id again, also at the same time; they extend about when
+// the lease ends, settle late and twice, and die. Readers, some of them bound
+// to one node with a long patience, read linearizably, stale, and stale with a
+// lowest index, single tasks and lists. A meddler deletes and retries.
+//
+// All that is chosen comes from the seed; what the cluster answers does not, so
+// two runs of a seed are alike and not the same.
+package workload

@@ -1,0 +1,107 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// keys is the task that was last sent, for another producer to send, too.
+type keys struct {
+	mu   sync.Mutex
+	last *wire.NewTask
+}
+
+func (k *keys) put(t *wire.NewTask) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last = t
+}
+
+func (k *keys) take() *wire.NewTask {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.last
+	k.last = nil
+	return t
+}
+
+const submitManyMax = 12
+
+// produce submits tasks as long as there are few.
+func (c *client) produce(ctx context.Context) {
+	for c.breathe(ctx) {
+		switch {
+		case c.w.open.Load() > c.w.backlog():
+			if twin := c.w.inFlight.take(); twin != nil {
+				c.note(c.Submit(ctx, *twin))
+			}
+		case c.percent(10):
+			c.submitMany(ctx)
+		default:
+			c.submit(ctx)
+		}
+	}
+}
+
+func (c *client) submit(ctx context.Context) {
+	task := c.newTask()
+	c.w.inFlight.put(&task)
+	if c.percent(15) { // what another one is submitting at this moment
+		if twin := c.w.inFlight.take(); twin != nil {
+			task = *twin
+		}
+	}
+	op := c.again(ctx, func() history.Op { return c.Submit(ctx, task) })
+	c.submitted(op)
+	if op.Outcome == history.OK && c.percent(4) { // it was not sure
+		c.note(c.Submit(ctx, task))
+	}
+}
+
+func (c *client) submitMany(ctx context.Context) {
+	tasks := make([]wire.NewTask, 2+c.rng.Intn(submitManyMax-1))
+	for i := range tasks {
+		tasks[i] = c.newTask()
+	}
+	if c.percent(20) { // a key twice in one call
+		tasks[len(tasks)-1] = tasks[0]
+	}
+	var ops []history.Op
+	c.again(ctx, func() history.Op {
+		ops = c.SubmitMany(ctx, tasks)
+		return ops[0]
+	})
+	for _, op := range ops {
+		c.submitted(op)
+	}
+}
+
+// submitted tells the others of a new task.
+func (c *client) submitted(op history.Op) {
+	if op.Outcome == history.OK && op.Created {
+		c.w.open.Add(1)
+		c.w.tasks.add(&c.w.tasks.recent, op.TaskID)
+	}
+}
+
+func (c *client) newTask() wire.NewTask {
+	var limit int32 // none
+	if c.percent(25) {
+		limit = 1 + int32(c.rng.Intn(4))
+	}
+	key := c.w.name("k")
+	return wire.NewTask{
+		TaskType:       typeName(c.rng.Intn(typeCount)),
+		Params:         json.RawMessage(fmt.Sprintf(`{"key":%q}`, key)),
+		Priority:       int32(c.rng.Intn(4)) - 1,
+		MaxAttempts:    &limit,
+		IdempotencyKey: key,
+	}
+}
+
+func typeName(n int) string { return fmt.Sprintf("type-%d", n) }

@@ -1,0 +1,169 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+const claimManyMax = 4
+
+// work claims tasks and settles them, until Drain.
+func (c *client) work() {
+	ctx := context.Background() // its calls have deadlines of their own
+	for {
+		select {
+		case <-c.w.drained:
+			return
+		default:
+		}
+		c.breathe(ctx)
+		c.claim(ctx)
+	}
+}
+
+// worker returns the name that the caller has as a worker.
+func (c *client) worker() string { return fmt.Sprintf("w%d", c.number) }
+
+func (c *client) newClaim() wire.Claim {
+	req := wire.Claim{
+		WorkerID: c.worker(), LeaseMS: leases[c.rng.Intn(len(leases))], ClaimRequestID: c.w.name("r"),
+	}
+	if c.w.drain.Load() {
+		return req // of any type
+	}
+	for n := c.rng.Intn(3); n > 0; n-- { // none = any
+		req.TaskTypes = append(req.TaskTypes, typeName((c.rng.Intn(2)+2*n)%typeCount))
+	}
+	if len(req.TaskTypes) == 2 && req.TaskTypes[0] == req.TaskTypes[1] {
+		req.TaskTypes = req.TaskTypes[:1]
+	}
+	if c.percent(30) {
+		req.SortBy = "created_at"
+	}
+	return req
+}
+
+// claim claims in one of the ways there are, and handles what it got.
+func (c *client) claim(ctx context.Context) {
+	req := c.newClaim()
+	switch n := c.rng.Intn(100); {
+	case n < 8:
+		req.Limit = 1 + c.rng.Intn(claimManyMax)
+		var ops []history.Op
+		c.again(ctx, func() history.Op {
+			ops = c.ClaimMany(ctx, req)
+			return ops[0]
+		})
+		for _, op := range ops {
+			c.handle(ctx, op)
+		}
+	case n < 13 && !c.w.drain.Load():
+		id, ok := c.w.tasks.pick(&c.w.tasks.recent, c.rng)
+		if !ok {
+			return
+		}
+		req.TaskTypes, req.SortBy = nil, ""
+		c.handle(ctx, c.again(ctx, func() history.Op { return c.ClaimTask(ctx, id, req) }))
+	case n < 18: // the same request from two sides at once
+		var both sync.WaitGroup
+		both.Go(func() { c.twin.Claim(ctx, req) })
+		op := c.again(ctx, func() history.Op { return c.Claim(ctx, req) })
+		both.Wait()
+		c.handle(ctx, op)
+	default:
+		op := c.again(ctx, func() history.Op { return c.Claim(ctx, req) })
+		if op.Outcome == history.OK && c.percent(4) { // it was not sure
+			c.note(c.Claim(ctx, req))
+		}
+		c.handle(ctx, op)
+	}
+}
+
+// handle is what a worker does with a claim, if it got one.
+func (c *client) handle(ctx context.Context, claim history.Op) {
+	if claim.Outcome != history.OK || claim.TaskID == 0 {
+		return
+	}
+	h := hold{
+		client: c, id: claim.TaskID, lease: time.Duration(claim.LeaseMS) * time.Millisecond,
+		by: wire.Settle{WorkerID: claim.Worker, ClaimToken: claim.Token},
+	}
+	n := c.rng.Intn(1000)
+	if c.w.drain.Load() {
+		n = 999
+	}
+	switch {
+	case n < 60:
+		h.settle(ctx, history.Fail)
+	case n < 110:
+		h.settle(ctx, history.Release)
+	case n < 200: // it takes longer
+		h.extend(ctx)
+		h.wait(ctx, 0, 20*time.Millisecond)
+		h.settle(ctx, history.Complete)
+	case n < 230: // it extends about when the lease ends
+		h.wait(ctx, h.lease*95/100, h.lease/10)
+		h.extend(ctx)
+		h.wait(ctx, 0, h.lease)
+		h.settle(ctx, history.Complete)
+	case n < 250: // much too late
+		h.wait(ctx, h.lease, 2*h.lease)
+		h.settle(ctx, history.Complete)
+	case n < 275: // about when the lease ends
+		h.wait(ctx, h.lease*9/10, h.lease/5)
+		h.settle(ctx, history.Complete)
+	case n < 300: // it dies
+		c.w.tasks.add(&c.w.tasks.abandoned, h.id)
+	case n < 330: // it was not sure
+		h.settle(ctx, history.Complete)
+		h.settle(ctx, history.Complete)
+	case n < 345: // it mixes them up
+		h.settle(ctx, history.Complete)
+		h.settle(ctx, history.Fail)
+	case n < 500:
+		h.wait(ctx, 0, 100*time.Millisecond)
+		h.settle(ctx, history.Complete)
+	default:
+		h.settle(ctx, history.Complete)
+	}
+}
+
+// hold is a claim in its worker's hands.
+type hold struct {
+	*client
+	id    uint64
+	lease time.Duration
+	by    wire.Settle
+}
+
+// wait waits for at least least, and up to more longer.
+func (h *hold) wait(ctx context.Context, least, more time.Duration) {
+	pause(ctx, least+time.Duration(h.rng.Int63n(int64(more)+1)))
+}
+
+func (h *hold) extend(ctx context.Context) {
+	s := h.by
+	s.LeaseMS = leases[h.rng.Intn(len(leases))]
+	h.again(ctx, func() history.Op { return h.Settle(ctx, history.Extend, h.id, s) })
+}
+
+func (h *hold) settle(ctx context.Context, kind history.Kind) {
+	s := h.by
+	switch kind {
+	case history.Complete:
+		s.Result = json.RawMessage(fmt.Sprintf(`{"token":%d}`, s.ClaimToken))
+	case history.Fail:
+		s.Error = "it went wrong"
+	}
+	op := h.again(ctx, func() history.Op { return h.Settle(ctx, kind, h.id, s) })
+	if op.Outcome == history.OK && kind != history.Release && !op.Repeated {
+		h.w.open.Add(-1) // or not, if it is pending again: count puts that right
+		h.w.tasks.add(&h.w.tasks.ended, h.id)
+	}
+}

@@ -1,0 +1,218 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/recorder"
+)
+
+// Config says how many callers there are and how busy they are.
+type Config struct {
+	Nodes   []string // base URLs
+	Clients int      // callers in all, at least MinClients
+	Rate    int      // calls per second in all, about
+	Seed    int64
+}
+
+const (
+	// MinClients is one of each kind for each of five nodes.
+	MinClients = 14
+	// idlePause is how long a caller waits before it repeats a call.
+	idlePause = 20 * time.Millisecond
+	// patience is how long a reader that is bound to one node waits for an answer:
+	// longer than a node may be paused or cut off.
+	patience = 10 * time.Second
+	// phaseLength is how long there is much to claim, and then how long little.
+	phaseLength = 3 * time.Second
+	backlogHigh = 150
+	backlogLow  = 4
+	typeCount   = 3
+)
+
+// leases are the lengths that workers ask for, in milliseconds: short, so that
+// many end.
+var leases = [...]int64{300, 600, 1000, 1500, 3000}
+
+// Workload is callers at work.
+type Workload struct {
+	rec   *recorder.Recorder
+	cfg   Config
+	pace  time.Duration // between two calls of one caller, on average
+	began time.Time
+
+	names    atomic.Int64 // makes keys and request ids unique
+	open     atomic.Int64 // tasks submitted and not known to have ended, about
+	tasks    board
+	inFlight keys
+
+	producers sync.WaitGroup
+	workers   sync.WaitGroup
+	others    sync.WaitGroup
+	drain     atomic.Bool   // workers complete what they claim, and nothing else
+	drained   chan struct{} // closed: workers end
+}
+
+// Start starts the callers. Producers, readers and the meddler end with ctx,
+// workers by Drain.
+func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
+	cfg.Clients = max(cfg.Clients, MinClients)
+	w := &Workload{
+		rec: rec, cfg: cfg, drained: make(chan struct{}), began: time.Now(),
+		pace: time.Duration(cfg.Clients) * time.Second / time.Duration(max(cfg.Rate, 1)),
+	}
+	started := 0
+	caller := func(nodes []string) *client {
+		started++
+		return &client{
+			Caller: rec.Caller(nodes, started), w: w, number: started,
+			rng: rand.New(rand.NewSource(cfg.Seed*1_000_003 + int64(started))),
+		}
+	}
+	for _, node := range cfg.Nodes { // bound to one node
+		c := caller([]string{node})
+		c.Timeout = patience
+		w.others.Go(func() { c.read(ctx) })
+	}
+	free := caller(cfg.Nodes)
+	w.others.Go(func() { free.read(ctx) })
+	w.others.Go(func() { w.count(ctx) })
+	meddler := caller(cfg.Nodes)
+	w.others.Go(func() { meddler.meddle(ctx) })
+	for range max((cfg.Clients-started)/4, 2) {
+		c := caller(cfg.Nodes)
+		w.producers.Go(func() { c.produce(ctx) })
+	}
+	for started < cfg.Clients {
+		c := caller(cfg.Nodes)
+		c.twin = rec.Caller(cfg.Nodes, started)
+		w.workers.Go(func() { c.work() })
+	}
+	return w
+}
+
+// Drain is called after the ctx of Start has ended. It waits until every task
+// has ended, then stops the workers.
+func (w *Workload) Drain(ctx context.Context) error {
+	w.producers.Wait()
+	w.others.Wait()
+	w.drain.Store(true)
+	err := w.waitEmpty(ctx)
+	w.Stop()
+	return err
+}
+
+// Stop stops the workers and waits for all callers. It is safe after Drain.
+func (w *Workload) Stop() {
+	select {
+	case <-w.drained:
+	default:
+		close(w.drained)
+	}
+	w.producers.Wait()
+	w.others.Wait()
+	w.workers.Wait()
+}
+
+func (w *Workload) waitEmpty(ctx context.Context) error {
+	for {
+		open, err := w.rec.OpenCount(ctx, w.cfg.Nodes)
+		if err != nil || open == 0 {
+			return err
+		}
+		if !pause(ctx, 2*idlePause) {
+			return fmt.Errorf("%d tasks have not ended: %w", open, context.Cause(ctx))
+		}
+	}
+}
+
+// countInterval is how often the open tasks are counted.
+const countInterval = time.Second
+
+// count counts the open tasks now and then: what the callers know of them is
+// not all.
+func (w *Workload) count(ctx context.Context) {
+	for pause(ctx, countInterval) {
+		asking, cancel := context.WithTimeout(ctx, countInterval)
+		if open, err := w.rec.OpenCount(asking, w.cfg.Nodes); err == nil {
+			w.open.Store(open)
+		}
+		cancel()
+	}
+}
+
+// backlog returns how many open tasks producers aim at now.
+func (w *Workload) backlog() int64 {
+	if time.Since(w.began)/phaseLength%2 == 0 {
+		return backlogHigh
+	}
+	return backlogLow
+}
+
+// name returns a name that nothing else has.
+func (w *Workload) name(kind string) string {
+	return fmt.Sprintf("s%d-%s%d", w.cfg.Seed, kind, w.names.Add(1))
+}
+
+// pause waits, false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// client is one caller.
+type client struct {
+	*recorder.Caller
+	w      *Workload
+	number int
+	rng    *rand.Rand
+	twin   *recorder.Caller // of a worker: a second connection
+	seen   uint64           // highest index answered to this caller
+}
+
+// percent is true n times in a hundred.
+func (c *client) percent(n int) bool { return c.rng.Intn(100) < n }
+
+// breathe waits as long as the rate asks for: now and then hardly, now and then
+// long.
+func (c *client) breathe(ctx context.Context) bool {
+	return pause(ctx, time.Duration(c.rng.ExpFloat64()*float64(c.w.pace)))
+}
+
+// note takes what an answer says.
+func (c *client) note(op history.Op) history.Op {
+	if op.Outcome == history.OK {
+		c.seen = max(c.seen, op.Index)
+	}
+	return op
+}
+
+// repeatsMax bounds how often a call is repeated before its caller gives up.
+const repeatsMax = 40
+
+// again makes a call until its outcome is known and it is not one to be tried
+// later. Some callers give up at the first unknown outcome: nobody ever learns
+// what became of it.
+func (c *client) again(ctx context.Context, call func() history.Op) history.Op {
+	for n := 0; ; n++ {
+		op := c.note(call())
+		if !recorder.Again(op) || n == repeatsMax {
+			return op
+		}
+		if op.Outcome == history.Unknown && c.percent(10) {
+			return op
+		}
+		if !pause(ctx, idlePause) {
+			return op
+		}
+	}
+}
