@@ -9,7 +9,7 @@ import (
 // history passes.
 func TestKill(t *testing.T) {
 	cfg := killConfig{
-		Binary: binary, Dir: t.TempDir(), Tasks: 3000, Kills: 3, Producers: 8, Workers: 20, Seed: 1, KillAll: true, Out: t.Output(),
+		Binary: binary(), Dir: t.TempDir(), Tasks: 3000, Kills: 3, Producers: 8, Workers: 20, Seed: 1, KillAll: true, Out: t.Output(),
 	}
 	result, err := kill(t.Context(), cfg)
 	if err != nil {

@@ -72,7 +72,8 @@ func runKill(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	cfg.Binary, cfg.Dir = *binary, dir
-	if *file == "" {
+	keep := *file == "" // the history goes where the logs are
+	if keep {
 		*file = filepath.Join(dir, "history.jsonl")
 	}
 	result, err := kill(ctx, cfg)
@@ -88,7 +89,10 @@ func runKill(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen kill --tasks %d --kills %d --seed %d",
 			errViolations, dir, cfg.Tasks, cfg.Kills, cfg.Seed)
 	}
-	return nil
+	if keep {
+		return nil
+	}
+	return os.RemoveAll(dir)
 }
 
 // runCheck checks a stored history again.

@@ -4,37 +4,45 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// binary is the claimq that the tests run, built once.
-var binary string
+// buildDir is where the tests' binaries are; TestMain removes it.
+var buildDir string
+
+// binary returns the claimq that the tests run, built once. It is built inside
+// a test, not in TestMain: what is looked at before the tests begin does not
+// count for the go command when it decides whether they must run again.
+var binary = sync.OnceValue(func() string {
+	path, err := procs.Build(context.Background(), buildDir)
+	if err != nil {
+		panic(err)
+	}
+	return path
+})
 
 func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
 func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "claimq-jepsen-")
-	if err != nil {
+	var err error
+	if buildDir, err = os.MkdirTemp("", "claimq-jepsen-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	if binary, err = procs.Build(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+	defer os.RemoveAll(buildDir)
 	return m.Run()
 }
 
 // newCluster starts nodes that end with the test.
 func newCluster(t *testing.T, nodes int, flags ...string) *procs.Cluster {
 	t.Helper()
-	c, err := procs.New(procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: nodes, Flags: flags})
+	c, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: nodes, Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func TestSurroundings_secondProcessOnTheFolder(t *testing.T) {
 	u := newUser(t, c)
 	u.submit(3, 10)
 	// The same flags but for the ports.
-	other, err := procs.New(procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 1})
+	other, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +407,7 @@ func grow(t *testing.T, dir string) {
 // notStarted is newCluster without the start.
 func notStarted(t *testing.T, nodes int) *procs.Cluster {
 	t.Helper()
-	c, err := procs.New(procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: nodes})
+	c, err := procs.New(procs.Config{Binary: binary(), Dir: t.TempDir(), Nodes: nodes})
 	if err != nil {
 		t.Fatal(err)
 	}

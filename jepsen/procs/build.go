@@ -2,7 +2,9 @@ package procs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,16 +18,45 @@ func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w", err)
 	}
+	root := filepath.Dir(strings.TrimSpace(string(goMod)))
+	if err := lookAtSources(root); err != nil {
+		return "", err
+	}
 	path := filepath.Join(dir, "claimq")
 	args := []string{"build", "-o", path}
 	if len(tags) > 0 {
 		args = append(args, "-tags", strings.Join(tags, ","))
 	}
 	build := exec.CommandContext(ctx, "go", append(args, "./cmd/claimq")...)
-	build.Dir = filepath.Dir(strings.TrimSpace(string(goMod)))
+	build.Dir = root
 	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build claimq: %w\n%s", err, out)
 	}
 	return path, nil
+}
+
+// lookAtSources looks at every Go file of the module. The go command keeps the
+// result of a test until a file changes that the test looked at; what the build
+// reads it does not see. Without this, tests of processes would pass for ever.
+func lookAtSources(root string) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it went while we looked
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root:
+			return fs.SkipDir
+		case !d.IsDir() && (strings.HasSuffix(path, ".go") || d.Name() == "go.mod" || d.Name() == "go.sum"):
+			if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look at the sources: %w", err)
+	}
+	return nil
 }
