@@ -383,3 +383,26 @@ func TestCheck_oddHistories(t *testing.T) {
 		})
 	}
 }
+
+// A task whose search ran out of time does not pass, nor does one violation
+// more than is printed.
+func TestReport_OK(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		report Report
+		want   bool
+	}{
+		{Report{}, true},
+		{Report{Undecided: []uint64{1}}, false},
+		{Report{ViolationCount: 1}, false},
+	} {
+		if got := tc.report.OK(); got != tc.want {
+			t.Errorf("%+v: got %v, want %v", tc.report, got, tc.want)
+		}
+	}
+	lost := endsWith(run(submitted(0, 1, 1, "a"), submitted(0, 1, 2, "b"), submitted(0, 1, 3, "c")))
+	report := Check(lost, Options{ViolationsMax: 2})
+	if len(report.Violations) != 2 || report.ViolationCount != 3 || !strings.Contains(report.String(), "... and 1 more") {
+		t.Errorf("three lost tasks, two to be kept: got\n%s", report)
+	}
+}
