@@ -111,14 +111,7 @@ type checker struct {
 // Check checks h. It keeps no reference to h but in the report.
 func Check(h *history.History, opts Options) Report {
 	started := time.Now()
-	if opts.TaskTimeout == 0 {
-		opts.TaskTimeout = defaultTaskTimeout
-	}
-	if opts.ViolationsMax == 0 {
-		opts.ViolationsMax = defaultViolationsMax
-	}
-	c := &checker{opts: opts, broken: map[uint64]bool{}}
-	c.report = Report{Ops: len(h.Ops), Unknown: h.UnknownCount(), history: h}
+	c := newChecker(h, opts)
 	c.checkForm(h)
 	if c.report.ViolationCount == 0 { // the rest relies on the form
 		c.index = newIndex(h)
