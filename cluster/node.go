@@ -61,7 +61,6 @@ type Node struct {
 	wg      sync.WaitGroup // every goroutine of the node
 	closing atomic.Bool
 	diskLow atomic.Bool
-	planted atomic.Uint64 // submits seen, in builds that lie
 	// transferSince is when Raft began to answer that the leadership is being
 	// transferred, in nanoseconds of the monotonic clock; 0 = it does not.
 	transferSince atomic.Int64
