@@ -139,7 +139,7 @@ func (d *demo) comeBack(ctx context.Context, killed *procs.Node) error {
 	if err := killed.WaitReady(ctx); err != nil {
 		return err
 	}
-	d.say(4, "%s starts again (pid %d) and has caught up after %.2f s.", killed.ID, killed.PID(), time.Since(started).Seconds())
+	d.say(4, "%s starts again (pid %d) and is ready after %.2f s.", killed.ID, killed.PID(), time.Since(started).Seconds())
 	return nil
 }
 

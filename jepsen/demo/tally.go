@@ -173,11 +173,11 @@ func (d *demo) count(ctx context.Context) error {
 	}
 	line("submitted", s.submitted, "acknowledged to the producers")
 	line("completed", s.completed, "each result computed again, and compared")
-	line("wrong results", s.wrong, "")
-	line("done twice", s.twice, "two workers were told that they completed the same task")
-	line("lost", s.lost, "acknowledged, and not there or not done")
-	line("not asked for", s.surplus, "there, and acknowledged to nobody")
-	line("unknown outcomes", d.tally.unknown, fmt.Sprintf("calls given up; %d lost answers to claims were asked for again", d.tally.repeated))
+	line("wrong results", s.wrong, "among them")
+	line("done twice", s.twice, "tasks that two workers were told they had completed")
+	line("lost", s.lost, "tasks that were acknowledged, and are not there or not done")
+	line("not asked for", s.surplus, "tasks that are there, and were acknowledged to nobody")
+	line("unknown outcomes", d.tally.unknown, fmt.Sprintf("calls that were given up (%d claims whose answer was lost were asked for again)", d.tally.repeated))
 	fmt.Fprintf(d.out, "     %-22s %5.2f s   from the kill to the next acknowledged write\n", "nobody could write for", d.tally.outage().Seconds())
 	if d.tally.failures > 0 {
 		fmt.Fprintf(d.out, "     %-22s %7s   %v\n", "calls that failed", thousands(d.tally.failures), errors.Join(d.tally.refused...))
