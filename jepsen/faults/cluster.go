@@ -84,7 +84,7 @@ func New(ctx context.Context, cfg Config) (c *Cluster, err error) {
 		}
 		p.Dial = c.hosts.Dial
 	} else {
-		proxies := hosts.NewProxies(cfg.Nodes)
+		proxies := hosts.NewProxies(cfg.Seed)
 		c.Net = proxies
 		p.AdvertisePeer = func(i int, addr string) (string, error) { return proxies.Listen(i+1, addr) }
 	}

@@ -19,10 +19,9 @@ type Quality struct {
 	Cut       bool          // nothing arrives
 	Loss      float64       // share of packets that do not arrive, 0 to 1
 	Delay     time.Duration // each packet takes this much longer
-	Jitter    time.Duration // and up to this much more; order is kept but for Reorder
+	Jitter    time.Duration // and up to this much more; the order is kept
 	Duplicate float64       // share of packets that arrive twice, 0 to 1
 	Reorder   float64       // share of packets that the following ones may overtake, 0 to 1
-	Rate      int64         // bytes per second, 0 is no bound
 }
 
 // Network carries what nodes send to each other.
