@@ -1,0 +1,243 @@
+package lossyfs
+
+import (
+	"maps"
+	"math/rand"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// sizeMax bounds a disk, in bytes. Past it there is no space left.
+	sizeMax = 2 << 30
+	// nameMax bounds a name, in bytes.
+	nameMax = 255
+)
+
+// Loss says what a power cut took, and what it left that was not synced.
+type Loss struct {
+	Pages    int // changed pages of files that were lost
+	Sizes    int // files whose new size was lost
+	Names    int // changes of folders that were lost
+	Survived int // changed pages that survived, of a torn cut
+}
+
+// inode is a file or a folder.
+type inode struct {
+	number  uint64
+	mode    uint32 // with the type
+	changed time.Time
+	gone    bool // it has no name any more
+	content content
+	folder  folder
+}
+
+func (n *inode) isDir() bool { return n.mode&syscall.S_IFMT == syscall.S_IFDIR }
+
+// disk is the file system, mounted or not. All its calls answer EIO while there
+// is no power.
+type disk struct {
+	mu    sync.Mutex // guards all that follows, inodes included
+	dead  bool
+	root  *inode
+	last  uint64 // number of the newest inode
+	pages int64  // of all files that have a name
+}
+
+func newDisk() *disk {
+	d := &disk{}
+	d.root = d.newInodeLocked(syscall.S_IFDIR | 0o755)
+	return d
+}
+
+func (d *disk) newInodeLocked(mode uint32) *inode {
+	d.last++
+	return &inode{number: d.last, mode: mode, changed: time.Now(), content: newContent(), folder: newFolder()}
+}
+
+// do calls f while nothing else happens to the disk.
+func (d *disk) do(f func() syscall.Errno) syscall.Errno {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dead {
+		return syscall.EIO
+	}
+	return f()
+}
+
+func (d *disk) lookup(dir *inode, name string) (found *inode, errno syscall.Errno) {
+	errno = d.do(func() syscall.Errno {
+		if found = dir.folder.now[name]; found == nil {
+			return syscall.ENOENT
+		}
+		return 0
+	})
+	return found, errno
+}
+
+// make makes a file or folder.
+func (d *disk) make(dir *inode, name string, mode uint32) (made *inode, errno syscall.Errno) {
+	errno = d.do(func() syscall.Errno {
+		switch {
+		case len(name) > nameMax:
+			return syscall.ENAMETOOLONG
+		case dir.gone:
+			return syscall.ENOENT
+		case dir.folder.now[name] != nil:
+			return syscall.EEXIST
+		}
+		made = d.newInodeLocked(mode)
+		d.changeLocked(dir, change{add: name, inode: made})
+		return 0
+	})
+	return made, errno
+}
+
+// remove removes a file, or a folder that is empty.
+func (d *disk) remove(dir *inode, name string, wantDir bool) syscall.Errno {
+	return d.do(func() syscall.Errno {
+		old := dir.folder.now[name]
+		switch {
+		case old == nil:
+			return syscall.ENOENT
+		case wantDir && !old.isDir():
+			return syscall.ENOTDIR
+		case !wantDir && old.isDir():
+			return syscall.EISDIR
+		case len(old.folder.now) > 0:
+			return syscall.ENOTEMPTY
+		}
+		d.changeLocked(dir, change{remove: name})
+		d.goneLocked(old)
+		return 0
+	})
+}
+
+// rename renames within a folder. What has the new name already is replaced,
+// unless keep.
+func (d *disk) rename(dir *inode, from, to string, keep bool) syscall.Errno {
+	return d.do(func() syscall.Errno {
+		moved, old := dir.folder.now[from], dir.folder.now[to]
+		switch {
+		case moved == nil:
+			return syscall.ENOENT
+		case len(to) > nameMax:
+			return syscall.ENAMETOOLONG
+		case moved == old:
+			return 0
+		case old != nil && keep:
+			return syscall.EEXIST
+		case old != nil && old.isDir() && !moved.isDir():
+			return syscall.EISDIR
+		case old != nil && !old.isDir() && moved.isDir():
+			return syscall.ENOTDIR
+		case old != nil && len(old.folder.now) > 0:
+			return syscall.ENOTEMPTY
+		}
+		d.changeLocked(dir, change{remove: from, add: to, inode: moved})
+		if old != nil {
+			d.goneLocked(old)
+		}
+		return 0
+	})
+}
+
+func (d *disk) changeLocked(dir *inode, ch change) {
+	dir.folder.change(ch)
+	dir.changed = time.Now()
+}
+
+// goneLocked notes that the inode has lost its name. Processes that have it
+// open keep it.
+func (d *disk) goneLocked(n *inode) {
+	n.gone = true
+	d.pages -= int64(len(n.content.now.pages))
+}
+
+func (d *disk) read(n *inode, dest []byte, off int64) (count int, errno syscall.Errno) {
+	errno = d.do(func() syscall.Errno {
+		count = n.content.read(dest, off)
+		return 0
+	})
+	return count, errno
+}
+
+func (d *disk) write(n *inode, data []byte, off int64) syscall.Errno {
+	return d.do(func() syscall.Errno {
+		if d.pages*pageSize+int64(len(data)) > sizeMax {
+			return syscall.ENOSPC
+		}
+		d.countLocked(n, n.content.write(data, off))
+		n.changed = time.Now()
+		return 0
+	})
+}
+
+func (d *disk) resize(n *inode, size int64) syscall.Errno {
+	return d.do(func() syscall.Errno {
+		d.countLocked(n, -n.content.resize(size))
+		n.changed = time.Now()
+		return 0
+	})
+}
+
+// extend makes the file at least that large. Space is not reserved.
+func (d *disk) extend(n *inode, size int64) syscall.Errno {
+	return d.do(func() syscall.Errno {
+		n.content.now.size = max(n.content.now.size, size)
+		return 0
+	})
+}
+
+func (d *disk) countLocked(n *inode, pages int) {
+	if !n.gone {
+		d.pages += int64(pages)
+	}
+}
+
+// sync makes the file's content, or the folder's names, survive.
+func (d *disk) sync(n *inode) syscall.Errno {
+	return d.do(func() syscall.Errno {
+		if n.isDir() {
+			n.folder.sync()
+		} else {
+			n.content.sync()
+		}
+		return 0
+	})
+}
+
+// cut takes the power away.
+func (d *disk) cut(torn *rand.Rand) Loss {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead = true
+	var loss Loss
+	d.pages = 0
+	d.cutLocked(d.root, torn, &loss)
+	return loss
+}
+
+// cutLocked cuts the inode and all below it, in an order that does not depend
+// on chance.
+func (d *disk) cutLocked(n *inode, torn *rand.Rand, loss *Loss) {
+	n.gone = false // its removal was lost
+	if !n.isDir() {
+		n.content.cut(torn, loss)
+		d.pages += int64(len(n.content.now.pages))
+		return
+	}
+	n.folder.cut(torn, loss)
+	for _, name := range slices.Sorted(maps.Keys(n.folder.now)) {
+		d.cutLocked(n.folder.now[name], torn, loss)
+	}
+}
+
+// restore gives the power back.
+func (d *disk) restore() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead = false
+}

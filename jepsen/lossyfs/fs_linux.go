@@ -1,0 +1,157 @@
+package lossyfs
+
+import (
+	"errors"
+	"fmt"
+	"math/rand"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+const (
+	// fsType is what the kernel calls the file system, after "fuse.".
+	fsType = "claimq-lossyfs"
+	// cacheTimeout is how long the kernel may keep what it knows: all changes are
+	// made through it.
+	cacheTimeout = time.Minute
+	// unmountTimeout bounds the wait for the kernel to let go of the file system.
+	unmountTimeout = 10 * time.Second
+)
+
+// FS is a mounted disk. It is safe for concurrent use.
+type FS struct {
+	dir  string
+	disk *disk
+
+	mu     sync.Mutex   // guards what follows
+	server *fuse.Server // nil while it is not mounted
+}
+
+// New mounts an empty disk on dir, which it makes if needed. It needs root. The
+// process must not map its files into memory itself: it is the one that serves
+// them.
+func New(dir string) (*FS, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("mount a lossy disk: it needs root")
+	}
+	if err := removeStale(); err != nil {
+		return nil, fmt.Errorf("unmount what crashed runs left: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("mount a lossy disk: %w", err)
+	}
+	f := &FS{dir: dir, disk: newDisk()}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f, f.mountLocked()
+}
+
+// Dir returns where the disk is mounted.
+func (f *FS) Dir() string { return f.dir }
+
+func (f *FS) mountLocked() error {
+	timeout := cacheTimeout
+	options := &fs.Options{
+		EntryTimeout: &timeout, AttrTimeout: &timeout,
+		RootStableAttr: &fs.StableAttr{Ino: f.disk.root.number},
+		MountOptions: fuse.MountOptions{
+			FsName: fsType + "-" + strconv.Itoa(os.Getpid()), Name: fsType,
+			AllowOther: true, DirectMountStrict: true, DisableXAttrs: true,
+		},
+	}
+	server, err := fs.Mount(f.dir, &node{disk: f.disk, inode: f.disk.root}, options)
+	if err != nil {
+		return fmt.Errorf("mount a lossy disk: %w", err)
+	}
+	f.server = server
+	return nil
+}
+
+// Cut takes the power away. With a torn that is not nil, it decides which of
+// the pages, sizes and names survive that were not synced. End the processes
+// that use the disk right before: none may see that it fails and go on.
+func (f *FS) Cut(torn *rand.Rand) Loss { return f.disk.cut(torn) }
+
+// Restore gives the power back: the disk is what the cut has left. What a
+// process still has open fails for ever.
+func (f *FS) Restore() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.unmountLocked(); err != nil {
+		return err
+	}
+	f.disk.restore()
+	return f.mountLocked()
+}
+
+// Close unmounts the disk and forgets it. It is safe twice.
+func (f *FS) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unmountLocked()
+}
+
+// unmountLocked unmounts and waits until nothing is served any more, whether
+// files are open or not.
+func (f *FS) unmountLocked() error {
+	if f.server == nil {
+		return nil
+	}
+	if err := unmount(f.dir); err != nil {
+		return fmt.Errorf("unmount %s: %w", f.dir, err)
+	}
+	ended := make(chan struct{})
+	server := f.server
+	f.server = nil
+	go func() { server.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(unmountTimeout):
+		return fmt.Errorf("unmount %s: it is still in use after %v", f.dir, unmountTimeout)
+	}
+}
+
+// unmount makes all that is going on in the file system fail, and takes it
+// away.
+func unmount(dir string) error {
+	return syscall.Unmount(dir, syscall.MNT_FORCE|syscall.MNT_DETACH)
+}
+
+// removeStale unmounts the disks of processes that are no more.
+func removeStale() error {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || fields[2] != "fuse."+fsType {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.TrimPrefix(fields[0], fsType+"-"))
+		if err != nil || syscall.Kill(pid, 0) != syscall.ESRCH {
+			continue
+		}
+		// EINVAL: another run has been quicker.
+		if err := unmount(unescape(fields[1])); err != nil && !errors.Is(err, syscall.EINVAL) {
+			return err
+		}
+	}
+	return nil
+}
+
+// unescape undoes what the kernel does to spaces and the like in paths.
+func unescape(path string) string {
+	for _, c := range []byte(" \t\n\\") {
+		path = strings.ReplaceAll(path, fmt.Sprintf("\\%03o", c), string(c))
+	}
+	return path
+}
