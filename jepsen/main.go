@@ -18,8 +18,7 @@ import (
 )
 
 const usage = `usage: go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
-       go run ./jepsen check FILE [--drained=false]
-`
+       go run ./jepsen check [--drained=false] FILE`
 
 // errViolations is returned when a history does not pass.
 var errViolations = errors.New("the history does not pass")
@@ -36,7 +35,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("no command\n" + usage)
+		return fmt.Errorf("no command\n%s", usage)
 	}
 	switch args[0] {
 	case "kill":
@@ -103,7 +102,7 @@ func runCheck(args []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() != 1 {
-		return errors.New("one history file\n" + usage)
+		return fmt.Errorf("one history file is needed\n%s", usage)
 	}
 	h, err := history.ReadFile(flags.Arg(0))
 	if err != nil {

@@ -131,8 +131,12 @@ func TestCaller_ops(t *testing.T) {
 		with(func(op *history.Op) {
 			op.Kind, op.Worker, op.RequestID, op.LeaseMS, op.Token, op.Seen = history.Claim, "w", "r", 100, 9, seen
 		}),
-		with(func(op *history.Op) { op.Kind, op.Worker, op.Token, op.Result, op.Seen = history.Complete, "w", 9, "1", seen }),
-		with(func(op *history.Op) { op.Kind, op.Worker, op.Token, op.LeaseMS, op.Seen = history.Extend, "w", 9, 200, seen }),
+		with(func(op *history.Op) {
+			op.Kind, op.Worker, op.Token, op.Result, op.Seen = history.Complete, "w", 9, "1", seen
+		}),
+		with(func(op *history.Op) {
+			op.Kind, op.Worker, op.Token, op.LeaseMS, op.Seen = history.Extend, "w", 9, 200, seen
+		}),
 		with(func(op *history.Op) { op.Kind, op.Stale, op.Seen = history.Get, true, seen }),
 	}
 	got := rec.History().Ops
