@@ -100,12 +100,18 @@ func leaderOf(t *testing.T, nodes ...*Node) *Node {
 	return leader
 }
 
-func submitOne(t *testing.T, n *Node) fsm.Proposed {
+// submitOne submits a task to whichever of nodes leads, again while nothing was
+// written: the leader may change at any time.
+func submitOne(t *testing.T, nodes ...*Node) (p fsm.Proposed) {
 	t.Helper()
-	p, err := n.Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}})
-	if err != nil {
-		t.Fatalf("submit: %v", err)
-	}
+	eventually(t, "a submit to be taken", func() bool {
+		var err error
+		p, err = leaderOf(t, nodes...).Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}})
+		if err != nil && !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) {
+			t.Fatalf("submit: %v", err)
+		}
+		return err == nil
+	})
 	return p
 }
 
@@ -115,7 +121,6 @@ func TestOpen_bootstrapRestartAndJoin(t *testing.T) {
 	cfg := testConfig(t, "n1", t.TempDir(), addrs[0])
 	cfg.Bootstrap = true
 	first := openNode(t, cfg)
-	leaderOf(t, first)
 	p := submitOne(t, first)
 	closeNode(t, first)
 
@@ -209,7 +214,7 @@ func TestOpen_initialCluster(t *testing.T) {
 		return nodes
 	}
 	nodes := open()
-	p := submitOne(t, leaderOf(t, nodes...))
+	p := submitOne(t, nodes...)
 	// A leader that closes hands over: another one serves.
 	leader := leaderOf(t, nodes...)
 	closeNode(t, leader)
@@ -219,7 +224,7 @@ func TestOpen_initialCluster(t *testing.T) {
 			rest = append(rest, n)
 		}
 	}
-	q := submitOne(t, leaderOf(t, rest...))
+	q := submitOne(t, rest...)
 	for _, n := range rest {
 		closeNode(t, n)
 	}
@@ -258,5 +263,23 @@ func TestOpen_refuses(t *testing.T) {
 	taken.Bootstrap = true
 	if _, err := Open(context.Background(), taken); !errors.Is(err, ErrPeerAddrInUse) {
 		t.Errorf("a port in use: %v, want ErrPeerAddrInUse", err)
+	}
+}
+
+// Without Raft the same node serves from memory: what replication costs is the
+// difference.
+func TestOpen_noRaft(t *testing.T) {
+	t.Parallel()
+	cfg := DefaultConfig()
+	cfg.NodeID, cfg.NoRaft = "n1", true
+	n := openNode(t, cfg)
+	p := submitOne(t, n)
+	_, err := n.ReadLinearizable(context.Background(), p.Index, func(m *fsm.Machine, _ fsm.Stamp) {
+		if m.Get(p.Result.Submitted[0].Task.ID) == nil {
+			t.Error("the task is not there")
+		}
+	})
+	if err != nil || n.Ready() != nil || n.Cluster(context.Background()).Leader != "n1" {
+		t.Errorf("read: %v, ready: %v, cluster: %+v", err, n.Ready(), n.Cluster(context.Background()))
 	}
 }
