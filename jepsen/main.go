@@ -15,6 +15,7 @@ import (
 	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/sim"
 )
 
 const usage = `usage: go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
@@ -42,6 +43,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return runKill(ctx, args[1:], out)
 	case "check":
 		return runCheck(args[1:], out)
+	case "sim":
+		return sim.Main(ctx, args[1:], out)
 	}
 	return fmt.Errorf("unknown command %q\n%s", args[0], usage)
 }

@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// differs compares what the machine made of a command with what the model did,
+// and returns the first difference in words, "" if there is none.
+func differs(got *fsm.Result, want *answer) string {
+	switch {
+	case string(got.Code) != want.code:
+		return fmt.Sprintf("code %q, the model has %q", got.Code, want.code)
+	case got.Repeated != want.repeated:
+		return fmt.Sprintf("repeated %v, the model has %v", got.Repeated, want.repeated)
+	case got.Expired != want.expired:
+		return fmt.Sprintf("%d claims expired, the model has %d", got.Expired, want.expired)
+	case len(got.Submitted) != len(want.submitted):
+		return fmt.Sprintf("%d tasks submitted, the model has %d", len(got.Submitted), len(want.submitted))
+	case len(got.Claims) != len(want.claims):
+		return fmt.Sprintf("%d tasks claimed, the model has %d", len(got.Claims), len(want.claims))
+	case (got.Task == nil) != (want.task == nil):
+		return fmt.Sprintf("a task: %v, the model: %v", got.Task != nil, want.task != nil)
+	}
+	if want.task != nil {
+		if d := taskDiffers(got.Task, want.task); d != "" {
+			return d
+		}
+	}
+	for i := range want.submitted {
+		g, w := &got.Submitted[i], &want.submitted[i]
+		if g.Created != w.created || g.SameRequest != w.same {
+			return fmt.Sprintf("submitted task %d: created %v, same %v; the model has %v, %v", i, g.Created, g.SameRequest, w.created, w.same)
+		}
+		if d := taskDiffers(g.Task, w.task); d != "" {
+			return fmt.Sprintf("submitted task %d: %s", i, d)
+		}
+	}
+	for i := range want.claims {
+		g, w := &got.Claims[i], &want.claims[i]
+		if g.Token != w.token || g.Live != w.live || g.Task.ID != w.id {
+			return fmt.Sprintf("claim %d: task %d, token %d, live %v; the model has %d, %d, %v", i, g.Task.ID, g.Token, g.Live, w.id, w.token, w.live)
+		}
+		if w.task != nil {
+			if d := taskDiffers(&g.Task, w.task); d != "" {
+				return fmt.Sprintf("claim %d: %s", i, d)
+			}
+		}
+	}
+	return ""
+}
+
+// taskDiffers compares one task.
+func taskDiffers(g *fsm.Task, w *task) string {
+	body, opaque := g.Params, g.Payload != nil
+	if opaque {
+		body = g.Payload
+	}
+	result, binary := g.Result, g.ResultPayload != nil
+	if binary {
+		result = g.ResultPayload
+	}
+	if g.ID == w.id && g.Status.String() == w.status && g.Token == w.token && g.WorkerID == w.worker &&
+		g.Attempts == w.attempts && g.MaxAttempts == w.max && g.Priority == w.priority && g.Type == w.kind &&
+		g.Key == w.key && g.LeaseMS == w.leaseMS && g.LeaseSeq == w.seq && g.ClaimLeaseMS == w.claimMS &&
+		g.LeaseEndU == w.endU && g.ClaimedAt == w.claimedAt && g.CreatedAt == w.createdAt && g.UpdatedAt == w.updatedAt &&
+		g.CompletedAt == w.completedAt && g.Error == w.reason && string(body) == w.body && opaque == w.opaque &&
+		string(result) == w.result && binary == w.binary && sameLog(g.Log, w.log) {
+		return ""
+	}
+	g2 := *g
+	return fmt.Sprintf("task %d is\n    %+v\n  the model has\n    %+v", w.id, g2, *w)
+}
+
+func sameLog(got []fsm.Attempt, want []attempt) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i := range want {
+		g, w := &got[i], &want[i]
+		if g.Token != w.token || g.WorkerID != w.worker || g.ClaimedAt != w.claimedAt ||
+			g.EndedAt != w.endedAt || g.Outcome.String() != w.outcome || g.Error != w.reason {
+			return false
+		}
+	}
+	return true
+}
+
+// stateDiffers compares the whole state with the model's, and what is derived
+// from it: the counts, and which tasks there are at all.
+func stateDiffers(machine *fsm.Machine, m *model) string {
+	there := 0
+	byStatus := map[string]int64{}
+	for id := uint64(1); id <= uint64(len(m.tasks)); id++ {
+		got, want := machine.Get(id), m.find(id)
+		if (got == nil) != (want == nil) {
+			return fmt.Sprintf("task %d is there: %v, in the model: %v", id, got != nil, want != nil)
+		}
+		if want == nil {
+			continue
+		}
+		there++
+		byStatus[want.status]++
+		if d := taskDiffers(got, want); d != "" {
+			return d
+		}
+		if want.key != "" {
+			if by := machine.ByKey(want.key); by == nil || by.ID != id {
+				return fmt.Sprintf("key %q does not lead to task %d", want.key, id)
+			}
+		}
+	}
+	stats := machine.Stats(machine.Stamp())
+	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
+		if n := byStatus[s.String()]; stats.Counts[s] != n {
+			return fmt.Sprintf("%d tasks are counted as %s, the model has %d", stats.Counts[s], s, n)
+		}
+	}
+	if listed := len(machine.List(fsm.ListQuery{Limit: 1000}).Tasks); listed != min(there, 1000) {
+		return fmt.Sprintf("%d tasks are listed, the model has %d", listed, there)
+	}
+	if s := machine.Stamp(); s.U != m.u || s.T != m.t {
+		return fmt.Sprintf("the clocks are %+v, the model has %d and %d", s, m.u, m.t)
+	}
+	if machine.ClaimCount() != int(byStatus[claimed]) {
+		return fmt.Sprintf("%d claims live, the model has %d", machine.ClaimCount(), byStatus[claimed])
+	}
+	if machine.Level() != m.level || len(machine.Nodes()) != len(m.nodes) {
+		return fmt.Sprintf("level %d and %d nodes, the model has %d and %d", machine.Level(), len(machine.Nodes()), m.level, len(m.nodes))
+	}
+	return ""
+}

@@ -1,0 +1,125 @@
+package sim
+
+// kind is what a step of a run does.
+type kind uint8
+
+const (
+	stepSubmit kind = iota
+	stepSubmitMany
+	stepSubmitRaw
+	stepClaim
+	stepClaimTask
+	stepComplete
+	stepFail
+	stepExtend
+	stepRelease
+	stepLate    // a worker that wakes up late settles a claim that is over
+	stepMeddle  // a settle with a wrong worker, a wrong token or none
+	stepDie     // a worker dies without a word
+	stepRetry   // of a task
+	stepDelete  // of a task
+	stepRead    // of a task
+	stepRepeat  // an old request, delivered once more
+	stepOld     // an old expiry, proposed once more
+	stepIdle    // nothing for long
+	stepDepose  // the leader goes
+	stepPause   // the leader stands still
+	stepWall    // a wall clock jumps
+	stepRestart // a replica is built anew from its snapshot and the log
+	stepInstall // a replica gets another's snapshot
+	stepCapture // a replica captures a snapshot
+	stepWrite   // and writes it, later
+	stepLag     // a follower stops applying, or goes on
+	stepSkew    // an entry that one replica is too old for
+	stepUpgrade // the old replica is upgraded
+	stepAdmin   // checkpoints and node records
+	kinds
+)
+
+var kindNames = [kinds]string{
+	"submit", "submit many", "submit without key", "claim", "claim task", "complete", "fail", "extend", "release", "late settle",
+	"meddle", "die", "retry", "delete", "read", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
+	"capture", "write", "lag", "skew", "upgrade", "admin",
+}
+
+func (k kind) String() string { return kindNames[k] }
+
+// weights is how often each step is drawn, before a seed turns some off.
+var weights = [kinds]int64{
+	stepSubmit: 90, stepSubmitMany: 20, stepSubmitRaw: 10, stepClaim: 190, stepClaimTask: 25, stepComplete: 70, stepFail: 25,
+	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 15, stepRead: 25,
+	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 8,
+	stepCapture: 8, stepWrite: 10, stepLag: 10, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
+}
+
+// step is one thing that is done to the world. Its own seed decides the rest.
+type step struct {
+	number int   // in the plan, from 0
+	gap    int64 // after the step before
+	kind   kind
+	seed   uint64
+}
+
+// profile is how a seed's world is: some are calm, some are all loss, some
+// never change leaders. Numbers of dice are per thousand.
+type profile struct {
+	loss, double, refused, hiccup, slowEntry, behind int64
+
+	netMS, entryMS int64
+	gapMS          int64
+	hashEvery      uint64
+	workers        int64
+	types          int64
+	keys           int64
+	off            [kinds]bool // steps that this world does not know
+	rates          [replicaCount]int64
+	walls          [replicaCount]int64
+	long           bool // idles may last longer than what is remembered
+}
+
+// makePlan draws the world and its steps.
+func makePlan(seed uint64, count int) (profile, []step) {
+	d := newDice(seed, 1)
+	p := profile{
+		loss: pick[int64](d, 0, 10, 50, 200), double: pick[int64](d, 0, 10, 50, 150), refused: pick[int64](d, 0, 10, 100),
+		hiccup: pick[int64](d, 0, 0, 30), slowEntry: pick[int64](d, 0, 0, 20, 60), behind: pick[int64](d, 0, 100, 700),
+		netMS: pick[int64](d, 0, 2, 20, 200), entryMS: pick[int64](d, 1, 5, 40), gapMS: pick[int64](d, 5, 20, 60, 200),
+		hashEvery: uint64(pick[int64](d, 8, 16, 32, 64)), workers: 1 + d.n(6), types: 1 + d.n(3), keys: 1 + d.n(6), long: d.in(150),
+	}
+	rates := []int64{-500, -137, 0, 263, 500} // millionths: 0.05 % is promised
+	for i := range replicaCount {
+		p.rates[i] = rates[d.n(5)]
+		p.walls[i] = d.n(4*second) - 2*second
+	}
+	for k := stepRepeat; k < kinds; k++ {
+		p.off[k] = d.in(250)
+	}
+	var drawn [kinds]int64
+	var total int64
+	for k := range kinds {
+		if w := weights[k]; !p.off[k] {
+			if k < stepIdle {
+				w = w * pick[int64](d, 1, 2, 2, 3) / 2
+			}
+			total += w
+		}
+		drawn[k] = total
+	}
+	steps := make([]step, count)
+	for i := range steps {
+		steps[i] = step{number: i, gap: d.n(2 * p.gapMS * millisecond), seed: d.Uint64()}
+		roll := d.n(total)
+		for k := range kinds {
+			if roll < drawn[k] {
+				steps[i].kind = k
+				break
+			}
+		}
+		if d.in(8) {
+			steps[i].gap += d.n(6 * second)
+		}
+	}
+	return p, steps
+}
+
+func pick[T any](d *dice, of ...T) T { return of[d.n(int64(len(of)))] }

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+)
+
+// Config says what to run. The same config gives the same run.
+type Config struct {
+	Seed  uint64
+	Steps int // of the plan, at least 1
+	// Only are the steps of the plan to keep, ascending; nil = all.
+	Only []int
+	// Trace, if not nil, gets a line for everything that happens.
+	Trace io.Writer
+}
+
+// Report is what became of a run.
+type Report struct {
+	Commands int    // committed
+	Entries  int    // committed
+	Virtual  int64  // nanoseconds of simulated time
+	Hash     uint64 // of everything that happened: equal for equal configs
+	Failure  string // what was wrong first, "" if nothing was
+}
+
+// drain is how long a run goes on after its last step: longer than any call
+// lasts.
+const drain = callTimeout + 5*second
+
+// Run runs one seed.
+func Run(cfg Config) (report Report) {
+	p, steps := makePlan(cfg.Seed, cfg.Steps)
+	w := newWorld(cfg.Seed, p, cfg.Trace)
+	defer func() {
+		if r := recover(); r != nil {
+			w.fail("panic: %v", r)
+		}
+		report = Report{Commands: w.commands, Entries: len(w.log), Virtual: w.now, Hash: w.hash, Failure: w.failure}
+	}()
+	w.elect(w.replicas[0])
+	only := cfg.Only
+	for i, s := range steps {
+		w.until(w.now + s.gap)
+		if w.failure != "" {
+			break
+		}
+		if cfg.Only != nil {
+			if len(only) == 0 {
+				break
+			}
+			if only[0] != i {
+				continue
+			}
+			only = only[1:]
+		}
+		w.do(s)
+	}
+	w.finish()
+	return report
+}
+
+func newWorld(seed uint64, p profile, trace io.Writer) *world {
+	w := &world{seed: seed, profile: p, out: trace, model: newModel(), watch: newWatch(), hash: seed}
+	for i := range w.replicas {
+		w.replicas[i] = &replica{w: w, name: fmt.Sprintf("n%d", i+1), rate: p.rates[i], wall: p.walls[i]}
+		w.replicas[i].restart(0)
+	}
+	d := newDice(seed, 2)
+	for i := range p.workers {
+		w.workers = append(w.workers, &worker{w: w, name: fmt.Sprintf("w%d", i+1), rate: pick[int64](d, -500, 0, 500)})
+	}
+	return w
+}
+
+// finish stops all faults, lets everything come to its end, and checks what
+// must hold then.
+func (w *world) finish() {
+	w.quiet = true
+	w.upgrade()
+	for _, r := range w.replicas {
+		r.lags = false
+	}
+	w.until(w.now + drain)
+	if w.failure != "" {
+		return
+	}
+	if w.leader == nil || !w.leader.serving {
+		w.fail("no leader serves, long after the last fault")
+		return
+	}
+	served := false
+	w.call(newDice(w.seed, 3), "last", &command{verb: verbSubmit, tasks: []newTask{{kind: "ta", body: "1", max: -1, key: "last"}}}, true,
+		func(r reply, _ bool) { served = r.ok })
+	w.until(w.now + 5*second)
+	if w.failure == "" && !served {
+		w.fail("a submit has no answer, long after the last fault")
+	}
+	for _, r := range w.replicas {
+		if w.failure == "" {
+			w.last(r)
+		}
+	}
+}
+
+// last checks a replica at the end of the run.
+func (w *world) last(r *replica) {
+	if r.machine == nil {
+		r.restart(len(w.log))
+	}
+	r.catchUp(len(w.log))
+	if w.failure != "" {
+		return
+	}
+	r.write() // whatever was captured, however long ago
+	r.compareHash(w.log[len(w.log)-1])
+	r.capture()
+	r.write()
+	if w.failure == "" {
+		r.restart(len(w.log)) // the same from that snapshot
+		w.acked.check(w, r)
+	}
+	last := w.log[len(w.log)-1]
+	w.mix(uint64(last.hash[0])<<8|uint64(last.hash[1]), uint64(len(last.snapshot)))
+}

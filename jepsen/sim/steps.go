@@ -1,0 +1,397 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/claimq/claimq/internal/repeat"
+)
+
+// do does one step.
+func (w *world) do(s step) {
+	d := newDice(w.seed, s.seed|1<<63)
+	if s.kind >= stepIdle && w.tracing() {
+		w.say("-- step %d: %v", s.number, s.kind)
+	}
+	w.mix(uint64(s.number), uint64(s.kind), uint64(w.now))
+	name := fmt.Sprintf("c%d", s.number)
+	switch s.kind {
+	case stepSubmit, stepSubmitMany, stepSubmitRaw:
+		w.stepSubmit(s.kind, d, name)
+	case stepClaim, stepClaimTask:
+		w.stepClaim(s.kind, d, name, 0)
+	case stepComplete, stepFail, stepExtend, stepRelease:
+		w.stepSettle(s.kind, d, name)
+	case stepLate:
+		w.stepLate(d, name)
+	case stepMeddle:
+		w.stepMeddle(d, name)
+	case stepDie:
+		k := w.worker(d)
+		k.over = append(k.over, k.held...)
+		k.over = k.over[max(len(k.over)-8, 0):]
+		k.held = nil
+	case stepRetry:
+		w.call(d, name, &command{verb: verbRetry, id: w.anyID(d), add: int32(d.n(3))}, false, nil)
+	case stepDelete:
+		w.call(d, name, &command{verb: verbDelete, id: w.anyID(d)}, true, nil)
+	case stepRead:
+		k := &call{w: w, name: name, d: d, id: w.anyID(d), repeats: repeat.Call{Repeatable: true}, done: func(reply, bool) {}}
+		k.begin()
+	case stepRepeat:
+		if len(w.sent) > 0 {
+			w.arrive(w.sent[d.n(int64(len(w.sent)))])
+		}
+	case stepOld:
+		if l := w.leader; l != nil && len(w.late) > 0 {
+			l.propose(&proposal{c: w.late[d.n(int64(len(w.late)))], sentAt: w.now, done: func(outcome) {}})
+		}
+	default:
+		w.fault(s.kind, d)
+	}
+}
+
+// fault does a step that is no client's.
+func (w *world) fault(k kind, d *dice) {
+	r := w.replicas[d.n(replicaCount)]
+	switch k {
+	case stepIdle:
+		w.idle(d)
+	case stepDepose:
+		w.depose(d)
+	case stepPause:
+		w.pause(d)
+	case stepWall:
+		jump := pick(d, 100*millisecond, 3*second, 5*minute, 26*60*minute)
+		r.wall += d.n(2*jump) - jump
+		w.say("%s's wall clock is ahead by %.3f s now", r.name, float64(r.wall)/float64(second))
+	case stepRestart:
+		w.restart(r, d)
+	case stepInstall:
+		if w.leader == nil || w.leader.replica != r {
+			r.install(w.replicas[d.n(replicaCount)])
+		}
+	case stepCapture:
+		r.capture()
+	case stepWrite:
+		for _, r := range w.replicas {
+			r.write()
+		}
+	case stepLag:
+		r.lags = !r.lags && (w.leader == nil || w.leader.replica != r)
+	case stepSkew:
+		w.skew(r)
+	case stepUpgrade:
+		w.upgrade()
+	default:
+		w.admin(d)
+	}
+}
+
+// typeName and keyName name types and keys of this world.
+func (w *world) typeName(d *dice) string { return "t" + string(rune('a'+d.n(w.profile.types))) }
+
+func (w *world) worker(d *dice) *worker { return w.workers[d.n(int64(len(w.workers)))] }
+
+// anyID returns the id of a task that was submitted, mostly a late one, or one
+// that never was.
+func (w *world) anyID(d *dice) uint64 {
+	n := int64(len(w.model.tasks)) + 1
+	if d.in(700) {
+		return uint64(max(n-d.n(12), 1))
+	}
+	return uint64(1 + d.n(n))
+}
+
+func leaseOf(d *dice) int64 { return pick[int64](d, 0, 0, 100, 250, 999, 1999, 1999, 5000, 20_000) }
+
+// call makes a call of a command.
+func (w *world) call(d *dice, name string, c *command, repeatable bool, done func(r reply, unknown bool)) *call {
+	if done == nil {
+		done = func(reply, bool) {}
+	}
+	k := &call{w: w, name: name, d: d, c: c, repeats: repeat.Call{Repeatable: repeatable}, done: done}
+	k.begin()
+	return k
+}
+
+func (w *world) stepSubmit(k kind, d *dice, name string) {
+	count := int64(1)
+	if k == stepSubmitMany {
+		count = 2 + d.n(5)
+	}
+	c := &command{verb: verbSubmit, tasks: make([]newTask, count)}
+	for i := range c.tasks {
+		t := newTask{
+			kind: w.typeName(d), body: fmt.Sprintf(`{"n":"%s.%d"}`, name, i), priority: pick[int32](d, 0, 0, 0, 5, -5),
+			max: pick[int32](d, -1, -1, 0, 1, 2), leaseMS: pick[int64](d, 0, 0, 500, 3000), opaque: d.in(200),
+		}
+		switch {
+		case k == stepSubmitRaw:
+		case d.in(400): // the key of others too
+			t.key = fmt.Sprintf("key-%d", d.n(w.profile.keys))
+			t.body = fmt.Sprintf(`{"n":"%s"}`, t.key)
+		default: // as the client does of itself
+			t.key = fmt.Sprintf("own-%s.%d", name, i)
+		}
+		c.tasks[i] = t
+	}
+	w.call(d, name, c, k != stepSubmitRaw, func(r reply, _ bool) {
+		if r.ok {
+			w.acked.takeSubmit(w, c, r)
+		}
+	})
+}
+
+// stepClaim claims, and asks anew when what an earlier try claimed is over by
+// the time of the answer, as the client does.
+func (w *world) stepClaim(kind kind, d *dice, name string, again int) {
+	k := w.worker(d)
+	c := &command{verb: verbClaimNext, worker: k.name, leaseMS: leaseOf(d), limit: 1, request: fmt.Sprintf("q-%s.%d", name, again)}
+	switch {
+	case kind == stepClaimTask:
+		c.verb, c.id, c.limit = verbClaimTask, w.anyID(d), 0
+	case d.in(250):
+		c.limit = int(2 + d.n(4))
+	}
+	if c.verb == verbClaimNext {
+		for t := range w.profile.types {
+			if d.in(400) {
+				c.types = append(c.types, "t"+string(rune('a'+t)))
+			}
+		}
+		c.byCreated, c.ascending = d.in(300), d.in(400)
+	}
+	repeatable := true
+	switch {
+	case d.in(50): // not one of our clients
+		c.request, repeatable = "", false
+	case d.in(30): // an id used for two requests
+		c.request = fmt.Sprintf("shared-%d", d.n(3))
+	}
+	var asked *call
+	asked = w.call(d, name, c, repeatable, func(r reply, _ bool) {
+		if !r.ok {
+			return
+		}
+		w.acked.claims++
+		if live := k.takeClaims(asked, r); live == 0 && again < 2 {
+			w.stepClaim(kind, d, name, again+1)
+		}
+	})
+}
+
+// stepSettle settles or extends a claim that the worker takes for its own.
+func (w *world) stepSettle(kind kind, d *dice, name string) {
+	k := w.worker(d)
+	if len(k.held) == 0 {
+		w.stepClaim(stepClaim, d, name, 0)
+		return
+	}
+	cl := k.held[d.n(int64(len(k.held)))]
+	c := &command{id: cl.id, worker: k.name, token: cl.token}
+	fillSettle(c, kind, d, name)
+	var asked *call
+	asked = w.call(d, name, c, true, func(r reply, unknown bool) {
+		switch {
+		case kind == stepExtend && r.ok:
+			k.takeExtend(asked, r)
+		case r.ok:
+			w.acked.takeSettle(c, r)
+			k.forget(cl.token)
+		case !unknown && r.code != "":
+			k.forget(cl.token)
+		}
+	})
+}
+
+func fillSettle(c *command, kind kind, d *dice, name string) {
+	switch kind {
+	case stepFail:
+		c.verb, c.reason = verbFail, "no luck in "+name
+	case stepExtend:
+		c.verb, c.leaseMS = verbExtend, leaseOf(d)
+	case stepRelease:
+		c.verb = verbRelease
+	default:
+		c.verb, c.result, c.opaque = verbComplete, pick(d, "", `"ok `+name+`"`), d.in(200)
+	}
+}
+
+// stepLate settles a claim that is over, or not: the worker had slept.
+func (w *world) stepLate(d *dice, name string) {
+	k := w.worker(d)
+	if len(k.over) == 0 {
+		w.stepClaim(stepClaim, d, name, 0)
+		return
+	}
+	cl := k.over[d.n(int64(len(k.over)))]
+	c := &command{id: cl.id, worker: k.name, token: cl.token}
+	fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
+	w.call(d, name, c, true, func(r reply, _ bool) {
+		if r.ok {
+			w.acked.takeSettle(c, r)
+		}
+	})
+}
+
+// stepMeddle sends what our clients never would.
+func (w *world) stepMeddle(d *dice, name string) {
+	c := &command{id: w.anyID(d), worker: w.worker(d).name, token: uint64(d.n(int64(w.model.tokens) + 2))}
+	if d.in(600) {
+		k := w.worker(d)
+		if all := append(k.held[:len(k.held):len(k.held)], k.over...); len(all) > 0 {
+			cl := all[d.n(int64(len(all)))]
+			c.id, c.token, c.worker = cl.id, cl.token, k.name
+		}
+	}
+	switch d.n(4) {
+	case 0:
+		c.token = 0
+	case 1:
+		c.worker = w.worker(d).name
+	case 2:
+		c.token += uint64(d.n(3))
+	}
+	fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
+	w.call(d, name, c, false, nil)
+}
+
+// idle lets nobody ask for anything for long.
+func (w *world) idle(d *dice) {
+	span := d.n(30 * second)
+	if w.profile.long && d.in(300) {
+		span = 11 * minute
+	}
+	w.until(w.now + span)
+}
+
+// depose ends the leadership in one of the ways that there are, and lets
+// another begin after a while.
+func (w *world) depose(d *dice) {
+	l := w.leader
+	if l == nil {
+		return
+	}
+	w.leader = nil
+	if f := l.flight; f != nil {
+		if d.in(500) {
+			w.lost = f // its proposers are told nothing, or that it is unknown
+		}
+	}
+	switch d.n(3) {
+	case 0:
+		w.say("%s crashes", l.replica.name)
+		l.end()
+		l.replica.stop()
+		w.after(d.n(3*second), func() {
+			if l.replica.machine == nil && !l.replica.old {
+				l.replica.restart(len(w.log))
+			}
+		})
+	case 1:
+		w.say("%s steps down", l.replica.name)
+		l.end()
+	default:
+		w.say("%s is cut off and does not know it", l.replica.name)
+		l.cut = true
+		w.deposed = append(w.deposed, l)
+		w.after(d.n(8*second), l.end)
+	}
+	gap := d.n(1500 * millisecond)
+	if d.in(200) {
+		gap = d.n(20 * second)
+	}
+	w.elections(gap, newDice(w.seed, d.Uint64()|1<<62))
+}
+
+// elections elects a leader after a while, and again if that does not work.
+func (w *world) elections(gap int64, d *dice) {
+	w.after(gap, func() {
+		if w.leader != nil {
+			return
+		}
+		first := d.n(replicaCount)
+		for i := range int64(replicaCount) {
+			r := w.replicas[(first+i)%replicaCount]
+			if r.paused() == 0 && w.elect(r) {
+				r.lags = false
+				return
+			}
+		}
+		w.elections(500*millisecond, d)
+	})
+}
+
+// pause lets the leader's process stand still, without losing its leadership.
+func (w *world) pause(d *dice) {
+	l := w.leader
+	if l == nil {
+		return
+	}
+	span := pick(d, 50*millisecond, 700*millisecond, 2*second, 4*second)
+	span = span/2 + d.n(span/2+1)
+	w.say("%s stands still for %.3f s", l.replica.name, float64(span)/float64(second))
+	l.replica.pausedUntil = max(l.replica.pausedUntil, w.now+span)
+	w.watch.waitUntil = max(w.watch.waitUntil, l.replica.pausedUntil+latePauseAllowed)
+}
+
+// restart starts a follower's process anew.
+func (w *world) restart(r *replica, d *dice) {
+	if w.leader != nil && w.leader.replica == r || r.machine == nil {
+		return
+	}
+	for _, l := range w.deposed {
+		if l.replica == r {
+			l.end()
+		}
+	}
+	// It may stay behind for long.
+	r.restart(int(d.n(int64(len(w.log)) + 1)))
+}
+
+// skew makes a follower an old one, and logs what that does not know.
+func (w *world) skew(r *replica) {
+	l := w.leader
+	if l == nil || l.replica == r || !l.serving || r.machine == nil {
+		return
+	}
+	for _, other := range w.replicas {
+		if other.old {
+			return
+		}
+	}
+	r.old = true
+	w.say("%s runs an older version", r.name)
+	l.propose(&proposal{c: &command{verb: verbCheckpoint}, sentAt: w.now, tooNew: true, done: func(outcome) {}})
+}
+
+// upgrade gives the old replica the new version.
+func (w *world) upgrade() {
+	for _, r := range w.replicas {
+		if r.old {
+			r.old = false
+			w.say("%s is upgraded", r.name)
+			if r.machine == nil {
+				r.restart(len(w.log))
+			}
+		}
+	}
+}
+
+// admin logs what operators and nodes do.
+func (w *world) admin(d *dice) {
+	l := w.leader
+	if l == nil {
+		return
+	}
+	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(2))})
+	l.propose(&proposal{c: c, sentAt: w.now, done: func(outcome) {}})
+}
+
+// keepExpiry remembers an expiry, to be proposed again when it is too late.
+func (w *world) keepExpiry(c *command, _ int64) {
+	w.late = append(w.late, c)
+	if len(w.late) > 8 {
+		w.late = w.late[1:]
+	}
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+)
+
+// The spans of simulated time are nanoseconds since the run's start.
+const (
+	millisecond = int64(time.Millisecond)
+	second      = int64(time.Second)
+	minute      = int64(time.Minute)
+)
+
+// epoch is what a wall clock shows at the start that is right.
+const epoch = int64(1_750_000_000) * second
+
+const replicaCount = 3
+
+// world is one run: everything that is simulated, and what watches it. It
+// belongs to one goroutine.
+type world struct {
+	seed    uint64
+	profile profile
+	now     int64
+	events  eventHeap
+	counter uint64 // of events, breaks ties of time
+
+	log      []*entry // committed, in order; all of them, for replays
+	replicas [replicaCount]*replica
+	leader   *leader   // the one whose entries commit; nil: there is none
+	deposed  []*leader // those that do not know yet that they are not
+	lost     *flight   // in flight when its leader was deposed, to be committed by the next
+	changes  int       // of leader
+	entries  uint64    // ever put in flight
+	quiet    bool      // no more faults: the run is coming to its end
+
+	model   *model
+	watch   *watch
+	workers []*worker
+	sent    []*message // the last ones, for late and doubled deliveries
+	late    []*command // expiries of leaders that are over
+
+	commands int // committed
+	acked    acks
+
+	failure string // the first thing that was wrong, "" so far
+	hash    uint64 // of everything that happened
+	out     io.Writer
+}
+
+// event is something that happens at a time.
+type event struct {
+	at, seq int64
+	fn      func()
+}
+
+// after calls fn so much later.
+func (w *world) after(d int64, fn func()) {
+	w.counter++
+	w.events.push(event{at: w.now + max(d, 0), seq: int64(w.counter), fn: fn})
+}
+
+// until runs what happens up to the time at, and leaves the clock there.
+func (w *world) until(at int64) {
+	for w.failure == "" && len(w.events) > 0 && w.events[0].at <= at {
+		e := w.events.pop()
+		w.pass(e.at)
+		e.fn()
+	}
+	w.pass(at)
+}
+
+// pass moves the clock on.
+func (w *world) pass(at int64) {
+	if at <= w.now {
+		return
+	}
+	w.watch.pass(w, at)
+	w.now = at
+}
+
+// fail notes that something is wrong. The first one counts and ends the run.
+func (w *world) fail(format string, args ...any) {
+	if w.failure != "" {
+		return
+	}
+	w.failure = fmt.Sprintf(format, args...)
+	w.say("WRONG: %s", w.failure)
+}
+
+// say adds a line to the trace, if one is wanted. Callers on a hot path ask
+// tracing first.
+func (w *world) say(format string, args ...any) {
+	if w.out == nil {
+		return
+	}
+	fmt.Fprintf(w.out, "%11.6fs  %s\n", float64(w.now)/float64(second), fmt.Sprintf(format, args...))
+}
+
+func (w *world) tracing() bool { return w.out != nil }
+
+// mix adds to the hash of the run.
+func (w *world) mix(values ...uint64) {
+	h := w.hash
+	for _, v := range values {
+		h ^= v
+		h *= 0x9E3779B97F4A7C15
+		h ^= h >> 29
+	}
+	w.hash = h
+}
+
+func (w *world) mixString(s string) {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	w.mix(h)
+}
+
+// dice is the randomness of one step, message or entry. Each has its own, so
+// that leaving a step out of a run changes the others as little as can be.
+type dice struct{ rand.PCG }
+
+func newDice(seed, stream uint64) *dice {
+	d := &dice{}
+	d.Seed(seed, stream)
+	return d
+}
+
+// n returns a number in [0, n).
+func (d *dice) n(n int64) int64 {
+	if n <= 1 {
+		return 0
+	}
+	return int64(d.Uint64() >> 1 % uint64(n))
+}
+
+// in reports true so many times in a thousand.
+func (d *dice) in(perMille int64) bool { return d.n(1000) < perMille }
+
+// eventHeap is a binary heap, the earliest first, equal times in order.
+type eventHeap []event
+
+func (a event) before(b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+
+func (h *eventHeap) push(e event) {
+	s := append(*h, e)
+	i := len(s) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !s[i].before(s[up]) {
+			break
+		}
+		s[i], s[up] = s[up], s[i]
+		i = up
+	}
+	*h = s
+}
+
+func (h *eventHeap) pop() event {
+	s := *h
+	top := s[0]
+	last := len(s) - 1
+	s[0] = s[last]
+	s[last] = event{}
+	s = s[:last]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if child+1 < last && s[child+1].before(s[child]) {
+			child++
+		}
+		if !s[child].before(s[i]) {
+			break
+		}
+		s[i], s[child] = s[child], s[i]
+		i = child
+	}
+	*h = s
+	return top
+}
