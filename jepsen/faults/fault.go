@@ -48,22 +48,39 @@ func Check(f Fault) error {
 }
 
 // ByName returns the faults of the catalog with these names, in this order.
-// A name that ends in * stands for all that begin so.
+// A name that ends in * stands for all that begin so; names joined with plus
+// signs are one fault, made of several together.
 func ByName(names ...string) ([]Fault, error) {
 	var found []Fault
 	for _, name := range names {
-		count := len(found)
-		for _, f := range Catalog() {
-			prefix, pattern := strings.CutSuffix(name, "*")
-			if f.Name() == name || pattern && strings.HasPrefix(f.Name(), prefix) {
-				found = append(found, f)
+		if parts := strings.Split(name, "+"); len(parts) > 1 {
+			faults, err := ByName(parts...)
+			if err != nil {
+				return nil, err
 			}
+			found = append(found, Together(faults...))
+			continue
 		}
-		if len(found) == count {
+		matching := matching(name)
+		if len(matching) == 0 {
 			return nil, fmt.Errorf("%w: %q; there are: %s", ErrUnknown, name, strings.Join(Names(), " "))
 		}
+		found = append(found, matching...)
 	}
 	return found, nil
+}
+
+// matching returns the faults of that name, or that begin with it if it ends
+// in *.
+func matching(name string) []Fault {
+	prefix, pattern := strings.CutSuffix(name, "*")
+	var found []Fault
+	for _, f := range Catalog() {
+		if f.Name() == name || pattern && strings.HasPrefix(f.Name(), prefix) {
+			found = append(found, f)
+		}
+	}
+	return found
 }
 
 // Names returns the names of the catalog, in its order.

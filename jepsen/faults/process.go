@@ -27,7 +27,10 @@ func (p process) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(c
 // kill kills the nodes with SIGKILL until recover starts them again.
 func kill(c *Cluster, nodes []*procs.Node) (func(context.Context) error, error) {
 	c.notef("kill -9 %s", names(nodes))
-	return func(context.Context) error { return c.startNodes(nodes) }, killAll(nodes)
+	if err := killAll(nodes); err != nil {
+		return nil, errors.Join(err, c.startNodes(nodes))
+	}
+	return func(context.Context) error { return c.startNodes(nodes) }, nil
 }
 
 // killAll kills the nodes at once and waits until they are gone. Those that do
@@ -35,14 +38,22 @@ func kill(c *Cluster, nodes []*procs.Node) (func(context.Context) error, error) 
 func killAll(nodes []*procs.Node) error {
 	var errs []error
 	for _, n := range nodes {
-		errs = append(errs, ifRunning(n.Signal(syscall.SIGKILL)))
+		errs = append(errs, signalKill(n))
 	}
 	for _, n := range nodes {
-		if exited := n.Exited(); exited != nil {
-			<-exited
-		}
+		waitGone(n)
 	}
 	return errors.Join(errs...)
+}
+
+// signalKill kills the node and does not wait for it.
+func signalKill(n *procs.Node) error { return ifRunning(n.Signal(syscall.SIGKILL)) }
+
+// waitGone waits until a node that was killed is gone.
+func waitGone(n *procs.Node) {
+	if exited := n.Exited(); exited != nil {
+		<-exited
+	}
 }
 
 // pause stops the nodes until recover lets them go on.
@@ -69,7 +80,7 @@ func (c *Cluster) startNodes(nodes []*procs.Node) error {
 	c.notef("start %s", names(nodes))
 	var errs []error
 	for _, n := range nodes {
-		if n.Running() {
+		if n.Running() || !c.powered(n) {
 			continue
 		}
 		if err := n.Start(); !errors.Is(err, procs.ErrRunning) {
@@ -77,6 +88,12 @@ func (c *Cluster) startNodes(nodes []*procs.Node) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// powered reports whether the node has power. Who takes it away gives it back,
+// and starts the node then.
+func (c *Cluster) powered(n *procs.Node) bool {
+	return c.Disks == nil || c.disk(n).Powered()
 }
 
 // ifRunning forgives that a node does not run: another fault may have ended

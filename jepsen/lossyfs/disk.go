@@ -235,6 +235,12 @@ func (d *disk) cutLocked(n *inode, torn *rand.Rand, loss *Loss) {
 	}
 }
 
+func (d *disk) powered() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.dead
+}
+
 // restore gives the power back.
 func (d *disk) restore() {
 	d.mu.Lock()

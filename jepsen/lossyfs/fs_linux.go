@@ -79,11 +79,17 @@ func (f *FS) mountLocked() error {
 // that use the disk right before: none may see that it fails and go on.
 func (f *FS) Cut(torn *rand.Rand) Loss { return f.disk.cut(torn) }
 
-// Restore gives the power back: the disk is what the cut has left. What a
-// process still has open fails for ever.
+// Powered reports whether the disk has power.
+func (f *FS) Powered() bool { return f.disk.powered() }
+
+// Restore gives the power back, if it is away: the disk is what the cut has
+// left. What a process still has open fails for ever.
 func (f *FS) Restore() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.disk.powered() {
+		return nil
+	}
 	if err := f.unmountLocked(); err != nil {
 		return err
 	}
