@@ -1,0 +1,148 @@
+package judge
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/witness"
+)
+
+// Rules of this package.
+const (
+	RuleLate     check.Rule = "lease-late" // an ended lease is requeued in time
+	RuleRecovery check.Rule = "recovery"   // the cluster recovers in time
+	RuleEqual    check.Rule = "equal"      // all nodes hold the same
+	RuleExit     check.Rule = "exit"       // no process ends by itself
+	RuleBounds   check.Rule = "bounds"     // memory, files and goroutines are bounded
+	RuleInternal check.Rule = "internal"   // no answer is a bug's
+)
+
+// Part is what one of the checks found.
+type Part struct {
+	Name string // of the check
+	// Summary says in a line what was looked at.
+	Summary        string
+	Violations     []check.Violation // the first ones
+	ViolationCount int
+	Undecided      int // tasks whose search ran out of time
+}
+
+// OK reports whether the part found nothing.
+func (p Part) OK() bool { return p.ViolationCount == 0 && p.Undecided == 0 }
+
+// Verdict is what was found in a run.
+type Verdict struct {
+	Parts   []Part
+	Elapsed time.Duration
+
+	history *history.History
+}
+
+// OK reports whether the run passes.
+func (v Verdict) OK() bool {
+	for _, p := range v.Parts {
+		if !p.OK() {
+			return false
+		}
+	}
+	return true
+}
+
+// Judge judges h.
+func Judge(h *history.History) Verdict {
+	started := time.Now()
+	v := Verdict{history: h}
+	drained := h.Run == nil || h.Run.Drained
+	c := check.Check(h, check.Options{Drained: drained})
+	v.Parts = append(v.Parts, Part{
+		Name: "history", Violations: c.Violations, ViolationCount: c.ViolationCount, Undecided: len(c.Undecided),
+		Summary: fmt.Sprintf("%d calls (%d of unknown outcome) on %d tasks, in %v", c.Ops, c.Unknown, c.Tasks, c.Elapsed.Round(time.Millisecond)),
+	})
+	w := witness.Check(h)
+	v.Parts = append(v.Parts, Part{
+		Name: "witness", Violations: w.Violations, ViolationCount: w.ViolationCount, Undecided: len(w.Undecided),
+		Summary: fmt.Sprintf("%d answers with an index, %d claims' choices, %d of no task, %d lists against %d stretches of pending, in %v",
+			w.Answers, w.Claims, w.Nones, w.Lists, w.Pending, w.Elapsed.Round(time.Millisecond)),
+	})
+	if h.Run != nil { // else only the answers were recorded
+		v.Parts = append(v.Parts, leases(h), recovery(h), equality(h), processes(h))
+	}
+	v.Elapsed = time.Since(started)
+	return v
+}
+
+// String says what was found, each violation with the calls it is about.
+func (v Verdict) String() string {
+	var b strings.Builder
+	for _, p := range v.Parts {
+		mark := "ok  "
+		if !p.OK() {
+			mark = "FAIL"
+		}
+		fmt.Fprintf(&b, "%s %-9s %s\n", mark, p.Name, p.Summary)
+	}
+	for _, p := range v.Parts {
+		for _, found := range p.Violations {
+			fmt.Fprintf(&b, "\n[%s: %s] %s\n", p.Name, found.Rule, found.Text)
+			for _, i := range found.Ops {
+				fmt.Fprintf(&b, "    #%d %s\n", i, check.Describe(&v.history.Ops[i]))
+			}
+		}
+		if more := p.ViolationCount - len(p.Violations); more > 0 {
+			fmt.Fprintf(&b, "\n[%s] ... and %d more\n", p.Name, more)
+		}
+		if p.Undecided > 0 {
+			fmt.Fprintf(&b, "\n[%s] %d tasks undecided\n", p.Name, p.Undecided)
+		}
+	}
+	verdict := "the run passes"
+	if !v.OK() {
+		verdict = "THE RUN FAILS"
+	}
+	fmt.Fprintf(&b, "%s (judged in %v)\n", verdict, v.Elapsed.Round(time.Millisecond))
+	return b.String()
+}
+
+// First returns the time of the earliest violation that calls show, and the
+// name of the part that found it: when a planted bug was caught. ok is false if
+// nothing was found.
+func (v Verdict) First() (at time.Duration, part string, rule check.Rule, ok bool) {
+	for _, p := range v.Parts {
+		for _, found := range p.Violations {
+			shown := time.Duration(0)
+			for _, i := range found.Ops {
+				shown = max(shown, time.Duration(v.history.Ops[i].Return))
+			}
+			if len(found.Ops) == 0 { // what the end of the run shows
+				shown = end(v.history)
+			}
+			if !ok || shown < at {
+				at, part, rule, ok = shown, p.Name, found.Rule, true
+			}
+		}
+	}
+	return at, part, rule, ok
+}
+
+// end returns when the last call returned.
+func end(h *history.History) time.Duration {
+	last := int64(0)
+	for i := range h.Ops {
+		last = max(last, h.Ops[i].Return)
+	}
+	return time.Duration(last)
+}
+
+// violate adds a violation to the part.
+func (p *Part) violate(rule check.Rule, taskID uint64, ops []int, format string, args ...any) {
+	p.ViolationCount++
+	if len(p.Violations) < violationsMax {
+		p.Violations = append(p.Violations, check.Violation{Rule: rule, Task: taskID, Text: fmt.Sprintf(format, args...), Ops: ops})
+	}
+}
+
+// violationsMax bounds the violations that a part keeps.
+const violationsMax = 50

@@ -1,0 +1,168 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// The bounds of the contract on how late an ended claim is requeued.
+const (
+	lateMax       = time.Second
+	lateMaxChange = 6 * time.Second // more for each change of leader
+	// lateSlack is for the machine: leader, followers and callers share its cores.
+	lateSlack = time.Second
+	// standstillMin is how long nothing must have been acknowledged for it to
+	// count as time without a leader.
+	standstillMin = 300 * time.Millisecond
+)
+
+// lease is what is known of one claim's end.
+type lease struct {
+	begun int64 // when the claim was called
+	// ends is when the lease ended at the latest: its length after the answer to
+	// the claim, or to the latest extend. 0 = not known.
+	ends    int64
+	claimed int // op
+	unsure  bool
+}
+
+type hold struct{ task, token uint64 }
+
+// leases checks that no claim was still alive long after its lease had ended,
+// by the clock of who held it.
+func leases(h *history.History) Part {
+	p := Part{Name: "leases"}
+	held := holds(h)
+	still := standstills(h)
+	looked, worst := 0, time.Duration(0)
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		l := held[alive(op)]
+		if l == nil || l.unsure || op.Call <= l.ends {
+			continue
+		}
+		looked++
+		late := time.Duration(op.Call - l.ends)
+		worst = max(worst, late)
+		changes := changesBetween(h, l.begun, op.Call)
+		allowed := lateMax + lateSlack + time.Duration(changes)*lateMaxChange + still.within(l.begun, op.Call)
+		if late > allowed {
+			p.violate(RuleLate, op.TaskID, []int{l.claimed, i},
+				"task %d: the claim with token %d was alive %v after its lease had ended; %v are allowed (%d changes of leader, %v without any progress)",
+				op.TaskID, alive(op).token, late.Round(time.Millisecond), allowed.Round(time.Millisecond), changes,
+				still.within(l.begun, op.Call).Round(time.Millisecond))
+		}
+	}
+	p.Summary = fmt.Sprintf("%d claims seen alive after their lease's end, at most %v after; none early is the history's part", looked, worst.Round(time.Millisecond))
+	return p
+}
+
+// holds returns when each claim's lease ended at the latest.
+func holds(h *history.History) map[hold]*lease {
+	held := map[hold]*lease{}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Kind != history.Claim && op.Kind != history.ClaimTask || op.Outcome != history.OK || op.TaskID == 0 {
+			continue
+		}
+		k := hold{op.TaskID, op.Token}
+		l := held[k]
+		if l == nil {
+			l = &lease{begun: op.Call, claimed: i}
+			held[k] = l
+		}
+		l.begun = min(l.begun, op.Call)
+		l.extend(op)
+	}
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Kind != history.Extend || op.Outcome == history.Failed {
+			continue
+		}
+		if l := held[hold{op.TaskID, op.Token}]; l != nil {
+			l.extend(op)
+		}
+	}
+	return held
+}
+
+// extend takes a call into account that may have moved the lease's end.
+func (l *lease) extend(op *history.Op) {
+	if op.Outcome != history.OK || op.LeaseMS == 0 {
+		l.unsure = true // it may take effect at any time
+		return
+	}
+	l.ends = max(l.ends, op.Return+op.LeaseMS*int64(time.Millisecond)*2001/2000)
+}
+
+// alive returns the claim that op shows to be alive, none if it shows none.
+func alive(op *history.Op) hold {
+	if op.Outcome != history.OK {
+		return hold{}
+	}
+	switch op.Kind {
+	case history.Complete, history.Fail, history.Release, history.Extend:
+		if !op.Repeated {
+			return hold{op.TaskID, op.Token}
+		}
+	case history.Get:
+		if !op.Stale && op.Seen.Status == "claimed" {
+			return hold{op.TaskID, op.Seen.Token}
+		}
+	}
+	return hold{}
+}
+
+// changesBetween returns how many changes of leader there may have been.
+func changesBetween(h *history.History, from, to int64) int {
+	var before, after uint64 // terms
+	for i := range h.Samples {
+		s := &h.Samples[i]
+		if !s.Leads || s.At > to {
+			continue
+		}
+		if s.At <= from || before == 0 {
+			before = max(before, s.Term)
+		}
+		after = max(after, s.Term)
+	}
+	return int(after - before)
+}
+
+// spans are parts of the run, one after the other.
+type spans []struct{ from, to int64 }
+
+// standstills returns when nothing was acknowledged that changes anything.
+func standstills(h *history.History) spans {
+	var done []int64
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Outcome == history.OK && mutates(op) {
+			done = append(done, op.Return)
+		}
+	}
+	slices.SortFunc(done, func(a, b int64) int { return cmp.Compare(a, b) })
+	var still spans
+	for n := 1; n < len(done); n++ {
+		if done[n]-done[n-1] >= int64(standstillMin) {
+			still = append(still, struct{ from, to int64 }{done[n-1], done[n]})
+		}
+	}
+	return still
+}
+
+func mutates(op *history.Op) bool {
+	return op.Kind != history.Get && op.Kind != history.List && (op.Kind != history.Claim || op.TaskID != 0)
+}
+
+// within returns how much of the spans lies between from and to.
+func (s spans) within(from, to int64) time.Duration {
+	sum := int64(0)
+	for _, part := range s {
+		sum += max(min(part.to, to)-max(part.from, from), 0)
+	}
+	return time.Duration(sum)
+}

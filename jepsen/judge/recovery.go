@@ -1,0 +1,127 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// How soon after a fault is over the cluster must be itself again.
+const (
+	leaderMax   = 5 * time.Second
+	progressMax = 10 * time.Second
+	levelMax    = 30 * time.Second
+)
+
+// recovery checks that after each fault there was a leader, progress, and that
+// all nodes drew level, in time. A fault that began meanwhile excuses.
+func recovery(h *history.History) Part {
+	p := Part{Name: "recovery"}
+	var worst struct{ leader, progress, level time.Duration }
+	healed := 0
+	for i := range h.Events {
+		e := &h.Events[i]
+		if e.Kind != history.Healed || active(h, e.At) {
+			continue
+		}
+		healed++
+		next := nextFault(h, e.At)
+		judge := func(what string, took time.Duration, ok bool, most time.Duration, worst *time.Duration) {
+			if ok {
+				*worst = max(*worst, took)
+			}
+			if ok && took <= most || !ok && next < e.At+int64(most) {
+				return
+			}
+			if !ok {
+				p.violate(RuleRecovery, 0, nil, "%s (%.1fs): no %s in %v", e.Text, seconds(e.At), what, most)
+				return
+			}
+			p.violate(RuleRecovery, 0, nil, "%s (%.1fs): %s after %v, %v are allowed", e.Text, seconds(e.At), what, took.Round(time.Millisecond), most)
+		}
+		took, ok := leaderAfter(h, e.At, next)
+		judge("leader", took, ok, leaderMax, &worst.leader)
+		took, ok = progressAfter(h, e.At, next)
+		judge("progress", took, ok, progressMax, &worst.progress)
+		took, ok = levelAfter(h, e.At, next)
+		judge("level followers", took, ok, levelMax, &worst.level)
+	}
+	p.Summary = fmt.Sprintf("%d times: a leader after at most %v, progress %v, all nodes level %v", healed,
+		worst.leader.Round(10*time.Millisecond), worst.progress.Round(10*time.Millisecond), worst.level.Round(10*time.Millisecond))
+	return p
+}
+
+// active reports whether a fault was under way just after at.
+func active(h *history.History, at int64) bool {
+	count := 0
+	for i := range h.Events {
+		switch e := &h.Events[i]; {
+		case e.At > at:
+		case e.Kind == history.Injected:
+			count++
+		case e.Kind == history.Healed:
+			count--
+		}
+	}
+	return count > 0
+}
+
+// nextFault returns when the next fault began, or when the load ended: from
+// then on nothing is asked of the cluster.
+func nextFault(h *history.History, at int64) int64 {
+	for i := range h.Events {
+		if e := &h.Events[i]; e.At > at && e.Kind == history.Injected {
+			return e.At
+		}
+	}
+	return int64(end(h)) + int64(levelMax)
+}
+
+func leaderAfter(h *history.History, at, until int64) (time.Duration, bool) {
+	for i := range h.Samples {
+		if s := &h.Samples[i]; s.At >= at && s.At < until && s.Leads {
+			return time.Duration(s.At - at), true
+		}
+	}
+	return 0, false
+}
+
+func progressAfter(h *history.History, at, until int64) (took time.Duration, ok bool) {
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Call < at || op.Return >= until || op.Outcome != history.OK || !mutates(op) {
+			continue
+		}
+		if t := time.Duration(op.Return - at); !ok || t < took {
+			took, ok = t, true
+		}
+	}
+	return took, ok
+}
+
+// levelAfter returns when every node had reached what was the highest index at
+// the time.
+func levelAfter(h *history.History, at, until int64) (time.Duration, bool) {
+	highest := uint64(0)
+	nodes := map[string]bool{} // those not yet level
+	for i := range h.Samples {
+		s := &h.Samples[i]
+		nodes[s.Node] = true
+		if s.At <= at {
+			highest = max(highest, s.Index)
+		}
+	}
+	for i := range h.Samples {
+		s := &h.Samples[i]
+		if s.At < at || s.At >= until || !s.Up || s.Index < highest {
+			continue
+		}
+		if delete(nodes, s.Node); len(nodes) == 0 {
+			return time.Duration(s.At - at), true
+		}
+	}
+	return 0, false
+}
+
+func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }

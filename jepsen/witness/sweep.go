@@ -1,0 +1,342 @@
+package witness
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/tidwall/btree"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// sweep goes through the log once, and at each entry holds the claims and
+// lists of it against the tasks that were certainly pending through it.
+func (w *witness) sweep() {
+	var stretches []stretch
+	completed := map[uint64][]*task{} // by the entry that did it
+	for _, id := range slices.Sorted(maps.Keys(w.tasks)) {
+		t := w.tasks[id]
+		if !t.known {
+			continue
+		}
+		stretches = append(stretches, t.stretches()...)
+		if t.ended > 0 && !t.deleted {
+			completed[t.ended] = append(completed[t.ended], t)
+		}
+	}
+	w.report.Pending = len(stretches)
+	starts, ends := map[uint64][]*stretch{}, map[uint64][]*stretch{}
+	entries := map[uint64]*entry{}
+	indexes := map[uint64]bool{}
+	for i := range stretches {
+		s := &stretches[i]
+		if s.first > s.last {
+			continue
+		}
+		starts[s.first] = append(starts[s.first], s)
+		ends[s.last] = append(ends[s.last], s)
+		indexes[s.first], indexes[s.last] = true, true
+	}
+	for i := range w.calls {
+		c := &w.calls[i]
+		if !asks(c) {
+			continue
+		}
+		e := entries[c.index]
+		if e == nil {
+			e = &entry{}
+			entries[c.index] = e
+		}
+		e.calls = append(e.calls, c)
+		indexes[c.index] = true
+	}
+	for at := range completed {
+		indexes[at] = true
+	}
+	state := newState()
+	for _, at := range slices.Sorted(maps.Keys(indexes)) {
+		for _, s := range starts[at] {
+			state.add(s)
+		}
+		if e := entries[at]; e != nil {
+			w.checkEntry(e, state)
+		}
+		for _, s := range ends[at] {
+			state.remove(s)
+		}
+		for _, t := range completed[at] { // after this entry
+			state.completed.Set(t.id, t)
+		}
+	}
+	w.checkEntries(stretches)
+}
+
+// asks reports whether the call's answer depends on which tasks there are.
+func asks(c *call) bool {
+	switch op := c.first; {
+	case c.index == 0:
+		return false
+	case op.Kind == history.Claim:
+		return saysNoTask(op) || op.Outcome == history.OK && !op.Repeated
+	case op.Kind == history.List:
+		return op.Outcome == history.OK
+	}
+	return false
+}
+
+// entry is the claims and lists of one index.
+type entry struct{ calls []*call }
+
+// state is what is certain at one entry.
+type state struct {
+	types     map[string]*pendingTasks
+	completed btree.Map[uint64, *task]
+}
+
+// pendingTasks are the tasks of one type that are certainly pending.
+type pendingTasks struct {
+	byPriority *btree.BTreeG[*stretch]
+	byID       *btree.BTreeG[*stretch]
+}
+
+func newState() *state { return &state{types: map[string]*pendingTasks{}} }
+
+// first reports whether a claim in the order takes a before b.
+func first(byID bool, a, b *task) bool {
+	if !byID && a.priority != b.priority {
+		return a.priority > b.priority
+	}
+	return a.id < b.id
+}
+
+func (s *state) add(st *stretch) {
+	p := s.types[st.task.kind]
+	if p == nil {
+		p = &pendingTasks{
+			byPriority: btree.NewBTreeG(func(a, b *stretch) bool { return first(false, a.task, b.task) }),
+			byID:       btree.NewBTreeG(func(a, b *stretch) bool { return first(true, a.task, b.task) }),
+		}
+		s.types[st.task.kind] = p
+	}
+	p.byPriority.Set(st)
+	p.byID.Set(st)
+}
+
+func (s *state) remove(st *stretch) {
+	p := s.types[st.task.kind]
+	p.byPriority.Delete(st)
+	p.byID.Delete(st)
+}
+
+// best returns the first of the certainly pending tasks that a claim may take,
+// nil if there is none.
+func (s *state) best(types []string, byID bool) *stretch {
+	var best *stretch
+	for name, p := range s.types {
+		if len(types) > 0 && !slices.Contains(types, name) {
+			continue
+		}
+		tree := p.byPriority
+		if byID {
+			tree = p.byID
+		}
+		if st, ok := tree.Min(); ok && (best == nil || first(byID, st.task, best.task)) {
+			best = st
+		}
+	}
+	return best
+}
+
+// checkEntry checks the claims and lists of an entry.
+func (w *witness) checkEntry(e *entry, s *state) {
+	for _, c := range e.calls {
+		if c.first.Kind == history.List {
+			w.report.Lists++
+			w.checkList(c, s)
+			continue
+		}
+		w.checkClaim(c, s)
+	}
+}
+
+// checkClaim checks that the call took the first tasks that it could, as far as
+// is certain.
+func (w *witness) checkClaim(c *call, s *state) {
+	op := c.first
+	byID := op.SortBy == "created_at"
+	best := s.best(op.Types, byID)
+	if saysNoTask(op) {
+		w.report.Nones++
+	} else {
+		w.report.Claims++
+	}
+	taken := 0
+	for _, i := range c.ops {
+		got := w.tasks[w.h.Ops[i].TaskID]
+		if got == nil || w.h.Ops[i].TaskID == 0 {
+			continue
+		}
+		taken++
+		if len(op.Types) > 0 && !slices.Contains(op.Types, got.kind) {
+			w.violate(RuleChoice, got.id, []int{i}, "the claim asked for types %v and got task %d of type %s", op.Types, got.id, got.kind)
+		}
+		if best != nil && first(byID, best.task, got) {
+			w.violate(RuleChoice, got.id, best.and(i), "the claim took task %d (priority %d) at index %d, although task %d (priority %d) was pending from index %d to %d",
+				got.id, got.priority, c.index, best.task.id, best.task.priority, best.first, best.last)
+		}
+	}
+	if taken < max(op.Limit, 1) && best != nil {
+		w.violate(RuleNone, best.task.id, best.and(c.ops[0]), "the claim asked for %d tasks and got %d at index %d, although task %d was pending from index %d to %d",
+			max(op.Limit, 1), taken, c.index, best.task.id, best.first, best.last)
+	}
+}
+
+// and returns the ops that show the stretch, and one more.
+func (st *stretch) and(op int) []int {
+	return slices.DeleteFunc([]int{st.from, st.to, op}, func(i int) bool { return i < 0 })
+}
+
+// checkList checks what the list shows, and that it leaves out no task that was
+// certainly pending, or completed.
+func (w *witness) checkList(c *call, s *state) {
+	op := c.first
+	shown := map[uint64]bool{}
+	ordered := slices.IsSortedFunc(op.Listed, func(a, b history.Task) int {
+		if op.Desc {
+			a, b = b, a
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	for i := range op.Listed {
+		t := &op.Listed[i]
+		if shown[t.ID] || !ordered || op.Status != "" && t.Status != op.Status || op.TaskType != "" && t.Type != op.TaskType {
+			w.violate(RuleList, t.ID, c.ops, "the list (status %q, type %q) has task %d (%s, %s) where it should not be", op.Status, op.TaskType, t.ID, t.Status, t.Type)
+		}
+		shown[t.ID] = true
+	}
+	missing := func(id uint64, what string, ops []int) {
+		if !shown[id] {
+			w.violate(RuleList, id, ops, "the list (status %q, type %q) at index %d leaves out task %d, which was %s", op.Status, op.TaskType, c.index, id, what)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.types)) {
+		if op.Status != "" && op.Status != "pending" || op.TaskType != "" && op.TaskType != name {
+			continue
+		}
+		s.types[name].byID.Scan(func(st *stretch) bool {
+			if covers(op, st.task.id) {
+				missing(st.task.id, "pending", st.and(c.ops[0]))
+			}
+			return true
+		})
+	}
+	if op.Status != "" && op.Status != "completed" {
+		return
+	}
+	each := func(id uint64, t *task) bool {
+		if !covers(op, id) {
+			return false
+		}
+		if op.TaskType == "" || op.TaskType == t.kind {
+			missing(id, "completed", []int{t.endedOp, c.ops[0]})
+		}
+		return true
+	}
+	if op.Desc {
+		s.completed.Reverse(each)
+	} else {
+		s.completed.Scan(each)
+	}
+}
+
+// checkEntries checks, for the claims that share an entry, that there is an
+// order of them in which each took the first that it could: a claim that passed
+// by a task which another one of the entry took comes after that one.
+func (w *witness) checkEntries(stretches []stretch) {
+	claims := map[uint64][]*call{}
+	for i := range w.calls {
+		if c := &w.calls[i]; c.first.Kind == history.Claim && asks(c) && !saysNoTask(c.first) {
+			claims[c.index] = append(claims[c.index], c)
+		}
+	}
+	before := map[uint64]*stretch{} // by op: the task that it claimed was pending when the entry began
+	for i := range stretches {
+		if s := &stretches[i]; s.taken > 0 && s.to >= 0 {
+			before[uint64(s.to)] = s
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(claims)) {
+		if len(claims[at]) > 1 && !w.haveOrder(claims[at], before) {
+			var ops []int
+			for _, c := range claims[at] {
+				ops = append(ops, c.ops...)
+			}
+			w.violate(RuleEntry, 0, ops, "no order of the %d claims of entry %d lets each take the first task that it could", len(claims[at]), at)
+		}
+	}
+}
+
+// haveOrder reports whether the claims can be put in order.
+func (w *witness) haveOrder(claims []*call, before map[uint64]*stretch) bool {
+	waits := make([]int, len(claims)) // claims that must come before
+	then := make([][]int, len(claims))
+	for i, c := range claims {
+		for j, d := range claims {
+			if i != j && w.passedBy(c, d, before) {
+				then[j] = append(then[j], i)
+				waits[i]++
+			}
+		}
+	}
+	var free []int
+	for i := range claims {
+		if waits[i] == 0 {
+			free = append(free, i)
+		}
+	}
+	done := 0
+	for ; len(free) > 0; done++ {
+		i := free[0]
+		free = free[1:]
+		for _, j := range then[i] {
+			if waits[j]--; waits[j] == 0 {
+				free = append(free, j)
+			}
+		}
+	}
+	return done == len(claims)
+}
+
+// passedBy reports whether c took a task although it could have had an earlier
+// one, which d took.
+func (w *witness) passedBy(c, d *call, before map[uint64]*stretch) bool {
+	byID := c.first.SortBy == "created_at"
+	for _, i := range d.ops {
+		s := before[uint64(i)]
+		if s == nil || len(c.first.Types) > 0 && !slices.Contains(c.first.Types, s.task.kind) {
+			continue
+		}
+		for _, k := range c.ops {
+			if got := w.tasks[w.h.Ops[k].TaskID]; got != nil && first(byID, s.task, got) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// covers reports whether the page that op shows reaches as far as the id.
+func covers(op *history.Op, id uint64) bool {
+	if !op.More {
+		return true
+	}
+	if len(op.Listed) == 0 {
+		return false
+	}
+	last := op.Listed[len(op.Listed)-1].ID
+	if op.Desc {
+		return id >= last
+	}
+	return id <= last
+}
