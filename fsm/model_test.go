@@ -344,11 +344,11 @@ func (s *model) retry(c Retry) Result {
 	if t.Status == StatusCompleted {
 		return refuse(CodeTaskCompleted)
 	}
-	if c.Token != 0 && (t.Status == StatusPending || t.Token != c.Token) {
-		return refuse(CodeStaleClaim)
-	}
 	if t.Status == StatusPending {
 		return Result{Repeated: true, Task: s.answer(t)}
+	}
+	if c.Token != 0 && t.Token != c.Token {
+		return refuse(CodeStaleClaim)
 	}
 	if t.MaxAttempts != 0 {
 		most := t.MaxAttempts + c.AddAttempts

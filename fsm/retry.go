@@ -10,10 +10,11 @@ func (m *Machine) retry(c Retry) Result {
 		return Result{Code: CodeTaskNotFound}
 	case t.Status == StatusCompleted:
 		return refused(CodeTaskCompleted, t)
+	case t.Status == StatusPending:
+		// Whatever the token: it may be of the claim that the first try ended.
+		return Result{Repeated: true, Task: copyOf(t)}
 	case c.Token != 0 && c.Token != t.Token:
 		return refused(CodeStaleClaim, t)
-	case t.Status == StatusPending:
-		return Result{Repeated: true, Task: copyOf(t)}
 	}
 	most := raisedMax(t.MaxAttempts, c.AddAttempts)
 	if most != 0 && t.Attempts >= most {

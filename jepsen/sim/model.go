@@ -430,10 +430,10 @@ func (m *model) retry(c *command) answer {
 		return answer{code: "task_not_found"}
 	case t.status == completed:
 		return answer{code: "task_completed", task: t}
-	case c.token != 0 && c.token != t.token:
-		return answer{code: "stale_claim", task: t}
 	case t.status == pending:
 		return answer{repeated: true, task: t}
+	case c.token != 0 && c.token != t.token:
+		return answer{code: "stale_claim", task: t}
 	}
 	limit := t.max
 	if limit != 0 {
