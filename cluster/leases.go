@@ -197,16 +197,20 @@ func (l *leadership) expireDue() {
 			continue
 		}
 		begun := l.node.clock.Mono()
-		if err := l.propose(fsm.Expire{Items: items}); err == nil {
+		p, err := l.node.batcher.propose(l.ctx, fsm.Expire{Items: items})
+		if p.Result.Expired < len(items) {
+			// It was not written, or an extend was in the log before it: then
+			// the claim goes on, and nothing else would look at it again.
+			l.timers.add(items)
+		}
+		if err == nil {
 			if l.node.clock.Mono()-begun > latePause && !pause(l.ctx, latePause) {
 				return
 			}
 			continue
-		} else if l.ctx.Err() == nil {
-			l.node.logger.Warn("expiry not written, trying again", "claims", len(items), "error", err)
 		}
-		for _, item := range items {
-			l.timers.push([]leaseTimer{{due: item.EndU, taskID: item.TaskID, token: item.Token}})
+		if l.ctx.Err() == nil {
+			l.node.logger.Warn("expiry not written, trying again", "claims", len(items), "error", err)
 		}
 		if !pause(l.ctx, dutyRetryInterval) {
 			return

@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// newMemoryNode starts a node without Raft whose entries go through apply. It
+// serves when it returns.
+func newMemoryNode(t *testing.T, apply func(n *Node, entry []byte) entryFuture) *Node {
+	t.Helper()
+	n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{UUID: "u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.batcher.apply = func(entry []byte) entryFuture { return apply(n, entry) }
+	n.run()
+	t.Cleanup(func() {
+		if err := n.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	if !n.IsLeader() {
+		t.Fatal("a node without Raft does not serve")
+	}
+	return n
+}
+
+// mustPropose proposes cmd and returns its result.
+func mustPropose(t *testing.T, n *Node, cmd fsm.Command) fsm.Result {
+	t.Helper()
+	p, err := n.Propose(context.Background(), cmd)
+	if err != nil || p.Result.Code != "" {
+		t.Fatalf("propose %T: %v, %q", cmd, err, p.Result.Code)
+	}
+	return p.Result
+}
+
+// An extend that is in the log before an expiry, but was not applied when the
+// leader looked, wins. The claim's lease must still be watched: its next end
+// requeues the task.
+func TestLeadership_extendBeforeExpiry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 1000 // ms
+		var hold fsm.Hold
+		expiries := 0
+		n := newMemoryNode(t, func(n *Node, entry []byte) entryFuture {
+			stamp, commands, err := fsm.DecodeEntry(entry)
+			if err != nil {
+				t.Error(err)
+			}
+			if _, ok := commands[0].(fsm.Expire); ok {
+				if expiries++; expiries == 1 {
+					extend := fsm.Extend{Hold: hold, LeaseMS: lease}
+					if f := n.applyEntry(fsm.AppendEntry(nil, stamp, extend)); f.Response().(*fsm.Applied).Results[0].Code != "" {
+						t.Error("the extend was refused")
+					}
+				}
+			}
+			return n.applyEntry(entry)
+		})
+		mustPropose(t, n, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`)}}})
+		claimed := mustPropose(t, n, fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: lease}).Claims[0]
+		hold = fsm.Hold{ID: claimed.Task.ID, WorkerID: "w", Token: claimed.Token}
+
+		status := func() (s fsm.Status) {
+			n.fsm.read(func(m *fsm.Machine) { s = m.Get(hold.ID).Status })
+			return s
+		}
+		<-time.After(1900 * time.Millisecond)
+		if s := status(); s != fsm.StatusClaimed || expiries != 1 {
+			t.Fatalf("after the extend: %v, %d expiries; want claimed, 1", s, expiries)
+		}
+		<-time.After(1100 * time.Millisecond)
+		if s := status(); s != fsm.StatusPending {
+			t.Errorf("a second after the extended lease has ended the task is %v, want pending", s)
+		}
+	})
+}
