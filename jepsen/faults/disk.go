@@ -24,11 +24,15 @@ func (b badSync) Needs() (root bool, tools []string) { return true, []string{"st
 // slowSync makes each sync take 50 to 500 ms longer: below the 10 s after which
 // a node gives its disk up.
 func slowSync(rng *rand.Rand) tampering {
-	delay := time.Duration(50+rng.Intn(450)) * time.Millisecond
+	delay := slowSyncDelay(rng)
 	return tampering{
 		inject: fmt.Sprintf("delay_enter=%d", delay.Microseconds()),
 		words:  fmt.Sprintf("each sync takes %v longer", delay),
 	}
+}
+
+func slowSyncDelay(rng *rand.Rand) time.Duration {
+	return time.Duration(50+rng.Intn(450)) * time.Millisecond
 }
 
 // failingSync makes each sync fail with EIO: a node then ends itself.

@@ -1,0 +1,373 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/hosts"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// After each fault of the catalog the cluster is whole again, by itself.
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	r := start(t, true, Config{})
+	for _, f := range Catalog() {
+		began := time.Now()
+		recover := r.inject(f.Name())
+		recover()
+		r.whole()
+		t.Logf("%s: whole after %v", f.Name(), time.Since(began))
+	}
+}
+
+func TestPartition(t *testing.T) {
+	t.Parallel()
+	for name, root := range map[string]bool{"hosts": true, "proxies": false} {
+		for _, fault := range []string{"partition-leader", "partition-leader-mute"} {
+			t.Run(fault+" between "+name, func(t *testing.T) {
+				r := start(t, root, Config{})
+				old := r.leader()
+				recover := r.inject(fault)
+				r.leader(old)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				if id, err := r.submit(ctx, old); err == nil {
+					t.Errorf("the leader that was cut off acknowledged task %d", id)
+				}
+				recover()
+				r.whole()
+			})
+		}
+	}
+}
+
+// Each shape cuts what it says, and no more.
+func TestNetwork_shapes(t *testing.T) {
+	t.Parallel()
+	for _, nodes := range []int{3, 5} {
+		c := &Cluster{Procs: &procs.Cluster{}}
+		for range nodes {
+			c.Procs.Nodes = append(c.Procs.Nodes, &procs.Node{})
+		}
+		majority := nodes/2 + 1
+		for seed := range int64(20) {
+			rng := rand.New(rand.NewSource(seed))
+			shape, _ := isolate(one)(t.Context(), c, rng)
+			expect(t, "isolate", len(shape), 2*(nodes-1))
+			shape, _ = deaf(one)(t.Context(), c, rng)
+			expect(t, "deaf", len(shape), nodes-1)
+			shape, _ = mute(one)(t.Context(), c, rng)
+			expect(t, "mute", len(shape), nodes-1)
+			shape, _ = split(t.Context(), c, rng)
+			expect(t, "split", slices.Max(peers(nodes, shape)), majority-1)
+			expect(t, "split", slices.Min(peers(nodes, shape)), nodes-majority-1)
+			shape, _ = bridge(t.Context(), c, rng)
+			expect(t, "bridge", slices.Max(peers(nodes, shape)), nodes-1)
+			expect(t, "bridge", slices.Min(peers(nodes, shape)), nodes/2)
+			shape, _ = ring(t.Context(), c, rng)
+			if nodes > 3 {
+				expect(t, "ring", slices.Max(peers(nodes, shape)), 2)
+			}
+			expect(t, "ring", slices.Min(peers(nodes, shape)), min(nodes/2, 2))
+		}
+	}
+}
+
+func expect(t *testing.T, what string, got, want int) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %d, want %d", what, got, want)
+	}
+}
+
+// peers returns how many others each node can talk with.
+func peers(nodes int, shape links) []int {
+	count := make([]int, nodes)
+	for a := 1; a <= nodes; a++ {
+		for b := 1; b <= nodes; b++ {
+			_, cut := shape[hosts.Link{From: a, To: b}]
+			_, back := shape[hosts.Link{From: b, To: a}]
+			if a != b && !cut && !back {
+				count[a-1]++
+			}
+		}
+	}
+	return count
+}
+
+// What was acknowledged survives the loss of power, of all nodes too.
+func TestPower(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"power-majority", "power-all", "power-all-torn"} {
+		t.Run(fault, func(t *testing.T) {
+			r := start(t, true, Config{})
+			acked := r.submitDuring(func() {
+				r.acked(50)
+				r.inject(fault)()
+			})
+			r.whole()
+			for _, id := range acked {
+				if err := r.call(r.within(patience), http.MethodGet, fmt.Sprintf("%s/api/tasks/%d", r.Nodes()[0].URL(), id), "", &struct{}{}); err != nil {
+					t.Errorf("task %d of %d was acknowledged: %v", id, len(acked), err)
+				}
+			}
+		})
+	}
+}
+
+// submitDuring submits tasks to all nodes while f runs, and returns the ids of
+// those that were acknowledged.
+func (r *rig) submitDuring(f func()) []uint64 {
+	ctx, stop := context.WithCancel(r.t.Context())
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var acked []uint64
+	for _, n := range r.Nodes() {
+		for range 4 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if id, err := r.submit(ctx, n); err == nil {
+						mu.Lock()
+						acked = append(acked, id)
+						mu.Unlock()
+					}
+				}
+			})
+		}
+	}
+	f()
+	stop()
+	wg.Wait()
+	return acked
+}
+
+// acked waits until about that many tasks more have been submitted: until the
+// ids say so.
+func (r *rig) acked(count uint64) {
+	r.t.Helper()
+	ctx, first := r.within(patience), uint64(0)
+	for {
+		id, err := r.submit(ctx, r.leader())
+		switch {
+		case err == nil && first == 0:
+			first = id
+		case err == nil && id >= first+count:
+			return
+		case ctx.Err() != nil:
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// A node whose disk fails ends itself and says why.
+func TestDisk_eio(t *testing.T) {
+	t.Parallel()
+	r := start(t, true, Config{})
+	n := r.leader()
+	recover := r.inject("disk-eio-leader")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for n.Running() && ctx.Err() == nil { // each write makes it sync
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		_, _ = r.submit(attempt, n)
+		cancel()
+	}
+	if err := n.WaitExit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if code := n.ExitCode(); code != 70 {
+		t.Errorf("exit code %d, want 70", code)
+	}
+	if tail := n.LogTail(5); !strings.Contains(tail, "input/output error") {
+		t.Errorf("it said:\n%s", tail)
+	}
+	recover()
+	r.whole()
+}
+
+func TestDisk_slow(t *testing.T) {
+	t.Parallel()
+	r := start(t, true, Config{})
+	recover := r.inject("disk-slow-all")
+	delay := slowSyncDelay(rand.New(rand.NewSource(1))) // as inject's; all draws no number
+	began := time.Now()
+	for {
+		if _, err := r.submit(r.within(patience), r.leader()); err == nil {
+			break
+		}
+		began = time.Now()
+	}
+	if took := time.Since(began); took < delay {
+		t.Errorf("a write took %v while each sync takes %v", took, delay)
+	}
+	recover()
+	r.whole()
+}
+
+// A node can be traced once only.
+func TestDisk_busy(t *testing.T) {
+	t.Parallel()
+	r := start(t, true, Config{})
+	first, err := r.tamper(t.Context(), r.Nodes()[0], slowSync(rand.New(rand.NewSource(1))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.tamper(t.Context(), r.Nodes()[0], tampering{}); !errors.Is(err, ErrBusy) {
+		t.Errorf("trace it again: %v, want ErrBusy", err)
+	}
+	if err := first(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if attached(r.Nodes()[0].PID(), 0) == false {
+		t.Error("it is still traced")
+	}
+	r.whole()
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	r := start(t, false, Config{})
+	old := r.leader()
+	recover := r.inject("pause-leader")
+	r.leader(old)
+	if !old.Running() {
+		t.Error("the node does not run")
+	}
+	recover()
+	r.whole()
+	if pid := old.PID(); !old.Running() || pid == 0 {
+		t.Error("the node was restarted")
+	}
+}
+
+func TestKill(t *testing.T) {
+	t.Parallel()
+	r := start(t, false, Config{})
+	recover := r.inject("kill-all")
+	for _, n := range r.Nodes() {
+		if n.Running() || n.ExitCode() != 128+9 {
+			t.Errorf("%s: running %v, exit code %d", n.ID, n.Running(), n.ExitCode())
+		}
+	}
+	recover()
+	r.whole()
+}
+
+func TestRolling(t *testing.T) {
+	t.Parallel()
+	r := start(t, false, Config{})
+	before := map[int]bool{}
+	for _, n := range r.Nodes() {
+		before[n.PID()] = true
+	}
+	r.inject("rolling-restart")()
+	r.whole()
+	for _, n := range r.Nodes() {
+		if before[n.PID()] {
+			t.Errorf("%s was not restarted", n.ID)
+		}
+	}
+}
+
+// A node without power is not started by another fault's recovery.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	r := start(t, true, Config{})
+	off := r.inject("power-one")
+	r.inject("kill-all")()
+	running := 0
+	for _, n := range r.Nodes() {
+		if n.Running() {
+			running++
+		}
+	}
+	if running != 2 {
+		t.Errorf("%d nodes run, want those two that have power", running)
+	}
+	off()
+	r.whole()
+	r.inject("partition-leader+kill-one+net-slow")()
+	r.whole()
+}
+
+func TestInject_needs(t *testing.T) {
+	t.Parallel()
+	r := start(t, false, Config{})
+	for _, name := range []string{"net-loss", "net-narrow-one", "power-all", "kill-one+power-one"} {
+		list, err := ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := list[0].Inject(t.Context(), r.Cluster, rand.New(rand.NewSource(1))); !errors.Is(err, ErrNeeds) {
+			t.Errorf("%s without hosts and disks: %v, want ErrNeeds", name, err)
+		}
+	}
+	r.whole() // the node that was killed runs again
+}
+
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	list, err := ByName("kill-*", "pause-one", "partition-split")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Schedule{Faults: list, Seed: 3, Gap: Span{0, 100 * time.Millisecond}, Hold: Span{0, 200 * time.Millisecond}}
+	seen := map[string]int{}
+	for number := range 2 * len(list) {
+		step := s.Step(number)
+		if again := s.Step(number); again.Fault.Name() != step.Fault.Name() || again.Seed != step.Seed || again.Gap != step.Gap || again.Hold != step.Hold {
+			t.Errorf("step %d: %+v and %+v", number, step, again)
+		}
+		if step.Gap >= s.Gap.Max || step.Hold >= s.Hold.Max {
+			t.Errorf("step %d: gap %v, hold %v", number, step.Gap, step.Hold)
+		}
+		seen[step.Fault.Name()]++
+	}
+	for _, f := range list {
+		if seen[f.Name()] != 2 {
+			t.Errorf("%s was chosen %d times in two rounds", f.Name(), seen[f.Name()])
+		}
+	}
+
+	r := start(t, false, Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.Run(ctx, r.Cluster); err != nil {
+		t.Error(err)
+	}
+	r.whole()
+}
+
+func TestByName(t *testing.T) {
+	t.Parallel()
+	list, err := ByName("pause-*", "kill-one+partition-one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range list {
+		names = append(names, f.Name())
+	}
+	if got, want := strings.Join(names, " "), "pause-one pause-leader pause-majority pause-all kill-one+partition-one"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, name := range []string{"", "pause", "nothing-*", "kill-one+", "kill-one+nothing"} {
+		if _, err := ByName(name); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%q: %v, want ErrUnknown", name, err)
+		}
+	}
+	names = Names()
+	slices.Sort(names)
+	if len(slices.Compact(names)) != len(Catalog()) {
+		t.Error("two faults have the same name")
+	}
+}
