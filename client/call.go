@@ -15,19 +15,14 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
 )
 
-// How a call is repeated.
 const (
-	backoffMin = 20 * time.Millisecond // doubled for each try, with jitter
-	backoffMax = time.Second
 	// tryTimeoutMin is the least that one try gets. Otherwise it gets half of
 	// what the call has left, so that a node that hangs leaves time for another.
 	tryTimeoutMin = 100 * time.Millisecond
 	tryTimeoutMax = 30 * time.Second
-	// redirectsMax is how many redirects in a row are followed without a pause:
-	// while leadership changes, two nodes may name each other.
-	redirectsMax = 2
 )
 
 // Request is a call of the HTTP API, for Client.Do.
@@ -59,24 +54,12 @@ type answer struct {
 	// firstSentAt and sentAt are when the first and the last try began, before
 	// anything was sent, with monotonic readings.
 	firstSentAt, sentAt time.Time
-	tries               int
-	// doubted is true if an earlier try may have been done, or may still be.
-	doubted bool
+	repeats             repeat.Call
 }
-
-// verdict is what one try came to.
-type verdict int
-
-const (
-	settled    verdict = iota // answered: success, or a refusal that will not change
-	redirected                // nothing was written; another node leads
-	unwritten                 // nothing was written; it may work later or elsewhere
-	unknown                   // it may have been done
-)
 
 // outcome is what one try came to, with its details.
 type outcome struct {
-	verdict  verdict
+	verdict  repeat.Verdict
 	err      error         // nil only for a success or a redirect
 	wait     time.Duration // what the server asks to wait for
 	location string        // where redirected to
@@ -85,57 +68,62 @@ type outcome struct {
 // call makes the request until it is settled or its time is over. The answer
 // is set on errors too, but for its body.
 func (c *Client) call(ctx context.Context, r Request) (answer, error) {
-	var a answer
+	a := answer{repeats: repeat.Call{Mutation: r.Method != http.MethodGet, Repeatable: r.Repeatable}}
 	if err := c.begin(); err != nil {
 		return a, err
 	}
 	defer c.running.Done()
 	ctx, end := c.bound(ctx)
 	defer end()
-	redirects := 0
 	var before error // of the try before
 	for {
 		now := time.Now()
 		base, redirect := c.nodes.pick(now)
-		a.tries++
 		a.sentAt = now
-		if a.tries == 1 {
+		if a.repeats.Tries == 0 {
 			a.firstSentAt = now
 		}
 		o := c.try(ctx, base, r, redirect, &a)
-		switch o.verdict {
-		case settled:
+		action := a.repeats.Next(o.verdict)
+		if action == repeat.Follow && !c.nodes.follow(base, o.location) {
+			action = a.repeats.Lost()
+		}
+		switch action {
+		case repeat.Take:
 			return a, o.err
-		case redirected:
-			if redirects++; redirects <= redirectsMax && c.nodes.follow(base, o.location) {
-				c.logger.Debug("claimq: following the leader", "leader", o.location)
-				continue
-			}
-			redirects = 0
-			c.nodes.shun(time.Now())
-			o.err = fmt.Errorf("%s redirects to %q", base, o.location)
-		case unknown:
-			if r.Method != http.MethodGet {
-				a.doubted = true
-				if !r.Repeatable {
-					return a, giveUp(a, o.err, nil)
-				}
-			}
-			c.nodes.failed(base, time.Now())
-		case unwritten:
-			// Another node would count alike, or pass it on to the same leader.
-			if !errors.Is(o.err, ErrRateLimited) && !errors.Is(o.err, ErrOverloaded) {
-				c.nodes.failed(base, time.Now())
-			}
+		case repeat.Follow:
+			c.logger.Debug("claimq: following the leader", "leader", o.location)
+			continue
+		case repeat.GiveUp:
+			return a, giveUp(a, o.err, nil)
+		case repeat.Wait:
+			c.leave(base, &o)
 		}
 		if ctx.Err() != nil && before != nil {
 			o.err = before // that this try was cut off says nothing of the server
 		}
 		before = o.err
-		if err := pause(ctx, a.tries, o.wait); err != nil {
+		if err := pause(ctx, &a.repeats, o.wait); err != nil {
 			return a, giveUp(a, o.err, err)
 		}
 		c.logger.Debug("claimq: repeating", "method", r.Method, "path", r.Path, "node", base, "err", o.err)
+	}
+}
+
+// leave notes what a try that is to be repeated says of its node.
+func (c *Client) leave(base string, o *outcome) {
+	switch o.verdict {
+	case repeat.Redirected:
+		c.nodes.shun(time.Now())
+		o.err = fmt.Errorf("%s redirects to %q", base, o.location)
+	case repeat.Unwritten:
+		// Another node would count alike, or pass it on to the same leader.
+		if errors.Is(o.err, ErrRateLimited) || errors.Is(o.err, ErrOverloaded) {
+			return
+		}
+		c.nodes.failed(base, time.Now())
+	case repeat.Unknown, repeat.Settled:
+		c.nodes.failed(base, time.Now())
 	}
 }
 
@@ -144,9 +132,9 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 func giveUp(a answer, last, ended error) error {
 	err := last
 	if ended != nil {
-		err = fmt.Errorf("%w, given up after %d tries: %w", last, a.tries, ended)
+		err = fmt.Errorf("%w, given up after %d tries: %w", last, a.repeats.Tries, ended)
 	}
-	if a.doubted && !errors.Is(err, ErrOutcomeUnknown) {
+	if a.repeats.Doubted && !errors.Is(err, ErrOutcomeUnknown) {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return err
@@ -155,18 +143,10 @@ func giveUp(a answer, last, ended error) error {
 // errNoTime is returned when the pause that is due would outlast the call.
 var errNoTime = fmt.Errorf("no time is left for another try: %w", context.DeadlineExceeded)
 
-// pause waits before the next try: at least as long as the server asks, else
-// twice as long as the last time, less a random share of up to a half. It
+// pause waits before the next try, at least as long as the server asks. It
 // returns at once why there will be no next try.
-func pause(ctx context.Context, tries int, asked time.Duration) error {
-	d := backoffMax
-	if shift := tries - 1; shift < 6 {
-		d = min(backoffMin<<shift, backoffMax)
-	}
-	d -= rand.N(d/2 + 1)
-	if asked > 0 {
-		d += asked // the random share is what keeps clients apart
-	}
+func pause(ctx context.Context, call *repeat.Call, asked time.Duration) error {
+	d := call.Pause(asked, rand.N[time.Duration])
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
@@ -202,7 +182,7 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 	})
 	req, err := c.newRequest(tryCtx, base, r, redirect)
 	if err != nil {
-		return outcome{verdict: settled, err: err}
+		return outcome{verdict: repeat.Settled, err: err}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -219,7 +199,7 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 		if r.Method != http.MethodGet {
 			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
-		return outcome{verdict: settled, err: err}
+		return outcome{verdict: repeat.Settled, err: err}
 	}
 	return judge(resp, body, a)
 }
@@ -260,10 +240,7 @@ func broken(ctx context.Context, sent bool, err error) outcome {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err) // ErrStoreClosed, say
 	}
-	if sent {
-		return outcome{verdict: unknown, err: err}
-	}
-	return outcome{verdict: unwritten, err: err}
+	return outcome{verdict: repeat.Broken(sent), err: err}
 }
 
 // judge decides what a whole answer means.
@@ -271,16 +248,21 @@ func judge(resp *http.Response, body []byte, a *answer) outcome {
 	var head wire.Refusal
 	isJSON := json.Unmarshal(body, &head) == nil
 	status := resp.StatusCode
-	switch {
-	case status >= 200 && status < 300 && isJSON && head.Success:
+	if status >= 200 && status < 300 && isJSON && head.Success {
 		a.body = body
-		return outcome{verdict: settled}
+		return outcome{verdict: repeat.Settled}
+	}
+	o := outcome{verdict: repeat.Judge(status, head.Code)}
+	switch {
 	case status < 300:
-		return outcome{verdict: unknown, err: fmt.Errorf("the answer is not claimq's: status %d", status)}
-	case status == http.StatusTemporaryRedirect:
-		return outcome{verdict: redirected, location: resp.Header.Get("Location")}
+		o.err = fmt.Errorf("the answer is not claimq's: status %d", status)
+		return o
+	case o.verdict == repeat.Redirected:
+		o.location = resp.Header.Get("Location")
+		return o
 	case status < 400:
-		return outcome{verdict: settled, err: fmt.Errorf("the answer is not claimq's: status %d to %q", status, resp.Header.Get("Location"))}
+		o.err = fmt.Errorf("the answer is not claimq's: status %d to %q", status, resp.Header.Get("Location"))
+		return o
 	}
 	refusal := &Error{
 		Status: status, Code: string(head.Code), Text: head.Error, Advice: head.Message,
@@ -292,15 +274,7 @@ func judge(resp *http.Response, body []byte, a *answer) outcome {
 	if refusal.Text == "" {
 		refusal.Text = http.StatusText(status)
 	}
-	o := outcome{verdict: settled, err: refusal, wait: refusal.RetryAfter}
-	switch {
-	case status < 500 && status != http.StatusTooManyRequests:
-	case head.Code == wire.CodeInternal: // final: the server logged it
-	case head.Code == wire.CodeOutcomeUnknown, head.Code == "" && status >= 500:
-		o.verdict = unknown
-	default: // 429, and what a node of ours answers with 503
-		o.verdict = unwritten
-	}
+	o.err, o.wait = refusal, refusal.RetryAfter
 	return o
 }
 

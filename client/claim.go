@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
 )
 
 // ClaimRequest says what to claim.
@@ -141,25 +142,12 @@ func (c *Client) claimsOf(req ClaimRequest, decoded wire.Answer, a answer) []*Cl
 		if t.LeaseRemainingMS != nil {
 			cl.lease = time.Duration(*t.LeaseRemainingMS) * time.Millisecond
 		}
-		cl.Deadline = leaseEnd(a.sentAt, cl.lease)
-		if decoded.Repeated && req.Lease > 0 {
-			// An earlier try began the lease.
-			if first := leaseEnd(a.firstSentAt, req.Lease); first.Before(cl.Deadline) {
-				cl.Deadline = first
-			}
-		}
+		cl.Deadline = repeat.ClaimEnd(a.firstSentAt, a.sentAt, cl.lease, req.Lease, decoded.Repeated)
 		cl.endsAt = cl.Deadline
 		c.claims.remember(remembered{taskID: t.ID, workerID: req.WorkerID, token: *t.ClaimToken})
 		claims = append(claims, cl)
 	}
 	return claims
-}
-
-// leaseEnd returns until when a lease lasts for sure of which the server, some
-// time after sentAt, had so much left. The clocks' rates may differ by 0.05 %
-// each way.
-func leaseEnd(sentAt time.Time, left time.Duration) time.Time {
-	return sentAt.Add(left - left/1000)
 }
 
 // LeaseEndsAt returns when the lease ends by the last answer of the server, as
@@ -276,7 +264,7 @@ func (cl *Claim) extend(ctx context.Context, d time.Duration) (cancelRequested b
 	left := time.Duration(decoded.LeaseRemainingMS) * time.Millisecond
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if end := leaseEnd(a.sentAt, left); end.After(cl.endsAt) {
+	if end := repeat.LeaseEnd(a.sentAt, left); end.After(cl.endsAt) {
 		cl.endsAt, cl.lease = end, left
 	}
 	return decoded.CancelRequested, nil

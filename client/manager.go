@@ -132,7 +132,7 @@ func (c *Client) Delete(ctx context.Context, taskID string) error {
 	}
 	// Ids are never used again, so a repeat cannot hit another task.
 	a, err := c.call(ctx, Request{Method: http.MethodDelete, Path: "/api/tasks/" + strconv.FormatUint(id, 10), Repeatable: true})
-	if err != nil && !(a.doubted && errors.Is(err, ErrTaskNotFound)) {
+	if err != nil && !(a.repeats.Doubted && errors.Is(err, ErrTaskNotFound)) {
 		return fmt.Errorf("delete task %d: %w", id, err)
 	}
 	return nil

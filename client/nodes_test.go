@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
 )
 
 func TestClient_followsTheLeader(t *testing.T) {
@@ -97,8 +98,8 @@ func TestClient_doesNotChaseRedirectsForEver(t *testing.T) {
 	if _, err := c.Get(t.Context(), "17"); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(a.requests()) + len(b.requests()); n != redirectsMax+2 {
-		t.Errorf("got %d requests, want %d", n, redirectsMax+2)
+	if n := len(a.requests()) + len(b.requests()); n != repeat.RedirectsMax+2 {
+		t.Errorf("got %d requests, want %d", n, repeat.RedirectsMax+2)
 	}
 }
 

@@ -13,9 +13,9 @@ const (
 	pauseMax = time.Second
 )
 
-// redirectsMax is how many redirects in a row are followed without a pause:
+// RedirectsMax is how many redirects in a row are followed without a pause:
 // while leadership changes, two nodes may name each other.
-const redirectsMax = 2
+const RedirectsMax = 2
 
 // Verdict is what one try came to.
 type Verdict int
@@ -89,9 +89,10 @@ func (c *Call) Next(v Verdict) Action {
 	case Settled:
 		return Take
 	case Redirected:
-		if c.redirects++; c.redirects <= redirectsMax {
+		if c.redirects++; c.redirects <= RedirectsMax {
 			return Follow
 		}
+		c.redirects = 0
 	case Unknown:
 		if c.Mutation {
 			c.Doubted = true
@@ -104,8 +105,12 @@ func (c *Call) Next(v Verdict) Action {
 	return Wait
 }
 
-// Lost is called when a redirect cannot be followed, or was followed too often.
-func (c *Call) Lost() { c.redirects = 0 }
+// Lost takes back a Follow: the node that was named is of no use. It returns
+// what to do instead.
+func (c *Call) Lost() Action {
+	c.redirects = 0
+	return Wait
+}
 
 // Pause returns how long to wait before the next try: twice as long as the last
 // time, less a random share of up to a half, and what the server asks for on top.
