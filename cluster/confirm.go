@@ -48,6 +48,7 @@ type heard struct {
 type confirmScope struct {
 	term uint64
 	// voters returns the voters now, and whether this node still leads in term.
+	// It is called with confirmer.mu held and must not wait.
 	voters func() (others []raft.ServerID, self, leads bool)
 	// trigger makes Raft send a heartbeat to every peer.
 	trigger func()
@@ -205,9 +206,11 @@ func (c *confirmer) runConfirm(ctx context.Context, s *confirmScope) {
 // release ends the waits that are confirmed. It returns the number that a
 // majority has reached, and whether reads still wait.
 func (c *confirmer) release(s *confirmScope) (reached uint64, waiting bool) {
-	others, self, leads := s.voters()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Under mu, so that this node is asked after each of the reads has arrived:
+	// its own yes is part of their majority.
+	others, self, leads := s.voters()
 	if !leads {
 		return 0, len(s.waiters) > 0
 	}

@@ -184,3 +184,26 @@ func TestConfirmer_waitEnds(t *testing.T) {
 		}
 	})
 }
+
+// Whether this node still leads counts for the reads that arrived before it was
+// looked up, and for no other: a vote may come in between.
+func TestConfirmer_leadsAfterArrival(t *testing.T) {
+	t.Parallel()
+	c := newConfirmer(&fakeWire{})
+	asked := false
+	scope := &confirmScope{
+		wake: make(chan struct{}, 1),
+		voters: func() ([]raft.ServerID, bool, bool) {
+			asked = true
+			if c.mu.TryLock() {
+				c.mu.Unlock()
+				t.Error("a read can arrive between the look-up and its confirmation")
+			}
+			return nil, true, true
+		},
+	}
+	c.release(scope)
+	if !asked {
+		t.Error("nobody looked up whether this node leads")
+	}
+}
