@@ -83,3 +83,22 @@ func TestLeadership_extendBeforeExpiry(t *testing.T) {
 		}
 	})
 }
+
+// A leadership that ends while it is being established leaves no timers behind
+// that would gather the claims of later leaders.
+func TestLeadership_endsBeforeTimers(t *testing.T) {
+	t.Parallel()
+	n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.cancel(errNodeClosed)
+	l := &leadership{node: n, timers: newLeaseTimers()}
+	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
+	l.end()
+	l.startTimers()
+	l.wg.Wait()
+	if n.fsm.leases != nil {
+		t.Error("claims are still handed to a leadership that has ended")
+	}
+}

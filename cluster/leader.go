@@ -245,6 +245,10 @@ func (l *leadership) propose(cmd fsm.Command) error {
 func (l *leadership) startTimers() {
 	f := l.node.fsm
 	f.mu.Lock()
+	if l.ctx.Err() != nil { // end has been here and would not come again
+		f.mu.Unlock()
+		return
+	}
 	var live []fsm.Lease
 	for lease := range f.machine.Leases() {
 		live = append(live, lease)
