@@ -157,7 +157,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = hclog.NewNullLogger()
 	}
 	if c.MemoryLimit == 0 {
-		c.MemoryLimit = int64(memoryTotal() / 2)
+		c.MemoryLimit = DefaultMemoryLimit()
 	}
 	if c.Fatal == nil {
 		logger := c.Logger

@@ -9,6 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// DefaultMemoryLimit returns the MemoryLimit that 0 stands for, in bytes: half
+// of what this process may use, for restoring a snapshot needs room beside the
+// state.
+func DefaultMemoryLimit() int64 { return int64(memoryTotal() / 2) }
+
 // memoryTotal returns how many bytes this process may use: the machine's
 // memory, or the cgroup's bound if that is lower.
 func memoryTotal() uint64 {

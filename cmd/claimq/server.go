@@ -100,6 +100,7 @@ func runServer(ctx context.Context, a *app, cfg config.Server) error {
 	if err != nil {
 		return err
 	}
+	tuneGC(a, nodeConfig.MemoryLimit)
 	node, err := cluster.Open(ctx, nodeConfig)
 	if err != nil {
 		return fmt.Errorf("start node %s: %w", cfg.NodeID, err)
@@ -141,7 +142,7 @@ func stopServer(server *api.Server, node *cluster.Node, served <-chan error, log
 	shutdown := make(chan error, 1)
 	go func() { shutdown <- server.Shutdown(ctx) }()
 	err := errors.Join(closeNode(node), <-shutdown)
-	<-served
+	_ = <-served // it ended because it was told to
 	logger.Info("stopped")
 	return err
 }
@@ -185,8 +186,9 @@ func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.
 	c.SnapshotLogBytes = cfg.SnapshotLogBytes
 	c.Version = version
 	c.NoRaft = cfg.NoRaft
-	if cfg.MemoryLimit > 0 {
-		c.MemoryLimit = cfg.MemoryLimit
+	c.MemoryLimit = cfg.MemoryLimit
+	if c.MemoryLimit == 0 {
+		c.MemoryLimit = cluster.DefaultMemoryLimit()
 	}
 	return c, nil
 }
