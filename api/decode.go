@@ -66,6 +66,10 @@ func (d *decoder) begin() (some bool, bad *refusal) {
 		return false, nil
 	}
 	if kind := d.dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
+		// The kind goes by the first byte: task_type=x is no boolean.
+		if bad := d.skip(); bad != nil {
+			return false, bad
+		}
 		return false, &refusal{code: wire.CodeInvalidRequest, text: "The body is " + kindName(kind) + ", not a JSON object", advice: adviceSyntax, syntax: true}
 	}
 	if _, err := d.dec.ReadToken(); err != nil {
