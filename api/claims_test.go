@@ -93,6 +93,12 @@ func TestServer_ClaimRepeated(t *testing.T) {
 	if live.ClaimState != "live" || *live.ClaimToken != 2 || *live.LeaseRemainingMS != 6000 {
 		t.Errorf("the live claim: %s", again.body)
 	}
+	s.call(t, "POST /api/tasks/1/complete", `{"worker_id":"v"}`).good(t, 200)
+	s.call(t, "DELETE /api/tasks/1", "").good(t, 200)
+	again = s.call(t, "POST /api/tasks/claim", body)
+	if !strings.Contains(again.body, `"tasks":[{"id":1,"claim_token":1,"claim_state":"ended"},{"id":2,"task_type":`) {
+		t.Errorf("a deleted task: %s", again.body)
+	}
 	f := s.call(t, "POST /api/tasks/claim", `{"worker_id":"x","limit":2,"claim_request_id":"r"}`).refused(t, wire.CodeInvalidRequest)
 	if f["field"] != "claim_request_id" || f["error"] != "The claim_request_id was used before for another request" {
 		t.Errorf("another worker: %v", f)

@@ -30,6 +30,14 @@ func appendTask(b []byte, t *fsm.Task, v taskView) []byte {
 // this claim got and, of a repeated answer, whether the claim is still live.
 func appendClaimed(b []byte, c *fsm.Claim, repeated bool, now fsm.Stamp) []byte {
 	live := c.Live && c.Task.Status == fsm.StatusClaimed
+	if c.Task.Status == 0 {
+		// It was deleted since. What is not known any more is left out.
+		b = append(b, `{"id":`...)
+		b = strconv.AppendUint(b, c.Task.ID, 10)
+		b = append(b, `,"claim_token":`...)
+		b = strconv.AppendUint(b, c.Token, 10)
+		return append(b, `,"claim_state":"ended"}`...)
+	}
 	b = appendTaskBody(b, &c.Task, c.Token, live, taskView{now: now, params: true, result: true})
 	if repeated {
 		b = append(b, `,"claim_state":"`...)
