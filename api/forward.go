@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"errors"
+	"os"
 
 	"github.com/valyala/fasthttp"
 
@@ -84,9 +86,15 @@ func (r *request) forwardFailed(err error) {
 	switch {
 	case call == callCluster:
 		r.cluster()
-	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.mutation():
+	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.mutation() && !timedOut(err):
 		r.refuse(refuse(wire.CodeNoLeader))
 	default:
 		r.refuseCode(err)
 	}
+}
+
+// timedOut reports whether the wait for the leader's answer took all the time
+// that there was. The leader itself is then about to answer overloaded.
+func timedOut(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }

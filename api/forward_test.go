@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -126,6 +127,8 @@ func TestServer_ForwardFails(t *testing.T) {
 	}{
 		{err: fsm.ErrNoLeader, write: wire.CodeNoLeader, read: wire.CodeNoLeader},
 		{err: fsm.ErrOutcomeUnknown, write: wire.CodeOutcomeUnknown, read: wire.CodeNoLeader, brokenPartway: true},
+		{err: fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, context.DeadlineExceeded), write: wire.CodeOutcomeUnknown, read: wire.CodeOverloaded},
+		{err: fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, os.ErrDeadlineExceeded), write: wire.CodeOutcomeUnknown, read: wire.CodeOverloaded},
 		{err: fsm.ErrShuttingDown, write: wire.CodeShuttingDown, read: wire.CodeShuttingDown},
 	} {
 		follower, _, node, _ := setupPair(t)
