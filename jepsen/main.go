@@ -18,7 +18,8 @@ import (
 	"github.com/claimq/claimq/jepsen/sim"
 )
 
-const usage = `usage: go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
+const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults LIST|list|none] [--seed S] [--binary PATH] [--out DIR]
+       go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
        go run ./jepsen check [--drained=false] FILE`
 
 // errViolations is returned when a history does not pass.
@@ -39,6 +40,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("no command\n%s", usage)
 	}
 	switch args[0] {
+	case "run":
+		return runRun(ctx, args[1:], out)
 	case "kill":
 		return runKill(ctx, args[1:], out)
 	case "check":

@@ -18,6 +18,9 @@ const (
 // all nodes drew level, in time. A fault that began meanwhile excuses.
 func recovery(h *history.History) Part {
 	p := Part{Name: "recovery"}
+	if h.Run.Failed != "" {
+		p.violate(RuleRecovery, 0, nil, "the run could not be finished: %s", h.Run.Failed)
+	}
 	var worst struct{ leader, progress, level time.Duration }
 	healed := 0
 	for i := range h.Events {

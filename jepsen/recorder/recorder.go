@@ -21,6 +21,8 @@ type Recorder struct {
 	callers int
 	ops     []history.Op
 	events  []history.Event
+	samples []history.Sample
+	dumps   []history.Dump
 	final   *history.Final
 }
 
@@ -83,7 +85,7 @@ func (r *Recorder) Count() (ops, unknown int) {
 func (r *Recorder) History() *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &history.History{Seed: r.seed, Ops: r.ops, Events: r.events, Final: r.final}
+	return &history.History{Seed: r.seed, Ops: r.ops, Events: r.events, Samples: r.samples, Dumps: r.dumps, Final: r.final}
 }
 
 // Close closes the connections.

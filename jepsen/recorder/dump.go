@@ -1,0 +1,150 @@
+package recorder
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// Sample notes what a node said of itself.
+func (r *Recorder) Sample(s history.Sample) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.samples = append(r.samples, s)
+}
+
+// errMoved is returned when a node's state changed while it was read.
+var errMoved = errors.New("the state changed while it was read")
+
+// DumpAll reads all that each node holds, from its own state, at one index if
+// they reach one, and notes it. Nothing may be written meanwhile; ticks move
+// the index on, so it tries until the nodes agree or ctx ends, and then notes
+// what they last said.
+func (r *Recorder) DumpAll(ctx context.Context, nodes, names []string) error {
+	for {
+		dumps, err := r.dumpOnce(ctx, nodes, names)
+		level := err == nil
+		for i := range dumps {
+			level = level && dumps[i].Index == dumps[0].Index
+		}
+		if level || ctx.Err() != nil && len(dumps) > 0 {
+			r.mu.Lock()
+			r.dumps = dumps
+			r.mu.Unlock()
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("read what the nodes hold: %w: %w", context.Cause(ctx), err)
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]history.Dump, error) {
+	var dumps []history.Dump
+	var first []string
+	var errs []error
+	for i, node := range nodes {
+		tasks, index, err := r.dump(ctx, node)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", names[i], err))
+			continue
+		}
+		sum := sha256.New()
+		for _, t := range tasks {
+			sum.Write([]byte(t))
+			sum.Write([]byte{'\n'})
+		}
+		d := history.Dump{Node: names[i], Index: index, Tasks: len(tasks), Hash: hex.EncodeToString(sum.Sum(nil)[:16])}
+		if len(dumps) == 0 {
+			first = tasks
+		} else {
+			d.Differs = differs(first, tasks)
+		}
+		dumps = append(dumps, d)
+	}
+	return dumps, errors.Join(errs...)
+}
+
+// differs says where two states first differ, "" if nowhere.
+func differs(a, b []string) string {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("%s and %s", a[i], b[i])
+		}
+	}
+	if len(a) != len(b) {
+		return fmt.Sprintf("%d and %d tasks", len(a), len(b))
+	}
+	return ""
+}
+
+// dump reads all tasks of the node, by its own state, as JSON, and the index
+// that they are of.
+func (r *Recorder) dump(ctx context.Context, node string) (tasks []string, index uint64, err error) {
+	cursor := ""
+	for {
+		query := url.Values{"limit": {finalLimit}, "include": {"params,result"}, "order": {"asc"}, "consistency": {"stale"}}
+		if cursor != "" {
+			query.Set("cursor", cursor)
+		}
+		page, at, err := r.page(ctx, node+"/api/tasks?"+query.Encode())
+		if err != nil {
+			return nil, 0, err
+		}
+		if index != 0 && at != index {
+			return nil, 0, errMoved
+		}
+		index = at
+		for _, t := range page.Tasks {
+			// What is left of a lease is an estimate of the node's own clock.
+			delete(t, "lease_remaining_ms")
+			delete(t, "lease_expires_at")
+			b, err := json.Marshal(t) // in the order of the names
+			if err != nil {
+				return nil, 0, err
+			}
+			tasks = append(tasks, string(b))
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return tasks, index, nil
+		}
+	}
+}
+
+type dumpPage struct {
+	Tasks      []map[string]json.RawMessage `json:"tasks"`
+	NextCursor string                       `json:"next_cursor"`
+}
+
+func (r *Recorder) page(ctx context.Context, target string) (page dumpPage, index uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return page, 0, err
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return page, 0, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return page, 0, fmt.Errorf("GET %s: status %d", target, resp.StatusCode)
+	}
+	index, err = strconv.ParseUint(resp.Header.Get("X-Claimq-Index"), 10, 64)
+	if err != nil {
+		return page, 0, fmt.Errorf("GET %s: %w", target, err)
+	}
+	return page, index, json.NewDecoder(resp.Body).Decode(&page)
+}

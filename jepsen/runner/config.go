@@ -1,0 +1,84 @@
+package runner
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/faults"
+)
+
+// Config says what to run.
+type Config struct {
+	Binary string
+	Dir    string // for the nodes' data and logs; it exists
+	Nodes  int
+	Time   time.Duration // of load under faults
+	// Faults are names of the catalog; a name that ends in * stands for all that
+	// begin so. None: the cluster is left alone.
+	Faults  []string
+	Seed    int64
+	Clients int // 0 = 24
+	Rate    int // calls per second in all, about; 0 = 500
+	// Plant is the bug that the binary was built with, for the record.
+	Plant    string
+	Revision string // of the source, for the record
+	Out      io.Writer
+}
+
+const (
+	defaultClients = 24
+	defaultRate    = 500
+	// quietStart and quietEnd are the parts of the load without faults.
+	quietStart = 2 * time.Second
+	quietEnd   = 6 * time.Second
+
+	startTimeout = 60 * time.Second
+	// injectTimeout bounds what a fault takes to begin, or to be undone. A rolling
+	// restart begins and ends in one.
+	injectTimeout = 2 * time.Minute
+	healTimeout   = 60 * time.Second
+	drainTimeout  = 90 * time.Second
+	finalTimeout  = 60 * time.Second
+	levelTimeout  = 40 * time.Second
+)
+
+// withDefaults fills in what was not said.
+func (c Config) withDefaults() Config {
+	if c.Clients == 0 {
+		c.Clients = defaultClients
+	}
+	if c.Rate == 0 {
+		c.Rate = defaultRate
+	}
+	return c
+}
+
+// place says what the faults need the nodes to stand on.
+func place(all []faults.Fault) (hosts, disks bool) {
+	for _, f := range all {
+		root, _ := f.Needs()
+		hosts = hosts || root
+		disks = disks || strings.HasPrefix(f.Name(), "power")
+	}
+	return hosts, disks
+}
+
+// Possible returns the faults of the names that can be made on this machine,
+// and says of the others why not.
+func Possible(names []string) (all []faults.Fault, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	all, err = faults.ByName(names...)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range all {
+		if err := faults.Check(f); err != nil {
+			return nil, fmt.Errorf("fault %s: %w", f.Name(), err)
+		}
+	}
+	return all, nil
+}

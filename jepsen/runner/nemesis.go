@@ -1,0 +1,101 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/faults"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// nemesis lets faults come and go, by the seed.
+type nemesis struct {
+	*run
+	rng *rand.Rand
+	// deck are the faults in the order in which they come: each once before any
+	// comes again.
+	deck []faults.Fault
+}
+
+func newNemesis(r *run) *nemesis {
+	return &nemesis{run: r, rng: rand.New(rand.NewSource(r.cfg.Seed))}
+}
+
+// torment lets faults come and go until shortly before loading ends. It heals all.
+func (n *nemesis) torment(ctx, loading context.Context) error {
+	if len(n.faults) == 0 || !pause(loading, quietStart) {
+		return nil
+	}
+	deadline, _ := loading.Deadline()
+	for time.Until(deadline) > quietEnd+2*time.Second {
+		count := 1
+		if n.rng.Intn(5) == 0 && len(n.faults) > 1 {
+			count = 2 // at once
+		}
+		if err := n.round(ctx, count, time.Until(deadline)-quietEnd); err != nil {
+			return err
+		}
+		// Now and then the next fault comes before all is well again.
+		rest := time.Duration(2000+n.rng.Intn(5000)) * time.Millisecond
+		if n.rng.Intn(3) == 0 {
+			rest = time.Duration(n.rng.Intn(1000)) * time.Millisecond
+		}
+		if !pause(loading, min(rest, max(time.Until(deadline)-quietEnd, 0))) {
+			break
+		}
+	}
+	return nil
+}
+
+// round lets count faults happen for a while, most at the longest, and heals
+// them.
+func (n *nemesis) round(ctx context.Context, count int, most time.Duration) error {
+	var names []string
+	var undo []func(context.Context) error
+	heal := func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healTimeout)
+		defer cancel()
+		var errs []error
+		for i := len(undo) - 1; i >= 0; i-- {
+			errs = append(errs, undo[i](ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for range count {
+		f := n.next()
+		n.rec.Mark(history.Event{Kind: history.Injected, Fault: f.Name(), Text: f.Name()})
+		names = append(names, f.Name())
+		inject, cancel := context.WithTimeout(ctx, injectTimeout)
+		recover, err := f.Inject(inject, n.cluster, n.rng)
+		cancel()
+		if err != nil {
+			return errors.Join(fmt.Errorf("inject %s: %w", f.Name(), err), heal())
+		}
+		undo = append(undo, recover)
+	}
+	n.say("%s", strings.Join(names, " and "))
+	held := time.Duration(1500+n.rng.Intn(5500)) * time.Millisecond
+	pause(ctx, min(held, max(most, time.Second)))
+	if err := heal(); err != nil {
+		return fmt.Errorf("heal %s: %w", strings.Join(names, ", "), err)
+	}
+	for _, name := range names {
+		n.rec.Mark(history.Event{Kind: history.Healed, Fault: name, Text: name + " healed"})
+	}
+	return ctx.Err()
+}
+
+// next draws the next fault.
+func (n *nemesis) next() faults.Fault {
+	if len(n.deck) == 0 {
+		n.deck = append(n.deck, n.faults...)
+		n.rng.Shuffle(len(n.deck), func(i, j int) { n.deck[i], n.deck[j] = n.deck[j], n.deck[i] })
+	}
+	f := n.deck[0]
+	n.deck = n.deck[1:]
+	return f
+}

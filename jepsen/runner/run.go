@@ -1,0 +1,123 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/faults"
+	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/recorder"
+	"github.com/claimq/claimq/jepsen/workload"
+)
+
+// run is a run under way.
+type run struct {
+	cfg     Config
+	faults  []faults.Fault
+	cluster *faults.Cluster
+	rec     *recorder.Recorder
+	started time.Time
+}
+
+// Run starts a cluster, lets callers at it while faults come and go, heals it,
+// drains it, reads what all nodes hold, and returns what was recorded. The
+// history is returned beside an error too, if there is any: a cluster that does
+// not come back is a finding.
+func Run(ctx context.Context, cfg Config) (*history.History, error) {
+	cfg = cfg.withDefaults()
+	all, err := Possible(cfg.Faults)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{cfg: cfg, faults: all, started: time.Now()}
+	hosts, disks := place(all)
+	r.cluster, err = faults.New(ctx, faults.Config{
+		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Seed: cfg.Seed, Hosts: hosts, Disks: disks,
+		Note: func(format string, args ...any) { r.rec.Event(format, args...) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the cluster: %w", err)
+	}
+	r.rec = recorder.NewDialing(cfg.Seed, r.cluster.Dial)
+	defer r.rec.Close()
+	err = r.run(ctx)
+	if errClose := r.cluster.Close(); errClose != nil {
+		err = errors.Join(err, fmt.Errorf("take the cluster down: %w", errClose))
+	}
+	h := r.rec.History()
+	h.Run = &history.Run{
+		Nodes: cfg.Nodes, Faults: cfg.Faults, Seconds: int(cfg.Time.Seconds()), Started: r.started.UTC().Format(time.RFC3339),
+		Revision: cfg.Revision, Plant: cfg.Plant, Drained: true,
+	}
+	return h, err
+}
+
+func (r *run) run(ctx context.Context) error {
+	if err := within(ctx, startTimeout, r.cluster.Procs.StartAll); err != nil {
+		return fmt.Errorf("start the cluster: %w", err)
+	}
+	m := watch(r.cluster, r.rec)
+	defer m.stop()
+
+	loading, stop := context.WithTimeout(ctx, r.cfg.Time)
+	defer stop()
+	load := workload.Start(loading, r.rec, workload.Config{
+		Nodes: r.cluster.URLs(), Clients: r.cfg.Clients, Rate: r.cfg.Rate, Seed: r.cfg.Seed,
+	})
+	defer load.Stop()
+	n := newNemesis(r)
+	err := n.torment(ctx, loading)
+	if err != nil {
+		return err
+	}
+	<-loading.Done()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.say("load ends, draining")
+	if err := within(ctx, drainTimeout, load.Drain); err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	r.rec.Mark(history.Event{Kind: history.LoadEnded, Text: "the last task has ended"})
+	if err := within(ctx, levelTimeout, m.waitLevel); err != nil {
+		r.rec.Event("the nodes do not draw level: %v", err) // the judge says so, too
+	}
+	err = within(ctx, finalTimeout, func(ctx context.Context) error { return r.rec.ReadFinal(ctx, r.cluster.URLs()) })
+	if err != nil {
+		return err
+	}
+	return within(ctx, finalTimeout, func(ctx context.Context) error { return r.rec.DumpAll(ctx, r.cluster.URLs(), r.names()) })
+}
+
+// names returns the nodes' names, in the order of their URLs.
+func (r *run) names() []string {
+	var names []string
+	for _, n := range r.cluster.Nodes() {
+		names = append(names, n.ID)
+	}
+	return names
+}
+
+func (r *run) say(format string, args ...any) {
+	ops, unknown := r.rec.Count()
+	fmt.Fprintf(r.cfg.Out, "%6.1fs %7d calls %5d unknown  %s\n", time.Duration(r.rec.Now()).Seconds(), ops, unknown, fmt.Sprintf(format, args...))
+}
+
+// within calls do with a deadline.
+func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return do(ctx)
+}
+
+// pause waits, false if ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
