@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/bench"
+)
+
+// beClaimq in the environment makes the test binary behave as claimq: so the
+// tests run real processes of what they were built from.
+const beClaimq = "CLAIMQ_TEST_IS_CLAIMQ"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beClaimq) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// patience bounds every wait for a process.
+const patience = time.Minute
+
+// claimq returns a command that runs claimq with args.
+func claimq(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), beClaimq+"=1")
+	return cmd
+}
+
+// devCluster is a running claimq dev.
+type devCluster struct {
+	port int // of the first node's API
+	dir  string
+	cmd  *exec.Cmd
+
+	mu      sync.Mutex
+	printed bytes.Buffer // guarded by mu
+	changed chan struct{}
+}
+
+var pidPattern = regexp.MustCompile(`(?m)^(n\d)  (http://\S+)  pid (\d+)`)
+
+// startDev starts claimq dev and waits until it names a leader. It is stopped
+// when the test ends.
+func startDev(t *testing.T, flags ...string) *devCluster {
+	t.Helper()
+	d := &devCluster{port: freePorts(t), dir: t.TempDir(), changed: make(chan struct{}, 1)}
+	d.cmd = claimq(context.Background(), append([]string{"dev", "--data-dir", d.dir, "--port", strconv.Itoa(d.port)}, flags...)...)
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.cmd.Stderr = d.cmd.Stdout
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { d.read(out) })
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Signal(os.Interrupt)
+		reading.Wait()
+		if err := d.cmd.Wait(); err != nil {
+			t.Errorf("claimq dev ended with %v; it printed:\n%s", err, d.output())
+		}
+	})
+	d.waitFor(t, "leader: n")
+	return d
+}
+
+func (d *devCluster) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		d.mu.Lock()
+		fmt.Fprintln(&d.printed, lines.Text())
+		d.mu.Unlock()
+		select {
+		case d.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (d *devCluster) output() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.printed.String()
+}
+
+// waitFor waits until text was printed.
+func (d *devCluster) waitFor(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for !strings.Contains(d.output(), text) {
+		select {
+		case <-d.changed:
+		case <-deadline:
+			t.Fatalf("claimq dev has not printed %q, but:\n%s", text, d.output())
+		}
+	}
+}
+
+// pids returns the nodes' processes as printed.
+func (d *devCluster) pids(t *testing.T) map[string]int {
+	t.Helper()
+	pids := map[string]int{}
+	for _, m := range pidPattern.FindAllStringSubmatch(d.output(), -1) {
+		pids[m[1]], _ = strconv.Atoi(m[3])
+	}
+	if len(pids) == 0 {
+		t.Fatalf("no pids in:\n%s", d.output())
+	}
+	return pids
+}
+
+func (d *devCluster) url(node int) string {
+	return fmt.Sprintf("http://127.0.0.1:%d", d.port+10*node)
+}
+
+// freePorts returns a base port whose thirty successors are free at the
+// moment: dev's nodes have ports ten apart.
+func freePorts(t *testing.T) int {
+	t.Helper()
+	for range 50 {
+		first, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := first.Addr().(*net.TCPAddr).Port
+		first.Close()
+		if base < 65000 && allFree(base) {
+			return base
+		}
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+func allFree(base int) bool {
+	for _, offset := range []int{0, 1, 10, 11, 20, 21} {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", base+offset))
+		if err != nil {
+			return false
+		}
+		l.Close()
+	}
+	return true
+}
+
+// The commands of README's "Use it" do what they say, typed as they stand
+// there, and go on working when a node is killed.
+func TestREADME_Commands(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(readme), "\n## Use it\n")
+	if !found {
+		t.Fatal(`README has no section "Use it"`)
+	}
+	section, _, _ = strings.Cut(section, "\nThree machines:")
+	commands := regexp.MustCompile(`(?m)^    ((?:bin/claimq|curl) .*)$`).FindAllStringSubmatch(section, -1)
+	if len(commands) < 6 {
+		t.Fatalf("found only %d commands in README", len(commands))
+	}
+	d := startDev(t)
+	bin := filepath.Join(t.TempDir(), "bin")
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "claimq")); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range commands {
+		line := strings.ReplaceAll(strings.ReplaceAll(m[1], ":7400", fmt.Sprintf(":%d", d.port)), ":7410", fmt.Sprintf(":%d", d.port+10))
+		cmd := exec.Command("sh", "-c", strings.ReplaceAll(line, "curl ", "curl -sS --fail-with-body "))
+		cmd.Dir = filepath.Dir(bin)
+		cmd.Env = append(os.Environ(), beClaimq+"=1", "CLAIMQ_ENDPOINTS="+d.url(0))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s\n%v: %s", line, err, out)
+		}
+	}
+	killed := d.pids(t)["n1"]
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	d.waitFor(t, fmt.Sprintf("n1 (pid %d) has ended", killed))
+	out, err := claimq(t.Context(), "submit", "mail", "--endpoint", d.url(0), "--endpoint", d.url(1), "--endpoint", d.url(2)).CombinedOutput()
+	if err != nil {
+		t.Errorf("submit without n1: %v: %s", err, out)
+	}
+}
+
+// With --restart a killed node comes back by itself.
+func TestDev_Restart(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--restart", "--nodes", "1")
+	if out, err := claimq(t.Context(), "submit", "mail", "--endpoint", d.url(0)).CombinedOutput(); err != nil {
+		t.Fatalf("submit: %v: %s", err, out)
+	}
+	if err := syscall.Kill(d.pids(t)["n1"], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	d.waitFor(t, "n1 is started again")
+	out, err := claimq(t.Context(), "get", "1", "--endpoint", d.url(0), "--output", "json").CombinedOutput()
+	if err != nil {
+		t.Fatalf("get: %v: %s", err, out)
+	}
+	var a wire.Answer
+	if err := json.Unmarshal(out, &a); err != nil || a.Task == nil || a.Task.Status != "pending" {
+		t.Errorf("the task after the kill is %s (%v)", out, err)
+	}
+}
+
+// A node that cannot start says why, and dev ends.
+func TestDev_PortInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := claimq(ctx, "dev", "--nodes", "1", "--data-dir", t.TempDir(), "--port", port).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "is in use by another process") {
+		t.Errorf("dev on a port in use: %v: %s", err, out)
+	}
+}
+
+// bench on a cluster of its own does every task exactly once, in every mode,
+// and its JSON has the figures by their names.
+func TestBench_Modes(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"--nodes", "3", "--mode", "lifecycle", "--conns", "8", "--batch", "4"},
+		{"--no-raft", "--mode", "drain", "--conns", "8"},
+		{"--no-raft", "--mode", "submit", "--conns", "4", "--batch", "10"},
+		{"--no-raft", "--mode", "latency", "--request-ids=false"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			defer cancel()
+			cmd := claimq(ctx, append([]string{"bench", "--tasks", "400", "--warm-up", "1ms", "--output", "json"}, args...)...)
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("bench: %v: %s", err, stderr.String())
+			}
+			var fields map[string]any
+			if err := json.Unmarshal(out, &fields); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"tasks_per_s", "calls", "server_cpu_s", "server_rss_bytes", "done", "doubled", "lost"} {
+				if _, ok := fields[name]; !ok {
+					t.Errorf("no %s in %s", name, out)
+				}
+			}
+			var r bench.Report
+			if err := json.Unmarshal(out, &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Mode != bench.Submit && (r.Done != 400 || r.Doubled != 0 || r.Lost != 0) {
+				t.Errorf("done %d, doubled %d, lost %d of 400", r.Done, r.Doubled, r.Lost)
+			}
+			if r.TasksPerSecond <= 0 || len(r.Calls) == 0 || r.ServerRSS <= 0 {
+				t.Errorf("figures are missing: %s", out)
+			}
+		})
+	}
+}
+
+// Wrong usage is exit code 2 and names the flag.
+func TestServerDevBench_Usage(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ args, want string }{
+		{"server", "node_id"},
+		{"server --node-id n1 --data-dir x --http-addr 0.0.0.0:1", "--insecure"},
+		{"server --node-id n1 --data-dir x --config /does/not/exist", "read config file"},
+		{"dev --nodes 0", "--nodes"},
+		{"dev --port 65530", "--port"},
+		{"bench --mode fast", "mode"},
+		{"bench --conns 0", "conns"},
+		{"bench --output xml", "--output"},
+		{"bench --nodes 3 --endpoint http://127.0.0.1:1", "--endpoint"},
+	} {
+		t.Run(tc.args, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+			if code := run(t.Context(), a, strings.Fields(tc.args)); code != exitUsage {
+				t.Errorf("exit code %d, want %d", code, exitUsage)
+			}
+			if !strings.Contains(stderr.String(), tc.want) {
+				t.Errorf("it says %q, want it to name %q", stderr.String(), tc.want)
+			}
+		})
+	}
+}
