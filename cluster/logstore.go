@@ -76,9 +76,8 @@ func boltOptions(path string) raftboltdb.Options {
 }
 
 // logStore is the Raft log: raft-boltdb behind checksums, failStop and a cache
-// of the newest entries. It implements raft.LogStore, and deliberately not
-// raft.MonotonicLogStore: bbolt can hold gaps, and Raft leaves one below a
-// snapshot that it was sent. It is safe for concurrent use.
+// of the newest entries. It implements raft.MonotonicLogStore and is safe for
+// concurrent use.
 //
 // On disk an entry has its CRC32C behind its Extensions:
 //
@@ -119,6 +118,13 @@ func newLogStore(path string, bolt boltStore, tail *tailFile, guard *failStop, s
 		sizes:   summary.sizes,
 	}
 }
+
+// IsMonotonic implements raft.MonotonicLogStore: a node that is sent a snapshot
+// deletes its whole log. bbolt could hold the gap that is left otherwise, but
+// below it lie entries that may never have been committed, and a node that is
+// sent the same snapshot again and again has to be able to start without them
+// (docs/adr/0008-install-snapshot-livelock.md).
+func (l *logStore) IsMonotonic() bool { return true }
 
 // FirstIndex implements raft.LogStore.
 func (l *logStore) FirstIndex() (uint64, error) {

@@ -136,6 +136,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	}
 	n.stats = stats
 	n.fsm = newRaftFSM(n.clock, cfg.Fatal, &stats.fsm)
+	n.fsm.beforeCompact = n.keepTrailing
 	n.batcher = newBatcher(n.applyEntry, n.notServing, &stats.batch)
 	n.batcher.observe = n.observeEntry
 	n.registerCalls()

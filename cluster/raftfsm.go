@@ -27,6 +27,10 @@ type raftFSM struct {
 	// captured takes the state at a checkpoint, to be hashed beside Apply. If
 	// nobody is ready for it the checkpoint goes unnoted.
 	captured chan *fsm.Snapshot
+	// beforeCompact is told of a snapshot that has been written, before Raft
+	// compacts the log: its index, and how many bytes and entries had been applied
+	// since the one before.
+	beforeCompact func(index uint64, bytes, entries int64)
 	// stopped ends a snapshot that is being written.
 	stopped chan struct{}
 
@@ -96,6 +100,7 @@ func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 	f.noteLocked(index)
 	f.mu.Unlock()
 
+	f.restores.applied()
 	f.sinceBytes.Add(int64(len(data)))
 	f.sinceCommands.Add(int64(len(applied.Results)))
 	f.sinceEntries.Add(1)
@@ -163,9 +168,10 @@ func (f *raftFSM) Restore(r io.ReadCloser) error {
 	f.sinceCommands.Store(0)
 	f.sinceEntries.Store(0)
 	f.stats.restores.Inc()
-	if f.restores.looping(f.clock.Mono(), m.Index()) {
-		f.fatal(fmt.Errorf("%w: restored %d snapshots within %s without getting past index %d: start this node again; if that does not help, remove it from the cluster and join it again with an empty folder",
-			ErrRestoreLoop, restoresMax, restoresWindow, m.Index()))
+	if f.restores.restored(m.Index()) {
+		f.fatal(fmt.Errorf("%w: it was sent %d snapshots in a row without getting past log entry %d: start it again; "+
+			"if that does not help, remove it from the cluster and join it again with an empty folder",
+			ErrRestoreLoop, restoresMax, m.Index()))
 	}
 	return nil
 }
@@ -303,31 +309,31 @@ func (h indexHeap) down(i int) {
 	}
 }
 
-// A follower whose log does not fit the leader's can be sent one snapshot
-// after the other, thousands a second, and never get on.
-const (
-	restoresMax    = 20
-	restoresWindow = time.Minute
-)
+// restoresMax is how many snapshots in a row a follower restores. One whose log
+// does not fit the leader's can be sent one after the other, as fast as they can
+// be sent, and never get on (docs/adr/0008-install-snapshot-livelock.md).
+const restoresMax = 10
 
 // ErrRestoreLoop is what a node ends itself with that is sent one snapshot after
-// the other and does not get on.
+// the other and does not get on. Started again, it does: its log is empty then.
 var ErrRestoreLoop = errors.New("this node cannot catch up")
 
-// restoreWatch notices restores that lead nowhere. It belongs to Raft's apply
+// restoreWatch notices restores that lead nowhere. It goes by their number, not
+// by time: a large state takes long to restore. It belongs to Raft's apply
 // goroutine.
 type restoreWatch struct {
-	count int
-	since time.Duration
+	count int    // restores since anything was applied, or the index grew
 	index uint64 // the highest that was restored
 }
 
-// looping notes a restore and reports whether restoresMax of them happened
-// within restoresWindow without the index growing.
-func (w *restoreWatch) looping(now time.Duration, index uint64) bool {
-	if index > w.index || w.count == 0 || now-w.since > restoresWindow {
-		w.count, w.since, w.index = 1, now, max(w.index, index)
-		return false
+// applied notes that the node got on.
+func (w *restoreWatch) applied() { w.count = 0 }
+
+// restored notes a restore and reports whether it was the restoresMax-th that
+// led nowhere.
+func (w *restoreWatch) restored(index uint64) bool {
+	if index > w.index {
+		w.count, w.index = 0, index
 	}
 	w.count++
 	return w.count >= restoresMax

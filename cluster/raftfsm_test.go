@@ -183,29 +183,25 @@ func TestRaftFSM_wait(t *testing.T) {
 	})
 }
 
-// Snapshot after snapshot without getting on ends the node; catching up does not.
+// Snapshot after snapshot without getting on ends the node, however long each
+// takes; catching up does not.
 func TestRestoreWatch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var w restoreWatch
-		now, index := time.Duration(0), uint64(1)
-		var same []time.Duration // restores since the index last grew
-		for range rapid.IntRange(1, 200).Draw(t, "restores") {
-			now += time.Duration(rapid.Int64Range(0, int64(10*time.Second)).Draw(t, "pause"))
-			if rapid.IntRange(0, 30).Draw(t, "grows") == 0 {
+		index, same := uint64(1), 0 // restores since the node last got on
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 20).Draw(t, "step") {
+			case 0:
 				index++
-				same = nil
+				same = 0
+			case 1:
+				w.applied()
+				same = 0
 			}
-			same = append(same, now)
-			looping := w.looping(now, index)
-			if looping && len(same) < restoresMax {
-				t.Fatalf("%d restores at index %d taken for a loop", len(same), index)
-			}
-			if !looping && len(same) >= 2*restoresMax && now-same[len(same)-2*restoresMax] < restoresWindow {
-				t.Fatalf("%d restores within %s not taken for a loop", 2*restoresMax, now-same[len(same)-2*restoresMax])
-			}
-			if looping {
-				return
+			same++
+			if got, want := w.restored(index), same >= restoresMax; got != want {
+				t.Fatalf("restore %d in a row at index %d taken for a loop: %v", same, index, got)
 			}
 		}
 	})

@@ -18,10 +18,11 @@ const (
 	snapshotRateMax   = 100 << 20
 	snapshotChunkSize = 1 << 20
 
-	// trailingLogsMax and trailingLogsMin bound the entries kept behind a
-	// snapshot for followers that lag a little; trailingBytes lowers them when
-	// entries are large. The minimum is far above what can be in flight, which
-	// keeps a deposed leader's tail from being met by snapshots for ever.
+	// trailingLogsMax and trailingLogsMin bound the entries kept below a
+	// snapshot's index for followers that lag a little; trailingBytes lowers them
+	// when entries are large. The minimum is far above what can be in flight: a
+	// deposed leader's tail, if it reaches that index, begins among them
+	// (docs/adr/0008-install-snapshot-livelock.md).
 	trailingLogsMax = 10_240
 	trailingLogsMin = 1_024
 	trailingBytes   = 64 << 20
@@ -47,6 +48,7 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if err := sink.Close(); err != nil {
 		return err
 	}
+	s.fsm.beforeCompact(s.state.Index(), s.bytes, s.entries)
 	s.fsm.sinceBytes.Add(-s.bytes)
 	s.fsm.sinceCommands.Add(-s.commands)
 	s.fsm.sinceEntries.Add(-s.entries)
@@ -125,20 +127,29 @@ func (n *Node) monitorSnapshots(ctx context.Context) {
 
 // takeSnapshot takes a snapshot now and compacts the log behind it.
 func (n *Node) takeSnapshot(ctx context.Context) error {
-	r := n.raft
-	config := r.ReloadableConfig()
-	config.TrailingLogs = n.trailing(n.fsm.sinceBytes.Load(), n.fsm.sinceEntries.Load())
-	if err := r.ReloadConfig(config); err != nil {
-		return err
-	}
 	done := make(chan error, 1)
-	go func() { done <- r.Snapshot().Error() }()
+	go func() { done <- n.raft.Snapshot().Error() }()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		// Closing stops Persist, and Raft answers when it shuts down.
 		return ctx.Err()
+	}
+}
+
+// keepTrailing sets how much of the log Raft keeps when it compacts it, which
+// it does next, behind the snapshot at index. Raft counts from the end of the
+// log, which has moved on while the snapshot was written: counted so, it might
+// keep nothing below index.
+func (n *Node) keepTrailing(index uint64, bytes, entries int64) {
+	if n.raft == nil {
+		return
+	}
+	config := n.raft.ReloadableConfig()
+	config.TrailingLogs = n.trailing(bytes, entries) + n.raft.LastIndex() - index
+	if err := n.raft.ReloadConfig(config); err != nil {
+		n.logger.Error("the number of log entries to keep was not set", "error", err)
 	}
 }
 
