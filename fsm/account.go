@@ -13,7 +13,7 @@ const (
 // bytesOf estimates the memory that the task takes. It depends on the saved
 // fields alone, so what is added for a task is exactly what is taken off.
 func bytesOf(t *Task) int64 {
-	n := taskBytes + len(t.WorkerID) + len(t.Error) + answerBytes(t)
+	n := taskBytes + len(t.WorkerID) + len(t.Error) + workBytes(t)
 	if t.Key != "" {
 		n += keyBytes + len(t.Key)
 	}
@@ -23,9 +23,27 @@ func bytesOf(t *Task) int64 {
 	return int64(n)
 }
 
-// answerBytes is what the task's own bytes add to an answer that holds it.
-func answerBytes(t *Task) int {
+// workBytes is how much the users' own data of the task takes.
+func workBytes(t *Task) int {
 	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload)
+}
+
+// answerBytes is what the task's own bytes add to an answer that holds it.
+func answerBytes(t *Task) int { return workBytes(t) + quotedBytes(t.Error) }
+
+// quotedBytes is how long a text is inside a JSON string: control characters
+// take up to six bytes there, so 1,000 errors of 16 KiB could take 96 MB.
+func quotedBytes(text string) int {
+	n := len(text)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ':
+			n += len(`\u0001`) - 1
+		case c == '"', c == '\\':
+			n++
+		}
+	}
+	return n
 }
 
 // bytesOfRequest estimates the memory that a claim request takes.

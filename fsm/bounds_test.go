@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,41 @@ func TestClaimNext_AnswerStopsAt8MiB(t *testing.T) {
 		t.Errorf("%d tasks of 9 MiB in an answer, want 1", len(r.Claims))
 	}
 	mustCheck(t, h.m)
+}
+
+// TestErrors_CountForAnAnswersBound ensures that the texts of failures, which
+// escapes make up to six times as long in JSON, count for the bounds of claims
+// and lists.
+func TestErrors_CountForAnAnswersBound(t *testing.T) {
+	t.Parallel()
+	for text, quoted := range map[string]int{"\x01": 6, `"`: 2, `\`: 2, "x": 1} {
+		const length = 16 << 10
+		fits := answerBytesMax / (quoted * length)
+		h := newHarness(t)
+		h.submit(2*fits, NewTask{Type: "mail", Payload: []byte("p"), MaxAttempts: 9})
+		for _, c := range h.do(ClaimNext{WorkerID: "w1", Limit: int32(2 * fits)}).Claims {
+			h.do(Fail{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Error: strings.Repeat(text, length)})
+		}
+		claim := ClaimNext{WorkerID: "w1", Limit: int32(2 * fits), RequestID: "q"}
+		first := h.do(claim).Claims
+		if len(first) > fits || len(first) < fits-1 {
+			t.Errorf("%q: %d tasks in an answer, want %d", text, len(first), fits)
+		}
+		for _, c := range first {
+			h.do(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}, Result: []byte("1")})
+		}
+		size := 0
+		for _, c := range h.do(claim).Claims {
+			size += answerBytes(&c.Task)
+		}
+		if size > answerBytesMax {
+			t.Errorf("%q: %d bytes in a repeated answer", text, size)
+		}
+		if page := h.m.List(ListQuery{Limit: pageTasksMax}); len(page.Tasks) > fits || page.Next == 0 {
+			t.Errorf("%q: %d tasks on a page, want at most %d", text, len(page.Tasks), fits)
+		}
+		mustCheck(t, h.m)
+	}
 }
 
 // TestClaimNext_RepeatedAnswerIsBounded ensures that a repeat does not bring

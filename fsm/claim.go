@@ -2,8 +2,8 @@ package fsm
 
 import "math"
 
-// answerBytesMax bounds the tasks' own bytes in one answer: params, payload
-// and results. An answer has at least one task all the same.
+// answerBytesMax bounds the tasks' own bytes in one answer: params, payload,
+// results and errors. An answer has at least one task all the same.
 const answerBytesMax = 8 << 20
 
 // claimNext claims the first pending tasks of the types asked for.

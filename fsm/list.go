@@ -54,7 +54,7 @@ func (m *Machine) List(q ListQuery) ListPage {
 		if !q.matches(t) {
 			continue
 		}
-		size += bytesOf(t)
+		size += bytesOf(t) - int64(len(t.Error)) + int64(quotedBytes(t.Error))
 		if size > pageBytesMax && len(page.Tasks) > 0 {
 			page.Next = id
 			break

@@ -68,7 +68,7 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 
 // repeatClaim returns a claim of an earlier answer as it is now. Of a task that
 // was deleted there is only the id, the token, and no status. An ended claim
-// comes without params, payload and results once the answer's size is used up:
+// comes without params, payload, results and error once the answer's size is used up:
 // tasks may have grown since the first answer.
 func (m *Machine) repeatClaim(c requestClaim, size *int) Claim {
 	t := m.tasks.get(c.TaskID)
@@ -80,6 +80,7 @@ func (m *Machine) repeatClaim(c requestClaim, size *int) Claim {
 	if !claim.Live && *size > answerBytesMax {
 		claim.Task.Params, claim.Task.Payload = nil, nil
 		claim.Task.Result, claim.Task.ResultPayload = nil, nil
+		claim.Task.Error = ""
 	}
 	return claim
 }
