@@ -173,6 +173,7 @@ func TestClaim_Fail_boundsTheText(t *testing.T) {
 		"text":       {errors.New("disk full"), "disk full"},
 		"nil":        {nil, "no reason given"},
 		"not UTF-8":  {errors.New("a\xffb"), "a\uFFFDb"},
+		"zero byte":  {errors.New("a\x00b"), "a\uFFFDb"},
 		"a long one": {errors.New("x" + strings.Repeat("é", errorBytesMax)), "x" + strings.Repeat("é", errorBytesMax/2-1)},
 	}
 	for name, test := range tests {

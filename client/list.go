@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// listLimit is how many tasks a page has at most: texts of failures, 16 KiB
-// each, do not count for the server's bound on a page but do for answerBytesMax.
+// listLimit is how many tasks a page has at most. The server stops at 8 MiB of
+// payloads, results and errors, which stay below answerBytesMax in base64.
 const listLimit = 200
 
 // Filter selects tasks. Zero fields do not filter.

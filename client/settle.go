@@ -26,11 +26,13 @@ func completion(workerID string, token int64, result []byte) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// failure is the body of a fail. The text is cut at a whole character.
+// failure is the body of a fail. The text is cut at a whole character. What the
+// server refuses in it, a zero byte and bytes that are not UTF-8, is replaced:
+// a failure must not be lost for the words it is told in.
 func failure(workerID string, token int64, cause error) ([]byte, error) {
 	text := "no reason given"
 	if cause != nil && cause.Error() != "" {
-		text = strings.ToValidUTF8(cause.Error(), "\uFFFD")
+		text = strings.ReplaceAll(strings.ToValidUTF8(cause.Error(), "\uFFFD"), "\x00", "\uFFFD")
 	}
 	if len(text) > errorBytesMax {
 		end := errorBytesMax
