@@ -1,0 +1,197 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// loopCase makes a deposed leader keep entries that were never committed, and
+// sends it a snapshot whose index lies among them: then Raft sends it again and
+// again, without a pause (docs/adr/0008-install-snapshot-livelock.md).
+type loopCase struct {
+	name     string
+	nodes    int
+	trailing uint64 // entries kept below a snapshot
+	tail     int    // entries that the deposed leader has and nobody else
+	// during is how many entries are written while the snapshot is.
+	during int
+	// installed has the next leader know of the snapshot only, not of the
+	// entries before it: it was sent that snapshot itself.
+	installed bool
+	loops     bool
+}
+
+func loopCases() []loopCase {
+	return []loopCase{
+		{name: "few entries kept", nodes: 3, trailing: 2, tail: 60, loops: true},
+		{name: "as many kept as lie in the tail", nodes: 3, trailing: 61, tail: 60},
+		{name: "our settings", nodes: 3, trailing: trailingLogsMin, tail: 8},
+		{name: "our settings, much is written during the snapshot", nodes: 3, trailing: trailingLogsMin, tail: 8, during: trailingLogsMin + 100},
+		{name: "our settings, the leader was sent the snapshot", nodes: 5, trailing: trailingLogsMin, tail: 8, installed: true, loops: true},
+	}
+}
+
+// A node that cannot get on ends itself after a number of restores, since no
+// time may pass in such a loop; once it is started again it catches up.
+func TestRestoreLoop(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"raft-boltdb", "raft-wal"} {
+		for _, lc := range loopCases() {
+			t.Run(store+"/"+lc.name, func(t *testing.T) {
+				t.Parallel()
+				dir := soakDir(t)
+				synctest.Test(t, func(t *testing.T) { lc.run(t, dir, store == "raft-wal") })
+			})
+		}
+	}
+}
+
+func (lc loopCase) run(t *testing.T, dir string, wal bool) {
+	plan := soakPlan{nodes: lc.nodes, snapshotEvery: 1 << 40, trailing: lc.trailing}
+	for range lc.nodes {
+		segment := 0
+		if wal {
+			// raft-wal still returns what was deleted from the segment that it
+			// writes to: with these the tests' entries are in others.
+			segment = 1 << 10
+		}
+		plan.wal = append(plan.wal, segment)
+	}
+	c := newSoakCluster(t, 1, dir, &plan)
+	defer func() {
+		c.close()
+		if t.Failed() {
+			t.Logf("everything that happened:\n%s", c.log.text())
+		}
+		c.closeLog()
+	}()
+	c.writeEntries(20)
+	late := c.members[0]
+	if lc.installed {
+		for late == c.leader() {
+			late = c.members[1]
+		}
+		c.stop(late, 0)
+		c.writeEntries(trailingLogsMin + 100)
+	}
+
+	deposed := c.leader()
+	c.leaveTail(deposed, lc.tail)
+	c.writeEntries(lc.tail / 2)
+	c.snapshotDuring(lc.during)
+	if lc.installed {
+		c.start(late)
+		c.level(late)
+		c.lead(late)
+	}
+	<-time.After(5 * time.Second) // what earlier leaders had sent has failed
+	c.writeEntries(3)             // past the snapshot: else it would be level with that
+	c.network.release()
+	_, ok := c.soakWaitOnce(soakLevelMax, func() bool { return deposed.loops.Load() > 0 || c.isLevel(deposed) })
+	if !ok {
+		t.Fatal("the deposed leader neither catches up nor ends itself")
+	}
+	if looped := deposed.loops.Load() > 0; looped != lc.loops {
+		t.Errorf("the deposed leader ended itself: %v, want %v", looped, lc.loops)
+	}
+	if lc.loops {
+		c.stop(deposed, 0)
+		c.start(deposed)
+	}
+	c.heal()
+	c.writeEntries(1)
+	c.level(deposed)
+	if deposed.loops.Load() > 0 {
+		t.Error("it is in a loop again")
+	}
+}
+
+// writeEntries writes n entries to whoever leads.
+func (c *soakCluster) writeEntries(n int) {
+	c.t.Helper()
+	for i := 0; i < n; {
+		if _, ok := c.soakWaitOnce(soakLeaderMax, func() bool { return c.leader() != nil }); !ok {
+			c.t.Fatal("no leader")
+		}
+		_, err := c.leader().running().Propose(context.Background(), fsm.Tick{})
+		if err == nil {
+			i++
+		} else {
+			<-time.After(100 * time.Millisecond)
+		}
+	}
+}
+
+// leaveTail cuts the leader off with n entries that nobody else has, and waits
+// for another one.
+func (c *soakCluster) leaveTail(m *soakMember, n int) {
+	c.t.Helper()
+	c.network.cut(c.linksOf(m)...)
+	r := m.running().raft
+	last := r.LastIndex()
+	for i := range n {
+		go r.Apply(fsm.AppendEntry(nil, fsm.Stamp{}, fsm.Delete{ID: uint64(i + 1)}), time.Second).Error()
+	}
+	_, ok := c.soakWaitOnce(soakLeaderMax, func() bool {
+		leader := c.leader()
+		return r.LastIndex() >= last+uint64(n) && leader != nil && leader != m
+	})
+	if !ok {
+		c.t.Fatalf("no other leader, or no tail: %d to %d", last, r.LastIndex())
+	}
+	c.log.event("%s keeps %d to %d", m.name, last+1, r.LastIndex())
+}
+
+// snapshotDuring takes a snapshot on every node that runs and can be reached,
+// and has n entries written before any is finished.
+func (c *soakCluster) snapshotDuring(n int) {
+	c.t.Helper()
+	finish := make(chan struct{})
+	leader := c.leader()
+	leader.disk.snapshots.Store(&finish)
+	done := make(chan error, 1)
+	index := leader.running().AppliedIndex()
+	go func() { done <- leader.running().TakeSnapshot(context.Background()) }()
+	synctest.Wait()
+	c.writeEntries(n)
+	leader.disk.snapshots.Store(nil)
+	close(finish)
+	if err := <-done; err != nil {
+		c.t.Fatal(err)
+	}
+	first, _ := leader.running().logs.FirstIndex()
+	c.log.event("%s took a snapshot at %d, its log begins at %d", leader.name, index, first)
+}
+
+// lead makes m the leader.
+func (c *soakCluster) lead(m *soakMember) {
+	c.t.Helper()
+	place := c.servers[c.place(m)]
+	if err := c.leader().running().raft.LeadershipTransferToServer(place.ID, place.Address).Error(); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, ok := c.soakWaitOnce(soakLeaderMax, func() bool { return c.leader() == m }); !ok {
+		c.t.Fatalf("%s does not lead", m.name)
+	}
+}
+
+func (c *soakCluster) isLevel(m *soakMember) bool {
+	leader, n := c.leader(), m.running()
+	return leader != nil && n != nil && n.AppliedIndex() == leader.running().AppliedIndex()
+}
+
+// level waits until m has the state of the leader.
+func (c *soakCluster) level(m *soakMember) {
+	c.t.Helper()
+	if took, ok := c.soakWaitOnce(soakLevelMax, func() bool { return c.isLevel(m) }); !ok {
+		c.t.Fatalf("%s is not level after %s", m.name, took)
+	}
+	_, want := c.leader().running().StateHash()
+	if _, got := m.running().StateHash(); got != want {
+		c.t.Errorf("%s has another state than the leader", m.name)
+	}
+}

@@ -1,0 +1,369 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// soakCluster is a cluster whose nodes have real stores and an unreliable
+// network, and can be stopped and started. Its methods, but those that say
+// otherwise, belong to the goroutine that plays the faults.
+type soakCluster struct {
+	t       *testing.T
+	plan    soakPlan
+	random  *rand.Rand
+	network *soakNetwork
+	servers []raft.Server
+	log     *soakLog
+	members []*soakMember
+
+	// What nodes that were stopped have counted.
+	snapshots, restores, loops atomic.Int64
+}
+
+// soakPlan is what a seed decides about its cluster.
+type soakPlan struct {
+	nodes         int
+	wal           []int         // by node: raft-wal with segments of so many bytes; 0: raft-boltdb
+	snapshotEvery uint64        // commands
+	trailing      uint64        // entries kept behind a snapshot; 0 = as in production
+	delayMax      time.Duration // of the network
+	workers       int
+}
+
+func newSoakPlan(r *rand.Rand) soakPlan {
+	p := soakPlan{
+		nodes:         3,
+		snapshotEvery: []uint64{5, 20, 100, 400}[r.IntN(4)],
+		trailing:      []uint64{32, 64, 128, 1024}[r.IntN(4)],
+		delayMax:      []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}[r.IntN(4)],
+		workers:       2 + r.IntN(6),
+	}
+	if r.IntN(4) == 0 {
+		p.nodes = 5
+	}
+	kind := r.IntN(3) // raft-boltdb, raft-wal, both
+	for range p.nodes {
+		segment := 0
+		if kind == 1 || kind == 2 && r.IntN(2) == 0 {
+			segment = 4 << (10 + 2*r.IntN(3)) // small, so that they change often
+		}
+		p.wal = append(p.wal, segment)
+	}
+	return p
+}
+
+// soakMember is one place in the cluster: what outlives a restart, and the
+// node that runs there.
+type soakMember struct {
+	name  string
+	disk  *soakDisk
+	clock *soakClock
+
+	mu     sync.Mutex
+	node   *Node // guarded by mu; nil while stopped
+	folder *soakFolder
+	loops  atomic.Int32 // 1: the node ended itself for a loop of restores
+}
+
+// running returns the node, nil while it is stopped. Any goroutine may call it.
+func (m *soakMember) running() *Node {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.node
+}
+
+// soakClock is a node's clock: its wall can be made to jump, and it runs a
+// little faster or slower than it should.
+type soakClock struct {
+	start time.Time
+	rate  float64 // seconds too much per second, within what claimq allows
+	skew  atomic.Int64
+}
+
+func (c *soakClock) Wall() int64 { return time.Now().UnixNano() + c.skew.Load() }
+
+func (c *soakClock) Mono() time.Duration {
+	d := time.Since(c.start)
+	return d + time.Duration(float64(d)*c.rate)
+}
+
+// soakLog writes down everything that happens, with the virtual time. It is a
+// file, since a test that cannot go on takes its memory along.
+type soakLog struct {
+	start time.Time
+	path  string
+	mu    sync.Mutex
+	file  *os.File // guarded by mu
+}
+
+func newSoakLog(path string) (*soakLog, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return &soakLog{start: time.Now(), path: path, file: f}, nil
+}
+
+// Write takes a line of a node's logger.
+func (l *soakLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := fmt.Fprintf(l.file, "%11.6f ", time.Since(l.start).Seconds()); err != nil {
+		return 0, err
+	}
+	return l.file.Write(b)
+}
+
+func (l *soakLog) event(format string, args ...any) {
+	_, _ = l.Write(fmt.Appendf(nil, "-- "+format+"\n", args...))
+}
+
+// text returns the whole log.
+func (l *soakLog) text() string {
+	b, err := os.ReadFile(l.path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// newSoakCluster starts a cluster with everything below dir. plan nil means
+// that the seed decides.
+func newSoakCluster(t *testing.T, seed uint64, dir string, plan *soakPlan) *soakCluster {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1))
+	c := &soakCluster{t: t, random: random, plan: newSoakPlan(random)}
+	if plan != nil {
+		c.plan = *plan
+	}
+	var err error
+	if c.log, err = newSoakLog(filepath.Join(dir, "events")); err != nil {
+		t.Fatal(err)
+	}
+	c.network = newSoakNetwork(seed, c.plan.delayMax)
+	c.log.event("seed %d: %+v", seed, c.plan)
+	for i := range c.plan.nodes {
+		name := fmt.Sprintf("n%d", i+1)
+		m := &soakMember{
+			name:  name,
+			disk:  &soakDisk{path: filepath.Join(dir, name), nodeID: name, wal: c.plan.wal[i]},
+			clock: &soakClock{start: time.Now(), rate: (random.Float64()*2 - 1) * 0.0005},
+		}
+		uuid, err := m.disk.uuid()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.servers = append(c.servers, raft.Server{ID: raft.ServerID(uuid), Address: raft.ServerAddress(name)})
+		c.members = append(c.members, m)
+	}
+	for _, m := range c.members {
+		c.start(m)
+	}
+	return c
+}
+
+// start starts the node of a member that is stopped.
+func (c *soakCluster) start(m *soakMember) {
+	c.t.Helper()
+	logger := hclog.New(&hclog.LoggerOptions{Name: m.name, Output: c.log, Level: hclog.Info, DisableTime: true})
+	fatal := func(err error) { c.fatal(m, err) }
+	folder, err := m.disk.open(fatal, logger)
+	if err != nil {
+		c.fail("start %s: %v", m.name, err)
+	}
+	n, err := c.openNode(m, folder.stores, fatal, logger)
+	if err != nil {
+		c.fail("start %s: %v", m.name, err)
+	}
+	m.mu.Lock()
+	m.node, m.folder = n, folder
+	m.mu.Unlock()
+	c.log.event("%s started", m.name)
+}
+
+// openNode is OpenParts with bounds that make snapshots frequent.
+func (c *soakCluster) openNode(m *soakMember, s *stores, fatal func(error), logger hclog.Logger) (*Node, error) {
+	cfg := DefaultConfig()
+	cfg.NodeID, cfg.HTTPAdvertise, cfg.Logger, cfg.Fatal = m.name, "http://"+m.name, logger, fatal
+	cfg.SnapshotLogCommands = c.plan.snapshotEvery
+	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: c.network.listen(m.name), MaxPool: raftConnsPerPeer, Timeout: raftCallTimeout, Logger: hclog.NewNullLogger(),
+	})
+	parts := Parts{
+		UUID: string(c.servers[c.place(m)].ID), Logs: s.Log, Stable: s.Stable, Snapshots: &slowSnapshots{s.Snapshots, m.disk},
+		Transport: transport, Servers: c.servers, Clock: m.clock, Call: c.caller(m.name),
+	}
+	n, err := newNode(cfg.withDefaults(), parts)
+	if err != nil {
+		return nil, err
+	}
+	if c.plan.trailing > 0 {
+		n.trailing = func(int64, int64) uint64 { return c.plan.trailing }
+	}
+	if err := n.startRaft(parts); err != nil {
+		return nil, err
+	}
+	n.run()
+	return n, nil
+}
+
+func (c *soakCluster) place(m *soakMember) int {
+	for i, other := range c.members {
+		if other == m {
+			return i
+		}
+	}
+	return -1
+}
+
+// fatal is a node's Config.Fatal. Only a loop of restores is expected, and
+// that seldom: the node is started again, as whoever watches the process does.
+func (c *soakCluster) fatal(m *soakMember, err error) {
+	c.log.event("%s ends itself: %v", m.name, err)
+	if !errors.Is(err, ErrRestoreLoop) {
+		// It may hold locks: nothing can go on from here.
+		fmt.Fprintf(os.Stderr, "%s\n", c.log.text())
+		panic(fmt.Sprintf("%s: node %s ends itself: %v", c.t.Name(), m.name, err))
+	}
+	m.loops.Store(1)
+	runtime.Goexit()
+}
+
+// fail ends the test. Any goroutine may call it.
+func (c *soakCluster) fail(format string, args ...any) {
+	c.t.Helper()
+	c.log.event(format, args...)
+	c.t.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// caller returns how the node at from asks others.
+func (c *soakCluster) caller(from string) func(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
+	return func(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
+		for _, link := range []soakLink{{from, addr}, {addr, from}} {
+			if err := c.network.pass(link, ctx.Done(), nil, nil); err != nil {
+				return nil, err
+			}
+		}
+		for _, m := range c.members {
+			if n := m.running(); m.name == addr && n != nil {
+				return n.Answer(ctx, name, body)
+			}
+		}
+		return nil, fmt.Errorf("call %s: it is stopped", addr)
+	}
+}
+
+// stop stops a node. handover is how long it may take to hand its leadership
+// over; 0 = it does not, the others find out by themselves.
+func (c *soakCluster) stop(m *soakMember, handover time.Duration) {
+	c.t.Helper()
+	m.mu.Lock()
+	n, folder := m.node, m.folder
+	m.node, m.folder = nil, nil
+	m.mu.Unlock()
+	if n == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handover)
+	defer cancel()
+	c.restores.Add(counted(n.stats.fsm.restores))
+	c.snapshots.Add(counted(n.stats.fsm.persist))
+	c.loops.Add(int64(m.loops.Load()))
+	if err := errors.Join(n.Close(ctx), folder.close()); err != nil {
+		c.fail("stop %s: %v", m.name, err)
+	}
+	c.network.reset(m.name)
+	m.loops.Store(0)
+	c.log.event("%s stopped, handover %s", m.name, handover)
+}
+
+// restartLooped starts the nodes again that ended themselves, and returns how
+// many.
+func (c *soakCluster) restartLooped() int {
+	count := 0
+	for _, m := range c.members {
+		if m.loops.Load() != 0 {
+			c.stop(m, 0)
+			c.start(m)
+			count++
+		}
+	}
+	return count
+}
+
+// heal ends every fault, and starts what is stopped.
+func (c *soakCluster) heal() {
+	c.network.release()
+	for _, m := range c.members {
+		m.disk.slow.Store(0)
+		if m.running() == nil {
+			c.start(m)
+		}
+	}
+	c.log.event("healed")
+}
+
+// leader returns the member whose node says that it leads and serves, the one
+// of the highest term; nil if there is none. Any goroutine may call it.
+func (c *soakCluster) leader() *soakMember {
+	var leader *soakMember
+	var term uint64
+	for _, m := range c.members {
+		if n := m.running(); n != nil && n.IsLeader() && n.currentTerm() > term {
+			leader, term = m, n.currentTerm()
+		}
+	}
+	return leader
+}
+
+// close stops everything; what is left are timers of Raft's goroutines that
+// nobody waits for.
+func (c *soakCluster) close() {
+	c.network.release()
+	for _, m := range c.members {
+		c.stop(m, 0)
+	}
+	<-time.After(time.Minute)
+}
+
+// closeLog ends the log; the caller removes its file.
+func (c *soakCluster) closeLog() { _ = io.Closer(c.log.file).Close() }
+
+// counted returns the value of a counter, or how often a histogram was told.
+func counted(m prometheus.Metric) int64 {
+	var d dto.Metric
+	if m.Write(&d) != nil {
+		return 0
+	}
+	return int64(d.GetCounter().GetValue()) + int64(d.GetHistogram().GetSampleCount())
+}
+
+// stateOf returns a node's task of that id, nil if it has none.
+func stateOf(n *Node, id uint64) (task *fsm.Task) {
+	n.fsm.read(func(m *fsm.Machine) {
+		if have := m.Get(id); have != nil {
+			copied := *have
+			task = &copied
+		}
+	})
+	return task
+}

@@ -1,0 +1,347 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// soakLoad is what the workers of a soak do and what they were told. It checks
+// each answer against the contract as it comes.
+type soakLoad struct {
+	c      *soakCluster
+	health *soakHealth
+	wg     sync.WaitGroup
+
+	mu        sync.Mutex // guards the rest
+	keys      map[string]uint64
+	tokens    map[uint64]uint64 // token to task, of acknowledged claims
+	holds     map[uint64]*soakHold
+	completed map[uint64]soakCompletion
+	index     uint64 // highest that was acknowledged
+	submits   int
+	claims    int
+	unknown   int
+	reads     int
+}
+
+// soakHold is what is known of the newest acknowledged claim of a task.
+type soakHold struct {
+	token  uint64
+	lease  time.Duration
+	asked  time.Time // the lease cannot end before asked + lease
+	dueAt  time.Time // it has to, unless it was extended, some time after this
+	begun  soakMoment
+	ending bool // the worker has asked for its end, or for what it did not hear of
+}
+
+// soakCompletion is an acknowledged complete.
+type soakCompletion struct {
+	token  uint64
+	result string
+}
+
+func newSoakLoad(c *soakCluster, h *soakHealth) *soakLoad {
+	return &soakLoad{
+		c: c, health: h,
+		keys:      make(map[string]uint64),
+		tokens:    make(map[uint64]uint64),
+		holds:     make(map[uint64]*soakHold),
+		completed: make(map[uint64]soakCompletion),
+	}
+}
+
+// start starts the workers; they end with ctx.
+func (l *soakLoad) start(ctx context.Context, seed uint64) {
+	for i := range l.c.plan.workers {
+		w := &soakWorker{load: l, name: fmt.Sprint("w", i), random: rand.New(rand.NewPCG(seed, uint64(100+i)))}
+		l.wg.Add(1)
+		go func() {
+			defer l.wg.Done()
+			w.run(ctx)
+		}()
+	}
+}
+
+// soakWorker is one client: it repeats what it did not hear of.
+type soakWorker struct {
+	load   *soakLoad
+	name   string
+	random *rand.Rand
+	seq    int
+}
+
+func (w *soakWorker) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		switch w.random.IntN(5) {
+		case 0, 1:
+			w.submit(ctx)
+		case 2, 3:
+			w.work(ctx)
+		default:
+			w.read(ctx)
+		}
+		pause(ctx, time.Duration(w.random.IntN(200))*time.Millisecond)
+	}
+}
+
+// node returns the node to ask: mostly the leader.
+func (w *soakWorker) node() *Node {
+	if w.random.IntN(8) > 0 {
+		if m := w.load.c.leader(); m != nil {
+			return m.running()
+		}
+	}
+	return w.load.c.members[w.random.IntN(len(w.load.c.members))].running()
+}
+
+// propose asks until there is an answer, or the end. unknown says that an
+// earlier try may have been applied.
+func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Proposed, unknown, ok bool) {
+	for ctx.Err() == nil {
+		n := w.node()
+		if n == nil {
+			pause(ctx, 50*time.Millisecond)
+			continue
+		}
+		try, cancel := context.WithTimeout(ctx, time.Duration(100+w.random.IntN(5000))*time.Millisecond)
+		p, err := n.Propose(try, cmd)
+		cancel()
+		switch {
+		case err == nil:
+			w.load.acknowledged(p.Index)
+			return p, unknown, true
+		case errors.Is(err, fsm.ErrOutcomeUnknown):
+			unknown = true
+			w.load.noteUnknown()
+		case errors.Is(err, fsm.ErrNotLeader), errors.Is(err, fsm.ErrNoLeader), errors.Is(err, fsm.ErrOverloaded),
+			errors.Is(err, fsm.ErrShuttingDown):
+		default:
+			w.load.c.fail("%s: propose %T: %v", w.name, cmd, err)
+		}
+		pause(ctx, time.Duration(10+w.random.IntN(100))*time.Millisecond)
+	}
+	return p, unknown, false
+}
+
+func (l *soakLoad) acknowledged(index uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.index = max(l.index, index)
+}
+
+func (l *soakLoad) noteUnknown() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unknown++
+}
+
+// submit adds a task under a key; an answer lost is asked for again, and a
+// later submit with the key gets the same task.
+func (w *soakWorker) submit(ctx context.Context) {
+	w.seq++
+	key := w.name + "-" + strconv.Itoa(w.seq-w.random.IntN(3))
+	params := make([]byte, 2+w.random.IntN(200))
+	for i := range params {
+		params[i] = '1'
+	}
+	p, _, ok := w.propose(ctx, fsm.Submit{Tasks: []fsm.NewTask{{
+		Type: fmt.Sprint("t", w.random.IntN(3)), Params: params, Priority: int32(w.random.IntN(3)), MaxAttempts: 0, Key: key,
+	}}})
+	if !ok {
+		return
+	}
+	id := p.Result.Submitted[0].Task.ID
+	l := w.load
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.submits++
+	if have, known := l.keys[key]; known && have != id {
+		l.c.fail("key %s named task %d, now %d", key, have, id)
+	}
+	l.keys[key] = id
+}
+
+// work claims a task, keeps it for a while, and settles it, or leaves it to
+// its lease.
+func (w *soakWorker) work(ctx context.Context) {
+	w.seq++
+	lease := time.Duration(500+w.random.IntN(8000)) * time.Millisecond
+	asked := time.Now()
+	begun := w.load.health.now()
+	p, _, ok := w.propose(ctx, fsm.ClaimNext{
+		WorkerID: w.name, Limit: 1, LeaseMS: lease.Milliseconds(), RequestID: w.name + "-" + strconv.Itoa(w.seq),
+	})
+	if !ok || len(p.Result.Claims) == 0 {
+		return
+	}
+	claim := p.Result.Claims[0]
+	h := w.load.noteClaim(w.name, p, lease, asked, begun)
+	if h == nil {
+		return
+	}
+	hold := fsm.Hold{ID: claim.Task.ID, WorkerID: w.name, Token: claim.Token}
+	for w.random.IntN(3) == 0 {
+		pause(ctx, time.Duration(w.random.Int64N(int64(lease))))
+		if !w.extend(ctx, hold, h) {
+			return
+		}
+	}
+	pause(ctx, time.Duration(w.random.Int64N(int64(lease)/2)))
+	w.settle(ctx, hold, h)
+}
+
+// noteClaim checks an acknowledged claim and notes it; nil if it is over.
+func (l *soakLoad) noteClaim(worker string, p fsm.Proposed, lease time.Duration, asked time.Time, begun soakMoment) *soakHold {
+	now := time.Now()
+	c := p.Result.Claims[0]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claims++
+	if task, used := l.tokens[c.Token]; used {
+		l.c.fail("%s: token %d of task %d was task %d's", worker, c.Token, c.Task.ID, task)
+	}
+	l.tokens[c.Token] = c.Task.ID
+	if !c.Live {
+		if now.Before(asked.Add(lease)) {
+			l.c.fail("%s: the claim of task %d, token %d, is over %s after it was asked for, its lease is %s", worker, c.Task.ID, c.Token, now.Sub(asked), lease)
+		}
+		return nil
+	}
+	if h := l.holds[c.Task.ID]; h != nil {
+		if h.token > c.Token {
+			return nil // this answer came late: the claim is over, or was live when it was sent
+		}
+		if !h.ending && now.Before(h.asked.Add(h.lease)) {
+			l.c.fail("%s: got task %d with token %d, %s after the holder of token %d asked for %s", worker, c.Task.ID, c.Token, now.Sub(h.asked), h.token, h.lease)
+		}
+	}
+	h := &soakHold{token: c.Token, lease: lease, asked: asked, dueAt: now.Add(lease), begun: begun}
+	l.holds[c.Task.ID] = h
+	return h
+}
+
+// extend extends the claim, and reports whether it still holds.
+func (w *soakWorker) extend(ctx context.Context, hold fsm.Hold, h *soakHold) bool {
+	asked := time.Now()
+	p, unknown, ok := w.propose(ctx, fsm.Extend{Hold: hold})
+	l := w.load
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !ok {
+		h.ending = true
+		return false
+	}
+	now := time.Now()
+	if p.Result.Code != "" {
+		l.checkEnded(w.name, hold, h, p.Result.Code, now)
+		return false
+	}
+	// The earliest of the tries may have been the one that counted last.
+	h.asked = asked
+	h.dueAt = now.Add(h.lease)
+	if unknown {
+		h.ending = true // one of the tries may still be on its way
+	}
+	return true
+}
+
+// checkEnded checks a refusal that says that the claim is over. Call it under
+// the lock.
+func (l *soakLoad) checkEnded(worker string, hold fsm.Hold, h *soakHold, code fsm.Code, now time.Time) {
+	switch code {
+	case fsm.CodeStaleClaim, fsm.CodeWrongWorker, fsm.CodeTaskCompleted: // others have it, or had it
+	default:
+		l.c.fail("%s: task %d, token %d: %s", worker, hold.ID, hold.Token, code)
+	}
+	if now.Before(h.asked.Add(h.lease)) {
+		l.c.fail("%s: task %d, token %d: %s only %s after a lease of %s was asked for", worker, hold.ID, hold.Token, code, now.Sub(h.asked), h.lease)
+	}
+	h.ending = true
+}
+
+// settle ends the claim in one of four ways, the last of which is to forget it.
+func (w *soakWorker) settle(ctx context.Context, hold fsm.Hold, h *soakHold) {
+	result := strconv.Quote(fmt.Sprint(w.name, " ", hold.Token))
+	var cmd fsm.Command
+	switch w.random.IntN(8) {
+	case 0:
+		return
+	case 1:
+		cmd = fsm.Fail{Hold: hold, Error: "no luck"}
+	case 2:
+		cmd = fsm.Release{Hold: hold}
+	default:
+		cmd = fsm.Complete{Hold: hold, Result: []byte(result)}
+	}
+	l := w.load
+	l.mu.Lock()
+	wasEnding := h.ending
+	h.ending = true
+	l.mu.Unlock()
+	p, unknown, ok := w.propose(ctx, cmd)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.Result.Code != "" {
+		if !unknown && !wasEnding {
+			l.checkEnded(w.name, hold, h, p.Result.Code, time.Now())
+		}
+		return
+	}
+	if p.Result.Repeated && !unknown {
+		l.c.fail("%s: task %d, token %d: repeated, but it was asked once", w.name, hold.ID, hold.Token)
+	}
+	if _, is := cmd.(fsm.Complete); is {
+		if have, done := l.completed[hold.ID]; done {
+			l.c.fail("%s: task %d was completed with token %d and again with %d", w.name, hold.ID, have.token, hold.Token)
+		}
+		l.completed[hold.ID] = soakCompletion{token: hold.Token, result: result}
+	}
+}
+
+// read reads linearizably: what was acknowledged before is there.
+func (w *soakWorker) read(ctx context.Context) {
+	n := w.node()
+	if n == nil {
+		return
+	}
+	l := w.load
+	l.mu.Lock()
+	want := l.index
+	var id uint64
+	var done soakCompletion
+	for id, done = range l.completed {
+		break
+	}
+	l.mu.Unlock()
+	try, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	var task *fsm.Task
+	index, err := n.ReadLinearizable(try, 0, func(m *fsm.Machine, _ fsm.Stamp) {
+		if have := m.Get(id); have != nil {
+			copied := *have
+			task = &copied
+		}
+	})
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	l.reads++
+	l.mu.Unlock()
+	if index < want {
+		l.c.fail("%s: a read at %d, but %d had been acknowledged", w.name, index, want)
+	}
+	if id != 0 && (task == nil || task.Status != fsm.StatusCompleted || string(task.Result) != done.result) {
+		l.c.fail("%s: a read at %d has task %d as %+v, it was completed: %+v", w.name, index, id, task, done)
+	}
+}

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The long run is: make soak SEEDS=500. A seed fixes the cluster, the faults and
+// what the workers want; but Raft draws its timeouts from a source of its own
+// and goroutines take turns as they like, so a seed does not replay exactly. A
+// seed that fails prints everything that happened.
+var (
+	soakSeeds   = flag.Int("soak.seeds", 20, "how many seeds TestSoak runs")
+	soakFirst   = flag.Uint64("soak.first", 1, "the first seed")
+	soakVirtual = flag.Duration("soak.virtual", 2*time.Minute, "virtual time of each seed")
+)
+
+// TestSoak plays faults on clusters with real stores while workers submit,
+// claim and settle, in virtual time. It checks that nothing acknowledged is
+// lost, that no claims overlap, that no lease ends early or late, that the
+// cluster serves soon after everything is healed, and that all nodes end up in
+// the same state; and synctest checks that no goroutine is left.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	var total soakTotal
+	t.Run("seeds", func(t *testing.T) {
+		for i := range *soakSeeds {
+			seed := *soakFirst + uint64(i)
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				total.add(runSoak(t, seed))
+			})
+		}
+	})
+	t.Log(total.String())
+}
+
+// soakTotal sums up what seeds have seen.
+type soakTotal struct {
+	seeds, submits, claims, unknown, reads, snapshots, restores, loops, changes atomic.Int64
+	virtual                                                                     atomic.Int64
+}
+
+func (s *soakTotal) add(r soakResult) {
+	s.seeds.Add(1)
+	s.virtual.Add(int64(r.virtual))
+	for sum, n := range map[*atomic.Int64]int{
+		&s.submits: r.submits, &s.claims: r.claims, &s.unknown: r.unknown, &s.reads: r.reads,
+		&s.snapshots: r.snapshots, &s.restores: r.restores, &s.loops: r.loops, &s.changes: r.changes,
+	} {
+		sum.Add(int64(n))
+	}
+}
+
+func (s *soakTotal) String() string {
+	return fmt.Sprintf("%d seeds, %.2f virtual hours: %d submits and %d claims acknowledged, %d outcomes unknown, %d linearizable reads; "+
+		"%d changes of leader, %d snapshots taken, %d restored while running, %d loops of restores",
+		s.seeds.Load(), time.Duration(s.virtual.Load()).Hours(), s.submits.Load(), s.claims.Load(), s.unknown.Load(), s.reads.Load(),
+		s.changes.Load(), s.snapshots.Load(), s.restores.Load(), s.loops.Load())
+}
+
+// soakResult is what one seed has seen.
+type soakResult struct {
+	virtual                                                              time.Duration
+	submits, claims, unknown, reads, snapshots, restores, loops, changes int
+}
+
+// soakDir makes a folder in memory where there is such a file system: nothing
+// here tests the disk itself.
+func soakDir(t *testing.T) string {
+	t.Helper()
+	parent := "/dev/shm"
+	if _, err := os.Stat(parent); err != nil {
+		parent = os.TempDir()
+	}
+	dir, err := os.MkdirTemp(parent, "claimq-soak-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// runSoak runs one seed.
+func runSoak(t *testing.T, seed uint64) (result soakResult) {
+	t.Helper()
+	dir := soakDir(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := newSoakCluster(t, seed, dir, nil)
+		defer func() {
+			c.close()
+			if t.Failed() {
+				t.Logf("everything that happened with seed %d:\n%s", seed, c.log.text())
+			}
+			c.closeLog()
+		}()
+		result = c.soak(seed)
+		result.virtual = time.Since(start)
+	})
+	return result
+}
+
+// soak plays faults under load for the time of a seed, and checks.
+func (c *soakCluster) soak(seed uint64) soakResult {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h := &soakHealth{c: c}
+	l := newSoakLoad(c, h)
+	l.wg.Add(1)
+	go func() {
+		defer l.wg.Done()
+		h.run(ctx, l)
+	}()
+	l.start(ctx, seed)
+	defer l.wg.Wait()
+	defer cancel() // before the wait
+
+	c.checkRecovery(l)
+	faults := soakFaults()
+	for until := time.Now().Add(*soakVirtual); time.Now().Before(until) && !c.t.Failed(); {
+		for range 1 + c.random.IntN(8) {
+			c.playFault(faults)
+			<-time.After(time.Duration(c.random.IntN(2500)) * time.Millisecond)
+			c.restartLooped()
+		}
+		c.checkRecovery(l)
+	}
+	cancel()
+	l.wg.Wait()
+	c.checkRecovery(l)
+	c.checkSame()
+	c.checkAcknowledged(l)
+	// Whoever starts from the disk has the same.
+	c.restartAll()
+	c.checkRecovery(l)
+	c.checkSame()
+	c.checkAcknowledged(l)
+	for _, m := range c.members {
+		c.stop(m, 0) // which counts
+	}
+	return soakResult{
+		submits: l.submits, claims: l.claims, unknown: l.unknown, reads: l.reads, changes: h.now().changes,
+		snapshots: int(c.snapshots.Load()), restores: int(c.restores.Load()), loops: int(c.loops.Load()),
+	}
+}
