@@ -231,8 +231,11 @@ func (l *logStore) DeleteRange(lo, hi uint64) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.first, l.last = first, last
-	l.sizes.deleteRange(first, last)
+	l.first = first
+	if hi >= l.last { // else only an append moves the end, perhaps just now
+		l.last = last
+	}
+	l.sizes.deleteRange(l.first, l.last)
 	return nil
 }
 
