@@ -27,7 +27,11 @@ func (r *request) elsewhere() {
 // redirect answers 307 with the leader's URL for the same target.
 func (r *request) redirect() {
 	leader := r.server.node.LeaderHTTPAddr()
-	if leader == "" {
+	switch {
+	case leader == "" && r.target.call == callCluster:
+		r.cluster() // our own client asks for redirects, and an operator wants to see this of all
+		return
+	case leader == "":
 		r.refuse(refuse(wire.CodeNoLeader))
 		return
 	}

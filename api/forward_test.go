@@ -161,6 +161,8 @@ func TestServer_Redirect(t *testing.T) {
 	follower.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 0").good(t, 200)
 	node.leaderAddr = ""
 	follower.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 1").refused(t, wire.CodeNoLeader)
+	// What a node sees of the cluster it can always tell.
+	follower.call(t, "GET /api/cluster", "", "X-Claimq-Redirect: 1").good(t, 200)
 }
 
 // TestServer_TargetHeader checks that the header of the peer port means
