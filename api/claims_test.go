@@ -295,3 +295,23 @@ func TestServer_Cluster(t *testing.T) {
 		t.Errorf("without a leader: %d %s", got.status, got.body)
 	}
 }
+
+// Row "/remove": the member goes; what would harm the cluster, or is no name,
+// is refused.
+func TestRemoveNode(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	if got := s.call(t, "POST /api/cluster/remove", `{"node_id":"n3"}`); got.status != 200 || got.body != `{"success":true}` {
+		t.Errorf("remove n3: %d %s", got.status, got.body)
+	}
+	if len(node.removed) != 1 || node.removed[0] != "n3" {
+		t.Errorf("removed %v", node.removed)
+	}
+	s.call(t, "POST /api/cluster/remove", `{"node_id":"n1"}`).refused(t, wire.CodeMembershipRefused)
+	for _, body := range []string{`{}`, `{"node_id":null}`, `{"node_id":7}`, `{"node":"n3"}`, ``} {
+		s.call(t, "POST /api/cluster/remove", body).refused(t, wire.CodeInvalidRequest)
+	}
+	if len(node.removed) != 1 {
+		t.Errorf("removed %v", node.removed)
+	}
+}

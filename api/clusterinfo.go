@@ -2,10 +2,12 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
 )
 
 // cluster answers GET /api/cluster with what this node sees.
@@ -32,4 +34,44 @@ func (r *request) cluster() {
 		return
 	}
 	r.send(fasthttp.StatusOK, append(r.body(), body...))
+}
+
+// removeNode answers POST /api/cluster/remove.
+func (r *request) removeNode() {
+	nodeID, bad := decodeRemoveNode(r.http.Request.Body(), &r.server.cfg.Limits)
+	if bad == nil {
+		bad = refuseQuery(r.query)
+	}
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	err := r.server.node.RemoveNode(r.wait(), nodeID)
+	var refused *fsm.MembershipRefused
+	switch {
+	case errors.As(err, &refused):
+		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: refused.Reason, advice: refused.Advice})
+	case err != nil:
+		r.refuseError(err)
+	default:
+		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
+	}
+}
+
+// decodeRemoveNode reads the body of POST /api/cluster/remove: a node's name.
+func decodeRemoveNode(body []byte, limits *Limits) (nodeID string, bad *refusal) {
+	d := newDecoder(body, limits)
+	defer d.free()
+	bad = d.fields(func(name []byte) *refusal {
+		if string(name) != "node_id" {
+			return d.unknown(name)
+		}
+		text, _, bad := d.text("node_id", "the name of a member")
+		nodeID = string(text)
+		return bad
+	})
+	if bad == nil && nodeID == "" {
+		bad = d.missing("node_id")
+	}
+	return nodeID, bad
 }

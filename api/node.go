@@ -47,6 +47,11 @@ type Node interface {
 	// Cluster returns what this node sees of the cluster.
 	Cluster(ctx context.Context) fsm.ClusterView
 
+	// RemoveNode takes the member named nodeID out of the cluster. Errors:
+	// *fsm.MembershipRefused, fsm.ErrNotLeader, ErrNoLeader, ErrShuttingDown
+	// (nothing was changed); ErrOutcomeUnknown.
+	RemoveNode(ctx context.Context, nodeID string) error
+
 	// NodeID returns the operator's name for this node.
 	NodeID() string
 }

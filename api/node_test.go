@@ -27,6 +27,7 @@ type fakeNode struct {
 	onForward func(req *fasthttp.Request, resp *fasthttp.Response) error       // nil: no leader
 	readyErr  error
 	view      fsm.ClusterView
+	removed   []string
 }
 
 // testStart is the fake node's calendar at the start: 2026-03-01T12:00:00.000Z.
@@ -97,6 +98,14 @@ func (n *fakeNode) Forward(_ context.Context, req *fasthttp.Request, resp *fasth
 }
 
 func (n *fakeNode) Cluster(context.Context) fsm.ClusterView { return n.view }
+
+func (n *fakeNode) RemoveNode(_ context.Context, nodeID string) error {
+	if nodeID == n.NodeID() {
+		return &fsm.MembershipRefused{Reason: nodeID + " leads", Advice: "Stop it first"}
+	}
+	n.removed = append(n.removed, nodeID)
+	return nil
+}
 
 var _ Node = (*fakeNode)(nil)
 

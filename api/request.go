@@ -180,6 +180,8 @@ func (r *request) answer() {
 		r.list()
 	case callDelete:
 		r.delete()
+	case callRemoveNode:
+		r.removeNode()
 	case callStats:
 		r.stats()
 	case callCluster:

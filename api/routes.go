@@ -23,6 +23,7 @@ const (
 	callGetByKey
 	callList
 	callDelete
+	callRemoveNode
 	callStats
 	callCluster
 	callOptions
@@ -34,7 +35,7 @@ const (
 
 var callNames = [callCount]string{
 	"none", "submit", "claim", "claim_task", "complete", "fail", "extend", "release", "retry",
-	"get", "get_by_key", "list", "delete", "stats", "cluster", "options", "health", "ready", "metrics",
+	"get", "get_by_key", "list", "delete", "remove_node", "stats", "cluster", "options", "health", "ready", "metrics",
 }
 
 // local reports whether the call is always answered by the node it reached.
@@ -42,7 +43,7 @@ func (c call) local() bool { return c >= callOptions || c == callNone }
 
 // mutation reports whether the call may change the state.
 func (c call) mutation() bool {
-	return c >= callSubmit && c <= callRetry || c == callDelete
+	return c >= callSubmit && c <= callRetry || c == callDelete || c == callRemoveNode
 }
 
 // verbs are the calls POST /api/tasks/{id}/VERB.
@@ -72,13 +73,14 @@ var fixed = map[string]struct {
 	get, post call
 	allow     string
 }{
-	"/api/tasks":       {callList, callSubmit, allowList},
-	"/api/tasks/claim": {callNone, callClaim, allowPost},
-	"/api/stats":       {callStats, callNone, allowGet},
-	"/api/cluster":     {callCluster, callNone, allowGet},
-	"/healthz":         {callHealth, callNone, allowGet},
-	"/readyz":          {callReady, callNone, allowGet},
-	"/metrics":         {callMetrics, callNone, allowGet},
+	"/api/tasks":          {callList, callSubmit, allowList},
+	"/api/tasks/claim":    {callNone, callClaim, allowPost},
+	"/api/stats":          {callStats, callNone, allowGet},
+	"/api/cluster":        {callCluster, callNone, allowGet},
+	"/api/cluster/remove": {callNone, callRemoveNode, allowPost},
+	"/healthz":            {callHealth, callNone, allowGet},
+	"/readyz":             {callReady, callNone, allowGet},
+	"/metrics":            {callMetrics, callNone, allowGet},
 }
 
 var (

@@ -24,6 +24,15 @@ var (
 	ErrTooLarge = errors.New("the command is too large for a log entry")
 )
 
+// MembershipRefused is returned for a change of the membership that would harm
+// the cluster, or that makes no sense. Nothing was changed.
+type MembershipRefused struct {
+	Reason string // what is wrong
+	Advice string // what to do instead
+}
+
+func (e *MembershipRefused) Error() string { return e.Reason + ": " + e.Advice }
+
 // Errors of formats.
 var (
 	// ErrUnknownCommand is returned for an entry or a snapshot that holds what

@@ -146,6 +146,8 @@ func cliCases() []cliCase {
 		{name: "cluster status", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":1,"nodes":[`+
 			`{"node_id":"n1","peer_addr":"127.0.0.1:7401","http_addr":"http://127.0.0.1:7400","suffrage":"voter","state":"leader","last_contact_ms":0,"applied_index":42,"version":"v1","healthy":true},`+
 			`{"node_id":"n2","peer_addr":"127.0.0.1:7411","http_addr":"http://127.0.0.1:7410","suffrage":"voter","state":"unknown","last_contact_ms":-1,"applied_index":0,"version":"v1","healthy":false,"problem":"not reached for 12 s"}]}`)},
+		{name: "cluster remove", args: []string{"cluster", "remove", "n3"}, answers: one("POST /api/cluster/remove", `200 {"success":true}`)},
+		{name: "cluster remove refused", args: []string{"cluster", "remove", "n1"}, want: 1, answers: one("POST /api/cluster/remove", `409 {"success":false,"error":"n1 leads","code":"membership_refused","message":"Stop it first: another node takes over, then remove it","request_id":"r1"}`)},
 		{name: "version", args: []string{"version"}},
 		{name: "unknown command", args: []string{"sumbit"}, want: 2},
 		{name: "unknown cluster command", args: []string{"cluster", "burn"}, want: 2},

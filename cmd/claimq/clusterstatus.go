@@ -17,11 +17,11 @@ func newClusterCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cluster",
 		Short:   "Look after the cluster",
-		Example: "  claimq cluster status",
+		Example: "  claimq cluster status\n  claimq cluster remove n3",
 		Args:    unknownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newClusterStatusCommand(a))
+	cmd.AddCommand(newClusterStatusCommand(a), newClusterRemoveCommand(a))
 	return cmd
 }
 

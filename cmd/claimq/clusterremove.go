@@ -1,0 +1,44 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/client"
+)
+
+func newClusterRemoveCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "remove NODE_ID",
+		Short: "Take a member out of the cluster",
+		Long: `Take a member out of the cluster, alive or dead.
+
+Use it before a dead node is replaced: the new node starts with an empty folder
+and --join. What would leave too few healthy voters is refused. A node that was
+removed while it runs must be stopped by hand; its folder is of no more use.`,
+		Example: "  claimq cluster remove n3",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := json.Marshal(map[string]string{"node_id": args[0]})
+			if err != nil {
+				return fmt.Errorf("encode request: %w", err)
+			}
+			return a.talk(&f, func(s session) error {
+				var answer struct{}
+				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/remove", Body: body}
+				shown, err := s.call(cmd.Context(), r, "See with 'claimq cluster status' whether it is still a member.", &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintf(a.stdout, "%s is no longer a member\n", printable(args[0]))
+				return err
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
