@@ -34,7 +34,7 @@ func newClaimCommand(a *app) *cobra.Command {
 With --output env it prints lines for a shell's eval: CLAIMQ_TASK_ID, _TASK_TYPE,
 _ATTEMPT, _CLAIM_TOKEN, _WORKER, and _PARAMS (JSON) or _PAYLOAD (base64). The
 commands that settle the claim take worker and token from there. Without a task the
-exit code is 4.`,
+exit code is 4, and the eval fails too.`,
 		Example: `  claimq claim --worker w1
   claimq claim --worker w1 --type mail --type sms --lease 2m --output json
   eval "$(claimq claim --worker w1 --output env)" && claimq complete "$CLAIMQ_TASK_ID"`,
@@ -56,6 +56,11 @@ exit code is 4.`,
 				var answer wire.Answer
 				r := client.Request{Method: http.MethodPost, Path: "/api/tasks/claim", Body: body, Repeatable: true}
 				shown, err := s.call(cmd.Context(), r, "If a task was claimed, it can be claimed again when the lease has ended.", &answer)
+				if err != nil && o.output == "env" {
+					// eval of nothing succeeds, and the variables may be of the
+					// claim before.
+					fmt.Fprint(a.stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
+				}
 				if err != nil || shown || answer.Task == nil {
 					return err
 				}

@@ -109,6 +109,8 @@ func cliCases() []cliCase {
 		{name: "submit file with params", args: []string{"submit", "mail", "{}", "--file", "-"}, want: 2},
 		{name: "claim", args: []string{"claim", "--worker", "w1", "--type", "mail", "--type", "sms", "--lease", "2m"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+cliTask+`}`)},
 		{name: "claim env", args: []string{"claim", "--output", "env"}, environ: []string{"CLAIMQ_WORKER=w1"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+strings.Replace(cliTask, "ada", "o'hara", 1)+`}`)},
+		{name: "claim env of nothing", args: []string{"claim", "--worker", "w1", "--output", "env"}, want: 4,
+			answers: one("POST /api/tasks/claim", `404 {"success":false,"error":"No pending tasks available","code":"no_pending_tasks","message":"No pending tasks available"}`)},
 		{name: "claim env of bytes", args: []string{"claim", "--worker", "w1", "--output", "env"}, answers: one("POST /api/tasks/claim", `200 {"success":true,"task":`+cliDone+`}`)},
 		{name: "claim nothing", args: []string{"claim", "--worker", "w1"}, answers: one("POST /api/tasks/claim", `404 {"success":false,"error":"No pending tasks available","message":"No pending tasks available","code":"no_pending_tasks"}`), want: 4},
 		{name: "claim nothing json", args: []string{"claim", "--worker", "w1", "--output", "json"}, answers: one("POST /api/tasks/claim", `404 {"success":false,"error":"No pending tasks available","message":"No pending tasks available","code":"no_pending_tasks","filters":{}}`), want: 4},
