@@ -46,7 +46,8 @@ func (b badSync) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(c
 	u.add(func(context.Context) error { return c.startNodes(nodes) }) // those that ended of it, last
 	for _, n := range nodes {
 		detach, err := c.tamper(ctx, n, t)
-		if errors.Is(err, procs.ErrNotRunning) {
+		if errors.Is(err, procs.ErrNotRunning) || errors.Is(err, errBusy) {
+			c.notef("%s is left alone: %v", n.ID, err)
 			continue
 		}
 		if err != nil {

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
-	"os/exec"
 	"strings"
+
+	"github.com/claimq/claimq/jepsen/hosts"
 )
 
 // ErrUnknown is returned for a fault that is not in the catalog.
@@ -40,11 +41,29 @@ func Check(f Fault) error {
 		return fmt.Errorf("%s: %w: it needs root (network namespaces, FUSE, ptrace)", f.Name(), ErrNeeds)
 	}
 	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("%s: %w: it needs %s; on Debian: apt-get install nftables iproute2 strace fuse3", f.Name(), ErrNeeds, tool)
+		if _, err := hosts.FindTool(tool); err != nil {
+			return fmt.Errorf("%s: %w: it needs %s; on Debian: apt-get install nftables iproute2 strace", f.Name(), ErrNeeds, tool)
 		}
 	}
 	return nil
+}
+
+// Ground says what the nodes should stand on for these faults, as in Config:
+// hosts of their own where there are faults of the network and this user is
+// root, else proxies; disks of their own for power losses.
+func Ground(faults ...Fault) (ownHosts, ownDisks bool) {
+	for _, f := range faults {
+		switch f := f.(type) {
+		case together:
+			h, d := Ground(f...)
+			ownHosts, ownDisks = ownHosts || h, ownDisks || d
+		case network, narrow:
+			ownHosts = os.Geteuid() == 0
+		case power:
+			ownDisks = true
+		}
+	}
+	return ownHosts, ownDisks
 }
 
 // ByName returns the faults of the catalog with these names, in this order.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -221,13 +222,17 @@ func TestDisk_busy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.tamper(t.Context(), r.Nodes()[0], tampering{}); !errors.Is(err, ErrBusy) {
-		t.Errorf("trace it again: %v, want ErrBusy", err)
+	if _, err := r.tamper(t.Context(), r.Nodes()[0], tampering{}); !errors.Is(err, errBusy) {
+		t.Errorf("trace it again: %v, want errBusy", err)
+	}
+	r.inject("disk-slow-all")() // to the others
+	if attached(r.Nodes()[0].PID(), 0) {
+		t.Error("it is not traced any more")
 	}
 	if err := first(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if attached(r.Nodes()[0].PID(), 0) == false {
+	if !attached(r.Nodes()[0].PID(), 0) {
 		t.Error("it is still traced")
 	}
 	r.whole()
@@ -314,37 +319,46 @@ func TestInject_needs(t *testing.T) {
 	r.whole() // the node that was killed runs again
 }
 
-func TestSchedule(t *testing.T) {
+func TestGround(t *testing.T) {
 	t.Parallel()
-	list, err := ByName("kill-*", "pause-one", "partition-split")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := Schedule{Faults: list, Seed: 3, Gap: Span{0, 100 * time.Millisecond}, Hold: Span{0, 200 * time.Millisecond}}
-	seen := map[string]int{}
-	for number := range 2 * len(list) {
-		step := s.Step(number)
-		if again := s.Step(number); again.Fault.Name() != step.Fault.Name() || again.Seed != step.Seed || again.Gap != step.Gap || again.Hold != step.Hold {
-			t.Errorf("step %d: %+v and %+v", number, step, again)
+	root := os.Geteuid() == 0
+	for names, want := range map[string][2]bool{
+		"kill-one":                        {false, false},
+		"disk-slow-one":                   {false, false},
+		"partition-one":                   {root, false},
+		"power-all":                       {false, true},
+		"kill-one net-loss":               {root, false},
+		"pause-all kill-one+power-all":    {false, true},
+		"net-narrow-one+power-one-torn":   {root, true},
+		"net-slow kill-all disk-eio-one":  {root, false},
+		"rolling-restart power-one+net-*": {root, true},
+	} {
+		list, err := ByName(strings.Fields(names)...)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if step.Gap >= s.Gap.Max || step.Hold >= s.Hold.Max {
-			t.Errorf("step %d: gap %v, hold %v", number, step.Gap, step.Hold)
-		}
-		seen[step.Fault.Name()]++
-	}
-	for _, f := range list {
-		if seen[f.Name()] != 2 {
-			t.Errorf("%s was chosen %d times in two rounds", f.Name(), seen[f.Name()])
+		if h, d := Ground(list...); h != want[0] || d != want[1] {
+			t.Errorf("%s: hosts %v, disks %v; want %v", names, h, d, want)
 		}
 	}
+}
 
-	r := start(t, false, Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if err := s.Run(ctx, r.Cluster); err != nil {
-		t.Error(err)
+// What is missing is named, with the way to get it.
+func TestCheck(t *testing.T) {
+	for _, f := range Catalog() {
+		if err := Check(f); err != nil {
+			t.Errorf("with all tools: %v", err)
+		}
 	}
-	r.whole()
+	f := badSync{name: "disk"}
+	t.Setenv("PATH", "")
+	err := Check(f)
+	if !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "strace") || !strings.Contains(err.Error(), "apt-get install") {
+		t.Errorf("without strace: %v", err)
+	}
+	if err := Check(process{}); err != nil {
+		t.Errorf("what needs nothing, without tools: %v", err)
+	}
 }
 
 func TestByName(t *testing.T) {

@@ -77,13 +77,15 @@ func pause(c *Cluster, nodes []*procs.Node) (func(context.Context) error, error)
 
 // startNodes starts those of the nodes that do not run and have power.
 func (c *Cluster) startNodes(nodes []*procs.Node) error {
-	c.notef("start %s", names(nodes))
 	var errs []error
 	for _, n := range nodes {
 		if n.Running() || !c.powered(n) {
 			continue
 		}
-		if err := n.Start(); !errors.Is(err, procs.ErrRunning) {
+		switch err := n.Start(); {
+		case err == nil:
+			c.notef("start %s", n.ID)
+		case !errors.Is(err, procs.ErrRunning): // another fault has been quicker
 			errs = append(errs, err)
 		}
 	}

@@ -16,9 +16,8 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// ErrBusy is returned when another fault holds what this one needs: a process
-// can be traced by one alone.
-var ErrBusy = errors.New("another fault is at it")
+// errBusy is returned for a node that another fault traces: only one can.
+var errBusy = errors.New("another fault traces it")
 
 const (
 	// attachTimeout bounds the wait until strace has all threads.
@@ -42,7 +41,7 @@ func (c *Cluster) tamper(ctx context.Context, n *procs.Node, t tampering) (detac
 		return nil, fmt.Errorf("trace %s: %w", n.ID, procs.ErrNotRunning)
 	}
 	if !c.claim(n) {
-		return nil, fmt.Errorf("trace %s: %w", n.ID, ErrBusy)
+		return nil, fmt.Errorf("trace %s: %w", n.ID, errBusy)
 	}
 	const calls = "fsync,fdatasync"
 	pid := n.PID()

@@ -19,6 +19,8 @@ const (
 	clientsAddr = 250
 	// mtu is the length of the longest packet, as on an Ethernet.
 	mtu = 1500
+	// sendQueueLen is how many packets may wait in a host for the switch.
+	sendQueueLen = 5000
 	// commandTimeout bounds each run of ip, nft or tc.
 	commandTimeout = 10 * time.Second
 )
@@ -128,7 +130,7 @@ func (host *Host) plug(ctx context.Context, count int) (tun *os.File, err error)
 		return nil, err
 	}
 	var batch strings.Builder
-	fmt.Fprintf(&batch, "link set lo up\naddr add %s/24 dev eth0\nlink set eth0 mtu %d up\nlink set %s mtu %d up\n", host.addr, mtu, switchDevice, mtu)
+	fmt.Fprintf(&batch, "link set lo up\naddr add %s/24 dev eth0\nlink set eth0 mtu %d up\nlink set %s mtu %d txqueuelen %d up\n", host.addr, mtu, switchDevice, mtu, sendQueueLen)
 	for other := range count {
 		// Nobody asks for hardware addresses: else a link that is cut one way would
 		// soon be cut both ways.

@@ -114,10 +114,14 @@ func (ns *namespace) visit(f func() error) error {
 	return <-result
 }
 
-// command runs a program in the namespace with the given input. files are its
+// command runs a tool in the namespace with the given input. files are its
 // descriptors from 3 on.
-func (ns *namespace) command(ctx context.Context, input string, files []*os.File, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...)
+func (ns *namespace) command(ctx context.Context, input string, files []*os.File, tool string, args ...string) error {
+	path, err := FindTool(tool)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin = strings.NewReader(input)
 	cmd.ExtraFiles = files
 	var out bytes.Buffer

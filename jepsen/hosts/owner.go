@@ -32,7 +32,8 @@ func nodeOf(conn net.Conn, pids map[int]int) (node int, known bool) {
 // socketInode returns the inode of the socket on 127.0.0.1 that is connected
 // from one port to the other.
 func socketInode(from, to int) (inode string, ok bool) {
-	f, err := os.Open("/proc/self/net/tcp")
+	// Of this thread: the first thread of the process may be in another host.
+	f, err := os.Open("/proc/thread-self/net/tcp")
 	if err != nil {
 		return "", false
 	}

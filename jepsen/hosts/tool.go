@@ -1,0 +1,17 @@
+package hosts
+
+import (
+	"fmt"
+	"os/exec"
+)
+
+// FindTool returns the path of a program that manages networks: those are
+// often not on the PATH of a shell.
+func FindTool(name string) (path string, err error) {
+	for _, dir := range []string{"", "/usr/sbin/", "/sbin/"} {
+		if path, err := exec.LookPath(dir + name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: %w", name, exec.ErrNotFound)
+}
