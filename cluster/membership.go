@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -53,9 +54,7 @@ func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 		_ = l.propose(fsm.SetLevel{Level: firstLevel}) // else at the next look
 	}
 	l.record(n.record)
-	members := map[string]bool{n.uuid: true}
 	for _, s := range n.servers() {
-		members[string(s.ID)] = true
 		if string(s.ID) == n.uuid || !askAll && s.Suffrage == raft.Voter {
 			continue
 		}
@@ -78,7 +77,7 @@ func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 			l.promote(s)
 		}
 	}
-	l.forgetStrangers(members)
+	l.forgetStrangers()
 }
 
 // record logs a node's record if the state has another one, or none.
@@ -93,10 +92,15 @@ func (l *leadership) record(r fsm.NodeRecord) {
 	}
 }
 
-// forgetStrangers removes the records of nodes that are no longer members.
-func (l *leadership) forgetStrangers(members map[string]bool) {
+// forgetStrangers removes the records of nodes that are no longer members. It
+// looks at the records first: a node becomes a member before it has one.
+func (l *leadership) forgetStrangers() {
 	var records []fsm.NodeRecord
 	l.node.fsm.read(func(m *fsm.Machine) { records = m.Nodes() })
+	members := map[string]bool{l.node.uuid: true}
+	for _, s := range l.node.servers() {
+		members[string(s.ID)] = true
+	}
 	for _, r := range records {
 		if !members[r.UUID] {
 			_ = l.propose(fsm.RemoveNode{UUID: r.UUID}) // else at the next look
@@ -105,17 +109,40 @@ func (l *leadership) forgetStrangers(members map[string]bool) {
 }
 
 func (l *leadership) promote(s raft.Server) {
-	err := l.node.change(l.ctx, func() raft.IndexFuture {
-		return l.node.raft.AddVoter(s.ID, s.Address, 0, membershipTimeout)
-	})
+	n := l.node
+	unlock, err := n.lockMembers(l.ctx)
 	if err != nil {
-		l.node.logger.Warn("nonvoter not promoted, trying again", "uuid", s.ID, "error", err)
+		return // the next look comes
+	}
+	defer unlock()
+	// It may have been removed while others were asked: Raft would add it anew.
+	if !slices.Contains(n.servers(), s) {
 		return
 	}
-	l.node.logger.Info("nonvoter promoted to voter", "uuid", s.ID, "peer_addr", s.Address)
+	err = n.change(l.ctx, func() raft.IndexFuture {
+		return n.raft.AddVoter(s.ID, s.Address, 0, membershipTimeout)
+	})
+	if err != nil {
+		n.logger.Warn("nonvoter not promoted, trying again", "uuid", s.ID, "error", err)
+		return
+	}
+	n.logger.Info("nonvoter promoted to voter", "uuid", s.ID, "peer_addr", s.Address)
 }
 
-// change waits for a change of the membership.
+// lockMembers waits until no other change of the membership is under way here,
+// so that what the caller then looks at still holds for its own change. Raft
+// could compare the configuration's index instead, but raft 1.7.3 does not tell
+// it: GetConfiguration's is always 0. Errors: ctx's cause.
+func (n *Node) lockMembers(ctx context.Context) (unlock func(), err error) {
+	select {
+	case n.changing <- struct{}{}:
+		return func() { <-n.changing }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// change waits for a change of the membership. The caller has locked it.
 func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error {
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
@@ -129,6 +156,12 @@ func (n *Node) admitJoin(ctx context.Context, record fsm.NodeRecord) (clusterID 
 	if l == nil || !l.serves() {
 		return "", errors.New("this node does not lead")
 	}
+	unlock, err := n.lockMembers(ctx)
+	if err != nil {
+		return "", err
+	}
+	// Until its record is written: another node may ask for the same name.
+	defer unlock()
 	var members []fsm.NodeRecord
 	var level uint32
 	servers := n.servers()

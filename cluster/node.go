@@ -45,6 +45,7 @@ type Node struct {
 	leader      atomic.Pointer[leadership]
 	notes       hashNotes
 	calls       callTable
+	changing    chan struct{} // capacity 1; holds an element while members change
 	// trailing says how many entries to keep behind a snapshot: trailingLogs,
 	// unless a test wants fewer.
 	trailing func(bytes, entries int64) uint64
@@ -113,6 +114,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		call:   parts.Call,
 
 		leaderNotes: make(chan bool, leaderNotesMax),
+		changing:    make(chan struct{}, 1),
 		trailing:    trailingLogs,
 	}
 	if n.clock == nil {

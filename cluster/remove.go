@@ -23,17 +23,17 @@ func (n *Node) RemoveNode(ctx context.Context, nodeID string) error {
 	if n.raft == nil {
 		return &fsm.MembershipRefused{Reason: "This node runs without Raft", Advice: "It has no members to remove"}
 	}
-	configuration := n.raft.GetConfiguration()
-	if err := configuration.Error(); err != nil {
-		return fmt.Errorf("%w: %w", fsm.ErrNoLeader, err)
+	unlock, err := n.lockMembers(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", fsm.ErrOverloaded, err)
 	}
+	defer unlock()
 	member, err := removable(n.Cluster(ctx), nodeID)
 	if err != nil {
 		return err
 	}
 	err = n.change(ctx, func() raft.IndexFuture {
-		// The index makes Raft refuse if the members have changed since.
-		return n.raft.RemoveServer(raft.ServerID(member.UUID), configuration.Index(), membershipTimeout)
+		return n.raft.RemoveServer(raft.ServerID(member.UUID), 0, membershipTimeout)
 	})
 	if err != nil {
 		return fmt.Errorf("remove node %s: %w", nodeID, proposeError(err))
