@@ -46,6 +46,8 @@ type soakPlan struct {
 	trailing      uint64        // entries kept behind a snapshot; 0 = as in production
 	delayMax      time.Duration // of the network
 	workers       int
+	pace          time.Duration // at most this lies between two acts of a worker
+	leaseMax      time.Duration
 }
 
 func newSoakPlan(r *rand.Rand) soakPlan {
@@ -55,6 +57,8 @@ func newSoakPlan(r *rand.Rand) soakPlan {
 		trailing:      []uint64{32, 64, 128, 1024}[r.IntN(4)],
 		delayMax:      []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}[r.IntN(4)],
 		workers:       2 + r.IntN(6),
+		pace:          []time.Duration{20, 200, 1000}[r.IntN(3)] * time.Millisecond,
+		leaseMax:      []time.Duration{time.Second, 8 * time.Second, 30 * time.Second}[r.IntN(3)],
 	}
 	if r.IntN(4) == 0 {
 		p.nodes = 5
@@ -155,7 +159,7 @@ func newSoakCluster(t *testing.T, seed uint64, dir string, plan *soakPlan) *soak
 		c.plan = *plan
 	}
 	var err error
-	if c.log, err = newSoakLog(filepath.Join(dir, "events")); err != nil {
+	if c.log, err = newSoakLog(filepath.Join(dir, soakEvents)); err != nil {
 		t.Fatal(err)
 	}
 	c.network = newSoakNetwork(seed, c.plan.delayMax)

@@ -69,6 +69,9 @@ func (l *soakLoad) start(ctx context.Context, seed uint64) {
 	}
 }
 
+// leaseMin is the shortest lease that a client may ask for.
+const leaseMin = 100 * time.Millisecond
+
 // soakWorker is one client: it repeats what it did not hear of.
 type soakWorker struct {
 	load   *soakLoad
@@ -87,7 +90,7 @@ func (w *soakWorker) run(ctx context.Context) {
 		default:
 			w.read(ctx)
 		}
-		pause(ctx, time.Duration(w.random.IntN(200))*time.Millisecond)
+		pause(ctx, time.Duration(w.random.Int64N(int64(w.load.c.plan.pace))))
 	}
 }
 
@@ -172,7 +175,7 @@ func (w *soakWorker) submit(ctx context.Context) {
 // its lease.
 func (w *soakWorker) work(ctx context.Context) {
 	w.seq++
-	lease := time.Duration(500+w.random.IntN(8000)) * time.Millisecond
+	lease := (leaseMin + time.Duration(w.random.Int64N(int64(w.load.c.plan.leaseMax)))).Truncate(time.Millisecond)
 	asked := time.Now()
 	begun := w.load.health.now()
 	p, _, ok := w.propose(ctx, fsm.ClaimNext{
@@ -193,7 +196,9 @@ func (w *soakWorker) work(ctx context.Context) {
 			return
 		}
 	}
-	pause(ctx, time.Duration(w.random.Int64N(int64(lease)/2)))
+	if w.random.IntN(2) == 0 {
+		pause(ctx, time.Duration(w.random.Int64N(int64(lease))))
+	}
 	w.settle(ctx, hold, h)
 }
 

@@ -2,17 +2,11 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
-	wal "github.com/hashicorp/raft-wal"
-	"github.com/hashicorp/raft-wal/metadb"
 )
 
 // soakDisk is the data folder of a node, and how slow its disk is.
@@ -66,117 +60,6 @@ func (d *soakDisk) open(fatal func(error), logger hclog.Logger) (*soakFolder, er
 	s.Log.bolt = slow
 	s.Stable.(*stableStore).bolt = slow
 	return &soakFolder{dir: dir, stores: s}, nil
-}
-
-// openWALStores is openStores over raft-wal.
-func openWALStores(d *dataDir, segment int, cfg storesConfig) (*stores, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	if ok, err := fileExists(filepath.Join(d.path, tailFileName)); err != nil || !ok {
-		if err := errors.Join(err, createTail(d.path)); err != nil {
-			return nil, err
-		}
-	}
-	guard := newFailStop(cfg.Fatal, cfg.SlowCallMax)
-	s, err := openExistingWALStores(d, segment, cfg, guard)
-	if err != nil {
-		guard.close()
-	}
-	return s, err
-}
-
-func openExistingWALStores(d *dataDir, segment int, cfg storesConfig, guard *failStop) (*stores, error) {
-	snapshots, err := openSnapshotStore(d.path, cfg.Logger, guard)
-	if err != nil {
-		return nil, err
-	}
-	snapshotIndex, err := snapshots.verifyNewest()
-	if err != nil {
-		return nil, err
-	}
-	tail, err := openTail(d.path)
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(d.path, "wal")
-	w, err := openWAL(path, segment)
-	if err != nil {
-		return nil, errors.Join(err, tail.close())
-	}
-	summary, err := checkWAL(w, path, snapshotIndex, tail.value)
-	if err != nil {
-		return nil, errors.Join(err, w.Close(), tail.close())
-	}
-	s := &stores{
-		Stable:    &stableStore{bolt: w, guard: guard, path: path},
-		Snapshots: snapshots,
-		guard:     guard,
-		bolt:      w,
-		tail:      tail,
-	}
-	s.Log = newLogStore(path, w, tail, guard, summary, cfg)
-	return s, nil
-}
-
-// walStore is raft-wal with raft-boltdb's answer for a key that is not there.
-type walStore struct {
-	*wal.WAL
-	meta *metadb.BoltMetaDB
-}
-
-func openWAL(path string, segment int) (*walStore, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, err
-	}
-	meta := &metadb.BoltMetaDB{}
-	w, err := wal.Open(path, wal.WithMetaStore(meta), wal.WithSegmentSize(segment), wal.WithLogger(hclog.NewNullLogger()))
-	if err != nil {
-		return nil, errors.Join(err, meta.Close())
-	}
-	return &walStore{WAL: w, meta: meta}, nil
-}
-
-func (w *walStore) Get(key []byte) ([]byte, error) {
-	val, err := w.WAL.Get(key)
-	if err == nil && val == nil {
-		return nil, raftboltdb.ErrKeyNotFound
-	}
-	return val, err
-}
-
-func (w *walStore) Close() error { return errors.Join(w.WAL.Close(), w.meta.Close()) }
-
-// checkWAL is checkLog of a raft-wal: every entry reads back, without a gap
-// behind the snapshot, up to the tail.
-func checkWAL(w *walStore, path string, snapshotIndex uint64, tail logTail) (summary logSummary, err error) {
-	first, err := w.FirstIndex()
-	if err != nil {
-		return summary, err
-	}
-	last, err := w.LastIndex()
-	if err != nil {
-		return summary, err
-	}
-	if tail.index > last || last > 0 && first > snapshotIndex+1 {
-		return summary, corruptLog(path, fmt.Sprintf("it has [%d, %d]; the newest snapshot is at %d, the newest entry was %d", first, last, snapshotIndex, tail.index))
-	}
-	for index := first; index > 0 && index <= last; index++ {
-		var log raft.Log
-		if err := w.GetLog(index, &log); err != nil {
-			return summary, err
-		}
-		if err := unsealEntry(index, &log); err != nil {
-			return summary, corruptLog(path, fmt.Sprintf("entry %d: %v", index, err))
-		}
-		if index == tail.index && entryChecksum(&log) != tail.crc {
-			return summary, corruptLog(path, fmt.Sprintf("entry %d is an older one than was last written", index))
-		}
-		summary.sizes.add(index, int64(len(log.Data)+len(log.Extensions)))
-	}
-	summary.first, summary.last = first, last
-	return summary, nil
 }
 
 // slowStore takes its time for each write.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,11 @@ func TestSoak(t *testing.T) {
 	})
 	t.Log(total.String())
 }
+
+const (
+	soakEvents  = "events" // the file of a soakLog
+	soakRealMax = 5 * time.Minute
+)
 
 // soakTotal sums up what seeds have seen.
 type soakTotal struct {
@@ -91,6 +97,13 @@ func soakDir(t *testing.T) string {
 func runSoak(t *testing.T, seed uint64) (result soakResult) {
 	t.Helper()
 	dir := soakDir(t)
+	// No virtual time passes while goroutines keep each other busy: real time
+	// does. A seed takes a second or two.
+	stuck := time.AfterFunc(soakRealMax, func() {
+		events, err := os.ReadFile(filepath.Join(dir, soakEvents))
+		panic(fmt.Sprintf("seed %d has not ended after %s: everything that happened: %s, %v", seed, soakRealMax, events, err))
+	})
+	defer stuck.Stop()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		c := newSoakCluster(t, seed, dir, nil)
