@@ -266,6 +266,30 @@ func TestOpen_refuses(t *testing.T) {
 	}
 }
 
+// A node that was killed in the middle of its bootstrap, which is two writes,
+// bootstraps when it is started again.
+func TestOpen_bootstrapCutShort(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
+	cfg.Bootstrap = true
+	dir, err := openDataDir(cfg.DataDir, cfg.NodeID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStores(dir, storesConfig{Fatal: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stable.SetUint64([]byte("CurrentTerm"), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), dir.Close()); err != nil {
+		t.Fatal(err)
+	}
+	n := openNode(t, cfg)
+	submitOne(t, n)
+}
+
 // Without Raft the same node serves from memory: what replication costs is the
 // difference.
 func TestOpen_noRaft(t *testing.T) {

@@ -182,13 +182,46 @@ func createStores(d *dataDir) error {
 }
 
 // HasState reports whether Raft has ever been started on these stores: there is
-// a term, an entry, or a snapshot.
+// a term, an entry, or a snapshot. What a bootstrap left that was cut short does
+// not count; it is undone.
 func (s *stores) HasState() (bool, error) {
 	has, err := raft.HasExistingState(s.Log, s.Stable, s.Snapshots)
 	if err != nil {
 		return false, fmt.Errorf("look for existing state: %w", err)
 	}
-	return has, nil
+	if !has {
+		return false, nil
+	}
+	undone, err := s.undoBootstrap()
+	return !undone, err
+}
+
+// bootstrapTerm is the term that a bootstrap writes before its configuration.
+// Nobody ever leads in it: the first election is for the next.
+const bootstrapTerm = 1
+
+// undoBootstrap takes a bootstrap back of which only the term was written, and
+// reports whether it has. With that term alone Raft would have no configuration
+// and could not be bootstrapped any more; it cannot have voted or heard of a
+// leader.
+func (s *stores) undoBootstrap() (bool, error) {
+	term := []byte("CurrentTerm")
+	current, err := s.Stable.GetUint64(term)
+	if isKeyNotFound(err) {
+		return false, nil
+	}
+	if err != nil || current != bootstrapTerm {
+		return false, err
+	}
+	last, err := s.Log.LastIndex()
+	if err != nil || last > 0 {
+		return false, err
+	}
+	snapshots, err := s.Snapshots.List()
+	if err != nil || len(snapshots) > 0 {
+		return false, err
+	}
+	return true, s.Stable.SetUint64(term, 0)
 }
 
 // Close closes the stores; calls after it return ErrStorageClosed. Raft must
