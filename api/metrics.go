@@ -28,17 +28,29 @@ type metrics struct {
 	inFlight  prometheus.Gauge
 	panics    prometheus.Counter
 	requests  *prometheus.CounterVec
-	durations [callCount]prometheus.Observer
-	ok        [callCount]prometheus.Counter // of requests, code ok: the usual case
+	durations *prometheus.HistogramVec
+	ok        [callCount]answered // code ok: the usual case
 	handler   fasthttp.RequestHandler
+}
+
+// answered counts and times the answers of one call with one code.
+type answered struct {
+	count    prometheus.Counter
+	duration prometheus.Observer
+}
+
+func (a answered) observe(r *request) {
+	a.count.Inc()
+	a.duration.Observe(time.Since(r.start).Seconds())
 }
 
 func newMetrics(s *Server) (*metrics, error) {
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "claimq_http_request_duration_seconds", Help: "Time from the whole request to the answer, by call.",
+		Name: "claimq_http_request_duration_seconds", Help: "Time from the whole request to the answer, by call and code.",
 		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
-	}, []string{"call"})
+	}, []string{"call", "code"})
 	m := &metrics{
+		durations: durations,
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "claimq_http_in_flight", Help: "Requests that are being answered.",
 		}),
@@ -50,8 +62,7 @@ func newMetrics(s *Server) (*metrics, error) {
 		}, []string{"call", "code"}),
 	}
 	for c := range callCount {
-		m.durations[c] = durations.WithLabelValues(callNames[c])
-		m.ok[c] = m.requests.WithLabelValues(callNames[c], "ok")
+		m.ok[c] = m.answered(c, "ok")
 	}
 	connections := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_connections", Help: "Open connections to the HTTP port.",
@@ -68,21 +79,20 @@ func newMetrics(s *Server) (*metrics, error) {
 	return m, nil
 }
 
-// observe counts an answered request.
+// observe counts and times an answered request.
 func (m *metrics) observe(r *request) {
 	switch {
 	case r.label != "":
-		m.count(r.target.call, r.label)
+		m.answered(r.target.call, r.label).observe(r)
 	case r.code != "":
-		m.count(r.target.call, string(r.code))
+		m.answered(r.target.call, string(r.code)).observe(r)
 	default:
-		m.ok[r.target.call].Inc()
+		m.ok[r.target.call].observe(r)
 	}
-	m.durations[r.target.call].Observe(time.Since(r.start).Seconds())
 }
 
-func (m *metrics) count(c call, label string) {
-	m.requests.WithLabelValues(callNames[c], label).Inc()
+func (m *metrics) answered(c call, code string) answered {
+	return answered{m.requests.WithLabelValues(callNames[c], code), m.durations.WithLabelValues(callNames[c], code)}
 }
 
 // The metrics of the state, taken when they are scraped.

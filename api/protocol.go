@@ -45,7 +45,7 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp.Header.SetContentType("application/json")
 	resp.Header.SetBytesV(headerRequestID, id)
 	resp.SetBody(appendRefusal(nil, f, id))
-	s.metrics.count(callNone, string(f.code))
+	s.metrics.answered(callNone, string(f.code)).count.Inc()
 	if f.code == wire.CodePayloadTooLarge {
 		answerSender(ctx)
 	}
@@ -138,5 +138,5 @@ func (s *Server) turnAway(conn net.Conn) {
 		_, _ = conn.Write(b) // a client that is gone needs no answer
 	}
 	_ = conn.Close()
-	s.metrics.count(callNone, string(f.code))
+	s.metrics.answered(callNone, string(f.code)).count.Inc()
 }
