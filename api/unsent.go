@@ -33,6 +33,15 @@ func (r *request) sent() {
 	}
 }
 
+// Read reads from the connection. Who reads on has written the answer before
+// (or has more requests at hand, and leaves the claims to their leases): from
+// here on a Write that fails is about something else, such as "100 Continue",
+// and the worker has its claims.
+func (c *countedConn) Read(b []byte) (int, error) {
+	c.unsent = nil
+	return c.Conn.Read(b)
+}
+
 // Write writes to the connection. If that fails, nobody learns of the claims
 // that the answer was about, and they are released before Write returns.
 func (c *countedConn) Write(b []byte) (int, error) {

@@ -80,6 +80,31 @@ func TestServer_SentClaim(t *testing.T) {
 	}
 }
 
+// TestServer_SentClaimBeforeRead checks that a claim stays whose answer was
+// sent, also when the connection breaks at what is written before the next
+// request reaches its handler: "100 Continue", or an answer to half a request.
+func TestServer_SentClaimBeforeRead(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":0}`)
+	p, err := node.apply(fsm.ClaimNext{WorkerID: "w", Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := fsm.Hold{ID: 1, WorkerID: "w", Token: p.Result.Claims[0].Token}
+	conn := &countedConn{Conn: brokenConn{}, open: &s.open, server: s, unsent: []fsm.Hold{hold}}
+	// The server reads on: so it has written the claim's answer.
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Fatal("a broken connection was read from")
+	}
+	if _, err := conn.Write([]byte("x")); err == nil {
+		t.Fatal("a broken connection was written to")
+	}
+	if got := node.machine.Get(1).Status; got != fsm.StatusClaimed {
+		t.Errorf("the task is %s, want claimed", got)
+	}
+}
+
 type brokenConn struct{ nopConn }
 
 func (brokenConn) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
