@@ -48,11 +48,19 @@ func createBolt(path string) error {
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
-	bolt, err := raftboltdb.New(boltOptions(tmp))
-	if err != nil {
-		return err
+	err := callGuarded("create "+tmp, func() error {
+		bolt, err := raftboltdb.New(boltOptions(tmp))
+		if err != nil {
+			return err
+		}
+		return bolt.Close()
+	})
+	if errors.Is(err, ErrCorruptLog) {
+		// The disk does not give back what was just written to it. No log is lost:
+		// there is none yet.
+		return errors.New(err.Error())
 	}
-	if err := bolt.Close(); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := os.Rename(tmp, path); err != nil {

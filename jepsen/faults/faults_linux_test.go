@@ -3,9 +3,7 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -116,11 +114,7 @@ func TestPower(t *testing.T) {
 				r.inject(fault)()
 			})
 			r.whole()
-			for _, id := range acked {
-				if err := r.call(r.within(patience), http.MethodGet, fmt.Sprintf("%s/api/tasks/%d", r.Nodes()[0].URL(), id), "", &struct{}{}); err != nil {
-					t.Errorf("task %d of %d was acknowledged: %v", id, len(acked), err)
-				}
-			}
+			r.has(r.Nodes()[0], acked)
 		})
 	}
 }

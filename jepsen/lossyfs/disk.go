@@ -44,6 +44,13 @@ type disk struct {
 	root  *inode
 	last  uint64 // number of the newest inode
 	pages int64  // of all files that have a name
+	timer timer
+}
+
+// timer takes the power away by itself.
+type timer struct {
+	left int // changes until then, 0 for never
+	torn *rand.Rand
 }
 
 func newDisk() *disk {
@@ -67,6 +74,19 @@ func (d *disk) do(f func() syscall.Errno) syscall.Errno {
 	return f()
 }
 
+// alter is do, for what changes something: after it, the power may go.
+func (d *disk) alter(f func() syscall.Errno) syscall.Errno {
+	return d.do(func() syscall.Errno {
+		errno := f()
+		if errno == 0 && d.timer.left > 0 {
+			if d.timer.left--; d.timer.left == 0 {
+				d.cutLocked(d.timer.torn)
+			}
+		}
+		return errno
+	})
+}
+
 func (d *disk) lookup(dir *inode, name string) (found *inode, errno syscall.Errno) {
 	errno = d.do(func() syscall.Errno {
 		if found = dir.folder.now[name]; found == nil {
@@ -79,7 +99,7 @@ func (d *disk) lookup(dir *inode, name string) (found *inode, errno syscall.Errn
 
 // make makes a file or folder.
 func (d *disk) make(dir *inode, name string, mode uint32) (made *inode, errno syscall.Errno) {
-	errno = d.do(func() syscall.Errno {
+	errno = d.alter(func() syscall.Errno {
 		switch {
 		case len(name) > nameMax:
 			return syscall.ENAMETOOLONG
@@ -97,7 +117,7 @@ func (d *disk) make(dir *inode, name string, mode uint32) (made *inode, errno sy
 
 // remove removes a file, or a folder that is empty.
 func (d *disk) remove(dir *inode, name string, wantDir bool) syscall.Errno {
-	return d.do(func() syscall.Errno {
+	return d.alter(func() syscall.Errno {
 		old := dir.folder.now[name]
 		switch {
 		case old == nil:
@@ -118,7 +138,7 @@ func (d *disk) remove(dir *inode, name string, wantDir bool) syscall.Errno {
 // rename renames within a folder. What has the new name already is replaced,
 // unless keep.
 func (d *disk) rename(dir *inode, from, to string, keep bool) syscall.Errno {
-	return d.do(func() syscall.Errno {
+	return d.alter(func() syscall.Errno {
 		moved, old := dir.folder.now[from], dir.folder.now[to]
 		switch {
 		case moved == nil:
@@ -165,7 +185,7 @@ func (d *disk) read(n *inode, dest []byte, off int64) (count int, errno syscall.
 }
 
 func (d *disk) write(n *inode, data []byte, off int64) syscall.Errno {
-	return d.do(func() syscall.Errno {
+	return d.alter(func() syscall.Errno {
 		if d.pages*pageSize+int64(len(data)) > sizeMax {
 			return syscall.ENOSPC
 		}
@@ -176,7 +196,7 @@ func (d *disk) write(n *inode, data []byte, off int64) syscall.Errno {
 }
 
 func (d *disk) resize(n *inode, size int64) syscall.Errno {
-	return d.do(func() syscall.Errno {
+	return d.alter(func() syscall.Errno {
 		d.countLocked(n, -n.content.resize(size))
 		n.changed = time.Now()
 		return 0
@@ -185,7 +205,7 @@ func (d *disk) resize(n *inode, size int64) syscall.Errno {
 
 // extend makes the file at least that large. Space is not reserved.
 func (d *disk) extend(n *inode, size int64) syscall.Errno {
-	return d.do(func() syscall.Errno {
+	return d.alter(func() syscall.Errno {
 		n.content.now.size = max(n.content.now.size, size)
 		return 0
 	})
@@ -199,7 +219,7 @@ func (d *disk) countLocked(n *inode, pages int) {
 
 // sync makes the file's content, or the folder's names, survive.
 func (d *disk) sync(n *inode) syscall.Errno {
-	return d.do(func() syscall.Errno {
+	return d.alter(func() syscall.Errno {
 		if n.isDir() {
 			n.folder.sync()
 		} else {
@@ -213,16 +233,28 @@ func (d *disk) sync(n *inode) syscall.Errno {
 func (d *disk) cut(torn *rand.Rand) Loss {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.cutLocked(torn)
+}
+
+// cutAfter takes the power away after that many changes from now on.
+func (d *disk) cutAfter(changes int, torn *rand.Rand) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timer = timer{changes, torn}
+}
+
+func (d *disk) cutLocked(torn *rand.Rand) Loss {
 	d.dead = true
-	var loss Loss
+	d.timer = timer{}
 	d.pages = 0
-	d.cutLocked(d.root, torn, &loss)
+	var loss Loss
+	d.loseLocked(d.root, torn, &loss)
 	return loss
 }
 
-// cutLocked cuts the inode and all below it, in an order that does not depend
-// on chance.
-func (d *disk) cutLocked(n *inode, torn *rand.Rand, loss *Loss) {
+// loseLocked takes from the inode and all below it what was not synced, in an
+// order that does not depend on chance.
+func (d *disk) loseLocked(n *inode, torn *rand.Rand, loss *Loss) {
 	n.gone = false // its removal was lost
 	if !n.isDir() {
 		n.content.cut(torn, loss)
@@ -231,7 +263,7 @@ func (d *disk) cutLocked(n *inode, torn *rand.Rand, loss *Loss) {
 	}
 	n.folder.cut(torn, loss)
 	for _, name := range slices.Sorted(maps.Keys(n.folder.now)) {
-		d.cutLocked(n.folder.now[name], torn, loss)
+		d.loseLocked(n.folder.now[name], torn, loss)
 	}
 }
 

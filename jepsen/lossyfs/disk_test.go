@@ -270,6 +270,34 @@ func TestDisk_Cut_folders(t *testing.T) {
 	}
 }
 
+// The power goes right after the change that was named.
+func TestDisk_cutAfter(t *testing.T) {
+	t.Parallel()
+	for changes := 1; changes <= 4; changes++ {
+		d := newDisk()
+		d.cutAfter(changes, nil)
+		in, _ := d.make(d.root, "a", syscall.S_IFREG)
+		done := 1
+		for _, change := range []func() syscall.Errno{
+			func() syscall.Errno { return d.write(in, []byte("x"), 0) },
+			func() syscall.Errno { return d.sync(in) },
+			func() syscall.Errno { return d.sync(d.root) },
+			func() syscall.Errno { return d.rename(d.root, "a", "b", false) },
+		} {
+			if _, errno := d.read(in, nil, 0); errno == 0 && change() == 0 {
+				done++
+			}
+		}
+		if done != changes || d.powered() {
+			t.Errorf("%d changes were made before the cut after %d", done, changes)
+		}
+		d.restore()
+		if _, errno := d.lookup(d.root, "a"); (errno == 0) != (changes == 4) {
+			t.Errorf("cut after %d changes: the file: %v", changes, errno)
+		}
+	}
+}
+
 func TestDisk_full(t *testing.T) {
 	t.Parallel()
 	d := newDisk()

@@ -79,6 +79,12 @@ func (f *FS) mountLocked() error {
 // that use the disk right before: none may see that it fails and go on.
 func (f *FS) Cut(torn *rand.Rand) Loss { return f.disk.cut(torn) }
 
+// CutAfter takes the power away by itself after that many changes from now on:
+// writes, syncs, and changes of names, sizes and folders. So every moment at
+// which a program can lose power can be tried. The program sees that its disk
+// fails. 0 calls it off.
+func (f *FS) CutAfter(changes int, torn *rand.Rand) { f.disk.cutAfter(changes, torn) }
+
 // Powered reports whether the disk has power.
 func (f *FS) Powered() bool { return f.disk.powered() }
 
