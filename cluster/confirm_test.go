@@ -179,6 +179,8 @@ func TestConfirmer_waitEnds(t *testing.T) {
 		if err := x.c.confirm(ctx, x.scope); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded", err)
 		}
+		x.c.mu.Lock()
+		defer x.c.mu.Unlock()
 		if len(x.scope.waiters) != 0 {
 			t.Error("the wait was not taken off")
 		}

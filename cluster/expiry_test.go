@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,16 +49,16 @@ func TestLeadership_extendBeforeExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 1000 // ms
-		var hold fsm.Hold
-		expiries := 0
+		var hold atomic.Pointer[fsm.Hold]
+		var expiries atomic.Int32
 		n := newMemoryNode(t, func(n *Node, entry []byte) entryFuture {
 			stamp, commands, err := fsm.DecodeEntry(entry)
 			if err != nil {
 				t.Error(err)
 			}
 			if _, ok := commands[0].(fsm.Expire); ok {
-				if expiries++; expiries == 1 {
-					extend := fsm.Extend{Hold: hold, LeaseMS: lease}
+				if expiries.Add(1) == 1 {
+					extend := fsm.Extend{Hold: *hold.Load(), LeaseMS: lease}
 					if f := n.applyEntry(fsm.AppendEntry(nil, stamp, extend)); f.Response().(*fsm.Applied).Results[0].Code != "" {
 						t.Error("the extend was refused")
 					}
@@ -67,15 +68,15 @@ func TestLeadership_extendBeforeExpiry(t *testing.T) {
 		})
 		mustPropose(t, n, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`)}}})
 		claimed := mustPropose(t, n, fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: lease}).Claims[0]
-		hold = fsm.Hold{ID: claimed.Task.ID, WorkerID: "w", Token: claimed.Token}
+		hold.Store(&fsm.Hold{ID: claimed.Task.ID, WorkerID: "w", Token: claimed.Token})
 
 		status := func() (s fsm.Status) {
-			n.fsm.read(func(m *fsm.Machine) { s = m.Get(hold.ID).Status })
+			n.fsm.read(func(m *fsm.Machine) { s = m.Get(claimed.Task.ID).Status })
 			return s
 		}
 		<-time.After(1900 * time.Millisecond)
-		if s := status(); s != fsm.StatusClaimed || expiries != 1 {
-			t.Fatalf("after the extend: %v, %d expiries; want claimed, 1", s, expiries)
+		if s := status(); s != fsm.StatusClaimed || expiries.Load() != 1 {
+			t.Fatalf("after the extend: %v, %d expiries; want claimed, 1", s, expiries.Load())
 		}
 		<-time.After(1100 * time.Millisecond)
 		if s := status(); s != fsm.StatusPending {
