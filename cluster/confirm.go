@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ const confirmRetryInterval = 100 * time.Millisecond
 // answers too. Here it only makes Raft send heartbeats.
 type confirmer struct {
 	raft.Transport
+	comebacks comebacks
 
 	// sent numbers the messages, in the order of being sent.
 	sent atomic.Uint64
@@ -75,6 +77,21 @@ func (c *confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, a
 	err := c.Transport.AppendEntries(id, target, args, resp)
 	if err == nil {
 		c.note(id, number, args.Term, resp)
+	}
+	switch {
+	case err == nil && isHeartbeat(args):
+		c.comebacks.heard(id)
+	case err != nil && !isHeartbeat(args):
+		c.comebacks.wait(id, args.Term)
+	}
+	return err
+}
+
+// InstallSnapshot passes on, and holds an error back as AppendEntries does.
+func (c *confirmer) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	err := c.Transport.InstallSnapshot(id, target, args, resp, data)
+	if err != nil {
+		c.comebacks.wait(id, args.Term)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -148,6 +149,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 // startRaft starts Raft over parts.
 func (n *Node) startRaft(parts Parts) error {
 	n.confirmer = newConfirmer(parts.Transport)
+	n.confirmer.comebacks.leads, n.confirmer.comebacks.done = n.leadsWith, n.ctx.Done()
 	conf := n.raftConfig()
 	if len(parts.Servers) > 0 {
 		has, err := raft.HasExistingState(parts.Logs, parts.Stable, parts.Snapshots)
@@ -347,6 +349,12 @@ func (n *Node) voters(term uint64) (others []raft.ServerID, self, leads bool) {
 		}
 	}
 	return others, self, n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term
+}
+
+// leadsWith reports whether this node leads in term and id is a member.
+func (n *Node) leadsWith(term uint64, id raft.ServerID) bool {
+	l := n.leader.Load()
+	return l != nil && l.term == term && slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return s.ID == id })
 }
 
 // sendHeartbeats makes Raft, if it leads, send one to each peer now. Nobody
