@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill lint fmt bench bench-fsm fuzz cover clean cluster
+.PHONY: help build demo test test-kill soak lint fmt bench bench-fsm fuzz cover clean cluster
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -26,6 +26,11 @@ test: ## every test, with the race detector (a few minutes)
 
 test-kill: build ## the long kill test: 50,000 tasks, 20 workers, the leader killed 20 times
 	$(GO) run ./jepsen kill --binary $(BIN)/claimq --tasks 50000 --workers 20 --kills 20
+
+# One seed is two virtual minutes and about a second of two cores: a quarter of
+# an hour for 50 virtual hours.
+soak: ## real Raft over real stores in virtual time: make soak SEEDS=1500 FIRST=1
+	$(GO) test -run '^TestSoak$$' -v -timeout 0 ./cluster -soak.seeds $(or $(SEEDS),1500) -soak.first $(or $(FIRST),1) -soak.virtual 2m
 
 lint: $(BIN)/golangci-lint ## formatting, vet, import rules and the other linters
 	$(BIN)/golangci-lint fmt --diff

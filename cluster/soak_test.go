@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// The long run is: make soak SEEDS=500. A seed fixes the cluster, the faults and
+// The long run is: make soak. A seed fixes the cluster, the faults and
 // what the workers want; but Raft draws its timeouts from a source of its own
 // and goroutines take turns as they like, so a seed does not replay exactly. A
 // seed that fails prints everything that happened.
 var (
 	soakSeeds   = flag.Int("soak.seeds", 20, "how many seeds TestSoak runs")
 	soakFirst   = flag.Uint64("soak.first", 1, "the first seed")
-	soakVirtual = flag.Duration("soak.virtual", 2*time.Minute, "virtual time of each seed")
+	soakVirtual = flag.Duration("soak.virtual", time.Minute, "virtual time of each seed")
 )
 
 // TestSoak plays faults on clusters with real stores while workers submit,
