@@ -141,8 +141,7 @@ func stopServer(server *api.Server, node *cluster.Node, served <-chan error, log
 	defer cancel()
 	shutdown := make(chan error, 1)
 	go func() { shutdown <- server.Shutdown(ctx) }()
-	err := errors.Join(closeNode(node), <-shutdown)
-	_ = <-served // it ended because it was told to
+	err := errors.Join(closeNode(node), <-shutdown, <-served)
 	logger.Info("stopped")
 	return err
 }

@@ -65,8 +65,11 @@ func Write(w io.Writer, h *history.History, v judge.Verdict) error {
 	if h.Run != nil {
 		p.Title = fmt.Sprintf("%d nodes, seed %d: %s", h.Run.Nodes, h.Seed, cmp.Or(strings.Join(h.Run.Faults, ", "), "no faults"))
 		p.Facts = [][2]string{
-			{"started", h.Run.Started}, {"revision", h.Run.Revision}, {"load", fmt.Sprintf("%d s", h.Run.Seconds)},
-			{"calls", fmt.Sprint(len(h.Ops))}, {"of unknown outcome", fmt.Sprint(h.UnknownCount())},
+			{"started", h.Run.Started},
+			{"revision", h.Run.Revision},
+			{"load", fmt.Sprintf("%d s", h.Run.Seconds)},
+			{"calls", fmt.Sprint(len(h.Ops))},
+			{"of unknown outcome", fmt.Sprint(h.UnknownCount())},
 			{"changes of leader", fmt.Sprint(max(len(f.changes)-1, 0))},
 		}
 		if h.Run.Plant != "" {
