@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/judge"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/sim"
 )
@@ -114,9 +114,12 @@ func runCheck(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := check.Check(h, check.Options{Drained: *drained})
-	fmt.Fprint(out, report)
-	if !report.OK() {
+	if h.Run == nil { // of the kill test
+		h.Run = &history.Run{Drained: *drained, AnswersOnly: true}
+	}
+	verdict := judge.Judge(h)
+	fmt.Fprint(out, verdict)
+	if !verdict.OK() {
 		return errViolations
 	}
 	return nil

@@ -28,6 +28,9 @@ func describe(op *history.Op) string {
 	if op.LeaseMS != 0 {
 		fmt.Fprintf(&b, " lease %d ms", op.LeaseMS)
 	}
+	if op.Stale {
+		b.WriteString(" stale")
+	}
 	fmt.Fprintf(&b, " -> %s", op.Outcome)
 	if op.Code != "" {
 		fmt.Fprintf(&b, " %s", op.Code)

@@ -185,11 +185,14 @@ func (c *checker) folded(t *task, op *history.Op) bool {
 // saysNothing reports whether the op neither changes the task nor says
 // anything about its state now.
 func saysNothing(op *history.Op) bool {
+	if op.Kind == history.Get && op.Stale {
+		return true
+	}
 	switch op.Outcome {
 	case history.Failed:
 		return !saysOfTask(op.Code)
 	case history.Unknown:
 		return op.Kind == history.Extend || op.Kind == history.Get
 	}
-	return op.Kind == history.Get && op.Stale
+	return false
 }

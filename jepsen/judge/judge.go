@@ -67,7 +67,7 @@ func Judge(h *history.History) Verdict {
 		Summary: fmt.Sprintf("%d answers with an index, %d claims' choices, %d of no task, %d lists against %d stretches of pending, in %v",
 			w.Answers, w.Claims, w.Nones, w.Lists, w.Pending, w.Elapsed.Round(time.Millisecond)),
 	})
-	if h.Run != nil { // else only the answers were recorded
+	if h.Run != nil && !h.Run.AnswersOnly {
 		v.Parts = append(v.Parts, leases(h), recovery(h), equality(h), processes(h))
 	}
 	v.Elapsed = time.Since(started)

@@ -40,7 +40,7 @@ func (w *witness) byIndex() *history.History {
 	lowest := w.lowest()
 	for i := range ordered.Ops {
 		op := &ordered.Ops[i]
-		if op.Outcome == history.Unknown || op.Index == 0 {
+		if !answered(op) || op.Index == 0 && !op.Stale {
 			// After the highest index that had been answered when it was made.
 			op.Call = int64(lowest[i])*stepsOfEntry + stepOfReads
 			op.Return = op.Call

@@ -129,13 +129,19 @@ func (w *witness) violate(rule check.Rule, taskID uint64, ops []int, format stri
 func (w *witness) checkIndexes() {
 	for _, c := range w.calls {
 		op := c.first
-		if c.index == 0 && (op.Outcome == history.OK || op.Outcome == history.Failed && saysOfState(op.Code)) {
+		// A stale read of a node that has just started is of index 0.
+		if c.index == 0 && !op.Stale && answered(op) {
 			w.violate(RuleIndex, op.TaskID, c.ops[:1], "an answer without an index")
 		}
 		if c.index > 0 && c.index < op.MinIndex {
 			w.violate(RuleIndex, op.TaskID, c.ops[:1], "a read that asked for index %d at least was answered at index %d", op.MinIndex, c.index)
 		}
 	}
+}
+
+// answered reports whether the op's answer was made by looking at the state.
+func answered(op *history.Op) bool {
+	return op.Outcome == history.OK || op.Outcome == history.Failed && saysOfState(op.Code)
 }
 
 // saysOfState reports whether a refusal was made by looking at tasks.
