@@ -19,6 +19,7 @@ import (
 )
 
 const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults LIST|list|none] [--seed S] [--binary PATH] [--out DIR]
+       go run ./jepsen suite [--runs N] [--time 60s] [--seed S] [--binary PATH] [--out DIR]
        go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
        go run ./jepsen check [--drained=false] FILE`
 
@@ -42,6 +43,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	switch args[0] {
 	case "run":
 		return runRun(ctx, args[1:], out)
+	case "suite":
+		return runSuite(ctx, args[1:], out)
 	case "kill":
 		return runKill(ctx, args[1:], out)
 	case "check":
