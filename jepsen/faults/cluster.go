@@ -52,31 +52,34 @@ type Cluster struct {
 }
 
 // New prepares a cluster and starts no node. The caller closes it.
-func New(ctx context.Context, cfg Config) (c *Cluster, err error) {
+func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if (cfg.Hosts || cfg.Disks) && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("hosts and disks of the nodes' own: %w: they need root", ErrNeeds)
 	}
-	c = &Cluster{note: cfg.Note, traced: map[*procs.Node]bool{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.Close())
-		}
-	}()
+	c := &Cluster{note: cfg.Note, traced: map[*procs.Node]bool{}}
+	if err := c.prepare(ctx, cfg); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// prepare makes all that the nodes stand on, and the nodes. What it made is
+// there to be closed when it fails.
+func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 	p := procs.Config{Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Flags: cfg.Flags, Env: cfg.Env}
 	if cfg.Disks {
 		for i := range cfg.Nodes {
-			dir := filepath.Join(cfg.Dir, fmt.Sprintf("disk%d", i+1))
-			disk, err := lossyfs.New(dir)
+			disk, err := lossyfs.New(filepath.Join(cfg.Dir, fmt.Sprintf("disk%d", i+1)))
 			if err != nil {
-				return nil, err
+				return err
 			}
 			c.Disks = append(c.Disks, disk)
-			p.DataDirs = append(p.DataDirs, filepath.Join(dir, "data"))
+			p.DataDirs = append(p.DataDirs, filepath.Join(disk.Dir(), "data"))
 		}
 	}
 	if cfg.Hosts {
 		if c.hosts, err = hosts.New(ctx, cfg.Nodes, cfg.Seed); err != nil {
-			return nil, err
+			return err
 		}
 		c.Net = c.hosts
 		for i := range cfg.Nodes {
@@ -85,16 +88,12 @@ func New(ctx context.Context, cfg Config) (c *Cluster, err error) {
 		p.Dial = c.hosts.Dial
 	} else {
 		proxies := hosts.NewProxies(cfg.Seed)
+		proxies.SetPIDs(c.pids)
 		c.Net = proxies
 		p.AdvertisePeer = func(i int, addr string) (string, error) { return proxies.Listen(i+1, addr) }
 	}
-	if c.Procs, err = procs.New(p); err != nil {
-		return nil, err
-	}
-	if proxies, ok := c.Net.(*hosts.Proxies); ok {
-		proxies.SetPIDs(c.pids)
-	}
-	return c, nil
+	c.Procs, err = procs.New(p)
+	return err
 }
 
 // Start is New, and starts all nodes and waits until each is ready.
@@ -109,7 +108,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// pids returns the processes of the nodes, by the nodes' numbers.
+// pids returns the numbers of the nodes, by their processes. It is called when
+// a node connects to another: there are nodes.
 func (c *Cluster) pids() map[int]int {
 	pids := map[int]int{}
 	for i, n := range c.Procs.Nodes {

@@ -313,6 +313,22 @@ func TestInject_needs(t *testing.T) {
 	r.whole() // the node that was killed runs again
 }
 
+// What was made before something failed is taken down.
+func TestNew_fails(t *testing.T) {
+	t.Parallel()
+	dir, root := t.TempDir(), os.Geteuid() == 0
+	for _, cfg := range []Config{{}, {Hosts: root}, {Disks: root}} {
+		cfg.Binary, cfg.Dir, cfg.Nodes = "claimq", dir, 10
+		if c, err := New(t.Context(), cfg); c != nil || err == nil {
+			t.Errorf("a cluster of ten: %v, %v", c, err)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || strings.Contains(string(mounts), dir) {
+		t.Errorf("a disk is mounted still (%v)", err)
+	}
+}
+
 func TestGround(t *testing.T) {
 	t.Parallel()
 	root := os.Geteuid() == 0

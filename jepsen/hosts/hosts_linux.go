@@ -44,36 +44,36 @@ type Host struct {
 	number int
 	addr   string
 	ns     *namespace
-	parent *Hosts
 }
 
 // New makes hosts for nodes 1 to nodes, and one for the callers. It needs root
 // and the programs ip, tc and nft. seed is of what the switch does to packets.
-func New(ctx context.Context, nodes int, seed int64) (h *Hosts, err error) {
+func New(ctx context.Context, nodes int, seed int64) (*Hosts, error) {
 	if nodes < 1 || nodes > hostCountMax {
 		return nil, fmt.Errorf("a network of %d hosts: 1 to %d are possible", nodes, hostCountMax)
 	}
-	h = &Hosts{routed: map[Link]bool{}, limits: map[int][]int64{}}
+	h := &Hosts{routed: map[Link]bool{}, limits: map[int][]int64{}}
 	h.rules = newRules(h.apply)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, h.Close())
-		}
-	}()
+	if err := h.build(ctx, nodes, seed); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// build makes the hosts and connects them. What it made is there to be closed
+// when it fails.
+func (h *Hosts) build(ctx context.Context, nodes int, seed int64) (err error) {
 	if h.hub, err = newNamespace(); err != nil {
-		return nil, err
+		return err
 	}
 	for number := range nodes + 1 {
 		ns, err := newNamespace()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		h.hosts = append(h.hosts, &Host{number: number, addr: address(number), ns: ns, parent: h})
+		h.hosts = append(h.hosts, &Host{number: number, addr: address(number), ns: ns})
 	}
-	if err := h.cable(ctx, seed); err != nil {
-		return nil, err
-	}
-	return h, nil
+	return h.cable(ctx, seed)
 }
 
 // address returns the IP address of the host.

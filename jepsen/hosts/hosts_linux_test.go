@@ -381,6 +381,22 @@ func TestHosts_Shape_impossible(t *testing.T) {
 	}
 }
 
+// What was made before something failed is gone.
+func TestNew_fails(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if h, err := New(ctx, 2, 1); !errors.Is(err, context.Canceled) || h != nil {
+		t.Errorf("%v, %v; want no hosts and context.Canceled", h, err)
+	}
+	for _, nodes := range []int{0, 10} {
+		if _, err := New(t.Context(), nodes, 1); err == nil {
+			t.Errorf("%d hosts: no error", nodes)
+		}
+	}
+}
+
 // inode returns what the kernel calls the host's namespace.
 func inode(t *testing.T, ns *namespace) string {
 	t.Helper()

@@ -50,7 +50,10 @@ func New(dir string) (*FS, error) {
 	f := &FS{dir: dir, disk: newDisk()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f, f.mountLocked()
+	if err := f.mountLocked(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // Dir returns where the disk is mounted.

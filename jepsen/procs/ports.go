@@ -21,8 +21,8 @@ const (
 // errNoPort is returned when no port is free.
 var errNoPort = errors.New("no free port between 20000 and 32000")
 
-// port is a port of 127.0.0.1 that no other run takes before it is released:
-// a lock on a file of its number keeps it.
+// port is a port of 127.0.0.1 that no other run of this user takes before it is
+// released: a lock on a file of its number keeps it.
 type port struct {
 	number int
 	lock   *os.File
@@ -30,8 +30,9 @@ type port struct {
 
 // takePorts takes count ports.
 func takePorts(count int) ([]port, error) {
-	dir := filepath.Join(os.TempDir(), "claimq-ports")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	// A folder for each user: nobody can lock another's files.
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("claimq-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("take ports: %w", err)
 	}
 	var taken []port
@@ -57,7 +58,7 @@ func takePorts(count int) ([]port, error) {
 // lockPort locks the port's file, nil if another run has it or something
 // listens there.
 func lockPort(dir string, number int) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(number)), os.O_CREATE|os.O_RDWR, 0o666)
+	lock, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(number)), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
