@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -94,7 +95,7 @@ func TestLeadership_endsBeforeTimers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel(errNodeClosed)
-	l := &leadership{node: n, timers: newLeaseTimers()}
+	l := &leadership{node: n, timers: lease.NewTimers()}
 	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
 	l.end()
 	l.startTimers()

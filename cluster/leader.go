@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -19,13 +20,6 @@ const (
 	dutyRetryInterval = 100 * time.Millisecond
 	// dutyInterval is how often the leader looks what there is to do.
 	dutyInterval = 500 * time.Millisecond
-	// tickClaimedAfter is how old U in the state may be while claims exist, in
-	// milliseconds. What a change of leader adds to a lease is at most this, a
-	// dutyInterval, and the election.
-	tickClaimedAfter = 4_000
-	// tickIdleAfter is the same while no claim exists: then a tick only forgets
-	// claim requests and moves the calendar on.
-	tickIdleAfter = 60_000
 	// leaderNotesMax is the capacity of the channel on which Raft tells of
 	// leadership: Raft blocks when it is full.
 	leaderNotesMax = 64
@@ -39,14 +33,14 @@ type leadership struct {
 	node    *Node
 	term    uint64
 	confirm *confirmScope
-	timers  *leaseTimers
+	timers  *lease.Timers
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
 	// clock is set before established is closed.
-	clock       *leaderClock
+	clock       *lease.Clock
 	established chan struct{} // closed when proposals and reads may come
 }
 
@@ -85,7 +79,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 		voters:  func() ([]raft.ServerID, bool, bool) { return n.voters(l.term) },
 		trigger: n.sendHeartbeats,
 	}
-	l.timers = newLeaseTimers()
+	l.timers = lease.NewTimers()
 	n.leader.Store(l)
 	n.logger.Info("leading", "term", l.term)
 	l.start(l.run)
@@ -157,7 +151,7 @@ func (l *leadership) serves() bool {
 }
 
 // now returns the clocks, at least what the state has.
-func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return laterOf(l.clock.now(), m.Stamp()) }
+func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return laterOf(l.clock.Now(), m.Stamp()) }
 
 // run establishes the leadership, in this order:
 //
@@ -173,15 +167,15 @@ func (l *leadership) run() {
 	}
 	var state fsm.Stamp
 	n.fsm.read(func(m *fsm.Machine) { state = m.Stamp() })
-	l.clock = newLeaderClock(n.clock, state)
+	l.clock = lease.NewClock(n.clock, state)
 	// end may close the batcher just before it is opened below.
 	defer func() { n.batcher.close(n.leadershipError()) }()
-	n.batcher.open(gateInternal, l.clock.now)
+	n.batcher.open(gateInternal, l.clock.Now)
 	if !l.retry("first tick", func() error { return l.propose(fsm.Tick{}) }) {
 		return
 	}
 	l.startTimers()
-	n.batcher.open(gateOpen, l.clock.now)
+	n.batcher.open(gateOpen, l.clock.Now)
 	close(l.established)
 	n.logger.Info("serving as leader", "term", l.term)
 	l.runDuties()
@@ -249,12 +243,8 @@ func (l *leadership) startTimers() {
 		f.mu.Unlock()
 		return
 	}
-	var live []fsm.Lease
-	for lease := range f.machine.Leases() {
-		live = append(live, lease)
-	}
-	f.leases = l.timers.add
-	l.timers.add(live)
+	f.leases = func(begun []fsm.Lease) { l.timers.Add(begun) }
+	l.timers.Start(f.machine)
 	f.mu.Unlock()
 	l.start(l.runTimers)
 }
@@ -286,11 +276,7 @@ func (l *leadership) tickIfDue() {
 	var state fsm.Stamp
 	var claims int
 	l.node.fsm.read(func(m *fsm.Machine) { state, claims = m.Stamp(), m.ClaimCount() })
-	after := int64(tickIdleAfter)
-	if claims > 0 {
-		after = tickClaimedAfter
-	}
-	if l.clock.now().U-state.U < after {
+	if !lease.TickDue(l.clock.Now(), state, claims) {
 		return
 	}
 	if err := l.propose(fsm.Tick{}); err != nil && l.ctx.Err() == nil {

@@ -147,24 +147,31 @@ func (t *Timers) Sweep(read Reader, claims int) {
 	if t.len() < 2*claims+slack {
 		return
 	}
+	t.sweep(func(all []timer) []timer {
+		live := all[:0]
+		// In parts, so that entries are applied in between.
+		for len(all) > 0 {
+			part := all[:min(len(all), sweepPart)]
+			all = all[len(part):]
+			read(func(m *fsm.Machine) {
+				for _, d := range part {
+					if lease, ok := m.Lease(d.taskID); ok && lease.Token == d.token {
+						live = append(live, d)
+					}
+				}
+			})
+		}
+		return live
+	})
+}
+
+// sweep drops the timers that keep does not return.
+func (t *Timers) sweep(keep func([]timer) []timer) {
 	t.mu.Lock()
 	all := t.heap
 	t.heap = nil
 	t.mu.Unlock()
-	live := all[:0]
-	// In parts, so that entries are applied in between.
-	for len(all) > 0 {
-		part := all[:min(len(all), sweepPart)]
-		all = all[len(part):]
-		read(func(m *fsm.Machine) {
-			for _, d := range part {
-				if lease, ok := m.Lease(d.taskID); ok && lease.Token == d.token {
-					live = append(live, d)
-				}
-			}
-		})
-	}
-	t.push(live)
+	t.push(keep(all))
 }
 
 func (t *Timers) len() int {

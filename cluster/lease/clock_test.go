@@ -1,4 +1,4 @@
-package cluster
+package lease
 
 import (
 	"testing"
@@ -19,18 +19,18 @@ func (c *fakeClock) Mono() time.Duration { return c.mono }
 
 // Neither clock goes back, U is exactly monotonic time, and T runs at half of
 // real time at least, whatever the wall clock does.
-func TestLeaderClock(t *testing.T) {
+func TestClock(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		source := &fakeClock{wall: 1000 * time.Hour, mono: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "mono"))}
 		state := fsm.Stamp{U: rapid.Int64Range(0, 1e9).Draw(t, "u"), T: rapid.Int64Range(0, 8e9).Draw(t, "t")}
-		c := newLeaderClock(source, state)
+		c := NewClock(source, state)
 		start, last := source.mono, state
 		for range rapid.IntRange(1, 50).Draw(t, "steps") {
 			step := time.Duration(rapid.Int64Range(0, 5e9).Draw(t, "step"))
 			source.mono += step
 			source.wall += time.Duration(rapid.Int64Range(-2e13, 2e13).Draw(t, "jump"))
-			got := c.now()
+			got := c.Now()
 			if want := state.U + (source.mono - start).Milliseconds(); got.U != want {
 				t.Fatalf("U %d, want %d", got.U, want)
 			}

@@ -1,0 +1,149 @@
+package lease
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// Timers come out when they are due, the earliest first, whatever was pushed
+// back or swept in between.
+func TestTimers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		timers := NewTimers()
+		var model []int64
+		next := uint64(0)
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				var leases []fsm.Lease
+				for _, end := range rapid.SliceOfN(rapid.Int64Range(0, 1000), 0, 10).Draw(t, "ends") {
+					next++
+					leases = append(leases, fsm.Lease{TaskID: next, Token: next, EndU: end})
+					model = append(model, end)
+				}
+				timers.Add(leases)
+			case 1:
+				end := rapid.Int64Range(0, 1000).Draw(t, "end")
+				next++
+				timers.push([]timer{{due: end, taskID: next, token: next}})
+				model = append(model, end)
+			case 2:
+				even := func(due int64) bool { return due%2 == 0 }
+				timers.sweep(func(all []timer) []timer {
+					return slices.DeleteFunc(all, func(t timer) bool { return !even(t.due) })
+				})
+				model = slices.DeleteFunc(model, func(due int64) bool { return !even(due) })
+			case 3:
+				now := rapid.Int64Range(0, 1000).Draw(t, "now")
+				limit := rapid.IntRange(1, 20).Draw(t, "limit")
+				slices.Sort(model)
+				want := []int64{}
+				for len(want) < limit && len(model) > 0 && model[0] <= now {
+					want, model = append(want, model[0]), model[1:]
+				}
+				got := []int64{}
+				for _, timer := range timers.pop(now, limit) {
+					got = append(got, timer.due)
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("due at %d, at most %d: %v, want %v", now, limit, got, want)
+				}
+			}
+			want := Idle
+			if len(model) > 0 {
+				want = time.Duration(max(slices.Min(model)-500, 0)) * time.Millisecond
+			}
+			if wait := timers.Wait(500); wait != want {
+				t.Fatalf("wait %v at 500, want %v; of %v", wait, want, model)
+			}
+		}
+	})
+}
+
+// claimedAt returns a state in which task 1 was claimed at that time of the
+// lease clock, with its lease.
+func claimedAt(t *rapid.T, u, leaseMS int64) (*fsm.Machine, fsm.Lease) {
+	t.Helper()
+	m := fsm.New()
+	a, err := m.Apply(1, fsm.AppendEntry(nil, fsm.Stamp{U: u},
+		fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}},
+		fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: leaseMS}))
+	if err != nil || len(a.Leases) != 1 {
+		t.Fatalf("claim: %v, %d leases", err, len(a.Leases))
+	}
+	return m, a.Leases[0]
+}
+
+// A lease is not over before its length in real time has passed since the
+// request was sent, on a leader whose clock is as fast as is allowed, whatever
+// is cut off to whole milliseconds; and soon after that it is.
+func TestTimers_neverEarly(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const fast = 2001 // of 2000
+		source := &fakeClock{mono: time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "start"))}
+		clock := NewClock(source, fsm.Stamp{})
+		source.mono += time.Duration(rapid.Int64Range(0, 1e7).Draw(t, "sent after"))
+		sent := source.mono
+		length := rapid.Int64Range(100, 86_400_000).Draw(t, "lease")
+		m, lease := claimedAt(t, clock.Now().U, length)
+		timers := NewTimers()
+		timers.Add([]fsm.Lease{lease})
+		read := func(fn func(*fsm.Machine)) { fn(m) }
+
+		real := time.Duration(length) * time.Millisecond
+		source.mono = sent + real/2000*fast // at most the leader's time when it has passed
+		for range 2 {
+			if expired, _ := timers.Due(read, clock.Now().U); len(expired) != 0 {
+				t.Fatalf("a lease of %d ms is over after %v by the leader's clock", length, source.mono-sent)
+			}
+		}
+		source.mono = sent + real + real/2000 + 10*time.Millisecond
+		var over []fsm.Lease
+		for more := true; more && len(over) == 0; {
+			over, more = timers.Due(read, clock.Now().U)
+		}
+		if len(over) != 1 {
+			t.Fatalf("a lease of %d ms is not over after %v by the leader's clock", length, source.mono-sent)
+		}
+	})
+}
+
+// An extend that was in the log before an expiry leaves the claim to its next
+// end; an expiry that was not written is tried again.
+func TestTimers_Proposed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m, lease := claimedAt(t, 0, 1000)
+		timers := NewTimers()
+		timers.Add([]fsm.Lease{lease})
+		read := func(fn func(*fsm.Machine)) { fn(m) }
+		timers.Due(read, 1000) // the margin
+		expired, _ := timers.Due(read, 2000)
+		if len(expired) != 1 {
+			t.Fatal("the lease is not over")
+		}
+		extended := rapid.Bool().Draw(t, "extended")
+		if extended {
+			if _, err := m.Apply(2, fsm.AppendEntry(nil, fsm.Stamp{U: 1500}, fsm.Extend{Hold: fsm.Hold{ID: 1, WorkerID: "w", Token: lease.Token}})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		timers.Proposed(expired, 0)
+		again, _ := timers.Due(read, 2000)
+		if (len(again) == 0) != extended {
+			t.Fatalf("extended %v: %d leases are over", extended, len(again))
+		}
+		if extended {
+			if later, _ := timers.Due(read, 3000); len(later) != 1 {
+				t.Fatal("the extended lease is never over")
+			}
+		}
+	})
+}
