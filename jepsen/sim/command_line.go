@@ -15,7 +15,7 @@ import (
 
 // stepsDefault is the length of a run's plan. Short runs find the most in a
 // given time: their worlds differ more.
-const stepsDefault = 250
+const stepsDefault = 100
 
 // ErrFailed is returned when a seed fails.
 var ErrFailed = errors.New("a seed fails")

@@ -66,7 +66,8 @@ type profile struct {
 	loss, double, refused, hiccup, slowEntry, behind int64
 
 	netMS, entryMS int64
-	gapMS          int64
+	gapMS          int64 // between steps, on average
+	burst          int64 // how many of them come at once
 	hashEvery      uint64
 	workers        int64
 	types          int64
@@ -83,7 +84,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 	p := profile{
 		loss: pick[int64](d, 0, 10, 50, 200), double: pick[int64](d, 0, 10, 50, 150), refused: pick[int64](d, 0, 10, 100),
 		hiccup: pick[int64](d, 0, 0, 30), slowEntry: pick[int64](d, 0, 0, 20, 60), behind: pick[int64](d, 0, 100, 700),
-		netMS: pick[int64](d, 0, 2, 20, 200), entryMS: pick[int64](d, 1, 5, 40), gapMS: pick[int64](d, 5, 20, 60, 200),
+		netMS: pick[int64](d, 0, 2, 20, 200), entryMS: pick[int64](d, 1, 5, 40), gapMS: pick[int64](d, 1, 3, 20, 100), burst: pick[int64](d, 0, 500, 900),
 		hashEvery: uint64(pick[int64](d, 8, 16, 32, 64)), workers: 1 + d.n(6), types: 1 + d.n(3), keys: 1 + d.n(6), long: d.in(150),
 	}
 	rates := []int64{-500, -137, 0, 263, 500} // millionths: 0.05 % is promised
@@ -115,8 +116,11 @@ func makePlan(seed uint64, count int) (profile, []step) {
 				break
 			}
 		}
-		if d.in(8) {
+		switch {
+		case d.in(8):
 			steps[i].gap += d.n(6 * second)
+		case d.in(p.burst):
+			steps[i].gap = 0
 		}
 	}
 	return p, steps

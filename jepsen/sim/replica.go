@@ -130,8 +130,17 @@ func (r *replica) meetUnknown(e *entry) {
 	r.stop()
 }
 
-// stop ends the process; what was only captured is lost with it.
+// stop ends the process: its leadership too, and what was only captured.
 func (r *replica) stop() {
+	for _, d := range r.w.deposed {
+		if d.replica == r {
+			d.end()
+		}
+	}
+	if l := r.w.leader; l != nil && l.replica == r {
+		l.end()
+		r.w.elections(second, newDice(r.w.seed, uint64(r.w.now)))
+	}
 	r.machine = nil
 	if r.taken != nil {
 		r.taken.Release()

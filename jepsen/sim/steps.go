@@ -31,7 +31,7 @@ func (w *world) do(s step) {
 		k.over = k.over[max(len(k.over)-8, 0):]
 		k.held = nil
 	case stepRetry:
-		w.call(d, name, &command{verb: verbRetry, id: w.anyID(d), add: int32(d.n(3))}, false, nil)
+		w.call(d, name, w.retry(d), false, nil)
 	case stepDelete:
 		w.call(d, name, &command{verb: verbDelete, id: w.anyID(d)}, true, nil)
 	case stepRead:
@@ -217,6 +217,16 @@ func fillSettle(c *command, kind kind, d *dice, name string) {
 	}
 }
 
+// retry is a retry of some task, mostly without a token.
+func (w *world) retry(d *dice) *command {
+	c := &command{verb: verbRetry, id: w.anyID(d), add: int32(d.n(3))}
+	if k := w.worker(d); d.in(300) && len(k.over) > 0 {
+		cl := k.over[d.n(int64(len(k.over)))]
+		c.id, c.token = cl.id, cl.token
+	}
+	return c
+}
+
 // stepLate settles a claim that is over, or not: the worker had slept.
 func (w *world) stepLate(d *dice, name string) {
 	k := w.worker(d)
@@ -339,11 +349,6 @@ func (w *world) pause(d *dice) {
 func (w *world) restart(r *replica, d *dice) {
 	if w.leader != nil && w.leader.replica == r || r.machine == nil {
 		return
-	}
-	for _, l := range w.deposed {
-		if l.replica == r {
-			l.end()
-		}
 	}
 	// It may stay behind for long.
 	r.restart(int(d.n(int64(len(w.log)) + 1)))
