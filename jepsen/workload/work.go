@@ -126,6 +126,16 @@ func (c *client) handle(ctx context.Context, claim history.Op) {
 	case n < 345: // it mixes them up
 		h.settle(ctx, history.Complete)
 		h.settle(ctx, history.Fail)
+	case n < 370: // it gets its task again, and takes the old token for the new
+		h.wait(ctx, h.lease, time.Second)
+		again := c.newClaim()
+		again.TaskTypes, again.SortBy = nil, ""
+		second := c.again(ctx, func() history.Op { return c.ClaimTask(ctx, h.id, again) })
+		h.settle(ctx, history.Complete)
+		if second.Outcome == history.OK {
+			h.by.ClaimToken = second.Token
+			h.settle(ctx, history.Complete)
+		}
 	case n < 500:
 		h.wait(ctx, 0, 100*time.Millisecond)
 		h.settle(ctx, history.Complete)

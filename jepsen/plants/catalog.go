@@ -1,0 +1,131 @@
+package plants
+
+// All returns the bugs. Those of the state machine's own are the simulator's.
+func All() []Plant {
+	return []Plant{
+		{
+			Name: "early-ack", What: "a complete is acknowledged before it is committed",
+			Nodes: 3, Faults: "kill-leader,pause-leader,kill-majority",
+			edits: []edit{{
+				file: "cluster/propose.go",
+				old:  "	return n.batcher.propose(ctx, cmd)\n",
+				new: `	if c, ok := cmd.(fsm.Complete); ok && n.IsLeader() {
+		var held *fsm.Task
+		var stamp fsm.Stamp
+		index := n.fsm.read(func(m *fsm.Machine) {
+			stamp = m.Stamp()
+			if t := m.Get(c.ID); t != nil && t.Status == fsm.StatusClaimed && t.WorkerID == c.WorkerID && t.Token == c.Token {
+				copied := *t
+				held = &copied
+			}
+		})
+		if held != nil {
+			c.Result = append([]byte(nil), c.Result...)
+			c.ResultPayload = nil
+			held.Status, held.Result = fsm.StatusCompleted, c.Result
+			go func() { _, _ = n.batcher.propose(context.WithoutCancel(ctx), c) }()
+			return fsm.Proposed{Index: index + 1, Stamp: stamp, Result: fsm.Result{Task: held}}, nil
+		}
+	}
+	return n.batcher.propose(ctx, cmd)
+`,
+			}},
+		},
+		{
+			Name: "no-fsync", What: "the log is not synced before it is acknowledged",
+			Nodes: 3, Faults: "power-all",
+			edits: []edit{{
+				file: "cluster/logstore.go",
+				old:  "		Path: path,\n		BoltOptions: &bbolt.Options{\n",
+				new:  "		Path:   path,\n		NoSync: true,\n		BoltOptions: &bbolt.Options{\n",
+			}},
+		},
+		{
+			Name: "stale-read", What: "a leader reads without asking whether it still leads",
+			Nodes: 3, Faults: "pause-leader",
+			edits: []edit{{
+				file: "cluster/read.go",
+				old:  "if err := n.confirmer.confirm(ctx, l.confirm); err != nil {",
+				new:  "if err := ctx.Err(); err != nil {",
+			}},
+		},
+		{
+			Name: "late-heartbeat", What: "a late answer to an old heartbeat confirms a read",
+			Nodes: 3, Faults: "pause-leader,net-slow",
+			edits: []edit{{
+				file: "cluster/confirm.go",
+				old:  "	if !resp.Success || resp.Term != term {\n",
+				new:  "	number = c.sent.Load() + 1 // now, not when it was sent\n	if !resp.Success || resp.Term != term {\n",
+			}},
+		},
+		{
+			Name: "no-barrier", What: "a new leader serves before it has what the old one acknowledged",
+			Nodes: 3, Faults: "kill-leader,pause-leader,partition-leader",
+			edits: []edit{
+				{
+					file: "cluster/leader.go",
+					old:  "	if !l.retry(\"barrier\", l.barrier) {\n		return\n	}\n",
+					new:  "",
+				},
+				{
+					file: "cluster/leader.go",
+					old:  "	if !l.retry(\"first tick\", func() error { return l.propose(fsm.Tick{}) }) {\n		return\n	}\n",
+					new:  "	l.start(func() { l.retry(\"first tick\", func() error { return l.propose(fsm.Tick{}) }) })\n",
+				},
+				{ // nobody calls it any more
+					file: "cluster/leader.go",
+					old:  "func (l *leadership) barrier() error {\n",
+					new:  "var _ = (*leadership).barrier\n\nfunc (l *leadership) barrier() error {\n",
+				},
+			},
+		},
+		{
+			Name: "no-token", What: "a settling call's token is not checked, only its worker",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/settle.go",
+				old:  "	case h.Token != 0 && h.Token != t.Token:\n",
+				new:  "	case false:\n",
+			}},
+		},
+		{
+			Name: "lease-dropped", What: "a new leader forgets the leases that it inherits",
+			Nodes: 3, Faults: "kill-leader",
+			edits: []edit{{
+				file: "cluster/leader.go",
+				old:  "	l.timers.Start(f.machine)\n",
+				new:  "",
+			}},
+		},
+		{
+			Name: "handler-duplicates", What: "an idempotency key is looked up before the log, not in it",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{
+				{
+					file: "fsm/submit.go",
+					old:  "		t := m.ByKey(n.Key)\n",
+					new:  "		var t *Task\n",
+				},
+				{
+					file: "cluster/propose.go",
+					old:  "	case fsm.Submit:\n",
+					new: `	case fsm.Submit:
+		var known fsm.Proposed
+		known.Index = n.fsm.read(func(m *fsm.Machine) {
+			known.Stamp = m.Stamp()
+			for _, task := range c.Tasks {
+				if t := m.ByKey(task.Key); t != nil {
+					copied := *t
+					known.Result.Submitted = append(known.Result.Submitted, fsm.Submitted{Task: &copied, SameRequest: true})
+				}
+			}
+		})
+		if n.IsLeader() && len(known.Result.Submitted) == len(c.Tasks) {
+			return known, nil
+		}
+`,
+				},
+			},
+		},
+	}
+}

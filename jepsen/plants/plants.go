@@ -1,0 +1,101 @@
+package plants
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ErrGone is returned when the text that a plant changes is not there.
+var ErrGone = errors.New("the source has moved on")
+
+// Plant is a bug.
+type Plant struct {
+	Name string
+	What string // in a sentence
+	// Faults bring it to light, on Nodes nodes.
+	Faults string
+	Nodes  int
+	edits  []edit
+}
+
+// edit replaces old, which is in the file once, by new.
+type edit struct{ file, old, new string }
+
+// ByName returns the plant with the name.
+func ByName(name string) (Plant, bool) {
+	for _, p := range All() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Plant{}, false
+}
+
+// Build builds the binary with the bug into dir and returns its path. It is to
+// be called inside the module. Errors: ErrGone, wrapped, or the build's.
+func (p Plant) Build(ctx context.Context, dir string) (string, error) {
+	goMod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(goMod)))
+	overlay, err := p.overlay(root, dir)
+	if err != nil {
+		return "", fmt.Errorf("plant %s: %w", p.Name, err)
+	}
+	path := filepath.Join(dir, "claimq-"+p.Name)
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, "./cmd/claimq")
+	build.Dir = root
+	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("plant %s: build claimq: %w\n%s", p.Name, err, out)
+	}
+	return path, nil
+}
+
+// overlay writes the changed files into dir, and the file that tells the build
+// of them, whose path it returns.
+func (p Plant) overlay(root, dir string) (string, error) {
+	replace := map[string]string{}
+	for _, e := range p.edits {
+		original := filepath.Join(root, filepath.FromSlash(e.file))
+		changed, ok := replace[original]
+		if !ok {
+			changed = filepath.Join(dir, p.Name+"-"+strings.ReplaceAll(e.file, "/", "-"))
+			replace[original] = changed
+			text, err := os.ReadFile(original)
+			if err != nil {
+				return "", err
+			}
+			if err := os.WriteFile(changed, text, 0o644); err != nil {
+				return "", err
+			}
+		}
+		if err := e.apply(changed); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, p.Name+"-overlay.json")
+	return path, os.WriteFile(path, text, 0o644)
+}
+
+func (e edit) apply(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(string(text), e.old); n != 1 {
+		return fmt.Errorf("%w: %s has this %d times, not once:\n%s", ErrGone, e.file, n, e.old)
+	}
+	return os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o644)
+}

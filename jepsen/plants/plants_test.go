@@ -1,0 +1,33 @@
+package plants
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every plant still fits the source: what it changes is there, once, and what
+// comes of it compiles.
+func TestPlants_fit(t *testing.T) {
+	t.Parallel()
+	goMod, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(goMod)))
+	for _, p := range All() {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			overlay, err := p.overlay(root, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", overlay, "./cluster", "./fsm")
+			build.Dir = root
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Errorf("it does not compile: %v\n%s", err, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/plants"
+	"github.com/claimq/claimq/jepsen/runner"
+)
+
+// errNotCaught is returned when the harness passed a run with a planted bug.
+var errNotCaught = errors.New("a planted bug was not caught")
+
+// caught is what became of one plant.
+type caught struct {
+	plant plants.Plant
+	by    string        // check and rule, "" = not caught
+	at    time.Duration // of load, until the calls had happened that show it
+	runs  int           // until it was caught
+	seed  int64
+}
+
+// runSelftest builds claimq with each planted bug and shows that a run catches
+// it.
+func runSelftest(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("selftest", flag.ContinueOnError)
+	only := flags.String("only", "", "names of plants, separated by commas; all if not given")
+	length := flags.Duration("time", 40*time.Second, "how long the load of a run lasts")
+	tries := flags.Int("tries", 4, "runs of a plant at most")
+	seed := flags.Int64("seed", 1, "of each plant's first run")
+	dir := flags.String("out", "", "folder for what the runs leave; a new one if not given")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *dir == "" {
+		var err error
+		if *dir, err = os.MkdirTemp("", "claimq-selftest-"); err != nil {
+			return err
+		}
+	}
+	chosen := plants.All()
+	if *only != "" {
+		chosen = nil
+		for name := range strings.SplitSeq(*only, ",") {
+			p, ok := plants.ByName(name)
+			if !ok {
+				return fmt.Errorf("no plant is called %q", name)
+			}
+			chosen = append(chosen, p)
+		}
+	}
+	var all []caught
+	for _, p := range chosen {
+		c, err := catch(ctx, p, *length, *tries, *seed, filepath.Join(*dir, p.Name), out)
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	return sayCaught(out, all)
+}
+
+// catch makes runs with the planted bug until one fails.
+func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int, seed int64, dir string, out io.Writer) (caught, error) {
+	c := caught{plant: p}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return c, err
+	}
+	binary, err := p.Build(ctx, dir)
+	if err != nil {
+		return c, err
+	}
+	for c.runs = 1; c.runs <= tries; c.runs++ {
+		c.seed = seed + int64(c.runs) - 1
+		cfg := runner.Config{
+			Binary: binary, Nodes: p.Nodes, Time: length, Faults: faultNames(p.Faults), Seed: c.seed, Plant: p.Name,
+			Revision: revision(ctx), Out: io.Discard,
+		}
+		verdict, err := oneRun(ctx, cfg, filepath.Join(dir, fmt.Sprintf("seed-%d", c.seed)))
+		if err != nil {
+			return c, err
+		}
+		if at, part, rule, found := verdict.First(); found {
+			c.at, c.by = at, fmt.Sprintf("%s: %s", part, rule)
+			fmt.Fprintf(out, "%s: caught by %s after %v (run %d, seed %d)\n", p.Name, c.by, at.Round(100*time.Millisecond), c.runs, c.seed)
+			return c, nil
+		}
+		fmt.Fprintf(out, "%s: not caught with seed %d\n", p.Name, c.seed)
+	}
+	return c, nil
+}
+
+// sayCaught prints the table.
+func sayCaught(out io.Writer, all []caught) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\nplanted bug\tfaults\tcaught by\tafter\trun")
+	missed := 0
+	for _, c := range all {
+		if c.by == "" {
+			missed++
+			fmt.Fprintf(table, "%s\t%s\tNOT CAUGHT\t\t%d runs\n", c.plant.What, c.plant.Faults, c.runs-1)
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%v\t%d\n", c.plant.What, c.plant.Faults, c.by, c.at.Round(100*time.Millisecond), c.runs)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if missed > 0 {
+		return fmt.Errorf("%w: %d of %d", errNotCaught, missed, len(all))
+	}
+	return nil
+}
