@@ -163,6 +163,15 @@ func (f *figures) findStates(h *history.History) {
 // findOutages finds when nothing was acknowledged that changes anything, while
 // the load lasted.
 func (f *figures) findOutages(h *history.History) {
+	loaded := f.end
+	for i := range h.Events {
+		if h.Events[i].Kind == history.LoadEnded {
+			loaded = time.Duration(h.Events[i].At)
+		}
+	}
+	if h.Run != nil && h.Run.Seconds > 0 { // what is left after it is drained, not waited for
+		loaded = min(loaded, time.Duration(h.Run.Seconds)*time.Second)
+	}
 	var done []time.Duration
 	for i := range h.Ops {
 		op := &h.Ops[i]
@@ -172,7 +181,7 @@ func (f *figures) findOutages(h *history.History) {
 	}
 	slices.Sort(done)
 	for n := 1; n < len(done); n++ {
-		if done[n]-done[n-1] >= outageMin {
+		if done[n]-done[n-1] >= outageMin && done[n-1] < loaded {
 			f.outages = append(f.outages, span{done[n-1], done[n], ""})
 		}
 	}

@@ -130,7 +130,7 @@ func (p *picture) legend(items [][2]string) {
 	x := float64(left)
 	p.y += 12
 	for _, item := range items {
-		p.rect(x, p.y-9, 10, 10, item[0], item[1])
+		fmt.Fprintf(&p.b, `<rect x="%.1f" y="%.1f" width="10" height="10" rx="2" fill="%s" stroke="#98a2b3" stroke-width="0.5"/>`, x, p.y-9, item[0])
 		p.text(x+15, p.y, "start", inkSoft, item[1])
 		x += 15 + 7*float64(len(item[1])) + 18
 	}
@@ -180,18 +180,31 @@ func (p *picture) latencies(bins []bin) {
 		q      float64
 		colour string
 	}{{0.5, colourOK}, {0.99, "#7a5af8"}, {1, "#d0d5dd"}} {
-		var points strings.Builder
-		for i, b := range bins {
-			if len(b.took) == 0 {
-				continue
-			}
-			fmt.Fprintf(&points, "%.1f,%.1f ", p.x(time.Duration(i)*binLength+binLength/2), base-at(quantile(b.took, curve.q).Seconds())*chartHeight)
-		}
-		fmt.Fprintf(&p.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>`, points.String(), curve.colour)
+		p.curve(bins, base, curve.q, curve.colour, at)
 	}
 	p.y = base
 	p.legend([][2]string{{colourOK, "median"}, {"#7a5af8", "99 %"}, {"#d0d5dd", "slowest"}})
 	p.y += gap
+}
+
+// curve draws a quantile of the latencies, with a gap where nothing was
+// answered.
+func (p *picture) curve(bins []bin, base, q float64, colour string, at func(float64) float64) {
+	var points []string
+	flush := func() {
+		if len(points) > 0 {
+			fmt.Fprintf(&p.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5" stroke-linecap="round"/>`, strings.Join(points, " "), colour)
+		}
+		points = nil
+	}
+	for i, b := range bins {
+		if len(b.took) == 0 {
+			flush()
+			continue
+		}
+		points = append(points, fmt.Sprintf("%.1f,%.1f", p.x(time.Duration(i)*binLength+binLength/2), base-at(quantile(b.took, q).Seconds())*chartHeight))
+	}
+	flush()
 }
 
 // scale draws a chart's lines and what they stand for.

@@ -1,0 +1,141 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+const (
+	ms  = int64(time.Millisecond)
+	sec = int64(time.Second)
+)
+
+// good is a run of two nodes for a minute, in which one fault comes and goes
+// and one worker dies.
+func good() *history.History {
+	h := &history.History{Run: &history.Run{Nodes: 2, Seconds: 60, Drained: true}}
+	for at := int64(0); at < 60*sec; at += 200 * ms {
+		id := uint64(at/(200*ms)) + 1
+		name := fmt.Sprint(id)
+		seen := history.Task{ID: id, Status: "claimed", Token: id, Attempts: 1, Type: "t", Worker: "w"}
+		ended := history.Task{ID: id, Status: "completed", Token: id, Attempts: 1, Type: "t", Worker: "w"}
+		op := func(kind history.Kind, after int64, index uint64) *history.Op {
+			h.Ops = append(h.Ops, history.Op{
+				Process: 1, Kind: kind, Call: at + after, Return: at + after + ms, Outcome: history.OK, TaskID: id, Index: 3*id + index,
+			})
+			return &h.Ops[len(h.Ops)-1]
+		}
+		submit := op(history.Submit, 0, 0)
+		submit.Key, submit.Created, submit.TaskType = name, true, "t"
+		claim := op(history.Claim, 10*ms, 1)
+		claim.Token, claim.Worker, claim.RequestID, claim.LeaseMS, claim.Seen = id, "w", name, 1000, &seen
+		complete := op(history.Complete, 20*ms, 2)
+		complete.Token, complete.Worker, complete.Seen = id, "w", &ended
+		final := ended
+		if h.Final == nil {
+			h.Final = &history.Final{Call: 100 * sec, Return: 101 * sec}
+		}
+		h.Final.Tasks = append(h.Final.Tasks, final)
+		for n, node := range []string{"n1", "n2"} {
+			h.Samples = append(h.Samples, history.Sample{
+				At: at, Node: node, Up: true, Leads: n == 0, Term: 2, Index: 3 * id, Bytes: 1 << 20, Files: 10, Goroutines: 10,
+			})
+		}
+	}
+	h.Events = []history.Event{
+		{At: 10 * sec, Kind: history.Injected, Fault: "kill-one", Text: "kill-one"},
+		{At: 15 * sec, Kind: history.Healed, Fault: "kill-one", Text: "kill-one healed"},
+	}
+	h.Dumps = []history.Dump{{Node: "n1", Index: 9, Tasks: 1, Hash: "a"}, {Node: "n2", Index: 9, Tasks: 1, Hash: "a"}}
+	return h
+}
+
+func TestJudge_passesAGoodRun(t *testing.T) {
+	t.Parallel()
+	if v := Judge(good()); !v.OK() {
+		t.Error(v)
+	}
+}
+
+// Each promise that a run breaks is found by its rule.
+func TestJudge_findsWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		rule  check.Rule
+		spoil func(h *history.History)
+	}{
+		{"a claim lives on long after its lease", RuleLate, func(h *history.History) {
+			op := &h.Ops[5] // the second task's complete
+			op.Process, op.Call, op.Return = 2, 20*sec, 20*sec+ms
+		}},
+		{"no leader after a fault", RuleRecovery, func(h *history.History) {
+			for i := range h.Samples {
+				if s := &h.Samples[i]; s.At > 10*sec && s.At < 21*sec {
+					s.Leads = false
+				}
+			}
+		}},
+		{"no progress after a fault", RuleRecovery, func(h *history.History) {
+			for i := range h.Ops {
+				if op := &h.Ops[i]; op.Call > 10*sec && op.Call < 26*sec {
+					op.Outcome, op.Code = history.Failed, "no_leader"
+				}
+			}
+		}},
+		{"a node that stays behind", RuleRecovery, func(h *history.History) {
+			for i := range h.Samples {
+				if s := &h.Samples[i]; s.Node == "n2" && s.At > 10*sec {
+					s.Index = 5
+				}
+			}
+		}},
+		{"states that differ", RuleEqual, func(h *history.History) { h.Dumps[1].Hash = "b" }},
+		{"indexes that differ", RuleEqual, func(h *history.History) { h.Dumps[1].Index = 8 }},
+		{"a node that cannot be read", RuleEqual, func(h *history.History) { h.Dumps = h.Dumps[:1] }},
+		{"a process that ended by itself", RuleExit, func(h *history.History) {
+			h.Events = append(h.Events, history.Event{At: 30 * sec, Kind: history.Exited, Node: "n1", Code: 2})
+		}},
+		{"a disk that failed without a fault", RuleExit, func(h *history.History) {
+			h.Events = append(h.Events, history.Event{At: 30 * sec, Kind: history.Exited, Node: "n1", Code: 70})
+		}},
+		{"too much memory", RuleBounds, func(h *history.History) { h.Samples[3].Bytes = 2 << 30 }},
+		{"goroutines that stay", RuleBounds, func(h *history.History) { h.Samples[len(h.Samples)-1].Goroutines = 900 }},
+		{"a panic", RuleInternal, func(h *history.History) { h.Samples[3].Panics = 1 }},
+		{"an answer that is a bug", RuleInternal, func(h *history.History) {
+			h.Ops = append(h.Ops, history.Op{Process: 9, Kind: history.Get, TaskID: 1, Call: sec, Return: 2 * sec, Outcome: history.Unknown, Code: "internal"})
+		}},
+		{"a run that could not be finished", RuleRecovery, func(h *history.History) { h.Run.Failed = "drain: no" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := good()
+			c.spoil(h)
+			var rules []check.Rule
+			for _, p := range Judge(h).Parts {
+				for _, v := range p.Violations {
+					rules = append(rules, v.Rule)
+				}
+			}
+			if !slices.Contains(rules, c.rule) {
+				t.Errorf("got violations of %v, want one of %s", rules, c.rule)
+			}
+		})
+	}
+}
+
+// A disk that a fault let fail ends its node, and that is right.
+func TestJudge_forgivesAFailedDisk(t *testing.T) {
+	t.Parallel()
+	h := good()
+	h.Events[0].Fault, h.Events[1].Fault = "disk-eio-one", "disk-eio-one"
+	h.Events = append(h.Events, history.Event{At: 12 * sec, Kind: history.Exited, Node: "n1", Code: storageFailed})
+	if v := Judge(h); !v.OK() {
+		t.Error(v)
+	}
+}
