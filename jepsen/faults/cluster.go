@@ -88,12 +88,16 @@ func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
 		p.Dial = c.hosts.Dial
 	} else {
 		proxies := hosts.NewProxies(cfg.Seed)
-		proxies.SetPIDs(c.pids)
 		c.Net = proxies
 		p.AdvertisePeer = func(i int, addr string) (string, error) { return proxies.Listen(i+1, addr) }
 	}
-	c.Procs, err = procs.New(p)
-	return err
+	if c.Procs, err = procs.New(p); err != nil {
+		return err
+	}
+	if proxies, ok := c.Net.(*hosts.Proxies); ok {
+		proxies.SetPIDs(c.pids) // now that there are nodes
+	}
+	return nil
 }
 
 // Start is New, and starts all nodes and waits until each is ready.
@@ -108,8 +112,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// pids returns the numbers of the nodes, by their processes. It is called when
-// a node connects to another: there are nodes.
+// pids returns the numbers of the nodes, by their processes.
 func (c *Cluster) pids() map[int]int {
 	pids := map[int]int{}
 	for i, n := range c.Procs.Nodes {
