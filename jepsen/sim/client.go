@@ -232,7 +232,6 @@ func (l *leader) serve(m *message) {
 			w.fail("answered that there is nothing to claim, the model has something: %v", m.c)
 		}
 		m.reply(reply{code: "no_pending_tasks"})
-	case l.answerDuplicate(m):
 	default:
 		l.propose(&proposal{c: m.c, sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
 	}

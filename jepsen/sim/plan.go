@@ -47,9 +47,9 @@ func (k kind) String() string { return kindNames[k] }
 // weights is how often each step is drawn, before a seed turns some off.
 var weights = [kinds]int64{
 	stepSubmit: 90, stepSubmitMany: 20, stepSubmitRaw: 10, stepClaim: 190, stepClaimTask: 25, stepComplete: 70, stepFail: 25,
-	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 15, stepRead: 25,
-	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 8,
-	stepCapture: 8, stepWrite: 10, stepLag: 10, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
+	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25, stepRead: 25,
+	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 14,
+	stepCapture: 8, stepWrite: 10, stepLag: 16, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
 }
 
 // step is one thing that is done to the world. Its own seed decides the rest.

@@ -217,7 +217,7 @@ func (r *replica) restart(to int) {
 // restore replaces the state by a snapshot's.
 func (r *replica) restore(f file) {
 	w := r.w
-	machine, err := readSnapshot(r.machine, f.data)
+	machine, err := fsm.ReadSnapshot(bytes.NewReader(f.data))
 	if err != nil {
 		w.fail("%s: restore snapshot of entry %d: %v", r.name, w.log[f.at-1].index, err)
 		return

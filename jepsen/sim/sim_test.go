@@ -1,19 +1,123 @@
 package sim
 
 import (
-	"os"
-	"strconv"
+	"io"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// A number of short seeds, on all that is in the tree.
+// A thousand short seeds.
 func TestRun(t *testing.T) {
-	seeds := uint64(1000)
-	if n, err := strconv.ParseUint(os.Getenv("SIM_SEEDS"), 10, 64); err == nil {
-		seeds = n
+	t.Parallel()
+	total := RunSeeds(t.Context(), Config{Seed: 1, Steps: 60}, 1000)
+	if total.Failure != "" {
+		t.Fatalf("seed %d of %d steps fails: %s", total.Failed, 60, total.Failure)
 	}
-	var out = t.Output()
-	if err := Main(t.Context(), []string{"--seeds", strconv.FormatUint(seeds, 10), "--steps", "80"}, out); err != nil {
+	if total.Seeds != 1000 || total.Commands < 20_000 {
+		t.Errorf("%d seeds committed %d commands, want 1000 and at least 20,000: they prove little", total.Seeds, total.Commands)
+	}
+}
+
+// The same config gives the same run, told or not; another seed another one.
+func TestRun_replays(t *testing.T) {
+	t.Parallel()
+	seen := map[uint64]uint64{}
+	for seed := uint64(1); seed <= 50; seed++ {
+		cfg := Config{Seed: seed, Steps: 100}
+		first := Run(cfg)
+		cfg.Trace = io.Discard
+		if again := Run(cfg); again != first {
+			t.Fatalf("seed %d: %+v, then %+v", seed, first, again)
+		}
+		if other, ok := seen[first.Hash]; ok {
+			t.Errorf("seeds %d and %d have one hash", seed, other)
+		}
+		seen[first.Hash] = seed
+	}
+}
+
+// A run has every kind of step and of fault in it, and its traces are equal line
+// by line.
+func TestRun_traces(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for seed := uint64(1); seed <= 60; seed++ {
+		var first, second strings.Builder
+		Run(Config{Seed: seed, Steps: 100, Trace: &first})
+		Run(Config{Seed: seed, Steps: 100, Trace: &second})
+		if first.String() != second.String() {
+			t.Fatalf("seed %d: two traces differ", seed)
+		}
+		all.WriteString(first.String())
+	}
+	for _, what := range []string{
+		"crashes", "steps down", "is cut off", "is committed all the same", "stands still", "restores the snapshot", "writes the snapshot",
+		"wall clock is ahead", "stops for good", "is upgraded", "expired", "-> repeated", "stale_claim", "wrong_worker", "invalid_request",
+		"the outcome is unknown", "try 3", "created=false", "live=false", "task_not_terminal", "max_attempts_reached",
+	} {
+		if !strings.Contains(all.String(), what) {
+			t.Errorf("no run has %q", what)
+		}
+	}
+}
+
+// A failing run is shrunk to steps that fail by themselves, of which none can be
+// left out.
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	// What fails here is what the steps say: two of them are needed.
+	fails := func(only []int) bool { return slices.Contains(only, 17) && slices.Contains(only, 61) }
+	if got := shrink(make([]int, 100), fails); got != nil {
+		t.Errorf("what does not fail is shrunk to %v", got)
+	}
+	all := make([]int, 100)
+	for i := range all {
+		all[i] = i
+	}
+	if got := shrink(all, fails); !slices.Equal(got, []int{17, 61}) {
+		t.Errorf("shrunk to %v, want [17 61]", got)
+	}
+}
+
+// Leaving all steps out leaves a cluster that does nothing wrong.
+func TestRun_only(t *testing.T) {
+	t.Parallel()
+	none := Run(Config{Seed: 1, Steps: 100, Only: []int{}})
+	half, err := parseOnly("0-49")
+	if err != nil {
 		t.Fatal(err)
+	}
+	some, all := Run(Config{Seed: 1, Steps: 100, Only: half}), Run(Config{Seed: 1, Steps: 100})
+	if none.Failure != "" || some.Failure != "" || none.Commands >= some.Commands || some.Commands >= all.Commands {
+		t.Errorf("without steps %+v, with half of them %+v, with all %+v", none, some, all)
+	}
+}
+
+func TestParseOnly(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"", "0", "1,4-7", "2-3,5,9-12"} {
+		steps, err := parseOnly(s)
+		if err != nil || formatOnly(steps) != s {
+			t.Errorf("%q is read as %v (%v), written as %q", s, steps, err, formatOnly(steps))
+		}
+	}
+	for _, s := range []string{"x", "3-1", "1,1", "5,2", "1-", "0-9999999"} {
+		if steps, err := parseOnly(s); err == nil {
+			t.Errorf("%q is read as %v", s, steps)
+		}
+	}
+}
+
+func TestMain_usage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--seeds", "0"}, {"--steps", "0"}, {"--only", "x"}, {"x"}, {"--parallel", "0"}} {
+		if err := Main(t.Context(), args, io.Discard); err == nil {
+			t.Errorf("%v is taken", args)
+		}
+	}
+	var out strings.Builder
+	if err := Main(t.Context(), []string{"--seeds", "3", "--steps", "10"}, &out); err != nil || !strings.Contains(out.String(), "3 seeds, ") {
+		t.Errorf("%v: %s", err, out.String())
 	}
 }

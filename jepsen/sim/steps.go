@@ -67,9 +67,7 @@ func (w *world) fault(k kind, d *dice) {
 	case stepRestart:
 		w.restart(r, d)
 	case stepInstall:
-		if w.leader == nil || w.leader.replica != r {
-			r.install(w.replicas[d.n(replicaCount)])
-		}
+		w.install(d)
 	case stepCapture:
 		r.capture()
 	case stepWrite:
@@ -352,6 +350,25 @@ func (w *world) restart(r *replica, d *dice) {
 	}
 	// It may stay behind for long.
 	r.restart(int(d.n(int64(len(w.log)) + 1)))
+}
+
+// install gives the follower that is the farthest behind the snapshot of one
+// that is not; if it has none that is new enough, it takes one for that.
+func (w *world) install(d *dice) {
+	behind, from := w.replicas[0], w.replicas[d.n(replicaCount)]
+	for _, r := range w.replicas {
+		if r.machine != nil && (behind.machine == nil || r.applied < behind.applied) {
+			behind = r
+		}
+	}
+	if w.leader != nil && w.leader.replica == behind {
+		return
+	}
+	if d.in(700) {
+		from.capture()
+		from.write()
+	}
+	behind.install(from)
 }
 
 // skew makes a follower an old one, and logs what that does not know.
