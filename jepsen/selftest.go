@@ -68,7 +68,8 @@ func runSelftest(ctx context.Context, args []string, out io.Writer) error {
 	return sayCaught(out, all)
 }
 
-// catch makes runs with the planted bug until one fails.
+// catch makes runs with the planted bug until one fails. If none does, tests of
+// the cluster's own may.
 func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int, seed int64, dir string, out io.Writer) (caught, error) {
 	c := caught{plant: p}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -82,6 +83,7 @@ func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int,
 		c.seed = seed + int64(c.runs) - 1
 		cfg := runner.Config{
 			Binary: binary, Nodes: p.Nodes, Time: length, Faults: faultNames(p.Faults), Seed: c.seed, Plant: p.Name,
+			Clients: p.Clients, Rate: p.Rate,
 			Revision: revision(ctx), Out: io.Discard,
 		}
 		verdict, err := oneRun(ctx, cfg, filepath.Join(dir, fmt.Sprintf("seed-%d", c.seed)))
@@ -94,6 +96,18 @@ func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int,
 			return c, nil
 		}
 		fmt.Fprintf(out, "%s: not caught with seed %d\n", p.Name, c.seed)
+	}
+	if p.Test == "" {
+		return c, nil
+	}
+	started := time.Now()
+	failed, err := p.RunTest(ctx, dir)
+	if err != nil {
+		return c, err
+	}
+	if c.at = time.Since(started); len(failed) > 0 {
+		c.by = "cluster's tests: " + strings.Join(failed, ", ")
+		fmt.Fprintf(out, "%s: caught by %s\n", p.Name, c.by)
 	}
 	return c, nil
 }

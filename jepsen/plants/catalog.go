@@ -42,7 +42,7 @@ func All() []Plant {
 		},
 		{
 			Name: "stale-read", What: "a leader reads without asking whether it still leads",
-			Nodes: 3, Faults: "pause-leader",
+			Nodes: 3, Faults: "pause-leader", Clients: 60, Rate: 1200,
 			edits: []edit{{
 				file: "cluster/read.go",
 				old:  "if err := n.confirmer.confirm(ctx, l.confirm); err != nil {",
@@ -51,7 +51,7 @@ func All() []Plant {
 		},
 		{
 			Name: "late-heartbeat", What: "a late answer to an old heartbeat confirms a read",
-			Nodes: 3, Faults: "pause-leader,net-slow",
+			Nodes: 3, Faults: "pause-leader", Clients: 60, Rate: 1200, Test: "^TestConfirmer_",
 			edits: []edit{{
 				file: "cluster/confirm.go",
 				old:  "	if !resp.Success || resp.Term != term {\n",
@@ -60,7 +60,7 @@ func All() []Plant {
 		},
 		{
 			Name: "no-barrier", What: "a new leader serves before it has what the old one acknowledged",
-			Nodes: 3, Faults: "kill-leader,pause-leader,partition-leader",
+			Nodes: 3, Faults: "kill-leader,partition-leader", Clients: 60, Rate: 1200,
 			edits: []edit{
 				{
 					file: "cluster/leader.go",

@@ -21,7 +21,12 @@ type Plant struct {
 	// Faults bring it to light, on Nodes nodes.
 	Faults string
 	Nodes  int
-	edits  []edit
+	// Clients and Rate are more than usual where it takes many; 0 = as usual.
+	Clients, Rate int
+	// Test, if not "", are tests of package cluster that find it, too: of what
+	// happens within too short a time for a run to hit it always.
+	Test  string
+	edits []edit
 }
 
 // edit replaces old, which is in the file once, by new.
@@ -57,6 +62,32 @@ func (p Plant) Build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("plant %s: build claimq: %w\n%s", p.Name, err, out)
 	}
 	return path, nil
+}
+
+// RunTest runs the plant's tests with the bug in, and returns the names of those
+// that fail.
+func (p Plant) RunTest(ctx context.Context, dir string) (failed []string, err error) {
+	goMod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the module: %w", err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(goMod)))
+	overlay, err := p.overlay(root, dir)
+	if err != nil {
+		return nil, fmt.Errorf("plant %s: %w", p.Name, err)
+	}
+	test := exec.CommandContext(ctx, "go", "test", "-buildvcs=false", "-overlay", overlay, "-run", p.Test, "./cluster")
+	test.Dir = root
+	out, err := test.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
+			failed = append(failed, strings.Fields(name)[0])
+		}
+	}
+	if err != nil && len(failed) == 0 {
+		return nil, fmt.Errorf("plant %s: test it: %w\n%s", p.Name, err, out)
+	}
+	return failed, nil
 }
 
 // overlay writes the changed files into dir, and the file that tells the build

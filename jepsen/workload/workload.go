@@ -28,6 +28,9 @@ const (
 	// patience is how long a reader that is bound to one node waits for an answer:
 	// longer than a node may be paused or cut off.
 	patience = 10 * time.Second
+	// boundShare is how many callers there are for each reader that is bound to
+	// the first node, and to the second one, and so on.
+	boundShare = 12
 	// phaseLength is how long there is much to claim, and then how long little.
 	phaseLength = 3 * time.Second
 	backlogHigh = 150
@@ -74,10 +77,12 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 			rng: rand.New(rand.NewSource(cfg.Seed*1_000_003 + int64(started))),
 		}
 	}
-	for _, node := range cfg.Nodes { // bound to one node
-		c := caller([]string{node})
-		c.Timeout = patience
-		w.others.Go(func() { c.read(ctx) })
+	for range max(cfg.Clients/boundShare, 1) {
+		for _, node := range cfg.Nodes {
+			c := caller([]string{node})
+			c.Timeout = patience
+			w.others.Go(func() { c.read(ctx) })
+		}
 	}
 	free := caller(cfg.Nodes)
 	w.others.Go(func() { free.read(ctx) })
