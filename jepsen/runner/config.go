@@ -3,7 +3,6 @@ package runner
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/faults"
@@ -53,16 +52,6 @@ func (c Config) withDefaults() Config {
 		c.Rate = defaultRate
 	}
 	return c
-}
-
-// place says what the faults need the nodes to stand on.
-func place(all []faults.Fault) (hosts, disks bool) {
-	for _, f := range all {
-		root, _ := f.Needs()
-		hosts = hosts || root
-		disks = disks || strings.HasPrefix(f.Name(), "power")
-	}
-	return hosts, disks
 }
 
 // Possible returns the faults of the names that can be made on this machine,

@@ -67,6 +67,9 @@ func (n *nemesis) round(ctx context.Context, count int, most time.Duration) erro
 	}
 	for range count {
 		f := n.next()
+		if len(names) > 0 && names[0] == f.Name() {
+			continue // the deck was dealt anew
+		}
 		n.rec.Mark(history.Event{Kind: history.Injected, Fault: f.Name(), Text: f.Name()})
 		names = append(names, f.Name())
 		inject, cancel := context.WithTimeout(ctx, injectTimeout)

@@ -32,7 +32,7 @@ func Run(ctx context.Context, cfg Config) (*history.History, error) {
 		return nil, err
 	}
 	r := &run{cfg: cfg, faults: all, started: time.Now()}
-	hosts, disks := place(all)
+	hosts, disks := faults.Ground(all...)
 	r.cluster, err = faults.New(ctx, faults.Config{
 		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Seed: cfg.Seed, Hosts: hosts, Disks: disks,
 		Note: func(format string, args ...any) { r.rec.Event(format, args...) },
