@@ -21,8 +21,9 @@ type badSync struct {
 func (b badSync) Name() string                       { return b.name }
 func (b badSync) Needs() (root bool, tools []string) { return true, []string{"strace"} }
 
-// slowSync makes each sync take 50 to 500 ms longer: below the 10 s after which
-// a node gives its disk up.
+// slowSync makes each sync take 20 to 100 ms longer. A vote takes four syncs, and
+// an election gives up after half a second at the earliest: were all disks much
+// slower, no leader could be elected until they are well again.
 func slowSync(rng *rand.Rand) tampering {
 	delay := slowSyncDelay(rng)
 	return tampering{
@@ -32,7 +33,7 @@ func slowSync(rng *rand.Rand) tampering {
 }
 
 func slowSyncDelay(rng *rand.Rand) time.Duration {
-	return time.Duration(50+rng.Intn(450)) * time.Millisecond
+	return time.Duration(20+rng.Intn(80)) * time.Millisecond
 }
 
 // failingSync makes each sync fail with EIO: a node then ends itself.
