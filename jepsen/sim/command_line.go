@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +48,8 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	if *trace || cfg.Only != nil {
 		cfg.Trace = out
 	}
+	// Runs are short and leave little behind: collecting seldom is half the speed.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	start := time.Now()
 	var total Totals
 	if cfg.Trace != nil {
