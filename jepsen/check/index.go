@@ -252,7 +252,9 @@ func (x *index) addClaims() {
 		c := claim{
 			token: op.Token, call: op.Call, ret: op.Return, op: i, worker: op.Worker, request: op.RequestID, leaseMS: op.LeaseMS, attempts: -1,
 		}
-		if op.Seen != nil && op.Seen.Status == "claimed" && op.Seen.Token == op.Token {
+		// A repeat shows its own token with the task as it is now, which may be
+		// claimed anew.
+		if op.Seen != nil && !op.Repeated && op.Seen.Status == "claimed" && op.Seen.Token == op.Token {
 			c.attempts = op.Seen.Attempts
 		}
 		if op.RequestID == "" {
