@@ -55,7 +55,7 @@ func (v Verdict) OK() bool {
 func Judge(h *history.History) Verdict {
 	started := time.Now()
 	v := Verdict{history: h}
-	drained := h.Run == nil || h.Run.Drained
+	drained := (h.Run == nil || h.Run.Drained) && h.Final != nil // else the run could not be finished
 	c := check.Check(h, check.Options{Drained: drained})
 	v.Parts = append(v.Parts, Part{
 		Name: "history", Violations: c.Violations, ViolationCount: c.ViolationCount, Undecided: len(c.Undecided),

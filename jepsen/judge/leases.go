@@ -39,22 +39,31 @@ func leases(h *history.History) Part {
 	held := holds(h)
 	still := standstills(h)
 	looked, worst := 0, time.Duration(0)
-	for i := range h.Ops {
-		op := &h.Ops[i]
-		l := held[alive(op)]
-		if l == nil || l.unsure || op.Call <= l.ends {
-			continue
+	look := func(k hold, at int64, shown ...int) {
+		l := held[k]
+		if l == nil || l.unsure || at <= l.ends {
+			return
 		}
 		looked++
-		late := time.Duration(op.Call - l.ends)
+		late := time.Duration(at - l.ends)
 		worst = max(worst, late)
-		changes := changesBetween(h, l.begun, op.Call)
-		allowed := lateMax + lateSlack + time.Duration(changes)*lateMaxChange + still.within(l.begun, op.Call)
+		changes := changesBetween(h, l.begun, at)
+		standing := still.within(l.begun, at)
+		allowed := lateMax + lateSlack + time.Duration(changes)*lateMaxChange + standing
 		if late > allowed {
-			p.violate(RuleLate, op.TaskID, []int{l.claimed, i},
+			p.violate(RuleLate, k.task, append(shown, l.claimed),
 				"task %d: the claim with token %d was alive %v after its lease had ended; %v are allowed (%d changes of leader, %v without any progress)",
-				op.TaskID, alive(op).token, late.Round(time.Millisecond), allowed.Round(time.Millisecond), changes,
-				still.within(l.begun, op.Call).Round(time.Millisecond))
+				k.task, k.token, late.Round(time.Millisecond), allowed.Round(time.Millisecond), changes, standing.Round(time.Millisecond))
+		}
+	}
+	for i := range h.Ops {
+		look(alive(&h.Ops[i]), h.Ops[i].Call, i)
+	}
+	if h.Final != nil {
+		for i := range h.Final.Tasks {
+			if t := &h.Final.Tasks[i]; t.Status == "claimed" {
+				look(hold{t.ID, t.Token}, h.Final.Call)
+			}
 		}
 	}
 	p.Summary = fmt.Sprintf("%d claims seen alive after their lease's end, at most %v after; none early is the history's part", looked, worst.Round(time.Millisecond))

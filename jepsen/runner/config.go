@@ -31,7 +31,7 @@ const (
 	defaultRate    = 500
 	// quietStart and quietEnd are the parts of the load without faults.
 	quietStart = 2 * time.Second
-	quietEnd   = 6 * time.Second
+	quietEnd   = 4 * time.Second
 
 	startTimeout = 60 * time.Second
 	// injectTimeout bounds what a fault takes to begin, or to be undone. A rolling

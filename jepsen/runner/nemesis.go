@@ -31,7 +31,7 @@ func (n *nemesis) torment(ctx, loading context.Context) error {
 		return nil
 	}
 	deadline, _ := loading.Deadline()
-	for time.Until(deadline) > quietEnd+2*time.Second {
+	for time.Until(deadline) > quietEnd+time.Second {
 		count := 1
 		if n.rng.Intn(5) == 0 && len(n.faults) > 1 {
 			count = 2 // at once
@@ -40,7 +40,7 @@ func (n *nemesis) torment(ctx, loading context.Context) error {
 			return err
 		}
 		// Now and then the next fault comes before all is well again.
-		rest := time.Duration(2000+n.rng.Intn(5000)) * time.Millisecond
+		rest := n.scaled(time.Duration(2000+n.rng.Intn(5000)) * time.Millisecond)
 		if n.rng.Intn(3) == 0 {
 			rest = time.Duration(n.rng.Intn(1000)) * time.Millisecond
 		}
@@ -81,7 +81,7 @@ func (n *nemesis) round(ctx context.Context, count int, most time.Duration) erro
 		undo = append(undo, recover)
 	}
 	n.say("%s", strings.Join(names, " and "))
-	held := time.Duration(1500+n.rng.Intn(5500)) * time.Millisecond
+	held := n.scaled(time.Duration(1500+n.rng.Intn(5500)) * time.Millisecond)
 	pause(ctx, min(held, max(most, time.Second)))
 	if err := heal(); err != nil {
 		return fmt.Errorf("heal %s: %w", strings.Join(names, ", "), err)
@@ -90,6 +90,12 @@ func (n *nemesis) round(ctx context.Context, count int, most time.Duration) erro
 		n.rec.Mark(history.Event{Kind: history.Healed, Fault: name, Text: name + " healed"})
 	}
 	return ctx.Err()
+}
+
+// scaled returns less of d in a short run, so that it has several faults, too.
+func (n *nemesis) scaled(d time.Duration) time.Duration {
+	share := min(max(n.cfg.Time.Seconds()/45, 0.35), 1)
+	return max(time.Duration(share*float64(d)), time.Second)
 }
 
 // next draws the next fault.

@@ -77,14 +77,21 @@ func (r *run) run(ctx context.Context) error {
 		return err
 	}
 	r.say("load ends, draining")
-	if err := within(ctx, drainTimeout, load.Drain); err != nil {
-		return fmt.Errorf("drain: %w", err)
+	drained := within(ctx, drainTimeout, load.Drain)
+	if drained != nil { // what there is instead is worth knowing
+		drained = fmt.Errorf("drain: %w", drained)
+	} else {
+		r.rec.Mark(history.Event{Kind: history.LoadEnded, Text: "the last task has ended"})
 	}
-	r.rec.Mark(history.Event{Kind: history.LoadEnded, Text: "the last task has ended"})
+	return errors.Join(drained, r.readEnd(ctx, m))
+}
+
+// readEnd reads what the cluster and each node hold in the end.
+func (r *run) readEnd(ctx context.Context, m *monitor) error {
 	if err := within(ctx, levelTimeout, m.waitLevel); err != nil {
 		r.rec.Event("the nodes do not draw level: %v", err) // the judge says so, too
 	}
-	err = within(ctx, finalTimeout, func(ctx context.Context) error { return r.rec.ReadFinal(ctx, r.cluster.URLs()) })
+	err := within(ctx, finalTimeout, func(ctx context.Context) error { return r.rec.ReadFinal(ctx, r.cluster.URLs()) })
 	if err != nil {
 		return err
 	}
