@@ -26,15 +26,12 @@ type worker struct {
 	rate int64   // how much faster its clock runs, in millionths
 	held []claim // live, as far as it knows
 	over []claim // the last ones that are over
-	dead bool    // it hears of no answers any more
 }
 
 // claim is a claim as its worker knows it.
 type claim struct {
 	id, token uint64
 	endsAt    int64 // by the worker's clock
-	done      verb  // how it was settled, if it was
-	settled   bool
 }
 
 func (k *worker) local(at int64) int64 { return at + at/1000*k.rate/1000 }

@@ -182,7 +182,7 @@ func (f *flight) tell(o outcome) {
 func (w *world) keepExpiries(proposals []*proposal) {
 	for _, p := range proposals {
 		if p.c.verb == verbExpire {
-			w.keepExpiry(p.c, p.sentAt)
+			w.keepExpiry(p.c)
 		}
 	}
 }
@@ -402,7 +402,7 @@ func (l *leader) expireDue() {
 		c.items[i] = leaseItem{id: e.TaskID, token: e.Token, seq: e.Seq}
 	}
 	begun := l.replica.Mono()
-	l.w.keepExpiry(c, l.w.now)
+	l.w.keepExpiry(c)
 	l.propose(&proposal{c: c, sentAt: l.w.now, done: func(o outcome) {
 		l.timers.Proposed(expired, o.result.Expired)
 		switch {

@@ -411,7 +411,7 @@ func (w *world) admin(d *dice) {
 }
 
 // keepExpiry remembers an expiry, to be proposed again when it is too late.
-func (w *world) keepExpiry(c *command, _ int64) {
+func (w *world) keepExpiry(c *command) {
 	w.late = append(w.late, c)
 	if len(w.late) > 8 {
 		w.late = w.late[1:]

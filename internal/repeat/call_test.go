@@ -1,0 +1,122 @@
+package repeat
+
+import (
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		code   wire.Code
+		want   Verdict
+	}{
+		{200, "", Unknown}, // a proxy's page
+		{307, "", Redirected},
+		{302, "", Settled},
+		{400, wire.CodeInvalidRequest, Settled},
+		{404, "", Settled},
+		{409, wire.CodeStaleClaim, Settled},
+		{429, wire.CodeRateLimited, Unwritten},
+		{429, "", Unwritten},
+		{500, wire.CodeInternal, Settled},
+		{500, "", Unknown},
+		{502, "", Unknown},
+		{503, "", Unknown},
+		{503, wire.CodeNoLeader, Unwritten},
+		{503, wire.CodeOverloaded, Unwritten},
+		{503, wire.CodeShuttingDown, Unwritten},
+		{504, wire.CodeOutcomeUnknown, Unknown},
+		{504, "", Unknown},
+	} {
+		if got := Judge(c.status, c.code); got != c.want {
+			t.Errorf("status %d, code %q: verdict %d, want %d", c.status, c.code, got, c.want)
+		}
+	}
+	if Broken(true) != Unknown || Broken(false) != Unwritten {
+		t.Error("only what was sent may have been done")
+	}
+}
+
+// A mutation that may have been done is repeated only if the server recognizes
+// the repeat.
+func TestCall_Next(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		call    Call
+		v       Verdict
+		want    Action
+		doubted bool
+	}{
+		{"answered", Call{Mutation: true}, Settled, Take, false},
+		{"not written", Call{Mutation: true}, Unwritten, Wait, false},
+		{"unknown, not repeatable", Call{Mutation: true}, Unknown, GiveUp, true},
+		{"unknown, repeatable", Call{Mutation: true, Repeatable: true}, Unknown, Wait, true},
+		{"an unknown read", Call{}, Unknown, Wait, false},
+	} {
+		got := c.call.Next(c.v)
+		if got != c.want || c.call.Doubted != c.doubted || c.call.Tries != 1 {
+			t.Errorf("%s: action %d, doubted %v; want %d, %v", c.name, got, c.call.Doubted, c.want, c.doubted)
+		}
+	}
+}
+
+func TestCall_redirects(t *testing.T) {
+	t.Parallel()
+	var c Call
+	for round := range 2 { // the count begins anew after a pause
+		for range RedirectsMax {
+			if c.Next(Redirected) != Follow {
+				t.Fatalf("round %d: not followed", round)
+			}
+		}
+		if c.Next(Redirected) != Wait {
+			t.Fatalf("round %d: followed for ever", round)
+		}
+	}
+	if c.Next(Redirected) != Follow || c.Lost() != Wait || c.Next(Redirected) != Follow {
+		t.Error("a redirect that leads nowhere counts")
+	}
+}
+
+func TestCall_Pause(t *testing.T) {
+	t.Parallel()
+	none := func(time.Duration) time.Duration { return 0 }
+	most := func(n time.Duration) time.Duration { return n - 1 }
+	for tries, want := range map[int]time.Duration{1: 20 * time.Millisecond, 2: 40 * time.Millisecond, 6: 640 * time.Millisecond, 7: time.Second, 500: time.Second} {
+		c := Call{Tries: tries}
+		if got := c.Pause(0, none); got != want {
+			t.Errorf("after %d tries %v, want %v", tries, got, want)
+		}
+		if got := c.Pause(0, most); got != want/2 {
+			t.Errorf("after %d tries at least %v, want %v", tries, got, want/2)
+		}
+		if got := c.Pause(3*time.Second, none); got != want+3*time.Second {
+			t.Errorf("after %d tries, asked for 3 s: %v", tries, got)
+		}
+	}
+}
+
+func TestClaimEnd(t *testing.T) {
+	t.Parallel()
+	first := time.Unix(100, 0)
+	sent := first.Add(2 * time.Second)
+	for _, c := range []struct {
+		name     string
+		asked    time.Duration
+		repeated bool
+		want     time.Duration // from the first try
+	}{
+		{"first answer", 10 * time.Second, false, 2*time.Second + 9990*time.Millisecond},
+		{"repeated", 10 * time.Second, true, 9990 * time.Millisecond},
+		{"repeated, the server's own lease", 0, true, 2*time.Second + 9990*time.Millisecond},
+	} {
+		if got := ClaimEnd(first, sent, 10*time.Second, c.asked, c.repeated).Sub(first); got != c.want {
+			t.Errorf("%s: ends after %v, want %v", c.name, got, c.want)
+		}
+	}
+}
