@@ -22,7 +22,8 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen suite [--runs N] [--time 60s] [--seed S] [--binary PATH] [--out DIR]
        go run ./jepsen selftest [--only PLANT,...] [--tries N] [--time 40s] [--seed S] [--out DIR]
        go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
-       go run ./jepsen check [--drained=false] FILE`
+       go run ./jepsen check [--drained=false] FILE
+       go run ./jepsen sim [--seeds N] [--from S] [--steps K] [--only 1,4-7] [--trace]`
 
 // errViolations is returned when a history does not pass.
 var errViolations = errors.New("the history does not pass")
