@@ -90,9 +90,9 @@ func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int,
 		if err != nil {
 			return c, err
 		}
-		if at, part, rule, found := verdict.First(); found {
-			c.at, c.by = at, fmt.Sprintf("%s: %s", part, rule)
-			fmt.Fprintf(out, "%s: caught by %s after %v (run %d, seed %d)\n", p.Name, c.by, at.Round(100*time.Millisecond), c.runs, c.seed)
+		if part, rule, found := verdict.First(); found {
+			c.at, c.by = verdict.CaughtAfter(), fmt.Sprintf("%s: %s", part, rule)
+			fmt.Fprintf(out, "%s: caught by %s after %v (run %d, seed %d)\n", p.Name, c.by, c.at.Round(100*time.Millisecond), c.runs, c.seed)
 			return c, nil
 		}
 		fmt.Fprintf(out, "%s: not caught with seed %d\n", p.Name, c.seed)

@@ -106,25 +106,74 @@ func (v Verdict) String() string {
 	return b.String()
 }
 
-// First returns the time of the earliest violation that calls show, and the
-// name of the part that found it: when a planted bug was caught. ok is false if
-// nothing was found.
-func (v Verdict) First() (at time.Duration, part string, rule check.Rule, ok bool) {
+// First returns the first rule that was broken, in the order of the parts, and
+// the part. ok is false if nothing was found.
+func (v Verdict) First() (part string, rule check.Rule, ok bool) {
 	for _, p := range v.Parts {
-		for _, found := range p.Violations {
-			shown := time.Duration(0)
-			for _, i := range found.Ops {
-				shown = max(shown, time.Duration(v.history.Ops[i].Return))
-			}
-			if len(found.Ops) == 0 { // what the end of the run shows
-				shown = end(v.history)
-			}
-			if !ok || shown < at {
-				at, part, rule, ok = shown, p.Name, found.Rule, true
-			}
+		if len(p.Violations) > 0 {
+			return p.Name, p.Violations[0].Rule, true
 		}
 	}
-	return at, part, rule, ok
+	return "", "", false
+}
+
+// CaughtAfter returns how much of a run that fails would have been enough: the
+// time after which the answers alone, without the state at the end, fail. It is
+// the run's end if they never do.
+func (v Verdict) CaughtAfter() time.Duration {
+	last := end(v.history)
+	low, high := time.Duration(0), last // passes until low, fails at high or needs the end
+	for high-low > caughtStep {
+		middle := (low + high) / 2
+		if fails(until(v.history, int64(middle))) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}
+
+// caughtStep is how exactly CaughtAfter looks.
+const caughtStep = 100 * time.Millisecond
+
+// fails reports whether the answers of h fail.
+func fails(h *history.History) bool {
+	return !check.Check(h, check.Options{}).OK() || !witness.Check(h).OK() || !leases(h).OK()
+}
+
+// until returns what was known of h at a time.
+func until(h *history.History, at int64) *history.History {
+	early := &history.History{Run: h.Run, Events: h.Events, Samples: h.Samples}
+	for _, op := range h.Ops {
+		switch {
+		case op.Call > at:
+			continue
+		case op.Return > at: // nobody knows yet what becomes of it
+			op = history.Op{
+				Process: op.Process, Kind: op.Kind, Call: op.Call, Return: at, Outcome: history.Unknown, TaskID: asked(&op), Token: sent(&op),
+				RequestID: op.RequestID, Worker: op.Worker, Key: op.Key, Limit: op.Limit, LeaseMS: op.LeaseMS, MaxAttempts: op.MaxAttempts,
+			}
+		}
+		early.Ops = append(early.Ops, op)
+	}
+	return early
+}
+
+// asked returns the task that op asked for, 0 if its answer names it.
+func asked(op *history.Op) uint64 {
+	if op.Kind == history.Submit || op.Kind == history.Claim {
+		return 0
+	}
+	return op.TaskID
+}
+
+// sent returns the token that op sent, 0 if its answer names it.
+func sent(op *history.Op) uint64 {
+	if op.Kind == history.Claim || op.Kind == history.ClaimTask {
+		return 0
+	}
+	return op.Token
 }
 
 // end returns when the last call returned.

@@ -139,3 +139,20 @@ func TestJudge_forgivesAFailedDisk(t *testing.T) {
 		t.Error(v)
 	}
 }
+
+// A run that fails is known to fail as soon as the calls have returned that
+// show it.
+func TestVerdict_CaughtAfter(t *testing.T) {
+	t.Parallel()
+	h := good()
+	h.Ops = append(h.Ops, history.Op{ // a token that another task's claim has
+		Process: 2, Kind: history.Claim, Call: 30 * sec, Return: 30*sec + ms, Outcome: history.OK, TaskID: 3, Token: 7, RequestID: "x", Worker: "v",
+	})
+	v := Judge(h)
+	if part, rule, ok := v.First(); !ok || part != "history" || rule != check.RuleTokenReused {
+		t.Errorf("got %v, %s, %s", ok, part, rule)
+	}
+	if got := v.CaughtAfter(); got < 30*time.Second || got > 31*time.Second {
+		t.Errorf("got %v, want 30 s", got)
+	}
+}
