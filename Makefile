@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill soak jepsen jepsen-long jepsen-selftest lint fmt bench bench-fsm fuzz cover clean cluster
+.PHONY: help build demo test test-kill soak sim jepsen jepsen-long jepsen-selftest lint fmt bench bench-fsm fuzz cover clean cluster
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ test-kill: build ## the long kill test: 50,000 tasks, 20 workers, the leader kil
 # an hour for 50 virtual hours.
 soak: ## real Raft over real stores in virtual time: make soak SEEDS=1500 FIRST=1
 	$(GO) test -run '^TestSoak$$' -v -timeout 0 ./cluster -soak.seeds $(or $(SEEDS),1500) -soak.first $(or $(FIRST),1) -soak.virtual 2m
+
+sim: ## the simulator: make sim SEEDS=10000
+	$(GO) run ./jepsen sim --seeds $(or $(SEEDS),1000)
 
 jepsen: build ## an hour of runs under faults: partitions, bad links, bad disks, power losses, kills (root)
 	$(GO) run ./jepsen suite --binary $(BIN)/claimq --runs $(or $(RUNS),45) --seed $(or $(SEED),1)

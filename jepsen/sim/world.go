@@ -113,14 +113,6 @@ func (w *world) mix(values ...uint64) {
 	w.hash = h
 }
 
-func (w *world) mixString(s string) {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	w.mix(h)
-}
-
 // dice is the randomness of one step, message or entry. Each has its own, so
 // that leaving a step out of a run changes the others as little as can be.
 type dice struct{ rand.PCG }
