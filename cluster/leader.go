@@ -80,6 +80,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 		trigger: n.sendHeartbeats,
 	}
 	l.timers = lease.NewTimers()
+	n.transferSince.Store(0) // what an earlier leadership was told is over
 	n.leader.Store(l)
 	n.logger.Info("leading", "term", l.term)
 	l.start(l.run)
