@@ -60,7 +60,7 @@ func All() []Plant {
 		},
 		{
 			Name: "no-barrier", What: "a new leader serves before it has what the old one acknowledged",
-			Nodes: 3, Faults: "kill-leader,partition-leader", Clients: 60, Rate: 1200,
+			Nodes: 3, Faults: "kill-leader,pause-leader,partition-leader",
 			edits: []edit{
 				{
 					file: "cluster/leader.go",
