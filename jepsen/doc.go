@@ -1,6 +1,9 @@
-// Command jepsen runs real claimq processes, lets them be killed under load,
-// and checks what the callers were answered.
+// Command jepsen runs real claimq processes under load, does to them what
+// machines, disks and networks do, and judges what the callers were answered.
 //
+//	go run ./jepsen run --nodes 3 --time 60s --faults 'kill*,partition*' --seed 7
+//	go run ./jepsen suite --runs 30
+//	go run ./jepsen selftest
 //	go run ./jepsen kill --tasks 50000 --kills 20 --seed 1
 //	go run ./jepsen check FILE
 //
