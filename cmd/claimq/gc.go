@@ -5,8 +5,8 @@ import (
 )
 
 // The collector's settings. A collection costs by what is live, and the state
-// lives long: so it may wait until the heap is five times that, which takes a
-// tenth of the processor's time off a busy node (docs/benchmarks.md). Near the
+// lives long: so it may wait until the heap is five times that. With few tasks
+// this gains little (docs/benchmarks.md). Near the
 // soft limit it no longer waits: above a fifth of it the limit decides.
 const (
 	gcPercent = 400
