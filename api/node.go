@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -16,6 +17,13 @@ type Node interface {
 	// ErrOverloaded, ErrShuttingDown, ErrTooLarge (nothing was written);
 	// ErrOutcomeUnknown.
 	Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error)
+
+	// Claim is Propose of a claim that waits up to wait until there is something
+	// to claim, in order of arrival. caller ends when nobody waits for the answer
+	// any more: a claim that waits is then given up and takes nothing; one that is
+	// in the log already is answered all the same, so that the caller can give
+	// its tasks back. Errors: Propose's; caller's cause when it was given up.
+	Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error)
 
 	// ReadLinearizable calls fn with a state that holds every mutation
 	// acknowledged before the call, and at least minIndex, and with the clocks
@@ -39,6 +47,11 @@ type Node interface {
 	// its answer. Errors: fsm.ErrNoLeader, ErrShuttingDown (nothing was sent);
 	// ErrOutcomeUnknown (it may have been).
 	Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
+
+	// ForwardWaiting is Forward of a request that the leader may hold for as long
+	// as its wait_ms: many share a connection. When ctx ends, the leader learns
+	// that the caller has gone.
+	ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
 
 	// Ready returns nil if the node knows a leader and has caught up with it,
 	// else why not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -89,6 +90,14 @@ func (n *fakeNode) IsLeader() bool         { return !n.follower }
 func (n *fakeNode) LeaderHTTPAddr() string { return n.leaderAddr }
 func (n *fakeNode) Ready() error           { return n.readyErr }
 func (n *fakeNode) NodeID() string         { return "n1" }
+
+func (n *fakeNode) Claim(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+	return n.Propose(caller, cmd)
+}
+
+func (n *fakeNode) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+	return n.Forward(ctx, req, resp)
+}
 
 func (n *fakeNode) Forward(_ context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 	if n.onForward == nil {

@@ -51,32 +51,40 @@ func bytesOfRequest(r *request) int64 {
 	return int64(requestBytes + len(r.ID) + len(r.WorkerID) + claimBytes*len(r.Claims))
 }
 
-// edit returns the task for writing. It must be there. Each edit is followed
-// by one call of edited, after the last change.
+// edit returns the task for writing, out of every index that its fields place
+// it in. It must be there. Each edit is followed by one call of edited, after
+// the last change; in between no other task is looked for or changed.
 func (m *Machine) edit(id uint64) *Task {
 	t := m.tasks.edit(id)
-	m.bytes -= bytesOf(t)
+	m.leave(t)
 	t.UpdatedAt = m.header.Stamp.T
 	return t
 }
 
 // edited ends what edit began.
-func (m *Machine) edited(t *Task) { m.bytes += bytesOf(t) }
+func (m *Machine) edited(t *Task) { m.enter(t) }
 
-// setStatus moves the task to another status, and with it the counts and the
-// index of what is ready.
-func (m *Machine) setStatus(t *Task, to Status) {
+// enter puts a task where its fields say it belongs: into the counts, and the
+// index of its status. Keys and live claims are looked after by those who give
+// them.
+func (m *Machine) enter(t *Task) {
 	ts := m.types[t.Type]
+	ts.counts[t.Status]++
+	m.counts[t.Status]++
+	m.bytes += bytesOf(t)
+	if t.Status == StatusPending {
+		m.ready.add(&ts.queue, t.Priority, t.ID)
+	}
+}
+
+// leave undoes enter.
+func (m *Machine) leave(t *Task) {
+	ts := m.types[t.Type]
+	ts.counts[t.Status]--
+	m.counts[t.Status]--
+	m.bytes -= bytesOf(t)
 	if t.Status == StatusPending {
 		m.ready.remove(&ts.queue, t.Priority, t.ID)
-	}
-	m.counts[t.Status]--
-	ts.counts[t.Status]--
-	t.Status = to
-	m.counts[to]++
-	ts.counts[to]++
-	if to == StatusPending {
-		m.ready.add(&ts.queue, t.Priority, t.ID)
 	}
 }
 
@@ -95,30 +103,23 @@ func (m *Machine) include(t *Task) {
 	ts := m.typeOf(t.Type)
 	t.Type = ts.name // one string for all
 	ts.tasks++
-	ts.counts[t.Status]++
-	m.counts[t.Status]++
 	if t.Key != "" {
 		m.keys[t.Key] = t.ID
 	}
-	if t.Status == StatusPending {
-		m.ready.add(&ts.queue, t.Priority, t.ID)
-	}
-	m.bytes += bytesOf(t)
+	m.enter(t)
 }
 
 // exclude takes an ended task out of everything derived.
 func (m *Machine) exclude(t *Task) {
+	m.leave(t)
 	ts := m.types[t.Type]
 	ts.tasks--
-	ts.counts[t.Status]--
-	m.counts[t.Status]--
 	if ts.tasks == 0 {
 		delete(m.types, t.Type)
 	}
 	if t.Key != "" {
 		delete(m.keys, t.Key)
 	}
-	m.bytes -= bytesOf(t)
 }
 
 // copyOf returns a copy for a result. It shares byte slices and the log, which

@@ -8,7 +8,9 @@ type Snapshot struct {
 	header   header
 	tasks    view[Task]
 	requests view[request]
-	nodes    []NodeRecord // sorted by UUID
+	nodes    []NodeRecord  // sorted by UUID
+	types    []*typeRecord // sorted by name; copies
+	gone     view[gone]
 	released atomic.Bool
 }
 
@@ -20,6 +22,8 @@ func (m *Machine) Snapshot() *Snapshot {
 		tasks:    m.tasks.view(),
 		requests: m.requests.view(),
 		nodes:    m.nodes,
+		types:    cloneTypes(m.settings),
+		gone:     m.gone.view(),
 	}
 }
 
@@ -32,5 +36,6 @@ func (s *Snapshot) Release() {
 	if s.released.CompareAndSwap(false, true) {
 		s.tasks.release()
 		s.requests.release()
+		s.gone.release()
 	}
 }

@@ -90,7 +90,7 @@ func oneClaim(t *Task) Result {
 // request with that sequence number, if not 0, is told when the claim ends.
 func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint64) *Task {
 	t := m.edit(id)
-	m.setStatus(t, StatusClaimed)
+	t.Status = StatusClaimed
 	if t.Attempts < math.MaxInt32 {
 		t.Attempts++
 	}

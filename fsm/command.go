@@ -30,6 +30,11 @@ const (
 	kindRetry      kind = 8
 	kindDelete     kind = 9
 	kindExpire     kind = 10
+	kindCancel     kind = 11
+	kindPatch      kind = 12
+	kindSetType    kind = 13
+	kindEvict      kind = 14
+	kindBatch      kind = 15
 	kindTick       kind = 128
 	kindCheckpoint kind = 129
 	kindSetNode    kind = 130
@@ -53,22 +58,56 @@ type NewTask struct {
 	Priority    int32
 	MaxAttempts int32  // 0: no limit. DefaultAttempts: the default
 	Key         string // idempotency key, "" = none
-	LeaseMS     int64  // 0: the default
+	LeaseMS     int64  // 0: the type's, else the default
+
+	// Not claimable before RunAt, by T, or DelayMS after the submit; 0 = at
+	// once. At most one of them is set.
+	RunAt   int64
+	DelayMS int64
+
+	ExpiresAt    int64    // by T: not started by then, it fails; 0 = never
+	Backoff      *Backoff // nil: the type's
+	RetentionMS  int64    // 0: the type's, else the default; KeepForever; KeepNone
+	Labels       []Label  // sorted by name, each name once, at most 16
+	Group        string   // "" = none
+	UniqueActive bool     // the key is taken only until the task ends
 }
 
 // DefaultAttempts in NewTask.MaxAttempts stands for the default, which Apply
-// resolves to 3.
+// resolves to the type's, else to 3.
 const DefaultAttempts = -1
+
+// Special values of RetentionMS.
+const (
+	KeepForever = -1 // until it is deleted
+	KeepNone    = -2 // gone as soon as it ends
+)
+
+// Label is one label of a task.
+type Label struct{ Name, Value string }
+
+// Backoff says how long a task waits after its attempt failed or expired:
+// min(MaxMS, InitialMS * factor^(attempts-1)), less a share of up to jitter.
+// Factor and Jitter are in millionths: floating point is not the same on every
+// machine. A *Backoff is never changed.
+type Backoff struct {
+	InitialMS int64 // 1 or more
+	MaxMS     int64 // InitialMS or more
+	Factor    int64 // 1,000,000 or more
+	Jitter    int64 // 0 to 1,000,000
+}
 
 // SortBy is what a ClaimNext goes by.
 type SortBy uint8
 
 // The orders of ClaimNext. SortPriority takes the highest priority first (the
 // lowest if Ascending), equal ones oldest first. SortCreatedAt takes the
-// newest first, or the oldest if Ascending. Oldest means lowest id.
+// newest first, or the oldest if Ascending. Oldest means lowest id. SortRandom
+// takes any; it needs Types.
 const (
 	SortPriority SortBy = iota
 	SortCreatedAt
+	SortRandom
 )
 
 // ClaimNext claims up to Limit ready tasks. Result.Claims has them, possibly
@@ -79,9 +118,15 @@ type ClaimNext struct {
 	SortBy    SortBy
 	Ascending bool
 	Limit     int32  // 1 to 1,000
-	LeaseMS   int64  // 0: the task's own, else the default
+	LeaseMS   int64  // 0: the task's own, else the type's, else the default
 	RequestID string // claim_request_id, "" = none
+	// MoreAttempts takes only tasks with more attempts left than this; tasks
+	// without a limit always have. 0 = any; 0 to AttemptsLeftMax. It needs Types.
+	MoreAttempts int32
 }
+
+// AttemptsLeftMax bounds ClaimNext.MoreAttempts.
+const AttemptsLeftMax = 1000
 
 // ClaimTask claims the task ID for WorkerID, or extends the claim that
 // WorkerID has on it.
@@ -101,11 +146,15 @@ type Hold struct {
 }
 
 // Complete ends the task as completed. At most one of Result (JSON as given)
-// and ResultPayload (opaque) is set.
+// and ResultPayload (opaque) is set. In the same step it submits Submit and then
+// claims Claim, which may get one of them. Result.Submitted and Result.Claims
+// have what became of these.
 type Complete struct {
 	Hold
 	Result        []byte
 	ResultPayload []byte
+	Submit        []NewTask
+	Claim         *ClaimNext // nil = none
 }
 
 // Fail ends the attempt: the task becomes pending when it has attempts left,
@@ -113,17 +162,27 @@ type Complete struct {
 type Fail struct {
 	Hold
 	Error string // at most 16 KiB, cut by the caller
+	// RetryInMS, if RetryIn is set, is how long the task waits in place of its
+	// backoff.
+	RetryIn   bool
+	RetryInMS int64
+	Permanent bool // failed, whatever attempts are left
 }
 
 // Extend moves the lease's end to LeaseMS (0: the claim's own length) from
 // now, never to an earlier time.
 type Extend struct {
 	Hold
-	LeaseMS int64
+	LeaseMS  int64
+	Progress []byte // JSON as given; nil leaves the last one
 }
 
-// Release gives the task back; the attempt is not counted.
-type Release struct{ Hold }
+// Release gives the task back; the attempt is not counted. It is not claimable
+// for DelayMS.
+type Release struct {
+	Hold
+	DelayMS int64
+}
 
 // Retry makes a failed, cancelled or claimed task pending. AddAttempts is
 // added to a limited MaxAttempts first. Token 0 means none was sent.
@@ -135,6 +194,74 @@ type Retry struct {
 
 // Delete removes an ended task and frees its key.
 type Delete struct{ ID uint64 }
+
+// Cancel ends a task that is not claimed as cancelled; of a claimed one it is
+// noted that this was asked.
+type Cancel struct{ ID uint64 }
+
+// Patch changes fields of a task that is not claimed and has not ended: those
+// whose Set flag is true.
+type Patch struct {
+	ID          uint64
+	SetPriority bool
+	Priority    int32
+	SetRunAt    bool
+	RunAt       int64 // by T; 0 = at once
+	SetLabels   bool
+	Labels      []Label // as in NewTask
+}
+
+// SetType changes the settings of a task type: those whose bit is in Set. The
+// zero value of a setting clears it.
+type SetType struct {
+	Type     string
+	Set      TypeFields
+	Settings TypeSettings
+}
+
+// TypeFields is a set of the fields of TypeSettings.
+type TypeFields uint32
+
+// The fields. The numbers are in the log and never change.
+const (
+	TypePaused TypeFields = 1 << iota
+	TypeMaxClaimed
+	TypeRateLimit
+	TypeLease
+	TypeMaxAttempts
+	TypeBackoff
+	TypeRetention
+	typeFieldsAll TypeFields = 1<<iota - 1
+)
+
+// TypeSettings are the settings of a task type. Pause and limits concern claims
+// only: what is claimed goes on.
+type TypeSettings struct {
+	Paused     bool
+	MaxClaimed int32 // claims at a time; 0 = no limit
+	// RateLimit is in millionths of a claim per second; 0 = no limit.
+	RateLimit int64
+	// Defaults of its tasks.
+	LeaseMS     int64    // 0: the server's
+	LimitSet    bool     // MaxAttempts is set
+	MaxAttempts int32    // 0 = no limit
+	Backoff     *Backoff // nil: none
+	RetentionMS int64    // as in NewTask
+}
+
+// Evict removes ended tasks, a bounded number: the oldest completed and
+// cancelled ones, then the oldest failed ones, until the ended tasks take no
+// more than Bytes by the machine's estimate.
+type Evict struct{ Bytes int64 }
+
+// Batch applies Ops in order, in one step; if Atomic, all of them or none. Ops
+// are Submit of one task, ClaimNext, Complete, Fail, Extend, Release, Retry,
+// Cancel and Delete. Result.Results has one element per op; of an atomic batch
+// that was refused, Result.Code and FailedOp say why.
+type Batch struct {
+	Atomic bool
+	Ops    []Command // 1 to 1,000
+}
 
 // Expire ends the claims whose lease has run out. An item changes nothing
 // unless its task is still claimed with that token and that sequence number:
@@ -180,6 +307,11 @@ func (Release) kind() kind    { return kindRelease }
 func (Retry) kind() kind      { return kindRetry }
 func (Delete) kind() kind     { return kindDelete }
 func (Expire) kind() kind     { return kindExpire }
+func (Cancel) kind() kind     { return kindCancel }
+func (Patch) kind() kind      { return kindPatch }
+func (SetType) kind() kind    { return kindSetType }
+func (Evict) kind() kind      { return kindEvict }
+func (Batch) kind() kind      { return kindBatch }
 func (Tick) kind() kind       { return kindTick }
 func (Checkpoint) kind() kind { return kindCheckpoint }
 func (SetNode) kind() kind    { return kindSetNode }

@@ -28,6 +28,16 @@ func decodeBody(k kind, body []byte) (Command, error) {
 		c = decodeDelete(&r)
 	case kindExpire:
 		c = decodeExpire(&r)
+	case kindCancel:
+		c = decodeCancel(&r)
+	case kindPatch:
+		c = decodePatch(&r)
+	case kindSetType:
+		c = decodeSetType(&r)
+	case kindEvict:
+		c = decodeEvict(&r)
+	case kindBatch:
+		c = decodeBatch(&r)
 	case kindTick:
 		c = Tick{}
 		r.none()
@@ -84,10 +94,77 @@ func decodeNewTask(r *fieldReader) (t NewTask) {
 		case 7:
 			t.LeaseMS = r.int64()
 		default:
-			r.unknown()
+			decodeNewTaskRest(r, &t)
 		}
 	}
 	return t
+}
+
+// decodeNewTaskRest reads the field, one of the rarer ones.
+func decodeNewTaskRest(r *fieldReader, t *NewTask) {
+	switch r.num {
+	case 8:
+		t.RunAt = r.int64()
+	case 9:
+		t.DelayMS = r.int64()
+	case 10:
+		t.ExpiresAt = r.int64()
+	case 11:
+		t.Backoff = r.backoff()
+	case 12:
+		t.RetentionMS = r.sint64()
+	case 13:
+		t.Labels = r.label(t.Labels)
+	case 14:
+		t.Group = r.string()
+	case 15:
+		t.UniqueActive = r.bool()
+	default:
+		r.unknown()
+	}
+}
+
+// backoff reads the field, a message Backoff.
+func (r *fieldReader) backoff() *Backoff {
+	in := fieldReader{rest: r.single()}
+	v := &Backoff{}
+	for in.next() {
+		switch in.num {
+		case 1:
+			v.InitialMS = in.int64()
+		case 2:
+			v.MaxMS = in.int64()
+		case 3:
+			v.Factor = in.int64()
+		case 4:
+			v.Jitter = in.int64()
+		default:
+			in.unknown()
+		}
+	}
+	r.within(in.err)
+	return v
+}
+
+// label reads the field, one element of repeated Label, and appends it.
+func (r *fieldReader) label(labels []Label) []Label {
+	if labels == nil {
+		labels = make([]Label, 0, r.run())
+	}
+	in := fieldReader{rest: r.raw()}
+	var l Label
+	for in.next() {
+		switch in.num {
+		case 1:
+			l.Name = in.string()
+		case 2:
+			l.Value = in.string()
+		default:
+			in.unknown()
+		}
+	}
+	r.within(in.err)
+	return append(labels, l)
 }
 
 func decodeClaimNext(r *fieldReader) (c ClaimNext) {
@@ -101,7 +178,7 @@ func decodeClaimNext(r *fieldReader) (c ClaimNext) {
 			}
 			c.Types = append(c.Types, string(r.raw()))
 		case 3:
-			c.SortBy = SortBy(r.enum(uint64(SortCreatedAt)))
+			c.SortBy = SortBy(r.enum(uint64(SortRandom)))
 		case 4:
 			c.Ascending = r.bool()
 		case 5:
@@ -110,6 +187,8 @@ func decodeClaimNext(r *fieldReader) (c ClaimNext) {
 			c.LeaseMS = r.int64()
 		case 7:
 			c.RequestID = r.string()
+		case 8:
+			c.MoreAttempts = r.int32()
 		default:
 			r.unknown()
 		}
@@ -158,6 +237,18 @@ func decodeComplete(r *fieldReader) (c Complete) {
 			c.Result = r.bytes()
 		case r.num == 5:
 			c.ResultPayload = r.bytes()
+		case r.num == 6:
+			if c.Submit == nil {
+				c.Submit = make([]NewTask, 0, r.run())
+			}
+			in := fieldReader{rest: r.raw()}
+			c.Submit = append(c.Submit, decodeNewTask(&in))
+			r.within(in.err)
+		case r.num == 7:
+			in := fieldReader{rest: r.single()}
+			next := decodeClaimNext(&in)
+			c.Claim = &next
+			r.within(in.err)
 		default:
 			r.unknown()
 		}
@@ -171,6 +262,12 @@ func decodeFail(r *fieldReader) (c Fail) {
 		case r.hold(&c.Hold):
 		case r.num == 4:
 			c.Error = r.string()
+		case r.num == 5:
+			c.RetryIn = r.bool()
+		case r.num == 6:
+			c.RetryInMS = r.int64()
+		case r.num == 7:
+			c.Permanent = r.bool()
 		default:
 			r.unknown()
 		}
@@ -184,6 +281,8 @@ func decodeExtend(r *fieldReader) (c Extend) {
 		case r.hold(&c.Hold):
 		case r.num == 4:
 			c.LeaseMS = r.int64()
+		case r.num == 5:
+			c.Progress = r.bytes()
 		default:
 			r.unknown()
 		}
@@ -193,7 +292,11 @@ func decodeExtend(r *fieldReader) (c Extend) {
 
 func decodeRelease(r *fieldReader) (c Release) {
 	for r.next() {
-		if !r.hold(&c.Hold) {
+		switch {
+		case r.hold(&c.Hold):
+		case r.num == 4:
+			c.DelayMS = r.int64()
+		default:
 			r.unknown()
 		}
 	}
@@ -259,6 +362,133 @@ func decodeExpired(r *fieldReader) (l Lease) {
 		}
 	}
 	return l
+}
+
+func decodeCancel(r *fieldReader) (c Cancel) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodePatch(r *fieldReader) (c Patch) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.SetPriority = r.bool()
+		case 3:
+			c.Priority = r.sint32()
+		case 4:
+			c.SetRunAt = r.bool()
+		case 5:
+			c.RunAt = r.int64()
+		case 6:
+			c.SetLabels = r.bool()
+		case 7:
+			c.Labels = r.label(c.Labels)
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeSetType(r *fieldReader) (c SetType) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Type = r.string()
+		case 2:
+			c.Set = TypeFields(r.uint32())
+			if c.Set&^typeFieldsAll != 0 && r.err == nil {
+				r.err = fmt.Errorf("%w: setting of a type in %b", ErrUnknownCommand, c.Set)
+			}
+		case 3:
+			in := fieldReader{rest: r.single()}
+			c.Settings = decodeTypeSettings(&in)
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeTypeSettings(r *fieldReader) (s TypeSettings) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			s.Paused = r.bool()
+		case 2:
+			s.MaxClaimed = r.int32()
+		case 3:
+			s.RateLimit = r.int64()
+		case 4:
+			s.LeaseMS = r.int64()
+		case 5:
+			s.LimitSet = r.bool()
+		case 6:
+			s.MaxAttempts = r.int32()
+		case 7:
+			s.Backoff = r.backoff()
+		case 8:
+			s.RetentionMS = r.sint64()
+		default:
+			r.unknown()
+		}
+	}
+	return s
+}
+
+func decodeEvict(r *fieldReader) (c Evict) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Bytes = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeBatch(r *fieldReader) (c Batch) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Atomic = r.bool()
+		case 2:
+			if c.Ops == nil {
+				c.Ops = make([]Command, 0, r.run())
+			}
+			op, err := decodeOp(r.raw())
+			r.within(err)
+			c.Ops = append(c.Ops, op)
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+// decodeOp decodes one op of a batch: its kind, then its body.
+func decodeOp(b []byte) (Command, error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("%w: an op without a kind", ErrCorrupt)
+	}
+	switch k := kind(b[0]); k {
+	case kindSubmit, kindClaimNext, kindComplete, kindFail, kindExtend, kindRelease, kindRetry, kindCancel, kindDelete:
+		return decodeBody(k, b[1:])
+	default:
+		return nil, fmt.Errorf("%w: %s in a batch", ErrUnknownCommand, k)
+	}
 }
 
 func decodeSetNode(r *fieldReader) (c SetNode) {

@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
 
 // appendBody appends the body of the command: the message of fsm.proto that
 // has its name.
@@ -14,16 +18,20 @@ func appendBody(b []byte, c Command) []byte {
 		return appendClaimTask(b, c)
 	case Complete:
 		b = appendHold(b, c.Hold)
-		b = putBytes(b, 4, c.Result)
-		return putBytes(b, 5, c.ResultPayload)
+		return appendCompleteRest(b, &c)
 	case Fail:
 		b = appendHold(b, c.Hold)
-		return putString(b, 4, c.Error)
+		b = putString(b, 4, c.Error)
+		b = putBool(b, 5, c.RetryIn)
+		b = putInt(b, 6, c.RetryInMS)
+		return putBool(b, 7, c.Permanent)
 	case Extend:
 		b = appendHold(b, c.Hold)
-		return putInt(b, 4, c.LeaseMS)
+		b = putInt(b, 4, c.LeaseMS)
+		return putBytes(b, 5, c.Progress)
 	case Release:
-		return appendHold(b, c.Hold)
+		b = appendHold(b, c.Hold)
+		return putInt(b, 4, c.DelayMS)
 	case Retry:
 		b = putID(b, 1, c.ID)
 		b = putID(b, 2, c.Token)
@@ -32,6 +40,29 @@ func appendBody(b []byte, c Command) []byte {
 		return putID(b, 1, c.ID)
 	case Expire:
 		return appendExpire(b, c)
+	case Cancel:
+		return putID(b, 1, c.ID)
+	case Patch:
+		return appendPatch(b, &c)
+	case SetType:
+		b = putString(b, 1, c.Type)
+		b = putUint(b, 2, uint64(c.Set))
+		if c.Settings == (TypeSettings{}) {
+			return b
+		}
+		b, start := beginMessage(b, 3)
+		return endLength(appendTypeSettings(b, &c.Settings), start)
+	case Evict:
+		return putInt(b, 1, c.Bytes)
+	case Batch:
+		b = putBool(b, 1, c.Atomic)
+		for _, op := range c.Ops {
+			var start int
+			b, start = beginMessage(b, 2)
+			b = append(b, byte(op.kind()))
+			b = endLength(appendBody(b, op), start)
+		}
+		return b
 	case Tick, Checkpoint:
 		return b
 	case SetNode:
@@ -64,7 +95,74 @@ func appendNewTask(b []byte, t *NewTask) []byte {
 	b = putSint(b, 4, t.Priority)
 	b = putSint(b, 5, t.MaxAttempts)
 	b = putString(b, 6, t.Key)
-	return putInt(b, 7, t.LeaseMS)
+	b = putInt(b, 7, t.LeaseMS)
+	b = putInt(b, 8, t.RunAt)
+	b = putInt(b, 9, t.DelayMS)
+	b = putInt(b, 10, t.ExpiresAt)
+	b = appendBackoff(b, 11, t.Backoff)
+	b = putSint64(b, 12, t.RetentionMS)
+	b = appendLabels(b, 13, t.Labels)
+	b = putString(b, 14, t.Group)
+	return putBool(b, 15, t.UniqueActive)
+}
+
+// appendBackoff appends the field num, a message; nothing if it is nil.
+func appendBackoff(b []byte, num protowire.Number, v *Backoff) []byte {
+	if v == nil {
+		return b
+	}
+	b, start := beginMessage(b, num)
+	b = putInt(b, 1, v.InitialMS)
+	b = putInt(b, 2, v.MaxMS)
+	b = putInt(b, 3, v.Factor)
+	return endLength(putInt(b, 4, v.Jitter), start)
+}
+
+// appendLabels appends the repeated field num.
+func appendLabels(b []byte, num protowire.Number, labels []Label) []byte {
+	for _, l := range labels {
+		var start int
+		b, start = beginMessage(b, num)
+		b = putString(b, 1, l.Name)
+		b = endLength(putString(b, 2, l.Value), start)
+	}
+	return b
+}
+
+func appendCompleteRest(b []byte, c *Complete) []byte {
+	b = putBytes(b, 4, c.Result)
+	b = putBytes(b, 5, c.ResultPayload)
+	for i := range c.Submit {
+		var start int
+		b, start = beginMessage(b, 6)
+		b = endLength(appendNewTask(b, &c.Submit[i]), start)
+	}
+	if c.Claim == nil {
+		return b
+	}
+	b, start := beginMessage(b, 7)
+	return endLength(appendClaimNext(b, *c.Claim), start)
+}
+
+func appendPatch(b []byte, c *Patch) []byte {
+	b = putID(b, 1, c.ID)
+	b = putBool(b, 2, c.SetPriority)
+	b = putSint(b, 3, c.Priority)
+	b = putBool(b, 4, c.SetRunAt)
+	b = putInt(b, 5, c.RunAt)
+	b = putBool(b, 6, c.SetLabels)
+	return appendLabels(b, 7, c.Labels)
+}
+
+func appendTypeSettings(b []byte, s *TypeSettings) []byte {
+	b = putBool(b, 1, s.Paused)
+	b = putInt(b, 2, int64(s.MaxClaimed))
+	b = putInt(b, 3, s.RateLimit)
+	b = putInt(b, 4, s.LeaseMS)
+	b = putBool(b, 5, s.LimitSet)
+	b = putInt(b, 6, int64(s.MaxAttempts))
+	b = appendBackoff(b, 7, s.Backoff)
+	return putSint64(b, 8, s.RetentionMS)
 }
 
 func appendClaimNext(b []byte, c ClaimNext) []byte {
@@ -76,7 +174,8 @@ func appendClaimNext(b []byte, c ClaimNext) []byte {
 	b = putBool(b, 4, c.Ascending)
 	b = putInt(b, 5, int64(c.Limit))
 	b = putInt(b, 6, c.LeaseMS)
-	return putString(b, 7, c.RequestID)
+	b = putString(b, 7, c.RequestID)
+	return putInt(b, 8, int64(c.MoreAttempts))
 }
 
 func appendClaimTask(b []byte, c ClaimTask) []byte {

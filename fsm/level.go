@@ -1,6 +1,9 @@
 package fsm
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // kinds is the one table of command types: how messages call it, and the
 // feature level at which it appears. A type that is not in it is unknown.
@@ -18,6 +21,11 @@ var kinds = [...]struct {
 	kindRetry:      {"retry", 1},
 	kindDelete:     {"delete", 1},
 	kindExpire:     {"expire", 1},
+	kindCancel:     {"cancel", 2},
+	kindPatch:      {"patch", 2},
+	kindSetType:    {"set type", 2},
+	kindEvict:      {"evict", 2},
+	kindBatch:      {"batch", 2},
 	kindTick:       {"tick", 1},
 	kindCheckpoint: {"checkpoint", 1},
 	kindSetNode:    {"set node", 1},
@@ -33,7 +41,40 @@ func (k kind) String() string {
 	return kinds[k].name
 }
 
+// levelLife is the feature level of schedules, retention, limits, groups and
+// batches of tasks: below it Apply does nothing of that.
+const levelLife = 2
+
 // LevelOf returns the feature level that the cluster must have reached before
 // the command may be proposed: below it, there may be a node that does not
-// know the command and would stop at it.
-func LevelOf(c Command) uint32 { return kinds[c.kind()].level }
+// know the command, or a field of it, and would stop at it.
+func LevelOf(c Command) uint32 {
+	if usesLife(c) {
+		return levelLife
+	}
+	return kinds[c.kind()].level
+}
+
+// usesLife reports whether the command sets a field that appeared at levelLife.
+func usesLife(c Command) bool {
+	switch c := c.(type) {
+	case Submit:
+		return slices.ContainsFunc(c.Tasks, func(t NewTask) bool { return t.usesLife() })
+	case ClaimNext:
+		return c.SortBy == SortRandom || c.MoreAttempts != 0
+	case Complete:
+		return len(c.Submit) > 0 || c.Claim != nil
+	case Fail:
+		return c.RetryIn || c.Permanent
+	case Extend:
+		return c.Progress != nil
+	case Release:
+		return c.DelayMS != 0
+	}
+	return false
+}
+
+func (t *NewTask) usesLife() bool {
+	return t.RunAt != 0 || t.DelayMS != 0 || t.ExpiresAt != 0 || t.Backoff != nil || t.RetentionMS != 0 ||
+		len(t.Labels) > 0 || t.Group != "" || t.UniqueActive
+}

@@ -12,6 +12,8 @@ type Machine struct {
 	tasks    table[Task]
 	requests table[request] // by sequence number
 	nodes    []NodeRecord   // sorted by UUID; replaced, never changed in place
+	settings []*typeRecord  // sorted by name, at most typeRecordsMax; a snapshot has copies
+	gone     table[gone]    // removed tasks that are remembered, by id
 
 	// Derived: bookkeeping in memory only, built anew by rebuild.
 
@@ -49,17 +51,11 @@ type request struct {
 	// Choice is a hash of what chose the tasks: kind of command, task id or
 	// types, order and limit.
 	Choice uint64
-	Claims []requestClaim // in the order of the answer, never changed
+	Claims []ClaimRef // in the order of the answer, never changed
 	// Live counts the claims that have not ended.
 	Live int32
 	// ForgetU is when it is forgotten by the lease clock; 0 while Live > 0.
 	ForgetU int64
-}
-
-// requestClaim is one claim of a remembered answer.
-type requestClaim struct {
-	TaskID uint64
-	Token  uint64
 }
 
 // claimRef is what the index of live claims knows of one.

@@ -28,7 +28,7 @@ type model struct {
 type modelRequest struct {
 	id, worker string
 	what       any // ClaimNext or ClaimTask without lease and request id
-	claims     []requestClaim
+	claims     []ClaimRef
 	endedU     int64 // when its last claim was seen to have ended; -1 while one lives
 }
 
@@ -176,7 +176,7 @@ func (s *model) requested(id, worker string, what any, claim func() Result) Resu
 	}
 	r := &modelRequest{id: id, worker: worker, what: what, endedU: -1}
 	for _, c := range result.Claims {
-		r.claims = append(r.claims, requestClaim{c.Task.ID, c.Token})
+		r.claims = append(r.claims, ClaimRef{c.Task.ID, c.Token})
 	}
 	s.requests = append(s.requests, r)
 	for n := 0; ; s.requests = s.requests[1:] { // the oldest make room
@@ -190,7 +190,7 @@ func (s *model) requested(id, worker string, what any, claim func() Result) Resu
 	}
 }
 
-func (s *model) lives(c requestClaim) bool {
+func (s *model) lives(c ClaimRef) bool {
 	t := s.find(c.TaskID)
 	return t != nil && t.Status == StatusClaimed && t.Token == c.Token
 }

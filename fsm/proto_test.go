@@ -165,7 +165,7 @@ var (
 		},
 	}
 	fullRequest = request{
-		ID: "request-1", WorkerID: "worker-1", Choice: math.MaxUint64, Claims: []requestClaim{{1, 2}, {300, 301}},
+		ID: "request-1", WorkerID: "worker-1", Choice: math.MaxUint64, Claims: []ClaimRef{{1, 2}, {300, 301}},
 		Live: 2, ForgetU: 600_000,
 	}
 	fullNode = NodeRecord{

@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // The records of a snapshot, as messages of fsm.proto. The state hash is made
@@ -18,6 +20,8 @@ const (
 	recordTask    recordKind = 2
 	recordRequest recordKind = 3
 	recordNode    recordKind = 4
+	recordType    recordKind = 5
+	recordGone    recordKind = 6
 	recordEnd     recordKind = 255 // not part of the state
 )
 
@@ -32,6 +36,10 @@ func (k recordKind) String() string {
 		return "claim request"
 	case recordNode:
 		return "node"
+	case recordType:
+		return "task type"
+	case recordGone:
+		return "removed task"
 	case recordEnd:
 		return "end"
 	}
@@ -39,7 +47,7 @@ func (k recordKind) String() string {
 }
 
 // recordCounts is how many records of each kind there are.
-type recordCounts struct{ tasks, requests, nodes uint64 }
+type recordCounts struct{ tasks, requests, nodes, types, gone uint64 }
 
 func appendHeaderRecord(b []byte, h *header, n recordCounts) []byte {
 	b = putUint(b, 1, h.Index)
@@ -51,7 +59,9 @@ func appendHeaderRecord(b []byte, h *header, n recordCounts) []byte {
 	b = putID(b, 7, h.NextRequest)
 	b = putUint(b, 8, n.tasks)
 	b = putUint(b, 9, n.requests)
-	return putUint(b, 10, n.nodes)
+	b = putUint(b, 10, n.nodes)
+	b = putUint(b, 11, n.types)
+	return putUint(b, 12, n.gone)
 }
 
 func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
@@ -77,6 +87,10 @@ func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
 			n.requests = r.uint(math.MaxUint64)
 		case 10:
 			n.nodes = r.uint(math.MaxUint64)
+		case 11:
+			n.types = r.uint(math.MaxUint64)
+		case 12:
+			n.gone = r.uint(math.MaxUint64)
 		default:
 			r.unknown()
 		}
@@ -112,7 +126,43 @@ func appendTaskRecord(b []byte, t *Task) []byte {
 		b, start = beginMessage(b, 23)
 		b = endLength(appendAttempt(b, &t.Log[i]), start)
 	}
-	return b
+	b = putInt(b, 24, t.RunAt)
+	b = putInt(b, 25, t.RemoveAt)
+	b = putBool(b, 26, t.CancelRequested)
+	b = putBytes(b, 27, t.Progress)
+	o := t.options()
+	b = putInt(b, 28, o.ExpiresAt)
+	b = appendBackoff(b, 29, o.Backoff)
+	b = putSint64(b, 30, o.RetentionMS)
+	b = appendLabels(b, 31, o.Labels)
+	b = putString(b, 32, o.Group)
+	b = putBool(b, 33, o.UniqueActive)
+	return appendThen(b, 34, t.Then)
+}
+
+// appendThen appends the field num, a message; nothing if it is nil.
+func appendThen(b []byte, num protowire.Number, v *Then) []byte {
+	if v == nil {
+		return b
+	}
+	b, outer := beginMessage(b, num)
+	for _, f := range v.Submitted {
+		var start int
+		b, start = beginMessage(b, 1)
+		b = putID(b, 1, f.ID)
+		b = endLength(putBool(b, 2, f.Created), start)
+	}
+	for _, c := range v.Claims {
+		b = appendClaimRef(b, 2, c)
+	}
+	return endLength(b, outer)
+}
+
+// appendClaimRef appends the field num, a message.
+func appendClaimRef(b []byte, num protowire.Number, c ClaimRef) []byte {
+	b, start := beginMessage(b, num)
+	b = putID(b, 1, c.TaskID)
+	return endLength(putID(b, 2, c.Token), start)
 }
 
 func decodeTaskRecord(r *fieldReader, names *interner) *Task {
@@ -180,9 +230,84 @@ func decodeTaskRest(r *fieldReader, t *Task, names *interner) {
 		in := fieldReader{rest: r.raw()}
 		t.Log = append(t.Log, decodeAttempt(&in, names))
 		r.within(in.err)
+	case 24:
+		t.RunAt = r.int64()
+	case 25:
+		t.RemoveAt = r.int64()
+	case 26:
+		t.CancelRequested = r.bool()
+	case 27:
+		t.Progress = r.bytes()
+	case 34:
+		t.Then = r.then()
+	default:
+		if t.Options == nil {
+			t.Options = &Options{}
+		}
+		decodeOptions(r, t.Options, names)
+	}
+}
+
+// decodeOptions reads the field, one of Options.
+func decodeOptions(r *fieldReader, o *Options, names *interner) {
+	switch r.num {
+	case 28:
+		o.ExpiresAt = r.int64()
+	case 29:
+		o.Backoff = r.backoff()
+	case 30:
+		o.RetentionMS = r.sint64()
+	case 31:
+		o.Labels = r.label(o.Labels)
+	case 32:
+		o.Group = names.intern(r.single())
+	case 33:
+		o.UniqueActive = r.bool()
 	default:
 		r.unknown()
 	}
+}
+
+// then reads the field, a message Then.
+func (r *fieldReader) then() *Then {
+	in := fieldReader{rest: r.single()}
+	v := &Then{}
+	for in.next() {
+		switch in.num {
+		case 1:
+			if v.Submitted == nil {
+				v.Submitted = make([]FollowUp, 0, in.run())
+			}
+			one := fieldReader{rest: in.raw()}
+			v.Submitted = append(v.Submitted, decodeFollowUp(&one))
+			in.within(one.err)
+		case 2:
+			if v.Claims == nil {
+				v.Claims = make([]ClaimRef, 0, in.run())
+			}
+			one := fieldReader{rest: in.raw()}
+			v.Claims = append(v.Claims, decodeClaimRef(&one))
+			in.within(one.err)
+		default:
+			in.unknown()
+		}
+	}
+	r.within(in.err)
+	return v
+}
+
+func decodeFollowUp(r *fieldReader) (f FollowUp) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			f.ID = r.id()
+		case 2:
+			f.Created = r.bool()
+		default:
+			r.unknown()
+		}
+	}
+	return f
 }
 
 func appendAttempt(b []byte, a *Attempt) []byte {
@@ -222,10 +347,7 @@ func appendRequestRecord(b []byte, seq uint64, q *request) []byte {
 	b = putString(b, 3, q.WorkerID)
 	b = putUint(b, 4, q.Choice)
 	for _, c := range q.Claims {
-		var start int
-		b, start = beginMessage(b, 5)
-		b = putID(b, 1, c.TaskID)
-		b = endLength(putID(b, 2, c.Token), start)
+		b = appendClaimRef(b, 5, c)
 	}
 	b = putInt(b, 6, int64(q.Live))
 	return putInt(b, 7, q.ForgetU)
@@ -245,10 +367,10 @@ func decodeRequestRecord(r *fieldReader, names *interner) (seq uint64, _ *reques
 			q.Choice = r.uint(math.MaxUint64)
 		case 5:
 			if q.Claims == nil {
-				q.Claims = make([]requestClaim, 0, r.run())
+				q.Claims = make([]ClaimRef, 0, r.run())
 			}
 			in := fieldReader{rest: r.raw()}
-			q.Claims = append(q.Claims, decodeRequestClaim(&in))
+			q.Claims = append(q.Claims, decodeClaimRef(&in))
 			r.within(in.err)
 		case 6:
 			q.Live = r.int32()
@@ -261,7 +383,7 @@ func decodeRequestRecord(r *fieldReader, names *interner) (seq uint64, _ *reques
 	return seq, q
 }
 
-func decodeRequestClaim(r *fieldReader) (c requestClaim) {
+func decodeClaimRef(r *fieldReader) (c ClaimRef) {
 	for r.next() {
 		switch r.num {
 		case 1:
@@ -275,12 +397,87 @@ func decodeRequestClaim(r *fieldReader) (c requestClaim) {
 	return c
 }
 
+func appendTypeRecord(b []byte, t *typeRecord) []byte {
+	b = putString(b, 1, t.Name)
+	if t.Settings != (TypeSettings{}) {
+		var start int
+		b, start = beginMessage(b, 2)
+		b = endLength(appendTypeSettings(b, &t.Settings), start)
+	}
+	b = putInt(b, 3, t.Bucket)
+	return putInt(b, 4, t.BucketT)
+}
+
+func decodeTypeRecord(r *fieldReader, names *interner) *typeRecord {
+	t := &typeRecord{}
+	for r.next() {
+		switch r.num {
+		case 1:
+			t.Name = names.intern(r.single())
+		case 2:
+			in := fieldReader{rest: r.single()}
+			t.Settings = decodeTypeSettings(&in)
+			r.within(in.err)
+		case 3:
+			t.Bucket = r.int64()
+		case 4:
+			t.BucketT = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return t
+}
+
+func appendGoneRecord(b []byte, id uint64, g *gone) []byte {
+	b = putID(b, 1, id)
+	b = putString(b, 2, g.Key)
+	b = putUint(b, 3, uint64(g.Status))
+	b = putString(b, 4, g.WorkerID)
+	b = putID(b, 5, g.Token)
+	b = putUint(b, 6, uint64(g.Outcome))
+	b = putUint(b, 7, g.Same)
+	b = putInt(b, 8, g.ForgetU)
+	return appendThen(b, 9, g.Then)
+}
+
+func decodeGoneRecord(r *fieldReader, names *interner) (id uint64, _ *gone) {
+	g := &gone{}
+	for r.next() {
+		switch r.num {
+		case 1:
+			id = r.id()
+		case 2:
+			g.Key = r.string()
+		case 3:
+			g.Status = Status(r.enum(uint64(StatusCancelled)))
+		case 4:
+			g.WorkerID = names.intern(r.single())
+		case 5:
+			g.Token = r.id()
+		case 6:
+			g.Outcome = Outcome(r.enum(uint64(OutcomeCancelled)))
+		case 7:
+			g.Same = r.uint(math.MaxUint64)
+		case 8:
+			g.ForgetU = r.int64()
+		case 9:
+			g.Then = r.then()
+		default:
+			r.unknown()
+		}
+	}
+	return id, g
+}
+
 // appendEndRecord appends what a snapshot ends with.
 func appendEndRecord(b []byte, n recordCounts, hash [16]byte) []byte {
 	b = putUint(b, 1, n.tasks)
 	b = putUint(b, 2, n.requests)
 	b = putUint(b, 3, n.nodes)
-	return putBytes(b, 4, hash[:])
+	b = putBytes(b, 4, hash[:])
+	b = putUint(b, 5, n.types)
+	return putUint(b, 6, n.gone)
 }
 
 func decodeEndRecord(r *fieldReader) (n recordCounts, hash [16]byte) {
@@ -296,6 +493,10 @@ func decodeEndRecord(r *fieldReader) (n recordCounts, hash [16]byte) {
 			if copy(hash[:], r.single()) != len(hash) {
 				r.fail("it is no hash")
 			}
+		case 5:
+			n.types = r.uint(math.MaxUint64)
+		case 6:
+			n.gone = r.uint(math.MaxUint64)
 		default:
 			r.unknown()
 		}

@@ -70,7 +70,7 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 // was deleted there is only the id, the token, and no status. An ended claim
 // comes without params, payload, results and error once the answer's size is used up:
 // tasks may have grown since the first answer.
-func (m *Machine) repeatClaim(c requestClaim, size *int) Claim {
+func (m *Machine) repeatClaim(c ClaimRef, size *int) Claim {
 	t := m.tasks.get(c.TaskID)
 	if t == nil {
 		return Claim{Task: Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
@@ -102,9 +102,9 @@ func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claim
 	if seq == 0 {
 		return
 	}
-	r := &request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: make([]requestClaim, len(claims))}
+	r := &request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: make([]ClaimRef, len(claims))}
 	for i := range claims {
-		r.Claims[i] = requestClaim{TaskID: claims[i].Task.ID, Token: claims[i].Token}
+		r.Claims[i] = ClaimRef{TaskID: claims[i].Task.ID, Token: claims[i].Token}
 	}
 	m.requests.put(seq, r)
 	m.requestIDs[id] = seq

@@ -18,6 +18,7 @@ const (
 	CodeTaskCancelled      Code = "task_cancelled"
 	CodeTaskNotTerminal    Code = "task_not_terminal"
 	CodeMaxAttemptsReached Code = "max_attempts_reached"
+	CodeKeyTaken           Code = "key_taken" // by another active task
 )
 
 // Result is what became of one command. It is the same on every node.
@@ -31,11 +32,23 @@ type Result struct {
 	// after the command; of a refusal, the task that stood against it. nil if
 	// there is none.
 	Task *Task
-	// Submitted has one element per task of a Submit.
+	// Gone is true if the task was removed since it ended: then Task has its
+	// id, key, status, worker and token, and nothing else is known.
+	Gone bool
+	// Submitted has one element per task of a Submit, and of a Complete with
+	// follow-ups.
 	Submitted []Submitted
-	// Claims has what a ClaimNext or ClaimTask took, or took the first time
-	// if Repeated.
+	// Claims has what a ClaimNext, ClaimTask or Complete took, or took the
+	// first time if Repeated.
 	Claims []Claim
+	// Type is what a SetType made of the type.
+	Type *TypeView
+	// Results has one element per op of a Batch, nil if it was atomic and
+	// refused; then FailedOp is the place of the op that was.
+	Results  []Result
+	FailedOp int
+	// Evicted is how many tasks an Evict removed.
+	Evicted int
 	// Expired is how many claims an Expire ended.
 	Expired int
 }
@@ -45,6 +58,7 @@ type Submitted struct {
 	Task        *Task // a copy; the task that has the key if not Created
 	Created     bool
 	SameRequest bool // not Created: whether type and parameters are the same
+	Gone        bool // as in Result
 }
 
 // Claim is one task of a claim's answer.
@@ -64,6 +78,16 @@ type Applied struct {
 	// Leases are the claims that the entry began, for the leader's timers.
 	// Extends are not listed: a timer that runs out looks the lease up.
 	Leases []Lease
+	// Ready are the types of which the entry made tasks claimable, each once,
+	// for those who wait for one.
+	Ready []ReadyTasks
 	// Checkpoint is true if the entry held a Checkpoint.
 	Checkpoint bool
+}
+
+// ReadyTasks says how many tasks of a type became claimable, at most: some may
+// have been claimed again by the same entry.
+type ReadyTasks struct {
+	Type  string
+	Count int
 }

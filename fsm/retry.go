@@ -28,7 +28,7 @@ func (m *Machine) retry(c Retry) Result {
 		t.WorkerID, t.Token = "", 0
 		t.CompletedAt = 0
 		t.Result, t.ResultPayload = nil, nil
-		m.setStatus(t, StatusPending)
+		t.Status = StatusPending
 	}
 	m.edited(t)
 	return Result{Task: copyOf(t)}

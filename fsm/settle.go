@@ -135,7 +135,7 @@ func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
 	} else {
 		t.CompletedAt = m.header.Stamp.T
 	}
-	m.setStatus(t, to)
+	t.Status = to
 }
 
 // logEnded returns the attempts log with its last attempt ended.

@@ -25,7 +25,8 @@ import (
 // Length and CRC are little-endian; the CRC is of everything before it in its
 // chunk. The payload is one or more records of the kind, each a varint of its
 // size and a message of record.go. The header comes first, then tasks by id,
-// claim requests by sequence number, nodes by UUID, and the end.
+// claim requests by sequence number, nodes by UUID, task types with settings by
+// name, removed tasks by id, and the end.
 const (
 	snapshotMagic   = "CLAIMQSN"
 	snapshotVersion = 1
@@ -77,6 +78,8 @@ func (s *Snapshot) counts() recordCounts {
 		tasks:    uint64(s.tasks.len()),
 		requests: uint64(s.requests.len()),
 		nodes:    uint64(len(s.nodes)),
+		types:    uint64(len(s.types)),
+		gone:     uint64(s.gone.len()),
 	}
 }
 
@@ -100,6 +103,16 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 		}
 		for _, n := range s.nodes {
 			if b = appendNodeRecord(b[:0], n); !yield(recordNode, b) {
+				return
+			}
+		}
+		for _, t := range s.types {
+			if b = appendTypeRecord(b[:0], t); !yield(recordType, b) {
+				return
+			}
+		}
+		for id, g := range s.gone.all() {
+			if b = appendGoneRecord(b[:0], id, g); !yield(recordGone, b) {
 				return
 			}
 		}

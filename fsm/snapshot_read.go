@@ -134,8 +134,8 @@ type snapshotBuilder struct {
 	names interner
 	last  recordKind // 0 before the header
 	// lastTask and lastRequest are the highest id and sequence number yet.
-	lastTask, lastRequest uint64
-	ended                 bool
+	lastTask, lastRequest, lastGone uint64
+	ended                           bool
 }
 
 // chunk takes the records of a chunk.
@@ -174,6 +174,10 @@ func (b *snapshotBuilder) record(kind recordKind, record []byte) error {
 		err = b.request(&r)
 	case recordNode:
 		err = b.node(&r)
+	case recordType:
+		err = b.taskType(&r)
+	case recordGone:
+		err = b.gone(&r)
 	case recordEnd:
 		return b.end(&r)
 	default:
@@ -240,19 +244,48 @@ func (b *snapshotBuilder) node(r *fieldReader) error {
 	return nil
 }
 
+func (b *snapshotBuilder) taskType(r *fieldReader) error {
+	t := decodeTypeRecord(r, &b.names)
+	if r.err != nil {
+		return r.err
+	}
+	if all := b.m.settings; t.Name == "" || len(all) > 0 && t.Name <= all[len(all)-1].Name {
+		return fmt.Errorf("%w: task type %q is out of order", ErrCorrupt, t.Name)
+	}
+	b.m.settings = append(b.m.settings, t)
+	return nil
+}
+
+func (b *snapshotBuilder) gone(r *fieldReader) error {
+	id, g := decodeGoneRecord(r, &b.names)
+	switch {
+	case r.err != nil:
+		return r.err
+	case id <= b.lastGone || id >= b.m.header.NextID:
+		return fmt.Errorf("%w: id %d between %d and %d", ErrCorrupt, id, b.lastGone, b.m.header.NextID)
+	case !g.Status.Ended():
+		return fmt.Errorf("%w: removed task %d had not ended", ErrCorrupt, id)
+	}
+	b.lastGone = id
+	b.m.gone.put(id, g)
+	return nil
+}
+
 func (b *snapshotBuilder) end(r *fieldReader) error {
 	counts, hash := decodeEndRecord(r)
 	got := recordCounts{
 		tasks:    uint64(b.m.tasks.len()),
 		requests: uint64(b.m.requests.len()),
 		nodes:    uint64(len(b.m.nodes)),
+		types:    uint64(len(b.m.settings)),
+		gone:     uint64(b.m.gone.len()),
 	}
 	switch {
 	case r.err != nil:
 		return r.err
 	case got != b.want || got != counts:
-		return fmt.Errorf("%w: %d tasks, %d claim requests and %d nodes differ from their counts",
-			ErrCorrupt, got.tasks, got.requests, got.nodes)
+		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types and %d removed tasks differ from their counts",
+			ErrCorrupt, got.tasks, got.requests, got.nodes, got.types, got.gone)
 	case hash != b.hash.sum():
 		return fmt.Errorf("%w: the state hash differs", ErrCorrupt)
 	}

@@ -205,7 +205,7 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"a key twice", tasks(task(func(t *Task) { t.Key = "k" }), task(func(t *Task) { t.ID, t.Key = 2, "k" })), ErrCorrupt, "key"},
 		{"requests out of order", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 2, &request{ID: "a"}), appendRequestRecord(nil, 1, &request{ID: "b"})), end()}, ErrCorrupt, "number 1 between 2"},
 		{"a request number never given out", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 10, &request{ID: "a"})), end()}, ErrCorrupt, "number 10"},
-		{"a request with claims that do not live", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 1, &request{ID: "a", Live: 1, Claims: []requestClaim{{1, 1}}})), end()}, ErrCorrupt, "claim request 1"},
+		{"a request with claims that do not live", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 1, &request{ID: "a", Live: 1, Claims: []ClaimRef{{1, 1}}})), end()}, ErrCorrupt, "claim request 1"},
 		{"a node twice", []rawChunk{head(), one(recordNode, node("a"), node("a")), end()}, ErrCorrupt, `"a"`},
 		{"nodes out of order", []rawChunk{head(), one(recordNode, node("b")), one(recordNode, node("a")), end()}, ErrCorrupt, `"a" behind "b"`},
 	}

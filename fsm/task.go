@@ -62,8 +62,14 @@ type Task struct {
 	MaxAttempts int32 // 0 = no limit
 	Attempts    int32 // counted claims
 	Key         string
-	LeaseMS     int64 // as submitted; 0 = the default
+	LeaseMS     int64 // as submitted; 0 = the type's, else the default
 	Status      Status
+	// Options are the rarer fields, nil if all are at their defaults. They are
+	// never changed in place.
+	Options *Options
+	// RunAt is when a scheduled task becomes pending; of others, what it last
+	// waited for, 0 if it never did.
+	RunAt int64
 
 	// WorkerID is who holds the claim; of a completed or failed task who ended
 	// it; else "".
@@ -82,15 +88,61 @@ type Task struct {
 	CreatedAt   int64
 	UpdatedAt   int64
 	CompletedAt int64 // when it ended, whatever the end
+	RemoveAt    int64 // when an ended task is removed; 0 = never, or not ended
+
+	CancelRequested bool
+	Progress        []byte // JSON as given, or nil
 
 	Result        []byte // JSON as given, or nil
 	ResultPayload []byte // opaque bytes, or nil
 	Error         string // of the last failure; kept after a later success
 
+	// Then is what its completion did beside, nil if nothing. It is never
+	// changed in place.
+	Then *Then
+
 	// Log is the last 20 claims, oldest first. Its elements are never changed
 	// in place: a change makes a new slice.
 	Log []Attempt
 }
+
+// Options are those fields of a task that most tasks leave alone, as NewTask
+// has them.
+type Options struct {
+	ExpiresAt    int64
+	Backoff      *Backoff
+	RetentionMS  int64
+	Labels       []Label
+	Group        string
+	UniqueActive bool
+}
+
+// Then is what the step that completed a task did beside: a repeat gets the
+// same answer.
+type Then struct {
+	Submitted []FollowUp
+	Claims    []ClaimRef
+}
+
+// FollowUp is one task of a Complete's Submit.
+type FollowUp struct {
+	ID      uint64
+	Created bool
+}
+
+// ClaimRef is one claim.
+type ClaimRef struct{ TaskID, Token uint64 }
+
+// options returns the task's options, the defaults if it has none.
+func (t *Task) options() *Options {
+	if t.Options == nil {
+		return &noOptions
+	}
+	return t.Options
+}
+
+// noOptions is what options returns of most tasks. It is never changed.
+var noOptions Options
 
 // Outcome is how a claim ended.
 type Outcome uint8

@@ -37,6 +37,11 @@ func putSint(b []byte, num protowire.Number, v int32) []byte {
 	return putUint(b, num, protowire.EncodeZigZag(int64(v)))
 }
 
+// putSint64 appends the field num, of type sint64.
+func putSint64(b []byte, num protowire.Number, v int64) []byte {
+	return putUint(b, num, protowire.EncodeZigZag(v))
+}
+
 // putID appends the field num, an id or a token. What is out of range names
 // nothing, and neither does idMax: written as that, it cannot make an entry
 // that no node can read.
@@ -244,6 +249,9 @@ func (r *fieldReader) int32() int32 {
 func (r *fieldReader) sint32() int32 {
 	return int32(protowire.DecodeZigZag(r.uint(math.MaxUint32)))
 }
+
+// sint64 reads the field, of type sint64.
+func (r *fieldReader) sint64() int64 { return protowire.DecodeZigZag(r.uint(math.MaxUint64)) }
 
 // raw reads the bytes of a field with a length, without copying them.
 func (r *fieldReader) raw() []byte {
