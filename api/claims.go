@@ -88,7 +88,7 @@ func appendNoTasks(b []byte, req *claimRequest, requestID []byte) []byte {
 	for _, f := range []struct {
 		name string
 		raw  []byte
-	}{{`,"task_types":`, req.rawTypes}, {`,"sort_by":`, req.rawSortBy}, {`,"sort_order":`, req.rawSortOrder}} {
+	}{{`,"task_types":`, req.rawTypes}, {`,"max_attempts_remaining":`, req.rawMoreAttempts}, {`,"sort_by":`, req.rawSortBy}, {`,"sort_order":`, req.rawSortOrder}} {
 		name := f.name
 		if len(b) == start {
 			name = name[1:] // the first has no comma

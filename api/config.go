@@ -59,6 +59,7 @@ const (
 	nameMax     = 128       // bytes of a worker_id, of a task_type
 	leaseMSMin  = 100
 	leaseMSMax  = 86_400_000
+	waitMSMax   = 60_000
 	pageDefault = 100 // tasks of a page without limit
 )
 

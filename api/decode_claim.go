@@ -15,8 +15,9 @@ type claimRequest struct {
 	many bool // limit was given
 	// What was sent of the filters, as sent, inside the body; nil if it was
 	// not. The 404 repeats them.
-	rawTypes, rawSortBy, rawSortOrder []byte
-	sortOrder                         string // "", "asc" or "desc"
+	rawTypes, rawMoreAttempts, rawSortBy, rawSortOrder []byte
+	sortOrder                                          string // "", "asc" or "desc"
+	waitMS                                             int64  // how long to wait for a task, 0 = not at all
 }
 
 // decodeClaim reads the body of a claim of the next tasks. What the request
@@ -39,6 +40,8 @@ func (d *decoder) claimField(name []byte, req *claimRequest) (bad *refusal) {
 		c.WorkerID, bad = d.workerID()
 	case "task_types":
 		req.rawTypes, bad = d.taskTypes(&c.Types)
+	case "max_attempts_remaining":
+		req.rawMoreAttempts, bad = d.moreAttempts(&c.MoreAttempts)
 	case "sort_by":
 		req.rawSortBy, bad = d.sortBy(&c.SortBy)
 	case "sort_order":
@@ -50,6 +53,8 @@ func (d *decoder) claimField(name []byte, req *claimRequest) (bad *refusal) {
 		}
 	case "lease_ms":
 		c.LeaseMS, _, bad = d.integer("lease_ms", leaseMSMin, leaseMSMax)
+	case "wait_ms":
+		req.waitMS, _, bad = d.integer("wait_ms", 0, waitMSMax)
 	case "claim_request_id":
 		c.RequestID, _, bad = d.key("claim_request_id", requestMax)
 	default:
@@ -67,13 +72,39 @@ func (d *decoder) checkClaim(req *claimRequest) *refusal {
 	switch c.SortBy {
 	case fsm.SortPriority:
 		c.Ascending = req.sortOrder == "asc"
-		if c.Ascending && len(c.Types) == 0 {
-			return &refusal{code: d.code, field: "task_types", text: "sort_order asc needs task_types", advice: "List the task types to claim from, or leave sort_order out"}
-		}
 	case fsm.SortCreatedAt:
 		c.Ascending = req.sortOrder != "desc"
 	}
+	if len(c.Types) > 0 {
+		return nil
+	}
+	switch {
+	case c.SortBy == fsm.SortPriority && c.Ascending:
+		return d.needsTypes("sort_order asc", "sort_order")
+	case c.SortBy == fsm.SortRandom:
+		return d.needsTypes("sort_by random", "sort_by")
+	case req.rawMoreAttempts != nil:
+		return d.needsTypes("max_attempts_remaining", "max_attempts_remaining")
+	}
 	return nil
+}
+
+// needsTypes is the refusal of what can only be asked of listed types.
+func (d *decoder) needsTypes(what, field string) *refusal {
+	return &refusal{
+		code: d.code, field: d.path("task_types"), text: what + " needs task_types",
+		advice: "List the task types to claim from, or leave " + field + " out",
+	}
+}
+
+// moreAttempts reads max_attempts_remaining.
+func (d *decoder) moreAttempts(n *int32) (raw []byte, bad *refusal) {
+	more, ok, bad := d.integer("max_attempts_remaining", 0, fsm.AttemptsLeftMax)
+	if !ok || bad != nil {
+		return nil, bad
+	}
+	*n = int32(more)
+	return strconv.AppendInt(nil, more, 10), nil
 }
 
 // taskTypes reads the types to claim from, sorted and without duplicates.
@@ -116,7 +147,7 @@ func (d *decoder) taskTypes(types *[]string) (raw []byte, bad *refusal) {
 }
 
 func (d *decoder) sortBy(by *fsm.SortBy) (raw []byte, bad *refusal) {
-	const allowed = `"priority" or "created_at"`
+	const allowed = `"priority", "created_at" or "random"`
 	raw, ok, bad := d.takes(kindString, "sort_by", allowed)
 	if !ok || bad != nil {
 		return nil, bad
@@ -126,6 +157,8 @@ func (d *decoder) sortBy(by *fsm.SortBy) (raw []byte, bad *refusal) {
 		*by = fsm.SortPriority
 	case "created_at":
 		*by = fsm.SortCreatedAt
+	case "random":
+		*by = fsm.SortRandom
 	default:
 		return nil, d.invalid("sort_by", allowed)
 	}
