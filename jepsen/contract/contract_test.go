@@ -1,0 +1,254 @@
+package contract
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+var update = flag.Bool("update", false, "write docs/contract.md")
+
+const (
+	// stepTimeout bounds one request, on a slow machine.
+	stepTimeout = 90 * time.Second
+	// againInterval is how often a request is repeated whose answer may come later.
+	againInterval = 20 * time.Millisecond
+)
+
+// Each promise of the contract, shown on three real nodes.
+func TestContract(t *testing.T) {
+	rows := readRows(t)
+	c := newCluster(t)
+	for _, r := range rows {
+		if r.alone {
+			t.Run(r.test(), func(t *testing.T) {
+				c.run(t, r)
+				c.nothingLeft(t)
+			})
+		}
+	}
+	for _, r := range rows {
+		if !r.alone {
+			t.Run(r.test(), func(t *testing.T) {
+				t.Parallel()
+				c.run(t, r)
+			})
+		}
+	}
+}
+
+// docs/contract.md names the test of each row.
+func TestContract_document(t *testing.T) {
+	t.Parallel()
+	const file = "../../docs/contract.md"
+	want := document(readRows(t))
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(got), want); diff != "" {
+		t.Errorf("docs/contract.md is not what `go test ./jepsen/contract -run document -update` writes (-is +should be):\n%s", diff)
+	}
+}
+
+func document(rows []row) string {
+	var b strings.Builder
+	b.WriteString("# The contract's rows and their tests\n\n" +
+		"Each promise, and the test that shows it on three real nodes: `go test ./jepsen/contract -run 'TestContract/ROW'`. The steps are\n" +
+		"in [jepsen/contract/rows](../jepsen/contract/rows). This list is generated: `go test ./jepsen/contract -run document -update`.\n\n" +
+		"The sections are 3, the task's fields; 4, the calls; 8, the fine print.\n")
+	file := ""
+	for _, r := range rows {
+		if r.file != file {
+			file = r.file
+			fmt.Fprintf(&b, "\n## %s\n\n| row | what is promised |\n| --- | --- |\n", strings.ReplaceAll(file, "_", " "))
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", r.test(), strings.ReplaceAll(r.says, "|", `\|`))
+	}
+	return b.String()
+}
+
+// cluster is the three nodes that the rows run against.
+type cluster struct {
+	*procs.Cluster
+	turn atomic.Uint64
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	binary, err := procs.Build(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := procs.Start(ctx, procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Close()
+		if t.Failed() {
+			for _, n := range p.Nodes {
+				t.Logf("%s printed at last:\n%s", n.ID, n.LogTail(10))
+			}
+		}
+	})
+	return &cluster{Cluster: p}
+}
+
+// url returns where the step's request goes.
+func (c *cluster) url(t *testing.T, s step) string {
+	t.Helper()
+	if s.node == "" {
+		return c.Nodes[c.turn.Add(1)%uint64(len(c.Nodes))].URL()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
+	defer cancel()
+	leader, err := c.WaitLeader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.node == "leader" {
+		return leader.URL()
+	}
+	for _, n := range c.Nodes {
+		if n != leader {
+			return n.URL()
+		}
+	}
+	return ""
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	body   string
+	err    error
+}
+
+// run goes through the row's steps.
+func (c *cluster) run(t *testing.T, r row) {
+	t.Helper()
+	unique := fmt.Sprintf("%s-%d", t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], c.turn.Add(1))
+	unique = strings.Map(func(c rune) rune {
+		if c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			return c
+		}
+		return '-'
+	}, unique)
+	v := vars{}
+	for _, name := range []string{"T", "T2", "K", "W"} {
+		v[name] = strconv.Quote(name + "-" + unique)
+	}
+	background := map[string]<-chan answer{}
+	var last *step
+	for i := range r.steps {
+		s := &r.steps[i]
+		if s.method != "" && s.name != "" {
+			sent := make(chan answer, 1)
+			url := c.url(t, *s)
+			go func() { sent <- send(t.Context(), url, v.fill(s.target), v.fill(s.body), *s) }()
+			background[s.name] = sent
+			continue
+		}
+		if s.method != "" {
+			if last != nil {
+				t.Fatalf("rows/%s.txt:%d: the request before has no answer", r.file, s.line)
+			}
+			last = s
+			continue
+		}
+		if problem := c.answered(t, v, last, s, background); problem != "" {
+			t.Fatalf("rows/%s.txt:%d: %s", r.file, s.line, problem)
+		}
+		last = nil
+	}
+	if last != nil {
+		t.Fatalf("rows/%s.txt:%d: the request has no answer", r.file, last.line)
+	}
+}
+
+// answered takes the answer that the step describes and says what is wrong with
+// it, "" if nothing is.
+func (c *cluster) answered(t *testing.T, v vars, asked, s *step, background map[string]<-chan answer) string {
+	t.Helper()
+	if s.name != "" {
+		sent := background[s.name]
+		if sent == nil {
+			return "no request has the name " + s.name
+		}
+		return v.fits(<-sent, s)
+	}
+	if asked == nil {
+		return "an answer without a request"
+	}
+	for end := time.Now().Add(s.within); ; {
+		problem := v.fits(send(t.Context(), c.url(t, *asked), v.fill(asked.target), v.fill(asked.body), *asked), s)
+		if problem == "" || !time.Now().Before(end) {
+			return problem
+		}
+		<-time.After(againInterval)
+	}
+}
+
+// fits says what is wrong with the answer, "" if nothing is.
+func (v vars) fits(a answer, s *step) string {
+	if a.err != nil {
+		return a.err.Error()
+	}
+	if a.status != s.status {
+		return fmt.Sprintf("status %d, not %d: %s", a.status, s.status, a.body)
+	}
+	if problem := v.match(s.body, a.body); problem != "" {
+		return problem + "\nthe answer: " + a.body
+	}
+	return ""
+}
+
+func send(ctx context.Context, url, target, body string, s step) answer {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, s.method, url+target, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return answer{err: err}
+	}
+	for _, h := range s.headers {
+		req.Header.Set(h[0], h[1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return answer{status: resp.StatusCode, body: string(text), err: err}
+}
+
+// nothingLeft fails if a row that ran alone left something to claim.
+func (c *cluster) nothingLeft(t *testing.T) {
+	t.Helper()
+	a := send(t.Context(), c.Nodes[0].URL(), "/api/stats", "", step{method: "GET"})
+	v := vars{}
+	if problem := v.fits(a, &step{status: 200, body: `{"counts": {"pending": 0}}`}); problem != "" {
+		t.Errorf("the row left something to claim: %s", problem)
+	}
+}

@@ -1,0 +1,171 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// vars are the values that a row has bound, as JSON texts.
+type vars map[string]string
+
+var (
+	quotedVar = regexp.MustCompile(`"\$(\w+)"`)
+	plainVar  = regexp.MustCompile(`\$(\w+)`)
+	rangeForm = regexp.MustCompile(`^<(-?[\d.]+)\.\.(-?[\d.]+)>$`)
+)
+
+// fill puts the bound values into a request: "$id" becomes the value itself,
+// $id inside a text its characters.
+func (v vars) fill(text string) string {
+	text = quotedVar.ReplaceAllStringFunc(text, func(s string) string {
+		if value, ok := v[s[2:len(s)-1]]; ok {
+			return value
+		}
+		return s
+	})
+	return plainVar.ReplaceAllStringFunc(text, func(s string) string {
+		if value, ok := v[s[1:]]; ok {
+			return strings.Trim(value, `"`)
+		}
+		return s
+	})
+}
+
+// match holds the answer against the pattern and binds what is new. It returns
+// what does not fit, "" if all does.
+func (v vars) match(pattern, body string) string {
+	if pattern == "" {
+		return ""
+	}
+	var want, got any
+	if err := decode(pattern, &want); err != nil {
+		return fmt.Sprintf("the pattern %s: %v", pattern, err)
+	}
+	if err := decode(body, &got); err != nil {
+		return "the answer is no JSON: " + err.Error()
+	}
+	return v.value("", want, got)
+}
+
+func decode(text string, to *any) error {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return d.Decode(to)
+}
+
+func (v vars) value(path string, want, got any) string {
+	switch want := want.(type) {
+	case map[string]any:
+		object, ok := got.(map[string]any)
+		if !ok {
+			return fmt.Sprintf("%s is %s, not an object", path, text(got))
+		}
+		for name, w := range want {
+			g, there := object[name]
+			if w == "<absent>" {
+				if there {
+					return fmt.Sprintf("%s.%s is there: %s", path, name, text(g))
+				}
+				continue
+			}
+			if !there {
+				return fmt.Sprintf("%s.%s is missing", path, name)
+			}
+			if problem := v.value(path+"."+name, w, g); problem != "" {
+				return problem
+			}
+		}
+		return ""
+	case []any:
+		list, ok := got.([]any)
+		if !ok || len(list) != len(want) {
+			return fmt.Sprintf("%s is %s, not %d elements", path, text(got), len(want))
+		}
+		for i := range want {
+			if problem := v.value(fmt.Sprintf("%s[%d]", path, i), want[i], list[i]); problem != "" {
+				return problem
+			}
+		}
+		return ""
+	case string:
+		return v.text(path, want, got)
+	}
+	if text(want) != text(got) {
+		return fmt.Sprintf("%s is %s, not %s", path, text(got), text(want))
+	}
+	return ""
+}
+
+// text matches a string of the pattern: a variable, a form in <>, or itself.
+func (v vars) text(path, want string, got any) string {
+	if name, ok := strings.CutPrefix(want, "$"); ok && !strings.ContainsAny(name, "$ -./") {
+		bound, known := v[name]
+		if !known {
+			v[name] = text(got)
+			return ""
+		}
+		if bound != text(got) {
+			return fmt.Sprintf("%s is %s, not $%s = %s", path, text(got), name, bound)
+		}
+		return ""
+	}
+	if strings.HasPrefix(want, "<") && strings.HasSuffix(want, ">") && !v.form(want, got) {
+		return fmt.Sprintf("%s is %s, not %s", path, text(got), v.fill(want))
+	} else if strings.HasPrefix(want, "<") {
+		return ""
+	}
+	if g, ok := got.(string); !ok || g != v.fill(want) {
+		return fmt.Sprintf("%s is %s, not %q", path, text(got), v.fill(want))
+	}
+	return ""
+}
+
+// form reports whether a value fits a form such as <time>.
+func (v vars) form(want string, got any) bool {
+	if m := rangeForm.FindStringSubmatch(want); m != nil {
+		n, err := strconv.ParseFloat(text(got), 64)
+		low, lowErr := strconv.ParseFloat(m[1], 64)
+		high, highErr := strconv.ParseFloat(m[2], 64)
+		return err == nil && lowErr == nil && highErr == nil && low <= n && n <= high
+	}
+	form, arg, _ := strings.Cut(strings.Trim(want, "<>"), " ")
+	switch form {
+	case "any":
+		return true
+	case "time":
+		s, _ := got.(string)
+		_, err := time.Parse("2006-01-02T15:04:05.000Z", s)
+		return err == nil
+	case "not":
+		return text(got) != v[strings.TrimPrefix(arg, "$")]
+	case "has":
+		s, _ := got.(string)
+		return strings.Contains(s, v.fill(arg))
+	case "later":
+		return later(text(got), v[strings.TrimPrefix(arg, "$")])
+	}
+	return false
+}
+
+// later reports whether a is a larger number or a later time than b.
+func later(a, b string) bool {
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	if errX == nil && errY == nil {
+		return x > y
+	}
+	return len(a) == len(b) && a > b // times in one form
+}
+
+// text is the value as JSON.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
