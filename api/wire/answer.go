@@ -15,17 +15,40 @@ type Answer struct {
 	// Submit of many.
 	Results []SubmitResult `json:"results,omitempty"`
 	Failed  int            `json:"failed,omitempty"`
+	// Complete with follow-ups; with a claim.
+	Submitted []SubmitResult `json:"submitted,omitempty"`
+	Claimed   *Claimed       `json:"claimed,omitempty"`
+	// Complete with follow-up tasks, and with the next claim.
+	Submitted []SubmitResult `json:"submitted,omitempty"`
+	Claimed   *Claimed       `json:"claimed,omitempty"`
 	// Extend.
 	LeaseRemainingMS int64 `json:"lease_remaining_ms,omitempty"`
 	CancelRequested  bool  `json:"cancel_requested,omitempty"`
 	// Delete.
 	Deleted int `json:"deleted,omitempty"`
+	// Types, and PATCH of one.
+	Types []Type `json:"types,omitempty"`
+	Type  *Type  `json:"type,omitempty"`
 	// List. "" or null: there is no more.
 	NextCursor string `json:"next_cursor,omitempty"`
 }
 
-// SubmitResult is one element of the answer to a submit of many: ID and
-// Created, or Error, Code, Message and Field.
+// Claimed is what a complete with a claim took: Tasks if the claim had a limit,
+// else Task, nil if there was none.
+type Claimed struct {
+	Task  *Task  `json:"task,omitempty"`
+	Tasks []Task `json:"tasks,omitempty"`
+}
+
+// Claimed is what the claim within a complete took: Task, nil if there was
+// nothing, or with a limit Tasks.
+type Claimed struct {
+	Task  *Task  `json:"task,omitempty"`
+	Tasks []Task `json:"tasks,omitempty"`
+}
+
+// SubmitResult is one element of the answer to a submit of many, or of a
+// complete's follow-up tasks: ID and Created, or Error, Code, Message and Field.
 type SubmitResult struct {
 	ID          uint64 `json:"id,omitempty"`
 	Created     bool   `json:"created"`
@@ -44,6 +67,8 @@ type Refusal struct {
 	Code      Code   `json:"code"`
 	Message   string `json:"message"` // what to do
 	RequestID string `json:"request_id"`
+	// FailedOp is the place of the op for which an atomic batch was refused.
+	FailedOp *int `json:"failed_op,omitempty"`
 }
 
 // Stats is the answer of GET /api/stats, exact at one log index.

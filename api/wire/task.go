@@ -7,30 +7,59 @@ import (
 
 // Task is a task as the server answers it. Absent and null fields are zero.
 type Task struct {
-	ID               uint64          `json:"id"`
-	TaskType         string          `json:"task_type"`
-	Params           json.RawMessage `json:"params,omitempty"`  // the bytes as submitted
-	Payload          []byte          `json:"payload,omitempty"` // base64 in JSON
-	Priority         int32           `json:"priority"`
-	MaxAttempts      int32           `json:"max_attempts"` // 0 = no limit
-	Attempts         int32           `json:"attempts"`
-	IdempotencyKey   string          `json:"idempotency_key,omitempty"`
-	LeaseMS          int64           `json:"lease_ms,omitempty"` // as submitted
-	Status           string          `json:"status"`
-	WorkerID         *string         `json:"worker_id"`
-	ClaimToken       *uint64         `json:"claim_token"`
-	ClaimedAt        *time.Time      `json:"claimed_at"`
-	LeaseExpiresAt   *time.Time      `json:"lease_expires_at"`   // an estimate by the server's clock
-	LeaseRemainingMS *int64          `json:"lease_remaining_ms"` // when the answer was made
-	CreatedAt        time.Time       `json:"created_at"`
-	UpdatedAt        time.Time       `json:"updated_at"`
-	CompletedAt      *time.Time      `json:"completed_at"` // when it ended
-	Result           json.RawMessage `json:"result,omitempty"`
-	ResultPayload    []byte          `json:"result_payload,omitempty"`
-	Error            string          `json:"error,omitempty"`
-	CancelRequested  bool            `json:"cancel_requested"`
-	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"` // on GET of one task
-	ClaimState       string          `json:"claim_state,omitempty"`  // "live" or "ended", in a repeated claim's answer
+	ID               uint64            `json:"id"`
+	TaskType         string            `json:"task_type"`
+	Params           json.RawMessage   `json:"params,omitempty"`  // the bytes as submitted
+	Payload          []byte            `json:"payload,omitempty"` // base64 in JSON
+	Priority         int32             `json:"priority"`
+	MaxAttempts      int32             `json:"max_attempts"` // 0 = no limit
+	Attempts         int32             `json:"attempts"`
+	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
+	Unique           string            `json:"unique,omitempty"`   // "active", else absent or "exists"
+	LeaseMS          int64             `json:"lease_ms,omitempty"` // as submitted
+	RunAt            *time.Time        `json:"run_at,omitempty"`   // what a scheduled task waits for
+	ExpiresAt        *time.Time        `json:"expires_at,omitempty"`
+	Backoff          *Backoff          `json:"backoff,omitempty"`      // its own, not the type's
+	RetentionMS      *int64            `json:"retention_ms,omitempty"` // its own, not the type's
+	Labels           Labels            `json:"labels,omitempty"`
+	Group            string            `json:"group,omitempty"`
+	Unique           string            `json:"unique,omitempty"` // "active", else absent
+	Status           string            `json:"status"`
+	RunAt            *time.Time        `json:"run_at,omitempty"`
+	ExpiresAt        *time.Time        `json:"expires_at,omitempty"`
+	Backoff          *Backoff          `json:"backoff,omitempty"`      // as submitted
+	RetentionMS      *int64            `json:"retention_ms,omitempty"` // as submitted; -1 = until deleted
+	Labels           map[string]string `json:"labels,omitempty"`
+	Group            string            `json:"group,omitempty"`
+	WorkerID         *string           `json:"worker_id"`
+	ClaimToken       *uint64           `json:"claim_token"`
+	ClaimedAt        *time.Time        `json:"claimed_at"`
+	LeaseExpiresAt   *time.Time        `json:"lease_expires_at"`   // an estimate by the server's clock
+	LeaseRemainingMS *int64            `json:"lease_remaining_ms"` // when the answer was made
+	CreatedAt        time.Time         `json:"created_at"`
+	UpdatedAt        time.Time         `json:"updated_at"`
+	CompletedAt      *time.Time        `json:"completed_at"` // when it ended
+	Result           json.RawMessage   `json:"result,omitempty"`
+	ResultPayload    []byte            `json:"result_payload,omitempty"`
+	Error            string            `json:"error,omitempty"`
+	Progress         json.RawMessage   `json:"progress,omitempty"`
+	Progress         json.RawMessage   `json:"progress,omitempty"` // the last that was reported
+	CancelRequested  bool              `json:"cancel_requested"`
+	AttemptsLog      []Attempt         `json:"attempts_log,omitempty"` // on GET of one task
+	ClaimState       string            `json:"claim_state,omitempty"`  // "live" or "ended", in a repeated claim's answer
+}
+
+// Labels are a task's labels, by name.
+type Labels map[string]string
+
+// Backoff says how long a task waits after an attempt that failed or expired.
+// In a submit and in a type's settings, 0 in a field other than InitialMS is
+// the default.
+type Backoff struct {
+	InitialMS int64   `json:"initial_ms"`
+	MaxMS     int64   `json:"max_ms,omitempty"`
+	Factor    float64 `json:"factor,omitempty"` // six decimals
+	Jitter    float64 `json:"jitter,omitempty"` // 0 to 1, six decimals
 }
 
 // Attempt is one claim in a task's attempts log.
@@ -43,7 +72,16 @@ type Attempt struct {
 	Error      string     `json:"error,omitempty"`
 }
 
-// NewTask is a task as submitted. Exactly one of Params and Payload is set.
+// Backoff says how long a task waits after an attempt that failed or expired.
+type Backoff struct {
+	InitialMS int64   `json:"initial_ms"`
+	MaxMS     int64   `json:"max_ms,omitempty"` // 0: a day, or InitialMS if that is more
+	Factor    float64 `json:"factor,omitempty"` // 0: 2; six decimals are kept
+	Jitter    float64 `json:"jitter,omitempty"` // 0 to 1; six decimals are kept
+}
+
+// NewTask is a task as submitted. Exactly one of Params and Payload is set, and
+// at most one of RunAt and DelayMS.
 type NewTask struct {
 	TaskType       string          `json:"task_type,omitempty"`
 	Params         json.RawMessage `json:"params,omitempty"`
@@ -51,7 +89,15 @@ type NewTask struct {
 	Priority       int32           `json:"priority,omitempty"`
 	MaxAttempts    *int32          `json:"max_attempts,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	Unique         string          `json:"unique,omitempty"` // "exists" or "active"
+	RunAt          *time.Time      `json:"run_at,omitempty"` // not together with DelayMS
+	DelayMS        int64           `json:"delay_ms,omitempty"`
+	ExpiresAt      *time.Time      `json:"expires_at,omitempty"`
 	LeaseMS        int64           `json:"lease_ms,omitempty"`
+	Backoff        *Backoff        `json:"backoff,omitempty"`
+	RetentionMS    *int64          `json:"retention_ms,omitempty"` // 0: gone at its end; -1: kept until deleted
+	Labels         Labels          `json:"labels,omitempty"`
+	Group          string          `json:"group,omitempty"`
 }
 
 // SubmitMany is the body of a submit of many tasks.
@@ -60,15 +106,17 @@ type SubmitMany struct {
 }
 
 // Claim is the body of claim-next and, without the fields that choose, of a
-// claim by id.
+// claim by id; without WaitMS it stands in a Settle.
 type Claim struct {
-	WorkerID       string   `json:"worker_id"`
-	TaskTypes      []string `json:"task_types,omitempty"`
-	SortBy         string   `json:"sort_by,omitempty"`
-	SortOrder      string   `json:"sort_order,omitempty"`
-	Limit          int      `json:"limit,omitempty"`
-	LeaseMS        int64    `json:"lease_ms,omitempty"`
-	ClaimRequestID string   `json:"claim_request_id,omitempty"`
+	WorkerID             string   `json:"worker_id"`
+	TaskTypes            []string `json:"task_types,omitempty"`
+	MaxAttemptsRemaining int      `json:"max_attempts_remaining,omitempty"`
+	SortBy               string   `json:"sort_by,omitempty"`
+	SortOrder            string   `json:"sort_order,omitempty"`
+	Limit                int      `json:"limit,omitempty"`
+	LeaseMS              int64    `json:"lease_ms,omitempty"`
+	WaitMS               int64    `json:"wait_ms,omitempty"`
+	ClaimRequestID       string   `json:"claim_request_id,omitempty"`
 }
 
 // Settle is the body of complete, fail, extend and release; each call takes
@@ -78,8 +126,14 @@ type Settle struct {
 	ClaimToken    uint64          `json:"claim_token,omitempty"`
 	Result        json.RawMessage `json:"result,omitempty"`
 	ResultPayload []byte          `json:"result_payload,omitempty"`
+	Submit        []NewTask       `json:"submit,omitempty"` // follow-ups of a complete
+	Claim         *Claim          `json:"claim,omitempty"`  // the next claim, in a complete
 	Error         string          `json:"error,omitempty"`
+	RetryInMS     *int64          `json:"retry_in_ms,omitempty"`
+	Permanent     bool            `json:"permanent,omitempty"`
 	LeaseMS       int64           `json:"lease_ms,omitempty"`
+	Progress      json.RawMessage `json:"progress,omitempty"`
+	DelayMS       int64           `json:"delay_ms,omitempty"`
 }
 
 // Retry is the body of a retry.

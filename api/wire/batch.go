@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Batch is the body of POST /api/batch: 1 to 1,000 ops in one entry of the log.
+type Batch struct {
+	Atomic bool `json:"atomic,omitempty"` // all of them or none
+	Ops    []Op `json:"ops"`
+}
+
+// Op is one op of a batch.
+type Op struct {
+	// Op is submit, claim, complete, fail, extend, release, retry, cancel or
+	// delete.
+	Op string
+	// ID is the task that the op is about; 0 for submit and claim.
+	ID uint64
+	// Fields is the body of the op's own call, as NewTask, Claim, Settle or
+	// Retry: anything that is encoded as an object. nil = none.
+	Fields any
+}
+
+// MarshalJSON encodes the op and its fields as one object.
+func (o Op) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(struct {
+		Op string `json:"op"`
+		ID uint64 `json:"id,omitempty"`
+	}{o.Op, o.ID})
+	if err != nil || o.Fields == nil {
+		return b, err
+	}
+	fields, err := json.Marshal(o.Fields)
+	if err != nil {
+		return nil, err
+	}
+	if len(fields) < 2 || fields[0] != '{' {
+		return nil, fmt.Errorf("fields of op %s are no object", o.Op)
+	}
+	if bytes.Equal(fields, []byte("{}")) {
+		return b, nil
+	}
+	b[len(b)-1] = ','
+	return append(b, fields[1:]...), nil
+}
+
+// BatchAnswer is the answer to a batch. Of an atomic one that was refused there
+// is a Refusal, with FailedOp.
+type BatchAnswer struct {
+	Success bool       `json:"success"`
+	Results []OpResult `json:"results"`
+	Failed  int        `json:"failed"` // how many were refused
+}
+
+// OpResult is what one op's own call answers: an Answer, or a refusal with
+// Error and Code beside the Answer's Success and Message.
+type OpResult struct {
+	Answer
+	Error string `json:"error,omitempty"`
+	Code  Code   `json:"code,omitempty"`
+}

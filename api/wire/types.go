@@ -1,0 +1,25 @@
+package wire
+
+// TypeSettings are the settings of a task type. As an answer nil is what is not
+// set. In a PATCH each field that is there is set, and null clears it, so a
+// PATCH is written as a map.
+type TypeSettings struct {
+	Paused      bool     `json:"paused"`
+	MaxClaimed  *int32   `json:"max_claimed"`
+	RateLimit   *float64 `json:"rate_limit"` // claims per second, six decimals
+	LeaseMS     *int64   `json:"lease_ms"`
+	MaxAttempts *int32   `json:"max_attempts"` // 0 = no limit
+	Backoff     *Backoff `json:"backoff"`
+	RetentionMS *int64   `json:"retention_ms"` // 0: gone at its end; -1: kept until deleted
+}
+
+// Type is a task type as the server answers it.
+type Type struct {
+	TaskType           string           `json:"task_type"`
+	Counts             map[string]int64 `json:"counts"` // by status
+	OldestPendingAgeMS int64            `json:"oldest_pending_age_ms"`
+	SubmittedPerS      float64          `json:"submitted_per_s"`
+	CompletedPerS      float64          `json:"completed_per_s"`
+	FailedPerS         float64          `json:"failed_per_s"`
+	TypeSettings
+}
