@@ -15,9 +15,6 @@ type Answer struct {
 	// Submit of many.
 	Results []SubmitResult `json:"results,omitempty"`
 	Failed  int            `json:"failed,omitempty"`
-	// Complete with follow-ups; with a claim.
-	Submitted []SubmitResult `json:"submitted,omitempty"`
-	Claimed   *Claimed       `json:"claimed,omitempty"`
 	// Complete with follow-up tasks, and with the next claim.
 	Submitted []SubmitResult `json:"submitted,omitempty"`
 	Claimed   *Claimed       `json:"claimed,omitempty"`
@@ -35,13 +32,6 @@ type Answer struct {
 
 // Claimed is what a complete with a claim took: Tasks if the claim had a limit,
 // else Task, nil if there was none.
-type Claimed struct {
-	Task  *Task  `json:"task,omitempty"`
-	Tasks []Task `json:"tasks,omitempty"`
-}
-
-// Claimed is what the claim within a complete took: Task, nil if there was
-// nothing, or with a limit Tasks.
 type Claimed struct {
 	Task  *Task  `json:"task,omitempty"`
 	Tasks []Task `json:"tasks,omitempty"`

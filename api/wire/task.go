@@ -7,46 +7,38 @@ import (
 
 // Task is a task as the server answers it. Absent and null fields are zero.
 type Task struct {
-	ID               uint64            `json:"id"`
-	TaskType         string            `json:"task_type"`
-	Params           json.RawMessage   `json:"params,omitempty"`  // the bytes as submitted
-	Payload          []byte            `json:"payload,omitempty"` // base64 in JSON
-	Priority         int32             `json:"priority"`
-	MaxAttempts      int32             `json:"max_attempts"` // 0 = no limit
-	Attempts         int32             `json:"attempts"`
-	IdempotencyKey   string            `json:"idempotency_key,omitempty"`
-	Unique           string            `json:"unique,omitempty"`   // "active", else absent or "exists"
-	LeaseMS          int64             `json:"lease_ms,omitempty"` // as submitted
-	RunAt            *time.Time        `json:"run_at,omitempty"`   // what a scheduled task waits for
-	ExpiresAt        *time.Time        `json:"expires_at,omitempty"`
-	Backoff          *Backoff          `json:"backoff,omitempty"`      // its own, not the type's
-	RetentionMS      *int64            `json:"retention_ms,omitempty"` // its own, not the type's
-	Labels           Labels            `json:"labels,omitempty"`
-	Group            string            `json:"group,omitempty"`
-	Unique           string            `json:"unique,omitempty"` // "active", else absent
-	Status           string            `json:"status"`
-	RunAt            *time.Time        `json:"run_at,omitempty"`
-	ExpiresAt        *time.Time        `json:"expires_at,omitempty"`
-	Backoff          *Backoff          `json:"backoff,omitempty"`      // as submitted
-	RetentionMS      *int64            `json:"retention_ms,omitempty"` // as submitted; -1 = until deleted
-	Labels           map[string]string `json:"labels,omitempty"`
-	Group            string            `json:"group,omitempty"`
-	WorkerID         *string           `json:"worker_id"`
-	ClaimToken       *uint64           `json:"claim_token"`
-	ClaimedAt        *time.Time        `json:"claimed_at"`
-	LeaseExpiresAt   *time.Time        `json:"lease_expires_at"`   // an estimate by the server's clock
-	LeaseRemainingMS *int64            `json:"lease_remaining_ms"` // when the answer was made
-	CreatedAt        time.Time         `json:"created_at"`
-	UpdatedAt        time.Time         `json:"updated_at"`
-	CompletedAt      *time.Time        `json:"completed_at"` // when it ended
-	Result           json.RawMessage   `json:"result,omitempty"`
-	ResultPayload    []byte            `json:"result_payload,omitempty"`
-	Error            string            `json:"error,omitempty"`
-	Progress         json.RawMessage   `json:"progress,omitempty"`
-	Progress         json.RawMessage   `json:"progress,omitempty"` // the last that was reported
-	CancelRequested  bool              `json:"cancel_requested"`
-	AttemptsLog      []Attempt         `json:"attempts_log,omitempty"` // on GET of one task
-	ClaimState       string            `json:"claim_state,omitempty"`  // "live" or "ended", in a repeated claim's answer
+	ID               uint64          `json:"id"`
+	TaskType         string          `json:"task_type"`
+	Params           json.RawMessage `json:"params,omitempty"`  // the bytes as submitted
+	Payload          []byte          `json:"payload,omitempty"` // base64 in JSON
+	Priority         int32           `json:"priority"`
+	MaxAttempts      int32           `json:"max_attempts"` // 0 = no limit
+	Attempts         int32           `json:"attempts"`
+	IdempotencyKey   string          `json:"idempotency_key,omitempty"`
+	Unique           string          `json:"unique,omitempty"`   // "active", else absent or "exists"
+	LeaseMS          int64           `json:"lease_ms,omitempty"` // as submitted
+	RunAt            *time.Time      `json:"run_at,omitempty"`   // what a scheduled task waits for
+	ExpiresAt        *time.Time      `json:"expires_at,omitempty"`
+	Backoff          *Backoff        `json:"backoff,omitempty"`      // its own, not the type's
+	RetentionMS      *int64          `json:"retention_ms,omitempty"` // its own, not the type's
+	Labels           Labels          `json:"labels,omitempty"`
+	Group            string          `json:"group,omitempty"`
+	Status           string          `json:"status"`
+	WorkerID         *string         `json:"worker_id"`
+	ClaimToken       *uint64         `json:"claim_token"`
+	ClaimedAt        *time.Time      `json:"claimed_at"`
+	LeaseExpiresAt   *time.Time      `json:"lease_expires_at"`   // an estimate by the server's clock
+	LeaseRemainingMS *int64          `json:"lease_remaining_ms"` // when the answer was made
+	CreatedAt        time.Time       `json:"created_at"`
+	UpdatedAt        time.Time       `json:"updated_at"`
+	CompletedAt      *time.Time      `json:"completed_at"` // when it ended
+	Result           json.RawMessage `json:"result,omitempty"`
+	ResultPayload    []byte          `json:"result_payload,omitempty"`
+	Error            string          `json:"error,omitempty"`
+	Progress         json.RawMessage `json:"progress,omitempty"` // the last that was reported
+	CancelRequested  bool            `json:"cancel_requested"`
+	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"` // on GET of one task
+	ClaimState       string          `json:"claim_state,omitempty"`  // "live" or "ended", in a repeated claim's answer
 }
 
 // Labels are a task's labels, by name.
@@ -70,14 +62,6 @@ type Attempt struct {
 	EndedAt    *time.Time `json:"ended_at"`
 	Outcome    *string    `json:"outcome"` // null while it lasts
 	Error      string     `json:"error,omitempty"`
-}
-
-// Backoff says how long a task waits after an attempt that failed or expired.
-type Backoff struct {
-	InitialMS int64   `json:"initial_ms"`
-	MaxMS     int64   `json:"max_ms,omitempty"` // 0: a day, or InitialMS if that is more
-	Factor    float64 `json:"factor,omitempty"` // 0: 2; six decimals are kept
-	Jitter    float64 `json:"jitter,omitempty"` // 0 to 1; six decimals are kept
 }
 
 // NewTask is a task as submitted. Exactly one of Params and Payload is set, and

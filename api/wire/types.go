@@ -23,3 +23,9 @@ type Type struct {
 	FailedPerS         float64          `json:"failed_per_s"`
 	TypeSettings
 }
+
+// Upgraded is the answer of POST /api/cluster/upgrade.
+type Upgraded struct {
+	Success      bool   `json:"success"`
+	FeatureLevel uint32 `json:"feature_level"`
+}
