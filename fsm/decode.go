@@ -63,17 +63,23 @@ func decodeSubmit(r *fieldReader) (c Submit) {
 	for r.next() {
 		switch r.num {
 		case 1:
-			if c.Tasks == nil {
-				c.Tasks = make([]NewTask, 0, r.run())
-			}
-			in := fieldReader{rest: r.raw()}
-			c.Tasks = append(c.Tasks, decodeNewTask(&in))
-			r.within(in.err)
+			c.Tasks = r.newTask(c.Tasks)
 		default:
 			r.unknown()
 		}
 	}
 	return c
+}
+
+// newTask reads the field, one element of repeated NewTask, and appends it.
+func (r *fieldReader) newTask(tasks []NewTask) []NewTask {
+	if tasks == nil {
+		tasks = make([]NewTask, 0, r.run())
+	}
+	in := fieldReader{rest: r.raw()}
+	tasks = append(tasks, decodeNewTask(&in))
+	r.within(in.err)
+	return tasks
 }
 
 func decodeNewTask(r *fieldReader) (t NewTask) {
@@ -238,12 +244,7 @@ func decodeComplete(r *fieldReader) (c Complete) {
 		case r.num == 5:
 			c.ResultPayload = r.bytes()
 		case r.num == 6:
-			if c.Submit == nil {
-				c.Submit = make([]NewTask, 0, r.run())
-			}
-			in := fieldReader{rest: r.raw()}
-			c.Submit = append(c.Submit, decodeNewTask(&in))
-			r.within(in.err)
+			c.Submit = r.newTask(c.Submit)
 		case r.num == 7:
 			in := fieldReader{rest: r.single()}
 			next := decodeClaimNext(&in)
@@ -478,17 +479,24 @@ func decodeBatch(r *fieldReader) (c Batch) {
 	return c
 }
 
-// decodeOp decodes one op of a batch: its kind, then its body.
+// decodeOp decodes one op of a batch: its kind, then its body. A batch holds
+// no batch, so no command is deeper than an op's own messages.
 func decodeOp(b []byte) (Command, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%w: an op without a kind", ErrCorrupt)
 	}
-	switch k := kind(b[0]); k {
-	case kindSubmit, kindClaimNext, kindComplete, kindFail, kindExtend, kindRelease, kindRetry, kindCancel, kindDelete:
-		return decodeBody(k, b[1:])
-	default:
+	k := kind(b[0])
+	if !k.isOp() {
 		return nil, fmt.Errorf("%w: %s in a batch", ErrUnknownCommand, k)
 	}
+	c, err := decodeBody(k, b[1:])
+	switch {
+	case err != nil:
+		return nil, err
+	case !isOp(c):
+		return nil, fmt.Errorf("%w: %s of not one task in a batch", ErrCorrupt, k)
+	}
+	return c, nil
 }
 
 func decodeSetNode(r *fieldReader) (c SetNode) {

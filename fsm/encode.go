@@ -11,7 +11,7 @@ import (
 func appendBody(b []byte, c Command) []byte {
 	switch c := c.(type) {
 	case Submit:
-		return appendSubmit(b, c)
+		return appendNewTasks(b, 1, c.Tasks)
 	case ClaimNext:
 		return appendClaimNext(b, c)
 	case ClaimTask:
@@ -47,30 +47,17 @@ func appendBody(b []byte, c Command) []byte {
 	case SetType:
 		b = putString(b, 1, c.Type)
 		b = putUint(b, 2, uint64(c.Set))
-		if c.Settings == (TypeSettings{}) {
-			return b
-		}
-		b, start := beginMessage(b, 3)
-		return endLength(appendTypeSettings(b, &c.Settings), start)
+		return appendTypeSettings(b, 3, &c.Settings)
 	case Evict:
 		return putInt(b, 1, c.Bytes)
 	case Batch:
-		b = putBool(b, 1, c.Atomic)
-		for _, op := range c.Ops {
-			var start int
-			b, start = beginMessage(b, 2)
-			b = append(b, byte(op.kind()))
-			b = endLength(appendBody(b, op), start)
-		}
-		return b
+		return appendBatch(b, &c)
 	case Tick, Checkpoint:
 		return b
 	case SetNode:
-		if c.Node == (NodeRecord{}) {
-			return b
-		}
+		mark := len(b)
 		b, start := beginMessage(b, 1)
-		return endLength(appendNodeRecord(b, c.Node), start)
+		return endOptional(appendNodeRecord(b, c.Node), mark, start)
 	case RemoveNode:
 		return putString(b, 1, c.UUID)
 	case SetLevel:
@@ -79,11 +66,12 @@ func appendBody(b []byte, c Command) []byte {
 	panic(fmt.Sprintf("fsm: %T is no command", c))
 }
 
-func appendSubmit(b []byte, c Submit) []byte {
-	for i := range c.Tasks {
+// appendNewTasks appends the repeated field num.
+func appendNewTasks(b []byte, num protowire.Number, tasks []NewTask) []byte {
+	for i := range tasks {
 		var start int
-		b, start = beginMessage(b, 1)
-		b = endLength(appendNewTask(b, &c.Tasks[i]), start)
+		b, start = beginMessage(b, num)
+		b = endLength(appendNewTask(b, &tasks[i]), start)
 	}
 	return b
 }
@@ -106,16 +94,17 @@ func appendNewTask(b []byte, t *NewTask) []byte {
 	return putBool(b, 15, t.UniqueActive)
 }
 
-// appendBackoff appends the field num, a message; nothing if it is nil.
+// appendBackoff appends the field num, a message; nothing if v is nil.
 func appendBackoff(b []byte, num protowire.Number, v *Backoff) []byte {
 	if v == nil {
 		return b
 	}
+	mark := len(b)
 	b, start := beginMessage(b, num)
 	b = putInt(b, 1, v.InitialMS)
 	b = putInt(b, 2, v.MaxMS)
 	b = putInt(b, 3, v.Factor)
-	return endLength(putInt(b, 4, v.Jitter), start)
+	return endOptional(putInt(b, 4, v.Jitter), mark, start)
 }
 
 // appendLabels appends the repeated field num.
@@ -132,16 +121,29 @@ func appendLabels(b []byte, num protowire.Number, labels []Label) []byte {
 func appendCompleteRest(b []byte, c *Complete) []byte {
 	b = putBytes(b, 4, c.Result)
 	b = putBytes(b, 5, c.ResultPayload)
-	for i := range c.Submit {
-		var start int
-		b, start = beginMessage(b, 6)
-		b = endLength(appendNewTask(b, &c.Submit[i]), start)
-	}
+	b = appendNewTasks(b, 6, c.Submit)
 	if c.Claim == nil {
 		return b
 	}
+	mark := len(b)
 	b, start := beginMessage(b, 7)
-	return endLength(appendClaimNext(b, *c.Claim), start)
+	return endOptional(appendClaimNext(b, *c.Claim), mark, start)
+}
+
+// appendBatch writes an op as its kind and its body. It must be one that a
+// batch may hold: another would make an entry that no node can read.
+func appendBatch(b []byte, c *Batch) []byte {
+	b = putBool(b, 1, c.Atomic)
+	for _, op := range c.Ops {
+		if !isOp(op) {
+			panic(fmt.Sprintf("fsm: %T is no op of a batch", op))
+		}
+		var start int
+		b, start = beginMessage(b, 2)
+		b = append(b, byte(op.kind()))
+		b = endLength(appendBody(b, op), start)
+	}
+	return b
 }
 
 func appendPatch(b []byte, c *Patch) []byte {
@@ -154,7 +156,10 @@ func appendPatch(b []byte, c *Patch) []byte {
 	return appendLabels(b, 7, c.Labels)
 }
 
-func appendTypeSettings(b []byte, s *TypeSettings) []byte {
+// appendTypeSettings appends the field num, a message.
+func appendTypeSettings(b []byte, num protowire.Number, s *TypeSettings) []byte {
+	mark := len(b)
+	b, start := beginMessage(b, num)
 	b = putBool(b, 1, s.Paused)
 	b = putInt(b, 2, int64(s.MaxClaimed))
 	b = putInt(b, 3, s.RateLimit)
@@ -162,7 +167,7 @@ func appendTypeSettings(b []byte, s *TypeSettings) []byte {
 	b = putBool(b, 5, s.LimitSet)
 	b = putInt(b, 6, int64(s.MaxAttempts))
 	b = appendBackoff(b, 7, s.Backoff)
-	return putSint64(b, 8, s.RetentionMS)
+	return endOptional(putSint64(b, 8, s.RetentionMS), mark, start)
 }
 
 func appendClaimNext(b []byte, c ClaimNext) []byte {

@@ -40,10 +40,16 @@ func goldenEntries() []goldenEntry {
 			Tick{},
 		}},
 	}
-	for _, c := range fullCommands() {
+	for _, c := range firstCommands() {
 		all = append(all, goldenEntry{
 			name: strings.ReplaceAll(c.kind().String(), " ", "-"), stamp: fullStamp, commands: []Command{c},
 			comment: fmt.Sprintf("command type %d, %v, every field set", c.kind(), c.kind()),
+		})
+	}
+	for _, c := range lifeCommands() {
+		all = append(all, goldenEntry{
+			name: strings.ReplaceAll(c.kind().String(), " ", "-") + "-level-2", stamp: fullStamp, commands: []Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field of feature level 2 set", c.kind(), c.kind()),
 		})
 	}
 	return all

@@ -49,10 +49,16 @@ const levelLife = 2
 // the command may be proposed: below it, there may be a node that does not
 // know the command, or a field of it, and would stop at it.
 func LevelOf(c Command) uint32 {
+	level := kinds[c.kind()].level
 	if usesLife(c) {
-		return levelLife
+		level = max(level, levelLife)
 	}
-	return kinds[c.kind()].level
+	if batch, ok := c.(Batch); ok {
+		for _, op := range batch.Ops {
+			level = max(level, LevelOf(op))
+		}
+	}
+	return level
 }
 
 // usesLife reports whether the command sets a field that appeared at levelLife.
@@ -65,7 +71,7 @@ func usesLife(c Command) bool {
 	case Complete:
 		return len(c.Submit) > 0 || c.Claim != nil
 	case Fail:
-		return c.RetryIn || c.Permanent
+		return c.RetryIn || c.RetryInMS != 0 || c.Permanent
 	case Extend:
 		return c.Progress != nil
 	case Release:

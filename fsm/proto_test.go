@@ -137,7 +137,7 @@ func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[
 	v, _ := protowire.ConsumeVarint(b)
 	limits := map[string]uint64{
 		"bool": 1, "uint32": math.MaxUint32, "sint32": math.MaxUint32, "uint64": math.MaxUint64,
-		"int32": math.MaxUint64, "int64": math.MaxUint64,
+		"int32": math.MaxUint64, "int64": math.MaxUint64, "sint64": math.MaxUint64,
 	}
 	limit, ok := limits[field.typ]
 	if values := s.enums[field.typ]; values != nil {
@@ -152,8 +152,13 @@ func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[
 // Records with every field set.
 var (
 	fullHeader = header{Index: 1000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9}
-	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3}
-	fullTask   = Task{
+	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5}
+	fullThen   = Then{
+		Submitted: []FollowUp{{ID: 1<<53 - 3, Created: true}, {ID: 1, Created: true}},
+		Claims:    []ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
+	}
+	fullBackoff = Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 2_000_000, Jitter: 200_000}
+	fullTask    = Task{
 		ID: 1<<53 - 1, Type: "mail", Params: []byte(`{"to":"ann"}`), Payload: []byte{0, 255}, Priority: math.MinInt32,
 		MaxAttempts: 3, Attempts: 2, Key: "order-17", LeaseMS: 60_000, Status: StatusClaimed, WorkerID: "worker-1",
 		Token: 76, LeaseSeq: 4, ClaimLeaseMS: 30_000, LeaseEndU: 86_430_001, ClaimedAt: 1_780_000_000_001,
@@ -163,6 +168,12 @@ var (
 			{WorkerID: "worker-2", Token: 75, ClaimedAt: 3, EndedAt: 4, Outcome: OutcomeCancelled, Error: "mailbox full"},
 			{WorkerID: "worker-1", Token: 76, ClaimedAt: 1_780_000_000_001, EndedAt: 1, Outcome: OutcomeCompleted, Error: "e"},
 		},
+		RunAt: 1_780_000_000_004, RemoveAt: 1_780_086_400_003, CancelRequested: true, Progress: []byte(`{"done":7}`),
+		Options: &Options{
+			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: KeepNone,
+			Labels: []Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true,
+		},
+		Then: &fullThen,
 	}
 	fullRequest = request{
 		ID: "request-1", WorkerID: "worker-1", Choice: math.MaxUint64, Claims: []ClaimRef{{1, 2}, {300, 301}},
@@ -171,6 +182,17 @@ var (
 	fullNode = NodeRecord{
 		UUID: "0196e0a2-7c1e-7d5c-9b1e-0d3b5a7f1c11", NodeID: "n1", PeerAddr: "127.0.0.1:7401",
 		HTTPAddr: "http://127.0.0.1:7400", Version: "1.0.0", Level: 1,
+	}
+	fullType = typeRecord{
+		Name: "mail", Bucket: 2_500_000_000, BucketT: 1_780_000_000_000,
+		Settings: TypeSettings{
+			Paused: true, MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 100, LimitSet: true, MaxAttempts: 5,
+			Backoff: &fullBackoff, RetentionMS: KeepForever,
+		},
+	}
+	fullGone = gone{
+		Key: "order-17", Status: StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: OutcomeCompleted,
+		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
 	fullHash = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 )
@@ -182,13 +204,15 @@ func fullRecords() map[recordKind][]byte {
 		recordTask:    appendTaskRecord(nil, &fullTask),
 		recordRequest: appendRequestRecord(nil, 8, &fullRequest),
 		recordNode:    appendNodeRecord(nil, fullNode),
+		recordType:    appendTypeRecord(nil, &fullType),
+		recordGone:    appendGoneRecord(nil, 1<<53-1, &fullGone),
 		recordEnd:     appendEndRecord(nil, fullCounts, fullHash),
 	}
 }
 
 var recordNames = map[recordKind]string{
 	recordHeader: "HeaderRecord", recordTask: "TaskRecord", recordRequest: "RequestRecord",
-	recordNode: "NodeRecord", recordEnd: "EndRecord",
+	recordNode: "NodeRecord", recordType: "TypeRecord", recordGone: "GoneRecord", recordEnd: "EndRecord",
 }
 
 // Every field that is written is in fsm.proto with its number and type, and
@@ -230,7 +254,7 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 	t.Parallel()
 	s := parseSchema(t)
 	want := map[string]map[string]int{
-		"SortBy":  {"SORT_BY_PRIORITY": int(SortPriority), "SORT_BY_CREATED_AT": int(SortCreatedAt)},
+		"SortBy":  {"SORT_BY_PRIORITY": int(SortPriority), "SORT_BY_CREATED_AT": int(SortCreatedAt), "SORT_BY_RANDOM": int(SortRandom)},
 		"Status":  {"STATUS_NONE": 0},
 		"Outcome": {"OUTCOME_NONE": 0},
 	}
@@ -249,7 +273,7 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 // field that is added cannot be left out of the formats.
 func TestFullValues_HaveNoZeroField(t *testing.T) {
 	t.Parallel()
-	values := []any{fullStamp, fullHeader, fullCounts, fullTask, fullRequest, fullNode, fullHash}
+	values := []any{fullStamp, fullHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullHash}
 	kindsSeen := map[kind]bool{}
 	for _, c := range fullCommands() {
 		values = append(values, c)
@@ -277,6 +301,8 @@ func noZero(t *testing.T, path string, v reflect.Value) {
 		}
 	case v.IsZero():
 		t.Errorf("%s is zero", path)
+	case v.Kind() == reflect.Pointer:
+		noZero(t, path, v.Elem())
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
 		for i := range v.Len() {
 			noZero(t, path, v.Index(i))
@@ -308,6 +334,11 @@ func TestRecords_RoundTrip(t *testing.T) {
 		return []any{seq, q}
 	})
 	check(recordNode, fullNode, func(r *fieldReader) any { return decodeNodeRecord(r) })
+	check(recordType, &fullType, func(r *fieldReader) any { return decodeTypeRecord(r, names) })
+	check(recordGone, []any{uint64(1<<53 - 1), &fullGone}, func(r *fieldReader) any {
+		id, g := decodeGoneRecord(r, names)
+		return []any{id, g}
+	})
 	check(recordEnd, []any{fullCounts, fullHash}, func(r *fieldReader) any {
 		n, hash := decodeEndRecord(r)
 		return []any{n, hash}

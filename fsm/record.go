@@ -140,11 +140,12 @@ func appendTaskRecord(b []byte, t *Task) []byte {
 	return appendThen(b, 34, t.Then)
 }
 
-// appendThen appends the field num, a message; nothing if it is nil.
+// appendThen appends the field num, a message; nothing if v is nil.
 func appendThen(b []byte, num protowire.Number, v *Then) []byte {
 	if v == nil {
 		return b
 	}
+	mark := len(b)
 	b, outer := beginMessage(b, num)
 	for _, f := range v.Submitted {
 		var start int
@@ -155,7 +156,7 @@ func appendThen(b []byte, num protowire.Number, v *Then) []byte {
 	for _, c := range v.Claims {
 		b = appendClaimRef(b, 2, c)
 	}
-	return endLength(b, outer)
+	return endOptional(b, mark, outer)
 }
 
 // appendClaimRef appends the field num, a message.
@@ -399,11 +400,7 @@ func decodeClaimRef(r *fieldReader) (c ClaimRef) {
 
 func appendTypeRecord(b []byte, t *typeRecord) []byte {
 	b = putString(b, 1, t.Name)
-	if t.Settings != (TypeSettings{}) {
-		var start int
-		b, start = beginMessage(b, 2)
-		b = endLength(appendTypeSettings(b, &t.Settings), start)
-	}
+	b = appendTypeSettings(b, 2, &t.Settings)
 	b = putInt(b, 3, t.Bucket)
 	return putInt(b, 4, t.BucketT)
 }

@@ -133,7 +133,8 @@ type snapshotBuilder struct {
 	hash  stateHash
 	names interner
 	last  recordKind // 0 before the header
-	// lastTask and lastRequest are the highest id and sequence number yet.
+	// lastTask, lastRequest and lastGone are the highest ids and sequence number
+	// yet.
 	lastTask, lastRequest, lastGone uint64
 	ended                           bool
 }
@@ -249,8 +250,14 @@ func (b *snapshotBuilder) taskType(r *fieldReader) error {
 	if r.err != nil {
 		return r.err
 	}
-	if all := b.m.settings; t.Name == "" || len(all) > 0 && t.Name <= all[len(all)-1].Name {
-		return fmt.Errorf("%w: task type %q is out of order", ErrCorrupt, t.Name)
+	all := b.m.settings
+	switch {
+	case t.Name == "":
+		return fmt.Errorf("%w: a task type without a name", ErrCorrupt)
+	case len(all) == typeRecordsMax:
+		return fmt.Errorf("%w: settings of more than %d task types", ErrCorrupt, typeRecordsMax)
+	case len(all) > 0 && t.Name <= all[len(all)-1].Name:
+		return fmt.Errorf("%w: task type %q behind %q", ErrCorrupt, t.Name, all[len(all)-1].Name)
 	}
 	b.m.settings = append(b.m.settings, t)
 	return nil
@@ -265,6 +272,10 @@ func (b *snapshotBuilder) gone(r *fieldReader) error {
 		return fmt.Errorf("%w: id %d between %d and %d", ErrCorrupt, id, b.lastGone, b.m.header.NextID)
 	case !g.Status.Ended():
 		return fmt.Errorf("%w: removed task %d had not ended", ErrCorrupt, id)
+	case g.Token >= b.m.header.NextToken:
+		return fmt.Errorf("%w: removed task %d: token %d is not below %d", ErrCorrupt, id, g.Token, b.m.header.NextToken)
+	case b.m.tasks.get(id) != nil:
+		return fmt.Errorf("%w: removed task %d is there", ErrCorrupt, id)
 	}
 	b.lastGone = id
 	b.m.gone.put(id, g)

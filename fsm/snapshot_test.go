@@ -71,6 +71,10 @@ func seal(chunks []rawChunk) []rawChunk {
 			n.requests += uint64(len(c.records))
 		case recordNode:
 			n.nodes += uint64(len(c.records))
+		case recordType:
+			n.types += uint64(len(c.records))
+		case recordGone:
+			n.gone += uint64(len(c.records))
 		}
 	}
 	for i, c := range chunks {
@@ -176,6 +180,13 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 	end := func() rawChunk { return one(recordEnd, nil) }
 	node := func(uuid string) []byte { return appendNodeRecord(nil, NodeRecord{UUID: uuid}) }
 	tasks := func(records ...[]byte) []rawChunk { return []rawChunk{head(), one(recordTask, records...), end()} }
+	typ := func(name string) []byte { return appendTypeRecord(nil, &typeRecord{Name: name}) }
+	removed := func(id, token uint64, status Status) []byte {
+		return appendGoneRecord(nil, id, &gone{Token: token, Status: status})
+	}
+	with := func(kind recordKind, records ...[]byte) []rawChunk {
+		return []rawChunk{head(), one(recordTask, task(same)), one(kind, records...), end()}
+	}
 	tests := []struct {
 		name   string
 		chunks []rawChunk
@@ -190,10 +201,10 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"two ends", []rawChunk{head(), end(), end()}, ErrCorrupt, "behind the end"},
 		{"an end of two records", []rawChunk{head(), one(recordEnd, nil, nil)}, ErrCorrupt, "out of order"},
 		{"an empty chunk", []rawChunk{head(), one(recordTask), end()}, ErrCorrupt, "empty"},
-		{"a kind of the future", []rawChunk{head(), one(5, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 5"},
+		{"a kind of the future", []rawChunk{head(), one(7, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 7"},
 		{"a level of the future", []rawChunk{headOf(header{Level: FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
 		{"a header without counters", []rawChunk{headOf(header{Index: 1}), end()}, ErrCorrupt, "counter"},
-		{"a field of the future", tasks(append(task(same), 0xf8, 1, 1)), ErrUnknownCommand, "field 31"},
+		{"a field of the future", tasks(append(task(same), 0x98, 2, 1)), ErrUnknownCommand, "field 35"},
 		{"a status of the future", tasks(task(func(t *Task) { t.Status = 9 })), ErrUnknownCommand, "value 9"},
 		{"an outcome of the future", tasks(task(func(t *Task) { t.Log = []Attempt{{Outcome: 7}} })), ErrUnknownCommand, "value 7"},
 		{"a task without a status", tasks(task(func(t *Task) { t.Status = 0 })), ErrCorrupt, "no status"},
@@ -207,6 +218,18 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"a request number never given out", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 10, &request{ID: "a"})), end()}, ErrCorrupt, "number 10"},
 		{"a request with claims that do not live", []rawChunk{head(), one(recordRequest, appendRequestRecord(nil, 1, &request{ID: "a", Live: 1, Claims: []ClaimRef{{1, 1}}})), end()}, ErrCorrupt, "claim request 1"},
 		{"a node twice", []rawChunk{head(), one(recordNode, node("a"), node("a")), end()}, ErrCorrupt, `"a"`},
+		{"a task type without a name", with(recordType, typ("")), ErrCorrupt, "without a name"},
+		{"a task type twice", with(recordType, typ("a"), typ("a")), ErrCorrupt, `"a" behind "a"`},
+		{"task types out of order", with(recordType, typ("b"), typ("a")), ErrCorrupt, `"a" behind "b"`},
+		{"removed tasks out of order", with(recordGone, removed(3, 1, StatusFailed), removed(2, 2, StatusFailed)), ErrCorrupt, "id 2 between 3"},
+		{"a removed task that was never given out", with(recordGone, removed(10, 1, StatusFailed)), ErrCorrupt, "id 10"},
+		{"a removed task with a token never given out", with(recordGone, removed(2, 10, StatusFailed)), ErrCorrupt, "token 10"},
+		{"a removed task that is there", with(recordGone, removed(1, 1, StatusFailed)), ErrCorrupt, "task 1 is there"},
+		{"a removed task that had not ended", with(recordGone, removed(2, 1, StatusClaimed)), ErrCorrupt, "had not ended"},
+		{"a removed task without a status", with(recordGone, removed(2, 1, 0)), ErrCorrupt, "had not ended"},
+		{"removed tasks before task types", []rawChunk{head(), one(recordGone, removed(2, 1, StatusFailed)), one(recordType, typ("a")), end()}, ErrCorrupt, "out of order"},
+		{"an empty backoff written out", tasks(append(task(same), 0xea, 1, 0)), ErrCorrupt, "empty"},
+		{"an empty follow-up list written out", tasks(append(task(same), 0x92, 2, 0)), ErrCorrupt, "empty"},
 		{"nodes out of order", []rawChunk{head(), one(recordNode, node("b")), one(recordNode, node("a")), end()}, ErrCorrupt, `"a" behind "b"`},
 	}
 	for _, test := range tests {

@@ -9,8 +9,9 @@ import (
 
 // The primitives below write and read messages in protobuf wire format, in a
 // canonical form: one value has one encoding. Fields come in ascending order, a
-// scalar at its zero value and an empty string are not written, and a varint
-// takes as few bytes as it can. The reader refuses everything else, so what was
+// scalar at its zero value, an empty string and a message without fields are
+// not written unless they are elements of a list, and a varint takes as few
+// bytes as it can. The reader refuses everything else, so what was
 // decoded encodes to the bytes that it came from.
 
 // idMax is the bound of ids and tokens on the wire, inclusive. Ids and tokens
@@ -85,6 +86,15 @@ func putElement(b []byte, num protowire.Number, s string) []byte {
 // length. The message's fields follow, then endLength(b, start).
 func beginMessage(b []byte, num protowire.Number) (_ []byte, start int) {
 	return beginLength(protowire.AppendTag(b, num, protowire.BytesType))
+}
+
+// endOptional is endLength for a message that is not repeated, which was begun
+// when b was mark long: without fields it is not written at all.
+func endOptional(b []byte, mark, start int) []byte {
+	if len(b) == start {
+		return b[:mark]
+	}
+	return endLength(b, start)
 }
 
 // beginLength leaves room for a length of one byte.
@@ -251,7 +261,9 @@ func (r *fieldReader) sint32() int32 {
 }
 
 // sint64 reads the field, of type sint64.
-func (r *fieldReader) sint64() int64 { return protowire.DecodeZigZag(r.uint(math.MaxUint64)) }
+func (r *fieldReader) sint64() int64 {
+	return protowire.DecodeZigZag(r.uint(math.MaxUint64))
+}
 
 // raw reads the bytes of a field with a length, without copying them.
 func (r *fieldReader) raw() []byte {
@@ -273,7 +285,8 @@ func (r *fieldReader) raw() []byte {
 	return v
 }
 
-// single reads the bytes of a field that is not repeated and not empty.
+// single reads the bytes of a field that is not repeated and not empty: a
+// string, bytes or a message.
 func (r *fieldReader) single() []byte {
 	r.once()
 	v := r.raw()

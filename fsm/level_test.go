@@ -1,0 +1,64 @@
+package fsm
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestLevelOf_KnowsEveryCommand(t *testing.T) {
+	t.Parallel()
+	for _, c := range firstCommands() {
+		if got := LevelOf(c); got != 1 {
+			t.Errorf("level of %v with the fields of level 1 is %d", c.kind(), got)
+		}
+	}
+	for _, c := range lifeCommands() {
+		if got := LevelOf(c); got != levelLife {
+			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelLife)
+		}
+	}
+}
+
+// TestLevelOf_EveryNewFieldNeedsItsLevel ensures that no field of level 2 slips
+// into the log of a cluster below it, alone or as part of another command.
+func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
+	t.Parallel()
+	full := lifeCommands()[0].(Submit).Tasks[0]
+	tasks := oneFieldEach(full, "RunAt", "DelayMS", "ExpiresAt", "Backoff", "RetentionMS", "Labels", "Group", "UniqueActive")
+	for field, task := range tasks {
+		wantLevel(t, field, Submit{Tasks: []NewTask{{}, task}}, levelLife)
+	}
+	for field, c := range oneFieldEach(ClaimNext{SortBy: SortRandom, MoreAttempts: 1}, "SortBy", "MoreAttempts") {
+		wantLevel(t, field, c, levelLife)
+	}
+	for field, c := range oneFieldEach(Complete{Submit: []NewTask{{}}, Claim: &ClaimNext{}}, "Submit", "Claim") {
+		wantLevel(t, field, c, levelLife)
+	}
+	for field, c := range oneFieldEach(Fail{RetryIn: true, RetryInMS: 1, Permanent: true}, "RetryIn", "RetryInMS", "Permanent") {
+		wantLevel(t, field, c, levelLife)
+	}
+	wantLevel(t, "Progress", Extend{Progress: []byte("1")}, levelLife)
+	wantLevel(t, "DelayMS", Release{DelayMS: 1}, levelLife)
+	wantLevel(t, "a batch", Batch{Ops: []Command{Delete{ID: 1}}}, levelLife)
+	wantLevel(t, "an op's field", Batch{Ops: []Command{Delete{ID: 1}, Release{DelayMS: 1}}}, levelLife)
+	wantLevel(t, "created_at", ClaimNext{SortBy: SortCreatedAt, Ascending: true}, 1)
+}
+
+func wantLevel(t *testing.T, what string, c Command, want uint32) {
+	t.Helper()
+	if got := LevelOf(c); got != want {
+		t.Errorf("%T with %s needs level %d, want %d", c, what, got, want)
+	}
+}
+
+// oneFieldEach returns, by name of the field, values that have that one of full's
+// fields and no other.
+func oneFieldEach[T any](full T, fields ...string) map[string]T {
+	all := map[string]T{}
+	for _, name := range fields {
+		var one T
+		reflect.ValueOf(&one).Elem().FieldByName(name).Set(reflect.ValueOf(full).FieldByName(name))
+		all[name] = one
+	}
+	return all
+}
