@@ -14,7 +14,7 @@ import (
 type Node interface {
 	// Propose replicates cmd and returns what became of it once it is on a
 	// quorum's disks and applied here. Errors: fsm.ErrNotLeader, ErrNoLeader,
-	// ErrOverloaded, ErrShuttingDown, ErrTooLarge (nothing was written);
+	// ErrOverloaded, ErrShuttingDown, ErrTooLarge, ErrLevel (nothing was written);
 	// ErrOutcomeUnknown.
 	Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error)
 
@@ -64,6 +64,11 @@ type Node interface {
 	// *fsm.MembershipRefused, fsm.ErrNotLeader, ErrNoLeader, ErrShuttingDown
 	// (nothing was changed); ErrOutcomeUnknown.
 	RemoveNode(ctx context.Context, nodeID string) error
+
+	// Upgrade raises the cluster's feature level to the highest that every member
+	// knows, and returns it. From then on no older version can take part. Errors:
+	// *fsm.MembershipRefused if a voter cannot be asked, and RemoveNode's.
+	Upgrade(ctx context.Context) (level uint32, err error)
 
 	// NodeID returns the operator's name for this node.
 	NodeID() string

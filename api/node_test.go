@@ -27,8 +27,10 @@ type fakeNode struct {
 	onRead    func(ctx context.Context, minIndex uint64) error                 // nil: read
 	onForward func(req *fasthttp.Request, resp *fasthttp.Response) error       // nil: no leader
 	readyErr  error
-	view      fsm.ClusterView
-	removed   []string
+
+	upgradeErr error
+	view       fsm.ClusterView
+	removed    []string
 }
 
 // testStart is the fake node's calendar at the start: 2026-03-01T12:00:00.000Z.
@@ -114,6 +116,16 @@ func (n *fakeNode) RemoveNode(_ context.Context, nodeID string) error {
 	}
 	n.removed = append(n.removed, nodeID)
 	return nil
+}
+
+func (n *fakeNode) Upgrade(context.Context) (uint32, error) {
+	if n.upgradeErr != nil {
+		return 0, n.upgradeErr
+	}
+	if _, err := n.apply(fsm.SetLevel{Level: fsm.FeatureLevel}); err != nil {
+		return 0, err
+	}
+	return fsm.FeatureLevel, nil
 }
 
 var _ Node = (*fakeNode)(nil)

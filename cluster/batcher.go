@@ -40,8 +40,8 @@ const (
 type lane uint8
 
 const (
-	laneInternal lane = iota // ticks, checkpoints, node records
-	laneSettle               // complete, fail, extend, release, retry, delete
+	laneInternal lane = iota // ticks, evictions, checkpoints, node records
+	laneSettle               // what changes tasks that are there, and batches
 	laneExpire               // after settle: an expiry never overtakes an extend
 	laneClaim
 	laneSubmit
@@ -52,18 +52,34 @@ const (
 // had their share: so none starves. What is left over goes by lane order.
 var laneShare = [laneCount]int{8, 24, 8, 12, 12}
 
-// laneOf returns a command's lane and how many tasks it may change.
+// laneOf returns a command's lane and how many tasks it may change. A batch is
+// of the lane of settling: it may settle.
 func laneOf(cmd fsm.Command) (lane, int) {
 	switch c := cmd.(type) {
 	case fsm.Submit:
 		return laneSubmit, len(c.Tasks)
+	case fsm.Complete:
+		tasks := 1 + len(c.Submit)
+		if c.Claim != nil {
+			tasks += int(c.Claim.Limit)
+		}
+		return laneSettle, tasks
+	case fsm.Batch:
+		all := 0
+		for _, op := range c.Ops {
+			_, tasks := laneOf(op)
+			all += tasks
+		}
+		return laneSettle, all
+	case fsm.SetType:
+		return laneSettle, 0
 	case fsm.ClaimNext:
 		return laneClaim, int(c.Limit)
 	case fsm.ClaimTask:
 		return laneClaim, 1
 	case fsm.Expire:
 		return laneExpire, len(c.Items)
-	case fsm.Complete, fsm.Fail, fsm.Extend, fsm.Release, fsm.Retry, fsm.Delete:
+	case fsm.Fail, fsm.Extend, fsm.Release, fsm.Retry, fsm.Delete, fsm.Cancel, fsm.Patch:
 		return laneSettle, 1
 	}
 	return laneInternal, 0

@@ -159,8 +159,9 @@ func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return laterOf(l.clock.Now(
 //  1. A barrier: everything that an earlier leader committed is applied here.
 //  2. The clocks, which go on from that state.
 //  3. A tick: from here on the newest entry is one of ours.
-//  4. The lease timers, from what each claim had left by U.
-//  5. Proposals and reads.
+//  4. The feature level, if the cluster is new.
+//  5. The lease timers, from what each claim had left by U.
+//  6. Proposals and reads.
 func (l *leadership) run() {
 	n := l.node
 	if !l.retry("barrier", l.barrier) {
@@ -173,6 +174,9 @@ func (l *leadership) run() {
 	defer func() { n.batcher.close(n.leadershipError()) }()
 	n.batcher.open(gateInternal, l.clock.Now)
 	if !l.retry("first tick", func() error { return l.propose(fsm.Tick{}) }) {
+		return
+	}
+	if !l.retry("feature level", l.startLevel) {
 		return
 	}
 	l.startTimers()

@@ -25,9 +25,6 @@ const (
 	// voter that lags would hold up commits when another fails.
 	promoteLagMax = 64
 	promoteLooks  = 3
-	// firstLevel is the feature level of a new cluster. Above it an operator
-	// decides.
-	firstLevel = 1
 )
 
 // runMembers keeps the node records right and promotes nonvoters, until the
@@ -50,9 +47,6 @@ func (l *leadership) runMembers() {
 
 func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 	n := l.node
-	if n.fsm.level.Load() < firstLevel {
-		_ = l.propose(fsm.SetLevel{Level: firstLevel}) // else at the next look
-	}
 	l.record(n.record)
 	for _, s := range n.servers() {
 		if string(s.ID) == n.uuid || !askAll && s.Suffrage == raft.Voter {

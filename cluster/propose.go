@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/claimq/claimq/fsm"
 )
@@ -10,11 +11,14 @@ import (
 // Propose replicates cmd and returns what became of it once it is on a
 // quorum's disks and applied here. ctx ends the caller's wait, not the command.
 // Errors: fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded,
-// fsm.ErrShuttingDown, fsm.ErrTooLarge (nothing was written);
+// fsm.ErrShuttingDown, fsm.ErrTooLarge, fsm.ErrLevel (nothing was written);
 // fsm.ErrOutcomeUnknown (it may be applied, now or later).
 func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 	if n.closing.Load() {
 		return fsm.Proposed{}, fsm.ErrShuttingDown
+	}
+	if err := n.checkLevel(cmd); err != nil {
+		return fsm.Proposed{}, err
 	}
 	switch c := cmd.(type) {
 	case fsm.Submit:
@@ -24,6 +28,12 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 		if plantDropWrite {
 			if lie, ok := n.dropWrite(c); ok {
 				return lie, nil
+			}
+		}
+	case fsm.Batch:
+		if submits(c) {
+			if err := n.full(); err != nil {
+				return fsm.Proposed{}, err
 			}
 		}
 	case fsm.ClaimNext:
@@ -54,6 +64,14 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Propose
 		return fsm.Proposed{}, true, err
 	}
 	return p, !claimable, nil
+}
+
+// submits reports whether one of the batch's ops submits a task.
+func submits(b fsm.Batch) bool {
+	return slices.ContainsFunc(b.Ops, func(op fsm.Command) bool {
+		_, ok := op.(fsm.Submit)
+		return ok
+	})
 }
 
 // full returns fsm.ErrOverloaded when a bound of memory or disk is reached.

@@ -22,6 +22,9 @@ var (
 	// ErrTooLarge is returned when a command is larger than an entry may be.
 	// Nothing was written.
 	ErrTooLarge = errors.New("the command is too large for a log entry")
+	// ErrLevel is returned for a command that the cluster's feature level does
+	// not have yet. Nothing was written.
+	ErrLevel = errors.New("the cluster's feature level is too low for this")
 )
 
 // MembershipRefused is returned for a change of the membership that would harm

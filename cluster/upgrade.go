@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// firstLevel is the feature level of a new cluster whose voters do not all
+	// say that they know more. Above it an operator decides.
+	firstLevel = 1
+	// firstLevelTries bounds how often the first leader asks the voters what they
+	// know, at dutyRetryInterval, before it settles for firstLevel.
+	firstLevelTries = 30
+	// firstLevelTimeout bounds asking them once.
+	firstLevelTimeout = 200 * time.Millisecond
+)
+
+// checkLevel refuses a command that some node of the cluster may not know: it
+// would stop at it.
+func (n *Node) checkLevel(cmd fsm.Command) error {
+	needs, has := fsm.LevelOf(cmd), n.fsm.level.Load()
+	if needs <= max(has, firstLevel) {
+		return nil
+	}
+	return fmt.Errorf("%w: it needs level %d, the cluster is at %d", fsm.ErrLevel, needs, has)
+}
+
+// startLevel gives a new cluster its feature level, before anything is
+// proposed: the highest if every voter says that it knows it, else firstLevel.
+func (l *leadership) startLevel() error {
+	n := l.node
+	if n.fsm.level.Load() > 0 {
+		return nil
+	}
+	level := uint32(firstLevel)
+	for range firstLevelTries {
+		ctx, cancel := context.WithTimeout(l.ctx, firstLevelTimeout)
+		known, err := n.levelKnown(ctx)
+		cancel()
+		if err == nil {
+			level = max(level, known)
+			break
+		}
+		if !pause(l.ctx, dutyRetryInterval) {
+			return context.Cause(l.ctx)
+		}
+	}
+	return l.propose(fsm.SetLevel{Level: level})
+}
+
+// Upgrade raises the cluster's feature level to the highest that every member
+// knows, and returns it. From then on no older version can take part. Errors:
+// *fsm.MembershipRefused if a voter cannot be asked, fsm.ErrNotLeader,
+// fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown (nothing was changed);
+// fsm.ErrOutcomeUnknown.
+func (n *Node) Upgrade(ctx context.Context) (level uint32, err error) {
+	l := n.leader.Load()
+	if l == nil || !l.serves() || n.closing.Load() {
+		return 0, n.notServing()
+	}
+	unlock, err := n.lockMembers(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", fsm.ErrOverloaded, err)
+	}
+	defer unlock() // an older node could join meanwhile
+	known, err := n.levelKnown(ctx)
+	if err != nil {
+		return 0, &fsm.MembershipRefused{
+			Reason: fmt.Sprintf("Not every member says which feature level it knows: %v", err),
+			Advice: "Bring it back first, or remove it: a node that does not know the level would stop",
+		}
+	}
+	if has := n.fsm.level.Load(); known <= has {
+		return has, nil
+	}
+	if _, err := n.batcher.propose(ctx, fsm.SetLevel{Level: known}); err != nil {
+		return 0, err
+	}
+	n.logger.Info("feature level raised", "feature_level", known)
+	return n.fsm.level.Load(), nil
+}
+
+// levelKnown returns the highest feature level that all members know. Voters
+// say so now; of other members that do not answer, their record does.
+func (n *Node) levelKnown(ctx context.Context) (uint32, error) {
+	level := fsm.FeatureLevel
+	servers := n.servers()
+	statuses, errs := n.askStatuses(ctx, servers)
+	var silent []string
+	for i, s := range servers {
+		known := statuses[i].Record.Level
+		if errs[i] != nil {
+			var record fsm.NodeRecord
+			n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(string(s.ID)) })
+			if known = record.Level; s.Suffrage == raft.Voter || known == 0 {
+				silent = append(silent, fmt.Sprintf("%s does not answer: %v", nameOf(s, record), errs[i]))
+				continue
+			}
+		}
+		level = min(level, known)
+	}
+	if len(silent) > 0 {
+		slices.Sort(silent)
+		return 0, errors.New(strings.Join(silent, "; "))
+	}
+	return level, nil
+}
+
+// nameOf returns what to call a member that may have no record yet.
+func nameOf(s raft.Server, r fsm.NodeRecord) string {
+	if r.NodeID != "" {
+		return r.NodeID
+	}
+	return string(s.Address)
+}
