@@ -1,14 +1,95 @@
 package fsm
 
-// complete ends the task as completed.
+// complete ends the task as completed, then submits the follow-ups in order,
+// then claims. It is refused as a whole, and changes nothing, when the claim's
+// request id is known of another request.
 func (m *Machine) complete(c Complete) Result {
 	result, ok := m.held(c.Hold, OutcomeCompleted)
-	if !ok {
+	switch {
+	case result.Repeated:
+		return m.repeatThen(result)
+	case !ok:
 		return result
+	case c.Claim != nil && m.isOtherRequest(c.Claim):
+		return Result{Code: CodeInvalidRequest}
 	}
 	t := m.edit(c.ID)
 	t.Result, t.ResultPayload = c.Result, c.ResultPayload
 	m.end(t, OutcomeCompleted, "", StatusCompleted)
 	m.edited(t)
-	return Result{Task: copyOf(t)}
+	result = Result{Task: copyOf(t)}
+	if len(c.Submit) > 0 {
+		result.Submitted = m.submit(Submit{Tasks: c.Submit}).Submitted
+	}
+	if c.Claim != nil {
+		result.Claims = m.claimNext(*c.Claim).Claims
+	}
+	m.keepThen(c.ID, thenOf(result))
+	return result
+}
+
+// isOtherRequest reports whether the request id of c is known of a request
+// that c does not repeat.
+func (m *Machine) isOtherRequest(c *ClaimNext) bool {
+	r, _ := m.findRequest(c.RequestID)
+	return r != nil && (r.WorkerID != c.WorkerID || r.Choice != choiceOfNext(*c))
+}
+
+// thenOf returns what a repeat needs of the answer, nil if there is nothing
+// beside the completed task.
+func thenOf(result Result) *Then {
+	if len(result.Submitted) == 0 && len(result.Claims) == 0 {
+		return nil
+	}
+	then := &Then{}
+	for _, s := range result.Submitted {
+		then.Submitted = append(then.Submitted, FollowUp{ID: s.Task.ID, Created: s.Created})
+	}
+	then.Claims = refsOf(result.Claims)
+	return then
+}
+
+// refsOf returns the claims by their ids and tokens.
+func refsOf(claims []Claim) []ClaimRef {
+	refs := make([]ClaimRef, len(claims))
+	for i := range claims {
+		refs[i] = ClaimRef{TaskID: claims[i].Task.ID, Token: claims[i].Token}
+	}
+	return refs
+}
+
+// keepThen notes, for repeats, what the step that completed the task did
+// beside.
+func (m *Machine) keepThen(id uint64, then *Then) {
+	if then == nil {
+		return
+	}
+	t := m.edit(id)
+	t.Then = then
+	m.edited(t)
+}
+
+// repeatThen adds the follow-ups and claims of the first answer to a repeated
+// one, as they are now. Of a task that was removed there is only the id, and
+// the token of its claim.
+func (m *Machine) repeatThen(result Result) Result {
+	then := result.Task.Then
+	if then == nil {
+		return result
+	}
+	for _, f := range then.Submitted {
+		result.Submitted = append(result.Submitted, m.repeatFollowUp(f))
+	}
+	size := answerBytes(result.Task)
+	for _, c := range then.Claims {
+		result.Claims = append(result.Claims, m.repeatClaim(c, &size))
+	}
+	return result
+}
+
+func (m *Machine) repeatFollowUp(f FollowUp) Submitted {
+	if t := m.tasks.get(f.ID); t != nil {
+		return Submitted{Task: copyOf(t), Created: f.Created}
+	}
+	return Submitted{Task: &Task{ID: f.ID}, Created: f.Created}
 }
