@@ -49,12 +49,12 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 // majority; whether the claim gets it is decided in the log.
 func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Proposed, done bool, err error) {
 	claimable := false
-	n.fsm.read(func(m *fsm.Machine) { claimable = m.Claimable(c) })
+	n.fsm.read(func(m *fsm.Machine) { claimable = m.Claimable(c, n.fsm.estimate(m)) })
 	if claimable {
 		return p, false, nil
 	}
 	p.Index, err = n.ReadLinearizable(ctx, 0, func(m *fsm.Machine, now fsm.Stamp) {
-		claimable = m.Claimable(c)
+		claimable = m.Claimable(c, now)
 		p.Stamp = now
 	})
 	if err != nil {

@@ -7,7 +7,8 @@ const (
 	keyBytes     = 48
 	attemptBytes = 64
 	requestBytes = 240
-	claimBytes   = 16 // of one claim in a request
+	claimBytes   = 16 // of one claim in a request, or of one follow-up
+	thenBytes    = 64
 )
 
 // bytesOf estimates the memory that the task takes. It depends on the saved
@@ -20,7 +21,15 @@ func bytesOf(t *Task) int64 {
 	for i := range t.Log {
 		n += attemptBytes + len(t.Log[i].WorkerID) + len(t.Log[i].Error)
 	}
-	return int64(n)
+	return int64(n + bytesOfThen(t.Then))
+}
+
+// bytesOfThen estimates the memory of what is kept for a repeated Complete.
+func bytesOfThen(then *Then) int {
+	if then == nil {
+		return 0
+	}
+	return thenBytes + claimBytes*(len(then.Submitted)+len(then.Claims))
 }
 
 // workBytes is how much the users' own data of the task takes.
@@ -72,9 +81,13 @@ func (m *Machine) enter(t *Task) {
 	ts.counts[t.Status]++
 	m.counts[t.Status]++
 	m.bytes += bytesOf(t)
-	if t.Status == StatusPending {
-		m.ready.add(&ts.queue, t.Priority, t.ID)
+	switch group := groupOf(t); {
+	case group != "":
+		m.enterGroup(ts, t)
+	case t.Status == StatusPending:
+		ts.add(t)
 	}
+	m.arrange(ts, t)
 }
 
 // leave undoes enter.
@@ -83,16 +96,30 @@ func (m *Machine) leave(t *Task) {
 	ts.counts[t.Status]--
 	m.counts[t.Status]--
 	m.bytes -= bytesOf(t)
-	if t.Status == StatusPending {
-		m.ready.remove(&ts.queue, t.Priority, t.ID)
+	switch group := groupOf(t); {
+	case group != "":
+		m.leaveGroup(ts, t)
+	case t.Status == StatusPending:
+		ts.remove(t)
 	}
+}
+
+// arrange lets the rest of the task's group and type follow what became of it.
+// It ends every change of a task: after leave alone, claims do not see the
+// state as it is.
+func (m *Machine) arrange(ts *typeState, t *Task) {
+	if t.Options != nil && t.Options.Group != "" {
+		m.follow(ts, t.Options.Group)
+	}
+	m.place(ts)
 }
 
 // typeOf returns what is kept of the type; it begins it.
 func (m *Machine) typeOf(name string) *typeState {
 	ts := m.types[name]
 	if ts == nil {
-		ts = &typeState{name: name, queue: newQueue()}
+		ts = newTypeState(name)
+		ts.noted = m.notedGone[name]
 		m.types[name] = ts
 	}
 	return ts
@@ -114,9 +141,8 @@ func (m *Machine) exclude(t *Task) {
 	m.leave(t)
 	ts := m.types[t.Type]
 	ts.tasks--
-	if ts.tasks == 0 {
-		delete(m.types, t.Type)
-	}
+	m.arrange(ts, t)
+	m.dropType(ts)
 	if t.Key != "" {
 		delete(m.keys, t.Key)
 	}

@@ -24,6 +24,7 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 	m.header.Index = index
 	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
 	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
+	m.openDue()
 
 	applied := Applied{Index: index, Stamp: m.header.Stamp, Results: make([]Result, len(commands))}
 	for i, c := range commands {
@@ -31,6 +32,7 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 			applied.Checkpoint = true
 			continue
 		}
+		m.command, m.picks = i, 0
 		result, err := m.applyCommand(c)
 		if err != nil {
 			return Applied{}, fmt.Errorf("command %d: %w", i, err)
@@ -38,6 +40,7 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 		applied.Results[i] = result
 	}
 	applied.Leases, m.begun = m.begun, nil
+	applied.Ready, m.noted, m.notedGone = m.noted, nil, nil
 	return applied, nil
 }
 
@@ -63,6 +66,8 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 		return m.delete(c), nil
 	case Expire:
 		return m.expire(c), nil
+	case SetType:
+		return m.setType(c), nil
 	case Tick:
 		return m.tick(), nil
 	case SetNode:

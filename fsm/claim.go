@@ -1,6 +1,9 @@
 package fsm
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // answerBytesMax bounds the tasks' own bytes in one answer: params, payload,
 // results and errors. An answer has at least one task all the same.
@@ -13,7 +16,7 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 		return result
 	}
 	var (
-		memory [4]*queue
+		memory [4]source
 		next   = m.newChooser(c, memory[:0])
 		claims []Claim
 		size   int
@@ -40,16 +43,26 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 	return Result{Claims: claims}
 }
 
-// Claimable reports whether applying c now would take a task or repeat an
-// earlier answer.
-func (m *Machine) Claimable(c ClaimNext) bool {
+// Claimable reports whether applying c at now would take a task or repeat an
+// earlier answer. It goes by the clocks of now: a limit that was reached by the
+// state's may let tasks be claimed again.
+func (m *Machine) Claimable(c ClaimNext, now Stamp) bool {
 	if r, _ := m.findRequest(c.RequestID); r != nil {
 		return true
 	}
-	var memory [4]*queue
-	next := m.newChooser(c, memory[:0])
-	_, ok := next.first()
-	return ok
+	t := max(now.T, m.header.Stamp.T)
+	if c.Types == nil {
+		opensAt, waits := m.NextOpening()
+		return c.takesAny() && (len(m.ready[orderOldest].items) > 0 || waits && opensAt <= t)
+	}
+	return slices.ContainsFunc(c.Types, func(name string) bool {
+		ts := m.types[name]
+		if ts == nil {
+			return false
+		}
+		standing, _ := ts.standingAt(t)
+		return standing == typeOpen && len(ts.queuesAbove(c.MoreAttempts)) > 0
+	})
 }
 
 // claimTask claims one task by its id.
@@ -71,7 +84,7 @@ func (m *Machine) claimTask(c ClaimTask) Result {
 		return result
 	case t.Status == StatusClaimed:
 		return refused(CodeTaskAlreadyClaimed, t)
-	case t.Status != StatusPending:
+	case t.Status != StatusPending || !m.leads(t) || m.types[t.Type].limited(m.header.Stamp.T):
 		return refused(CodeTaskNotClaimable, t)
 	}
 	seq := m.nextRequest(c.RequestID)
@@ -90,15 +103,15 @@ func oneClaim(t *Task) Result {
 // request with that sequence number, if not 0, is told when the claim ends.
 func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint64) *Task {
 	t := m.edit(id)
+	if r := m.types[t.Type].record; r != nil {
+		r.spend(m.header.Stamp.T)
+	}
 	t.Status = StatusClaimed
 	if t.Attempts < math.MaxInt32 {
 		t.Attempts++
 	}
 	if leaseMS == 0 {
-		leaseMS = t.LeaseMS
-	}
-	if leaseMS == 0 {
-		leaseMS = defaultLeaseMS
+		leaseMS = m.leaseOfTask(t)
 	}
 	t.WorkerID = workerID
 	t.Token = m.header.NextToken
@@ -113,6 +126,17 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 	m.claims.Set(t.Token, claimRef{task: id, request: request})
 	m.begun = append(m.begun, leaseOf(t))
 	return t
+}
+
+// leaseOfTask returns how long a claim of the task lasts that asks for nothing.
+func (m *Machine) leaseOfTask(t *Task) int64 {
+	switch byType := m.settingsOf(t.Type).LeaseMS; {
+	case t.LeaseMS != 0:
+		return t.LeaseMS
+	case byType != 0:
+		return byType
+	}
+	return defaultLeaseMS
 }
 
 // logBegun returns the attempts log with one more attempt, without the oldest
@@ -134,77 +158,3 @@ func leaseOf(t *Task) Lease {
 
 // ClaimCount returns how many claims are live.
 func (m *Machine) ClaimCount() int { return m.claims.Len() }
-
-// chooser finds the tasks that one ClaimNext takes, first to last.
-type chooser struct {
-	order order
-	any   *readyTypes // if every type will do
-	// queues are those of the listed types that are not empty: a binary heap,
-	// the queue with the first task on top.
-	queues []*queue
-}
-
-// newChooser returns the chooser of c. It looks at the first tasks of the types
-// asked for, at nothing else. It appends to queues, which is empty.
-func (m *Machine) newChooser(c ClaimNext, queues []*queue) chooser {
-	n := chooser{order: orderOf(c)}
-	if c.Types == nil {
-		n.any = &m.ready
-		return n
-	}
-	n.queues = queues
-	for _, name := range c.Types {
-		if ts := m.types[name]; ts != nil && len(ts.queue.levels) > 0 {
-			n.queues = append(n.queues, &ts.queue)
-		}
-	}
-	for at := len(n.queues)/2 - 1; at >= 0; at-- {
-		n.down(at)
-	}
-	return n
-}
-
-// first returns the id of the next task to take.
-func (n *chooser) first() (id uint64, ok bool) {
-	if n.any != nil {
-		return n.any.first(n.order)
-	}
-	if len(n.queues) == 0 {
-		return 0, false
-	}
-	return n.queues[0].ranks[n.order].task(n.order), true
-}
-
-// taken is called when the task that first named has left its queue.
-func (n *chooser) taken() {
-	if n.any != nil {
-		return // kept up to date by the queues themselves
-	}
-	if len(n.queues[0].levels) == 0 {
-		last := len(n.queues) - 1
-		n.queues[0] = n.queues[last]
-		n.queues = n.queues[:last]
-	}
-	n.down(0)
-}
-
-func (n *chooser) down(at int) {
-	for {
-		child := 2*at + 1
-		if child >= len(n.queues) {
-			return
-		}
-		if right := child + 1; right < len(n.queues) && n.before(right, child) {
-			child = right
-		}
-		if !n.before(child, at) {
-			return
-		}
-		n.queues[at], n.queues[child] = n.queues[child], n.queues[at]
-		at = child
-	}
-}
-
-func (n *chooser) before(a, b int) bool {
-	return n.queues[a].ranks[n.order].before(n.queues[b].ranks[n.order])
-}

@@ -60,6 +60,56 @@ func (r rank) task(o order) uint64 {
 	return r.second
 }
 
+// tournament finds, in every order, the contender with the first task.
+type tournament [orderCount]heads
+
+// newTournament returns an empty one.
+func newTournament() (t tournament) {
+	for o := range orderCount {
+		t[o].order = o
+	}
+	return t
+}
+
+// first returns the id of the first task.
+func (t *tournament) first(o order) (id uint64, ok bool) {
+	c := t[o].first()
+	if c == nil {
+		return 0, false
+	}
+	return c.ranks[o].task(o), true
+}
+
+// put places the contender, whose first tasks are those of its own tournament
+// below, which is not empty. known says whether it is in t already.
+func (t *tournament) put(c *contender, below *tournament, known bool) {
+	for o := range orderCount {
+		first := below[o].first().ranks[o]
+		switch {
+		case !known:
+			c.ranks[o] = first
+			t[o].add(c)
+		case first != c.ranks[o]:
+			c.ranks[o] = first
+			t[o].moved(c)
+		}
+	}
+}
+
+// add adds a contender that has its ranks already.
+func (t *tournament) add(c *contender) {
+	for o := range orderCount {
+		t[o].add(c)
+	}
+}
+
+// remove removes a contender that is there.
+func (t *tournament) remove(c *contender) {
+	for o := range orderCount {
+		t[o].remove(c)
+	}
+}
+
 // contender is something whose first task competes with those of others, in
 // every order. Embed it.
 type contender struct {

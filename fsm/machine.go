@@ -18,8 +18,9 @@ type Machine struct {
 	// Derived: bookkeeping in memory only, built anew by rebuild.
 
 	counts     [StatusCancelled + 1]int64  // by Status
-	types      map[string]*typeState       // those that have tasks
-	ready      readyTypes                  // types with pending tasks
+	types      map[string]*typeState       // those that have tasks or settings
+	ready      tournament                  // types that can be claimed from
+	openings   *btree.BTreeG[opening]      // types that only their rate limit closes
 	keys       map[string]uint64           // idempotency key to task id
 	claims     btree.Map[uint64, claimRef] // live claims by token
 	requestIDs map[string]uint64           // claim_request_id to sequence number
@@ -27,6 +28,10 @@ type Machine struct {
 	remembered int                         // claims in all requests
 	bytes      int64                       // the estimate that Bytes returns
 	begun      []Lease                     // claims begun by the entry being applied
+	noted      []ReadyTasks                // what that entry made claimable
+	notedGone  map[string]int              // types that are in noted and gone since: where
+	command    int                         // the place in the entry of the command being applied
+	picks      int                         // tasks that the command took at random
 
 	// rememberedMax is the bound of remembered; only tests change it.
 	rememberedMax int

@@ -1,151 +1,214 @@
 package fsm
 
-import "github.com/tidwall/btree"
+import (
+	"cmp"
+	"slices"
 
-// readyTypes finds the first pending task of all types, in every order. It is
-// a tournament of the types' queues.
-type readyTypes [orderCount]heads
+	"github.com/tidwall/btree"
+)
 
-// typeState is what is kept of a task type while it has tasks.
+// typeState is what is kept of a task type while it has tasks or settings.
 type typeState struct {
-	name   string                     // shared by all its tasks
-	tasks  int64                      // of any status
-	counts [StatusCancelled + 1]int64 // by Status
-	queue  queue
+	contender                            // among the types that are open
+	name      string                     // shared by all its tasks
+	tasks     int64                      // of any status
+	counts    [StatusCancelled + 1]int64 // by Status
+	record    *typeRecord                // nil if it has no settings
+
+	// Its claimable tasks, as far as the type does not forbid it.
+	queues []*queue   // by attempts left, ascending; none is empty
+	first  tournament // of the queues
+	spare  *queue     // an empty one, for the next number of attempts left
+	ready  int        // tasks in all queues
+
+	groups map[string]*group // those with tasks that have not ended; nil if there never was one
+	behind btree.Set[uint64] // pending tasks that their group holds back
+
+	standing standing
+	opensAt  int64 // while typeWaits
+	added    int   // tasks added to the queues since the type was placed
+	noted    int   // where in Machine.noted it is, if it is there
 }
 
-// queue holds the pending tasks of one type, in levels of equal priority.
-type queue struct {
-	contender // among the queues that are not empty
-	levels    map[int32]*level
-	heads     [orderCount]heads // of the levels
-	spare     *level            // an empty one, for the next new priority
+// standing says whether claims find a type.
+type standing uint8
+
+const (
+	typeClosed standing = iota // it has no claimable task, is paused, or has claims enough
+	typeWaits                  // only its rate limit forbids claims, until opensAt
+	typeOpen                   // it is in the tournament
+)
+
+// opening is when a type that waits for its rate limit opens, by T.
+type opening struct {
+	t    int64
+	name string
 }
 
-// level holds the pending tasks of one type and priority.
-type level struct {
-	contender
-	priority int32
-	ids      btree.Set[uint64]
-	min, max uint64 // of ids, which is not empty
+// newOpenings returns an empty set of types in the order in which they open.
+func newOpenings() *btree.BTreeG[opening] {
+	return btree.NewBTreeGOptions(func(a, b opening) bool {
+		return a.t < b.t || a.t == b.t && a.name < b.name
+	}, btree.Options{NoLocks: true})
 }
 
-// add adds a pending task that is not there yet.
-func (r *readyTypes) add(q *queue, priority int32, id uint64) {
-	empty := len(q.levels) == 0
-	q.add(priority, id)
-	for o := range orderCount {
-		first := q.heads[o].first().ranks[o]
-		switch {
-		case empty:
-			q.ranks[o] = first
-			r[o].add(&q.contender)
-		case first != q.ranks[o]:
-			q.ranks[o] = first
-			r[o].moved(&q.contender)
+// newTypeState returns the state of a type without tasks and settings.
+func newTypeState(name string) *typeState {
+	return &typeState{name: name, first: newTournament()}
+}
+
+// add adds a claimable task that is not there yet. The type must be placed
+// afterwards.
+func (ts *typeState) add(t *Task) {
+	left := attemptsLeftOf(t)
+	at, known := ts.findQueue(left)
+	if !known {
+		q := ts.spare
+		if ts.spare = nil; q == nil {
+			q = newQueue()
 		}
+		q.left = left
+		ts.queues = slices.Insert(ts.queues, at, q)
 	}
+	q := ts.queues[at]
+	q.add(t.Priority, t.ID)
+	ts.first.put(&q.contender, &q.first, known)
+	ts.ready++
+	ts.added++
 }
 
-// remove removes a pending task that is there.
-func (r *readyTypes) remove(q *queue, priority int32, id uint64) {
-	q.remove(priority, id)
-	empty := len(q.levels) == 0
-	for o := range orderCount {
-		if empty {
-			r[o].remove(&q.contender)
-			continue
-		}
-		if first := q.heads[o].first().ranks[o]; first != q.ranks[o] {
-			q.ranks[o] = first
-			r[o].moved(&q.contender)
-		}
-	}
-}
-
-// first returns the id of the first pending task of any type.
-func (r *readyTypes) first(o order) (id uint64, ok bool) {
-	c := r[o].first()
-	if c == nil {
-		return 0, false
-	}
-	return c.ranks[o].task(o), true
-}
-
-// newReadyTypes returns an empty one.
-func newReadyTypes() (r readyTypes) {
-	for o := range orderCount {
-		r[o].order = o
-	}
-	return r
-}
-
-// newQueue returns an empty queue.
-func newQueue() queue {
-	q := queue{levels: map[int32]*level{}}
-	for o := range orderCount {
-		q.heads[o].order = o
-	}
-	return q
-}
-
-func (q *queue) add(priority int32, id uint64) {
-	l := q.levels[priority]
-	if l == nil {
-		if l, q.spare = q.spare, nil; l == nil {
-			l = &level{}
-		}
-		l.priority, l.min, l.max = priority, id, id
-		l.ids.Insert(id)
-		l.rank()
-		q.levels[priority] = l
-		for o := range orderCount {
-			q.heads[o].add(&l.contender)
-		}
+// remove removes a claimable task that is there. The type must be placed
+// afterwards.
+func (ts *typeState) remove(t *Task) {
+	at, _ := ts.findQueue(attemptsLeftOf(t))
+	q := ts.queues[at]
+	q.remove(t.Priority, t.ID)
+	ts.ready--
+	if q.count > 0 {
+		ts.first.put(&q.contender, &q.first, true)
 		return
 	}
-	l.ids.Insert(id)
-	if id < l.min {
-		l.min = id
-		l.rank()
-		q.heads[orderOldest].moved(&l.contender)
+	ts.first.remove(&q.contender)
+	ts.queues = slices.Delete(ts.queues, at, at+1)
+	ts.spare = q
+}
+
+// findQueue returns the place of the queue of the tasks with that many
+// attempts left, or where it would have to be.
+func (ts *typeState) findQueue(left int32) (at int, known bool) {
+	if len(ts.queues) == 1 && ts.queues[0].left == left {
+		return 0, true // most types have one
 	}
-	if id > l.max {
-		l.max = id
-		l.rank()
-		q.heads[orderNewest].moved(&l.contender)
+	return slices.BinarySearchFunc(ts.queues, left, func(q *queue, left int32) int { return cmp.Compare(q.left, left) })
+}
+
+// queuesAbove returns the queues of the tasks with more than that many
+// attempts left.
+func (ts *typeState) queuesAbove(left int32) []*queue {
+	at, _ := ts.findQueue(left + 1)
+	return ts.queues[at:]
+}
+
+// standingAt returns where the type stands at t, and when it opens if it waits.
+func (ts *typeState) standingAt(t int64) (s standing, opensAt int64) {
+	switch {
+	case ts.ready == 0:
+		return typeClosed, 0
+	case ts.record == nil:
+		return typeOpen, 0
+	case ts.record.Settings.Paused || ts.slots() <= 0:
+		return typeClosed, 0
+	}
+	if at := ts.record.claimableAt(t); at > t {
+		return typeWaits, at
+	}
+	return typeOpen, 0
+}
+
+// slots returns how many more claims the type may have at a time.
+func (ts *typeState) slots() int64 {
+	if ts.record == nil || ts.record.Settings.MaxClaimed <= 0 {
+		return noLimit
+	}
+	return int64(ts.record.Settings.MaxClaimed) - ts.counts[StatusClaimed]
+}
+
+// hasLimits reports whether the type has a limit of claims.
+func (ts *typeState) hasLimits() bool {
+	return ts.record != nil && (ts.record.Settings.MaxClaimed > 0 || ts.record.Settings.RateLimit > 0)
+}
+
+// limited reports whether the type's limits forbid one more claim at t,
+// whether or not it is paused.
+func (ts *typeState) limited(t int64) bool {
+	return ts.slots() <= 0 || ts.record != nil && ts.record.claimableAt(t) > t
+}
+
+// place moves the type to where its tasks, its settings and the time say it
+// stands, and notes what became claimable. Whoever changes one of these calls
+// it afterwards. It costs O(log types), however many tasks the type has.
+func (m *Machine) place(ts *typeState) {
+	was, opened := ts.standing, ts.opensAt
+	ts.standing, ts.opensAt = ts.standingAt(m.header.Stamp.T)
+	if was == typeWaits && (ts.standing != typeWaits || opened != ts.opensAt) {
+		m.openings.Delete(opening{opened, ts.name})
+		was = typeClosed
+	}
+	switch {
+	case ts.standing == typeOpen:
+		m.ready.put(&ts.contender, &ts.first, was == typeOpen)
+	case was == typeOpen:
+		m.ready.remove(&ts.contender)
+	}
+	if ts.standing == typeWaits && was != typeWaits {
+		m.openings.Set(opening{ts.opensAt, ts.name})
+	}
+	m.noteReady(ts, was == typeOpen)
+	ts.added = 0
+}
+
+// openDue opens the types whose time has come.
+func (m *Machine) openDue() {
+	for {
+		next, ok := m.openings.Min()
+		if !ok || next.t > m.header.Stamp.T {
+			return
+		}
+		m.place(m.types[next.name])
 	}
 }
 
-func (q *queue) remove(priority int32, id uint64) {
-	l := q.levels[priority]
-	l.ids.Delete(id)
-	if l.ids.Len() == 0 {
-		delete(q.levels, priority)
-		for o := range orderCount {
-			q.heads[o].remove(&l.contender)
-		}
-		q.spare = l
+// NextOpening returns the earliest time, by T, at which a type of which only
+// its rate limit forbids claims may be claimed from; ok is false if there is
+// none.
+func (m *Machine) NextOpening() (t int64, ok bool) {
+	next, ok := m.openings.Min()
+	return next.t, ok
+}
+
+// noteReady notes the tasks that became claimable when the type was placed. An
+// open type that was open before gained what was added; one that has just
+// opened, all it has. What its limits let be claimed bounds both. A type with
+// limits is noted with one task at least whenever it is placed and open: who
+// waits is woken one by one as long as there is room, since room grows with
+// time, of which nobody tells.
+func (m *Machine) noteReady(ts *typeState, before bool) {
+	if ts.standing != typeOpen {
 		return
 	}
-	if id == l.min {
-		l.min, _ = l.ids.Min()
-		l.rank()
-		q.heads[orderOldest].moved(&l.contender)
+	n := ts.added
+	if !before {
+		n = ts.ready
 	}
-	if id == l.max {
-		l.max, _ = l.ids.Max()
-		l.rank()
-		q.heads[orderNewest].moved(&l.contender)
+	if ts.hasLimits() {
+		n = int(min(int64(max(n, 1)), ts.slots(), ts.record.claimsAt(m.header.Stamp.T)))
 	}
-}
-
-// rank sets the ranks of the level's first tasks. In the orders of priority no
-// two levels of a queue share the rank's first part: so only a change of the
-// oldest or newest moves a level among the others.
-func (l *level) rank() {
-	for o := range orderCount {
-		l.ranks[o] = rankOf(o, l.priority, l.min)
+	switch {
+	case n == 0:
+	case ts.noted < len(m.noted) && m.noted[ts.noted].Type == ts.name:
+		m.noted[ts.noted].Count += n
+	default:
+		ts.noted = len(m.noted)
+		m.noted = append(m.noted, ReadyTasks{Type: ts.name, Count: n})
 	}
-	l.ranks[orderNewest] = rankOf(orderNewest, l.priority, l.max)
 }

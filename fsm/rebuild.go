@@ -10,7 +10,8 @@ import (
 func (m *Machine) resetIndexes() {
 	m.counts = [StatusCancelled + 1]int64{}
 	m.types = map[string]*typeState{}
-	m.ready = newReadyTypes()
+	m.ready = newTournament()
+	m.openings = newOpenings()
 	m.keys = map[string]uint64{}
 	m.claims = btree.Map[uint64, claimRef]{}
 	m.requestIDs = map[string]uint64{}
@@ -23,6 +24,9 @@ func (m *Machine) resetIndexes() {
 // ErrCorrupt, wrapped, when the saved records contradict each other.
 func (m *Machine) rebuild() error {
 	m.resetIndexes()
+	for _, r := range m.settings {
+		m.typeOf(r.Name).record = r
+	}
 	for id, t := range m.tasks.all() {
 		if problem := m.indexTask(id, t); problem != "" {
 			return fmt.Errorf("task %d: %s: %w", id, problem, ErrCorrupt)
@@ -33,6 +37,7 @@ func (m *Machine) rebuild() error {
 			return fmt.Errorf("claim request %d: %s: %w", seq, problem, ErrCorrupt)
 		}
 	}
+	m.noted, m.notedGone = nil, nil // nobody waits for what was there
 	return nil
 }
 

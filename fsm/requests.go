@@ -169,6 +169,9 @@ func choiceOfNext(c ClaimNext) uint64 {
 	for _, name := range c.Types {
 		h = h.string(name).byte(0)
 	}
+	if c.MoreAttempts != 0 { // nothing of requests without it, which are saved
+		h = h.byte(0).uint64(uint64(c.MoreAttempts))
+	}
 	return uint64(h)
 }
 

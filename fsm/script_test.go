@@ -280,7 +280,7 @@ func (s *script) read(a *args) {
 	case "clock":
 		s.printf("u %d t %d", s.m.Stamp().U, s.m.Stamp().T-scriptEpoch)
 	case "claimable":
-		s.printf("%v", s.m.Claimable(a.claimNext()))
+		s.printf("%v", s.m.Claimable(a.claimNext(), s.m.Stamp()))
 	case "requests":
 		for seq, r := range s.m.requests.all() {
 			s.printf("%d %s of %s, claims %v, live %d, until %d", seq, r.ID, r.WorkerID, r.Claims, r.Live, r.ForgetU)

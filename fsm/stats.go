@@ -28,12 +28,19 @@ func (m *Machine) Stats(now Stamp) Stats {
 	if len(m.types) > 0 {
 		s.Types = make([]TypeStats, 0, len(m.types))
 	}
+	oldest := uint64(0)
 	for _, ts := range m.types { // sorted below
+		if ts.tasks == 0 {
+			continue
+		}
 		s.Types = append(s.Types, TypeStats{Type: ts.name, Counts: ts.counts})
+		if id := ts.oldest(); id != 0 && (oldest == 0 || id < oldest) {
+			oldest = id
+		}
 	}
 	slices.SortFunc(s.Types, func(a, b TypeStats) int { return strings.Compare(a.Type, b.Type) })
-	if id, ok := m.ready.first(orderOldest); ok {
-		s.OldestPendingAgeMS = max(now.T-m.tasks.get(id).CreatedAt, 0)
+	if oldest != 0 {
+		s.OldestPendingAgeMS = max(now.T-m.tasks.get(oldest).CreatedAt, 0)
 	}
 	return s
 }

@@ -1,5 +1,10 @@
 package fsm
 
+import (
+	"slices"
+	"strings"
+)
+
 // typeRecordsMax bounds how many types have settings: a snapshot copies them
 // while nobody is served.
 const typeRecordsMax = 10_000
@@ -33,4 +38,141 @@ func cloneTypes(types []*typeRecord) []*typeRecord {
 		copies[i] = &all[i]
 	}
 	return copies
+}
+
+// setType changes the settings of a type. A type whose settings are all cleared
+// has no record.
+func (m *Machine) setType(c SetType) Result {
+	settings := *m.settingsOf(c.Type)
+	settings.change(c)
+	at, known := m.findRecord(c.Type)
+	switch {
+	case known:
+	case settings == (TypeSettings{}):
+		return m.typeResult(c.Type)
+	case len(m.settings) >= typeRecordsMax:
+		return Result{Code: CodeInvalidRequest}
+	default:
+		ts := m.typeOf(c.Type)
+		ts.record = &typeRecord{Name: ts.name}
+		m.settings = slices.Insert(m.settings, at, ts.record)
+	}
+	ts := m.types[c.Type]
+	ts.record.setRate(settings.RateLimit, m.header.Stamp.T)
+	ts.record.Settings = settings
+	if settings == (TypeSettings{}) {
+		m.settings = slices.Delete(m.settings, at, at+1)
+		ts.record = nil
+	}
+	m.place(ts)
+	m.dropType(ts)
+	return m.typeResult(c.Type)
+}
+
+// change takes over those settings of c that it sets.
+func (s *TypeSettings) change(c SetType) {
+	if c.Set&TypePaused != 0 {
+		s.Paused = c.Settings.Paused
+	}
+	if c.Set&TypeMaxClaimed != 0 {
+		s.MaxClaimed = c.Settings.MaxClaimed
+	}
+	if c.Set&TypeRateLimit != 0 {
+		s.RateLimit = c.Settings.RateLimit
+	}
+	if c.Set&TypeLease != 0 {
+		s.LeaseMS = c.Settings.LeaseMS
+	}
+	if c.Set&TypeMaxAttempts != 0 {
+		s.LimitSet, s.MaxAttempts = c.Settings.LimitSet, c.Settings.MaxAttempts
+	}
+	if c.Set&TypeBackoff != 0 {
+		s.Backoff = c.Settings.Backoff
+	}
+	if c.Set&TypeRetention != 0 {
+		s.RetentionMS = c.Settings.RetentionMS
+	}
+}
+
+// findRecord returns the place of the type's record, or where it would have to
+// be.
+func (m *Machine) findRecord(name string) (at int, known bool) {
+	return slices.BinarySearchFunc(m.settings, name, func(r *typeRecord, name string) int {
+		return strings.Compare(r.Name, name)
+	})
+}
+
+// settingsOf returns the settings of the type, read-only; the zero value if it
+// has none.
+func (m *Machine) settingsOf(name string) *TypeSettings {
+	ts := m.types[name]
+	if ts == nil || ts.record == nil {
+		return &noSettings
+	}
+	return &ts.record.Settings
+}
+
+// noSettings is what settingsOf returns of most types. It is never changed.
+var noSettings TypeSettings
+
+// dropType forgets a type that has neither tasks nor settings.
+func (m *Machine) dropType(ts *typeState) {
+	if ts.tasks > 0 || ts.record != nil {
+		return
+	}
+	delete(m.types, ts.name)
+	if ts.noted < len(m.noted) && m.noted[ts.noted].Type == ts.name {
+		if m.notedGone == nil {
+			m.notedGone = map[string]int{}
+		}
+		m.notedGone[ts.name] = ts.noted
+	}
+}
+
+// Types returns what can be seen of every type that has tasks or settings,
+// sorted by name. now is the time by which ages are told.
+func (m *Machine) Types(now Stamp) []TypeView {
+	views := make([]TypeView, 0, len(m.types))
+	for _, ts := range m.types { // sorted below
+		views = append(views, m.viewOf(ts, now))
+	}
+	slices.SortFunc(views, func(a, b TypeView) int { return strings.Compare(a.Type, b.Type) })
+	return views
+}
+
+// Type returns what can be seen of the type, ok false if it has neither tasks
+// nor settings.
+func (m *Machine) Type(name string, now Stamp) (v TypeView, ok bool) {
+	ts := m.types[name]
+	if ts == nil {
+		return TypeView{Type: name}, false
+	}
+	return m.viewOf(ts, now), true
+}
+
+// typeResult is the result that shows the type.
+func (m *Machine) typeResult(name string) Result {
+	v, _ := m.Type(name, m.header.Stamp)
+	return Result{Type: &v}
+}
+
+func (m *Machine) viewOf(ts *typeState, now Stamp) TypeView {
+	v := TypeView{Type: ts.name, Counts: ts.counts}
+	if ts.record != nil {
+		v.Settings = ts.record.Settings
+	}
+	if id := ts.oldest(); id != 0 {
+		v.OldestPendingAgeMS = max(now.T-m.tasks.get(id).CreatedAt, 0)
+	}
+	return v
+}
+
+// oldest returns the id of the pending task that was submitted first, 0 if none
+// is pending.
+func (ts *typeState) oldest() uint64 {
+	id, _ := ts.first.first(orderOldest)
+	if held, ok := ts.behind.Min(); ok && (id == 0 || held < id) {
+		id = held
+	}
+	return id
 }

@@ -220,7 +220,7 @@ func (l *leader) serve(m *message) {
 		m.reply(reply{code: "no_leader"})
 	case m.c == nil:
 		l.serveRead(m)
-	case m.c.verb == verbClaimNext && !l.replica.machine.Claimable(m.c.realClaimNext()):
+	case m.c.verb == verbClaimNext && !l.replica.machine.Claimable(m.c.realClaimNext(), l.clock.Now()):
 		if l.cut { // nobody confirms that it leads
 			m.reply(reply{code: "no_leader"})
 			return

@@ -1,0 +1,124 @@
+package fsm
+
+// chooser finds the tasks that one ClaimNext takes, first to last.
+type chooser struct {
+	order order
+	any   *tournament // of the types, if every type will do
+	draw  *draw       // if they are taken at random
+	// sources are what the listed types have to take, none of them empty: a
+	// binary heap, the one with the first task on top.
+	sources []source
+}
+
+// source is an open type, or one of its queues.
+type source struct {
+	*contender
+	of    *typeState
+	queue *queue // nil: all of the type's
+}
+
+// empty reports whether nothing is left to take.
+func (s *source) empty() bool {
+	return s.of.standing != typeOpen || s.queue != nil && s.queue.count == 0
+}
+
+// newChooser returns the chooser of c. It looks at the first tasks of the types
+// asked for, at nothing else. It appends to sources, which is empty.
+func (m *Machine) newChooser(c ClaimNext, sources []source) chooser {
+	n := chooser{order: orderOf(c), sources: sources}
+	switch {
+	case c.SortBy == SortRandom:
+		n.draw = m.newDraw(c)
+	case c.takesAny():
+		n.any = &m.ready
+	default:
+		n.list(m, c)
+	}
+	return n
+}
+
+// takesAny reports whether the claim takes tasks of any type. What needs listed
+// types takes nothing without them.
+func (c *ClaimNext) takesAny() bool {
+	return c.Types == nil && c.SortBy != SortRandom && c.MoreAttempts == 0
+}
+
+// list takes the sources of the listed types.
+func (n *chooser) list(m *Machine, c ClaimNext) {
+	for _, name := range c.Types {
+		ts := m.types[name]
+		if ts == nil || ts.standing != typeOpen {
+			continue
+		}
+		if c.MoreAttempts == 0 {
+			n.sources = append(n.sources, source{contender: &ts.contender, of: ts})
+			continue
+		}
+		for _, q := range ts.queuesAbove(c.MoreAttempts) {
+			n.sources = append(n.sources, source{contender: &q.contender, of: ts, queue: q})
+		}
+	}
+	for at := len(n.sources)/2 - 1; at >= 0; at-- {
+		n.down(at)
+	}
+}
+
+// first returns the id of the next task to take.
+func (n *chooser) first() (id uint64, ok bool) {
+	switch {
+	case n.any != nil:
+		return n.any.first(n.order)
+	case n.draw != nil:
+		return n.draw.first()
+	case len(n.sources) == 0:
+		return 0, false
+	}
+	return n.sources[0].ranks[n.order].task(n.order), true
+}
+
+// taken is called when the task that first named has been claimed.
+func (n *chooser) taken() {
+	switch {
+	case n.any != nil:
+		return // kept up to date by the types themselves
+	case n.draw != nil:
+		n.draw.taken()
+		return
+	}
+	n.refit()
+	// A type that its limits closed may have more sources than the first.
+	for len(n.sources) > 0 && n.sources[0].empty() {
+		n.refit()
+	}
+}
+
+// refit restores the order after the first source changed.
+func (n *chooser) refit() {
+	if n.sources[0].empty() {
+		last := len(n.sources) - 1
+		n.sources[0] = n.sources[last]
+		n.sources = n.sources[:last]
+	}
+	n.down(0)
+}
+
+func (n *chooser) down(at int) {
+	for {
+		child := 2*at + 1
+		if child >= len(n.sources) {
+			return
+		}
+		if right := child + 1; right < len(n.sources) && n.before(right, child) {
+			child = right
+		}
+		if !n.before(child, at) {
+			return
+		}
+		n.sources[at], n.sources[child] = n.sources[child], n.sources[at]
+		at = child
+	}
+}
+
+func (n *chooser) before(a, b int) bool {
+	return n.sources[a].ranks[n.order].before(n.sources[b].ranks[n.order])
+}

@@ -1,0 +1,142 @@
+package fsm
+
+import "github.com/tidwall/btree"
+
+// queue holds the claimable tasks of one type that have equally many attempts
+// left, in levels of equal priority.
+type queue struct {
+	contender // among the queues of its type
+	left      int32
+	levels    map[int32]*level
+	first     tournament // of the levels
+	spare     *level     // an empty one, for the next new priority
+	count     int        // of tasks
+	// all has the ids of all levels while there are several. With one level its
+	// ids are all there are, and a copy that shares them costs nothing until one
+	// of the two changes.
+	all *btree.Set[uint64]
+}
+
+// level holds the claimable tasks of one queue that have one priority.
+type level struct {
+	contender
+	priority int32
+	ids      btree.Set[uint64]
+	min, max uint64 // of ids, which is not empty
+}
+
+// attemptsLeftNone is the number of attempts left that stands for more than
+// AttemptsLeftMax, and for no limit: no claim tells these apart.
+const attemptsLeftNone = AttemptsLeftMax + 1
+
+// attemptsLeftOf returns how many attempts the task has left, at most
+// attemptsLeftNone.
+func attemptsLeftOf(t *Task) int32 {
+	if t.MaxAttempts == 0 {
+		return attemptsLeftNone
+	}
+	return max(min(t.MaxAttempts-t.Attempts, attemptsLeftNone), 0)
+}
+
+// newQueue returns an empty queue.
+func newQueue() *queue {
+	return &queue{levels: map[int32]*level{}, first: newTournament()}
+}
+
+// add adds a task that is not there yet.
+func (q *queue) add(priority int32, id uint64) {
+	q.count++
+	l := q.levels[priority]
+	if l == nil {
+		q.open(priority, id)
+		return
+	}
+	if q.all != nil {
+		q.all.Insert(id)
+	}
+	l.ids.Insert(id)
+	if id < l.min {
+		l.min = id
+		l.rank()
+		q.first[orderOldest].moved(&l.contender)
+	}
+	if id > l.max {
+		l.max = id
+		l.rank()
+		q.first[orderNewest].moved(&l.contender)
+	}
+}
+
+// open begins the level of the priority with its first task.
+func (q *queue) open(priority int32, id uint64) {
+	if len(q.levels) == 1 {
+		q.all = q.only().ids.Copy()
+	}
+	if q.all != nil {
+		q.all.Insert(id)
+	}
+	var l *level
+	if l, q.spare = q.spare, nil; l == nil {
+		l = &level{}
+	}
+	l.priority, l.min, l.max = priority, id, id
+	l.ids.Insert(id)
+	l.rank()
+	q.levels[priority] = l
+	q.first.add(&l.contender)
+}
+
+// remove removes a task that is there.
+func (q *queue) remove(priority int32, id uint64) {
+	q.count--
+	l := q.levels[priority]
+	l.ids.Delete(id)
+	if q.all != nil {
+		q.all.Delete(id)
+	}
+	if l.ids.Len() == 0 {
+		delete(q.levels, priority)
+		q.first.remove(&l.contender)
+		q.spare = l
+		if len(q.levels) == 1 {
+			q.all = nil
+		}
+		return
+	}
+	if id == l.min {
+		l.min, _ = l.ids.Min()
+		l.rank()
+		q.first[orderOldest].moved(&l.contender)
+	}
+	if id == l.max {
+		l.max, _ = l.ids.Max()
+		l.rank()
+		q.first[orderNewest].moved(&l.contender)
+	}
+}
+
+// at returns the id that comes k-th by id, from 0; k is below count.
+func (q *queue) at(k int) uint64 {
+	ids := q.all
+	if ids == nil {
+		ids = &q.only().ids
+	}
+	id, _ := ids.GetAt(k)
+	return id
+}
+
+// only returns the one level of a queue that has one.
+func (q *queue) only() *level {
+	rank := q.first[orderLowest].first().ranks[orderLowest]
+	return q.levels[int32(rank.first)]
+}
+
+// rank sets the ranks of the level's first tasks. In the orders of priority no
+// two levels of a queue share the rank's first part: so only a change of the
+// oldest or newest moves a level among the others.
+func (l *level) rank() {
+	for o := range orderCount {
+		l.ranks[o] = rankOf(o, l.priority, l.min)
+	}
+	l.ranks[orderNewest] = rankOf(orderNewest, l.priority, l.max)
+}

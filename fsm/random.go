@@ -1,0 +1,95 @@
+package fsm
+
+import "math/bits"
+
+// draw finds the tasks that one random claim takes: each is the k-th of all
+// that it may take, by type, attempts left and id, and k comes from a hash of
+// the log index, the command's place in the entry and the pick's number. So it
+// is the same on every node, whatever its indexes look like.
+type draw struct {
+	m      *Machine
+	queues []*queue
+	types  []*typeState // of each queue
+	// counts is a Fenwick tree over the queues' numbers of tasks: element i,
+	// from 1, is the sum of the queues (i - lowest bit of i, i].
+	counts []int
+	total  int
+	at     int // the queue of the task that first named
+}
+
+// newDraw returns the draw of c.
+func (m *Machine) newDraw(c ClaimNext) *draw {
+	d := &draw{m: m}
+	for _, name := range c.Types {
+		ts := m.types[name]
+		if ts == nil || ts.standing != typeOpen {
+			continue
+		}
+		for _, q := range ts.queuesAbove(c.MoreAttempts) {
+			d.queues, d.types = append(d.queues, q), append(d.types, ts)
+		}
+	}
+	d.counts = make([]int, len(d.queues)+1)
+	for i, q := range d.queues {
+		d.change(i, q.count)
+	}
+	return d
+}
+
+// change adds n to the number of tasks of a queue.
+func (d *draw) change(at, n int) {
+	d.total += n
+	for i := at + 1; i < len(d.counts); i += i & -i {
+		d.counts[i] += n
+	}
+}
+
+// first returns the id of the next task to take.
+func (d *draw) first() (id uint64, ok bool) {
+	if d.total == 0 {
+		return 0, false
+	}
+	hash := hashOfPick(d.m.header.Index, d.m.command, d.m.picks)
+	hi, _ := bits.Mul64(hash, uint64(d.total))
+	k := int(hi) // below total
+	d.at = 0
+	for step := 1 << bits.Len(uint(len(d.queues))); step > 0; step >>= 1 {
+		if next := d.at + step; next < len(d.counts) && d.counts[next] <= k {
+			d.at, k = next, k-d.counts[next]
+		}
+	}
+	return d.queues[d.at].at(k), true
+}
+
+// taken is called when the task that first named has been claimed.
+func (d *draw) taken() {
+	d.m.picks++
+	ts := d.types[d.at]
+	d.change(d.at, -1)
+	if ts.standing == typeOpen {
+		return
+	}
+	// Its limits are reached: none of its queues is left.
+	for at := d.at; at >= 0 && d.types[at] == ts; at-- {
+		d.change(at, -d.queues[at].count)
+	}
+	for at := d.at + 1; at < len(d.types) && d.types[at] == ts; at++ {
+		d.change(at, -d.queues[at].count)
+	}
+}
+
+// hashOfPick returns the hash that a random claim goes by. It decides what is
+// in the state, so it never changes.
+func hashOfPick(index uint64, place, pick int) uint64 {
+	return uint64(fnvOffset.uint64(index).uint64(uint64(place)).uint64(uint64(pick)).mixed())
+}
+
+// mixed spreads every bit of the hash over all of them: FNV alone leaves
+// neighbours alike.
+func (h fnv) mixed() fnv {
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	return h ^ h>>32
+}

@@ -1,0 +1,209 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+)
+
+// checkReady compares what claims would find, and all that is in the indexes
+// for it, with what the saved records say, computed plainly.
+func (m *Machine) checkReady() error {
+	ready, behind := m.claimablePlainly()
+	var any []*Task
+	var openings []opening
+	for name, ts := range m.types {
+		if err := m.checkQueues(ts, ready[name], behind[name]); err != nil {
+			return fmt.Errorf("type %q: %w", name, err)
+		}
+		standing, at := m.standingPlainly(name, len(ready[name]))
+		if ts.standing != standing || ts.opensAt != at {
+			return fmt.Errorf("type %q stands at %d until %d, want %d until %d", name, ts.standing, ts.opensAt, standing, at)
+		}
+		switch standing {
+		case typeOpen:
+			any = append(any, ready[name]...)
+		case typeWaits:
+			openings = append(openings, opening{at, name})
+		}
+	}
+	for o := range orderCount {
+		id, ok := m.ready.first(o)
+		if want := firstIn(o, any); ok != (want != 0) || id != want {
+			return fmt.Errorf("first of any type in order %d is %d, want %d", o, id, want)
+		}
+	}
+	slices.SortFunc(openings, func(a, b opening) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.name, b.name)) })
+	if got := m.openings.Items(); !slices.Equal(got, openings) {
+		return fmt.Errorf("openings are %v, want %v", got, openings)
+	}
+	return m.checkRecords()
+}
+
+// claimablePlainly returns, by type and in id order, the pending tasks that no
+// other task of their group holds back, and those that one does.
+func (m *Machine) claimablePlainly() (ready, behind map[string][]*Task) {
+	type name struct{ of, group string }
+	heads, claimed := map[name]uint64{}, map[name]bool{}
+	for id, t := range m.tasks.all() {
+		if t.Status.Ended() || t.options().Group == "" {
+			continue
+		}
+		n := name{t.Type, t.options().Group}
+		if heads[n] == 0 {
+			heads[n] = id
+		}
+		claimed[n] = claimed[n] || t.Status == StatusClaimed
+	}
+	ready, behind = map[string][]*Task{}, map[string][]*Task{}
+	for id, t := range m.tasks.all() {
+		n := name{t.Type, t.options().Group}
+		switch {
+		case t.Status != StatusPending:
+		case n.group != "" && (heads[n] != id || claimed[n]):
+			behind[t.Type] = append(behind[t.Type], t)
+		default:
+			ready[t.Type] = append(ready[t.Type], t)
+		}
+	}
+	return ready, behind
+}
+
+// standingPlainly is typeState.standingAt by the records alone.
+func (m *Machine) standingPlainly(name string, ready int) (standing, int64) {
+	claimed := int32(0)
+	for _, t := range m.tasks.all() {
+		if t.Type == name && t.Status == StatusClaimed {
+			claimed++
+		}
+	}
+	at, known := m.findRecord(name)
+	if ready == 0 {
+		return typeClosed, 0
+	}
+	if !known {
+		return typeOpen, 0
+	}
+	r := m.settings[at]
+	if s := r.Settings; s.Paused || s.MaxClaimed > 0 && claimed >= s.MaxClaimed {
+		return typeClosed, 0
+	}
+	if r.Settings.RateLimit == 0 {
+		return typeOpen, 0
+	}
+	// Bucket + RateLimit * (T - BucketT) >= 10^9, and exactly when.
+	rate, missing := big.NewInt(r.Settings.RateLimit), big.NewInt(1_000_000_000-r.Bucket)
+	wait, rest := new(big.Int).QuoRem(missing, rate, new(big.Int))
+	if rest.Sign() > 0 {
+		wait.Add(wait, big.NewInt(1))
+	}
+	opensAt := wait.Int64() + r.BucketT
+	if opensAt <= m.header.Stamp.T {
+		return typeOpen, 0
+	}
+	return typeWaits, opensAt
+}
+
+// checkQueues checks the indexes of one type.
+func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
+	ids := func(tasks []*Task) (ids []uint64) {
+		for _, t := range tasks {
+			ids = append(ids, t.ID)
+		}
+		return ids
+	}
+	if got := ts.behind.Keys(); !slices.Equal(got, ids(behind)) {
+		return fmt.Errorf("tasks %v are behind in their groups, want %v", got, ids(behind))
+	}
+	if ts.ready != len(ready) {
+		return fmt.Errorf("%d tasks are ready, want %d", ts.ready, len(ready))
+	}
+	byLeft := map[int32][]*Task{}
+	for _, t := range ready {
+		left := int32(1001)
+		if t.MaxAttempts > 0 {
+			left = min(left, t.MaxAttempts-t.Attempts)
+		}
+		byLeft[left] = append(byLeft[left], t)
+	}
+	var lefts []int32
+	for _, q := range ts.queues {
+		lefts = append(lefts, q.left)
+		if err := q.check(byLeft[q.left]); err != nil {
+			return fmt.Errorf("%d attempts left: %w", q.left, err)
+		}
+	}
+	if want := slices.Sorted(maps.Keys(byLeft)); !slices.Equal(lefts, want) {
+		return fmt.Errorf("queues for %v attempts left, want %v", lefts, want)
+	}
+	for o := range orderCount {
+		if want := firstIn(o, ready); want != 0 && ts.first[o].first().ranks[o].task(o) != want {
+			return fmt.Errorf("the first in order %d is not %d", o, want)
+		}
+	}
+	groups := map[string][]uint64{}
+	for id, t := range m.tasks.all() {
+		if t.Type == ts.name && !t.Status.Ended() && t.options().Group != "" {
+			groups[t.options().Group] = append(groups[t.options().Group], id)
+		}
+	}
+	for name, ids := range groups {
+		if g := ts.groups[name]; g == nil || !slices.Equal(g.ids.Keys(), ids) {
+			return fmt.Errorf("group %q does not have the tasks %v", name, ids)
+		}
+	}
+	if len(groups) != len(ts.groups) {
+		return fmt.Errorf("%d groups, want %d", len(ts.groups), len(groups))
+	}
+	return nil
+}
+
+func (q *queue) check(tasks []*Task) error {
+	if q.count != len(tasks) {
+		return fmt.Errorf("%d tasks, want %d", q.count, len(tasks))
+	}
+	n := 0
+	for priority, l := range q.levels {
+		n += l.ids.Len()
+		for _, t := range tasks {
+			if (t.Priority == priority) != l.ids.Contains(t.ID) {
+				return fmt.Errorf("task %d has priority %d, level %d says otherwise", t.ID, t.Priority, priority)
+			}
+		}
+	}
+	if n != len(tasks) || (q.all != nil) != (len(q.levels) > 1) || q.all != nil && q.all.Len() != n {
+		return fmt.Errorf("%d tasks in %d levels, want %d", n, len(q.levels), len(tasks))
+	}
+	for k, t := range tasks {
+		if got := q.at(k); got != t.ID {
+			return fmt.Errorf("task %d comes %d-th, want %d", got, k, t.ID)
+		}
+	}
+	return nil
+}
+
+func (m *Machine) checkRecords() error {
+	for i, r := range m.settings {
+		ts := m.types[r.Name]
+		switch {
+		case i > 0 && m.settings[i-1].Name >= r.Name:
+			return fmt.Errorf("settings of %q are out of order", r.Name)
+		case ts == nil || ts.record != r:
+			return fmt.Errorf("type %q does not have its settings", r.Name)
+		case r.Settings == (TypeSettings{}):
+			return fmt.Errorf("type %q has a record without settings", r.Name)
+		case r.Settings.RateLimit == 0 && (r.Bucket != 0 || r.BucketT != 0):
+			return fmt.Errorf("type %q has a bucket without a limit", r.Name)
+		case r.Bucket < 0 || r.BucketT > m.header.Stamp.T:
+			return fmt.Errorf("the bucket of type %q holds %d at %d", r.Name, r.Bucket, r.BucketT)
+		}
+	}
+	for name, ts := range m.types {
+		if ts.tasks == 0 && ts.record == nil {
+			return fmt.Errorf("type %q has neither tasks nor settings", name)
+		}
+	}
+	return nil
+}
