@@ -146,7 +146,6 @@ func badTasks() []badInput {
 	add("lease_ms", "an integer from 100 to 86400000 is allowed", `{"params":1,"lease_ms":99}`, `{"params":1,"lease_ms":86400001}`, `{"params":1,"lease_ms":0}`, `{"params":1,"lease_ms":-5}`, `{"params":1,"lease_ms":"1s"}`)
 	add("prio", "Unknown field: prio", `{"params":1,"prio":1}`, `{"prio":{"a":[1]},"params":1}`, `{"prio":null,"params":1}`)
 	add("Params", "Unknown field: Params", `{"Params":1}`)
-	add("run_at", "Unknown field: run_at", `{"params":1,"run_at":"2026-01-01T00:00:00Z"}`)
 	add("", "Unknown field: ", `{"":1}`)
 	add("a\nb", "Unknown field: a\nb", `{"a\nb":1}`)
 	add(strings.Repeat("x", 128)+"...", "Unknown field", `{"`+strings.Repeat("x", 5000)+`":1}`)

@@ -53,14 +53,24 @@ const (
 	defaultWait        = 10 * time.Second
 	defaultConnections = 16_384
 
-	idMax       = 1<<53 - 1 // ids and tokens; JSON numbers are exact up to here
-	keyMax      = 256       // bytes of an idempotency key
-	requestMax  = 128       // bytes of a claim_request_id, of X-Request-ID
-	nameMax     = 128       // bytes of a worker_id, of a task_type
-	leaseMSMin  = 100
-	leaseMSMax  = 86_400_000
-	waitMSMax   = 60_000
-	pageDefault = 100 // tasks of a page without limit
+	idMax      = 1<<53 - 1 // ids and tokens; JSON numbers are exact up to here
+	keyMax     = 256       // bytes of an idempotency key
+	requestMax = 128       // bytes of a claim_request_id, of X-Request-ID
+	nameMax    = 128       // bytes of a worker_id, of a task_type
+	leaseMSMin = 100
+	leaseMSMax = 86_400_000
+	waitMSMax  = 60_000
+	// delayMSMax bounds delay_ms, retry_in_ms and the fields of a backoff: 365 days.
+	delayMSMax = 31_536_000_000
+	// retentionMSMax bounds retention_ms: 100 years of 365 days.
+	retentionMSMax = 3_153_600_000_000
+	progressBytes  = 4 << 10 // of a progress
+	labelsMax      = 16      // of a task
+	labelBytes     = 64      // of a label's name, of its value
+	groupMax       = 128     // bytes of a group
+	opsMax         = 1_000   // of a batch
+	changesMax     = 10_000  // tasks that one request changes at most
+	pageDefault    = 100     // tasks of a page without limit
 )
 
 func (l *Limits) setDefaults() {

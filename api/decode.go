@@ -30,7 +30,14 @@ type decoder struct {
 	scratch []byte
 	limits  *Limits
 	code    wire.Code // of a field's refusal
-	item    int       // index in tasks of what is being read, -1 outside
+	at      []place   // where the object that is being read stands in the body
+}
+
+// place is one step on the way to an object: a field's name and, if the field
+// is an array, the index in it, else -1.
+type place struct {
+	name  string
+	index int
 }
 
 // kindString is for the readers in other files.
@@ -41,7 +48,7 @@ var decoders = sync.Pool{New: func() any { return new(decoder) }}
 // newDecoder returns a decoder of body; the caller calls free when it is done.
 func newDecoder(body []byte, limits *Limits) *decoder {
 	d := decoders.Get().(*decoder)
-	d.body, d.limits, d.code, d.item = body, limits, wire.CodeInvalidRequest, -1
+	d.body, d.limits, d.code, d.at = body, limits, wire.CodeInvalidRequest, d.at[:0]
 	d.buf = *bytes.NewBuffer(body)
 	d.dec.Reset(&d.buf)
 	return d
@@ -175,16 +182,31 @@ func (d *decoder) unquote(quoted []byte) []byte {
 	return d.scratch
 }
 
-// path is where a field of the current object is.
+// enter says that what is read next stands in that field of the current object,
+// leave that it has been read.
+func (d *decoder) enter(name string, index int) { d.at = append(d.at, place{name, index}) }
+
+func (d *decoder) leave() { d.at = d.at[:len(d.at)-1] }
+
+// path is where a field of the current object is, "" the object itself.
 func (d *decoder) path(field string) string {
-	if d.item < 0 {
+	if len(d.at) == 0 {
 		return field
 	}
-	p := "tasks[" + strconv.Itoa(d.item) + "]"
-	if field == "" {
-		return p
+	var b strings.Builder
+	for i, p := range d.at {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(p.name)
+		if p.index >= 0 {
+			b.WriteString("[" + strconv.Itoa(p.index) + "]")
+		}
 	}
-	return p + "." + field
+	if field != "" {
+		b.WriteString("." + field)
+	}
+	return b.String()
 }
 
 // invalid is the refusal of a field's value; allowed says what it may be.
@@ -259,14 +281,14 @@ func (d *decoder) workerID() (string, *refusal) {
 	case bad != nil && bad.syntax:
 		return "", bad
 	case bad != nil, ok && !validWorkerID(s):
-		return "", refuseWorkerID()
+		return "", refuseWorkerID(d.path("worker_id"))
 	}
 	return string(s), nil
 }
 
-func refuseWorkerID() *refusal {
+func refuseWorkerID(field string) *refusal {
 	return &refusal{
-		code: wire.CodeInvalidWorkerID, field: "worker_id", text: "Invalid worker_id format",
+		code: wire.CodeInvalidWorkerID, field: field, text: "Invalid worker_id format",
 		advice: "Send a worker_id of 1 to 128 letters, digits, _ and -",
 	}
 }
@@ -299,8 +321,9 @@ func (d *decoder) key(field string, most int) (string, bool, *refusal) {
 	return "", false, d.invalid(field, allowed)
 }
 
-// raw reads any JSON value, as a copy of the bytes sent.
-func (d *decoder) raw(field string) ([]byte, *refusal) {
+// raw reads any JSON value of at most so many bytes, as a copy of the bytes
+// sent.
+func (d *decoder) raw(field string, most int) ([]byte, *refusal) {
 	if d.isNull() {
 		return nil, d.skip()
 	}
@@ -309,8 +332,8 @@ func (d *decoder) raw(field string) ([]byte, *refusal) {
 	if bad != nil {
 		return nil, bad
 	}
-	if len(v) > d.limits.ValueBytes {
-		return nil, d.oversized(field)
+	if len(v) > most {
+		return nil, d.oversized(field, most)
 	}
 	if depth+nesting(v) > d.limits.Depth {
 		return nil, d.invalid(field, "a nesting of "+strconv.Itoa(d.limits.Depth)+" levels, the body being the first,")
@@ -326,7 +349,7 @@ func (d *decoder) base64(field string) ([]byte, *refusal) {
 		return nil, bad
 	}
 	if base64.StdEncoding.DecodedLen(len(s)) > d.limits.ValueBytes+2 {
-		return nil, d.oversized(field)
+		return nil, d.oversized(field, d.limits.ValueBytes)
 	}
 	out := make([]byte, base64.StdEncoding.DecodedLen(len(s)))
 	n, err := base64.StdEncoding.Strict().Decode(out, s)
@@ -334,14 +357,14 @@ func (d *decoder) base64(field string) ([]byte, *refusal) {
 		return nil, d.invalid(field, allowed)
 	}
 	if n > d.limits.ValueBytes {
-		return nil, d.oversized(field)
+		return nil, d.oversized(field, d.limits.ValueBytes)
 	}
 	return out[:n:n], nil
 }
 
-func (d *decoder) oversized(field string) *refusal {
+func (d *decoder) oversized(field string, most int) *refusal {
 	path := d.path(field)
-	return tooLarge(path, path+" is larger than "+strconv.Itoa(d.limits.ValueBytes)+" bytes")
+	return tooLarge(path, path+" is larger than "+strconv.Itoa(most)+" bytes")
 }
 
 // beginArray reads the start of an array. ok is false for null.
@@ -370,6 +393,33 @@ func (d *decoder) endArray() (ended bool, bad *refusal) {
 		return false, d.syntax(err)
 	}
 	return true, nil
+}
+
+// array reads the array of 1 to most things that a field is: element reads each
+// of them. ok is false for null.
+func (d *decoder) array(field, things string, most int, element func() *refusal) (ok bool, bad *refusal) {
+	allowed := "an array of 1 to " + strconv.Itoa(most) + " " + things
+	ok, bad = d.beginArray(field, allowed)
+	if bad != nil || !ok {
+		return false, bad
+	}
+	for i := 0; ; i++ {
+		ended, bad := d.endArray()
+		switch {
+		case bad != nil:
+			return false, bad
+		case ended && i > 0:
+			return true, nil
+		case ended, i == most:
+			return false, d.invalid(field, allowed)
+		}
+		d.enter(field, i)
+		bad = element()
+		d.leave()
+		if bad != nil {
+			return false, bad
+		}
+	}
 }
 
 // beginItem reads the start of an object in an array. ok is false, and the

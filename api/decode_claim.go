@@ -133,7 +133,7 @@ func (d *decoder) taskTypes(types *[]string) (raw []byte, bad *refusal) {
 		}
 		if bad != nil {
 			if !bad.syntax {
-				bad.field = field + "[" + strconv.Itoa(i) + "]"
+				bad.field = d.path(field) + "[" + strconv.Itoa(i) + "]"
 			}
 			return nil, bad
 		}

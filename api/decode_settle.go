@@ -51,7 +51,7 @@ func decodeComplete(id uint64, body []byte, limits *Limits) (fsm.Complete, *refu
 	bad := d.settle(&c.Hold, func(name []byte) (bad *refusal) {
 		switch string(name) {
 		case "result":
-			c.Result, bad = d.raw("result")
+			c.Result, bad = d.raw("result", d.limits.ValueBytes)
 		case "result_payload":
 			c.ResultPayload, bad = d.base64("result_payload")
 		default:

@@ -2,7 +2,6 @@ package api
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -27,7 +26,7 @@ func decodeSubmit(body []byte, limits *Limits) (submitRequest, *refusal) {
 		return req, &refusal{code: wire.CodeInvalidRequest, text: "The body is empty", advice: "Send a task as a JSON object, with params or payload"}
 	}
 	d.code = wire.CodeInvalidTask
-	task, single := newTaskFields(), false
+	task, single := newDraft(), false
 	bad := d.fields(func(name []byte) *refusal {
 		isTasks := string(name) == "tasks"
 		if isTasks && d.isNull() {
@@ -48,13 +47,18 @@ func decodeSubmit(body []byte, limits *Limits) (submitRequest, *refusal) {
 	if bad := d.checkTask(&task); bad != nil {
 		return req, bad
 	}
-	req.tasks = []fsm.NewTask{task}
+	req.tasks = []fsm.NewTask{task.NewTask}
 	return req, nil
 }
 
-// newTaskFields is a task before its fields are read.
-func newTaskFields() fsm.NewTask {
-	return fsm.NewTask{Type: "default", MaxAttempts: fsm.DefaultAttempts}
+// draft is a task whose fields are being read.
+type draft struct {
+	fsm.NewTask
+	delayed bool // delay_ms was given
+}
+
+func newDraft() draft {
+	return draft{NewTask: fsm.NewTask{Type: "default", MaxAttempts: fsm.DefaultAttempts}}
 }
 
 func (d *decoder) mixed() *refusal {
@@ -67,44 +71,36 @@ func (d *decoder) mixed() *refusal {
 // tasks reads the array of a submit of many.
 func (d *decoder) tasks(req *submitRequest) *refusal {
 	d.code = wire.CodeInvalidRequest
-	defer func() { d.code, d.item = wire.CodeInvalidTask, -1 }()
-	allowed := "an array of 1 to " + strconv.Itoa(d.limits.Items) + " tasks"
-	ok, bad := d.beginArray("tasks", allowed)
-	if bad != nil || !ok {
-		return bad
-	}
-	req.many = true
-	for i := 0; ; i++ {
-		ended, bad := d.endArray()
-		if bad != nil {
-			return bad
+	defer func() { d.code = wire.CodeInvalidTask }()
+	ok, bad := d.taskArray("tasks", func(t *draft, bad *refusal) *refusal {
+		if bad == nil {
+			req.tasks = append(req.tasks, t.NewTask)
 		}
-		if ended {
-			break
-		}
-		if i == d.limits.Items {
-			return d.invalid("tasks", allowed)
-		}
-		d.code, d.item = wire.CodeInvalidTask, i
-		task := newTaskFields()
-		bad = d.task(&task)
+		req.items = append(req.items, bad)
+		return nil
+	})
+	req.many = ok
+	return bad
+}
+
+// taskArray reads an array of 1 to 1,000 tasks. It calls each with every one
+// and with what is wrong with it; what each returns ends the array.
+func (d *decoder) taskArray(field string, each func(t *draft, bad *refusal) *refusal) (ok bool, bad *refusal) {
+	outer := d.code
+	return d.array(field, "tasks", d.limits.Items, func() *refusal {
+		d.code = wire.CodeInvalidTask
+		defer func() { d.code = outer }()
+		task := newDraft()
+		bad := d.task(&task)
 		if bad != nil && bad.syntax {
 			return bad
 		}
-		if bad == nil {
-			req.tasks = append(req.tasks, task)
-		}
-		req.items = append(req.items, bad)
-		d.code, d.item = wire.CodeInvalidRequest, -1
-	}
-	if len(req.items) == 0 {
-		return d.invalid("tasks", allowed)
-	}
-	return nil
+		return each(&task, bad)
+	})
 }
 
 // task reads one task of an array, to its end even if a field is refused.
-func (d *decoder) task(t *fsm.NewTask) *refusal {
+func (d *decoder) task(t *draft) *refusal {
 	ok, bad := d.beginItem()
 	if bad != nil {
 		return bad
@@ -129,7 +125,8 @@ func (d *decoder) task(t *fsm.NewTask) *refusal {
 	}
 }
 
-// skipRest skips the rest of the object whose field was refused.
+// skipRest skips the rest of the object whose field was refused. It returns what
+// of that, or of the refusal, is about the syntax.
 func (d *decoder) skipRest(bad *refusal) *refusal {
 	if bad.syntax {
 		return bad
@@ -138,7 +135,7 @@ func (d *decoder) skipRest(bad *refusal) *refusal {
 }
 
 // taskField reads one field of a task.
-func (d *decoder) taskField(name []byte, t *fsm.NewTask) (bad *refusal) {
+func (d *decoder) taskField(name []byte, t *draft) (bad *refusal) {
 	var n int64
 	var ok bool
 	switch string(name) {
@@ -148,7 +145,7 @@ func (d *decoder) taskField(name []byte, t *fsm.NewTask) (bad *refusal) {
 			t.Type = taskType
 		}
 	case "params":
-		t.Params, bad = d.raw("params")
+		t.Params, bad = d.raw("params", d.limits.ValueBytes)
 	case "payload":
 		if t.Payload, bad = d.base64("payload"); bad == nil && t.Payload != nil && len(t.Payload) == 0 {
 			bad = d.invalid("payload", "at least one byte, in base64,")
@@ -165,14 +162,55 @@ func (d *decoder) taskField(name []byte, t *fsm.NewTask) (bad *refusal) {
 	case "lease_ms":
 		t.LeaseMS, _, bad = d.integer("lease_ms", leaseMSMin, leaseMSMax)
 	default:
+		bad = d.taskOption(name, t)
+	}
+	return bad
+}
+
+// taskOption reads one of the rarer fields of a task.
+func (d *decoder) taskOption(name []byte, t *draft) (bad *refusal) {
+	switch string(name) {
+	case "run_at":
+		t.RunAt, _, bad = d.instant("run_at")
+	case "delay_ms":
+		t.DelayMS, t.delayed, bad = d.integer("delay_ms", 0, delayMSMax)
+	case "expires_at":
+		t.ExpiresAt, _, bad = d.instant("expires_at")
+	case "backoff":
+		t.Backoff, bad = d.backoff()
+	case "retention_ms":
+		t.RetentionMS, _, bad = d.retention()
+	case "labels":
+		t.Labels, bad = d.labels()
+	case "group":
+		t.Group, _, bad = d.key("group", groupMax)
+	case "unique":
+		t.UniqueActive, bad = d.unique()
+	default:
 		bad = d.unknown(name)
 	}
 	return bad
 }
 
+// unique reads unique: whether a key is taken only until its task ends.
+func (d *decoder) unique() (active bool, bad *refusal) {
+	const allowed = `"exists" or "active"`
+	s, ok, bad := d.text("unique", allowed)
+	if !ok || bad != nil {
+		return false, bad
+	}
+	active = string(s) == "active"
+	if !active && string(s) != "exists" {
+		return false, d.invalid("unique", allowed)
+	}
+	return active, nil
+}
+
 // checkTask checks what one field alone does not show.
-func (d *decoder) checkTask(t *fsm.NewTask) *refusal {
+func (d *decoder) checkTask(t *draft) *refusal {
 	switch {
+	case t.RunAt != 0 && t.delayed:
+		return &refusal{code: d.code, field: d.path("delay_ms"), text: "run_at and delay_ms are both given", advice: "Send at most one of run_at and delay_ms"}
 	case t.Params != nil && t.Payload != nil:
 		return &refusal{code: d.code, field: d.path("payload"), text: "params and payload are both given", advice: "Send exactly one of params and payload"}
 	case t.Params == nil && t.Payload == nil:

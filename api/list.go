@@ -93,7 +93,7 @@ func (req *listRequest) set(p param, limitMax int) *refusal {
 		}
 	case "worker_id":
 		if q.WorkerID = p.value; !validWorkerID(p.value) {
-			return refuseWorkerID()
+			return refuseWorkerID(p.name)
 		}
 	case "idempotency_key":
 		if q.Key = p.value; !validKey(p.value, keyMax) {

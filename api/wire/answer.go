@@ -23,9 +23,6 @@ type Answer struct {
 	CancelRequested  bool  `json:"cancel_requested,omitempty"`
 	// Delete.
 	Deleted int `json:"deleted,omitempty"`
-	// Types, and PATCH of one.
-	Types []Type `json:"types,omitempty"`
-	Type  *Type  `json:"type,omitempty"`
 	// List. "" or null: there is no more.
 	NextCursor string `json:"next_cursor,omitempty"`
 }

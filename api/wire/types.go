@@ -24,6 +24,13 @@ type Type struct {
 	TypeSettings
 }
 
+// Types is the answer of GET /api/types and of PATCH /api/types/{type}.
+type Types struct {
+	Success bool   `json:"success"`
+	Types   []Type `json:"types,omitempty"` // of GET
+	Type    *Type  `json:"type,omitempty"`  // of PATCH
+}
+
 // Upgraded is the answer of POST /api/cluster/upgrade.
 type Upgraded struct {
 	Success      bool   `json:"success"`
