@@ -25,14 +25,17 @@ func (s *source) empty() bool {
 // newChooser returns the chooser of c. It looks at the first tasks of the types
 // asked for, at nothing else. It appends to sources, which is empty.
 func (m *Machine) newChooser(c ClaimNext, sources []source) chooser {
-	n := chooser{order: orderOf(c), sources: sources}
+	n := chooser{order: orderOf(c)}
 	switch {
 	case c.SortBy == SortRandom:
 		n.draw = m.newDraw(c)
 	case c.takesAny():
 		n.any = &m.ready
 	default:
-		n.list(m, c)
+		n.sources = m.sourcesOf(c, sources)
+		for at := len(n.sources)/2 - 1; at >= 0; at-- {
+			n.down(at)
+		}
 	}
 	return n
 }
@@ -43,24 +46,22 @@ func (c *ClaimNext) takesAny() bool {
 	return c.Types == nil && c.SortBy != SortRandom && c.MoreAttempts == 0
 }
 
-// list takes the sources of the listed types.
-func (n *chooser) list(m *Machine, c ClaimNext) {
+// sourcesOf appends what the listed types have to take.
+func (m *Machine) sourcesOf(c ClaimNext, sources []source) []source {
 	for _, name := range c.Types {
 		ts := m.types[name]
 		if ts == nil || ts.standing != typeOpen {
 			continue
 		}
 		if c.MoreAttempts == 0 {
-			n.sources = append(n.sources, source{contender: &ts.contender, of: ts})
+			sources = append(sources, source{contender: &ts.contender, of: ts})
 			continue
 		}
 		for _, q := range ts.queuesAbove(c.MoreAttempts) {
-			n.sources = append(n.sources, source{contender: &q.contender, of: ts, queue: q})
+			sources = append(sources, source{contender: &q.contender, of: ts, queue: q})
 		}
 	}
-	for at := len(n.sources)/2 - 1; at >= 0; at-- {
-		n.down(at)
-	}
+	return sources
 }
 
 // first returns the id of the next task to take.
