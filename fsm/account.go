@@ -3,16 +3,20 @@ package fsm
 // What a record costs in memory beside its own bytes: the structure, its place
 // in a page, and its places in the indexes.
 const (
-	taskBytes    = 400
+	taskBytes    = 430
 	keyBytes     = 48
 	attemptBytes = 64
 	requestBytes = 240
 	claimBytes   = 16 // of one claim in a request, or of one follow-up
 	thenBytes    = 64
+	optionsBytes = 112
+	backoffBytes = 32
+	labelBytes   = 32
 )
 
 // bytesOf estimates the memory that the task takes. It depends on the saved
-// fields alone, so what is added for a task is exactly what is taken off.
+// fields alone, so what is added for a task is exactly what is taken off. An
+// Evict goes by it, so another estimate is a matter of the feature level.
 func bytesOf(t *Task) int64 {
 	n := taskBytes + len(t.WorkerID) + len(t.Error) + workBytes(t)
 	if t.Key != "" {
@@ -21,7 +25,22 @@ func bytesOf(t *Task) int64 {
 	for i := range t.Log {
 		n += attemptBytes + len(t.Log[i].WorkerID) + len(t.Log[i].Error)
 	}
-	return int64(n + bytesOfThen(t.Then))
+	return int64(n + bytesOfOptions(t.Options) + bytesOfThen(t.Then))
+}
+
+// bytesOfOptions estimates the memory of a task's options.
+func bytesOfOptions(o *Options) int {
+	if o == nil {
+		return 0
+	}
+	n := optionsBytes + len(o.Group)
+	if o.Backoff != nil {
+		n += backoffBytes
+	}
+	for _, l := range o.Labels {
+		n += labelBytes + len(l.Name) + len(l.Value)
+	}
+	return n
 }
 
 // bytesOfThen estimates the memory of what is kept for a repeated Complete.
@@ -34,7 +53,7 @@ func bytesOfThen(then *Then) int {
 
 // workBytes is how much the users' own data of the task takes.
 func workBytes(t *Task) int {
-	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload)
+	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Progress)
 }
 
 // answerBytes is what the task's own bytes add to an answer that holds it.
@@ -80,7 +99,9 @@ func (m *Machine) enter(t *Task) {
 	ts := m.types[t.Type]
 	ts.counts[t.Status]++
 	m.counts[t.Status]++
-	m.bytes += bytesOf(t)
+	bytes := bytesOf(t)
+	m.bytes += bytes
+	m.enterTimes(t, bytes)
 	switch group := groupOf(t); {
 	case group != "":
 		m.enterGroup(ts, t)
@@ -95,7 +116,9 @@ func (m *Machine) leave(t *Task) {
 	ts := m.types[t.Type]
 	ts.counts[t.Status]--
 	m.counts[t.Status]--
-	m.bytes -= bytesOf(t)
+	bytes := bytesOf(t)
+	m.bytes -= bytes
+	m.leaveTimes(t, bytes)
 	switch group := groupOf(t); {
 	case group != "":
 		m.leaveGroup(ts, t)
@@ -130,7 +153,7 @@ func (m *Machine) include(t *Task) {
 	ts := m.typeOf(t.Type)
 	t.Type = ts.name // one string for all
 	ts.tasks++
-	if t.Key != "" {
+	if holdsKey(t) {
 		m.keys[t.Key] = t.ID
 	}
 	m.enter(t)
@@ -143,9 +166,14 @@ func (m *Machine) exclude(t *Task) {
 	ts.tasks--
 	m.arrange(ts, t)
 	m.dropType(ts)
-	if t.Key != "" {
+	if holdsKey(t) {
 		delete(m.keys, t.Key)
 	}
+}
+
+// holdsKey reports whether the task's key is taken by it.
+func holdsKey(t *Task) bool {
+	return t.Key != "" && !(t.options().UniqueActive && t.Status.Ended())
 }
 
 // copyOf returns a copy for a result. It shares byte slices and the log, which

@@ -37,6 +37,7 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 		if err != nil {
 			return Applied{}, fmt.Errorf("command %d: %w", i, err)
 		}
+		m.removeLeaving()
 		applied.Results[i] = result
 	}
 	applied.Leases, m.begun = m.begun, nil
@@ -66,6 +67,12 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 		return m.delete(c), nil
 	case Expire:
 		return m.expire(c), nil
+	case Cancel:
+		return m.cancel(c), nil
+	case Patch:
+		return m.patch(c), nil
+	case Evict:
+		return m.evict(c), nil
 	case SetType:
 		return m.setType(c), nil
 	case Tick:

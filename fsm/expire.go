@@ -14,21 +14,18 @@ func (m *Machine) expire(c Expire) Result {
 			continue
 		}
 		t = m.edit(l.TaskID)
-		to := afterAttempt(t)
-		if to == StatusFailed {
+		if attemptsLeft(t) {
+			m.giveBack(t, OutcomeExpired, "", m.backoffDelay(t))
+		} else {
+			m.giveUp(t, OutcomeExpired, "")
+		}
+		if t.Status == StatusFailed {
 			t.Error = leaseExpired
 		}
-		m.end(t, OutcomeExpired, "", to)
 		m.edited(t)
 		result.Expired++
 	}
 	return result
-}
-
-// tick does what the clocks made due.
-func (m *Machine) tick() Result {
-	m.forgetDue()
-	return Result{}
 }
 
 // Lease returns the lease of the task's claim, ok false if it is not claimed.

@@ -1,15 +1,191 @@
 package fsm
 
+import "hash/crc32"
+
+// Bounds of what is remembered of removed tasks.
+const (
+	goneMS      = 10 * 60 * 1000 // by the lease clock, after the removal
+	goneMax     = 1_000_000      // tasks; the oldest make room
+	goneTickMax = 1024           // tasks that one tick forgets
+	goneBytes   = 200            // what one takes beside its strings
+	// goneForgottenMax is how many are forgotten for one that is remembered:
+	// more than one, so that no heap of them builds up between ticks.
+	goneForgottenMax = 2
+)
+
 // gone is what is remembered of a task that retention or eviction removed, so
 // that repeats still get their answer. It is saved under the task's id.
 type gone struct {
+	// Key is the task's idempotency key, which stays taken for as long; "" if it
+	// was free again when the task ended.
 	Key    string
 	Status Status // completed, failed or cancelled
-	// WorkerID, Token and Outcome are of the last claim that ended, zero if there was none.
+	// Token and Outcome are of the last claim, zero if there was none. WorkerID
+	// is who had it, "" if the task did not end with it.
 	WorkerID string
 	Token    uint64
 	Outcome  Outcome
-	Same     uint64 // hash of type and parameters
+	Same     uint64 // hash of type and parameters; 0 without a key
 	Then     *Then
 	ForgetU  int64 // when it is forgotten, by the lease clock
+}
+
+// rememberGone remembers the ended task, which was just removed.
+func (m *Machine) rememberGone(t *Task) {
+	g := &gone{
+		Status:  t.Status,
+		Then:    t.Then,
+		ForgetU: m.header.Stamp.U + goneMS,
+	}
+	if holdsKey(t) {
+		g.Key, g.Same = t.Key, sameHash(t.Type, t.Params, t.Payload)
+	}
+	if last := lastEnded(t.Log); last != nil {
+		g.Token, g.Outcome = last.Token, last.Outcome
+		if endedByClaim(t) {
+			g.WorkerID = last.WorkerID
+		}
+	}
+	m.gone.put(t.ID, g)
+	m.indexGone(t.ID, g)
+	for range goneForgottenMax {
+		id, due := m.forgettingGone.due(m.header.Stamp.U)
+		if !due && m.gone.len() <= m.goneMax {
+			break
+		}
+		if !due {
+			oldest, _ := m.forgettingGone.first()
+			id = oldest.id
+		}
+		m.forgetGone(id)
+	}
+}
+
+// indexGone adds a record to what is derived. It returns what is wrong with it,
+// "" if nothing is.
+func (m *Machine) indexGone(id uint64, g *gone) (problem string) {
+	if m.tasks.get(id) != nil {
+		return "it is there all the same"
+	}
+	if g.Key != "" {
+		if _, taken := m.goneKeys[g.Key]; taken {
+			return "its key is another's"
+		}
+		m.goneKeys[g.Key] = id
+	}
+	m.forgettingGone.add(g.ForgetU, id)
+	m.bytes += bytesOfGone(g)
+	return ""
+}
+
+// forgetGone forgets a removed task.
+func (m *Machine) forgetGone(id uint64) {
+	g := m.gone.get(id)
+	if g.Key != "" {
+		delete(m.goneKeys, g.Key)
+	}
+	m.forgettingGone.remove(g.ForgetU, id)
+	m.bytes -= bytesOfGone(g)
+	m.gone.remove(id)
+}
+
+// forgetGoneDue forgets the removed tasks whose time has come, a bounded
+// number. Which ones a tick reaches changes no answer: who looks one up goes by
+// the time alone.
+func (m *Machine) forgetGoneDue() {
+	for range goneTickMax {
+		id, ok := m.forgettingGone.due(m.header.Stamp.U)
+		if !ok {
+			return
+		}
+		m.forgetGone(id)
+	}
+}
+
+func (m *Machine) resetGone() {
+	m.forgettingGone = newTimeline()
+	m.goneKeys = map[string]uint64{}
+}
+
+// findGone returns what is remembered of the removed task, nil if nothing is.
+func (m *Machine) findGone(id uint64) *gone {
+	g := m.gone.get(id)
+	if g == nil || g.ForgetU <= m.header.Stamp.U {
+		return nil
+	}
+	return g
+}
+
+// goneByKey returns what is remembered of the removed task that had the key,
+// nil if nothing is. It forgets one whose time has come, as the key is about to
+// be given anew.
+func (m *Machine) goneByKey(key string) (id uint64, g *gone) {
+	if key == "" {
+		return 0, nil
+	}
+	id, ok := m.goneKeys[key]
+	if !ok {
+		return 0, nil
+	}
+	if g = m.findGone(id); g == nil {
+		m.forgetGone(id)
+	}
+	return id, g
+}
+
+// task returns what is known of the removed task.
+func (g *gone) task(id uint64) *Task {
+	t := &Task{ID: id, Key: g.Key, Status: g.Status, Token: g.Token, Then: g.Then}
+	if g.Status != StatusCancelled {
+		t.WorkerID = g.WorkerID
+	}
+	return t
+}
+
+// goneResult answers a call for a task that is not there: why nothing more can
+// happen to it if it was removed, else that there is none.
+func (m *Machine) goneResult(id uint64) Result {
+	g := m.findGone(id)
+	if g == nil {
+		return Result{Code: CodeTaskNotFound}
+	}
+	return Result{Code: endedCode(g.Status), Task: g.task(id), Gone: true}
+}
+
+// heldGone is held of a task that is not there: a call that ended its last claim
+// is repeated.
+func (m *Machine) heldGone(h Hold, outcome Outcome) Result {
+	result := m.goneResult(h.ID)
+	if !result.Gone || outcome == OutcomeNone {
+		return result
+	}
+	g := m.findGone(h.ID)
+	sameClaim := h.Token == g.Token
+	if h.Token == 0 {
+		sameClaim = h.WorkerID == g.WorkerID
+	}
+	if g.Outcome == outcome && sameClaim {
+		result.Code, result.Repeated = "", true
+	}
+	return result
+}
+
+// bytesOfGone estimates the memory that the record takes.
+func bytesOfGone(g *gone) int64 {
+	n := goneBytes + len(g.WorkerID) + bytesOfThen(g.Then)
+	if g.Key != "" {
+		n += keyBytes + len(g.Key)
+	}
+	return int64(n)
+}
+
+// sameHash returns a hash of type and parameters. It is saved, so it never
+// changes. A CRC of the parameters is enough, and quick: it only tells a
+// mistaken submit from a repeat.
+func sameHash(taskType string, params, payload []byte) uint64 {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	h := fnvOffset.string(taskType).byte(0)
+	h = h.uint64(uint64(len(params))).uint64(uint64(crc32.Checksum(params, table)))
+	h = h.uint64(uint64(len(payload))).uint64(uint64(crc32.Checksum(payload, table)))
+	return uint64(h)
 }

@@ -27,14 +27,17 @@ type Machine struct {
 	forgetting *btree.BTreeG[forgetAt]     // requests without a live claim
 	remembered int                         // claims in all requests
 	bytes      int64                       // the estimate that Bytes returns
-	begun      []Lease                     // claims begun by the entry being applied
-	noted      []ReadyTasks                // what that entry made claimable
-	notedGone  map[string]int              // types that are in noted and gone since: where
-	command    int                         // the place in the entry of the command being applied
-	picks      int                         // tasks that the command took at random
+	times
+	begun     []Lease        // claims begun by the entry being applied
+	noted     []ReadyTasks   // what that entry made claimable
+	notedGone map[string]int // types that are in noted and gone since: where
+	command   int            // the place in the entry of the command being applied
+	picks     int            // tasks that the command took at random
 
-	// rememberedMax is the bound of remembered; only tests change it.
+	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
+	// change them.
 	rememberedMax int
+	goneMax       int
 }
 
 // header is the part of the saved state that is not a record.
@@ -74,6 +77,7 @@ func New() *Machine {
 	m := &Machine{
 		header:        header{NextID: 1, NextToken: 1, NextRequest: 1},
 		rememberedMax: rememberedMax,
+		goneMax:       goneMax,
 	}
 	m.resetIndexes()
 	return m

@@ -16,6 +16,7 @@ func (m *Machine) resetIndexes() {
 	m.claims = btree.Map[uint64, claimRef]{}
 	m.requestIDs = map[string]uint64{}
 	m.forgetting = newForgetting()
+	m.resetTimes()
 	m.remembered = 0
 	m.bytes = 0
 }
@@ -37,6 +38,11 @@ func (m *Machine) rebuild() error {
 			return fmt.Errorf("claim request %d: %s: %w", seq, problem, ErrCorrupt)
 		}
 	}
+	for id, g := range m.gone.all() {
+		if problem := m.indexGone(id, g); problem != "" {
+			return fmt.Errorf("removed task %d: %s: %w", id, problem, ErrCorrupt)
+		}
+	}
 	m.noted, m.notedGone = nil, nil // nobody waits for what was there
 	return nil
 }
@@ -54,7 +60,7 @@ func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
 	case t.Status == StatusClaimed && (t.Token == 0 || len(t.Log) == 0):
 		return "it is claimed without a token or an attempt"
 	}
-	if _, taken := m.keys[t.Key]; taken {
+	if _, taken := m.keys[t.Key]; taken && holdsKey(t) {
 		return "its key is another's"
 	}
 	if t.Status == StatusClaimed {

@@ -2,7 +2,8 @@ package fsm
 
 import "math"
 
-// retry makes a task pending that has failed, was cancelled or is claimed.
+// retry makes a task pending that has failed, was cancelled, is claimed or waits
+// for its time. One that is claimed and was to be cancelled is cancelled.
 func (m *Machine) retry(c Retry) Result {
 	t := m.tasks.get(c.ID)
 	switch {
@@ -13,25 +14,50 @@ func (m *Machine) retry(c Retry) Result {
 	case t.Status == StatusPending:
 		// Whatever the token: it may be of the claim that the first try ended.
 		return Result{Repeated: true, Task: copyOf(t)}
+	case t.Status == StatusScheduled:
+		t = m.edit(c.ID)
+		t.Status = StatusPending
+		m.edited(t)
+		return Result{Repeated: true, Task: copyOf(t)}
 	case c.Token != 0 && c.Token != t.Token:
 		return refused(CodeStaleClaim, t)
+	case t.Status == StatusClaimed && t.CancelRequested:
+		t = m.edit(c.ID)
+		m.giveUp(t, OutcomeCancelled, "")
+		m.edited(t)
+		return Result{Task: copyOf(t)}
+	case c.Token != 0 && cancelledByRetry(t):
+		// The first try ended the claim that this one names.
+		return Result{Repeated: true, Task: copyOf(t)}
 	}
+	return m.retryAnew(t, c)
+}
+
+// retryAnew makes the task pending that is claimed, has failed or was cancelled.
+func (m *Machine) retryAnew(t *Task, c Retry) Result {
 	most := raisedMax(t.MaxAttempts, c.AddAttempts)
 	if most != 0 && t.Attempts >= most {
 		return refused(CodeMaxAttemptsReached, t)
+	}
+	if holder := m.ByKey(t.Key); holder != nil && holder.ID != t.ID {
+		return refused(CodeKeyTaken, holder)
 	}
 	t = m.edit(c.ID)
 	t.MaxAttempts = most
 	if t.Status == StatusClaimed {
 		m.end(t, OutcomeRetried, "", StatusPending)
 	} else {
-		t.WorkerID, t.Token = "", 0
-		t.CompletedAt = 0
-		t.Result, t.ResultPayload = nil, nil
-		t.Status = StatusPending
+		m.revive(t)
 	}
 	m.edited(t)
 	return Result{Task: copyOf(t)}
+}
+
+// cancelledByRetry reports whether a retry ended the task's last claim and, as
+// its cancel had been asked for, the task.
+func cancelledByRetry(t *Task) bool {
+	last := lastEnded(t.Log)
+	return t.Status == StatusCancelled && last != nil && last.Outcome == OutcomeCancelled
 }
 
 // raisedMax returns a limit of attempts raised by add. No limit stays none.

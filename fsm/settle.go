@@ -10,7 +10,14 @@ func (m *Machine) fail(c Fail) Result {
 	}
 	t := m.edit(c.ID)
 	t.Error = c.Error
-	m.end(t, OutcomeFailed, c.Error, afterAttempt(t))
+	switch {
+	case c.Permanent || !attemptsLeft(t):
+		m.giveUp(t, OutcomeFailed, c.Error)
+	case c.RetryIn:
+		m.giveBack(t, OutcomeFailed, c.Error, c.RetryInMS)
+	default:
+		m.giveBack(t, OutcomeFailed, c.Error, m.backoffDelay(t))
+	}
 	m.edited(t)
 	return Result{Task: copyOf(t)}
 }
@@ -23,25 +30,38 @@ func (m *Machine) release(c Release) Result {
 	}
 	t := m.edit(c.ID)
 	t.Attempts = max(t.Attempts-1, 0)
-	m.end(t, OutcomeReleased, "", StatusPending)
+	m.giveBack(t, OutcomeReleased, "", c.DelayMS)
 	m.edited(t)
 	return Result{Task: copyOf(t)}
 }
 
-// extend moves the end of the lease.
+// extend moves the end of the lease and notes the progress.
 func (m *Machine) extend(c Extend) Result {
 	// No claim ends by an extend: so none is repeated.
 	result, ok := m.held(c.Hold, OutcomeNone)
 	if !ok {
 		return result
 	}
-	return Result{Task: copyOf(m.extendLease(c.ID, c.LeaseMS))}
+	t := m.edit(c.ID)
+	m.lengthen(t, c.LeaseMS)
+	if c.Progress != nil {
+		t.Progress = c.Progress
+	}
+	m.edited(t)
+	return Result{Task: copyOf(t)}
 }
 
 // extendLease lets the claim of a claimed task last leaseMS (0: its own
 // length) from now, or longer if it does already, and returns the task.
 func (m *Machine) extendLease(id uint64, leaseMS int64) *Task {
 	t := m.edit(id)
+	m.lengthen(t, leaseMS)
+	m.edited(t)
+	return t
+}
+
+// lengthen is extendLease of the task that is being edited.
+func (m *Machine) lengthen(t *Task, leaseMS int64) {
 	asked := leaseMS != 0
 	if !asked {
 		leaseMS = t.ClaimLeaseMS
@@ -53,8 +73,6 @@ func (m *Machine) extendLease(id uint64, leaseMS int64) *Task {
 		}
 	}
 	t.LeaseSeq++ // also if the end stays: an expiry on its way is for the old state
-	m.edited(t)
-	return t
 }
 
 // held goes through the contract's order of checks for a call that ends a
@@ -64,7 +82,7 @@ func (m *Machine) held(h Hold, outcome Outcome) (result Result, ok bool) {
 	t := m.tasks.get(h.ID)
 	switch {
 	case t == nil:
-		return Result{Code: CodeTaskNotFound}, false
+		return m.heldGone(h, outcome), false
 	case repeats(t, h, outcome):
 		return Result{Repeated: true, Task: copyOf(t)}, false
 	case t.Status.Ended():
@@ -82,8 +100,8 @@ func (m *Machine) held(h Hold, outcome Outcome) (result Result, ok bool) {
 }
 
 // repeats reports whether the last claim that ended was ended by the same
-// call. Without a token that can only be told of a task that has ended: its
-// last claim is then the one that ended it.
+// call. Without a token that can only be told of a task that ended with its
+// last claim.
 func repeats(t *Task, h Hold, outcome Outcome) bool {
 	if outcome == OutcomeNone {
 		return false
@@ -95,7 +113,13 @@ func repeats(t *Task, h Hold, outcome Outcome) bool {
 	if h.Token != 0 {
 		return last.Token == h.Token
 	}
-	return t.Status.Ended() && last.WorkerID == h.WorkerID
+	return endedByClaim(t) && last.WorkerID == h.WorkerID
+}
+
+// endedByClaim reports whether the task ended with its last claim: it did not
+// if it was cancelled, or expired, while it was waiting.
+func endedByClaim(t *Task) bool {
+	return t.Status.Ended() && (t.WorkerID != "" || t.CancelRequested)
 }
 
 // lastEnded returns the newest attempt that has ended, nil if none has.
@@ -108,8 +132,32 @@ func lastEnded(log []Attempt) *Attempt {
 	return nil
 }
 
+// giveBack ends the claim of the claimed task that is being edited; the task
+// waits for delayMS until it is pending again.
+func (m *Machine) giveBack(t *Task, outcome Outcome, failure string, delayMS int64) {
+	switch {
+	case t.CancelRequested:
+		m.end(t, outcome, failure, StatusCancelled)
+	case delayMS > 0:
+		t.RunAt = m.fromNow(delayMS)
+		m.end(t, outcome, failure, StatusScheduled)
+	default:
+		m.end(t, outcome, failure, StatusPending)
+	}
+}
+
+// giveUp ends the claim of the claimed task that is being edited; the task has
+// failed, or was cancelled if that was asked.
+func (m *Machine) giveUp(t *Task, outcome Outcome, failure string) {
+	to := StatusFailed
+	if t.CancelRequested {
+		to = StatusCancelled
+	}
+	m.end(t, outcome, failure, to)
+}
+
 // end ends the claim of the claimed task that is being edited, and moves the
-// task to where it goes: pending, or an end.
+// task to where it goes: pending, scheduled, or an end.
 func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
 	ref, _ := m.claims.Delete(t.Token)
 	if ref.request != 0 {
@@ -117,11 +165,11 @@ func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
 	}
 	t.Log = logEnded(t.Log, m.header.Stamp.T, outcome, failure)
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU = 0, 0, 0
-	if to == StatusPending {
-		t.WorkerID, t.Token = "", 0
-	} else {
-		t.CompletedAt = m.header.Stamp.T
+	if to.Ended() {
+		m.finish(t, to)
+		return
 	}
+	t.WorkerID, t.Token = "", 0
 	t.Status = to
 }
 
@@ -131,14 +179,6 @@ func logEnded(log []Attempt, at int64, outcome Outcome, failure string) []Attemp
 	last := &log[len(log)-1]
 	last.EndedAt, last.Outcome, last.Error = at, outcome, failure
 	return log
-}
-
-// afterAttempt returns where a task goes whose attempt has failed or expired.
-func afterAttempt(t *Task) Status {
-	if attemptsLeft(t) {
-		return StatusPending
-	}
-	return StatusFailed
 }
 
 // attemptsLeft reports whether the task may be claimed once more.

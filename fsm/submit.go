@@ -8,20 +8,27 @@ func (m *Machine) submit(c Submit) Result {
 	copies := make([]Task, len(c.Tasks))
 	for i := range c.Tasks {
 		n := &c.Tasks[i]
-		t := m.ByKey(n.Key)
-		if t == nil {
-			t = m.addTask(n)
-			submitted[i].Created = true
-		} else {
-			submitted[i].SameRequest = sameRequest(t, n)
-		}
-		copies[i] = *t
-		submitted[i].Task = &copies[i]
+		submitted[i] = m.submitOne(n, &copies[i])
 	}
 	return Result{Submitted: submitted}
 }
 
-// addTask adds a pending task and returns it.
+// submitOne adds the task unless its key is taken. It fills in the copy of the
+// task that the answer shows.
+func (m *Machine) submitOne(n *NewTask, copied *Task) Submitted {
+	if t := m.ByKey(n.Key); t != nil {
+		*copied = *t
+		return Submitted{Task: copied, SameRequest: sameRequest(t, n)}
+	}
+	if id, g := m.goneByKey(n.Key); g != nil {
+		same := g.Same == sameHash(n.Type, n.Params, n.Payload)
+		return Submitted{Task: g.task(id), SameRequest: same, Gone: true}
+	}
+	*copied = *m.addTask(n)
+	return Submitted{Task: copied, Created: true}
+}
+
+// addTask adds a task, pending or scheduled, and returns it.
 func (m *Machine) addTask(n *NewTask) *Task {
 	now := m.header.Stamp.T
 	t := &Task{
@@ -38,12 +45,41 @@ func (m *Machine) addTask(n *NewTask) *Task {
 		UpdatedAt:   now,
 	}
 	if n.MaxAttempts < 0 {
-		t.MaxAttempts = defaultMaxAttempts
+		t.MaxAttempts = m.maxAttemptsOf(n.Type)
+	}
+	if m.header.Level >= levelLife {
+		m.setLife(t, n)
 	}
 	m.header.NextID++
 	m.tasks.put(t.ID, t)
 	m.include(t)
 	return t
+}
+
+// setLife sets what the task was submitted with of its life: when it may be
+// claimed, and its options.
+func (m *Machine) setLife(t *Task, n *NewTask) {
+	at := n.RunAt
+	if n.DelayMS != 0 {
+		at = m.fromNow(n.DelayMS)
+	}
+	m.setRunAt(t, at)
+	t.setOptions(Options{
+		ExpiresAt:    n.ExpiresAt,
+		Backoff:      n.Backoff,
+		RetentionMS:  n.RetentionMS,
+		Labels:       n.Labels,
+		Group:        n.Group,
+		UniqueActive: n.UniqueActive,
+	})
+}
+
+// maxAttemptsOf returns the default of the type's tasks.
+func (m *Machine) maxAttemptsOf(taskType string) int32 {
+	if s := m.settingsOf(taskType); s.LimitSet {
+		return s.MaxAttempts
+	}
+	return defaultMaxAttempts
 }
 
 // sameRequest reports whether the task was submitted with the type and the

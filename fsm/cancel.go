@@ -1,0 +1,28 @@
+package fsm
+
+// cancel ends a task that is not claimed. Of a claimed one it notes that this
+// was asked: its worker learns it at the next extend, its complete still counts,
+// and whatever else ends the claim ends the task as cancelled.
+func (m *Machine) cancel(c Cancel) Result {
+	t := m.tasks.get(c.ID)
+	switch {
+	case t == nil:
+		result := m.goneResult(c.ID)
+		if result.Code == CodeTaskCancelled {
+			result.Code, result.Repeated = "", true
+		}
+		return result
+	case t.Status == StatusCancelled, t.CancelRequested && t.Status == StatusClaimed:
+		return Result{Repeated: true, Task: copyOf(t)}
+	case t.Status.Ended():
+		return refused(endedCode(t.Status), t)
+	}
+	t = m.edit(c.ID)
+	if t.Status == StatusClaimed {
+		t.CancelRequested = true
+	} else {
+		m.endUnclaimed(t, StatusCancelled)
+	}
+	m.edited(t)
+	return Result{Task: copyOf(t)}
+}

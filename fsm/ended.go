@@ -1,0 +1,171 @@
+package fsm
+
+// How long ended tasks are kept when neither they nor their type say it, in
+// milliseconds. They are part of the feature level.
+const (
+	defaultRetentionMS = 24 * 60 * 60 * 1000
+	failedRetentionMS  = 14 * defaultRetentionMS
+)
+
+// evictMax bounds how many tasks one Evict removes.
+const evictMax = 1024
+
+// finish brings the task that is being edited to an end. No claim of it lives.
+func (m *Machine) finish(t *Task, to Status) {
+	t.Status = to
+	t.CompletedAt = m.header.Stamp.T
+	if to == StatusCancelled {
+		t.WorkerID = ""
+	}
+	if t.options().UniqueActive && t.Key != "" {
+		delete(m.keys, t.Key)
+	}
+	if m.header.Level < levelLife {
+		return
+	}
+	switch keep := m.retentionOf(t); keep {
+	case KeepForever:
+	case KeepNone:
+		t.RemoveAt = t.CompletedAt
+		m.leaving = append(m.leaving, t.ID)
+	default:
+		t.RemoveAt = m.fromNow(keep)
+	}
+}
+
+// endUnclaimed is finish of a task that is not claimed. Its token is from then
+// on that of its last claim, if it ever had one.
+func (m *Machine) endUnclaimed(t *Task, to Status) {
+	if n := len(t.Log); n > 0 {
+		t.Token = t.Log[n-1].Token
+	}
+	m.finish(t, to)
+}
+
+// revive makes the ended task that is being edited pending. An expiry that has
+// passed does not count any more: it would end the task again at once.
+func (m *Machine) revive(t *Task) {
+	t.WorkerID, t.Token = "", 0
+	t.CompletedAt, t.RemoveAt = 0, 0
+	t.Result, t.ResultPayload = nil, nil
+	t.CancelRequested = false
+	if o := t.options(); o.ExpiresAt != 0 && o.ExpiresAt <= m.header.Stamp.T {
+		fresh := *o
+		fresh.ExpiresAt = 0
+		t.setOptions(fresh)
+	}
+	if t.options().UniqueActive && t.Key != "" {
+		m.keys[t.Key] = t.ID
+	}
+	t.Status = StatusPending
+}
+
+// retentionOf returns how long the task that has ended is kept: milliseconds
+// above 0, KeepForever or KeepNone.
+func (m *Machine) retentionOf(t *Task) int64 {
+	if ms := t.options().RetentionMS; ms != 0 {
+		return ms
+	}
+	if ms := m.settingsOf(t.Type).RetentionMS; ms != 0 {
+		return ms
+	}
+	if t.Status == StatusFailed {
+		return failedRetentionMS
+	}
+	return defaultRetentionMS
+}
+
+// evictable returns the index of ended tasks that the task belongs to: those
+// that failed are evicted after all others.
+func (m *Machine) evictable(t *Task) timeline {
+	if t.Status == StatusFailed {
+		return m.failedByEnd
+	}
+	return m.doneByEnd
+}
+
+func (m *Machine) enterEnded(t *Task, bytes int64) {
+	m.endedBytes += bytes
+	m.evictable(t).add(t.CompletedAt, t.ID)
+	if t.RemoveAt != 0 {
+		m.removing.add(t.RemoveAt, t.ID)
+	}
+}
+
+func (m *Machine) leaveEnded(t *Task, bytes int64) {
+	m.endedBytes -= bytes
+	m.evictable(t).remove(t.CompletedAt, t.ID)
+	if t.RemoveAt != 0 {
+		m.removing.remove(t.RemoveAt, t.ID)
+	}
+}
+
+func (m *Machine) resetEnded() {
+	m.removing = newTimeline()
+	m.doneByEnd, m.failedByEnd = newTimeline(), newTimeline()
+	m.endedBytes = 0
+	m.leaving = nil
+}
+
+// EndedBytes estimates the memory that the ended tasks hold.
+func (m *Machine) EndedBytes() int64 { return m.endedBytes }
+
+// removeDue removes ended tasks that were kept for long enough.
+func (m *Machine) removeDue() {
+	for range dueTickMax {
+		id, ok := m.removing.due(m.header.Stamp.T)
+		if !ok {
+			return
+		}
+		m.removeEnded(id)
+	}
+}
+
+// removeLeaving removes the tasks that are not kept after the command that
+// ended them. One that lives again, as that command was undone, stays.
+func (m *Machine) removeLeaving() {
+	if len(m.leaving) == 0 {
+		return
+	}
+	leaving := m.leaving
+	m.leaving = nil
+	for _, id := range leaving {
+		if t := m.tasks.get(id); t != nil && t.RemoveAt != 0 && t.RemoveAt <= m.header.Stamp.T {
+			m.removeEnded(id)
+		}
+	}
+}
+
+// removeEnded removes an ended task and remembers that it was there.
+func (m *Machine) removeEnded(id uint64) {
+	t := m.tasks.get(id)
+	m.exclude(t)
+	m.tasks.remove(id)
+	m.rememberGone(t)
+}
+
+// evict removes the oldest ended tasks, a bounded number, until the others take
+// no more than c.Bytes.
+func (m *Machine) evict(c Evict) Result {
+	var result Result
+	for result.Evicted < evictMax && m.endedBytes > c.Bytes {
+		oldest, ok := m.doneByEnd.first()
+		if !ok {
+			if oldest, ok = m.failedByEnd.first(); !ok {
+				break
+			}
+		}
+		m.removeEnded(oldest.id)
+		result.Evicted++
+	}
+	return result
+}
+
+// setOptions gives the task those options: none if all are at their defaults.
+func (t *Task) setOptions(o Options) {
+	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive {
+		t.Options = nil
+		return
+	}
+	t.Options = &o
+}

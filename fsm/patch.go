@@ -1,0 +1,37 @@
+package fsm
+
+// patch changes fields of a task that is not claimed and has not ended.
+func (m *Machine) patch(c Patch) Result {
+	t := m.tasks.get(c.ID)
+	switch {
+	case t == nil:
+		return Result{Code: CodeTaskNotFound}
+	case t.Status == StatusClaimed:
+		return refused(CodeTaskAlreadyClaimed, t)
+	case t.Status.Ended():
+		return refused(endedCode(t.Status), t)
+	}
+	t = m.edit(c.ID)
+	if c.SetPriority {
+		t.Priority = c.Priority
+	}
+	if c.SetLabels {
+		o := *t.options()
+		o.Labels = c.Labels
+		t.setOptions(o)
+	}
+	if c.SetRunAt {
+		m.setRunAt(t, c.RunAt)
+	}
+	m.edited(t)
+	return Result{Task: copyOf(t)}
+}
+
+// setRunAt lets the task that is being edited, and that is not claimed, wait
+// until then: it is scheduled, or pending if that is not in the future.
+func (m *Machine) setRunAt(t *Task, at int64) {
+	t.RunAt, t.Status = at, StatusPending
+	if at > m.header.Stamp.T {
+		t.Status = StatusScheduled
+	}
+}
