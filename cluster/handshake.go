@@ -63,6 +63,8 @@ type purpose byte
 const (
 	purposeRaft purpose = 'r' // Raft's own messages
 	purposeHTTP purpose = 'h' // requests passed on, and node-to-node calls
+	// purposeStream is for requests passed on that the leader may hold for long.
+	purposeStream purpose = 's'
 )
 
 // String returns the purpose's name for logs.
@@ -72,6 +74,8 @@ func (p purpose) String() string {
 		return "raft"
 	case purposeHTTP:
 		return "http"
+	case purposeStream:
+		return "stream"
 	default:
 		return fmt.Sprintf("unknown purpose %#02x", byte(p))
 	}
@@ -288,7 +292,7 @@ func readPreamble(r io.Reader) ([]byte, purpose, error) {
 	if preamble[3] != handshakeVersion {
 		return nil, why, refuse("the dialer speaks version %d of the peer protocol, this node speaks %d", preamble[3], handshakeVersion)
 	}
-	if why != purposeRaft && why != purposeHTTP {
+	if why != purposeRaft && why != purposeHTTP && why != purposeStream {
 		return nil, why, refuse("the dialer wants a connection for an %v", why)
 	}
 	return preamble, why, nil

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +90,8 @@ type peerPort struct {
 	raftConns  chan *peerConn
 
 	forward atomic.Pointer[fasthttp.RequestHandler]
+	streams atomic.Int64 // that others wait for here, streamsMax
+	readers sync.Pool    // of *bufio.Reader, forwardHeaderMax each
 
 	mu      sync.Mutex
 	closed  bool
@@ -96,6 +99,7 @@ type peerPort struct {
 	inbound int                    // how many others opened
 	calls   map[string]callHandler
 	pools   map[string]*connPool // by peer address
+	clients map[streamTarget]*streamClient
 }
 
 // listenPeers opens the peer port. It accepts at once, so handlers should be
@@ -129,7 +133,9 @@ func listenPeers(cfg peerConfig) (*peerPort, error) {
 		conns:      make(map[*peerConn]struct{}),
 		calls:      make(map[string]callHandler),
 		pools:      make(map[string]*connPool),
+		clients:    make(map[streamTarget]*streamClient),
 	}
+	p.readers.New = func() any { return bufio.NewReaderSize(nil, forwardHeaderMax) }
 	p.server = newPeerServer(p)
 	p.start(p.runAccept)
 	p.start(p.runIdleReaper)
@@ -266,8 +272,12 @@ func (p *peerPort) serve(conn net.Conn) {
 	if c == nil {
 		return
 	}
-	if c.why == purposeRaft {
+	switch c.why {
+	case purposeRaft:
 		p.deliverRaft(c)
+		return
+	case purposeStream:
+		p.serveStreams(c)
 		return
 	}
 	// The server closes the connection; what ended it is nobody's concern.

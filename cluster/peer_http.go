@@ -186,6 +186,11 @@ func (p *peerPort) handleHTTP(ctx *fasthttp.RequestCtx) {
 		p.handleCall(ctx, name)
 		return
 	}
+	p.answerForwarded(ctx)
+}
+
+// answerForwarded answers an API request that another node passed on.
+func (p *peerPort) answerForwarded(ctx *fasthttp.RequestCtx) {
 	handler := p.forward.Load()
 	if handler == nil {
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -13,9 +11,4 @@ import (
 // claim.
 func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
 	return n.Propose(caller, cmd)
-}
-
-// ForwardWaiting is Forward of a request that the leader may hold for long.
-func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
-	return n.Forward(ctx, req, resp)
 }

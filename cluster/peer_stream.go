@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Requests that the leader may hold for long share one connection per follower
+// and leader: ten thousand workers that wait through a follower are ten thousand
+// streams of it. After the handshake both sides send frames, which those of
+// other streams may come between:
+//
+//	[kind, 1 byte][stream, uint32][length, uint32][payload]   big endian
+//
+//	follower                         leader
+//	  q  one HTTP request      ──►
+//	  c  the caller has gone   ──►
+//	                           ◄──   A  a part of an HTTP answer, more follow
+//	                           ◄──   a  the last part of it
+//	  p                        ──►
+//	                           ◄──   p
+//
+// The follower numbers the streams; none is used twice at a time. Each request
+// gets exactly one answer, also after c, which only hastens it. p keeps both
+// sides sure of each other: whoever hears nothing for streamSilenceMax gives the
+// connection up, and with it everything that waits on it.
+const (
+	frameRequest  = 'q'
+	frameCancel   = 'c'
+	framePart     = 'A'
+	frameLastPart = 'a'
+	framePing     = 'p'
+
+	streamHeaderSize = 9
+	// streamRequestMax bounds a request, headers included. What is larger goes
+	// over a connection of its own.
+	streamRequestMax = 256 << 10
+	// streamPartMax bounds a part of an answer: between two of them the answers
+	// of other streams get their turn.
+	streamPartMax = 64 << 10
+	// streamsMax bounds the requests that others wait for on this node, over all
+	// connections. One more is told that the node is overloaded.
+	streamsMax = 32_768
+	// streamWriteTimeout bounds the sending of one frame. A side that takes
+	// longer to read one is cut off.
+	streamWriteTimeout = 5 * time.Second
+	// streamPingInterval is how often the follower sends a ping.
+	streamPingInterval = time.Second
+	// streamSilenceMax is how long a side may say nothing.
+	streamSilenceMax = 6 * time.Second
+	// streamIdleTimeout is how long a connection without streams is kept.
+	streamIdleTimeout = connIdleTimeout
+	// streamReadBuffer is the size of a side's read buffer.
+	streamReadBuffer = 32 << 10
+)
+
+// errStreamFrame is returned for a frame that the other side must not send.
+var errStreamFrame = errors.New("peer stream: unexpected frame")
+
+// frameConn is a connection that speaks in frames. One goroutine reads; any
+// number send.
+type frameConn struct {
+	conn *peerConn
+	r    *bufio.Reader
+
+	// mu serializes the sending of frames. Nobody waits for it much longer than
+	// others: a large answer leaves room for small ones between its parts.
+	mu  sync.Mutex
+	buf []byte // the frame being sent
+	err error  // of the first send that failed; the connection is closed then
+}
+
+func newFrameConn(c *peerConn) *frameConn {
+	return &frameConn{conn: c, r: bufio.NewReaderSize(c, streamReadBuffer)}
+}
+
+// send sends one frame. On an error the other side has not got it whole, and
+// never will: the connection is closed.
+func (f *frameConn) send(kind byte, stream uint32, payload []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	f.buf = append(f.buf[:0], kind)
+	f.buf = binary.BigEndian.AppendUint32(f.buf, stream)
+	f.buf = binary.BigEndian.AppendUint32(f.buf, uint32(len(payload))) //nolint:gosec // bounded far below 4 GiB
+	f.buf = append(f.buf, payload...)
+	err := f.conn.SetWriteDeadline(time.Now().Add(streamWriteTimeout))
+	if err == nil {
+		_, err = f.conn.Write(f.buf)
+	}
+	if err != nil {
+		f.err = fmt.Errorf("peer stream: send: %w", err)
+		_ = f.conn.Close() // half a frame makes what follows unreadable
+	}
+	return f.err
+}
+
+// sendAnswer sends an answer in parts.
+func (f *frameConn) sendAnswer(stream uint32, answer []byte) error {
+	for len(answer) > streamPartMax {
+		if err := f.send(framePart, stream, answer[:streamPartMax]); err != nil {
+			return err
+		}
+		answer = answer[streamPartMax:]
+	}
+	return f.send(frameLastPart, stream, answer)
+}
+
+// frame is a frame that was received. The payload is the receiver's.
+type frame struct {
+	kind    byte
+	stream  uint32
+	payload []byte
+}
+
+// receive returns the next frame. It fails when none has come for
+// streamSilenceMax, or not the whole of it.
+func (f *frameConn) receive() (frame, error) {
+	if err := f.conn.SetReadDeadline(time.Now().Add(streamSilenceMax)); err != nil {
+		return frame{}, err
+	}
+	var header [streamHeaderSize]byte
+	if _, err := io.ReadFull(f.r, header[:]); err != nil {
+		return frame{}, err
+	}
+	got := frame{kind: header[0], stream: binary.BigEndian.Uint32(header[1:])}
+	size := binary.BigEndian.Uint32(header[5:])
+	if size > streamRequestMax {
+		return frame{}, fmt.Errorf("%w: %q of %d bytes is over the bound of %d", errStreamFrame, got.kind, size, streamRequestMax)
+	}
+	if size > 0 {
+		got.payload = make([]byte, size)
+		if _, err := io.ReadFull(f.r, got.payload); err != nil {
+			return frame{}, err
+		}
+	}
+	return got, nil
+}

@@ -1,0 +1,334 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// streamGoneTimeout bounds how long a request whose caller has gone waits for
+// the leader's answer, which says whether something was done.
+const streamGoneTimeout = 10 * time.Second
+
+// errStreamLost is returned for requests whose connection has ended before the
+// answer.
+var errStreamLost = errors.New("the connection to the leader was lost")
+
+// ForwardWaiting is Forward of a request that the leader may hold for long. Many
+// share one connection. When ctx ends the leader learns that the caller has
+// gone, and answers at once; that answer is returned like any other. Errors:
+// Forward's.
+func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+	if n.closing.Load() {
+		return fsm.ErrShuttingDown
+	}
+	if n.raft == nil || n.peers == nil {
+		return fsm.ErrNoLeader
+	}
+	addr, id := n.raft.LeaderWithID()
+	if addr == "" || string(id) == n.uuid {
+		return fsm.ErrNoLeader
+	}
+	return n.peers.ForwardWaiting(ctx, string(addr), string(id), req, resp)
+}
+
+// ForwardWaiting is Forward to the node at addr with that UUID, over the
+// connection that all such requests share.
+func (p *peerPort) ForwardWaiting(ctx context.Context, addr, uuid string, req *fasthttp.Request, resp *fasthttp.Response) error {
+	var payload bytes.Buffer
+	w := bufio.NewWriterSize(&payload, 512)
+	if err := writeRequest(w, req); err != nil {
+		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrNoLeader, err)
+	}
+	if payload.Len() > streamRequestMax {
+		return p.Forward(ctx, addr, req, resp)
+	}
+	resp.Reset()
+	sent, err := p.exchangeStream(ctx, streamTarget{addr: addr, uuid: uuid}, payload.Bytes(), resp)
+	switch {
+	case err == nil:
+		return nil
+	case sent:
+		resp.Reset()
+		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrOutcomeUnknown, err)
+	case p.ctx.Err() != nil:
+		return fmt.Errorf("forward to %s: %w", addr, fsm.ErrShuttingDown)
+	default:
+		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrNoLeader, err)
+	}
+}
+
+// exchangeStream sends a request and reads its answer. sent says whether the
+// other node may have got it.
+func (p *peerPort) exchangeStream(ctx context.Context, to streamTarget, payload []byte, resp *fasthttp.Response) (sent bool, err error) {
+	s, wait, err := p.openStream(ctx, to)
+	if err != nil {
+		return false, err
+	}
+	if err := s.send(frameRequest, wait.stream, payload); err != nil {
+		s.drop(wait)
+		return false, err // it was not sent whole, so it was not read
+	}
+	answer, err := s.await(ctx, wait)
+	if err != nil {
+		return true, err
+	}
+	r := p.readers.Get().(*bufio.Reader)
+	defer p.readers.Put(r)
+	r.Reset(bytes.NewReader(answer))
+	defer r.Reset(nil)
+	return true, readAnswerBody(r, resp)
+}
+
+// streamTarget is the node at the other end of a connection.
+type streamTarget struct{ addr, uuid string }
+
+// streamClient is the connection that this node's requests to one node share.
+// It is dialed when the first of them comes.
+type streamClient struct {
+	port  *peerPort
+	to    streamTarget
+	ready chan struct{} // closed when it is dialed, or could not be
+	lost  chan struct{} // closed when no more answers come
+
+	// Set before ready is closed, one of them.
+	*frameConn
+	dialErr error
+
+	mu        sync.Mutex             // guards what follows; port.mu may be taken under it
+	waits     map[uint32]*streamWait // nil once the connection is out of use
+	next      uint32
+	idleSince time.Time // when the last stream ended
+}
+
+// streamWait is one request that waits for its answer.
+type streamWait struct {
+	stream uint32
+	answer []byte        // what has come of it; the reader's until done
+	done   chan struct{} // closed when the answer is whole
+}
+
+// openStream returns a new stream to the node, over the connection there is or
+// a new one.
+func (p *peerPort) openStream(ctx context.Context, to streamTarget) (*streamClient, *streamWait, error) {
+	for {
+		s := p.streamTo(to)
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		case <-p.ctx.Done():
+			return nil, nil, context.Cause(p.ctx)
+		}
+		if s.dialErr != nil {
+			return nil, nil, s.dialErr
+		}
+		if wait := s.open(); wait != nil {
+			return s, wait, nil
+		}
+		// It was lost since: it is no longer the port's, so the next one is new.
+	}
+}
+
+// streamTo returns the connection to the node; it may still be being dialed.
+func (p *peerPort) streamTo(to streamTarget) *streamClient {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.clients[to]; s != nil {
+		return s
+	}
+	s := &streamClient{
+		ready: make(chan struct{}), lost: make(chan struct{}), port: p, to: to,
+		waits: make(map[uint32]*streamWait), idleSince: time.Now(),
+	}
+	if p.closed {
+		s.dialErr = errStreamLost
+		close(s.ready)
+		return s
+	}
+	p.clients[to] = s
+	p.wg.Go(s.run)
+	return s
+}
+
+// run dials, and then reads answers until the connection ends.
+func (s *streamClient) run() {
+	defer s.forget()
+	c, err := s.port.dial(s.port.ctx, s.to.addr, purposeStream, s.to.uuid)
+	if err != nil {
+		s.dialErr = err
+		s.forget() // before others see the error: they may try anew
+		close(s.ready)
+		return
+	}
+	s.frameConn = newFrameConn(c)
+	close(s.ready)
+	var pings sync.WaitGroup
+	pings.Go(s.ping)
+	err = s.read()
+	s.forget()
+	_ = c.Close()
+	s.mu.Lock()
+	s.waits = nil
+	s.mu.Unlock()
+	close(s.lost)
+	pings.Wait()
+	s.port.log.Debug("peer stream: ended", "node_id", c.other.NodeID, "error", err)
+}
+
+// forget makes the port dial anew for the next request.
+func (s *streamClient) forget() {
+	s.port.mu.Lock()
+	defer s.port.mu.Unlock()
+	if s.port.clients[s.to] == s {
+		delete(s.port.clients, s.to)
+	}
+}
+
+// open returns a new stream; nil if the connection is lost.
+func (s *streamClient) open() *streamWait {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waits == nil {
+		return nil
+	}
+	for s.waits[s.next] != nil {
+		s.next++
+	}
+	wait := &streamWait{stream: s.next, done: make(chan struct{})}
+	s.waits[s.next] = wait
+	s.next++
+	return wait
+}
+
+// drop forgets a stream whose answer nobody waits for.
+func (s *streamClient) drop(wait *streamWait) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked(wait)
+}
+
+func (s *streamClient) endLocked(wait *streamWait) {
+	if s.waits[wait.stream] == wait {
+		delete(s.waits, wait.stream)
+		s.idleSince = time.Now()
+	}
+}
+
+// read takes answers until the connection ends.
+func (s *streamClient) read() error {
+	for {
+		f, err := s.receive()
+		if err != nil {
+			return err
+		}
+		switch f.kind {
+		case framePart, frameLastPart:
+			err = s.take(f)
+		case framePing:
+		default:
+			err = fmt.Errorf("%w: %q from a leader", errStreamFrame, f.kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take adds a part to its answer.
+func (s *streamClient) take(f frame) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wait := s.waits[f.stream]
+	if wait == nil {
+		return nil // nobody waits for it any more
+	}
+	if len(wait.answer)+len(f.payload) > forwardAnswerMax {
+		return fmt.Errorf("%w: an answer over the bound of %d bytes", errStreamFrame, forwardAnswerMax)
+	}
+	if wait.answer == nil {
+		wait.answer = f.payload
+	} else {
+		wait.answer = append(wait.answer, f.payload...)
+	}
+	if f.kind == frameLastPart {
+		s.endLocked(wait)
+		close(wait.done)
+	}
+	return nil
+}
+
+// await returns the answer. When ctx ends the leader is told, and what it then
+// answers is still waited for.
+func (s *streamClient) await(ctx context.Context, wait *streamWait) ([]byte, error) {
+	select {
+	case <-wait.done:
+		return wait.answer, nil
+	case <-s.lost:
+		return s.afterLoss(wait)
+	case <-ctx.Done():
+	}
+	if err := s.send(frameCancel, wait.stream, nil); err != nil {
+		s.drop(wait)
+		return nil, err
+	}
+	timer := time.NewTimer(streamGoneTimeout)
+	defer timer.Stop()
+	select {
+	case <-wait.done:
+		return wait.answer, nil
+	case <-s.lost:
+		return s.afterLoss(wait)
+	case <-timer.C:
+		s.drop(wait)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// afterLoss returns the answer if it was the last that came.
+func (s *streamClient) afterLoss(wait *streamWait) ([]byte, error) {
+	select {
+	case <-wait.done:
+		return wait.answer, nil
+	default:
+		return nil, errStreamLost
+	}
+}
+
+// ping sends pings until the connection ends, and ends it when it has been
+// without streams for long.
+func (s *streamClient) ping() {
+	ticker := time.NewTicker(streamPingInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.lost:
+			return
+		case <-ticker.C:
+		}
+		if s.retire() || s.send(framePing, 0, nil) != nil {
+			_ = s.conn.Close()
+			return
+		}
+	}
+}
+
+// retire takes a connection that has been idle for long out of use.
+func (s *streamClient) retire() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waits) > 0 || time.Since(s.idleSince) < streamIdleTimeout {
+		return false
+	}
+	s.waits = nil
+	s.forget()
+	return true
+}

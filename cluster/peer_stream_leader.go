@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+)
+
+// errCallerGone is the cause with which the context of a request ends that
+// nobody waits for any more: the caller, or the node that passed it on.
+var errCallerGone = errors.New("the caller has gone")
+
+// streamConn is the connection that a request of a stream sees. The handler may
+// ask it for the caller's context, and leave with it what is to be done when the
+// answer turns out not to reach the other node. One goroutine uses it.
+type streamConn struct {
+	net.Conn
+	caller context.Context
+	unsent func()
+}
+
+// Caller returns a context that ends when nobody waits for the answer.
+func (c *streamConn) Caller() context.Context { return c.caller }
+
+// OnUnsent has fn called if the answer certainly does not reach the other node
+// whole. The last fn counts; nil takes it back.
+func (c *streamConn) OnUnsent(fn func()) { c.unsent = fn }
+
+// streamServer answers the streams of one connection.
+type streamServer struct {
+	*frameConn
+	port *peerPort
+	wg   sync.WaitGroup // the requests under way
+
+	mu      sync.Mutex
+	callers map[uint32]context.CancelCauseFunc // by stream
+}
+
+// serveStreams answers the requests on c until it ends; then whoever waits has
+// gone. It returns when all of them are over, and closes c.
+func (p *peerPort) serveStreams(c *peerConn) {
+	s := &streamServer{frameConn: newFrameConn(c), port: p, callers: make(map[uint32]context.CancelCauseFunc)}
+	err := s.run()
+	_ = c.Close()
+	s.mu.Lock()
+	for _, gone := range s.callers {
+		gone(errCallerGone)
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	p.log.Debug("peer stream: ended", "node_id", c.other.NodeID, "error", err)
+}
+
+func (s *streamServer) run() error {
+	for {
+		f, err := s.receive()
+		if err != nil {
+			return err
+		}
+		switch f.kind {
+		case frameRequest:
+			err = s.begin(f)
+		case frameCancel:
+			s.cancel(f.stream)
+		case framePing:
+			err = s.send(framePing, 0, nil)
+		default:
+			err = fmt.Errorf("%w: %q from a follower", errStreamFrame, f.kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// begin starts answering a request.
+func (s *streamServer) begin(f frame) error {
+	caller, gone := context.WithCancelCause(s.port.ctx)
+	s.mu.Lock()
+	_, taken := s.callers[f.stream]
+	if !taken {
+		s.callers[f.stream] = gone
+	}
+	s.mu.Unlock()
+	if taken {
+		gone(nil)
+		return fmt.Errorf("%w: stream %d is in use", errStreamFrame, f.stream)
+	}
+	if s.port.streams.Add(1) > streamsMax {
+		s.end(f.stream, gone)
+		var resp fasthttp.Response
+		setError(&resp, fasthttp.StatusServiceUnavailable, "overloaded", "as many requests wait at the leader as it takes")
+		resp.Header.Set(fasthttp.HeaderRetryAfter, "1")
+		return s.sendAnswer(f.stream, appendAnswer(nil, &resp))
+	}
+	s.wg.Add(1)
+	started := s.port.start(func() {
+		defer s.wg.Done()
+		s.answer(f, caller, gone)
+	})
+	if !started {
+		s.end(f.stream, gone)
+		s.wg.Done()
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// end forgets a stream: a cancel that comes from here on is about nothing.
+func (s *streamServer) end(stream uint32, gone context.CancelCauseFunc) {
+	s.mu.Lock()
+	delete(s.callers, stream)
+	s.mu.Unlock()
+	gone(nil)
+	s.port.streams.Add(-1)
+}
+
+func (s *streamServer) cancel(stream uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if gone := s.callers[stream]; gone != nil {
+		gone(errCallerGone)
+	}
+}
+
+// answer has one request answered and sends the answer.
+func (s *streamServer) answer(f frame, caller context.Context, gone context.CancelCauseFunc) {
+	var ctx fasthttp.RequestCtx
+	conn := &streamConn{Conn: s.conn, caller: caller}
+	ctx.Init2(conn, serverLog{s.port.log}, true)
+	if err := s.port.parseRequest(f.payload, &ctx.Request); err != nil {
+		answerBroken(&ctx, err)
+	} else {
+		s.port.answerForwarded(&ctx)
+	}
+	answer := appendAnswer(nil, &ctx.Response)
+	s.end(f.stream, gone) // before the answer: then the number may come again
+	if err := s.sendAnswer(f.stream, answer); err != nil && conn.unsent != nil {
+		conn.unsent()
+	}
+}
+
+func (p *peerPort) parseRequest(payload []byte, req *fasthttp.Request) error {
+	r := p.readers.Get().(*bufio.Reader)
+	defer p.readers.Put(r)
+	r.Reset(bytes.NewReader(payload))
+	defer r.Reset(nil)
+	return req.ReadLimitBody(r, streamRequestMax)
+}
+
+// appendAnswer appends an answer in the form of HTTP.
+func appendAnswer(b []byte, resp *fasthttp.Response) []byte {
+	body := resp.Body()
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(resp.StatusCode()), 10)
+	b = append(b, " -\r\n"...)
+	for name, value := range resp.Header.All() {
+		switch string(name) {
+		case fasthttp.HeaderConnection, fasthttp.HeaderContentLength, fasthttp.HeaderDate, fasthttp.HeaderServer, fasthttp.HeaderTransferEncoding:
+			continue // of this hop
+		}
+		b = append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
+	}
+	b = append(b, "Content-Length: "...)
+	b = strconv.AppendInt(b, int64(len(body)), 10)
+	b = append(b, "\r\n\r\n"...)
+	return append(b, body...)
+}
