@@ -23,6 +23,9 @@ const (
 	// what the call has left, so that a node that hangs leaves time for another.
 	tryTimeoutMin = 100 * time.Millisecond
 	tryTimeoutMax = 30 * time.Second
+	// waitGrace is how much longer than the server may hold it back a whole
+	// answer takes at most: past that the node hangs.
+	waitGrace = 10 * time.Second
 )
 
 // Request is a call of the HTTP API, for Client.Do.
@@ -34,6 +37,14 @@ type Request struct {
 	// claim request id or claim token), or that a repeat does no harm. GETs are
 	// always repeatable.
 	Repeatable bool
+	// Wait is for how long the request lets the server hold its answer back
+	// (wait_ms): that long is no sign of a node that hangs. Proxies cut what
+	// takes longer than 60 s, so ask for at most 25 s. 0: the server answers at
+	// once.
+	Wait time.Duration
+
+	// prepare, if not nil, makes Body and Wait anew for each try.
+	prepare func() (body []byte, wait time.Duration, err error)
 }
 
 // Do makes a call that has no method of its own, or whose JSON is wanted as
@@ -73,10 +84,16 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 		return a, err
 	}
 	defer c.running.Done()
-	ctx, end := c.bound(ctx)
+	ctx, end := c.bound(ctx, r.Wait)
 	defer end()
 	var before error // of the try before
 	for {
+		if r.prepare != nil {
+			var err error
+			if r.Body, r.Wait, err = r.prepare(); err != nil {
+				return a, giveUp(a, fmt.Errorf("encode request: %w", err), nil)
+			}
+		}
 		now := time.Now()
 		base, redirect := c.nodes.pick(now)
 		a.sentAt = now
@@ -153,14 +170,7 @@ func pause(ctx context.Context, call *repeat.Call, asked time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return errNoTime
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ended(ctx)
-	}
+	return waitFor(ctx, d)
 }
 
 // ended returns why ctx has ended: its error, and its cause if that is another.
@@ -174,7 +184,7 @@ func ended(ctx context.Context) error {
 
 // try sends the request once. It sets a.body on success.
 func (c *Client) try(ctx context.Context, base string, r Request, redirect bool, a *answer) outcome {
-	tryCtx, cancel := context.WithTimeout(ctx, tryTimeout(ctx))
+	tryCtx, cancel := context.WithTimeout(ctx, tryTimeout(ctx, r.Wait))
 	defer cancel()
 	var sent atomic.Bool // a connection was there, so bytes may have left
 	tryCtx = httptrace.WithClientTrace(tryCtx, &httptrace.ClientTrace{
@@ -184,7 +194,11 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 	if err != nil {
 		return outcome{verdict: repeat.Settled, err: err}
 	}
-	resp, err := c.http.Do(req)
+	hc := c.http
+	if r.Wait > 0 {
+		hc = c.waiting
+	}
+	resp, err := hc.Do(req)
 	if err != nil {
 		return broken(ctx, sent.Load(), err)
 	}
@@ -204,12 +218,18 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 	return judge(resp, body, a)
 }
 
-func tryTimeout(ctx context.Context) time.Duration {
+// tryTimeout returns how long a try may take whose answer may be held back for
+// wait.
+func tryTimeout(ctx context.Context, wait time.Duration) time.Duration {
+	most := tryTimeoutMax
+	if wait > 0 {
+		most = waitGrace
+	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return tryTimeoutMax
+		return wait + most
 	}
-	return min(max(time.Until(deadline)/2, tryTimeoutMin), tryTimeoutMax)
+	return wait + min(max((time.Until(deadline)-wait)/2, tryTimeoutMin), most)
 }
 
 func (c *Client) newRequest(ctx context.Context, base string, r Request, redirect bool) (*http.Request, error) {

@@ -131,20 +131,6 @@ func TestClaimNext_refusals(t *testing.T) {
 	}
 }
 
-func TestClaim_doesNotPromiseWhatTheServerCannotDo(t *testing.T) {
-	t.Parallel()
-	s, cl := claimFor(t)
-	if _, err := cl.Extend(t.Context(), 0, "half"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("progress: %v", err)
-	}
-	if err := cl.Release(t.Context(), time.Second); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("delay: %v", err)
-	}
-	if n := len(s.requests()); n != 1 {
-		t.Errorf("something was sent: %d requests", n)
-	}
-}
-
 func TestClaim_Complete_keepsTheResultsBytes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ result, want string }{

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// waitMax bounds what a call waits: beyond it nobody can tell the difference.
+const waitMax = 10 * 365 * 24 * time.Hour
+
 // TaskManager is the whole of what a program needs that knows its tasks by id.
 // *Client is one. An id is the decimal digits of the task's number.
 type TaskManager interface {
@@ -46,6 +49,7 @@ type Client struct {
 	timeout time.Duration // of a call whose context has no deadline
 	logger  *slog.Logger
 	http    *http.Client
+	waiting *http.Client // for requests that the server may hold
 	nodes   nodes
 	claims  claimMemory
 
@@ -59,17 +63,16 @@ type Client struct {
 	running sync.WaitGroup
 }
 
-func newClosable(cfg Config, transport http.RoundTripper, endpoints []string) *Client {
+func newClosable(cfg Config, transport, waiting http.RoundTripper, endpoints []string) *Client {
+	// A redirect names the leader; call decides what to make of it.
+	asIs := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c := &Client{
 		apiKey:  cfg.APIKey,
 		timeout: cfg.Timeout,
 		logger:  cfg.Logger,
-		http: &http.Client{
-			Transport: transport,
-			// A redirect names the leader; call decides what to make of it.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-		nodes: nodes{endpoints: endpoints},
+		http:    &http.Client{Transport: transport, CheckRedirect: asIs},
+		waiting: &http.Client{Transport: waiting, CheckRedirect: asIs},
+		nodes:   nodes{endpoints: endpoints},
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
 	return c
@@ -85,6 +88,7 @@ func (c *Client) Close() error {
 	c.endLife(ErrStoreClosed)
 	c.running.Wait()
 	c.http.CloseIdleConnections()
+	c.waiting.CloseIdleConnections()
 	return nil
 }
 
@@ -100,15 +104,16 @@ func (c *Client) begin() error {
 	return nil
 }
 
-// bound returns a context that ends with ctx, with Close, and after the
-// configured timeout if ctx has no deadline of its own.
-func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// bound returns a context that ends with ctx, with Close, and, if ctx has no
+// deadline of its own, after the configured timeout and what the call is to wait
+// beside.
+func (c *Client) bound(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.life, func() { cancel(ErrStoreClosed) })
 	end := func() { stop(); cancel(nil) }
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, end
 	}
-	timed, stopTimer := context.WithTimeout(ctx, c.timeout)
+	timed, stopTimer := context.WithTimeout(ctx, c.timeout+min(max(wait, 0), waitMax))
 	return timed, func() { stopTimer(); end() }
 }

@@ -19,11 +19,15 @@ const (
 	callTimeout = 30 * time.Second
 	// dialTimeout bounds making a connection, and separately its TLS handshake.
 	dialTimeout = 3 * time.Second
-	// headerTimeout is how long a node that got a request may stay silent: a
-	// paused process keeps its connections, and another node may lead by now.
+	// headerTimeout is how long a node that got a request may stay silent, unless
+	// the request lets it: a paused process keeps its connections, and another
+	// node may lead by now.
 	headerTimeout = 5 * time.Second
 	// connsMax bounds the connections to one node; calls past it wait for one.
 	connsMax = 256
+	// waitingConnsMax is connsMax for requests that the server may hold. They have
+	// connections of their own: however many wait, an extend is not held up.
+	waitingConnsMax = 1024
 	// connIdle is below the server's own bound, so that the client seldom sends
 	// a request on a connection which the server is just closing.
 	connIdle = 30 * time.Second
@@ -64,21 +68,26 @@ func New(cfg Config) (*Client, error) {
 	if cfg.APIKey == "" {
 		cfg.APIKey = os.Getenv("CLAIMQ_API_KEY")
 	}
-	transport := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment, // never for loopback
-		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout:   dialTimeout,
-		ResponseHeaderTimeout: headerTimeout,
-		MaxConnsPerHost:       connsMax,
-		MaxIdleConnsPerHost:   connsMax,
-		IdleConnTimeout:       connIdle,
-		TLSClientConfig:       cfg.TLS.Clone(),
-	}
-	return newClient(cfg, transport)
+	transport := newTransport(cfg, connsMax)
+	transport.ResponseHeaderTimeout = headerTimeout
+	return newClient(cfg, transport, newTransport(cfg, waitingConnsMax))
 }
 
-// newClient is New over any transport.
-func newClient(cfg Config, transport http.RoundTripper) (*Client, error) {
+func newTransport(cfg Config, conns int) *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment, // never for loopback
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxConnsPerHost:     conns,
+		MaxIdleConnsPerHost: conns,
+		IdleConnTimeout:     connIdle,
+		TLSClientConfig:     cfg.TLS.Clone(),
+	}
+}
+
+// newClient is New over any transports: waiting is for requests that the server
+// may hold.
+func newClient(cfg Config, transport, waiting http.RoundTripper) (*Client, error) {
 	if len(cfg.Endpoints) > endpointsMax {
 		return nil, fmt.Errorf("%d endpoints, at most %d", len(cfg.Endpoints), endpointsMax)
 	}
@@ -102,7 +111,7 @@ func newClient(cfg Config, transport http.RoundTripper) (*Client, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return newClosable(cfg, transport, endpoints), nil
+	return newClosable(cfg, transport, waiting, endpoints), nil
 }
 
 // endpointsFromEnv splits the value of CLAIMQ_ENDPOINTS.

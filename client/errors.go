@@ -47,6 +47,9 @@ var (
 	ErrStepsUnfinished = errors.New("steps have not all ended")
 	// ErrCountMismatch is returned when an expected count was not met.
 	ErrCountMismatch = errors.New("count mismatch")
+	// ErrKeyTaken is returned when a task that is unique while it is active is
+	// retried while another has its idempotency key.
+	ErrKeyTaken = errors.New("idempotency key is taken")
 	// ErrEventsGone is returned when the trail asked for is not kept any more.
 	ErrEventsGone = errors.New("events are gone")
 	// ErrTooLarge is returned when the server refuses a size.
@@ -77,6 +80,10 @@ var (
 // ErrLeaseLost is the context.Cause of the context of Claim.KeepAlive when the
 // claim's lease could not be extended, or was taken away.
 var ErrLeaseLost = errors.New("lease lost")
+
+// ErrCancelRequested is the context.Cause of the context of Claim.KeepAlive when
+// somebody asked for the task to be cancelled. The claim still holds.
+var ErrCancelRequested = errors.New("cancel requested")
 
 // Error is a refusal by the server, or by a proxy before it (then Code is
 // empty). errors.Is finds the sentinel of its Code.
@@ -146,6 +153,8 @@ func sentinel(code wire.Code) error {
 		return ErrStepsUnfinished
 	case wire.CodeCountMismatch:
 		return ErrCountMismatch
+	case wire.CodeKeyTaken:
+		return ErrKeyTaken
 	case wire.CodeEventsGone:
 		return ErrEventsGone
 	case wire.CodePayloadTooLarge:

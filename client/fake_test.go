@@ -152,7 +152,7 @@ func (m memoryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func talkInMemory(t *testing.T, replies ...reply) (*script, *Client) {
 	t.Helper()
 	s := &script{replies: replies}
-	c, err := newClient(Config{Endpoints: []string{"http://memory"}}, memoryTransport{s})
+	c, err := newClient(Config{Endpoints: []string{"http://memory"}}, memoryTransport{s}, memoryTransport{s})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,30 +17,42 @@ const keepAliveWaitMin = 20 * time.Millisecond
 // KeepAlive extends the claim whenever a third of its lease has passed, until
 // the claim is settled with one of its methods, the returned function is called
 // or ctx ends. The returned context ends with ctx, with that function, with
-// ErrStoreClosed when the client is closed, and with ErrLeaseLost as its
-// context.Cause when the claim is over, or when no extend got through and the
-// lease is about to end: whoever does the work stops then. While the claim is
-// being settled it does not end for that; the settling call says how it went.
+// ErrStoreClosed when the client is closed, and with one of these as its
+// context.Cause, upon which whoever does the work stops:
+//
+// ErrLeaseLost: the claim is over, or no extend got through and the lease is
+// about to end. While the claim is being settled the context does not end for
+// that; the settling call says how it went.
+//
+// ErrCancelRequested: somebody asked for the task to be cancelled. The claim
+// still holds, and is extended on, so that it can be settled: Complete still
+// counts, Fail and Release end the task as cancelled.
+//
 // The caller calls the function in any case.
 func (cl *Claim) KeepAlive(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := func() { cancel(context.Canceled) }
+	work, cancelWork := context.WithCancelCause(ctx)
 	if err := cl.c.begin(); err != nil {
-		cancel(err)
-		return ctx, stop
+		cancelWork(err)
+		return work, func() { cancelWork(context.Canceled) }
 	}
+	ctx, cancel := context.WithCancel(ctx) // of the extends, which go on after a request to cancel
 	go func() {
 		defer cl.c.running.Done()
-		if err := cl.keepAlive(ctx); err != nil {
-			cancel(err)
+		defer cancel()
+		if err := cl.keepAlive(ctx, cancelWork); err != nil {
+			cancelWork(err)
 		}
 	}()
-	return ctx, stop
+	return work, func() {
+		cancelWork(context.Canceled)
+		cancel()
+	}
 }
 
 // keepAlive extends until it is not to any more, and then returns nil, or
-// cannot, and then returns why.
-func (cl *Claim) keepAlive(ctx context.Context) error {
+// cannot, and then returns why. It calls cancelWork when cancelling was asked
+// for.
+func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFunc) error {
 	for {
 		giveUpAt, wait := cl.nextExtend()
 		timer := time.NewTimer(wait)
@@ -55,12 +67,15 @@ func (cl *Claim) keepAlive(ctx context.Context) error {
 			return nil
 		}
 		extendCtx, cancel := context.WithDeadline(ctx, giveUpAt)
-		_, err := cl.extend(extendCtx, 0)
+		cancelRequested, err := cl.extend(extendCtx, 0, nil)
 		cancel()
 		switch {
 		case cl.c.life.Err() != nil:
 			return ErrStoreClosed
 		case err == nil:
+			if cancelRequested {
+				cancelWork(ErrCancelRequested)
+			}
 			continue
 		case ctx.Err() != nil:
 			return nil

@@ -3,11 +3,16 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
 )
 
 // Get returns the task. Errors: ErrTaskNotFound, ...
@@ -16,7 +21,7 @@ func (c *Client) Get(ctx context.Context, taskID string) (*Task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get task: %w", err)
 	}
-	t, err := c.getTask(ctx, "/api/tasks/"+strconv.FormatUint(id, 10))
+	t, err := c.taskCall(ctx, Request{Method: http.MethodGet, Path: "/api/tasks/" + strconv.FormatUint(id, 10)})
 	if err != nil {
 		return nil, fmt.Errorf("get task %d: %w", id, err)
 	}
@@ -29,26 +34,11 @@ func (c *Client) GetByIdempotencyKey(ctx context.Context, key string) (*Task, er
 	if key == "" {
 		return nil, fmt.Errorf("get task by key: %w: the key is empty", ErrTaskNotFound)
 	}
-	t, err := c.getTask(ctx, "/api/tasks/by-key/"+url.PathEscape(key))
+	t, err := c.taskCall(ctx, Request{Method: http.MethodGet, Path: "/api/tasks/by-key/" + url.PathEscape(key)})
 	if err != nil {
 		return nil, fmt.Errorf("get task by key %q: %w", key, err)
 	}
 	return t, nil
-}
-
-func (c *Client) getTask(ctx context.Context, path string) (*Task, error) {
-	a, err := c.call(ctx, Request{Method: http.MethodGet, Path: path})
-	if err != nil {
-		return nil, err
-	}
-	decoded, err := decodeAnswer(a.body)
-	if err != nil {
-		return nil, err
-	}
-	if decoded.Task == nil {
-		return nil, errors.New("the answer has no task")
-	}
-	return fromWire(decoded.Task), nil
 }
 
 // Claim takes the task for the worker, or extends the claim that the worker has
@@ -72,21 +62,20 @@ func (c *Client) Claim(ctx context.Context, taskID, workerID string) error {
 // ErrTaskNotFound; what the task has ended as by another claim; ErrTaskNotClaimed
 // or ErrWrongWorker if this client has no claim; ErrStaleClaim if that is over.
 func (c *Client) Complete(ctx context.Context, taskID string, result []byte) error {
-	return c.settleByID(ctx, taskID, "complete", func(workerID string, token int64) ([]byte, error) {
-		return completion(workerID, token, result)
+	return c.settleByID(ctx, taskID, "complete", func(s wire.Settle) ([]byte, error) {
+		return completion(s, result, nil)
 	})
 }
 
 // Fail ends the attempt, with the last claim of the task that this client made:
-// the task is pending again if it has attempts left, else failed. Errors: as of
+// the task is pending again if it has attempts left, after its backoff if it has
+// one, else failed. It understands Permanent and RetryAfter. Errors: as of
 // Complete.
 func (c *Client) Fail(ctx context.Context, taskID string, err error) error {
-	return c.settleByID(ctx, taskID, "fail", func(workerID string, token int64) ([]byte, error) {
-		return failure(workerID, token, err)
-	})
+	return c.settleByID(ctx, taskID, "fail", func(s wire.Settle) ([]byte, error) { return failure(s, err) })
 }
 
-func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(workerID string, token int64) ([]byte, error)) error {
+func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(wire.Settle) ([]byte, error)) error {
 	id, err := parseID(taskID)
 	if err != nil {
 		return fmt.Errorf("%s task: %w", verb, err)
@@ -97,7 +86,7 @@ func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(
 		// nothing, so nothing can be changed.
 		claim = remembered{workerID: "nobody-" + rand.Text()}
 	}
-	b, err := body(claim.workerID, int64(claim.token))
+	b, err := body(wire.Settle{WorkerID: claim.workerID, ClaimToken: claim.token})
 	if err == nil {
 		_, _, err = c.post(ctx, settlePath(id, verb), b)
 	}
@@ -107,16 +96,32 @@ func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(
 	return nil
 }
 
-// Retry makes a failed, cancelled or claimed task pending, if it has attempts
-// left. It is not repeated when its answer is lost: the task may have been
-// claimed in between, and the repeat would take it from that worker. Errors:
-// ErrTaskNotFound, ErrTaskCompleted, ErrMaxAttemptsReached, ErrOutcomeUnknown, ...
+// Retry makes a failed, cancelled, scheduled or claimed task pending, if it has
+// attempts left. It is not repeated when its answer is lost: the task may have
+// been claimed in between, and the repeat would take it from that worker. Errors:
+// ErrTaskNotFound, ErrTaskCompleted, ErrMaxAttemptsReached, ErrOutcomeUnknown;
+// ErrKeyTaken if the task is unique while it is active, and another has its key.
 func (c *Client) Retry(ctx context.Context, taskID string) error {
+	return c.RetryAdding(ctx, taskID, 0)
+}
+
+// RetryAdding is Retry that raises the task's limit of attempts first, if it has
+// one.
+func (c *Client) RetryAdding(ctx context.Context, taskID string, attempts int) error {
 	id, err := parseID(taskID)
 	if err != nil {
 		return fmt.Errorf("retry task: %w", err)
 	}
-	if _, err := c.call(ctx, Request{Method: http.MethodPost, Path: settlePath(id, "retry"), Body: []byte("{}")}); err != nil {
+	if attempts < 0 || attempts > math.MaxInt32 {
+		return fmt.Errorf("retry task %d: %d attempts cannot be added", id, attempts)
+	}
+	body, err := json.Marshal(wire.Retry{AddAttempts: int32(attempts)})
+	if err == nil {
+		_, err = c.call(ctx, Request{
+			Method: http.MethodPost, Path: settlePath(id, "retry"), Body: body, Repeatable: repeat.OpRetry.Safe(false),
+		})
+	}
+	if err != nil {
 		return fmt.Errorf("retry task %d: %w", id, err)
 	}
 	return nil

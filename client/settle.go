@@ -1,45 +1,187 @@
 package client
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"strconv"
-	"strings"
-	"unicode/utf8"
+	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
 )
-
-// errorBytesMax is where the server cuts the text of a failure.
-const errorBytesMax = 16 << 10
 
 func settlePath(taskID uint64, verb string) string {
 	return "/api/tasks/" + strconv.FormatUint(taskID, 10) + "/" + verb
 }
 
-// completion is the body of a complete.
-func completion(workerID string, token int64, result []byte) ([]byte, error) {
-	s := wire.Settle{WorkerID: workerID, ClaimToken: uint64(token)}
-	if travelsAsJSON(result) {
-		return withRaw("result", result, s)
-	}
-	s.ResultPayload = result
-	return json.Marshal(s)
+// hold names the claim in the body of a call that its holder makes.
+func (cl *Claim) hold() wire.Settle {
+	return wire.Settle{WorkerID: cl.workerID, ClaimToken: uint64(cl.Token)}
 }
 
-// failure is the body of a fail. The text is cut at a whole character. What the
-// server refuses in it, a zero byte and bytes that are not UTF-8, is replaced:
-// a failure must not be lost for the words it is told in.
-func failure(workerID string, token int64, cause error) ([]byte, error) {
-	text := "no reason given"
-	if cause != nil && cause.Error() != "" {
-		text = strings.ReplaceAll(strings.ToValidUTF8(cause.Error(), "\uFFFD"), "\x00", "\uFFFD")
+// Complete ends the task as completed, with the result: JSON travels as JSON,
+// other bytes as they are, none if it is empty. In the same step it submits the
+// tasks of then; one without an idempotency key gets a random one. Completing
+// twice with the same claim is nil, and the first result stands. Errors:
+// ErrStaleClaim if the claim is over, ErrTaskCompleted if another claim
+// completed the task, ErrInvalidTask if one of then is malformed, ...; then
+// nothing was done.
+func (cl *Claim) Complete(ctx context.Context, result []byte, then ...Task) error {
+	_, _, err := cl.settle(ctx, "complete", func() ([]byte, error) {
+		return completion(cl.hold(), result, then)
+	})
+	return err
+}
+
+// CompleteAndClaim is Complete, and in the same step and request the claim of
+// the next task. Of next, Limit and Wait are not used: the server answers at
+// once with one task or none; an empty WorkerID is this claim's.
+//
+// If there was nothing to claim, the error is ErrNoTasks: the task is completed
+// all the same, and the worker goes on with ClaimNext, which can wait. Any other
+// error means that the task was not completed, or, with ErrOutcomeUnknown, that
+// nobody knows; repeating the call or Complete settles it.
+func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next ClaimRequest) (*Claim, error) {
+	next.Limit, next.Wait = 0, 0
+	if next.WorkerID == "" {
+		next.WorkerID = cl.workerID
 	}
-	if len(text) > errorBytesMax {
-		end := errorBytesMax
-		for !utf8.RuneStart(text[end]) {
-			end--
+	decoded, a, err := cl.settle(ctx, "complete", func() ([]byte, error) {
+		if err := next.check(); err != nil {
+			return nil, fmt.Errorf("claim the next: %w", err)
 		}
-		text = text[:end]
+		w := next.wire()
+		if w.ClaimRequestID == "" {
+			w.ClaimRequestID = rand.Text()
+		}
+		s := cl.hold()
+		s.Claim = &w
+		return completion(s, result, nil)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return json.Marshal(wire.Settle{WorkerID: workerID, ClaimToken: uint64(token), Error: text})
+	if decoded.Claimed != nil && decoded.Claimed.Task != nil {
+		tasks := []wire.Task{*decoded.Claimed.Task}
+		if claims := cl.c.claimsOf(&next, tasks, decoded.Repeated, &a); len(claims) > 0 {
+			return claims[0], nil
+		}
+	}
+	return nil, fmt.Errorf("claim next task after completing task %d: %w", cl.taskID, ErrNoTasks)
+}
+
+// Fail ends the attempt with the cause's text: the task is pending again if it
+// has attempts left, after its backoff if it has one, else failed. A cause that
+// is or wraps Permanent makes it failed at once; one of RetryAfter says how long
+// it waits. Failing twice with the same claim is nil. Errors: as of Complete.
+func (cl *Claim) Fail(ctx context.Context, cause error) error {
+	_, _, err := cl.settle(ctx, "fail", func() ([]byte, error) { return failure(cl.hold(), cause) })
+	return err
+}
+
+// Release gives the task back; the attempt is not counted. Nobody can claim it
+// before delay has passed. Releasing twice with the same claim is nil. Errors:
+// as of Complete.
+func (cl *Claim) Release(ctx context.Context, delay time.Duration) error {
+	_, _, err := cl.settle(ctx, "release", func() ([]byte, error) { return releasing(cl.hold(), delay) })
+	return err
+}
+
+// settle makes a call that ends the claim.
+func (cl *Claim) settle(ctx context.Context, verb string, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
+	cl.beginSettling()
+	defer cl.endSettling()
+	b, err := body()
+	if err == nil {
+		decoded, a, err = cl.c.post(ctx, settlePath(cl.taskID, verb), b)
+	}
+	if err != nil {
+		return decoded, a, fmt.Errorf("%s task %d: %w", verb, cl.taskID, err)
+	}
+	cl.settledHere()
+	return decoded, a, nil
+}
+
+// settledHere notes that the claim is over.
+func (cl *Claim) settledHere() { cl.overOnce.Do(func() { close(cl.over) }) }
+
+func (cl *Claim) beginSettling() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.settling == 0 {
+		cl.settled = make(chan struct{})
+	}
+	cl.settling++
+}
+
+func (cl *Claim) endSettling() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.settling--; cl.settling == 0 {
+		close(cl.settled)
+	}
+}
+
+// waitSettled waits for the settling calls that are under way, or for ctx.
+func (cl *Claim) waitSettled(ctx context.Context) {
+	cl.mu.Lock()
+	settled := cl.settled
+	cl.mu.Unlock()
+	if settled == nil {
+		return
+	}
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+}
+
+// Extend moves the end of the lease to d from now, never to an earlier time;
+// 0 is the claim's own length. If progress is not nil, it is kept with the task
+// as JSON, in place of the last one: up to 4 KiB. Extend returns whether somebody
+// asked for the task to be cancelled: then the work should stop, and Complete
+// still counts, while Fail and Release end the task as cancelled. Errors: as of
+// Complete.
+func (cl *Claim) Extend(ctx context.Context, d time.Duration, progress any) (cancelRequested bool, err error) {
+	var raw json.RawMessage
+	if d < 0 {
+		err = fmt.Errorf("lease is %v, it must not be negative", d)
+	} else if progress != nil {
+		raw, err = marshal(progress)
+	}
+	if err == nil {
+		cancelRequested, err = cl.extend(ctx, d, raw)
+	}
+	if err != nil {
+		return false, fmt.Errorf("extend claim of task %d: %w", cl.taskID, err)
+	}
+	return cancelRequested, nil
+}
+
+// extend is Extend with the progress as JSON, nil for none.
+func (cl *Claim) extend(ctx context.Context, d time.Duration, progress json.RawMessage) (cancelRequested bool, err error) {
+	s := cl.hold()
+	s.LeaseMS = milliseconds(d)
+	body, err := extension(s, progress)
+	if err != nil {
+		return false, err
+	}
+	decoded, a, err := cl.c.post(ctx, settlePath(cl.taskID, "extend"), body)
+	if err != nil {
+		return false, err
+	}
+	cl.extended(&decoded, &a)
+	return decoded.CancelRequested, nil
+}
+
+// extended takes the answer to an extend.
+func (cl *Claim) extended(decoded *wire.Answer, a *answer) {
+	left := time.Duration(decoded.LeaseRemainingMS) * time.Millisecond
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if end := repeat.LeaseEnd(a.sentAt, left); end.After(cl.endsAt) {
+		cl.endsAt, cl.lease = end, left
+	}
 }

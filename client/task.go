@@ -1,8 +1,8 @@
 package client
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,8 +12,19 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// DefaultAttempts in Task.MaxAttempts stands for the server's default, 3.
+// DefaultAttempts in Task.MaxAttempts stands for the type's default, else the
+// server's, 3.
 const DefaultAttempts = -1
+
+// Special values of Task.Retention.
+const (
+	KeepForever = time.Duration(-1) // until it is deleted
+	KeepNone    = time.Duration(-2) // gone as soon as it ends
+)
+
+// UniqueActive in Task.Unique frees the idempotency key as soon as the task
+// ends.
+const UniqueActive = "active"
 
 // Task is a task, as it is submitted and as it is read. The fields from Status
 // on are the server's; Submit ignores them, and ID.
@@ -29,22 +40,47 @@ type Task struct {
 	Payload  []byte
 	Priority int // int32; higher is claimed first
 	// MaxAttempts is how many claims are counted before the task fails for
-	// good. 0 is no limit. DefaultAttempts: the server's default.
+	// good. 0 is no limit. DefaultAttempts: the type's, else the server's.
 	MaxAttempts int
+	// RunAt is before when nobody can claim the task. Zero: at once. As read it
+	// is what the task waits for, or last waited for.
+	RunAt time.Time
+	// ExpiresAt is by when the task has to be claimed first: else it fails. Zero:
+	// never.
+	ExpiresAt time.Time
 	// Lease is how long claims of this task last that do not ask for another
-	// length: 100 ms to 24 h. 0: the server's default, 30 s.
+	// length: 100 ms to 24 h. 0: the type's, else the server's default, 30 s.
 	Lease time.Duration
+	// Retention is how long the task is kept after its end. 0: the type's, else
+	// 24 h, and 14 days if it failed. KeepForever, KeepNone.
+	Retention time.Duration
+	// Backoff is how long the task waits after an attempt that failed or expired.
+	// nil: the type's, else not at all.
+	Backoff *Backoff
+	// Labels are up to 16 names with values, up to 64 bytes each; no colon in a
+	// name. Lists can select by them.
+	Labels map[string]string
+	// Group makes the tasks of one type that have it run one at a time, in the
+	// order of their submits. Up to 128 bytes; "": none.
+	Group string
+	// Unique is for how long the idempotency key is taken: "": while the task
+	// exists; UniqueActive: only until it ends.
+	Unique string
 
 	Status   TaskStatus
 	Attempts int // counted claims so far
 	// ClaimedBy is the worker that holds the claim; of a completed or failed
 	// task the one that ended it; else "".
-	ClaimedBy   string
-	Error       string // of the last failure; kept after a later success
-	Result      []byte // as given to Complete
-	CreatedAt   time.Time
-	ClaimedAt   *time.Time // of the last claim
-	CompletedAt *time.Time // of the end, whatever it was
+	ClaimedBy string
+	Error     string // of the last failure; kept after a later success
+	Result    []byte // as given to Complete
+	Progress  []byte // JSON: the last that was given to Extend
+	// CancelRequested is true of a claimed task of which somebody asked that it be
+	// cancelled.
+	CancelRequested bool
+	CreatedAt       time.Time
+	ClaimedAt       *time.Time // of the last claim
+	CompletedAt     *time.Time // of the end, whatever it was
 	// AttemptsLog is the last 20 claims, oldest first; only Get has it.
 	AttemptsLog []Attempt
 }
@@ -64,37 +100,26 @@ type Attempt struct {
 // NewTask returns a task with params as JSON and DefaultAttempts. Errors: what
 // json.Marshal returns.
 func NewTask[P any](taskType string, params P) (Task, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(params); err != nil {
+	payload, err := marshal(params)
+	if err != nil {
 		return Task{}, fmt.Errorf("encode params: %w", err)
 	}
-	payload := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	return Task{TaskType: taskType, Payload: payload, MaxAttempts: DefaultAttempts}, nil
 }
 
 // encode returns the task's JSON as submitted, with key in place of its own
 // idempotency key if that is empty.
 func (t *Task) encode(key string) ([]byte, error) {
-	switch {
-	case len(t.Payload) == 0:
-		return nil, fmt.Errorf("%w: the payload is empty", ErrInvalidTask)
-	case t.Priority < math.MinInt32 || t.Priority > math.MaxInt32:
-		return nil, fmt.Errorf("%w: priority %d is not an int32", ErrInvalidTask, t.Priority)
-	case t.MaxAttempts < DefaultAttempts || t.MaxAttempts > math.MaxInt32:
-		return nil, fmt.Errorf("%w: max attempts %d", ErrInvalidTask, t.MaxAttempts)
-	case t.Lease < 0:
-		return nil, fmt.Errorf("%w: lease %v is negative", ErrInvalidTask, t.Lease)
-	case !utf8.ValidString(t.IdempotencyKey) || !utf8.ValidString(t.TaskType):
-		// The encoder would replace bytes, and make two keys one.
-		return nil, fmt.Errorf("%w: key or type is not UTF-8", ErrInvalidTask)
+	if err := t.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidTask, err)
 	}
 	if t.IdempotencyKey != "" {
 		key = t.IdempotencyKey
 	}
 	n := wire.NewTask{
-		TaskType: t.TaskType, Priority: int32(t.Priority), IdempotencyKey: key, LeaseMS: milliseconds(t.Lease),
+		TaskType: t.TaskType, Priority: int32(t.Priority), IdempotencyKey: key, Unique: t.Unique,
+		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), LeaseMS: milliseconds(t.Lease),
+		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group,
 	}
 	if t.MaxAttempts != DefaultAttempts {
 		attempts := int32(t.MaxAttempts)
@@ -105,6 +130,79 @@ func (t *Task) encode(key string) ([]byte, error) {
 	}
 	n.Payload = t.Payload
 	return json.Marshal(n)
+}
+
+// check refuses what would not reach the server as it is meant; the rest is the
+// server's to refuse.
+func (t *Task) check() error {
+	switch {
+	case len(t.Payload) == 0:
+		return errors.New("the payload is empty")
+	case t.Priority < math.MinInt32 || t.Priority > math.MaxInt32:
+		return fmt.Errorf("priority %d is not an int32", t.Priority)
+	case t.MaxAttempts < DefaultAttempts || t.MaxAttempts > math.MaxInt32:
+		return fmt.Errorf("max attempts %d", t.MaxAttempts)
+	case t.Lease < 0:
+		return fmt.Errorf("lease %v is negative", t.Lease)
+	case t.Retention < KeepNone:
+		return fmt.Errorf("retention %v is negative", t.Retention)
+	// The encoder would replace bytes that are not UTF-8, and make two keys one.
+	case !utf8.ValidString(t.IdempotencyKey) || !utf8.ValidString(t.TaskType) || !utf8.ValidString(t.Group):
+		return errors.New("key, type or group is not UTF-8")
+	}
+	if err := checkLabels(t.Labels); err != nil {
+		return err
+	}
+	return t.Backoff.check()
+}
+
+func checkLabels(labels map[string]string) error {
+	for name, value := range labels {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return fmt.Errorf("label %q is not UTF-8", name)
+		}
+	}
+	return nil
+}
+
+// wireTime is t to the millisecond, rounded up: a task does not run early. nil
+// for the zero time.
+func wireTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := t.UTC().Truncate(time.Millisecond)
+	if at.Before(t) {
+		at = at.Add(time.Millisecond)
+	}
+	return &at
+}
+
+// wireRetention is d as it travels, nil for the default.
+func wireRetention(d time.Duration) *int64 {
+	var ms int64
+	switch d {
+	case 0:
+		return nil
+	case KeepForever:
+		ms = -1
+	case KeepNone:
+	default:
+		ms = milliseconds(d)
+	}
+	return &ms
+}
+
+func retentionFromWire(ms *int64) time.Duration {
+	switch {
+	case ms == nil:
+		return 0
+	case *ms < 0:
+		return KeepForever
+	case *ms == 0:
+		return KeepNone
+	}
+	return time.Duration(*ms) * time.Millisecond
 }
 
 // milliseconds rounds up, so that only 0 is 0.
@@ -122,8 +220,18 @@ func fromWire(w *wire.Task) *Task {
 		ID: strconv.FormatUint(w.ID, 10), IdempotencyKey: w.IdempotencyKey, TaskType: w.TaskType,
 		Payload: either(w.Params, w.Payload), Priority: int(w.Priority), MaxAttempts: int(w.MaxAttempts),
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, Status: TaskStatus(w.Status), Attempts: int(w.Attempts),
-		Error: w.Error, Result: either(w.Result, w.ResultPayload),
+		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group,
+		Error: w.Error, Result: either(w.Result, w.ResultPayload), Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
 		CreatedAt: w.CreatedAt, ClaimedAt: w.ClaimedAt, CompletedAt: w.CompletedAt,
+	}
+	if w.RunAt != nil {
+		t.RunAt = *w.RunAt
+	}
+	if w.ExpiresAt != nil {
+		t.ExpiresAt = *w.ExpiresAt
+	}
+	if w.Unique == UniqueActive {
+		t.Unique = UniqueActive
 	}
 	if w.WorkerID != nil {
 		t.ClaimedBy = *w.WorkerID

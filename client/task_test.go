@@ -25,6 +25,13 @@ func TestTask_encode(t *testing.T) {
 		"default limit":  {Task{Payload: []byte("1"), MaxAttempts: DefaultAttempts}, `{"params":1,"idempotency_key":"k"}`},
 		"its own key":    {Task{Payload: []byte("1"), MaxAttempts: 2, IdempotencyKey: "mine"}, `{"params":1,"max_attempts":2,"idempotency_key":"mine"}`},
 		"all that there": {Task{Payload: []byte("1"), TaskType: "mail", Priority: -3, MaxAttempts: 9, Lease: time.Minute, ID: "7", Status: StatusFailed}, `{"params":1,"task_type":"mail","priority":-3,"max_attempts":9,"idempotency_key":"k","lease_ms":60000}`},
+		"its times":      {Task{Payload: []byte("1"), RunAt: time.Date(2026, 1, 2, 3, 4, 5, 1, time.FixedZone("", 3600)), ExpiresAt: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)}, `{"params":1,"max_attempts":0,"idempotency_key":"k","run_at":"2026-01-02T02:04:05.001Z","expires_at":"2026-01-03T00:00:00Z"}`},
+		"its backoff":    {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: time.Second, Factor: 1.00000049, Jitter: 0.1 + 0.2}}, `{"params":1,"max_attempts":0,"idempotency_key":"k","backoff":{"initial_ms":1000,"factor":1,"jitter":0.3}}`},
+		"small shares":   {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: 1, Max: time.Hour, Factor: 1.000001, Jitter: 0.000001}}, `{"params":1,"max_attempts":0,"idempotency_key":"k","backoff":{"initial_ms":1,"max_ms":3600000,"factor":1.000001,"jitter":0.000001}}`},
+		"kept for ever":  {Task{Payload: []byte("1"), Retention: KeepForever}, `{"params":1,"max_attempts":0,"idempotency_key":"k","retention_ms":-1}`},
+		"not kept":       {Task{Payload: []byte("1"), Retention: KeepNone}, `{"params":1,"max_attempts":0,"idempotency_key":"k","retention_ms":0}`},
+		"kept a while":   {Task{Payload: []byte("1"), Retention: time.Nanosecond}, `{"params":1,"max_attempts":0,"idempotency_key":"k","retention_ms":1}`},
+		"who it is":      {Task{Payload: []byte("1"), Labels: map[string]string{"b": "", "a": "1"}, Group: "g", Unique: UniqueActive}, `{"params":1,"max_attempts":0,"idempotency_key":"k","unique":"active","labels":{"a":"1","b":""},"group":"g"}`},
 		"a short lease":  {Task{Payload: []byte("1"), MaxAttempts: -1, Lease: time.Nanosecond}, `{"params":1,"idempotency_key":"k","lease_ms":1}`},
 	}
 	for name, test := range tests {
@@ -47,6 +54,12 @@ func TestTask_encode_refusals(t *testing.T) {
 		"attempts":         {Payload: ok, MaxAttempts: -2},
 		"many attempts":    {Payload: ok, MaxAttempts: math.MaxInt32 + 1},
 		"negative lease":   {Payload: ok, Lease: -1},
+		"retention":        {Payload: ok, Retention: -3},
+		"group":            {Payload: ok, Group: "\xff"},
+		"label":            {Payload: ok, Labels: map[string]string{"a": "\xff"}},
+		"no backoff":       {Payload: ok, Backoff: &Backoff{}},
+		"backoff factor":   {Payload: ok, Backoff: &Backoff{Initial: 1, Factor: math.NaN()}},
+		"backoff jitter":   {Payload: ok, Backoff: &Backoff{Initial: 1, Jitter: math.Inf(1)}},
 		"key is not UTF-8": {Payload: ok, IdempotencyKey: "\xff"},
 	} {
 		if _, err := task.encode("k"); !errors.Is(err, ErrInvalidTask) {
@@ -91,7 +104,9 @@ func TestFromWire(t *testing.T) {
 		"idempotency_key":"k","lease_ms":2000,"status":"completed","worker_id":"w1","claim_token":5,
 		"claimed_at":"2026-01-02T03:04:05.678Z","lease_expires_at":null,"lease_remaining_ms":null,
 		"created_at":"2026-01-02T03:04:00.000Z","updated_at":"2026-01-02T03:04:06.000Z","completed_at":"2026-01-02T03:04:06.000Z",
-		"result_payload":"AP8=","error":"once","cancel_requested":false,"labels":{"not":"known yet"},
+		"result_payload":"AP8=","error":"once","cancel_requested":true,"later_field":{"not":"known yet"},
+		"unique":"active","run_at":"2026-01-02T03:04:01.000Z","expires_at":"2026-01-02T03:04:02.000Z","labels":{"a":"b"},"group":"g",
+		"backoff":{"initial_ms":1000,"max_ms":2000,"factor":1.5,"jitter":0.2},"retention_ms":-1,"progress":{ "done": 3 },
 		"attempts_log":[{"worker_id":"w0","claim_token":4,"claimed_at":"2026-01-02T03:04:01.000Z","ended_at":"2026-01-02T03:04:02.000Z","outcome":"failed","error":"once"},
 			{"worker_id":"w1","claim_token":5,"claimed_at":"2026-01-02T03:04:05.678Z","ended_at":null,"outcome":null}]}`
 	var w wire.Task
@@ -110,6 +125,9 @@ func TestFromWire(t *testing.T) {
 		ID: "17", IdempotencyKey: "k", TaskType: "mail", Payload: []byte(`{ "to" : "ada" }`), Priority: -2, MaxAttempts: 3,
 		Lease: 2 * time.Second, Status: StatusCompleted, Attempts: 1, ClaimedBy: "w1", Error: "once", Result: []byte{0, 255},
 		CreatedAt: at("00"), ClaimedAt: &claimed, CompletedAt: &ended,
+		Unique: UniqueActive, RunAt: at("01"), ExpiresAt: at("02"), Labels: map[string]string{"a": "b"}, Group: "g",
+		Backoff:   &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 1.5, Jitter: 0.2},
+		Retention: KeepForever, Progress: []byte(`{ "done": 3 }`), CancelRequested: true,
 		AttemptsLog: []Attempt{
 			{WorkerID: "w0", Token: 4, ClaimedAt: at("01"), EndedAt: &failed, Outcome: "failed", Error: "once"},
 			{WorkerID: "w1", Token: 5, ClaimedAt: claimed},

@@ -1,0 +1,235 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
+)
+
+// Op is one operation of Batch and Atomically. SubmitOp, ClaimOp, RetryOp,
+// CancelOp, DeleteOp and methods of Claim make it; it is for one call.
+type Op struct {
+	kind   repeat.Op
+	fields []byte // JSON object: the body of the op's own call, with its id
+	err    error  // of making it
+
+	ownedKey bool          // of a submit: its key is random, so nobody else has it
+	request  *ClaimRequest // of a claim
+	claim    *Claim        // whose holder makes the op
+}
+
+// OpResult is what became of one Op: what its own call returns.
+type OpResult struct {
+	// Task is the one that the op is about, as it is after it; of a submit whose
+	// key was taken, the task that has it. nil of a claim and a delete.
+	Task            *Task
+	Created         bool     // of a submit
+	Claims          []*Claim // of a claim; none: there was nothing to claim
+	CancelRequested bool     // of an extend, and of a cancel
+	Err             error
+}
+
+// SubmitOp submits a task. One without an idempotency key gets a random one.
+func SubmitOp(task Task) Op {
+	fields, err := task.encode(rand.Text())
+	return Op{kind: repeat.OpSubmit, fields: fields, err: err, ownedKey: task.IdempotencyKey == ""}
+}
+
+// ClaimOp claims up to req.Limit tasks, and may get what ops before it
+// submitted. Wait is not used. In Atomically it is refused if there is nothing
+// to claim.
+func ClaimOp(req ClaimRequest) Op {
+	req.Limit, req.Wait = max(req.Limit, 1), 0
+	if err := req.check(); err != nil {
+		return Op{kind: repeat.OpClaim, err: err}
+	}
+	w := req.wire()
+	if w.ClaimRequestID == "" {
+		w.ClaimRequestID = rand.Text()
+	}
+	fields, err := json.Marshal(w)
+	return Op{kind: repeat.OpClaim, fields: fields, err: err, request: &req}
+}
+
+// CompleteOp is Complete as an op.
+func (cl *Claim) CompleteOp(result []byte, then ...Task) Op {
+	fields, err := completion(cl.hold(), result, then)
+	return cl.op(repeat.OpComplete, fields, err)
+}
+
+// FailOp is Fail as an op.
+func (cl *Claim) FailOp(cause error) Op {
+	fields, err := failure(cl.hold(), cause)
+	return cl.op(repeat.OpFail, fields, err)
+}
+
+// ReleaseOp is Release as an op.
+func (cl *Claim) ReleaseOp(delay time.Duration) Op {
+	fields, err := releasing(cl.hold(), delay)
+	return cl.op(repeat.OpRelease, fields, err)
+}
+
+// ExtendOp is Extend as an op, without progress.
+func (cl *Claim) ExtendOp(d time.Duration) Op {
+	if d < 0 {
+		return Op{kind: repeat.OpExtend, err: fmt.Errorf("lease is %v, it must not be negative", d)}
+	}
+	s := cl.hold()
+	s.LeaseMS = milliseconds(d)
+	fields, err := json.Marshal(s)
+	return cl.op(repeat.OpExtend, fields, err)
+}
+
+func (cl *Claim) op(kind repeat.Op, fields []byte, err error) Op {
+	o := opOf(kind, strconv.FormatUint(cl.taskID, 10), fields)
+	o.claim, o.err = cl, err
+	return o
+}
+
+// RetryOp is Client.RetryAdding as an op.
+func RetryOp(taskID string, addAttempts int) Op {
+	return opOf(repeat.OpRetry, taskID, fmt.Appendf(nil, `{"add_attempts":%d}`, addAttempts))
+}
+
+// CancelOp is Client.Cancel as an op.
+func CancelOp(taskID string) Op { return opOf(repeat.OpCancel, taskID, []byte("{}")) }
+
+// DeleteOp is Client.Delete as an op.
+func DeleteOp(taskID string) Op { return opOf(repeat.OpDelete, taskID, []byte("{}")) }
+
+// opOf is an op about a task.
+func opOf(kind repeat.Op, taskID string, fields []byte) Op {
+	id, err := parseID(taskID)
+	if err != nil {
+		return Op{kind: kind, err: err}
+	}
+	return Op{kind: kind, fields: withField("id", strconv.AppendUint(nil, id, 10), fields)}
+}
+
+// Batch does up to 1,000 ops in order, in one request and one step: each is done
+// or refused by itself, and the results say which. err joins the refusals. If the
+// call itself did not succeed there are no results.
+//
+// A batch whose answer was lost is repeated, unless it has a retry or a delete:
+// then the error is ErrOutcomeUnknown.
+func (c *Client) Batch(ctx context.Context, ops ...Op) ([]OpResult, error) {
+	results, _, err := c.batch(ctx, ops, false)
+	if err != nil {
+		return nil, fmt.Errorf("batch: %w", err)
+	}
+	var errs []error
+	for i := range results {
+		if err := results[i].Err; err != nil {
+			errs = append(errs, fmt.Errorf("op %d of %d, %s: %w", i+1, len(ops), ops[i].kind, err))
+		}
+	}
+	return results, errors.Join(errs...)
+}
+
+// Atomically is Batch that does all ops or, if one is refused, none; then the
+// error says which. A submit whose key is taken is not refused.
+func (c *Client) Atomically(ctx context.Context, ops ...Op) ([]OpResult, error) {
+	results, repeats, err := c.batch(ctx, ops, true)
+	var refusal *Error
+	switch {
+	case err == nil:
+		return results, nil
+	case errors.As(err, &refusal) && repeats.Doubted && !errors.Is(err, ErrOutcomeUnknown):
+		// What stands in the way now may have come after all of it was done.
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	if refusal != nil {
+		var details struct {
+			FailedOp *int `json:"failed_op"`
+		}
+		if json.Unmarshal(refusal.Details, &details) == nil && details.FailedOp != nil && *details.FailedOp >= 0 && *details.FailedOp < len(ops) {
+			return nil, fmt.Errorf("atomic batch: op %d of %d, %s: %w", *details.FailedOp+1, len(ops), ops[*details.FailedOp].kind, err)
+		}
+	}
+	return nil, fmt.Errorf("atomic batch: %w", err)
+}
+
+// batch makes the call.
+func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, repeat.Call, error) {
+	if len(ops) == 0 {
+		return nil, repeat.Call{}, nil
+	}
+	body, safe, err := encodeBatch(ops, atomic)
+	if err != nil {
+		return nil, repeat.Call{}, err
+	}
+	for i := range ops {
+		if ops[i].settles() {
+			ops[i].claim.beginSettling()
+			defer ops[i].claim.endSettling()
+		}
+	}
+	a, err := c.call(ctx, Request{Method: http.MethodPost, Path: "/api/batch", Body: body, Repeatable: safe})
+	if err != nil {
+		return nil, a.repeats, err
+	}
+	var decoded wire.BatchAnswer
+	if err := json.Unmarshal(a.body, &decoded); err != nil {
+		return nil, a.repeats, fmt.Errorf("decode answer: %w", err)
+	}
+	if len(decoded.Results) != len(ops) {
+		return nil, a.repeats, fmt.Errorf("the answer has %d results for %d ops", len(decoded.Results), len(ops))
+	}
+	results := make([]OpResult, len(ops))
+	for i := range ops {
+		results[i] = c.opResult(&ops[i], &decoded.Results[i], &a)
+	}
+	return results, a.repeats, nil
+}
+
+// encodeBatch returns the request's body, and whether it may be repeated.
+func encodeBatch(ops []Op, atomic bool) (body []byte, safe bool, err error) {
+	safe = true
+	body = fmt.Appendf(nil, `{"atomic":%t,"ops":[`, atomic)
+	for i := range ops {
+		if ops[i].err != nil {
+			return nil, false, fmt.Errorf("op %d of %d, %s: %w", i+1, len(ops), ops[i].kind, ops[i].err)
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, withField("op", strconv.AppendQuote(nil, string(ops[i].kind)), ops[i].fields)...)
+		safe = safe && ops[i].kind.BatchSafe(true)
+	}
+	return append(body, "]}"...), safe, nil
+}
+
+// settles reports whether the op ends the claim of its holder.
+func (o *Op) settles() bool { return o.claim != nil && o.kind != repeat.OpExtend }
+
+// opResult makes the server's result ours. a is the call that it came with.
+func (c *Client) opResult(o *Op, w *wire.OpResult, a *answer) OpResult {
+	if !w.Success {
+		if o.kind == repeat.OpClaim && w.Code == wire.CodeNoPendingTasks {
+			return OpResult{}
+		}
+		return OpResult{Err: &Error{Status: w.Code.Status(), Code: string(w.Code), Text: w.Error, Advice: w.Message}}
+	}
+	r := OpResult{Created: w.Created || o.kind == repeat.OpSubmit && o.ownedKey, CancelRequested: w.CancelRequested}
+	if w.Task != nil {
+		r.Task = fromWire(w.Task)
+		r.CancelRequested = r.CancelRequested || w.Task.CancelRequested
+	}
+	switch {
+	case o.request != nil:
+		r.Claims = c.claimsOf(o.request, w.Tasks, w.Repeated, a)
+	case o.settles():
+		o.claim.settledHere()
+	case o.claim != nil:
+		o.claim.extended(&w.Answer, a)
+	}
+	return r
+}

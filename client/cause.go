@@ -1,0 +1,36 @@
+package client
+
+import "time"
+
+// permanentError is what Permanent returns.
+type permanentError struct{ error }
+
+func (e *permanentError) Unwrap() error { return e.error }
+
+// Permanent marks a cause of Fail as one that no further attempt can help: the
+// task is failed, whatever attempts it has left. The text is err's. Permanent of
+// nil is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+// retryError is what RetryAfter returns.
+type retryError struct {
+	error
+	after time.Duration
+}
+
+func (e *retryError) Unwrap() error { return e.error }
+
+// RetryAfter marks a cause of Fail with how long the task waits before it can be
+// claimed again, if it has attempts left, in place of its backoff. A negative d
+// is 0. The text is err's. RetryAfter of nil is nil.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryError{error: err, after: d}
+}

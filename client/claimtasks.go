@@ -1,0 +1,137 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
+)
+
+const (
+	// waitMargin is how long before ctx's deadline a waiting request is to be
+	// answered, so that it is known that it took nothing; a tenth of what is left
+	// if that is less.
+	waitMargin = 500 * time.Millisecond
+	// emptyPause keeps a claim from asking in a tight loop a server that does not
+	// wait as long as it was asked to.
+	emptyPause = 100 * time.Millisecond
+)
+
+// claimCall is a claim under way, over its requests: each waits for a part of
+// the time, and each has a request id of its own, which it keeps until an answer
+// to it has been received.
+type claimCall struct {
+	c         *Client
+	path      string
+	req       ClaimRequest
+	waitUntil time.Time // before which a request may wait
+}
+
+// claimTasks claims by the request, waiting as long as it says. With a request
+// id of its own making it asks anew if what an earlier try claimed is over by
+// the time of the answer.
+func (c *Client) claimTasks(ctx context.Context, path string, req ClaimRequest) ([]*Claim, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
+	ctx, end := c.bound(ctx, req.Wait)
+	defer end()
+	k := claimCall{c: c, path: path, req: req, waitUntil: waitUntil(ctx, req.Wait)}
+	for {
+		asked := time.Now()
+		claims, over, err := k.ask(ctx)
+		switch empty := err == nil && len(claims) == 0 || errors.Is(err, ErrNoTasks); {
+		case !empty:
+			return claims, err
+		case over && req.RequestID != "":
+			return nil, fmt.Errorf("%w: what request %q claimed", ErrStaleClaim, req.RequestID)
+		case !over && !time.Now().Before(k.waitUntil):
+			return nil, err
+		}
+		if err := waitFor(ctx, emptyPause-time.Since(asked)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waitUntil returns until when a claim waits whose context is ctx.
+func waitUntil(ctx context.Context, d time.Duration) time.Time {
+	now := time.Now()
+	until := now.Add(min(d, waitMax))
+	if deadline, ok := ctx.Deadline(); ok {
+		left := deadline.Sub(now)
+		if last := deadline.Add(-min(waitMargin, left/10)); last.Before(until) {
+			return last
+		}
+	}
+	return until
+}
+
+// ask makes one request with one request id, until it is answered. over says
+// that it had claimed something that has ended since.
+func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err error) {
+	w := k.req.wire()
+	if w.ClaimRequestID == "" {
+		w.ClaimRequestID = rand.Text()
+	}
+	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true)}
+	r.prepare = func() ([]byte, time.Duration, error) {
+		d := repeat.PollWait(time.Until(k.waitUntil), k.req.Lease).Truncate(time.Millisecond)
+		w.WaitMS = d.Milliseconds()
+		body, err := json.Marshal(w)
+		return body, d, err
+	}
+	a, err := k.c.call(ctx, r)
+	if err != nil {
+		return nil, false, err
+	}
+	decoded, err := decodeAnswer(a.body)
+	if err != nil {
+		return nil, false, err
+	}
+	if decoded.Task != nil {
+		decoded.Tasks = []wire.Task{*decoded.Task}
+	}
+	claims = k.c.claimsOf(&k.req, decoded.Tasks, decoded.Repeated, &a)
+	if k.req.Wait > 0 {
+		claims = refresh(ctx, claims)
+	}
+	return claims, len(claims) == 0 && len(decoded.Tasks) > 0, nil
+}
+
+// refresh extends the claims that were waited for so long that too little of
+// their lease is left for sure, and leaves out those that are over.
+func refresh(ctx context.Context, claims []*Claim) []*Claim {
+	live := claims[:0]
+	for _, cl := range claims {
+		if repeat.Scarce(time.Until(cl.Deadline), cl.lease) {
+			if _, err := cl.extend(ctx, 0, nil); errors.Is(err, ErrStaleClaim) {
+				continue
+			}
+			cl.Deadline = cl.LeaseEndsAt()
+		}
+		live = append(live, cl)
+	}
+	return live
+}
+
+// waitFor waits for d, or returns why ctx has ended.
+func waitFor(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}

@@ -1,0 +1,101 @@
+package client
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// errorBytesMax is where the server cuts the text of a failure.
+const errorBytesMax = 16 << 10
+
+// completion is the body of a complete by s, with follow-ups.
+func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
+	asJSON := travelsAsJSON(result)
+	if !asJSON {
+		s.ResultPayload = result
+	}
+	body, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(then) > 0 {
+		submit, err := encodeAll(then)
+		if err != nil {
+			return nil, err
+		}
+		body = withField("submit", submit, body)
+	}
+	if asJSON {
+		body = withField("result", result, body)
+	}
+	return body, nil
+}
+
+// encodeAll encodes tasks as an array; those without an idempotency key get a
+// random one.
+func encodeAll(tasks []Task) ([]byte, error) {
+	all := []byte{'['}
+	for i := range tasks {
+		item, err := tasks[i].encode(rand.Text())
+		if err != nil {
+			return nil, fmt.Errorf("task %d of %d: %w", i+1, len(tasks), err)
+		}
+		if i > 0 {
+			all = append(all, ',')
+		}
+		all = append(all, item...)
+	}
+	return append(all, ']'), nil
+}
+
+// failure is the body of a fail by s. The text is cut at a whole character. What
+// the server refuses in it, a zero byte and bytes that are not UTF-8, is
+// replaced: a failure must not be lost for the words it is told in.
+func failure(s wire.Settle, cause error) ([]byte, error) {
+	text := "no reason given"
+	if cause != nil && cause.Error() != "" {
+		text = strings.ReplaceAll(strings.ToValidUTF8(cause.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	}
+	if len(text) > errorBytesMax {
+		end := errorBytesMax
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end]
+	}
+	s.Error = text
+	var permanent *permanentError
+	var later *retryError
+	if errors.As(cause, &permanent) {
+		s.Permanent = true
+	} else if errors.As(cause, &later) {
+		ms := milliseconds(max(later.after, 0))
+		s.RetryInMS = &ms
+	}
+	return json.Marshal(s)
+}
+
+// releasing is the body of a release by s.
+func releasing(s wire.Settle, delay time.Duration) ([]byte, error) {
+	if delay < 0 {
+		return nil, fmt.Errorf("delay is %v, it must not be negative", delay)
+	}
+	s.DelayMS = milliseconds(delay)
+	return json.Marshal(s)
+}
+
+// extension is the body of an extend by s, with progress unless it is nil.
+func extension(s wire.Settle, progress json.RawMessage) ([]byte, error) {
+	body, err := json.Marshal(s)
+	if err != nil || progress == nil {
+		return body, err
+	}
+	return withField("progress", progress, body), nil
+}

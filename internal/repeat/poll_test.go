@@ -1,0 +1,32 @@
+package repeat
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPollWait(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ left, lease, want time.Duration }{
+		{10 * time.Second, time.Hour, 10 * time.Second},
+		{time.Hour, time.Hour, PollMax},
+		{time.Hour, 0, 15 * time.Second}, // half of the server's own lease
+		{time.Hour, 10 * time.Second, 5 * time.Second},
+		{time.Hour, 100 * time.Millisecond, time.Second},
+		{300 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond},
+		{-time.Second, 0, 0},
+	} {
+		if got := PollWait(c.left, c.lease); got != c.want {
+			t.Errorf("with %v left and a lease of %v: %v, want %v", c.left, c.lease, got, c.want)
+		}
+	}
+	// What a poll leaves of the lease that it asked for is not scarce.
+	for _, lease := range []time.Duration{4 * time.Second, 30 * time.Second, time.Hour} {
+		if Scarce(lease-PollWait(time.Hour, lease), lease) {
+			t.Errorf("a lease of %v is scarce after one request", lease)
+		}
+	}
+	if !Scarce(time.Second, 5*time.Second) || !Scarce(-time.Second, 100*time.Millisecond) {
+		t.Error("what is nearly over is not scarce")
+	}
+}

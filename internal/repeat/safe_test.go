@@ -1,0 +1,30 @@
+package repeat
+
+import "testing"
+
+// What the server recognizes when it is repeated, and what asks for a state, may
+// be repeated; a retry may not.
+func TestOp_Safe(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		op                      Op
+		marked, unmarked, batch bool
+	}{
+		{OpSubmit, true, false, true},
+		{OpClaim, true, false, true},
+		{OpComplete, true, false, true},
+		{OpFail, true, false, true},
+		{OpExtend, true, false, true},
+		{OpRelease, true, false, true},
+		{OpCancel, true, true, true},
+		{OpPatch, true, true, true},
+		{OpSetType, true, true, true},
+		{OpDelete, true, true, false},
+		{OpRetry, false, false, false},
+		{"burn", false, false, false},
+	} {
+		if c.op.Safe(true) != c.marked || c.op.Safe(false) != c.unmarked || c.op.BatchSafe(true) != c.batch {
+			t.Errorf("%s: marked %v, unmarked %v, in a batch %v", c.op, c.op.Safe(true), c.op.Safe(false), c.op.BatchSafe(true))
+		}
+	}
+}
