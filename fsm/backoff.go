@@ -60,15 +60,7 @@ func mulDiv(a, b, by uint64) (value uint64, ok bool) {
 // jitterOf returns the hash from which the jitter of an attempt is drawn. It
 // never changes: what it gives is in the state.
 func jitterOf(taskID uint64, attempts int32) uint64 {
-	return spread(uint64(fnvOffset.uint64(taskID).uint64(uint64(attempts))))
-}
-
-// spread mixes the bits of a hash, so that each bit of the answer depends on
-// all of them: FNV leaves the high ones nearly alone.
-func spread(h uint64) uint64 {
-	h = (h ^ h>>32) * 0x9e3779b97f4a7c15
-	h = (h ^ h>>29) * 0x9e3779b97f4a7c15
-	return h ^ h>>32
+	return uint64(fnvOffset.uint64(taskID).uint64(uint64(attempts)).mixed())
 }
 
 // backoffOf returns the task's backoff, else its type's; nil if there is none.

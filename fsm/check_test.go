@@ -18,7 +18,7 @@ func mustCheck(t testing.TB, m *Machine) {
 // check goes through every invariant of the state, and compares everything
 // derived with what the saved records say.
 func (m *Machine) check() error {
-	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkBytes} {
+	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkReady, m.checkClaims, m.checkRequests, m.checkTimes, m.checkGone, m.checkNodes, m.checkBytes} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -31,25 +31,32 @@ func (m *Machine) checkTasks() error {
 	n, last := 0, uint64(0)
 	for id, t := range m.tasks.all() {
 		n++
+		waits := t.Status == StatusPending || t.Status == StatusScheduled
 		switch {
 		case t.ID != id || id <= last || id >= m.header.NextID:
 			return fmt.Errorf("task %d is at place %d, after %d", t.ID, id, last)
 		case (t.Status == StatusClaimed) != (t.LeaseSeq > 0) || (t.LeaseSeq > 0) != (t.ClaimLeaseMS > 0):
 			return fmt.Errorf("task %d is %v with lease %d of %d ms", id, t.Status, t.LeaseSeq, t.ClaimLeaseMS)
-		case t.Status == StatusPending && (t.Token != 0 || t.WorkerID != ""):
-			return fmt.Errorf("task %d is pending with token %d of %q", id, t.Token, t.WorkerID)
-		case t.Status != StatusPending && (t.Token == 0 || t.WorkerID == "" || len(t.Log) == 0):
+		case waits && (t.Token != 0 || t.WorkerID != ""):
+			return fmt.Errorf("task %d is %v with token %d of %q", id, t.Status, t.Token, t.WorkerID)
+		case (t.Status == StatusClaimed || t.Status == StatusCompleted) && (t.Token == 0 || t.WorkerID == "" || len(t.Log) == 0):
 			return fmt.Errorf("task %d is %v without a claim", id, t.Status)
+		case t.Status == StatusFailed && (t.WorkerID == "") != (t.Error == expiredUnclaimed):
+			return fmt.Errorf("task %d failed with %q of %q", id, t.Error, t.WorkerID)
+		case t.Status == StatusCancelled && t.WorkerID != "":
+			return fmt.Errorf("task %d was cancelled and is of %q", id, t.WorkerID)
+		case t.CancelRequested && waits, t.RemoveAt != 0 && !t.Status.Ended():
+			return fmt.Errorf("task %d is %v, to be cancelled or removed", id, t.Status)
 		case t.Status.Ended() != (t.CompletedAt != 0):
 			return fmt.Errorf("task %d is %v, ended at %d", id, t.Status, t.CompletedAt)
 		case t.MaxAttempts < 0 || t.Attempts < 0 || t.MaxAttempts > 0 && t.Attempts > t.MaxAttempts:
 			return fmt.Errorf("task %d has %d of %d attempts", id, t.Attempts, t.MaxAttempts)
-		case t.Status == StatusPending && !attemptsLeft(t):
-			return fmt.Errorf("task %d is pending without attempts left", id)
+		case waits && !attemptsLeft(t):
+			return fmt.Errorf("task %d is %v without attempts left", id, t.Status)
 		case len(t.Log) > attemptsLogMax:
 			return fmt.Errorf("task %d remembers %d attempts", id, len(t.Log))
 		}
-		if t.Token != 0 && t.Log[len(t.Log)-1].Token != t.Token {
+		if !waits && lastToken(t.Log) != t.Token {
 			return fmt.Errorf("task %d has token %d, its log %v", id, t.Token, t.Log)
 		}
 		if m.Get(id) != t {
@@ -73,6 +80,14 @@ func (m *Machine) checkTasks() error {
 	return nil
 }
 
+// lastToken returns the token of the last claim, 0 if there was none.
+func lastToken(log []Attempt) uint64 {
+	if len(log) == 0 {
+		return 0
+	}
+	return log[len(log)-1].Token
+}
+
 func (m *Machine) checkCounts() error {
 	var all [StatusCancelled + 1]int64
 	types := map[string]*[StatusCancelled + 1]int64{}
@@ -83,7 +98,7 @@ func (m *Machine) checkCounts() error {
 			types[t.Type] = new([StatusCancelled + 1]int64)
 		}
 		types[t.Type][t.Status]++
-		if t.Key != "" {
+		if t.Key != "" && (t.Options == nil || !t.Options.UniqueActive || t.CompletedAt == 0) {
 			keys++
 			if m.keys[t.Key] != id {
 				return fmt.Errorf("key %q leads to task %d, task %d has it", t.Key, m.keys[t.Key], id)
@@ -206,6 +221,9 @@ func (m *Machine) checkBytes() error {
 	}
 	for _, r := range m.requests.all() {
 		want += bytesOfRequest(r)
+	}
+	for _, g := range m.gone.all() {
+		want += bytesOfGone(g)
 	}
 	if m.Bytes() != want {
 		return fmt.Errorf("%d bytes are held, want %d", m.Bytes(), want)

@@ -7,7 +7,7 @@ const (
 	goneMS      = 10 * 60 * 1000 // by the lease clock, after the removal
 	goneMax     = 1_000_000      // tasks; the oldest make room
 	goneTickMax = 1024           // tasks that one tick forgets
-	goneBytes   = 200            // what one takes beside its strings
+	goneBytes   = 140            // what one takes beside its strings
 	// goneForgottenMax is how many are forgotten for one that is remembered:
 	// more than one, so that no heap of them builds up between ticks.
 	goneForgottenMax = 2

@@ -1,0 +1,175 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// checkTimes compares the indexes by time with the tasks.
+func (m *Machine) checkTimes() error {
+	var scheduled, expiring, removing, done, failed []moment
+	ended := int64(0)
+	for id, t := range m.tasks.all() {
+		if t.Status == StatusScheduled {
+			scheduled = append(scheduled, moment{t.RunAt, id})
+		}
+		if o := t.Options; o != nil && o.ExpiresAt != 0 && t.Attempts == 0 && t.Status != StatusClaimed && t.CompletedAt == 0 {
+			expiring = append(expiring, moment{o.ExpiresAt, id})
+		}
+		if t.RemoveAt != 0 {
+			removing = append(removing, moment{t.RemoveAt, id})
+		}
+		switch t.Status {
+		case StatusFailed:
+			failed = append(failed, moment{t.CompletedAt, id})
+		case StatusCompleted, StatusCancelled:
+			done = append(done, moment{t.CompletedAt, id})
+		default:
+			continue
+		}
+		ended += bytesOf(t)
+	}
+	if m.endedBytes != ended || len(m.leaving) > 0 {
+		return fmt.Errorf("ended tasks take %d bytes, want %d; %v are leaving", m.endedBytes, ended, m.leaving)
+	}
+	for _, x := range []struct {
+		name string
+		line timeline
+		want []moment
+	}{
+		{"scheduled", m.scheduled, scheduled},
+		{"expiring", m.expiring, expiring},
+		{"to be removed", m.removing, removing},
+		{"completed or cancelled", m.doneByEnd, done},
+		{"failed", m.failedByEnd, failed},
+	} {
+		if got := x.line.tree.Items(); !slices.Equal(got, inOrder(x.want)) {
+			return fmt.Errorf("%s are %v, want %v", x.name, got, x.want)
+		}
+	}
+	return nil
+}
+
+// inOrder sorts the moments.
+func inOrder(moments []moment) []moment {
+	slices.SortFunc(moments, func(a, b moment) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })
+	return moments
+}
+
+// checkGone compares what is derived of removed tasks with their records.
+func (m *Machine) checkGone() error {
+	var forgetting []moment
+	keys := 0
+	for id, g := range m.gone.all() {
+		forgetting = append(forgetting, moment{g.ForgetU, id})
+		if m.Get(id) != nil || id >= m.header.NextID || !g.Status.Ended() {
+			return fmt.Errorf("task %d is gone, and there, or was never, or had not ended", id)
+		}
+		if g.Key != "" {
+			keys++
+			if m.goneKeys[g.Key] != id {
+				return fmt.Errorf("key %q leads to removed task %d, task %d had it", g.Key, m.goneKeys[g.Key], id)
+			}
+		}
+	}
+	if got := m.forgettingGone.tree.Items(); !slices.Equal(got, inOrder(forgetting)) || keys != len(m.goneKeys) {
+		return fmt.Errorf("%d keys, to be forgotten are %v; want %d and %v", len(m.goneKeys), got, keys, forgetting)
+	}
+	if len(forgetting) > m.goneMax {
+		return fmt.Errorf("%d removed tasks are remembered, at most %d", len(forgetting), m.goneMax)
+	}
+	return nil
+}
+
+// story plays one command an entry. Its clocks go on only when it is told.
+type story struct {
+	t *testing.T
+	m *Machine
+	Stamp
+	index uint64
+}
+
+// storyEpoch is when a story begins, by T.
+const storyEpoch = 1_700_000_000_000
+
+func newStory(t *testing.T) *story {
+	s := &story{t: t, m: New(), Stamp: Stamp{U: 1, T: storyEpoch}}
+	s.do(SetLevel{Level: levelLife})
+	return s
+}
+
+// wait lets both clocks go on.
+func (s *story) wait(ms int64) { s.U, s.T = s.U+ms, s.T+ms }
+
+// do applies the command and checks every invariant.
+func (s *story) do(c Command) Result {
+	s.t.Helper()
+	s.index++
+	r := mustApplyTo(s.t, s.m, testEntry{s.index, s.Stamp, []Command{c}}).Results[0]
+	mustCheck(s.t, s.m)
+	return r
+}
+
+// submit adds the task, of type mail with the default of attempts if it says nothing, and
+// returns its id.
+func (s *story) submit(n NewTask) uint64 {
+	s.t.Helper()
+	n.Type = cmp.Or(n.Type, "mail")
+	n.MaxAttempts = cmp.Or(n.MaxAttempts, DefaultAttempts)
+	r := s.do(Submit{Tasks: []NewTask{n}}).Submitted[0]
+	if !r.Created {
+		s.t.Fatalf("submit %+v: got task %+v", n, r.Task)
+	}
+	return r.Task.ID
+}
+
+// claim claims the task for w1 and returns the hold.
+func (s *story) claim(id uint64) Hold {
+	s.t.Helper()
+	r := s.do(ClaimTask{ID: id, WorkerID: "w1"})
+	if r.Code != "" {
+		s.t.Fatalf("claim task %d: %s", id, r.Code)
+	}
+	return Hold{ID: id, WorkerID: "w1", Token: r.Claims[0].Token}
+}
+
+// must applies the command and fails the test if it was refused.
+func (s *story) must(c Command) Result {
+	s.t.Helper()
+	r := s.do(c)
+	if r.Code != "" {
+		s.t.Fatalf("%T: %s", c, r.Code)
+	}
+	return r
+}
+
+// refuse applies the command and fails the test unless it is refused so.
+func (s *story) refuse(c Command, want Code) Result {
+	s.t.Helper()
+	r := s.do(c)
+	if r.Code != want || want == "" {
+		s.t.Errorf("%T: code %q, want %q", c, r.Code, want)
+	}
+	return r
+}
+
+// status fails the test unless the task has the status.
+func (s *story) status(id uint64, want Status) *Task {
+	s.t.Helper()
+	t := s.m.Get(id)
+	if t == nil || t.Status != want {
+		s.t.Fatalf("task %d is %+v, want it %v", id, t, want)
+	}
+	return t
+}
+
+// due fails the test unless the next tick has something to do at want by T, 0 =
+// never.
+func (s *story) due(want int64) {
+	s.t.Helper()
+	if at, ok := s.m.NextDue(); at != want || ok != (want != 0) {
+		s.t.Errorf("next due at %d, %v; want %d", at, ok, want)
+	}
+}
