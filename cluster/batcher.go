@@ -97,6 +97,10 @@ type pending struct {
 	done   chan struct{} // capacity 1; one element says that result and err are set
 	result fsm.Proposed
 	err    error
+
+	// waiter, if not nil, is whose command it is. Then done, result and err are
+	// not used: batcher.settled is told.
+	waiter *waiter
 }
 
 // pendingState is guarded by batcher.mu.
@@ -138,6 +142,9 @@ type batcher struct {
 	refuse func() error
 	// observe, if not nil, is told what Raft answered to an entry, nil = written.
 	observe func(error)
+	// settled, if not nil, is told of each entry that has its outcome, before the
+	// next one is packed. It takes the waiters' commands out of it.
+	settled func(*entry)
 	stats   *batchStats
 
 	pool sync.Pool     // of *pending
@@ -167,6 +174,17 @@ func newBatcher(apply func([]byte) entryFuture, refuse func() error, stats *batc
 // a command that is in an entry already goes on, its outcome is unknown to the
 // caller.
 func (b *batcher) propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	return b.await(ctx, cmd, false)
+}
+
+// proposeToEnd is propose, but waits for the outcome of a command that is in an
+// entry, also when ctx has ended. Errors: propose's, ctx's cause in place of
+// fsm.ErrOverloaded when it was in none.
+func (b *batcher) proposeToEnd(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	return b.await(ctx, cmd, true)
+}
+
+func (b *batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.Proposed, error) {
 	p := b.pool.Get().(*pending)
 	p.lane, p.tasks = laneOf(cmd)
 	p.buf = fsm.AppendCommand(p.buf[:0], cmd)
@@ -174,14 +192,15 @@ func (b *batcher) propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, e
 		b.put(p)
 		return fsm.Proposed{}, err
 	}
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	b.poke()
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		if err := b.abandon(p); err != nil {
+		switch err := b.abandon(p); {
+		case err == nil, toEnd && errors.Is(err, fsm.ErrOutcomeUnknown):
+		case toEnd:
+			return fsm.Proposed{}, context.Cause(ctx)
+		default:
 			// p stays with the batcher, or with nobody.
 			return fsm.Proposed{}, fmt.Errorf("%w: %w", err, context.Cause(ctx))
 		}
@@ -201,6 +220,39 @@ func (b *batcher) put(p *pending) {
 	b.pool.Put(p)
 }
 
+// poke says that something was queued.
+func (b *batcher) poke() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// enqueueWaiting queues the command of a waiter. The bounds of the queue are not
+// for it: waitersMax is, and it had its place before.
+func (b *batcher) enqueueWaiting(p *pending) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gate != gateOpen {
+		return b.refuse()
+	}
+	p.state = pendingQueued
+	b.queueLocked(p)
+	b.poke()
+	return nil
+}
+
+// withdraw takes a waiter's command back. It returns false if that is too late.
+func (b *batcher) withdraw(p *pending) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.state != pendingQueued {
+		return false
+	}
+	b.abandonLocked(p)
+	return true
+}
+
 func (b *batcher) enqueue(p *pending) error {
 	if len(p.buf) > commandBytesMax || p.tasks > entryTasksMax {
 		return fsm.ErrTooLarge
@@ -215,12 +267,16 @@ func (b *batcher) enqueue(p *pending) error {
 		(b.count >= queueCommandsMax || b.bytes+len(p.buf) > queueBytesMax) {
 		return fmt.Errorf("%w: %d commands wait to be written", fsm.ErrOverloaded, b.count)
 	}
+	b.queueLocked(p)
+	return nil
+}
+
+func (b *batcher) queueLocked(p *pending) {
 	b.seq++
 	p.seq = b.seq
 	b.count++
 	b.bytes += len(p.buf)
 	b.lanes[p.lane].push(p)
-	return nil
 }
 
 // abandon is called when p's caller goes. It returns nil if p is about to be
@@ -234,11 +290,16 @@ func (b *batcher) abandon(p *pending) error {
 	case p.state == pendingTaken:
 		return fsm.ErrOutcomeUnknown
 	}
-	// It stays in its lane until the lane comes to it; it no longer counts.
+	b.abandonLocked(p)
+	return fsm.ErrOverloaded
+}
+
+// abandonLocked leaves p in its lane until the lane comes to it; it no longer
+// counts.
+func (b *batcher) abandonLocked(p *pending) {
 	p.state = pendingAbandoned
 	b.count--
 	b.bytes -= len(p.buf)
-	return fsm.ErrOverloaded
 }
 
 // open lets proposals in; clock stamps their entries.
@@ -251,16 +312,27 @@ func (b *batcher) open(g gate, clock func() fsm.Stamp) {
 // close refuses proposals, answers what is queued with err (nothing of it was
 // written), and waits until the entry in flight is answered.
 func (b *batcher) close(err error) {
+	var waiting []*waiter
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.gate = gateClosed
 	for l := range b.lanes {
 		for p := b.lanes[l].pop(); p != nil; p = b.lanes[l].pop() {
+			if p.waiter != nil {
+				p.state = pendingTaken
+				waiting = append(waiting, p.waiter)
+				continue
+			}
 			p.err = err
 			p.done <- struct{}{}
 		}
 	}
 	b.count, b.bytes = 0, 0
+	b.mu.Unlock()
+	for _, w := range waiting { // not under mu: theirs comes first
+		w.set.drop(w, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for b.busy {
 		b.idle.Wait()
 	}
@@ -304,6 +376,9 @@ func (b *batcher) run(stop <-chan struct{}) {
 			e.applied, e.err = o.applied, o.err
 		case <-deadline.C:
 			e.err = fmt.Errorf("%w: no answer from Raft in %s", fsm.ErrOutcomeUnknown, outcomeTimeout)
+		}
+		if b.settled != nil {
+			b.settled(e)
 		}
 		before = e
 	}
@@ -376,14 +451,22 @@ func (e *entry) deliver() {
 		return
 	}
 	for i, p := range e.items {
+		if p == nil {
+			continue // a waiter's
+		}
 		if e.err != nil {
 			p.err = e.err
 		} else {
-			p.result = fsm.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i]}
+			p.result = e.result(i)
 		}
 		p.done <- struct{}{}
 	}
 	e.items = nil
+}
+
+// result returns what became of the command at place i of an applied entry.
+func (e *entry) result(i int) fsm.Proposed {
+	return fsm.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i]}
 }
 
 // proposeError translates what Raft says of an entry. Raft answers the first

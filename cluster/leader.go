@@ -34,6 +34,7 @@ type leadership struct {
 	term    uint64
 	confirm *confirmScope
 	timers  *lease.Timers
+	waiters *waiters
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -80,6 +81,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 		trigger: n.sendHeartbeats,
 	}
 	l.timers = lease.NewTimers()
+	l.waiters = newWaiters(n.batcher, l.read, l.claimable, n.stats.fsm.woken)
 	n.transferSince.Store(0) // what an earlier leadership was told is over
 	n.leader.Store(l)
 	n.logger.Info("leading", "term", l.term)
@@ -104,9 +106,10 @@ func (l *leadership) end() {
 	n := l.node
 	n.leader.CompareAndSwap(l, nil)
 	l.cancel(errLeadershipEnded)
+	l.waiters.end(n.leadershipError())
 	n.batcher.close(n.leadershipError())
 	n.fsm.mu.Lock()
-	n.fsm.leases = nil
+	n.fsm.leases, n.fsm.ready = nil, nil
 	n.fsm.mu.Unlock()
 	l.wg.Wait()
 	n.logger.Info("no longer leading", "term", l.term)
@@ -153,6 +156,9 @@ func (l *leadership) serves() bool {
 
 // now returns the clocks, at least what the state has.
 func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return laterOf(l.clock.Now(), m.Stamp()) }
+
+// claimable is the state's Claimable now.
+func (l *leadership) claimable(m *fsm.Machine, c fsm.ClaimNext) bool { return m.Claimable(c, l.now(m)) }
 
 // run establishes the leadership, in this order:
 //
@@ -249,6 +255,7 @@ func (l *leadership) startTimers() {
 		return
 	}
 	f.leases = func(begun []fsm.Lease) { l.timers.Add(begun) }
+	f.ready = l.waiters.noteReady
 	l.timers.Start(f.machine)
 	f.mu.Unlock()
 	l.start(l.runTimers)

@@ -42,7 +42,10 @@ type fsmStats struct {
 	claims        prometheus.Counter
 	expiries      prometheus.Counter
 	requeues      prometheus.Counter
+	wakes         prometheus.Counter
 }
+
+func (s *fsmStats) woken(count int) { s.wakes.Add(float64(count)) }
 
 // applied counts what an entry did, on the leader only: so that the sum over
 // the nodes is right, and a replay at start counts nothing.
@@ -97,6 +100,7 @@ func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error)
 	s.fsm.claims = counter("claimq_claims_total", "Claims begun, counted by the leader.")
 	s.fsm.expiries = counter("claimq_expiries_total", "Claims ended because their lease ran out, counted by the leader.")
 	s.fsm.requeues = counter("claimq_requeues_total", "Tasks made pending again by fail, release or retry, counted by the leader.")
+	s.fsm.wakes = counter("claimq_waiting_wakes_total", "Times that a waiting claim was tried because tasks had become claimable, counted by the leader.")
 	s.fsm.snapshotBytes = prometheus.NewGauge(prometheus.GaugeOpts{Name: "claimq_raft_snapshot_bytes", Help: "Size of the last snapshot that this node wrote."})
 	s.collectors = append(s.collectors, s.fsm.snapshotBytes, newNodeCollector(n))
 	if registerer == nil {
@@ -186,6 +190,12 @@ func newNodeCollector(n *Node) *nodeCollector {
 	})
 	add("claimq_queue_commands", "Commands waiting to be written when the last entry was packed.", of(n.queuedCount))
 	add("claimq_live_claims", "Claims that live, by this node's state.", of(func() int64 { return n.fsm.claims.Load() }))
+	add("claimq_waiting_claims", "Claims that wait on this node, as the leader, for tasks.", of(func() int64 {
+		if l := n.leader.Load(); l != nil {
+			return int64(l.waiters.len())
+		}
+		return 0
+	}))
 	add("claimq_state_limit_bytes", "State size from which on submits are refused.", of(func() int64 { return n.cfg.MemoryLimit }))
 	add("claimq_feature_level", "Replicated feature level.", of(func() int64 { return int64(n.fsm.level.Load()) }))
 	return c

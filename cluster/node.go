@@ -142,6 +142,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.fsm.beforeCompact = n.keepTrailing
 	n.batcher = newBatcher(n.applyEntry, n.notServing, &stats.batch)
 	n.batcher.observe = n.observeEntry
+	n.batcher.settled = n.settleWaiters
 	n.registerCalls()
 	return n, nil
 }
@@ -372,6 +373,9 @@ func (n *Node) Close(ctx context.Context) error {
 
 func (n *Node) close(ctx context.Context) error {
 	n.closing.Store(true)
+	if l := n.leader.Load(); l != nil {
+		l.waiters.end(fsm.ErrShuttingDown)
+	}
 	if n.raft != nil && n.leader.Load() != nil {
 		n.handOver(ctx)
 	}

@@ -35,9 +35,10 @@ type raftFSM struct {
 	stopped chan struct{}
 
 	mu        sync.RWMutex
-	machine   *fsm.Machine      // guarded by mu; replaced by Restore
-	appliedAt time.Duration     // guarded by mu; monotonic time of the last entry
-	leases    func([]fsm.Lease) // guarded by mu; called with it held; nil while not leading
+	machine   *fsm.Machine           // guarded by mu; replaced by Restore
+	appliedAt time.Duration          // guarded by mu; monotonic time of the last entry
+	leases    func([]fsm.Lease)      // guarded by mu; called with it held; nil while not leading
+	ready     func([]fsm.ReadyTasks) // as leases
 
 	// applied is the index that the state reflects: of the last entry, or of a
 	// configuration entry after it. Raft's own applied index runs ahead of this
@@ -91,6 +92,9 @@ func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 	f.appliedAt = f.clock.Mono()
 	if f.leases != nil && len(applied.Leases) > 0 {
 		f.leases(applied.Leases)
+	}
+	if f.ready != nil && len(applied.Ready) > 0 {
+		f.ready(applied.Ready)
 	}
 	var capture *fsm.Snapshot
 	if applied.Checkpoint {

@@ -8,7 +8,70 @@ import (
 )
 
 // Claim is Propose of a claim that waits up to wait until there is something to
-// claim.
-func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
-	return n.Propose(caller, cmd)
+// claim, in order of arrival. While it waits nothing is written. caller ends
+// when nobody wants the answer any more: a claim that waits then takes nothing;
+// one that is in an entry already is answered all the same, so that its tasks
+// can be given back. Errors: Propose's; fsm.ErrNotLeader and fsm.ErrNoLeader when
+// the leadership ended meanwhile; caller's cause when it was given up.
+func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+	if n.closing.Load() {
+		return fsm.Proposed{}, fsm.ErrShuttingDown
+	}
+	if err := n.checkLevel(cmd); err != nil {
+		return fsm.Proposed{}, err
+	}
+	if wait <= 0 {
+		return n.claimNow(caller, cmd)
+	}
+	l := n.leader.Load()
+	if l == nil || !l.serves() {
+		return fsm.Proposed{}, n.notServing()
+	}
+	w, err := l.waiters.admit(cmd)
+	if err != nil {
+		return fsm.Proposed{}, err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+		if l.waiters.leave(w, false) {
+			return n.claimNow(caller, cmd)
+		}
+	case <-caller.Done():
+		if l.waiters.leave(w, true) {
+			return fsm.Proposed{}, context.Cause(caller)
+		}
+	}
+	<-w.done // the batcher answers in outcomeTimeout
+	return w.result, w.err
+}
+
+// claimNow claims what is there now, or answers that nothing is, confirmed.
+func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (fsm.Proposed, error) {
+	ctx, cancel := context.WithTimeout(caller, outcomeTimeout)
+	defer cancel()
+	p, done, err := n.claimNothing(ctx, cmd)
+	switch {
+	case caller.Err() != nil && err != nil:
+		return fsm.Proposed{}, context.Cause(caller)
+	case done:
+		return p, err
+	}
+	return n.batcher.proposeToEnd(caller, cmd)
+}
+
+// settleWaiters tells those who wait what became of an entry. Their commands are
+// all of the leadership that proposed it.
+func (n *Node) settleWaiters(e *entry) {
+	for _, p := range e.items {
+		if p.waiter != nil {
+			p.waiter.set.settled(e)
+			return
+		}
+	}
+	if l := n.leader.Load(); l != nil {
+		l.waiters.settled(e)
+	}
 }

@@ -1,0 +1,492 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tidwall/btree"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// waitersMax bounds the claims that wait on a leader. A waiting claim takes a
+// goroutine and its request's memory.
+const waitersMax = 32_768
+
+// anyType is the queue of the claims that take any type. No task has it.
+const anyType = ""
+
+// waiters are the claims that wait on one leadership, in order of arrival.
+//
+// An entry that makes tasks claimable says of which types, and how many. So many
+// of the first waiters whom they suit are proposed again, at once: they are
+// promised these tasks. Whoever of them takes less than was promised gives the
+// rest back, and the next ones are promised it. So for every type of which there
+// are claimable tasks and waiters whom they suit,
+//
+//	somebody who was promised them is in the log or on the way there,
+//	or they are in ready,
+//
+// and no waiter is forgotten. What tasks are claimable is never remembered: the
+// state is asked.
+//
+// Locks are taken in this order: the state's, mu, the batcher's.
+type waiters struct {
+	// read calls its argument with the state under its read lock.
+	read func(func(*fsm.Machine))
+	// claimable is the state's Claimable, by the clocks of now.
+	claimable func(*fsm.Machine, fsm.ClaimNext) bool
+	batcher   *batcher
+	woken     func(count int) // counts
+
+	mu       sync.Mutex // guards all below, and the waiters
+	ended    error      // why nobody waits here any more; nil = they may
+	count    int
+	seq      uint64
+	queues   map[string]*typeQueue
+	requests map[string][]*waiter // by claim_request_id
+	ready    []fsm.ReadyTasks     // to be promised; each type once
+	promised map[string]int       // tasks of a type, to waiters that are on their way
+}
+
+// typeQueue holds the waiters that list a type, by the attempts that a task has
+// to have left: few waiters ask for any.
+type typeQueue struct {
+	classes []attemptsClass // ascending
+}
+
+type attemptsClass struct {
+	more    int32                       // MoreAttempts of these
+	waiting *btree.Map[uint64, *waiter] // by seq
+}
+
+// waiterState says where a waiter is.
+type waiterState uint8
+
+const (
+	waiterParked   waiterState = iota // in the queues
+	waiterProposed                    // its command is with the batcher
+	waiterDone                        // result and err are set
+)
+
+// waiter is one claim that waits.
+type waiter struct {
+	set   *waiters
+	claim fsm.ClaimNext
+	seq   uint64 // order of arrival
+
+	// Guarded by set.mu.
+	state waiterState
+	// last is true if the command that is under way is the last try.
+	last bool
+	// It was promised count tasks of this type.
+	promisedType  string
+	promisedCount int
+
+	pending pending       // its command; the batcher's while proposed
+	done    chan struct{} // closed when the two below are set
+	result  fsm.Proposed
+	err     error
+}
+
+func newWaiters(b *batcher, read func(func(*fsm.Machine)), claimable func(*fsm.Machine, fsm.ClaimNext) bool, woken func(int)) *waiters {
+	return &waiters{
+		read: read, claimable: claimable, batcher: b, woken: woken,
+		queues: make(map[string]*typeQueue), requests: make(map[string][]*waiter), promised: make(map[string]int),
+	}
+}
+
+// len returns how many claims wait.
+func (s *waiters) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+// admit parks a claim, or proposes it if there is something for it that nobody
+// before it waits for. Errors: fsm.ErrOverloaded; what end was given.
+func (s *waiters) admit(c fsm.ClaimNext) (w *waiter, err error) {
+	w = &waiter{set: s, claim: c, done: make(chan struct{})}
+	w.pending.waiter = w
+	w.pending.lane, w.pending.tasks = laneOf(c)
+	w.pending.buf = fsm.AppendCommand(nil, c)
+	// No entry is applied between the look and the place in the queue.
+	s.read(func(m *fsm.Machine) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case s.ended != nil:
+			err = s.ended
+			return
+		case s.count >= waitersMax:
+			err = fmt.Errorf("%w: %d claims wait", fsm.ErrOverloaded, waitersMax)
+			return
+		}
+		s.count++
+		s.seq++
+		w.seq = s.seq
+		s.parkLocked(w)
+		s.lookLocked(m, w)
+	})
+	return w, err
+}
+
+// leave ends the wait of w. It returns true if w took nothing and never will;
+// false if it is done, or will be by the command that is under way. gone says
+// that nobody wants the answer: then a command that is in no entry yet is taken
+// back.
+func (s *waiters) leave(w *waiter, gone bool) bool {
+	s.mu.Lock()
+	left := false
+	switch w.state {
+	case waiterParked:
+		s.unparkLocked(w)
+		left = true
+	case waiterProposed:
+		w.last = true
+		left = gone && s.batcher.withdraw(&w.pending)
+		if left {
+			s.unpromiseLocked(w, 0)
+		}
+	}
+	if left {
+		s.doneLocked(w)
+	}
+	passOn := len(s.ready) > 0
+	s.mu.Unlock()
+	if passOn {
+		s.wake()
+	}
+	return left
+}
+
+// end answers those who are parked with err, and whoever comes later. What is
+// with the batcher is answered by it.
+func (s *waiters) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		s.ended = err
+	}
+	for _, q := range s.queues {
+		for _, class := range q.classes {
+			// Whoever waits in several queues is taken out of all.
+			for _, w := range class.waiting.Values() {
+				if w.state == waiterParked {
+					w.state, w.err = waiterDone, s.ended
+					s.count--
+					close(w.done)
+				}
+			}
+		}
+	}
+	clear(s.queues)
+	clear(s.requests)
+	s.ready = nil
+}
+
+// noteReady is told, under the state's lock, of what an entry made claimable.
+// wake comes after it.
+func (s *waiters) noteReady(types []fsm.ReadyTasks) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count == 0 || s.ended != nil {
+		return
+	}
+	for _, r := range types {
+		s.readyLocked(r.Type, r.Count)
+	}
+}
+
+func (s *waiters) readyLocked(taskType string, count int) {
+	if count <= 0 {
+		return
+	}
+	for i := range s.ready {
+		if s.ready[i].Type == taskType {
+			s.ready[i].Count += count
+			return
+		}
+	}
+	s.ready = append(s.ready, fsm.ReadyTasks{Type: taskType, Count: count})
+}
+
+// wake promises what is ready.
+func (s *waiters) wake() {
+	s.read(func(m *fsm.Machine) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.wakeLocked(m)
+	})
+}
+
+func (s *waiters) wakeLocked(m *fsm.Machine) {
+	ready := s.ready
+	s.ready = nil
+	for _, r := range ready {
+		s.promiseLocked(m, r.Type, r.Count)
+	}
+}
+
+// settled is told what became of an entry, by the batcher, before the next one
+// is packed: whoever is proposed now is in that.
+func (s *waiters) settled(e *entry) {
+	s.mu.Lock()
+	idle := s.count == 0
+	s.mu.Unlock()
+	if idle {
+		return
+	}
+	s.read(func(m *fsm.Machine) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var empty []*waiter
+		served := make(map[string]int)
+		for i, p := range e.items {
+			if p.waiter == nil {
+				continue
+			}
+			e.items[i] = nil // it is not delivered
+			var result fsm.Proposed
+			if e.err == nil {
+				result = e.result(i)
+			}
+			if s.outcomeLocked(p.waiter, result, e.err, served) {
+				empty = append(empty, p.waiter)
+			}
+		}
+		s.wakeLocked(m)
+		s.moreLocked(m, served)
+		for _, w := range empty {
+			if w.state == waiterParked {
+				s.lookLocked(m, w)
+			}
+		}
+	})
+}
+
+// outcomeLocked takes what became of w's command. It returns true if w took
+// nothing and is parked again, at its old place. served counts what was taken,
+// by the types that were promised.
+func (s *waiters) outcomeLocked(w *waiter, result fsm.Proposed, err error, served map[string]int) (again bool) {
+	taken := 0
+	for i := range result.Result.Claims {
+		if !result.Result.Repeated && result.Result.Claims[i].Task.Type == w.promisedType {
+			taken++
+		}
+	}
+	if w.promisedCount > 0 {
+		served[w.promisedType] += taken
+	}
+	s.unpromiseLocked(w, taken)
+	found := err != nil || result.Result.Code != "" || len(result.Result.Claims) > 0
+	if !found && !w.last && s.ended == nil {
+		s.parkLocked(w)
+		return true
+	}
+	if !found && !w.last {
+		err = s.ended
+	}
+	w.result, w.err = result, err
+	s.doneLocked(w)
+	if id := w.claim.RequestID; id != "" && err == nil {
+		// The same request, sent again meanwhile, has its answer now.
+		for _, repeat := range slices.Clone(s.requests[id]) {
+			s.proposeLocked(repeat)
+		}
+	}
+	return false
+}
+
+// unpromiseLocked ends what w was promised, of which it took so many.
+func (s *waiters) unpromiseLocked(w *waiter, taken int) {
+	if w.promisedCount == 0 {
+		return
+	}
+	if s.promised[w.promisedType] -= w.promisedCount; s.promised[w.promisedType] == 0 {
+		delete(s.promised, w.promisedType)
+	}
+	if s.ended == nil {
+		s.readyLocked(w.promisedType, w.promisedCount-taken)
+	}
+	w.promisedCount = 0
+}
+
+// moreLocked wakes more waiters of types that were served and of which there is
+// still something that nobody was promised: a type whose limits let through
+// more than was known. Twice as many as were served: a limit shows by what the
+// state says after these.
+func (s *waiters) moreLocked(m *fsm.Machine, served map[string]int) {
+	types := make([]string, 0, len(served))
+	for t := range served {
+		types = append(types, t)
+	}
+	slices.Sort(types)
+	for _, t := range types {
+		if s.promised[t] == 0 {
+			s.promiseLocked(m, t, max(1, 2*served[t]))
+		}
+	}
+}
+
+// lookLocked proposes the parked w if there is something for it that nobody
+// before it waits for.
+func (s *waiters) lookLocked(m *fsm.Machine, w *waiter) {
+	if !s.claimable(m, w.claim) {
+		return
+	}
+	// A request that is known has its answer: no task has the type.
+	if w.claim.RequestID != "" && s.claimable(m, fsm.ClaimNext{Types: []string{anyType}, RequestID: w.claim.RequestID, Limit: 1}) {
+		s.proposeLocked(w)
+		return
+	}
+	if w.claim.Types == nil {
+		if s.firstOf(anyType, 0) == w {
+			s.proposeLocked(w)
+		}
+		return
+	}
+	for _, t := range w.claim.Types {
+		if s.claimable(m, ofType(t, w.claim.MoreAttempts)) && s.firstLocked(m, t) == w {
+			s.proposeLocked(w)
+			return
+		}
+	}
+}
+
+// ofType is a claim of the type's tasks that have more attempts left than that.
+func ofType(taskType string, more int32) fsm.ClaimNext {
+	return fsm.ClaimNext{Types: []string{taskType}, MoreAttempts: more, Limit: 1}
+}
+
+// firstLocked returns the first waiter whom a claimable task of the type suits,
+// nil if there is none.
+func (s *waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
+	if !s.claimable(m, ofType(taskType, 0)) {
+		return nil
+	}
+	first := s.firstOf(anyType, 0)
+	if q := s.queues[taskType]; q != nil {
+		for _, class := range q.classes {
+			if class.more > 0 && !s.claimable(m, ofType(taskType, class.more)) {
+				break // nor those who ask for more
+			}
+			if _, w, ok := class.waiting.Min(); ok && (first == nil || w.seq < first.seq) {
+				first = w
+			}
+		}
+	}
+	return first
+}
+
+// firstOf returns the first waiter of a queue's class, nil if there is none.
+func (s *waiters) firstOf(taskType string, more int32) *waiter {
+	q := s.queues[taskType]
+	if q == nil {
+		return nil
+	}
+	if at, ok := q.find(more); ok {
+		_, w, _ := q.classes[at].waiting.Min()
+		return w
+	}
+	return nil
+}
+
+// promiseLocked proposes the first waiters whom count tasks of the type suit.
+func (s *waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
+	for count > 0 {
+		w := s.firstLocked(m, taskType)
+		if w == nil {
+			return
+		}
+		w.promisedType, w.promisedCount = taskType, min(count, int(w.claim.Limit))
+		count -= w.promisedCount
+		s.promised[taskType] += w.promisedCount
+		s.proposeLocked(w)
+	}
+}
+
+// proposeLocked hands the parked w's command to the batcher.
+func (s *waiters) proposeLocked(w *waiter) {
+	s.unparkLocked(w)
+	w.state = waiterProposed
+	s.woken(1)
+	if err := s.batcher.enqueueWaiting(&w.pending); err != nil {
+		s.unpromiseLocked(w, w.promisedCount) // nobody can be promised anything
+		w.err = err
+		s.doneLocked(w)
+	}
+}
+
+// drop is told that the batcher refused what it had queued of w.
+func (s *waiters) drop(w *waiter, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unpromiseLocked(w, w.promisedCount)
+	w.err = err
+	s.doneLocked(w)
+}
+
+func (s *waiters) doneLocked(w *waiter) {
+	w.state = waiterDone
+	s.count--
+	close(w.done)
+}
+
+// parkLocked puts w where its order of arrival says.
+func (s *waiters) parkLocked(w *waiter) {
+	w.state = waiterParked
+	for _, t := range w.listed() {
+		q := s.queues[t]
+		if q == nil {
+			q = &typeQueue{}
+			s.queues[t] = q
+		}
+		at, ok := q.find(w.claim.MoreAttempts)
+		if !ok {
+			q.classes = slices.Insert(q.classes, at, attemptsClass{more: w.claim.MoreAttempts, waiting: &btree.Map[uint64, *waiter]{}})
+		}
+		q.classes[at].waiting.Set(w.seq, w)
+	}
+	if id := w.claim.RequestID; id != "" {
+		s.requests[id] = append(s.requests[id], w)
+	}
+}
+
+// unparkLocked undoes parkLocked.
+func (s *waiters) unparkLocked(w *waiter) {
+	for _, t := range w.listed() {
+		q := s.queues[t]
+		at, _ := q.find(w.claim.MoreAttempts)
+		q.classes[at].waiting.Delete(w.seq)
+		if q.classes[at].waiting.Len() > 0 {
+			continue
+		}
+		if q.classes = slices.Delete(q.classes, at, at+1); len(q.classes) == 0 {
+			delete(s.queues, t)
+		}
+	}
+	if id := w.claim.RequestID; id != "" {
+		same := s.requests[id]
+		if at := slices.Index(same, w); at >= 0 {
+			same = slices.Delete(same, at, at+1)
+		}
+		if s.requests[id] = same; len(same) == 0 {
+			delete(s.requests, id)
+		}
+	}
+}
+
+// listed returns the queues of w.
+func (w *waiter) listed() []string {
+	if w.claim.Types == nil {
+		return []string{anyType}
+	}
+	return w.claim.Types
+}
+
+// find returns the place of the class in q, and whether it is there.
+func (q *typeQueue) find(more int32) (at int, ok bool) {
+	return slices.BinarySearchFunc(q.classes, more, func(c attemptsClass, more int32) int { return int(c.more) - int(more) })
+}
