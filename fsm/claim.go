@@ -47,7 +47,7 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 // earlier answer. It goes by the clocks of now: a limit that was reached by the
 // state's may let tasks be claimed again.
 func (m *Machine) Claimable(c ClaimNext, now Stamp) bool {
-	if r, _ := m.findRequest(c.RequestID); r != nil {
+	if r, _ := m.findRequest(c.RequestID); r != nil && (r.Live > 0 || r.ForgetU > now.U) {
 		return true
 	}
 	t := max(now.T, m.header.Stamp.T)

@@ -1,0 +1,211 @@
+package fsm
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// randomPlainly returns the ids that the claim takes when its command is the
+// place-th of the entry at the index: k-th of what can be claimed by type,
+// attempts left and id, k by the hash. There must be no limits.
+func (m *Machine) randomPlainly(c ClaimNext, index uint64, place int) []uint64 {
+	ready, _ := m.claimablePlainly()
+	var all []*Task
+	for _, name := range c.Types {
+		byLeft := map[int32][]*Task{}
+		for _, t := range ready[name] {
+			left := int32(1001)
+			if t.MaxAttempts > 0 {
+				left = min(left, t.MaxAttempts-t.Attempts)
+			}
+			if left > c.MoreAttempts {
+				byLeft[left] = append(byLeft[left], t)
+			}
+		}
+		for _, left := range slices.Sorted(maps.Keys(byLeft)) {
+			all = append(all, byLeft[left]...)
+		}
+	}
+	var ids []uint64
+	for pick := 0; pick < int(c.Limit) && len(all) > 0; pick++ {
+		// The hash times the number of tasks, divided by 2^64.
+		hash, n := hashOfPick(index, place, pick), uint64(len(all))
+		k := (hash>>32*n + (hash&(1<<32-1))*n>>32) >> 32
+		ids = append(ids, all[k].ID)
+		all = slices.Delete(all, int(k), int(k)+1)
+	}
+	return ids
+}
+
+// TestRandom_TakesTheKth ensures that random claims take what the rule says,
+// which is a function of the tasks alone, beside groups, priorities, attempts.
+func TestRandom_TakesTheKth(t *testing.T) {
+	t.Parallel()
+	h := newLifeHarness(t)
+	for i := range 200 {
+		task := NewTask{Type: []string{"mail", "scan", "video"}[i%3], Payload: []byte("p"), Priority: int32(i % 5 * (i % 2)), MaxAttempts: int32(i % 4)}
+		if i%7 == 0 {
+			task.Group = "g"
+		}
+		h.submit(1, task)
+	}
+	for round := range 60 {
+		claim := ClaimNext{
+			WorkerID: "w1", SortBy: SortRandom, Limit: int32(1 + round%9), MoreAttempts: int32(round % 3),
+			Types: [][]string{{"mail"}, {"mail", "scan"}, {"mail", "none", "scan", "video"}}[round%3],
+		}
+		index := h.m.Index() + 1
+		want := h.m.randomPlainly(claim, index, 2)
+		a := mustApplyTo(t, h.m, testEntry{Index: index, Stamp: h.stamp, Commands: []Command{Tick{}, Checkpoint{}, claim}})
+		var got []uint64
+		for _, c := range a.Results[2].Claims {
+			got = append(got, c.Task.ID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("round %d, %+v (-want +got):\n%s", round, claim, diff)
+		}
+		mustCheck(t, h.m)
+		for i, id := range got {
+			if hold := (Hold{ID: id, WorkerID: "w1"}); i%3 > 0 {
+				h.do(Fail{Hold: hold})
+			} else if i%2 == 0 {
+				h.do(Release{Hold: hold})
+			}
+		}
+		mustCheck(t, h.m)
+	}
+}
+
+// TestRandom_TakesAll ensures that no task is left out however the claim is cut.
+func TestRandom_TakesAll(t *testing.T) {
+	t.Parallel()
+	h := newLifeHarness(t)
+	h.submit(30, NewTask{Type: "mail", Payload: []byte("p")})
+	h.submit(30, NewTask{Type: "scan", Payload: []byte("p"), Priority: 1})
+	h.submit(30, NewTask{Type: "scan", Payload: []byte("p"), Priority: 2})
+	claim := ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, SortBy: SortRandom, Limit: 41}
+	for _, want := range []int{41, 41, 8, 0} {
+		if got := len(h.do(claim).Claims); got != want {
+			t.Errorf("%d claims, want %d", got, want)
+		}
+		mustCheck(t, h.m)
+	}
+}
+
+// TestRandom_IsSpread ensures that neighbouring entries, commands and picks
+// take tasks from everywhere.
+func TestRandom_IsSpread(t *testing.T) {
+	t.Parallel()
+	for name, hash := range map[string]func(i int) uint64{
+		"index": func(i int) uint64 { return hashOfPick(uint64(1000+i), 0, 0) },
+		"place": func(i int) uint64 { return hashOfPick(1000, i, 0) },
+		"pick":  func(i int) uint64 { return hashOfPick(1000, 0, i) },
+	} {
+		var highest, lowest, steps [16]int
+		for i := range 1600 {
+			h := hash(i)
+			highest[h>>60]++
+			lowest[h&15]++
+			steps[(h-hash(i+1))>>60]++
+		}
+		for i := range 16 {
+			for _, n := range []int{highest[i], lowest[i], steps[i]} {
+				if n < 60 || n > 140 { // 100, give or take four deviations
+					t.Errorf("%s: %d of 1600 in part %d", name, n, i)
+				}
+			}
+		}
+	}
+}
+
+// TestClaimNext_NeedsTypes ensures that what only the list of types bounds
+// takes nothing without it, and does no harm.
+func TestClaimNext_NeedsTypes(t *testing.T) {
+	t.Parallel()
+	h := newLifeHarness(t)
+	h.submit(3, NewTask{Type: "mail", Payload: []byte("p")})
+	for _, c := range []ClaimNext{{SortBy: SortRandom}, {MoreAttempts: 1}} {
+		c.WorkerID, c.Limit = "w1", 1
+		if n := len(h.do(c).Claims); n != 0 || h.m.Claimable(c, h.stamp) {
+			t.Errorf("%+v took %d", c, n)
+		}
+	}
+}
+
+// TestMoreAttempts takes only tasks with more attempts left, in the order
+// asked for, merged over types and attempts left.
+func TestMoreAttempts(t *testing.T) {
+	t.Parallel()
+	h := newLifeHarness(t)
+	for _, n := range []NewTask{
+		{Type: "mail", MaxAttempts: 1, Priority: 9}, // 1
+		{Type: "mail", MaxAttempts: 2},              // 2
+		{Type: "scan", MaxAttempts: 3},              // 3
+		{Type: "mail"},                              // 4: no limit
+		{Type: "scan", MaxAttempts: 5000},           // 5
+		{Type: "mail", MaxAttempts: 3, Priority: 1}, // 6
+		{Type: "scan", MaxAttempts: 1001},           // 7
+		{Type: "scan", MaxAttempts: 1000},           // 8
+	} {
+		n.Payload = []byte("p")
+		h.submit(1, n)
+	}
+	for _, c := range []struct {
+		claim ClaimNext
+		want  []uint64
+	}{
+		{ClaimNext{}, []uint64{1, 6, 2, 3, 4, 5, 7, 8}},
+		{ClaimNext{MoreAttempts: 1}, []uint64{6, 2, 3, 4, 5, 7, 8}},
+		{ClaimNext{MoreAttempts: 2}, []uint64{6, 3, 4, 5, 7, 8}},
+		{ClaimNext{MoreAttempts: 2, Ascending: true}, []uint64{3, 4, 5, 7, 8, 6}},
+		{ClaimNext{MoreAttempts: 2, SortBy: SortCreatedAt}, []uint64{8, 7, 6, 5, 4, 3}},
+		{ClaimNext{MoreAttempts: 3, SortBy: SortCreatedAt, Ascending: true}, []uint64{4, 5, 7, 8}},
+		{ClaimNext{MoreAttempts: 999}, []uint64{4, 5, 7, 8}},
+		{ClaimNext{MoreAttempts: 1000}, []uint64{4, 5, 7}},
+	} {
+		c.claim.WorkerID, c.claim.Types, c.claim.Limit = "w1", []string{"mail", "scan"}, 100
+		var got []uint64
+		for _, claim := range h.do(c.claim).Claims {
+			got = append(got, claim.Task.ID)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", c.claim, diff)
+		}
+		mustCheck(t, h.m)
+		for _, id := range got {
+			h.do(Release{Hold: Hold{ID: id, WorkerID: "w1"}})
+		}
+	}
+	// An attempt that is spent counts.
+	h.do(ClaimTask{ID: 3, WorkerID: "w1"})
+	h.wantCode(Fail{Hold: Hold{ID: 3, WorkerID: "w1"}}, "")
+	c := ClaimNext{WorkerID: "w1", Types: []string{"scan"}, MoreAttempts: 2, Limit: 1, SortBy: SortCreatedAt, Ascending: true}
+	if got := h.do(c).Claims[0].Task.ID; got != 5 {
+		t.Errorf("claimed task %d, want 5: task 3 has two attempts left", got)
+	}
+}
+
+// TestChoiceOfNext_StaysWhatItIs ensures that the hash of requests that were
+// saved before claims had more to say is the same, and that what is new counts.
+func TestChoiceOfNext_StaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	c := ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, SortBy: SortCreatedAt, Ascending: true, Limit: 7}
+	if got := choiceOfNext(c); got != 0xb1b7f79a398e2fa8 {
+		t.Errorf("%#x", got)
+	}
+	seen := map[uint64]ClaimNext{}
+	for _, types := range [][]string{nil, {"mail"}} {
+		for sortBy := range SortRandom + 1 {
+			for _, more := range []int32{0, 1, 256, 1000} {
+				c := ClaimNext{Types: types, SortBy: sortBy, MoreAttempts: more}
+				if other, twice := seen[choiceOfNext(c)]; twice {
+					t.Errorf("%+v and %+v are the same", c, other)
+				}
+				seen[choiceOfNext(c)] = c
+			}
+		}
+	}
+}
