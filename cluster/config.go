@@ -70,6 +70,10 @@ type Config struct {
 	SnapshotLogBytes    int64
 	SnapshotLogCommands uint64
 
+	// LogStore is the kind of log store of a new data folder, wal or boltdb, and
+	// must be that of one that is there. "" is the one it has, or the default.
+	LogStore string
+
 	// NoRaft runs the state machine without log, peers and disk: for measuring
 	// what replication costs, and for nothing else. Everything is lost at exit.
 	NoRaft bool
@@ -113,6 +117,11 @@ func (c *Config) Validate() error {
 	}
 	if c.DataDir == "" {
 		return errors.New("no data folder (--data-dir)")
+	}
+	switch c.LogStore {
+	case "", logStoreWAL, logStoreBoltDB:
+	default:
+		return fmt.Errorf("log store %q: wal or boltdb (--log-store)", c.LogStore)
 	}
 	if _, _, err := net.SplitHostPort(c.PeerAddr); err != nil {
 		return fmt.Errorf("peer address %q: want host:port (--peer-addr): %w", c.PeerAddr, err)

@@ -29,9 +29,10 @@ type dataDir struct {
 }
 
 // openDataDir takes the data folder at path for the node named nodeID, and
-// creates it if it does not exist. Errors: ErrDataDir, ErrDataDirInUse,
+// creates it if it does not exist. logStore is the kind of log store that it is
+// to have; "" = the one it has, the default for a new one. Errors: ErrDataDir, ErrDataDirInUse,
 // ErrNodeIDMismatch, ErrLogStoreMismatch, ErrCorruptIdentity, ErrDiskFull.
-func openDataDir(path, nodeID string) (*dataDir, error) {
+func openDataDir(path, nodeID, logStore string) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, dataDirError(path, err)
@@ -43,7 +44,7 @@ func openDataDir(path, nodeID string) (*dataDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := takeIdentity(path, nodeID)
+	id, err := takeIdentity(path, nodeID, logStore)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -115,13 +116,13 @@ func lockOwner(f *os.File) string {
 
 // takeIdentity returns the identity of the folder at path, a new one if the
 // folder has none and nothing that would need one.
-func takeIdentity(path, nodeID string) (identity, error) {
+func takeIdentity(path, nodeID, logStore string) (identity, error) {
 	id, ok, err := readIdentity(path)
 	if err != nil {
 		return identity{}, err
 	}
 	if ok {
-		return id, id.check(path, nodeID)
+		return id, id.check(path, nodeID, logStore)
 	}
 	// A log without an identity: the identity was lost, and with it the name
 	// under which this node voted.
@@ -132,7 +133,10 @@ func takeIdentity(path, nodeID string) (identity, error) {
 	if exists {
 		return identity{}, corruptIdentity(filepath.Join(path, identityFileName), "the file is missing beside a log")
 	}
-	id, err = newIdentity(nodeID)
+	if logStore == "" {
+		logStore = logStoreDefault
+	}
+	id, err = newIdentity(nodeID, logStore)
 	if err != nil {
 		return identity{}, err
 	}

@@ -15,7 +15,7 @@ import (
 
 func mustOpenDataDir(t *testing.T, path string) *dataDir {
 	t.Helper()
-	d, err := openDataDir(path, "n1")
+	d, err := openDataDir(path, "n1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestDataDir_IsHeldByOneProcess(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	d := mustOpenDataDir(t, path)
-	_, err := openDataDir(path, "n1")
+	_, err := openDataDir(path, "n1", "")
 	wantError(t, err, ErrDataDirInUse, path, fmt.Sprintf("pid %d", os.Getpid()), "another claimq process")
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestDataDir_RefusesAnotherNode(t *testing.T) {
 	if err := mustOpenDataDir(t, path).Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := openDataDir(path, "n2")
+	_, err := openDataDir(path, "n2", "")
 	wantError(t, err, ErrNodeIDMismatch, `"n1"`, `"n2"`, "--node-id n1", path)
 	mustOpenDataDir(t, path) // the refusal let the lock go
 }
@@ -100,7 +100,7 @@ func TestDataDir_RefusesAnotherNode(t *testing.T) {
 func TestDataDir_RefusesAnotherFormat(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*identity){
-		"another log store": func(id *identity) { id.LogStore = "wal" },
+		"another log store": func(id *identity) { id.LogStore = "slate" },
 		"a newer format":    func(id *identity) { id.Format++ },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestDataDir_RefusesAnotherFormat(t *testing.T) {
 			if err := errors.Join(writeIdentity(path, id), d.Close()); err != nil {
 				t.Fatal(err)
 			}
-			_, err := openDataDir(path, "n1")
+			_, err := openDataDir(path, "n1", "")
 			wantError(t, err, ErrLogStoreMismatch, path)
 		})
 	}
@@ -136,7 +136,7 @@ func TestDataDir_NoticesEachFlippedBitOfTheIdentity(t *testing.T) {
 		}
 	}
 	mustWrite(t, file, bytes.Replace(intact, []byte(`"n1"`), []byte(`"n3"`), 1))
-	_, err := openDataDir(path, "n3")
+	_, err := openDataDir(path, "n3", "")
 	wantError(t, err, ErrCorruptIdentity, file, "--join")
 }
 
@@ -144,7 +144,7 @@ func TestDataDir_RefusesALogWithoutIdentity(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	mustWrite(t, filepath.Join(path, logFileName), nil)
-	_, err := openDataDir(path, "n1")
+	_, err := openDataDir(path, "n1", "")
 	wantError(t, err, ErrCorruptIdentity, identityFileName, "missing")
 }
 
@@ -152,16 +152,16 @@ func TestDataDir_RefusesAFileInItsPlace(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	mustWrite(t, file, []byte("x"))
-	_, err := openDataDir(file, "n1")
+	_, err := openDataDir(file, "n1", "")
 	wantError(t, err, ErrDataDir, "is a file", "--data-dir")
-	_, err = openDataDir(filepath.Join(file, "below"), "n1")
+	_, err = openDataDir(filepath.Join(file, "below"), "n1", "")
 	wantError(t, err, ErrDataDir, "--data-dir")
 }
 
 func TestDataDir_RefusesAFolderItCannotWrite(t *testing.T) {
 	t.Parallel()
 	// Not even root creates files in /proc.
-	_, err := openDataDir("/proc/self/fdinfo", "n1")
+	_, err := openDataDir("/proc/self/fdinfo", "n1", "")
 	wantError(t, err, ErrDataDir, "/proc/self/fdinfo")
 }
 

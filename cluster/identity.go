@@ -15,8 +15,11 @@ import (
 const (
 	identityFileName = "identity.json"
 
-	// logStoreBoltDB is the only kind of log store so far.
+	// The kinds of log store.
 	logStoreBoltDB = "boltdb"
+	logStoreWAL    = "wal"
+	// logStoreDefault is that of a new folder.
+	logStoreDefault = logStoreBoltDB
 	// storageFormat is the version of what the data folder holds: entries end in
 	// a CRC32C, so do the values of the stable store, and snapshots begin with
 	// their metadata. Raise it when a binary of before could not read it.
@@ -29,7 +32,7 @@ type identity struct {
 	NodeID    string    `json:"node_id"`    // the operator's name for the node
 	UUID      string    `json:"uuid"`       // the ServerID of Raft, a UUID v7; a wiped folder gets another
 	ClusterID string    `json:"cluster_id"` // "" until the node has met its cluster; never changes then
-	LogStore  string    `json:"log_store"`  // kind of log store: "boltdb"
+	LogStore  string    `json:"log_store"`  // kind of log store: "wal" or "boltdb"
 	Format    int       `json:"format"`     // version of the folder's files
 	CreatedAt time.Time `json:"created_at"` // by the node's wall clock; for people
 	// StoresCreated is set once the log exists: from then on its absence is a
@@ -41,7 +44,7 @@ type identity struct {
 	CRC uint32 `json:"crc32c"`
 }
 
-func newIdentity(nodeID string) (identity, error) {
+func newIdentity(nodeID, logStore string) (identity, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return identity{}, fmt.Errorf("make a node's uuid: %w", err)
@@ -49,7 +52,7 @@ func newIdentity(nodeID string) (identity, error) {
 	return identity{
 		NodeID:    nodeID,
 		UUID:      id.String(),
-		LogStore:  logStoreBoltDB,
+		LogStore:  logStore,
 		Format:    storageFormat,
 		CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
 	}, nil
@@ -115,15 +118,18 @@ func writeIdentity(dir string, id identity) error {
 }
 
 // check returns an error if the folder at dir, whose identity is id, must not be
-// used by this binary as node nodeID.
-func (id identity) check(dir, nodeID string) error {
+// used by this binary as node nodeID, with that kind of log store ("" = any).
+func (id identity) check(dir, nodeID, logStore string) error {
 	if id.NodeID != nodeID {
 		return fmt.Errorf("%w: %s was made by node %q, not %q: start it with --node-id %s, or give node %q a folder of its own",
 			ErrNodeIDMismatch, dir, id.NodeID, nodeID, id.NodeID, nodeID)
 	}
-	if id.LogStore != logStoreBoltDB {
+	if logStore == "" {
+		logStore = id.LogStore
+	}
+	if id.LogStore != logStore || logStore != logStoreWAL && logStore != logStoreBoltDB {
 		return fmt.Errorf("%w: %s was written by log store %q, this one is %q: use the version and settings that wrote it, "+
-			"or let the node join again with an empty folder", ErrLogStoreMismatch, dir, id.LogStore, logStoreBoltDB)
+			"or let the node join again with an empty folder", ErrLogStoreMismatch, dir, id.LogStore, logStore)
 	}
 	if id.Format != storageFormat {
 		return fmt.Errorf("%w: %s has format %d, this version of claimq knows %d: use the version that wrote it",

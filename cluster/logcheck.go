@@ -99,7 +99,12 @@ func (c *logChecker) checkEntry(key, val []byte) error {
 	if err := decodeEntry(val, &log); err != nil {
 		return fmt.Errorf("entry %d: %w", index, err)
 	}
-	if err := unsealEntry(index, &log); err != nil {
+	return c.check(index, &log)
+}
+
+// check checks the next entry, as it is on disk.
+func (c *logChecker) check(index uint64, log *raft.Log) error {
+	if err := unsealEntry(index, log); err != nil {
 		return fmt.Errorf("entry %d: %w", index, err)
 	}
 	// Below a snapshot gaps are normal: a node that was sent one goes on behind
@@ -109,7 +114,7 @@ func (c *logChecker) checkEntry(key, val []byte) error {
 			max(c.summary.last, c.snapshotIndex)+1, index-1, c.snapshotIndex)
 	}
 	if index == c.tail.index {
-		if entryChecksum(&log) != c.tail.crc {
+		if entryChecksum(log) != c.tail.crc {
 			return fmt.Errorf("entry %d is an older one than was last written", index)
 		}
 		c.tailSeen = true

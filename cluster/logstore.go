@@ -83,8 +83,8 @@ func boltOptions(path string) raftboltdb.Options {
 	}
 }
 
-// logStore is the Raft log: raft-boltdb behind checksums, failStop and a cache
-// of the newest entries. It implements raft.MonotonicLogStore and is safe for
+// logStore is the Raft log: raft-wal or raft-boltdb behind checksums, failStop
+// and a cache of the newest entries. It implements raft.MonotonicLogStore and is safe for
 // concurrent use.
 //
 // On disk an entry has its CRC32C behind its Extensions:
@@ -96,8 +96,8 @@ func boltOptions(path string) raftboltdb.Options {
 //
 // Entries share Data and Extensions with the cache: nobody may change them.
 type logStore struct {
-	path    string // of the bbolt file, for errors
-	bolt    boltStore
+	path    string // of the bbolt file or raft-wal's folder, for errors
+	disk    logBackend
 	guard   *failStop
 	tail    *tailFile
 	cache   *logCache
@@ -109,14 +109,14 @@ type logStore struct {
 	sizes logSizes
 }
 
-func newLogStore(path string, bolt boltStore, tail *tailFile, guard *failStop, summary logSummary, cfg storesConfig) *logStore {
+func newLogStore(path string, disk logBackend, tail *tailFile, guard *failStop, summary logSummary, cfg storesConfig) *logStore {
 	observe := cfg.ObserveFsync
 	if observe == nil {
 		observe = func(time.Duration) {}
 	}
 	return &logStore{
 		path:    path,
-		bolt:    bolt,
+		disk:    disk,
 		guard:   guard,
 		tail:    tail,
 		cache:   newLogCache(cfg.CacheBytesMax),
@@ -128,7 +128,7 @@ func newLogStore(path string, bolt boltStore, tail *tailFile, guard *failStop, s
 }
 
 // IsMonotonic implements raft.MonotonicLogStore: a node that is sent a snapshot
-// deletes its whole log. bbolt could hold the gap that is left otherwise, but
+// deletes its whole log. raft-wal cannot hold a gap, and bbolt could hold the gap that is left otherwise, but
 // below it lie entries that may never have been committed, and a node that is
 // sent the same snapshot again and again has to be able to start without them
 // (docs/adr/0008-install-snapshot-livelock.md).
@@ -154,7 +154,7 @@ func (l *logStore) GetLog(index uint64, log *raft.Log) error {
 		return nil
 	}
 	return l.guard.do("read the log", errorIs(raft.ErrLogNotFound), func() error {
-		err := l.bolt.GetLog(index, log)
+		err := l.disk.GetLog(index, log)
 		switch {
 		case err == nil:
 			err = unsealEntry(index, log)
@@ -181,7 +181,7 @@ func (l *logStore) StoreLogs(logs []*raft.Log) error {
 	sealed, newest := sealEntries(logs)
 	startedAt := time.Now()
 	err := l.guard.do("append to the log", nil, func() error {
-		if err := l.bolt.StoreLogs(sealed); err != nil {
+		if err := l.disk.StoreLogs(sealed); err != nil {
 			return storageError(filepath.Dir(l.path), "append to "+l.path, err)
 		}
 		l.observe(time.Since(startedAt))
@@ -225,7 +225,7 @@ func (l *logStore) DeleteRange(lo, hi uint64) error {
 	l.cache.deleteRange(lo, hi)
 	var first uint64
 	err = l.guard.do("delete from the log", nil, func() error {
-		if err := l.bolt.DeleteRange(lo, hi); err != nil {
+		if err := l.disk.DeleteRange(lo, hi); err != nil {
 			return storageError(filepath.Dir(l.path), fmt.Sprintf("delete [%d, %d] from %s", lo, hi, l.path), err)
 		}
 		first, last, err = l.boundsOnDisk()
@@ -248,10 +248,10 @@ func (l *logStore) DeleteRange(lo, hi uint64) error {
 }
 
 func (l *logStore) boundsOnDisk() (first, last uint64, err error) {
-	if first, err = l.bolt.FirstIndex(); err != nil {
+	if first, err = l.disk.FirstIndex(); err != nil {
 		return 0, 0, err
 	}
-	last, err = l.bolt.LastIndex()
+	last, err = l.disk.LastIndex()
 	return first, last, err
 }
 

@@ -23,7 +23,7 @@ func TestLogStore_AppendsWhileItIsCompacted(t *testing.T) {
 	t.Parallel()
 	b := newFaultBench(t)
 	mustStore(t, b.log, testEntries(1, 10)...)
-	b.log.bolt = &appendingBolt{b.bolt, func() { mustStore(t, b.log, testEntry(11)) }}
+	b.log.disk = &appendingBolt{b.bolt, func() { mustStore(t, b.log, testEntry(11)) }}
 	if err := b.log.DeleteRange(1, 5); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	var err error
 	// The folder first: it is locked against a second process, and it holds the
 	// identity, which must be durable before anybody hears it.
-	if o.dir, err = openDataDir(o.cfg.DataDir, o.cfg.NodeID); err != nil {
+	if o.dir, err = openDataDir(o.cfg.DataDir, o.cfg.NodeID, o.cfg.LogStore); err != nil {
 		return nil, err
 	}
 	// The stores before the port: a node that finds its log damaged must not

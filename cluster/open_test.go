@@ -272,7 +272,7 @@ func TestOpen_bootstrapCutShort(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
 	cfg.Bootstrap = true
-	dir, err := openDataDir(cfg.DataDir, cfg.NodeID)
+	dir, err := openDataDir(cfg.DataDir, cfg.NodeID, "")
 	if err != nil {
 		t.Fatal(err)
 	}

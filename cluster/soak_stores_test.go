@@ -32,9 +32,16 @@ func (f *soakFolder) close() error {
 	return errors.Join(f.stores.Close(), f.dir.Close())
 }
 
+func (d *soakDisk) logStore() string {
+	if d.wal > 0 {
+		return logStoreWAL
+	}
+	return logStoreBoltDB
+}
+
 // uuid makes the folder if it is not there and returns its identity.
 func (d *soakDisk) uuid() (string, error) {
-	dir, err := openDataDir(d.path, d.nodeID)
+	dir, err := openDataDir(d.path, d.nodeID, d.logStore())
 	if err != nil {
 		return "", err
 	}
@@ -43,21 +50,20 @@ func (d *soakDisk) uuid() (string, error) {
 
 // open opens the folder and its stores, the product's own around either log.
 func (d *soakDisk) open(fatal func(error), logger hclog.Logger) (*soakFolder, error) {
-	dir, err := openDataDir(d.path, d.nodeID)
+	dir, err := openDataDir(d.path, d.nodeID, d.logStore())
 	if err != nil {
 		return nil, err
 	}
-	open := openStores
-	if d.wal > 0 {
-		open = func(dir *dataDir, cfg storesConfig) (*stores, error) { return openWALStores(dir, d.wal, cfg) }
-	}
 	// The cache is small, so that entries are read back from the store too.
-	s, err := open(dir, storesConfig{Fatal: fatal, Logger: logger, CacheBytesMax: 32 << 10})
+	s, err := openStores(dir, storesConfig{Fatal: fatal, Logger: logger, CacheBytesMax: 32 << 10, SegmentBytes: d.wal})
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
 	slow := &slowStore{boltStore: s.bolt, disk: d}
-	s.Log.bolt = slow
+	s.Log.disk = slow
+	if d.wal > 0 {
+		s.Log.disk = &slowLog{logBackend: s.log, slow: slow}
+	}
 	s.Stable.(*stableStore).bolt = slow
 	return &soakFolder{dir: dir, stores: s}, nil
 }
@@ -84,6 +90,17 @@ func (s *slowStore) StoreLog(log *raft.Log) error {
 func (s *slowStore) StoreLogs(logs []*raft.Log) error {
 	s.wait()
 	return s.boltStore.StoreLogs(logs)
+}
+
+// slowLog is raft-wal on a soakDisk.
+type slowLog struct {
+	logBackend
+	slow *slowStore
+}
+
+func (s *slowLog) StoreLogs(logs []*raft.Log) error {
+	s.slow.wait()
+	return s.logBackend.StoreLogs(logs)
 }
 
 func (s *slowStore) Set(key, val []byte) error {

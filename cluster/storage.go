@@ -69,6 +69,8 @@ type storesConfig struct {
 	// ObserveFsync, if not nil, gets how long each append to the log took until
 	// it was on disk. It must be quick.
 	ObserveFsync func(time.Duration)
+	// SegmentBytes is how large raft-wal's segments are; 0 means 16 MiB.
+	SegmentBytes int
 	// SlowCallMax is how long a call into log or stable store may take; 0 means
 	// 10 s. It is noticed at most an eighth later.
 	SlowCallMax time.Duration
@@ -84,6 +86,9 @@ func (c storesConfig) withDefaults() (storesConfig, error) {
 	if c.CacheBytesMax == 0 {
 		c.CacheBytesMax = cacheBytesDefault
 	}
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = walSegmentBytes
+	}
 	if c.SlowCallMax == 0 {
 		c.SlowCallMax = slowCallMaxDefault
 	}
@@ -97,7 +102,8 @@ type stores struct {
 	Snapshots raft.SnapshotStore
 
 	guard *failStop
-	bolt  boltStore
+	bolt  boltStore  // Raft's term and vote; the log too, unless it is in raft-wal
+	log   logBackend // the log's own; bolt or a *walStore
 	tail  *tailFile
 }
 
@@ -131,28 +137,71 @@ func openExistingStores(d *dataDir, cfg storesConfig, guard *failStop) (*stores,
 		return nil, err
 	}
 
-	path := filepath.Join(d.path, logFileName)
 	tail, err := openTail(d.path)
 	if err != nil {
 		return nil, err
 	}
-	summary, err := checkLog(path, snapshotIndex, tail.value)
+	open := openBoltLog
+	if d.Identity().LogStore == logStoreWAL {
+		open = openWALLog
+	}
+	l, err := open(d.path, snapshotIndex, tail.value, cfg)
 	if err != nil {
 		return nil, errors.Join(err, tail.close())
+	}
+	return &stores{
+		Stable:    &stableStore{bolt: l.bolt, guard: guard, path: filepath.Join(d.path, logFileName)},
+		Snapshots: snapshots,
+		Log:       newLogStore(l.path, l.log, tail, guard, l.summary, cfg),
+		guard:     guard,
+		bolt:      l.bolt,
+		log:       l.log,
+		tail:      tail,
+	}, nil
+}
+
+// openedLog is a log that was checked and opened.
+type openedLog struct {
+	path    string // for errors
+	bolt    boltStore
+	log     logBackend
+	summary logSummary
+}
+
+// openBoltLog opens a log that is in raft-boltdb, in the data folder dir.
+func openBoltLog(dir string, snapshotIndex uint64, tail logTail, _ storesConfig) (openedLog, error) {
+	path := filepath.Join(dir, logFileName)
+	summary, err := checkLog(path, snapshotIndex, tail)
+	if err != nil {
+		return openedLog{}, err
 	}
 	bolt, err := openBolt(path)
 	if err != nil {
-		return nil, errors.Join(err, tail.close())
+		return openedLog{}, err
 	}
-	s := &stores{
-		Stable:    &stableStore{bolt: bolt, guard: guard, path: path},
-		Snapshots: snapshots,
-		guard:     guard,
-		bolt:      bolt,
-		tail:      tail,
+	return openedLog{path: path, bolt: bolt, log: bolt, summary: summary}, nil
+}
+
+// openWALLog opens a log that is in raft-wal, and Raft's term and vote beside it.
+func openWALLog(dir string, snapshotIndex uint64, tail logTail, cfg storesConfig) (openedLog, error) {
+	stable := filepath.Join(dir, logFileName)
+	empty, err := checkLog(stable, 0, logTail{})
+	if err != nil {
+		return openedLog{}, err
 	}
-	s.Log = newLogStore(path, bolt, tail, guard, summary, cfg)
-	return s, nil
+	if empty.last != 0 {
+		return openedLog{}, corruptLog(stable, "it has entries, which belong into "+walDirName)
+	}
+	bolt, err := openBolt(stable)
+	if err != nil {
+		return openedLog{}, err
+	}
+	path := filepath.Join(dir, walDirName)
+	w, summary, err := openCheckedWAL(path, cfg.SegmentBytes, snapshotIndex, tail, cfg.Logger.Named("wal"))
+	if err != nil {
+		return openedLog{}, errors.Join(err, bolt.Close())
+	}
+	return openedLog{path: path, bolt: bolt, log: w, summary: summary}, nil
 }
 
 // createStores makes the log of a new data folder, in steps that a crash may
@@ -176,6 +225,11 @@ func createStores(d *dataDir) error {
 		}
 		if err := createBolt(path); err != nil {
 			return storageError(d.path, "create "+logFileName, err)
+		}
+	}
+	if d.Identity().LogStore == logStoreWAL {
+		if err := createWAL(filepath.Join(d.path, walDirName)); err != nil {
+			return storageError(d.path, "create "+walDirName, err)
 		}
 	}
 	return d.setStoresCreated()
@@ -230,7 +284,11 @@ func (s *stores) Close() error {
 	if !s.guard.close() {
 		return nil
 	}
-	return errors.Join(s.tail.close(), s.bolt.Close())
+	errs := []error{s.tail.close(), s.bolt.Close()}
+	if w, ok := s.log.(*walStore); ok {
+		errs = append(errs, w.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // corruptLog returns an ErrCorruptLog: what is wrong with the file at path, and

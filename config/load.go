@@ -35,6 +35,7 @@ func AddServerFlags(fs *pflag.FlagSet) {
 	fs.Bool("insecure", d.Insecure, "allow listening beyond loopback without authentication")
 	fs.Int64("memory-limit", d.MemoryLimit, "bytes that tasks may hold before submits are refused (default: half of the memory)")
 	fs.Int64("snapshot-log-bytes", d.SnapshotLogBytes, "bytes of log that make a snapshot due")
+	fs.String("log-store", d.LogStore, "how a new data folder keeps its log: wal or boltdb (default: what the folder has)")
 	fs.String("log-level", d.LogLevel, "trace, debug, info, warn or error")
 	fs.Bool("no-raft", d.NoRaft, "serve from memory alone: for comparisons, never for data")
 	_ = fs.MarkHidden("no-raft")

@@ -90,6 +90,7 @@ func TestLoadServer_Mistakes(t *testing.T) {
 		{name: "a list without this node", args: []string{"--initial-cluster", "n2=127.0.0.1:1"}, want: "does not name this node"},
 		{name: "negative memory", args: []string{"--memory-limit", "-1"}, want: "memory_limit"},
 		{name: "snapshots all the time", args: []string{"--snapshot-log-bytes", "1"}, want: "snapshot_log_bytes"},
+		{name: "unknown log store", args: []string{"--log-store", "paper"}, want: "log_store"},
 		{name: "unknown log level", args: []string{"--log-level", "loud"}, want: "log_level"},
 		{name: "no raft but a cluster", args: []string{"--no-raft", "--bootstrap"}, want: "no_raft"},
 	} {

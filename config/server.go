@@ -45,6 +45,10 @@ type Server struct {
 	// SnapshotLogBytes is how many bytes of log make a snapshot due. More
 	// makes restarts slower, less writes more.
 	SnapshotLogBytes int64 `koanf:"snapshot_log_bytes"`
+	// LogStore is how a new data folder keeps its log, wal or boltdb; a folder
+	// that has data must have been made with the same. Empty: what the folder
+	// has, or the default.
+	LogStore string `koanf:"log_store"`
 	// LogLevel is trace, debug, info, warn or error.
 	LogLevel string `koanf:"log_level"`
 	// NoRaft serves from memory alone, without a log: for comparisons by
@@ -83,6 +87,11 @@ func (s *Server) Validate() error {
 	}
 	if s.SnapshotLogBytes < 1<<20 {
 		add("snapshot_log_bytes is %d: it must be at least %d (1 MiB)", s.SnapshotLogBytes, 1<<20)
+	}
+	switch s.LogStore {
+	case "", "wal", "boltdb":
+	default:
+		add("log_store is %q: it must be wal or boltdb", s.LogStore)
 	}
 	switch s.LogLevel {
 	case "trace", "debug", "info", "warn", "error":

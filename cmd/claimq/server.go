@@ -183,6 +183,7 @@ func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.
 	c.Logger = logger
 	c.Registerer = registry
 	c.SnapshotLogBytes = cfg.SnapshotLogBytes
+	c.LogStore = cfg.LogStore
 	c.Version = version
 	c.NoRaft = cfg.NoRaft
 	c.MemoryLimit = cfg.MemoryLimit

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/segment"
+)
+
+const (
+	walDirName = "wal"
+	// walSegmentBytes is how large a segment is. Smaller ones are changed more
+	// often, at the price of some fsyncs; a node has one in use and a spare at
+	// least.
+	walSegmentBytes = 16 << 20
+)
+
+// logBackend keeps the log's entries on disk.
+type logBackend interface {
+	raft.LogStore
+	Close() error
+}
+
+// walStore is the log in raft-wal: segments that are written from their start
+// to their end and never again, so an append is one write and one sync of data.
+type walStore struct {
+	*wal.WAL
+	files   *walFS
+	failure *walFailure
+}
+
+// createWAL makes an empty log in the folder at path, in steps that a crash may
+// cut anywhere.
+func createWAL(path string) error {
+	if err := os.MkdirAll(path, dataDirMode); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return (&walMeta{dir: path, failure: &walFailure{}}).create()
+}
+
+// openWAL opens the log in the folder at path. segmentBytes concerns segments
+// that are made from now on.
+func openWAL(path string, segmentBytes int, logger hclog.Logger) (*walStore, error) {
+	failure := &walFailure{}
+	files, err := newWALFS(path, int64(segmentBytes), failure)
+	if err != nil {
+		return nil, err
+	}
+	filer := segment.NewFiler(path, files)
+	meta := &walMeta{dir: path, filer: filer, size: segmentBytes, failure: failure}
+	w, err := wal.Open(path, wal.WithMetaStore(meta), wal.WithSegmentFiler(filer), wal.WithSegmentSize(segmentBytes), wal.WithLogger(logger))
+	if err != nil {
+		return nil, errors.Join(err, files.close())
+	}
+	return &walStore{WAL: w, files: files, failure: failure}, nil
+}
+
+// StoreLogs implements raft.LogStore.
+func (s *walStore) StoreLogs(logs []*raft.Log) error {
+	err := s.WAL.StoreLogs(logs)
+	if err != nil {
+		return errors.Join(s.failure.first(), err)
+	}
+	return nil
+}
+
+// StoreLog implements raft.LogStore.
+func (s *walStore) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
+
+// Close waits for what is under way. A second Close does nothing.
+func (s *walStore) Close() error { return errors.Join(s.WAL.Close(), s.files.close()) }
+
+// openCheckedWAL opens the log in the folder at path and reads all of it:
+// ErrCorruptLog unless every entry is as it was written, there is no gap above
+// snapshotIndex, and the log reaches tail. raft-wal by itself would take the
+// newest batch for torn if it is damaged, and checks no other.
+func openCheckedWAL(path string, segmentBytes int, snapshotIndex uint64, tail logTail, logger hclog.Logger) (*walStore, logSummary, error) {
+	if ok, err := fileExists(filepath.Join(path, walMetaFileName)); err != nil || !ok {
+		return nil, logSummary{}, errors.Join(err, corruptLog(path, walMetaFileName+" is missing"))
+	}
+	var w *walStore
+	c := logChecker{snapshotIndex: snapshotIndex, tail: tail}
+	err := callGuarded("check the log", func() (err error) {
+		if w, err = openWAL(path, segmentBytes, logger); err != nil {
+			return err
+		}
+		return c.runWAL(w)
+	})
+	if err != nil {
+		if w != nil {
+			err = errors.Join(err, w.Close())
+		}
+		return nil, logSummary{}, corruptLog(path, err.Error())
+	}
+	return w, c.summary, nil
+}
+
+// runWAL is run for a log in raft-wal.
+func (c *logChecker) runWAL(w *walStore) error {
+	first, err := w.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := w.LastIndex()
+	if err != nil {
+		return err
+	}
+	for index := first; index > 0 && index <= last; index++ {
+		var log raft.Log
+		if err := w.GetLog(index, &log); err != nil {
+			return fmt.Errorf("entry %d: %w", index, err)
+		}
+		if err := c.check(index, &log); err != nil {
+			return err
+		}
+	}
+	return c.finish()
+}

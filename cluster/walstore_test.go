@@ -1,0 +1,250 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// raft-wal that is closed right after any append goes on where it was.
+func TestWAL_ClosedWhileItChangesSegments(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	if err := createWAL(path); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *walStore {
+		w, err := openWAL(path, 1<<10, hclog.NewNullLogger())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	for i := uint64(1); i <= 100; i++ {
+		w := open()
+		if err := w.StoreLogs(testEntries(i, i)); err != nil {
+			t.Fatalf("append entry %d: %v", i, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := open()
+	defer w.Close()
+	for i := uint64(1); i <= 100; i++ {
+		var log raft.Log
+		if err := w.GetLog(i, &log); err != nil || !equalLogs(&log, testEntry(i)) {
+			t.Errorf("entry %d: %+v, %v", i, log, err)
+		}
+	}
+}
+
+// walFolder is a data folder whose log is in raft-wal, closed: several segments,
+// a deleted front, a rewritten end, an entry longer than a segment.
+type walFolder struct {
+	path  string
+	files map[string][]byte // of the wal folder
+	want  []*raft.Log
+}
+
+func newWALFolder(t *testing.T) walFolder {
+	t.Helper()
+	f := walFolder{path: t.TempDir(), files: map[string][]byte{}}
+	d, err := openDataDir(f.path, "n1", logStoreWAL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStores(d, storesConfig{Fatal: testFatal(t), SegmentBytes: 4 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(1); i <= 80; i += 4 {
+		mustStore(t, s.Log, testEntries(i, i+3)...)
+	}
+	long := testEntry(81)
+	long.Data = bytes.Repeat([]byte("long"), 3000)
+	mustStore(t, s.Log, long)
+	if err := errors.Join(s.Log.DeleteRange(1, 30), s.Log.DeleteRange(79, 81)); err != nil {
+		t.Fatal(err)
+	}
+	mustStore(t, s.Log, testEntries(79, 80)...)
+	mustStore(t, s.Log, long)
+	mustStore(t, s.Log, testEntries(82, 84)...)
+	if err := errors.Join(s.Close(), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join(f.path, walDirName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		f.files[e.Name()] = mustRead(t, filepath.Join(f.path, walDirName, e.Name()))
+	}
+	f.want = append(append(testEntries(31, 80), long), testEntries(82, 84)...)
+	return f
+}
+
+// tryWith opens the log with one file changed (nil: gone) and reports whether
+// it was refused. One that opens must read back as it was written.
+func (f walFolder) tryWith(t *testing.T, name string, content []byte) (refused bool) {
+	t.Helper()
+	dir := filepath.Join(f.path, walDirName)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, dataDirMode); err != nil {
+		t.Fatal(err)
+	}
+	for n, b := range f.files {
+		if n != name {
+			mustWrite(t, filepath.Join(dir, n), b)
+		} else if content != nil {
+			mustWrite(t, filepath.Join(dir, n), content)
+		}
+	}
+	d, err := openDataDir(f.path, "n1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	s, err := openStores(d, storesConfig{Fatal: testFatal(t), SegmentBytes: 4 << 10})
+	if err != nil {
+		wantError(t, err, ErrCorruptLog, f.path, "claimq cluster remove")
+		return true
+	}
+	wantLog(t, s.Log, f.want)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	return false
+}
+
+// One flipped bit anywhere in raft-wal's files, a file that is cut off, and one
+// that is gone, either keeps the node from starting, or changes nothing.
+func TestWAL_NoticesDamage(t *testing.T) {
+	t.Parallel()
+	f := newWALFolder(t)
+	if f.tryWith(t, "", nil) {
+		t.Fatal("the log is refused as it is")
+	}
+	refused, intact := 0, 0
+	count := func(no bool) {
+		if no {
+			refused++
+		} else {
+			intact++
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	for name, content := range f.files {
+		if !f.tryWith(t, name, nil) {
+			t.Errorf("%s is gone, and nobody notices", name)
+		}
+		used := len(bytes.TrimRight(content, "\x00"))
+		for at := 0; at < used; at += 23 {
+			count(f.tryWith(t, name, flipBit(content, at*8+at%8)))
+		}
+		for at := used + 7; at < len(content); at += 997 {
+			count(f.tryWith(t, name, flipBit(content, at*8+at%8)))
+		}
+		for at := used - 1; at > 0; at -= used/7 + 1 {
+			count(f.tryWith(t, name, content[:at:at]))
+		}
+	}
+	if refused == 0 || intact == 0 {
+		t.Errorf("%d refused, %d without effect: the test does not look at both", refused, intact)
+	}
+	t.Logf("%d files: %d kinds of damage refused, %d without effect", len(f.files), refused, intact)
+}
+
+// Segments are full of zeroes before they are used, and one is kept ready.
+func TestWALFS_SegmentsAreReady(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mustWrite(t, filepath.Join(dir, walSpareFileName), []byte("what a crash left"))
+	v, err := newWALFS(dir, 3<<20, &walFailure{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		f, err := v.Create(dir, name, 3<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustRead(t, filepath.Join(dir, name)); len(got) != 3<<20 || len(bytes.TrimRight(got, "\x00")) != 0 {
+			t.Errorf("segment %s has %d bytes, or not only zeroes", name, len(got))
+		}
+	}
+	if _, err := v.Create(dir, "a", 3<<20); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a segment that is there is made again: %v", err)
+	}
+	if err := v.close(); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := fileExists(filepath.Join(dir, walSpareFileName)); ok || err != nil {
+		t.Errorf("a spare is left: %v, %v", ok, err)
+	}
+}
+
+// What fails in raft-wal's own goroutine is told by the next append.
+func TestWAL_TellsWhyItCannotGoOn(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "wal")
+	if err := createWAL(path); err != nil {
+		t.Fatal(err)
+	}
+	w, err := openWAL(path, 4<<10, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := os.RemoveAll(path); err != nil { // the next segment cannot be made
+		t.Fatal(err)
+	}
+	for i := uint64(1); i <= 1000; i++ {
+		if err := w.StoreLogs(testEntries(i, i)); err != nil {
+			if !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the append fails with %v, want why no segment could be made", err)
+			}
+			return
+		}
+	}
+	t.Error("1,000 entries went into a folder that is gone")
+}
+
+// A data folder keeps its kind of log store.
+func TestDataDir_KeepsItsLogStore(t *testing.T) {
+	t.Parallel()
+	for had, other := range map[string]string{logStoreWAL: logStoreBoltDB, logStoreBoltDB: logStoreWAL} {
+		path := t.TempDir()
+		d, err := openDataDir(path, "n1", had)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = openDataDir(path, "n1", other)
+		wantError(t, err, ErrLogStoreMismatch, had, other, path)
+		d, err = openDataDir(path, "n1", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Identity().LogStore; got != had {
+			t.Errorf("the log store is %s, want %s", got, had)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
