@@ -210,8 +210,8 @@ func TestServer_CommandsOwnTheirBytes(t *testing.T) {
 		t.Fatal(bad.text)
 	}
 	failBody := []byte(`{"worker_id":"ww","error":"ee"}`)
-	fail, bad := decodeFail(1, failBody, &limits)
-	if bad != nil {
+	fail := newFail(1)
+	if bad := decodeCall(fail, failBody, &limits); bad != nil {
 		t.Fatal(bad.text)
 	}
 	for _, b := range [][]byte{body, claimBody, failBody} {
@@ -230,7 +230,7 @@ func TestServer_CommandsOwnTheirBytes(t *testing.T) {
 	if diff := cmp.Diff(want, req.tasks); diff != "" {
 		t.Errorf("submit (-want +got):\n%s", diff)
 	}
-	if claim.cmd.WorkerID != "ww" || claim.cmd.Types[0] != "xx" || claim.cmd.RequestID != "rr" || fail.Error != "ee" {
+	if claim.cmd.WorkerID != "ww" || claim.cmd.Types[0] != "xx" || claim.cmd.RequestID != "rr" || fail.cmd.Error != "ee" {
 		t.Errorf("claim %+v, fail %+v", claim.cmd, fail)
 	}
 }

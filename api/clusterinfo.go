@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -74,4 +75,26 @@ func decodeRemoveNode(body []byte, limits *Limits) (nodeID string, bad *refusal)
 		bad = d.missing("node_id")
 	}
 	return nodeID, bad
+}
+
+// upgrade answers POST /api/cluster/upgrade.
+func (r *request) upgrade() {
+	d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+	defer d.free()
+	if bad := d.fields(d.unknown); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	level, err := r.server.node.Upgrade(r.wait())
+	var refused *fsm.MembershipRefused
+	switch {
+	case errors.As(err, &refused):
+		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: refused.Reason, advice: refused.Advice})
+	case err != nil:
+		r.refuseError(err)
+	default:
+		b := append(r.body(), `{"success":true,"feature_level":`...)
+		b = strconv.AppendUint(b, uint64(level), 10)
+		r.send(fasthttp.StatusOK, append(b, '}'))
+	}
 }

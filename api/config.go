@@ -46,7 +46,7 @@ type Limits struct {
 	ValueBytes int // of params, payload, result, result_payload each; 0: 1 MiB
 	ErrorBytes int // of a fail's error, cut there; 0: 16 KiB
 	Depth      int // of nested objects and arrays, the body itself being 1; 0: 64
-	Items      int // of tasks in a submit, a claim and a page; 0: 1,000
+	Items      int // of tasks in a submit, a claim and a page, of ops in a batch; 0: 1,000
 }
 
 const (
@@ -68,7 +68,6 @@ const (
 	labelsMax      = 16      // of a task
 	labelBytes     = 64      // of a label's name, of its value
 	groupMax       = 128     // bytes of a group
-	opsMax         = 1_000   // of a batch
 	changesMax     = 10_000  // tasks that one request changes at most
 	pageDefault    = 100     // tasks of a page without limit
 )

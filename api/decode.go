@@ -26,6 +26,8 @@ import (
 type decoder struct {
 	dec     jsontext.Decoder
 	buf     bytes.Buffer
+	scout   jsontext.Decoder // looks ahead in the body, through rest
+	rest    bytes.Buffer
 	body    []byte
 	scratch []byte
 	limits  *Limits
@@ -56,7 +58,7 @@ func newDecoder(body []byte, limits *Limits) *decoder {
 
 func (d *decoder) free() {
 	const scratchMax = 64 << 10
-	d.body, d.limits, d.buf = nil, nil, bytes.Buffer{}
+	d.body, d.limits, d.buf, d.rest = nil, nil, bytes.Buffer{}, bytes.Buffer{}
 	if cap(d.scratch) > scratchMax {
 		d.scratch = nil
 	}
@@ -150,6 +152,37 @@ func (d *decoder) skipObject() *refusal {
 			return bad
 		}
 	}
+}
+
+// ahead looks for a field of the object that has just begun, and returns its
+// text, "" if it is no string. given is false if there is none that can be read.
+func (d *decoder) ahead(field string) (text string, given bool) {
+	d.rest = *bytes.NewBuffer(d.body[d.dec.InputOffset()-1:])
+	d.scout.Reset(&d.rest)
+	if _, err := d.scout.ReadToken(); err != nil {
+		return "", false
+	}
+	for d.scout.PeekKind() == jsontext.KindString {
+		name, err := d.scout.ReadValue()
+		if err != nil {
+			return "", false
+		}
+		if string(d.unquote(name)) != field {
+			if d.scout.SkipValue() != nil {
+				return "", false
+			}
+			continue
+		}
+		value, err := d.scout.ReadValue()
+		switch {
+		case err != nil, value.Kind() == jsontext.KindNull:
+			return "", false
+		case value.Kind() != jsontext.KindString:
+			return "", true
+		}
+		return string(d.unquote(value)), true
+	}
+	return "", false
 }
 
 // isNull reports whether the next value is null.

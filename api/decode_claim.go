@@ -18,12 +18,15 @@ type claimRequest struct {
 	rawTypes, rawMoreAttempts, rawSortBy, rawSortOrder []byte
 	sortOrder                                          string // "", "asc" or "desc"
 	waitMS                                             int64  // how long to wait for a task, 0 = not at all
+	noWait                                             bool   // wait_ms is unknown: the claim stands in another request
 }
+
+func newClaimRequest() claimRequest { return claimRequest{cmd: fsm.ClaimNext{Limit: 1}} }
 
 // decodeClaim reads the body of a claim of the next tasks. What the request
 // keeps as sent is valid as long as body is.
 func decodeClaim(body []byte, limits *Limits) (claimRequest, *refusal) {
-	req := claimRequest{cmd: fsm.ClaimNext{Limit: 1}}
+	req := newClaimRequest()
 	d := newDecoder(body, limits)
 	defer d.free()
 	bad := d.fields(func(name []byte) *refusal { return d.claimField(name, &req) })
@@ -31,6 +34,20 @@ func decodeClaim(body []byte, limits *Limits) (claimRequest, *refusal) {
 		bad = d.checkClaim(&req)
 	}
 	return req, bad
+}
+
+func (req *claimRequest) field(d *decoder, name []byte) *refusal { return d.claimField(name, req) }
+
+func (req *claimRequest) check(d *decoder) *refusal { return d.checkClaim(req) }
+
+func (req *claimRequest) command() fsm.Command { return req.cmd }
+
+// answer appends the answer of a claim that took something, or that has a limit.
+func (req *claimRequest) answer(b []byte, p *fsm.Proposed) []byte {
+	if req.many {
+		return appendClaims(b, p)
+	}
+	return appendClaim(b, p)
 }
 
 func (d *decoder) claimField(name []byte, req *claimRequest) (bad *refusal) {
@@ -54,6 +71,9 @@ func (d *decoder) claimField(name []byte, req *claimRequest) (bad *refusal) {
 	case "lease_ms":
 		c.LeaseMS, _, bad = d.integer("lease_ms", leaseMSMin, leaseMSMax)
 	case "wait_ms":
+		if req.noWait {
+			return d.unknown(name)
+		}
 		req.waitMS, _, bad = d.integer("wait_ms", 0, waitMSMax)
 	case "claim_request_id":
 		c.RequestID, _, bad = d.key("claim_request_id", requestMax)

@@ -71,12 +71,26 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v taskView
 		b = append(b, `,"idempotency_key":`...)
 		b = appendString(b, t.Key)
 	}
+	if t.Options != nil && t.Options.UniqueActive {
+		b = append(b, `,"unique":"active"`...)
+	}
 	b = append(b, `,"status":"`...)
 	b = append(b, t.Status.String()...)
 	b = append(b, '"')
+	if t.RunAt != 0 {
+		b = append(b, `,"run_at":`...)
+		b = appendTime(b, t.RunAt)
+	}
+	if t.Options != nil && t.Options.ExpiresAt != 0 {
+		b = append(b, `,"expires_at":`...)
+		b = appendTime(b, t.Options.ExpiresAt)
+	}
 	if t.LeaseMS > 0 {
 		b = append(b, `,"lease_ms":`...)
 		b = strconv.AppendInt(b, t.LeaseMS, 10)
+	}
+	if t.Options != nil {
+		b = appendOptions(b, t.Options)
 	}
 	b = appendHold(b, t, token, leased, v.now)
 	b = append(b, `,"created_at":`...)
@@ -93,27 +107,112 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v taskView
 		b = append(b, `,"error":`...)
 		b = appendString(b, t.Error)
 	}
-	b = append(b, `,"cancel_requested":false`...)
+	b = appendRaw(b, `,"progress":`, t.Progress)
+	if t.CancelRequested {
+		b = append(b, `,"cancel_requested":true`...)
+	} else {
+		b = append(b, `,"cancel_requested":false`...)
+	}
 	if v.log {
 		b = appendLog(b, t.Log)
 	}
 	return b
 }
 
+// appendOptions appends those of the rarer fields that stand together.
+func appendOptions(b []byte, o *fsm.Options) []byte {
+	if o.Backoff != nil {
+		b = append(b, `,"backoff":`...)
+		b = appendBackoff(b, o.Backoff)
+	}
+	if o.RetentionMS != 0 {
+		b = append(b, `,"retention_ms":`...)
+		b = appendRetention(b, o.RetentionMS)
+	}
+	if len(o.Labels) > 0 {
+		b = append(b, `,"labels":`...)
+		b = appendLabels(b, o.Labels)
+	}
+	if o.Group != "" {
+		b = append(b, `,"group":`...)
+		b = appendString(b, o.Group)
+	}
+	return b
+}
+
+func appendBackoff(b []byte, o *fsm.Backoff) []byte {
+	b = append(b, `{"initial_ms":`...)
+	b = strconv.AppendInt(b, o.InitialMS, 10)
+	b = append(b, `,"max_ms":`...)
+	b = strconv.AppendInt(b, o.MaxMS, 10)
+	b = append(b, `,"factor":`...)
+	b = appendDecimal(b, o.Factor)
+	b = append(b, `,"jitter":`...)
+	b = appendDecimal(b, o.Jitter)
+	return append(b, '}')
+}
+
+// appendRetention appends a retention_ms as the contract has it.
+func appendRetention(b []byte, ms int64) []byte {
+	switch ms {
+	case fsm.KeepForever:
+		ms = -1
+	case fsm.KeepNone:
+		ms = 0
+	}
+	return strconv.AppendInt(b, ms, 10)
+}
+
+func appendLabels(b []byte, labels []fsm.Label) []byte {
+	b = append(b, '{')
+	for i, l := range labels {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, l.Name), ':')
+		b = appendString(b, l.Value)
+	}
+	return append(b, '}')
+}
+
+// appendGone appends what is left of a task that was removed since it ended.
+func appendGone(b []byte, t *fsm.Task) []byte {
+	b = append(b, `{"id":`...)
+	b = strconv.AppendUint(b, t.ID, 10)
+	if t.Key != "" {
+		b = append(b, `,"idempotency_key":`...)
+		b = appendString(b, t.Key)
+	}
+	b = append(b, `,"status":"`...)
+	b = append(b, t.Status.String()...)
+	b = append(b, `","worker_id":`...)
+	b = appendWorker(b, t.WorkerID)
+	b = append(b, `,"claim_token":`...)
+	return append(appendToken(b, t.Token), '}')
+}
+
+// appendWorker appends a worker_id, null if there is none.
+func appendWorker(b []byte, id string) []byte {
+	if id == "" {
+		return append(b, "null"...)
+	}
+	return appendString(b, id)
+}
+
+// appendToken appends a claim_token, null if there is none.
+func appendToken(b []byte, token uint64) []byte {
+	if token == 0 {
+		return append(b, "null"...)
+	}
+	return strconv.AppendUint(b, token, 10)
+}
+
 // appendHold appends who holds a task, and until when.
 func appendHold(b []byte, t *fsm.Task, token uint64, leased bool, now fsm.Stamp) []byte {
 	b = append(b, `,"worker_id":`...)
-	if t.WorkerID == "" {
-		b = append(b, "null"...)
-	} else {
-		b = appendString(b, t.WorkerID)
-	}
+	b = appendWorker(b, t.WorkerID)
 	b = append(b, `,"claim_token":`...)
-	if token == 0 {
-		b = append(b, "null"...)
-	} else {
-		b = strconv.AppendUint(b, token, 10)
-	}
+	b = appendToken(b, token)
 	b = append(b, `,"claimed_at":`...)
 	b = appendTime(b, t.ClaimedAt)
 	if !leased {

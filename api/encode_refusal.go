@@ -42,11 +42,7 @@ func appendRefusalTask(b []byte, code wire.Code, t *fsm.Task) []byte {
 	b = append(b, `,"status":"`...)
 	b = append(b, t.Status.String()...)
 	b = append(b, `","worker_id":`...)
-	if t.WorkerID == "" {
-		b = append(b, "null"...)
-	} else {
-		b = appendString(b, t.WorkerID)
-	}
+	b = appendWorker(b, t.WorkerID)
 	if code == wire.CodeMaxAttemptsReached {
 		b = append(b, `,"attempts":`...)
 		b = strconv.AppendInt(b, int64(t.Attempts), 10)

@@ -38,6 +38,7 @@ var phrases = map[wire.Code]phrase{
 	wire.CodeTaskFailed:         {"Task has already failed", "Retry the task if it is to run again"},
 	wire.CodeTaskCancelled:      {"Task is cancelled", "Retry the task if it is to run again"},
 	wire.CodeTaskNotTerminal:    {"Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it"},
+	wire.CodeKeyTaken:           {"The idempotency_key is taken by another task", "Wait until the task in task_id ends, then retry this one"},
 	wire.CodeMaxAttemptsReached: {"Maximum attempts reached", "Send add_attempts to raise max_attempts"},
 	wire.CodeInternal:           {"Internal server error", "Report this with its request_id: the server's log has the reason"},
 	wire.CodeOverloaded:         {"The server is overloaded", "Nothing was written: repeat the request after the time in Retry-After"},
@@ -60,6 +61,24 @@ func refuse(code wire.Code) *refusal {
 	return &refusal{code: code, text: p.text, advice: p.advice}
 }
 
+// refuseResult is the refusal of cmd that the state machine decided.
+func refuseResult(cmd fsm.Command, res fsm.Result) *refusal {
+	f := refuseTask(res)
+	if res.Code != fsm.CodeInvalidRequest {
+		return f
+	}
+	switch cmd.(type) {
+	case fsm.Complete:
+		f.field = "claim." + f.field
+	case fsm.SetType:
+		return &refusal{
+			code: wire.CodeInvalidRequest, text: "Too many task types have settings",
+			advice: "Clear the settings of types that are no longer used, by null in each field",
+		}
+	}
+	return f
+}
+
 // refuseTask is a refusal that the state machine decided.
 func refuseTask(res fsm.Result) *refusal {
 	if res.Code == fsm.CodeInvalidRequest {
@@ -72,6 +91,14 @@ func refuseTask(res fsm.Result) *refusal {
 	r := refuse(wire.Code(res.Code))
 	r.task = res.Task
 	return r
+}
+
+// refuseLevel is the refusal of what the cluster's feature level does not have.
+func refuseLevel() *refusal {
+	return &refusal{
+		code: wire.CodeInvalidRequest, text: "The cluster's feature level is too low for this request",
+		advice: "Once all nodes run the new version, run claimq cluster upgrade --finalize",
+	}
 }
 
 // refuseParam is a refusal of something outside the body.
@@ -102,6 +129,8 @@ func codeOf(err error, mutation bool) wire.Code {
 		return wire.CodeShuttingDown
 	case errors.Is(err, fsm.ErrTooLarge):
 		return wire.CodePayloadTooLarge
+	case errors.Is(err, fsm.ErrLevel):
+		return wire.CodeInvalidRequest
 	}
 	return wire.CodeInternal
 }

@@ -96,17 +96,19 @@ func TestServer_Methods(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
 	for path, allow := range map[string]string{
-		"/api/tasks": "GET, HEAD, POST, OPTIONS", "/api/tasks/claim": "POST, OPTIONS", "/api/tasks/1": "GET, HEAD, DELETE, OPTIONS",
+		"/api/tasks": "GET, HEAD, POST, OPTIONS", "/api/tasks/claim": "POST, OPTIONS", "/api/tasks/1": "GET, HEAD, PATCH, DELETE, OPTIONS",
+		"/api/tasks/1/cancel": "POST, OPTIONS", "/api/batch": "POST, OPTIONS", "/api/types": "GET, HEAD, OPTIONS", "/api/types/a": "PATCH, OPTIONS",
+		"/api/cluster/upgrade":  "POST, OPTIONS",
 		"/api/tasks/1/complete": "POST, OPTIONS", "/api/tasks/by-key/k": "GET, HEAD, OPTIONS", "/metrics": "GET, HEAD, OPTIONS",
 	} {
 		got := s.call(t, "OPTIONS "+path, "")
 		if got.status != 204 || got.header["Allow"] != allow || got.body != "" {
 			t.Errorf("OPTIONS %s: %d %q %s", path, got.status, got.header["Allow"], got.body)
 		}
-		got = s.call(t, "PATCH "+path, "{}")
+		got = s.call(t, "PUT "+path, "{}")
 		got.refused(t, wire.CodeMethodNotAllowed)
 		if got.header["Allow"] != allow {
-			t.Errorf("PATCH %s: Allow %q", path, got.header["Allow"])
+			t.Errorf("PUT %s: Allow %q", path, got.header["Allow"])
 		}
 	}
 }

@@ -157,6 +157,7 @@ func (r *request) readQuery(query []byte) *refusal {
 
 // answer answers the request with this node's own means.
 func (r *request) answer() {
+	id := r.target.id
 	switch r.target.call {
 	case callSubmit:
 		r.submit()
@@ -167,25 +168,45 @@ func (r *request) answer() {
 	case callComplete:
 		r.complete()
 	case callFail:
-		r.fail()
+		r.act(newFail(id))
 	case callExtend:
-		r.extend()
+		r.act(newExtend(id))
 	case callRelease:
-		r.release()
+		r.act(newRelease(id))
 	case callRetry:
-		r.retry()
+		r.act(newRetry(id))
+	case callCancel:
+		r.act(newCancel(id))
+	case callPatch:
+		r.act(newPatch(id))
+	case callDelete:
+		r.delete()
+	case callBatch:
+		r.batch()
+	case callSetType:
+		r.setType()
 	case callGet, callGetByKey:
 		r.get()
 	case callList:
 		r.list()
-	case callDelete:
-		r.delete()
-	case callRemoveNode:
-		r.removeNode()
+	default:
+		r.answerOperator()
+	}
+}
+
+// answerOperator answers the calls that are about no task.
+func (r *request) answerOperator() {
+	switch r.target.call {
+	case callTypes:
+		r.types()
 	case callStats:
 		r.stats()
 	case callCluster:
 		r.cluster()
+	case callRemoveNode:
+		r.removeNode()
+	case callUpgrade:
+		r.upgrade()
 	case callOptions:
 		r.http.Response.Header.Set("Allow", r.target.allow)
 		r.http.SetStatusCode(fasthttp.StatusNoContent)
@@ -218,7 +239,7 @@ func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 func (r *request) proposeTask(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 	p, ok = r.propose(cmd)
 	if ok && p.Result.Code != "" {
-		r.refuse(refuseTask(p.Result))
+		r.refuse(refuseResult(cmd, p.Result))
 		return p, false
 	}
 	return p, ok
@@ -254,6 +275,9 @@ func (r *request) refuseError(err error) {
 func (r *request) refuseCode(err error) {
 	code := codeOf(err, r.target.call.mutation())
 	switch code {
+	case wire.CodeInvalidRequest:
+		r.refuse(refuseLevel())
+		return
 	case wire.CodePayloadTooLarge:
 		r.refuse(tooLarge("", "The request is larger than a log entry may be"))
 		return

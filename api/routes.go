@@ -19,11 +19,17 @@ const (
 	callExtend
 	callRelease
 	callRetry
+	callCancel
+	callPatch
+	callDelete
+	callBatch
+	callSetType
+	callRemoveNode
+	callUpgrade
 	callGet
 	callGetByKey
 	callList
-	callDelete
-	callRemoveNode
+	callTypes
 	callStats
 	callCluster
 	callOptions
@@ -34,8 +40,8 @@ const (
 )
 
 var callNames = [callCount]string{
-	"none", "submit", "claim", "claim_task", "complete", "fail", "extend", "release", "retry",
-	"get", "get_by_key", "list", "delete", "remove_node", "stats", "cluster", "options", "health", "ready", "metrics",
+	"none", "submit", "claim", "claim_task", "complete", "fail", "extend", "release", "retry", "cancel", "patch", "delete", "batch", "set_type",
+	"remove_node", "upgrade", "get", "get_by_key", "list", "types", "stats", "cluster", "options", "health", "ready", "metrics",
 }
 
 // local reports whether the call is always answered by the node it reached.
@@ -43,76 +49,92 @@ func (c call) local() bool { return c >= callOptions || c == callNone }
 
 // mutation reports whether the call may change the state.
 func (c call) mutation() bool {
-	return c >= callSubmit && c <= callRetry || c == callDelete || c == callRemoveNode
+	return c >= callSubmit && c <= callUpgrade
 }
 
 // verbs are the calls POST /api/tasks/{id}/VERB.
 var verbs = map[string]call{
 	"claim": callClaimTask, "complete": callComplete, "fail": callFail,
-	"extend": callExtend, "release": callRelease, "retry": callRetry,
+	"extend": callExtend, "release": callRelease, "retry": callRetry, "cancel": callCancel,
 }
 
 // The values of Allow.
 const (
-	allowGet    = "GET, HEAD, OPTIONS"
-	allowPost   = "POST, OPTIONS"
-	allowList   = "GET, HEAD, POST, OPTIONS"
-	allowOneGet = "GET, HEAD, DELETE, OPTIONS"
+	allowGet   = "GET, HEAD, OPTIONS"
+	allowPost  = "POST, OPTIONS"
+	allowList  = "GET, HEAD, POST, OPTIONS"
+	allowTask  = "GET, HEAD, PATCH, DELETE, OPTIONS"
+	allowPatch = "PATCH, OPTIONS"
 )
 
 // target is what a request is about.
 type target struct {
 	call  call
 	id    uint64
-	rest  []byte // of get_by_key: the key, still percent-encoded
+	rest  []byte // of get_by_key the key, of set_type the type, still percent-encoded
 	allow string // the path's methods, "" if there is no such path
 }
 
-// fixed are the paths without variables and the calls of their methods.
-var fixed = map[string]struct {
-	get, post call
-	allow     string
-}{
-	"/api/tasks":          {callList, callSubmit, allowList},
-	"/api/tasks/claim":    {callNone, callClaim, allowPost},
-	"/api/stats":          {callStats, callNone, allowGet},
-	"/api/cluster":        {callCluster, callNone, allowGet},
-	"/api/cluster/remove": {callNone, callRemoveNode, allowPost},
-	"/healthz":            {callHealth, callNone, allowGet},
-	"/readyz":             {callReady, callNone, allowGet},
-	"/metrics":            {callMetrics, callNone, allowGet},
+// methods are the calls of a path's methods. HEAD is GET: the answer's body is
+// left out when it is written.
+type methods struct {
+	get, post, patch, del call
+	allow                 string
+}
+
+// fixed are the paths without variables.
+var fixed = map[string]methods{
+	"/api/tasks":           {get: callList, post: callSubmit, allow: allowList},
+	"/api/tasks/claim":     {post: callClaim, allow: allowPost},
+	"/api/batch":           {post: callBatch, allow: allowPost},
+	"/api/types":           {get: callTypes, allow: allowGet},
+	"/api/stats":           {get: callStats, allow: allowGet},
+	"/api/cluster":         {get: callCluster, allow: allowGet},
+	"/api/cluster/remove":  {post: callRemoveNode, allow: allowPost},
+	"/api/cluster/upgrade": {post: callUpgrade, allow: allowPost},
+	"/healthz":             {get: callHealth, allow: allowGet},
+	"/readyz":              {get: callReady, allow: allowGet},
+	"/metrics":             {get: callMetrics, allow: allowGet},
 }
 
 var (
 	tasksPrefix = []byte("/api/tasks/")
 	byKeyPrefix = []byte("by-key/")
+	typesPrefix = []byte("/api/types/")
 )
 
 // route finds the call of a method and a path as sent. A refusal is one of
 // not_found, method_not_allowed, or an id that is none.
 func route(method, path []byte) (target, *refusal) {
-	if f, ok := fixed[string(path)]; ok {
-		return pick(method, target{allow: f.allow}, f.get, f.post, callNone)
+	if m, ok := fixed[string(path)]; ok {
+		return pick(method, target{}, m)
+	}
+	if name, ok := bytes.CutPrefix(path, typesPrefix); ok {
+		return pick(method, target{rest: name}, methods{patch: callSetType, allow: allowPatch})
 	}
 	rest, ok := bytes.CutPrefix(path, tasksPrefix)
 	if !ok {
 		return target{}, refuse(wire.CodeNotFound)
 	}
 	if key, ok := bytes.CutPrefix(rest, byKeyPrefix); ok {
-		return pick(method, target{allow: allowGet, rest: key}, callGetByKey, callNone, callNone)
+		return pick(method, target{rest: key}, methods{get: callGetByKey, allow: allowGet})
 	}
+	return routeTask(method, rest)
+}
+
+// routeTask finds the call of what follows /api/tasks/: an id, and perhaps a
+// verb.
+func routeTask(method, rest []byte) (target, *refusal) {
+	m := methods{get: callGet, patch: callPatch, del: callDelete, allow: allowTask}
 	idText, verb, hasVerb := bytes.Cut(rest, []byte{'/'})
-	var t target
-	var refused *refusal
 	if hasVerb {
 		c, ok := verbs[string(verb)]
 		if !ok {
 			return target{}, refuse(wire.CodeNotFound)
 		}
-		t, refused = pick(method, target{allow: allowPost}, callNone, c, callNone)
-	} else {
-		t, refused = pick(method, target{allow: allowOneGet}, callGet, callNone, callDelete)
+		m = methods{post: c, allow: allowPost}
 	}
+	t, refused := pick(method, target{}, m)
 	if refused != nil || t.call == callOptions {
 		return t, refused
 	}
@@ -124,16 +146,18 @@ func route(method, path []byte) (target, *refusal) {
 	return t, nil
 }
 
-// pick chooses the call by the method. HEAD is GET: the answer's body is left
-// out when it is written.
-func pick(method []byte, t target, get, post, del call) (target, *refusal) {
+// pick chooses the call by the method.
+func pick(method []byte, t target, m methods) (target, *refusal) {
+	t.allow = m.allow
 	switch string(method) {
 	case "GET", "HEAD":
-		t.call = get
+		t.call = m.get
 	case "POST":
-		t.call = post
+		t.call = m.post
+	case "PATCH":
+		t.call = m.patch
 	case "DELETE":
-		t.call = del
+		t.call = m.del
 	case "OPTIONS":
 		t.call = callOptions
 	}

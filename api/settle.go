@@ -2,70 +2,185 @@ package api
 
 import (
 	"strconv"
+	"unicode/utf8"
 
-	"github.com/valyala/fasthttp"
-
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
-// complete answers POST /api/tasks/{id}/complete.
-func (r *request) complete() {
-	cmd, bad := decodeComplete(r.target.id, r.http.Request.Body(), &r.server.cfg.Limits)
-	if bad != nil {
-		r.refuse(bad)
-		return
+// holdBody has the fields that all settling calls have.
+type holdBody struct{ hold fsm.Hold }
+
+func holdOf(id uint64) holdBody { return holdBody{hold: fsm.Hold{ID: id}} }
+
+// setID says which task the call is about.
+func (h *holdBody) setID(id uint64) { h.hold.ID = id }
+
+// holdField reads worker_id and claim_token. ok is false for any other name.
+func (h *holdBody) holdField(d *decoder, name []byte) (ok bool, bad *refusal) {
+	switch string(name) {
+	case "worker_id":
+		h.hold.WorkerID, bad = d.workerID()
+	case "claim_token":
+		h.hold.Token, bad = d.token()
+	default:
+		return false, nil
 	}
-	r.settle(cmd)
+	return true, bad
 }
 
-// fail answers POST /api/tasks/{id}/fail.
-func (r *request) fail() {
-	cmd, bad := decodeFail(r.target.id, r.http.Request.Body(), &r.server.cfg.Limits)
-	if bad != nil {
-		r.refuse(bad)
-		return
+func (h *holdBody) check(d *decoder) *refusal {
+	if h.hold.WorkerID == "" {
+		return d.missing("worker_id")
 	}
-	r.settle(cmd)
+	return nil
 }
 
-// release answers POST /api/tasks/{id}/release.
-func (r *request) release() {
-	cmd, bad := decodeRelease(r.target.id, r.http.Request.Body(), &r.server.cfg.Limits)
-	if bad != nil {
-		r.refuse(bad)
-		return
-	}
-	r.settle(cmd)
+// token reads a claim_token, 0 if it is null.
+func (d *decoder) token() (uint64, *refusal) {
+	n, _, bad := d.integer("claim_token", 1, idMax)
+	return uint64(n), bad
 }
 
-// extend answers POST /api/tasks/{id}/extend.
-func (r *request) extend() {
-	cmd, bad := decodeExtend(r.target.id, r.http.Request.Body(), &r.server.cfg.Limits)
-	if bad != nil {
-		r.refuse(bad)
-		return
+// releaseBody is the body of POST /api/tasks/{id}/release.
+type releaseBody struct {
+	holdBody
+	delayMS int64
+}
+
+func newRelease(id uint64) *releaseBody { return &releaseBody{holdBody: holdOf(id)} }
+
+func (c *releaseBody) field(d *decoder, name []byte) *refusal {
+	ok, bad := c.holdField(d, name)
+	switch {
+	case ok:
+		return bad
+	case string(name) != "delay_ms":
+		return d.unknown(name)
 	}
-	p, ok := r.proposeTask(cmd)
-	if !ok {
-		return
+	c.delayMS, _, bad = d.integer("delay_ms", 0, delayMSMax)
+	return bad
+}
+
+func (c *releaseBody) command() fsm.Command {
+	return fsm.Release{Hold: c.hold, DelayMS: c.delayMS}
+}
+
+func (c *releaseBody) answer(b []byte, p *fsm.Proposed) []byte { return taskAnswer(b, p) }
+
+// extendBody is the body of POST /api/tasks/{id}/extend.
+type extendBody struct {
+	holdBody
+	leaseMS  int64
+	progress []byte
+}
+
+func newExtend(id uint64) *extendBody { return &extendBody{holdBody: holdOf(id)} }
+
+func (c *extendBody) field(d *decoder, name []byte) *refusal {
+	ok, bad := c.holdField(d, name)
+	if ok {
+		return bad
 	}
-	b := appendSettledOpen(r.body(), &p)
+	switch string(name) {
+	case "lease_ms":
+		c.leaseMS, _, bad = d.integer("lease_ms", leaseMSMin, leaseMSMax)
+	case "progress":
+		c.progress, bad = d.raw("progress", progressBytes)
+	default:
+		bad = d.unknown(name)
+	}
+	return bad
+}
+
+func (c *extendBody) command() fsm.Command {
+	return fsm.Extend{Hold: c.hold, LeaseMS: c.leaseMS, Progress: c.progress}
+}
+
+func (c *extendBody) answer(b []byte, p *fsm.Proposed) []byte {
+	b = appendTaskAnswer(b, p)
 	b = append(b, `,"lease_remaining_ms":`...)
 	b = strconv.AppendInt(b, leaseLeft(p.Result.Task, p.Stamp), 10)
-	b = append(b, `,"cancel_requested":false`...)
-	r.send(fasthttp.StatusOK, appendRepeated(b, p.Result.Repeated))
+	b = append(b, `,"cancel_requested":`...)
+	b = strconv.AppendBool(b, p.Result.Task.CancelRequested)
+	return appendRepeated(b, p.Result.Repeated)
 }
 
-// settle proposes a command about one task and answers with the task.
-func (r *request) settle(cmd fsm.Command) {
-	if p, ok := r.proposeTask(cmd); ok {
-		b := appendSettledOpen(r.body(), &p)
-		r.send(fasthttp.StatusOK, appendRepeated(b, p.Result.Repeated))
+// failBody is the body of POST /api/tasks/{id}/fail.
+type failBody struct {
+	holdBody
+	cmd   fsm.Fail
+	given bool // error
+}
+
+func newFail(id uint64) *failBody { return &failBody{holdBody: holdOf(id)} }
+
+func (c *failBody) field(d *decoder, name []byte) *refusal {
+	ok, bad := c.holdField(d, name)
+	if ok {
+		return bad
 	}
+	switch string(name) {
+	case "error":
+		bad = c.readError(d)
+	case "retry_in_ms":
+		c.cmd.RetryInMS, c.cmd.RetryIn, bad = d.integer("retry_in_ms", 0, delayMSMax)
+	case "permanent":
+		c.cmd.Permanent, bad = d.boolean("permanent")
+	default:
+		bad = d.unknown(name)
+	}
+	return bad
 }
 
-// appendSettledOpen appends the task of an answer, without the closing brace.
-func appendSettledOpen(b []byte, p *fsm.Proposed) []byte {
-	b = append(b, `{"success":true,"task":`...)
-	return appendTask(b, p.Result.Task, taskView{now: p.Stamp, params: true, result: true})
+// readError reads error, cut at the limit.
+func (c *failBody) readError(d *decoder) *refusal {
+	const allowed = "a string without U+0000"
+	text, ok, bad := d.text("error", allowed)
+	if bad != nil {
+		return bad
+	}
+	for _, b := range text {
+		if b == 0 {
+			return d.invalid("error", allowed)
+		}
+	}
+	c.given = ok
+	c.cmd.Error = string(cut(text, d.limits.ErrorBytes))
+	return nil
+}
+
+func (c *failBody) check(d *decoder) *refusal {
+	if bad := c.holdBody.check(d); bad != nil {
+		return bad
+	}
+	switch {
+	case !c.given:
+		return d.missing("error")
+	case c.cmd.Permanent && c.cmd.RetryIn:
+		return &refusal{
+			code: wire.CodeInvalidRequest, field: d.path("retry_in_ms"), text: "permanent and retry_in_ms are both given",
+			advice: "Send retry_in_ms for a failure that may pass, permanent for one that will not",
+		}
+	}
+	return nil
+}
+
+func (c *failBody) command() fsm.Command {
+	c.cmd.Hold = c.hold
+	return c.cmd
+}
+
+func (c *failBody) answer(b []byte, p *fsm.Proposed) []byte { return taskAnswer(b, p) }
+
+// cut returns the first bytes of text, at most as many as most, and only whole
+// characters.
+func cut(text []byte, most int) []byte {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
 }

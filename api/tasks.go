@@ -35,20 +35,37 @@ func (r *request) submit() {
 	r.send(status, appendSubmitOne(r.body(), done, p.Stamp))
 }
 
+// submitBody is a batch's op that submits a task.
+type submitBody struct{ draft }
+
+func (c *submitBody) field(d *decoder, name []byte) *refusal { return d.taskField(name, &c.draft) }
+
+func (c *submitBody) check(d *decoder) *refusal { return d.checkTask(&c.draft) }
+
+func (c *submitBody) command() fsm.Command { return fsm.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
+
+func (c *submitBody) answer(b []byte, p *fsm.Proposed) []byte {
+	return appendSubmitOne(b, &p.Result.Submitted[0], p.Stamp)
+}
+
 func appendSubmitOne(b []byte, done *fsm.Submitted, now fsm.Stamp) []byte {
 	b = append(b, `{"success":true,"task":`...)
-	b = appendTask(b, done.Task, taskView{now: now, params: true, result: true})
-	b = appendCreated(b, done)
+	if done.Gone {
+		b = appendGone(b, done.Task)
+	} else {
+		b = appendTask(b, done.Task, taskView{now: now, params: true, result: true})
+	}
+	b = appendCreated(b, done.Created, done.SameRequest)
 	return append(b, '}')
 }
 
 // appendCreated appends created, and same_request where it says something.
-func appendCreated(b []byte, done *fsm.Submitted) []byte {
-	if done.Created {
+func appendCreated(b []byte, created, same bool) []byte {
+	if created {
 		return append(b, `,"created":true`...)
 	}
 	b = append(b, `,"created":false`...)
-	if !done.SameRequest {
+	if !same {
 		b = append(b, `,"same_request":false`...)
 	}
 	return b
@@ -78,7 +95,7 @@ func appendSubmitMany(b []byte, items []*refusal, done []fsm.Submitted) []byte {
 		}
 		b = append(b, `{"id":`...)
 		b = strconv.AppendUint(b, done[0].Task.ID, 10)
-		b = appendCreated(b, &done[0])
+		b = appendCreated(b, done[0].Created, done[0].SameRequest)
 		b = append(b, '}')
 		done = done[1:]
 	}
@@ -131,14 +148,4 @@ func (r *request) delete() {
 	if _, ok := r.proposeTask(fsm.Delete{ID: r.target.id}); ok {
 		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true,"deleted":1}`...))
 	}
-}
-
-// retry answers POST /api/tasks/{id}/retry.
-func (r *request) retry() {
-	cmd, bad := decodeRetry(r.target.id, r.http.Request.Body(), &r.server.cfg.Limits)
-	if bad != nil {
-		r.refuse(bad)
-		return
-	}
-	r.settle(cmd)
 }
