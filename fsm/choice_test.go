@@ -1,0 +1,206 @@
+package fsm
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// choices makes commands for logs in which types have settings, tasks have
+// groups, and claims choose in every way there is.
+type choices struct {
+	generator
+	m *Machine
+}
+
+func newChoices(seed uint64) *choices {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	return &choices{generator: *newGenerator(rng.IntN), m: New()}
+}
+
+// log returns n entries.
+func (g *choices) log(t testing.TB, n int) []testEntry {
+	t.Helper()
+	log := make([]testEntry, n)
+	for i := range log {
+		log[i] = g.apply(t)
+	}
+	return log
+}
+
+// apply makes the next entry and applies it.
+func (g *choices) apply(t testing.TB) testEntry {
+	t.Helper()
+	g.stamp.U += int64(g.dice(400))
+	g.stamp.T += int64(g.dice(400))
+	e := testEntry{Index: g.m.Index() + 1, Stamp: g.stamp}
+	if e.Index == 1 {
+		e.Commands = []Command{SetLevel{Level: levelLife}}
+	}
+	for range 1 + g.dice(4) {
+		e.Commands = append(e.Commands, g.choose())
+	}
+	mustApplyTo(t, g.m, e)
+	return e
+}
+
+func (g *choices) taskType() string { return pick(&g.generator, "mail", "scan", "video") }
+
+func (g *choices) choose() Command {
+	switch g.dice(24) {
+	case 0, 1, 2, 3, 4:
+		return g.tasks()
+	case 5, 6, 7, 8:
+		return g.next()
+	case 9:
+		return ClaimTask{ID: g.id(g.m), WorkerID: g.worker()}
+	case 10, 11, 12:
+		return Complete{Hold: g.hold(g.m)}
+	case 13, 14:
+		return Fail{Hold: g.hold(g.m), RetryIn: g.dice(3) == 0, RetryInMS: int64(g.dice(900)), Permanent: g.dice(5) == 0}
+	case 15:
+		return Release{Hold: g.hold(g.m), DelayMS: int64(g.dice(2) * g.dice(900))}
+	case 16, 17:
+		return Retry{ID: g.id(g.m), AddAttempts: int32(g.dice(3))}
+	case 18:
+		return Cancel{ID: g.id(g.m)}
+	case 19:
+		return Patch{ID: g.id(g.m), SetPriority: true, Priority: int32(g.dice(3)), SetRunAt: g.dice(2) == 0, RunAt: g.stamp.T + int64(g.dice(900))}
+	case 20:
+		return g.expire(g.m)
+	case 21:
+		return Delete{ID: g.id(g.m)}
+	case 22:
+		return g.settings()
+	}
+	return Tick{}
+}
+
+func (g *choices) tasks() Command {
+	tasks := make([]NewTask, 1+g.dice(3))
+	for i := range tasks {
+		tasks[i] = NewTask{
+			Type: g.taskType(), Payload: []byte("p"),
+			Priority:    int32(g.dice(3) * g.dice(2)),
+			MaxAttempts: pick[int32](&g.generator, DefaultAttempts, 0, 1, 2, 1000, 2000),
+			Group:       pick(&g.generator, "", "", "a", "b"),
+			DelayMS:     int64(g.dice(2) * g.dice(2) * 500),
+		}
+	}
+	return Submit{Tasks: tasks}
+}
+
+func (g *choices) next() ClaimNext {
+	c := ClaimNext{
+		WorkerID:  g.worker(),
+		Types:     pick(&g.generator, nil, []string{"mail"}, []string{"mail", "scan"}, []string{"mail", "none", "scan", "video"}),
+		SortBy:    SortBy(g.dice(3)),
+		Ascending: g.dice(2) == 0,
+		Limit:     int32(pick(&g.generator, 1, 1, 2, 5)),
+		RequestID: g.request(),
+	}
+	if c.Types != nil {
+		c.MoreAttempts = pick[int32](&g.generator, 0, 0, 1, 2, 999, 1000)
+	}
+	return c
+}
+
+func (g *choices) settings() Command {
+	return SetType{
+		Type: g.taskType(),
+		Set:  TypeFields(g.dice(int(typeFieldsAll) + 1)),
+		Settings: TypeSettings{
+			Paused:     g.dice(3) == 0,
+			MaxClaimed: int32(g.dice(4)),
+			RateLimit:  pick[int64](&g.generator, 0, 1_000_000, 2_500_001, 333_333),
+			LeaseMS:    int64(g.dice(2) * 700),
+			LimitSet:   true, MaxAttempts: int32(g.dice(3)),
+		},
+	}
+}
+
+// TestChoices_OfARestoredMachine ensures that a machine restored at any entry
+// of a log of groups, limits, pauses and random claims has the same hash and
+// makes the same choices ever after, in every index in which it could differ.
+func TestChoices_OfARestoredMachine(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		log := newChoices(seed).log(t, 120)
+		m, ahead := newSmall(), newSmall()
+		results := applyLog(t, ahead, log)
+		hash := hashOf(ahead)
+		for i, e := range log {
+			mustApplyTo(t, m, e)
+			mustCheck(t, m)
+			other := restore(t, snapshotOf(t, m))
+			if hashOf(other) != hashOf(m) {
+				t.Fatalf("seed %d: restored after entry %d, the hash differs", seed, i)
+			}
+			sameClaimable(t, newChoices(uint64(i)), m, other)
+			if rest := applyLog(t, other, log[i+1:]); !reflect.DeepEqual(results[i+1:], rest) {
+				t.Fatalf("seed %d: restored after entry %d (-replayed +restored):\n%s", seed, i, cmp.Diff(results[i+1:], rest))
+			}
+			if hashOf(other) != hash {
+				t.Fatalf("seed %d: restored after entry %d, the last hash differs", seed, i)
+			}
+		}
+	}
+}
+
+// sameClaimable compares what the two say of claims that are not made.
+func sameClaimable(t testing.TB, g *choices, a, b *Machine) {
+	t.Helper()
+	for range 5 {
+		c, now := g.next(), a.Stamp()
+		now.T += int64(g.dice(2000))
+		if a.Claimable(c, now) != b.Claimable(c, now) {
+			t.Fatalf("%+v is claimable for one of them", c)
+		}
+	}
+	now := a.Stamp()
+	if diff := cmp.Diff(a.Types(now), b.Types(now)); diff != "" {
+		t.Fatalf("types (-replayed +restored):\n%s", diff)
+	}
+	at, ok := a.NextOpening()
+	if bt, bok := b.NextOpening(); at != bt || ok != bok {
+		t.Fatalf("next opening at %d %v, restored %d %v", at, ok, bt, bok)
+	}
+}
+
+// TestChoices_AreWhatClaimableSays ensures that a claim takes something if, and
+// only if, Claimable said so with the same clocks.
+func TestChoices_AreWhatClaimableSays(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		g := newChoices(seed)
+		for range 100 {
+			g.apply(t)
+			c := g.next()
+			g.stamp.T += int64(g.dice(300))
+			said := g.m.Claimable(c, g.stamp)
+			r := mustApplyTo(t, g.m, testEntry{Index: g.m.Index() + 1, Stamp: g.stamp, Commands: []Command{c}}).Results[0]
+			if took := len(r.Claims) > 0 || r.Code != ""; took != said {
+				t.Fatalf("%+v: claimable %v, took %v", c, said, r.Claims)
+			}
+		}
+	}
+}
+
+// TestChoices_SnapshotIsOfItsMoment ensures that settings and buckets do not
+// change in a snapshot that is written late.
+func TestChoices_SnapshotIsOfItsMoment(t *testing.T) {
+	t.Parallel()
+	log := newChoices(3).log(t, 200)
+	m := newSmall()
+	applyLog(t, m, log[:100])
+	now := snapshotOf(t, m)
+	s := m.Snapshot()
+	defer s.Release()
+	applyLog(t, m, log[100:])
+	if !bytes.Equal(written(t, s), now) {
+		t.Error("the snapshot changed while it lived")
+	}
+}
