@@ -45,7 +45,7 @@ func TestWAL_ClosedWhileItChangesSegments(t *testing.T) {
 }
 
 // walFolder is a data folder whose log is in raft-wal, closed: several segments,
-// a deleted front, a rewritten end, an entry longer than a segment.
+// a rewritten end, an entry longer than a segment.
 type walFolder struct {
 	path  string
 	files map[string][]byte // of the wal folder
@@ -69,7 +69,7 @@ func newWALFolder(t *testing.T) walFolder {
 	long := testEntry(81)
 	long.Data = bytes.Repeat([]byte("long"), 3000)
 	mustStore(t, s.Log, long)
-	if err := errors.Join(s.Log.DeleteRange(1, 30), s.Log.DeleteRange(79, 81)); err != nil {
+	if err := s.Log.DeleteRange(79, 81); err != nil {
 		t.Fatal(err)
 	}
 	mustStore(t, s.Log, testEntries(79, 80)...)
@@ -85,7 +85,7 @@ func newWALFolder(t *testing.T) walFolder {
 	for _, e := range entries {
 		f.files[e.Name()] = mustRead(t, filepath.Join(f.path, walDirName, e.Name()))
 	}
-	f.want = append(append(testEntries(31, 80), long), testEntries(82, 84)...)
+	f.want = append(append(testEntries(1, 80), long), testEntries(82, 84)...)
 	return f
 }
 
@@ -148,10 +148,10 @@ func TestWAL_NoticesDamage(t *testing.T) {
 			t.Errorf("%s is gone, and nobody notices", name)
 		}
 		used := len(bytes.TrimRight(content, "\x00"))
-		for at := 0; at < used; at += 23 {
+		for at := 0; at < used; at += 61 {
 			count(f.tryWith(t, name, flipBit(content, at*8+at%8)))
 		}
-		for at := used + 7; at < len(content); at += 997 {
+		for at := used + 7; at < len(content); at += 1997 {
 			count(f.tryWith(t, name, flipBit(content, at*8+at%8)))
 		}
 		for at := used - 1; at > 0; at -= used/7 + 1 {
