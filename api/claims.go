@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/wire"
@@ -14,12 +16,15 @@ func (r *request) claim() {
 		r.refuse(bad)
 		return
 	}
-	p, ok := r.proposeTask(req.cmd)
+	p, gone, ok := r.proposeClaim(req.cmd, r.waitLeft(req.waitMS))
 	if !ok {
 		return
 	}
 	r.holdUntilSent(req.cmd.RequestID, &p.Result)
 	switch {
+	case gone && len(r.holds) > 0:
+		r.giveBack()
+		r.refuseGone()
 	case req.many:
 		r.send(fasthttp.StatusOK, appendClaims(r.body(), &p))
 	case len(p.Result.Claims) == 0:
@@ -28,6 +33,16 @@ func (r *request) claim() {
 	default:
 		r.send(fasthttp.StatusOK, appendClaim(r.body(), &p))
 	}
+}
+
+// proposeClaim is proposeTask of a claim that waits for as long as wait. gone
+// says that meanwhile the client has gone.
+func (r *request) proposeClaim(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
+	if wait > 0 {
+		return r.proposeWaiting(cmd, wait)
+	}
+	p, ok = r.proposeTask(cmd)
+	return p, false, ok
 }
 
 // claimTask answers POST /api/tasks/{id}/claim.

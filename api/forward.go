@@ -1,9 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -48,6 +51,20 @@ func (r *request) redirect() {
 // forwardPath is the path of every request passed on.
 const forwardPath = "/api/forward"
 
+// waitName is the field that makes the leader hold a claim. It is never changed.
+var waitName = []byte("wait_ms")
+
+// setForward makes req one that is passed on.
+func setForward(req *fasthttp.Request, method, target []byte) {
+	req.Header.SetMethodBytes(method)
+	// The client's target travels in a header only: as a path it would be
+	// normalized, perhaps into one that only nodes may call.
+	req.SetRequestURI(forwardPath)
+	req.Header.SetHost("claimq")
+	req.Header.SetBytesV(headerTarget, target)
+	req.Header.SetContentType("application/json")
+}
+
 // forward passes the request on to the leader and answers what it answered.
 func (r *request) forward() {
 	in := &r.http.Request
@@ -57,30 +74,80 @@ func (r *request) forward() {
 	if in.Header.IsHead() {
 		method = []byte(fasthttp.MethodGet) // our own answer leaves the body out
 	}
-	out.Header.SetMethodBytes(method)
-	// The client's target travels in a header only: as a path it would be
-	// normalized, perhaps into one that only nodes may call.
-	out.SetRequestURI(forwardPath)
-	out.Header.SetHost("claimq")
-	out.Header.SetBytesV(headerTarget, in.Header.RequestURI())
+	setForward(out, method, in.Header.RequestURI())
 	out.Header.SetBytesV(headerRequestID, r.id)
 	if v := in.Header.Peek(headerMinIndex); len(v) > 0 {
 		out.Header.SetBytesV(headerMinIndex, v)
 	}
-	out.Header.SetContentType("application/json")
 	out.SetBodyRaw(in.Body())
-
-	resp := &r.http.Response
-	err := r.server.node.Forward(r.wait(), out, resp)
-	if err != nil {
+	if wait := r.held(); wait > 0 {
+		r.forwardWaiting(wait, out)
+		return
+	}
+	if err := r.server.node.Forward(r.wait(), out, &r.http.Response); err != nil {
 		r.resetAnswer()
 		r.forwardFailed(err)
 		return
 	}
+	r.forwardDone()
+}
+
+// forwardDone makes the leader's answer this node's.
+func (r *request) forwardDone() {
 	r.label = "forwarded"
-	resp.Header.ResetConnectionClose()
-	resp.Header.Del(fasthttp.HeaderServer) // the peer port's own
-	resp.Header.SetCanonical(nameRequestID, r.id)
+	h := &r.http.Response.Header
+	if holds := h.Peek(headerHolds); len(holds) > 0 {
+		r.holds = parseHolds(holds)
+		h.Del(headerHolds)
+	}
+	h.ResetConnectionClose()
+	h.Del(fasthttp.HeaderServer) // the peer port's own
+	h.SetCanonical(nameRequestID, r.id)
+}
+
+// held returns for how long the leader may hold the request, 0 if it answers at
+// once. What is wrong with the request is the leader's to say.
+func (r *request) held() time.Duration {
+	body := r.http.Request.Body()
+	// The name may be spelled with escapes.
+	if r.target.call != callClaim || !bytes.Contains(body, waitName) && bytes.IndexByte(body, '\\') < 0 {
+		return 0
+	}
+	req, bad := decodeClaim(body, &r.server.cfg.Limits)
+	if bad != nil {
+		return 0
+	}
+	return r.waitLeft(req.waitMS)
+}
+
+// forwardWaiting passes on a request that the leader may hold for wait. When
+// the client goes, or this server drains, the leader is told.
+func (r *request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
+	out.Header.SetBytesV(headerWaited, strconv.AppendInt(nil, time.Since(r.start).Milliseconds(), 10))
+	caller, end := r.caller()
+	ctx, cancel := context.WithTimeout(caller, wait+r.server.cfg.Wait)
+	defer cancel()
+	resp := &r.http.Response
+	err := r.server.node.ForwardWaiting(ctx, out, resp)
+	cause := context.Cause(ctx)
+	gone := end()
+	givenUp := err == nil && len(resp.Header.Peek(headerGivenUp)) > 0
+	if err == nil && !givenUp {
+		r.forwardDone()
+		if !gone || len(r.holds) == 0 {
+			return
+		}
+		r.giveBack()
+	}
+	r.resetAnswer()
+	switch {
+	case gone:
+		r.refuseGone()
+	case givenUp:
+		r.refuseCode(cause)
+	default:
+		r.forwardFailed(err)
+	}
 }
 
 // forwardFailed answers for a leader that could not be reached or did not

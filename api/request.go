@@ -23,6 +23,14 @@ const (
 	// its way through an HTTP client the path would be normalized. Only the
 	// peer port's requests are asked for it.
 	headerTarget = "X-Claimq-Target"
+	// headerWaited tells the leader how long, in milliseconds, a request that
+	// waits has waited already. The leader's answer to another node names in
+	// headerHolds the claims to release if it cannot be written, and says in
+	// headerGivenUp that the caller had gone, and nothing was done. No client
+	// sees the two.
+	headerWaited  = "X-Claimq-Waited-Ms"
+	headerHolds   = "X-Claimq-Holds"
+	headerGivenUp = "X-Claimq-Given-Up"
 )
 
 // The headers of every answer, ready for SetCanonical: normalizing a name costs
@@ -46,6 +54,8 @@ type request struct {
 	code      wire.Code
 	label     string // of the metrics; "" = by code
 	minIndex  uint64
+	// holds are the claims to release if the answer cannot be written.
+	holds []fsm.Hold
 }
 
 // handle answers one request. Whatever it does, there is an answer.
@@ -69,9 +79,10 @@ func (r *request) finish() {
 		r.resetAnswer()
 		r.refuse(refuse(wire.CodeInternal))
 	}
+	r.guardAnswer()
 	s.metrics.inFlight.Dec()
 	s.metrics.observe(r)
-	r.http, r.query, r.target = nil, nil, target{}
+	r.http, r.query, r.holds, r.target = nil, nil, nil, target{}
 	s.requests.Put(r)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
 )
 
 // The bounds of the HTTP protocol itself.
@@ -37,8 +39,12 @@ type Server struct {
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	http    *fasthttp.Server
 
-	waits    *deadlines
-	stop     context.CancelFunc // ends the waiting of every request
+	waits *deadlines
+	stop  context.CancelFunc // ends the waiting of every request
+	// serving ends with fsm.ErrShuttingDown when the server drains: then nobody
+	// is left waiting for something to happen.
+	serving  context.Context
+	leave    context.CancelCauseFunc
 	draining atomic.Bool
 	open     atomic.Int64 // connections
 	requests sync.Pool    // of *request
@@ -59,6 +65,7 @@ func New(cfg Config) (*Server, error) {
 	for _, h := range cfg.AdvertisedHosts {
 		s.hosts[hostName(h)] = true
 	}
+	s.serving, s.leave = context.WithCancelCause(ctx)
 	s.requests.New = func() any { return &request{server: s} }
 	s.http = s.newHTTP()
 	m, err := newMetrics(s)
@@ -107,8 +114,12 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 // Drain makes the server refuse new requests with shutting_down, so that what
-// is in flight can finish. Liveness is still answered. It is safe twice.
-func (s *Server) Drain() { s.draining.Store(true) }
+// is in flight can finish, and tells the same to those that wait for something
+// to happen. Liveness is still answered. It is safe twice.
+func (s *Server) Drain() {
+	s.draining.Store(true)
+	s.leave(fsm.ErrShuttingDown)
+}
 
 // Shutdown drains, stops listening and returns when every request has been
 // answered; when ctx ends first, it ends their waiting and returns ctx's

@@ -1,29 +1,71 @@
 package api
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
 )
 
 // A claim whose answer cannot be written would lie idle until its lease ends.
 // If the worker sent no claim_request_id it cannot ask for the answer again
-// either, so the claim is released at once. This covers requests that reached
-// the leader itself.
+// either, so the claim is released at once: by the node that has the worker's
+// connection. The leader's answer to another node names such claims in a header;
+// if it cannot be written to that node, the leader releases them.
 
-// holdUntilSent notes the claims of an answer on its connection, which
-// releases them if writing the answer fails.
+// holdsHeaderMax bounds the header that names the claims of an answer, in bytes.
+// A thousand claims of one worker fit; what does not is left to its leases.
+const holdsHeaderMax = 15 << 10
+
+// unsentConn is a connection of the peer port, which tells of an answer that
+// could not be written.
+type unsentConn interface {
+	// OnUnsent has fn called if the answer certainly does not arrive whole.
+	OnUnsent(fn func())
+}
+
+// holdUntilSent notes the claims of an answer, to be released if the answer
+// cannot be written. requestID is the claim_request_id that they were made with.
+// It adds up: each part of an answer that has claims is noted by itself.
 func (r *request) holdUntilSent(requestID string, res *fsm.Result) {
-	conn, ok := r.http.Conn().(*countedConn)
-	if !ok || requestID != "" || res.Repeated || len(res.Claims) == 0 {
+	if requestID != "" || res.Repeated {
 		return
 	}
-	holds := make([]fsm.Hold, len(res.Claims))
 	for i := range res.Claims {
 		c := &res.Claims[i]
-		holds[i] = fsm.Hold{ID: c.Task.ID, WorkerID: c.Task.WorkerID, Token: c.Token}
+		r.holds = append(r.holds, fsm.Hold{ID: c.Task.ID, WorkerID: c.Task.WorkerID, Token: c.Token})
 	}
-	conn.unsent, conn.server = holds, r.server
+}
+
+// guardAnswer sees to it that the claims of the answer are released if the
+// answer cannot be written.
+func (r *request) guardAnswer() {
+	if len(r.holds) == 0 {
+		return
+	}
+	holds, s := r.holds, r.server
+	switch conn := r.http.Conn().(type) {
+	case *countedConn:
+		conn.unsent, conn.server = holds, s
+	case unsentConn:
+		conn.OnUnsent(func() { s.releaseUnsent(holds) })
+	}
+	if r.forwarded {
+		if text := appendHolds(nil, holds); len(text) <= holdsHeaderMax {
+			r.http.Response.Header.SetBytesV(headerHolds, text)
+		}
+	}
+}
+
+// giveBack releases the claims of an answer that nobody waits for.
+func (r *request) giveBack() {
+	r.server.releaseUnsent(r.holds)
+	r.holds = nil
 }
 
 // sent says that the answer before has been written: a new request came.
@@ -54,12 +96,77 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// releaseUnsent releases claims. Where that fails, the lease's end does it.
+// releaseUnsent releases claims, here or through the leader, in order. Where
+// that fails, the lease's end does it.
 func (s *Server) releaseUnsent(holds []fsm.Hold) {
+	wait := s.waits.at(time.Now())
 	for _, h := range holds {
-		if _, err := s.node.Propose(s.waits.at(time.Now()), fsm.Release{Hold: h}); err != nil {
+		_, err := s.node.Propose(wait, fsm.Release{Hold: h})
+		if errors.Is(err, fsm.ErrNotLeader) {
+			err = s.releaseThere(wait, h)
+		}
+		if err != nil {
 			s.logger.Debug("a claim whose answer could not be written was not released", "task_id", h.ID, "error", err)
 			return
 		}
 	}
+}
+
+// releaseThere has the leader release a claim.
+func (s *Server) releaseThere(ctx context.Context, h fsm.Hold) error {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	target := append(strconv.AppendUint([]byte("/api/tasks/"), h.ID, 10), "/release"...)
+	setForward(req, []byte(fasthttp.MethodPost), target)
+	body := append([]byte(`{"worker_id":"`), h.WorkerID...) // nothing in it needs an escape
+	body = strconv.AppendUint(append(body, `","claim_token":`...), h.Token, 10)
+	req.SetBodyRaw(append(body, '}'))
+	return s.node.Forward(ctx, req, resp)
+}
+
+// appendHolds appends claims as a header's value:
+//
+//	WORKER=ID.TOKEN,ID.TOKEN;WORKER=ID.TOKEN
+//
+// in base 36, each number as the difference from the one before it.
+func appendHolds(b []byte, holds []fsm.Hold) []byte {
+	var last fsm.Hold
+	for i, h := range holds {
+		switch {
+		case i == 0 || h.WorkerID != last.WorkerID:
+			if i > 0 {
+				b = append(b, ';')
+			}
+			b = append(append(b, h.WorkerID...), '=')
+		default:
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(h.ID-last.ID), 36)
+		b = append(b, '.')
+		b = strconv.AppendInt(b, int64(h.Token-last.Token), 36)
+		last = h
+	}
+	return b
+}
+
+// parseHolds reads what appendHolds wrote; what it did not write ends it.
+func parseHolds(text []byte) (holds []fsm.Hold) {
+	var last fsm.Hold
+	for group := range bytes.SplitSeq(text, []byte{';'}) {
+		worker, claims, _ := bytes.Cut(group, []byte{'='})
+		last.WorkerID = string(worker)
+		for claim := range bytes.SplitSeq(claims, []byte{','}) {
+			id, token, _ := bytes.Cut(claim, []byte{'.'})
+			dID, err := strconv.ParseInt(string(id), 36, 64)
+			dToken, err2 := strconv.ParseInt(string(token), 36, 64)
+			if err != nil || err2 != nil {
+				return holds
+			}
+			last.ID += uint64(dID)
+			last.Token += uint64(dToken)
+			holds = append(holds, last)
+		}
+	}
+	return holds
 }

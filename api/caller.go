@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// callerConn is a connection of the peer port over which the other node says
+// that the caller of a request has gone.
+type callerConn interface {
+	// Caller returns a context that ends when nobody waits for the answer.
+	Caller() context.Context
+}
+
+// caller returns the context of whoever waits for the answer to a request that
+// may be held for long. It ends with errGone when the client, or the node that
+// passed the request on, waits no more, and with fsm.ErrShuttingDown when this
+// server drains. end must be called before the request is answered; it reports
+// whether the caller has gone.
+func (r *request) caller() (ctx context.Context, end func() (gone bool)) {
+	ctx, cancel := context.WithCancelCause(r.server.serving)
+	var stop func()
+	switch conn := r.http.Conn().(type) {
+	case callerConn:
+		other := conn.Caller()
+		unhook := context.AfterFunc(other, func() { cancel(errGone) })
+		stop = func() {
+			if unhook(); other.Err() != nil {
+				cancel(errGone)
+			}
+		}
+	case *countedConn:
+		if w := watchConn(conn.Conn, cancel); w != nil {
+			stop = w.end
+		}
+	}
+	return ctx, func() bool {
+		if stop != nil {
+			stop()
+		}
+		cancel(nil) // of no effect if it has ended
+		return errors.Is(context.Cause(ctx), errGone)
+	}
+}
+
+// waitLeft returns how much of wait_ms is left to a request that another node
+// may have held before.
+func (r *request) waitLeft(waitMS int64) time.Duration {
+	wait := time.Duration(waitMS) * time.Millisecond
+	if r.forwarded {
+		waited, err := fasthttp.ParseUint(r.http.Request.Header.Peek(headerWaited))
+		if err == nil {
+			wait -= time.Duration(waited) * time.Millisecond
+		}
+	}
+	return max(wait-time.Since(r.start), 0)
+}
+
+// refuseGone answers a caller that has gone. Only one that has closed nothing
+// but its sending side will read it.
+func (r *request) refuseGone() {
+	r.refuse(&refusal{
+		code: wire.CodeInvalidRequest, text: "The connection was closed while the request waited",
+		advice: "Nothing was done: keep the connection open in both directions until the answer has come",
+	})
+	r.label = "gone"
+	if r.forwarded {
+		r.http.Response.Header.Set(headerGivenUp, "1")
+		return
+	}
+	r.http.Response.SetConnectionClose()
+}
+
+// proposeWaiting is proposeTask of a claim that waits. gone says that nobody
+// waits for its answer any more.
+func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
+	caller, end := r.caller()
+	p, err := r.server.node.Claim(caller, cmd, wait)
+	gone = end()
+	switch {
+	case errors.Is(err, errGone):
+		r.refuseGone()
+		return p, gone, false
+	case err != nil:
+		r.refuseError(err)
+		return p, gone, false
+	}
+	r.setIndex(p.Index)
+	if p.Result.Code != "" {
+		r.refuse(refuseResult(cmd, p.Result))
+		return p, gone, false
+	}
+	return p, gone, true
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchAfter is how long a request has to wait before its connection is
+// watched. Most claims of a busy system are answered sooner, and cost a timer.
+const watchAfter = 20 * time.Millisecond
+
+// errGone is the cause with which the context of a caller ends that waits no
+// more: its connection is closed, or at least the side that it sends on.
+var errGone = errors.New("the client has closed its connection")
+
+// connWatch notices that the other side has closed a connection while nobody
+// reads from it. A client that has closed only its sending side counts as gone:
+// to TCP the two look the same, and a client that waits for an answer has no
+// reason to do it. What the client sends meanwhile stays unread, and the next
+// request in it is not a sign of anything.
+type connWatch struct {
+	conn  net.Conn
+	raw   syscall.RawConn
+	gone  context.CancelCauseFunc // called with errGone, at most once
+	timer *time.Timer
+	done  chan struct{} // closed when the watching, if it began, is over
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// watchConn watches conn until end is called, which must be before anybody reads
+// from conn. nil: it cannot be watched.
+func watchConn(conn net.Conn, gone context.CancelCauseFunc) *connWatch {
+	for {
+		if sc, ok := conn.(syscall.Conn); ok {
+			raw, err := sc.SyscallConn()
+			if err != nil {
+				return nil
+			}
+			w := &connWatch{conn: conn, raw: raw, gone: gone, done: make(chan struct{})}
+			w.timer = time.AfterFunc(watchAfter, w.run)
+			return w
+		}
+		wrapped, ok := conn.(interface{ NetConn() net.Conn }) // as TLS is
+		if !ok {
+			return nil
+		}
+		conn = wrapped.NetConn()
+	}
+}
+
+// run waits in the runtime's poller, which wakes it when something happens on
+// the connection, until the connection is closed or end moves the deadline.
+func (w *connWatch) run() {
+	defer close(w.done)
+	if !w.begin() {
+		return
+	}
+	err := w.raw.Read(hungUp)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// Ended. What came just before is still seen.
+		last := false
+		if w.raw.Control(func(fd uintptr) { last = hungUp(fd) }) == nil && !last {
+			return
+		}
+	}
+	w.gone(errGone)
+}
+
+// begin lifts the deadline that reading the request had; false once end was
+// called.
+func (w *connWatch) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.ended && w.conn.SetReadDeadline(time.Time{}) == nil
+}
+
+// end ends the watching and waits for that. It leaves the connection without a
+// read deadline if the watching had begun.
+func (w *connWatch) end() {
+	if w.timer.Stop() {
+		return
+	}
+	w.mu.Lock()
+	w.ended = true
+	// An error means that the connection is closed, which ends it too.
+	_ = w.conn.SetReadDeadline(time.Unix(1, 0))
+	w.mu.Unlock()
+	<-w.done
+	_ = w.conn.SetReadDeadline(time.Time{})
+}
+
+// hungUp reports whether the other side of a socket will send no more, without
+// reading what it has sent.
+func hungUp(fd uintptr) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a descriptor is an int32
+	for {
+		n, err := unix.Poll(fds, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		return err != nil || n > 0
+	}
+}
