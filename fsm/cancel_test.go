@@ -1,0 +1,189 @@
+package fsm
+
+import "testing"
+
+func TestMachine_CancelsTasksThatAreNotClaimed(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	pending := s.submit(NewTask{})
+	scheduled := s.submit(NewTask{DelayMS: 10})
+	failedOnce := s.submit(NewTask{})
+	h := s.claim(failedOnce)
+	s.must(Fail{Hold: h, Error: "no"})
+	for _, id := range []uint64{pending, scheduled, failedOnce} {
+		s.wait(1)
+		if r := s.must(Cancel{ID: id}); r.Repeated || r.Task.Status != StatusCancelled || r.Task.CompletedAt != s.T || r.Task.CancelRequested {
+			t.Errorf("cancelled as %+v", r.Task)
+		}
+		if r := s.must(Cancel{ID: id}); !r.Repeated {
+			t.Error("cancelling a cancelled task is no repeat")
+		}
+	}
+	if got := s.m.Get(failedOnce); got.Token != h.Token || got.WorkerID != "" || got.Error != "no" {
+		t.Errorf("after an attempt it is cancelled as %+v", got)
+	}
+	if r := s.must(Fail{Hold: h}); !r.Repeated {
+		t.Error("the fail of the last claim is no repeat")
+	}
+	s.refuse(Fail{Hold: Hold{ID: failedOnce, WorkerID: "w1"}}, CodeTaskCancelled) // that is not what ended it
+	s.refuse(Complete{Hold: h}, CodeTaskCancelled)
+	done := s.submit(NewTask{})
+	s.must(Complete{Hold: s.claim(done)})
+	s.refuse(Cancel{ID: done}, CodeTaskCompleted)
+	failed := s.submit(NewTask{})
+	s.must(Fail{Hold: s.claim(failed), Permanent: true})
+	s.refuse(Cancel{ID: failed}, CodeTaskFailed)
+	s.refuse(Cancel{ID: 999}, CodeTaskNotFound)
+}
+
+// "A fail, expiry, release or retry after a cancel was asked ends the task as
+// `cancelled`"; "its complete still counts".
+func TestMachine_CancelsClaimedTasks(t *testing.T) {
+	t.Parallel()
+	backoff := &Backoff{InitialMS: 1000, MaxMS: 1000, Factor: million}
+	for _, c := range []struct {
+		name     string
+		attempts int32
+		end      func(*story, Hold) Command
+		want     Status
+		outcome  Outcome
+	}{
+		{"a fail", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, Error: "no"} }, StatusCancelled, OutcomeFailed},
+		{"the last fail", 1, func(_ *story, h Hold) Command { return Fail{Hold: h} }, StatusCancelled, OutcomeFailed},
+		{"a permanent fail", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, Permanent: true} }, StatusCancelled, OutcomeFailed},
+		{"a fail that asks for a retry", 3, func(_ *story, h Hold) Command { return Fail{Hold: h, RetryIn: true, RetryInMS: 5} }, StatusCancelled, OutcomeFailed},
+		{"a release", 3, func(_ *story, h Hold) Command { return Release{Hold: h, DelayMS: 5} }, StatusCancelled, OutcomeReleased},
+		{"an expiry", 3, func(s *story, h Hold) Command {
+			l, _ := s.m.Lease(h.ID)
+			return Expire{Items: []Lease{l}}
+		}, StatusCancelled, OutcomeExpired},
+		{"the last expiry", 1, func(s *story, h Hold) Command {
+			l, _ := s.m.Lease(h.ID)
+			return Expire{Items: []Lease{l}}
+		}, StatusCancelled, OutcomeExpired},
+		{"a retry", 3, func(_ *story, h Hold) Command { return Retry{ID: h.ID, Token: h.Token} }, StatusCancelled, OutcomeCancelled},
+		{"a retry without attempts left", 1, func(_ *story, h Hold) Command { return Retry{ID: h.ID} }, StatusCancelled, OutcomeCancelled},
+		{"a complete", 3, func(_ *story, h Hold) Command { return Complete{Hold: h} }, StatusCompleted, OutcomeCompleted},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			h := s.claim(s.submit(NewTask{MaxAttempts: c.attempts, Backoff: backoff}))
+			if r := s.must(Cancel{ID: h.ID}); r.Repeated || r.Task.Status != StatusClaimed || !r.Task.CancelRequested {
+				t.Errorf("asked, the task is %+v", r.Task)
+			}
+			if r := s.must(Cancel{ID: h.ID}); !r.Repeated {
+				t.Error("asking again is no repeat")
+			}
+			if r := s.must(Extend{Hold: h}); !r.Task.CancelRequested {
+				t.Error("an extend does not tell the worker")
+			}
+			end := c.end(s, h)
+			s.must(end)
+			got := s.status(h.ID, c.want)
+			if got.Log[0].Outcome != c.outcome || got.Token != h.Token || (got.WorkerID == "") != (c.want == StatusCancelled) || got.Error == leaseExpired {
+				t.Errorf("ended as %+v", got)
+			}
+			if _, expiry := end.(Expire); expiry {
+				return
+			}
+			if r, named := end.(Retry); named && r.Token == 0 {
+				return // nothing tells it from a new one
+			}
+			if r := s.must(end); !r.Repeated || r.Task.Status != c.want {
+				t.Errorf("the same once more: repeated %v, %+v", r.Repeated, r.Task)
+			}
+		})
+	}
+}
+
+// A retry is the answer to a cancel: it takes the request back.
+func TestMachine_RetriesCancelledTasks(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	h := s.claim(s.submit(NewTask{}))
+	s.must(Cancel{ID: h.ID})
+	s.must(Fail{Hold: h})
+	s.must(Retry{ID: h.ID, Token: h.Token})
+	if got := s.status(h.ID, StatusPending); got.CancelRequested || got.CompletedAt != 0 || got.RemoveAt != 0 {
+		t.Errorf("retried as %+v", got)
+	}
+	s.must(Fail{Hold: s.claim(h.ID)})
+	s.status(h.ID, StatusPending)
+	s.due(0)
+}
+
+func TestMachine_RetriesTasksThatWait(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	id := s.submit(NewTask{DelayMS: 1000})
+	if r := s.must(Retry{ID: id, Token: 77, AddAttempts: 5}); !r.Repeated || r.Task.Status != StatusPending || r.Task.MaxAttempts != 3 {
+		t.Errorf("a scheduled task is retried as %+v", r)
+	}
+	s.due(0)
+	if r := s.must(Retry{ID: id}); !r.Repeated {
+		t.Error("the retry of a pending task is no repeat")
+	}
+	h := s.claim(id)
+	s.must(Fail{Hold: h, Permanent: true})
+	s.due(s.T + failedRetentionMS)
+	s.must(Retry{ID: id})
+	s.due(0)
+}
+
+// "unique: active: only until it ends"
+func TestMachine_FreesActiveKeys(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		end  func(*story, uint64)
+	}{
+		{"completed", func(s *story, id uint64) { s.must(Complete{Hold: s.claim(id)}) }},
+		{"failed", func(s *story, id uint64) { s.must(Fail{Hold: s.claim(id), Permanent: true}) }},
+		{"cancelled", func(s *story, id uint64) { s.must(Cancel{ID: id}) }},
+		{"expired", func(s *story, _ uint64) {
+			s.wait(100)
+			s.must(Tick{})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			n := NewTask{Key: "k", UniqueActive: true, ExpiresAt: s.T + 50}
+			first := s.submit(n)
+			again := NewTask{Type: "mail", Key: "k", UniqueActive: true}
+			if r := s.must(Submit{Tasks: []NewTask{again}}).Submitted[0]; r.Created || r.Task.ID != first {
+				t.Fatalf("while it is active: %+v", r)
+			}
+			c.end(s, first)
+			if s.m.ByKey("k") != nil {
+				t.Error("an ended task has the key")
+			}
+			second := s.submit(again)
+			if c.name != "completed" {
+				if r := s.refuse(Retry{ID: first}, CodeKeyTaken); r.Task == nil || r.Task.ID != second {
+					t.Errorf("the refusal names %+v", r.Task)
+				}
+			}
+			s.must(Delete{ID: first})
+			if got := s.m.ByKey("k"); got == nil || got.ID != second {
+				t.Errorf("the key leads to %+v", got)
+			}
+		})
+	}
+}
+
+func TestMachine_RetriesTakeActiveKeysAgain(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	id := s.submit(NewTask{Key: "k", UniqueActive: true, RetentionMS: 100})
+	s.must(Cancel{ID: id})
+	s.must(Retry{ID: id})
+	if got := s.m.ByKey("k"); got == nil || got.ID != id {
+		t.Errorf("the key leads to %+v", got)
+	}
+	s.must(Cancel{ID: id})
+	s.wait(100)
+	s.must(Tick{})
+	s.submit(NewTask{Key: "k"}) // what is gone does not have it either
+}
