@@ -87,10 +87,11 @@ func (d *decoder) tasks(req *submitRequest) *refusal {
 // and with what is wrong with it; what each returns ends the array.
 func (d *decoder) taskArray(field string, each func(t *draft, bad *refusal) *refusal) (ok bool, bad *refusal) {
 	outer := d.code
+	var task draft // one for all of them
 	return d.array(field, "tasks", d.limits.Items, func() *refusal {
 		d.code = wire.CodeInvalidTask
 		defer func() { d.code = outer }()
-		task := newDraft()
+		task = newDraft()
 		bad := d.task(&task)
 		if bad != nil && bad.syntax {
 			return bad

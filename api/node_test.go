@@ -54,11 +54,15 @@ func (n *fakeNode) apply(cmd fsm.Command) (fsm.Proposed, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.proposed = append(n.proposed, cmd)
-	applied, err := n.machine.Apply(n.machine.Index()+1, fsm.AppendEntry(nil, n.stamp, cmd))
+	cmds := []fsm.Command{cmd}
+	if n.machine.Level() == 0 { // as the first leader does, but without an index of its own
+		cmds = []fsm.Command{fsm.SetLevel{Level: fsm.FeatureLevel}, cmd}
+	}
+	applied, err := n.machine.Apply(n.machine.Index()+1, fsm.AppendEntry(nil, n.stamp, cmds...))
 	if err != nil {
 		return fsm.Proposed{}, err
 	}
-	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[0]}, nil
+	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[len(cmds)-1]}, nil
 }
 
 // advance moves both clocks on.
