@@ -75,6 +75,8 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 		return m.evict(c), nil
 	case SetType:
 		return m.setType(c), nil
+	case Batch:
+		return m.batch(c)
 	case Tick:
 		return m.tick(), nil
 	case SetNode:

@@ -16,3 +16,62 @@ func isOp(c Command) bool {
 	}
 	return c.kind().isOp()
 }
+
+// batch applies the ops in order. An atomic one whose op is refused changes
+// nothing. Errors: as undoAll's.
+func (m *Machine) batch(c Batch) (Result, error) {
+	if c.Atomic {
+		return m.atomicBatch(c.Ops)
+	}
+	results := make([]Result, len(c.Ops))
+	for i, op := range c.Ops {
+		results[i] = m.applyOp(op)
+	}
+	return Result{Results: results}, nil
+}
+
+func (m *Machine) atomicBatch(ops []Command) (Result, error) {
+	m.beginUndo()
+	results := make([]Result, len(ops))
+	for i, op := range ops {
+		results[i] = m.applyOp(op)
+		if refusal, refused := refusalOf(op, results[i]); refused {
+			refusal.FailedOp = i
+			return refusal, m.undoAll()
+		}
+	}
+	m.keepAll()
+	return Result{Results: results}, nil
+}
+
+// refusalOf returns the refusal that the result of an op of an atomic batch
+// stands for: that of the op, or that it claimed nothing.
+func refusalOf(op Command, result Result) (refusal Result, refused bool) {
+	if _, claims := op.(ClaimNext); claims && result.Code == "" && len(result.Claims) == 0 {
+		return Result{Code: CodeNoPendingTasks}, true
+	}
+	return Result{Code: result.Code, Task: result.Task, Gone: result.Gone}, result.Code != ""
+}
+
+// applyOp applies an op of a batch.
+func (m *Machine) applyOp(op Command) Result {
+	switch op := op.(type) {
+	case Submit:
+		return m.submit(op)
+	case ClaimNext:
+		return m.claimNext(op)
+	case Complete:
+		return m.complete(op)
+	case Fail:
+		return m.fail(op)
+	case Extend:
+		return m.extend(op)
+	case Release:
+		return m.release(op)
+	case Retry:
+		return m.retry(op)
+	case Cancel:
+		return m.cancel(op)
+	}
+	return m.delete(op.(Delete))
+}

@@ -104,6 +104,7 @@ func oneClaim(t *Task) Result {
 func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint64) *Task {
 	t := m.edit(id)
 	if r := m.types[t.Type].record; r != nil {
+		m.noteType(r)
 		r.spend(m.header.Stamp.T)
 	}
 	t.Status = StatusClaimed

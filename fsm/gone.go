@@ -80,13 +80,17 @@ func (m *Machine) indexGone(id uint64, g *gone) (problem string) {
 
 // forgetGone forgets a removed task.
 func (m *Machine) forgetGone(id uint64) {
-	g := m.gone.get(id)
+	m.excludeGone(id, m.gone.get(id))
+	m.gone.remove(id)
+}
+
+// excludeGone takes a record out of everything derived.
+func (m *Machine) excludeGone(id uint64, g *gone) {
 	if g.Key != "" {
 		delete(m.goneKeys, g.Key)
 	}
 	m.forgettingGone.remove(g.ForgetU, id)
 	m.bytes -= bytesOfGone(g)
-	m.gone.remove(id)
 }
 
 // forgetGoneDue forgets the removed tasks whose time has come, a bounded

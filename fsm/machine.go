@@ -38,6 +38,9 @@ type Machine struct {
 	// change them.
 	rememberedMax int
 	goneMax       int
+
+	// undo is the journal while an atomic batch is applied, else nil.
+	undo *undo
 }
 
 // header is the part of the saved state that is not a record.

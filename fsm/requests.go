@@ -128,7 +128,12 @@ func (m *Machine) claimEnded(seq uint64) {
 
 // forget forgets a request, whether or not claims of it are live.
 func (m *Machine) forget(seq uint64) {
-	r := m.requests.get(seq)
+	m.excludeRequest(seq, m.requests.get(seq))
+	m.requests.remove(seq)
+}
+
+// excludeRequest takes a request out of everything derived.
+func (m *Machine) excludeRequest(seq uint64, r *request) {
 	if r.Live == 0 {
 		m.forgetting.Delete(forgetAt{r.ForgetU, seq})
 	} else {
@@ -141,7 +146,6 @@ func (m *Machine) forget(seq uint64) {
 	delete(m.requestIDs, r.ID)
 	m.remembered -= len(r.Claims)
 	m.bytes -= bytesOfRequest(r)
-	m.requests.remove(seq)
 }
 
 // forgetDue forgets the requests whose time has come, a bounded number. Which

@@ -8,6 +8,7 @@ type Code string
 const (
 	CodeInvalidRequest     Code = "invalid_request" // a claim_request_id used again for another request
 	CodeTaskNotFound       Code = "task_not_found"
+	CodeNoPendingTasks     Code = "no_pending_tasks" // a claim in an atomic batch found nothing
 	CodeTaskAlreadyClaimed Code = "task_already_claimed"
 	CodeTaskNotClaimed     Code = "task_not_claimed"
 	CodeTaskNotClaimable   Code = "task_not_claimable"

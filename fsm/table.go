@@ -34,6 +34,8 @@ type table[T any] struct {
 	// been seen by any view.
 	epoch uint64
 	views atomic.Int32 // live ones
+	// journal, if not nil, is told of every record before it changes.
+	journal *journal[T]
 }
 
 // page holds the records whose id is number*pageSize + position.
@@ -73,6 +75,9 @@ func (t *table[T]) put(id uint64, record *T) {
 	if p.used&bit == 0 {
 		t.count++
 	}
+	if t.journal != nil {
+		t.journal.note(id, p.records[at])
+	}
 	p.records[at] = record
 	p.used |= bit
 	p.fresh |= bit
@@ -89,6 +94,9 @@ func (t *table[T]) edit(id uint64) *T {
 	p := t.pages[i]
 	if p.used&bit == 0 {
 		return nil
+	}
+	if t.journal != nil {
+		t.journal.note(id, p.records[at])
 	}
 	if t.views.Load() == 0 {
 		return p.records[at]
@@ -111,6 +119,9 @@ func (t *table[T]) remove(id uint64) bool {
 	at, bit := id&pageMask, uint64(1)<<(id&pageMask)
 	if t.pages[i].used&bit == 0 {
 		return false
+	}
+	if t.journal != nil {
+		t.journal.note(id, t.pages[i].records[at])
 	}
 	t.count--
 	switch {

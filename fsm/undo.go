@@ -1,0 +1,182 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+)
+
+// undo is the journal of an atomic batch: what its ops replaced, so that all of
+// it can be put back. Only what is saved is in it, and what the entry tells its
+// caller. All that is derived is taken off record by record and built anew from
+// the records that were put back, by the same code that builds it when a
+// snapshot is restored: so it cannot remember that there was a batch.
+type undo struct {
+	header   header
+	tasks    journal[Task]
+	requests journal[request]
+	gone     journal[gone]
+	types    []formerType
+
+	begun []Lease      // claims that the entry had begun
+	noted []ReadyTasks // what the entry had made claimable
+}
+
+// formerType is a type's record as it was before a change.
+type formerType struct {
+	record *typeRecord
+	was    typeRecord
+}
+
+// former is a record as it was before a change, nil if there was none.
+type former[T any] struct {
+	id     uint64
+	record *T
+}
+
+// journal holds what changes of a table replaced, oldest change first. A record
+// that changed more than once is there more than once.
+type journal[T any] []former[T]
+
+// note notes that the record, nil if there is none, is about to change.
+func (j *journal[T]) note(id uint64, record *T) {
+	if record != nil {
+		clone := *record
+		record = &clone
+	}
+	*j = append(*j, former[T]{id, record})
+}
+
+// ids returns the ids of the records that changed, ascending.
+func (j journal[T]) ids() []uint64 {
+	ids := make([]uint64, len(j))
+	for i := range j {
+		ids[i] = j[i].id
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// restore puts the records back as they were before the oldest change.
+func (j journal[T]) restore(t *table[T]) {
+	for _, f := range slices.Backward(j) {
+		if f.record == nil {
+			t.remove(f.id)
+		} else {
+			t.put(f.id, f.record)
+		}
+	}
+}
+
+// beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
+func (m *Machine) beginUndo() {
+	u := &undo{header: m.header, begun: m.begun, noted: slices.Clone(m.noted)}
+	m.undo = u
+	m.tasks.journal, m.requests.journal, m.gone.journal = &u.tasks, &u.requests, &u.gone
+}
+
+// keepAll ends the journal, and keeps what was done.
+func (m *Machine) keepAll() *undo {
+	u := m.undo
+	m.undo = nil
+	m.tasks.journal, m.requests.journal, m.gone.journal = nil, nil, nil
+	return u
+}
+
+// noteType notes that the record of the type is about to change.
+func (m *Machine) noteType(r *typeRecord) {
+	if m.undo != nil {
+		m.undo.types = append(m.undo.types, formerType{r, *r})
+	}
+}
+
+// undoAll ends the journal and undoes all that was done since it began. The
+// only error is our own bug: then the state is half changed.
+func (m *Machine) undoAll() error {
+	u := m.keepAll()
+	tasks, requests, removed := u.tasks.ids(), u.requests.ids(), u.gone.ids()
+	holders := m.takeOff(tasks, requests, removed)
+
+	m.header = u.header
+	u.tasks.restore(&m.tasks)
+	u.requests.restore(&m.requests)
+	u.gone.restore(&m.gone)
+	for _, f := range slices.Backward(u.types) {
+		*f.record = f.was
+	}
+
+	if err := m.putBack(tasks, requests, removed, holders); err != nil {
+		return fmt.Errorf("undo a batch: %w", err)
+	}
+	for _, f := range u.types {
+		m.place(m.types[f.record.Name])
+	}
+	m.begun, m.noted, m.leaving = u.begun, u.noted, nil
+	return nil
+}
+
+// holder is a claim request that did not change, by a claim of it that lives.
+type holder struct{ token, request uint64 }
+
+// takeOff takes the records, as they are now, out of everything derived.
+func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
+	for _, seq := range requests {
+		if r := m.requests.get(seq); r != nil {
+			m.excludeRequest(seq, r)
+		}
+	}
+	var holders []holder
+	for _, id := range tasks {
+		t := m.tasks.get(id)
+		if t == nil {
+			continue
+		}
+		if t.Status == StatusClaimed {
+			if ref, _ := m.claims.Delete(t.Token); ref.request != 0 {
+				holders = append(holders, holder{t.Token, ref.request})
+			}
+		}
+		m.exclude(t)
+	}
+	for _, id := range removed {
+		if g := m.gone.get(id); g != nil {
+			m.excludeGone(id, g)
+		}
+	}
+	return holders
+}
+
+// putBack is the opposite of takeOff, once the records are what they were.
+func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) error {
+	for _, id := range removed {
+		if g := m.gone.get(id); g != nil {
+			if problem := m.indexGone(id, g); problem != "" {
+				return contradiction(recordGone, id, problem)
+			}
+		}
+	}
+	for _, id := range tasks {
+		if t := m.tasks.get(id); t != nil {
+			if problem := m.indexTask(id, t); problem != "" {
+				return contradiction(recordTask, id, problem)
+			}
+		}
+	}
+	for _, h := range holders {
+		if ref, live := m.claims.Get(h.token); live {
+			m.claims.Set(h.token, claimRef{task: ref.task, request: h.request})
+		}
+	}
+	for _, seq := range requests {
+		if r := m.requests.get(seq); r != nil {
+			if problem := m.indexRequest(seq, r); problem != "" {
+				return contradiction(recordRequest, seq, problem)
+			}
+		}
+	}
+	return nil
+}
+
+// contradiction says what is wrong with a record.
+func contradiction(kind recordKind, id uint64, problem string) error {
+	return fmt.Errorf("%v %d: %s: %w", kind, id, problem, ErrCorrupt)
+}
