@@ -65,6 +65,15 @@ func (n *fakeNode) apply(cmd fsm.Command) (fsm.Proposed, error) {
 	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[len(cmds)-1]}, nil
 }
 
+// propose has commands go to note, and none applied: what is answered means
+// nothing.
+func (n *fakeNode) propose(note func(cmd fsm.Command)) {
+	n.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		note(cmd)
+		return fsm.Proposed{}, fsm.ErrOverloaded
+	}
+}
+
 // advance moves both clocks on.
 func (n *fakeNode) advance(ms int64) {
 	n.mu.Lock()

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// TestServer_LifeCommands checks what reaches the state machine of the fields
+// and calls of a task's whole life.
+func TestServer_LifeCommands(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		target, body string
+		want         fsm.Command
+	}{
+		{"POST /api/tasks/7/cancel", ``, fsm.Cancel{ID: 7}},
+		{"POST /api/tasks/7/cancel", ` {} `, fsm.Cancel{ID: 7}},
+		{"POST /api/tasks/7/release", `{"worker_id":"w","delay_ms":31536000000}`, fsm.Release{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, DelayMS: 31_536_000_000}},
+		{"POST /api/tasks/7/release", `{"worker_id":"w","delay_ms":null}`, fsm.Release{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress": {"a": 1} }`, fsm.Extend{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Progress: []byte(`{"a": 1}`)}},
+		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress":null}`, fsm.Extend{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
+		{"POST /api/tasks/7/extend", `{"worker_id":"w","progress":"` + strings.Repeat("x", 4094) + `"}`, fsm.Extend{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Progress: []byte(`"` + strings.Repeat("x", 4094) + `"`)}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":0}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e", RetryIn: true}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":31536000000,"permanent":false}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e", RetryIn: true, RetryInMS: 31_536_000_000}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","retry_in_ms":null,"permanent":true}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e", Permanent: true}},
+		{"POST /api/tasks/7/fail", `{"worker_id":"w","error":"e","permanent":null}`, fsm.Fail{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Error: "e"}},
+		{
+			"POST /api/tasks/claim", `{"worker_id":"w","task_types":["a"],"sort_by":"random","sort_order":"asc","max_attempts_remaining":1000,"wait_ms":0}`,
+			fsm.ClaimNext{WorkerID: "w", Types: []string{"a"}, SortBy: fsm.SortRandom, MoreAttempts: 1000, Limit: 1},
+		},
+		{"PATCH /api/tasks/7", `{"priority":-5}`, fsm.Patch{ID: 7, SetPriority: true, Priority: -5}},
+		{
+			"PATCH /api/tasks/7", `{"priority":null,"run_at":null,"labels":null}`,
+			fsm.Patch{ID: 7, SetPriority: true, SetRunAt: true, SetLabels: true},
+		},
+		{
+			"PATCH /api/tasks/7", `{"run_at":"2026-03-01T12:00:00Z","labels":{"b":"2","a":""}}`,
+			fsm.Patch{ID: 7, SetRunAt: true, RunAt: testStart, SetLabels: true, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}}},
+		},
+		{"PATCH /api/tasks/7", `{"labels":{}}`, fsm.Patch{ID: 7, SetLabels: true}},
+		{
+			"PATCH /api/types/A.b%3Ac_d-0", `{"paused":true,"max_claimed":1,"rate_limit":0.000001,"lease_ms":100,"max_attempts":0,"backoff":{"initial_ms":1},"retention_ms":-1}`,
+			fsm.SetType{Type: "A.b:c_d-0", Set: 127, Settings: fsm.TypeSettings{
+				Paused: true, MaxClaimed: 1, RateLimit: 1, LeaseMS: 100, LimitSet: true,
+				Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000}, RetentionMS: fsm.KeepForever,
+			}},
+		},
+		{
+			"PATCH /api/types/a", `{"max_claimed":2147483647,"rate_limit":1000000,"retention_ms":0}`,
+			fsm.SetType{
+				Type: "a", Set: fsm.TypeMaxClaimed | fsm.TypeRateLimit | fsm.TypeRetention,
+				Settings: fsm.TypeSettings{MaxClaimed: 2147483647, RateLimit: 1_000_000_000_000, RetentionMS: fsm.KeepNone},
+			},
+		},
+		{"PATCH /api/types/a", `{"paused":null,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, fsm.SetType{Type: "a", Set: 127}},
+		{
+			"POST /api/tasks/7/complete", `{"claim":{"limit":2,"claim_request_id":"r","task_types":["a"]},"submit":[{"params":1},{"payload":"AA==","delay_ms":5}],"worker_id":"w","claim_token":3}`,
+			fsm.Complete{
+				Hold: fsm.Hold{ID: 7, WorkerID: "w", Token: 3},
+				Submit: []fsm.NewTask{
+					{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts},
+					{Type: "default", Payload: []byte{0}, MaxAttempts: fsm.DefaultAttempts, DelayMS: 5},
+				},
+				Claim: &fsm.ClaimNext{WorkerID: "w", Types: []string{"a"}, Limit: 2, RequestID: "r"},
+			},
+		},
+		{
+			"POST /api/tasks/7/complete", `{"worker_id":"w","claim":{"worker_id":"v"},"submit":null}`,
+			fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Claim: &fsm.ClaimNext{WorkerID: "v", Limit: 1}},
+		},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","claim":{}}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}, Claim: &fsm.ClaimNext{WorkerID: "w", Limit: 1}}},
+		{"POST /api/tasks/7/complete", `{"worker_id":"w","claim":null}`, fsm.Complete{Hold: fsm.Hold{ID: 7, WorkerID: "w"}}},
+		{
+			"POST /api/batch", `{"ops":[
+				{"op":"submit","params":1,"group":"g"},
+				{"worker_id":"w","task_types":["a"],"op":"claim","limit":3},
+				{"id":1,"worker_id":"w","op":"complete","result":2,"claim":{}},
+				{"op":"fail","id":2,"worker_id":"w","error":"e","permanent":true},
+				{"op":"extend","id":3,"worker_id":"w","lease_ms":100},
+				{"op":"release","id":9007199254740991,"worker_id":"w","claim_token":4},
+				{"op":"retry","id":5,"add_attempts":1},
+				{"\u006fp":"c\u0061ncel","id":6},
+				{"id":7,"op":"delete"}],"atomic":true}`,
+			fsm.Batch{Atomic: true, Ops: []fsm.Command{
+				fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, Group: "g"}}},
+				fsm.ClaimNext{WorkerID: "w", Types: []string{"a"}, Limit: 3},
+				fsm.Complete{Hold: fsm.Hold{ID: 1, WorkerID: "w"}, Result: []byte("2"), Claim: &fsm.ClaimNext{WorkerID: "w", Limit: 1}},
+				fsm.Fail{Hold: fsm.Hold{ID: 2, WorkerID: "w"}, Error: "e", Permanent: true},
+				fsm.Extend{Hold: fsm.Hold{ID: 3, WorkerID: "w"}, LeaseMS: 100},
+				fsm.Release{Hold: fsm.Hold{ID: 1<<53 - 1, WorkerID: "w", Token: 4}},
+				fsm.Retry{ID: 5, AddAttempts: 1},
+				fsm.Cancel{ID: 6},
+				fsm.Delete{ID: 7},
+			}},
+		},
+		{"POST /api/batch", `{"ops":[{"op":"cancel","id":1}],"atomic":null}`, fsm.Batch{Ops: []fsm.Command{fsm.Cancel{ID: 1}}}},
+	} {
+		if diff := cmp.Diff(c.want, proposedBy(t, c.target, c.body)); diff != "" {
+			t.Errorf("%s %.100s: command (-want +got):\n%s", c.target, c.body, diff)
+		}
+	}
+}
+
+// proposedBy returns the command that a request makes, nil if it makes none.
+func proposedBy(t *testing.T, target, body string) fsm.Command {
+	t.Helper()
+	s, node := setup(t)
+	var got fsm.Command
+	node.propose(func(cmd fsm.Command) { got = cmd })
+	if a := s.call(t, target, body); got == nil {
+		t.Errorf("%s %.100s: nothing proposed: %s", target, body, a.body)
+	}
+	return got
+}
+
+// TestServer_SubmitFields checks each field of a submitted task, at its bounds.
+func TestServer_SubmitFields(t *testing.T) {
+	t.Parallel()
+	full := &fsm.Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 2_000_000}
+	for body, set := range map[string]func(n *fsm.NewTask){
+		`"run_at":"2026-03-01T12:00:00Z"`:                 func(n *fsm.NewTask) { n.RunAt = testStart },
+		`"run_at":"2026-03-01T13:30:00.001+01:30"`:        func(n *fsm.NewTask) { n.RunAt = testStart + 1 },
+		`"run_at":"2026-03-01T12:00:00.0000001Z"`:         func(n *fsm.NewTask) { n.RunAt = testStart + 1 },
+		`"run_at":"1970-01-01T00:00:00Z"`:                 func(n *fsm.NewTask) { n.RunAt = 1 },
+		`"run_at":"9999-12-31T23:59:59.999Z"`:             func(n *fsm.NewTask) { n.RunAt = 253_402_300_799_999 },
+		`"run_at":null,"delay_ms":5`:                      func(n *fsm.NewTask) { n.DelayMS = 5 },
+		`"run_at":"2026-03-01T12:00:00Z","delay_ms":null`: func(n *fsm.NewTask) { n.RunAt = testStart },
+		`"delay_ms":0`:                               func(*fsm.NewTask) {},
+		`"delay_ms":31536000000`:                     func(n *fsm.NewTask) { n.DelayMS = 31_536_000_000 },
+		`"expires_at":"2026-03-01T12:00:00Z"`:        func(n *fsm.NewTask) { n.ExpiresAt = testStart },
+		`"expires_at":"1970-01-01T01:00:00+01:00"`:   func(n *fsm.NewTask) { n.ExpiresAt = 1 },
+		`"expires_at":null`:                          func(*fsm.NewTask) {},
+		`"retention_ms":-1`:                          func(n *fsm.NewTask) { n.RetentionMS = fsm.KeepForever },
+		`"retention_ms":0`:                           func(n *fsm.NewTask) { n.RetentionMS = fsm.KeepNone },
+		`"retention_ms":1`:                           func(n *fsm.NewTask) { n.RetentionMS = 1 },
+		`"retention_ms":3153600000000`:               func(n *fsm.NewTask) { n.RetentionMS = 3_153_600_000_000 },
+		`"retention_ms":null`:                        func(*fsm.NewTask) {},
+		`"group":"` + strings.Repeat("g", 128) + `"`: func(n *fsm.NewTask) { n.Group = strings.Repeat("g", 128) },
+		`"group":"é /"`:                              func(n *fsm.NewTask) { n.Group = "é /" },
+		`"unique":"active"`:                          func(n *fsm.NewTask) { n.UniqueActive = true },
+		`"unique":"exists"`:                          func(*fsm.NewTask) {},
+		`"unique":null`:                              func(*fsm.NewTask) {},
+		`"labels":{}`:                                func(*fsm.NewTask) {},
+		`"labels":null`:                              func(*fsm.NewTask) {},
+		`"labels":{"z":"1","a":"x:y","é":"","` + strings.Repeat("n", 64) + `":"` + strings.Repeat("v", 64) + `"}`: func(n *fsm.NewTask) {
+			n.Labels = []fsm.Label{{Name: "a", Value: "x:y"}, {Name: strings.Repeat("n", 64), Value: strings.Repeat("v", 64)}, {Name: "z", Value: "1"}, {Name: "é"}}
+		},
+		`"backoff":null`:                func(*fsm.NewTask) {},
+		`"backoff":{"initial_ms":1000}`: func(n *fsm.NewTask) { n.Backoff = full },
+		`"backoff":{"jitter":null,"factor":null,"max_ms":null,"initial_ms":1000}`: func(n *fsm.NewTask) { n.Backoff = full },
+		`"backoff":{"max_ms":1,"initial_ms":1,"factor":1,"jitter":1}`: func(n *fsm.NewTask) {
+			n.Backoff = &fsm.Backoff{InitialMS: 1, MaxMS: 1, Factor: 1_000_000, Jitter: 1_000_000}
+		},
+		`"backoff":{"initial_ms":31536000000,"factor":1000,"jitter":0.2}`: func(n *fsm.NewTask) {
+			n.Backoff = &fsm.Backoff{InitialMS: 31_536_000_000, MaxMS: 31_536_000_000, Factor: 1_000_000_000, Jitter: 200_000}
+		},
+		`"backoff":{"initial_ms":5,"factor":1.0000005,"jitter":1e-6}`: func(n *fsm.NewTask) {
+			n.Backoff = &fsm.Backoff{InitialMS: 5, MaxMS: 86_400_000, Factor: 1_000_001, Jitter: 1}
+		},
+	} {
+		want := fsm.NewTask{Type: "default", Params: []byte("0"), MaxAttempts: fsm.DefaultAttempts}
+		set(&want)
+		got := proposedBy(t, "POST /api/tasks", `{`+body+`,"params":0}`)
+		if diff := cmp.Diff(fsm.Command(fsm.Submit{Tasks: []fsm.NewTask{want}}), got); diff != "" {
+			t.Errorf("%s: command (-want +got):\n%s", body, diff)
+		}
+	}
+}
