@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +22,9 @@ import (
 // holdsHeaderMax bounds the header that names the claims of an answer, in bytes.
 // A thousand claims of one worker fit; what does not is left to its leases.
 const holdsHeaderMax = 15 << 10
+
+// releasesMax bounds the claims that one command releases.
+const releasesMax = 1_000
 
 // unsentConn is a connection of the peer port, which tells of an answer that
 // could not be written.
@@ -99,30 +103,58 @@ func (c *countedConn) Write(b []byte) (int, error) {
 // releaseUnsent releases claims, here or through the leader, in order. Where
 // that fails, the lease's end does it.
 func (s *Server) releaseUnsent(holds []fsm.Hold) {
-	wait := s.waits.at(time.Now())
-	for _, h := range holds {
-		_, err := s.node.Propose(wait, fsm.Release{Hold: h})
+	ctx := s.waits.at(time.Now())
+	for part := range slices.Chunk(holds, releasesMax) {
+		_, err := s.node.Propose(ctx, releaseOf(part))
 		if errors.Is(err, fsm.ErrNotLeader) {
-			err = s.releaseThere(wait, h)
+			err = s.releaseThere(ctx, part)
 		}
 		if err != nil {
-			s.logger.Debug("a claim whose answer could not be written was not released", "task_id", h.ID, "error", err)
+			s.logger.Debug("claims whose answer could not be written were not released", "task_id", part[0].ID, "count", len(part), "error", err)
 			return
 		}
 	}
 }
 
-// releaseThere has the leader release a claim.
-func (s *Server) releaseThere(ctx context.Context, h fsm.Hold) error {
+// releaseOf returns the command that releases claims.
+func releaseOf(holds []fsm.Hold) fsm.Command {
+	ops := make([]fsm.Command, len(holds))
+	for i, h := range holds {
+		ops[i] = fsm.Release{Hold: h}
+	}
+	if len(ops) == 1 {
+		return ops[0]
+	}
+	return fsm.Batch{Ops: ops}
+}
+
+// releaseThere has the leader release claims.
+func (s *Server) releaseThere(ctx context.Context, holds []fsm.Hold) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
-	target := append(strconv.AppendUint([]byte("/api/tasks/"), h.ID, 10), "/release"...)
-	setForward(req, []byte(fasthttp.MethodPost), target)
-	body := append([]byte(`{"worker_id":"`), h.WorkerID...) // nothing in it needs an escape
-	body = strconv.AppendUint(append(body, `","claim_token":`...), h.Token, 10)
-	req.SetBodyRaw(append(body, '}'))
+	setForward(req, []byte(fasthttp.MethodPost), []byte(batchPath))
+	req.SetBodyRaw(appendReleases(nil, holds))
 	return s.node.Forward(ctx, req, resp)
+}
+
+// batchPath is the path of the call that releases several claims at once.
+const batchPath = "/api/batch"
+
+// appendReleases appends the body of a batch that releases claims. Nothing in a
+// worker id needs an escape.
+func appendReleases(b []byte, holds []fsm.Hold) []byte {
+	b = append(b, `{"ops":[`...)
+	for i, h := range holds {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, `{"op":"release","id":`...), h.ID, 10)
+		b = append(append(b, `,"worker_id":"`...), h.WorkerID...)
+		b = strconv.AppendUint(append(b, `","claim_token":`...), h.Token, 10)
+		b = append(b, '}')
+	}
+	return append(b, "]}"...)
 }
 
 // appendHolds appends claims as a header's value:

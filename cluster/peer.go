@@ -281,7 +281,7 @@ func (p *peerPort) serve(conn net.Conn) {
 		return
 	}
 	// The server closes the connection; what ended it is nobody's concern.
-	_ = p.server.ServeConn(c)
+	_ = p.server.ServeConn(&httpConn{peerConn: c})
 	_ = c.Close()
 }
 

@@ -59,5 +59,32 @@ func (c *peerConn) closedByPeer() bool {
 	return err != nil || useless
 }
 
+// httpConn is a peerConn whose requests are answered here, one at a time and by
+// one goroutine.
+type httpConn struct {
+	*peerConn
+	unsent func() // what is to be done if the answer cannot be written
+}
+
+// OnUnsent has fn called if the answer certainly does not reach the other node
+// whole. The last fn counts; nil takes it back.
+func (c *httpConn) OnUnsent(fn func()) { c.unsent = fn }
+
+// Read reads from the connection. Who reads on has written the answer before.
+func (c *httpConn) Read(b []byte) (int, error) {
+	c.unsent = nil
+	return c.peerConn.Read(b)
+}
+
+// Write writes to the connection.
+func (c *httpConn) Write(b []byte) (int, error) {
+	n, err := c.peerConn.Write(b)
+	if unsent := c.unsent; err != nil && unsent != nil {
+		c.unsent = nil
+		unsent()
+	}
+	return n, err
+}
+
 // aLongTimeAgo is a deadline that makes every wait on a connection end now.
 func aLongTimeAgo() time.Time { return time.Unix(1, 0) }

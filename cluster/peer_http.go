@@ -233,7 +233,7 @@ func (p *peerPort) handleCall(ctx *fasthttp.RequestCtx, name string) {
 
 // peerOf returns the node that a request on the peer port came from.
 func peerOf(ctx *fasthttp.RequestCtx) (hello, bool) {
-	c, ok := ctx.Conn().(*peerConn)
+	c, ok := ctx.Conn().(*httpConn)
 	if !ok {
 		return hello{}, false
 	}
