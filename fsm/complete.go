@@ -49,8 +49,11 @@ func thenOf(result Result) *Then {
 	return then
 }
 
-// refsOf returns the claims by their ids and tokens.
+// refsOf returns the claims by their ids and tokens, nil if there are none.
 func refsOf(claims []Claim) []ClaimRef {
+	if len(claims) == 0 {
+		return nil
+	}
 	refs := make([]ClaimRef, len(claims))
 	for i := range claims {
 		refs[i] = ClaimRef{TaskID: claims[i].Task.ID, Token: claims[i].Token}

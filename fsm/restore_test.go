@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// smallMemory makes short logs push claim requests out.
+// smallMemory makes short logs push claim requests and removed tasks out.
 const smallMemory = 12
 
 func newSmall() *Machine {
 	m := New()
-	m.rememberedMax = smallMemory
+	m.rememberedMax, m.goneMax = smallMemory, smallMemory
 	return m
 }
 
@@ -63,7 +63,7 @@ func restore(t rapid.TB, snapshot []byte) *Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.rememberedMax = smallMemory
+	m.rememberedMax, m.goneMax = smallMemory, smallMemory
 	if err := m.check(); err != nil {
 		t.Fatalf("restored: %v", err)
 	}
