@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,7 +33,11 @@ func TestServer_BadInput(t *testing.T) {
 	cases = append(cases, badClaims()...)
 	cases = append(cases, badSettles()...)
 	cases = append(cases, badTargets()...)
-	if len(cases) < 100 {
+	cases = append(cases, badLives()...)
+	cases = append(cases, badCompletes()...)
+	cases = append(cases, badTypes()...)
+	cases = append(cases, badBatches()...)
+	if len(cases) < 300 {
 		t.Errorf("only %d cases", len(cases))
 	}
 	for _, c := range cases {
@@ -220,11 +225,188 @@ func badSettles() []badInput {
 		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":null}`, ir, "error", "Missing required field: error"},
 		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":5}`, ir, "error", "a string without U+0000"},
 		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"a\u0000b"}`, ir, "error", "a string without U+0000"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","permanent":true,"retry_in_ms":0}`, ir, "retry_in_ms", "permanent and retry_in_ms are both given"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","permanent":1}`, ir, "permanent", "true or false is allowed"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","retry_in_ms":-1}`, ir, "retry_in_ms", "an integer from 0 to 31536000000 is allowed"},
+		badInput{"POST /api/tasks/1/fail", `{"worker_id":"w","error":"e","retry_in_ms":31536000001}`, ir, "retry_in_ms", "an integer from 0 to 31536000000 is allowed"},
+		badInput{"POST /api/tasks/1/release", `{"worker_id":"w","delay_ms":-1}`, ir, "delay_ms", "an integer from 0 to 31536000000 is allowed"},
+		badInput{"POST /api/tasks/1/release", `{"worker_id":"w","delay_ms":31536000001}`, ir, "delay_ms", "an integer from 0 to 31536000000 is allowed"},
+		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","progress":"` + strings.Repeat("x", 4095) + `"}`, tl, "progress", "progress is larger than 4096 bytes"},
+		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","progress":` + nested(64) + `}`, ir, "progress", "a nesting of 64 levels"},
+		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","delay_ms":1}`, ir, "delay_ms", "Unknown field: delay_ms"},
+		badInput{"POST /api/tasks/1/release", `{"worker_id":"w","progress":1}`, ir, "progress", "Unknown field: progress"},
+		badInput{"POST /api/tasks/1/complete", `{"worker_id":"w","permanent":true}`, ir, "permanent", "Unknown field: permanent"},
+		badInput{"POST /api/tasks/1/cancel", `{"worker_id":"w"}`, ir, "worker_id", "Unknown field: worker_id"},
+		badInput{"POST /api/tasks/1/cancel", `[]`, ir, "", "an array, not a JSON object"},
+		badInput{"POST /api/tasks/x/cancel", ``, ir, "id", "Invalid id"},
 		badInput{"POST /api/tasks/1/extend", `{"worker_id":"w","lease_ms":99}`, ir, "lease_ms", "an integer from 100 to 86400000 is allowed"},
 		badInput{"POST /api/tasks/1/retry", `{"add_attempts":-1}`, ir, "add_attempts", "an integer from 0 to 2147483647 is allowed"},
 		badInput{"POST /api/tasks/1/retry", `{"worker_id":"w"}`, ir, "worker_id", "Unknown field: worker_id"},
 		badInput{"POST /api/tasks/1/retry", `{"claim_token":0}`, ir, "claim_token", "an integer from 1"},
 	)
+}
+
+// badLives are bad values of the fields about a task's time, order and labels,
+// in a submit and in a change of a task.
+func badLives() []badInput {
+	const when, delay = "a time in RFC 3339 of the years 1970 to 9999", "an integer from 0 to 31536000000 is allowed"
+	const labels = "an object of up to 16 labels with names of 1 to 64 bytes without : and control characters"
+	const value = "a string of up to 64 bytes without control characters"
+	var cases []badInput
+	for _, c := range []struct {
+		field, text string
+		values      []string
+	}{
+		{"run_at", when, []string{`"1969-12-31T23:59:59.999Z"`, `"9999-12-31T23:59:59.9990001Z"`, `"10000-01-01T00:00:00Z"`, `"2026-03-01"`, `"2026-03-01T12:00:00"`, `"2026-02-30T12:00:00Z"`, `"2026-03-01 12:00:00Z"`, `"2026-03-01T9:00:00Z"`, `"2026-03-01T12:00:00,5Z"`, `"2026-03-01T12:00:00+25:00"`, `""`, `1772366400000`, `"now"`}},
+		{"expires_at", when, []string{`"0001-01-01T00:00:00Z"`, `1772366400`, `"soon"`}},
+		{"delay_ms", delay, []string{`-1`, `31536000001`, `1.0`, `"1s"`}},
+		{"delay_ms", "run_at and delay_ms are both given", []string{`1,"run_at":"2026-03-01T12:00:00Z"`, `0,"run_at":"2026-03-01T12:00:00Z"`}},
+		{"retention_ms", "an integer from -1 to 3153600000000 is allowed", []string{`-2`, `3153600000001`, `"1d"`}},
+		{"group", "a string of 1 to 128 bytes without control characters", []string{`""`, `"` + strings.Repeat("g", 129) + `"`, `"a\u0000"`, `"a\n"`, `1`}},
+		{"unique", `"exists" or "active" is allowed`, []string{`""`, `"Active"`, `true`}},
+		{"labels", labels, []string{`{"":"x"}`, `{"a:b":"x"}`, `{"a\tb":"x"}`, `{"` + strings.Repeat("n", 65) + `":"x"}`, manyLabels(17)}},
+		{"labels", "an object is allowed", []string{`[]`, `"a=b"`, `1`}},
+		{"labels.a", value, []string{`{"a":1}`, `{"a":null}`, `{"b":"1","a":["x"]}`, `{"a":"` + strings.Repeat("v", 65) + `"}`, `{"a":"x\n"}`}},
+		{"backoff", "an object is allowed", []string{`1000`, `"1s"`, `[]`}},
+		{"backoff.initial_ms", "Missing required field: initial_ms", []string{`{}`, `{"factor":2}`, `{"initial_ms":null}`}},
+		{"backoff.initial_ms", "an integer from 1 to 31536000000 is allowed", []string{`{"initial_ms":0}`, `{"initial_ms":31536000001}`, `{"initial_ms":1.5}`}},
+		{"backoff.max_ms", "an integer from 1 to 31536000000 is allowed", []string{`{"initial_ms":1,"max_ms":0}`, `{"initial_ms":1,"max_ms":31536000001}`}},
+		{"backoff.max_ms", "an integer from initial_ms (10) to 31536000000 is allowed", []string{`{"initial_ms":10,"max_ms":9}`, `{"max_ms":9,"initial_ms":10}`}},
+		{"backoff.factor", "a number from 1 to 1000 is allowed", []string{`{"initial_ms":1,"factor":0.9999999}`, `{"initial_ms":1,"factor":1000.1}`, `{"initial_ms":1,"factor":"2"}`, `{"initial_ms":1,"factor":1e400}`, `{"initial_ms":1,"factor":-2}`}},
+		{"backoff.jitter", "a number from 0 to 1 is allowed", []string{`{"initial_ms":1,"jitter":-0.1}`, `{"initial_ms":1,"jitter":1.000001}`, `{"initial_ms":1,"jitter":true}`}},
+		{"backoff.max", "Unknown field: max", []string{`{"initial_ms":1,"max":5}`}},
+	} {
+		field, _, _ := strings.Cut(c.field, ".")
+		for _, v := range c.values {
+			cases = append(cases, badInput{"POST /api/tasks", `{"params":1,"` + field + `":` + v + `}`, it, c.field, c.text})
+			if field == "labels" || c.field == "run_at" {
+				cases = append(cases, badInput{"PATCH /api/tasks/1", `{"` + field + `":` + v + `}`, ir, c.field, c.text})
+			}
+		}
+	}
+	const empty = "The body changes nothing"
+	return append(
+		cases,
+		badInput{"PATCH /api/tasks/1", ``, ir, "", empty},
+		badInput{"PATCH /api/tasks/1", `{}`, ir, "", empty},
+		badInput{"PATCH /api/tasks/1", `{"priority":1.5}`, ir, "priority", "an integer from -2147483648 to 2147483647 is allowed"},
+		badInput{"PATCH /api/tasks/1", `{"delay_ms":1}`, ir, "delay_ms", "Unknown field: delay_ms"},
+		badInput{"PATCH /api/tasks/1", `{"status":"pending"}`, ir, "status", "Unknown field: status"},
+		badInput{"PATCH /api/tasks/0", `{"priority":1}`, ir, "id", "Invalid id"},
+		badInput{"PATCH /api/tasks/1?x=1", `{"priority":1}`, ir, "x", "Unknown query parameter: x"},
+	)
+}
+
+func manyLabels(n int) string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf(`"l%d":""`, i))
+	}
+	return "{" + strings.Join(names, ",") + "}"
+}
+
+// badCompletes are completes whose follow-ups or claim are wrong.
+func badCompletes() []badInput {
+	var cases []badInput
+	add := func(code wire.Code, field, text string, bodies ...string) {
+		for _, body := range bodies {
+			cases = append(cases, badInput{"POST /api/tasks/1/complete", `{"worker_id":"w",` + body + `}`, code, field, text})
+		}
+	}
+	add(ir, "submit", "an array of 1 to 1000 tasks is allowed", `"submit":[]`, `"submit":{}`, `"submit":"x"`, `"submit":[`+strings.Repeat(`{"params":1},`, 1000)+`{"params":1}]`)
+	add(it, "submit[2].priority", "Invalid submit[2].priority: an integer", `"submit":[{"params":1},{"params":2},{"params":3,"priority":"high"},{}]`)
+	add(it, "submit[0].params", "Missing required field: params", `"submit":[{}]`)
+	add(it, "submit[1].backoff.initial_ms", "Missing required field: initial_ms", `"submit":[{"params":1},{"params":1,"backoff":{}}]`)
+	add(it, "submit[0]", "an object is allowed", `"submit":[1]`, `"submit":[null]`)
+	add(it, "submit[0].prio", "Unknown field: prio", `"submit":[{"params":1,"prio":1}]`)
+	add(tl, "submit[0].params", "submit[0].params is larger than 1048576 bytes", `"submit":[{"params":"`+strings.Repeat("x", 1<<20)+`"}]`)
+	add(ir, "submit", "not valid JSON", `"submit":[{"params":1}`)
+	add(ir, "claim", "an object is allowed", `"claim":true`, `"claim":[]`)
+	add(ir, "claim.wait_ms", "Unknown field: wait_ms", `"claim":{"wait_ms":0}`)
+	add(iw, "claim.worker_id", "Invalid worker_id format", `"claim":{"worker_id":"a b"}`)
+	add(ir, "claim.limit", "an integer from 1 to 1000 is allowed", `"claim":{"limit":0}`)
+	add(ir, "claim.task_types", "sort_by random needs task_types", `"claim":{"sort_by":"random"}`)
+	add(ir, "claim.task_types", "max_attempts_remaining needs task_types", `"claim":{"max_attempts_remaining":1}`)
+	add(ir, "claim.task_types[0]", "1 to 128 of A-Z", `"claim":{"task_types":[""]}`)
+	add(ir, "claim.submit", "Unknown field: submit", `"claim":{"submit":[]}`)
+	return append(cases, badInput{"POST /api/tasks/1/complete", `{"claim":{"worker_id":"w"}}`, ir, "worker_id", "Missing required field: worker_id"})
+}
+
+// badTypes are bad settings of a task type, and bad bodies of an upgrade.
+func badTypes() []badInput {
+	var cases []badInput
+	add := func(field, text string, bodies ...string) {
+		for _, body := range bodies {
+			cases = append(cases, badInput{"PATCH /api/types/a", body, ir, field, text})
+		}
+	}
+	add("", "The body changes nothing", ``, `{}`)
+	add("paused", "true or false is allowed", `{"paused":1}`, `{"paused":"yes"}`, `{"paused":{}}`)
+	add("max_claimed", "an integer from 1 to 2147483647 is allowed", `{"max_claimed":0}`, `{"max_claimed":2147483648}`)
+	add("rate_limit", "a number from 0.000001 to 1000000 is allowed", `{"rate_limit":0}`, `{"rate_limit":0.0000009}`, `{"rate_limit":1000000.1}`, `{"rate_limit":-1}`, `{"rate_limit":"1"}`)
+	add("lease_ms", "an integer from 100 to 86400000 is allowed", `{"lease_ms":99}`, `{"lease_ms":86400001}`)
+	add("max_attempts", "an integer from 0 to 2147483647 is allowed", `{"max_attempts":-1}`)
+	add("backoff.initial_ms", "Missing required field: initial_ms", `{"backoff":{}}`)
+	add("backoff.jitter", "a number from 0 to 1 is allowed", `{"backoff":{"jitter":2,"initial_ms":1}}`)
+	add("retention_ms", "an integer from -1 to 3153600000000 is allowed", `{"retention_ms":-2}`)
+	add("task_type", "Unknown field: task_type", `{"task_type":"a"}`)
+	for _, name := range []string{"", "a%20b", "a%2Fb", "a/b", "%C3%A9", "%zz", "%ff", strings.Repeat("x", 129)} {
+		cases = append(cases, badInput{"PATCH /api/types/" + name, `{"paused":true}`, ir, "task_type", "1 to 128 of A-Z"})
+	}
+	return append(
+		cases,
+		badInput{"GET /api/types?limit=1", "", ir, "limit", "Unknown query parameter: limit"},
+		badInput{"POST /api/cluster/upgrade", `{"level":2}`, ir, "level", "Unknown field: level"},
+		badInput{"POST /api/cluster/upgrade", `[]`, ir, "", "an array, not a JSON object"},
+		badInput{"POST /api/cluster/upgrade?x=1", `{}`, ir, "x", "Unknown query parameter: x"},
+	)
+}
+
+// badBatches are batches of which an op, or the whole, is wrong.
+func badBatches() []badInput {
+	var cases []badInput
+	add := func(code wire.Code, field, text string, bodies ...string) {
+		for _, body := range bodies {
+			cases = append(cases, badInput{"POST /api/batch", body, code, field, text})
+		}
+	}
+	ops := func(op string, n int) string {
+		return `{"ops":[` + strings.TrimSuffix(strings.Repeat(op+",", n), ",") + `]}`
+	}
+	add(ir, "ops", "Missing required field: ops", ``, `{}`, `{"ops":null}`, `{"atomic":true}`)
+	add(ir, "ops", "an array of 1 to 1000 ops is allowed", `{"ops":[]}`, `{"ops":{}}`, ops(`{"op":"cancel","id":1}`, 1001))
+	add(ir, "atomic", "true or false is allowed", `{"atomic":1,"ops":[{"op":"cancel","id":1}]}`)
+	add(ir, "tasks", "Unknown field: tasks", `{"tasks":[]}`)
+	add(ir, "ops[0]", "an object is allowed", `{"ops":[1]}`, `{"ops":[null]}`)
+	add(ir, "ops[0].op", "Missing required field: op", `{"ops":[{}]}`, `{"ops":[{"id":1}]}`, `{"ops":[{"op":null,"id":1}]}`)
+	add(ir, "ops[1].op", `"submit", "claim", "complete", "fail", "extend", "release", "retry", "cancel" or "delete" is allowed`,
+		`{"ops":[{"op":"cancel","id":1},{"op":"patch","id":1}]}`, `{"ops":[{"op":"cancel","id":1},{"op":1}]}`, `{"ops":[{"op":"cancel","id":1},{"op":""}]}`, `{"ops":[{"op":"cancel","id":1},{"op":"Cancel"}]}`)
+	for _, op := range []string{"cancel", "delete", "retry"} {
+		add(ir, "ops[0].id", "Missing required field: id", `{"ops":[{"op":"`+op+`"}]}`, `{"ops":[{"op":"`+op+`","id":null}]}`)
+		add(ir, "ops[0].id", "an integer from 1 to 9007199254740991 is allowed", `{"ops":[{"op":"`+op+`","id":0}]}`, `{"ops":[{"op":"`+op+`","id":"1"}]}`, `{"ops":[{"op":"`+op+`","id":9007199254740992}]}`)
+		add(ir, "ops[0].worker_id", "Unknown field: worker_id", `{"ops":[{"op":"`+op+`","id":1,"worker_id":"w"}]}`)
+	}
+	for _, op := range []string{"complete", "fail", "extend", "release"} {
+		add(ir, "ops[0].id", "Missing required field: id", `{"ops":[{"op":"`+op+`","worker_id":"w","claim_token":1}]}`)
+		add(ir, "ops[0].worker_id", "Missing required field: worker_id", `{"ops":[{"op":"`+op+`","id":1}]}`)
+	}
+	add(it, "ops[3].priority", "Invalid ops[3].priority: an integer", `{"ops":[{"op":"cancel","id":1},{"op":"cancel","id":1},{"op":"cancel","id":1},{"op":"submit","params":1,"priority":true}]}`)
+	add(it, "ops[0].params", "Missing required field: params", `{"ops":[{"op":"submit"}]}`)
+	add(it, "ops[0].id", "Unknown field: id", `{"ops":[{"op":"submit","params":1,"id":1}]}`)
+	add(ir, "ops[1].id", "Missing required field: id", `{"ops":[{"op":"submit","params":1},{"op":"delete"}]}`)
+	add(ir, "ops[0].wait_ms", "Unknown field: wait_ms", `{"ops":[{"op":"claim","worker_id":"w","wait_ms":1}]}`)
+	add(ir, "ops[0].id", "Unknown field: id", `{"ops":[{"op":"claim","worker_id":"w","id":1}]}`)
+	add(ir, "ops[0].worker_id", "Missing required field: worker_id", `{"ops":[{"op":"claim"}]}`)
+	add(it, "ops[0].submit[1].group", "1 to 128 bytes", `{"ops":[{"op":"complete","id":1,"worker_id":"w","submit":[{"params":1},{"params":1,"group":""}]}]}`)
+	add(ir, "ops[0].claim.limit", "an integer from 1 to 1000", `{"ops":[{"op":"complete","id":1,"worker_id":"w","claim":{"limit":1001}}]}`)
+	add(ir, "ops[0].id", "Duplicate field: ops[0].id", `{"ops":[{"op":"cancel","id":1,"id":1}]}`)
+	add(ir, "ops[0].op", "Duplicate field: ops[0].op", `{"ops":[{"op":"cancel","op":"cancel","id":1}]}`)
+	add(ir, "", "it ends too early", `{"ops":[{"op":"cancel","id":1`, `{"ops":[{"id":1,`, `{"ops":[{"op":`, `{"ops":[`)
+	add(ir, "ops[0].id", "not valid JSON", `{"ops":[{"id":x}]}`)
+	add(ir, "ops", "The ops change up to 10001 tasks; at most 10000 are allowed",
+		`{"ops":[`+strings.Repeat(`{"op":"claim","worker_id":"w","limit":1000},`, 10)+`{"op":"delete","id":1}]}`,
+		`{"ops":[`+strings.Repeat(`{"op":"claim","worker_id":"w","limit":1000},`, 9)+`{"op":"complete","id":1,"worker_id":"w","submit":[{"params":1}],"claim":{"limit":999}}]}`)
+	return cases
 }
 
 // badTargets are bad paths and queries.
@@ -290,7 +472,7 @@ func badTargets() []badInput {
 	for _, target := range []string{"GET /", "GET /api", "GET /api/", "GET /api/task", "GET /api/tasks/1/why", "GET /api/tasks/1/", "POST /api/tasks/1/complete/x", "GET /API/TASKS", "GET /api/tasks%2F1", "GET //api/tasks", "GET /api/tasks/../stats", "BREW /pot"} {
 		cases = append(cases, badInput{target, "", wire.CodeNotFound, "", "No such path"})
 	}
-	for _, target := range []string{"PUT /api/tasks", "DELETE /api/tasks", "GET /api/tasks/claim", "GET /api/tasks/1/complete", "POST /api/tasks/1", "POST /api/tasks/by-key/k", "POST /api/stats", "DELETE /api/cluster", "POST /healthz", "POST /readyz", "POST /metrics", "BREW /api/tasks"} {
+	for _, target := range []string{"PUT /api/tasks", "DELETE /api/tasks", "GET /api/tasks/claim", "GET /api/tasks/1/complete", "POST /api/tasks/1", "GET /api/batch", "PUT /api/batch", "GET /api/tasks/1/cancel", "POST /api/types", "GET /api/types/a", "DELETE /api/types/a", "GET /api/cluster/upgrade", "POST /api/tasks/by-key/k", "POST /api/stats", "DELETE /api/cluster", "POST /healthz", "POST /readyz", "POST /metrics", "BREW /api/tasks"} {
 		cases = append(cases, badInput{target, `{}`, wire.CodeMethodNotAllowed, "", "Method not allowed"})
 	}
 	return cases

@@ -138,20 +138,24 @@ func (d *decoder) end() *refusal {
 }
 
 // skipObject skips what is left of the current object, its end too.
-func (d *decoder) skipObject() *refusal {
-	for {
-		kind := d.dec.PeekKind()
-		if kind == jsontext.KindEndObject {
-			_, err := d.dec.ReadToken()
-			if err != nil {
+func (d *decoder) skipObject() *refusal { return d.skipOut(d.dec.StackDepth()) }
+
+// skipOut skips what is left of the object or array at that depth, its end too,
+// wherever in it the decoder is.
+func (d *decoder) skipOut(depth int) *refusal {
+	for d.dec.StackDepth() >= depth {
+		switch d.dec.PeekKind() {
+		case jsontext.KindEndObject, jsontext.KindEndArray:
+			if _, err := d.dec.ReadToken(); err != nil {
 				return d.syntax(err)
 			}
-			return nil
-		}
-		if bad := d.skip(); bad != nil {
-			return bad
+		default:
+			if bad := d.skip(); bad != nil {
+				return bad
+			}
 		}
 	}
+	return nil
 }
 
 // ahead looks for a field of the object that has just begun, and returns its

@@ -109,6 +109,7 @@ func (d *decoder) task(t *draft) *refusal {
 	if !ok {
 		return d.invalid("", "an object")
 	}
+	depth := d.dec.StackDepth()
 	for {
 		name, more, bad := d.next()
 		if bad != nil {
@@ -118,7 +119,7 @@ func (d *decoder) task(t *draft) *refusal {
 			return d.checkTask(t)
 		}
 		if bad := d.taskField(name, t); bad != nil {
-			if syntax := d.skipRest(bad); syntax != nil {
+			if syntax := d.skipRest(bad, depth); syntax != nil {
 				return syntax
 			}
 			return bad
@@ -126,13 +127,13 @@ func (d *decoder) task(t *draft) *refusal {
 	}
 }
 
-// skipRest skips the rest of the object whose field was refused. It returns what
-// of that, or of the refusal, is about the syntax.
-func (d *decoder) skipRest(bad *refusal) *refusal {
+// skipRest skips the rest of the object at that depth, a field of which was
+// refused. It returns what of that, or of the refusal, is about the syntax.
+func (d *decoder) skipRest(bad *refusal, depth int) *refusal {
 	if bad.syntax {
 		return bad
 	}
-	return d.skipObject()
+	return d.skipOut(depth)
 }
 
 // taskField reads one field of a task.

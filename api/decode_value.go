@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -31,13 +32,14 @@ func (d *decoder) object(name string, field func(name []byte) *refusal) (ok bool
 	}
 	d.enter(name, -1)
 	defer d.leave()
+	depth := d.dec.StackDepth()
 	for {
 		name, more, bad := d.next()
 		if bad != nil || !more {
 			return bad == nil, bad
 		}
 		if bad := field(name); bad != nil {
-			if syntax := d.skipRest(bad); syntax != nil {
+			if syntax := d.skipRest(bad, depth); syntax != nil {
 				return false, syntax
 			}
 			return false, bad
@@ -66,8 +68,8 @@ func (d *decoder) instant(field string) (ms int64, ok bool, bad *refusal) {
 	if !ok || bad != nil {
 		return 0, false, bad
 	}
-	var t time.Time
-	if err := t.UnmarshalText(s); err != nil {
+	t, err := time.Parse(time.RFC3339Nano, string(s))
+	if err != nil || s[len("2006-01-02T15")] != ':' || bytes.IndexByte(s, ',') >= 0 { // Parse lets in 9:00 and a comma
 		return 0, false, d.invalid(field, allowed)
 	}
 	ms = t.UnixMilli()
