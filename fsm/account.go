@@ -59,6 +59,12 @@ func workBytes(t *Task) int {
 // answerBytes is what the task's own bytes add to an answer that holds it.
 func answerBytes(t *Task) int { return workBytes(t) + quotedBytes(t.Error) }
 
+// bare takes out what answerBytes counts.
+func (t *Task) bare() {
+	t.Params, t.Payload, t.Result, t.ResultPayload, t.Progress = nil, nil, nil, nil, nil
+	t.Error = ""
+}
+
 // quotedBytes is how long a text is inside a JSON string: control characters
 // take up to six bytes there, so 1,000 errors of 16 KiB could take 96 MB.
 func quotedBytes(text string) int {

@@ -27,11 +27,13 @@ func (m *Machine) batch(c Batch) (Result, error) {
 	for i, op := range c.Ops {
 		results[i] = m.applyOp(op)
 	}
+	m.answered = 0
 	return Result{Results: results}, nil
 }
 
 func (m *Machine) atomicBatch(ops []Command) (Result, error) {
 	m.beginUndo()
+	defer func() { m.answered = 0 }()
 	results := make([]Result, len(ops))
 	for i, op := range ops {
 		results[i] = m.applyOp(op)
@@ -53,8 +55,37 @@ func refusalOf(op Command, result Result) (refusal Result, refused bool) {
 	return Result{Code: result.Code, Task: result.Task, Gone: result.Gone}, result.Code != ""
 }
 
-// applyOp applies an op of a batch.
+// applyOp applies an op of a batch. The answer to the batch is bounded as a
+// whole: when it is full, claims take nothing more, and other tasks come bare.
 func (m *Machine) applyOp(op Command) Result {
+	result := m.applyAny(op)
+	if result.Task != nil {
+		result.Task = m.shown(result.Task)
+	}
+	if _, ok := op.(Submit); ok { // of follow-ups, answers show the ids alone
+		for i := range result.Submitted {
+			result.Submitted[i].Task = m.shown(result.Submitted[i].Task)
+		}
+	}
+	for i := range result.Claims {
+		m.answered += answerBytes(&result.Claims[i].Task)
+	}
+	return result
+}
+
+// shown counts the task as part of the answer. It returns a bare copy if the
+// answer is full.
+func (m *Machine) shown(t *Task) *Task {
+	m.answered += answerBytes(t)
+	if m.answered <= answerBytesMax {
+		return t
+	}
+	t = copyOf(t)
+	t.bare()
+	return t
+}
+
+func (m *Machine) applyAny(op Command) Result {
 	switch op := op.(type) {
 	case Submit:
 		return m.submit(op)

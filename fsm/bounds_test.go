@@ -110,6 +110,76 @@ func TestClaimNext_RepeatedAnswerIsBounded(t *testing.T) {
 	}
 }
 
+// TestBatch_AnswerIsBounded ensures that the ops of a batch share the bound of
+// one answer: claims that find it full take nothing, other tasks come bare.
+func TestBatch_AnswerIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.do(SetLevel{Level: levelLife})
+	h.submit(40, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	var claims, others []Command
+	for range 20 {
+		claims = append(claims, ClaimNext{WorkerID: "w1", Limit: 3})
+	}
+	var taken []Claim
+	for _, r := range h.do(Batch{Ops: claims}).Results {
+		taken = append(taken, r.Claims...)
+	}
+	if len(taken) != 8 || h.m.ClaimCount() != 8 {
+		t.Errorf("%d tasks of 1 MiB in an answer, %d claimed, want 8", len(taken), h.m.ClaimCount())
+	}
+	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 2}); len(r.Claims) != 2 {
+		t.Errorf("%d tasks claimed after the batch, want 2", len(r.Claims))
+	}
+	for range 2 {
+		for _, c := range taken {
+			others = append(others, Extend{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
+		}
+	}
+	whole, bare := 0, 0
+	for _, r := range h.do(Batch{Atomic: true, Ops: others}).Results {
+		if r.Task.Payload == nil {
+			bare++
+		} else {
+			whole++
+		}
+	}
+	if whole != 8 || bare != 8 {
+		t.Errorf("%d tasks are shown whole and %d bare, want 8 and 8", whole, bare)
+	}
+	if h.m.Get(1).Payload == nil {
+		t.Error("the task itself was laid bare")
+	}
+	mustCheck(t, h.m)
+}
+
+// TestBatch_RepeatedClaimsAreBounded ensures that one request, repeated by every
+// op, does not bring its tasks as often.
+func TestBatch_RepeatedClaimsAreBounded(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.do(SetLevel{Level: levelLife})
+	h.submit(8, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	claim := ClaimNext{WorkerID: "w1", Limit: 8, RequestID: "q"}
+	h.do(claim)
+	ops := make([]Command, 100)
+	for i := range ops {
+		ops[i] = claim
+	}
+	size := 0
+	for i, r := range h.do(Batch{Ops: ops}).Results {
+		if len(r.Claims) != 8 || !r.Claims[7].Live {
+			t.Fatalf("op %d: %d claims", i, len(r.Claims))
+		}
+		for _, c := range r.Claims {
+			size += answerBytes(&c.Task)
+		}
+	}
+	if size > 2*answerBytesMax || size < answerBytesMax {
+		t.Errorf("%d bytes in the answer", size)
+	}
+}
+
 // TestTick_ForgetsABoundedNumber ensures that one tick does not stop the world
 // when very many claim requests are due, and that answers do not depend on how
 // far ticks have come.

@@ -6,7 +6,8 @@ import (
 )
 
 // answerBytesMax bounds the tasks' own bytes in one answer: params, payload,
-// results and errors. An answer has at least one task all the same.
+// results and errors. An answer has at least one task all the same; that of a
+// batch is one answer.
 const answerBytesMax = 8 << 20
 
 // claimNext claims the first pending tasks of the types asked for.
@@ -19,7 +20,7 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 		memory [4]source
 		next   = m.newChooser(c, memory[:0])
 		claims []Claim
-		size   int
+		size   = m.answered
 		seq    uint64
 	)
 	for len(claims) < int(c.Limit) {
@@ -28,7 +29,7 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 			break
 		}
 		size += answerBytes(m.tasks.get(id))
-		if size > answerBytesMax && len(claims) > 0 {
+		if size > answerBytesMax && (len(claims) > 0 || m.answered > 0) {
 			break
 		}
 		if claims == nil {

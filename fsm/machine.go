@@ -41,6 +41,9 @@ type Machine struct {
 
 	// undo is the journal while an atomic batch is applied, else nil.
 	undo *undo
+	// answered is how many bytes of tasks the answer of the batch that is being
+	// applied holds already.
+	answered int
 }
 
 // header is the part of the saved state that is not a record.

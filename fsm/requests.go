@@ -59,7 +59,7 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 		return Result{Code: CodeInvalidRequest}, true
 	}
 	result = Result{Repeated: true, Claims: make([]Claim, len(r.Claims))}
-	size := 0
+	size := m.answered
 	for i, c := range r.Claims {
 		result.Claims[i] = m.repeatClaim(c, &size)
 	}
@@ -68,8 +68,9 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 
 // repeatClaim returns a claim of an earlier answer as it is now. Of a task that
 // was deleted there is only the id, the token, and no status. An ended claim
-// comes without params, payload, results and error once the answer's size is used up:
-// tasks may have grown since the first answer.
+// comes bare once the answer's size is used up: tasks may have grown since the
+// first answer. One that lives comes bare past twice the size, which only a
+// batch reaches that repeats one request many times.
 func (m *Machine) repeatClaim(c ClaimRef, size *int) Claim {
 	t := m.tasks.get(c.TaskID)
 	if t == nil {
@@ -77,10 +78,8 @@ func (m *Machine) repeatClaim(c ClaimRef, size *int) Claim {
 	}
 	claim := Claim{Task: *t, Token: c.Token, Live: t.Status == StatusClaimed && t.Token == c.Token}
 	*size += answerBytes(t)
-	if !claim.Live && *size > answerBytesMax {
-		claim.Task.Params, claim.Task.Payload = nil, nil
-		claim.Task.Result, claim.Task.ResultPayload = nil, nil
-		claim.Task.Error = ""
+	if *size > 2*answerBytesMax || !claim.Live && *size > answerBytesMax {
+		claim.Task.bare()
 	}
 	return claim
 }
@@ -102,10 +101,7 @@ func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claim
 	if seq == 0 {
 		return
 	}
-	r := &request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: make([]ClaimRef, len(claims))}
-	for i := range claims {
-		r.Claims[i] = ClaimRef{TaskID: claims[i].Task.ID, Token: claims[i].Token}
-	}
+	r := &request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: refsOf(claims)}
 	m.requests.put(seq, r)
 	m.requestIDs[id] = seq
 	m.remembered += len(claims)
