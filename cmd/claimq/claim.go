@@ -1,12 +1,10 @@
 package main
 
 import (
-	"crypto/rand"
+	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +12,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/client"
 )
 
 type claimOptions struct {
 	clientFlags
-	worker string
-	types  []string
-	lease  time.Duration
+	worker            string
+	types             []string
+	lease, wait       time.Duration
+	sortBy, sortOrder string
+	attemptsLeft      int
+	limit             int
 }
 
 func newClaimCommand(a *app) *cobra.Command {
@@ -30,61 +30,103 @@ func newClaimCommand(a *app) *cobra.Command {
 		Use:   "claim",
 		Short: "Claim the next task",
 		Long: `Claim the next task: the one with the highest priority, of those the oldest.
+--sort-by created_at takes the oldest first, random any of the listed types.
+
+With --wait it waits for a task if there is none. Without a task the exit code is 4.
 
 With --output env it prints lines for a shell's eval: CLAIMQ_TASK_ID, _TASK_TYPE,
 _ATTEMPT, _CLAIM_TOKEN, _WORKER, and _PARAMS (JSON) or _PAYLOAD (base64). The
 commands that settle the claim take worker and token from there. Without a task the
-exit code is 4, and the eval fails too.`,
+eval fails too.`,
 		Example: `  claimq claim --worker w1
-  claimq claim --worker w1 --type mail --type sms --lease 2m --output json
-  eval "$(claimq claim --worker w1 --output env)" && claimq complete "$CLAIMQ_TASK_ID"`,
+  claimq claim --worker w1 --type mail --type sms --lease 2m --wait 1m
+  claimq claim --worker w1 --type mail --sort-by random --limit 10 --output json
+  eval "$(claimq claim --worker w1 --wait 30s --output env)" && claimq complete "$CLAIMQ_TASK_ID"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.worker == "" {
-				return usageErrorf("--worker is missing: say who claims")
-			}
-			if err := checkLease(o.lease); err != nil {
-				return err
-			}
-			body, err := json.Marshal(wire.Claim{
-				WorkerID: o.worker, TaskTypes: o.types, LeaseMS: o.lease.Milliseconds(), ClaimRequestID: rand.Text(),
-			})
+			w, err := o.claim(cmd)
 			if err != nil {
 				return err
 			}
-			return a.talk(&o.clientFlags, func(s session) error {
-				var answer wire.Answer
-				r := client.Request{Method: http.MethodPost, Path: "/api/tasks/claim", Body: body, Repeatable: true}
-				shown, err := s.call(cmd.Context(), r, "If a task was claimed, it can be claimed again when the lease has ended.", &answer)
-				if err != nil && o.output == "env" {
-					// eval of nothing succeeds, and the variables may be of the
-					// claim before.
-					fmt.Fprint(a.stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
-				}
-				if err != nil || shown || answer.Task == nil {
-					return err
-				}
-				if o.output == "env" {
-					return showEnv(a.stdout, answer.Task, o.worker)
-				}
-				return a.showTask(answer.Task)
-			})
+			return a.talk(&o.clientFlags, func(s session) error { return s.claim(cmd.Context(), &o, w) })
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags, "env")
 	f := cmd.Flags()
 	f.StringVar(&o.worker, "worker", "", "who claims: letters, digits, _ and - (required)")
 	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable; none: any")
-	f.DurationVar(&o.lease, "lease", 0, "how long the claim lasts; 0: the task's own, else the server's default")
+	f.DurationVar(&o.lease, "lease", 0, "how long the claim lasts; 0: the task's own, else its type's, else the server's default")
+	f.DurationVar(&o.wait, "wait", 0, "how long to wait for a task if there is none")
+	f.StringVar(&o.sortBy, "sort-by", "", "priority (the default), created_at or random")
+	f.StringVar(&o.sortOrder, "sort-order", "", "asc or desc; the default is desc for priority, asc for created_at")
+	f.IntVar(&o.attemptsLeft, "max-attempts-remaining", 0, "only tasks with more attempts left than this; needs --type")
+	f.IntVar(&o.limit, "limit", 0, "claim up to this many at once; 0: one")
 	return cmd
 }
 
-// checkLease refuses what would be sent as another length than was said.
-func checkLease(d time.Duration) error {
-	if d < 0 || d%time.Millisecond != 0 {
-		return usageErrorf("--lease is %v: it must be whole milliseconds, not negative", d)
+// claim is the request that the flags say, without how long it waits.
+func (o *claimOptions) claim(cmd *cobra.Command) (w wire.Claim, err error) {
+	switch {
+	case o.worker == "":
+		return w, usageErrorf("--worker is missing: say who claims")
+	case o.wait < 0:
+		return w, usageErrorf("--wait is %v: it must not be negative", o.wait)
+	case o.limit < 0 || cmd.Flags().Changed("limit") && o.limit == 0:
+		return w, usageErrorf("--limit is %d: it must be 1 to 1000", o.limit)
+	case o.limit > 0 && o.output == "env":
+		return w, usageErrorf("--limit does not go with --output env: it has room for one task")
 	}
-	return nil
+	w = wire.Claim{
+		WorkerID: o.worker, TaskTypes: o.types, SortBy: o.sortBy, SortOrder: o.sortOrder,
+		MaxAttemptsRemaining: o.attemptsLeft, Limit: o.limit,
+	}
+	w.LeaseMS, err = wholeMS("--lease", o.lease)
+	return w, err
+}
+
+// claim claims and shows what it got.
+func (s session) claim(ctx context.Context, o *claimOptions, w wire.Claim) error {
+	body, answer, err := s.claimNext(ctx, w, o.wait)
+	if err != nil && o.output == "env" {
+		// eval of nothing succeeds, and the variables may be of the claim before.
+		fmt.Fprint(s.a.stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
+	}
+	shown, showErr := s.showJSON(body, err)
+	switch {
+	case err != nil:
+		return err
+	case showErr != nil:
+		return showErr
+	case answer.Task == nil && len(answer.Tasks) == 0:
+		return errNoTask
+	case shown:
+		return nil
+	case o.output == "env":
+		return showEnv(s.a.stdout, answer.Task, o.worker)
+	case answer.Task != nil:
+		return s.a.showTask(answer.Task)
+	}
+	return s.a.showClaims(answer.Tasks)
+}
+
+// showClaims prints a row a claimed task.
+func (a *app) showClaims(tasks []wire.Task) error {
+	rows := [][]string{{"ID", "TYPE", "TOKEN", "LEASE LEFT", "ATTEMPT", "PARAMS"}}
+	for i := range tasks {
+		t := &tasks[i]
+		token, left := "", ""
+		if t.ClaimToken != nil {
+			token = strconv.FormatUint(*t.ClaimToken, 10)
+		}
+		if t.LeaseRemainingMS != nil {
+			left = showMS(*t.LeaseRemainingMS)
+		}
+		rows = append(rows, []string{
+			strconv.FormatUint(t.ID, 10), cell(t.TaskType, typeWidth), cell(token, typeWidth), cell(left, typeWidth),
+			strconv.Itoa(int(t.Attempts)), cell(showValue(t.Params, t.Payload), paramsWidth),
+		})
+	}
+	return table(a.stdout, rows)
 }
 
 // showEnv prints the claim for a shell's eval.

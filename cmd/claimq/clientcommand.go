@@ -52,11 +52,15 @@ func variableOf(flag string) []string {
 	return []string{"CLAIMQ_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
 }
 
+// explicitOnly marks a flag that no variable sets: what changes settings must be
+// said on the command line.
+const explicitOnly = "claimq_explicit_only"
+
 // setFromVariables sets the flags that were not given.
 func setFromVariables(a *app, flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" {
+		if f.Changed || f.Name == "help" || f.Annotations[explicitOnly] != nil {
 			return
 		}
 		for _, name := range variableOf(f.Name) {
@@ -71,6 +75,17 @@ func setFromVariables(a *app, flags *pflag.FlagSet) error {
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// onlyExplicit marks the flags that cmd has beside those of every client command.
+func onlyExplicit(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		switch f.Name {
+		case "endpoint", "api-key", "timeout", "output":
+		default:
+			f.Annotations = map[string][]string{explicitOnly: {}}
+		}
+	})
 }
 
 func (f *clientFlags) check() error {
@@ -116,27 +131,42 @@ func (a *app) talk(f *clientFlags, fn func(s session) error) error {
 // command has nothing more to print. unknown says what to do when the outcome
 // is unknown.
 func (s session) call(ctx context.Context, r client.Request, unknown string, answer any) (shown bool, err error) {
+	body, err := s.do(ctx, r, unknown, answer)
+	shown, showErr := s.showJSON(body, err)
+	if err == nil {
+		err = showErr
+	}
+	return shown, err
+}
+
+// do makes a call and decodes the answer into answer; it returns the server's
+// JSON as it is.
+func (s session) do(ctx context.Context, r client.Request, unknown string, answer any) ([]byte, error) {
 	body, err := s.c.Do(ctx, r)
 	if err != nil {
-		var refusal *client.Error
-		if s.f.output == "json" && errors.As(err, &refusal) && refusal.Details != nil {
-			if _, err := fmt.Fprintf(s.a.stdout, "%s\n", refusal.Details); err != nil {
-				return false, err
-			}
-		}
-		return false, &callError{err: err, unknown: unknown}
-	}
-	if s.f.output == "json" {
-		_, err := fmt.Fprintf(s.a.stdout, "%s\n", body)
-		if err != nil {
-			return false, err
-		}
-		shown = true
+		return nil, &callError{err: err, unknown: unknown}
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
-		return shown, fmt.Errorf("decode the server's answer: %w", err)
+		return body, fmt.Errorf("decode the server's answer: %w", err)
 	}
-	return shown, nil
+	return body, nil
+}
+
+// showJSON prints, with --output json, what the server answered: body, or the
+// refusal that err is. It reports whether body was printed.
+func (s session) showJSON(body []byte, err error) (shown bool, showErr error) {
+	if s.f.output != "json" {
+		return false, nil
+	}
+	if body != nil {
+		_, showErr := fmt.Fprintf(s.a.stdout, "%s\n", body)
+		return showErr == nil, showErr
+	}
+	var refusal *client.Error
+	if errors.As(err, &refusal) && refusal.Details != nil {
+		_, showErr = fmt.Fprintf(s.a.stdout, "%s\n", refusal.Details)
+	}
+	return false, showErr
 }
 
 // parseID reads a task's id.

@@ -21,7 +21,7 @@ func newClusterCommand(a *app) *cobra.Command {
 		Args:    unknownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newClusterStatusCommand(a), newClusterRemoveCommand(a))
+	cmd.AddCommand(newClusterStatusCommand(a), newClusterRemoveCommand(a), newClusterUpgradeCommand(a))
 	return cmd
 }
 

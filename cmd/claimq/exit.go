@@ -29,6 +29,10 @@ func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
+// errNoTask is returned when a claim of several found none: unlike that of one,
+// such an answer is no refusal.
+var errNoTask = errors.New("No pending tasks available (no_pending_tasks)") //nolint:revive // the server's own words
+
 // callError is a call to a server that did not succeed.
 type callError struct {
 	about   string // what the call was about, if the user needs to know; ends in ": "
@@ -48,6 +52,8 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, errNoTask):
+		return exitNone
 	case errors.As(err, &call):
 		return callExitCode(call)
 	default:

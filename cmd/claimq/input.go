@@ -59,13 +59,22 @@ func readBounded(r io.Reader) ([]byte, error) {
 // withRaw encodes v, a struct, with raw JSON as one more field, byte for byte:
 // what the user wrote is kept as given.
 func withRaw(name string, raw []byte, v any) ([]byte, error) {
-	rest, err := json.Marshal(v)
-	if err != nil || raw == nil {
-		return rest, err
+	object, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return withField(name, raw, object), nil
+}
+
+// withField returns the object with raw JSON as one more field in front; raw nil
+// adds none.
+func withField(name string, raw, object []byte) []byte {
+	if raw == nil {
+		return object
 	}
 	b := append([]byte(`{"`+name+`":`), raw...)
-	if len(rest) > len("{}") {
+	if len(object) > len("{}") {
 		b = append(b, ',')
 	}
-	return append(b, rest[1:]...), nil
+	return append(b, object[1:]...)
 }

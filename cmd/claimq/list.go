@@ -87,32 +87,30 @@ func (a *app) showTasks(tasks []wire.Task, more bool) error {
 		_, err := fmt.Fprintln(a.stdout, "no tasks")
 		return err
 	}
-	withError := false
+	// Columns that most lists would leave empty are there if a task needs them.
+	var withGroup, withRunAt, withError bool
 	for i := range tasks {
+		withGroup = withGroup || tasks[i].Group != ""
+		withRunAt = withRunAt || tasks[i].Status == "scheduled"
 		withError = withError || tasks[i].Error != ""
 	}
-	rows := [][]string{{"ID", "TYPE", "STATUS", "PRIORITY", "ATTEMPTS", "WORKER", "CREATED (UTC)"}}
-	if withError {
-		rows[0] = append(rows[0], "ERROR")
-	}
-	for i := range tasks {
-		t := &tasks[i]
-		worker := ""
-		if t.WorkerID != nil {
-			worker = *t.WorkerID
+	some := func(row []string, runAt, group, failure string) []string {
+		if withRunAt {
+			row = append(row, runAt)
 		}
-		attempts := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
-		if t.MaxAttempts == 0 {
-			attempts = strconv.Itoa(int(t.Attempts))
-		}
-		row := []string{
-			strconv.FormatUint(t.ID, 10), cell(t.TaskType, typeWidth), cell(t.Status, typeWidth), strconv.Itoa(int(t.Priority)),
-			attempts, cell(worker, workerWidth), t.CreatedAt.UTC().Format(exactTime),
+		if withGroup {
+			row = append(row, group)
 		}
 		if withError {
-			row = append(row, cell(t.Error, errorWidth))
+			row = append(row, failure)
 		}
-		rows = append(rows, row)
+		return row
+	}
+	header := []string{"ID", "TYPE", "STATUS", "PRIORITY", "ATTEMPTS", "WORKER", "CREATED (UTC)"}
+	rows := [][]string{some(header, "RUNS AT (UTC)", "GROUP", "ERROR")}
+	for i := range tasks {
+		t := &tasks[i]
+		rows = append(rows, some(rowOf(t), runAtCell(t), cell(t.Group, workerWidth), cell(t.Error, errorWidth)))
 	}
 	if err := table(a.stdout, rows); err != nil {
 		return err
@@ -122,4 +120,32 @@ func (a *app) showTasks(tasks []wire.Task, more bool) error {
 		return err
 	}
 	return nil
+}
+
+// rowOf is what every list shows of a task.
+func rowOf(t *wire.Task) []string {
+	worker := ""
+	if t.WorkerID != nil {
+		worker = *t.WorkerID
+	}
+	attempts := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
+	if t.MaxAttempts == 0 {
+		attempts = strconv.Itoa(int(t.Attempts))
+	}
+	status := cell(t.Status, typeWidth)
+	if t.CancelRequested {
+		status += ", cancel asked"
+	}
+	return []string{
+		strconv.FormatUint(t.ID, 10), cell(t.TaskType, typeWidth), status, strconv.Itoa(int(t.Priority)),
+		attempts, cell(worker, workerWidth), t.CreatedAt.UTC().Format(exactTime),
+	}
+}
+
+// runAtCell is when a scheduled task runs.
+func runAtCell(t *wire.Task) string {
+	if t.Status != "scheduled" || t.RunAt == nil {
+		return "-"
+	}
+	return t.RunAt.UTC().Format(exactTime)
 }

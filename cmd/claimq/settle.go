@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,14 +44,40 @@ func (a *app) settle(ctx context.Context, o *settleOptions, arg, verb string, bo
 		if err != nil || shown {
 			return err
 		}
-		_, err = fmt.Fprintln(a.stdout, settledText(id, verb, &answer))
-		return err
+		if _, err := fmt.Fprintln(a.stdout, a.settledText(id, verb, &answer)); err != nil {
+			return err
+		}
+		return a.showThen(&answer)
 	})
 }
 
-func settledText(id uint64, verb string, answer *wire.Answer) string {
+// showThen prints what a complete did beside.
+func (a *app) showThen(answer *wire.Answer) error {
+	for i := range answer.Submitted {
+		text := fmt.Sprintf("submitted task %d", answer.Submitted[i].ID)
+		if !answer.Submitted[i].Created {
+			text = fmt.Sprintf("task %d has that key already", answer.Submitted[i].ID)
+		}
+		if _, err := fmt.Fprintln(a.stdout, text); err != nil {
+			return err
+		}
+	}
+	switch {
+	case answer.Claimed == nil:
+		return nil
+	case answer.Claimed.Task == nil:
+		_, err := fmt.Fprintln(a.stdout, "nothing to claim next")
+		return err
+	}
+	if _, err := fmt.Fprintln(a.stdout, "\nclaimed next:"); err != nil {
+		return err
+	}
+	return a.showTask(answer.Claimed.Task)
+}
+
+func (a *app) settledText(id uint64, verb string, answer *wire.Answer) string {
 	if verb == "extend" {
-		text := fmt.Sprintf("task %d: the lease has %s left", id, showDuration(time.Duration(answer.LeaseRemainingMS)*time.Millisecond))
+		text := fmt.Sprintf("task %d: the lease has %s left", id, showMS(answer.LeaseRemainingMS))
 		if answer.CancelRequested {
 			text += "; somebody asked for the task to be cancelled"
 		}
@@ -62,105 +86,15 @@ func settledText(id uint64, verb string, answer *wire.Answer) string {
 	text := fmt.Sprintf("task %d", id)
 	if answer.Task != nil {
 		text += " is " + printable(answer.Task.Status)
+		if answer.Task.Status == "scheduled" && answer.Task.RunAt != nil {
+			text += ": it can be claimed at " + a.showTime(*answer.Task.RunAt)
+		}
+		if answer.Task.CancelRequested {
+			text += ", and its worker is asked to stop"
+		}
 	}
 	if answer.Repeated {
 		text += " (this had been done before)"
 	}
 	return text
-}
-
-func newCompleteCommand(a *app) *cobra.Command {
-	var o settleOptions
-	cmd := &cobra.Command{
-		Use:   "complete ID [RESULT | @FILE | -]",
-		Short: "Complete a claimed task",
-		Long: `Complete a claimed task.
-
-RESULT is JSON, kept byte for byte; @FILE reads it from a file, - from standard
-input. Completing again with the same token is no error.`,
-		Example: `  claimq complete 17 --worker w1 --token 5 '{"sent":true}'
-  claimq complete 17 --worker w1 --token 5 @result.json`,
-		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var result []byte
-			if len(args) > 1 {
-				var err error
-				if result, err = a.jsonArgument("RESULT", args[1]); err != nil {
-					return err
-				}
-			}
-			return a.settle(cmd.Context(), &o, args[0], "complete", func(s wire.Settle) ([]byte, error) {
-				return withRaw("result", result, s)
-			})
-		},
-	}
-	o.addFlags(a, cmd)
-	return cmd
-}
-
-func newFailCommand(a *app) *cobra.Command {
-	var o settleOptions
-	var text string
-	cmd := &cobra.Command{
-		Use:   "fail ID",
-		Short: "Fail the attempt of a claimed task",
-		Long: `Fail the attempt of a claimed task: it is pending again if it has attempts left,
-else failed. Failing again with the same token is no error.`,
-		Example: `  claimq fail 17 --worker w1 --token 5 --error "no route to host"`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if text == "" {
-				return usageErrorf("--error is missing: say what went wrong")
-			}
-			return a.settle(cmd.Context(), &o, args[0], "fail", func(s wire.Settle) ([]byte, error) {
-				s.Error = text
-				return json.Marshal(s)
-			})
-		},
-	}
-	o.addFlags(a, cmd)
-	cmd.Flags().StringVar(&text, "error", "", "what went wrong (required)")
-	return cmd
-}
-
-func newExtendCommand(a *app) *cobra.Command {
-	var o settleOptions
-	var lease time.Duration
-	cmd := &cobra.Command{
-		Use:     "extend ID",
-		Short:   "Extend the lease of a claim",
-		Long:    `Extend the lease of a claim. An extend never makes it end earlier.`,
-		Example: `  claimq extend 17 --worker w1 --token 5 --lease 10m`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkLease(lease); err != nil {
-				return err
-			}
-			return a.settle(cmd.Context(), &o, args[0], "extend", func(s wire.Settle) ([]byte, error) {
-				s.LeaseMS = lease.Milliseconds()
-				return json.Marshal(s)
-			})
-		},
-	}
-	o.addFlags(a, cmd)
-	cmd.Flags().DurationVar(&lease, "lease", 0, "how long it lasts from now on; 0: as long as the claim lasted at first")
-	return cmd
-}
-
-func newReleaseCommand(a *app) *cobra.Command {
-	var o settleOptions
-	cmd := &cobra.Command{
-		Use:     "release ID",
-		Short:   "Give a claimed task back",
-		Long:    `Give a claimed task back unharmed: it is pending again, and the attempt is not counted.`,
-		Example: `  claimq release 17 --worker w1 --token 5`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.settle(cmd.Context(), &o, args[0], "release", func(s wire.Settle) ([]byte, error) {
-				return json.Marshal(s)
-			})
-		},
-	}
-	o.addFlags(a, cmd)
-	return cmd
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -21,6 +23,9 @@ const (
 	workerWidth = 16
 	errorWidth  = 32
 	valueWidth  = 1_000 // of params and results
+	paramsWidth = 60    // of params in a row
+	// settingWidth is the widest that a type's setting gets in a row.
+	settingWidth = 48
 )
 
 // printable makes s safe for a terminal: what others wrote may hold control
@@ -61,6 +66,9 @@ func (a *app) showTime(t time.Time) string {
 	}
 	return t.UTC().Format(exactTime) + " UTC (" + showDuration(ago) + " ago)"
 }
+
+// showMS is showDuration of milliseconds.
+func showMS(ms int64) string { return showDuration(time.Duration(ms) * time.Millisecond) }
 
 // showDuration is d to the two greatest of its units.
 func showDuration(d time.Duration) string {
@@ -103,9 +111,49 @@ func (a *app) showTask(t *wire.Task) error {
 	f.add("id", strconv.FormatUint(t.ID, 10))
 	f.add("type", printable(t.TaskType))
 	f.add("status", printable(t.Status))
-	f.addSome("key", t.IdempotencyKey)
+	if t.CancelRequested {
+		f.add("cancel", "requested: its worker learns of it at its next extend")
+	}
+	if t.RunAt != nil && t.Status == "scheduled" {
+		f.add("runs at", a.showTime(*t.RunAt))
+	}
+	a.addIdentity(&f, t)
+	a.addClaim(&f, t)
+	a.addTimes(&f, t)
+	f.addSome("error", t.Error)
+	f.addSome("params", showValue(t.Params, t.Payload))
+	f.addSome("progress", showValue(t.Progress, nil))
+	f.addSome("result", showValue(t.Result, t.ResultPayload))
+	if err := table(a.stdout, f); err != nil {
+		return err
+	}
+	return a.showAttempts(t.AttemptsLog)
+}
+
+// addIdentity adds what the task was submitted with.
+func (a *app) addIdentity(f *fields, t *wire.Task) {
+	key := t.IdempotencyKey
+	if t.Unique == "active" {
+		key += " (until it ends)"
+	}
+	f.addSome("key", key)
+	f.addSome("group", t.Group)
+	f.addSome("labels", showLabels(t.Labels))
 	f.add("priority", strconv.Itoa(int(t.Priority)))
 	f.add("attempts", attemptsOf(t))
+	if t.LeaseMS > 0 {
+		f.add("lease", showMS(t.LeaseMS))
+	}
+	if t.Backoff != nil {
+		f.add("backoff", showBackoff(t.Backoff))
+	}
+	if t.RetentionMS != nil {
+		f.add("retention", showRetention(*t.RetentionMS))
+	}
+}
+
+// addClaim adds who holds or held the task.
+func (a *app) addClaim(f *fields, t *wire.Task) {
 	if t.WorkerID != nil {
 		f.add("worker", printable(*t.WorkerID))
 	}
@@ -113,22 +161,48 @@ func (a *app) showTask(t *wire.Task) error {
 		f.add("token", strconv.FormatUint(*t.ClaimToken, 10))
 	}
 	if t.LeaseRemainingMS != nil {
-		f.add("lease left", showDuration(time.Duration(*t.LeaseRemainingMS)*time.Millisecond))
+		f.add("lease left", showMS(*t.LeaseRemainingMS))
 	}
+}
+
+func (a *app) addTimes(f *fields, t *wire.Task) {
 	f.add("created", a.showTime(t.CreatedAt))
+	if t.ExpiresAt != nil {
+		f.add("expires", a.showTime(*t.ExpiresAt))
+	}
 	if t.ClaimedAt != nil {
 		f.add("claimed", a.showTime(*t.ClaimedAt))
 	}
 	if t.CompletedAt != nil {
 		f.add("ended", a.showTime(*t.CompletedAt))
 	}
-	f.addSome("error", t.Error)
-	f.addSome("params", showValue(t.Params, t.Payload))
-	f.addSome("result", showValue(t.Result, t.ResultPayload))
-	if err := table(a.stdout, f); err != nil {
-		return err
+}
+
+// showLabels is labels on one line, by name.
+func showLabels(labels wire.Labels) string {
+	names := slices.Sorted(maps.Keys(labels))
+	for i, name := range names {
+		names[i] = name + "=" + labels[name]
 	}
-	return a.showAttempts(t.AttemptsLog)
+	return strings.Join(names, " ")
+}
+
+func showBackoff(b *wire.Backoff) string {
+	text := fmt.Sprintf("%s, then %g times as long, at most %s", showMS(b.InitialMS), b.Factor, showMS(b.MaxMS))
+	if b.Jitter > 0 {
+		text += fmt.Sprintf(", less up to %g %%", b.Jitter*100)
+	}
+	return text
+}
+
+func showRetention(ms int64) string {
+	switch {
+	case ms < 0:
+		return "until it is deleted"
+	case ms == 0:
+		return "gone at its end"
+	}
+	return showMS(ms)
 }
 
 func (a *app) showAttempts(log []wire.Attempt) error {

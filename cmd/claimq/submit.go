@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -14,9 +13,9 @@ import (
 
 type submitOptions struct {
 	clientFlags
-	key      string
-	priority int32
-	file     string
+	taskFlags
+	taskFlagNames []string
+	file          string
 }
 
 func newSubmitCommand(a *app) *cobra.Command {
@@ -28,7 +27,8 @@ func newSubmitCommand(a *app) *cobra.Command {
 
 PARAMS is JSON, kept byte for byte; @FILE reads it from a file, - from standard
 input; without it, it is {}. A task with a --key is submitted once: the same key
-again answers with the task that has it.
+again answers with the task that has it, for as long as that exists, or with
+--unique active until it ends.
 
 --file reads one task a line, each an object with the fields of POST /api/tasks
 (task_type, params, priority, idempotency_key, ...); TYPE, if given, is that of the
@@ -37,6 +37,8 @@ of one request all valid lines are submitted, or none. Lines that are refused ar
 named on standard error.`,
 		Example: `  claimq submit mail '{"to":"ada@example.org"}'
   claimq submit mail @letter.json --key letter-17 --priority 10
+  claimq submit mail '{"to":"bob"}' --delay 10m --label customer=7 --backoff 1s,10m
+  claimq submit report --run-at 2026-12-24T18:00:00+01:00 --group monthly --retention 30d
   echo '[1,2,3]' | claimq submit sum -
   claimq submit --file tasks.ndjson`,
 		Args: cobra.MaximumNArgs(2),
@@ -44,18 +46,17 @@ named on standard error.`,
 			if o.file != "" {
 				return a.submitFile(cmd, &o, args)
 			}
-			return a.submitOne(cmd.Context(), &o, args)
+			return a.submitOne(cmd, &o, args)
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	f := cmd.Flags()
-	f.StringVar(&o.key, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
-	f.Int32Var(&o.priority, "priority", 0, "higher is claimed first")
+	o.taskFlagNames = o.taskFlags.add(f)
 	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
 	return cmd
 }
 
-func (a *app) submitOne(ctx context.Context, o *submitOptions, args []string) error {
+func (a *app) submitOne(cmd *cobra.Command, o *submitOptions, args []string) error {
 	if len(args) == 0 {
 		return usageErrorf("TYPE is missing: claimq submit TYPE [PARAMS]")
 	}
@@ -66,33 +67,42 @@ func (a *app) submitOne(ctx context.Context, o *submitOptions, args []string) er
 			return err
 		}
 	}
-	key := o.key
-	if key == "" {
-		key = rand.Text()
+	task, err := o.task(cmd.Flags())
+	if err != nil {
+		return err
 	}
-	body, err := withRaw("params", params, wire.NewTask{TaskType: args[0], Priority: o.priority, IdempotencyKey: key})
+	task.TaskType = args[0]
+	if o.key == "" {
+		task.IdempotencyKey = rand.Text()
+	}
+	body, err := withRaw("params", params, task)
 	if err != nil {
 		return err
 	}
 	return a.talk(&o.clientFlags, func(s session) error {
 		var answer wire.Answer
 		r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: body, Repeatable: true}
-		shown, err := s.call(ctx, r, "Repeat the command with --key "+key+": the task is not submitted twice.", &answer)
+		shown, err := s.call(cmd.Context(), r, "Repeat the command with --key "+task.IdempotencyKey+": the task is not submitted twice.", &answer)
 		if err != nil || shown || answer.Task == nil {
 			return err
 		}
-		_, err = fmt.Fprintln(a.stdout, submittedText(&answer, o.key))
+		_, err = fmt.Fprintln(a.stdout, a.submittedText(&answer, o.key))
 		return err
 	})
 }
 
 // submittedText says what became of the task; key is the user's own.
-func submittedText(answer *wire.Answer, key string) string {
+func (a *app) submittedText(answer *wire.Answer, key string) string {
+	t := answer.Task
 	switch {
 	case answer.Created || key == "": // a random key is found taken by our own lost try
-		return fmt.Sprintf("submitted task %d", answer.Task.ID)
+		text := fmt.Sprintf("submitted task %d", t.ID)
+		if t.Status == "scheduled" && t.RunAt != nil {
+			text += ", to run at " + a.showTime(*t.RunAt)
+		}
+		return text
 	case answer.SameRequest != nil && !*answer.SameRequest:
-		return fmt.Sprintf("task %d has that key already, with another type or other params", answer.Task.ID)
+		return fmt.Sprintf("task %d has that key already, with another type or other params", t.ID)
 	}
-	return fmt.Sprintf("task %d has that key already", answer.Task.ID)
+	return fmt.Sprintf("task %d has that key already", t.ID)
 }

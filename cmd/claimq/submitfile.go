@@ -52,8 +52,13 @@ type fileItem struct {
 }
 
 func (a *app) submitFile(cmd *cobra.Command, o *submitOptions, args []string) error {
-	if len(args) > 1 || o.key != "" || cmd.Flags().Changed("priority") {
-		return usageErrorf("--file does not go with PARAMS, --key or --priority: they stand in its lines")
+	for _, name := range o.taskFlagNames {
+		if cmd.Flags().Changed(name) {
+			return usageErrorf("--file does not go with --%s: it stands in its lines", name)
+		}
+	}
+	if len(args) > 1 {
+		return usageErrorf("--file does not go with PARAMS: they stand in its lines")
 	}
 	input := a.stdin
 	if o.file != "-" {

@@ -42,9 +42,9 @@ func newRetryCommand(a *app) *cobra.Command {
 	var add int32
 	cmd := &cobra.Command{
 		Use:   "retry ID",
-		Short: "Make a failed, cancelled or claimed task pending again",
+		Short: "Make a failed, cancelled, scheduled or claimed task pending again",
 		Long: `Make a failed, cancelled or claimed task pending again, if it has attempts left. A
-claim is taken from its worker.`,
+claim is taken from its worker. A scheduled task does not wait any longer.`,
 		Example: "  claimq retry 17\n  claimq retry 17 --add-attempts 3",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +64,7 @@ claim is taken from its worker.`,
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintln(a.stdout, settledText(id, "retry", &answer))
+				_, err = fmt.Fprintln(a.stdout, a.settledText(id, "retry", &answer))
 				return err
 			})
 		},

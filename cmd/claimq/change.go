@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+func newCancelCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel a task",
+		Long: `Cancel a task. One that is not claimed ends as cancelled at once. Of a claimed one
+the worker is asked to stop: it learns of it at its next extend, and if it completes
+the task all the same, that counts. Cancelling twice is no error.`,
+		Example: "  claimq cancel 17",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.talk(&f, func(s session) error {
+				var answer wire.Answer
+				r := client.Request{Method: http.MethodPost, Path: taskPath(id, "cancel"), Body: []byte("{}"), Repeatable: true}
+				shown, err := s.call(cmd.Context(), r, "Repeat the command: cancelling twice does no harm.", &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintln(a.stdout, a.settledText(id, "cancel", &answer))
+				return err
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+type updateOptions struct {
+	clientFlags
+	priority int32
+	runAt    string
+	labels   []string
+	noLabels bool
+}
+
+func newUpdateCommand(a *app) *cobra.Command {
+	var o updateOptions
+	cmd := &cobra.Command{
+		Use:   "update ID",
+		Short: "Change a task's priority, time or labels",
+		Long: `Change a task that is not claimed and has not ended. What no flag names stays as it
+is; the labels given replace all that it has.`,
+		Example: `  claimq update 17 --priority 100
+  claimq update 17 --run-at 2026-12-24T18:00:00Z
+  claimq update 17 --run-at now --label customer=7 --label tier=gold`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			body, err := o.patch(cmd)
+			if err != nil {
+				return err
+			}
+			return a.talk(&o.clientFlags, func(s session) error {
+				var answer wire.Answer
+				r := client.Request{Method: http.MethodPatch, Path: taskPath(id, ""), Body: body, Repeatable: true}
+				shown, err := s.call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
+				if err != nil || shown || answer.Task == nil {
+					return err
+				}
+				return a.showTask(answer.Task)
+			})
+		},
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	f := cmd.Flags()
+	f.Int32Var(&o.priority, "priority", 0, "higher is claimed first")
+	f.StringVar(&o.runAt, "run-at", "", "not claimable before this time, as 2026-01-02T15:04:05Z; now: at once")
+	f.StringArrayVar(&o.labels, "label", nil, "label, as name=value; repeatable; together they replace all labels")
+	f.BoolVar(&o.noLabels, "no-labels", false, "remove all labels")
+	onlyExplicit(cmd)
+	return cmd
+}
+
+// patch is the request's body: null clears, what is not there stays.
+func (o *updateOptions) patch(cmd *cobra.Command) ([]byte, error) {
+	fields := map[string]any{}
+	if cmd.Flags().Changed("priority") {
+		fields["priority"] = o.priority
+	}
+	switch o.runAt {
+	case "":
+	case "now":
+		fields["run_at"] = nil
+	default:
+		at, err := parseTime("--run-at", o.runAt)
+		if err != nil {
+			return nil, err
+		}
+		fields["run_at"] = at
+	}
+	switch {
+	case o.noLabels && len(o.labels) > 0:
+		return nil, usageErrorf("--label and --no-labels exclude each other")
+	case o.noLabels:
+		fields["labels"] = wire.Labels{}
+	case len(o.labels) > 0:
+		labels, err := parseLabels(o.labels)
+		if err != nil {
+			return nil, err
+		}
+		fields["labels"] = labels
+	}
+	if len(fields) == 0 {
+		return nil, usageErrorf("say what to change: --priority, --run-at, --label or --no-labels")
+	}
+	return json.Marshal(fields)
+}

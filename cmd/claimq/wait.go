@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/repeat"
+)
+
+// emptyPause keeps a claim from asking in a tight loop a server that does not
+// wait as long as it was asked to.
+const emptyPause = 100 * time.Millisecond
+
+// claimNext claims by w and waits up to wait if there is nothing. It returns the
+// answer as it came and decoded, possibly without a task. Each request has a
+// claim_request_id of its own: a new one only after an empty answer.
+func (s session) claimNext(ctx context.Context, w wire.Claim, wait time.Duration) ([]byte, wire.Answer, error) {
+	until := time.Now().Add(wait)
+	lease := time.Duration(w.LeaseMS) * time.Millisecond
+	for {
+		hold := repeat.PollWait(time.Until(until), lease).Truncate(time.Millisecond)
+		w.WaitMS, w.ClaimRequestID = hold.Milliseconds(), rand.Text()
+		body, err := json.Marshal(w)
+		if err != nil {
+			return nil, wire.Answer{}, err
+		}
+		asked := time.Now()
+		r := client.Request{Method: http.MethodPost, Path: "/api/tasks/claim", Body: body, Repeatable: true, Wait: hold}
+		var answer wire.Answer
+		raw, err := s.do(ctx, r, "If a task was claimed, it can be claimed again when the lease has ended.", &answer)
+		empty := err == nil && answer.Task == nil && len(answer.Tasks) == 0 || errors.Is(err, client.ErrNoTasks)
+		if !empty || !time.Now().Before(until) {
+			return raw, answer, err
+		}
+		timer := time.NewTimer(emptyPause - time.Since(asked))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return raw, answer, err
+		}
+	}
+}
