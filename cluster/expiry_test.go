@@ -95,12 +95,12 @@ func TestLeadership_endsBeforeTimers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel(errNodeClosed)
-	l := &leadership{node: n, timers: lease.NewTimers()}
+	l := &leadership{node: n, timers: lease.NewTimers(), waiters: newWaiters(n.batcher, nil, nil, nil)}
 	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
 	l.end()
 	l.startTimers()
 	l.wg.Wait()
-	if n.fsm.leases != nil {
+	if n.fsm.leading != nil {
 		t.Error("claims are still handed to a leadership that has ended")
 	}
 }

@@ -18,8 +18,6 @@ const (
 	barrierTimeout = 10 * time.Second
 	// dutyRetryInterval is the pause before a duty that failed is tried again.
 	dutyRetryInterval = 100 * time.Millisecond
-	// dutyInterval is how often the leader looks what there is to do.
-	dutyInterval = 500 * time.Millisecond
 	// leaderNotesMax is the capacity of the channel on which Raft tells of
 	// leadership: Raft blocks when it is full.
 	leaderNotesMax = 64
@@ -35,6 +33,10 @@ type leadership struct {
 	confirm *confirmScope
 	timers  *lease.Timers
 	waiters *waiters
+
+	due      *agenda       // of the ticks
+	openings *agenda       // of the types that their rate limit closed
+	ticked   time.Duration // runDuties' own: monotonic time of its last tick
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -80,6 +82,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 		voters:  func() ([]raft.ServerID, bool, bool) { return n.voters(l.term) },
 		trigger: n.sendHeartbeats,
 	}
+	l.due, l.openings = newAgenda(), newAgenda()
 	l.timers = lease.NewTimers()
 	l.waiters = newWaiters(n.batcher, l.read, l.claimable, n.stats.fsm.woken)
 	n.transferSince.Store(0) // what an earlier leadership was told is over
@@ -109,7 +112,7 @@ func (l *leadership) end() {
 	l.waiters.end(n.leadershipError())
 	n.batcher.close(n.leadershipError())
 	n.fsm.mu.Lock()
-	n.fsm.leases, n.fsm.ready = nil, nil
+	n.fsm.leading = nil
 	n.fsm.mu.Unlock()
 	l.wg.Wait()
 	n.logger.Info("no longer leading", "term", l.term)
@@ -254,44 +257,21 @@ func (l *leadership) startTimers() {
 		f.mu.Unlock()
 		return
 	}
-	f.leases = func(begun []fsm.Lease) { l.timers.Add(begun) }
-	f.ready = l.waiters.noteReady
+	f.leading = l.applied
 	l.timers.Start(f.machine)
 	f.mu.Unlock()
 	l.start(l.runTimers)
+	l.start(l.runOpenings)
 }
 
-// runDuties does what a leader does beside serving, until the scope ends. A
-// duty that fails is done again at the next look.
-func (l *leadership) runDuties() {
-	ticker := time.NewTicker(dutyInterval)
-	defer ticker.Stop()
-	checkpoint := l.node.clock.Mono() + checkpointInterval
-	l.start(l.runMembers)
-	for {
-		l.tickIfDue()
-		if now := l.node.clock.Mono(); now >= checkpoint {
-			checkpoint = now + checkpointInterval
-			l.start(l.checkpoint)
-		}
-		select {
-		case <-l.ctx.Done():
-			return
-		case <-ticker.C:
-		}
+// applied is told of every entry, under the state's lock.
+func (l *leadership) applied(m *fsm.Machine, a *fsm.Applied) {
+	if len(a.Leases) > 0 {
+		l.timers.Add(a.Leases)
 	}
-}
-
-// tickIfDue logs a tick when the clocks in the state have become old. Any
-// entry moves them.
-func (l *leadership) tickIfDue() {
-	var state fsm.Stamp
-	var claims int
-	l.node.fsm.read(func(m *fsm.Machine) { state, claims = m.Stamp(), m.ClaimCount() })
-	if !lease.TickDue(l.clock.Now(), state, claims) {
-		return
+	if len(a.Ready) > 0 {
+		l.waiters.noteReady(a.Ready)
 	}
-	if err := l.propose(fsm.Tick{}); err != nil && l.ctx.Err() == nil {
-		l.node.logger.Warn("tick not written, trying again", "error", err)
-	}
+	l.due.note(m.NextDue())
+	l.openings.note(m.NextOpening())
 }

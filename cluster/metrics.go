@@ -42,6 +42,8 @@ type fsmStats struct {
 	claims        prometheus.Counter
 	expiries      prometheus.Counter
 	requeues      prometheus.Counter
+	evictions     prometheus.Counter
+	removals      prometheus.Counter
 	wakes         prometheus.Counter
 }
 
@@ -56,20 +58,20 @@ func (s *fsmStats) applied(a *fsm.Applied, leading bool) {
 	if len(a.Leases) > 0 {
 		s.claims.Add(float64(len(a.Leases)))
 	}
-	requeued, expired := 0, 0
+	expired, evicted := 0, 0
 	for i := range a.Results {
-		r := &a.Results[i]
-		expired += r.Expired
-		if r.Task != nil && r.Code == "" && !r.Repeated && r.Task.Status == fsm.StatusPending {
-			requeued++
+		expired += a.Results[i].Expired
+		evicted += a.Results[i].Evicted
+	}
+	add := func(c prometheus.Counter, n int) {
+		if n > 0 {
+			c.Add(float64(n))
 		}
 	}
-	if requeued > 0 {
-		s.requeues.Add(float64(requeued))
-	}
-	if expired > 0 {
-		s.expiries.Add(float64(expired))
-	}
+	add(s.requeues, a.Requeued)
+	add(s.expiries, expired)
+	add(s.evictions, evicted)
+	add(s.removals, a.Removed-evicted)
 }
 
 func (s *fsmStats) snapshot(took time.Duration, bytes int64) {
@@ -99,7 +101,9 @@ func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error)
 	s.fsm.restores = counter("claimq_raft_restores_total", "Snapshots that this node restored, at start or from the leader.")
 	s.fsm.claims = counter("claimq_claims_total", "Claims begun, counted by the leader.")
 	s.fsm.expiries = counter("claimq_expiries_total", "Claims ended because their lease ran out, counted by the leader.")
-	s.fsm.requeues = counter("claimq_requeues_total", "Tasks made pending again by fail, release or retry, counted by the leader.")
+	s.fsm.requeues = counter("claimq_requeues_total", "Tasks made pending again, or scheduled, by fail, release, retry or expiry, counted by the leader.")
+	s.fsm.evictions = counter("claimq_evictions_total", "Ended tasks removed before their time because they took more than their share of the memory, counted by the leader.")
+	s.fsm.removals = counter("claimq_removed_tasks_total", "Ended tasks removed when their retention was over, counted by the leader.")
 	s.fsm.wakes = counter("claimq_waiting_wakes_total", "Times that a waiting claim was tried because tasks had become claimable, counted by the leader.")
 	s.fsm.snapshotBytes = prometheus.NewGauge(prometheus.GaugeOpts{Name: "claimq_raft_snapshot_bytes", Help: "Size of the last snapshot that this node wrote."})
 	s.collectors = append(s.collectors, s.fsm.snapshotBytes, newNodeCollector(n))

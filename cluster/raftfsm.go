@@ -35,10 +35,11 @@ type raftFSM struct {
 	stopped chan struct{}
 
 	mu        sync.RWMutex
-	machine   *fsm.Machine           // guarded by mu; replaced by Restore
-	appliedAt time.Duration          // guarded by mu; monotonic time of the last entry
-	leases    func([]fsm.Lease)      // guarded by mu; called with it held; nil while not leading
-	ready     func([]fsm.ReadyTasks) // as leases
+	machine   *fsm.Machine  // guarded by mu; replaced by Restore
+	appliedAt time.Duration // guarded by mu; monotonic time of the last entry
+	// leading is told of each entry; nil while not leading. It is guarded by mu,
+	// and called with it held.
+	leading func(*fsm.Machine, *fsm.Applied)
 
 	// applied is the index that the state reflects: of the last entry, or of a
 	// configuration entry after it. Raft's own applied index runs ahead of this
@@ -90,17 +91,14 @@ func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 		f.fatal(fmt.Errorf("apply log entry %d: %w", index, err))
 	}
 	f.appliedAt = f.clock.Mono()
-	if f.leases != nil && len(applied.Leases) > 0 {
-		f.leases(applied.Leases)
-	}
-	if f.ready != nil && len(applied.Ready) > 0 {
-		f.ready(applied.Ready)
+	if f.leading != nil {
+		f.leading(f.machine, &applied)
 	}
 	var capture *fsm.Snapshot
 	if applied.Checkpoint {
 		capture = f.machine.Snapshot()
 	}
-	leading := f.leases != nil
+	leading := f.leading != nil
 	f.noteLocked(index)
 	f.mu.Unlock()
 

@@ -153,11 +153,8 @@ func (s *waiters) leave(w *waiter, gone bool) bool {
 	if left {
 		s.doneLocked(w)
 	}
-	passOn := len(s.ready) > 0
 	s.mu.Unlock()
-	if passOn {
-		s.wake()
-	}
+	s.wake() // what it was promised
 	return left
 }
 
@@ -199,6 +196,21 @@ func (s *waiters) noteReady(types []fsm.ReadyTasks) {
 	}
 }
 
+// noteOpened is noteReady of types that time has opened. Those who were promised
+// tasks of such a type already show what it has.
+func (s *waiters) noteOpened(types []fsm.ReadyTasks) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count == 0 || s.ended != nil {
+		return
+	}
+	for _, r := range types {
+		if s.promised[r.Type] == 0 {
+			s.readyLocked(r.Type, r.Count)
+		}
+	}
+}
+
 func (s *waiters) readyLocked(taskType string, count int) {
 	if count <= 0 {
 		return
@@ -214,6 +226,12 @@ func (s *waiters) readyLocked(taskType string, count int) {
 
 // wake promises what is ready.
 func (s *waiters) wake() {
+	s.mu.Lock()
+	none := len(s.ready) == 0
+	s.mu.Unlock()
+	if none {
+		return
+	}
 	s.read(func(m *fsm.Machine) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

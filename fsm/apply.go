@@ -41,6 +41,8 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 		applied.Results[i] = result
 	}
 	applied.Leases, m.begun = m.begun, nil
+	applied.Requeued, m.requeued = m.requeued, 0
+	applied.Removed, m.removed = m.removed, 0
 	applied.Ready, m.noted, m.notedGone = m.noted, nil, nil
 	return applied, nil
 }

@@ -58,6 +58,7 @@ func (m *Machine) revive(t *Task) {
 		m.keys[t.Key] = t.ID
 	}
 	t.Status = StatusPending
+	m.requeued++
 }
 
 // retentionOf returns how long the task that has ended is kept: milliseconds
@@ -142,6 +143,7 @@ func (m *Machine) removeEnded(id uint64) {
 	m.exclude(t)
 	m.tasks.remove(id)
 	m.rememberGone(t)
+	m.removed++
 }
 
 // evict removes the oldest ended tasks, a bounded number, until the others take

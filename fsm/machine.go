@@ -28,11 +28,12 @@ type Machine struct {
 	remembered int                         // claims in all requests
 	bytes      int64                       // the estimate that Bytes returns
 	times
-	begun     []Lease        // claims begun by the entry being applied
-	noted     []ReadyTasks   // what that entry made claimable
-	notedGone map[string]int // types that are in noted and gone since: where
-	command   int            // the place in the entry of the command being applied
-	picks     int            // tasks that the command took at random
+	begun             []Lease        // claims begun by the entry being applied
+	requeued, removed int            // by the entry being applied, for Applied
+	noted             []ReadyTasks   // what that entry made claimable
+	notedGone         map[string]int // types that are in noted and gone since: where
+	command           int            // the place in the entry of the command being applied
+	picks             int            // tasks that the command took at random
 
 	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
 	// change them.

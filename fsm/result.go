@@ -82,6 +82,10 @@ type Applied struct {
 	// Ready are the types of which the entry made tasks claimable, each once,
 	// for those who wait for one.
 	Ready []ReadyTasks
+	// Requeued is how many tasks came back to pending, or to scheduled, and
+	// Removed how many were removed by retention or eviction: for metrics. What an
+	// atomic batch did before it was undone counts.
+	Requeued, Removed int
 	// Checkpoint is true if the entry held a Checkpoint.
 	Checkpoint bool
 }

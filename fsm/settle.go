@@ -171,6 +171,7 @@ func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
 	}
 	t.WorkerID, t.Token = "", 0
 	t.Status = to
+	m.requeued++
 }
 
 // logEnded returns the attempts log with its last attempt ended.
