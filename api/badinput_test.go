@@ -268,13 +268,13 @@ func badLives() []badInput {
 		{"labels", "an object is allowed", []string{`[]`, `"a=b"`, `1`}},
 		{"labels.a", value, []string{`{"a":1}`, `{"a":null}`, `{"b":"1","a":["x"]}`, `{"a":"` + strings.Repeat("v", 65) + `"}`, `{"a":"x\n"}`}},
 		{"backoff", "an object is allowed", []string{`1000`, `"1s"`, `[]`}},
-		{"backoff.initial_ms", "Missing required field: initial_ms", []string{`{}`, `{"factor":2}`, `{"initial_ms":null}`}},
+		{"backoff.initial_ms", "Missing required field: backoff.initial_ms", []string{`{}`, `{"factor":2}`, `{"initial_ms":null}`}},
 		{"backoff.initial_ms", "an integer from 1 to 31536000000 is allowed", []string{`{"initial_ms":0}`, `{"initial_ms":31536000001}`, `{"initial_ms":1.5}`}},
 		{"backoff.max_ms", "an integer from 1 to 31536000000 is allowed", []string{`{"initial_ms":1,"max_ms":0}`, `{"initial_ms":1,"max_ms":31536000001}`}},
 		{"backoff.max_ms", "an integer from initial_ms (10) to 31536000000 is allowed", []string{`{"initial_ms":10,"max_ms":9}`, `{"max_ms":9,"initial_ms":10}`}},
 		{"backoff.factor", "a number from 1 to 1000 is allowed", []string{`{"initial_ms":1,"factor":0.9999999}`, `{"initial_ms":1,"factor":1000.1}`, `{"initial_ms":1,"factor":"2"}`, `{"initial_ms":1,"factor":1e400}`, `{"initial_ms":1,"factor":-2}`}},
 		{"backoff.jitter", "a number from 0 to 1 is allowed", []string{`{"initial_ms":1,"jitter":-0.1}`, `{"initial_ms":1,"jitter":1.000001}`, `{"initial_ms":1,"jitter":true}`}},
-		{"backoff.max", "Unknown field: max", []string{`{"initial_ms":1,"max":5}`}},
+		{"backoff.max", "Unknown field: backoff.max", []string{`{"initial_ms":1,"max":5}`}},
 	} {
 		field, _, _ := strings.Cut(c.field, ".")
 		for _, v := range c.values {
@@ -315,20 +315,20 @@ func badCompletes() []badInput {
 	}
 	add(ir, "submit", "an array of 1 to 1000 tasks is allowed", `"submit":[]`, `"submit":{}`, `"submit":"x"`, `"submit":[`+strings.Repeat(`{"params":1},`, 1000)+`{"params":1}]`)
 	add(it, "submit[2].priority", "Invalid submit[2].priority: an integer", `"submit":[{"params":1},{"params":2},{"params":3,"priority":"high"},{}]`)
-	add(it, "submit[0].params", "Missing required field: params", `"submit":[{}]`)
-	add(it, "submit[1].backoff.initial_ms", "Missing required field: initial_ms", `"submit":[{"params":1},{"params":1,"backoff":{}}]`)
+	add(it, "submit[0].params", "Missing required field: submit[0].params", `"submit":[{}]`)
+	add(it, "submit[1].backoff.initial_ms", "Missing required field: submit[1].backoff.initial_ms", `"submit":[{"params":1},{"params":1,"backoff":{}}]`)
 	add(it, "submit[0]", "an object is allowed", `"submit":[1]`, `"submit":[null]`)
-	add(it, "submit[0].prio", "Unknown field: prio", `"submit":[{"params":1,"prio":1}]`)
+	add(it, "submit[0].prio", "Unknown field: submit[0].prio", `"submit":[{"params":1,"prio":1}]`)
 	add(tl, "submit[0].params", "submit[0].params is larger than 1048576 bytes", `"submit":[{"params":"`+strings.Repeat("x", 1<<20)+`"}]`)
 	add(ir, "submit", "not valid JSON", `"submit":[{"params":1}`)
 	add(ir, "claim", "an object is allowed", `"claim":true`, `"claim":[]`)
-	add(ir, "claim.wait_ms", "Unknown field: wait_ms", `"claim":{"wait_ms":0}`)
+	add(ir, "claim.wait_ms", "Unknown field: claim.wait_ms", `"claim":{"wait_ms":0}`)
 	add(iw, "claim.worker_id", "Invalid worker_id format", `"claim":{"worker_id":"a b"}`)
 	add(ir, "claim.limit", "an integer from 1 to 1000 is allowed", `"claim":{"limit":0}`)
 	add(ir, "claim.task_types", "sort_by random needs task_types", `"claim":{"sort_by":"random"}`)
 	add(ir, "claim.task_types", "max_attempts_remaining needs task_types", `"claim":{"max_attempts_remaining":1}`)
 	add(ir, "claim.task_types[0]", "1 to 128 of A-Z", `"claim":{"task_types":[""]}`)
-	add(ir, "claim.submit", "Unknown field: submit", `"claim":{"submit":[]}`)
+	add(ir, "claim.submit", "Unknown field: claim.submit", `"claim":{"submit":[]}`)
 	return append(cases, badInput{"POST /api/tasks/1/complete", `{"claim":{"worker_id":"w"}}`, ir, "worker_id", "Missing required field: worker_id"})
 }
 
@@ -346,7 +346,7 @@ func badTypes() []badInput {
 	add("rate_limit", "a number from 0.000001 to 1000000 is allowed", `{"rate_limit":0}`, `{"rate_limit":0.0000009}`, `{"rate_limit":1000000.1}`, `{"rate_limit":-1}`, `{"rate_limit":"1"}`)
 	add("lease_ms", "an integer from 100 to 86400000 is allowed", `{"lease_ms":99}`, `{"lease_ms":86400001}`)
 	add("max_attempts", "an integer from 0 to 2147483647 is allowed", `{"max_attempts":-1}`)
-	add("backoff.initial_ms", "Missing required field: initial_ms", `{"backoff":{}}`)
+	add("backoff.initial_ms", "Missing required field: backoff.initial_ms", `{"backoff":{}}`)
 	add("backoff.jitter", "a number from 0 to 1 is allowed", `{"backoff":{"jitter":2,"initial_ms":1}}`)
 	add("retention_ms", "an integer from -1 to 3153600000000 is allowed", `{"retention_ms":-2}`)
 	add("task_type", "Unknown field: task_type", `{"task_type":"a"}`)
@@ -378,25 +378,25 @@ func badBatches() []badInput {
 	add(ir, "atomic", "true or false is allowed", `{"atomic":1,"ops":[{"op":"cancel","id":1}]}`)
 	add(ir, "tasks", "Unknown field: tasks", `{"tasks":[]}`)
 	add(ir, "ops[0]", "an object is allowed", `{"ops":[1]}`, `{"ops":[null]}`)
-	add(ir, "ops[0].op", "Missing required field: op", `{"ops":[{}]}`, `{"ops":[{"id":1}]}`, `{"ops":[{"op":null,"id":1}]}`)
+	add(ir, "ops[0].op", "Missing required field: ops[0].op", `{"ops":[{}]}`, `{"ops":[{"id":1}]}`, `{"ops":[{"op":null,"id":1}]}`)
 	add(ir, "ops[1].op", `"submit", "claim", "complete", "fail", "extend", "release", "retry", "cancel" or "delete" is allowed`,
 		`{"ops":[{"op":"cancel","id":1},{"op":"patch","id":1}]}`, `{"ops":[{"op":"cancel","id":1},{"op":1}]}`, `{"ops":[{"op":"cancel","id":1},{"op":""}]}`, `{"ops":[{"op":"cancel","id":1},{"op":"Cancel"}]}`)
 	for _, op := range []string{"cancel", "delete", "retry"} {
-		add(ir, "ops[0].id", "Missing required field: id", `{"ops":[{"op":"`+op+`"}]}`, `{"ops":[{"op":"`+op+`","id":null}]}`)
+		add(ir, "ops[0].id", "Missing required field: ops[0].id", `{"ops":[{"op":"`+op+`"}]}`, `{"ops":[{"op":"`+op+`","id":null}]}`)
 		add(ir, "ops[0].id", "an integer from 1 to 9007199254740991 is allowed", `{"ops":[{"op":"`+op+`","id":0}]}`, `{"ops":[{"op":"`+op+`","id":"1"}]}`, `{"ops":[{"op":"`+op+`","id":9007199254740992}]}`)
-		add(ir, "ops[0].worker_id", "Unknown field: worker_id", `{"ops":[{"op":"`+op+`","id":1,"worker_id":"w"}]}`)
+		add(ir, "ops[0].worker_id", "Unknown field: ops[0].worker_id", `{"ops":[{"op":"`+op+`","id":1,"worker_id":"w"}]}`)
 	}
 	for _, op := range []string{"complete", "fail", "extend", "release"} {
-		add(ir, "ops[0].id", "Missing required field: id", `{"ops":[{"op":"`+op+`","worker_id":"w","claim_token":1}]}`)
-		add(ir, "ops[0].worker_id", "Missing required field: worker_id", `{"ops":[{"op":"`+op+`","id":1}]}`)
+		add(ir, "ops[0].id", "Missing required field: ops[0].id", `{"ops":[{"op":"`+op+`","worker_id":"w","claim_token":1}]}`)
+		add(ir, "ops[0].worker_id", "Missing required field: ops[0].worker_id", `{"ops":[{"op":"`+op+`","id":1}]}`)
 	}
 	add(it, "ops[3].priority", "Invalid ops[3].priority: an integer", `{"ops":[{"op":"cancel","id":1},{"op":"cancel","id":1},{"op":"cancel","id":1},{"op":"submit","params":1,"priority":true}]}`)
-	add(it, "ops[0].params", "Missing required field: params", `{"ops":[{"op":"submit"}]}`)
-	add(it, "ops[0].id", "Unknown field: id", `{"ops":[{"op":"submit","params":1,"id":1}]}`)
-	add(ir, "ops[1].id", "Missing required field: id", `{"ops":[{"op":"submit","params":1},{"op":"delete"}]}`)
-	add(ir, "ops[0].wait_ms", "Unknown field: wait_ms", `{"ops":[{"op":"claim","worker_id":"w","wait_ms":1}]}`)
-	add(ir, "ops[0].id", "Unknown field: id", `{"ops":[{"op":"claim","worker_id":"w","id":1}]}`)
-	add(ir, "ops[0].worker_id", "Missing required field: worker_id", `{"ops":[{"op":"claim"}]}`)
+	add(it, "ops[0].params", "Missing required field: ops[0].params", `{"ops":[{"op":"submit"}]}`)
+	add(it, "ops[0].id", "Unknown field: ops[0].id", `{"ops":[{"op":"submit","params":1,"id":1}]}`)
+	add(ir, "ops[1].id", "Missing required field: ops[1].id", `{"ops":[{"op":"submit","params":1},{"op":"delete"}]}`)
+	add(ir, "ops[0].wait_ms", "Unknown field: ops[0].wait_ms", `{"ops":[{"op":"claim","worker_id":"w","wait_ms":1}]}`)
+	add(ir, "ops[0].id", "Unknown field: ops[0].id", `{"ops":[{"op":"claim","worker_id":"w","id":1}]}`)
+	add(ir, "ops[0].worker_id", "Missing required field: ops[0].worker_id", `{"ops":[{"op":"claim"}]}`)
 	add(it, "ops[0].submit[1].group", "1 to 128 bytes", `{"ops":[{"op":"complete","id":1,"worker_id":"w","submit":[{"params":1},{"params":1,"group":""}]}]}`)
 	add(ir, "ops[0].claim.limit", "an integer from 1 to 1000", `{"ops":[{"op":"complete","id":1,"worker_id":"w","claim":{"limit":1001}}]}`)
 	add(ir, "ops[0].id", "Duplicate field: ops[0].id", `{"ops":[{"op":"cancel","id":1,"id":1}]}`)

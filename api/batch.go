@@ -9,10 +9,6 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// batchBytesMax is about where the answer to a batch stops showing all of a
-// task: past it, tasks have no params, payload, result, result_payload and error.
-const batchBytesMax = 8 << 20
-
 // batch answers POST /api/batch.
 func (r *request) batch() {
 	req, bad := decodeBatch(r.http.Request.Body(), &r.server.cfg.Limits)
@@ -42,9 +38,6 @@ func (r *request) batch() {
 		}
 		if claim := claimOf(body); claim != nil {
 			r.holdUntilSent(claim.cmd.RequestID, &done.Result)
-		}
-		if len(b) > batchBytesMax {
-			lighten(&done.Result)
 		}
 		b = body.answer(b, &done)
 	}
@@ -78,23 +71,6 @@ func (r *request) refuseBatch(req *batchRequest, p *fsm.Proposed) {
 	b = append(b[:len(b)-1], `,"failed_op":`...)
 	b = strconv.AppendInt(b, int64(p.Result.FailedOp), 10)
 	r.send(r.code.Status(), append(b, '}'))
-}
-
-// lighten drops what is large of an op's tasks. They are the result's own
-// copies.
-func lighten(res *fsm.Result) {
-	drop := func(t *fsm.Task) {
-		t.Params, t.Payload, t.Result, t.ResultPayload, t.Error = nil, nil, nil, nil, ""
-	}
-	if res.Task != nil {
-		drop(res.Task)
-	}
-	for i := range res.Submitted {
-		drop(res.Submitted[i].Task)
-	}
-	for i := range res.Claims {
-		drop(&res.Claims[i].Task)
-	}
 }
 
 // batchRequest is the body of POST /api/batch.

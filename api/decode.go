@@ -254,16 +254,17 @@ func (d *decoder) invalid(field, allowed string) *refusal {
 
 // missing is the refusal of an object without a field that it needs.
 func (d *decoder) missing(field string) *refusal {
-	return &refusal{code: d.code, text: "Missing required field: " + field, advice: "Send " + field + " in the JSON body", field: d.path(field)}
+	path := d.path(field)
+	return &refusal{code: d.code, text: "Missing required field: " + path, advice: "Send " + field + " in the JSON body", field: path}
 }
 
 // unknown is the refusal of a field that nobody knows. Its value is skipped.
 func (d *decoder) unknown(name []byte) *refusal {
-	field := shorten(string(name))
+	path := d.path(shorten(string(name)))
 	if bad := d.skip(); bad != nil {
 		return bad
 	}
-	return &refusal{code: d.code, text: "Unknown field: " + field, advice: "Remove it, or check its spelling: names are case-sensitive", field: d.path(field)}
+	return &refusal{code: d.code, text: "Unknown field: " + path, advice: "Remove it, or check its spelling: names are case-sensitive", field: path}
 }
 
 // takes reads a value of the wanted kind, as sent. ok is false for null. Any

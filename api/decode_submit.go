@@ -216,7 +216,7 @@ func (d *decoder) checkTask(t *draft) *refusal {
 	case t.Params != nil && t.Payload != nil:
 		return &refusal{code: d.code, field: d.path("payload"), text: "params and payload are both given", advice: "Send exactly one of params and payload"}
 	case t.Params == nil && t.Payload == nil:
-		return &refusal{code: d.code, field: d.path("params"), text: "Missing required field: params", advice: "Send exactly one of params (any JSON) and payload (base64)"}
+		return &refusal{code: d.code, field: d.path("params"), text: "Missing required field: " + d.path("params"), advice: "Send exactly one of params (any JSON) and payload (base64)"}
 	}
 	return nil
 }
