@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -219,7 +220,7 @@ func resultText(op repeat.Op, r *wire.OpResult) string {
 	case op == repeat.OpSubmit:
 		return "has that key already"
 	case op == repeat.OpClaim && r.Task == nil:
-		return fmt.Sprintf("claimed %d tasks", len(r.Tasks))
+		return claimedText(r.Tasks)
 	case op == repeat.OpDelete:
 		return "deleted"
 	case op == repeat.OpExtend:
@@ -235,4 +236,19 @@ func resultText(op repeat.Op, r *wire.OpResult) string {
 		text += ", cancel asked"
 	}
 	return text
+}
+
+// claimedText names the tasks that a claim of several took, with their tokens.
+func claimedText(tasks []wire.Task) string {
+	if len(tasks) == 0 {
+		return "nothing to claim"
+	}
+	names := make([]string, len(tasks))
+	for i := range tasks {
+		names[i] = strconv.FormatUint(tasks[i].ID, 10)
+		if token := tasks[i].ClaimToken; token != nil {
+			names[i] += fmt.Sprintf(" (token %d)", *token)
+		}
+	}
+	return "claimed " + cut(strings.Join(names, ", "), valueWidth)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -73,6 +74,14 @@ const (
 		`"error":"\u001b[31mred\nhot \"pan\"","result":{"long":"RESULT"},"attempts_log":[` +
 		`{"worker_id":"w0","claim_token":8,"claimed_at":"2026-01-02T03:00:00.000Z","ended_at":"2026-01-02T03:01:30.250Z","outcome":"expired"},` +
 		`{"worker_id":"w1","claim_token":9,"claimed_at":"2026-01-02T03:04:00.500Z","ended_at":null,"outcome":null}]}`
+	cliLater = `{"id":18,"task_type":"mail","params":{"to":"bob"},"priority":0,"max_attempts":0,"attempts":1,"idempotency_key":"k","unique":"active","status":"scheduled",` +
+		`"run_at":"2026-01-02T04:04:05.750Z","expires_at":"2026-01-03T03:04:05.750Z","lease_ms":2000,"backoff":{"initial_ms":1000,"max_ms":600000,"factor":1.5,"jitter":0.2},` +
+		`"retention_ms":-1,"labels":{"tier":"gold","customer":"7"},"group":"g\u001b[1m","worker_id":null,"claim_token":null,"claimed_at":"2026-01-02T03:04:00.500Z",` +
+		`"created_at":"2026-01-02T02:00:00.000Z","completed_at":null,"progress":{"done": 3},"cancel_requested":false}`
+	cliAsked = `{"id":17,"task_type":"mail","status":"claimed","worker_id":"w1","claim_token":9,"max_attempts":3,"attempts":1,"lease_remaining_ms":1500,` +
+		`"created_at":"2026-01-02T02:00:00.000Z","cancel_requested":true}`
+	cliType = `{"task_type":"mail","counts":{"pending":3,"claimed":2},"oldest_pending_age_ms":93784005,"submitted_per_s":1.5,"completed_per_s":0,"failed_per_s":0,` +
+		`"paused":true,"max_claimed":10,"rate_limit":2.5,"lease_ms":120000,"max_attempts":0,"backoff":{"initial_ms":1000,"max_ms":600000,"factor":2,"jitter":0.2},"retention_ms":0}`
 	cliStale    = `409 {"success":false,"error":"Claim is no longer valid","code":"stale_claim","message":"Stop working on this task","request_id":"r1"}`
 	cliNotFound = `404 {"success":false,"error":"Task not found","code":"task_not_found","message":"Check the id","request_id":"r1"}`
 )
@@ -141,6 +150,74 @@ func cliCases() []cliCase {
 		{name: "get no id", args: []string{"get", "seventeen"}, want: 2},
 		{name: "get no server", args: []string{"get", "17", "--timeout", "400ms"}, noNode: true, want: 3},
 		{name: "get with a key", args: []string{"get", "17", "--output", "json"}, environ: []string{"CLAIMQ_API_KEY=secret"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
+		{
+			name: "submit with all", args: []string{
+				"submit", "mail", "--key", "k", "--unique", "active", "--delay", "1h", "--expires-at", "2026-01-03T04:04:05.75+01:00", "--label", "tier=gold",
+				"--label", "customer=7", "--label", "empty=", "--group", "g", "--backoff", "1s,10m,1.5,0.2", "--retention", "forever", "--max-attempts", "0", "--lease", "2s",
+			},
+			answers: one(submit, `201 {"success":true,"created":true,"task":`+cliLater+`}`),
+		},
+		{name: "submit with JSON backoff", args: []string{"submit", "mail", "--run-at", "2026-01-02T04:04:05+01:00", "--backoff", `{ "initial_ms": 5 }`, "--retention", "7d"}, answers: one(submit, `201 {"success":true,"created":true,"task":`+cliTask+`}`)},
+		{name: "submit two times", args: []string{"submit", "mail", "--run-at", "2026-01-02T04:04:05Z", "--delay", "1s"}, want: 2},
+		{name: "submit bad time", args: []string{"submit", "mail", "--run-at", "tomorrow"}, want: 2},
+		{name: "submit bad label", args: []string{"submit", "mail", "--label", "gold"}, want: 2},
+		{name: "submit bad backoff", args: []string{"submit", "mail", "--backoff", "soon"}, want: 2},
+		{name: "submit bad retention", args: []string{"submit", "mail", "--retention", "-1"}, want: 2},
+		{name: "submit file with a delay", args: []string{"submit", "mail", "--file", "-", "--delay", "1s"}, want: 2},
+		{name: "get scheduled", args: []string{"get", "18"}, answers: one("GET /api/tasks/18", `200 {"success":true,"task":`+cliLater+`}`)},
+		{name: "get cancel asked", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+cliAsked+`}`)},
+		{name: "list of all kinds", args: []string{"list"}, answers: one("GET /api/tasks?limit=100", `200 {"success":true,"tasks":[`+cliLater+`,`+cliAsked+`,`+cliDone+`],"next_cursor":null}`)},
+		{
+			name: "claim with all", args: []string{"claim", "--worker", "w1", "--type", "mail", "--sort-by", "random", "--sort-order", "ASC", "--max-attempts-remaining", "2", "--limit", "2"},
+			answers: one("POST /api/tasks/claim", `200 {"success":true,"tasks":[`+cliTask+`,`+cliDone+`]}`),
+		},
+		{name: "claim none of many", args: []string{"claim", "--worker", "w1", "--limit", "2"}, want: 4, answers: one("POST /api/tasks/claim", `200 {"success":true,"tasks":[],"message":"No pending tasks available"}`)},
+		{name: "claim none of many json", args: []string{"claim", "--worker", "w1", "--limit", "2", "--output", "json"}, want: 4, answers: one("POST /api/tasks/claim", `200 {"success":true,"tasks":[],"message":"No pending tasks available"}`)},
+		{name: "claim no limit", args: []string{"claim", "--worker", "w1", "--limit", "0"}, want: 2},
+		{name: "claim many for env", args: []string{"claim", "--worker", "w1", "--limit", "2", "--output", "env"}, want: 2},
+		{name: "claim bad wait", args: []string{"claim", "--worker", "w1", "--wait", "-1s"}, want: 2},
+		{
+			name: "complete with follow-ups", args: []string{"complete", "17", "1", "--worker", "w1", "--token", "9", "--submit", `[{"params": 1}, {"params":2}]`, "--submit", `{ "params":3}`, "--submit", "[ ]", "--claim", "--type", "mail"},
+			answers: one("POST /api/tasks/17/complete", `200 {"success":true,"task":{"id":17,"status":"completed"},"submitted":[{"id":18,"created":true},{"id":19,"created":false}],"claimed":{"task":`+cliTask+`}}`),
+		},
+		{name: "complete and claim none", args: []string{"complete", "17", "--worker", "w1", "--token", "9", "--claim"}, answers: one("POST /api/tasks/17/complete", `200 {"success":true,"task":{"id":17,"status":"completed"},"claimed":{"task":null}}`)},
+		{name: "complete bad follow-up", args: []string{"complete", "17", "--worker", "w1", "--token", "9", "--submit", "mail"}, want: 2},
+		{name: "fail for good", args: []string{"fail", "17", "--worker", "w1", "--token", "9", "--error", "no", "--permanent"}, answers: one("POST /api/tasks/17/fail", `200 {"success":true,"task":{"id":17,"status":"failed"}}`)},
+		{name: "fail for a while", args: []string{"fail", "17", "--worker", "w1", "--token", "9", "--error", "no", "--retry-in", "1h"}, answers: one("POST /api/tasks/17/fail", `200 {"success":true,"task":`+cliLater+`}`)},
+		{name: "fail both ways", args: []string{"fail", "17", "--worker", "w1", "--token", "9", "--error", "no", "--permanent", "--retry-in", "0s"}, want: 2},
+		{name: "extend with progress", args: []string{"extend", "17", "--worker", "w1", "--token", "9", "--progress", `{ "done":3}`, "--lease", "1m"}, answers: one("POST /api/tasks/17/extend", `200 {"success":true,"lease_remaining_ms":60000,"cancel_requested":true}`)},
+		{name: "extend bad progress", args: []string{"extend", "17", "--worker", "w1", "--token", "9", "--progress", `half`}, want: 2},
+		{name: "release for a while", args: []string{"release", "17", "--worker", "w1", "--token", "9", "--delay", "1h"}, answers: one("POST /api/tasks/17/release", `200 {"success":true,"task":`+cliLater+`}`)},
+		{name: "cancel", args: []string{"cancel", "17"}, answers: one("POST /api/tasks/17/cancel", `200 {"success":true,"task":{"id":17,"status":"cancelled"}}`)},
+		{name: "cancel claimed", args: []string{"cancel", "17"}, answers: one("POST /api/tasks/17/cancel", `200 {"success":true,"task":`+cliAsked+`}`)},
+		{name: "cancel completed", args: []string{"cancel", "17"}, want: 1, answers: one("POST /api/tasks/17/cancel", `409 {"success":false,"error":"Task is already completed","code":"task_completed","message":"Nothing is left to do","request_id":"r1"}`)},
+		{name: "update", args: []string{"update", "18", "--priority", "0", "--run-at", "2026-01-02T04:04:05.75Z", "--label", "tier=gold"}, environ: []string{"CLAIMQ_PRIORITY=7"}, answers: one("PATCH /api/tasks/18", `200 {"success":true,"task":`+cliLater+`}`)},
+		{name: "update clears", args: []string{"update", "17", "--run-at", "now", "--no-labels"}, answers: one("PATCH /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "update nothing", args: []string{"update", "17"}, environ: []string{"CLAIMQ_PRIORITY=7"}, want: 2},
+		{name: "update labels both ways", args: []string{"update", "17", "--no-labels", "--label", "a=b"}, want: 2},
+		{name: "types", args: []string{"types"}, answers: one("GET /api/types", `200 {"success":true,"types":[`+cliType+`,{"task_type":"sms","counts":{"pending":0},"paused":false,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}]}`)},
+		{name: "types of one that is not", args: []string{"types", "--type", "fax"}, answers: one("GET /api/types", `200 {"success":true,"types":[`+cliType+`]}`)},
+		{name: "type set", args: []string{"type", "set", "mail", "--pause", "--max-claimed", "10", "--rate-limit", "2.5", "--lease", "2m", "--max-attempts", "0", "--backoff", "1s,10m,2,0.2", "--retention", "0"}, answers: one("PATCH /api/types/mail", `200 {"success":true,"type":`+cliType+`}`)},
+		{
+			name: "type set clears", args: []string{"type", "set", "a/b", "--resume", "--max-claimed", "none", "--rate-limit", "none", "--lease", "none", "--max-attempts", "none", "--backoff", "none", "--retention", "none"},
+			answers: one("PATCH /api/types/a%2Fb", `200 {"success":true,"type":{"task_type":"a/b","counts":{},"paused":false}}`),
+		},
+		{name: "type set nothing", args: []string{"type", "set", "mail"}, environ: []string{"CLAIMQ_LEASE=2m"}, want: 2},
+		{name: "type set bad rate", args: []string{"type", "set", "mail", "--rate-limit", "NaN"}, want: 2},
+		{name: "type set both ways", args: []string{"type", "set", "mail", "--pause", "--resume"}, want: 2},
+		{
+			name: "batch", args: []string{"batch", "-"}, want: 1,
+			stdin: "{\"op\":\"submit\", \"params\":[1,  2]}\n[{\"op\":\"claim\",\"worker_id\":\"w1\"},\n{\"op\":\"complete\",\"id\":7,\"worker_id\":\"w1\",\"claim_token\":3}]{\"op\":\"cancel\",\"id\":17}{\"op\":\"delete\",\"id\":8}{\"op\":\"extend\",\"id\":9,\"worker_id\":\"w1\"}{\"op\":\"claim\",\"worker_id\":\"w1\",\"limit\":2}",
+			answers: one("POST /api/batch", `200 {"success":true,"failed":1,"results":[{"success":true,"created":true,"task":{"id":5}},{"success":true,"task":`+cliTask+`},`+
+				`{"success":false,"error":"Claim is no longer valid","code":"stale_claim","message":"Stop"},{"success":true,"task":`+cliAsked+`},{"success":true,"deleted":1},{"success":true,"lease_remaining_ms":90000},{"success":true,"tasks":[`+cliTask+`,`+cliDone+`]}]}`),
+		},
+		{name: "batch refused", args: []string{"batch", "-", "--atomic"}, want: 1, stdin: `{"op":"cancel","id":1}{"op":"cancel","id":17}`, answers: one("POST /api/batch", `409 {"success":false,"error":"Task is already completed","code":"task_completed","message":"Nothing is left to do","failed_op":1,"request_id":"r1"}`)},
+		{name: "batch unknown", args: []string{"batch", "-"}, want: 3, stdin: `{"op":"retry","id":17}`, answers: one("POST /api/batch", "break")},
+		{name: "batch of nothing", args: []string{"batch", "-"}, stdin: "\n", want: 2},
+		{name: "batch without op", args: []string{"batch", "-"}, stdin: `{"id":17}`, want: 2},
+		{name: "batch no file", args: []string{"batch", "/nowhere/at/all"}, want: 2},
+		{name: "cluster upgrade", args: []string{"cluster", "upgrade", "--finalize"}, answers: one("POST /api/cluster/upgrade", `200 {"success":true,"feature_level":2}`)},
+		{name: "cluster upgrade unsaid", args: []string{"cluster", "upgrade"}, environ: []string{"CLAIMQ_FINALIZE=true"}, want: 2},
 		{name: "list", args: []string{"list", "--status", "failed", "--type", "mail", "--limit", "3"}, answers: map[string]string{
 			"GET /api/tasks?limit=3&status=failed&task_type=mail":           `200 {"success":true,"tasks":[` + cliDone + `],"next_cursor":"c1"}`,
 			"GET /api/tasks?cursor=c1&limit=2&status=failed&task_type=mail": `200 {"success":true,"tasks":[` + cliTask + `,` + cliTask + `],"next_cursor":"c2"}`,
@@ -304,6 +381,47 @@ func TestRun_repeatsAFileWhoseAnswerWasLost(t *testing.T) {
 	}
 	if !strings.HasPrefix(stdout.String(), "submitted 1 tasks") {
 		t.Errorf("got %q", stdout.String())
+	}
+}
+
+// A claim waits in requests of its own, each with a new id after an empty answer,
+// and shows the last answer alone.
+func TestRun_waitsForATask(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var bodies []struct {
+		WaitMS         int64  `json:"wait_ms"`
+		ClaimRequestID string `json:"claim_request_id"`
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		bodies = append(bodies, struct {
+			WaitMS         int64  `json:"wait_ms"`
+			ClaimRequestID string `json:"claim_request_id"`
+		}{})
+		json.NewDecoder(r.Body).Decode(&bodies[len(bodies)-1])
+		switch len(bodies) {
+		case 1:
+			w.WriteHeader(404)
+			io.WriteString(w, `{"success":false,"error":"No pending tasks available","code":"no_pending_tasks"}`)
+		case 2: // its answer is lost
+			w.WriteHeader(502)
+		default:
+			io.WriteString(w, `{"success":true,"task":`+cliTask+`}`)
+		}
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	if code := run(t.Context(), a, []string{"claim", "--worker", "w1", "--wait", "1h", "--lease", "20s", "--output", "json", "--endpoint", server.URL}); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	if len(bodies) != 3 || bodies[0].WaitMS != 10_000 || bodies[0].ClaimRequestID == bodies[1].ClaimRequestID || bodies[1] != bodies[2] {
+		t.Errorf("sent %+v", bodies)
+	}
+	if want := `{"success":true,"task":` + cliTask + "}\n"; stdout.String() != want {
+		t.Errorf("printed %s", stdout.String())
 	}
 }
 

@@ -24,8 +24,6 @@ const (
 	errorWidth  = 32
 	valueWidth  = 1_000 // of params and results
 	paramsWidth = 60    // of params in a row
-	// settingWidth is the widest that a type's setting gets in a row.
-	settingWidth = 48
 )
 
 // printable makes s safe for a terminal: what others wrote may hold control

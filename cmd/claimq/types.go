@@ -59,7 +59,7 @@ func showTypes(w io.Writer, types []wire.Type, only string) error {
 		}
 		row = append(row, settingsOf(&t.TypeSettings)...)
 		for i := range row {
-			row[i] = cell(row[i], settingWidth)
+			row[i] = cell(row[i], typeWidth)
 		}
 		rows = append(rows, row)
 	}
@@ -90,7 +90,8 @@ func settingsOf(s *wire.TypeSettings) []string {
 		}
 	}
 	if s.Backoff != nil {
-		words[4] = showBackoff(s.Backoff)
+		b := s.Backoff
+		words[4] = fmt.Sprintf("%s,%s,%g,%g", showMS(b.InitialMS), showMS(b.MaxMS), b.Factor, b.Jitter) // as --backoff takes it
 	}
 	if s.RetentionMS != nil {
 		words[5] = showRetention(*s.RetentionMS)
