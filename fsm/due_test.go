@@ -75,6 +75,12 @@ func TestMachine_ExpiresTasksThatWereNotStarted(t *testing.T) {
 	}
 	s.status(failedOnce, StatusPending)
 	s.must(Complete{Hold: hold})
+	s.must(Cancel{ID: failedOnce})
+	s.must(Retry{ID: failedOnce})
+	s.must(Tick{})
+	if got := s.status(failedOnce, StatusPending); got.options().ExpiresAt != at {
+		t.Errorf("a task that was started loses its time: %+v", got.Options)
+	}
 
 	// A retry is meant: the time that has passed does not end the task again.
 	s.must(Retry{ID: waits})

@@ -49,15 +49,14 @@ func (m *Machine) revive(t *Task) {
 	t.CompletedAt, t.RemoveAt = 0, 0
 	t.Result, t.ResultPayload = nil, nil
 	t.CancelRequested = false
-	if o := t.options(); o.ExpiresAt != 0 && o.ExpiresAt <= m.header.Stamp.T {
-		fresh := *o
-		fresh.ExpiresAt = 0
-		t.setOptions(fresh)
+	t.Status = StatusPending
+	if o := *t.options(); mayExpire(t) && o.ExpiresAt <= m.header.Stamp.T {
+		o.ExpiresAt = 0
+		t.setOptions(o)
 	}
 	if t.options().UniqueActive && t.Key != "" {
 		m.keys[t.Key] = t.ID
 	}
-	t.Status = StatusPending
 	m.requeued++
 }
 
