@@ -50,6 +50,10 @@ func wireTask(task *fsm.Task, now fsm.Stamp) wire.Task {
 		MaxAttempts: task.MaxAttempts, Attempts: task.Attempts, IdempotencyKey: task.Key, LeaseMS: task.LeaseMS,
 		Status: task.Status.String(), ClaimedAt: at(task.ClaimedAt), CreatedAt: *at(task.CreatedAt), UpdatedAt: *at(task.UpdatedAt),
 		CompletedAt: at(task.CompletedAt), Result: task.Result, ResultPayload: task.ResultPayload, Error: task.Error,
+		RunAt: at(task.RunAt), Progress: task.Progress, CancelRequested: task.CancelRequested,
+	}
+	if task.Options != nil {
+		wireOptions(&w, task.Options)
 	}
 	if task.WorkerID != "" {
 		w.WorkerID = &task.WorkerID
@@ -73,6 +77,56 @@ func wireTask(task *fsm.Task, now fsm.Stamp) wire.Task {
 	return w
 }
 
+// wireOptions adds the rarer fields.
+func wireOptions(w *wire.Task, o *fsm.Options) {
+	if o.UniqueActive {
+		w.Unique = "active"
+	}
+	if o.ExpiresAt != 0 {
+		expires := time.UnixMilli(o.ExpiresAt).UTC()
+		w.ExpiresAt = &expires
+	}
+	if o.Backoff != nil {
+		w.Backoff = &wire.Backoff{
+			InitialMS: o.Backoff.InitialMS, MaxMS: o.Backoff.MaxMS,
+			Factor: float64(o.Backoff.Factor) / 1e6, Jitter: float64(o.Backoff.Jitter) / 1e6,
+		}
+	}
+	if ms := map[int64]int64{fsm.KeepForever: -1, fsm.KeepNone: 0}; o.RetentionMS != 0 {
+		kept, special := ms[o.RetentionMS]
+		if !special {
+			kept = o.RetentionMS
+		}
+		w.RetentionMS = &kept
+	}
+	for _, l := range o.Labels {
+		if w.Labels == nil {
+			w.Labels = wire.Labels{}
+		}
+		w.Labels[l.Name] = l.Value
+	}
+	w.Group = o.Group
+}
+
+func drawOptions(t *rapid.T) *fsm.Options {
+	o := fsm.Options{
+		ExpiresAt:    rapid.Int64Range(0, 1<<42).Draw(t, "expires"),
+		RetentionMS:  rapid.OneOf(rapid.SampledFrom([]int64{fsm.KeepForever, fsm.KeepNone, 0}), rapid.Int64Range(1, retentionMSMax)).Draw(t, "retention"),
+		Group:        rapid.String().Draw(t, "group"),
+		UniqueActive: rapid.Bool().Draw(t, "active"),
+	}
+	if rapid.Bool().Draw(t, "has backoff") {
+		o.Backoff = &fsm.Backoff{
+			InitialMS: rapid.Int64Range(1, delayMSMax).Draw(t, "initial"), MaxMS: rapid.Int64Range(1, delayMSMax).Draw(t, "max"),
+			Factor: rapid.Int64Range(micro, factorMax).Draw(t, "factor"), Jitter: rapid.Int64Range(0, micro).Draw(t, "jitter"),
+		}
+	}
+	for _, name := range rapid.SliceOfNDistinct(rapid.String(), 0, 3, rapid.ID[string]).Draw(t, "labels") {
+		o.Labels = append(o.Labels, fsm.Label{Name: name, Value: rapid.String().Draw(t, "value")})
+	}
+	return &o
+}
+
 func drawTask(t *rapid.T) fsm.Task {
 	ms := rapid.Int64Range(1, 253_402_300_799_999)
 	maybeMS := rapid.OneOf(rapid.Just(int64(0)), ms)
@@ -87,9 +141,12 @@ func drawTask(t *rapid.T) fsm.Task {
 		WorkerID: worker.Draw(t, "worker"), Token: rapid.Uint64Range(0, idMax).Draw(t, "token"),
 		LeaseEndU: rapid.Int64Range(0, 1<<40).Draw(t, "end"), ClaimedAt: maybeMS.Draw(t, "claimed"),
 		CreatedAt: ms.Draw(t, "created"), UpdatedAt: ms.Draw(t, "updated"), CompletedAt: maybeMS.Draw(t, "completed"),
-		Error: text.Draw(t, "error"),
+		Error: text.Draw(t, "error"), RunAt: maybeMS.Draw(t, "run"), CancelRequested: rapid.Bool().Draw(t, "cancel"),
 	}
-	for _, p := range []*[]byte{&task.Params, &task.Result} {
+	if rapid.Bool().Draw(t, "has options") {
+		task.Options = drawOptions(t)
+	}
+	for _, p := range []*[]byte{&task.Params, &task.Result, &task.Progress} {
 		if s := raw.Draw(t, "raw"); s != "" {
 			*p = []byte(s)
 		}

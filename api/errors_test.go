@@ -120,20 +120,21 @@ func TestServer_NodeErrors(t *testing.T) {
 		{fsm.ErrTooLarge, wire.CodePayloadTooLarge, "The request is larger than a log entry may be", "Send less, or keep the data elsewhere and send where it is", "", "", ""},
 		{fsm.ErrOutcomeUnknown, wire.CodeOutcomeUnknown, "The outcome is unknown", repeat, wire.CodeOverloaded, "The server is overloaded", notWritten},
 		{context.DeadlineExceeded, wire.CodeOutcomeUnknown, "The outcome is unknown", repeat, wire.CodeOverloaded, "The server is overloaded", notWritten},
+		{fsm.ErrLevel, wire.CodeInvalidRequest, "The cluster's feature level is too low for this request", "Once all nodes run the new version, run claimq cluster upgrade --finalize", "", "", ""},
 		{errors.New("a bug"), wire.CodeInternal, "Internal server error", "Report this with its request_id: the server's log has the reason", "", "", ""},
 	} {
 		s, node := setup(t)
 		wrapped := fmt.Errorf("propose: %w", c.err)
 		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, wrapped }
 		node.onRead = func(context.Context, uint64) error { return wrapped }
-		for _, target := range []string{"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail", "POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "DELETE /api/tasks/1"} {
+		for _, target := range []string{"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail", "POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "POST /api/tasks/1/cancel", "PATCH /api/tasks/1", "DELETE /api/tasks/1", "POST /api/batch", "PATCH /api/types/a"} {
 			checkRefusal(t, s.call(t, target, goodBodies[target]), c.code, c.text, c.advice, "")
 		}
 		code, text, advice := c.code, c.text, c.advice
 		if c.readCode != "" {
 			code, text, advice = c.readCode, c.readText, c.readDoes
 		}
-		for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k", "GET /api/tasks", "GET /api/stats", "GET /api/tasks?consistency=stale"} {
+		for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k", "GET /api/tasks", "GET /api/types", "GET /api/stats", "GET /api/tasks?consistency=stale"} {
 			checkRefusal(t, s.call(t, target, ""), code, text, advice, "")
 		}
 	}
@@ -149,6 +150,10 @@ var goodBodies = map[string]string{
 	"POST /api/tasks/1/extend":   `{"worker_id":"w"}`,
 	"POST /api/tasks/1/release":  `{"worker_id":"w"}`,
 	"POST /api/tasks/1/retry":    `{}`,
+	"POST /api/tasks/1/cancel":   ``,
+	"PATCH /api/tasks/1":         `{"priority":1}`,
+	"POST /api/batch":            `{"ops":[{"op":"submit","params":1},{"id":1,"op":"delete"},{"op":"complete","id":1,"worker_id":"w","submit":[{"params":1}],"claim":{}}]}`,
+	"PATCH /api/types/a":         `{"rate_limit":0.5,"backoff":{"initial_ms":1}}`,
 }
 
 // TestServer_Panic checks that a bug costs one answer and not the process.

@@ -16,10 +16,15 @@ func FuzzRequests(f *testing.F) {
 	s, node := setup(f)
 	targets := []string{
 		"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail",
-		"POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry",
+		"POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "POST /api/tasks/1/cancel", "PATCH /api/tasks/1",
+		"POST /api/batch", "PATCH /api/types/a", "POST /api/cluster/upgrade",
 	}
 	seeds := append(badBodies(), badTasks()...)
 	seeds = append(append(append(seeds, badClaims()...), badSettles()...), badTargets()...)
+	seeds = append(append(append(append(seeds, badLives()...), badCompletes()...), badTypes()...), badBatches()...)
+	for _, c := range ownCalls {
+		seeds = append(seeds, badInput{target: "POST /api/batch", body: `{"atomic":true,"ops":[` + c.op + `]}`})
+	}
 	for _, seed := range seeds {
 		if len(seed.body) < 4096 {
 			_, path, _ := strings.Cut(seed.target, " ")
@@ -34,7 +39,7 @@ func FuzzRequests(f *testing.F) {
 			method, uri, _ := strings.Cut(target, " ")
 			fuzzOne(t, s, method, []byte(uri), body)
 		}
-		for _, method := range []string{"GET", "POST", "DELETE", string(body[:min(len(body), 10)])} {
+		for _, method := range []string{"GET", "POST", "PATCH", "DELETE", string(body[:min(len(body), 10)])} {
 			fuzzOne(t, s, method, path, body)
 		}
 		if node.machine.ClaimCount() > 100 { // keep it small

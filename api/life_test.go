@@ -1,0 +1,252 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// step is one call of a story, and the whole answer to it.
+type step struct {
+	target, body string
+	advance      int64 // of the clocks, before the call
+	status       int
+	want         string
+}
+
+func follow(t *testing.T, s *Server, node *fakeNode, steps []step) {
+	t.Helper()
+	for _, st := range steps {
+		node.advance(st.advance)
+		got := s.call(t, st.target, st.body, "X-Request-ID: r-1")
+		if got.status != st.status {
+			t.Fatalf("%s %s: status %d, want %d: %s", st.target, st.body, got.status, st.status, got.body)
+		}
+		if diff := cmp.Diff(st.want, got.body); diff != "" {
+			t.Errorf("%s %s: answer (-want +got):\n%s", st.target, st.body, diff)
+		}
+		if got.header["X-Claimq-Index"] == "" {
+			t.Errorf("%s: no X-Claimq-Index", st.target)
+		}
+	}
+}
+
+// The parts of answers that stand in many of them.
+const (
+	noon      = `"2026-03-01T12:00:00.000Z"`
+	unclaimed = `"worker_id":null,"claim_token":null,"claimed_at":null,"lease_expires_at":null,"lease_remaining_ms":null,`
+	since     = `"created_at":` + noon + `,"updated_at":` + noon + `,"completed_at":null,`
+)
+
+// TestServer_EveryField shows each field of a task, in the contract's order.
+func TestServer_EveryField(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	head := `{"id":1,"task_type":"t","params":1,"priority":2,"max_attempts":5,"attempts":0,"idempotency_key":"k","unique":"active",`
+	tail := `"run_at":"2026-03-01T12:00:05.000Z","expires_at":"2026-03-02T00:00:00.000Z","lease_ms":2000,` +
+		`"backoff":{"initial_ms":1000,"max_ms":60000,"factor":1.5,"jitter":0.000001},"retention_ms":-1,"labels":{"a":"","b\"":"x:y"},"group":"g/1",`
+	follow(t, s, node, []step{
+		{
+			target: "POST /api/tasks", status: 201,
+			body: `{"params":1,"task_type":"t","priority":2,"max_attempts":5,"idempotency_key":"k","unique":"active","delay_ms":5000,"expires_at":"2026-03-02T01:00:00+01:00","lease_ms":2000,` +
+				`"backoff":{"initial_ms":1000,"max_ms":60000,"factor":1.50,"jitter":0.000001},"retention_ms":-1,"labels":{"b\"":"x:y","a":""},"group":"g/1"}`,
+			want: `{"success":true,"task":` + head + `"status":"scheduled",` + tail + unclaimed + since + `"cancel_requested":false},"created":true}`,
+		},
+		{
+			target: "PATCH /api/tasks/1", body: `{"priority":null,"run_at":null,"labels":{"c":"d"}}`, status: 200,
+			want: `{"success":true,"task":` + strings.Replace(head, `"priority":2`, `"priority":0`, 1) + `"status":"pending",` +
+				strings.Replace(strings.Replace(tail, `"run_at":"2026-03-01T12:00:05.000Z",`, "", 1), `{"a":"","b\"":"x:y"}`, `{"c":"d"}`, 1) + unclaimed + since + `"cancel_requested":false}}`,
+		},
+	})
+	for body, shown := range map[string]string{`0`: `,"retention_ms":0,`, `60000`: `,"retention_ms":60000,`} {
+		if got := s.call(t, "POST /api/tasks", `{"params":1,"retention_ms":`+body+`}`); !strings.Contains(got.body, shown) {
+			t.Errorf("retention_ms %s: %s", body, got.body)
+		}
+	}
+}
+
+// TestServer_CompleteAndClaim completes with follow-ups and the next claim, and
+// repeats it.
+func TestServer_CompleteAndClaim(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":1,"idempotency_key":"k"}`)
+	claimOne(t, s, "w")
+	done := `{"id":1,"task_type":"default","params":1,"priority":0,"max_attempts":3,"attempts":1,"idempotency_key":"k","status":"completed",` +
+		`"worker_id":"w","claim_token":1,"claimed_at":` + noon + `,"lease_expires_at":null,"lease_remaining_ms":null,"created_at":` + noon + `,"updated_at":` + noon + `,"completed_at":` + noon + `,"cancel_requested":false}`
+	next := `{"id":2,"task_type":"default","params":2,"priority":0,"max_attempts":3,"attempts":1,"status":"claimed",` +
+		`"worker_id":"w","claim_token":2,"claimed_at":` + noon + `,"lease_expires_at":"2026-03-01T12:00:30.000Z","lease_remaining_ms":30000,"created_at":` + noon + `,"updated_at":` + noon + `,"completed_at":null,"cancel_requested":false`
+	submitted := `"submitted":[{"id":2,"created":true},{"id":1,"created":false,"same_request":false}]`
+	body := `{"worker_id":"w","claim_token":1,"submit":[{"params":2},{"params":3,"idempotency_key":"k"}],"claim":{}}`
+	follow(t, s, node, []step{
+		{target: "POST /api/tasks/1/complete", body: body, status: 200, want: `{"success":true,"task":` + done + `,` + submitted + `,"claimed":{"task":` + next + `}}}`},
+		{
+			target: "POST /api/tasks/1/complete", body: body, status: 200,
+			want: `{"success":true,"task":` + done + `,` + strings.Replace(submitted, `,"same_request":false`, "", 1) + `,"claimed":{"task":` + next + `,"claim_state":"live"}},"repeated":true}`,
+		},
+	})
+	empty := s.call(t, "POST /api/tasks/2/complete", `{"worker_id":"w","claim":{"task_types":["none"]}}`)
+	if empty.good(t, 200); !strings.HasSuffix(empty.body, `,"claimed":{"task":null}}`) {
+		t.Errorf("nothing to claim: %s", empty.body)
+	}
+	submitOne(t, s, `{"params":4}`)
+	claimOne(t, s, "w")
+	many := s.call(t, "POST /api/tasks/3/complete", `{"worker_id":"w","submit":[{"params":5},{"params":6}],"claim":{"limit":3,"worker_id":"v"}}`).good(t, 200)
+	if many.Claimed == nil || ids(many.Claimed.Tasks) != "4 5" || *many.Claimed.Tasks[0].WorkerID != "v" || len(many.Submitted) != 2 {
+		t.Errorf("claim with limit: %+v", many)
+	}
+	none := s.call(t, "POST /api/tasks/4/complete", `{"worker_id":"v","claim":{"limit":3}}`)
+	if none.good(t, 200); !strings.HasSuffix(none.body, `,"claimed":{"tasks":[]}}`) {
+		t.Errorf("claim with limit of nothing: %s", none.body)
+	}
+	if plain := s.call(t, "POST /api/tasks/5/complete", `{"worker_id":"v"}`); strings.Contains(plain.body, "claimed\":{") || strings.Contains(plain.body, "submitted") {
+		t.Errorf("plain: %s", plain.body)
+	}
+}
+
+// TestServer_CompleteClaimRequestTaken names the claim_request_id of the claim
+// within a complete.
+func TestServer_CompleteClaimRequestTaken(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	submitOne(t, s, `{"params":1}`)
+	submitOne(t, s, `{"params":2}`)
+	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
+	f := s.call(t, "POST /api/tasks/1/complete", `{"worker_id":"w","claim":{"claim_request_id":"r","limit":2}}`).refused(t, wire.CodeInvalidRequest)
+	if f["field"] != "claim.claim_request_id" {
+		t.Errorf("field %v", f["field"])
+	}
+	if task := s.call(t, "GET /api/tasks/1", "").good(t, 200).Task; task.Status != "claimed" {
+		t.Errorf("the task is %s", task.Status)
+	}
+}
+
+// TestServer_CancelAndProgress follows a worker that reports and is asked to stop.
+func TestServer_CancelAndProgress(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	submitOne(t, s, `{"params":1}`)
+	claimOne(t, s, "w")
+	extend := func(body string) (string, wire.Answer) {
+		a := s.call(t, "POST /api/tasks/1/extend", `{"worker_id":"w"`+body+`}`)
+		return a.body, a.good(t, 200)
+	}
+	if body, a := extend(`,"progress": {"at": 1}`); !strings.Contains(body, `"progress":{"at": 1},"cancel_requested":false}`) || a.CancelRequested {
+		t.Errorf("progress: %s", body)
+	}
+	if a := s.call(t, "POST /api/tasks/1/cancel", "").good(t, 200); !a.Task.CancelRequested || a.Task.Status != "claimed" {
+		t.Errorf("cancel: %+v", a.Task)
+	}
+	if body, a := extend(""); !strings.HasSuffix(body, `"progress":{"at": 1},"cancel_requested":true},"lease_remaining_ms":30000,"cancel_requested":true}`) || !a.CancelRequested {
+		t.Errorf("after the cancel: %s", body)
+	}
+	if a := s.call(t, "POST /api/tasks/1/release", `{"worker_id":"w"}`).good(t, 200); a.Task.Status != "cancelled" {
+		t.Errorf("released: %+v", a.Task)
+	}
+	if a := s.call(t, "POST /api/tasks/1/cancel", "{}").good(t, 200); !a.Repeated {
+		t.Errorf("again: %+v", a)
+	}
+}
+
+// TestServer_Gone shows what is known of a task that retention has removed.
+func TestServer_Gone(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":1,"idempotency_key":"k","retention_ms":0}`)
+	claimOne(t, s, "w")
+	if a := s.call(t, "POST /api/tasks/1/complete", `{"worker_id":"w","claim_token":1,"result":7}`).good(t, 200); string(a.Task.Result) != "7" {
+		t.Errorf("complete: %+v", a.Task)
+	}
+	gone := `{"id":1,"idempotency_key":"k","status":"completed","worker_id":"w","claim_token":1}`
+	follow(t, s, node, []step{
+		{target: "POST /api/tasks/1/complete", body: `{"worker_id":"w","claim_token":1}`, status: 200, want: `{"success":true,"task":` + gone + `,"repeated":true}`},
+		{target: "POST /api/tasks", body: `{"params":1,"idempotency_key":"k"}`, status: 200, want: `{"success":true,"task":` + gone + `,"created":false}`},
+		{target: "POST /api/tasks", body: `{"tasks":[{"params":2,"idempotency_key":"k"}]}`, status: 200, want: `{"success":true,"results":[{"id":1,"created":false,"same_request":false}],"failed":0}`},
+		{
+			target: "POST /api/tasks/1/fail", body: `{"worker_id":"w","claim_token":1,"error":"e"}`, status: 409,
+			want: `{"success":false,"error":"Task is already completed","code":"task_completed","message":"Nothing is left to do: the task has its result","request_id":"r-1","task_id":1,"status":"completed","worker_id":"w"}`,
+		},
+	})
+	s.call(t, "GET /api/tasks/1", "").refused(t, wire.CodeTaskNotFound)
+}
+
+// TestServer_GoneWithoutClaim shows a removed task that nobody ever claimed.
+func TestServer_GoneWithoutClaim(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
+		return fsm.Proposed{Result: fsm.Result{Gone: true, Repeated: true, Task: &fsm.Task{ID: 3, Status: fsm.StatusCancelled}}}, nil
+	}
+	want := `{"success":true,"task":{"id":3,"status":"cancelled","worker_id":null,"claim_token":null},"repeated":true}`
+	if got := s.call(t, "POST /api/tasks/3/cancel", ""); got.body != want {
+		t.Errorf("got %s\nwant %s", got.body, want)
+	}
+}
+
+// TestServer_KeyTaken names the task that has the key.
+func TestServer_KeyTaken(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	body := `{"params":1,"idempotency_key":"k","unique":"active"}`
+	submitOne(t, s, body)
+	s.call(t, "POST /api/tasks/1/cancel", "").good(t, 200)
+	submitOne(t, s, body)
+	checkRefusal(t, s.call(t, "POST /api/tasks/1/retry", ""), wire.CodeKeyTaken, "The idempotency_key is taken by another task",
+		"Wait until the task in task_id ends, then retry this one", `"task_id":2,"status":"pending","worker_id":null`)
+}
+
+// TestServer_Types sets and clears a type's settings, and shows them.
+func TestServer_Types(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":1,"task_type":"b"}`)
+	counts := func(pending string) string {
+		return `"counts":{"pending":` + pending + `,"scheduled":0,"blocked":0,"claimed":0,"running":0,"completed":0,"failed":0,"cancelled":0}`
+	}
+	unset := `"paused":false,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
+	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,"paused":true,"max_claimed":3,"rate_limit":0.016667,"lease_ms":5000,"max_attempts":0,` +
+		`"backoff":{"initial_ms":10,"max_ms":86400000,"factor":2,"jitter":0},"retention_ms":-1}`
+	follow(t, s, node, []step{
+		{
+			target: "PATCH /api/types/a%3A1", status: 200, want: `{"success":true,"type":` + a + `}`,
+			body: `{"paused":true,"max_claimed":3,"rate_limit":0.01666666666,"lease_ms":5000,"max_attempts":0,"backoff":{"initial_ms":10},"retention_ms":-1}`,
+		},
+		{
+			target: "GET /api/types", status: 200, advance: 1500,
+			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":1500,` + unset + `]}`,
+		},
+		{
+			target: "PATCH /api/types/a:1", body: `{"max_claimed":null,"rate_limit":null,"retention_ms":0,"paused":false}`, status: 200,
+			want: `{"success":true,"type":` + strings.NewReplacer(`"paused":true,"max_claimed":3,"rate_limit":0.016667`, `"paused":false,"max_claimed":null,"rate_limit":null`, `"retention_ms":-1`, `"retention_ms":0`).Replace(a) + `}`,
+		},
+		{
+			target: "PATCH /api/types/a:1", body: `{"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, status: 200,
+			want: `{"success":true,"type":{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + unset + `}`,
+		},
+	})
+	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
+		return fsm.Proposed{Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
+	}
+	checkRefusal(t, s.call(t, "PATCH /api/types/a", `{"paused":true}`), wire.CodeInvalidRequest, "Too many task types have settings",
+		"Clear the settings of types that are no longer used, by null in each field", "")
+}
+
+// TestServer_Upgrade raises the feature level, or says why not.
+func TestServer_Upgrade(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	for _, body := range []string{"", "{}"} {
+		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":2}` {
+			t.Errorf("%q: %d %s", body, got.status, got.body)
+		}
+	}
+	node.upgradeErr = &fsm.MembershipRefused{Reason: "n3 cannot be asked", Advice: "Start it"}
+	checkRefusal(t, s.call(t, "POST /api/cluster/upgrade", ""), wire.CodeMembershipRefused, "n3 cannot be asked", "Start it", "")
+	node.upgradeErr = fsm.ErrOutcomeUnknown
+	s.call(t, "POST /api/cluster/upgrade", "").refused(t, wire.CodeOutcomeUnknown)
+}
