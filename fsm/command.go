@@ -257,7 +257,9 @@ type Evict struct{ Bytes int64 }
 // Batch applies Ops in order, in one step; if Atomic, all of them or none. Ops
 // are Submit of one task, ClaimNext, Complete, Fail, Extend, Release, Retry,
 // Cancel and Delete. Result.Results has one element per op; of an atomic batch
-// that was refused, Result.Code and FailedOp say why.
+// that was refused, Result.Code and FailedOp say why. A claim that finds nothing
+// is such a refusal. All ops share the bound of one answer: a claim that finds
+// it full takes nothing, and other tasks come without their data.
 type Batch struct {
 	Atomic bool
 	Ops    []Command // 1 to 1,000

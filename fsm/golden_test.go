@@ -142,8 +142,9 @@ func TestGolden_FilesStayReadable(t *testing.T) {
 	}
 }
 
-// goldenLog leads to the state of the golden snapshot, which has every kind of
-// record and a task of every status that a command can bring about.
+// goldenLog leads to the state of the newest golden snapshot, which has every
+// kind of record, every field, and a task of every status that a command can
+// bring about.
 func goldenLog() []testEntry {
 	hold := func(id, token uint64) Hold { return Hold{ID: id, WorkerID: "worker-1", Token: token} }
 	entries := [][]Command{
@@ -161,6 +162,7 @@ func goldenLog() []testEntry {
 		{Expire{Items: []Lease{{TaskID: 5, Token: 5, Seq: 1}}}, Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte{1}}}}},
 		{ClaimTask{ID: 6, WorkerID: "worker-1"}, Complete{Hold: Hold{ID: 6, WorkerID: "worker-1"}, ResultPayload: []byte{2}}, Checkpoint{}, Tick{}},
 	}
+	entries = append(entries, goldenLife()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -171,29 +173,103 @@ func goldenLog() []testEntry {
 	return log
 }
 
-// The golden snapshot must restore for ever, and be written again as it is. It
-// is not compared with what goldenLog leads to: that may change.
-func TestGolden_Snapshot(t *testing.T) {
+// goldenLife is the part of goldenLog that needs feature level 2. It begins with
+// id 7 and token 7.
+func goldenLife() [][]Command {
+	hold := func(id, token uint64) Hold { return Hold{ID: id, WorkerID: "worker-1", Token: token} }
+	backoff := &Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2_000_000, Jitter: 200_000}
+	labels := []Label{{"customer", "ann"}, {"region", "eu"}}
+	return [][]Command{
+		{SetLevel{Level: 2}, SetType{Type: "scan", Set: typeFieldsAll, Settings: TypeSettings{
+			MaxClaimed: 10, RateLimit: 2_500_000, LeaseMS: 45_000, LimitSet: true, MaxAttempts: 5, Backoff: backoff, RetentionMS: 3_600_000,
+		}}, SetType{Type: "video", Set: TypePaused, Settings: TypeSettings{Paused: true}}},
+		{Submit{Tasks: []NewTask{
+			{Type: "scan", Params: []byte("7"), DelayMS: 60_000, ExpiresAt: 1_780_000_120_000, Backoff: backoff, RetentionMS: KeepForever, Labels: labels},
+			{Type: "mail", Params: []byte("8"), Key: "order-8", Group: "ann", UniqueActive: true, MaxAttempts: DefaultAttempts},
+			{Type: "mail", Params: []byte("9"), Group: "ann"},
+			{Type: "scan", Params: []byte("10"), Key: "order-10", RetentionMS: KeepNone},
+			{Type: "video", Params: []byte("11")},
+		}}},
+		{ClaimTask{ID: 8, WorkerID: "worker-1"}, ClaimTask{ID: 10, WorkerID: "worker-1"}, ClaimTask{ID: 2, WorkerID: "worker-1"}}, // tokens 7 to 9
+		{Extend{Hold: hold(8, 7), Progress: []byte("0.5")}, Cancel{ID: 8}, Cancel{ID: 11}},
+		{Complete{
+			Hold: hold(10, 8), Result: []byte("1"), Submit: []NewTask{{Type: "scan", Params: []byte("12")}, {Type: "mail", Key: "order-8"}},
+			Claim: &ClaimNext{WorkerID: "worker-1", Types: []string{"scan"}, SortBy: SortCreatedAt, Limit: 1, RequestID: "request-3"},
+		}},
+		{Complete{Hold: hold(2, 9), Submit: []NewTask{{Type: "mail", Params: []byte("13")}}, Claim: &ClaimNext{WorkerID: "worker-1", Limit: 2}}},
+	}
+}
+
+// Golden snapshots must restore for ever, and be written again as they are. None
+// is compared with what goldenLog leads to: that may change.
+func TestGolden_Snapshots(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(goldenDir, "snapshot-v1.bin")
-	if *addGolden {
-		m := New()
-		applyLog(t, m, goldenLog())
-		addMissing(t, path, snapshotOf(t, m))
+	addGoldenSnapshot(t, "snapshot-level-2.bin")
+	for _, want := range []struct {
+		name     string
+		index    uint64
+		counts   [StatusCancelled + 1]int64
+		requests int
+		types    int
+		gone     int
+		hash     string
+	}{
+		{
+			"snapshot-v1.bin", 22,
+			[...]int64{StatusPending: 2, StatusClaimed: 1, StatusCompleted: 2, StatusFailed: 1, StatusCancelled: 0}, 2, 0, 0,
+			"b7a90b87e1e2ff3aa7e91fec152291ed",
+		},
+		{
+			"snapshot-level-2.bin", 34,
+			[...]int64{StatusPending: 1, StatusScheduled: 1, StatusClaimed: 5, StatusCompleted: 3, StatusFailed: 1, StatusCancelled: 1}, 3, 2, 1,
+			"ba9bfbe26ede425184025521af2a0017",
+		},
+	} {
+		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := restore(t, golden)
+		if again := snapshotOf(t, m); !bytes.Equal(again, golden) {
+			t.Errorf("%s is written again as\n%x, want\n%x", want.name, again, golden)
+		}
+		if m.counts != want.counts || m.requests.len() != want.requests || len(m.nodes) != 2 || len(m.settings) != want.types ||
+			m.gone.len() != want.gone || m.Index() != want.index {
+			t.Errorf("%s: counts %v, %d requests, %d nodes, %d types, %d removed at index %d",
+				want.name, m.counts, m.requests.len(), len(m.nodes), len(m.settings), m.gone.len(), m.Index())
+		}
+		if got := fmt.Sprintf("%x", hashOf(m)); got != want.hash {
+			t.Errorf("%s: state hash %s, want %s", want.name, got, want.hash)
+		}
 	}
-	golden, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// addGoldenSnapshot writes the snapshot of where goldenLog leads to, if the flag
+// is set and it does not exist.
+func addGoldenSnapshot(t *testing.T, name string) {
+	t.Helper()
+	m := New()
+	applyLog(t, m, goldenLog())
+	addMissing(t, filepath.Join(goldenDir, name), snapshotOf(t, m))
+}
+
+// TestGoldenLog_SetsEveryField ensures that the golden snapshot holds each field
+// of each record at least once.
+func TestGoldenLog_SetsEveryField(t *testing.T) {
+	t.Parallel()
+	s, seen := parseSchema(t), map[string]bool{}
+	for _, c := range splitSnapshot(snapshotOf(t, smallMachine(t))) {
+		for _, record := range c.records {
+			if err := s.walk(recordNames[c.kind], record, seen); err != nil {
+				t.Error(err)
+			}
+		}
 	}
-	m := restore(t, golden)
-	if again := snapshotOf(t, m); !bytes.Equal(again, golden) {
-		t.Errorf("it is written again as\n%x, want\n%x", again, golden)
-	}
-	wantCounts := [StatusCancelled + 1]int64{StatusPending: 2, StatusClaimed: 1, StatusCompleted: 2, StatusFailed: 1}
-	if m.counts != wantCounts || m.requests.len() != 2 || len(m.nodes) != 2 || m.Index() != 22 {
-		t.Errorf("counts %v, %d requests, %d nodes at index %d", m.counts, m.requests.len(), len(m.nodes), m.Index())
-	}
-	if got, want := fmt.Sprintf("%x", hashOf(m)), "b7a90b87e1e2ff3aa7e91fec152291ed"; got != want {
-		t.Errorf("state hash %s, want %s", got, want)
+	for _, name := range recordNames {
+		for num, field := range s.messages[name].fields {
+			if !seen[fmt.Sprintf("%s.%d", name, num)] {
+				t.Errorf("%s.%s is in no record", name, field.name)
+			}
+		}
 	}
 }
