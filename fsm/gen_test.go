@@ -122,7 +122,7 @@ func (g *generator) other() Command {
 	case 3:
 		return RemoveNode{UUID: pick(g, "uuid-n1", "uuid-n2", "uuid-n3", "uuid-n4")}
 	case 4:
-		return SetLevel{Level: uint32(g.dice(int(FeatureLevel) + 1))}
+		return SetLevel{Level: uint32(g.dice(levelLife))} // the model knows nothing of levelLife
 	}
 	return Tick{}
 }

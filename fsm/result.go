@@ -83,8 +83,7 @@ type Applied struct {
 	// for those who wait for one.
 	Ready []ReadyTasks
 	// Requeued is how many tasks came back to pending, or to scheduled, and
-	// Removed how many were removed by retention or eviction: for metrics. What an
-	// atomic batch did before it was undone counts.
+	// Removed how many were removed by retention or eviction: for metrics.
 	Requeued, Removed int
 	// Checkpoint is true if the entry held a Checkpoint.
 	Checkpoint bool

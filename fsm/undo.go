@@ -17,8 +17,10 @@ type undo struct {
 	gone     journal[gone]
 	types    []formerType
 
-	begun []Lease      // claims that the entry had begun
-	noted []ReadyTasks // what the entry had made claimable
+	// What the entry had done for its caller to know.
+	begun    []Lease
+	noted    []ReadyTasks
+	requeued int
 }
 
 // formerType is a type's record as it was before a change.
@@ -69,7 +71,7 @@ func (j journal[T]) restore(t *table[T]) {
 
 // beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
 func (m *Machine) beginUndo() {
-	u := &undo{header: m.header, begun: m.begun, noted: slices.Clone(m.noted)}
+	u := &undo{header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued}
 	m.undo = u
 	m.tasks.journal, m.requests.journal, m.gone.journal = &u.tasks, &u.requests, &u.gone
 }
@@ -110,7 +112,8 @@ func (m *Machine) undoAll() error {
 	for _, f := range u.types {
 		m.place(m.types[f.record.Name])
 	}
-	m.begun, m.noted, m.leaving = u.begun, u.noted, nil
+	m.begun, m.noted, m.requeued = u.begun, u.noted, u.requeued
+	m.leaving = nil
 	return nil
 }
 
