@@ -19,7 +19,7 @@ const (
 	logStoreBoltDB = "boltdb"
 	logStoreWAL    = "wal"
 	// logStoreDefault is that of a new folder.
-	logStoreDefault = logStoreBoltDB
+	logStoreDefault = logStoreWAL
 	// storageFormat is the version of what the data folder holds: entries end in
 	// a CRC32C, so do the values of the stable store, and snapshots begin with
 	// their metadata. Raise it when a binary of before could not read it.

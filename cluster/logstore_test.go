@@ -116,7 +116,7 @@ func TestLogStore_KnowsWhichGapsAreHarmless(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := t.TempDir()
-			b := openTestStores(t, path, storesConfig{})
+			b := openBoltStores(t, path, storesConfig{})
 			mustStore(t, b.Log, c.logs...)
 			if c.snapshot > 0 {
 				takeSnapshot(t, b, c.snapshot, "state")

@@ -23,7 +23,7 @@ type corruptibleLog struct {
 func newCorruptibleLog(t *testing.T) corruptibleLog {
 	t.Helper()
 	path := t.TempDir()
-	b := openTestStores(t, path, storesConfig{})
+	b := openBoltStores(t, path, storesConfig{})
 	if err := b.Stable.SetUint64([]byte("CurrentTerm"), 7); err != nil {
 		t.Fatal(err)
 	}
@@ -186,13 +186,13 @@ func TestLog_NoticesThatItIsCutOff(t *testing.T) {
 func TestLog_NoticesThatItIsAnOlderOne(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
-	b := openTestStores(t, path, storesConfig{})
+	b := openBoltStores(t, path, storesConfig{})
 	mustStore(t, b.Log, testEntries(1, 10)...)
 	b.close(t)
 	file := filepath.Join(path, logFileName)
 	old := mustRead(t, file)
 
-	b = openTestStores(t, path, storesConfig{})
+	b = openBoltStores(t, path, storesConfig{})
 	mustStore(t, b.Log, testEntry(11))
 	b.close(t)
 	newer := mustRead(t, file)
@@ -201,7 +201,7 @@ func TestLog_NoticesThatItIsAnOlderOne(t *testing.T) {
 
 	// The same length, but the last entry is of another term.
 	mustWrite(t, file, newer)
-	b = openTestStores(t, path, storesConfig{})
+	b = openBoltStores(t, path, storesConfig{})
 	if err := b.Log.DeleteRange(11, 11); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestLog_EndsTheProcessOnDamageWhileRunning(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	var fatal error
-	b := openTestStores(t, path, storesConfig{CacheBytesMax: 1, Fatal: func(err error) { fatal = err }})
+	b := openBoltStores(t, path, storesConfig{CacheBytesMax: 1, Fatal: func(err error) { fatal = err }})
 	mustStore(t, b.Log, testEntries(1, 5)...)
 	rot(t, b, 3)
 	err := b.Log.GetLog(3, new(raft.Log))
@@ -259,7 +259,7 @@ func rot(t *testing.T, b storageBench, index uint64) {
 func TestStable_NoticesDamage(t *testing.T) {
 	t.Parallel()
 	var fatal error
-	b := openTestStores(t, t.TempDir(), storesConfig{Fatal: func(err error) { fatal = err }})
+	b := openBoltStores(t, t.TempDir(), storesConfig{Fatal: func(err error) { fatal = err }})
 	if err := b.Stable.SetUint64([]byte("CurrentTerm"), 7); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,22 @@ type storageBench struct {
 
 func openTestStores(t *testing.T, path string, cfg storesConfig) storageBench {
 	t.Helper()
-	d := mustOpenDataDir(t, path)
+	return openStoresIn(t, mustOpenDataDir(t, path), cfg)
+}
+
+// openBoltStores is openTestStores of a log in raft-boltdb.
+func openBoltStores(t *testing.T, path string, cfg storesConfig) storageBench {
+	t.Helper()
+	d, err := openDataDir(path, "n1", logStoreBoltDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return openStoresIn(t, d, cfg)
+}
+
+func openStoresIn(t *testing.T, d *dataDir, cfg storesConfig) storageBench {
+	t.Helper()
 	if cfg.Fatal == nil {
 		cfg.Fatal = testFatal(t)
 	}
@@ -33,7 +48,7 @@ func openTestStores(t *testing.T, path string, cfg storesConfig) storageBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := storageBench{stores: s, dir: d, path: path}
+	b := storageBench{stores: s, dir: d, path: d.path}
 	t.Cleanup(func() { _ = s.Close() })
 	return b
 }

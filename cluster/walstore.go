@@ -63,6 +63,19 @@ func openWAL(path string, segmentBytes int, logger hclog.Logger) (*walStore, err
 	return &walStore{WAL: w, files: files, failure: failure}, nil
 }
 
+// GetLog implements raft.LogStore. raft-wal by itself still finds what was
+// deleted from the front of a segment.
+func (s *walStore) GetLog(index uint64, log *raft.Log) error {
+	first, err := s.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if index < first {
+		return raft.ErrLogNotFound
+	}
+	return s.WAL.GetLog(index, log)
+}
+
 // StoreLogs implements raft.LogStore.
 func (s *walStore) StoreLogs(logs []*raft.Log) error {
 	err := s.WAL.StoreLogs(logs)

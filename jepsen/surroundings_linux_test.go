@@ -52,7 +52,7 @@ func needRoot(t *testing.T) {
 }
 
 const (
-	smallDiskBytes  = 24 << 20
+	smallDiskBytes  = 56 << 20
 	diskFullExit    = 70
 	fillerBlockSize = 64 << 10
 )
