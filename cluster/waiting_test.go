@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,4 +151,198 @@ func TestWait_matching(t *testing.T) {
 	})
 }
 
-var _ = sync.WaitGroup{}
+// A claim whose caller goes takes nothing: the task is for the next.
+func TestWait_callerGoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		first := startClaim(leader, claimOf("w1", "mail"), time.Hour)
+		second := startClaim(leader, claimOf("w2", "mail"), time.Hour)
+		first.gone(errGone)
+		if !first.finished() || !errors.Is(first.err, errGone) {
+			t.Fatalf("a claim whose caller has gone: %v, %v", first.finished(), first.err)
+		}
+		c.Propose(submitOf("mail", 1))
+		settleDown()
+		if !second.finished() || second.took(t) == 0 {
+			t.Error("the next claim did not get the task")
+		}
+	})
+}
+
+// At the end of its wait a claim has the empty answer, and nothing was written.
+func TestWait_ends(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		c.Propose(submitOf("other", 1))
+		index, _ := leader.StateHash()
+		begun := time.Now()
+		var all []*waiting
+		for range 100 {
+			all = append(all, startClaim(leader, claimOf("w", "mail"), 20*time.Second))
+		}
+		for _, w := range all {
+			if id := w.took(t); id != 0 || w.proposed.Index < index {
+				t.Fatalf("took %d, index %d, want nothing, at least %d", id, w.proposed.Index, index)
+			}
+		}
+		if took := time.Since(begun); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("waited %s", took)
+		}
+		if now, _ := leader.StateHash(); now != index {
+			t.Errorf("claims that wait wrote entries %d to %d", index+1, now)
+		}
+	})
+}
+
+// Who waits on a leader that leads no more, or that stops, is told at once.
+func TestWait_leadershipEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		old := c.Leader()
+		w := startClaim(old, claimOf("w1", "mail"), time.Hour)
+		c.Partition(old)
+		leader := c.Leader()
+		<-w.done
+		if !errors.Is(w.err, fsm.ErrNotLeader) && !errors.Is(w.err, fsm.ErrNoLeader) {
+			t.Errorf("on a leader that is cut off: %v", w.err)
+		}
+		w = startClaim(old, claimOf("w1", "mail"), time.Hour)
+		if !w.finished() || !errors.Is(w.err, fsm.ErrNotLeader) && !errors.Is(w.err, fsm.ErrNoLeader) {
+			t.Errorf("on a node that does not lead: %v", w.err)
+		}
+		c.Heal()
+
+		w = startClaim(leader, claimOf("w1", "mail"), time.Hour)
+		begun := time.Now()
+		c.Stop(c.Place(leader))
+		<-w.done
+		if !errors.Is(w.err, fsm.ErrShuttingDown) || time.Since(begun) > time.Second {
+			t.Errorf("on a node that stops: %v after %s", w.err, time.Since(begun))
+		}
+		// A new leader has claimable tasks already.
+		c.Propose(submitOf("mail", 1))
+		if startClaim(c.Leader(), claimOf("w1", "mail"), time.Hour).took(t) == 0 {
+			t.Error("nothing claimed from a new leader")
+		}
+	})
+}
+
+// A repeat of a request that is known, or becomes known while it waits, has its
+// answer at once.
+func TestWait_repeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		claim := claimOf("w1", "mail")
+		claim.RequestID = "r1"
+		first := startClaim(leader, claim, time.Hour)
+		again := startClaim(leader, claim, time.Hour)
+		other := startClaim(leader, claimOf("w2", "mail"), time.Hour)
+		c.Propose(submitOf("mail", 1))
+		settleDown()
+		if !first.finished() || !again.finished() || first.took(t) != again.took(t) || !again.proposed.Result.Repeated {
+			t.Fatal("the request that was sent twice was not answered twice")
+		}
+		if other.finished() {
+			t.Fatal("a claim was answered without a task")
+		}
+		late := startClaim(leader, claim, time.Hour)
+		settleDown()
+		if !late.finished() || late.took(t) != first.took(t) {
+			t.Error("a repeat of a known request waits")
+		}
+		c.Propose(submitOf("mail", 1))
+		if other.took(t) == 0 {
+			t.Error("the claim behind the repeat got nothing")
+		}
+	})
+}
+
+// A claim that takes less than became claimable passes the rest on: here an
+// answer holds one of the large tasks that a pause held back.
+func TestWait_passesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		pause := fsm.SetType{Type: "mail", Set: fsm.TypePaused, Settings: fsm.TypeSettings{Paused: true}}
+		c.Propose(pause)
+		many := claimOf("w1", "mail")
+		many.Limit = 5
+		all := []*waiting{startClaim(leader, many, time.Hour)}
+		for range 2 {
+			all = append(all, startClaim(leader, claimOf("w", "mail"), time.Hour))
+		}
+		for range 3 {
+			c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: make([]byte, 5<<20)}}})
+		}
+		settleDown()
+		if all[0].finished() {
+			t.Fatal("claimed a task of a type that is paused")
+		}
+		pause.Settings.Paused = false
+		c.Propose(pause)
+		settleDown()
+		for i, w := range all {
+			if !w.finished() || w.took(t) == 0 {
+				t.Errorf("claim %d got nothing", i)
+			}
+		}
+	})
+}
+
+// A type's rate limit lets those who wait claim one by one, in time, although
+// nothing else is written.
+func TestWait_rateLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		c.Propose(fsm.SetType{Type: "mail", Set: fsm.TypeRateLimit, Settings: fsm.TypeSettings{RateLimit: 100_000}}) // one in 10 s
+		var all []*waiting
+		for i := range 3 {
+			all = append(all, startClaim(leader, claimOf(fmt.Sprint("w", i), "mail"), time.Hour))
+		}
+		all = append(all, startClaim(leader, claimOf("any"), time.Hour))
+		c.Propose(submitOf("mail", 10))
+		begun := time.Now()
+		for i, w := range all {
+			if w.took(t) == 0 {
+				t.Fatalf("claim %d took nothing", i)
+			}
+			early := time.Duration(i) * 10 * time.Second
+			if at := time.Since(begun); at < early-time.Second || at > early+time.Second {
+				t.Errorf("claim %d after %s, want %s", i, at, early)
+			}
+		}
+	})
+}
+
+// A slot of a type's limit that becomes free goes to who waits.
+func TestWait_maxClaimed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		c.Propose(fsm.SetType{Type: "mail", Set: fsm.TypeMaxClaimed, Settings: fsm.TypeSettings{MaxClaimed: 1}})
+		c.Propose(submitOf("mail", 10))
+		first := startClaim(leader, claimOf("w1", "mail"), time.Hour)
+		second := startClaim(leader, claimOf("w2", "mail"), time.Hour)
+		settleDown()
+		id := first.took(t)
+		if second.finished() {
+			t.Fatal("claimed past the limit")
+		}
+		c.Propose(fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w1"}})
+		settleDown()
+		if !second.finished() {
+			t.Error("the free slot was given to nobody")
+		}
+	})
+}

@@ -1,0 +1,261 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// held stops entries before they are applied.
+type held struct {
+	mu     sync.Mutex
+	before func(n *Node, stamp fsm.Stamp, commands []fsm.Command) // nil: nothing
+}
+
+func (h *held) set(before func(*Node, fsm.Stamp, []fsm.Command)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.before = before
+}
+
+// newHeldNode starts a node without Raft that calls h before each entry.
+func newHeldNode(t *testing.T) (*Node, *held) {
+	t.Helper()
+	h := &held{}
+	n := newMemoryNode(t, func(n *Node, entry []byte) entryFuture {
+		stamp, commands, err := fsm.DecodeEntry(entry)
+		if err != nil {
+			t.Error(err)
+		}
+		h.mu.Lock()
+		before := h.before
+		h.mu.Unlock()
+		if before != nil {
+			before(n, stamp, commands)
+		}
+		return n.applyEntry(entry)
+	})
+	return n, h
+}
+
+func submitMail(count int) fsm.Submit {
+	var s fsm.Submit
+	for range count {
+		s.Tasks = append(s.Tasks, fsm.NewTask{Type: "mail", Params: []byte(`{}`), MaxAttempts: 3})
+	}
+	return s
+}
+
+// claimer is a claim in a goroutine of its own.
+type claimer struct {
+	p    fsm.Proposed
+	err  error
+	done chan struct{}
+	gone context.CancelFunc
+}
+
+func startWaiting(n *Node, c fsm.ClaimNext, wait time.Duration) *claimer {
+	w := &claimer{done: make(chan struct{})}
+	var ctx context.Context
+	ctx, w.gone = context.WithCancel(context.Background())
+	go func() {
+		defer close(w.done)
+		w.p, w.err = n.Claim(ctx, c, wait)
+	}()
+	synctest.Wait()
+	return w
+}
+
+func (w *claimer) finished() bool {
+	synctest.Wait()
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func mailFor(worker string) fsm.ClaimNext {
+	return fsm.ClaimNext{WorkerID: worker, Types: []string{"mail"}, Limit: 1, LeaseMS: 3_600_000}
+}
+
+// A woken claim that finds its task taken keeps its place before those who came
+// later.
+func TestWaiters_keepTheirPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, h := newHeldNode(t)
+		first := startWaiting(n, mailFor("w1"), time.Hour)
+		second := startWaiting(n, mailFor("w2"), time.Hour)
+		h.set(func(n *Node, stamp fsm.Stamp, commands []fsm.Command) {
+			if c, ok := commands[0].(fsm.ClaimNext); ok && c.WorkerID == "w1" {
+				h.set(nil)
+				n.applyEntry(fsm.AppendEntry(nil, stamp, mailFor("thief")))
+			}
+		})
+		mustPropose(t, n, submitMail(1))
+		if first.finished() || second.finished() {
+			t.Fatal("a claim was answered without a task")
+		}
+		mustPropose(t, n, submitMail(1))
+		if !first.finished() || second.finished() {
+			t.Errorf("first has a task: %v, second: %v", first.finished(), second.finished())
+		}
+		mustPropose(t, n, submitMail(1))
+		if !second.finished() {
+			t.Error("the second claim was forgotten")
+		}
+	})
+}
+
+// A task that becomes claimable in the entry in which a woken claim finds
+// nothing is for that claim.
+func TestWaiters_keepTheirPlaceInOneEntry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, h := newHeldNode(t)
+		first := startWaiting(n, mailFor("w1"), time.Hour)
+		second := startWaiting(n, mailFor("w2"), time.Hour)
+		h.set(func(n *Node, stamp fsm.Stamp, commands []fsm.Command) {
+			if c, ok := commands[0].(fsm.ClaimNext); ok && c.WorkerID == "w1" {
+				h.set(nil)
+				n.applyEntry(fsm.AppendEntry(nil, stamp, mailFor("thief")))
+				// As if it were behind the claim in the same entry.
+				go func() { mustPropose(t, n, submitMail(1)) }()
+			}
+		})
+		mustPropose(t, n, submitMail(1))
+		if !first.finished() || second.finished() {
+			t.Errorf("first has a task: %v, second: %v", first.finished(), second.finished())
+		}
+	})
+}
+
+// A claim whose caller goes while it is queued takes nothing; one that is in an
+// entry is answered all the same.
+func TestWaiters_callerGoesWhileProposed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, h := newHeldNode(t)
+		mustPropose(t, n, submitMail(1))
+		goOn := make(chan struct{})
+		h.set(func(*Node, fsm.Stamp, []fsm.Command) { <-goOn })
+		go func() { mustPropose(t, n, submitMail(1)) }()
+		synctest.Wait()
+		queued := startWaiting(n, mailFor("w1"), time.Hour)
+		queued.gone()
+		if !queued.finished() || !errors.Is(queued.err, context.Canceled) {
+			t.Fatalf("a claim in the queue whose caller has gone: %v, %v", queued.finished(), queued.err)
+		}
+		goOn <- struct{}{}
+		synctest.Wait()
+		if claims := n.fsm.claims.Load(); claims != 0 {
+			t.Fatalf("it took %d tasks", claims)
+		}
+		taken := startWaiting(n, mailFor("w2"), time.Hour)
+		taken.gone()
+		if taken.finished() {
+			t.Fatal("a claim in an entry whose caller has gone was given up")
+		}
+		close(goOn)
+		if !taken.finished() || taken.err != nil || len(taken.p.Result.Claims) != 1 {
+			t.Errorf("a claim in an entry whose caller has gone: %v, %v", taken.p.Result.Claims, taken.err)
+		}
+	})
+}
+
+// Whoever waits for other types costs nothing, and is woken by nothing.
+func TestWaiters_othersAreNotLookedAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, _ := newHeldNode(t)
+		set := n.leader.Load().waiters
+		looks := 0
+		claimable := set.claimable
+		set.claimable = func(m *fsm.Machine, c fsm.ClaimNext) bool {
+			looks++
+			return claimable(m, c)
+		}
+		var others []*waiter
+		for i := range 10_000 {
+			w, err := set.admit(fsm.ClaimNext{WorkerID: "w", Types: []string{fmt.Sprint("type", i%100)}, Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			others = append(others, w)
+		}
+		mail := startWaiting(n, mailFor("w1"), time.Hour)
+		looks = 0
+		mustPropose(t, n, submitMail(1))
+		if !mail.finished() {
+			t.Fatal("the claim got nothing")
+		}
+		if looks > 8 {
+			t.Errorf("%d looks at the state for one task", looks)
+		}
+		if got := set.len(); got != len(others) {
+			t.Errorf("%d wait, want %d", got, len(others))
+		}
+		for _, w := range others {
+			if !set.leave(w, true) {
+				t.Fatal("a claim of another type was woken")
+			}
+		}
+		if len(set.queues) != 0 || set.len() != 0 {
+			t.Errorf("%d queues and %d claims are left", len(set.queues), set.len())
+		}
+	})
+}
+
+// No more than waitersMax wait.
+func TestWaiters_bounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, _ := newHeldNode(t)
+		set := n.leader.Load().waiters
+		set.count = waitersMax - 1
+		last := startWaiting(n, mailFor("w1"), time.Minute)
+		if last.finished() {
+			t.Fatalf("below the bound: %v", last.err)
+		}
+		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute); !errors.Is(err, fsm.ErrOverloaded) {
+			t.Errorf("at the bound: %v, want ErrOverloaded", err)
+		}
+		<-last.done
+	})
+}
+
+// A new waiter does not overtake those before it, however it races with what
+// wakes them.
+func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, h := newHeldNode(t)
+		wakes := 0
+		n.leader.Load().waiters.woken = func(count int) { wakes += count }
+		first := startWaiting(n, mailFor("w1"), time.Hour)
+		second := startWaiting(n, mailFor("w2"), time.Hour)
+		goOn := make(chan struct{})
+		h.set(func(_ *Node, _ fsm.Stamp, commands []fsm.Command) {
+			if _, ok := commands[0].(fsm.ClaimNext); ok {
+				<-goOn
+			}
+		})
+		mustPropose(t, n, submitMail(1)) // first is on its way
+		third := startWaiting(n, mailFor("w3"), time.Hour)
+		close(goOn)
+		if !first.finished() || second.finished() || third.finished() {
+			t.Errorf("finished: %v, %v, %v", first.finished(), second.finished(), third.finished())
+		}
+		if wakes != 1 {
+			t.Errorf("%d claims were tried for one task", wakes)
+		}
+	})
+}
