@@ -130,6 +130,9 @@ func (r *request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 	resp := &r.http.Response
 	err := r.server.node.ForwardWaiting(ctx, out, resp)
 	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = fsm.ErrShuttingDown // of the node, which had the wait given up
+	}
 	gone := end()
 	givenUp := err == nil && len(resp.Header.Peek(headerGivenUp)) > 0
 	if err == nil && !givenUp {

@@ -28,7 +28,7 @@ var errGone = errors.New("the client has closed its connection")
 type connWatch struct {
 	conn  net.Conn
 	raw   syscall.RawConn
-	gone  context.CancelCauseFunc // called with errGone, at most once
+	gone  context.CancelCauseFunc // called with errGone, perhaps twice
 	timer *time.Timer
 	done  chan struct{} // closed when the watching, if it began, is over
 
@@ -64,13 +64,8 @@ func (w *connWatch) run() {
 	if !w.begin() {
 		return
 	}
-	err := w.raw.Read(hungUp)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// Ended. What came just before is still seen.
-		last := false
-		if w.raw.Control(func(fd uintptr) { last = hungUp(fd) }) == nil && !last {
-			return
-		}
+	if err := w.raw.Read(hungUp); errors.Is(err, os.ErrDeadlineExceeded) {
+		return // ended, and end looks once more
 	}
 	w.gone(errGone)
 }
@@ -83,19 +78,23 @@ func (w *connWatch) begin() bool {
 	return !w.ended && w.conn.SetReadDeadline(time.Time{}) == nil
 }
 
-// end ends the watching and waits for that. It leaves the connection without a
-// read deadline if the watching had begun.
+// end ends the watching and waits for that: what the other side did before is
+// noticed. It leaves the connection without a read deadline if the watching had
+// begun.
 func (w *connWatch) end() {
-	if w.timer.Stop() {
-		return
+	if !w.timer.Stop() {
+		w.mu.Lock()
+		w.ended = true
+		// An error means that the connection is closed, which ends it too.
+		_ = w.conn.SetReadDeadline(time.Unix(1, 0))
+		w.mu.Unlock()
+		<-w.done
+		_ = w.conn.SetReadDeadline(time.Time{})
 	}
-	w.mu.Lock()
-	w.ended = true
-	// An error means that the connection is closed, which ends it too.
-	_ = w.conn.SetReadDeadline(time.Unix(1, 0))
-	w.mu.Unlock()
-	<-w.done
-	_ = w.conn.SetReadDeadline(time.Time{})
+	gone := true
+	if err := w.raw.Control(func(fd uintptr) { gone = hungUp(fd) }); err != nil || gone {
+		w.gone(errGone)
+	}
 }
 
 // hungUp reports whether the other side of a socket will send no more, without

@@ -27,6 +27,9 @@ const (
 	// inboundConnsMax bounds the connections that others opened to this node:
 	// seven peers with all of their connsPerPeerMax, and Raft's own.
 	inboundConnsMax = 4096
+	// streamsEndTimeout is how long Close waits for the answers to the requests
+	// that wait, in both directions. Who closes the port has ended their waiting.
+	streamsEndTimeout = time.Second
 	// acceptPauseMax bounds the pause after an accept that failed, when the
 	// process has run out of files, say.
 	acceptPauseMax = time.Second
@@ -90,8 +93,9 @@ type peerPort struct {
 	raftConns  chan *peerConn
 
 	forward atomic.Pointer[fasthttp.RequestHandler]
-	streams atomic.Int64 // that others wait for here, streamsMax
-	readers sync.Pool    // of *bufio.Reader, forwardHeaderMax each
+	streams atomic.Int64   // that others wait for here, streamsMax
+	waits   sync.WaitGroup // streams in both directions; Add under mu only
+	readers sync.Pool      // of *bufio.Reader, forwardHeaderMax each
 
 	mu      sync.Mutex
 	closed  bool
@@ -174,6 +178,7 @@ func (p *peerPort) Close() error {
 
 	var err error
 	if first {
+		defer p.endStreams()()
 		p.cancel()
 		err = p.listener.Close()
 		for _, c := range conns {
@@ -182,6 +187,34 @@ func (p *peerPort) Close() error {
 	}
 	p.wg.Wait()
 	return err
+}
+
+// endStreams gives the requests that wait a moment to be answered. The function
+// it returns waits until all of them have ended.
+func (p *peerPort) endStreams() (wait func()) {
+	ended := make(chan struct{})
+	go func() {
+		p.waits.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(streamsEndTimeout)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+	return func() { <-ended }
+}
+
+// enterStream counts a stream, which p.waits.Done ends; false once Close began.
+func (p *peerPort) enterStream() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.waits.Add(1)
+	return true
 }
 
 // start runs fn in a goroutine that Close waits for; false once Close began.

@@ -23,9 +23,9 @@ const streamGoneTimeout = 10 * time.Second
 var errStreamLost = errors.New("the connection to the leader was lost")
 
 // ForwardWaiting is Forward of a request that the leader may hold for long. Many
-// share one connection. When ctx ends the leader learns that the caller has
-// gone, and answers at once; that answer is returned like any other. Errors:
-// Forward's.
+// share one connection. When ctx ends, or this node closes, the leader learns
+// that the caller has gone, and answers at once; that answer is returned like any
+// other. Errors: Forward's.
 func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 	if n.closing.Load() {
 		return fsm.ErrShuttingDown
@@ -37,6 +37,8 @@ func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *
 	if addr == "" || string(id) == n.uuid {
 		return fsm.ErrNoLeader
 	}
+	ctx, cancel := withScope(ctx, n.ctx)
+	defer cancel()
 	return n.peers.ForwardWaiting(ctx, string(addr), string(id), req, resp)
 }
 
@@ -52,6 +54,10 @@ func (p *peerPort) ForwardWaiting(ctx context.Context, addr, uuid string, req *f
 		return p.Forward(ctx, addr, req, resp)
 	}
 	resp.Reset()
+	if !p.enterStream() {
+		return fmt.Errorf("forward to %s: %w", addr, fsm.ErrShuttingDown)
+	}
+	defer p.waits.Done()
 	sent, err := p.exchangeStream(ctx, streamTarget{addr: addr, uuid: uuid}, payload.Bytes(), resp)
 	switch {
 	case err == nil:

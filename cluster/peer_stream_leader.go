@@ -82,6 +82,9 @@ func (s *streamServer) run() error {
 
 // begin starts answering a request.
 func (s *streamServer) begin(f frame) error {
+	if !s.port.enterStream() {
+		return s.refuse(f.stream, "shutting_down", "the leader is shutting down")
+	}
 	caller, gone := context.WithCancelCause(s.port.ctx)
 	s.mu.Lock()
 	_, taken := s.callers[f.stream]
@@ -91,26 +94,29 @@ func (s *streamServer) begin(f frame) error {
 	s.mu.Unlock()
 	if taken {
 		gone(nil)
+		s.port.waits.Done()
 		return fmt.Errorf("%w: stream %d is in use", errStreamFrame, f.stream)
 	}
 	if s.port.streams.Add(1) > streamsMax {
 		s.end(f.stream, gone)
-		var resp fasthttp.Response
-		setError(&resp, fasthttp.StatusServiceUnavailable, "overloaded", "as many requests wait at the leader as it takes")
-		resp.Header.Set(fasthttp.HeaderRetryAfter, "1")
-		return s.sendAnswer(f.stream, appendAnswer(nil, &resp))
+		defer s.port.waits.Done()
+		return s.refuse(f.stream, "overloaded", "as many requests wait at the leader as it takes")
 	}
 	s.wg.Add(1)
-	started := s.port.start(func() {
+	go func() {
 		defer s.wg.Done()
+		defer s.port.waits.Done()
 		s.answer(f, caller, gone)
-	})
-	if !started {
-		s.end(f.stream, gone)
-		s.wg.Done()
-		return net.ErrClosed
-	}
+	}()
 	return nil
+}
+
+// refuse answers a request that is not even looked at.
+func (s *streamServer) refuse(stream uint32, code, text string) error {
+	var resp fasthttp.Response
+	setError(&resp, fasthttp.StatusServiceUnavailable, code, text)
+	resp.Header.Set(fasthttp.HeaderRetryAfter, "1")
+	return s.sendAnswer(stream, appendAnswer(nil, &resp))
 }
 
 // end forgets a stream: a cancel that comes from here on is about nothing.
