@@ -61,7 +61,7 @@ func TestApplied_Ready(t *testing.T) {
 	h.wantReady("a slot is freed", []Command{Complete{Hold: hold(4)}}, ReadyTasks{"scan", 1})
 
 	rate := SetType{Type: "group", Set: TypeRateLimit, Settings: TypeSettings{RateLimit: perSecond(2)}}
-	h.wantReady("two claims, one is left", []Command{submit(NewTask{Type: "group", Payload: []byte("p")}), rate, claim(7)}, ReadyTasks{"group", 3})
+	h.wantReady("two claims, one is left", []Command{submit(NewTask{Type: "group", Payload: []byte("p")}), rate, claim(7)}, ReadyTasks{"group", 4})
 	h.wantReady("the bucket is empty", []Command{ClaimNext{WorkerID: "w1", Types: []string{"group"}, Limit: 9}})
 	h.wantReady("a requeue waits", []Command{Release{Hold: hold(7)}})
 	h.stamp.T += 499
@@ -87,6 +87,22 @@ func TestApplied_ReadyWakesOneByOne(t *testing.T) {
 	h.stamp.T += 334
 	h.wantReady("another has come, one is taken", []Command{claim}, ReadyTasks{"mail", 1})
 	h.wantReady("the other is taken", []Command{claim})
+}
+
+// TestApplied_ReadyTellsOfLimitsThatChange ensures that whoever waits hears of
+// all that new limits let be claimed, although the type was open before: nobody
+// would tell of it later.
+func TestApplied_ReadyTellsOfLimitsThatChange(t *testing.T) {
+	t.Parallel()
+	h := newLifeHarness(t)
+	max := func(n int32) []Command {
+		return []Command{SetType{Type: "mail", Set: TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: n}}}
+	}
+	h.submit(30, NewTask{Type: "mail", Payload: []byte("p")})
+	h.wantReady("a limit", max(5), ReadyTasks{"mail", 5})
+	h.claims("mail", 3, 3)
+	h.wantReady("a higher one", max(10), ReadyTasks{"mail", 7})
+	h.wantReady("none", max(0), ReadyTasks{"mail", 27})
 }
 
 // TestApplied_ReadyNamesATypeOnce also when it was forgotten in between.

@@ -196,7 +196,7 @@ func (m *Machine) checkRecords() error {
 			return fmt.Errorf("type %q has a record without settings", r.Name)
 		case r.Settings.RateLimit == 0 && (r.Bucket != 0 || r.BucketT != 0):
 			return fmt.Errorf("type %q has a bucket without a limit", r.Name)
-		case r.Bucket < 0 || r.BucketT > m.header.Stamp.T:
+		case r.Settings.RateLimit > 0 && r.Bucket > max(1_000_000_000, 1000*r.Settings.RateLimit) || r.Bucket < 0 || r.BucketT > m.header.Stamp.T:
 			return fmt.Errorf("the bucket of type %q holds %d at %d", r.Name, r.Bucket, r.BucketT)
 		}
 	}

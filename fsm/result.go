@@ -90,7 +90,9 @@ type Applied struct {
 }
 
 // ReadyTasks says how many tasks of a type became claimable, at most: some may
-// have been claimed again by the same entry.
+// have been claimed again by the same entry. A type with limits is named with
+// one at least by every entry that leaves it claimable after touching it: the
+// room that time makes comes without an entry of its own.
 type ReadyTasks struct {
 	Type  string
 	Count int

@@ -64,6 +64,7 @@ func (m *Machine) setType(c SetType) Result {
 		m.settings = slices.Delete(m.settings, at, at+1)
 		ts.record = nil
 	}
+	ts.added = ts.ready // what other limits let be claimed is news
 	m.place(ts)
 	m.dropType(ts)
 	return m.typeResult(c.Type)
