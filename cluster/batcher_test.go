@@ -371,3 +371,32 @@ func TestBatcher_close(t *testing.T) {
 		}
 	})
 }
+
+// Each command goes to its lane, with the tasks that it may change.
+func TestBatcher_lanes(t *testing.T) {
+	t.Parallel()
+	one := []fsm.NewTask{{Type: "t"}}
+	ten := &fsm.ClaimNext{Limit: 10}
+	for _, c := range []struct {
+		command fsm.Command
+		lane    lane
+		tasks   int
+	}{
+		{fsm.Submit{Tasks: make([]fsm.NewTask, 7)}, laneSubmit, 7},
+		{fsm.ClaimNext{Limit: 9}, laneClaim, 9},
+		{fsm.ClaimTask{}, laneClaim, 1},
+		{fsm.Complete{}, laneSettle, 1},
+		{fsm.Complete{Submit: make([]fsm.NewTask, 3), Claim: ten}, laneSettle, 14},
+		{fsm.Cancel{}, laneSettle, 1},
+		{fsm.Patch{}, laneSettle, 1},
+		{fsm.SetType{}, laneSettle, 0},
+		{fsm.Batch{Ops: []fsm.Command{fsm.Submit{Tasks: one}, *ten, fsm.Complete{Submit: one}, fsm.Delete{}}}, laneSettle, 14},
+		{fsm.Expire{Items: make([]fsm.Lease, 5)}, laneExpire, 5},
+		{fsm.Evict{}, laneInternal, 0},
+		{fsm.Tick{}, laneInternal, 0},
+	} {
+		if lane, tasks := laneOf(c.command); lane != c.lane || tasks != c.tasks {
+			t.Errorf("%T: lane %d, %d tasks; want lane %d, %d", c.command, lane, tasks, c.lane, c.tasks)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/cluster"
+	"github.com/claimq/claimq/cluster/clustertest"
+	"github.com/claimq/claimq/fsm"
+)
+
+// A scheduled task is pending as soon as its time has come, and who waits has
+// it, although nothing else is written.
+func TestDuty_scheduled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		w := startClaim(leader, claimOf("w1", "mail"), time.Hour)
+		<-time.After(5 * time.Minute)
+		for _, delay := range []time.Duration{3217 * time.Millisecond, 40 * time.Minute} {
+			begun := time.Now()
+			s := submitOf("mail", 1)
+			s.Tasks[0].DelayMS = delay.Milliseconds()
+			c.Propose(s)
+			if w.took(t) == 0 {
+				t.Fatal("nothing was claimed")
+			}
+			if late := time.Since(begun) - delay; late < -time.Millisecond || late > 20*time.Millisecond {
+				t.Errorf("a task for in %s was claimed %s after that", delay, late)
+			}
+			w = startClaim(leader, claimOf("w1", "mail"), time.Hour)
+		}
+		w.gone(errGone)
+	})
+}
+
+// More than a tick does in one step is done at once all the same; a trickle does
+// not make an entry for each.
+func TestDuty_ticks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		at := time.Now().Add(time.Minute).UnixMilli()
+		flood := submitOf("mail", 5_000)
+		for i := range flood.Tasks {
+			flood.Tasks[i].RunAt = at
+		}
+		c.Propose(flood)
+		trickle := submitOf("mail", 1_000)
+		for i := range trickle.Tasks {
+			trickle.Tasks[i].RunAt = at + 60_000 + int64(i)
+		}
+		c.Propose(trickle)
+		<-time.After(time.Minute + 100*time.Millisecond)
+		if pending := countOf(leader, fsm.StatusPending); pending != 5_000 {
+			t.Errorf("%d tasks are pending 100 ms after their time, want 5000", pending)
+		}
+		<-time.After(50 * time.Second)
+		index, _ := leader.StateHash()
+		<-time.After(11 * time.Second)
+		if pending := countOf(leader, fsm.StatusPending); pending != 6_000 {
+			t.Errorf("%d tasks are pending after their time, want 6000", pending)
+		}
+		if now, _ := leader.StateHash(); now-index > 150 {
+			t.Errorf("%d entries for a second's trickle", now-index)
+		}
+	})
+}
+
+func countOf(n *cluster.Node, s fsm.Status) (count int64) {
+	_, _ = n.ReadStale(context.Background(), 0, func(m *fsm.Machine, now fsm.Stamp) { count = m.Stats(now).Counts[s] })
+	return count
+}
+
+// Ended tasks take no more than their share of the memory, also when nothing is
+// claimed any more.
+func TestDuty_evicts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 4 << 20
+		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
+		leader := c.Leader()
+		ids := c.Propose(submitOf("mail", 2_500)).Result.Submitted
+		for range 3 {
+			claim := claimOf("w1", "mail")
+			claim.Limit = 1000
+			for _, held := range c.Propose(claim).Result.Claims {
+				c.Propose(fsm.Complete{Hold: fsm.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 200)})
+			}
+		}
+		<-time.After(2 * time.Second)
+		var ended int64
+		_, _ = leader.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) { ended = m.EndedBytes() })
+		if ended == 0 || ended > limit/4 {
+			t.Errorf("ended tasks take %d bytes, want some, at most %d", ended, limit/4)
+		}
+		if taskOf(leader, ids[0].Task.ID) != nil || taskOf(leader, ids[len(ids)-1].Task.ID) == nil {
+			t.Error("it was not the oldest that were evicted")
+		}
+		c.EnsureSame()
+	})
+}
+
+// A new cluster starts at the highest level that all its voters know.
+func TestLevel_ofNewCluster(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		if got := leader.Cluster(context.Background()).FeatureLevel; got != fsm.FeatureLevel {
+			t.Errorf("level %d, want %d", got, fsm.FeatureLevel)
+		}
+		c.Propose(fsm.SetType{Type: "mail", Set: fsm.TypePaused})
+		if level, err := leader.Upgrade(context.Background()); level != fsm.FeatureLevel || err != nil {
+			t.Errorf("upgrade: %d, %v", level, err)
+		}
+	})
+}
+
+// Where a voter does not say what it knows the level stays low: what is above it
+// is refused, until the voter is back and an operator raises it.
+func TestLevel_upgrade(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c := clustertest.New(t, 3)
+		c.Stop(2)
+		leader := c.Leader()
+		c.Propose(submitOf("mail", 1))
+		for _, cmd := range []fsm.Command{
+			fsm.SetType{Type: "mail", Set: fsm.TypePaused},
+			fsm.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: fsm.SortRandom},
+		} {
+			if _, err := leader.Propose(ctx, cmd); !errors.Is(err, fsm.ErrLevel) {
+				t.Errorf("%T above the level: %v, want ErrLevel", cmd, err)
+			}
+		}
+		random := fsm.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, SortBy: fsm.SortRandom}
+		if _, err := leader.Claim(ctx, random, time.Minute); !errors.Is(err, fsm.ErrLevel) {
+			t.Errorf("waiting claim above the level: %v, want ErrLevel", err)
+		}
+		var refused *fsm.MembershipRefused
+		if level, err := leader.Upgrade(ctx); !errors.As(err, &refused) {
+			t.Errorf("upgrade without a voter: %d, %v, want MembershipRefused", level, err)
+		}
+		c.Start(2)
+		c.Wait("the upgrade", func() bool {
+			level, err := c.Leader().Upgrade(ctx)
+			return err == nil && level == fsm.FeatureLevel
+		})
+		if c.Propose(random).Result.Claims == nil {
+			t.Error("nothing claimed at the new level")
+		}
+		for _, follower := range c.Followers() {
+			if _, err := follower.Upgrade(ctx); !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) {
+				t.Errorf("upgrade on a follower: %v", err)
+			}
+		}
+	})
+}
