@@ -189,6 +189,55 @@ func TestChoices_AreWhatClaimableSays(t *testing.T) {
 	}
 }
 
+// TestChoices_AreTold ensures that an entry after which claims of a type would
+// take more than before names the type, so that nobody waits for what is there:
+// all of what is new if the type has no limits, else one at least, unless it is
+// time alone that made room where there was some.
+func TestChoices_AreTold(t *testing.T) {
+	t.Parallel()
+	room := func(m *Machine, name string) int64 {
+		ts := m.types[name]
+		if ts == nil || ts.standing != typeOpen {
+			return 0
+		}
+		n := min(int64(ts.ready), ts.slots())
+		if ts.record != nil {
+			n = min(n, ts.record.claimsAt(m.header.Stamp.T))
+		}
+		return n
+	}
+	for seed := range uint64(40) {
+		g := newChoices(seed)
+		m := New()
+		for range 150 {
+			e := g.apply(t)
+			before := map[string]int64{}
+			for _, name := range []string{"mail", "scan", "video"} {
+				before[name] = room(m, name)
+			}
+			told := map[string]int64{}
+			for _, r := range mustApplyTo(t, m, e).Ready {
+				if told[r.Type] > 0 || r.Count < 1 {
+					t.Fatalf("%+v is told twice, or of nothing", r)
+				}
+				told[r.Type] = int64(r.Count)
+			}
+			for name, was := range before {
+				least := room(m, name) - was
+				if *m.settingsOf(name) != (TypeSettings{}) {
+					least = min(least, 1)
+					if m.settingsOf(name).RateLimit > 0 && was > 0 {
+						least = 0
+					}
+				}
+				if told[name] < least {
+					t.Fatalf("seed %d: entry %+v told %v, room of type %s was %d and is %d", seed, e, told, name, was, room(m, name))
+				}
+			}
+		}
+	}
+}
+
 // TestChoices_SnapshotIsOfItsMoment ensures that settings and buckets do not
 // change in a snapshot that is written late.
 func TestChoices_SnapshotIsOfItsMoment(t *testing.T) {
