@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"math/rand/v2"
-	"testing"
 
 	"pgregory.net/rapid"
 )
@@ -44,7 +43,7 @@ func makeLog(dice func(n int) int, n int) []testEntry {
 }
 
 // mustApplyTo applies an entry.
-func mustApplyTo(t testing.TB, m *Machine, e testEntry) Applied {
+func mustApplyTo(t rapid.TB, m *Machine, e testEntry) Applied {
 	t.Helper()
 	a, err := m.apply(e.Index, e.Stamp, e.Commands)
 	if err != nil {
