@@ -17,9 +17,10 @@ const backoffStepsMax = 10_000
 // every node, another one for every attempt.
 func (b *Backoff) delay(taskID uint64, attempts int32) int64 {
 	d := b.grown(attempts)
-	most, _ := mulDiv(uint64(d), uint64(b.Jitter), million)
+	high, low := bits.Mul64(uint64(d), uint64(min(max(b.Jitter, 0), million)))
+	most, _ := bits.Div64(high, low, million)
 	// A share of [0, most], from the hash as a fraction of 2^64.
-	share, _ := bits.Mul64(min(most, uint64(d))+1, jitterOf(taskID, attempts))
+	share, _ := bits.Mul64(most+1, jitterOf(taskID, attempts))
 	return d - int64(share)
 }
 
@@ -44,17 +45,6 @@ func (b *Backoff) grown(attempts int32) int64 {
 		}
 	}
 	return int64(whole)
-}
-
-// mulDiv returns a * b / by, rounded down; ok is false and the value the
-// highest there is if that is too much.
-func mulDiv(a, b, by uint64) (value uint64, ok bool) {
-	high, low := bits.Mul64(a, b)
-	if high >= by {
-		return math.MaxUint64, false
-	}
-	value, _ = bits.Div64(high, low, by)
-	return value, true
 }
 
 // jitterOf returns the hash from which the jitter of an attempt is drawn. It

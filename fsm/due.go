@@ -41,9 +41,6 @@ func (l timeline) due(now int64) (id uint64, ok bool) {
 	return next.id, ok && next.at <= now
 }
 
-// len returns how many records there are.
-func (l timeline) len() int { return l.tree.Len() }
-
 // mayExpire reports whether the task fails at its ExpiresAt: not if it was
 // started once.
 func mayExpire(t *Task) bool {
