@@ -3,6 +3,7 @@ package fsm
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 )
@@ -18,7 +19,7 @@ func mustCheck(t testing.TB, m *Machine) {
 // check goes through every invariant of the state, and compares everything
 // derived with what the saved records say.
 func (m *Machine) check() error {
-	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkReady, m.checkClaims, m.checkRequests, m.checkTimes, m.checkGone, m.checkNodes, m.checkBytes} {
+	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkBytes} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -31,36 +32,11 @@ func (m *Machine) checkTasks() error {
 	n, last := 0, uint64(0)
 	for id, t := range m.tasks.all() {
 		n++
-		waits := t.Status == StatusPending || t.Status == StatusScheduled
-		switch {
-		case t.ID != id || id <= last || id >= m.header.NextID:
+		if t.ID != id || id <= last || id >= m.header.NextID || m.Get(id) != t {
 			return fmt.Errorf("task %d is at place %d, after %d", t.ID, id, last)
-		case (t.Status == StatusClaimed) != (t.LeaseSeq > 0) || (t.LeaseSeq > 0) != (t.ClaimLeaseMS > 0):
-			return fmt.Errorf("task %d is %v with lease %d of %d ms", id, t.Status, t.LeaseSeq, t.ClaimLeaseMS)
-		case waits && (t.Token != 0 || t.WorkerID != ""):
-			return fmt.Errorf("task %d is %v with token %d of %q", id, t.Status, t.Token, t.WorkerID)
-		case (t.Status == StatusClaimed || t.Status == StatusCompleted) && (t.Token == 0 || t.WorkerID == "" || len(t.Log) == 0):
-			return fmt.Errorf("task %d is %v without a claim", id, t.Status)
-		case t.Status == StatusFailed && (t.WorkerID == "") != (t.Error == expiredUnclaimed):
-			return fmt.Errorf("task %d failed with %q of %q", id, t.Error, t.WorkerID)
-		case t.Status == StatusCancelled && t.WorkerID != "":
-			return fmt.Errorf("task %d was cancelled and is of %q", id, t.WorkerID)
-		case t.CancelRequested && waits, t.RemoveAt != 0 && !t.Status.Ended():
-			return fmt.Errorf("task %d is %v, to be cancelled or removed", id, t.Status)
-		case t.Status.Ended() != (t.CompletedAt != 0):
-			return fmt.Errorf("task %d is %v, ended at %d", id, t.Status, t.CompletedAt)
-		case t.MaxAttempts < 0 || t.Attempts < 0 || t.MaxAttempts > 0 && t.Attempts > t.MaxAttempts:
-			return fmt.Errorf("task %d has %d of %d attempts", id, t.Attempts, t.MaxAttempts)
-		case waits && !attemptsLeft(t):
-			return fmt.Errorf("task %d is %v without attempts left", id, t.Status)
-		case len(t.Log) > attemptsLogMax:
-			return fmt.Errorf("task %d remembers %d attempts", id, len(t.Log))
 		}
-		if !waits && lastToken(t.Log) != t.Token {
-			return fmt.Errorf("task %d has token %d, its log %v", id, t.Token, t.Log)
-		}
-		if m.Get(id) != t {
-			return fmt.Errorf("task %d is not found", id)
+		if problem := m.problemOf(t); problem != "" {
+			return fmt.Errorf("task %d %s: %+v", id, problem, *t)
 		}
 		for i, a := range t.Log {
 			open := a.Outcome == OutcomeNone
@@ -80,6 +56,43 @@ func (m *Machine) checkTasks() error {
 	return nil
 }
 
+// problemOf returns what is wrong with the fields of the task, "" if nothing is.
+func (m *Machine) problemOf(t *Task) string {
+	waits := t.Status == StatusPending || t.Status == StatusScheduled
+	o := t.options()
+	switch {
+	case t.Status == StatusBlocked || t.Status == StatusRunning:
+		return "has a status of tasks with steps"
+	case (t.Status == StatusClaimed) != (t.LeaseSeq > 0) || (t.LeaseSeq > 0) != (t.ClaimLeaseMS > 0) || t.LeaseSeq == 0 && t.LeaseEndU != 0:
+		return "has a lease without a claim, or a claim without"
+	case waits && (t.Token != 0 || t.WorkerID != "" || t.CancelRequested):
+		return "waits with traces of a claim"
+	case !waits && t.Token != lastToken(t.Log):
+		return "has not its last claim's token"
+	case (t.Status == StatusClaimed || t.Status == StatusCompleted) && (t.Token == 0 || t.WorkerID == ""):
+		return "is claimed or completed by nobody"
+	case t.Status == StatusCancelled && t.WorkerID != "":
+		return "is cancelled by a worker"
+	case t.Status == StatusScheduled && t.RunAt <= 0:
+		return "is scheduled without a time"
+	case t.Status.Ended() != (t.CompletedAt != 0) || !t.Status.Ended() && t.RemoveAt != 0:
+		return "has times of an end without one, or none"
+	case t.RemoveAt != 0 && t.RemoveAt <= t.CompletedAt:
+		return "is there though it is not to be kept"
+	case t.Status != StatusCompleted && (t.Then != nil || t.Result != nil || t.ResultPayload != nil):
+		return "has results without being completed"
+	case t.MaxAttempts < 0 || t.Attempts < 0 || t.MaxAttempts > 0 && t.Attempts > t.MaxAttempts:
+		return "has more attempts than it may"
+	case waits && !attemptsLeft(t):
+		return "waits without attempts left"
+	case len(t.Log) > attemptsLogMax:
+		return "remembers too many attempts"
+	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive:
+		return "has empty options"
+	}
+	return ""
+}
+
 // lastToken returns the token of the last claim, 0 if there was none.
 func lastToken(log []Attempt) uint64 {
 	if len(log) == 0 {
@@ -91,35 +104,54 @@ func lastToken(log []Attempt) uint64 {
 func (m *Machine) checkCounts() error {
 	var all [StatusCancelled + 1]int64
 	types := map[string]*[StatusCancelled + 1]int64{}
-	keys := 0
-	for id, t := range m.tasks.all() {
+	for _, r := range m.settings {
+		types[r.Name] = new([StatusCancelled + 1]int64)
+	}
+	for _, t := range m.tasks.all() {
 		all[t.Status]++
 		if types[t.Type] == nil {
 			types[t.Type] = new([StatusCancelled + 1]int64)
 		}
 		types[t.Type][t.Status]++
-		if t.Key != "" && (t.Options == nil || !t.Options.UniqueActive || t.CompletedAt == 0) {
-			keys++
-			if m.keys[t.Key] != id {
-				return fmt.Errorf("key %q leads to task %d, task %d has it", t.Key, m.keys[t.Key], id)
-			}
-		}
 	}
 	if all != m.counts {
 		return fmt.Errorf("counts are %v, want %v", m.counts, all)
 	}
-	for _, r := range m.settings {
-		if types[r.Name] == nil {
-			types[r.Name] = new([StatusCancelled + 1]int64)
-		}
-	}
-	if len(types) != len(m.types) || keys != len(m.keys) {
-		return fmt.Errorf("%d types and %d keys, want %d and %d", len(m.types), len(m.keys), len(types), keys)
+	if len(types) != len(m.types) {
+		return fmt.Errorf("%d types, want %d", len(m.types), len(types))
 	}
 	for name, counts := range types {
 		if m.types[name] == nil || m.types[name].counts != *counts {
 			return fmt.Errorf("counts of type %q are not %v", name, counts)
 		}
+	}
+	return nil
+}
+
+// checkKeys: a key leads to the task that has it: for good, or, if it is taken
+// only while the task is active, until that ends. Removed tasks are apart.
+func (m *Machine) checkKeys() error {
+	keys, goneKeys := map[string]uint64{}, map[string]uint64{}
+	for id, t := range m.tasks.all() {
+		if t.Key == "" || t.options().UniqueActive && t.Status.Ended() {
+			continue
+		}
+		if other, taken := keys[t.Key]; taken {
+			return fmt.Errorf("tasks %d and %d have the key %q", other, id, t.Key)
+		}
+		keys[t.Key] = id
+	}
+	for id, g := range m.gone.all() {
+		if g.Key == "" {
+			continue
+		}
+		if other, taken := goneKeys[g.Key]; taken {
+			return fmt.Errorf("the removed tasks %d and %d have the key %q", other, id, g.Key)
+		}
+		goneKeys[g.Key] = id
+	}
+	if !maps.Equal(keys, m.keys) || !maps.Equal(goneKeys, m.goneKeys) {
+		return fmt.Errorf("keys lead to %v, of removed tasks to %v, want %v and %v", m.keys, m.goneKeys, keys, goneKeys)
 	}
 	return nil
 }
@@ -236,8 +268,7 @@ func (m *Machine) checkBytes() error {
 func TestMachine_InvariantsHold(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		m := New()
-		m.rememberedMax = 12
+		m := newSmall()
 		for _, e := range randomLog(seed, 400) {
 			mustApplyTo(t, m, e)
 			mustCheck(t, m)

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"pgregory.net/rapid"
 )
@@ -32,6 +33,7 @@ func drawLog(t *rapid.T, entriesMax int) []testEntry {
 func makeLog(dice func(n int) int, n int) []testEntry {
 	g := newGenerator(dice)
 	m := New()
+	m.goneMax = smallMemory
 	log := make([]testEntry, n)
 	for i := range log {
 		log[i] = g.entry(m)
@@ -52,61 +54,129 @@ func mustApplyTo(t rapid.TB, m *Machine, e testEntry) Applied {
 	return a
 }
 
-// generator makes random commands. dice returns one of 0 to n-1.
+// generator makes random commands. dice returns one of 0 to n-1; 0 is the
+// plainest choice, which is what properties shrink to.
 type generator struct {
 	dice  func(n int) int
 	index uint64
 	stamp Stamp
+	// theme is what the log is mostly about: so that what belongs together
+	// meets in it.
+	theme int
 }
+
+// The themes of a log.
+const (
+	themeAll = iota
+	themeGroups
+	themeLimits
+	themeTime
+	themeKeys
+	themeThen
+	themeCount
+)
 
 func newGenerator(dice func(n int) int) *generator {
-	return &generator{dice: dice, stamp: Stamp{T: 1_700_000_000_000}}
+	return &generator{dice: dice, stamp: Stamp{T: 1_700_000_000_000}, theme: dice(themeCount)}
 }
 
-// entry returns the next entry for a log that has led to m.
+// entry returns the next entry for a log that has led to m. It has no command
+// that its feature level does not allow.
 func (g *generator) entry(m *Machine) testEntry {
 	g.index += uint64(1 + g.dice(3))
+	e := testEntry{Index: g.index}
+	if g.index <= 3 && g.dice(8) > 0 { // most clusters begin at the newest level
+		e.Commands = []Command{SetLevel{Level: FeatureLevel}}
+	}
+	g.moveClocks(m)
+	e.Stamp = g.stamp
+	for range 1 + g.dice(4) {
+		c := g.command(m)
+		for LevelOf(c) > max(m.Level(), 1) {
+			c = g.command(m)
+		}
+		e.Commands = append(e.Commands, c)
+		// The model cannot tell what jitter an expiry drew, or what an eviction
+		// left, once other commands have changed it.
+		switch c.(type) {
+		case Expire, Evict:
+			return e
+		}
+	}
+	return e
+}
+
+// moveClocks lets time go on, often to where something is just due, or is not yet.
+func (g *generator) moveClocks(m *Machine) {
+	s := &g.stamp
 	switch g.dice(20) {
-	case 0: // long enough for requests to be forgotten
-		g.stamp.U += rememberMS
-		g.stamp.T += rememberMS
-	case 1: // another leader, whose clocks are behind
-		g.stamp.U = max(0, g.stamp.U-1000)
-		g.stamp.T -= 5000
+	case 0: // another leader, whose clocks are behind
+		s.U = max(0, s.U-1000)
+		s.T -= 5000
+	case 1: // long enough for requests and removed tasks to be forgotten
+		s.U += rememberMS - int64(g.dice(2))
+		s.T += rememberMS
+	case 2: // when the next of them is
+		s.U = max(s.U, g.forgotten(m)-int64(g.dice(2)))
+	case 3: // days without a leader
+		s.T += int64(pick(g, dayMS, 14*dayMS))
+	case 4, 5, 6: // when something is due
+		if due, ok := m.NextDue(); ok {
+			s.T = max(s.T, due-1+int64(g.dice(3)))
+		}
+	case 7, 8:
 	default:
-		g.stamp.U += int64(g.dice(2000))
-		g.stamp.T += int64(g.dice(2000))
+		n := int64(g.dice(2000))
+		s.U, s.T = s.U+n, s.T+n
 	}
-	commands := make([]Command, 1+g.dice(4))
-	for i := range commands {
-		commands[i] = g.command(m)
+}
+
+// forgotten returns when one of the removed tasks will be forgotten.
+func (g *generator) forgotten(m *Machine) int64 {
+	var at []int64
+	for _, x := range m.gone.all() {
+		at = append(at, x.ForgetU)
 	}
-	return testEntry{Index: g.index, Stamp: g.stamp, Commands: commands}
+	if len(at) == 0 {
+		return 0
+	}
+	return at[g.dice(len(at))]
 }
 
 func (g *generator) command(m *Machine) Command {
-	switch g.dice(24) {
-	case 0, 1, 2, 3, 4:
+	switch g.dice(40) {
+	case 0, 1, 2, 3, 4, 5:
 		return g.submit()
-	case 5, 6, 7, 8, 9:
-		return g.claimNext()
-	case 10, 11:
+	case 6, 7, 8, 9, 10, 11:
+		return g.nextClaim()
+	case 12, 13:
 		return ClaimTask{ID: g.id(m), WorkerID: g.worker(), LeaseMS: g.lease(), RequestID: g.request()}
-	case 12, 13, 14:
-		return Complete{Hold: g.hold(m), Result: g.bytes("result")}
-	case 15, 16:
-		return Fail{Hold: g.hold(m), Error: pick(g, "", "no route", "timeout")}
-	case 17:
-		return Extend{Hold: g.hold(m), LeaseMS: g.lease()}
-	case 18:
-		return Release{Hold: g.hold(m)}
-	case 19:
-		h := g.hold(m)
-		return Retry{ID: h.ID, Token: pick(g, 0, h.Token), AddAttempts: int32(g.dice(3))}
-	case 20:
+	case 14, 15, 16, 17:
+		return g.complete(m)
+	case 18, 19, 20:
+		return g.fail(m)
+	case 21:
+		return Extend{Hold: g.hold(m), LeaseMS: g.lease(), Progress: pick(g, nil, []byte(`1`), []byte(`"half"`))}
+	case 22, 23:
+		return Release{Hold: g.hold(m), DelayMS: g.delay()}
+	case 24, 25:
+		return g.retry(m)
+	case 26:
 		return Delete{ID: g.id(m)}
-	case 21, 22:
+	case 27, 28:
+		return Cancel{ID: g.id(m)}
+	case 29:
+		return g.patch(m)
+	case 30, 31:
 		return g.expire(m)
+	case 32, 33:
+		return g.setType()
+	case 34, 35:
+		return g.batch(m)
+	case 36:
+		return Evict{Bytes: int64(g.dice(4)) * 700}
+	case 37, 38:
+		return Tick{}
 	}
 	return g.other()
 }
@@ -121,48 +191,256 @@ func (g *generator) other() Command {
 	case 3:
 		return RemoveNode{UUID: pick(g, "uuid-n1", "uuid-n2", "uuid-n3", "uuid-n4")}
 	case 4:
-		return SetLevel{Level: uint32(g.dice(levelLife))} // the model knows nothing of levelLife
+		return SetLevel{Level: uint32(g.dice(int(FeatureLevel) + 1))}
 	}
 	return Tick{}
 }
 
-func (g *generator) submit() Command {
-	tasks := make([]NewTask, 1+g.dice(3)*g.dice(2))
-	for i := range tasks {
-		tasks[i] = NewTask{
-			Type:        pick(g, "mail", "scan", "video"),
-			Priority:    int32(pick(g, 0, 0, 0, 5, -5, 1<<31-1, -1<<31)),
-			MaxAttempts: pick[int32](g, DefaultAttempts, 0, 1, 2, 3),
-			Key:         pick(g, "", "", "k1", "k2", "k3"),
-			LeaseMS:     int64(pick(g, 0, 0, 500)),
-		}
-		if g.dice(2) == 0 {
-			tasks[i].Params = []byte(pick(g, `{"a":1}`, `null`, `[]`))
-		} else {
-			tasks[i].Payload = []byte{byte(g.dice(256))}
-		}
+func (g *generator) submit() Submit {
+	var tasks []NewTask
+	for range 1 + g.dice(3)*g.dice(2) {
+		tasks = append(tasks, g.newTask())
 	}
 	return Submit{Tasks: tasks}
 }
 
-func (g *generator) claimNext() Command {
-	return ClaimNext{
+// often is true rarely, but in logs with the theme nearly always.
+func (g *generator) often(theme int) bool {
+	if g.theme == theme {
+		return g.dice(4) > 0
+	}
+	return g.dice(6) == 1
+}
+
+func (g *generator) newTask() NewTask {
+	t := NewTask{
+		Type:        g.taskType(),
+		Priority:    int32(pick(g, 0, 0, 0, 5, -5, 1<<31-1, -1<<31)),
+		MaxAttempts: pick[int32](g, DefaultAttempts, 0, 1, 2, 3),
+		LeaseMS:     int64(pick(g, 0, 0, 500)),
+	}
+	if g.dice(2) == 0 {
+		t.Params = []byte(pick(g, `{"a":1}`, `null`, `[]`))
+	} else {
+		t.Payload = []byte{byte(g.dice(256))}
+	}
+	if g.often(themeKeys) {
+		t.Key, t.UniqueActive = g.key(), g.dice(2) == 0
+	}
+	if g.often(themeGroups) {
+		t.Group = pick(g, "g1", "g2")
+	}
+	if g.often(themeTime) {
+		switch g.dice(3) {
+		case 0:
+			t.DelayMS = g.delay()
+		case 1:
+			t.RunAt = g.time()
+		}
+	}
+	if g.often(themeTime) {
+		t.ExpiresAt = g.time()
+	}
+	if g.often(themeTime) {
+		t.Backoff = g.backoff()
+	}
+	if g.often(themeTime) || g.often(themeThen) {
+		t.RetentionMS = g.retention()
+	}
+	if g.dice(8) == 1 {
+		t.Labels = g.labels()
+	}
+	return t
+}
+
+func (g *generator) taskType() string { return pick(g, "mail", "scan", "video") }
+
+func (g *generator) key() string { return pick(g, "k1", "k2", "k3") }
+
+func (g *generator) labels() []Label {
+	return pick(g, nil, []Label{{"a", "1"}}, []Label{{"a", "2"}, {"b", ""}})
+}
+
+func (g *generator) retention() int64 {
+	return pick[int64](g, 0, KeepNone, KeepForever, 1, 1000, dayMS)
+}
+
+// delay and time are of the order of the steps that the clocks make.
+func (g *generator) delay() int64 { return pick[int64](g, 0, 0, 1, 500, 3000, dayMS) }
+
+func (g *generator) time() int64 {
+	return g.stamp.T + pick[int64](g, 1, 0, -1000, 500, 3000, dayMS)
+}
+
+func (g *generator) backoff() *Backoff {
+	b := &Backoff{InitialMS: pick[int64](g, 1000, 50, 333), Factor: pick[int64](g, 2_000_000, 1_000_000, 1_500_000, 1_000_000_000)}
+	b.MaxMS = max(b.InitialMS, pick[int64](g, dayMS, 0, 2500))
+	b.Jitter = pick[int64](g, 0, 0, 200_000, 333_333, 1_000_000)
+	return b
+}
+
+func (g *generator) claimNext() Command { return g.nextClaim() }
+
+func (g *generator) nextClaim() ClaimNext {
+	c := ClaimNext{
 		WorkerID:  g.worker(),
 		Types:     [][]string{nil, {"mail"}, {"scan"}, {"mail", "scan"}, {"mail", "scan", "video"}, {"none"}}[g.dice(6)],
-		SortBy:    SortBy(g.dice(2)),
+		SortBy:    SortBy(g.dice(3)),
 		Ascending: g.dice(2) == 0,
 		Limit:     int32(pick(g, 1, 1, 2, 5)),
 		LeaseMS:   g.lease(),
 		RequestID: g.request(),
 	}
+	if g.dice(4) == 1 {
+		c.MoreAttempts = pick[int32](g, 1, 2, 0, AttemptsLeftMax)
+	}
+	if c.Types == nil { // these need listed types
+		c.SortBy, c.MoreAttempts = pick(g, SortPriority, SortCreatedAt), 0
+	}
+	if c.SortBy == SortRandom {
+		c.Ascending = false
+	}
+	if c.Types == nil && c.SortBy == SortPriority {
+		c.Ascending = false
+	}
+	return c
+}
+
+func (g *generator) complete(m *Machine) Complete {
+	c := Complete{Hold: g.hold(m), Result: g.bytes("result")}
+	if g.often(themeThen) {
+		c.Submit = g.submit().Tasks
+	}
+	if g.often(themeThen) {
+		next := g.nextClaim()
+		c.Claim = &next
+	}
+	return c
+}
+
+func (g *generator) fail(m *Machine) Fail {
+	f := Fail{Hold: g.hold(m), Error: pick(g, "", "no route", "timeout"), Permanent: g.dice(8) == 1}
+	if g.dice(4) == 1 {
+		f.RetryIn, f.RetryInMS = true, g.delay()
+	}
+	return f
+}
+
+// retry is mostly of a task that has ended or is claimed.
+func (g *generator) retry(m *Machine) Retry {
+	h := g.hold(m)
+	if g.dice(2) == 0 {
+		for _, t := range m.tasks.all() {
+			if (t.Status == StatusFailed || t.Status == StatusCancelled) && g.dice(3) == 0 {
+				h = Hold{ID: t.ID, Token: t.Token}
+				break
+			}
+		}
+	}
+	return Retry{ID: h.ID, Token: pick(g, 0, h.Token), AddAttempts: int32(g.dice(3))}
+}
+
+func (g *generator) patch(m *Machine) Patch {
+	p := Patch{ID: g.id(m), SetPriority: g.dice(2) == 0, SetRunAt: g.dice(2) == 0, SetLabels: g.dice(2) == 0}
+	if p.SetPriority {
+		p.Priority = int32(pick(g, 0, 5, -5))
+	}
+	if p.SetRunAt {
+		p.RunAt = pick(g, 0, g.time())
+	}
+	if p.SetLabels {
+		p.Labels = g.labels()
+	}
+	return p
+}
+
+// setType sets some settings, and clears some.
+func (g *generator) setType() SetType {
+	c := SetType{Type: g.taskType()}
+	has := func(f TypeFields, theme int) bool {
+		if g.dice(4) != 0 && !(g.theme == theme && g.dice(2) == 0) {
+			return false
+		}
+		c.Set |= f
+		return g.dice(3) > 0
+	}
+	if has(TypePaused, themeLimits) {
+		c.Settings.Paused = true
+	}
+	if has(TypeMaxClaimed, themeLimits) {
+		c.Settings.MaxClaimed = pick[int32](g, 1, 2, 3)
+	}
+	if has(TypeRateLimit, themeLimits) {
+		c.Settings.RateLimit = pick[int64](g, 1_000_000, 1, 333_333, 2_500_000, 100_000_000)
+	}
+	if has(TypeLease, themeTime) {
+		c.Settings.LeaseMS = pick[int64](g, 700, 90_000)
+	}
+	if has(TypeMaxAttempts, themeTime) {
+		c.Settings.LimitSet, c.Settings.MaxAttempts = true, pick[int32](g, 1, 0, 5)
+	}
+	if has(TypeBackoff, themeTime) {
+		c.Settings.Backoff = g.backoff()
+	}
+	if has(TypeRetention, themeTime) {
+		c.Settings.RetentionMS = g.retention()
+	}
+	return c
+}
+
+func (g *generator) batch(m *Machine) Batch {
+	b := Batch{Atomic: g.dice(2) == 0}
+	for range 1 + g.dice(4) {
+		b.Ops = append(b.Ops, g.op(m, b.Atomic))
+	}
+	return b
+}
+
+// op is a command that a batch may hold. What an atomic one that was refused
+// drew by lot is not known to the model: so it draws nothing.
+func (g *generator) op(m *Machine, atomic bool) Command {
+	plain := func(c ClaimNext) ClaimNext {
+		if atomic && c.SortBy == SortRandom {
+			c.SortBy = SortPriority
+		}
+		return c
+	}
+	switch g.dice(12) {
+	case 0, 1, 2:
+		return Submit{Tasks: g.submit().Tasks[:1]}
+	case 3, 4:
+		return plain(g.nextClaim())
+	case 5, 6:
+		c := g.complete(m)
+		if c.Claim != nil {
+			next := plain(*c.Claim)
+			c.Claim = &next
+		}
+		return c
+	case 7:
+		return g.fail(m)
+	case 8:
+		return Extend{Hold: g.hold(m), LeaseMS: g.lease()}
+	case 9:
+		return Release{Hold: g.hold(m), DelayMS: g.delay()}
+	case 10:
+		return Cancel{ID: g.id(m)}
+	}
+	if g.dice(2) == 0 {
+		return g.retry(m)
+	}
+	return Delete{ID: g.id(m)}
 }
 
 // hold names a claim: mostly the live one, sometimes an earlier one or a wrong
-// one, sometimes without its token.
+// one, sometimes without its token; also of tasks that were removed.
 func (g *generator) hold(m *Machine) Hold {
 	h := Hold{ID: g.id(m), WorkerID: g.worker(), Token: uint64(g.dice(30))}
 	if leases := liveLeases(m); len(leases) > 0 && g.dice(4) > 0 {
 		h.ID = leases[g.dice(len(leases))].TaskID
+	}
+	if x := m.gone.get(h.ID); x != nil && x.WorkerID != "" && g.dice(6) > 0 {
+		h.WorkerID, h.Token = x.WorkerID, x.Token
 	}
 	if t := m.Get(h.ID); t != nil && len(t.Log) > 0 && g.dice(6) > 0 {
 		last := t.Log[len(t.Log)-1]
@@ -193,7 +471,27 @@ func (g *generator) expire(m *Machine) Command {
 	return Expire{Items: items}
 }
 
-func (g *generator) id(m *Machine) uint64 { return 1 + uint64(g.dice(int(m.header.NextID)+1)) }
+// id is mostly of a task that is there, sometimes of one of the last removed.
+func (g *generator) id(m *Machine) uint64 {
+	var known []uint64
+	switch g.dice(4) {
+	case 0:
+		return 1 + uint64(g.dice(int(m.header.NextID)+1))
+	case 1:
+		for id := range m.gone.all() {
+			known = append(known, id)
+		}
+	default:
+		for id := range m.tasks.all() {
+			known = append(known, id)
+		}
+	}
+	if len(known) == 0 {
+		return 1
+	}
+	slices.Reverse(known)
+	return known[g.dice(min(len(known), 12))]
+}
 
 func (g *generator) worker() string { return pick(g, "w1", "w2", "w3") }
 

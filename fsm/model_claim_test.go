@@ -1,0 +1,335 @@
+package fsm
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// requested goes by what is remembered of the claim request, else claims, and
+// remembers what was taken.
+func (s *model) requested(id, worker string, what any, claim func() Result) Result {
+	if id == "" {
+		return claim()
+	}
+	for i, r := range s.requests {
+		if r.id != id {
+			continue
+		}
+		if r.endedU >= 0 && s.u >= r.endedU+600_000 {
+			s.requests = slices.Delete(s.requests, i, i+1)
+			break
+		}
+		if r.worker != worker || !cmp.Equal(r.what, what) {
+			return Result{Code: CodeInvalidRequest}
+		}
+		return Result{Repeated: true, Claims: s.claimsAgain(r.claims)}
+	}
+	result := claim()
+	if result.Code != "" || result.Repeated || len(result.Claims) == 0 {
+		return result
+	}
+	r := &modelRequest{id: id, worker: worker, what: what, endedU: -1}
+	for _, c := range result.Claims {
+		r.claims = append(r.claims, ClaimRef{c.Task.ID, c.Token})
+	}
+	s.requests = append(s.requests, r)
+	for n := 0; ; s.requests = s.requests[1:] { // the oldest make room
+		n = 0
+		for _, r := range s.requests {
+			n += len(r.claims)
+		}
+		if n <= s.most {
+			return result
+		}
+	}
+}
+
+// otherRequest tells whether the id is remembered of another request.
+func (s *model) otherRequest(c ClaimNext) bool {
+	try := s.copy()
+	return try.claimNext(c, &Result{}).Code != ""
+}
+
+// claimsAgain is a repeated answer: the tasks as they are now.
+func (s *model) claimsAgain(refs []ClaimRef) []Claim {
+	var claims []Claim
+	for _, c := range refs {
+		claim := Claim{Task: Task{ID: c.TaskID, Token: c.Token}, Token: c.Token, Live: s.lives(c)}
+		if t := s.find(c.TaskID); t != nil {
+			claim.Task = *s.answer(t)
+		}
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+func (s *model) lives(c ClaimRef) bool {
+	t := s.find(c.TaskID)
+	return t != nil && t.Status == StatusClaimed && t.Token == c.Token
+}
+
+func (s *model) claimNext(c ClaimNext, seen *Result) Result {
+	what := c
+	what.LeaseMS, what.RequestID = 0, ""
+	return s.requested(c.RequestID, c.WorkerID, what, func() Result {
+		var r Result
+		for len(r.Claims) < int(c.Limit) {
+			t := s.choose(c)
+			if t != nil && c.SortBy == SortRandom && len(r.Claims) < len(seen.Claims) {
+				t = s.chosen(c, seen.Claims[len(r.Claims)].Task.ID)
+			}
+			if t == nil {
+				break
+			}
+			s.beginClaim(t, c.WorkerID, c.LeaseMS)
+			r.Claims = append(r.Claims, Claim{Task: *s.answer(t), Token: t.Token, Live: true})
+		}
+		return r
+	})
+}
+
+// chosen is the task that the machine took at random: one that it may take.
+func (s *model) chosen(c ClaimNext, id uint64) *Task {
+	t := s.find(id)
+	if t == nil || !s.claimable(c, t) {
+		s.fault("%+v took task %d", c, id)
+		return s.choose(c)
+	}
+	return t
+}
+
+// choose returns the task that comes first; for random, any.
+func (s *model) choose(c ClaimNext) *Task {
+	var best *Task
+	for _, t := range s.tasks { // the oldest first
+		if !s.claimable(c, t) {
+			continue
+		}
+		better := false
+		switch {
+		case best == nil:
+			better = true
+		case c.SortBy == SortPriority && c.Ascending:
+			better = t.Priority < best.Priority
+		case c.SortBy == SortPriority:
+			better = t.Priority > best.Priority
+		default:
+			better = !c.Ascending
+		}
+		if better {
+			best = t
+		}
+	}
+	return best
+}
+
+// claimable tells whether a claim of the next task may take this one now.
+func (s *model) claimable(c ClaimNext, t *Task) bool {
+	listed := c.Types == nil || slices.Contains(c.Types, t.Type)
+	left := c.MoreAttempts == 0 || t.MaxAttempts == 0 || int64(t.MaxAttempts)-int64(t.Attempts) > int64(c.MoreAttempts)
+	return listed && left && s.ready(t) && !s.settings(t.Type).Paused && s.withinLimits(t.Type)
+}
+
+// ready tells whether the task is pending and no other of its group holds it
+// back: one that is claimed, or an older one that has not ended.
+func (s *model) ready(t *Task) bool {
+	if t.Status != StatusPending {
+		return false
+	}
+	group := t.options().Group
+	for _, o := range s.tasks {
+		if group == "" || o == t || o.Type != t.Type || o.options().Group != group {
+			continue
+		}
+		if o.Status == StatusClaimed || o.ID < t.ID && o.Status < StatusCompleted {
+			return false
+		}
+	}
+	return true
+}
+
+// modelType is a type that has settings.
+type modelType struct {
+	name string
+	TypeSettings
+	// What the rate limit lets be claimed, in billionths, as of at.
+	bucket *big.Int
+	at     int64
+}
+
+const oneClaim9 = 1_000_000_000 // in billionths
+
+// settings returns the type's, all at their defaults if it has none.
+func (s *model) settings(name string) TypeSettings {
+	if x := s.typeRecord(name); x != nil {
+		return x.TypeSettings
+	}
+	return TypeSettings{}
+}
+
+func (s *model) typeRecord(name string) *modelType {
+	for _, x := range s.types {
+		if x.name == name {
+			return x
+		}
+	}
+	return nil
+}
+
+// full is what a full bucket of the rate holds: one second's worth, and one
+// claim at least.
+func full(rate int64) *big.Int {
+	second := new(big.Int).Mul(big.NewInt(rate), big.NewInt(1000)) // millionths in a second are billionths in a millisecond
+	if one := big.NewInt(oneClaim9); second.Cmp(one) < 0 {
+		return one
+	}
+	return second
+}
+
+// fill lets in what has come since the bucket was looked at.
+func (x *modelType) fill(now int64) {
+	if x.RateLimit == 0 {
+		return
+	}
+	came := new(big.Int).Mul(big.NewInt(now-x.at), big.NewInt(x.RateLimit))
+	x.bucket, x.at = came.Add(came, x.bucket), now
+	if most := full(x.RateLimit); x.bucket.Cmp(most) > 0 {
+		x.bucket = most
+	}
+}
+
+// withinLimits tells whether one more task of the type may be claimed.
+func (s *model) withinLimits(name string) bool {
+	x := s.typeRecord(name)
+	if x == nil {
+		return true
+	}
+	x.fill(s.t)
+	claimed := 0
+	for _, t := range s.tasks {
+		if t.Type == name && t.Status == StatusClaimed {
+			claimed++
+		}
+	}
+	return (x.MaxClaimed == 0 || claimed < int(x.MaxClaimed)) && (x.RateLimit == 0 || x.bucket.Cmp(big.NewInt(oneClaim9)) >= 0)
+}
+
+func (s *model) claimTask(c ClaimTask) Result {
+	what := c
+	what.LeaseMS, what.RequestID = 0, ""
+	return s.requested(c.RequestID, c.WorkerID, what, func() Result { return s.claimThis(c) })
+}
+
+func (s *model) claimThis(c ClaimTask) Result {
+	t := s.find(c.ID)
+	var r Result
+	switch {
+	case t == nil:
+		return Result{Code: CodeTaskNotFound}
+	case t.Status >= StatusCompleted:
+		return s.refuse(s.endedCode(t), t)
+	case t.Status == StatusClaimed && t.WorkerID != c.WorkerID:
+		return s.refuse(CodeTaskAlreadyClaimed, t)
+	case t.Status == StatusClaimed:
+		s.lengthen(t, c.LeaseMS)
+		r.Repeated = true
+	case !s.ready(t) || !s.withinLimits(t.Type):
+		return s.refuse(CodeTaskNotClaimable, t)
+	default:
+		s.beginClaim(t, c.WorkerID, c.LeaseMS)
+	}
+	r.Task = s.answer(t)
+	r.Claims = []Claim{{Task: *s.answer(t), Token: t.Token, Live: true}}
+	return r
+}
+
+func (s *model) beginClaim(t *Task, worker string, lease int64) {
+	for _, l := range []int64{t.LeaseMS, s.settings(t.Type).LeaseMS, 30_000} {
+		if lease == 0 {
+			lease = l
+		}
+	}
+	s.tokens++
+	t.Status, t.WorkerID, t.Token, t.ClaimedAt, t.UpdatedAt = StatusClaimed, worker, s.tokens, s.t, s.t
+	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU = 1, lease, s.u+lease
+	t.Attempts++
+	t.Log = append(t.Log, Attempt{WorkerID: worker, Token: t.Token, ClaimedAt: s.t})
+	if len(t.Log) > 20 {
+		t.Log = t.Log[1:]
+	}
+	if x := s.typeRecord(t.Type); x != nil && x.RateLimit != 0 {
+		x.fill(s.t)
+		x.bucket.Sub(x.bucket, big.NewInt(oneClaim9))
+	}
+	s.begun = append(s.begun, Lease{TaskID: t.ID, Token: t.Token, Seq: 1, EndU: t.LeaseEndU})
+}
+
+func (s *model) lengthen(t *Task, asked int64) {
+	lease := asked
+	if lease == 0 {
+		lease = t.ClaimLeaseMS
+	}
+	if s.u+lease > t.LeaseEndU {
+		t.LeaseEndU, t.ClaimLeaseMS = s.u+lease, lease
+	}
+	t.LeaseSeq++
+	t.UpdatedAt = s.t
+}
+
+// setType changes the settings that are named.
+func (s *model) setType(c SetType) Result {
+	x := s.typeRecord(c.Type)
+	if x == nil {
+		x = &modelType{name: c.Type}
+		s.types = append(s.types, x)
+	}
+	x.fill(s.t)
+	before := x.RateLimit
+	to := c.Settings
+	if c.Set&TypePaused != 0 {
+		x.Paused = to.Paused
+	}
+	if c.Set&TypeMaxClaimed != 0 {
+		x.MaxClaimed = to.MaxClaimed
+	}
+	if c.Set&TypeRateLimit != 0 {
+		x.RateLimit = to.RateLimit
+	}
+	if c.Set&TypeLease != 0 {
+		x.LeaseMS = to.LeaseMS
+	}
+	if c.Set&TypeMaxAttempts != 0 {
+		x.LimitSet, x.MaxAttempts = to.LimitSet, to.MaxAttempts
+	}
+	if c.Set&TypeBackoff != 0 {
+		x.Backoff = to.Backoff
+	}
+	if c.Set&TypeRetention != 0 {
+		x.RetentionMS = to.RetentionMS
+	}
+	if x.RateLimit != 0 {
+		x.at = s.t
+		if most := full(x.RateLimit); before == 0 || x.bucket.Cmp(most) > 0 {
+			x.bucket = most
+		}
+	}
+	view := s.typeView(c.Type)
+	s.types = slices.DeleteFunc(s.types, func(x *modelType) bool { return cmp.Equal(x.TypeSettings, TypeSettings{}) })
+	return Result{Type: &view}
+}
+
+func (s *model) typeView(name string) TypeView {
+	v := TypeView{Type: name, Settings: s.settings(name)}
+	for _, t := range s.tasks {
+		if t.Type != name {
+			continue
+		}
+		v.Counts[t.Status]++
+		if t.Status == StatusPending && v.Counts[StatusPending] == 1 { // the oldest
+			v.OldestPendingAgeMS = max(0, s.t-t.CreatedAt)
+		}
+	}
+	return v
+}

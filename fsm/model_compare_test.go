@@ -1,0 +1,245 @@
+package fsm
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// alike compares results: an absent list equals an empty one. What becomes
+// claimable is compared on its own: it is an upper bound.
+var alike = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Applied{}, "Ready", "Requeued", "Removed")}
+
+// TestMachine_MatchesModel applies random logs to the machine and to the
+// model: every result, every task and every count is the same.
+func TestMachine_MatchesModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		most := rapid.SampledFrom([]int{5, 1_000_000}).Draw(rt, "remembered")
+		m, s := New(), newModel()
+		m.rememberedMax, s.most = most, most
+		m.goneMax = rapid.SampledFrom([]int{3, 1_000_000}).Draw(rt, "removed ones remembered")
+		s.mostGone = m.goneMax
+		for _, e := range drawLog(rt, 60) {
+			compareEntry(rt, m, s, e)
+			compareReads(rt, m, s)
+		}
+	})
+}
+
+// compareEntry applies an entry to both.
+func compareEntry(t *rapid.T, m *Machine, s *model, e testEntry) {
+	before := newlyClaimable(s, Stamp{U: max(s.u, e.Stamp.U), T: max(s.t, e.Stamp.T)}, nil)
+	got, err := m.apply(e.Index, e.Stamp, e.Commands)
+	if err != nil {
+		t.Fatalf("apply %d: %v", e.Index, err)
+	}
+	s.after = m.Get
+	want := s.apply(e, got)
+	if len(s.faults) > 0 {
+		t.Fatalf("entry %+v: %v", e, s.faults)
+	}
+	if diff := cmp.Diff(want, got, alike); diff != "" {
+		t.Fatalf("entry %+v (-model +machine):\n%s", e, diff)
+	}
+	if err := m.check(); err != nil {
+		t.Fatalf("entry %+v: %v", e, err)
+	}
+	compareEviction(t, m, s, e, got)
+	compareWakes(t, s, e, got, before)
+}
+
+// newlyClaimable counts, by type, how many tasks claims could take one after
+// another at that time, less what before has.
+func newlyClaimable(s *model, now Stamp, before map[string]int) map[string]int {
+	c := s.copy()
+	c.u, c.t = now.U, now.T
+	n := map[string]int{}
+	for {
+		t := c.choose(ClaimNext{})
+		if t == nil {
+			break
+		}
+		c.beginClaim(t, "w", 1)
+		n[t.Type]++
+	}
+	for name := range before {
+		n[name] = max(0, n[name]-before[name])
+	}
+	return n
+}
+
+// compareWakes ensures that whoever waits is told of all that became claimable.
+func compareWakes(t *rapid.T, s *model, e testEntry, got Applied, before map[string]int) {
+	listed := map[string]int{}
+	for _, r := range got.Ready {
+		if listed[r.Type] != 0 || r.Count < 1 {
+			t.Fatalf("entry %+v: ready %+v", e, got.Ready)
+		}
+		listed[r.Type] = r.Count
+	}
+	for name, n := range newlyClaimable(s, Stamp{U: s.u, T: s.t}, before) {
+		if listed[name] < n {
+			t.Fatalf("entry %+v: %d tasks of type %q became claimable, ready %+v", e, n, name, got.Ready)
+		}
+	}
+}
+
+// compareEviction ensures that an eviction went as far as it had to.
+func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied) {
+	last, ok := e.Commands[len(e.Commands)-1].(Evict)
+	if !ok {
+		return
+	}
+	ended := slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Status >= StatusCompleted })
+	if m.EndedBytes() > last.Bytes && ended {
+		t.Fatalf("entry %+v: %d bytes of ended tasks are left", e, m.EndedBytes())
+	}
+	evicted := got.Results[len(got.Results)-1].Evicted
+	if evicted == 0 {
+		return
+	}
+	youngest := s.evicted
+	if m.EndedBytes()+bytesOf(youngest) <= last.Bytes {
+		t.Fatalf("entry %+v: evicted %d, task %d needed not go", e, evicted, youngest.ID)
+	}
+}
+
+func compareReads(t *rapid.T, m *Machine, s *model) {
+	var tasks []*Task
+	for _, task := range m.tasks.all() {
+		tasks = append(tasks, task)
+	}
+	if diff := cmp.Diff(s.tasks, tasks, alike); diff != "" {
+		t.Fatalf("tasks (-model +machine):\n%s", diff)
+	}
+	now := Stamp{U: s.u + 1, T: s.t + 100}
+	stats := m.Stats(now)
+	stats.Bytes = 0
+	if diff := cmp.Diff(s.stats(now), stats, alike); diff != "" {
+		t.Fatalf("stats (-model +machine):\n%s", diff)
+	}
+	slices.SortFunc(s.nodes, func(a, b NodeRecord) int {
+		if a.UUID < b.UUID {
+			return -1
+		}
+		return 1
+	})
+	if diff := cmp.Diff(s.nodes, m.Nodes(), alike); diff != "" || s.level != m.Level() {
+		t.Fatalf("level %d, want %d; nodes (-model +machine):\n%s", m.Level(), s.level, diff)
+	}
+	compareDue(t, m, s)
+	for _, key := range []string{"", "k1", "k2", "k3"} {
+		if want, got := s.holder(key), m.ByKey(key); (want == nil) != (got == nil) || want != nil && want.ID != got.ID {
+			t.Fatalf("key %q leads to %+v, want %+v", key, got, want)
+		}
+	}
+	dice := rapid.Uint32()
+	g := newGenerator(func(n int) int { return int(dice.Draw(t, "die") % uint32(n)) })
+	compareList(t, g, m, s)
+	compareClaimable(t, g, m, s)
+}
+
+// compareDue compares when a tick has something to do next.
+func compareDue(t *rapid.T, m *Machine, s *model) {
+	want := int64(0)
+	for _, x := range s.tasks {
+		if due := s.due(x); due != 0 && (want == 0 || due < want) {
+			want = due
+		}
+	}
+	if got, ok := m.NextDue(); ok != (want != 0) || ok && got != want {
+		t.Fatalf("next due at %d, %v, want %d", got, ok, want)
+	}
+}
+
+// list is the list with neither cursor nor bounds.
+func (s *model) list(q ListQuery) []*Task {
+	var tasks []*Task
+	for _, t := range s.tasks {
+		if (q.Status == 0 || q.Status == t.Status) && (q.Type == "" || q.Type == t.Type) && (q.WorkerID == "" || q.WorkerID == t.WorkerID) &&
+			(q.Key == "" || s.holder(q.Key) == t) && (q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) && (q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) {
+			tasks = append(tasks, t)
+		}
+	}
+	if q.Descending {
+		slices.Reverse(tasks)
+	}
+	return tasks
+}
+
+func (s *model) stats(now Stamp) Stats {
+	st := Stats{Index: s.index}
+	for _, t := range s.tasks {
+		st.Counts[t.Status]++
+		at := slices.IndexFunc(st.Types, func(x TypeStats) bool { return x.Type == t.Type })
+		if at < 0 {
+			at = len(st.Types)
+			st.Types = append(st.Types, TypeStats{Type: t.Type})
+		}
+		st.Types[at].Counts[t.Status]++
+	}
+	slices.SortFunc(st.Types, func(a, b TypeStats) int {
+		if a.Type < b.Type {
+			return -1
+		}
+		return 1
+	})
+	if i := slices.IndexFunc(s.tasks, func(t *Task) bool { return t.Status == StatusPending }); i >= 0 {
+		st.OldestPendingAgeMS = max(0, now.T-s.tasks[i].CreatedAt)
+	}
+	return st
+}
+
+// compareList reads a list page by page.
+func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
+	q := ListQuery{
+		Status:     pick(g, 0, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted),
+		Type:       pick(g, "", "mail"),
+		WorkerID:   pick(g, "", "", "w1"),
+		Key:        pick(g, "", "", "k1"),
+		Descending: g.dice(2) == 0,
+		Limit:      pick(g, 1, 3, 1000),
+	}
+	if len(s.tasks) > 0 {
+		q.CreatedAfter = pick(g, 0, 0, s.tasks[g.dice(len(s.tasks))].CreatedAt)
+		q.CreatedBefore = pick(g, 0, 0, s.tasks[g.dice(len(s.tasks))].CreatedAt)
+	}
+	var got []*Task
+	for page := (ListPage{Next: q.From}); ; {
+		q.From = page.Next
+		page = m.List(q)
+		if len(page.Tasks) > q.Limit {
+			t.Fatalf("a page of %d tasks, limit %d", len(page.Tasks), q.Limit)
+		}
+		got = append(got, page.Tasks...)
+		if page.Next == 0 {
+			break
+		}
+	}
+	q.From = 0
+	if diff := cmp.Diff(s.list(q), got, alike); diff != "" {
+		t.Fatalf("list %+v (-model +machine):\n%s", q, diff)
+	}
+}
+
+// compareClaimable asks for claims with the clocks of now, which have gone on
+// since the last entry.
+func compareClaimable(t *rapid.T, g *generator, m *Machine, s *model) {
+	c := g.nextClaim()
+	now := Stamp{U: s.u + pick[int64](g, 0, 1, rememberMS-1, rememberMS), T: s.t + pick[int64](g, 0, 1, 400, 1000, 5000)}
+	later := s.copy()
+	later.u, later.t = now.U, now.T
+	want := later.choose(c) != nil
+	for _, r := range s.requests {
+		if c.RequestID != "" && r.id == c.RequestID && (r.endedU < 0 || now.U < r.endedU+600_000) {
+			want = true
+		}
+	}
+	if got := m.Claimable(c, now); got != want {
+		t.Fatalf("claimable %+v: %v, want %v", c, got, want)
+	}
+}

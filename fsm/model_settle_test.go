@@ -1,0 +1,380 @@
+package fsm
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// lastClaimEnded is how the task remembers that its last claim ended.
+func lastClaimEnded(t *Task) Attempt {
+	var last Attempt
+	for _, a := range t.Log {
+		if a.EndedAt != 0 {
+			last = a
+		}
+	}
+	return last
+}
+
+// endWasOfClaim tells whether the end of the task was the end of a claim: else
+// nobody had it when it was cancelled, or when it expired.
+func endWasOfClaim(t *Task) bool {
+	if t.Status == StatusCancelled {
+		return t.CancelRequested
+	}
+	return t.Status >= StatusCompleted && t.WorkerID != ""
+}
+
+// settle is the contract's "order of checks", sentence by sentence.
+func (s *model) settle(h Hold, how Outcome, do func(*Task)) Result {
+	t, gone := s.find(h.ID), false
+	if t == nil { // the task exists, or it was removed after it had ended
+		t, gone = s.findGone(h.ID), true
+	}
+	if t == nil {
+		return Result{Code: CodeTaskNotFound}
+	}
+	answer := func(r Result) Result {
+		if r.Task, r.Gone = s.answer(t), gone; gone {
+			r.Task = goneAnswer(t)
+		}
+		return r
+	}
+	// A task remembers how its last claim ended.
+	last := lastClaimEnded(t)
+	byToken := h.Token != 0 && h.Token == last.Token
+	byWorker := h.Token == 0 && endWasOfClaim(t) && h.WorkerID == last.WorkerID
+	if how != OutcomeNone && how == last.Outcome && (byToken || byWorker) {
+		again := answer(Result{Repeated: true})
+		if how == OutcomeCompleted && t.Then != nil {
+			again.Submitted, again.Claims = s.submittedAgain(t.Then.Submitted), s.claimsAgain(t.Then.Claims)
+		}
+		return again
+	}
+	switch {
+	case t.Status >= StatusCompleted: // it has not ended
+		return answer(Result{Code: s.endedCode(t)})
+	case t.Status != StatusClaimed && h.Token != 0: // it is claimed
+		return answer(Result{Code: CodeStaleClaim})
+	case t.Status != StatusClaimed:
+		return answer(Result{Code: CodeTaskNotClaimed})
+	case t.WorkerID != h.WorkerID: // by this worker
+		return answer(Result{Code: CodeWrongWorker})
+	case h.Token != 0 && t.Token != h.Token: // with this token
+		return answer(Result{Code: CodeStaleClaim})
+	}
+	do(t)
+	return Result{Task: s.answer(t)}
+}
+
+// submittedAgain is a repeated answer: the tasks as they are now, of those that
+// are not there any more the ids.
+func (s *model) submittedAgain(first []FollowUp) []Submitted {
+	var all []Submitted
+	for _, f := range first {
+		again := Submitted{Task: &Task{ID: f.ID}, Created: f.Created}
+		if t := s.find(f.ID); t != nil {
+			again.Task = s.answer(t)
+		}
+		all = append(all, again)
+	}
+	return all
+}
+
+func (s *model) complete(c Complete, seen *Result) Result {
+	ended := false
+	r := s.settle(c.Hold, OutcomeCompleted, func(t *Task) {
+		if c.Claim != nil && s.otherRequest(*c.Claim) {
+			return
+		}
+		t.Result, t.ResultPayload = c.Result, c.ResultPayload
+		s.endClaim(t, StatusCompleted, OutcomeCompleted, "")
+		ended = true
+	})
+	if !ended {
+		if r.Code == "" && !r.Repeated {
+			return Result{Code: CodeInvalidRequest}
+		}
+		return r
+	}
+	t := s.find(c.ID)
+	s.leaveIfNotKept(t)
+	r.Task = s.answer(t)
+	r.Submitted = s.submit(c.Submit)
+	if c.Claim != nil {
+		next := s.claimNext(*c.Claim, seen)
+		r.Claims = next.Claims
+	}
+	if len(c.Submit) > 0 || len(r.Claims) > 0 {
+		t.Then = &Then{}
+		for _, x := range r.Submitted {
+			t.Then.Submitted = append(t.Then.Submitted, FollowUp{ID: x.Task.ID, Created: x.Created})
+		}
+		for _, x := range r.Claims {
+			t.Then.Claims = append(t.Then.Claims, ClaimRef{TaskID: x.Task.ID, Token: x.Token})
+		}
+	}
+	return r
+}
+
+func (s *model) fail(c Fail, seen *Result) Result {
+	return s.settling(c.Hold, OutcomeFailed, func(t *Task) {
+		t.Error = c.Error
+		switch {
+		case t.CancelRequested:
+			s.endClaim(t, StatusCancelled, OutcomeFailed, c.Error)
+		case c.Permanent || !s.mayTryAgain(t):
+			s.endClaim(t, StatusFailed, OutcomeFailed, c.Error)
+		case c.RetryIn:
+			s.endClaim(t, StatusPending, OutcomeFailed, c.Error)
+			s.waitUntil(t, s.t+c.RetryInMS)
+		default:
+			s.endClaim(t, StatusPending, OutcomeFailed, c.Error)
+			s.backOff(t, seen.Task)
+		}
+	})
+}
+
+func (s *model) release(c Release) Result {
+	return s.settling(c.Hold, OutcomeReleased, func(t *Task) {
+		t.Attempts--
+		if t.CancelRequested {
+			s.endClaim(t, StatusCancelled, OutcomeReleased, "")
+			return
+		}
+		s.endClaim(t, StatusPending, OutcomeReleased, "")
+		s.waitUntil(t, s.t+c.DelayMS)
+	})
+}
+
+// settling is settle of what may end the task.
+func (s *model) settling(h Hold, how Outcome, do func(*Task)) Result {
+	return s.settle(h, how, func(t *Task) {
+		do(t)
+		s.leaveIfNotKept(t)
+	})
+}
+
+func (s *model) expire(c Expire) Result {
+	var r Result
+	for _, l := range c.Items {
+		t := s.find(l.TaskID)
+		if t == nil || t.Status != StatusClaimed || t.Token != l.Token || t.LeaseSeq != l.Seq {
+			continue
+		}
+		r.Expired++
+		switch {
+		case t.CancelRequested:
+			s.endClaim(t, StatusCancelled, OutcomeExpired, "")
+		case !s.mayTryAgain(t):
+			t.Error = "lease expired"
+			s.endClaim(t, StatusFailed, OutcomeExpired, "")
+		default:
+			s.endClaim(t, StatusPending, OutcomeExpired, "")
+			s.backOff(t, s.after(t.ID))
+		}
+		s.leaveIfNotKept(t)
+	}
+	return r
+}
+
+func (s *model) mayTryAgain(t *Task) bool { return t.MaxAttempts == 0 || t.Attempts < t.MaxAttempts }
+
+// endClaim ends the claim of a claimed task.
+func (s *model) endClaim(t *Task, to Status, how Outcome, why string) {
+	last := &t.Log[len(t.Log)-1]
+	last.EndedAt, last.Outcome, last.Error = s.t, how, why
+	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU, t.UpdatedAt, t.Status = 0, 0, 0, s.t, to
+	if to == StatusPending {
+		t.WorkerID, t.Token = "", 0
+	} else {
+		s.ended(t)
+	}
+}
+
+// backOff lets the task wait as long as its backoff says. seen is the
+// machine's task, which tells what jitter took off.
+func (s *model) backOff(t, seen *Task) {
+	b := t.options().Backoff
+	if b == nil {
+		b = s.settings(t.Type).Backoff
+	}
+	if b == nil {
+		return
+	}
+	longest := backoffMS(b, t.Attempts)
+	shortest := longest - ceilDiv(longest, b.Jitter)
+	if b.Jitter == 0 || seen == nil {
+		s.waitUntil(t, s.t+longest)
+		return
+	}
+	delay := seen.RunAt - s.t
+	if seen.Status != StatusScheduled {
+		delay = 0
+	}
+	if delay < shortest || delay > longest {
+		s.fault("task %d waits for %d ms after attempt %d, with %+v: want %d to %d", t.ID, delay, t.Attempts, *b, shortest, longest)
+	}
+	s.waitUntil(t, s.t+delay)
+}
+
+// backoffMS is min(max, initial * factor^(attempts-1)) to the millisecond
+// below, in exact fractions.
+func backoffMS(b *Backoff, attempts int32) int64 {
+	most := new(big.Rat).SetInt64(b.MaxMS)
+	delay := new(big.Rat).SetInt64(b.InitialMS)
+	factor := big.NewRat(b.Factor, 1_000_000)
+	for range attempts - 1 {
+		if delay.Cmp(most) >= 0 || b.Factor == 1_000_000 {
+			break
+		}
+		delay.Mul(delay, factor)
+	}
+	if delay.Cmp(most) > 0 {
+		delay = most
+	}
+	return new(big.Int).Quo(delay.Num(), delay.Denom()).Int64()
+}
+
+// ceilDiv is the share of ms in millionths, rounded up.
+func ceilDiv(ms, millionths int64) int64 {
+	n := new(big.Int).Mul(big.NewInt(ms), big.NewInt(millionths))
+	n.Add(n, big.NewInt(999_999))
+	return n.Quo(n, big.NewInt(1_000_000)).Int64()
+}
+
+func (s *model) retry(c Retry) Result {
+	t := s.find(c.ID)
+	switch {
+	case t == nil:
+		return Result{Code: CodeTaskNotFound}
+	case t.Status == StatusCompleted:
+		return s.refuse(CodeTaskCompleted, t)
+	case t.Status == StatusPending:
+		return Result{Repeated: true, Task: s.answer(t)}
+	case t.Status == StatusScheduled:
+		t.Status, t.UpdatedAt = StatusPending, s.t
+		return Result{Repeated: true, Task: s.answer(t)}
+	case c.Token != 0 && t.Token != c.Token:
+		return s.refuse(CodeStaleClaim, t)
+	}
+	if t.Status == StatusClaimed && t.CancelRequested {
+		s.endClaim(t, StatusCancelled, OutcomeCancelled, "")
+		s.leaveIfNotKept(t)
+		return Result{Task: s.answer(t)}
+	}
+	if c.Token != 0 && t.Status == StatusCancelled && lastClaimEnded(t).Outcome == OutcomeCancelled {
+		return Result{Repeated: true, Task: s.answer(t)} // of the retry that cancelled it
+	}
+	most := t.MaxAttempts
+	if most != 0 {
+		most += c.AddAttempts
+		if t.Attempts >= most {
+			return s.refuse(CodeMaxAttemptsReached, t)
+		}
+	}
+	if t.Status >= StatusCompleted && t.options().UniqueActive {
+		if other := s.holder(t.Key); other != nil {
+			return s.refuse(CodeKeyTaken, other)
+		}
+	}
+	t.MaxAttempts = most
+	if t.Status == StatusClaimed {
+		s.endClaim(t, StatusPending, OutcomeRetried, "")
+		return Result{Task: s.answer(t)}
+	}
+	t.Status, t.WorkerID, t.Token, t.CompletedAt, t.RemoveAt, t.UpdatedAt = StatusPending, "", 0, 0, 0, s.t
+	t.CancelRequested = false
+	if o := *t.options(); s.mayExpire(t) && o.ExpiresAt <= s.t { // else it would end again at once
+		o.ExpiresAt = 0
+		t.setPlainly(o)
+	}
+	t.Result, t.ResultPayload = nil, nil
+	return Result{Task: s.answer(t)}
+}
+
+func (s *model) cancel(id uint64) Result {
+	t := s.find(id)
+	switch {
+	case t == nil:
+		return s.cancelGone(id)
+	case t.Status == StatusCancelled:
+		return Result{Repeated: true, Task: s.answer(t)}
+	case t.Status >= StatusCompleted:
+		return s.refuse(s.endedCode(t), t)
+	case t.Status == StatusClaimed && t.CancelRequested:
+		return Result{Repeated: true, Task: s.answer(t)}
+	case t.Status == StatusClaimed:
+		t.CancelRequested, t.UpdatedAt = true, s.t
+	default:
+		t.Status, t.UpdatedAt = StatusCancelled, s.t
+		s.ended(t)
+		s.leaveIfNotKept(t)
+	}
+	return Result{Task: s.answer(t)}
+}
+
+// cancelGone is cancel of a task that is not there: a repeat, if it was removed
+// after it had been cancelled.
+func (s *model) cancelGone(id uint64) Result {
+	t := s.findGone(id)
+	if t == nil {
+		return Result{Code: CodeTaskNotFound}
+	}
+	if t.Status == StatusCancelled {
+		return Result{Repeated: true, Gone: true, Task: goneAnswer(t)}
+	}
+	return Result{Code: s.endedCode(t), Gone: true, Task: goneAnswer(t)}
+}
+
+func (s *model) patch(c Patch) Result {
+	t := s.find(c.ID)
+	switch {
+	case t == nil:
+		return Result{Code: CodeTaskNotFound}
+	case t.Status >= StatusCompleted:
+		return s.refuse(s.endedCode(t), t)
+	case t.Status == StatusClaimed:
+		return s.refuse(CodeTaskAlreadyClaimed, t)
+	}
+	t.UpdatedAt = s.t
+	if c.SetPriority {
+		t.Priority = c.Priority
+	}
+	if c.SetRunAt {
+		s.askedFor(t, c.RunAt)
+	}
+	if c.SetLabels {
+		options := *t.options()
+		options.Labels = c.Labels
+		t.setPlainly(options)
+	}
+	return Result{Task: s.answer(t)}
+}
+
+func (s *model) delete(id uint64) Result {
+	t := s.find(id)
+	switch {
+	case t == nil:
+		return Result{Code: CodeTaskNotFound}
+	case t.Status < StatusCompleted:
+		return s.refuse(CodeTaskNotTerminal, t)
+	}
+	s.remove(t)
+	return Result{Task: s.answer(t)}
+}
+
+// setPlainly gives the task its rarer fields, none if all are at their defaults.
+func (t *Task) setPlainly(o Options) {
+	t.Options = nil
+	if !cmp.Equal(o, Options{}, cmpopts.EquateEmpty()) {
+		t.Options = &o
+	}
+}
+
+func (s *model) remove(gone *Task) {
+	s.tasks = slices.DeleteFunc(s.tasks, func(t *Task) bool { return t == gone })
+}
