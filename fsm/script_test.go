@@ -69,12 +69,15 @@ type script struct {
 	stamp Stamp
 	index uint64
 	known map[uint64]string // each task as last shown
+	wakes bool              // what became claimable is shown
 	out   strings.Builder
 }
 
 func newScript(t *testing.T) *script {
 	// Calendar times are shown from here on.
-	return &script{t: t, m: New(), known: map[uint64]string{}, stamp: Stamp{T: scriptEpoch}}
+	s := &script{t: t, m: New(), known: map[uint64]string{}, stamp: Stamp{T: scriptEpoch}}
+	s.m.header.Level = FeatureLevel
+	return s
 }
 
 const scriptEpoch = 1_000_000
@@ -120,8 +123,14 @@ func (s *script) run(lines []string) {
 		}
 	}
 	for _, line := range lines {
-		line, joined := strings.CutPrefix(line, "and ")
-		if !joined {
+		first, rest, _ := strings.Cut(line, " ")
+		switch first {
+		case "and":
+			line = rest
+		case "op", "then":
+			s.add(entry, first, rest)
+			continue
+		default:
 			flush()
 		}
 		a := parseArgs(s.t, line)
@@ -136,6 +145,34 @@ func (s *script) run(lines []string) {
 	flush()
 }
 
+// add adds an op to the Batch, or a follow-up or claim to the Complete, that
+// is last.
+func (s *script) add(entry []Command, word, line string) {
+	a := parseArgs(s.t, line)
+	c := a.command()
+	a.done()
+	last := &entry[len(entry)-1]
+	batch, isBatch := (*last).(Batch)
+	if word == "op" {
+		batch.Ops = append(batch.Ops, c)
+		*last = batch
+		return
+	}
+	if isBatch {
+		last = &batch.Ops[len(batch.Ops)-1]
+	}
+	complete := (*last).(Complete)
+	switch c := c.(type) {
+	case Submit:
+		complete.Submit = append(complete.Submit, c.Tasks...)
+	case ClaimNext:
+		complete.Claim = &c
+	default:
+		s.t.Fatalf("%q cannot follow a complete", line)
+	}
+	*last = complete
+}
+
 // apply applies an entry, and shows results and changed tasks.
 func (s *script) apply(commands []Command) {
 	s.index++
@@ -146,11 +183,23 @@ func (s *script) apply(commands []Command) {
 	}
 	a := mustApply(s.t, s.m, s.index, AppendEntry(nil, s.stamp, commands...))
 	mustCheck(s.t, s.m)
-	for _, r := range a.Results {
+	for i, r := range a.Results {
+		if b, ok := commands[i].(Batch); ok && b.Atomic && r.Results == nil {
+			s.printf("nothing was done, op %d was refused: %s", r.FailedOp, outcomeOf(r))
+			continue
+		}
 		s.printf("%s", outcomeOf(r))
+		for _, op := range r.Results {
+			s.printf("- %s", outcomeOf(op))
+		}
 	}
 	if a.Checkpoint {
 		s.printf("checkpoint at %d", a.Index)
+	}
+	for _, r := range a.Ready {
+		if s.wakes {
+			s.printf("ready: %d of %s", r.Count, r.Type)
+		}
 	}
 	now := map[uint64]string{}
 	for id, t := range s.m.tasks.all() {
@@ -191,14 +240,24 @@ func outcomeOf(r Result) string {
 	if r.Repeated {
 		add("repeated")
 	}
+	if r.Gone {
+		add("gone")
+	}
+	if r.Code == "" && r.Task != nil && (len(r.Claims) == 0 || r.Claims[0].Task.ID != r.Task.ID) {
+		add("task %d", r.Task.ID)
+	}
 	for _, b := range r.Submitted {
+		word := "exists"
+		if b.Gone {
+			word = "gone"
+		}
 		switch {
 		case b.Created:
 			add("created %d", b.Task.ID)
 		case b.SameRequest:
-			add("exists %d", b.Task.ID)
+			add("%s %d", word, b.Task.ID)
 		default:
-			add("exists %d otherwise", b.Task.ID)
+			add("%s %d otherwise", word, b.Task.ID)
 		}
 	}
 	for _, c := range r.Claims {
@@ -211,8 +270,14 @@ func outcomeOf(r Result) string {
 	if r.Expired > 0 {
 		add("expired %d", r.Expired)
 	}
-	if r.Code == "" && r.Claims == nil && r.Submitted == nil && r.Task != nil {
-		add("task %d", r.Task.ID)
+	if r.Evicted > 0 {
+		add("evicted %d", r.Evicted)
+	}
+	if r.Type != nil {
+		add("%s", describeType(r.Type))
+	}
+	if r.Results != nil {
+		add("batch")
 	}
 	if len(words) == 0 {
 		return "nothing"
@@ -235,6 +300,12 @@ func describe(t *Task) string {
 	if t.LeaseSeq > 0 {
 		fmt.Fprintf(&b, ", lease %d of %d ms to %d", t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU)
 	}
+	if t.CancelRequested {
+		b.WriteString(", cancel requested")
+	}
+	if t.Status == StatusScheduled {
+		fmt.Fprintf(&b, ", run at %d", t.RunAt-scriptEpoch)
+	}
 	if t.CompletedAt > 0 {
 		fmt.Fprintf(&b, ", ended at %d", t.CompletedAt-scriptEpoch)
 	}
@@ -244,7 +315,33 @@ func describe(t *Task) string {
 	if t.Error != "" {
 		fmt.Fprintf(&b, ", error %q", t.Error)
 	}
+	if t.Progress != nil {
+		fmt.Fprintf(&b, ", progress %s", t.Progress)
+	}
 	return b.String()
+}
+
+// describeType shows a type's settings: those that it has.
+func describeType(v *TypeView) string {
+	x := &v.Settings
+	words := []string{"type " + v.Type}
+	add := func(has bool, format string, args ...any) {
+		if has {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(x.Paused, "paused")
+	add(x.MaxClaimed != 0, "max_claimed %d", x.MaxClaimed)
+	add(x.RateLimit != 0, "rate_limit %d.%06d", x.RateLimit/million, x.RateLimit%million)
+	add(x.LeaseMS != 0, "lease %d ms", x.LeaseMS)
+	add(x.LimitSet, "max_attempts %d", x.MaxAttempts)
+	add(x.Backoff != nil, "backoff %+v", x.Backoff)
+	add(x.RetentionMS != 0, "retention %d", x.RetentionMS)
+	for status, n := range v.Counts {
+		add(n > 0, "%v %d", Status(status), n)
+	}
+	add(v.OldestPendingAgeMS != 0, "oldest pending %d ms", v.OldestPendingAgeMS)
+	return strings.Join(words, ", ")
 }
 
 // read shows something of the state, or moves the clocks.
@@ -280,7 +377,17 @@ func (s *script) read(a *args) {
 	case "clock":
 		s.printf("u %d t %d", s.m.Stamp().U, s.m.Stamp().T-scriptEpoch)
 	case "claimable":
-		s.printf("%v", s.m.Claimable(a.claimNext(), s.m.Stamp()))
+		s.printf("%v", s.m.Claimable(a.claimNext(), s.stamp))
+	case "due":
+		if at, ok := s.m.NextDue(); ok {
+			s.printf("due at %d", at-scriptEpoch)
+		} else {
+			s.printf("nothing is due")
+		}
+	case "level1": // a cluster as it was before claims in full
+		s.m.header.Level = 1
+	case "wakes": // from here on
+		s.wakes = true
 	case "requests":
 		for seq, r := range s.m.requests.all() {
 			s.printf("%d %s of %s, claims %v, live %d, until %d", seq, r.ID, r.WorkerID, r.Claims, r.Live, r.ForgetU)
@@ -298,6 +405,30 @@ func (s *script) show(t *Task) {
 	s.printf("%s", describe(t))
 	s.printf("  params %s, payload %q, priority %d, key %q, lease %d ms", t.Params, t.Payload, t.Priority, t.Key, t.LeaseMS)
 	s.printf("  created at %d, updated at %d, claimed at %d", t.CreatedAt-scriptEpoch, t.UpdatedAt-scriptEpoch, max(t.ClaimedAt-scriptEpoch, 0))
+	if line := describeRare(t); line != "" {
+		s.printf("  %s", line)
+	}
+}
+
+// describeRare shows those fields that most tasks do not have.
+func describeRare(t *Task) string {
+	var words []string
+	add := func(has bool, format string, args ...any) {
+		if has {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	o := t.options()
+	add(t.RunAt > 0 && t.Status != StatusScheduled, "waited until %d", t.RunAt-scriptEpoch)
+	add(t.Status.Ended() && t.RemoveAt == 0, "never removed")
+	add(t.RemoveAt > 0, "removed at %d", t.RemoveAt-scriptEpoch)
+	add(o.ExpiresAt != 0, "expires at %d", o.ExpiresAt-scriptEpoch)
+	add(o.RetentionMS != 0, "retention %d", o.RetentionMS)
+	add(o.Backoff != nil, "backoff %+v", o.Backoff)
+	add(len(o.Labels) > 0, "labels %v", o.Labels)
+	add(o.Group != "", "group %s", o.Group)
+	add(o.UniqueActive, "unique while active")
+	return strings.Join(words, ", ")
 }
 
 func (s *script) list(a *args) {
@@ -416,10 +547,17 @@ func (a *args) command() Command {
 		"complete": func() Command {
 			return Complete{Hold: a.hold(), Result: a.optional("result")}
 		},
-		"fail":        func() Command { return Fail{Hold: a.hold(), Error: a.text("error", "")} },
-		"extend":      func() Command { return Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0)} },
-		"release":     func() Command { return Release{Hold: a.hold()} },
+		"fail": func() Command { return a.fail() },
+		"extend": func() Command {
+			return Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0), Progress: a.optional("progress")}
+		},
+		"release":     func() Command { return Release{Hold: a.hold(), DelayMS: a.option("delay", 0)} },
 		"delete":      func() Command { return Delete{ID: a.id()} },
+		"cancel":      func() Command { return Cancel{ID: a.id()} },
+		"patch":       func() Command { return a.patch() },
+		"type":        func() Command { return a.setType() },
+		"evict":       func() Command { return Evict{Bytes: a.int()} },
+		"batch":       func() Command { return Batch{Atomic: a.text("atomic", "") != ""} },
 		"expire":      func() Command { return Expire{Items: a.leases()} },
 		"tick":        func() Command { return Tick{} },
 		"checkpoint":  func() Command { return Checkpoint{} },
@@ -447,6 +585,15 @@ func (a *args) newTasks() []NewTask {
 		MaxAttempts: int32(a.option("attempts", DefaultAttempts)),
 		Key:         a.text("key", ""),
 		LeaseMS:     a.option("lease", 0),
+
+		RunAt:        a.time("run_at"),
+		DelayMS:      a.option("delay", 0),
+		ExpiresAt:    a.time("expires_at"),
+		Backoff:      a.backoff(),
+		RetentionMS:  a.retention(),
+		Labels:       a.labels(),
+		Group:        a.text("group", ""),
+		UniqueActive: a.text("unique", "exists") == "active",
 	}
 	if p := a.text("payload", ""); p != "" {
 		payload, err := hex.DecodeString(p)
@@ -467,9 +614,8 @@ func (a *args) newTasks() []NewTask {
 
 func (a *args) claimNext() ClaimNext {
 	c := ClaimNext{WorkerID: a.word(), Types: slices.Sorted(slices.Values(a.rest()))}
-	if a.text("by", "priority") == "created" {
-		c.SortBy = SortCreatedAt
-	}
+	c.SortBy = map[string]SortBy{"priority": SortPriority, "created": SortCreatedAt, "random": SortRandom}[a.text("by", "priority")]
+	c.MoreAttempts = int32(a.option("more", 0))
 	c.Ascending = a.text("order", "desc") == "asc"
 	c.Limit = int32(a.option("limit", 1))
 	c.LeaseMS = a.option("lease", 0)
@@ -483,6 +629,98 @@ func (a *args) claimTask() ClaimTask {
 
 func (a *args) hold() Hold {
 	return Hold{WorkerID: a.word(), ID: a.id(), Token: uint64(a.option("token", 0))}
+}
+
+func (a *args) fail() Fail {
+	f := Fail{Hold: a.hold(), Error: a.text("error", ""), Permanent: a.text("permanent", "") != ""}
+	_, f.RetryIn = a.options["retry_in"]
+	f.RetryInMS = a.option("retry_in", 0)
+	return f
+}
+
+func (a *args) patch() Patch {
+	p := Patch{ID: a.id()}
+	_, p.SetPriority = a.options["priority"]
+	_, p.SetRunAt = a.options["run_at"]
+	_, p.SetLabels = a.options["labels"]
+	p.Priority, p.RunAt, p.Labels = int32(a.option("priority", 0)), a.time("run_at"), a.labels()
+	return p
+}
+
+// setType sets what the line names; "none" clears it.
+func (a *args) setType() SetType {
+	c := SetType{Type: a.word()}
+	for name, field := range map[string]TypeFields{
+		"paused": TypePaused, "max_claimed": TypeMaxClaimed, "rate": TypeRateLimit, "lease": TypeLease,
+		"attempts": TypeMaxAttempts, "backoff": TypeBackoff, "retention": TypeRetention,
+	} {
+		if _, ok := a.options[name]; ok {
+			c.Set |= field
+		}
+		if a.options[name] == "none" {
+			delete(a.options, name)
+		}
+	}
+	_, c.Settings.LimitSet = a.options["attempts"]
+	c.Settings.Paused = a.text("paused", "") != ""
+	c.Settings.MaxClaimed = int32(a.option("max_claimed", 0))
+	c.Settings.RateLimit = a.millionths(a.text("rate", "0"))
+	c.Settings.LeaseMS = a.option("lease", 0)
+	c.Settings.MaxAttempts = int32(a.option("attempts", 0))
+	c.Settings.Backoff = a.backoff()
+	c.Settings.RetentionMS = a.retention()
+	return c
+}
+
+// time is since the start of the script; "now" is at once.
+func (a *args) time(name string) int64 {
+	if v := a.text(name, "now"); v != "now" {
+		return a.parse(v) + scriptEpoch
+	}
+	return 0
+}
+
+// backoff is INITIAL/MAX/FACTOR/JITTER.
+func (a *args) backoff() *Backoff {
+	v := a.text("backoff", "")
+	if v == "" {
+		return nil
+	}
+	f := strings.Split(v, "/")
+	if len(f) != 4 {
+		a.t.Fatalf("%q: backoff is INITIAL/MAX/FACTOR/JITTER", a.line)
+	}
+	return &Backoff{InitialMS: a.parse(f[0]), MaxMS: a.parse(f[1]), Factor: a.millionths(f[2]), Jitter: a.millionths(f[3])}
+}
+
+// millionths is a decimal number with at most six places, in millionths.
+func (a *args) millionths(v string) int64 {
+	whole, places, _ := strings.Cut(v, ".")
+	return a.parse(whole)*million + a.parse((places + "000000")[:6])
+}
+
+// retention is as in the API: 0 is not at all, -1 until it is deleted.
+func (a *args) retention() int64 {
+	switch v := a.text("retention", ""); v {
+	case "":
+		return 0
+	case "0":
+		return KeepNone
+	case "-1":
+		return KeepForever
+	default:
+		return a.parse(v)
+	}
+}
+
+// labels are NAME:VALUE, with commas between.
+func (a *args) labels() []Label {
+	var labels []Label
+	for _, f := range strings.FieldsFunc(a.text("labels", ""), func(r rune) bool { return r == ',' }) {
+		name, value, _ := strings.Cut(f, ":")
+		labels = append(labels, Label{Name: name, Value: value})
+	}
+	return labels
 }
 
 // leases are TASK/TOKEN/SEQ each; without any, those that have run out.
