@@ -26,7 +26,11 @@ type fakeNode struct {
 	onPropose func(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) // nil: apply
 	onRead    func(ctx context.Context, minIndex uint64) error                 // nil: read
 	onForward func(req *fasthttp.Request, resp *fasthttp.Response) error       // nil: no leader
-	readyErr  error
+	// nil: as Propose and Forward, which do not wait.
+	onClaim          func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error)
+	onForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
+
+	readyErr error
 
 	upgradeErr error
 	view       fsm.ClusterView
@@ -106,11 +110,17 @@ func (n *fakeNode) LeaderHTTPAddr() string { return n.leaderAddr }
 func (n *fakeNode) Ready() error           { return n.readyErr }
 func (n *fakeNode) NodeID() string         { return "n1" }
 
-func (n *fakeNode) Claim(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+func (n *fakeNode) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+	if n.onClaim != nil {
+		return n.onClaim(caller, cmd, wait)
+	}
 	return n.Propose(caller, cmd)
 }
 
 func (n *fakeNode) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+	if n.onForwardWaiting != nil {
+		return n.onForwardWaiting(ctx, req, resp)
+	}
 	return n.Forward(ctx, req, resp)
 }
 

@@ -2,12 +2,18 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm"
 )
@@ -117,5 +123,116 @@ func waitFor(t *testing.T, cond func() bool) {
 			t.Fatal("waited 10 s in vain")
 		}
 		runtime.Gosched()
+	}
+}
+
+// TestServer_UnsentThere checks that a follower has the leader release the
+// claims of answers that it could not write to their client.
+func TestServer_UnsentThere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		path, body string
+		want       fsm.Status
+	}{
+		{"/api/tasks/claim", `{"worker_id":"w"}`, fsm.StatusPending},
+		{"/api/tasks/claim", `{"worker_id":"w","limit":2}`, fsm.StatusPending},
+		{"/api/tasks/1/claim", `{"worker_id":"w"}`, fsm.StatusPending},
+		{"/api/batch", `{"ops":[{"op":"claim","worker_id":"w"},{"op":"claim","worker_id":"v"}]}`, fsm.StatusPending},
+		{"/api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`, fsm.StatusClaimed},
+	} {
+		follower, leader, followerNode, leaderNode := setupPair(t)
+		submitOne(t, leader, `{"params":0}`)
+		submitOne(t, leader, `{"params":0}`)
+		began, gone := make(chan struct{}), make(chan struct{})
+		pass := followerNode.onForward
+		followerNode.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+			if string(req.Header.Peek(headerTarget)) == c.path && string(req.Body()) == c.body {
+				close(began)
+				<-gone
+			}
+			return pass(req, resp)
+		}
+		conn := dialServer(t, listen(t, follower))
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", c.path, len(c.body), c.body); err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		if err := errors.Join(conn.SetLinger(0), conn.Close()); err != nil {
+			t.Fatal(err)
+		}
+		close(gone)
+		waitFor(t, func() bool { return follower.open.Load() == 0 })
+		for _, id := range []uint64{1, 2} {
+			if got := leaderNode.machine.Get(id).Status; got != fsm.StatusPending && id == 2 || got != c.want && id == 1 {
+				t.Errorf("%s %s: task %d is %s", c.path, c.body, id, got)
+			}
+		}
+	}
+}
+
+// TestServer_UnsentPeer checks that the leader releases what it could not write
+// to a follower, once it is sure of that, and that the follower is told what to
+// release itself.
+func TestServer_UnsentPeer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		path, body string
+		held       []fsm.Hold
+	}{
+		{"/api/tasks/claim", `{"worker_id":"w","limit":2}`, []fsm.Hold{{ID: 2, WorkerID: "w", Token: 2}, {ID: 3, WorkerID: "w", Token: 3}}},
+		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{}}`, []fsm.Hold{{ID: 2, WorkerID: "w", Token: 2}}},
+		{"/api/tasks/1/complete", `{"worker_id":"w","claim":{"claim_request_id":"r"}}`, nil},
+		{"/api/batch", `{"ops":[{"op":"claim","worker_id":"v"},{"op":"claim","worker_id":"u","claim_request_id":"r"},{"op":"complete","id":1,"worker_id":"w","claim":{"limit":3}}]}`, []fsm.Hold{{ID: 2, WorkerID: "v", Token: 2}, {ID: 4, WorkerID: "w", Token: 4}}},
+	} {
+		s, node := setup(t)
+		for range 4 {
+			submitOne(t, s, `{"params":0}`)
+		}
+		s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"w"}`).good(t, 200)
+		var req fasthttp.Request
+		var resp fasthttp.Response
+		setForward(&req, []byte("POST"), []byte(c.path))
+		req.SetBodyString(c.body)
+		conn := passOn(s, context.Background(), &req, &resp)
+		if resp.StatusCode() != 200 {
+			t.Fatalf("%s %s: %s", c.path, c.body, resp.Body())
+		}
+		if diff := cmp.Diff(c.held, parseHolds(resp.Header.Peek(headerHolds))); diff != "" {
+			t.Errorf("%s %s: (-want +got)\n%s", c.path, c.body, diff)
+		}
+		if (conn.unsent != nil) != (c.held != nil) {
+			t.Errorf("%s %s: told of an answer that is not written: %v", c.path, c.body, conn.unsent != nil)
+		}
+		if conn.unsent != nil {
+			conn.unsent()
+		}
+		for _, h := range c.held {
+			if got := node.machine.Get(h.ID).Status; got != fsm.StatusPending {
+				t.Errorf("%s %s: task %d is %s", c.path, c.body, h.ID, got)
+			}
+		}
+	}
+}
+
+// TestHolds checks that the header says what was held, and that it fits.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	number := rapid.Uint64Range(1, 1<<53-1)
+	hold := rapid.Custom(func(t *rapid.T) fsm.Hold {
+		return fsm.Hold{ID: number.Draw(t, "id"), WorkerID: rapid.StringMatching(`[a-zA-Z0-9_-]{1,4}`).Draw(t, "worker"), Token: number.Draw(t, "token")}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		holds := rapid.SliceOfN(hold, 1, 20).Draw(t, "holds")
+		if diff := cmp.Diff(holds, parseHolds(appendHolds(nil, holds))); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		_ = parseHolds([]byte(rapid.String().Draw(t, "text"))) // does not panic
+	})
+	most := make([]fsm.Hold, 1_000)
+	for i := range most {
+		most[i] = fsm.Hold{ID: 1<<53 - 1 - uint64(i%2)<<52, WorkerID: strings.Repeat("w", nameMax), Token: 1<<53 - 2_000 + uint64(i)}
+	}
+	if n := len(appendHolds(nil, most)); n > holdsHeaderMax {
+		t.Errorf("a thousand claims take %d bytes, more than %d", n, holdsHeaderMax)
 	}
 }

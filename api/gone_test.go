@@ -1,0 +1,322 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// connPair returns the two ends of a connection.
+func connPair(t *testing.T) (ours, theirs *net.TCPConn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	out, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = in.Close(), out.Close() })
+	return in.(*net.TCPConn), out.(*net.TCPConn)
+}
+
+// hangUps are the ways in which a client goes.
+var hangUps = map[string]func(*net.TCPConn) error{
+	"closes":                  (*net.TCPConn).Close,
+	"resets":                  func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
+	"closes its sending side": (*net.TCPConn).CloseWrite,
+	"closes with data on the way": func(c *net.TCPConn) error {
+		_, err := io.WriteString(c, "GET / HTTP/1.1\r\n")
+		return errors.Join(err, c.Close())
+	},
+}
+
+// TestConnWatch_gone checks that a client that goes is noticed: at once while
+// the connection is watched, and at the end if that had not begun.
+func TestConnWatch_gone(t *testing.T) {
+	t.Parallel()
+	for name, hangUp := range hangUps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, watched := range []bool{true, false} {
+				ours, theirs := connPair(t)
+				// A deadline of the past, as reading the request may have left.
+				if err := ours.SetReadDeadline(time.Unix(1, 0)); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancelCause(context.Background())
+				w := watchConn(tlsLike{ours}, cancel)
+				if watched {
+					<-time.After(2 * watchAfter) // it is in the poller by then, most likely
+				}
+				if err := hangUp(theirs); err != nil {
+					t.Fatal(err)
+				}
+				if watched {
+					<-ctx.Done()
+				}
+				w.end()
+				if !errors.Is(context.Cause(ctx), errGone) {
+					t.Errorf("watched %v: got %v", watched, context.Cause(ctx))
+				}
+			}
+		})
+	}
+}
+
+// tlsLike is a connection around another one.
+type tlsLike struct{ net.Conn }
+
+func (c tlsLike) NetConn() net.Conn { return c.Conn }
+
+// TestConnWatch_here checks that a client that sends its next request is still
+// there, and that the request can be read.
+func TestConnWatch_here(t *testing.T) {
+	t.Parallel()
+	ours, theirs := connPair(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	for range 3 {
+		w := watchConn(ours, cancel)
+		<-time.After(2 * watchAfter)
+		if _, err := io.WriteString(theirs, "next"); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(watchAfter)
+		w.end()
+		got := make([]byte, 4)
+		if _, err := io.ReadFull(ours, got); err != nil || string(got) != "next" {
+			t.Fatalf("read %q, %v", got, err)
+		}
+	}
+	if ctx.Err() != nil {
+		t.Errorf("gone: %v", context.Cause(ctx))
+	}
+}
+
+// TestServer_WaitingGone checks that a claim is given up whose client goes while
+// it waits, and that what it took meanwhile is released, unless the client can
+// ask for it again.
+func TestServer_WaitingGone(t *testing.T) {
+	t.Parallel()
+	for name, hangUp := range hangUps {
+		for _, c := range []struct {
+			body  string
+			taken bool // the claim is in the log when the client goes
+			want  fsm.Status
+		}{
+			{`{"worker_id":"w","wait_ms":60000}`, false, fsm.StatusPending},
+			{`{"worker_id":"w","wait_ms":60000}`, true, fsm.StatusPending},
+			{`{"worker_id":"w","wait_ms":60000,"limit":5}`, true, fsm.StatusPending},
+			{`{"worker_id":"w","wait_ms":60000,"claim_request_id":"r"}`, true, fsm.StatusClaimed},
+		} {
+			s, node := setup(t)
+			submitOne(t, s, `{"params":0}`)
+			submitOne(t, s, `{"params":0}`)
+			began, ended := make(chan struct{}), make(chan struct{})
+			node.onClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+				defer close(ended)
+				close(began)
+				<-caller.Done()
+				if wait > time.Minute || wait < 50*time.Second {
+					t.Errorf("waits %s", wait)
+				}
+				if c.taken {
+					return node.apply(cmd)
+				}
+				return fsm.Proposed{}, context.Cause(caller)
+			}
+			conn := dialServer(t, listen(t, s))
+			sendClaim(t, conn, c.body)
+			<-began
+			if err := hangUp(conn); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+			waitFor(t, func() bool { return s.open.Load() == 0 })
+			if got := node.machine.Get(1).Status; got != c.want {
+				t.Errorf("client %s, %s, taken %v: task is %s, want %s", name, c.body, c.taken, got, c.want)
+			}
+		}
+	}
+}
+
+// TestServer_WaitingDrained checks that who waits is told at once that the
+// server stops.
+func TestServer_WaitingDrained(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	node.onClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+		s.Drain()
+		<-caller.Done()
+		return fsm.Proposed{}, context.Cause(caller)
+	}
+	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","wait_ms":60000}`).refused(t, wire.CodeShuttingDown)
+}
+
+func dialServer(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn.(*net.TCPConn)
+}
+
+func sendClaim(t *testing.T, conn net.Conn, body string) {
+	t.Helper()
+	if _, err := fmt.Fprintf(conn, "POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// streamed is a connection of the peer port as a handler sees it.
+type streamed struct {
+	nopConn
+	caller context.Context
+	unsent func()
+}
+
+func (c *streamed) Caller() context.Context { return c.caller }
+func (c *streamed) OnUnsent(fn func())      { c.unsent = fn }
+
+// passOn answers a request of a follower as the leader's peer port does.
+func passOn(leader *Server, caller context.Context, req *fasthttp.Request, resp *fasthttp.Response) *streamed {
+	conn := &streamed{caller: caller}
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(conn, nil, true)
+	req.CopyTo(&ctx.Request)
+	leader.ForwardHandler()(&ctx)
+	ctx.Response.CopyTo(resp)
+	return conn
+}
+
+// TestServer_WaitingThere checks the same for clients of a follower. What it
+// cannot answer it has the leader release.
+func TestServer_WaitingThere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body  string
+		taken bool // the claim is in the log when the leader learns that the client has gone
+		late  bool // the leader does not learn it
+		want  fsm.Status
+	}{
+		"it waits":             {`{"worker_id":"w","wait_ms":60000}`, false, false, fsm.StatusPending},
+		"spelled with escapes": {`{"worker_id":"w","wait\u005fms":60000}`, false, false, fsm.StatusPending},
+		"taken":                {`{"worker_id":"w","wait_ms":60000,"limit":2}`, true, false, fsm.StatusPending},
+		"answered":             {`{"worker_id":"w","wait_ms":60000,"limit":2}`, true, true, fsm.StatusPending},
+		"answered one":         {`{"worker_id":"w","wait_ms":60000}`, true, true, fsm.StatusPending},
+		"can be repeated":      {`{"worker_id":"w","wait_ms":60000,"claim_request_id":"r"}`, true, true, fsm.StatusClaimed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			follower, leader, followerNode, leaderNode := setupPair(t)
+			submitOne(t, leader, `{"params":0}`)
+			submitOne(t, leader, `{"params":0}`)
+			began := make(chan struct{})
+			leaderNode.onClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+				if !c.late {
+					<-caller.Done()
+				}
+				if wait > time.Minute || wait < 50*time.Second {
+					t.Errorf("waits %s", wait)
+				}
+				if c.taken {
+					return leaderNode.apply(cmd)
+				}
+				return fsm.Proposed{}, context.Cause(caller)
+			}
+			followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+				close(began)
+				<-ctx.Done()
+				passOn(leader, ctx, req, resp)
+				return nil
+			}
+			conn := dialServer(t, listen(t, follower))
+			sendClaim(t, conn, c.body)
+			<-began
+			if err := conn.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			answered, err := io.ReadAll(conn) // a client that only half went
+			waitFor(t, func() bool { return follower.open.Load() == 0 })
+			if got := leaderNode.machine.Get(1).Status; got != c.want {
+				t.Errorf("task is %s, want %s; answer %s, %v", got, c.want, answered, err)
+			}
+		})
+	}
+}
+
+// TestServer_WaitingFollowerDrained checks what a follower that stops answers:
+// what the leader has taken for the client, else that it stops.
+func TestServer_WaitingFollowerDrained(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{
+		`{"worker_id":"w","wait_ms":60000}`:                        503,
+		`{"worker_id":"w","wait_ms":60000,"claim_request_id":"r"}`: 200,
+	} {
+		follower, leader, followerNode, leaderNode := setupPair(t)
+		submitOne(t, leader, `{"params":0}`)
+		leaderNode.onClaim = func(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+			<-caller.Done()
+			return leaderNode.apply(cmd)
+		}
+		followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+			follower.Drain()
+			passOn(leader, ctx, req, resp)
+			return nil
+		}
+		got := follower.call(t, "POST /api/tasks/claim", body)
+		if got.status != want || got.header[headerGivenUp] != "" || got.header[headerHolds] != "" {
+			t.Errorf("%s: %+v", body, got)
+		}
+		if want == 503 {
+			got.refused(t, wire.CodeShuttingDown)
+		}
+		if status := leaderNode.machine.Get(1).Status; (status == fsm.StatusClaimed) != (want == 200) {
+			t.Errorf("%s: task is %s", body, status)
+		}
+	}
+}
+
+// TestServer_Waited checks that a claim that was passed on waits for what is
+// left, and that only nodes may say how much that is.
+func TestServer_Waited(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	var waited time.Duration
+	node.onClaim = func(_ context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+		waited = wait
+		return node.apply(cmd)
+	}
+	const body = `{"worker_id":"w","wait_ms":60000}`
+	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, headerWaited+": 50000")
+	if waited > 10*time.Second || waited < time.Second {
+		t.Errorf("passed on: waits %s, want 10 s", waited)
+	}
+	s.call(t, "POST /api/tasks/claim", body, headerWaited+": 50000")
+	if waited < 50*time.Second {
+		t.Errorf("a client: waits %s, want 60 s", waited)
+	}
+	waited = 0
+	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, headerWaited+": 70000").refused(t, wire.CodeNoPendingTasks)
+	if waited != 0 {
+		t.Errorf("waited for long already: waits %s", waited)
+	}
+}
