@@ -82,8 +82,8 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 	}
 	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true)}
 	r.prepare = func() ([]byte, time.Duration, error) {
-		d := repeat.PollWait(time.Until(k.waitUntil), k.req.Lease).Truncate(time.Millisecond)
-		w.WaitMS = d.Milliseconds()
+		d := repeat.PollWait(time.Until(k.waitUntil), k.req.Lease)
+		w.WaitMS = milliseconds(d)
 		body, err := json.Marshal(w)
 		return body, d, err
 	}

@@ -24,8 +24,9 @@ func (s session) claimNext(ctx context.Context, w wire.Claim, wait time.Duration
 	until := time.Now().Add(wait)
 	lease := time.Duration(w.LeaseMS) * time.Millisecond
 	for {
-		hold := repeat.PollWait(time.Until(until), lease).Truncate(time.Millisecond)
-		w.WaitMS, w.ClaimRequestID = hold.Milliseconds(), rand.Text()
+		hold := repeat.PollWait(time.Until(until), lease)
+		// Rounded up: else the last request would end just before the time does.
+		w.WaitMS, w.ClaimRequestID = (hold + time.Millisecond - 1).Milliseconds(), rand.Text()
 		body, err := json.Marshal(w)
 		if err != nil {
 			return nil, wire.Answer{}, err
