@@ -498,10 +498,13 @@ func (s *waiters) unparkLocked(w *waiter) {
 
 // listed returns the queues of w.
 func (w *waiter) listed() []string {
-	if w.claim.Types == nil {
-		return []string{anyType}
+	switch c := &w.claim; {
+	case c.Types != nil:
+		return c.Types
+	case c.SortBy == fsm.SortRandom || c.MoreAttempts != 0:
+		return nil // what needs types takes nothing without them
 	}
-	return w.claim.Types
+	return []string{anyType}
 }
 
 // find returns the place of the class in q, and whether it is there.

@@ -259,3 +259,55 @@ func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
 		}
 	})
 }
+
+// A claim that takes nothing without listed types is woken by nothing: it would
+// be tried for ever.
+func TestWaiters_takeNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, _ := newHeldNode(t)
+		random := startWaiting(n, fsm.ClaimNext{WorkerID: "w1", SortBy: fsm.SortRandom, Limit: 1}, time.Minute)
+		any := startWaiting(n, fsm.ClaimNext{WorkerID: "w2", Limit: 1}, time.Minute)
+		mustPropose(t, n, submitMail(2))
+		synctest.Wait()
+		index := n.fsm.applied.Load()
+		if !any.finished() || random.finished() {
+			t.Errorf("any has a task: %v, random: %v", any.finished(), random.finished())
+		}
+		mustPropose(t, n, submitMail(1))
+		<-time.After(time.Second)
+		if now := n.fsm.applied.Load(); now != index+1 {
+			t.Errorf("entries %d to %d were written for a claim that takes nothing", index+2, now)
+		}
+		<-random.done
+	})
+}
+
+// What was promised to a claim that is taken back before it is in an entry is
+// promised to the next.
+func TestWaiters_takenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, h := newHeldNode(t)
+		const count = entryCommandsMax + 10 // they do not fit into one entry
+		var all []*claimer
+		for range count + 1 {
+			all = append(all, startWaiting(n, mailFor("w"), time.Hour))
+		}
+		goOn := make(chan struct{})
+		h.set(func(_ *Node, _ fsm.Stamp, commands []fsm.Command) {
+			if _, ok := commands[0].(fsm.ClaimNext); ok {
+				<-goOn
+			}
+		})
+		mustPropose(t, n, submitMail(count))
+		all[count-1].gone()
+		if !all[count-1].finished() || !errors.Is(all[count-1].err, context.Canceled) {
+			t.Fatalf("a claim in the queue whose caller has gone: %v", all[count-1].err)
+		}
+		close(goOn)
+		if !all[count].finished() {
+			t.Error("the task of the claim that was taken back was promised to nobody")
+		}
+	})
+}
