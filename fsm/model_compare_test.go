@@ -1,7 +1,9 @@
 package fsm
 
 import (
+	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,7 +13,7 @@ import (
 
 // alike compares results: an absent list equals an empty one. What becomes
 // claimable is compared on its own: it is an upper bound.
-var alike = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Applied{}, "Ready", "Requeued", "Removed")}
+var alike = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Applied{}, "Ready")}
 
 // TestMachine_MatchesModel applies random logs to the machine and to the
 // model: every result, every task and every count is the same.
@@ -132,6 +134,9 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 		t.Fatalf("level %d, want %d; nodes (-model +machine):\n%s", m.Level(), s.level, diff)
 	}
 	compareDue(t, m, s)
+	if diff := cmp.Diff(s.typeViews(), m.Types(Stamp{U: s.u, T: s.t}), alike); diff != "" {
+		t.Fatalf("types (-model +machine):\n%s", diff)
+	}
 	for _, key := range []string{"", "k1", "k2", "k3"} {
 		if want, got := s.holder(key), m.ByKey(key); (want == nil) != (got == nil) || want != nil && want.ID != got.ID {
 			t.Fatalf("key %q leads to %+v, want %+v", key, got, want)
@@ -141,6 +146,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 	g := newGenerator(func(n int) int { return int(dice.Draw(t, "die") % uint32(n)) })
 	compareList(t, g, m, s)
 	compareClaimable(t, g, m, s)
+	compareOpenings(t, g, m, s)
 }
 
 // compareDue compares when a tick has something to do next.
@@ -154,6 +160,72 @@ func compareDue(t *rapid.T, m *Machine, s *model) {
 	if got, ok := m.NextDue(); ok != (want != 0) || ok && got != want {
 		t.Fatalf("next due at %d, %v, want %d", got, ok, want)
 	}
+}
+
+// compareOpenings compares which types will have let in enough by then, and
+// when the next one will have.
+func compareOpenings(t *rapid.T, g *generator, m *Machine, s *model) {
+	at := s.t + pick[int64](g, 0, 1, 400, 1000, 5000, 100_000)
+	var want []opening
+	counts := map[string]int{}
+	next := int64(0)
+	later := s.copy()
+	later.t = at
+	for _, x := range s.types {
+		unlimited := s.copy()
+		unlimited.typeRecord(x.name).RateLimit = 0
+		c := ClaimNext{Types: []string{x.name}}
+		if x.RateLimit == 0 || s.choose(c) != nil || unlimited.choose(c) == nil {
+			continue
+		}
+		opens := x.at + ceilQuo(new(big.Int).Sub(big.NewInt(oneClaim9), x.bucket), x.RateLimit)
+		if opens <= at {
+			want = append(want, opening{opens, x.name})
+			counts[x.name] = newlyClaimable(later, Stamp{U: s.u, T: at}, nil)[x.name]
+		} else if next == 0 || opens < next {
+			next = opens
+		}
+	}
+	slices.SortFunc(want, func(a, b opening) int {
+		if a.t != b.t {
+			return int(a.t - b.t)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	var due []ReadyTasks
+	for _, o := range want {
+		due = append(due, ReadyTasks{Type: o.name, Count: counts[o.name]})
+	}
+	gotDue, gotNext, ok := m.Openings(at)
+	if diff := cmp.Diff(due, gotDue, alike); diff != "" || ok != (next != 0) || gotNext != next {
+		t.Fatalf("at %d, next opening %d, %v, want %d; open by then (-model +machine):\n%s", at, gotNext, ok, next, diff)
+	}
+}
+
+// ceilQuo is n / by, rounded up.
+func ceilQuo(n *big.Int, by int64) int64 {
+	q, rest := new(big.Int).QuoRem(n, big.NewInt(by), new(big.Int))
+	if rest.Sign() > 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	return q.Int64()
+}
+
+// typeViews shows every type that has tasks or settings, by name.
+func (s *model) typeViews() []TypeView {
+	var names []string
+	for _, t := range s.tasks {
+		names = append(names, t.Type)
+	}
+	for _, x := range s.types {
+		names = append(names, x.name)
+	}
+	slices.Sort(names)
+	var views []TypeView
+	for _, name := range slices.Compact(names) {
+		views = append(views, s.typeView(name))
+	}
+	return views
 }
 
 // list is the list with neither cursor nor bounds.

@@ -49,6 +49,7 @@ func (s *model) leaveIfNotKept(t *Task) {
 // retire removes an ended task, and leaves what repeats need.
 func (s *model) retire(t *Task) {
 	s.remove(t)
+	s.removed++
 	s.gone = append(s.gone, &modelGone{task: t, untilU: s.u + tenMinutes})
 	slices.SortStableFunc(s.gone, func(a, b *modelGone) int {
 		return cmp.Or(cmp.Compare(a.untilU, b.untilU), cmp.Compare(a.task.ID, b.task.ID))

@@ -190,6 +190,7 @@ func (s *model) endClaim(t *Task, to Status, how Outcome, why string) {
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU, t.UpdatedAt, t.Status = 0, 0, 0, s.t, to
 	if to == StatusPending {
 		t.WorkerID, t.Token = "", 0
+		s.requeued++
 	} else {
 		s.ended(t)
 	}
@@ -288,6 +289,7 @@ func (s *model) retry(c Retry) Result {
 	}
 	t.Status, t.WorkerID, t.Token, t.CompletedAt, t.RemoveAt, t.UpdatedAt = StatusPending, "", 0, 0, 0, s.t
 	t.CancelRequested = false
+	s.requeued++
 	if o := *t.options(); s.mayExpire(t) && o.ExpiresAt <= s.t { // else it would end again at once
 		o.ExpiresAt = 0
 		t.setPlainly(o)

@@ -26,6 +26,8 @@ type model struct {
 	nodes    []NodeRecord
 	begun    []Lease
 	leaving  []*Task // ended by the command, and not to be kept after it
+	requeued int     // tasks that came back in this entry
+	removed  int     // and those that were removed
 
 	most     int // claims that requests may remember
 	mostGone int // removed tasks that are remembered
@@ -75,7 +77,7 @@ func (s *model) copy() *model {
 // apply applies an entry. seen is what the machine made of it.
 func (s *model) apply(e testEntry, seen Applied) Applied {
 	s.index, s.u, s.t = e.Index, max(s.u, e.Stamp.U), max(s.t, e.Stamp.T)
-	s.begun = nil
+	s.begun, s.requeued, s.removed = nil, 0, 0
 	a := Applied{Index: e.Index, Stamp: Stamp{U: s.u, T: s.t}}
 	for i, c := range e.Commands {
 		r := &Result{}
@@ -87,7 +89,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 			a.Checkpoint = true
 		}
 	}
-	a.Leases = s.begun
+	a.Leases, a.Requeued, a.Removed = s.begun, s.requeued, s.removed
 	return a
 }
 
