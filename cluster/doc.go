@@ -5,6 +5,12 @@
 // It does not decide anything about tasks: package fsm does, on every node
 // alike. It does not speak HTTP to users: package api does.
 //
+// Everything that a leader does belongs to one leadership and ends with it: the
+// lease timers, ticks and evictions when they are due, and the claims that wait
+// for tasks, which [Node.Claim] parks in order of arrival and proposes when there
+// is something for them. Commands of a feature level that the cluster has not
+// reached are refused; [Node.Upgrade] raises it.
+//
 // Storage, from the bottom up. A data folder belongs to one node of one cluster
 // and to one process at a time ([ErrDataDirInUse]). It holds
 //
