@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill soak sim jepsen jepsen-long jepsen-selftest lint fmt bench bench-fsm fuzz cover clean cluster
+.PHONY: help build demo test test-kill soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ jepsen: build ## an hour of runs under faults: partitions, bad links, bad disks,
 
 jepsen-long: build ## the same for a night
 	$(GO) run ./jepsen suite --binary $(BIN)/claimq --runs 400 --seed $(or $(SEED),1000)
+
+jepsen-rules: ## builds with bugs in the rules of claiming; shows the contract's rows that catch each
+	$(GO) run ./jepsen rules
 
 jepsen-selftest: ## builds with planted bugs; shows each caught, by what and how fast (root)
 	$(GO) run ./jepsen selftest

@@ -23,6 +23,8 @@ type Plant struct {
 	Nodes  int
 	// Clients and Rate are more than usual where it takes many; 0 = as usual.
 	Clients, Rate int
+	// Rows is a row of the contract that shows the bug, of Rules.
+	Rows string
 	// Test, if not "", are tests of package cluster that find it, too: of what
 	// happens within too short a time for a run to hit it always.
 	Test  string

@@ -2,7 +2,9 @@ package plants
 
 import (
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,14 +18,20 @@ func TestPlants_fit(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := filepath.Dir(strings.TrimSpace(string(goMod)))
-	for _, p := range All() {
+	for _, p := range append(All(), Rules()...) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			overlay, err := p.overlay(root, t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}
-			build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", overlay, "./cluster", "./fsm")
+			args := []string{"build", "-buildvcs=false", "-overlay", overlay}
+			for _, e := range p.edits {
+				if dir := "./" + path.Dir(e.file); !slices.Contains(args, dir) {
+					args = append(args, dir)
+				}
+			}
+			build := exec.CommandContext(t.Context(), "go", args...)
 			build.Dir = root
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Errorf("it does not compile: %v\n%s", err, out)

@@ -1,0 +1,73 @@
+package plants
+
+// Rules returns bugs in the rules of submitting, claiming and settling: no fault
+// is needed to see them, the contract's rows (package contract) must. Rows names
+// one that does.
+func Rules() []Plant {
+	return []Plant{
+		{
+			Name: "group-two-at-once", What: "a claimed task does not hold its group back", Rows: "3/group",
+			edits: []edit{{"fsm/group.go", "if t.Options == nil || t.Status.Ended() {", "if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed {"}},
+		},
+		{
+			Name: "group-head-skipped", What: "a scheduled task does not hold its group back", Rows: "8/order_group_head",
+			edits: []edit{{"fsm/group.go", "if t.Options == nil || t.Status.Ended() {", "if t.Options == nil || t.Status.Ended() || t.Status == StatusScheduled {"}},
+		},
+		{
+			Name: "no-max-claimed", What: "a type's claims are not counted by its limit", Rows: "4/types_max_claimed",
+			edits: []edit{{"fsm/ready.go", "ts.record.Settings.Paused || ts.slots() <= 0:", "ts.record.Settings.Paused:"}},
+		},
+		{
+			Name: "bucket-never-empty", What: "a claim takes nothing out of its type's bucket", Rows: "4/types_rate_limit",
+			edits: []edit{{"fsm/bucket.go", "r.bucketAt(t)-claimUnit, max(t, r.BucketT)", "r.bucketAt(t), max(t, r.BucketT)"}},
+		},
+		{
+			Name: "pause-stops-claims-by-id", What: "a paused type's tasks cannot be claimed by id", Rows: "8/claim_by_id_pause",
+			edits: []edit{{"fsm/ready.go", "return ts.slots() <= 0 || ts.record != nil && ts.record.claimableAt(t) > t", "return ts.slots() <= 0 || ts.record != nil && (ts.record.Settings.Paused || ts.record.claimableAt(t) > t)"}},
+		},
+		{
+			Name: "attempts-left-off-by-one", What: "max_attempts_remaining lets in tasks with exactly so many left", Rows: "4/claim_max_attempts_remaining",
+			edits: []edit{{"fsm/ready.go", "ts.findQueue(left + 1)", "ts.findQueue(max(left, 1))"}},
+		},
+		{
+			Name: "nothing-remembered", What: "a removed task leaves nothing, so its repeats are not known", Rows: "3/retention_ms_0",
+			edits: []edit{{"fsm/ended.go", "	m.rememberGone(t)\n", ""}},
+		},
+		{
+			Name: "gone-key-free", What: "the key of a removed task is given anew at once", Rows: "3/retention_ms_0",
+			edits: []edit{{"fsm/gone.go", "		m.goneKeys[g.Key] = id\n", "		m.goneKeys[g.Key+\"?\"] = id\n"}},
+		},
+		{
+			Name: "waiting-claim-forgotten", What: "what becomes claimable wakes nobody who waits", Rows: "4/claim_waits",
+			edits: []edit{{"cluster/waiters.go", "	if count <= 0 {\n		return\n	}\n	for i := range s.ready {", "	if count >= 0 {\n		return\n	}\n	for i := range s.ready {"}},
+		},
+		{
+			Name: "refill-wakes-nobody", What: "a bucket that fills up wakes nobody who waits", Rows: "4/types_rate_limit",
+			edits: []edit{{"cluster/waiters.go", "		if s.promised[r.Type] == 0 {\n			s.readyLocked(r.Type, r.Count)", "		if s.promised[r.Type] < 0 {\n			s.readyLocked(r.Type, r.Count)"}},
+		},
+		{
+			Name: "backoff-over-retry-in", What: "retry_in_ms does not override the backoff", Rows: "4/fail_retry_in_ms",
+			edits: []edit{{"fsm/settle.go", "	case c.RetryIn:\n", "	case c.RetryIn && m.backoffOf(t) == nil:\n"}},
+		},
+		{
+			Name: "cancel-forgotten", What: "a task whose cancel was asked for is pending again after its claim", Rows: "8/cancel_asked_ends",
+			edits: []edit{{"fsm/settle.go", "	switch {\n	case t.CancelRequested:\n", "	switch {\n	case t.CancelRequested && outcome == OutcomeRetried:\n"}},
+		},
+		{
+			Name: "repeat-claims-again", What: "a repeated complete does not tell of its next claim", Rows: "4/complete_with_claim",
+			edits: []edit{{"fsm/complete.go", "	case result.Repeated:\n		return m.repeatThen(result)\n", "	case result.Repeated:\n		return result\n"}},
+		},
+		{
+			Name: "atomic-batch-half-done", What: "an atomic batch that is refused keeps what it did before", Rows: "4/batch_atomic",
+			edits: []edit{{"fsm/batch.go", "			return refusal, m.undoAll()\n", "			m.keepAll()\n			return refusal, nil\n"}},
+		},
+		{
+			Name: "active-key-kept", What: "the key of a task with unique active stays taken after its end", Rows: "3/unique_active",
+			edits: []edit{{"fsm/account.go", "!(t.options().UniqueActive && t.Status.Ended())", "true"}},
+		},
+		{
+			Name: "request-of-anybody", What: "a claim request is repeated to another worker", Rows: "8/claim_request_id_other_request",
+			edits: []edit{{"fsm/requests.go", "	if r.WorkerID != workerID || r.Choice != choice {\n", "	if r.Choice != choice {\n"}},
+		},
+	}
+}
