@@ -245,6 +245,9 @@ func TestServer_WaitingThere(t *testing.T) {
 			followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 				close(began)
 				<-ctx.Done()
+				if c.late {
+					ctx = context.Background()
+				}
 				passOn(leader, ctx, req, resp)
 				return nil
 			}
