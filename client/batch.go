@@ -89,8 +89,11 @@ func (cl *Claim) ExtendOp(d time.Duration) Op {
 }
 
 func (cl *Claim) op(kind repeat.Op, fields []byte, err error) Op {
+	if err != nil {
+		return Op{kind: kind, err: err}
+	}
 	o := opOf(kind, strconv.FormatUint(cl.taskID, 10), fields)
-	o.claim, o.err = cl, err
+	o.claim = cl
 	return o
 }
 

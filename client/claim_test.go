@@ -331,3 +331,38 @@ func TestClaim_KeepAlive_letsTheSettlingCallSpeak(t *testing.T) {
 		})
 	}
 }
+
+// A request to cancel ends the work, not the claim: it is extended on, so that it
+// can be settled.
+func TestClaim_KeepAlive_endsTheWorkWhenCancellingIsAskedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, c := talkInMemory(t, says(200, leased(9_000, "")), says(200, extended(9_000)),
+			says(200, `{"success":true,"lease_remaining_ms":9000,"cancel_requested":true}`))
+		defer c.Close()
+		cl, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		ctx, stop := cl.KeepAlive(t.Context())
+		<-ctx.Done()
+		if context.Cause(ctx) != ErrCancelRequested || errors.Is(context.Cause(ctx), ErrLeaseLost) {
+			t.Errorf("the cause is %v", context.Cause(ctx))
+		}
+		if d := time.Since(start); d < 5*time.Second || d > 7*time.Second {
+			t.Errorf("it ended after %v, at the second extend", d)
+		}
+		<-time.After(30 * time.Second)
+		if left := time.Until(cl.LeaseEndsAt()); left < 5*time.Second {
+			t.Errorf("the lease is not extended any more: %v left", left)
+		}
+		stop()
+		synctest.Wait()
+		n := len(s.requests())
+		<-time.After(time.Minute)
+		if len(s.requests()) != n {
+			t.Error("it goes on after it was stopped")
+		}
+	})
+}

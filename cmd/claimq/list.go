@@ -133,7 +133,7 @@ func rowOf(t *wire.Task) []string {
 		attempts = strconv.Itoa(int(t.Attempts))
 	}
 	status := cell(t.Status, typeWidth)
-	if t.CancelRequested {
+	if t.CancelRequested && t.Status == "claimed" {
 		status += ", cancel asked"
 	}
 	return []string{

@@ -89,11 +89,11 @@ func (a *app) settledText(id uint64, verb string, answer *wire.Answer) string {
 		if answer.Task.Status == "scheduled" && answer.Task.RunAt != nil {
 			text += ": it can be claimed at " + a.showTime(*answer.Task.RunAt)
 		}
-		if answer.Task.CancelRequested {
+		if answer.Task.CancelRequested && answer.Task.Status == "claimed" {
 			text += ", and its worker is asked to stop"
 		}
 	}
-	if answer.Repeated {
+	if answer.Repeated && verb != "retry" { // a scheduled task is such a repeat, too
 		text += " (this had been done before)"
 	}
 	return text

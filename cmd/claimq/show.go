@@ -109,7 +109,7 @@ func (a *app) showTask(t *wire.Task) error {
 	f.add("id", strconv.FormatUint(t.ID, 10))
 	f.add("type", printable(t.TaskType))
 	f.add("status", printable(t.Status))
-	if t.CancelRequested {
+	if t.CancelRequested && t.Status == "claimed" {
 		f.add("cancel", "requested: its worker learns of it at its next extend")
 	}
 	if t.RunAt != nil && t.Status == "scheduled" {

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// What asks for a state is repeated when its answer is lost.
+func TestClient_changesAreRepeated(t *testing.T) {
+	t.Parallel()
+	calls := map[string]func(context.Context, *Client) error{
+		`POST /api/tasks/17/cancel {}`: func(ctx context.Context, c *Client) error {
+			task, err := c.Cancel(ctx, "17")
+			if err == nil && !task.CancelRequested {
+				err = errors.New("the answer's task is not returned")
+			}
+			return err
+		},
+		`PATCH /api/tasks/17 {"labels":{},"priority":-3,"run_at":null}`: func(ctx context.Context, c *Client) error {
+			_, err := c.Patch(ctx, "17", Patch{Priority: new(-3), RunAt: &time.Time{}, Labels: map[string]string{}})
+			return err
+		},
+		`PATCH /api/tasks/17 {"labels":{"a":"b"},"run_at":"2026-01-02T03:04:05.006Z"}`: func(ctx context.Context, c *Client) error {
+			_, err := c.Patch(ctx, "17", Patch{RunAt: new(time.Date(2026, 1, 2, 4, 4, 5, 6e6, time.FixedZone("", 3600))), Labels: map[string]string{"a": "b"}})
+			return err
+		},
+		`PATCH /api/types/mail {"paused":true}`: func(ctx context.Context, c *Client) error {
+			_, err := c.SetType(ctx, "mail", TypeSettings{Paused: new(true)})
+			return err
+		},
+	}
+	for want, call := range calls {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			both := `{"success":true,"task":{"id":17,"status":"claimed","cancel_requested":true},"type":{"task_type":"mail"}}`
+			s, c := talk(t, breaks, says(200, both))
+			if err := call(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			got := s.requests()
+			if len(got) != 2 {
+				t.Fatalf("got %d requests", len(got))
+			}
+			for _, r := range got {
+				if sent := r.method + " " + r.path + " " + r.body; sent != want {
+					t.Errorf("sent %s\nwant %s", sent, want)
+				}
+			}
+		})
+	}
+}
+
+func TestClient_changesAreRefused(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, refuses(wire.CodeTaskCompleted))
+	ctx := t.Context()
+	if _, err := c.Cancel(ctx, "17"); !errors.Is(err, ErrTaskCompleted) {
+		t.Errorf("cancel: %v", err)
+	}
+	if _, err := c.Patch(ctx, "17", Patch{}); !errors.Is(err, ErrTaskCompleted) {
+		t.Errorf("patch: %v", err)
+	}
+	n := len(s.requests())
+	_, cancelErr := c.Cancel(ctx, "x")
+	_, patchErr := c.Patch(ctx, "x", Patch{})
+	if !errors.Is(cancelErr, ErrTaskNotFound) || !errors.Is(patchErr, ErrTaskNotFound) {
+		t.Errorf("got %v and %v", cancelErr, patchErr)
+	}
+	for name, p := range map[string]Patch{"priority": {Priority: new(math.MaxInt32 + 1)}, "label": {Labels: map[string]string{"\xff": ""}}} {
+		if _, err := c.Patch(ctx, "17", p); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for name, s := range map[string]TypeSettings{
+		"rate": {RateLimit: new(math.NaN())}, "retention": {Retention: new(time.Duration(-3))}, "backoff": {Backoff: &Backoff{Max: time.Second}},
+	} {
+		if _, err := c.SetType(ctx, "mail", s); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := c.RetryAdding(ctx, "17", -1); err == nil {
+		t.Error("a negative number of attempts was added")
+	}
+	if len(s.requests()) != n {
+		t.Error("something was sent")
+	}
+}
+
+func TestClient_RetryAdding(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, says(200, okAnswer), refuses(wire.CodeKeyTaken))
+	if err := c.RetryAdding(t.Context(), "17", 3); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.requests()[0]; got.path != "/api/tasks/17/retry" || got.body != `{"add_attempts":3}` {
+		t.Errorf("sent %s %s", got.path, got.body)
+	}
+	if err := c.Retry(t.Context(), "17"); !errors.Is(err, ErrKeyTaken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClient_SetType(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		settings TypeSettings
+		want     string
+	}{
+		"nothing": {TypeSettings{}, `{}`},
+		"all": {
+			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(0), &Backoff{Initial: time.Second}, new(KeepNone)},
+			`{"backoff":{"initial_ms":1000},"lease_ms":60000,"max_attempts":0,"max_claimed":5,"paused":false,"rate_limit":0.3,"retention_ms":0}`,
+		},
+		"cleared": {
+			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(DefaultAttempts), &Backoff{}, new(time.Duration(0))},
+			`{"backoff":null,"lease_ms":null,"max_attempts":null,"max_claimed":null,"rate_limit":null,"retention_ms":null}`,
+		},
+	} {
+		s, c := talk(t, says(200, `{"success":true,"type":{"task_type":"a/b"}}`))
+		got, err := c.SetType(t.Context(), "a/b", test.settings)
+		if err != nil || got.Name != "a/b" {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+		if r := s.requests()[0]; r.path != "/api/types/a%2Fb" || r.body != test.want {
+			t.Errorf("%s: sent %s %s\nwant %s", name, r.path, r.body, test.want)
+		}
+	}
+}
+
+func TestClient_Types(t *testing.T) {
+	t.Parallel()
+	_, c := talk(t, says(200, `{"success":true,"types":[{"task_type":"mail","counts":{"pending":2,"failed":1},"oldest_pending_age_ms":1500,
+		"submitted_per_s":1.5,"completed_per_s":2,"failed_per_s":0.5,"paused":true,"max_claimed":3,"rate_limit":0.5,"lease_ms":1000,"max_attempts":0,
+		"backoff":{"initial_ms":1000,"max_ms":2000,"factor":2,"jitter":0},"retention_ms":-1},{"task_type":"sms","counts":{},"paused":false}]}`))
+	got, err := c.Types(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []TaskType{
+		{
+			Name: "mail", Counts: map[TaskStatus]int64{StatusPending: 2, StatusFailed: 1}, OldestPendingAge: 1500 * time.Millisecond,
+			SubmittedPerSecond: 1.5, CompletedPerSecond: 2, FailedPerSecond: 0.5,
+			Settings: TypeSettings{new(true), new(3), new(0.5), new(time.Second), new(0), &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2}, new(KeepForever)},
+		},
+		{Name: "sms", Counts: map[TaskStatus]int64{}, Settings: TypeSettings{Paused: new(false)}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
