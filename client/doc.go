@@ -8,8 +8,8 @@
 //	task, err := client.NewTask("mail", Mail{To: "ada@example.org"})
 //	id, err := c.Submit(ctx, task)
 //
-//	claim, err := c.ClaimNext(ctx, client.ClaimRequest{WorkerID: "w1", Types: []string{"mail"}})
-//	if errors.Is(err, client.ErrNoTasks) { ... }
+//	claim, err := c.ClaimNext(ctx, client.ClaimRequest{WorkerID: "w1", Types: []string{"mail"}, Wait: time.Minute})
+//	if errors.Is(err, client.ErrNoTasks) { ... } // none came in that time
 //	ctx, stop := claim.KeepAlive(ctx)
 //	result, err := send(ctx, claim.Task.Payload)
 //	stop()
@@ -21,10 +21,18 @@
 // call until the call's time is over when nothing was written (no connection,
 // or an answer that says so), and when a repeat is safe, because the server
 // recognizes it: reads, a submit (each task has an idempotency key, a random
-// one if need be), a claim (each has a request id), and what a claim's holder
-// does with its token. What is not safe to repeat and may have been done is
-// ErrOutcomeUnknown, and so is a call whose time was over before it could be
-// settled.
+// one if need be), a claim (each has a request id), what a claim's holder does
+// with its token, and what asks for a state: cancel, patch, the settings of a
+// type. What is not safe to repeat and may have been done is ErrOutcomeUnknown (a
+// retry, a batch with a retry or a delete), and so is a call whose time was over
+// before it could be settled.
+//
+// # Waiting
+//
+// A claim that waits asks in requests of at most 25 s, shorter ones for a short
+// lease: a lease is counted from before the request that got it. These requests
+// have connections of their own, so that however many claims wait, extends are
+// not held up.
 //
 // # Nodes
 //
