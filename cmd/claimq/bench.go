@@ -34,9 +34,11 @@ drives the one at --endpoint, and sends the load to the node that leads. It uses
 task types of its own and leaves its completed tasks behind.
 
 Modes: submit submits only; drain submits first and then measures claims and
-completes; lifecycle has each connection submit, claim and complete in turn;
+completes; lifecycle has each connection submit, claim and complete in turn; chain
+has it submit, and complete what it holds with a claim of the next in the same call;
 latency is lifecycle on one connection.`,
 		Example: `  claimq bench --nodes 3 --conns 64
+  claimq bench --nodes 3 --mode chain
   claimq bench --no-raft --conns 256
   claimq bench --endpoint http://127.0.0.1:7400 --mode latency --tasks 2000 --output json`,
 		Args: cobra.NoArgs,
@@ -46,7 +48,7 @@ latency is lifecycle on one connection.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.mode, "mode", string(bench.Lifecycle), "submit, drain, lifecycle or latency")
+	f.StringVar(&o.mode, "mode", string(bench.Lifecycle), "submit, drain, lifecycle, chain or latency")
 	f.IntVar(&o.Conns, "conns", 64, "connections, each with one call under way")
 	f.IntVar(&o.Tasks, "tasks", 100_000, "tasks in all")
 	f.IntVar(&o.Payload, "payload", 256, "bytes of params a task")

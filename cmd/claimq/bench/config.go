@@ -16,6 +16,9 @@ const (
 	Submit Mode = "submit"
 	// Drain: submits all first, unmeasured; then claims and completes.
 	Drain Mode = "drain"
+	// Chain: each connection submits a task and completes the one that it holds,
+	// which claims the next: two calls a task in place of three.
+	Chain Mode = "chain"
 	// Latency is Lifecycle on one connection: what one worker feels.
 	Latency Mode = "latency"
 )
@@ -46,9 +49,12 @@ type Config struct {
 // Validate returns the first setting that is out of its range, in words.
 func (c *Config) Validate() error {
 	switch c.Mode {
-	case Lifecycle, Submit, Drain, Latency:
+	case Lifecycle, Submit, Drain, Chain, Latency:
 	default:
-		return fmt.Errorf("mode is %q: it must be submit, drain, lifecycle or latency", c.Mode)
+		return fmt.Errorf("mode is %q: it must be submit, drain, lifecycle, chain or latency", c.Mode)
+	}
+	if c.Mode == Chain && c.Batch != 1 {
+		return fmt.Errorf("batch is %d: in mode chain it must be 1", c.Batch)
 	}
 	for _, f := range []struct {
 		name           string

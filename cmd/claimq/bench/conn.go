@@ -21,10 +21,11 @@ const (
 	callSubmit call = iota
 	callClaim
 	callComplete
+	callCompleteAndClaim
 	callKinds
 )
 
-var callNames = [callKinds]string{"submit", "claim", "complete"}
+var callNames = [callKinds]string{"submit", "claim", "complete", "complete+claim"}
 
 // held is one claimed task.
 type held struct{ id, token uint64 }
@@ -107,25 +108,7 @@ var errNone = errors.New("nothing to claim")
 
 // claim claims up to n tasks in one call. errNone if there are none.
 func (c *conn) claim(n int) ([]held, error) {
-	c.body = append(c.body[:0], `{"worker_id":"`...)
-	c.body = append(c.body, c.worker...)
-	c.body = append(c.body, `","task_types":["`...)
-	c.body = append(c.body, c.taskType...)
-	c.body = append(c.body, `"]`...)
-	if c.batch > 1 {
-		c.body = append(c.body, `,"limit":`...)
-		c.body = strconv.AppendInt(c.body, int64(n), 10)
-	}
-	if c.ids {
-		c.claims++
-		c.body = append(c.body, `,"claim_request_id":"`...)
-		c.body = append(c.body, c.taskType...) // unique to the run
-		c.body = append(c.body, c.worker...)
-		c.body = append(c.body, '-')
-		c.body = strconv.AppendInt(c.body, int64(c.claims), 10)
-		c.body = append(c.body, '"')
-	}
-	c.body = append(c.body, '}')
+	c.body = c.appendClaim(c.body[:0], n)
 	err := c.do(callClaim, "/api/tasks/claim")
 	if err != nil && c.resp.StatusCode() == fasthttp.StatusNotFound {
 		return nil, errNone
@@ -148,14 +131,66 @@ func (c *conn) claim(n int) ([]held, error) {
 	return tasks, nil
 }
 
-func (c *conn) complete(h held) error {
-	c.body = append(c.body[:0], `{"worker_id":"`...)
-	c.body = append(c.body, c.worker...)
-	c.body = append(c.body, `","claim_token":`...)
-	c.body = strconv.AppendUint(c.body, h.token, 10)
-	c.body = append(c.body, '}')
-	return c.do(callComplete, "/api/tasks/"+strconv.FormatUint(h.id, 10)+"/complete")
+// appendClaim appends a claim of up to n tasks.
+func (c *conn) appendClaim(b []byte, n int) []byte {
+	b = append(b, `{"worker_id":"`...)
+	b = append(b, c.worker...)
+	b = append(b, `","task_types":["`...)
+	b = append(b, c.taskType...)
+	b = append(b, `"]`...)
+	if c.batch > 1 {
+		b = append(b, `,"limit":`...)
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	if c.ids {
+		c.claims++
+		b = append(b, `,"claim_request_id":"`...)
+		b = append(b, c.taskType...) // unique to the run
+		b = append(b, c.worker...)
+		b = append(b, '-')
+		b = strconv.AppendInt(b, int64(c.claims), 10)
+		b = append(b, '"')
+	}
+	return append(b, '}')
 }
+
+// completeAndClaim completes a task and claims the next one in the same call, nil
+// if there is none.
+func (c *conn) completeAndClaim(h held) (*held, error) {
+	c.body = c.appendHold(c.body[:0], h)
+	c.body = append(c.body, `,"claim":`...)
+	c.body = append(c.appendClaim(c.body, 1), '}')
+	if err := c.do(callCompleteAndClaim, completePath(h)); err != nil {
+		return nil, err
+	}
+	_, claimed, ok := bytes.Cut(c.resp.Body(), []byte(`"claimed":`))
+	if !ok {
+		return nil, fmt.Errorf("%s: the answer does not say what was claimed: %s", callNames[callCompleteAndClaim], c.resp.Body())
+	}
+	ids, tokens := numbersAfter(claimed, `"id":`, 1), numbersAfter(claimed, `"claim_token":`, 1)
+	if len(ids) != len(tokens) {
+		return nil, fmt.Errorf("%s: the claimed task has no token: %s", callNames[callCompleteAndClaim], c.resp.Body())
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return &held{ids[0], tokens[0]}, nil
+}
+
+func (c *conn) complete(h held) error {
+	c.body = append(c.appendHold(c.body[:0], h), '}')
+	return c.do(callComplete, completePath(h))
+}
+
+// appendHold appends who settles what, without the brace at the end.
+func (c *conn) appendHold(b []byte, h held) []byte {
+	b = append(b, `{"worker_id":"`...)
+	b = append(b, c.worker...)
+	b = append(b, `","claim_token":`...)
+	return strconv.AppendUint(b, h.token, 10)
+}
+
+func completePath(h held) string { return "/api/tasks/" + strconv.FormatUint(h.id, 10) + "/complete" }
 
 // numbersAfter returns up to limit of the numbers that follow key in body. The
 // tasks' params hold no such key, so this finds those of the tasks alone.

@@ -126,6 +126,8 @@ func (r *run) measure(ctx context.Context, conns []*conn, nodes []string) (Repor
 		work = r.submitAll
 	case Drain:
 		work = r.drain
+	case Chain:
+		work = r.chain
 	case Lifecycle, Latency:
 	}
 	if r.cfg.Mode != Drain {
@@ -218,6 +220,63 @@ func (r *run) lifecycle(ctx context.Context, c *conn) error {
 	return nil
 }
 
+// chain submits a task and completes the one that the connection holds with a
+// claim of the next, in turn. The first task is claimed by itself, and so is the
+// next one after others took all there was.
+func (r *run) chain(ctx context.Context, c *conn) error {
+	var holds *held
+	for ctx.Err() == nil {
+		c.timings.counting = r.counting.Load()
+		if r.take() == 0 {
+			break
+		}
+		ids, err := c.submit(1)
+		if err != nil {
+			return err
+		}
+		r.ledger.submitted(ids)
+		r.open.Add(1)
+		if holds, err = r.next(c, holds); err != nil {
+			return err
+		}
+	}
+	for ctx.Err() == nil && holds != nil { // what others submitted and nobody has yet
+		c.timings.counting = r.counting.Load()
+		var err error
+		if holds, err = r.next(c, holds); err != nil {
+			return err
+		}
+	}
+	return r.drain(ctx, c)
+}
+
+// next completes what the connection holds and claims the next in the same call,
+// or only claims if it holds nothing. nil: there was nothing to claim.
+func (r *run) next(c *conn, holds *held) (*held, error) {
+	if holds == nil {
+		tasks, err := c.claim(1)
+		if errors.Is(err, errNone) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &tasks[0], nil
+	}
+	next, err := c.completeAndClaim(*holds)
+	if err != nil {
+		return nil, err
+	}
+	r.completed(holds.id)
+	return next, nil
+}
+
+func (r *run) completed(id uint64) {
+	r.ledger.completed(id)
+	r.open.Add(-1)
+	r.done.Add(1)
+}
+
 // drain claims and completes until every task is completed.
 func (r *run) drain(ctx context.Context, c *conn) error {
 	for ctx.Err() == nil && r.open.Load() > 0 {
@@ -245,9 +304,7 @@ func (r *run) work(c *conn, n int) error {
 		if err := c.complete(t); err != nil {
 			return err
 		}
-		r.ledger.completed(t.id)
-		r.open.Add(-1)
-		r.done.Add(1)
+		r.completed(t.id)
 	}
 	return nil
 }
