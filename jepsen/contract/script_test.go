@@ -33,7 +33,7 @@ type step struct {
 	headers [][2]string
 	status  int // 0 if the step is no answer
 	within  time.Duration
-	body    string        // JSON, or a pattern of it; "" = none
+	body    string // JSON, or a pattern of it; "" = none
 }
 
 var (

@@ -103,8 +103,8 @@ func All() []Plant {
 			edits: []edit{
 				{
 					file: "fsm/submit.go",
-					old:  "		t := m.ByKey(n.Key)\n",
-					new:  "		var t *Task\n",
+					old:  "	if t := m.ByKey(n.Key); t != nil {\n		*copied",
+					new:  "	if t := (*Task)(nil); t != nil {\n		*copied",
 				},
 				{
 					file: "cluster/propose.go",
