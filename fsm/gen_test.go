@@ -63,7 +63,12 @@ type generator struct {
 	// theme is what the log is mostly about: so that what belongs together
 	// meets in it.
 	theme int
+	// past are some commands of before: clients repeat what they heard no
+	// answer to, at once or late.
+	past []Command
 }
+
+const pastMax = 12
 
 // The themes of a log.
 const (
@@ -96,6 +101,7 @@ func (g *generator) entry(m *Machine) testEntry {
 			c = g.command(m)
 		}
 		e.Commands = append(e.Commands, c)
+		g.past = append(g.past[max(0, len(g.past)+1-pastMax):], c)
 		// The model cannot tell what jitter an expiry drew, or what an eviction
 		// left, once other commands have changed it.
 		switch c.(type) {
@@ -144,6 +150,12 @@ func (g *generator) forgotten(m *Machine) int64 {
 }
 
 func (g *generator) command(m *Machine) Command {
+	switch g.dice(8) {
+	case 1:
+		return g.themed(m)
+	case 2:
+		return g.again()
+	}
 	switch g.dice(40) {
 	case 0, 1, 2, 3, 4, 5:
 		return g.submit()
@@ -179,6 +191,35 @@ func (g *generator) command(m *Machine) Command {
 		return Tick{}
 	}
 	return g.other()
+}
+
+// again is a command of before. Of what the leader proposes, and of what the
+// model cannot follow twice, there is none.
+func (g *generator) again() Command {
+	if len(g.past) > 0 {
+		switch c := g.past[g.dice(len(g.past))].(type) {
+		case ClaimNext, ClaimTask, Complete, Fail, Release, Retry, Cancel:
+			return c
+		}
+	}
+	return g.nextClaim()
+}
+
+// themed is a command that matters to the theme.
+func (g *generator) themed(m *Machine) Command {
+	plain := ClaimNext{WorkerID: g.worker(), Limit: 1}
+	switch g.theme {
+	case themeGroups:
+		h := g.hold(m)
+		return pick[Command](g, plain, Fail{Hold: h, Permanent: true}, Cancel{ID: g.id(m)}, g.retry(m), g.retry(m))
+	case themeLimits:
+		return pick[Command](g, plain, g.complete(m), g.setType())
+	case themeTime:
+		return pick[Command](g, plain, g.fail(m), Tick{})
+	case themeKeys:
+		return pick[Command](g, plain, g.submit(), g.complete(m), Cancel{ID: g.id(m)}, g.retry(m))
+	}
+	return pick[Command](g, plain, g.complete(m))
 }
 
 func (g *generator) other() Command {
@@ -225,7 +266,7 @@ func (g *generator) newTask() NewTask {
 		t.Payload = []byte{byte(g.dice(256))}
 	}
 	if g.often(themeKeys) {
-		t.Key, t.UniqueActive = g.key(), g.dice(2) == 0
+		t.Key, t.UniqueActive = g.key(), g.dice(3) > 0
 	}
 	if g.often(themeGroups) {
 		t.Group = pick(g, "g1", "g2")
@@ -255,7 +296,7 @@ func (g *generator) newTask() NewTask {
 
 func (g *generator) taskType() string { return pick(g, "mail", "scan", "video") }
 
-func (g *generator) key() string { return pick(g, "k1", "k2", "k3") }
+func (g *generator) key() string { return pick(g, "k1", "k1", "k2", "k3") }
 
 func (g *generator) labels() []Label {
 	return pick(g, nil, []Label{{"a", "1"}}, []Label{{"a", "2"}, {"b", ""}})
@@ -365,7 +406,7 @@ func (g *generator) setType() SetType {
 		return g.dice(3) > 0
 	}
 	if has(TypePaused, themeLimits) {
-		c.Settings.Paused = true
+		c.Settings.Paused = g.dice(3) == 0
 	}
 	if has(TypeMaxClaimed, themeLimits) {
 		c.Settings.MaxClaimed = pick[int32](g, 1, 2, 3)
@@ -497,7 +538,7 @@ func (g *generator) worker() string { return pick(g, "w1", "w2", "w3") }
 
 func (g *generator) lease() int64 { return int64(pick(g, 0, 0, 100, 60_000)) }
 
-func (g *generator) request() string { return pick(g, "", "", "q1", "q2", "q3", "q4") }
+func (g *generator) request() string { return pick(g, "", "", "", "", "", "", "", "q1", "q2", "q3") }
 
 func (g *generator) bytes(s string) []byte {
 	if g.dice(3) == 0 {

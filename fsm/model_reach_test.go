@@ -1,0 +1,107 @@
+package fsm
+
+import (
+	"slices"
+	"testing"
+)
+
+// reached counts what came to pass in random logs.
+type reached map[string]int
+
+// see notes what an entry did.
+func (n reached) see(m *Machine, e testEntry, a Applied) {
+	for i, c := range e.Commands {
+		n.seeResult(c, a.Results[i])
+	}
+	for _, t := range m.tasks.all() {
+		n.seeTask(t)
+	}
+	for _, ts := range m.types {
+		n.count(ts.behind.Len() > 0, "a task behind its group's head")
+		n.count(ts.standing == typeWaits, "a type waiting for its rate limit")
+		n.count(ts.record != nil && ts.record.Settings.Paused && ts.ready > 0, "a paused type with tasks")
+		n.count(ts.ready > 0 && ts.slots() <= 0, "a type with claims enough")
+	}
+	n["removed"] += a.Removed
+	n["requeued"] += a.Requeued
+	n["told to who waits"] += len(a.Ready)
+}
+
+func (n reached) count(seen bool, what string) {
+	if seen {
+		n[what]++
+	}
+}
+
+func (n reached) seeTask(t *Task) {
+	n.count(t.Status == StatusScheduled, "scheduled")
+	n.count(t.Status == StatusFailed && t.Error == "expired before it was claimed", "expired before its claim")
+	n.count(t.Status == StatusCompleted && t.CancelRequested, "completed though asked to cancel")
+	n.count(t.Status == StatusCancelled && len(t.Log) == 0, "cancelled before any claim")
+	n.count(t.Status == StatusScheduled && len(t.Log) > 0 && t.Log[len(t.Log)-1].Outcome == OutcomeExpired, "backed off after an expiry")
+	if t.Status == StatusCancelled && t.CancelRequested {
+		n["cancelled by "+t.Log[len(t.Log)-1].Outcome.String()]++
+	}
+}
+
+func (n reached) seeResult(c Command, r Result) {
+	n.count(r.Code != "", "code "+string(r.Code))
+	n.count(r.Gone && r.Repeated, "repeated of a removed task")
+	n.count(r.Gone && !r.Repeated, "refused for a removed task")
+	n["evicted"] += r.Evicted
+	n.count(r.Repeated && len(r.Claims) > 0, "claims repeated")
+	for _, s := range r.Submitted {
+		n.count(s.Gone, "submitted with the key of a removed task")
+		n.count(!s.Created && !s.Gone, "submitted with a key that is taken")
+	}
+	switch c := c.(type) {
+	case ClaimNext:
+		n.count(c.SortBy == SortRandom && len(r.Claims) > 1, "random claims")
+		n.count(c.MoreAttempts > 0 && len(r.Claims) > 0, "claims by attempts left")
+	case Complete:
+		n.count(r.Repeated && len(r.Submitted) > 0, "follow-ups repeated")
+		n.count(!r.Repeated && len(r.Submitted) > 0 && len(r.Claims) > 0, "completed with follow-ups and a claim")
+		n.count(slices.ContainsFunc(r.Claims, func(c Claim) bool {
+			return slices.ContainsFunc(r.Submitted, func(s Submitted) bool { return s.Created && s.Task.ID == c.Task.ID })
+		}), "claimed a follow-up")
+	case Retry:
+		n.count(r.Repeated && r.Task.Status == StatusPending, "retry repeated")
+	case Batch:
+		n.count(c.Atomic && r.FailedOp > 0, "batch undone after ops that were done")
+		n.count(c.Atomic && r.FailedOp == 0 && len(c.Ops) > 1 && r.Code == "", "atomic batch done")
+		for i := range r.Results {
+			n.seeResult(c.Ops[i], r.Results[i])
+		}
+	}
+}
+
+// TestRandomLog_ReachesEveryRule ensures that random logs do what they are for:
+// a model that is never asked proves nothing.
+func TestRandomLog_ReachesEveryRule(t *testing.T) {
+	t.Parallel()
+	n := reached{}
+	for seed := range uint64(60) {
+		m := newSmall()
+		for _, e := range randomLog(seed, 150) {
+			n.see(m, e, mustApplyTo(t, m, e))
+		}
+	}
+	for _, what := range []string{
+		"a task behind its group's head", "a type waiting for its rate limit", "a paused type with tasks", "a type with claims enough",
+		"scheduled", "expired before its claim", "backed off after an expiry", "removed", "requeued", "evicted", "told to who waits",
+		"completed though asked to cancel", "cancelled before any claim",
+		"cancelled by failed", "cancelled by released", "cancelled by expired", "cancelled by cancelled",
+		"repeated of a removed task", "refused for a removed task", "claims repeated", "follow-ups repeated", "retry repeated",
+		"submitted with the key of a removed task", "submitted with a key that is taken",
+		"random claims", "claims by attempts left", "completed with follow-ups and a claim", "claimed a follow-up",
+		"batch undone after ops that were done", "atomic batch done",
+		"code invalid_request", "code task_not_found", "code no_pending_tasks", "code task_already_claimed", "code task_not_claimed",
+		"code task_not_claimable", "code wrong_worker", "code stale_claim", "code task_completed", "code task_failed", "code task_cancelled",
+		"code task_not_terminal", "code max_attempts_reached", "code key_taken",
+	} {
+		t.Logf("%s: %d times", what, n[what])
+		if n[what] < 10 {
+			t.Errorf("%s: only %d times", what, n[what])
+		}
+	}
+}
