@@ -122,6 +122,21 @@ func TestBatch_AtomicTellsTheLeaderOfWhatStayed(t *testing.T) {
 	}
 }
 
+// TestBatch_UndoneClaimsLeaveTheBucket ensures that what was taken out of a rate
+// limit's bucket is back, and opens the type to tasks that no op touched.
+func TestBatch_UndoneClaimsLeaveTheBucket(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.do(SetLevel{Level: levelLife})
+	h.do(SetType{Type: "mail", Set: TypeRateLimit, Settings: TypeSettings{RateLimit: 500_000}})
+	h.submit(1, NewTask{Type: "mail"})
+	h.batch("task_not_found at 2", true,
+		Submit{Tasks: []NewTask{{Type: "mail", Priority: 9}}}, ClaimNext{WorkerID: "w1", Limit: 1}, Delete{ID: 99})
+	h.expect(*nextOf("mail"), " claim 1/1 true")
+	h.submit(1, NewTask{Type: "mail"})
+	h.expect(*nextOf("mail"), "")
+}
+
 // TestBatch_UndoneEndsAreForgotten ensures that a task which an undone op ended,
 // to be gone at once, is not removed for that: it ended before, and is due to be
 // removed by a tick.

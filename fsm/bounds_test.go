@@ -150,6 +150,33 @@ func TestBatch_AnswerIsBounded(t *testing.T) {
 	if h.m.Get(1).Payload == nil {
 		t.Error("the task itself was laid bare")
 	}
+	if r := h.do(ClaimNext{WorkerID: "w1", Limit: 2}); len(r.Claims) != 2 {
+		t.Errorf("%d tasks claimed after the atomic batch, want 2", len(r.Claims))
+	}
+	mustCheck(t, h.m)
+}
+
+// TestBatch_BareTasksAreCopies ensures that a snapshot keeps the data of tasks
+// that a batch deletes and shows without it.
+func TestBatch_BareTasksAreCopies(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.do(SetLevel{Level: levelLife})
+	h.submit(12, NewTask{Type: "mail", Payload: make([]byte, 1<<20)})
+	var deletes []Command
+	for id := range uint64(12) {
+		h.do(Cancel{ID: id + 1})
+		deletes = append(deletes, Delete{ID: id + 1})
+	}
+	s := h.m.Snapshot()
+	defer s.Release()
+	want := s.Hash()
+	if r := h.do(Batch{Ops: deletes}); r.Results[11].Task.Payload != nil {
+		t.Error("the last task is shown whole")
+	}
+	if s.Hash() != want {
+		t.Error("the snapshot lost data")
+	}
 	mustCheck(t, h.m)
 }
 
