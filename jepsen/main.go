@@ -22,6 +22,7 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen suite [--runs N] [--time 60s] [--seed S] [--binary PATH] [--out DIR]
        go run ./jepsen selftest [--only PLANT,...] [--tries N] [--time 40s] [--seed S] [--out DIR]
        go run ./jepsen rules [--only PLANT,...]
+       go run ./jepsen waits [--waiting N] [--handoffs N] [--idle 20s] [--binary PATH]
        go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
        go run ./jepsen check [--drained=false] FILE
        go run ./jepsen sim [--seeds N] [--from S] [--steps K] [--only 1,4-7] [--trace]`
@@ -52,6 +53,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return runSelftest(ctx, args[1:], out)
 	case "rules":
 		return runRules(ctx, args[1:], out)
+	case "waits":
+		return runWaits(ctx, args[1:], out)
 	case "kill":
 		return runKill(ctx, args[1:], out)
 	case "check":

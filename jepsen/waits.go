@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// waitsConfig says what to show of waiting claims.
+type waitsConfig struct {
+	binary   string
+	waiting  int           // claims that wait through the followers
+	handoffs int           // tasks that are handed to a waiting worker, for the time it takes
+	idle     time.Duration // that nothing happens
+}
+
+// runWaits shows on three real nodes what waiting claims cost: how long a
+// submitted task takes to a waiting worker, what many of them cost an idle
+// cluster, and that closed connections are noticed and swallow no task.
+func runWaits(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("waits", flag.ContinueOnError)
+	cfg := waitsConfig{}
+	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
+	flags.IntVar(&cfg.waiting, "waiting", 10_000, "claims that wait through the followers")
+	flags.IntVar(&cfg.handoffs, "handoffs", 500, "tasks handed to a waiting worker, at the leader and at a follower")
+	flags.DurationVar(&cfg.idle, "idle", 20*time.Second, "how long the cluster is idle under the waiting claims")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "claimq-waits-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if cfg.binary == "" {
+		if cfg.binary, err = procs.Build(ctx, dir); err != nil {
+			return err
+		}
+	}
+	c, err := procs.Start(ctx, procs.Config{Binary: cfg.binary, Dir: dir, Nodes: 3})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	leader, err := c.WaitLeader(ctx)
+	if err != nil {
+		return err
+	}
+	followers := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *procs.Node) bool { return n == leader })
+	for _, at := range []struct {
+		name string
+		node *procs.Node
+	}{{"leader", leader}, {"a follower", followers[0]}} {
+		took, err := handoffs(ctx, leader, at.node, cfg.handoffs)
+		if err != nil {
+			return err
+		}
+		slices.Sort(took)
+		fmt.Fprintf(out, "submit to claim by a worker that waits at %s: median %v, p95 %v of %d tasks\n", at.name,
+			took[len(took)/2].Round(10*time.Microsecond), took[len(took)*95/100].Round(10*time.Microsecond), len(took))
+	}
+	return crowd(ctx, cfg, c, leader, followers, out)
+}
+
+// handoffs submits tasks at the leader, one after the other, each once a claim
+// for it waits at node, and returns how long each took from before its submit
+// until the claim's answer.
+func handoffs(ctx context.Context, leader, node *procs.Node, count int) ([]time.Duration, error) {
+	took := make([]time.Duration, 0, count)
+	for i := range count {
+		taskType := fmt.Sprintf("handoff-%s-%d", node.ID, i)
+		answered := make(chan error, 1)
+		go func() {
+			_, err := post(ctx, node, "/api/tasks/claim", fmt.Sprintf(`{"worker_id":"w","task_types":[%q],"wait_ms":60000}`, taskType))
+			answered <- err
+		}()
+		if err := untilWaiting(ctx, leader, func(n int) bool { return n == 1 }); err != nil {
+			return nil, err
+		}
+		begun := time.Now()
+		if _, err := post(ctx, leader, "/api/tasks", fmt.Sprintf(`{"task_type":%q,"params":1}`, taskType)); err != nil {
+			return nil, err
+		}
+		if err := <-answered; err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(begun))
+	}
+	return took, nil
+}
+
+// crowd lets many claims wait through the followers.
+func crowd(ctx context.Context, cfg waitsConfig, c *procs.Cluster, leader *procs.Node, followers []*procs.Node, out io.Writer) error {
+	var crowd waitingCrowd
+	defer crowd.close()
+	for i := range cfg.waiting {
+		if err := crowd.join(followers[i%len(followers)]); err != nil {
+			return err
+		}
+	}
+	if err := untilWaiting(ctx, leader, func(n int) bool { return n == cfg.waiting }); err != nil {
+		return err
+	}
+	before, err := usageOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(cfg.idle):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := usageOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	share := 100 * (after.cpu - before.cpu) / after.at.Sub(before.at).Seconds()
+	fmt.Fprintf(out, "%d claims wait through %d followers: %d log entries in %v, %.1f %% of a core on all nodes together\n",
+		cfg.waiting, len(followers), after.index-before.index, cfg.idle, share)
+
+	gone := cfg.waiting / 2
+	begun := time.Now()
+	crowd.leave(gone)
+	if err := untilWaiting(ctx, leader, func(n int) bool { return n == cfg.waiting-gone }); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d closed connections: all noticed within %v\n", gone, time.Since(begun).Round(time.Millisecond))
+	return crowd.serve(ctx, leader, cfg.waiting-gone, out)
+}
+
+// waitingCrowd is connections on which a claim waits.
+type waitingCrowd struct {
+	conns   []net.Conn
+	reading sync.WaitGroup
+	served  atomic.Int64
+}
+
+// join sends a claim that waits to the node.
+func (w *waitingCrowd) join(n *procs.Node) error {
+	conn, err := net.Dial("tcp", n.HTTPAddr)
+	if err != nil {
+		return err
+	}
+	w.conns = append(w.conns, conn)
+	body := fmt.Sprintf(`{"worker_id":"w%d","task_types":["crowd"],"wait_ms":60000}`, len(w.conns))
+	_, err = fmt.Fprintf(conn, "POST /api/tasks/claim HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", n.HTTPAddr, len(body), body)
+	if err != nil {
+		return err
+	}
+	w.reading.Go(func() {
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err == nil && resp.StatusCode == http.StatusOK {
+			w.served.Add(1)
+		}
+	})
+	return nil
+}
+
+// leave closes the first connections.
+func (w *waitingCrowd) leave(count int) {
+	for _, conn := range w.conns[:count] {
+		_ = conn.Close() // whatever it says, it is closed
+	}
+	w.conns = w.conns[count:]
+}
+
+func (w *waitingCrowd) close() {
+	w.leave(len(w.conns))
+	w.reading.Wait()
+}
+
+// serve submits a task for each that still waits: all must get one, and nobody
+// else.
+func (w *waitingCrowd) serve(ctx context.Context, leader *procs.Node, waiting int, out io.Writer) error {
+	begun := time.Now()
+	for left := waiting; left > 0; left -= 1000 {
+		tasks := strings.Repeat(`{"task_type":"crowd","params":1},`, min(left, 1000))
+		if _, err := post(ctx, leader, "/api/tasks", `{"tasks":[`+strings.TrimSuffix(tasks, ",")+`]}`); err != nil {
+			return err
+		}
+	}
+	for w.served.Load() < int64(waiting) {
+		if time.Since(begun) > 50*time.Second {
+			return fmt.Errorf("%d of %d tasks reached who waited", w.served.Load(), waiting)
+		}
+		<-time.After(time.Millisecond)
+	}
+	fmt.Fprintf(out, "%d tasks for those who still wait: each has one after %v, none is lost\n", waiting, time.Since(begun).Round(time.Millisecond))
+	return nil
+}
+
+// untilWaiting waits until the leader says that so many claims wait.
+func untilWaiting(ctx context.Context, leader *procs.Node, enough func(int) bool) error {
+	for {
+		n, err := metric(ctx, leader, "claimq_waiting_claims")
+		if err != nil {
+			return err
+		}
+		if enough(int(n)) {
+			return nil
+		}
+		select {
+		case <-time.After(200 * time.Microsecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// nodesUsage is what the nodes have used.
+type nodesUsage struct {
+	at    time.Time
+	cpu   float64 // seconds
+	index uint64  // of the leader's state
+}
+
+func usageOf(ctx context.Context, c *procs.Cluster) (nodesUsage, error) {
+	u := nodesUsage{at: time.Now()}
+	for _, n := range c.Nodes {
+		cpu, err := metric(ctx, n, "process_cpu_seconds_total")
+		if err != nil {
+			return u, err
+		}
+		u.cpu += cpu
+		view, err := procs.View(ctx, n)
+		if err != nil {
+			return u, err
+		}
+		for _, node := range view.Nodes {
+			u.index = max(u.index, node.AppliedIndex)
+		}
+	}
+	return u, nil
+}
+
+// metric reads a metric without labels.
+func metric(ctx context.Context, n *procs.Node, name string) (float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			_, err := io.Copy(io.Discard, resp.Body)
+			return firstNumber(value, err)
+		}
+	}
+	return 0, errors.Join(fmt.Errorf("%s has no metric %s", n.ID, name), lines.Err())
+}
+
+func firstNumber(text string, err error) (float64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+// post sends a body and returns the answer, which must be a success.
+func post(ctx context.Context, n *procs.Node, target, body string) (wire.Answer, error) {
+	var a wire.Answer
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL()+target, strings.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return a, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+		return a, err
+	}
+	if resp.StatusCode >= 300 {
+		return a, fmt.Errorf("%s: status %d", target, resp.StatusCode)
+	}
+	return a, nil
+}
