@@ -63,6 +63,10 @@ func runWaits(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	followers := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *procs.Node) bool { return n == leader })
+	// First, because claims that live make the leader log the time.
+	if err := crowd(ctx, cfg, c, leader, followers, out); err != nil {
+		return err
+	}
 	for _, at := range []struct {
 		name string
 		node *procs.Node
@@ -75,7 +79,7 @@ func runWaits(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintf(out, "submit to claim by a worker that waits at %s: median %v, p95 %v of %d tasks\n", at.name,
 			took[len(took)/2].Round(10*time.Microsecond), took[len(took)*95/100].Round(10*time.Microsecond), len(took))
 	}
-	return crowd(ctx, cfg, c, leader, followers, out)
+	return nil
 }
 
 // handoffs submits tasks at the leader, one after the other, each once a claim
