@@ -347,7 +347,7 @@ func TestClaim_KeepAlive_endsTheWorkWhenCancellingIsAskedFor(t *testing.T) {
 		start := time.Now()
 		ctx, stop := cl.KeepAlive(t.Context())
 		<-ctx.Done()
-		if context.Cause(ctx) != ErrCancelRequested || errors.Is(context.Cause(ctx), ErrLeaseLost) {
+		if !errors.Is(context.Cause(ctx), ErrCancelRequested) || errors.Is(context.Cause(ctx), ErrLeaseLost) {
 			t.Errorf("the cause is %v", context.Cause(ctx))
 		}
 		if d := time.Since(start); d < 5*time.Second || d > 7*time.Second {

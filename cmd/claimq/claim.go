@@ -98,7 +98,7 @@ func (s session) claim(ctx context.Context, o *claimOptions, w wire.Claim) error
 	case showErr != nil:
 		return showErr
 	case answer.Task == nil && len(answer.Tasks) == 0:
-		return errNoTask
+		return noTaskError{}
 	case shown:
 		return nil
 	case o.output == "env":

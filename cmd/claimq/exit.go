@@ -29,9 +29,11 @@ func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// errNoTask is returned when a claim of several found none: unlike that of one,
-// such an answer is no refusal.
-var errNoTask = errors.New("No pending tasks available (no_pending_tasks)") //nolint:revive // the server's own words
+// noTaskError is returned when a claim of several found none: unlike that of one,
+// such an answer is no refusal. It has the refusal's words.
+type noTaskError struct{}
+
+func (noTaskError) Error() string { return "No pending tasks available (no_pending_tasks)" }
 
 // callError is a call to a server that did not succeed.
 type callError struct {
@@ -52,7 +54,7 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, errNoTask):
+	case errors.Is(err, noTaskError{}):
 		return exitNone
 	case errors.As(err, &call):
 		return callExitCode(call)

@@ -14,7 +14,7 @@ import (
 type submitOptions struct {
 	clientFlags
 	taskFlags
-	taskFlagNames []string
+	taskFlagNames []string // --file refuses them
 	file          string
 }
 
@@ -51,7 +51,7 @@ named on standard error.`,
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	f := cmd.Flags()
-	o.taskFlagNames = o.taskFlags.add(f)
+	o.taskFlagNames = o.addTaskFlags(f)
 	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
 	return cmd
 }

@@ -29,8 +29,8 @@ type taskFlags struct {
 	lease       time.Duration
 }
 
-// names are the flags' names: submit --file refuses them, its lines say it.
-func (t *taskFlags) add(f *pflag.FlagSet) (names []string) {
+// addTaskFlags adds them to f and returns their names.
+func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 	own := pflag.NewFlagSet("task", pflag.ContinueOnError)
 	own.StringVar(&t.key, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
 	own.Int32Var(&t.priority, "priority", 0, "higher is claimed first")
