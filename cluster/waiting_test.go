@@ -205,9 +205,13 @@ func TestWait_leadershipEnds(t *testing.T) {
 		c := clustertest.New(t, 3)
 		old := c.Leader()
 		w := startClaim(old, claimOf("w1", "mail"), time.Hour)
+		begun := time.Now()
 		c.Partition(old)
 		leader := c.Leader()
 		<-w.done
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("told after %s", took)
+		}
 		if !errors.Is(w.err, fsm.ErrNotLeader) && !errors.Is(w.err, fsm.ErrNoLeader) {
 			t.Errorf("on a leader that is cut off: %v", w.err)
 		}
@@ -218,7 +222,7 @@ func TestWait_leadershipEnds(t *testing.T) {
 		c.Heal()
 
 		w = startClaim(leader, claimOf("w1", "mail"), time.Hour)
-		begun := time.Now()
+		begun = time.Now()
 		c.Stop(c.Place(leader))
 		<-w.done
 		if !errors.Is(w.err, fsm.ErrShuttingDown) || time.Since(begun) > time.Second {
