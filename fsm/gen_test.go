@@ -213,13 +213,13 @@ func (g *generator) themed(m *Machine) Command {
 		h := g.hold(m)
 		return pick[Command](g, plain, Fail{Hold: h, Permanent: true}, Cancel{ID: g.id(m)}, g.retry(m), g.retry(m))
 	case themeLimits:
-		return pick[Command](g, plain, g.complete(m), g.setType())
+		return pick[Command](g, plain, g.complete(m), g.setType(), g.batch(m))
 	case themeTime:
 		return pick[Command](g, plain, g.fail(m), Tick{})
 	case themeKeys:
 		return pick[Command](g, plain, g.submit(), g.complete(m), Cancel{ID: g.id(m)}, g.retry(m))
 	}
-	return pick[Command](g, plain, g.complete(m))
+	return pick[Command](g, plain, g.complete(m), g.batch(m))
 }
 
 func (g *generator) other() Command {
@@ -370,13 +370,21 @@ func (g *generator) fail(m *Machine) Fail {
 // retry is mostly of a task that has ended or is claimed.
 func (g *generator) retry(m *Machine) Retry {
 	h := g.hold(m)
-	if g.dice(2) == 0 {
-		for _, t := range m.tasks.all() {
-			if (t.Status == StatusFailed || t.Status == StatusCancelled) && g.dice(3) == 0 {
-				h = Hold{ID: t.ID, Token: t.Token}
-				break
+	var ended, active []*Task
+	for _, t := range m.tasks.all() {
+		if t.Status == StatusFailed || t.Status == StatusCancelled {
+			ended = append(ended, t)
+			if t.options().UniqueActive {
+				active = append(active, t)
 			}
 		}
+	}
+	if len(active) > 0 && g.dice(3) == 0 {
+		ended = active
+	}
+	if len(ended) > 0 && g.dice(2) == 0 {
+		t := ended[g.dice(len(ended))]
+		h = Hold{ID: t.ID, Token: t.Token}
 	}
 	return Retry{ID: h.ID, Token: pick(g, 0, h.Token), AddAttempts: int32(g.dice(3))}
 }
@@ -434,6 +442,9 @@ func (g *generator) batch(m *Machine) Batch {
 	for range 1 + g.dice(4) {
 		b.Ops = append(b.Ops, g.op(m, b.Atomic))
 	}
+	if b.Atomic && g.dice(3) == 1 { // all that went well is undone
+		b.Ops = append(b.Ops, Cancel{ID: 1 << 40})
+	}
 	return b
 }
 
@@ -449,8 +460,10 @@ func (g *generator) op(m *Machine, atomic bool) Command {
 	switch g.dice(12) {
 	case 0, 1, 2:
 		return Submit{Tasks: g.submit().Tasks[:1]}
-	case 3, 4:
+	case 3:
 		return plain(g.nextClaim())
+	case 4:
+		return ClaimNext{WorkerID: g.worker(), Limit: 2, RequestID: g.request()}
 	case 5, 6:
 		c := g.complete(m)
 		if c.Claim != nil {
