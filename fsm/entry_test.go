@@ -89,8 +89,11 @@ func lifeCommands() []Command {
 		}},
 		Evict{Bytes: 1 << 30},
 		Batch{Atomic: true, Ops: []Command{
-			Submit{Tasks: []NewTask{task}}, claim, complete, fail, extend, release,
-			Retry{ID: 4, Token: 5, AddAttempts: 1}, Cancel{ID: 128}, Delete{ID: 127},
+			Submit{Tasks: []NewTask{task}},
+			claim, complete, fail, extend, release,
+			Retry{ID: 4, Token: 5, AddAttempts: 1},
+			Cancel{ID: 128},
+			Delete{ID: 127},
 		}},
 	}
 }

@@ -216,12 +216,14 @@ func TestGolden_Snapshots(t *testing.T) {
 	}{
 		{
 			"snapshot-v1.bin", 22,
-			[...]int64{StatusPending: 2, StatusClaimed: 1, StatusCompleted: 2, StatusFailed: 1, StatusCancelled: 0}, 2, 0, 0,
+			[...]int64{StatusPending: 2, StatusClaimed: 1, StatusCompleted: 2, StatusFailed: 1, StatusCancelled: 0},
+			2, 0, 0,
 			"b7a90b87e1e2ff3aa7e91fec152291ed",
 		},
 		{
 			"snapshot-level-2.bin", 34,
-			[...]int64{StatusPending: 1, StatusScheduled: 1, StatusClaimed: 5, StatusCompleted: 3, StatusFailed: 1, StatusCancelled: 1}, 3, 2, 1,
+			[...]int64{StatusPending: 1, StatusScheduled: 1, StatusClaimed: 5, StatusCompleted: 3, StatusFailed: 1, StatusCancelled: 1},
+			3, 2, 1,
 			"ba9bfbe26ede425184025521af2a0017",
 		},
 	} {
