@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
 )
 
 // waits answers as the server does to a claim that waits: with r, or with an
@@ -203,6 +204,44 @@ func TestClaimNext_extendsWhatIsNearlyOver(t *testing.T) {
 	})
 }
 
+// The lease of a claim that was waited for began when there was a task, not when
+// the request was first sent that got it.
+func TestClaimNext_countsTheLeaseOfARepeatFromItsRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, c := talkInMemory(t, slowly(5*time.Second, says(502, "")), says(200, leased(9_500, `,"repeated":true`)))
+		defer c.Close()
+		cl, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1", Wait: time.Minute, Lease: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(cl.Deadline); left < 9*time.Second || left > 9_500*time.Millisecond {
+			t.Errorf("%v are left", left)
+		}
+	})
+}
+
+// A node that answers no more when the time to wait is over hangs: another one is
+// asked, with the same id.
+func TestClaimNext_leavesANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, c := talkInMemory(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, says(200, leased(3_600_000, "")))
+		defer c.Close()
+		start := time.Now()
+		if _, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1", Wait: time.Hour, Lease: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d < repeat.PollMax || d > repeat.PollMax+waitGrace+time.Second {
+			t.Errorf("it took %v", d)
+		}
+		got := s.requests()
+		if a, b := got[0].field(t, "claim_request_id"), got[1].field(t, "claim_request_id"); a != b {
+			t.Errorf("the request ids are %v and %v", a, b)
+		}
+	})
+}
+
 func TestClaimNext_doesNotAskInATightLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -255,7 +294,10 @@ func TestClaimNext_leavesOthersTheirConnections(t *testing.T) {
 	for range connsMax {
 		<-waiting
 	}
-	if _, err := c.Get(t.Context(), "17"); err != nil {
+	// Connections that stay silent for longer than this are given up.
+	getCtx, stop := context.WithTimeout(t.Context(), headerTimeout-time.Second)
+	defer stop()
+	if _, err := c.Get(getCtx, "17"); err != nil {
 		t.Error(err)
 	}
 	cancel()
