@@ -106,7 +106,7 @@ func (s *streamServer) begin(f frame) error {
 	go func() {
 		defer s.wg.Done()
 		defer s.port.waits.Done()
-		s.answer(f, caller, gone)
+		s.answer(caller, f, gone)
 	}()
 	return nil
 }
@@ -137,7 +137,7 @@ func (s *streamServer) cancel(stream uint32) {
 }
 
 // answer has one request answered and sends the answer.
-func (s *streamServer) answer(f frame, caller context.Context, gone context.CancelCauseFunc) {
+func (s *streamServer) answer(caller context.Context, f frame, gone context.CancelCauseFunc) {
 	var ctx fasthttp.RequestCtx
 	conn := &streamConn{Conn: s.conn, caller: caller}
 	ctx.Init2(conn, serverLog{s.port.log}, true)
