@@ -10,6 +10,7 @@ import (
 	"time"
 
 	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 )
 
@@ -19,14 +20,15 @@ const walMetaFileName = "segments.json"
 // whole, with a checksum, so that a flipped bit is never taken for a list. It
 // implements types.MetaStore for one goroutine at a time, as raft-wal uses it.
 //
-// It also finishes what raft-wal leaves undone when it ends between the append
-// that seals a segment and the change to the next one, which another goroutine
-// makes: opened again, raft-wal v0.4.2 goes on with the sealed segment, and every
-// append fails.
+// It also clears what a crash left of a write that was cut short (clearTorn), and
+// finishes what raft-wal leaves undone when it ends between the append that seals
+// a segment and the change to the next one, which another goroutine makes: opened
+// again, raft-wal v0.4.2 goes on with the sealed segment, and every append fails.
 type walMeta struct {
 	dir     string
 	filer   types.SegmentFiler
 	size    int
+	tail    uint64 // the newest entry that is known to have been written
 	failure *walFailure
 }
 
@@ -86,10 +88,14 @@ func (m *walMeta) finishRotation(state types.PersistentState) (types.PersistentS
 	if !last.SealTime.IsZero() {
 		return state, nil
 	}
-	w, err := m.filer.RecoverTail(*last)
+	err := clearTorn(filepath.Join(m.dir, segment.FileName(*last)), last.BaseIndex, m.tail)
 	if errors.Is(err, os.ErrNotExist) {
 		return state, nil // raft-wal makes it
 	}
+	if err != nil {
+		return state, m.failure.note(err)
+	}
+	w, err := m.filer.RecoverTail(*last)
 	if err != nil {
 		return state, err
 	}

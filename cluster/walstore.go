@@ -46,19 +46,24 @@ func createWAL(path string) error {
 	return (&walMeta{dir: path, failure: &walFailure{}}).create()
 }
 
-// openWAL opens the log in the folder at path. segmentBytes concerns segments
-// that are made from now on.
-func openWAL(path string, segmentBytes int, logger hclog.Logger) (*walStore, error) {
+// openWAL opens the log in the folder at path, in which the entry tail was
+// written. segmentBytes concerns segments that are made from now on. Errors:
+// ErrDiskFull, ErrStorageFailed and ErrDataDir for a write that failed.
+func openWAL(path string, segmentBytes int, tail uint64, logger hclog.Logger) (*walStore, error) {
 	failure := &walFailure{}
 	files, err := newWALFS(path, int64(segmentBytes), failure)
 	if err != nil {
-		return nil, err
+		return nil, storageError(filepath.Dir(path), "open "+path, err)
 	}
 	filer := segment.NewFiler(path, files)
-	meta := &walMeta{dir: path, filer: filer, size: segmentBytes, failure: failure}
+	meta := &walMeta{dir: path, filer: filer, size: segmentBytes, tail: tail, failure: failure}
 	w, err := wal.Open(path, wal.WithMetaStore(meta), wal.WithSegmentFiler(filer), wal.WithSegmentSize(segmentBytes), wal.WithLogger(logger))
 	if err != nil {
-		return nil, errors.Join(err, files.close())
+		err = errors.Join(err, files.close())
+		if failure.first() != nil {
+			err = storageError(filepath.Dir(path), "open "+path, err)
+		}
+		return nil, err
 	}
 	return &walStore{WAL: w, files: files, failure: failure}, nil
 }
@@ -94,7 +99,8 @@ func (s *walStore) Close() error { return errors.Join(s.WAL.Close(), s.files.clo
 // openCheckedWAL opens the log in the folder at path and reads all of it:
 // ErrCorruptLog unless every entry is as it was written, there is no gap above
 // snapshotIndex, and the log reaches tail. raft-wal by itself would take the
-// newest batch for torn if it is damaged, and checks no other.
+// newest batch for torn if it is damaged, and checks no other. Errors of writes:
+// openWAL's; then nothing is known to be damaged.
 func openCheckedWAL(path string, segmentBytes int, snapshotIndex uint64, tail logTail, logger hclog.Logger) (*walStore, logSummary, error) {
 	if ok, err := fileExists(filepath.Join(path, walMetaFileName)); err != nil || !ok {
 		return nil, logSummary{}, errors.Join(err, corruptLog(path, walMetaFileName+" is missing"))
@@ -102,7 +108,7 @@ func openCheckedWAL(path string, segmentBytes int, snapshotIndex uint64, tail lo
 	var w *walStore
 	c := logChecker{snapshotIndex: snapshotIndex, tail: tail}
 	err := callGuarded("check the log", func() (err error) {
-		if w, err = openWAL(path, segmentBytes, logger); err != nil {
+		if w, err = openWAL(path, segmentBytes, tail.index, logger); err != nil {
 			return err
 		}
 		return c.runWAL(w)
@@ -110,6 +116,9 @@ func openCheckedWAL(path string, segmentBytes int, snapshotIndex uint64, tail lo
 	if err != nil {
 		if w != nil {
 			err = errors.Join(err, w.Close())
+		}
+		if errors.Is(err, ErrDiskFull) || errors.Is(err, ErrStorageFailed) || errors.Is(err, ErrDataDir) {
+			return nil, logSummary{}, err
 		}
 		return nil, logSummary{}, corruptLog(path, err.Error())
 	}

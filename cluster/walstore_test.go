@@ -19,7 +19,7 @@ func TestWAL_ClosedWhileItChangesSegments(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func() *walStore {
-		w, err := openWAL(path, 1<<10, hclog.NewNullLogger())
+		w, err := openWAL(path, 1<<10, 0, hclog.NewNullLogger())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestWAL_TellsWhyItCannotGoOn(t *testing.T) {
 	if err := createWAL(path); err != nil {
 		t.Fatal(err)
 	}
-	w, err := openWAL(path, 4<<10, hclog.NewNullLogger())
+	w, err := openWAL(path, 4<<10, 0, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
