@@ -472,7 +472,9 @@ func (g *generator) op(m *Machine, atomic bool) Command {
 		}
 		return c
 	case 7:
-		return g.fail(m)
+		f := g.fail(m)
+		f.RetryIn = f.RetryIn || atomic // in place of a backoff and its jitter
+		return f
 	case 8:
 		return Extend{Hold: g.hold(m), LeaseMS: g.lease()}
 	case 9:
