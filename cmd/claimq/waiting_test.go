@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -32,22 +33,13 @@ type servedNode struct {
 // returns its leader and its followers.
 func serveThree(t *testing.T) (leader, follower, other *servedNode) {
 	t.Helper()
-	addrs := peerAddrs(t)
-	nodes := make([]*servedNode, 0, len(addrs))
-	var mu sync.Mutex
-	var opening sync.WaitGroup
-	for id, addr := range addrs {
-		opening.Go(func() {
-			if n := serveNode(t, id, addr, addrs); n != nil {
-				mu.Lock()
-				nodes = append(nodes, n)
-				mu.Unlock()
-			}
-		})
-	}
-	opening.Wait()
-	if len(nodes) != 3 {
-		t.Fatal("not all nodes run")
+	nodes, err := openThree(t)
+	for tries := 1; err != nil; tries++ {
+		if tries == 5 {
+			t.Fatal(err)
+		}
+		t.Logf("again, another process may have taken a port: %v", err)
+		nodes, err = openThree(t)
 	}
 	within(t, "a leader that all know", func() bool {
 		for i, n := range nodes {
@@ -59,6 +51,30 @@ func serveThree(t *testing.T) (leader, follower, other *servedNode) {
 		return false
 	})
 	return nodes[0], nodes[1], nodes[2]
+}
+
+// openThree opens the nodes of a cluster, all or none.
+func openThree(t *testing.T) ([]*servedNode, error) {
+	addrs := peerAddrs(t)
+	nodes, errs := make([]*servedNode, len(addrs)), make([]error, len(addrs))
+	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
+	defer cancel()
+	var opening sync.WaitGroup
+	for i := range nodes {
+		opening.Go(func() {
+			if nodes[i], errs[i] = serveNode(ctx, t, fmt.Sprintf("n%d", i+1), addrs); errs[i] != nil {
+				cancel() // the others would wait for it
+			}
+		})
+	}
+	opening.Wait()
+	err := errors.Join(errs...)
+	for _, n := range nodes {
+		if n != nil && err != nil {
+			n.stop()
+		}
+	}
+	return nodes, err
 }
 
 // peerAddrs returns loopback addresses that are free now.
@@ -76,30 +92,25 @@ func peerAddrs(t *testing.T) map[string]string {
 	return addrs
 }
 
-// serveNode opens a node and serves its API; nil if that failed.
-func serveNode(t *testing.T, id, peerAddr string, all map[string]string) *servedNode {
+// serveNode opens a node and serves its API until the test ends.
+func serveNode(ctx context.Context, t *testing.T, id string, addrs map[string]string) (*servedNode, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Error(err)
-		return nil
+		return nil, err
 	}
 	registry := prometheus.NewRegistry()
 	cfg := cluster.DefaultConfig()
-	cfg.NodeID, cfg.DataDir, cfg.PeerAddr, cfg.InitialCluster = id, t.TempDir(), peerAddr, all
+	cfg.NodeID, cfg.DataDir, cfg.PeerAddr, cfg.InitialCluster = id, t.TempDir(), addrs[id], addrs
 	cfg.HTTPAdvertise = "http://" + listener.Addr().String()
 	cfg.DiskFreeMin, cfg.Registerer = 0, registry
 	cfg.Fatal = func(err error) { t.Errorf("%s stopped itself: %v", id, err) }
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	node, err := cluster.Open(ctx, cfg)
 	if err != nil {
-		t.Errorf("open %s: %v", id, err)
-		return nil
+		return nil, errors.Join(fmt.Errorf("open %s: %w", id, err), listener.Close())
 	}
 	server, err := api.New(api.Config{Node: node, Registry: registry})
 	if err != nil {
-		t.Error(err)
-		return nil
+		return nil, errors.Join(err, listener.Close(), closeNode(node))
 	}
 	node.SetForwardHandler(server.ForwardHandler())
 	served := make(chan error, 1)
@@ -111,7 +122,7 @@ func serveNode(t *testing.T, id, peerAddr string, all map[string]string) *served
 		}
 	})
 	t.Cleanup(n.stop)
-	return n
+	return n, nil
 }
 
 // within waits until a condition holds.
@@ -148,7 +159,7 @@ func (n *servedNode) dial(t *testing.T) *apiConn {
 // send sends a request and reads no answer.
 func (c *apiConn) send(t *testing.T, path, body string) {
 	t.Helper()
-	if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body); err != nil {
+	if _, err := io.WriteString(c, requestText(path, body)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -181,15 +192,48 @@ func (c *apiConn) receive() (a apiAnswer, err error) {
 	return a, json.Unmarshal(body, &a)
 }
 
-func (n *servedNode) post(t *testing.T, path, body string) apiAnswer {
+// post sends a request, again while there is no leader, and returns the answer.
+func (n *servedNode) post(t *testing.T, path, body string) (a apiAnswer) {
 	t.Helper()
 	c := n.dial(t)
-	c.send(t, path, body)
-	a, err := c.receive()
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	within(t, "an answer of a leader", func() bool {
+		c.send(t, path, body)
+		var err error
+		if a, err = c.receive(); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return a.Code != "no_leader"
+	})
 	return a
+}
+
+// waitingClaim is a client that waits for a task.
+type waitingClaim struct {
+	*apiConn
+	done   chan struct{} // closed when the two below are set
+	answer apiAnswer
+	err    error
+}
+
+// claim sends a claim that waits. It is sent again when there is no leader any
+// more: a machine that is busy may well lose one.
+func (n *servedNode) claim(t *testing.T) *waitingClaim {
+	t.Helper()
+	w := &waitingClaim{apiConn: n.dial(t), done: make(chan struct{})}
+	w.send(t, "/api/tasks/claim", waitClaim)
+	go func() {
+		defer close(w.done)
+		for {
+			w.answer, w.err = w.receive()
+			if w.err != nil || w.answer.Code != "no_leader" {
+				return
+			}
+			if _, w.err = io.WriteString(w, requestText("/api/tasks/claim", waitClaim)); w.err != nil {
+				return
+			}
+		}
+	}()
+	return w
 }
 
 func (n *servedNode) get(t *testing.T, path string) string {
@@ -206,37 +250,44 @@ func (n *servedNode) get(t *testing.T, path string) string {
 	return string(body)
 }
 
-// waiting returns how many claims wait at the leader.
-func (n *servedNode) waiting(t *testing.T) (count int) {
+// waiting waits until so many claims wait at the leader, whichever of nodes it is.
+func waiting(t *testing.T, want int, nodes ...*servedNode) {
 	t.Helper()
-	for line := range strings.Lines(n.get(t, "/metrics")) {
-		if _, err := fmt.Sscanf(line, "claimq_waiting_claims %d", &count); err == nil {
-			return count
+	within(t, fmt.Sprintf("%d claims to wait", want), func() bool {
+		sum := 0
+		for _, n := range nodes {
+			for line := range strings.Lines(n.get(t, "/metrics")) {
+				count := 0
+				if _, err := fmt.Sscanf(line, "claimq_waiting_claims %d", &count); err == nil {
+					sum += count
+				}
+			}
 		}
-	}
-	t.Fatal("no claimq_waiting_claims on /metrics")
-	return 0
+		return sum == want
+	})
 }
 
 const waitClaim = `{"worker_id":"w","wait_ms":60000,"lease_ms":86400000}`
+
+func requestText(path, body string) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+}
 
 // A waiting claim has a task when there is one, through the leader and through
 // a follower.
 func TestWaiting_claim(t *testing.T) {
 	t.Parallel()
-	leader, follower, _ := serveThree(t)
+	leader, follower, other := serveThree(t)
 	for _, n := range []*servedNode{leader, follower} {
-		c := n.dial(t)
-		c.send(t, "/api/tasks/claim", waitClaim)
-		within(t, "the claim to wait", func() bool { return leader.waiting(t) == 1 })
+		c := n.claim(t)
+		waiting(t, 1, leader, follower, other)
 		submitted := follower.post(t, "/api/tasks", `{"params":1}`)
-		got, err := c.receive()
-		if err != nil || got.status != 200 || got.Task.ID != submitted.Task.ID {
-			t.Errorf("got %+v, %v, want task %d", got, err, submitted.Task.ID)
+		<-c.done
+		if c.err != nil || c.answer.status != 200 || c.answer.Task.ID != submitted.Task.ID {
+			t.Errorf("got %+v, %v, want task %d", c.answer, c.err, submitted.Task.ID)
 		}
-		for name := range got.header {
-			switch name {
-			case "X-Claimq-Holds", "X-Claimq-Given-Up":
+		for _, name := range []string{"X-Claimq-Holds", "X-Claimq-Given-Up"} {
+			if c.answer.header.Get(name) != "" {
 				t.Errorf("the client sees %s", name)
 			}
 		}
@@ -253,31 +304,22 @@ func TestWaiting_claim(t *testing.T) {
 func TestWaiting_closed(t *testing.T) {
 	t.Parallel()
 	leader, follower, other := serveThree(t)
-	closings := map[string]func(*apiConn) error{
-		"close": func(c *apiConn) error { return c.Close() },
-		"reset": func(c *apiConn) error {
-			if err := c.SetLinger(0); err != nil {
-				return err
-			}
-			return c.Close()
+	for _, hangUp := range []func(*waitingClaim) error{
+		func(c *waitingClaim) error { return c.Close() },
+		func(c *waitingClaim) error { return errors.Join(c.SetLinger(0), c.Close()) }, // a reset
+		func(c *waitingClaim) error { return c.CloseWrite() },
+		func(c *waitingClaim) error {
+			_, err := io.WriteString(c, "GET /api/stats HTTP/1.1\r\n")
+			return errors.Join(err, c.Close())
 		},
-		"half close": func(c *apiConn) error { return c.CloseWrite() },
-		"after a pipelined request": func(c *apiConn) error {
-			if _, err := io.WriteString(c, "GET /api/stats HTTP/1.1\r\n"); err != nil {
-				return err
-			}
-			return c.Close()
-		},
-	}
-	for name, hangUp := range closings {
+	} {
 		for _, n := range []*servedNode{leader, follower} {
-			c := n.dial(t)
-			c.send(t, "/api/tasks/claim", waitClaim)
-			within(t, "the claim to wait", func() bool { return leader.waiting(t) == 1 })
+			c := n.claim(t)
+			waiting(t, 1, leader, follower, other)
 			if err := hangUp(c); err != nil {
 				t.Fatal(err)
 			}
-			within(t, name+" to be noticed", func() bool { return leader.waiting(t) == 0 })
+			waiting(t, 0, leader, follower, other)
 		}
 	}
 	id := other.post(t, "/api/tasks", `{"params":1}`).Task.ID
@@ -290,16 +332,15 @@ func TestWaiting_closed(t *testing.T) {
 // one who asks.
 func TestWaiting_closedJustNow(t *testing.T) {
 	t.Parallel()
-	leader, follower, _ := serveThree(t)
+	leader, follower, other := serveThree(t)
 	for round := range 20 {
 		n := []*servedNode{leader, follower}[round%2]
 		const gone = 10
-		conns := make([]*apiConn, gone)
+		conns := make([]*waitingClaim, gone)
 		for i := range conns {
-			conns[i] = n.dial(t)
-			conns[i].send(t, "/api/tasks/claim", waitClaim)
+			conns[i] = n.claim(t)
 		}
-		within(t, "the claims to wait", func() bool { return leader.waiting(t) == gone })
+		waiting(t, gone, leader, follower, other)
 		for _, c := range conns {
 			if err := c.Close(); err != nil {
 				t.Fatal(err)
@@ -313,48 +354,45 @@ func TestWaiting_closedJustNow(t *testing.T) {
 	}
 }
 
-// Many claims wait through a follower over one connection, cost the log
-// nothing, and get a task each.
+// Many claims wait through a follower, and get a task each.
 func TestWaiting_many(t *testing.T) {
 	t.Parallel()
 	const count = 2_000
-	leader, follower, _ := serveThree(t)
-	conns := make([]*apiConn, count)
+	leader, follower, other := serveThree(t)
+	conns := make([]*waitingClaim, count)
 	for i := range conns {
-		conns[i] = follower.dial(t)
-		conns[i].send(t, "/api/tasks/claim", waitClaim)
+		conns[i] = follower.claim(t)
 	}
-	within(t, "the claims to wait", func() bool { return leader.waiting(t) == count })
+	waiting(t, count, leader, follower, other)
+	tasks := strings.Repeat(`{"params":1},`, count/2-1) + `{"params":1}`
 	for range 2 {
-		var tasks []string
-		for range count / 2 {
-			tasks = append(tasks, `{"params":1}`)
-		}
-		if a := leader.post(t, "/api/tasks", `{"tasks":[`+strings.Join(tasks, ",")+`]}`); a.status != 200 {
+		if a := leader.post(t, "/api/tasks", `{"tasks":[`+tasks+`]}`); a.status != 200 {
 			t.Fatalf("submit: %+v", a)
 		}
 	}
 	seen := make(map[uint64]bool)
 	for _, c := range conns {
-		got, err := c.receive()
-		if err != nil || got.status != 200 || seen[got.Task.ID] {
-			t.Fatalf("got %+v, %v", got, err)
+		<-c.done
+		if c.err != nil || c.answer.status != 200 || seen[c.answer.Task.ID] {
+			t.Fatalf("got %+v, %v", c.answer, c.err)
 		}
-		seen[got.Task.ID] = true
+		seen[c.answer.Task.ID] = true
 	}
 }
 
 // "shutting_down: nothing was written": those who wait are told at once.
 func TestWaiting_shutdown(t *testing.T) {
 	t.Parallel()
-	leader, follower, _ := serveThree(t)
+	leader, follower, other := serveThree(t)
+	running := []*servedNode{leader, other, follower}
 	for _, n := range []*servedNode{follower, leader} {
-		c := n.dial(t)
-		c.send(t, "/api/tasks/claim", waitClaim)
-		within(t, "the claim to wait", func() bool { return leader.waiting(t) == 1 })
+		c := n.claim(t)
+		waiting(t, 1, running...)
 		n.stop()
-		if got, err := c.receive(); err != nil || got.status != 503 || got.Code != "shutting_down" {
-			t.Errorf("got %+v, %v", got, err)
+		running = running[:2]
+		<-c.done
+		if c.err != nil || c.answer.status != 503 || c.answer.Code != "shutting_down" {
+			t.Errorf("got %+v, %v", c.answer, c.err)
 		}
 	}
 }
