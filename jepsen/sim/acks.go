@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/claimq/claimq/fsm"
+
 // acks is what clients were told, to be held against the state at the end.
 type acks struct {
 	submitted []uint64
@@ -12,28 +14,46 @@ type acknowledged struct {
 	result    string
 }
 
-// takeSubmit takes the answer to a submit.
-func (a *acks) takeSubmit(w *world, c *command, r reply) {
-	for i := range c.tasks {
-		s := &r.o.result.Submitted[i]
-		if s.Task.Key != c.tasks[i].key {
-			w.fail("submit with key %q was answered with a task of key %q", c.tasks[i].key, s.Task.Key)
+// take takes the answer to a command.
+func (a *acks) take(w *world, c *command, result *fsm.Result) {
+	switch c.verb {
+	case verbSubmit:
+		a.takeSubmit(w, c.tasks, result.Submitted)
+	case verbComplete:
+		if !result.Repeated { // else another call may have been the first
+			a.takeSubmit(w, c.tasks, result.Submitted)
+			a.completed = append(a.completed, acknowledged{id: c.id, token: c.token, result: c.result})
+		}
+	case verbBatch:
+		for i := range result.Results {
+			if r := &result.Results[i]; r.Code == "" {
+				a.take(w, c.ops[i], r)
+			}
+		}
+	default:
+	}
+}
+
+// takeSubmit takes what became of submitted tasks.
+func (a *acks) takeSubmit(w *world, tasks []newTask, submitted []fsm.Submitted) {
+	for i := range submitted {
+		s := &submitted[i]
+		if s.Task.Key != tasks[i].key {
+			w.fail("submit with key %q was answered with a task of key %q", tasks[i].key, s.Task.Key)
 		}
 		a.submitted = append(a.submitted, s.Task.ID)
 	}
 }
 
-// takeSettle takes the answer to a settle.
-func (a *acks) takeSettle(c *command, r reply) {
-	if c.verb == verbComplete && !r.o.result.Repeated {
-		a.completed = append(a.completed, acknowledged{id: c.id, token: c.token, result: c.result})
-	}
-}
-
 // check holds what was acknowledged against a replica that has everything.
 func (a *acks) check(w *world, r *replica) {
+	now := r.machine.Stamp()
+	missing := func(id uint64) bool {
+		t := w.watch.tasks[id]
+		return t != nil && !w.watch.removable(t, now) && r.machine.Get(id) == nil
+	}
 	for _, id := range a.submitted {
-		if r.machine.Get(id) == nil && w.watch.tasks[id] != nil {
+		if missing(id) {
 			w.fail("%s: task %d was acknowledged, never deleted, and is gone", r.name, id)
 			return
 		}
@@ -41,11 +61,11 @@ func (a *acks) check(w *world, r *replica) {
 	for _, c := range a.completed {
 		t := r.machine.Get(c.id)
 		switch {
-		case t == nil && w.watch.tasks[c.id] != nil:
+		case missing(c.id):
 			w.fail("%s: task %d was completed, never deleted, and is gone", r.name, c.id)
 			return
 		case t == nil:
-		case t.Status.String() != completed || t.Token != c.token || string(t.Result)+string(t.ResultPayload) != c.result:
+		case t.Status.String() != completed || c.token != 0 && t.Token != c.token || string(t.Result)+string(t.ResultPayload) != c.result:
 			w.fail("%s: task %d was acknowledged as completed with %q (token %d); it is %s with %q (token %d)",
 				r.name, c.id, c.result, c.token, t.Status, string(t.Result)+string(t.ResultPayload), t.Token)
 			return

@@ -220,12 +220,14 @@ func (l *leader) serve(m *message) {
 		m.reply(reply{code: "no_leader"})
 	case m.c == nil:
 		l.serveRead(m)
+	case fsm.LevelOf(m.c.real()) > l.replica.machine.Level():
+		m.reply(reply{code: "no_leader"}) // not yet: it is asked again
 	case m.c.verb == verbClaimNext && !l.replica.machine.Claimable(m.c.realClaimNext(), l.clock.Now()):
 		if l.cut { // nobody confirms that it leads
 			m.reply(reply{code: "no_leader"})
 			return
 		}
-		if u := l.clock.Now().U; w.model.claimable(m.c, u) {
+		if w.model.claimable(m.c, l.clock.Now()) {
 			w.fail("answered that there is nothing to claim, the model has something: %v", m.c)
 		}
 		m.reply(reply{code: "no_pending_tasks"})
@@ -269,26 +271,26 @@ func (l *leader) serveRead(m *message) {
 	m.reply(reply{ok: true})
 }
 
-// claimable reports whether the claim would get something at the time u.
-func (m *model) claimable(c *command, u int64) bool {
-	if r := m.requests[c.request]; c.request != "" && r != nil && (r.endedU < 0 || max(u, m.u) < r.endedU+rememberedMS) {
+// claimable reports whether the claim would get something now.
+func (m *model) claimable(c *command, now fsm.Stamp) bool {
+	if r := m.requests[c.request]; c.request != "" && r != nil && (r.endedU < 0 || max(now.U, m.u) < r.endedU+rememberedMS) {
 		return true
 	}
-	return m.choose(c) != nil
+	return len(m.candidates(c, max(now.T, m.t))) > 0
 }
 
-// takeClaims takes the claims of an answer.
-func (k *worker) takeClaims(call *call, r reply) (live int) {
+// takeClaims takes the claims of an answer to the claim c, which call asked for.
+func (k *worker) takeClaims(call *call, c *command, result *fsm.Result, now fsm.Stamp) (live int) {
 	w := k.w
-	for i := range r.o.result.Claims {
-		cl := &r.o.result.Claims[i]
+	for i := range result.Claims {
+		cl := &result.Claims[i]
 		if !cl.Live {
 			continue
 		}
 		live++
-		left := time.Duration(cl.Task.LeaseEndU-r.o.stamp.U) * time.Millisecond
-		asked := time.Duration(call.c.leaseMS) * time.Millisecond
-		end := repeat.ClaimEnd(time.Unix(0, k.local(call.firstSentAt)), time.Unix(0, k.local(call.sentAt)), max(left, 0), asked, r.o.result.Repeated).UnixNano()
+		left := time.Duration(cl.Task.LeaseEndU-now.U) * time.Millisecond
+		asked := time.Duration(c.leaseMS) * time.Millisecond
+		end := repeat.ClaimEnd(time.Unix(0, k.local(call.firstSentAt)), time.Unix(0, k.local(call.sentAt)), max(left, 0), asked, result.Repeated).UnixNano()
 		k.forget(cl.Token)
 		k.held = append(k.held, claim{id: cl.Task.ID, token: cl.Token, endsAt: end})
 		w.watch.believes(w, cl.Token, k.real(end))
@@ -319,8 +321,17 @@ func describe(r *fsm.Result) string {
 	if r.Repeated {
 		s = "repeated"
 	}
+	if r.Gone {
+		s += " gone"
+	}
 	for i := range r.Submitted {
-		s += fmt.Sprintf(" {task %d created=%v}", r.Submitted[i].Task.ID, r.Submitted[i].Created)
+		s += fmt.Sprintf(" {task %d created=%v gone=%v}", r.Submitted[i].Task.ID, r.Submitted[i].Created, r.Submitted[i].Gone)
+	}
+	for i := range r.Results {
+		s += " [" + describe(&r.Results[i]) + "]"
+	}
+	if r.Evicted > 0 {
+		s += " " + strconv.Itoa(r.Evicted) + " evicted"
 	}
 	for i := range r.Claims {
 		c := &r.Claims[i]

@@ -1,11 +1,6 @@
 package sim
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/claimq/claimq/fsm"
-)
+import "slices"
 
 // verb is what a command does.
 type verb uint8
@@ -20,6 +15,11 @@ const (
 	verbRelease
 	verbRetry
 	verbDelete
+	verbCancel
+	verbPatch
+	verbSetType
+	verbBatch
+	verbEvict
 	verbExpire
 	verbTick
 	verbCheckpoint
@@ -27,7 +27,10 @@ const (
 	verbSetLevel
 )
 
-var verbNames = [...]string{"submit", "claim next", "claim", "complete", "fail", "extend", "release", "retry", "delete", "expire", "tick", "checkpoint", "set node", "set level"}
+var verbNames = [...]string{
+	"submit", "claim next", "claim", "complete", "fail", "extend", "release", "retry", "delete", "cancel", "patch", "set type", "batch",
+	"evict", "expire", "tick", "checkpoint", "set node", "set level",
+}
 
 func (v verb) String() string { return verbNames[v] }
 
@@ -36,7 +39,7 @@ func (v verb) String() string { return verbNames[v] }
 type command struct {
 	verb verb
 
-	tasks []newTask // submit
+	tasks []newTask // submit; complete: the follow-ups
 
 	id      uint64 // all that name a task
 	worker  string
@@ -46,13 +49,33 @@ type command struct {
 
 	types     []string // claim next: nil = any; sorted
 	byCreated bool
+	random    bool
 	ascending bool
 	limit     int
+	more      int32 // only tasks with more attempts left than this
 
 	result string // complete
 	opaque bool   // the result is no JSON
-	reason string // fail
-	add    int32  // retry
+	next   *command
+
+	reason    string // fail
+	permanent bool
+	retryIn   bool  // delayMS is sent
+	delayMS   int64 // fail: retry_in_ms; release
+
+	progress string // extend
+	add      int32  // retry
+
+	set patched // patch
+
+	kind     string // set type
+	changes  typeChange
+	settings settings
+
+	atomic bool // batch
+	ops    []*command
+
+	bytes int64 // evict
 
 	items []leaseItem // expire
 
@@ -69,6 +92,54 @@ type newTask struct {
 	max      int32 // -1: the default
 	key      string
 	leaseMS  int64
+	runAt    int64 // by T
+	delayMS  int64
+	options
+}
+
+// options are what few tasks are submitted with.
+type options struct {
+	expiresAt int64    // by T; 0: never
+	backoff   *backoff // nil: none
+	keepMS    int64    // retention; 0: nothing was said
+	labels    []label  // sorted
+	group     string
+	active    bool // unique: active
+}
+
+// label is one label.
+type label struct{ name, value string }
+
+// backoff is how long a task waits after its attempt has failed. Factor and
+// jitter are in millionths.
+type backoff struct{ initial, most, factor, jitter int64 }
+
+// Special values of options.keepMS and settings.keepMS.
+const (
+	keepForever = -1
+	keepNone    = -2
+)
+
+// patched is what a patch changes: what is not nil.
+type patched struct {
+	priority *int32
+	runAt    *int64
+	labels   *[]label
+}
+
+// typeChange is which settings a set type changes.
+type typeChange struct{ paused, claims, rate, lease, attempts, backoff, keep bool }
+
+// settings are those of a task type; zero: not set.
+type settings struct {
+	paused  bool
+	claims  int32 // max_claimed
+	rate    int64 // millionths of a claim per second
+	leaseMS int64
+	limited bool // max is set
+	max     int32
+	backoff *backoff
+	keepMS  int64
 }
 
 // leaseItem is one lease of an expire.
@@ -77,112 +148,16 @@ type leaseItem struct {
 	seq       uint32
 }
 
-func (c *command) hold() fsm.Hold { return fsm.Hold{ID: c.id, WorkerID: c.worker, Token: c.token} }
-
-// encode appends the command as the log holds it.
-func (c *command) encode(b []byte) []byte { return fsm.AppendCommand(b, c.real()) }
-
-// real returns the command in the machine's words.
-func (c *command) real() fsm.Command {
-	switch c.verb {
-	case verbSubmit:
-		s := fsm.Submit{Tasks: make([]fsm.NewTask, len(c.tasks))}
-		for i, t := range c.tasks {
-			s.Tasks[i] = fsm.NewTask{Type: t.kind, Priority: t.priority, MaxAttempts: t.max, Key: t.key, LeaseMS: t.leaseMS}
-			if t.opaque {
-				s.Tasks[i].Payload = []byte(t.body)
-			} else {
-				s.Tasks[i].Params = []byte(t.body)
-			}
-		}
-		return s
-	case verbClaimNext:
-		return c.realClaimNext()
-	case verbClaimTask:
-		return fsm.ClaimTask{ID: c.id, WorkerID: c.worker, LeaseMS: c.leaseMS, RequestID: c.request}
-	case verbComplete:
-		r := fsm.Complete{Hold: c.hold()}
-		if c.opaque {
-			r.ResultPayload = []byte(c.result)
-		} else if c.result != "" {
-			r.Result = []byte(c.result)
-		}
-		return r
-	case verbFail:
-		return fsm.Fail{Hold: c.hold(), Error: c.reason}
-	case verbExtend:
-		return fsm.Extend{Hold: c.hold(), LeaseMS: c.leaseMS}
-	case verbRelease:
-		return fsm.Release{Hold: c.hold()}
-	case verbRetry:
-		return fsm.Retry{ID: c.id, Token: c.token, AddAttempts: c.add}
-	case verbDelete:
-		return fsm.Delete{ID: c.id}
-	case verbExpire:
-		e := fsm.Expire{Items: make([]fsm.Lease, len(c.items))}
-		for i, l := range c.items {
-			e.Items[i] = fsm.Lease{TaskID: l.id, Token: l.token, Seq: l.seq}
-		}
-		return e
-	case verbTick:
-		return fsm.Tick{}
-	case verbCheckpoint:
-		return fsm.Checkpoint{}
-	case verbSetNode:
-		return fsm.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + c.node, NodeID: c.node, PeerAddr: c.node + ":1", Version: "v1", Level: 1}}
-	case verbSetLevel:
-		return fsm.SetLevel{Level: c.level}
-	}
-	panic("sim: a command without a verb")
+func (o *options) equal(p *options) bool {
+	return o.expiresAt == p.expiresAt && sameBackoff(o.backoff, p.backoff) && o.keepMS == p.keepMS &&
+		slices.Equal(o.labels, p.labels) && o.group == p.group && o.active == p.active
 }
 
-func (c *command) realClaimNext() fsm.ClaimNext {
-	r := fsm.ClaimNext{
-		WorkerID: c.worker, Types: c.types, Ascending: c.ascending,
-		Limit: int32(c.limit), LeaseMS: c.leaseMS, RequestID: c.request,
-	}
-	if c.byCreated {
-		r.SortBy = fsm.SortCreatedAt
-	}
-	return r
+func (s *settings) equal(p *settings) bool {
+	return s.paused == p.paused && s.claims == p.claims && s.rate == p.rate && s.leaseMS == p.leaseMS &&
+		s.limited == p.limited && s.max == p.max && sameBackoff(s.backoff, p.backoff) && s.keepMS == p.keepMS
 }
 
-// String tells the command in one line, for a trace.
-func (c *command) String() string {
-	var b strings.Builder
-	b.WriteString(c.verb.String())
-	switch c.verb {
-	case verbSubmit:
-		for _, t := range c.tasks {
-			fmt.Fprintf(&b, " {%s key=%q priority=%d max=%d lease=%dms %s}", t.kind, t.key, t.priority, t.max, t.leaseMS, t.body)
-		}
-	case verbClaimNext:
-		fmt.Fprintf(&b, " worker=%s types=%v limit=%d lease=%dms request=%q", c.worker, c.types, c.limit, c.leaseMS, c.request)
-		if c.byCreated {
-			b.WriteString(" by created_at")
-		}
-		if c.ascending {
-			b.WriteString(" ascending")
-		}
-	case verbClaimTask:
-		fmt.Fprintf(&b, " task %d worker=%s lease=%dms request=%q", c.id, c.worker, c.leaseMS, c.request)
-	case verbComplete, verbFail, verbRelease:
-		fmt.Fprintf(&b, " task %d worker=%s token=%d %s%s", c.id, c.worker, c.token, c.result, c.reason)
-	case verbExtend:
-		fmt.Fprintf(&b, " task %d worker=%s token=%d lease=%dms", c.id, c.worker, c.token, c.leaseMS)
-	case verbRetry:
-		fmt.Fprintf(&b, " task %d token=%d add=%d", c.id, c.token, c.add)
-	case verbDelete:
-		fmt.Fprintf(&b, " task %d", c.id)
-	case verbExpire:
-		for _, l := range c.items {
-			fmt.Fprintf(&b, " {task %d token %d seq %d}", l.id, l.token, l.seq)
-		}
-	case verbSetNode:
-		b.WriteString(" " + c.node)
-	case verbSetLevel:
-		fmt.Fprintf(&b, " %d", c.level)
-	case verbTick, verbCheckpoint:
-	}
-	return b.String()
+func sameBackoff(a, b *backoff) bool {
+	return (a == nil) == (b == nil) && (a == nil || *a == *b)
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/claimq/claimq/fsm"
 )
@@ -14,6 +15,12 @@ func differs(got *fsm.Result, want *answer) string {
 		return fmt.Sprintf("code %q, the model has %q", got.Code, want.code)
 	case got.Repeated != want.repeated:
 		return fmt.Sprintf("repeated %v, the model has %v", got.Repeated, want.repeated)
+	case got.Gone != want.gone:
+		return fmt.Sprintf("gone %v, the model has %v", got.Gone, want.gone)
+	case got.Evicted != want.evicted:
+		return fmt.Sprintf("%d tasks evicted, the model has %d", got.Evicted, want.evicted)
+	case len(got.Results) != len(want.results) || got.FailedOp != want.failedOp:
+		return fmt.Sprintf("%d results of a batch, failed op %d; the model has %d, %d", len(got.Results), got.FailedOp, len(want.results), want.failedOp)
 	case got.Expired != want.expired:
 		return fmt.Sprintf("%d claims expired, the model has %d", got.Expired, want.expired)
 	case len(got.Submitted) != len(want.submitted):
@@ -28,10 +35,21 @@ func differs(got *fsm.Result, want *answer) string {
 			return d
 		}
 	}
+	if want.kind != nil {
+		if d := typeDiffers(got.Type, want.kind); d != "" {
+			return d
+		}
+	}
+	for i := range want.results {
+		if d := differs(&got.Results[i], &want.results[i]); d != "" {
+			return fmt.Sprintf("op %d: %s", i, d)
+		}
+	}
 	for i := range want.submitted {
 		g, w := &got.Submitted[i], &want.submitted[i]
-		if g.Created != w.created || g.SameRequest != w.same {
-			return fmt.Sprintf("submitted task %d: created %v, same %v; the model has %v, %v", i, g.Created, g.SameRequest, w.created, w.same)
+		if g.Created != w.created || g.SameRequest != w.same || g.Gone != w.gone {
+			return fmt.Sprintf("submitted task %d: created %v, same %v, gone %v; the model has %v, %v, %v",
+				i, g.Created, g.SameRequest, g.Gone, w.created, w.same, w.gone)
 		}
 		if d := taskDiffers(g.Task, w.task); d != "" {
 			return fmt.Sprintf("submitted task %d: %s", i, d)
@@ -66,11 +84,61 @@ func taskDiffers(g *fsm.Task, w *task) string {
 		g.Key == w.key && g.LeaseMS == w.leaseMS && g.LeaseSeq == w.seq && g.ClaimLeaseMS == w.claimMS &&
 		g.LeaseEndU == w.endU && g.ClaimedAt == w.claimedAt && g.CreatedAt == w.createdAt && g.UpdatedAt == w.updatedAt &&
 		g.CompletedAt == w.completedAt && g.Error == w.reason && string(body) == w.body && opaque == w.opaque &&
-		string(result) == w.result && binary == w.binary && sameLog(g.Log, w.log) {
+		string(result) == w.result && binary == w.binary && sameLog(g.Log, w.log) && w.runAt.is(g.RunAt) &&
+		g.RemoveAt == w.removeAt && g.CancelRequested == w.asked && string(g.Progress) == w.progress &&
+		sameOptions(g.Options, &w.options) && sameThen(g.Then, w.then) {
 		return ""
 	}
 	g2 := *g
-	return fmt.Sprintf("task %d is\n    %+v\n  the model has\n    %+v", w.id, g2, *w)
+	return fmt.Sprintf("task %d is\n    %+v (options %+v, beside %+v)\n  the model has\n    %+v (run at %+v, beside %+v)",
+		w.id, g2, g.Options, g.Then, *w, w.runAt, w.then)
+}
+
+func sameOptions(g *fsm.Options, w *options) bool {
+	if g == nil {
+		return w.equal(&options{})
+	}
+	o := options{
+		expiresAt: g.ExpiresAt, backoff: backoffOf(g.Backoff), keepMS: g.RetentionMS, group: g.Group, active: g.UniqueActive,
+	}
+	for _, l := range g.Labels {
+		o.labels = append(o.labels, label{l.Name, l.Value})
+	}
+	return o.equal(w)
+}
+
+func backoffOf(b *fsm.Backoff) *backoff {
+	if b == nil {
+		return nil
+	}
+	return &backoff{initial: b.InitialMS, most: b.MaxMS, factor: b.Factor, jitter: b.Jitter}
+}
+
+func sameThen(g *fsm.Then, w *then) bool {
+	if g == nil || w == nil {
+		return g == nil && w == nil
+	}
+	return slices.EqualFunc(g.Submitted, w.submitted, func(g fsm.FollowUp, w followUp) bool { return g.ID == w.id && g.Created == w.created }) &&
+		slices.EqualFunc(g.Claims, w.claims, func(g fsm.ClaimRef, w claimOf) bool { return g.TaskID == w.id && g.Token == w.token })
+}
+
+// typeDiffers compares what is seen of a type.
+func typeDiffers(g *fsm.TypeView, w *typeSeen) string {
+	if g == nil {
+		return "no type is shown, the model shows " + w.name
+	}
+	s := settings{
+		paused: g.Settings.Paused, claims: g.Settings.MaxClaimed, rate: g.Settings.RateLimit, leaseMS: g.Settings.LeaseMS,
+		limited: g.Settings.LimitSet, max: g.Settings.MaxAttempts, backoff: backoffOf(g.Settings.Backoff), keepMS: g.Settings.RetentionMS,
+	}
+	same := g.Type == w.name && s.equal(&w.settings) && g.OldestPendingAgeMS == w.ageMS
+	for status := fsm.StatusPending; status <= fsm.StatusCancelled; status++ {
+		same = same && g.Counts[status] == w.counts[status.String()]
+	}
+	if same {
+		return ""
+	}
+	return fmt.Sprintf("type %s is\n    %+v\n  the model has\n    %+v", w.name, *g, *w)
 }
 
 func sameLog(got []fsm.Attempt, want []attempt) bool {
@@ -105,7 +173,7 @@ func stateDiffers(machine *fsm.Machine, m *model) string {
 		if d := taskDiffers(got, want); d != "" {
 			return d
 		}
-		if want.key != "" {
+		if want.key != "" && m.keys[want.key] == id {
 			if by := machine.ByKey(want.key); by == nil || by.ID != id {
 				return fmt.Sprintf("key %q does not lead to task %d", want.key, id)
 			}
@@ -122,6 +190,16 @@ func stateDiffers(machine *fsm.Machine, m *model) string {
 	}
 	if s := machine.Stamp(); s.U != m.u || s.T != m.t {
 		return fmt.Sprintf("the clocks are %+v, the model has %d and %d", s, m.u, m.t)
+	}
+	for name := range m.types {
+		got, _ := machine.Type(name, machine.Stamp())
+		want := m.see(name)
+		if d := typeDiffers(&got, &want); d != "" {
+			return d
+		}
+	}
+	if next, some := machine.NextDue(); next != m.nextDue() || some != (m.nextDue() != 0) {
+		return fmt.Sprintf("the next tick is due at %d (%v), in the model at %d", next, some, m.nextDue())
 	}
 	if machine.ClaimCount() != int(byStatus[claimed]) {
 		return fmt.Sprintf("%d claims live, the model has %d", machine.ClaimCount(), byStatus[claimed])

@@ -33,9 +33,9 @@ func laneOf(c *command) lane {
 		return laneClaim
 	case verbExpire:
 		return laneExpire
-	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel:
+	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbEvict:
 		return laneInternal
-	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete:
+	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete, verbCancel, verbPatch, verbSetType, verbBatch:
 	}
 	return laneSettle
 }
@@ -94,6 +94,9 @@ type leader struct {
 	sleep    int // counts the timer's sleeps: an older one wakes nobody
 	expiring bool
 	ticking  bool
+	evicting bool
+	dutiesAt int   // counts the looks at the duties: an older one is over
+	planned  int64 // until when they sleep, by T; 0: nothing is due
 }
 
 // elect makes a replica the leader, if it can be. It has what is committed, as
@@ -135,6 +138,9 @@ func (l *leader) firstTick() {
 		}
 		l.timers.Start(l.replica.machine)
 		l.serving = true
+		if level := l.w.profile.level; l.replica.machine.Level() < level {
+			l.propose(&proposal{c: &command{verb: verbSetLevel, level: level}, sentAt: l.w.now, done: func(outcome) {}})
+		}
 		l.sleepUntilDue()
 		l.duties()
 	}})
@@ -299,6 +305,7 @@ func (l *leader) land(f *flight) {
 		l.sleepUntilDue()
 	}
 	w.follow(f.number)
+	l.noteDue()
 	if !f.told {
 		f.told = true
 		for i, p := range f.proposals {
@@ -308,7 +315,7 @@ func (l *leader) land(f *flight) {
 	l.pump()
 }
 
-// commit appends an entry to the log for good, and applies it to the model.
+// commit appends an entry to the log for good.
 func (w *world) commit(f *flight) *entry {
 	e := &entry{
 		index: 1 + f.number%2, data: f.data, tooNew: f.tooNew, stamp: f.stamp,
@@ -320,8 +327,6 @@ func (w *world) commit(f *flight) *entry {
 	for i, p := range f.proposals {
 		e.commands[i], e.sentAt[i] = p.c, p.sentAt
 	}
-	e.want = w.model.entry(f.stamp.U, f.stamp.T, e.commands)
-	e.begun = w.model.begun
 	w.log = append(w.log, e)
 	w.commands += len(e.commands)
 	w.mix(e.index, uint64(f.stamp.U), uint64(f.stamp.T), uint64(w.now))
@@ -414,14 +419,4 @@ func (l *leader) expireDue() {
 			l.expireDue()
 		}
 	}})
-}
-
-// duties logs ticks.
-func (l *leader) duties() {
-	m := l.replica.machine
-	if !l.ticking && lease.TickDue(l.clock.Now(), m.Stamp(), m.ClaimCount()) {
-		l.ticking = true
-		l.propose(&proposal{c: &command{verb: verbTick}, sentAt: l.w.now, done: func(outcome) { l.ticking = false }})
-	}
-	l.wake(time.Duration(dutyInterval), l.duties)
 }

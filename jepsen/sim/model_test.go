@@ -7,7 +7,7 @@ import (
 // do applies a command and checks its code.
 func mustDo(t *testing.T, m *model, c command, code string) answer {
 	t.Helper()
-	a := m.entry(m.u, m.t, []*command{&c})[0]
+	a := m.entry(m.u, m.t, []*command{&c}, nil)[0]
 	if a.code != code {
 		t.Fatalf("%v: code %q, want %q", &c, a.code, code)
 	}

@@ -19,6 +19,12 @@ const (
 	stepRetry   // of a task
 	stepDelete  // of a task
 	stepRead    // of a task
+	stepChain   // a completion with follow-ups and the next claim
+	stepCancel  // of a task
+	stepPatch   // of a task
+	stepType    // the settings of a task type
+	stepBatch   // several at once
+	stepEvict   // of ended tasks
 	stepRepeat  // an old request, delivered once more
 	stepOld     // an old expiry, proposed once more
 	stepIdle    // nothing for long
@@ -38,7 +44,7 @@ const (
 
 var kindNames = [kinds]string{
 	"submit", "submit many", "submit without key", "claim", "claim task", "complete", "fail", "extend", "release", "late settle",
-	"meddle", "die", "retry", "delete", "read", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
+	"meddle", "die", "retry", "delete", "read", "chain", "cancel", "patch", "type", "batch", "evict", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
 	"capture", "write", "lag", "skew", "upgrade", "admin",
 }
 
@@ -48,6 +54,7 @@ func (k kind) String() string { return kindNames[k] }
 var weights = [kinds]int64{
 	stepSubmit: 90, stepSubmitMany: 20, stepSubmitRaw: 10, stepClaim: 190, stepClaimTask: 25, stepComplete: 70, stepFail: 25,
 	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25, stepRead: 25,
+	stepChain: 30, stepCancel: 20, stepPatch: 15, stepType: 15, stepBatch: 30, stepEvict: 4,
 	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 14,
 	stepCapture: 8, stepWrite: 10, stepLag: 16, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
 }
@@ -73,10 +80,17 @@ type profile struct {
 	types          int64
 	keys           int64
 	off            [kinds]bool // steps that this world does not know
+	level          uint32      // the feature level that the first leader brings about
+	groups         int64       // how many names; 0: there are none
+	endedBytes     int64       // ended tasks may take so much; 0: as much as they want
+	life           life
 	rates          [replicaCount]int64
 	walls          [replicaCount]int64
 	long           bool // idles may last longer than what is remembered
 }
+
+// life is how many tasks of a world have what, per thousand.
+type life struct{ delay, expires, backoff, keep, labels, active, group int64 }
 
 // makePlan draws the world and its steps.
 func makePlan(seed uint64, count int) (profile, []step) {
@@ -92,9 +106,10 @@ func makePlan(seed uint64, count int) (profile, []step) {
 		p.rates[i] = rates[d.n(5)]
 		p.walls[i] = d.n(4*second) - 2*second
 	}
-	for k := stepRepeat; k < kinds; k++ {
+	for k := stepChain; k < kinds; k++ {
 		p.off[k] = d.in(250)
 	}
+	p.drawLife(d)
 	var drawn [kinds]int64
 	var total int64
 	for k := range kinds {
@@ -124,6 +139,17 @@ func makePlan(seed uint64, count int) (profile, []step) {
 		}
 	}
 	return p, steps
+}
+
+// drawLife draws what the tasks of the world are like.
+func (p *profile) drawLife(d *dice) {
+	p.level = uint32(pick[int64](d, 1, 2, 2, 2, 2, 2, 2, 2))
+	p.groups = pick[int64](d, 0, 1, 2, 3)
+	p.endedBytes = pick[int64](d, 0, 0, 0, 4000, 12_000)
+	p.life = life{
+		delay: pick[int64](d, 0, 50, 200), expires: pick[int64](d, 0, 50, 150), backoff: pick[int64](d, 0, 100, 500),
+		keep: pick[int64](d, 0, 100, 400), labels: pick[int64](d, 0, 100), active: pick[int64](d, 0, 100, 500), group: pick[int64](d, 100, 400, 900),
+	}
 }
 
 func pick[T any](d *dice, of ...T) T { return of[d.n(int64(len(of)))] }

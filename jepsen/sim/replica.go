@@ -93,6 +93,9 @@ func (r *replica) apply(e *entry) *fsm.Applied {
 		w.fail("%s: entry %d: %d results at index %d for %d commands", r.name, e.index, len(applied.Results), applied.Index, len(e.commands))
 		return nil
 	}
+	if e.want == nil {
+		w.answerOf(e, applied.Results)
+	}
 	for i := range applied.Results {
 		if d := differs(&applied.Results[i], &e.want[i]); d != "" {
 			w.fail("%s: entry %d, command %d (%v): %s", r.name, e.index, i, e.commands[i], d)
@@ -111,12 +114,49 @@ func (r *replica) apply(e *entry) *fsm.Applied {
 	}
 	if !e.watched {
 		e.watched = true
+		w.learn(r.machine)
 		w.watch.entry(w, e, &applied)
 	}
 	if e.index%w.profile.hashEvery == 0 {
 		r.compareHash(e)
 	}
 	return &applied
+}
+
+// answerOf lets the model apply an entry. It is told what the machine made of
+// it where the contract leaves that open: it checks that this was allowed.
+func (w *world) answerOf(e *entry, results []fsm.Result) {
+	hints := make([]hint, len(results))
+	for i := range results {
+		hints[i] = hintOf(&results[i])
+	}
+	e.want = w.model.entry(e.stamp.U, e.stamp.T, e.commands, hints)
+	e.begun = w.model.begun
+}
+
+func hintOf(r *fsm.Result) hint {
+	h := hint{evicted: r.Evicted}
+	for i := range r.Claims {
+		h.picks = append(h.picks, r.Claims[i].Task.ID)
+	}
+	for i := range r.Results {
+		h.ops = append(h.ops, hintOf(&r.Results[i]))
+	}
+	return h
+}
+
+// learn takes the times from the machine that the entry set within bounds.
+func (w *world) learn(m *fsm.Machine) {
+	for _, t := range w.model.unsure {
+		now := w.model.find(t.id)
+		if now == nil || now.runAt != t.runAt {
+			continue
+		}
+		if got := m.Get(t.id); got != nil && !t.runAt.is(got.RunAt) {
+			w.fail("task %d waits until %d, its backoff allows %d to %d", t.id, got.RunAt, t.runAt.least, t.runAt.most)
+			return
+		}
+	}
 }
 
 // meetUnknown makes sure that a replica stops for good at what it does not know.

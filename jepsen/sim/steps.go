@@ -19,7 +19,7 @@ func (w *world) do(s step) {
 		w.stepSubmit(s.kind, d, name)
 	case stepClaim, stepClaimTask:
 		w.stepClaim(s.kind, d, name, 0)
-	case stepComplete, stepFail, stepExtend, stepRelease:
+	case stepComplete, stepFail, stepExtend, stepRelease, stepChain:
 		w.stepSettle(s.kind, d, name)
 	case stepLate:
 		w.stepLate(d, name)
@@ -34,6 +34,14 @@ func (w *world) do(s step) {
 		w.call(d, name, w.retry(d), false, nil)
 	case stepDelete:
 		w.call(d, name, &command{verb: verbDelete, id: w.anyID(d)}, true, nil)
+	case stepCancel:
+		w.call(d, name, &command{verb: verbCancel, id: w.anyID(d)}, true, nil)
+	case stepPatch:
+		w.call(d, name, w.patch(d), false, nil)
+	case stepType:
+		w.call(d, name, w.setType(d), false, nil)
+	case stepBatch:
+		w.stepBatch(d, name)
 	case stepRead:
 		k := &call{w: w, name: name, d: d, id: w.anyID(d), repeats: repeat.Call{Repeatable: true}, done: func(reply, bool) {}}
 		k.begin()
@@ -80,6 +88,8 @@ func (w *world) fault(k kind, d *dice) {
 		w.skew(r)
 	case stepUpgrade:
 		w.upgrade()
+	case stepEvict:
+		w.evict(d)
 	default:
 		w.admin(d)
 	}
@@ -119,23 +129,11 @@ func (w *world) stepSubmit(k kind, d *dice, name string) {
 	}
 	c := &command{verb: verbSubmit, tasks: make([]newTask, count)}
 	for i := range c.tasks {
-		t := newTask{
-			kind: w.typeName(d), body: fmt.Sprintf(`{"n":"%s.%d"}`, name, i), priority: pick[int32](d, 0, 0, 0, 5, -5),
-			max: pick[int32](d, -1, -1, 0, 1, 2), leaseMS: pick[int64](d, 0, 0, 500, 3000), opaque: d.in(200),
-		}
-		switch {
-		case k == stepSubmitRaw:
-		case d.in(400): // the key of others too
-			t.key = fmt.Sprintf("key-%d", d.n(w.profile.keys))
-			t.body = fmt.Sprintf(`{"n":"%s"}`, t.key)
-		default: // as the client does of itself
-			t.key = fmt.Sprintf("own-%s.%d", name, i)
-		}
-		c.tasks[i] = t
+		c.tasks[i] = w.newTask(d, fmt.Sprintf("%s.%d", name, i), k != stepSubmitRaw)
 	}
 	w.call(d, name, c, k != stepSubmitRaw, func(r reply, _ bool) {
 		if r.ok {
-			w.acked.takeSubmit(w, c, r)
+			w.acked.take(w, c, &r.o.result)
 		}
 	})
 }
@@ -152,12 +150,7 @@ func (w *world) stepClaim(kind kind, d *dice, name string, again int) {
 		c.limit = int(2 + d.n(4))
 	}
 	if c.verb == verbClaimNext {
-		for t := range w.profile.types {
-			if d.in(400) {
-				c.types = append(c.types, "t"+string(rune('a'+t)))
-			}
-		}
-		c.byCreated, c.ascending = d.in(300), d.in(400)
+		w.fillClaim(c, d)
 	}
 	repeatable := true
 	switch {
@@ -172,7 +165,7 @@ func (w *world) stepClaim(kind kind, d *dice, name string, again int) {
 			return
 		}
 		w.acked.claims++
-		if live := k.takeClaims(asked, r); live == 0 && again < 2 {
+		if live := k.takeClaims(asked, c, &r.o.result, r.o.stamp); live == 0 && again < 2 {
 			w.stepClaim(kind, d, name, again+1)
 		}
 	})
@@ -187,32 +180,22 @@ func (w *world) stepSettle(kind kind, d *dice, name string) {
 	}
 	cl := k.held[d.n(int64(len(k.held)))]
 	c := &command{id: cl.id, worker: k.name, token: cl.token}
-	fillSettle(c, kind, d, name)
+	w.fillSettle(c, kind, d, name)
 	var asked *call
 	asked = w.call(d, name, c, true, func(r reply, unknown bool) {
 		switch {
 		case kind == stepExtend && r.ok:
 			k.takeExtend(asked, r)
 		case r.ok:
-			w.acked.takeSettle(c, r)
+			w.acked.take(w, c, &r.o.result)
 			k.forget(cl.token)
+			if c.next != nil {
+				k.takeClaims(asked, c.next, &r.o.result, r.o.stamp)
+			}
 		case !unknown && r.code != "":
 			k.forget(cl.token)
 		}
 	})
-}
-
-func fillSettle(c *command, kind kind, d *dice, name string) {
-	switch kind {
-	case stepFail:
-		c.verb, c.reason = verbFail, "no luck in "+name
-	case stepExtend:
-		c.verb, c.leaseMS = verbExtend, leaseOf(d)
-	case stepRelease:
-		c.verb = verbRelease
-	default:
-		c.verb, c.result, c.opaque = verbComplete, pick(d, "", `"ok `+name+`"`), d.in(200)
-	}
 }
 
 // retry is a retry of some task, mostly without a token.
@@ -234,10 +217,10 @@ func (w *world) stepLate(d *dice, name string) {
 	}
 	cl := k.over[d.n(int64(len(k.over)))]
 	c := &command{id: cl.id, worker: k.name, token: cl.token}
-	fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
+	w.fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
 	w.call(d, name, c, true, func(r reply, _ bool) {
 		if r.ok {
-			w.acked.takeSettle(c, r)
+			w.acked.take(w, c, &r.o.result)
 		}
 	})
 }
@@ -260,7 +243,7 @@ func (w *world) stepMeddle(d *dice, name string) {
 	case 2:
 		c.token += uint64(d.n(3))
 	}
-	fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
+	w.fillSettle(c, pick(d, stepComplete, stepFail, stepExtend, stepRelease), d, name)
 	w.call(d, name, c, false, nil)
 }
 
@@ -406,7 +389,7 @@ func (w *world) admin(d *dice) {
 	if l == nil {
 		return
 	}
-	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(2))})
+	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(3))})
 	l.propose(&proposal{c: c, sentAt: w.now, done: func(outcome) {}})
 }
 

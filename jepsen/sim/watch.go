@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -24,6 +26,10 @@ type watch struct {
 	expiredAt map[uint64]int64 // by token: when the expiry was decided
 	believed  map[uint64]int64 // by token: until when the worker takes it for its own, in real time
 	live      []*watchedTask
+	types     map[string]*settings // of task types, as they were set
+	done      map[uint64]then      // by token: what a completion did beside
+	kept      map[string]bool      // types that ever had a retention of their own
+	evicted   bool                 // something was, ever
 
 	// served is how long a leader has served that could commit, and what it was
 	// when the sweep looked last.
@@ -34,8 +40,20 @@ type watch struct {
 // watchedTask is what is known of a task.
 type watchedTask struct {
 	id      uint64
+	kind    string
 	key     string
 	leaseMS int64
+	group   string
+	active  bool // its key is free when it ends
+	expires bool // it has an expires_at
+	lapses  bool // it may have ended since then without an answer that told so
+	keepMS  int64
+	runAt   int64 // not to be claimed before, by T
+
+	// When it ended, as far as answers told, -1: it has not; since when it may
+	// have if lapses.
+	endedU, endedT int64
+	sinceU, sinceT int64
 
 	holder  uint64 // token of the live claim, 0 if none
 	worker  string
@@ -60,6 +78,7 @@ func newWatch() *watch {
 		tasks: map[uint64]*watchedTask{}, keys: map[string]uint64{},
 		requests: map[string]*watchedRequest{}, byToken: map[uint64]*watchedRequest{},
 		settled: map[uint64]verb{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{},
+		types: map[string]*settings{}, done: map[uint64]then{}, kept: map[string]bool{},
 	}
 }
 
@@ -82,58 +101,148 @@ func (o *watch) entry(w *world, e *entry, applied *fsm.Applied) {
 func (o *watch) command(w *world, e *entry, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
 	switch c.verb {
 	case verbSubmit:
-		for i := range c.tasks {
-			o.submit(w, &c.tasks[i], &r.Submitted[i])
-		}
+		o.submitAll(w, c.tasks, r.Submitted, now)
 	case verbClaimNext, verbClaimTask:
 		o.claims(w, c, sentAt, r, now)
 	case verbComplete, verbFail, verbRelease:
-		o.settle(w, c, r, now)
+		o.settle(w, c, sentAt, r, now)
 	case verbExtend:
 		if r.Code == "" {
 			t := o.held(w, c)
 			o.extended(w, t, c.leaseMS, sentAt, r.Task, now)
 		}
-	case verbRetry:
-		if t := o.tasks[c.id]; t != nil && r.Code == "" && !r.Repeated && t.holder != 0 {
-			o.end(t, now)
+	case verbRetry, verbDelete, verbCancel, verbPatch:
+		if r.Code == "" && !r.Gone {
+			o.change(w, c, r, now)
 		}
-	case verbDelete:
-		if r.Code == "" {
-			t := o.tasks[c.id]
-			if t == nil || t.holder != 0 {
-				w.fail("delete of task %d was accepted: it is gone, or held", c.id)
-				return
-			}
-			delete(o.tasks, c.id)
-			if t.key != "" {
-				delete(o.keys, t.key)
-			}
+	case verbBatch:
+		for i := range r.Results {
+			o.command(w, e, c.ops[i], sentAt, &r.Results[i], now)
 		}
+		if c.atomic && (r.Code == "") != (len(r.Results) == len(c.ops)) {
+			w.fail("an atomic batch was done in part: %v", c)
+		}
+	case verbSetType:
+		s := o.types[c.kind]
+		if s == nil {
+			s = &settings{}
+			o.types[c.kind] = s
+		}
+		*s = c.changed(*s)
+		o.kept[c.kind] = o.kept[c.kind] || s.keepMS != 0
+	case verbEvict:
+		o.evicted = o.evicted || r.Evicted > 0
 	case verbExpire:
 		o.expire(w, c, sentAt, r, now)
 	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel:
 	}
 }
 
-func (o *watch) submit(w *world, n *newTask, s *fsm.Submitted) {
+// change takes an accepted call that is about one task and no claim.
+func (o *watch) change(w *world, c *command, r *fsm.Result, now fsm.Stamp) {
+	t := o.tasks[c.id]
+	if t == nil {
+		w.fail("accepted for a task that was deleted, or never was: %v", c)
+		return
+	}
+	switch c.verb {
+	case verbRetry:
+		if !r.Repeated && t.holder != 0 {
+			o.end(t, now)
+		}
+		t.runAt = 0
+		o.look(t, r.Task, now)
+		if t.key != "" && t.endedU < 0 {
+			o.keys[t.key] = t.id
+		}
+	case verbCancel:
+		o.look(t, r.Task, now)
+	case verbPatch:
+		if t.holder != 0 || t.endedU >= 0 {
+			w.fail("accepted for a task that is claimed or has ended: %v", c)
+		}
+		if c.set.runAt != nil {
+			t.runAt = *c.set.runAt
+		}
+	default:
+		if t.holder != 0 {
+			w.fail("delete of task %d was accepted: it is held", c.id)
+			return
+		}
+		delete(o.tasks, c.id)
+		if t.key != "" && o.keys[t.key] == t.id {
+			delete(o.keys, t.key)
+		}
+	}
+}
+
+// look notes whether the task has ended.
+func (o *watch) look(t *watchedTask, after *fsm.Task, now fsm.Stamp) {
+	switch {
+	case !after.Status.Ended():
+		t.endedU, t.endedT = -1, -1
+	case t.endedU < 0:
+		t.endedU, t.endedT = now.U, now.T
+	}
+}
+
+func (o *watch) submitAll(w *world, tasks []newTask, submitted []fsm.Submitted, now fsm.Stamp) {
+	if len(tasks) != len(submitted) {
+		w.fail("%d tasks were submitted, %d answered", len(tasks), len(submitted))
+		return
+	}
+	for i := range tasks {
+		o.submit(w, &tasks[i], &submitted[i], now)
+	}
+}
+
+func (o *watch) submit(w *world, n *newTask, s *fsm.Submitted, now fsm.Stamp) {
 	id := s.Task.ID
 	has, taken := o.keys[n.key]
 	switch {
 	case !s.Created && (!taken || has != id):
 		w.fail("submit with key %q was answered with task %d, the key leads to %d", n.key, id, has)
-	case s.Created && taken:
+	case s.Created && taken && !o.free(o.tasks[has], now):
 		w.fail("submit with key %q made task %d, the key has task %d", n.key, id, has)
 	case s.Created:
 		if o.tasks[id] != nil {
 			w.fail("id %d was given out twice", id)
 			return
 		}
-		o.tasks[id] = &watchedTask{id: id, key: n.key, leaseMS: n.leaseMS}
+		t := &watchedTask{
+			id: id, kind: n.kind, key: n.key, leaseMS: n.leaseMS, group: n.group, active: n.active, expires: n.expiresAt != 0, lapses: n.expiresAt != 0,
+			keepMS: n.keepMS, runAt: n.runAt, endedU: -1, endedT: -1, sinceU: now.U, sinceT: now.T,
+		}
+		if n.delayMS != 0 {
+			t.runAt = now.T + n.delayMS
+		}
+		o.tasks[id] = t
 		if n.key != "" {
 			o.keys[n.key] = id
 		}
 	}
+}
+
+// free reports whether the key of the task may be another's: it has ended and
+// does not keep it, or it was removed long enough ago.
+func (o *watch) free(t *watchedTask, now fsm.Stamp) bool {
+	if t == nil {
+		return false
+	}
+	endedU := t.endedU
+	if endedU < 0 && t.lapses {
+		endedU = t.sinceU // or later
+	}
+	return endedU >= 0 && (t.active || now.U >= endedU+rememberedMS && o.removable(t, now))
+}
+
+// removable reports whether retention or eviction may have removed the task.
+func (o *watch) removable(t *watchedTask, now fsm.Stamp) bool {
+	endedT := t.endedT
+	if endedT < 0 && t.lapses {
+		endedT = t.sinceT
+	}
+	return endedT >= 0 && (o.evicted || o.kept[t.kind] || t.keepMS != 0 || now.T >= endedT+keptByDefault)
 }
 
 func (o *watch) claims(w *world, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
@@ -168,19 +277,22 @@ func (o *watch) claims(w *world, c *command, sentAt int64, r *fsm.Result, now fs
 		w.fail("request %q was answered anew, it had been answered before", c.request)
 		return
 	}
-	o.begin(w, c, sentAt, r, now)
+	o.begin(w, c, sentAt, r.Claims, now)
 }
 
 // begin takes the claims that were begun.
-func (o *watch) begin(w *world, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
+func (o *watch) begin(w *world, c *command, sentAt int64, claims []fsm.Claim, now fsm.Stamp) {
 	var request *watchedRequest
-	if c.request != "" && len(r.Claims) > 0 {
-		request = &watchedRequest{live: len(r.Claims)}
+	if c.request != "" && len(claims) > 0 {
+		request = &watchedRequest{live: len(claims)}
 		o.requests[c.request] = request
 	}
-	for i := range r.Claims {
-		cl := &r.Claims[i]
+	for i := range claims {
+		cl := &claims[i]
 		t := o.tasks[cl.Task.ID]
+		if t != nil && !o.allowed(w, c, t, now) {
+			return
+		}
 		switch {
 		case t == nil:
 			w.fail("task %d was claimed, it is not there", cl.Task.ID)
@@ -194,13 +306,12 @@ func (o *watch) begin(w *world, c *command, sentAt int64, r *fsm.Result, now fsm
 		}
 		o.lastToken = cl.Token
 		length := c.leaseMS
-		if length == 0 {
-			length = t.leaseMS
+		for _, otherwise := range []int64{t.leaseMS, o.settingsOf(t.kind).leaseMS, leaseByDefault} {
+			if length == 0 {
+				length = otherwise
+			}
 		}
-		if length == 0 {
-			length = leaseByDefault
-		}
-		t.holder, t.worker, t.seq, t.claimMS = cl.Token, c.worker, 1, length
+		t.holder, t.worker, t.seq, t.claimMS, t.lapses = cl.Token, c.worker, 1, length, false
 		t.notBefore = sentAt + length*millisecond
 		o.dueAt(w, t, cl.Task.LeaseEndU-now.U)
 		o.live = append(o.live, t)
@@ -209,6 +320,40 @@ func (o *watch) begin(w *world, c *command, sentAt int64, r *fsm.Result, now fsm
 			o.byToken[cl.Token] = request
 		}
 	}
+}
+
+func (o *watch) settingsOf(kind string) settings {
+	if s := o.types[kind]; s != nil {
+		return *s
+	}
+	return settings{}
+}
+
+// allowed reports whether a claim of the task may begin now, as far as its
+// time, its group and its type say.
+func (o *watch) allowed(w *world, c *command, t *watchedTask, now fsm.Stamp) bool {
+	s := o.settingsOf(t.kind)
+	live := int32(0)
+	for _, other := range o.live {
+		if other.kind != t.kind {
+			continue
+		}
+		live++
+		if t.group != "" && other.group == t.group {
+			w.fail("task %d was claimed while task %d of its group %q is", t.id, other.id, t.group)
+		}
+	}
+	switch {
+	case s.claims > 0 && live >= s.claims:
+		w.fail("task %d was claimed, %d claims of its type live and %d may", t.id, live, s.claims)
+	case now.T < t.runAt:
+		w.fail("task %d was claimed at %d, it was to wait until %d", t.id, now.T, t.runAt)
+	case s.paused && c.verb == verbClaimNext:
+		w.fail("task %d was claimed, its type is paused", t.id)
+	case t.endedU >= 0:
+		w.fail("task %d was claimed, it has ended", t.id)
+	}
+	return w.failure == ""
 }
 
 // dueAt notes when the lease must have ended that has so much left now.
@@ -238,18 +383,68 @@ func (o *watch) extended(w *world, t *watchedTask, asked, sentAt int64, after *f
 	o.dueAt(w, t, after.LeaseEndU-now.U)
 }
 
-func (o *watch) settle(w *world, c *command, r *fsm.Result, now fsm.Stamp) {
+func (o *watch) settle(w *world, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
 	switch {
 	case r.Code != "":
 	case r.Repeated:
 		if v, ok := o.settled[c.token]; c.token != 0 && (!ok || v != c.verb) {
 			w.fail("answered as repeated, but it had not been done: %v", c)
 		}
+		if did, ok := o.done[c.token]; ok && !did.sameAs(thenOf(r)) {
+			w.fail("a repeated completion was answered otherwise than the first: %v", c)
+		}
 	default:
 		t := o.held(w, c)
 		o.settled[t.holder] = c.verb
+		token := t.holder
 		o.end(t, now)
+		o.look(t, r.Task, now)
+		t.runAt = 0
+		if c.retryIn || c.verb == verbRelease {
+			t.runAt = now.T + c.delayMS
+		}
+		if c.verb == verbRelease { // as if it had not been started
+			t.lapses, t.sinceU, t.sinceT = t.expires, now.U, now.T
+		}
+		if c.verb == verbComplete {
+			o.done[token] = thenOf(r)
+			o.submitAll(w, c.tasks, r.Submitted, now)
+			o.next(w, c.next, sentAt, r.Claims, now)
+		}
 	}
+}
+
+// next takes what the claim of a completion took.
+func (o *watch) next(w *world, c *command, sentAt int64, claims []fsm.Claim, now fsm.Stamp) {
+	if c == nil {
+		if len(claims) > 0 {
+			w.fail("a completion took claims that it had not asked for")
+		}
+		return
+	}
+	o.claims(w, c, sentAt, &fsm.Result{Claims: claims, Repeated: o.known(c.request, now)}, now)
+}
+
+// known reports whether a claim request is remembered.
+func (o *watch) known(request string, now fsm.Stamp) bool {
+	first := o.requests[request]
+	return first != nil && (first.live > 0 || now.U < first.endedU+rememberedMS)
+}
+
+// thenOf returns what a completion did beside.
+func thenOf(r *fsm.Result) then {
+	var did then
+	for i := range r.Submitted {
+		did.submitted = append(did.submitted, followUp{r.Submitted[i].Task.ID, r.Submitted[i].Created})
+	}
+	for i := range r.Claims {
+		did.claims = append(did.claims, claimOf{r.Claims[i].Task.ID, r.Claims[i].Token})
+	}
+	return did
+}
+
+func (d then) sameAs(other then) bool {
+	return slices.Equal(d.submitted, other.submitted) && slices.Equal(d.claims, other.claims)
 }
 
 func (o *watch) expire(w *world, c *command, decidedAt int64, r *fsm.Result, now fsm.Stamp) {
@@ -270,6 +465,7 @@ func (o *watch) expire(w *world, c *command, decidedAt int64, r *fsm.Result, now
 		}
 		o.expiredAt[t.holder] = decidedAt
 		o.end(t, now)
+		t.lapses, t.sinceU, t.sinceT = true, now.U, now.T
 	}
 	if count != r.Expired {
 		w.fail("%d leases were ended, %d of them were the ones meant", r.Expired, count)

@@ -1,0 +1,102 @@
+package sim
+
+func (m *model) submitAll(tasks []newTask) []submittedTask {
+	all := make([]submittedTask, len(tasks))
+	for i := range tasks {
+		all[i] = m.submit(&tasks[i])
+	}
+	return all
+}
+
+// holder returns the task that has the key, nil if none has.
+func (m *model) holder(key string) *task {
+	if key == "" {
+		return nil
+	}
+	return m.find(m.keys[key])
+}
+
+func (m *model) submit(n *newTask) submittedTask {
+	if t := m.holder(n.key); t != nil {
+		return submittedTask{task: t, same: t.kind == n.kind && t.body == n.body && t.opaque == n.opaque}
+	}
+	if r := m.removedByKey(n.key); r != nil {
+		was := r.was
+		return submittedTask{task: r.seen(), gone: true, same: was.kind == n.kind && was.body == n.body && was.opaque == n.opaque}
+	}
+	t := &task{
+		id: uint64(len(m.tasks) + 1), kind: n.kind, body: n.body, opaque: n.opaque, priority: n.priority, max: n.max,
+		key: n.key, leaseMS: n.leaseMS, options: n.options, status: pending, createdAt: m.t, updatedAt: m.t,
+	}
+	if n.max == -1 {
+		t.max = attemptsByDefault
+		if s := m.settingsOf(n.kind); s.limited {
+			t.max = s.max
+		}
+	}
+	switch {
+	case n.delayMS != 0:
+		m.waitUntil(t, m.t+n.delayMS)
+	case n.runAt != 0:
+		m.waitUntil(t, n.runAt)
+	}
+	m.tasks = append(m.tasks, t)
+	if n.key != "" {
+		m.keys[n.key] = t.id
+	}
+	return submittedTask{task: t, created: true}
+}
+
+// waitUntil lets a task that is not claimed wait until then.
+func (m *model) waitUntil(t *task, at int64) {
+	t.status, t.runAt = pending, nil
+	if at != 0 {
+		t.runAt = exactly(at)
+	}
+	if at > m.t {
+		t.status = scheduled
+	}
+}
+
+func (m *model) patch(c *command) answer {
+	t := m.find(c.id)
+	switch {
+	case t == nil:
+		return answer{code: "task_not_found"}
+	case t.status == claimed:
+		return answer{code: "task_already_claimed", task: t}
+	case ended(t.status):
+		return answer{code: "task_" + t.status, task: t}
+	}
+	t = m.change(t)
+	if c.set.priority != nil {
+		t.priority = *c.set.priority
+	}
+	if c.set.labels != nil {
+		t.options.labels = *c.set.labels
+	}
+	if c.set.runAt != nil {
+		m.waitUntil(t, *c.set.runAt)
+	}
+	return answer{task: t}
+}
+
+func (m *model) delete(id uint64) answer {
+	t := m.find(id)
+	switch {
+	case t == nil:
+		return answer{code: "task_not_found"}
+	case !ended(t.status):
+		return answer{code: "task_not_terminal", task: t}
+	}
+	m.drop(t)
+	return answer{task: t}
+}
+
+// drop takes a task out, and frees its key.
+func (m *model) drop(t *task) {
+	m.tasks[t.id-1] = nil
+	if m.holder(t.key) == nil && m.keys[t.key] == t.id {
+		delete(m.keys, t.key)
+	}
+}

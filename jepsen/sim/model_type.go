@@ -1,0 +1,127 @@
+package sim
+
+// taskType is what is set of a task type.
+type taskType struct {
+	settings settings
+	// left is what its rate limit lets be claimed, in billionths of a claim, as
+	// of the calendar at.
+	left, at int64
+}
+
+// typeSeen is what an answer shows of a type.
+type typeSeen struct {
+	name     string
+	settings settings
+	counts   map[string]int64
+	ageMS    int64 // of the oldest task that is pending
+}
+
+// oneClaim is a claim in the unit of a bucket.
+const oneClaim = 1_000_000_000
+
+func (m *model) settingsOf(name string) settings {
+	if k := m.types[name]; k != nil {
+		return k.settings
+	}
+	return settings{}
+}
+
+// burst is what the bucket of a rate holds: a second's worth, one claim at least.
+func burst(rate int64) int64 { return max(rate*1000, oneClaim) }
+
+// bucket returns what is in the type's bucket at the calendar t.
+func (k *taskType) bucket(t int64) int64 {
+	return min(k.left+max(t-k.at, 0)*k.settings.rate, burst(k.settings.rate))
+}
+
+// limited reports whether a limit of the type forbids a claim at t.
+func (m *model) limited(name string, t int64) bool {
+	k := m.types[name]
+	if k == nil {
+		return false
+	}
+	if most := int64(k.settings.claims); most != 0 {
+		live := int64(0)
+		for _, t := range m.tasks {
+			if t != nil && t.kind == name && t.status == claimed {
+				live++
+			}
+		}
+		if live >= most {
+			return true
+		}
+	}
+	return k.settings.rate != 0 && k.bucket(t) < oneClaim
+}
+
+// spend takes a claim out of the type's bucket.
+func (m *model) spend(name string) {
+	if k := m.types[name]; k != nil && k.settings.rate != 0 {
+		k.left, k.at = k.bucket(m.t)-oneClaim, m.t
+	}
+}
+
+func (m *model) setType(c *command) answer {
+	k := &taskType{}
+	if was := m.types[c.kind]; was != nil {
+		*k = *was
+	}
+	had := k.settings.rate
+	if had != 0 {
+		k.left, k.at = k.bucket(m.t), m.t
+	}
+	k.settings = c.changed(k.settings)
+	switch rate := k.settings.rate; {
+	case rate == 0:
+		k.left, k.at = 0, 0
+	case had == 0:
+		k.left, k.at = burst(rate), m.t
+	default:
+		k.left = min(k.left, burst(rate))
+	}
+	m.types[c.kind] = k
+	seen := m.see(c.kind)
+	return answer{kind: &seen}
+}
+
+// changed returns the settings with those changed that the command sets.
+func (c *command) changed(s settings) settings {
+	n := &c.settings
+	if c.changes.paused {
+		s.paused = n.paused
+	}
+	if c.changes.claims {
+		s.claims = n.claims
+	}
+	if c.changes.rate {
+		s.rate = n.rate
+	}
+	if c.changes.lease {
+		s.leaseMS = n.leaseMS
+	}
+	if c.changes.attempts {
+		s.limited, s.max = n.limited, n.max
+	}
+	if c.changes.backoff {
+		s.backoff = n.backoff
+	}
+	if c.changes.keep {
+		s.keepMS = n.keepMS
+	}
+	return s
+}
+
+// see returns what an answer shows of the type.
+func (m *model) see(name string) typeSeen {
+	seen := typeSeen{name: name, settings: m.settingsOf(name), counts: map[string]int64{}}
+	for _, t := range m.tasks {
+		if t == nil || t.kind != name {
+			continue
+		}
+		seen.counts[t.status]++
+		if t.status == pending && seen.counts[pending] == 1 {
+			seen.ageMS = max(m.t-t.createdAt, 0)
+		}
+	}
+	return seen
+}

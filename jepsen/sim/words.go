@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String tells the command in one line, for a trace.
+func (c *command) String() string {
+	var b strings.Builder
+	b.WriteString(c.verb.String())
+	switch c.verb {
+	case verbSubmit:
+		tellTasks(&b, c.tasks)
+	case verbClaimNext:
+		fmt.Fprintf(&b, " worker=%s types=%v limit=%d lease=%dms request=%q", c.worker, c.types, c.limit, c.leaseMS, c.request)
+		addIf(&b, c.byCreated, " by created_at")
+		addIf(&b, c.random, " at random")
+		addIf(&b, c.ascending, " ascending")
+		addIf(&b, c.more > 0, fmt.Sprintf(" with more than %d attempts left", c.more))
+	case verbClaimTask:
+		fmt.Fprintf(&b, " task %d worker=%s lease=%dms request=%q", c.id, c.worker, c.leaseMS, c.request)
+	case verbComplete, verbFail, verbRelease:
+		fmt.Fprintf(&b, " task %d worker=%s token=%d %s%s", c.id, c.worker, c.token, c.result, c.reason)
+		addIf(&b, c.permanent, " permanent")
+		addIf(&b, c.retryIn || c.delayMS > 0, fmt.Sprintf(" in %dms", c.delayMS))
+		tellTasks(&b, c.tasks)
+		if c.next != nil {
+			fmt.Fprintf(&b, " then %v", c.next)
+		}
+	case verbExtend:
+		fmt.Fprintf(&b, " task %d worker=%s token=%d lease=%dms %s", c.id, c.worker, c.token, c.leaseMS, c.progress)
+	case verbRetry:
+		fmt.Fprintf(&b, " task %d token=%d add=%d", c.id, c.token, c.add)
+	case verbDelete, verbCancel:
+		fmt.Fprintf(&b, " task %d", c.id)
+	case verbPatch:
+		c.tellPatch(&b)
+	case verbBatch:
+		addIf(&b, c.atomic, " atomic")
+		for _, op := range c.ops {
+			fmt.Fprintf(&b, " [%v]", op)
+		}
+	case verbSetType:
+		fmt.Fprintf(&b, " %s %+v of %+v", c.kind, c.changes, c.settings)
+	case verbEvict:
+		fmt.Fprintf(&b, " down to %d bytes", c.bytes)
+	case verbExpire:
+		for _, l := range c.items {
+			fmt.Fprintf(&b, " {task %d token %d seq %d}", l.id, l.token, l.seq)
+		}
+	case verbSetNode:
+		b.WriteString(" " + c.node)
+	case verbSetLevel:
+		fmt.Fprintf(&b, " %d", c.level)
+	case verbTick, verbCheckpoint:
+	}
+	return b.String()
+}
+
+// addIf adds the words if they are so.
+func addIf(b *strings.Builder, is bool, words string) {
+	if is {
+		b.WriteString(words)
+	}
+}
+
+func tellTasks(b *strings.Builder, tasks []newTask) {
+	for _, t := range tasks {
+		fmt.Fprintf(b, " {%s key=%q priority=%d max=%d lease=%dms %s", t.kind, t.key, t.priority, t.max, t.leaseMS, t.body)
+		addIf(b, t.delayMS > 0, fmt.Sprintf(" delay=%dms", t.delayMS))
+		addIf(b, t.runAt > 0, fmt.Sprintf(" run_at=%d", t.runAt))
+		addIf(b, t.expiresAt > 0, fmt.Sprintf(" expires_at=%d", t.expiresAt))
+		if t.backoff != nil {
+			fmt.Fprintf(b, " backoff=%+v", *t.backoff)
+		}
+		addIf(b, t.keepMS != 0, fmt.Sprintf(" retention=%d", t.keepMS))
+		addIf(b, t.group != "", " group="+t.group)
+		addIf(b, t.active, " unique=active")
+		b.WriteString("}")
+	}
+}
+
+func (c *command) tellPatch(b *strings.Builder) {
+	fmt.Fprintf(b, " task %d", c.id)
+	if c.set.priority != nil {
+		fmt.Fprintf(b, " priority=%d", *c.set.priority)
+	}
+	if c.set.runAt != nil {
+		fmt.Fprintf(b, " run_at=%d", *c.set.runAt)
+	}
+	if c.set.labels != nil {
+		fmt.Fprintf(b, " labels=%v", *c.set.labels)
+	}
+}
