@@ -42,7 +42,7 @@ func (c *command) String() string {
 			fmt.Fprintf(&b, " [%v]", op)
 		}
 	case verbSetType:
-		fmt.Fprintf(&b, " %s %+v of %+v", c.kind, c.changes, c.settings)
+		c.tellSettings(&b)
 	case verbEvict:
 		fmt.Fprintf(&b, " down to %d bytes", c.bytes)
 	case verbExpire:
@@ -91,5 +91,23 @@ func (c *command) tellPatch(b *strings.Builder) {
 	}
 	if c.set.labels != nil {
 		fmt.Fprintf(b, " labels=%v", *c.set.labels)
+	}
+}
+
+func (c *command) tellSettings(b *strings.Builder) {
+	s := &c.settings
+	b.WriteString(" " + c.kind)
+	addIf(b, c.changes.paused, fmt.Sprintf(" paused=%v", s.paused))
+	addIf(b, c.changes.claims, fmt.Sprintf(" max_claimed=%d", s.claims))
+	addIf(b, c.changes.rate, fmt.Sprintf(" rate=%d/1000000", s.rate))
+	addIf(b, c.changes.lease, fmt.Sprintf(" lease=%dms", s.leaseMS))
+	addIf(b, c.changes.attempts, fmt.Sprintf(" max=%d (%v)", s.max, s.limited))
+	addIf(b, c.changes.keep, fmt.Sprintf(" retention=%d", s.keepMS))
+	switch {
+	case !c.changes.backoff:
+	case s.backoff == nil:
+		b.WriteString(" no backoff")
+	default:
+		fmt.Fprintf(b, " backoff=%+v", *s.backoff)
 	}
 }
