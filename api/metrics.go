@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -73,10 +75,18 @@ func newMetrics(s *Server) (*metrics, error) {
 			return nil, fmt.Errorf("register http metrics: %w", err)
 		}
 	}
-	m.handler = fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
+	m.handler = fasthttpadaptor.NewFastHTTPHandler(outlive(promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax, Timeout: scrapeTimeout,
-	}))
+	})))
 	return m, nil
+}
+
+// outlive keeps h from watching the request's context. fasthttp's has the
+// channel that its server closes at shutdown, and reads it without a lock.
+func outlive(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+	})
 }
 
 // observe counts and times an answered request.
