@@ -18,6 +18,9 @@ const (
 	// often, at the price of some fsyncs; a node has one in use and a spare at
 	// least.
 	walSegmentBytes = 16 << 20
+	// walReadTriesMax bounds how often an entry is read anew whose segment was
+	// dropped meanwhile. Each time takes another DeleteRange.
+	walReadTriesMax = 100
 )
 
 // logBackend keeps the log's entries on disk.
@@ -69,16 +72,23 @@ func openWAL(path string, segmentBytes int, tail uint64, logger hclog.Logger) (*
 }
 
 // GetLog implements raft.LogStore. raft-wal by itself still finds what was
-// deleted from the front of a segment.
+// deleted from the front of a segment. And it closes the segments that a
+// DeleteRange drops while a reader may be about to read them: then what the
+// reader has to know is what the log holds now.
 func (s *walStore) GetLog(index uint64, log *raft.Log) error {
-	first, err := s.FirstIndex()
-	if err != nil {
-		return err
+	for try := 1; ; try++ {
+		first, err := s.FirstIndex()
+		if err != nil {
+			return err
+		}
+		if index < first {
+			return raft.ErrLogNotFound
+		}
+		err = s.WAL.GetLog(index, log)
+		if !errors.Is(err, os.ErrClosed) || try == walReadTriesMax {
+			return err
+		}
 	}
-	if index < first {
-		return raft.ErrLogNotFound
-	}
-	return s.WAL.GetLog(index, log)
 }
 
 // StoreLogs implements raft.LogStore.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -220,6 +221,56 @@ func TestWAL_TellsWhyItCannotGoOn(t *testing.T) {
 		}
 	}
 	t.Error("1,000 entries went into a folder that is gone")
+}
+
+// Who reads an entry while the front of the log is deleted gets it, or learns
+// that it is gone: never an error, which would end the node.
+func TestWAL_ReadWhileTheFrontIsDeleted(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	if err := createWAL(path); err != nil {
+		t.Fatal(err)
+	}
+	w, err := openWAL(path, 1<<10, 0, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				first, err := w.FirstIndex()
+				if err == nil && first > 0 {
+					err = w.GetLog(first, &raft.Log{})
+				}
+				if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+					t.Errorf("entry %d: %v", first, err)
+					return
+				}
+			}
+		})
+	}
+	for i := uint64(1); i < 600; i += 8 {
+		if err := w.StoreLogs(testEntries(i, i+7)); err != nil {
+			t.Error(err)
+			break
+		}
+		if err := w.DeleteRange(1, i-min(i, 16)); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(stop)
+	readers.Wait()
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // A data folder keeps its kind of log store.
