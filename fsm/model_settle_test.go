@@ -249,12 +249,22 @@ func ceilDiv(ms, millionths int64) int64 {
 
 func (s *model) retry(c Retry) Result {
 	t := s.find(c.ID)
+	// again tells whether such a retry ended the claim that this one names.
+	again := func(t *Task) bool {
+		last := lastClaimEnded(t)
+		still := last.Outcome == OutcomeRetried && t.Status == StatusClaimed ||
+			last.Outcome == OutcomeCancelled && (t.Status == StatusClaimed || t.Status == StatusCancelled)
+		return c.Token != 0 && c.Token == last.Token && still
+	}
+	if gone := s.findGone(c.ID); t == nil && gone != nil && again(gone) {
+		return Result{Repeated: true, Gone: true, Task: goneAnswer(gone)}
+	}
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
 	case t.Status == StatusCompleted:
 		return s.refuse(CodeTaskCompleted, t)
-	case t.Status == StatusPending:
+	case t.Status == StatusPending, again(t):
 		return Result{Repeated: true, Task: s.answer(t)}
 	case t.Status == StatusScheduled:
 		t.Status, t.UpdatedAt = StatusPending, s.t
@@ -266,9 +276,6 @@ func (s *model) retry(c Retry) Result {
 		s.endClaim(t, StatusCancelled, OutcomeCancelled, "")
 		s.leaveIfNotKept(t)
 		return Result{Task: s.answer(t)}
-	}
-	if c.Token != 0 && t.Status == StatusCancelled && lastClaimEnded(t).Outcome == OutcomeCancelled {
-		return Result{Repeated: true, Task: s.answer(t)} // of the retry that cancelled it
 	}
 	most := t.MaxAttempts
 	if most != 0 {

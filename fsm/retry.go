@@ -8,7 +8,7 @@ func (m *Machine) retry(c Retry) Result {
 	t := m.tasks.get(c.ID)
 	switch {
 	case t == nil:
-		return Result{Code: CodeTaskNotFound}
+		return m.retryGone(c)
 	case t.Status == StatusCompleted:
 		return refused(CodeTaskCompleted, t)
 	case t.Status == StatusPending:
@@ -19,6 +19,9 @@ func (m *Machine) retry(c Retry) Result {
 		t.Status = StatusPending
 		m.edited(t)
 		return Result{Repeated: true, Task: copyOf(t)}
+	case c.Token != 0 && endedByRetry(t, c.Token):
+		// The first try ended the claim that this one names.
+		return Result{Repeated: true, Task: copyOf(t)}
 	case c.Token != 0 && c.Token != t.Token:
 		return refused(CodeStaleClaim, t)
 	case t.Status == StatusClaimed && t.CancelRequested:
@@ -26,9 +29,6 @@ func (m *Machine) retry(c Retry) Result {
 		m.giveUp(t, OutcomeCancelled, "")
 		m.edited(t)
 		return Result{Task: copyOf(t)}
-	case c.Token != 0 && cancelledByRetry(t):
-		// The first try ended the claim that this one names.
-		return Result{Repeated: true, Task: copyOf(t)}
 	}
 	return m.retryAnew(t, c)
 }
@@ -53,11 +53,31 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 	return Result{Task: copyOf(t)}
 }
 
-// cancelledByRetry reports whether a retry ended the task's last claim and, as
-// its cancel had been asked for, the task.
-func cancelledByRetry(t *Task) bool {
+// endedByRetry reports whether the task's last claim that ended had the token,
+// and a retry ended it: the task is claimed anew, or that retry cancelled it, as
+// this had been asked for. One that was cancelled later may be retried.
+func endedByRetry(t *Task, token uint64) bool {
 	last := lastEnded(t.Log)
-	return t.Status == StatusCancelled && last != nil && last.Outcome == OutcomeCancelled
+	if last == nil || last.Token != token {
+		return false
+	}
+	switch last.Outcome {
+	case OutcomeRetried:
+		return t.Status == StatusClaimed
+	case OutcomeCancelled:
+		return t.Status == StatusClaimed || t.Status == StatusCancelled
+	}
+	return false
+}
+
+// retryGone answers a retry of a task that is not there: it is a repeat if it
+// had cancelled the task, which was removed since. Else nothing is left to retry.
+func (m *Machine) retryGone(c Retry) Result {
+	g := m.findGone(c.ID)
+	if g == nil || c.Token == 0 || g.Token != c.Token || g.Outcome != OutcomeCancelled {
+		return Result{Code: CodeTaskNotFound}
+	}
+	return Result{Repeated: true, Gone: true, Task: g.task(c.ID)}
 }
 
 // raisedMax returns a limit of attempts raised by add. No limit stays none.
