@@ -31,6 +31,10 @@ func appendRefusalOpen(b []byte, f *refusal, requestID []byte) []byte {
 	if f.task != nil {
 		b = appendRefusalTask(b, f.code, f.task)
 	}
+	if f.reason != "" {
+		b = append(b, `,"reason":`...)
+		b = appendString(b, f.reason)
+	}
 	return b
 }
 

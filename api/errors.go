@@ -18,6 +18,8 @@ type refusal struct {
 	syntax bool
 	// task is what stood against the command, nil if nothing did.
 	task *fsm.Task
+	// reason says why that task cannot be claimed, "" if that is not the matter.
+	reason fsm.Reason
 }
 
 // phrase is the text of a code that always says the same.
@@ -31,7 +33,7 @@ var phrases = map[wire.Code]phrase{
 	wire.CodeMethodNotAllowed:   {"Method not allowed", "Use one of the methods in the Allow header"},
 	wire.CodeTaskAlreadyClaimed: {"Task already claimed by another worker", "Race condition detected, please retry"},
 	wire.CodeTaskNotClaimed:     {"Task is not claimed", "Claim the task first; its claim has ended or never began"},
-	wire.CodeTaskNotClaimable:   {"Task cannot be claimed now", "Wait until the task is pending"},
+	wire.CodeTaskNotClaimable:   {"Task cannot be claimed now", "Wait until what reason names has passed"},
 	wire.CodeWrongWorker:        {"Task is claimed by another worker", "Stop working on this task: only the worker that holds its claim may change it"},
 	wire.CodeStaleClaim:         {"Claim is no longer valid", "Stop working on this task: its claim has ended, and whoever claims it next does it again"},
 	wire.CodeTaskCompleted:      {"Task is already completed", "Nothing is left to do: the task has its result"},
@@ -89,7 +91,7 @@ func refuseTask(res fsm.Result) *refusal {
 		}
 	}
 	r := refuse(wire.Code(res.Code))
-	r.task = res.Task
+	r.task, r.reason = res.Task, res.Reason
 	return r
 }
 

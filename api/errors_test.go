@@ -90,7 +90,7 @@ func checkRefusal(t *testing.T, got answer, code wire.Code, text, advice, detail
 func TestServer_ResultCodes(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[fsm.Code][2]string{
-		fsm.CodeTaskNotClaimable: {"Task cannot be claimed now", "Wait until the task is pending"},
+		fsm.CodeTaskNotClaimable: {"Task cannot be claimed now", "Wait until what reason names has passed"},
 		fsm.CodeTaskCancelled:    {"Task is cancelled", "Retry the task if it is to run again"},
 	} {
 		s, node := setup(t)

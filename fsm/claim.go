@@ -85,13 +85,33 @@ func (m *Machine) claimTask(c ClaimTask) Result {
 		return result
 	case t.Status == StatusClaimed:
 		return refused(CodeTaskAlreadyClaimed, t)
-	case t.Status != StatusPending || !m.leads(t) || m.types[t.Type].limited(m.header.Stamp.T):
-		return refused(CodeTaskNotClaimable, t)
+	}
+	if reason := m.notClaimable(t); reason != "" {
+		result := refused(CodeTaskNotClaimable, t)
+		result.Reason = reason
+		return result
 	}
 	seq := m.nextRequest(c.RequestID)
 	result := oneClaim(m.begin(c.ID, c.WorkerID, c.LeaseMS, seq))
 	m.remember(seq, c.RequestID, c.WorkerID, choice, result.Claims)
 	return result
+}
+
+// notClaimable returns why the task, which is neither claimed nor ended, cannot
+// be claimed by its id now; "" if it can.
+func (m *Machine) notClaimable(t *Task) Reason {
+	ts := m.types[t.Type]
+	switch {
+	case t.Status != StatusPending:
+		return Reason(t.Status.String())
+	case !m.leads(t):
+		return ReasonGroupBehind
+	case ts.slots() <= 0:
+		return ReasonLimitReached
+	case ts.record != nil && ts.record.claimableAt(m.header.Stamp.T) > m.header.Stamp.T:
+		return ReasonRateLimited
+	}
+	return ""
 }
 
 // oneClaim is the answer that holds the claimed task.

@@ -201,10 +201,13 @@ func (x *modelType) fill(now int64) {
 }
 
 // withinLimits tells whether one more task of the type may be claimed.
-func (s *model) withinLimits(name string) bool {
+func (s *model) withinLimits(name string) bool { return s.limitOf(name) == "" }
+
+// limitOf tells which limit of the type is reached, "" if none is.
+func (s *model) limitOf(name string) Reason {
 	x := s.typeRecord(name)
 	if x == nil {
-		return true
+		return ""
 	}
 	x.fill(s.t)
 	claimed := 0
@@ -213,7 +216,25 @@ func (s *model) withinLimits(name string) bool {
 			claimed++
 		}
 	}
-	return (x.MaxClaimed == 0 || claimed < int(x.MaxClaimed)) && (x.RateLimit == 0 || x.bucket.Cmp(big.NewInt(oneClaim9)) >= 0)
+	switch {
+	case x.MaxClaimed != 0 && claimed >= int(x.MaxClaimed):
+		return ReasonLimitReached
+	case x.RateLimit != 0 && x.bucket.Cmp(big.NewInt(oneClaim9)) < 0:
+		return ReasonRateLimited
+	}
+	return ""
+}
+
+// heldBack tells why a task that is neither claimed nor ended cannot be claimed
+// by its id, "" if it can.
+func (s *model) heldBack(t *Task) Reason {
+	switch {
+	case t.Status == StatusScheduled:
+		return "scheduled"
+	case !s.ready(t):
+		return ReasonGroupBehind
+	}
+	return s.limitOf(t.Type)
 }
 
 func (s *model) claimTask(c ClaimTask) Result {
@@ -235,8 +256,10 @@ func (s *model) claimThis(c ClaimTask) Result {
 	case t.Status == StatusClaimed:
 		s.lengthen(t, c.LeaseMS)
 		r.Repeated = true
-	case !s.ready(t) || !s.withinLimits(t.Type):
-		return s.refuse(CodeTaskNotClaimable, t)
+	case s.heldBack(t) != "":
+		r = s.refuse(CodeTaskNotClaimable, t)
+		r.Reason = s.heldBack(t)
+		return r
 	default:
 		s.beginClaim(t, c.WorkerID, c.LeaseMS)
 	}

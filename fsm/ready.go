@@ -138,12 +138,6 @@ func (ts *typeState) hasLimits() bool {
 	return ts.record != nil && (ts.record.Settings.MaxClaimed > 0 || ts.record.Settings.RateLimit > 0)
 }
 
-// limited reports whether the type's limits forbid one more claim at t,
-// whether or not it is paused.
-func (ts *typeState) limited(t int64) bool {
-	return ts.slots() <= 0 || ts.record != nil && ts.record.claimableAt(t) > t
-}
-
 // place moves the type to where its tasks, its settings and the time say it
 // stands, and notes what became claimable. Whoever changes one of these calls
 // it afterwards. It costs O(log types), however many tasks the type has.

@@ -22,11 +22,24 @@ const (
 	CodeKeyTaken           Code = "key_taken" // by another active task
 )
 
+// Reason says why a task is task_not_claimable: its status, if that is not
+// pending, or what else holds it back. The values are the contract's.
+type Reason string
+
+// The reasons for which a pending task cannot be claimed by its id.
+const (
+	ReasonGroupBehind  Reason = "group_behind"  // behind its group's head
+	ReasonLimitReached Reason = "limit_reached" // its type's max_claimed
+	ReasonRateLimited  Reason = "rate_limited"  // its type's rate_limit
+)
+
 // Result is what became of one command. It is the same on every node.
 type Result struct {
 	// Code is "" if the command was accepted; then the fields below say what
 	// it did.
 	Code Code
+	// Reason says more of CodeTaskNotClaimable, "" of any other.
+	Reason Reason
 	// Repeated is true if an earlier command had done the same already.
 	Repeated bool
 	// Task is a copy of the one task that the command is about, as it is

@@ -236,6 +236,9 @@ func outcomeOf(r Result) string {
 		if r.Task != nil {
 			add("(%d is %v)", r.Task.ID, r.Task.Status)
 		}
+		if r.Reason != "" {
+			add("%s", r.Reason)
+		}
 	}
 	if r.Repeated {
 		add("repeated")
