@@ -156,9 +156,12 @@ type batcher struct {
 	clock func() fsm.Stamp
 	lanes [laneCount]laneQueue
 	count int
-	bytes int
-	seq   uint64
-	busy  bool // an entry is in flight or undelivered
+	// waiting is how many of count are of claims that waited. They have their own
+	// bound (waitersMax), so they take no room from others.
+	waiting int
+	bytes   int
+	seq     uint64
+	busy    bool // an entry is in flight or undelivered
 	// lastLarge is true if the entry before was opened by a large command.
 	lastLarge bool
 }
@@ -264,7 +267,7 @@ func (b *batcher) enqueue(p *pending) error {
 	}
 	// The leader's own duties are few and must not be refused for the load.
 	if p.lane != laneInternal && p.lane != laneExpire &&
-		(b.count >= queueCommandsMax || b.bytes+len(p.buf) > queueBytesMax) {
+		(b.count-b.waiting >= queueCommandsMax || b.bytes+len(p.buf) > queueBytesMax) {
 		return fmt.Errorf("%w: %d commands wait to be written", fsm.ErrOverloaded, b.count)
 	}
 	b.queueLocked(p)
@@ -274,9 +277,17 @@ func (b *batcher) enqueue(p *pending) error {
 func (b *batcher) queueLocked(p *pending) {
 	b.seq++
 	p.seq = b.seq
-	b.count++
-	b.bytes += len(p.buf)
+	b.countLocked(p, 1)
 	b.lanes[p.lane].push(p)
+}
+
+// countLocked counts p, which comes (1) or goes (-1).
+func (b *batcher) countLocked(p *pending, by int) {
+	b.count += by
+	b.bytes += by * len(p.buf)
+	if p.waiter != nil {
+		b.waiting += by
+	}
 }
 
 // abandon is called when p's caller goes. It returns nil if p is about to be
@@ -298,8 +309,7 @@ func (b *batcher) abandon(p *pending) error {
 // counts.
 func (b *batcher) abandonLocked(p *pending) {
 	p.state = pendingAbandoned
-	b.count--
-	b.bytes -= len(p.buf)
+	b.countLocked(p, -1)
 }
 
 // open lets proposals in; clock stamps their entries.
@@ -326,7 +336,7 @@ func (b *batcher) close(err error) {
 			p.done <- struct{}{}
 		}
 	}
-	b.count, b.bytes = 0, 0
+	b.count, b.waiting, b.bytes = 0, 0, 0
 	b.mu.Unlock()
 	for _, w := range waiting { // not under mu: theirs comes first
 		w.set.drop(w, err)

@@ -247,6 +247,33 @@ func TestBatcher_bounds(t *testing.T) {
 	})
 }
 
+// Claims that waited and are proposed all at once leave room for others: an
+// extend that is refused could cost a lease.
+func TestBatcher_waitersTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	b := newBatcher(nil, nil, nil)
+	b.open(gateOpen, nil)
+	for range queueCommandsMax {
+		if err := b.enqueueWaiting(&pending{lane: laneClaim, waiter: &waiter{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range queueCommandsMax {
+		if err := b.enqueue(&pending{lane: laneSettle}); err != nil {
+			t.Fatalf("%d others are queued: %v", i, err)
+		}
+	}
+	if err := b.enqueue(&pending{lane: laneSettle}); !errors.Is(err, fsm.ErrOverloaded) {
+		t.Errorf("the queue is full of others: %v, want ErrOverloaded", err)
+	}
+	for b.count > 0 {
+		b.packLocked()
+	}
+	if b.waiting != 0 || b.bytes != 0 {
+		t.Errorf("an empty queue counts %d waiters, %d bytes", b.waiting, b.bytes)
+	}
+}
+
 // What Raft says of an entry, and what its callers are told.
 func TestBatcher_errors(t *testing.T) {
 	t.Parallel()

@@ -131,8 +131,7 @@ func (b *batcher) mayTakeLocked(l lane, p *pending) bool {
 func (b *batcher) takeLocked(k *packing, l lane) {
 	p := b.lanes[l].pop()
 	p.state = pendingTaken
-	b.count--
-	b.bytes -= len(p.buf)
+	b.countLocked(p, -1)
 	k.lanes[l] = append(k.lanes[l], p)
 	k.commands++
 	k.size += len(p.buf)

@@ -134,7 +134,8 @@ func (v *walFS) close() error {
 	return os.RemoveAll(filepath.Join(v.dir, walSpareFileName))
 }
 
-// fillFile makes a file of size zero bytes, on disk when it returns nil.
+// fillFile makes a file of size zero bytes, on disk when it returns nil. After
+// an error there is none: half of it on a full disk is what others need.
 func fillFile(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, dataFileMode)
 	if err != nil {
@@ -147,7 +148,10 @@ func fillFile(path string, size int64) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
 // Delete implements types.VFS.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -194,6 +195,21 @@ func TestWALFS_SegmentsAreReady(t *testing.T) {
 	}
 	if ok, err := fileExists(filepath.Join(dir, walSpareFileName)); ok || err != nil {
 		t.Errorf("a spare is left: %v, %v", ok, err)
+	}
+}
+
+// A segment that the disk has no room for leaves the room that there is.
+func TestWALFS_LeavesNothingOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), walSpareFileName)
+	if err := os.Symlink("/dev/full", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := fillFile(path, 1<<10); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("fill: %v, want ENOSPC", err)
+	}
+	if ok, err := fileExists(path); ok || err != nil {
+		t.Errorf("a part of it is left: %v, %v", ok, err)
 	}
 }
 
