@@ -54,7 +54,7 @@ func (k kind) String() string { return kindNames[k] }
 var weights = [kinds]int64{
 	stepSubmit: 90, stepSubmitMany: 20, stepSubmitRaw: 10, stepClaim: 190, stepClaimTask: 25, stepComplete: 70, stepFail: 25,
 	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25, stepRead: 25,
-	stepChain: 30, stepCancel: 20, stepPatch: 15, stepType: 15, stepBatch: 30, stepEvict: 4,
+	stepChain: 45, stepCancel: 20, stepPatch: 15, stepType: 15, stepBatch: 35, stepEvict: 4,
 	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 14,
 	stepCapture: 8, stepWrite: 10, stepLag: 16, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
 }

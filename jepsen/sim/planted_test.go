@@ -30,13 +30,12 @@ var planted = []struct {
 	{"leases by the calendar", []edit{{
 		"cluster/lease/clock.go", "c.baseU + (mono - c.start).Milliseconds()", "max(c.baseU, c.calendar/int64(time.Millisecond))",
 	}}},
-	{"map order in claim", []edit{{"fsm/claim.go", "		n.any = &m.ready\n		return n\n", `		for _, ts := range m.types {
-			if len(ts.queue.levels) > 0 {
-				n.queues = append(queues, &ts.queue)
+	{"map order in claim", []edit{{"fsm/chooser.go", "		n.any = &m.ready\n", `		for _, ts := range m.types {
+			if ts.standing == typeOpen {
+				n.sources = append(sources, source{contender: &ts.contender, of: ts})
 				break
 			}
 		}
-		return n
 `}}},
 	{"expiry without sequence", []edit{{"fsm/expire.go", " || t.LeaseSeq != l.Seq {", " {"}}},
 	{"snapshot without request ids", []edit{{"fsm/capture.go", "m.requests.view()", "new(table[request]).view()"}}},
@@ -64,13 +63,38 @@ var planted = []struct {
 		"fsm/requests.go", "	r, seq := m.findRequest(id)\n	if r == nil {\n", "	r, seq := m.findRequest(id)\n	if r = nil; r == nil {\n",
 	}}},
 	{"duplicates checked in the handler only", []edit{
-		{"fsm/submit.go", "		t := m.ByKey(n.Key)\n", "		var t *Task\n"},
+		{"fsm/submit.go", "	if t := m.ByKey(n.Key); t != nil {\n", "	if t := (*Task)(nil); t != nil {\n"},
 		{"jepsen/sim/client.go", "	default:\n		l.propose(", `	case m.c.verb == verbSubmit && len(m.c.tasks) == 1 && l.replica.machine.ByKey(m.c.tasks[0].key) != nil:
 		t := *l.replica.machine.ByKey(m.c.tasks[0].key)
 		m.reply(reply{ok: true, o: outcome{result: fsm.Result{Submitted: []fsm.Submitted{{Task: &t}}}}})
 	default:
 		l.propose(`},
 	}},
+	{"claimed task lets its group go on", []edit{{
+		"fsm/group.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed {\n",
+	}}},
+	{"revived head beside a claim of its group", []edit{{"fsm/group.go", "	if g.claimed > 0 || ", "	if "}}},
+	{"one claim more than max_claimed", []edit{{
+		"fsm/ready.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.counts[StatusClaimed]\n",
+		"	return int64(ts.record.Settings.MaxClaimed) + 1 - ts.counts[StatusClaimed]\n",
+	}}},
+	{"claim by id past the limits", []edit{{"fsm/claim.go", " || m.types[t.Type].limited(m.header.Stamp.T):", ":"}}},
+	{"bucket that fills twice", []edit{{
+		"fsm/bucket.go", "		r.Bucket, r.BucketT = r.bucketAt(t)-claimUnit, max(t, r.BucketT)\n", "		r.Bucket = r.bucketAt(t) - claimUnit\n",
+	}}},
+	{"removed task forgotten", []edit{{"fsm/ended.go", "	m.rememberGone(t)\n", ""}}},
+	{"removed task without its key", []edit{{"fsm/gone.go", "	if holdsKey(t) {\n", "	if false {\n"}}},
+	{"repeated completion claims again", []edit{{"fsm/complete.go", "		return m.repeatThen(result)\n", `		result = m.repeatThen(result)
+		if c.Claim != nil {
+			result.Claims = m.claimNext(*c.Claim).Claims
+		}
+		return result
+`}}},
+	{"refused batch keeps its tokens", []edit{{"fsm/undo.go", "	m.header = u.header\n", "	u.header.NextToken = m.header.NextToken\n	m.header = u.header\n"}}},
+	{"cancel lost at an expiry", []edit{{"fsm/settle.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && outcome != OutcomeExpired:\n"}}},
+	{"random claim of a closed type", []edit{{
+		"fsm/random.go", "		if ts == nil || ts.standing != typeOpen {\n", "		if ts == nil {\n",
+	}}},
 	// What the simulator has found, and must go on finding.
 	{"found: lease a millisecond short", []edit{{"cluster/lease/timers.go", "	marginMS   = 2\n", "	marginMS   = 1\n"}}},
 	{"found: extend that crosses an expiry", []edit{{

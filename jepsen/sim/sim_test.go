@@ -55,6 +55,8 @@ func TestRun_traces(t *testing.T) {
 		"crashes", "steps down", "is cut off", "is committed all the same", "stands still", "restores the snapshot", "writes the snapshot",
 		"wall clock is ahead", "stops for good", "is upgraded", "expired", "-> repeated", "stale_claim", "wrong_worker", "invalid_request",
 		"the outcome is unknown", "try 3", "created=false", "live=false", "task_not_terminal", "max_attempts_reached",
+		"task_not_claimable", "task_cancelled", "evicted", " gone", "at random", "is scheduled", "batch atomic", "then claim next", "group=",
+		"run_at=", "expires_at=", "backoff=", "retention=", "unique=active", "max_claimed=", "rate=", "with more than",
 	} {
 		if !strings.Contains(all.String(), what) {
 			t.Errorf("no run has %q", what)
