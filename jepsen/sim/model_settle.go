@@ -217,8 +217,22 @@ func (m *model) cancel(id uint64) answer {
 	return answer{task: t}
 }
 
+// retriedBefore tells whether a retry that named the token, if any, ended that
+// claim, the last that ended: it has been claimed again, or was cancelled by it.
+func retriedBefore(t *task, token uint64) bool {
+	last := lastEnded(t.log)
+	if token == 0 || last == nil || last.token != token {
+		return false
+	}
+	return t.status == claimed && last.outcome == retried ||
+		(t.status == claimed || t.status == cancelled) && last.outcome == cancelled
+}
+
 func (m *model) retry(c *command) answer {
 	t := m.find(c.id)
+	if r := m.removedTask(c.id); t == nil && r != nil && retriedBefore(r.was, c.token) {
+		return answer{repeated: true, gone: true, task: r.seen()}
+	}
 	switch {
 	case t == nil:
 		return answer{code: "task_not_found"}
@@ -230,14 +244,14 @@ func (m *model) retry(c *command) answer {
 		t = m.change(t)
 		t.status = pending
 		return answer{repeated: true, task: t}
+	case retriedBefore(t, c.token):
+		return answer{repeated: true, task: t}
 	case c.token != 0 && c.token != t.token:
 		return answer{code: "stale_claim", task: t}
 	case t.status == claimed && t.asked:
 		t = m.change(t)
 		m.endClaim(t, cancelled, "", cancelled)
 		return answer{task: t}
-	case c.token != 0 && t.status == cancelled && t.byClaim && lastEnded(t.log).outcome == cancelled:
-		return answer{repeated: true, task: t} // that was this retry, the first time
 	}
 	limit := t.max
 	if limit != 0 {
