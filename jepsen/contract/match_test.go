@@ -15,20 +15,32 @@ type vars map[string]string
 var (
 	quotedVar = regexp.MustCompile(`"\$(\w+)"`)
 	plainVar  = regexp.MustCompile(`\$(\w+)`)
+	longVar   = regexp.MustCompile(`^x(\d+)$`)
 	rangeForm = regexp.MustCompile(`^<(-?[\d.]+)\.\.(-?[\d.]+)>$`)
 )
+
+// bound returns the value of a name, as a JSON text. Those of x1, x2, ... are
+// texts of that many letters.
+func (v vars) bound(name string) (value string, ok bool) {
+	if m := longVar.FindStringSubmatch(name); m != nil {
+		n, err := strconv.Atoi(m[1])
+		return `"` + strings.Repeat("x", n) + `"`, err == nil
+	}
+	value, ok = v[name]
+	return value, ok
+}
 
 // fill puts the bound values into a request: "$id" becomes the value itself,
 // $id inside a text its characters.
 func (v vars) fill(text string) string {
 	text = quotedVar.ReplaceAllStringFunc(text, func(s string) string {
-		if value, ok := v[s[2:len(s)-1]]; ok {
+		if value, ok := v.bound(s[2 : len(s)-1]); ok {
 			return value
 		}
 		return s
 	})
 	return plainVar.ReplaceAllStringFunc(text, func(s string) string {
-		if value, ok := v[s[1:]]; ok {
+		if value, ok := v.bound(s[1:]); ok {
 			return strings.Trim(value, `"`)
 		}
 		return s
@@ -103,7 +115,7 @@ func (v vars) value(path string, want, got any) string {
 // text matches a string of the pattern: a variable, a form in <>, or itself.
 func (v vars) text(path, want string, got any) string {
 	if name, ok := strings.CutPrefix(want, "$"); ok && !strings.ContainsAny(name, "$ -./") {
-		bound, known := v[name]
+		bound, known := v.bound(name)
 		if !known {
 			v[name] = text(got)
 			return ""
