@@ -141,6 +141,8 @@ func cliCases() []cliCase {
 		{name: "extend", args: []string{"extend", "17", "--worker", "w1", "--token", "9", "--lease", "90s"}, answers: one("POST /api/tasks/17/extend", `200 {"success":true,"lease_remaining_ms":90000,"cancel_requested":true}`)},
 		{name: "release", args: []string{"release", "17", "--worker", "w1", "--token", "9"}, answers: one("POST /api/tasks/17/release", `200 {"success":true,"task":`+strings.Replace(cliTask, "claimed", "pending", 1)+`}`)},
 		{name: "retry", args: []string{"retry", "17", "--add-attempts", "2"}, answers: one("POST /api/tasks/17/retry", `200 {"success":true,"task":`+strings.Replace(cliTask, "claimed", "pending", 1)+`}`)},
+		{name: "retry of a claim", args: []string{"retry", "17", "--token", "9"}, answers: one("POST /api/tasks/17/retry", `200 {"success":true,"task":`+strings.Replace(cliTask, "claimed", "pending", 1)+`}`)},
+		{name: "retry beside a claim", args: []string{"retry", "17"}, environ: []string{"CLAIMQ_CLAIM_TOKEN=9"}, answers: one("POST /api/tasks/17/retry", `200 {"success":true,"task":`+strings.Replace(cliTask, "claimed", "pending", 1)+`}`)},
 		{name: "retry unknown", args: []string{"retry", "17"}, answers: one("POST /api/tasks/17/retry", "502 <html>"), want: 3},
 		{name: "get", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+strings.Replace(cliDone, "RESULT", strings.Repeat("x", 2000), 1)+`}`)},
 		{name: "get not found", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", cliNotFound), want: 4},

@@ -40,19 +40,23 @@ func newGetCommand(a *app) *cobra.Command {
 func newRetryCommand(a *app) *cobra.Command {
 	var f clientFlags
 	var add int32
+	var token uint64
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Make a failed, cancelled, scheduled or claimed task pending again",
 		Long: `Make a failed, cancelled or claimed task pending again, if it has attempts left. A
-claim is taken from its worker. A scheduled task does not wait any longer.`,
-		Example: "  claimq retry 17\n  claimq retry 17 --add-attempts 3",
+claim is taken from its worker. A scheduled task does not wait any longer.
+
+With --token nothing happens to a task that has been claimed anew since: so the
+command can be repeated.`,
+		Example: "  claimq retry 17\n  claimq retry 17 --add-attempts 3\n  claimq retry 17 --token 5",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := parseID(args[0])
 			if err != nil {
 				return err
 			}
-			body, err := json.Marshal(wire.Retry{AddAttempts: add})
+			body, err := json.Marshal(wire.Retry{ClaimToken: token, AddAttempts: add})
 			if err != nil {
 				return err
 			}
@@ -71,6 +75,9 @@ claim is taken from its worker. A scheduled task does not wait any longer.`,
 	}
 	addClientFlags(a, cmd, &f)
 	cmd.Flags().Int32Var(&add, "add-attempts", 0, "raise the task's limit of attempts by this first")
+	cmd.Flags().Uint64Var(&token, "token", 0, "only if this is the token of the task's current or last claim")
+	// The token of a claim in the environment may be of another task.
+	cmd.Flags().Lookup("token").Annotations = map[string][]string{explicitOnly: {}}
 	return cmd
 }
 
