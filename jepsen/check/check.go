@@ -38,6 +38,8 @@ const (
 	RuleTokenOrder   Rule = "token-order"   // tokens grow in real time
 	RuleRepeat       Rule = "repeat"        // a repeat gets the first answer
 	RuleOverlap      Rule = "overlap"       // claims of one task do not overlap
+	RuleGroup        Rule = "group"         // claims of one group do not overlap
+	RuleLimit        Rule = "max-claimed"   // no more claims of a type live than it allows
 	RuleLeaseEarly   Rule = "lease-early"   // a lease never ends early
 	RuleStaleSettle  Rule = "stale-settle"  // a stale token never changes a task
 	RuleCompleted    Rule = "completed"     // one complete per task
@@ -123,6 +125,7 @@ func Check(h *history.History, opts Options) Report {
 		for _, id := range c.ids {
 			c.checkTask(c.tasks[id])
 		}
+		c.checkTogether()
 		c.checkFinal()
 		c.checkLinearizable()
 	}

@@ -19,7 +19,7 @@ func describe(op *history.Op) string {
 		fmt.Fprintf(&b, " token %d", op.Token)
 	}
 	for _, part := range []struct{ name, value string }{
-		{"by", op.Worker}, {"request", op.RequestID}, {"key", op.Key}, {"node", op.Node}, {"result", op.Result},
+		{"by", op.Worker}, {"request", op.RequestID}, {"key", op.Key}, {"node", op.Node}, {"result", op.Result}, {"type", op.TaskType}, {"group", op.Group},
 	} {
 		if part.value != "" {
 			fmt.Fprintf(&b, " %s %s", part.name, part.value)
@@ -27,6 +27,9 @@ func describe(op *history.Op) string {
 	}
 	if op.LeaseMS != 0 {
 		fmt.Fprintf(&b, " lease %d ms", op.LeaseMS)
+	}
+	if op.WaitMS != 0 {
+		fmt.Fprintf(&b, " wait %d ms", op.WaitMS)
 	}
 	if op.Stale {
 		b.WriteString(" stale")

@@ -60,7 +60,7 @@ func malformed(op *history.Op) string {
 // needsTask says what a call by id lacks, "" if nothing.
 func needsTask(op *history.Op) string {
 	switch op.Kind {
-	case history.Submit, history.Claim, history.List:
+	case history.Submit, history.Claim, history.List, history.SetType:
 		return ""
 	case history.Complete, history.Fail, history.Extend, history.Release:
 		if op.Token == 0 {

@@ -16,6 +16,7 @@ const (
 	Delete    Kind = "delete"
 	Get       Kind = "get"
 	List      Kind = "list"
+	SetType   Kind = "set_type" // a type's max_claimed
 )
 
 // Outcome is what the caller knows of a call.
@@ -68,6 +69,12 @@ type Op struct {
 	Status   string   `json:"status,omitempty"` // of a list
 	Desc     bool     `json:"desc,omitempty"`   // of a list: the newest first
 
+	// Group is the group of a submit's task, WaitMS how long a claim waits at most
+	// for a task, MaxClaimed what a set_type sets.
+	Group      string `json:"group,omitempty"`
+	WaitMS     int64  `json:"wait,omitempty"`
+	MaxClaimed int32  `json:"max_claimed,omitempty"`
+
 	Limit       int   `json:"limit,omitempty"`        // of a claim or list: tasks asked for; 0 = one
 	LeaseMS     int64 `json:"lease,omitempty"`        // asked for by a claim or extend; 0 = the server's
 	MaxAttempts int32 `json:"max_attempts,omitempty"` // of a submit, 0 = no limit
@@ -99,6 +106,7 @@ type Task struct {
 	Result   string `json:"result,omitempty"` // as JSON
 	Type     string `json:"type,omitempty"`
 	Priority int32  `json:"prio,omitempty"`
+	Group    string `json:"group,omitempty"`
 }
 
 // Event is something that was done to the cluster, or happened to it.

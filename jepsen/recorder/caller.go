@@ -37,7 +37,7 @@ const answerBytesMax = 32 << 20
 // Caller is one process of the history: it makes one call after the other, each
 // to the node it has chosen. It is for one goroutine.
 type Caller struct {
-	// Timeout bounds each call.
+	// Timeout bounds each call, beside what the call asks to wait for a task.
 	Timeout time.Duration
 	// Sent, if set, is called when a request has been written.
 	Sent func()
@@ -114,7 +114,7 @@ func (c *Caller) Get(ctx context.Context, taskID uint64, stale bool) history.Op 
 func seen(t *wire.Task) *history.Task {
 	s := &history.Task{
 		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Result: string(t.Result),
-		Type: t.TaskType, Priority: t.Priority,
+		Type: t.TaskType, Priority: t.Priority, Group: t.Group,
 	}
 	if t.ClaimToken != nil {
 		s.Token = *t.ClaimToken
@@ -149,7 +149,7 @@ func (c *Caller) record(ops ...history.Op) {
 // OK.
 func (c *Caller) ask(ctx context.Context, op history.Op, method, path string, body any) (history.Op, *wire.Answer) {
 	op.Process, op.Node = c.process, c.nodes[c.at]
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout+time.Duration(op.WaitMS)*time.Millisecond)
 	defer cancel()
 	if c.Sent != nil {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { c.Sent() }})

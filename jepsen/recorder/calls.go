@@ -13,7 +13,7 @@ import (
 
 // submitOf is the op of a submit before it is made.
 func submitOf(task *wire.NewTask) history.Op {
-	op := history.Op{Kind: history.Submit, Key: task.IdempotencyKey, TaskType: task.TaskType, Priority: task.Priority}
+	op := history.Op{Kind: history.Submit, Key: task.IdempotencyKey, TaskType: task.TaskType, Priority: task.Priority, Group: task.Group}
 	if task.MaxAttempts != nil {
 		op.MaxAttempts = *task.MaxAttempts
 	}
@@ -24,7 +24,7 @@ func submitOf(task *wire.NewTask) history.Op {
 func claimOf(req *wire.Claim) history.Op {
 	return history.Op{
 		Kind: history.Claim, Worker: req.WorkerID, RequestID: req.ClaimRequestID, LeaseMS: req.LeaseMS,
-		Types: req.TaskTypes, SortBy: req.SortBy, Limit: req.Limit,
+		Types: req.TaskTypes, SortBy: req.SortBy, Limit: req.Limit, WaitMS: req.WaitMS,
 	}
 }
 
@@ -47,7 +47,7 @@ func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history
 	whole, answer := c.ask(ctx, history.Op{Kind: history.Submit}, http.MethodPost, "/api/tasks", wire.SubmitMany{Tasks: tasks})
 	return c.parts(whole, len(tasks), func(i int, op *history.Op) bool {
 		asked := submitOf(&tasks[i])
-		op.Key, op.TaskType, op.Priority, op.MaxAttempts = asked.Key, asked.TaskType, asked.Priority, asked.MaxAttempts
+		op.Key, op.TaskType, op.Priority, op.MaxAttempts, op.Group = asked.Key, asked.TaskType, asked.Priority, asked.MaxAttempts, asked.Group
 		if answer == nil {
 			return true
 		}
@@ -100,6 +100,13 @@ func (c *Caller) Retry(ctx context.Context, taskID uint64, req wire.Retry) histo
 			op.Seen = seen(a.Task)
 			return true
 		})
+}
+
+// SetMaxClaimed bounds how many claims of the type may live at a time.
+func (c *Caller) SetMaxClaimed(ctx context.Context, taskType string, most int32) history.Op {
+	op := history.Op{Kind: history.SetType, TaskType: taskType, MaxClaimed: most}
+	body := map[string]int32{"max_claimed": most}
+	return c.call(ctx, op, http.MethodPatch, "/api/types/"+url.PathEscape(taskType), body, func(*history.Op, *wire.Answer) bool { return true })
 }
 
 // Delete deletes the task.

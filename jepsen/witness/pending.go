@@ -14,6 +14,7 @@ type task struct {
 	kind     string // its type
 	priority int32
 	known    bool // kind and priority are
+	held     bool // by a group or a limit, it may be: a claim may pass it by
 	seen     []sighting
 	deleted  bool   // somebody may have deleted it
 	ended    uint64 // the index at which it was completed, 0 = not known
@@ -75,7 +76,9 @@ func (w *witness) sightings() map[uint64]*task {
 			get(f.ID).look(math.MaxUint64, f, -1)
 		}
 	}
+	limited := w.limitedTypes()
 	for _, t := range tasks {
+		t.held = t.held || limited[t.kind]
 		slices.SortStableFunc(t.seen, func(a, b sighting) int {
 			if a.index != b.index || a.command == b.command {
 				return cmp.Compare(a.index, b.index)
@@ -89,6 +92,17 @@ func (w *witness) sightings() map[uint64]*task {
 	return tasks
 }
 
+// limitedTypes returns the types that may have had a limit.
+func (w *witness) limitedTypes() map[string]bool {
+	limited := map[string]bool{}
+	for i := range w.h.Ops {
+		if op := &w.h.Ops[i]; op.Kind == history.SetType && op.Outcome != history.Failed {
+			limited[op.TaskType] = true
+		}
+	}
+	return limited
+}
+
 // look notes the task as a read showed it after the entry at index.
 func (t *task) look(index uint64, seen *history.Task, op int) {
 	t.learn(seen)
@@ -99,6 +113,7 @@ func (t *task) learn(seen *history.Task) {
 	if seen.Type != "" {
 		t.kind, t.priority, t.known = seen.Type, seen.Priority, true
 	}
+	t.held = t.held || seen.Group != ""
 }
 
 // add notes what the answered op shows of the task.
@@ -110,6 +125,7 @@ func (t *task) add(op *history.Op, i int) {
 		return
 	case op.Kind == history.Submit && op.Created:
 		t.kind, t.priority, t.known = op.TaskType, op.Priority, true
+		t.held = t.held || op.Group != ""
 		s.pending = true
 	case op.Kind == history.Submit: // its state is not recorded
 		return

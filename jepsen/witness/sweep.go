@@ -78,7 +78,8 @@ func asks(c *call) bool {
 	case c.index == 0:
 		return false
 	case op.Kind == history.Claim:
-		return saysNoTask(op) || op.Outcome == history.OK && !op.Repeated
+		// One that has waited in vain may have left a task to who came before it.
+		return saysNoTask(op) && op.WaitMS == 0 || op.Outcome == history.OK && !op.Repeated
 	case op.Kind == history.List:
 		return op.Outcome == history.OK
 	}
@@ -96,8 +97,9 @@ type state struct {
 
 // pendingTasks are the tasks of one type that are certainly pending.
 type pendingTasks struct {
-	byPriority *btree.BTreeG[*stretch]
-	byID       *btree.BTreeG[*stretch]
+	byPriority *btree.BTreeG[*stretch] // those that nothing holds
+	oldest     *btree.BTreeG[*stretch] // the same
+	byID       *btree.BTreeG[*stretch] // all
 }
 
 func newState() *state { return &state{types: map[string]*pendingTasks{}} }
@@ -113,19 +115,23 @@ func first(byID bool, a, b *task) bool {
 func (s *state) add(st *stretch) {
 	p := s.types[st.task.kind]
 	if p == nil {
-		p = &pendingTasks{
-			byPriority: btree.NewBTreeG(func(a, b *stretch) bool { return first(false, a.task, b.task) }),
-			byID:       btree.NewBTreeG(func(a, b *stretch) bool { return first(true, a.task, b.task) }),
+		inOrder := func(byID bool) *btree.BTreeG[*stretch] {
+			return btree.NewBTreeG(func(a, b *stretch) bool { return first(byID, a.task, b.task) })
 		}
+		p = &pendingTasks{byPriority: inOrder(false), oldest: inOrder(true), byID: inOrder(true)}
 		s.types[st.task.kind] = p
 	}
-	p.byPriority.Set(st)
 	p.byID.Set(st)
+	if !st.task.held {
+		p.byPriority.Set(st)
+		p.oldest.Set(st)
+	}
 }
 
 func (s *state) remove(st *stretch) {
 	p := s.types[st.task.kind]
 	p.byPriority.Delete(st)
+	p.oldest.Delete(st)
 	p.byID.Delete(st)
 }
 
@@ -139,7 +145,7 @@ func (s *state) best(types []string, byID bool) *stretch {
 		}
 		tree := p.byPriority
 		if byID {
-			tree = p.byID
+			tree = p.oldest
 		}
 		if st, ok := tree.Min(); ok && (best == nil || first(byID, st.task, best.task)) {
 			best = st
@@ -262,7 +268,7 @@ func (w *witness) checkEntries(stretches []stretch) {
 	}
 	before := map[uint64]*stretch{} // by op: the task that it claimed was pending when the entry began
 	for i := range stretches {
-		if s := &stretches[i]; s.taken > 0 && s.to >= 0 {
+		if s := &stretches[i]; s.taken > 0 && s.to >= 0 && !s.task.held {
 			before[uint64(s.to)] = s
 		}
 	}

@@ -4,7 +4,9 @@
 //
 // Producers repeat submits, submit one key from two sides at once, and submit
 // many in one call. Workers claim by order and by id, one and several, with the
-// same claim_request_id again, also at the same time; they extend about when
+// same claim_request_id again, also at the same time; some wait for a task, through
+// any node. Some tasks are held back by their group or by a limit of their type.
+// Workers extend about when
 // the lease ends, settle late and twice, and die. Readers, some of them bound
 // to one node with a long patience, read linearizably, stale, and stale with a
 // lowest index, single tasks and lists. A meddler deletes and retries.

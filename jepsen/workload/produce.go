@@ -95,8 +95,16 @@ func (c *client) newTask() wire.NewTask {
 		limit = 1 + int32(c.rng.Intn(4))
 	}
 	key := c.w.name("k")
+	kind, group := typeName(c.rng.Intn(typeCount)), ""
+	switch n := c.rng.Intn(100); {
+	case n < 12:
+		kind, group = groupedType, fmt.Sprintf("g%d", c.rng.Intn(groupCount))
+	case n < 24 && c.w.limited.Load():
+		kind = limitedType
+	}
 	return wire.NewTask{
-		TaskType:       typeName(c.rng.Intn(typeCount)),
+		TaskType:       kind,
+		Group:          group,
 		Params:         json.RawMessage(fmt.Sprintf(`{"key":%q}`, key)),
 		Priority:       int32(c.rng.Intn(4)) - 1,
 		MaxAttempts:    &limit,

@@ -37,7 +37,15 @@ func (c *client) newClaim() wire.Claim {
 	if c.w.drain.Load() {
 		return req // of any type
 	}
-	for n := c.rng.Intn(3); n > 0; n-- { // none = any
+	switch n := c.rng.Intn(100); { // none = any
+	case n < 10:
+		req.TaskTypes = []string{groupedType}
+		return c.waiting(req)
+	case n < 20:
+		req.TaskTypes = []string{limitedType}
+		return c.waiting(req)
+	}
+	for n := c.rng.Intn(3); n > 0; n-- {
 		req.TaskTypes = append(req.TaskTypes, typeName((c.rng.Intn(2)+2*n)%typeCount))
 	}
 	if len(req.TaskTypes) == 2 && req.TaskTypes[0] == req.TaskTypes[1] {
@@ -45,6 +53,14 @@ func (c *client) newClaim() wire.Claim {
 	}
 	if c.percent(30) {
 		req.SortBy = "created_at"
+	}
+	return c.waiting(req)
+}
+
+// waiting lets some claims wait for a task.
+func (c *client) waiting(req wire.Claim) wire.Claim {
+	if c.percent(30) {
+		req.WaitMS = 1 + c.rng.Int63n(waitMSMax)
 	}
 	return req
 }
@@ -68,7 +84,7 @@ func (c *client) claim(ctx context.Context) {
 		if !ok {
 			return
 		}
-		req.TaskTypes, req.SortBy = nil, ""
+		req.TaskTypes, req.SortBy, req.WaitMS = nil, "", 0
 		c.handle(ctx, c.again(ctx, func() history.Op { return c.ClaimTask(ctx, id, req) }))
 	case n < 18: // the same request from two sides at once
 		var both sync.WaitGroup
@@ -129,7 +145,7 @@ func (c *client) handle(ctx context.Context, claim history.Op) {
 	case n < 370: // it gets its task again, and takes the old token for the new
 		h.wait(ctx, h.lease, time.Second)
 		again := c.newClaim()
-		again.TaskTypes, again.SortBy = nil, ""
+		again.TaskTypes, again.SortBy, again.WaitMS = nil, "", 0
 		second := c.again(ctx, func() history.Op { return c.ClaimTask(ctx, h.id, again) })
 		h.settle(ctx, history.Complete)
 		if second.Outcome == history.OK {

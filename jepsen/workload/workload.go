@@ -36,6 +36,14 @@ const (
 	backlogHigh = 150
 	backlogLow  = 4
 	typeCount   = 3
+	// The tasks of two more types are held back: by their group, and by how many
+	// claims of the type may live.
+	groupedType   = "grouped"
+	groupCount    = 3
+	limitedType   = "limited"
+	claimedAtOnce = 2
+	// Workers that wait for a task do it for so long at most.
+	waitMSMax = 1500
 )
 
 // leases are the lengths that workers ask for, in milliseconds: short, so that
@@ -57,6 +65,7 @@ type Workload struct {
 	producers sync.WaitGroup
 	workers   sync.WaitGroup
 	others    sync.WaitGroup
+	limited   atomic.Bool   // the limit of limitedType is set
 	drain     atomic.Bool   // workers complete what they claim, and nothing else
 	drained   chan struct{} // closed: workers end
 }
@@ -88,7 +97,13 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 	w.others.Go(func() { free.read(ctx) })
 	w.others.Go(func() { w.count(ctx) })
 	meddler := caller(cfg.Nodes)
-	w.others.Go(func() { meddler.meddle(ctx) })
+	w.others.Go(func() {
+		// Until the limit is known nobody submits what it holds back.
+		if op := meddler.again(ctx, func() history.Op { return meddler.SetMaxClaimed(ctx, limitedType, claimedAtOnce) }); op.Outcome == history.OK {
+			w.limited.Store(true)
+		}
+		meddler.meddle(ctx)
+	})
 	for range max((cfg.Clients-started)/4, 2) {
 		c := caller(cfg.Nodes)
 		w.producers.Go(func() { c.produce(ctx) })
