@@ -20,8 +20,8 @@ func TestDuty_scheduled(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
 		w := startClaim(leader, claimOf("w1", "mail"), time.Hour)
-		<-time.After(5 * time.Minute)
-		for _, delay := range []time.Duration{3217 * time.Millisecond, 100 * time.Millisecond, 40 * time.Minute} {
+		<-time.After(30 * time.Second)
+		for _, delay := range []time.Duration{3217 * time.Millisecond, 100 * time.Millisecond, 2 * time.Minute} {
 			begun := time.Now()
 			s := submitOf("mail", 1)
 			s.Tasks[0].DelayMS = delay.Milliseconds()
