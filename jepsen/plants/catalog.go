@@ -98,6 +98,24 @@ func All() []Plant {
 			}},
 		},
 		{
+			Name: "waiter-gone", What: "a waiting claim whose caller has gone takes a task all the same",
+			Nodes: 3, Faults: "kill-one", Test: "^TestWaiters_callerGoesWhileProposed$",
+			edits: []edit{{
+				file: "cluster/waiters.go",
+				old:  "		left = gone && s.batcher.withdraw(&w.pending)\n",
+				new:  "		left = gone && w.pending.waiter == nil\n",
+			}},
+		},
+		{
+			Name: "promise-kept", What: "a waiting claim whose caller goes does not pass on what it was woken for",
+			Nodes: 3, Faults: "kill-one", Test: "^TestWaiters_takenBack$",
+			edits: []edit{{
+				file: "cluster/waiters.go",
+				old:  "			s.unpromiseLocked(w, 0)\n",
+				new:  "			w.promisedCount = 0\n",
+			}},
+		},
+		{
 			Name: "handler-duplicates", What: "an idempotency key is looked up before the log, not in it",
 			Nodes: 3, Faults: "kill-one",
 			edits: []edit{
