@@ -151,7 +151,7 @@ func (c *completeBody) appendClaimed(b []byte, p *fsm.Proposed) []byte {
 	if len(claims) == 0 {
 		return append(b, "null}"...)
 	}
-	return append(appendClaimed(b, &claims[0], p.Result.Repeated, p.Stamp), '}')
+	return append(appendClaimed(b, &claims[0], claimsRepeated(&p.Result), p.Stamp), '}')
 }
 
 // appendClaimedTasks appends tasks that were claimed, with commas between them.
@@ -160,7 +160,11 @@ func appendClaimedTasks(b []byte, claims []fsm.Claim, p *fsm.Proposed) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendClaimed(b, &claims[i], p.Result.Repeated, p.Stamp)
+		b = appendClaimed(b, &claims[i], claimsRepeated(&p.Result), p.Stamp)
 	}
 	return b
 }
+
+// claimsRepeated reports whether the claims in a complete's answer were answered
+// before: to the complete, or to another request with their claim_request_id.
+func claimsRepeated(res *fsm.Result) bool { return res.Repeated || res.ClaimsRepeated }

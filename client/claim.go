@@ -128,6 +128,7 @@ func (c *Client) claimsOf(req *ClaimRequest, tasks []wire.Task, repeated bool, a
 		if t.ClaimState == "ended" || t.ClaimToken == nil {
 			continue
 		}
+		repeated := repeated || t.ClaimState != "" // by a complete that is no repeat itself
 		cl := &Claim{
 			Task: fromWire(t), Token: int64(*t.ClaimToken), Repeated: repeated,
 			c: c, taskID: t.ID, workerID: req.WorkerID, over: make(chan struct{}),

@@ -22,7 +22,8 @@ func (m *Machine) complete(c Complete) Result {
 		result.Submitted = m.submit(Submit{Tasks: c.Submit}).Submitted
 	}
 	if c.Claim != nil {
-		result.Claims = m.claimNext(*c.Claim).Claims
+		next := m.claimNext(*c.Claim)
+		result.Claims, result.ClaimsRepeated = next.Claims, next.Repeated
 	}
 	m.keepThen(c.ID, thenOf(result))
 	return result

@@ -106,7 +106,7 @@ func (s *model) complete(c Complete, seen *Result) Result {
 	r.Submitted = s.submit(c.Submit)
 	if c.Claim != nil {
 		next := s.claimNext(*c.Claim, seen)
-		r.Claims = next.Claims
+		r.Claims, r.ClaimsRepeated = next.Claims, next.Repeated
 	}
 	if len(c.Submit) > 0 || len(r.Claims) > 0 {
 		t.Then = &Then{}

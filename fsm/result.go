@@ -55,6 +55,9 @@ type Result struct {
 	// Claims has what a ClaimNext, ClaimTask or Complete took, or took the
 	// first time if Repeated.
 	Claims []Claim
+	// ClaimsRepeated is true of a Complete, itself no repeat, whose claim had
+	// been answered before: some of Claims may have ended.
+	ClaimsRepeated bool
 	// Type is what a SetType made of the type.
 	Type *TypeView
 	// Results has one element per op of a Batch, nil if it was atomic and
