@@ -91,6 +91,19 @@ func TestClaim_CompleteAndClaim(t *testing.T) {
 	}
 }
 
+// A request id that was used before gets that request's claim, by a complete
+// that is no repeat itself: the state of the claim tells.
+func TestClaim_CompleteAndClaim_knowsARepeatedClaim(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{"": false, `,"claim_state":"live"`: true} {
+		_, cl := claimFor(t, says(200, nextAnswer("", fmt.Sprintf(nextTask, state))))
+		next, err := cl.CompleteAndClaim(t.Context(), nil, ClaimRequest{RequestID: "mine"})
+		if err != nil || next.Repeated != want {
+			t.Errorf("with %q: %+v, %v", state, next, err)
+		}
+	}
+}
+
 // ErrNoTasks says that the task is completed; no other error does.
 func TestClaim_CompleteAndClaim_tellsWhatWasDone(t *testing.T) {
 	t.Parallel()
