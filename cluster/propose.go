@@ -40,6 +40,9 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 		if p, done, err := n.claimNothing(ctx, c); done {
 			return p, err
 		}
+		p, err := n.batcher.propose(ctx, cmd)
+		n.tellRepeats(c, err)
+		return p, err
 	}
 	return n.batcher.propose(ctx, cmd)
 }

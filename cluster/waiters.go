@@ -309,12 +309,25 @@ func (s *waiters) outcomeLocked(w *waiter, result fsm.Proposed, err error, serve
 	w.result, w.err = result, err
 	s.doneLocked(w)
 	if id := w.claim.RequestID; id != "" && err == nil {
-		// The same request, sent again meanwhile, has its answer now.
-		for _, repeat := range slices.Clone(s.requests[id]) {
-			s.proposeLocked(repeat)
-		}
+		s.answeredLocked(id)
 	}
 	return false
+}
+
+// answered is told that a claim with that request id was answered, which did not
+// wait here.
+func (s *waiters) answered(requestID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answeredLocked(requestID)
+}
+
+// answeredLocked proposes those who sent the same request, before or after: it
+// has its answer now.
+func (s *waiters) answeredLocked(requestID string) {
+	for _, repeat := range slices.Clone(s.requests[requestID]) {
+		s.proposeLocked(repeat)
+	}
 }
 
 // unpromiseLocked ends what w was promised, of which it took so many.

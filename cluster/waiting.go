@@ -59,7 +59,17 @@ func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (fsm.Proposed
 	case done:
 		return p, err
 	}
-	return n.batcher.proposeToEnd(caller, cmd)
+	p, err = n.batcher.proposeToEnd(caller, cmd)
+	n.tellRepeats(cmd, err)
+	return p, err
+}
+
+// tellRepeats tells those who wait that a claim was answered that did not wait:
+// the same request, sent before or after it, has its answer now.
+func (n *Node) tellRepeats(cmd fsm.ClaimNext, err error) {
+	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
+		l.waiters.answered(cmd.RequestID)
+	}
 }
 
 // settleWaiters tells those who wait what became of an entry. Their commands are

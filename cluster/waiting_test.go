@@ -268,6 +268,33 @@ func TestWait_repeats(t *testing.T) {
 	})
 }
 
+// A claim that waits is told when another one, which does not wait, is answered
+// under its request id: here it turns out to be another request.
+func TestWait_repeatOfOneThatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		leader := c.Leader()
+		for i, wait := range []func(fsm.ClaimNext) (fsm.Proposed, error){
+			func(cmd fsm.ClaimNext) (fsm.Proposed, error) { return leader.Propose(t.Context(), cmd) },
+			func(cmd fsm.ClaimNext) (fsm.Proposed, error) { return leader.Claim(t.Context(), cmd, 0) },
+		} {
+			waits, other := claimOf("w1", "mail"), claimOf("w1", "sms")
+			waits.RequestID = fmt.Sprint("r", i)
+			other.RequestID = waits.RequestID
+			first := startClaim(leader, waits, time.Hour)
+			c.Propose(submitOf("sms", 1))
+			if p, err := wait(other); err != nil || len(p.Result.Claims) != 1 {
+				t.Fatalf("claim: %+v, %v", p, err)
+			}
+			settleDown()
+			if !first.finished() || first.proposed.Result.Code != fsm.CodeInvalidRequest {
+				t.Error("the claim waits on, although its request id is another's")
+			}
+		}
+	})
+}
+
 // A claim that takes less than became claimable passes the rest on: here an
 // answer holds one of the large tasks that a pause held back.
 func TestWait_passesOn(t *testing.T) {
