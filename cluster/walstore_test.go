@@ -225,6 +225,9 @@ func TestWAL_TellsWhyItCannotGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
+	if err := w.files.takeSpare(); err != nil { // else it may be made meanwhile
+		t.Fatal(err)
+	}
 	if err := os.RemoveAll(path); err != nil { // the next segment cannot be made
 		t.Fatal(err)
 	}
