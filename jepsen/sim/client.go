@@ -290,7 +290,7 @@ func (k *worker) takeClaims(call *call, c *command, result *fsm.Result, now fsm.
 		live++
 		left := time.Duration(cl.Task.LeaseEndU-now.U) * time.Millisecond
 		asked := time.Duration(c.leaseMS) * time.Millisecond
-		end := repeat.ClaimEnd(time.Unix(0, k.local(call.firstSentAt)), time.Unix(0, k.local(call.sentAt)), max(left, 0), asked, result.Repeated).UnixNano()
+		end := repeat.ClaimEnd(time.Unix(0, k.local(call.firstSentAt)), time.Unix(0, k.local(call.sentAt)), max(left, 0), asked, result.Repeated || result.ClaimsRepeated).UnixNano()
 		k.forget(cl.Token)
 		k.held = append(k.held, claim{id: cl.Task.ID, token: cl.Token, endsAt: end})
 		w.watch.believes(w, cl.Token, k.real(end))

@@ -13,8 +13,12 @@ func differs(got *fsm.Result, want *answer) string {
 	switch {
 	case string(got.Code) != want.code:
 		return fmt.Sprintf("code %q, the model has %q", got.Code, want.code)
+	case string(got.Reason) != want.why:
+		return fmt.Sprintf("code %q because of %q, the model has %q", got.Code, got.Reason, want.why)
 	case got.Repeated != want.repeated:
 		return fmt.Sprintf("repeated %v, the model has %v", got.Repeated, want.repeated)
+	case got.ClaimsRepeated != want.known:
+		return fmt.Sprintf("claims answered before: %v, the model has %v", got.ClaimsRepeated, want.known)
 	case got.Gone != want.gone:
 		return fmt.Sprintf("gone %v, the model has %v", got.Gone, want.gone)
 	case got.Evicted != want.evicted:

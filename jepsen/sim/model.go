@@ -168,11 +168,13 @@ func newModel() *model {
 // answer is what one command is answered.
 type answer struct {
 	code      string
+	why       string // a task cannot be claimed by its id
 	repeated  bool
 	gone      bool
 	task      *task
 	submitted []submittedTask
 	claims    []claimedTask
+	known     bool // a completion's claim had been answered before
 	kind      *typeSeen
 	results   []answer
 	failedOp  int

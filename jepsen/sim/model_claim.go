@@ -202,13 +202,29 @@ func (m *model) claimTask(c *command) answer {
 		t = m.change(t)
 		m.lengthen(t, c.leaseMS)
 		return answer{repeated: true, task: t, claims: []claimedTask{{task: t, id: t.id, token: t.token, live: true}}}
-	case t.status != pending, !m.leads(t), m.limited(t.kind, m.t):
-		return answer{code: "task_not_claimable", task: t}
+	}
+	if why := m.heldBackBy(t); why != "" {
+		return answer{code: "task_not_claimable", why: why, task: t}
 	}
 	t = m.begin(t, c)
 	a := answer{task: t, claims: []claimedTask{{task: t, id: t.id, token: t.token, live: true}}}
 	m.remember(c, a)
 	return a
+}
+
+// heldBackBy returns why a task cannot be claimed by its id, "" if it can.
+func (m *model) heldBackBy(t *task) string {
+	switch {
+	case t.status != pending:
+		return t.status
+	case !m.leads(t):
+		return "group_behind"
+	case m.crowded(t.kind):
+		return "limit_reached"
+	case m.limited(t.kind, m.t):
+		return "rate_limited"
+	}
+	return ""
 }
 
 // begin begins a claim and returns the task.

@@ -65,7 +65,8 @@ func (m *model) complete(c *command) answer {
 	}
 	a.submitted = m.submitAll(c.tasks)
 	if c.next != nil {
-		a.claims = m.claimNext(c.next).claims
+		next := m.claimNext(c.next)
+		a.claims, a.known = next.claims, next.repeated
 	}
 	if len(a.submitted) == 0 && len(a.claims) == 0 {
 		return a

@@ -37,21 +37,22 @@ func (k *taskType) bucket(t int64) int64 {
 // limited reports whether a limit of the type forbids a claim at t.
 func (m *model) limited(name string, t int64) bool {
 	k := m.types[name]
-	if k == nil {
+	return k != nil && (m.crowded(name) || k.settings.rate != 0 && k.bucket(t) < oneClaim)
+}
+
+// crowded reports whether as many claims of the type live as may.
+func (m *model) crowded(name string) bool {
+	most := m.settingsOf(name).claims
+	if most == 0 {
 		return false
 	}
-	if most := int64(k.settings.claims); most != 0 {
-		live := int64(0)
-		for _, t := range m.tasks {
-			if t != nil && t.kind == name && t.status == claimed {
-				live++
-			}
-		}
-		if live >= most {
-			return true
+	live := int32(0)
+	for _, t := range m.tasks {
+		if t != nil && t.kind == name && t.status == claimed {
+			live++
 		}
 	}
-	return k.settings.rate != 0 && k.bucket(t) < oneClaim
+	return live >= most
 }
 
 // spend takes a claim out of the type's bucket.

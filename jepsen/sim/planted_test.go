@@ -78,7 +78,7 @@ var planted = []struct {
 		"fsm/ready.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.counts[StatusClaimed]\n",
 		"	return int64(ts.record.Settings.MaxClaimed) + 1 - ts.counts[StatusClaimed]\n",
 	}}},
-	{"claim by id past the limits", []edit{{"fsm/claim.go", " || m.types[t.Type].limited(m.header.Stamp.T):", ":"}}},
+	{"claim by id past the limits", []edit{{"fsm/claim.go", "	case ts.slots() <= 0:\n", "	case ts.slots() < 0:\n"}}},
 	{"bucket that fills twice", []edit{{
 		"fsm/bucket.go", "		r.Bucket, r.BucketT = r.bucketAt(t)-claimUnit, max(t, r.BucketT)\n", "		r.Bucket = r.bucketAt(t) - claimUnit\n",
 	}}},
