@@ -23,7 +23,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "pause-stops-claims-by-id", What: "a paused type's tasks cannot be claimed by id", Rows: "8/claim_by_id_pause",
-			edits: []edit{{"fsm/ready.go", "return ts.slots() <= 0 || ts.record != nil && ts.record.claimableAt(t) > t", "return ts.slots() <= 0 || ts.record != nil && (ts.record.Settings.Paused || ts.record.claimableAt(t) > t)"}},
+			edits: []edit{{"fsm/claim.go", "	case ts.slots() <= 0:\n		return ReasonLimitReached", "	case ts.slots() <= 0 || ts.record != nil && ts.record.Settings.Paused:\n		return ReasonLimitReached"}},
 		},
 		{
 			Name: "attempts-left-off-by-one", What: "max_attempts_remaining lets in tasks with exactly so many left", Rows: "4/claim_max_attempts_remaining",
