@@ -22,6 +22,13 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
+// How long a claim has waited when its task is submitted: long enough to be with
+// the leader, and so long that the machine's cores have gone to sleep.
+const (
+	handoffPause = 2 * time.Millisecond
+	handoffIdle  = 40 * time.Millisecond
+)
+
 // waitsConfig says what to show of waiting claims.
 type waitsConfig struct {
 	binary   string
@@ -67,25 +74,27 @@ func runWaits(ctx context.Context, args []string, out io.Writer) error {
 	if err := crowd(ctx, cfg, c, leader, followers, out); err != nil {
 		return err
 	}
-	for _, at := range []struct {
-		name string
-		node *procs.Node
-	}{{"leader", leader}, {"a follower", followers[0]}} {
-		took, err := handoffs(ctx, leader, at.node, cfg.handoffs)
-		if err != nil {
-			return err
+	for _, pause := range []time.Duration{handoffPause, handoffIdle} {
+		for _, at := range []struct {
+			name string
+			node *procs.Node
+		}{{"the leader", leader}, {"a follower", followers[0]}} {
+			took, err := handoffs(ctx, leader, at.node, cfg.handoffs, pause)
+			if err != nil {
+				return err
+			}
+			slices.Sort(took)
+			fmt.Fprintf(out, "submit to claim by a worker that has waited %v at %s: median %v, p95 %v of %d tasks\n", pause, at.name,
+				took[len(took)/2].Round(10*time.Microsecond), took[len(took)*95/100].Round(10*time.Microsecond), len(took))
 		}
-		slices.Sort(took)
-		fmt.Fprintf(out, "submit to claim by a worker that waits at %s: median %v, p95 %v of %d tasks\n", at.name,
-			took[len(took)/2].Round(10*time.Microsecond), took[len(took)*95/100].Round(10*time.Microsecond), len(took))
 	}
 	return nil
 }
 
-// handoffs submits tasks at the leader, one after the other, each once a claim
-// for it waits at node, and returns how long each took from before its submit
-// until the claim's answer.
-func handoffs(ctx context.Context, leader, node *procs.Node, count int) ([]time.Duration, error) {
+// handoffs submits tasks at the leader, one after the other, each so long after a
+// claim for it was sent to node, and returns how long each took from before its
+// submit until the claim's answer.
+func handoffs(ctx context.Context, leader, node *procs.Node, count int, pause time.Duration) ([]time.Duration, error) {
 	took := make([]time.Duration, 0, count)
 	for i := range count {
 		taskType := fmt.Sprintf("handoff-%s-%d", node.ID, i)
@@ -94,9 +103,7 @@ func handoffs(ctx context.Context, leader, node *procs.Node, count int) ([]time.
 			_, err := post(ctx, node, "/api/tasks/claim", fmt.Sprintf(`{"worker_id":"w","task_types":[%q],"wait_ms":60000}`, taskType))
 			answered <- err
 		}()
-		if err := untilWaiting(ctx, leader, func(n int) bool { return n == 1 }); err != nil {
-			return nil, err
-		}
+		<-time.After(pause)
 		begun := time.Now()
 		if _, err := post(ctx, leader, "/api/tasks", fmt.Sprintf(`{"task_type":%q,"params":1}`, taskType)); err != nil {
 			return nil, err
@@ -111,6 +118,10 @@ func handoffs(ctx context.Context, leader, node *procs.Node, count int) ([]time.
 
 // crowd lets many claims wait through the followers.
 func crowd(ctx context.Context, cfg waitsConfig, c *procs.Cluster, leader *procs.Node, followers []*procs.Node, out io.Writer) error {
+	alone, err := idle(ctx, cfg, c)
+	if err != nil {
+		return err
+	}
 	var crowd waitingCrowd
 	defer crowd.close()
 	for i := range cfg.waiting {
@@ -121,22 +132,12 @@ func crowd(ctx context.Context, cfg waitsConfig, c *procs.Cluster, leader *procs
 	if err := untilWaiting(ctx, leader, func(n int) bool { return n == cfg.waiting }); err != nil {
 		return err
 	}
-	before, err := usageOf(ctx, c)
+	together, err := idle(ctx, cfg, c)
 	if err != nil {
 		return err
 	}
-	select {
-	case <-time.After(cfg.idle):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	after, err := usageOf(ctx, c)
-	if err != nil {
-		return err
-	}
-	share := 100 * (after.cpu - before.cpu) / after.at.Sub(before.at).Seconds()
-	fmt.Fprintf(out, "%d claims wait through %d followers: %d log entries in %v, %.1f %% of a core on all nodes together\n",
-		cfg.waiting, len(followers), after.index-before.index, cfg.idle, share)
+	fmt.Fprintf(out, "%d claims wait through %d followers: %d log entries in %v, %.1f %% of a core on all nodes together, %.1f %% without them\n",
+		cfg.waiting, len(followers), together.index, cfg.idle, together.percent, alone.percent)
 
 	gone := cfg.waiting / 2
 	begun := time.Now()
@@ -146,6 +147,30 @@ func crowd(ctx context.Context, cfg waitsConfig, c *procs.Cluster, leader *procs
 	}
 	fmt.Fprintf(out, "%d closed connections: all noticed within %v\n", gone, time.Since(begun).Round(time.Millisecond))
 	return crowd.serve(ctx, leader, cfg.waiting-gone, out)
+}
+
+// idleCost is what the nodes did while nothing happened.
+type idleCost struct {
+	percent float64 // of a core, all nodes together
+	index   uint64  // log entries
+}
+
+// idle lets the cluster be idle and returns what that cost.
+func idle(ctx context.Context, cfg waitsConfig, c *procs.Cluster) (idleCost, error) {
+	before, err := usageOf(ctx, c)
+	if err != nil {
+		return idleCost{}, err
+	}
+	select {
+	case <-time.After(cfg.idle):
+	case <-ctx.Done():
+		return idleCost{}, ctx.Err()
+	}
+	after, err := usageOf(ctx, c)
+	return idleCost{
+		percent: 100 * (after.cpu - before.cpu) / after.at.Sub(before.at).Seconds(),
+		index:   after.index - before.index,
+	}, err
 }
 
 // waitingCrowd is connections on which a claim waits.
