@@ -145,6 +145,7 @@ func (c *cluster) url(t *testing.T, s step) string {
 type answer struct {
 	status int
 	body   string
+	took   time.Duration
 	err    error
 }
 
@@ -221,6 +222,9 @@ func (v vars) fits(a answer, s *step) string {
 	if a.status != s.status {
 		return fmt.Sprintf("status %d, not %d: %s", a.status, s.status, a.body)
 	}
+	if s.before > 0 && a.took > s.before {
+		return fmt.Sprintf("it took %v, not less than %v", a.took, s.before)
+	}
 	if problem := v.match(s.body, a.body); problem != "" {
 		return problem + "\nthe answer: " + a.body
 	}
@@ -237,13 +241,14 @@ func send(ctx context.Context, url, target, body string, s step) answer {
 	for _, h := range s.headers {
 		req.Header.Set(h[0], h[1])
 	}
+	begun := time.Now()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return answer{err: err}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	return answer{status: resp.StatusCode, body: string(text), err: err}
+	return answer{status: resp.StatusCode, body: string(text), took: time.Since(begun), err: err}
 }
 
 // nothingLeft fails if a row that ran alone left something to claim.

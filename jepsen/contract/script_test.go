@@ -31,15 +31,16 @@ type step struct {
 	method  string // "" if the step is no request
 	target  string
 	headers [][2]string
-	status  int // 0 if the step is no answer
-	within  time.Duration
-	body    string // JSON, or a pattern of it; "" = none
+	status  int           // 0 if the step is no answer
+	within  time.Duration // the request is repeated for so long
+	before  time.Duration // the answer comes that soon; 0 = whenever
+	body    string        // JSON, or a pattern of it; "" = none
 }
 
 var (
 	headingLine = regexp.MustCompile(`^# (\d) ([^:(]+?)( \(alone\))?: (.+)$`)
 	requestLine = regexp.MustCompile(`^(?:@(leader|follower) )?(?:&(\w+) )?(GET|POST|PATCH|DELETE|PUT) (/\S*)(?: (.*))?$`)
-	answerLine  = regexp.MustCompile(`^(?:=(\w+) )?(?:within (\S+) )?(\d{3})(?: (.*))?$`)
+	answerLine  = regexp.MustCompile(`^(?:=(\w+) )?(?:(within|before) (\S+) )?(\d{3})(?: (.*))?$`)
 	headerLine  = regexp.MustCompile(`^([A-Z][A-Za-z-]+): (.*)$`)
 )
 
@@ -113,15 +114,16 @@ func parseStep(line string) (step, error) {
 		return step{node: m[1], name: m[2], method: m[3], target: m[4], body: m[5]}, nil
 	}
 	if m := answerLine.FindStringSubmatch(line); m != nil {
-		s := step{name: m[1], body: m[4]}
-		if _, err := fmt.Sscan(m[3], &s.status); err != nil {
+		s := step{name: m[1], body: m[5]}
+		if _, err := fmt.Sscan(m[4], &s.status); err != nil || m[2] == "" {
 			return s, err
 		}
-		if m[2] == "" {
-			return s, nil
+		d, err := time.ParseDuration(m[3])
+		if m[2] == "before" {
+			s.before = d
+		} else {
+			s.within = d
 		}
-		var err error
-		s.within, err = time.ParseDuration(m[2])
 		return s, err
 	}
 	return step{}, fmt.Errorf("%q is no request, answer or header", line)

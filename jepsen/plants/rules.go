@@ -38,7 +38,7 @@ func Rules() []Plant {
 			edits: []edit{{"fsm/gone.go", "		m.goneKeys[g.Key] = id\n", "		m.goneKeys[g.Key+\"?\"] = id\n"}},
 		},
 		{
-			Name: "waiting-claim-forgotten", What: "what becomes claimable wakes nobody who waits", Rows: "4/claim_waits",
+			Name: "waiting-claim-forgotten", What: "what becomes claimable wakes nobody who waits", Rows: "4/claim_waits_for_a_delay",
 			edits: []edit{{"cluster/waiters.go", "	if count <= 0 {\n		return\n	}\n	for i := range s.ready {", "	if count >= 0 {\n		return\n	}\n	for i := range s.ready {"}},
 		},
 		{
@@ -62,7 +62,7 @@ func Rules() []Plant {
 			edits: []edit{{"fsm/batch.go", "			return refusal, m.undoAll()\n", "			m.keepAll()\n			return refusal, nil\n"}},
 		},
 		{
-			Name: "active-key-kept", What: "the key of a task with unique active stays taken after its end", Rows: "3/unique_active",
+			Name: "active-key-kept", What: "the key of a removed task with unique active stays taken", Rows: "3/unique_active_removed",
 			edits: []edit{{"fsm/account.go", "!(t.options().UniqueActive && t.Status.Ended())", "true"}},
 		},
 		{
