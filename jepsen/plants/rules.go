@@ -42,10 +42,6 @@ func Rules() []Plant {
 			edits: []edit{{"cluster/waiters.go", "	if count <= 0 {\n		return\n	}\n	for i := range s.ready {", "	if count >= 0 {\n		return\n	}\n	for i := range s.ready {"}},
 		},
 		{
-			Name: "refill-wakes-nobody", What: "a bucket that fills up wakes nobody who waits", Rows: "4/types_rate_limit",
-			edits: []edit{{"cluster/waiters.go", "		if s.promised[r.Type] == 0 {\n			s.readyLocked(r.Type, r.Count)", "		if s.promised[r.Type] < 0 {\n			s.readyLocked(r.Type, r.Count)"}},
-		},
-		{
 			Name: "backoff-over-retry-in", What: "retry_in_ms does not override the backoff", Rows: "4/fail_retry_in_ms",
 			edits: []edit{{"fsm/settle.go", "	case c.RetryIn:\n", "	case c.RetryIn && m.backoffOf(t) == nil:\n"}},
 		},
