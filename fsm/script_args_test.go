@@ -1,0 +1,286 @@
+package fsm
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// args are the words of a line, and its options as name=value.
+type args struct {
+	t       *testing.T
+	line    string
+	words   []string
+	options map[string]string
+}
+
+func parseArgs(t *testing.T, line string) *args {
+	a := &args{t: t, line: line, options: map[string]string{}}
+	for _, f := range strings.Fields(line) {
+		if name, value, ok := strings.Cut(f, "="); ok {
+			a.options[name] = value
+		} else {
+			a.words = append(a.words, f)
+		}
+	}
+	return a
+}
+
+// done fails the test if the line says more than was understood.
+func (a *args) done() {
+	if len(a.words) > 0 || len(a.options) > 0 {
+		a.t.Fatalf("%q: what is %v %v?", a.line, a.words, a.options)
+	}
+}
+
+func (a *args) word() string {
+	if len(a.words) == 0 {
+		a.t.Fatalf("%q: a word is missing", a.line)
+	}
+	w := a.words[0]
+	a.words = a.words[1:]
+	return w
+}
+
+func (a *args) rest() []string {
+	rest := a.words
+	a.words = nil
+	return rest
+}
+
+func (a *args) parse(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		a.t.Fatalf("%q: %v", a.line, err)
+	}
+	return n
+}
+
+func (a *args) int() int64 { return a.parse(a.word()) }
+
+func (a *args) id() uint64 { return uint64(a.int()) }
+
+func (a *args) text(name, otherwise string) string {
+	v, ok := a.options[name]
+	delete(a.options, name)
+	if !ok {
+		return otherwise
+	}
+	return v
+}
+
+func (a *args) option(name string, otherwise int64) int64 {
+	if v := a.text(name, ""); v != "" {
+		return a.parse(v)
+	}
+	return otherwise
+}
+
+func (a *args) optional(name string) []byte {
+	if v := a.text(name, ""); v != "" {
+		return []byte(v)
+	}
+	return nil
+}
+
+// command returns the command that the line stands for, nil if it is a read.
+func (a *args) command() Command {
+	verb := a.words[0]
+	build, ok := map[string]func() Command{
+		"submit":     func() Command { return Submit{Tasks: a.newTasks()} },
+		"claim":      func() Command { return a.claimNext() },
+		"claim-task": func() Command { return a.claimTask() },
+		"complete": func() Command {
+			return Complete{Hold: a.hold(), Result: a.optional("result")}
+		},
+		"fail": func() Command { return a.fail() },
+		"extend": func() Command {
+			return Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0), Progress: a.optional("progress")}
+		},
+		"release":     func() Command { return Release{Hold: a.hold(), DelayMS: a.option("delay", 0)} },
+		"delete":      func() Command { return Delete{ID: a.id()} },
+		"cancel":      func() Command { return Cancel{ID: a.id()} },
+		"patch":       func() Command { return a.patch() },
+		"type":        func() Command { return a.setType() },
+		"evict":       func() Command { return Evict{Bytes: a.int()} },
+		"batch":       func() Command { return Batch{Atomic: a.text("atomic", "") != ""} },
+		"expire":      func() Command { return Expire{Items: a.leases()} },
+		"tick":        func() Command { return Tick{} },
+		"checkpoint":  func() Command { return Checkpoint{} },
+		"level":       func() Command { return SetLevel{Level: uint32(a.int())} },
+		"remove-node": func() Command { return RemoveNode{UUID: a.word()} },
+		"retry": func() Command {
+			return Retry{ID: a.id(), Token: uint64(a.option("token", 0)), AddAttempts: int32(a.option("add", 0))}
+		},
+		"set-node": func() Command {
+			return SetNode{Node: NodeRecord{UUID: a.word(), NodeID: a.text("name", ""), PeerAddr: a.text("peer", "")}}
+		},
+	}[verb]
+	if !ok {
+		return nil
+	}
+	a.word()
+	return build()
+}
+
+// newTasks are what is to be submitted: one task of each type, else alike.
+func (a *args) newTasks() []NewTask {
+	n := NewTask{
+		Params:      a.optional("params"),
+		Priority:    int32(a.option("priority", 0)),
+		MaxAttempts: int32(a.option("attempts", DefaultAttempts)),
+		Key:         a.text("key", ""),
+		LeaseMS:     a.option("lease", 0),
+
+		RunAt:        a.time("run_at"),
+		DelayMS:      a.option("delay", 0),
+		ExpiresAt:    a.time("expires_at"),
+		Backoff:      a.backoff(),
+		RetentionMS:  a.retention(),
+		Labels:       a.labels(),
+		Group:        a.text("group", ""),
+		UniqueActive: a.text("unique", "exists") == "active",
+	}
+	if p := a.text("payload", ""); p != "" {
+		payload, err := hex.DecodeString(p)
+		if err != nil {
+			a.t.Fatalf("%q: %v", a.line, err)
+		}
+		n.Payload = payload
+	} else if n.Params == nil {
+		n.Params = []byte("{}")
+	}
+	var tasks []NewTask
+	for _, name := range a.rest() {
+		n.Type = name
+		tasks = append(tasks, n)
+	}
+	return tasks
+}
+
+func (a *args) claimNext() ClaimNext {
+	c := ClaimNext{WorkerID: a.word(), Types: slices.Sorted(slices.Values(a.rest()))}
+	c.SortBy = map[string]SortBy{"priority": SortPriority, "created": SortCreatedAt, "random": SortRandom}[a.text("by", "priority")]
+	c.MoreAttempts = int32(a.option("more", 0))
+	c.Ascending = a.text("order", "desc") == "asc"
+	c.Limit = int32(a.option("limit", 1))
+	c.LeaseMS = a.option("lease", 0)
+	c.RequestID = a.text("request", "")
+	return c
+}
+
+func (a *args) claimTask() ClaimTask {
+	return ClaimTask{WorkerID: a.word(), ID: a.id(), LeaseMS: a.option("lease", 0), RequestID: a.text("request", "")}
+}
+
+func (a *args) hold() Hold {
+	return Hold{WorkerID: a.word(), ID: a.id(), Token: uint64(a.option("token", 0))}
+}
+
+func (a *args) fail() Fail {
+	f := Fail{Hold: a.hold(), Error: a.text("error", ""), Permanent: a.text("permanent", "") != ""}
+	_, f.RetryIn = a.options["retry_in"]
+	f.RetryInMS = a.option("retry_in", 0)
+	return f
+}
+
+func (a *args) patch() Patch {
+	p := Patch{ID: a.id()}
+	_, p.SetPriority = a.options["priority"]
+	_, p.SetRunAt = a.options["run_at"]
+	_, p.SetLabels = a.options["labels"]
+	p.Priority, p.RunAt, p.Labels = int32(a.option("priority", 0)), a.time("run_at"), a.labels()
+	return p
+}
+
+// setType sets what the line names; "none" clears it.
+func (a *args) setType() SetType {
+	c := SetType{Type: a.word()}
+	for name, field := range map[string]TypeFields{
+		"paused": TypePaused, "max_claimed": TypeMaxClaimed, "rate": TypeRateLimit, "lease": TypeLease,
+		"attempts": TypeMaxAttempts, "backoff": TypeBackoff, "retention": TypeRetention,
+	} {
+		if _, ok := a.options[name]; ok {
+			c.Set |= field
+		}
+		if a.options[name] == "none" {
+			delete(a.options, name)
+		}
+	}
+	_, c.Settings.LimitSet = a.options["attempts"]
+	c.Settings.Paused = a.text("paused", "") != ""
+	c.Settings.MaxClaimed = int32(a.option("max_claimed", 0))
+	c.Settings.RateLimit = a.millionths(a.text("rate", "0"))
+	c.Settings.LeaseMS = a.option("lease", 0)
+	c.Settings.MaxAttempts = int32(a.option("attempts", 0))
+	c.Settings.Backoff = a.backoff()
+	c.Settings.RetentionMS = a.retention()
+	return c
+}
+
+// time is since the start of the script; "now" is at once.
+func (a *args) time(name string) int64 {
+	if v := a.text(name, "now"); v != "now" {
+		return a.parse(v) + scriptEpoch
+	}
+	return 0
+}
+
+// backoff is INITIAL/MAX/FACTOR/JITTER.
+func (a *args) backoff() *Backoff {
+	v := a.text("backoff", "")
+	if v == "" {
+		return nil
+	}
+	f := strings.Split(v, "/")
+	if len(f) != 4 {
+		a.t.Fatalf("%q: backoff is INITIAL/MAX/FACTOR/JITTER", a.line)
+	}
+	return &Backoff{InitialMS: a.parse(f[0]), MaxMS: a.parse(f[1]), Factor: a.millionths(f[2]), Jitter: a.millionths(f[3])}
+}
+
+// millionths is a decimal number with at most six places, in millionths.
+func (a *args) millionths(v string) int64 {
+	whole, places, _ := strings.Cut(v, ".")
+	return a.parse(whole)*million + a.parse((places + "000000")[:6])
+}
+
+// retention is as in the API: 0 is not at all, -1 until it is deleted.
+func (a *args) retention() int64 {
+	switch v := a.text("retention", ""); v {
+	case "":
+		return 0
+	case "0":
+		return KeepNone
+	case "-1":
+		return KeepForever
+	default:
+		return a.parse(v)
+	}
+}
+
+// labels are NAME:VALUE, with commas between.
+func (a *args) labels() []Label {
+	var labels []Label
+	for _, f := range strings.FieldsFunc(a.text("labels", ""), func(r rune) bool { return r == ',' }) {
+		name, value, _ := strings.Cut(f, ":")
+		labels = append(labels, Label{Name: name, Value: value})
+	}
+	return labels
+}
+
+// leases are TASK/TOKEN/SEQ each; without any, those that have run out.
+func (a *args) leases() []Lease {
+	var leases []Lease
+	for _, w := range a.rest() {
+		var l Lease
+		if _, err := fmt.Sscanf(w, "%d/%d/%d", &l.TaskID, &l.Token, &l.Seq); err != nil {
+			a.t.Fatalf("%q: %v", a.line, err)
+		}
+		leases = append(leases, l)
+	}
+	return leases
+}
