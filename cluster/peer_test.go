@@ -17,7 +17,7 @@ import (
 )
 
 // testWait bounds every wait in the tests of this file; nothing takes long.
-const testWait = 20 * time.Second
+const testWait = 60 * time.Second
 
 // logText is a log that a test can look into.
 type logText struct {
