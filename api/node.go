@@ -36,6 +36,16 @@ type Node interface {
 	// has reached minIndex. Any node answers it.
 	ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (index uint64, err error)
 
+	// WaitEnded waits until the task has ended, or is there no more, by this
+	// node's state; wait at most. It returns at once if it is so already. caller
+	// ends when nobody waits for the answer any more. Errors: fsm.ErrOverloaded,
+	// ErrShuttingDown; caller's cause.
+	WaitEnded(caller context.Context, id uint64, wait time.Duration) error
+
+	// WaitEvent waits until this node's trail has an event behind after; ctx ends
+	// it. Errors: fsm.ErrOverloaded, ErrShuttingDown; ctx's cause.
+	WaitEvent(ctx context.Context, after fsm.EventPos) error
+
 	// IsLeader reports whether this node leads and serves: its barrier is done.
 	IsLeader() bool
 

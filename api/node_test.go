@@ -105,6 +105,13 @@ func (n *fakeNode) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.
 	return n.machine.Index(), nil
 }
 
+func (n *fakeNode) WaitEnded(context.Context, uint64, time.Duration) error { return nil }
+
+func (n *fakeNode) WaitEvent(ctx context.Context, _ fsm.EventPos) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
 func (n *fakeNode) IsLeader() bool         { return !n.follower }
 func (n *fakeNode) LeaderHTTPAddr() string { return n.leaderAddr }
 func (n *fakeNode) Ready() error           { return n.readyErr }

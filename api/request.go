@@ -200,6 +200,12 @@ func (r *request) answer() {
 		r.get()
 	case callList:
 		r.list()
+	case callAct:
+		r.actions()
+	case callWhy:
+		r.why()
+	case callTaskEvents:
+		r.taskEvents()
 	default:
 		r.answerOperator()
 	}
@@ -212,6 +218,20 @@ func (r *request) answerOperator() {
 		r.types()
 	case callStats:
 		r.stats()
+	case callWorkers:
+		r.workers()
+	case callEvents:
+		r.events()
+	case callSchedules:
+		r.schedules()
+	case callSchedule:
+		r.schedule()
+	case callSetSchedule:
+		r.setSchedule()
+	case callDeleteSchedule:
+		r.deleteSchedule()
+	case callOpenAPI:
+		r.openAPI()
 	case callCluster:
 		r.cluster()
 	case callRemoveNode:

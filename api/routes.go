@@ -24,24 +24,35 @@ const (
 	callDelete
 	callBatch
 	callSetType
+	callAct
+	callSetSchedule
+	callDeleteSchedule
 	callRemoveNode
 	callUpgrade
 	callGet
 	callGetByKey
 	callList
+	callWhy
+	callTaskEvents
+	callEvents
 	callTypes
+	callWorkers
+	callSchedules
+	callSchedule
 	callStats
 	callCluster
 	callOptions
 	callHealth
 	callReady
 	callMetrics
+	callOpenAPI
 	callCount
 )
 
 var callNames = [callCount]string{
 	"none", "submit", "claim", "claim_task", "complete", "fail", "extend", "release", "retry", "cancel", "patch", "delete", "batch", "set_type",
-	"remove_node", "upgrade", "get", "get_by_key", "list", "types", "stats", "cluster", "options", "health", "ready", "metrics",
+	"act", "set_schedule", "delete_schedule", "remove_node", "upgrade", "get", "get_by_key", "list", "why", "task_events", "events",
+	"types", "workers", "schedules", "schedule", "stats", "cluster", "options", "health", "ready", "metrics", "openapi",
 }
 
 // local reports whether the call is always answered by the node it reached.
@@ -58,6 +69,9 @@ var verbs = map[string]call{
 	"extend": callExtend, "release": callRelease, "retry": callRetry, "cancel": callCancel,
 }
 
+// views are the calls GET /api/tasks/{id}/VIEW.
+var views = map[string]call{"why": callWhy, "events": callTaskEvents}
+
 // The values of Allow.
 const (
 	allowGet   = "GET, HEAD, OPTIONS"
@@ -65,29 +79,35 @@ const (
 	allowList  = "GET, HEAD, POST, OPTIONS"
 	allowTask  = "GET, HEAD, PATCH, DELETE, OPTIONS"
 	allowPatch = "PATCH, OPTIONS"
+
+	allowSchedule = "GET, HEAD, PUT, DELETE, OPTIONS"
 )
 
 // target is what a request is about.
 type target struct {
 	call  call
 	id    uint64
-	rest  []byte // of get_by_key the key, of set_type the type, still percent-encoded
+	rest  []byte // of get_by_key the key, of set_type the type, of a schedule its name, still percent-encoded
 	allow string // the path's methods, "" if there is no such path
 }
 
 // methods are the calls of a path's methods. HEAD is GET: the answer's body is
 // left out when it is written.
 type methods struct {
-	get, post, patch, del call
-	allow                 string
+	get, post, put, patch, del call
+	allow                      string
 }
 
 // fixed are the paths without variables.
 var fixed = map[string]methods{
 	"/api/tasks":           {get: callList, post: callSubmit, allow: allowList},
 	"/api/tasks/claim":     {post: callClaim, allow: allowPost},
+	"/api/tasks/actions":   {post: callAct, allow: allowPost},
 	"/api/batch":           {post: callBatch, allow: allowPost},
+	"/api/events":          {get: callEvents, allow: allowGet},
 	"/api/types":           {get: callTypes, allow: allowGet},
+	"/api/workers":         {get: callWorkers, allow: allowGet},
+	"/api/schedules":       {get: callSchedules, allow: allowGet},
 	"/api/stats":           {get: callStats, allow: allowGet},
 	"/api/cluster":         {get: callCluster, allow: allowGet},
 	"/api/cluster/remove":  {post: callRemoveNode, allow: allowPost},
@@ -95,12 +115,15 @@ var fixed = map[string]methods{
 	"/healthz":             {get: callHealth, allow: allowGet},
 	"/readyz":              {get: callReady, allow: allowGet},
 	"/metrics":             {get: callMetrics, allow: allowGet},
+	"/openapi.json":        {get: callOpenAPI, allow: allowGet},
 }
 
 var (
 	tasksPrefix = []byte("/api/tasks/")
 	byKeyPrefix = []byte("by-key/")
 	typesPrefix = []byte("/api/types/")
+
+	schedulesPrefix = []byte("/api/schedules/")
 )
 
 // route finds the call of a method and a path as sent. A refusal is one of
@@ -111,6 +134,9 @@ func route(method, path []byte) (target, *refusal) {
 	}
 	if name, ok := bytes.CutPrefix(path, typesPrefix); ok {
 		return pick(method, target{rest: name}, methods{patch: callSetType, allow: allowPatch})
+	}
+	if name, ok := bytes.CutPrefix(path, schedulesPrefix); ok {
+		return pick(method, target{rest: name}, methods{get: callSchedule, put: callSetSchedule, del: callDeleteSchedule, allow: allowSchedule})
 	}
 	rest, ok := bytes.CutPrefix(path, tasksPrefix)
 	if !ok {
@@ -128,11 +154,13 @@ func routeTask(method, rest []byte) (target, *refusal) {
 	m := methods{get: callGet, patch: callPatch, del: callDelete, allow: allowTask}
 	idText, verb, hasVerb := bytes.Cut(rest, []byte{'/'})
 	if hasVerb {
-		c, ok := verbs[string(verb)]
-		if !ok {
+		if view, ok := views[string(verb)]; ok {
+			m = methods{get: view, allow: allowGet}
+		} else if c, ok := verbs[string(verb)]; ok {
+			m = methods{post: c, allow: allowPost}
+		} else {
 			return target{}, refuse(wire.CodeNotFound)
 		}
-		m = methods{post: c, allow: allowPost}
 	}
 	t, refused := pick(method, target{}, m)
 	if refused != nil || t.call == callOptions {
@@ -154,6 +182,8 @@ func pick(method []byte, t target, m methods) (target, *refusal) {
 		t.call = m.get
 	case "POST":
 		t.call = m.post
+	case "PUT":
+		t.call = m.put
 	case "PATCH":
 		t.call = m.patch
 	case "DELETE":

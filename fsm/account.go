@@ -33,7 +33,7 @@ func bytesOfOptions(o *Options) int {
 	if o == nil {
 		return 0
 	}
-	n := optionsBytes + len(o.Group)
+	n := optionsBytes + len(o.Group) + len(o.Traceparent)
 	if o.Backoff != nil {
 		n += backoffBytes
 	}

@@ -79,6 +79,8 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 		return m.setType(c), nil
 	case Batch:
 		return m.batch(c)
+	case Act:
+		return m.act(c), nil
 	case Tick:
 		return m.tick(), nil
 	case SetNode:
@@ -87,6 +89,14 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 		return m.removeNode(c), nil
 	case SetLevel:
 		return m.setLevel(c), nil
+	case SetSchedule:
+		return m.setSchedule(c), nil
+	case DeleteSchedule:
+		return m.deleteSchedule(c), nil
+	case RunSchedules:
+		return m.runSchedules(c), nil
+	case SetTrail:
+		return m.setTrail(c), nil
 	}
 	return Result{}, fmt.Errorf("%T: %w", c, ErrUnknownCommand)
 }

@@ -264,11 +264,11 @@ func TestList_LooksAtABoundedNumber(t *testing.T) {
 	h := newHarness(t)
 	h.submit(pageRecordsMax, NewTask{Type: "mail", Payload: []byte("p")})
 	h.submit(1, NewTask{Type: "scan", Payload: []byte("p")})
-	page := h.m.List(ListQuery{Type: "scan", Limit: 10})
+	page := h.m.List(ListQuery{Filter: Filter{Type: "scan"}, Limit: 10})
 	if len(page.Tasks) != 0 || page.Next != pageRecordsMax+1 {
 		t.Errorf("%d tasks, next %d", len(page.Tasks), page.Next)
 	}
-	page = h.m.List(ListQuery{Type: "scan", Limit: 10, From: page.Next})
+	page = h.m.List(ListQuery{Filter: Filter{Type: "scan"}, Limit: 10, From: page.Next})
 	if len(page.Tasks) != 1 || page.Next != 0 {
 		t.Errorf("%d tasks, next %d", len(page.Tasks), page.Next)
 	}

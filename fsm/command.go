@@ -35,11 +35,17 @@ const (
 	kindSetType    kind = 13
 	kindEvict      kind = 14
 	kindBatch      kind = 15
+	kindAct        kind = 16
 	kindTick       kind = 128
 	kindCheckpoint kind = 129
 	kindSetNode    kind = 130
 	kindRemoveNode kind = 131
 	kindSetLevel   kind = 132
+
+	kindSetSchedule    kind = 133
+	kindDeleteSchedule kind = 134
+	kindRunSchedules   kind = 135
+	kindSetTrail       kind = 136
 )
 
 // Submit adds tasks, in order, all in one step. Result.Submitted has one
@@ -71,6 +77,10 @@ type NewTask struct {
 	Labels       []Label  // sorted by name, each name once, at most 16
 	Group        string   // "" = none
 	UniqueActive bool     // the key is taken only until the task ends
+
+	// Traceparent is the W3C trace context of the submit, "" = none. It is kept
+	// with the task and handed to its workers; the state does nothing with it.
+	Traceparent string
 }
 
 // DefaultAttempts in NewTask.MaxAttempts stands for the default, which Apply
@@ -265,6 +275,56 @@ type Batch struct {
 	Ops    []Command // 1 to 1,000
 }
 
+// Action is what an Act does with each task.
+type Action uint8
+
+// The actions. The numbers are in the log and never change.
+const (
+	ActionRetry  Action = 1
+	ActionCancel Action = 2
+	ActionDelete Action = 3
+)
+
+// Act does Action with those of the tasks that still match Filter when it is
+// applied, in the order of IDs, each as the command of its own would. What that
+// refuses is left alone. Result.Acted is how many it was done with.
+type Act struct {
+	Action      Action
+	IDs         []uint64 // 1 to 1,000; ascending
+	Filter      Filter
+	AddAttempts int32 // of ActionRetry, as in Retry
+}
+
+// SetSchedule makes the schedule, or replaces the one of its name. Result.Created
+// says which; Result.Schedule is what became of it.
+type SetSchedule struct{ Schedule Schedule }
+
+// DeleteSchedule removes the schedule. CodeScheduleNotFound if there is none.
+type DeleteSchedule struct{ Name string }
+
+// RunSchedules does what slots of schedules are due. An item changes nothing
+// unless its schedule still has that version and waits for that slot: so
+// duplicates and items of a deposed leader are harmless, and each slot is done
+// once.
+type RunSchedules struct{ Items []ScheduleRun }
+
+// ScheduleRun is one slot of one schedule. The leader has computed Next: time
+// zones are no matter of the state.
+type ScheduleRun struct {
+	Name    string
+	Version uint64
+	Slot    int64 // by T: the schedule's NextRunAt
+	Next    int64 // by T, after Slot; 0 = never again
+	// Skip moves on to Next without a task: the slot was missed.
+	Skip bool
+}
+
+// SetTrail bounds what is kept of the trail; what is over it goes at once.
+type SetTrail struct {
+	Bytes int64 // 1 MiB to 64 GiB
+	AgeMS int64 // 1 minute or more
+}
+
 // Expire ends the claims whose lease has run out. An item changes nothing
 // unless its task is still claimed with that token and that sequence number:
 // so duplicates, items of a deposed leader and items that crossed an extend
@@ -314,8 +374,14 @@ func (Patch) kind() kind      { return kindPatch }
 func (SetType) kind() kind    { return kindSetType }
 func (Evict) kind() kind      { return kindEvict }
 func (Batch) kind() kind      { return kindBatch }
+func (Act) kind() kind        { return kindAct }
 func (Tick) kind() kind       { return kindTick }
 func (Checkpoint) kind() kind { return kindCheckpoint }
 func (SetNode) kind() kind    { return kindSetNode }
 func (RemoveNode) kind() kind { return kindRemoveNode }
 func (SetLevel) kind() kind   { return kindSetLevel }
+
+func (SetSchedule) kind() kind    { return kindSetSchedule }
+func (DeleteSchedule) kind() kind { return kindDeleteSchedule }
+func (RunSchedules) kind() kind   { return kindRunSchedules }
+func (SetTrail) kind() kind       { return kindSetTrail }

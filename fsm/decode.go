@@ -38,6 +38,8 @@ func decodeBody(k kind, body []byte) (Command, error) {
 		c = decodeEvict(&r)
 	case kindBatch:
 		c = decodeBatch(&r)
+	case kindAct:
+		c = decodeAct(&r)
 	case kindTick:
 		c = Tick{}
 		r.none()
@@ -50,6 +52,14 @@ func decodeBody(k kind, body []byte) (Command, error) {
 		c = decodeRemoveNode(&r)
 	case kindSetLevel:
 		c = decodeSetLevel(&r)
+	case kindSetSchedule:
+		c = decodeSetSchedule(&r)
+	case kindDeleteSchedule:
+		c = decodeDeleteSchedule(&r)
+	case kindRunSchedules:
+		c = decodeRunSchedules(&r)
+	case kindSetTrail:
+		c = decodeSetTrail(&r)
 	default:
 		return nil, fmt.Errorf("%w: type %d", ErrUnknownCommand, k)
 	}
@@ -125,6 +135,8 @@ func decodeNewTaskRest(r *fieldReader, t *NewTask) {
 		t.Group = r.string()
 	case 15:
 		t.UniqueActive = r.bool()
+	case 16:
+		t.Traceparent = r.string()
 	default:
 		r.unknown()
 	}

@@ -52,6 +52,8 @@ func appendBody(b []byte, c Command) []byte {
 		return putInt(b, 1, c.Bytes)
 	case Batch:
 		return appendBatch(b, &c)
+	case Act:
+		return appendAct(b, &c)
 	case Tick, Checkpoint:
 		return b
 	case SetNode:
@@ -62,6 +64,15 @@ func appendBody(b []byte, c Command) []byte {
 		return putString(b, 1, c.UUID)
 	case SetLevel:
 		return putUint(b, 1, uint64(c.Level))
+	case SetSchedule:
+		return appendScheduleField(b, 1, &c.Schedule)
+	case DeleteSchedule:
+		return putString(b, 1, c.Name)
+	case RunSchedules:
+		return appendScheduleRuns(b, c.Items)
+	case SetTrail:
+		b = putInt(b, 1, c.Bytes)
+		return putInt(b, 2, c.AgeMS)
 	}
 	panic(fmt.Sprintf("fsm: %T is no command", c))
 }
@@ -91,7 +102,8 @@ func appendNewTask(b []byte, t *NewTask) []byte {
 	b = putSint64(b, 12, t.RetentionMS)
 	b = appendLabels(b, 13, t.Labels)
 	b = putString(b, 14, t.Group)
-	return putBool(b, 15, t.UniqueActive)
+	b = putBool(b, 15, t.UniqueActive)
+	return putString(b, 16, t.Traceparent)
 }
 
 // appendBackoff appends the field num, a message; nothing if v is nil.
@@ -215,4 +227,56 @@ func appendNodeRecord(b []byte, n NodeRecord) []byte {
 	b = putString(b, 4, n.HTTPAddr)
 	b = putString(b, 5, n.Version)
 	return putUint(b, 6, uint64(n.Level))
+}
+
+func appendAct(b []byte, c *Act) []byte {
+	b = putUint(b, 1, uint64(c.Action))
+	for _, id := range c.IDs {
+		b = putIDElement(b, 2, id)
+	}
+	mark := len(b)
+	b, start := beginMessage(b, 3)
+	b = endOptional(appendFilter(b, &c.Filter), mark, start)
+	return putInt(b, 4, int64(c.AddAttempts))
+}
+
+func appendFilter(b []byte, f *Filter) []byte {
+	b = putUint(b, 1, uint64(f.Status))
+	b = putString(b, 2, f.Type)
+	b = putString(b, 3, f.WorkerID)
+	b = putString(b, 4, f.Key)
+	b = putID(b, 5, f.ParentID)
+	b = appendLabels(b, 6, f.Labels)
+	b = putInt(b, 7, f.CreatedAfter)
+	return putInt(b, 8, f.CreatedBefore)
+}
+
+// appendScheduleField appends the field num, a message.
+func appendScheduleField(b []byte, num protowire.Number, s *Schedule) []byte {
+	mark := len(b)
+	b, outer := beginMessage(b, num)
+	b = putString(b, 1, s.Name)
+	inner := len(b)
+	b, start := beginMessage(b, 2)
+	b = endOptional(appendNewTask(b, &s.Task), inner, start)
+	b = putString(b, 3, s.Cron)
+	b = putString(b, 4, s.Timezone)
+	b = putInt(b, 5, s.EveryMS)
+	b = putBool(b, 6, s.OverlapAllow)
+	b = putBool(b, 7, s.CatchUpSkip)
+	b = putBool(b, 8, s.Paused)
+	return endOptional(putInt(b, 9, s.NextRunAt), mark, outer)
+}
+
+func appendScheduleRuns(b []byte, items []ScheduleRun) []byte {
+	for i := range items {
+		var start int
+		b, start = beginMessage(b, 1)
+		b = putString(b, 1, items[i].Name)
+		b = putUint(b, 2, items[i].Version)
+		b = putInt(b, 3, items[i].Slot)
+		b = putInt(b, 4, items[i].Next)
+		b = endLength(putBool(b, 5, items[i].Skip), start)
+	}
+	return b
 }

@@ -26,11 +26,17 @@ var kinds = [...]struct {
 	kindSetType:    {"set type", 2},
 	kindEvict:      {"evict", 2},
 	kindBatch:      {"batch", 2},
+	kindAct:        {"act", 3},
 	kindTick:       {"tick", 1},
 	kindCheckpoint: {"checkpoint", 1},
 	kindSetNode:    {"set node", 1},
 	kindRemoveNode: {"remove node", 1},
 	kindSetLevel:   {"set level", 1},
+
+	kindSetSchedule:    {"set schedule", 3},
+	kindDeleteSchedule: {"delete schedule", 3},
+	kindRunSchedules:   {"run schedules", 3},
+	kindSetTrail:       {"set trail", 3},
 }
 
 // String returns the kind's name in messages, its number if it has none.
@@ -45,6 +51,10 @@ func (k kind) String() string {
 // batches of tasks: below it Apply does nothing of that.
 const levelLife = 2
 
+// levelSight is the feature level of the trail, schedules of their own and
+// actions on many tasks: below it Apply keeps no trail.
+const levelSight = 3
+
 // LevelOf returns the feature level that the cluster must have reached before
 // the command may be proposed: below it, there may be a node that does not
 // know the command, or a field of it, and would stop at it.
@@ -52,6 +62,9 @@ func LevelOf(c Command) uint32 {
 	level := kinds[c.kind()].level
 	if usesLife(c) {
 		level = max(level, levelLife)
+	}
+	if usesSight(c) {
+		level = max(level, levelSight)
 	}
 	if batch, ok := c.(Batch); ok {
 		for _, op := range batch.Ops {
@@ -83,4 +96,17 @@ func usesLife(c Command) bool {
 func (t *NewTask) usesLife() bool {
 	return t.RunAt != 0 || t.DelayMS != 0 || t.ExpiresAt != 0 || t.Backoff != nil || t.RetentionMS != 0 ||
 		len(t.Labels) > 0 || t.Group != "" || t.UniqueActive
+}
+
+// usesSight reports whether the command sets a field that appeared at
+// levelSight.
+func usesSight(c Command) bool {
+	traced := func(t NewTask) bool { return t.Traceparent != "" }
+	switch c := c.(type) {
+	case Submit:
+		return slices.ContainsFunc(c.Tasks, traced)
+	case Complete:
+		return slices.ContainsFunc(c.Submit, traced)
+	}
+	return false
 }

@@ -12,16 +12,23 @@ const (
 	pageBytesMax   = 8 << 20 // of the tasks on it; it has at least one task
 )
 
-// ListQuery selects and orders the tasks of a page. Zero fields do not filter.
-type ListQuery struct {
+// Filter selects tasks. Zero fields do not filter.
+type Filter struct {
 	Status        Status
 	Type          string
 	WorkerID      string
 	Key           string
-	CreatedAfter  int64 // ms, exclusive
-	CreatedBefore int64 // ms, exclusive
-	Descending    bool  // by id
-	Limit         int   // 1 to 1,000
+	ParentID      uint64
+	Labels        []Label // each of them, sorted by name
+	CreatedAfter  int64   // ms, exclusive
+	CreatedBefore int64   // ms, exclusive
+}
+
+// ListQuery selects and orders the tasks of a page.
+type ListQuery struct {
+	Filter
+	Descending bool // by id
+	Limit      int  // 1 to 1,000
 	// From is the cursor: the first id to look at, 0 = the start.
 	From uint64
 }
@@ -90,7 +97,7 @@ func (m *Machine) walk(q ListQuery) iter.Seq2[uint64, *Task] {
 	return m.tasks.descend(from)
 }
 
-func (q *ListQuery) matches(t *Task) bool {
+func (q *Filter) matches(t *Task) bool {
 	return (q.Status == 0 || t.Status == q.Status) &&
 		(q.Type == "" || t.Type == q.Type) &&
 		(q.WorkerID == "" || t.WorkerID == q.WorkerID) &&

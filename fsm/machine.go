@@ -15,6 +15,8 @@ type Machine struct {
 	settings []*typeRecord  // sorted by name, at most typeRecordsMax; a snapshot has copies
 	gone     table[gone]    // removed tasks that are remembered, by id
 
+	schedules []*ScheduleView // sorted by name, at most schedulesMax; neither slice nor views change in place
+
 	// Derived: bookkeeping in memory only, built anew by rebuild.
 
 	counts     [StatusCancelled + 1]int64  // by Status

@@ -269,10 +269,12 @@ func (s *model) stats(now Stamp) Stats {
 // compareList reads a list page by page.
 func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
 	q := ListQuery{
-		Status:     pick(g, 0, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted),
-		Type:       pick(g, "", "mail"),
-		WorkerID:   pick(g, "", "", "w1"),
-		Key:        pick(g, "", "", "k1"),
+		Filter: Filter{
+			Status:   pick(g, 0, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted),
+			Type:     pick(g, "", "mail"),
+			WorkerID: pick(g, "", "", "w1"),
+			Key:      pick(g, "", "", "k1"),
+		},
 		Descending: g.dice(2) == 0,
 		Limit:      pick(g, 1, 3, 1000),
 	}

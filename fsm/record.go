@@ -137,7 +137,8 @@ func appendTaskRecord(b []byte, t *Task) []byte {
 	b = appendLabels(b, 31, o.Labels)
 	b = putString(b, 32, o.Group)
 	b = putBool(b, 33, o.UniqueActive)
-	return appendThen(b, 34, t.Then)
+	b = appendThen(b, 34, t.Then)
+	return putString(b, 35, o.Traceparent)
 }
 
 // appendThen appends the field num, a message; nothing if v is nil.
@@ -264,6 +265,8 @@ func decodeOptions(r *fieldReader, o *Options, names *interner) {
 		o.Group = names.intern(r.single())
 	case 33:
 		o.UniqueActive = r.bool()
+	case 35:
+		o.Traceparent = r.string()
 	default:
 		r.unknown()
 	}

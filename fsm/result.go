@@ -19,6 +19,7 @@ const (
 	CodeTaskCancelled      Code = "task_cancelled"
 	CodeTaskNotTerminal    Code = "task_not_terminal"
 	CodeMaxAttemptsReached Code = "max_attempts_reached"
+	CodeScheduleNotFound   Code = "schedule_not_found"
 	CodeKeyTaken           Code = "key_taken" // by another active task
 )
 
@@ -64,6 +65,11 @@ type Result struct {
 	// refused; then FailedOp is the place of the op that was.
 	Results  []Result
 	FailedOp int
+	// Schedule is what a SetSchedule made, Created whether it was new.
+	Schedule *ScheduleView
+	Created  bool
+	// Acted is how many tasks an Act changed.
+	Acted int
 	// Evicted is how many tasks an Evict removed.
 	Evicted int
 	// Expired is how many claims an Expire ended.
@@ -101,6 +107,11 @@ type Applied struct {
 	// Requeued is how many tasks came back to pending, or to scheduled, and
 	// Removed how many were removed by retention or eviction: for metrics.
 	Requeued, Removed int
+	// Ended are the tasks that the entry ended or removed, in that order, for
+	// those who wait for it. One may be there twice.
+	Ended []uint64
+	// Events is true if the entry added to the trail.
+	Events bool
 	// Checkpoint is true if the entry held a Checkpoint.
 	Checkpoint bool
 }

@@ -435,7 +435,7 @@ func describeRare(t *Task) string {
 func (s *script) list(a *args) {
 	status, _ := ParseStatus(a.text("status", ""))
 	page := s.m.List(ListQuery{
-		Status: status, Type: a.text("type", ""), WorkerID: a.text("worker", ""), Key: a.text("key", ""),
+		Filter:     Filter{Status: status, Type: a.text("type", ""), WorkerID: a.text("worker", ""), Key: a.text("key", "")},
 		Descending: a.text("order", "asc") == "desc", Limit: int(a.option("limit", 100)), From: uint64(a.option("from", 0)),
 	})
 	for _, t := range page.Tasks {

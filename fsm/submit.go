@@ -71,6 +71,7 @@ func (m *Machine) setLife(t *Task, n *NewTask) {
 		Labels:       n.Labels,
 		Group:        n.Group,
 		UniqueActive: n.UniqueActive,
+		Traceparent:  n.Traceparent,
 	})
 }
 

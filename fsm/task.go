@@ -115,6 +115,7 @@ type Options struct {
 	Labels       []Label
 	Group        string
 	UniqueActive bool
+	Traceparent  string
 }
 
 // Then is what the step that completed a task did beside: a repeat gets the

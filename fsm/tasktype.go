@@ -17,7 +17,14 @@ type TypeView struct {
 	// OldestPendingAgeMS is the age of the pending task that was submitted
 	// first; 0 if none is pending.
 	OldestPendingAgeMS int64
+	// How many of its tasks were submitted, completed and failed for good, in
+	// millionths per second over the last rateWindowMS, by T. They are counted
+	// anew after a restart.
+	SubmittedPerS, CompletedPerS, FailedPerS int64
 }
+
+// rateWindowMS is the time over which rates are told.
+const rateWindowMS = 60_000
 
 // typeRecord is what is saved of a task type that has settings.
 type typeRecord struct {

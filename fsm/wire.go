@@ -82,6 +82,13 @@ func putElement(b []byte, num protowire.Number, s string) []byte {
 	return protowire.AppendString(b, s)
 }
 
+// putIDElement appends one element of the field num, a repeated id that is not
+// packed.
+func putIDElement(b []byte, num protowire.Number, id uint64) []byte {
+	b = protowire.AppendTag(b, num, protowire.VarintType)
+	return protowire.AppendVarint(b, min(id, idMax))
+}
+
 // beginMessage appends the tag of the field num, a message, and room for its
 // length. The message's fields follow, then endLength(b, start).
 func beginMessage(b []byte, num protowire.Number) (_ []byte, start int) {
@@ -230,6 +237,24 @@ func (r *fieldReader) uint32() uint32 { return uint32(r.uint(math.MaxUint32)) }
 
 // id reads the field, an id or a token.
 func (r *fieldReader) id() uint64 { return r.uint(idMax) }
+
+// idElement reads the field, one element of repeated ids that are not packed.
+// Unlike a field of its own, it may be 0.
+func (r *fieldReader) idElement() uint64 {
+	if r.typ != protowire.VarintType {
+		r.fail("not a varint")
+		return 0
+	}
+	v, n := consumeVarint(r.rest)
+	switch {
+	case n == 0:
+		r.fail("bad varint")
+	case v > idMax:
+		r.fail(fmt.Sprintf("%d is above %d", v, uint64(idMax)))
+	}
+	r.rest = r.rest[n:]
+	return v
+}
 
 // bool reads the field, of type bool.
 func (r *fieldReader) bool() bool { return r.uint(1) == 1 }

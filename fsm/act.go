@@ -1,0 +1,3 @@
+package fsm
+
+func (m *Machine) act(c Act) Result { return Result{} }

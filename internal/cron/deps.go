@@ -1,0 +1,3 @@
+package cron
+
+import _ "github.com/adhocore/gronx"
