@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // The bad surroundings that are made by mounting file systems.
@@ -70,10 +72,12 @@ func TestSurroundings_fullDisk(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(n.DataDir, syscall.MNT_DETACH) }) // its own end is next
 	starts(t, c)
 	u := newUser(t, c)
+	follows(t, c, n)
 	u.submit(10, 100)
 	before := len(n.Output())
 	filler := fill(t, n.DataDir)
 	for i := 0; n.Running() && i < fillTaskMax; i++ {
+		follows(t, c, n)
 		u.submit(1, fillTaskBytes)
 	}
 	printed := ends(t, n, before, "no space left on device", "free", n.DataDir)
@@ -88,6 +92,7 @@ func TestSurroundings_fullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 0; n.Running() && i < fillTaskMax; i++ {
+		follows(t, c, n)
 		u.submit(1, fillTaskBytes)
 	}
 	ends(t, n, before, "free")
@@ -98,6 +103,23 @@ func TestSurroundings_fullDisk(t *testing.T) {
 	grow(t, n.DataDir)
 	starts(t, c)
 	u.findsAll()
+}
+
+// follows makes sure that another node leads than n: a leader whose disk is as
+// small as that refuses every submit.
+func follows(t *testing.T, c *procs.Cluster, n *procs.Node) {
+	t.Helper()
+	leader, err := c.WaitLeader(deadline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if leader != n || n.Pause() != nil { // it may have ended
+		return
+	}
+	if _, err := c.WaitLeader(deadline(t), n); err != nil {
+		t.Fatal(err)
+	}
+	_ = n.Continue()
 }
 
 // fill writes a file until the disk is full, and returns its path.
