@@ -38,6 +38,7 @@ type Task struct {
 	Progress         json.RawMessage `json:"progress,omitempty"` // the last that was reported
 	CancelRequested  bool            `json:"cancel_requested"`
 	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"` // on GET of one task
+	Traceparent      string          `json:"traceparent,omitempty"`  // the trace context of its submit
 	ClaimState       string          `json:"claim_state,omitempty"`  // "live" or "ended", in a repeated claim's answer
 }
 

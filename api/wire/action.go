@@ -1,0 +1,31 @@
+package wire
+
+import "time"
+
+// Action is the body of POST /api/tasks/actions.
+type Action struct {
+	Action      string `json:"action"` // "retry", "cancel" or "delete"
+	Filter      Filter `json:"filter"` // zero fields do not filter
+	AddAttempts int32  `json:"add_attempts,omitempty"`
+	DryRun      bool   `json:"dry_run,omitempty"`
+	Expect      *int64 `json:"expect,omitempty"`
+}
+
+// Filter selects tasks, as the parameters of a list do.
+type Filter struct {
+	Status        string     `json:"status,omitempty"`
+	TaskType      string     `json:"task_type,omitempty"`
+	WorkerID      string     `json:"worker_id,omitempty"`
+	ParentID      uint64     `json:"parent_id,omitempty"`
+	Labels        Labels     `json:"labels,omitempty"`
+	CreatedAfter  *time.Time `json:"created_after,omitempty"`
+	CreatedBefore *time.Time `json:"created_before,omitempty"`
+}
+
+// Acted is the answer of POST /api/tasks/actions.
+type Acted struct {
+	Success bool  `json:"success"`
+	Matched int64 `json:"matched"`
+	Done    int64 `json:"done"`
+	More    bool  `json:"more,omitempty"` // it stopped for time: call again
+}

@@ -1,0 +1,24 @@
+package wire
+
+import "time"
+
+// Event is one thing that happened, as the trail tells it.
+type Event struct {
+	Index      uint64    `json:"index"` // of the log entry
+	Sub        uint32    `json:"sub"`   // its number within the entry, from 0
+	Time       time.Time `json:"time"`
+	TaskID     *uint64   `json:"task_id"` // null: it is about no task
+	Event      string    `json:"event"`
+	WorkerID   *string   `json:"worker_id"`
+	ClaimToken *uint64   `json:"claim_token"`
+	Attempt    *int32    `json:"attempt"`
+	Message    string    `json:"message"` // "" = none
+}
+
+// Events is the answer of GET /api/events and of GET /api/tasks/{id}/events.
+type Events struct {
+	Success bool    `json:"success"`
+	Events  []Event `json:"events"`
+	// Next is the place to go on after, as INDEX.SUB.
+	Next string `json:"next"`
+}

@@ -1,0 +1,46 @@
+package wire
+
+import "time"
+
+// Why is the answer of GET /api/tasks/{id}/why.
+type Why struct {
+	Success bool     `json:"success"`
+	Reasons []Reason `json:"reasons"` // empty: it is claimed, running or has ended
+	// Ahead is how many claimable tasks of its type are claimed before it; null if
+	// it is not claimable.
+	Ahead *int64 `json:"ahead"`
+}
+
+// Reason is one reason why a task is not running. Which fields beside the first
+// two are there depends on the code.
+type Reason struct {
+	Code        string     `json:"code"`
+	Message     string     `json:"message"`
+	Holders     []Holder   `json:"holders,omitempty"`       // limit_reached: who has the claims, the first 100
+	At          *time.Time `json:"at,omitempty"`            // rate_limited
+	RunAt       *time.Time `json:"run_at,omitempty"`        // scheduled
+	Steps       []string   `json:"steps,omitempty"`         // blocked
+	ID          uint64     `json:"id,omitempty"`            // group_behind: the head of its group
+	LastAskedAt *time.Time `json:"last_asked_at,omitempty"` // no_worker; absent or null: not since this leader leads
+	Ahead       *int64     `json:"ahead,omitempty"`         // queued
+}
+
+// Holder is one claim.
+type Holder struct {
+	TaskID   uint64 `json:"task_id"`
+	WorkerID string `json:"worker_id"`
+}
+
+// Worker is a worker that holds claims, or was heard from lately.
+type Worker struct {
+	WorkerID   string     `json:"worker_id"`
+	Claimed    int        `json:"claimed"`
+	TaskIDs    []uint64   `json:"task_ids"` // the first 100
+	LastSeenAt *time.Time `json:"last_seen_at"`
+}
+
+// Workers is the answer of GET /api/workers.
+type Workers struct {
+	Success bool     `json:"success"`
+	Workers []Worker `json:"workers"`
+}
