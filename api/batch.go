@@ -16,6 +16,7 @@ func (r *request) batch() {
 		r.refuse(bad)
 		return
 	}
+	req.trace(r)
 	p, ok := r.propose(req.command())
 	if !ok {
 		return

@@ -16,6 +16,7 @@ func (r *request) complete() {
 		r.refuse(bad)
 		return
 	}
+	r.trace(c.submit)
 	p, ok := r.proposeTask(c.command())
 	if !ok {
 		return

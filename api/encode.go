@@ -137,6 +137,10 @@ func appendOptions(b []byte, o *fsm.Options) []byte {
 		b = append(b, `,"group":`...)
 		b = appendString(b, o.Group)
 	}
+	if o.Traceparent != "" {
+		b = append(append(b, `,"traceparent":"`...), o.Traceparent...)
+		b = append(b, '"')
+	}
 	return b
 }
 

@@ -105,7 +105,7 @@ func wireOptions(w *wire.Task, o *fsm.Options) {
 		}
 		w.Labels[l.Name] = l.Value
 	}
-	w.Group = o.Group
+	w.Group, w.Traceparent = o.Group, o.Traceparent
 }
 
 func drawOptions(t *rapid.T) *fsm.Options {
@@ -114,6 +114,7 @@ func drawOptions(t *rapid.T) *fsm.Options {
 		RetentionMS:  rapid.OneOf(rapid.SampledFrom([]int64{fsm.KeepForever, fsm.KeepNone, 0}), rapid.Int64Range(1, retentionMSMax)).Draw(t, "retention"),
 		Group:        rapid.String().Draw(t, "group"),
 		UniqueActive: rapid.Bool().Draw(t, "active"),
+		Traceparent:  rapid.SampledFrom([]string{"", testTrace}).Draw(t, "trace"),
 	}
 	if rapid.Bool().Draw(t, "has backoff") {
 		o.Backoff = &fsm.Backoff{

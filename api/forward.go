@@ -79,6 +79,9 @@ func (r *request) forward() {
 	if v := in.Header.Peek(headerMinIndex); len(v) > 0 {
 		out.Header.SetBytesV(headerMinIndex, v)
 	}
+	if v := in.Header.Peek(headerTraceparent); len(v) > 0 && validTraceparent(v) {
+		out.Header.SetBytesV(headerTraceparent, v)
+	}
 	out.SetBodyRaw(in.Body())
 	if wait := r.held(); wait > 0 {
 		r.forwardWaiting(wait, out)

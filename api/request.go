@@ -257,6 +257,9 @@ func (r *request) wait() context.Context { return r.server.waits.at(r.start) }
 // or the one of the leader.
 func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 	p, err := r.server.node.Propose(r.wait(), cmd)
+	if err != nil && untrace(cmd, err) {
+		p, err = r.server.node.Propose(r.wait(), cmd)
+	}
 	if err == nil {
 		r.setIndex(p.Index)
 		return p, true

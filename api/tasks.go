@@ -19,6 +19,7 @@ func (r *request) submit() {
 	var p fsm.Proposed
 	if len(req.tasks) > 0 {
 		var ok bool
+		r.trace(req.tasks)
 		if p, ok = r.proposeTask(fsm.Submit{Tasks: req.tasks}); !ok {
 			return
 		}

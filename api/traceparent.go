@@ -1,0 +1,107 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// headerTraceparent is the W3C trace context of a request that submits tasks,
+// as fasthttp spells it.
+const headerTraceparent = "Traceparent"
+
+// traceparentBytes is the length of a traceparent of version 00:
+//
+//	00-<32 hex: trace id>-<16 hex: parent id>-<2 hex: flags>
+const traceparentBytes = 2 + 1 + 32 + 1 + 16 + 1 + 2
+
+// traceparent returns the request's trace context, "" if there is none or it is
+// ill-formed: that is no reason to refuse a task.
+func (r *request) traceparent() string {
+	v := r.http.Request.Header.Peek(headerTraceparent)
+	if len(v) == 0 || !validTraceparent(v) {
+		return ""
+	}
+	return string(v)
+}
+
+// validTraceparent reports whether v is a traceparent of version 00: hex digits
+// in lower case, neither id all zero.
+func validTraceparent(v []byte) bool {
+	const traceEnd, parentEnd = 35, 52
+	if len(v) != traceparentBytes || v[0] != '0' || v[1] != '0' || v[2] != '-' || v[traceEnd] != '-' || v[parentEnd] != '-' {
+		return false
+	}
+	trace, parent, flags := v[3:traceEnd], v[traceEnd+1:parentEnd], v[parentEnd+1:]
+	return lowerHex(trace) && lowerHex(parent) && lowerHex(flags) && !zeros(trace) && !zeros(parent)
+}
+
+func lowerHex(b []byte) bool {
+	for _, c := range b {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func zeros(b []byte) bool { return len(bytes.Trim(b, "0")) == 0 }
+
+// trace gives the request's trace context to the tasks that it submits.
+func (r *request) trace(tasks []fsm.NewTask) {
+	if len(tasks) > 0 {
+		setTrace(tasks, r.traceparent())
+	}
+}
+
+func setTrace(tasks []fsm.NewTask, traceparent string) {
+	for i := range tasks {
+		tasks[i].Traceparent = traceparent
+	}
+}
+
+// trace gives the request's trace context to the tasks that the ops submit.
+func (req *batchRequest) trace(r *request) {
+	traceparent := r.traceparent()
+	if traceparent == "" {
+		return
+	}
+	for _, body := range req.ops {
+		switch c := body.(type) {
+		case *submitBody:
+			c.Traceparent = traceparent
+		case *completeBody:
+			setTrace(c.submit, traceparent)
+		}
+	}
+}
+
+// untrace takes the trace contexts out of a command that err refused for the
+// cluster's feature level, and reports whether it had any: it is then to be
+// proposed again. Who sends the header is often a proxy, which knows nothing of
+// that level.
+func untrace(cmd fsm.Command, err error) (had bool) {
+	if !errors.Is(err, fsm.ErrLevel) {
+		return false
+	}
+	switch c := cmd.(type) {
+	case fsm.Submit:
+		return untraceTasks(c.Tasks)
+	case fsm.Complete:
+		return untraceTasks(c.Submit)
+	case fsm.Batch:
+		for _, op := range c.Ops {
+			had = untrace(op, err) || had
+		}
+	}
+	return had
+}
+
+func untraceTasks(tasks []fsm.NewTask) (had bool) {
+	for i := range tasks {
+		had = had || tasks[i].Traceparent != ""
+		tasks[i].Traceparent = ""
+	}
+	return had
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const testTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+func TestValidTraceparent(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		testTrace: true,
+		"00-00000000000000000000000000000001-0000000000000001-00": true,
+		"":                   false,
+		testTrace + "-extra": false,
+		testTrace[:54]:       false,
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01": false,
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01": false,
+		"01" + testTrace[2:]:                                           false,
+		"ff" + testTrace[2:]:                                           false,
+		strings.ToUpper(testTrace):                                     false,
+		strings.Replace(testTrace, "f", "g", 1):                        false,
+		testTrace[:53] + "0x":                                          false,
+		strings.Replace(testTrace, "-", "_", 1):                        false,
+		testTrace[:35] + "a" + testTrace[36:]:                          false,
+		testTrace[:52] + "a" + testTrace[53:]:                          false,
+		"00-4bf92f3577b34da6a3ce929d0e0e47360-0f067aa0ba902b7-01":      false,
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 \xff": false,
+	} {
+		if got := validTraceparent([]byte(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestServer_Traceparent checks that every task that a request submits has the
+// request's trace context, in whatever call, and through a follower.
+func TestServer_Traceparent(t *testing.T) {
+	t.Parallel()
+	follower, leader, _, _ := setupPair(t)
+	const trace = "traceparent: " + testTrace
+	for name, s := range map[string]*Server{"leader": leader, "follower": follower} {
+		if got := s.call(t, "POST /api/tasks", `{"params":1}`, trace).good(t, 201).Task.Traceparent; got != testTrace {
+			t.Errorf("%s: a submit: %q", name, got)
+		}
+	}
+	if got := leader.call(t, "POST /api/tasks", `{"params":1}`, "traceparent: nonsense"); strings.Contains(got.body, "traceparent") {
+		t.Errorf("an ill-formed one: %s", got.body)
+	}
+	leader.call(t, "POST /api/tasks", `{"tasks":[{"params":1},{"params":2}]}`, trace).good(t, 200)
+	id, token := claimOne(t, leader, "w")
+	leader.call(t, "POST /api/tasks/"+id+"/complete", `{"worker_id":"w","claim_token":`+token+`,"submit":[{"params":1}]}`, trace).good(t, 200)
+	id, token = claimOne(t, leader, "w")
+	leader.call(t, "POST /api/batch", `{"ops":[{"op":"submit","params":1},{"op":"complete","id":`+id+`,"worker_id":"w","claim_token":`+token+`,"submit":[{"params":2}]}]}`, trace).good(t, 200)
+	for _, task := range leader.call(t, "GET /api/tasks", "").good(t, 200).Tasks {
+		want := testTrace
+		if task.ID == 3 {
+			want = ""
+		}
+		if task.Traceparent != want {
+			t.Errorf("task %d has %q, want %q", task.ID, task.Traceparent, want)
+		}
+	}
+}
+
+// TestServer_TraceparentBelowLevel checks that a cluster whose feature level has
+// no trace contexts takes the tasks all the same.
+func TestServer_TraceparentBelowLevel(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		if fsm.LevelOf(cmd) >= 3 {
+			return fsm.Proposed{}, fsm.ErrLevel
+		}
+		return node.apply(cmd)
+	}
+	const trace = "traceparent: " + testTrace
+	s.call(t, "POST /api/tasks", `{"params":1}`, trace).good(t, 201)
+	id, token := claimOne(t, s, "w")
+	s.call(t, "POST /api/tasks/"+id+"/complete", `{"worker_id":"w","claim_token":`+token+`,"submit":[{"params":1}]}`, trace).good(t, 200)
+	if a := s.call(t, "POST /api/batch", `{"ops":[{"op":"submit","params":1},{"op":"submit","params":1}]}`, trace).good(t, 200); a.Failed != 0 {
+		t.Errorf("the batch: %+v", a)
+	}
+}
+
+func TestTraceparent_AllocFree(t *testing.T) {
+	s, _ := setup(t)
+	r := &request{server: s, http: new(fasthttp.RequestCtx)}
+	r.http.Request.Header.Set("X-Request-Id", "r")
+	tasks := make([]fsm.NewTask, 1)
+	if n := testing.AllocsPerRun(100, func() { r.trace(tasks) }); n != 0 {
+		t.Errorf("%v allocations without a header", n)
+	}
+}
