@@ -87,7 +87,7 @@ func (m *Machine) problemOf(t *Task) string {
 		return "waits without attempts left"
 	case len(t.Log) > attemptsLogMax:
 		return "remembers too many attempts"
-	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive:
+	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.Traceparent == "":
 		return "has empty options"
 	}
 	return ""

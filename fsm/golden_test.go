@@ -52,6 +52,12 @@ func goldenEntries() []goldenEntry {
 			comment: fmt.Sprintf("command type %d, %v, every field of feature level 2 set", c.kind(), c.kind()),
 		})
 	}
+	for _, c := range sightCommands() {
+		all = append(all, goldenEntry{
+			name: strings.ReplaceAll(c.kind().String(), " ", "-") + "-level-3", stamp: fullStamp, commands: []Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field of feature level 3 set", c.kind(), c.kind()),
+		})
+	}
 	return all
 }
 
@@ -163,6 +169,7 @@ func goldenLog() []testEntry {
 		{ClaimTask{ID: 6, WorkerID: "worker-1"}, Complete{Hold: Hold{ID: 6, WorkerID: "worker-1"}, ResultPayload: []byte{2}}, Checkpoint{}, Tick{}},
 	}
 	entries = append(entries, goldenLife()...)
+	entries = append(entries, goldenSight()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -197,6 +204,16 @@ func goldenLife() [][]Command {
 			Claim: &ClaimNext{WorkerID: "worker-1", Types: []string{"scan"}, SortBy: SortCreatedAt, Limit: 1, RequestID: "request-3"},
 		}},
 		{Complete{Hold: hold(2, 9), Submit: []NewTask{{Type: "mail", Params: []byte("13")}}, Claim: &ClaimNext{WorkerID: "worker-1", Limit: 2}}},
+	}
+}
+
+// goldenSight is the part of goldenLog that needs feature level 3. It begins
+// with id 14 and token 13.
+func goldenSight() [][]Command {
+	return [][]Command{
+		{SetLevel{Level: 3}, Submit{Tasks: []NewTask{
+			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		}}},
 	}
 }
 

@@ -17,10 +17,15 @@ func TestLevelOf_KnowsEveryCommand(t *testing.T) {
 			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelLife)
 		}
 	}
+	for _, c := range sightCommands() {
+		if got := LevelOf(c); got != levelSight {
+			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelSight)
+		}
+	}
 }
 
-// TestLevelOf_EveryNewFieldNeedsItsLevel ensures that no field of level 2 slips
-// into the log of a cluster below it, alone or as part of another command.
+// TestLevelOf_EveryNewFieldNeedsItsLevel ensures that no field of a later level
+// slips into the log of a cluster below it, alone or as part of another command.
 func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 	t.Parallel()
 	full := lifeCommands()[0].(Submit).Tasks[0]
@@ -41,6 +46,10 @@ func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 	wantLevel(t, "DelayMS", Release{DelayMS: 1}, levelLife)
 	wantLevel(t, "a batch", Batch{Ops: []Command{Delete{ID: 1}}}, levelLife)
 	wantLevel(t, "an op's field", Batch{Ops: []Command{Delete{ID: 1}, Release{DelayMS: 1}}}, levelLife)
+	traced := NewTask{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+	wantLevel(t, "traceparent", Submit{Tasks: []NewTask{{}, traced}}, levelSight)
+	wantLevel(t, "traceparent", Complete{Submit: []NewTask{{}, traced}}, levelSight)
+	wantLevel(t, "an op's traceparent", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []NewTask{traced}}}}, levelSight)
 	wantLevel(t, "created_at", ClaimNext{SortBy: SortCreatedAt, Ascending: true}, 1)
 }
 

@@ -251,6 +251,7 @@ func (s *model) submitOne(n NewTask) Submitted {
 	}
 	t.setPlainly(Options{
 		ExpiresAt: n.ExpiresAt, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive,
+		Traceparent: n.Traceparent,
 	})
 	if t.MaxAttempts == DefaultAttempts {
 		t.MaxAttempts = 3

@@ -27,14 +27,14 @@ type schemaMessage struct {
 
 type schemaField struct {
 	name, typ string
-	repeated  bool
+	packed    bool // many in one value, which nothing is that we write
 }
 
 var (
 	numberLine  = regexp.MustCompile(`^// (?:Type|Kind) (\d+)\b`)
 	messageLine = regexp.MustCompile(`^message (\w+) \{(\})?$`)
 	enumLine    = regexp.MustCompile(`^enum (\w+) \{$`)
-	fieldLine   = regexp.MustCompile(`^(repeated )?(\w+) (\w+) = (\d+);`)
+	fieldLine   = regexp.MustCompile(`^(repeated )?(\w+) (\w+) = (\d+)( \[packed = false\])?;`)
 	valueLine   = regexp.MustCompile(`^(\w+) = (\d+);`)
 )
 
@@ -74,7 +74,7 @@ func parseSchema(t *testing.T) schema {
 			if _, ok := message.fields[num]; ok {
 				t.Fatalf("fsm.proto:%d: field number %d again", i+1, num)
 			}
-			message.fields[num] = schemaField{name: f[3], typ: f[2], repeated: f[1] != ""}
+			message.fields[num] = schemaField{name: f[3], typ: f[2], packed: f[1] != "" && f[5] == ""}
 		case enum != nil && v != nil:
 			enum[v[1]] = atoi(t, v[2])
 		case message == nil && enum == nil && (line == "" || strings.HasPrefix(line, "//") ||
@@ -143,7 +143,7 @@ func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[
 	if values := s.enums[field.typ]; values != nil {
 		limit, ok = uint64(len(values)-1), true
 	}
-	if !ok || typ != protowire.VarintType || v > limit || field.repeated {
+	if !ok || typ != protowire.VarintType || v > limit || field.packed {
 		return fmt.Errorf("wire type %d with value %d is no %s", typ, v, field.typ)
 	}
 	return nil
@@ -172,6 +172,7 @@ var (
 		Options: &Options{
 			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: KeepNone,
 			Labels: []Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true,
+			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		},
 		Then: &fullThen,
 	}
@@ -257,6 +258,9 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 		"SortBy":  {"SORT_BY_PRIORITY": int(SortPriority), "SORT_BY_CREATED_AT": int(SortCreatedAt), "SORT_BY_RANDOM": int(SortRandom)},
 		"Status":  {"STATUS_NONE": 0},
 		"Outcome": {"OUTCOME_NONE": 0},
+		"Action": {
+			"ACTION_NONE": 0, "ACTION_RETRY": int(ActionRetry), "ACTION_CANCEL": int(ActionCancel), "ACTION_DELETE": int(ActionDelete),
+		},
 	}
 	for i := StatusPending; i.String() != ""; i++ {
 		want["Status"]["STATUS_"+strings.ToUpper(i.String())] = int(i)

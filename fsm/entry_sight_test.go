@@ -1,0 +1,80 @@
+package fsm
+
+import (
+	"math"
+
+	"pgregory.net/rapid"
+)
+
+// sightCommands has a command of each type that knows a field of level 3, with
+// every field set. Golden files hold them, so they do not change.
+func sightCommands() []Command {
+	task := lifeCommands()[0].(Submit).Tasks[0]
+	task.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	complete := lifeCommands()[2].(Complete)
+	complete.Submit = []NewTask{task, task}
+	return []Command{
+		Submit{Tasks: []NewTask{task}},
+		complete,
+		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []NewTask{task}}, complete}},
+		Act{
+			Action: ActionDelete, IDs: []uint64{1, 127, 128, 1<<53 - 1}, AddAttempts: math.MaxInt32,
+			Filter: Filter{
+				Status: StatusCancelled, Type: "mail", WorkerID: "worker-1", Key: "order-17", ParentID: 1<<53 - 2,
+				Labels:       []Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}},
+				CreatedAfter: 1_780_000_000_000, CreatedBefore: 1_780_000_060_000,
+			},
+		},
+		SetSchedule{Schedule: Schedule{
+			Name: "nightly", Task: task, Cron: "30 2 * * *", Timezone: "Europe/Vienna", EveryMS: 86_400_000,
+			OverlapAllow: true, CatchUpSkip: true, Paused: true, NextRunAt: 1_780_000_060_000,
+		}},
+		DeleteSchedule{Name: "nightly"},
+		RunSchedules{Items: []ScheduleRun{
+			{Name: "hourly", Version: 127, Slot: 1_780_000_000_000, Next: 1_780_003_600_000, Skip: true},
+			{Name: "nightly", Version: math.MaxUint64, Slot: 1, Next: math.MaxInt64, Skip: true},
+		}},
+		SetTrail{Bytes: 64 << 30, AgeMS: 86_400_000},
+	}
+}
+
+// drawSight draws a command that appeared at level 3.
+func drawSight(t *rapid.T, k kind) Command {
+	str, i64, yes := rapid.String(), rapid.Int64(), rapid.Bool()
+	switch k {
+	case kindAct:
+		return Act{
+			Action:      rapid.SampledFrom([]Action{0, ActionRetry, ActionCancel, ActionDelete}).Draw(t, "action"),
+			IDs:         drawSlice(t, "ids", func(t *rapid.T) uint64 { return drawID(t, "id") }),
+			Filter:      drawFilter(t),
+			AddAttempts: rapid.Int32().Draw(t, "attempts"),
+		}
+	case kindSetSchedule:
+		return SetSchedule{Schedule: Schedule{
+			Name: str.Draw(t, "name"), Task: drawNewTask(t), Cron: str.Draw(t, "cron"), Timezone: str.Draw(t, "zone"),
+			EveryMS: i64.Draw(t, "every"), OverlapAllow: yes.Draw(t, "overlap"), CatchUpSkip: yes.Draw(t, "catch up"),
+			Paused: yes.Draw(t, "paused"), NextRunAt: i64.Draw(t, "next"),
+		}}
+	case kindDeleteSchedule:
+		return DeleteSchedule{Name: str.Draw(t, "name")}
+	case kindRunSchedules:
+		return RunSchedules{Items: drawSlice(t, "items", func(t *rapid.T) ScheduleRun {
+			return ScheduleRun{
+				Name: str.Draw(t, "name"), Version: rapid.Uint64().Draw(t, "version"), Slot: i64.Draw(t, "slot"),
+				Next: i64.Draw(t, "next"), Skip: yes.Draw(t, "skip"),
+			}
+		})}
+	case kindSetTrail:
+		return SetTrail{Bytes: i64.Draw(t, "bytes"), AgeMS: i64.Draw(t, "age")}
+	}
+	panic("a kind that drawCommand does not draw")
+}
+
+func drawFilter(t *rapid.T) Filter {
+	str, i64 := rapid.String(), rapid.Int64()
+	return Filter{
+		Status: Status(rapid.Uint8Range(0, uint8(StatusCancelled)).Draw(t, "status")), Type: str.Draw(t, "type"),
+		WorkerID: str.Draw(t, "worker"), Key: str.Draw(t, "key"), ParentID: drawID(t, "parent"),
+		Labels: drawSlice(t, "labels", drawLabel), CreatedAfter: i64.Draw(t, "after"), CreatedBefore: i64.Draw(t, "before"),
+	}
+}
