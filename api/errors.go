@@ -29,6 +29,7 @@ type phrase struct{ text, advice string }
 var phrases = map[wire.Code]phrase{
 	wire.CodeTaskNotFound:       {"Task not found", "Check the id or the key: there is no such task, or it was deleted"},
 	wire.CodeNoPendingTasks:     {"No pending tasks available", "No pending tasks available"},
+	wire.CodeScheduleNotFound:   {"Schedule not found", "Check the name: there is no such schedule, or it was deleted"},
 	wire.CodeNotFound:           {"No such path", "Check the path: docs/protocol.md lists the calls of this server"},
 	wire.CodeMethodNotAllowed:   {"Method not allowed", "Use one of the methods in the Allow header"},
 	wire.CodeTaskAlreadyClaimed: {"Task already claimed by another worker", "Race condition detected, please retry"},
@@ -76,6 +77,11 @@ func refuseResult(cmd fsm.Command, res fsm.Result) *refusal {
 		return &refusal{
 			code: wire.CodeInvalidRequest, text: "Too many task types have settings",
 			advice: "Clear the settings of types that are no longer used, by null in each field",
+		}
+	case fsm.SetSchedule:
+		return &refusal{
+			code: wire.CodeInvalidRequest, text: "There are too many schedules",
+			advice: "Delete the schedules that are no longer used: there may be 10,000",
 		}
 	}
 	return f

@@ -1,15 +1,112 @@
 package api
 
-import "github.com/claimq/claimq/api/wire"
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
 
 // schedules answers GET /api/schedules.
-func (r *request) schedules() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) schedules() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var views []*fsm.ScheduleView
+	if r.read(func(m *fsm.Machine, _ fsm.Stamp) { views = slices.Clone(m.Schedules()) }) {
+		r.send(fasthttp.StatusOK, appendSchedules(r.body(), views))
+	}
+}
 
 // schedule answers GET /api/schedules/{name}.
-func (r *request) schedule() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) schedule() {
+	name, ok := r.scheduleName()
+	if !ok {
+		return
+	}
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var view *fsm.ScheduleView
+	switch ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) { view = m.Schedule(name) }); {
+	case !ok:
+	case view == nil:
+		r.refuse(refuse(wire.CodeScheduleNotFound))
+	default:
+		r.send(fasthttp.StatusOK, appendScheduleAnswer(r.body(), view))
+	}
+}
 
 // setSchedule answers PUT /api/schedules/{name}.
-func (r *request) setSchedule() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) setSchedule() {
+	name, ok := r.scheduleName()
+	if !ok {
+		return
+	}
+	c, bad := decodeSchedule(r.http.Request.Body(), &r.server.cfg.Limits)
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	c.Name = name
+	now, before, ok := r.readSchedule(name)
+	if !ok {
+		return
+	}
+	if bad := c.setNext(now, before); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	p, ok := r.proposeTask(fsm.SetSchedule{Schedule: c.Schedule})
+	if !ok {
+		return
+	}
+	status := fasthttp.StatusOK
+	if p.Result.Created {
+		status = fasthttp.StatusCreated
+	}
+	r.send(status, appendScheduleAnswer(r.body(), p.Result.Schedule))
+}
 
 // deleteSchedule answers DELETE /api/schedules/{name}.
-func (r *request) deleteSchedule() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) deleteSchedule() {
+	name, ok := r.scheduleName()
+	if !ok {
+		return
+	}
+	if _, ok := r.proposeTask(fsm.DeleteSchedule{Name: name}); ok {
+		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true,"deleted":1}`...))
+	}
+}
+
+// scheduleName returns the name in the path; it has the form of a task type. ok
+// is false if there is an answer already.
+func (r *request) scheduleName() (name string, ok bool) {
+	name, ok = unescape(r.target.rest, false)
+	if !ok || !validTaskType(name) {
+		r.refuse(badParam("name", taskTypeAllowed))
+		return "", false
+	}
+	return name, true
+}
+
+// readSchedule returns the leader's clocks and what the schedule was, nil if it
+// was not there. ok is false if there is an answer already: nothing was written.
+func (r *request) readSchedule(name string) (now fsm.Stamp, before *fsm.ScheduleView, ok bool) {
+	_, err := r.server.node.ReadLinearizable(r.wait(), 0, func(m *fsm.Machine, stamp fsm.Stamp) {
+		now, before = stamp, m.Schedule(name)
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		r.refuse(refuse(wire.CodeOverloaded))
+	case err != nil:
+		r.refuseError(err)
+	}
+	return now, before, err == nil
+}
