@@ -35,7 +35,7 @@ func appendRefusalOpen(b []byte, f *refusal, requestID []byte) []byte {
 		b = append(b, `,"reason":`...)
 		b = appendString(b, f.reason)
 	}
-	return b
+	return append(b, f.details...)
 }
 
 // appendRefusalTask appends what stood against a command: the task's status

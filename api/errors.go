@@ -20,6 +20,8 @@ type refusal struct {
 	task *fsm.Task
 	// reason says why that task cannot be claimed, "" if that is not the matter.
 	reason fsm.Reason
+	// details are further fields of the body, as JSON, a comma before each.
+	details string
 }
 
 // phrase is the text of a code that always says the same.
@@ -42,6 +44,8 @@ var phrases = map[wire.Code]phrase{
 	wire.CodeTaskCancelled:      {"Task is cancelled", "Retry the task if it is to run again"},
 	wire.CodeTaskNotTerminal:    {"Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it"},
 	wire.CodeKeyTaken:           {"The idempotency_key is taken by another task", "Wait until the task in task_id ends, then retry this one"},
+	wire.CodeCountMismatch:      {"The filter does not match as many tasks as expected", "Nothing was done: check the filter, then send matched as expect"},
+	wire.CodeEventsGone:         {"The events asked for are kept no more", "Go on after the place in oldest, or without a place"},
 	wire.CodeMaxAttemptsReached: {"Maximum attempts reached", "Send add_attempts to raise max_attempts"},
 	wire.CodeInternal:           {"Internal server error", "Report this with its request_id: the server's log has the reason"},
 	wire.CodeOverloaded:         {"The server is overloaded", "Nothing was written: repeat the request after the time in Retry-After"},
