@@ -61,7 +61,8 @@ func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 
 // answer is what a call came to.
 type answer struct {
-	body []byte // of the successful answer
+	body  []byte // of the successful answer
+	index uint64 // of the log, that it reflects; 0: it does not say
 	// firstSentAt and sentAt are when the first and the last try began, before
 	// anything was sent, with monotonic readings.
 	firstSentAt, sentAt time.Time
@@ -252,6 +253,9 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 	if redirect {
 		req.Header.Set("X-Claimq-Redirect", "1")
 	}
+	if trace, ok := ctx.Value(traceparentKey{}).(string); ok {
+		req.Header.Set("Traceparent", trace)
+	}
 	return req, nil
 }
 
@@ -270,6 +274,7 @@ func judge(resp *http.Response, body []byte, a *answer) outcome {
 	status := resp.StatusCode
 	if status >= 200 && status < 300 && isJSON && head.Success {
 		a.body = body
+		a.index, _ = strconv.ParseUint(resp.Header.Get("X-Claimq-Index"), 10, 64)
 		return outcome{verdict: repeat.Settled}
 	}
 	o := outcome{verdict: repeat.Judge(status, head.Code)}

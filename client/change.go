@@ -24,7 +24,7 @@ func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {
 		return nil, fmt.Errorf("cancel task: %w", err)
 	}
 	t, err := c.taskCall(ctx, Request{
-		Method: http.MethodPost, Path: settlePath(id, "cancel"), Body: []byte("{}"), Repeatable: repeat.OpCancel.Safe(false),
+		Method: http.MethodPost, Path: taskPath(id, "cancel"), Body: []byte("{}"), Repeatable: repeat.OpCancel.Safe(false),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cancel task %d: %w", id, err)

@@ -52,6 +52,8 @@ var (
 	ErrKeyTaken = errors.New("idempotency key is taken")
 	// ErrEventsGone is returned when the trail asked for is not kept any more.
 	ErrEventsGone = errors.New("events are gone")
+	// ErrScheduleNotFound is returned when there is no such schedule.
+	ErrScheduleNotFound = errors.New("schedule not found")
 	// ErrTooLarge is returned when the server refuses a size.
 	ErrTooLarge = errors.New("too large")
 	// ErrNoTasks is returned when there is nothing to claim.
@@ -157,6 +159,8 @@ func sentinel(code wire.Code) error {
 		return ErrKeyTaken
 	case wire.CodeEventsGone:
 		return ErrEventsGone
+	case wire.CodeScheduleNotFound:
+		return ErrScheduleNotFound
 	case wire.CodePayloadTooLarge:
 		return ErrTooLarge
 	case wire.CodeNoPendingTasks:

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -16,8 +18,9 @@ const listLimit = 200
 
 // Filter selects tasks. Zero fields do not filter.
 type Filter struct {
-	Status             TaskStatus
-	TaskType, WorkerID string
+	Status                       TaskStatus
+	TaskType, WorkerID, ParentID string
+	Labels                       map[string]string // each of them must match
 	// CreatedAfter and CreatedBefore are exclusive, to the millisecond.
 	CreatedAfter, CreatedBefore time.Time
 	NewestFirst                 bool
@@ -33,6 +36,10 @@ func (f Filter) query() url.Values {
 	set("status", string(f.Status))
 	set("task_type", f.TaskType)
 	set("worker_id", f.WorkerID)
+	set("parent_id", f.ParentID)
+	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
+		q.Add("label", name+":"+f.Labels[name])
+	}
 	setTime := func(name string, t time.Time) {
 		if !t.IsZero() {
 			q.Set(name, t.UTC().Format("2006-01-02T15:04:05.000Z"))

@@ -51,7 +51,7 @@ func (c *Client) Claim(ctx context.Context, taskID, workerID string) error {
 	if err != nil {
 		return fmt.Errorf("claim task: %w", err)
 	}
-	if _, err := c.claimTasks(ctx, settlePath(id, "claim"), ClaimRequest{WorkerID: workerID}); err != nil {
+	if _, err := c.claimTasks(ctx, taskPath(id, "claim"), ClaimRequest{WorkerID: workerID}); err != nil {
 		return fmt.Errorf("claim task %d: %w", id, err)
 	}
 	return nil
@@ -88,7 +88,7 @@ func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(
 	}
 	b, err := body(wire.Settle{WorkerID: claim.workerID, ClaimToken: claim.token})
 	if err == nil {
-		_, _, err = c.post(ctx, settlePath(id, verb), b)
+		_, _, err = c.post(ctx, taskPath(id, verb), b)
 	}
 	if err != nil {
 		return fmt.Errorf("%s task %d: %w", verb, id, err)
@@ -118,7 +118,7 @@ func (c *Client) RetryAdding(ctx context.Context, taskID string, attempts int) e
 	body, err := json.Marshal(wire.Retry{AddAttempts: int32(attempts)})
 	if err == nil {
 		_, err = c.call(ctx, Request{
-			Method: http.MethodPost, Path: settlePath(id, "retry"), Body: body, Repeatable: repeat.OpRetry.Safe(false),
+			Method: http.MethodPost, Path: taskPath(id, "retry"), Body: body, Repeatable: repeat.OpRetry.Safe(false),
 		})
 	}
 	if err != nil {

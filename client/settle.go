@@ -12,7 +12,7 @@ import (
 	"github.com/claimq/claimq/internal/repeat"
 )
 
-func settlePath(taskID uint64, verb string) string {
+func taskPath(taskID uint64, verb string) string {
 	return "/api/tasks/" + strconv.FormatUint(taskID, 10) + "/" + verb
 }
 
@@ -95,7 +95,7 @@ func (cl *Claim) settle(ctx context.Context, verb string, body func() ([]byte, e
 	defer cl.endSettling()
 	b, err := body()
 	if err == nil {
-		decoded, a, err = cl.c.post(ctx, settlePath(cl.taskID, verb), b)
+		decoded, a, err = cl.c.post(ctx, taskPath(cl.taskID, verb), b)
 	}
 	if err != nil {
 		return decoded, a, fmt.Errorf("%s task %d: %w", verb, cl.taskID, err)
@@ -168,7 +168,7 @@ func (cl *Claim) extend(ctx context.Context, d time.Duration, progress json.RawM
 	if err != nil {
 		return false, err
 	}
-	decoded, a, err := cl.c.post(ctx, settlePath(cl.taskID, "extend"), body)
+	decoded, a, err := cl.c.post(ctx, taskPath(cl.taskID, "extend"), body)
 	if err != nil {
 		return false, err
 	}

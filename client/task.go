@@ -83,6 +83,9 @@ type Task struct {
 	CompletedAt     *time.Time // of the end, whatever it was
 	// AttemptsLog is the last 20 claims, oldest first; only Get has it.
 	AttemptsLog []Attempt
+	// Traceparent is the W3C trace context of the submit, "" = none: hand it to
+	// what traces the work.
+	Traceparent string
 }
 
 // Attempt is one claim in a task's log.
@@ -221,7 +224,8 @@ func fromWire(w *wire.Task) *Task {
 		Payload: either(w.Params, w.Payload), Priority: int(w.Priority), MaxAttempts: int(w.MaxAttempts),
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, Status: TaskStatus(w.Status), Attempts: int(w.Attempts),
 		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group,
-		Error: w.Error, Result: either(w.Result, w.ResultPayload), Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
+		Traceparent: w.Traceparent,
+		Error:       w.Error, Result: either(w.Result, w.ResultPayload), Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
 		CreatedAt: w.CreatedAt, ClaimedAt: w.ClaimedAt, CompletedAt: w.CompletedAt,
 	}
 	if w.RunAt != nil {

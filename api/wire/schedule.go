@@ -5,13 +5,13 @@ import "time"
 // NewSchedule is the body of PUT /api/schedules/{name}. Exactly one of Cron and
 // EveryMS is set.
 type NewSchedule struct {
-	Task     NewTask `json:"task"` // without idempotency_key, run_at and expires_at
-	Cron     string  `json:"cron,omitempty"`
-	Timezone string  `json:"timezone,omitempty"` // IANA name, "" = UTC; only with Cron
-	EveryMS  int64   `json:"every_ms,omitempty"`
-	Overlap  string  `json:"overlap,omitempty"`  // "skip" (default) or "allow"
-	CatchUp  string  `json:"catch_up,omitempty"` // "one" (default) or "skip"
-	Paused   bool    `json:"paused,omitempty"`
+	Task     *NewTask `json:"task,omitempty"` // without idempotency_key, run_at and expires_at
+	Cron     string   `json:"cron,omitempty"`
+	Timezone string   `json:"timezone,omitempty"` // IANA name, "" = UTC; only with Cron
+	EveryMS  int64    `json:"every_ms,omitempty"`
+	Overlap  string   `json:"overlap,omitempty"`  // "skip" (default) or "allow"
+	CatchUp  string   `json:"catch_up,omitempty"` // "one" (default) or "skip"
+	Paused   bool     `json:"paused,omitempty"`
 }
 
 // Schedule is a schedule as the server answers it.

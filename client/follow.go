@@ -1,0 +1,174 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
+)
+
+const (
+	// streamSilence is how long a node may say nothing on a stream: it sends a
+	// comment every 15 s.
+	streamSilence = 45 * time.Second
+	// streamLineMax bounds one line of a stream; an event is far smaller.
+	streamLineMax = 1 << 20
+)
+
+// Follow walks the trail as it grows, in order, each event once: over lost
+// connections and changes of leader too, for it goes on at another node where it
+// was. It ends with ctx, whose error it yields, or with another error:
+// ErrEventsGone if it fell so far behind that what comes next is not kept any
+// more; a refusal.
+func (c *Client) Follow(ctx context.Context, f EventFilter) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if err := c.begin(); err != nil {
+			yield(Event{}, fmt.Errorf("follow events: %w", err))
+			return
+		}
+		defer c.running.Done()
+		s := stream{c: c, filter: f, after: f.After, yield: yield}
+		if err := s.run(ctx); err != nil {
+			yield(Event{}, fmt.Errorf("follow events: %w", err))
+		}
+	}
+}
+
+// errStopped is returned when the one who iterates wants no more.
+var errStopped = errors.New("stopped")
+
+// stream is a walk along the trail, over its connections.
+type stream struct {
+	c      *Client
+	filter EventFilter
+	after  string // the place of the last event that was yielded, or where to begin
+	yield  func(Event, error) bool
+	tries  repeat.Call // since the last event
+}
+
+// run opens one connection after the other. It returns nil when it was stopped.
+func (s *stream) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(s.c.life, func() { cancel(ErrStoreClosed) })
+	defer stop()
+	for {
+		base, _ := s.c.nodes.pick(time.Now())
+		verdict, err := s.connect(ctx, base)
+		switch {
+		case errors.Is(err, errStopped):
+			return nil
+		case ctx.Err() != nil:
+			return ended(ctx)
+		case verdict == repeat.Settled:
+			return err
+		}
+		s.c.nodes.failed(base, time.Now())
+		s.tries.Tries++
+		if err := waitFor(ctx, s.tries.Pause(0, rand.N[time.Duration])); err != nil {
+			return err
+		}
+		s.c.logger.Debug("claimq: following the trail anew", "node", base, "after", s.after, "err", err)
+	}
+}
+
+// connect follows the trail at one node until that ends. Settled: no other node
+// would say anything else.
+func (s *stream) connect(ctx context.Context, base string) (repeat.Verdict, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := time.AfterFunc(streamSilence, cancel)
+	defer silence.Stop()
+	req, err := s.c.newRequest(ctx, base, Request{Method: http.MethodGet, Path: "/api/events" + s.filter.query(s.after, 0)}, false)
+	if err != nil {
+		return repeat.Settled, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := s.c.waiting.Do(req)
+	if err != nil {
+		return repeat.Unwritten, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, streamLineMax))
+		if err != nil {
+			return repeat.Unwritten, err
+		}
+		o := judge(resp, body, &answer{})
+		if o.err == nil {
+			o.err = errors.New("the answer is no stream of events")
+		}
+		return o.verdict, o.err
+	}
+	return s.read(resp.Body, func() { silence.Reset(streamSilence) })
+}
+
+// read yields the events of a connection. heard is called for each line.
+func (s *stream) read(body io.Reader, heard func()) (repeat.Verdict, error) {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, streamLineMax)
+	event := ""
+	for lines.Scan() {
+		heard()
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "event":
+			event = value
+		case "id":
+			if event == "" { // a place without an event: so far nothing is missed
+				s.after = value
+			}
+		case "data":
+			if event == "error" {
+				return refusedStream(value)
+			}
+			if err := s.deliver(value); err != nil {
+				return repeat.Settled, err
+			}
+		case "":
+			if value == "" { // the end of an event; a comment has text
+				event = ""
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return repeat.Unwritten, err
+	}
+	return repeat.Unwritten, io.ErrUnexpectedEOF
+}
+
+func (s *stream) deliver(data string) error {
+	var w wire.Event
+	if err := json.Unmarshal([]byte(data), &w); err != nil {
+		return fmt.Errorf("decode event: %w", err)
+	}
+	e := eventFromWire(&w)
+	s.after, s.tries = e.Place, repeat.Call{}
+	if !s.yield(e, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+// refusedStream is why the node ended a stream.
+func refusedStream(data string) (repeat.Verdict, error) {
+	var head wire.Refusal
+	if err := json.Unmarshal([]byte(data), &head); err != nil {
+		return repeat.Unwritten, fmt.Errorf("decode the stream's error: %w", err)
+	}
+	status := head.Code.Status()
+	return repeat.Judge(status, head.Code), &Error{
+		Status: status, Code: string(head.Code), Text: head.Error, Advice: head.Message, RequestID: head.RequestID, Details: json.RawMessage(data),
+	}
+}

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// Schedule submits a task again and again. The fields from NextRunAt on are the
+// server's; SetSchedule ignores them.
+type Schedule struct {
+	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -
+	// Task is what is submitted for each slot, without IdempotencyKey, RunAt and
+	// ExpiresAt.
+	Task Task
+	// Exactly one of Cron (five fields, or @hourly, @daily, ...) and Every (a
+	// second or more) is set.
+	Cron     string
+	Timezone string // of Cron: an IANA name; "" is UTC
+	Every    time.Duration
+	// OverlapAllow submits also while the last task has not ended; else the slot
+	// is passed over.
+	OverlapAllow bool
+	// CatchUpSkip passes over slots that were missed while no leader was there;
+	// else one task is made up for all of them.
+	CatchUpSkip bool
+	Paused      bool
+
+	NextRunAt  time.Time // zero: it is paused, or never runs again
+	LastTaskID string    // "": none yet
+	LastRunAt  time.Time // the slot of that task
+	Skipped    int64     // slots passed over since it was set
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+// SetSchedule makes the schedule, or replaces the one of its name, and returns
+// it as it is then. When its answer is lost it is repeated: that sets it again.
+// Errors: ErrInvalidTask, ...
+func (c *Client) SetSchedule(ctx context.Context, s Schedule) (*Schedule, error) {
+	body, err := s.encode()
+	if err != nil {
+		return nil, fmt.Errorf("set schedule %q: %w", s.Name, err)
+	}
+	set, err := c.scheduleCall(ctx, Request{Method: http.MethodPut, Path: schedulePath(s.Name), Body: body, Repeatable: true})
+	if err != nil {
+		return nil, fmt.Errorf("set schedule %q: %w", s.Name, err)
+	}
+	return set, nil
+}
+
+// GetSchedule returns the schedule of that name. Errors: ErrScheduleNotFound, ...
+func (c *Client) GetSchedule(ctx context.Context, name string) (*Schedule, error) {
+	s, err := c.scheduleCall(ctx, Request{Method: http.MethodGet, Path: schedulePath(name)})
+	if err != nil {
+		return nil, fmt.Errorf("get schedule %q: %w", name, err)
+	}
+	return s, nil
+}
+
+// Schedules returns all schedules, by name.
+func (c *Client) Schedules(ctx context.Context) ([]Schedule, error) {
+	var w wire.Schedules
+	if err := c.get(ctx, "/api/schedules", &w); err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	schedules := make([]Schedule, len(w.Schedules))
+	for i := range w.Schedules {
+		schedules[i] = scheduleFromWire(&w.Schedules[i])
+	}
+	return schedules, nil
+}
+
+// DeleteSchedule removes the schedule; what it has submitted stays. When its
+// answer is lost it is repeated, and one that is not there any more is then no
+// error. Errors: ErrScheduleNotFound, ...
+func (c *Client) DeleteSchedule(ctx context.Context, name string) error {
+	a, err := c.call(ctx, Request{Method: http.MethodDelete, Path: schedulePath(name), Repeatable: true})
+	if a.repeats.Doubted && errors.Is(err, ErrScheduleNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete schedule %q: %w", name, err)
+	}
+	return nil
+}
+
+func schedulePath(name string) string { return "/api/schedules/" + url.PathEscape(name) }
+
+func (c *Client) scheduleCall(ctx context.Context, r Request) (*Schedule, error) {
+	a, err := c.call(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var decoded wire.Schedules
+	if err := json.Unmarshal(a.body, &decoded); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	if decoded.Schedule == nil {
+		return nil, errors.New("the answer has no schedule")
+	}
+	s := scheduleFromWire(decoded.Schedule)
+	return &s, nil
+}
+
+// encode returns the body of a PUT.
+func (s *Schedule) encode() ([]byte, error) {
+	task, err := s.Task.encode("")
+	if err != nil {
+		return nil, err
+	}
+	w := wire.NewSchedule{
+		Cron: s.Cron, Timezone: s.Timezone, EveryMS: milliseconds(s.Every), Paused: s.Paused,
+	}
+	if s.OverlapAllow {
+		w.Overlap = "allow"
+	}
+	if s.CatchUpSkip {
+		w.CatchUp = "skip"
+	}
+	return withRaw("task", task, w)
+}
+
+func scheduleFromWire(w *wire.Schedule) Schedule {
+	s := Schedule{
+		Name: w.Name, Task: *fromWire(newTaskOf(&w.Task)), OverlapAllow: w.Overlap == "allow", CatchUpSkip: w.CatchUp == "skip", Paused: w.Paused,
+		NextRunAt: timeOf(w.NextRunAt), LastRunAt: timeOf(w.LastRunAt), Skipped: int64(w.Skipped), CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
+	}
+	s.Task.ID = ""
+	if w.Cron != nil {
+		s.Cron = *w.Cron
+	}
+	if w.Timezone != nil {
+		s.Timezone = *w.Timezone
+	}
+	if w.EveryMS != nil {
+		s.Every = time.Duration(*w.EveryMS) * time.Millisecond
+	}
+	if w.LastTaskID != nil {
+		s.LastTaskID = strconv.FormatUint(*w.LastTaskID, 10)
+	}
+	return s
+}
+
+// newTaskOf is a task as it would be read that was submitted as n.
+func newTaskOf(n *wire.NewTask) *wire.Task {
+	t := &wire.Task{
+		TaskType: n.TaskType, Params: n.Params, Payload: n.Payload, Priority: n.Priority, MaxAttempts: DefaultAttempts,
+		LeaseMS: n.LeaseMS, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, Unique: n.Unique,
+	}
+	if n.MaxAttempts != nil {
+		t.MaxAttempts = *n.MaxAttempts
+	}
+	return t
+}

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// Why is why a task is not running. A task that is claimed, running or has ended
+// has no reasons.
+type Why struct {
+	Reasons []Reason
+	// Ahead is how many claimable tasks of its type are claimed before it; -1 if
+	// it is not claimable itself.
+	Ahead int64
+}
+
+// Reason is one reason. Which fields beside the first two are set depends on the
+// code.
+type Reason struct {
+	// Code is type_paused, limit_reached, rate_limited, scheduled, blocked,
+	// group_behind, no_worker or queued. There may come others.
+	Code    string
+	Message string
+	Holders []Holder  // limit_reached: the first 100 claims of the type
+	At      time.Time // rate_limited, scheduled: when that ends
+	Steps   []string  // blocked: what it waits for
+	TaskID  string    // group_behind: the head of its group
+	// LastAskedAt is of no_worker: when a worker last asked for such a task; zero:
+	// not as long as this leader leads.
+	LastAskedAt time.Time
+}
+
+// Holder is one claim.
+type Holder struct{ TaskID, WorkerID string }
+
+// Why says why the task is not running, at one index of the log. Errors:
+// ErrTaskNotFound, ...
+func (c *Client) Why(ctx context.Context, id string) (*Why, error) {
+	number, err := parseID(id)
+	if err != nil {
+		return nil, fmt.Errorf("ask why: %w", err)
+	}
+	var w wire.Why
+	if err := c.get(ctx, taskPath(number, "why"), &w); err != nil {
+		return nil, fmt.Errorf("ask why task %s waits: %w", id, err)
+	}
+	why := &Why{Ahead: -1, Reasons: make([]Reason, len(w.Reasons))}
+	if w.Ahead != nil {
+		why.Ahead = *w.Ahead
+	}
+	for i := range w.Reasons {
+		why.Reasons[i] = reasonFromWire(&w.Reasons[i])
+	}
+	return why, nil
+}
+
+func reasonFromWire(w *wire.Reason) Reason {
+	r := Reason{Code: w.Code, Message: w.Message, Steps: w.Steps, LastAskedAt: timeOf(w.LastAskedAt)}
+	r.At = timeOf(w.At)
+	if w.RunAt != nil {
+		r.At = *w.RunAt
+	}
+	if w.ID != 0 {
+		r.TaskID = formatID(w.ID)
+	}
+	for _, h := range w.Holders {
+		r.Holders = append(r.Holders, Holder{TaskID: formatID(h.TaskID), WorkerID: h.WorkerID})
+	}
+	return r
+}
+
+// get makes a GET and decodes its answer into v.
+func (c *Client) get(ctx context.Context, path string, v any) error {
+	a, err := c.call(ctx, Request{Method: http.MethodGet, Path: path})
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(a.body, v); err != nil {
+		return fmt.Errorf("decode answer: %w", err)
+	}
+	return nil
+}
+
+// timeOf returns the zero time for nil.
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+func formatID(id uint64) string { return strconv.FormatUint(id, 10) }
