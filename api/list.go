@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,6 +65,12 @@ func parseList(params []param, limitMax int) (listRequest, *refusal) {
 			return req, bad
 		}
 	}
+	if labels := &req.query.Labels; len(*labels) > 1 {
+		slices.SortFunc(*labels, compareLabels)
+		if *labels = slices.Compact(*labels); len(*labels) > labelsMax {
+			return req, badParam("label", "up to "+strconv.Itoa(labelsMax)+" labels, as many as a task has,")
+		}
+	}
 	if req.cursor != "" {
 		from, ok := parseCursor(req.cursor, req.query.Descending)
 		if !ok {
@@ -85,7 +93,7 @@ func (req *listRequest) set(p param, limitMax int) *refusal {
 	switch p.name {
 	case "status":
 		if q.Status, ok = fsm.ParseStatus(p.value); !ok {
-			return badParam(p.name, "pending, scheduled, blocked, claimed, running, completed, failed or cancelled")
+			return badParam(p.name, statusAllowed)
 		}
 	case "task_type":
 		if q.Type = p.value; !validTaskType(p.value) {
@@ -99,8 +107,20 @@ func (req *listRequest) set(p param, limitMax int) *refusal {
 		if q.Key = p.value; !validKey(p.value, keyMax) {
 			return badParam(p.name, "1 to 256 bytes without control characters")
 		}
-	case "created_after", "created_before":
-		return req.setTime(p)
+	case "parent_id":
+		if q.ParentID, ok = parseID([]byte(p.value)); !ok {
+			return badParam(p.name, idAllowed)
+		}
+	case paramLabel:
+		return req.addLabel(p)
+	case "created_after":
+		if q.CreatedAfter, ok = parseCreated(p.value, false); !ok {
+			return badParam(p.name, createdAllowed)
+		}
+	case "created_before":
+		if q.CreatedBefore, ok = parseCreated(p.value, true); !ok {
+			return badParam(p.name, createdAllowed)
+		}
 	case "order":
 		if q.Descending = p.value == "desc"; !q.Descending && p.value != "asc" {
 			return badParam(p.name, "asc or desc")
@@ -121,23 +141,42 @@ func (req *listRequest) set(p param, limitMax int) *refusal {
 	return nil
 }
 
-// setTime reads created_after or created_before. The state has milliseconds:
-// a finer time is rounded so that the comparison stays exact.
-func (req *listRequest) setTime(p param) *refusal {
-	t, err := time.Parse(time.RFC3339Nano, p.value)
+// The words for what a filter's fields may be.
+const (
+	statusAllowed  = "pending, scheduled, blocked, claimed, running, completed, failed or cancelled"
+	idAllowed      = "an integer from 1 to 9007199254740991"
+	createdAllowed = "a time in RFC 3339, as 2006-01-02T15:04:05.000Z,"
+)
+
+// parseCreated reads created_before, or created_after. The state has
+// milliseconds: a finer time is rounded so that the comparison stays exact.
+func parseCreated(text string, before bool) (ms int64, ok bool) {
+	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return badParam(p.name, "a time in RFC 3339, as 2006-01-02T15:04:05.000Z,")
+		return 0, false
 	}
-	ms := t.UnixMilli()
-	if p.name == "created_after" {
-		req.query.CreatedAfter = max(ms, 0)
-		return nil
+	ms = t.UnixMilli()
+	if !before {
+		return max(ms, 0), true
 	}
 	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		ms++
 	}
-	req.query.CreatedBefore = max(ms, 1) // 0 would not filter
+	return max(ms, 1), true // 0 would not filter
+}
+
+// addLabel reads one label: name and value, cut at the first colon.
+func (req *listRequest) addLabel(p param) *refusal {
+	name, value, ok := strings.Cut(p.value, ":")
+	if !ok || !validKey(name, labelBytes) || value != "" && !validKey(value, labelBytes) {
+		return badParam(p.name, "NAME:VALUE, a name of 1 to 64 and a value of up to 64 bytes without control characters,")
+	}
+	req.query.Labels = append(req.query.Labels, fsm.Label{Name: name, Value: value})
 	return nil
+}
+
+func compareLabels(a, b fsm.Label) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
 func (req *listRequest) setInclude(p param) *refusal {

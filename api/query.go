@@ -33,8 +33,11 @@ func printable(uri []byte) bool {
 // param is one query parameter, decoded.
 type param struct{ name, value string }
 
-// parseQuery decodes a query strictly: each parameter once, percent-encoding
-// right, the result UTF-8. A name without = has the value "".
+// paramLabel is the one parameter that may be given several times.
+const paramLabel = "label"
+
+// parseQuery decodes a query strictly: each parameter once, but for label,
+// percent-encoding right, the result UTF-8. A name without = has the value "".
 func parseQuery(query []byte) ([]param, *refusal) {
 	var params []param
 	for len(query) > 0 {
@@ -53,7 +56,7 @@ func parseQuery(query []byte) ([]param, *refusal) {
 			return nil, refuseParam(shorten(name), "Invalid "+shorten(name)+": percent-encoded UTF-8 is allowed")
 		}
 		for _, p := range params {
-			if p.name == name {
+			if p.name == name && name != paramLabel {
 				return nil, refuseParam(shorten(name), "Repeated query parameter: "+shorten(name))
 			}
 		}
