@@ -11,13 +11,13 @@ import (
 func TestNumbersAfter(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"tasks":[{"id":7,"worker_id":null,"claim_token":12},{"id":8,"claim_token":null},{"id":9007199254740991}]}`)
-	if d := cmp.Diff([]uint64{7, 8, 9007199254740991}, numbersAfter(body, `"id":`, 9)); d != "" {
+	if d := cmp.Diff([]uint64{7, 8, 9007199254740991}, numbersAfter(nil, body, keyID, 9)); d != "" {
 		t.Errorf("ids (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]uint64{7}, numbersAfter(body, `"id":`, 1)); d != "" {
+	if d := cmp.Diff([]uint64{7}, numbersAfter(nil, body, keyID, 1)); d != "" {
 		t.Errorf("one id (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]uint64{12}, numbersAfter(body, `"claim_token":`, 9)); d != "" {
+	if d := cmp.Diff([]uint64{12}, numbersAfter(nil, body, keyToken, 9)); d != "" {
 		t.Errorf("tokens (-want +got):\n%s", d)
 	}
 }
@@ -26,14 +26,8 @@ func TestNumbersAfter(t *testing.T) {
 // done more than once.
 func TestLedger(t *testing.T) {
 	t.Parallel()
-	l := newLedger(4)
-	l.submitted([]uint64{1, 2, 3})
-	l.completed(4) // somebody may complete before the submitter has its answer
-	l.submitted([]uint64{4})
-	l.completed(1)
-	l.completed(2)
-	l.completed(2)
-	if done, doubled, lost := l.totals(); done != 3 || doubled != 1 || lost != 1 {
+	a, b := &ledger{submitted: []uint64{1, 3, 4}, completed: []uint64{2, 1}}, &ledger{submitted: []uint64{2}, completed: []uint64{4, 2}}
+	if done, doubled, lost := totals([]*ledger{a, b}); done != 3 || doubled != 1 || lost != 1 {
 		t.Errorf("done %d, doubled %d, lost %d; want 3, 1, 1", done, doubled, lost)
 	}
 }

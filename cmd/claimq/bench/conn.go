@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // callTimeout bounds one call: longer than the server's own bound, so that it
@@ -27,54 +25,69 @@ const (
 
 var callNames = [callKinds]string{"submit", "claim", "complete", "complete+claim"}
 
+// The paths of the calls, and what their answers are looked through for. They
+// are never changed. The tasks' params hold none of it.
+var (
+	pathSubmit   = []byte("/api/tasks")
+	pathClaim    = []byte("/api/tasks/claim")
+	pathTask     = []byte("/api/tasks/")
+	verbComplete = []byte("/complete")
+
+	success     = []byte(`{"success":true`)
+	keyID       = []byte(`"id":`)
+	keyToken    = []byte(`"claim_token":`)
+	keyClaimed  = []byte(`"claimed":`)
+	isCompleted = []byte(`"status":"completed"`)
+)
+
 // held is one claimed task.
 type held struct{ id, token uint64 }
 
 // conn is one connection with the buffers of its calls. It is for one
 // goroutine.
 type conn struct {
-	client   *fasthttp.HostClient
-	base     string // URL
+	link     *link
 	taskType string
 	worker   string
 	params   []byte
 	batch    int
 	ids      bool // give claims a request id
 	claims   int  // made so far
-	req      *fasthttp.Request
-	resp     *fasthttp.Response
 	body     []byte
+	answer   []byte // the body of the last one
+	status   int
+	id       []byte // of a task, in digits
+	numbers  []uint64
+	tasks    []held
 	timings  *timings
+	ledger   *ledger
 }
 
-func newConn(client *fasthttp.HostClient, base, taskType string, k int, params []byte, c Config, t *timings) *conn {
+func newConn(base, taskType string, k int, params []byte, c Config) *conn {
 	return &conn{
-		client: client, base: base, taskType: taskType, worker: "bench-" + strconv.Itoa(k), params: params,
-		batch: c.Batch, ids: c.RequestIDs, req: &fasthttp.Request{}, resp: &fasthttp.Response{}, timings: t,
+		link: newLink(base), taskType: taskType, worker: "bench-" + strconv.Itoa(k), params: params,
+		batch: c.Batch, ids: c.RequestIDs, timings: &timings{}, ledger: &ledger{},
 	}
 }
 
-// do sends c.body and times the answer. A status of 300 and above is an error.
-func (c *conn) do(kind call, path string) error {
-	c.req.Reset()
-	c.resp.Reset()
-	c.req.Header.SetMethod(fasthttp.MethodPost)
-	c.req.SetRequestURI(c.base + path)
-	c.req.SetBodyRaw(c.body)
+// do sends c.body and times the answer. A status of 300 and above is an error,
+// and so is an answer that does not say that it is a success.
+func (c *conn) do(kind call, path ...[]byte) error {
 	start := time.Now()
-	err := c.client.DoTimeout(c.req, c.resp, callTimeout)
+	var err error
+	c.status, c.answer, err = c.link.post(start, c.body, path...)
 	c.timings.add(kind, time.Since(start))
 	if err != nil {
 		return fmt.Errorf("%s: %w", callNames[kind], err)
 	}
-	if c.resp.StatusCode() >= 300 {
-		return fmt.Errorf("%s: status %d: %s", callNames[kind], c.resp.StatusCode(), c.resp.Body())
+	if c.status >= 300 || !bytes.HasPrefix(c.answer, success) {
+		return fmt.Errorf("%s: status %d: %s", callNames[kind], c.status, c.answer)
 	}
 	return nil
 }
 
-// submit submits n tasks in one call and returns their ids.
-func (c *conn) submit(n int) ([]uint64, error) {
+// submit submits n tasks in one call.
+func (c *conn) submit(n int) error {
 	one := c.batch == 1
 	c.body = c.body[:0]
 	if !one {
@@ -93,42 +106,51 @@ func (c *conn) submit(n int) ([]uint64, error) {
 	if !one {
 		c.body = append(c.body, `]}`...)
 	}
-	if err := c.do(callSubmit, "/api/tasks"); err != nil {
-		return nil, err
+	if err := c.do(callSubmit, pathSubmit); err != nil {
+		return err
 	}
-	ids := numbersAfter(c.resp.Body(), `"id":`, n)
-	if len(ids) != n {
-		return nil, fmt.Errorf("submit of %d tasks: the answer has %d ids: %s", n, len(ids), c.resp.Body())
+	before := len(c.ledger.submitted)
+	c.ledger.submitted = numbersAfter(c.ledger.submitted, c.answer, keyID, n)
+	if got := len(c.ledger.submitted) - before; got != n {
+		return fmt.Errorf("submit of %d tasks: the answer has %d ids: %s", n, got, c.answer)
 	}
-	return ids, nil
+	return nil
 }
 
 // errNone says that there was nothing to claim.
 var errNone = errors.New("nothing to claim")
 
-// claim claims up to n tasks in one call. errNone if there are none.
+// claim claims up to n tasks in one call. errNone if there are none. The slice is
+// valid until the next one.
 func (c *conn) claim(n int) ([]held, error) {
 	c.body = c.appendClaim(c.body[:0], n)
-	err := c.do(callClaim, "/api/tasks/claim")
-	if err != nil && c.resp.StatusCode() == fasthttp.StatusNotFound {
+	err := c.do(callClaim, pathClaim)
+	if err != nil && c.status == 404 {
 		return nil, errNone
 	}
 	if err != nil {
 		return nil, err
 	}
-	ids := numbersAfter(c.resp.Body(), `"id":`, n)
-	tokens := numbersAfter(c.resp.Body(), `"claim_token":`, n)
-	if len(ids) == 0 {
+	return c.claimed(callClaim, c.answer, n)
+}
+
+// claimed returns the claimed tasks in an answer, or a part of one. errNone if
+// there are none.
+func (c *conn) claimed(kind call, answer []byte, n int) ([]held, error) {
+	c.numbers = numbersAfter(c.numbers[:0], answer, keyID, n)
+	ids := len(c.numbers)
+	c.numbers = numbersAfter(c.numbers, answer, keyToken, n)
+	if len(c.numbers) != 2*ids {
+		return nil, fmt.Errorf("%s: the answer has %d ids and %d tokens: %s", callNames[kind], ids, len(c.numbers)-ids, c.answer)
+	}
+	if ids == 0 {
 		return nil, errNone
 	}
-	if len(ids) != len(tokens) {
-		return nil, fmt.Errorf("claim: the answer has %d ids and %d tokens: %s", len(ids), len(tokens), c.resp.Body())
-	}
-	tasks := make([]held, len(ids))
+	c.tasks = c.tasks[:0]
 	for i := range ids {
-		tasks[i] = held{ids[i], tokens[i]}
+		c.tasks = append(c.tasks, held{c.numbers[i], c.numbers[ids+i]})
 	}
-	return tasks, nil
+	return c.tasks, nil
 }
 
 // appendClaim appends a claim of up to n tasks.
@@ -160,26 +182,40 @@ func (c *conn) completeAndClaim(h held) (*held, error) {
 	c.body = c.appendHold(c.body[:0], h)
 	c.body = append(c.body, `,"claim":`...)
 	c.body = append(c.appendClaim(c.body, 1), '}')
-	if err := c.do(callCompleteAndClaim, completePath(h)); err != nil {
+	if err := c.settle(callCompleteAndClaim, h); err != nil {
 		return nil, err
 	}
-	_, claimed, ok := bytes.Cut(c.resp.Body(), []byte(`"claimed":`))
+	_, claimed, ok := bytes.Cut(c.answer, keyClaimed)
 	if !ok {
-		return nil, fmt.Errorf("%s: the answer does not say what was claimed: %s", callNames[callCompleteAndClaim], c.resp.Body())
+		return nil, fmt.Errorf("%s: the answer does not say what was claimed: %s", callNames[callCompleteAndClaim], c.answer)
 	}
-	ids, tokens := numbersAfter(claimed, `"id":`, 1), numbersAfter(claimed, `"claim_token":`, 1)
-	if len(ids) != len(tokens) {
-		return nil, fmt.Errorf("%s: the claimed task has no token: %s", callNames[callCompleteAndClaim], c.resp.Body())
-	}
-	if len(ids) == 0 {
+	tasks, err := c.claimed(callCompleteAndClaim, claimed, 1)
+	switch {
+	case errors.Is(err, errNone):
 		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	return &held{ids[0], tokens[0]}, nil
+	return &tasks[0], nil
 }
 
 func (c *conn) complete(h held) error {
 	c.body = append(c.appendHold(c.body[:0], h), '}')
-	return c.do(callComplete, completePath(h))
+	return c.settle(callComplete, h)
+}
+
+// settle sends c.body, which completes h, and notes that the answer says so.
+func (c *conn) settle(kind call, h held) error {
+	c.id = strconv.AppendUint(c.id[:0], h.id, 10)
+	if err := c.do(kind, pathTask, c.id, verbComplete); err != nil {
+		return err
+	}
+	c.numbers = numbersAfter(c.numbers[:0], c.answer, keyID, 1)
+	if len(c.numbers) == 0 || c.numbers[0] != h.id || !bytes.Contains(c.answer, isCompleted) {
+		return fmt.Errorf("%s of task %d: the answer does not say that it is completed: %s", callNames[kind], h.id, c.answer)
+	}
+	c.ledger.completed = append(c.ledger.completed, h.id)
+	return nil
 }
 
 // appendHold appends who settles what, without the brace at the end.
@@ -190,27 +226,19 @@ func (c *conn) appendHold(b []byte, h held) []byte {
 	return strconv.AppendUint(b, h.token, 10)
 }
 
-func completePath(h held) string { return "/api/tasks/" + strconv.FormatUint(h.id, 10) + "/complete" }
-
-// numbersAfter returns up to limit of the numbers that follow key in body. The
-// tasks' params hold no such key, so this finds those of the tasks alone.
-func numbersAfter(body []byte, key string, limit int) []uint64 {
-	var ns []uint64
-	for len(ns) < limit {
-		i := bytes.Index(body, []byte(key))
-		if i < 0 {
+// numbersAfter appends up to limit of the numbers that follow key in body.
+func numbersAfter(ns []uint64, body, key []byte, limit int) []uint64 {
+	for limit > 0 {
+		_, after, ok := bytes.Cut(body, key)
+		if !ok {
 			break
 		}
-		body = body[i+len(key):]
-		var n uint64
-		digits := 0
-		for digits < len(body) && body[digits] >= '0' && body[digits] <= '9' {
-			n = n*10 + uint64(body[digits]-'0')
-			digits++
-		}
+		n, digits := number(after)
 		if digits > 0 { // null is no number
 			ns = append(ns, n)
+			limit--
 		}
+		body = after[digits:]
 	}
 	return ns
 }

@@ -3,6 +3,8 @@
 // whether every task was done exactly once.
 //
 // It speaks HTTP by itself, with as little work per call as it can, because it
-// often shares the processors with the servers that it measures. It does not
-// repeat calls: an error ends the run, for then the figures mean nothing.
+// often shares the processors with the servers that it measures. It looks into
+// each answer: an id for each task that was submitted, a token for each that was
+// claimed, the right task completed. It does not repeat calls: an error ends the
+// run, for then the figures mean nothing.
 package bench

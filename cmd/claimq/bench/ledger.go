@@ -1,38 +1,25 @@
 package bench
 
-import "sync"
-
-// ledger notes what became of each task of the run, to say at the end whether
-// each was done exactly once.
+// ledger notes what one connection did with the tasks of the run, to say at the
+// end whether each was done exactly once. It is for one goroutine.
 type ledger struct {
-	mu   sync.Mutex
-	done map[uint64]int // by id: acknowledged completes. Guarded by mu
+	submitted []uint64 // ids, as answered
+	completed []uint64 // ids, as acknowledged
 }
 
-func newLedger(tasks int) *ledger { return &ledger{done: make(map[uint64]int, tasks)} }
-
-func (l *ledger) submitted(ids []uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, id := range ids {
-		if _, ok := l.done[id]; !ok {
-			l.done[id] = 0
+// totals counts over all connections the tasks that were done, done more than
+// once, and submitted but never done.
+func totals(all []*ledger) (done, doubled, lost int) {
+	times := make(map[uint64]int)
+	for _, l := range all {
+		for _, id := range l.submitted {
+			times[id] += 0 // it is there, done or not
+		}
+		for _, id := range l.completed {
+			times[id]++
 		}
 	}
-}
-
-func (l *ledger) completed(id uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.done[id]++
-}
-
-// totals counts the tasks that were done, done more than once, and submitted
-// but never done.
-func (l *ledger) totals() (done, doubled, lost int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, n := range l.done {
+	for _, n := range times {
 		switch {
 		case n == 0:
 			lost++

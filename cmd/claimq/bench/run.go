@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // emptyPause is how long a connection that found nothing to claim, although
@@ -37,11 +34,10 @@ type Report struct {
 
 // run is one run under way.
 type run struct {
-	cfg    Config
-	ledger *ledger
-	left   atomic.Int64 // tasks that nobody has begun
-	open   atomic.Int64 // tasks submitted and not yet completed
-	done   atomic.Int64 // tasks finished, for the rate
+	cfg  Config
+	left atomic.Int64 // tasks that nobody has begun
+	open atomic.Int64 // tasks submitted and not yet completed
+	done atomic.Int64 // tasks finished, for the rate
 
 	counting atomic.Bool
 	stop     context.CancelCauseFunc
@@ -62,8 +58,13 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{cfg: cfg, ledger: newLedger(cfg.Tasks), stop: cancel}
-	conns, all := r.dial(leader)
+	r := &run{cfg: cfg, stop: cancel}
+	conns := r.connect(leader)
+	defer func() {
+		for _, c := range conns {
+			c.link.close()
+		}
+	}()
 
 	if cfg.Mode == Drain {
 		r.left.Store(int64(cfg.Tasks))
@@ -76,32 +77,26 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return rep, err
 	}
+	all, ledgers := make([]*timings, len(conns)), make([]*ledger, len(conns))
+	for k, c := range conns {
+		all[k], ledgers[k] = c.timings, c.ledger
+	}
 	rep.Calls = latencies(all)
 	if cfg.Mode != Submit {
-		rep.Done, rep.Doubled, rep.Lost = r.ledger.totals()
+		rep.Done, rep.Doubled, rep.Lost = totals(ledgers)
 	}
 	return rep, nil
 }
 
-// dial makes the connections; they open at their first call.
-func (r *run) dial(leader string) ([]*conn, []*timings) {
-	client := &fasthttp.HostClient{
-		Addr:                     strings.TrimPrefix(leader, "http://"),
-		MaxConns:                 r.cfg.Conns,
-		NoDefaultUserAgentHeader: true,
-		MaxResponseBodySize:      32 << 20,
-		// A call sent twice would be counted twice.
-		MaxIdemponentCallAttempts: 1,
-		RetryIfErr:                func(*fasthttp.Request, int, error) (bool, bool) { return false, false },
-	}
+// connect makes the connections; they open at their first call.
+func (r *run) connect(leader string) []*conn {
 	params := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, r.cfg.Payload-2)...), '"')
 	taskType := fmt.Sprintf("bench-%x", time.Now().UnixNano())
-	conns, all := make([]*conn, r.cfg.Conns), make([]*timings, r.cfg.Conns)
+	conns := make([]*conn, r.cfg.Conns)
 	for k := range conns {
-		all[k] = &timings{}
-		conns[k] = newConn(client, leader, taskType, k, params, r.cfg, all[k])
+		conns[k] = newConn(leader, taskType, k, params, r.cfg)
 	}
-	return conns, all
+	return conns
 }
 
 // each runs work on every connection and waits for all. The first error ends
@@ -187,11 +182,9 @@ func (r *run) submitAll(ctx context.Context, c *conn) error {
 		if n == 0 {
 			return nil
 		}
-		ids, err := c.submit(n)
-		if err != nil {
+		if err := c.submit(n); err != nil {
 			return err
 		}
-		r.ledger.submitted(ids)
 		r.open.Add(int64(n))
 		if r.cfg.Mode == Submit {
 			r.done.Add(int64(n))
@@ -207,11 +200,9 @@ func (r *run) lifecycle(ctx context.Context, c *conn) error {
 		if n == 0 {
 			return r.drain(ctx, c) // what others submitted and nobody has yet
 		}
-		ids, err := c.submit(n)
-		if err != nil {
+		if err := c.submit(n); err != nil {
 			return err
 		}
-		r.ledger.submitted(ids)
 		r.open.Add(int64(n))
 		if err := r.work(c, n); err != nil && !errors.Is(err, errNone) {
 			return err
@@ -230,12 +221,11 @@ func (r *run) chain(ctx context.Context, c *conn) error {
 		if r.take() == 0 {
 			break
 		}
-		ids, err := c.submit(1)
-		if err != nil {
+		if err := c.submit(1); err != nil {
 			return err
 		}
-		r.ledger.submitted(ids)
 		r.open.Add(1)
+		var err error
 		if holds, err = r.next(c, holds); err != nil {
 			return err
 		}
@@ -267,12 +257,11 @@ func (r *run) next(c *conn, holds *held) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.completed(holds.id)
+	r.completed()
 	return next, nil
 }
 
-func (r *run) completed(id uint64) {
-	r.ledger.completed(id)
+func (r *run) completed() {
 	r.open.Add(-1)
 	r.done.Add(1)
 }
@@ -304,7 +293,7 @@ func (r *run) work(c *conn, n int) error {
 		if err := c.complete(t); err != nil {
 			return err
 		}
-		r.completed(t.id)
+		r.completed()
 	}
 	return nil
 }
