@@ -5,25 +5,27 @@ import "sync/atomic"
 // Snapshot is a captured state. Its methods are safe beside the machine's
 // Apply, from one goroutine at a time.
 type Snapshot struct {
-	header   header
-	tasks    view[Task]
-	requests view[request]
-	nodes    []NodeRecord  // sorted by UUID
-	types    []*typeRecord // sorted by name; copies
-	gone     view[gone]
-	released atomic.Bool
+	header    header
+	tasks     view[Task]
+	requests  view[request]
+	nodes     []NodeRecord  // sorted by UUID
+	types     []*typeRecord // sorted by name; copies
+	gone      view[gone]
+	schedules []*ScheduleView // sorted by name
+	released  atomic.Bool
 }
 
 // Snapshot captures the state as it is, in microseconds: records are copied
 // only when they change while the snapshot lives. The caller releases it.
 func (m *Machine) Snapshot() *Snapshot {
 	return &Snapshot{
-		header:   m.header,
-		tasks:    m.tasks.view(),
-		requests: m.requests.view(),
-		nodes:    m.nodes,
-		types:    cloneTypes(m.settings),
-		gone:     m.gone.view(),
+		header:    m.header,
+		tasks:     m.tasks.view(),
+		requests:  m.requests.view(),
+		nodes:     m.nodes,
+		types:     cloneTypes(m.settings),
+		gone:      m.gone.view(),
+		schedules: m.schedules,
 	}
 }
 

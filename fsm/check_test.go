@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 )
@@ -19,7 +20,7 @@ func mustCheck(t testing.TB, m *Machine) {
 // check goes through every invariant of the state, and compares everything
 // derived with what the saved records say.
 func (m *Machine) check() error {
-	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkBytes} {
+	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -246,6 +247,26 @@ func (m *Machine) checkNodes() error {
 	return nil
 }
 
+// checkSchedules: each waits for its slot in the index, in the order of slots.
+func (m *Machine) checkSchedules() error {
+	var waiting []*ScheduleView
+	for i, v := range m.schedules {
+		if i > 0 && v.Name <= m.schedules[i-1].Name || v.Paused && v.NextRunAt != 0 || m.Schedule(v.Name) != v || v.LastTaskID >= m.header.NextID {
+			return fmt.Errorf("schedule %d is %+v", i, *v)
+		}
+		if v.NextRunAt != 0 {
+			waiting = append(waiting, v)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *ScheduleView) int {
+		return cmp.Or(cmp.Compare(a.NextRunAt, b.NextRunAt), cmp.Compare(a.Name, b.Name))
+	})
+	if due := m.DueSchedules(math.MaxInt64, schedulesMax); !slices.Equal(waiting, due) || m.slots.Len() != len(waiting) {
+		return fmt.Errorf("%d of %d schedules wait, want %d", len(due), m.slots.Len(), len(waiting))
+	}
+	return nil
+}
+
 func (m *Machine) checkBytes() error {
 	want := int64(0)
 	for _, t := range m.tasks.all() {
@@ -256,6 +277,9 @@ func (m *Machine) checkBytes() error {
 	}
 	for _, g := range m.gone.all() {
 		want += bytesOfGone(g)
+	}
+	for _, v := range m.schedules {
+		want += bytesOfSchedule(v)
 	}
 	if m.Bytes() != want {
 		return fmt.Errorf("%d bytes are held, want %d", m.Bytes(), want)

@@ -296,16 +296,18 @@ type Act struct {
 }
 
 // SetSchedule makes the schedule, or replaces the one of its name. Result.Created
-// says which; Result.Schedule is what became of it.
+// says which; Result.Schedule is what became of it. CodeInvalidRequest if there
+// would be more than 10,000.
 type SetSchedule struct{ Schedule Schedule }
 
 // DeleteSchedule removes the schedule. CodeScheduleNotFound if there is none.
 type DeleteSchedule struct{ Name string }
 
 // RunSchedules does what slots of schedules are due. An item changes nothing
-// unless its schedule still has that version and waits for that slot: so
-// duplicates and items of a deposed leader are harmless, and each slot is done
-// once.
+// unless its schedule still has that version and waits for that slot, which has
+// come by T: so duplicates and items of a deposed leader are harmless, and each
+// slot is done once. Result.Submitted has the tasks that it made, in the order
+// of their items.
 type RunSchedules struct{ Items []ScheduleRun }
 
 // ScheduleRun is one slot of one schedule. The leader has computed Next: time
@@ -314,7 +316,7 @@ type ScheduleRun struct {
 	Name    string
 	Version uint64
 	Slot    int64 // by T: the schedule's NextRunAt
-	Next    int64 // by T, after Slot; 0 = never again
+	Next    int64 // by T, after Slot, else the item changes nothing; 0 = never again
 	// Skip moves on to Next without a task: the slot was missed.
 	Skip bool
 }

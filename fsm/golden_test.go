@@ -214,6 +214,24 @@ func goldenSight() [][]Command {
 		{SetLevel{Level: 3}, Submit{Tasks: []NewTask{
 			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		}}},
+		{
+			SetSchedule{Schedule: Schedule{
+				Name: "hourly", EveryMS: 3_600_000, NextRunAt: 1_780_000_014_000,
+				Task: NewTask{Type: "report", Params: []byte(`{"of":"hour"}`), MaxAttempts: DefaultAttempts},
+			}},
+			SetSchedule{Schedule: Schedule{
+				Name: "nightly", Cron: "30 2 * * *", Timezone: "Europe/Vienna", OverlapAllow: true, CatchUpSkip: true, NextRunAt: 1_780_014_600_000,
+				Task: NewTask{
+					Type: "report", Payload: []byte{1, 255}, Priority: -1, LeaseMS: 60_000, DelayMS: 1000, RetentionMS: KeepForever,
+					Backoff: &Backoff{InitialMS: 1000, MaxMS: 60_000, Factor: 2_000_000, Jitter: 200_000},
+					Labels:  []Label{{"region", "eu"}},
+					Group:   "reports", UniqueActive: true, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+				},
+			}},
+			SetSchedule{Schedule: Schedule{Name: "weekly", Cron: "@weekly", Paused: true, Task: NewTask{Type: "report", Params: []byte("1")}}},
+		},
+		{RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_014_000, Next: 1_780_000_015_000}}}},
+		{RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_015_000, Next: 1_780_003_615_000}}}}, // task 15 has not ended
 	}
 }
 

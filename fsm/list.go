@@ -43,7 +43,10 @@ type ListPage struct {
 
 // List returns one page.
 func (m *Machine) List(q ListQuery) ListPage {
-	if q.Key != "" {
+	switch {
+	case q.ParentID != 0:
+		return ListPage{} // no task has a parent
+	case q.Key != "":
 		return m.listByKey(q)
 	}
 	var (
@@ -97,10 +100,28 @@ func (m *Machine) walk(q ListQuery) iter.Seq2[uint64, *Task] {
 	return m.tasks.descend(from)
 }
 
+// matches reports whether the filter selects the task. No task has a parent.
 func (q *Filter) matches(t *Task) bool {
 	return (q.Status == 0 || t.Status == q.Status) &&
 		(q.Type == "" || t.Type == q.Type) &&
 		(q.WorkerID == "" || t.WorkerID == q.WorkerID) &&
 		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) &&
-		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore)
+		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
+		(q.Key == "" || t.Key == q.Key && holdsKey(t)) &&
+		(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&
+		q.ParentID == 0
+}
+
+// hasLabels reports whether each of want is among all. Both are sorted by name;
+// one that want has twice counts as one, and no task has two values of a name.
+func hasLabels(all, want []Label) bool {
+	for _, w := range want {
+		for len(all) > 0 && all[0].Name < w.Name {
+			all = all[1:]
+		}
+		if len(all) == 0 || all[0] != w {
+			return false
+		}
+	}
+	return true
 }

@@ -152,7 +152,7 @@ func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[
 // Records with every field set.
 var (
 	fullHeader = header{Index: 1000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9}
-	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5}
+	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5, schedules: 7}
 	fullThen   = Then{
 		Submitted: []FollowUp{{ID: 1<<53 - 3, Created: true}, {ID: 1, Created: true}},
 		Claims:    []ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
@@ -195,25 +195,30 @@ var (
 		Key: "order-17", Status: StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
+	fullSchedule = ScheduleView{
+		Schedule: sightCommands()[4].(SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
+		LastRunAt: 1_780_000_000_001, Skipped: math.MaxUint64, CreatedAt: 1_780_000_000_002, UpdatedAt: 1_780_000_000_003,
+	}
 	fullHash = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 )
 
 // fullRecords returns the full records as the snapshot has them, by kind.
 func fullRecords() map[recordKind][]byte {
 	return map[recordKind][]byte{
-		recordHeader:  appendHeaderRecord(nil, &fullHeader, fullCounts),
-		recordTask:    appendTaskRecord(nil, &fullTask),
-		recordRequest: appendRequestRecord(nil, 8, &fullRequest),
-		recordNode:    appendNodeRecord(nil, fullNode),
-		recordType:    appendTypeRecord(nil, &fullType),
-		recordGone:    appendGoneRecord(nil, 1<<53-1, &fullGone),
-		recordEnd:     appendEndRecord(nil, fullCounts, fullHash),
+		recordHeader:   appendHeaderRecord(nil, &fullHeader, fullCounts),
+		recordTask:     appendTaskRecord(nil, &fullTask),
+		recordRequest:  appendRequestRecord(nil, 8, &fullRequest),
+		recordNode:     appendNodeRecord(nil, fullNode),
+		recordType:     appendTypeRecord(nil, &fullType),
+		recordGone:     appendGoneRecord(nil, 1<<53-1, &fullGone),
+		recordSchedule: appendScheduleRecord(nil, &fullSchedule),
+		recordEnd:      appendEndRecord(nil, fullCounts, fullHash),
 	}
 }
 
 var recordNames = map[recordKind]string{
 	recordHeader: "HeaderRecord", recordTask: "TaskRecord", recordRequest: "RequestRecord",
-	recordNode: "NodeRecord", recordType: "TypeRecord", recordGone: "GoneRecord", recordEnd: "EndRecord",
+	recordNode: "NodeRecord", recordType: "TypeRecord", recordGone: "GoneRecord", recordSchedule: "ScheduleRecord", recordEnd: "EndRecord",
 }
 
 // Every field that is written is in fsm.proto with its number and type, and
@@ -277,7 +282,7 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 // field that is added cannot be left out of the formats.
 func TestFullValues_HaveNoZeroField(t *testing.T) {
 	t.Parallel()
-	values := []any{fullStamp, fullHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullHash}
+	values := []any{fullStamp, fullHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullSchedule, fullHash}
 	kindsSeen := map[kind]bool{}
 	for _, c := range fullCommands() {
 		values = append(values, c)
@@ -343,6 +348,7 @@ func TestRecords_RoundTrip(t *testing.T) {
 		id, g := decodeGoneRecord(r, names)
 		return []any{id, g}
 	})
+	check(recordSchedule, &fullSchedule, func(r *fieldReader) any { return decodeScheduleRecord(r) })
 	check(recordEnd, []any{fullCounts, fullHash}, func(r *fieldReader) any {
 		n, hash := decodeEndRecord(r)
 		return []any{n, hash}

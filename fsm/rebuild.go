@@ -16,6 +16,7 @@ func (m *Machine) resetIndexes() {
 	m.claims = btree.Map[uint64, claimRef]{}
 	m.requestIDs = map[string]uint64{}
 	m.forgetting = newForgetting()
+	m.slots = newSlots()
 	m.resetTimes()
 	m.remembered = 0
 	m.bytes = 0
@@ -42,6 +43,9 @@ func (m *Machine) rebuild() error {
 		if problem := m.indexGone(id, g); problem != "" {
 			return fmt.Errorf("removed task %d: %s: %w", id, problem, ErrCorrupt)
 		}
+	}
+	for _, v := range m.schedules {
+		m.includeSchedule(v)
 	}
 	m.noted, m.notedGone = nil, nil // nobody waits for what was there
 	return nil

@@ -22,7 +22,9 @@ const (
 	recordNode    recordKind = 4
 	recordType    recordKind = 5
 	recordGone    recordKind = 6
-	recordEnd     recordKind = 255 // not part of the state
+	// 7 is the trail's.
+	recordSchedule recordKind = 8
+	recordEnd      recordKind = 255 // not part of the state
 )
 
 // String returns the kind's name in messages.
@@ -40,6 +42,8 @@ func (k recordKind) String() string {
 		return "task type"
 	case recordGone:
 		return "removed task"
+	case recordSchedule:
+		return "schedule"
 	case recordEnd:
 		return "end"
 	}
@@ -47,7 +51,7 @@ func (k recordKind) String() string {
 }
 
 // recordCounts is how many records of each kind there are.
-type recordCounts struct{ tasks, requests, nodes, types, gone uint64 }
+type recordCounts struct{ tasks, requests, nodes, types, gone, schedules uint64 }
 
 func appendHeaderRecord(b []byte, h *header, n recordCounts) []byte {
 	b = putUint(b, 1, h.Index)
@@ -61,7 +65,8 @@ func appendHeaderRecord(b []byte, h *header, n recordCounts) []byte {
 	b = putUint(b, 9, n.requests)
 	b = putUint(b, 10, n.nodes)
 	b = putUint(b, 11, n.types)
-	return putUint(b, 12, n.gone)
+	b = putUint(b, 12, n.gone)
+	return putUint(b, 14, n.schedules)
 }
 
 func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
@@ -91,6 +96,8 @@ func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
 			n.types = r.uint(math.MaxUint64)
 		case 12:
 			n.gone = r.uint(math.MaxUint64)
+		case 14:
+			n.schedules = r.uint(math.MaxUint64)
 		default:
 			r.unknown()
 		}
@@ -477,7 +484,8 @@ func appendEndRecord(b []byte, n recordCounts, hash [16]byte) []byte {
 	b = putUint(b, 3, n.nodes)
 	b = putBytes(b, 4, hash[:])
 	b = putUint(b, 5, n.types)
-	return putUint(b, 6, n.gone)
+	b = putUint(b, 6, n.gone)
+	return putUint(b, 8, n.schedules)
 }
 
 func decodeEndRecord(r *fieldReader) (n recordCounts, hash [16]byte) {
@@ -497,6 +505,8 @@ func decodeEndRecord(r *fieldReader) (n recordCounts, hash [16]byte) {
 			n.types = r.uint(math.MaxUint64)
 		case 6:
 			n.gone = r.uint(math.MaxUint64)
+		case 8:
+			n.schedules = r.uint(math.MaxUint64)
 		default:
 			r.unknown()
 		}

@@ -50,8 +50,8 @@ type Result struct {
 	// Gone is true if the task was removed since it ended: then Task has its
 	// id, key, status, worker and token, and nothing else is known.
 	Gone bool
-	// Submitted has one element per task of a Submit, and of a Complete with
-	// follow-ups.
+	// Submitted has one element per task of a Submit, of a Complete with
+	// follow-ups, and of a RunSchedules, whose slots may be passed over.
 	Submitted []Submitted
 	// Claims has what a ClaimNext, ClaimTask or Complete took, or took the
 	// first time if Repeated.

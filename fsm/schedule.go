@@ -1,7 +1,13 @@
 package fsm
 
-// schedulesMax bounds the schedules: a snapshot copies them while nobody is
-// served.
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/btree"
+)
+
+// schedulesMax bounds the schedules: a change copies the list of them.
 const schedulesMax = 10_000
 
 // Schedule submits a task again and again. Exactly one of Cron and EveryMS is
@@ -29,28 +35,186 @@ type Schedule struct {
 // hands out is read-only, and never changed: a change makes a new one.
 type ScheduleView struct {
 	Schedule
-	Version    uint64 // grows whenever it is replaced: the index of that entry
+	// Version is the index of the entry that set it last; higher if need be, so
+	// that it grows whenever the schedule is replaced.
+	Version    uint64
 	LastTaskID uint64 // 0 = none yet
 	LastRunAt  int64  // the slot of that task, by T; 0 = none yet
 	Skipped    uint64 // slots passed over since Version, as the last task had not ended or they were missed
 	CreatedAt  int64
-	UpdatedAt  int64
+	UpdatedAt  int64 // when it was set last
 }
 
-// Schedules returns all of them, sorted by name.
+// Schedules returns all of them, sorted by name. The slice is never changed.
 func (m *Machine) Schedules() []*ScheduleView { return m.schedules }
 
 // Schedule returns the schedule of that name, nil if there is none.
-func (m *Machine) Schedule(name string) *ScheduleView { return nil }
+func (m *Machine) Schedule(name string) *ScheduleView {
+	at, known := m.findSchedule(name)
+	if !known {
+		return nil
+	}
+	return m.schedules[at]
+}
 
 // DueSchedules returns up to limit schedules whose slot is at t or before, the
 // earliest first, equal ones by name.
-func (m *Machine) DueSchedules(t int64, limit int) []*ScheduleView { return nil }
+func (m *Machine) DueSchedules(t int64, limit int) []*ScheduleView {
+	var due []*ScheduleView
+	m.slots.Scan(func(v *ScheduleView) bool {
+		if v.NextRunAt > t || len(due) >= limit {
+			return false
+		}
+		due = append(due, v)
+		return true
+	})
+	return due
+}
 
 // NextSlot returns the earliest slot that a schedule waits for, by T; ok false
 // if none does.
-func (m *Machine) NextSlot() (t int64, ok bool) { return 0, false }
+func (m *Machine) NextSlot() (t int64, ok bool) {
+	first, ok := m.slots.Min()
+	if !ok {
+		return 0, false
+	}
+	return first.NextRunAt, true
+}
 
-func (m *Machine) setSchedule(c SetSchedule) Result       { return Result{} }
-func (m *Machine) deleteSchedule(c DeleteSchedule) Result { return Result{} }
-func (m *Machine) runSchedules(c RunSchedules) Result     { return Result{} }
+// newSlots returns an empty index of the schedules that wait for a slot: by its
+// time, then by name.
+func newSlots() *btree.BTreeG[*ScheduleView] {
+	return btree.NewBTreeGOptions(func(a, b *ScheduleView) bool {
+		return a.NextRunAt < b.NextRunAt || a.NextRunAt == b.NextRunAt && a.Name < b.Name
+	}, btree.Options{NoLocks: true})
+}
+
+func (m *Machine) findSchedule(name string) (at int, known bool) {
+	return slices.BinarySearchFunc(m.schedules, name, func(v *ScheduleView, name string) int {
+		return strings.Compare(v.Name, name)
+	})
+}
+
+// setSchedule makes or replaces a schedule.
+func (m *Machine) setSchedule(c SetSchedule) Result {
+	now := m.header.Stamp.T
+	v := &ScheduleView{Schedule: c.Schedule, Version: m.header.Index, CreatedAt: now, UpdatedAt: now}
+	if v.Paused {
+		v.NextRunAt = 0
+	}
+	at, known := m.findSchedule(v.Name)
+	all := slices.Clone(m.schedules)
+	switch {
+	case known:
+		was := all[at]
+		v.Version = max(v.Version, was.Version+1)
+		v.CreatedAt, v.LastTaskID, v.LastRunAt = was.CreatedAt, was.LastTaskID, was.LastRunAt
+		m.excludeSchedule(was)
+		all[at] = v
+	case len(all) >= schedulesMax:
+		return Result{Code: CodeInvalidRequest}
+	default:
+		all = slices.Insert(all, at, v)
+	}
+	m.schedules = all
+	m.includeSchedule(v)
+	return Result{Schedule: v, Created: !known}
+}
+
+// deleteSchedule removes a schedule. Its tasks stay.
+func (m *Machine) deleteSchedule(c DeleteSchedule) Result {
+	at, known := m.findSchedule(c.Name)
+	if !known {
+		return Result{Code: CodeScheduleNotFound}
+	}
+	m.excludeSchedule(m.schedules[at])
+	m.schedules = slices.Delete(slices.Clone(m.schedules), at, at+1)
+	return Result{}
+}
+
+// runSchedules does the slots that are still to be done. The list is copied
+// once, whatever their number.
+func (m *Machine) runSchedules(c RunSchedules) Result {
+	var result Result
+	var all []*ScheduleView
+	for i := range c.Items {
+		item := &c.Items[i]
+		at, known := m.findSchedule(item.Name)
+		if !known || !m.waitsFor(m.schedules[at], item) {
+			continue
+		}
+		if all == nil {
+			all = slices.Clone(m.schedules)
+			m.schedules = all
+		}
+		m.excludeSchedule(all[at])
+		v, submitted := m.runSlot(all[at], item)
+		all[at] = v
+		m.includeSchedule(v)
+		if submitted.Task != nil {
+			result.Submitted = append(result.Submitted, submitted)
+		}
+	}
+	return result
+}
+
+// waitsFor reports whether the item is of the slot that the schedule waits for,
+// and that has come.
+func (m *Machine) waitsFor(v *ScheduleView, item *ScheduleRun) bool {
+	return v.Version == item.Version && v.NextRunAt == item.Slot && item.Slot != 0 && item.Slot <= m.header.Stamp.T &&
+		(item.Next == 0 || item.Next > item.Slot)
+}
+
+// runSlot submits the task of the slot, unless the slot is passed over, and
+// returns the schedule as it is from then on, and what it submitted.
+func (m *Machine) runSlot(was *ScheduleView, item *ScheduleRun) (*ScheduleView, Submitted) {
+	v := *was
+	v.NextRunAt = item.Next
+	if item.Skip || !v.OverlapAllow && m.lives(v.LastTaskID) {
+		v.Skipped++
+		return &v, Submitted{}
+	}
+	submitted := m.submitOne(&v.Task, new(Task))
+	v.LastTaskID, v.LastRunAt = submitted.Task.ID, item.Slot
+	return &v, submitted
+}
+
+// lives reports whether the task is there and has not ended.
+func (m *Machine) lives(id uint64) bool {
+	t := m.tasks.get(id)
+	return t != nil && !t.Status.Ended()
+}
+
+// includeSchedule adds a schedule to everything derived.
+func (m *Machine) includeSchedule(v *ScheduleView) {
+	if v.NextRunAt != 0 {
+		m.slots.Set(v)
+	}
+	m.bytes += bytesOfSchedule(v)
+}
+
+// excludeSchedule undoes includeSchedule.
+func (m *Machine) excludeSchedule(v *ScheduleView) {
+	if v.NextRunAt != 0 {
+		m.slots.Delete(v)
+	}
+	m.bytes -= bytesOfSchedule(v)
+}
+
+// scheduleBytes is what a schedule takes beside its strings and its task's data.
+const scheduleBytes = 480
+
+// bytesOfSchedule estimates the memory that a schedule takes. Its tasks share
+// the data of theirs with it.
+func bytesOfSchedule(v *ScheduleView) int64 {
+	t := &v.Task
+	n := scheduleBytes + len(v.Name) + len(v.Cron) + len(v.Timezone) +
+		len(t.Type) + len(t.Params) + len(t.Payload) + len(t.Group) + len(t.Traceparent)
+	if t.Backoff != nil {
+		n += backoffBytes
+	}
+	for _, l := range t.Labels {
+		n += labelBytes + len(l.Name) + len(l.Value)
+	}
+	return int64(n)
+}

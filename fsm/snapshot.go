@@ -26,7 +26,7 @@ import (
 // chunk. The payload is one or more records of the kind, each a varint of its
 // size and a message of record.go. The header comes first, then tasks by id,
 // claim requests by sequence number, nodes by UUID, task types with settings by
-// name, removed tasks by id, and the end.
+// name, removed tasks by id, schedules by name, and the end.
 const (
 	snapshotMagic   = "CLAIMQSN"
 	snapshotVersion = 1
@@ -75,11 +75,12 @@ func (s *Snapshot) Hash() [16]byte {
 
 func (s *Snapshot) counts() recordCounts {
 	return recordCounts{
-		tasks:    uint64(s.tasks.len()),
-		requests: uint64(s.requests.len()),
-		nodes:    uint64(len(s.nodes)),
-		types:    uint64(len(s.types)),
-		gone:     uint64(s.gone.len()),
+		tasks:     uint64(s.tasks.len()),
+		requests:  uint64(s.requests.len()),
+		nodes:     uint64(len(s.nodes)),
+		types:     uint64(len(s.types)),
+		gone:      uint64(s.gone.len()),
+		schedules: uint64(len(s.schedules)),
 	}
 }
 
@@ -113,6 +114,11 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 		}
 		for id, g := range s.gone.all() {
 			if b = appendGoneRecord(b[:0], id, g); !yield(recordGone, b) {
+				return
+			}
+		}
+		for _, v := range s.schedules {
+			if b = appendScheduleRecord(b[:0], v); !yield(recordSchedule, b) {
 				return
 			}
 		}

@@ -179,6 +179,8 @@ func (b *snapshotBuilder) record(kind recordKind, record []byte) error {
 		err = b.taskType(&r)
 	case recordGone:
 		err = b.gone(&r)
+	case recordSchedule:
+		err = b.schedule(&r)
 	case recordEnd:
 		return b.end(&r)
 	default:
@@ -285,18 +287,19 @@ func (b *snapshotBuilder) gone(r *fieldReader) error {
 func (b *snapshotBuilder) end(r *fieldReader) error {
 	counts, hash := decodeEndRecord(r)
 	got := recordCounts{
-		tasks:    uint64(b.m.tasks.len()),
-		requests: uint64(b.m.requests.len()),
-		nodes:    uint64(len(b.m.nodes)),
-		types:    uint64(len(b.m.settings)),
-		gone:     uint64(b.m.gone.len()),
+		tasks:     uint64(b.m.tasks.len()),
+		requests:  uint64(b.m.requests.len()),
+		nodes:     uint64(len(b.m.nodes)),
+		types:     uint64(len(b.m.settings)),
+		gone:      uint64(b.m.gone.len()),
+		schedules: uint64(len(b.m.schedules)),
 	}
 	switch {
 	case r.err != nil:
 		return r.err
 	case got != b.want || got != counts:
-		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types and %d removed tasks differ from their counts",
-			ErrCorrupt, got.tasks, got.requests, got.nodes, got.types, got.gone)
+		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks and %d schedules differ from their counts",
+			ErrCorrupt, got.tasks, got.requests, got.nodes, got.types, got.gone, got.schedules)
 	case hash != b.hash.sum():
 		return fmt.Errorf("%w: the state hash differs", ErrCorrupt)
 	}

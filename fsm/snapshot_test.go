@@ -75,6 +75,8 @@ func seal(chunks []rawChunk) []rawChunk {
 			n.types += uint64(len(c.records))
 		case recordGone:
 			n.gone += uint64(len(c.records))
+		case recordSchedule:
+			n.schedules += uint64(len(c.records))
 		}
 	}
 	for i, c := range chunks {
@@ -184,6 +186,9 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 	removed := func(id, token uint64, status Status) []byte {
 		return appendGoneRecord(nil, id, &gone{Token: token, Status: status})
 	}
+	schedule := func(name string) []byte {
+		return appendScheduleRecord(nil, &ScheduleView{Schedule: Schedule{Name: name}, Version: 1})
+	}
 	with := func(kind recordKind, records ...[]byte) []rawChunk {
 		return []rawChunk{head(), one(recordTask, task(same)), one(kind, records...), end()}
 	}
@@ -228,6 +233,12 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"a removed task that had not ended", with(recordGone, removed(2, 1, StatusClaimed)), ErrCorrupt, "had not ended"},
 		{"a removed task without a status", with(recordGone, removed(2, 1, 0)), ErrCorrupt, "had not ended"},
 		{"removed tasks before task types", []rawChunk{head(), one(recordGone, removed(2, 1, StatusFailed)), one(recordType, typ("a")), end()}, ErrCorrupt, "out of order"},
+		{"a schedule without a name", with(recordSchedule, schedule("")), ErrCorrupt, "without a name"},
+		{"a schedule twice", with(recordSchedule, schedule("a"), schedule("a")), ErrCorrupt, `"a" behind "a"`},
+		{"schedules out of order", with(recordSchedule, schedule("b"), schedule("a")), ErrCorrupt, `"a" behind "b"`},
+		{"a schedule whose task was never given out", with(recordSchedule, appendScheduleRecord(nil, &ScheduleView{Schedule: Schedule{Name: "a"}, LastTaskID: 10})), ErrCorrupt, "task 10"},
+		{"a paused schedule that waits", with(recordSchedule, appendScheduleRecord(nil, &ScheduleView{Schedule: Schedule{Name: "a", Paused: true, NextRunAt: 7}})), ErrCorrupt, "waits for 7"},
+		{"schedules before task types", []rawChunk{head(), one(recordSchedule, schedule("a")), one(recordType, typ("a")), end()}, ErrCorrupt, "out of order"},
 		{"an empty backoff written out", tasks(append(task(same), 0xea, 1, 0)), ErrCorrupt, "empty"},
 		{"an empty follow-up list written out", tasks(append(task(same), 0x92, 2, 0)), ErrCorrupt, "empty"},
 		{"nodes out of order", []rawChunk{head(), one(recordNode, node("b")), one(recordNode, node("a")), end()}, ErrCorrupt, `"a" behind "b"`},
