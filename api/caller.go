@@ -80,9 +80,11 @@ func (r *request) refuseGone() {
 // proposeWaiting is proposeTask of a claim that waits. gone says that nobody
 // waits for its answer any more.
 func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
+	r.server.noteClaim(&cmd, r.server.clock(r.start))
 	caller, end := r.caller()
 	p, err := r.server.node.Claim(caller, cmd, wait)
 	gone = end()
+	r.server.asked.note(cmd.Types, r.server.clock(time.Now())) // it has asked until now
 	switch {
 	case errors.Is(err, errGone):
 		r.refuseGone()
@@ -97,4 +99,20 @@ func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.P
 		return p, gone, false
 	}
 	return p, gone, true
+}
+
+// waitEnded waits until the task has ended by this node's state, wait at most.
+// ok is false if there is an answer already.
+func (r *request) waitEnded(id uint64, wait time.Duration) (ok bool) {
+	caller, end := r.caller()
+	err := r.server.node.WaitEnded(caller, id, wait)
+	gone := end()
+	r.asks = time.Now()
+	switch {
+	case gone:
+		r.refuseGone()
+	case err != nil:
+		r.refuseError(err)
+	}
+	return !gone && err == nil
 }

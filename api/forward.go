@@ -83,6 +83,9 @@ func (r *request) forward() {
 		out.Header.SetBytesV(headerTraceparent, v)
 	}
 	out.SetBodyRaw(in.Body())
+	if r.asks.After(r.start) {
+		r.setWaited(out)
+	}
 	if wait := r.held(); wait > 0 {
 		r.forwardWaiting(wait, out)
 		return
@@ -111,22 +114,37 @@ func (r *request) forwardDone() {
 // held returns for how long the leader may hold the request, 0 if it answers at
 // once. What is wrong with the request is the leader's to say.
 func (r *request) held() time.Duration {
-	body := r.http.Request.Body()
-	// The name may be spelled with escapes.
-	if r.target.call != callClaim || !bytes.Contains(body, waitName) && bytes.IndexByte(body, '\\') < 0 {
-		return 0
+	switch r.target.call {
+	case callClaim:
+		body := r.http.Request.Body()
+		// The name may be spelled with escapes.
+		if !bytes.Contains(body, waitName) && bytes.IndexByte(body, '\\') < 0 {
+			return 0
+		}
+		req, bad := decodeClaim(body, &r.server.cfg.Limits)
+		if bad != nil {
+			return 0
+		}
+		return r.waitLeft(req.waitMS)
+	case callGet, callGetByKey:
+		waitMS, bad := waitParam(r.query)
+		if bad != nil {
+			return 0
+		}
+		return r.waitLeft(waitMS)
 	}
-	req, bad := decodeClaim(body, &r.server.cfg.Limits)
-	if bad != nil {
-		return 0
-	}
-	return r.waitLeft(req.waitMS)
+	return 0
+}
+
+// setWaited tells the leader how long the request has waited already.
+func (r *request) setWaited(out *fasthttp.Request) {
+	out.Header.SetBytesV(headerWaited, strconv.AppendInt(nil, time.Since(r.start).Milliseconds(), 10))
 }
 
 // forwardWaiting passes on a request that the leader may hold for wait. When
 // the client goes, or this server drains, the leader is told.
 func (r *request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
-	out.Header.SetBytesV(headerWaited, strconv.AppendInt(nil, time.Since(r.start).Milliseconds(), 10))
+	r.setWaited(out)
 	caller, end := r.caller()
 	ctx, cancel := context.WithTimeout(caller, wait+r.server.cfg.Wait)
 	defer cancel()

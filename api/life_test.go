@@ -208,8 +208,9 @@ func TestServer_Types(t *testing.T) {
 	counts := func(pending string) string {
 		return `"counts":{"pending":` + pending + `,"scheduled":0,"blocked":0,"claimed":0,"running":0,"completed":0,"failed":0,"cancelled":0}`
 	}
+	still := `"submitted_per_s":0,"completed_per_s":0,"failed_per_s":0,` // the submit was more than a minute ago
 	unset := `"paused":false,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`
-	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,"paused":true,"max_claimed":3,"rate_limit":0.016667,"lease_ms":5000,"max_attempts":0,` +
+	a := `{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + `"paused":true,"max_claimed":3,"rate_limit":0.016667,"lease_ms":5000,"max_attempts":0,` +
 		`"backoff":{"initial_ms":10,"max_ms":86400000,"factor":2,"jitter":0},"retention_ms":-1}`
 	follow(t, s, node, []step{
 		{
@@ -217,8 +218,8 @@ func TestServer_Types(t *testing.T) {
 			body: `{"paused":true,"max_claimed":3,"rate_limit":0.01666666666,"lease_ms":5000,"max_attempts":0,"backoff":{"initial_ms":10},"retention_ms":-1}`,
 		},
 		{
-			target: "GET /api/types", status: 200, advance: 1500,
-			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":1500,` + unset + `]}`,
+			target: "GET /api/types", status: 200, advance: 90000,
+			want: `{"success":true,"types":[` + a + `,{"task_type":"b",` + counts("1") + `,"oldest_pending_age_ms":90000,` + still + unset + `]}`,
 		},
 		{
 			target: "PATCH /api/types/a:1", body: `{"max_claimed":null,"rate_limit":null,"retention_ms":0,"paused":false}`, status: 200,
@@ -226,7 +227,7 @@ func TestServer_Types(t *testing.T) {
 		},
 		{
 			target: "PATCH /api/types/a:1", body: `{"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, status: 200,
-			want: `{"success":true,"type":{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + unset + `}`,
+			want: `{"success":true,"type":{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + unset + `}`,
 		},
 	})
 	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
@@ -241,7 +242,7 @@ func TestServer_Upgrade(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	for _, body := range []string{"", "{}"} {
-		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":2}` {
+		if got := s.call(t, "POST /api/cluster/upgrade", body); got.status != 200 || got.body != `{"success":true,"feature_level":3}` {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
 		}
 	}

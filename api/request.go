@@ -50,6 +50,7 @@ type request struct {
 	stale     bool // consistency=stale
 	forwarded bool // another node passed it on
 	start     time.Time
+	asks      time.Time // since when the node is asked: later than start if the request has waited
 	id        []byte // request id
 	code      wire.Code
 	label     string // of the metrics; "" = by code
@@ -62,6 +63,7 @@ type request struct {
 func (s *Server) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 	r := s.requests.Get().(*request)
 	*r = request{server: s, http: ctx, forwarded: forwarded, start: time.Now(), id: r.id[:0]}
+	r.asks = r.start
 	s.metrics.inFlight.Inc()
 	defer r.finish()
 	r.sent()
@@ -251,11 +253,12 @@ func (r *request) answerOperator() {
 }
 
 // wait returns the context that bounds how long the node may take.
-func (r *request) wait() context.Context { return r.server.waits.at(r.start) }
+func (r *request) wait() context.Context { return r.server.waits.at(r.asks) }
 
 // propose proposes cmd. ok is false if there is an answer already: a refusal,
 // or the one of the leader.
 func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
+	r.server.note(cmd, r.start)
 	p, err := r.server.node.Propose(r.wait(), cmd)
 	if err != nil && untrace(cmd, err) {
 		p, err = r.server.node.Propose(r.wait(), cmd)

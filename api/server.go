@@ -39,6 +39,9 @@ type Server struct {
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	http    *fasthttp.Server
 
+	feed     *feed         // the end of the trail, for streams
+	catchUps chan struct{} // one element per stream that reads the trail itself
+
 	waits *deadlines
 	stop  context.CancelFunc // ends the waiting of every request
 	// serving ends with fsm.ErrShuttingDown when the server drains: then nobody
@@ -48,6 +51,10 @@ type Server struct {
 	draining atomic.Bool
 	open     atomic.Int64 // connections
 	requests sync.Pool    // of *request
+
+	begun time.Time // where clock starts
+	asked asked
+	heard *lastSeen // workers
 }
 
 // New returns a server that does not listen yet. It fails for a Config that is
@@ -61,6 +68,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, node: cfg.Node, logger: cfg.Logger, hosts: make(map[string]bool),
 		waits: newDeadlines(ctx, cfg.Wait), stop: stop,
+		begun: time.Now(), asked: asked{types: newLastSeen()}, heard: newLastSeen(),
 	}
 	for _, h := range cfg.AdvertisedHosts {
 		s.hosts[hostName(h)] = true

@@ -107,7 +107,8 @@ func appendSubmitMany(b []byte, items []*refusal, done []fsm.Submitted) []byte {
 
 // get answers GET /api/tasks/{id} and GET /api/tasks/by-key/{key}.
 func (r *request) get() {
-	if bad := refuseQuery(r.query); bad != nil {
+	waitMS, bad := waitParam(r.query)
+	if bad != nil {
 		r.refuse(bad)
 		return
 	}
@@ -119,11 +120,26 @@ func (r *request) get() {
 			return
 		}
 	}
-	id := r.target.id
-	var task fsm.Task
-	var now fsm.Stamp
+	task, now, ok := r.look(r.target.id, key)
+	if wait := r.waitLeft(waitMS); ok && wait > 0 && !task.Status.Ended() {
+		// The key may be another task's by then.
+		if ok = r.waitEnded(task.ID, wait); ok {
+			task, now, ok = r.look(task.ID, "")
+		}
+	}
+	if !ok {
+		return
+	}
+	b := append(r.body(), `{"success":true,"task":`...)
+	b = appendTask(b, &task, taskView{now: now, params: true, result: true, log: true})
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// look reads the task with that key, or with that id if key is "". ok is false
+// if there is an answer already.
+func (r *request) look(id uint64, key string) (task fsm.Task, now fsm.Stamp, ok bool) {
 	found := false
-	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
+	ok = r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
 		t := m.Get(id)
 		if key != "" {
 			t = m.ByKey(key)
@@ -132,16 +148,26 @@ func (r *request) get() {
 			task, now = *t, stamp
 		}
 	})
-	if !ok {
-		return
-	}
-	if !found {
+	if ok && !found {
 		r.refuse(refuse(wire.CodeTaskNotFound))
-		return
 	}
-	b := append(r.body(), `{"success":true,"task":`...)
-	b = appendTask(b, &task, taskView{now: now, params: true, result: true, log: true})
-	r.send(fasthttp.StatusOK, append(b, '}'))
+	return task, now, ok && found
+}
+
+// waitParam reads the query of a call whose only parameter is wait_ms, 0 if it
+// is not given.
+func waitParam(params []param) (waitMS int64, bad *refusal) {
+	for _, p := range params {
+		if p.name != "wait_ms" {
+			return 0, unknownParam(p.name)
+		}
+		n, err := strconv.ParseUint(p.value, 10, 63)
+		if err != nil || n > waitMSMax {
+			return 0, badParam(p.name, "an integer from 0 to "+strconv.Itoa(waitMSMax))
+		}
+		waitMS = int64(n)
+	}
+	return waitMS, nil
 }
 
 // delete answers DELETE /api/tasks/{id}.

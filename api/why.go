@@ -1,6 +1,165 @@
 package api
 
-import "github.com/claimq/claimq/api/wire"
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// whyNoWorker is the reason that this node's own table knows, not the state.
+const whyNoWorker = "no_worker"
+
+// whyAnswer is why a task is not running.
+type whyAnswer struct {
+	fsm.Why
+	taskType string
+	now      fsm.Stamp
+	// noWorker says that nobody asks for its type; lastAskedAt is when somebody
+	// did, by T, 0 = never.
+	noWorker    bool
+	lastAskedAt int64
+}
 
 // why answers GET /api/tasks/{id}/why.
-func (r *request) why() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) why() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var a whyAnswer
+	found := false
+	ok := r.read(func(m *fsm.Machine, now fsm.Stamp) {
+		if a.Why, found = m.Why(r.target.id, now); found {
+			a.taskType, a.now = m.Get(r.target.id).Type, now
+		}
+	})
+	switch {
+	case !ok:
+	case !found:
+		r.refuse(refuse(wire.CodeTaskNotFound))
+	default:
+		r.askedFor(&a)
+		r.send(fasthttp.StatusOK, a.append(r.body()))
+	}
+}
+
+// askedFor says whether a worker asks for the type. Only the leader is asked, so
+// no other node knows.
+func (r *request) askedFor(a *whyAnswer) {
+	if a.Status != fsm.StatusPending || !r.server.node.IsLeader() {
+		return
+	}
+	now := r.server.clock(r.asks)
+	last := r.server.asked.last(a.taskType)
+	if last != 0 {
+		a.lastAskedAt = a.now.T - max(now-last, 0)
+	}
+	a.noWorker = last == 0 || now-last > askedWindowMS
+}
+
+// append appends the answer. What keeps all tasks of the type waiting comes
+// before the task's own turn.
+func (a *whyAnswer) append(b []byte) []byte {
+	b = append(b, `{"success":true,"reasons":[`...)
+	start := len(b)
+	queued := false
+	for i := range a.Reasons {
+		if queued = a.Reasons[i].Code == fsm.WhyQueued; queued {
+			break // it is the only one
+		}
+		b = a.appendReason(comma(b, start), &a.Reasons[i])
+	}
+	if a.noWorker {
+		b = a.appendNoWorker(comma(b, start))
+	}
+	if queued {
+		b = a.appendQueued(comma(b, start))
+	}
+	b = append(b, `],"ahead":`...)
+	b = appendSetting(b, queued, a.Ahead)
+	return append(b, '}')
+}
+
+// comma separates the elements of an array that began at start.
+func comma(b []byte, start int) []byte {
+	if len(b) > start {
+		return append(b, ',')
+	}
+	return b
+}
+
+// appendReason appends a reason of the state without its end, then what it has
+// beside code and message.
+func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
+	words := func(text string) {
+		b = appendString(append(b, `{"code":`...), string(reason.Code))
+		b = appendString(append(b, `,"message":`...), text)
+	}
+	switch reason.Code {
+	case fsm.WhyTypePaused:
+		words("The type " + a.taskType + " is paused")
+	case fsm.WhyLimitReached:
+		words("As many tasks of the type " + a.taskType + " are claimed as its max_claimed allows")
+		b = appendHolders(append(b, `,"holders":`...), reason.Holders)
+	case fsm.WhyRateLimited:
+		words("The type " + a.taskType + " has used its rate_limit up" + until(reason.At))
+		b = appendTime(append(b, `,"at":`...), reason.At)
+	case fsm.WhyScheduled:
+		words("It waits" + until(reason.At))
+		b = appendTime(append(b, `,"run_at":`...), reason.At)
+	case fsm.WhyBlocked:
+		words("It waits for other steps")
+		b = append(b, `,"steps":[]`...)
+	case fsm.WhyGroupBehind:
+		words("Task " + strconv.FormatUint(reason.TaskID, 10) + " of its group comes first")
+		b = strconv.AppendUint(append(b, `,"id":`...), reason.TaskID, 10)
+	default:
+		words(string(reason.Code))
+	}
+	return append(b, '}')
+}
+
+// until words a time, of which there may be none.
+func until(at int64) string {
+	if at == 0 {
+		return ""
+	}
+	quoted := appendTime(nil, at)
+	return " until " + string(quoted[1:len(quoted)-1])
+}
+
+func appendHolders(b []byte, holders []fsm.Holder) []byte {
+	b = append(b, '[')
+	start := len(b)
+	for _, h := range holders {
+		b = strconv.AppendUint(append(comma(b, start), `{"task_id":`...), h.TaskID, 10)
+		b = append(appendWorker(append(b, `,"worker_id":`...), h.WorkerID), '}')
+	}
+	return append(b, ']')
+}
+
+func (a *whyAnswer) appendNoWorker(b []byte) []byte {
+	text := "No worker has asked for tasks of the type " + a.taskType + " since this leader leads"
+	if a.lastAskedAt != 0 {
+		text = "No worker asks for tasks of the type " + a.taskType + " any more"
+	}
+	b = appendString(append(b, `{"code":"`+whyNoWorker+`","message":`...), text)
+	b = appendTime(append(b, `,"last_asked_at":`...), a.lastAskedAt)
+	return append(b, '}')
+}
+
+func (a *whyAnswer) appendQueued(b []byte) []byte {
+	text := "It is the next of its type"
+	switch {
+	case a.Ahead == 1:
+		text = "One task of its type is claimed before it"
+	case a.Ahead > 1:
+		text = strconv.FormatInt(a.Ahead, 10) + " tasks of its type are claimed before it"
+	}
+	b = appendString(append(b, `{"code":"queued","message":`...), text)
+	b = strconv.AppendInt(append(b, `,"ahead":`...), a.Ahead, 10)
+	return append(b, '}')
+}

@@ -1,6 +1,84 @@
 package api
 
-import "github.com/claimq/claimq/api/wire"
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// workersMax bounds the workers of an answer: the first ones by id.
+	workersMax = 10_000
+	// workersPage is how many are read under one lock.
+	workersPage = 1_000
+)
 
 // workers answers GET /api/workers.
-func (r *request) workers() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) workers() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var holders []fsm.WorkerView
+	var now fsm.Stamp
+	for after := ""; len(holders) < workersMax; after = holders[len(holders)-1].WorkerID {
+		var page []fsm.WorkerView
+		ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
+			page, now = m.Workers(after, min(workersPage, workersMax-len(holders))), stamp
+		})
+		if !ok {
+			return
+		}
+		holders = append(holders, page...)
+		if len(page) < workersPage {
+			break
+		}
+	}
+	r.send(fasthttp.StatusOK, appendWorkers(r.body(), r.atWork(holders, now)))
+}
+
+// atWork returns those who hold claims and those who were heard from, sorted by
+// id, at most workersMax. SeenT is the later of what the state and this node
+// know.
+func (r *request) atWork(holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
+	s := r.server
+	clock := s.clock(r.asks)
+	heard := make(map[string]int64)
+	s.heard.since(max(clock-heardWindow.Milliseconds(), 1), heard)
+	// By T: what this node's clock says is how long ago it was.
+	at := func(last int64) int64 { return now.T - max(clock-last, 0) }
+	for i := range holders {
+		w := &holders[i]
+		if last, ok := heard[w.WorkerID]; ok {
+			w.SeenT = max(w.SeenT, at(last))
+			delete(heard, w.WorkerID)
+		}
+	}
+	for id, last := range heard {
+		holders = append(holders, fsm.WorkerView{WorkerID: id, SeenT: at(last)})
+	}
+	slices.SortFunc(holders, func(a, b fsm.WorkerView) int { return strings.Compare(a.WorkerID, b.WorkerID) })
+	return holders[:min(len(holders), workersMax)]
+}
+
+func appendWorkers(b []byte, workers []fsm.WorkerView) []byte {
+	b = append(b, `{"success":true,"workers":[`...)
+	start := len(b)
+	for i := range workers {
+		w := &workers[i]
+		b = appendString(append(comma(b, start), `{"worker_id":`...), w.WorkerID)
+		b = strconv.AppendInt(append(b, `,"claimed":`...), int64(w.Claimed), 10)
+		b = append(b, `,"task_ids":[`...)
+		ids := len(b)
+		for _, id := range w.TaskIDs {
+			b = strconv.AppendUint(comma(b, ids), id, 10)
+		}
+		b = appendTime(append(b, `],"last_seen_at":`...), w.SeenT)
+		b = append(b, '}')
+	}
+	return append(b, "]}"...)
+}
