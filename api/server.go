@@ -39,9 +39,6 @@ type Server struct {
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	http    *fasthttp.Server
 
-	feed     *feed         // the end of the trail, for streams
-	catchUps chan struct{} // one element per stream that reads the trail itself
-
 	waits *deadlines
 	stop  context.CancelFunc // ends the waiting of every request
 	// serving ends with fsm.ErrShuttingDown when the server drains: then nobody
