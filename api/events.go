@@ -1,9 +1,126 @@
 package api
 
-import "github.com/claimq/claimq/api/wire"
+import (
+	"bytes"
+	"strconv"
 
-// events answers GET /api/events.
-func (r *request) events() { r.refuse(refuse(wire.CodeNotFound)) }
+	"github.com/valyala/fasthttp"
 
-// taskEvents answers GET /api/tasks/{id}/events.
-func (r *request) taskEvents() { r.refuse(refuse(wire.CodeNotFound)) }
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// eventStream is the type of a stream of events.
+const eventStream = "text/event-stream"
+
+// events answers GET /api/events with a page of the trail, or with a stream of
+// it.
+func (r *request) events() {
+	streams := r.streams()
+	q, given, bad := parseEvents(r.query, r.server.cfg.Limits.Items, streams)
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	if streams {
+		r.stream(q, given)
+		return
+	}
+	var page fsm.EventPage
+	if !r.read(func(m *fsm.Machine, _ fsm.Stamp) { page = m.Events(q) }) {
+		return
+	}
+	if page.Gone {
+		r.refuse(refuseEventsGone(page.Oldest))
+		return
+	}
+	r.send(fasthttp.StatusOK, appendEvents(r.body(), page.Events, page.Next))
+}
+
+// streams reports whether the request asks for a stream. Any node answers it.
+func (r *request) streams() bool {
+	return r.target.call == callEvents && bytes.Contains(r.http.Request.Header.Peek("Accept"), []byte(eventStream))
+}
+
+// taskEvents answers GET /api/tasks/{id}/events. next is the place of the
+// trail's newest event: whoever goes on there misses nothing of the task.
+func (r *request) taskEvents() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	id := r.target.id
+	var events []fsm.Event
+	var newest fsm.EventPos
+	known := false
+	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
+		events, newest = m.TaskEvents(id), m.NewestEvent()
+		known = len(events) > 0 || m.Get(id) != nil
+	})
+	if !ok {
+		return
+	}
+	if !known {
+		r.refuse(refuse(wire.CodeTaskNotFound))
+		return
+	}
+	r.send(fasthttp.StatusOK, appendEvents(r.body(), events, newest))
+}
+
+// appendEvents appends the answer that is a part of the trail.
+func appendEvents(b []byte, events []fsm.Event, next fsm.EventPos) []byte {
+	b = append(b, `{"success":true,"events":[`...)
+	for i := range events {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendEvent(b, &events[i])
+	}
+	b = append(b, `],"next":"`...)
+	return append(appendPlace(b, next), `"}`...)
+}
+
+// refuseEventsGone is the refusal of a place of the trail that is kept no more.
+func refuseEventsGone(oldest fsm.EventPos) *refusal {
+	f := refuse(wire.CodeEventsGone)
+	f.details = string(append(appendPlace([]byte(`,"oldest":"`), oldest), '"'))
+	return f
+}
+
+// parseEvents reads the parameters of GET /api/events. given says that there was
+// a place to begin after.
+func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, given bool, bad *refusal) {
+	q.Limit = min(pageDefault, limitMax)
+	for _, p := range params {
+		var ok bool
+		var err error
+		switch p.name {
+		case "after":
+			if q.After, given = parsePlace(p.value); !given {
+				return q, false, badParam(p.name, "a place in the trail, as INDEX or INDEX.SUB,")
+			}
+		case "task_type":
+			if q.Type = p.value; !validTaskType(p.value) {
+				return q, false, badParam(p.name, taskTypeAllowed)
+			}
+		case "worker_id":
+			if q.WorkerID = p.value; !validWorkerID(p.value) {
+				return q, false, refuseWorkerID(p.name)
+			}
+		case "event":
+			if q.Kind, ok = fsm.ParseEventKind(p.value); !ok {
+				return q, false, badParam(p.name, "the name of an event, as docs/protocol.md lists them,")
+			}
+		case "limit":
+			if streams {
+				return q, false, refuseParam(p.name, "limit does not go with Accept: "+eventStream)
+			}
+			if q.Limit, err = strconv.Atoi(p.value); err != nil || q.Limit < 1 || q.Limit > limitMax {
+				return q, false, badParam(p.name, "an integer from 1 to "+strconv.Itoa(limitMax))
+			}
+		default:
+			return q, false, unknownParam(p.name)
+		}
+	}
+	return q, given, nil
+}

@@ -69,8 +69,11 @@ func newMetrics(s *Server) (*metrics, error) {
 	connections := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_connections", Help: "Open connections to the HTTP port.",
 	}, func() float64 { return float64(s.open.Load()) })
+	streams := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "claimq_event_streams", Help: "Open streams of events.",
+	}, func() float64 { return float64(s.feed.count()) })
 	tasks := &taskCollector{server: s, labels: make(map[string]bool)}
-	for _, c := range []prometheus.Collector{durations, m.inFlight, m.panics, m.requests, connections, tasks} {
+	for _, c := range []prometheus.Collector{durations, m.inFlight, m.panics, m.requests, connections, streams, tasks} {
 		if err := s.cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)
 		}

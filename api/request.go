@@ -126,7 +126,7 @@ func (r *request) serve() {
 		r.refuse(s.bodyTooLarge())
 		return
 	}
-	if t.call.local() || r.stale || s.node.IsLeader() {
+	if t.call.local() || r.stale || r.streams() || s.node.IsLeader() {
 		r.answer()
 		return
 	}

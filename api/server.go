@@ -38,6 +38,7 @@ type Server struct {
 	metrics *metrics
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	http    *fasthttp.Server
+	feed    *feed // the end of the trail, for streams
 
 	waits *deadlines
 	stop  context.CancelFunc // ends the waiting of every request
@@ -52,6 +53,8 @@ type Server struct {
 	begun time.Time // where clock starts
 	asked asked
 	heard *lastSeen // workers
+
+	acting chan struct{} // one element per action on many tasks
 }
 
 // New returns a server that does not listen yet. It fails for a Config that is
@@ -66,11 +69,13 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, node: cfg.Node, logger: cfg.Logger, hosts: make(map[string]bool),
 		waits: newDeadlines(ctx, cfg.Wait), stop: stop,
 		begun: time.Now(), asked: asked{types: newLastSeen()}, heard: newLastSeen(),
+		acting: make(chan struct{}, actionsMax),
 	}
 	for _, h := range cfg.AdvertisedHosts {
 		s.hosts[hostName(h)] = true
 	}
 	s.serving, s.leave = context.WithCancelCause(ctx)
+	s.feed = newFeed(s)
 	s.requests.New = func() any { return &request{server: s} }
 	s.http = s.newHTTP()
 	m, err := newMetrics(s)
@@ -133,6 +138,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	err := s.http.ShutdownWithContext(ctx)
 	s.stop()
+	s.feed.wait()
 	if err != nil {
 		return fmt.Errorf("shut http down: %w", err)
 	}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// wholeEntry as the number of a place stands for the end of its entry.
+const wholeEntry = math.MaxUint32
+
+// parsePlace reads a place of the trail: INDEX.SUB, or INDEX, which is behind
+// all events of that entry.
+func parsePlace(text string) (at fsm.EventPos, ok bool) {
+	at.Sub = wholeEntry
+	indexText, subText, hasSub := strings.Cut(text, ".")
+	if hasSub {
+		sub, err := strconv.ParseUint(subText, 10, 32)
+		if err != nil || !digits(subText) {
+			return at, false
+		}
+		at.Sub = uint32(sub)
+	}
+	index, err := strconv.ParseUint(indexText, 10, 64)
+	at.Index = index
+	return at, err == nil && digits(indexText)
+}
+
+// digits reports whether text has nothing but digits; the number parsers allow
+// a sign.
+func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+
+// appendPlace appends a place as parsePlace reads it.
+func appendPlace(b []byte, at fsm.EventPos) []byte {
+	b = strconv.AppendUint(b, at.Index, 10)
+	if at.Sub == wholeEntry {
+		return b
+	}
+	return strconv.AppendUint(append(b, '.'), uint64(at.Sub), 10)
+}
+
+// behind reports whether the place a comes after b.
+func behind(a, b fsm.EventPos) bool {
+	return a.Index > b.Index || a.Index == b.Index && a.Sub > b.Sub
+}
+
+// before returns a place that has everything before at behind it, and not at.
+func before(at fsm.EventPos) fsm.EventPos {
+	switch {
+	case at.Sub > 0:
+		return fsm.EventPos{Index: at.Index, Sub: at.Sub - 1}
+	case at.Index > 0:
+		return fsm.EventPos{Index: at.Index - 1, Sub: wholeEntry}
+	}
+	return fsm.EventPos{}
+}
+
+// appendEvent appends an event as the contract shows it.
+func appendEvent(b []byte, e *fsm.Event) []byte {
+	b = append(b, `{"index":`...)
+	b = strconv.AppendUint(b, e.Index, 10)
+	b = append(b, `,"sub":`...)
+	b = strconv.AppendUint(b, uint64(e.Sub), 10)
+	b = append(b, `,"time":`...)
+	b = appendTime(b, e.T)
+	b = append(b, `,"task_id":`...)
+	b = appendToken(b, e.TaskID)
+	b = append(b, `,"event":"`...)
+	b = append(b, e.Kind.String()...)
+	b = append(b, `","worker_id":`...)
+	b = appendWorker(b, e.WorkerID)
+	b = append(b, `,"claim_token":`...)
+	b = appendToken(b, e.Token)
+	if e.Token == 0 {
+		b = append(b, `,"attempt":null`...)
+	} else {
+		b = append(b, `,"attempt":`...)
+		b = strconv.AppendInt(b, int64(e.Attempt), 10)
+	}
+	b = append(b, `,"message":`...)
+	b = appendString(b, e.Message)
+	return append(b, '}')
+}
+
+// matches reports whether the event is one that q selects.
+func matches(q *fsm.EventQuery, e *fsm.Event) bool {
+	return (q.Type == "" || q.Type == e.Type) && (q.WorkerID == "" || q.WorkerID == e.WorkerID) && (q.Kind == 0 || q.Kind == e.Kind)
+}
+
+// filtered reports whether q leaves any event out.
+func filtered(q *fsm.EventQuery) bool { return q.Type != "" || q.WorkerID != "" || q.Kind != 0 }

@@ -1,0 +1,231 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// streamSilence is the longest time that a stream sends nothing.
+	streamSilence = 15 * time.Second
+	// streamWriteTimeout is how long a client may take to read one packet.
+	streamWriteTimeout = 30 * time.Second
+	// streamEndTimeout is how long it may take once the server drains.
+	streamEndTimeout = time.Second
+	// streamRetryMS is how long a browser waits before it connects again.
+	streamRetryMS = "1000"
+	// catchUpsMax bounds the streams that read the trail themselves at the same
+	// moment, because they began at an old place or were slow.
+	catchUpsMax = 4
+)
+
+const headerLastEventID = "Last-Event-Id" // as fasthttp spells it
+
+// stream answers GET /api/events with server-sent events from this node's own
+// state. It begins behind q.After if that was given, else with what is new. The
+// place that a browser sends when it connects again beats the one in its URL.
+func (r *request) stream(q fsm.EventQuery, given bool) {
+	if id := r.http.Request.Header.Peek(headerLastEventID); len(id) > 0 {
+		if q.After, given = parsePlace(string(id)); !given {
+			r.refuse(badParam("Last-Event-ID", "the id of an event, as INDEX.SUB,"))
+			return
+		}
+	}
+	s := r.server
+	if !s.feed.open() {
+		r.refuse(refuse(wire.CodeOverloaded))
+		return
+	}
+	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...)}
+	r.stale = true // whatever was asked for: any node may answer
+	var page fsm.EventPage
+	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
+		if !given {
+			st.query.After = m.NewestEvent()
+			return
+		}
+		page = m.Events(fsm.EventQuery{After: q.After, Limit: 1})
+	})
+	switch {
+	case !ok:
+	case page.Gone:
+		r.refuse(refuseEventsGone(page.Oldest))
+	default:
+		r.startStream(st)
+		return
+	}
+	s.feed.close()
+}
+
+// startStream answers with the head of a stream, whose body is st.
+func (r *request) startStream(st *stream) {
+	resp := &r.http.Response
+	resp.Header.SetContentType(eventStream)
+	resp.Header.Set("Cache-Control", "no-store")
+	resp.Header.Set("X-Accel-Buffering", "no") // a proxy must not hold it back
+	resp.SetConnectionClose()
+	resp.SetBodyStream(st, -1)
+	resp.ImmediateHeaderFlush = true
+}
+
+// stream is the body of an answer that does not end. The HTTP server reads it on
+// the connection's own goroutine once the head is sent, so it may write to the
+// connection itself: whole packets, which other streams send too, each with a
+// deadline of its own.
+type stream struct {
+	server *Server
+	conn   net.Conn
+	query  fsm.EventQuery // After is the place that the stream has come to
+	id     []byte         // request id
+	buf    []byte         // for chunks of its own
+	once   sync.Once
+}
+
+// errStreamCut is returned when a stream could not be written.
+var errStreamCut = errors.New("the stream of events was cut")
+
+// Read sends the stream until it ends. io.EOF: the client is told so.
+func (st *stream) Read([]byte) (int, error) {
+	ctx, cancel := context.WithCancelCause(st.server.serving)
+	defer cancel(nil)
+	if conn, ok := st.conn.(*countedConn); ok {
+		if w := watchConn(conn.Conn, cancel); w != nil {
+			defer w.end()
+		}
+	}
+	// A client that does not read must not hold up a server that drains.
+	defer context.AfterFunc(ctx, func() { _ = st.setDeadline(streamEndTimeout) })()
+	err := st.run(ctx)
+	if err == nil {
+		err = st.setDeadline(streamEndTimeout) // of the body's end
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 0, io.EOF
+}
+
+// Close counts the stream out, sent or not.
+func (st *stream) Close() error {
+	st.once.Do(st.server.feed.close)
+	return nil
+}
+
+// run sends until ctx ends or the trail has lost what comes next: nil.
+func (st *stream) run(ctx context.Context) error {
+	if err := st.say(ctx, "retry: "+streamRetryMS+"\n"); err != nil {
+		return err
+	}
+	silence := time.NewTimer(streamSilence)
+	defer silence.Stop()
+	for {
+		p, news, isBehind := st.server.feed.next(st.query.After)
+		var err error
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case p != nil:
+			err = st.send(ctx, p)
+		case isBehind:
+			var over bool
+			if over, err = st.catchUp(ctx); over {
+				return err
+			}
+		default:
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-news:
+				continue
+			case <-silence.C:
+				err = st.say(ctx, ": still here\n")
+			}
+		}
+		if err != nil {
+			return err
+		}
+		silence.Reset(streamSilence)
+	}
+}
+
+// say sends lines, and the place that the stream has come to: a client that has
+// seen no event for long goes on there.
+func (st *stream) say(ctx context.Context, lines string) error {
+	b := append(beginChunk(st.buf), lines...)
+	b = appendPlace(append(b, "id: "...), st.query.After)
+	b, start := endChunk(append(b, "\n\n"...))
+	st.buf = b
+	return st.write(ctx, b[start:])
+}
+
+// send sends what the stream's client wants of a packet.
+func (st *stream) send(ctx context.Context, p *packet) error {
+	chunk := p.whole()
+	if p.after != st.query.After || filtered(&st.query) {
+		b, start := p.part(st.buf, st.query.After, &st.query)
+		st.buf, chunk = b, b[start:]
+	}
+	st.query.After = p.next
+	err := st.write(ctx, chunk)
+	if cap(st.buf) > answerBuffer {
+		st.buf = nil
+	}
+	return err
+}
+
+// catchUp sends what the feed does not have any more. over says that the stream
+// ends.
+func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
+	s := st.server
+	select {
+	case s.feed.catchUps <- struct{}{}:
+	case <-ctx.Done():
+		return true, nil
+	}
+	read, err := s.readTrail(s.waits.at(time.Now()), st.query)
+	<-s.feed.catchUps
+	switch {
+	case err != nil:
+		return true, st.fail(ctx, refuse(codeOf(err, false)))
+	case read.gone:
+		return true, st.fail(ctx, refuseEventsGone(read.oldest))
+	}
+	st.query.After = read.packet.next
+	return false, st.write(ctx, read.packet.whole())
+}
+
+// fail tells the client why the stream ends.
+func (st *stream) fail(ctx context.Context, f *refusal) error {
+	b := append(beginChunk(st.buf), "event: error\ndata: "...)
+	b, start := endChunk(append(appendRefusal(b, f, st.id), "\n\n"...))
+	return st.write(ctx, b[start:])
+}
+
+// write writes a chunk, if it has anything.
+func (st *stream) write(ctx context.Context, chunk []byte) error {
+	if len(chunk) == 0 {
+		return nil
+	}
+	err := st.setDeadline(streamWriteTimeout)
+	if err == nil && ctx.Err() != nil {
+		err = st.setDeadline(streamEndTimeout) // it may have ended before
+	}
+	if err == nil {
+		_, err = st.conn.Write(chunk)
+	}
+	if err != nil {
+		return errors.Join(errStreamCut, err)
+	}
+	return nil
+}
+
+func (st *stream) setDeadline(after time.Duration) error {
+	return st.conn.SetWriteDeadline(time.Now().Add(after))
+}
