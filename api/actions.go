@@ -1,6 +1,186 @@
 package api
 
-import "github.com/claimq/claimq/api/wire"
+import (
+	"context"
+	"encoding/binary"
+	"strconv"
+	"time"
 
-// actions answers POST /api/tasks/actions.
-func (r *request) actions() { r.refuse(refuse(wire.CodeNotFound)) }
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// actionsMax bounds the actions on many tasks that a leader does at a time.
+	actionsMax = 2
+	// actionTime is how long one goes on; then it answers what it has done. The
+	// entry that it is in takes up to Config.Wait more.
+	actionTime = 25 * time.Second
+	// actionStep is how many tasks one entry of the log changes at most.
+	actionStep = 1_000
+	// actionIDsMax bounds the ids that one notes, in bytes: a dense id takes one.
+	actionIDsMax = 32 << 20
+)
+
+// actions answers POST /api/tasks/actions: it counts what the filter matches,
+// page by page, and then proposes the action on those tasks, step by step.
+func (r *request) actions() {
+	req, bad := decodeAction(r.http.Request.Body(), &r.server.cfg.Limits)
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	select {
+	case r.server.acting <- struct{}{}:
+		defer func() { <-r.server.acting }()
+	default:
+		f := refuse(wire.CodeOverloaded)
+		f.text = "The leader is busy with " + strconv.Itoa(actionsMax) + " actions on many tasks, its limit"
+		r.refuse(f)
+		return
+	}
+	found, ok := r.match(&req)
+	if !ok {
+		return
+	}
+	if req.expects && req.expect != found.matched {
+		f := refuse(wire.CodeCountMismatch)
+		f.details = `,"matched":` + strconv.FormatInt(found.matched, 10) + `,"expect":` + strconv.FormatInt(req.expect, 10)
+		r.refuse(f)
+		return
+	}
+	done, more := 0, false
+	if !req.dryRun {
+		if done, more, ok = r.actOn(&req, &found); !ok {
+			return
+		}
+	}
+	b := strconv.AppendInt(append(r.body(), `{"success":true,"matched":`...), found.matched, 10)
+	b = strconv.AppendInt(append(b, `,"done":`...), int64(done), 10)
+	if more {
+		b = append(b, `,"more":true`...)
+	}
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// matches are the tasks that a filter matched, in order of their ids.
+type matches struct {
+	matched int64
+	ids     idList // of those with which there is something to do
+	more    bool   // ids has no room for the rest
+}
+
+// match finds the tasks that the filter matches. The first page is
+// linearizable; what comes after it is no older. ok is false if there is an
+// answer already.
+func (r *request) match(req *actionRequest) (found matches, ok bool) {
+	q := fsm.ListQuery{Filter: req.filter, Limit: actionStep}
+	index := uint64(0)
+	look := func(m *fsm.Machine, _ fsm.Stamp) {
+		page := m.List(q)
+		for _, t := range page.Tasks {
+			found.add(t, req.action)
+		}
+		q.From, index = page.Next, m.Index()
+	}
+	if !r.read(look) {
+		return found, false
+	}
+	for q.From != 0 {
+		if time.Since(r.start) > actionTime {
+			f := refuse(wire.CodeOverloaded)
+			f.text = "The tasks that match could not be counted within " + actionTime.String()
+			r.refuse(f)
+			return found, false
+		}
+		r.asks = time.Now()
+		if _, err := r.server.node.ReadStale(r.wait(), index, look); err != nil {
+			r.refuseError(err)
+			return found, false
+		}
+	}
+	r.setIndex(index)
+	return found, true
+}
+
+// add adds a task. One that the action is certain to leave as it is only counts.
+func (found *matches) add(t *fsm.Task, action fsm.Action) {
+	found.matched++
+	useless := false
+	switch action {
+	case fsm.ActionRetry:
+		useless = t.Status == fsm.StatusPending || t.Status == fsm.StatusCompleted
+	case fsm.ActionCancel:
+		useless = t.Status.Ended()
+	case fsm.ActionDelete:
+		useless = !t.Status.Ended()
+	}
+	switch {
+	case useless:
+	case found.ids.size() >= actionIDsMax:
+		found.more = true
+	default:
+		found.ids.add(t.ID)
+	}
+}
+
+// actOn does the action with the tasks found and returns with how many it was
+// done, and whether there are more for which there was no time. ok is false if
+// there is an answer already. Once something is done, an error of which is known
+// that it left the rest undone only ends it.
+func (r *request) actOn(req *actionRequest, found *matches) (done int, more, ok bool) {
+	began := false
+	for ids := found.ids.next(actionStep); len(ids) > 0; ids = found.ids.next(actionStep) {
+		if began && (time.Since(r.start) >= actionTime || r.server.draining.Load()) {
+			return done, true, true
+		}
+		r.asks = time.Now()
+		p, err := r.server.node.Propose(r.wait(), fsm.Act{Action: req.action, IDs: ids, Filter: req.filter, AddAttempts: req.addAttempts})
+		switch {
+		case err != nil && began && codeOf(err, true) != wire.CodeOutcomeUnknown:
+			return done, true, true
+		case err != nil:
+			r.refuseError(err)
+			return done, false, false
+		}
+		began = true
+		done += p.Result.Acted
+		r.setIndex(p.Index)
+	}
+	return done, found.more, true
+}
+
+// actionWait returns the context of an action that is passed on: the leader
+// takes its time.
+func (r *request) actionWait() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.server.waits.base, actionTime+2*r.server.cfg.Wait)
+}
+
+// idList is a list of ascending ids, each as the difference from the one before.
+type idList struct {
+	diffs     []byte
+	last      uint64 // that was added
+	read      int    // how much of diffs was read
+	lastTaken uint64
+}
+
+func (l *idList) add(id uint64) {
+	l.diffs = binary.AppendUvarint(l.diffs, id-l.last)
+	l.last = id
+}
+
+func (l *idList) size() int { return len(l.diffs) }
+
+// next takes up to n ids.
+func (l *idList) next(n int) []uint64 {
+	var ids []uint64
+	for len(ids) < n && l.read < len(l.diffs) {
+		diff, size := binary.Uvarint(l.diffs[l.read:])
+		l.read += size
+		l.lastTaken += diff
+		ids = append(ids, l.lastTaken)
+	}
+	return ids
+}

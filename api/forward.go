@@ -90,7 +90,13 @@ func (r *request) forward() {
 		r.forwardWaiting(wait, out)
 		return
 	}
-	if err := r.server.node.Forward(r.wait(), out, &r.http.Response); err != nil {
+	ctx := r.wait()
+	if r.target.call == callAct {
+		var cancel context.CancelFunc
+		ctx, cancel = r.actionWait()
+		defer cancel()
+	}
+	if err := r.server.node.Forward(ctx, out, &r.http.Response); err != nil {
 		r.resetAnswer()
 		r.forwardFailed(err)
 		return

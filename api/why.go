@@ -60,8 +60,8 @@ func (r *request) askedFor(a *whyAnswer) {
 	a.noWorker = last == 0 || now-last > askedWindowMS
 }
 
-// append appends the answer. What keeps all tasks of the type waiting comes
-// before the task's own turn.
+// append appends the answer. That nobody asks for the type comes before the
+// task's own turn.
 func (a *whyAnswer) append(b []byte) []byte {
 	b = append(b, `{"success":true,"reasons":[`...)
 	start := len(b)
@@ -79,7 +79,7 @@ func (a *whyAnswer) append(b []byte) []byte {
 		b = a.appendQueued(comma(b, start))
 	}
 	b = append(b, `],"ahead":`...)
-	b = appendSetting(b, queued, a.Ahead)
+	b = appendSetting(b, a.Ahead >= 0, a.Ahead)
 	return append(b, '}')
 }
 
