@@ -38,6 +38,7 @@ type Server struct {
 	metrics *metrics
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	http    *fasthttp.Server
+	feed    *feed // the end of the trail, for streams
 
 	waits *deadlines
 	stop  context.CancelFunc // ends the waiting of every request
@@ -74,6 +75,7 @@ func New(cfg Config) (*Server, error) {
 		s.hosts[hostName(h)] = true
 	}
 	s.serving, s.leave = context.WithCancelCause(ctx)
+	s.feed = newFeed(s)
 	s.requests.New = func() any { return &request{server: s} }
 	s.http = s.newHTTP()
 	m, err := newMetrics(s)
@@ -136,6 +138,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	err := s.http.ShutdownWithContext(ctx)
 	s.stop()
+	s.feed.wait()
 	if err != nil {
 		return fmt.Errorf("shut http down: %w", err)
 	}
