@@ -150,12 +150,14 @@ func (m *Machine) typeOf(name string) *typeState {
 		ts = newTypeState(name)
 		ts.noted = m.notedGone[name]
 		m.types[name] = ts
+		m.byName.Set(name, ts)
 	}
 	return ts
 }
 
-// include adds a task to everything derived but the index of claims.
-func (m *Machine) include(t *Task) {
+// include adds a task to everything derived but the index of claims. It returns
+// the task's type.
+func (m *Machine) include(t *Task) *typeState {
 	ts := m.typeOf(t.Type)
 	t.Type = ts.name // one string for all
 	ts.tasks++
@@ -163,6 +165,7 @@ func (m *Machine) include(t *Task) {
 		m.keys[t.Key] = t.ID
 	}
 	m.enter(t)
+	return ts
 }
 
 // exclude takes an ended task out of everything derived.

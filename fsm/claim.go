@@ -145,7 +145,7 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 	t.Log = logBegun(t.Log, Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
 	m.edited(t)
 
-	m.claims.Set(t.Token, claimRef{task: id, request: request})
+	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.hold(m.types[t.Type], t)})
 	m.begun = append(m.begun, leaseOf(t))
 	return t
 }

@@ -14,6 +14,12 @@ const evictMax = 1024
 func (m *Machine) finish(t *Task, to Status) {
 	t.Status = to
 	t.CompletedAt = m.header.Stamp.T
+	switch to {
+	case StatusCompleted:
+		m.count(m.types[t.Type], rateCompleted)
+	case StatusFailed:
+		m.count(m.types[t.Type], rateFailed)
+	}
 	if to == StatusCancelled {
 		t.WorkerID = ""
 	}

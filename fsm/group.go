@@ -8,6 +8,7 @@ import "github.com/tidwall/btree"
 type group struct {
 	ids     btree.Set[uint64]
 	claimed int
+	holder  uint64 // id of the task that is claimed, while one is
 	// ready is the id of its task that is in a queue of the type, 0 if none is.
 	ready uint64
 }
@@ -36,6 +37,7 @@ func (m *Machine) enterGroup(ts *typeState, t *Task) {
 	switch t.Status {
 	case StatusClaimed:
 		g.claimed++
+		g.holder = t.ID
 	case StatusPending:
 		ts.behind.Insert(t.ID)
 	}

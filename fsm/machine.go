@@ -19,17 +19,19 @@ type Machine struct {
 
 	// Derived: bookkeeping in memory only, built anew by rebuild.
 
-	counts     [StatusCancelled + 1]int64   // by Status
-	types      map[string]*typeState        // those that have tasks or settings
-	ready      tournament                   // types that can be claimed from
-	openings   *btree.BTreeG[opening]       // types that only their rate limit closes
-	keys       map[string]uint64            // idempotency key to task id
-	claims     btree.Map[uint64, claimRef]  // live claims by token
-	slots      *btree.BTreeG[*ScheduleView] // schedules that wait for their next one
-	requestIDs map[string]uint64            // claim_request_id to sequence number
-	forgetting *btree.BTreeG[forgetAt]      // requests without a live claim
-	remembered int                          // claims in all requests
-	bytes      int64                        // the estimate that Bytes returns
+	counts     [StatusCancelled + 1]int64    // by Status
+	types      map[string]*typeState         // those that have tasks or settings
+	byName     btree.Map[string, *typeState] // the same, sorted
+	ready      tournament                    // types that can be claimed from
+	openings   *btree.BTreeG[opening]        // types that only their rate limit closes
+	keys       map[string]uint64             // idempotency key to task id
+	claims     btree.Map[uint64, claimRef]   // live claims by token
+	holdings   holdings                      // the same, by worker and by type
+	slots      *btree.BTreeG[*ScheduleView]  // schedules that wait for their next one
+	requestIDs map[string]uint64             // claim_request_id to sequence number
+	forgetting *btree.BTreeG[forgetAt]       // requests without a live claim
+	remembered int                           // claims in all requests
+	bytes      int64                         // the estimate that Bytes returns
 	times
 	begun             []Lease        // claims begun by the entry being applied
 	requeued, removed int            // by the entry being applied, for Applied
@@ -80,6 +82,7 @@ type request struct {
 type claimRef struct {
 	task    uint64 // id
 	request uint64 // sequence number, 0 if none remembers it
+	place   uint32 // in Machine.holdings
 }
 
 // New returns the empty state: index 0, both clocks 0.

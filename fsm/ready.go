@@ -20,7 +20,10 @@ type typeState struct {
 	first  tournament // of the queues
 	spare  *queue     // an empty one, for the next number of attempts left
 	ready  int        // tasks in all queues
+	census census     // the same, by priority
 
+	held   claimList // claims
+	rates  typeRates
 	groups map[string]*group // those with tasks that have not ended; nil if there never was one
 	behind btree.Set[uint64] // pending tasks that their group holds back
 
@@ -74,6 +77,7 @@ func (ts *typeState) add(t *Task) {
 	q.add(t.Priority, t.ID)
 	ts.first.put(&q.contender, &q.first, known)
 	ts.ready++
+	ts.census.add(t.Priority)
 	ts.added++
 }
 
@@ -84,6 +88,7 @@ func (ts *typeState) remove(t *Task) {
 	q := ts.queues[at]
 	q.remove(t.Priority, t.ID)
 	ts.ready--
+	ts.census.remove(t.Priority)
 	if q.count > 0 {
 		ts.first.put(&q.contender, &q.first, true)
 		return

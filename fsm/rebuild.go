@@ -10,10 +10,12 @@ import (
 func (m *Machine) resetIndexes() {
 	m.counts = [StatusCancelled + 1]int64{}
 	m.types = map[string]*typeState{}
+	m.byName = btree.Map[string, *typeState]{}
 	m.ready = newTournament()
 	m.openings = newOpenings()
 	m.keys = map[string]uint64{}
 	m.claims = btree.Map[uint64, claimRef]{}
+	m.holdings = newHoldings()
 	m.requestIDs = map[string]uint64{}
 	m.forgetting = newForgetting()
 	m.slots = newSlots()
@@ -68,11 +70,14 @@ func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
 		return "its key is another's"
 	}
 	if t.Status == StatusClaimed {
-		if _, twice := m.claims.Set(t.Token, claimRef{task: id}); twice {
+		if _, twice := m.claims.Get(t.Token); twice {
 			return "its token is another's"
 		}
 	}
-	m.include(t)
+	ts := m.include(t)
+	if t.Status == StatusClaimed {
+		m.claims.Set(t.Token, claimRef{task: id, place: m.holdings.hold(ts, t)})
+	}
 	return ""
 }
 
@@ -94,7 +99,8 @@ func (m *Machine) indexRequest(seq uint64, r *request) (problem string) {
 		if ref.request != 0 {
 			return "another one has its claim"
 		}
-		m.claims.Set(c.Token, claimRef{task: ref.task, request: seq})
+		ref.request = seq
+		m.claims.Set(c.Token, ref)
 		live++
 	}
 	if live != r.Live || len(r.Claims) == 0 {

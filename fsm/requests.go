@@ -135,7 +135,8 @@ func (m *Machine) excludeRequest(seq uint64, r *request) {
 	} else {
 		for _, c := range r.Claims {
 			if ref, live := m.claims.Get(c.Token); live {
-				m.claims.Set(c.Token, claimRef{task: ref.task})
+				ref.request = 0
+				m.claims.Set(c.Token, ref)
 			}
 		}
 	}

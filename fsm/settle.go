@@ -160,6 +160,7 @@ func (m *Machine) giveUp(t *Task, outcome Outcome, failure string) {
 // task to where it goes: pending, scheduled, or an end.
 func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
 	ref, _ := m.claims.Delete(t.Token)
+	m.holdings.letGo(m.types[t.Type], ref.place)
 	if ref.request != 0 {
 		m.claimEnded(ref.request)
 	}

@@ -1,10 +1,5 @@
 package fsm
 
-import (
-	"slices"
-	"strings"
-)
-
 // Stats are the counts of the state.
 type Stats struct {
 	Index              uint64
@@ -29,16 +24,16 @@ func (m *Machine) Stats(now Stamp) Stats {
 		s.Types = make([]TypeStats, 0, len(m.types))
 	}
 	oldest := uint64(0)
-	for _, ts := range m.types { // sorted below
+	m.byName.Scan(func(_ string, ts *typeState) bool {
 		if ts.tasks == 0 {
-			continue
+			return true
 		}
 		s.Types = append(s.Types, TypeStats{Type: ts.name, Counts: ts.counts})
 		if id := ts.oldest(); id != 0 && (oldest == 0 || id < oldest) {
 			oldest = id
 		}
-	}
-	slices.SortFunc(s.Types, func(a, b TypeStats) int { return strings.Compare(a.Type, b.Type) })
+		return true
+	})
 	if oldest != 0 {
 		s.OldestPendingAgeMS = max(now.T-m.tasks.get(oldest).CreatedAt, 0)
 	}

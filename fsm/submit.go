@@ -52,7 +52,7 @@ func (m *Machine) addTask(n *NewTask) *Task {
 	}
 	m.header.NextID++
 	m.tasks.put(t.ID, t)
-	m.include(t)
+	m.count(m.include(t), rateSubmitted)
 	return t
 }
 

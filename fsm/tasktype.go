@@ -18,13 +18,11 @@ type TypeView struct {
 	// first; 0 if none is pending.
 	OldestPendingAgeMS int64
 	// How many of its tasks were submitted, completed and failed for good, in
-	// millionths per second over the last rateWindowMS, by T. They are counted
-	// anew after a restart.
+	// millionths per second over the last minute, by T. They are no part of the
+	// state, and so not in results: they are counted anew after a restart or a
+	// restore, and when the type had neither tasks nor settings for a while.
 	SubmittedPerS, CompletedPerS, FailedPerS int64
 }
-
-// rateWindowMS is the time over which rates are told.
-const rateWindowMS = 60_000
 
 // typeRecord is what is saved of a task type that has settings.
 type typeRecord struct {
@@ -128,7 +126,11 @@ func (m *Machine) dropType(ts *typeState) {
 	if ts.tasks > 0 || ts.record != nil {
 		return
 	}
+	if m.undo != nil {
+		m.undo.dropped = append(m.undo.dropped, ts)
+	}
 	delete(m.types, ts.name)
+	m.byName.Delete(ts.name)
 	if ts.noted < len(m.noted) && m.noted[ts.noted].Type == ts.name {
 		if m.notedGone == nil {
 			m.notedGone = map[string]int{}
@@ -141,10 +143,10 @@ func (m *Machine) dropType(ts *typeState) {
 // sorted by name. now is the time by which ages are told.
 func (m *Machine) Types(now Stamp) []TypeView {
 	views := make([]TypeView, 0, len(m.types))
-	for _, ts := range m.types { // sorted below
+	m.byName.Scan(func(_ string, ts *typeState) bool {
 		views = append(views, m.viewOf(ts, now))
-	}
-	slices.SortFunc(views, func(a, b TypeView) int { return strings.Compare(a.Type, b.Type) })
+		return true
+	})
 	return views
 }
 
@@ -158,9 +160,11 @@ func (m *Machine) Type(name string, now Stamp) (v TypeView, ok bool) {
 	return m.viewOf(ts, now), true
 }
 
-// typeResult is the result that shows the type.
+// typeResult is the result that shows the type. It has no rates: results are the
+// same on all nodes.
 func (m *Machine) typeResult(name string) Result {
 	v, _ := m.Type(name, m.header.Stamp)
+	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = 0, 0, 0
 	return Result{Type: &v}
 }
 
@@ -169,6 +173,8 @@ func (m *Machine) viewOf(ts *typeState, now Stamp) TypeView {
 	if ts.record != nil {
 		v.Settings = ts.record.Settings
 	}
+	perS := ts.rates.at(max(now.T, m.header.Stamp.T))
+	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	if id := ts.oldest(); id != 0 {
 		v.OldestPendingAgeMS = max(now.T-m.tasks.get(id).CreatedAt, 0)
 	}

@@ -234,6 +234,7 @@ func TestTypes(t *testing.T) {
 		{Type: "video", Settings: TypeSettings{LimitSet: true}},
 	}
 	want[0].Counts[StatusPending] = 2
+	want[0].SubmittedPerS, want[1].SubmittedPerS = 33_333, 50_000 // 2 and 3 a minute
 	want[1].Counts[StatusPending], want[1].Counts[StatusClaimed] = 2, 1
 	if diff := cmp.Diff(want, h.m.Types(now)); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)

@@ -16,6 +16,8 @@ type undo struct {
 	requests journal[request]
 	gone     journal[gone]
 	types    []formerType
+	counted  []counted    // newest last
+	dropped  []*typeState // types that were forgotten, the first state of each first
 
 	// What the entry had done for its caller to know.
 	begun    []Lease
@@ -96,7 +98,12 @@ func (m *Machine) noteType(r *typeRecord) {
 func (m *Machine) undoAll() error {
 	u := m.keepAll()
 	tasks, requests, removed := u.tasks.ids(), u.requests.ids(), u.gone.ids()
+	for _, c := range u.counted {
+		c.takeBack()
+	}
+	m.undo = u // for the types that go
 	holders := m.takeOff(tasks, requests, removed)
+	m.undo = nil
 
 	m.header = u.header
 	u.tasks.restore(&m.tasks)
@@ -108,6 +115,11 @@ func (m *Machine) undoAll() error {
 
 	if err := m.putBack(tasks, requests, removed, holders); err != nil {
 		return fmt.Errorf("undo a batch: %w", err)
+	}
+	for _, gone := range slices.Backward(u.dropped) {
+		if ts := m.types[gone.name]; ts != nil {
+			ts.rates = gone.rates
+		}
 	}
 	for _, f := range u.types {
 		m.place(m.types[f.record.Name])
@@ -134,7 +146,9 @@ func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 			continue
 		}
 		if t.Status == StatusClaimed {
-			if ref, _ := m.claims.Delete(t.Token); ref.request != 0 {
+			ref, _ := m.claims.Delete(t.Token)
+			m.holdings.letGo(m.types[t.Type], ref.place)
+			if ref.request != 0 {
 				holders = append(holders, holder{t.Token, ref.request})
 			}
 		}
@@ -166,7 +180,8 @@ func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) e
 	}
 	for _, h := range holders {
 		if ref, live := m.claims.Get(h.token); live {
-			m.claims.Set(h.token, claimRef{task: ref.task, request: h.request})
+			ref.request = h.request
+			m.claims.Set(h.token, ref)
 		}
 	}
 	for _, seq := range requests {

@@ -5,7 +5,8 @@ type Why struct {
 	Status  Status
 	Reasons []WhyReason
 	// Ahead is how many claimable tasks of its type a claim by priority takes
-	// before it.
+	// before it, as far as the type's pause and limits let it take any; -1 if the
+	// task is not claimable by its own status and group.
 	Ahead int64
 }
 
@@ -26,13 +27,18 @@ const (
 // WhyReason is one reason with its details.
 type WhyReason struct {
 	Code    WhyCode
-	At      int64    // by T
-	TaskID  uint64   // the head of its group
-	Holders []Holder // at most whyHoldersMax
+	At      int64    // by T: when the reason ends if nothing else changes
+	TaskID  uint64   // the task of its group that has to end first
+	Holders []Holder // at most whyHoldersMax, by task id
 }
 
-// whyHoldersMax bounds WhyReason.Holders.
-const whyHoldersMax = 100
+const (
+	// whyHoldersMax bounds WhyReason.Holders.
+	whyHoldersMax = 100
+	// whyClaimsMax is among how many claims of the type, the newest, the holders
+	// are looked for.
+	whyClaimsMax = 10_000
+)
 
 // Holder is one claim of a type.
 type Holder struct {
@@ -41,5 +47,105 @@ type Holder struct {
 }
 
 // Why says why the task is not running, ok false if there is none. A task that
-// is claimed or has ended has no reasons.
-func (m *Machine) Why(id uint64, now Stamp) (w Why, ok bool) { return Why{}, false }
+// is claimed or has ended has no reasons. Each reason would keep a claim from
+// taking the task even if all others were gone, in this order: what the task
+// itself waits for, its group, its type. One that only has to wait its turn is
+// queued, also if it is the next.
+func (m *Machine) Why(id uint64, now Stamp) (w Why, ok bool) {
+	t := m.tasks.get(id)
+	if t == nil {
+		return Why{}, false
+	}
+	w = Why{Status: t.Status, Ahead: -1}
+	if t.Status != StatusPending && t.Status != StatusScheduled {
+		return w, true
+	}
+	ts := m.types[t.Type]
+	if t.Status == StatusScheduled {
+		w.add(WhyReason{Code: WhyScheduled, At: t.RunAt})
+	}
+	if behind := m.behindWhom(ts, t); behind != 0 {
+		w.add(WhyReason{Code: WhyGroupBehind, TaskID: behind})
+	}
+	if w.Reasons == nil {
+		w.Ahead = ts.ahead(t)
+	}
+	m.whyOfType(&w, ts, max(now.T, m.header.Stamp.T))
+	if w.Reasons == nil {
+		w.add(WhyReason{Code: WhyQueued})
+	}
+	return w, true
+}
+
+func (w *Why) add(r WhyReason) { w.Reasons = append(w.Reasons, r) }
+
+// whyOfType adds the reasons for which nothing of the type is claimed at t.
+func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
+	r := ts.record
+	if r == nil {
+		return
+	}
+	if r.Settings.Paused {
+		w.add(WhyReason{Code: WhyTypePaused})
+	}
+	if ts.slots() <= 0 {
+		w.add(WhyReason{Code: WhyLimitReached, Holders: m.holders(ts)})
+	}
+	if at := r.claimableAt(t); at > t {
+		w.add(WhyReason{Code: WhyRateLimited, At: at})
+	}
+}
+
+// holders returns who holds claims of the type.
+func (m *Machine) holders(ts *typeState) []Holder {
+	ids := smallest{most: whyHoldersMax}
+	m.holdings.tasks(ts.held, heldByType, whyClaimsMax, ids.add)
+	holders := make([]Holder, len(ids.ids))
+	for i, id := range ids.ids {
+		holders[i] = Holder{TaskID: id, WorkerID: m.tasks.get(id).WorkerID}
+	}
+	return holders
+}
+
+// behindWhom returns the id of the task of its group that keeps the task, which
+// has not ended and is not claimed, from being claimed; 0 if none does.
+func (m *Machine) behindWhom(ts *typeState, t *Task) uint64 {
+	name := groupOf(t)
+	if name == "" {
+		return 0
+	}
+	g := ts.groups[name]
+	if g.claimed > 0 {
+		return g.holder
+	}
+	if head, _ := g.ids.Min(); head != t.ID {
+		return head
+	}
+	return 0
+}
+
+// ahead returns how many tasks in the queues of the type come before the task,
+// which is in one of them, by priority.
+func (ts *typeState) ahead(t *Task) int64 {
+	count := ts.census.above(t.Priority)
+	for _, q := range ts.queues {
+		if l := q.levels[t.Priority]; l != nil {
+			count += int64(l.below(t.ID))
+		}
+	}
+	return count
+}
+
+// below returns how many ids of the level are below id.
+func (l *level) below(id uint64) int {
+	low, high := 0, l.ids.Len()
+	for low < high {
+		middle := int(uint(low+high) >> 1)
+		if at, _ := l.ids.GetAt(middle); at < id {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
+}

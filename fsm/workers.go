@@ -8,9 +8,43 @@ type WorkerView struct {
 	SeenT    int64    // the newest change of a task that it holds, by T
 }
 
-// workerTasksMax bounds WorkerView.TaskIDs.
-const workerTasksMax = 100
+const (
+	// workerTasksMax bounds WorkerView.TaskIDs.
+	workerTasksMax = 100
+	// workerClaimsMax is how many claims of one worker are looked at: of one that
+	// holds more, TaskIDs and SeenT tell the newest so many.
+	workerClaimsMax = 10_000
+	// workersLookMax is after how many claims Workers stops.
+	workersLookMax = 20_000
+)
 
 // Workers returns those who hold claims, sorted by id, at most limit of them
-// from the first whose id is above after.
-func (m *Machine) Workers(after string, limit int) []WorkerView { return nil }
+// from the first whose id is above after. It looks at a bounded number of
+// claims, so it may return fewer: only an empty answer means that there are no
+// more.
+func (m *Machine) Workers(after string, limit int) []WorkerView {
+	var views []WorkerView
+	looked := 0
+	m.holdings.sorted.Ascend(after, func(id string, w *worker) bool {
+		if len(views) >= limit || looked >= workersLookMax {
+			return false
+		}
+		if id > after && w.held.count > 0 {
+			views = append(views, m.workerView(w))
+			looked += min(w.held.count, workerClaimsMax)
+		}
+		return true
+	})
+	return views
+}
+
+func (m *Machine) workerView(w *worker) WorkerView {
+	v := WorkerView{WorkerID: w.id, Claimed: w.held.count}
+	ids := smallest{most: workerTasksMax}
+	m.holdings.tasks(w.held, heldByWorker, workerClaimsMax, func(id uint64) {
+		ids.add(id)
+		v.SeenT = max(v.SeenT, m.tasks.get(id).UpdatedAt)
+	})
+	v.TaskIDs = ids.ids
+	return v
+}

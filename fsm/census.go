@@ -1,0 +1,121 @@
+package fsm
+
+import "math/bits"
+
+// census counts tasks by priority, and tells how many have a higher one. It is
+// a binary trie over the bits of those priorities that there are: so how it
+// looks depends on them alone, and nothing costs more than 32 steps.
+type census struct {
+	root *censusNode
+	// spare are nodes for the next new priority: one comes and goes with each task
+	// of a type that is mostly empty.
+	spare      *censusNode
+	spareCount int
+}
+
+// censusNode is one priority, or several that are equal down to some bit.
+type censusNode struct {
+	key   uint32 // one of its priorities
+	low   uint8  // how many low bits its priorities may differ in, the highest of these does; 0 = one priority
+	count int64  // tasks
+	// child has its priorities by the highest bit in which they differ. Of spare
+	// ones the first is the next.
+	child [2]*censusNode
+}
+
+// censusSparesMax bounds census.spareCount: a priority takes two nodes.
+const censusSparesMax = 2
+
+// censusKey orders priorities as unsigned numbers.
+func censusKey(priority int32) uint32 { return uint32(priority) ^ 1<<31 }
+
+// side returns the place of the child that the key belongs to. The node has
+// children.
+func (n *censusNode) side(key uint32) uint32 { return key >> (n.low - 1) & 1 }
+
+// add counts one more task of the priority.
+func (c *census) add(priority int32) {
+	key := censusKey(priority)
+	at := &c.root
+	for *at != nil {
+		n := *at
+		if apart := key ^ n.key; apart>>n.low != 0 {
+			above := c.node(censusNode{key: key, low: uint8(bits.Len32(apart)), count: n.count + 1})
+			above.child[above.side(n.key)] = n
+			above.child[above.side(key)] = c.node(censusNode{key: key, count: 1})
+			*at = above
+			return
+		}
+		n.count++
+		if n.low == 0 {
+			return
+		}
+		at = &n.child[n.side(key)]
+	}
+	*at = c.node(censusNode{key: key, count: 1})
+}
+
+// remove counts one task of the priority less. There is one.
+func (c *census) remove(priority int32) {
+	key := censusKey(priority)
+	var above **censusNode
+	at := &c.root
+	for (*at).low > 0 {
+		(*at).count--
+		above, at = at, &(*at).child[(*at).side(key)]
+	}
+	n := *at
+	if n.count--; n.count > 0 {
+		return
+	}
+	if above == nil {
+		c.root = nil
+	} else {
+		parent := *above
+		*above = parent.child[1-parent.side(key)]
+		c.free(parent)
+	}
+	c.free(n)
+}
+
+// above returns how many tasks have a higher priority.
+func (c *census) above(priority int32) (count int64) {
+	key := censusKey(priority)
+	for n := c.root; n != nil; n = n.child[n.side(key)] {
+		if apart := key ^ n.key; apart>>n.low != 0 {
+			if n.key > key {
+				count += n.count
+			}
+			return count
+		}
+		if n.low == 0 {
+			return count
+		}
+		if n.side(key) == 0 {
+			count += n.child[1].count
+		}
+	}
+	return count
+}
+
+// node returns a node like n.
+func (c *census) node(n censusNode) *censusNode {
+	got := c.spare
+	if got == nil {
+		return &n
+	}
+	c.spare = got.child[0]
+	c.spareCount--
+	*got = n
+	return got
+}
+
+// free takes a node that is not needed any more.
+func (c *census) free(n *censusNode) {
+	if c.spareCount >= censusSparesMax {
+		return
+	}
+	*n = censusNode{child: [2]*censusNode{c.spare}}
+	c.spare = n
+	c.spareCount++
+}
