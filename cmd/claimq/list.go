@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -21,8 +20,9 @@ const listLimitMax = 100_000
 
 type listOptions struct {
 	clientFlags
-	status, taskType string
-	limit            int
+	filterFlags
+	limit       int
+	newestFirst bool
 }
 
 func newListCommand(a *app) *cobra.Command {
@@ -30,10 +30,12 @@ func newListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, oldest first",
-		Long: `List tasks, oldest first, without their params and results. With --output json each
+		Long: `List tasks, oldest first unless asked otherwise, without their params and results. With --output json each
 page of the server's answer is one line.`,
-		Example: "  claimq list --status failed\n  claimq list --type mail --limit 1000 --output json",
-		Args:    cobra.NoArgs,
+		Example: `  claimq list --status failed
+  claimq list --label customer=7 --created-after 90m --newest-first
+  claimq list --type mail --limit 1000 --output json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.limit < 1 || o.limit > listLimitMax {
 				return usageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
@@ -43,20 +45,21 @@ page of the server's answer is one line.`,
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	f := cmd.Flags()
-	f.StringVar(&o.status, "status", "", "only these: pending, claimed, completed, failed, cancelled, ...")
-	f.StringVar(&o.taskType, "type", "", "only this task type")
+	o.addFilterFlags(f)
+	f.BoolVar(&o.newestFirst, "newest-first", false, "list the newest first")
 	f.IntVar(&o.limit, "limit", 100, "how many at most")
 	return cmd
 }
 
 // list walks the pages until the limit is reached.
 func (s session) list(ctx context.Context, o *listOptions) error {
-	q := url.Values{}
-	if o.status != "" {
-		q.Set("status", o.status)
+	filter, err := o.filter(s.a.clock())
+	if err != nil {
+		return err
 	}
-	if o.taskType != "" {
-		q.Set("task_type", o.taskType)
+	q := query(&filter)
+	if o.newestFirst {
+		q.Set("order", "desc")
 	}
 	var tasks []wire.Task
 	for left := o.limit; ; {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,30 +16,77 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
+// watchInterval is how often --watch looks.
+const watchInterval = 2 * time.Second
+
+type statsOptions struct {
+	clientFlags
+	taskType string
+	watch    bool
+}
+
 func newStatsCommand(a *app) *cobra.Command {
-	var f clientFlags
-	var taskType string
+	var o statsOptions
 	cmd := &cobra.Command{
-		Use:     "stats",
-		Short:   "Show how many tasks there are, by type and status",
-		Long:    `Show how many tasks there are, by type and status, exact at one index of the log.`,
-		Example: "  claimq stats\n  claimq stats --type mail",
+		Use:   "stats",
+		Short: "Show how many tasks there are, by type and status",
+		Long: `Show how many tasks there are, by type and status, exact at one index of the log.
+--watch shows them anew every two seconds, until Ctrl-C.`,
+		Example: "  claimq stats\n  claimq stats --type mail\n  claimq stats --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error {
-				var stats wire.Stats
-				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/stats"}, "", &stats)
-				if err != nil || shown {
-					return err
+			return a.talk(&o.clientFlags, func(s session) error {
+				if o.watch {
+					return s.watchStats(cmd.Context(), o.taskType)
 				}
-				return showStats(a.stdout, &stats, taskType)
+				return s.stats(cmd.Context(), o.taskType)
 			})
 		},
 	}
-	addClientFlags(a, cmd, &f)
-	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
+	addClientFlags(a, cmd, &o.clientFlags)
+	cmd.Flags().StringVar(&o.taskType, "type", "", "only this task type, in the table")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "show them anew every two seconds")
 	return cmd
 }
+
+// stats prints the counts once.
+func (s session) stats(ctx context.Context, taskType string) error {
+	var stats wire.Stats
+	shown, err := s.call(ctx, client.Request{Method: http.MethodGet, Path: "/api/stats"}, "", &stats)
+	if err != nil || shown {
+		return err
+	}
+	return showStats(s.a.stdout, &stats, taskType)
+}
+
+// watchStats prints the counts again and again, until ctx ends. A cluster that
+// does not answer for a while is told of, and asked again.
+func (s session) watchStats(ctx context.Context, taskType string) error {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for {
+		if s.f.output != "json" {
+			fmt.Fprintf(s.a.stdout, "%s   %s UTC\n\n", clearScreen, s.a.clock().UTC().Format(exactTime))
+		}
+		err := s.stats(ctx, taskType)
+		switch {
+		case ctx.Err() != nil:
+			return nil // Ctrl-C is how it ends
+		case err != nil && exitCode(err) != exitUnknown:
+			return err
+		case err != nil:
+			fmt.Fprintln(s.a.stderr, "claimq: "+errorText(err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// clearScreen moves to the top of an empty screen.
+const clearScreen = "\x1b[H\x1b[2J"
 
 // showStats prints a row a type; only the statuses that occur have a column,
 // but for those of everyday.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +18,7 @@ type submitOptions struct {
 	taskFlags
 	taskFlagNames []string // --file refuses them
 	file          string
+	wait          time.Duration
 }
 
 func newSubmitCommand(a *app) *cobra.Command {
@@ -34,15 +37,21 @@ again answers with the task that has it, for as long as that exists, or with
 (task_type, params, priority, idempotency_key, ...); TYPE, if given, is that of the
 lines without a task_type, and - is standard input. Lines go in requests of up to 1,000:
 of one request all valid lines are submitted, or none. Lines that are refused are
-named on standard error.`,
+named on standard error.
+
+--wait waits until the task has ended and shows its result: exit code 1 if it failed or
+was cancelled, 3 if it has not ended by then.`,
 		Example: `  claimq submit mail '{"to":"ada@example.org"}'
   claimq submit mail @letter.json --key letter-17 --priority 10
   claimq submit mail '{"to":"bob"}' --delay 10m --label customer=7 --backoff 1s,10m
   claimq submit report --run-at 2026-12-24T18:00:00+01:00 --group monthly --retention 30d
-  echo '[1,2,3]' | claimq submit sum -
+  echo '[1,2,3]' | claimq submit sum - --wait 30s
   claimq submit --file tasks.ndjson`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.wait < 0 || o.wait > 0 && o.file != "" {
+				return usageErrorf("--wait is for one task, and not negative")
+			}
 			if o.file != "" {
 				return a.submitFile(cmd, &o, args)
 			}
@@ -52,6 +61,7 @@ named on standard error.`,
 	addClientFlags(a, cmd, &o.clientFlags)
 	f := cmd.Flags()
 	o.taskFlagNames = o.addTaskFlags(f)
+	f.DurationVar(&o.wait, "wait", 0, "wait so long for the task's end, and show its result")
 	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
 	return cmd
 }
@@ -82,13 +92,50 @@ func (a *app) submitOne(cmd *cobra.Command, o *submitOptions, args []string) err
 	return a.talk(&o.clientFlags, func(s session) error {
 		var answer wire.Answer
 		r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: body, Repeatable: true}
-		shown, err := s.call(cmd.Context(), r, "Repeat the command with --key "+task.IdempotencyKey+": the task is not submitted twice.", &answer)
+		repeatIt := "Repeat the command with --key " + task.IdempotencyKey + ": the task is not submitted twice."
+		if o.wait > 0 {
+			return s.submitAndWait(cmd.Context(), r, repeatIt, o)
+		}
+		shown, err := s.call(cmd.Context(), r, repeatIt, &answer)
 		if err != nil || shown || answer.Task == nil {
 			return err
 		}
 		_, err = fmt.Fprintln(a.stdout, a.submittedText(&answer, o.key))
 		return err
 	})
+}
+
+// submitAndWait submits the task and shows how it ended. With --output json it
+// prints the task as it is then.
+func (s session) submitAndWait(ctx context.Context, r client.Request, repeatIt string, o *submitOptions) error {
+	var answer wire.Answer
+	if _, err := s.do(ctx, r, repeatIt, &answer); err != nil || answer.Task == nil {
+		_, _ = s.showJSON(nil, err)
+		return err
+	}
+	id := answer.Task.ID
+	if s.f.output != "json" {
+		fmt.Fprintln(s.a.stdout, s.a.submittedText(&answer, o.key))
+	}
+	ended, body, err := s.waitEnded(ctx, id, o.wait)
+	if err != nil {
+		return err
+	}
+	if shown, err := s.showJSON(body, nil); err != nil || !shown && s.a.showTask(ended) != nil {
+		return err
+	}
+	return endError(ended)
+}
+
+// endError says that a task did not end well, or not yet.
+func endError(t *wire.Task) error {
+	switch client.TaskStatus(t.Status) {
+	case client.StatusCompleted:
+		return nil
+	case client.StatusFailed, client.StatusCancelled:
+		return fmt.Errorf("task %d has %s", t.ID, map[string]string{"failed": "failed", "cancelled": "been cancelled"}[t.Status])
+	}
+	return &callError{err: fmt.Errorf("task %d has not ended yet: it is %s; 'claimq why %d' says why", t.ID, t.Status, t.ID)}
 }
 
 // submittedText says what became of the task; key is the user's own.

@@ -17,9 +17,10 @@ func newTypesCommand(a *app) *cobra.Command {
 	var taskType string
 	cmd := &cobra.Command{
 		Use:   "types",
-		Short: "Show the task types with their settings",
+		Short: "Show the task types with their rates and settings",
 		Long: `Show the task types that have tasks or settings: how many of their tasks are
-pending and claimed, whether they are paused, their limits, and the defaults of
+pending and claimed, how many came, were completed and failed a second over the last
+minute, whether they are paused, their limits, and the defaults of
 their tasks. - is what is not set.`,
 		Example: "  claimq types\n  claimq types --type mail",
 		Args:    cobra.NoArgs,
@@ -39,9 +40,12 @@ their tasks. - is what is not set.`,
 	return cmd
 }
 
-// showTypes prints a row a type.
+// showTypes prints a row a type; only the settings that some type has take a
+// column.
 func showTypes(w io.Writer, types []wire.Type, only string) error {
-	rows := [][]string{{"TYPE", "PENDING", "CLAIMED", "OLDEST", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
+	rows := [][]string{{"TYPE", "PENDING", "CLAIMED", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
+	const firstSetting = 7
+	used := make([]bool, len(rows[0]))
 	for i := range types {
 		t := &types[i]
 		if only != "" && t.TaskType != only {
@@ -55,10 +59,12 @@ func showTypes(w io.Writer, types []wire.Type, only string) error {
 			paused = "yes"
 		}
 		row := []string{
-			t.TaskType, strconv.FormatInt(t.Counts["pending"], 10), strconv.FormatInt(t.Counts["claimed"], 10), oldest, paused,
+			t.TaskType, strconv.FormatInt(t.Counts["pending"], 10), strconv.FormatInt(t.Counts["claimed"], 10), oldest,
+			showRate(t.SubmittedPerS), showRate(t.CompletedPerS), showRate(t.FailedPerS), paused,
 		}
 		row = append(row, settingsOf(&t.TypeSettings)...)
 		for i := range row {
+			used[i] = used[i] || i < firstSetting || row[i] != ""
 			row[i] = cell(row[i], typeWidth)
 		}
 		rows = append(rows, row)
@@ -67,7 +73,27 @@ func showTypes(w io.Writer, types []wire.Type, only string) error {
 		_, err := fmt.Fprintln(w, "no types")
 		return err
 	}
+	for i, row := range rows {
+		kept := row[:0]
+		for column := range row {
+			if used[column] {
+				kept = append(kept, row[column])
+			}
+		}
+		rows[i] = kept
+	}
 	return table(w, rows)
+}
+
+// showRate is a rate with as many digits as tell something.
+func showRate(perSecond float64) string {
+	switch {
+	case perSecond == 0:
+		return ""
+	case perSecond < 10:
+		return strconv.FormatFloat(perSecond, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(perSecond, 'f', 0, 64)
 }
 
 // settingsOf are the limits and the defaults of a type in words, "" for what is

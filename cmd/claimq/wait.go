@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -45,6 +46,34 @@ func (s session) claimNext(ctx context.Context, w wire.Claim, wait time.Duration
 		case <-ctx.Done():
 			timer.Stop()
 			return raw, answer, err
+		}
+	}
+}
+
+// waitEnded waits up to wait until the task has ended, and returns it as it is
+// then, also as it came.
+func (s session) waitEnded(ctx context.Context, id uint64, wait time.Duration) (*wire.Task, []byte, error) {
+	until := time.Now().Add(wait)
+	for {
+		hold := max(0, min(time.Until(until), repeat.PollMax))
+		path := taskPath(id, "") + "?wait_ms=" + strconv.FormatInt((hold+time.Millisecond-1).Milliseconds(), 10)
+		asked := time.Now()
+		var answer wire.Answer
+		body, err := s.do(ctx, client.Request{Method: http.MethodGet, Path: path, Wait: hold}, "", &answer)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case answer.Task == nil:
+			return nil, nil, errors.New("the answer has no task")
+		case client.TaskStatus(answer.Task.Status).Ended(), !time.Now().Before(until):
+			return answer.Task, body, nil
+		}
+		timer := time.NewTimer(emptyPause - time.Since(asked))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, nil, &callError{err: context.Cause(ctx)}
 		}
 	}
 }

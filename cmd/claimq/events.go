@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+type eventsOptions struct {
+	clientFlags
+	filter client.EventFilter
+	follow bool
+}
+
+func newEventsCommand(a *app) *cobra.Command {
+	var o eventsOptions
+	cmd := &cobra.Command{
+		Use:   "events [ID]",
+		Short: "Show what happened, to a task or in the cluster",
+		Long: `Show what happened to a task, its last 100 events, or without an ID what happened in
+the cluster, as far as it is kept. --follow goes on with what happens from now on, or
+after --after, over changes of leader too, until Ctrl-C. With --output json each event is one line.`,
+		Example: `  claimq events 17
+  claimq events --type mail --event failed
+  claimq events --follow
+  claimq events --follow --after 7041.2`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.talk(&o.clientFlags, func(s session) error { return s.events(cmd.Context(), &o) })
+			}
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			if o.follow || o.filter != (client.EventFilter{}) {
+				return usageErrorf("--follow and the filters are for the events of all tasks: leave the ID away")
+			}
+			return a.talk(&o.clientFlags, func(s session) error { return s.taskEvents(cmd.Context(), id) })
+		},
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	f := cmd.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens")
+	f.StringVar(&o.filter.TaskType, "type", "", "only of this task type")
+	f.StringVar(&o.filter.WorkerID, "worker", "", "only of this worker's claims")
+	f.StringVar(&o.filter.Event, "event", "", "only these: submitted, claimed, failed, lease_expired, completed, ...")
+	f.StringVar(&o.filter.After, "after", "", "only what came after this place, as 7041.2")
+	return cmd
+}
+
+// taskEvents prints the events of one task.
+func (s session) taskEvents(ctx context.Context, id uint64) error {
+	var page wire.Events
+	shown, err := s.call(ctx, client.Request{Method: http.MethodGet, Path: taskPath(id, "events")}, "", &page)
+	if err != nil || shown {
+		return err
+	}
+	rows := [][]string{{"TIME (UTC)", "EVENT", "WORKER", "TOKEN", "ATTEMPT", "MESSAGE"}}
+	for i := range page.Events {
+		e := &page.Events[i]
+		worker, token, attempt := "", "-", "-"
+		if e.WorkerID != nil {
+			worker = *e.WorkerID
+		}
+		if e.ClaimToken != nil {
+			token = strconv.FormatUint(*e.ClaimToken, 10)
+		}
+		if e.Attempt != nil {
+			attempt = strconv.Itoa(int(*e.Attempt))
+		}
+		rows = append(rows, []string{
+			e.Time.UTC().Format(exactTime), cell(e.Event, typeWidth), cell(worker, workerWidth), token, attempt, cell(e.Message, valueWidth),
+		})
+	}
+	return table(s.a.stdout, rows)
+}
+
+// events prints the events of all, a line each, as they come.
+func (s session) events(ctx context.Context, o *eventsOptions) error {
+	walk := s.c.Events
+	if o.follow {
+		walk = s.c.Follow
+	}
+	for e, err := range walk(ctx, o.filter) {
+		if err != nil {
+			if o.follow && errors.Is(err, context.Canceled) {
+				return nil // Ctrl-C is how it ends
+			}
+			return &callError{err: err}
+		}
+		if err := s.showEvent(&e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s session) showEvent(e *client.Event) error {
+	if s.f.output == "json" {
+		line, err := json.Marshal(eventLine{
+			Place: e.Place, Time: e.Time.UTC().Format("2006-01-02T15:04:05.000Z"), TaskID: json.Number(e.TaskID), Event: e.Event,
+			WorkerID: e.WorkerID, ClaimToken: e.Token, Attempt: e.Attempt, Message: e.Message,
+		})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.a.stdout, "%s\n", line)
+		return err
+	}
+	about := ""
+	if e.TaskID != "" {
+		about = " task " + e.TaskID
+	}
+	if e.WorkerID != "" {
+		about += " by " + printable(e.WorkerID)
+	}
+	if e.Message != "" {
+		about += ": " + cell(e.Message, valueWidth)
+	}
+	_, err := fmt.Fprintf(s.a.stdout, "%s  %-10s %s%s\n", e.Time.UTC().Format(exactTime), e.Place, printable(e.Event), about)
+	return err
+}
+
+// eventLine is an event on a line of its own.
+type eventLine struct {
+	Place      string      `json:"place"` // INDEX.SUB
+	Time       string      `json:"time"`
+	TaskID     json.Number `json:"task_id,omitempty"`
+	Event      string      `json:"event"`
+	WorkerID   string      `json:"worker_id,omitempty"`
+	ClaimToken int64       `json:"claim_token,omitempty"`
+	Attempt    int         `json:"attempt,omitempty"`
+	Message    string      `json:"message,omitempty"`
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+func newWhyCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "why ID",
+		Short: "Say why a task is not running",
+		Long: `Say why a task is not running: whether it waits for its time, for its turn, for a
+limit, for others of its group, or for a worker.`,
+		Example: "  claimq why 17",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.talk(&f, func(s session) error {
+				var why wire.Why
+				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "why")}, "", &why)
+				if err != nil || shown {
+					return err
+				}
+				if len(why.Reasons) > 0 {
+					return a.showReasons(id, why.Reasons)
+				}
+				// It is not waiting: what it does is the answer.
+				var answer wire.Answer
+				if _, err := s.do(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "")}, "", &answer); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.stdout, "task %d does not wait: %s\n", id, a.stateText(answer.Task))
+				return err
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+// showReasons prints a line a reason.
+func (a *app) showReasons(id uint64, reasons []wire.Reason) error {
+	rows := [][]string{{fmt.Sprintf("task %d waits:", id)}}
+	for i := range reasons {
+		rows = append(rows, []string{"  " + printable(reasons[i].Code), a.reasonText(&reasons[i])})
+	}
+	return table(a.stdout, rows)
+}
+
+// reasonText is a reason in words, with its details.
+func (a *app) reasonText(r *wire.Reason) string {
+	text := printable(r.Message)
+	at := r.At
+	if at == nil {
+		at = r.RunAt
+	}
+	if at != nil {
+		text += ": " + a.showTime(*at)
+	}
+	if r.LastAskedAt != nil {
+		text += ": the last one did " + a.showTime(*r.LastAskedAt)
+	}
+	if r.Ahead != nil && *r.Ahead > 0 {
+		text += fmt.Sprintf(": %s before it", counted(*r.Ahead))
+	}
+	if r.ID != 0 {
+		text += fmt.Sprintf(": task %d", r.ID)
+	}
+	if len(r.Holders) > 0 {
+		held := make([]string, len(r.Holders))
+		for i, h := range r.Holders {
+			held[i] = strconv.FormatUint(h.TaskID, 10) + " by " + printable(h.WorkerID)
+		}
+		text += ": " + cut(strings.Join(held, ", "), valueWidth)
+	}
+	return text
+}
+
+// stateText is what a task that does not wait does, in words.
+func (a *app) stateText(t *wire.Task) string {
+	switch {
+	case t == nil:
+		return "the server did not say what it does"
+	case t.Status == "claimed" && t.WorkerID != nil && t.LeaseRemainingMS != nil:
+		left := time.Duration(*t.LeaseRemainingMS) * time.Millisecond
+		return fmt.Sprintf("%s holds it, for another %s at least unless it extends", printable(*t.WorkerID), showDuration(left))
+	case t.CompletedAt != nil:
+		text := "it ended as " + printable(t.Status) + ", " + a.showTime(*t.CompletedAt)
+		if t.Error != "" && t.Status == "failed" {
+			text += ": " + cell(t.Error, valueWidth)
+		}
+		return text
+	}
+	return "it is " + printable(t.Status)
+}
