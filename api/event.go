@@ -59,16 +59,7 @@ func before(at fsm.EventPos) fsm.EventPos {
 
 // appendEvent appends an event as the contract shows it.
 func appendEvent(b []byte, e *fsm.Event) []byte {
-	b = append(b, `{"index":`...)
-	b = strconv.AppendUint(b, e.Index, 10)
-	b = append(b, `,"sub":`...)
-	b = strconv.AppendUint(b, uint64(e.Sub), 10)
-	b = append(b, `,"time":`...)
-	b = appendTime(b, e.T)
-	b = append(b, `,"task_id":`...)
-	b = appendToken(b, e.TaskID)
-	b = append(b, `,"event":"`...)
-	b = append(b, e.Kind.String()...)
+	b = append(appendEventHead(b, e), e.Kind.String()...)
 	b = append(b, `","worker_id":`...)
 	b = appendWorker(b, e.WorkerID)
 	b = append(b, `,"claim_token":`...)
@@ -84,8 +75,21 @@ func appendEvent(b []byte, e *fsm.Event) []byte {
 	return append(b, '}')
 }
 
-// matches reports whether the event is one that q selects.
-func matches(q *fsm.EventQuery, e *fsm.Event) bool {
+// appendEventHead appends an event up to its name.
+func appendEventHead(b []byte, e *fsm.Event) []byte {
+	b = append(b, `{"index":`...)
+	b = strconv.AppendUint(b, e.Index, 10)
+	b = append(b, `,"sub":`...)
+	b = strconv.AppendUint(b, uint64(e.Sub), 10)
+	b = append(b, `,"time":`...)
+	b = appendTime(b, e.T)
+	b = append(b, `,"task_id":`...)
+	b = appendToken(b, e.TaskID)
+	return append(b, `,"event":"`...)
+}
+
+// selects reports whether the event is one that q asks for.
+func selects(q *fsm.EventQuery, e *fsm.Event) bool {
 	return (q.Type == "" || q.Type == e.Type) && (q.WorkerID == "" || q.WorkerID == e.WorkerID) && (q.Kind == 0 || q.Kind == e.Kind)
 }
 

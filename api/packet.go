@@ -55,7 +55,7 @@ func (p *packet) part(b []byte, after fsm.EventPos, q *fsm.EventQuery) (chunk []
 	b = beginChunk(b)
 	from := chunkHead
 	for i := range p.events {
-		if e := &p.events[i]; behind(e.EventPos, after) && matches(q, e) {
+		if e := &p.events[i]; behind(e.EventPos, after) && selects(q, e) {
 			b = append(b, p.chunk[from:p.ends[i]]...)
 		}
 		from = p.ends[i]

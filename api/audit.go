@@ -1,0 +1,246 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// auditRetryMin and auditRetryMax bound the pause after an error of the disk;
+	// each error in a row doubles it.
+	auditRetryMin = time.Second
+	auditRetryMax = 30 * time.Second
+	// auditSyncInterval and auditSyncBytes bound what a loss of power takes from
+	// the file's end. It costs nothing but time: the trail still has it.
+	auditSyncInterval = 5 * time.Second
+	auditSyncBytes    = 8 << 20
+)
+
+// The lines of an audit file that are no events of the trail.
+const (
+	auditGone      = "events_gone"
+	auditContinued = "continued"
+)
+
+// AuditConfig is what OpenAudit needs.
+type AuditConfig struct {
+	// Path names the file.
+	Path string
+	// Node is whose trail is written.
+	Node Node
+	// Logger is told of errors of the disk. nil: nobody.
+	Logger hclog.Logger
+}
+
+// Audit writes this node's trail to a file: each event as one line of JSON in
+// the shape of GET /api/events, in order, each once. It goes on where the file
+// ends. Its methods are safe for concurrent use.
+type Audit struct {
+	cfg  AuditConfig
+	stop context.CancelFunc
+	done chan struct{} // closed when the goroutine has ended
+
+	mu       sync.Mutex // guards what follows
+	file     *auditFile // nil: it could not be written, and is opened anew
+	at       fsm.EventPos
+	unsynced int // bytes
+}
+
+// OpenAudit opens the file, which it makes if there is none, takes off a line
+// that a crash cut, and writes what happens until Close. It fails if the file
+// cannot be used; later errors are logged and tried again.
+func OpenAudit(cfg AuditConfig) (*Audit, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &Audit{cfg: cfg, stop: cancel, done: make(chan struct{}), at: fsm.EventPos{Sub: wholeEntry}}
+	if err := a.openLocked(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("open audit file: %w", err)
+	}
+	go func() {
+		defer close(a.done)
+		a.run(ctx)
+	}()
+	return a, nil
+}
+
+// Reopen closes the file and opens what has its name now: after the file was
+// moved away, a new one. Its first line then names the last event of the old one.
+func (a *Audit) Reopen() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closeLocked()
+	if err := a.openLocked(); err != nil {
+		a.cfg.Logger.Error("the audit file cannot be opened; it is tried again", "path", a.cfg.Path, "error", err)
+		return
+	}
+	a.cfg.Logger.Info("opened the audit file anew", "path", a.cfg.Path)
+}
+
+// Close ends the writing and closes the file. It is safe twice.
+func (a *Audit) Close() {
+	a.stop()
+	<-a.done
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closeLocked()
+}
+
+// openLocked opens the file and takes its end for where to go on. A new file
+// begins where the last one ended, if there was one, and says so.
+func (a *Audit) openLocked() error {
+	f, err := openAuditFile(a.cfg.Path)
+	if err != nil {
+		return err
+	}
+	if f.cut > 0 {
+		a.cfg.Logger.Warn("took a broken end off the audit file", "path", a.cfg.Path, "bytes", f.cut)
+	}
+	switch {
+	case !f.empty:
+		a.at = f.at
+	case a.at.Index > 0:
+		line := appendAuditNote(nil, a.at, time.Now().UnixMilli(), auditContinued, "the file before ended with this place")
+		if err := f.write(line); err != nil {
+			return errors.Join(err, f.close())
+		}
+	}
+	a.file, a.unsynced = f, 0
+	return nil
+}
+
+func (a *Audit) closeLocked() {
+	if a.file == nil {
+		return
+	}
+	if err := a.file.close(); err != nil {
+		a.cfg.Logger.Error("the audit file was not closed cleanly", "path", a.cfg.Path, "error", err)
+	}
+	a.file = nil
+}
+
+// run writes until ctx ends.
+func (a *Audit) run(ctx context.Context) {
+	retry, failing := auditRetryMin, false
+	for ctx.Err() == nil {
+		more, err := a.step(ctx)
+		pause := lookInterval
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if !failing || retry == auditRetryMax {
+				a.cfg.Logger.Error("the audit file is not written; it is tried again", "path", a.cfg.Path, "error", err)
+			}
+			failing, pause = true, retry
+			retry = min(2*retry, auditRetryMax)
+		case failing:
+			a.cfg.Logger.Info("the audit file is written again", "path", a.cfg.Path)
+			retry, failing = auditRetryMin, false
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// step waits for events, for auditSyncInterval at most, and writes some. more:
+// there are others. Errors are those of the disk.
+func (a *Audit) step(ctx context.Context) (more bool, err error) {
+	after, err := a.place()
+	if err != nil {
+		return false, err
+	}
+	wait, cancel := context.WithTimeout(ctx, auditSyncInterval)
+	err = a.cfg.Node.WaitEvent(wait, after)
+	cancel()
+	if err != nil { // nothing new, or a node that stops
+		return false, a.sync()
+	}
+	var page fsm.EventPage
+	var now fsm.Stamp
+	_, err = a.cfg.Node.ReadStale(ctx, 0, func(m *fsm.Machine, stamp fsm.Stamp) {
+		page, now = m.Events(fsm.EventQuery{After: after, Limit: eventPage}), stamp
+	})
+	if err != nil {
+		return false, nil
+	}
+	var lines []byte
+	if page.Gone {
+		page.Next = before(page.Oldest)
+		lines = appendAuditNote(nil, page.Next, now.T, auditGone, "events after "+string(appendPlace(nil, after))+" and up to this place are kept no more")
+	}
+	for i := range page.Events {
+		lines = append(appendEvent(lines, &page.Events[i]), '\n')
+	}
+	return page.More || page.Gone, a.append(after, lines, page.Next)
+}
+
+// place returns where to go on, once the file is open.
+func (a *Audit) place() (fsm.EventPos, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file != nil {
+		return a.at, nil
+	}
+	err := a.openLocked()
+	return a.at, err
+}
+
+// append writes lines, which follow after, up to next. If the file is another
+// than the one that ended there, it does nothing.
+func (a *Audit) append(after fsm.EventPos, lines []byte, next fsm.EventPos) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file == nil || a.at != after {
+		return nil
+	}
+	if err := a.file.write(lines); err != nil {
+		a.closeLocked() // what of the lines is in it shows when it is opened
+		return err
+	}
+	a.at = next
+	if a.unsynced += len(lines); a.unsynced >= auditSyncBytes {
+		return a.syncLocked()
+	}
+	return nil
+}
+
+// sync makes what is written durable.
+func (a *Audit) sync() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.syncLocked()
+}
+
+func (a *Audit) syncLocked() error {
+	if a.file == nil || a.unsynced == 0 {
+		return nil
+	}
+	a.unsynced = 0
+	if err := a.file.sync(); err != nil {
+		a.closeLocked()
+		return err
+	}
+	return nil
+}
+
+// appendAuditNote appends a line that is no event of the trail.
+func appendAuditNote(b []byte, at fsm.EventPos, t int64, event, message string) []byte {
+	b = appendEventHead(b, &fsm.Event{EventPos: at, T: t})
+	b = append(append(b, event...), `","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
+	return append(appendString(b, message), '}', '\n')
+}

@@ -1,0 +1,121 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// auditTail is how much of an audit file's end is looked at when it is opened:
+// more than a loss of power can have damaged.
+const auditTail = 2 * auditSyncBytes
+
+// auditFileMode is for files that are made: an audit tells who did what.
+const auditFileMode = 0o640
+
+// auditFile is an open audit file. One process at a time has it.
+type auditFile struct {
+	file  *os.File
+	empty bool
+	at    fsm.EventPos // of the last line, if it is not empty
+	cut   int64        // bytes of a broken end that were taken off
+}
+
+// openAuditFile opens the file at path, or makes it, and takes off what is
+// broken at its end. It refuses a file that is something else.
+func openAuditFile(path string) (*auditFile, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, auditFileMode)
+	if err != nil {
+		return nil, err
+	}
+	f := &auditFile{file: file}
+	if err := f.begin(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
+	}
+	return f, nil
+}
+
+// begin locks the file and finds its end.
+func (f *auditFile) begin() error {
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	if err := unix.Flock(int(f.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("another process writes it: %w", err)
+	}
+	size := info.Size()
+	from := max(0, size-auditTail)
+	tail := make([]byte, size-from)
+	if _, err := f.file.ReadAt(tail, from); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if from > 0 { // it begins within a line
+		skip := bytes.IndexByte(tail, '\n') + 1
+		from, tail = from+int64(skip), tail[skip:]
+	}
+	good, at, ok := lastPlace(tail)
+	if !ok {
+		return errors.New("it is no audit file: name another one, or move this one away")
+	}
+	f.empty, f.at = from+int64(good) == 0, at
+	if f.cut = int64(len(tail) - good); f.cut == 0 {
+		return nil
+	}
+	return f.file.Truncate(from + int64(good))
+}
+
+// lastPlace returns how much of the end of an audit file is whole lines, in
+// order, and the place of the last one. ok is false if they are no lines of an
+// audit file.
+func lastPlace(tail []byte) (good int, at fsm.EventPos, ok bool) {
+	for {
+		line, _, whole := bytes.Cut(tail[good:], []byte{'\n'})
+		next, isLine := linePlace(line)
+		switch {
+		case whole && isLine && (good == 0 || behind(next, at)):
+			good, at = good+len(line)+1, next
+		case good > 0 || len(tail) == 0:
+			return good, at, true
+		default: // at most the first line, cut
+			n := min(len(line), len(lineHead))
+			return 0, at, !whole && string(line[:n]) == lineHead[:n]
+		}
+	}
+}
+
+// lineHead is how every line begins.
+const lineHead = `{"index":`
+
+// linePlace reads the place in a line, without its end.
+func linePlace(line []byte) (at fsm.EventPos, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(lineHead))
+	index, rest, ok2 := bytes.Cut(rest, []byte(`,"sub":`))
+	sub, rest, ok3 := bytes.Cut(rest, []byte{','})
+	if !ok || !ok2 || !ok3 || !bytes.HasSuffix(rest, []byte{'}'}) || bytes.IndexByte(rest, 0) >= 0 {
+		return at, false
+	}
+	i, err := strconv.ParseUint(string(index), 10, 64)
+	s, err2 := strconv.ParseUint(string(sub), 10, 32)
+	return fsm.EventPos{Index: i, Sub: uint32(s)}, err == nil && err2 == nil
+}
+
+func (f *auditFile) write(lines []byte) error {
+	_, err := f.file.Write(lines)
+	return err
+}
+
+func (f *auditFile) sync() error { return f.file.Sync() }
+
+// close closes the file, synced.
+func (f *auditFile) close() error { return errors.Join(f.sync(), f.file.Close()) }
