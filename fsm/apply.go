@@ -25,6 +25,7 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 	m.header.Stamp.U = max(m.header.Stamp.U, stamp.U)
 	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
 	m.openDue()
+	m.told = 0
 
 	applied := Applied{Index: index, Stamp: m.header.Stamp, Results: make([]Result, len(commands))}
 	for i, c := range commands {
@@ -44,6 +45,9 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 	applied.Requeued, m.requeued = m.requeued, 0
 	applied.Removed, m.removed = m.removed, 0
 	applied.Ready, m.noted, m.notedGone = m.noted, nil, nil
+	applied.Ended, m.ended = m.ended, nil
+	applied.Events = m.told > 0
+	m.trimTrail()
 	return applied, nil
 }
 

@@ -20,6 +20,7 @@ func (m *Machine) cancel(c Cancel) Result {
 	t = m.edit(c.ID)
 	if t.Status == StatusClaimed {
 		t.CancelRequested = true
+		m.tellClaim(EventCancelRequested, t)
 	} else {
 		m.endUnclaimed(t, StatusCancelled)
 	}

@@ -11,6 +11,7 @@ type Snapshot struct {
 	nodes     []NodeRecord  // sorted by UUID
 	types     []*typeRecord // sorted by name; copies
 	gone      view[gone]
+	trail     trailView
 	schedules []*ScheduleView // sorted by name
 	released  atomic.Bool
 }
@@ -25,6 +26,7 @@ func (m *Machine) Snapshot() *Snapshot {
 		nodes:     m.nodes,
 		types:     cloneTypes(m.settings),
 		gone:      m.gone.view(),
+		trail:     m.trail.view(),
 		schedules: m.schedules,
 	}
 }

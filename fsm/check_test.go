@@ -281,8 +281,8 @@ func (m *Machine) checkBytes() error {
 	for _, v := range m.schedules {
 		want += bytesOfSchedule(v)
 	}
-	if m.Bytes() != want {
-		return fmt.Errorf("%d bytes are held, want %d", m.Bytes(), want)
+	if m.bytes != want || m.Bytes() != want+m.trail.bytes() {
+		return fmt.Errorf("%d bytes are held, want %d", m.bytes, want)
 	}
 	return nil
 }

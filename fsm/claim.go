@@ -147,6 +147,7 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 
 	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.hold(m.types[t.Type], t)})
 	m.begun = append(m.begun, leaseOf(t))
+	m.tellClaim(EventClaimed, t)
 	return t
 }
 

@@ -20,6 +20,7 @@ func (m *Machine) finish(t *Task, to Status) {
 	case StatusFailed:
 		m.count(m.types[t.Type], rateFailed)
 	}
+	m.ended = append(m.ended, t.ID)
 	if to == StatusCancelled {
 		t.WorkerID = ""
 	}
@@ -39,13 +40,19 @@ func (m *Machine) finish(t *Task, to Status) {
 	}
 }
 
-// endUnclaimed is finish of a task that is not claimed. Its token is from then
-// on that of its last claim, if it ever had one.
+// endUnclaimed is finish of a task that is not claimed, and that was cancelled or
+// not started in time. Its token is from then on that of its last claim, if it
+// ever had one.
 func (m *Machine) endUnclaimed(t *Task, to Status) {
 	if n := len(t.Log); n > 0 {
 		t.Token = t.Log[n-1].Token
 	}
 	m.finish(t, to)
+	if to == StatusCancelled {
+		m.tellOf(EventCancelled, t, "")
+	} else {
+		m.tellOf(EventExpired, t, "")
+	}
 }
 
 // revive makes the ended task that is being edited pending. An expiry that has
@@ -149,6 +156,7 @@ func (m *Machine) removeEnded(id uint64) {
 	m.tasks.remove(id)
 	m.rememberGone(t)
 	m.removed++
+	m.ended = append(m.ended, id)
 }
 
 // evict removes the oldest ended tasks, a bounded number, until the others take

@@ -22,8 +22,13 @@ type stateHash struct {
 func (h *stateHash) add(kind recordKind, record []byte) {
 	h.scratch = append(append(h.scratch[:0], byte(kind)), record...)
 	sum := sha256.Sum256(h.scratch)
+	h.addSum([16]byte(sum[:16]))
+}
+
+// addSum adds a record by the sum of a hash of it alone.
+func (h *stateHash) addSum(sum [16]byte) {
 	var carry uint64
-	h.lo, carry = bits.Add64(h.lo, binary.BigEndian.Uint64(sum[8:16]), 0)
+	h.lo, carry = bits.Add64(h.lo, binary.BigEndian.Uint64(sum[8:]), 0)
 	h.hi, _ = bits.Add64(h.hi, binary.BigEndian.Uint64(sum[:8]), carry)
 }
 

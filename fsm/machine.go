@@ -15,6 +15,7 @@ type Machine struct {
 	settings []*typeRecord  // sorted by name, at most typeRecordsMax; a snapshot has copies
 	gone     table[gone]    // removed tasks that are remembered, by id
 
+	trail     trail
 	schedules []*ScheduleView // sorted by name, at most schedulesMax; neither slice nor views change in place
 
 	// Derived: bookkeeping in memory only, built anew by rebuild.
@@ -35,6 +36,8 @@ type Machine struct {
 	times
 	begun             []Lease        // claims begun by the entry being applied
 	requeued, removed int            // by the entry being applied, for Applied
+	ended             []uint64       // what it ended or removed
+	told              uint32         // events of it in the trail
 	noted             []ReadyTasks   // what that entry made claimable
 	notedGone         map[string]int // types that are in noted and gone since: where
 	command           int            // the place in the entry of the command being applied
@@ -61,6 +64,8 @@ type header struct {
 	NextID      uint64
 	NextToken   uint64
 	NextRequest uint64 // sequence number of claim requests
+
+	Trail trailHeader
 }
 
 // request is a claim request that is remembered, so that its repeat gets the
@@ -91,6 +96,7 @@ func New() *Machine {
 		header:        header{NextID: 1, NextToken: 1, NextRequest: 1},
 		rememberedMax: rememberedMax,
 		goneMax:       goneMax,
+		trail:         newTrail(),
 	}
 	m.resetIndexes()
 	return m

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -9,6 +10,9 @@ import (
 // share it.
 func (m *Machine) setNode(c SetNode) Result {
 	at, known := m.findNode(c.Node.UUID)
+	if known && m.nodes[at] == c.Node {
+		return Result{}
+	}
 	nodes := slices.Clone(m.nodes)
 	if known {
 		nodes[at] = c.Node
@@ -16,20 +20,26 @@ func (m *Machine) setNode(c SetNode) Result {
 		nodes = slices.Insert(nodes, at, c.Node)
 	}
 	m.nodes = nodes
+	m.tellAct(EventNodeSet, c.Node.NodeID)
 	return Result{}
 }
 
 // removeNode forgets a node. An unknown one changes nothing.
 func (m *Machine) removeNode(c RemoveNode) Result {
 	if at, known := m.findNode(c.UUID); known {
+		nodeID := m.nodes[at].NodeID
 		m.nodes = slices.Delete(slices.Clone(m.nodes), at, at+1)
+		m.tellAct(EventNodeRemoved, nodeID)
 	}
 	return Result{}
 }
 
 // setLevel raises the feature level, never lowers it.
 func (m *Machine) setLevel(c SetLevel) Result {
-	m.header.Level = max(m.header.Level, c.Level)
+	if c.Level > m.header.Level {
+		m.header.Level = c.Level
+		m.tellAct(EventLevelRaised, strconv.FormatUint(uint64(c.Level), 10))
+	}
 	return Result{}
 }
 

@@ -24,6 +24,9 @@ func (m *Machine) patch(c Patch) Result {
 		m.setRunAt(t, c.RunAt)
 	}
 	m.edited(t)
+	if c.SetRunAt && t.Status == StatusScheduled {
+		m.tellWait(t)
+	}
 	return Result{Task: copyOf(t)}
 }
 

@@ -49,6 +49,9 @@ func (m *Machine) rebuild() error {
 	for _, v := range m.schedules {
 		m.includeSchedule(v)
 	}
+	if problem := m.indexTrail(); problem != "" {
+		return fmt.Errorf("trail: %s: %w", problem, ErrCorrupt)
+	}
 	m.noted, m.notedGone = nil, nil // nobody waits for what was there
 	return nil
 }

@@ -16,13 +16,13 @@ import (
 type recordKind uint8
 
 const (
-	recordHeader  recordKind = 1
-	recordTask    recordKind = 2
-	recordRequest recordKind = 3
-	recordNode    recordKind = 4
-	recordType    recordKind = 5
-	recordGone    recordKind = 6
-	// 7 is the trail's.
+	recordHeader   recordKind = 1
+	recordTask     recordKind = 2
+	recordRequest  recordKind = 3
+	recordNode     recordKind = 4
+	recordType     recordKind = 5
+	recordGone     recordKind = 6
+	recordTrail    recordKind = 7
 	recordSchedule recordKind = 8
 	recordEnd      recordKind = 255 // not part of the state
 )
@@ -42,6 +42,8 @@ func (k recordKind) String() string {
 		return "task type"
 	case recordGone:
 		return "removed task"
+	case recordTrail:
+		return "part of the trail"
 	case recordSchedule:
 		return "schedule"
 	case recordEnd:
@@ -51,7 +53,7 @@ func (k recordKind) String() string {
 }
 
 // recordCounts is how many records of each kind there are.
-type recordCounts struct{ tasks, requests, nodes, types, gone, schedules uint64 }
+type recordCounts struct{ tasks, requests, nodes, types, gone, trail, schedules uint64 }
 
 func appendHeaderRecord(b []byte, h *header, n recordCounts) []byte {
 	b = putUint(b, 1, h.Index)
@@ -66,7 +68,9 @@ func appendHeaderRecord(b []byte, h *header, n recordCounts) []byte {
 	b = putUint(b, 10, n.nodes)
 	b = putUint(b, 11, n.types)
 	b = putUint(b, 12, n.gone)
-	return putUint(b, 14, n.schedules)
+	b = putUint(b, 13, n.trail)
+	b = putUint(b, 14, n.schedules)
+	return appendTrailHeader(b, &h.Trail)
 }
 
 func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
@@ -96,10 +100,12 @@ func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
 			n.types = r.uint(math.MaxUint64)
 		case 12:
 			n.gone = r.uint(math.MaxUint64)
+		case 13:
+			n.trail = r.uint(math.MaxUint64)
 		case 14:
 			n.schedules = r.uint(math.MaxUint64)
 		default:
-			r.unknown()
+			decodeTrailHeader(r, &h.Trail)
 		}
 	}
 	return h, n
@@ -485,6 +491,7 @@ func appendEndRecord(b []byte, n recordCounts, hash [16]byte) []byte {
 	b = putBytes(b, 4, hash[:])
 	b = putUint(b, 5, n.types)
 	b = putUint(b, 6, n.gone)
+	b = putUint(b, 7, n.trail)
 	return putUint(b, 8, n.schedules)
 }
 
@@ -505,6 +512,8 @@ func decodeEndRecord(r *fieldReader) (n recordCounts, hash [16]byte) {
 			n.types = r.uint(math.MaxUint64)
 		case 6:
 			n.gone = r.uint(math.MaxUint64)
+		case 7:
+			n.trail = r.uint(math.MaxUint64)
 		case 8:
 			n.schedules = r.uint(math.MaxUint64)
 		default:

@@ -18,6 +18,7 @@ func (m *Machine) retry(c Retry) Result {
 		t = m.edit(c.ID)
 		t.Status = StatusPending
 		m.edited(t)
+		m.tellOf(EventRetried, t, "")
 		return Result{Repeated: true, Task: copyOf(t)}
 	case c.Token != 0 && endedByRetry(t, c.Token):
 		// The first try ended the claim that this one names.
@@ -48,6 +49,7 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 		m.end(t, OutcomeRetried, "", StatusPending)
 	} else {
 		m.revive(t)
+		m.tellOf(EventRetried, t, "")
 	}
 	m.edited(t)
 	return Result{Task: copyOf(t)}
@@ -99,5 +101,7 @@ func (m *Machine) delete(c Delete) Result {
 	}
 	m.exclude(t)
 	m.tasks.remove(c.ID)
+	m.ended = append(m.ended, c.ID)
+	m.tellOf(EventDeleted, t, "")
 	return Result{Task: t} // nobody has it any more but a snapshot
 }

@@ -174,7 +174,7 @@ func (m *Machine) runSlot(was *ScheduleView, item *ScheduleRun) (*ScheduleView, 
 		v.Skipped++
 		return &v, Submitted{}
 	}
-	submitted := m.submitOne(&v.Task, new(Task))
+	submitted := m.submitOne(&v.Task, new(Task), "schedule "+v.Name)
 	v.LastTaskID, v.LastRunAt = submitted.Task.ID, item.Slot
 	return &v, submitted
 }

@@ -159,6 +159,7 @@ func (m *Machine) giveUp(t *Task, outcome Outcome, failure string) {
 // end ends the claim of the claimed task that is being edited, and moves the
 // task to where it goes: pending, scheduled, or an end.
 func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
+	claim := claimEventOf(0, t)
 	ref, _ := m.claims.Delete(t.Token)
 	m.holdings.letGo(m.types[t.Type], ref.place)
 	if ref.request != 0 {
@@ -168,11 +169,12 @@ func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
 	t.LeaseSeq, t.ClaimLeaseMS, t.LeaseEndU = 0, 0, 0
 	if to.Ended() {
 		m.finish(t, to)
-		return
+	} else {
+		t.WorkerID, t.Token = "", 0
+		t.Status = to
+		m.requeued++
 	}
-	t.WorkerID, t.Token = "", 0
-	t.Status = to
-	m.requeued++
+	m.tellEnd(&claim, t, outcome, failure)
 }
 
 // logEnded returns the attempts log with its last attempt ended.

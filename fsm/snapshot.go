@@ -26,7 +26,8 @@ import (
 // chunk. The payload is one or more records of the kind, each a varint of its
 // size and a message of record.go. The header comes first, then tasks by id,
 // claim requests by sequence number, nodes by UUID, task types with settings by
-// name, removed tasks by id, schedules by name, and the end.
+// name, removed tasks by id, the trail in its order, schedules by name, and the
+// end.
 const (
 	snapshotMagic   = "CLAIMQSN"
 	snapshotVersion = 1
@@ -49,7 +50,7 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	cw := chunkWriter{w: w}
 	cw.write(append([]byte(snapshotMagic), snapshotVersion))
 	var hash stateHash
-	for kind, record := range s.records() {
+	for kind, record := range s.records(true) {
 		hash.add(kind, record)
 		if cw.add(kind, record); cw.err != nil {
 			break
@@ -67,9 +68,10 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 // It reads the whole capture: about 0.5 µs a record.
 func (s *Snapshot) Hash() [16]byte {
 	var hash stateHash
-	for kind, record := range s.records() {
+	for kind, record := range s.records(false) {
 		hash.add(kind, record)
 	}
+	s.trail.addTo(&hash)
 	return hash.sum()
 }
 
@@ -80,13 +82,14 @@ func (s *Snapshot) counts() recordCounts {
 		nodes:     uint64(len(s.nodes)),
 		types:     uint64(len(s.types)),
 		gone:      uint64(s.gone.len()),
+		trail:     uint64(s.trail.len()),
 		schedules: uint64(len(s.schedules)),
 	}
 }
 
-// records yields the state's records in the order of the file. A record is
-// valid until the next.
-func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
+// records yields the state's records in the order of the file, those of the
+// trail only if trail is true. A record is valid until the next.
+func (s *Snapshot) records(trail bool) iter.Seq2[recordKind, []byte] {
 	return func(yield func(recordKind, []byte) bool) {
 		b := appendHeaderRecord(nil, &s.header, s.counts())
 		if !yield(recordHeader, b) {
@@ -116,6 +119,9 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 			if b = appendGoneRecord(b[:0], id, g); !yield(recordGone, b) {
 				return
 			}
+		}
+		if trail && !s.trail.records(b, yield) {
+			return
 		}
 		for _, v := range s.schedules {
 			if b = appendScheduleRecord(b[:0], v); !yield(recordSchedule, b) {

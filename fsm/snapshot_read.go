@@ -179,6 +179,8 @@ func (b *snapshotBuilder) record(kind recordKind, record []byte) error {
 		err = b.taskType(&r)
 	case recordGone:
 		err = b.gone(&r)
+	case recordTrail:
+		err = b.trail(&r)
 	case recordSchedule:
 		err = b.schedule(&r)
 	case recordEnd:
@@ -292,14 +294,15 @@ func (b *snapshotBuilder) end(r *fieldReader) error {
 		nodes:     uint64(len(b.m.nodes)),
 		types:     uint64(len(b.m.settings)),
 		gone:      uint64(b.m.gone.len()),
+		trail:     uint64(len(b.m.trail.chunks)),
 		schedules: uint64(len(b.m.schedules)),
 	}
 	switch {
 	case r.err != nil:
 		return r.err
 	case got != b.want || got != counts:
-		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks and %d schedules differ from their counts",
-			ErrCorrupt, got.tasks, got.requests, got.nodes, got.types, got.gone, got.schedules)
+		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail and %d schedules differ from their counts",
+			ErrCorrupt, got.tasks, got.requests, got.nodes, got.types, got.gone, got.trail, got.schedules)
 	case hash != b.hash.sum():
 		return fmt.Errorf("%w: the state hash differs", ErrCorrupt)
 	}

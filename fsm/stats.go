@@ -19,7 +19,7 @@ type TypeStats struct {
 // tasks, ended ones too. The oldest pending task is the one that was submitted
 // first; its age counts from then, also after a requeue.
 func (m *Machine) Stats(now Stamp) Stats {
-	s := Stats{Index: m.header.Index, Counts: m.counts, Bytes: m.bytes}
+	s := Stats{Index: m.header.Index, Counts: m.counts, Bytes: m.Bytes()}
 	if len(m.types) > 0 {
 		s.Types = make([]TypeStats, 0, len(m.types))
 	}
@@ -41,4 +41,4 @@ func (m *Machine) Stats(now Stamp) Stats {
 }
 
 // Bytes estimates the memory that the state holds.
-func (m *Machine) Bytes() int64 { return m.bytes }
+func (m *Machine) Bytes() int64 { return m.bytes + m.trail.bytes() }

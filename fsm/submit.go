@@ -8,14 +8,14 @@ func (m *Machine) submit(c Submit) Result {
 	copies := make([]Task, len(c.Tasks))
 	for i := range c.Tasks {
 		n := &c.Tasks[i]
-		submitted[i] = m.submitOne(n, &copies[i])
+		submitted[i] = m.submitOne(n, &copies[i], "")
 	}
 	return Result{Submitted: submitted}
 }
 
 // submitOne adds the task unless its key is taken. It fills in the copy of the
-// task that the answer shows.
-func (m *Machine) submitOne(n *NewTask, copied *Task) Submitted {
+// task that the answer shows. The trail tells the message with it.
+func (m *Machine) submitOne(n *NewTask, copied *Task, message string) Submitted {
 	if t := m.ByKey(n.Key); t != nil {
 		*copied = *t
 		return Submitted{Task: copied, SameRequest: sameRequest(t, n)}
@@ -24,12 +24,13 @@ func (m *Machine) submitOne(n *NewTask, copied *Task) Submitted {
 		same := g.Same == sameHash(n.Type, n.Params, n.Payload)
 		return Submitted{Task: g.task(id), SameRequest: same, Gone: true}
 	}
-	*copied = *m.addTask(n)
+	*copied = *m.addTask(n, message)
 	return Submitted{Task: copied, Created: true}
 }
 
-// addTask adds a task, pending or scheduled, and returns it.
-func (m *Machine) addTask(n *NewTask) *Task {
+// addTask adds a task, pending or scheduled, and returns it. The trail tells the
+// message with it.
+func (m *Machine) addTask(n *NewTask, message string) *Task {
 	now := m.header.Stamp.T
 	t := &Task{
 		ID:          m.header.NextID,
@@ -53,6 +54,10 @@ func (m *Machine) addTask(n *NewTask) *Task {
 	m.header.NextID++
 	m.tasks.put(t.ID, t)
 	m.count(m.include(t), rateSubmitted)
+	m.tellOf(EventSubmitted, t, message)
+	if t.Status == StatusScheduled {
+		m.tellWait(t)
+	}
 	return t
 }
 

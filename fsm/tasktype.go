@@ -51,6 +51,7 @@ func (m *Machine) setType(c SetType) Result {
 	settings := *m.settingsOf(c.Type)
 	settings.change(c)
 	at, known := m.findRecord(c.Type)
+	changed := !settings.equal(m.settingsOf(c.Type))
 	switch {
 	case known:
 	case settings == (TypeSettings{}):
@@ -72,7 +73,21 @@ func (m *Machine) setType(c SetType) Result {
 	ts.added = ts.ready // what other limits let be claimed is news
 	m.place(ts)
 	m.dropType(ts)
+	if changed {
+		m.tellAct(EventTypeChanged, c.Type)
+	}
 	return m.typeResult(c.Type)
+}
+
+// equal reports whether the settings are the same.
+func (s *TypeSettings) equal(other *TypeSettings) bool {
+	a, b := *s, *other
+	if a.Backoff == nil || b.Backoff == nil {
+		return a == b
+	}
+	same := *a.Backoff == *b.Backoff
+	a.Backoff, b.Backoff = nil, nil
+	return same && a == b
 }
 
 // change takes over those settings of c that it sets.

@@ -1,5 +1,7 @@
 package fsm
 
+import "slices"
+
 // EventKind says what happened.
 type EventKind uint8
 
@@ -78,25 +80,146 @@ type EventPage struct {
 	Oldest EventPos
 }
 
-// Events returns a part of the trail, oldest first. It looks at a bounded
-// number of events, so it may have few with More set.
-func (m *Machine) Events(q EventQuery) EventPage { return EventPage{} }
+// Bounds of what one look at the trail reads.
+const (
+	eventLimitMax   = 1000
+	eventsLookedMax = 10_000
+	taskEventsMax   = 100
+)
 
-// NewestEvent returns the place of the newest event, the zero EventPos if there
-// was none yet.
-func (m *Machine) NewestEvent() EventPos { return EventPos{} }
+// Events returns a part of the trail, oldest first. It looks at a bounded
+// number of events, so it may have few with More set. It finds its first one in
+// O(log chunks) and one chunk. Without After it begins with the oldest that is
+// kept; an After past the newest event finds nothing.
+func (m *Machine) Events(q EventQuery) EventPage {
+	h := &m.header.Trail
+	page := EventPage{Next: q.After}
+	switch {
+	case q.After == (EventPos{}):
+	case q.After.compare(h.Gone) < 0:
+		page.Gone, page.Oldest = true, m.oldestEvent()
+		return page
+	}
+	if q.After.compare(h.Newest) >= 0 {
+		return page
+	}
+	limit, looked := min(max(q.Limit, 1), eventLimitMax), 0
+	for i := m.trail.chunkBehind(q.After); i < len(m.trail.chunks); i++ {
+		for e := range m.trail.chunks[i].all(0) {
+			if e.compare(q.After) <= 0 {
+				continue
+			}
+			if looked == eventsLookedMax || len(page.Events) == limit {
+				page.More = true
+				return page
+			}
+			looked++
+			page.Next = e.EventPos
+			if e.matches(&q) {
+				page.Events = append(page.Events, e.event())
+			}
+		}
+	}
+	return page
+}
+
+// chunkBehind returns the number of the first chunk that may have an event
+// behind the place.
+func (t *trail) chunkBehind(after EventPos) int {
+	i, _ := slices.BinarySearchFunc(t.chunks, after, func(c *trailChunk, after EventPos) int {
+		if c.newest.compare(after) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// oldestEvent returns the place of the oldest event that is kept; of none, where
+// the next entry's first will be.
+func (m *Machine) oldestEvent() EventPos {
+	if len(m.trail.chunks) == 0 {
+		return EventPos{Index: m.header.Index + 1}
+	}
+	return m.trail.chunks[0].base.EventPos
+}
+
+// NewestEvent returns the place of the newest event, whether or not it is still
+// kept; the zero EventPos if there was none yet.
+func (m *Machine) NewestEvent() EventPos { return m.header.Trail.Newest }
 
 // TaskEvents returns the last 100 events of the task that are kept, oldest
-// first.
-func (m *Machine) TaskEvents(id uint64) []Event { return nil }
+// first; of a removed task too. It follows the task's events from its newest
+// one back: O(log chunks) each, whatever else is in the trail.
+func (m *Machine) TaskEvents(id uint64) []Event {
+	var events []Event
+	end := m.trail.last.get(id)
+	for end != 0 && len(events) < taskEventsMax {
+		c := m.trail.chunkOf(end - 1)
+		if c == nil { // it is kept no more
+			break
+		}
+		e, size := readEvent(c.events[end-1-c.start:], &c.base)
+		if size == 0 {
+			break
+		}
+		events = append(events, e.event())
+		if e.before == 0 || e.before >= end {
+			break
+		}
+		end -= e.before
+	}
+	slices.Reverse(events)
+	return events
+}
+
+var eventNames = [...]string{
+	EventSubmitted:       "submitted",
+	EventScheduled:       "scheduled",
+	EventClaimed:         "claimed",
+	EventReleased:        "released",
+	EventFailed:          "failed",
+	EventRequeued:        "requeued",
+	EventLeaseExpired:    "lease_expired",
+	EventCompleted:       "completed",
+	EventRetried:         "retried",
+	EventCancelRequested: "cancel_requested",
+	EventCancelled:       "cancelled",
+	EventDeleted:         "deleted",
+	EventExpired:         "expired",
+
+	EventTypeChanged:     "type_changed",
+	EventScheduleSet:     "schedule_set",
+	EventScheduleDeleted: "schedule_deleted",
+	EventNodeSet:         "node_set",
+	EventNodeRemoved:     "node_removed",
+	EventLevelRaised:     "level_raised",
+	EventTrailChanged:    "trail_changed",
+}
 
 // String returns the contract's name of the kind, "" for an unknown one.
-func (k EventKind) String() string { return "" }
+func (k EventKind) String() string {
+	if int(k) >= len(eventNames) {
+		return ""
+	}
+	return eventNames[k]
+}
 
 // ParseEventKind is the inverse of EventKind.String.
-func ParseEventKind(name string) (k EventKind, ok bool) { return 0, false }
+func ParseEventKind(name string) (k EventKind, ok bool) {
+	for i, n := range eventNames {
+		if n != "" && n == name {
+			return EventKind(i), true
+		}
+	}
+	return 0, false
+}
 
-// TrailBounds returns what bounds the trail.
-func (m *Machine) TrailBounds() SetTrail { return SetTrail{} }
-
-func (m *Machine) setTrail(c SetTrail) Result { return Result{} }
+// TrailBounds returns what bounds the trail: 64 MiB and 24 hours until a
+// SetTrail says otherwise.
+func (m *Machine) TrailBounds() SetTrail {
+	if m.header.Trail.Bounds == (SetTrail{}) {
+		return SetTrail{Bytes: defaultTrailBytes, AgeMS: defaultTrailAgeMS}
+	}
+	return m.header.Trail.Bounds
+}

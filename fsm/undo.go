@@ -23,6 +23,8 @@ type undo struct {
 	begun    []Lease
 	noted    []ReadyTasks
 	requeued int
+	ended    int
+	trail    trailMark
 }
 
 // formerType is a type's record as it was before a change.
@@ -73,7 +75,8 @@ func (j journal[T]) restore(t *table[T]) {
 
 // beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
 func (m *Machine) beginUndo() {
-	u := &undo{header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued}
+	u := &undo{header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued,
+		ended: len(m.ended), trail: m.markTrail()}
 	m.undo = u
 	m.tasks.journal, m.requests.journal, m.gone.journal = &u.tasks, &u.requests, &u.gone
 }
@@ -106,6 +109,7 @@ func (m *Machine) undoAll() error {
 	m.undo = nil
 
 	m.header = u.header
+	m.cutTrail(u.trail)
 	u.tasks.restore(&m.tasks)
 	u.requests.restore(&m.requests)
 	u.gone.restore(&m.gone)
@@ -125,6 +129,7 @@ func (m *Machine) undoAll() error {
 		m.place(m.types[f.record.Name])
 	}
 	m.begun, m.noted, m.requeued = u.begun, u.noted, u.requeued
+	m.ended = m.ended[:u.ended]
 	m.leaving = nil
 	return nil
 }

@@ -1,0 +1,212 @@
+package fsm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// trailView is the trail as it was captured: what its chunks hold by then. The
+// last one may be added to since.
+type trailView struct {
+	full []*trailChunk
+	open trailBytes // the last one; without events if there is none
+}
+
+// view captures the trail in O(chunks): no events are copied.
+func (t *trail) view() trailView {
+	if len(t.chunks) == 0 {
+		return trailView{}
+	}
+	last := len(t.chunks) - 1
+	return trailView{full: slices.Clone(t.chunks[:last]), open: t.chunks[last].trailBytes}
+}
+
+// len returns how many chunks there are.
+func (v *trailView) len() int {
+	if len(v.open.events) == 0 {
+		return 0
+	}
+	return len(v.full) + 1
+}
+
+// all yields every chunk, the oldest first.
+func (v *trailView) all() func(yield func(*trailBytes) bool) {
+	return func(yield func(*trailBytes) bool) {
+		for _, c := range v.full {
+			if !yield(&c.trailBytes) {
+				return
+			}
+		}
+		if len(v.open.events) > 0 {
+			yield(&v.open)
+		}
+	}
+}
+
+// records yields the record of every chunk until yield returns false; then it
+// does, too. It writes them to b.
+func (v *trailView) records(b []byte, yield func(recordKind, []byte) bool) bool {
+	for c := range v.all() {
+		if b = appendTrailRecord(b[:0], c); !yield(recordTrail, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// addTo adds the trail's records to the hash. Chunks that are full are hashed
+// once in their life: so a hash does not find what rots in them since, but a
+// snapshot of them is refused.
+func (v *trailView) addTo(hash *stateHash) {
+	var b []byte
+	for _, c := range v.full {
+		sum := c.sum.Load()
+		if sum == nil {
+			var one stateHash
+			b = appendTrailRecord(b[:0], &c.trailBytes)
+			one.add(recordTrail, b)
+			got := one.sum()
+			sum = &got
+			c.sum.Store(sum)
+		}
+		hash.addSum(*sum)
+	}
+	if len(v.open.events) > 0 {
+		hash.add(recordTrail, appendTrailRecord(b[:0], &v.open))
+	}
+}
+
+func appendTrailRecord(b []byte, c *trailBytes) []byte {
+	b = putUint(b, 1, c.start)
+	b = putUint(b, 2, c.base.Index)
+	b = putUint(b, 3, uint64(c.base.Sub))
+	b = putInt(b, 4, c.base.t)
+	b = putID(b, 5, c.base.task)
+	b = putID(b, 6, c.base.token)
+	return putBytes(b, 7, c.events)
+}
+
+func decodeTrailRecord(r *fieldReader) *trailChunk {
+	c := &trailChunk{}
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.start = r.uint(math.MaxUint64)
+		case 2:
+			c.base.Index = r.uint(math.MaxUint64)
+		case 3:
+			c.base.Sub = r.uint32()
+		case 4:
+			c.base.t = r.int64()
+		case 5:
+			c.base.task = r.id()
+		case 6:
+			c.base.token = r.id()
+		case 7:
+			c.events = r.bytes()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+// appendTrailHeader appends the fields of the header's record that are of the
+// trail.
+func appendTrailHeader(b []byte, h *trailHeader) []byte {
+	b = putInt(b, 15, h.Bounds.Bytes)
+	b = putInt(b, 16, h.Bounds.AgeMS)
+	b = putUint(b, 17, h.End)
+	b = putUint(b, 18, h.Newest.Index)
+	b = putUint(b, 19, uint64(h.Newest.Sub))
+	b = putUint(b, 20, h.Gone.Index)
+	return putUint(b, 21, uint64(h.Gone.Sub))
+}
+
+// decodeTrailHeader reads the field, one of appendTrailHeader's.
+func decodeTrailHeader(r *fieldReader, h *trailHeader) {
+	switch r.num {
+	case 15:
+		h.Bounds.Bytes = r.int64()
+	case 16:
+		h.Bounds.AgeMS = r.int64()
+	case 17:
+		h.End = r.uint(math.MaxUint64)
+	case 18:
+		h.Newest.Index = r.uint(math.MaxUint64)
+	case 19:
+		h.Newest.Sub = r.uint32()
+	case 20:
+		h.Gone.Index = r.uint(math.MaxUint64)
+	case 21:
+		h.Gone.Sub = r.uint32()
+	default:
+		r.unknown()
+	}
+}
+
+// trail takes a chunk of the trail. What is in it is looked at by indexTrail.
+func (b *snapshotBuilder) trail(r *fieldReader) error {
+	c := decodeTrailRecord(r)
+	chunks := b.m.trail.chunks
+	switch {
+	case r.err != nil:
+		return r.err
+	case len(c.events) == 0 || len(c.events) > trailChunkBytes || c.start > math.MaxUint64-trailChunkBytes:
+		return fmt.Errorf("%w: %d bytes of events at %d", ErrCorrupt, len(c.events), c.start)
+	case len(chunks) > 0 && c.start != chunks[len(chunks)-1].end():
+		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.start, chunks[len(chunks)-1].end())
+	}
+	b.m.trail.chunks = append(chunks, c)
+	return nil
+}
+
+// indexTrail builds what is derived of the trail. It returns what is wrong with
+// it, "" if nothing is: each event must be one that Apply could have told.
+func (m *Machine) indexTrail() (problem string) {
+	t, h := &m.trail, &m.header.Trail
+	t.last = newLastEvents()
+	newest, newestT, end := h.Gone, int64(math.MinInt64), h.End
+	for i, c := range t.chunks {
+		first, behind := true, c.start
+		for e, at := range c.all(0) {
+			switch {
+			case first && e.EventPos != c.base.EventPos:
+				return "a chunk has another first event than it says"
+			case e.compare(newest) <= 0 || e.Index > m.header.Index || e.t < newestT || e.t > m.header.Stamp.T:
+				return "its events are out of order"
+			case e.kind.String() == "" || e.task >= m.header.NextID || e.token >= m.header.NextToken:
+				return "it tells of what never was"
+			case !m.followsLast(e, at):
+				return "an event does not lead to the one before"
+			}
+			newest, newestT, first = e.EventPos, e.t, false
+			behind = at + uint64(e.size)
+		}
+		if behind != c.end() {
+			return "a chunk holds what is no event"
+		}
+		c.newest, c.newestT = newest, newestT
+		if i == len(t.chunks)-1 && c.end() != end {
+			return "its end is not where it should be"
+		}
+	}
+	if newest != h.Newest || h.Bounds.Bytes < 0 || h.Bounds.AgeMS < 0 {
+		return "its newest event is not the last"
+	}
+	return ""
+}
+
+// followsLast notes that the event is its task's newest, and reports whether it
+// leads to the one before.
+func (m *Machine) followsLast(e *rawEvent, at uint64) bool {
+	if e.task == 0 {
+		return e.before == 0
+	}
+	last := m.trail.last.swap(e.task, at+1)
+	if last != 0 {
+		return e.before == at+1-last
+	}
+	return e.before <= at && (e.before == 0 || at-e.before < m.trail.chunks[0].start)
+}

@@ -1,0 +1,238 @@
+package fsm
+
+import (
+	"slices"
+	"sync/atomic"
+)
+
+// Bounds of the trail. All but trailTrimMax decide what is in the saved state:
+// they are part of the feature level.
+const (
+	// trailChunkBytes bounds a chunk of the trail.
+	trailChunkBytes = 32 << 10
+	// trailAgeParts is how many chunks at least share the age that the trail may
+	// have: a chunk is not begun anew only when it is full, as events leave by
+	// whole chunks.
+	trailAgeParts = 8
+	// trailTrimMax bounds how many chunks one entry lets go: some milliseconds.
+	trailTrimMax = 512
+
+	defaultTrailBytes = 64 << 20
+	defaultTrailAgeMS = 24 * 60 * 60 * 1000
+)
+
+// trail is the events that are kept, encoded, in chunks without pointers that
+// are only added to. What is saved beside the chunks is in trailHeader.
+type trail struct {
+	chunks []*trailChunk // the oldest first; only the last is added to
+	last   lastEvents    // derived
+	// chunkBytes is trailChunkBytes; only tests change it.
+	chunkBytes int
+}
+
+// trailHeader is what is saved of the trail beside its chunks.
+type trailHeader struct {
+	Bounds SetTrail // zero: the defaults
+	Newest EventPos // of all events ever
+	Gone   EventPos // the newest that is kept no more
+	// End is where the next event will be, in bytes of all events ever.
+	End uint64
+}
+
+// trailChunk is a part of the trail.
+type trailChunk struct {
+	trailBytes
+	// Of its newest event; derived.
+	newest  EventPos
+	newestT int64
+	// sum caches the hash of its record once it is full.
+	sum atomic.Pointer[[16]byte]
+}
+
+// trailBytes is what is saved of a chunk. Only bytes are added to events, so
+// that whoever has a copy of the slice keeps what he saw.
+type trailBytes struct {
+	start  uint64 // where its first event is, in bytes of all events ever
+	base   eventBase
+	events []byte
+}
+
+// newTrail returns an empty trail.
+func newTrail() trail { return trail{last: newLastEvents(), chunkBytes: trailChunkBytes} }
+
+// bytes estimates the memory that the trail takes.
+func (t *trail) bytes() int64 {
+	return int64(len(t.chunks))*trailChunkBytes + int64(len(t.last.pages))*lastPageBytes
+}
+
+// tell adds an event to the trail; until is when the wait of an EventScheduled
+// ends. Place and time are filled in here.
+func (m *Machine) tell(e *Event, until int64) {
+	if m.header.Level < levelSight {
+		return
+	}
+	h := &m.header
+	e.EventPos = EventPos{Index: h.Index, Sub: m.told}
+	e.T = h.Stamp.T
+	m.told++
+	c := m.roomyChunk(e)
+	at := h.Trail.End
+	before := uint64(0)
+	if e.TaskID != 0 {
+		if before = m.trail.last.swap(e.TaskID, at+1); before != 0 {
+			before = at + 1 - before
+		}
+	}
+	c.events = appendEvent(c.events, &c.base, e, before, until)
+	c.newest, c.newestT = e.EventPos, e.T
+	h.Trail.End = c.end()
+	h.Trail.Newest = e.EventPos
+}
+
+// roomyChunk returns a chunk that has room for the event: the last, or a new
+// one.
+func (m *Machine) roomyChunk(e *Event) *trailChunk {
+	t := &m.trail
+	room := roomFor(e)
+	if n := len(t.chunks); n > 0 {
+		c := t.chunks[n-1]
+		if len(c.events)+room <= t.chunkBytes && e.T-c.base.t < m.TrailBounds().AgeMS/trailAgeParts {
+			if cap(c.events) < t.chunkBytes { // it was restored
+				c.events = append(make([]byte, 0, t.chunkBytes), c.events...)
+			}
+			return c
+		}
+	}
+	c := &trailChunk{trailBytes: trailBytes{
+		start:  m.header.Trail.End,
+		base:   eventBase{EventPos: e.EventPos, t: e.T, task: m.header.NextID, token: m.header.NextToken},
+		events: make([]byte, 0, max(t.chunkBytes, room)),
+	}}
+	t.chunks = append(t.chunks, c)
+	return c
+}
+
+// end returns where the events end, in bytes of all events ever.
+func (c *trailBytes) end() uint64 { return c.start + uint64(len(c.events)) }
+
+// trimTrail lets chunks go that are over the trail's bounds, a bounded number.
+func (m *Machine) trimTrail() {
+	t, h := &m.trail, &m.header
+	bounds := m.TrailBounds()
+	for range trailTrimMax {
+		if len(t.chunks) == 0 {
+			return
+		}
+		c := t.chunks[0]
+		over := len(t.chunks) > 1 && h.Trail.End-c.start > uint64(bounds.Bytes)
+		if !over && h.Stamp.T-c.newestT < bounds.AgeMS {
+			return
+		}
+		for e, at := range c.all(0) {
+			t.last.clear(e.task, at+1)
+		}
+		h.Trail.Gone = c.newest
+		t.chunks[0] = nil
+		t.chunks = t.chunks[1:]
+	}
+}
+
+// all yields the events from the offset on, and where they are in bytes of all
+// events ever.
+func (c *trailBytes) all(offset int) func(yield func(*rawEvent, uint64) bool) {
+	return func(yield func(*rawEvent, uint64) bool) {
+		for offset < len(c.events) {
+			e, size := readEvent(c.events[offset:], &c.base)
+			if size == 0 || !yield(&e, c.start+uint64(offset)) {
+				return
+			}
+			offset += size
+		}
+	}
+}
+
+// chunkOf returns the chunk that has the byte at that place, nil if none has.
+func (t *trail) chunkOf(at uint64) *trailChunk {
+	i, exact := slices.BinarySearchFunc(t.chunks, at, func(c *trailChunk, at uint64) int {
+		switch {
+		case c.start < at:
+			return -1
+		case c.start > at:
+			return 1
+		}
+		return 0
+	})
+	if !exact {
+		i--
+	}
+	if i < 0 || at >= t.chunks[i].end() {
+		return nil
+	}
+	return t.chunks[i]
+}
+
+// compare orders places.
+func (p EventPos) compare(q EventPos) int {
+	switch {
+	case p == q:
+		return 0
+	case p.Index < q.Index || p.Index == q.Index && p.Sub < q.Sub:
+		return -1
+	}
+	return 1
+}
+
+// trailMark is how long the trail was, for an undo.
+type trailMark struct {
+	chunks  int
+	bytes   int // of the last chunk
+	newest  EventPos
+	newestT int64
+	told    uint32
+}
+
+func (m *Machine) markTrail() trailMark {
+	mark := trailMark{chunks: len(m.trail.chunks), told: m.told}
+	if mark.chunks > 0 {
+		c := m.trail.chunks[mark.chunks-1]
+		mark.bytes, mark.newest, mark.newestT = len(c.events), c.newest, c.newestT
+	}
+	return mark
+}
+
+// cutTrail takes off what was told since the mark. Meanwhile nothing was trimmed.
+func (m *Machine) cutTrail(mark trailMark) {
+	t := &m.trail
+	var c *trailChunk
+	end := uint64(0) // of what stays
+	if mark.chunks > 0 {
+		c = t.chunks[mark.chunks-1]
+		end = c.start + uint64(mark.bytes)
+		t.forgetBehind(&c.trailBytes, mark.bytes, end)
+		c.events = c.events[:mark.bytes]
+		c.newest, c.newestT = mark.newest, mark.newestT
+	}
+	for _, c := range t.chunks[mark.chunks:] {
+		if mark.chunks == 0 {
+			end = t.chunks[0].start
+		}
+		t.forgetBehind(&c.trailBytes, 0, end)
+	}
+	clear(t.chunks[mark.chunks:])
+	t.chunks = t.chunks[:mark.chunks]
+	m.told = mark.told
+}
+
+// forgetBehind lets the tasks of the events from the offset on have those of
+// their events as their newest that end stays in front of.
+func (t *trail) forgetBehind(c *trailBytes, offset int, end uint64) {
+	for e, at := range c.all(offset) {
+		switch {
+		case e.task == 0:
+		case e.before == 0:
+			t.last.clear(e.task, t.last.get(e.task))
+		case at-e.before < end:
+			t.last.swap(e.task, at-e.before+1)
+		}
+	}
+}
