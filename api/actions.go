@@ -65,8 +65,8 @@ func (r *request) actions() {
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// matches are the tasks that a filter matched, in order of their ids.
-type matches struct {
+// actionMatches are the tasks that a filter matched, in order of their ids.
+type actionMatches struct {
 	matched int64
 	ids     idList // of those with which there is something to do
 	more    bool   // ids has no room for the rest
@@ -75,7 +75,7 @@ type matches struct {
 // match finds the tasks that the filter matches. The first page is
 // linearizable; what comes after it is no older. ok is false if there is an
 // answer already.
-func (r *request) match(req *actionRequest) (found matches, ok bool) {
+func (r *request) match(req *actionRequest) (found actionMatches, ok bool) {
 	q := fsm.ListQuery{Filter: req.filter, Limit: actionStep}
 	index := uint64(0)
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
@@ -106,7 +106,7 @@ func (r *request) match(req *actionRequest) (found matches, ok bool) {
 }
 
 // add adds a task. One that the action is certain to leave as it is only counts.
-func (found *matches) add(t *fsm.Task, action fsm.Action) {
+func (found *actionMatches) add(t *fsm.Task, action fsm.Action) {
 	found.matched++
 	useless := false
 	switch action {
@@ -130,7 +130,7 @@ func (found *matches) add(t *fsm.Task, action fsm.Action) {
 // done, and whether there are more for which there was no time. ok is false if
 // there is an answer already. Once something is done, an error of which is known
 // that it left the rest undone only ends it.
-func (r *request) actOn(req *actionRequest, found *matches) (done int, more, ok bool) {
+func (r *request) actOn(req *actionRequest, found *actionMatches) (done int, more, ok bool) {
 	began := false
 	for ids := found.ids.next(actionStep); len(ids) > 0; ids = found.ids.next(actionStep) {
 		if began && (time.Since(r.start) >= actionTime || r.server.draining.Load()) {
