@@ -373,6 +373,7 @@ func (n *Node) Close(ctx context.Context) error {
 
 func (n *Node) close(ctx context.Context) error {
 	n.closing.Store(true)
+	n.fsm.watches.end()
 	if l := n.leader.Load(); l != nil {
 		l.waiters.end(fsm.ErrShuttingDown)
 	}

@@ -41,6 +41,9 @@ type raftFSM struct {
 	// and called with it held.
 	leading func(*fsm.Machine, *fsm.Applied)
 
+	// watches are told of each entry, with mu held.
+	watches *watches
+
 	// applied is the index that the state reflects: of the last entry, or of a
 	// configuration entry after it. Raft's own applied index runs ahead of this
 	// one. It is set under mu.
@@ -71,6 +74,7 @@ func newRaftFSM(clock ClockSource, fatal func(error), stats *fsmStats) *raftFSM 
 		captured: make(chan *fsm.Snapshot),
 		stopped:  make(chan struct{}),
 		machine:  fsm.New(),
+		watches:  newWatches(),
 	}
 	// Returning from Apply would advance Raft's index past an entry that was
 	// not applied, so a fatal that returns is followed by nothing.
@@ -94,6 +98,7 @@ func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 	if f.leading != nil {
 		f.leading(f.machine, &applied)
 	}
+	f.watches.applied(&applied)
 	var capture *fsm.Snapshot
 	if applied.Checkpoint {
 		capture = f.machine.Snapshot()
@@ -165,6 +170,7 @@ func (f *raftFSM) Restore(r io.ReadCloser) error {
 	f.machine = m
 	f.appliedAt = f.clock.Mono()
 	f.noteLocked(m.Index())
+	f.watches.restored()
 	f.mu.Unlock()
 	f.sinceBytes.Store(0)
 	f.sinceCommands.Store(0)

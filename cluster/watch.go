@@ -2,17 +2,219 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claimq/claimq/fsm"
 )
 
-// WaitEnded waits until the task has ended, or is there no more, by this node's
-// state; wait at most.
-func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error { return nil }
+// Bounds of those who wait for what entries do. Each is a request that is being
+// answered.
+const (
+	endWaitersMax   = 32_768
+	eventWaitersMax = 1_000
+)
 
-// WaitEvent waits until this node's trail has an event behind after.
-func (n *Node) WaitEvent(ctx context.Context, after fsm.EventPos) error {
-	<-ctx.Done()
-	return context.Cause(ctx)
+// WaitEnded waits until the task has ended, or is there no more, by this node's
+// state; wait at most. It returns at once if it is so already. caller ends when
+// nobody waits for the answer any more. Errors: fsm.ErrOverloaded,
+// fsm.ErrShuttingDown; caller's cause.
+func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		w, err := n.fsm.watchEnd(id)
+		if w == nil || err != nil {
+			return err
+		}
+		select {
+		case <-w.woken:
+			if w.ended {
+				return nil
+			}
+		case <-timer.C:
+			n.fsm.watches.leaveEnd(id, w)
+			return nil
+		case <-caller.Done():
+			n.fsm.watches.leaveEnd(id, w)
+			return context.Cause(caller)
+		case <-n.fsm.watches.closed:
+			return fsm.ErrShuttingDown
+		}
+	}
 }
+
+// WaitEvent waits until this node's trail has an event behind after; ctx ends
+// it. Errors: fsm.ErrOverloaded, fsm.ErrShuttingDown; ctx's cause.
+func (n *Node) WaitEvent(ctx context.Context, after fsm.EventPos) error {
+	if err := n.fsm.watches.enterEvents(); err != nil {
+		return err
+	}
+	defer n.fsm.watches.eventCount.Add(-1)
+	for {
+		burst := n.fsm.watchEvents(after)
+		if burst == nil {
+			return nil
+		}
+		select {
+		case <-burst:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-n.fsm.watches.closed:
+			return fsm.ErrShuttingDown
+		}
+	}
+}
+
+// watches are those who wait for what entries do. Who waits looks at the state
+// and is entered here under the state's read lock, and entries are told of under
+// its write lock: so none comes between the two.
+type watches struct {
+	// How many wait. An entry for which nobody waits looks at these alone.
+	endCount, eventCount atomic.Int64
+
+	closed chan struct{} // closed when the node closes
+	close  sync.Once
+
+	mu   sync.Mutex
+	ends map[uint64]*endWatch // guarded by mu; by task id
+	// burst is closed by the next entry that adds to the trail; guarded by mu, nil
+	// while nobody waits for one.
+	burst chan struct{}
+}
+
+// endWatch is those who wait for the end of one task.
+type endWatch struct {
+	woken chan struct{}
+	count int  // guarded by watches.mu
+	ended bool // set before woken is closed; false: look again
+}
+
+func newWatches() *watches {
+	return &watches{closed: make(chan struct{}), ends: map[uint64]*endWatch{}}
+}
+
+// watchEnd returns what to wait for until the task ends, nil if it has ended or
+// there is none. The caller leaves it, unless it was woken.
+func (f *raftFSM) watchEnd(id uint64) (*endWatch, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if t := f.machine.Get(id); t == nil || t.Status.Ended() {
+		return nil, nil
+	}
+	return f.watches.enterEnd(id)
+}
+
+// watchEvents returns what is closed with the next events, nil if the trail has
+// some behind after.
+func (f *raftFSM) watchEvents(after fsm.EventPos) <-chan struct{} {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	newest := f.machine.NewestEvent()
+	if newest.Index > after.Index || newest.Index == after.Index && newest.Sub > after.Sub {
+		return nil
+	}
+	return f.watches.nextBurst()
+}
+
+func (w *watches) enterEnd(id uint64) (*endWatch, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.endCount.Load() >= endWaitersMax {
+		return nil, fmt.Errorf("%w: %d requests wait for the end of a task", fsm.ErrOverloaded, endWaitersMax)
+	}
+	w.endCount.Add(1)
+	e := w.ends[id]
+	if e == nil {
+		e = &endWatch{woken: make(chan struct{})}
+		w.ends[id] = e
+	}
+	e.count++
+	return e, nil
+}
+
+// leaveEnd gives up a wait, unless it is over.
+func (w *watches) leaveEnd(id uint64, e *endWatch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ends[id] != e {
+		return
+	}
+	w.endCount.Add(-1)
+	if e.count--; e.count == 0 {
+		delete(w.ends, id)
+	}
+}
+
+// wakeEndLocked ends the waits for the task. The caller holds mu.
+func (w *watches) wakeEndLocked(id uint64, e *endWatch, ended bool) {
+	w.endCount.Add(int64(-e.count))
+	delete(w.ends, id)
+	e.ended = ended
+	close(e.woken)
+}
+
+// enterEvents counts one who waits for events. The caller counts it off.
+func (w *watches) enterEvents() error {
+	if w.eventCount.Add(1) > eventWaitersMax {
+		w.eventCount.Add(-1)
+		return fmt.Errorf("%w: %d requests wait for events", fsm.ErrOverloaded, eventWaitersMax)
+	}
+	return nil
+}
+
+func (w *watches) nextBurst() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.burst == nil {
+		w.burst = make(chan struct{})
+	}
+	return w.burst
+}
+
+// wakeBurstLocked ends the waits for events. The caller holds mu.
+func (w *watches) wakeBurstLocked() {
+	if w.burst != nil {
+		close(w.burst)
+		w.burst = nil
+	}
+}
+
+// applied is told of every entry, under the state's lock. Without anybody who
+// waits it costs two looks; with some, one for each task that ended.
+func (w *watches) applied(a *fsm.Applied) {
+	ends := len(a.Ended) > 0 && w.endCount.Load() > 0
+	events := a.Events && w.eventCount.Load() > 0
+	if !ends && !events {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if events {
+		w.wakeBurstLocked()
+	}
+	if !ends {
+		return
+	}
+	for _, id := range a.Ended {
+		if e := w.ends[id]; e != nil {
+			w.wakeEndLocked(id, e, true)
+		}
+	}
+}
+
+// restored is told, under the state's lock, that another state took the place of
+// the old one: everybody looks again.
+func (w *watches) restored() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wakeBurstLocked()
+	for id, e := range w.ends {
+		w.wakeEndLocked(id, e, false)
+	}
+}
+
+// end ends all waits, and those to come, as the node closes.
+func (w *watches) end() { w.close.Do(func() { close(w.closed) }) }
