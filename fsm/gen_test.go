@@ -78,6 +78,7 @@ const (
 	themeTime
 	themeKeys
 	themeThen
+	themeSight
 	themeCount
 )
 
@@ -126,9 +127,13 @@ func (g *generator) moveClocks(m *Machine) {
 		s.U = max(s.U, g.forgotten(m)-int64(g.dice(2)))
 	case 3: // days without a leader
 		s.T += int64(pick(g, dayMS, 14*dayMS))
-	case 4, 5, 6: // when something is due
+	case 4, 5: // when something is due
 		if due, ok := m.NextDue(); ok {
 			s.T = max(s.T, due-1+int64(g.dice(3)))
+		}
+	case 6:
+		if slot, ok := m.NextSlot(); ok {
+			s.T = max(s.T, slot-1+int64(g.dice(3)))
 		}
 	case 7, 8:
 	default:
@@ -156,7 +161,7 @@ func (g *generator) command(m *Machine) Command {
 	case 2:
 		return g.again()
 	}
-	switch g.dice(40) {
+	switch g.dice(44) {
 	case 0, 1, 2, 3, 4, 5:
 		return g.submit()
 	case 6, 7, 8, 9, 10, 11:
@@ -189,6 +194,8 @@ func (g *generator) command(m *Machine) Command {
 		return Evict{Bytes: int64(g.dice(4)) * 700}
 	case 37, 38:
 		return Tick{}
+	case 39, 40, 41, 42:
+		return g.sight(m)
 	}
 	return g.other()
 }
@@ -218,6 +225,8 @@ func (g *generator) themed(m *Machine) Command {
 		return pick[Command](g, plain, g.fail(m), Tick{})
 	case themeKeys:
 		return pick[Command](g, plain, g.submit(), g.complete(m), Cancel{ID: g.id(m)}, g.retry(m))
+	case themeSight:
+		return pick[Command](g, plain, g.complete(m), g.sight(m), g.setSchedule(m), g.runSchedules(m), g.runSchedules(m), g.act(m))
 	}
 	return pick[Command](g, plain, g.complete(m), g.batch(m))
 }
@@ -288,8 +297,11 @@ func (g *generator) newTask() NewTask {
 	if g.often(themeTime) || g.often(themeThen) {
 		t.RetentionMS = g.retention()
 	}
-	if g.dice(8) == 1 {
+	if g.dice(4) == 1 || g.theme == themeSight {
 		t.Labels = g.labels()
+	}
+	if g.dice(12) == 1 {
+		t.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	}
 	return t
 }

@@ -148,6 +148,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 	dice := rapid.Uint32()
 	g := newGenerator(func(n int) int { return int(dice.Draw(t, "die") % uint32(n)) })
 	compareList(t, g, m, s)
+	compareSchedules(t, g, m, s)
 	compareClaimable(t, g, m, s)
 	compareOpenings(t, g, m, s)
 }
@@ -235,8 +236,7 @@ func (s *model) typeViews() []TypeView {
 func (s *model) list(q ListQuery) []*Task {
 	var tasks []*Task
 	for _, t := range s.tasks {
-		if (q.Status == 0 || q.Status == t.Status) && (q.Type == "" || q.Type == t.Type) && (q.WorkerID == "" || q.WorkerID == t.WorkerID) &&
-			(q.Key == "" || s.holder(q.Key) == t) && (q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) && (q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) {
+		if s.selected(q.Filter, t) {
 			tasks = append(tasks, t)
 		}
 	}
@@ -271,16 +271,7 @@ func (s *model) stats(now Stamp) Stats {
 
 // compareList reads a list page by page.
 func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
-	q := ListQuery{
-		Filter: Filter{
-			Status:   pick(g, 0, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted),
-			Type:     pick(g, "", "mail"),
-			WorkerID: pick(g, "", "", "w1"),
-			Key:      pick(g, "", "", "k1"),
-		},
-		Descending: g.dice(2) == 0,
-		Limit:      pick(g, 1, 3, 1000),
-	}
+	q := ListQuery{Filter: g.filter(m), Descending: g.dice(2) == 0, Limit: pick(g, 1, 3, 1000)}
 	if len(s.tasks) > 0 {
 		q.CreatedAfter = pick(g, 0, 0, s.tasks[g.dice(len(s.tasks))].CreatedAt)
 		q.CreatedBefore = pick(g, 0, 0, s.tasks[g.dice(len(s.tasks))].CreatedAt)

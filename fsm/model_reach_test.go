@@ -22,6 +22,10 @@ func (n reached) see(m *Machine, e testEntry, a Applied) {
 		n.count(ts.record != nil && ts.record.Settings.Paused && ts.ready > 0, "a paused type with tasks")
 		n.count(ts.ready > 0 && ts.slots() <= 0, "a type with claims enough")
 	}
+	for _, v := range m.Schedules() {
+		n.count(v.Skipped > 0, "a slot passed over")
+		n.count(v.Version != 0 && v.LastRunAt > 0 && v.UpdatedAt > v.LastRunAt, "a schedule replaced after its first task")
+	}
 	n["removed"] += a.Removed
 	n["requeued"] += a.Requeued
 	n["told to who waits"] += len(a.Ready)
@@ -64,6 +68,14 @@ func (n reached) seeResult(c Command, r Result) {
 		n.count(slices.ContainsFunc(r.Claims, func(c Claim) bool {
 			return slices.ContainsFunc(r.Submitted, func(s Submitted) bool { return s.Created && s.Task.ID == c.Task.ID })
 		}), "claimed a follow-up")
+	case RunSchedules:
+		n.count(len(r.Submitted) == 0, "no slot done")
+		n.count(len(r.Submitted) > 0, "a slot done")
+		n.count(len(r.Submitted) > 1, "slots of several schedules done")
+	case Act:
+		verb := map[Action]string{ActionRetry: "retried", ActionCancel: "cancelled", ActionDelete: "deleted"}[c.Action]
+		n.count(r.Acted > 0 && r.Acted < len(c.IDs), verb+" some of many")
+		n.count(r.Acted > 0 && len(c.Filter.Labels) > 0, "acted by labels")
 	case Retry:
 		n.count(r.Repeated && r.Task.Status == StatusPending, "retry repeated")
 	case Batch:
@@ -95,6 +107,8 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 		"submitted with the key of a removed task", "submitted with a key that is taken",
 		"random claims", "claims by attempts left", "completed with follow-ups and a claim", "claimed a follow-up",
 		"batch undone after ops that were done", "atomic batch done",
+		"a slot done", "slots of several schedules done", "no slot done", "a slot passed over", "a schedule replaced after its first task",
+		"retried some of many", "cancelled some of many", "deleted some of many", "acted by labels", "code schedule_not_found",
 		"code invalid_request", "code task_not_found", "code no_pending_tasks", "code task_already_claimed", "code task_not_claimed",
 		"code task_not_claimable", "code wrong_worker", "code stale_claim", "code task_completed", "code task_failed", "code task_cancelled",
 		"code task_not_terminal", "code max_attempts_reached", "code key_taken",

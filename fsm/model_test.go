@@ -14,20 +14,21 @@ import (
 // many tasks an eviction removes) the model is told what the machine chose,
 // and finds fault with what it may not choose.
 type model struct {
-	index    uint64
-	u, t     int64
-	level    uint32
-	tasks    []*Task // by id
-	ids      uint64  // given out
-	tokens   uint64  // given out
-	requests []*modelRequest
-	gone     []*modelGone // the oldest first
-	types    []*modelType // those that have settings
-	nodes    []NodeRecord
-	begun    []Lease
-	leaving  []*Task // ended by the command, and not to be kept after it
-	requeued int     // tasks that came back in this entry
-	removed  int     // and those that were removed
+	index     uint64
+	u, t      int64
+	level     uint32
+	tasks     []*Task // by id
+	ids       uint64  // given out
+	tokens    uint64  // given out
+	requests  []*modelRequest
+	gone      []*modelGone // the oldest first
+	types     []*modelType // those that have settings
+	nodes     []NodeRecord
+	schedules []ScheduleView
+	begun     []Lease
+	leaving   []*Task // ended by the command, and not to be kept after it
+	requeued  int     // tasks that came back in this entry
+	removed   int     // and those that were removed
 
 	most     int // claims that requests may remember
 	mostGone int // removed tasks that are remembered
@@ -69,6 +70,7 @@ func (s *model) copy() *model {
 		other := *x
 		c.types[i] = &other
 	}
+	c.schedules = slices.Clone(s.schedules)
 	c.gone, c.nodes, c.begun = slices.Clone(s.gone), slices.Clone(s.nodes), slices.Clone(s.begun)
 	c.leaving = nil
 	return &c
@@ -146,6 +148,14 @@ func (s *model) change(c Command, seen *Result) Result {
 		return s.evict(seen.Evicted)
 	case Batch:
 		return s.batch(c, seen)
+	case Act:
+		return s.act(c)
+	case SetSchedule:
+		return s.setSchedule(c)
+	case DeleteSchedule:
+		return s.deleteSchedule(c.Name)
+	case RunSchedules:
+		return s.runSchedules(c)
 	case Tick:
 		s.tick()
 		return Result{}

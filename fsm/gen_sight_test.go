@@ -1,0 +1,129 @@
+package fsm
+
+import "slices"
+
+// sight is a command of what level 3 brought.
+func (g *generator) sight(m *Machine) Command {
+	switch g.dice(6) {
+	case 0, 1:
+		return g.setSchedule(m)
+	case 2:
+		if g.dice(4) == 0 {
+			return DeleteSchedule{Name: g.scheduleName()}
+		}
+		return g.runSchedules(m)
+	case 3:
+		return g.runSchedules(m)
+	}
+	return g.act(m)
+}
+
+func (g *generator) scheduleName() string { return pick(g, "s1", "s2", "s3") }
+
+func (g *generator) setSchedule(m *Machine) SetSchedule {
+	s := Schedule{
+		Name: g.scheduleName(), Task: g.newTask(), OverlapAllow: g.dice(3) > 0, CatchUpSkip: g.dice(2) == 0,
+		Paused: g.dice(6) == 1, NextRunAt: m.Stamp().T + pick[int64](g, 1, 0, 500, 3000, 0, dayMS),
+	}
+	s.Task.Key, s.Task.RunAt, s.Task.ExpiresAt = "", 0, 0
+	if g.dice(2) == 0 {
+		s.EveryMS = pick[int64](g, 1000, 3000)
+	} else {
+		s.Cron, s.Timezone = "30 2 * * *", pick(g, "", "Europe/Vienna")
+	}
+	if g.dice(8) == 1 {
+		s.NextRunAt = 0
+	}
+	return SetSchedule{Schedule: s}
+}
+
+// runSchedules runs mostly slots that are due, some of them twice, and sometimes
+// ones that are not, or of a schedule as it was before.
+func (g *generator) runSchedules(m *Machine) RunSchedules {
+	var c RunSchedules
+	for i := range 1 + g.dice(4) {
+		item := ScheduleRun{Name: g.scheduleName(), Version: m.Index(), Slot: m.Stamp().T, Skip: g.dice(5) == 1}
+		due := m.DueSchedules(g.stamp.T, 3)
+		if len(due) == 0 || g.dice(8) == 1 {
+			due = m.Schedules()
+		}
+		if len(due) > 0 {
+			v := due[(i+g.dice(2))%len(due)]
+			item.Name, item.Version, item.Slot = v.Name, v.Version, v.NextRunAt
+		}
+		switch g.dice(12) {
+		case 1:
+			item.Version--
+		case 2:
+			item.Slot--
+		}
+		item.Next = item.Slot + pick[int64](g, 1000, 1, 3000, 3000, 0, -1)
+		if g.dice(8) == 1 {
+			item.Next = 0
+		}
+		c.Items = append(c.Items, item)
+	}
+	return c
+}
+
+// act acts on some tasks that are there, and some that are not any more.
+func (g *generator) act(m *Machine) Act {
+	c := Act{Action: pick(g, ActionRetry, ActionCancel, ActionDelete), Filter: g.filter(m)}
+	if g.dice(3) == 1 {
+		c.Filter = Filter{Labels: g.wantedLabels(m)}
+	}
+	for range 1 + g.dice(10) {
+		c.IDs = append(c.IDs, g.id(m))
+	}
+	slices.Sort(c.IDs)
+	c.IDs = slices.Compact(c.IDs)
+	if c.Action == ActionRetry {
+		c.AddAttempts = int32(g.dice(3))
+	}
+	return c
+}
+
+// wantedLabels are mostly some that a task has.
+func (g *generator) wantedLabels(m *Machine) []Label {
+	var all [][]Label
+	for _, t := range m.tasks.all() {
+		if labels := t.options().Labels; len(labels) > 0 {
+			all = append(all, labels)
+		}
+	}
+	if len(all) == 0 || g.dice(4) == 1 {
+		return pick(g, []Label{{"a", "2"}}, []Label{{"b", ""}}, []Label{{"a", "1"}, {"a", "2"}}, []Label{{"c", ""}})
+	}
+	labels := all[g.dice(len(all))]
+	return labels[g.dice(len(labels)):]
+}
+
+// filter mostly leaves something to select.
+func (g *generator) filter(m *Machine) Filter {
+	var f Filter
+	created := m.Stamp().T
+	if t := m.Get(g.id(m)); t != nil {
+		created = t.CreatedAt
+	}
+	for range g.dice(3) {
+		switch g.dice(9) {
+		case 0:
+			f.Status = pick(g, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted, StatusFailed, StatusCancelled)
+		case 1:
+			f.Type = g.taskType()
+		case 2:
+			f.WorkerID = g.worker()
+		case 3:
+			f.Key = g.key()
+		case 4, 8:
+			f.Labels = g.wantedLabels(m)
+		case 5:
+			f.CreatedAfter = created - int64(g.dice(2))
+		case 6:
+			f.CreatedBefore = created + int64(g.dice(2))
+		case 7:
+			f.ParentID = uint64(g.dice(4)) / 3
+		}
+	}
+	return f
+}

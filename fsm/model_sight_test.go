@@ -1,0 +1,137 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// schedule returns the place of the schedule, -1 if there is none.
+func (s *model) schedule(name string) int {
+	return slices.IndexFunc(s.schedules, func(v ScheduleView) bool { return v.Name == name })
+}
+
+func (s *model) setSchedule(c SetSchedule) Result {
+	v := ScheduleView{Schedule: c.Schedule, Version: s.index, CreatedAt: s.t, UpdatedAt: s.t}
+	if v.Paused {
+		v.NextRunAt = 0
+	}
+	at := s.schedule(v.Name)
+	if at < 0 {
+		s.schedules = append(s.schedules, v)
+		return Result{Schedule: &v, Created: true}
+	}
+	was := s.schedules[at]
+	if v.Version <= was.Version {
+		v.Version = was.Version + 1
+	}
+	v.CreatedAt, v.LastTaskID, v.LastRunAt = was.CreatedAt, was.LastTaskID, was.LastRunAt
+	s.schedules[at] = v
+	return Result{Schedule: &v}
+}
+
+func (s *model) deleteSchedule(name string) Result {
+	at := s.schedule(name)
+	if at < 0 {
+		return Result{Code: CodeScheduleNotFound}
+	}
+	s.schedules = slices.Delete(s.schedules, at, at+1)
+	return Result{}
+}
+
+func (s *model) runSchedules(c RunSchedules) Result {
+	var r Result
+	for _, item := range c.Items {
+		at := s.schedule(item.Name)
+		if at < 0 || item.Slot == 0 || item.Slot > s.t || item.Next != 0 && item.Next <= item.Slot {
+			continue
+		}
+		v := &s.schedules[at]
+		if v.Version != item.Version || v.NextRunAt != item.Slot {
+			continue
+		}
+		v.NextRunAt = item.Next
+		last := s.find(v.LastTaskID)
+		if item.Skip || !v.OverlapAllow && last != nil && last.Status < StatusCompleted {
+			v.Skipped++
+			continue
+		}
+		one := s.submitOne(v.Task)
+		v.LastTaskID, v.LastRunAt = one.Task.ID, item.Slot
+		r.Submitted = append(r.Submitted, one)
+	}
+	return r
+}
+
+// act counts the tasks that are not what they were.
+func (s *model) act(c Act) Result {
+	var r Result
+	for _, id := range c.IDs {
+		t := s.find(id)
+		if t == nil || !s.selected(c.Filter, t) {
+			continue
+		}
+		was := s.answer(t)
+		switch c.Action {
+		case ActionRetry:
+			s.retry(Retry{ID: id, AddAttempts: c.AddAttempts})
+		case ActionCancel:
+			s.cancel(id)
+		case ActionDelete:
+			s.delete(id)
+		}
+		if is := s.find(id); is == nil || !cmp.Equal(was, is) {
+			r.Acted++
+		}
+	}
+	return r
+}
+
+// selected tells whether the filter selects the task.
+func (s *model) selected(f Filter, t *Task) bool {
+	for _, l := range f.Labels {
+		if !slices.Contains(t.options().Labels, l) {
+			return false
+		}
+	}
+	return f.ParentID == 0 && // nothing has a parent
+		(f.Status == 0 || f.Status == t.Status) && (f.Type == "" || f.Type == t.Type) && (f.WorkerID == "" || f.WorkerID == t.WorkerID) &&
+		(f.Key == "" || s.holder(f.Key) == t) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
+}
+
+// compareSchedules compares what can be read of schedules.
+func compareSchedules(t *rapid.T, g *generator, m *Machine, s *model) {
+	var all, due []*ScheduleView
+	for _, v := range s.schedules {
+		all = append(all, &v)
+	}
+	slices.SortFunc(all, func(a, b *ScheduleView) int { return strings.Compare(a.Name, b.Name) })
+	if diff := cmp.Diff(all, m.Schedules(), alike); diff != "" {
+		t.Fatalf("schedules (-model +machine):\n%s", diff)
+	}
+	for _, name := range []string{"s1", "s2", "s3", ""} {
+		if at, got := s.schedule(name), m.Schedule(name); (got == nil) != (at < 0) || at >= 0 && got.Name != name {
+			t.Fatalf("schedule %q is %+v", name, got)
+		}
+	}
+	by := s.t + pick[int64](g, 0, 1, 1000, dayMS)
+	next := int64(0)
+	slices.SortStableFunc(all, func(a, b *ScheduleView) int { return int(a.NextRunAt - b.NextRunAt) })
+	for _, v := range all {
+		if v.NextRunAt != 0 && next == 0 {
+			next = v.NextRunAt
+		}
+		if v.NextRunAt != 0 && v.NextRunAt <= by {
+			due = append(due, v)
+		}
+	}
+	limit := pick(g, 3, 1, 2)
+	if diff := cmp.Diff(due[:min(limit, len(due))], m.DueSchedules(by, limit), alike); diff != "" {
+		t.Fatalf("due by %d, at most %d (-model +machine):\n%s", by, limit, diff)
+	}
+	if got, ok := m.NextSlot(); got != next || ok != (next != 0) {
+		t.Fatalf("the next slot is %d, %v, want %d", got, ok, next)
+	}
+}
