@@ -113,39 +113,51 @@ func (s *stream) connect(ctx context.Context, base string) (repeat.Verdict, erro
 	return s.read(resp.Body, func() { silence.Reset(streamSilence) })
 }
 
-// read yields the events of a connection. heard is called for each line.
+// message is one message of a stream: what came before an empty line.
+type message struct{ id, event, data string }
+
+// read yields the events of a connection. heard is called for each line. What the
+// connection breaks off within was not received.
 func (s *stream) read(body io.Reader, heard func()) (repeat.Verdict, error) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, streamLineMax)
-	event := ""
+	var m message
 	for lines.Scan() {
 		heard()
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
-		switch name {
-		case "event":
-			event = value
-		case "id":
-			if event == "" { // a place without an event: so far nothing is missed
-				s.after = value
+		switch {
+		case lines.Text() == "":
+			if verdict, err := s.take(m); err != nil {
+				return verdict, err
 			}
-		case "data":
-			if event == "error" {
-				return refusedStream(value)
-			}
-			if err := s.deliver(value); err != nil {
-				return repeat.Settled, err
-			}
-		case "":
-			if value == "" { // the end of an event; a comment has text
-				event = ""
-			}
+			m = message{}
+		case name == "id":
+			m.id = value
+		case name == "event":
+			m.event = value
+		case name == "data":
+			m.data = value // the server sends one line
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return repeat.Unwritten, err
 	}
 	return repeat.Unwritten, io.ErrUnexpectedEOF
+}
+
+// take takes a whole message: an event, why the node ends the stream, or a place
+// without an event, up to which nothing is missed.
+func (s *stream) take(m message) (repeat.Verdict, error) {
+	switch {
+	case m.event == "error":
+		return refusedStream(m.data)
+	case m.data != "":
+		return repeat.Settled, s.deliver(m.data)
+	case m.id != "":
+		s.after = m.id
+	}
+	return repeat.Settled, nil
 }
 
 func (s *stream) deliver(data string) error {

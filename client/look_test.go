@@ -1,0 +1,305 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// Wait asks again until the task has ended.
+func TestClient_Wait(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t,
+		says(200, `{"success":true,"task":{"id":17,"status":"claimed"}}`), breaks,
+		says(200, `{"success":true,"task":{"id":17,"status":"completed","result":7}}`))
+	task, err := c.Wait(t.Context(), "17")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task.Status != StatusCompleted || string(task.Result) != "7" {
+		t.Errorf("got %+v", task)
+	}
+	for _, r := range s.requests() {
+		if r.path != "/api/tasks/17?wait_ms=25000" {
+			t.Errorf("asked %s, want a wait of 25 s", r.path)
+		}
+	}
+	if got := len(s.requests()); got != 3 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+func TestClient_Wait_ends(t *testing.T) {
+	t.Parallel()
+	_, c := talk(t, says(200, `{"success":true,"task":{"id":17,"status":"pending"}}`))
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := c.Wait(ctx, "17"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a task that does not end: %v", err)
+	}
+	_, c = talk(t, refuses(wire.CodeTaskNotFound))
+	if _, err := c.Wait(t.Context(), "17"); !errors.Is(err, ErrTaskNotFound) {
+		t.Errorf("no task: %v", err)
+	}
+	if _, err := c.Wait(t.Context(), "x"); !errors.Is(err, ErrTaskNotFound) {
+		t.Errorf("no id: %v", err)
+	}
+}
+
+func TestClient_Why(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, says(200, `{"success":true,"ahead":0,"reasons":[{"code":"limit_reached","message":"M","holders":[{"task_id":3,"worker_id":"w1"}]},`+
+		`{"code":"scheduled","message":"N","run_at":"2026-01-02T03:04:05.006Z"},{"code":"group_behind","message":"O","id":4},{"code":"no_worker","message":"P","last_asked_at":null}]}`),
+		says(200, `{"success":true,"ahead":null,"reasons":[]}`))
+	got, err := c.Why(t.Context(), "17")
+	want := &Why{Reasons: []Reason{
+		{Code: "limit_reached", Message: "M", Holders: []Holder{{TaskID: "3", WorkerID: "w1"}}},
+		{Code: "scheduled", Message: "N", At: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)},
+		{Code: "group_behind", Message: "O", TaskID: "4"}, {Code: "no_worker", Message: "P"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := c.Why(t.Context(), "17"); err != nil || got.Ahead != -1 || len(got.Reasons) != 0 {
+		t.Errorf("of a task that does not wait: %+v, %v", got, err)
+	}
+	if path := s.requests()[0].path; path != "/api/tasks/17/why" {
+		t.Errorf("asked %s", path)
+	}
+}
+
+func TestClient_Workers(t *testing.T) {
+	t.Parallel()
+	_, c := talk(t, says(200, `{"success":true,"workers":[{"worker_id":"w1","claimed":2,"task_ids":[3,4],"last_seen_at":"2026-01-02T03:04:05.006Z"},{"worker_id":"w2","claimed":0,"task_ids":[],"last_seen_at":null}]}`))
+	got, err := c.Workers(t.Context())
+	want := []WorkerInfo{{ID: "w1", Claimed: 2, TaskIDs: []string{"3", "4"}, LastSeenAt: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)}, {ID: "w2"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestClient_Schedules(t *testing.T) {
+	t.Parallel()
+	const set = `{"success":true,"schedule":{"name":"a/b","task":{"task_type":"mail","params":{ "x": 1 },"priority":5},"cron":"@daily","every_ms":null,"timezone":"Europe/Prague",` +
+		`"overlap":"allow","catch_up":"skip","paused":false,"next_run_at":"2026-01-03T00:00:00.000Z","last_task_id":7,"last_run_at":"2026-01-02T00:00:00.000Z","skipped":2,` +
+		`"created_at":"2026-01-01T00:00:00.000Z","updated_at":"2026-01-01T00:00:00.000Z"}}`
+	s, c := talk(t, breaks, says(201, set))
+	task, err := NewTask("mail", map[string]int{"x": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.SetSchedule(t.Context(), Schedule{Name: "a/b", Task: task, Cron: "@daily", Timezone: "Europe/Prague", OverlapAllow: true, CatchUpSkip: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := request{
+		method: "PUT", path: "/api/schedules/a%2Fb", key: "secret", redirect: true,
+		body: `{"task":{"params":{"x":1},"task_type":"mail"},"cron":"@daily","timezone":"Europe/Prague","overlap":"allow","catch_up":"skip"}`,
+	}
+	sent := s.requests()
+	if diff := cmp.Diff(want, sent[0], cmp.AllowUnexported(request{})); diff != "" || len(sent) != 2 {
+		t.Errorf("%d requests (-want +got):\n%s", len(sent), diff)
+	}
+	if got.Name != "a/b" || got.Cron != "@daily" || got.LastTaskID != "7" || got.Skipped != 2 || got.Task.TaskType != "mail" || got.Task.MaxAttempts != DefaultAttempts ||
+		string(got.Task.Payload) != `{ "x": 1 }` || got.NextRunAt.Day() != 3 || got.LastRunAt.Day() != 2 || !got.OverlapAllow || !got.CatchUpSkip {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A schedule whose deletion is repeated is gone by then.
+func TestClient_DeleteSchedule(t *testing.T) {
+	t.Parallel()
+	_, c := talk(t, breaks, refuses(wire.CodeScheduleNotFound))
+	if err := c.DeleteSchedule(t.Context(), "a"); err != nil {
+		t.Errorf("repeated: %v", err)
+	}
+	_, c = talk(t, refuses(wire.CodeScheduleNotFound))
+	if err := c.DeleteSchedule(t.Context(), "a"); !errors.Is(err, ErrScheduleNotFound) {
+		t.Errorf("of none: %v", err)
+	}
+}
+
+// An action goes on while the server says that there is more.
+func TestClient_Act(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, says(200, `{"success":true,"matched":5,"done":3,"more":true}`), says(200, `{"success":true,"matched":2,"done":1}`))
+	got, err := c.Act(t.Context(), Action{
+		Action: ActionRetry, Filter: Filter{Status: StatusFailed, ParentID: "7", Labels: map[string]string{"a": "b"}}, AddAttempts: 2, Expect: new(int64(5)),
+	})
+	if err != nil || got != (Acted{Matched: 5, Done: 4}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	const filter = `"filter":{"status":"failed","parent_id":7,"labels":{"a":"b"}},"add_attempts":2`
+	sent := s.requests()
+	if want := `{"action":"retry",` + filter + `,"expect":5}`; sent[0].body != want {
+		t.Errorf("sent %s\nwant %s", sent[0].body, want)
+	}
+	if want := `{"action":"retry",` + filter + `}`; len(sent) != 2 || sent[1].body != want {
+		t.Errorf("sent %+v, want the rest without expect", sent)
+	}
+}
+
+func TestClient_Act_isNotRepeated(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, breaks)
+	if _, err := c.Act(t.Context(), Action{Action: ActionDelete}); !errors.Is(err, ErrOutcomeUnknown) || len(s.requests()) != 1 {
+		t.Errorf("%d requests, %v", len(s.requests()), err)
+	}
+	_, c = talk(t, refuses(wire.CodeCountMismatch))
+	if _, err := c.Act(t.Context(), Action{Action: ActionDelete, Expect: new(int64(1))}); !errors.Is(err, ErrCountMismatch) {
+		t.Errorf("another count: %v", err)
+	}
+}
+
+func TestClient_Events(t *testing.T) {
+	t.Parallel()
+	page := func(next string) reply {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Claimq-Index", "9")
+			says(200, `{"success":true,"events":[{"index":7,"sub":1,"time":"2026-01-02T03:04:05.006Z","task_id":3,"event":"claimed","worker_id":"w1","claim_token":5,"attempt":1,"message":"m"}],"next":"`+next+`"}`)(w, r)
+		}
+	}
+	s, c := talk(t, page("7.1"), page("9.0"))
+	var got []Event
+	for e, err := range c.Events(t.Context(), EventFilter{TaskType: "mail", WorkerID: "w1", Event: "claimed"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e)
+	}
+	one := Event{Place: "7.1", Time: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC), TaskID: "3", Event: "claimed", WorkerID: "w1", Token: 5, Attempt: 1, Message: "m"}
+	if diff := cmp.Diff([]Event{one, one}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	sent := s.requests()
+	if len(sent) != 2 || sent[1].path != "/api/events?after=7.1&event=claimed&limit=1000&task_type=mail&worker_id=w1" {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// streams answers with a stream that then breaks off.
+func streams(lines ...string) reply {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte(strings.Join(lines, "\n") + "\n"))
+	}
+}
+
+// event is one event of a stream.
+func event(place string) string {
+	index, sub, _ := strings.Cut(place, ".")
+	return "id: " + place + "\ndata: {\"index\":" + index + ",\"sub\":" + sub + ",\"event\":\"claimed\",\"time\":\"2026-01-02T03:04:05.006Z\"}\n"
+}
+
+// A walk goes on at another node where it was, each event once.
+func TestClient_Follow(t *testing.T) {
+	t.Parallel()
+	first, one := node(t, streams(": hello", "id: 4.0", "", event("5.0"), event("5.1")), breaks)
+	second, two := node(t, refuses(wire.CodeNoLeader), streams(event("6.0"), event("8.2"), "event: error", `data: {"success":false,"error":"E","code":"events_gone","oldest":"90.0"}`, ""))
+	c := clientOf(t, one.URL, two.URL)
+	var got []string
+	var last error
+	for e, err := range c.Follow(t.Context(), EventFilter{TaskType: "mail"}) {
+		if err != nil {
+			last = err
+			break
+		}
+		got = append(got, e.Place)
+	}
+	if diff := cmp.Diff([]string{"5.0", "5.1", "6.0", "8.2"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !errors.Is(last, ErrEventsGone) {
+		t.Errorf("the end is %v", last)
+	}
+	if path := first.requests()[0].path; path != "/api/events?task_type=mail" {
+		t.Errorf("began with %s", path)
+	}
+	if path := second.requests()[0].path; path != "/api/events?after=5.1&task_type=mail" {
+		t.Errorf("went on with %s", path)
+	}
+}
+
+// What a connection breaks off within comes again.
+func TestClient_Follow_midway(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, streams(event("5.0"), "id: 5.1"), streams(event("5.1")))
+	var got []string
+	for e, err := range c.Follow(t.Context(), EventFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, e.Place); len(got) == 2 {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"5.0", "5.1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if path := s.requests()[1].path; path != "/api/events?after=5.0" {
+		t.Errorf("went on with %s", path)
+	}
+}
+
+// A stream that begins with what is new says where that is, so that nothing is
+// missed when it breaks before the first event.
+func TestClient_Follow_fromItsPlace(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, streams("id: 4.0", ""), refuses(wire.CodeEventsGone))
+	for _, err := range c.Follow(t.Context(), EventFilter{}) {
+		if !errors.Is(err, ErrEventsGone) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if sent := s.requests(); len(sent) != 2 || sent[1].path != "/api/events?after=4.0" {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+func TestClient_Follow_ends(t *testing.T) {
+	t.Parallel()
+	_, c := talk(t, streams(event("5.0")))
+	for e := range c.Follow(t.Context(), EventFilter{}) {
+		if e.Place != "5.0" {
+			t.Errorf("got %+v", e)
+		}
+		break
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	why := errors.New("enough")
+	for _, err := range c.Follow(ctx, EventFilter{}) {
+		if err != nil && !errors.Is(err, why) {
+			t.Errorf("cancelled: %v", err)
+		}
+		cancel(why)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range c.Follow(t.Context(), EventFilter{}) {
+		if !errors.Is(err, ErrStoreClosed) {
+			t.Errorf("closed: %v", err)
+		}
+	}
+}
+
+func TestWithTraceparent(t *testing.T) {
+	t.Parallel()
+	var got string
+	_, c := talk(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Traceparent")
+		says(201, `{"success":true,"created":true,"task":{"id":17,"traceparent":"t"}}`)(w, r)
+	})
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	if _, err := c.Submit(WithTraceparent(t.Context(), trace), Task{Payload: []byte("1")}); err != nil || got != trace {
+		t.Errorf("sent %q, %v", got, err)
+	}
+}
