@@ -62,7 +62,8 @@ func TestClient_Why(t *testing.T) {
 	want := &Why{Reasons: []Reason{
 		{Code: "limit_reached", Message: "M", Holders: []Holder{{TaskID: "3", WorkerID: "w1"}}},
 		{Code: "scheduled", Message: "N", At: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)},
-		{Code: "group_behind", Message: "O", TaskID: "4"}, {Code: "no_worker", Message: "P"},
+		{Code: "group_behind", Message: "O", TaskID: "4"},
+		{Code: "no_worker", Message: "P"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
