@@ -118,6 +118,7 @@ func (m *Machine) setSchedule(c SetSchedule) Result {
 	}
 	m.schedules = all
 	m.includeSchedule(v)
+	m.tellAct(EventScheduleSet, v.Name)
 	return Result{Schedule: v, Created: !known}
 }
 
@@ -129,6 +130,7 @@ func (m *Machine) deleteSchedule(c DeleteSchedule) Result {
 	}
 	m.excludeSchedule(m.schedules[at])
 	m.schedules = slices.Delete(slices.Clone(m.schedules), at, at+1)
+	m.tellAct(EventScheduleDeleted, c.Name)
 	return Result{}
 }
 

@@ -105,10 +105,9 @@ func (m *Machine) Events(q EventQuery) EventPage {
 	}
 	limit, looked := min(max(q.Limit, 1), eventLimitMax), 0
 	for i := m.trail.chunkBehind(q.After); i < len(m.trail.chunks); i++ {
-		for e := range m.trail.chunks[i].all(0) {
-			if e.compare(q.After) <= 0 {
-				continue
-			}
+		c := m.trail.chunks[i]
+		var e rawEvent
+		for offset := c.offsetBehind(q.After); c.read(offset, &e); offset += e.size {
 			if looked == eventsLookedMax || len(page.Events) == limit {
 				page.More = true
 				return page
@@ -159,8 +158,8 @@ func (m *Machine) TaskEvents(id uint64) []Event {
 		if c == nil { // it is kept no more
 			break
 		}
-		e, size := readEvent(c.events[end-1-c.start:], &c.base)
-		if size == 0 {
+		var e rawEvent
+		if !c.read(int(end-1-c.start), &e) {
 			break
 		}
 		events = append(events, e.event())

@@ -126,15 +126,24 @@ func eventSize(b []byte) int {
 	return size
 }
 
-// readEvent reads the event at the start of b. size is how many bytes it takes,
-// 0 if it is none.
-func readEvent(b []byte, base *eventBase) (e rawEvent, size int) {
-	size = eventSize(b)
-	if size <= eventSizeBytes {
-		return rawEvent{}, 0
+// peekPlace returns the place of the event at the start of b, which was read
+// before.
+func peekPlace(b []byte, base *eventBase) EventPos {
+	b = b[min(eventSizeBytes+1, len(b)):]
+	index, n := binary.Uvarint(b)
+	sub, _ := binary.Uvarint(b[max(n, 0):])
+	return EventPos{Index: base.Index + index, Sub: uint32(sub)}
+}
+
+// readEvent reads the event at the start of b into e. It reports whether it is
+// one.
+func readEvent(b []byte, base *eventBase, e *rawEvent) bool {
+	*e = rawEvent{size: eventSize(b)}
+	if e.size <= eventSizeBytes {
+		return false
 	}
 	head := b[eventSizeBytes]
-	r := eventReader{rest: b[eventSizeBytes+1 : size]}
+	r := eventReader{rest: b[eventSizeBytes+1 : e.size]}
 	e.kind = EventKind(head & eventKindMask)
 	e.Index = base.Index + r.varint()
 	e.Sub = uint32(r.varintMax(1<<32 - 1))
@@ -156,11 +165,7 @@ func readEvent(b []byte, base *eventBase) (e rawEvent, size int) {
 		e.message = r.rest
 		r.bad = r.bad || len(r.rest) > eventMessageMax
 	}
-	if r.bad {
-		return rawEvent{}, 0
-	}
-	e.size = size
-	return e, size
+	return !r.bad
 }
 
 // eventReader reads the parts of an event.
@@ -170,6 +175,11 @@ type eventReader struct {
 }
 
 func (r *eventReader) varint() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 {
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v)
+	}
 	v, n := consumeVarint(r.rest)
 	if n == 0 {
 		r.rest, r.bad = nil, true

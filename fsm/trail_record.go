@@ -170,7 +170,9 @@ func (m *Machine) indexTrail() (problem string) {
 	newest, newestT, end := h.Gone, int64(math.MinInt64), h.End
 	for i, c := range t.chunks {
 		first, behind := true, c.start
-		for e, at := range c.all(0) {
+		var e rawEvent
+		for offset := 0; c.read(offset, &e); offset += e.size {
+			at := c.start + uint64(offset)
 			switch {
 			case first && e.EventPos != c.base.EventPos:
 				return "a chunk has another first event than it says"
@@ -178,7 +180,7 @@ func (m *Machine) indexTrail() (problem string) {
 				return "its events are out of order"
 			case e.kind.String() == "" || e.task >= m.header.NextID || e.token >= m.header.NextToken:
 				return "it tells of what never was"
-			case !m.followsLast(e, at):
+			case !m.followsLast(&e, at):
 				return "an event does not lead to the one before"
 			}
 			newest, newestT, first = e.EventPos, e.t, false

@@ -128,8 +128,11 @@ func (m *Machine) trimTrail() {
 		if !over && h.Stamp.T-c.newestT < bounds.AgeMS {
 			return
 		}
-		for e, at := range c.all(0) {
-			t.last.clear(e.task, at+1)
+		var e rawEvent
+		for offset := 0; c.read(offset, &e); offset += e.size {
+			if e.task != 0 {
+				t.last.clear(e.task, c.start+uint64(offset)+1)
+			}
 		}
 		h.Trail.Gone = c.newest
 		t.chunks[0] = nil
@@ -137,18 +140,20 @@ func (m *Machine) trimTrail() {
 	}
 }
 
-// all yields the events from the offset on, and where they are in bytes of all
-// events ever.
-func (c *trailBytes) all(offset int) func(yield func(*rawEvent, uint64) bool) {
-	return func(yield func(*rawEvent, uint64) bool) {
-		for offset < len(c.events) {
-			e, size := readEvent(c.events[offset:], &c.base)
-			if size == 0 || !yield(&e, c.start+uint64(offset)) {
-				return
-			}
-			offset += size
+// read reads the event at the offset. ok is false at the end.
+func (c *trailBytes) read(offset int, e *rawEvent) (ok bool) {
+	return offset < len(c.events) && readEvent(c.events[offset:], &c.base, e)
+}
+
+// offsetBehind returns where the first event behind the place is.
+func (c *trailBytes) offsetBehind(after EventPos) (offset int) {
+	for offset < len(c.events) {
+		if peekPlace(c.events[offset:], &c.base).compare(after) > 0 {
+			break
 		}
+		offset += eventSize(c.events[offset:])
 	}
+	return offset
 }
 
 // chunkOf returns the chunk that has the byte at that place, nil if none has.
@@ -226,7 +231,9 @@ func (m *Machine) cutTrail(mark trailMark) {
 // forgetBehind lets the tasks of the events from the offset on have those of
 // their events as their newest that end stays in front of.
 func (t *trail) forgetBehind(c *trailBytes, offset int, end uint64) {
-	for e, at := range c.all(offset) {
+	var e rawEvent
+	for ; c.read(offset, &e); offset += e.size {
+		at := c.start + uint64(offset)
 		switch {
 		case e.task == 0:
 		case e.before == 0:

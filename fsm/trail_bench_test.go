@@ -1,0 +1,39 @@
+package fsm
+
+import "testing"
+
+// BenchmarkTrail_Tell is what an event costs: of tasks in turn, each with a
+// claim.
+func BenchmarkTrail_Tell(b *testing.B) {
+	m := New()
+	m.header.Level = FeatureLevel
+	m.header.NextID, m.header.NextToken = 100_001, 1_000_000
+	task := Task{Type: "mail", WorkerID: "worker-17"}
+	b.ReportAllocs()
+	i := uint64(0)
+	for b.Loop() {
+		i++
+		m.header.Index, m.told = i, 0
+		m.header.Stamp.T = int64(i / 10)
+		task.ID, task.Token, task.Attempts = i%100_000+1, 1_000_000+i, 2
+		m.tellClaim(EventClaimed, &task)
+		m.trimTrail()
+	}
+	b.ReportMetric(float64(m.header.Trail.End)/float64(i), "bytes/event")
+}
+
+// BenchmarkTrail_Newest is what a follower's look costs that finds one event.
+func BenchmarkTrail_Newest(b *testing.B) {
+	m := New()
+	m.header.Level = FeatureLevel
+	for i := range uint64(10_000) {
+		m.header.Index, m.told = i+1, 0
+		m.tellAct(EventNodeSet, "some node of the cluster")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := len(m.Events(EventQuery{After: EventPos{Index: 9_999}, Limit: 100}).Events); n != 1 {
+			b.Fatal(n)
+		}
+	}
+}
