@@ -74,6 +74,12 @@ type Config struct {
 	// must be that of one that is there. "" is the one it has, or the default.
 	LogStore string
 
+	// TrailBytes and TrailAge bound the trail of events that the cluster keeps. The
+	// node that leads sets them where they differ from what the cluster has. 0
+	// leaves that alone.
+	TrailBytes int64
+	TrailAge   time.Duration
+
 	// NoRaft runs the state machine without log, peers and disk: for measuring
 	// what replication costs, and for nothing else. Everything is lost at exit.
 	NoRaft bool

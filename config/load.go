@@ -36,6 +36,9 @@ func AddServerFlags(fs *pflag.FlagSet) {
 	fs.Int64("memory-limit", d.MemoryLimit, "bytes that tasks may hold before submits are refused (default: half of the memory)")
 	fs.Int64("snapshot-log-bytes", d.SnapshotLogBytes, "bytes of log that make a snapshot due")
 	fs.String("log-store", d.LogStore, "how a new data folder keeps its log: wal or boltdb (default: what the folder has)")
+	fs.String("audit-file", d.AuditFile, "file to write every event of the trail to, a line of JSON each; SIGHUP opens it anew")
+	fs.Int64("trail-bytes", d.TrailBytes, "bytes of events that the cluster keeps (default: what it has, at first 64 MiB)")
+	fs.Duration("trail-age", d.TrailAge, "how long the cluster keeps events (default: what it has, at first 24h)")
 	fs.String("log-level", d.LogLevel, "trace, debug, info, warn or error")
 	fs.Bool("no-raft", d.NoRaft, "serve from memory alone: for comparisons, never for data")
 	_ = fs.MarkHidden("no-raft")
@@ -89,7 +92,7 @@ func LoadServer(path string, environ []string, fs *pflag.FlagSet) (Server, error
 		TagName:          "koanf",
 		WeaklyTypedInput: true, // variables are strings
 		ErrorUnused:      true,
-		DecodeHook:       mapstructure.StringToSliceHookFunc(","),
+		DecodeHook:       mapstructure.ComposeDecodeHookFunc(mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(",")),
 	}})
 	if err != nil {
 		return Server{}, fmt.Errorf("read configuration: %w", err)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -33,10 +34,11 @@ func load(t *testing.T, file string, environ []string, args ...string) (config.S
 // A flag beats a variable, a variable beats the file, the file beats the default.
 func TestLoadServer_Precedence(t *testing.T) {
 	t.Parallel()
-	file := "node_id: file\ndata_dir: /file\nhttp_addr: 127.0.0.1:1\nlog_level: warn\n"
+	file := "node_id: file\ndata_dir: /file\nhttp_addr: 127.0.0.1:1\nlog_level: warn\ntrail_bytes: 1048576\ntrail_age: 1h\n"
 	environ := []string{
 		"CLAIMQ_NODE_ID=env", "CLAIMQ_DATA_DIR=/env", "CLAIMQ_ENDPOINTS=http://127.0.0.1:9", "PATH=/bin",
 		"CLAIMQ_INITIAL_CLUSTER=flag=127.0.0.1:7401,b=127.0.0.1:2", "CLAIMQ_JOIN_KEY_FILE=/key", "CLAIMQ_MEMORY_LIMIT=12345",
+		"CLAIMQ_TRAIL_AGE=90m", "CLAIMQ_AUDIT_FILE=/audit",
 	}
 	got, err := load(t, file, environ, "--node-id", "flag")
 	if err != nil {
@@ -51,6 +53,9 @@ func TestLoadServer_Precedence(t *testing.T) {
 	want.InitialCluster = []string{"flag=127.0.0.1:7401", "b=127.0.0.1:2"}
 	want.JoinKeyFile = "/key"
 	want.MemoryLimit = 12345
+	want.TrailAge = 90 * time.Minute
+	want.AuditFile = "/audit"
+	want.TrailBytes = 1 << 20
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("configuration (-want +got):\n%s", d)
 	}
@@ -90,6 +95,10 @@ func TestLoadServer_Mistakes(t *testing.T) {
 		{name: "a list without this node", args: []string{"--initial-cluster", "n2=127.0.0.1:1"}, want: "does not name this node"},
 		{name: "negative memory", args: []string{"--memory-limit", "-1"}, want: "memory_limit"},
 		{name: "snapshots all the time", args: []string{"--snapshot-log-bytes", "1"}, want: "snapshot_log_bytes"},
+		{name: "a tiny trail", args: []string{"--trail-bytes", "1000"}, want: "trail_bytes"},
+		{name: "a huge trail", args: []string{"--trail-bytes", "99000000000"}, want: "trail_bytes"},
+		{name: "a trail of a second", file: "trail_age: 1s\n", want: "trail_age"},
+		{name: "an age without a unit", env: []string{"CLAIMQ_TRAIL_AGE=1"}, want: "trail_age"},
 		{name: "unknown log store", args: []string{"--log-store", "paper"}, want: "log_store"},
 		{name: "unknown log level", args: []string{"--log-level", "loud"}, want: "log_level"},
 		{name: "no raft but a cluster", args: []string{"--no-raft", "--bootstrap"}, want: "no_raft"},

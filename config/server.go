@@ -6,6 +6,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // Server is the configuration of one node.
@@ -49,6 +50,13 @@ type Server struct {
 	// that has data must have been made with the same. Empty: what the folder
 	// has, or the default.
 	LogStore string `koanf:"log_store"`
+	// AuditFile is a file that every event of the trail is written to, as a line
+	// of JSON. SIGHUP opens it anew. Empty: none.
+	AuditFile string `koanf:"audit_file"`
+	// TrailBytes and TrailAge bound the cluster's trail: the node that leads sets
+	// them. 0: what the cluster has.
+	TrailBytes int64         `koanf:"trail_bytes"`
+	TrailAge   time.Duration `koanf:"trail_age"`
 	// LogLevel is trace, debug, info, warn or error.
 	LogLevel string `koanf:"log_level"`
 	// NoRaft serves from memory alone, without a log: for comparisons by
@@ -87,6 +95,12 @@ func (s *Server) Validate() error {
 	}
 	if s.SnapshotLogBytes < 1<<20 {
 		add("snapshot_log_bytes is %d: it must be at least %d (1 MiB)", s.SnapshotLogBytes, 1<<20)
+	}
+	if s.TrailBytes != 0 && (s.TrailBytes < 1<<20 || s.TrailBytes > 64<<30) {
+		add("trail_bytes is %d: it must be 0 (what the cluster has) or from %d (1 MiB) to %d (64 GiB)", s.TrailBytes, 1<<20, 64<<30)
+	}
+	if s.TrailAge != 0 && s.TrailAge < time.Minute {
+		add("trail_age is %s: it must be 0 (what the cluster has) or at least 1m", s.TrailAge)
 	}
 	switch s.LogStore {
 	case "", "wal", "boltdb":

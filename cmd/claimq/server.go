@@ -105,6 +105,13 @@ func runServer(ctx context.Context, a *app, cfg config.Server) error {
 	if err != nil {
 		return fmt.Errorf("start node %s: %w", cfg.NodeID, err)
 	}
+	stopAudit, err := startAudit(cfg.AuditFile, node, logger)
+	if err != nil {
+		return errors.Join(err, closeNode(node))
+	}
+	// It goes on until the node has stopped, and finds what is missing then when
+	// it is started again.
+	defer stopAudit()
 	server, err := api.New(api.Config{
 		Node:            node,
 		Logger:          logger.Named("api"),
@@ -185,6 +192,8 @@ func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.
 	c.SnapshotLogBytes = cfg.SnapshotLogBytes
 	c.LogStore = cfg.LogStore
 	c.Version = version
+	c.TrailBytes = cfg.TrailBytes
+	c.TrailAge = cfg.TrailAge
 	c.NoRaft = cfg.NoRaft
 	c.MemoryLimit = cfg.MemoryLimit
 	if c.MemoryLimit == 0 {
