@@ -1,0 +1,323 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+var errCallerLeft = errors.New("the caller left")
+
+// watchedNode is a node to whose state entries are applied by hand.
+type watchedNode struct {
+	*Node
+	t     testing.TB
+	index uint64
+}
+
+func newWatchedNode(t testing.TB) *watchedNode {
+	t.Helper()
+	n, err := newNode(Config{NodeID: "n", Fatal: func(err error) { t.Error(err) }}.withDefaults(), Parts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watchedNode{Node: n, t: t}
+	w.apply(fsm.SetLevel{Level: fsm.FeatureLevel})
+	return w
+}
+
+func (w *watchedNode) apply(commands ...fsm.Command) *fsm.Applied {
+	w.index++
+	return w.fsm.apply(w.index, entryOf(int64(w.index), commands...))
+}
+
+// submit submits tasks and returns the id of the first.
+func (w *watchedNode) submit(count int) uint64 {
+	tasks := make([]fsm.NewTask, count)
+	for i := range tasks {
+		tasks[i] = fsm.NewTask{Type: "mail", Params: []byte("1")}
+	}
+	return w.apply(fsm.Submit{Tasks: tasks}).Results[0].Submitted[0].Task.ID
+}
+
+func (w *watchedNode) newest() (newest fsm.EventPos) {
+	w.fsm.read(func(m *fsm.Machine) { newest = m.NewestEvent() })
+	return newest
+}
+
+// ensureNobody ensures that nothing is left of those who waited.
+func (w *watchedNode) ensureNobody() {
+	w.t.Helper()
+	x := w.fsm.watches
+	if x.endCount.Load() != 0 || x.eventCount.Load() != 0 || len(x.ends) != 0 {
+		w.t.Errorf("%d wait for ends, %d for events, %d tasks are watched", x.endCount.Load(), x.eventCount.Load(), len(x.ends))
+	}
+}
+
+// waits starts count waits and returns what they end with.
+func waits(count int, wait func() error) <-chan error {
+	ended := make(chan error, count)
+	for range count {
+		go func() { ended <- wait() }()
+	}
+	return ended
+}
+
+func TestWaitEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newWatchedNode(t)
+		ctx := context.Background()
+		id := n.submit(3)
+		for name, end := range map[string]func(id uint64){
+			"cancelled": func(id uint64) { n.apply(fsm.Cancel{ID: id}) },
+			"in the midst of an entry": func(id uint64) {
+				n.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "scan"}}}, fsm.Cancel{ID: id}, fsm.Retry{ID: id})
+			},
+			"removed at once": func(id uint64) {
+				n.apply(fsm.SetType{Type: "mail", Set: fsm.TypeRetention, Settings: fsm.TypeSettings{RetentionMS: fsm.KeepNone}})
+				n.apply(fsm.Cancel{ID: id})
+			},
+		} {
+			ended := waits(3, func() error { return n.WaitEnded(ctx, id, time.Hour) })
+			synctest.Wait()
+			n.apply(fsm.Patch{ID: id, SetPriority: true, Priority: 1})
+			n.apply(fsm.Cancel{ID: id + 1000})
+			synctest.Wait()
+			if len(ended) > 0 {
+				t.Fatalf("%s: %d waits are over before the task is", name, len(ended))
+			}
+			end(id)
+			synctest.Wait()
+			for range 3 {
+				if len(ended) == 0 {
+					t.Fatalf("%s: somebody waits on", name)
+				}
+				if err := <-ended; err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			n.ensureNobody()
+			id++
+		}
+		// There is no such task, and one has ended: nobody waits.
+		done := n.submit(1)
+		n.apply(fsm.Cancel{ID: done})
+		for _, id := range []uint64{done, 99} {
+			if err := n.WaitEnded(ctx, id, time.Hour); err != nil {
+				t.Errorf("task %d: %v", id, err)
+			}
+		}
+	})
+}
+
+// A wait ends when its time is over, or when its caller has gone, and leaves
+// nothing behind.
+func TestWaitEnded_isGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newWatchedNode(t)
+		id := n.submit(1)
+		begun := time.Now()
+		if err := n.WaitEnded(context.Background(), id, time.Minute); err != nil || time.Since(begun) != time.Minute {
+			t.Errorf("%v after %s, want nil after a minute", err, time.Since(begun))
+		}
+		n.ensureNobody()
+		caller, leave := context.WithCancelCause(context.Background())
+		left := waits(1, func() error { return n.WaitEnded(caller, id, time.Hour) })
+		stays := waits(1, func() error { return n.WaitEnded(context.Background(), id, time.Hour) })
+		synctest.Wait()
+		leave(errCallerLeft)
+		if err := <-left; !errors.Is(err, errCallerLeft) {
+			t.Errorf("the caller left: %v", err)
+		}
+		n.apply(fsm.Cancel{ID: id})
+		if err := <-stays; err != nil {
+			t.Errorf("the other one: %v", err)
+		}
+		n.ensureNobody()
+	})
+}
+
+func TestWaitEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newWatchedNode(t)
+		n.submit(3)
+		newest := n.newest()
+		if newest.Sub != 2 {
+			t.Fatalf("the newest event is %+v", newest)
+		}
+		for _, after := range []fsm.EventPos{{}, {Index: newest.Index, Sub: 1}} {
+			if err := n.WaitEvent(context.Background(), after); err != nil {
+				t.Errorf("after %+v: %v", after, err)
+			}
+		}
+		woken := waits(100, func() error { return n.WaitEvent(context.Background(), newest) })
+		future := waits(1, func() error { return n.WaitEvent(context.Background(), fsm.EventPos{Index: newest.Index + 2}) })
+		synctest.Wait()
+		n.apply(fsm.Tick{})
+		synctest.Wait()
+		if len(woken) > 0 {
+			t.Fatalf("%d woken without an event", len(woken))
+		}
+		n.submit(1)
+		synctest.Wait()
+		if len(woken) != 100 || len(future) != 0 {
+			t.Fatalf("%d of 100 woken, %d that wait for later events", len(woken), len(future))
+		}
+		n.submit(1)
+		if err := <-future; err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		left := waits(1, func() error { return n.WaitEvent(ctx, n.newest()) })
+		synctest.Wait()
+		cancel(errCallerLeft)
+		if err := <-left; !errors.Is(err, errCallerLeft) {
+			t.Errorf("the caller left: %v", err)
+		}
+		n.ensureNobody()
+	})
+}
+
+// A snapshot that is restored may have ended what is waited for, and has a
+// longer trail.
+func TestWatch_restore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, other := newWatchedNode(t), newWatchedNode(t)
+		id := n.submit(2)
+		other.submit(2)
+		other.apply(fsm.Cancel{ID: id})
+		var captured *fsm.Snapshot
+		other.fsm.read(func(m *fsm.Machine) { captured = m.Snapshot() })
+		var snapshot bytes.Buffer
+		if _, err := captured.WriteTo(&snapshot); err != nil {
+			t.Fatal(err)
+		}
+		captured.Release()
+
+		ended := waits(1, func() error { return n.WaitEnded(context.Background(), id, time.Hour) })
+		waiting := waits(1, func() error { return n.WaitEnded(context.Background(), id+1, time.Hour) })
+		events := waits(1, func() error { return n.WaitEvent(context.Background(), n.newest()) })
+		synctest.Wait()
+		if err := n.fsm.Restore(io.NopCloser(&snapshot)); err != nil {
+			t.Fatal(err)
+		}
+		n.index = other.index
+		synctest.Wait()
+		if len(ended) != 1 || len(events) != 1 || len(waiting) != 0 {
+			t.Fatalf("after a restore %d ended, %d with events, %d that go on are woken", len(ended), len(events), len(waiting))
+		}
+		n.apply(fsm.Cancel{ID: id + 1})
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+		n.ensureNobody()
+	})
+}
+
+func TestWatch_bounds(t *testing.T) {
+	t.Parallel()
+	n := newWatchedNode(t)
+	id := n.submit(2)
+	first, err := n.fsm.watchEnd(id)
+	for range endWaitersMax - 1 {
+		if err == nil {
+			_, err = n.fsm.watchEnd(id + 1)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.WaitEnded(context.Background(), id, time.Hour); !errors.Is(err, fsm.ErrOverloaded) {
+		t.Errorf("one more waits for an end: %v", err)
+	}
+	n.fsm.watches.leaveEnd(id, first)
+	if _, err := n.fsm.watchEnd(id); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+	n.apply(fsm.Cancel{ID: id}, fsm.Cancel{ID: id + 1})
+	for range eventWaitersMax {
+		if err := n.fsm.watches.enterEvents(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.WaitEvent(context.Background(), n.newest()); !errors.Is(err, fsm.ErrOverloaded) {
+		t.Errorf("one more waits for events: %v", err)
+	}
+	n.fsm.watches.eventCount.Add(-eventWaitersMax)
+	n.ensureNobody()
+}
+
+// A node that closes tells those who wait, and those who come later.
+func TestWatch_close(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newWatchedNode(t)
+		id := n.submit(1)
+		waitEnd := func() error { return n.WaitEnded(context.Background(), id, time.Hour) }
+		waitEvent := func() error { return n.WaitEvent(context.Background(), n.newest()) }
+		ends, events := waits(2, waitEnd), waits(2, waitEvent)
+		synctest.Wait()
+		if err := n.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range []error{<-ends, <-ends, <-events, <-events, waitEnd(), waitEvent()} {
+			if !errors.Is(err, fsm.ErrShuttingDown) {
+				t.Errorf("wait %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// Whoever waits while entries come is woken: nothing slips in between the look
+// and the wait.
+func TestWatch_nobodyIsMissed(t *testing.T) {
+	t.Parallel()
+	n := newWatchedNode(t)
+	const tasks, followers = 500, 4
+	first := n.submit(tasks)
+	last := fsm.EventPos{Index: n.index + tasks}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make(chan error, 2*tasks+followers)
+	for i := range uint64(tasks) {
+		for range 2 {
+			wg.Go(func() {
+				if err := n.WaitEnded(ctx, first+i, time.Hour); err != nil {
+					errs <- fmt.Errorf("task %d: %w", first+i, err)
+				}
+			})
+		}
+	}
+	for range followers {
+		wg.Go(func() {
+			for at := n.newest(); at.Index < last.Index; at = n.newest() {
+				if err := n.WaitEvent(ctx, at); err != nil {
+					errs <- fmt.Errorf("events after %+v: %w", at, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range uint64(tasks) {
+		n.apply(fsm.Cancel{ID: first + i})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+	n.ensureNobody()
+}
