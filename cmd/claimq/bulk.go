@@ -113,12 +113,20 @@ func (s session) bulk(cmd *cobra.Command, w *wire.Action) error {
 			return nil
 		}
 		if w.DryRun {
-			_, err = fmt.Fprintf(s.a.stdout, "%s tasks to %s\n", counted(matched), w.Action)
+			_, err = fmt.Fprintf(s.a.stdout, "%s match\n", tasksText(matched))
 			return err
 		}
-		_, err = fmt.Fprintf(s.a.stdout, "%s tasks matched, %s done\n", counted(matched), counted(done))
+		_, err = fmt.Fprintf(s.a.stdout, "%s matched, %s done\n", tasksText(matched), counted(done))
 		return err
 	}
+}
+
+// tasksText is a number of tasks in words.
+func tasksText(n int64) string {
+	if n == 1 {
+		return "1 task"
+	}
+	return counted(n) + " tasks"
 }
 
 // counted is a number as it is read.

@@ -27,6 +27,10 @@ func sightCases() []cliCase {
 			name: "submit and wait for a failure", args: []string{"submit", "mail", "--key", "k", "--wait", "1ms"}, want: 1,
 			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=1": `200 {"success":true,"task":` + cliDone + `}`},
 		},
+		{
+			name: "submit and wait in vain", args: []string{"submit", "mail", "--key", "k", "--wait", "1ms"}, want: 3,
+			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=1": `200 {"success":true,"task":` + cliTask + `}`},
+		},
 		{name: "submit a file and wait", args: []string{"submit", "--file", "-", "--wait", "1s"}, want: 2},
 		{name: "list by all", args: []string{"list", "--worker", "w1", "--parent", "3", "--label", "tier=gold", "--label", "a=b:c", "--created-after", "90m", "--created-before", "2026-01-02T03:04:05.5+01:00", "--newest-first"}, answers: one(
 			"GET /api/tasks?created_after=2026-01-02T01%3A34%3A05.75Z&created_before=2026-01-02T02%3A04%3A05.5Z&label=a%3Ab%3Ac&label=tier%3Agold&limit=100&order=desc&parent_id=3&worker_id=w1",
@@ -34,7 +38,7 @@ func sightCases() []cliCase {
 		{name: "list bad time", args: []string{"list", "--created-after", "tomorrow"}, want: 2},
 		{name: "why", args: []string{"why", "17"}, answers: one("GET /api/tasks/17/why", `200 {"success":true,"ahead":3,"reasons":[`+
 			`{"code":"type_paused","message":"Its type is paused"},{"code":"limit_reached","message":"Its type has all the claims that it may have","holders":[{"task_id":3,"worker_id":"w1"},{"task_id":4,"worker_id":"w2"}]},`+
-			`{"code":"scheduled","message":"Its time has not come","run_at":"2026-01-02T04:04:05.750Z"},{"code":"no_worker","message":"No worker asks for its type","last_asked_at":"2026-01-02T03:00:00.000Z"},`+
+			`{"code":"scheduled","message":"It waits until 2026-01-02T04:04:05.750Z","run_at":"2026-01-02T04:04:05.750Z"},{"code":"no_worker","message":"No worker asks for its type","last_asked_at":"2026-01-02T03:00:00.000Z"},`+
 			`{"code":"group_behind","message":"Another task of its group comes first","id":12},{"code":"queued","message":"Others come first","ahead":1234}]}`)},
 		{name: "why not waiting", args: []string{"why", "17"}, answers: map[string]string{
 			"GET /api/tasks/17/why": `200 {"success":true,"ahead":null,"reasons":[]}`, "GET /api/tasks/17": `200 {"success":true,"task":` + cliTask + `}`,

@@ -35,6 +35,17 @@ type noTaskError struct{}
 
 func (noTaskError) Error() string { return "No pending tasks available (no_pending_tasks)" }
 
+// notEndedError is returned when a task has not ended in the time that was to be
+// waited for it.
+type notEndedError struct {
+	id     uint64
+	status string
+}
+
+func (e *notEndedError) Error() string {
+	return fmt.Sprintf("task %d has not ended yet: it is %s; 'claimq why %d' says why", e.id, printable(e.status), e.id)
+}
+
 // callError is a call to a server that did not succeed.
 type callError struct {
 	about   string // what the call was about, if the user needs to know; ends in ": "
@@ -49,6 +60,7 @@ func (e *callError) Unwrap() error { return e.err }
 func exitCode(err error) int {
 	var usage *usageError
 	var call *callError
+	var notEnded *notEndedError
 	switch {
 	case err == nil:
 		return exitDone
@@ -56,6 +68,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, noTaskError{}):
 		return exitNone
+	case errors.As(err, &notEnded):
+		return exitUnknown
 	case errors.As(err, &call):
 		return callExitCode(call)
 	default:

@@ -135,7 +135,7 @@ func endError(t *wire.Task) error {
 	case client.StatusFailed, client.StatusCancelled:
 		return fmt.Errorf("task %d has %s", t.ID, map[string]string{"failed": "failed", "cancelled": "been cancelled"}[t.Status])
 	}
-	return &callError{err: fmt.Errorf("task %d has not ended yet: it is %s; 'claimq why %d' says why", t.ID, t.Status, t.ID)}
+	return &notEndedError{t.ID, t.Status}
 }
 
 // submittedText says what became of the task; key is the user's own.

@@ -59,24 +59,19 @@ func (a *app) showReasons(id uint64, reasons []wire.Reason) error {
 	return table(a.stdout, rows)
 }
 
-// reasonText is a reason in words, with its details.
+// reasonText is a reason in the server's words, with how far its time is from now
+// and who holds the claims that stand against it.
 func (a *app) reasonText(r *wire.Reason) string {
 	text := printable(r.Message)
-	at := r.At
-	if at == nil {
-		at = r.RunAt
-	}
-	if at != nil {
-		text += ": " + a.showTime(*at)
-	}
-	if r.LastAskedAt != nil {
-		text += ": the last one did " + a.showTime(*r.LastAskedAt)
-	}
-	if r.Ahead != nil && *r.Ahead > 0 {
-		text += fmt.Sprintf(": %s before it", counted(*r.Ahead))
-	}
-	if r.ID != 0 {
-		text += fmt.Sprintf(": task %d", r.ID)
+	for _, at := range []*time.Time{r.At, r.RunAt, r.LastAskedAt} {
+		if at == nil {
+			continue
+		}
+		if left := at.Sub(a.clock()); left >= 0 {
+			text += " (in " + showDuration(left) + ")"
+		} else {
+			text += " (" + showDuration(-left) + " ago)"
+		}
 	}
 	if len(r.Holders) > 0 {
 		held := make([]string, len(r.Holders))
