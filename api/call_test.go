@@ -45,6 +45,7 @@ func do(t testing.TB, handler fasthttp.RequestHandler, target, body string, head
 	for name, value := range ctx.Response.Header.All() {
 		a.header[string(name)] = string(value)
 	}
+	described(t, method, uri, body, a)
 	return a
 }
 

@@ -1,6 +1,47 @@
 package api
 
-import "github.com/claimq/claimq/api/wire"
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/valyala/fasthttp"
+	"go.yaml.in/yaml/v3"
+)
+
+// openAPISource is the API's description as it is written.
+//
+//go:embed openapi.yaml
+var openAPISource []byte
 
 // openAPI answers GET /openapi.json.
-func (r *request) openAPI() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) openAPI() {
+	description, err := r.server.description()
+	if err != nil {
+		r.refuseCode(err)
+		return
+	}
+	r.send(fasthttp.StatusOK, append(r.body(), description...))
+}
+
+// describe returns the API's description in JSON, with the version of the
+// binary that serves it.
+func describe(source []byte, version string) ([]byte, error) {
+	var document map[string]any
+	if err := yaml.Unmarshal(source, &document); err != nil {
+		return nil, fmt.Errorf("read openapi.yaml: %w", err)
+	}
+	info, ok := document["info"].(map[string]any)
+	if !ok {
+		return nil, errors.New("openapi.yaml has no info")
+	}
+	if version != "" {
+		info["version"] = version
+	}
+	description, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("write openapi.json: %w", err)
+	}
+	return description, nil
+}

@@ -118,13 +118,19 @@ var fixed = map[string]methods{
 	"/openapi.json":        {get: callOpenAPI, allow: allowGet},
 }
 
-var (
-	tasksPrefix = []byte("/api/tasks/")
-	byKeyPrefix = []byte("by-key/")
-	typesPrefix = []byte("/api/types/")
+// variable are the paths that end in a variable. Those of a task go on after its
+// id: verbs and views.
+var variable = []struct {
+	prefix, name string
+	methods      methods
+}{
+	{"/api/types/", "type", methods{patch: callSetType, allow: allowPatch}},
+	{"/api/schedules/", "name", methods{get: callSchedule, put: callSetSchedule, del: callDeleteSchedule, allow: allowSchedule}},
+	{"/api/tasks/by-key/", "key", methods{get: callGetByKey, allow: allowGet}},
+	{tasksPrefix, "id", methods{get: callGet, patch: callPatch, del: callDelete, allow: allowTask}},
+}
 
-	schedulesPrefix = []byte("/api/schedules/")
-)
+const tasksPrefix = "/api/tasks/"
 
 // route finds the call of a method and a path as sent. A refusal is one of
 // not_found, method_not_allowed, or an id that is none.
@@ -132,26 +138,22 @@ func route(method, path []byte) (target, *refusal) {
 	if m, ok := fixed[string(path)]; ok {
 		return pick(method, target{}, m)
 	}
-	if name, ok := bytes.CutPrefix(path, typesPrefix); ok {
-		return pick(method, target{rest: name}, methods{patch: callSetType, allow: allowPatch})
+	for i := range variable {
+		v := &variable[i]
+		switch rest, ok := bytes.CutPrefix(path, []byte(v.prefix)); {
+		case !ok:
+		case v.prefix == tasksPrefix:
+			return routeTask(method, rest, v.methods)
+		default:
+			return pick(method, target{rest: rest}, v.methods)
+		}
 	}
-	if name, ok := bytes.CutPrefix(path, schedulesPrefix); ok {
-		return pick(method, target{rest: name}, methods{get: callSchedule, put: callSetSchedule, del: callDeleteSchedule, allow: allowSchedule})
-	}
-	rest, ok := bytes.CutPrefix(path, tasksPrefix)
-	if !ok {
-		return target{}, refuse(wire.CodeNotFound)
-	}
-	if key, ok := bytes.CutPrefix(rest, byKeyPrefix); ok {
-		return pick(method, target{rest: key}, methods{get: callGetByKey, allow: allowGet})
-	}
-	return routeTask(method, rest)
+	return target{}, refuse(wire.CodeNotFound)
 }
 
-// routeTask finds the call of what follows /api/tasks/: an id, and perhaps a
-// verb.
-func routeTask(method, rest []byte) (target, *refusal) {
-	m := methods{get: callGet, patch: callPatch, del: callDelete, allow: allowTask}
+// routeTask finds the call of what follows /api/tasks/: an id, whose methods are
+// m, and perhaps a verb.
+func routeTask(method, rest []byte, m methods) (target, *refusal) {
 	idText, verb, hasVerb := bytes.Cut(rest, []byte{'/'})
 	if hasVerb {
 		if view, ok := views[string(verb)]; ok {

@@ -49,6 +49,8 @@ type Server struct {
 	draining atomic.Bool
 	open     atomic.Int64 // connections
 	requests sync.Pool    // of *request
+	// description returns what /openapi.json answers; the first call makes it.
+	description func() ([]byte, error)
 
 	begun time.Time // where clock starts
 	asked asked
@@ -76,6 +78,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.serving, s.leave = context.WithCancelCause(ctx)
 	s.feed = newFeed(s)
+	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })
 	s.requests.New = func() any { return &request{server: s} }
 	s.http = s.newHTTP()
 	m, err := newMetrics(s)

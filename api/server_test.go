@@ -51,7 +51,19 @@ func raw(t *testing.T, addr, request string) answer {
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatalf("write: %v", err)
 	}
-	return receive(t, bufio.NewReader(conn))
+	a := receive(t, bufio.NewReader(conn))
+	line, rest, _ := strings.Cut(request, "\r\n")
+	method, target, _ := strings.Cut(line, " ")
+	target, _, _ = strings.Cut(target, " ")
+	head, body, _ := strings.Cut(rest, "\r\n\r\n")
+	if strings.Contains(head, "chunked") {
+		body = "" // it stands between the sizes of the chunks
+	}
+	if a.status == http.StatusContinue {
+		return a
+	}
+	described(t, method, strings.TrimPrefix(target, "http://localhost"), body, a)
+	return a
 }
 
 func receive(t *testing.T, r *bufio.Reader) answer {
