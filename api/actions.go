@@ -96,8 +96,7 @@ func (r *request) match(req *actionRequest) (found actionMatches, ok bool) {
 			return found, false
 		}
 		r.asks = time.Now()
-		if _, err := r.server.node.ReadStale(r.wait(), index, look); err != nil {
-			r.refuseError(err)
+		if !r.readOn(index, look) {
 			return found, false
 		}
 	}

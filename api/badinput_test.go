@@ -37,6 +37,7 @@ func TestServer_BadInput(t *testing.T) {
 	cases = append(cases, badCompletes()...)
 	cases = append(cases, badTypes()...)
 	cases = append(cases, badBatches()...)
+	cases = append(cases, badActions()...)
 	if len(cases) < 300 {
 		t.Errorf("only %d cases", len(cases))
 	}
@@ -421,58 +422,79 @@ func badTargets() []badInput {
 	for _, key := range []string{"", "%", "%2", "%zz", "%00", "%0a", "%ff", "%C3", strings.Repeat("k", 257)} {
 		cases = append(cases, badInput{"GET /api/tasks/by-key/" + key, "", ir, "idempotency_key", "Invalid idempotency_key"})
 	}
+	long := strings.Repeat("l", labelBytes+1)
 	for query, want := range map[string][2]string{
-		"limit=0":                      {"limit", "an integer from 1 to 1000"},
-		"limit=1001":                   {"limit", "an integer from 1 to 1000"},
-		"limit=":                       {"limit", "an integer from 1 to 1000"},
-		"limit":                        {"limit", "an integer from 1 to 1000"},
-		"limit=1.0":                    {"limit", "an integer from 1 to 1000"},
-		"limit=1&limit=1":              {"limit", "Repeated query parameter: limit"},
-		"limit=1&l%69mit=1":            {"limit", "Repeated query parameter: limit"},
-		"Limit=1":                      {"Limit", "Unknown query parameter: Limit"},
-		"offset=1":                     {"offset", "Unknown query parameter: offset"},
-		"status=done":                  {"status", "pending, scheduled, blocked"},
-		"status=":                      {"status", "pending, scheduled, blocked"},
-		"status=Pending":               {"status", "pending, scheduled, blocked"},
-		"task_type=a%20b":              {"task_type", "1 to 128 of"},
-		"task_type=":                   {"task_type", "1 to 128 of"},
-		"idempotency_key=":             {"idempotency_key", "1 to 256 bytes"},
-		"idempotency_key=%00":          {"idempotency_key", "1 to 256 bytes"},
-		"idempotency_key=%ff":          {"idempotency_key", "percent-encoded UTF-8"},
-		"idempotency_key=%4":           {"idempotency_key", "percent-encoded UTF-8"},
-		"%=1":                          {"", "name is not percent-encoded"},
-		"order=up":                     {"order", "asc or desc"},
-		"order=":                       {"order", "asc or desc"},
-		"cursor=":                      {"cursor", "a next_cursor"},
-		"cursor=x":                     {"cursor", "a next_cursor"},
-		"cursor=a0":                    {"cursor", "a next_cursor"},
-		"cursor=a01":                   {"cursor", "a next_cursor"},
-		"cursor=azzzzzzzzzzzzzzzz":     {"cursor", "a next_cursor"},
-		"cursor=aA":                    {"cursor", "a next_cursor"},
-		"include=all":                  {"include", "params, result or both"},
-		"include=":                     {"include", "params, result or both"},
-		"include=params,":              {"include", "params, result or both"},
-		"created_after=yesterday":      {"created_after", "a time in RFC 3339"},
-		"created_after=1700000000":     {"created_after", "a time in RFC 3339"},
-		"created_before=2026-01-01":    {"created_before", "a time in RFC 3339"},
-		"consistency=eventual":         {"consistency", "linearizable (the default) or stale"},
-		"consistency=":                 {"consistency", "linearizable (the default) or stale"},
-		strings.Repeat("x", 300) + "=": {strings.Repeat("x", 128) + "...", "Unknown query parameter"},
+		"limit=0":                       {"limit", "an integer from 1 to 1000"},
+		"limit=1001":                    {"limit", "an integer from 1 to 1000"},
+		"limit=":                        {"limit", "an integer from 1 to 1000"},
+		"limit":                         {"limit", "an integer from 1 to 1000"},
+		"limit=1.0":                     {"limit", "an integer from 1 to 1000"},
+		"limit=1&limit=1":               {"limit", "Repeated query parameter: limit"},
+		"limit=1&l%69mit=1":             {"limit", "Repeated query parameter: limit"},
+		"Limit=1":                       {"Limit", "Unknown query parameter: Limit"},
+		"offset=1":                      {"offset", "Unknown query parameter: offset"},
+		"status=done":                   {"status", "pending, scheduled, blocked"},
+		"status=":                       {"status", "pending, scheduled, blocked"},
+		"status=Pending":                {"status", "pending, scheduled, blocked"},
+		"task_type=a%20b":               {"task_type", "1 to 128 of"},
+		"task_type=":                    {"task_type", "1 to 128 of"},
+		"idempotency_key=":              {"idempotency_key", "1 to 256 bytes"},
+		"idempotency_key=%00":           {"idempotency_key", "1 to 256 bytes"},
+		"idempotency_key=%ff":           {"idempotency_key", "percent-encoded UTF-8"},
+		"idempotency_key=%4":            {"idempotency_key", "percent-encoded UTF-8"},
+		"%=1":                           {"", "name is not percent-encoded"},
+		"order=up":                      {"order", "asc or desc"},
+		"order=":                        {"order", "asc or desc"},
+		"cursor=":                       {"cursor", "a next_cursor"},
+		"cursor=x":                      {"cursor", "a next_cursor"},
+		"cursor=a0":                     {"cursor", "a next_cursor"},
+		"cursor=a01":                    {"cursor", "a next_cursor"},
+		"cursor=azzzzzzzzzzzzzzzz":      {"cursor", "a next_cursor"},
+		"cursor=aA":                     {"cursor", "a next_cursor"},
+		"include=all":                   {"include", "params, result or both"},
+		"include=":                      {"include", "params, result or both"},
+		"include=params,":               {"include", "params, result or both"},
+		"created_after=yesterday":       {"created_after", "a time in RFC 3339"},
+		"created_after=1700000000":      {"created_after", "a time in RFC 3339"},
+		"created_before=2026-01-01":     {"created_before", "a time in RFC 3339"},
+		"label=a":                       {"label", "NAME:VALUE"},
+		"label=:a":                      {"label", "NAME:VALUE"},
+		"label=":                        {"label", "NAME:VALUE"},
+		"label=a%00:b":                  {"label", "NAME:VALUE"},
+		"label=a:%0a":                   {"label", "NAME:VALUE"},
+		"label=a:" + long:               {"label", "NAME:VALUE"},
+		"label=" + long + ":a":          {"label", "NAME:VALUE"},
+		"label=a:1&order=asc&order=asc": {"order", "Repeated query parameter: order"},
+		"parent_id=0":                   {"parent_id", "an integer from 1 to 9007199254740991"},
+		"parent_id=":                    {"parent_id", "an integer from 1 to 9007199254740991"},
+		"parent_id=01":                  {"parent_id", "an integer from 1 to 9007199254740991"},
+		"parent_id=9007199254740992":    {"parent_id", "an integer from 1 to 9007199254740991"},
+		"wait_ms=1":                     {"wait_ms", "Unknown query parameter: wait_ms"},
+		"consistency=eventual":          {"consistency", "linearizable (the default) or stale"},
+		"consistency=":                  {"consistency", "linearizable (the default) or stale"},
+		strings.Repeat("x", 300) + "=":  {strings.Repeat("x", 128) + "...", "Unknown query parameter"},
 	} {
 		cases = append(cases, badInput{"GET /api/tasks?" + query, "", ir, want[0], want[1]})
+	}
+	for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k"} {
+		for _, wait := range []string{"", "=", "=-1", "=60001", "=1.0", "=1s", "=+1"} {
+			cases = append(cases, badInput{target + "?wait_ms" + wait, "", ir, "wait_ms", "an integer from 0 to 60000"})
+		}
+		cases = append(cases, badInput{target + "?wait_ms=1&wait_ms=1", "", ir, "wait_ms", "Repeated query parameter: wait_ms"})
+		cases = append(cases, badInput{target + "?wait_ms=1&waits=1", "", ir, "waits", "Unknown query parameter: waits"})
 	}
 	for _, target := range []string{"GET /api/tasks/by-key/a b", "GET /api/tasks?idempotency_key=a\tb", "GET /api/tasks/by-key/a\x01", "GET /api/tasks/by-key/a\x7f"} {
 		cases = append(cases, badInput{target, "", ir, "", "not percent-encoded"})
 	}
 	cases = append(cases, badInput{"GET /api/tasks?worker_id=a.b", "", iw, "worker_id", "Invalid worker_id format"})
-	for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k", "GET /api/stats", "GET /api/cluster", "DELETE /api/tasks/1", "POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/complete"} {
+	for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k", "GET /api/stats", "GET /api/cluster", "GET /api/types", "GET /api/workers", "GET /api/tasks/1/why", "POST /api/tasks/actions", "DELETE /api/tasks/1", "POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/complete"} {
 		cases = append(cases, badInput{target + "?x=1", goodBodies[target], ir, "x", "Unknown query parameter: x"})
 	}
 	cases = append(cases, badInput{"POST /api/tasks?consistency=stale", `{"params":1}`, ir, "consistency", "Unknown query parameter: consistency"})
 	for _, target := range []string{"GET /", "GET /api", "GET /api/", "GET /api/task", "GET /api/tasks/1/whose", "GET /api/tasks/1/", "POST /api/tasks/1/complete/x", "GET /API/TASKS", "GET /api/tasks%2F1", "GET //api/tasks", "GET /api/tasks/../stats", "BREW /pot"} {
 		cases = append(cases, badInput{target, "", wire.CodeNotFound, "", "No such path"})
 	}
-	for _, target := range []string{"PUT /api/tasks", "DELETE /api/tasks", "GET /api/tasks/claim", "GET /api/tasks/1/complete", "POST /api/tasks/1", "GET /api/batch", "PUT /api/batch", "GET /api/tasks/1/cancel", "POST /api/types", "GET /api/types/a", "DELETE /api/types/a", "GET /api/cluster/upgrade", "POST /api/tasks/by-key/k", "POST /api/stats", "DELETE /api/cluster", "POST /healthz", "POST /readyz", "POST /metrics", "BREW /api/tasks"} {
+	for _, target := range []string{"PUT /api/tasks", "DELETE /api/tasks", "GET /api/tasks/claim", "GET /api/tasks/1/complete", "POST /api/tasks/1", "GET /api/batch", "PUT /api/batch", "GET /api/tasks/1/cancel", "POST /api/types", "GET /api/types/a", "DELETE /api/types/a", "GET /api/cluster/upgrade", "POST /api/tasks/by-key/k", "POST /api/stats", "POST /api/workers", "POST /api/tasks/1/why", "GET /api/tasks/actions", "DELETE /api/cluster", "POST /healthz", "POST /readyz", "POST /metrics", "BREW /api/tasks"} {
 		cases = append(cases, badInput{target, `{}`, wire.CodeMethodNotAllowed, "", "Method not allowed"})
 	}
 	return cases

@@ -26,9 +26,12 @@ type fakeNode struct {
 	onPropose func(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) // nil: apply
 	onRead    func(ctx context.Context, minIndex uint64) error                 // nil: read
 	onForward func(req *fasthttp.Request, resp *fasthttp.Response) error       // nil: no leader
+	// onForwardCtx sees how long Forward may take, nil: nobody does.
+	onForwardCtx func(ctx context.Context)
 	// nil: as Propose and Forward, which do not wait.
 	onClaim          func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error)
 	onForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
+	onWaitEnded      func(caller context.Context, id uint64, wait time.Duration) error // nil: does not wait
 
 	readyErr error
 
@@ -105,11 +108,30 @@ func (n *fakeNode) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.
 	return n.machine.Index(), nil
 }
 
-func (n *fakeNode) WaitEnded(context.Context, uint64, time.Duration) error { return nil }
+func (n *fakeNode) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
+	if n.onWaitEnded != nil {
+		return n.onWaitEnded(caller, id, wait)
+	}
+	return nil
+}
 
-func (n *fakeNode) WaitEvent(ctx context.Context, _ fsm.EventPos) error {
-	<-ctx.Done()
-	return context.Cause(ctx)
+// WaitEvent looks every now and then.
+func (n *fakeNode) WaitEvent(ctx context.Context, after fsm.EventPos) error {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for {
+		n.mu.Lock()
+		newest := n.machine.NewestEvent()
+		n.mu.Unlock()
+		if behind(newest, after) {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 func (n *fakeNode) IsLeader() bool         { return !n.follower }
@@ -131,7 +153,10 @@ func (n *fakeNode) ForwardWaiting(ctx context.Context, req *fasthttp.Request, re
 	return n.Forward(ctx, req, resp)
 }
 
-func (n *fakeNode) Forward(_ context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+func (n *fakeNode) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+	if n.onForwardCtx != nil {
+		n.onForwardCtx(ctx)
+	}
 	if n.onForward == nil {
 		return fsm.ErrNoLeader
 	}

@@ -51,7 +51,7 @@ type request struct {
 	forwarded bool // another node passed it on
 	start     time.Time
 	asks      time.Time // since when the node is asked: later than start if the request has waited
-	id        []byte // request id
+	id        []byte    // request id
 	code      wire.Code
 	label     string // of the metrics; "" = by code
 	minIndex  uint64
@@ -295,6 +295,16 @@ func (r *request) read(fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
 		return false
 	}
 	r.setIndex(index)
+	return true
+}
+
+// readOn reads this node's state for what comes after what was read at index: it
+// is no older. ok is false if there is an answer already.
+func (r *request) readOn(index uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (ok bool) {
+	if _, err := r.server.node.ReadStale(r.wait(), index, fn); err != nil {
+		r.refuseError(err)
+		return false
+	}
 	return true
 }
 

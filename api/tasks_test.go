@@ -186,6 +186,7 @@ func TestServer_List(t *testing.T) {
 		{"?created_before=2026-03-01T12:00:02.0000001Z", "1 2 3"},
 		{"?created_before=1960-01-01T00:00:00Z", ""},
 		{"?created_after=1960-01-01T00:00:00Z&limit=2", "1 2"},
+		{"?parent_id=1", ""},
 		{"?consistency=linearizable&limit=1000", "1 2 3 4 5 6 7"},
 		{"?consistency=stale", "1 2 3 4 5 6 7"},
 		{"?&&", "1 2 3 4 5 6 7"},
@@ -194,6 +195,44 @@ func TestServer_List(t *testing.T) {
 		if got := ids(a.Tasks); got != c.ids {
 			t.Errorf("%q: tasks %s, want %s", c.query, got, c.ids)
 		}
+	}
+}
+
+// TestServer_ListLabels checks that all the labels given have to match, each cut
+// at its first colon.
+func TestServer_ListLabels(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	for _, labels := range []string{`{"a":"1","b":"2"}`, `{"a":"1"}`, `{"a":"2","b":"2","c":"x:y"}`, `{"a b":""}`, `{}`} {
+		submitOne(t, s, `{"params":0,"labels":`+labels+`}`)
+	}
+	for query, want := range map[string]string{
+		"label=a:1":                   "1 2",
+		"label=a:1&label=b:2":         "1",
+		"label=b:2&label=a:1":         "1",
+		"label=b:2":                   "1 3",
+		"label=a:1&label=a:1":         "1 2",
+		"label=a:1&label=a:2":         "",
+		"label=c:x:y":                 "3",
+		"label=c%3Ax%3Ay&label=b%3A2": "3",
+		"label=a%20b:":                "4",
+		"label=a:":                    "",
+		"label=a:1&status=pending":    "1 2",
+		"label=a:1&order=desc":        "2 1",
+		"label=a:1&created_before=2020-01-01T00:00:00Z": "",
+	} {
+		a := s.call(t, "GET /api/tasks?"+query, "").good(t, 200)
+		if got := ids(a.Tasks); got != want {
+			t.Errorf("%q: tasks %s, want %s", query, got, want)
+		}
+	}
+	many := ""
+	for i := range labelsMax {
+		many += fmt.Sprintf("&label=n%d:", i)
+	}
+	s.call(t, "GET /api/tasks?"+many[1:], "").good(t, 200)
+	if f := s.call(t, "GET /api/tasks?label=x:"+many, "").refused(t, wire.CodeInvalidRequest); f["field"] != "label" {
+		t.Errorf("too many labels: %v", f)
 	}
 }
 

@@ -23,22 +23,27 @@ func (r *request) workers() {
 		r.refuse(bad)
 		return
 	}
-	var holders []fsm.WorkerView
-	var now fsm.Stamp
-	for after := ""; len(holders) < workersMax; after = holders[len(holders)-1].WorkerID {
-		var page []fsm.WorkerView
-		ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
-			page, now = m.Workers(after, min(workersPage, workersMax-len(holders))), stamp
-		})
-		if !ok {
-			return
-		}
-		holders = append(holders, page...)
-		if len(page) < workersPage {
-			break
-		}
+	holders, now, ok := r.holders()
+	if !ok {
+		return
 	}
 	r.send(fasthttp.StatusOK, appendWorkers(r.body(), r.atWork(holders, now)))
+}
+
+// holders returns those who hold claims, at most workersMax. Who is on a later
+// page is as of a later index. ok is false if there is an answer already.
+func (r *request) holders() (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
+	var page []fsm.WorkerView
+	after, index := "", uint64(0)
+	look := func(m *fsm.Machine, stamp fsm.Stamp) {
+		page = m.Workers(after, min(workersPage, workersMax-len(holders)))
+		now, index = stamp, m.Index()
+	}
+	for ok = r.read(look); ok && len(page) > 0 && len(holders) < workersMax; ok = r.readOn(index, look) {
+		holders = append(holders, page...)
+		after = holders[len(holders)-1].WorkerID
+	}
+	return holders, now, ok
 }
 
 // atWork returns those who hold claims and those who were heard from, sorted by

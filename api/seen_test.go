@@ -1,0 +1,74 @@
+package api
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestLastSeen(t *testing.T) {
+	t.Parallel()
+	l := newLastSeen()
+	if at := l.last("a"); at != 0 {
+		t.Errorf("never seen: %d", at)
+	}
+	l.note("a", 5)
+	l.note("b", 7)
+	l.note("a", 6)
+	l.note("a", 4) // a request that was slow
+	if a, b := l.last("a"), l.last("b"); a != 6 || b != 7 {
+		t.Errorf("a %d, b %d", a, b)
+	}
+	seen := make(map[string]int64)
+	if l.since(7, seen); len(seen) != 1 || seen["b"] != 7 {
+		t.Errorf("since 7: %v", seen)
+	}
+}
+
+// TestLastSeen_bound checks that names are forgotten past the bound, and those
+// first that were not seen for longest.
+func TestLastSeen_bound(t *testing.T) {
+	t.Parallel()
+	l := newLastSeen()
+	const names = 3 * seenNamesMax
+	for i := range names {
+		l.note(fmt.Sprint("name ", i), int64(i+1))
+		l.note("always", int64(i+1))
+	}
+	seen := make(map[string]int64)
+	l.since(1, seen)
+	if len(seen) > seenNamesMax || len(seen) < seenNamesMax/2 {
+		t.Errorf("%d names are remembered, the bound is %d", len(seen), seenNamesMax)
+	}
+	if l.last("always") != names {
+		t.Error("the one that is always seen was forgotten")
+	}
+	for i := range names / 3 {
+		if at := l.last(fmt.Sprint("name ", i)); at != 0 {
+			t.Fatalf("name %d is remembered, of %d", i, names)
+		}
+	}
+}
+
+// TestServer_NoteAllocatesNothing checks what a claim pays for being remembered.
+func TestServer_NoteAllocatesNothing(t *testing.T) {
+	s, _ := setup(t)
+	claim, bad := decodeClaim([]byte(`{"worker_id":"w","task_types":["a","b"]}`), &s.cfg.Limits)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	cmd := claim.command()
+	extend, bad := decodeBatch([]byte(`{"ops":[{"op":"extend","id":1,"worker_id":"w"},{"op":"complete","id":2,"worker_id":"w","claim":{}}]}`), &s.cfg.Limits)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	batch := extend.command()
+	s.note(cmd, time.Now())
+	s.note(batch, time.Now())
+	if n := testing.AllocsPerRun(100, func() {
+		s.note(cmd, time.Now())
+		s.noteClaim(&claim.cmd, s.clock(time.Now()))
+	}); n != 0 {
+		t.Errorf("a claim: %v allocations", n)
+	}
+}
