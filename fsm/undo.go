@@ -23,7 +23,7 @@ type undo struct {
 	begun    []Lease
 	noted    []ReadyTasks
 	requeued int
-	ended    int
+	ended    []uint64
 	trail    trailMark
 }
 
@@ -76,7 +76,7 @@ func (j journal[T]) restore(t *table[T]) {
 // beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
 func (m *Machine) beginUndo() {
 	u := &undo{header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued,
-		ended: len(m.ended), trail: m.markTrail()}
+		ended: m.ended, trail: m.markTrail()}
 	m.undo = u
 	m.tasks.journal, m.requests.journal, m.gone.journal = &u.tasks, &u.requests, &u.gone
 }
@@ -129,7 +129,7 @@ func (m *Machine) undoAll() error {
 		m.place(m.types[f.record.Name])
 	}
 	m.begun, m.noted, m.requeued = u.begun, u.noted, u.requeued
-	m.ended = m.ended[:u.ended]
+	m.ended = u.ended
 	m.leaving = nil
 	return nil
 }
