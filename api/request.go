@@ -360,7 +360,11 @@ func (r *request) resetAnswer() {
 // refuse answers a refusal.
 func (r *request) refuse(f *refusal) {
 	r.code = f.code
-	r.send(f.code.Status(), appendRefusal(r.body(), f, r.id))
+	status := f.code.Status()
+	if status >= fasthttp.StatusInternalServerError {
+		r.http.Response.Header.Del(headerIndex) // of a read before: this reflects nothing
+	}
+	r.send(status, appendRefusal(r.body(), f, r.id))
 	setRetryAfter(&r.http.Response, f.code)
 }
 
