@@ -176,6 +176,9 @@ func goldenLog() []testEntry {
 			Index: uint64(10 + 2*i), Commands: commands,
 			Stamp: Stamp{U: int64(1000 * i), T: 1_780_000_000_000 + int64(1000*i)},
 		}
+		if i > 12 { // later, what the trail has told is kept no more
+			log[i].Stamp.T += 45_000 * int64(i-12)
+		}
 	}
 	return log
 }
@@ -211,7 +214,7 @@ func goldenLife() [][]Command {
 // with id 14 and token 13.
 func goldenSight() [][]Command {
 	return [][]Command{
-		{SetLevel{Level: 3}, Submit{Tasks: []NewTask{
+		{SetLevel{Level: 3}, SetTrail{Bytes: 1 << 20, AgeMS: 600_000}, Submit{Tasks: []NewTask{
 			{Type: "mail", Params: []byte("14"), Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		}}},
 		{
@@ -231,7 +234,12 @@ func goldenSight() [][]Command {
 			SetSchedule{Schedule: Schedule{Name: "weekly", Cron: "@weekly", Paused: true, Task: NewTask{Type: "report", Params: []byte("1")}}},
 		},
 		{RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_014_000, Next: 1_780_000_015_000}}}},
-		{RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_015_000, Next: 1_780_003_615_000}}}}, // task 15 has not ended
+		{
+			// Task 15 has not ended.
+			RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_015_000, Next: 1_780_003_615_000}}},
+			// A part of the trail ends with the first event, another one begins with the second.
+			SetNode{Node: NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2", Level: 3}}, SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
+		},
 	}
 }
 

@@ -13,6 +13,7 @@ const (
 // ended notes when an ended task is to be removed, and what it remembers.
 func (s *model) ended(t *Task) {
 	t.CompletedAt = s.t
+	s.endedNow = append(s.endedNow, t.ID)
 	t.Token = lastClaimEnded(t).Token
 	if t.Status == StatusCancelled {
 		t.WorkerID = ""
@@ -50,6 +51,7 @@ func (s *model) leaveIfNotKept(t *Task) {
 func (s *model) retire(t *Task) {
 	s.remove(t)
 	s.removed++
+	s.endedNow = append(s.endedNow, t.ID)
 	s.gone = append(s.gone, &modelGone{task: t, untilU: s.u + tenMinutes})
 	slices.SortStableFunc(s.gone, func(a, b *modelGone) int {
 		return cmp.Or(cmp.Compare(a.untilU, b.untilU), cmp.Compare(a.task.ID, b.task.ID))
@@ -101,6 +103,7 @@ func (s *model) doDue(t *Task) {
 		t.Status, t.Error, t.UpdatedAt = StatusFailed, "expired before it was claimed", s.t
 		s.ended(t)
 		s.leaveIfNotKept(t)
+		s.tell(EventExpired, t, nil, "")
 	default:
 		t.Status, t.UpdatedAt = StatusPending, s.t
 	}

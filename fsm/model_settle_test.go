@@ -66,7 +66,11 @@ func (s *model) settle(h Hold, how Outcome, do func(*Task)) Result {
 	case h.Token != 0 && t.Token != h.Token: // with this token
 		return answer(Result{Code: CodeStaleClaim})
 	}
+	was := s.answer(t)
 	do(t)
+	if t.Status != StatusClaimed {
+		s.tellEnd(was, t)
+	}
 	return Result{Task: s.answer(t)}
 }
 
@@ -166,6 +170,7 @@ func (s *model) expire(c Expire) Result {
 			continue
 		}
 		r.Expired++
+		was := s.answer(t)
 		switch {
 		case t.CancelRequested:
 			s.endClaim(t, StatusCancelled, OutcomeExpired, "")
@@ -176,6 +181,7 @@ func (s *model) expire(c Expire) Result {
 			s.endClaim(t, StatusPending, OutcomeExpired, "")
 			s.backOff(t, s.after(t.ID))
 		}
+		s.tellEnd(was, t)
 		s.leaveIfNotKept(t)
 	}
 	return r
@@ -268,12 +274,15 @@ func (s *model) retry(c Retry) Result {
 		return Result{Repeated: true, Task: s.answer(t)}
 	case t.Status == StatusScheduled:
 		t.Status, t.UpdatedAt = StatusPending, s.t
+		s.tell(EventRetried, t, nil, "")
 		return Result{Repeated: true, Task: s.answer(t)}
 	case c.Token != 0 && t.Token != c.Token:
 		return s.refuse(CodeStaleClaim, t)
 	}
 	if t.Status == StatusClaimed && t.CancelRequested {
+		was := s.answer(t)
 		s.endClaim(t, StatusCancelled, OutcomeCancelled, "")
+		s.tellEnd(was, t)
 		s.leaveIfNotKept(t)
 		return Result{Task: s.answer(t)}
 	}
@@ -291,7 +300,9 @@ func (s *model) retry(c Retry) Result {
 	}
 	t.MaxAttempts = most
 	if t.Status == StatusClaimed {
+		was := s.answer(t)
 		s.endClaim(t, StatusPending, OutcomeRetried, "")
+		s.tellEnd(was, t)
 		return Result{Task: s.answer(t)}
 	}
 	t.Status, t.WorkerID, t.Token, t.CompletedAt, t.RemoveAt, t.UpdatedAt = StatusPending, "", 0, 0, 0, s.t
@@ -302,6 +313,7 @@ func (s *model) retry(c Retry) Result {
 		t.setPlainly(o)
 	}
 	t.Result, t.ResultPayload = nil, nil
+	s.tell(EventRetried, t, nil, "")
 	return Result{Task: s.answer(t)}
 }
 
@@ -318,8 +330,10 @@ func (s *model) cancel(id uint64) Result {
 		return Result{Repeated: true, Task: s.answer(t)}
 	case t.Status == StatusClaimed:
 		t.CancelRequested, t.UpdatedAt = true, s.t
+		s.tell(EventCancelRequested, t, t, "")
 	default:
 		t.Status, t.UpdatedAt = StatusCancelled, s.t
+		s.tell(EventCancelled, t, nil, "")
 		s.ended(t)
 		s.leaveIfNotKept(t)
 	}
@@ -355,6 +369,9 @@ func (s *model) patch(c Patch) Result {
 	}
 	if c.SetRunAt {
 		s.askedFor(t, c.RunAt)
+		if t.Status == StatusScheduled {
+			s.tellWait(t, nil)
+		}
 	}
 	if c.SetLabels {
 		options := *t.options()
@@ -373,6 +390,8 @@ func (s *model) delete(id uint64) Result {
 		return s.refuse(CodeTaskNotTerminal, t)
 	}
 	s.remove(t)
+	s.endedNow = append(s.endedNow, t.ID)
+	s.tell(EventDeleted, t, nil, "")
 	return Result{Task: s.answer(t)}
 }
 

@@ -25,10 +25,13 @@ type model struct {
 	types     []*modelType // those that have settings
 	nodes     []NodeRecord
 	schedules []ScheduleView
+	trail     modelTrail
+	submitter string // what is said of the tasks that are submitted
 	begun     []Lease
-	leaving   []*Task // ended by the command, and not to be kept after it
-	requeued  int     // tasks that came back in this entry
-	removed   int     // and those that were removed
+	leaving   []*Task  // ended by the command, and not to be kept after it
+	endedNow  []uint64 // by the entry, and those that it removed
+	requeued  int      // tasks that came back in this entry
+	removed   int      // and those that were removed
 
 	most     int // claims that requests may remember
 	mostGone int // removed tasks that are remembered
@@ -72,14 +75,15 @@ func (s *model) copy() *model {
 	}
 	c.schedules = slices.Clone(s.schedules)
 	c.gone, c.nodes, c.begun = slices.Clone(s.gone), slices.Clone(s.nodes), slices.Clone(s.begun)
-	c.leaving = nil
+	c.leaving, c.endedNow = nil, slices.Clone(s.endedNow)
+	c.trail = s.trail.copy()
 	return &c
 }
 
 // apply applies an entry. seen is what the machine made of it.
 func (s *model) apply(e testEntry, seen Applied) Applied {
 	s.index, s.u, s.t = e.Index, max(s.u, e.Stamp.U), max(s.t, e.Stamp.T)
-	s.begun, s.requeued, s.removed = nil, 0, 0
+	s.begun, s.endedNow, s.requeued, s.removed, s.trail.sub = nil, nil, 0, 0, 0
 	a := Applied{Index: e.Index, Stamp: Stamp{U: s.u, T: s.t}}
 	for i, c := range e.Commands {
 		r := &Result{}
@@ -91,7 +95,8 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 			a.Checkpoint = true
 		}
 	}
-	a.Leases, a.Requeued, a.Removed = s.begun, s.requeued, s.removed
+	a.Leases, a.Ended, a.Requeued, a.Removed = s.begun, s.endedNow, s.requeued, s.removed
+	a.Events = s.trail.sub > 0
 	return a
 }
 
@@ -160,15 +165,29 @@ func (s *model) change(c Command, seen *Result) Result {
 		s.tick()
 		return Result{}
 	case SetNode:
+		if slices.Contains(s.nodes, c.Node) {
+			return Result{}
+		}
+		s.tell(EventNodeSet, nil, nil, c.Node.NodeID)
 		s.nodes = slices.DeleteFunc(s.nodes, func(n NodeRecord) bool { return n.UUID == c.Node.UUID })
 		s.nodes = append(s.nodes, c.Node)
 		return Result{}
 	case RemoveNode:
+		for _, n := range s.nodes {
+			if n.UUID == c.UUID {
+				s.tell(EventNodeRemoved, nil, nil, n.NodeID)
+			}
+		}
 		s.nodes = slices.DeleteFunc(s.nodes, func(n NodeRecord) bool { return n.UUID == c.UUID })
 		return Result{}
 	case SetLevel:
-		s.level = max(s.level, c.Level)
+		if c.Level > s.level {
+			s.level = c.Level
+			s.tell(EventLevelRaised, nil, nil, fmt.Sprint(c.Level))
+		}
 		return Result{}
+	case SetTrail:
+		return s.setTrail(c)
 	}
 	return Result{} // a Checkpoint changes nothing that can be seen
 }
@@ -274,6 +293,10 @@ func (s *model) submitOne(n NewTask) Submitted {
 		s.askedFor(t, s.t+n.DelayMS)
 	}
 	s.tasks = append(s.tasks, t)
+	s.tell(EventSubmitted, t, nil, s.submitter)
+	if t.Status == StatusScheduled {
+		s.tellWait(t, nil)
+	}
 	return Submitted{Task: s.answer(t), Created: true}
 }
 

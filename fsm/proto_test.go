@@ -151,8 +151,14 @@ func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[
 
 // Records with every field set.
 var (
-	fullHeader = header{Index: 1000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9}
-	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5, schedules: 7}
+	fullHeader = header{
+		Index: 1000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9,
+		Trail: trailHeader{
+			Bounds: SetTrail{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: EventPos{Index: 1000, Sub: math.MaxUint32},
+			Gone: EventPos{Index: 500, Sub: 1}, End: math.MaxUint64,
+		},
+	}
+	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5, trail: 6, schedules: 7}
 	fullThen   = Then{
 		Submitted: []FollowUp{{ID: 1<<53 - 3, Created: true}, {ID: 1, Created: true}},
 		Claims:    []ClaimRef{{TaskID: 2, Token: 78}, {TaskID: 3, Token: 79}},
@@ -195,6 +201,10 @@ var (
 		Key: "order-17", Status: StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
+	fullTrail = trailBytes{
+		start: math.MaxUint64, events: []byte{0, 255},
+		base: eventBase{EventPos: EventPos{Index: 501, Sub: math.MaxUint32}, t: 1_780_000_000_000, task: 1<<53 - 1, token: 1<<53 - 2},
+	}
 	fullSchedule = ScheduleView{
 		Schedule: sightCommands()[4].(SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
 		LastRunAt: 1_780_000_000_001, Skipped: math.MaxUint64, CreatedAt: 1_780_000_000_002, UpdatedAt: 1_780_000_000_003,
@@ -211,6 +221,7 @@ func fullRecords() map[recordKind][]byte {
 		recordNode:     appendNodeRecord(nil, fullNode),
 		recordType:     appendTypeRecord(nil, &fullType),
 		recordGone:     appendGoneRecord(nil, 1<<53-1, &fullGone),
+		recordTrail:    appendTrailRecord(nil, &fullTrail),
 		recordSchedule: appendScheduleRecord(nil, &fullSchedule),
 		recordEnd:      appendEndRecord(nil, fullCounts, fullHash),
 	}
@@ -218,7 +229,7 @@ func fullRecords() map[recordKind][]byte {
 
 var recordNames = map[recordKind]string{
 	recordHeader: "HeaderRecord", recordTask: "TaskRecord", recordRequest: "RequestRecord",
-	recordNode: "NodeRecord", recordType: "TypeRecord", recordGone: "GoneRecord", recordSchedule: "ScheduleRecord", recordEnd: "EndRecord",
+	recordNode: "NodeRecord", recordType: "TypeRecord", recordGone: "GoneRecord", recordTrail: "TrailRecord", recordSchedule: "ScheduleRecord", recordEnd: "EndRecord",
 }
 
 // Every field that is written is in fsm.proto with its number and type, and
@@ -282,7 +293,7 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 // field that is added cannot be left out of the formats.
 func TestFullValues_HaveNoZeroField(t *testing.T) {
 	t.Parallel()
-	values := []any{fullStamp, fullHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullSchedule, fullHash}
+	values := []any{fullStamp, fullHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullTrail, fullSchedule, fullHash}
 	kindsSeen := map[kind]bool{}
 	for _, c := range fullCommands() {
 		values = append(values, c)
@@ -329,7 +340,7 @@ func TestRecords_RoundTrip(t *testing.T) {
 		if r.err != nil {
 			t.Errorf("%v: %v", kind, r.err)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(recordCounts{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(recordCounts{}, trailBytes{}, eventBase{})); diff != "" {
 			t.Errorf("%v (-encoded +decoded):\n%s", kind, diff)
 		}
 	}
@@ -348,6 +359,7 @@ func TestRecords_RoundTrip(t *testing.T) {
 		id, g := decodeGoneRecord(r, names)
 		return []any{id, g}
 	})
+	check(recordTrail, fullTrail, func(r *fieldReader) any { return decodeTrailRecord(r).trailBytes })
 	check(recordSchedule, &fullSchedule, func(r *fieldReader) any { return decodeScheduleRecord(r) })
 	check(recordEnd, []any{fullCounts, fullHash}, func(r *fieldReader) any {
 		n, hash := decodeEndRecord(r)

@@ -75,6 +75,8 @@ func seal(chunks []rawChunk) []rawChunk {
 			n.types += uint64(len(c.records))
 		case recordGone:
 			n.gone += uint64(len(c.records))
+		case recordTrail:
+			n.trail += uint64(len(c.records))
 		case recordSchedule:
 			n.schedules += uint64(len(c.records))
 		}
@@ -98,6 +100,7 @@ func seal(chunks []rawChunk) []rawChunk {
 func smallMachine(t testing.TB) *Machine {
 	t.Helper()
 	m := New()
+	m.trail.chunkBytes = 2 * eventRoom // so that there are several
 	applyLog(t, m, goldenLog())
 	return m
 }
