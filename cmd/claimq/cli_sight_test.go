@@ -29,7 +29,7 @@ func sightCases() []cliCase {
 		},
 		{
 			name: "submit and wait in vain", args: []string{"submit", "mail", "--key", "k", "--wait", "1ms"}, want: 3,
-			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=1": `200 {"success":true,"task":` + cliTask + `}`},
+			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=1": `200 {"success":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=0": `200 {"success":true,"task":` + cliTask + `}`},
 		},
 		{name: "submit a file and wait", args: []string{"submit", "--file", "-", "--wait", "1s"}, want: 2},
 		{name: "list by all", args: []string{"list", "--worker", "w1", "--parent", "3", "--label", "tier=gold", "--label", "a=b:c", "--created-after", "90m", "--created-before", "2026-01-02T03:04:05.5+01:00", "--newest-first"}, answers: one(
