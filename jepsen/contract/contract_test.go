@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/openapitest"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -89,7 +90,8 @@ func document(rows []row) string {
 // cluster is the three nodes that the rows run against.
 type cluster struct {
 	*procs.Cluster
-	turn atomic.Uint64
+	turn        atomic.Uint64
+	description *openapitest.Checker // as the nodes serve it
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -115,7 +117,26 @@ func newCluster(t *testing.T) *cluster {
 			}
 		}
 	})
-	return &cluster{Cluster: p}
+	return &cluster{Cluster: p, description: describedBy(t, p.Nodes[0])}
+}
+
+// describedBy returns the description of the API that a node serves.
+func describedBy(t *testing.T, n *procs.Node) *openapitest.Checker {
+	t.Helper()
+	resp, err := http.Get(n.URL() + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker, err := openapitest.New(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checker
 }
 
 // url returns where the step's request goes.
@@ -147,6 +168,8 @@ type answer struct {
 	body   string
 	took   time.Duration
 	err    error
+	// undescribed says what the description of the API does not have of it.
+	undescribed error
 }
 
 // run goes through the row's steps.
@@ -170,7 +193,8 @@ func (c *cluster) run(t *testing.T, r row) {
 		if s.method != "" && s.name != "" {
 			sent := make(chan answer, 1)
 			url := c.url(t, *s)
-			go func() { sent <- send(t.Context(), url, v.fill(s.target), v.fill(s.body), *s) }()
+			target, body := v.fill(s.target), v.fill(s.body)
+			go func() { sent <- c.send(t.Context(), url, target, body, *s) }()
 			background[s.name] = sent
 			continue
 		}
@@ -206,7 +230,11 @@ func (c *cluster) answered(t *testing.T, v vars, asked, s *step, background map[
 		return "an answer without a request"
 	}
 	for end := time.Now().Add(s.within); ; {
-		problem := v.fits(send(t.Context(), c.url(t, *asked), v.fill(asked.target), v.fill(asked.body), *asked), s)
+		a := c.send(t.Context(), c.url(t, *asked), v.fill(asked.target), v.fill(asked.body), *asked)
+		if a.undescribed != nil {
+			return a.undescribed.Error() // whatever comes later
+		}
+		problem := v.fits(a, s)
 		if problem == "" || !time.Now().Before(end) {
 			return problem
 		}
@@ -216,8 +244,10 @@ func (c *cluster) answered(t *testing.T, v vars, asked, s *step, background map[
 
 // fits says what is wrong with the answer, "" if nothing is.
 func (v vars) fits(a answer, s *step) string {
-	if a.err != nil {
-		return a.err.Error()
+	for _, err := range []error{a.err, a.undescribed} {
+		if err != nil {
+			return err.Error()
+		}
 	}
 	if a.status != s.status {
 		return fmt.Sprintf("status %d, not %d: %s", a.status, s.status, a.body)
@@ -231,7 +261,7 @@ func (v vars) fits(a answer, s *step) string {
 	return ""
 }
 
-func send(ctx context.Context, url, target, body string, s step) answer {
+func (c *cluster) send(ctx context.Context, url, target, body string, s step) answer {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, s.method, url+target, bytes.NewReader([]byte(body)))
@@ -248,13 +278,15 @@ func send(ctx context.Context, url, target, body string, s step) answer {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	return answer{status: resp.StatusCode, body: string(text), took: time.Since(begun), err: err}
+	a := answer{status: resp.StatusCode, body: string(text), took: time.Since(begun), err: err}
+	a.undescribed = c.description.Check(openapitest.Exchange{Method: s.method, Target: target, Sent: []byte(body), Status: a.status, Header: resp.Header, Body: text})
+	return a
 }
 
 // nothingLeft fails if a row that ran alone left something to claim.
 func (c *cluster) nothingLeft(t *testing.T) {
 	t.Helper()
-	a := send(t.Context(), c.Nodes[0].URL(), "/api/stats", "", step{method: "GET"})
+	a := c.send(t.Context(), c.Nodes[0].URL(), "/api/stats", "", step{method: "GET"})
 	v := vars{}
 	if problem := v.fits(a, &step{status: 200, body: `{"counts": {"pending": 0}}`}); problem != "" {
 		t.Errorf("the row left something to claim: %s", problem)
