@@ -109,7 +109,7 @@ func TestWaitEnded(t *testing.T) {
 			id++
 		}
 		// There is no such task, and one has ended: nobody waits.
-		done := n.submit(1)
+		done := n.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "scan"}}}).Results[0].Submitted[0].Task.ID
 		n.apply(fsm.Cancel{ID: done})
 		for _, id := range []uint64{done, 99} {
 			if err := n.WaitEnded(ctx, id, time.Hour); err != nil {
