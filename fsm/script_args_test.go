@@ -107,6 +107,10 @@ func (a *args) command() Command {
 		"type":        func() Command { return a.setType() },
 		"evict":       func() Command { return Evict{Bytes: a.int()} },
 		"batch":       func() Command { return Batch{Atomic: a.text("atomic", "") != ""} },
+		"schedule":    func() Command { return a.setSchedule() },
+		"unschedule":  func() Command { return DeleteSchedule{Name: a.word()} },
+		"run":         func() Command { return RunSchedules{Items: a.slots()} },
+		"act":         func() Command { return a.act() },
 		"expire":      func() Command { return Expire{Items: a.leases()} },
 		"tick":        func() Command { return Tick{} },
 		"checkpoint":  func() Command { return Checkpoint{} },
@@ -143,6 +147,7 @@ func (a *args) newTasks() []NewTask {
 		Labels:       a.labels(),
 		Group:        a.text("group", ""),
 		UniqueActive: a.text("unique", "exists") == "active",
+		Traceparent:  a.text("traceparent", ""),
 	}
 	if p := a.text("payload", ""); p != "" {
 		payload, err := hex.DecodeString(p)

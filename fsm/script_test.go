@@ -178,6 +178,9 @@ func (s *script) apply(commands []Command) {
 		if e, ok := c.(Expire); ok && e.Items == nil {
 			commands[i] = Expire{Items: s.due()}
 		}
+		if r, ok := c.(RunSchedules); ok && r.Items == nil {
+			commands[i] = RunSchedules{Items: s.dueSlots()}
+		}
 	}
 	a := mustApply(s.t, s.m, s.index, AppendEntry(nil, s.stamp, commands...))
 	mustCheck(s.t, s.m)
@@ -270,6 +273,13 @@ func outcomeOf(r Result) string {
 	}
 	if r.Expired > 0 {
 		add("expired %d", r.Expired)
+	}
+	if r.Schedule != nil {
+		add("%s", map[bool]string{true: "new", false: "replaced"}[r.Created])
+		add("%s", describeSchedule(r.Schedule))
+	}
+	if r.Acted > 0 {
+		add("acted on %d", r.Acted)
 	}
 	if r.Evicted > 0 {
 		add("evicted %d", r.Evicted)
@@ -385,6 +395,15 @@ func (s *script) read(a *args) {
 		} else {
 			s.printf("nothing is due")
 		}
+	case "schedules":
+		for _, v := range s.m.Schedules() {
+			s.printf("%s", describeSchedule(v))
+		}
+		if at, ok := s.m.NextSlot(); ok {
+			s.printf("next slot %d", at-scriptEpoch)
+		} else {
+			s.printf("no slot")
+		}
 	case "level1": // a cluster as it was before claims in full
 		s.m.header.Level = 1
 	case "wakes": // from here on
@@ -429,13 +448,13 @@ func describeRare(t *Task) string {
 	add(len(o.Labels) > 0, "labels %v", o.Labels)
 	add(o.Group != "", "group %s", o.Group)
 	add(o.UniqueActive, "unique while active")
+	add(o.Traceparent != "", "trace %s", o.Traceparent)
 	return strings.Join(words, ", ")
 }
 
 func (s *script) list(a *args) {
-	status, _ := ParseStatus(a.text("status", ""))
 	page := s.m.List(ListQuery{
-		Filter:     Filter{Status: status, Type: a.text("type", ""), WorkerID: a.text("worker", ""), Key: a.text("key", "")},
+		Filter:     a.filter(),
 		Descending: a.text("order", "asc") == "desc", Limit: int(a.option("limit", 100)), From: uint64(a.option("from", 0)),
 	})
 	for _, t := range page.Tasks {
