@@ -4,7 +4,7 @@ import "slices"
 
 // sight is a command of what level 3 brought.
 func (g *generator) sight(m *Machine) Command {
-	switch g.dice(6) {
+	switch g.dice(7) {
 	case 0, 1:
 		return g.setSchedule(m)
 	case 2:
@@ -14,6 +14,8 @@ func (g *generator) sight(m *Machine) Command {
 		return g.runSchedules(m)
 	case 3:
 		return g.runSchedules(m)
+	case 6:
+		return SetTrail{Bytes: pick[int64](g, 1<<20, 300, 2000), AgeMS: pick[int64](g, dayMS, 1000, 60_000)}
 	}
 	return g.act(m)
 }

@@ -287,6 +287,7 @@ func (s *model) beginClaim(t *Task, worker string, lease int64) {
 		x.bucket.Sub(x.bucket, big.NewInt(oneClaim9))
 	}
 	s.begun = append(s.begun, Lease{TaskID: t.ID, Token: t.Token, Seq: 1, EndU: t.LeaseEndU})
+	s.tell(EventClaimed, t, t, "")
 }
 
 func (s *model) lengthen(t *Task, asked int64) {
@@ -309,7 +310,7 @@ func (s *model) setType(c SetType) Result {
 		s.types = append(s.types, x)
 	}
 	x.fill(s.t)
-	before := x.RateLimit
+	was, before := x.TypeSettings, x.RateLimit
 	to := c.Settings
 	if c.Set&TypePaused != 0 {
 		x.Paused = to.Paused
@@ -337,6 +338,9 @@ func (s *model) setType(c SetType) Result {
 		if most := full(x.RateLimit); before == 0 || x.bucket.Cmp(most) > 0 {
 			x.bucket = most
 		}
+	}
+	if !cmp.Equal(was, x.TypeSettings) {
+		s.tell(EventTypeChanged, nil, nil, c.Type)
 	}
 	view := s.typeView(c.Type)
 	s.types = slices.DeleteFunc(s.types, func(x *modelType) bool { return cmp.Equal(x.TypeSettings, TypeSettings{}) })

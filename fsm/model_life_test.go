@@ -99,7 +99,7 @@ func (s *model) doDue(t *Task) {
 	switch {
 	case t.Status >= StatusCompleted:
 		s.retire(t)
-	case s.mayExpire(t) && t.options().ExpiresAt <= s.t:
+	case s.mayExpire(t) && t.options().ExpiresAt <= s.t && (t.Status == StatusPending || t.options().ExpiresAt < t.RunAt):
 		t.Status, t.Error, t.UpdatedAt = StatusFailed, "expired before it was claimed", s.t
 		s.ended(t)
 		s.leaveIfNotKept(t)

@@ -18,6 +18,7 @@ func (s *model) setSchedule(c SetSchedule) Result {
 	if v.Paused {
 		v.NextRunAt = 0
 	}
+	s.tell(EventScheduleSet, nil, nil, v.Name)
 	at := s.schedule(v.Name)
 	if at < 0 {
 		s.schedules = append(s.schedules, v)
@@ -38,6 +39,7 @@ func (s *model) deleteSchedule(name string) Result {
 		return Result{Code: CodeScheduleNotFound}
 	}
 	s.schedules = slices.Delete(s.schedules, at, at+1)
+	s.tell(EventScheduleDeleted, nil, nil, name)
 	return Result{}
 }
 
@@ -58,7 +60,9 @@ func (s *model) runSchedules(c RunSchedules) Result {
 			v.Skipped++
 			continue
 		}
+		s.submitter = "schedule " + v.Name
 		one := s.submitOne(v.Task)
+		s.submitter = ""
 		v.LastTaskID, v.LastRunAt = one.Task.ID, item.Slot
 		r.Submitted = append(r.Submitted, one)
 	}

@@ -1,0 +1,237 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// modelTrail is all that ever happened.
+type modelTrail struct {
+	events []Event
+	sub    uint32   // events of this entry
+	bounds SetTrail // zero: as nobody has set them
+}
+
+// tell adds what happened to the task, nil if it is about none, in the claim,
+// nil if it is about none.
+func (s *model) tell(kind EventKind, t, claim *Task, message string) {
+	if s.level < 3 {
+		return
+	}
+	e := Event{EventPos: EventPos{s.index, s.trail.sub}, T: s.t, Kind: kind, Message: message}
+	if t != nil {
+		e.TaskID, e.Type = t.ID, t.Type
+	}
+	if claim != nil {
+		e.WorkerID, e.Token, e.Attempt = claim.WorkerID, claim.Token, claim.Attempts
+	}
+	if kind == EventTypeChanged {
+		e.Type = message
+	}
+	s.trail.events = append(s.trail.events, e)
+	s.trail.sub++
+}
+
+// tellWait tells that the task waits for its time, after a claim or not.
+func (s *model) tellWait(t, claim *Task) {
+	s.tell(EventScheduled, t, claim, "until "+time.UnixMilli(t.RunAt).UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+// tellEnd tells how the claim of the task ended, was being the task as it was
+// before: what happened, and what came of it.
+func (s *model) tellEnd(was, t *Task) {
+	last := lastClaimEnded(t)
+	switch last.Outcome {
+	case OutcomeCompleted:
+		s.tell(EventCompleted, t, was, "")
+	case OutcomeFailed:
+		s.tell(EventFailed, t, was, last.Error)
+	case OutcomeReleased:
+		s.tell(EventReleased, t, was, "")
+	case OutcomeExpired:
+		s.tell(EventLeaseExpired, t, was, "")
+		if t.Status == StatusFailed {
+			s.tell(EventFailed, t, was, "lease expired")
+		}
+	case OutcomeRetried:
+		s.tell(EventRetried, t, was, "")
+	}
+	switch t.Status {
+	case StatusPending:
+		if last.Outcome != OutcomeRetried {
+			s.tell(EventRequeued, t, was, "")
+		}
+	case StatusScheduled:
+		s.tellWait(t, was)
+	case StatusCancelled:
+		s.tell(EventCancelled, t, was, "")
+	}
+}
+
+// setTrail changes the bounds.
+func (s *model) setTrail(c SetTrail) Result {
+	if s.trailBounds() != c {
+		s.trail.bounds = c
+		s.tell(EventTrailChanged, nil, nil, fmt.Sprintf("%d bytes, %d ms", c.Bytes, c.AgeMS))
+	}
+	return Result{}
+}
+
+func (s *model) trailBounds() SetTrail {
+	if s.trail.bounds == (SetTrail{}) {
+		return SetTrail{Bytes: 64 << 20, AgeMS: dayMS}
+	}
+	return s.trail.bounds
+}
+
+// compareTrail compares what the machine keeps of the trail with all that
+// happened: it is the newest part of it, of the right age and size.
+func compareTrail(t *rapid.T, g *generator, m *Machine, s *model) {
+	all := s.trail.events
+	newest := EventPos{}
+	if n := len(all); n > 0 {
+		newest = all[n-1].EventPos
+	}
+	if got := m.NewestEvent(); got != newest || m.TrailBounds() != s.trailBounds() {
+		t.Fatalf("newest event %v, want %v; bounds %+v, want %+v", got, newest, m.TrailBounds(), s.trailBounds())
+	}
+	kept := readTrail(t, g, m, EventQuery{})
+	gone := len(all) - len(kept)
+	if gone < 0 {
+		t.Fatalf("%d events, there were only %d", len(kept), len(all))
+	}
+	if diff := cmp.Diff(all[gone:], kept, alike); diff != "" {
+		t.Fatalf("trail (-model +machine):\n%s", diff)
+	}
+	compareBounds(t, m, s, all[:gone], kept)
+	compareEvents(t, g, m, all, gone)
+	for id := range s.ids + 2 {
+		var want []Event
+		for _, e := range kept {
+			if e.TaskID == id && id != 0 {
+				want = append(want, e)
+			}
+		}
+		if diff := cmp.Diff(want[max(0, len(want)-100):], m.TaskEvents(id), alike); diff != "" {
+			t.Fatalf("events of task %d (-model +machine):\n%s", id, diff)
+		}
+	}
+}
+
+// readTrail reads the trail page by page.
+func readTrail(t *rapid.T, g *generator, m *Machine, q EventQuery) []Event {
+	var events []Event
+	q.Limit = pick(g, 1000, 1, 2, 7)
+	for {
+		page := m.Events(q)
+		if page.Gone || len(page.Events) > q.Limit || page.More && page.Next.compare(q.After) <= 0 {
+			t.Fatalf("%+v gives %+v", q, page)
+		}
+		events = append(events, page.Events...)
+		q.After = page.Next
+		if !page.More {
+			return events
+		}
+	}
+}
+
+// compareBounds ensures that nothing too old is kept, and that what is gone was
+// too old or too much. Whole chunks go, so there is some slack.
+func compareBounds(t *rapid.T, m *Machine, s *model, gone, kept []Event) {
+	bounds := s.trailBounds()
+	if len(kept) > 0 {
+		if age := s.t - kept[0].T; age >= bounds.AgeMS+s.highest().AgeMS/8+1 {
+			t.Fatalf("an event is kept for %d ms, bounds %+v", age, bounds)
+		}
+	}
+	if m.trail.size() > bounds.Bytes && len(m.trail.chunks) > 1 {
+		t.Fatalf("%d bytes are kept, bounds %+v", m.trail.size(), bounds)
+	}
+	if len(gone) == 0 {
+		return
+	}
+	last := gone[len(gone)-1]
+	if was := s.lowest(); s.t-last.T < was.AgeMS && m.trail.size() < was.Bytes-2*int64(m.trail.chunkBytes) {
+		t.Fatalf("the event %+v is gone too early, %d bytes are left, bounds %+v", last, m.trail.size(), was)
+	}
+}
+
+// lowest and highest return what the bounds were at most and at least.
+func (s *model) lowest() SetTrail  { return s.extreme(func(a, b int64) int64 { return min(a, b) }) }
+func (s *model) highest() SetTrail { return s.extreme(func(a, b int64) int64 { return max(a, b) }) }
+
+func (s *model) extreme(choose func(a, b int64) int64) SetTrail {
+	most := SetTrail{Bytes: 64 << 20, AgeMS: dayMS}
+	for _, e := range s.trail.events {
+		var b SetTrail
+		if _, err := fmt.Sscanf(e.Message, "%d bytes, %d ms", &b.Bytes, &b.AgeMS); err == nil && e.Kind == EventTrailChanged {
+			most.Bytes, most.AgeMS = choose(most.Bytes, b.Bytes), choose(most.AgeMS, b.AgeMS)
+		}
+	}
+	return most
+}
+
+// compareEvents goes on behind some place, and selects.
+func compareEvents(t *rapid.T, g *generator, m *Machine, all []Event, gone int) {
+	if len(all) == 0 {
+		return
+	}
+	one := all[g.dice(len(all))]
+	q := EventQuery{After: one.EventPos}
+	switch g.dice(4) {
+	case 1:
+		q.After.Sub = 1<<32 - 1
+	case 2:
+		q.After.Index += uint64(g.dice(3))
+	case 3:
+		q.After = EventPos{}
+	}
+	one = all[g.dice(len(all))]
+	switch g.dice(6) {
+	case 1:
+		q.Kind = one.Kind
+	case 2:
+		q.TaskID = one.TaskID
+	case 3:
+		q.WorkerID = one.WorkerID
+	case 4:
+		q.Type = one.Type
+	case 5:
+		q.Type, q.Kind = "mail", EventTypeChanged
+	}
+	if gone > 0 && q.After != (EventPos{}) && q.After.compare(all[gone-1].EventPos) < 0 {
+		if page := m.Events(q); !page.Gone || len(page.Events) > 0 || gone < len(all) && page.Oldest != all[gone].EventPos {
+			t.Fatalf("%+v gives %+v, %d events are gone", q, page, gone)
+		}
+		return
+	}
+	var want []Event
+	for _, e := range all[gone:] {
+		if e.compare(q.After) > 0 && (q.Kind == 0 || q.Kind == e.Kind) && (q.TaskID == 0 || q.TaskID == e.TaskID) &&
+			(q.WorkerID == "" || q.WorkerID == e.WorkerID) && (q.Type == "" || q.Type == e.Type) {
+			want = append(want, e)
+		}
+	}
+	if diff := cmp.Diff(want, readTrail(t, g, m, q), alike); diff != "" {
+		t.Fatalf("%+v (-model +machine):\n%s", q, diff)
+	}
+}
+
+// size returns how many bytes the events that are kept take.
+func (t *trail) size() (n int64) {
+	for _, c := range t.chunks {
+		n += int64(len(c.events))
+	}
+	return n
+}
+
+// copy is for a model that goes its own way.
+func (t *modelTrail) copy() modelTrail {
+	c := *t
+	c.events = slices.Clone(t.events)
+	return c
+}
