@@ -37,7 +37,10 @@ func (r *request) caller() (ctx context.Context, end func() (gone bool)) {
 		}
 	case *countedConn:
 		if w := watchConn(conn.Conn, cancel); w != nil {
-			stop = w.end
+			stop = func() {
+				w.end()
+				conn.reading.forget()
+			}
 		}
 	}
 	return ctx, func() bool {

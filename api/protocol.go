@@ -104,9 +104,12 @@ type countedConn struct {
 	once sync.Once
 
 	// The claims of the answer that is not written yet, and who releases them.
-	// Only the goroutine that serves the connection touches them.
+	// Only the goroutine that serves the connection touches these and what
+	// follows.
 	unsent []fsm.Hold
 	server *Server
+
+	reading, writing lazyDeadline
 }
 
 // Close closes the connection; twice is safe.

@@ -17,7 +17,8 @@ import (
 
 // The bounds of the HTTP protocol itself.
 const (
-	// readTimeout bounds the arrival of one whole request.
+	// readTimeout bounds the arrival of one whole request. This and the next two
+	// are kept to within deadlineSlack.
 	readTimeout = 30 * time.Second
 	// writeTimeout bounds the sending of one answer.
 	writeTimeout = 30 * time.Second

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strconv"
 	"time"
@@ -85,13 +86,20 @@ func (r *request) sent() {
 // and the worker has its claims.
 func (c *countedConn) Read(b []byte) (int, error) {
 	c.unsent = nil
+	if err := c.reading.apply(net.Conn.SetReadDeadline, c.Conn); err != nil {
+		return 0, err
+	}
 	return c.Conn.Read(b)
 }
 
 // Write writes to the connection. If that fails, nobody learns of the claims
 // that the answer was about, and they are released before Write returns.
 func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
+	err := c.writing.apply(net.Conn.SetWriteDeadline, c.Conn)
+	n := 0
+	if err == nil {
+		n, err = c.Conn.Write(b)
+	}
 	if err != nil && len(c.unsent) > 0 {
 		holds := c.unsent
 		c.unsent = nil

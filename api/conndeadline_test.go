@@ -1,0 +1,74 @@
+package api
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// deadlineConn notes the deadlines that it is given.
+type deadlineConn struct {
+	nopConn
+	read, write []time.Time
+}
+
+func (c *deadlineConn) SetReadDeadline(t time.Time) error {
+	c.read = append(c.read, t)
+	return nil
+}
+
+func (c *deadlineConn) SetWriteDeadline(t time.Time) error {
+	c.write = append(c.write, t)
+	return nil
+}
+
+// TestCountedConn_deadlines checks that a deadline is never early, at most
+// deadlineSlack late, and set no more often than that asks for.
+func TestCountedConn_deadlines(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
+	inner := &deadlineConn{}
+	c := &countedConn{Conn: inner, open: new(atomic.Int64)}
+	for _, ms := range []int{1000, 30_000, 120_000, 120_900, 121_000, 121_001} {
+		if err := c.SetReadDeadline(at(ms)); err != nil {
+			t.Fatal(err)
+		}
+		if ms < 100_000 {
+			continue // nobody reads: it is only noted
+		}
+		_, _ = c.Read(nil)
+	}
+	_ = c.SetDeadline(at(2000))
+	_, _ = c.Read(nil)
+	_, _ = c.Write(nil)
+	c.reading.forget()
+	_, _ = c.Read(nil)
+	_ = c.SetWriteDeadline(at(2500))
+	_, _ = c.Write(nil)
+	_ = c.SetDeadline(time.Time{})
+	for range 2 {
+		_, _ = c.Read(nil)
+		_, _ = c.Write(nil)
+	}
+	if want := []time.Time{at(121_000), at(122_001), at(3000), at(3000), {}}; !slices.Equal(inner.read, want) {
+		t.Errorf("read deadlines %v, want %v", inner.read, want)
+	}
+	if want := []time.Time{at(3000), {}}; !slices.Equal(inner.write, want) {
+		t.Errorf("write deadlines %v, want %v", inner.write, want)
+	}
+}
+
+// TestCountedConn_expires checks that a deadline ends a Read that waits.
+func TestCountedConn_expires(t *testing.T) {
+	t.Parallel()
+	ours, _ := connPair(t)
+	c := &countedConn{Conn: ours, open: new(atomic.Int64)}
+	_ = c.SetReadDeadline(time.Now().Add(20*time.Millisecond - deadlineSlack))
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error %v, want a timeout", err)
+	}
+}
