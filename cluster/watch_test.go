@@ -112,8 +112,9 @@ func TestWaitEnded(t *testing.T) {
 		done := n.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "scan"}}}).Results[0].Submitted[0].Task.ID
 		n.apply(fsm.Cancel{ID: done})
 		for _, id := range []uint64{done, 99} {
-			if err := n.WaitEnded(ctx, id, time.Hour); err != nil {
-				t.Errorf("task %d: %v", id, err)
+			begun := time.Now()
+			if err := n.WaitEnded(ctx, id, time.Hour); err != nil || time.Since(begun) > 0 {
+				t.Errorf("task %d: %v after %s", id, err, time.Since(begun))
 			}
 		}
 	})
