@@ -190,6 +190,10 @@ func (c *cluster) run(t *testing.T, r row) {
 	var last *step
 	for i := range r.steps {
 		s := &r.steps[i]
+		if s.down > 0 {
+			c.down(t, s.down)
+			continue
+		}
 		if s.method != "" && s.name != "" {
 			sent := make(chan answer, 1)
 			url := c.url(t, *s)
@@ -212,6 +216,23 @@ func (c *cluster) run(t *testing.T, r row) {
 	}
 	if last != nil {
 		t.Fatalf("rows/%s.txt:%d: the request has no answer", r.file, last.line)
+	}
+}
+
+// down ends all nodes at once, as a power failure does, and starts them again
+// after that time.
+func (c *cluster) down(t *testing.T, d time.Duration) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		if err := n.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-time.After(d)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
+	defer cancel()
+	if err := c.StartAll(ctx); err != nil {
+		t.Fatal(err)
 	}
 }
 

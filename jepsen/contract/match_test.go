@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ var (
 	quotedVar = regexp.MustCompile(`"\$(\w+)"`)
 	plainVar  = regexp.MustCompile(`\$(\w+)`)
 	longVar   = regexp.MustCompile(`^x(\d+)$`)
-	rangeForm = regexp.MustCompile(`^<(-?[\d.]+)\.\.(-?[\d.]+)>$`)
+	rangeForm = regexp.MustCompile(`^<(len )?(-?[\d.]+)\.\.(-?[\d.]+)>$`)
 )
 
 // bound returns the value of a name, as a JSON text. Those of x1, x2, ... are
@@ -72,11 +73,15 @@ func decode(text string, to *any) error {
 func (v vars) value(path string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:
+		if one, ok := want["<one>"]; ok {
+			return v.one(path, one, got)
+		}
 		object, ok := got.(map[string]any)
 		if !ok {
 			return fmt.Sprintf("%s is %s, not an object", path, text(got))
 		}
 		for name, w := range want {
+			name = v.fill(name)
 			g, there := object[name]
 			if w == "<absent>" {
 				if there {
@@ -112,6 +117,23 @@ func (v vars) value(path string, want, got any) string {
 	return ""
 }
 
+// one matches an array of which one element fits.
+func (v vars) one(path string, want, got any) string {
+	list, ok := got.([]any)
+	if !ok {
+		return fmt.Sprintf("%s is %s, not an array", path, text(got))
+	}
+	problem := ""
+	for i, g := range list {
+		tried := maps.Clone(v)
+		if problem = tried.value(fmt.Sprintf("%s[%d]", path, i), want, g); problem == "" {
+			maps.Copy(v, tried)
+			return ""
+		}
+	}
+	return fmt.Sprintf("none of the %d elements of %s fits; the last: %s", len(list), path, problem)
+}
+
 // text matches a string of the pattern: a variable, a form in <>, or itself.
 func (v vars) text(path, want string, got any) string {
 	if name, ok := strings.CutPrefix(want, "$"); ok && !strings.ContainsAny(name, "$ -./") {
@@ -139,9 +161,15 @@ func (v vars) text(path, want string, got any) string {
 // form reports whether a value fits a form such as <time>.
 func (v vars) form(want string, got any) bool {
 	if m := rangeForm.FindStringSubmatch(want); m != nil {
-		n, err := strconv.ParseFloat(text(got), 64)
-		low, lowErr := strconv.ParseFloat(m[1], 64)
-		high, highErr := strconv.ParseFloat(m[2], 64)
+		number := text(got)
+		if list, ok := got.([]any); ok && m[1] != "" {
+			number = strconv.Itoa(len(list))
+		} else if m[1] != "" {
+			return false
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		low, lowErr := strconv.ParseFloat(m[2], 64)
+		high, highErr := strconv.ParseFloat(m[3], 64)
 		return err == nil && lowErr == nil && highErr == nil && low <= n && n <= high
 	}
 	form, arg, _ := strings.Cut(strings.Trim(want, "<>"), " ")

@@ -34,6 +34,7 @@ type step struct {
 	status  int           // 0 if the step is no answer
 	within  time.Duration // the request is repeated for so long
 	before  time.Duration // the answer comes that soon; 0 = whenever
+	down    time.Duration // all nodes are down for so long; 0 = the step is another
 	body    string        // JSON, or a pattern of it; "" = none
 }
 
@@ -41,6 +42,7 @@ var (
 	headingLine = regexp.MustCompile(`^# (\d) ([^:(]+?)( \(alone\))?: (.+)$`)
 	requestLine = regexp.MustCompile(`^(?:@(leader|follower) )?(?:&(\w+) )?(GET|POST|PATCH|DELETE|PUT) (/\S*)(?: (.*))?$`)
 	answerLine  = regexp.MustCompile(`^(?:=(\w+) )?(?:(within|before) (\S+) )?(\d{3})(?: (.*))?$`)
+	downLine    = regexp.MustCompile(`^down (\S+)$`)
 	headerLine  = regexp.MustCompile(`^([A-Z][A-Za-z-]+): (.*)$`)
 )
 
@@ -103,6 +105,9 @@ func parseRows(file, text string) ([]row, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
+		if s.down > 0 && !r.alone {
+			return nil, fmt.Errorf("%s: the nodes go down under rows that run at the same time", where)
+		}
 		s.line, s.headers, headers = i+1, headers, nil
 		r.steps = append(r.steps, s)
 	}
@@ -110,6 +115,10 @@ func parseRows(file, text string) ([]row, error) {
 }
 
 func parseStep(line string) (step, error) {
+	if m := downLine.FindStringSubmatch(line); m != nil {
+		d, err := time.ParseDuration(m[1])
+		return step{down: d}, err
+	}
 	if m := requestLine.FindStringSubmatch(line); m != nil {
 		return step{node: m[1], name: m[2], method: m[3], target: m[4], body: m[5]}, nil
 	}
