@@ -13,9 +13,12 @@ import (
 // smallMemory makes short logs push claim requests and removed tasks out.
 const smallMemory = 12
 
+// smallChunk makes the trail have many chunks.
+const smallChunk = 4 * eventRoom
+
 func newSmall() *Machine {
 	m := New()
-	m.rememberedMax, m.goneMax = smallMemory, smallMemory
+	m.rememberedMax, m.goneMax, m.trail.chunkBytes = smallMemory, smallMemory, smallChunk
 	return m
 }
 
@@ -63,7 +66,7 @@ func restore(t rapid.TB, snapshot []byte) *Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.rememberedMax, m.goneMax = smallMemory, smallMemory
+	m.rememberedMax, m.goneMax, m.trail.chunkBytes = smallMemory, smallMemory, smallChunk
 	if err := m.check(); err != nil {
 		t.Fatalf("restored: %v", err)
 	}

@@ -172,7 +172,7 @@ func newTwins(t rapid.TB, dice func(n int) int) *twins {
 	t.Helper()
 	p := &twins{lifeGenerator: lifeGenerator{newGenerator(dice)}, t: t, plain: newSmall(), tried: newSmall()}
 	p.plain.goneMax, p.tried.goneMax = 4, 4
-	p.apply(SetLevel{Level: levelLife})
+	p.apply(SetLevel{Level: FeatureLevel}, SetTrail{Bytes: 1 << 20, AgeMS: 10_000})
 	return p
 }
 
@@ -246,7 +246,7 @@ func TestRestoreEqualsReplay_Batches(t *testing.T) {
 			g.pass()
 			log[i] = testEntry{g.index, g.stamp, []Command{g.command(m), g.batch(m)}}
 			if i == 0 {
-				log[i].Commands[0] = SetLevel{Level: levelLife}
+				log[i].Commands[0] = SetLevel{Level: FeatureLevel}
 			}
 			if r := mustApplyTo(t, m, log[i]).Results[1]; r.Code != "" {
 				undone++
