@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -143,5 +144,102 @@ func TestOpenAPI_Closed(t *testing.T) {
 	look("", document)
 	if objects < 40 {
 		t.Errorf("only %d objects", objects)
+	}
+}
+
+// TestOpenAPI_Examples sends the examples of requests: none is malformed.
+func TestOpenAPI_Examples(t *testing.T) {
+	t.Parallel()
+	c, err := description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := c.Examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]bool{}
+	for _, e := range examples {
+		s, _ := setup(t)
+		submitOne(t, s, `{"params":1}`)
+		path := strings.NewReplacer("{id}", "1", "{type}", "mail", "{name}", "nightly").Replace(e.Path)
+		if a := s.call(t, e.Method+" "+path, string(e.Body)); a.status == http.StatusBadRequest || a.status >= http.StatusInternalServerError {
+			t.Errorf("%s %s %s: %d %s", e.Method, path, e.Body, a.status, a.body)
+		}
+		of[e.ID] = true
+	}
+	for _, op := range c.Operations() {
+		if op.Method != http.MethodGet && op.Method != http.MethodDelete && !of[op.ID] {
+			t.Errorf("%s has no example", op.ID)
+		}
+	}
+}
+
+// TestOpenAPI_Codes compares the codes with those that have words, both ways.
+func TestOpenAPI_Codes(t *testing.T) {
+	t.Parallel()
+	c, err := description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := map[wire.Code]bool{}
+	for _, code := range c.Codes() {
+		described[wire.Code(code)] = true
+		if wire.Code(code).Status() == 0 {
+			t.Errorf("%s is no code of the contract", code)
+		}
+	}
+	for code := range phrases {
+		if !described[code] {
+			t.Errorf("%s is not described", code)
+		}
+	}
+}
+
+// TestOpenAPI_Notices shows that the checker notices what is not described.
+func TestOpenAPI_Notices(t *testing.T) {
+	t.Parallel()
+	c, err := description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := func(more ...string) http.Header {
+		h := http.Header{"X-Request-Id": {"r"}, "X-Claimq-Index": {"7"}, "Content-Type": {"application/json"}}
+		for i := 0; i < len(more); i += 2 {
+			h.Set(more[i], more[i+1])
+			if more[i+1] == "" {
+				h.Del(more[i])
+			}
+		}
+		return h
+	}
+	const deleted = `{"success":true,"deleted":1}`
+	const refused = `{"success":false,"error":"e","code":"task_not_terminal","message":"m","request_id":"r","task_id":1,"status":"pending","worker_id":null}`
+	for _, test := range []struct {
+		name     string
+		exchange openapitest.Exchange
+		want     string // "" = nothing
+	}{
+		{"as described", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 200, Header: header(), Body: []byte(deleted)}, ""},
+		{"a refusal", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 409, Header: header(), Body: []byte(refused)}, ""},
+		{"a status", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 202, Header: header(), Body: []byte(deleted)}, "no such status"},
+		{"a header", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 200, Header: header("X-More", "1"), Body: []byte(deleted)}, "the header X-More"},
+		{"no index", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 200, Header: header("X-Claimq-Index", ""), Body: []byte(deleted)}, "X-Claimq-Index is missing"},
+		{"an index that is none", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 200, Header: header("X-Claimq-Index", "x"), Body: []byte(deleted)}, "the header X-Claimq-Index"},
+		{"a field", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 200, Header: header(), Body: []byte(`{"success":true,"deleted":1,"more":1}`)}, "more"},
+		{"a missing field", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 200, Header: header(), Body: []byte(`{"success":true}`)}, "deleted"},
+		{"a field of a refusal", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 409, Header: header(), Body: []byte(strings.Replace(refused, `"task_id"`, `"task"`, 1))}, "task"},
+		{"a code", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 409, Header: header(), Body: []byte(strings.Replace(refused, "task_not_terminal", "task_completed", 1))}, "code"},
+		{"a content type", openapitest.Exchange{Method: "DELETE", Target: "/api/tasks/1", Status: 200, Header: header("Content-Type", "text/html"), Body: []byte(deleted)}, "text/html"},
+		{"a path", openapitest.Exchange{Method: "GET", Target: "/api/x", Status: 200, Header: header(), Body: []byte(deleted)}, "no such status"},
+		{"a method", openapitest.Exchange{Method: "PUT", Target: "/api/tasks", Status: 200, Header: header(), Body: []byte(deleted)}, "no such status"},
+		{"a body", openapitest.Exchange{Method: "GET", Target: "/api/stats", Status: 307, Header: http.Header{"X-Request-Id": {"r"}, "Location": {"http://a"}}, Body: []byte("x")}, "a body"},
+		{"a field of a request", openapitest.Exchange{Method: "POST", Target: "/api/cluster/remove", Sent: []byte(`{"node_id":"n1","force":true}`), Status: 200, Header: header("X-Claimq-Index", ""), Body: []byte(`{"success":true}`)}, "force"},
+		{"a parameter", openapitest.Exchange{Method: "GET", Target: "/api/schedules?limit=1", Status: 200, Header: header(), Body: []byte(`{"success":true,"schedules":[]}`)}, "limit"},
+	} {
+		switch err := c.Check(test.exchange); {
+		case test.want == "" && err != nil, test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
 	}
 }

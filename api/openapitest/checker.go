@@ -2,6 +2,7 @@ package openapitest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sort"
@@ -65,6 +66,40 @@ func (c *Checker) Operations() []Operation {
 		}
 	}
 	return all
+}
+
+// Example is the body of a request, as the description has it.
+type Example struct {
+	Operation
+	Body []byte
+}
+
+// Examples returns every example of a request's body, in no order.
+func (c *Checker) Examples() ([]Example, error) {
+	var all []Example
+	for template, item := range c.doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.RequestBody == nil {
+				continue
+			}
+			content := op.RequestBody.Value.Content["application/json"]
+			bodies := []any{content.Example}
+			for _, example := range content.Examples {
+				bodies = append(bodies, example.Value.Value)
+			}
+			for _, body := range bodies {
+				if body == nil {
+					continue
+				}
+				text, err := json.Marshal(body)
+				if err != nil {
+					return nil, fmt.Errorf("write an example of %s: %w", op.OperationID, err)
+				}
+				all = append(all, Example{Operation{Method: method, Path: template, ID: op.OperationID}, text})
+			}
+		}
+	}
+	return all, nil
 }
 
 // Codes returns the codes that the description names.
