@@ -96,17 +96,20 @@ func (st *stream) Read([]byte) (int, error) {
 	ctx, cancel := context.WithCancelCause(st.server.serving)
 	defer cancel(nil)
 	if conn, ok := st.conn.(*countedConn); ok {
+		// The connection itself: its deadlines are set from another goroutine too.
+		st.conn = conn.Conn
+		defer func() {
+			conn.reading.forget()
+			conn.writing.forget()
+			_ = conn.SetWriteDeadline(time.Now().Add(streamEndTimeout)) // of the body's end
+		}()
 		if w := watchConn(conn.Conn, cancel); w != nil {
 			defer w.end()
 		}
 	}
 	// A client that does not read must not hold up a server that drains.
 	defer context.AfterFunc(ctx, func() { _ = st.setDeadline(streamEndTimeout) })()
-	err := st.run(ctx)
-	if err == nil {
-		err = st.setDeadline(streamEndTimeout) // of the body's end
-	}
-	if err != nil {
+	if err := st.run(ctx); err != nil {
 		return 0, err
 	}
 	return 0, io.EOF

@@ -1,0 +1,274 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// openAudit opens an audit file until the test ends.
+func openAudit(t testing.TB, path string, node Node) *Audit {
+	t.Helper()
+	a, err := OpenAudit(AuditConfig{Path: path, Node: node})
+	if err != nil {
+		t.Fatalf("OpenAudit: %v", err)
+	}
+	t.Cleanup(a.Close)
+	return a
+}
+
+// audited waits until the file's last line is of the node's newest event, and
+// returns its lines.
+func audited(t testing.TB, path string, node *fakeNode) []string {
+	t.Helper()
+	node.mu.Lock()
+	newest := node.machine.NewestEvent()
+	node.mu.Unlock()
+	want := fmt.Sprintf(`{"index":%d,"sub":%d,`, newest.Index, newest.Sub)
+	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(time.Millisecond) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, whole := strings.CutSuffix(string(b), "\n")
+		lines := strings.Split(text, "\n")
+		if whole && strings.HasPrefix(lines[len(lines)-1], want) {
+			return lines
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the file does not end with %s:\n%s", want, b)
+		}
+	}
+}
+
+// auditBrief writes lines as brief writes events.
+func auditBrief(t testing.TB, lines []string) string {
+	t.Helper()
+	var events []wire.Event
+	for _, line := range lines {
+		var e wire.Event
+		d := json.NewDecoder(strings.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		events = append(events, e)
+	}
+	return brief(events)
+}
+
+func submitTo(t testing.TB, node *fakeNode, tasks int) {
+	t.Helper()
+	cmd := fsm.Submit{Tasks: make([]fsm.NewTask, tasks)}
+	for i := range cmd.Tasks {
+		cmd.Tasks[i] = fsm.NewTask{Type: "t", Params: []byte("1")}
+	}
+	if _, err := node.apply(cmd); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAudit checks that the file has every event once, whatever happens to it
+// and to the process.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	a := openAudit(t, path, node)
+	submitTo(t, node, 3)
+	submitTo(t, node, 1)
+	lines := audited(t, path, node)
+	const want = "1.0 level_raised, 1.1 submitted, 1.2 submitted, 1.3 submitted, 2.0 submitted"
+	if got := auditBrief(t, lines); got != want {
+		t.Fatalf("the file has %s, want %s", got, want)
+	}
+	page := s.call(t, "GET /api/events", "").body
+	if joined := `{"success":true,"events":[` + strings.Join(lines, ",") + `],"next":"2.0"}`; joined != page {
+		t.Errorf("the lines differ from the API's:\n%s\n%s", joined, page)
+	}
+	if _, err := OpenAudit(AuditConfig{Path: path, Node: node}); err == nil {
+		t.Error("another may write the file too")
+	}
+
+	// A restart, after a crash within a line.
+	a.Close()
+	a.Close()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []int{len(whole) - 1, len(whole) - 40, len(lines[0]) + 5, len(lines[0]) + 1, len(lines[0]), 3, 0} {
+		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := openAudit(t, path, node)
+		if got := auditBrief(t, audited(t, path, node)); got != want {
+			t.Errorf("cut to %d bytes, the file then has %s", cut, got)
+		}
+		a.Close()
+	}
+
+	// What a loss of power leaves: zeros within and at the end.
+	for _, damaged := range [][]byte{
+		append(bytes.Clone(whole), make([]byte, 4096)...),
+		append(append(bytes.Clone(whole[:len(lines[0])+20]), make([]byte, 100)...), whole[len(lines[0])+120:]...),
+	} {
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := openAudit(t, path, node)
+		if got := auditBrief(t, audited(t, path, node)); got != want {
+			t.Errorf("after a loss of power the file has %s", got)
+		}
+		a.Close()
+	}
+}
+
+// TestAudit_Many checks the order over many pages and files.
+func TestAudit_Many(t *testing.T) {
+	t.Parallel()
+	_, node := setup(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit")
+	a := openAudit(t, path, node)
+	var want []string
+	index := 0
+	for i := range 40 {
+		submitTo(t, node, 100)
+		index++
+		if index == 1 {
+			want = append(want, "1.0 level_raised")
+		}
+		for sub := range 100 {
+			if index == 1 {
+				sub++
+			}
+			want = append(want, fmt.Sprintf("%d.%d submitted", index, sub))
+		}
+		if i%10 == 3 {
+			if err := os.Rename(path, filepath.Join(dir, fmt.Sprintf("old%02d", i))); err != nil {
+				t.Fatal(err)
+			}
+			a.Reopen()
+		}
+		if i%10 == 7 {
+			a.Close()
+			a = openAudit(t, path, node)
+		}
+	}
+	lines := audited(t, path, node)
+	olds, err := filepath.Glob(filepath.Join(dir, "old*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, old := range olds {
+		b, err := os.ReadFile(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) { // none if it was moved at once
+			got = append(got, line)
+		}
+	}
+	var events []string
+	continued := 0
+	for e := range strings.SplitSeq(auditBrief(t, append(got, lines...)), ", ") {
+		if strings.HasSuffix(e, " continued") {
+			continued++
+			continue
+		}
+		events = append(events, e)
+	}
+	if g, w := strings.Join(events, "\n"), strings.Join(want, "\n"); g != w {
+		t.Errorf("%d events, want %d", len(events), len(want))
+	}
+	if len(olds) != 4 || continued == 0 || continued > 4 {
+		t.Errorf("%d old files, %d lines say that a file continues one", len(olds), continued)
+	}
+}
+
+// TestAudit_Gone checks that a line says so if the trail has lost events that
+// the file does not have.
+func TestAudit_Gone(t *testing.T) {
+	t.Parallel()
+	_, node := setup(t)
+	path := filepath.Join(t.TempDir(), "audit")
+	submitTo(t, node, 1)
+	a := openAudit(t, path, node)
+	audited(t, path, node)
+	a.Close()
+	loseTrail(t, node)
+	openAudit(t, path, node)
+	lines := audited(t, path, node)
+	if got := auditBrief(t, lines); got != "1.0 level_raised, 1.1 submitted, 3.4294967295 events_gone, 4.0 trail_changed" {
+		t.Errorf("the file has %s", got)
+	}
+	if !strings.Contains(lines[2], "events after 1.1 and up to this place are kept no more") {
+		t.Errorf("the line says %s", lines[2])
+	}
+
+	fresh := filepath.Join(t.TempDir(), "audit")
+	openAudit(t, fresh, node)
+	if got := auditBrief(t, audited(t, fresh, node)); got != "3.4294967295 events_gone, 4.0 trail_changed" {
+		t.Errorf("a new file has %s", got)
+	}
+}
+
+// TestAudit_Refuses checks what is no audit file is left alone.
+func TestAudit_Refuses(t *testing.T) {
+	t.Parallel()
+	_, node := setup(t)
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"prose": "dear diary\n", "unended": "dear diary", "blank": "\n", "json": "{\"a\":1}\n", "almost": "{\"index\":1}\n{\"index\":2}\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := OpenAudit(AuditConfig{Path: path, Node: node}); err == nil {
+			a.Close()
+			t.Errorf("%s is taken for an audit file", name)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != content {
+			t.Errorf("%s is changed to %q, %v", name, b, err)
+		}
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "none", "audit"), "/dev/null"} {
+		if a, err := OpenAudit(AuditConfig{Path: path, Node: node}); err == nil {
+			a.Close()
+			t.Errorf("%s is taken for an audit file", path)
+		}
+	}
+}
+
+// TestAudit_DiskFails checks that errors of the disk cost no event.
+func TestAudit_DiskFails(t *testing.T) {
+	t.Parallel()
+	_, node := setup(t)
+	path := filepath.Join(t.TempDir(), "audit")
+	a := openAudit(t, path, node)
+	submitTo(t, node, 1)
+	audited(t, path, node)
+	a.mu.Lock()
+	if _, err := a.file.file.WriteString(`{"index":2,"su`); err != nil { // what a full disk leaves
+		t.Error(err)
+	}
+	if err := a.file.file.Close(); err != nil { // from here on writes fail
+		t.Error(err)
+	}
+	a.mu.Unlock()
+	submitTo(t, node, 2)
+	if got := auditBrief(t, audited(t, path, node)); got != "1.0 level_raised, 1.1 submitted, 2.0 submitted, 2.1 submitted" {
+		t.Errorf("the file has %s", got)
+	}
+}

@@ -1,0 +1,420 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// sse is one block of a stream: an event, a place or a remark.
+type sse struct{ id, event, data, comment string }
+
+// streamReader reads a stream.
+type streamReader struct {
+	t    testing.TB
+	conn net.Conn
+	head *http.Response
+	body *bufio.Reader
+}
+
+// openStream opens a stream and reads its head.
+func openStream(t testing.TB, addr, target string, headers ...string) *streamReader {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return streamOver(t, conn, "GET "+target, headers...)
+}
+
+func streamOver(t testing.TB, conn net.Conn, target string, headers ...string) *streamReader {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	lines := append([]string{target + " HTTP/1.1", "Host: localhost", "Accept: text/event-stream"}, headers...)
+	request := strings.Join(lines, "\r\n") + "\r\n\r\n"
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(conn)
+	head, err := http.ReadResponse(r, &http.Request{Method: strings.Fields(target)[0]})
+	if err != nil {
+		t.Fatalf("read answer: %v", err)
+	}
+	return &streamReader{t: t, conn: conn, head: head, body: bufio.NewReader(head.Body)}
+}
+
+// next reads one block. io.EOF: the stream has ended as it should.
+func (f *streamReader) next() (b sse, err error) {
+	for {
+		line, err := f.body.ReadString('\n')
+		if err != nil {
+			return b, err
+		}
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "\n":
+			return b, nil
+		case name == "":
+			b.comment = value
+		case name == "id":
+			b.id = value
+		case name == "event":
+			b.event = value
+		case name == "data":
+			b.data = value
+		}
+	}
+}
+
+// begin reads the first block, which has no event, and returns its place.
+func (f *streamReader) begin() string {
+	f.t.Helper()
+	if f.head.StatusCode != 200 || f.head.Header.Get("Content-Type") != "text/event-stream" {
+		body, _ := io.ReadAll(f.body)
+		f.t.Fatalf("%d %v: %s", f.head.StatusCode, f.head.Header, body)
+	}
+	b, err := f.next()
+	if err != nil || b.id == "" || b.data != "" || b.event != "" {
+		f.t.Fatalf("first block: %+v, %v", b, err)
+	}
+	return b.id
+}
+
+// events reads n events, each of which says in its id where it is.
+func (f *streamReader) events(n int) []wire.Event {
+	f.t.Helper()
+	var out []wire.Event
+	for len(out) < n {
+		b, err := f.next()
+		if err != nil {
+			f.t.Fatalf("after %d of %d events: %v", len(out), n, err)
+		}
+		if b.data == "" {
+			continue
+		}
+		var e wire.Event
+		if err := json.Unmarshal([]byte(b.data), &e); err != nil {
+			f.t.Fatalf("%v: %+v", err, b)
+		}
+		if want := fmt.Sprintf("%d.%d", e.Index, e.Sub); b.id != want || b.event != "" {
+			f.t.Fatalf("block %+v, want id %s", b, want)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// streamsLeft waits until the server counts n streams.
+func streamsLeft(t testing.TB, s *Server, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); s.feed.count() != n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d streams are counted, want %d", s.feed.count(), n)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func TestServer_Stream(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	addr := listen(t, s)
+	submitOne(t, s, `{"task_type":"a","params":1}`)
+	node.follower = true // whoever it is answers
+
+	fresh := openStream(t, addr, "/api/events")
+	if at := fresh.begin(); at != "1.1" {
+		t.Errorf("a stream of what is new begins at %s", at)
+	}
+	h := fresh.head.Header
+	if h.Get("X-Claimq-Index") != "1" || h.Get("Cache-Control") != "no-store" || h.Get("X-Request-Id") == "" {
+		t.Errorf("head: %v", h)
+	}
+	old := openStream(t, addr, "/api/events?after=0")
+	old.begin()
+	resumed := openStream(t, addr, "/api/events?after=0", "Last-Event-ID: 1.0")
+	if at := resumed.begin(); at != "1.0" {
+		t.Errorf("a stream that goes on at 1.0 begins at %s", at)
+	}
+	filtered := openStream(t, addr, "/api/events?task_type=b&event=submitted&worker_id=", "Connection: close")
+	if filtered.head.StatusCode != 400 {
+		t.Errorf("an empty worker_id: %d", filtered.head.StatusCode)
+	}
+	filtered = openStream(t, addr, "/api/events?task_type=b&event=submitted&after=0", "Connection: close")
+	filtered.begin()
+	streamsLeft(t, s, 4)
+
+	node.follower = false
+	submitOne(t, s, `{"task_type":"a","params":1}`)
+	submitOne(t, s, `{"task_type":"b","params":1}`)
+	for _, c := range []struct {
+		name string
+		f    *streamReader
+		want string
+	}{
+		{"new", fresh, "2.0 submitted, 3.0 submitted"},
+		{"old", old, "1.0 level_raised, 1.1 submitted, 2.0 submitted, 3.0 submitted"},
+		{"resumed", resumed, "1.1 submitted, 2.0 submitted, 3.0 submitted"},
+		{"filtered", filtered, "3.0 submitted"},
+	} {
+		if got := brief(c.f.events(strings.Count(c.want, ",") + 1)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if a := s.call(t, "GET /metrics", ""); !strings.Contains(a.body, "\nclaimq_event_streams 4\n") {
+		t.Error("the metric does not count 4 streams")
+	}
+	for _, f := range []*streamReader{fresh, old, resumed, filtered} {
+		f.conn.Close()
+	}
+	streamsLeft(t, s, 0) // though nothing is sent
+
+	head, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer head.Close()
+	if f := streamOver(t, head, "HEAD /api/events"); f.head.StatusCode != 200 || f.head.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("HEAD: %d %v", f.head.StatusCode, f.head.Header)
+	}
+	streamsLeft(t, s, 0)
+}
+
+// TestServer_StreamsAgree has many streams begin, stop and go on while events
+// come in: each sees every event that it asked for, once, in order.
+func TestServer_StreamsAgree(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	addr := listen(t, s)
+	const tasks, readers = 2_000, 12
+	const enough = tasks / 2 // events that every filter lets through
+	filters := []string{"", "task_type=b", "event=claimed", "worker_id=w"}
+	seen := make([][]wire.Event, readers)
+	var wait sync.WaitGroup
+	for i := range readers {
+		wait.Go(func() {
+			place := "0"
+			for round := 0; len(seen[i]) < enough; round++ {
+				f := openStream(t, addr, "/api/events?after="+place+"&"+filters[i%len(filters)])
+				f.begin()
+				got := f.events(1 + min((i*37+round*11)%200, enough-1-len(seen[i])))
+				f.conn.Close()
+				seen[i] = append(seen[i], got...)
+				last := got[len(got)-1]
+				place = fmt.Sprintf("%d.%d", last.Index, last.Sub)
+			}
+		})
+	}
+	for i := range tasks {
+		_, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: []string{"a", "b"}[i%2], Params: []byte("1"), MaxAttempts: 3}}})
+		if err == nil && i%2 == 0 {
+			_, err = node.apply(fsm.ClaimNext{WorkerID: "w", Limit: 2, LeaseMS: 1000})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	wait.Wait()
+	for i := range readers {
+		want := pages(t, s, filters[i%len(filters)])[:enough]
+		if d := cmp.Diff(want, seen[i]); d != "" {
+			t.Errorf("reader %d (-want +got):\n%s", i, d)
+		}
+	}
+}
+
+// pages returns the whole trail that a filter lets through, page by page.
+func pages(t testing.TB, s *Server, filter string) (all []wire.Event) {
+	t.Helper()
+	for next := "0"; ; {
+		page := eventsOf(t, s.call(t, "GET /api/events?limit=97&after="+next+"&"+filter, ""))
+		if len(page.Events) == 0 {
+			return all
+		}
+		all, next = append(all, page.Events...), page.Next
+	}
+}
+
+// TestServer_StreamGone checks that a stream that falls behind what is kept ends
+// with the reason.
+func TestServer_StreamGone(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	submitOne(t, s, `{"params":1}`)
+	client, server := net.Pipe()
+	defer client.Close()
+	st := &stream{server: s, conn: server, query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
+	loseTrail(t, node)
+	if !s.feed.open() {
+		t.Fatal("no stream may be opened")
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := st.Read(nil)
+		done <- err
+	}()
+	f := &streamReader{t: t, conn: client, body: bufio.NewReader(httputil.NewChunkedReader(client))}
+	if b, err := f.next(); err != nil || b.id != "1.0" {
+		t.Fatalf("first block: %+v, %v", b, err)
+	}
+	b, err := f.next()
+	var refused struct{ Code, Oldest string }
+	if err != nil || json.Unmarshal([]byte(b.data), &refused) != nil || b.event != "error" || refused.Code != "events_gone" || refused.Oldest != "4.0" {
+		t.Errorf("last block: %+v, %v", b, err)
+	}
+	if err := <-done; err != io.EOF {
+		t.Errorf("the stream ended with %v", err)
+	}
+	st.Close()
+}
+
+// TestServer_StreamBounds checks that there are not more streams than allowed.
+func TestServer_StreamBounds(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	addr := listen(t, s)
+	for range streamsMax - 1 {
+		if !s.feed.open() {
+			t.Fatal("no stream may be opened")
+		}
+	}
+	last := openStream(t, addr, "/api/events")
+	last.begin()
+	s.call(t, "GET /api/events", "", "Accept: text/event-stream").refused(t, wire.CodeOverloaded)
+	last.conn.Close()
+	streamsLeft(t, s, streamsMax-1)
+	openStream(t, addr, "/api/events").begin()
+}
+
+// TestServer_StreamsDrain checks that the streams end when the server drains:
+// with a proper end, and also those whose client does not read.
+func TestServer_StreamsDrain(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	addr := listen(t, s)
+	reads := openStream(t, addr, "/api/events")
+	reads.begin()
+	sleeps := openStream(t, addr, "/api/events?after=0")
+	sleeps.begin()
+	// More than the sockets take.
+	for range 8 {
+		tasks := make([]fsm.NewTask, 5_000)
+		for i := range tasks {
+			tasks[i] = fsm.NewTask{Type: strings.Repeat("t", 100), Params: []byte("1")}
+		}
+		if _, err := node.apply(fsm.Submit{Tasks: tasks}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := reads.events(40_001) // though the other does not read
+	if last := got[len(got)-1]; last.Sub != 4_999 {
+		t.Errorf("the last event is %+v", last)
+	}
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		done <- s.Shutdown(ctx)
+	}()
+	if b, err := reads.next(); err != io.EOF {
+		t.Errorf("at the end: %+v, %v", b, err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if n := s.feed.count(); n != 0 {
+		t.Errorf("%d streams are left", n)
+	}
+}
+
+// TestStream_Silence checks that a stream on which nothing happens says so in
+// time, that its write deadline does not end it, and that its place moves on.
+func TestStream_Silence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, node := setup(t)
+		client, server := net.Pipe()
+		defer client.Close()
+		if !s.feed.open() {
+			t.Fatal("no stream may be opened")
+		}
+		st := &stream{server: s, conn: server, query: fsm.EventQuery{Type: "none"}}
+		var wait sync.WaitGroup
+		defer wait.Wait()
+		wait.Go(func() {
+			defer st.Close()
+			if _, err := st.Read(nil); err != io.EOF {
+				t.Errorf("the stream ended with %v", err)
+			}
+			server.Close()
+		})
+		f := &streamReader{t: t, conn: client, body: bufio.NewReader(httputil.NewChunkedReader(client))}
+		if b, err := f.next(); err != nil || b.id != "0.0" {
+			t.Fatalf("first block: %+v, %v", b, err)
+		}
+		start := time.Now()
+		if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			b, err := f.next()
+			if err != nil || b.comment == "" || b.id != "1.1" || b.data != "" {
+				t.Fatalf("block %d: %+v, %v", i, b, err)
+			}
+		}
+		if took := time.Since(start); took < 4*streamSilence || took > 6*streamSilence {
+			t.Errorf("5 signs of life took %s", took)
+		}
+		s.Drain()
+		if b, err := f.next(); err == nil {
+			t.Errorf("after the drain: %+v", b)
+		}
+	})
+}
+
+// TestFeed_Looks checks that the trail is not looked at more often than allowed,
+// however much happens and however many streams there are.
+func TestFeed_Looks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, node := setup(t)
+		for range 3 {
+			s.feed.open()
+		}
+		synctest.Wait()
+		looks := 0
+		node.onRead = func(context.Context, uint64) error { looks++; return nil }
+		for range 1_000 {
+			if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Millisecond)
+		}
+		if most := int(time.Second/lookInterval) + 1; looks > most || looks < most/2 {
+			t.Errorf("%d looks in a second, want %d", looks, most)
+		}
+		for range 3 {
+			s.feed.close()
+		}
+		s.feed.wait()
+	})
+}
