@@ -105,6 +105,7 @@ func (a *args) command() Command {
 		"cancel":      func() Command { return Cancel{ID: a.id()} },
 		"patch":       func() Command { return a.patch() },
 		"type":        func() Command { return a.setType() },
+		"trail":       func() Command { return SetTrail{Bytes: a.int(), AgeMS: a.int()} },
 		"evict":       func() Command { return Evict{Bytes: a.int()} },
 		"batch":       func() Command { return Batch{Atomic: a.text("atomic", "") != ""} },
 		"schedule":    func() Command { return a.setSchedule() },

@@ -406,6 +406,8 @@ func (s *script) read(a *args) {
 		}
 	case "level1": // a cluster as it was before claims in full
 		s.m.header.Level = 1
+	case "events":
+		s.events(a)
 	case "wakes": // from here on
 		s.wakes = true
 	case "requests":
