@@ -56,6 +56,9 @@ type Server struct {
 	begun time.Time // where clock starts
 	asked asked
 	heard *lastSeen // workers
+	// followed is when this node last passed a request on, by clock, 0 = never:
+	// since then others may have been asked.
+	followed atomic.Int64
 
 	acting chan struct{} // one element per action on many tasks
 }

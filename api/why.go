@@ -18,7 +18,7 @@ type whyAnswer struct {
 	taskType string
 	now      fsm.Stamp
 	// noWorker says that nobody asks for its type; lastAskedAt is when somebody
-	// did, by T, 0 = never.
+	// did, by T, 0 = not since this node leads.
 	noWorker    bool
 	lastAskedAt int64
 }
@@ -54,7 +54,7 @@ func (r *request) askedFor(a *whyAnswer) {
 	}
 	now := r.server.clock(r.asks)
 	last := r.server.asked.last(a.taskType)
-	if last != 0 {
+	if last > r.server.followed.Load() {
 		a.lastAskedAt = a.now.T - max(now-last, 0)
 	}
 	a.noWorker = last == 0 || now-last > askedWindowMS

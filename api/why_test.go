@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -178,9 +179,23 @@ func TestServer_WhyAnyType(t *testing.T) {
 		if got := s.whyCodes(t, "/api/tasks/1/why"); got != "no_worker queued" {
 			t.Errorf("later: %s", got)
 		}
+		node.onClaim = func(_ context.Context, _ fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+			<-time.After(wait)
+			return fsm.Proposed{}, nil
+		}
+		s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","task_types":["a"],"wait_ms":60000}`).refused(t, wire.CodeNoPendingTasks)
+		<-time.After(time.Minute)
+		if got := s.whyCodes(t, "/api/tasks/1/why"); got != "queued" {
+			t.Errorf("a minute after the end of a claim that waited: %s", got)
+		}
 		node.follower = true
 		if got := s.whyCodes(t, "/api/tasks/1/why?consistency=stale"); got != "queued" {
 			t.Errorf("a follower says %s", got)
+		}
+		s.call(t, "POST /api/tasks/claim", `{"worker_id":"w"}`).refused(t, wire.CodeNoLeader)
+		node.follower = false // again
+		if got := s.call(t, "GET /api/tasks/1/why", "").body; !strings.Contains(got, `since this leader leads","last_asked_at":null}`) {
+			t.Errorf("who was asked meanwhile is not known: %s", got)
 		}
 	})
 }
