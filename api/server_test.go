@@ -171,7 +171,9 @@ func TestServer_KeepAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		if got := receive(t, r); got.header["X-Request-Id"] != fmt.Sprintf("r%d", i) {
+		got := receive(t, r)
+		described(t, "GET", fmt.Sprintf("/api/tasks/%d", i), "", got)
+		if got.header["X-Request-Id"] != fmt.Sprintf("r%d", i) {
 			t.Errorf("answer %d: %+v", i, got)
 		}
 	}
@@ -191,7 +193,9 @@ func TestServer_Connections(t *testing.T) {
 	if _, err := io.WriteString(first, request); err != nil {
 		t.Fatal(err)
 	}
-	if got := receive(t, r); got.status != 200 {
+	got := receive(t, r)
+	described(t, "GET", "/healthz", "", got)
+	if got.status != 200 {
 		t.Fatalf("first: %+v", got)
 	}
 	second, err := net.Dial("tcp", addr)
@@ -199,7 +203,8 @@ func TestServer_Connections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer second.Close()
-	got := receive(t, bufio.NewReader(second))
+	got = receive(t, bufio.NewReader(second))
+	described(t, "", "", "", got) // nothing was read of it
 	if f := got.refused(t, wire.CodeOverloaded); got.header["Retry-After"] != "1" || f["error"] != "The server has 1 connections open, its limit" {
 		t.Errorf("second: %+v", got)
 	}
