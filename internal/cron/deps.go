@@ -1,3 +1,0 @@
-package cron
-
-import _ "github.com/adhocore/gronx"
