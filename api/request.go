@@ -92,8 +92,10 @@ func (r *request) finish() {
 func (r *request) serve() {
 	s := r.server
 	uri := r.http.Request.Header.RequestURI()
-	if sent := r.http.Request.Header.Peek(headerTarget); r.forwarded && len(sent) > 0 {
-		uri = sent
+	if r.forwarded {
+		if sent := r.http.Request.Header.Peek(headerTarget); len(sent) > 0 {
+			uri = sent
+		}
 	}
 	path, query := splitURI(uri)
 	t, bad := route(r.http.Request.Header.Method(), path)
