@@ -152,11 +152,13 @@ func readEvent(b []byte, base *eventBase, e *rawEvent) bool {
 		e.task = base.task + uint64(r.zigzag())
 		e.before = r.varint()
 		e.taskType = r.text(eventNameMax)
+		r.bad = r.bad || e.task == 0
 	}
 	if head&eventHasClaim != 0 {
 		e.token = base.token + uint64(r.zigzag())
 		e.attempt = int32(r.varintMax(1<<31 - 1))
 		e.worker = r.text(eventNameMax)
+		r.bad = r.bad || e.token == 0
 	}
 	if e.kind == EventScheduled {
 		e.until = e.t + r.zigzag()
