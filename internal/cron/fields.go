@@ -6,12 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/adhocore/gronx"
 )
 
-// expressionMax bounds an expression: each look at a day costs as much as it is
-// long.
+// expressionMax bounds an expression: each look at a month costs as much as it
+// is long.
 const expressionMax = 256
 
 // names are the expressions that have one.
@@ -28,8 +26,9 @@ var names = [...]struct{ name, expression string }{
 // fields is an expression that has been read: of each field the values as bits.
 type fields struct {
 	minutes, hours, days, months, weekdays uint64
-	// Parts of the days' fields that depend on the month, as 15W and 1#2.
-	dayParts, weekdayParts []string
+	// The days that depend on the month.
+	dayRules     []dayRule
+	weekdayRules []weekdayRule
 	// eitherDay is true if one of the two days will do.
 	eitherDay bool
 	// anyHour is true if it goes by the time that passes.
@@ -41,15 +40,14 @@ type field struct {
 	name     string
 	min, max int
 	names    string // of the values from min on, three letters each
-	place    int    // as gronx counts
 }
 
 var (
 	minuteField  = field{name: "minute", max: 59}
 	hourField    = field{name: "hour", max: 23}
-	dayField     = field{name: "day of month", min: 1, max: 31, place: 3}
+	dayField     = field{name: "day of month", min: 1, max: 31}
 	monthField   = field{name: "month", min: 1, max: 12, names: "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"}
-	weekdayField = field{name: "day of week", max: 7, names: "SUNMONTUEWEDTHUFRISAT", place: 5}
+	weekdayField = field{name: "day of week", max: 7, names: "SUNMONTUEWEDTHUFRISAT"}
 )
 
 // parse reads an expression. Errors: ErrCron, wrapped.
@@ -74,15 +72,15 @@ func parse(expression string) (*fields, error) {
 	for i, read := range []struct {
 		field *field
 		into  *uint64
-		parts *[]string // nil: it may have none
+		rule  func(part string) bool // nil: it has none
 	}{
 		{&minuteField, &f.minutes, nil},
 		{&hourField, &f.hours, nil},
-		{&dayField, &f.days, &f.dayParts},
+		{&dayField, &f.days, f.addDayRule},
 		{&monthField, &f.months, nil},
-		{&weekdayField, &f.weekdays, &f.weekdayParts},
+		{&weekdayField, &f.weekdays, f.addWeekdayRule},
 	} {
-		if err := read.field.parse(parts[i], read.into, read.parts); err != nil {
+		if err := read.field.parse(parts[i], read.into, read.rule); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrCron, read.field.name, err)
 		}
 	}
@@ -95,14 +93,31 @@ func parse(expression string) (*fields, error) {
 // stands for one.
 func open(text string) bool { return text[0] == '*' || text[0] == '?' }
 
-// parse reads the field.
-func (f *field) parse(text string, into *uint64, parts *[]string) error {
-	if text == "?" && parts != nil {
+// addDayRule takes the part if it is a rule.
+func (f *fields) addDayRule(part string) bool {
+	r, ok := parseDayRule(part)
+	if ok {
+		f.dayRules = append(f.dayRules, r)
+	}
+	return ok
+}
+
+// addWeekdayRule takes the part if it is a rule.
+func (f *fields) addWeekdayRule(part string) bool {
+	r, ok := parseWeekdayRule(part)
+	if ok {
+		f.weekdayRules = append(f.weekdayRules, r)
+	}
+	return ok
+}
+
+// parse reads the field. rule takes the parts that are no numbers.
+func (f *field) parse(text string, into *uint64, rule func(part string) bool) error {
+	if text == "?" && rule != nil {
 		text = "*"
 	}
 	for part := range strings.SplitSeq(text, ",") {
-		if parts != nil && f.special(part) {
-			*parts = append(*parts, part)
+		if rule != nil && rule(part) {
 			continue
 		}
 		values, err := f.parsePart(part)
@@ -167,49 +182,94 @@ func number(text string, low, high int) (int, error) {
 	return int(v), nil
 }
 
-// special reports whether the part depends on the month.
-func (f *field) special(part string) bool {
-	if f.place == dayField.place {
-		day, isWork := strings.CutSuffix(part, "W")
-		_, err := number(day, f.min, f.max)
-		return part == "L" || isWork && err == nil
-	}
-	if day, isLast := strings.CutSuffix(part, "L"); isLast {
-		_, err := number(day, f.min, f.max)
-		return err == nil
-	}
-	day, nth, counted := strings.Cut(part, "#")
-	_, err := number(day, f.min, f.max)
-	_, nthErr := number(nth, 1, 5)
-	return counted && err == nil && nthErr == nil
+// dayRule is a day that depends on the month: the working day nearest to that
+// day of the month, or, if it is 0, the last one.
+type dayRule int
+
+// weekdayRule is a day that depends on the month: the nth of that day of the
+// week, or, if nth is 0, the last.
+type weekdayRule struct{ weekday, nth int }
+
+// parseDayRule reads L or 15W; ok false if it is neither.
+func parseDayRule(part string) (_ dayRule, ok bool) {
+	text, isWork := strings.CutSuffix(part, "W")
+	day, err := number(text, dayField.min, dayField.max)
+	return dayRule(day), part == "L" || isWork && err == nil
 }
 
-// matches reports whether the field, with those values and parts, has the day.
-func (f *field) matches(values uint64, parts []string, value int, day time.Time) bool {
-	if values>>value&1 == 1 {
-		return true
-	}
-	if len(parts) == 0 {
-		return false
-	}
-	var checker gronx.SegmentChecker
-	checker.SetRef(day)
-	for _, part := range parts {
-		if due, err := checker.CheckDue(part, f.place); due && err == nil {
-			return true
-		}
-	}
-	return false
+// parseWeekdayRule reads 5L or 1#2; ok false if it is neither.
+func parseWeekdayRule(part string) (_ weekdayRule, ok bool) {
+	text, isLast := strings.CutSuffix(part, "L")
+	text, nthText, counted := strings.Cut(text, "#")
+	weekday, err := number(text, weekdayField.min, weekdayField.max)
+	nth, nthErr := number(nthText, 1, 5)
+	return weekdayRule{weekday % 7, nth}, err == nil && (isLast && !counted || !isLast && counted && nthErr == nil)
 }
 
-// onDay reports whether it runs on the day.
-func (f *fields) onDay(day time.Time) bool {
-	inMonth := dayField.matches(f.days, f.dayParts, day.Day(), day)
-	inWeek := weekdayField.matches(f.weekdays, f.weekdayParts, int(day.Weekday()), day)
+// month is what the days of a month depend on: the day of the week of its first
+// day, Sunday is 0, and its last day.
+type month struct{ first, last int }
+
+func monthOf(year int, m time.Month) month {
+	return month{
+		first: int(time.Date(year, m, 1, 0, 0, 0, 0, time.UTC).Weekday()),
+		last:  time.Date(year, m+1, 0, 0, 0, 0, 0, time.UTC).Day(),
+	}
+}
+
+// weekday returns the day of the week of that day.
+func (m month) weekday(day int) int { return (m.first + day - 1) % 7 }
+
+// day returns the day that the rule means, 0 if there is none.
+func (r dayRule) day(m month) int {
+	day := int(r)
+	switch {
+	case day == 0:
+		return m.last
+	case day > m.last:
+		return 0
+	case m.weekday(day) == 6 && day == 1:
+		return 3
+	case m.weekday(day) == 6:
+		return day - 1
+	case m.weekday(day) == 0 && day == m.last:
+		return day - 2
+	case m.weekday(day) == 0:
+		return day + 1
+	}
+	return day
+}
+
+// day returns the day that the rule means, 0 if there is none.
+func (r weekdayRule) day(m month) int {
+	first := 1 + (r.weekday-m.first+7)%7
+	if r.nth == 0 {
+		return first + (m.last-first)/7*7
+	}
+	day := first + (r.nth-1)*7
+	if day > m.last {
+		return 0
+	}
+	return day
+}
+
+// daysOf returns the days of the month on which it runs, as bits.
+func (f *fields) daysOf(m month) uint64 {
+	inMonth, inWeek := f.days, uint64(0)
+	for _, r := range f.dayRules {
+		inMonth |= 1 << r.day(m)
+	}
+	for day := 1; day <= m.last; day++ {
+		inWeek |= f.weekdays >> m.weekday(day) & 1 << day
+	}
+	for _, r := range f.weekdayRules {
+		inWeek |= 1 << r.day(m)
+	}
+	all := uint64(1)<<(m.last+1) - 2 // 0 is no day
 	if f.eitherDay {
-		return inMonth || inWeek
+		return (inMonth | inWeek) & all
 	}
-	return inMonth && inWeek
+	return inMonth & inWeek & all
 }
 
 // yearsMax bounds how far ahead a time is looked for: the 29th of February is on
@@ -222,19 +282,24 @@ func (f *fields) onWall(from time.Time) (_ time.Time, ok bool) {
 	if whole := from.Truncate(time.Minute); whole.Before(from) {
 		from = whole.Add(time.Minute)
 	}
+	year, m, day := from.Date()
 	minutes := from.Hour()*60 + from.Minute()
-	day := time.Date(from.Year(), from.Month(), from.Day(), 0, 0, 0, 0, time.UTC)
-	for last := day.Year() + yearsMax; day.Year() <= last; minutes = 0 {
-		if f.months>>int(day.Month())&1 == 0 {
-			day = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-			continue
-		}
-		if f.onDay(day) {
-			if at, ok := f.inDay(minutes); ok {
-				return day.Add(time.Duration(at) * time.Minute), true
+	for last := year + yearsMax; year <= last; {
+		if f.months>>int(m)&1 == 1 {
+			for days := f.daysOf(monthOf(year, m)) >> day << day; days != 0; days &= days - 1 {
+				on := bits.TrailingZeros64(days)
+				if on > day {
+					minutes = 0
+				}
+				if at, ok := f.inDay(minutes); ok {
+					return time.Date(year, m, on, 0, at, 0, 0, time.UTC), true
+				}
 			}
 		}
-		day = day.AddDate(0, 0, 1)
+		minutes, day = 0, 1
+		if m++; m > time.December {
+			year, m = year+1, time.January
+		}
 	}
 	return time.Time{}, false
 }
