@@ -1,0 +1,259 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// TestSchedule_BadInput sends schedules that cannot be.
+func TestSchedule_BadInput(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	var cases []badInput
+	add := func(code wire.Code, field, text string, bodies ...string) {
+		for _, body := range bodies {
+			cases = append(cases, badInput{"PUT /api/schedules/a", body, code, field, text})
+		}
+	}
+	with := func(fields string) string { return `{"task":{"params":1},` + fields + `}` }
+	task := func(fields string) string { return `{"every_ms":1000,"task":{` + fields + `}}` }
+	add(ir, "task", "Missing required field: task", ``, `{}`, `{"every_ms":1000}`, `{"every_ms":1000,"task":null}`)
+	add(it, "task", "an object is allowed", `{"task":1,"every_ms":1000}`, `{"task":[],"every_ms":1000}`)
+	add(it, "task.params", "Missing required field: task.params", task(``), task(`"params":null`))
+	add(it, "task.payload", "params and payload are both given", task(`"params":1,"payload":"AA=="`))
+	add(it, "task.priority", "an integer from -2147483648", task(`"params":1,"priority":"high"`))
+	add(it, "task.backoff.initial_ms", "Missing required field: task.backoff.initial_ms", task(`"params":1,"backoff":{}`))
+	add(it, "task.labels.a", "up to 64 bytes", task(`"params":1,"labels":{"a":7}`))
+	add(it, "task.idempotency_key", "a schedule's task cannot have it", task(`"params":1,"idempotency_key":"k"`))
+	add(it, "task.run_at", "a schedule's task cannot have it", task(`"run_at":"2026-11-21T12:00:00Z","params":1`))
+	add(it, "task.expires_at", "a schedule's task cannot have it", task(`"params":1,"expires_at":null`))
+	add(it, "task.steps", "Unknown field: task.steps", task(`"params":1,"steps":[]`))
+	add(it, "task.prio", "Unknown field: task.prio", task(`"params":1,"prio":1`))
+	add(ir, "cron", "cron or every_ms", `{"task":{"params":1}}`, with(`"cron":null`), with(`"cron":null,"every_ms":null`))
+	add(ir, "every_ms", "cron and every_ms are both given", with(`"cron":"@daily","every_ms":1000`))
+	add(ir, "every_ms", "an integer from 1000 to 31536000000 is allowed", with(`"every_ms":999`), with(`"every_ms":0`), with(`"every_ms":31536000001`), with(`"every_ms":"1s"`), with(`"every_ms":1e3`))
+	add(ir, "cron", "a cron expression of five fields", with(`"cron":7`), with(`"cron":""`), with(`"cron":"`+strings.Repeat("*", 257)+`"`), with(`"cron":"* * *\n* *"`),
+		with(`"cron":"61 * * * *"`), with(`"cron":"* * * *"`), with(`"cron":"0 * * * * *"`), with(`"cron":"whenever"`), with(`"cron":"@never"`))
+	add(ir, "cron", "its time never comes", with(`"cron":"0 0 30 2 *"`))
+	add(ir, "timezone", "timezone is given without cron", with(`"every_ms":1000,"timezone":"UTC"`))
+	add(ir, "timezone", "the name of a time zone", with(`"cron":"@daily","timezone":1`), with(`"cron":"@daily","timezone":""`),
+		with(`"cron":"@daily","timezone":"Mars/Olympus"`), with(`"cron":"@daily","timezone":"Local"`), with(`"cron":"@daily","timezone":"../UTC"`), with(`"cron":"@daily","timezone":"`+strings.Repeat("a", 65)+`"`))
+	add(ir, "overlap", `"skip" or "allow" is allowed`, with(`"every_ms":1000,"overlap":"no"`), with(`"every_ms":1000,"overlap":true`), with(`"every_ms":1000,"overlap":""`))
+	add(ir, "catch_up", `"one" or "skip" is allowed`, with(`"every_ms":1000,"catch_up":"all"`), with(`"every_ms":1000,"catch_up":1`))
+	add(ir, "paused", "true or false is allowed", with(`"every_ms":1000,"paused":"no"`))
+	add(ir, "name", "Unknown field: name", with(`"every_ms":1000,"name":"a"`))
+	for _, name := range []string{"", "a%20b", "a%2Fb", "a/b", "%C3%A9", "%zz", "%ff", strings.Repeat("x", 129)} {
+		for _, method := range []string{"GET", "PUT", "DELETE"} {
+			cases = append(cases, badInput{method + " /api/schedules/" + name, with(`"every_ms":1000`), ir, "name", "1 to 128 of A-Z"})
+		}
+	}
+	cases = append(cases,
+		badInput{"GET /api/schedules?limit=1", "", ir, "limit", "Unknown query parameter: limit"},
+		badInput{"GET /api/schedules/a?limit=1", "", ir, "limit", "Unknown query parameter: limit"},
+		badInput{"PUT /api/schedules/a?x=1", with(`"every_ms":1000`), ir, "x", "Unknown query parameter: x"},
+		badInput{"POST /api/schedules", `{}`, wire.CodeMethodNotAllowed, "", "Method not allowed"},
+		badInput{"PATCH /api/schedules/a", `{}`, wire.CodeMethodNotAllowed, "", "Method not allowed"},
+	)
+	for _, c := range cases {
+		got := s.call(t, c.target, c.body)
+		f := got.refused(t, c.code)
+		field, _ := f["field"].(string)
+		if text := f["error"].(string); field != c.field || !strings.Contains(text, c.text) {
+			t.Errorf("%s %s:\n field %q, want %q\n error %q, want %q in it", c.target, c.body, field, c.field, text, c.text)
+		}
+	}
+	if len(node.proposed) > 0 {
+		t.Errorf("proposed all the same: %+v", node.proposed)
+	}
+}
+
+// TestSchedule_Command checks what a PUT proposes.
+func TestSchedule_Command(t *testing.T) {
+	t.Parallel()
+	plain := fsm.NewTask{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts}
+	whole := fsm.NewTask{
+		Type: "mail", Payload: []byte("x"), Priority: -3, MaxAttempts: 5, LeaseMS: 1000, DelayMS: 20, RetentionMS: fsm.KeepForever, Group: "g",
+		Labels: []fsm.Label{{Name: "a", Value: "b"}}, Backoff: &fsm.Backoff{InitialMS: 10, MaxMS: 86_400_000, Factor: 2_000_000},
+	}
+	for body, want := range map[string]fsm.Schedule{
+		`{"task":{"params":1},"every_ms":1000}`:                                   {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: testStart + 1000},
+		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"UTC"}`:             {Name: "a:b", Task: plain, Cron: "30 14 * * *", NextRunAt: testStart + 9_000_000},
+		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"Europe/Helsinki"}`: {Name: "a:b", Task: plain, Cron: "30 14 * * *", Timezone: "Europe/Helsinki", NextRunAt: testStart + 1_800_000},
+		`{"task":{"params":1},"every_ms":31536000000,"paused":true,"cron":null,"overlap":null,"catch_up":null}`: {
+			Name: "a:b", Task: plain, EveryMS: 31_536_000_000, Paused: true,
+		},
+		`{"task":{"task_type":"mail","payload":"eA==","priority":-3,"max_attempts":5,"lease_ms":1000,"delay_ms":20,"retention_ms":-1,"group":"g","labels":{"a":"b"},"backoff":{"initial_ms":10}},
+			"every_ms":5000,"overlap":"allow","catch_up":"skip","paused":false}`: {
+			Name: "a:b", Task: whole, EveryMS: 5000, OverlapAllow: true, CatchUpSkip: true, NextRunAt: testStart + 5000,
+		},
+	} {
+		s, node := setup(t)
+		var got fsm.Command
+		node.propose(func(cmd fsm.Command) { got = cmd })
+		s.call(t, "PUT /api/schedules/a%3Ab", body).refused(t, wire.CodeOverloaded)
+		if diff := cmp.Diff(fsm.Command(fsm.SetSchedule{Schedule: want}), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", body, diff)
+		}
+		s.call(t, "DELETE /api/schedules/a%3Ab", "").refused(t, wire.CodeOverloaded)
+		if diff := cmp.Diff(fsm.Command(fsm.DeleteSchedule{Name: "a:b"}), got); diff != "" {
+			t.Errorf("delete (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestSchedule_Refused checks what the node's errors and the level mean.
+func TestSchedule_Refused(t *testing.T) {
+	t.Parallel()
+	const body = `{"task":{"params":1},"every_ms":1000}`
+	for _, c := range []struct {
+		read, propose error
+		code          wire.Code
+	}{
+		{fsm.ErrNoLeader, nil, wire.CodeNoLeader},
+		{context.DeadlineExceeded, nil, wire.CodeOverloaded}, // nothing was written
+		{nil, context.DeadlineExceeded, wire.CodeOutcomeUnknown},
+		{nil, fsm.ErrLevel, wire.CodeInvalidRequest},
+		{nil, fsm.ErrTooLarge, wire.CodePayloadTooLarge},
+	} {
+		s, node := setup(t)
+		node.onRead = func(context.Context, uint64) error { return c.read }
+		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, c.propose }
+		s.call(t, "PUT /api/schedules/a", body).refused(t, c.code)
+	}
+	s, node := setup(t)
+	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
+		return fsm.Proposed{Index: 7, Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
+	}
+	if f := s.call(t, "PUT /api/schedules/a", body).refused(t, wire.CodeInvalidRequest); f["error"] != "There are too many schedules" {
+		t.Errorf("over the bound: %v", f)
+	}
+}
+
+// schedules reads the answer of a schedule's call.
+func (a answer) schedules(t testing.TB, status int) wire.Schedules {
+	t.Helper()
+	a.good(t, status)
+	var out wire.Schedules
+	if err := json.Unmarshal([]byte(a.body), &out); err != nil {
+		t.Fatalf("answer is no schedule: %v: %s", err, a.body)
+	}
+	return out
+}
+
+// TestSchedule_Answer checks each field of the answer.
+func TestSchedule_Answer(t *testing.T) {
+	t.Parallel()
+	view := fsm.ScheduleView{
+		Schedule: fsm.Schedule{
+			Name: "nightly", Cron: "30 2 * * *", NextRunAt: testStart + 60_000,
+			Task: fsm.NewTask{Type: "default", Params: []byte(`{"a": 1}`), MaxAttempts: fsm.DefaultAttempts},
+		},
+		CreatedAt: testStart, UpdatedAt: testStart + 1,
+	}
+	const first = `{"success":true,"schedule":{"name":"nightly","task":{"params":{"a": 1}},"cron":"30 2 * * *","every_ms":null,"timezone":"UTC","overlap":"skip","catch_up":"one","paused":false,` +
+		`"next_run_at":"2026-03-01T12:01:00.000Z","last_task_id":null,"last_run_at":null,"skipped":0,"created_at":"2026-03-01T12:00:00.000Z","updated_at":"2026-03-01T12:00:00.001Z"}}`
+	if got := string(appendScheduleAnswer(nil, &view)); got != first {
+		t.Errorf("a new one:\n got %s\nwant %s", got, first)
+	}
+	view = fsm.ScheduleView{
+		Schedule: fsm.Schedule{
+			Name: "x", EveryMS: 5000, Paused: true, OverlapAllow: true, CatchUpSkip: true,
+			Task: fsm.NewTask{
+				Type: "mail", Payload: []byte("x"), Priority: -3, MaxAttempts: 0, LeaseMS: 1000, DelayMS: 20, RetentionMS: fsm.KeepNone, Group: "g", UniqueActive: true,
+				Labels: []fsm.Label{{Name: "a", Value: "b"}}, Backoff: &fsm.Backoff{InitialMS: 10, MaxMS: 20, Factor: 2_000_000},
+			},
+		},
+		LastTaskID: 12, LastRunAt: testStart, Skipped: 3, CreatedAt: testStart, UpdatedAt: testStart,
+	}
+	const second = `{"name":"x","task":{"task_type":"mail","payload":"eA==","priority":-3,"max_attempts":0,"unique":"active","delay_ms":20,"lease_ms":1000,` +
+		`"backoff":{"initial_ms":10,"max_ms":20,"factor":2,"jitter":0},"retention_ms":0,"labels":{"a":"b"},"group":"g"},"cron":null,"every_ms":5000,"timezone":null,"overlap":"allow","catch_up":"skip","paused":true,` +
+		`"next_run_at":null,"last_task_id":12,"last_run_at":"2026-03-01T12:00:00.000Z","skipped":3,"created_at":"2026-03-01T12:00:00.000Z","updated_at":"2026-03-01T12:00:00.000Z"}`
+	if got := string(appendSchedule(nil, &view, true)); got != second {
+		t.Errorf("an old one:\n got %s\nwant %s", got, second)
+	}
+	if got := string(appendSchedule(nil, &view, false)); got != strings.Replace(second, `"payload":"eA==",`, "", 1) {
+		t.Errorf("without its payload: %s", got)
+	}
+	large := view
+	large.Task.Payload = make([]byte, 1<<20)
+	views := make([]*fsm.ScheduleView, 20)
+	for i := range views {
+		views[i] = &large
+	}
+	list := answer{status: 200, body: string(appendSchedules(nil, views))}.schedules(t, 200).Schedules
+	if len(list) != 20 || len(list[0].Task.Payload) != 1<<20 || list[19].Task.Payload != nil || list[19].Name != "x" {
+		t.Errorf("a long list has %d schedules, the last with %d bytes", len(list), len(list[19].Task.Payload))
+	}
+}
+
+// TestSchedule_Life sets a schedule, replaces and deletes it.
+func TestSchedule_Life(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	at := func(ms int64) *time.Time { v := time.UnixMilli(testStart + ms).UTC(); return &v }
+	if list := s.call(t, "GET /api/schedules", ""); list.body != `{"success":true,"schedules":[]}` || list.status != 200 {
+		t.Errorf("an empty list: %d %s", list.status, list.body)
+	}
+	s.call(t, "GET /api/schedules/b", "").refused(t, wire.CodeScheduleNotFound)
+	s.call(t, "DELETE /api/schedules/b", "").refused(t, wire.CodeScheduleNotFound)
+
+	put := s.call(t, "PUT /api/schedules/b", `{"task":{"params":{"n":1}},"every_ms":5000}`)
+	set := put.schedules(t, 201).Schedule
+	if set.Name != "b" || *set.EveryMS != 5000 || !set.NextRunAt.Equal(*at(5000)) || !set.CreatedAt.Equal(*at(0)) || set.LastTaskID != nil || put.header["X-Claimq-Index"] == "" {
+		t.Errorf("new: %+v", put)
+	}
+	s.call(t, "PUT /api/schedules/a", `{"task":{"params":2},"cron":"30 2 * * *","timezone":"Europe/Paris"}`).schedules(t, 201)
+	if list := s.call(t, "GET /api/schedules?consistency=stale", "").schedules(t, 200).Schedules; len(list) != 2 || list[0].Name != "a" || list[1].Name != "b" || *list[0].Timezone != "Europe/Paris" {
+		t.Errorf("list: %+v", list)
+	}
+
+	// The same plan goes on, whatever else changes; another one begins anew.
+	node.advance(2000)
+	set = s.call(t, "PUT /api/schedules/b", `{"task":{"params":3},"every_ms":5000,"overlap":"allow"}`).schedules(t, 200).Schedule
+	if !set.NextRunAt.Equal(*at(5000)) || !set.CreatedAt.Equal(*at(0)) || !set.UpdatedAt.Equal(*at(2000)) || set.Overlap != "allow" {
+		t.Errorf("the same plan: %+v", set)
+	}
+	set = s.call(t, "PUT /api/schedules/b", `{"task":{"params":3},"every_ms":6000}`).schedules(t, 200).Schedule
+	if !set.NextRunAt.Equal(*at(8000)) {
+		t.Errorf("another plan: %+v", set)
+	}
+	set = s.call(t, "PUT /api/schedules/b", `{"task":{"params":3},"every_ms":6000,"paused":true}`).schedules(t, 200).Schedule
+	if set.NextRunAt != nil || !set.Paused {
+		t.Errorf("paused: %+v", set)
+	}
+	set = s.call(t, "PUT /api/schedules/b", `{"task":{"params":3},"every_ms":6000}`).schedules(t, 200).Schedule
+	if !set.NextRunAt.Equal(*at(8000)) {
+		t.Errorf("paused no more: %+v", set)
+	}
+
+	node.mu.Lock()
+	version := node.machine.Schedule("b").Version
+	node.mu.Unlock()
+	node.advance(6000)
+	if _, err := node.apply(fsm.RunSchedules{Items: []fsm.ScheduleRun{{Name: "b", Version: version, Slot: testStart + 8000, Next: testStart + 14_000}}}); err != nil {
+		t.Fatal(err)
+	}
+	got := s.call(t, "GET /api/schedules/b", "").schedules(t, 200).Schedule
+	if got.LastTaskID == nil || *got.LastTaskID != 1 || !got.LastRunAt.Equal(*at(8000)) || !got.NextRunAt.Equal(*at(14_000)) {
+		t.Errorf("after a slot: %+v", got)
+	}
+	set = s.call(t, "PUT /api/schedules/b", `{"task":{"params":4},"every_ms":6000}`).schedules(t, 200).Schedule
+	if set.LastTaskID == nil || *set.LastTaskID != 1 || !set.CreatedAt.Equal(*at(0)) || !set.NextRunAt.Equal(*at(14_000)) {
+		t.Errorf("replaced after a slot: %+v", set)
+	}
+	if done := s.call(t, "DELETE /api/schedules/b", "").good(t, 200); done.Deleted != 1 {
+		t.Errorf("delete: %+v", done)
+	}
+	s.call(t, "GET /api/schedules/b", "").refused(t, wire.CodeScheduleNotFound)
+	if set := s.call(t, "PUT /api/schedules/b", `{"task":{"params":4},"every_ms":6000}`).schedules(t, 201).Schedule; set.LastTaskID != nil {
+		t.Errorf("new again: %+v", set)
+	}
+}
