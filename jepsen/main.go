@@ -23,6 +23,7 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen selftest [--only PLANT,...] [--tries N] [--time 40s] [--seed S] [--out DIR]
        go run ./jepsen rules [--only PLANT,...]
        go run ./jepsen waits [--waiting N] [--handoffs N] [--idle 20s] [--binary PATH]
+       go run ./jepsen trail [--followers N] [--at leader|followers|all] [--pairs N] [--tasks N] [--conns N] [--binary PATH]
        go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
        go run ./jepsen check [--drained=false] FILE
        go run ./jepsen sim [--seeds N] [--from S] [--steps K] [--only 1,4-7] [--trace]`
@@ -55,6 +56,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return runRules(ctx, args[1:], out)
 	case "waits":
 		return runWaits(ctx, args[1:], out)
+	case "trail":
+		return runTrail(ctx, args[1:], out)
 	case "kill":
 		return runKill(ctx, args[1:], out)
 	case "check":

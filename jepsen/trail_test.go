@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/recorder"
+)
+
+const (
+	trailTasks = 1_200
+	trailKills = 2
+)
+
+// Whoever follows the trail, at one node or from node to node, sees every event
+// once and in order while leaders are killed and started again; and the audit
+// file of each node has the same.
+func TestTrail_sameEverywhere(t *testing.T) {
+	dir := t.TempDir()
+	c, err := procs.New(procs.Config{Binary: binary(), Dir: dir, Nodes: killNodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for _, n := range c.Nodes {
+		n.SetFlag("--audit-file", filepath.Join(dir, n.ID+".audit"))
+	}
+	if err := c.StartAll(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	tails := []*tail{newTail(37, c.Nodes...), newTail(0, c.Nodes[2], c.Nodes[1], c.Nodes[0])}
+	for _, n := range c.Nodes {
+		tails = append(tails, newTail(0, n))
+	}
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer stop()
+	for i, tail := range tails {
+		following.Go(func() {
+			if err := tail.run(ctx); err != nil {
+				t.Errorf("tail %d: %v", i, err)
+			}
+		})
+	}
+	loadAndKill(t, c)
+
+	leader, err := c.WaitLeader(deadline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := trailOf(deadline(t), leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(want) < 3*trailTasks {
+		t.Errorf("the trail has %d events of %d tasks", len(want), trailTasks)
+	}
+	for i, tail := range tails {
+		got, err := tail.wait(deadline(t), len(want))
+		if err != nil {
+			t.Errorf("tail %d: %v", i, err)
+			continue
+		}
+		t.Logf("tail %d: %d events over %d connections", i, len(got), tail.conns())
+		compareTrail(t, "a stream", want, got)
+	}
+	if tails[0].conns() < 10 {
+		t.Errorf("the tail that goes from node to node opened %d connections", tails[0].conns())
+	}
+	for _, n := range c.Nodes {
+		compareTrail(t, "the audit file of "+n.ID, want, auditLines(t, filepath.Join(dir, n.ID+".audit"), len(want)))
+	}
+}
+
+// loadAndKill has tasks submitted and worked off while leaders, and once all
+// nodes, are killed.
+func loadAndKill(t *testing.T, c *procs.Cluster) {
+	t.Helper()
+	rec := recorder.New(1)
+	defer rec.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	perRound := trailTasks/(trailKills+1) + 1
+	load := rec.Start(ctx, recorder.Config{
+		Nodes: c.URLs(), Producers: 4, Workers: 8, Readers: 1, Tasks: trailTasks, LeaseMS: killLeaseMS, Rate: perRound / roundSeconds,
+	})
+	defer load.Wait()
+	defer stop()
+	n := nemesis{cluster: c, rec: rec, rng: rand.New(rand.NewSource(1)), out: t.Output()}
+	if err := n.run(t.Context(), load, killConfig{Kills: trailKills, KillAll: true}, perRound); err != nil {
+		t.Fatal(err)
+	}
+	if err := within(t.Context(), drainTimeout, load.Drain); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// auditLines returns the first lines of an audit file, once there are so many.
+func auditLines(t *testing.T, path string, count int) []string {
+	t.Helper()
+	for ctx := deadline(t); ; {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(b), "\n")
+		if len(lines) > count {
+			return lines[:count]
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s has %d lines, want %d", path, len(lines)-1, count)
+		case <-time.After(tailPause):
+		}
+	}
+}
+
+// compareTrail compares what was seen of the trail with what it is.
+func compareTrail(t *testing.T, what string, want, got []string) {
+	t.Helper()
+	for i := range want {
+		if want[i] != got[i] {
+			t.Errorf("%s: event %d is\n%s, want\n%s", what, i, got[i], want[i])
+			return
+		}
+	}
+}
