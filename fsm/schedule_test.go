@@ -1,0 +1,134 @@
+package fsm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everySecond is a schedule of that name whose first slot is at t.
+func everySecond(name string, t int64) SetSchedule {
+	return SetSchedule{Schedule: Schedule{
+		Name: name, EveryMS: 1000, NextRunAt: t, Task: NewTask{Type: "mail", Params: []byte("{}"), MaxAttempts: DefaultAttempts},
+	}}
+}
+
+// TestSchedules_AreBounded ensures that there are at most 10,000, and that those
+// that are there can still be replaced and removed then.
+func TestSchedules_AreBounded(t *testing.T) {
+	t.Parallel()
+	m := New()
+	var commands []Command
+	for i := range schedulesMax + 1 {
+		commands = append(commands, everySecond(fmt.Sprintf("s%05d", (i*7919)%(schedulesMax+1)), int64(1+i)))
+	}
+	last := commands[schedulesMax].(SetSchedule)
+	commands = append([]Command{SetLevel{Level: levelSight}}, commands...)
+	commands = append(commands, everySecond("s00007", 1), DeleteSchedule{Name: "s00009"}, last)
+	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: commands})
+	mustCheck(t, m)
+	for i, r := range a.Results {
+		refused := i == schedulesMax+1
+		if (r.Code != "") != refused || refused && r.Code != CodeInvalidRequest {
+			t.Fatalf("result %d: %+v", i, r)
+		}
+	}
+	if got := len(m.Schedules()); got != schedulesMax || m.Schedule("s00009") != nil || m.Schedule(last.Schedule.Name) == nil {
+		t.Errorf("%d schedules, want %d", got, schedulesMax)
+	}
+	if other := restore(t, snapshotOf(t, m)); hashOf(other) != hashOf(m) {
+		t.Error("restored, the hash differs")
+	}
+}
+
+// TestSchedules_NeverChangeInPlace ensures that whoever was handed schedules,
+// as a snapshot that is being written, keeps what he saw.
+func TestSchedules_NeverChangeInPlace(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		g := newGenerator(rand.New(rand.NewPCG(seed, 11)).IntN)
+		m := newSmall()
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: levelSight}, g.setSchedule(m), g.setSchedule(m)}})
+		for index := uint64(2); index < 60; index++ {
+			all := m.Schedules()
+			var copies []ScheduleView
+			for _, v := range all {
+				copies = append(copies, *v)
+			}
+			g.stamp.T += 700
+			mustApplyTo(t, m, testEntry{index, g.stamp, []Command{g.sight(m), g.sight(m)}})
+			for i, v := range all {
+				if diff := cmp.Diff(copies[i], *v); diff != "" {
+					t.Fatalf("seed %d, entry %d: a schedule changed (-was +is):\n%s", seed, index, diff)
+				}
+			}
+		}
+	}
+}
+
+// TestSchedules_EachSlotIsDoneOnce ensures what leaders may rely on: however many
+// of them propose the slots that they see, early, late, twice and in any order,
+// no slot makes a second task.
+func TestSchedules_EachSlotIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		m := New()
+		set := everySecond("s", 1000)
+		set.Schedule.OverlapAllow = true
+		mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: levelSight}, set}})
+		var proposed []ScheduleRun
+		var slots []int64
+		stamp := Stamp{}
+		for index := uint64(2); index < 400; index++ {
+			stamp.T += int64(rng.IntN(900))
+			v := m.Schedule("s")
+			next := ScheduleRun{Name: "s", Version: v.Version, Slot: v.NextRunAt, Next: v.NextRunAt + 1000*int64(1+rng.IntN(3))}
+			proposed = append(proposed, next)
+			item := proposed[rng.IntN(len(proposed))]
+			if rng.IntN(2) == 0 {
+				item = next
+			}
+			a := mustApplyTo(t, m, testEntry{index, stamp, []Command{RunSchedules{Items: []ScheduleRun{item, item}}}})
+			for range a.Results[0].Submitted {
+				slots = append(slots, m.Schedule("s").LastRunAt)
+			}
+		}
+		if len(slots) < 50 || !slices.IsSorted(slots) || len(slices.Compact(slices.Clone(slots))) != len(slots) || m.tasks.len() != len(slots) {
+			t.Fatalf("seed %d: %d tasks of the slots %v", seed, m.tasks.len(), slots)
+		}
+	}
+}
+
+// TestRestoreEqualsReplay_Sight restores at every step of logs about schedules
+// and actions.
+func TestRestoreEqualsReplay_Sight(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		g := newGenerator(rand.New(rand.NewPCG(seed, 13)).IntN)
+		g.theme = themeSight
+		m := newSmall()
+		log := []testEntry{{Index: 1, Stamp: g.stamp, Commands: []Command{SetLevel{Level: levelSight}}}}
+		mustApplyTo(t, m, log[0])
+		done := 0
+		for index := uint64(2); index < 90; index++ {
+			g.index = index
+			g.moveClocks(m)
+			e := testEntry{index, g.stamp, []Command{g.submit(), g.sight(m), g.complete(m), g.runSchedules(m)}}
+			done += len(mustApplyTo(t, m, e).Results[3].Submitted)
+			log = append(log, e)
+		}
+		if done < 5 {
+			t.Errorf("seed %d: only %d slots were done", seed, done)
+		}
+		r := newReplay(t, log)
+		m = newSmall()
+		for prefix := range log {
+			r.checkRestore(t, m, prefix)
+			applyLog(t, m, log[prefix:prefix+1])
+		}
+	}
+}
