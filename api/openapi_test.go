@@ -236,6 +236,8 @@ func TestOpenAPI_Notices(t *testing.T) {
 		{"a body", openapitest.Exchange{Method: "GET", Target: "/api/stats", Status: 307, Header: http.Header{"X-Request-Id": {"r"}, "Location": {"http://a"}}, Body: []byte("x")}, "a body"},
 		{"a field of a request", openapitest.Exchange{Method: "POST", Target: "/api/cluster/remove", Sent: []byte(`{"node_id":"n1","force":true}`), Status: 200, Header: header("X-Claimq-Index", ""), Body: []byte(`{"success":true}`)}, "force"},
 		{"a parameter", openapitest.Exchange{Method: "GET", Target: "/api/schedules?limit=1", Status: 200, Header: header(), Body: []byte(`{"success":true,"schedules":[]}`)}, "limit"},
+		{"a field of an event", openapitest.Exchange{Method: "GET", Target: "/api/events", Status: 200, Header: header("Content-Type", "text/event-stream"), Body: []byte("id: 1.0\ndata: {\"index\":1}\n\n")}, "sub"},
+		{"an event", openapitest.Exchange{Method: "GET", Target: "/api/events", Status: 200, Header: header("Content-Type", "text/event-stream"), Body: []byte("event: more\ndata: {}\n\n")}, "the event more"},
 	} {
 		switch err := c.Check(test.exchange); {
 		case test.want == "" && err != nil, test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):

@@ -58,7 +58,25 @@ func streamOver(t testing.TB, conn net.Conn, target string, headers ...string) *
 	if err != nil {
 		t.Fatalf("read answer: %v", err)
 	}
-	return &streamReader{t: t, conn: conn, head: head, body: bufio.NewReader(head.Body)}
+	f := &streamReader{t: t, conn: conn, head: head, body: bufio.NewReader(head.Body)}
+	if head.StatusCode == http.StatusOK {
+		f.described("")
+	}
+	return f
+}
+
+// described checks that the API's description has the answer, of which text was
+// read.
+func (f *streamReader) described(text string) {
+	f.t.Helper()
+	a := answer{status: http.StatusOK, header: map[string]string{"Content-Type": eventStream, "X-Request-Id": "r"}, body: text}
+	if f.head != nil { // else it reads a stream without an answer's head
+		a.status, a.header = f.head.StatusCode, make(map[string]string)
+		for name := range f.head.Header {
+			a.header[name] = f.head.Header.Get(name)
+		}
+	}
+	described(f.t, "GET", "/api/events", "", a)
 }
 
 // next reads one block. io.EOF: the stream has ended as it should.
@@ -72,6 +90,9 @@ func (f *streamReader) next() (b sse, err error) {
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case line == "\n":
+			if b.data != "" {
+				f.described("event: " + b.event + "\ndata: " + b.data + "\n\n")
+			}
 			return b, nil
 		case name == "":
 			b.comment = value
@@ -262,7 +283,7 @@ func TestServer_StreamGone(t *testing.T) {
 	submitOne(t, s, `{"params":1}`)
 	client, server := net.Pipe()
 	defer client.Close()
-	st := &stream{server: s, conn: server, query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
+	st := &stream{server: s, conn: server, id: []byte("r"), query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
 	loseTrail(t, node)
 	if !s.feed.open() {
 		t.Fatal("no stream may be opened")

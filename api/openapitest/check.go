@@ -56,7 +56,7 @@ func (c *Checker) check(e *Exchange) error {
 	if err := checkHeaders(response, e.Header); err != nil {
 		return err
 	}
-	if err := checkBody(response, e); err != nil {
+	if err := c.checkBody(response, e); err != nil {
 		return err
 	}
 	if op == nil || e.Status/100 != 2 {
@@ -137,7 +137,7 @@ func typed(schema *openapi3.Schema, text string) any {
 }
 
 // checkBody holds the body of an answer against the one described.
-func checkBody(response *openapi3.Response, e *Exchange) error {
+func (c *Checker) checkBody(response *openapi3.Response, e *Exchange) error {
 	if e.Method == http.MethodHead {
 		return nil // what it is told of its body is held against GET's
 	}
@@ -155,7 +155,11 @@ func checkBody(response *openapi3.Response, e *Exchange) error {
 	if content == nil {
 		return fmt.Errorf("the content type %s", mediaType)
 	}
-	if mediaType != "application/json" {
+	switch mediaType {
+	case "application/json":
+	case "text/event-stream":
+		return c.checkStream(string(e.Body))
+	default:
 		return visit(content.Schema, string(e.Body))
 	}
 	body, err := decode(e.Body)
@@ -163,6 +167,33 @@ func checkBody(response *openapi3.Response, e *Exchange) error {
 		return err
 	}
 	return visit(content.Schema, body)
+}
+
+// checkStream holds the data of server-sent events against the schemas Event
+// and, of the event error, Refusal.
+func (c *Checker) checkStream(text string) error {
+	for block := range strings.SplitSeq(text, "\n\n") {
+		schema := "Event"
+		for line := range strings.SplitSeq(block, "\n") {
+			name, value, _ := strings.Cut(line, ":")
+			value = strings.TrimPrefix(value, " ")
+			switch {
+			case name == "event" && value == "error":
+				schema = "Refusal"
+			case name == "event" && value != "":
+				return fmt.Errorf("the event %s", value)
+			case name == "data":
+				data, err := decode([]byte(value))
+				if err != nil {
+					return err
+				}
+				if err := visit(c.doc.Components.Schemas[schema], data); err != nil {
+					return fmt.Errorf("an event's data: %w", err)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // visit says how a value differs from its schema, nil if it does not.
