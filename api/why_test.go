@@ -188,6 +188,7 @@ func TestServer_WhyAnyType(t *testing.T) {
 		if got := s.whyCodes(t, "/api/tasks/1/why"); got != "queued" {
 			t.Errorf("a minute after the end of a claim that waited: %s", got)
 		}
+		<-time.After(time.Second)
 		node.follower = true
 		if got := s.whyCodes(t, "/api/tasks/1/why?consistency=stale"); got != "queued" {
 			t.Errorf("a follower says %s", got)
