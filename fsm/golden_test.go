@@ -238,7 +238,8 @@ func goldenSight() [][]Command {
 			// Task 15 has not ended.
 			RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 38, Slot: 1_780_000_015_000, Next: 1_780_003_615_000}}},
 			// A part of the trail ends with the first event, another one begins with the second.
-			SetNode{Node: NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2", Level: 3}}, SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
+			SetNode{Node: NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2", Level: 3}},
+			SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
 		},
 	}
 }
@@ -247,27 +248,35 @@ func goldenSight() [][]Command {
 // is compared with what goldenLog leads to: that may change.
 func TestGolden_Snapshots(t *testing.T) {
 	t.Parallel()
-	addGoldenSnapshot(t, "snapshot-level-2.bin")
+	addGoldenSnapshot(t, "snapshot-level-3.bin")
 	for _, want := range []struct {
-		name     string
-		index    uint64
-		counts   [StatusCancelled + 1]int64
-		requests int
-		types    int
-		gone     int
-		hash     string
+		name      string
+		index     uint64
+		counts    [StatusCancelled + 1]int64
+		requests  int
+		types     int
+		gone      int
+		chunks    int // of the trail
+		schedules int
+		hash      string
 	}{
 		{
 			"snapshot-v1.bin", 22,
 			[...]int64{StatusPending: 2, StatusClaimed: 1, StatusCompleted: 2, StatusFailed: 1, StatusCancelled: 0},
-			2, 0, 0,
+			2, 0, 0, 0, 0,
 			"b7a90b87e1e2ff3aa7e91fec152291ed",
 		},
 		{
 			"snapshot-level-2.bin", 34,
 			[...]int64{StatusPending: 1, StatusScheduled: 1, StatusClaimed: 5, StatusCompleted: 3, StatusFailed: 1, StatusCancelled: 1},
-			3, 2, 1,
+			3, 2, 1, 0, 0,
 			"ba9bfbe26ede425184025521af2a0017",
+		},
+		{
+			"snapshot-level-3.bin", 42,
+			[...]int64{StatusPending: 3, StatusScheduled: 1, StatusClaimed: 5, StatusCompleted: 3, StatusFailed: 1, StatusCancelled: 1},
+			3, 2, 1, 2, 3,
+			"f9b146b6947950f47b0fcc15f2ce3513",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))
@@ -279,9 +288,9 @@ func TestGolden_Snapshots(t *testing.T) {
 			t.Errorf("%s is written again as\n%x, want\n%x", want.name, again, golden)
 		}
 		if m.counts != want.counts || m.requests.len() != want.requests || len(m.nodes) != 2 || len(m.settings) != want.types ||
-			m.gone.len() != want.gone || m.Index() != want.index {
-			t.Errorf("%s: counts %v, %d requests, %d nodes, %d types, %d removed at index %d",
-				want.name, m.counts, m.requests.len(), len(m.nodes), len(m.settings), m.gone.len(), m.Index())
+			m.gone.len() != want.gone || len(m.trail.chunks) != want.chunks || len(m.schedules) != want.schedules || m.Index() != want.index {
+			t.Errorf("%s: counts %v, %d requests, %d nodes, %d types, %d removed, %d parts of the trail, %d schedules at index %d", want.name,
+				m.counts, m.requests.len(), len(m.nodes), len(m.settings), m.gone.len(), len(m.trail.chunks), len(m.schedules), m.Index())
 		}
 		if got := fmt.Sprintf("%x", hashOf(m)); got != want.hash {
 			t.Errorf("%s: state hash %s, want %s", want.name, got, want.hash)
