@@ -71,8 +71,12 @@ func laneOf(cmd fsm.Command) (lane, int) {
 			all += tasks
 		}
 		return laneSettle, all
-	case fsm.SetType:
+	case fsm.SetType, fsm.SetSchedule, fsm.DeleteSchedule:
 		return laneSettle, 0
+	case fsm.Act:
+		return laneSettle, len(c.IDs)
+	case fsm.RunSchedules:
+		return laneInternal, len(c.Items)
 	case fsm.ClaimNext:
 		return laneClaim, int(c.Limit)
 	case fsm.ClaimTask:

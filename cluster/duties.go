@@ -74,6 +74,7 @@ func (l *leadership) runDuties() {
 	for {
 		sleep := l.tickWhileDue()
 		l.evictWhileOver()
+		l.boundTrail()
 		if now := l.node.clock.Mono(); now >= checkpoint {
 			checkpoint = now + checkpointInterval
 			l.start(l.checkpoint)

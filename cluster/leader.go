@@ -36,6 +36,7 @@ type leadership struct {
 
 	due      *agenda       // of the ticks
 	openings *agenda       // of the types that their rate limit closed
+	slots    *agenda       // of the schedules
 	ticked   time.Duration // runDuties' own: monotonic time of its last tick
 
 	ctx    context.Context
@@ -82,7 +83,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 		voters:  func() ([]raft.ServerID, bool, bool) { return n.voters(l.term) },
 		trigger: n.sendHeartbeats,
 	}
-	l.due, l.openings = newAgenda(), newAgenda()
+	l.due, l.openings, l.slots = newAgenda(), newAgenda(), newAgenda()
 	l.timers = lease.NewTimers()
 	l.waiters = newWaiters(n.batcher, l.read, l.claimable, n.stats.fsm.woken)
 	n.transferSince.Store(0) // what an earlier leadership was told is over
@@ -262,6 +263,7 @@ func (l *leadership) startTimers() {
 	f.mu.Unlock()
 	l.start(l.runTimers)
 	l.start(l.runOpenings)
+	l.start(l.runSchedules)
 }
 
 // applied is told of every entry, under the state's lock.
@@ -274,4 +276,5 @@ func (l *leadership) applied(m *fsm.Machine, a *fsm.Applied) {
 	}
 	l.due.note(m.NextDue())
 	l.openings.note(m.NextOpening())
+	l.slots.note(m.NextSlot())
 }

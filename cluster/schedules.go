@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/cron"
+)
+
+const (
+	// scheduleRunsMax bounds the slots of one entry: each may submit a task.
+	scheduleRunsMax = 1000
+	// slotMissedAfter is how late a slot may be done that is not to be made up.
+	slotMissedAfter = time.Minute
+	// scheduleRetryAfter is when a schedule is looked at again that this node
+	// cannot read.
+	scheduleRetryAfter = time.Hour
+)
+
+// runSchedules logs the slots of schedules that are due, until the scope ends.
+// An item that comes twice, or too late, does nothing (fsm.RunSchedules): so a
+// new leader need not know what the old one did.
+func (l *leadership) runSchedules() {
+	timer := time.NewTimer(dutyInterval)
+	defer timer.Stop()
+	for {
+		timer.Reset(l.runDueSlots())
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-l.slots.earlier:
+		case <-timer.C:
+		}
+	}
+}
+
+// runDueSlots logs slots while some are due. It returns how long none is. While
+// memory or disk is short nothing is submitted: the slots are late then.
+func (l *leadership) runDueSlots() time.Duration {
+	for range dutiesInRow {
+		due, now, sleep := l.dueSchedules()
+		if len(due) == 0 {
+			return sleep
+		}
+		run := fsm.RunSchedules{Items: make([]fsm.ScheduleRun, len(due))}
+		if l.node.full() != nil || l.node.checkLevel(run) != nil {
+			return dutyInterval
+		}
+		for i, v := range due {
+			run.Items[i] = l.slotOf(v, now)
+		}
+		if err := l.propose(run); err != nil {
+			if l.ctx.Err() == nil {
+				l.node.logger.Warn("schedules not run, trying again", "error", err)
+			}
+			return dutyRetryInterval
+		}
+	}
+	return dutyRetryInterval
+}
+
+// dueSchedules returns the schedules whose slot has come by now, a bounded
+// number, or else how long none comes.
+func (l *leadership) dueSchedules() (due []*fsm.ScheduleView, now int64, sleep time.Duration) {
+	l.read(func(m *fsm.Machine) {
+		now = l.now(m).T
+		next, some := m.NextSlot()
+		l.slots.plan(next, some)
+		switch {
+		case !some:
+			sleep = dutyInterval
+		case next > now:
+			sleep = untilT(next, now)
+		default:
+			due = m.DueSchedules(now, scheduleRunsMax)
+		}
+	})
+	return due, now, sleep
+}
+
+// slotOf returns what is to be done, at now, of the slot that the schedule waits
+// for. What was missed is one task, whatever the number of slots, and the next
+// slot is one to come; or, if nothing is to be made up, no task for a slot that
+// is too late.
+func (l *leadership) slotOf(v *fsm.ScheduleView, now int64) fsm.ScheduleRun {
+	run := fsm.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
+	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read()
+	if err != nil {
+		// The leader that let it in knew the time zone; perhaps the next one does.
+		l.node.logger.Error("a schedule cannot be read: its slot is passed over", "schedule", v.Name, "error", err)
+		run.Skip, run.Next = true, now+scheduleRetryAfter.Milliseconds()
+		return run
+	}
+	latest := now
+	if missed := now - slotMissedAfter.Milliseconds(); v.CatchUpSkip && run.Slot < missed {
+		run.Skip, latest = true, missed-1
+	}
+	run.Next, _ = times.Following(run.Slot, latest)
+	return run
+}
