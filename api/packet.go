@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/claimq/claimq/fsm"
@@ -13,12 +14,14 @@ const (
 	eventPage = 250
 	// packetBytes ends a packet: it has at most one page more.
 	packetBytes = 256 << 10
-	// chunkHead is the room for a chunk's length before the bytes of a packet.
+	// chunkHead is the room for a chunk's length before the bytes of a packet,
+	// chunkTail what follows them.
 	chunkHead = 10
+	chunkTail = 2
 )
 
 // packet is a part of the trail, (after, next], encoded for streams once,
-// however many send it. It is never changed.
+// however many send it. It is not changed once it is whole.
 type packet struct {
 	after, next fsm.EventPos
 	events      []fsm.Event
@@ -28,6 +31,9 @@ type packet struct {
 	// chunk is the events as one chunk of an HTTP body; it begins at start.
 	chunk []byte
 	start int
+
+	zipOnce sync.Once
+	zipped  zipped // once somebody has asked for it
 }
 
 // add appends an event.
@@ -49,10 +55,14 @@ func (p *packet) whole() []byte {
 	return p.chunk[p.start:]
 }
 
-// part makes a chunk of the events behind a place that q selects, in b, whose
-// bytes are overwritten. It begins at start, and is empty if there are none.
-func (p *packet) part(b []byte, after fsm.EventPos, q *fsm.EventQuery) (chunk []byte, start int) {
-	b = beginChunk(b)
+// zip returns the events, of which there are some, compressed.
+func (p *packet) zip() *zipped {
+	p.zipOnce.Do(func() { p.zipped = zip(p.chunk[chunkHead : len(p.chunk)-chunkTail]) })
+	return &p.zipped
+}
+
+// part appends the events behind a place that q selects to b.
+func (p *packet) part(b []byte, after fsm.EventPos, q *fsm.EventQuery) []byte {
 	from := chunkHead
 	for i := range p.events {
 		if e := &p.events[i]; behind(e.EventPos, after) && selects(q, e) {
@@ -60,13 +70,13 @@ func (p *packet) part(b []byte, after fsm.EventPos, q *fsm.EventQuery) (chunk []
 		}
 		from = p.ends[i]
 	}
-	return endChunk(b)
+	return b
 }
 
-// bytes is an estimate of the memory that the packet holds.
+// bytes is an estimate of the memory that the packet holds, compressed too.
 func (p *packet) bytes() int {
 	const eventBytes = 128
-	return cap(p.chunk) + len(p.events)*eventBytes
+	return cap(p.chunk)*5/4 + len(p.events)*eventBytes
 }
 
 // beginChunk begins a chunk in b, whose bytes are overwritten.

@@ -44,6 +44,9 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 		return
 	}
 	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...)}
+	if !filtered(&q) && r.http.Request.Header.HasAcceptEncoding("gzip") {
+		st.sum = new(gzipSum)
+	}
 	r.stale = true // whatever was asked for: any node may answer
 	var page fsm.EventPage
 	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
@@ -70,6 +73,9 @@ func (r *request) startStream(st *stream) {
 	resp.Header.SetContentType(eventStream)
 	resp.Header.Set("Cache-Control", "no-store")
 	resp.Header.Set("X-Accel-Buffering", "no") // a proxy must not hold it back
+	if st.sum != nil {
+		resp.Header.SetContentEncoding("gzip")
+	}
 	resp.SetConnectionClose()
 	resp.SetBodyStream(st, -1)
 	resp.ImmediateHeaderFlush = true
@@ -84,7 +90,8 @@ type stream struct {
 	conn   net.Conn
 	query  fsm.EventQuery // After is the place that the stream has come to
 	id     []byte         // request id
-	buf    []byte         // for chunks of its own
+	sum    *gzipSum       // of what was sent; nil: it is not compressed
+	buf    []byte         // for what it says by itself
 	once   sync.Once
 }
 
@@ -109,7 +116,11 @@ func (st *stream) Read([]byte) (int, error) {
 	}
 	// A client that does not read must not hold up a server that drains.
 	defer context.AfterFunc(ctx, func() { _ = st.setDeadline(streamEndTimeout) })()
-	if err := st.run(ctx); err != nil {
+	err := st.run(ctx)
+	if err == nil {
+		err = st.finish(ctx)
+	}
+	if err != nil {
 		return 0, err
 	}
 	return 0, io.EOF
@@ -161,29 +172,68 @@ func (st *stream) run(ctx context.Context) error {
 // say sends lines, and the place that the stream has come to: a client that has
 // seen no event for long goes on there.
 func (st *stream) say(ctx context.Context, lines string) error {
-	b := append(beginChunk(st.buf), lines...)
+	b := append(st.buf[:0], lines...)
 	b = appendPlace(append(b, "id: "...), st.query.After)
-	b, start := endChunk(append(b, "\n\n"...))
-	st.buf = b
-	return st.write(ctx, b[start:])
+	st.buf = append(b, "\n\n"...)
+	return st.sendOwn(ctx)
 }
 
 // send sends what the stream's client wants of a packet.
 func (st *stream) send(ctx context.Context, p *packet) error {
-	chunk := p.whole()
-	if p.after != st.query.After || filtered(&st.query) {
-		b, start := p.part(st.buf, st.query.After, &st.query)
-		st.buf, chunk = b, b[start:]
-	}
+	after := st.query.After
 	st.query.After = p.next
-	err := st.write(ctx, chunk)
+	if p.after == after && !filtered(&st.query) {
+		return st.sendWhole(ctx, p)
+	}
+	st.buf = p.part(st.buf[:0], after, &st.query)
+	return st.sendOwn(ctx)
+}
+
+// sendWhole sends a whole packet.
+func (st *stream) sendWhole(ctx context.Context, p *packet) error {
+	switch {
+	case len(p.events) == 0:
+		return nil
+	case st.sum == nil:
+		return st.write(ctx, p.whole())
+	}
+	z := p.zip()
+	st.sum.add(z)
+	return st.write(ctx, z.chunk)
+}
+
+// sendOwn sends what is in buf.
+func (st *stream) sendOwn(ctx context.Context) error {
+	if len(st.buf) == 0 {
+		return nil
+	}
+	b := beginChunk(make([]byte, 0, chunkHead+len(st.buf)+answerBuffer/8))
+	switch {
+	case st.sum == nil:
+		b = append(b, st.buf...)
+	default:
+		if !st.sum.begun {
+			b, st.sum.begun = append(b, gzipHead...), true
+		}
+		b = st.sum.store(b, st.buf)
+	}
 	if cap(st.buf) > answerBuffer {
 		st.buf = nil
 	}
-	return err
+	b, start := endChunk(b)
+	return st.write(ctx, b[start:])
 }
 
-// catchUp sends what the feed does not have any more. over says that the stream
+// finish ends a compressed stream.
+func (st *stream) finish(ctx context.Context) error {
+	if st.sum == nil {
+		return nil
+	}
+	b, start := endChunk(st.sum.end(beginChunk(nil)))
+	return st.write(ctx, b[start:])
+}
+
+// catchUp sends what the feed does not have. over says that the stream
 // ends.
 func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
 	s := st.server
@@ -201,21 +251,18 @@ func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
 		return true, st.fail(ctx, refuseEventsGone(read.oldest))
 	}
 	st.query.After = read.packet.next
-	return false, st.write(ctx, read.packet.whole())
+	return false, st.sendWhole(ctx, read.packet)
 }
 
 // fail tells the client why the stream ends.
 func (st *stream) fail(ctx context.Context, f *refusal) error {
-	b := append(beginChunk(st.buf), "event: error\ndata: "...)
-	b, start := endChunk(append(appendRefusal(b, f, st.id), "\n\n"...))
-	return st.write(ctx, b[start:])
+	b := append(st.buf[:0], "event: error\ndata: "...)
+	st.buf = append(appendRefusal(b, f, st.id), "\n\n"...)
+	return st.sendOwn(ctx)
 }
 
-// write writes a chunk, if it has anything.
+// write writes a chunk.
 func (st *stream) write(ctx context.Context, chunk []byte) error {
-	if len(chunk) == 0 {
-		return nil
-	}
 	err := st.setDeadline(streamWriteTimeout)
 	if err == nil && ctx.Err() != nil {
 		err = st.setDeadline(streamEndTimeout) // it may have ended before

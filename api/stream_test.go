@@ -2,6 +2,8 @@ package api
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -30,7 +33,13 @@ type streamReader struct {
 	conn net.Conn
 	head *http.Response
 	body *bufio.Reader
+
+	checked int // blocks against the API's description
 }
+
+// describedMax bounds the blocks of a stream that are held against the API's
+// description: that takes time.
+const describedMax = 20
 
 // openStream opens a stream and reads its head.
 func openStream(t testing.TB, addr, target string, headers ...string) *streamReader {
@@ -62,6 +71,13 @@ func streamOver(t testing.TB, conn net.Conn, target string, headers ...string) *
 	if head.StatusCode == http.StatusOK {
 		f.described("")
 	}
+	if head.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(f.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.body = bufio.NewReader(z)
+	}
 	return f
 }
 
@@ -90,7 +106,7 @@ func (f *streamReader) next() (b sse, err error) {
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case line == "\n":
-			if b.data != "" {
+			if f.checked++; b.data != "" && f.checked <= describedMax {
 				f.described("event: " + b.event + "\ndata: " + b.data + "\n\n")
 			}
 			return b, nil
@@ -235,7 +251,7 @@ func TestServer_StreamsAgree(t *testing.T) {
 		wait.Go(func() {
 			place := "0"
 			for round := 0; len(seen[i]) < enough; round++ {
-				f := openStream(t, addr, "/api/events?after="+place+"&"+filters[i%len(filters)])
+				f := openStream(t, addr, "/api/events?after="+place+"&"+filters[i%len(filters)], []string{"X: y", "Accept-Encoding: deflate, gzip"}[i/4%2])
 				f.begin()
 				got := f.events(1 + min((i*37+round*11)%200, enough-1-len(seen[i])))
 				f.conn.Close()
@@ -261,6 +277,70 @@ func TestServer_StreamsAgree(t *testing.T) {
 			t.Errorf("reader %d (-want +got):\n%s", i, d)
 		}
 	}
+}
+
+// TestServer_StreamCompressed checks that Go's client gets each event when it
+// happens, without knowing that the stream is compressed.
+func TestServer_StreamCompressed(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	addr := listen(t, s)
+	req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if !resp.Uncompressed {
+		t.Error("the stream is not compressed")
+	}
+	f := &streamReader{t: t, head: resp, body: bufio.NewReader(resp.Body)}
+	f.begin()
+	for i := range 5 {
+		id := submitOne(t, s, `{"params":1}`)
+		n := 1
+		if i == 0 {
+			n = 2 // the first command raises the level
+		}
+		if got := f.events(n); *got[n-1].TaskID != id {
+			t.Errorf("task %d: %+v", id, got)
+		}
+	}
+}
+
+func TestGzipSum(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		sum := gzipSum{}
+		file, all := []byte(gzipHead), []byte{}
+		for range rapid.IntRange(0, 5).Draw(t, "parts") {
+			part := bytes.Repeat(rapid.SliceOfN(rapid.Byte(), 1, 100).Draw(t, "bytes"), rapid.SampledFrom([]int{1, 2, 1000}).Draw(t, "times"))
+			all = append(all, part...)
+			if rapid.Bool().Draw(t, "stored") {
+				file = sum.store(file, part)
+				continue
+			}
+			z := zip(part)
+			sum.add(&z)
+			chunk, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(append(z.chunk, "0\r\n\r\n"...))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			file = append(file, chunk...)
+		}
+		r, err := gzip.NewReader(bytes.NewReader(sum.end(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if err != nil || !bytes.Equal(got, all) {
+			t.Fatalf("%v, %d bytes of %d", err, len(got), len(all))
+		}
+	})
 }
 
 // pages returns the whole trail that a filter lets through, page by page.
@@ -334,6 +414,8 @@ func TestServer_StreamsDrain(t *testing.T) {
 	addr := listen(t, s)
 	reads := openStream(t, addr, "/api/events")
 	reads.begin()
+	unzips := openStream(t, addr, "/api/events", "Accept-Encoding: gzip")
+	unzips.begin()
 	sleeps := openStream(t, addr, "/api/events?after=0")
 	sleeps.begin()
 	// More than the sockets take.
@@ -350,14 +432,19 @@ func TestServer_StreamsDrain(t *testing.T) {
 	if last := got[len(got)-1]; last.Sub != 4_999 {
 		t.Errorf("the last event is %+v", last)
 	}
+	if d := cmp.Diff(got, unzips.events(40_001)); d != "" {
+		t.Errorf("compressed:\n%s", d)
+	}
 	done := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		done <- s.Shutdown(ctx)
 	}()
-	if b, err := reads.next(); err != io.EOF {
-		t.Errorf("at the end: %+v, %v", b, err)
+	for _, f := range []*streamReader{reads, unzips} { // gzip checks all sums at the end
+		if b, err := f.next(); err != io.EOF {
+			t.Errorf("at the end: %+v, %v", b, err)
+		}
 	}
 	if err := <-done; err != nil {
 		t.Errorf("Shutdown: %v", err)
