@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -25,6 +24,7 @@ type trailConfig struct {
 	binary    string
 	followers int
 	at        string // the nodes that they follow at: leader, followers or all
+	plain     bool   // they do not accept gzip
 	pairs     int
 	tasks     int // of one measurement
 	conns     int // of the load
@@ -39,6 +39,7 @@ func runTrail(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
 	flags.IntVar(&cfg.followers, "followers", 100, "followers of the whole trail")
 	flags.StringVar(&cfg.at, "at", "leader", "the nodes that they follow at: leader, followers or all")
+	flags.BoolVar(&cfg.plain, "plain", false, "they do not accept gzip, as the first of them never does")
 	flags.IntVar(&cfg.pairs, "pairs", 5, "pairs of measurements")
 	flags.IntVar(&cfg.tasks, "tasks", 50_000, "tasks of a measurement, each submitted, claimed and completed")
 	flags.IntVar(&cfg.conns, "conns", 64, "connections of the load")
@@ -84,7 +85,7 @@ func measurePairs(ctx context.Context, cfg trailConfig, c *procs.Cluster, out io
 		}
 		alone, beside := runs[0], runs[1]
 		ratios = append(ratios, beside.rate/alone.rate)
-		fmt.Fprintf(out, "%6.0f tasks/s alone, %6.0f beside %d followers, ratio %.3f; each follower got %d events, %.1f MB; servers: %.1f and %.1f µs of CPU a task\n",
+		fmt.Fprintf(out, "%6.0f tasks/s alone, %6.0f beside %d followers, ratio %.3f; each got %d events, all %.1f MB; servers: %.1f and %.1f µs of CPU a task\n",
 			alone.rate, beside.rate, cfg.followers, beside.rate/alone.rate, beside.events, float64(beside.bytes)/1e6, alone.cpu, beside.cpu)
 	}
 	slices.Sort(ratios)
@@ -97,8 +98,8 @@ func measurePairs(ctx context.Context, cfg trailConfig, c *procs.Cluster, out io
 type trailRun struct {
 	rate   float64 // tasks/s
 	cpu    float64 // of all servers, µs a task
-	events int64   // that each follower got
-	bytes  int64
+	events int64   // that a follower got
+	bytes  int64   // that all of them got
 }
 
 // measureTrail measures the load beside followers.
@@ -113,7 +114,7 @@ func measureTrail(ctx context.Context, cfg trailConfig, c *procs.Cluster, follow
 	var crowd trailCrowd
 	defer crowd.close()
 	for i := range followers {
-		if err := crowd.join(nodes[i%len(nodes)]); err != nil {
+		if err := crowd.join(nodes[i%len(nodes)], cfg.plain || i == 0); err != nil {
 			return trailRun{}, err
 		}
 	}
@@ -137,45 +138,50 @@ func measureTrail(ctx context.Context, cfg trailConfig, c *procs.Cluster, follow
 	run := trailRun{rate: report.TasksPerS, cpu: report.ServerCPUSec * 1e6 / float64(max(report.Tasks, 1))}
 	if followers > 0 {
 		// Each task of the load leaves three events, also in its warm-up.
-		if run.events, run.bytes, err = crowd.level(ctx, int64(3*cfg.tasks)); err != nil {
+		if err := crowd.level(ctx, int64(3*cfg.tasks)); err != nil {
 			return run, err
 		}
+		run.events, run.bytes = crowd.events.Load(), crowd.bytes.Load()
 	}
 	return run, nil
 }
 
-// trailCrowd is followers that read what comes and drop it.
+// trailCrowd is followers that read what comes and drop it. The first one counts
+// events.
 type trailCrowd struct {
 	conns   []net.Conn
-	tails   []*trailCount
+	events  atomic.Int64
+	bytes   atomic.Int64 // of all
 	reading sync.WaitGroup
 }
 
-// trailCount is what one of them got.
-type trailCount struct{ events, bytes atomic.Int64 }
-
 // join follows the whole trail at the node from now on.
-func (w *trailCrowd) join(n *procs.Node) error {
+func (w *trailCrowd) join(n *procs.Node, plain bool) error {
 	conn, err := net.Dial("tcp", n.HTTPAddr)
 	if err != nil {
 		return err
 	}
+	counts := len(w.conns) == 0
 	w.conns = append(w.conns, conn)
-	if _, err := fmt.Fprintf(conn, "GET /api/events HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", n.HTTPAddr); err != nil {
+	request := "GET /api/events HTTP/1.1\r\nHost: " + n.HTTPAddr + "\r\nAccept: text/event-stream\r\n"
+	if !plain {
+		request += "Accept-Encoding: gzip\r\n"
+	}
+	if _, err := io.WriteString(conn, request+"\r\n"); err != nil {
 		return err
 	}
 	first := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(conn, first); err != nil || string(first) != "HTTP/1.1 200" {
 		return fmt.Errorf("%s answers a follower of the trail %q, %w", n.ID, first, err)
 	}
-	count := &trailCount{}
-	w.tails = append(w.tails, count)
 	w.reading.Go(func() {
 		buf, eventEnd := make([]byte, 64<<10), []byte("}\n")
 		for {
 			n, err := conn.Read(buf)
-			count.bytes.Add(int64(n))
-			count.events.Add(int64(bytes.Count(buf[:n], eventEnd)))
+			w.bytes.Add(int64(n))
+			if counts {
+				w.events.Add(int64(bytes.Count(buf[:n], eventEnd)))
+			}
 			if err != nil {
 				return
 			}
@@ -184,21 +190,19 @@ func (w *trailCrowd) join(n *procs.Node) error {
 	return nil
 }
 
-// level waits until all have about as many events, and returns what the first
-// has. An event whose end was cut between two reads is not counted.
-func (w *trailCrowd) level(ctx context.Context, least int64) (events, size int64, err error) {
+// level waits until the first follower has the events of the load, but for some
+// whose end was cut between two reads and was not counted.
+func (w *trailCrowd) level(ctx context.Context, least int64) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	for _, t := range w.tails {
-		for t.events.Load() < least-least/100 {
-			select {
-			case <-time.After(10 * time.Millisecond):
-			case <-ctx.Done():
-				return 0, 0, errors.Join(fmt.Errorf("a follower got %d of %d events", t.events.Load(), least), ctx.Err())
-			}
+	for w.events.Load() < least-least/100 {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("a follower got %d of %d events: %w", w.events.Load(), least, ctx.Err())
 		}
 	}
-	return w.tails[0].events.Load(), w.tails[0].bytes.Load(), nil
+	return nil
 }
 
 func (w *trailCrowd) close() {
