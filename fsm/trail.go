@@ -32,6 +32,9 @@ const (
 	EventTrailChanged    EventKind = 38
 )
 
+// isAct reports whether it is an operator's act, which is about no task.
+func (k EventKind) isAct() bool { return k >= EventTypeChanged }
+
 // Event is one thing that happened, as the trail tells it.
 type Event struct {
 	EventPos
@@ -146,6 +149,16 @@ func (m *Machine) oldestEvent() EventPos {
 // NewestEvent returns the place of the newest event, whether or not it is still
 // kept; the zero EventPos if there was none yet.
 func (m *Machine) NewestEvent() EventPos { return m.header.Trail.Newest }
+
+// TrailStats returns how many bytes of events are kept, and the time of the oldest
+// of them, by T; both are 0 if none is.
+func (m *Machine) TrailStats() (bytes, oldestT int64) {
+	if len(m.trail.chunks) == 0 {
+		return 0, 0
+	}
+	oldest := m.trail.chunks[0]
+	return int64(m.header.Trail.End - oldest.start), oldest.base.t
+}
 
 // TaskEvents returns the last 100 events of the task that are kept, oldest
 // first; of a removed task too. It follows the task's events from its newest

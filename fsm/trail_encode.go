@@ -145,6 +145,7 @@ func readEvent(b []byte, base *eventBase, e *rawEvent) bool {
 	head := b[eventSizeBytes]
 	r := eventReader{rest: b[eventSizeBytes+1 : e.size]}
 	e.kind = EventKind(head & eventKindMask)
+	r.bad = e.kind.isAct() == (head&eventHasTask != 0)
 	e.Index = base.Index + r.varint()
 	e.Sub = uint32(r.varintMax(1<<32 - 1))
 	e.t = base.t + int64(r.varint())

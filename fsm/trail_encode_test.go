@@ -22,12 +22,10 @@ func drawEvent(t *rapid.T, base *eventBase) (e Event, before uint64, until int64
 	e.Index, e.Sub = base.Index+rapid.Uint64Max(1<<40).Draw(t, "further"), rapid.Uint32().Draw(t, "sub")
 	e.T = base.t + rapid.Int64Range(0, 1<<40).Draw(t, "later")
 	e.Kind = EventKind(rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventNodeSet, EventTypeChanged}).Draw(t, "kind"))
-	if rapid.Bool().Draw(t, "has task") {
+	if !e.Kind.isAct() {
 		e.TaskID = rapid.Uint64Range(1, idMax).Draw(t, "task")
 		before = rapid.Uint64().Draw(t, "before")
-		if e.Kind != EventTypeChanged {
-			e.Type = rapid.StringN(0, 20, eventNameMax).Draw(t, "type")
-		}
+		e.Type = rapid.StringN(0, 20, eventNameMax).Draw(t, "type")
 	}
 	if rapid.Bool().Draw(t, "has claim") {
 		e.Token, e.Attempt = rapid.Uint64Range(1, idMax).Draw(t, "token"), rapid.Int32Range(0, math.MaxInt32).Draw(t, "attempt")
