@@ -16,13 +16,17 @@ func (r *request) ready() {
 		return
 	}
 	if err := r.server.node.Ready(); err != nil {
-		r.refuse(&refusal{
-			code: wire.CodeNoLeader, text: "The node is not ready: " + err.Error(),
-			advice: "Wait until the node knows a leader and has caught up with it",
-		})
+		r.refuse(refuseUnready(err))
 		return
 	}
 	r.sendState("ready")
+}
+
+func refuseUnready(err error) *refusal {
+	return &refusal{
+		code: wire.CodeNoLeader, text: "The node is not ready: " + err.Error(),
+		advice: "Wait until the node knows a leader and has caught up with it",
+	}
 }
 
 func (r *request) sendState(state string) {

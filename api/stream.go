@@ -39,6 +39,10 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 		}
 	}
 	s := r.server
+	if err := s.node.Ready(); err != nil && !given {
+		r.refuse(refuseUnready(err)) // what is new to this node happened long ago
+		return
+	}
 	if !s.feed.open() {
 		r.refuse(refuse(wire.CodeOverloaded))
 		return

@@ -178,6 +178,12 @@ func TestServer_Stream(t *testing.T) {
 	submitOne(t, s, `{"task_type":"a","params":1}`)
 	node.follower = true // whoever it is answers
 
+	node.readyErr = fsm.ErrNoLeader
+	s.call(t, "GET /api/events", "", "Accept: text/event-stream").refused(t, wire.CodeNoLeader)
+	openStream(t, addr, "/api/events?after=1.1").conn.Close() // goes on anywhere
+	streamsLeft(t, s, 0)
+	node.readyErr = nil
+
 	fresh := openStream(t, addr, "/api/events")
 	if at := fresh.begin(); at != "1.1" {
 		t.Errorf("a stream of what is new begins at %s", at)
