@@ -125,7 +125,7 @@ func TestServer_WhyNoWorker(t *testing.T) {
 		target, body string
 		asks         bool
 	}{
-		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["b","a"],"max_attempts_remaining":900}`, true},
+		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["a","A"],"max_attempts_remaining":900}`, true},
 		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["b"]}`, false},
 		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["b"],"wait_ms":100}`, false},
 		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["a"],"max_attempts_remaining":900,"wait_ms":100}`, true},
