@@ -89,7 +89,7 @@ func TestOpenAPI_Operations(t *testing.T) {
 		route(path, m)
 	}
 	for _, v := range variable {
-		route(v.prefix+"{"+v.name+"}", v.methods)
+		route(string(v.prefix)+"{"+v.name+"}", v.methods)
 	}
 	for verb, c := range verbs {
 		route("/api/tasks/{id}/"+verb, methods{post: c})

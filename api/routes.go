@@ -118,19 +118,18 @@ var fixed = map[string]methods{
 	"/openapi.json":        {get: callOpenAPI, allow: allowGet},
 }
 
-// variable are the paths that end in a variable. Those of a task go on after its
-// id: verbs and views.
+// variable are the paths that end in a variable.
 var variable = []struct {
-	prefix, name string
-	methods      methods
+	prefix  []byte
+	name    string
+	methods methods
+	task    bool // it goes on after a task's id: verbs and views
 }{
-	{"/api/types/", "type", methods{patch: callSetType, allow: allowPatch}},
-	{"/api/schedules/", "name", methods{get: callSchedule, put: callSetSchedule, del: callDeleteSchedule, allow: allowSchedule}},
-	{"/api/tasks/by-key/", "key", methods{get: callGetByKey, allow: allowGet}},
-	{tasksPrefix, "id", methods{get: callGet, patch: callPatch, del: callDelete, allow: allowTask}},
+	{prefix: []byte("/api/tasks/by-key/"), name: "key", methods: methods{get: callGetByKey, allow: allowGet}},
+	{prefix: []byte("/api/tasks/"), name: "id", methods: methods{get: callGet, patch: callPatch, del: callDelete, allow: allowTask}, task: true},
+	{prefix: []byte("/api/types/"), name: "type", methods: methods{patch: callSetType, allow: allowPatch}},
+	{prefix: []byte("/api/schedules/"), name: "name", methods: methods{get: callSchedule, put: callSetSchedule, del: callDeleteSchedule, allow: allowSchedule}},
 }
-
-const tasksPrefix = "/api/tasks/"
 
 // route finds the call of a method and a path as sent. A refusal is one of
 // not_found, method_not_allowed, or an id that is none.
@@ -140,9 +139,9 @@ func route(method, path []byte) (target, *refusal) {
 	}
 	for i := range variable {
 		v := &variable[i]
-		switch rest, ok := bytes.CutPrefix(path, []byte(v.prefix)); {
+		switch rest, ok := bytes.CutPrefix(path, v.prefix); {
 		case !ok:
-		case v.prefix == tasksPrefix:
+		case v.task:
 			return routeTask(method, rest, v.methods)
 		default:
 			return pick(method, target{rest: rest}, v.methods)
