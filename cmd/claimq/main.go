@@ -23,7 +23,7 @@ var version = "dev"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), relaxTimers: setTimerSlack}
 	code := run(ctx, a, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -36,6 +36,7 @@ type app struct {
 	stdout, stderr io.Writer
 	environ        []string         // KEY=value, as os.Environ has them
 	now            func() time.Time // nil: time.Now; for what is shown alone
+	relaxTimers    func()           // called by a server before anything else; nil in tests
 }
 
 func (a *app) clock() time.Time {

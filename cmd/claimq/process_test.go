@@ -28,6 +28,10 @@ import (
 const beClaimq = "CLAIMQ_TEST_IS_CLAIMQ"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(beRelaxed) != "" {
+		tellTimerSlack()
+		return
+	}
 	if os.Getenv(beClaimq) != "" {
 		main()
 		return

@@ -50,6 +50,9 @@ variable beats the file.`,
 			if err != nil {
 				return usageErrorf("%w", err)
 			}
+			if a.relaxTimers != nil {
+				a.relaxTimers()
+			}
 			if profile != "" {
 				stop, err := startProfile(profile)
 				if err != nil {

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// beRelaxed in the environment makes the test binary set its timer slack and
+// tell of it.
+const beRelaxed = "CLAIMQ_TEST_IS_RELAXED"
+
+func tellTimerSlack() {
+	setTimerSlack()
+	told := make(chan string)
+	go func() { // by some thread, not the first
+		slack, ok := threadTimerSlack()
+		told <- fmt.Sprintln(os.Getpid(), slack, ok)
+	}()
+	fmt.Print(<-told)
+}
+
+// TestSetTimerSlack ensures that the process goes on under its id, with its
+// arguments and its output, and that threads have the slack.
+func TestSetTimerSlack(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), beRelaxed+"=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintln(cmd.Process.Pid, timerSlack, true); string(out) != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
