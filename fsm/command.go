@@ -321,7 +321,8 @@ type ScheduleRun struct {
 	Skip bool
 }
 
-// SetTrail bounds what is kept of the trail; what is over it goes at once.
+// SetTrail bounds what is kept of the trail; what is over it goes by whole
+// chunks, with this entry and, if that is very much, those that follow.
 type SetTrail struct {
 	Bytes int64 // 1 MiB to 64 GiB
 	AgeMS int64 // 1 minute or more
