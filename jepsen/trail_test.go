@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -78,6 +79,46 @@ func TestTrail_sameEverywhere(t *testing.T) {
 	for _, n := range c.Nodes {
 		compareTrail(t, "the audit file of "+n.ID, want, auditLines(t, filepath.Join(dir, n.ID+".audit"), len(want)))
 	}
+}
+
+// An audit file that was moved away is continued in a new one on SIGHUP.
+func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	c := newCluster(t, 1, "--audit-file", path)
+	user := newUser(t, c)
+	user.submit(10, 10)
+	before, err := trailOf(deadline(t), c.Nodes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareTrail(t, "the audit file", before, auditLines(t, path, len(before)))
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Nodes[0].Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for ctx := deadline(t); ; { // until it is there
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("no new file after SIGHUP")
+		case <-time.After(tailPause):
+		}
+	}
+	user.submit(10, 10)
+	all, err := trailOf(deadline(t), c.Nodes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := all[len(before):]
+	lines := auditLines(t, path, 1+len(after))
+	if !strings.Contains(lines[0], `"event":"continued"`) {
+		t.Errorf("the new file begins with %s", lines[0])
+	}
+	compareTrail(t, "the new audit file", after, lines[1:])
 }
 
 // loadAndKill has tasks submitted and worked off while leaders, and once all
