@@ -44,6 +44,7 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 	applied.Leases, m.begun = m.begun, nil
 	applied.Requeued, m.requeued = m.requeued, 0
 	applied.Removed, m.removed = m.removed, 0
+	applied.Tally, m.tally = m.tally, Tally{}
 	applied.Ready, m.noted, m.notedGone = m.noted, nil, nil
 	applied.Ended, m.ended = m.ended, nil
 	applied.Events = m.told > 0

@@ -17,8 +17,12 @@ func (m *Machine) finish(t *Task, to Status) {
 	switch to {
 	case StatusCompleted:
 		m.count(m.types[t.Type], rateCompleted)
+		m.tally.Completed++
 	case StatusFailed:
 		m.count(m.types[t.Type], rateFailed)
+		m.tally.Failed++
+	case StatusCancelled:
+		m.tally.Cancelled++
 	}
 	m.ended = append(m.ended, t.ID)
 	if to == StatusCancelled {

@@ -36,6 +36,7 @@ type Machine struct {
 	times
 	begun             []Lease        // claims begun by the entry being applied
 	requeued, removed int            // by the entry being applied, for Applied
+	tally             Tally          // the same
 	ended             []uint64       // what it ended or removed
 	told              uint32         // events of it in the trail
 	noted             []ReadyTasks   // what that entry made claimable

@@ -356,6 +356,7 @@ func (s *model) typeView(name string) TypeView {
 		v.Counts[t.Status]++
 		if t.Status == StatusPending && v.Counts[StatusPending] == 1 { // the oldest
 			v.OldestPendingAgeMS = max(0, s.t-t.CreatedAt)
+			v.OldestWaitMS = min(v.OldestPendingAgeMS, max(0, s.t-t.RunAt))
 		}
 	}
 	return v

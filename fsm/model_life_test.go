@@ -14,6 +14,9 @@ const (
 func (s *model) ended(t *Task) {
 	t.CompletedAt = s.t
 	s.endedNow = append(s.endedNow, t.ID)
+	*map[Status]*int{
+		StatusCompleted: &s.tally.Completed, StatusFailed: &s.tally.Failed, StatusCancelled: &s.tally.Cancelled,
+	}[t.Status]++
 	t.Token = lastClaimEnded(t).Token
 	if t.Status == StatusCancelled {
 		t.WorkerID = ""

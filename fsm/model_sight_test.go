@@ -58,11 +58,13 @@ func (s *model) runSchedules(c RunSchedules) Result {
 		last := s.find(v.LastTaskID)
 		if item.Skip || !v.OverlapAllow && last != nil && last.Status < StatusCompleted {
 			v.Skipped++
+			s.tally.SlotsSkipped++
 			continue
 		}
 		s.submitter = "schedule " + v.Name
 		one := s.submitOne(v.Task)
 		s.submitter = ""
+		s.tally.SlotsRun++
 		v.LastTaskID, v.LastRunAt = one.Task.ID, item.Slot
 		r.Submitted = append(r.Submitted, one)
 	}

@@ -30,6 +30,7 @@ type model struct {
 	begun     []Lease
 	leaving   []*Task  // ended by the command, and not to be kept after it
 	endedNow  []uint64 // by the entry, and those that it removed
+	tally     Tally    // of the entry
 	requeued  int      // tasks that came back in this entry
 	removed   int      // and those that were removed
 
@@ -84,6 +85,7 @@ func (s *model) copy() *model {
 func (s *model) apply(e testEntry, seen Applied) Applied {
 	s.index, s.u, s.t = e.Index, max(s.u, e.Stamp.U), max(s.t, e.Stamp.T)
 	s.begun, s.endedNow, s.requeued, s.removed, s.trail.sub = nil, nil, 0, 0, 0
+	s.tally = Tally{}
 	a := Applied{Index: e.Index, Stamp: Stamp{U: s.u, T: s.t}}
 	for i, c := range e.Commands {
 		r := &Result{}
@@ -96,7 +98,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 		}
 	}
 	a.Leases, a.Ended, a.Requeued, a.Removed = s.begun, s.endedNow, s.requeued, s.removed
-	a.Events = s.trail.sub > 0
+	a.Events, a.Tally = s.trail.sub > 0, s.tally
 	return a
 }
 
@@ -293,6 +295,7 @@ func (s *model) submitOne(n NewTask) Submitted {
 		s.askedFor(t, s.t+n.DelayMS)
 	}
 	s.tasks = append(s.tasks, t)
+	s.tally.Submitted++
 	s.tell(EventSubmitted, t, nil, s.submitter)
 	if t.Status == StatusScheduled {
 		s.tellWait(t, nil)

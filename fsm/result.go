@@ -107,6 +107,7 @@ type Applied struct {
 	// Requeued is how many tasks came back to pending, or to scheduled, and
 	// Removed how many were removed by retention or eviction: for metrics.
 	Requeued, Removed int
+	Tally             Tally
 	// Ended are the tasks that the entry ended or removed, in that order, for
 	// those who wait for it. One may be there twice.
 	Ended []uint64
@@ -114,6 +115,14 @@ type Applied struct {
 	Events bool
 	// Checkpoint is true if the entry held a Checkpoint.
 	Checkpoint bool
+}
+
+// Tally counts what an entry did to tasks, for metrics. What an atomic batch took
+// back is not in it.
+type Tally struct {
+	Submitted                    int // new tasks, those of schedules too
+	Completed, Failed, Cancelled int // tasks that ended so; Failed: for good
+	SlotsRun, SlotsSkipped       int // slots of schedules that gave a task, that were passed over
 }
 
 // ReadyTasks says how many tasks of a type became claimable, at most: some may

@@ -174,10 +174,12 @@ func (m *Machine) runSlot(was *ScheduleView, item *ScheduleRun) (*ScheduleView, 
 	v.NextRunAt = item.Next
 	if item.Skip || !v.OverlapAllow && m.lives(v.LastTaskID) {
 		v.Skipped++
+		m.tally.SlotsSkipped++
 		return &v, Submitted{}
 	}
 	submitted := m.submitOne(&v.Task, new(Task), "schedule "+v.Name)
 	v.LastTaskID, v.LastRunAt = submitted.Task.ID, item.Slot
+	m.tally.SlotsRun++
 	return &v, submitted
 }
 

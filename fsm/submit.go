@@ -54,6 +54,7 @@ func (m *Machine) addTask(n *NewTask, message string) *Task {
 	m.header.NextID++
 	m.tasks.put(t.ID, t)
 	m.count(m.include(t), rateSubmitted)
+	m.tally.Submitted++
 	m.tellOf(EventSubmitted, t, message)
 	if t.Status == StatusScheduled {
 		m.tellWait(t)

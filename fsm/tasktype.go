@@ -17,6 +17,9 @@ type TypeView struct {
 	// OldestPendingAgeMS is the age of the pending task that was submitted
 	// first; 0 if none is pending.
 	OldestPendingAgeMS int64
+	// OldestWaitMS is how long that task has waited to be claimed: since its
+	// submit, or since its RunAt.
+	OldestWaitMS int64
 	// How many of its tasks were submitted, completed and failed for good, in
 	// millionths per second over the last minute, by T. They are no part of the
 	// state, and so not in results: they are counted anew after a restart or a
@@ -191,7 +194,9 @@ func (m *Machine) viewOf(ts *typeState, now Stamp) TypeView {
 	perS := ts.rates.at(max(now.T, m.header.Stamp.T))
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	if id := ts.oldest(); id != 0 {
-		v.OldestPendingAgeMS = max(now.T-m.tasks.get(id).CreatedAt, 0)
+		t := m.tasks.get(id)
+		v.OldestPendingAgeMS = max(now.T-t.CreatedAt, 0)
+		v.OldestWaitMS = max(now.T-max(t.CreatedAt, t.RunAt), 0)
 	}
 	return v
 }

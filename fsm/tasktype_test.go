@@ -213,6 +213,19 @@ func TestClaim_LeaseOfTheType(t *testing.T) {
 	}
 }
 
+// TestTypes_WaitCountsFromRunAt: what was to wait has not waited until then.
+func TestTypes_WaitCountsFromRunAt(t *testing.T) {
+	t.Parallel()
+	h := newLifeHarness(t)
+	h.submit(1, NewTask{Type: "mail", Payload: []byte("p"), DelayMS: 100})
+	h.stamp.T += 130
+	h.do(Tick{})
+	v, _ := h.m.Type("mail", Stamp{T: h.stamp.T + 5})
+	if v.Counts[StatusPending] != 1 || v.OldestPendingAgeMS != 135 || v.OldestWaitMS != 35 {
+		t.Errorf("35 ms after its run_at: %+v", v)
+	}
+}
+
 // TestTypes shows types that have tasks or settings, sorted, with the age of
 // what was submitted first and waits, even if no claim would find it.
 func TestTypes(t *testing.T) {
@@ -229,8 +242,8 @@ func TestTypes(t *testing.T) {
 	h.set("mail", TypePaused, TypeSettings{Paused: true})
 	now := Stamp{T: h.stamp.T + 5}
 	want := []TypeView{
-		{Type: "mail", Settings: TypeSettings{Paused: true}, OldestPendingAgeMS: 5},
-		{Type: "scan", OldestPendingAgeMS: 15},
+		{Type: "mail", Settings: TypeSettings{Paused: true}, OldestPendingAgeMS: 5, OldestWaitMS: 5},
+		{Type: "scan", OldestPendingAgeMS: 15, OldestWaitMS: 15},
 		{Type: "video", Settings: TypeSettings{LimitSet: true}},
 	}
 	want[0].Counts[StatusPending] = 2

@@ -122,6 +122,10 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 	if n := h.m.trail.size(); n > 1<<20 || n < 1<<20-2*trailChunkBytes {
 		t.Errorf("%d bytes are kept, want 1 MiB or a little less", n)
 	}
+	bytes, at := h.m.TrailStats()
+	if first := h.m.Events(EventQuery{Limit: 1}).Events[0]; bytes != int64(h.m.trail.size()) || at != first.T {
+		t.Errorf("%d bytes from %d are said to be kept, want %d from %d", bytes, at, h.m.trail.size(), first.T)
+	}
 	oldest := h.kept()
 	if page := h.m.Events(EventQuery{After: EventPos{Index: oldest - 2, Sub: math.MaxUint32}}); !page.Gone || page.Oldest != (EventPos{Index: oldest}) {
 		t.Errorf("behind what is gone there is %+v, the oldest is %d", page, oldest)
@@ -157,6 +161,9 @@ func TestTrail_IsBoundedByAge(t *testing.T) {
 	h.do(Tick{})
 	if h.kept() != 0 || len(h.m.trail.chunks) != 0 || len(h.m.trail.last.pages) != 0 {
 		t.Errorf("event %d is still there", h.kept())
+	}
+	if bytes, at := h.m.TrailStats(); bytes != 0 || at != 0 {
+		t.Errorf("of an empty trail, %d bytes from %d are said to be kept", bytes, at)
 	}
 	newest := h.m.NewestEvent()
 	if newest.Index != h.index-2 {

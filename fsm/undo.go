@@ -23,6 +23,7 @@ type undo struct {
 	begun    []Lease
 	noted    []ReadyTasks
 	requeued int
+	tally    Tally
 	ended    []uint64
 	trail    trailMark
 }
@@ -75,8 +76,10 @@ func (j journal[T]) restore(t *table[T]) {
 
 // beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
 func (m *Machine) beginUndo() {
-	u := &undo{header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued,
-		ended: m.ended, trail: m.markTrail()}
+	u := &undo{
+		header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued, tally: m.tally,
+		ended: m.ended, trail: m.markTrail(),
+	}
 	m.undo = u
 	m.tasks.journal, m.requests.journal, m.gone.journal = &u.tasks, &u.requests, &u.gone
 }
@@ -128,7 +131,7 @@ func (m *Machine) undoAll() error {
 	for _, f := range u.types {
 		m.place(m.types[f.record.Name])
 	}
-	m.begun, m.noted, m.requeued = u.begun, u.noted, u.requeued
+	m.begun, m.noted, m.requeued, m.tally = u.begun, u.noted, u.requeued, u.tally
 	m.ended = u.ended
 	m.leaving = nil
 	return nil
