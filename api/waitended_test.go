@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -98,21 +99,27 @@ func TestServer_WaitEndedOver(t *testing.T) {
 // time.
 func TestServer_WaitEndedLate(t *testing.T) {
 	t.Parallel()
-	s, node := setup(t)
-	submitOne(t, s, `{"params":1}`)
-	before := true
-	node.onWaitEnded = func(context.Context, uint64, time.Duration) error {
-		before = false
-		s.waits.current.Store(nil) // as after a minute
-		return nil
-	}
-	node.onRead = func(ctx context.Context, _ uint64) error {
-		if deadline, _ := ctx.Deadline(); !before && time.Until(deadline) < s.cfg.Wait-time.Second {
-			t.Errorf("the read has %s", time.Until(deadline))
+	synctest.Test(t, func(t *testing.T) {
+		s, node := setup(t)
+		submitOne(t, s, `{"params":1}`)
+		node.onWaitEnded = func(_ context.Context, _ uint64, wait time.Duration) error {
+			<-time.After(wait)
+			return nil
 		}
-		return nil
-	}
-	s.call(t, "GET /api/tasks/1?wait_ms=60000", "").good(t, 200)
+		reads := 0
+		node.onRead = func(ctx context.Context, _ uint64) error {
+			reads++
+			if deadline, _ := ctx.Deadline(); time.Until(deadline) < s.cfg.Wait-time.Second {
+				t.Errorf("read %d has %s", reads, time.Until(deadline))
+			}
+			return ctx.Err()
+		}
+		start := time.Now()
+		s.call(t, "GET /api/tasks/1?wait_ms=60000", "").good(t, 200)
+		if took := time.Since(start); reads != 2 || took != time.Minute {
+			t.Errorf("%d reads, it took %s", reads, took)
+		}
+	})
 }
 
 // TestServer_WaitEndedGone checks that the wait ends when the client goes, here
