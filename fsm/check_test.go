@@ -20,7 +20,7 @@ func mustCheck(t testing.TB, m *Machine) {
 // check goes through every invariant of the state, and compares everything
 // derived with what the saved records say.
 func (m *Machine) check() error {
-	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes, m.checkTrail} {
+	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes, m.checkTrail, m.checkHoldings} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -156,6 +156,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 	compareSchedules(t, g, m, s)
 	compareTrail(t, g, m, s)
 	compareClaimable(t, g, m, s)
+	compareWhy(t, g, m, s)
 	compareOpenings(t, g, m, s)
 }
 

@@ -395,6 +395,12 @@ func (s *script) read(a *args) {
 		} else {
 			s.printf("nothing is due")
 		}
+	case "why":
+		s.why(a.id())
+	case "workers":
+		s.workers(a)
+	case "rates":
+		s.rates(a.word())
 	case "schedules":
 		for _, v := range s.m.Schedules() {
 			s.printf("%s", describeSchedule(v))
