@@ -27,6 +27,7 @@ type peerStatus struct {
 	Term          uint64         `json:"term"`
 	AppliedIndex  uint64         `json:"applied_index"`
 	LastContactMS int64          `json:"last_contact_ms"`
+	WallNS        int64          `json:"wall_ns,omitempty"` // its wall clock, since the Unix epoch; older versions do not say
 }
 
 func (n *Node) registerCalls() {
@@ -49,7 +50,9 @@ func (n *Node) Answer(ctx context.Context, name string, body []byte) ([]byte, er
 
 // status returns what this node says of itself.
 func (n *Node) status() peerStatus {
-	s := peerStatus{Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.applied.Load()}
+	s := peerStatus{
+		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.applied.Load(), WallNS: n.clock.Wall(),
+	}
 	if n.raft == nil {
 		return s
 	}

@@ -33,6 +33,8 @@ type leadership struct {
 	confirm *confirmScope
 	timers  *lease.Timers
 	waiters *waiters
+	// wallClocks are those of the other members, as this node reads them.
+	wallClocks *wallClocks
 
 	due      *agenda       // of the ticks
 	openings *agenda       // of the types that their rate limit closed
@@ -85,7 +87,9 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	}
 	l.due, l.openings, l.slots = newAgenda(), newAgenda(), newAgenda()
 	l.timers = lease.NewTimers()
+	l.wallClocks = newWallClocks(n.logger)
 	l.waiters = newWaiters(n.batcher, l.read, l.claimable, n.stats.fsm.woken)
+	n.stats.leaderships.Inc()
 	n.transferSince.Store(0) // what an earlier leadership was told is over
 	n.leader.Store(l)
 	n.logger.Info("leading", "term", l.term)

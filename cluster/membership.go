@@ -52,12 +52,16 @@ func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 		if string(s.ID) == n.uuid || !askAll && s.Suffrage == raft.Voter {
 			continue
 		}
+		wall, at := n.clock.Wall(), n.clock.Mono()
 		ctx, cancel := context.WithTimeout(l.ctx, memberAskTimeout)
 		status, err := ask[peerStatus](ctx, n, string(s.Address), callStatus, struct{}{})
 		cancel()
 		if err != nil || status.Record.UUID != string(s.ID) {
 			near[s.ID] = 0
 			continue
+		}
+		if status.WallNS != 0 {
+			l.wallClocks.note(status.Record.NodeID, status.WallNS, wall, at, n.clock.Mono()-at)
 		}
 		l.record(status.Record)
 		if s.Suffrage == raft.Voter {
@@ -71,6 +75,7 @@ func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 			l.promote(s)
 		}
 	}
+	l.wallClocks.judge(n.clock.Mono())
 	l.forgetStrangers()
 }
 

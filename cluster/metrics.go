@@ -16,6 +16,11 @@ type nodeStats struct {
 	batch batchStats
 	fsm   fsmStats
 	fsync prometheus.Histogram
+	// commit is how long entries took from Raft's taking them until they were
+	// applied here.
+	commit           prometheus.Histogram
+	leaderships      prometheus.Counter
+	snapshotFailures prometheus.Counter
 
 	registerer prometheus.Registerer // nil if not registered
 	collectors []prometheus.Collector
@@ -39,6 +44,12 @@ type fsmStats struct {
 	restores      prometheus.Counter
 	persist       prometheus.Histogram
 	snapshotBytes prometheus.Gauge
+	submitted     prometheus.Counter
+	completed     prometheus.Counter
+	failed        prometheus.Counter
+	cancelled     prometheus.Counter
+	slotsRun      prometheus.Counter
+	slotsSkipped  prometheus.Counter
 	claims        prometheus.Counter
 	expiries      prometheus.Counter
 	requeues      prometheus.Counter
@@ -55,9 +66,6 @@ func (s *fsmStats) applied(a *fsm.Applied, leading bool) {
 	if !leading {
 		return
 	}
-	if len(a.Leases) > 0 {
-		s.claims.Add(float64(len(a.Leases)))
-	}
 	expired, evicted := 0, 0
 	for i := range a.Results {
 		expired += a.Results[i].Expired
@@ -68,6 +76,13 @@ func (s *fsmStats) applied(a *fsm.Applied, leading bool) {
 			c.Add(float64(n))
 		}
 	}
+	add(s.claims, len(a.Leases))
+	add(s.submitted, a.Tally.Submitted)
+	add(s.completed, a.Tally.Completed)
+	add(s.failed, a.Tally.Failed)
+	add(s.cancelled, a.Tally.Cancelled)
+	add(s.slotsRun, a.Tally.SlotsRun)
+	add(s.slotsSkipped, a.Tally.SlotsSkipped)
 	add(s.requeues, a.Requeued)
 	add(s.expiries, expired)
 	add(s.evictions, evicted)
@@ -82,31 +97,9 @@ func (s *fsmStats) snapshot(took time.Duration, bytes int64) {
 // newNodeStats makes the metrics and registers them, unless registerer is nil.
 func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error) {
 	s := &nodeStats{registerer: registerer}
-	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-		s.collectors = append(s.collectors, h)
-		return h
-	}
-	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		s.collectors = append(s.collectors, c)
-		return c
-	}
-	seconds := prometheus.ExponentialBuckets(0.0001, 2, 18) // 0.1 ms to 13 s
-	s.batch.commands = histogram("claimq_batch_commands", "Commands in a log entry that this node proposed.", prometheus.ExponentialBuckets(1, 2, 11))
-	s.batch.bytes = histogram("claimq_batch_bytes", "Bytes of a log entry that this node proposed.", prometheus.ExponentialBuckets(64, 4, 10))
-	s.fsync = histogram("claimq_raft_fsync_seconds", "How long an append to the log took until it was on disk.", seconds)
-	s.fsm.capture = histogram("claimq_raft_snapshot_capture_seconds", "How long applying stood still for a snapshot.", seconds)
-	s.fsm.persist = histogram("claimq_raft_snapshot_seconds", "How long writing a snapshot took.", prometheus.ExponentialBuckets(0.001, 4, 10))
-	s.fsm.restores = counter("claimq_raft_restores_total", "Snapshots that this node restored, at start or from the leader.")
-	s.fsm.claims = counter("claimq_claims_total", "Claims begun, counted by the leader.")
-	s.fsm.expiries = counter("claimq_expiries_total", "Claims ended because their lease ran out, counted by the leader.")
-	s.fsm.requeues = counter("claimq_requeues_total", "Tasks made pending again, or scheduled, by fail, release, retry or expiry, counted by the leader.")
-	s.fsm.evictions = counter("claimq_evictions_total", "Ended tasks removed before their time because they took more than their share of the memory, counted by the leader.")
-	s.fsm.removals = counter("claimq_removed_tasks_total", "Ended tasks removed when their retention was over, counted by the leader.")
-	s.fsm.wakes = counter("claimq_waiting_wakes_total", "Times that a waiting claim was tried because tasks had become claimable, counted by the leader.")
-	s.fsm.snapshotBytes = prometheus.NewGauge(prometheus.GaugeOpts{Name: "claimq_raft_snapshot_bytes", Help: "Size of the last snapshot that this node wrote."})
-	s.collectors = append(s.collectors, s.fsm.snapshotBytes, newNodeCollector(n))
+	s.makeRaft()
+	s.makeCounters()
+	s.collectors = append(s.collectors, newNodeCollector(n))
 	if registerer == nil {
 		return s, nil
 	}
@@ -118,6 +111,61 @@ func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error)
 		}
 	}
 	return s, nil
+}
+
+// makeRaft makes what tells how entries and snapshots fare.
+func (s *nodeStats) makeRaft() {
+	seconds := prometheus.ExponentialBuckets(0.0001, 2, 18) // 0.1 ms to 13 s
+	s.batch.commands = s.histogram("claimq_batch_commands", "Commands in a log entry that this node proposed.", prometheus.ExponentialBuckets(1, 2, 11))
+	s.batch.bytes = s.histogram("claimq_batch_bytes", "Bytes of a log entry that this node proposed.", prometheus.ExponentialBuckets(64, 4, 10))
+	s.fsync = s.histogram("claimq_raft_fsync_seconds", "How long an append to the log took until it was on disk.", seconds)
+	s.commit = s.histogram("claimq_raft_commit_seconds",
+		"How long a log entry that this node proposed took until a quorum had it and it was applied here.", seconds)
+	s.leaderships = s.counter("claimq_raft_leaderships_total", "Times that this node was elected leader.")
+	s.fsm.capture = s.histogram("claimq_raft_snapshot_capture_seconds", "How long applying stood still for a snapshot.", seconds)
+	s.fsm.persist = s.histogram("claimq_raft_snapshot_seconds", "How long writing a snapshot took.", prometheus.ExponentialBuckets(0.001, 4, 10))
+	s.fsm.snapshotBytes = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "claimq_raft_snapshot_bytes", Help: "Size of the last snapshot that this node wrote, 0 if none since its start.",
+	})
+	s.collectors = append(s.collectors, s.fsm.snapshotBytes)
+	s.snapshotFailures = s.counter("claimq_raft_snapshot_failures_total", "Snapshots that were due and could not be taken; each is tried again.")
+	s.fsm.restores = s.counter("claimq_raft_restores_total", "Snapshots that this node restored, at start or from the leader.")
+}
+
+// makeCounters makes what counts the cluster's work. The leader alone counts.
+func (s *nodeStats) makeCounters() {
+	f := &s.fsm
+	for _, c := range []struct {
+		counter    *prometheus.Counter
+		name, help string
+	}{
+		{&f.submitted, "claimq_tasks_submitted_total", "New tasks, also follow-ups and those of schedules"},
+		{&f.completed, "claimq_tasks_completed_total", "Tasks that ended as completed"},
+		{&f.failed, "claimq_tasks_failed_total", "Tasks that failed for good: no attempts left, permanent, or not started by expires_at"},
+		{&f.cancelled, "claimq_tasks_cancelled_total", "Tasks that ended as cancelled"},
+		{&f.claims, "claimq_claims_total", "Claims begun"},
+		{&f.expiries, "claimq_expiries_total", "Claims ended because their lease ran out"},
+		{&f.requeues, "claimq_requeues_total", "Tasks made pending again, or scheduled, by fail, release, retry or expiry"},
+		{&f.evictions, "claimq_evictions_total", "Ended tasks removed before their time because they took more than their share of the memory"},
+		{&f.removals, "claimq_removed_tasks_total", "Ended tasks removed when their retention was over"},
+		{&f.slotsRun, "claimq_schedule_runs_total", "Slots of schedules that submitted their task"},
+		{&f.slotsSkipped, "claimq_schedule_skips_total", "Slots of schedules that were passed over, as they were missed or the last task had not ended"},
+		{&f.wakes, "claimq_waiting_wakes_total", "Times that a waiting claim was tried because tasks had become claimable"},
+	} {
+		*c.counter = s.counter(c.name, c.help+", counted by the leader.")
+	}
+}
+
+func (s *nodeStats) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	s.collectors = append(s.collectors, h)
+	return h
+}
+
+func (s *nodeStats) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	s.collectors = append(s.collectors, c)
+	return c
 }
 
 // unregister lets another node of this process register.
@@ -142,6 +190,8 @@ var (
 		"Log entries that a follower did not have yet when it last answered this leader.", []string{"node_id"}, nil)
 	followerContactDesc = prometheus.NewDesc("claimq_raft_follower_last_contact_seconds",
 		"How long ago a follower last answered this leader.", []string{"node_id"}, nil)
+	clockAheadDesc = prometheus.NewDesc("claimq_clock_ahead_seconds",
+		"How far a node's wall clock is ahead of this leader's, below 0 if behind; of the leader itself 0.", []string{"node_id"}, nil)
 )
 
 type nodeGauge struct {
@@ -149,13 +199,44 @@ type nodeGauge struct {
 	read func() (float64, error)
 }
 
-var errNoRaft = errors.New("no raft")
+// Why a gauge has no value.
+var (
+	errNoRaft = errors.New("no raft")
+	errNoDisk    = errors.New("no data folder, or not looked at yet")
+	errNoContact = errors.New("nothing heard from a leader yet")
+)
 
 func newNodeCollector(n *Node) *nodeCollector {
 	c := &nodeCollector{node: n}
-	add := func(name, help string, read func() (float64, error)) {
-		c.gauges = append(c.gauges, nodeGauge{prometheus.NewDesc(name, help, nil, nil), read})
+	c.addRaft()
+	c.addLoad()
+	c.addDisk()
+	return c
+}
+
+func (c *nodeCollector) add(name, help string, read func() (float64, error)) {
+	c.gauges = append(c.gauges, nodeGauge{prometheus.NewDesc(name, help, nil, nil), read})
+}
+
+// always is a gauge that has a value at any time.
+func (c *nodeCollector) always(name, help string, read func() int64) {
+	c.add(name, help, func() (float64, error) { return float64(read()), nil })
+}
+
+// whether is a gauge of a fact: 1 or 0.
+func (c *nodeCollector) whether(name, help string, read func() bool) {
+	c.always(name, help, func() int64 { return oneIf(read()) })
+}
+
+func oneIf(is bool) int64 {
+	if is {
+		return 1
 	}
+	return 0
+}
+
+func (c *nodeCollector) addRaft() {
+	n := c.node
 	ofRaft := func(read func() uint64) func() (float64, error) {
 		return func() (float64, error) {
 			if n.raft == nil {
@@ -164,45 +245,60 @@ func newNodeCollector(n *Node) *nodeCollector {
 			return float64(read()), nil
 		}
 	}
-	of := func(read func() int64) func() (float64, error) {
-		return func() (float64, error) { return float64(read()), nil }
-	}
-	add("claimq_raft_term", "Raft's term on this node.", of(func() int64 { return int64(n.currentTerm()) }))
-	add("claimq_raft_leader", "1 if this node leads and serves, else 0.", of(func() int64 {
-		if n.IsLeader() {
-			return 1
-		}
-		return 0
-	}))
-	add("claimq_raft_has_leader", "1 if this node knows a leader, else 0.", of(func() int64 {
-		if n.leaderID() != "" {
-			return 1
-		}
-		return 0
-	}))
-	add("claimq_raft_commit_index", "Highest log index that this node knows to be committed.", ofRaft(func() uint64 { return n.raft.CommitIndex() }))
-	add("claimq_raft_last_log_index", "Highest log index that this node has.", ofRaft(func() uint64 { return n.raft.LastIndex() }))
-	add("claimq_raft_applied_index", "Log index that this node's state reflects.", of(func() int64 { return int64(n.fsm.applied.Load()) }))
-	add("claimq_raft_last_contact_seconds", "How long ago the leader was last heard from; 0 on the leader.", func() (float64, error) {
+	c.always("claimq_raft_term", "Raft's term on this node.", func() int64 { return int64(n.currentTerm()) })
+	c.whether("claimq_raft_leader", "1 if this node leads and serves, else 0.", n.IsLeader)
+	c.whether("claimq_raft_has_leader", "1 if this node knows a leader, else 0.", func() bool { return n.leaderID() != "" })
+	c.add("claimq_raft_commit_index", "Highest log index that this node knows to be committed.", ofRaft(func() uint64 { return n.raft.CommitIndex() }))
+	c.add("claimq_raft_last_log_index", "Highest log index that this node has.", ofRaft(func() uint64 { return n.raft.LastIndex() }))
+	c.always("claimq_raft_applied_index", "Log index that this node's state reflects.", func() int64 { return int64(n.fsm.applied.Load()) })
+	c.add("claimq_raft_last_contact_seconds", "How long ago the leader was last heard from; 0 on the leader.", func() (float64, error) {
 		switch {
 		case n.raft == nil:
 			return 0, errNoRaft
 		case n.leader.Load() != nil:
 			return 0, nil
 		}
-		return float64(n.lastContactMS()) / 1000, nil
+		ms := n.lastContactMS()
+		if ms < 0 {
+			return 0, errNoContact
+		}
+		return float64(ms) / 1000, nil
 	})
-	add("claimq_queue_commands", "Commands waiting to be written when the last entry was packed.", of(n.queuedCount))
-	add("claimq_live_claims", "Claims that live, by this node's state.", of(func() int64 { return n.fsm.claims.Load() }))
-	add("claimq_waiting_claims", "Claims that wait on this node, as the leader, for tasks.", of(func() int64 {
+	c.always("claimq_raft_log_since_snapshot_bytes", "Bytes of log applied since the last snapshot.", func() int64 { return n.fsm.sinceBytes.Load() })
+	c.always("claimq_feature_level", "Replicated feature level.", func() int64 { return int64(n.fsm.level.Load()) })
+}
+
+func (c *nodeCollector) addLoad() {
+	n := c.node
+	c.always("claimq_queue_commands", "Commands waiting to be written when the last entry was packed.", n.queuedCount)
+	c.always("claimq_live_claims", "Claims that live, by this node's state.", func() int64 { return n.fsm.claims.Load() })
+	c.always("claimq_waiting_claims", "Claims that wait on this node, as the leader, for tasks.", func() int64 {
 		if l := n.leader.Load(); l != nil {
 			return int64(l.waiters.len())
 		}
 		return 0
-	}))
-	add("claimq_state_limit_bytes", "State size from which on submits are refused.", of(func() int64 { return n.cfg.MemoryLimit }))
-	add("claimq_feature_level", "Replicated feature level.", of(func() int64 { return int64(n.fsm.level.Load()) }))
-	return c
+	})
+	c.always("claimq_waiting_ends", "Requests that wait on this node for the end of a task.", func() int64 { return n.fsm.watches.endCount.Load() })
+	c.always("claimq_state_limit_bytes", "State size from which on submits are refused.", func() int64 { return n.cfg.MemoryLimit })
+}
+
+func (c *nodeCollector) addDisk() {
+	n := c.node
+	add := func(name, help string, read func() float64) {
+		c.add(name, help, func() (float64, error) {
+			if n.diskSize.Load() == 0 {
+				return 0, errNoDisk
+			}
+			return read(), nil
+		})
+	}
+	add("claimq_disk_free_bytes", "Bytes that this node may still write on the data folder's file system.",
+		func() float64 { return float64(n.diskFree.Load()) })
+	add("claimq_disk_size_bytes", "Size of the data folder's file system.", func() float64 { return float64(n.diskSize.Load()) })
+	add("claimq_disk_free_min_bytes", "Free bytes of the data folder's file system below which submits are refused.",
+		func() float64 { return float64(n.cfg.DiskFreeMin) })
+	add("claimq_disk_low", "1 if the data folder's file system has less free than that, else 0.",
+		func() float64 { return float64(oneIf(n.diskLow.Load())) })
 }
 
 func (n *Node) queuedCount() int64 { return n.stats.batch.queued.Load() }
@@ -214,6 +310,7 @@ func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 	ch <- followerLagDesc
 	ch <- followerContactDesc
+	ch <- clockAheadDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -229,8 +326,15 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 // collectFollowers reports on the followers while this node leads.
 func (c *nodeCollector) collectFollowers(ch chan<- prometheus.Metric) {
 	n := c.node
-	if n.raft == nil || n.leader.Load() == nil {
+	l := n.leader.Load()
+	if n.raft == nil || l == nil {
 		return
+	}
+	ch <- prometheus.MustNewConstMetric(clockAheadDesc, prometheus.GaugeValue, 0, n.cfg.NodeID)
+	for nodeID, ahead := range l.wallClocks.ahead() {
+		if nodeID != n.cfg.NodeID {
+			ch <- prometheus.MustNewConstMetric(clockAheadDesc, prometheus.GaugeValue, ahead.Seconds(), nodeID)
+		}
 	}
 	names := make(map[string]string)
 	n.fsm.read(func(m *fsm.Machine) {

@@ -63,6 +63,8 @@ type Node struct {
 	wg      sync.WaitGroup // every goroutine of the node
 	closing atomic.Bool
 	diskLow atomic.Bool
+	// Bytes of the data folder's file system; size 0 = not looked at yet.
+	diskFree, diskSize atomic.Uint64
 	// transferSince is when Raft began to answer that the leadership is being
 	// transferred, in nanoseconds of the monotonic clock; 0 = it does not.
 	transferSince atomic.Int64
@@ -240,7 +242,24 @@ func (n *Node) applyEntry(data []byte) entryFuture {
 	if n.raft == nil {
 		return appliedNow{n.fsm.apply(n.fsm.applied.Load()+1, data)}
 	}
-	return n.raft.Apply(data, enqueueTimeout)
+	start := n.clock.Mono()
+	return timedEntry{n.raft.Apply(data, enqueueTimeout), n, start}
+}
+
+// timedEntry notes how long an entry took, when it is there.
+type timedEntry struct {
+	raft.ApplyFuture
+	node  *Node
+	start time.Duration
+}
+
+// Error waits for the entry.
+func (e timedEntry) Error() error {
+	err := e.ApplyFuture.Error()
+	if err == nil {
+		e.node.stats.commit.Observe((e.node.clock.Mono() - e.start).Seconds())
+	}
+	return err
 }
 
 // appliedNow is the future of an entry that is applied already.
@@ -251,11 +270,13 @@ func (a appliedNow) Response() any { return a.applied }
 
 // monitorDisk watches the low-water mark of the data folder's disk.
 func (n *Node) monitorDisk(ctx context.Context) {
-	for pause(ctx, diskCheckInterval) {
-		free, err := checkFreeSpace(n.dir.path)
+	for ok := true; ok; ok = pause(ctx, diskCheckInterval) {
+		free, size, err := checkFreeSpace(n.dir.path)
 		if err != nil {
 			continue // the stores say so, if it matters
 		}
+		n.diskFree.Store(free)
+		n.diskSize.Store(size)
 		low := free < n.cfg.DiskFreeMin
 		if n.diskLow.Swap(low) != low {
 			n.logger.Warn("free space of the data folder's disk", "low", low, "free_bytes", free, "min_bytes", n.cfg.DiskFreeMin)

@@ -120,6 +120,7 @@ func (n *Node) monitorSnapshots(ctx context.Context) {
 		}
 		if err := n.takeSnapshot(ctx); err != nil && ctx.Err() == nil {
 			// Also when a membership change is under way: the next look retries.
+			n.stats.snapshotFailures.Inc()
 			n.logger.Warn("snapshot not taken, trying again", "error", err)
 		}
 	}

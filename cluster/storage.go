@@ -325,11 +325,11 @@ func storageError(dir, step string, err error) error {
 }
 
 // checkFreeSpace returns how many bytes this process may still write on the
-// file system that holds path.
-func checkFreeSpace(path string) (freeBytes uint64, err error) {
+// file system that holds path, and how many that has in all.
+func checkFreeSpace(path string) (freeBytes, sizeBytes uint64, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {
-		return 0, fmt.Errorf("free space of %s: %w", path, err)
+		return 0, 0, fmt.Errorf("free space of %s: %w", path, err)
 	}
-	return st.Bavail * uint64(st.Bsize), nil
+	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
 }

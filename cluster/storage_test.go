@@ -250,11 +250,11 @@ func TestStores_DoNotWaitForALockedLog(t *testing.T) {
 
 func TestCheckFreeSpace(t *testing.T) {
 	t.Parallel()
-	free, err := checkFreeSpace(t.TempDir())
-	if err != nil || free == 0 {
-		t.Errorf("got %d, %v", free, err)
+	free, size, err := checkFreeSpace(t.TempDir())
+	if err != nil || free == 0 || size < free {
+		t.Errorf("got %d of %d, %v", free, size, err)
 	}
-	if _, err := checkFreeSpace(filepath.Join(t.TempDir(), "missing")); err == nil {
+	if _, _, err := checkFreeSpace(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("a missing folder has free space")
 	}
 }
