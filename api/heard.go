@@ -6,7 +6,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// heardWindow is how long a worker is shown after its last request.
+// heardWindow is how long a worker without claims is shown after its last
+// request.
 const heardWindow = 10 * time.Minute
 
 // note remembers who is at work, before its command is proposed: which workers

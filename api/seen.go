@@ -2,6 +2,7 @@ package api
 
 import (
 	"hash/maphash"
+	"maps"
 	"sync"
 	"time"
 )
@@ -73,18 +74,16 @@ func (l *lastSeen) last(name string) int64 {
 	return s.at[name]
 }
 
-// since adds to seen all names that were seen at that time or later.
-func (l *lastSeen) since(at int64, seen map[string]int64) {
+// all returns all names that are remembered, and when each was last seen.
+func (l *lastSeen) all() map[string]int64 {
+	seen := make(map[string]int64)
 	for i := range l.shards {
 		s := &l.shards[i]
 		s.mu.Lock()
-		for name, last := range s.at {
-			if last >= at {
-				seen[name] = last
-			}
-		}
+		maps.Copy(seen, s.at)
 		s.mu.Unlock()
 	}
+	return seen
 }
 
 // clock is this server's own clock: milliseconds since it was made, above 0. It

@@ -19,9 +19,8 @@ func TestLastSeen(t *testing.T) {
 	if a, b := l.last("a"), l.last("b"); a != 6 || b != 7 {
 		t.Errorf("a %d, b %d", a, b)
 	}
-	seen := make(map[string]int64)
-	if l.since(7, seen); len(seen) != 1 || seen["b"] != 7 {
-		t.Errorf("since 7: %v", seen)
+	if seen := l.all(); len(seen) != 2 || seen["a"] != 6 || seen["b"] != 7 {
+		t.Errorf("all: %v", seen)
 	}
 }
 
@@ -35,9 +34,7 @@ func TestLastSeen_bound(t *testing.T) {
 		l.note(fmt.Sprint("name ", i), int64(i+1))
 		l.note("always", int64(i+1))
 	}
-	seen := make(map[string]int64)
-	l.since(1, seen)
-	if len(seen) > seenNamesMax || len(seen) < seenNamesMax/2 {
+	if seen := l.all(); len(seen) > seenNamesMax || len(seen) < seenNamesMax/2 {
 		t.Errorf("%d names are remembered, the bound is %d", len(seen), seenNamesMax)
 	}
 	if l.last("always") != names {

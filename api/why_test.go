@@ -249,12 +249,13 @@ func TestServer_Workers(t *testing.T) {
 			wire.Worker{WorkerID: "c", TaskIDs: none, LastSeenAt: at(1000)})
 		wait(time.Minute)
 		for _, c := range []string{
-			`extend {"worker_id":"b"}`, `fail {"worker_id":"d","error":"e"}`, `release {"worker_id":"e"}`,
+			`extend {"worker_id":"g"}`, `fail {"worker_id":"d","error":"e"}`, `release {"worker_id":"e"}`,
 		} {
 			verb, body, _ := strings.Cut(c, " ")
 			s.call(t, "POST /api/tasks/1/"+verb, body)
 		}
 		s.call(t, "POST /api/batch", `{"ops":[{"op":"release","id":1,"worker_id":"f"}]}`)
+		s.call(t, "POST /api/tasks/claim", `{"worker_id":"b","task_types":["none"]}`)
 		wait(9 * time.Minute)
 		seen := at(61_000)
 		check(wire.Worker{WorkerID: "a", TaskIDs: none, LastSeenAt: at(1000)},
@@ -262,7 +263,8 @@ func TestServer_Workers(t *testing.T) {
 			wire.Worker{WorkerID: "c", TaskIDs: none, LastSeenAt: at(1000)},
 			wire.Worker{WorkerID: "d", TaskIDs: none, LastSeenAt: seen},
 			wire.Worker{WorkerID: "e", TaskIDs: none, LastSeenAt: seen},
-			wire.Worker{WorkerID: "f", TaskIDs: none, LastSeenAt: seen})
+			wire.Worker{WorkerID: "f", TaskIDs: none, LastSeenAt: seen},
+			wire.Worker{WorkerID: "g", TaskIDs: none, LastSeenAt: seen})
 		wait(2 * time.Minute)
 		check(wire.Worker{WorkerID: "b", Claimed: 2, TaskIDs: []uint64{1, 2}, LastSeenAt: seen})
 	})

@@ -46,14 +46,13 @@ func (r *request) holders() (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 	return holders, now, ok
 }
 
-// atWork returns those who hold claims and those who were heard from, sorted by
-// id, at most workersMax. SeenT is the later of what the state and this node
+// atWork returns those who hold claims and those who were heard from lately, sorted
+// by id, at most workersMax. SeenT is the later of what the state and this node
 // know.
 func (r *request) atWork(holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
 	s := r.server
 	clock := s.clock(r.asks)
-	heard := make(map[string]int64)
-	s.heard.since(max(clock-heardWindow.Milliseconds(), 1), heard)
+	heard := s.heard.all()
 	// By T: what this node's clock says is how long ago it was.
 	at := func(last int64) int64 { return now.T - max(clock-last, 0) }
 	for i := range holders {
@@ -64,7 +63,9 @@ func (r *request) atWork(holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerVi
 		}
 	}
 	for id, last := range heard {
-		holders = append(holders, fsm.WorkerView{WorkerID: id, SeenT: at(last)})
+		if clock-last <= heardWindow.Milliseconds() {
+			holders = append(holders, fsm.WorkerView{WorkerID: id, SeenT: at(last)})
+		}
 	}
 	slices.SortFunc(holders, func(a, b fsm.WorkerView) int { return strings.Compare(a.WorkerID, b.WorkerID) })
 	return holders[:min(len(holders), workersMax)]
