@@ -398,6 +398,13 @@ func (b *batcher) run(stop <-chan struct{}) {
 	}
 }
 
+// awaits reports whether an entry is in flight, or not yet delivered.
+func (b *batcher) awaits() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy
+}
+
 // take makes the next entry of what is queued, nil if nothing is. delivering
 // keeps the batcher busy although nothing is in flight any more.
 func (b *batcher) take(delivering bool) *entry {

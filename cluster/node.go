@@ -143,6 +143,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.fsm = newRaftFSM(n.clock, cfg.Fatal, &stats.fsm)
 	n.fsm.beforeCompact = n.keepTrailing
 	n.batcher = newBatcher(n.applyEntry, n.notServing, &stats.batch)
+	n.fsm.awaited = n.batcher.awaits
 	n.batcher.observe = n.observeEntry
 	n.batcher.settled = n.settleWaiters
 	n.registerCalls()

@@ -31,6 +31,9 @@ type raftFSM struct {
 	// compacts the log: its index, and how many bytes and entries had been applied
 	// since the one before.
 	beforeCompact func(index uint64, bytes, entries int64)
+	// awaited, if not nil, reports whether somebody here waits for what becomes of
+	// an entry. Else nobody does, and the entry's results are dropped.
+	awaited func() bool
 	// stopped ends a snapshot that is being written.
 	stopped chan struct{}
 
@@ -85,12 +88,19 @@ func newRaftFSM(clock ClockSource, fatal func(error), stats *fsmStats) *raftFSM 
 	return f
 }
 
-// Apply applies one committed entry and returns *fsm.Applied.
+// Apply applies one committed entry and returns *fsm.Applied, without results if
+// nobody waits for them.
 func (f *raftFSM) Apply(l *raft.Log) any { return f.apply(l.Index, l.Data) }
 
 func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
+	// An entry of this node's is awaited since before Raft was given it.
+	replay := f.awaited != nil && !f.awaited()
 	f.mu.Lock()
-	applied, err := f.machine.Apply(index, data)
+	apply := f.machine.Apply
+	if replay {
+		apply = f.machine.Replay
+	}
+	applied, err := apply(index, data)
 	if err != nil {
 		f.fatal(fmt.Errorf("apply log entry %d: %w", index, err))
 	}
@@ -112,6 +122,9 @@ func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 	f.sinceCommands.Add(int64(len(applied.Results)))
 	f.sinceEntries.Add(1)
 	f.stats.applied(&applied, leading)
+	if replay {
+		applied.Results = nil
+	}
 	if capture != nil {
 		select {
 		case f.captured <- capture:

@@ -223,3 +223,23 @@ func TestTrailingLogs(t *testing.T) {
 		}
 	}
 }
+
+// TestRaftFSM_DropsResultsNobodyAwaits ensures that only who may have proposed an
+// entry gets its results: they are made of memory that the next one uses again.
+func TestRaftFSM_DropsResultsNobodyAwaits(t *testing.T) {
+	t.Parallel()
+	f := newTestFSM(t, func(err error) { t.Error(err) })
+	submit := func(index uint64) *fsm.Applied {
+		return f.apply(index, entryOf(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}))
+	}
+	awaited := false
+	f.awaited = func() bool { return awaited }
+	if a := submit(1); a.Index != 1 || a.Results != nil {
+		t.Errorf("got %+v, want no results", a)
+	}
+	awaited = true
+	first, second := submit(2), submit(3)
+	if a, b := first.Results[0].Submitted[0].Task.ID, second.Results[0].Submitted[0].Task.ID; a != 2 || b != 3 {
+		t.Errorf("got tasks %d and %d, want 2 and 3", a, b)
+	}
+}

@@ -29,6 +29,7 @@ func newWatchedNode(t testing.TB) *watchedNode {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.fsm.awaited = func() bool { return true } // by the test
 	w := &watchedNode{Node: n, t: t}
 	w.apply(fsm.SetLevel{Level: fsm.FeatureLevel})
 	return w

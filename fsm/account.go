@@ -185,18 +185,6 @@ func holdsKey(t *Task) bool {
 	return t.Key != "" && !(t.options().UniqueActive && t.Status.Ended())
 }
 
-// copyOf returns a copy for a result. It shares byte slices and the log, which
-// are never changed in place.
-func copyOf(t *Task) *Task {
-	c := *t
-	return &c
-}
-
-// refused returns the refusal that the task stands for.
-func refused(code Code, t *Task) Result {
-	return Result{Code: code, Task: copyOf(t)}
-}
-
 // endedCode returns why nothing more can happen to an ended task.
 func endedCode(s Status) Code {
 	switch s {

@@ -80,7 +80,7 @@ func (m *Machine) shown(t *Task) *Task {
 	if m.answered <= answerBytesMax {
 		return t
 	}
-	t = copyOf(t)
+	t = m.copyOf(t)
 	t.bare()
 	return t
 }

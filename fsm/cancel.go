@@ -13,9 +13,9 @@ func (m *Machine) cancel(c Cancel) Result {
 		}
 		return result
 	case t.Status == StatusCancelled, t.CancelRequested && t.Status == StatusClaimed:
-		return Result{Repeated: true, Task: copyOf(t)}
+		return Result{Repeated: true, Task: m.copyOf(t)}
 	case t.Status.Ended():
-		return refused(endedCode(t.Status), t)
+		return m.refused(endedCode(t.Status), t)
 	}
 	t = m.edit(c.ID)
 	if t.Status == StatusClaimed {
@@ -25,5 +25,5 @@ func (m *Machine) cancel(c Cancel) Result {
 		m.endUnclaimed(t, StatusCancelled)
 	}
 	m.edited(t)
-	return Result{Task: copyOf(t)}
+	return Result{Task: m.copyOf(t)}
 }

@@ -33,7 +33,7 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 			break
 		}
 		if claims == nil {
-			claims = make([]Claim, 0, min(int64(c.Limit), m.counts[StatusPending]))
+			claims = m.answers.claims.take(int(min(int64(c.Limit), m.counts[StatusPending])))[:0]
 			seq = m.nextRequest(c.RequestID)
 		}
 		t := m.begin(id, c.WorkerID, c.LeaseMS, seq)
@@ -77,22 +77,22 @@ func (m *Machine) claimTask(c ClaimTask) Result {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
 	case t.Status.Ended():
-		return refused(endedCode(t.Status), t)
+		return m.refused(endedCode(t.Status), t)
 	case t.Status == StatusClaimed && t.WorkerID == c.WorkerID:
 		// It takes nothing, so the request is not remembered.
-		result := oneClaim(m.extendLease(c.ID, c.LeaseMS))
+		result := m.oneClaim(m.extendLease(c.ID, c.LeaseMS))
 		result.Repeated = true
 		return result
 	case t.Status == StatusClaimed:
-		return refused(CodeTaskAlreadyClaimed, t)
+		return m.refused(CodeTaskAlreadyClaimed, t)
 	}
 	if reason := m.notClaimable(t); reason != "" {
-		result := refused(CodeTaskNotClaimable, t)
+		result := m.refused(CodeTaskNotClaimable, t)
 		result.Reason = reason
 		return result
 	}
 	seq := m.nextRequest(c.RequestID)
-	result := oneClaim(m.begin(c.ID, c.WorkerID, c.LeaseMS, seq))
+	result := m.oneClaim(m.begin(c.ID, c.WorkerID, c.LeaseMS, seq))
 	m.remember(seq, c.RequestID, c.WorkerID, choice, result.Claims)
 	return result
 }
@@ -112,12 +112,6 @@ func (m *Machine) notClaimable(t *Task) Reason {
 		return ReasonRateLimited
 	}
 	return ""
-}
-
-// oneClaim is the answer that holds the claimed task.
-func oneClaim(t *Task) Result {
-	claims := []Claim{{Task: *t, Token: t.Token, Live: true}}
-	return Result{Task: &claims[0].Task, Claims: claims}
 }
 
 // begin begins a claim of the pending task and returns the task. The claim

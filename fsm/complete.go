@@ -17,7 +17,7 @@ func (m *Machine) complete(c Complete) Result {
 	t.Result, t.ResultPayload = c.Result, c.ResultPayload
 	m.end(t, OutcomeCompleted, "", StatusCompleted)
 	m.edited(t)
-	result = Result{Task: copyOf(t)}
+	result = Result{Task: m.copyOf(t)}
 	if len(c.Submit) > 0 {
 		result.Submitted = m.submit(Submit{Tasks: c.Submit}).Submitted
 	}
@@ -93,7 +93,7 @@ func (m *Machine) repeatThen(result Result) Result {
 
 func (m *Machine) repeatFollowUp(f FollowUp) Submitted {
 	if t := m.tasks.get(f.ID); t != nil {
-		return Submitted{Task: copyOf(t), Created: f.Created}
+		return Submitted{Task: m.copyOf(t), Created: f.Created}
 	}
 	return Submitted{Task: &Task{ID: f.ID}, Created: f.Created}
 }

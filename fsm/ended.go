@@ -187,5 +187,6 @@ func (t *Task) setOptions(o Options) {
 		t.Options = nil
 		return
 	}
-	t.Options = &o
+	kept := o // not o itself, which would be on the heap for those above, too
+	t.Options = &kept
 }

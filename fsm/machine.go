@@ -49,6 +49,9 @@ type Machine struct {
 	rememberedMax int
 	goneMax       int
 
+	// answers is what results are made of: of memory that is theirs, or while
+	// Replay runs of reused.
+	answers, reused *answers
 	// undo is the journal while an atomic batch is applied, else nil.
 	undo *undo
 	// answered is how many bytes of tasks the answer of the batch that is being
@@ -98,6 +101,7 @@ func New() *Machine {
 		rememberedMax: rememberedMax,
 		goneMax:       goneMax,
 		trail:         newTrail(),
+		answers:       newAnswers(slabKept),
 	}
 	m.resetIndexes()
 	return m

@@ -7,9 +7,9 @@ func (m *Machine) patch(c Patch) Result {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
 	case t.Status == StatusClaimed:
-		return refused(CodeTaskAlreadyClaimed, t)
+		return m.refused(CodeTaskAlreadyClaimed, t)
 	case t.Status.Ended():
-		return refused(endedCode(t.Status), t)
+		return m.refused(endedCode(t.Status), t)
 	}
 	t = m.edit(c.ID)
 	if c.SetPriority {
@@ -27,7 +27,7 @@ func (m *Machine) patch(c Patch) Result {
 	if c.SetRunAt && t.Status == StatusScheduled {
 		m.tellWait(t)
 	}
-	return Result{Task: copyOf(t)}
+	return Result{Task: m.copyOf(t)}
 }
 
 // setRunAt lets the task that is being edited, and that is not claimed, wait

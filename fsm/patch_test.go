@@ -84,7 +84,7 @@ func TestMachine_RefusesPatches(t *testing.T) {
 	} {
 		before := s.m.Get(id)
 		if before != nil {
-			before = copyOf(before)
+			before = s.m.copyOf(before)
 		}
 		s.refuse(Patch{ID: id, SetPriority: true, Priority: 9, SetRunAt: true, SetLabels: true, Labels: []Label{{"a", "b"}}}, want)
 		if diff := cmp.Diff(before, s.m.Get(id)); diff != "" {

@@ -56,6 +56,41 @@ func TestMachine_SnapshotsChangeNothing(t *testing.T) {
 	})
 }
 
+// TestMachine_ReplayIsApply applies the same encoded log to two machines, to one
+// of them now and then by Replay: that says the same and leads to the same state,
+// and what Apply said stays as it was.
+func TestMachine_ReplayIsApply(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		plain, replayed := New(), New()
+		var wants, gots []Applied
+		for _, e := range drawLog(rt, 40) {
+			entry := AppendEntry(nil, e.Stamp, e.Commands...)
+			want := mustApply(rt, plain, e.Index, entry)
+			if !rapid.Bool().Draw(rt, "replay") {
+				wants, gots = append(wants, want), append(gots, mustApply(rt, replayed, e.Index, entry))
+				continue
+			}
+			got, err := replayed.Replay(e.Index, entry)
+			if err != nil {
+				rt.Fatalf("replay entry %d: %v", e.Index, err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				rt.Fatalf("entry %d (-applied +replayed):\n%s", e.Index, diff)
+			}
+		}
+		if diff := cmp.Diff(wants, gots); diff != "" {
+			rt.Fatalf("results changed (-plain +between replays):\n%s", diff)
+		}
+		if plain.Snapshot().Hash() != replayed.Snapshot().Hash() {
+			rt.Fatal("the states differ")
+		}
+		if err := replayed.check(); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
 // mustApply applies an encoded entry.
 func mustApply(t rapid.TB, m *Machine, index uint64, entry []byte) Applied {
 	t.Helper()

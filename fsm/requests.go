@@ -58,7 +58,7 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 	if r.WorkerID != workerID || r.Choice != choice {
 		return Result{Code: CodeInvalidRequest}, true
 	}
-	result = Result{Repeated: true, Claims: make([]Claim, len(r.Claims))}
+	result = Result{Repeated: true, Claims: m.answers.claims.take(len(r.Claims))}
 	size := m.answered
 	for i, c := range r.Claims {
 		result.Claims[i] = m.repeatClaim(c, &size)
@@ -118,7 +118,7 @@ func (m *Machine) claimEnded(seq uint64) {
 	r.Live--
 	if r.Live == 0 {
 		r.ForgetU = m.header.Stamp.U + rememberMS
-		m.forgetting.Set(forgetAt{r.ForgetU, seq})
+		m.forgetting.Load(forgetAt{r.ForgetU, seq}) // cheapest at the end, where it mostly goes
 	}
 }
 

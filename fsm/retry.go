@@ -10,26 +10,26 @@ func (m *Machine) retry(c Retry) Result {
 	case t == nil:
 		return m.retryGone(c)
 	case t.Status == StatusCompleted:
-		return refused(CodeTaskCompleted, t)
+		return m.refused(CodeTaskCompleted, t)
 	case t.Status == StatusPending:
 		// Whatever the token: it may be of the claim that the first try ended.
-		return Result{Repeated: true, Task: copyOf(t)}
+		return Result{Repeated: true, Task: m.copyOf(t)}
 	case t.Status == StatusScheduled:
 		t = m.edit(c.ID)
 		t.Status = StatusPending
 		m.edited(t)
 		m.tellOf(EventRetried, t, "")
-		return Result{Repeated: true, Task: copyOf(t)}
+		return Result{Repeated: true, Task: m.copyOf(t)}
 	case c.Token != 0 && endedByRetry(t, c.Token):
 		// The first try ended the claim that this one names.
-		return Result{Repeated: true, Task: copyOf(t)}
+		return Result{Repeated: true, Task: m.copyOf(t)}
 	case c.Token != 0 && c.Token != t.Token:
-		return refused(CodeStaleClaim, t)
+		return m.refused(CodeStaleClaim, t)
 	case t.Status == StatusClaimed && t.CancelRequested:
 		t = m.edit(c.ID)
 		m.giveUp(t, OutcomeCancelled, "")
 		m.edited(t)
-		return Result{Task: copyOf(t)}
+		return Result{Task: m.copyOf(t)}
 	}
 	return m.retryAnew(t, c)
 }
@@ -38,10 +38,10 @@ func (m *Machine) retry(c Retry) Result {
 func (m *Machine) retryAnew(t *Task, c Retry) Result {
 	most := raisedMax(t.MaxAttempts, c.AddAttempts)
 	if most != 0 && t.Attempts >= most {
-		return refused(CodeMaxAttemptsReached, t)
+		return m.refused(CodeMaxAttemptsReached, t)
 	}
 	if holder := m.ByKey(t.Key); holder != nil && holder.ID != t.ID {
-		return refused(CodeKeyTaken, holder)
+		return m.refused(CodeKeyTaken, holder)
 	}
 	t = m.edit(c.ID)
 	t.MaxAttempts = most
@@ -52,7 +52,7 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 		m.tellOf(EventRetried, t, "")
 	}
 	m.edited(t)
-	return Result{Task: copyOf(t)}
+	return Result{Task: m.copyOf(t)}
 }
 
 // endedByRetry reports whether the task's last claim that ended had the token,
@@ -97,7 +97,7 @@ func (m *Machine) delete(c Delete) Result {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
 	case !t.Status.Ended():
-		return refused(CodeTaskNotTerminal, t)
+		return m.refused(CodeTaskNotTerminal, t)
 	}
 	m.exclude(t)
 	m.tasks.remove(c.ID)

@@ -19,7 +19,7 @@ func (m *Machine) fail(c Fail) Result {
 		m.giveBack(t, OutcomeFailed, c.Error, m.backoffDelay(t))
 	}
 	m.edited(t)
-	return Result{Task: copyOf(t)}
+	return Result{Task: m.copyOf(t)}
 }
 
 // release gives the task back, as if it had not been claimed.
@@ -32,7 +32,7 @@ func (m *Machine) release(c Release) Result {
 	t.Attempts = max(t.Attempts-1, 0)
 	m.giveBack(t, OutcomeReleased, "", c.DelayMS)
 	m.edited(t)
-	return Result{Task: copyOf(t)}
+	return Result{Task: m.copyOf(t)}
 }
 
 // extend moves the end of the lease and notes the progress.
@@ -48,7 +48,7 @@ func (m *Machine) extend(c Extend) Result {
 		t.Progress = c.Progress
 	}
 	m.edited(t)
-	return Result{Task: copyOf(t)}
+	return Result{Task: m.copyOf(t)}
 }
 
 // extendLease lets the claim of a claimed task last leaseMS (0: its own
@@ -84,17 +84,17 @@ func (m *Machine) held(h Hold, outcome Outcome) (result Result, ok bool) {
 	case t == nil:
 		return m.heldGone(h, outcome), false
 	case repeats(t, h, outcome):
-		return Result{Repeated: true, Task: copyOf(t)}, false
+		return Result{Repeated: true, Task: m.copyOf(t)}, false
 	case t.Status.Ended():
-		return refused(endedCode(t.Status), t), false
+		return m.refused(endedCode(t.Status), t), false
 	case t.Status != StatusClaimed && h.Token != 0:
-		return refused(CodeStaleClaim, t), false
+		return m.refused(CodeStaleClaim, t), false
 	case t.Status != StatusClaimed:
-		return refused(CodeTaskNotClaimed, t), false
+		return m.refused(CodeTaskNotClaimed, t), false
 	case t.WorkerID != h.WorkerID:
-		return refused(CodeWrongWorker, t), false
+		return m.refused(CodeWrongWorker, t), false
 	case h.Token != 0 && h.Token != t.Token:
-		return refused(CodeStaleClaim, t), false
+		return m.refused(CodeStaleClaim, t), false
 	}
 	return Result{}, true
 }

@@ -4,8 +4,8 @@ import "bytes"
 
 // submit adds the tasks in order, so that a key given twice goes to the first.
 func (m *Machine) submit(c Submit) Result {
-	submitted := make([]Submitted, len(c.Tasks))
-	copies := make([]Task, len(c.Tasks))
+	submitted := m.answers.submitted.take(len(c.Tasks))
+	copies := m.answers.tasks.take(len(c.Tasks))
 	for i := range c.Tasks {
 		n := &c.Tasks[i]
 		submitted[i] = m.submitOne(n, &copies[i], "")

@@ -1,0 +1,75 @@
+package fsm
+
+// answers is the memory that the results of entries are made of.
+type answers struct {
+	results   slab[Result]
+	submitted slab[Submitted]
+	tasks     slab[Task]
+	claims    slab[Claim]
+}
+
+// How many elements a slab allocates at a time: few where callers keep them, for
+// one that is kept keeps its neighbours; those of most entries where they are
+// used again and again.
+const (
+	slabKept   = 16
+	slabReused = 1024
+)
+
+func newAnswers(size int) *answers {
+	return &answers{slab[Result]{size: size}, slab[Submitted]{size: size}, slab[Task]{size: size}, slab[Claim]{size: size}}
+}
+
+// reset takes back all that was handed out.
+func (a *answers) reset() {
+	a.results.reset()
+	a.submitted.reset()
+	a.tasks.reset()
+	a.claims.reset()
+}
+
+// slab hands out elements of larger allocations.
+type slab[T any] struct {
+	size int // of an allocation
+	all  []T // the newest one
+	used int // of it
+}
+
+// take returns n elements at their zero values.
+func (s *slab[T]) take(n int) []T {
+	if n > s.size {
+		return make([]T, n)
+	}
+	if s.used+n > len(s.all) {
+		s.all, s.used = make([]T, s.size), 0
+	}
+	taken := s.all[s.used : s.used+n : s.used+n]
+	s.used += n
+	return taken
+}
+
+// reset takes back what was handed out. It must not be read any more.
+func (s *slab[T]) reset() {
+	clear(s.all[:s.used]) // they hold on to what users sent
+	s.used = 0
+}
+
+// copyOf returns a copy for a result. It shares byte slices and the log, which
+// are never changed in place.
+func (m *Machine) copyOf(t *Task) *Task {
+	c := &m.answers.tasks.take(1)[0]
+	*c = *t
+	return c
+}
+
+// refused returns the refusal that the task stands for.
+func (m *Machine) refused(code Code, t *Task) Result {
+	return Result{Code: code, Task: m.copyOf(t)}
+}
+
+// oneClaim is the answer that holds the claimed task.
+func (m *Machine) oneClaim(t *Task) Result {
+	claims := m.answers.claims.take(1)
+	claims[0] = Claim{Task: *t, Token: t.Token, Live: true}
+	return Result{Task: &claims[0].Task, Claims: claims}
+}

@@ -1,0 +1,44 @@
+package fsm
+
+import "testing"
+
+// BenchmarkEntries is one task's life as a busy node sees it: entries of 32
+// submits, 32 claims with request ids or 32 completes, encoded and decoded; what
+// has ended stays.
+func BenchmarkEntries(b *testing.B) {
+	b.Run("apply", func(b *testing.B) { benchmarkEntries(b, (*Machine).Apply) })
+	b.Run("replay", func(b *testing.B) { benchmarkEntries(b, (*Machine).Replay) })
+}
+
+func benchmarkEntries(b *testing.B, apply func(*Machine, uint64, []byte) (Applied, error)) {
+	const n = 32
+	m := New()
+	m.header.Level = FeatureLevel
+	params := make([]byte, 256)
+	var index, first, token uint64
+	var entry, id []byte
+	do := func(command func(k uint64) Command) {
+		index++
+		entry = AppendEntryHeader(entry[:0], Stamp{U: int64(index), T: int64(index)}, n)
+		for k := range uint64(n) {
+			entry = AppendCommand(entry, command(k))
+		}
+		if a, err := apply(m, index, entry); err != nil || a.Results[n-1].Code != "" {
+			b.Fatal(err, a.Results)
+		}
+	}
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += n {
+		first, token = m.header.NextID, m.header.NextToken
+		do(func(uint64) Command {
+			return Submit{Tasks: []NewTask{{Type: "mail", Params: params, MaxAttempts: DefaultAttempts}}}
+		})
+		do(func(k uint64) Command {
+			id = appendDecimal(append(id[:0], "a-request-of-some-length-"...), token+k)
+			return ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: 1, RequestID: string(id)}
+		})
+		do(func(k uint64) Command {
+			return Complete{Hold: Hold{ID: first + k, WorkerID: "worker-1", Token: token + k}, Result: params[:2]}
+		})
+	}
+}
