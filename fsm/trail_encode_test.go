@@ -21,7 +21,7 @@ func drawBase(t *rapid.T) eventBase {
 func drawEvent(t *rapid.T, base *eventBase) (e Event, before uint64, until int64) {
 	e.Index, e.Sub = base.Index+rapid.Uint64Max(1<<40).Draw(t, "further"), rapid.Uint32().Draw(t, "sub")
 	e.T = base.t + rapid.Int64Range(0, 1<<40).Draw(t, "later")
-	e.Kind = EventKind(rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventNodeSet, EventTypeChanged}).Draw(t, "kind"))
+	e.Kind = rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventNodeSet, EventTypeChanged}).Draw(t, "kind")
 	if !e.Kind.isAct() {
 		e.TaskID = rapid.Uint64Range(1, idMax).Draw(t, "task")
 		before = rapid.Uint64().Draw(t, "before")

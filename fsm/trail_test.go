@@ -123,7 +123,7 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 		t.Errorf("%d bytes are kept, want 1 MiB or a little less", n)
 	}
 	bytes, at := h.m.TrailStats()
-	if first := h.m.Events(EventQuery{Limit: 1}).Events[0]; bytes != int64(h.m.trail.size()) || at != first.T {
+	if first := h.m.Events(EventQuery{Limit: 1}).Events[0]; bytes != h.m.trail.size() || at != first.T {
 		t.Errorf("%d bytes from %d are said to be kept, want %d from %d", bytes, at, h.m.trail.size(), first.T)
 	}
 	oldest := h.kept()
