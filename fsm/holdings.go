@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/tidwall/btree"
+import (
+	"slices"
+
+	"github.com/tidwall/btree"
+)
 
 // idleWorkersMax bounds the workers without a claim that are kept: one that
 // claims a task after the other comes and goes with each.
@@ -179,14 +183,12 @@ type smallest struct {
 
 // add adds an id that was not given before.
 func (s *smallest) add(id uint64) {
-	at := len(s.ids)
-	if at < s.most {
-		s.ids = append(s.ids, id)
-	} else if at--; s.ids[at] < id {
-		return
+	if len(s.ids) == s.most {
+		if s.ids[s.most-1] < id {
+			return
+		}
+		s.ids = s.ids[:s.most-1]
 	}
-	for ; at > 0 && s.ids[at-1] > id; at-- {
-		s.ids[at] = s.ids[at-1]
-	}
-	s.ids[at] = id
+	at, _ := slices.BinarySearch(s.ids, id)
+	s.ids = slices.Insert(s.ids, at, id)
 }

@@ -12,6 +12,7 @@ type typeState struct {
 	contender                            // among the types that are open
 	name      string                     // shared by all its tasks
 	tasks     int64                      // of any status
+	oldest    uint64                     // the pending task that was submitted first, 0 if none is; set by place
 	counts    [StatusCancelled + 1]int64 // by Status
 	record    *typeRecord                // nil if it has no settings
 
@@ -147,6 +148,7 @@ func (ts *typeState) hasLimits() bool {
 // stands, and notes what became claimable. Whoever changes one of these calls
 // it afterwards. It costs O(log types), however many tasks the type has.
 func (m *Machine) place(ts *typeState) {
+	ts.oldest = ts.findOldest()
 	was, opened := ts.standing, ts.opensAt
 	ts.standing, ts.opensAt = ts.standingAt(m.header.Stamp.T)
 	if was == typeWaits && (ts.standing != typeWaits || opened != ts.opensAt) {

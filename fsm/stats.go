@@ -29,7 +29,7 @@ func (m *Machine) Stats(now Stamp) Stats {
 			return true
 		}
 		s.Types = append(s.Types, TypeStats{Type: ts.name, Counts: ts.counts})
-		if id := ts.oldest(); id != 0 && (oldest == 0 || id < oldest) {
+		if id := ts.oldest; id != 0 && (oldest == 0 || id < oldest) {
 			oldest = id
 		}
 		return true

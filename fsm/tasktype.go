@@ -193,7 +193,7 @@ func (m *Machine) viewOf(ts *typeState, now Stamp) TypeView {
 	}
 	perS := ts.rates.at(max(now.T, m.header.Stamp.T))
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
-	if id := ts.oldest(); id != 0 {
+	if id := ts.oldest; id != 0 {
 		t := m.tasks.get(id)
 		v.OldestPendingAgeMS = max(now.T-t.CreatedAt, 0)
 		v.OldestWaitMS = max(now.T-max(t.CreatedAt, t.RunAt), 0)
@@ -201,9 +201,9 @@ func (m *Machine) viewOf(ts *typeState, now Stamp) TypeView {
 	return v
 }
 
-// oldest returns the id of the pending task that was submitted first, 0 if none
-// is pending.
-func (ts *typeState) oldest() uint64 {
+// findOldest returns the id of the pending task that was submitted first, 0 if
+// none is pending.
+func (ts *typeState) findOldest() uint64 {
 	id, _ := ts.first.first(orderOldest)
 	if held, ok := ts.behind.Min(); ok && (id == 0 || held < id) {
 		id = held

@@ -37,7 +37,7 @@ const (
 	whyHoldersMax = 100
 	// whyClaimsMax is among how many claims of the type, the newest, the holders
 	// are looked for.
-	whyClaimsMax = 10_000
+	whyClaimsMax = 2000
 )
 
 // Holder is one claim of a type.
