@@ -4,22 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
-
-	"github.com/claimq/claimq/fsm"
 )
 
 const (
-	// typeLabelsMax bounds the task types that have metrics of their own; the
-	// first ones seen keep theirs, all others count as otherType.
-	typeLabelsMax = 100
-	otherType     = "other"
 	// scrapeTimeout bounds how long a scrape waits for the state.
 	scrapeTimeout = 5 * time.Second
 	scrapesMax    = 4 // at once
@@ -48,7 +42,7 @@ func (a answered) observe(r *request) {
 
 func newMetrics(s *Server) (*metrics, error) {
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "claimq_http_request_duration_seconds", Help: "Time from the whole request to the answer, by call and code.",
+		Name: "claimq_http_request_duration_seconds", Help: "Time from the whole request to the answer, by call and code; of one with wait_ms, the wait too.",
 		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
 	}, []string{"call", "code"})
 	m := &metrics{
@@ -72,8 +66,13 @@ func newMetrics(s *Server) (*metrics, error) {
 	streams := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_event_streams", Help: "Open streams of events.",
 	}, func() float64 { return float64(s.feed.count()) })
-	tasks := &taskCollector{server: s, labels: make(map[string]bool)}
-	for _, c := range []prometheus.Collector{durations, m.inFlight, m.panics, m.requests, connections, streams, tasks} {
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "claimq_build_info", Help: "Always 1: the node's name, its version and that of Go are in the labels.",
+		ConstLabels: prometheus.Labels{"node_id": s.node.NodeID(), "version": s.cfg.Version, "go_version": runtime.Version()},
+	})
+	build.Set(1)
+	state := newStateCollector(s)
+	for _, c := range []prometheus.Collector{durations, m.inFlight, m.panics, m.requests, connections, streams, build, state} {
 		if err := s.cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)
 		}
@@ -106,77 +105,4 @@ func (m *metrics) observe(r *request) {
 
 func (m *metrics) answered(c call, code string) answered {
 	return answered{m.requests.WithLabelValues(callNames[c], code), m.durations.WithLabelValues(callNames[c], code)}
-}
-
-// The metrics of the state, taken when they are scraped.
-var (
-	tasksDesc = prometheus.NewDesc("claimq_tasks", "Tasks that this node holds, by status.", []string{"status"}, nil)
-	typesDesc = prometheus.NewDesc("claimq_tasks_by_type",
-		"Tasks that this node holds, by type and status; types past the first 100 count as other.", []string{"task_type", "status"}, nil)
-	bytesDesc  = prometheus.NewDesc("claimq_state_bytes", "Estimated memory of the state.", nil, nil)
-	oldestDesc = prometheus.NewDesc("claimq_oldest_pending_age_seconds", "Age of the oldest pending task, 0 if there is none.", nil, nil)
-)
-
-// taskCollector collects the counts of the state from what this node has.
-type taskCollector struct {
-	server *Server
-	mu     sync.Mutex
-	labels map[string]bool // the types that have a label; guarded by mu
-}
-
-// Describe implements prometheus.Collector.
-func (c *taskCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{tasksDesc, typesDesc, bytesDesc, oldestDesc} {
-		ch <- d
-	}
-}
-
-// Collect implements prometheus.Collector. A node that cannot be read has no
-// values.
-func (c *taskCollector) Collect(ch chan<- prometheus.Metric) {
-	var st fsm.Stats
-	_, err := c.server.node.ReadStale(c.server.waits.at(time.Now()), 0, func(m *fsm.Machine, now fsm.Stamp) { st = m.Stats(now) })
-	if err != nil {
-		return
-	}
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	gauge(bytesDesc, float64(st.Bytes))
-	gauge(oldestDesc, float64(st.OldestPendingAgeMS)/1000)
-	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
-		gauge(tasksDesc, float64(st.Counts[s]), s.String())
-	}
-	for _, t := range c.bounded(st.Types) {
-		for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
-			gauge(typesDesc, float64(t.Counts[s]), t.Type, s.String())
-		}
-	}
-}
-
-// bounded returns the counts of the types with a label, and the sum of all
-// others as otherType.
-func (c *taskCollector) bounded(types []fsm.TypeStats) []fsm.TypeStats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	others := fsm.TypeStats{Type: otherType}
-	var out []fsm.TypeStats
-	seen := false
-	for _, t := range types {
-		if t.Type != otherType && !c.labels[t.Type] && len(c.labels) < typeLabelsMax {
-			c.labels[t.Type] = true
-		}
-		if c.labels[t.Type] {
-			out = append(out, t)
-			continue
-		}
-		seen = true
-		for s := range t.Counts {
-			others.Counts[s] += t.Counts[s]
-		}
-	}
-	if seen {
-		out = append(out, others)
-	}
-	return out
 }

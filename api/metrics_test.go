@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -25,6 +26,8 @@ func TestServer_Metrics(t *testing.T) {
 	claimOne(t, s, "w")
 	s.call(t, "POST /api/tasks/claim", `{}`)
 	s.call(t, "GET /nothing", "")
+	s.call(t, "PATCH /api/types/t002", `{"paused":true}`)
+	s.call(t, "PUT /api/schedules/often", `{"task":{"params":0},"every_ms":1000}`)
 	node.advance(3000)
 	scrape := func() string {
 		got := s.call(t, "GET /metrics", "")
@@ -50,6 +53,17 @@ func TestServer_Metrics(t *testing.T) {
 		`claimq_tasks_by_type{status="pending",task_type="t001"} 1`,
 		`claimq_tasks_by_type{status="pending",task_type="other"} 4`,
 		`claimq_oldest_pending_age_seconds 3`,
+		`claimq_type_oldest_wait_seconds{task_type="t001"} 3`,
+		`claimq_type_oldest_wait_seconds{task_type="other"} 3`,
+		`claimq_type_paused{task_type="t001"} 0`,
+		`claimq_type_paused{task_type="t002"} 1`,
+		`claimq_type_per_second{event="submitted",task_type="other"} 0.066664`,
+		`claimq_type_per_second{event="failed",task_type="t001"} 0`,
+		`claimq_schedules 1`,
+		`claimq_schedule_late_seconds 2`,
+		`claimq_trail_limit_bytes 6.7108864e+07`,
+		`claimq_trail_oldest_age_seconds 3`,
+		`claimq_build_info{go_version="` + runtime.Version() + `",node_id="n1",version="v0.0.1"} 1`,
 	} {
 		if !strings.Contains(body, line+"\n") {
 			t.Errorf("no line %s", line)

@@ -1,0 +1,167 @@
+package api
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// typeLabelsMax bounds the task types that have metrics of their own; the
+	// first ones seen keep theirs, all others count as otherType.
+	typeLabelsMax = 100
+	otherType     = "other"
+)
+
+// The metrics of the state, taken when they are scraped. Every node tells them of
+// the state that it has.
+var (
+	tasksDesc = prometheus.NewDesc("claimq_tasks", "Tasks that this node holds, by status.", []string{"status"}, nil)
+	typesDesc = prometheus.NewDesc("claimq_tasks_by_type",
+		"Tasks that this node holds, by type and status; types past the first 100 count as other.", []string{"task_type", "status"}, nil)
+	waitDesc = prometheus.NewDesc("claimq_type_oldest_wait_seconds",
+		"How long the type's oldest pending task has waited, since its submit or its run_at; 0 if none is pending.", []string{"task_type"}, nil)
+	rateDesc = prometheus.NewDesc("claimq_type_per_second",
+		"Tasks of the type submitted, completed and failed for good, per second over the last minute.", []string{"task_type", "event"}, nil)
+	pausedDesc = prometheus.NewDesc("claimq_type_paused", "1 if the type is paused, else 0.", []string{"task_type"}, nil)
+	bytesDesc  = prometheus.NewDesc("claimq_state_bytes", "Estimated memory of the state.", nil, nil)
+	endedDesc  = prometheus.NewDesc("claimq_ended_bytes",
+		"Estimated memory of the tasks that have ended; past a quarter of the state's limit the oldest are evicted.", nil, nil)
+	oldestDesc     = prometheus.NewDesc("claimq_oldest_pending_age_seconds", "Age of the oldest pending task, 0 if there is none.", nil, nil)
+	trailDesc      = prometheus.NewDesc("claimq_trail_bytes", "Bytes of events in the trail.", nil, nil)
+	trailLimitDesc = prometheus.NewDesc("claimq_trail_limit_bytes", "Bytes of events past which the oldest leave the trail.", nil, nil)
+	trailAgeDesc   = prometheus.NewDesc("claimq_trail_oldest_age_seconds", "Age of the oldest event in the trail, 0 if there is none.", nil, nil)
+	schedulesDesc  = prometheus.NewDesc("claimq_schedules", "Schedules, paused ones too.", nil, nil)
+	lateDesc       = prometheus.NewDesc("claimq_schedule_late_seconds", "How long the earliest slot of a schedule is overdue, 0 if none is.", nil, nil)
+)
+
+// stateCollector collects what the state that this node has says of itself.
+type stateCollector struct {
+	server *Server
+	mu     sync.Mutex
+	labels map[string]bool // the types that have a label; guarded by mu
+}
+
+func newStateCollector(s *Server) *stateCollector {
+	return &stateCollector{server: s, labels: make(map[string]bool)}
+}
+
+// stateView is what is read of the state at once.
+type stateView struct {
+	stats                fsm.Stats
+	types                []fsm.TypeView
+	endedBytes           int64
+	trailBytes, trailAge int64
+	trailLimit           int64
+	schedules            int
+	lateMS               int64
+}
+
+func (v *stateView) read(m *fsm.Machine, now fsm.Stamp) {
+	v.stats, v.types = m.Stats(now), m.Types(now)
+	v.endedBytes, v.trailLimit = m.EndedBytes(), m.TrailBounds().Bytes
+	var oldest int64
+	if v.trailBytes, oldest = m.TrailStats(); oldest != 0 {
+		v.trailAge = max(now.T-oldest, 0)
+	}
+	v.schedules = len(m.Schedules())
+	if slot, ok := m.NextSlot(); ok {
+		v.lateMS = max(now.T-slot, 0)
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		tasksDesc, typesDesc, waitDesc, rateDesc, pausedDesc, bytesDesc, endedDesc, oldestDesc,
+		trailDesc, trailLimitDesc, trailAgeDesc, schedulesDesc, lateDesc,
+	} {
+		ch <- d
+	}
+}
+
+// gauges takes values of gauges.
+type gauges chan<- prometheus.Metric
+
+func (g gauges) set(d *prometheus.Desc, v float64, labels ...string) {
+	g <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+// Collect implements prometheus.Collector. A node that cannot be read has no
+// values.
+func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
+	var v stateView
+	_, err := c.server.node.ReadStale(c.server.waits.at(time.Now()), 0, v.read)
+	if err != nil {
+		return
+	}
+	g := gauges(ch)
+	g.set(bytesDesc, float64(v.stats.Bytes))
+	g.set(endedDesc, float64(v.endedBytes))
+	g.set(oldestDesc, float64(v.stats.OldestPendingAgeMS)/1000)
+	g.set(trailDesc, float64(v.trailBytes))
+	g.set(trailLimitDesc, float64(v.trailLimit))
+	g.set(trailAgeDesc, float64(v.trailAge)/1000)
+	g.set(schedulesDesc, float64(v.schedules))
+	g.set(lateDesc, float64(v.lateMS)/1000)
+	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
+		g.set(tasksDesc, float64(v.stats.Counts[s]), s.String())
+	}
+	for _, t := range c.bounded(v.types) {
+		g.setType(&t)
+	}
+}
+
+func (g gauges) setType(t *fsm.TypeView) {
+	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
+		g.set(typesDesc, float64(t.Counts[s]), t.Type, s.String())
+	}
+	g.set(waitDesc, float64(t.OldestWaitMS)/1000, t.Type)
+	g.set(rateDesc, float64(t.SubmittedPerS)/micro, t.Type, "submitted")
+	g.set(rateDesc, float64(t.CompletedPerS)/micro, t.Type, "completed")
+	g.set(rateDesc, float64(t.FailedPerS)/micro, t.Type, "failed")
+	paused := 0.0
+	if t.Settings.Paused {
+		paused = 1
+	}
+	g.set(pausedDesc, paused, t.Type)
+}
+
+// bounded returns the types that have tasks and a label, and all others as one,
+// otherType, which is never paused.
+func (c *stateCollector) bounded(types []fsm.TypeView) []fsm.TypeView {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	others := fsm.TypeView{Type: otherType}
+	var out []fsm.TypeView
+	seen := false
+	for _, t := range types {
+		if t.Counts == (fsm.TypeView{}).Counts {
+			continue
+		}
+		if t.Type != otherType && !c.labels[t.Type] && len(c.labels) < typeLabelsMax {
+			c.labels[t.Type] = true
+		}
+		if c.labels[t.Type] {
+			out = append(out, t)
+			continue
+		}
+		seen = true
+		for s := range t.Counts {
+			others.Counts[s] += t.Counts[s]
+		}
+		others.SubmittedPerS += t.SubmittedPerS
+		others.CompletedPerS += t.CompletedPerS
+		others.FailedPerS += t.FailedPerS
+		if !t.Settings.Paused {
+			others.OldestWaitMS = max(others.OldestWaitMS, t.OldestWaitMS)
+		}
+	}
+	if seen {
+		out = append(out, others)
+	}
+	return out
+}
