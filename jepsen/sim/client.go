@@ -231,6 +231,8 @@ func (l *leader) serve(m *message) {
 			w.fail("answered that there is nothing to claim, the model has something: %v", m.c)
 		}
 		m.reply(reply{code: "no_pending_tasks"})
+	case m.c.verb == verbSetSchedule:
+		l.propose(&proposal{c: l.plannedFirst(m.c), sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
 	default:
 		l.propose(&proposal{c: m.c, sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
 	}
@@ -336,6 +338,12 @@ func describe(r *fsm.Result) string {
 	for i := range r.Claims {
 		c := &r.Claims[i]
 		s += fmt.Sprintf(" {task %d token %d live=%v until U=%d}", c.Task.ID, c.Token, c.Live, c.Task.LeaseEndU)
+	}
+	if r.Acted > 0 {
+		s += " acted on " + strconv.Itoa(r.Acted)
+	}
+	if r.Schedule != nil {
+		s += fmt.Sprintf(" version %d, its first slot is %d", r.Schedule.Version, r.Schedule.NextRunAt)
 	}
 	if r.Expired > 0 {
 		s += " " + strconv.Itoa(r.Expired) + " expired"

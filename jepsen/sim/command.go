@@ -19,17 +19,22 @@ const (
 	verbPatch
 	verbSetType
 	verbBatch
+	verbAct
+	verbSetSchedule
+	verbDeleteSchedule
 	verbEvict
 	verbExpire
 	verbTick
 	verbCheckpoint
 	verbSetNode
 	verbSetLevel
+	verbRunSchedules
+	verbSetTrail
 )
 
 var verbNames = [...]string{
-	"submit", "claim next", "claim", "complete", "fail", "extend", "release", "retry", "delete", "cancel", "patch", "set type", "batch",
-	"evict", "expire", "tick", "checkpoint", "set node", "set level",
+	"submit", "claim next", "claim", "complete", "fail", "extend", "release", "retry", "delete", "cancel", "patch", "set type", "batch", "act on", "set schedule", "delete schedule",
+	"evict", "expire", "tick", "checkpoint", "set node", "set level", "run schedules", "set trail",
 }
 
 func (v verb) String() string { return verbNames[v] }
@@ -81,6 +86,14 @@ type command struct {
 
 	node  string // set node
 	level uint32 // set level
+
+	action verb // act: retry (with add), cancel or delete
+	ids    []uint64
+	filter filter
+
+	schedule *schedule // set schedule; delete schedule: only its name
+	runs     []slotRun // run schedules
+	bounds   bounds    // set trail
 }
 
 // newTask is a task as submitted.

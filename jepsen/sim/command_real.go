@@ -44,6 +44,8 @@ func (c *command) real() fsm.Command {
 			e.Items[i] = fsm.Lease{TaskID: l.id, Token: l.token, Seq: l.seq}
 		}
 		return e
+	case verbAct, verbSetSchedule, verbDeleteSchedule, verbRunSchedules, verbSetTrail:
+		return c.realSight()
 	case verbSetType, verbEvict, verbTick, verbCheckpoint, verbSetNode, verbSetLevel:
 	}
 	return c.realAdmin()

@@ -44,6 +44,9 @@ func differs(got *fsm.Result, want *answer) string {
 			return d
 		}
 	}
+	if d := sightDiffers(got, want); d != "" {
+		return d
+	}
 	for i := range want.results {
 		if d := differs(&got.Results[i], &want.results[i]); d != "" {
 			return fmt.Sprintf("op %d: %s", i, d)
@@ -207,6 +210,12 @@ func stateDiffers(machine *fsm.Machine, m *model) string {
 	}
 	if machine.ClaimCount() != int(byStatus[claimed]) {
 		return fmt.Sprintf("%d claims live, the model has %d", machine.ClaimCount(), byStatus[claimed])
+	}
+	if d := schedulesDiffer(machine, m); d != "" {
+		return d
+	}
+	if d := keptTooLong(machine, m); d != "" {
+		return d
 	}
 	if machine.Level() != m.level || len(machine.Nodes()) != len(m.nodes) {
 		return fmt.Sprintf("level %d and %d nodes, the model has %d and %d", machine.Level(), len(machine.Nodes()), m.level, len(m.nodes))

@@ -33,9 +33,10 @@ func laneOf(c *command) lane {
 		return laneClaim
 	case verbExpire:
 		return laneExpire
-	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbEvict:
+	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbEvict, verbRunSchedules, verbSetTrail:
 		return laneInternal
-	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete, verbCancel, verbPatch, verbSetType, verbBatch:
+	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete, verbCancel, verbPatch, verbSetType, verbBatch,
+		verbAct, verbSetSchedule, verbDeleteSchedule:
 	}
 	return laneSettle
 }
@@ -97,6 +98,10 @@ type leader struct {
 	evicting bool
 	dutiesAt int   // counts the looks at the duties: an older one is over
 	planned  int64 // until when they sleep, by T; 0: nothing is due
+
+	slotsGo     bool // slots of schedules are on their way
+	slotsAt     int  // counts the looks at schedules: an older one is over
+	plannedSlot int64
 }
 
 // elect makes a replica the leader, if it can be. It has what is committed, as
@@ -143,6 +148,7 @@ func (l *leader) firstTick() {
 		}
 		l.sleepUntilDue()
 		l.duties()
+		l.slots()
 	}})
 }
 
@@ -160,12 +166,12 @@ func (l *leader) end() {
 	w.say("%s no longer leads, term %d", l.replica.name, l.term)
 	if f := l.flight; f != nil {
 		l.flight = nil
-		w.keepExpiries(f.proposals)
+		w.keepDuties(f.proposals)
 		f.tell(outcome{fate: unknown})
 	}
 	for i, waiting := range l.lanes {
 		l.lanes[i] = nil
-		w.keepExpiries(waiting)
+		w.keepDuties(waiting)
 		for _, p := range waiting {
 			p.done(outcome{fate: notLeader})
 		}
@@ -183,12 +189,12 @@ func (f *flight) tell(o outcome) {
 	}
 }
 
-// keepExpiries keeps what a leader wanted to expire, to be proposed when it is
-// long too late.
-func (w *world) keepExpiries(proposals []*proposal) {
+// keepDuties keeps what a leader wanted to expire, and the slots that it wanted
+// to run, to be proposed when it is long too late.
+func (w *world) keepDuties(proposals []*proposal) {
 	for _, p := range proposals {
-		if p.c.verb == verbExpire {
-			w.keepExpiry(p.c)
+		if p.c.verb == verbExpire || p.c.verb == verbRunSchedules {
+			w.keepLate(p.c)
 		}
 	}
 }
@@ -306,6 +312,7 @@ func (l *leader) land(f *flight) {
 	}
 	w.follow(f.number)
 	l.noteDue()
+	l.noteSlot()
 	if !f.told {
 		f.told = true
 		for i, p := range f.proposals {
@@ -407,7 +414,7 @@ func (l *leader) expireDue() {
 		c.items[i] = leaseItem{id: e.TaskID, token: e.Token, seq: e.Seq}
 	}
 	begun := l.replica.Mono()
-	l.w.keepExpiry(c)
+	l.w.keepLate(c)
 	l.propose(&proposal{c: c, sentAt: l.w.now, done: func(o outcome) {
 		l.timers.Proposed(expired, o.result.Expired)
 		switch {

@@ -1,6 +1,9 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // The statuses, outcomes and refusals of the contract, as this package knows
 // them.
@@ -57,6 +60,7 @@ type task struct {
 
 	removeAt int64 // 0: never
 	byClaim  bool  // it ended with a claim
+	number   int32 // of the current claim, or of the last
 	asked    bool  // its cancel was
 	progress string
 
@@ -137,6 +141,13 @@ type model struct {
 	level    uint32
 	nodes    []string
 
+	schedules         map[string]*kept
+	trail             []told // all of it
+	index             uint64 // of the entry
+	sub               uint32 // events of it
+	trailBounds       bounds // zero: nobody has set them
+	leastAge, mostAge int64  // that they ever had
+
 	// Of the entry, or of the command, being applied.
 	begun   []begun
 	leaving []uint64 // ended, and not kept
@@ -162,6 +173,7 @@ func newModel() *model {
 	return &model{
 		keys: map[string]uint64{}, requests: map[string]*remembered{}, byToken: map[uint64]*remembered{},
 		removed: map[uint64]*removed{}, types: map[string]*taskType{},
+		schedules: map[string]*kept{}, leastAge: dayMS, mostAge: dayMS,
 	}
 }
 
@@ -180,6 +192,9 @@ type answer struct {
 	failedOp  int
 	evicted   int
 	expired   int
+	schedule  *kept
+	created   bool
+	acted     []actedOn
 }
 
 type submittedTask struct {
@@ -198,7 +213,7 @@ type claimedTask struct {
 // is nil.
 func (m *model) entry(u, t int64, commands []*command, hints []hint) []answer {
 	m.u, m.t = max(m.u, u), max(m.t, t)
-	m.begun, m.unsure = nil, nil
+	m.begun, m.unsure, m.sub = nil, nil, 0
 	answers := make([]answer, len(commands))
 	for i, c := range commands {
 		m.hint = &hint{}
@@ -231,9 +246,23 @@ func (m *model) command(c *command) answer {
 	case verbSetNode:
 		if !slices.Contains(m.nodes, c.node) {
 			m.nodes = append(m.nodes, c.node)
+			m.tell("node_set", nil, c.node)
 		}
 	case verbSetLevel:
-		m.level = max(m.level, c.level)
+		if c.level > m.level {
+			m.level = c.level
+			m.tell("level_raised", nil, strconv.FormatUint(uint64(c.level), 10))
+		}
+	case verbSetTrail:
+		return m.setTrail(c.bounds)
+	case verbSetSchedule:
+		return m.setSchedule(c.schedule)
+	case verbDeleteSchedule:
+		return m.deleteSchedule(c.schedule.name)
+	case verbRunSchedules:
+		return m.runSlots(c.runs)
+	case verbAct:
+		return m.act(c)
 	case verbCheckpoint:
 	default:
 		return m.op(c, m.hint)

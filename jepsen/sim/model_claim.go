@@ -241,11 +241,15 @@ func (m *model) begin(t *task, c *command) *task {
 	t.status, t.worker, t.token, t.claimedAt = claimed, c.worker, m.tokens, m.t
 	t.seq, t.claimMS, t.endU = 1, lease, m.u+lease
 	t.attempts++
+	t.number = t.attempts
 	t.log = append(append([]attempt(nil), t.log...), attempt{worker: c.worker, token: t.token, claimedAt: m.t})
 	if len(t.log) > attemptsKept {
 		t.log = t.log[len(t.log)-attemptsKept:]
 	}
 	m.begun = append(m.begun, begun{t.id, t.token, t.endU})
+	e := ofClaim(t)
+	e.kind = claimed
+	m.add(e, t)
 	return t
 }
 

@@ -169,6 +169,7 @@ func (m *model) endClaim(t *task, outcome, reason, to string) {
 	if t.asked && to != completed {
 		to = cancelled
 	}
+	claim := ofClaim(t)
 	if r := m.byToken[t.token]; r != nil {
 		delete(m.byToken, t.token)
 		alive := false
@@ -186,9 +187,10 @@ func (m *model) endClaim(t *task, outcome, reason, to string) {
 	if ended(to) {
 		t.byClaim = true
 		m.finish(t, to)
-		return
+	} else {
+		t.status, t.worker, t.token = to, "", 0
 	}
-	t.status, t.worker, t.token = to, "", 0
+	m.tellEnd(claim, t, outcome, reason)
 }
 
 func (m *model) cancel(id uint64) answer {
@@ -212,6 +214,9 @@ func (m *model) cancel(id uint64) answer {
 	t = m.change(t)
 	if t.status == claimed {
 		t.asked = true
+		e := ofClaim(t)
+		e.kind = "cancel_requested"
+		m.add(e, t)
 	} else {
 		m.endWaiting(t, cancelled)
 	}
@@ -244,6 +249,7 @@ func (m *model) retry(c *command) answer {
 	case t.status == scheduled:
 		t = m.change(t)
 		t.status = pending
+		m.tell(retried, t, "")
 		return answer{repeated: true, task: t}
 	case retriedBefore(t, c.token):
 		return answer{repeated: true, task: t}
@@ -270,6 +276,7 @@ func (m *model) retry(c *command) answer {
 		m.endClaim(t, retried, "", pending)
 	} else {
 		m.revive(t)
+		m.tell(retried, t, "")
 	}
 	return answer{task: t}
 }

@@ -3,7 +3,7 @@ package sim
 func (m *model) submitAll(tasks []newTask) []submittedTask {
 	all := make([]submittedTask, len(tasks))
 	for i := range tasks {
-		all[i] = m.submit(&tasks[i])
+		all[i] = m.submitBy(&tasks[i], "")
 	}
 	return all
 }
@@ -16,7 +16,8 @@ func (m *model) holder(key string) *task {
 	return m.find(m.keys[key])
 }
 
-func (m *model) submit(n *newTask) submittedTask {
+// submitBy submits a task; the trail tells by what, if it says so.
+func (m *model) submitBy(n *newTask, by string) submittedTask {
 	if t := m.holder(n.key); t != nil {
 		return submittedTask{task: t, same: t.kind == n.kind && t.body == n.body && t.opaque == n.opaque}
 	}
@@ -43,6 +44,10 @@ func (m *model) submit(n *newTask) submittedTask {
 	m.tasks = append(m.tasks, t)
 	if n.key != "" {
 		m.keys[n.key] = t.id
+	}
+	m.tell("submitted", t, by)
+	if t.status == scheduled {
+		m.tellWait(t)
 	}
 	return submittedTask{task: t, created: true}
 }
@@ -77,6 +82,9 @@ func (m *model) patch(c *command) answer {
 	}
 	if c.set.runAt != nil {
 		m.waitUntil(t, *c.set.runAt)
+		if t.status == scheduled {
+			m.tellWait(t)
+		}
 	}
 	return answer{task: t}
 }
@@ -90,6 +98,7 @@ func (m *model) delete(id uint64) answer {
 		return answer{code: "task_not_terminal", task: t}
 	}
 	m.drop(t)
+	m.tell("deleted", t, "")
 	return answer{task: t}
 }
 

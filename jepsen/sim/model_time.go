@@ -49,6 +49,11 @@ func (m *model) endWaiting(t *task, to string) {
 	}
 	t.byClaim = false
 	m.finish(t, to)
+	if to == cancelled {
+		m.tell(cancelled, t, "")
+	} else {
+		m.tell(expired, t, "")
+	}
 }
 
 // tick does what is due.
@@ -58,12 +63,17 @@ func (m *model) tick() {
 			m.change(t).status = pending
 		}
 	}
+	var lapsed []*task
 	for _, t := range m.tasks {
 		if t != nil && mayLapse(t) && t.options.expiresAt <= m.t {
-			t = m.change(t)
-			t.reason = "expired before it was claimed"
-			m.endWaiting(t, failed)
+			lapsed = append(lapsed, t)
 		}
+	}
+	slices.SortStableFunc(lapsed, func(a, b *task) int { return cmp.Compare(a.options.expiresAt, b.options.expiresAt) })
+	for _, t := range lapsed {
+		t = m.change(t)
+		t.reason = "expired before it was claimed"
+		m.endWaiting(t, failed)
 	}
 	for _, t := range m.tasks {
 		if t != nil && t.removeAt != 0 && t.removeAt <= m.t {

@@ -80,7 +80,11 @@ func (m *model) setType(c *command) answer {
 	default:
 		k.left = min(k.left, burst(rate))
 	}
+	was := m.settingsOf(c.kind)
 	m.types[c.kind] = k
+	if !k.settings.equal(&was) {
+		m.tell("type_changed", nil, c.kind)
+	}
 	seen := m.see(c.kind)
 	return answer{kind: &seen}
 }

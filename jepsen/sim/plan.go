@@ -13,38 +13,41 @@ const (
 	stepFail
 	stepExtend
 	stepRelease
-	stepLate    // a worker that wakes up late settles a claim that is over
-	stepMeddle  // a settle with a wrong worker, a wrong token or none
-	stepDie     // a worker dies without a word
-	stepRetry   // of a task
-	stepDelete  // of a task
-	stepRead    // of a task
-	stepChain   // a completion with follow-ups and the next claim
-	stepCancel  // of a task
-	stepPatch   // of a task
-	stepType    // the settings of a task type
-	stepBatch   // several at once
-	stepEvict   // of ended tasks
-	stepRepeat  // an old request, delivered once more
-	stepOld     // an old expiry, proposed once more
-	stepIdle    // nothing for long
-	stepDepose  // the leader goes
-	stepPause   // the leader stands still
-	stepWall    // a wall clock jumps
-	stepRestart // a replica is built anew from its snapshot and the log
-	stepInstall // a replica gets another's snapshot
-	stepCapture // a replica captures a snapshot
-	stepWrite   // and writes it, later
-	stepLag     // a follower stops applying, or goes on
-	stepSkew    // an entry that one replica is too old for
-	stepUpgrade // the old replica is upgraded
-	stepAdmin   // checkpoints and node records
+	stepLate     // a worker that wakes up late settles a claim that is over
+	stepMeddle   // a settle with a wrong worker, a wrong token or none
+	stepDie      // a worker dies without a word
+	stepRetry    // of a task
+	stepDelete   // of a task
+	stepRead     // of a task
+	stepChain    // a completion with follow-ups and the next claim
+	stepCancel   // of a task
+	stepPatch    // of a task
+	stepType     // the settings of a task type
+	stepBatch    // several at once
+	stepEvict    // of ended tasks
+	stepSchedule // is set or deleted
+	stepAct      // on all tasks of a filter
+	stepSlot     // something goes wrong when a slot comes
+	stepRepeat   // an old request, delivered once more
+	stepOld      // an old expiry, proposed once more
+	stepIdle     // nothing for long
+	stepDepose   // the leader goes
+	stepPause    // the leader stands still
+	stepWall     // a wall clock jumps
+	stepRestart  // a replica is built anew from its snapshot and the log
+	stepInstall  // a replica gets another's snapshot
+	stepCapture  // a replica captures a snapshot
+	stepWrite    // and writes it, later
+	stepLag      // a follower stops applying, or goes on
+	stepSkew     // an entry that one replica is too old for
+	stepUpgrade  // the old replica is upgraded
+	stepAdmin    // checkpoints and node records
 	kinds
 )
 
 var kindNames = [kinds]string{
 	"submit", "submit many", "submit without key", "claim", "claim task", "complete", "fail", "extend", "release", "late settle",
-	"meddle", "die", "retry", "delete", "read", "chain", "cancel", "patch", "type", "batch", "evict", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
+	"meddle", "die", "retry", "delete", "read", "chain", "cancel", "patch", "type", "batch", "evict", "schedule", "act", "slot", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
 	"capture", "write", "lag", "skew", "upgrade", "admin",
 }
 
@@ -55,6 +58,7 @@ var weights = [kinds]int64{
 	stepSubmit: 90, stepSubmitMany: 20, stepSubmitRaw: 10, stepClaim: 190, stepClaimTask: 25, stepComplete: 70, stepFail: 25,
 	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25, stepRead: 25,
 	stepChain: 45, stepCancel: 20, stepPatch: 15, stepType: 15, stepBatch: 35, stepEvict: 4,
+	stepSchedule: 15, stepAct: 25, stepSlot: 15,
 	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 14,
 	stepCapture: 8, stepWrite: 10, stepLag: 16, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
 }
@@ -143,7 +147,7 @@ func makePlan(seed uint64, count int) (profile, []step) {
 
 // drawLife draws what the tasks of the world are like.
 func (p *profile) drawLife(d *dice) {
-	p.level = uint32(pick[int64](d, 1, 2, 2, 2, 2, 2, 2, 2))
+	p.level = uint32(pick[int64](d, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3))
 	p.groups = pick[int64](d, 0, 1, 2, 3)
 	p.endedBytes = pick[int64](d, 0, 0, 0, 4000, 12_000)
 	p.life = life{

@@ -95,6 +95,16 @@ var planted = []struct {
 	{"random claim of a closed type", []edit{{
 		"fsm/random.go", "		if ts == nil || ts.standing != typeOpen {\n", "		if ts == nil {\n",
 	}}},
+	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version == item.Version && ", ""}}},
+	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt == item.Slot && ", "v.NextRunAt != 0 && "}}},
+	{"slots lost at a restore", []edit{{"fsm/rebuild.go", "		m.includeSchedule(v)\n", "		m.bytes += bytesOfSchedule(v)\n"}}},
+	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return max(now-behind, slot+t.everyMS) + t.everyMS, true\n"}}},
+	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && m.lives(v.LastTaskID)", "!v.OverlapAllow && v.LastTaskID == m.header.NextID"}}},
+	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.matches(t) && ", " && "}}},
+	{"claim told twice", []edit{{"fsm/claim.go", "	m.tellClaim(EventClaimed, t)\n", "	m.tellClaim(EventClaimed, t)\n	m.tellClaim(EventClaimed, t)\n"}}},
+	{"asked cancel not told", []edit{{"fsm/cancel.go", "		m.tellClaim(EventCancelRequested, t)\n", ""}}},
+	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.cutTrail(u.trail)\n", ""}}},
+	{"trail trimmed early", []edit{{"fsm/trail_store.go", "h.Stamp.T-c.newestT < bounds.AgeMS {", "h.Stamp.T-c.newestT < bounds.AgeMS/2 {"}}},
 	// What the simulator has found, and must go on finding.
 	{"found: lease a millisecond short", []edit{{"cluster/lease/timers.go", "	marginMS   = 2\n", "	marginMS   = 1\n"}}},
 	{"found: extend that crosses an expiry", []edit{{

@@ -27,6 +27,7 @@ type entry struct {
 	// snapshot is what the first snapshot taken here looked like.
 	snapshot []byte
 	watched  bool
+	told     []told // events, the model's
 }
 
 // replica is one node's copy of the state, and the node's clocks.
@@ -112,10 +113,15 @@ func (r *replica) apply(e *entry) *fsm.Applied {
 			return nil
 		}
 	}
+	events := eventsOf(r.machine, e.index)
+	if d := eventsDiffer(events, e.told); d != "" || applied.Events != (len(e.told) > 0) {
+		w.fail("%s: entry %d, events %v: %s", r.name, e.index, applied.Events, d)
+		return nil
+	}
 	if !e.watched {
 		e.watched = true
 		w.learn(r.machine)
-		w.watch.entry(w, e, &applied)
+		w.watch.entry(w, e, &applied, events)
 	}
 	if e.index%w.profile.hashEvery == 0 {
 		r.compareHash(e)
@@ -130,8 +136,9 @@ func (w *world) answerOf(e *entry, results []fsm.Result) {
 	for i := range results {
 		hints[i] = hintOf(&results[i])
 	}
+	w.model.index = e.index
 	e.want = w.model.entry(e.stamp.U, e.stamp.T, e.commands, hints)
-	e.begun = w.model.begun
+	e.begun, e.told = w.model.begun, w.model.since(e.index)
 }
 
 func hintOf(r *fsm.Result) hint {
@@ -200,6 +207,10 @@ func (r *replica) compareHash(e *entry) {
 		return
 	}
 	e.hashed, e.hash = true, hash
+	if d := trailDiffers(r.machine, w.model, e.index); d != "" {
+		w.fail("%s: at entry %d: %s", r.name, e.index, d)
+		return
+	}
 	if r.applied == len(w.log) {
 		if d := stateDiffers(r.machine, w.model); d != "" {
 			w.fail("%s: at entry %d: %s", r.name, e.index, d)

@@ -96,11 +96,23 @@ func (w *world) finish() {
 	if w.failure == "" && !served {
 		w.fail("a submit has no answer, long after the last fault")
 	}
+	now := w.leaderT()
 	for _, r := range w.replicas {
 		if w.failure == "" {
 			w.last(r)
 		}
+		if w.failure == "" {
+			w.watch.lastSlots(w, r.machine, now)
+		}
 	}
+}
+
+// leaderT is the calendar of the leader, 0 if there is none.
+func (w *world) leaderT() int64 {
+	if w.leader == nil {
+		return 0
+	}
+	return w.leader.clock.Now().T
 }
 
 // last checks a replica at the end of the run.

@@ -57,6 +57,8 @@ func TestRun_traces(t *testing.T) {
 		"the outcome is unknown", "try 3", "created=false", "live=false", "task_not_terminal", "max_attempts_reached",
 		"task_not_claimable", "task_cancelled", "evicted", " gone", "at random", "is scheduled", "batch atomic", "then claim next", "group=",
 		"run_at=", "expires_at=", "backoff=", "retention=", "unique=active", "max_claimed=", "rate=", "with more than",
+		"set schedule", "delete schedule", "schedule_not_found", "run schedules", "skip=true", "overlap=true", "cron=\"*", "next slot is in",
+		"act on tasks", "acted on", "set trail",
 	} {
 		if !strings.Contains(all.String(), what) {
 			t.Errorf("no run has %q", what)

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -40,6 +41,8 @@ func (w *world) do(s step) {
 		w.call(d, name, w.patch(d), false, nil)
 	case stepType:
 		w.call(d, name, w.setType(d), false, nil)
+	case stepSchedule, stepAct, stepSlot:
+		w.sighted(s, d, name)
 	case stepBatch:
 		w.stepBatch(d, name)
 	case stepRead:
@@ -389,12 +392,16 @@ func (w *world) admin(d *dice) {
 	if l == nil {
 		return
 	}
-	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(3))})
+	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(4))},
+		&command{verb: verbSetTrail, bounds: bounds{bytes: pick[int64](d, 1<<20, 64<<20), ageMS: pick[int64](d, 60_000, 10*60_000, dayMS)}})
+	if fsm.LevelOf(c.real()) > w.model.level {
+		return
+	}
 	l.propose(&proposal{c: c, sentAt: w.now, done: func(outcome) {}})
 }
 
-// keepExpiry remembers an expiry, to be proposed again when it is too late.
-func (w *world) keepExpiry(c *command) {
+// keepLate remembers a duty, to be proposed again when it is too late.
+func (w *world) keepLate(c *command) {
 	w.late = append(w.late, c)
 	if len(w.late) > 8 {
 		w.late = w.late[1:]

@@ -30,6 +30,8 @@ type watch struct {
 	done      map[uint64]then      // by token: what a completion did beside
 	kept      map[string]bool      // types that ever had a retention of their own
 	evicted   bool                 // something was, ever
+	schedules map[string]*watchedSchedule
+	slots     int // that a task was made for
 
 	// served is how long a leader has served that could commit, and what it was
 	// when the sweep looked last.
@@ -79,12 +81,13 @@ func newWatch() *watch {
 		requests: map[string]*watchedRequest{}, byToken: map[uint64]*watchedRequest{},
 		settled: map[uint64]verb{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{},
 		types: map[string]*settings{}, done: map[uint64]then{}, kept: map[string]bool{},
+		schedules: map[string]*watchedSchedule{},
 	}
 }
 
 // entry looks at the results of an entry, once, when the first replica has
-// applied it.
-func (o *watch) entry(w *world, e *entry, applied *fsm.Applied) {
+// applied it, and at the events that it added to the trail.
+func (o *watch) entry(w *world, e *entry, applied *fsm.Applied, events []fsm.Event) {
 	for i, c := range e.commands {
 		r := &applied.Results[i]
 		w.mix(uint64(c.verb), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
@@ -94,7 +97,14 @@ func (o *watch) entry(w *world, e *entry, applied *fsm.Applied) {
 		if w.tracing() {
 			w.say("  entry %d: %v -> %s", e.index, c, describe(r))
 		}
-		o.command(w, e, c, e.sentAt[i], r, applied.Stamp)
+		switch c.verb {
+		case verbRunSchedules:
+			o.runSlots(w, c, r, events, applied.Stamp)
+		case verbAct:
+			o.acted(w, c, e.want[i].acted, applied.Stamp)
+		default:
+			o.command(w, e, c, e.sentAt[i], r, applied.Stamp)
+		}
 	}
 }
 
@@ -134,7 +144,11 @@ func (o *watch) command(w *world, e *entry, c *command, sentAt int64, r *fsm.Res
 		o.evicted = o.evicted || r.Evicted > 0
 	case verbExpire:
 		o.expire(w, c, sentAt, r, now)
-	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel:
+	case verbSetSchedule:
+		o.setSchedule(c, r)
+	case verbDeleteSchedule:
+		delete(o.schedules, c.schedule.name)
+	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbRunSchedules, verbSetTrail, verbAct:
 	}
 }
 

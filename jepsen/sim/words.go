@@ -53,6 +53,20 @@ func (c *command) String() string {
 		b.WriteString(" " + c.node)
 	case verbSetLevel:
 		fmt.Fprintf(&b, " %d", c.level)
+	case verbAct:
+		fmt.Fprintf(&b, " tasks %v: %v add=%d if %+v", c.ids, c.action, c.add, c.filter)
+	case verbSetSchedule:
+		s := c.schedule
+		fmt.Fprintf(&b, " %s every=%dms cron=%q next=%d overlap=%v skip=%v paused=%v", s.name, s.everyMS, s.cron, s.next, s.overlap, s.skipLate, s.paused)
+		tellTasks(&b, []newTask{s.task})
+	case verbDeleteSchedule:
+		b.WriteString(" " + c.schedule.name)
+	case verbRunSchedules:
+		for _, r := range c.runs {
+			fmt.Fprintf(&b, " {%s version %d slot %d next %d skip=%v}", r.name, r.version, r.slot, r.next, r.skip)
+		}
+	case verbSetTrail:
+		fmt.Fprintf(&b, " %d bytes, %d ms", c.bounds.bytes, c.bounds.ageMS)
 	case verbTick, verbCheckpoint:
 	}
 	return b.String()

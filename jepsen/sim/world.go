@@ -41,7 +41,7 @@ type world struct {
 	watch   *watch
 	workers []*worker
 	sent    []*message // the last ones, for late and doubled deliveries
-	late    []*command // expiries of leaders that are over
+	late    []*command // expiries and slots, for leaders that come later
 
 	commands int // committed
 	acked    acks

@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// sightDiffers is differs for schedules and actions.
+func sightDiffers(got *fsm.Result, want *answer) string {
+	switch {
+	case got.Created != want.created:
+		return fmt.Sprintf("created %v, the model has %v", got.Created, want.created)
+	case got.Acted != len(want.acted):
+		return fmt.Sprintf("done with %d tasks, the model with %d", got.Acted, len(want.acted))
+	case (got.Schedule == nil) != (want.schedule == nil):
+		return fmt.Sprintf("a schedule: %v, the model: %v", got.Schedule != nil, want.schedule != nil)
+	case want.schedule != nil:
+		return scheduleDiffers(got.Schedule, want.schedule)
+	}
+	return ""
+}
+
+func scheduleDiffers(g *fsm.ScheduleView, w *kept) string {
+	r := w.real()
+	if g.Name == w.name && g.EveryMS == w.everyMS && g.Cron == w.cron && g.OverlapAllow == w.overlap && g.CatchUpSkip == w.skipLate &&
+		g.Paused == w.paused && g.NextRunAt == w.next && g.Version == w.version && g.LastTaskID == w.last && g.LastRunAt == w.lastAt &&
+		g.Skipped == w.skipped && g.CreatedAt == w.createdAt && g.UpdatedAt == w.updatedAt &&
+		g.Task.Type == r.Task.Type && string(g.Task.Params) == string(r.Task.Params) && string(g.Task.Payload) == string(r.Task.Payload) {
+		return ""
+	}
+	return fmt.Sprintf("the schedule is\n    %+v\n  the model has\n    %+v", *g, *w)
+}
+
+// schedulesDiffer compares all schedules, and which slot is the next.
+func schedulesDiffer(machine *fsm.Machine, m *model) string {
+	all := machine.Schedules()
+	if len(all) != len(m.schedules) {
+		return fmt.Sprintf("%d schedules, the model has %d", len(all), len(m.schedules))
+	}
+	for i, name := range slices.Sorted(maps.Keys(m.schedules)) {
+		if all[i].Name != name {
+			return fmt.Sprintf("schedule %q in place of %q", all[i].Name, name)
+		}
+		if d := scheduleDiffers(all[i], m.schedules[name]); d != "" {
+			return d
+		}
+	}
+	if next, some := machine.NextSlot(); next != m.nextSlot() || some != (next != 0) {
+		return fmt.Sprintf("the next slot is %d (%v), in the model %d", next, some, m.nextSlot())
+	}
+	return ""
+}
+
+// eventDiffers compares one event.
+func eventDiffers(g *fsm.Event, w *told) string {
+	same := g.Index == w.index && g.Sub == w.sub && g.T == w.at && g.Kind.String() == w.kind && g.TaskID == w.id && g.Type == w.of &&
+		g.WorkerID == w.worker && g.Token == w.token && g.Attempt == w.attempt
+	switch {
+	case !same:
+	case w.until != nil && w.until.sameWait(g.Message):
+		return ""
+	case w.until == nil && g.Message == w.message:
+		return ""
+	}
+	return fmt.Sprintf("the trail has\n    %+v (%v)\n  the model has\n    %v", *g, g.Kind, w)
+}
+
+func eventsDiffer(got []fsm.Event, want []told) string {
+	for i := range min(len(got), len(want)) {
+		if d := eventDiffers(&got[i], &want[i]); d != "" {
+			return d
+		}
+	}
+	switch {
+	case len(got) > len(want):
+		return fmt.Sprintf("the trail has %+v (%v), the model has no such event", got[len(want)], got[len(want)].Kind)
+	case len(got) < len(want):
+		return fmt.Sprintf("the trail has no event as the model's %v", &want[len(got)])
+	}
+	return ""
+}
+
+// eventsOf returns the events that the entry added to the trail.
+func eventsOf(machine *fsm.Machine, index uint64) []fsm.Event {
+	return readTrail(machine, fsm.EventPos{Index: index - 1, Sub: math.MaxUint32})
+}
+
+// readTrail reads what is kept behind the place, page by page.
+func readTrail(machine *fsm.Machine, after fsm.EventPos) []fsm.Event {
+	var events []fsm.Event
+	for {
+		page := machine.Events(fsm.EventQuery{After: after, Limit: 1000})
+		events = append(events, page.Events...)
+		if !page.More {
+			return events
+		}
+		after = page.Next
+	}
+}
+
+// trailDiffers compares what is kept of the trail with the newest part of all
+// that the model told up to the entry. What is gone must be too old.
+func trailDiffers(machine *fsm.Machine, m *model, index uint64) string {
+	all := m.trail[:len(m.trail)-len(m.since(index+1))]
+	got := readTrail(machine, fsm.EventPos{})
+	gone := len(all) - len(got)
+	if gone < 0 {
+		return fmt.Sprintf("%d events are kept, there were only %d", len(got), len(all))
+	}
+	if d := eventsDiffer(got, all[gone:]); d != "" {
+		return d
+	}
+	if gone > 0 && machine.Stamp().T-all[gone-1].at < m.leastAge {
+		return fmt.Sprintf("the event %v is kept no more at T=%d: too early", &all[gone-1], machine.Stamp().T)
+	}
+	for _, id := range someTasks(all) {
+		var of []told
+		for i := range all[gone:] {
+			if all[gone+i].id == id {
+				of = append(of, all[gone+i])
+			}
+		}
+		if d := eventsDiffer(machine.TaskEvents(id), of[max(len(of)-100, 0):]); d != "" {
+			return fmt.Sprintf("events of task %d: %s", id, d)
+		}
+	}
+	return ""
+}
+
+// someTasks returns a bounded number of tasks that the events are about: those
+// of the newest ones.
+func someTasks(all []told) []uint64 {
+	var ids []uint64
+	for i := len(all) - 1; i >= 0 && len(ids) < 8; i-- {
+		if id := all[i].id; id != 0 && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// keptTooLong reports whether events are kept that are older than they may be:
+// they go in parts of an eighth of their age.
+func keptTooLong(machine *fsm.Machine, m *model) string {
+	_, oldest := machine.TrailStats()
+	if age := m.t - oldest; oldest != 0 && cmp.Less(m.bounds().ageMS+m.mostAge/8+1, age) {
+		return fmt.Sprintf("an event is kept for %d ms, the bounds are %+v", age, m.bounds())
+	}
+	return ""
+}

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// slotMissedAfter is how late a slot may be done that is not to be made up,
+	// in milliseconds.
+	slotMissedAfter = 60_000
+	slotsAtOnce     = 1000 // of one entry
+)
+
+// slots proposes the slots of schedules that are due, as the leader of package
+// cluster does, and sleeps until the next.
+func (l *leader) slots() {
+	if l.over {
+		return
+	}
+	l.slotsAt++
+	mine := l.slotsAt
+	next := dutyInterval
+	if !l.slotsGo {
+		next = l.runDueSlots()
+	}
+	l.wake(time.Duration(next), func() {
+		if mine == l.slotsAt {
+			l.slots()
+		}
+	})
+}
+
+// runDueSlots proposes what is due. It returns how long nothing is, in
+// nanoseconds.
+func (l *leader) runDueSlots() int64 {
+	m, now := l.replica.machine, l.clock.Now().T
+	l.plannedSlot = 0
+	next, some := m.NextSlot()
+	if !some {
+		return dutyInterval
+	}
+	if l.plannedSlot = next; next > now {
+		return min((next-now)*millisecond, dutyInterval)
+	}
+	c := &command{verb: verbRunSchedules}
+	for _, v := range m.DueSchedules(now, slotsAtOnce) {
+		c.runs = append(c.runs, slotOf(v, now))
+	}
+	l.slotsGo = true
+	l.w.keepLate(c)
+	l.propose(&proposal{c: c, sentAt: l.w.now, done: func(o outcome) {
+		l.slotsGo = false
+		if o.fate != written {
+			l.wake(time.Duration(retryDuty), l.slots)
+			return
+		}
+		l.slots()
+	}})
+	if !l.w.quiet && newDice(l.w.seed, 1<<42+uint64(l.w.now)).in(l.w.profile.double) {
+		l.propose(&proposal{c: c, sentAt: l.w.now, done: func(outcome) {}})
+	}
+	return dutyInterval
+}
+
+// slotOf returns what is to be done of the slot that the schedule waits for.
+func slotOf(v *fsm.ScheduleView, now int64) slotRun {
+	run := slotRun{name: v.Name, version: v.Version, slot: v.NextRunAt}
+	latest := now
+	if missed := now - slotMissedAfter; v.CatchUpSkip && run.slot < missed {
+		run.skip, latest = true, missed-1
+	}
+	times, err := (&schedule{cron: v.Cron, everyMS: v.EveryMS}).plan().Read()
+	if err == nil {
+		run.next, _ = times.Following(run.slot, latest)
+	}
+	return run
+}
+
+// noteSlot wakes whoever runs slots if an entry brought one that comes earlier
+// than what it sleeps until.
+func (l *leader) noteSlot() {
+	if !l.serving || l.slotsGo {
+		return
+	}
+	if next, some := l.replica.machine.NextSlot(); some && (l.plannedSlot == 0 || next < l.plannedSlot) {
+		l.slots()
+	}
+}
+
+// planned returns the command with the slot in it that its schedule waits for
+// first: the leader works it out when it is asked.
+func (l *leader) plannedFirst(c *command) *command {
+	s, n := *c.schedule, *c
+	s.next, _ = s.plan().Next(l.clock.Now().T)
+	n.schedule = &s
+	return &n
+}
