@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -540,6 +541,36 @@ func TestStream_Silence(t *testing.T) {
 			t.Errorf("after the drain: %+v", b)
 		}
 	})
+}
+
+// TestStream_SleepingClient checks how long a client that reads nothing holds a
+// stream: not for long, and a draining server hardly at all.
+func TestStream_SleepingClient(t *testing.T) {
+	t.Parallel()
+	for _, drain := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := setup(t)
+			client, server := net.Pipe() // without a buffer
+			defer client.Close()
+			if !s.feed.open() {
+				t.Fatal("no stream may be opened")
+			}
+			st := &stream{server: s, conn: server}
+			defer st.Close()
+			want := streamWriteTimeout
+			if drain {
+				want = streamEndTimeout
+				time.AfterFunc(time.Second, s.Drain)
+			}
+			start := time.Now()
+			if _, err := st.Read(nil); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the stream ended with %v", err)
+			}
+			if took := time.Since(start); took > want+time.Second {
+				t.Errorf("drain %v: the stream ended after %s", drain, took)
+			}
+		})
+	}
 }
 
 // TestFeed_Looks checks that the trail is not looked at more often than allowed,
