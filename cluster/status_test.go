@@ -68,7 +68,7 @@ func TestNode_status(t *testing.T) {
 func TestNode_memoryLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := clustertest.New(t, 1, func(cfg *cluster.Config) { cfg.MemoryLimit = 10_000 })
+		c := clustertest.New(t, 1, func(cfg *cluster.Config) { cfg.MemoryLimit = 100_000 })
 		leader := c.Leader()
 		var err error
 		for range 1000 {
