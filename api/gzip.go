@@ -69,8 +69,12 @@ func (s *gzipSum) add(z *zipped) {
 	s.size += z.size
 }
 
-// store appends content as stored blocks.
+// store appends content as stored blocks, and before the first of them the head
+// of the file.
 func (s *gzipSum) store(b, content []byte) []byte {
+	if !s.begun {
+		b, s.begun = append(b, gzipHead...), true
+	}
 	s.crc = crc32.Update(s.crc, crc32.IEEETable, content)
 	s.size += uint32(len(content))
 	for len(content) > 0 {

@@ -212,13 +212,9 @@ func (st *stream) sendOwn(ctx context.Context) error {
 		return nil
 	}
 	b := beginChunk(make([]byte, 0, chunkHead+len(st.buf)+answerBuffer/8))
-	switch {
-	case st.sum == nil:
+	if st.sum == nil {
 		b = append(b, st.buf...)
-	default:
-		if !st.sum.begun {
-			b, st.sum.begun = append(b, gzipHead...), true
-		}
+	} else {
 		b = st.sum.store(b, st.buf)
 	}
 	if cap(st.buf) > answerBuffer {
