@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +15,8 @@ const (
 	eventPage = 250
 	// packetBytes ends a packet: it has at most one page more.
 	packetBytes = 256 << 10
+	// eventRoom is the bytes that most events take at most.
+	eventRoom = 200
 	// chunkHead is the room for a chunk's length before the bytes of a packet,
 	// chunkTail what follows them.
 	chunkHead = 10
@@ -120,6 +123,8 @@ func (s *Server) readTrail(ctx context.Context, q fsm.EventQuery) (trailRead, er
 			read.gone, read.oldest = len(p.events) == 0, page.Oldest
 			break
 		}
+		n := len(page.Events)
+		p.events, p.ends, p.chunk = slices.Grow(p.events, n), slices.Grow(p.ends, n), slices.Grow(p.chunk, n*eventRoom+chunkTail)
 		for i := range page.Events {
 			p.add(&page.Events[i])
 		}

@@ -1,0 +1,31 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// BenchmarkPacket is the work that an event costs a node once, however many
+// streams send it: it is read, encoded and compressed.
+func BenchmarkPacket(b *testing.B) {
+	s, node := setup(b)
+	tasks := make([]fsm.NewTask, 1_000)
+	for i := range tasks {
+		tasks[i] = fsm.NewTask{Type: "mail", Params: []byte("1")}
+	}
+	if _, err := node.apply(fsm.Submit{Tasks: tasks}); err != nil {
+		b.Fatal(err)
+	}
+	events := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		read, err := s.readTrail(b.Context(), fsm.EventQuery{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		events += len(read.packet.events)
+		read.packet.zip()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
+}
