@@ -156,6 +156,11 @@ func TestServer_Actions(t *testing.T) {
 	s.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true,"expect":2}`).refused(t, wire.CodeCountMismatch)
 	check(`{"action":"cancel","filter":{"task_type":"t0"},"expect":3}`, `"matched":3,"done":3`, "1:cancelled 2:pending 3:cancelled 4:pending 5:cancelled 6:pending")
 	check(`{"action":"cancel","filter":{}}`, `"matched":6,"done":3`, "1:cancelled 2:cancelled 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
+	proposed := len(node.proposed)
+	check(`{"action":"cancel","filter":{}}`, `"matched":6,"done":0`, "1:cancelled 2:cancelled 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
+	if len(node.proposed) != proposed {
+		t.Error("proposed to cancel what has ended")
+	}
 	check(`{"action":"retry","filter":{"labels":{"n":"1"}}}`, `"matched":1,"done":1`, "1:cancelled 2:pending 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
 	check(`{"action":"delete","filter":{"status":"cancelled","task_type":"t0"}}`, `"matched":3,"done":3`, "2:pending 4:cancelled 6:cancelled")
 	s.call(t, "POST /api/tasks/2/claim", `{"worker_id":"w"}`).good(t, 200)

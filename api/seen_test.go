@@ -40,6 +40,11 @@ func TestLastSeen_bound(t *testing.T) {
 	if l.last("always") != names {
 		t.Error("the one that is always seen was forgotten")
 	}
+	for i := names - seenNamesMax/4; i < names; i++ {
+		if at := l.last(fmt.Sprint("name ", i)); at != int64(i+1) {
+			t.Fatalf("name %d, one of the latest, was seen at %d", i, at)
+		}
+	}
 	for i := range names / 3 {
 		if at := l.last(fmt.Sprint("name ", i)); at != 0 {
 			t.Fatalf("name %d is remembered, of %d", i, names)

@@ -231,6 +231,7 @@ func TestServer_ListLabels(t *testing.T) {
 		many += fmt.Sprintf("&label=n%d:", i)
 	}
 	s.call(t, "GET /api/tasks?"+many[1:], "").good(t, 200)
+	s.call(t, "GET /api/tasks?label=n0:"+many, "").good(t, 200) // the same twice is one
 	if f := s.call(t, "GET /api/tasks?label=x:"+many, "").refused(t, wire.CodeInvalidRequest); f["field"] != "label" {
 		t.Errorf("too many labels: %v", f)
 	}

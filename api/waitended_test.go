@@ -211,26 +211,26 @@ func TestServer_WaitEndedThere(t *testing.T) {
 // passes the request on with what is left.
 func TestServer_WaitEndedLost(t *testing.T) {
 	t.Parallel()
-	old, leader, oldNode, leaderNode := setupPair(t)
-	submitOne(t, leader, `{"params":1}`)
-	oldNode.follower = false
-	submitOne(t, old, `{"params":1}`)
-	oldNode.onWaitEnded = func(context.Context, uint64, time.Duration) error {
-		oldNode.follower = true
-		return nil
-	}
-	left := time.Duration(0)
-	leaderNode.onWaitEnded = func(_ context.Context, _ uint64, wait time.Duration) error {
-		left = wait
-		return nil
-	}
-	forward := oldNode.onForward
-	oldNode.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
-		req.Header.Set(headerWaited, "59000") // as if it had waited for long
-		return forward(req, resp)
-	}
-	old.call(t, "GET /api/tasks/1?wait_ms=60000", "").good(t, 200)
-	if left <= 0 || left > time.Second {
-		t.Errorf("the next leader waits %s", left)
+	for waited, want := range map[time.Duration]time.Duration{59 * time.Second: time.Second, time.Minute: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			old, leader, oldNode, leaderNode := setupPair(t)
+			submitOne(t, leader, `{"params":1}`)
+			oldNode.follower = false
+			submitOne(t, old, `{"params":1}`)
+			oldNode.onWaitEnded = func(context.Context, uint64, time.Duration) error {
+				<-time.After(waited)
+				oldNode.follower = true
+				return nil
+			}
+			left := time.Duration(0)
+			leaderNode.onWaitEnded = func(_ context.Context, _ uint64, wait time.Duration) error {
+				left = wait
+				return nil
+			}
+			old.call(t, "GET /api/tasks/1?wait_ms=60000", "").good(t, 200)
+			if left != want {
+				t.Errorf("after %s the next leader waits %s, want %s", waited, left, want)
+			}
+		})
 	}
 }
