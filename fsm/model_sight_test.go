@@ -29,6 +29,10 @@ func (s *model) setSchedule(c SetSchedule) Result {
 		v.Version = was.Version + 1
 	}
 	v.CreatedAt, v.LastTaskID, v.LastRunAt = was.CreatedAt, was.LastTaskID, was.LastRunAt
+	same := v.Cron == was.Cron && v.Timezone == was.Timezone && v.EveryMS == was.EveryMS
+	if same && v.NextRunAt > 0 && v.NextRunAt < was.NextRunAt {
+		v.NextRunAt = was.NextRunAt
+	}
 	s.schedules[at] = v
 	return Result{Schedule: &v}
 }

@@ -109,6 +109,7 @@ func (m *Machine) setSchedule(c SetSchedule) Result {
 		was := all[at]
 		v.Version = max(v.Version, was.Version+1)
 		v.CreatedAt, v.LastTaskID, v.LastRunAt = was.CreatedAt, was.LastTaskID, was.LastRunAt
+		v.keepDone(was)
 		m.excludeSchedule(was)
 		all[at] = v
 	case len(all) >= schedulesMax:
@@ -120,6 +121,15 @@ func (m *Machine) setSchedule(c SetSchedule) Result {
 	m.includeSchedule(v)
 	m.tellAct(EventScheduleSet, v.Name)
 	return Result{Schedule: v, Created: !known}
+}
+
+// keepDone keeps a schedule that replaces was from going back to a slot that is
+// done: who set it may have looked at the clock before that slot ran.
+func (v *ScheduleView) keepDone(was *ScheduleView) {
+	samePlan := v.Cron == was.Cron && v.Timezone == was.Timezone && v.EveryMS == was.EveryMS
+	if samePlan && v.NextRunAt != 0 {
+		v.NextRunAt = max(v.NextRunAt, was.NextRunAt)
+	}
 }
 
 // deleteSchedule removes a schedule. Its tasks stay.

@@ -103,6 +103,26 @@ func TestSchedules_EachSlotIsDoneOnce(t *testing.T) {
 	}
 }
 
+// TestSchedules_ReplacedDoNotGoBack ensures that a schedule that is set again with
+// the same plan by who had not seen its last slot done does not do it again; with
+// another plan it is another schedule.
+func TestSchedules_ReplacedDoNotGoBack(t *testing.T) {
+	t.Parallel()
+	m := New()
+	set := everySecond("s", 1000)
+	run := RunSchedules{Items: []ScheduleRun{{Name: "s", Version: 1, Slot: 1000, Next: 2000}}}
+	mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: levelSight}, set}})
+	mustApplyTo(t, m, testEntry{2, Stamp{T: 1500}, []Command{run, set}})
+	if got := m.Schedule("s").NextRunAt; got != 2000 || m.tasks.len() != 1 {
+		t.Errorf("after %d tasks it waits for %d, want 2000", m.tasks.len(), got)
+	}
+	set.Schedule.EveryMS = 500
+	mustApplyTo(t, m, testEntry{3, Stamp{T: 1500}, []Command{set}})
+	if got := m.Schedule("s").NextRunAt; got != 1000 {
+		t.Errorf("with another plan it waits for %d, want 1000", got)
+	}
+}
+
 // TestRestoreEqualsReplay_Sight restores at every step of logs about schedules
 // and actions.
 func TestRestoreEqualsReplay_Sight(t *testing.T) {

@@ -40,6 +40,9 @@ func (m *model) setSchedule(s *schedule) answer {
 	if was != nil {
 		k.version = max(k.version, was.version+1)
 		k.last, k.lastAt, k.createdAt = was.last, was.lastAt, was.createdAt
+		if k.cron == was.cron && k.everyMS == was.everyMS && k.next != 0 && k.next < was.next {
+			k.next = was.next // what was done is not done again
+		}
 	}
 	m.schedules[k.name] = k
 	m.tell("schedule_set", nil, k.name)
