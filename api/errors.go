@@ -45,7 +45,7 @@ var phrases = map[wire.Code]phrase{
 	wire.CodeTaskNotTerminal:    {"Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it"},
 	wire.CodeKeyTaken:           {"The idempotency_key is taken by another task", "Wait until the task in task_id ends, then retry this one"},
 	wire.CodeCountMismatch:      {"The filter does not match as many tasks as expected", "Nothing was done: check the filter, then send matched as expect"},
-	wire.CodeEventsGone:         {"The events asked for are kept no more", "Go on after the place in oldest, or without a place"},
+	wire.CodeEventsGone:         {"The events asked for are kept no more", "Go on without a place: oldest is the first that is kept"},
 	wire.CodeMaxAttemptsReached: {"Maximum attempts reached", "Send add_attempts to raise max_attempts"},
 	wire.CodeInternal:           {"Internal server error", "Report this with its request_id: the server's log has the reason"},
 	wire.CodeOverloaded:         {"The server is overloaded", "Nothing was written: repeat the request after the time in Retry-After"},
