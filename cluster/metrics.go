@@ -201,7 +201,7 @@ type nodeGauge struct {
 
 // Why a gauge has no value.
 var (
-	errNoRaft = errors.New("no raft")
+	errNoRaft    = errors.New("no raft")
 	errNoDisk    = errors.New("no data folder, or not looked at yet")
 	errNoContact = errors.New("nothing heard from a leader yet")
 )
