@@ -23,15 +23,17 @@ var ErrFormat = errors.New("not a history file of this version")
 // the header, the last one the end, which counts what came before, so that a
 // file that was cut is noticed.
 type line struct {
-	Header *header `json:"header,omitempty"`
-	Run    *Run    `json:"run,omitempty"`
-	Op     *Op     `json:"op,omitempty"`
-	Event  *Event  `json:"event,omitempty"`
-	Sample *Sample `json:"sample,omitempty"`
-	Dump   *Dump   `json:"dump,omitempty"`
-	Final  *Final  `json:"final,omitempty"`
-	Task   *Task   `json:"task,omitempty"`
-	End    *end    `json:"end,omitempty"`
+	Header   *header   `json:"header,omitempty"`
+	Run      *Run      `json:"run,omitempty"`
+	Op       *Op       `json:"op,omitempty"`
+	Event    *Event    `json:"event,omitempty"`
+	Sample   *Sample   `json:"sample,omitempty"`
+	Dump     *Dump     `json:"dump,omitempty"`
+	Told     *Told     `json:"told,omitempty"`
+	Schedule *Schedule `json:"schedule,omitempty"`
+	Final    *Final    `json:"final,omitempty"`
+	Task     *Task     `json:"task,omitempty"`
+	End      *end      `json:"end,omitempty"`
 }
 
 type header struct {
@@ -43,17 +45,22 @@ type header struct {
 const formatName = "claimq-history"
 
 type end struct {
-	Ops     int `json:"ops"`
-	Events  int `json:"events"`
-	Samples int `json:"samples,omitempty"`
-	Dumps   int `json:"dumps,omitempty"`
-	Runs    int `json:"runs,omitempty"` // 0 or 1
-	Tasks   int `json:"tasks"`
+	Ops       int `json:"ops"`
+	Events    int `json:"events"`
+	Samples   int `json:"samples,omitempty"`
+	Dumps     int `json:"dumps,omitempty"`
+	Told      int `json:"told,omitempty"`
+	Schedules int `json:"schedules,omitempty"` // 0 or 1
+	Runs      int `json:"runs,omitempty"`      // 0 or 1
+	Tasks     int `json:"tasks"`
 }
 
 // count counts what h has.
 func (h *History) count() end {
-	e := end{Ops: len(h.Ops), Events: len(h.Events), Samples: len(h.Samples), Dumps: len(h.Dumps)}
+	e := end{Ops: len(h.Ops), Events: len(h.Events), Samples: len(h.Samples), Dumps: len(h.Dumps), Told: len(h.Trail)}
+	if h.Schedule != nil {
+		e.Schedules = 1
+	}
 	if h.Run != nil {
 		e.Runs = 1
 	}
@@ -95,13 +102,14 @@ func (h *History) Write(w io.Writer) error {
 // lines yields what stands between the header and the end.
 func (h *History) lines() iter.Seq[line] {
 	return func(yield func(line) bool) {
-		if h.Run != nil && !yield(line{Run: h.Run}) {
+		if h.Run != nil && !yield(line{Run: h.Run}) || h.Schedule != nil && !yield(line{Schedule: h.Schedule}) {
 			return
 		}
 		_ = all(h.Ops, func(op *Op) line { return line{Op: op} }, yield) &&
 			all(h.Events, func(e *Event) line { return line{Event: e} }, yield) &&
 			all(h.Samples, func(s *Sample) line { return line{Sample: s} }, yield) &&
 			all(h.Dumps, func(d *Dump) line { return line{Dump: d} }, yield) &&
+			all(h.Trail, func(t *Told) line { return line{Told: t} }, yield) &&
 			(h.Final == nil || yield(line{Final: h.Final}) &&
 				all(h.Final.Tasks, func(t *Task) line { return line{Task: t} }, yield))
 	}
@@ -167,6 +175,10 @@ func (h *History) add(l line) (ended bool, err error) {
 		h.Samples = append(h.Samples, *l.Sample)
 	case l.Dump != nil:
 		h.Dumps = append(h.Dumps, *l.Dump)
+	case l.Told != nil:
+		h.Trail = append(h.Trail, *l.Told)
+	case l.Schedule != nil:
+		h.Schedule = l.Schedule
 	case l.Event != nil:
 		h.Events = append(h.Events, *l.Event)
 	case l.Final != nil:

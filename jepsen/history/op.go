@@ -150,6 +150,10 @@ type History struct {
 	Samples []Sample
 	// Dumps are what each node holds at the end, by its own state.
 	Dumps []Dump
+	// Trail is the trail at the end, as the first node of Dumps has it.
+	Trail []Told
+	// Schedule is nil if none was set.
+	Schedule *Schedule
 	// Final is nil if the state was not read at the end.
 	Final *Final
 }

@@ -41,4 +41,8 @@ type Dump struct {
 	Hash string `json:"hash"`
 	// Differs says where it differs from the first dump, "" if nowhere.
 	Differs string `json:"differs,omitempty"`
+	// Events, TrailHash and TrailDiffers are the same for its trail.
+	Events       int    `json:"events,omitempty"`
+	TrailHash    string `json:"trail,omitempty"`
+	TrailDiffers string `json:"trail_differs,omitempty"`
 }

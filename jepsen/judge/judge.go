@@ -7,6 +7,7 @@ import (
 
 	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/trail"
 	"github.com/claimq/claimq/jepsen/witness"
 )
 
@@ -67,6 +68,14 @@ func Judge(h *history.History) Verdict {
 		Summary: fmt.Sprintf("%d answers with an index, %d claims' choices, %d of no task, %d lists against %d stretches of pending, in %v",
 			w.Answers, w.Claims, w.Nones, w.Lists, w.Pending, w.Elapsed.Round(time.Millisecond)),
 	})
+	if len(h.Trail) > 0 {
+		t := trail.Check(h)
+		v.Parts = append(v.Parts, Part{
+			Name: "trail", Violations: t.Violations, ViolationCount: t.ViolationCount,
+			Summary: fmt.Sprintf("%d events, alike on %d nodes, %d of %d slots, %d answers, in %v",
+				t.Events, t.Nodes, t.Ticks, t.Slots, t.Answers, t.Elapsed.Round(time.Millisecond)),
+		})
+	}
 	if h.Run != nil && !h.Run.AnswersOnly {
 		v.Parts = append(v.Parts, leases(h), recovery(h), equality(h), processes(h))
 	}

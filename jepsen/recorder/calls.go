@@ -166,7 +166,9 @@ func (c *Caller) List(ctx context.Context, q ListQuery, how Read) history.Op {
 	}
 	return c.call(ctx, op, http.MethodGet, "/api/tasks?"+query.Encode(), nil, func(op *history.Op, a *wire.Answer) bool {
 		for i := range a.Tasks {
-			op.Listed = append(op.Listed, *seen(&a.Tasks[i]))
+			if a.Tasks[i].TaskType != history.TickType {
+				op.Listed = append(op.Listed, *seen(&a.Tasks[i]))
+			}
 		}
 		op.More = a.NextCursor != ""
 		return true

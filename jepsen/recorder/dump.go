@@ -31,14 +31,14 @@ var errMoved = errors.New("the state changed while it was read")
 // what they last said.
 func (r *Recorder) DumpAll(ctx context.Context, nodes, names []string) error {
 	for {
-		dumps, err := r.dumpOnce(ctx, nodes, names)
+		dumps, trail, err := r.dumpOnce(ctx, nodes, names)
 		level := err == nil
 		for i := range dumps {
 			level = level && dumps[i].Index == dumps[0].Index
 		}
 		if level || ctx.Err() != nil && len(dumps) > 0 {
 			r.mu.Lock()
-			r.dumps = dumps
+			r.dumps, r.trail = dumps, trail
 			r.mu.Unlock()
 			return nil
 		}
@@ -50,30 +50,41 @@ func (r *Recorder) DumpAll(ctx context.Context, nodes, names []string) error {
 	}
 }
 
-func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]history.Dump, error) {
+func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]history.Dump, []history.Told, error) {
 	var dumps []history.Dump
-	var first []string
+	var first, firstEvents []string
 	var errs []error
 	for i, node := range nodes {
 		tasks, index, err := r.dump(ctx, node)
+		var events []string
+		if err == nil {
+			events, err = r.dumpTrail(ctx, node)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", names[i], err))
 			continue
 		}
-		sum := sha256.New()
-		for _, t := range tasks {
-			sum.Write([]byte(t))
-			sum.Write([]byte{'\n'})
+		d := history.Dump{
+			Node: names[i], Index: index, Tasks: len(tasks), Hash: hashOf(tasks), Events: len(events), TrailHash: hashOf(events),
 		}
-		d := history.Dump{Node: names[i], Index: index, Tasks: len(tasks), Hash: hex.EncodeToString(sum.Sum(nil)[:16])}
 		if len(dumps) == 0 {
-			first = tasks
+			first, firstEvents = tasks, events
 		} else {
-			d.Differs = differs(first, tasks)
+			d.Differs, d.TrailDiffers = differs(first, tasks), differs(firstEvents, events)
 		}
 		dumps = append(dumps, d)
 	}
-	return dumps, errors.Join(errs...)
+	trail, err := toldIn(firstEvents)
+	return dumps, trail, errors.Join(append(errs, err)...)
+}
+
+func hashOf(lines []string) string {
+	sum := sha256.New()
+	for _, l := range lines {
+		sum.Write([]byte(l))
+		sum.Write([]byte{'\n'})
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // differs says where two states first differ, "" if nowhere.
@@ -84,7 +95,7 @@ func differs(a, b []string) string {
 		}
 	}
 	if len(a) != len(b) {
-		return fmt.Sprintf("%d and %d tasks", len(a), len(b))
+		return fmt.Sprintf("%d and %d of them", len(a), len(b))
 	}
 	return ""
 }

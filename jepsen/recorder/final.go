@@ -34,7 +34,9 @@ func (r *Recorder) ReadFinal(ctx context.Context, nodes []string) error {
 			return fmt.Errorf("read the state at the end: %w", err)
 		}
 		for i := range page.Tasks {
-			final.Tasks = append(final.Tasks, *seen(&page.Tasks[i]))
+			if page.Tasks[i].TaskType != history.TickType {
+				final.Tasks = append(final.Tasks, *seen(&page.Tasks[i]))
+			}
 		}
 		if cursor = page.NextCursor; cursor == "" {
 			break

@@ -23,6 +23,8 @@ type Recorder struct {
 	events  []history.Event
 	samples []history.Sample
 	dumps   []history.Dump
+	trail   []history.Told
+	tick    *history.Schedule
 	final   *history.Final
 }
 
@@ -85,7 +87,7 @@ func (r *Recorder) Count() (ops, unknown int) {
 func (r *Recorder) History() *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &history.History{Seed: r.seed, Ops: r.ops, Events: r.events, Samples: r.samples, Dumps: r.dumps, Final: r.final}
+	return &history.History{Seed: r.seed, Ops: r.ops, Events: r.events, Samples: r.samples, Dumps: r.dumps, Trail: r.trail, Schedule: r.tick, Final: r.final}
 }
 
 // Close closes the connections.

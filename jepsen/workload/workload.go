@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand"
 	"sync"
@@ -96,6 +97,7 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 	free := caller(cfg.Nodes)
 	w.others.Go(func() { free.read(ctx) })
 	w.others.Go(func() { w.count(ctx) })
+	w.others.Go(func() { w.rec.SetTick(ctx, w.cfg.Nodes) })
 	meddler := caller(cfg.Nodes)
 	w.others.Go(func() {
 		// Until the limit is known nobody submits what it holds back.
@@ -122,7 +124,7 @@ func (w *Workload) Drain(ctx context.Context) error {
 	w.producers.Wait()
 	w.others.Wait()
 	w.drain.Store(true)
-	err := w.waitEmpty(ctx)
+	err := errors.Join(w.waitEmpty(ctx), w.rec.EndTick(ctx, w.cfg.Nodes))
 	w.Stop()
 	return err
 }

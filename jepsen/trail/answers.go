@@ -1,0 +1,107 @@
+package trail
+
+import (
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// events are what the calls are told as.
+var events = map[history.Kind]string{
+	history.Submit: "submitted", history.Claim: "claimed", history.ClaimTask: "claimed", history.Complete: "completed",
+	history.Fail: "failed", history.Release: "released", history.Delete: "deleted",
+}
+
+// key returns what the trail has of the call, once at most. ok is false if it
+// may have none.
+func key(op *history.Op) (k end, ok bool) {
+	k = end{kind: events[op.Kind], task: op.TaskID}
+	switch op.Kind {
+	case history.Submit, history.Delete:
+		return k, op.TaskID != 0
+	case history.Claim, history.ClaimTask, history.Complete, history.Fail, history.Release:
+		k.token = op.Token
+		return k, op.TaskID != 0 && op.Token != 0
+	}
+	return k, false
+}
+
+// checkAnswers looks for the event of each call that was acknowledged.
+func (c *checker) checkAnswers() {
+	retried := map[uint64][]int{}
+	for i := range c.h.Ops {
+		op := &c.h.Ops[i]
+		if op.Outcome == history.OK && op.Kind == history.Retry && !op.Repeated {
+			retried[op.TaskID] = append(retried[op.TaskID], i)
+		}
+		k, ok := key(op)
+		if op.Outcome != history.OK || !ok {
+			continue
+		}
+		c.report.Answers++
+		e := c.ends[k]
+		switch {
+		case e == nil:
+			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged, and the trail has no such event")
+		case e.Worker != op.Worker && k.token != 0:
+			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged to %s, and the trail says %s", op.Worker, describe(e))
+		case op.Index != 0 && op.Index != e.Index && first(op):
+			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged at index %d, and the trail says %s", op.Index, describe(e))
+		case op.Index != 0 && op.Index < e.Index:
+			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged at index %d, before %s", op.Index, describe(e))
+		}
+	}
+	for id, ops := range retried {
+		if t := c.tasks[id]; t == nil || t.retried < len(ops) {
+			c.violate(RuleAcked, id, ops, "%d retries acknowledged, the trail has fewer", len(ops))
+		}
+	}
+}
+
+// first reports whether the answer says that this call, and none before, did it.
+func first(op *history.Op) bool {
+	if op.Kind == history.Submit {
+		return op.Created
+	}
+	return !op.Repeated
+}
+
+// checkUnasked looks for events of calls that nobody made, or that were all
+// refused.
+func (c *checker) checkUnasked() {
+	asked := map[end]bool{}
+	unknown := map[string]bool{} // kinds of which an outcome is unknown, with the worker
+	for i := range c.h.Ops {
+		op := &c.h.Ops[i]
+		if op.Outcome == history.Failed {
+			continue
+		}
+		if k, ok := key(op); ok {
+			asked[k] = true
+		}
+		if op.Outcome == history.Unknown {
+			unknown[events[op.Kind]+" "+op.Worker] = true
+		}
+	}
+	for i := range c.h.Trail {
+		e := &c.h.Trail[i]
+		k := end{kind: e.Kind, task: e.TaskID, token: e.Token}
+		excused := false
+		switch e.Kind {
+		case "submitted":
+			excused = c.h.Schedule != nil && e.Message == "schedule "+c.h.Schedule.Name || unknown["submitted "]
+		case "claimed":
+			excused = unknown["claimed "+e.Worker]
+		case "failed":
+			excused = c.ends[end{"lease_expired", e.TaskID, e.Token}] != nil
+		case "released": // a claim whose caller has gone is given back
+			excused = !asked[end{"claimed", e.TaskID, e.Token}]
+		case "deleted":
+			k.token = 0
+		case "completed":
+		default:
+			continue
+		}
+		if !excused && !asked[k] {
+			c.violate(RuleUnasked, e.TaskID, nil, "nobody asked for it, or it was refused: %s", describe(e))
+		}
+	}
+}

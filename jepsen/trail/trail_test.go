@@ -1,0 +1,211 @@
+package trail
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// at is the calendar of the first event.
+const at = 1_750_000_000_000
+
+// good is a run in which two workers do what they can: task 1 is released, its
+// lease ends, it fails, is retried, completed and deleted; task 2 fails for good
+// by its lease; a schedule has three slots, and misses the second.
+func good() *history.History {
+	h := &history.History{
+		Run:      &history.Run{Nodes: 2},
+		Schedule: &history.Schedule{Name: "tick", EveryMS: 1000, Index: 2, FirstMS: at + 1000},
+	}
+	tell := func(index uint64, sub uint32, after int64, kind string, task, token uint64, worker, message string) {
+		h.Trail = append(h.Trail, history.Told{
+			Index: index, Sub: sub, At: at + after, Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message,
+		})
+	}
+	did := func(index uint64, kind history.Kind, task, token uint64, worker string) {
+		h.Ops = append(h.Ops, history.Op{
+			Kind: kind, Outcome: history.OK, TaskID: task, Token: token, Worker: worker, Index: index, Created: kind == history.Submit,
+		})
+	}
+	tell(1, 0, 0, "node_set", 0, 0, "", "n1")
+	tell(2, 0, 0, "schedule_set", 0, 0, "", "tick")
+	tell(3, 0, 10, "submitted", 1, 0, "", "")
+	tell(3, 1, 10, "submitted", 2, 0, "", "")
+	did(3, history.Submit, 1, 0, "")
+	did(3, history.Submit, 2, 0, "")
+	tell(5, 0, 20, "claimed", 1, 1, "v", "")
+	did(5, history.Claim, 1, 1, "v")
+	tell(6, 0, 30, "released", 1, 1, "v", "")
+	tell(6, 1, 30, "requeued", 1, 1, "v", "")
+	did(6, history.Release, 1, 1, "v")
+	tell(7, 0, 40, "claimed", 1, 2, "w", "")
+	tell(7, 1, 40, "claimed", 2, 3, "w", "")
+	did(7, history.ClaimTask, 1, 2, "w")
+	did(7, history.ClaimTask, 2, 3, "w")
+	tell(8, 0, 1010, "submitted", 3, 0, "", "schedule tick")
+	tell(8, 1, 1010, "scheduled", 3, 0, "", "until then")
+	tell(9, 0, 1100, "lease_expired", 1, 2, "w", "")
+	tell(9, 1, 1100, "requeued", 1, 2, "w", "")
+	tell(9, 2, 1100, "lease_expired", 2, 3, "w", "")
+	tell(9, 3, 1100, "failed", 2, 3, "w", "lease expired")
+	tell(10, 0, 3100, "submitted", 4, 0, "", "schedule tick")
+	tell(11, 0, 3200, "claimed", 1, 4, "v", "")
+	did(11, history.Claim, 1, 4, "v")
+	tell(12, 0, 3300, "failed", 1, 4, "v", "no luck")
+	did(12, history.Fail, 1, 4, "v")
+	tell(13, 0, 3400, "retried", 1, 0, "", "")
+	did(13, history.Retry, 1, 0, "")
+	tell(14, 0, 3500, "claimed", 1, 5, "v", "")
+	did(14, history.Claim, 1, 5, "v")
+	tell(15, 0, 3600, "completed", 1, 5, "v", "")
+	did(15, history.Complete, 1, 5, "v")
+	did(16, history.Complete, 1, 5, "v")
+	h.Ops[len(h.Ops)-1].Repeated = true
+	tell(17, 0, 3700, "deleted", 1, 0, "", "")
+	did(17, history.Delete, 1, 0, "")
+	tell(18, 0, 3800, "schedule_deleted", 0, 0, "", "tick")
+	h.Dumps = []history.Dump{{Node: "n1", Events: len(h.Trail), TrailHash: "a"}, {Node: "n2", Events: len(h.Trail), TrailHash: "a"}}
+	return h
+}
+
+func TestCheck_passesAGoodTrail(t *testing.T) {
+	t.Parallel()
+	r := Check(good())
+	if !r.OK() || r.Events != 23 || r.Nodes != 2 || r.Ticks != 2 || r.Slots != 3 || r.Answers != 12 {
+		t.Errorf("%+v", r)
+	}
+	// What nobody knows may be in the trail, or not.
+	h := good()
+	for i := range h.Ops {
+		h.Ops[i].Outcome = history.Unknown
+		if k := h.Ops[i].Kind; k == history.Claim || k == history.ClaimTask {
+			h.Ops[i].TaskID, h.Ops[i].Token = 0, 0
+		}
+	}
+	if r := Check(h); !r.OK() {
+		t.Errorf("all outcomes unknown: %+v", r.Violations)
+	}
+}
+
+// place returns where the event of the kind about the task is.
+func place(h *history.History, kind string, task uint64) int {
+	return slices.IndexFunc(h.Trail, func(e history.Told) bool { return e.Kind == kind && e.TaskID == task })
+}
+
+// insert adds the event behind all others of the same entry or earlier ones.
+func insert(h *history.History, e history.Told) {
+	i := 0
+	for i < len(h.Trail) && h.Trail[i].Index <= e.Index {
+		i++
+	}
+	if e.Sub = 0; i > 0 && h.Trail[i-1].Index == e.Index {
+		e.Sub = h.Trail[i-1].Sub + 1
+	}
+	if i > 0 {
+		e.At = max(e.At, h.Trail[i-1].At)
+	}
+	h.Trail = slices.Insert(h.Trail, i, e)
+}
+
+// leaveOut takes the event out, and closes the gap in its entry.
+func leaveOut(h *history.History, i int) {
+	index := h.Trail[i].Index
+	h.Trail = slices.Delete(h.Trail, i, i+1)
+	for ; i < len(h.Trail) && h.Trail[i].Index == index; i++ {
+		h.Trail[i].Sub--
+	}
+}
+
+func TestCheck_notices(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name string
+		rule check.Rule
+		lie  func(h *history.History)
+	}{
+		{"a node tells another trail", RuleEqual, func(h *history.History) { h.Dumps[1].TrailHash = "b" }},
+		{"a node tells less", RuleEqual, func(h *history.History) { h.Dumps[1].Events-- }},
+		{"a place twice", RuleOrder, func(h *history.History) { h.Trail[3].Sub = 0 }},
+		{"a place left out", RuleOrder, func(h *history.History) { h.Trail[3].Sub = 2 }},
+		{"an entry behind a later one", RuleOrder, func(h *history.History) { h.Trail[4].Index = 2 }},
+		{"the calendar goes back", RuleOrder, func(h *history.History) { h.Trail[9].At = at }},
+		{"a token is given out again", RuleOrder, func(h *history.History) { h.Trail[place(h, "claimed", 2)].Token = 2 }},
+		{"a task without a beginning", RuleLife, func(h *history.History) { leaveOut(h, place(h, "submitted", 2)) }},
+		{"submitted twice", RuleLife, func(h *history.History) {
+			insert(h, history.Told{Index: 8, Kind: "submitted", TaskID: 2})
+		}},
+		{"claimed twice without an end", RuleLife, func(h *history.History) { leaveOut(h, place(h, "released", 1)) }},
+		{"completed twice", RuleLife, func(h *history.History) {
+			insert(h, history.Told{Index: 16, Kind: "completed", TaskID: 1, Token: 5, Worker: "v"})
+		}},
+		{"completed by an old token", RuleLife, func(h *history.History) { h.Trail[place(h, "completed", 1)].Token = 4 }},
+		{"a claim fails after its lease, for no reason", RuleLife, func(h *history.History) { h.Trail[place(h, "failed", 2)].Token = 1 }},
+		{"something after the completion", RuleLife, func(h *history.History) {
+			insert(h, history.Told{Index: 16, Kind: "requeued", TaskID: 1})
+		}},
+		{"something after the deletion", RuleLife, func(h *history.History) {
+			insert(h, history.Told{Index: 19, Kind: "retried", TaskID: 1})
+		}},
+		{"a submit left out", RuleAcked, func(h *history.History) {
+			h.Ops = append(h.Ops, history.Op{Kind: history.Submit, Outcome: history.OK, TaskID: 9, Created: true, Index: 20})
+		}},
+		{"a claim told of another worker", RuleAcked, func(h *history.History) { h.Trail[place(h, "claimed", 2)].Worker = "v" }},
+		{"a completion left out", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "completed", 1)) }},
+		{"a release left out, its requeue not", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "released", 1)) }},
+		{"a deletion left out", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "deleted", 1)) }},
+		{"a retry left out", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "retried", 1)) }},
+		{"an answer of another entry", RuleAcked, func(h *history.History) { h.Ops[len(h.Ops)-3].Index = 14 }},
+		{"an answer before its event", RuleAcked, func(h *history.History) { h.Ops[len(h.Ops)-2].Index = 14 }},
+		{"a completion that was refused", RuleUnasked, func(h *history.History) {
+			for i := range h.Ops {
+				if h.Ops[i].Kind == history.Complete {
+					h.Ops[i].Outcome = history.Failed
+				}
+			}
+		}},
+		{"a submit that nobody made", RuleUnasked, func(h *history.History) {
+			insert(h, history.Told{Index: 16, Kind: "submitted", TaskID: 9})
+		}},
+		{"a release of a claim that was answered", RuleUnasked, func(h *history.History) {
+			insert(h, history.Told{Index: 16, Kind: "submitted", TaskID: 9, Message: "schedule tick"})
+			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Release })
+		}},
+		{"a slot twice", RuleSlots, func(h *history.History) {
+			insert(h, history.Told{Index: 8, Kind: "submitted", TaskID: 9, Message: "schedule tick"})
+		}},
+		{"a slot before its time", RuleSlots, func(h *history.History) { h.Trail[place(h, "submitted", 3)].At = at + 999 }},
+		{"no slot for long", RuleSlots, func(h *history.History) { h.Trail[len(h.Trail)-1].At += 2 * quietGapMS }},
+		{"the schedule was not set", RuleSlots, func(h *history.History) { h.Trail[1].Kind = "node_set" }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			h := good()
+			x.lie(h)
+			r := Check(h)
+			if !slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Rule == x.rule }) {
+				t.Errorf("rule %s does not notice: %+v", x.rule, r)
+			}
+		})
+	}
+}
+
+// Each event that an answer names is missed, whichever it is.
+func TestCheck_missesEach(t *testing.T) {
+	t.Parallel()
+	for i, e := range good().Trail {
+		switch e.Kind {
+		case "node_set", "requeued", "scheduled", "schedule_deleted", "lease_expired", "failed":
+			continue // of no answer's, or another rule's
+		}
+		if e.Message == "schedule tick" {
+			continue
+		}
+		h := good()
+		leaveOut(h, i)
+		if Check(h).OK() {
+			t.Errorf("nobody misses %s", describe(&e))
+		}
+	}
+}
