@@ -147,7 +147,7 @@ func (a *Audit) run(ctx context.Context) {
 			a.cfg.Logger.Info("the audit file is written again", "path", a.cfg.Path)
 			retry, failing = auditRetryMin, false
 		}
-		if more {
+		if more && err == nil {
 			continue
 		}
 		select {

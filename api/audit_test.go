@@ -2,11 +2,13 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -270,5 +272,37 @@ func TestAudit_DiskFails(t *testing.T) {
 	submitTo(t, node, 2)
 	if got := auditBrief(t, audited(t, path, node)); got != "1.0 level_raised, 1.1 submitted, 2.0 submitted, 2.1 submitted" {
 		t.Errorf("the file has %s", got)
+	}
+}
+
+// TestAudit_DiskFailsWithABacklog checks that a file that cannot be written is not
+// tried again and again without a pause, however much there is to write.
+func TestAudit_DiskFailsWithABacklog(t *testing.T) {
+	t.Parallel()
+	_, node := setup(t)
+	path := filepath.Join(t.TempDir(), "audit")
+	for range 4 {
+		submitTo(t, node, eventPage)
+	}
+	var tries atomic.Int32
+	var a *Audit
+	opened := make(chan struct{})
+	node.onRead = func(context.Context, uint64) error { // of the trail, before the file is written
+		<-opened
+		tries.Add(1)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.file.file.Close() // writes to it fail
+	}
+	a = openAudit(t, path, node)
+	close(opened)
+	for deadline := time.Now().Add(30 * time.Second); tries.Load() < 2; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is not tried again")
+		}
+	}
+	<-time.After(auditRetryMin)
+	if n := tries.Load(); n > 8 {
+		t.Errorf("%d tries, one is made every %s at most", n, auditRetryMin)
 	}
 }
