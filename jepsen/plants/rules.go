@@ -1,8 +1,8 @@
 package plants
 
-// Rules returns bugs in the rules of submitting, claiming and settling: no fault
-// is needed to see them, the contract's rows (package contract) must. Rows names
-// one that does.
+// Rules returns bugs in the rules of submitting, claiming, settling, seeing and
+// scheduling: no fault is needed to see them, the contract's rows (package
+// contract) must. Rows names one that does.
 func Rules() []Plant {
 	return []Plant{
 		{
@@ -64,6 +64,30 @@ func Rules() []Plant {
 		{
 			Name: "request-of-anybody", What: "a claim request is repeated to another worker", Rows: "8/claim_request_id_other_request",
 			edits: []edit{{"fsm/requests.go", "	if r.WorkerID != workerID || r.Choice != choice {\n", "	if r.Choice != choice {\n"}},
+		},
+		{
+			Name: "labels-ignored", What: "a list's labels select nothing", Rows: "4/list_labels",
+			edits: []edit{{"fsm/list.go", "(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&", "(len(q.Labels) == 0 || t != nil) &&"}},
+		},
+		{
+			Name: "wait-at-once", What: "a read with wait_ms answers at once", Rows: "4/wait_for_the_end",
+			edits: []edit{{"cluster/watch.go", "time.NewTimer(wait)", "time.NewTimer(min(wait, 0))"}},
+		},
+		{
+			Name: "reason-missing", What: "why does not tell of the type's limit", Rows: "8/why_limit_reached",
+			edits: []edit{{"fsm/why.go", "	if ts.slots() <= 0 {\n", "	if ts.slots() < 0 {\n"}},
+		},
+		{
+			Name: "expect-not-checked", What: "an action does not look at expect", Rows: "4/actions_expect",
+			edits: []edit{{"api/actions.go", "	if req.expects && req.expect != found.matched {\n", "	if req.expects && req.expect < 0 {\n"}},
+		},
+		{
+			Name: "slot-twice", What: "a slot of a schedule has two tasks", Rows: "4/schedule_overlap",
+			edits: []edit{{"fsm/schedule.go", "	submitted := m.submitOne(&v.Task, new(Task), \"schedule \"+v.Name)\n", "	m.submitOne(&v.Task, new(Task), \"schedule \"+v.Name)\n	submitted := m.submitOne(&v.Task, new(Task), \"schedule \"+v.Name)\n"}},
+		},
+		{
+			Name: "overlap-ignored", What: "a schedule with overlap skip does not look whether its last task has ended", Rows: "4/schedule_overlap",
+			edits: []edit{{"fsm/schedule.go", "item.Skip || !v.OverlapAllow && m.lives(v.LastTaskID)", "item.Skip || !v.OverlapAllow && m.lives(0)"}},
 		},
 	}
 }
