@@ -113,7 +113,11 @@ func (s session) bulk(cmd *cobra.Command, w *wire.Action) error {
 			return nil
 		}
 		if w.DryRun {
-			_, err = fmt.Fprintf(s.a.stdout, "%s match\n", tasksText(matched))
+			verb := "match"
+			if matched == 1 {
+				verb = "matches"
+			}
+			_, err = fmt.Fprintf(s.a.stdout, "%s %s\n", tasksText(matched), verb)
 			return err
 		}
 		_, err = fmt.Fprintf(s.a.stdout, "%s matched, %s done\n", tasksText(matched), counted(done))

@@ -49,6 +49,11 @@ func sightCases() []cliCase {
 		{name: "why not found", args: []string{"why", "17"}, answers: one("GET /api/tasks/17/why", cliNotFound), want: 4},
 		{name: "workers", args: []string{"workers"}, answers: one("GET /api/workers", `200 {"success":true,"workers":[{"worker_id":"w1","claimed":2,"task_ids":[17,18],"last_seen_at":"2026-01-02T03:04:00.750Z"},{"worker_id":"w2","claimed":0,"task_ids":[],"last_seen_at":null}]}`)},
 		{name: "workers none", args: []string{"workers"}, answers: one("GET /api/workers", `200 {"success":true,"workers":[]}`)},
+		{name: "workers of a type", args: []string{"workers", "--type", "mail"}, answers: map[string]string{
+			"GET /api/workers": `200 {"success":true,"workers":[{"worker_id":"w1","claimed":2,"task_ids":[17,18],"last_seen_at":"2026-01-02T03:04:00.750Z"},{"worker_id":"w2","claimed":1,"task_ids":[19],"last_seen_at":null}]}`,
+			"GET /api/tasks?limit=1000&status=claimed&task_type=mail":           `200 {"success":true,"tasks":[],"next_cursor":"ah"}`,
+			"GET /api/tasks?cursor=ah&limit=1000&status=claimed&task_type=mail": `200 {"success":true,"tasks":[` + cliTask + `],"next_cursor":null}`,
+		}},
 		{name: "events of a task", args: []string{"events", "17"}, answers: one("GET /api/tasks/17/events", `200 {"success":true,"events":[`+cliEvents+`],"next":"43.0"}`)},
 		{name: "events", args: []string{"events", "--type", "mail", "--event", "failed", "--worker", "w1", "--after", "7.1"}, answers: map[string]string{
 			"GET /api/events?after=7.1&event=failed&limit=1000&task_type=mail&worker_id=w1":  `200 {"success":true,"events":[` + cliEvents + `],"next":"43.0"}`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -106,10 +107,7 @@ func (s session) events(ctx context.Context, o *eventsOptions) error {
 
 func (s session) showEvent(e *client.Event) error {
 	if s.f.output == "json" {
-		line, err := json.Marshal(eventLine{
-			Place: e.Place, Time: e.Time.UTC().Format("2006-01-02T15:04:05.000Z"), TaskID: json.Number(e.TaskID), Event: e.Event,
-			WorkerID: e.WorkerID, ClaimToken: e.Token, Attempt: e.Attempt, Message: e.Message,
-		})
+		line, err := json.Marshal(lineOf(e))
 		if err != nil {
 			return err
 		}
@@ -130,14 +128,33 @@ func (s session) showEvent(e *client.Event) error {
 	return err
 }
 
-// eventLine is an event on a line of its own.
+// eventLine is an event on a line of its own, as the server has it.
 type eventLine struct {
-	Place      string      `json:"place"` // INDEX.SUB
-	Time       string      `json:"time"`
-	TaskID     json.Number `json:"task_id,omitempty"`
-	Event      string      `json:"event"`
-	WorkerID   string      `json:"worker_id,omitempty"`
-	ClaimToken int64       `json:"claim_token,omitempty"`
-	Attempt    int         `json:"attempt,omitempty"`
-	Message    string      `json:"message,omitempty"`
+	Index      json.Number  `json:"index"`
+	Sub        json.Number  `json:"sub"`
+	Time       string       `json:"time"`
+	TaskID     *json.Number `json:"task_id"`
+	Event      string       `json:"event"`
+	WorkerID   *string      `json:"worker_id"`
+	ClaimToken *int64       `json:"claim_token"`
+	Attempt    *int         `json:"attempt"`
+	Message    string       `json:"message"`
+}
+
+func lineOf(e *client.Event) eventLine {
+	index, sub, _ := strings.Cut(e.Place, ".")
+	id := json.Number(e.TaskID)
+	return eventLine{
+		Index: json.Number(index), Sub: json.Number(sub), Time: e.Time.UTC().Format("2006-01-02T15:04:05.000Z"), TaskID: unlessZero(&id),
+		Event: e.Event, WorkerID: unlessZero(&e.WorkerID), ClaimToken: unlessZero(&e.Token), Attempt: unlessZero(&e.Attempt), Message: e.Message,
+	}
+}
+
+// unlessZero is v, nil if it is zero: null.
+func unlessZero[T comparable](v *T) *T {
+	var zero T
+	if *v == zero {
+		return nil
+	}
+	return v
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -17,12 +19,14 @@ const workerTasksWidth = 40
 
 func newWorkersCommand(a *app) *cobra.Command {
 	var f clientFlags
+	var taskType string
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "Show who holds what, and when each worker was last heard from",
 		Long: `Show the workers that hold claims or were heard from in the last ten minutes. A new
-leader knows only of those who hold claims, until the others call.`,
-		Example: "  claimq workers",
+leader knows only of those who hold claims, until the others call. With --type these are
+the workers that hold tasks of that type, and those tasks.`,
+		Example: "  claimq workers\n  claimq workers --type mail",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.talk(&f, func(s session) error {
@@ -31,12 +35,49 @@ leader knows only of those who hold claims, until the others call.`,
 				if err != nil || shown {
 					return err
 				}
+				if taskType != "" {
+					answer.Workers, err = s.holdersOf(cmd.Context(), taskType, answer.Workers)
+				}
+				if err != nil {
+					return err
+				}
 				return a.showWorkers(answer.Workers)
 			})
 		},
 	}
 	addClientFlags(a, cmd, &f)
+	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
 	return cmd
+}
+
+// holdersOf returns those of the workers that hold tasks of the type, each with
+// these tasks only.
+func (s session) holdersOf(ctx context.Context, taskType string, workers []wire.Worker) ([]wire.Worker, error) {
+	held := map[string][]uint64{}
+	q := url.Values{"status": {"claimed"}, "task_type": {taskType}, "limit": {strconv.Itoa(listPageMax)}}
+	for {
+		var page wire.Answer
+		if _, err := s.do(ctx, client.Request{Method: http.MethodGet, Path: "/api/tasks?" + q.Encode()}, "", &page); err != nil {
+			return nil, err
+		}
+		for i := range page.Tasks {
+			if t := &page.Tasks[i]; t.WorkerID != nil {
+				held[*t.WorkerID] = append(held[*t.WorkerID], t.ID)
+			}
+		}
+		if page.NextCursor == "" {
+			break
+		}
+		q.Set("cursor", page.NextCursor)
+	}
+	var holders []wire.Worker
+	for _, w := range workers {
+		if w.TaskIDs = held[w.WorkerID]; len(w.TaskIDs) > 0 {
+			w.Claimed = len(w.TaskIDs)
+			holders = append(holders, w)
+		}
+	}
+	return holders, nil
 }
 
 // showWorkers prints a row a worker.
