@@ -427,6 +427,29 @@ func TestRun_waitsForATask(t *testing.T) {
 	}
 }
 
+// Who waits for a task's end in vain is told why. Whether the last request still
+// waits is up to the machine.
+func TestRun_waitsForAnEndInVain(t *testing.T) {
+	t.Parallel()
+	task := `200 {"success":true,"task":` + cliTask + `}`
+	api := &fakeAPI{answers: map[string]string{
+		"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliTask + `}`, "GET /api/tasks/17?wait_ms=1": task, "GET /api/tasks/17?wait_ms=0": task,
+	}}
+	server := httptest.NewServer(api)
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	if code := run(t.Context(), a, []string{"submit", "mail", "--key", "k", "--wait", "1ms", "--endpoint", server.URL}); code != 3 {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if want := "claimq: task 17 has not ended yet: it is claimed; 'claimq why 17' says why\n"; stderr.String() != want {
+		t.Errorf("said %s", stderr.String())
+	}
+	if !strings.HasPrefix(stdout.String(), "submitted task 17\nid          17\n") {
+		t.Errorf("printed %s", stdout.String())
+	}
+}
+
 // Every command shows an example and says what it does.
 func TestCommands_haveExamples(t *testing.T) {
 	t.Parallel()
