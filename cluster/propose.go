@@ -30,6 +30,10 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 				return lie, nil
 			}
 		}
+	case fsm.SetSchedule: // it holds a whole task
+		if err := n.full(); err != nil {
+			return fsm.Proposed{}, err
+		}
 	case fsm.Batch:
 		if submits(c) {
 			if err := n.full(); err != nil {
@@ -78,7 +82,7 @@ func submits(b fsm.Batch) bool {
 }
 
 // full returns fsm.ErrOverloaded when a bound of memory or disk is reached.
-// Only submits ask: claims and settles make room.
+// Only what adds to the state asks: claims and settles make room.
 func (n *Node) full() error {
 	if used := n.fsm.bytes.Load(); used > n.cfg.MemoryLimit {
 		return fmt.Errorf("%w: the tasks take %d bytes of memory, over the limit of %d", fsm.ErrOverloaded, used, n.cfg.MemoryLimit)

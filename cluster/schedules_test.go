@@ -315,6 +315,9 @@ func TestSchedules_waitForRoom(t *testing.T) {
 		if _, err := leader.Propose(context.Background(), submitOf("mail", 1)); !errors.Is(err, fsm.ErrOverloaded) {
 			t.Fatalf("submit: %v, want ErrOverloaded", err)
 		}
+		if _, err := leader.Propose(context.Background(), fsm.SetSchedule{Schedule: every("more", time.Minute)}); !errors.Is(err, fsm.ErrOverloaded) {
+			t.Errorf("one more schedule: %v, want ErrOverloaded", err)
+		}
 		<-time.After(2*time.Minute + 30*time.Second)
 		if n := len(scheduled(leader, "tick")); n != 0 {
 			t.Errorf("%d tasks without room", n)
