@@ -72,7 +72,7 @@ func Judge(h *history.History) Verdict {
 		t := trail.Check(h)
 		v.Parts = append(v.Parts, Part{
 			Name: "trail", Violations: t.Violations, ViolationCount: t.ViolationCount,
-			Summary: fmt.Sprintf("%d events, alike on %d nodes, %d of %d slots, %d answers, in %v",
+			Summary: fmt.Sprintf("%d events on %d nodes, %d of %d slots, %d answers, in %v",
 				t.Events, t.Nodes, t.Ticks, t.Slots, t.Answers, t.Elapsed.Round(time.Millisecond)),
 		})
 	}

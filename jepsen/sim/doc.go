@@ -9,9 +9,9 @@
 // do not know that they were deposed, how clocks run and jump, which replica is
 // rebuilt from which snapshot. The same seed gives the same run, bit for bit.
 //
-// Every result of every entry on every replica is compared with a model that
-// was written for this package alone, and invariants are checked that do not
-// know the model. A run that fails is shrunk to the few steps that it takes.
+// Every result of every entry on every replica, and every event that it adds to
+// the trail, is compared with a model that was written for this package alone, and
+// invariants are checked that do not know the model. A run that fails is shrunk to the few steps that it takes.
 //
 // What it does not do: no real Raft, no disk, no HTTP. Those are the business
 // of package cluster's tests and of the runs with real processes.
