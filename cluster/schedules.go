@@ -10,6 +10,9 @@ import (
 const (
 	// scheduleRunsMax bounds the slots of one entry: each may submit a task.
 	scheduleRunsMax = 1000
+	// scheduleRunBytes bounds the params and payloads of those tasks, unless there
+	// is only one: between two entries there is a look whether there is room.
+	scheduleRunBytes = 8 << 20
 	// slotMissedAfter is how late a slot may be done that is not to be made up.
 	slotMissedAfter = time.Minute
 	// scheduleRetryAfter is when a schedule is looked at again that this node
@@ -72,10 +75,21 @@ func (l *leadership) dueSchedules() (due []*fsm.ScheduleView, now int64, sleep t
 		case next > now:
 			sleep = untilT(next, now)
 		default:
-			due = m.DueSchedules(now, scheduleRunsMax)
+			due = fewBytes(m.DueSchedules(now, scheduleRunsMax))
 		}
 	})
 	return due, now, sleep
+}
+
+// fewBytes returns the first of the schedules, as many as scheduleRunBytes allows.
+func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
+	size := 0
+	for i, v := range due {
+		if size += len(v.Task.Params) + len(v.Task.Payload); size > scheduleRunBytes && i > 0 {
+			return due[:i]
+		}
+	}
+	return due
 }
 
 // slotOf returns what is to be done, at now, of the slot that the schedule waits

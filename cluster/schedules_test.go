@@ -331,6 +331,28 @@ func TestSchedules_waitForRoom(t *testing.T) {
 	})
 }
 
+// Many slots of large tasks that come at once do not go far past the limit.
+func TestSchedules_largeTasks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const mib, limit = 1 << 20, 32 << 20
+		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
+		leader := c.Leader()
+		s := every("large", time.Minute)
+		s.Task.Params = make([]byte, mib)
+		for i := range 28 {
+			s.Name = fmt.Sprintf("large%02d", i)
+			c.Propose(fsm.SetSchedule{Schedule: s})
+		}
+		<-time.After(2 * time.Minute)
+		var bytes int64
+		_, _ = leader.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) { bytes = m.Bytes() })
+		if bytes <= limit || bytes > limit+9*mib {
+			t.Errorf("the state takes %d MiB, want what the limit allows and one entry's tasks", bytes/mib)
+		}
+	})
+}
+
 // The leader gives the trail the bounds that it is configured with, unless the
 // cluster does not know of them yet.
 func TestTrailBounds(t *testing.T) {
