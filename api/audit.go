@@ -50,7 +50,8 @@ type Audit struct {
 	mu       sync.Mutex // guards what follows
 	file     *auditFile // nil: it could not be written, and is opened anew
 	at       fsm.EventPos
-	unsynced int // bytes
+	unsynced int       // bytes
+	synced   time.Time // when nothing was unsynced last
 }
 
 // OpenAudit opens the file, which it makes if there is none, takes off a line
@@ -114,7 +115,7 @@ func (a *Audit) openLocked() error {
 			return errors.Join(err, f.close())
 		}
 	}
-	a.file, a.unsynced = f, 0
+	a.file, a.unsynced, a.synced = f, 0, time.Now()
 	return nil
 }
 
@@ -213,7 +214,7 @@ func (a *Audit) append(after fsm.EventPos, lines []byte, next fsm.EventPos) erro
 		return err
 	}
 	a.at = next
-	if a.unsynced += len(lines); a.unsynced >= auditSyncBytes {
+	if a.unsynced += len(lines); a.unsynced >= auditSyncBytes || time.Since(a.synced) >= auditSyncInterval {
 		return a.syncLocked()
 	}
 	return nil
@@ -227,7 +228,11 @@ func (a *Audit) sync() error {
 }
 
 func (a *Audit) syncLocked() error {
-	if a.file == nil || a.unsynced == 0 {
+	if a.file == nil {
+		return nil
+	}
+	a.synced = time.Now()
+	if a.unsynced == 0 {
 		return nil
 	}
 	a.unsynced = 0

@@ -309,3 +309,24 @@ func TestAudit_DiskFailsWithABacklog(t *testing.T) {
 		t.Errorf("%d tries, one is made every %s at most", n, auditRetryMin)
 	}
 }
+
+// TestAudit_Syncs checks that a file that is written all the time is made durable,
+// too.
+func TestAudit_Syncs(t *testing.T) {
+	t.Parallel()
+	_, node := setup(t)
+	path := filepath.Join(t.TempDir(), "audit")
+	a := openAudit(t, path, node)
+	submitTo(t, node, 1)
+	audited(t, path, node)
+	a.mu.Lock()
+	a.synced = time.Now().Add(-auditSyncInterval)
+	a.mu.Unlock()
+	submitTo(t, node, 1)
+	audited(t, path, node)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unsynced > 0 {
+		t.Errorf("%d bytes are not synced after %s", a.unsynced, auditSyncInterval)
+	}
+}
