@@ -232,7 +232,7 @@ func (l *leader) serve(m *message) {
 		}
 		m.reply(reply{code: "no_pending_tasks"})
 	case m.c.verb == verbSetSchedule:
-		l.propose(&proposal{c: l.plannedFirst(m.c), sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
+		l.serveSchedule(m)
 	default:
 		l.propose(&proposal{c: m.c, sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
 	}

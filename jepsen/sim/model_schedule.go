@@ -31,6 +31,11 @@ type slotRun struct {
 	skip       bool
 }
 
+// samePlan reports whether both run at the same times.
+func (s *schedule) samePlan(other *schedule) bool {
+	return s.cron == other.cron && s.everyMS == other.everyMS
+}
+
 func (m *model) setSchedule(s *schedule) answer {
 	k := &kept{schedule: *s, version: m.index, createdAt: m.t, updatedAt: m.t}
 	if k.paused {
@@ -40,6 +45,9 @@ func (m *model) setSchedule(s *schedule) answer {
 	if was != nil {
 		k.version = max(k.version, was.version+1)
 		k.last, k.lastAt, k.createdAt = was.last, was.lastAt, was.createdAt
+		if k.samePlan(&was.schedule) && k.next != 0 {
+			k.next = max(k.next, was.next) // what is done is not done again
+		}
 		if k.cron == was.cron && k.everyMS == was.everyMS && k.next != 0 && k.next < was.next {
 			k.next = was.next // what was done is not done again
 		}

@@ -97,6 +97,7 @@ var planted = []struct {
 	}}},
 	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version == item.Version && ", ""}}},
 	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt == item.Slot && ", "v.NextRunAt != 0 && "}}},
+	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.keepDone(was)\n", ""}}},
 	{"slots lost at a restore", []edit{{"fsm/rebuild.go", "		m.includeSchedule(v)\n", "		m.bytes += bytesOfSchedule(v)\n"}}},
 	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return max(now-behind, slot+t.everyMS) + t.everyMS, true\n"}}},
 	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && m.lives(v.LastTaskID)", "!v.OverlapAllow && v.LastTaskID == m.header.NextID"}}},

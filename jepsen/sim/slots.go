@@ -89,8 +89,26 @@ func (l *leader) noteSlot() {
 	}
 }
 
-// planned returns the command with the slot in it that its schedule waits for
-// first: the leader works it out when it is asked.
+// setMax is how long it takes at most from the look at the clock that a schedule's
+// first slot is worked out by until the schedule is proposed.
+const setMax = 60 * millisecond
+
+// serveSchedule works out the first slot, and then proposes the schedule: a slot
+// may come in between.
+func (l *leader) serveSchedule(m *message) {
+	c := l.plannedFirst(m.c)
+	d := newDice(l.w.seed, 1<<43+uint64(l.w.now))
+	wait := d.n(setMax)
+	if d.in(500) {
+		wait = 0
+	}
+	l.wake(time.Duration(wait), func() {
+		l.propose(&proposal{c: c, sentAt: m.sentAt, done: func(o outcome) { m.reply(replyOf(o)) }})
+	})
+}
+
+// plannedFirst returns the command with the slot in it that its schedule waits
+// for first.
 func (l *leader) plannedFirst(c *command) *command {
 	s, n := *c.schedule, *c
 	s.next, _ = s.plan().Next(l.clock.Now().T)

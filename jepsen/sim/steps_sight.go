@@ -34,7 +34,7 @@ func (w *world) stepSchedule(d *dice, name string) {
 	if s.everyMS == 1000 && w.profile.long {
 		s.overlap = false // else there are hundreds of tasks
 	}
-	if d.in(400) {
+	if d.in(600) {
 		s.everyMS, s.cron = 0, pick(d, minutely, minutely, fiveMinutely)
 	}
 	s.skipLate, s.paused = d.in(300), d.in(100)
@@ -91,12 +91,16 @@ func (w *world) slot(d *dice, name string) {
 	}
 	if wait := next - l.clock.Now().T; wait < 60_000 {
 		w.say("%s's next slot is in %d ms", l.replica.name, wait)
-		w.until(w.now + max(wait*millisecond+d.n(40*millisecond)-30*millisecond, 0))
+		early := 30 * millisecond
+		if d.in(500) {
+			early = (w.profile.netMS + w.profile.entryMS) * millisecond
+		}
+		w.until(w.now + max(wait*millisecond+d.n(40*millisecond)-early, 0))
 	}
 	if w.failure != "" {
 		return
 	}
-	switch k := pick(d, stepDepose, stepDepose, stepPause, stepWall, stepRestart, stepSchedule); k {
+	switch k := pick(d, stepDepose, stepDepose, stepPause, stepWall, stepRestart, stepSchedule, stepSchedule, stepSchedule); k {
 	case stepSchedule:
 		for _, s := range slices.Sorted(maps.Keys(w.model.schedules)) {
 			if again := w.model.schedules[s].schedule; again.next == next {

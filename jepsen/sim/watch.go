@@ -145,7 +145,7 @@ func (o *watch) command(w *world, e *entry, c *command, sentAt int64, r *fsm.Res
 	case verbExpire:
 		o.expire(w, c, sentAt, r, now)
 	case verbSetSchedule:
-		o.setSchedule(c, r)
+		o.setSchedule(w, c, r)
 	case verbDeleteSchedule:
 		delete(o.schedules, c.schedule.name)
 	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbRunSchedules, verbSetTrail, verbAct:

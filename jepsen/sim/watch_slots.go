@@ -8,6 +8,7 @@ type watchedSchedule struct {
 	version     uint64
 	slot        int64 // it waits for; 0: none
 	runs, skips uint64
+	done        int64 // the last slot of this plan that was done, whoever set it; 0: none
 }
 
 // slotLateMax is how late a slot may be, in milliseconds of the leader's
@@ -15,8 +16,15 @@ type watchedSchedule struct {
 const slotLateMax = 5000
 
 // setSchedule takes a schedule that was set.
-func (o *watch) setSchedule(c *command, r *fsm.Result) {
-	o.schedules[c.schedule.name] = &watchedSchedule{schedule: *c.schedule, version: r.Schedule.Version, slot: r.Schedule.NextRunAt}
+func (o *watch) setSchedule(w *world, c *command, r *fsm.Result) {
+	s := &watchedSchedule{schedule: *c.schedule, version: r.Schedule.Version, slot: r.Schedule.NextRunAt}
+	if was := o.schedules[s.name]; was != nil && was.samePlan(&s.schedule) {
+		s.done = was.done
+		if s.slot != 0 && s.slot < was.slot {
+			w.fail("schedule %s went back from slot %d to %d as it was set again", s.name, was.slot, s.slot)
+		}
+	}
+	o.schedules[s.name] = s
 }
 
 // runSlots holds what was done of slots against what was to be done: each slot
@@ -59,7 +67,10 @@ func (o *watch) runSlots(w *world, c *command, r *fsm.Result, events []fsm.Event
 // moveOn lets the schedule wait for its next slot: the one behind, unless that
 // was missed, too.
 func (o *watch) moveOn(w *world, s *watchedSchedule, run slotRun, now fsm.Stamp) {
-	s.slot = run.next
+	if s.cron != "" && run.slot <= s.done || run.slot < s.done {
+		w.fail("slot %d of schedule %s is done again, %d was", run.slot, s.name, s.done)
+	}
+	s.slot, s.done = run.next, run.slot
 	before := run.next - s.period() // the last slot that was left out, or the one that was done
 	switch {
 	case before < run.slot || (run.next-run.slot)%s.period() != 0:
