@@ -47,6 +47,7 @@ func (r *request) actions() {
 	}
 	if req.expects && req.expect != found.matched {
 		f := refuse(wire.CodeCountMismatch)
+		f.text = "The filter matches " + strconv.FormatInt(found.matched, 10) + " tasks, not the " + strconv.FormatInt(req.expect, 10) + " expected"
 		f.details = `,"matched":` + strconv.FormatInt(found.matched, 10) + `,"expect":` + strconv.FormatInt(req.expect, 10)
 		r.refuse(f)
 		return

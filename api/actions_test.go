@@ -149,7 +149,7 @@ func TestServer_Actions(t *testing.T) {
 		t.Errorf("%d commands for what changes nothing", proposed-6)
 	}
 	got := s.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"t0"},"expect":2}`, "X-Request-ID: r-1")
-	if want := `{"success":false,"error":"The filter does not match as many tasks as expected","code":"count_mismatch",` +
+	if want := `{"success":false,"error":"The filter matches 3 tasks, not the 2 expected","code":"count_mismatch",` +
 		`"message":"Nothing was done: check the filter, then send matched as expect","request_id":"r-1","matched":3,"expect":2}`; got.status != 409 || got.body != want {
 		t.Errorf("another count: %d %s", got.status, got.body)
 	}

@@ -83,6 +83,7 @@ func appendEvents(b []byte, events []fsm.Event, next fsm.EventPos) []byte {
 // refuseEventsGone is the refusal of a place of the trail that is kept no more.
 func refuseEventsGone(oldest fsm.EventPos) *refusal {
 	f := refuse(wire.CodeEventsGone)
+	f.text = "The events asked for are kept no more: the oldest is " + string(appendPlace(nil, oldest))
 	f.details = string(append(appendPlace([]byte(`,"oldest":"`), oldest), '"'))
 	return f
 }

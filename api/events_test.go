@@ -127,8 +127,8 @@ func TestServer_EventsGone(t *testing.T) {
 	for _, header := range []string{"X: y", "Accept: text/event-stream"} {
 		for _, after := range []string{"0", "1", "1.0"} {
 			f := s.call(t, "GET /api/events?after="+after, "", header).refused(t, wire.CodeEventsGone)
-			if f["oldest"] != "4.0" {
-				t.Errorf("after=%s, %s: oldest is %v", after, header, f["oldest"])
+			if text := f["error"].(string); f["oldest"] != "4.0" || !strings.HasSuffix(text, "the oldest is 4.0") {
+				t.Errorf("after=%s, %s: oldest is %v: %s", after, header, f["oldest"], text)
 			}
 		}
 	}
