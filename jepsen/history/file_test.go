@@ -24,8 +24,13 @@ func sample() *History {
 		Run:     &Run{Nodes: 3, Faults: []string{"kill-one"}, Seconds: 60, Drained: true},
 		Events:  []Event{{At: 4, Text: "n1 killed", Kind: Injected, Fault: "kill-one"}},
 		Samples: []Sample{{At: 5, Node: "n1"}, {At: 5, Node: "n2", PID: 17, Up: true, Leads: true, Term: 2, Index: 9, Bytes: 1, Files: 2, Goroutines: 3}},
-		Dumps:   []Dump{{Node: "n1", Index: 9, Tasks: 1, Hash: "ab"}},
-		Final:   &Final{Call: 20, Return: 30, Tasks: []Task{{ID: 1, Key: "k", Status: "claimed", Token: 5, Attempts: 1, Worker: "w", Result: `{"a":"<"}`}}},
+		Dumps:   []Dump{{Node: "n1", Index: 9, Tasks: 1, Hash: "ab", Events: 2, TrailHash: "cd"}, {Node: "n2", TrailDiffers: "x"}},
+		Trail: []Told{
+			{Index: 3, At: 17, Kind: "submitted", TaskID: 1, Message: "schedule tick"},
+			{Index: 3, Sub: 1, At: 17, Kind: "claimed", TaskID: 1, Worker: "w", Token: 5, Attempt: 1},
+		},
+		Schedule: &Schedule{Name: "tick", EveryMS: 1000, Index: 2, FirstMS: 16},
+		Final:    &Final{Call: 20, Return: 30, Tasks: []Task{{ID: 1, Key: "k", Status: "claimed", Token: 5, Attempts: 1, Worker: "w", Result: `{"a":"<"}`}}},
 	}
 }
 
