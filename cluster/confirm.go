@@ -26,7 +26,8 @@ const confirmRetryInterval = 100 * time.Millisecond
 // answers too. Here it only makes Raft send heartbeats.
 type confirmer struct {
 	raft.Transport
-	comebacks comebacks
+	comebacks  comebacks
+	heartbeats heartbeats
 
 	// sent numbers the messages, in the order of being sent.
 	sent atomic.Uint64
@@ -101,8 +102,14 @@ func (c *confirmer) RequestPreVote(id raft.ServerID, target raft.ServerAddress, 
 	return c.Transport.(raft.WithPreVote).RequestPreVote(id, target, args, resp)
 }
 
-// Close passes on.
+// SetHeartbeatHandler implements raft.Transport.
+func (c *confirmer) SetHeartbeatHandler(handle func(raft.RPC)) {
+	c.Transport.SetHeartbeatHandler(c.heartbeats.through(handle))
+}
+
+// Close closes the transport. No heartbeat reaches Raft after it.
 func (c *confirmer) Close() error {
+	defer c.heartbeats.close()
 	if t, ok := c.Transport.(raft.WithClose); ok {
 		return t.Close()
 	}
