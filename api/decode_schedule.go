@@ -70,8 +70,8 @@ func (c *scheduleBody) field(d *decoder, name []byte) (bad *refusal) {
 func (d *decoder) scheduledField(name []byte, t *draft) *refusal {
 	switch string(name) {
 	case "idempotency_key", "run_at", "expires_at":
-		path := d.path(string(name))
-		if bad := d.skip(); bad != nil {
+		path, absent := d.path(string(name)), d.isNull()
+		if bad := d.skip(); bad != nil || absent {
 			return bad
 		}
 		return &refusal{

@@ -34,7 +34,7 @@ func TestSchedule_BadInput(t *testing.T) {
 	add(it, "task.labels.a", "up to 64 bytes", task(`"params":1,"labels":{"a":7}`))
 	add(it, "task.idempotency_key", "a schedule's task cannot have it", task(`"params":1,"idempotency_key":"k"`))
 	add(it, "task.run_at", "a schedule's task cannot have it", task(`"run_at":"2026-11-21T12:00:00Z","params":1`))
-	add(it, "task.expires_at", "a schedule's task cannot have it", task(`"params":1,"expires_at":null`))
+	add(it, "task.expires_at", "a schedule's task cannot have it", task(`"params":1,"expires_at":"2026-11-21T12:00:00Z"`))
 	add(it, "task.steps", "Unknown field: task.steps", task(`"params":1,"steps":[]`))
 	add(it, "task.prio", "Unknown field: task.prio", task(`"params":1,"prio":1`))
 	add(ir, "cron", "cron or every_ms", `{"task":{"params":1}}`, with(`"cron":null`), with(`"cron":null,"every_ms":null`))
@@ -84,9 +84,10 @@ func TestSchedule_Command(t *testing.T) {
 		Labels: []fsm.Label{{Name: "a", Value: "b"}}, Backoff: &fsm.Backoff{InitialMS: 10, MaxMS: 86_400_000, Factor: 2_000_000},
 	}
 	for body, want := range map[string]fsm.Schedule{
-		`{"task":{"params":1},"every_ms":1000}`:                                   {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: testStart + 1000},
-		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"UTC"}`:             {Name: "a:b", Task: plain, Cron: "30 14 * * *", NextRunAt: testStart + 9_000_000},
-		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"Europe/Helsinki"}`: {Name: "a:b", Task: plain, Cron: "30 14 * * *", Timezone: "Europe/Helsinki", NextRunAt: testStart + 1_800_000},
+		`{"task":{"params":1},"every_ms":1000}`:                                      {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: testStart + 1000},
+		`{"task":{"params":1,"idempotency_key":null,"run_at":null},"every_ms":1000}`: {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: testStart + 1000},
+		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"UTC"}`:                {Name: "a:b", Task: plain, Cron: "30 14 * * *", NextRunAt: testStart + 9_000_000},
+		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"Europe/Helsinki"}`:    {Name: "a:b", Task: plain, Cron: "30 14 * * *", Timezone: "Europe/Helsinki", NextRunAt: testStart + 1_800_000},
 		`{"task":{"params":1},"every_ms":31536000000,"paused":true,"cron":null,"overlap":null,"catch_up":null}`: {
 			Name: "a:b", Task: plain, EveryMS: 31_536_000_000, Paused: true,
 		},
