@@ -121,7 +121,11 @@ func (s session) submitAndWait(ctx context.Context, r client.Request, repeatIt s
 	if err != nil {
 		return err
 	}
-	if shown, err := s.showJSON(body, nil); err != nil || !shown && s.a.showTask(ended) != nil {
+	shown, err := s.showJSON(body, nil)
+	if err == nil && !shown {
+		err = s.a.showTask(ended)
+	}
+	if err != nil {
 		return err
 	}
 	return endError(ended)
