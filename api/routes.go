@@ -22,6 +22,10 @@ const (
 	callCancel
 	callPatch
 	callDelete
+	callClaimFinalization
+	callExtendFinalization
+	callReleaseFinalization
+	callFinalize
 	callBatch
 	callSetType
 	callAct
@@ -33,6 +37,7 @@ const (
 	callGetByKey
 	callList
 	callWhy
+	callFinalization
 	callTaskEvents
 	callEvents
 	callTypes
@@ -50,8 +55,9 @@ const (
 )
 
 var callNames = [callCount]string{
-	"none", "submit", "claim", "claim_task", "complete", "fail", "extend", "release", "retry", "cancel", "patch", "delete", "batch", "set_type",
-	"act", "set_schedule", "delete_schedule", "remove_node", "upgrade", "get", "get_by_key", "list", "why", "task_events", "events",
+	"none", "submit", "claim", "claim_task", "complete", "fail", "extend", "release", "retry", "cancel", "patch", "delete",
+	"claim_finalization", "extend_finalization", "release_finalization", "finalize", "batch", "set_type",
+	"act", "set_schedule", "delete_schedule", "remove_node", "upgrade", "get", "get_by_key", "list", "why", "finalization", "task_events", "events",
 	"types", "workers", "schedules", "schedule", "stats", "cluster", "options", "health", "ready", "metrics", "openapi",
 }
 
@@ -67,10 +73,12 @@ func (c call) mutation() bool {
 var verbs = map[string]call{
 	"claim": callClaimTask, "complete": callComplete, "fail": callFail,
 	"extend": callExtend, "release": callRelease, "retry": callRetry, "cancel": callCancel,
+	"finalization/claim": callClaimFinalization, "finalization/extend": callExtendFinalization,
+	"finalization/release": callReleaseFinalization, "finalize": callFinalize,
 }
 
 // views are the calls GET /api/tasks/{id}/VIEW.
-var views = map[string]call{"why": callWhy, "events": callTaskEvents}
+var views = map[string]call{"why": callWhy, "events": callTaskEvents, "finalization": callFinalization}
 
 // The values of Allow.
 const (

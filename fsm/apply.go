@@ -100,6 +100,14 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 		return m.batch(c)
 	case Act:
 		return m.act(c), nil
+	case ClaimFinalization:
+		return m.claimFinalization(c), nil
+	case ExtendFinalization:
+		return m.extendFinalization(c), nil
+	case ReleaseFinalization:
+		return m.releaseFinalization(c), nil
+	case Finalize:
+		return m.finalize(c), nil
 	case Tick:
 		return m.tick(), nil
 	case SetNode:

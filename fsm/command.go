@@ -20,22 +20,28 @@ type kind uint8
 
 // Kinds 1 to 127 change tasks, 128 and above change the cluster's own records.
 const (
-	kindSubmit     kind = 1
-	kindClaimNext  kind = 2
-	kindClaimTask  kind = 3
-	kindComplete   kind = 4
-	kindFail       kind = 5
-	kindExtend     kind = 6
-	kindRelease    kind = 7
-	kindRetry      kind = 8
-	kindDelete     kind = 9
-	kindExpire     kind = 10
-	kindCancel     kind = 11
-	kindPatch      kind = 12
-	kindSetType    kind = 13
-	kindEvict      kind = 14
-	kindBatch      kind = 15
-	kindAct        kind = 16
+	kindSubmit    kind = 1
+	kindClaimNext kind = 2
+	kindClaimTask kind = 3
+	kindComplete  kind = 4
+	kindFail      kind = 5
+	kindExtend    kind = 6
+	kindRelease   kind = 7
+	kindRetry     kind = 8
+	kindDelete    kind = 9
+	kindExpire    kind = 10
+	kindCancel    kind = 11
+	kindPatch     kind = 12
+	kindSetType   kind = 13
+	kindEvict     kind = 14
+	kindBatch     kind = 15
+	kindAct       kind = 16
+
+	kindClaimFinalization   kind = 17
+	kindExtendFinalization  kind = 18
+	kindReleaseFinalization kind = 19
+	kindFinalize            kind = 20
+
 	kindTick       kind = 128
 	kindCheckpoint kind = 129
 	kindSetNode    kind = 130
@@ -81,6 +87,26 @@ type NewTask struct {
 	// Traceparent is the W3C trace context of the submit, "" = none. It is kept
 	// with the task and handed to its workers; the state does nothing with it.
 	Traceparent string
+
+	// Parent makes it a parent, with its steps; nil = it has none. Then it has no
+	// RunAt, DelayMS, ExpiresAt and Group, and may have neither Params nor
+	// Payload.
+	Parent *NewParent
+}
+
+// NewParent is what a task with steps is submitted with. The caller has seen
+// that the names differ and that the dependencies have no cycle.
+type NewParent struct {
+	Steps    []NewStep // 1 to 1,000
+	ByClaim  bool      // as in Plan
+	Continue bool      // as in Plan
+}
+
+// NewStep is one step as submitted. Its task has no Key, RetentionMS and Parent.
+type NewStep struct {
+	Name      string
+	DependsOn []uint16 // places in NewParent.Steps, ascending, each once; nil = none
+	Task      NewTask
 }
 
 // DefaultAttempts in NewTask.MaxAttempts stands for the default, which Apply
@@ -295,6 +321,41 @@ type Act struct {
 	AddAttempts int32 // of ActionRetry, as in Retry
 }
 
+// ClaimFinalization claims the finalization of the parent ID for ProcessorID, or
+// extends the claim that it has. It is accepted whatever the outcome, which is in
+// Result.Parent.
+type ClaimFinalization struct {
+	ID          uint64
+	ProcessorID string
+	TimeoutMS   int64 // 1 s to 3,600 s
+}
+
+// ExtendFinalization lets the claim of ProcessorID last TimeoutMS (0: its own
+// length) from now, or longer if it does already.
+type ExtendFinalization struct {
+	ID          uint64
+	ProcessorID string
+	TimeoutMS   int64
+}
+
+// ReleaseFinalization gives back the claim of ProcessorID.
+type ReleaseFinalization struct {
+	ID          uint64
+	ProcessorID string
+}
+
+// Finalize ends the parent whose steps have ended, as completed or, if Failed, as
+// failed. A claim is not needed, but another's stands against it. Token 0 means
+// that none was sent.
+type Finalize struct {
+	ID          uint64
+	ProcessorID string
+	Token       uint64
+	Failed      bool
+	Result      []byte // JSON as given; nil = none
+	Error       string // of Failed
+}
+
 // SetSchedule makes the schedule, or replaces the one of its name. Result.Created
 // says which; Result.Schedule is what became of it. CodeInvalidRequest if there
 // would be more than 10,000.
@@ -383,6 +444,11 @@ func (Checkpoint) kind() kind { return kindCheckpoint }
 func (SetNode) kind() kind    { return kindSetNode }
 func (RemoveNode) kind() kind { return kindRemoveNode }
 func (SetLevel) kind() kind   { return kindSetLevel }
+
+func (ClaimFinalization) kind() kind   { return kindClaimFinalization }
+func (ExtendFinalization) kind() kind  { return kindExtendFinalization }
+func (ReleaseFinalization) kind() kind { return kindReleaseFinalization }
+func (Finalize) kind() kind            { return kindFinalize }
 
 func (SetSchedule) kind() kind    { return kindSetSchedule }
 func (DeleteSchedule) kind() kind { return kindDeleteSchedule }

@@ -40,6 +40,14 @@ func decodeBody(k kind, body []byte) (Command, error) {
 		c = decodeBatch(&r)
 	case kindAct:
 		c = decodeAct(&r)
+	case kindClaimFinalization:
+		c = decodeClaimFinalization(&r)
+	case kindExtendFinalization:
+		c = ExtendFinalization(decodeClaimFinalization(&r))
+	case kindReleaseFinalization:
+		c = decodeReleaseFinalization(&r)
+	case kindFinalize:
+		c = decodeFinalize(&r)
 	case kindTick:
 		c = Tick{}
 		r.none()
@@ -137,6 +145,8 @@ func decodeNewTaskRest(r *fieldReader, t *NewTask) {
 		t.UniqueActive = r.bool()
 	case 16:
 		t.Traceparent = r.string()
+	case 17:
+		t.Parent = r.newParent()
 	default:
 		r.unknown()
 	}

@@ -54,6 +54,19 @@ func appendBody(b []byte, c Command) []byte {
 		return appendBatch(b, &c)
 	case Act:
 		return appendAct(b, &c)
+	case ClaimFinalization:
+		b = putID(b, 1, c.ID)
+		b = putString(b, 2, c.ProcessorID)
+		return putInt(b, 3, c.TimeoutMS)
+	case ExtendFinalization:
+		b = putID(b, 1, c.ID)
+		b = putString(b, 2, c.ProcessorID)
+		return putInt(b, 3, c.TimeoutMS)
+	case ReleaseFinalization:
+		b = putID(b, 1, c.ID)
+		return putString(b, 2, c.ProcessorID)
+	case Finalize:
+		return appendFinalize(b, &c)
 	case Tick, Checkpoint:
 		return b
 	case SetNode:
@@ -103,7 +116,8 @@ func appendNewTask(b []byte, t *NewTask) []byte {
 	b = appendLabels(b, 13, t.Labels)
 	b = putString(b, 14, t.Group)
 	b = putBool(b, 15, t.UniqueActive)
-	return putString(b, 16, t.Traceparent)
+	b = putString(b, 16, t.Traceparent)
+	return appendNewParent(b, 17, t.Parent)
 }
 
 // appendBackoff appends the field num, a message; nothing if v is nil.

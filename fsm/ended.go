@@ -183,7 +183,7 @@ func (m *Machine) evict(c Evict) Result {
 // setOptions gives the task those options: none if all are at their defaults.
 func (t *Task) setOptions(o Options) {
 	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
-		o.Traceparent == "" {
+		o.Traceparent == "" && o.Parent == nil && o.Step == nil {
 		t.Options = nil
 		return
 	}

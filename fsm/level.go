@@ -11,22 +11,28 @@ var kinds = [...]struct {
 	name  string
 	level uint32
 }{
-	kindSubmit:     {"submit", 1},
-	kindClaimNext:  {"claim next", 1},
-	kindClaimTask:  {"claim task", 1},
-	kindComplete:   {"complete", 1},
-	kindFail:       {"fail", 1},
-	kindExtend:     {"extend", 1},
-	kindRelease:    {"release", 1},
-	kindRetry:      {"retry", 1},
-	kindDelete:     {"delete", 1},
-	kindExpire:     {"expire", 1},
-	kindCancel:     {"cancel", 2},
-	kindPatch:      {"patch", 2},
-	kindSetType:    {"set type", 2},
-	kindEvict:      {"evict", 2},
-	kindBatch:      {"batch", 2},
-	kindAct:        {"act", 3},
+	kindSubmit:    {"submit", 1},
+	kindClaimNext: {"claim next", 1},
+	kindClaimTask: {"claim task", 1},
+	kindComplete:  {"complete", 1},
+	kindFail:      {"fail", 1},
+	kindExtend:    {"extend", 1},
+	kindRelease:   {"release", 1},
+	kindRetry:     {"retry", 1},
+	kindDelete:    {"delete", 1},
+	kindExpire:    {"expire", 1},
+	kindCancel:    {"cancel", 2},
+	kindPatch:     {"patch", 2},
+	kindSetType:   {"set type", 2},
+	kindEvict:     {"evict", 2},
+	kindBatch:     {"batch", 2},
+	kindAct:       {"act", 3},
+
+	kindClaimFinalization:   {"claim finalization", 4},
+	kindExtendFinalization:  {"extend finalization", 4},
+	kindReleaseFinalization: {"release finalization", 4},
+	kindFinalize:            {"finalize", 4},
+
 	kindTick:       {"tick", 1},
 	kindCheckpoint: {"checkpoint", 1},
 	kindSetNode:    {"set node", 1},
@@ -55,6 +61,10 @@ const levelLife = 2
 // actions on many tasks: below it Apply keeps no trail.
 const levelSight = 3
 
+// levelSteps is the feature level of parents with steps and of their
+// finalization.
+const levelSteps = 4
+
 // LevelOf returns the feature level that the cluster must have reached before
 // the command may be proposed: below it, there may be a node that does not
 // know the command, or a field of it, and would stop at it.
@@ -65,6 +75,9 @@ func LevelOf(c Command) uint32 {
 	}
 	if usesSight(c) {
 		level = max(level, levelSight)
+	}
+	if usesSteps(c) {
+		level = max(level, levelSteps)
 	}
 	if batch, ok := c.(Batch); ok {
 		for _, op := range batch.Ops {
@@ -107,6 +120,19 @@ func usesSight(c Command) bool {
 		return slices.ContainsFunc(c.Tasks, traced)
 	case Complete:
 		return slices.ContainsFunc(c.Submit, traced)
+	}
+	return false
+}
+
+// usesSteps reports whether the command sets a field that appeared at
+// levelSteps.
+func usesSteps(c Command) bool {
+	isParent := func(t NewTask) bool { return t.Parent != nil }
+	switch c := c.(type) {
+	case Submit:
+		return slices.ContainsFunc(c.Tasks, isParent)
+	case Complete:
+		return slices.ContainsFunc(c.Submit, isParent)
 	}
 	return false
 }

@@ -13,7 +13,7 @@ type NodeRecord struct {
 
 // FeatureLevel is the highest feature level that this binary knows. A new
 // command type, or a field that changes what Apply does, raises it.
-const FeatureLevel uint32 = 3
+const FeatureLevel uint32 = 4
 
 // ClusterView is what one node sees of the cluster now.
 type ClusterView struct {

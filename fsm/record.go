@@ -151,7 +151,8 @@ func appendTaskRecord(b []byte, t *Task) []byte {
 	b = putString(b, 32, o.Group)
 	b = putBool(b, 33, o.UniqueActive)
 	b = appendThen(b, 34, t.Then)
-	return putString(b, 35, o.Traceparent)
+	b = putString(b, 35, o.Traceparent)
+	return appendStepsRecord(b, o)
 }
 
 // appendThen appends the field num, a message; nothing if v is nil.
@@ -281,7 +282,7 @@ func decodeOptions(r *fieldReader, o *Options, names *interner) {
 	case 35:
 		o.Traceparent = r.string()
 	default:
-		r.unknown()
+		decodeStepsRecord(r, o, names)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	CodeMaxAttemptsReached Code = "max_attempts_reached"
 	CodeScheduleNotFound   Code = "schedule_not_found"
 	CodeKeyTaken           Code = "key_taken" // by another active task
+	CodeStepsUnfinished    Code = "steps_unfinished"
 )
 
 // Reason says why a task is task_not_claimable: its status, if that is not
@@ -32,6 +33,13 @@ const (
 	ReasonGroupBehind  Reason = "group_behind"  // behind its group's head
 	ReasonLimitReached Reason = "limit_reached" // its type's max_claimed
 	ReasonRateLimited  Reason = "rate_limited"  // its type's rate_limit
+)
+
+// More reasons for which a call about a parent or a step is refused.
+const (
+	ReasonNoSteps     Reason = "no_steps"     // task_not_claimable: only a parent is finalized
+	ReasonStep        Reason = "step"         // task_not_terminal: a step is deleted with its parent
+	ReasonParentEnded Reason = "parent_ended" // of a retry of a step, with the code of the parent's end
 )
 
 // Result is what became of one command. It is the same on every node.
@@ -65,6 +73,9 @@ type Result struct {
 	// refused; then FailedOp is the place of the op that was.
 	Results  []Result
 	FailedOp int
+	// Parent is what a command about a parent, or about its finalization, answers
+	// beside; else nil.
+	Parent *ParentAnswer
 	// Schedule is what a SetSchedule made, Created whether it was new.
 	Schedule *ScheduleView
 	Created  bool

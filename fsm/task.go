@@ -116,6 +116,8 @@ type Options struct {
 	Group        string
 	UniqueActive bool
 	Traceparent  string
+	Parent       *Parent // nil: it has no steps
+	Step         *Step   // nil: it has no parent
 }
 
 // Then is what the step that completed a task did beside: a repeat gets the

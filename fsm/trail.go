@@ -7,20 +7,21 @@ type EventKind uint8
 
 // The events. The numbers are in snapshots and never change.
 const (
-	EventSubmitted       EventKind = 1
-	EventScheduled       EventKind = 2 // it waits until a time: the message says until when
-	EventClaimed         EventKind = 3
-	EventReleased        EventKind = 4
-	EventFailed          EventKind = 5 // the attempt; the message is the error
-	EventRequeued        EventKind = 6 // it is pending again after a claim
-	EventLeaseExpired    EventKind = 7
-	EventCompleted       EventKind = 8
-	EventRetried         EventKind = 9
-	EventCancelRequested EventKind = 10
-	EventCancelled       EventKind = 11
-	EventDeleted         EventKind = 12
-	EventExpired         EventKind = 13 // its expires_at came before a claim
-	// 14 and 15 are finalization's.
+	EventSubmitted           EventKind = 1
+	EventScheduled           EventKind = 2 // it waits until a time: the message says until when
+	EventClaimed             EventKind = 3
+	EventReleased            EventKind = 4
+	EventFailed              EventKind = 5 // the attempt; the message is the error
+	EventRequeued            EventKind = 6 // it is pending again after a claim
+	EventLeaseExpired        EventKind = 7
+	EventCompleted           EventKind = 8
+	EventRetried             EventKind = 9
+	EventCancelRequested     EventKind = 10
+	EventCancelled           EventKind = 11
+	EventDeleted             EventKind = 12
+	EventExpired             EventKind = 13 // its expires_at came before a claim
+	EventFinalizationClaimed EventKind = 14
+	EventFinalized           EventKind = 15 // the parent has its end; the event of that end follows
 
 	// Operators' acts; the message says what of.
 	EventTypeChanged     EventKind = 32
@@ -186,19 +187,21 @@ func (m *Machine) TaskEvents(id uint64) []Event {
 }
 
 var eventNames = [...]string{
-	EventSubmitted:       "submitted",
-	EventScheduled:       "scheduled",
-	EventClaimed:         "claimed",
-	EventReleased:        "released",
-	EventFailed:          "failed",
-	EventRequeued:        "requeued",
-	EventLeaseExpired:    "lease_expired",
-	EventCompleted:       "completed",
-	EventRetried:         "retried",
-	EventCancelRequested: "cancel_requested",
-	EventCancelled:       "cancelled",
-	EventDeleted:         "deleted",
-	EventExpired:         "expired",
+	EventFinalizationClaimed: "finalization_claimed",
+	EventFinalized:           "finalized",
+	EventSubmitted:           "submitted",
+	EventScheduled:           "scheduled",
+	EventClaimed:             "claimed",
+	EventReleased:            "released",
+	EventFailed:              "failed",
+	EventRequeued:            "requeued",
+	EventLeaseExpired:        "lease_expired",
+	EventCompleted:           "completed",
+	EventRetried:             "retried",
+	EventCancelRequested:     "cancel_requested",
+	EventCancelled:           "cancelled",
+	EventDeleted:             "deleted",
+	EventExpired:             "expired",
 
 	EventTypeChanged:     "type_changed",
 	EventScheduleSet:     "schedule_set",

@@ -19,9 +19,9 @@ const (
 	WhyLimitReached WhyCode = "limit_reached" // Holders
 	WhyRateLimited  WhyCode = "rate_limited"  // At
 	WhyScheduled    WhyCode = "scheduled"     // At
-	WhyBlocked      WhyCode = "blocked"
-	WhyGroupBehind  WhyCode = "group_behind" // TaskID
-	WhyQueued       WhyCode = "queued"       // Why.Ahead
+	WhyBlocked      WhyCode = "blocked"       // Steps
+	WhyGroupBehind  WhyCode = "group_behind"  // TaskID
+	WhyQueued       WhyCode = "queued"        // Why.Ahead
 )
 
 // WhyReason is one reason with its details.
@@ -30,7 +30,13 @@ type WhyReason struct {
 	At      int64    // by T: when the reason ends if nothing else changes
 	TaskID  uint64   // the task of its group that has to end first
 	Holders []Holder // at most whyHoldersMax, by task id
+	// Steps are the names of those that the step depends on and that have not
+	// completed: at most whyStepsMax, in the plan's order.
+	Steps []string
 }
+
+// whyStepsMax bounds WhyReason.Steps.
+const whyStepsMax = 100
 
 const (
 	// whyHoldersMax bounds WhyReason.Holders.

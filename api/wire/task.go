@@ -37,9 +37,15 @@ type Task struct {
 	Error            string          `json:"error,omitempty"`
 	Progress         json.RawMessage `json:"progress,omitempty"` // the last that was reported
 	CancelRequested  bool            `json:"cancel_requested"`
-	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"` // on GET of one task
-	Traceparent      string          `json:"traceparent,omitempty"`  // the trace context of its submit
-	ClaimState       string          `json:"claim_state,omitempty"`  // "live" or "ended", in a repeated claim's answer
+	AttemptsLog      []Attempt       `json:"attempts_log,omitempty"`    // on GET of one task
+	Traceparent      string          `json:"traceparent,omitempty"`     // the trace context of its submit
+	Steps            []Step          `json:"steps,omitempty"`           // of a parent: not in lists and claims
+	Finalize         string          `json:"finalize,omitempty"`        // of a parent: "auto" or "claim"
+	OnStepFailure    string          `json:"on_step_failure,omitempty"` // of a parent: "fail" or "continue"
+	ParentID         uint64          `json:"parent_id,omitempty"`       // of a step
+	Step             string          `json:"step,omitempty"`            // of a step: its name
+	DependsOn        []string        `json:"depends_on,omitempty"`      // of a step: names of others
+	ClaimState       string          `json:"claim_state,omitempty"`     // "live" or "ended", in a repeated claim's answer
 }
 
 // Labels are a task's labels, by name.
@@ -83,6 +89,9 @@ type NewTask struct {
 	RetentionMS    *int64          `json:"retention_ms,omitempty"` // 0: gone at its end; -1: kept until deleted
 	Labels         Labels          `json:"labels,omitempty"`
 	Group          string          `json:"group,omitempty"`
+	Steps          []NewStep       `json:"steps,omitempty"`           // makes it a parent; up to 1,000
+	Finalize       string          `json:"finalize,omitempty"`        // "auto" or "claim"
+	OnStepFailure  string          `json:"on_step_failure,omitempty"` // "fail" or "continue"
 }
 
 // SubmitMany is the body of a submit of many tasks.

@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// NewStep is one step of a task as submitted: the fields of a task, without
+// those that a step cannot have, its name, and what it waits for.
+type NewStep struct {
+	Step      string   `json:"step"`
+	DependsOn []string `json:"depends_on,omitempty"`
+	NewTask
+}
+
+// Step is one step in the answer about its parent.
+type Step struct {
+	Step      string   `json:"step"`
+	ID        uint64   `json:"id"`
+	TaskType  string   `json:"task_type"`
+	Status    string   `json:"status"`
+	DependsOn []string `json:"depends_on"`
+	Error     string   `json:"error,omitempty"` // of its last failure
+}
+
+// FinalizationClaim is the body of POST .../finalization/claim, extend and
+// release; release takes no timeout.
+type FinalizationClaim struct {
+	ProcessorID    string `json:"processor_id"`
+	TimeoutSeconds int64  `json:"timeout_seconds,omitempty"` // 1 to 3,600; 30, or of extend the claim's own
+}
+
+// Finalize is the body of POST /api/tasks/{id}/finalize.
+type Finalize struct {
+	ProcessorID string          `json:"processor_id"`
+	ClaimToken  uint64          `json:"claim_token,omitempty"`
+	Outcome     string          `json:"outcome"` // completed or failed
+	Result      json.RawMessage `json:"result,omitempty"`
+	Error       string          `json:"error,omitempty"`
+}
+
+// FinalizationClaimed answers POST .../finalization/claim.
+type FinalizationClaimed struct {
+	Success          bool    `json:"success"`
+	Claimed          bool    `json:"claimed"`
+	AlreadyClaimedBy *string `json:"already_claimed_by"`
+	TaskState        string  `json:"task_state"`
+	Message          string  `json:"message"`
+	ClaimToken       *uint64 `json:"claim_token"` // null unless claimed
+}
+
+// FinalizationExtended answers POST .../finalization/extend.
+type FinalizationExtended struct {
+	Success  bool `json:"success"`
+	Extended bool `json:"extended"`
+}
+
+// FinalizationReleased answers POST .../finalization/release.
+type FinalizationReleased struct {
+	Success  bool `json:"success"`
+	Released bool `json:"released"`
+}
+
+// Finalized answers POST /api/tasks/{id}/finalize.
+type Finalized struct {
+	Success          bool   `json:"success"`
+	Action           string `json:"action"` // what was done: completed, failed or cancelled
+	AlreadyFinalized bool   `json:"already_finalized"`
+	Task             Task   `json:"task"`
+}
+
+// Finalization answers GET /api/tasks/{id}/finalization.
+type Finalization struct {
+	Success        bool                  `json:"success"`
+	Attempts       []FinalizationAttempt `json:"attempts"` // the last 100, oldest first
+	ClaimedBy      *string               `json:"claimed_by"`
+	ClaimExpiresAt *time.Time            `json:"claim_expires_at"` // an estimate by the server's clock
+}
+
+// FinalizationAttempt is one claim of a finalization that was tried.
+type FinalizationAttempt struct {
+	ProcessorID      string    `json:"processor_id"`
+	Claimed          bool      `json:"claimed"`
+	AlreadyClaimedBy *string   `json:"already_claimed_by"`
+	Reason           *string   `json:"reason"` // null if claimed
+	TaskState        string    `json:"task_state"`
+	Message          string    `json:"message"`
+	AttemptedAt      time.Time `json:"attempted_at"`
+}

@@ -1,0 +1,122 @@
+package fsm
+
+// newParent reads the field, a message NewParent. What the API refuses is
+// refused here, too, as far as Apply relies on it.
+func (r *fieldReader) newParent() *NewParent {
+	in := fieldReader{rest: r.single()}
+	v := &NewParent{}
+	for in.next() {
+		switch in.num {
+		case 1:
+			if v.Steps == nil {
+				v.Steps = make([]NewStep, 0, in.run())
+			}
+			one := fieldReader{rest: in.raw()}
+			v.Steps = append(v.Steps, decodeNewStep(&one))
+			in.within(one.err)
+		case 2:
+			v.ByClaim = in.bool()
+		case 3:
+			v.Continue = in.bool()
+		default:
+			in.unknown()
+		}
+	}
+	if n := len(v.Steps); in.err == nil && (n == 0 || n > stepsMax) {
+		in.fail("a parent without steps, or with too many")
+	}
+	for i := range v.Steps {
+		for _, on := range v.Steps[i].DependsOn {
+			if int(on) >= len(v.Steps) || int(on) == i {
+				in.fail("a step depends on one that is not there, or on itself")
+			}
+		}
+	}
+	r.within(in.err)
+	return v
+}
+
+func decodeNewStep(r *fieldReader) (s NewStep) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			s.Name = r.string()
+		case 2:
+			s.DependsOn = r.place(s.DependsOn)
+		case 3:
+			in := fieldReader{rest: r.single()}
+			s.Task = decodeNewTask(&in)
+			if s.Task.Parent != nil {
+				in.fail("a step has steps")
+			}
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	return s
+}
+
+// place reads the field, one of the ascending places in a plan, and appends it.
+func (r *fieldReader) place(places []uint16) []uint16 {
+	v := r.idElement()
+	switch n := len(places); {
+	case v >= stepsMax:
+		r.fail("a place that no step has")
+	case n > 0 && uint64(places[n-1]) >= v:
+		r.fail("places that do not ascend")
+	}
+	return append(places, uint16(v))
+}
+
+func decodeClaimFinalization(r *fieldReader) (c ClaimFinalization) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.ProcessorID = r.string()
+		case 3:
+			c.TimeoutMS = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeReleaseFinalization(r *fieldReader) (c ReleaseFinalization) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.ProcessorID = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeFinalize(r *fieldReader) (c Finalize) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.ProcessorID = r.string()
+		case 3:
+			c.Token = r.id()
+		case 4:
+			c.Failed = r.bool()
+		case 5:
+			c.Result = r.bytes()
+		case 6:
+			c.Error = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
