@@ -135,3 +135,19 @@ func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
 func (m *Machine) finalize(c Finalize) Result {
 	return Result{Code: CodeTaskNotFound}
 }
+
+// setFinalization gives the parent that is being edited another finalization;
+// nil = none. What it shared with copies of it stays as it was.
+func (t *Task) setFinalization(f *Finalization) {
+	o := *t.Options
+	o.Parent = &Parent{Plan: o.Parent.Plan, Finalization: f}
+	t.Options = &o
+}
+
+// dropFinalizationClaim takes the claim from who has it, if anyone does.
+func (t *Task) dropFinalizationClaim() {
+	f := t.Parent().Finalization
+	if f != nil && f.ProcessorID != "" {
+		t.setFinalization(&Finalization{Attempts: f.Attempts})
+	}
+}
