@@ -57,9 +57,9 @@ var laneShare = [laneCount]int{8, 24, 8, 12, 12}
 func laneOf(cmd fsm.Command) (lane, int) {
 	switch c := cmd.(type) {
 	case fsm.Submit:
-		return laneSubmit, len(c.Tasks)
+		return laneSubmit, tasksOf(c.Tasks)
 	case fsm.Complete:
-		tasks := 1 + len(c.Submit)
+		tasks := 1 + tasksOf(c.Submit)
 		if c.Claim != nil {
 			tasks += int(c.Claim.Limit)
 		}
@@ -83,10 +83,39 @@ func laneOf(cmd fsm.Command) (lane, int) {
 		return laneClaim, 1
 	case fsm.Expire:
 		return laneExpire, len(c.Items)
-	case fsm.Fail, fsm.Extend, fsm.Release, fsm.Retry, fsm.Delete, fsm.Cancel, fsm.Patch:
+	case fsm.Fail, fsm.Extend, fsm.Release, fsm.Retry, fsm.Delete, fsm.Cancel, fsm.Patch,
+		fsm.ClaimFinalization, fsm.ExtendFinalization, fsm.ReleaseFinalization, fsm.Finalize:
 		return laneSettle, 1
 	}
 	return laneInternal, 0
+}
+
+// tasksOf counts the tasks, and the steps of those that are parents.
+func tasksOf(tasks []fsm.NewTask) int {
+	n := len(tasks)
+	for i := range tasks {
+		if p := tasks[i].Parent; p != nil {
+			n += len(p.Steps)
+		}
+	}
+	return n
+}
+
+// subject returns the task by which a command may change others, the steps of
+// one parent; 0 if it has none, or is so frequent, and does so little, that
+// nobody looks.
+func subject(cmd fsm.Command) uint64 {
+	switch c := cmd.(type) {
+	case fsm.Fail:
+		return c.ID
+	case fsm.Cancel:
+		return c.ID
+	case fsm.Retry:
+		return c.ID
+	case fsm.Delete:
+		return c.ID
+	}
+	return 0
 }
 
 // pending is one command on its way. The goroutine that proposes owns it until
@@ -149,7 +178,9 @@ type batcher struct {
 	// settled, if not nil, is told of each entry that has its outcome, before the
 	// next one is packed. It takes the waiters' commands out of it.
 	settled func(*entry)
-	stats   *batchStats
+	// reach, if not nil, says how many tasks a command about the task may change.
+	reach func(id uint64) int
+	stats *batchStats
 
 	pool sync.Pool     // of *pending
 	wake chan struct{} // capacity 1; an element says that something was queued
@@ -194,6 +225,9 @@ func (b *batcher) proposeToEnd(ctx context.Context, cmd fsm.Command) (fsm.Propos
 func (b *batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.Proposed, error) {
 	p := b.pool.Get().(*pending)
 	p.lane, p.tasks = laneOf(cmd)
+	if id := subject(cmd); id != 0 && b.reach != nil {
+		p.tasks = max(p.tasks, b.reach(id))
+	}
 	p.buf = fsm.AppendCommand(p.buf[:0], cmd)
 	if err := b.enqueue(p); err != nil {
 		b.put(p)

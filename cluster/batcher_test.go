@@ -404,6 +404,7 @@ func TestBatcher_lanes(t *testing.T) {
 	t.Parallel()
 	one := []fsm.NewTask{{Type: "t"}}
 	ten := &fsm.ClaimNext{Limit: 10}
+	parent := []fsm.NewTask{{Type: "t", Parent: &fsm.NewParent{Steps: make([]fsm.NewStep, 2)}}}
 	for _, c := range []struct {
 		command fsm.Command
 		lane    lane
@@ -416,6 +417,12 @@ func TestBatcher_lanes(t *testing.T) {
 		{fsm.Complete{Submit: make([]fsm.NewTask, 3), Claim: ten}, laneSettle, 14},
 		{fsm.Cancel{}, laneSettle, 1},
 		{fsm.Patch{}, laneSettle, 1},
+		{fsm.Submit{Tasks: parent}, laneSubmit, 3},
+		{fsm.Complete{Submit: parent}, laneSettle, 4},
+		{fsm.ClaimFinalization{}, laneSettle, 1},
+		{fsm.ExtendFinalization{}, laneSettle, 1},
+		{fsm.ReleaseFinalization{}, laneSettle, 1},
+		{fsm.Finalize{}, laneSettle, 1},
 		{fsm.SetType{}, laneSettle, 0},
 		{fsm.SetSchedule{}, laneSettle, 0},
 		{fsm.DeleteSchedule{}, laneSettle, 0},

@@ -146,6 +146,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.fsm.awaited = n.batcher.awaits
 	n.batcher.observe = n.observeEntry
 	n.batcher.settled = n.settleWaiters
+	n.batcher.reach = n.reach
 	n.registerCalls()
 	return n, nil
 }

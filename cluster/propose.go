@@ -73,6 +73,12 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Propose
 	return p, !claimable, nil
 }
 
+// reach returns how many tasks a command about the task may change.
+func (n *Node) reach(id uint64) (tasks int) {
+	n.fsm.read(func(m *fsm.Machine) { tasks = m.Reach(id) })
+	return tasks
+}
+
 // submits reports whether one of the batch's ops submits a task.
 func submits(b fsm.Batch) bool {
 	return slices.ContainsFunc(b.Ops, func(op fsm.Command) bool {

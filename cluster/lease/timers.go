@@ -10,6 +10,9 @@ import (
 const (
 	// ItemsMax bounds the leases that Due returns, and with them an entry.
 	ItemsMax = 1024
+	// TasksMax bounds the tasks that the expiry of these leases may change, beyond
+	// the first one's.
+	TasksMax = 10_000
 	// Idle is how long the timers sleep when nothing is claimed.
 	Idle = time.Minute
 	// LatePause is how late the timers may find themselves before they wait
@@ -106,7 +109,8 @@ func (t *Timers) Wait(u int64) time.Duration {
 func Late(took, wanted time.Duration) bool { return took-wanted > LatePause }
 
 // Due takes up to ItemsMax timers that are due at u by the lease clock, and
-// returns the leases that have run out. Those that have not, by an extend or by
+// returns the leases that have run out, as many as change up to TasksMax tasks:
+// the end of a step may end the others of its parent. Those that have not, by an extend or by
 // the margin for clocks that run unlike, are pushed back. more is false when no
 // timer was due.
 func (t *Timers) Due(read Reader, u int64) (expired []fsm.Lease, more bool) {
@@ -115,8 +119,9 @@ func (t *Timers) Due(read Reader, u int64) (expired []fsm.Lease, more bool) {
 		return nil, false
 	}
 	var kept []timer
+	reach := 0
 	read(func(m *fsm.Machine) {
-		for _, d := range due {
+		for i, d := range due {
 			lease, ok := m.Lease(d.taskID)
 			if !ok || lease.Token != d.token {
 				continue
@@ -124,6 +129,10 @@ func (t *Timers) Due(read Reader, u int64) (expired []fsm.Lease, more bool) {
 			if end := lease.EndU + marginMS + m.Get(d.taskID).ClaimLeaseMS/marginPart; end > u {
 				kept = append(kept, timer{due: end, taskID: d.taskID, token: d.token})
 				continue
+			}
+			if reach += m.Reach(d.taskID); reach > TasksMax && len(expired) > 0 {
+				kept = append(kept, due[i:]...)
+				return
 			}
 			expired = append(expired, lease)
 		}
