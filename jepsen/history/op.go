@@ -17,6 +17,11 @@ const (
 	Get       Kind = "get"
 	List      Kind = "list"
 	SetType   Kind = "set_type" // a type's max_claimed
+
+	ClaimFinalization   Kind = "claim_finalization"
+	ExtendFinalization  Kind = "extend_finalization"
+	ReleaseFinalization Kind = "release_finalization"
+	Finalize            Kind = "finalize"
 )
 
 // Outcome is what the caller knows of a call.
@@ -75,6 +80,20 @@ type Op struct {
 	WaitMS     int64  `json:"wait,omitempty"`
 	MaxClaimed int32  `json:"max_claimed,omitempty"`
 
+	// Plan is what a submit's task has of steps, nil if it has none.
+	Plan *Plan `json:"plan,omitempty"`
+
+	// Of calls about a finalization Worker is the processor and LeaseMS the
+	// timeout. An answer that is OK says whether it was Done: claimed (then Token
+	// is its claim's), extended, released, or finalized by this call. Holder is who
+	// it says has the claim, State how far the parent is, Action how it ended.
+	// Goal is the outcome that a finalize asks for.
+	Done   bool   `json:"done,omitempty"`
+	Holder string `json:"holder,omitempty"`
+	State  string `json:"state,omitempty"`
+	Action string `json:"action,omitempty"`
+	Goal   string `json:"goal,omitempty"`
+
 	Limit       int   `json:"limit,omitempty"`        // of a claim or list: tasks asked for; 0 = one
 	LeaseMS     int64 `json:"lease,omitempty"`        // asked for by a claim or extend; 0 = the server's
 	MaxAttempts int32 `json:"max_attempts,omitempty"` // of a submit, 0 = no limit
@@ -107,6 +126,29 @@ type Task struct {
 	Type     string `json:"type,omitempty"`
 	Priority int32  `json:"prio,omitempty"`
 	Group    string `json:"group,omitempty"`
+
+	// Of a step: its parent and its name there.
+	ParentID uint64 `json:"parent,omitempty"`
+	Step     string `json:"step,omitempty"`
+	// Of a parent: who ends it, "auto" or "claim", and, where the answer has them,
+	// the statuses of its steps in the plan's order.
+	Finalize string   `json:"finalize,omitempty"`
+	Steps    []string `json:"steps,omitempty"`
+}
+
+// Plan is the steps of a parent as they were submitted. The id of the step at
+// place i is the parent's + 1 + i.
+type Plan struct {
+	Steps    []Step `json:"steps"`
+	ByClaim  bool   `json:"by_claim,omitempty"` // a processor ends it
+	Continue bool   `json:"continue,omitempty"` // a step that fails cancels only what depends on it
+}
+
+// Step is a step of a plan.
+type Step struct {
+	Name        string `json:"name"`
+	DependsOn   []int  `json:"on,omitempty"`           // places
+	MaxAttempts int32  `json:"max_attempts,omitempty"` // 0 = no limit
 }
 
 // Event is something that was done to the cluster, or happened to it.

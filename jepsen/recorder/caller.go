@@ -114,7 +114,10 @@ func (c *Caller) Get(ctx context.Context, taskID uint64, stale bool) history.Op 
 func seen(t *wire.Task) *history.Task {
 	s := &history.Task{
 		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Result: string(t.Result),
-		Type: t.TaskType, Priority: t.Priority, Group: t.Group,
+		Type: t.TaskType, Priority: t.Priority, Group: t.Group, ParentID: t.ParentID, Step: t.Step, Finalize: t.Finalize,
+	}
+	for i := range t.Steps {
+		s.Steps = append(s.Steps, t.Steps[i].Status)
 	}
 	if t.ClaimToken != nil {
 		s.Token = *t.ClaimToken
@@ -148,6 +151,21 @@ func (c *Caller) record(ops ...history.Op) {
 // ask makes one request and does not record it. The answer is nil unless op is
 // OK.
 func (c *Caller) ask(ctx context.Context, op history.Op, method, path string, body any) (history.Op, *wire.Answer) {
+	op, raw := c.exchange(ctx, op, method, path, body)
+	if op.Outcome != history.OK {
+		return op, nil
+	}
+	var a wire.Answer
+	if err := json.Unmarshal(raw, &a); err != nil || !a.Success {
+		op.Outcome, op.Code = history.Unknown, CodeOddAnswer
+		return op, nil
+	}
+	op.Repeated = a.Repeated
+	return op, &a
+}
+
+// exchange makes one request, does not record it, and returns what was answered.
+func (c *Caller) exchange(ctx context.Context, op history.Op, method, path string, body any) (history.Op, []byte) {
 	op.Process, op.Node = c.process, c.nodes[c.at]
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout+time.Duration(op.WaitMS)*time.Millisecond)
 	defer cancel()
@@ -159,17 +177,7 @@ func (c *Caller) ask(ctx context.Context, op history.Op, method, path string, bo
 	op.Return = c.rec.Now()
 	op.Index, _ = strconv.ParseUint(header.Get("X-Claimq-Index"), 10, 64) // absent: 0
 	op.Outcome, op.Code = judge(status, raw, err)
-	var answer *wire.Answer
-	if op.Outcome == history.OK {
-		var a wire.Answer
-		if err := json.Unmarshal(raw, &a); err != nil || !a.Success {
-			op.Outcome, op.Code = history.Unknown, CodeOddAnswer
-		} else {
-			answer = &a
-			op.Repeated = a.Repeated
-		}
-	}
-	return op, answer
+	return op, raw
 }
 
 // send sends a request. The transport repeats none that changes anything:

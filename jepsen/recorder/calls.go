@@ -17,6 +17,7 @@ func submitOf(task *wire.NewTask) history.Op {
 	if task.MaxAttempts != nil {
 		op.MaxAttempts = *task.MaxAttempts
 	}
+	op.Plan = planOf(task)
 	return op
 }
 
@@ -48,6 +49,7 @@ func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history
 	return c.parts(whole, len(tasks), func(i int, op *history.Op) bool {
 		asked := submitOf(&tasks[i])
 		op.Key, op.TaskType, op.Priority, op.MaxAttempts, op.Group = asked.Key, asked.TaskType, asked.Priority, asked.MaxAttempts, asked.Group
+		op.Plan = asked.Plan
 		if answer == nil {
 			return true
 		}

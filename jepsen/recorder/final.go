@@ -55,7 +55,7 @@ func (r *Recorder) OpenCount(ctx context.Context, nodes []string) (int64, error)
 	if err := r.ask(ctx, nodes, "/api/stats", &stats); err != nil {
 		return 0, fmt.Errorf("count the tasks: %w", err)
 	}
-	return stats.Counts["pending"] + stats.Counts["claimed"], nil
+	return stats.Counts["pending"] + stats.Counts["claimed"] + stats.Counts["blocked"] + stats.Counts["running"], nil
 }
 
 // ask reads path into answer from whichever node answers, until ctx ends. It
