@@ -115,7 +115,7 @@ func (l *leadership) untilTick() (sleep time.Duration) {
 		t, some := m.NextDue()
 		l.due.plan(t, some)
 		switch {
-		case lease.TickDue(now, state, m.ClaimCount()), some && t <= state.T:
+		case lease.TickDue(now, state, m.ClaimCount()+m.FinalizationCount()), some && t <= state.T:
 			// The second: the last tick did not get to it.
 		case some:
 			sleep = max(untilT(t, now.T), tickInterval-(l.node.clock.Mono()-l.ticked))

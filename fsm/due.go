@@ -58,6 +58,8 @@ type times struct {
 	endedBytes             int64    // what the ended tasks take
 	leaving                []uint64 // tasks that the command being applied ended and that are not kept
 
+	finalizing timeline // parents whose finalization is claimed, by when that is over by U
+
 	forgettingGone timeline          // removed tasks, by ForgetU
 	goneKeys       map[string]uint64 // idempotency key to the id of a removed task
 }
@@ -75,6 +77,9 @@ func (m *Machine) enterTimes(t *Task, bytes int64) {
 	if mayExpire(t) {
 		m.expiring.add(t.options().ExpiresAt, t.ID)
 	}
+	if isFinalizing(t) {
+		m.finalizing.add(t.Parent().Finalization.overU(), t.ID)
+	}
 }
 
 // leaveTimes undoes enterTimes.
@@ -89,11 +94,15 @@ func (m *Machine) leaveTimes(t *Task, bytes int64) {
 	if mayExpire(t) {
 		m.expiring.remove(t.options().ExpiresAt, t.ID)
 	}
+	if isFinalizing(t) {
+		m.finalizing.remove(t.Parent().Finalization.overU(), t.ID)
+	}
 }
 
 // resetTimes empties the indexes by time.
 func (m *Machine) resetTimes() {
 	m.scheduled, m.expiring = newTimeline(), newTimeline()
+	m.finalizing = newTimeline()
 	m.resetEnded()
 	m.resetGone()
 }
@@ -118,6 +127,7 @@ func (m *Machine) tick() Result {
 	m.removeDue()
 	m.forgetGoneDue()
 	m.forgetDue()
+	m.clearFinalizations()
 	return Result{}
 }
 

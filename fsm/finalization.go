@@ -6,12 +6,12 @@ const finalizationAttemptsMax = 100
 // Finalization is the claim of a parent's finalization, and who tried to get
 // it. It is never changed in place.
 type Finalization struct {
-	// ProcessorID holds the claim, "" if nobody does. One whose time has run out
-	// may still be here: see finalizer.
+	// ProcessorID holds the claim, "" if nobody does; then the next three are 0.
+	// One whose time is over may still be here: see holder.
 	ProcessorID string
 	Token       uint64 // of that claim
 	TimeoutMS   int64  // its length
-	EndU        int64  // when it ends by the lease clock
+	EndU        int64  // when it ends by the lease clock; it is over later: see overU
 	// Attempts are the last 100 claims that were tried, oldest first.
 	Attempts []FinalizationAttempt
 }
@@ -111,29 +111,19 @@ type FinalizationView struct {
 }
 
 // Finalization returns what is known of the task's finalization, ok false if
-// there is no such task. One without steps has none: an empty view.
+// there is no such task. One without steps has none: an empty view. A claim whose
+// time is over by now is nobody's.
 func (m *Machine) Finalization(id uint64, now Stamp) (v FinalizationView, ok bool) {
-	return FinalizationView{}, m.tasks.get(id) != nil
-}
-
-// claimFinalization claims the finalization of a parent.
-func (m *Machine) claimFinalization(c ClaimFinalization) Result {
-	return Result{Parent: &ParentAnswer{Outcome: FinalizationNotFound, State: StateNotFound}}
-}
-
-// extendFinalization lets the claim last longer.
-func (m *Machine) extendFinalization(c ExtendFinalization) Result {
-	return Result{Parent: &ParentAnswer{}}
-}
-
-// releaseFinalization gives the claim back.
-func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
-	return Result{Parent: &ParentAnswer{}}
-}
-
-// finalize ends a parent.
-func (m *Machine) finalize(c Finalize) Result {
-	return Result{Code: CodeTaskNotFound}
+	t := m.tasks.get(id)
+	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
+		return FinalizationView{}, t != nil
+	}
+	f := t.Parent().Finalization
+	v.Attempts = f.Attempts
+	if v.ClaimedBy = f.holder(now.U); v.ClaimedBy != "" {
+		v.LeftMS = max(f.EndU-now.U, 0)
+	}
+	return v, true
 }
 
 // setFinalization gives the parent that is being edited another finalization;

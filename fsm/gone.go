@@ -21,7 +21,8 @@ type gone struct {
 	Key    string
 	Status Status // completed, failed or cancelled
 	// Token and Outcome are of the last claim, zero if there was none. WorkerID
-	// is who had it, "" if the task did not end with it.
+	// is who had it, "" if the task did not end with it. Of a parent, which has no
+	// Outcome, WorkerID and Token are of the processor that ended it.
 	WorkerID string
 	Token    uint64
 	Outcome  Outcome
@@ -45,6 +46,9 @@ func (m *Machine) rememberGone(t *Task) {
 		if endedByClaim(t) {
 			g.WorkerID = last.WorkerID
 		}
+	}
+	if t.Parent() != nil { // no claim of its own ended it
+		g.WorkerID, g.Token = t.WorkerID, t.Token
 	}
 	m.gone.put(t.ID, g)
 	m.indexGone(t.ID, g)

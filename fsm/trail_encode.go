@@ -74,7 +74,8 @@ func appendEvent(b []byte, base *eventBase, e *Event, before uint64, until int64
 	if e.TaskID != 0 {
 		head |= eventHasTask
 	}
-	if e.Token != 0 {
+	hasClaim := e.Token != 0 || e.WorkerID != "" // a parent can be ended without a token
+	if hasClaim {
 		head |= eventHasClaim
 	}
 	b = append(b, 0, 0, head)
@@ -86,7 +87,7 @@ func appendEvent(b []byte, base *eventBase, e *Event, before uint64, until int64
 		b = protowire.AppendVarint(b, before)
 		b = protowire.AppendString(b, cutText(e.Type, eventNameMax))
 	}
-	if e.Token != 0 {
+	if hasClaim {
 		b = protowire.AppendVarint(b, protowire.EncodeZigZag(int64(e.Token-base.token)))
 		b = protowire.AppendVarint(b, uint64(e.Attempt))
 		b = protowire.AppendString(b, cutText(e.WorkerID, eventNameMax))
@@ -159,7 +160,7 @@ func readEvent(b []byte, base *eventBase, e *rawEvent) bool {
 		e.token = base.token + uint64(r.zigzag())
 		e.attempt = int32(r.varintMax(1<<31 - 1))
 		e.worker = r.text(eventNameMax)
-		r.bad = r.bad || e.token == 0
+		r.bad = r.bad || e.token == 0 && len(e.worker) == 0
 	}
 	if e.kind == EventScheduled {
 		e.until = e.t + r.zigzag()

@@ -12,8 +12,9 @@ const (
 	tickIdleAfter = 60_000
 )
 
-// TickDue reports whether the clocks of a state with so many claims have become
-// so old that the leader logs a tick. Any entry moves them.
+// TickDue reports whether the clocks of a state with so many claims, of tasks and
+// of finalizations, have become so old that the leader logs a tick. Any entry
+// moves them.
 func TickDue(now, state fsm.Stamp, claims int) bool {
 	after := int64(tickIdleAfter)
 	if claims > 0 {

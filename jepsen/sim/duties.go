@@ -36,7 +36,7 @@ func (l *leader) duties() {
 func (l *leader) untilTick() int64 {
 	m, now := l.replica.machine, l.clock.Now()
 	l.planned = 0
-	if lease.TickDue(now, m.Stamp(), m.ClaimCount()) {
+	if lease.TickDue(now, m.Stamp(), m.ClaimCount()+m.FinalizationCount()) {
 		return 0
 	}
 	next, some := m.NextDue()

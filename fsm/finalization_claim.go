@@ -1,0 +1,224 @@
+package fsm
+
+// claimFinalization claims the finalization of a parent. Of a parent it is
+// remembered who tried.
+func (m *Machine) claimFinalization(c ClaimFinalization) Result {
+	t := m.tasks.get(c.ID)
+	answer := &ParentAnswer{State: m.finalizationState(c.ID)}
+	switch {
+	case t == nil && answer.State == StateNotFound:
+		answer.Outcome = FinalizationNotFound
+	case t == nil:
+		answer.Outcome = FinalizationAlreadyDone
+	case t.Parent() == nil:
+		answer.Outcome = FinalizationNotReady
+	default:
+		m.tryFinalization(t, c, answer)
+	}
+	return Result{Parent: answer}
+}
+
+// tryFinalization is claimFinalization of a parent that is there.
+func (m *Machine) tryFinalization(t *Task, c ClaimFinalization, answer *ParentAnswer) {
+	f := Finalization{}
+	if had := t.Parent().Finalization; had != nil {
+		f = *had
+	}
+	u := m.header.Stamp.U
+	answer.Holder = f.holder(u)
+	switch {
+	case t.Status.Ended():
+		answer.Outcome = FinalizationAlreadyDone
+	case answer.Holder != "" && answer.Holder == c.ProcessorID:
+		answer.Outcome = FinalizationExtended
+		f = *f.lasting(c.TimeoutMS, u)
+	case answer.Holder != "":
+		answer.Outcome = FinalizationAlreadyClaimed
+	case !m.anyStepDone(t):
+		answer.Outcome = FinalizationNotReady
+	default:
+		answer.Outcome = FinalizationClaimed
+		f.ProcessorID, f.Token = c.ProcessorID, m.header.NextToken
+		m.header.NextToken++
+		f.TimeoutMS, f.EndU = c.TimeoutMS, u+c.TimeoutMS
+	}
+	if answer.Outcome.Claimed() {
+		answer.Holder, answer.Token = f.ProcessorID, f.Token
+	}
+	f.Attempts = attempted(f.Attempts, FinalizationAttempt{
+		ProcessorID: c.ProcessorID, Outcome: answer.Outcome, Holder: answer.Holder, State: answer.State, At: m.header.Stamp.T,
+	})
+	m.replaceFinalization(t.ID, &f)
+	if answer.Outcome == FinalizationClaimed {
+		e := eventOf(EventFinalizationClaimed, t)
+		e.WorkerID, e.Token = f.ProcessorID, f.Token
+		m.tell(&e, 0)
+	}
+}
+
+// attempted returns the last 100 attempts with one more.
+func attempted(attempts []FinalizationAttempt, a FinalizationAttempt) []FinalizationAttempt {
+	kept := attempts[max(len(attempts)+1-finalizationAttemptsMax, 0):]
+	return append(append(make([]FinalizationAttempt, 0, len(kept)+1), kept...), a)
+}
+
+// extendFinalization lets the claim last longer.
+func (m *Machine) extendFinalization(c ExtendFinalization) Result {
+	t, f, answer := m.askFinalization(c.ID)
+	if f != nil && answer.Holder == c.ProcessorID {
+		timeoutMS := c.TimeoutMS
+		if timeoutMS == 0 {
+			timeoutMS = f.TimeoutMS
+		}
+		f = f.lasting(timeoutMS, m.header.Stamp.U)
+		m.replaceFinalization(t.ID, f)
+		answer.Done, answer.Token = true, f.Token
+	}
+	return Result{Parent: answer}
+}
+
+// releaseFinalization gives the claim back. That of the one who finalized the
+// parent has been given back with that.
+func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
+	t, f, answer := m.askFinalization(c.ID)
+	switch {
+	case t == nil:
+		g := m.findGone(c.ID)
+		answer.Done = g != nil && g.WorkerID == c.ProcessorID && g.Outcome == OutcomeNone
+	case t.Parent() == nil:
+	case t.Status.Ended():
+		answer.Done = t.WorkerID == c.ProcessorID
+	case f != nil && answer.Holder == c.ProcessorID:
+		m.replaceFinalization(t.ID, &Finalization{Attempts: f.Attempts})
+		answer.Done, answer.Holder = true, ""
+	}
+	return Result{Parent: answer}
+}
+
+// askFinalization returns the task and what it has of its finalization, nil if it
+// has none, and an answer that says how it is.
+func (m *Machine) askFinalization(id uint64) (*Task, *Finalization, *ParentAnswer) {
+	answer := &ParentAnswer{State: m.finalizationState(id)}
+	t := m.tasks.get(id)
+	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
+		return t, nil, answer
+	}
+	f := t.Parent().Finalization
+	answer.Holder = f.holder(m.header.Stamp.U)
+	return t, f, answer
+}
+
+// finalize ends a parent.
+func (m *Machine) finalize(c Finalize) Result {
+	t, f, answer := m.askFinalization(c.ID)
+	switch {
+	case t == nil:
+		return m.finalizeGone(c.ID)
+	case t.Parent() == nil:
+		result := m.refused(CodeTaskNotClaimable, t)
+		result.Reason = ReasonNoSteps
+		return result
+	}
+	var code Code
+	switch {
+	case t.Status.Ended():
+		answer.AlreadyFinalized = true
+	case answer.Holder != "" && answer.Holder != c.ProcessorID:
+		code = CodeTaskAlreadyClaimed
+	case c.Token != 0 && (answer.Holder == "" || c.Token != f.Token):
+		code = CodeStaleClaim
+	case answer.State == StateWaitingForSteps:
+		code = CodeStepsUnfinished
+	default:
+		m.endByProcessor(t, &c, answer.Holder != "")
+		t = m.tasks.get(c.ID)
+		answer.State, answer.Holder = m.finalizationState(c.ID), ""
+	}
+	answer.Steps = m.Steps(c.ID)
+	return Result{Code: code, Task: m.copyOf(t), Parent: answer}
+}
+
+// endByProcessor ends the parent as the processor says, which has the claim if
+// claimed.
+func (m *Machine) endByProcessor(t *Task, c *Finalize, claimed bool) {
+	end := parentEnd{To: StatusCompleted, ProcessorID: c.ProcessorID, Result: c.Result}
+	if c.Failed {
+		end = parentEnd{To: StatusFailed, ProcessorID: c.ProcessorID, Error: c.Error}
+	}
+	if claimed {
+		end.Token = t.Parent().Finalization.Token
+	}
+	m.endParent(t.ID, end)
+}
+
+// finalizeGone answers the finalization of a task that is not there: one that was
+// removed had ended.
+func (m *Machine) finalizeGone(id uint64) Result {
+	result := m.goneResult(id)
+	if result.Gone {
+		result.Code = ""
+		result.Parent = &ParentAnswer{State: m.finalizationState(id), AlreadyFinalized: true}
+	}
+	return result
+}
+
+// replaceFinalization gives the parent another finalization. The task itself is
+// not changed by it: UpdatedAt stays.
+func (m *Machine) replaceFinalization(id uint64, f *Finalization) {
+	updatedAt := m.tasks.get(id).UpdatedAt
+	t := m.edit(id)
+	t.setFinalization(f)
+	t.UpdatedAt = updatedAt
+	m.edited(t)
+}
+
+// finalizationState returns how far the task is on the way to its finalization;
+// of one that was removed, how it ended.
+func (m *Machine) finalizationState(id uint64) FinalizationState {
+	t := m.tasks.get(id)
+	switch {
+	case t == nil:
+		if g := m.findGone(id); g != nil {
+			return endedState(g.Status)
+		}
+		return StateNotFound
+	case t.Parent() == nil:
+		return plainState + FinalizationState(t.Status)
+	case t.Status.Ended():
+		return endedState(t.Status)
+	case m.allStepsEnded(t):
+		return StateEvaluatingResults
+	}
+	return StateWaitingForSteps
+}
+
+// endedState returns the state of a parent that ended so.
+func endedState(s Status) FinalizationState {
+	switch s {
+	case StatusCompleted:
+		return StateComplete
+	case StatusFailed:
+		return StateFailed
+	}
+	return StateCancelled
+}
+
+// anyStepDone reports whether a step of the parent has completed or failed.
+func (m *Machine) anyStepDone(t *Task) bool {
+	for _, s := range m.Steps(t.ID) {
+		if s.Status == StatusCompleted || s.Status == StatusFailed {
+			return true
+		}
+	}
+	return false
+}
+
+// allStepsEnded reports whether the steps of the parent have all ended.
+func (m *Machine) allStepsEnded(t *Task) bool {
+	for _, s := range m.Steps(t.ID) {
+		if !s.Status.Ended() {
+			return false
+		}
+	}
+	return true
+}
