@@ -33,7 +33,7 @@ func bytesOfOptions(o *Options) int {
 	if o == nil {
 		return 0
 	}
-	n := optionsBytes + len(o.Group) + len(o.Traceparent)
+	n := optionsBytes + len(o.Group) + len(o.Traceparent) + bytesOfSteps(o)
 	if o.Backoff != nil {
 		n += backoffBytes
 	}
@@ -108,6 +108,9 @@ func (m *Machine) enter(t *Task) {
 	bytes := bytesOf(t)
 	m.bytes += bytes
 	m.enterTimes(t, bytes)
+	if t.Options != nil {
+		m.enterSteps(t, t.Options, bytes)
+	}
 	switch group := groupOf(t); {
 	case group != "":
 		m.enterGroup(ts, t)
@@ -125,6 +128,9 @@ func (m *Machine) leave(t *Task) {
 	bytes := bytesOf(t)
 	m.bytes -= bytes
 	m.leaveTimes(t, bytes)
+	if t.Options != nil {
+		m.leaveSteps(t, t.Options, bytes)
+	}
 	switch group := groupOf(t); {
 	case group != "":
 		m.leaveGroup(ts, t)
@@ -164,6 +170,7 @@ func (m *Machine) include(t *Task) *typeState {
 	if holdsKey(t) {
 		m.keys[t.Key] = t.ID
 	}
+	m.joinParent(t)
 	m.enter(t)
 	return ts
 }
@@ -174,6 +181,7 @@ func (m *Machine) exclude(t *Task) {
 	ts := m.types[t.Type]
 	ts.tasks--
 	m.arrange(ts, t)
+	m.quitParent(t)
 	m.dropType(ts)
 	if holdsKey(t) {
 		delete(m.keys, t.Key)

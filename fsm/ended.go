@@ -102,6 +102,9 @@ func (m *Machine) evictable(t *Task) timeline {
 }
 
 func (m *Machine) enterEnded(t *Task, bytes int64) {
+	if t.Step() != nil {
+		return // it goes with its parent
+	}
 	m.endedBytes += bytes
 	m.evictable(t).add(t.CompletedAt, t.ID)
 	if t.RemoveAt != 0 {
@@ -110,6 +113,9 @@ func (m *Machine) enterEnded(t *Task, bytes int64) {
 }
 
 func (m *Machine) leaveEnded(t *Task, bytes int64) {
+	if t.Step() != nil {
+		return
+	}
 	m.endedBytes -= bytes
 	m.evictable(t).remove(t.CompletedAt, t.ID)
 	if t.RemoveAt != 0 {

@@ -20,6 +20,7 @@ type Machine struct {
 
 	// Derived: bookkeeping in memory only, built anew by rebuild.
 
+	parents    map[uint64]*parentState       // by the parent's id
 	counts     [StatusCancelled + 1]int64    // by Status
 	types      map[string]*typeState         // those that have tasks or settings
 	byName     btree.Map[string, *typeState] // the same, sorted

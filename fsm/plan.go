@@ -15,6 +15,8 @@ type Plan struct {
 	// Continue: a step that failed or was cancelled takes along only those that
 	// depend on it, else all.
 	Continue bool
+
+	bytes int // derived: an estimate of what Steps takes
 }
 
 // PlannedStep is one step of a plan.
@@ -38,6 +40,25 @@ func newPlan(n *NewParent) *Plan {
 
 // link builds what is derived. Places that no step has are passed over.
 func (p *Plan) link() {
+	counts := make([]int, len(p.Steps))
+	edges := 0
+	p.bytes = plannedStepBytes * len(p.Steps)
+	for place := range p.Steps {
+		s := &p.Steps[place]
+		p.bytes += len(s.Name) + dependencyBytes*len(s.DependsOn)
+		for _, on := range s.DependsOn {
+			if int(on) < len(p.Steps) {
+				counts[on]++
+				edges++
+			}
+		}
+	}
+	all := make([]uint16, 0, edges) // one piece of memory for all
+	for place, n := range counts {
+		end := len(all) + n
+		p.Steps[place].dependents = all[len(all):len(all):end]
+		all = all[:end]
+	}
 	for place := range p.Steps {
 		for _, on := range p.Steps[place].DependsOn {
 			if int(on) < len(p.Steps) {
@@ -45,4 +66,30 @@ func (p *Plan) link() {
 			}
 		}
 	}
+}
+
+// sound reports whether every step depends only on others of the plan, and no
+// step on itself through others.
+func (p *Plan) sound() bool {
+	waiting := make([]int, len(p.Steps))
+	free := make([]uint16, 0, len(p.Steps)) // the steps that wait for nothing, in some order
+	for place := range p.Steps {
+		waiting[place] = len(p.Steps[place].DependsOn)
+		for _, on := range p.Steps[place].DependsOn {
+			if int(on) >= len(p.Steps) {
+				return false
+			}
+		}
+		if waiting[place] == 0 {
+			free = append(free, uint16(place))
+		}
+	}
+	for i := 0; i < len(free); i++ {
+		for _, place := range p.Steps[free[i]].dependents {
+			if waiting[place]--; waiting[place] == 0 {
+				free = append(free, place)
+			}
+		}
+	}
+	return len(free) == len(p.Steps)
 }

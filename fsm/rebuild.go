@@ -14,6 +14,7 @@ func (m *Machine) resetIndexes() {
 	m.ready = newTournament()
 	m.openings = newOpenings()
 	m.keys = map[string]uint64{}
+	m.parents = map[uint64]*parentState{}
 	m.claims = btree.Map[uint64, claimRef]{}
 	m.holdings = newHoldings()
 	m.requestIDs = map[string]uint64{}
