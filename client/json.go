@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// jsonDepthMax is how deep parameters may be nested to travel as JSON: the
-// server allows 64, three of which the request around them takes.
-const jsonDepthMax = 60
+// jsonDepthMax is how deep parameters may be nested to travel as JSON, less one:
+// the server allows 64, seven of which the request around them takes at most, a
+// batch with a complete whose follow-up has steps.
+const jsonDepthMax = 58
 
 // travelsAsJSON reports whether the server takes b as JSON and gives the same
 // bytes back. It is stricter than json.Valid: the server refuses bad UTF-8,

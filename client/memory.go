@@ -57,3 +57,13 @@ func (m *claimMemory) recall(taskID uint64) (r remembered, ok bool) {
 	}
 	return *e.Value.(*remembered), true
 }
+
+// forget drops what is remembered of the task.
+func (m *claimMemory) forget(taskID uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.byTask[taskID]; ok {
+		m.order.Remove(e)
+		delete(m.byTask, taskID)
+	}
+}

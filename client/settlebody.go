@@ -55,22 +55,12 @@ func encodeAll(tasks []Task) ([]byte, error) {
 	return append(all, ']'), nil
 }
 
-// failure is the body of a fail by s. The text is cut at a whole character. What
-// the server refuses in it, a zero byte and bytes that are not UTF-8, is
-// replaced: a failure must not be lost for the words it is told in.
+// failure is the body of a fail by s.
 func failure(s wire.Settle, cause error) ([]byte, error) {
-	text := "no reason given"
+	s.Error = "no reason given"
 	if cause != nil && cause.Error() != "" {
-		text = strings.ReplaceAll(strings.ToValidUTF8(cause.Error(), "\uFFFD"), "\x00", "\uFFFD")
+		s.Error = failureText(cause.Error())
 	}
-	if len(text) > errorBytesMax {
-		end := errorBytesMax
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text = text[:end]
-	}
-	s.Error = text
 	var permanent *permanentError
 	var later *retryError
 	if errors.As(cause, &permanent) {
@@ -80,6 +70,21 @@ func failure(s wire.Settle, cause error) ([]byte, error) {
 		s.RetryInMS = &ms
 	}
 	return json.Marshal(s)
+}
+
+// failureText is a failure's text, cut at a whole character. What the server
+// refuses in it, a zero byte and bytes that are not UTF-8, is replaced: a failure
+// must not be lost for the words it is told in.
+func failureText(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) <= errorBytesMax {
+		return text
+	}
+	end := errorBytesMax
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }
 
 // releasing is the body of a release by s.

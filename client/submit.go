@@ -12,9 +12,11 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
-// Bounds of one request of SubmitMany, below the server's 1,000 items and 8 MiB.
+// Bounds of one request of SubmitMany, below the server's 1,000 items, 10,000
+// tasks with their steps and 8 MiB.
 const (
 	submitItemsMax = 1_000
+	submitTasksMax = 10_000
 	submitBytesMax = 7 << 20
 )
 
@@ -33,22 +35,29 @@ type Submitted struct {
 // Submit returns the id of the task that has it, whatever that task looks like.
 // Errors: ErrInvalidTask, ErrTooLarge, ErrOverloaded, ErrOutcomeUnknown, ...
 func (c *Client) Submit(ctx context.Context, task Task) (string, error) {
-	body, err := task.encode(rand.Text())
+	answer, err := c.submit(ctx, &task)
 	if err != nil {
 		return "", fmt.Errorf("submit task: %w", err)
-	}
-	answer, _, err := c.post(ctx, "/api/tasks", body)
-	if err != nil {
-		return "", fmt.Errorf("submit task: %w", err)
-	}
-	if answer.Task == nil {
-		return "", errors.New("submit task: the answer has no task")
 	}
 	return strconv.FormatUint(answer.Task.ID, 10), nil
 }
 
+// submit returns an answer that has a task.
+func (c *Client) submit(ctx context.Context, task *Task) (wire.Answer, error) {
+	body, err := task.encode(rand.Text())
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	answer, _, err := c.post(ctx, "/api/tasks", body)
+	if err == nil && answer.Task == nil {
+		err = errors.New("the answer has no task")
+	}
+	return answer, err
+}
+
 // SubmitMany adds tasks and returns what became of each, in order; err joins
-// the elements' errors. It sends up to 1,000 tasks or 7 MiB a request: of the
+// the elements' errors. It sends up to 1,000 tasks, 10,000 with their steps, or
+// 7 MiB a request: of the
 // tasks of one request all valid ones are on a quorum's disks, or none. After a
 // request that failed nothing further is sent, and the rest has its error.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]Submitted, error) {
@@ -75,6 +84,7 @@ type submission struct {
 	// The request that is being put together.
 	body     []byte
 	members  []int  // indexes into results
+	tasks    int    // members and their steps
 	ownedKey []bool // per member: the key is random, so nobody else has it
 }
 
@@ -86,7 +96,8 @@ func (s *submission) add(ctx context.Context, i int, t *Task) {
 		s.results[i].Err = err
 		return
 	}
-	if len(s.members) == submitItemsMax || len(s.members) > 0 && len(s.body)+len(item) > submitBytesMax {
+	size := 1 + len(t.Steps)
+	if len(s.members) == submitItemsMax || len(s.members) > 0 && (s.tasks+size > submitTasksMax || len(s.body)+len(item) > submitBytesMax) {
 		s.send(ctx)
 	}
 	if s.failed != nil {
@@ -100,6 +111,7 @@ func (s *submission) add(ctx context.Context, i int, t *Task) {
 	}
 	s.body = append(s.body, item...)
 	s.members = append(s.members, i)
+	s.tasks += size
 	s.ownedKey = append(s.ownedKey, t.IdempotencyKey == "")
 }
 
@@ -120,7 +132,7 @@ func (s *submission) send(ctx context.Context) {
 		}
 		s.results[i] = submittedOf(answer.Results[n], s.ownedKey[n])
 	}
-	s.body, s.members, s.ownedKey = nil, nil, nil
+	s.body, s.members, s.tasks, s.ownedKey = nil, nil, 0, nil
 }
 
 func submittedOf(r wire.SubmitResult, ownedKey bool) Submitted {

@@ -34,9 +34,9 @@ type Task struct {
 	// bytes; "": Submit makes a random one.
 	IdempotencyKey string
 	TaskType       string // "" is "default"
-	// Payload is the work's parameters, at least one byte. JSON travels as
-	// params, so that others can read it, other bytes as payload; the same
-	// bytes come back.
+	// Payload is the work's parameters, at least one byte; a task with Steps may
+	// have none. JSON travels as params, so that others can read it, other bytes as
+	// payload; the same bytes come back.
 	Payload  []byte
 	Priority int // int32; higher is claimed first
 	// MaxAttempts is how many claims are counted before the task fails for
@@ -66,6 +66,18 @@ type Task struct {
 	// Unique is for how long the idempotency key is taken: "": while the task
 	// exists; UniqueActive: only until it ends.
 	Unique string
+	// Steps make the task a parent: nobody claims it, its steps are claimed as tasks
+	// of their own, and it ends with them. Up to 1,000, without cycles. A parent may
+	// have no Payload; it has no RunAt, ExpiresAt and Group, which are its steps'.
+	// As read only Get, GetByIdempotencyKey and what changes one task have them.
+	Steps []Step
+	// Finalize is how a parent ends: FinalizeAuto, which "" stands for, or
+	// FinalizeClaim.
+	Finalize string
+	// OnStepFailure is what a step of the parent that failed or was cancelled means
+	// for the others: FailOnStepFailure, which "" stands for, or
+	// ContinueOnStepFailure.
+	OnStepFailure string
 
 	Status   TaskStatus
 	Attempts int // counted claims so far
@@ -86,6 +98,10 @@ type Task struct {
 	// Traceparent is the W3C trace context of the submit, "" = none: hand it to
 	// what traces the work.
 	Traceparent string
+	// ParentID is the id of the task whose step this one is, StepName its name there
+	// and DependsOn the names of those that it depends on. "" if it is no step.
+	ParentID, StepName string
+	DependsOn          []string
 }
 
 // Attempt is one claim in a task's log.
@@ -116,6 +132,19 @@ func (t *Task) encode(key string) ([]byte, error) {
 	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidTask, err)
 	}
+	body, err := t.encodeFields(key)
+	if err != nil || len(t.Steps) == 0 {
+		return body, err
+	}
+	steps, err := encodeSteps(t.Steps)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidTask, err)
+	}
+	return withField("steps", steps, body), nil
+}
+
+// encodeFields is encode of what was checked, without the steps.
+func (t *Task) encodeFields(key string) ([]byte, error) {
 	if t.IdempotencyKey != "" {
 		key = t.IdempotencyKey
 	}
@@ -123,6 +152,7 @@ func (t *Task) encode(key string) ([]byte, error) {
 		TaskType: t.TaskType, Priority: int32(t.Priority), IdempotencyKey: key, Unique: t.Unique,
 		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), LeaseMS: milliseconds(t.Lease),
 		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group,
+		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure,
 	}
 	if t.MaxAttempts != DefaultAttempts {
 		attempts := int32(t.MaxAttempts)
@@ -139,7 +169,9 @@ func (t *Task) encode(key string) ([]byte, error) {
 // server's to refuse.
 func (t *Task) check() error {
 	switch {
-	case len(t.Payload) == 0:
+	case t.Steps != nil && len(t.Steps) == 0:
+		return errors.New("its steps are empty, not nil")
+	case len(t.Payload) == 0 && t.Steps == nil:
 		return errors.New("the payload is empty")
 	case t.Priority < math.MinInt32 || t.Priority > math.MaxInt32:
 		return fmt.Errorf("priority %d is not an int32", t.Priority)
@@ -225,7 +257,9 @@ func fromWire(w *wire.Task) *Task {
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, Status: TaskStatus(w.Status), Attempts: int(w.Attempts),
 		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group,
 		Traceparent: w.Traceparent,
-		Error:       w.Error, Result: either(w.Result, w.ResultPayload), Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
+		Steps:       stepsFromWire(w.Steps), Finalize: w.Finalize, OnStepFailure: w.OnStepFailure,
+		StepName: w.Step,
+		Error:    w.Error, Result: either(w.Result, w.ResultPayload), Progress: either(w.Progress, nil), CancelRequested: w.CancelRequested,
 		CreatedAt: w.CreatedAt, ClaimedAt: w.ClaimedAt, CompletedAt: w.CompletedAt,
 	}
 	if w.RunAt != nil {
@@ -233,6 +267,12 @@ func fromWire(w *wire.Task) *Task {
 	}
 	if w.ExpiresAt != nil {
 		t.ExpiresAt = *w.ExpiresAt
+	}
+	if w.ParentID != 0 {
+		t.ParentID = formatID(w.ParentID)
+	}
+	if len(w.DependsOn) > 0 {
+		t.DependsOn = w.DependsOn
 	}
 	if w.Unique == UniqueActive {
 		t.Unique = UniqueActive

@@ -16,6 +16,12 @@ const (
 	OpDelete   Op = "delete"
 	OpPatch    Op = "patch"
 	OpSetType  Op = "set_type"
+
+	// These have no name in a batch.
+	OpFinalizationClaim   Op = "finalization_claim"
+	OpFinalizationExtend  Op = "finalization_extend"
+	OpFinalizationRelease Op = "finalization_release"
+	OpFinalize            Op = "finalize"
 )
 
 // Safe reports whether a call may be made again that may have been done. marked
@@ -28,11 +34,18 @@ const (
 // batch that would look like a refusal, so a batch asks BatchSafe. A retry is
 // never safe: the task may have been claimed in between, and the repeat would
 // take it from that worker.
+//
+// The calls of a finalization are known by their processor: its claim again is
+// an extend, which gives the same token and never shortens; finalizing again
+// tells what was done. A release that is done late may let go of a later claim of
+// the same processor, and an extend lengthen it; then another processor may get the
+// claim, and the first one's token is refused, or the claim ends at its timeout
+// at the latest.
 func (o Op) Safe(marked bool) bool {
 	switch o {
 	case OpSubmit, OpClaim, OpComplete, OpFail, OpExtend, OpRelease:
 		return marked
-	case OpCancel, OpDelete, OpPatch, OpSetType:
+	case OpCancel, OpDelete, OpPatch, OpSetType, OpFinalizationClaim, OpFinalizationExtend, OpFinalizationRelease, OpFinalize:
 		return true
 	case OpRetry:
 	}

@@ -20,6 +20,10 @@ func TestOp_Safe(t *testing.T) {
 		{OpPatch, true, true, true},
 		{OpSetType, true, true, true},
 		{OpDelete, true, true, false},
+		{OpFinalizationClaim, true, true, true},
+		{OpFinalizationExtend, true, true, true},
+		{OpFinalizationRelease, true, true, true},
+		{OpFinalize, true, true, true},
 		{OpRetry, false, false, false},
 		{"burn", false, false, false},
 	} {

@@ -1,0 +1,195 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// How a task with steps ends: values of Task.Finalize.
+const (
+	// FinalizeAuto: the step that ends last ends its parent with it, in the same
+	// entry of the log.
+	FinalizeAuto = "auto"
+	// FinalizeClaim: a processor ends it (FinalizationClaimer).
+	FinalizeClaim = "claim"
+)
+
+// What a step that failed or was cancelled means for the others: values of
+// Task.OnStepFailure.
+const (
+	// FailOnStepFailure cancels the steps that nobody has claimed, asks the workers
+	// of the claimed ones to stop, and fails the parent.
+	FailOnStepFailure = "fail"
+	// ContinueOnStepFailure cancels only the steps that depend on it, directly or
+	// through others. The parent completes if one of its steps did.
+	ContinueOnStepFailure = "continue"
+)
+
+// Step is one step of a task.
+type Step struct {
+	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -; unlike the other steps' names
+	// DependsOn are the names of the steps that have to complete before this one
+	// can be claimed. Empty: none.
+	DependsOn []string
+	// Task is what is to be done. On submit it has neither an IdempotencyKey, Unique
+	// and Retention, which are its parent's, nor steps of its own. As read it has ID,
+	// TaskType, Status and Error alone: Get of the ID, or Tasks with the parent's
+	// in Filter.ParentID, has the rest.
+	Task Task
+}
+
+// AddStep adds a step that can be claimed once the steps named by after have
+// completed. Steps may be added in any order.
+func (t *Task) AddStep(name string, step Task, after ...string) {
+	t.Steps = append(t.Steps, Step{Name: name, DependsOn: after, Task: step})
+}
+
+// Workflow is a task with steps that has been submitted.
+type Workflow struct {
+	ID    string            // of the task, the parent
+	Steps map[string]string // the ids of its steps, by their names
+	// Created is false if the task's own idempotency key was taken: then ID and
+	// Steps are of the task that has it.
+	Created bool
+}
+
+// SubmitWorkflow is Submit of a task with steps that returns the ids of the
+// steps too. If the task's key is taken by one without steps, the workflow has
+// none. Errors: as of Submit; ErrInvalidTask names the step that stands against
+// it: an unknown name in DependsOn, two steps with one name, a cycle.
+func (c *Client) SubmitWorkflow(ctx context.Context, task Task) (*Workflow, error) {
+	if len(task.Steps) == 0 {
+		return nil, fmt.Errorf("submit workflow: %w: it has no steps", ErrInvalidTask)
+	}
+	answer, err := c.submit(ctx, &task)
+	if err != nil {
+		return nil, fmt.Errorf("submit workflow: %w", err)
+	}
+	w := &Workflow{
+		ID: formatID(answer.Task.ID), Steps: make(map[string]string, len(answer.Task.Steps)),
+		Created: answer.Created || task.IdempotencyKey == "",
+	}
+	for i := range answer.Task.Steps {
+		w.Steps[answer.Task.Steps[i].Step] = formatID(answer.Task.Steps[i].ID)
+	}
+	return w, nil
+}
+
+// DependencyResults returns the results of the steps that the step depends on,
+// by name: what a step that puts others together has to read. step is a task as
+// read, as a Claim has it. They cannot change any more while the step is claimed.
+// A task that depends on none has none. Errors: ErrTaskNotFound if one of them is
+// not there any more, ...
+func (c *Client) DependencyResults(ctx context.Context, step *Task) (map[string][]byte, error) {
+	results := make(map[string][]byte, len(step.DependsOn))
+	missing := make(map[string]bool, len(step.DependsOn))
+	for _, name := range step.DependsOn {
+		missing[name] = true
+	}
+	q := url.Values{"parent_id": {step.ParentID}, "include": {"result"}, "limit": {strconv.Itoa(listLimit)}}
+	for len(missing) > 0 {
+		a, err := c.call(ctx, Request{Method: http.MethodGet, Path: "/api/tasks?" + q.Encode()})
+		if err != nil {
+			return nil, fmt.Errorf("read results for step %s: %w", step.ID, err)
+		}
+		page, err := decodeAnswer(a.body)
+		if err != nil {
+			return nil, fmt.Errorf("read results for step %s: %w", step.ID, err)
+		}
+		for i := range page.Tasks {
+			if t := &page.Tasks[i]; missing[t.Step] {
+				results[t.Step] = either(t.Result, t.ResultPayload)
+				delete(missing, t.Step)
+			}
+		}
+		if page.NextCursor == "" {
+			break
+		}
+		q.Set("cursor", page.NextCursor)
+	}
+	for _, name := range step.DependsOn {
+		if missing[name] {
+			return nil, fmt.Errorf("read results for step %s: step %q of task %s: %w", step.ID, name, step.ParentID, ErrTaskNotFound)
+		}
+	}
+	return results, nil
+}
+
+// encodeSteps returns the steps as the array that the server reads.
+func encodeSteps(steps []Step) ([]byte, error) {
+	all := []byte{'['}
+	for i := range steps {
+		item, err := steps[i].encode()
+		if err != nil {
+			return nil, fmt.Errorf("step %d of %d, %q: %w", i+1, len(steps), steps[i].Name, err)
+		}
+		if i > 0 {
+			all = append(all, ',')
+		}
+		all = append(all, item...)
+	}
+	return append(all, ']'), nil
+}
+
+func (s *Step) encode() ([]byte, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	body, err := s.Task.encodeFields("")
+	if err != nil {
+		return nil, err
+	}
+	if len(s.DependsOn) > 0 {
+		names, err := json.Marshal(s.DependsOn)
+		if err != nil {
+			return nil, err
+		}
+		body = withField("depends_on", names, body)
+	}
+	name, err := json.Marshal(s.Name)
+	if err != nil {
+		return nil, err
+	}
+	return withField("step", name, body), nil
+}
+
+// check refuses what a step cannot have beside what no task can.
+func (s *Step) check() error {
+	t := &s.Task
+	switch {
+	case t.IdempotencyKey != "":
+		return errors.New("a step has no idempotency key: set its parent's")
+	case t.Unique != "":
+		return errors.New("a step is not unique: its parent is")
+	case t.Retention != 0:
+		return errors.New("a step is kept as long as its parent: set the parent's retention")
+	case t.Steps != nil, t.Finalize != "", t.OnStepFailure != "":
+		return errors.New("a step cannot have steps")
+	case len(s.DependsOn) == 0 && len(t.DependsOn) > 0:
+		return errors.New("what a step depends on is Step.DependsOn, not its task's")
+	}
+	return t.check()
+}
+
+func stepsFromWire(w []wire.Step) []Step {
+	if len(w) == 0 {
+		return nil
+	}
+	steps := make([]Step, len(w))
+	for i := range w {
+		steps[i] = Step{Name: w[i].Step, Task: Task{
+			ID: formatID(w[i].ID), TaskType: w[i].TaskType, Status: TaskStatus(w[i].Status), Error: w[i].Error,
+		}}
+		if len(w[i].DependsOn) > 0 {
+			steps[i].DependsOn = w[i].DependsOn
+		}
+	}
+	return steps
+}

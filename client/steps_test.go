@@ -1,0 +1,172 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+const submittedParent = `{"success":true,"created":true,"task":{"id":17,"task_type":"report","status":"running","finalize":"auto","on_step_failure":"fail","steps":[` +
+	`{"step":"fetch","id":18,"task_type":"fetch","status":"pending","depends_on":[]},{"step":"merge","id":19,"task_type":"default","status":"blocked","depends_on":["fetch"],"error":"once"}]}}`
+
+func TestSubmitWorkflow(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, breaks, says(201, submittedParent))
+	parent := Task{TaskType: "report", IdempotencyKey: "k", MaxAttempts: DefaultAttempts, Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure}
+	parent.AddStep("fetch", Task{TaskType: "fetch", Payload: []byte(`{ "a" :1}`), MaxAttempts: DefaultAttempts})
+	parent.AddStep("merge", Task{Payload: []byte{0, 255}, MaxAttempts: 2, Group: "g", Lease: time.Second}, "fetch", "é")
+	got, err := c.SubmitWorkflow(t.Context(), parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&Workflow{ID: "17", Steps: map[string]string{"fetch": "18", "merge": "19"}, Created: true}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	want := `{"steps":[{"step":"fetch","params":{ "a" :1},"task_type":"fetch"},` +
+		`{"step":"merge","depends_on":["fetch","é"],"payload":"AP8=","max_attempts":2,"lease_ms":1000,"group":"g"}],` +
+		`"task_type":"report","idempotency_key":"k","finalize":"claim","on_step_failure":"continue"}`
+	sent := s.requests()
+	if len(sent) != 2 || sent[0].body != want || sent[1].body != want {
+		t.Errorf("%d requests, the first %s\nwant %s", len(sent), sent[0].body, want)
+	}
+}
+
+// A random key that is found taken was taken by an earlier try.
+func TestSubmitWorkflow_created(t *testing.T) {
+	t.Parallel()
+	found := strings.Replace(submittedParent, `"created":true`, `"created":false`, 1)
+	for key, want := range map[string]bool{"": true, "mine": false} {
+		_, c := talk(t, says(200, found))
+		parent := Task{IdempotencyKey: key}
+		parent.AddStep("fetch", Task{Payload: []byte("1")})
+		if got, err := c.SubmitWorkflow(t.Context(), parent); err != nil || got.Created != want {
+			t.Errorf("with key %q: %+v, %v", key, got, err)
+		}
+	}
+}
+
+func TestSubmitWorkflow_refusals(t *testing.T) {
+	t.Parallel()
+	ok := []byte("1")
+	step := func(task Task) Task {
+		return Task{Steps: []Step{{Name: "fine", Task: Task{Payload: ok}}, {Name: "bad", Task: task}}}
+	}
+	for name, test := range map[string]struct {
+		task Task
+		want string // in the error
+	}{
+		"no steps":        {Task{Payload: ok}, "no steps"},
+		"empty steps":     {Task{Payload: ok, Steps: []Step{}}, "no steps"},
+		"empty payload":   {step(Task{}), `step 2 of 2, "bad": the payload is empty`},
+		"key":             {step(Task{Payload: ok, IdempotencyKey: "k"}), `step 2 of 2, "bad": a step has no idempotency key`},
+		"unique":          {step(Task{Payload: ok, Unique: UniqueActive}), "unique"},
+		"retention":       {step(Task{Payload: ok, Retention: KeepNone}), "retention"},
+		"steps":           {step(Task{Payload: ok, Steps: []Step{{Name: "a"}}}), "cannot have steps"},
+		"finalize":        {step(Task{Payload: ok, Finalize: FinalizeAuto}), "cannot have steps"},
+		"on step failure": {step(Task{Payload: ok, OnStepFailure: FailOnStepFailure}), "cannot have steps"},
+		"depends on":      {step(Task{Payload: ok, DependsOn: []string{"fine"}}), "Step.DependsOn"},
+		"lease":           {step(Task{Payload: ok, Lease: -1}), "lease"},
+	} {
+		s, c := talk(t, says(201, submittedParent))
+		if _, err := c.SubmitWorkflow(t.Context(), test.task); !errors.Is(err, ErrInvalidTask) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if n := len(s.requests()); n != 0 {
+			t.Errorf("%s: %d requests", name, n)
+		}
+	}
+	if _, err := (&Task{Payload: ok, Steps: []Step{}}).encode("k"); !errors.Is(err, ErrInvalidTask) {
+		t.Errorf("steps that are empty: %v", err)
+	}
+}
+
+func TestFromWire_steps(t *testing.T) {
+	t.Parallel()
+	decode := func(body string) *Task {
+		var w wire.Answer
+		if err := json.Unmarshal([]byte(body), &w); err != nil {
+			t.Fatal(err)
+		}
+		return fromWire(w.Task)
+	}
+	parent := decode(submittedParent)
+	want := &Task{
+		ID: "17", TaskType: "report", Status: StatusRunning, Finalize: FinalizeAuto, OnStepFailure: FailOnStepFailure,
+		Steps: []Step{
+			{Name: "fetch", Task: Task{ID: "18", TaskType: "fetch", Status: StatusPending}},
+			{Name: "merge", DependsOn: []string{"fetch"}, Task: Task{ID: "19", TaskType: "default", Status: StatusBlocked, Error: "once"}},
+		},
+	}
+	if diff := cmp.Diff(want, parent); diff != "" {
+		t.Errorf("parent: -want +got\n%s", diff)
+	}
+	step := decode(`{"task":{"id":19,"status":"blocked","parent_id":17,"step":"merge","depends_on":["fetch"]}}`)
+	if diff := cmp.Diff(&Task{ID: "19", Status: StatusBlocked, ParentID: "17", StepName: "merge", DependsOn: []string{"fetch"}}, step); diff != "" {
+		t.Errorf("step: -want +got\n%s", diff)
+	}
+	if first := decode(`{"task":{"id":18,"parent_id":17,"step":"fetch","depends_on":[]}}`); first.DependsOn != nil {
+		t.Errorf("depends on %#v, want nil for none", first.DependsOn)
+	}
+}
+
+// Steps count as tasks: a request changes no more than the server takes.
+func TestSubmitMany_countsSteps(t *testing.T) {
+	t.Parallel()
+	var sizes []int
+	_, c := talk(t, acceptAll(&sizes))
+	tasks := make([]Task, 25)
+	for i := range tasks {
+		for range 999 {
+			tasks[i].AddStep("a", Task{Payload: []byte("1")})
+		}
+	}
+	if _, err := c.SubmitMany(t.Context(), tasks); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{10, 10, 5}, sizes); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestDependencyResults(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t,
+		says(200, `{"success":true,"tasks":[{"id":18,"step":"fetch","result":"no"},{"id":19,"step":"left","result":{ "n": 1 }}],"next_cursor":"c1"}`),
+		says(200, `{"success":true,"tasks":[{"id":20,"step":"right","result_payload":"AP8="},{"id":21,"step":"none"}],"next_cursor":"c2"}`))
+	step := &Task{ID: "22", ParentID: "17", StepName: "merge", DependsOn: []string{"left", "right", "none"}}
+	got, err := c.DependencyResults(t.Context(), step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]byte{"left": []byte(`{ "n": 1 }`), "right": {0, 255}, "none": nil}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	// The rest of the pages is not asked for.
+	var paths []string
+	for _, r := range s.requests() {
+		paths = append(paths, r.path)
+	}
+	if diff := cmp.Diff([]string{"/api/tasks?include=result&limit=200&parent_id=17", "/api/tasks?cursor=c1&include=result&limit=200&parent_id=17"}, paths); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestDependencyResults_ofNone(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t, says(200, `{"success":true,"tasks":[],"next_cursor":null}`))
+	if got, err := c.DependencyResults(t.Context(), &Task{ID: "18", ParentID: "17"}); err != nil || len(got) != 0 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if n := len(s.requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	if _, err := c.DependencyResults(t.Context(), &Task{ID: "19", ParentID: "17", DependsOn: []string{"gone"}}); !errors.Is(err, ErrTaskNotFound) || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("of a step that is not there: %v", err)
+	}
+}
