@@ -146,6 +146,10 @@ func decodeNewTaskRest(r *fieldReader, t *NewTask) {
 	case 16:
 		t.Traceparent = r.string()
 	case 17:
+		if r.plain {
+			r.unknown()
+			return
+		}
 		t.Parent = r.newParent()
 	default:
 		r.unknown()

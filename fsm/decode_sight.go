@@ -66,7 +66,7 @@ func (r *fieldReader) schedule() (s Schedule) {
 		case 1:
 			s.Name = in.string()
 		case 2:
-			task := fieldReader{rest: in.single()}
+			task := fieldReader{rest: in.single(), plain: true}
 			s.Task = decodeNewTask(&task)
 			in.within(task.err)
 		case 3:

@@ -1,5 +1,7 @@
 package fsm
 
+import "fmt"
+
 // newParent reads the field, a message NewParent. What the API refuses is
 // refused here, too, as far as Apply relies on it.
 func (r *fieldReader) newParent() *NewParent {
@@ -9,8 +11,9 @@ func (r *fieldReader) newParent() *NewParent {
 		switch in.num {
 		case 1:
 			if v.Steps == nil {
-				v.Steps = make([]NewStep, 0, in.run())
+				v.Steps = make([]NewStep, 0, min(in.run(), stepsMax))
 			}
+			in.bound(len(v.Steps), stepsMax)
 			one := fieldReader{rest: in.raw()}
 			v.Steps = append(v.Steps, decodeNewStep(&one))
 			in.within(one.err)
@@ -22,15 +25,11 @@ func (r *fieldReader) newParent() *NewParent {
 			in.unknown()
 		}
 	}
-	if n := len(v.Steps); in.err == nil && (n == 0 || n > stepsMax) {
-		in.fail("a parent without steps, or with too many")
+	if in.err == nil && len(v.Steps) == 0 {
+		in.fail("a parent without steps")
 	}
-	for i := range v.Steps {
-		for _, on := range v.Steps[i].DependsOn {
-			if int(on) >= len(v.Steps) || int(on) == i {
-				in.fail("a step depends on one that is not there, or on itself")
-			}
-		}
+	for place := range v.Steps {
+		in.checkPlaces(v.Steps[place].DependsOn, place, len(v.Steps))
 	}
 	r.within(in.err)
 	return v
@@ -44,11 +43,8 @@ func decodeNewStep(r *fieldReader) (s NewStep) {
 		case 2:
 			s.DependsOn = r.place(s.DependsOn)
 		case 3:
-			in := fieldReader{rest: r.single()}
+			in := fieldReader{rest: r.single(), plain: true}
 			s.Task = decodeNewTask(&in)
-			if s.Task.Parent != nil {
-				in.fail("a step has steps")
-			}
 			r.within(in.err)
 		default:
 			r.unknown()
@@ -67,6 +63,23 @@ func (r *fieldReader) place(places []uint16) []uint16 {
 		r.fail("places that do not ascend")
 	}
 	return append(places, uint16(v))
+}
+
+// checkPlaces fails if the step at place, of n, depends on itself or on one that
+// is not there.
+func (r *fieldReader) checkPlaces(dependsOn []uint16, place, n int) {
+	for _, on := range dependsOn {
+		if int(on) >= n || int(on) == place {
+			r.fail("a step depends on one that is not there, or on itself")
+		}
+	}
+}
+
+// bound fails if there are as many elements as there may be, and here is another.
+func (r *fieldReader) bound(have, most int) {
+	if have >= most {
+		r.fail(fmt.Sprintf("more than %d", most))
+	}
 }
 
 func decodeClaimFinalization(r *fieldReader) (c ClaimFinalization) {

@@ -34,7 +34,7 @@ func (m *Machine) tryFinalization(t *Task, c ClaimFinalization, answer *ParentAn
 		f = *f.lasting(c.TimeoutMS, u)
 	case answer.Holder != "":
 		answer.Outcome = FinalizationAlreadyClaimed
-	case !m.anyStepDone(t):
+	case m.parents[t.ID].done() == 0:
 		answer.Outcome = FinalizationNotReady
 	default:
 		answer.Outcome = FinalizationClaimed
@@ -186,7 +186,7 @@ func (m *Machine) finalizationState(id uint64) FinalizationState {
 		return plainState + FinalizationState(t.Status)
 	case t.Status.Ended():
 		return endedState(t.Status)
-	case m.allStepsEnded(t):
+	case m.parents[id].open() == 0:
 		return StateEvaluatingResults
 	}
 	return StateWaitingForSteps
@@ -201,24 +201,4 @@ func endedState(s Status) FinalizationState {
 		return StateFailed
 	}
 	return StateCancelled
-}
-
-// anyStepDone reports whether a step of the parent has completed or failed.
-func (m *Machine) anyStepDone(t *Task) bool {
-	for _, s := range m.Steps(t.ID) {
-		if s.Status == StatusCompleted || s.Status == StatusFailed {
-			return true
-		}
-	}
-	return false
-}
-
-// allStepsEnded reports whether the steps of the parent have all ended.
-func (m *Machine) allStepsEnded(t *Task) bool {
-	for _, s := range m.Steps(t.ID) {
-		if !s.Status.Ended() {
-			return false
-		}
-	}
-	return true
 }

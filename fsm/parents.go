@@ -36,6 +36,11 @@ func (ps *parentState) open() int {
 	return int(ps.unclaimed() + ps.counts[StatusClaimed])
 }
 
+// done returns how many steps have completed or failed.
+func (ps *parentState) done() int32 {
+	return ps.counts[StatusCompleted] + ps.counts[StatusFailed]
+}
+
 // unclaimed returns how many steps have not ended and are not claimed.
 func (ps *parentState) unclaimed() int32 {
 	return ps.counts[StatusPending] + ps.counts[StatusScheduled] + ps.counts[StatusBlocked]

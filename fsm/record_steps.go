@@ -79,8 +79,9 @@ func (r *fieldReader) plan(names *interner) *Plan {
 		switch in.num {
 		case 1:
 			if p.Steps == nil {
-				p.Steps = make([]PlannedStep, 0, in.run())
+				p.Steps = make([]PlannedStep, 0, min(in.run(), stepsMax))
 			}
+			in.bound(len(p.Steps), stepsMax)
 			one := fieldReader{rest: in.raw()}
 			p.Steps = append(p.Steps, decodePlannedStep(&one, names))
 			in.within(one.err)
@@ -92,8 +93,11 @@ func (r *fieldReader) plan(names *interner) *Plan {
 			in.unknown()
 		}
 	}
-	if n := len(p.Steps); in.err == nil && (n == 0 || n > stepsMax) {
-		in.fail("a plan without steps, or with too many")
+	if in.err == nil && len(p.Steps) == 0 {
+		in.fail("a plan without steps")
+	}
+	for place := range p.Steps {
+		in.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
 	}
 	r.within(in.err)
 	p.link()
@@ -130,8 +134,9 @@ func (r *fieldReader) finalization(names *interner) *Finalization {
 			v.EndU = in.int64()
 		case 5:
 			if v.Attempts == nil {
-				v.Attempts = make([]FinalizationAttempt, 0, in.run())
+				v.Attempts = make([]FinalizationAttempt, 0, min(in.run(), finalizationAttemptsMax))
 			}
+			in.bound(len(v.Attempts), finalizationAttemptsMax)
 			one := fieldReader{rest: in.raw()}
 			v.Attempts = append(v.Attempts, decodeFinalizationAttempt(&one, names))
 			in.within(one.err)
@@ -161,4 +166,48 @@ func decodeFinalizationAttempt(r *fieldReader, names *interner) (a FinalizationA
 		}
 	}
 	return a
+}
+
+// stepsProblem returns what is wrong with the saved task as a parent, as a step or
+// as neither, "" if nothing is. What it has to do with other tasks is looked at
+// when all of them are there.
+func (t *Task) stepsProblem(h *header) (problem string) {
+	parent, step := t.Parent(), t.Step()
+	switch {
+	case parent != nil && step != nil:
+		return "it is a parent and a step"
+	case parent == nil && t.Status == StatusRunning:
+		return "it is running without steps"
+	case step == nil && t.Status == StatusBlocked:
+		return "it is blocked and no step"
+	case parent == nil:
+		return ""
+	case t.Status != StatusRunning && !t.Status.Ended():
+		return "it is a parent that neither runs nor has ended"
+	case t.ID+uint64(len(parent.Plan.Steps)) >= h.NextID:
+		return "it has steps that were never given out"
+	case parent.Finalization != nil:
+		return parent.Finalization.problem(t.Status, h)
+	}
+	return ""
+}
+
+// problem returns what is wrong with what a parent of that status has of its
+// finalization, "" if nothing is.
+func (f *Finalization) problem(s Status, h *header) string {
+	claimed := f.ProcessorID != ""
+	switch {
+	case claimed != (f.Token != 0) || claimed != (f.TimeoutMS > 0) || !claimed && f.EndU != 0:
+		return "its finalization is claimed by half"
+	case claimed && s.Ended():
+		return "it has ended and its finalization is claimed"
+	case f.Token >= h.NextToken:
+		return "its finalization has a token that was never given out"
+	}
+	for i := range f.Attempts {
+		if a := &f.Attempts[i]; a.Outcome == 0 || a.State < StateWaitingForSteps {
+			return "an attempt to finalize it has no outcome, or no state"
+		}
+	}
+	return ""
 }

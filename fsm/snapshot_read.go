@@ -219,6 +219,9 @@ func (b *snapshotBuilder) task(r *fieldReader) error {
 	case t.Status == 0:
 		return fmt.Errorf("%w: task %d has no status", ErrCorrupt, t.ID)
 	}
+	if problem := t.stepsProblem(h); problem != "" {
+		return fmt.Errorf("%w: task %d: %s", ErrCorrupt, t.ID, problem)
+	}
 	b.lastTask = t.ID
 	b.m.tasks.put(t.ID, t)
 	return nil

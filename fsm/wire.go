@@ -153,6 +153,7 @@ type fieldReader struct {
 	num   protowire.Number // of the current field
 	typ   protowire.Type   // of the current field
 	again bool             // the field before had the same number
+	plain bool             // of a NewTask: one that has no steps, so that nothing nests
 	err   error            // ErrCorrupt or ErrUnknownCommand, wrapped
 }
 
