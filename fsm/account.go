@@ -90,13 +90,20 @@ func bytesOfRequest(r *request) int64 {
 // the last change; in between no other task is looked for or changed.
 func (m *Machine) edit(id uint64) *Task {
 	t := m.tasks.edit(id)
+	m.changed++
 	m.leave(t)
 	t.UpdatedAt = m.header.Stamp.T
 	return t
 }
 
-// edited ends what edit began.
-func (m *Machine) edited(t *Task) { m.enter(t) }
+// edited ends what edit began. If the task is a step that has ended, what follows
+// of it for others of its parent is done, too: the task stays as it is.
+func (m *Machine) edited(t *Task) {
+	m.enter(t)
+	if len(m.stepsEnded) > 0 && !m.following {
+		m.followSteps()
+	}
+}
 
 // enter puts a task where its fields say it belongs: into the counts, and the
 // index of its status. Keys and live claims are looked after by those who give

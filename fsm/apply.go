@@ -69,7 +69,7 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 func (m *Machine) applyCommand(c Command) (Result, error) {
 	switch c := c.(type) {
 	case Submit:
-		return m.submit(c), nil
+		return m.withSteps(m.submit(c)), nil
 	case ClaimNext:
 		return m.claimNext(c), nil
 	case ClaimTask:
@@ -83,15 +83,15 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 	case Release:
 		return m.release(c), nil
 	case Retry:
-		return m.retry(c), nil
+		return m.withSteps(m.retry(c)), nil
 	case Delete:
 		return m.delete(c), nil
 	case Expire:
 		return m.expire(c), nil
 	case Cancel:
-		return m.cancel(c), nil
+		return m.withSteps(m.cancel(c)), nil
 	case Patch:
-		return m.patch(c), nil
+		return m.withSteps(m.patch(c)), nil
 	case Evict:
 		return m.evict(c), nil
 	case SetType:

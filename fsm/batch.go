@@ -23,9 +23,9 @@ func (m *Machine) batch(c Batch) (Result, error) {
 	if c.Atomic {
 		return m.atomicBatch(c.Ops)
 	}
-	results := make([]Result, len(c.Ops))
+	results, start := make([]Result, len(c.Ops)), m.changed
 	for i, op := range c.Ops {
-		results[i] = m.applyOp(op)
+		results[i] = m.applyOp(op, start)
 	}
 	m.answered = 0
 	return Result{Results: results}, nil
@@ -34,9 +34,9 @@ func (m *Machine) batch(c Batch) (Result, error) {
 func (m *Machine) atomicBatch(ops []Command) (Result, error) {
 	m.beginUndo()
 	defer func() { m.answered = 0 }()
-	results := make([]Result, len(ops))
+	results, start := make([]Result, len(ops)), m.changed
 	for i, op := range ops {
-		results[i] = m.applyOp(op)
+		results[i] = m.applyOp(op, start)
 		if refusal, refused := refusalOf(op, results[i]); refused {
 			refusal.FailedOp = i
 			return refusal, m.undoAll()
@@ -57,7 +57,11 @@ func refusalOf(op Command, result Result) (refusal Result, refused bool) {
 
 // applyOp applies an op of a batch. The answer to the batch is bounded as a
 // whole: when it is full, claims take nothing more, and other tasks come bare.
-func (m *Machine) applyOp(op Command) Result {
+// So is what it changes, which began when Machine.changed was start.
+func (m *Machine) applyOp(op Command, start int) Result {
+	if m.header.Level >= levelSteps && m.changed-start+m.reachOf(op) > changesMax {
+		return Result{Code: CodeInvalidRequest}
+	}
 	result := m.applyAny(op)
 	if result.Task != nil {
 		result.Task = m.shown(result.Task)
@@ -105,4 +109,42 @@ func (m *Machine) applyAny(op Command) Result {
 		return m.cancel(op)
 	}
 	return m.delete(op.(Delete))
+}
+
+// reachOf returns how many tasks an op of a batch may change.
+func (m *Machine) reachOf(op Command) int {
+	switch op := op.(type) {
+	case Submit:
+		return tasksOf(op.Tasks)
+	case ClaimNext:
+		return int(op.Limit)
+	case Complete:
+		n := m.Reach(op.ID) + tasksOf(op.Submit)
+		if op.Claim != nil {
+			n += int(op.Claim.Limit)
+		}
+		return n
+	case Fail:
+		return m.Reach(op.ID)
+	case Release:
+		return m.Reach(op.ID)
+	case Retry:
+		return m.Reach(op.ID)
+	case Cancel:
+		return m.Reach(op.ID)
+	case Delete:
+		return m.Reach(op.ID)
+	}
+	return 1
+}
+
+// tasksOf returns how many tasks are to be added, steps counted.
+func tasksOf(tasks []NewTask) int {
+	n := len(tasks)
+	for i := range tasks {
+		if p := tasks[i].Parent; p != nil {
+			n += len(p.Steps)
+		}
+	}
+	return n
 }

@@ -2,7 +2,8 @@ package fsm
 
 // cancel ends a task that is not claimed. Of a claimed one it notes that this
 // was asked: its worker learns it at the next extend, its complete still counts,
-// and whatever else ends the claim ends the task as cancelled.
+// and whatever else ends the claim ends the task as cancelled. A running parent
+// is cancelled with its steps.
 func (m *Machine) cancel(c Cancel) Result {
 	t := m.tasks.get(c.ID)
 	switch {
@@ -17,7 +18,15 @@ func (m *Machine) cancel(c Cancel) Result {
 	case t.Status.Ended():
 		return m.refused(endedCode(t.Status), t)
 	}
-	t = m.edit(c.ID)
+	if t.Status == StatusRunning {
+		return m.cancelParent(t)
+	}
+	return Result{Task: m.copyOf(m.stop(c.ID))}
+}
+
+// stop cancels the task if it is not claimed, else asks for it, and returns it.
+func (m *Machine) stop(id uint64) *Task {
+	t := m.edit(id)
 	if t.Status == StatusClaimed {
 		t.CancelRequested = true
 		m.tellClaim(EventCancelRequested, t)
@@ -25,5 +34,5 @@ func (m *Machine) cancel(c Cancel) Result {
 		m.endUnclaimed(t, StatusCancelled)
 	}
 	m.edited(t)
-	return Result{Task: m.copyOf(t)}
+	return t
 }

@@ -69,6 +69,7 @@ func (m *Machine) keepThen(id uint64, then *Then) {
 		return
 	}
 	t := m.edit(id)
+	m.changed-- // it was counted when it ended
 	t.Then = then
 	m.edited(t)
 }

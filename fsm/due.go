@@ -6,6 +6,10 @@ import "github.com/tidwall/btree"
 // milliseconds of work. When there is more, the next tick is due at once.
 const dueTickMax = 1024
 
+// changesMax bounds how many tasks one command changes, steps counted: about, as
+// the last thing that is done may reach a parent and all its steps.
+const changesMax = 10_000
+
 // expiredUnclaimed is the error of a task that expired before its first claim.
 const expiredUnclaimed = "expired before it was claimed"
 
@@ -44,7 +48,7 @@ func (l timeline) due(now int64) (id uint64, ok bool) {
 // mayExpire reports whether the task fails at its ExpiresAt: not if it was
 // started once.
 func mayExpire(t *Task) bool {
-	return t.Attempts == 0 && (t.Status == StatusPending || t.Status == StatusScheduled) && t.options().ExpiresAt != 0
+	return t.Attempts == 0 && (t.Status == StatusPending || t.Status == StatusScheduled || t.Status == StatusBlocked) && t.options().ExpiresAt != 0
 }
 
 // times is what the machine derives of the times of its tasks.
@@ -144,9 +148,10 @@ func (m *Machine) promoteDue() {
 	}
 }
 
-// expireDue fails tasks that were to be started by now.
+// expireDue fails tasks that were to be started by now. With one that is a step
+// others may end: all count.
 func (m *Machine) expireDue() {
-	for range dueTickMax {
+	for start, n := m.changed, 0; n < dueTickMax && m.changed-start < changesMax; n++ {
 		id, ok := m.expiring.due(m.header.Stamp.T)
 		if !ok {
 			return

@@ -7,10 +7,12 @@ const (
 	failedRetentionMS  = 14 * defaultRetentionMS
 )
 
-// evictMax bounds how many tasks one Evict removes.
+// evictMax bounds how many tasks one Evict removes, beside the steps of the last
+// one.
 const evictMax = 1024
 
 // finish brings the task that is being edited to an end. No claim of it lives.
+// What follows of a step's end is done by edited.
 func (m *Machine) finish(t *Task, to Status) {
 	t.Status = to
 	t.CompletedAt = m.header.Stamp.T
@@ -30,6 +32,10 @@ func (m *Machine) finish(t *Task, to Status) {
 	}
 	if t.options().UniqueActive && t.Key != "" {
 		delete(m.keys, t.Key)
+	}
+	if t.Step() != nil {
+		m.stepsEnded = append(m.stepsEnded, t.ID)
+		return // it is kept as long as its parent
 	}
 	if m.header.Level < levelLife {
 		return
@@ -60,21 +66,31 @@ func (m *Machine) endUnclaimed(t *Task, to Status) {
 }
 
 // revive makes the ended task that is being edited pending. An expiry that has
-// passed does not count any more: it would end the task again at once.
+// passed does not count any more: it would end the task again at once. A step
+// that has to wait for others is blocked.
 func (m *Machine) revive(t *Task) {
-	t.WorkerID, t.Token = "", 0
-	t.CompletedAt, t.RemoveAt = 0, 0
-	t.Result, t.ResultPayload = nil, nil
-	t.CancelRequested = false
+	m.unend(t)
 	t.Status = StatusPending
 	if o := *t.options(); mayExpire(t) && o.ExpiresAt <= m.header.Stamp.T {
 		o.ExpiresAt = 0
 		t.setOptions(o)
 	}
+	if s := t.Step(); s != nil && m.parents[s.ParentID].waiting[t.StepPlace()] > 0 {
+		t.Status = StatusBlocked
+		return
+	}
+	m.requeued++
+}
+
+// unend takes from the ended task that is being edited what its end left.
+func (m *Machine) unend(t *Task) {
+	t.WorkerID, t.Token = "", 0
+	t.CompletedAt, t.RemoveAt = 0, 0
+	t.Result, t.ResultPayload = nil, nil
+	t.CancelRequested = false
 	if t.options().UniqueActive && t.Key != "" {
 		m.keys[t.Key] = t.ID
 	}
-	m.requeued++
 }
 
 // retentionOf returns how long the task that has ended is kept: milliseconds
@@ -135,7 +151,7 @@ func (m *Machine) EndedBytes() int64 { return m.endedBytes }
 
 // removeDue removes ended tasks that were kept for long enough.
 func (m *Machine) removeDue() {
-	for range dueTickMax {
+	for start := m.removed; m.removed-start < dueTickMax; {
 		id, ok := m.removing.due(m.header.Stamp.T)
 		if !ok {
 			return
@@ -159,21 +175,30 @@ func (m *Machine) removeLeaving() {
 	}
 }
 
-// removeEnded removes an ended task and remembers that it was there.
+// removeEnded removes an ended task, a parent with its steps, and remembers that
+// they were there.
 func (m *Machine) removeEnded(id uint64) {
 	t := m.tasks.get(id)
-	m.exclude(t)
-	m.tasks.remove(id)
+	m.removeOne(t)
+	if t.Parent() == nil {
+		return
+	}
+	for place := range t.Parent().Plan.Steps {
+		m.removeOne(m.tasks.get(id + 1 + uint64(place)))
+	}
+}
+
+func (m *Machine) removeOne(t *Task) {
+	m.drop(t)
 	m.rememberGone(t)
 	m.removed++
-	m.ended = append(m.ended, id)
 }
 
 // evict removes the oldest ended tasks, a bounded number, until the others take
 // no more than c.Bytes.
 func (m *Machine) evict(c Evict) Result {
-	var result Result
-	for result.Evicted < evictMax && m.endedBytes > c.Bytes {
+	start := m.removed
+	for m.removed-start < evictMax && m.endedBytes > c.Bytes {
 		oldest, ok := m.doneByEnd.first()
 		if !ok {
 			if oldest, ok = m.failedByEnd.first(); !ok {
@@ -181,9 +206,8 @@ func (m *Machine) evict(c Evict) Result {
 			}
 		}
 		m.removeEnded(oldest.id)
-		result.Evicted++
 	}
-	return result
+	return Result{Evicted: m.removed - start}
 }
 
 // setOptions gives the task those options: none if all are at their defaults.

@@ -44,8 +44,6 @@ type ListPage struct {
 // List returns one page.
 func (m *Machine) List(q ListQuery) ListPage {
 	switch {
-	case q.ParentID != 0:
-		return ListPage{} // no task has a parent
 	case q.Key != "":
 		return m.listByKey(q)
 	}
@@ -88,8 +86,12 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	return ListPage{Tasks: []*Task{t}}
 }
 
-// walk yields the tasks from the cursor on.
+// walk yields the tasks from the cursor on; if those of one parent are asked for,
+// no others.
 func (m *Machine) walk(q ListQuery) iter.Seq2[uint64, *Task] {
+	if q.ParentID != 0 {
+		return m.walkSteps(q)
+	}
 	if !q.Descending {
 		return m.tasks.ascend(q.From)
 	}
@@ -100,7 +102,7 @@ func (m *Machine) walk(q ListQuery) iter.Seq2[uint64, *Task] {
 	return m.tasks.descend(from)
 }
 
-// matches reports whether the filter selects the task. No task has a parent.
+// matches reports whether the filter selects the task.
 func (q *Filter) matches(t *Task) bool {
 	return (q.Status == 0 || t.Status == q.Status) &&
 		(q.Type == "" || t.Type == q.Type) &&
@@ -109,7 +111,7 @@ func (q *Filter) matches(t *Task) bool {
 		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
 		(q.Key == "" || t.Key == q.Key && holdsKey(t)) &&
 		(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&
-		q.ParentID == 0
+		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID)
 }
 
 // hasLabels reports whether each of want is among all. Both are sorted by name;
@@ -124,4 +126,32 @@ func hasLabels(all, want []Label) bool {
 		}
 	}
 	return true
+}
+
+// walkSteps yields the steps of the parent from the cursor on, nothing if there is
+// no such parent.
+func (m *Machine) walkSteps(q ListQuery) iter.Seq2[uint64, *Task] {
+	return func(yield func(uint64, *Task) bool) {
+		t := m.tasks.get(q.ParentID)
+		if t == nil || t.Parent() == nil {
+			return
+		}
+		first, last := t.ID+1, t.ID+uint64(len(t.Parent().Plan.Steps))
+		if q.Descending {
+			if q.From != 0 {
+				last = min(last, q.From)
+			}
+			for id := last; id >= first; id-- {
+				if !yield(id, m.tasks.get(id)) {
+					return
+				}
+			}
+			return
+		}
+		for id := max(first, q.From); id <= last; id++ {
+			if !yield(id, m.tasks.get(id)) {
+				return
+			}
+		}
+	}
 }

@@ -39,6 +39,9 @@ type Machine struct {
 	requeued, removed int            // by the entry being applied, for Applied
 	tally             Tally          // the same
 	ended             []uint64       // what it ended or removed
+	stepsEnded        []uint64       // steps that ended, of which nothing has followed yet
+	following         bool           // that is being done
+	changed           int            // how often a task was changed, added or removed, ever
 	told              uint32         // events of it in the trail
 	noted             []ReadyTasks   // what that entry made claimable
 	notedGone         map[string]int // types that are in noted and gone since: where

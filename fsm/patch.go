@@ -10,6 +10,10 @@ func (m *Machine) patch(c Patch) Result {
 		return m.refused(CodeTaskAlreadyClaimed, t)
 	case t.Status.Ended():
 		return m.refused(endedCode(t.Status), t)
+	case t.Status == StatusRunning && c.SetRunAt:
+		refusal := m.refused(CodeTaskNotClaimable, t)
+		refusal.Reason = Reason(t.Status.String())
+		return refusal
 	}
 	t = m.edit(c.ID)
 	if c.SetPriority {
@@ -20,7 +24,11 @@ func (m *Machine) patch(c Patch) Result {
 		o.Labels = c.Labels
 		t.setOptions(o)
 	}
-	if c.SetRunAt {
+	switch {
+	case !c.SetRunAt:
+	case t.Status == StatusBlocked:
+		t.RunAt = c.RunAt // for when it is unblocked
+	default:
 		m.setRunAt(t, c.RunAt)
 	}
 	m.edited(t)

@@ -70,6 +70,9 @@ func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
 	case t.Status == StatusClaimed && (t.Token == 0 || len(t.Log) == 0):
 		return "it is claimed without a token or an attempt"
 	}
+	if problem := m.attachSteps(t); problem != "" {
+		return problem
+	}
 	if _, taken := m.keys[t.Key]; taken && holdsKey(t) {
 		return "its key is another's"
 	}

@@ -6,7 +6,7 @@ type Code string
 
 // The refusals. They are results, equal on every node, never errors.
 const (
-	CodeInvalidRequest     Code = "invalid_request" // a claim_request_id used again for another request
+	CodeInvalidRequest     Code = "invalid_request" // a claim_request_id used again for another request; a batch that would change too many tasks
 	CodeTaskNotFound       Code = "task_not_found"
 	CodeNoPendingTasks     Code = "no_pending_tasks" // a claim in an atomic batch found nothing
 	CodeTaskAlreadyClaimed Code = "task_already_claimed"

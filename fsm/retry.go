@@ -11,7 +11,7 @@ func (m *Machine) retry(c Retry) Result {
 		return m.retryGone(c)
 	case t.Status == StatusCompleted:
 		return m.refused(CodeTaskCompleted, t)
-	case t.Status == StatusPending:
+	case t.Status == StatusPending, t.Status == StatusBlocked:
 		// Whatever the token: it may be of the claim that the first try ended.
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	case t.Status == StatusScheduled:
@@ -20,9 +20,16 @@ func (m *Machine) retry(c Retry) Result {
 		m.edited(t)
 		m.tellOf(EventRetried, t, "")
 		return Result{Repeated: true, Task: m.copyOf(t)}
+	case t.Parent() != nil:
+		return m.retryParent(t, c)
 	case c.Token != 0 && endedByRetry(t, c.Token):
 		// The first try ended the claim that this one names.
 		return Result{Repeated: true, Task: m.copyOf(t)}
+	}
+	if refusal, refused := m.cannotRetryStep(t); refused {
+		return refusal
+	}
+	switch {
 	case c.Token != 0 && c.Token != t.Token:
 		return m.refused(CodeStaleClaim, t)
 	case t.Status == StatusClaimed && t.CancelRequested:
@@ -36,15 +43,14 @@ func (m *Machine) retry(c Retry) Result {
 
 // retryAnew makes the task pending that is claimed, has failed or was cancelled.
 func (m *Machine) retryAnew(t *Task, c Retry) Result {
-	most := raisedMax(t.MaxAttempts, c.AddAttempts)
-	if most != 0 && t.Attempts >= most {
+	if !mayRetry(t, c) {
 		return m.refused(CodeMaxAttemptsReached, t)
 	}
 	if holder := m.ByKey(t.Key); holder != nil && holder.ID != t.ID {
 		return m.refused(CodeKeyTaken, holder)
 	}
 	t = m.edit(c.ID)
-	t.MaxAttempts = most
+	t.MaxAttempts = raisedMax(t.MaxAttempts, c.AddAttempts)
 	if t.Status == StatusClaimed {
 		m.end(t, OutcomeRetried, "", StatusPending)
 	} else {
@@ -53,6 +59,12 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 	}
 	m.edited(t)
 	return Result{Task: m.copyOf(t)}
+}
+
+// mayRetry reports whether the retry leaves the task attempts.
+func mayRetry(t *Task, c Retry) bool {
+	most := raisedMax(t.MaxAttempts, c.AddAttempts)
+	return most == 0 || t.Attempts < most
 }
 
 // endedByRetry reports whether the task's last claim that ended had the token,
@@ -90,18 +102,32 @@ func raisedMax(limit, add int32) int32 {
 	return int32(min(int64(limit)+int64(add), math.MaxInt32))
 }
 
-// delete removes an ended task and frees its key.
+// delete removes an ended task and frees its key. A parent takes its steps along;
+// none of them goes alone.
 func (m *Machine) delete(c Delete) Result {
 	t := m.tasks.get(c.ID)
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
+	case t.Step() != nil:
+		refusal := m.refused(CodeTaskNotTerminal, t)
+		refusal.Reason = ReasonStep
+		return refusal
 	case !t.Status.Ended():
 		return m.refused(CodeTaskNotTerminal, t)
 	}
-	m.exclude(t)
-	m.tasks.remove(c.ID)
-	m.ended = append(m.ended, c.ID)
+	m.drop(t)
 	m.tellOf(EventDeleted, t, "")
+	if t.Parent() != nil {
+		m.deleteSteps(t)
+	}
 	return Result{Task: t} // nobody has it any more but a snapshot
+}
+
+// drop takes an ended task out of the state.
+func (m *Machine) drop(t *Task) {
+	m.changed++
+	m.exclude(t)
+	m.tasks.remove(t.ID)
+	m.ended = append(m.ended, t.ID)
 }

@@ -38,6 +38,50 @@ func (m *Machine) Steps(id uint64) []StepView {
 	return views
 }
 
+// withSteps adds to the answer about one task the steps of that task, if it is a
+// parent.
+func (m *Machine) withSteps(result Result) Result {
+	t := result.Task
+	if len(result.Submitted) == 1 {
+		t = result.Submitted[0].Task
+	}
+	if t != nil && result.Code == "" && t.Parent() != nil {
+		result.Parent = &ParentAnswer{Steps: m.Steps(t.ID)}
+	}
+	return result
+}
+
+// addParent adds a parent, and its steps behind it, and returns it. The trail
+// tells the message with the parent.
+func (m *Machine) addParent(n *NewTask, message string) *Task {
+	plan := newPlan(n.Parent)
+	t := m.newTask(n)
+	t.Status = StatusRunning
+	o := optionsOf(n)
+	o.ExpiresAt, o.Group = 0, "" // it is never claimed
+	o.Parent = &Parent{Plan: plan}
+	t.setOptions(o)
+	m.add(t, message)
+	step := &Step{ParentID: t.ID, Plan: plan}
+	for place := range n.Parent.Steps {
+		m.addStep(&n.Parent.Steps[place].Task, step, len(plan.Steps[place].DependsOn) > 0)
+	}
+	return t
+}
+
+// addStep adds a step: blocked if it depends on others.
+func (m *Machine) addStep(n *NewTask, step *Step, blocked bool) {
+	t := m.newTask(n)
+	m.setRunAt(t, m.runAtOf(n))
+	if blocked {
+		t.Status = StatusBlocked
+	}
+	o := optionsOf(n)
+	o.Step = step
+	t.setOptions(o)
+	m.add(t, "")
+}
+
 // Reach returns how many tasks a command that ends, retries or deletes the task
 // may change: 1, and with the steps of its parent, or its own, these too. 0 if
 // there is no such task. Entries of many commands are bounded by it.
@@ -52,4 +96,20 @@ func (m *Machine) Reach(id uint64) int {
 		return 1 + len(t.Step().Plan.Steps)
 	}
 	return 1
+}
+
+// waitsForSteps returns the names of the steps that the step depends on and that
+// have not completed: at most whyStepsMax, in the plan's order.
+func (m *Machine) waitsForSteps(t *Task) []string {
+	var names []string
+	s := t.Step()
+	for _, on := range s.Plan.Steps[t.StepPlace()].DependsOn {
+		if len(names) == whyStepsMax {
+			break
+		}
+		if m.tasks.get(s.ParentID+1+uint64(on)).Status != StatusCompleted {
+			names = append(names, s.Plan.Steps[on].Name)
+		}
+	}
+	return names
 }

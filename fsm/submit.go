@@ -28,9 +28,24 @@ func (m *Machine) submitOne(n *NewTask, copied *Task, message string) Submitted 
 	return Submitted{Task: copied, Created: true}
 }
 
-// addTask adds a task, pending or scheduled, and returns it. The trail tells the
-// message with it.
+// addTask adds a task, pending or scheduled, or a parent and its steps, and
+// returns it. The trail tells the message with it.
 func (m *Machine) addTask(n *NewTask, message string) *Task {
+	if n.Parent != nil && m.header.Level >= levelSteps {
+		return m.addParent(n, message)
+	}
+	t := m.newTask(n)
+	if m.header.Level >= levelLife {
+		m.setRunAt(t, m.runAtOf(n))
+		t.setOptions(optionsOf(n))
+	}
+	m.add(t, message)
+	return t
+}
+
+// newTask returns the pending task with the next id. What it was submitted with of
+// its life is not set.
+func (m *Machine) newTask(n *NewTask) *Task {
 	now := m.header.Stamp.T
 	t := &Task{
 		ID:          m.header.NextID,
@@ -48,10 +63,13 @@ func (m *Machine) addTask(n *NewTask, message string) *Task {
 	if n.MaxAttempts < 0 {
 		t.MaxAttempts = m.maxAttemptsOf(n.Type)
 	}
-	if m.header.Level >= levelLife {
-		m.setLife(t, n)
-	}
+	return t
+}
+
+// add adds the new task to the state. The trail tells the message with it.
+func (m *Machine) add(t *Task, message string) {
 	m.header.NextID++
+	m.changed++
 	m.tasks.put(t.ID, t)
 	m.count(m.include(t), rateSubmitted)
 	m.tally.Submitted++
@@ -59,18 +77,20 @@ func (m *Machine) addTask(n *NewTask, message string) *Task {
 	if t.Status == StatusScheduled {
 		m.tellWait(t)
 	}
-	return t
 }
 
-// setLife sets what the task was submitted with of its life: when it may be
-// claimed, and its options.
-func (m *Machine) setLife(t *Task, n *NewTask) {
-	at := n.RunAt
+// runAtOf returns when the task may be claimed by T, 0 = at once.
+func (m *Machine) runAtOf(n *NewTask) int64 {
 	if n.DelayMS != 0 {
-		at = m.fromNow(n.DelayMS)
+		return m.fromNow(n.DelayMS)
 	}
-	m.setRunAt(t, at)
-	t.setOptions(Options{
+	return n.RunAt
+}
+
+// optionsOf returns the options that the task was submitted with, but of parents
+// and steps.
+func optionsOf(n *NewTask) Options {
+	return Options{
 		ExpiresAt:    n.ExpiresAt,
 		Backoff:      n.Backoff,
 		RetentionMS:  n.RetentionMS,
@@ -78,7 +98,7 @@ func (m *Machine) setLife(t *Task, n *NewTask) {
 		Group:        n.Group,
 		UniqueActive: n.UniqueActive,
 		Traceparent:  n.Traceparent,
-	})
+	}
 }
 
 // maxAttemptsOf returns the default of the type's tasks.

@@ -53,7 +53,7 @@ type Holder struct {
 }
 
 // Why says why the task is not running, ok false if there is none. A task that
-// is claimed or has ended has no reasons. Each reason would keep a claim from
+// is claimed or has ended has no reasons, a running parent neither. Each reason would keep a claim from
 // taking the task even if all others were gone, in this order: what the task
 // itself waits for, its group, its type. One that only has to wait its turn is
 // queued, also if it is the next.
@@ -63,11 +63,14 @@ func (m *Machine) Why(id uint64, now Stamp) (w Why, ok bool) {
 		return Why{}, false
 	}
 	w = Why{Status: t.Status, Ahead: -1}
-	if t.Status != StatusPending && t.Status != StatusScheduled {
+	if t.Status != StatusPending && t.Status != StatusScheduled && t.Status != StatusBlocked {
 		return w, true
 	}
 	ts := m.types[t.Type]
-	if t.Status == StatusScheduled {
+	if t.Status == StatusBlocked {
+		w.add(WhyReason{Code: WhyBlocked, Steps: m.waitsForSteps(t)})
+	}
+	if t.Status == StatusScheduled || t.Status == StatusBlocked && t.RunAt > max(now.T, m.header.Stamp.T) {
 		w.add(WhyReason{Code: WhyScheduled, At: t.RunAt})
 	}
 	if behind := m.behindWhom(ts, t); behind != 0 {
@@ -114,17 +117,21 @@ func (m *Machine) holders(ts *typeState) []Holder {
 }
 
 // behindWhom returns the id of the task of its group that keeps the task, which
-// has not ended and is not claimed, from being claimed; 0 if none does.
+// has not ended and is not claimed, from being claimed; 0 if none does. A blocked
+// step is not in its group yet: the task would keep it, too, were it free now.
 func (m *Machine) behindWhom(ts *typeState, t *Task) uint64 {
-	name := groupOf(t)
+	name := t.options().Group
 	if name == "" {
 		return 0
 	}
 	g := ts.groups[name]
+	if g == nil {
+		return 0
+	}
 	if g.claimed > 0 {
 		return g.holder
 	}
-	if head, _ := g.ids.Min(); head != t.ID {
+	if head, _ := g.ids.Min(); head < t.ID {
 		return head
 	}
 	return 0
