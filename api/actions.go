@@ -18,7 +18,9 @@ const (
 	// actionTime is how long one goes on; then it answers what it has done. The
 	// entry that it is in takes up to Config.Wait more.
 	actionTime = 25 * time.Second
-	// actionStep is how many tasks one entry of the log changes at most.
+	// actionStep is with how many tasks one entry of the log does it at most; what
+	// changes with them because of steps is bounded by changesMax, but for one
+	// task with its steps, which may be more than what is left of that.
 	actionStep = 1_000
 	// actionIDsMax bounds the ids that one notes, in bytes: a dense id takes one.
 	actionIDsMax = 32 << 20
@@ -111,19 +113,32 @@ func (found *actionMatches) add(t *fsm.Task, action fsm.Action) {
 	useless := false
 	switch action {
 	case fsm.ActionRetry:
-		useless = t.Status == fsm.StatusPending || t.Status == fsm.StatusCompleted
+		useless = t.Status == fsm.StatusPending || t.Status == fsm.StatusBlocked || t.Status == fsm.StatusCompleted
 	case fsm.ActionCancel:
 		useless = t.Status.Ended()
 	case fsm.ActionDelete:
-		useless = !t.Status.Ended()
+		useless = !t.Status.Ended() || t.Step() != nil
 	}
 	switch {
 	case useless:
 	case found.ids.size() >= actionIDsMax:
 		found.more = true
 	default:
-		found.ids.add(t.ID)
+		first, steps := familyOf(t)
+		found.ids.add(t.ID, first, steps)
 	}
+}
+
+// familyOf returns the id of the task that has the steps of which t is one, or
+// which it has, and how many they are; of any other task its own, and 0.
+func familyOf(t *fsm.Task) (parentID uint64, steps int) {
+	if p := t.Parent(); p != nil {
+		return t.ID, len(p.Plan.Steps)
+	}
+	if s := t.Step(); s != nil {
+		return s.ParentID, len(s.Plan.Steps)
+	}
+	return t.ID, 0
 }
 
 // actOn does the action with the tasks found and returns with how many it was
@@ -132,7 +147,7 @@ func (found *actionMatches) add(t *fsm.Task, action fsm.Action) {
 // that it left the rest undone only ends it.
 func (r *request) actOn(req *actionRequest, found *actionMatches) (done int, more, ok bool) {
 	began := false
-	for ids := found.ids.next(actionStep); len(ids) > 0; ids = found.ids.next(actionStep) {
+	for ids := found.ids.next(actionStep, changesMax); len(ids) > 0; ids = found.ids.next(actionStep, changesMax) {
 		if began && (time.Since(r.start) >= actionTime || r.server.draining.Load()) {
 			return done, true, true
 		}
@@ -159,28 +174,81 @@ func (r *request) actionWait() (context.Context, context.CancelFunc) {
 }
 
 // idList is a list of ascending ids, each as the difference from the one before.
+// A task with steps and its steps have ids that follow each other: they are a
+// family, and what is done with one of them may change them all.
+//
+//	diff<<1                    a task of the same family as the one before, or of none
+//	diff<<1|1  steps  offset   the first of a family, offset ids behind its parent
 type idList struct {
-	diffs     []byte
-	last      uint64 // that was added
-	read      int    // how much of diffs was read
+	diffs  []byte
+	last   uint64 // that was added
+	family uint64 // the last id of the last family that was added
+
+	read      int // how much of diffs was read
 	lastTaken uint64
+	taken     family // of lastTaken, if it has one
 }
 
-func (l *idList) add(id uint64) {
-	l.diffs = binary.AppendUvarint(l.diffs, id-l.last)
+// family is a task with steps and its steps.
+type family struct {
+	end   uint64 // the last id
+	steps int
+}
+
+// add adds a task: parentID is that of its family, which has so many steps, 0 if
+// it has none.
+func (l *idList) add(id, parentID uint64, steps int) {
+	diff := (id - l.last) << 1
 	l.last = id
+	if steps == 0 || id <= l.family {
+		l.diffs = binary.AppendUvarint(l.diffs, diff)
+		return
+	}
+	l.family = parentID + uint64(steps)
+	l.diffs = binary.AppendUvarint(l.diffs, diff|1)
+	l.diffs = binary.AppendUvarint(l.diffs, uint64(steps))
+	l.diffs = binary.AppendUvarint(l.diffs, id-parentID)
 }
 
 func (l *idList) size() int { return len(l.diffs) }
 
-// next takes up to n ids.
-func (l *idList) next(n int) []uint64 {
+// next takes up to n ids, and no more than change up to most tasks together, but
+// for the first.
+func (l *idList) next(n, most int) []uint64 {
 	var ids []uint64
+	changes := 0
+	counted := uint64(0) // the last id of the last family in changes
 	for len(ids) < n && l.read < len(l.diffs) {
-		diff, size := binary.Uvarint(l.diffs[l.read:])
+		id, of, size := l.peek()
+		more := 1
+		if id <= of.end {
+			more = 1 + of.steps
+			if of.end == counted {
+				more = 0
+			}
+		}
+		if changes += more; changes > most && len(ids) > 0 {
+			break
+		}
+		if id <= of.end {
+			counted = of.end
+		}
+		ids = append(ids, id)
 		l.read += size
-		l.lastTaken += diff
-		ids = append(ids, l.lastTaken)
+		l.lastTaken, l.taken = id, of
 	}
 	return ids
+}
+
+// peek returns the next id with its family, if it has one, and how many bytes it
+// takes.
+func (l *idList) peek() (id uint64, of family, size int) {
+	diff, size := binary.Uvarint(l.diffs[l.read:])
+	id, of = l.lastTaken+diff>>1, l.taken
+	if diff&1 == 0 {
+		return id, of, size
+	}
+	steps, n := binary.Uvarint(l.diffs[l.read+size:])
+	offset, n2 := binary.Uvarint(l.diffs[l.read+size+n:])
+	return id, family{end: id - offset + steps, steps: int(steps)}, size + n + n2
 }

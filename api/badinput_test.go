@@ -486,7 +486,7 @@ func badTargets() []badInput {
 	for _, target := range []string{"GET /api/tasks/by-key/a b", "GET /api/tasks?idempotency_key=a\tb", "GET /api/tasks/by-key/a\x01", "GET /api/tasks/by-key/a\x7f"} {
 		cases = append(cases, badInput{target, "", ir, "", "not percent-encoded"})
 	}
-	cases = append(cases, badInput{"GET /api/tasks?worker_id=a.b", "", iw, "worker_id", "Invalid worker_id format"})
+	cases = append(cases, badInput{"GET /api/tasks?worker_id=a%20b", "", iw, "worker_id", "Invalid worker_id format"})
 	for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k", "GET /api/stats", "GET /api/cluster", "GET /api/types", "GET /api/workers", "GET /api/tasks/1/why", "POST /api/tasks/actions", "DELETE /api/tasks/1", "POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/complete"} {
 		cases = append(cases, badInput{target + "?x=1", goodBodies[target], ir, "x", "Unknown query parameter: x"})
 	}

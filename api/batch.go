@@ -32,6 +32,7 @@ func (r *request) batch() {
 			b = append(b, ',')
 		}
 		done := fsm.Proposed{Index: p.Index, Stamp: p.Stamp, Result: p.Result.Results[i]}
+		done.Result.Parent = nil // of many tasks the steps are not told
 		if code := opCode(body, &done.Result); code != "" {
 			failed++
 			b = r.appendOpRefusal(b, body, code, &done.Result)
@@ -140,15 +141,28 @@ func decodeBatch(body []byte, limits *Limits) (batchRequest, *refusal) {
 // changesOf returns how many tasks an op changes at most.
 func changesOf(op callBody) int {
 	n := 1
-	if complete, ok := op.(*completeBody); ok {
-		n += len(complete.submit)
-	} else if claimOf(op) != nil {
+	switch op := op.(type) {
+	case *submitBody:
+		n = tasksOf(&op.NewTask)
+	case *completeBody:
+		for i := range op.submit {
+			n += tasksOf(&op.submit[i])
+		}
+	case *claimRequest:
 		n = 0
 	}
 	if claim := claimOf(op); claim != nil {
 		n += int(claim.cmd.Limit)
 	}
 	return n
+}
+
+// tasksOf returns how many tasks a submitted one is, its steps counted.
+func tasksOf(t *fsm.NewTask) int {
+	if t.Parent == nil {
+		return 1
+	}
+	return 1 + len(t.Parent.Steps)
 }
 
 const opsAllowed = `"submit", "claim", "complete", "fail", "extend", "release", "retry", "cancel" or "delete"`
@@ -210,6 +224,9 @@ func (d *decoder) op() (callBody, *refusal) {
 		return nil, d.invalid("op", opsAllowed)
 	}
 	if _, ok := body.(*submitBody); ok {
+		if bad := d.countTask(); bad != nil {
+			return nil, bad
+		}
 		d.code = wire.CodeInvalidTask
 		defer func() { d.code = wire.CodeInvalidRequest }()
 	}

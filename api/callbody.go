@@ -49,9 +49,22 @@ func taskAnswer(b []byte, p *fsm.Proposed) []byte {
 
 // appendTaskAnswer appends the command's task, and leaves the answer open.
 func appendTaskAnswer(b []byte, p *fsm.Proposed) []byte {
-	b = append(b, `{"success":true,"task":`...)
+	return appendResultTask(append(b, `{"success":true,"task":`...), p)
+}
+
+// appendResultTask appends the command's task, with its steps if the command
+// tells them.
+func appendResultTask(b []byte, p *fsm.Proposed) []byte {
 	if p.Result.Gone {
 		return appendGone(b, p.Result.Task)
 	}
-	return appendTask(b, p.Result.Task, taskView{now: p.Stamp, params: true, result: true})
+	return appendTask(b, p.Result.Task, taskView{now: p.Stamp, params: true, result: true, steps: stepsOf(&p.Result)})
+}
+
+// stepsOf returns the steps that a result tells, nil if it tells none.
+func stepsOf(res *fsm.Result) []fsm.StepView {
+	if res.Parent == nil {
+		return nil
+	}
+	return res.Parent.Steps
 }

@@ -93,6 +93,13 @@ func (c *completeBody) check(d *decoder) *refusal {
 			advice: "Send at most one of result and result_payload",
 		}
 	}
+	if n := changesOf(c); n > changesMax {
+		return &refusal{
+			code: wire.CodeInvalidRequest, field: d.path("submit"),
+			text:   "The call changes up to " + strconv.Itoa(n) + " tasks, steps counted; at most " + strconv.Itoa(changesMax) + " are allowed",
+			advice: "Submit fewer tasks, or claim fewer",
+		}
+	}
 	if c.claim == nil {
 		return nil
 	}

@@ -33,6 +33,7 @@ type decoder struct {
 	limits  *Limits
 	code    wire.Code // of a field's refusal
 	at      []place   // where the object that is being read stands in the body
+	submits int       // tasks that the body submits, steps counted, so far
 }
 
 // place is one step on the way to an object: a field's name and, if the field
@@ -50,7 +51,7 @@ var decoders = sync.Pool{New: func() any { return new(decoder) }}
 // newDecoder returns a decoder of body; the caller calls free when it is done.
 func newDecoder(body []byte, limits *Limits) *decoder {
 	d := decoders.Get().(*decoder)
-	d.body, d.limits, d.code, d.at = body, limits, wire.CodeInvalidRequest, d.at[:0]
+	d.body, d.limits, d.code, d.at, d.submits = body, limits, wire.CodeInvalidRequest, d.at[:0], 0
 	d.buf = *bytes.NewBuffer(body)
 	d.dec.Reset(&d.buf)
 	return d
@@ -322,6 +323,25 @@ func (d *decoder) workerID() (string, *refusal) {
 		return "", refuseWorkerID(d.path("worker_id"))
 	}
 	return string(s), nil
+}
+
+// holderID reads the worker_id of a filter, "" if it is null: a processor may
+// have ended a task, too.
+func (d *decoder) holderID() (string, *refusal) {
+	s, ok, bad := d.text("worker_id", "")
+	switch {
+	case bad != nil && bad.syntax:
+		return "", bad
+	case bad != nil, ok && !validProcessorID(s):
+		return "", refuseHolderID(d.path("worker_id"))
+	}
+	return string(s), nil
+}
+
+func refuseHolderID(field string) *refusal {
+	f := refuseWorkerID(field)
+	f.advice = "Send the worker_id of a worker, or the processor_id of a processor: 1 to 128 of A-Z a-z 0-9 _ . : -"
+	return f
 }
 
 func refuseWorkerID(field string) *refusal {

@@ -87,7 +87,7 @@ func (d *decoder) filterField(name []byte, f *fsm.Filter) (bad *refusal) {
 	case "task_type":
 		f.Type, _, bad = d.taskType("task_type")
 	case "worker_id":
-		f.WorkerID, bad = d.workerID()
+		f.WorkerID, bad = d.holderID()
 	case "parent_id":
 		n, _, bad = d.integer("parent_id", 1, idMax)
 		f.ParentID = uint64(n)

@@ -70,14 +70,9 @@ func (c *scheduleBody) field(d *decoder, name []byte) (bad *refusal) {
 func (d *decoder) scheduledField(name []byte, t *draft) *refusal {
 	switch string(name) {
 	case "idempotency_key", "run_at", "expires_at":
-		path, absent := d.path(string(name)), d.isNull()
-		if bad := d.skip(); bad != nil || absent {
-			return bad
-		}
-		return &refusal{
-			code: d.code, field: path, text: "Invalid " + path + ": a schedule's task cannot have it",
-			advice: "Remove it: each slot of a schedule submits another task",
-		}
+		return d.forbidden(name, "a schedule's task cannot have it", "Remove it: each slot of a schedule submits another task")
+	case "steps", "finalize", "on_step_failure":
+		return d.unknown(name)
 	}
 	return d.taskField(name, t)
 }

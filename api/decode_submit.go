@@ -55,6 +55,10 @@ func decodeSubmit(body []byte, limits *Limits) (submitRequest, *refusal) {
 type draft struct {
 	fsm.NewTask
 	delayed bool // delay_ms was given
+	// ofParents is the first field given of those that only a task with steps
+	// has beside them; byClaim and goesOn are what they say.
+	ofParents       string
+	byClaim, goesOn bool
 }
 
 func newDraft() draft {
@@ -91,10 +95,17 @@ func (d *decoder) taskArray(field string, each func(t *draft, bad *refusal) *ref
 	return d.array(field, "tasks", d.limits.Items, func() *refusal {
 		d.code = wire.CodeInvalidTask
 		defer func() { d.code = outer }()
+		before := d.submits
+		if bad := d.countTask(); bad != nil {
+			return bad
+		}
 		task = newDraft()
 		bad := d.task(&task)
 		if bad != nil && bad.syntax {
 			return bad
+		}
+		if bad != nil {
+			d.submits = before // it is not submitted
 		}
 		return each(&task, bad)
 	})
@@ -188,6 +199,8 @@ func (d *decoder) taskOption(name []byte, t *draft) (bad *refusal) {
 		t.Group, _, bad = d.key("group", groupMax)
 	case "unique":
 		t.UniqueActive, bad = d.unique()
+	case "steps", "finalize", "on_step_failure":
+		bad = d.parentField(name, t)
 	default:
 		bad = d.unknown(name)
 	}
@@ -210,12 +223,17 @@ func (d *decoder) unique() (active bool, bad *refusal) {
 
 // checkTask checks what one field alone does not show.
 func (d *decoder) checkTask(t *draft) *refusal {
+	if t.Parent != nil || t.ofParents != "" {
+		if bad := d.checkParent(t); bad != nil {
+			return bad
+		}
+	}
 	switch {
 	case t.RunAt != 0 && t.delayed:
 		return &refusal{code: d.code, field: d.path("delay_ms"), text: "run_at and delay_ms are both given", advice: "Send at most one of run_at and delay_ms"}
 	case t.Params != nil && t.Payload != nil:
 		return &refusal{code: d.code, field: d.path("payload"), text: "params and payload are both given", advice: "Send exactly one of params and payload"}
-	case t.Params == nil && t.Payload == nil:
+	case t.Params == nil && t.Payload == nil && t.Parent == nil:
 		return &refusal{code: d.code, field: d.path("params"), text: "Missing required field: " + d.path("params"), advice: "Send exactly one of params (any JSON) and payload (base64)"}
 	}
 	return nil

@@ -18,6 +18,8 @@ type taskView struct {
 	params bool // params and payload
 	result bool // result and result_payload
 	log    bool // attempts_log
+	// steps are how the steps of a parent are; nil: they are not shown.
+	steps []fsm.StepView
 }
 
 // appendTask appends a task as the contract shows it, fields in its order.
@@ -115,6 +117,9 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v taskView
 	}
 	if v.log {
 		b = appendLog(b, t.Log)
+	}
+	if t.Options != nil && (t.Options.Parent != nil || t.Options.Step != nil) {
+		b = appendFamily(b, t, v.steps)
 	}
 	return b
 }

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 )
 
 // appendRefusal appends the body of a failed call: the contract's fields, then
@@ -29,7 +28,7 @@ func appendRefusalOpen(b []byte, f *refusal, requestID []byte) []byte {
 		b = appendString(b, f.field)
 	}
 	if f.task != nil {
-		b = appendRefusalTask(b, f.code, f.task)
+		b = appendRefusalTask(b, f)
 	}
 	if f.reason != "" {
 		b = append(b, `,"reason":`...)
@@ -40,14 +39,18 @@ func appendRefusalOpen(b []byte, f *refusal, requestID []byte) []byte {
 
 // appendRefusalTask appends what stood against a command: the task's status
 // and who holds it.
-func appendRefusalTask(b []byte, code wire.Code, t *fsm.Task) []byte {
+func appendRefusalTask(b []byte, f *refusal) []byte {
+	t, holder := f.task, f.holder
+	if holder == "" {
+		holder = t.WorkerID
+	}
 	b = append(b, `,"task_id":`...)
 	b = strconv.AppendUint(b, t.ID, 10)
 	b = append(b, `,"status":"`...)
 	b = append(b, t.Status.String()...)
 	b = append(b, `","worker_id":`...)
-	b = appendWorker(b, t.WorkerID)
-	if code == wire.CodeMaxAttemptsReached {
+	b = appendWorker(b, holder)
+	if f.code == wire.CodeMaxAttemptsReached {
 		b = append(b, `,"attempts":`...)
 		b = strconv.AppendInt(b, int64(t.Attempts), 10)
 		b = append(b, `,"max_attempts":`...)

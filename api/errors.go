@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -14,12 +15,15 @@ type refusal struct {
 	text   string // error: what happened
 	advice string // message: what to do
 	field  string // JSON path of what is wrong, "" if no field is
-	// syntax says that the rest of the body cannot be read.
+	// syntax says that the rest of the body cannot be read, or is not: then the
+	// request is refused as a whole.
 	syntax bool
 	// task is what stood against the command, nil if nothing did.
 	task *fsm.Task
 	// reason says why that task cannot be claimed, "" if that is not the matter.
 	reason fsm.Reason
+	// holder is who stands against the command, if it is not that task's worker.
+	holder string
 	// details are further fields of the body, as JSON, a comma before each.
 	details string
 }
@@ -43,6 +47,7 @@ var phrases = map[wire.Code]phrase{
 	wire.CodeTaskFailed:         {"Task has already failed", "Retry the task if it is to run again"},
 	wire.CodeTaskCancelled:      {"Task is cancelled", "Retry the task if it is to run again"},
 	wire.CodeTaskNotTerminal:    {"Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it"},
+	wire.CodeStepsUnfinished:    {"The task has steps that have not ended", "Wait until all of its steps have ended, then finalize it"},
 	wire.CodeKeyTaken:           {"The idempotency_key is taken by another task", "Wait until the task in task_id ends, then retry this one"},
 	wire.CodeCountMismatch:      {"The filter does not match as many tasks as expected", "Nothing was done: check the filter, then send matched as expect"},
 	wire.CodeEventsGone:         {"The events asked for are kept no more", "Go on without a place: oldest is the first that is kept"},
@@ -70,12 +75,33 @@ func refuse(code wire.Code) *refusal {
 
 // refuseResult is the refusal of cmd that the state machine decided.
 func refuseResult(cmd fsm.Command, res fsm.Result) *refusal {
-	f := refuseTask(res)
-	if res.Code != fsm.CodeInvalidRequest {
-		return f
+	if res.Code == fsm.CodeInvalidRequest {
+		return refuseInvalid(cmd)
 	}
-	switch cmd.(type) {
+	r := refuse(wire.Code(res.Code))
+	r.task, r.reason = res.Task, res.Reason
+	if _, ok := cmd.(fsm.Finalize); ok {
+		refuseFinalize(r, &res)
+	} else {
+		refuseFamily(r, cmd)
+	}
+	return r
+}
+
+// refuseInvalid is the refusal of a command that the state machine found
+// malformed.
+func refuseInvalid(cmd fsm.Command) *refusal {
+	f := &refusal{
+		code: wire.CodeInvalidRequest, field: "claim_request_id",
+		text:   "The claim_request_id was used before for another request",
+		advice: "Use a new claim_request_id, or repeat the request with the same worker, task types and order",
+	}
+	switch c := cmd.(type) {
+	case fsm.ClaimNext, fsm.ClaimTask:
 	case fsm.Complete:
+		if c.Claim == nil || c.Claim.RequestID == "" {
+			return refuseReach()
+		}
 		f.field = "claim." + f.field
 	case fsm.SetType:
 		return &refusal{
@@ -87,22 +113,20 @@ func refuseResult(cmd fsm.Command, res fsm.Result) *refusal {
 			code: wire.CodeInvalidRequest, text: "There are too many schedules",
 			advice: "Delete the schedules that are no longer used: there may be 10,000",
 		}
+	default:
+		return refuseReach()
 	}
 	return f
 }
 
-// refuseTask is a refusal that the state machine decided.
-func refuseTask(res fsm.Result) *refusal {
-	if res.Code == fsm.CodeInvalidRequest {
-		return &refusal{
-			code: wire.CodeInvalidRequest, field: "claim_request_id",
-			text:   "The claim_request_id was used before for another request",
-			advice: "Use a new claim_request_id, or repeat the request with the same worker, task types and order",
-		}
+// refuseReach is the refusal of an op with which its batch would change too many
+// tasks.
+func refuseReach() *refusal {
+	return &refusal{
+		code: wire.CodeInvalidRequest, field: "ops",
+		text:   "The ops before it and the steps that it reaches are more than " + strconv.Itoa(changesMax) + " tasks",
+		advice: "Send it in another batch",
 	}
-	r := refuse(wire.Code(res.Code))
-	r.task, r.reason = res.Task, res.Reason
-	return r
 }
 
 // refuseLevel is the refusal of what the cluster's feature level does not have.

@@ -105,8 +105,8 @@ func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, 
 				return q, false, badParam(p.name, taskTypeAllowed)
 			}
 		case "worker_id":
-			if q.WorkerID = p.value; !validWorkerID(p.value) {
-				return q, false, refuseWorkerID(p.name)
+			if q.WorkerID = p.value; !validProcessorID(p.value) {
+				return q, false, refuseHolderID(p.name)
 			}
 		case "event":
 			if q.Kind, ok = fsm.ParseEventKind(p.value); !ok {

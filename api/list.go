@@ -100,8 +100,8 @@ func (req *listRequest) set(p param, limitMax int) *refusal {
 			return badParam(p.name, taskTypeAllowed)
 		}
 	case "worker_id":
-		if q.WorkerID = p.value; !validWorkerID(p.value) {
-			return refuseWorkerID(p.name)
+		if q.WorkerID = p.value; !validProcessorID(p.value) {
+			return refuseHolderID(p.name)
 		}
 	case "idempotency_key":
 		if q.Key = p.value; !validKey(p.value, keyMax) {

@@ -196,6 +196,14 @@ func (r *request) answer() {
 		r.act(newPatch(id))
 	case callDelete:
 		r.delete()
+	case callClaimFinalization:
+		r.actFinalization(newClaimFinalization(id))
+	case callExtendFinalization:
+		r.actFinalization(newExtendFinalization(id))
+	case callReleaseFinalization:
+		r.actFinalization(newReleaseFinalization(id))
+	case callFinalize:
+		r.actFinalization(newFinalize(id))
 	case callBatch:
 		r.batch()
 	case callSetType:
@@ -208,6 +216,8 @@ func (r *request) answer() {
 		r.actions()
 	case callWhy:
 		r.why()
+	case callFinalization:
+		r.finalization()
 	case callTaskEvents:
 		r.taskEvents()
 	default:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf8"
 
@@ -122,7 +123,7 @@ func (c *failBody) field(d *decoder, name []byte) *refusal {
 	}
 	switch string(name) {
 	case "error":
-		bad = c.readError(d)
+		c.cmd.Error, c.given, bad = d.errorText()
 	case "retry_in_ms":
 		c.cmd.RetryInMS, c.cmd.RetryIn, bad = d.integer("retry_in_ms", 0, delayMSMax)
 	case "permanent":
@@ -133,21 +134,17 @@ func (c *failBody) field(d *decoder, name []byte) *refusal {
 	return bad
 }
 
-// readError reads error, cut at the limit.
-func (c *failBody) readError(d *decoder) *refusal {
+// errorText reads error, cut at the limit. given is false if it is null.
+func (d *decoder) errorText() (text string, given bool, bad *refusal) {
 	const allowed = "a string without U+0000"
-	text, ok, bad := d.text("error", allowed)
+	b, given, bad := d.text("error", allowed)
 	if bad != nil {
-		return bad
+		return "", false, bad
 	}
-	for _, b := range text {
-		if b == 0 {
-			return d.invalid("error", allowed)
-		}
+	if bytes.IndexByte(b, 0) >= 0 {
+		return "", false, d.invalid("error", allowed)
 	}
-	c.given = ok
-	c.cmd.Error = string(cut(text, d.limits.ErrorBytes))
-	return nil
+	return string(cut(b, d.limits.ErrorBytes)), given, nil
 }
 
 func (c *failBody) check(d *decoder) *refusal {
@@ -175,7 +172,7 @@ func (c *failBody) answer(b []byte, p *fsm.Proposed) []byte { return taskAnswer(
 
 // cut returns the first bytes of text, at most as many as most, and only whole
 // characters.
-func cut(text []byte, most int) []byte {
+func cut[T ~string | ~[]byte](text T, most int) T {
 	if len(text) <= most {
 		return text
 	}

@@ -33,7 +33,7 @@ func (r *request) submit() {
 	if done.Created {
 		status = fasthttp.StatusCreated
 	}
-	r.send(status, appendSubmitOne(r.body(), done, p.Stamp))
+	r.send(status, appendSubmitOne(r.body(), &p))
 }
 
 // submitBody is a batch's op that submits a task.
@@ -46,15 +46,16 @@ func (c *submitBody) check(d *decoder) *refusal { return d.checkTask(&c.draft) }
 func (c *submitBody) command() fsm.Command { return fsm.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
 
 func (c *submitBody) answer(b []byte, p *fsm.Proposed) []byte {
-	return appendSubmitOne(b, &p.Result.Submitted[0], p.Stamp)
+	return appendSubmitOne(b, p)
 }
 
-func appendSubmitOne(b []byte, done *fsm.Submitted, now fsm.Stamp) []byte {
+func appendSubmitOne(b []byte, p *fsm.Proposed) []byte {
+	done := &p.Result.Submitted[0]
 	b = append(b, `{"success":true,"task":`...)
 	if done.Gone {
 		b = appendGone(b, done.Task)
 	} else {
-		b = appendTask(b, done.Task, taskView{now: now, params: true, result: true})
+		b = appendTask(b, done.Task, taskView{now: p.Stamp, params: true, result: true, steps: stepsOf(&p.Result)})
 	}
 	b = appendCreated(b, done.Created, done.SameRequest)
 	return append(b, '}')
@@ -120,24 +121,25 @@ func (r *request) get() {
 			return
 		}
 	}
-	task, now, ok := r.look(r.target.id, key)
+	task, view, ok := r.look(r.target.id, key)
 	if wait := r.waitLeft(waitMS); ok && wait > 0 && !task.Status.Ended() {
 		// The key may be another task's by then.
 		if ok = r.waitEnded(task.ID, wait); ok {
-			task, now, ok = r.look(task.ID, "")
+			task, view, ok = r.look(task.ID, "")
 		}
 	}
 	if !ok {
 		return
 	}
 	b := append(r.body(), `{"success":true,"task":`...)
-	b = appendTask(b, &task, taskView{now: now, params: true, result: true, log: true})
+	b = appendTask(b, &task, view)
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// look reads the task with that key, or with that id if key is "". ok is false
-// if there is an answer already.
-func (r *request) look(id uint64, key string) (task fsm.Task, now fsm.Stamp, ok bool) {
+// look reads the task with that key, or with that id if key is "", and all that
+// is shown of it. ok is false if there is an answer already.
+func (r *request) look(id uint64, key string) (task fsm.Task, view taskView, ok bool) {
+	view = taskView{params: true, result: true, log: true}
 	found := false
 	ok = r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
 		t := m.Get(id)
@@ -145,13 +147,13 @@ func (r *request) look(id uint64, key string) (task fsm.Task, now fsm.Stamp, ok 
 			t = m.ByKey(key)
 		}
 		if found = t != nil; found {
-			task, now = *t, stamp
+			task, view.now, view.steps = *t, stamp, m.Steps(t.ID)
 		}
 	})
 	if ok && !found {
 		r.refuse(refuse(wire.CodeTaskNotFound))
 	}
-	return task, now, ok && found
+	return task, view, ok && found
 }
 
 // waitParam reads the query of a call whose only parameter is wait_ms, 0 if it

@@ -57,7 +57,18 @@ func (r *request) trace(tasks []fsm.NewTask) {
 
 func setTrace(tasks []fsm.NewTask, traceparent string) {
 	for i := range tasks {
-		tasks[i].Traceparent = traceparent
+		traceOne(&tasks[i], traceparent)
+	}
+}
+
+// traceOne gives a trace context to a task and its steps.
+func traceOne(t *fsm.NewTask, traceparent string) {
+	t.Traceparent = traceparent
+	if t.Parent == nil {
+		return
+	}
+	for i := range t.Parent.Steps {
+		t.Parent.Steps[i].Task.Traceparent = traceparent
 	}
 }
 
@@ -70,7 +81,7 @@ func (req *batchRequest) trace(r *request) {
 	for _, body := range req.ops {
 		switch c := body.(type) {
 		case *submitBody:
-			c.Traceparent = traceparent
+			traceOne(&c.NewTask, traceparent)
 		case *completeBody:
 			setTrace(c.submit, traceparent)
 		}

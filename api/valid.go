@@ -26,6 +26,12 @@ func validTaskType[T ~string | ~[]byte](b T) bool {
 	return true
 }
 
+// validStepName reports whether b is the name of a step.
+func validStepName[T ~string | ~[]byte](b T) bool { return validTaskType(b) }
+
+// validProcessorID reports whether b names a processor. Every worker_id does.
+func validProcessorID[T ~string | ~[]byte](b T) bool { return validTaskType(b) }
+
 // validKey reports whether b is 1 to most bytes without control characters
 // (U+0000 to U+001F and U+007F).
 func validKey[T ~string | ~[]byte](b T, most int) bool {

@@ -111,8 +111,8 @@ func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 		words("It waits" + until(reason.At))
 		b = appendTime(append(b, `,"run_at":`...), reason.At)
 	case fsm.WhyBlocked:
-		words("It waits for other steps")
-		b = append(b, `,"steps":[]`...)
+		words(blockedWords(reason.Steps))
+		b = appendNames(append(b, `,"steps":`...), reason.Steps)
 	case fsm.WhyGroupBehind:
 		words("Task " + strconv.FormatUint(reason.TaskID, 10) + " of its group comes first")
 		b = strconv.AppendUint(append(b, `,"id":`...), reason.TaskID, 10)
@@ -129,6 +129,23 @@ func until(at int64) string {
 	}
 	quoted := appendTime(nil, at)
 	return " until " + string(quoted[1:len(quoted)-1])
+}
+
+// blockedWords words that a step waits for others.
+func blockedWords(steps []string) string {
+	if len(steps) == 1 {
+		return "It waits until the step " + steps[0] + " is completed"
+	}
+	return "It waits until other steps are completed"
+}
+
+func appendNames(b []byte, names []string) []byte {
+	b = append(b, '[')
+	start := len(b)
+	for _, name := range names {
+		b = appendString(comma(b, start), name)
+	}
+	return append(b, ']')
 }
 
 func appendHolders(b []byte, holders []fsm.Holder) []byte {

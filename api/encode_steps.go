@@ -1,0 +1,74 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// stepErrorBytes is where the error of a step is cut in the answer about its
+// parent, so that a thousand of them fit. The step itself has all of it.
+const stepErrorBytes = 1 << 10
+
+// appendFamily appends what a task with steps has beside, or what a step has.
+func appendFamily(b []byte, t *fsm.Task, steps []fsm.StepView) []byte {
+	if p := t.Parent(); p != nil {
+		if steps != nil {
+			b = appendSteps(b, t.ID, p.Plan, steps)
+		}
+		b = append(b, `,"finalize":`...)
+		b = appendChoice(b, p.Plan.ByClaim, finalizeAuto, finalizeClaim)
+		b = append(b, `,"on_step_failure":`...)
+		b = appendChoice(b, p.Plan.Continue, onFailureFail, onFailureGoOn)
+	}
+	if s := t.Step(); s != nil {
+		place := t.StepPlace()
+		b = append(b, `,"parent_id":`...)
+		b = strconv.AppendUint(b, s.ParentID, 10)
+		b = append(b, `,"step":`...)
+		b = appendString(b, s.Plan.Steps[place].Name)
+		b = append(b, `,"depends_on":`...)
+		b = appendDependsOn(b, s.Plan, place)
+	}
+	return b
+}
+
+// appendSteps appends the steps of the task with that id, in the plan's order.
+func appendSteps(b []byte, id uint64, plan *fsm.Plan, steps []fsm.StepView) []byte {
+	b = append(b, `,"steps":[`...)
+	for place := range plan.Steps {
+		if place > 0 {
+			b = append(b, ',')
+		}
+		s := &steps[place]
+		b = append(b, `{"step":`...)
+		b = appendString(b, plan.Steps[place].Name)
+		b = append(b, `,"id":`...)
+		b = strconv.AppendUint(b, id+1+uint64(place), 10)
+		b = append(b, `,"task_type":`...)
+		b = appendString(b, s.Type)
+		b = append(b, `,"status":"`...)
+		b = append(b, s.Status.String()...)
+		b = append(b, `","depends_on":`...)
+		b = appendDependsOn(b, plan, place)
+		if s.Error != "" {
+			b = append(b, `,"error":`...)
+			b = appendString(b, cut(s.Error, stepErrorBytes))
+		}
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// appendDependsOn appends the names of the steps that the one at place depends
+// on.
+func appendDependsOn(b []byte, plan *fsm.Plan, place int) []byte {
+	b = append(b, '[')
+	for i, on := range plan.Steps[place].DependsOn {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, plan.Steps[on].Name)
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// finalization answers GET /api/tasks/{id}/finalization.
+func (r *request) finalization() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var view fsm.FinalizationView
+	var now fsm.Stamp
+	found := false
+	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
+		view, found = m.Finalization(r.target.id, stamp)
+		now = stamp
+	})
+	switch {
+	case !ok:
+	case !found:
+		r.refuse(refuse(wire.CodeTaskNotFound))
+	default:
+		r.send(fasthttp.StatusOK, appendFinalization(r.body(), &view, now))
+	}
+}
+
+func appendFinalization(b []byte, v *fsm.FinalizationView, now fsm.Stamp) []byte {
+	b = append(b, `{"success":true,"attempts":[`...)
+	for i := range v.Attempts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendFinalizationAttempt(b, &v.Attempts[i])
+	}
+	b = append(b, `],"claimed_by":`...)
+	b = appendWorker(b, v.ClaimedBy)
+	b = append(b, `,"claim_expires_at":`...)
+	if v.ClaimedBy == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendTime(b, now.T+v.LeftMS)
+	}
+	return append(b, '}')
+}
+
+func appendFinalizationAttempt(b []byte, a *fsm.FinalizationAttempt) []byte {
+	b = append(b, `{"processor_id":`...)
+	b = appendString(b, a.ProcessorID)
+	b = append(b, `,"claimed":`...)
+	b = strconv.AppendBool(b, a.Outcome.Claimed())
+	b = append(b, `,"already_claimed_by":`...)
+	b = appendWorker(b, a.Holder)
+	b = append(b, `,"reason":`...)
+	b = appendWorker(b, finalizationReason(a.Outcome))
+	b = append(b, `,"task_state":"`...)
+	b = append(b, a.State.String()...)
+	b = append(b, `","message":"`...)
+	b = append(b, finalizationMessage(a.Outcome)...)
+	b = append(b, `","attempted_at":`...)
+	return append(appendTime(b, a.At), '}')
+}
