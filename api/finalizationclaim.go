@@ -24,6 +24,7 @@ func (r *request) actFinalization(c callBody) {
 	cmd := c.command()
 	if p, ok := r.proposeTask(cmd); ok {
 		r.send(fasthttp.StatusOK, c.answer(r.body(), &p))
+		r.server.metrics.finalization.observe(r, cmd, p.Result.Parent)
 	}
 }
 

@@ -27,6 +27,8 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	ok        [callCount]answered // code ok: the usual case
 	handler   fasthttp.RequestHandler
+
+	finalization *finalizationMetrics
 }
 
 // answered counts and times the answers of one call with one code.
@@ -56,6 +58,7 @@ func newMetrics(s *Server) (*metrics, error) {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "claimq_http_requests_total", Help: "Answers by call and code: ok, a stable error code, forwarded or redirected.",
 		}, []string{"call", "code"}),
+		finalization: newFinalizationMetrics(),
 	}
 	for c := range callCount {
 		m.ok[c] = m.answered(c, "ok")
@@ -72,7 +75,8 @@ func newMetrics(s *Server) (*metrics, error) {
 	})
 	build.Set(1)
 	state := newStateCollector(s)
-	for _, c := range []prometheus.Collector{durations, m.inFlight, m.panics, m.requests, connections, streams, build, state} {
+	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, connections, streams, build, state)
+	for _, c := range collectors {
 		if err := s.cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)
 		}

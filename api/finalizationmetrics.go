@@ -1,0 +1,221 @@
+package api
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// processorLabelsMax bounds the processors that have metrics of their own; all
+	// others count as otherProcessor.
+	processorLabelsMax = 100
+	otherProcessor     = "other"
+	// processorIdle is how long a processor that calls nothing keeps its metrics
+	// when another needs the room. So ids that are used once, whoever makes them
+	// up, hold nobody off for ever.
+	processorIdle = time.Hour
+)
+
+// contentionReasons are all reasons for which a claim of a finalization is not
+// got. They are never changed. Nothing can lose a race: that one stays 0.
+var contentionReasons = [...]string{"already_claimed", "already_complete", "not_ready", "race_condition", "other"}
+
+// finalizationMetrics count and time the calls about finalizations, by processor.
+// Only calls that the log has answered are counted, and only on the leader that
+// proposed them: so attempts are successes and failures together, of the whole
+// cluster when it is summed up. What was malformed, found no leader or got no
+// answer in time is among the requests.
+type finalizationMetrics struct {
+	claims, releases, extends *finalizationCall
+	contention                *prometheus.CounterVec // by reason
+	claimed, contended        *prometheus.CounterVec
+	released, notOwned        *prometheus.CounterVec
+	extended, extendFailed    *prometheus.CounterVec
+
+	mu         sync.Mutex
+	processors map[string]*processorMetrics // guarded by mu
+	// fullUntil is the time before which no processor has been idle for long
+	// enough, when there is no room; guarded by mu.
+	fullUntil time.Time
+	others    *processorMetrics
+}
+
+// finalizationCall are what the three calls have in common.
+type finalizationCall struct {
+	attempts  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+}
+
+// processorMetrics are the metrics of one processor.
+type processorMetrics struct {
+	claims, releases, extends answered
+	contention                map[string]prometheus.Counter // by reason; never changed
+	claimed, contended        prometheus.Counter
+	released, notOwned        prometheus.Counter
+	extended, extendFailed    prometheus.Counter
+
+	lastAt time.Time // of its last call; guarded by the mutex of finalizationMetrics
+}
+
+func newFinalizationMetrics() *finalizationMetrics {
+	m := &finalizationMetrics{
+		claims:       newFinalizationCall("finalization_claim", "claims of a finalization"),
+		claimed:      newProcessorCounter("finalization_claim_success_total", "Claims of a finalization that were got, or extended by their holder."),
+		contended:    newProcessorCounter("finalization_claim_contention_total", "Claims of a finalization that were not got, for whatever reason."),
+		releases:     newFinalizationCall("finalization_claim_release", "releases of a finalization's claim"),
+		released:     newProcessorCounter("finalization_claim_release_success_total", "Claims of a finalization that were released, or had ended with their holder's finalize."),
+		notOwned:     newProcessorCounter("finalization_claim_release_not_owned_total", "Releases of a finalization's claim by one that did not hold it."),
+		extends:      newFinalizationCall("finalization_claim_extend", "extends of a finalization's claim"),
+		extended:     newProcessorCounter("finalization_claim_extend_success_total", "Claims of a finalization that were extended."),
+		extendFailed: newProcessorCounter("finalization_claim_extend_failed_total", "Extends of a finalization's claim by one that did not hold it, or no longer."),
+		contention: newProcessorCounter("finalization_claim_contention_by_reason_total",
+			"Claims of a finalization that were not got, by reason: already_claimed, already_complete, not_ready, race_condition (never), other.", "reason"),
+		processors: make(map[string]*processorMetrics),
+	}
+	m.others = m.newProcessor(otherProcessor)
+	return m
+}
+
+func newFinalizationCall(name, what string) *finalizationCall {
+	return &finalizationCall{
+		attempts: newProcessorCounter(name+"_attempts_total", "Answered "+what+"."),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name + "_duration_seconds", Help: "Time from the whole request to the answer, of " + what + ".",
+			Buckets: []float64{.002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5},
+		}, []string{"processor_id"}),
+	}
+}
+
+func newProcessorCounter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"processor_id"}, labels...))
+}
+
+// collectors returns all that is to be registered.
+func (m *finalizationMetrics) collectors() []prometheus.Collector {
+	cs := make([]prometheus.Collector, 0, len(m.vectors()))
+	for _, c := range []*finalizationCall{m.claims, m.releases, m.extends} {
+		cs = append(cs, c.attempts, c.durations)
+	}
+	for _, c := range m.counters() {
+		cs = append(cs, c)
+	}
+	return cs
+}
+
+// counters returns the counters of what became of the calls.
+func (m *finalizationMetrics) counters() []*prometheus.CounterVec {
+	return []*prometheus.CounterVec{
+		m.claimed, m.contended, m.contention, m.released, m.notOwned, m.extended, m.extendFailed,
+	}
+}
+
+func (m *finalizationMetrics) vectors() []*prometheus.MetricVec {
+	var vs []*prometheus.MetricVec
+	for _, c := range []*finalizationCall{m.claims, m.releases, m.extends} {
+		vs = append(vs, c.attempts.MetricVec, c.durations.MetricVec)
+	}
+	for _, c := range m.counters() {
+		vs = append(vs, c.MetricVec)
+	}
+	return vs
+}
+
+// observe counts and times what the log answered to the request r about a
+// finalization. It ignores other commands.
+func (m *finalizationMetrics) observe(r *request, cmd fsm.Command, answer *fsm.ParentAnswer) {
+	switch c := cmd.(type) {
+	case fsm.ClaimFinalization:
+		m.processor(c.ProcessorID, time.Now()).observeClaim(r, answer.Outcome)
+	case fsm.ReleaseFinalization:
+		p := m.processor(c.ProcessorID, time.Now())
+		p.releases.observe(r)
+		either(answer.Done, p.released, p.notOwned).Inc()
+	case fsm.ExtendFinalization:
+		p := m.processor(c.ProcessorID, time.Now())
+		p.extends.observe(r)
+		either(answer.Done, p.extended, p.extendFailed).Inc()
+	}
+}
+
+func (p *processorMetrics) observeClaim(r *request, o fsm.FinalizationOutcome) {
+	p.claims.observe(r)
+	reason := finalizationReason(o)
+	if reason == "" {
+		p.claimed.Inc()
+		return
+	}
+	p.contended.Inc()
+	p.contention[reason].Inc()
+}
+
+// either returns yes if it is so, else no.
+func either(so bool, yes, no prometheus.Counter) prometheus.Counter {
+	if so {
+		return yes
+	}
+	return no
+}
+
+// processor returns the metrics that calls of the processor count as.
+func (m *finalizationMetrics) processor(id string, now time.Time) *processorMetrics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.processors[id]
+	switch {
+	case p != nil:
+	case id == otherProcessor || !m.makeRoomLocked(now):
+		return m.others
+	default:
+		p = m.newProcessor(id)
+		m.processors[id] = p
+	}
+	p.lastAt = now
+	return p
+}
+
+// makeRoomLocked reports whether one more processor may have metrics of its own.
+// When there is no room, those of one that has been idle go.
+func (m *finalizationMetrics) makeRoomLocked(now time.Time) bool {
+	if len(m.processors) < processorLabelsMax {
+		return true
+	}
+	if now.Before(m.fullUntil) {
+		return false
+	}
+	longest, oldestAt := "", now
+	for id, p := range m.processors {
+		if p.lastAt.Before(oldestAt) {
+			longest, oldestAt = id, p.lastAt
+		}
+	}
+	if m.fullUntil = oldestAt.Add(processorIdle); now.Before(m.fullUntil) {
+		return false
+	}
+	delete(m.processors, longest)
+	for _, v := range m.vectors() {
+		v.DeletePartialMatch(prometheus.Labels{"processor_id": longest})
+	}
+	return true
+}
+
+// newProcessor begins all metrics of one processor, at 0.
+func (m *finalizationMetrics) newProcessor(id string) *processorMetrics {
+	p := &processorMetrics{
+		claims: m.claims.of(id), claimed: m.claimed.WithLabelValues(id), contended: m.contended.WithLabelValues(id),
+		releases: m.releases.of(id), released: m.released.WithLabelValues(id), notOwned: m.notOwned.WithLabelValues(id),
+		extends: m.extends.of(id), extended: m.extended.WithLabelValues(id), extendFailed: m.extendFailed.WithLabelValues(id),
+		contention: make(map[string]prometheus.Counter),
+	}
+	for _, reason := range contentionReasons {
+		p.contention[reason] = m.contention.WithLabelValues(id, reason)
+	}
+	return p
+}
+
+func (c *finalizationCall) of(processor string) answered {
+	return answered{c.attempts.WithLabelValues(processor), c.durations.WithLabelValues(processor)}
+}
