@@ -2,6 +2,7 @@ package lease
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -146,4 +147,40 @@ func TestTimers_Proposed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The expiry of one step's claim may change all the steps of its parent: so Due
+// leaves some of 20 such claims for the next entry, and loses none.
+func TestTimers_Due_reach(t *testing.T) {
+	t.Parallel()
+	var commands []fsm.Command
+	parent := &fsm.NewParent{Steps: make([]fsm.NewStep, 999)}
+	for i := range parent.Steps {
+		parent.Steps[i] = fsm.NewStep{Name: "s" + strconv.Itoa(i), Task: fsm.NewTask{Type: "step", Params: []byte("1")}}
+	}
+	commands = append(commands, fsm.SetLevel{Level: fsm.FeatureLevel})
+	const parents = 20
+	for i := range parents {
+		commands = append(commands, fsm.Submit{Tasks: []fsm.NewTask{{Type: "flow", Parent: parent}}},
+			fsm.ClaimTask{ID: uint64(1000*i + 2), WorkerID: "w", LeaseMS: 1000})
+	}
+	m := fsm.New()
+	a, err := m.Apply(1, fsm.AppendEntry(nil, fsm.Stamp{U: 1}, commands...))
+	if err != nil || len(a.Leases) != parents {
+		t.Fatalf("claim: %v, %d leases", err, len(a.Leases))
+	}
+	timers := NewTimers()
+	timers.Add(a.Leases)
+	read := func(fn func(*fsm.Machine)) { fn(m) }
+	var got []int
+	for {
+		expired, more := timers.Due(read, 10_000)
+		if !more {
+			break
+		}
+		got = append(got, len(expired))
+	}
+	if want := []int{10, 10}; !slices.Equal(got, want) {
+		t.Errorf("claims that expired at a time: %v, want %v", got, want)
+	}
 }
