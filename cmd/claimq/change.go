@@ -18,7 +18,8 @@ func newCancelCommand(a *app) *cobra.Command {
 		Short: "Cancel a task",
 		Long: `Cancel a task. One that is not claimed ends as cancelled at once. Of a claimed one
 the worker is asked to stop: it learns of it at its next extend, and if it completes
-the task all the same, that counts. Cancelling twice is no error.`,
+the task all the same, that counts. A task with steps is cancelled with all of them
+that have not ended. Cancelling twice is no error.`,
 		Example: "  claimq cancel 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -252,7 +252,7 @@ var random = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	for _, test := range append(cliCases(), sightCases()...) {
+	for _, test := range slices.Concat(cliCases(), sightCases(), stepsCases()) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			api := &fakeAPI{answers: test.answers}

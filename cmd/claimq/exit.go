@@ -61,6 +61,7 @@ func exitCode(err error) int {
 	var usage *usageError
 	var call *callError
 	var notEnded *notEndedError
+	var notHeld *notHeldError
 	switch {
 	case err == nil:
 		return exitDone
@@ -70,6 +71,8 @@ func exitCode(err error) int {
 		return exitNone
 	case errors.As(err, &notEnded):
 		return exitUnknown
+	case errors.As(err, &notHeld) && notHeld.notFound:
+		return exitNone
 	case errors.As(err, &call):
 		return callExitCode(call)
 	default:

@@ -91,13 +91,17 @@ func (a *app) showTasks(tasks []wire.Task, more bool) error {
 		return err
 	}
 	// Columns that most lists would leave empty are there if a task needs them.
-	var withGroup, withRunAt, withError bool
+	var withStep, withGroup, withRunAt, withError bool
 	for i := range tasks {
+		withStep = withStep || tasks[i].Step != ""
 		withGroup = withGroup || tasks[i].Group != ""
 		withRunAt = withRunAt || tasks[i].Status == "scheduled"
 		withError = withError || tasks[i].Error != ""
 	}
-	some := func(row []string, runAt, group, failure string) []string {
+	some := func(row []string, step, runAt, group, failure string) []string {
+		if withStep {
+			row = append(row, step)
+		}
 		if withRunAt {
 			row = append(row, runAt)
 		}
@@ -110,10 +114,10 @@ func (a *app) showTasks(tasks []wire.Task, more bool) error {
 		return row
 	}
 	header := []string{"ID", "TYPE", "STATUS", "PRIORITY", "ATTEMPTS", "WORKER", "CREATED (UTC)"}
-	rows := [][]string{some(header, "RUNS AT (UTC)", "GROUP", "ERROR")}
+	rows := [][]string{some(header, "STEP", "RUNS AT (UTC)", "GROUP", "ERROR")}
 	for i := range tasks {
 		t := &tasks[i]
-		rows = append(rows, some(rowOf(t), runAtCell(t), cell(t.Group, workerWidth), cell(t.Error, errorWidth)))
+		rows = append(rows, some(rowOf(t), cell(t.Step, stepWidth), runAtCell(t), cell(t.Group, workerWidth), cell(t.Error, errorWidth)))
 	}
 	if err := table(a.stdout, rows); err != nil {
 		return err

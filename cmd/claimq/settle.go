@@ -92,6 +92,9 @@ func (a *app) settledText(id uint64, verb string, answer *wire.Answer) string {
 		if answer.Task.CancelRequested && answer.Task.Status == "claimed" {
 			text += ", and its worker is asked to stop"
 		}
+		if answer.Task.CancelRequested && answer.Task.Status == "running" {
+			text += ": the workers of its claimed steps are asked to stop"
+		}
 	}
 	if answer.Repeated && verb != "retry" { // a scheduled task is such a repeat, too
 		text += " (this had been done before)"

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
 )
 
 // Widths that keep a row within a terminal.
@@ -112,9 +113,13 @@ func (a *app) showTask(t *wire.Task) error {
 	if t.CancelRequested && t.Status == "claimed" {
 		f.add("cancel", "requested: its worker learns of it at its next extend")
 	}
+	if t.CancelRequested && t.Status == "running" {
+		f.add("cancel", "requested: it ends when no step is claimed any more")
+	}
 	if t.RunAt != nil && t.Status == "scheduled" {
 		f.add("runs at", a.showTime(*t.RunAt))
 	}
+	addSteps(&f, t)
 	a.addIdentity(&f, t)
 	a.addClaim(&f, t)
 	a.addTimes(&f, t)
@@ -126,6 +131,35 @@ func (a *app) showTask(t *wire.Task) error {
 		return err
 	}
 	return a.showAttempts(t.AttemptsLog)
+}
+
+// addSteps adds what makes the task a parent or a step.
+func addSteps(f *fields, t *wire.Task) {
+	if t.ParentID != 0 {
+		f.add("step", fmt.Sprintf("%s of task %d", printable(t.Step), t.ParentID))
+		f.addSome("depends on", cut(strings.Join(t.DependsOn, ", "), valueWidth))
+	}
+	if len(t.Steps) > 0 {
+		f.add("steps", fmt.Sprintf("%s ('claimq steps %d' draws them)", countSteps(t.Steps), t.ID))
+	}
+	switch t.Finalize {
+	case "":
+	case client.FinalizeAuto:
+		f.add("finalize", "auto: it ends with its last step")
+	case client.FinalizeClaim:
+		f.add("finalize", "claim: a processor ends it")
+	default:
+		f.addSome("finalize", t.Finalize)
+	}
+	switch t.OnStepFailure {
+	case "":
+	case client.FailOnStepFailure:
+		f.add("step fails", "fail: the other steps are cancelled")
+	case client.ContinueOnStepFailure:
+		f.add("step fails", "continue: those that depend on it are cancelled")
+	default:
+		f.addSome("step fails", t.OnStepFailure)
+	}
 }
 
 // addIdentity adds what the task was submitted with.

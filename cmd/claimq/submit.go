@@ -16,8 +16,9 @@ import (
 type submitOptions struct {
 	clientFlags
 	taskFlags
+	stepsFlags
 	taskFlagNames []string // --file refuses them
-	file          string
+	taskFile      string
 	wait          time.Duration
 }
 
@@ -25,8 +26,8 @@ func newSubmitCommand(a *app) *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
 		Use:   "submit TYPE [PARAMS | @FILE | -]",
-		Short: "Submit a task, or a file of tasks",
-		Long: `Submit a task, or a file of tasks.
+		Short: "Submit a task, one with steps, or a file of tasks",
+		Long: `Submit a task, one with steps, or a file of tasks.
 
 PARAMS is JSON, kept byte for byte; @FILE reads it from a file, - from standard
 input; without it, it is {}. A task with a --key is submitted once: the same key
@@ -35,9 +36,14 @@ again answers with the task that has it, for as long as that exists, or with
 
 --file reads one task a line, each an object with the fields of POST /api/tasks
 (task_type, params, priority, idempotency_key, ...); TYPE, if given, is that of the
-lines without a task_type, and - is standard input. Lines go in requests of up to 1,000:
-of one request all valid lines are submitted, or none. Lines that are refused are
+lines without a task_type, and - is standard input. Lines go in requests of up to 1,000
+(10,000 with their steps): of one request all valid lines are submitted, or none. Lines that are refused are
 named on standard error.
+
+--steps makes it a task with steps: a JSON array of them, each with the fields of
+POST /api/tasks, its name (step) and what it waits for (depends_on); or an object with
+steps, finalize and on_step_failure. Workers claim the steps as they claim tasks; the
+task ends with them. PARAMS may be left out. 'claimq steps ID' draws them.
 
 --wait waits until the task has ended and shows its result: exit code 1 if it failed or
 was cancelled, 3 if it has not ended by then.`,
@@ -46,13 +52,15 @@ was cancelled, 3 if it has not ended by then.`,
   claimq submit mail '{"to":"bob"}' --delay 10m --label customer=7 --backoff 1s,10m
   claimq submit report --run-at 2026-12-24T18:00:00+01:00 --group monthly --retention 30d
   echo '[1,2,3]' | claimq submit sum - --wait 30s
+  claimq submit report --steps steps.json --wait 5m
+  echo '[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]' | claimq submit report --steps -
   claimq submit --file tasks.ndjson`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.wait < 0 || o.wait > 0 && o.file != "" {
+			if o.wait < 0 || o.wait > 0 && o.taskFile != "" {
 				return usageErrorf("--wait is for one task, and not negative")
 			}
-			if o.file != "" {
+			if o.taskFile != "" {
 				return a.submitFile(cmd, &o, args)
 			}
 			return a.submitOne(cmd, &o, args)
@@ -60,9 +68,9 @@ was cancelled, 3 if it has not ended by then.`,
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	f := cmd.Flags()
-	o.taskFlagNames = o.addTaskFlags(f)
+	o.taskFlagNames = append(o.addTaskFlags(f), o.addStepsFlags(f)...)
 	f.DurationVar(&o.wait, "wait", 0, "wait so long for the task's end, and show its result")
-	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
+	f.StringVar(&o.taskFile, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
 	return cmd
 }
 
@@ -70,25 +78,35 @@ func (a *app) submitOne(cmd *cobra.Command, o *submitOptions, args []string) err
 	if len(args) == 0 {
 		return usageErrorf("TYPE is missing: claimq submit TYPE [PARAMS]")
 	}
-	params := []byte("{}")
-	if len(args) > 1 {
-		var err error
-		if params, err = a.jsonArgument("PARAMS", args[1]); err != nil {
-			return err
-		}
-	}
 	task, err := o.task(cmd.Flags())
 	if err != nil {
 		return err
+	}
+	if len(args) > 1 && args[1] == "-" && o.stepsFlags.file == "-" {
+		return usageErrorf("PARAMS and --steps cannot both be standard input")
+	}
+	steps, err := a.steps(&o.stepsFlags, task)
+	if err != nil {
+		return err
+	}
+	var params []byte
+	switch {
+	case len(args) > 1:
+		if params, err = a.jsonArgument("PARAMS", args[1]); err != nil {
+			return err
+		}
+	case steps == nil: // a task with steps may have none
+		params = []byte("{}")
 	}
 	task.TaskType = args[0]
 	if o.key == "" {
 		task.IdempotencyKey = rand.Text()
 	}
-	body, err := withRaw("params", params, task)
+	body, err := withRaw("steps", steps, task)
 	if err != nil {
 		return err
 	}
+	body = withField("params", params, body)
 	return a.talk(&o.clientFlags, func(s session) error {
 		var answer wire.Answer
 		r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: body, Repeatable: true}
@@ -150,6 +168,9 @@ func (a *app) submittedText(answer *wire.Answer, key string) string {
 		text := fmt.Sprintf("submitted task %d", t.ID)
 		if t.Status == "scheduled" && t.RunAt != nil {
 			text += ", to run at " + a.showTime(*t.RunAt)
+		}
+		if len(t.Steps) > 0 {
+			text += fmt.Sprintf(" with %d steps; 'claimq steps %d' draws them", len(t.Steps), t.ID)
 		}
 		return text
 	case answer.SameRequest != nil && !*answer.SameRequest:

@@ -21,6 +21,7 @@ import (
 // Bounds of one request of submit --file, below the server's.
 const (
 	fileItemsMax = 1_000
+	fileTasksMax = 10_000 // items with their steps
 	fileBytesMax = 7 << 20
 	lineBytesMax = 4 << 20 // of one line; params have 1 MiB at most
 )
@@ -39,6 +40,7 @@ type fileSubmit struct {
 
 	body    []byte
 	items   []fileItem // of body
+	tasks   int        // items with their steps
 	unkeyed bool       // an item has no key, so the request cannot be repeated
 	created int
 	existed int
@@ -61,8 +63,8 @@ func (a *app) submitFile(cmd *cobra.Command, o *submitOptions, args []string) er
 		return usageErrorf("--file does not go with PARAMS: they stand in its lines")
 	}
 	input := a.stdin
-	if o.file != "-" {
-		f, err := os.Open(o.file)
+	if o.taskFile != "-" {
+		f, err := os.Open(o.taskFile)
 		if err != nil {
 			return usageErrorf("--file: %w", err)
 		}
@@ -123,7 +125,10 @@ func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
 		return fs.refuse(number, "it is not a JSON object")
 	}
 	item := fs.item(line, task)
-	if len(fs.items) == fileItemsMax || len(fs.items) > 0 && len(fs.body)+len(item) > fileBytesMax {
+	var steps []json.RawMessage
+	_ = json.Unmarshal(task["steps"], &steps) // what is no array the server refuses
+	size := 1 + len(steps)
+	if len(fs.items) == fileItemsMax || len(fs.items) > 0 && (fs.tasks+size > fileTasksMax || len(fs.body)+len(item) > fileBytesMax) {
 		if err := fs.send(ctx); err != nil {
 			return err
 		}
@@ -139,6 +144,7 @@ func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
 		fs.unkeyed = true
 	}
 	fs.items = append(fs.items, fileItem{line: number, ownKey: !hasKey})
+	fs.tasks += size
 	return nil
 }
 
@@ -186,7 +192,7 @@ func (fs *fileSubmit) send(ctx context.Context) error {
 			fs.existed++
 		}
 	}
-	fs.body, fs.items, fs.unkeyed = fs.body[:0], fs.items[:0], false
+	fs.body, fs.items, fs.tasks, fs.unkeyed = fs.body[:0], fs.items[:0], 0, false
 	return nil
 }
 

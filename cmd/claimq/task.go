@@ -45,7 +45,8 @@ func newRetryCommand(a *app) *cobra.Command {
 		Use:   "retry ID",
 		Short: "Make a failed, cancelled, scheduled or claimed task pending again",
 		Long: `Make a failed, cancelled or claimed task pending again, if it has attempts left. A
-claim is taken from its worker. A scheduled task does not wait any longer.
+claim is taken from its worker. A scheduled task does not wait any longer. Of a task
+with steps all those are retried that failed or were cancelled.
 
 With --token nothing happens to a task that has been claimed anew since: so the
 command can be repeated.`,

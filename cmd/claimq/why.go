@@ -19,7 +19,7 @@ func newWhyCommand(a *app) *cobra.Command {
 		Use:   "why ID",
 		Short: "Say why a task is not running",
 		Long: `Say why a task is not running: whether it waits for its time, for its turn, for a
-limit, for others of its group, or for a worker.`,
+limit, for others of its group, for the steps before it, or for a worker.`,
 		Example: "  claimq why 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,6 +73,9 @@ func (a *app) reasonText(r *wire.Reason) string {
 			text += " (" + showDuration(-left) + " ago)"
 		}
 	}
+	if len(r.Steps) > 0 {
+		text += ": " + cut(printable(strings.Join(r.Steps, ", ")), valueWidth)
+	}
 	if len(r.Holders) > 0 {
 		held := make([]string, len(r.Holders))
 		for i, h := range r.Holders {
@@ -91,6 +94,8 @@ func (a *app) stateText(t *wire.Task) string {
 	case t.Status == "claimed" && t.WorkerID != nil && t.LeaseRemainingMS != nil:
 		left := time.Duration(*t.LeaseRemainingMS) * time.Millisecond
 		return fmt.Sprintf("%s holds it, for another %s at least unless it extends", printable(*t.WorkerID), showDuration(left))
+	case len(t.Steps) > 0 && t.CompletedAt == nil:
+		return "it runs, " + countSteps(t.Steps) + fmt.Sprintf("; 'claimq steps %d' draws them", t.ID)
 	case t.CompletedAt != nil:
 		text := "it ended as " + printable(t.Status) + ", " + a.showTime(*t.CompletedAt)
 		if t.Error != "" && t.Status == "failed" {

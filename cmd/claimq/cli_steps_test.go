@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+const (
+	cliParent = `{"id":30,"task_type":"report","priority":0,"max_attempts":3,"attempts":0,"status":"running","worker_id":null,"claim_token":null,` +
+		`"created_at":"2026-01-02T02:00:00.000Z","updated_at":"2026-01-02T03:04:00.500Z","completed_at":null,"cancel_requested":false,` +
+		`"steps":[{"step":"fetch","id":31,"task_type":"http","status":"completed","depends_on":[]},` +
+		`{"step":"left","id":32,"task_type":"sum","status":"completed","depends_on":["fetch"],"error":"once \u001b[31mred"},` +
+		`{"step":"middle","id":33,"task_type":"sum","status":"claimed","depends_on":["fetch"]},` +
+		`{"step":"right","id":34,"task_type":"sum","status":"pending","depends_on":["fetch"],"error":"connection refused by every one of the hosts"},` +
+		`{"step":"merge","id":35,"task_type":"merge","status":"blocked","depends_on":["left","middle","right"]}],` +
+		`"finalize":"auto","on_step_failure":"fail"}`
+	cliStep = `{"id":35,"task_type":"merge","params":{},"priority":0,"max_attempts":3,"attempts":0,"status":"blocked","worker_id":null,"claim_token":null,` +
+		`"created_at":"2026-01-02T02:00:00.000Z","updated_at":"2026-01-02T02:00:00.000Z","completed_at":null,"cancel_requested":false,` +
+		`"parent_id":30,"step":"merge","depends_on":["left","middle","right"]}`
+	cliFailedParent = `{"id":30,"task_type":"report","status":"failed","max_attempts":3,"created_at":"2026-01-02T02:00:00.000Z","completed_at":"2026-01-02T03:04:05.000Z",` +
+		`"error":"step b failed: no route","steps":[{"step":"a","id":31,"status":"completed","depends_on":[]},{"step":"b","id":32,"status":"failed","depends_on":["a"],"error":"no route"},` +
+		`{"step":"c","id":33,"status":"cancelled","depends_on":["b"]}],"finalize":"auto","on_step_failure":"continue"}`
+	cliEndedSteps = `{"id":30,"task_type":"report","status":"running","max_attempts":3,"created_at":"2026-01-02T02:00:00.000Z",` +
+		`"steps":[{"step":"a","id":31,"status":"completed","depends_on":[]},{"step":"b","id":32,"status":"cancelled","depends_on":[]}],"finalize":"claim","on_step_failure":"continue"}`
+)
+
+// stepsCases are the command lines about steps and finalization.
+func stepsCases() []cliCase {
+	one := func(call, answer string) map[string]string { return map[string]string{call: answer} }
+	get := "GET /api/tasks/30"
+	submitted := one("POST /api/tasks", `201 {"success":true,"created":true,"task":`+cliParent+`}`)
+	steps := `[ {"step":"fetch","params":{ "u" : 1 }}, {"step":"merge","params":2,"depends_on":["fetch"]} ]`
+	claim, extend, release := "POST /api/tasks/30/finalization/claim", "POST /api/tasks/30/finalization/extend", "POST /api/tasks/30/finalization/release"
+	return []cliCase{
+		{name: "submit steps", args: []string{"submit", "report", "--steps", "-"}, stdin: steps + "\n", answers: submitted},
+		{
+			name: "submit steps of an object", args: []string{"submit", "report", `{ "month": 12 }`, "--steps", "-", "--finalize", "claim", "--key", "k"}, answers: submitted,
+			stdin: `{"steps": ` + steps + `, "finalize": "auto", "on_step_failure": "continue"}`,
+		},
+		{
+			name: "submit steps and wait", args: []string{"submit", "report", "--steps", "-", "--wait", "1h"}, stdin: steps, want: 1,
+			answers: map[string]string{"POST /api/tasks": `201 {"success":true,"created":true,"task":` + cliParent + `}`, "GET /api/tasks/30?wait_ms=25000": `200 {"success":true,"task":` + cliFailedParent + `}`},
+		},
+		{
+			name: "submit steps refused", args: []string{"submit", "report", "--steps", "-"}, stdin: `[{"step":"a","params":1,"depends_on":["a"]}]`, want: 1,
+			answers: one("POST /api/tasks", `400 {"success":false,"error":"steps[0].depends_on: a step depends on itself","code":"invalid_task","message":"Correct the task","field":"steps[0].depends_on","request_id":"r1"}`),
+		},
+		{name: "submit steps of a whole task", args: []string{"submit", "report", "--steps", "-"}, stdin: `{"task_type":"report","steps":[]}`, want: 2},
+		{name: "submit steps of nothing", args: []string{"submit", "report", "--steps", "-"}, stdin: `{"finalize":"auto"}`, want: 2},
+		{name: "submit steps no file", args: []string{"submit", "report", "--steps", "/nowhere/at/all"}, want: 2},
+		{name: "submit steps and params of one input", args: []string{"submit", "report", "-", "--steps", "-"}, stdin: steps, want: 2},
+		{name: "submit finalize without steps", args: []string{"submit", "report", "--finalize", "claim"}, want: 2},
+		{name: "submit file with steps", args: []string{"submit", "--file", "-", "--steps", "-"}, want: 2},
+		{name: "get parent", args: []string{"get", "30"}, answers: one(get, `200 {"success":true,"task":`+cliParent+`}`)},
+		{name: "get cancelled parent", args: []string{"get", "30"}, answers: one(get, `200 {"success":true,"task":`+strings.Replace(cliEndedSteps, `"status":"running"`, `"status":"running","cancel_requested":true`, 1)+`}`)},
+		{name: "get step", args: []string{"get", "35"}, answers: one("GET /api/tasks/35", `200 {"success":true,"task":`+cliStep+`}`)},
+		{name: "list of a parent", args: []string{"list", "--parent", "30"}, answers: one("GET /api/tasks?limit=100&parent_id=30", `200 {"success":true,"tasks":[`+cliStep+`],"next_cursor":null}`)},
+		{name: "steps", args: []string{"steps", "30"}, answers: one(get, `200 {"success":true,"task":`+cliParent+`}`)},
+		{name: "steps of a step", args: []string{"steps", "35"}, answers: map[string]string{"GET /api/tasks/35": `200 {"success":true,"task":` + cliStep + `}`, get: `200 {"success":true,"task":` + cliParent + `}`}},
+		{name: "steps of a failed task", args: []string{"steps", "30"}, answers: one(get, `200 {"success":true,"task":`+cliFailedParent+`}`)},
+		{name: "steps that have ended", args: []string{"steps", "30"}, answers: one(get, `200 {"success":true,"task":`+cliEndedSteps+`}`)},
+		{name: "steps json", args: []string{"steps", "30", "--output", "json"}, answers: one(get, `200 {"success":true, "task":`+cliEndedSteps+`}`)},
+		{name: "steps of a plain task", args: []string{"steps", "17"}, want: 1, answers: one("GET /api/tasks/17", `200 {"success":true,"task":`+cliTask+`}`)},
+		{name: "steps not found", args: []string{"steps", "17"}, want: 4, answers: one("GET /api/tasks/17", cliNotFound)},
+		{name: "cancel parent", args: []string{"cancel", "30"}, answers: one("POST /api/tasks/30/cancel", `200 {"success":true,"task":`+strings.Replace(cliParent, `"cancel_requested":false`, `"cancel_requested":true`, 1)+`}`)},
+		{name: "why blocked", args: []string{"why", "35"}, answers: one("GET /api/tasks/35/why", `200 {"success":true,"ahead":null,"reasons":[{"code":"blocked","message":"It waits for other steps of its task","steps":["middle","right"]}]}`)},
+		{name: "why of a parent", args: []string{"why", "30"}, answers: map[string]string{
+			"GET /api/tasks/30/why": `200 {"success":true,"ahead":null,"reasons":[]}`, get: `200 {"success":true,"task":` + cliParent + `}`,
+		}},
+		{name: "finalize", args: []string{"finalize", "30", `{ "sum": 42 }`, "--processor", "p1", "--token", "9"}, answers: one("POST /api/tasks/30/finalize", `200 {"success":true,"action":"completed","already_finalized":false,"task":{"id":30,"status":"completed","worker_id":"p1"}}`)},
+		{
+			name: "finalize as failed", args: []string{"finalize", "30", "--error", "no <sum>"}, environ: []string{"CLAIMQ_PROCESSOR=p1", "CLAIMQ_CLAIM_TOKEN=7"},
+			answers: one("POST /api/tasks/30/finalize", `200 {"success":true,"action":"completed","already_finalized":true,"task":{"id":30,"status":"completed","worker_id":"p2"}}`),
+		},
+		{name: "finalize too early", args: []string{"finalize", "30", "--processor", "p1"}, want: 1, answers: one("POST /api/tasks/30/finalize", `409 {"success":false,"error":"The task has steps that have not ended","code":"steps_unfinished","message":"Wait until all of its steps have ended, then finalize it","request_id":"r1"}`)},
+		{name: "finalize without processor", args: []string{"finalize", "30"}, want: 2},
+		{name: "finalize both ways", args: []string{"finalize", "30", "--processor", "p1", "--outcome", "completed", "--error", "no"}, want: 2},
+		{name: "finalize failed with a result", args: []string{"finalize", "30", "1", "--processor", "p1", "--outcome", "failed"}, want: 2},
+		{name: "finalization claim", args: []string{"finalization", "claim", "30", "--processor", "p1", "--for", "2m"}, answers: one(claim, `200 {"success":true,"claimed":true,"already_claimed_by":"p1","task_state":"evaluating_results","message":"Successfully claimed for finalization","claim_token":9}`)},
+		{name: "finalization claim held", args: []string{"finalization", "claim", "30", "--processor", "p1"}, want: 1, answers: one(claim, `200 {"success":true,"claimed":false,"already_claimed_by":"p2","task_state":"waiting_for_steps","message":"Task already claimed for finalization","claim_token":null}`)},
+		{name: "finalization claim json", args: []string{"finalization", "claim", "30", "--processor", "p1", "--output", "json"}, want: 1, answers: one(claim, `200 {"success":true,"claimed":false,"already_claimed_by":null,"task_state":"complete","message":"Task already complete","claim_token":null}`)},
+		{name: "finalization claim not found", args: []string{"finalization", "claim", "30", "--processor", "p1"}, want: 4, answers: one(claim, `200 {"success":true,"claimed":false,"already_claimed_by":null,"task_state":"not_found","message":"Task not found","claim_token":null}`)},
+		{name: "finalization claim for a moment", args: []string{"finalization", "claim", "30", "--processor", "p1", "--for", "1500ms"}, want: 2},
+		{name: "finalization claim by nobody", args: []string{"finalization", "claim", "30"}, want: 2},
+		{name: "finalization extend", args: []string{"finalization", "extend", "30", "--processor", "p1"}, answers: one(extend, `200 {"success":true,"extended":true}`)},
+		{name: "finalization extend late", args: []string{"finalization", "extend", "30", "--processor", "p1", "--for", "2m"}, want: 1, answers: one(extend, `200 {"success":true,"extended":false}`)},
+		{name: "finalization release", args: []string{"finalization", "release", "30"}, environ: []string{"CLAIMQ_PROCESSOR=p1"}, answers: one(release, `200 {"success":true,"released":true}`)},
+		{name: "finalization release unknown", args: []string{"finalization", "release", "30", "--processor", "p1", "--timeout", "400ms"}, want: 3, answers: one(release, "break")},
+		{name: "finalization show", args: []string{"finalization", "show", "30"}, answers: one("GET /api/tasks/30/finalization", `200 {"success":true,"attempts":[`+
+			`{"processor_id":"p2","claimed":false,"already_claimed_by":null,"reason":"not_ready","task_state":"waiting_for_steps","message":"Task has no completed or failed steps","attempted_at":"2026-01-02T03:03:05.006Z"},`+
+			`{"processor_id":"p1","claimed":true,"already_claimed_by":"p1","reason":null,"task_state":"evaluating_results","message":"Successfully claimed for finalization","attempted_at":"2026-01-02T03:04:00.006Z"}],`+
+			`"claimed_by":"p1","claim_expires_at":"2026-01-02T03:04:30.006Z"}`)},
+		{name: "finalization show none", args: []string{"finalization", "show", "30"}, answers: one("GET /api/tasks/30/finalization", `200 {"success":true,"attempts":[],"claimed_by":null,"claim_expires_at":null}`)},
+	}
+}
+
+// Layers, whatever the order of the steps and the shape of what they wait for.
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		steps []wire.Step
+		want  [][]int
+	}{
+		"none":      {nil, nil},
+		"one":       {[]wire.Step{{Step: "a"}}, [][]int{{0}}},
+		"backwards": {[]wire.Step{{Step: "c", DependsOn: []string{"b"}}, {Step: "b", DependsOn: []string{"a"}}, {Step: "a"}}, [][]int{{2}, {1}, {0}}},
+		"diamond": {[]wire.Step{
+			{Step: "a"}, {Step: "b", DependsOn: []string{"a"}}, {Step: "d", DependsOn: []string{"a", "b", "c"}}, {Step: "c", DependsOn: []string{"a"}}, {Step: "e"},
+		}, [][]int{{0, 4}, {1, 3}, {2}}},
+		"unknown name": {[]wire.Step{{Step: "a", DependsOn: []string{"z"}}}, [][]int{{0}}},
+	} {
+		if diff := cmp.Diff(test.want, layers(test.steps)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+}
+
+// A drawing of many steps with long names stays within 80 columns.
+func TestDrawSteps_width(t *testing.T) {
+	t.Parallel()
+	var names []string
+	task := &wire.Task{ID: 1_000, TaskType: "report", Status: "running"}
+	for i := range 100 {
+		name := fmt.Sprintf("%s-%d", strings.Repeat("x", 3*(i%40)), i)
+		task.Steps = append(task.Steps, wire.Step{Step: name, ID: uint64(1_001 + i), Status: "completed", Error: strings.Repeat("é", i)})
+		names = append(names, name)
+	}
+	task.Steps = append(task.Steps, wire.Step{Step: strings.Repeat("é", 128), ID: 1_101, Status: "blocked", DependsOn: names})
+	task.Steps[7].Status = "failed"
+	task.Steps[8].Status = "cancelled"
+	var stdout bytes.Buffer
+	if err := (&app{stdout: &stdout}).drawSteps(task); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(stdout.String(), "\n")
+	for _, line := range lines[1:] {
+		if n := len([]rune(line)); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if want := 2 + 100 + 1 + 1 + 1; len(lines) != want {
+		t.Errorf("%d lines, want %d", len(lines), want)
+	}
+}
+
+func TestNamesWithin(t *testing.T) {
+	t.Parallel()
+	names := []string{"left", "middle", "right", "top"}
+	for width, want := range map[int]string{
+		3: "l… and 3 more", 14: "le… and 3 more", 16: "left and 3 more", 20: "left and 3 more", 23: "left, middle and 2 more", 24: "left, middle, right, top", 80: "left, middle, right, top",
+	} {
+		if got := namesWithin(names, width); got != want {
+			t.Errorf("within %d: %q, want %q", width, got, want)
+		}
+	}
+}
+
+// Steps count as tasks: a request has no more than the server takes.
+func TestRun_submitsFilesOfStepsInParts(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sizes []int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		n := bytes.Count(body, []byte(`"steps"`))
+		mu.Lock()
+		defer mu.Unlock()
+		sizes = append(sizes, n)
+		fmt.Fprintf(w, `{"success":true,"results":[%s],"failed":0}`, strings.TrimSuffix(strings.Repeat(`{"id":1,"created":true},`, n), ","))
+	}))
+	defer server.Close()
+	line := `{"steps":[` + strings.TrimSuffix(strings.Repeat(`{"step":"a"},`, 999), ",") + "]}\n"
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(strings.Repeat(line, 25)), stdout: &stdout, stderr: &stderr}
+	if code := run(t.Context(), a, []string{"submit", "report", "--file", "-", "--endpoint", server.URL}); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	if diff := cmp.Diff([]int{10, 10, 5}, sizes); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+func newFinalizationCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "finalization",
+		Short: "Claim the right to end a task with steps",
+		Example: `  claimq finalization claim 17 --processor p1 --for 2m
+  claimq finalization show 17
+  claimq finalization release 17 --processor p1`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newFinalizationClaimCommand(a),
+		newFinalizationExtendCommand(a),
+		newFinalizationReleaseCommand(a),
+		newFinalizationShowCommand(a),
+	)
+	return cmd
+}
+
+// notHeldError is returned when a processor does not get, or does not have, the
+// claim of a finalization; the server does not refuse such a call.
+type notHeldError struct {
+	text     string
+	notFound bool // there is no such task
+}
+
+func (e *notHeldError) Error() string { return e.text }
+
+// finalizationOptions say whose claim is meant, and how long it lasts.
+type finalizationOptions struct {
+	clientFlags
+	processor string
+	lasts     time.Duration
+}
+
+// postFinalization makes a call about the processor's claim, and decodes its answer.
+func (a *app) postFinalization(cmd *cobra.Command, o *finalizationOptions, arg, verb string, answer any, done func(id uint64, shown bool) error) error {
+	id, err := parseID(arg)
+	if err != nil {
+		return err
+	}
+	if o.processor == "" {
+		return usageErrorf("--processor is required: who would finalize the task")
+	}
+	if o.lasts < 0 || o.lasts%time.Second != 0 {
+		return usageErrorf("--for is %v: it must be whole seconds, not negative", o.lasts)
+	}
+	body, err := json.Marshal(wire.FinalizationClaim{ProcessorID: o.processor, TimeoutSeconds: int64(o.lasts / time.Second)})
+	if err != nil {
+		return err
+	}
+	return a.talk(&o.clientFlags, func(s session) error {
+		r := client.Request{Method: http.MethodPost, Path: taskPath(id, "finalization/"+verb), Body: body, Repeatable: true}
+		shown, err := s.call(cmd.Context(), r, "Repeat the command: the server knows the claim by its processor.", answer)
+		if err != nil {
+			return err
+		}
+		return done(id, shown)
+	})
+}
+
+func newFinalizationClaimCommand(a *app) *cobra.Command {
+	var o finalizationOptions
+	cmd := &cobra.Command{
+		Use:   "claim ID",
+		Short: "Claim the right to finalize a task, or extend the claim",
+		Long: `Claim the right to finalize a task, or extend the claim that the processor has. It is
+granted to one processor at a time, once a step has completed or failed. A processor
+that dies frees its claim when its time is over.
+
+Exit code 0: claimed; 1: not, with the reason; 4: there is no such task.`,
+		Example: "  claimq finalization claim 17 --processor p1\n  claimq finalization claim 17 --processor p1 --for 2m",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var answer wire.FinalizationClaimed
+			return a.postFinalization(cmd, &o, args[0], "claim", &answer, func(id uint64, shown bool) error {
+				if !answer.Claimed {
+					return &notHeldError{claimText(&answer), answer.TaskState == string(client.FinalizationNotFound)}
+				}
+				if shown {
+					return nil
+				}
+				_, err := fmt.Fprintln(a.stdout, claimText(&answer))
+				return err
+			})
+		},
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	cmd.Flags().DurationVar(&o.lasts, "for", 0, "how long the claim lasts, 1s to 1h; 0: 30s")
+	onlyExplicit(cmd)
+	addProcessorFlag(cmd, &o.processor)
+	return cmd
+}
+
+// claimText is the server's words, and who has the claim with which token.
+func claimText(w *wire.FinalizationClaimed) string {
+	text := printable(w.Message)
+	switch {
+	case w.ClaimToken != nil:
+		text += fmt.Sprintf(": token %d", *w.ClaimToken)
+	case w.AlreadyClaimedBy != nil:
+		text += ": by " + printable(*w.AlreadyClaimedBy)
+	}
+	if w.TaskState != string(client.FinalizationNotFound) {
+		text += " (" + printable(w.TaskState) + ")"
+	}
+	return text
+}
+
+func newFinalizationExtendCommand(a *app) *cobra.Command {
+	var o finalizationOptions
+	cmd := &cobra.Command{
+		Use:     "extend ID",
+		Short:   "Extend the processor's claim",
+		Long:    "Extend the processor's claim; it is never shortened. Exit code 1: the processor does not have it, or not any more.",
+		Example: "  claimq finalization extend 17 --processor p1 --for 2m",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var answer wire.FinalizationExtended
+			return a.postFinalization(cmd, &o, args[0], "extend", &answer, func(id uint64, shown bool) error {
+				return a.heldText(&o, id, shown, answer.Extended, "is extended")
+			})
+		},
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	cmd.Flags().DurationVar(&o.lasts, "for", 0, "how long from now, 1s to 1h; 0: as long as it was claimed for")
+	onlyExplicit(cmd)
+	addProcessorFlag(cmd, &o.processor)
+	return cmd
+}
+
+func newFinalizationReleaseCommand(a *app) *cobra.Command {
+	var o finalizationOptions
+	cmd := &cobra.Command{
+		Use:     "release ID",
+		Short:   "Give the processor's claim up",
+		Long:    "Give the processor's claim up. Exit code 1: the processor does not have it, or not any more.",
+		Example: "  claimq finalization release 17 --processor p1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var answer wire.FinalizationReleased
+			return a.postFinalization(cmd, &o, args[0], "release", &answer, func(id uint64, shown bool) error {
+				return a.heldText(&o, id, shown, answer.Released, "is released")
+			})
+		},
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	addProcessorFlag(cmd, &o.processor)
+	return cmd
+}
+
+// heldText says that the claim was changed, or that there is none.
+func (a *app) heldText(o *finalizationOptions, id uint64, shown, held bool, what string) error {
+	if !held {
+		return &notHeldError{text: fmt.Sprintf("%s does not hold the finalization of task %d", printable(o.processor), id)}
+	}
+	if shown {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stdout, "the claim of %s on the finalization of task %d %s\n", printable(o.processor), id, what)
+	return err
+}
+
+func newFinalizationShowCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show who tried to finalize a task, and who may",
+		Example: "  claimq finalization show 17",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.talk(&f, func(s session) error {
+				var answer wire.Finalization
+				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "finalization")}, "", &answer)
+				if err != nil || shown {
+					return err
+				}
+				return a.showFinalization(&answer)
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+func (a *app) showFinalization(w *wire.Finalization) error {
+	held := "nobody holds the claim"
+	if w.ClaimedBy != nil {
+		held = printable(*w.ClaimedBy) + " holds the claim"
+		if w.ClaimExpiresAt != nil {
+			held += ", until " + a.showTime(*w.ClaimExpiresAt) + " unless it extends"
+		}
+	}
+	if _, err := fmt.Fprintln(a.stdout, held); err != nil {
+		return err
+	}
+	if len(w.Attempts) == 0 {
+		return nil
+	}
+	rows := [][]string{{"AT (UTC)", "PROCESSOR", "CLAIMED", "HELD BY", "TASK", "MESSAGE"}}
+	for i := range w.Attempts {
+		at := &w.Attempts[i]
+		claimed, holder := "no", ""
+		if at.Claimed {
+			claimed = "yes"
+		}
+		if at.AlreadyClaimedBy != nil {
+			holder = *at.AlreadyClaimedBy
+		}
+		rows = append(rows, []string{
+			at.AttemptedAt.UTC().Format(exactTime), cell(at.ProcessorID, workerWidth), claimed, cell(holder, workerWidth), cell(at.TaskState, typeWidth), cell(at.Message, valueWidth),
+		})
+	}
+	return table(a.stdout, rows)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+type finalizeOptions struct {
+	clientFlags
+	processor string
+	token     uint64
+	outcome   string
+	failure   string
+}
+
+func newFinalizeCommand(a *app) *cobra.Command {
+	var o finalizeOptions
+	cmd := &cobra.Command{
+		Use:   "finalize ID [RESULT | @FILE | -]",
+		Short: "End a task with steps, as completed or failed",
+		Long: `End a task whose steps have all ended, as completed or failed: one that was submitted
+with "finalize": "claim", others end by themselves. RESULT is JSON, kept byte for byte.
+
+Any number of processors may do so: one does it, the others are told what was done,
+and all exit with 0. Who would do the same work only once claims it first, with
+'claimq finalization claim'; with the claim's --token nothing is done if it is over.`,
+		Example: `  claimq finalize 17 --processor p1 '{"sum":42}'
+  claimq finalize 17 --processor p1 --token 9 @result.json
+  claimq finalize 17 --processor p1 --error "the parts do not fit"`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.finalize(cmd, &o, args) },
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	f := cmd.Flags()
+	f.Uint64Var(&o.token, "token", 0, "only if this is the token of the claim of its finalization")
+	f.StringVar(&o.outcome, "outcome", "", "completed or failed; not given: completed, with --error failed")
+	f.StringVar(&o.failure, "error", "", "why it failed")
+	onlyExplicit(cmd) // a token in the environment is of another claim
+	addProcessorFlag(cmd, &o.processor)
+	return cmd
+}
+
+func addProcessorFlag(cmd *cobra.Command, processor *string) {
+	cmd.Flags().StringVar(processor, "processor", "", "who finalizes it (required; CLAIMQ_PROCESSOR)")
+}
+
+func (a *app) finalize(cmd *cobra.Command, o *finalizeOptions, args []string) error {
+	id, err := parseID(args[0])
+	if err != nil {
+		return err
+	}
+	body, err := a.finalizeBody(o, args[1:])
+	if err != nil {
+		return err
+	}
+	return a.talk(&o.clientFlags, func(s session) error {
+		var answer wire.Finalized
+		r := client.Request{Method: http.MethodPost, Path: taskPath(id, "finalize"), Body: body, Repeatable: true}
+		shown, err := s.call(cmd.Context(), r, "Repeat the command: it tells what was done.", &answer)
+		if err != nil || shown {
+			return err
+		}
+		text := fmt.Sprintf("task %d is %s", id, printable(answer.Action))
+		if answer.AlreadyFinalized {
+			text += " (this had been done before"
+			if answer.Task.WorkerID != nil {
+				text += ", by " + printable(*answer.Task.WorkerID)
+			}
+			text += ")"
+		}
+		_, err = fmt.Fprintln(a.stdout, text)
+		return err
+	})
+}
+
+func (a *app) finalizeBody(o *finalizeOptions, args []string) ([]byte, error) {
+	if o.processor == "" {
+		return nil, usageErrorf("--processor is required: who finalizes the task")
+	}
+	w := wire.Finalize{ProcessorID: o.processor, ClaimToken: o.token, Outcome: o.outcome, Error: o.failure}
+	switch {
+	case w.Outcome == "" && w.Error != "":
+		w.Outcome = string(client.StatusFailed)
+	case w.Outcome == "":
+		w.Outcome = string(client.StatusCompleted)
+	}
+	switch {
+	case w.Outcome == string(client.StatusCompleted) && w.Error != "":
+		return nil, usageErrorf("--error is for a task that failed")
+	case w.Outcome == string(client.StatusFailed) && len(args) > 0:
+		return nil, usageErrorf("RESULT is for a task that completed")
+	}
+	var result []byte
+	if len(args) > 0 {
+		var err error
+		if result, err = a.jsonArgument("RESULT", args[0]); err != nil {
+			return nil, err
+		}
+	}
+	return withRaw("result", result, w)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+func newStepsCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "steps ID",
+		Short: "Draw the steps of a task, and how far they are",
+		Long: `Draw the steps of a task, and how far they are. A step stands below all that it
+depends on; those between two arrows do not depend on each other. Of a step that is
+blocked the drawing says what it waits for, of others what they came after. The id of
+a step draws the task that it belongs to.
+
+  ✓ completed  ▶ claimed  ○ pending  ◷ scheduled  · blocked  ✗ failed  ⊘ cancelled`,
+		Example: "  claimq steps 17\n  claimq steps 17 --output json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.talk(&f, func(s session) error { return s.steps(cmd, id) })
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+// steps draws the task's steps; of a step, those of its parent.
+func (s session) steps(cmd *cobra.Command, id uint64) error {
+	var answer wire.Answer
+	get := func(id uint64) ([]byte, error) {
+		answer = wire.Answer{}
+		return s.do(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "")}, "", &answer)
+	}
+	body, err := get(id)
+	if err == nil && answer.Task != nil && answer.Task.ParentID != 0 {
+		body, err = get(answer.Task.ParentID)
+	}
+	shown, showErr := s.showJSON(body, err)
+	if err == nil {
+		err = showErr
+	}
+	if err != nil || shown || answer.Task == nil {
+		return err
+	}
+	if len(answer.Task.Steps) == 0 {
+		return fmt.Errorf("task %d has no steps", answer.Task.ID)
+	}
+	return s.a.drawSteps(answer.Task)
+}
