@@ -42,6 +42,11 @@ func (a *acks) takeSubmit(w *world, tasks []newTask, submitted []fsm.Submitted) 
 			w.fail("submit with key %q was answered with a task of key %q", tasks[i].key, s.Task.Key)
 		}
 		a.submitted = append(a.submitted, s.Task.ID)
+		if p := tasks[i].parent; p != nil && s.Created {
+			for place := range p.steps {
+				a.submitted = append(a.submitted, s.Task.ID+1+uint64(place))
+			}
+		}
 	}
 }
 

@@ -339,6 +339,9 @@ func describe(r *fsm.Result) string {
 		c := &r.Claims[i]
 		s += fmt.Sprintf(" {task %d token %d live=%v until U=%d}", c.Task.ID, c.Token, c.Live, c.Task.LeaseEndU)
 	}
+	if p := r.Parent; p != nil {
+		s += fmt.Sprintf(" {%s done=%v holder=%q token=%d %v already=%v}", outcomeNames[p.Outcome], p.Done, p.Holder, p.Token, p.State, p.AlreadyFinalized)
+	}
 	if r.Acted > 0 {
 		s += " acted on " + strconv.Itoa(r.Acted)
 	}

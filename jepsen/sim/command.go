@@ -30,11 +30,16 @@ const (
 	verbSetLevel
 	verbRunSchedules
 	verbSetTrail
+	verbClaimEnd   // the finalization of a parent
+	verbExtendEnd  // the claim of it
+	verbReleaseEnd // the claim of it
+	verbFinalize
 )
 
 var verbNames = [...]string{
 	"submit", "claim next", "claim", "complete", "fail", "extend", "release", "retry", "delete", "cancel", "patch", "set type", "batch", "act on", "set schedule", "delete schedule",
 	"evict", "expire", "tick", "checkpoint", "set node", "set level", "run schedules", "set trail",
+	"claim finalization", "extend finalization", "release finalization", "finalize",
 }
 
 func (v verb) String() string { return verbNames[v] }
@@ -47,7 +52,7 @@ type command struct {
 	tasks []newTask // submit; complete: the follow-ups
 
 	id      uint64 // all that name a task
-	worker  string
+	worker  string // of a finalization: the processor
 	token   uint64 // 0: none was sent
 	leaseMS int64
 	request string // claim_request_id
@@ -59,11 +64,14 @@ type command struct {
 	limit     int
 	more      int32 // only tasks with more attempts left than this
 
-	result string // complete
+	result string // complete, finalize
 	opaque bool   // the result is no JSON
 	next   *command
 
-	reason    string // fail
+	timeoutMS int64 // claim and extend of a finalization; 0 of an extend: as long as the claim
+	failed    bool  // finalize: as failed
+
+	reason    string // fail, finalize
 	permanent bool
 	retryIn   bool  // delayMS is sent
 	delayMS   int64 // fail: retry_in_ms; release
@@ -107,7 +115,23 @@ type newTask struct {
 	leaseMS  int64
 	runAt    int64 // by T
 	delayMS  int64
+	parent   *plan // nil: it has no steps
 	options
+}
+
+// plan is the steps of a parent. It never changes: the parent's task and those of
+// its steps share it.
+type plan struct {
+	steps    []planned
+	byClaim  bool // a processor ends the parent
+	goesOn   bool // a step that does not complete takes along only those that depend on it
+}
+
+// planned is one step of a plan. Its place is that in the plan.
+type planned struct {
+	name string
+	on   []int // places, ascending
+	task newTask
 }
 
 // options are what few tasks are submitted with.

@@ -46,6 +46,8 @@ func (c *command) real() fsm.Command {
 		return e
 	case verbAct, verbSetSchedule, verbDeleteSchedule, verbRunSchedules, verbSetTrail:
 		return c.realSight()
+	case verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
+		return c.realEnding()
 	case verbSetType, verbEvict, verbTick, verbCheckpoint, verbSetNode, verbSetLevel:
 	}
 	return c.realAdmin()
@@ -83,12 +85,12 @@ func realTasks(tasks []newTask) []fsm.NewTask {
 		made[i] = fsm.NewTask{
 			Type: t.kind, Priority: t.priority, MaxAttempts: t.max, Key: t.key, LeaseMS: t.leaseMS, RunAt: t.runAt, DelayMS: t.delayMS,
 			ExpiresAt: t.expiresAt, Backoff: t.backoff.real(), RetentionMS: t.keepMS, Labels: realLabels(t.labels),
-			Group: t.group, UniqueActive: t.active,
+			Group: t.group, UniqueActive: t.active, Parent: t.parent.real(),
 		}
 		if t.opaque {
 			made[i].Payload = []byte(t.body)
 		} else {
-			made[i].Params = []byte(t.body)
+			made[i].Params = bytesOf(t.body)
 		}
 	}
 	return made

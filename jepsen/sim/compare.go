@@ -47,6 +47,9 @@ func differs(got *fsm.Result, want *answer) string {
 	if d := sightDiffers(got, want); d != "" {
 		return d
 	}
+	if d := parentDiffers(got.Parent, want.parent); d != "" {
+		return d
+	}
 	for i := range want.results {
 		if d := differs(&got.Results[i], &want.results[i]); d != "" {
 			return fmt.Sprintf("op %d: %s", i, d)
@@ -93,12 +96,12 @@ func taskDiffers(g *fsm.Task, w *task) string {
 		g.CompletedAt == w.completedAt && g.Error == w.reason && string(body) == w.body && opaque == w.opaque &&
 		string(result) == w.result && binary == w.binary && sameLog(g.Log, w.log) && w.runAt.is(g.RunAt) &&
 		g.RemoveAt == w.removeAt && g.CancelRequested == w.asked && string(g.Progress) == w.progress &&
-		sameOptions(g.Options, &w.options) && sameThen(g.Then, w.then) {
+		sameOptions(g.Options, &w.options) && sameThen(g.Then, w.then) && samePlace(g, w) {
 		return ""
 	}
 	g2 := *g
-	return fmt.Sprintf("task %d is\n    %+v (options %+v, beside %+v)\n  the model has\n    %+v (run at %+v, beside %+v)",
-		w.id, g2, g.Options, g.Then, *w, w.runAt, w.then)
+	return fmt.Sprintf("task %d is\n    %+v (options %+v, beside %+v, %s)\n  the model has\n    %+v (run at %+v, beside %+v)",
+		w.id, g2, g.Options, g.Then, describePlace(g), *w, w.runAt, w.then)
 }
 
 func sameOptions(g *fsm.Options, w *options) bool {
@@ -215,6 +218,9 @@ func stateDiffers(machine *fsm.Machine, m *model) string {
 		return d
 	}
 	if d := keptTooLong(machine, m); d != "" {
+		return d
+	}
+	if d := parentsDiffer(machine, m); d != "" {
 		return d
 	}
 	if machine.Level() != m.level || len(machine.Nodes()) != len(m.nodes) {

@@ -122,7 +122,7 @@ func (w *world) fillSettle(c *command, kind kind, d *dice, name string) {
 // fillThen draws what a completion does beside.
 func (w *world) fillThen(c *command, d *dice, name string) {
 	for i := range d.n(3) {
-		c.tasks = append(c.tasks, w.newTask(d, fmt.Sprintf("%s.then%d", name, i), true))
+		c.tasks = append(c.tasks, w.newWork(d, fmt.Sprintf("%s.then%d", name, i), true))
 	}
 	if d.in(700) {
 		c.next = &command{verb: verbClaimNext, worker: c.worker, leaseMS: leaseOf(d), limit: pick(d, 1, 1, 3)}
@@ -220,17 +220,20 @@ func (w *world) op(d *dice, k *worker, name string) (op *command, safe bool) {
 	switch d.n(10) {
 	case 0, 1, 2:
 		mine := d.in(800)
-		return &command{verb: verbSubmit, tasks: []newTask{w.newTask(d, name, mine)}}, mine
+		return &command{verb: verbSubmit, tasks: []newTask{w.newWork(d, name, mine)}}, mine
 	case 3, 4:
 		c := &command{verb: verbClaimNext, worker: k.name, leaseMS: leaseOf(d), limit: pick(d, 1, 1, 2), request: "q-" + name}
 		w.fillClaim(c, d)
 		return c, true
 	case 5:
+		if w.parentsKnown() && d.in(400) {
+			return &command{verb: verbRetry, id: w.familyID(d), add: int32(d.n(2))}, false
+		}
 		return w.retry(d), false
 	case 6:
-		return &command{verb: verbCancel, id: w.anyID(d)}, true
+		return &command{verb: verbCancel, id: w.familyID(d)}, true
 	case 7:
-		return &command{verb: verbDelete, id: w.anyID(d)}, true
+		return &command{verb: verbDelete, id: w.familyID(d)}, true
 	}
 	c := &command{id: w.anyID(d), worker: k.name, token: uint64(d.n(int64(w.model.tokens) + 2))}
 	if len(k.held) > 0 {

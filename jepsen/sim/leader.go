@@ -36,7 +36,7 @@ func laneOf(c *command) lane {
 	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbEvict, verbRunSchedules, verbSetTrail:
 		return laneInternal
 	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete, verbCancel, verbPatch, verbSetType, verbBatch,
-		verbAct, verbSetSchedule, verbDeleteSchedule:
+		verbAct, verbSetSchedule, verbDeleteSchedule, verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
 	}
 	return laneSettle
 }
@@ -325,7 +325,7 @@ func (l *leader) land(f *flight) {
 // commit appends an entry to the log for good.
 func (w *world) commit(f *flight) *entry {
 	e := &entry{
-		index: 1 + f.number%2, data: f.data, tooNew: f.tooNew, stamp: f.stamp,
+		index: 1 + f.number%2, data: f.data, tooNew: f.tooNew, stamp: f.stamp, packedAt: f.since,
 		commands: make([]*command, len(f.proposals)), sentAt: make([]int64, len(f.proposals)),
 	}
 	if n := len(w.log); n > 0 {

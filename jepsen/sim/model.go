@@ -10,7 +10,9 @@ import (
 const (
 	pending   = "pending"
 	scheduled = "scheduled"
+	blocked   = "blocked"
 	claimed   = "claimed"
+	running   = "running"
 	completed = "completed"
 	failed    = "failed"
 	cancelled = "cancelled"
@@ -31,6 +33,7 @@ const (
 	keptByDefault     = dayMS
 	failedKept        = 14 * dayMS
 	lifeLevel         = 2 // from which on a cluster knows more than claims
+	stepsLevel        = 4 // and from which on parents
 )
 
 // task is one task. A version of it never changes: every change makes a new one,
@@ -70,6 +73,10 @@ type task struct {
 	then   *then // what its completion did beside, nil: nothing
 
 	log []attempt // shared between versions, never changed
+
+	plan  *plan // of a parent, and of a step its parent's; nil: it is neither
+	of    uint64 // the parent of a step, else 0
+	final ending // of a parent
 }
 
 // moment is a time that is known, or that is known to lie between two: the
@@ -195,6 +202,7 @@ type answer struct {
 	schedule  *kept
 	created   bool
 	acted     []actedOn
+	parent    *parentSeen
 }
 
 type submittedTask struct {
@@ -221,6 +229,7 @@ func (m *model) entry(u, t int64, commands []*command, hints []hint) []answer {
 			m.hint = &hints[i]
 		}
 		answers[i] = m.command(c)
+		m.showSteps(c, &answers[i])
 		m.removeLeaving()
 	}
 	return answers
@@ -243,6 +252,14 @@ func (m *model) command(c *command) answer {
 		return m.claimTask(c)
 	case verbTick:
 		m.tick()
+	case verbClaimEnd:
+		return m.claimEnd(c)
+	case verbExtendEnd:
+		return m.extendEnd(c)
+	case verbReleaseEnd:
+		return m.releaseEnd(c)
+	case verbFinalize:
+		return m.finalize(c)
 	case verbSetNode:
 		if !slices.Contains(m.nodes, c.node) {
 			m.nodes = append(m.nodes, c.node)

@@ -144,7 +144,7 @@ func (m *model) candidates(c *command, at int64) []*task {
 	}
 	var found []*task
 	for _, t := range rest {
-		if t == nil || ended(t.status) {
+		if t == nil || ended(t.status) || t.status == blocked {
 			continue
 		}
 		if g := (groupName{t.kind, t.options.group}); g.group != "" {
@@ -175,7 +175,7 @@ func (t *task) attemptsLeft() int32 {
 // leads reports whether the task's group lets it be claimed.
 func (m *model) leads(t *task) bool {
 	for _, other := range m.tasks {
-		if other == nil || other == t || ended(other.status) || t.options.group == "" ||
+		if other == nil || other == t || ended(other.status) || other.status == blocked || t.options.group == "" ||
 			other.kind != t.kind || other.options.group != t.options.group {
 			continue
 		}

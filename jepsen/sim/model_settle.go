@@ -30,6 +30,7 @@ func (m *model) settle(c *command, outcome string, do func(*task)) answer {
 	}
 	t = m.change(t)
 	do(t)
+	m.afterEnd(t)
 	return answer{task: t}
 }
 
@@ -125,6 +126,7 @@ func (m *model) expire(items []leaseItem) answer {
 		if t.status == failed {
 			t.reason = "lease expired"
 		}
+		m.afterEnd(t)
 		a.expired++
 	}
 	return a
@@ -206,10 +208,12 @@ func (m *model) cancel(id uint64) answer {
 		return answer{code: "task_" + r.was.status, gone: true, task: r.seen()}
 	}
 	switch {
-	case t.status == cancelled, t.status == claimed && t.asked:
+	case t.status == cancelled, (t.status == claimed || t.status == running) && t.asked:
 		return answer{repeated: true, task: t}
 	case ended(t.status):
 		return answer{code: "task_" + t.status, task: t}
+	case t.isParent():
+		return m.cancelParent(t)
 	}
 	t = m.change(t)
 	if t.status == claimed {
@@ -219,6 +223,7 @@ func (m *model) cancel(id uint64) answer {
 		m.add(e, t)
 	} else {
 		m.endWaiting(t, cancelled)
+		m.afterEnd(t)
 	}
 	return answer{task: t}
 }
@@ -244,20 +249,28 @@ func (m *model) retry(c *command) answer {
 		return answer{code: "task_not_found"}
 	case t.status == completed:
 		return answer{code: "task_completed", task: t}
-	case t.status == pending:
+	case t.status == pending, t.status == blocked:
 		return answer{repeated: true, task: t}
 	case t.status == scheduled:
 		t = m.change(t)
 		t.status = pending
 		m.tell(retried, t, "")
 		return answer{repeated: true, task: t}
+	case t.isParent():
+		return m.retryParent(t, c)
 	case retriedBefore(t, c.token):
 		return answer{repeated: true, task: t}
+	}
+	if a, refused := m.retryOfStep(t); refused {
+		return a
+	}
+	switch {
 	case c.token != 0 && c.token != t.token:
 		return answer{code: "stale_claim", task: t}
 	case t.status == claimed && t.asked:
 		t = m.change(t)
 		m.endClaim(t, cancelled, "", cancelled)
+		m.afterEnd(t)
 		return answer{task: t}
 	}
 	limit := t.max
@@ -271,6 +284,10 @@ func (m *model) retry(c *command) answer {
 		return answer{code: "key_taken", task: other}
 	}
 	t = m.change(t)
+	if t.of != 0 && t.status != claimed {
+		m.reviveStep(t, c.add)
+		return answer{task: t}
+	}
 	t.max = limit
 	if t.status == claimed {
 		m.endClaim(t, retried, "", pending)

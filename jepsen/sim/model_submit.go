@@ -25,8 +25,22 @@ func (m *model) submitBy(n *newTask, by string) submittedTask {
 		was := r.was
 		return submittedTask{task: r.seen(), gone: true, same: was.kind == n.kind && was.body == n.body && was.opaque == n.opaque}
 	}
+	t := m.born(n)
+	t.plan = n.parent
+	if t.isParent() {
+		t.status = running
+	}
+	m.enter(t, by)
+	if t.isParent() {
+		m.submitSteps(t, by)
+	}
+	return submittedTask{task: t, created: true}
+}
+
+// born returns the task as it is at first, if it is no parent.
+func (m *model) born(n *newTask) *task {
 	t := &task{
-		id: uint64(len(m.tasks) + 1), kind: n.kind, body: n.body, opaque: n.opaque, priority: n.priority, max: n.max,
+		kind: n.kind, body: n.body, opaque: n.opaque, priority: n.priority, max: n.max,
 		key: n.key, leaseMS: n.leaseMS, options: n.options, status: pending, createdAt: m.t, updatedAt: m.t,
 	}
 	if n.max == -1 {
@@ -41,15 +55,20 @@ func (m *model) submitBy(n *newTask, by string) submittedTask {
 	case n.runAt != 0:
 		m.waitUntil(t, n.runAt)
 	}
+	return t
+}
+
+// enter gives the new task its id.
+func (m *model) enter(t *task, by string) {
+	t.id = uint64(len(m.tasks) + 1)
 	m.tasks = append(m.tasks, t)
-	if n.key != "" {
-		m.keys[n.key] = t.id
+	if t.key != "" {
+		m.keys[t.key] = t.id
 	}
 	m.tell("submitted", t, by)
 	if t.status == scheduled {
 		m.tellWait(t)
 	}
-	return submittedTask{task: t, created: true}
 }
 
 // waitUntil lets a task that is not claimed wait until then.
@@ -72,6 +91,8 @@ func (m *model) patch(c *command) answer {
 		return answer{code: "task_already_claimed", task: t}
 	case ended(t.status):
 		return answer{code: "task_" + t.status, task: t}
+	case t.isParent() && c.set.runAt != nil:
+		return answer{code: "task_not_claimable", why: running, task: t}
 	}
 	t = m.change(t)
 	if c.set.priority != nil {
@@ -80,7 +101,12 @@ func (m *model) patch(c *command) answer {
 	if c.set.labels != nil {
 		t.options.labels = *c.set.labels
 	}
-	if c.set.runAt != nil {
+	switch {
+	case c.set.runAt == nil:
+	case t.status == blocked: // for when it is no more
+		m.waitUntil(t, *c.set.runAt)
+		t.status = blocked
+	default:
 		m.waitUntil(t, *c.set.runAt)
 		if t.status == scheduled {
 			m.tellWait(t)
@@ -94,11 +120,17 @@ func (m *model) delete(id uint64) answer {
 	switch {
 	case t == nil:
 		return answer{code: "task_not_found"}
+	case t.of != 0:
+		return answer{code: "task_not_terminal", why: "step", task: t}
 	case !ended(t.status):
 		return answer{code: "task_not_terminal", task: t}
 	}
 	m.drop(t)
 	m.tell("deleted", t, "")
+	for _, s := range m.stepsOf(t) {
+		m.drop(s)
+		m.tell("deleted", s, "")
+	}
 	return answer{task: t}
 }
 

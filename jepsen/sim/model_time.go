@@ -21,7 +21,7 @@ func (m *model) finish(t *task, to string) {
 	if t.options.active && m.keys[t.key] == t.id {
 		delete(m.keys, t.key)
 	}
-	if m.level < lifeLevel {
+	if m.level < lifeLevel || t.of != 0 { // a step goes with its parent
 		return
 	}
 	keep := t.options.keepMS
@@ -71,9 +71,13 @@ func (m *model) tick() {
 	}
 	slices.SortStableFunc(lapsed, func(a, b *task) int { return cmp.Compare(a.options.expiresAt, b.options.expiresAt) })
 	for _, t := range lapsed {
+		if t = m.find(t.id); !mayLapse(t) {
+			continue // its parent's step before it has cancelled it
+		}
 		t = m.change(t)
 		t.reason = "expired before it was claimed"
 		m.endWaiting(t, failed)
+		m.afterEnd(t)
 	}
 	for _, t := range m.tasks {
 		if t != nil && t.removeAt != 0 && t.removeAt <= m.t {
@@ -84,7 +88,7 @@ func (m *model) tick() {
 
 // mayLapse reports whether the task fails at its expires_at.
 func mayLapse(t *task) bool {
-	return t.options.expiresAt != 0 && t.attempts == 0 && (t.status == pending || t.status == scheduled)
+	return t.options.expiresAt != 0 && t.attempts == 0 && (t.status == pending || t.status == scheduled || t.status == blocked)
 }
 
 // nextDue returns when a tick has something to do, 0 if never.
@@ -124,8 +128,10 @@ func (m *model) removeLeaving() {
 
 // remove takes out an ended task and remembers it.
 func (m *model) remove(t *task) {
-	m.removed[t.id] = &removed{was: t, keyFree: m.keys[t.key] != t.id, atU: m.u}
-	m.drop(t)
+	for _, one := range append([]*task{t}, m.stepsOf(t)...) {
+		m.removed[one.id] = &removed{was: one, keyFree: m.keys[one.key] != one.id, atU: m.u}
+		m.drop(one)
+	}
 }
 
 // evict removes the tasks that ended first, those that failed last, as many as
@@ -133,7 +139,7 @@ func (m *model) remove(t *task) {
 func (m *model) evict(bytes int64) answer {
 	var all []*task
 	for _, t := range m.tasks {
-		if t != nil && ended(t.status) {
+		if t != nil && ended(t.status) && t.of == 0 {
 			all = append(all, t)
 		}
 	}
@@ -143,13 +149,17 @@ func (m *model) evict(bytes int64) answer {
 	})
 	count := m.hint.evicted
 	if bytes == 0 {
-		count = len(all)
+		count = len(m.tasks)
 	}
-	count = min(count, len(all))
-	for _, t := range all[:count] {
+	gone := 0 // steps count, too
+	for _, t := range all {
+		if gone >= count {
+			break
+		}
+		gone += 1 + len(m.stepsOf(t))
 		m.remove(t)
 	}
-	return answer{evicted: count}
+	return answer{evicted: gone}
 }
 
 func bit(b bool) int {
@@ -193,6 +203,9 @@ func (r *removed) seen() *task {
 	}
 	if r.was.status != cancelled && r.was.byClaim {
 		t.worker = r.was.worker
+	}
+	if r.was.isParent() {
+		t.worker, t.token = r.was.worker, r.was.token
 	}
 	return t
 }

@@ -28,6 +28,11 @@ const (
 	stepSchedule // is set or deleted
 	stepAct      // on all tasks of a filter
 	stepSlot     // something goes wrong when a slot comes
+	stepParent   // a parent is submitted
+	stepWork     // a worker claims and settles for a while
+	stepFinalize // a processor does something about a parent
+	stepOver     // something goes wrong when the claim of a finalization is over
+	stepRevise   // an operator does something with a parent or a step
 	stepRepeat   // an old request, delivered once more
 	stepOld      // an old expiry, proposed once more
 	stepIdle     // nothing for long
@@ -47,7 +52,7 @@ const (
 
 var kindNames = [kinds]string{
 	"submit", "submit many", "submit without key", "claim", "claim task", "complete", "fail", "extend", "release", "late settle",
-	"meddle", "die", "retry", "delete", "read", "chain", "cancel", "patch", "type", "batch", "evict", "schedule", "act", "slot", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
+	"meddle", "die", "retry", "delete", "read", "chain", "cancel", "patch", "type", "batch", "evict", "schedule", "act", "slot", "parent", "work", "finalize", "finalization over", "revise", "repeat", "old expiry", "idle", "depose", "pause", "wall", "restart", "install",
 	"capture", "write", "lag", "skew", "upgrade", "admin",
 }
 
@@ -59,6 +64,7 @@ var weights = [kinds]int64{
 	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25, stepRead: 25,
 	stepChain: 45, stepCancel: 20, stepPatch: 15, stepType: 15, stepBatch: 35, stepEvict: 4,
 	stepSchedule: 15, stepAct: 25, stepSlot: 15,
+	stepParent: 70, stepWork: 90, stepFinalize: 70, stepOver: 15, stepRevise: 50,
 	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 14,
 	stepCapture: 8, stepWrite: 10, stepLag: 16, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
 }
@@ -90,6 +96,7 @@ type profile struct {
 	life           life
 	rates          [replicaCount]int64
 	walls          [replicaCount]int64
+	parents        int64 // how many of the tasks submitted have steps, per thousand; 0: no step is about parents
 	long           bool // idles may last longer than what is remembered
 }
 
@@ -114,6 +121,11 @@ func makePlan(seed uint64, count int) (profile, []step) {
 		p.off[k] = d.in(250)
 	}
 	p.drawLife(d)
+	if p.parents == 0 {
+		for k := stepParent; k <= stepRevise; k++ {
+			p.off[k] = true
+		}
+	}
 	var drawn [kinds]int64
 	var total int64
 	for k := range kinds {
@@ -147,7 +159,10 @@ func makePlan(seed uint64, count int) (profile, []step) {
 
 // drawLife draws what the tasks of the world are like.
 func (p *profile) drawLife(d *dice) {
-	p.level = uint32(pick[int64](d, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3))
+	p.level = uint32(pick[int64](d, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4))
+	if p.level >= stepsLevel {
+		p.parents = pick[int64](d, 0, 30, 100, 300)
+	}
 	p.groups = pick[int64](d, 0, 1, 2, 3)
 	p.endedBytes = pick[int64](d, 0, 0, 0, 4000, 12_000)
 	p.life = life{

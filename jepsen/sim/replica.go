@@ -15,6 +15,7 @@ type entry struct {
 	commands []*command
 	sentAt   []int64 // per command: when its request was sent, or the leader decided it
 	stamp    fsm.Stamp
+	packedAt int64 // when the leader stamped it
 	// tooNew, if not nil, is what a replica of an older version reads in place of
 	// data: something that it does not know.
 	tooNew []byte
@@ -121,7 +122,7 @@ func (r *replica) apply(e *entry) *fsm.Applied {
 	if !e.watched {
 		e.watched = true
 		w.learn(r.machine)
-		w.watch.entry(w, e, &applied, events)
+		w.watch.entry(w, e, r.machine, &applied, events)
 	}
 	if e.index%w.profile.hashEvery == 0 {
 		r.compareHash(e)

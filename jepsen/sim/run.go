@@ -82,6 +82,7 @@ func (w *world) finish() {
 		r.lags = false
 	}
 	w.until(w.now + drain)
+	w.crew()
 	if w.failure != "" {
 		return
 	}
@@ -103,6 +104,7 @@ func (w *world) finish() {
 		}
 		if w.failure == "" {
 			w.watch.lastSlots(w, r.machine, now)
+			w.watch.lastParents(w, r.machine)
 		}
 	}
 }

@@ -43,6 +43,8 @@ func (w *world) do(s step) {
 		w.call(d, name, w.setType(d), false, nil)
 	case stepSchedule, stepAct, stepSlot:
 		w.sighted(s, d, name)
+	case stepParent, stepWork, stepFinalize, stepOver, stepRevise:
+		w.stepped(s, d, name)
 	case stepBatch:
 		w.stepBatch(d, name)
 	case stepRead:
@@ -132,7 +134,7 @@ func (w *world) stepSubmit(k kind, d *dice, name string) {
 	}
 	c := &command{verb: verbSubmit, tasks: make([]newTask, count)}
 	for i := range c.tasks {
-		c.tasks[i] = w.newTask(d, fmt.Sprintf("%s.%d", name, i), k != stepSubmitRaw)
+		c.tasks[i] = w.newWork(d, fmt.Sprintf("%s.%d", name, i), k != stepSubmitRaw)
 	}
 	w.call(d, name, c, k != stepSubmitRaw, func(r reply, _ bool) {
 		if r.ok {
@@ -392,7 +394,7 @@ func (w *world) admin(d *dice) {
 	if l == nil {
 		return
 	}
-	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(4))},
+	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(5))},
 		&command{verb: verbSetTrail, bounds: bounds{bytes: pick[int64](d, 1<<20, 64<<20), ageMS: pick[int64](d, 60_000, 10*60_000, dayMS)}})
 	if fsm.LevelOf(c.real()) > w.model.level {
 		return

@@ -31,6 +31,8 @@ type watch struct {
 	kept      map[string]bool      // types that ever had a retention of their own
 	evicted   bool                 // something was, ever
 	schedules map[string]*watchedSchedule
+	parents   map[uint64]*watchedParent
+	stepOf    map[uint64]*watchedParent // by the step's id
 	slots     int // that a task was made for
 
 	// served is how long a leader has served that could commit, and what it was
@@ -81,13 +83,13 @@ func newWatch() *watch {
 		requests: map[string]*watchedRequest{}, byToken: map[uint64]*watchedRequest{},
 		settled: map[uint64]verb{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{},
 		types: map[string]*settings{}, done: map[uint64]then{}, kept: map[string]bool{},
-		schedules: map[string]*watchedSchedule{},
+		schedules: map[string]*watchedSchedule{}, parents: map[uint64]*watchedParent{}, stepOf: map[uint64]*watchedParent{},
 	}
 }
 
 // entry looks at the results of an entry, once, when the first replica has
 // applied it, and at the events that it added to the trail.
-func (o *watch) entry(w *world, e *entry, applied *fsm.Applied, events []fsm.Event) {
+func (o *watch) entry(w *world, e *entry, machine *fsm.Machine, applied *fsm.Applied, events []fsm.Event) {
 	for i, c := range e.commands {
 		r := &applied.Results[i]
 		w.mix(uint64(c.verb), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
@@ -106,6 +108,7 @@ func (o *watch) entry(w *world, e *entry, applied *fsm.Applied, events []fsm.Eve
 			o.command(w, e, c, e.sentAt[i], r, applied.Stamp)
 		}
 	}
+	o.steps(w, machine, events)
 }
 
 func (o *watch) command(w *world, e *entry, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
@@ -148,6 +151,8 @@ func (o *watch) command(w *world, e *entry, c *command, sentAt int64, r *fsm.Res
 		o.setSchedule(w, c, r)
 	case verbDeleteSchedule:
 		delete(o.schedules, c.schedule.name)
+	case verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
+		o.finalization(w, e, c, sentAt, r)
 	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbRunSchedules, verbSetTrail, verbAct:
 	}
 }
@@ -165,6 +170,7 @@ func (o *watch) change(w *world, c *command, r *fsm.Result, now fsm.Stamp) {
 			o.end(t, now)
 		}
 		t.runAt = 0
+		o.retried(t.id, now)
 		o.look(t, r.Task, now)
 		if t.key != "" && t.endedU < 0 {
 			o.keys[t.key] = t.id
@@ -184,6 +190,7 @@ func (o *watch) change(w *world, c *command, r *fsm.Result, now fsm.Stamp) {
 			return
 		}
 		delete(o.tasks, c.id)
+		o.deleted(c.id)
 		if t.key != "" && o.keys[t.key] == t.id {
 			delete(o.keys, t.key)
 		}
@@ -223,18 +230,28 @@ func (o *watch) submit(w *world, n *newTask, s *fsm.Submitted, now fsm.Stamp) {
 			w.fail("id %d was given out twice", id)
 			return
 		}
-		t := &watchedTask{
-			id: id, kind: n.kind, key: n.key, leaseMS: n.leaseMS, group: n.group, active: n.active, expires: n.expiresAt != 0, lapses: n.expiresAt != 0,
-			keepMS: n.keepMS, runAt: n.runAt, endedU: -1, endedT: -1, sinceU: now.U, sinceT: now.T,
-		}
-		if n.delayMS != 0 {
-			t.runAt = now.T + n.delayMS
-		}
+		t := watchedOf(id, n, now)
 		o.tasks[id] = t
 		if n.key != "" {
 			o.keys[n.key] = id
 		}
+		if n.parent != nil {
+			o.submitSteps(w, t, n.parent, now)
+		}
 	}
+}
+
+// watchedOf returns what is known of a task that was just submitted.
+func watchedOf(id uint64, n *newTask, now fsm.Stamp) *watchedTask {
+	t := &watchedTask{
+		id: id, kind: n.kind, key: n.key, leaseMS: n.leaseMS, group: n.group, active: n.active, expires: n.expiresAt != 0,
+		lapses: n.expiresAt != 0 || n.parent != nil,
+		keepMS: n.keepMS, runAt: n.runAt, endedU: -1, endedT: -1, sinceU: now.U, sinceT: now.T,
+	}
+	if n.delayMS != 0 {
+		t.runAt = now.T + n.delayMS
+	}
+	return t
 }
 
 // free reports whether the key of the task may be another's: it has ended and
@@ -252,6 +269,9 @@ func (o *watch) free(t *watchedTask, now fsm.Stamp) bool {
 
 // removable reports whether retention or eviction may have removed the task.
 func (o *watch) removable(t *watchedTask, now fsm.Stamp) bool {
+	if p := o.stepOf[t.id]; p != nil {
+		t = o.tasks[p.id] // they go together
+	}
 	endedT := t.endedT
 	if endedT < 0 && t.lapses {
 		endedT = t.sinceT

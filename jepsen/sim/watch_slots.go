@@ -129,6 +129,7 @@ func (o *watch) acted(w *world, c *command, acted []actedOn, now fsm.Stamp) {
 				w.fail("task %d was deleted: it is held", a.id)
 			}
 			delete(o.tasks, a.id)
+			o.deleted(a.id)
 			if t.key != "" && o.keys[t.key] == t.id {
 				delete(o.keys, t.key)
 			}
@@ -138,6 +139,7 @@ func (o *watch) acted(w *world, c *command, acted []actedOn, now fsm.Stamp) {
 				o.end(t, now)
 			}
 			t.runAt = 0
+			o.retried(a.id, now)
 		}
 		switch {
 		case !ended(a.after.status):

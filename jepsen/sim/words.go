@@ -67,6 +67,12 @@ func (c *command) String() string {
 		}
 	case verbSetTrail:
 		fmt.Fprintf(&b, " %d bytes, %d ms", c.bounds.bytes, c.bounds.ageMS)
+	case verbClaimEnd, verbExtendEnd:
+		fmt.Fprintf(&b, " task %d processor=%s timeout=%dms", c.id, c.worker, c.timeoutMS)
+	case verbReleaseEnd:
+		fmt.Fprintf(&b, " task %d processor=%s", c.id, c.worker)
+	case verbFinalize:
+		fmt.Fprintf(&b, " task %d processor=%s token=%d failed=%v %s%s", c.id, c.worker, c.token, c.failed, c.result, c.reason)
 	case verbTick, verbCheckpoint:
 	}
 	return b.String()
@@ -91,7 +97,19 @@ func tellTasks(b *strings.Builder, tasks []newTask) {
 		addIf(b, t.keepMS != 0, fmt.Sprintf(" retention=%d", t.keepMS))
 		addIf(b, t.group != "", " group="+t.group)
 		addIf(b, t.active, " unique=active")
+		t.parent.tell(b)
 		b.WriteString("}")
+	}
+}
+
+func (p *plan) tell(b *strings.Builder) {
+	if p == nil {
+		return
+	}
+	fmt.Fprintf(b, " finalize by claim=%v, goes on=%v, steps:", p.byClaim, p.goesOn)
+	for _, s := range p.steps {
+		fmt.Fprintf(b, " %s after %v", s.name, s.on)
+		tellTasks(b, []newTask{s.task})
 	}
 }
 

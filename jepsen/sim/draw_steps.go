@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// parentsKnown reports whether this world has parents now.
+func (w *world) parentsKnown() bool { return w.profile.parents > 0 && w.model.level >= stepsLevel }
+
+// newWork draws a task to submit, which may have steps.
+func (w *world) newWork(d *dice, name string, mine bool) newTask {
+	if w.parentsKnown() && d.in(w.profile.parents) {
+		return w.newParent(d, name, mine)
+	}
+	return w.newTask(d, name, mine)
+}
+
+// newParent draws a task with steps.
+func (w *world) newParent(d *dice, name string, mine bool) newTask {
+	t := w.newTask(d, name, mine)
+	t.runAt, t.delayMS, t.expiresAt, t.group = 0, 0, 0, ""
+	if d.in(300) { // what is to be done is said by the steps
+		t.body, t.opaque = "", false
+	}
+	count := int(d.in1(5))
+	if d.in(60) {
+		count += int(d.n(20))
+	}
+	t.parent = &plan{steps: make([]planned, count), byClaim: d.in(500), goesOn: d.in(400)}
+	for i := range t.parent.steps {
+		s := &t.parent.steps[i]
+		s.name = fmt.Sprintf("s%d", i)
+		s.task = w.newTask(d, name+"."+s.name, false)
+		s.task.keepMS, s.task.active = 0, false
+		if d.in(600) { // most steps are to be done
+			s.task.runAt, s.task.delayMS, s.task.expiresAt = 0, 0, 0
+		}
+	}
+	t.parent.link(d)
+	return t
+}
+
+// link draws what the steps depend on: a chain, one that all others follow, one
+// that follows all others, both, nothing, or anything. The order in which they may
+// be done is another one than the plan's.
+func (p *plan) link(d *dice) {
+	order := make([]int, len(p.steps)) // places, each behind all that it depends on
+	for i := range order {
+		j := int(d.n(int64(i + 1)))
+		order[i], order[j] = order[j], i
+	}
+	shape, last := d.n(6), len(order)-1
+	for i := 1; i <= last; i++ {
+		var on []int
+		switch {
+		case shape == 0:
+			on = order[i-1 : i]
+		case shape == 1, shape == 2 && i < last:
+			on = order[:1]
+		case shape == 2, shape == 3 && i == last:
+			on = order[:i]
+		case shape == 4:
+			for _, before := range order[:i] {
+				if d.in(400) {
+					on = append(on, before)
+				}
+			}
+		}
+		p.steps[order[i]].on = slices.Sorted(slices.Values(on))
+	}
+}
+
+// familyID returns the id of a parent or of a step, if there are any: mostly of a
+// late one.
+func (w *world) familyID(d *dice) uint64 {
+	if !w.parentsKnown() || d.in(200) {
+		return w.anyID(d)
+	}
+	id := w.parentID(d)
+	if t := w.model.find(id); t != nil && t.isParent() && d.in(600) {
+		return id + uint64(d.in1(int64(len(t.plan.steps))))
+	}
+	return id
+}
+
+// parentID returns the id of a parent, mostly of one that runs, or that of any
+// task.
+func (w *world) parentID(d *dice) uint64 {
+	var all, live []uint64
+	for _, t := range w.model.tasks {
+		switch {
+		case t == nil || !t.isParent():
+		case t.status == running:
+			live = append(live, t.id)
+		default:
+			all = append(all, t.id)
+		}
+	}
+	if len(live) > 0 && d.in(750) {
+		all = live
+	}
+	if len(all) == 0 || d.in(30) {
+		return w.anyID(d)
+	}
+	return all[max(int64(len(all))-1-d.n(4), 0)]
+}

@@ -1,0 +1,202 @@
+package sim
+
+import "fmt"
+
+// stepped does a step that only feature level 4 knows; below it nothing.
+func (w *world) stepped(s step, d *dice, name string) {
+	if !w.parentsKnown() {
+		return
+	}
+	switch s.kind {
+	case stepParent:
+		w.stepParent(d, name)
+	case stepWork:
+		w.work(d, w.worker(d), name, 1+int(d.n(6)))
+	case stepFinalize:
+		w.stepFinalize(d, name)
+	case stepOver:
+		w.stepOver(d, name)
+	default:
+		w.revise(d, name)
+	}
+}
+
+// stepParent submits one or several parents.
+func (w *world) stepParent(d *dice, name string) {
+	c := &command{verb: verbSubmit, tasks: make([]newTask, pick(d, 1, 1, 1, 2))}
+	for i := range c.tasks {
+		c.tasks[i] = w.newParent(d, fmt.Sprintf("%s.%d", name, i), true)
+	}
+	w.call(d, name, c, true, func(r reply, _ bool) {
+		if r.ok {
+			w.acked.take(w, c, &r.o.result)
+		}
+	})
+}
+
+// work lets a worker claim, and settle what it has, so many times: mostly it
+// completes with the next claim in one.
+func (w *world) work(d *dice, k *worker, name string, times int) {
+	c := &command{verb: verbClaimNext, worker: k.name, leaseMS: leaseOf(d), limit: pick(d, 1, 1, 2), request: "q-" + name}
+	var asked *call
+	asked = w.call(d, name, c, true, func(r reply, _ bool) {
+		if r.ok {
+			w.acked.claims++
+			k.takeClaims(asked, c, &r.o.result, r.o.stamp)
+			w.settleAll(d, k, name, times)
+		}
+	})
+}
+
+// settleAll settles what the worker holds, one after the other.
+func (w *world) settleAll(d *dice, k *worker, name string, times int) {
+	if times == 0 || len(k.held) == 0 || d.in(40) { // it dies
+		return
+	}
+	cl := k.held[len(k.held)-1]
+	kind := pick(d, stepComplete, stepChain, stepChain, stepChain, stepChain, stepChain, stepFail, stepExtend, stepRelease)
+	c := &command{id: cl.id, worker: k.name, token: cl.token}
+	w.fillSettle(c, kind, d, fmt.Sprintf("%s.%d", name, times))
+	if c.next != nil {
+		c.next.types, c.next.random, c.next.more = nil, false, 0
+	}
+	var asked *call
+	asked = w.call(d, name, c, true, func(r reply, unknown bool) {
+		switch {
+		case unknown:
+			return
+		case kind == stepExtend && r.ok:
+			k.takeExtend(asked, r)
+		case r.ok:
+			w.acked.take(w, c, &r.o.result)
+			k.forget(cl.token)
+			if c.next != nil {
+				k.takeClaims(asked, c.next, &r.o.result, r.o.stamp)
+			}
+		default:
+			k.forget(cl.token)
+		}
+		w.settleAll(d, k, name, times-1)
+	})
+}
+
+func processorOf(d *dice) string { return pick(d, "p1", "p2", "p3") }
+
+func timeoutOf(d *dice) int64 { return pick[int64](d, 1000, 1000, 2000, 5000, 20_000) }
+
+// stepFinalize lets a processor do something about a parent: all that belongs to
+// a finalization, or a part of it.
+func (w *world) stepFinalize(d *dice, name string) {
+	c := &command{id: w.parentID(d), worker: processorOf(d)}
+	switch d.n(10) {
+	case 0:
+		c.verb, c.timeoutMS = verbExtendEnd, pick(d, 0, timeoutOf(d))
+	case 1:
+		c.verb = verbReleaseEnd
+	case 2:
+		w.fillFinalize(c, d, name)
+		if d.in(300) {
+			c.token = uint64(d.n(int64(w.model.tokens) + 2))
+		}
+	case 3, 4: // it dies with the claim
+		c.verb, c.timeoutMS = verbClaimEnd, timeoutOf(d)
+	default:
+		w.process(d, c.id, c.worker, name)
+		return
+	}
+	w.call(d, name, c, true, nil)
+}
+
+func (w *world) fillFinalize(c *command, d *dice, name string) {
+	c.verb = verbFinalize
+	if c.failed = d.in(300); c.failed {
+		c.reason = "no good: " + name
+		return
+	}
+	c.result = pick(d, "", fmt.Sprintf(`{"by":%q}`, name))
+}
+
+// process is what a processor does that means well: it claims, extends, finalizes
+// and releases.
+func (w *world) process(d *dice, id uint64, processor, name string) {
+	claim := &command{verb: verbClaimEnd, id: id, worker: processor, timeoutMS: timeoutOf(d)}
+	w.call(d, name, claim, true, func(r reply, _ bool) {
+		if !r.ok || !r.o.result.Parent.Outcome.Claimed() {
+			return
+		}
+		end := &command{id: id, worker: processor, token: r.o.result.Parent.Token}
+		w.fillFinalize(end, d, name)
+		after := d.n(300 * millisecond)
+		if d.in(200) {
+			after = d.n(2 * claim.timeoutMS * millisecond) // perhaps too late
+		}
+		w.after(after, func() {
+			if d.in(300) {
+				w.call(d, name, &command{verb: verbExtendEnd, id: id, worker: processor, timeoutMS: pick(d, 0, timeoutOf(d))}, true, nil)
+			}
+			w.call(d, name, end, true, func(reply, bool) {
+				w.call(d, name, &command{verb: verbReleaseEnd, id: id, worker: processor}, true, nil)
+			})
+		})
+	})
+}
+
+// stepOver waits until about the time when a claim of a finalization is over, and
+// lets something go wrong then, and others try to get it.
+func (w *world) stepOver(d *dice, name string) {
+	l, t := w.leader, w.heldFinalization()
+	if l == nil || t == nil {
+		w.stepFinalize(d, name)
+		return
+	}
+	wait := t.final.over() - l.clock.Now().U
+	w.say("the finalization of %d is held by %s for %d ms more", t.id, t.final.processor, wait)
+	early := d.n((w.profile.netMS + w.profile.entryMS + 5) * 2 * millisecond)
+	if d.in(500) {
+		// U stands still without a leader: the claim lasts so much longer.
+		early += d.n(second)
+		w.until(w.now + max(wait*millisecond-early, 0))
+		if w.failure != "" {
+			return
+		}
+		w.fault(pick(d, stepDepose, stepDepose, stepPause, stepWall, stepRestart), d)
+		w.until(w.now + early)
+	} else {
+		w.until(w.now + max(wait*millisecond-early, 0))
+	}
+	for i := range 1 + d.n(3) {
+		if w.failure == "" {
+			w.process(newDice(w.seed, d.Uint64()|1<<61), t.id, processorOf(d), fmt.Sprintf("%s.%d", name, i))
+		}
+	}
+}
+
+// heldFinalization returns a parent whose finalization is held, nil if there is
+// none.
+func (w *world) heldFinalization() *task {
+	for i := len(w.model.tasks) - 1; i >= 0; i-- {
+		if t := w.model.tasks[i]; t != nil && w.model.heldBy(t) != "" {
+			return t
+		}
+	}
+	return nil
+}
+
+// revise lets an operator do something with a parent or a step.
+func (w *world) revise(d *dice, name string) {
+	c := &command{id: w.familyID(d)}
+	switch d.n(8) {
+	case 0, 1:
+		c.verb = verbCancel
+	case 2, 3, 4:
+		c.verb, c.add = verbRetry, int32(d.n(3))
+	case 5:
+		c.verb = verbDelete
+	case 6:
+		c = w.patch(d)
+		c.id = w.familyID(d)
+	default:
+		c = &command{verb: verbClaimTask, id: c.id, worker: w.worker(d).name, leaseMS: leaseOf(d), request: "q-" + name}
+	}
+	w.call(d, name, c, c.verb != verbRetry && c.verb != verbPatch, nil)
+}
