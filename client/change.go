@@ -15,7 +15,8 @@ import (
 
 // Cancel ends a task that is not claimed as cancelled. Of a claimed one it asks
 // the worker to stop, which learns of it at its next extend; its Complete still
-// counts. Cancel returns the task as it is then: StatusCancelled, or with
+// counts. A task with steps is cancelled with all of its steps, and ends when none
+// of them is claimed any more. Cancel returns the task as it is then: StatusCancelled, or with
 // CancelRequested. Cancelling twice is no error. Errors: ErrTaskNotFound,
 // ErrTaskCompleted, ErrTaskFailed, ...
 func (c *Client) Cancel(ctx context.Context, taskID string) (*Task, error) {

@@ -15,6 +15,11 @@
 //	stop()
 //	err = claim.Complete(ctx, result)
 //
+// A task may have steps: its Task.Steps say what waits for what, SubmitWorkflow
+// submits them in one step. Workers claim the steps as they claim tasks, and the
+// task ends with its last step, or, if it says FinalizeClaim, when one of several
+// processors ends it (FinalizationClaimer).
+//
 // # Repeats
 //
 // A node may die between doing something and saying so. The client repeats a
@@ -22,10 +27,10 @@
 // or an answer that says so), and when a repeat is safe, because the server
 // recognizes it: reads, a submit (each task has an idempotency key, a random
 // one if need be), a claim (each has a request id), what a claim's holder does
-// with its token, and what asks for a state: cancel, patch, the settings of a
-// type. What is not safe to repeat and may have been done is ErrOutcomeUnknown (a
-// retry, a batch with a retry or a delete), and so is a call whose time was over
-// before it could be settled.
+// with its token, what a processor does with a finalization, and what asks for a
+// state: cancel, patch, the settings of a type. What is not safe to repeat and may
+// have been done is ErrOutcomeUnknown (a retry, a batch with a retry or a delete),
+// and so is a call whose time was over before it could be settled.
 //
 // # Waiting
 //

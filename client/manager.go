@@ -97,7 +97,8 @@ func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(
 }
 
 // Retry makes a failed, cancelled, scheduled or claimed task pending, if it has
-// attempts left. It is not repeated when its answer is lost: the task may have
+// attempts left; of a task with steps all those that failed or were cancelled, or
+// none if one of them has no attempt left. It is not repeated when its answer is lost: the task may have
 // been claimed in between, and the repeat would take it from that worker. Errors:
 // ErrTaskNotFound, ErrTaskCompleted, ErrMaxAttemptsReached, ErrOutcomeUnknown;
 // ErrKeyTaken if the task is unique while it is active, and another has its key.
@@ -106,7 +107,7 @@ func (c *Client) Retry(ctx context.Context, taskID string) error {
 }
 
 // RetryAdding is Retry that raises the task's limit of attempts first, if it has
-// one.
+// one; of a task with steps, that of each step which it retries.
 func (c *Client) RetryAdding(ctx context.Context, taskID string, attempts int) error {
 	id, err := parseID(taskID)
 	if err != nil {
@@ -127,7 +128,8 @@ func (c *Client) RetryAdding(ctx context.Context, taskID string, attempts int) e
 	return nil
 }
 
-// Delete removes a task that has ended, and frees its key. If an answer was
+// Delete removes a task that has ended, and frees its key; a task with steps goes
+// with them, and none of them without it. If an answer was
 // lost and the repeat finds no task, Delete has done its work. Errors:
 // ErrTaskNotFound, ErrTaskNotTerminal, ...
 func (c *Client) Delete(ctx context.Context, taskID string) error {

@@ -17,8 +17,8 @@ import (
 // server's; SetSchedule ignores them.
 type Schedule struct {
 	Name string // 1 to 128 of A-Z a-z 0-9 _ . : -
-	// Task is what is submitted for each slot, without IdempotencyKey, RunAt and
-	// ExpiresAt.
+	// Task is what is submitted for each slot, without IdempotencyKey, RunAt,
+	// ExpiresAt and Steps.
 	Task Task
 	// Exactly one of Cron (five fields, or @hourly, @daily, ...) and Every (a
 	// second or more) is set.

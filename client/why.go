@@ -29,7 +29,7 @@ type Reason struct {
 	Message string
 	Holders []Holder  // limit_reached: the first 100 claims of the type
 	At      time.Time // rate_limited, scheduled: when that ends
-	Steps   []string  // blocked: what it waits for
+	Steps   []string  // blocked: the names of the steps that it waits for, at most 100
 	TaskID  string    // group_behind: the head of its group
 	// LastAskedAt is of no_worker: when a worker last asked for such a task; zero:
 	// not as long as this leader leads.

@@ -83,6 +83,8 @@ func stepsCases() []cliCase {
 			answers: one("POST /api/tasks/30/finalize", `200 {"success":true,"action":"completed","already_finalized":true,"task":{"id":30,"status":"completed","worker_id":"p2"}}`),
 		},
 		{name: "finalize too early", args: []string{"finalize", "30", "--processor", "p1"}, want: 1, answers: one("POST /api/tasks/30/finalize", `409 {"success":false,"error":"The task has steps that have not ended","code":"steps_unfinished","message":"Wait until all of its steps have ended, then finalize it","request_id":"r1"}`)},
+		{name: "finalize held", args: []string{"finalize", "30", "--processor", "p2"}, want: 1, answers: one("POST /api/tasks/30/finalize", `409 {"success":false,"error":"Task already claimed for finalization","code":"task_already_claimed","message":"Leave it to the processor in worker_id, or wait until its claim has ended","task_id":30,"status":"running","worker_id":"p1","request_id":"r1"}`)},
+		{name: "retry parent without attempts", args: []string{"retry", "30"}, want: 1, answers: one("POST /api/tasks/30/retry", `409 {"success":false,"error":"Maximum attempts reached","code":"max_attempts_reached","message":"Send add_attempts to raise max_attempts","task_id":33,"status":"failed","worker_id":"w1","request_id":"r1"}`)},
 		{name: "finalize without processor", args: []string{"finalize", "30"}, want: 2},
 		{name: "finalize both ways", args: []string{"finalize", "30", "--processor", "p1", "--outcome", "completed", "--error", "no"}, want: 2},
 		{name: "finalize failed with a result", args: []string{"finalize", "30", "1", "--processor", "p1", "--outcome", "failed"}, want: 2},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -117,10 +118,29 @@ func callText(call *callError) string {
 	case refusal.Code == "":
 		return printable(refusal.Error()) + "\nIt is not claimq that answered: check --endpoint, and a proxy on the way."
 	default:
-		text := printable(refusal.Text) + " (" + printable(refusal.Code) + ")"
+		text := printable(refusal.Text) + " (" + printable(refusal.Code) + ")" + against(refusal)
 		if refusal.Advice != "" && refusal.Advice != refusal.Text {
 			text += "\n" + printable(refusal.Advice)
 		}
 		return text
 	}
+}
+
+// against is who or what stands against the call, where the text leaves it to the
+// details.
+func against(refusal *client.Error) string {
+	var details struct {
+		TaskID   uint64  `json:"task_id"`
+		WorkerID *string `json:"worker_id"`
+	}
+	if json.Unmarshal(refusal.Details, &details) != nil {
+		return ""
+	}
+	switch code := wire.Code(refusal.Code); {
+	case (code == wire.CodeTaskAlreadyClaimed || code == wire.CodeWrongWorker) && details.WorkerID != nil:
+		return ": by " + printable(*details.WorkerID)
+	case code == wire.CodeMaxAttemptsReached && details.TaskID != 0: // it may be a step
+		return fmt.Sprintf(": task %d", details.TaskID)
+	}
+	return ""
 }

@@ -172,7 +172,9 @@ func (a *app) addIdentity(f *fields, t *wire.Task) {
 	f.addSome("group", t.Group)
 	f.addSome("labels", showLabels(t.Labels))
 	f.add("priority", strconv.Itoa(int(t.Priority)))
-	f.add("attempts", attemptsOf(t))
+	if t.Finalize == "" { // nobody claims a task with steps
+		f.add("attempts", attemptsOf(t))
+	}
 	if t.LeaseMS > 0 {
 		f.add("lease", showMS(t.LeaseMS))
 	}
