@@ -101,8 +101,8 @@ func lifeCommands() []Command {
 // fullCommands has no field at its zero value; there is one command of each
 // type.
 func fullCommands() []Command {
-	all := sightCommands()
-	for _, c := range append(lifeCommands(), firstCommands()...) {
+	all := stepsCommands()
+	for _, c := range slices.Concat(sightCommands(), lifeCommands(), firstCommands()) {
 		if !slices.ContainsFunc(all, func(other Command) bool { return other.kind() == c.kind() }) {
 			all = append(all, c)
 		}
@@ -145,7 +145,7 @@ func drawOf(t *rapid.T, k kind) Command {
 	str, i64, i32, u32 := rapid.String(), rapid.Int64(), rapid.Int32(), rapid.Uint32()
 	switch k {
 	case kindSubmit:
-		return Submit{Tasks: drawSlice(t, "tasks", drawNewTask)}
+		return Submit{Tasks: drawSlice(t, "tasks", drawMaybeParent)}
 	case kindClaimNext:
 		return drawClaimNext(t)
 	case kindClaimTask:
@@ -156,7 +156,7 @@ func drawOf(t *rapid.T, k kind) Command {
 	case kindComplete:
 		return Complete{
 			Hold: drawHold(t), Result: drawBytes(t, "result"), ResultPayload: drawBytes(t, "payload"),
-			Submit: drawSlice(t, "submit", drawNewTask), Claim: drawPointer(t, "claim", drawClaimNext),
+			Submit: drawSlice(t, "submit", drawMaybeParent), Claim: drawPointer(t, "claim", drawClaimNext),
 		}
 	case kindFail:
 		return Fail{
@@ -220,7 +220,7 @@ func drawLife(t *rapid.T, k kind) Command {
 		return Batch{Atomic: rapid.Bool().Draw(t, "atomic"), Ops: drawSlice(t, "ops", func(t *rapid.T) Command {
 			k := rapid.SampledFrom(ops).Draw(t, "op")
 			if k == kindSubmit {
-				return Submit{Tasks: []NewTask{drawNewTask(t)}}
+				return Submit{Tasks: []NewTask{drawMaybeParent(t)}}
 			}
 			return drawOf(t, k)
 		})}
@@ -382,6 +382,10 @@ func entryOf(k kind, body ...byte) []byte {
 func TestDecodeEntry_Refuses(t *testing.T) {
 	t.Parallel()
 	tooLarge := protowire.AppendVarint([]byte{0x08}, idMax+1)
+	parentOf := func(parent ...byte) []byte {
+		task := protowire.AppendBytes([]byte{0x8a, 1}, parent)
+		return entryOf(kindSubmit, protowire.AppendBytes([]byte{10}, task)...)
+	}
 	tests := []struct {
 		name  string
 		entry []byte
@@ -405,8 +409,28 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"the highest command type", entryOf(255), ErrUnknownCommand, "type 255"},
 		{"a field of the future", entryOf(kindDelete, 8, 1, 0x78, 1), ErrUnknownCommand, "delete: "},
 		{"a field of the future in a command without fields", entryOf(kindTick, 8, 1), ErrUnknownCommand, "tick: "},
-		{"a field of the future in a task", entryOf(kindSubmit, 10, 3, 0x88, 1, 1), ErrUnknownCommand, "field 17"},
-		{"a field of the future in a follow-up", entryOf(kindComplete, 0x32, 3, 0x88, 1, 1), ErrUnknownCommand, "field 17"},
+		{"a field of the future in a task", entryOf(kindSubmit, 10, 3, 0x90, 1, 1), ErrUnknownCommand, "field 18"},
+		{"a field of the future in a follow-up", entryOf(kindComplete, 0x32, 3, 0x90, 1, 1), ErrUnknownCommand, "field 18"},
+		{"a field of the future in a parent", parentOf(0x0a, 0, 0x20, 1), ErrUnknownCommand, "field 4"},
+		{"a field of the future in a step", parentOf(0x0a, 2, 0x20, 1), ErrUnknownCommand, "field 4"},
+		{"steps of a step", parentOf(0x0a, 9, 0x1a, 7, 0x8a, 1, 4, 0x0a, 2, 0x0a, 0), ErrUnknownCommand, "field 17"},
+		{"steps of a schedule's task", entryOf(kindSetSchedule, 10, 7, 0x12, 5, 0x8a, 1, 2, 0x0a, 0), ErrUnknownCommand, "field 17"},
+		{"a parent without steps", parentOf(0x10, 1), ErrCorrupt, "without steps"},
+		{"an empty parent written out", entryOf(kindSubmit, 10, 3, 0x8a, 1, 0), ErrCorrupt, "empty"},
+		{"two parents of a task", entryOf(kindSubmit, 10, 10, 0x8a, 1, 2, 0x0a, 0, 0x8a, 1, 2, 0x0a, 0), ErrCorrupt, "twice"},
+		{"an empty task of a step written out", parentOf(0x0a, 2, 0x1a, 0), ErrCorrupt, "empty"},
+		{"a step that depends on itself", parentOf(0x0a, 2, 0x10, 0), ErrCorrupt, "itself"},
+		{"a step that depends on none", parentOf(0x0a, 2, 0x10, 1), ErrCorrupt, "not there"},
+		{"a step that depends on one twice", parentOf(0x0a, 0, 0x0a, 4, 0x10, 0, 0x10, 0), ErrCorrupt, "ascend"},
+		{"dependencies out of order", parentOf(0x0a, 0, 0x0a, 0, 0x0a, 4, 0x10, 1, 0x10, 0), ErrCorrupt, "ascend"},
+		{"a dependency past every step", parentOf(0x0a, 3, 0x10, 0xe8, 7), ErrCorrupt, "no step has"},
+		{"dependencies packed", parentOf(0x0a, 0, 0x0a, 3, 0x12, 1, 0), ErrCorrupt, "not a varint"},
+		{"a field of the future in a claim of a finalization", entryOf(kindClaimFinalization, 0x20, 1), ErrUnknownCommand, "field 4"},
+		{"a field of the future in an extend of one", entryOf(kindExtendFinalization, 0x20, 1), ErrUnknownCommand, "field 4"},
+		{"a field of the future in a release of one", entryOf(kindReleaseFinalization, 0x18, 1), ErrUnknownCommand, "field 3"},
+		{"a field of the future in a finalize", entryOf(kindFinalize, 0x38, 1), ErrUnknownCommand, "field 7"},
+		{"a claim of a finalization in a batch", entryOf(kindBatch, 0x12, 1, byte(kindClaimFinalization)), ErrUnknownCommand, "claim finalization in a batch"},
+		{"a finalize in a batch", entryOf(kindBatch, 0x12, 1, byte(kindFinalize)), ErrUnknownCommand, "finalize in a batch"},
 		{"a field of the future in the next claim", entryOf(kindComplete, 0x3a, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
 		{"a field of the future in a backoff", entryOf(kindSubmit, 10, 4, 0x5a, 2, 0x28, 1), ErrUnknownCommand, "field 5"},
 		{"a field of the future in a label", entryOf(kindPatch, 0x3a, 2, 0x18, 1), ErrUnknownCommand, "field 3"},
@@ -415,6 +439,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in a filter", entryOf(kindAct, 0x1a, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
 		{"a field of the future in a schedule", entryOf(kindSetSchedule, 10, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
 		{"a field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x88, 1, 1), ErrUnknownCommand, "field 17"},
+		{"another field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x90, 1, 1), ErrUnknownCommand, "field 18"},
 		{"a field of the future in a slot", entryOf(kindRunSchedules, 10, 2, 0x30, 1), ErrUnknownCommand, "field 6"},
 		{"a field of the future in the bounds of the trail", entryOf(kindSetTrail, 0x18, 1), ErrUnknownCommand, "field 3"},
 		{"an action of the future", entryOf(kindAct, 8, 4), ErrUnknownCommand, "value 4"},
@@ -539,20 +564,21 @@ func TestDecodeEntry_EveryPrefixIsRefused(t *testing.T) {
 // seedEntries returns an entry of each command, and one of all.
 func seedEntries() [][]byte {
 	all := [][]byte{AppendEntry(nil, fullStamp, fullCommands()...)}
-	for _, c := range slices.Concat(firstCommands(), lifeCommands(), sightCommands()) {
+	for _, c := range slices.Concat(firstCommands(), lifeCommands(), sightCommands(), stepsCommands()) {
 		all = append(all, AppendEntry(nil, fullStamp, c))
 	}
 	return all
 }
 
 // decodeAllocFactor bounds what DecodeEntry may allocate per byte of input: an
-// empty task takes 2 bytes, decoded 200.
-const decodeAllocFactor = 110
+// empty step takes 2 bytes, decoded 250.
+const decodeAllocFactor = 140
 
 func TestDecodeEntry_AllocatesInProportion(t *testing.T) {
 	emptyTasks := bytes.Repeat([]byte{10, 0}, 50_000)
 	emptyTypes := bytes.Repeat([]byte{18, 0}, 50_000)
 	ids := bytes.Repeat([]byte{0x10, 0}, 50_000)
+	steps := protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x8a, 1}, bytes.Repeat([]byte{10, 0}, stepsMax)))
 	ticks := AppendEntryHeader(nil, Stamp{}, 50_000)
 	claims := AppendEntryHeader(nil, Stamp{}, 50_000)
 	var ops []byte
@@ -567,6 +593,8 @@ func TestDecodeEntry_AllocatesInProportion(t *testing.T) {
 		"empty follow-ups": entryOf(kindComplete, bytes.Repeat([]byte{0x32, 0}, 50_000)...),
 		"empty labels":     entryOf(kindPatch, bytes.Repeat([]byte{0x3a, 0}, 50_000)...),
 		"empty ops":        entryOf(kindBatch, ops...),
+		"empty steps":      entryOf(kindSubmit, protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x8a, 1}, emptyTasks))...),
+		"parents":          entryOf(kindSubmit, bytes.Repeat(steps, 50)...),
 		"empty slots":      entryOf(kindRunSchedules, emptyTasks...),
 		"ids":              entryOf(kindAct, ids...),
 		"a task cut off":   entryOf(kindSubmit, append(emptyTasks, 10, 9)...),
@@ -610,6 +638,7 @@ func FuzzDecodeEntry(f *testing.F) {
 	}
 	f.Add(entryOf(77, 8, 1))
 	f.Add(entryOf(kindSubmit, 10, 3, 0x80, 1, 1))
+	f.Add(entryOf(kindSubmit, 10, 5, 0x8a, 1, 2, 0x0a, 0))
 	f.Add(entryOf(kindBatch, 0x12, 1, byte(kindBatch)))
 	f.Add(entryOf(kindBatch, 0x12, 1, byte(kindSubmit)))
 	f.Fuzz(checkDecode)

@@ -58,6 +58,12 @@ func goldenEntries() []goldenEntry {
 			comment: fmt.Sprintf("command type %d, %v, every field of feature level 3 set", c.kind(), c.kind()),
 		})
 	}
+	for _, c := range stepsCommands() {
+		all = append(all, goldenEntry{
+			name: strings.ReplaceAll(c.kind().String(), " ", "-") + "-level-4", stamp: fullStamp, commands: []Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field of feature level 4 set", c.kind(), c.kind()),
+		})
+	}
 	return all
 }
 
@@ -170,6 +176,7 @@ func goldenLog() []testEntry {
 	}
 	entries = append(entries, goldenLife()...)
 	entries = append(entries, goldenSight()...)
+	entries = append(entries, goldenSteps()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -244,11 +251,40 @@ func goldenSight() [][]Command {
 	}
 }
 
+// goldenSteps is the part of goldenLog that needs feature level 4. It begins with
+// id 16 and token 13.
+func goldenSteps() [][]Command {
+	step := func(name string, on ...uint16) NewStep {
+		return NewStep{Name: name, DependsOn: on, Task: NewTask{Type: "part", Params: []byte(`"` + name + `"`), MaxAttempts: DefaultAttempts}}
+	}
+	end := func(id uint64) Complete {
+		return Complete{Hold: Hold{ID: id, WorkerID: "worker-1"}, Result: []byte("1")}
+	}
+	return [][]Command{
+		{SetLevel{Level: 4}, Submit{Tasks: []NewTask{
+			{
+				Type: "whole", Params: []byte("16"), Key: "whole-16", MaxAttempts: DefaultAttempts,
+				Parent: &NewParent{ByClaim: true, Continue: true, Steps: []NewStep{step("fetch"), step("left", 0), step("right", 0), step("merge", 1, 2)}},
+			},
+			{Type: "whole", Parent: &NewParent{Steps: []NewStep{step("second", 1), step("first")}}},
+			{Type: "whole", Payload: []byte{24}, Parent: &NewParent{ByClaim: true, Steps: []NewStep{step("only")}}},
+		}}},
+		{ClaimTask{ID: 17, WorkerID: "worker-1"}, ClaimTask{ID: 23, WorkerID: "worker-1"}, ClaimTask{ID: 25, WorkerID: "worker-1"}}, // tokens 13 to 15
+		{end(17), Fail{Hold: Hold{ID: 23, WorkerID: "worker-1"}, Error: "no route", Permanent: true}, end(25)},
+		{
+			ClaimFinalization{ID: 16, ProcessorID: "processor-1", TimeoutMS: 60_000}, // token 16
+			ClaimFinalization{ID: 16, ProcessorID: "processor-2", TimeoutMS: 30_000},
+			Finalize{ID: 24, ProcessorID: "processor-2", Result: []byte(`{"sum":1}`)},
+			ClaimFinalization{ID: 24, ProcessorID: "processor-1", TimeoutMS: 30_000},
+		},
+	}
+}
+
 // Golden snapshots must restore for ever, and be written again as they are. None
 // is compared with what goldenLog leads to: that may change.
 func TestGolden_Snapshots(t *testing.T) {
 	t.Parallel()
-	addGoldenSnapshot(t, "snapshot-level-3.bin")
+	addGoldenSnapshot(t, "snapshot-level-4.bin")
 	for _, want := range []struct {
 		name      string
 		index     uint64
@@ -277,6 +313,12 @@ func TestGolden_Snapshots(t *testing.T) {
 			[...]int64{StatusPending: 3, StatusScheduled: 1, StatusClaimed: 5, StatusCompleted: 3, StatusFailed: 1, StatusCancelled: 1},
 			3, 2, 1, 2, 3,
 			"f9b146b6947950f47b0fcc15f2ce3513",
+		},
+		{
+			"snapshot-level-4.bin", 50,
+			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			3, 2, 1, 2, 3,
+			"717da0e65db29c831541e776724a2bbe",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

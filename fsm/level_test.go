@@ -22,6 +22,11 @@ func TestLevelOf_KnowsEveryCommand(t *testing.T) {
 			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelSight)
 		}
 	}
+	for _, c := range stepsCommands() {
+		if got := LevelOf(c); got != levelSteps {
+			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelSteps)
+		}
+	}
 }
 
 // TestLevelOf_EveryNewFieldNeedsItsLevel ensures that no field of a later level
@@ -50,6 +55,10 @@ func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 	wantLevel(t, "traceparent", Submit{Tasks: []NewTask{{}, traced}}, levelSight)
 	wantLevel(t, "traceparent", Complete{Submit: []NewTask{{}, traced}}, levelSight)
 	wantLevel(t, "an op's traceparent", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []NewTask{traced}}}}, levelSight)
+	parent := NewTask{Parent: &NewParent{Steps: []NewStep{{}}}}
+	wantLevel(t, "steps", Submit{Tasks: []NewTask{{}, parent}}, levelSteps)
+	wantLevel(t, "a follow-up with steps", Complete{Submit: []NewTask{{}, parent}}, levelSteps)
+	wantLevel(t, "an op with steps", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []NewTask{parent}}}}, levelSteps)
 	wantLevel(t, "created_at", ClaimNext{SortBy: SortCreatedAt, Ascending: true}, 1)
 }
 

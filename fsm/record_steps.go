@@ -197,7 +197,7 @@ func (t *Task) stepsProblem(h *header) (problem string) {
 func (f *Finalization) problem(s Status, h *header) string {
 	claimed := f.ProcessorID != ""
 	switch {
-	case claimed != (f.Token != 0) || claimed != (f.TimeoutMS > 0) || !claimed && f.EndU != 0:
+	case claimed != (f.Token != 0) || !claimed && (f.TimeoutMS != 0 || f.EndU != 0):
 		return "its finalization is claimed by half"
 	case claimed && s.Ended():
 		return "it has ended and its finalization is claimed"

@@ -212,7 +212,7 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"a kind of the future", []rawChunk{head(), one(9, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 9"},
 		{"a level of the future", []rawChunk{headOf(header{Level: FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
 		{"a header without counters", []rawChunk{headOf(header{Index: 1}), end()}, ErrCorrupt, "counter"},
-		{"a field of the future", tasks(append(task(same), 0xa0, 2, 1)), ErrUnknownCommand, "field 36"},
+		{"a field of the future", tasks(append(task(same), 0xb8, 2, 1)), ErrUnknownCommand, "field 39"},
 		{"a status of the future", tasks(task(func(t *Task) { t.Status = 9 })), ErrUnknownCommand, "value 9"},
 		{"an outcome of the future", tasks(task(func(t *Task) { t.Log = []Attempt{{Outcome: 7}} })), ErrUnknownCommand, "value 7"},
 		{"a task without a status", tasks(task(func(t *Task) { t.Status = 0 })), ErrCorrupt, "no status"},

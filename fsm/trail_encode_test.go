@@ -21,7 +21,7 @@ func drawBase(t *rapid.T) eventBase {
 func drawEvent(t *rapid.T, base *eventBase) (e Event, before uint64, until int64) {
 	e.Index, e.Sub = base.Index+rapid.Uint64Max(1<<40).Draw(t, "further"), rapid.Uint32().Draw(t, "sub")
 	e.T = base.t + rapid.Int64Range(0, 1<<40).Draw(t, "later")
-	e.Kind = rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventNodeSet, EventTypeChanged}).Draw(t, "kind")
+	e.Kind = rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventFinalized, EventNodeSet, EventTypeChanged}).Draw(t, "kind")
 	if !e.Kind.isAct() {
 		e.TaskID = rapid.Uint64Range(1, idMax).Draw(t, "task")
 		before = rapid.Uint64().Draw(t, "before")
@@ -30,6 +30,8 @@ func drawEvent(t *rapid.T, base *eventBase) (e Event, before uint64, until int64
 	if rapid.Bool().Draw(t, "has claim") {
 		e.Token, e.Attempt = rapid.Uint64Range(1, idMax).Draw(t, "token"), rapid.Int32Range(0, math.MaxInt32).Draw(t, "attempt")
 		e.WorkerID = rapid.StringN(0, 20, eventNameMax).Draw(t, "worker")
+	} else if rapid.Bool().Draw(t, "has worker") { // a parent that was finalized without a claim
+		e.WorkerID = rapid.StringN(1, 20, eventNameMax).Draw(t, "worker")
 	}
 	if e.Kind == EventScheduled {
 		until = rapid.Int64().Draw(t, "until")
@@ -81,6 +83,7 @@ func FuzzReadEvent(f *testing.F) {
 		{EventPos: EventPos{Index: 9}, T: 1001, Kind: EventFailed, TaskID: 3, Type: "mail", WorkerID: "w1", Token: 21, Attempt: 1, Message: "no route"},
 		{EventPos: EventPos{Index: 9}, T: 1001, Kind: EventScheduled, TaskID: 3, Type: "mail"},
 		{EventPos: EventPos{Index: 10}, T: 1001, Kind: EventNodeSet, Message: "n1"},
+		{EventPos: EventPos{Index: 11}, T: 1001, Kind: EventFinalized, TaskID: 3, Type: "mail", WorkerID: "p1", Message: "completed"},
 	} {
 		f.Add(appendEvent(nil, &base, &e, 5, 2000))
 	}
