@@ -16,7 +16,10 @@ type group struct {
 // groupOf returns the group that the task is held back by as long as it has
 // not ended, "" if none. A blocked step has no part in it yet.
 func groupOf(t *Task) string {
-	if t.Options == nil || t.Status.Ended() || t.Status == StatusBlocked {
+	if t.Options == nil || t.Status.Ended() {
+		return ""
+	}
+	if t.Status == StatusBlocked {
 		return ""
 	}
 	return t.Options.Group
