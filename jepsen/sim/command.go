@@ -122,9 +122,9 @@ type newTask struct {
 // plan is the steps of a parent. It never changes: the parent's task and those of
 // its steps share it.
 type plan struct {
-	steps    []planned
-	byClaim  bool // a processor ends the parent
-	goesOn   bool // a step that does not complete takes along only those that depend on it
+	steps   []planned
+	byClaim bool // a processor ends the parent
+	goesOn  bool // a step that does not complete takes along only those that depend on it
 }
 
 // planned is one step of a plan. Its place is that in the plan.

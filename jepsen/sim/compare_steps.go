@@ -85,9 +85,38 @@ func parentsDiffer(machine *fsm.Machine, m *model) string {
 		if d := stepsDiffer(machine.Steps(t.id), m.stepsOf(t)); d != "" {
 			return fmt.Sprintf("parent %d: %s", t.id, d)
 		}
+		if d := listsDiffer(machine, m, t); d != "" {
+			return d
+		}
 		v, _ := machine.Finalization(t.id, machine.Stamp())
 		if v.ClaimedBy != m.heldBy(t) || len(v.Attempts) != len(t.final.tried) {
 			return fmt.Sprintf("the finalization of %d is claimed by %q, in the model by %q: %+v, %+v", t.id, v.ClaimedBy, m.heldBy(t), v, t.final)
+		}
+	}
+	return ""
+}
+
+// listsDiffer compares the list of a parent's steps, and what the blocked ones of
+// them are said to wait for.
+func listsDiffer(machine *fsm.Machine, m *model, p *task) string {
+	steps := m.stepsOf(p)
+	listed := machine.List(fsm.ListQuery{ParentID: p.id, Limit: 1000}).Tasks
+	if !slices.EqualFunc(listed, steps, func(g *fsm.Task, w *task) bool { return g.ID == w.id }) {
+		return fmt.Sprintf("%d steps of parent %d are listed, the model has %d", len(listed), p.id, len(steps))
+	}
+	for _, s := range steps {
+		if s.status != blocked {
+			continue
+		}
+		var want []string
+		for _, on := range p.plan.steps[s.place()].on {
+			if steps[on].status != completed {
+				want = append(want, p.plan.steps[on].name)
+			}
+		}
+		why, _ := machine.Why(s.id, machine.Stamp())
+		if len(why.Reasons) == 0 || why.Reasons[0].Code != fsm.WhyBlocked || !slices.Equal(why.Reasons[0].Steps, want) {
+			return fmt.Sprintf("step %d is blocked because of %+v, the model knows of %v", s.id, why.Reasons, want)
 		}
 	}
 	return ""

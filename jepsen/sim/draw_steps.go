@@ -84,6 +84,28 @@ func (w *world) familyID(d *dice) uint64 {
 	return id
 }
 
+// readyID returns the id of a parent whose finalization may be claimed, mostly of
+// one whose steps have ended, or that of any.
+func (w *world) readyID(d *dice) uint64 {
+	var over, some []uint64
+	for _, t := range w.model.tasks {
+		switch {
+		case t == nil || t.status != running:
+		case w.model.over(t):
+			over = append(over, t.id)
+		case w.model.anyDone(t):
+			some = append(some, t.id)
+		}
+	}
+	if len(over) > 0 && d.in(700) {
+		some = over
+	}
+	if len(some) == 0 || d.in(150) {
+		return w.parentID(d)
+	}
+	return some[d.n(int64(len(some)))]
+}
+
 // parentID returns the id of a parent, mostly of one that runs, or that of any
 // task.
 func (w *world) parentID(d *dice) uint64 {

@@ -74,7 +74,7 @@ type task struct {
 
 	log []attempt // shared between versions, never changed
 
-	plan  *plan // of a parent, and of a step its parent's; nil: it is neither
+	plan  *plan  // of a parent, and of a step its parent's; nil: it is neither
 	of    uint64 // the parent of a step, else 0
 	final ending // of a parent
 }

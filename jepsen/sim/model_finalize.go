@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // ending is who has claimed the finalization of a parent, and who tried.
 type ending struct {
 	processor string // "": nobody, or one whose time is over
@@ -127,17 +129,18 @@ func (m *model) tryEnd(t *task, c *command) string {
 		m.lengthenEnd(t, c.timeoutMS)
 		return endExtended
 	}
-	some := false
-	for _, s := range m.stepsOf(t) {
-		some = some || s.status == completed || s.status == failed
-	}
-	if !some {
+	if !m.anyDone(t) {
 		return endNotReady
 	}
 	m.tokens++
 	t.final = ending{processor: c.worker, token: m.tokens, timeoutMS: c.timeoutMS, endU: m.u + c.timeoutMS, tried: t.final.tried}
 	m.add(told{kind: "finalization_claimed", worker: c.worker, token: m.tokens}, t)
 	return endClaimed
+}
+
+// anyDone reports whether a step has completed or failed.
+func (m *model) anyDone(t *task) bool {
+	return slices.ContainsFunc(m.stepsOf(t), func(s *task) bool { return s.status == completed || s.status == failed })
 }
 
 // lengthenEnd lets the claim last so long from now (0: its own length). It is over

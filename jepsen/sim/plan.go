@@ -64,7 +64,7 @@ var weights = [kinds]int64{
 	stepExtend: 50, stepRelease: 20, stepLate: 25, stepMeddle: 25, stepDie: 6, stepRetry: 20, stepDelete: 25, stepRead: 25,
 	stepChain: 45, stepCancel: 20, stepPatch: 15, stepType: 15, stepBatch: 35, stepEvict: 4,
 	stepSchedule: 15, stepAct: 25, stepSlot: 15,
-	stepParent: 70, stepWork: 90, stepFinalize: 70, stepOver: 15, stepRevise: 50,
+	stepParent: 35, stepWork: 110, stepFinalize: 80, stepOver: 20, stepRevise: 40,
 	stepRepeat: 25, stepOld: 12, stepIdle: 6, stepDepose: 10, stepPause: 6, stepWall: 8, stepRestart: 8, stepInstall: 14,
 	stepCapture: 8, stepWrite: 10, stepLag: 16, stepSkew: 2, stepUpgrade: 3, stepAdmin: 6,
 }
@@ -97,7 +97,8 @@ type profile struct {
 	rates          [replicaCount]int64
 	walls          [replicaCount]int64
 	parents        int64 // how many of the tasks submitted have steps, per thousand; 0: no step is about parents
-	long           bool // idles may last longer than what is remembered
+	workflows      bool  // most of what is done is about parents
+	long           bool  // idles may last longer than what is remembered
 }
 
 // life is how many tasks of a world have what, per thousand.
@@ -133,6 +134,13 @@ func makePlan(seed uint64, count int) (profile, []step) {
 			if k < stepIdle {
 				w = w * pick[int64](d, 1, 2, 2, 3) / 2
 			}
+			switch {
+			case !p.workflows:
+			case k < stepParent:
+				w /= 5
+			case k <= stepRevise:
+				w *= 2
+			}
 			total += w
 		}
 		drawn[k] = total
@@ -162,6 +170,10 @@ func (p *profile) drawLife(d *dice) {
 	p.level = uint32(pick[int64](d, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4))
 	if p.level >= stepsLevel {
 		p.parents = pick[int64](d, 0, 30, 100, 300)
+		p.workflows = p.parents > 0 && d.in(600)
+	}
+	if p.workflows {
+		p.gapMS = pick[int64](d, 10, 50, 150, 400)
 	}
 	p.groups = pick[int64](d, 0, 1, 2, 3)
 	p.endedBytes = pick[int64](d, 0, 0, 0, 4000, 12_000)

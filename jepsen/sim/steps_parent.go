@@ -11,7 +11,7 @@ func (w *world) stepped(s step, d *dice, name string) {
 	case stepParent:
 		w.stepParent(d, name)
 	case stepWork:
-		w.work(d, w.worker(d), name, 1+int(d.n(6)))
+		w.work(d, w.worker(d), name, 2+int(d.n(10)))
 	case stepFinalize:
 		w.stepFinalize(d, name)
 	case stepOver:
@@ -87,8 +87,8 @@ func timeoutOf(d *dice) int64 { return pick[int64](d, 1000, 1000, 2000, 5000, 20
 // stepFinalize lets a processor do something about a parent: all that belongs to
 // a finalization, or a part of it.
 func (w *world) stepFinalize(d *dice, name string) {
-	c := &command{id: w.parentID(d), worker: processorOf(d)}
-	switch d.n(10) {
+	c := &command{id: w.readyID(d), worker: processorOf(d)}
+	switch d.n(12) {
 	case 0:
 		c.verb, c.timeoutMS = verbExtendEnd, pick(d, 0, timeoutOf(d))
 	case 1:
@@ -100,6 +100,11 @@ func (w *world) stepFinalize(d *dice, name string) {
 		}
 	case 3, 4: // it dies with the claim
 		c.verb, c.timeoutMS = verbClaimEnd, timeoutOf(d)
+	case 5, 6: // several want it
+		for i := range 2 + d.n(2) {
+			w.process(newDice(w.seed, d.Uint64()|1<<61), c.id, fmt.Sprintf("p%d", 1+i), fmt.Sprintf("%s.%d", name, i))
+		}
+		return
 	default:
 		w.process(d, c.id, c.worker, name)
 		return

@@ -33,7 +33,7 @@ type watch struct {
 	schedules map[string]*watchedSchedule
 	parents   map[uint64]*watchedParent
 	stepOf    map[uint64]*watchedParent // by the step's id
-	slots     int // that a task was made for
+	slots     int                       // that a task was made for
 
 	// served is how long a leader has served that could commit, and what it was
 	// when the sweep looked last.

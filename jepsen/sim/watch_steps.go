@@ -104,6 +104,9 @@ func (o *watch) parentEvent(w *world, p *watchedParent, e *fsm.Event) {
 			w.fail("parent %d ends as %v, it was finalized: %v", p.id, e.Kind, p.finalized)
 		}
 		p.ended, p.processor = true, ""
+		if w.tracing() {
+			w.say("  parent %d of %d steps ends: %v, by %q", p.id, len(p.plan.steps), e.Kind, e.WorkerID)
+		}
 	default:
 	}
 }
