@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster
+.PHONY: help build demo test test-kill test-steps soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -26,6 +26,10 @@ test: ## every test, with the race detector (a few minutes)
 
 test-kill: build ## the long kill test: 50,000 tasks, 20 workers, the leader killed 20 times
 	$(GO) run ./jepsen kill --binary $(BIN)/claimq --tasks 50000 --workers 20 --kills 20
+
+test-steps: build ## 100,000 parents of 5 steps, the leader killed 10 times; then 20 finalizers on each of 1,000 parents
+	$(GO) run ./jepsen steps --binary $(BIN)/claimq --parents $(or $(PARENTS),100000) --kills 10
+	$(GO) run ./jepsen finalizers --binary $(BIN)/claimq --parents 1000 --finalizers 20
 
 # One seed is two virtual minutes and about a second of two cores: a quarter of
 # an hour for 50 virtual hours.

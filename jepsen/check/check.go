@@ -48,6 +48,10 @@ const (
 	RuleUnfinished   Rule = "unfinished"    // after draining, all have ended
 	RuleAttempts     Rule = "attempts"      // attempts count the claims
 	RuleLinearizable Rule = "linearization" // some order explains the answers
+	RuleStepEarly    Rule = "step-early"    // a step waits for what it depends on
+	RuleParentEnd    Rule = "parent-end"    // a parent ends after its steps, as they make it, and never changes then
+	RuleFinalizers   Rule = "finalizers"    // one processor at a time has a parent
+	RuleFinalized    Rule = "finalized"     // one call ends a parent, and all are told the same
 )
 
 // Violation is one thing that a correct queue would not have answered.
