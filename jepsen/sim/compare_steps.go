@@ -100,7 +100,7 @@ func parentsDiffer(machine *fsm.Machine, m *model) string {
 // them are said to wait for.
 func listsDiffer(machine *fsm.Machine, m *model, p *task) string {
 	steps := m.stepsOf(p)
-	listed := machine.List(fsm.ListQuery{ParentID: p.id, Limit: 1000}).Tasks
+	listed := machine.List(fsm.ListQuery{Filter: fsm.Filter{ParentID: p.id}, Limit: 1000}).Tasks
 	if !slices.EqualFunc(listed, steps, func(g *fsm.Task, w *task) bool { return g.ID == w.id }) {
 		return fmt.Sprintf("%d steps of parent %d are listed, the model has %d", len(listed), p.id, len(steps))
 	}
