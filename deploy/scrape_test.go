@@ -3,6 +3,7 @@ package deploy
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -107,6 +108,26 @@ func work(t *testing.T, c *procs.Cluster) {
 		request(t, "GET", n.URL()+"/api/stats", "")
 	}
 	request(t, "PUT", c.Nodes[0].URL()+"/api/schedules/often", `{"task":{"params":{}},"every_ms":1000}`)
+	finalize(t, c)
+}
+
+// finalize has three processors at a parent, through each node: the first gets it.
+func finalize(t *testing.T, c *procs.Cluster) {
+	var parent struct{ Task struct{ ID int } }
+	submitted := request(t, "POST", c.Nodes[0].URL()+"/api/tasks", `{"steps":[{"step":"a","task_type":"scan","params":{}}],"finalize":"claim"}`)
+	if err := json.Unmarshal([]byte(submitted), &parent); err != nil {
+		t.Fatal(err)
+	}
+	id := parent.Task.ID
+	request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/finalization/claim", c.Nodes[0].URL(), id), `{"processor_id":"p1"}`) // not ready
+	request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/claim", c.Nodes[1].URL(), id+1), `{"worker_id":"w1"}`)
+	request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/complete", c.Nodes[2].URL(), id+1), `{"worker_id":"w1"}`)
+	for i, n := range c.Nodes {
+		processor := fmt.Sprintf(`{"processor_id":"p%d"}`, i+1)
+		for _, call := range []string{"claim", "extend", "release"} {
+			request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/finalization/%s", n.URL(), id, call), processor)
+		}
+	}
 }
 
 // request returns the body of the answer, whatever its status.
@@ -184,8 +205,8 @@ func (s scrape) of(series string) *metric {
 var (
 	matchersPattern = regexp.MustCompile(`\{[^}]*\}`)
 	stringPattern   = regexp.MustCompile(`"[^"]*"`)
-	seriesPattern   = regexp.MustCompile(`\b(?:claimq|go|process)_[a-z0-9_]+|\bup\b|\bALERTS\b`)
-	selectorPattern = regexp.MustCompile(`\b((?:claimq|go|process)_[a-z0-9_]+)\{([^}]*)\}`)
+	seriesPattern   = regexp.MustCompile(`\b(?:claimq|finalization|go|process)_[a-z0-9_]+|\bup\b|\bALERTS\b`)
+	selectorPattern = regexp.MustCompile(`\b((?:claimq|finalization|go|process)_[a-z0-9_]+)\{([^}]*)\}`)
 	matcherPattern  = regexp.MustCompile(`([a-z_]+) *(=~|!~|!=|=) *"([^"]*)"`)
 	groupingPattern = regexp.MustCompile(`\b(?:by|on|without|ignoring|group_left|group_right) *\(([^)]*)\)`)
 )
