@@ -68,23 +68,27 @@ func drawMaybeParent(t *rapid.T) NewTask {
 	return task
 }
 
-// drawNewParent draws steps as the wire can carry them: they may depend on each
-// other in a circle.
+// drawNewParent draws steps as the wire can carry them. All of them depend on steps
+// in front of them only, or all on steps behind them, so there is no circle.
 func drawNewParent(t *rapid.T) *NewParent {
 	p := &NewParent{ByClaim: rapid.Bool().Draw(t, "by claim"), Continue: rapid.Bool().Draw(t, "continue")}
 	n := rapid.IntRange(1, 6).Draw(t, "steps")
+	front := rapid.Bool().Draw(t, "on those in front")
 	for place := range n {
-		p.Steps = append(p.Steps, NewStep{Name: rapid.String().Draw(t, "step"), DependsOn: drawPlaces(t, place, n), Task: drawNewTask(t)})
+		on := drawPlaces(t, place+1, n)
+		if front {
+			on = drawPlaces(t, 0, place)
+		}
+		p.Steps = append(p.Steps, NewStep{Name: rapid.String().Draw(t, "step"), DependsOn: on, Task: drawNewTask(t)})
 	}
 	return p
 }
 
-// drawPlaces draws some of n places, ascending, without the step's own; nil if
-// none.
-func drawPlaces(t *rapid.T, own, n int) []uint16 {
+// drawPlaces draws some of the places from first up to end, ascending; nil if none.
+func drawPlaces(t *rapid.T, first, end int) []uint16 {
 	var places []uint16
-	for place := range n {
-		if place != own && rapid.IntRange(0, 2).Draw(t, "depends on") == 2 {
+	for place := first; place < end; place++ {
+		if rapid.IntRange(0, 2).Draw(t, "depends on") == 2 {
 			places = append(places, uint16(place))
 		}
 	}
@@ -115,6 +119,43 @@ func TestDecodeEntry_ThousandSteps(t *testing.T) {
 	}
 	if _, _, err := DecodeEntry(AppendEntry(nil, Stamp{}, of(stepsMax+1))); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a step too many: %v, want ErrCorrupt", err)
+	}
+}
+
+// TestDecodeEntry_RefusesCycles ensures that steps which could never begin are
+// refused, and that what looks alike is not.
+func TestDecodeEntry_RefusesCycles(t *testing.T) {
+	t.Parallel()
+	long := make([][]uint16, stepsMax) // each waits for the next
+	for place := range stepsMax - 1 {
+		long[place] = []uint16{uint16(place + 1)}
+	}
+	round := slices.Clone(long)
+	round[stepsMax-1] = []uint16{0}
+	for _, test := range []struct {
+		name   string
+		on     [][]uint16
+		circle bool
+	}{
+		{"two steps", [][]uint16{{1}, {0}}, true},
+		{"a diamond", [][]uint16{{1, 2}, {3}, {3}, nil}, false},
+		{"a diamond with a way back", [][]uint16{{1, 2}, {3}, {3}, {0}}, true},
+		{"a circle that a free step leads to", [][]uint16{nil, {0, 2}, {3}, {1}}, true},
+		{"a circle behind others", [][]uint16{{1}, {2}, {3}, {2, 4}, nil}, true},
+		{"the longest chain", long, false},
+		{"the longest circle", round, true},
+	} {
+		p := &NewParent{}
+		for _, on := range test.on {
+			p.Steps = append(p.Steps, NewStep{Name: "s", DependsOn: on})
+		}
+		_, _, err := DecodeEntry(AppendEntry(nil, Stamp{}, Submit{Tasks: []NewTask{{Parent: p}}}))
+		if test.circle != errors.Is(err, ErrCorrupt) || !test.circle && err != nil {
+			t.Errorf("%s: error %v", test.name, err)
+		}
+		if sound := newPlan(p).sound(); sound == test.circle {
+			t.Errorf("%s: a record with it is sound: %v", test.name, sound)
+		}
 	}
 }
 

@@ -424,6 +424,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a step that depends on one twice", parentOf(0x0a, 0, 0x0a, 4, 0x10, 0, 0x10, 0), ErrCorrupt, "ascend"},
 		{"dependencies out of order", parentOf(0x0a, 0, 0x0a, 0, 0x0a, 4, 0x10, 1, 0x10, 0), ErrCorrupt, "ascend"},
 		{"a dependency past every step", parentOf(0x0a, 3, 0x10, 0xe8, 7), ErrCorrupt, "no step has"},
+		{"steps that depend on each other", parentOf(0x0a, 2, 0x10, 1, 0x0a, 2, 0x10, 0), ErrCorrupt, "circle"},
 		{"dependencies packed", parentOf(0x0a, 0, 0x0a, 3, 0x12, 1, 0), ErrCorrupt, "not a varint"},
 		{"a field of the future in a claim of a finalization", entryOf(kindClaimFinalization, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"a field of the future in an extend of one", entryOf(kindExtendFinalization, 0x20, 1), ErrUnknownCommand, "field 4"},
