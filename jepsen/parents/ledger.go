@@ -236,8 +236,13 @@ func (l *Ledger) take(t *life, e *wire.Event) {
 	case "cancel_requested":
 		t.asked = true
 	case "finalization_claimed":
-		if t.status != open {
+		switch {
+		case t.status != open:
 			l.violate("task %d has ended as %s: %s", *e.TaskID, t.status, describe(e))
+		case e.ClaimToken == nil || *e.ClaimToken <= l.token:
+			l.violate("after token %d: %s", l.token, describe(e))
+		default:
+			l.token = *e.ClaimToken
 		}
 	default:
 		l.violate("nobody asked for it: %s", describe(e))
