@@ -1,0 +1,193 @@
+// Command fanout is a whole program that does one piece of work in steps: it
+// fetches a text, looks at it in three ways side by side, and puts what they found
+// together. The steps wait for each other in the cluster, not here: this process,
+// or any number of others like it, may die at any moment, and the rest goes on.
+//
+//	claimq dev
+//	go run ./examples/fanout
+//	go run ./examples/fanout README.md
+//	go run ./examples/fanout -by-claim
+//
+// It talks to the nodes of CLAIMQ_ENDPOINTS. With -by-claim there is no step that
+// puts things together: two processors compete for it, and one does it
+// (processor.go). What the steps do is in steps.go.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/claimq/claimq/client"
+)
+
+const (
+	workerCount    = 3
+	processorCount = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	c, err := client.New(client.Config{})
+	if err == nil {
+		err = run(ctx, c, os.Args[1:], os.Stdout)
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fanout:", err)
+		os.Exit(1)
+	}
+}
+
+// run submits the work, does it with workers of its own, and prints what it came
+// to. It closes the client.
+func run(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+	defer c.Close()
+	flags := flag.NewFlagSet("fanout", flag.ContinueOnError)
+	byClaim := flags.Bool("by-claim", false, "two processors compete for putting the parts together")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	path := ""
+	if flags.NArg() > 0 {
+		var err error
+		if path, err = filepath.Abs(flags.Arg(0)); err != nil {
+			return err
+		}
+	}
+	task, err := describe(path, *byClaim)
+	if err != nil {
+		return err
+	}
+	// One request: all steps are there, or none. The client gives the task a key, so
+	// that it is there once although the answer may be lost and the request repeated.
+	w, err := c.SubmitWorkflow(ctx, task)
+	if err != nil {
+		return err
+	}
+	p := &program{c: c, out: out}
+	p.say("submitted task %s with %d steps", w.ID, len(w.Steps))
+
+	working, stopWork := context.WithCancelCause(ctx)
+	var workers, processors sync.WaitGroup
+	start := func(group *sync.WaitGroup, name string, fn func(ctx context.Context, name string) error) {
+		group.Go(func() {
+			if err := fn(working, name); err != nil && working.Err() == nil {
+				stopWork(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	for i := range workerCount {
+		start(&workers, fmt.Sprintf("worker-%d-%d", os.Getpid(), i+1), p.work)
+	}
+	if *byClaim {
+		for i := range processorCount {
+			start(&processors, fmt.Sprintf("processor-%d-%d", os.Getpid(), i+1), func(ctx context.Context, name string) error { return p.process(ctx, name, w) })
+		}
+	}
+	ended, err := c.Wait(working, w.ID)
+	if err != nil {
+		stopWork(err)
+		err = context.Cause(working) // what came first
+	}
+	processors.Wait() // they have seen the end, too
+	stopWork(nil)
+	workers.Wait()
+	if err != nil {
+		return err
+	}
+	return p.report(ended, *byClaim)
+}
+
+// describe returns the task: what there is to do, and what waits for what.
+func describe(path string, byClaim bool) (client.Task, error) {
+	task := client.Task{TaskType: "fanout", MaxAttempts: client.DefaultAttempts}
+	var errs []error
+	step := func(name, taskType string, params any, after ...string) {
+		t, err := client.NewTask(taskType, params)
+		errs = append(errs, err)
+		t.Lease = 10 * time.Second // a worker that dies holds its step no longer than this
+		task.AddStep(name, t, after...)
+	}
+	step("fetch", fetchType, fetchParams{Path: path})
+	for _, what := range []string{"lines", "words", "longest"} {
+		step(what, lookType, lookParams{At: what}, "fetch")
+	}
+	if byClaim {
+		task.Finalize = client.FinalizeClaim
+	} else {
+		step("merge", mergeType, struct{}{}, "lines", "words", "longest")
+	}
+	return task, errors.Join(errs...)
+}
+
+// program is what the goroutines share.
+type program struct {
+	c *client.Client
+
+	mu  sync.Mutex // guards out
+	out io.Writer
+}
+
+func (p *program) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+// work does steps until ctx ends, of this task or any other like it.
+func (p *program) work(ctx context.Context, name string) error {
+	req := client.ClaimRequest{WorkerID: name, Types: []string{fetchType, lookType, mergeType}, Wait: time.Minute}
+	for ctx.Err() == nil {
+		claim, err := p.c.ClaimNext(ctx, req)
+		if errors.Is(err, client.ErrNoTasks) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = p.settle(ctx, name, claim)
+		if err != nil && !errors.Is(err, client.ErrStaleClaim) { // stale: another worker has the step now
+			return err
+		}
+	}
+	return nil
+}
+
+// settle does one step and says how it went.
+func (p *program) settle(ctx context.Context, name string, claim *client.Claim) error {
+	stepCtx, stop := claim.KeepAlive(ctx) // ends when the claim is lost
+	result, err := p.do(stepCtx, claim.Task)
+	stop()
+	if err != nil {
+		p.say("%s failed at step %s: %v", name, claim.Task.StepName, err)
+		return claim.Fail(ctx, err) // it is tried again while it has attempts left
+	}
+	p.say("%s did step %s", name, claim.Task.StepName)
+	return claim.Complete(ctx, result)
+}
+
+// report prints how the task ended.
+func (p *program) report(task *client.Task, byClaim bool) error {
+	if task.Status != client.StatusCompleted {
+		return fmt.Errorf("task %s is %s: %s", task.ID, task.Status, task.Error)
+	}
+	result := task.Result
+	if !byClaim { // a task that ends by itself has the results of all steps
+		var steps map[string]json.RawMessage
+		if err := json.Unmarshal(result, &steps); err != nil {
+			return fmt.Errorf("decode the result of task %s: %w", task.ID, err)
+		}
+		result = steps["merge"]
+	}
+	p.say("task %s is completed: %s", task.ID, result)
+	return nil
+}

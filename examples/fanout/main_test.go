@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// patience bounds a test with processes.
+const patience = 3 * time.Minute
+
+// startNodes starts three nodes on this machine.
+func startNodes(t *testing.T) (context.Context, *procs.Cluster) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	binary, err := procs.Build(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := procs.Start(ctx, procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nodes.Close)
+	return ctx, nodes
+}
+
+// watched is what the program prints; it calls its function at the first line.
+type watched struct {
+	bytes.Buffer
+	first func()
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	if w.first != nil {
+		w.first()
+		w.first = nil
+	}
+	return w.Buffer.Write(p)
+}
+
+// runProgram runs the program and returns what it printed.
+func runProgram(ctx context.Context, t *testing.T, nodes *procs.Cluster, first func(), args ...string) (string, error) {
+	t.Helper()
+	c, err := client.New(client.Config{Endpoints: nodes.URLs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &watched{first: first}
+	err = run(ctx, c, args, out)
+	return out.String(), err
+}
+
+// The program does what it says, in both ways, and also when the leader dies in the
+// middle of it.
+func TestFanout(t *testing.T) {
+	t.Parallel()
+	ctx, nodes := startNodes(t)
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("one two\nthree, four\nfive\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	killLeader := func() {
+		leader, err := nodes.Leader(ctx)
+		if err == nil {
+			err = leader.Kill()
+		}
+		if err != nil {
+			t.Errorf("kill the leader: %v", err)
+		}
+	}
+	for _, test := range []struct {
+		name      string
+		first     func() // called when the task has been submitted
+		args      []string
+		want      string // printed
+		finalized int    // by a processor
+	}{
+		{"built in", nil, nil, `is completed: {"lines":4,"longest":"workers","words":29}`, 0},
+		{"by claim", nil, []string{"-by-claim", text}, `is completed: {"lines":3,"longest":"three","words":5}`, 1},
+		{"with the leader killed", killLeader, []string{text}, `is completed: {"lines":3,"longest":"three","words":5}`, 0},
+	} {
+		out, err := runProgram(ctx, t, nodes, test.first, test.args...)
+		if err != nil || !strings.Contains(out, test.want) {
+			t.Fatalf("%s: %v, want %q in\n%s", test.name, err, test.want, out)
+		}
+		steps := regexp.MustCompile(`did step (\w+)`).FindAllStringSubmatch(out, -1)
+		if last := steps[len(steps)-1][1]; steps[0][1] != "fetch" || (last == "merge") != (test.finalized == 0) {
+			t.Errorf("%s: out of order:\n%s", test.name, out)
+		}
+		if n := strings.Count(out, "finalized task"); n != test.finalized {
+			t.Errorf("%s: %d processors finalized it, want %d:\n%s", test.name, n, test.finalized, out)
+		}
+	}
+	// A step that fails for good fails the task, and the program says why.
+	for _, args := range [][]string{{"/nowhere/at/all"}, {"-by-claim", "/nowhere/at/all"}} {
+		out, err := runProgram(ctx, t, nodes, nil, args...)
+		if err == nil || !strings.Contains(err.Error(), "is failed: ") || !strings.Contains(out, "failed at step fetch") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}

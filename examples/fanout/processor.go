@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/claimq/claimq/client"
+)
+
+// finalizationTimeout is for how long a processor claims the finalization: if it
+// dies, another one can do it after that.
+const finalizationTimeout = 10 * time.Second
+
+// process is a processor: it waits for the steps, and then puts them together and
+// ends the task, unless another one does.
+func (p *program) process(ctx context.Context, name string, w *client.Workflow) error {
+	for _, id := range w.Steps {
+		if _, err := p.c.Wait(ctx, id); err != nil {
+			return err
+		}
+	}
+	finalizer := client.NewFinalizationClaimer(p.c, name)
+	for {
+		claim, err := finalizer.ClaimTask(ctx, w.ID, finalizationTimeout)
+		switch {
+		case err != nil:
+			return err
+		case claim.Claimed:
+			return p.finalize(ctx, finalizer, name, w.ID)
+		case claim.State != client.FinalizationEvaluatingResults:
+			p.say("%s: task %s is %s already", name, w.ID, claim.State)
+			return nil
+		}
+		p.say("%s leaves it to %s", name, claim.HeldBy)
+		if ended, err := p.endsWithin(ctx, w.ID, finalizationTimeout); ended || err != nil {
+			return err
+		}
+	}
+}
+
+// finalize reads what the steps came to, and ends the task with it.
+func (p *program) finalize(ctx context.Context, f *client.FinalizationClaimer, name, id string) error {
+	parts := map[string][]byte{}
+	for step, err := range p.c.Tasks(ctx, client.Filter{ParentID: id}) {
+		if err != nil {
+			return err
+		}
+		if step.StepName != "fetch" && step.Status == client.StatusCompleted {
+			parts[step.StepName] = step.Result
+		}
+	}
+	end := client.FinalizeRequest{Outcome: client.StatusFailed, Error: fmt.Sprintf("%d of 3 looks came to something", len(parts))}
+	if len(parts) == 3 {
+		result, err := merge(parts)
+		if err != nil {
+			return err
+		}
+		end = client.FinalizeRequest{Outcome: client.StatusCompleted, Result: result}
+	}
+	done, err := f.Finalize(ctx, id, end) // with the token of its claim: refused if that is over
+	if err != nil {
+		return err
+	}
+	p.say("%s finalized task %s: it is %s", name, id, done.Action)
+	return nil
+}
+
+// endsWithin waits for the task's end, but no longer than d.
+func (p *program) endsWithin(ctx context.Context, id string, d time.Duration) (bool, error) {
+	waitCtx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	_, err := p.c.Wait(waitCtx, id)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, err
+}
