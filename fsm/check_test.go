@@ -20,7 +20,7 @@ func mustCheck(t testing.TB, m *Machine) {
 // check goes through every invariant of the state, and compares everything
 // derived with what the saved records say.
 func (m *Machine) check() error {
-	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes, m.checkTrail, m.checkHoldings} {
+	for _, check := range []func() error{m.checkTasks, m.checkCounts, m.checkKeys, m.checkTimes, m.checkGone, m.checkReady, m.checkClaims, m.checkRequests, m.checkNodes, m.checkSchedules, m.checkBytes, m.checkTrail, m.checkHoldings, m.checkSteps} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -49,6 +49,12 @@ func (m *Machine) checkTasks() error {
 			}
 			tokens[a.Token] = id
 		}
+		if token := finalizationToken(t); token != 0 {
+			if other, taken := tokens[token]; taken || token >= m.header.NextToken {
+				return fmt.Errorf("task %d was finalized with token %d, task %d had it", id, token, other)
+			}
+			tokens[token] = id
+		}
 		last = id
 	}
 	if n != m.tasks.len() {
@@ -59,18 +65,19 @@ func (m *Machine) checkTasks() error {
 
 // problemOf returns what is wrong with the fields of the task, "" if nothing is.
 func (m *Machine) problemOf(t *Task) string {
-	waits := t.Status == StatusPending || t.Status == StatusScheduled
+	waits := t.Status == StatusPending || t.Status == StatusScheduled || t.Status == StatusBlocked
 	o := t.options()
+	parent := o.Parent != nil
 	switch {
-	case t.Status == StatusBlocked || t.Status == StatusRunning:
-		return "has a status of tasks with steps"
+	case t.Status == StatusBlocked && o.Step == nil || parent != (t.Status == StatusRunning) && !(parent && t.Status.Ended()):
+		return "has a status of tasks with steps, or as if it had none"
 	case (t.Status == StatusClaimed) != (t.LeaseSeq > 0) || (t.LeaseSeq > 0) != (t.ClaimLeaseMS > 0) || t.LeaseSeq == 0 && t.LeaseEndU != 0:
 		return "has a lease without a claim, or a claim without"
 	case waits && (t.Token != 0 || t.WorkerID != "" || t.CancelRequested):
 		return "waits with traces of a claim"
-	case !waits && t.Token != lastToken(t.Log):
+	case !waits && !parent && t.Token != lastToken(t.Log):
 		return "has not its last claim's token"
-	case (t.Status == StatusClaimed || t.Status == StatusCompleted) && (t.Token == 0 || t.WorkerID == ""):
+	case (t.Status == StatusClaimed || t.Status == StatusCompleted && !parent) && (t.Token == 0 || t.WorkerID == ""):
 		return "is claimed or completed by nobody"
 	case t.Status == StatusCancelled && t.WorkerID != "":
 		return "is cancelled by a worker"
@@ -88,10 +95,24 @@ func (m *Machine) problemOf(t *Task) string {
 		return "waits without attempts left"
 	case len(t.Log) > attemptsLogMax:
 		return "remembers too many attempts"
-	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.Traceparent == "":
+	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.Traceparent == "" && !parent && o.Step == nil:
 		return "has empty options"
 	}
 	return ""
+}
+
+// finalizationToken returns the token of the claim by which the parent is to be
+// finalized, or was; 0 if there is none.
+func finalizationToken(t *Task) uint64 {
+	switch p := t.options().Parent; {
+	case p == nil:
+		return 0
+	case t.Status != StatusRunning:
+		return t.Token
+	case p.Finalization != nil:
+		return p.Finalization.Token
+	}
+	return 0
 }
 
 // lastToken returns the token of the last claim, 0 if there was none.

@@ -24,7 +24,7 @@ func (g *generator) scheduleName() string { return pick(g, "s1", "s2", "s3") }
 
 func (g *generator) setSchedule(m *Machine) SetSchedule {
 	s := Schedule{
-		Name: g.scheduleName(), Task: g.newTask(), OverlapAllow: g.dice(3) > 0, CatchUpSkip: g.dice(2) == 0,
+		Name: g.scheduleName(), Task: g.plainTask(), OverlapAllow: g.dice(3) > 0, CatchUpSkip: g.dice(2) == 0,
 		Paused: g.dice(6) == 1, NextRunAt: m.Stamp().T + pick[int64](g, 1, 0, 500, 3000, 0, dayMS),
 	}
 	s.Task.Key, s.Task.RunAt, s.Task.ExpiresAt = "", 0, 0
@@ -110,7 +110,7 @@ func (g *generator) filter(m *Machine) Filter {
 	for range g.dice(3) {
 		switch g.dice(9) {
 		case 0:
-			f.Status = pick(g, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted, StatusFailed, StatusCancelled)
+			f.Status = pick(g, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted, StatusFailed, StatusCancelled, StatusBlocked, StatusRunning)
 		case 1:
 			f.Type = g.taskType()
 		case 2:
@@ -124,7 +124,7 @@ func (g *generator) filter(m *Machine) Filter {
 		case 6:
 			f.CreatedBefore = created + int64(g.dice(2))
 		case 7:
-			f.ParentID = uint64(g.dice(4)) / 3
+			f.ParentID = g.parent(m)
 		}
 	}
 	return f

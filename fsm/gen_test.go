@@ -79,6 +79,8 @@ const (
 	themeKeys
 	themeThen
 	themeSight
+	themeSteps
+	themeFinalization
 	themeCount
 )
 
@@ -135,7 +137,9 @@ func (g *generator) moveClocks(m *Machine) {
 		if slot, ok := m.NextSlot(); ok {
 			s.T = max(s.T, slot-1+int64(g.dice(3)))
 		}
-	case 7, 8:
+	case 7: // when a claim of a finalization is over
+		s.U = max(s.U, g.finalizationEnd(m)-1+int64(g.dice(3)))
+	case 8:
 	default:
 		n := int64(g.dice(2000))
 		s.U, s.T = s.U+n, s.T+n
@@ -160,8 +164,12 @@ func (g *generator) command(m *Machine) Command {
 		return g.themed(m)
 	case 2:
 		return g.again()
+	case 3, 4, 5:
+		if g.theme >= themeSteps {
+			return g.themed(m)
+		}
 	}
-	switch g.dice(44) {
+	switch g.dice(47) {
 	case 0, 1, 2, 3, 4, 5:
 		return g.submit()
 	case 6, 7, 8, 9, 10, 11:
@@ -191,11 +199,13 @@ func (g *generator) command(m *Machine) Command {
 	case 34, 35:
 		return g.batch(m)
 	case 36:
-		return Evict{Bytes: int64(g.dice(4)) * 700}
+		return Evict{Bytes: int64(g.dice(4)) * 700 * int64(1+5*g.dice(2))}
 	case 37, 38:
 		return Tick{}
 	case 39, 40, 41, 42:
 		return g.sight(m)
+	case 43, 44, 45:
+		return g.ofParent(m)
 	}
 	return g.other()
 }
@@ -205,7 +215,7 @@ func (g *generator) command(m *Machine) Command {
 func (g *generator) again() Command {
 	if len(g.past) > 0 {
 		switch c := g.past[g.dice(len(g.past))].(type) {
-		case ClaimNext, ClaimTask, Complete, Fail, Release, Retry, Cancel:
+		case ClaimNext, ClaimTask, Complete, Fail, Release, Retry, Cancel, ClaimFinalization, ReleaseFinalization, Finalize:
 			return c
 		}
 	}
@@ -225,6 +235,10 @@ func (g *generator) themed(m *Machine) Command {
 		return pick[Command](g, plain, g.fail(m), Tick{})
 	case themeKeys:
 		return pick[Command](g, plain, g.submit(), g.complete(m), Cancel{ID: g.id(m)}, g.retry(m))
+	case themeSteps:
+		return g.themedSteps(m)
+	case themeFinalization:
+		return pick(g, g.themedSteps(m), g.themedSteps(m), g.finalization(m), g.finalization(m), g.finalization(m))
 	case themeSight:
 		return pick[Command](g, plain, g.complete(m), g.sight(m), g.setSchedule(m), g.runSchedules(m), g.runSchedules(m), g.act(m))
 	}
@@ -262,7 +276,15 @@ func (g *generator) often(theme int) bool {
 	return g.dice(6) == 1
 }
 
+// newTask is mostly a plain task, sometimes a parent.
 func (g *generator) newTask() NewTask {
+	if g.theme >= themeSteps && g.dice(3) > 0 || g.dice(12) == 1 {
+		return g.newParent()
+	}
+	return g.plainTask()
+}
+
+func (g *generator) plainTask() NewTask {
 	t := NewTask{
 		Type:        g.taskType(),
 		Priority:    int32(pick(g, 0, 0, 0, 5, -5, 1<<31-1, -1<<31)),
@@ -468,6 +490,9 @@ func (g *generator) op(m *Machine, atomic bool) Command {
 			c.SortBy = SortPriority
 		}
 		return c
+	}
+	if g.theme >= themeSteps && g.dice(3) == 1 {
+		return g.opOfParent(m)
 	}
 	switch g.dice(12) {
 	case 0, 1, 2:

@@ -143,7 +143,7 @@ func (s *model) ready(t *Task) bool {
 		if group == "" || o == t || o.Type != t.Type || o.options().Group != group {
 			continue
 		}
-		if o.Status == StatusClaimed || o.ID < t.ID && o.Status < StatusCompleted {
+		if o.Status == StatusClaimed || o.ID < t.ID && o.Status < StatusCompleted && o.Status != StatusBlocked {
 			return false
 		}
 	}
@@ -210,14 +210,8 @@ func (s *model) limitOf(name string) Reason {
 		return ""
 	}
 	x.fill(s.t)
-	claimed := 0
-	for _, t := range s.tasks {
-		if t.Type == name && t.Status == StatusClaimed {
-			claimed++
-		}
-	}
 	switch {
-	case x.MaxClaimed != 0 && claimed >= int(x.MaxClaimed):
+	case x.MaxClaimed != 0 && s.claimedOf(name) >= int(x.MaxClaimed):
 		return ReasonLimitReached
 	case x.RateLimit != 0 && x.bucket.Cmp(big.NewInt(oneClaim9)) < 0:
 		return ReasonRateLimited
@@ -225,12 +219,22 @@ func (s *model) limitOf(name string) Reason {
 	return ""
 }
 
+// claimedOf counts the claims of tasks of the type.
+func (s *model) claimedOf(name string) (claimed int) {
+	for _, t := range s.tasks {
+		if t.Type == name && t.Status == StatusClaimed {
+			claimed++
+		}
+	}
+	return claimed
+}
+
 // heldBack tells why a task that is neither claimed nor ended cannot be claimed
 // by its id, "" if it can.
 func (s *model) heldBack(t *Task) Reason {
 	switch {
-	case t.Status == StatusScheduled:
-		return "scheduled"
+	case t.Status != StatusPending:
+		return map[Status]Reason{StatusScheduled: "scheduled", StatusBlocked: "blocked", StatusRunning: "running"}[t.Status]
 	case !s.ready(t):
 		return ReasonGroupBehind
 	}

@@ -1,7 +1,9 @@
 package fsm
 
 import (
+	"math"
 	"math/big"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +18,33 @@ import (
 // tick ends comes in any order.
 var alike = cmp.Options{
 	cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Applied{}, "Ready"), ratesAside,
-	cmpopts.SortSlices(func(a, b uint64) bool { return a < b }),
+	cmpopts.SortSlices(func(a, b uint64) bool { return a < b }), plansToo,
 }
 
 // ratesAside leaves rates out: they are no part of the state.
 var ratesAside = cmpopts.IgnoreFields(TypeView{}, "SubmittedPerS", "CompletedPerS", "FailedPerS")
+
+// plansToo lets what is derived of plans be compared.
+var plansToo = cmp.AllowUnexported(Plan{}, PlannedStep{})
+
+// diffOf tells how what the machine has differs from what the model has, "" if it
+// does not.
+func diffOf(want, got any) string { return diffBy(want, got, alike) }
+
+// diffBy is cmp.Diff. That takes its time also where nothing differs, and this is
+// asked of everything after every entry: so cmp is only asked for what to tell.
+func diffBy(want, got any, options ...cmp.Option) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got, options...)
+}
+
+// plainly leaves out what comes in any order, or is compared on its own.
+func plainly(a Applied) Applied {
+	a.Ready, a.Ended = nil, slices.Sorted(slices.Values(a.Ended))
+	return a
+}
 
 // TestMachine_MatchesModel applies random logs to the machine and to the
 // model: every result, every task and every count is the same.
@@ -52,7 +76,7 @@ func compareEntry(t *rapid.T, m *Machine, s *model, e testEntry) {
 	if len(s.faults) > 0 {
 		t.Fatalf("entry %+v: %v", e, s.faults)
 	}
-	if diff := cmp.Diff(want, got, alike); diff != "" {
+	if diff := diffOf(plainly(want), plainly(got)); diff != "" {
 		t.Fatalf("entry %+v (-model +machine):\n%s", e, diff)
 	}
 	if err := m.check(); err != nil {
@@ -65,21 +89,40 @@ func compareEntry(t *rapid.T, m *Machine, s *model, e testEntry) {
 // newlyClaimable counts, by type, how many tasks claims could take one after
 // another at that time, less what before has.
 func newlyClaimable(s *model, now Stamp, before map[string]int) map[string]int {
-	c := s.copy()
-	c.u, c.t = now.U, now.T
 	n := map[string]int{}
-	for {
-		t := c.choose(ClaimNext{})
-		if t == nil {
-			break
+	for _, t := range s.tasks {
+		if s.ready(t) { // of a group one is, and holds back the others
+			n[t.Type]++
 		}
-		c.beginClaim(t, "w", 1)
-		n[t.Type]++
+	}
+	for name, ready := range n {
+		n[name] = min(ready, s.room(name, now.T))
 	}
 	for name := range before {
 		n[name] = max(0, n[name]-before[name])
 	}
 	return n
+}
+
+// room is how many claims of the type its settings allow at that time.
+func (s *model) room(name string, now int64) int {
+	x := s.typeRecord(name)
+	if x == nil {
+		return math.MaxInt
+	}
+	room := math.MaxInt
+	if x.MaxClaimed > 0 {
+		room = max(0, int(x.MaxClaimed)-s.claimedOf(name))
+	}
+	if x.RateLimit > 0 {
+		later := *x
+		later.fill(now)
+		room = min(room, int(later.bucket.Int64()/oneClaim9))
+	}
+	if x.Paused {
+		return 0
+	}
+	return room
 }
 
 // compareWakes ensures that whoever waits is told of all that became claimable.
@@ -104,7 +147,7 @@ func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied)
 	if !ok {
 		return
 	}
-	ended := slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Status >= StatusCompleted })
+	ended := slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Status >= StatusCompleted && t.options().Step == nil })
 	if m.EndedBytes() > last.Bytes && ended {
 		t.Fatalf("entry %+v: %d bytes of ended tasks are left", e, m.EndedBytes())
 	}
@@ -112,9 +155,8 @@ func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied)
 	if evicted == 0 {
 		return
 	}
-	youngest := s.evicted
-	if m.EndedBytes()+bytesOf(youngest) <= last.Bytes {
-		t.Fatalf("entry %+v: evicted %d, task %d needed not go", e, evicted, youngest.ID)
+	if m.EndedBytes()+s.evictedBytes <= last.Bytes {
+		t.Fatalf("entry %+v: evicted %d, task %d needed not go", e, evicted, s.evicted.ID)
 	}
 }
 
@@ -123,13 +165,13 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 	for _, task := range m.tasks.all() {
 		tasks = append(tasks, task)
 	}
-	if diff := cmp.Diff(s.tasks, tasks, alike); diff != "" {
+	if diff := diffOf(s.tasks, tasks); diff != "" {
 		t.Fatalf("tasks (-model +machine):\n%s", diff)
 	}
 	now := Stamp{U: s.u + 1, T: s.t + 100}
 	stats := m.Stats(now)
 	stats.Bytes = 0
-	if diff := cmp.Diff(s.stats(now), stats, alike); diff != "" {
+	if diff := diffOf(s.stats(now), stats); diff != "" {
 		t.Fatalf("stats (-model +machine):\n%s", diff)
 	}
 	slices.SortFunc(s.nodes, func(a, b NodeRecord) int {
@@ -138,11 +180,11 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 		}
 		return 1
 	})
-	if diff := cmp.Diff(s.nodes, m.Nodes(), alike); diff != "" || s.level != m.Level() {
+	if diff := diffOf(s.nodes, m.Nodes()); diff != "" || s.level != m.Level() {
 		t.Fatalf("level %d, want %d; nodes (-model +machine):\n%s", m.Level(), s.level, diff)
 	}
 	compareDue(t, m, s)
-	if diff := cmp.Diff(s.typeViews(), m.Types(Stamp{U: s.u, T: s.t}), alike); diff != "" {
+	if diff := diffOf(s.typeViews(), m.Types(Stamp{U: s.u, T: s.t})); diff != "" {
 		t.Fatalf("types (-model +machine):\n%s", diff)
 	}
 	for _, key := range []string{"", "k1", "k2", "k3"} {
@@ -158,6 +200,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 	compareClaimable(t, g, m, s)
 	compareWhy(t, g, m, s)
 	compareOpenings(t, g, m, s)
+	compareParents(t, g, m, s)
 }
 
 // compareDue compares when a tick has something to do next.
@@ -208,7 +251,7 @@ func compareOpenings(t *rapid.T, g *generator, m *Machine, s *model) {
 		due = append(due, ReadyTasks{Type: o.name, Count: counts[o.name]})
 	}
 	gotDue, gotNext, ok := m.Openings(at)
-	if diff := cmp.Diff(due, gotDue, alike); diff != "" || ok != (next != 0) || gotNext != next {
+	if diff := diffOf(due, gotDue); diff != "" || ok != (next != 0) || gotNext != next {
 		t.Fatalf("at %d, next opening %d, %v, want %d; open by then (-model +machine):\n%s", at, gotNext, ok, next, diff)
 	}
 }
@@ -296,7 +339,7 @@ func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
 		}
 	}
 	q.From = 0
-	if diff := cmp.Diff(s.list(q), got, alike); diff != "" {
+	if diff := diffOf(s.list(q), got); diff != "" {
 		t.Fatalf("list %+v (-model +machine):\n%s", q, diff)
 	}
 }

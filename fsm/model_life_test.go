@@ -21,7 +21,7 @@ func (s *model) ended(t *Task) {
 	if t.Status == StatusCancelled {
 		t.WorkerID = ""
 	}
-	if s.level >= 2 {
+	if s.level >= 2 && t.options().Step == nil { // steps go with their parent
 		if keep := s.retention(t); keep > 0 {
 			t.RemoveAt = s.t + keep
 		}
@@ -44,14 +44,17 @@ func (s *model) retention(t *Task) int64 {
 
 // leaveIfNotKept removes a task that is not to be kept when it has ended.
 func (s *model) leaveIfNotKept(t *Task) {
-	if t.Status >= StatusCompleted && s.level >= 2 && s.retention(t) == KeepNone {
+	if t.Status >= StatusCompleted && s.level >= 2 && t.options().Step == nil && s.retention(t) == KeepNone {
 		t.RemoveAt = t.CompletedAt
 		s.leaving = append(s.leaving, t)
 	}
 }
 
-// retire removes an ended task, and leaves what repeats need.
+// retire removes an ended task, with its steps, and leaves what repeats need.
 func (s *model) retire(t *Task) {
+	for _, step := range s.stepsOf(t) {
+		s.retire(step)
+	}
 	s.remove(t)
 	s.removed++
 	s.endedNow = append(s.endedNow, t.ID)
@@ -75,6 +78,7 @@ func (s *model) tick() {
 			}
 		}
 		if next == nil {
+			s.dropFinalizersDue()
 			return
 		}
 		s.doDue(next)
@@ -95,29 +99,30 @@ func (s *model) due(t *Task) int64 {
 
 // mayExpire tells whether the task is one that has to be started in time.
 func (s *model) mayExpire(t *Task) bool {
-	return t.options().ExpiresAt != 0 && t.Attempts == 0 && (t.Status == StatusPending || t.Status == StatusScheduled)
+	return t.options().ExpiresAt != 0 && t.Attempts == 0 && t.Status < StatusClaimed
 }
 
 func (s *model) doDue(t *Task) {
 	switch {
 	case t.Status >= StatusCompleted:
 		s.retire(t)
-	case s.mayExpire(t) && t.options().ExpiresAt <= s.t && (t.Status == StatusPending || t.options().ExpiresAt < t.RunAt):
+	case s.mayExpire(t) && t.options().ExpiresAt <= s.t && (t.Status != StatusScheduled || t.options().ExpiresAt < t.RunAt):
 		t.Status, t.Error, t.UpdatedAt = StatusFailed, "expired before it was claimed", s.t
 		s.ended(t)
 		s.leaveIfNotKept(t)
 		s.tell(EventExpired, t, nil, "")
+		s.follow(t)
 	default:
 		t.Status, t.UpdatedAt = StatusPending, s.t
 	}
 }
 
 // evict removes n ended tasks: the oldest completed and cancelled ones, then
-// the oldest failed ones.
+// the oldest failed ones. Steps go with their parent.
 func (s *model) evict(n int) Result {
 	var ended []*Task
 	for _, t := range s.tasks {
-		if t.Status >= StatusCompleted {
+		if t.Status >= StatusCompleted && t.options().Step == nil {
 			ended = append(ended, t)
 		}
 	}
@@ -130,13 +135,17 @@ func (s *model) evict(n int) Result {
 		}
 		return cmp.Or(failed(a)-failed(b), cmp.Compare(a.CompletedAt, b.CompletedAt), cmp.Compare(a.ID, b.ID))
 	})
-	if n > len(ended) {
-		s.fault("evicted %d of %d ended tasks", n, len(ended))
-		n = len(ended)
-	}
-	for _, t := range ended[:n] {
+	gone := 0
+	for _, t := range ended {
+		if gone >= n {
+			break
+		}
+		s.evicted, s.evictedBytes = t, bytesOf(t)
+		for _, step := range s.stepsOf(t) {
+			s.evictedBytes += bytesOf(step)
+		}
+		gone += 1 + len(s.stepsOf(t))
 		s.retire(t)
-		s.evicted = t
 	}
-	return Result{Evicted: n}
+	return Result{Evicted: gone}
 }

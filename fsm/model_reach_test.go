@@ -8,13 +8,23 @@ import (
 // reached counts what came to pass in random logs.
 type reached map[string]int
 
-// see notes what an entry did.
-func (n reached) see(m *Machine, e testEntry, a Applied) {
+// see notes what an entry did. known are the options of all tasks that were there
+// once in its log.
+func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*Options) {
 	for i, c := range e.Commands {
-		n.seeResult(c, a.Results[i])
+		n.seeResult(m, c, a.Results[i])
 	}
-	for _, t := range m.tasks.all() {
+	for id, t := range m.tasks.all() {
+		known[id] = t.options()
 		n.seeTask(t)
+		n.seeOfParent(m, t)
+	}
+	n.seeTrail(m, e, known)
+	for _, id := range a.Ended {
+		if o := known[id]; o != nil && m.gone.get(id) != nil {
+			n.count(o.Parent != nil, "a removed parent")
+			n.count(o.Step != nil, "a removed step")
+		}
 	}
 	for _, ts := range m.types {
 		n.count(ts.behind.Len() > 0, "a task behind its group's head")
@@ -41,14 +51,14 @@ func (n reached) seeTask(t *Task) {
 	n.count(t.Status == StatusScheduled, "scheduled")
 	n.count(t.Status == StatusFailed && t.Error == "expired before it was claimed", "expired before its claim")
 	n.count(t.Status == StatusCompleted && t.CancelRequested, "completed though asked to cancel")
-	n.count(t.Status == StatusCancelled && len(t.Log) == 0, "cancelled before any claim")
+	n.count(t.Status == StatusCancelled && len(t.Log) == 0 && t.options().Parent == nil, "cancelled before any claim")
 	n.count(t.Status == StatusScheduled && len(t.Log) > 0 && t.Log[len(t.Log)-1].Outcome == OutcomeExpired, "backed off after an expiry")
-	if t.Status == StatusCancelled && t.CancelRequested {
+	if t.Status == StatusCancelled && t.CancelRequested && t.options().Parent == nil {
 		n["cancelled by "+t.Log[len(t.Log)-1].Outcome.String()]++
 	}
 }
 
-func (n reached) seeResult(c Command, r Result) {
+func (n reached) seeResult(m *Machine, c Command, r Result) {
 	n.count(r.Code != "", "code "+string(r.Code))
 	n.count(r.Gone && r.Repeated, "repeated of a removed task")
 	n.count(r.Gone && !r.Repeated, "refused for a removed task")
@@ -78,11 +88,17 @@ func (n reached) seeResult(c Command, r Result) {
 		n.count(r.Acted > 0 && len(c.Filter.Labels) > 0, "acted by labels")
 	case Retry:
 		n.count(r.Repeated && r.Task.Status == StatusPending, "retry repeated")
+		n.seeRetry(r)
+	case Delete:
+		n.count(r.Code == "" && r.Task.options().Parent != nil, "deleted a parent with its steps")
+		n.count(r.Reason == ReasonStep, "refused to delete a step")
+	case ClaimFinalization, ExtendFinalization, ReleaseFinalization, Finalize:
+		n.seeFinalization(m, c, r)
 	case Batch:
 		n.count(c.Atomic && r.FailedOp > 0, "batch undone after ops that were done")
 		n.count(c.Atomic && r.FailedOp == 0 && len(c.Ops) > 1 && r.Code == "", "atomic batch done")
 		for i := range r.Results {
-			n.seeResult(c.Ops[i], r.Results[i])
+			n.seeResult(m, c.Ops[i], r.Results[i])
 		}
 	}
 }
@@ -92,10 +108,10 @@ func (n reached) seeResult(c Command, r Result) {
 func TestRandomLog_ReachesEveryRule(t *testing.T) {
 	t.Parallel()
 	n := reached{}
-	for seed := range uint64(60) {
-		m := newSmall()
+	for seed := range uint64(120) {
+		m, known := newSmall(), map[uint64]*Options{}
 		for _, e := range randomLog(seed, 150) {
-			n.see(m, e, mustApplyTo(t, m, e))
+			n.see(m, e, mustApplyTo(t, m, e), known)
 		}
 	}
 	for _, what := range []string{
@@ -113,9 +129,18 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 		"code task_not_claimable", "code wrong_worker", "code stale_claim", "code task_completed", "code task_failed", "code task_cancelled",
 		"code task_not_terminal", "code max_attempts_reached", "code key_taken",
 	} {
-		t.Logf("%s: %d times", what, n[what])
-		if n[what] < 10 {
-			t.Errorf("%s: only %d times", what, n[what])
-		}
+		n.enough(t, what)
+	}
+	for _, what := range reachedOfParents {
+		n.enough(t, what)
+	}
+}
+
+// enough fails the test if that was hardly reached.
+func (n reached) enough(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%s: %d times", what, n[what])
+	if n[what] < 10 {
+		t.Errorf("%s: only %d times", what, n[what])
 	}
 }

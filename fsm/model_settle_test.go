@@ -70,6 +70,7 @@ func (s *model) settle(h Hold, how Outcome, do func(*Task)) Result {
 	do(t)
 	if t.Status != StatusClaimed {
 		s.tellEnd(was, t)
+		s.follow(t)
 	}
 	return Result{Task: s.answer(t)}
 }
@@ -183,6 +184,7 @@ func (s *model) expire(c Expire) Result {
 		}
 		s.tellEnd(was, t)
 		s.leaveIfNotKept(t)
+		s.follow(t)
 	}
 	return r
 }
@@ -270,13 +272,19 @@ func (s *model) retry(c Retry) Result {
 		return Result{Code: CodeTaskNotFound}
 	case t.Status == StatusCompleted:
 		return s.refuse(CodeTaskCompleted, t)
-	case t.Status == StatusPending, again(t):
+	case t.options().Parent != nil:
+		return s.retryParent(t, c)
+	case t.Status == StatusPending, t.Status == StatusBlocked, again(t):
 		return Result{Repeated: true, Task: s.answer(t)}
 	case t.Status == StatusScheduled:
 		t.Status, t.UpdatedAt = StatusPending, s.t
 		s.tell(EventRetried, t, nil, "")
 		return Result{Repeated: true, Task: s.answer(t)}
-	case c.Token != 0 && t.Token != c.Token:
+	}
+	if refusal := s.cannotRetryStep(t); refusal.Code != "" {
+		return refusal
+	}
+	if c.Token != 0 && t.Token != c.Token {
 		return s.refuse(CodeStaleClaim, t)
 	}
 	if t.Status == StatusClaimed && t.CancelRequested {
@@ -284,6 +292,7 @@ func (s *model) retry(c Retry) Result {
 		s.endClaim(t, StatusCancelled, OutcomeCancelled, "")
 		s.tellEnd(was, t)
 		s.leaveIfNotKept(t)
+		s.follow(t)
 		return Result{Task: s.answer(t)}
 	}
 	most := t.MaxAttempts
@@ -305,16 +314,26 @@ func (s *model) retry(c Retry) Result {
 		s.tellEnd(was, t)
 		return Result{Task: s.answer(t)}
 	}
-	t.Status, t.WorkerID, t.Token, t.CompletedAt, t.RemoveAt, t.UpdatedAt = StatusPending, "", 0, 0, 0, s.t
+	s.revive(t, StatusPending)
+	return Result{Task: s.answer(t)}
+}
+
+// revive lets an ended task live again. A step may have to wait for others.
+func (s *model) revive(t *Task, to Status) {
+	t.Status, t.WorkerID, t.Token, t.CompletedAt, t.RemoveAt, t.UpdatedAt = to, "", 0, 0, 0, s.t
 	t.CancelRequested = false
-	s.requeued++
+	switch {
+	case len(s.waitsFor(t)) > 0:
+		t.Status = StatusBlocked
+	case to == StatusPending:
+		s.requeued++
+	}
 	if o := *t.options(); s.mayExpire(t) && o.ExpiresAt <= s.t { // else it would end again at once
 		o.ExpiresAt = 0
 		t.setPlainly(o)
 	}
 	t.Result, t.ResultPayload = nil, nil
 	s.tell(EventRetried, t, nil, "")
-	return Result{Task: s.answer(t)}
 }
 
 func (s *model) cancel(id uint64) Result {
@@ -326,17 +345,14 @@ func (s *model) cancel(id uint64) Result {
 		return Result{Repeated: true, Task: s.answer(t)}
 	case t.Status >= StatusCompleted:
 		return s.refuse(s.endedCode(t), t)
+	case t.options().Parent != nil:
+		return s.cancelParent(t)
 	case t.Status == StatusClaimed && t.CancelRequested:
 		return Result{Repeated: true, Task: s.answer(t)}
-	case t.Status == StatusClaimed:
-		t.CancelRequested, t.UpdatedAt = true, s.t
-		s.tell(EventCancelRequested, t, t, "")
-	default:
-		t.Status, t.UpdatedAt = StatusCancelled, s.t
-		s.tell(EventCancelled, t, nil, "")
-		s.ended(t)
-		s.leaveIfNotKept(t)
 	}
+	s.cancelOrAsk(t)
+	s.leaveIfNotKept(t)
+	s.follow(t)
 	return Result{Task: s.answer(t)}
 }
 
@@ -362,12 +378,19 @@ func (s *model) patch(c Patch) Result {
 		return s.refuse(s.endedCode(t), t)
 	case t.Status == StatusClaimed:
 		return s.refuse(CodeTaskAlreadyClaimed, t)
+	case t.Status == StatusRunning && c.SetRunAt:
+		r := s.refuse(CodeTaskNotClaimable, t)
+		r.Reason = "running"
+		return r
 	}
 	t.UpdatedAt = s.t
 	if c.SetPriority {
 		t.Priority = c.Priority
 	}
-	if c.SetRunAt {
+	switch {
+	case c.SetRunAt && t.Status == StatusBlocked:
+		t.RunAt = c.RunAt
+	case c.SetRunAt:
 		s.askedFor(t, c.RunAt)
 		if t.Status == StatusScheduled {
 			s.tellWait(t, nil)
@@ -386,12 +409,18 @@ func (s *model) delete(id uint64) Result {
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
+	case t.options().Step != nil:
+		r := s.refuse(CodeTaskNotTerminal, t)
+		r.Reason = "step"
+		return r
 	case t.Status < StatusCompleted:
 		return s.refuse(CodeTaskNotTerminal, t)
 	}
-	s.remove(t)
-	s.endedNow = append(s.endedNow, t.ID)
-	s.tell(EventDeleted, t, nil, "")
+	for _, gone := range append([]*Task{t}, s.stepsOf(t)...) {
+		s.remove(gone)
+		s.endedNow = append(s.endedNow, gone.ID)
+		s.tell(EventDeleted, gone, nil, "")
+	}
 	return Result{Task: s.answer(t)}
 }
 

@@ -1,10 +1,10 @@
 package fsm
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -83,7 +83,7 @@ func (s *model) act(c Act) Result {
 		if t == nil || !s.selected(c.Filter, t) {
 			continue
 		}
-		was := s.answer(t)
+		was := s.copy().tasks
 		switch c.Action {
 		case ActionRetry:
 			s.retry(Retry{ID: id, AddAttempts: c.AddAttempts})
@@ -92,7 +92,7 @@ func (s *model) act(c Act) Result {
 		case ActionDelete:
 			s.delete(id)
 		}
-		if is := s.find(id); is == nil || !cmp.Equal(was, is) {
+		if !reflect.DeepEqual(was, s.tasks) {
 			r.Acted++
 		}
 	}
@@ -106,7 +106,8 @@ func (s *model) selected(f Filter, t *Task) bool {
 			return false
 		}
 	}
-	return f.ParentID == 0 && // nothing has a parent
+	step := t.options().Step
+	return (f.ParentID == 0 || step != nil && step.ParentID == f.ParentID) &&
 		(f.Status == 0 || f.Status == t.Status) && (f.Type == "" || f.Type == t.Type) && (f.WorkerID == "" || f.WorkerID == t.WorkerID) &&
 		(f.Key == "" || s.holder(f.Key) == t) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
 }
@@ -118,7 +119,7 @@ func compareSchedules(t *rapid.T, g *generator, m *Machine, s *model) {
 		all = append(all, &v)
 	}
 	slices.SortFunc(all, func(a, b *ScheduleView) int { return strings.Compare(a.Name, b.Name) })
-	if diff := cmp.Diff(all, m.Schedules(), alike); diff != "" {
+	if diff := diffOf(all, m.Schedules()); diff != "" {
 		t.Fatalf("schedules (-model +machine):\n%s", diff)
 	}
 	for _, name := range []string{"s1", "s2", "s3", ""} {
@@ -138,7 +139,7 @@ func compareSchedules(t *rapid.T, g *generator, m *Machine, s *model) {
 		}
 	}
 	limit := pick(g, 3, 1, 2)
-	if diff := cmp.Diff(due[:min(limit, len(due))], m.DueSchedules(by, limit), alike); diff != "" {
+	if diff := diffOf(due[:min(limit, len(due))], m.DueSchedules(by, limit)); diff != "" {
 		t.Fatalf("due by %d, at most %d (-model +machine):\n%s", by, limit, diff)
 	}
 	if got, ok := m.NextSlot(); got != next || ok != (next != 0) {

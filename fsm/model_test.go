@@ -37,9 +37,10 @@ type model struct {
 	most     int // claims that requests may remember
 	mostGone int // removed tasks that are remembered
 
-	evicted *Task                 // the last one
-	after   func(id uint64) *Task // the machine's task after the entry
-	faults  []string              // choices of the machine that were not its to make
+	evicted      *Task                 // the last one
+	evictedBytes int64                 // with its steps
+	after        func(id uint64) *Task // the machine's task after the entry
+	faults       []string              // choices of the machine that were not its to make
 }
 
 func newModel() *model { return &model{most: 1_000_000, mostGone: 1_000_000} }
@@ -104,7 +105,7 @@ func (s *model) apply(e testEntry, seen Applied) Applied {
 
 func (s *model) command(c Command, seen *Result) Result {
 	r := s.change(c, seen)
-	for _, t := range s.leaving {
+	for _, t := range s.leaving { // parents and plain tasks
 		if s.find(t.ID) == t && t.Status >= StatusCompleted {
 			s.retire(t)
 		}
@@ -121,7 +122,11 @@ func (s *model) command(c Command, seen *Result) Result {
 func (s *model) change(c Command, seen *Result) Result {
 	switch c := c.(type) {
 	case Submit:
-		return Result{Submitted: s.submit(c.Tasks)}
+		r := Result{Submitted: s.submit(c.Tasks)}
+		if len(c.Tasks) > 1 {
+			return r
+		}
+		return s.withSteps(r, r.Submitted[0].Task)
 	case ClaimNext:
 		return s.claimNext(c, seen)
 	case ClaimTask:
@@ -140,11 +145,14 @@ func (s *model) change(c Command, seen *Result) Result {
 	case Release:
 		return s.release(c)
 	case Retry:
-		return s.retry(c)
+		r := s.retry(c)
+		return s.withSteps(r, r.Task)
 	case Cancel:
-		return s.cancel(c.ID)
+		r := s.cancel(c.ID)
+		return s.withSteps(r, r.Task)
 	case Patch:
-		return s.patch(c)
+		r := s.patch(c)
+		return s.withSteps(r, r.Task)
 	case Delete:
 		return s.delete(c.ID)
 	case Expire:
@@ -157,6 +165,14 @@ func (s *model) change(c Command, seen *Result) Result {
 		return s.batch(c, seen)
 	case Act:
 		return s.act(c)
+	case ClaimFinalization:
+		return s.claimFinalization(c)
+	case ExtendFinalization:
+		return s.extendFinalization(c)
+	case ReleaseFinalization:
+		return s.releaseFinalization(c)
+	case Finalize:
+		return s.finalize(c)
 	case SetSchedule:
 		return s.setSchedule(c)
 	case DeleteSchedule:
@@ -275,6 +291,21 @@ func (s *model) submitOne(n NewTask) Submitted {
 			return Submitted{Task: goneAnswer(g.task), SameRequest: same(g.task), Gone: true}
 		}
 	}
+	t := s.newTask(n)
+	switch {
+	case n.Parent != nil:
+		s.submitParent(t, n.Parent)
+	default:
+		s.tell(EventSubmitted, t, nil, s.submitter)
+		if t.Status == StatusScheduled {
+			s.tellWait(t, nil)
+		}
+	}
+	return Submitted{Task: s.answer(t), Created: true}
+}
+
+// newTask makes a task of what was submitted, pending or scheduled.
+func (s *model) newTask(n NewTask) *Task {
 	s.ids++
 	t := &Task{
 		ID: s.ids, Type: n.Type, Params: n.Params, Payload: n.Payload, Priority: n.Priority, MaxAttempts: n.MaxAttempts,
@@ -296,11 +327,7 @@ func (s *model) submitOne(n NewTask) Submitted {
 	}
 	s.tasks = append(s.tasks, t)
 	s.tally.Submitted++
-	s.tell(EventSubmitted, t, nil, s.submitter)
-	if t.Status == StatusScheduled {
-		s.tellWait(t, nil)
-	}
-	return Submitted{Task: s.answer(t), Created: true}
+	return t
 }
 
 // waitUntil makes the task scheduled; a time that has come makes it pending.
@@ -331,6 +358,7 @@ func (s *model) batch(c Batch, seen *Result) Result {
 			was = &seen.Results[i]
 		}
 		one := try.change(op, was)
+		one.Parent = nil // answers to batches do not tell of steps
 		code := one.Code
 		if _, claims := op.(ClaimNext); claims && code == "" && len(one.Claims) == 0 {
 			code = CodeNoPendingTasks

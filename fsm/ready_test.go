@@ -48,7 +48,7 @@ func (m *Machine) claimablePlainly() (ready, behind map[string][]*Task) {
 	type name struct{ of, group string }
 	heads, claimed := map[name]uint64{}, map[name]bool{}
 	for id, t := range m.tasks.all() {
-		if t.Status.Ended() || t.options().Group == "" {
+		if t.Status.Ended() || t.options().Group == "" || t.Status == StatusBlocked {
 			continue
 		}
 		n := name{t.Type, t.options().Group}
@@ -145,7 +145,7 @@ func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
 	}
 	groups := map[string][]uint64{}
 	for id, t := range m.tasks.all() {
-		if t.Type == ts.name && !t.Status.Ended() && t.options().Group != "" {
+		if t.Type == ts.name && !t.Status.Ended() && t.Status != StatusBlocked && t.options().Group != "" {
 			groups[t.options().Group] = append(groups[t.options().Group], id)
 		}
 	}

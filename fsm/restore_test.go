@@ -99,7 +99,7 @@ func (r replay) checkRestore(t rapid.TB, m *Machine, prefix int) {
 	}
 	rest := applyLog(t, other, r.log[prefix:])
 	if !reflect.DeepEqual(r.results[prefix:], rest) {
-		t.Fatalf("restored after %d entries, results differ (-replayed +restored):\n%s", prefix, cmp.Diff(r.results[prefix:], rest))
+		t.Fatalf("restored after %d entries, results differ (-replayed +restored):\n%s", prefix, cmp.Diff(r.results[prefix:], rest, plansToo))
 	}
 	if !bytes.Equal(snapshotOf(t, other), r.final) || hashOf(other) != r.hash {
 		t.Fatalf("restored after %d of %d entries, the last snapshot or its hash differs", prefix, len(r.log))

@@ -21,13 +21,18 @@ func (m *Machine) checkTimes() error {
 		if t.RemoveAt != 0 {
 			removing = append(removing, moment{t.RemoveAt, id})
 		}
-		switch t.Status {
-		case StatusFailed:
-			failed = append(failed, moment{t.CompletedAt, id})
-		case StatusCompleted, StatusCancelled:
-			done = append(done, moment{t.CompletedAt, id})
-		default:
+		switch s := t.options().Step; {
+		case !t.Status.Ended():
 			continue
+		case s != nil: // it counts with its parent, and goes with it
+			if m.tasks.get(s.ParentID).Status.Ended() {
+				ended += bytesOf(t)
+			}
+			continue
+		case t.Status == StatusFailed:
+			failed = append(failed, moment{t.CompletedAt, id})
+		default:
+			done = append(done, moment{t.CompletedAt, id})
 		}
 		ended += bytesOf(t)
 	}

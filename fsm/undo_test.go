@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -222,7 +221,7 @@ func (p *twins) apply(commands ...Command) {
 // compare compares answers and states.
 func (p *twins) compare(want, got Applied, after any) {
 	p.t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := diffBy(want, got, plansToo); diff != "" {
 		p.t.Fatalf("after %+v, entry %d (-never saw the batch +undid it):\n%s", after, p.index, diff)
 	}
 	if err := p.tried.check(); err != nil {

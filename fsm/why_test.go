@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -16,11 +15,17 @@ func (s *model) why(id uint64, now int64) (w Why, ok bool) {
 		return Why{}, false
 	}
 	w = Why{Status: t.Status, Ahead: -1}
-	if t.Status != StatusPending && t.Status != StatusScheduled {
-		return w, true
-	}
-	if t.Status == StatusScheduled {
+	switch t.Status {
+	case StatusPending:
+	case StatusScheduled:
 		w.Reasons = append(w.Reasons, WhyReason{Code: "scheduled", At: t.RunAt})
+	case StatusBlocked:
+		w.Reasons = append(w.Reasons, s.whyBlocked(t))
+		if t.RunAt > now {
+			w.Reasons = append(w.Reasons, WhyReason{Code: "scheduled", At: t.RunAt})
+		}
+	default:
+		return w, true
 	}
 	if behind := s.behind(t); behind != 0 {
 		w.Reasons = append(w.Reasons, WhyReason{Code: "group_behind", TaskID: behind})
@@ -42,12 +47,23 @@ func (s *model) why(id uint64, now int64) (w Why, ok bool) {
 	return w, true
 }
 
+// whyBlocked names what the blocked step waits for.
+func (s *model) whyBlocked(t *Task) WhyReason {
+	r := WhyReason{Code: "blocked"}
+	for _, place := range s.waitsFor(t) {
+		if len(r.Steps) < 100 {
+			r.Steps = append(r.Steps, t.options().Step.Plan.Steps[place].Name)
+		}
+	}
+	return r
+}
+
 // behind is the task of its group that keeps the task back: the one that is
 // claimed, else the oldest.
 func (s *model) behind(t *Task) (id uint64) {
 	for _, o := range s.tasks {
 		group := t.options().Group
-		if group == "" || o == t || o.Type != t.Type || o.options().Group != group || o.Status >= StatusCompleted {
+		if group == "" || o == t || o.Type != t.Type || o.options().Group != group || o.Status >= StatusCompleted || o.Status == StatusBlocked {
 			continue
 		}
 		if o.Status == StatusClaimed {
@@ -88,11 +104,11 @@ func compareWhy(t *rapid.T, g *generator, m *Machine, s *model) {
 	for id := range s.ids + 2 {
 		want, known := s.why(id, now)
 		got, ok := m.Why(id, Stamp{U: s.u, T: now})
-		if diff := cmp.Diff(want, got, alike); ok != known || diff != "" {
+		if diff := diffOf(want, got); ok != known || diff != "" {
 			t.Fatalf("why task %d waits at %d (-model +machine):\n%s", id, now, diff)
 		}
 	}
-	if diff := cmp.Diff(s.workers(), m.Workers("", 1000), alike); diff != "" {
+	if diff := diffOf(s.workers(), m.Workers("", 1000)); diff != "" {
 		t.Fatalf("workers (-model +machine):\n%s", diff)
 	}
 }

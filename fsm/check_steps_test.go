@@ -1,0 +1,117 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+)
+
+// checkSteps compares what is derived of parents and their steps with what the
+// saved records say, and ensures what holds of them between entries.
+func (m *Machine) checkSteps() error {
+	parents := 0
+	var finalizing []moment
+	for id, t := range m.tasks.all() {
+		o := t.options()
+		if o.Step != nil {
+			if problem := m.problemAsStep(t, o.Step); problem != "" {
+				return fmt.Errorf("step %d of %d %s: %+v", t.StepPlace(), o.Step.ParentID, problem, *t)
+			}
+		}
+		if o.Parent == nil {
+			continue
+		}
+		parents++
+		if steps, err := m.checkParent(t, o.Parent.Plan); err != nil {
+			return fmt.Errorf("parent %d, %v, steps %v: %w", id, t.Status, steps, err)
+		}
+		if f := o.Parent.Finalization; f != nil && f.ProcessorID != "" {
+			finalizing = append(finalizing, moment{f.EndU + f.TimeoutMS/2000 + 2, id})
+		}
+	}
+	if len(m.parents) != parents || len(m.stepsEnded) > 0 || m.following {
+		return fmt.Errorf("%d parents in the index, want %d; %v have ended, following %v", len(m.parents), parents, m.stepsEnded, m.following)
+	}
+	if got := m.finalizing.tree.Items(); !slices.Equal(got, inOrder(finalizing)) {
+		return fmt.Errorf("finalizations are over at %v, want %v", got, finalizing)
+	}
+	return nil
+}
+
+// problemAsStep returns what is wrong with the task as a step, "" if nothing is.
+func (m *Machine) problemAsStep(t *Task, s *Step) string {
+	parent := m.tasks.get(s.ParentID)
+	switch {
+	case parent == nil || parent.options().Parent == nil:
+		return "has no parent"
+	case s.Plan != parent.Options.Parent.Plan || t.ID <= s.ParentID || t.ID > s.ParentID+uint64(len(s.Plan.Steps)):
+		return "has no place in the plan, or another plan"
+	case parent.Status.Ended() && !t.Status.Ended():
+		return "goes on though its parent has ended"
+	case t.Options.Parent != nil || t.Key != "" || t.Options.UniqueActive || t.Options.RetentionMS != 0 || t.RemoveAt != 0 || t.Status == StatusRunning:
+		return "has what only a parent has"
+	}
+	waits := false
+	for _, on := range s.Plan.Steps[t.ID-s.ParentID-1].DependsOn {
+		waits = waits || m.tasks.get(s.ParentID+1+uint64(on)).Status != StatusCompleted
+	}
+	asked := t.Status == StatusClaimed && t.CancelRequested
+	switch {
+	case !t.Status.Ended() && waits != (t.Status == StatusBlocked), t.Status == StatusCompleted && waits:
+		return "is blocked, or is not, as it should not be"
+	case parent.CancelRequested && !t.Status.Ended() && !asked:
+		return "goes on though its parent is being cancelled"
+	}
+	return ""
+}
+
+// checkParent compares what is derived of the parent with its steps. It returns
+// their statuses.
+func (m *Machine) checkParent(t *Task, p *Plan) (statuses []Status, err error) {
+	want := parentState{tasks: 1, ended: t.Status.Ended(), waiting: make([]uint16, len(p.Steps))}
+	for place := range p.Steps {
+		s := m.tasks.get(t.ID + 1 + uint64(place))
+		if s == nil || s.options().Step == nil || s.Options.Step.ParentID != t.ID {
+			return statuses, fmt.Errorf("step %d is not there", place)
+		}
+		statuses = append(statuses, s.Status)
+		want.tasks++
+		want.counts[s.Status]++
+		want.bytes += bytesOf(s)
+		if s.Status == StatusClaimed && s.CancelRequested {
+			want.asked++
+		}
+		for _, on := range p.Steps[place].DependsOn {
+			if m.tasks.get(t.ID+1+uint64(on)).Status != StatusCompleted {
+				want.waiting[place]++
+			}
+		}
+	}
+	got := m.parents[t.ID]
+	if got == nil || got.tasks != want.tasks || got.counts != want.counts || got.asked != want.asked || got.ended != want.ended || got.bytes != want.bytes {
+		return statuses, fmt.Errorf("derived is %+v, want %+v", got, want)
+	}
+	if !slices.Equal(got.waiting, want.waiting) {
+		return statuses, fmt.Errorf("its steps wait for so many: %v, want %v", got.waiting, want.waiting)
+	}
+	return statuses, problemAsParent(t, p, statuses)
+}
+
+// problemAsParent returns what is wrong with the parent itself.
+func problemAsParent(t *Task, p *Plan, steps []Status) error {
+	open := slices.ContainsFunc(steps, func(s Status) bool { return !s.Ended() })
+	f := t.Options.Parent.Finalization
+	held := f != nil && f.ProcessorID != ""
+	switch {
+	case t.Status != StatusRunning && !t.Status.Ended():
+		return fmt.Errorf("it has steps and is %v", t.Status)
+	case t.Status == StatusRunning && !open && (!p.ByClaim || t.CancelRequested):
+		return fmt.Errorf("it is stuck: nothing is left to wait for")
+	case t.Attempts != 0 || len(t.Log) != 0 || t.Options.Group != "" || t.Options.ExpiresAt != 0 || t.RunAt != 0:
+		return fmt.Errorf("it has what only a task has that is claimed: %+v", *t)
+	case t.Status == StatusRunning && (t.WorkerID != "" || t.Token != 0) || t.Status.Ended() && !p.ByClaim && t.WorkerID != "":
+		return fmt.Errorf("it was finalized by %q with token %d", t.WorkerID, t.Token)
+	case held && t.Status != StatusRunning, f != nil && held != (f.Token != 0 && f.TimeoutMS > 0 && f.EndU > 0), f != nil && len(f.Attempts) > 100:
+		return fmt.Errorf("its finalization is %+v", *f)
+	}
+	return nil
+}

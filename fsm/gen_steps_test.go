@@ -1,0 +1,232 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+)
+
+// newParent is a task with steps: mostly a few, now and then many.
+func (g *generator) newParent() NewTask {
+	t := g.plainTask()
+	t.RunAt, t.DelayMS, t.ExpiresAt, t.Group = 0, 0, 0, ""
+	if g.dice(2) == 0 {
+		t.Params, t.Payload = nil, nil
+	}
+	n, byClaim := 1+g.dice(5), g.dice(2) == 0
+	switch {
+	case g.dice(24) == 1:
+		n = 50
+	case g.theme == themeFinalization: // such that end soon, and stay
+		n, byClaim = 1+g.dice(2), g.dice(6) > 0
+		if g.dice(3) > 0 {
+			t.RetentionMS = 0
+		}
+	}
+	t.Parent = &NewParent{Steps: make([]NewStep, n), ByClaim: byClaim, Continue: g.dice(2) == 1}
+	for place := range t.Parent.Steps {
+		t.Parent.Steps[place] = NewStep{Name: fmt.Sprint("s", place), Task: g.step(t.Traceparent)}
+	}
+	g.depend(t.Parent.Steps)
+	return t
+}
+
+// step is the task of a step.
+func (g *generator) step(traceparent string) NewTask {
+	t := g.plainTask()
+	t.Key, t.UniqueActive, t.RetentionMS, t.Traceparent = "", false, 0, traceparent
+	return t
+}
+
+// depend lets steps depend on others. Some order goes well with all of it; it is
+// mostly not that of the steps.
+func (g *generator) depend(steps []NewStep) {
+	order := make([]uint16, len(steps))
+	for k := range order {
+		other := g.dice(k + 1)
+		order[k], order[other] = order[other], uint16(k)
+	}
+	shape := g.dice(4)
+	for k, place := range order {
+		on := map[uint16]bool{}
+		switch {
+		case k == 0 || shape == 1 && g.dice(2) == 0:
+		case shape == 2: // a chain
+			on[order[k-1]] = true
+		case shape == 3: // the last waits for all
+			for _, other := range order[:k] {
+				on[other] = k == len(order)-1
+			}
+		default:
+			for range g.dice(3) {
+				on[order[g.dice(k)]] = true
+			}
+		}
+		for other := range uint16(len(steps)) {
+			if on[other] {
+				steps[place].DependsOn = append(steps[place].DependsOn, other)
+			}
+		}
+	}
+}
+
+// parent is mostly the id of a parent that is there, more often a running one,
+// sometimes of one of the last that were removed, or of no parent.
+func (g *generator) parent(m *Machine) uint64 {
+	if g.dice(2) == 0 {
+		return g.parentThat(m, func(t *Task) bool { return t.Status == StatusRunning })
+	}
+	return g.parentThat(m, func(*Task) bool { return true })
+}
+
+// parentThat is mostly the id of one of the last parents of which that is true.
+func (g *generator) parentThat(m *Machine, is func(t *Task) bool) uint64 {
+	var parents []uint64
+	for id, t := range m.tasks.all() {
+		if t.Options != nil && t.Options.Parent != nil && is(t) {
+			parents = append(parents, id)
+		}
+	}
+	if len(parents) == 0 || g.dice(8) == 1 {
+		return g.id(m)
+	}
+	slices.Reverse(parents)
+	return parents[g.dice(min(len(parents), 6))]
+}
+
+// finalizable tells whether the parent is one that processors ask for: one of them
+// did, or it has a step that completed.
+func finalizable(m *Machine, t *Task) bool {
+	plan := t.Options.Parent.Plan
+	ready := t.Options.Parent.Finalization != nil
+	for place := range plan.Steps {
+		s := m.Get(t.ID + 1 + uint64(place))
+		ready = ready || s != nil && s.Status == StatusCompleted
+	}
+	return ready && (t.Status == StatusRunning || t.WorkerID != "")
+}
+
+// aStep is mostly the id of a step that is there.
+func (g *generator) aStep(m *Machine) uint64 {
+	var steps []uint64
+	for id, t := range m.tasks.all() {
+		if t.Options != nil && t.Options.Step != nil {
+			steps = append(steps, id)
+		}
+	}
+	if len(steps) == 0 {
+		return g.id(m)
+	}
+	slices.Reverse(steps)
+	return steps[g.dice(min(len(steps), 16))]
+}
+
+// ofParent is a command about a parent, or one of its steps.
+func (g *generator) ofParent(m *Machine) Command {
+	if g.dice(3) == 0 {
+		return g.finalization(m)
+	}
+	return g.opOfParent(m)
+}
+
+// opOfParent is ofParent that a batch may hold.
+func (g *generator) opOfParent(m *Machine) Command {
+	id := g.parent(m)
+	if g.dice(3) == 1 {
+		id = g.aStep(m)
+	}
+	ended := func(t *Task) bool { return t.Status.Ended() && (t.Status != StatusCompleted || g.dice(4) == 0) }
+	switch g.dice(7) {
+	case 1, 2:
+		id = g.parentThat(m, ended)
+		return Retry{ID: id, Token: g.tokenOf(m, id), AddAttempts: int32(g.dice(3))}
+	case 3:
+		return Delete{ID: g.parentThat(m, ended)}
+	case 4:
+		return Submit{Tasks: []NewTask{g.newParent()}}
+	case 5:
+		return Retry{ID: id, Token: g.tokenOf(m, id), AddAttempts: int32(g.dice(3))}
+	}
+	return Cancel{ID: id}
+}
+
+// tokenOf is mostly none.
+func (g *generator) tokenOf(m *Machine, id uint64) uint64 {
+	if t := m.Get(id); t != nil && g.dice(4) == 1 {
+		return t.Token
+	}
+	return 0
+}
+
+// themedSteps is mostly what makes parents go on: claims and ends of steps.
+func (g *generator) themedSteps(m *Machine) Command {
+	h := g.hold(m)
+	many := ClaimNext{WorkerID: g.worker(), Limit: 5}
+	p := g.patch(m)
+	p.ID = g.aStep(m)
+	f := g.fail(m)
+	f.Permanent = true
+	return pick[Command](g,
+		Complete{Hold: h, Result: pick(g, nil, []byte(`7`))}, g.complete(m), Complete{Hold: h, ResultPayload: []byte{1, 2}},
+		many, many, many, f, g.opOfParent(m), g.opOfParent(m), g.expire(m), Tick{}, p,
+	)
+}
+
+// finalization is a command of those who finalize: few processors, few parents.
+func (g *generator) finalization(m *Machine) Command {
+	id, by := g.parentThat(m, func(t *Task) bool { return finalizable(m, t) }), g.processor()
+	var token uint64
+	if t := m.Get(id); t != nil && t.Options != nil && t.Options.Parent != nil && t.Options.Parent.Finalization != nil && g.dice(4) > 0 {
+		f := t.Options.Parent.Finalization
+		token = f.Token
+		if f.ProcessorID != "" {
+			by = f.ProcessorID
+		}
+	}
+	switch g.dice(11) {
+	case 0, 1, 2, 3:
+		return ClaimFinalization{ID: id, ProcessorID: pick(g, by, g.processor()), TimeoutMS: g.timeout()}
+	case 4, 5:
+		return ExtendFinalization{ID: id, ProcessorID: by, TimeoutMS: pick(g, 0, g.timeout())}
+	case 6, 7:
+		if g.dice(2) == 0 {
+			id = g.parentThat(m, func(t *Task) bool { return t.Status.Ended() && t.WorkerID != "" })
+			if t := m.Get(id); t != nil && t.WorkerID != "" {
+				by = t.WorkerID
+			}
+		}
+		return ReleaseFinalization{ID: id, ProcessorID: by}
+	case 8:
+		id = g.parentThat(m, func(t *Task) bool {
+			return t.Status == StatusRunning && m.finalizationState(t.ID) == StateEvaluatingResults
+		})
+	}
+	c := Finalize{ID: id, ProcessorID: by, Token: pick(g, 0, token, token, uint64(g.dice(30))), Failed: g.dice(3) == 1}
+	if c.Failed {
+		c.Error = pick(g, "", "no good")
+	} else {
+		c.Result = g.bytes(`{"sum":1}`)
+	}
+	return c
+}
+
+func (g *generator) processor() string { return pick(g, "p1", "p2", "p3") }
+
+func (g *generator) timeout() int64 { return pick[int64](g, 30_000, 1000, 3000, 5001, 3_600_000) }
+
+// finalizationEnd returns around when the claim of a parent's finalization is
+// over, with or without the margin that it is given.
+func (g *generator) finalizationEnd(m *Machine) int64 {
+	var ends []int64
+	for _, t := range m.tasks.all() {
+		if t.Options == nil || t.Options.Parent == nil || t.Options.Parent.Finalization == nil {
+			continue
+		}
+		if f := t.Options.Parent.Finalization; f.ProcessorID != "" {
+			ends = append(ends, f.EndU, f.EndU+f.TimeoutMS/2000+2)
+		}
+	}
+	if len(ends) == 0 {
+		return 0
+	}
+	return ends[g.dice(len(ends))]
+}

@@ -1,0 +1,259 @@
+package fsm
+
+import (
+	"encoding/base64"
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+// finalizer is who holds the finalization of the parent now, "" if nobody does. A
+// claim is over some time after its end: a clock may be slower than the leader's
+// by half a thousandth.
+func (s *model) finalizer(p *Task) string { return finalizerAt(p, s.u) }
+
+func finalizerAt(p *Task, u int64) string {
+	f := p.options().Parent.Finalization
+	if f == nil || u >= f.EndU+f.TimeoutMS/2000+2 {
+		return ""
+	}
+	return f.ProcessorID
+}
+
+// setFinalizer changes the parent's claim; what answers have of it stays.
+func (s *model) setFinalizer(p *Task, change func(f *Finalization)) {
+	o := *p.options()
+	f := Finalization{}
+	if was := o.Parent.Finalization; was != nil {
+		f = *was
+		f.Attempts = slices.Clone(f.Attempts)
+	}
+	change(&f)
+	o.Parent = &Parent{Plan: o.Parent.Plan, Finalization: &f}
+	p.setPlainly(o)
+}
+
+// dropFinalizer takes the claim from who has it.
+func (s *model) dropFinalizer(p *Task) {
+	if f := p.options().Parent.Finalization; f != nil && f.ProcessorID != "" {
+		s.setFinalizer(p, func(f *Finalization) { *f = Finalization{Attempts: f.Attempts} })
+	}
+}
+
+// dropFinalizersDue takes the claims that are over.
+func (s *model) dropFinalizersDue() {
+	for _, t := range s.tasks {
+		if t.options().Parent != nil && s.finalizer(t) == "" {
+			s.dropFinalizer(t)
+		}
+	}
+}
+
+// finalizationState is how far a task is on the way to its finalization.
+func (s *model) finalizationState(t *Task) FinalizationState {
+	switch {
+	case t.options().Parent == nil:
+		return plainState + FinalizationState(t.Status)
+	case t.Status >= StatusCompleted:
+		return endState(t.Status)
+	case s.allEnded(t):
+		return StateEvaluatingResults
+	}
+	return StateWaitingForSteps
+}
+
+func endState(end Status) FinalizationState {
+	return map[Status]FinalizationState{StatusCompleted: StateComplete, StatusFailed: StateFailed, StatusCancelled: StateCancelled}[end]
+}
+
+// claimFinalization goes by the contract's order.
+func (s *model) claimFinalization(c ClaimFinalization) Result {
+	t, gone := s.find(c.ID), s.findGone(c.ID)
+	switch {
+	case t == nil && gone != nil:
+		return Result{Parent: &ParentAnswer{Outcome: FinalizationAlreadyDone, State: endState(gone.Status)}}
+	case t == nil:
+		return Result{Parent: &ParentAnswer{Outcome: FinalizationNotFound, State: StateNotFound}}
+	case t.options().Parent == nil:
+		return Result{Parent: &ParentAnswer{Outcome: FinalizationNotReady, State: s.finalizationState(t)}}
+	}
+	a := s.tryFinalization(t, c)
+	a.State = s.finalizationState(t)
+	s.setFinalizer(t, func(f *Finalization) {
+		f.Attempts = append(f.Attempts, FinalizationAttempt{ProcessorID: c.ProcessorID, Outcome: a.Outcome, Holder: a.Holder, State: a.State, At: s.t})
+		if len(f.Attempts) > 100 {
+			f.Attempts = f.Attempts[1:]
+		}
+	})
+	return Result{Parent: a}
+}
+
+// tryFinalization claims the finalization of a parent.
+func (s *model) tryFinalization(p *Task, c ClaimFinalization) *ParentAnswer {
+	ready := slices.ContainsFunc(s.stepsOf(p), func(t *Task) bool { return t.Status == StatusCompleted || t.Status == StatusFailed })
+	holder := s.finalizer(p)
+	switch {
+	case p.Status >= StatusCompleted:
+		return &ParentAnswer{Outcome: FinalizationAlreadyDone}
+	case holder != "" && holder != c.ProcessorID:
+		return &ParentAnswer{Outcome: FinalizationAlreadyClaimed, Holder: holder}
+	case holder == c.ProcessorID:
+		s.lengthenFinalization(p, c.TimeoutMS)
+		return &ParentAnswer{Outcome: FinalizationExtended, Holder: holder, Token: p.options().Parent.Finalization.Token}
+	case !ready:
+		return &ParentAnswer{Outcome: FinalizationNotReady}
+	}
+	s.tokens++
+	s.setFinalizer(p, func(f *Finalization) {
+		f.ProcessorID, f.Token, f.TimeoutMS, f.EndU = c.ProcessorID, s.tokens, c.TimeoutMS, s.u+c.TimeoutMS
+	})
+	s.tell(EventFinalizationClaimed, p, &Task{WorkerID: c.ProcessorID, Token: s.tokens}, "")
+	return &ParentAnswer{Outcome: FinalizationClaimed, Holder: c.ProcessorID, Token: s.tokens}
+}
+
+// lengthenFinalization lets the claim last so long from now, 0 = as long as it
+// did. It is over no earlier than it was.
+func (s *model) lengthenFinalization(p *Task, timeout int64) {
+	s.setFinalizer(p, func(f *Finalization) {
+		if timeout == 0 {
+			timeout = f.TimeoutMS
+		}
+		f.EndU = max(s.u+timeout, f.EndU+f.TimeoutMS/2000-timeout/2000)
+		f.TimeoutMS = timeout
+	})
+}
+
+// finalizationAnswer tells how the finalization of the task stands.
+func (s *model) finalizationAnswer(id uint64) *ParentAnswer {
+	t, gone := s.find(id), s.findGone(id)
+	a := &ParentAnswer{State: StateNotFound}
+	switch {
+	case t == nil && gone != nil:
+		a.State = endState(gone.Status)
+	case t != nil:
+		a.State = s.finalizationState(t)
+		if t.options().Parent != nil {
+			a.Holder = s.finalizer(t)
+		}
+	}
+	return a
+}
+
+func (s *model) extendFinalization(c ExtendFinalization) Result {
+	a := s.finalizationAnswer(c.ID)
+	if a.Holder == c.ProcessorID {
+		t := s.find(c.ID)
+		s.lengthenFinalization(t, c.TimeoutMS)
+		a.Done, a.Token = true, t.options().Parent.Finalization.Token
+	}
+	return Result{Parent: a}
+}
+
+func (s *model) releaseFinalization(c ReleaseFinalization) Result {
+	a := s.finalizationAnswer(c.ID)
+	t, gone := s.find(c.ID), s.findGone(c.ID)
+	switch {
+	case a.Holder == c.ProcessorID:
+		s.dropFinalizer(t)
+		a.Done, a.Holder = true, ""
+	case t != nil:
+		a.Done = s.finalizedBy(t, c.ProcessorID)
+	case gone != nil:
+		a.Done = s.finalizedBy(gone, c.ProcessorID)
+	}
+	return Result{Parent: a}
+}
+
+// finalizedBy tells whether the processor ended the task.
+func (s *model) finalizedBy(t *Task, processor string) bool {
+	return t.options().Parent != nil && t.Status >= StatusCompleted && t.WorkerID == processor
+}
+
+// finalize goes by the contract's order.
+func (s *model) finalize(c Finalize) Result {
+	t, gone := s.find(c.ID), s.findGone(c.ID)
+	a := s.finalizationAnswer(c.ID)
+	answer := func(code Code) Result {
+		a.Steps, a.AlreadyFinalized = s.stepViews(t), code == "" && a.AlreadyFinalized
+		return Result{Code: code, Task: s.answer(t), Parent: a}
+	}
+	switch {
+	case t == nil && gone != nil:
+		a.AlreadyFinalized = true
+		return Result{Gone: true, Task: goneAnswer(gone), Parent: a}
+	case t == nil:
+		return Result{Code: CodeTaskNotFound}
+	case t.options().Parent == nil:
+		r := s.refuse(CodeTaskNotClaimable, t)
+		r.Reason = "no_steps"
+		return r
+	case t.Status >= StatusCompleted:
+		a.AlreadyFinalized = true
+		return answer("")
+	}
+	token := uint64(0)
+	if a.Holder != "" {
+		token = t.options().Parent.Finalization.Token
+	}
+	switch {
+	case a.Holder != "" && a.Holder != c.ProcessorID:
+		return answer(CodeTaskAlreadyClaimed)
+	case c.Token != 0 && c.Token != token:
+		return answer(CodeStaleClaim)
+	case !s.allEnded(t):
+		return answer(CodeStepsUnfinished)
+	case c.Failed:
+		t.Error = c.Error
+		s.endParent(t, StatusFailed, c.ProcessorID, token)
+	default:
+		t.Result = c.Result
+		s.endParent(t, StatusCompleted, c.ProcessorID, token)
+	}
+	a.State, a.Holder = s.finalizationState(t), ""
+	return answer("")
+}
+
+// compareParents compares what can be asked of parents and of their finalization.
+func compareParents(t *rapid.T, g *generator, m *Machine, s *model) {
+	claims := 0
+	for id := range s.ids + 2 {
+		now := s.u + pick[int64](g, 0, 1, 1000, 5000, 60_000)
+		x := s.find(id)
+		var want FinalizationView
+		var steps []StepView
+		if x != nil && x.options().Parent != nil {
+			steps = s.stepViews(x)
+			want.ClaimedBy = finalizerAt(x, now)
+			if f := x.options().Parent.Finalization; f != nil {
+				want.Attempts = f.Attempts
+				if want.ClaimedBy != "" {
+					want.LeftMS = max(0, f.EndU-now)
+				}
+				if f.ProcessorID != "" {
+					claims++
+				}
+			}
+		}
+		got, ok := m.Finalization(id, Stamp{U: now, T: s.t})
+		if diff := diffOf(want, got); ok != (x != nil) || diff != "" {
+			t.Fatalf("finalization of task %d, %v (-model +machine):\n%s", id, ok, diff)
+		}
+		if diff := diffOf(steps, m.Steps(id)); diff != "" {
+			t.Fatalf("steps of task %d (-model +machine):\n%s", id, diff)
+		}
+	}
+	if got := m.FinalizationCount(); got != claims {
+		t.Fatalf("%d claims of finalizations, want %d", got, claims)
+	}
+}
+
+// jsonOfResult is the result of a step as a part of its parent's.
+func jsonOfResult(t *Task) string {
+	switch {
+	case t.Result != nil:
+		return string(t.Result)
+	case t.ResultPayload != nil:
+		return `"` + base64.StdEncoding.EncodeToString(t.ResultPayload) + `"`
+	}
+	return "null"
+}

@@ -1,0 +1,126 @@
+package fsm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// reachedOfParents is what random logs have to reach of parents, their steps and
+// their finalization.
+var reachedOfParents = []string{
+	"a blocked step", "a blocked step in a group", "a blocked step that waits for its time", "a step expired before its claim", "a parent of 50 steps",
+	"a step with a dependency behind it", "a scheduled step", "a step retried", "a parent retried", "a cancelled step of a running parent",
+	"a claimed step asked by another's failure", "a parent that waits for its processor", "one whose steps were all cancelled",
+	"a parent being cancelled", "a parent kept for ever", "a parent with a key", "a parent by itself completed", "a parent by itself failed",
+	"a parent cancelled", "a parent cancelled with all steps completed", "a parent that failed as a step was cancelled",
+	"a parent that completed though a step did not", "a processor completed", "a processor failed", "without a claim of its own",
+	"a removed parent", "a removed step", "deleted a parent with its steps", "refused to delete a step",
+	"refused as parent_ended", "refused a retry as the parent is being cancelled", "refused a parent's retry for a step",
+	"event submitted of a step", "event cancelled of a step", "event cancel_requested of a step", "event scheduled of a step",
+	"event expired of a step", "event finalized of a parent", "event cancelled of a parent", "event retried of a parent",
+	"event deleted of a step", "event finalization_claimed of a parent", "event cancel_requested of a parent",
+	"finalization claimed", "finalization extended", "finalization already claimed", "finalization already done", "finalization not ready",
+	"finalization not found", "finalization of a removed task", "finalization of a task without steps", "finalization claimed after another's",
+	"a claim near its end", "extended", "not extended", "released", "released after finalizing", "not released",
+	"finalized", "already finalized", "already finalized and removed", "finalize code task_not_found", "finalize code task_not_claimable",
+	"finalize code task_already_claimed", "finalize code stale_claim", "finalize code steps_unfinished",
+}
+
+// seeOfParent notes how parents and their steps are.
+func (n reached) seeOfParent(m *Machine, t *Task) {
+	o := t.options()
+	if s := o.Step; s != nil {
+		n.count(t.Status == StatusBlocked, "a blocked step")
+		n.count(t.Status == StatusBlocked && o.Group != "", "a blocked step in a group")
+		n.count(t.Status == StatusBlocked && t.RunAt > m.header.Stamp.T, "a blocked step that waits for its time")
+		n.count(t.Status == StatusScheduled, "a scheduled step")
+		n.count(t.Status == StatusCancelled && m.Get(s.ParentID).Status == StatusRunning, "a cancelled step of a running parent")
+		n.count(t.Status == StatusFailed && t.Error == expiredUnclaimed, "a step expired before its claim")
+		n.count(t.Status == StatusClaimed && t.CancelRequested && !m.Get(s.ParentID).CancelRequested, "a claimed step asked by another's failure")
+		for _, on := range s.Plan.Steps[t.StepPlace()].DependsOn {
+			n.count(int(on) > t.StepPlace(), "a step with a dependency behind it")
+		}
+	}
+	if o.Parent == nil {
+		return
+	}
+	plan, steps := o.Parent.Plan, map[Status]int{}
+	for place := range plan.Steps {
+		steps[m.Get(t.ID+1+uint64(place)).Status]++
+	}
+	completed := steps[StatusCompleted]
+	open := len(plan.Steps) - completed - steps[StatusFailed] - steps[StatusCancelled]
+	running := t.Status == StatusRunning
+	n.count(len(plan.Steps) == 50, "a parent of 50 steps")
+	n.count(running && open == 0, "a parent that waits for its processor")
+	n.count(running && steps[StatusCancelled] == len(plan.Steps), "one whose steps were all cancelled")
+	n.count(running && t.CancelRequested, "a parent being cancelled")
+	n.count(!running && o.RetentionMS == KeepForever, "a parent kept for ever")
+	n.count(t.Key != "", "a parent with a key")
+	n.count(t.Status == StatusCancelled, "a parent cancelled")
+	n.count(t.Status == StatusCancelled && completed == len(plan.Steps), "a parent cancelled with all steps completed")
+	n.count(t.Status == StatusFailed && strings.HasSuffix(t.Error, " was cancelled"), "a parent that failed as a step was cancelled")
+	n.count(t.Status == StatusCompleted && plan.Continue && completed < len(plan.Steps), "a parent that completed though a step did not")
+	if t.Status == StatusCompleted || t.Status == StatusFailed {
+		by := "a processor"
+		if t.WorkerID == "" {
+			by = "a parent by itself"
+		}
+		n.count(true, by+" "+t.Status.String())
+		n.count(t.WorkerID != "" && t.Token == 0, "without a claim of its own")
+	}
+	if f := o.Parent.Finalization; f != nil && f.ProcessorID != "" {
+		left := f.EndU - m.header.Stamp.U
+		n.count(left < 3 && left > -4, "a claim near its end")
+		for i, a := range f.Attempts {
+			n.count(i > 0 && a.Outcome == FinalizationClaimed && f.Attempts[i-1].Holder != "", "finalization claimed after another's")
+		}
+	}
+}
+
+// seeTrail notes what the entry told of parents and steps.
+func (n reached) seeTrail(m *Machine, e testEntry, known map[uint64]*Options) {
+	for _, event := range m.Events(EventQuery{After: EventPos{Index: e.Index - 1, Sub: 1<<32 - 1}, Limit: 1000}).Events {
+		if o := known[event.TaskID]; o != nil {
+			n.count(o.Step != nil, fmt.Sprintf("event %v of a step", event.Kind))
+			n.count(o.Parent != nil, fmt.Sprintf("event %v of a parent", event.Kind))
+		}
+	}
+}
+
+func (n reached) seeRetry(r Result) {
+	n.count(r.Reason == ReasonParentEnded, "refused as parent_ended")
+	if r.Task == nil {
+		return
+	}
+	o := r.Task.options()
+	n.count(r.Code == CodeTaskCancelled && r.Reason == "" && o.Parent != nil, "refused a retry as the parent is being cancelled")
+	n.count(r.Code == CodeMaxAttemptsReached && o.Step != nil, "refused a parent's retry for a step")
+	n.count(r.Code == "" && !r.Repeated && o.Step != nil, "a step retried")
+	n.count(r.Code == "" && !r.Repeated && o.Parent != nil, "a parent retried")
+}
+
+func (n reached) seeFinalization(m *Machine, c Command, r Result) {
+	switch c := c.(type) {
+	case ClaimFinalization:
+		name := map[FinalizationOutcome]string{
+			FinalizationClaimed: "claimed", FinalizationExtended: "extended", FinalizationAlreadyClaimed: "already claimed",
+			FinalizationAlreadyDone: "already done", FinalizationNotReady: "not ready", FinalizationNotFound: "not found",
+		}[r.Parent.Outcome]
+		n.count(true, "finalization "+name)
+		n.count(r.Parent.State > plainState, "finalization of a task without steps")
+		n.count(r.Parent.Outcome == FinalizationAlreadyDone && m.Get(c.ID) == nil, "finalization of a removed task")
+	case ExtendFinalization:
+		n.count(r.Parent.Done, "extended")
+		n.count(!r.Parent.Done, "not extended")
+	case ReleaseFinalization:
+		n.count(r.Parent.Done && r.Parent.State < StateComplete, "released")
+		n.count(r.Parent.Done && r.Parent.State >= StateComplete, "released after finalizing")
+		n.count(!r.Parent.Done, "not released")
+	case Finalize:
+		n.count(r.Code != "", "finalize code "+string(r.Code))
+		n.count(r.Code == "" && !r.Parent.AlreadyFinalized, "finalized")
+		n.count(r.Code == "" && r.Parent.AlreadyFinalized, "already finalized")
+		n.count(r.Code == "" && r.Gone, "already finalized and removed")
+	}
+}

@@ -1,0 +1,300 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+)
+
+// modelPlan is the plan of what was submitted.
+func modelPlan(n *NewParent) *Plan {
+	p := &Plan{ByClaim: n.ByClaim, Continue: n.Continue}
+	for place, step := range n.Steps {
+		p.bytes += plannedStepBytes + len(step.Name) + dependencyBytes*len(step.DependsOn)
+		one := PlannedStep{Name: step.Name, DependsOn: step.DependsOn, dependents: []uint16{}}
+		for other := range n.Steps {
+			if slices.Contains(n.Steps[other].DependsOn, uint16(place)) {
+				one.dependents = append(one.dependents, uint16(other))
+			}
+		}
+		p.Steps = append(p.Steps, one)
+	}
+	return p
+}
+
+// submitParent makes the new task a parent: it runs from the start, and its steps
+// come right behind it.
+func (s *model) submitParent(t *Task, n *NewParent) {
+	plan := modelPlan(n)
+	o := *t.options()
+	o.Parent = &Parent{Plan: plan}
+	t.setPlainly(o)
+	t.Status = StatusRunning
+	s.tell(EventSubmitted, t, nil, s.submitter)
+	for place := range n.Steps {
+		step := s.newTask(n.Steps[place].Task)
+		o := *step.options()
+		o.Step = &Step{ParentID: t.ID, Plan: plan}
+		step.setPlainly(o)
+		if len(plan.Steps[place].DependsOn) > 0 {
+			step.Status = StatusBlocked
+		}
+		s.tell(EventSubmitted, step, nil, "")
+		if step.Status == StatusScheduled {
+			s.tellWait(step, nil)
+		}
+	}
+}
+
+// stepsOf are the steps of the parent, in the plan's order.
+func (s *model) stepsOf(p *Task) []*Task {
+	var steps []*Task
+	for _, t := range s.tasks {
+		if step := t.options().Step; step != nil && step.ParentID == p.ID {
+			steps = append(steps, t)
+		}
+	}
+	return steps
+}
+
+// stepViews are what answers tell of the steps, nil of a task without steps.
+func (s *model) stepViews(p *Task) []StepView {
+	var views []StepView
+	for _, t := range s.stepsOf(p) {
+		views = append(views, StepView{Type: t.Type, Status: t.Status, Error: t.Error})
+	}
+	return views
+}
+
+// withSteps adds the steps of the answer's task.
+func (s *model) withSteps(r Result, t *Task) Result {
+	if r.Code == "" && t != nil && t.options().Parent != nil {
+		r.Parent = &ParentAnswer{Steps: s.stepViews(t)}
+	}
+	return r
+}
+
+// waitsFor are the places of the steps that the step depends on and that have not
+// completed.
+func (s *model) waitsFor(t *Task) (places []int) {
+	step := t.options().Step
+	if step == nil {
+		return nil
+	}
+	for place, other := range s.stepsOf(s.find(step.ParentID)) {
+		own := int(t.ID - step.ParentID - 1)
+		if slices.Contains(step.Plan.Steps[own].DependsOn, uint16(place)) && other.Status != StatusCompleted {
+			places = append(places, place)
+		}
+	}
+	return places
+}
+
+// follow does what follows from the end of a task: if it is a step, those that
+// waited for it go on or are cancelled, and its parent may end.
+func (s *model) follow(t *Task) {
+	step := t.options().Step
+	if step == nil || t.Status < StatusCompleted {
+		return
+	}
+	p := s.find(step.ParentID)
+	steps := s.stepsOf(p)
+	switch {
+	case t.Status == StatusCompleted:
+		for _, other := range steps {
+			s.unblock(other)
+		}
+	case step.Plan.Continue:
+		s.cancelDependents(t, steps)
+	default:
+		for _, other := range steps {
+			s.cancelOrAsk(other)
+		}
+	}
+	s.endIfDone(p)
+}
+
+// cancelDependents cancels the steps that depend on the step, then those that
+// depend on these, and so on.
+func (s *model) cancelDependents(t *Task, steps []*Task) {
+	plan := t.options().Step.Plan
+	for next := []*Task{t}; len(next) > 0; next = next[1:] {
+		on := uint16(slices.Index(steps, next[0]))
+		for place, other := range steps {
+			if other.Status < StatusCompleted && slices.Contains(plan.Steps[place].DependsOn, on) {
+				s.cancelOrAsk(other)
+				next = append(next, other)
+			}
+		}
+	}
+}
+
+// unblock lets a blocked step whose dependencies have all completed be claimed,
+// or wait for its time.
+func (s *model) unblock(t *Task) {
+	if t.Status != StatusBlocked || len(s.waitsFor(t)) > 0 {
+		return
+	}
+	s.waitUntil(t, t.RunAt)
+	t.UpdatedAt = s.t
+	if t.Status == StatusScheduled {
+		s.tellWait(t, nil)
+	}
+}
+
+// cancelOrAsk cancels a task that is not claimed, and asks for it of one that is.
+func (s *model) cancelOrAsk(t *Task) {
+	switch {
+	case t.Status >= StatusCompleted, t.CancelRequested:
+	case t.Status == StatusClaimed:
+		t.CancelRequested, t.UpdatedAt = true, s.t
+		s.tell(EventCancelRequested, t, t, "")
+	default:
+		t.Status, t.UpdatedAt = StatusCancelled, s.t
+		s.ended(t)
+		s.tell(EventCancelled, t, nil, "")
+	}
+}
+
+// allEnded tells whether all steps of the parent have ended.
+func (s *model) allEnded(p *Task) bool {
+	return !slices.ContainsFunc(s.stepsOf(p), func(t *Task) bool { return t.Status < StatusCompleted })
+}
+
+// endIfDone ends the running parent when nothing is left to wait for: as it was
+// asked to be cancelled, or by itself.
+func (s *model) endIfDone(p *Task) {
+	if p.Status != StatusRunning || !s.allEnded(p) {
+		return
+	}
+	switch plan := p.options().Parent.Plan; {
+	case p.CancelRequested:
+		s.endParent(p, StatusCancelled, "", 0)
+	case plan.ByClaim:
+	default:
+		s.endByItself(p)
+	}
+}
+
+// endByItself ends an automatic parent.
+func (s *model) endByItself(p *Task) {
+	var results []string
+	var failed, cancelled string
+	all := true
+	plan := p.options().Parent.Plan
+	for place, t := range s.stepsOf(p) {
+		name := plan.Steps[place].Name
+		all = all && t.Status == StatusCompleted
+		switch {
+		case t.Status == StatusCompleted:
+			results = append(results, `"`+name+`":`+jsonOfResult(t))
+		case t.Status == StatusFailed && failed == "":
+			failed = "step " + name + " failed: " + t.Error
+		case t.Status == StatusCancelled && cancelled == "":
+			cancelled = "step " + name + " was cancelled"
+		}
+	}
+	if all || plan.Continue && len(results) > 0 {
+		p.Result = []byte("{" + strings.Join(results, ",") + "}")
+		s.endParent(p, StatusCompleted, "", 0)
+		return
+	}
+	p.Error = failed
+	if failed == "" {
+		p.Error = cancelled
+	}
+	s.endParent(p, StatusFailed, "", 0)
+}
+
+// endParent ends the parent: by itself, or by the processor.
+func (s *model) endParent(p *Task, to Status, processor string, token uint64) {
+	p.Status, p.UpdatedAt = to, s.t
+	s.ended(p)
+	p.WorkerID, p.Token = processor, token
+	s.dropFinalizer(p)
+	s.leaveIfNotKept(p)
+	by := &Task{WorkerID: processor, Token: token}
+	switch to {
+	case StatusCompleted:
+		s.tell(EventFinalized, p, by, "completed")
+		s.tell(EventCompleted, p, by, "")
+	case StatusFailed:
+		s.tell(EventFinalized, p, by, "failed")
+		s.tell(EventFailed, p, by, p.Error)
+	default:
+		s.tell(EventCancelled, p, nil, "")
+	}
+}
+
+// cancelParent is cancel of a running parent.
+func (s *model) cancelParent(p *Task) Result {
+	if p.CancelRequested {
+		return Result{Repeated: true, Task: s.answer(p)}
+	}
+	steps := s.stepsOf(p)
+	if slices.ContainsFunc(steps, func(t *Task) bool { return t.Status == StatusClaimed }) {
+		p.CancelRequested, p.UpdatedAt = true, s.t
+		s.tell(EventCancelRequested, p, nil, "")
+	}
+	for _, t := range steps {
+		s.cancelOrAsk(t)
+	}
+	if s.allEnded(p) {
+		s.endParent(p, StatusCancelled, "", 0)
+	}
+	return Result{Task: s.answer(p)}
+}
+
+// cannotRetryStep tells why the task that has ended cannot be retried, if it is a
+// step.
+func (s *model) cannotRetryStep(t *Task) Result {
+	if t.options().Step == nil || t.Status < StatusCompleted {
+		return Result{}
+	}
+	switch p := s.find(t.options().Step.ParentID); {
+	case p.Status >= StatusCompleted:
+		r := s.refuse(s.endedCode(p), p)
+		r.Reason = "parent_ended"
+		return r
+	case p.CancelRequested:
+		return s.refuse(CodeTaskCancelled, p)
+	}
+	return Result{}
+}
+
+// retryParent is retry of a parent that has not completed: all of its steps that
+// failed or were cancelled, or none.
+func (s *model) retryParent(p *Task, c Retry) Result {
+	var again []*Task
+	for _, t := range s.stepsOf(p) {
+		if t.Status == StatusFailed || t.Status == StatusCancelled {
+			again = append(again, t)
+		}
+	}
+	switch {
+	case p.Status == StatusRunning && p.CancelRequested:
+		return s.refuse(CodeTaskCancelled, p)
+	case p.Status != StatusRunning && c.Token != 0 && c.Token != p.Token:
+		return s.refuse(CodeStaleClaim, p)
+	case p.Status == StatusRunning && len(again) == 0:
+		return Result{Repeated: true, Task: s.answer(p)}
+	}
+	if other := s.holder(p.Key); other != nil && other != p {
+		return s.refuse(CodeKeyTaken, other)
+	}
+	for _, t := range again {
+		if most := t.MaxAttempts; most != 0 && t.Attempts >= most+c.AddAttempts {
+			return s.refuse(CodeMaxAttemptsReached, t)
+		}
+	}
+	if p.Status != StatusRunning {
+		s.revive(p, StatusRunning)
+	}
+	for _, t := range again {
+		if t.MaxAttempts != 0 {
+			t.MaxAttempts += c.AddAttempts
+		}
+		s.revive(t, StatusPending)
+	}
+	s.endIfDone(p) // it may have been cancelled when its steps had completed
+	return Result{Task: s.answer(p)}
+}
