@@ -38,7 +38,9 @@ func TestServer_BadInput(t *testing.T) {
 	cases = append(cases, badTypes()...)
 	cases = append(cases, badBatches()...)
 	cases = append(cases, badActions()...)
-	if len(cases) < 300 {
+	cases = append(cases, badSteps()...)
+	cases = append(cases, badFinalizations()...)
+	if len(cases) < 900 {
 		t.Errorf("only %d cases", len(cases))
 	}
 	for _, c := range cases {

@@ -93,13 +93,16 @@ func (c *finalizeBody) answer(b []byte, p *fsm.Proposed) []byte {
 	return append(appendResultTask(b, p), '}')
 }
 
-// refuseFinalize words the refusal of a finalize.
+// refuseFinalize words the refusal of a finalize. Who stands against it is who has
+// the claim.
 func refuseFinalize(f *refusal, res *fsm.Result) {
+	if res.Parent != nil {
+		f.holder = res.Parent.Holder
+	}
 	switch f.code {
 	case wire.CodeTaskNotClaimable:
 		f.text, f.advice = "Task has no steps", "Settle it as any task: only a task with steps is finalized"
 	case wire.CodeTaskAlreadyClaimed:
 		f.text, f.advice = finalizationMessage(fsm.FinalizationAlreadyClaimed), "Leave it to the processor in worker_id, or wait until its claim has ended"
-		f.holder = res.Parent.Holder
 	}
 }

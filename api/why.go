@@ -131,12 +131,16 @@ func until(at int64) string {
 	return " until " + string(quoted[1:len(quoted)-1])
 }
 
-// blockedWords words that a step waits for others.
+// blockedWords words that a step waits for others; the state names 100 at most.
 func blockedWords(steps []string) string {
-	if len(steps) == 1 {
+	const most = 100
+	switch n := len(steps); {
+	case n == 1:
 		return "It waits until the step " + steps[0] + " is completed"
+	case n < most:
+		return "It waits until " + strconv.Itoa(n) + " other steps are completed"
 	}
-	return "It waits until other steps are completed"
+	return "It waits until " + strconv.Itoa(most) + " or more other steps are completed"
 }
 
 func appendNames(b []byte, names []string) []byte {
