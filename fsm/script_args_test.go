@@ -120,6 +120,10 @@ func (a *args) command() Command {
 		"retry": func() Command {
 			return Retry{ID: a.id(), Token: uint64(a.option("token", 0)), AddAttempts: int32(a.option("add", 0))}
 		},
+		"claim-finalization":   func() Command { return a.claimFinalization() },
+		"extend-finalization":  func() Command { return ExtendFinalization(a.claimFinalization()) },
+		"release-finalization": func() Command { return ReleaseFinalization{ProcessorID: a.word(), ID: a.id()} },
+		"finalize":             func() Command { return a.finalize() },
 		"set-node": func() Command {
 			return SetNode{Node: NodeRecord{UUID: a.word(), NodeID: a.text("name", ""), PeerAddr: a.text("peer", "")}}
 		},
@@ -149,6 +153,7 @@ func (a *args) newTasks() []NewTask {
 		Group:        a.text("group", ""),
 		UniqueActive: a.text("unique", "exists") == "active",
 		Traceparent:  a.text("traceparent", ""),
+		Parent:       a.parent(),
 	}
 	if p := a.text("payload", ""); p != "" {
 		payload, err := hex.DecodeString(p)

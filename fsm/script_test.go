@@ -69,6 +69,8 @@ type script struct {
 	known map[uint64]string // each task as last shown
 	wakes bool              // what became claimable is shown
 	out   strings.Builder
+	// before, if not nil, is called before an entry is applied.
+	before func(commands []Command)
 }
 
 func newScript(t *testing.T) *script {
@@ -128,6 +130,9 @@ func (s *script) run(lines []string) {
 		case "op", "then":
 			s.add(entry, first, rest)
 			continue
+		case "step":
+			s.addStep(entry, rest)
+			continue
 		default:
 			flush()
 		}
@@ -174,6 +179,9 @@ func (s *script) add(entry []Command, word, line string) {
 // apply applies an entry, and shows results and changed tasks.
 func (s *script) apply(commands []Command) {
 	s.index++
+	if s.before != nil {
+		s.before(commands)
+	}
 	for i, c := range commands {
 		if e, ok := c.(Expire); ok && e.Items == nil {
 			commands[i] = Expire{Items: s.due()}
@@ -290,6 +298,9 @@ func outcomeOf(r Result) string {
 	if r.Results != nil {
 		add("batch")
 	}
+	if r.Parent != nil {
+		add("%s", describeAnswer(r))
+	}
 	if len(words) == 0 {
 		return "nothing"
 	}
@@ -299,7 +310,7 @@ func outcomeOf(r Result) string {
 // describe shows a task in a line; times of the calendar are since the start.
 func describe(t *Task) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s %s", t.ID, t.Type, t.Status)
+	fmt.Fprintf(&b, "%d %s%s %s", t.ID, t.Type, placeOf(t), t.Status)
 	if t.WorkerID != "" {
 		fmt.Fprintf(&b, " by %s token %d", t.WorkerID, t.Token)
 	}
@@ -414,6 +425,10 @@ func (s *script) read(a *args) {
 		s.m.header.Level = 1
 	case "events":
 		s.events(a)
+	case "steps":
+		s.steps(a.id())
+	case "finalization":
+		s.finalization(a.id())
 	case "wakes": // from here on
 		s.wakes = true
 	case "requests":
@@ -457,6 +472,7 @@ func describeRare(t *Task) string {
 	add(o.Group != "", "group %s", o.Group)
 	add(o.UniqueActive, "unique while active")
 	add(o.Traceparent != "", "trace %s", o.Traceparent)
+	add(o.Parent != nil, "%s", describePlan(o.Parent))
 	return strings.Join(words, ", ")
 }
 

@@ -31,6 +31,9 @@ func describeReason(r WhyReason) string {
 	if r.TaskID != 0 {
 		fmt.Fprintf(&b, " %d", r.TaskID)
 	}
+	for _, name := range r.Steps {
+		fmt.Fprintf(&b, " %s", name)
+	}
 	for _, h := range r.Holders {
 		fmt.Fprintf(&b, " %d/%s", h.TaskID, h.WorkerID)
 	}
