@@ -127,14 +127,14 @@ func TestServer_NodeErrors(t *testing.T) {
 		wrapped := fmt.Errorf("propose: %w", c.err)
 		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, wrapped }
 		node.onRead = func(context.Context, uint64) error { return wrapped }
-		for _, target := range []string{"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail", "POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "POST /api/tasks/1/cancel", "PATCH /api/tasks/1", "DELETE /api/tasks/1", "POST /api/batch", "PATCH /api/types/a"} {
+		for _, target := range []string{"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail", "POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "POST /api/tasks/1/cancel", "PATCH /api/tasks/1", "DELETE /api/tasks/1", "POST /api/batch", "PATCH /api/types/a", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalization/extend", "POST /api/tasks/1/finalization/release", "POST /api/tasks/1/finalize"} {
 			checkRefusal(t, s.call(t, target, goodBodies[target]), c.code, c.text, c.advice, "")
 		}
 		code, text, advice := c.code, c.text, c.advice
 		if c.readCode != "" {
 			code, text, advice = c.readCode, c.readText, c.readDoes
 		}
-		for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k", "GET /api/tasks", "GET /api/types", "GET /api/stats", "GET /api/tasks?consistency=stale"} {
+		for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k", "GET /api/tasks", "GET /api/types", "GET /api/stats", "GET /api/tasks/1/finalization", "GET /api/tasks?consistency=stale"} {
 			checkRefusal(t, s.call(t, target, ""), code, text, advice, "")
 		}
 	}
@@ -142,18 +142,22 @@ func TestServer_NodeErrors(t *testing.T) {
 
 // goodBodies has a body for each call that needs one.
 var goodBodies = map[string]string{
-	"POST /api/tasks":            `{"params":1}`,
-	"POST /api/tasks/claim":      `{"worker_id":"w"}`,
-	"POST /api/tasks/1/claim":    `{"worker_id":"w"}`,
-	"POST /api/tasks/1/complete": `{"worker_id":"w"}`,
-	"POST /api/tasks/1/fail":     `{"worker_id":"w","error":"e"}`,
-	"POST /api/tasks/1/extend":   `{"worker_id":"w"}`,
-	"POST /api/tasks/1/release":  `{"worker_id":"w"}`,
-	"POST /api/tasks/1/retry":    `{}`,
-	"POST /api/tasks/1/cancel":   ``,
-	"PATCH /api/tasks/1":         `{"priority":1}`,
-	"POST /api/batch":            `{"ops":[{"op":"submit","params":1},{"id":1,"op":"delete"},{"op":"complete","id":1,"worker_id":"w","submit":[{"params":1}],"claim":{}}]}`,
-	"PATCH /api/types/a":         `{"rate_limit":0.5,"backoff":{"initial_ms":1}}`,
+	"POST /api/tasks":                        `{"params":1}`,
+	"POST /api/tasks/claim":                  `{"worker_id":"w"}`,
+	"POST /api/tasks/1/claim":                `{"worker_id":"w"}`,
+	"POST /api/tasks/1/complete":             `{"worker_id":"w"}`,
+	"POST /api/tasks/1/fail":                 `{"worker_id":"w","error":"e"}`,
+	"POST /api/tasks/1/extend":               `{"worker_id":"w"}`,
+	"POST /api/tasks/1/release":              `{"worker_id":"w"}`,
+	"POST /api/tasks/1/retry":                `{}`,
+	"POST /api/tasks/1/cancel":               ``,
+	"PATCH /api/tasks/1":                     `{"priority":1}`,
+	"POST /api/batch":                        `{"ops":[{"op":"submit","params":1},{"id":1,"op":"delete"},{"op":"complete","id":1,"worker_id":"w","submit":[{"params":1}],"claim":{}}]}`,
+	"POST /api/tasks/1/finalization/claim":   `{"processor_id":"p"}`,
+	"POST /api/tasks/1/finalization/extend":  `{"processor_id":"p"}`,
+	"POST /api/tasks/1/finalization/release": `{"processor_id":"p"}`,
+	"POST /api/tasks/1/finalize":             `{"processor_id":"p","outcome":"completed"}`,
+	"PATCH /api/types/a":                     `{"rate_limit":0.5,"backoff":{"initial_ms":1}}`,
 }
 
 // TestServer_Panic checks that a bug costs one answer and not the process.
@@ -196,7 +200,10 @@ func TestServer_Drain(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
 	s.Drain()
-	for _, target := range []string{"POST /api/tasks", "GET /api/stats", "GET /readyz"} {
+	for _, target := range []string{
+		"POST /api/tasks", "GET /api/stats", "GET /readyz", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalization/extend",
+		"POST /api/tasks/1/finalization/release", "POST /api/tasks/1/finalize", "GET /api/tasks/1/finalization",
+	} {
 		checkRefusal(t, s.call(t, target, goodBodies[target]), wire.CodeShuttingDown, "The server is shutting down", "Nothing was written: repeat the request at another node", "")
 	}
 	if a := s.call(t, "GET /healthz", ""); a.status != fasthttp.StatusOK {

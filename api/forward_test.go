@@ -99,7 +99,7 @@ func TestServer_ForwardOnce(t *testing.T) {
 		node.follower = lost
 		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
 		node.onRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
-		for _, target := range []string{"POST /api/tasks", "GET /api/stats", "GET /api/tasks/1"} {
+		for _, target := range []string{"POST /api/tasks", "GET /api/stats", "GET /api/tasks/1", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalize", "GET /api/tasks/1/finalization"} {
 			got := do(t, follower.ForwardHandler(), target, goodBodies[target], "X-Claimq-Redirect: 1")
 			checkRefusal(t, got, wire.CodeNoLeader, "The cluster has no leader", "Nothing was written: repeat the request after the time in Retry-After", "")
 		}
@@ -139,8 +139,11 @@ func TestServer_ForwardFails(t *testing.T) {
 			}
 			return fmt.Errorf("forward: %w", c.err)
 		}
-		follower.call(t, "POST /api/tasks", `{"params":1}`).refused(t, c.write)
+		for _, target := range []string{"POST /api/tasks", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalization/extend", "POST /api/tasks/1/finalization/release", "POST /api/tasks/1/finalize"} {
+			follower.call(t, target, goodBodies[target]).refused(t, c.write)
+		}
 		follower.call(t, "GET /api/stats", "").refused(t, c.read)
+		follower.call(t, "GET /api/tasks/1/finalization", "").refused(t, c.read)
 	}
 }
 
