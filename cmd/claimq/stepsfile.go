@@ -9,7 +9,7 @@ import (
 
 // stepsFlags are the flags that make a task one with steps.
 type stepsFlags struct {
-	file          string
+	from          string
 	finalize      string
 	onStepFailure string
 }
@@ -17,7 +17,7 @@ type stepsFlags struct {
 // addStepsFlags adds them to f and returns their names.
 func (o *stepsFlags) addStepsFlags(f *pflag.FlagSet) (names []string) {
 	own := pflag.NewFlagSet("steps", pflag.ContinueOnError)
-	own.StringVar(&o.file, "steps", "", "submit a task with the steps of a JSON file; - is standard input")
+	own.StringVar(&o.from, "steps", "", "submit a task with the steps of a JSON file; - is standard input")
 	own.StringVar(&o.finalize, "finalize", "", "of --steps: auto (it ends with its last step, the default) or claim (a processor ends it)")
 	own.StringVar(&o.onStepFailure, "on-step-failure", "", "of --steps: fail (the other steps are cancelled, the default) or continue (only those that depend on it)")
 	own.VisitAll(func(flag *pflag.Flag) {
@@ -38,7 +38,7 @@ type stepsFile struct {
 // steps reads the steps, byte for byte, and puts the rest of what was said of
 // them into task; nil without --steps.
 func (a *app) steps(o *stepsFlags, task *newTask) ([]byte, error) {
-	if o.file == "" {
+	if o.from == "" {
 		if o.finalize != "" || o.onStepFailure != "" {
 			return nil, usageErrorf("--finalize and --on-step-failure are for a task with --steps")
 		}
@@ -46,10 +46,10 @@ func (a *app) steps(o *stepsFlags, task *newTask) ([]byte, error) {
 	}
 	var data []byte
 	var err error
-	if o.file == "-" {
+	if o.from == "-" {
 		data, err = readBounded(a.stdin)
 	} else {
-		data, err = readFileBounded(o.file)
+		data, err = readFileBounded(o.from)
 	}
 	if err != nil {
 		return nil, usageErrorf("--steps: %w", err)

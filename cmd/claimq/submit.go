@@ -18,7 +18,7 @@ type submitOptions struct {
 	taskFlags
 	stepsFlags
 	taskFlagNames []string // --file refuses them
-	taskFile      string
+	file          string
 	wait          time.Duration
 }
 
@@ -57,10 +57,10 @@ was cancelled, 3 if it has not ended by then.`,
   claimq submit --file tasks.ndjson`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.wait < 0 || o.wait > 0 && o.taskFile != "" {
+			if o.wait < 0 || o.wait > 0 && o.file != "" {
 				return usageErrorf("--wait is for one task, and not negative")
 			}
-			if o.taskFile != "" {
+			if o.file != "" {
 				return a.submitFile(cmd, &o, args)
 			}
 			return a.submitOne(cmd, &o, args)
@@ -70,7 +70,7 @@ was cancelled, 3 if it has not ended by then.`,
 	f := cmd.Flags()
 	o.taskFlagNames = append(o.addTaskFlags(f), o.addStepsFlags(f)...)
 	f.DurationVar(&o.wait, "wait", 0, "wait so long for the task's end, and show its result")
-	f.StringVar(&o.taskFile, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
+	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
 	return cmd
 }
 
@@ -82,7 +82,7 @@ func (a *app) submitOne(cmd *cobra.Command, o *submitOptions, args []string) err
 	if err != nil {
 		return err
 	}
-	if len(args) > 1 && args[1] == "-" && o.stepsFlags.file == "-" {
+	if len(args) > 1 && args[1] == "-" && o.from == "-" {
 		return usageErrorf("PARAMS and --steps cannot both be standard input")
 	}
 	steps, err := a.steps(&o.stepsFlags, task)

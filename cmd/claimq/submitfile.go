@@ -63,8 +63,8 @@ func (a *app) submitFile(cmd *cobra.Command, o *submitOptions, args []string) er
 		return usageErrorf("--file does not go with PARAMS: they stand in its lines")
 	}
 	input := a.stdin
-	if o.taskFile != "-" {
-		f, err := os.Open(o.taskFile)
+	if o.file != "-" {
+		f, err := os.Open(o.file)
 		if err != nil {
 			return usageErrorf("--file: %w", err)
 		}

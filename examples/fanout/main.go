@@ -86,7 +86,7 @@ func run(ctx context.Context, c *client.Client, args []string, out io.Writer) er
 		})
 	}
 	for i := range workerCount {
-		start(&workers, fmt.Sprintf("worker-%d-%d", os.Getpid(), i+1), p.work)
+		start(&workers, fmt.Sprintf("worker-%d-%d", os.Getpid(), i+1), func(working context.Context, name string) error { return p.work(ctx, working, name) })
 	}
 	if *byClaim {
 		for i := range processorCount {
@@ -143,10 +143,16 @@ func (p *program) say(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// work does steps until ctx ends, of this task or any other like it.
-func (p *program) work(ctx context.Context, name string) error {
-	req := client.ClaimRequest{WorkerID: name, Types: []string{fetchType, lookType, mergeType}, Wait: time.Minute}
-	for ctx.Err() == nil {
+// stopWait is how long a worker waits for a step at a time, and so how long it may
+// take to stop.
+const stopWait = time.Second
+
+// work does steps until working ends, of this task or any other like it. It does
+// not break off a claim that waits: the step that it may be getting just then
+// would have to wait for the end of its lease.
+func (p *program) work(ctx, working context.Context, name string) error {
+	req := client.ClaimRequest{WorkerID: name, Types: []string{fetchType, lookType, mergeType}, Wait: stopWait}
+	for working.Err() == nil {
 		claim, err := p.c.ClaimNext(ctx, req)
 		if errors.Is(err, client.ErrNoTasks) {
 			continue
