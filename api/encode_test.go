@@ -23,6 +23,9 @@ func TestAppendTask_Wire(t *testing.T) {
 		task := drawTask(t)
 		now := fsm.Stamp{U: rapid.Int64Range(0, 1<<40).Draw(t, "U"), T: rapid.Int64Range(1, 1<<42).Draw(t, "T")}
 		view := taskView{now: now, params: true, result: true, log: true}
+		if task.Parent() != nil {
+			view.steps = drawSteps(t, len(task.Parent().Plan.Steps))
+		}
 		b := appendTask(nil, &task, view)
 		var got wire.Task
 		d := json.NewDecoder(strings.NewReader(string(b)))
@@ -30,7 +33,9 @@ func TestAppendTask_Wire(t *testing.T) {
 		if err := d.Decode(&got); err != nil {
 			t.Fatalf("%v: %s", err, b)
 		}
-		if diff := cmp.Diff(wireTask(&task, now), got); diff != "" {
+		want := wireTask(&task, now)
+		wireFamily(&want, &task, view.steps)
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("task (-want +got):\n%s\n%s", diff, b)
 		}
 	})
@@ -108,6 +113,50 @@ func wireOptions(w *wire.Task, o *fsm.Options) {
 	w.Group, w.Traceparent = o.Group, o.Traceparent
 }
 
+// wireFamily adds what tasks with steps have, and what steps have.
+func wireFamily(w *wire.Task, task *fsm.Task, steps []fsm.StepView) {
+	names := func(plan *fsm.Plan, place int) []string {
+		all := []string{}
+		for _, on := range plan.Steps[place].DependsOn {
+			all = append(all, plan.Steps[on].Name)
+		}
+		return all
+	}
+	if task.Parent() != nil {
+		plan := task.Parent().Plan
+		w.Finalize = map[bool]string{false: "auto", true: "claim"}[plan.ByClaim]
+		w.OnStepFailure = map[bool]string{false: "fail", true: "continue"}[plan.Continue]
+		for i, s := range steps {
+			w.Steps = append(w.Steps, wire.Step{Step: plan.Steps[i].Name, ID: task.ID + 1 + uint64(i), TaskType: s.Type, Status: s.Status.String(), DependsOn: names(plan, i), Error: s.Error})
+		}
+	}
+	if s := task.Step(); s != nil {
+		w.ParentID, w.Step, w.DependsOn = s.ParentID, s.Plan.Steps[task.StepPlace()].Name, names(s.Plan, task.StepPlace())
+	}
+}
+
+func drawPlan(t *rapid.T) *fsm.Plan {
+	p := &fsm.Plan{ByClaim: rapid.Bool().Draw(t, "by claim"), Continue: rapid.Bool().Draw(t, "continue")}
+	for i := range rapid.IntRange(1, 4).Draw(t, "steps") {
+		s := fsm.PlannedStep{Name: rapid.StringMatching(`[A-Za-z0-9_.:-]{1,5}`).Draw(t, "step")}
+		for on := range i {
+			if rapid.Bool().Draw(t, "depends") {
+				s.DependsOn = append(s.DependsOn, uint16(on))
+			}
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	return p
+}
+
+func drawSteps(t *rapid.T, n int) []fsm.StepView {
+	steps := make([]fsm.StepView, n)
+	for i := range steps {
+		steps[i] = fsm.StepView{Type: "a.b:c", Status: fsm.Status(rapid.IntRange(1, 8).Draw(t, "status")), Error: rapid.String().Draw(t, "error")}
+	}
+	return steps
+}
+
 func drawOptions(t *rapid.T) *fsm.Options {
 	o := fsm.Options{
 		ExpiresAt:    rapid.Int64Range(0, 1<<42).Draw(t, "expires"),
@@ -146,6 +195,14 @@ func drawTask(t *rapid.T) fsm.Task {
 	}
 	if rapid.Bool().Draw(t, "has options") {
 		task.Options = drawOptions(t)
+		switch plan := drawPlan(t); rapid.IntRange(0, 2).Draw(t, "family") {
+		case 1:
+			task.Options.Parent = &fsm.Parent{Plan: plan}
+		case 2:
+			place := rapid.IntRange(0, len(plan.Steps)-1).Draw(t, "place")
+			task.ID += uint64(len(plan.Steps))
+			task.Options.Step = &fsm.Step{ParentID: task.ID - 1 - uint64(place), Plan: plan}
+		}
 	}
 	for _, p := range []*[]byte{&task.Params, &task.Result, &task.Progress} {
 		if s := raw.Draw(t, "raw"); s != "" {

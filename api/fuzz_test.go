@@ -18,10 +18,18 @@ func FuzzRequests(f *testing.F) {
 		"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail",
 		"POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "POST /api/tasks/1/cancel", "PATCH /api/tasks/1",
 		"POST /api/batch", "PATCH /api/types/a", "POST /api/cluster/upgrade",
+		"POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalization/extend", "POST /api/tasks/1/finalization/release", "POST /api/tasks/1/finalize",
 	}
 	seeds := append(badBodies(), badTasks()...)
 	seeds = append(append(append(seeds, badClaims()...), badSettles()...), badTargets()...)
 	seeds = append(append(append(append(seeds, badLives()...), badCompletes()...), badTypes()...), badBatches()...)
+	seeds = append(append(seeds, badSteps()...), badFinalizations()...)
+	seeds = append(seeds,
+		badInput{target: "GET /api/tasks/1/finalization", body: reportBody},
+		badInput{target: "GET /api/tasks?parent_id=1", body: `{"tasks":[` + reportBody + `,{` + one + `"finalize":"auto"}]}`},
+		badInput{target: "POST /api/tasks/1/complete", body: `{"worker_id":"w","submit":[` + reportBody + `],"claim":{}}`},
+		badInput{target: "GET /api/tasks/2/why", body: `{"processor_id":"p","outcome":"failed","error":"e","claim_token":1}`},
+	)
 	for _, c := range ownCalls {
 		seeds = append(seeds, badInput{target: "POST /api/batch", body: `{"atomic":true,"ops":[` + c.op + `]}`})
 	}
