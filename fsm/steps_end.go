@@ -8,7 +8,7 @@ func (m *Machine) followSteps() {
 	for i := 0; i < len(m.stepsEnded); i++ {
 		m.followStep(m.stepsEnded[i])
 	}
-	m.stepsEnded, m.following = nil, false
+	m.stepsEnded, m.following = m.stepsEnded[:0], false // at most some thousands
 }
 
 // followStep does what follows from the end of the step: it frees those that wait

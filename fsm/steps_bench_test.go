@@ -1,0 +1,66 @@
+package fsm
+
+import "testing"
+
+// BenchmarkStep is what the completion of a step costs, alone: of a parent with
+// 1,000 steps that depend on nothing, on the one before each, or half of them on
+// all of the other half. A plain task is there to compare.
+func BenchmarkStep(b *testing.B) {
+	one := func(after ...uint16) NewStep {
+		return NewStep{Name: "a-step-of-some-length", DependsOn: after, Task: NewTask{Type: "load", Params: []byte("{}")}}
+	}
+	var flat, chain, layers []NewStep
+	var half []uint16
+	for i := range uint16(stepsMax) {
+		flat = append(flat, one())
+		if i == 0 {
+			chain = append(chain, one())
+		} else {
+			chain = append(chain, one(i-1))
+		}
+		if i < stepsMax/2 {
+			layers = append(layers, one())
+			half = append(half, i)
+		} else {
+			layers = append(layers, one(half...))
+		}
+	}
+	b.Run("none", func(b *testing.B) { benchmarkStep(b, nil) })
+	b.Run("1000 apart", func(b *testing.B) { benchmarkStep(b, flat) })
+	b.Run("1000 in a chain", func(b *testing.B) { benchmarkStep(b, chain) })
+	b.Run("500 after 500", func(b *testing.B) { benchmarkStep(b, layers) })
+}
+
+func benchmarkStep(b *testing.B, steps []NewStep) {
+	var m *Machine
+	index := uint64(0)
+	apply := func(c Command) Result {
+		index++
+		a, err := m.apply(index, Stamp{U: int64(index), T: int64(index)}, []Command{c})
+		if err != nil || a.Results[0].Code != "" {
+			b.Fatal(err, a.Results[0].Code)
+		}
+		return a.Results[0]
+	}
+	left := 0
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		if left == 0 {
+			m, left = New(), stepsMax
+			m.header.Level = FeatureLevel
+			if steps != nil {
+				apply(Submit{Tasks: []NewTask{{Type: "parent", Parent: &NewParent{Steps: steps}}}})
+			} else {
+				for range stepsMax {
+					apply(Submit{Tasks: []NewTask{{Type: "load", Params: []byte("{}")}}})
+				}
+			}
+		}
+		left--
+		c := apply(ClaimNext{WorkerID: "w1", Types: []string{"load"}, Limit: 1}).Claims[0]
+		b.StartTimer()
+		apply(Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "w1", Token: c.Token}})
+	}
+}

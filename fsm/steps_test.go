@@ -1,0 +1,237 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// manySteps returns a parent with so many steps, each with the task.
+func manySteps(n int, step NewTask) NewTask {
+	p := &NewParent{Steps: make([]NewStep, n)}
+	for i := range p.Steps {
+		p.Steps[i] = NewStep{Name: fmt.Sprint("s", i), Task: step}
+	}
+	return NewTask{Type: "parent", Parent: p}
+}
+
+// bounded is a machine with parents of 1,000 steps, whose ids are 1, 1002, ...
+type bounded struct {
+	t     *testing.T
+	m     *Machine
+	stamp Stamp
+}
+
+func newBounded(t *testing.T, parents int, step NewTask) *bounded {
+	b := &bounded{t: t, m: New(), stamp: Stamp{T: 1000}}
+	b.m.header.Level = FeatureLevel
+	for range parents {
+		b.apply(Submit{Tasks: []NewTask{manySteps(stepsMax, step)}})
+	}
+	return b
+}
+
+func parentAt(i int) uint64 { return uint64(i)*(stepsMax+1) + 1 }
+
+func (b *bounded) apply(c ...Command) Applied {
+	b.t.Helper()
+	return mustApply(b.t, b.m, b.m.Index()+1, AppendEntry(nil, b.stamp, c...))
+}
+
+// TestSteps_stopOnce ensures that the end of one step changes each of the others
+// once, whatever came of how many claims.
+func TestSteps_stopOnce(t *testing.T) {
+	t.Parallel()
+	b := newBounded(t, 1, NewTask{Type: "load"})
+	b.apply(ClaimNext{WorkerID: "w1", Limit: 500})
+	before := b.m.changed
+	a := b.apply(Fail{Hold: Hold{ID: 2, WorkerID: "w1"}, Permanent: true})
+	if got := b.m.changed - before; got != stepsMax || len(a.Ended) != 501 {
+		t.Errorf("%d changes, %d ends, want %d and 501", got, len(a.Ended), stepsMax)
+	}
+	before = b.m.changed
+	for id := uint64(3); id < 501; id++ {
+		b.apply(Fail{Hold: Hold{ID: id, WorkerID: "w1"}})
+	}
+	if got := b.m.changed - before; got != 498 || b.m.Get(1).Status != StatusRunning {
+		t.Errorf("%d changes for 498 steps, the parent is %v", got, b.m.Get(1).Status)
+	}
+	if b.apply(Complete{Hold: Hold{ID: 501, WorkerID: "w1"}}); b.m.Get(1).Status != StatusFailed {
+		t.Errorf("the parent is %v in the end", b.m.Get(1).Status)
+	}
+	mustCheck(t, b.m)
+}
+
+// TestTick_boundsWhatStepsTakeAlong ensures that a tick stops when it has changed
+// enough tasks, and the next one goes on.
+func TestTick_boundsWhatStepsTakeAlong(t *testing.T) {
+	t.Parallel()
+	const parents = 12
+	b := newBounded(t, parents, NewTask{Type: "load", ExpiresAt: 2000})
+	b.stamp.T = 2000
+	left := func() (n int) {
+		for i := range parents {
+			if b.m.Get(parentAt(i)).Status == StatusRunning {
+				n++
+			}
+		}
+		return n
+	}
+	for _, want := range []int{2, 0} {
+		if at, ok := b.m.NextDue(); !ok || at > b.stamp.T {
+			t.Fatalf("due at %d, %v", at, ok)
+		}
+		b.apply(Tick{})
+		mustCheck(t, b.m)
+		if got := left(); got != want {
+			t.Fatalf("%d parents are left after a tick, want %d", got, want)
+		}
+	}
+}
+
+// TestRemoval_boundsByTasks ensures that retention and eviction count the steps
+// of what they remove.
+func TestRemoval_boundsByTasks(t *testing.T) {
+	t.Parallel()
+	b := newBounded(t, 5, NewTask{Type: "load"})
+	for i := range 5 {
+		b.apply(Cancel{ID: parentAt(i)})
+	}
+	if got := b.apply(Evict{}).Results[0].Evicted; got != 2*(stepsMax+1) {
+		t.Errorf("evicted %d tasks, want those of two parents", got)
+	}
+	b.stamp.T += defaultRetentionMS
+	if got := b.apply(Tick{}).Removed; got != 2*(stepsMax+1) {
+		t.Errorf("a tick removed %d tasks, want those of two parents", got)
+	}
+	if got := b.apply(Tick{}).Removed; got != stepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.len() != 0 {
+		t.Errorf("the next one removed %d tasks, %d bytes and %d tasks are left", got, b.m.EndedBytes(), b.m.tasks.len())
+	}
+	mustCheck(t, b.m)
+}
+
+// TestBatch_boundsChanges ensures that a batch refuses the op that could bring it
+// over 10,000 changed tasks, and only that.
+func TestBatch_boundsChanges(t *testing.T) {
+	t.Parallel()
+	b := newBounded(t, 10, NewTask{Type: "load"})
+	var ops []Command
+	for i := range 10 {
+		ops = append(ops, Cancel{ID: parentAt(i)})
+	}
+	ops = append(ops, Submit{Tasks: []NewTask{manySteps(stepsMax-11, NewTask{Type: "load"})}}, Submit{Tasks: []NewTask{{Type: "one"}}})
+
+	hash := hashOf(b.m)
+	r := b.apply(Batch{Atomic: true, Ops: ops}).Results[0]
+	if r.Code != CodeInvalidRequest || r.FailedOp != 9 || b.m.Get(1).Status != StatusRunning || b.m.parents[1].open() != stepsMax {
+		t.Errorf("atomic: %v at %d, the first parent is %v", r.Code, r.FailedOp, b.m.Get(1).Status)
+	}
+	if b.m.header.Index--; hashOf(b.m) != hash {
+		t.Error("it left traces")
+	}
+	r = b.apply(Batch{Ops: ops}).Results[0]
+	for i, got := range r.Results {
+		if want := map[bool]Code{true: CodeInvalidRequest}[i == 9]; got.Code != want {
+			t.Errorf("op %d: %q, want %q", i, got.Code, want)
+		}
+		if got.Parent != nil {
+			t.Errorf("op %d tells of steps", i)
+		}
+	}
+	if b.m.Get(parentAt(9)).Status != StatusRunning {
+		t.Error("the refused op did something")
+	}
+	mustCheck(t, b.m)
+}
+
+// TestBatch_countsATaskOnce ensures that a batch that completes steps of a large
+// parent, with follow-ups, is not taken for one that changes all of it each time.
+func TestBatch_countsATaskOnce(t *testing.T) {
+	t.Parallel()
+	b := newBounded(t, 1, NewTask{Type: "load"})
+	b.apply(ClaimNext{WorkerID: "w1", Limit: stepsMax})
+	var ops []Command
+	for i := range uint64(stepsMax) {
+		ops = append(ops, Complete{Hold: Hold{ID: i + 2, WorkerID: "w1"}, Submit: []NewTask{{Type: "a"}, {Type: "a"}, {Type: "a"}, {Type: "a"}, {Type: "a"}, {Type: "a"}, {Type: "a"}}})
+	}
+	for i, r := range b.apply(Batch{Ops: ops}).Results[0].Results {
+		if r.Code != "" {
+			t.Fatalf("op %d: %s", i, r.Code)
+		}
+	}
+	if got := b.m.Get(1).Status; got != StatusCompleted {
+		t.Errorf("the parent is %v", got)
+	}
+}
+
+// TestLevel3_countsNothing ensures that batches of logs that are older than steps
+// are applied as they were.
+func TestLevel3_countsNothing(t *testing.T) {
+	t.Parallel()
+	m := New()
+	m.header.Level = levelSteps - 1
+	ops := make([]Command, 0, 12)
+	for range 12 {
+		ops = append(ops, ClaimNext{WorkerID: "w1", Types: []string{"a"}, Limit: 1000})
+	}
+	tasks := make([]NewTask, 12_000)
+	for i := range tasks {
+		tasks[i].Type = "a"
+	}
+	a := mustApply(t, m, 1, AppendEntry(nil, Stamp{}, Submit{Tasks: tasks}, Batch{Ops: ops}))
+	for i, r := range a.Results[1].Results {
+		if len(r.Claims) != 1000 {
+			t.Errorf("op %d claimed %d tasks", i, len(r.Claims))
+		}
+	}
+}
+
+// TestRebuild_refusesStepsThatDoNotFit ensures that no state is built of records
+// that contradict each other about parents and steps.
+func TestRebuild_refusesStepsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	set := func(id uint64, change func(t *Task)) func(*Machine) {
+		return func(m *Machine) { change(m.tasks.edit(id)) }
+	}
+	status := func(s Status) func(*Task) { return func(t *Task) { t.Status = s } }
+	for name, damage := range map[string]func(m *Machine){
+		"a step whose parent is not there":    func(m *Machine) { m.tasks.remove(1) },
+		"a step of a plain task":              set(1, func(t *Task) { t.Options = nil }),
+		"a step behind the plan's end":        set(5, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 1}} }),
+		"a step before its parent":            set(1, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 2}} }),
+		"a step of another parent":            set(3, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 6}} }),
+		"a parent that lacks a step":          func(m *Machine) { m.tasks.remove(3) },
+		"a parent whose step is a plain task": set(4, func(t *Task) { t.Options = nil }),
+		"an end before that of a step":        set(1, status(StatusCancelled)),
+		"blocked without a reason":            set(2, status(StatusBlocked)),
+		"free too early":                      set(3, status(StatusPending)),
+		"completed too early":                 set(3, status(StatusCompleted)),
+		"a step with a time to be removed":    set(3, func(t *Task) { t.Status, t.RemoveAt = StatusFailed, 5 }),
+		"a cycle":                             set(1, func(t *Task) { t.Options.Parent.Plan.Steps[0].DependsOn = []uint16{2} }),
+		"a place that is not there":           set(1, func(t *Task) { t.Options.Parent.Plan.Steps[2].DependsOn = []uint16{1, 3} }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := New()
+			m.header.Level = FeatureLevel
+			parent := manySteps(3, NewTask{Type: "load"})
+			parent.Parent.Steps[1].DependsOn = []uint16{0}
+			parent.Parent.Steps[2].DependsOn = []uint16{1}
+			mustApply(t, m, 1, AppendEntry(nil, Stamp{}, Submit{Tasks: []NewTask{parent, {Type: "plain"}, manySteps(1, NewTask{Type: "load"})}}))
+			if err := m.rebuild(); err != nil {
+				t.Fatalf("undamaged: %v", err)
+			}
+			damage(m)
+			if p := m.Get(1); p != nil && p.Parent() != nil { // as a decoder leaves it
+				plan := p.Parent().Plan
+				for place := range plan.Steps {
+					plan.Steps[place].dependents = nil
+				}
+				plan.link()
+			}
+			if err := m.rebuild(); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("rebuilt: %v", err)
+			}
+		})
+	}
+}
