@@ -130,6 +130,7 @@ func Check(h *history.History, opts Options) Report {
 			c.checkTask(c.tasks[id])
 		}
 		c.checkTogether()
+		c.checkParents()
 		c.checkFinal()
 		c.checkLinearizable()
 	}

@@ -20,6 +20,7 @@ func describe(op *history.Op) string {
 	}
 	for _, part := range []struct{ name, value string }{
 		{"by", op.Worker}, {"request", op.RequestID}, {"key", op.Key}, {"node", op.Node}, {"result", op.Result}, {"type", op.TaskType}, {"group", op.Group},
+		{"goal", op.Goal},
 	} {
 		if part.value != "" {
 			fmt.Fprintf(&b, " %s %s", part.name, part.value)
@@ -43,6 +44,14 @@ func describe(op *history.Op) string {
 	}
 	if op.Repeated {
 		b.WriteString(" repeated")
+	}
+	if op.Done {
+		b.WriteString(" done")
+	}
+	for _, part := range []struct{ name, value string }{{"held by", op.Holder}, {"state", op.State}, {"action", op.Action}} {
+		if part.value != "" {
+			fmt.Fprintf(&b, " %s %s", part.name, part.value)
+		}
 	}
 	if s := op.Seen; s != nil {
 		fmt.Fprintf(&b, ", saw %s token %d attempts %d", s.Status, s.Token, s.Attempts)

@@ -53,6 +53,10 @@ func malformed(op *history.Op) string {
 		if op.Seen == nil {
 			return "a read that saw nothing"
 		}
+	case history.ClaimFinalization:
+		if op.Done != (op.Token != 0) {
+			return "a claim of a finalization with only one of a claim and a token"
+		}
 	}
 	return needsTask(op)
 }
@@ -66,7 +70,8 @@ func needsTask(op *history.Op) string {
 		if op.Token == 0 {
 			return "a settling call without a token"
 		}
-	case history.ClaimTask, history.Retry, history.Delete, history.Get:
+	case history.ClaimTask, history.Retry, history.Delete, history.Get,
+		history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization, history.Finalize:
 	default:
 		return "an unknown kind"
 	}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -29,6 +30,8 @@ type index struct {
 	// hiddenSubmits is how many tasks may have been submitted without anybody
 	// having got an id, and without a key to know them by.
 	hiddenSubmits int
+	// hiddenParents says that some parent's submit has an unknown outcome.
+	hiddenParents bool
 }
 
 // task is what the history says of one task.
@@ -40,6 +43,11 @@ type task struct {
 	claims []claim // by call
 
 	final *history.Task // nil if the final state does not have it
+
+	plan     *history.Plan // of a parent
+	parentID uint64        // of a step, 0 = it is none
+	place    int           // of a step in its parent's plan
+	orphan   bool          // a step of a parent whose submit nobody was answered
 }
 
 // submit is all the calls that submitted one task: the same key, repeated
@@ -93,6 +101,7 @@ func newIndex(h *history.History) *index {
 		}
 	}
 	x.addSubmits()
+	x.addSteps()
 	x.addClaims()
 	for id, t := range x.tasks {
 		x.ids = append(x.ids, id)
@@ -158,6 +167,7 @@ func (x *index) key(name string) *key {
 }
 
 func (x *index) addSubmit(i int, op *history.Op) {
+	x.hiddenParents = x.hiddenParents || op.Plan != nil && op.Outcome == history.Unknown
 	if op.Key == "" {
 		if op.Outcome == history.Unknown {
 			x.hiddenSubmits++
@@ -212,6 +222,7 @@ func (x *index) addSubmits() {
 		}
 		if t.submit == nil {
 			t.submit = &submit{call: call, ret: op.Return, acked: i, maxAttempts: op.MaxAttempts}
+			t.plan = op.Plan
 		}
 		t.submit.call = min(t.submit.call, call)
 		if op.Return < t.submit.ret {
@@ -228,8 +239,33 @@ func (x *index) addSubmits() {
 		for id := range k.seen {
 			if t := x.tasks[id]; t.submit == nil {
 				t.submit = &submit{call: k.call, ret: never, acked: -1, maxAttempts: op.MaxAttempts}
+				t.plan = op.Plan
 			}
 		}
+	}
+}
+
+// addSteps adds the steps of each parent: they were submitted with it.
+func (x *index) addSteps() {
+	for _, id := range slices.Sorted(maps.Keys(x.tasks)) {
+		p := x.tasks[id]
+		if p.plan == nil {
+			continue
+		}
+		for place := range p.plan.Steps {
+			t := x.task(id + 1 + uint64(place))
+			if t.submit != nil { // and by another call: checkParents says so
+				continue
+			}
+			t.parentID, t.place = id, place
+			t.submit = &submit{call: p.submit.call, ret: p.submit.ret, acked: p.submit.acked, maxAttempts: p.plan.Steps[place].MaxAttempts}
+		}
+	}
+	for _, t := range x.tasks {
+		t.orphan = t.parentID == 0 && slices.ContainsFunc(t.ops, func(i int) bool {
+			seen := x.h.Ops[i].Seen
+			return seen != nil && seen.ParentID != 0
+		})
 	}
 }
 

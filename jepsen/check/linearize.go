@@ -26,7 +26,7 @@ type verdict struct {
 func (c *checker) checkLinearizable() {
 	var ids []uint64
 	for _, id := range c.ids {
-		if !c.broken[id] {
+		if !c.broken[id] && c.tasks[id].plan == nil { // parents have rules of their own
 			ids = append(ids, id)
 		}
 	}
@@ -114,6 +114,12 @@ func (c *checker) limits(t *task) limits {
 			l.unlimitedToo = true // it may have raised the limit
 		}
 	}
+	switch {
+	case t.parentID != 0:
+		l.step = c.stepLimits(t)
+	case t.orphan: // nothing is known of its parent
+		l.step = stepLimits{is: true, depends: true, cancelled: true, retried: true, deleted: true}
+	}
 	hidden := min(c.hiddenClaims, hiddenMax)
 	if t.final != nil && !c.hiddenReleases {
 		// Each unseen claim is in the count of attempts, which the state at the
@@ -147,7 +153,7 @@ func (c *checker) calls(t *task) []porcupine.Operation {
 	}
 	for _, i := range t.ops {
 		op := &c.h.Ops[i]
-		if c.folded(t, op) || saysNothing(op) {
+		if c.folded(t, op) || saysNothing(op) || (t.parentID != 0 || t.orphan) && saysOfParent(op) {
 			continue
 		}
 		in := call{kind: op.Kind, token: op.Token, outcome: op.Outcome, code: op.Code, repeated: op.Repeated, attempts: -1, seen: op.Seen, op: i}
@@ -165,6 +171,28 @@ func (c *checker) calls(t *task) []porcupine.Operation {
 	}
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return int(min(max(a.Call-b.Call, -1), 1)) })
 	return ops
+}
+
+// stepLimits says what may become of a step without a call that names it.
+func (c *checker) stepLimits(t *task) stepLimits {
+	parent := c.tasks[t.parentID]
+	l := stepLimits{is: true, depends: len(parent.plan.Steps[t.place].DependsOn) > 0}
+	l.deleted, l.retried = c.mayHave(parent, history.Delete), c.mayHave(parent, history.Retry)
+	for place := range parent.plan.Steps {
+		s := c.tasks[t.parentID+1+uint64(place)]
+		// One that fails, or may when its lease ends, cancels others.
+		if s != nil && (parent.plan.Steps[place].MaxAttempts > 0 || c.mayHave(s, history.Fail)) {
+			l.cancelled = true
+		}
+	}
+	return l
+}
+
+// saysOfParent reports whether a call of a step was refused for the sake of its
+// parent: a step is never deleted by itself, and one of a parent that has ended
+// not retried.
+func saysOfParent(op *history.Op) bool {
+	return op.Outcome == history.Failed && (op.Kind == history.Delete || op.Kind == history.Retry)
 }
 
 // folded reports whether the op is in the task's submit or one of its claims.
@@ -185,8 +213,13 @@ func (c *checker) folded(t *task, op *history.Op) bool {
 // saysNothing reports whether the op neither changes the task nor says
 // anything about its state now.
 func saysNothing(op *history.Op) bool {
-	if op.Kind == history.Get && op.Stale {
-		return true
+	switch op.Kind {
+	case history.Get:
+		if op.Stale {
+			return true
+		}
+	case history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization, history.Finalize:
+		return true // of a task without steps they say nothing
 	}
 	switch op.Outcome {
 	case history.Failed:

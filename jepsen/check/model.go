@@ -22,6 +22,8 @@ const (
 	phaseCompleted
 	phaseFailed
 	phaseDeleted
+	phaseBlocked   // a step
+	phaseCancelled // a step
 )
 
 // phaseOf returns the phase that a status means. No other status can be in
@@ -36,6 +38,10 @@ func phaseOf(status string) (phase, bool) {
 		return phaseCompleted, true
 	case statusFailed:
 		return phaseFailed, true
+	case statusBlocked:
+		return phaseBlocked, true
+	case statusCancelled:
+		return phaseCancelled, true
 	}
 	return phaseNone, false
 }
@@ -66,6 +72,17 @@ type limits struct {
 	maxAttempts  int32 // 0 = no limit
 	unlimitedToo bool  // the limit is not certain: both are possible
 	hiddenMax    int32
+	step         stepLimits
+}
+
+// stepLimits are what may happen to a step because of its parent or of other
+// steps, at any time: no call names it.
+type stepLimits struct {
+	is        bool
+	depends   bool // it begins as blocked
+	cancelled bool // with others
+	retried   bool // with its parent
+	deleted   bool // with its parent
 }
 
 // call is one op, or several folded into one, as the model sees it.
@@ -113,11 +130,45 @@ func (l limits) unasked(s state) []state {
 }
 
 func (l limits) unaskedOnce(s state) []state {
+	if l.step.is {
+		return append(l.unaskedOfTask(s), l.unaskedOfStep(s)...)
+	}
+	return l.unaskedOfTask(s)
+}
+
+// unaskedOfStep returns what others may make of a step.
+func (l limits) unaskedOfStep(s state) (next []state) {
+	to := func(p phase) {
+		after := s
+		after.phase = p
+		next = append(next, after)
+	}
+	switch s.phase {
+	case phaseBlocked, phasePending:
+		if s.phase == phaseBlocked {
+			to(phasePending)
+		}
+		if l.step.cancelled {
+			to(phaseCancelled)
+		}
+	case phaseFailed, phaseCancelled:
+		if l.step.retried {
+			to(phasePending)
+			to(phaseBlocked)
+		}
+	}
+	if l.step.deleted && (s.phase == phaseCompleted || s.phase == phaseFailed || s.phase == phaseCancelled) {
+		to(phaseDeleted)
+	}
+	return next
+}
+
+func (l limits) unaskedOfTask(s state) []state {
 	switch {
 	case s.phase == phaseClaimed:
 		next := l.attemptOver(s, expired)
 		if s.unseen { // the leader may also give back what it could not answer
-			next = append(next, s.letGo(history.Release))
+			next = append(next, l.letGo(s, history.Release)...)
 		}
 		return next
 	case s.phase == phasePending && s.hidden < l.hiddenMax:
@@ -133,14 +184,20 @@ func (l limits) unaskedOnce(s state) []state {
 // without success.
 func (l limits) attemptOver(s state, how history.Kind) []state {
 	next := s.end(how, phasePending)
-	if l.maxAttempts == 0 || s.attempts < l.maxAttempts {
-		return []state{next}
-	}
 	failed := s.end(how, phaseFailed)
-	if l.unlimitedToo {
-		return []state{next, failed}
+	var all []state
+	switch {
+	case l.maxAttempts == 0 || s.attempts < l.maxAttempts:
+		all = []state{next}
+	case l.unlimitedToo:
+		all = []state{next, failed}
+	default:
+		all = []state{failed}
 	}
-	return []state{failed}
+	if l.step.cancelled { // its cancel had been asked for
+		all = append(all, s.end(how, phaseCancelled))
+	}
+	return all
 }
 
 // end ends the current claim.
@@ -155,9 +212,12 @@ func (s state) end(how history.Kind, to phase) state {
 }
 
 // letGo ends the current claim as one that was not counted.
-func (s state) letGo(how history.Kind) state {
+func (l limits) letGo(s state, how history.Kind) []state {
 	s.attempts--
-	return s.end(how, phasePending)
+	if l.step.cancelled { // its cancel had been asked for
+		return []state{s.end(how, phasePending), s.end(how, phaseCancelled)}
+	}
+	return []state{s.end(how, phasePending)}
 }
 
 // heldBy reports whether the claim with the token is live.
@@ -189,6 +249,9 @@ func (l limits) done(s state, c *call) []state {
 	case history.Submit:
 		if s.phase == phaseNone {
 			s.phase = phasePending
+			if l.step.depends {
+				s.phase = phaseBlocked
+			}
 			return []state{s}
 		}
 	case history.Claim, history.ClaimTask:
@@ -200,15 +263,7 @@ func (l limits) done(s state, c *call) []state {
 			return []state{s}
 		}
 	case history.Retry:
-		switch {
-		case c.repeated && s.phase == phasePending:
-			return []state{s}
-		case !c.repeated && s.phase == phaseFailed:
-			s.phase = phasePending
-			return []state{s}
-		case !c.repeated && s.phase == phaseClaimed:
-			return []state{s.end(retried, phasePending)}
-		}
+		return l.retried(s, c)
 	case history.Delete:
 		if s.phase == phaseCompleted || s.phase == phaseFailed {
 			s.phase = phaseDeleted
@@ -216,6 +271,31 @@ func (l limits) done(s state, c *call) []state {
 		}
 	case history.Get:
 		return s.shown(c.seen)
+	}
+	return nil
+}
+
+// retried returns the states after a retry.
+func (l limits) retried(s state, c *call) []state {
+	switch {
+	case c.repeated:
+		if s.phase == phasePending || s.phase == phaseBlocked {
+			return []state{s}
+		}
+	case s.phase == phaseFailed, s.phase == phaseCancelled:
+		s.phase = phasePending
+		if l.step.depends {
+			blocked := s
+			blocked.phase = phaseBlocked
+			return []state{s, blocked}
+		}
+		return []state{s}
+	case s.phase == phaseClaimed:
+		after := []state{s.end(retried, phasePending)}
+		if l.step.cancelled { // its cancel had been asked for
+			after = append(after, s.end(retried, phaseCancelled))
+		}
+		return after
 	}
 	return nil
 }
@@ -253,7 +333,7 @@ func (l limits) settled(s state, c *call) []state {
 	case history.Complete:
 		return []state{s.end(c.kind, phaseCompleted)}
 	case history.Release:
-		return []state{s.letGo(c.kind)}
+		return l.letGo(s, c.kind)
 	default:
 		return l.attemptOver(s, c.kind)
 	}
@@ -266,9 +346,9 @@ func (s state) shown(seen *history.Task) []state {
 		return nil
 	}
 	switch {
-	case p == phasePending:
+	case p == phasePending, p == phaseBlocked, p == phaseCancelled && seen.Token == 0:
 		// A pending task has no token.
-	case s.unseen && seen.Token > s.token, p == phaseFailed && s.hidden > 0 && seen.Token >= s.token:
+	case s.unseen && seen.Token > s.token, (p == phaseFailed || p == phaseCancelled) && s.hidden > 0 && seen.Token >= s.token:
 		s.token, s.unseen = seen.Token, false // an unseen claim is seen after all
 	case s.unseen:
 		return nil
@@ -290,16 +370,16 @@ func (s state) refuses(c *call) bool {
 		return s.phase == phaseFailed
 	case "task_not_terminal":
 		return s.phase == phasePending || s.phase == phaseClaimed
+	case "task_cancelled":
+		return s.phase == phaseCancelled
 	case "task_already_claimed":
 		return s.phase == phaseClaimed
 	case "task_not_claimed":
-		return s.phase == phasePending
+		return s.phase == phasePending || s.phase == phaseBlocked
 	case "stale_claim":
-		return s.phase == phasePending || s.phase == phaseClaimed && !s.heldBy(c.token)
+		return s.phase == phasePending || s.phase == phaseBlocked || s.phase == phaseClaimed && !s.heldBy(c.token)
 	case "wrong_worker":
 		return s.phase == phaseClaimed && !s.heldBy(c.token)
-	case "task_cancelled":
-		return false // nothing that is checked cancels
 	}
 	return true
 }

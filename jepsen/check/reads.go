@@ -9,6 +9,7 @@ const (
 	statusCompleted = "completed"
 	statusFailed    = "failed"
 	statusCancelled = "cancelled"
+	statusBlocked   = "blocked"
 )
 
 // hasEnded reports whether the status is an end.

@@ -43,12 +43,18 @@ func known(ops ...int) []int {
 	return slices.DeleteFunc(ops, func(i int) bool { return i < 0 })
 }
 
-// mayBeDeleted reports whether anybody may have deleted the task.
+// mayBeDeleted reports whether anybody may have deleted the task, or its parent.
 func (c *checker) mayBeDeleted(id uint64) bool {
 	t := c.tasks[id]
-	return t != nil && slices.ContainsFunc(t.ops, func(i int) bool {
+	return t != nil && (c.mayHave(t, history.Delete) || t.parentID != 0 && c.mayHave(c.tasks[t.parentID], history.Delete))
+}
+
+// mayHave reports whether a call of the kind that names the task may have had an
+// effect.
+func (c *checker) mayHave(t *task, kind history.Kind) bool {
+	return slices.ContainsFunc(t.ops, func(i int) bool {
 		op := &c.h.Ops[i]
-		return op.Kind == history.Delete && op.Outcome != history.Failed
+		return op.Kind == kind && op.Outcome != history.Failed
 	})
 }
 
@@ -60,6 +66,9 @@ func (c *checker) checkUnsubmitted() {
 	for _, id := range c.ids {
 		t := c.tasks[id]
 		if t.submit != nil || !c.exists(t) {
+			continue
+		}
+		if t.orphan && c.hiddenParents {
 			continue
 		}
 		if t.key == "" && allowed > 0 {

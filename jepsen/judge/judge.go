@@ -72,8 +72,8 @@ func Judge(h *history.History) Verdict {
 		t := trail.Check(h)
 		v.Parts = append(v.Parts, Part{
 			Name: "trail", Violations: t.Violations, ViolationCount: t.ViolationCount,
-			Summary: fmt.Sprintf("%d events on %d nodes, %d of %d slots, %d answers, in %v",
-				t.Events, t.Nodes, t.Ticks, t.Slots, t.Answers, t.Elapsed.Round(time.Millisecond)),
+			Summary: fmt.Sprintf("%d events on %d nodes, %d parents, %d of %d slots, %d answers, in %v",
+				t.Events, t.Nodes, t.Parents, t.Ticks, t.Slots, t.Answers, t.Elapsed.Round(time.Millisecond)),
 		})
 	}
 	if h.Run != nil && !h.Run.AnswersOnly {
@@ -162,6 +162,7 @@ func until(h *history.History, at int64) *history.History {
 			op = history.Op{
 				Process: op.Process, Kind: op.Kind, Call: op.Call, Return: at, Outcome: history.Unknown, TaskID: asked(&op), Token: sent(&op),
 				RequestID: op.RequestID, Worker: op.Worker, Key: op.Key, Limit: op.Limit, LeaseMS: op.LeaseMS, MaxAttempts: op.MaxAttempts,
+				Plan: op.Plan, Goal: op.Goal,
 			}
 		}
 		early.Ops = append(early.Ops, op)
@@ -179,7 +180,7 @@ func asked(op *history.Op) uint64 {
 
 // sent returns the token that op sent, 0 if its answer names it.
 func sent(op *history.Op) uint64 {
-	if op.Kind == history.Claim || op.Kind == history.ClaimTask {
+	if op.Kind == history.Claim || op.Kind == history.ClaimTask || op.Kind == history.ClaimFinalization {
 		return 0
 	}
 	return op.Token

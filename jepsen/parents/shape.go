@@ -77,9 +77,7 @@ func NewShape(seed int64, number, steps int) Shape {
 		case s.Form == "diamond", s.Form == "fan-in" && place == last:
 			s.DependsOn[place] = span(0, last)
 		case s.Form == "random":
-			for _, on := range rng.Perm(place)[:rng.Intn(min(place, 2)+1)] {
-				s.DependsOn[place] = append(s.DependsOn[place], on)
-			}
+			s.DependsOn[place] = rng.Perm(place)[:rng.Intn(min(place, 2)+1)]
 		}
 	}
 	switch n := rng.Intn(1000); {

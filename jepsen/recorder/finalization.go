@@ -34,12 +34,16 @@ func planOf(task *wire.NewTask) *history.Plan {
 	return p
 }
 
+// claimExtended is the message to a processor that had the claim already.
+const claimExtended = "Claim extended"
+
 // ClaimFinalization claims the finalization of the parent. An op that is OK and
 // Done has the claim's token.
 func (c *Caller) ClaimFinalization(ctx context.Context, taskID uint64, req wire.FinalizationClaim) history.Op {
 	op := finalizationOf(history.ClaimFinalization, taskID, &req)
 	return exchangeFor(ctx, c, op, "finalization/claim", req, func(op *history.Op, a *wire.FinalizationClaimed) bool {
 		op.Done, op.State = a.Claimed, a.TaskState
+		op.Repeated = a.Message == claimExtended
 		if a.AlreadyClaimedBy != nil {
 			op.Holder = *a.AlreadyClaimedBy
 		}

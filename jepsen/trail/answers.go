@@ -8,6 +8,7 @@ import (
 var events = map[history.Kind]string{
 	history.Submit: "submitted", history.Claim: "claimed", history.ClaimTask: "claimed", history.Complete: "completed",
 	history.Fail: "failed", history.Release: "released", history.Delete: "deleted",
+	history.ClaimFinalization: "finalization_claimed", history.Finalize: "finalized",
 }
 
 // key returns what the trail has of the call, once at most. ok is false if it
@@ -17,7 +18,7 @@ func key(op *history.Op) (k end, ok bool) {
 	switch op.Kind {
 	case history.Submit, history.Delete:
 		return k, op.TaskID != 0
-	case history.Claim, history.ClaimTask, history.Complete, history.Fail, history.Release:
+	case history.Claim, history.ClaimTask, history.Complete, history.Fail, history.Release, history.ClaimFinalization:
 		k.token = op.Token
 		return k, op.TaskID != 0 && op.Token != 0
 	}
@@ -49,6 +50,7 @@ func (c *checker) checkAnswers() {
 			c.violate(RuleAcked, op.TaskID, []int{i}, "acknowledged at index %d, before %s", op.Index, describe(e))
 		}
 	}
+	c.checkFinalized()
 	for id, ops := range retried {
 		if t := c.tasks[id]; t == nil || t.retried < len(ops) {
 			c.violate(RuleAcked, id, ops, "%d retries acknowledged, the trail has fewer", len(ops))
@@ -76,6 +78,11 @@ func (c *checker) checkUnasked() {
 		}
 		if k, ok := key(op); ok {
 			asked[k] = true
+			for _, step := range c.stepsOf(op.TaskID) { // they come and go with their parent
+				if op.Kind == history.Submit || op.Kind == history.Delete {
+					asked[end{kind: k.kind, task: step}] = true
+				}
+			}
 		}
 		if op.Outcome == history.Unknown {
 			unknown[events[op.Kind]+" "+op.Worker] = true
@@ -88,15 +95,19 @@ func (c *checker) checkUnasked() {
 		switch e.Kind {
 		case "submitted":
 			excused = c.h.Schedule != nil && e.Message == "schedule "+c.h.Schedule.Name || unknown["submitted "]
-		case "claimed":
-			excused = unknown["claimed "+e.Worker]
+		case "claimed", "finalization_claimed", "finalized":
+			excused = unknown[e.Kind+" "+e.Worker]
+			if e.Kind == "finalized" {
+				excused = excused || c.finalizedBy(e)
+			}
 		case "failed":
-			excused = c.ends[end{"lease_expired", e.TaskID, e.Token}] != nil
+			excused = c.families[e.TaskID] != nil || c.ends[end{"lease_expired", e.TaskID, e.Token}] != nil
 		case "released": // a claim whose caller has gone is given back
 			excused = !asked[end{"claimed", e.TaskID, e.Token}]
 		case "deleted":
 			k.token = 0
 		case "completed":
+			excused = c.families[e.TaskID] != nil // finalized, then: that is looked at
 		default:
 			continue
 		}

@@ -16,6 +16,7 @@ const (
 	RuleAcked   check.Rule = "trail-acked"   // what was acknowledged has its event, once
 	RuleUnasked check.Rule = "trail-unasked" // what nobody asked for has none
 	RuleSlots   check.Rule = "trail-slots"   // each slot of a schedule has one task
+	RuleSteps   check.Rule = "trail-steps"   // steps wait for each other, and their parent for all of them
 )
 
 // Report is what Check found.
@@ -23,6 +24,7 @@ type Report struct {
 	Events, Nodes int
 	Answers       int // that have an event
 	Ticks, Slots  int // tasks of the schedule, and slots that came
+	Parents       int // whose steps and ends were looked at
 	// Violations are the first of ViolationCount.
 	Violations     []check.Violation
 	ViolationCount int
@@ -40,10 +42,14 @@ type checker struct {
 	report Report
 	tasks  map[uint64]*life
 	ends   map[end]*history.Told // events of claims, submits and deletes
-	ticks  []*history.Told       // submitted by the schedule
-	set    *history.Told         // the last time that the schedule was set
-	gone   *history.Told         // its deletion
-	token  uint64                // the last that was given out
+	// families are the parents, and members the steps, by id.
+	families   map[uint64]*family
+	members    map[uint64]member
+	askedToEnd map[finalizer]bool // by a call that may have had an effect
+	ticks      []*history.Told    // submitted by the schedule
+	set        *history.Told      // the last time that the schedule was set
+	gone       *history.Told      // its deletion
+	token      uint64             // the last that was given out
 }
 
 // end names what is in the trail once at most: an event of a claim, or, with
@@ -66,13 +72,18 @@ type life struct {
 // Check checks the trail of h.
 func Check(h *history.History) Report {
 	started := time.Now()
-	c := &checker{h: h, tasks: map[uint64]*life{}, ends: map[end]*history.Told{}}
+	c := &checker{
+		h: h, tasks: map[uint64]*life{}, ends: map[end]*history.Told{},
+		families: map[uint64]*family{}, members: map[uint64]member{}, askedToEnd: map[finalizer]bool{},
+	}
+	c.findFamilies()
 	c.report.Events, c.report.Nodes = len(h.Trail), len(h.Dumps)
 	c.checkEqual()
 	for i := range h.Trail {
 		c.checkOrder(i)
 		c.take(&h.Trail[i])
 	}
+	c.checkFamilies()
 	c.checkAnswers()
 	c.checkUnasked()
 	c.checkSlots()
@@ -91,7 +102,7 @@ func (c *checker) checkEqual() {
 // checkOrder checks an event against the one before.
 func (c *checker) checkOrder(i int) {
 	e := &c.h.Trail[i]
-	if e.Kind == "claimed" {
+	if e.Kind == "claimed" || e.Kind == "finalization_claimed" {
 		if e.Token <= c.token {
 			c.violate(RuleOrder, e.TaskID, nil, "token %d is given out after token %d: %s", e.Token, c.token, describe(e))
 		}
@@ -125,6 +136,13 @@ func (c *checker) take(e *history.Told) {
 	}
 	if t.deleted || t.completed && e.Kind != "deleted" {
 		c.violate(RuleLife, e.TaskID, nil, "after the end of the task: %s", describe(e))
+	}
+	if f := c.families[e.TaskID]; f != nil {
+		c.takeParent(f, t, e)
+		return
+	}
+	if m, ok := c.members[e.TaskID]; ok {
+		c.takeStep(m, e)
 	}
 	c.note(e)
 	lapsed := t.lapsed
@@ -185,7 +203,7 @@ func (c *checker) note(e *history.Told) {
 	k := end{kind: e.Kind, task: e.TaskID}
 	switch e.Kind {
 	case "submitted", "deleted":
-	case "claimed", "completed", "released", "lease_expired", "failed":
+	case "claimed", "completed", "released", "lease_expired", "failed", "finalization_claimed":
 		k.token = e.Token
 	default:
 		return

@@ -15,6 +15,7 @@ type task struct {
 	priority int32
 	known    bool // kind and priority are
 	held     bool // by a group or a limit, it may be: a claim may pass it by
+	family   bool // it is a parent or a step: others may end it and bring it back
 	seen     []sighting
 	deleted  bool   // somebody may have deleted it
 	ended    uint64 // the index at which it was completed, 0 = not known
@@ -63,6 +64,12 @@ func (w *witness) sightings() map[uint64]*task {
 			continue
 		}
 		t := get(op.TaskID)
+		if op.Plan != nil {
+			t.family = true
+			for place := range op.Plan.Steps {
+				get(op.TaskID + 1 + uint64(place)).family = true
+			}
+		}
 		if op.Kind == history.Delete && op.Outcome != history.Failed {
 			t.deleted = true
 		}
@@ -114,6 +121,7 @@ func (t *task) learn(seen *history.Task) {
 		t.kind, t.priority, t.known = seen.Type, seen.Priority, true
 	}
 	t.held = t.held || seen.Group != ""
+	t.family = t.family || seen.ParentID != 0 || seen.Finalize != ""
 }
 
 // add notes what the answered op shows of the task.

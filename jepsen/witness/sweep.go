@@ -17,7 +17,7 @@ func (w *witness) sweep() {
 	completed := map[uint64][]*task{} // by the entry that did it
 	for _, id := range slices.Sorted(maps.Keys(w.tasks)) {
 		t := w.tasks[id]
-		if !t.known {
+		if !t.known || t.family {
 			continue
 		}
 		stretches = append(stretches, t.stretches()...)

@@ -148,7 +148,7 @@ func answered(op *history.Op) bool {
 func saysOfState(code string) bool {
 	switch code {
 	case "task_not_found", "no_pending_tasks", "task_already_claimed", "task_not_claimed", "task_not_claimable", "wrong_worker",
-		"stale_claim", "task_completed", "task_failed", "task_cancelled", "task_not_terminal", "max_attempts_reached":
+		"stale_claim", "task_completed", "task_failed", "task_cancelled", "task_not_terminal", "max_attempts_reached", "steps_unfinished":
 		return true
 	}
 	return false

@@ -14,6 +14,7 @@ type board struct {
 	recent    ring // submitted
 	abandoned ring // claimed by a worker that died
 	ended     ring
+	parents   ring // submitted
 }
 
 // ring is the latest task ids of a kind.

@@ -6,7 +6,8 @@
 // many in one call. Workers claim by order and by id, one and several, with the
 // same claim_request_id again, also at the same time; some wait for a task, through
 // any node. Some tasks are held back by their group or by a limit of their type.
-// Workers extend about when
+// Some tasks are parents with steps; processors contend for the finalization of
+// those that want one, and die with it. Workers extend about when
 // the lease ends, settle late and twice, and die. Readers, some of them bound
 // to one node with a long patience, read linearizably, stale, and stale with a
 // lowest index, single tasks and lists. A meddler deletes and retries.

@@ -50,6 +50,9 @@ func (c *client) produce(ctx context.Context) {
 
 func (c *client) submit(ctx context.Context) {
 	task := c.newTask()
+	if c.percent(parentPercent) {
+		task = c.newParent()
+	}
 	c.w.inFlight.put(&task)
 	if c.percent(15) { // what another one is submitting at this moment
 		if twin := c.w.inFlight.take(); twin != nil {
@@ -67,6 +70,9 @@ func (c *client) submitMany(ctx context.Context) {
 	tasks := make([]wire.NewTask, 2+c.rng.Intn(submitManyMax-1))
 	for i := range tasks {
 		tasks[i] = c.newTask()
+		if c.percent(parentPercent) {
+			tasks[i] = c.newParent()
+		}
 	}
 	if c.percent(20) { // a key twice in one call
 		tasks[len(tasks)-1] = tasks[0]
@@ -86,6 +92,12 @@ func (c *client) submitted(op history.Op) {
 	if op.Outcome == history.OK && op.Created {
 		c.w.open.Add(1)
 		c.w.tasks.add(&c.w.tasks.recent, op.TaskID)
+		if op.Plan != nil {
+			steps := len(op.Plan.Steps)
+			c.w.open.Add(int64(steps))
+			c.w.tasks.add(&c.w.tasks.recent, op.TaskID+1+uint64(c.rng.Intn(steps)))
+			c.w.tasks.add(&c.w.tasks.parents, op.TaskID)
+		}
 	}
 }
 

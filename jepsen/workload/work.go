@@ -191,5 +191,8 @@ func (h *hold) settle(ctx context.Context, kind history.Kind) {
 	if op.Outcome == history.OK && kind != history.Release && !op.Repeated {
 		h.w.open.Add(-1) // or not, if it is pending again: count puts that right
 		h.w.tasks.add(&h.w.tasks.ended, h.id)
+		if op.Seen != nil && op.Seen.ParentID != 0 && h.percent(30) {
+			h.w.tasks.add(&h.w.tasks.ended, op.Seen.ParentID) // or will have
+		}
 	}
 }

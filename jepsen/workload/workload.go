@@ -23,7 +23,7 @@ type Config struct {
 
 const (
 	// MinClients is one of each kind for each of five nodes.
-	MinClients = 14
+	MinClients = 16
 	// idlePause is how long a caller waits before it repeats a call.
 	idlePause = 20 * time.Millisecond
 	// patience is how long a reader that is bound to one node waits for an answer:
@@ -45,6 +45,8 @@ const (
 	claimedAtOnce = 2
 	// Workers that wait for a task do it for so long at most.
 	waitMSMax = 1500
+	// processorShare is how many callers there are for each processor.
+	processorShare = 12
 )
 
 // leases are the lengths that workers ask for, in milliseconds: short, so that
@@ -109,6 +111,10 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 	for range max((cfg.Clients-started)/4, 2) {
 		c := caller(cfg.Nodes)
 		w.producers.Go(func() { c.produce(ctx) })
+	}
+	for range max(cfg.Clients/processorShare, 2) {
+		c := caller(cfg.Nodes)
+		w.workers.Go(func() { c.process() })
 	}
 	for started < cfg.Clients {
 		c := caller(cfg.Nodes)
