@@ -35,7 +35,8 @@ type FinalizationClaimer struct {
 
 // NewFinalizationClaimer returns a claimer for the processor: 1 to 128 of A-Z a-z
 // 0-9 _ . : -. No two processors may have the same id: they would take each
-// other's claims for their own.
+// other's claims for their own. One that has the same id when it is started again
+// finds its claim, and the metrics have a place for it.
 func NewFinalizationClaimer(c *Client, processorID string) *FinalizationClaimer {
 	return &FinalizationClaimer{c: c, processorID: processorID}
 }
