@@ -17,18 +17,32 @@ var (
 	quotedVar = regexp.MustCompile(`"\$(\w+)"`)
 	plainVar  = regexp.MustCompile(`\$(\w+)`)
 	longVar   = regexp.MustCompile(`^x(\d+)$`)
+	stepsVar  = regexp.MustCompile(`^steps(\d+)$`)
 	rangeForm = regexp.MustCompile(`^<(len )?(-?[\d.]+)\.\.(-?[\d.]+)>$`)
 )
 
 // bound returns the value of a name, as a JSON text. Those of x1, x2, ... are
-// texts of that many letters.
+// texts of that many letters, those of steps1, steps2, ... that many steps.
 func (v vars) bound(name string) (value string, ok bool) {
 	if m := longVar.FindStringSubmatch(name); m != nil {
 		n, err := strconv.Atoi(m[1])
 		return `"` + strings.Repeat("x", n) + `"`, err == nil
 	}
+	if m := stepsVar.FindStringSubmatch(name); m != nil {
+		n, err := strconv.Atoi(m[1])
+		return manySteps(n), err == nil
+	}
 	value, ok = v[name]
 	return value, ok
+}
+
+// manySteps returns an array of n steps of the type $T.
+func manySteps(n int) string {
+	steps := make([]string, n)
+	for i := range steps {
+		steps[i] = fmt.Sprintf(`{"step":"s%d","task_type":"$T","params":%d}`, i+1, i+1)
+	}
+	return "[" + strings.Join(steps, ",") + "]"
 }
 
 // fill puts the bound values into a request: "$id" becomes the value itself,
