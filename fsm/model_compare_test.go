@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"math"
 	"math/big"
 	"reflect"
@@ -47,9 +48,11 @@ func plainly(a Applied) Applied {
 }
 
 // TestMachine_MatchesModel applies random logs to the machine and to the
-// model: every result, every task and every count is the same.
+// model: every result, every task and every count is the same, also after
+// restores in between.
 func TestMachine_MatchesModel(t *testing.T) {
 	t.Parallel()
+	entries, commands := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		most := rapid.SampledFrom([]int{5, 1_000_000}).Draw(rt, "remembered")
 		m, s := New(), newModel()
@@ -60,8 +63,26 @@ func TestMachine_MatchesModel(t *testing.T) {
 		for _, e := range drawLog(rt, 60) {
 			compareEntry(rt, m, s, e)
 			compareReads(rt, m, s)
+			entries, commands = entries+1, commands+len(e.Commands)
+			if rapid.IntRange(0, 15).Draw(rt, "restore") == 1 {
+				m = restoredLike(rt, m)
+			}
 		}
 	})
+	t.Logf("compared %d commands of %d entries", commands, entries)
+}
+
+// restoredLike returns what a snapshot of the machine holds: it has the same hash.
+func restoredLike(t *rapid.T, m *Machine) *Machine {
+	other, err := ReadSnapshot(bytes.NewReader(snapshotOf(t, m)))
+	if err != nil {
+		t.Fatalf("restore at index %d: %v", m.Index(), err)
+	}
+	other.rememberedMax, other.goneMax, other.trail.chunkBytes = m.rememberedMax, m.goneMax, m.trail.chunkBytes
+	if err := other.check(); err != nil || hashOf(other) != hashOf(m) {
+		t.Fatalf("restored at index %d it has another hash, or %v", m.Index(), err)
+	}
+	return other
 }
 
 // compareEntry applies an entry to both.

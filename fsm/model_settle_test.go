@@ -221,7 +221,13 @@ func (s *model) backOff(t, seen *Task) {
 		return
 	}
 	delay := seen.RunAt - s.t
-	if seen.Status != StatusScheduled {
+	switch seen.Status {
+	case StatusScheduled:
+	case StatusCancelled: // since, with its parent: it may have waited, or not
+		if delay < 0 || delay > longest {
+			delay = 0
+		}
+	default:
 		delay = 0
 	}
 	if delay < shortest || delay > longest {

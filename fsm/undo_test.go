@@ -39,7 +39,12 @@ func (g lifeGenerator) newTask() NewTask {
 	return t
 }
 
-func (g lifeGenerator) submitOne() Command { return Submit{Tasks: []NewTask{g.newTask()}} }
+func (g lifeGenerator) submitOne() Command {
+	if g.dice(6) == 1 {
+		return Submit{Tasks: []NewTask{g.newParent()}}
+	}
+	return Submit{Tasks: []NewTask{g.newTask()}}
+}
 
 func (g lifeGenerator) claim() ClaimNext {
 	c := g.claimNext().(ClaimNext)
@@ -52,7 +57,9 @@ func (g lifeGenerator) claim() ClaimNext {
 
 // op returns a command that a batch may hold.
 func (g lifeGenerator) op(m *Machine) Command {
-	switch g.dice(12) {
+	switch g.dice(14) {
+	case 12, 13:
+		return g.opOfParent(m)
 	case 0, 1, 2:
 		return g.submitOne()
 	case 3, 4:
@@ -83,7 +90,9 @@ func (g lifeGenerator) op(m *Machine) Command {
 
 // command returns any command of feature level 2 but a batch.
 func (g lifeGenerator) command(m *Machine) Command {
-	switch g.dice(12) {
+	switch g.dice(13) {
+	case 12:
+		return g.ofParent(m)
 	case 0:
 		return Tick{}
 	case 1:
