@@ -1,0 +1,149 @@
+package sim
+
+// edit replaces old, which is in the file once, by new. Files are named from the
+// module's root. In new, $on is whether this bug is the one that is there, and
+// $if(a, b) is a if it is, else b.
+type edit struct{ file, old, new string }
+
+// planted are bugs that the simulator must find. The product's source knows
+// nothing of them: they are changes that one build alone sees, which has all of
+// them, each behind a switch of its own.
+var planted = []struct {
+	name  string
+	edits []edit
+}{
+	{"token not checked", []edit{{"fsm/settle.go", "	case h.Token != 0 && h.Token != t.Token:\n", "	case h.Token != 0 && h.Token != t.Token && !$on:\n"}}},
+	{"wall clock in Apply", []edit{{"fsm/apply.go", "max(m.header.Stamp.T, stamp.T)", "max(m.header.Stamp.T, stamp.T+$if(wallClock()%2, 0))"}}},
+	{"leases by the calendar", []edit{{
+		"cluster/lease/clock.go", "c.baseU + (mono - c.start).Milliseconds()", "$if(max(c.baseU, c.calendar/int64(time.Millisecond)), c.baseU+(mono-c.start).Milliseconds())",
+	}}},
+	{"map order in claim", []edit{{"fsm/chooser.go", "		n.any = &m.ready\n", `		n.any = &m.ready
+		for _, ts := range m.types {
+			if $on && ts.standing == typeOpen {
+				n.any, n.sources = nil, append(sources, source{contender: &ts.contender, of: ts})
+				break
+			}
+		}
+`}}},
+	{"expiry without sequence", []edit{{"fsm/expire.go", " || t.LeaseSeq != l.Seq {", " || t.LeaseSeq != l.Seq && !$on {"}}},
+	{"snapshot without request ids", []edit{{"fsm/capture.go", "m.requests.view()", "$if(new(table[request]).view(), m.requests.view())"}}},
+	{"restore that keeps old state", []edit{
+		{"fsm/capture.go", "// Index returns", `func (m *Machine) Keep(old *Machine) {
+	for id, t := range old.tasks.all() {
+		if m.tasks.get(id) == nil {
+			kept := *t
+			m.tasks.put(id, &kept)
+		}
+	}
+	if err := m.rebuild(); err != nil {
+		panic(err)
+	}
+}
+
+// Index returns`},
+		{"jepsen/sim/replica.go", "	r.machine, r.applied = machine, f.at\n", "	if $on && r.machine != nil {\n		machine.Keep(r.machine)\n	}\n	r.machine, r.applied = machine, f.at\n"},
+	}},
+	{"unknown command skipped", []edit{{
+		"fsm/decode.go", "		return nil, fmt.Errorf(\"%w: type %d\", ErrUnknownCommand, k)\n",
+		"		if $on {\n			return Tick{}, nil\n		}\n		return nil, fmt.Errorf(\"%w: type %d\", ErrUnknownCommand, k)\n",
+	}}},
+	{"lease dropped at failover", []edit{{"cluster/lease/timers.go", "	t.Add(live)\n", "	if !$on {\n		t.Add(live)\n	}\n"}}},
+	{"retried claim takes a second task", []edit{{
+		"fsm/requests.go", "	r, seq := m.findRequest(id)\n	if r == nil {\n", "	r, seq := m.findRequest(id)\n	if $on {\n		r = nil\n	}\n	if r == nil {\n",
+	}}},
+	{"duplicates checked in the handler only", []edit{
+		{"fsm/submit.go", "	if t := m.ByKey(n.Key); t != nil {\n", "	if t := m.ByKey(n.Key); t != nil && !$on {\n"},
+		{"jepsen/sim/client.go", "	default:\n		l.propose(", `	case $on && m.c.verb == verbSubmit && len(m.c.tasks) == 1 && l.replica.machine.ByKey(m.c.tasks[0].key) != nil:
+		t := *l.replica.machine.ByKey(m.c.tasks[0].key)
+		m.reply(reply{ok: true, o: outcome{result: fsm.Result{Submitted: []fsm.Submitted{{Task: &t}}}}})
+	default:
+		l.propose(`},
+	}},
+	{"claimed task lets its group go on", []edit{{
+		"fsm/group.go", "	if t.Options == nil || t.Status.Ended() {\n", "	if t.Options == nil || t.Status.Ended() || t.Status == StatusClaimed && $on {\n",
+	}}},
+	{"revived head beside a claim of its group", []edit{{"fsm/group.go", "	if g.claimed > 0 || ", "	if g.claimed > 0 && !$on || "}}},
+	{"one claim more than max_claimed", []edit{{
+		"fsm/ready.go", "	return int64(ts.record.Settings.MaxClaimed) - ts.counts[StatusClaimed]\n",
+		"	return int64(ts.record.Settings.MaxClaimed) + $if(int64(1), 0) - ts.counts[StatusClaimed]\n",
+	}}},
+	{"claim by id past the limits", []edit{{"fsm/claim.go", "	case ts.slots() <= 0:\n", "	case ts.slots() <= $if(int64(-1), 0):\n"}}},
+	{"bucket that fills twice", []edit{{
+		"fsm/bucket.go", "		r.Bucket, r.BucketT = r.bucketAt(t)-claimUnit, max(t, r.BucketT)\n", "		r.Bucket, r.BucketT = r.bucketAt(t)-claimUnit, $if(r.BucketT, max(t, r.BucketT))\n",
+	}}},
+	{"removed task forgotten", []edit{{"fsm/ended.go", "	m.rememberGone(t)\n", "	if !$on {\n		m.rememberGone(t)\n	}\n"}}},
+	{"removed task without its key", []edit{{"fsm/gone.go", "	if holdsKey(t) {\n", "	if holdsKey(t) && !$on {\n"}}},
+	{"repeated completion claims again", []edit{{"fsm/complete.go", "		return m.repeatThen(result)\n", `		result = m.repeatThen(result)
+		if $on && c.Claim != nil {
+			result.Claims = m.claimNext(*c.Claim).Claims
+		}
+		return result
+`}}},
+	{"refused batch keeps its tokens", []edit{{"fsm/undo.go", "	m.header = u.header\n", "	if $on {\n		u.header.NextToken = m.header.NextToken\n	}\n	m.header = u.header\n"}}},
+	{"cancel lost at an expiry", []edit{{"fsm/settle.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !(outcome == OutcomeExpired && $on):\n"}}},
+	{"random claim of a closed type", []edit{{
+		"fsm/random.go", "		if ts == nil || ts.standing != typeOpen {\n", "		if ts == nil || ts.standing != typeOpen && !$on {\n",
+	}}},
+	{"slot run twice, its version not checked", []edit{{"fsm/schedule.go", "v.Version == item.Version && ", "(v.Version == item.Version || $on) && "}}},
+	{"slot run twice, its time not checked", []edit{{"fsm/schedule.go", "v.NextRunAt == item.Slot && ", "(v.NextRunAt == item.Slot || v.NextRunAt != 0 && $on) && "}}},
+	{"slot run again once its schedule is set", []edit{{"fsm/schedule.go", "		v.keepDone(was)\n", "		if !$on {\n			v.keepDone(was)\n		}\n"}}},
+	{"slots lost at a restore", []edit{{"fsm/rebuild.go", "		m.includeSchedule(v)\n", "		if $on {\n			m.bytes += bytesOfSchedule(v)\n		} else {\n			m.includeSchedule(v)\n		}\n"}}},
+	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return $if(max(now-behind, slot+t.everyMS), now-behind) + t.everyMS, true\n"}}},
+	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && m.lives(v.LastTaskID)", "!v.OverlapAllow && !$on && m.lives(v.LastTaskID)"}}},
+	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.matches(t) && ", " && ($on || c.Filter.matches(t)) && "}}},
+	{"claim told twice", []edit{{"fsm/claim.go", "	m.tellClaim(EventClaimed, t)\n", "	m.tellClaim(EventClaimed, t)\n	if $on {\n		m.tellClaim(EventClaimed, t)\n	}\n"}}},
+	{"asked cancel not told", []edit{{"fsm/cancel.go", "		m.tellClaim(EventCancelRequested, t)\n", "		if !$on {\n			m.tellClaim(EventCancelRequested, t)\n		}\n"}}},
+	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.cutTrail(u.trail)\n", "	if !$on {\n		m.cutTrail(u.trail)\n	}\n"}}},
+	{"trail trimmed early", []edit{{"fsm/trail_store.go", "h.Stamp.T-c.newestT < bounds.AgeMS {", "h.Stamp.T-c.newestT < $if(bounds.AgeMS/2, bounds.AgeMS) {"}}},
+	{"two finalizers both do it", []edit{{
+		"fsm/finalization_claim.go", "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n",
+		"	case t.Status.Ended() && (!$on || c.ProcessorID == t.WorkerID):\n		answer.AlreadyFinalized = true\n",
+	}}},
+	{"finalized while another holds it", []edit{{
+		"fsm/finalization_claim.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		code = ",
+		"	case answer.Holder != \"\" && answer.Holder != c.ProcessorID && !($on && c.Token == 0):\n		code = ",
+	}}},
+	{"finalized before the steps have ended", []edit{{
+		"fsm/finalization_claim.go", "	case answer.State == StateWaitingForSteps:\n", "	case answer.State == StateWaitingForSteps && !($on && c.Token != 0):\n",
+	}}},
+	{"finalization claim ends early", []edit{{"fsm/finalization_claim.go", "u+c.TimeoutMS", "u+$if(c.TimeoutMS*9/10, c.TimeoutMS)"}}},
+	{"finalization claim without its margin", []edit{{"fsm/finalization_time.go", "return timeoutMS/2000 + 2", "return $if(0, timeoutMS/2000+2)"}}},
+	{"finalization claim kept by the dead", []edit{{"fsm/finalization_time.go", "u >= f.overU()", "u >= f.overU()+$if(int64(2000), 0)"}}},
+	{"stuck parent", []edit{{"fsm/steps_end.go", "	if ps.open() == 0 {\n", "	if ps.open() == 0 && !($on && t.Status == StatusCancelled) {\n"}}},
+	{"retried parent stuck whose steps have completed", []edit{{
+		"fsm/steps_change.go", "	if ps.open() == 0 {\n		m.endWithSteps(c.ID) ", "	if ps.open() == 0 && !$on {\n		m.endWithSteps(c.ID) ",
+	}}},
+	{"step unblocked early", []edit{{"fsm/steps_end.go", "		case ps.waiting[place] == 0:\n", "		case ps.waiting[place] <= $if(uint16(1), 0):\n"}}},
+	{"claimed sibling not asked", []edit{{
+		"fsm/steps_end.go", "!t.Status.Ended() && !t.CancelRequested {", "!t.Status.Ended() && !t.CancelRequested && !($on && t.Status == StatusClaimed) {",
+	}}},
+	{"cascade not transitive", []edit{{
+		"fsm/steps_end.go", "	for i := 0; i < len(m.stepsEnded); i++ {\n", "	for i := 0; i < len(m.stepsEnded) && !($on && i > 0); i++ {\n",
+	}}},
+	{"retry of a parent leaves a step", []edit{{
+		"fsm/steps_change.go", "		if !retriable(m.tasks.get(id)) {\n", "		if s := m.tasks.get(id); !retriable(s) || $on && s.Attempts > 1 {\n",
+	}}},
+	{"retry of a parent that is not all or nothing", []edit{{
+		"fsm/steps_change.go", "retriable(s) && !mayRetry(s, c)", "retriable(s) && !mayRetry(s, c) && !($on && place > 0)",
+	}}},
+	{"cancelled parent ends as its steps would have it", []edit{{
+		"fsm/steps_end.go", "	case t.CancelRequested:\n", "	case t.CancelRequested && !($on && !t.Parent().Plan.ByClaim):\n",
+	}}},
+	{"refused batch leaves a count of steps", []edit{{"fsm/undo.go", "		m.exclude(t)\n", `		m.exclude(t)
+		if s := t.Step(); $on && s != nil && m.parents[s.ParentID] != nil && t.Status == StatusCancelled {
+			m.parents[s.ParentID].counts[StatusBlocked]++
+		}
+`}}},
+	{"removed parent leaves its steps", []edit{{
+		"fsm/ended.go", "	if t.Parent() == nil {\n		return\n", "	if t.Parent() == nil || $on && t.Status == StatusFailed {\n		return\n",
+	}}},
+	{"deleted parent leaves its steps", []edit{{
+		"fsm/retry.go", "	if t.Parent() != nil {\n		m.deleteSteps(t)\n", "	if t.Parent() != nil && !($on && t.Status == StatusFailed) {\n		m.deleteSteps(t)\n",
+	}}},
+	{"blocked step holds its group back", []edit{{"fsm/group.go", "	if t.Status == StatusBlocked {\n", "	if t.Status == StatusBlocked && !$on {\n"}}},
+	// What the simulator has found, and must go on finding.
+	{"found: lease a millisecond short", []edit{{"cluster/lease/timers.go", "lease.EndU + marginMS +", "lease.EndU + $if(1, int64(marginMS)) +"}}},
+	{"found: extend that crosses an expiry", []edit{{
+		"cluster/lease/timers.go", "	if ended < len(leases) {\n", "	if ended < len(leases) && !$on {\n",
+	}}},
+}
