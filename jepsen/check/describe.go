@@ -19,7 +19,13 @@ func describe(op *history.Op) string {
 		fmt.Fprintf(&b, " token %d", op.Token)
 	}
 	for _, part := range []struct{ name, value string }{
-		{"by", op.Worker}, {"request", op.RequestID}, {"key", op.Key}, {"node", op.Node}, {"result", op.Result}, {"type", op.TaskType}, {"group", op.Group},
+		{"by", op.Worker},
+		{"request", op.RequestID},
+		{"key", op.Key},
+		{"node", op.Node},
+		{"result", op.Result},
+		{"type", op.TaskType},
+		{"group", op.Group},
 		{"goal", op.Goal},
 	} {
 		if part.value != "" {

@@ -1,0 +1,187 @@
+package trail
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// families is two parents of two steps each, the second of which waits for the
+// first: 1 ends by itself, 4 by a processor once its first step has failed, is
+// retried, and ended again; then it is deleted.
+func families() *history.History {
+	chain := func(byClaim bool) *history.Plan {
+		return &history.Plan{Steps: []history.Step{{Name: "a"}, {Name: "b", DependsOn: []int{0}}}, ByClaim: byClaim}
+	}
+	h := &history.History{Run: &history.Run{Nodes: 1}}
+	tell := func(index uint64, kind string, task, token uint64, worker, message string) {
+		sub := uint32(0)
+		if n := len(h.Trail); n > 0 && h.Trail[n-1].Index == index {
+			sub = h.Trail[n-1].Sub + 1
+		}
+		h.Trail = append(h.Trail, history.Told{
+			Index: index, Sub: sub, At: at + int64(index), Kind: kind, TaskID: task, Token: token, Worker: worker, Message: message,
+		})
+	}
+	did := func(index uint64, kind history.Kind, task, token uint64, worker string) *history.Op {
+		h.Ops = append(h.Ops, history.Op{Kind: kind, Outcome: history.OK, TaskID: task, Token: token, Worker: worker, Index: index})
+		return &h.Ops[len(h.Ops)-1]
+	}
+	for id := uint64(1); id <= 6; id++ {
+		tell(3, "submitted", id, 0, "", "")
+	}
+	for n, id := range []uint64{1, 4} {
+		op := did(3, history.Submit, id, 0, "")
+		op.Created, op.Plan = true, chain(n == 1)
+	}
+	tell(4, "claimed", 2, 1, "w", "")
+	tell(4, "claimed", 5, 2, "w", "")
+	did(4, history.Claim, 2, 1, "w")
+	did(4, history.Claim, 5, 2, "w")
+	tell(5, "completed", 2, 1, "w", "")
+	did(5, history.Complete, 2, 1, "w")
+	tell(6, "failed", 5, 2, "w", "no luck")
+	tell(6, "cancelled", 6, 0, "", "")
+	did(6, history.Fail, 5, 2, "w")
+	tell(7, "claimed", 3, 3, "w", "")
+	did(7, history.ClaimTask, 3, 3, "w")
+	tell(8, "finalization_claimed", 4, 4, "p", "")
+	op := did(8, history.ClaimFinalization, 4, 4, "p")
+	op.Done = true
+	op = did(9, history.ClaimFinalization, 4, 4, "p")
+	op.Done, op.Repeated = true, true
+	tell(10, "finalized", 4, 4, "p", "failed")
+	tell(10, "failed", 4, 4, "p", "bad")
+	tell(11, "completed", 3, 3, "w", "")
+	tell(11, "finalized", 1, 0, "", "completed")
+	tell(11, "completed", 1, 0, "", "")
+	did(11, history.Complete, 3, 3, "w")
+	tell(12, "retried", 4, 0, "", "")
+	tell(12, "retried", 5, 0, "", "")
+	tell(12, "retried", 6, 0, "", "")
+	did(12, history.Retry, 4, 0, "")
+	tell(13, "claimed", 5, 5, "w", "")
+	did(13, history.Claim, 5, 5, "w")
+	tell(14, "completed", 5, 5, "w", "")
+	did(14, history.Complete, 5, 5, "w")
+	tell(15, "claimed", 6, 6, "w", "")
+	did(15, history.Claim, 6, 6, "w")
+	tell(16, "completed", 6, 6, "w", "")
+	did(16, history.Complete, 6, 6, "w")
+	tell(17, "finalized", 4, 0, "q", "completed")
+	tell(17, "completed", 4, 0, "q", "")
+	op = did(17, history.Finalize, 4, 0, "q")
+	op.Done, op.Goal = true, "completed"
+	op = did(10, history.Finalize, 4, 4, "p")
+	op.Done, op.Goal = true, "failed"
+	tell(18, "deleted", 4, 0, "", "")
+	tell(18, "deleted", 5, 0, "", "")
+	tell(18, "deleted", 6, 0, "", "")
+	did(18, history.Delete, 4, 0, "")
+	h.Dumps = []history.Dump{{Node: "n1", Events: len(h.Trail), TrailHash: "a"}}
+	return h
+}
+
+func TestCheck_passesGoodFamilies(t *testing.T) {
+	t.Parallel()
+	if r := Check(families()); !r.OK() || r.Parents != 2 {
+		t.Errorf("%+v", r)
+	}
+	// Nobody was answered: what the state at the end says is all that is known.
+	h := families()
+	for i := range h.Ops {
+		op := &h.Ops[i]
+		if op.Kind == history.Submit {
+			op.Key = []string{"", "a", "", "", "b"}[op.TaskID]
+		}
+		if op.Outcome = history.Unknown; op.Kind == history.Submit || op.Kind == history.Claim {
+			op.TaskID, op.Token = 0, 0
+		}
+		if op.Kind == history.ClaimFinalization || op.Kind == history.ClaimTask {
+			op.Token = 0
+		}
+	}
+	h.Final = &history.Final{Tasks: []history.Task{{ID: 1, Key: "a", Finalize: "auto"}, {ID: 4, Key: "b", Finalize: "claim"}}}
+	if r := Check(h); !r.OK() || r.Parents != 2 {
+		t.Errorf("all outcomes unknown: %+v", r)
+	}
+}
+
+func TestCheck_noticesOfFamilies(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name string
+		rule check.Rule
+		lie  func(h *history.History)
+	}{
+		{"a step unblocked early", RuleSteps, func(h *history.History) { h.Trail[place(h, "completed", 2)].Kind = "requeued" }},
+		{"a step claimed after it was cancelled", RuleSteps, func(h *history.History) {
+			insert(h, history.Told{Index: 9, Kind: "claimed", TaskID: 6, Token: 5, Worker: "w"})
+		}},
+		{"a parent that ends before its step", RuleSteps, func(h *history.History) { leaveOut(h, place(h, "cancelled", 6)) }},
+		{"a parent that ends twice", RuleSteps, func(h *history.History) {
+			insert(h, history.Told{Index: 11, Kind: "finalized", TaskID: 4, Token: 4, Worker: "p", Message: "failed"})
+			insert(h, history.Told{Index: 11, Kind: "failed", TaskID: 4, Token: 4, Worker: "p"})
+		}},
+		{"a parent that completes twice", RuleLife, func(h *history.History) {
+			insert(h, history.Told{Index: 16, Kind: "finalized", TaskID: 1, Message: "completed"})
+			insert(h, history.Told{Index: 16, Kind: "completed", TaskID: 1})
+		}},
+		{"a parent that ends without being finalized", RuleSteps, func(h *history.History) { leaveOut(h, place(h, "finalized", 1)) }},
+		{"a parent finalized as another end", RuleSteps, func(h *history.History) { h.Trail[place(h, "finalized", 1)].Message = "failed" }},
+		{"a stuck parent", RuleSteps, func(h *history.History) {
+			leaveOut(h, place(h, "finalized", 1))
+			leaveOut(h, place(h, "completed", 1))
+		}},
+		{"a parent that somebody claims", RuleSteps, func(h *history.History) {
+			insert(h, history.Told{Index: 8, Kind: "claimed", TaskID: 1, Token: 4, Worker: "w"})
+		}},
+		{"a step that goes on after its parent's end", RuleSteps, func(h *history.History) {
+			insert(h, history.Told{Index: 12, Kind: "requeued", TaskID: 3})
+		}},
+		{"a claim of an ended parent", RuleSteps, func(h *history.History) {
+			insert(h, history.Told{Index: 13, Kind: "finalization_claimed", TaskID: 1, Token: 7, Worker: "p"})
+		}},
+		{"a parent deleted while it runs", RuleSteps, func(h *history.History) {
+			h.Trail[place(h, "deleted", 4)].TaskID = 1
+			leaveOut(h, place(h, "completed", 1))
+		}},
+		{"a step submitted later than its parent", RuleSteps, func(h *history.History) {
+			leaveOut(h, place(h, "submitted", 6))
+			insert(h, history.Told{Index: 5, Kind: "submitted", TaskID: 6})
+		}},
+		{"a finalization's token given out before", RuleOrder, func(h *history.History) {
+			h.Trail[place(h, "finalization_claimed", 4)].Token = 3
+		}},
+		{"a finalization's claim left out", RuleAcked, func(h *history.History) { leaveOut(h, place(h, "finalization_claimed", 4)) }},
+		{"a finalization told of another processor", RuleAcked, func(h *history.History) {
+			for i := range h.Trail {
+				if e := &h.Trail[i]; e.Index == 17 {
+					e.Worker = "p"
+				}
+			}
+			h.Ops = append(h.Ops, history.Op{Kind: history.Finalize, Outcome: history.OK, TaskID: 1, Worker: "q", Done: true, Goal: "completed"})
+		}},
+		{"a finalization that nobody asked for", RuleUnasked, func(h *history.History) {
+			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Finalize })
+		}},
+		{"a claim of a finalization that nobody made", RuleUnasked, func(h *history.History) {
+			h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.ClaimFinalization })
+		}},
+		{"steps deleted by themselves", RuleUnasked, func(h *history.History) {
+			insert(h, history.Told{Index: 19, Kind: "deleted", TaskID: 3})
+		}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			h := families()
+			x.lie(h)
+			r := Check(h)
+			if !slices.ContainsFunc(r.Violations, func(v check.Violation) bool { return v.Rule == x.rule }) {
+				t.Errorf("rule %s does not notice: %+v", x.rule, r)
+			}
+		})
+	}
+}
