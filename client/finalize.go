@@ -30,7 +30,8 @@ type Finalized struct {
 	// did not count. If an answer was lost, an earlier try of this very call may have
 	// done it; Task.ClaimedBy is the processor that did.
 	AlreadyFinalized bool
-	// Task is the task as it is now.
+	// Task is the task as it is now; of one that has ended and been removed since,
+	// ID and Status alone.
 	Task *Task
 }
 

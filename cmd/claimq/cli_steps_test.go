@@ -77,6 +77,9 @@ func stepsCases() []cliCase {
 		{name: "why of a parent", args: []string{"why", "30"}, answers: map[string]string{
 			"GET /api/tasks/30/why": `200 {"success":true,"ahead":null,"reasons":[]}`, get: `200 {"success":true,"task":` + cliParent + `}`,
 		}},
+		{name: "why of a parent that waits", args: []string{"why", "30"}, answers: map[string]string{
+			"GET /api/tasks/30/why": `200 {"success":true,"ahead":null,"reasons":[]}`, get: `200 {"success":true,"task":` + cliEndedSteps + `}`,
+		}},
 		{name: "finalize", args: []string{"finalize", "30", `{ "sum": 42 }`, "--processor", "p1", "--token", "9"}, answers: one("POST /api/tasks/30/finalize", `200 {"success":true,"action":"completed","already_finalized":false,"task":{"id":30,"status":"completed","worker_id":"p1"}}`)},
 		{
 			name: "finalize as failed", args: []string{"finalize", "30", "--error", "no <sum>"}, environ: []string{"CLAIMQ_PROCESSOR=p1", "CLAIMQ_CLAIM_TOKEN=7"},

@@ -94,6 +94,8 @@ func (a *app) stateText(t *wire.Task) string {
 	case t.Status == "claimed" && t.WorkerID != nil && t.LeaseRemainingMS != nil:
 		left := time.Duration(*t.LeaseRemainingMS) * time.Millisecond
 		return fmt.Sprintf("%s holds it, for another %s at least unless it extends", printable(*t.WorkerID), showDuration(left))
+	case t.Finalize == client.FinalizeClaim && t.CompletedAt == nil && allEnded(t.Steps):
+		return fmt.Sprintf("its steps have ended, and a processor ends it, as 'claimq finalize %d' does", t.ID)
 	case len(t.Steps) > 0 && t.CompletedAt == nil:
 		return "it runs, " + countSteps(t.Steps) + fmt.Sprintf("; 'claimq steps %d' draws them", t.ID)
 	case t.CompletedAt != nil:
