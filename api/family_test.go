@@ -168,3 +168,46 @@ func TestServer_FamilyActions(t *testing.T) {
 		t.Errorf("counts %v", n)
 	}
 }
+
+// TestServer_ListOfWideSteps checks that a list of steps that each name very many
+// others is cut, and goes on where it was.
+func TestServer_ListOfWideSteps(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	const thin, wide, parents = 940, 55, 3
+	var all, names []string
+	for i := range thin {
+		name := fmt.Sprintf("%0128d", i)
+		names = append(names, `"`+name+`"`)
+		all = append(all, `{"step":"`+name+`","params":1}`)
+	}
+	for i := range wide {
+		all = append(all, fmt.Sprintf(`{"step":"w%d","params":1,"labels":{"wide":""},"depends_on":[%s]}`, i, strings.Join(names, ",")))
+	}
+	for range parents {
+		submitOne(t, s, `{"steps":[`+strings.Join(all, ",")+`]}`)
+	}
+	listed, pages, cursor := map[uint64]bool{}, 0, ""
+	for pages == 0 || cursor != "" {
+		query := "GET /api/tasks?limit=1000&label=wide:&order=desc"
+		if cursor != "" {
+			query += "&cursor=" + cursor
+		}
+		got := s.call(t, query, "")
+		if len(got.body) > listBytes+200_000 {
+			t.Errorf("a page of %d bytes", len(got.body))
+		}
+		a := got.good(t, 200)
+		for _, task := range a.Tasks {
+			if listed[task.ID] || len(task.DependsOn) != thin {
+				t.Errorf("task %d again, or with %d names", task.ID, len(task.DependsOn))
+			}
+			listed[task.ID] = true
+		}
+		cursor = a.NextCursor
+		pages++
+	}
+	if len(listed) != wide*parents || pages < 2 {
+		t.Errorf("%d tasks on %d pages", len(listed), pages)
+	}
+}

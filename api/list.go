@@ -19,6 +19,11 @@ type listRequest struct {
 	cursor         string
 }
 
+// listBytes is how long the answer to a list gets before it is cut: more than
+// what the state bounds a page by, but not by all that is shown. Each step names
+// what it depends on, which the state has once for all steps of a parent.
+const listBytes = 16 << 20
+
 // list answers GET /api/tasks.
 func (r *request) list() {
 	req, bad := parseList(r.query, r.server.cfg.Limits.Items)
@@ -43,6 +48,10 @@ func (r *request) list() {
 	view := taskView{now: now, params: req.params, result: req.result}
 	b := append(r.body(), `{"success":true,"tasks":[`...)
 	for i := range tasks {
+		if i > 0 && len(b) > listBytes {
+			next = tasks[i].ID
+			break
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
