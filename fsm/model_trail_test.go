@@ -171,8 +171,11 @@ func (s *model) highest() SetTrail { return s.extreme(func(a, b int64) int64 { r
 func (s *model) extreme(choose func(a, b int64) int64) SetTrail {
 	most := SetTrail{Bytes: 64 << 20, AgeMS: dayMS}
 	for _, e := range s.trail.events {
+		if e.Kind != EventTrailChanged {
+			continue
+		}
 		var b SetTrail
-		if _, err := fmt.Sscanf(e.Message, "%d bytes, %d ms", &b.Bytes, &b.AgeMS); err == nil && e.Kind == EventTrailChanged {
+		if _, err := fmt.Sscanf(e.Message, "%d bytes, %d ms", &b.Bytes, &b.AgeMS); err == nil {
 			most.Bytes, most.AgeMS = choose(most.Bytes, b.Bytes), choose(most.AgeMS, b.AgeMS)
 		}
 	}
