@@ -56,10 +56,11 @@ func (m *Machine) tryFinalization(t *Task, c ClaimFinalization, answer *ParentAn
 	}
 }
 
-// attempted returns the last 100 attempts with one more.
+// attempted returns the last 100 attempts with one more. That may be written behind
+// the end of a slice that others have, who do not see it: only the newest slice is
+// ever added to, so nothing is there yet.
 func attempted(attempts []FinalizationAttempt, a FinalizationAttempt) []FinalizationAttempt {
-	kept := attempts[max(len(attempts)+1-finalizationAttemptsMax, 0):]
-	return append(append(make([]FinalizationAttempt, 0, len(kept)+1), kept...), a)
+	return append(attempts[max(len(attempts)+1-finalizationAttemptsMax, 0):], a)
 }
 
 // extendFinalization lets the claim last longer.
