@@ -22,9 +22,10 @@ import (
 //
 // Every call is repeated when its answer was lost. The server knows the claim by
 // its processor: claiming again is an extend, and finalizing again tells what was
-// done. A lost try that is done late can at worst let go of a later claim of this
-// processor, or lengthen it; then Finalize, which sends the claim's token, changes
-// nothing that another processor holds.
+// done. A lost try may also be done late, after the repeat: at worst it takes,
+// lengthens or lets go of a claim of this processor once more, until the claim's
+// timeout at most, or finalizes what the repeat was still refused. Neither changes
+// anything that another processor holds: Finalize sends the claim's token.
 //
 // It is safe for concurrent use.
 type FinalizationClaimer struct {

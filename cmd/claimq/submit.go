@@ -36,9 +36,9 @@ again answers with the task that has it, for as long as that exists, or with
 
 --file reads one task a line, each an object with the fields of POST /api/tasks
 (task_type, params, priority, idempotency_key, ...); TYPE, if given, is that of the
-lines without a task_type, and - is standard input. Lines go in requests of up to 1,000
-(10,000 with their steps): of one request all valid lines are submitted, or none. Lines that are refused are
-named on standard error.
+lines without a task_type, and - is standard input. Lines go in requests of up to
+1,000 (10,000 tasks with their steps): of one request all valid lines are submitted,
+or none. Lines that are refused are named on standard error.
 
 --steps makes it a task with steps: a JSON array of them, each with the fields of
 POST /api/tasks, its name (step) and what it waits for (depends_on); or an object with

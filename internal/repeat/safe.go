@@ -37,10 +37,10 @@ const (
 //
 // The calls of a finalization are known by their processor: its claim again is
 // an extend, which gives the same token and never shortens; finalizing again
-// tells what was done. A release that is done late may let go of a later claim of
-// the same processor, and an extend lengthen it; then another processor may get the
-// claim, and the first one's token is refused, or the claim ends at its timeout
-// at the latest.
+// tells what was done. A try that is done late, after its repeat, may take,
+// lengthen or let go of a claim of the same processor once more: a claim that
+// nobody knows of ends at its timeout, and one that was let go of too early is
+// told by its token.
 func (o Op) Safe(marked bool) bool {
 	switch o {
 	case OpSubmit, OpClaim, OpComplete, OpFail, OpExtend, OpRelease:
