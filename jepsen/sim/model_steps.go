@@ -52,17 +52,6 @@ func (m *model) ready(s *task) bool {
 	return true
 }
 
-// dependsOn reports whether the step at the place does on the other, directly or
-// through others.
-func (p *plan) dependsOn(place, other int) bool {
-	for _, on := range p.steps[place].on {
-		if on == other || p.dependsOn(on, other) {
-			return true
-		}
-	}
-	return false
-}
-
 // afterEnd does what the end of a step brings about, if the task is a step and
 // has ended.
 func (m *model) afterEnd(t *task) {

@@ -524,8 +524,12 @@ func (o *watch) end(t *watchedTask, now fsm.Stamp) {
 	}
 }
 
-// believes notes that a worker takes a claim for its own until then.
+// believes notes that a worker takes a claim for its own until then, if that is
+// still to come: an answer may tell of one whose time is over.
 func (o *watch) believes(w *world, token uint64, until int64) {
+	if until <= w.now {
+		return
+	}
 	if at, ok := o.expiredAt[token]; ok && at < until {
 		w.fail("a worker was told that its claim (token %d) lasts %.6f ms longer than it did", token, float64(until-at)/1e6)
 	}

@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/claimq/claimq/fsm"
+import (
+	"slices"
+
+	"github.com/claimq/claimq/fsm"
+)
 
 // watchedParent is what is known of a parent and its steps, from the trail, from
 // answers, and from how they are after each entry.
@@ -165,7 +169,7 @@ func (o *watch) settledParent(w *world, machine *fsm.Machine, p *watchedParent) 
 
 // brokenParent checks a parent some step of which failed or was cancelled, and
 // none was retried since: all others are to be stopped, or those that depend on
-// it.
+// it, of which each is such a step itself.
 func (o *watch) brokenParent(w *world, p *watchedParent, steps []*fsm.Task) {
 	for at, s := range steps {
 		if s.Status.Ended() || s.Status == fsm.StatusClaimed && s.CancelRequested {
@@ -175,7 +179,7 @@ func (o *watch) brokenParent(w *world, p *watchedParent, steps []*fsm.Task) {
 			by := int(id - p.id - 1)
 			cause := steps[by]
 			unfinished := cause.Status == fsm.StatusFailed || cause.Status == fsm.StatusCancelled
-			if unfinished && (!p.plan.goesOn || p.plan.dependsOn(at, by)) {
+			if unfinished && (!p.plan.goesOn || slices.Contains(p.plan.steps[at].on, by)) {
 				w.fail("step %d of parent %d is %v and not stopped, step %d is %v", s.ID, p.id, s.Status, cause.ID, cause.Status)
 				return
 			}
