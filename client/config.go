@@ -32,8 +32,9 @@ const (
 	// a request on a connection which the server is just closing.
 	connIdle = 30 * time.Second
 	// answerBytesMax bounds the body of an answer. The server stops at 8 MiB of
-	// payloads, which base64 makes longer.
-	answerBytesMax = 16 << 20
+	// payloads, which base64 makes longer, and with what else there is of steps at
+	// 16 MiB and one task more.
+	answerBytesMax = 24 << 20
 	// endpointsMax bounds Config.Endpoints.
 	endpointsMax = 100
 )

@@ -40,8 +40,8 @@ type Step struct {
 	DependsOn []string
 	// Task is what is to be done. On submit it has neither an IdempotencyKey, Unique
 	// and Retention, which are its parent's, nor steps of its own. As read it has ID,
-	// TaskType, Status and Error alone: Get of the ID, or Tasks with the parent's
-	// in Filter.ParentID, has the rest.
+	// TaskType, Status and Error, of that 1 KiB, alone: Get of the ID, or Tasks with
+	// the parent's in Filter.ParentID, has the rest.
 	Task Task
 }
 
