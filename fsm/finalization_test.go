@@ -139,9 +139,10 @@ func TestClaimFinalization_OrderOfChecks(t *testing.T) {
 			before, events := s.view(), len(s.m.TaskEvents(1))
 			token := s.m.header.NextToken
 			got := *s.claimEnd("p1")
-			if test.want.Outcome == FinalizationClaimed {
+			switch test.want.Outcome {
+			case FinalizationClaimed:
 				test.want.Token = token
-			} else if test.want.Outcome == FinalizationExtended {
+			case FinalizationExtended:
 				test.want.Token = token - 1
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
