@@ -221,18 +221,20 @@ type Release struct {
 }
 
 // Retry makes a failed, cancelled or claimed task pending. AddAttempts is
-// added to a limited MaxAttempts first. Token 0 means none was sent.
+// added to a limited MaxAttempts first. Token 0 means none was sent. Of a parent
+// it retries the steps that failed or were cancelled, all of them or none.
 type Retry struct {
 	ID          uint64
 	Token       uint64
 	AddAttempts int32
 }
 
-// Delete removes an ended task and frees its key.
+// Delete removes an ended task and frees its key. A parent takes its steps along.
 type Delete struct{ ID uint64 }
 
 // Cancel ends a task that is not claimed as cancelled; of a claimed one it is
-// noted that this was asked.
+// noted that this was asked. Of a parent it does so with each step, and ends the
+// parent with the last.
 type Cancel struct{ ID uint64 }
 
 // Patch changes fields of a task that is not claimed and has not ended: those

@@ -3,7 +3,8 @@ package fsm
 import "github.com/tidwall/btree"
 
 // dueTickMax bounds how many tasks of each kind one tick changes: some
-// milliseconds of work. When there is more, the next tick is due at once.
+// milliseconds of work. What the last one takes along, the steps of one parent,
+// may come on top. When there is more, the next tick is due at once.
 const dueTickMax = 1024
 
 // changesMax bounds how many tasks one command changes, steps counted: about, as
