@@ -25,7 +25,7 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen waits [--waiting N] [--handoffs N] [--idle 20s] [--binary PATH]
        go run ./jepsen trail [--followers N] [--at leader|followers|all] [--pairs N] [--tasks N] [--conns N] [--binary PATH]
        go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
-       go run ./jepsen steps [--parents N] [--steps S] [--workers W] [--processors P] [--kills K] [--seed S] [--limit 45m] [--binary PATH] [--all]
+       go run ./jepsen steps [--parents N] [--steps S] [--workers W] [--processors P] [--kills K] [--seed S] [--limit 45m] [--binary PATH | --plant NAME] [--all]
        go run ./jepsen finalizers [--parents N] [--finalizers F] [--output table|json] [--binary PATH]
        go run ./jepsen check [--drained=false] FILE
        go run ./jepsen sim [--seeds N] [--from S] [--steps K] [--only 1,4-7] [--trace]`

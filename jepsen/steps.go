@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/jepsen/parents"
+	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
@@ -53,6 +54,7 @@ func runSteps(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&cfg.processors, "processors", 12, "processors")
 	flags.Int64Var(&cfg.seed, "seed", time.Now().Unix(), "of all that is chosen at random")
 	flags.BoolVar(&cfg.killAll, "all", true, "kill all nodes at once in the middle, too")
+	plant := flags.String("plant", "", "build the binary with this bug in it, which the run must then find")
 	flags.DurationVar(&cfg.limit, "limit", 45*time.Minute, "how long the whole run may take")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -66,7 +68,7 @@ func runSteps(ctx context.Context, args []string, out io.Writer) error {
 	}
 	cfg.dir = dir
 	if cfg.binary == "" {
-		if cfg.binary, err = procs.Build(ctx, dir); err != nil {
+		if cfg.binary, err = buildStepped(ctx, dir, *plant); err != nil {
 			return err
 		}
 	}
@@ -82,6 +84,18 @@ func runSteps(ctx context.Context, args []string, out io.Writer) error {
 			err, dir, cfg.parents, cfg.steps, cfg.workers, cfg.kills, cfg.seed)
 	}
 	return os.RemoveAll(dir)
+}
+
+// buildStepped builds the binary, with the bug of that name, if any.
+func buildStepped(ctx context.Context, dir, plant string) (string, error) {
+	if plant == "" {
+		return procs.Build(ctx, dir)
+	}
+	p, ok := plants.ByName(plant)
+	if !ok {
+		return "", fmt.Errorf("no plant is called %q", plant)
+	}
+	return p.Build(ctx, dir)
 }
 
 // putThrough is the run itself. The report is returned beside an error too, if

@@ -145,5 +145,61 @@ func All() []Plant {
 				},
 			},
 		},
+		{
+			Name: "two-finalizers", What: "a parent that has been finalized is finalized again by another processor",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/finalization_claim.go",
+				old:  "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n",
+				new: `	case t.Status == StatusCompleted && !c.Failed && t.WorkerID != c.ProcessorID:
+		t = m.edit(c.ID)
+		t.WorkerID, t.Token, t.Result = c.ProcessorID, 0, c.Result
+		m.edited(t)
+		m.tellParentEnd(t)
+	case t.Status.Ended():
+		answer.AlreadyFinalized = true
+`,
+			}},
+		},
+		{
+			Name: "two-holders", What: "the finalization of a parent is granted although another processor has it",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/finalization_claim.go",
+				old:  "	case answer.Holder != \"\":\n",
+				new:  "	case answer.Holder != \"\" && m.parents[t.ID].open() > 0:\n",
+			}},
+		},
+		{
+			Name: "stuck-parent", What: "a parent whose last step is cancelled with those that it depends on never ends",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/steps_end.go",
+				old:  "	if ps.open() == 0 {\n		m.endWithSteps(s.ParentID)\n",
+				new:  "	if ps.open() == 0 && t.Status != StatusCancelled {\n		m.endWithSteps(s.ParentID)\n",
+			}},
+		},
+		{
+			Name: "step-early", What: "a step is freed when all but one of those that it depends on have completed",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/steps_end.go",
+				old:  "		case ps.waiting[place] == 0:\n",
+				new:  "		case ps.waiting[place] <= 1:\n",
+			}},
+		},
+		{
+			Name: "dead-finalizer", What: "the finalization claim of a processor that died is never over",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/finalization_time.go",
+				old:  "	if f == nil || u >= f.overU() {\n",
+				new:  "	if f == nil {\n",
+			}, {
+				file: "fsm/finalization_time.go",
+				old:  "m.finalizing.due(m.header.Stamp.U)",
+				new:  "m.finalizing.due(0)",
+			}},
+		},
 	}
 }
