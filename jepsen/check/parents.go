@@ -114,9 +114,11 @@ func (c *checker) checkEnded(parent *task) {
 	ended := &c.h.Ops[first]
 	retried := int64(never)
 	for _, i := range parent.ops {
-		if op := &c.h.Ops[i]; op.Kind == history.Retry && op.Outcome != history.Failed {
-			retried = min(retried, op.Call)
+		op := &c.h.Ops[i]
+		if op.Kind != history.Retry || op.Outcome == history.Failed || op.Outcome == history.OK && op.Return < ended.Call {
+			continue // it changed nothing of this end
 		}
+		retried = min(retried, op.Call)
 	}
 	for _, i := range parent.ops {
 		op := &c.h.Ops[i]
