@@ -36,6 +36,9 @@ const (
 	stepsNodes = 3
 	// stepsRoundSeconds is how long the load between two kills lasts at least.
 	stepsRoundSeconds = 3
+	// stepsRoundTimeout bounds a kill, until all nodes are ready again: they have
+	// much to read.
+	stepsRoundTimeout = 3 * time.Minute
 	// stepsTrailBytes is how far behind the load the follower of the trail may be.
 	stepsTrailBytes = "536870912"
 )
@@ -151,11 +154,11 @@ func (n *nemesis) killBeside(ctx context.Context, load *parents.Load, cfg stepsC
 		if err := load.WaitSubmitted(ctx, at); err != nil {
 			return err
 		}
-		if err := within(ctx, roundTimeout, n.killLeader); err != nil {
+		if err := within(ctx, stepsRoundTimeout, n.killLeader); err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 		if cfg.killAll && round == (cfg.kills+1)/2 {
-			if err := within(ctx, roundTimeout, n.killAll); err != nil {
+			if err := within(ctx, stepsRoundTimeout, n.killAll); err != nil {
 				return fmt.Errorf("all nodes killed at once: %w", err)
 			}
 		}

@@ -45,7 +45,7 @@ const (
 	progressInterval = 5 * time.Second
 	// stallMax is how long no parent need be submitted or end: longer than nodes
 	// that were killed take to come back.
-	stallMax = 90 * time.Second
+	stallMax = 2 * time.Minute
 	// idleConnections bounds the idle connections that are kept to each node.
 	idleConnections = 64
 )

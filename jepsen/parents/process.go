@@ -90,7 +90,7 @@ func (p *processor) finalize(j job, token uint64) {
 		return
 	}
 	switch code := wire.Code(op.Code); {
-	case p.ctx.Err() != nil:
+	case p.ctx.Err() != nil, recorder.Again(op): // nobody could do it, for long
 	case code == wire.CodeTaskAlreadyClaimed, code == wire.CodeStaleClaim && token != 0, code == wire.CodeStepsUnfinished && !j.all:
 	default:
 		// All its steps had ended, and steps do not begin anew. But a failure that
