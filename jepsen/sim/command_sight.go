@@ -38,7 +38,7 @@ func (c *command) realAct() fsm.Act {
 }
 
 func (f *filter) real() fsm.Filter {
-	r := fsm.Filter{Type: f.kind, WorkerID: f.worker, Labels: realLabels(f.labels), CreatedAfter: f.after, CreatedBefore: f.before}
+	r := fsm.Filter{Type: f.kind, WorkerID: f.worker, Labels: realLabels(f.labels), CreatedAfter: f.after, CreatedBefore: f.before, ParentID: f.of}
 	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
 		if s.String() == f.status {
 			r.Status = s

@@ -16,8 +16,12 @@ var outcomeNames = map[fsm.FinalizationOutcome]string{
 
 // parentDiffers is differs for what is answered about a parent.
 func parentDiffers(g *fsm.ParentAnswer, w *parentSeen) string {
-	if w == nil {
-		return ""
+	if w == nil { // steps may be shown all the same
+		w = &parentSeen{}
+		if g == nil {
+			return ""
+		}
+		g = &fsm.ParentAnswer{Outcome: g.Outcome, Done: g.Done, Holder: g.Holder, Token: g.Token, State: g.State, AlreadyFinalized: g.AlreadyFinalized}
 	}
 	if g == nil {
 		return fmt.Sprintf("nothing is told of the parent, the model tells %+v", *w)

@@ -9,6 +9,7 @@ type filter struct {
 	worker        string
 	labels        []label // each of them
 	after, before int64   // when it was created, both exclusive
+	of            uint64  // the parent
 }
 
 // matches reports whether the filter selects the task.
@@ -19,6 +20,8 @@ func (f *filter) matches(t *task) bool {
 		}
 	}
 	switch {
+	case f.of != 0 && f.of != t.of:
+		return false
 	case f.status != "" && f.status != t.status, f.kind != "" && f.kind != t.kind, f.worker != "" && f.worker != t.worker:
 		return false
 	}

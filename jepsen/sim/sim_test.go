@@ -59,6 +59,10 @@ func TestRun_traces(t *testing.T) {
 		"run_at=", "expires_at=", "backoff=", "retention=", "unique=active", "max_claimed=", "rate=", "with more than",
 		"set schedule", "delete schedule", "schedule_not_found", "run schedules", "skip=true", "overlap=true", "cron=\"*", "next slot is in",
 		"act on tasks", "acted on", "set trail",
+		"finalize by claim=true", "goes on=true", "is blocked", "steps ends: completed, by \"\"", "steps ends: completed, by \"p1\"", "steps ends: failed, by \"\"",
+		"steps ends: failed, by \"p", "steps ends: cancelled", "{claimed done", "{extended done", "{already claimed done", "{already done", "{not ready done",
+		"{not found done", "extend finalization task", "release finalization task", "done=true", "already=true", "steps_unfinished", "task_already_claimed",
+		"ms more", "complete task 2 worker=crew",
 	} {
 		if !strings.Contains(all.String(), what) {
 			t.Errorf("no run has %q", what)

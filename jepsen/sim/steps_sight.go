@@ -52,6 +52,9 @@ func (w *world) act(d *dice) *command {
 		f.status = pick(d, failed, failed, claimed, scheduled, "")
 	case verbCancel:
 		f.status = pick(d, pending, scheduled, claimed, "")
+		if w.parentsKnown() && d.in(300) {
+			f.status = pick(d, blocked, running)
+		}
 	default:
 		f.status = pick(d, completed, failed, cancelled, "")
 	}
@@ -69,6 +72,9 @@ func (w *world) act(d *dice) *command {
 	}
 	if d.in(100) {
 		f.before = w.calendar() - d.n(5000)
+	}
+	if w.parentsKnown() && d.in(250) {
+		f.kind, f.worker, f.of = "", "", w.parentID(d)
 	}
 	for _, t := range w.model.tasks {
 		if t != nil && (f.matches(t) || d.in(30)) && len(c.ids) < 40 {
