@@ -32,7 +32,6 @@ func (r *request) batch() {
 			b = append(b, ',')
 		}
 		done := fsm.Proposed{Index: p.Index, Stamp: p.Stamp, Result: p.Result.Results[i]}
-		done.Result.Parent = nil // of many tasks the steps are not told
 		if code := opCode(body, &done.Result); code != "" {
 			failed++
 			b = r.appendOpRefusal(b, body, code, &done.Result)

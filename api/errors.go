@@ -97,7 +97,11 @@ func refuseInvalid(cmd fsm.Command) *refusal {
 		advice: "Use a new claim_request_id, or repeat the request with the same worker, task types and order",
 	}
 	switch c := cmd.(type) {
-	case fsm.ClaimNext, fsm.ClaimTask:
+	case fsm.ClaimTask:
+	case fsm.ClaimNext:
+		if c.RequestID == "" {
+			return refuseReach()
+		}
 	case fsm.Complete:
 		if c.Claim == nil || c.Claim.RequestID == "" {
 			return refuseReach()
