@@ -16,7 +16,7 @@ type parentState struct {
 	tasks  int32                      // the parent and its steps, those that are included
 	counts [StatusCancelled + 1]int32 // of the steps, by Status
 	asked  int32                      // claimed steps that were asked to be cancelled
-	ended  bool                       // the parent has ended: then endedBytes has bytes in it
+	ended  bool                       // the parent has ended: Machine.endedBytes counts bytes
 	bytes  int64                      // what the steps take
 	// waiting says by place how many of the step's dependencies have not completed.
 	waiting []uint16
