@@ -78,8 +78,9 @@ func (c *client) processAll(ctx context.Context) {
 	}
 }
 
-// processor returns the name that the caller has as a processor.
-func (c *client) processor() string { return fmt.Sprintf("p%d", c.number) }
+// processor returns the name that the caller has as a processor: another one
+// after it has died.
+func (c *client) processor() string { return fmt.Sprintf("p%d:%d", c.number, c.died) }
 
 // finish does what processors do with a parent.
 func (c *client) finish(ctx context.Context, id uint64) {
@@ -102,6 +103,7 @@ func (c *client) finish(ctx context.Context, id uint64) {
 	}
 	switch {
 	case n < 8: // it dies
+		c.died++
 		return
 	case n < 14:
 		c.again(ctx, func() history.Op { return c.ReleaseFinalization(ctx, id, c.processor()) })

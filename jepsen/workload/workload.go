@@ -205,6 +205,7 @@ type client struct {
 	rng    *rand.Rand
 	twin   *recorder.Caller // of a worker: a second connection
 	seen   uint64           // highest index answered to this caller
+	died   int              // how often it did, as a processor
 }
 
 // percent is true n times in a hundred.
