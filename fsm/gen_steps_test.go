@@ -165,9 +165,10 @@ func (g *generator) themedSteps(m *Machine) Command {
 	p.ID = g.aStep(m)
 	f := g.fail(m)
 	f.Permanent = true
+	next := Complete{Hold: h, Claim: &many}
 	return pick[Command](g,
 		Complete{Hold: h, Result: pick(g, nil, []byte(`7`))}, g.complete(m), Complete{Hold: h, ResultPayload: []byte{1, 2}},
-		many, many, many, f, g.opOfParent(m), g.opOfParent(m), g.expire(m), Tick{}, p,
+		next, many, many, many, f, g.opOfParent(m), g.opOfParent(m), g.expire(m), Tick{}, p,
 	)
 }
 
@@ -182,7 +183,12 @@ func (g *generator) finalization(m *Machine) Command {
 			by = f.ProcessorID
 		}
 	}
-	switch g.dice(11) {
+	if g.dice(3) == 1 { // whose steps have all ended
+		id = g.parentThat(m, func(t *Task) bool {
+			return t.Status == StatusRunning && m.finalizationState(t.ID) == StateEvaluatingResults
+		})
+	}
+	switch g.dice(10) {
 	case 0, 1, 2, 3:
 		return ClaimFinalization{ID: id, ProcessorID: pick(g, by, g.processor()), TimeoutMS: g.timeout()}
 	case 4, 5:
@@ -195,12 +201,8 @@ func (g *generator) finalization(m *Machine) Command {
 			}
 		}
 		return ReleaseFinalization{ID: id, ProcessorID: by}
-	case 8:
-		id = g.parentThat(m, func(t *Task) bool {
-			return t.Status == StatusRunning && m.finalizationState(t.ID) == StateEvaluatingResults
-		})
 	}
-	c := Finalize{ID: id, ProcessorID: by, Token: pick(g, 0, token, token, uint64(g.dice(30))), Failed: g.dice(3) == 1}
+	c := Finalize{ID: id, ProcessorID: pick(g, by, g.processor()), Token: pick(g, 0, token, token, uint64(g.dice(30))), Failed: g.dice(3) == 1}
 	if c.Failed {
 		c.Error = pick(g, "", "no good")
 	} else {

@@ -19,19 +19,24 @@ type testEntry struct {
 // gives the same log.
 func randomLog(seed uint64, n int) []testEntry {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	return makeLog(rng.IntN, n)
+	return newGenerator(rng.IntN).makeLog(n)
 }
 
 // drawLog is randomLog for a property: rapid makes the choices, and shrinks.
 func drawLog(t *rapid.T, entriesMax int) []testEntry {
+	return drawThemedLog(t, entriesMax, 0, themeCount)
+}
+
+// drawThemedLog is drawLog with one of the themes from first on, and before end.
+func drawThemedLog(t *rapid.T, entriesMax, first, end int) []testEntry {
 	die := rapid.Uint32()
-	dice := func(n int) int { return int(die.Draw(t, "die") % uint32(n)) }
-	return makeLog(dice, rapid.IntRange(1, entriesMax).Draw(t, "entries"))
+	g := newGenerator(func(n int) int { return int(die.Draw(t, "die") % uint32(n)) })
+	g.theme = first + g.dice(end-first)
+	return g.makeLog(rapid.IntRange(1, entriesMax).Draw(t, "entries"))
 }
 
 // makeLog makes a log by applying it, so that it knows which claims live.
-func makeLog(dice func(n int) int, n int) []testEntry {
-	g := newGenerator(dice)
+func (g *generator) makeLog(n int) []testEntry {
 	m := New()
 	m.goneMax = smallMemory
 	log := make([]testEntry, n)

@@ -52,6 +52,18 @@ func plainly(a Applied) Applied {
 // restores in between.
 func TestMachine_MatchesModel(t *testing.T) {
 	t.Parallel()
+	t.Run("tasks", func(t *testing.T) {
+		t.Parallel()
+		matchModel(t, func(t *rapid.T) []testEntry { return drawThemedLog(t, 60, 0, themeSteps) })
+	})
+	t.Run("parents", func(t *testing.T) { // take more to come to an end
+		t.Parallel()
+		matchModel(t, func(t *rapid.T) []testEntry { return drawThemedLog(t, 120, themeSteps, themeCount) })
+	})
+}
+
+func matchModel(t *testing.T, draw func(t *rapid.T) []testEntry) {
+	t.Helper()
 	entries, commands := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		most := rapid.SampledFrom([]int{5, 1_000_000}).Draw(rt, "remembered")
@@ -60,7 +72,7 @@ func TestMachine_MatchesModel(t *testing.T) {
 		m.goneMax = rapid.SampledFrom([]int{3, 1_000_000}).Draw(rt, "removed ones remembered")
 		s.mostGone = m.goneMax
 		m.trail.chunkBytes = rapid.SampledFrom([]int{2 * eventRoom, trailChunkBytes}).Draw(rt, "chunks")
-		for _, e := range drawLog(rt, 60) {
+		for _, e := range draw(rt) {
 			compareEntry(rt, m, s, e)
 			compareReads(rt, m, s)
 			entries, commands = entries+1, commands+len(e.Commands)

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,8 @@ var reachedOfParents = []string{
 	"a parent being cancelled", "a parent kept for ever", "a parent with a key", "a parent by itself completed", "a parent by itself failed",
 	"a parent cancelled", "a parent cancelled with all steps completed", "a parent that failed as a step was cancelled",
 	"a parent that completed though a step did not", "a processor completed", "a processor failed", "without a claim of its own",
-	"a removed parent", "a removed step", "deleted a parent with its steps", "refused to delete a step",
+	"a follow-up with steps", "claimed a step that its complete unblocked", "a parent patched", "refused a time for a parent",
+	"batch undone after ops of parents", "an evicted parent", "a removed parent", "a removed step", "deleted a parent with its steps", "refused to delete a step",
 	"refused as parent_ended", "refused a retry as the parent is being cancelled", "refused a parent's retry for a step",
 	"event submitted of a step", "event cancelled of a step", "event cancel_requested of a step", "event scheduled of a step",
 	"event expired of a step", "event finalized of a parent", "event cancelled of a parent", "event retried of a parent",
@@ -85,6 +87,42 @@ func (n reached) seeTrail(m *Machine, e testEntry, known map[uint64]*Options) {
 			n.count(o.Step != nil, fmt.Sprintf("event %v of a step", event.Kind))
 			n.count(o.Parent != nil, fmt.Sprintf("event %v of a parent", event.Kind))
 		}
+	}
+}
+
+// isOfParent reports whether the op is about parents or their steps.
+func isOfParent(m *Machine, op Command) bool {
+	var id uint64
+	switch op := op.(type) {
+	case Submit:
+		return op.Tasks[0].Parent != nil
+	case Complete:
+		id = op.ID
+	case Fail:
+		id = op.ID
+	case Cancel:
+		id = op.ID
+	case Retry:
+		id = op.ID
+	case Delete:
+		id = op.ID
+	}
+	t := m.Get(id)
+	return t != nil && (t.options().Parent != nil || t.options().Step != nil)
+}
+
+func (n reached) seeComplete(c Complete, r Result) {
+	for _, s := range r.Submitted {
+		n.count(s.Created && s.Task.options().Parent != nil, "a follow-up with steps")
+	}
+	if r.Task == nil || r.Task.options().Step == nil || r.Repeated {
+		return
+	}
+	done := r.Task.Options.Step
+	for _, claim := range r.Claims {
+		s := claim.Task.options().Step
+		n.count(s != nil && s.ParentID == done.ParentID && slices.Contains(s.Plan.Steps[claim.Task.StepPlace()].DependsOn, uint16(c.ID-done.ParentID-1)),
+			"claimed a step that its complete unblocked")
 	}
 }
 

@@ -22,6 +22,8 @@ func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*Optio
 	n.seeTrail(m, e, known)
 	for _, id := range a.Ended {
 		if o := known[id]; o != nil && m.gone.get(id) != nil {
+			_, evicted := e.Commands[len(e.Commands)-1].(Evict)
+			n.count(o.Parent != nil && evicted, "an evicted parent")
 			n.count(o.Parent != nil, "a removed parent")
 			n.count(o.Step != nil, "a removed step")
 		}
@@ -78,6 +80,10 @@ func (n reached) seeResult(m *Machine, c Command, r Result) {
 		n.count(slices.ContainsFunc(r.Claims, func(c Claim) bool {
 			return slices.ContainsFunc(r.Submitted, func(s Submitted) bool { return s.Created && s.Task.ID == c.Task.ID })
 		}), "claimed a follow-up")
+		n.seeComplete(c, r)
+	case Patch:
+		n.count(r.Code == "" && r.Parent != nil, "a parent patched")
+		n.count(r.Reason == "running", "refused a time for a parent")
 	case RunSchedules:
 		n.count(len(r.Submitted) == 0, "no slot done")
 		n.count(len(r.Submitted) > 0, "a slot done")
@@ -96,6 +102,7 @@ func (n reached) seeResult(m *Machine, c Command, r Result) {
 		n.seeFinalization(m, c, r)
 	case Batch:
 		n.count(c.Atomic && r.FailedOp > 0, "batch undone after ops that were done")
+		n.count(c.Atomic && slices.ContainsFunc(c.Ops[:r.FailedOp], func(op Command) bool { return isOfParent(m, op) }), "batch undone after ops of parents")
 		n.count(c.Atomic && r.FailedOp == 0 && len(c.Ops) > 1 && r.Code == "", "atomic batch done")
 		for i := range r.Results {
 			n.seeResult(m, c.Ops[i], r.Results[i])
