@@ -30,6 +30,7 @@ type caller struct {
 	nodes   []string // base URLs
 	at      int
 	unknown *atomic.Int64 // counts the requests whose outcome was not known
+	unsure  bool          // the last call of again was repeated after such a one
 }
 
 // refused is an answer that says that nothing was done.
@@ -49,6 +50,7 @@ var errOdd = errors.New("an odd answer")
 // again makes a request until its outcome is known and it is not one to be tried
 // later. Errors: a *refused, one of ctx, or errOdd.
 func (c *caller) again(ctx context.Context, method, path string, body, answer any) error {
+	c.unsure = false
 	for {
 		err := c.once(ctx, method, path, body, answer)
 		var no *refused
@@ -61,6 +63,7 @@ func (c *caller) again(ctx context.Context, method, path string, body, answer an
 			}
 		default:
 			c.unknown.Add(1)
+			c.unsure = true
 		}
 		c.at = (c.at + 1) % len(c.nodes)
 		select {
