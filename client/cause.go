@@ -1,6 +1,9 @@
 package client
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // permanentError is what Permanent returns.
 type permanentError struct{ error }
@@ -34,3 +37,14 @@ func RetryAfter(d time.Duration, err error) error {
 	}
 	return &retryError{error: err, after: d}
 }
+
+// snoozeError is what Snooze returns.
+type snoozeError struct{ delay time.Duration }
+
+func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.delay) }
+
+// Snooze is what a handler of a Worker returns to give its task back: nobody can
+// claim it before d has passed, and the attempt is not counted. A negative d is
+// 0. What the handler said with SetResult and Then is dropped. It means nothing to
+// Claim.Fail; there is Claim.Release.
+func Snooze(d time.Duration) error { return &snoozeError{delay: max(d, 0)} }

@@ -87,6 +87,11 @@ var ErrLeaseLost = errors.New("lease lost")
 // somebody asked for the task to be cancelled. The claim still holds.
 var ErrCancelRequested = errors.New("cancel requested")
 
+// ErrShutdown is the context.Cause of a handler's context when its Worker is
+// stopping and WorkerConfig.StopWait is over. A handler that then returns an error
+// gives its task back: the attempt is not counted.
+var ErrShutdown = errors.New("worker is shutting down")
+
 // Error is a refusal by the server, or by a proxy before it (then Code is
 // empty). errors.Is finds the sentinel of its Code.
 type Error struct {

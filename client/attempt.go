@@ -1,0 +1,169 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// attempt is the handling of one claim.
+type attempt struct {
+	r       *shift
+	handler *handler
+	cl      *Claim
+	cancel  context.CancelCauseFunc // of the handler's context
+
+	stopExtends func()
+	extendsEnd  chan struct{} // closed when nothing extends the claim any more
+	leaseLost   atomic.Bool   // an extend found that the claim is over, or none got through
+
+	mu        sync.Mutex // guards what the handler says, which may go on when it was left behind
+	result    []byte
+	resultErr error // of making it
+	then      []Task
+}
+
+// work handles a claim and those that came of completing it, and frees the slot.
+func (r *shift) work(cl *Claim) {
+	taskType := cl.Task.TaskType
+	for cl != nil {
+		taskType = cl.Task.TaskType
+		cl = r.handle(cl)
+	}
+	r.w.slots.done(taskType)
+}
+
+// handle runs the handler of the claim's task and settles the claim. It returns
+// the next claim, for which it has given up the slot of this one, or nil.
+func (r *shift) handle(cl *Claim) (next *Claim) {
+	if r.claiming.Err() != nil {
+		r.giveBack(cl, nil)
+		return nil
+	}
+	if giveUpAt, _ := cl.nextExtend(); !time.Now().Before(giveUpAt) {
+		r.lost(cl, errors.New("its lease was about to end before its handler could begin"))
+		return nil
+	}
+	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl, extendsEnd: make(chan struct{})}
+	work, cancel := context.WithCancelCause(a.traced())
+	a.cancel = cancel
+	defer a.cancel(context.Canceled)
+	a.keepAlive()
+	defer func() {
+		a.stopExtends()
+		<-a.extendsEnd
+	}()
+	err, returned := a.run(work)
+	if !returned {
+		r.mu.Lock()
+		r.left = append(r.left, nameOf(cl))
+		r.mu.Unlock()
+		r.w.logClaim(slog.LevelWarn, "handler left behind, its claim expires", cl)
+		return nil
+	}
+	return a.settle(work, err)
+}
+
+// traced is the life of the shift with the task's trace context, for the calls
+// that are made for it.
+func (a *attempt) traced() context.Context {
+	if trace := a.cl.Task.Traceparent; trace != "" {
+		return WithTraceparent(a.r.life, trace)
+	}
+	return a.r.life
+}
+
+func nameOf(cl *Claim) string { return cl.Task.ID + " (" + cl.Task.TaskType + ")" }
+
+// keepAlive extends the claim until stopExtends: also when the handler's context
+// has ended, for the claim has to be settled.
+func (a *attempt) keepAlive() {
+	ctx, cancel := context.WithCancel(a.r.life)
+	a.stopExtends = cancel
+	if err := a.r.w.c.begin(); err != nil {
+		a.cancel(err)
+		close(a.extendsEnd)
+		return
+	}
+	go func() {
+		defer close(a.extendsEnd)
+		defer a.r.w.c.running.Done()
+		if err := a.cl.keepAlive(ctx, a.cancel); err != nil {
+			a.leaseLost.Store(errors.Is(err, ErrLeaseLost))
+			a.cancel(err)
+		}
+	}()
+}
+
+// run runs the handler in a goroutine and waits for it. returned is false if it
+// has to be left behind.
+func (a *attempt) run(ctx context.Context) (err error, returned bool) {
+	timeout := a.handler.timeout
+	var tooLong <-chan time.Time // the handler goes on although its time is over
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError(timeout))
+		defer cancel()
+		timer := time.NewTimer(timeout + a.r.w.cfg.StopWait)
+		defer timer.Stop()
+		tooLong = timer.C
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := errNoReturn
+		defer func() { done <- err }()
+		err = a.invoke(ctx)
+	}()
+	a.r.w.counts.running.Add(1)
+	defer a.r.w.counts.running.Add(-1)
+	stopping := a.r.stopping
+	for {
+		select {
+		case err := <-done:
+			return a.timedOut(ctx, err), true
+		case <-stopping:
+			a.cancel(ErrShutdown)
+			stopping = nil
+		case <-tooLong:
+			a.stopExtends()
+			a.r.w.logClaim(slog.LevelWarn, "handler ignores that its time is over; its claim is not extended any more", a.cl, "timeout", timeout)
+		case <-a.r.life.Done():
+			return nil, false
+		}
+	}
+}
+
+// timeoutError is the cause of a context whose handler's time is over.
+type timeoutError time.Duration
+
+func (e timeoutError) Error() string {
+	return fmt.Sprintf("the attempt took more than %v", time.Duration(e))
+}
+func (e timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// timedOut adds to the handler's error that its time was over.
+func (a *attempt) timedOut(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause == error(timeoutError(a.handler.timeout)) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// giveBack releases a claim that no handler has begun with.
+func (r *shift) giveBack(cl *Claim, why error) {
+	if why != nil {
+		r.w.logClaim(slog.LevelWarn, "task given back", cl, "err", why)
+	}
+	a := &attempt{r: r, cl: cl}
+	a.report(&r.w.counts.released, a.release(0))
+}
+
+// lost notes that a claim is over, and what its handler did does not count.
+func (r *shift) lost(cl *Claim, why error) {
+	r.w.counts.lost.Add(1)
+	r.w.logClaim(slog.LevelWarn, "claim lost", cl, "err", why)
+}

@@ -1,0 +1,180 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// settle settles the claim by what the handler returned. It returns the next
+// claim, or nil.
+func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
+	a.r.w.health.settles.asking()
+	defer a.r.w.health.settles.stopped()
+	a.logPanic(err)
+	cause := context.Cause(ctx)
+	a.cancel(context.Canceled) // the handler has returned
+	if a.leaseLost.Load() || !time.Now().Before(a.cl.LeaseEndsAt()) {
+		a.r.lost(a.cl, errors.Join(ErrLeaseLost, err))
+		return nil
+	}
+	var snooze *snoozeError
+	switch {
+	case err == nil:
+		return a.complete()
+	case errors.As(err, &snooze):
+		a.report(&a.r.w.counts.released, a.release(snooze.delay))
+	case errors.Is(cause, ErrShutdown) && !saysWhatNext(err):
+		a.report(&a.r.w.counts.released, a.release(0))
+	default:
+		a.fail(err)
+	}
+	return nil
+}
+
+// logPanic logs a panic of the handler: it is a mistake in the program.
+func (a *attempt) logPanic(err error) {
+	if p := (*PanicError)(nil); errors.As(err, &p) {
+		a.r.w.counts.panics.Add(1)
+		a.r.w.logClaim(slog.LevelError, "handler panicked", a.cl, "panic", fmt.Sprint(p.Value), "stack", string(p.Stack))
+	}
+}
+
+// saysWhatNext reports whether a handler's error is Permanent or RetryAfter.
+func saysWhatNext(err error) bool {
+	var permanent *permanentError
+	var later *retryError
+	return errors.As(err, &permanent) || errors.As(err, &later)
+}
+
+// complete completes the task, and in the same request claims the next one for
+// the slot. What the server does not take fails the task for good: another attempt
+// would do the work again to the same end.
+func (a *attempt) complete() (next *Claim) {
+	w := a.r.w
+	a.mu.Lock()
+	result, resultErr, then := a.result, a.resultErr, a.then
+	a.mu.Unlock()
+	s := a.cl.hold()
+	var free room
+	var req ClaimRequest
+	if a.r.claiming.Err() == nil {
+		free = w.slots.widen(a.cl.Task.TaskType)
+		req = a.r.request(free.types)
+		s.Claim = new(req.wire())
+	}
+	var body []byte
+	if resultErr == nil {
+		body, resultErr = completion(s, result, then)
+	}
+	if resultErr != nil {
+		a.r.w.slots.narrow(&free, a.cl.Task.TaskType)
+		a.fail(Permanent(fmt.Errorf("the handler succeeded, but its result or follow-up tasks are no good: %w", resultErr)))
+		return nil
+	}
+	decoded, ans, err := a.send("complete", body)
+	if err == nil && decoded.Claimed != nil && decoded.Claimed.Task != nil {
+		if claims := w.c.claimsOf(&req, []wire.Task{*decoded.Claimed.Task}, decoded.Repeated, &ans); len(claims) > 0 {
+			next = claims[0]
+		}
+	}
+	if next != nil {
+		w.counts.claimed.Add(1)
+		if !w.slots.fill(&free, next.Task.TaskType) {
+			a.r.giveBack(next, fmt.Errorf("the worker did not ask for type %q", next.Task.TaskType))
+			next = nil
+		}
+	}
+	if next == nil {
+		w.slots.narrow(&free, a.cl.Task.TaskType)
+	}
+	if isRefusal(err) {
+		a.fail(Permanent(fmt.Errorf("the handler succeeded, but completing was refused: %w", err)))
+		return nil
+	}
+	a.report(&w.counts.completed, err)
+	return next
+}
+
+// isRefusal reports whether the server refuses the body of a complete, not the
+// claim.
+func isRefusal(err error) bool {
+	var refusal *Error
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	switch refusal.Status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge:
+		return true
+	}
+	return false
+}
+
+// fail fails the attempt, with a time to wait if nobody else says one.
+func (a *attempt) fail(cause error) {
+	t := a.cl.Task
+	lastAttempt := t.MaxAttempts > 0 && t.Attempts >= t.MaxAttempts
+	if !saysWhatNext(cause) && !lastAttempt && t.Backoff == nil && !a.r.w.backoffs.has(a.r.life, t.TaskType) {
+		cause = RetryAfter(a.r.w.cfg.Retry(t.Attempts), cause)
+	}
+	body, err := failure(a.cl.hold(), cause)
+	if err == nil {
+		_, _, err = a.send("fail", body)
+	}
+	a.report(&a.r.w.counts.failed, err)
+}
+
+func (a *attempt) release(delay time.Duration) error {
+	body, err := releasing(a.cl.hold(), delay)
+	if err == nil {
+		_, _, err = a.send("release", body)
+	}
+	return err
+}
+
+// send makes a settling call and repeats it, with the same body, until it is
+// answered, the lease has ended, or the worker has to stop. The claim is extended
+// meanwhile, so that the lease may end later than at first.
+func (a *attempt) send(verb string, body []byte) (decoded wire.Answer, ans answer, err error) {
+	base := a.traced()
+	for {
+		deadline := a.cl.LeaseEndsAt()
+		ctx, cancel := context.WithDeadline(base, deadline)
+		decoded, ans, err = a.cl.settle(ctx, verb, func() ([]byte, error) { return body, nil })
+		cancel()
+		switch {
+		case err == nil:
+			a.r.w.health.settles.answered()
+			return decoded, ans, nil
+		case isFinal(err) || a.r.life.Err() != nil || !a.cl.LeaseEndsAt().After(deadline):
+			return decoded, ans, err
+		}
+		a.r.w.health.settles.failed(err)
+	}
+}
+
+// isFinal reports whether the server has decided.
+func isFinal(err error) bool {
+	var refusal *Error
+	return errors.Is(err, ErrStoreClosed) || errors.As(err, &refusal) && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
+}
+
+// report counts the claim as settled, or what became of it else.
+func (a *attempt) report(settled *atomic.Int64, err error) {
+	if err == nil {
+		settled.Add(1)
+		return
+	}
+	if a.r.claiming.Err() != nil && !isFinal(err) {
+		a.r.mu.Lock()
+		a.r.unsettled = append(a.r.unsettled, nameOf(a.cl))
+		a.r.mu.Unlock()
+	}
+	a.r.lost(a.cl, err)
+}

@@ -1,0 +1,128 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// handlersMax is how many task types one claim can name.
+const handlersMax = 1_000
+
+// handler is what a worker has for one task type.
+type handler struct {
+	taskType    string
+	concurrency int           // 0: the worker's
+	timeout     time.Duration // 0: none
+	run         func(context.Context, *attempt) error
+}
+
+// A HandlerOption is a setting of one task type's handler.
+type HandlerOption func(*handler) error
+
+// WithConcurrency bounds how many handlers of the task type run at a time in this
+// worker, within WorkerConfig.Concurrency. The worker claims no more than it can
+// run at once. (The type's max_claimed bounds all workers together.)
+func WithConcurrency(n int) HandlerOption {
+	return func(h *handler) error {
+		if n < 1 {
+			return fmt.Errorf("concurrency is %d, it must be at least 1", n)
+		}
+		h.concurrency = n
+		return nil
+	}
+}
+
+// WithTimeout is WorkerConfig.Timeout for one task type; 0 is no limit.
+func WithTimeout(d time.Duration) HandlerOption {
+	return func(h *handler) error {
+		if d < 0 {
+			return fmt.Errorf("timeout is %v, it must not be negative", d)
+		}
+		h.timeout = d
+		return nil
+	}
+}
+
+// Handle makes fn the worker's handler of a task type; "" is "default". It comes
+// before Run, which returns what is wrong with the type, the options, or a second
+// handler of the same type; after Run has begun Handle panics.
+//
+// The task's parameters are decoded as JSON into P; if P is []byte or
+// json.RawMessage they are handed over as they are. Parameters that do not decode
+// fail the task for good, without a call of fn.
+//
+// fn runs in a goroutine of its own, up to WorkerConfig.Concurrency of them at a
+// time, and what it returns settles the claim:
+//
+//   - nil completes the task, with Job.SetResult and Job.Then;
+//   - Snooze gives it back, and the attempt is not counted;
+//   - Permanent fails it for good;
+//   - RetryAfter fails the attempt and says how long the task waits;
+//   - any other error fails the attempt: the task waits for its backoff, its
+//     type's, or WorkerConfig.Retry, if it has attempts left, else it has failed;
+//   - a panic does the same, with the stack in the error.
+//
+// The context of fn ends with one of these as its context.Cause:
+//
+//   - ErrLeaseLost: the claim is over or about to end, and somebody else may get
+//     the task. What fn returns is not sent any more.
+//   - ErrCancelRequested: somebody asked for the task to be cancelled. An error
+//     that fn returns ends the task as cancelled; nil still completes it.
+//   - ErrShutdown: see Run.
+//   - ErrStoreClosed: the client was closed.
+//   - an error that is context.DeadlineExceeded: see WorkerConfig.Timeout.
+//
+// It carries the task's trace context for calls of this client (WithTraceparent),
+// and the values of Run's context.
+func Handle[P any](w *Worker, taskType string, fn func(context.Context, *Job[P]) error, opts ...HandlerOption) {
+	w.handle(taskType, opts, func(ctx context.Context, a *attempt) error {
+		job := jobOf[P](a)
+		if err := decodeParams(a.cl.Task.Payload, &job.Params); err != nil {
+			return Permanent(fmt.Errorf("the task's parameters do not decode into %T: %w", job.Params, err))
+		}
+		return fn(ctx, job)
+	})
+}
+
+func (w *Worker) handle(taskType string, opts []HandlerOption, run func(context.Context, *attempt) error) {
+	if taskType == "" {
+		taskType = "default"
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun {
+		panic("claimq: Handle of type " + taskType + " after Run")
+	}
+	mistake := func(err error) { w.mistakes = append(w.mistakes, fmt.Errorf("handler of type %q: %w", taskType, err)) }
+	h := &handler{taskType: taskType, timeout: w.cfg.Timeout, run: run}
+	for _, opt := range opts {
+		if err := opt(h); err != nil {
+			mistake(err)
+		}
+	}
+	if !isName(taskType, "_.:-") {
+		mistake(fmt.Errorf("a type is 1 to %d of A-Z a-z 0-9 _ . : -", nameBytesMax))
+	}
+	if w.handlers[taskType] != nil {
+		mistake(fmt.Errorf("there is one already"))
+	}
+	w.handlers[taskType] = h
+}
+
+// decodeParams decodes a payload into what params points to. An empty one leaves
+// it as it is.
+func decodeParams(payload []byte, params any) error {
+	switch p := params.(type) {
+	case *[]byte:
+		*p = payload
+	case *json.RawMessage:
+		*p = payload
+	default:
+		if len(payload) > 0 {
+			return json.Unmarshal(payload, params)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package client
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// claimLimitMax is how many tasks the server gives out in one claim.
+const claimLimitMax = 1_000
+
+// interruptPause is how long a type that could not be asked for before must have
+// room until a claim that waits is begun anew with it: a claim within a complete
+// takes the room of several types for a moment.
+const interruptPause = 100 * time.Millisecond
+
+// slots says how many more tasks a worker may claim, in all and of each type. A
+// slot is taken before a claim is sent, one for each task that the claim may
+// bring, of each type that it names: so the worker never holds more than it can
+// run. It is safe for concurrent use.
+type slots struct {
+	names []string // of all types, sorted
+
+	mu      sync.Mutex
+	free    int // in all
+	types   []*typeSlots
+	byName  map[string]*typeSlots
+	changed chan struct{} // has an element if something became free
+	waiting *interrupt    // of the claim that waits; nil: there is none, or it names all types
+}
+
+// typeSlots are those of a type with a limit of its own.
+type typeSlots struct {
+	name string
+	free int
+}
+
+// room is a number of slots that were taken for a claim: n in all, and n of each
+// of the limited types.
+type room struct {
+	n       int
+	types   []string // to ask for
+	limited []*typeSlots
+}
+
+// interrupt is how a claim that waits, and does not name all types, is ended.
+type interrupt struct {
+	asked  *room
+	cancel func()
+	timer  *time.Timer
+}
+
+func newSlots(concurrency int, handlers map[string]*handler) *slots {
+	s := &slots{
+		names: slices.Sorted(maps.Keys(handlers)), free: concurrency,
+		byName: map[string]*typeSlots{}, changed: make(chan struct{}, 1),
+	}
+	for _, name := range s.names {
+		if n := handlers[name].concurrency; n > 0 && n < concurrency {
+			t := &typeSlots{name: name, free: n}
+			s.types = append(s.types, t)
+			s.byName[name] = t
+		}
+	}
+	return s
+}
+
+// take takes room for as many tasks as there are slots for, each of which may be
+// of any type that it names. ok is false if there is none.
+func (s *slots) take() (r room, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r = s.typesWithRoom("")
+	r.n = min(s.free, claimLimitMax)
+	for _, t := range r.limited {
+		r.n = min(r.n, t.free)
+	}
+	if r.n == 0 || len(r.types) == 0 {
+		return room{}, false
+	}
+	s.free -= r.n
+	for _, t := range r.limited {
+		t.free -= r.n
+	}
+	return r, true
+}
+
+// widen makes the slot of a task the room for one task of any type that has a
+// slot left, or of the same type.
+func (s *slots) widen(taskType string) room {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.typesWithRoom(taskType)
+	r.n = 1
+	for _, t := range r.limited {
+		if t.name != taskType {
+			t.free--
+		}
+	}
+	return r
+}
+
+// typesWithRoom names the types with free slots, and mine.
+func (s *slots) typesWithRoom(mine string) room {
+	r := room{types: s.names, limited: s.types}
+	full := func(t *typeSlots) bool { return t.free <= 0 && t.name != mine }
+	if !slices.ContainsFunc(s.types, full) {
+		return r
+	}
+	r.limited = slices.DeleteFunc(slices.Clone(s.types), full)
+	r.types = slices.DeleteFunc(slices.Clone(s.names), func(name string) bool {
+		t := s.byName[name]
+		return t != nil && full(t)
+	})
+	return r
+}
+
+// fill makes one of the room's slots that of a task. It returns false if the room
+// has none left, or not for the type.
+func (s *slots) fill(r *room, taskType string) bool {
+	if r.n == 0 || !slices.Contains(r.types, taskType) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.n--
+	for _, t := range r.limited {
+		if t.name != taskType {
+			t.free++
+		}
+	}
+	s.freed()
+	return true
+}
+
+// narrow takes back widen: the slot is that of the task again.
+func (s *slots) narrow(r *room, taskType string) {
+	s.fill(r, taskType)
+}
+
+// giveBack frees what is left of the room.
+func (s *slots) giveBack(r *room) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += r.n
+	for _, t := range r.limited {
+		t.free += r.n
+	}
+	r.n = 0
+	s.freed()
+}
+
+// done frees the slot of a task.
+func (s *slots) done(taskType string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free++
+	if t := s.byName[taskType]; t != nil {
+		t.free++
+	}
+	s.freed()
+}
+
+// freed tells the claim loop. The caller holds the lock.
+func (s *slots) freed() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+	if i := s.waiting; i != nil && i.timer == nil && s.unasked(i) {
+		i.timer = time.AfterFunc(interruptPause, func() { s.interrupt(i) })
+	}
+}
+
+// unasked reports whether a type has room that i does not ask for. The caller
+// holds the lock.
+func (s *slots) unasked(i *interrupt) bool {
+	return slices.ContainsFunc(s.types, func(t *typeSlots) bool {
+		return t.free > 0 && !slices.Contains(i.asked.limited, t)
+	})
+}
+
+// interrupt ends a claim that waits, if it still does and there is more to ask
+// for.
+func (s *slots) interrupt(i *interrupt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i.timer = nil
+	if s.waiting == i && s.unasked(i) {
+		i.cancel()
+	}
+}
+
+// watch has cancel called when a type that asked does not name gets room, until
+// the returned function is called. At most one watch at a time.
+func (s *slots) watch(asked *room, cancel func()) (end func()) {
+	if len(asked.limited) == len(s.types) {
+		return func() {}
+	}
+	i := &interrupt{asked: asked, cancel: cancel}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = i
+	s.freed() // it may have room by now
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.waiting = nil
+		if i.timer != nil {
+			i.timer.Stop()
+		}
+	}
+}

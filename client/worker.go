@@ -1,0 +1,204 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// stopGrace is how long after their contexts have ended with ErrShutdown the
+// handlers have to return and be settled, before Run leaves them behind.
+const stopGrace = 10 * time.Second
+
+// A Worker claims tasks of the types that it has handlers for, runs the handlers,
+// extends the claims meanwhile, and settles them by what the handlers return:
+//
+//	w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: 20})
+//	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
+//		return send(ctx, job.Params, job.Token)
+//	})
+//	err = w.Run(ctx) // until ctx ends
+//
+// A handler may run twice for one task, at worst at the same time: a claim whose
+// lease could not be extended is given to somebody else. Its context ends before
+// that with ErrLeaseLost, and whatever the work writes to can refuse the older
+// Token. docs/workers.md tells what a handler must do.
+type Worker struct {
+	c   *Client
+	cfg WorkerConfig // with its defaults filled in
+
+	mu         sync.Mutex // guards what follows, until Run has begun: then it does not change
+	begun      bool
+	handlers   map[string]*handler
+	middleware []Middleware
+	mistakes   []error // of Handle, for Run to return
+
+	slots    *slots // set by Run
+	health   health
+	backoffs typeBackoffs
+	counts   counts
+}
+
+// NewWorker checks the configuration and returns a worker without handlers. It
+// makes no call. The client may be used for other things too, and is the
+// caller's to close, after Run has returned.
+func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
+	if c == nil {
+		return nil, errors.New("new worker: there is no client")
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
+	}
+	return &Worker{c: c, cfg: cfg, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c}}, nil
+}
+
+// ID returns the worker's id: WorkerConfig.ID or the one that was made up.
+func (w *Worker) ID() string { return w.cfg.ID }
+
+// Run claims and handles tasks until ctx ends. Then it claims nothing more and
+// gives the running handlers WorkerConfig.StopWait to finish. After that their
+// contexts end with ErrShutdown: what they return then counts, but an error that is
+// neither Permanent nor RetryAfter gives the task back, without a counted attempt.
+// A handler that has not returned 10 s later is left behind, and its claim
+// expires.
+//
+// No goroutine of the worker is left when Run returns, but those of handlers that
+// were left behind. A Worker runs once. The error is nil after ctx's end, or
+// names the tasks whose handlers were left behind and those that could not be
+// settled; before that it is ErrStoreClosed if the client was closed, or says
+// what is wrong with the handlers. That the cluster does not answer or refuses the
+// worker's claims ends nothing: see Health.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.begin(); err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	defer w.health.ended()
+	r := newShift(ctx, w)
+	defer r.end()
+	w.cfg.Logger.Info("claimq: worker has begun", "worker_id", w.cfg.ID, "task_types", w.slots.names, "concurrency", w.cfg.Concurrency)
+	err := r.claimTasks()
+	if err = errors.Join(err, r.stop()); err != nil {
+		return fmt.Errorf("run worker %s: %w", w.cfg.ID, err)
+	}
+	return nil
+}
+
+// begin makes the handlers final.
+func (w *Worker) begin() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.begun:
+		return errors.New("it has been run before")
+	case len(w.mistakes) > 0:
+		return errors.Join(w.mistakes...)
+	case len(w.handlers) == 0:
+		return errors.New("it has no handlers")
+	case len(w.handlers) > handlersMax:
+		return fmt.Errorf("it has %d handlers, at most %d", len(w.handlers), handlersMax)
+	}
+	w.begun = true
+	w.slots = newSlots(w.cfg.Concurrency, w.handlers)
+	w.health.begun()
+	return nil
+}
+
+// shift is one Run of a worker.
+type shift struct {
+	w *Worker
+	// claiming ends when nothing more is to be claimed.
+	claiming    context.Context
+	endClaiming context.CancelFunc
+	// life is that of the extends and the settling calls; it ends when Run has to
+	// return.
+	life    context.Context
+	endLife context.CancelFunc
+	// stopping is closed when StopWait is over.
+	stopping chan struct{}
+
+	lines sync.WaitGroup // the goroutines that handle tasks, one after the other
+
+	failures int // of claims, since the last that was answered; the claim loop's own
+
+	mu        sync.Mutex // guards what follows
+	left      []string   // tasks whose handlers did not return
+	unsettled []string   // tasks that could not be settled while stopping
+}
+
+func newShift(ctx context.Context, w *Worker) *shift {
+	r := &shift{w: w, stopping: make(chan struct{})}
+	r.claiming, r.endClaiming = context.WithCancel(ctx)
+	r.life, r.endLife = context.WithCancel(context.WithoutCancel(ctx))
+	return r
+}
+
+func (r *shift) end() {
+	r.endClaiming()
+	r.endLife()
+}
+
+// stop waits for the handlers that run, as Run says, and returns what became of
+// those that it did not end well for.
+func (r *shift) stop() error {
+	r.endClaiming()
+	idle := make(chan struct{})
+	go func() {
+		r.lines.Wait()
+		close(idle)
+	}()
+	if !waitIdle(idle, r.w.cfg.StopWait) {
+		close(r.stopping)
+		waitIdle(idle, stopGrace)
+	}
+	r.endLife()
+	<-idle
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	if len(r.left) > 0 {
+		errs = append(errs, fmt.Errorf("%d handlers ignored that their contexts ended; they are left behind, and their claims expire: %s", len(r.left), sample(r.left)))
+	}
+	if len(r.unsettled) > 0 {
+		errs = append(errs, fmt.Errorf("%d tasks could not be settled in time: %s", len(r.unsettled), sample(r.unsettled)))
+	}
+	return errors.Join(errs...)
+}
+
+// waitIdle waits for idle to be closed, for d at most, and reports whether it is.
+func waitIdle(idle <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// samplesMax bounds how many tasks an error names.
+const samplesMax = 10
+
+func sample(names []string) string {
+	s := names
+	if len(s) > samplesMax {
+		s = s[:samplesMax]
+	}
+	text := fmt.Sprint("task ", s[0])
+	for _, name := range s[1:] {
+		text += ", " + name
+	}
+	if len(names) > samplesMax {
+		text += ", ..."
+	}
+	return text
+}
+
+func (w *Worker) logClaim(level slog.Level, what string, cl *Claim, args ...any) {
+	args = append([]any{"worker_id", w.cfg.ID, "task_id", cl.Task.ID, "task_type", cl.Task.TaskType, "claim_token", cl.Token}, args...)
+	w.cfg.Logger.Log(context.Background(), level, "claimq: "+what, args...)
+}

@@ -1,0 +1,172 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/claimq/claimq/internal/repeat"
+)
+
+const (
+	// The pause of a worker whose claims fail: doubled from the first on, less a
+	// random share of up to a half. Each of its calls has been repeated for
+	// Config.Timeout already, if the cluster did not answer.
+	claimPauseMin = 200 * time.Millisecond
+	claimPauseMax = 10 * time.Second
+	// giveBackTimeout bounds giving back what a claim may have got whose answer the
+	// worker did not wait for.
+	giveBackTimeout = 5 * time.Second
+)
+
+// errMoreRoom is why a claim that waits is begun anew.
+var errMoreRoom = errors.New("more types have room")
+
+// claimTasks is the claim loop: it takes all slots that are free and claims that
+// many tasks at most, waiting for the first. It returns when claiming has ended,
+// or when the client was closed.
+//
+// One claim waits at a time. A worker that is busy seldom gets here: a handler's
+// slot goes on to the next task in the request that completes the last one.
+func (r *shift) claimTasks() error {
+	s := r.w.slots
+	for r.claiming.Err() == nil {
+		free, ok := s.take()
+		if !ok {
+			select {
+			case <-s.changed:
+			case <-r.claiming.Done():
+			case <-r.w.c.life.Done():
+				return ErrStoreClosed
+			}
+			continue
+		}
+		err := r.fill(&free)
+		s.giveBack(&free)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill claims tasks for the room and begins with them, until one request was
+// answered or it is certain that it took nothing. The error is ErrStoreClosed.
+func (r *shift) fill(free *room) error {
+	r.w.health.claims.asking()
+	defer r.w.health.claims.stopped()
+	req := r.request(free.types)
+	req.Limit = free.n
+	req.Wait = repeat.PollWait(repeat.PollMax, req.Lease)
+	doubted := false
+	for {
+		claims, err := r.ask(free, req)
+		if err == nil {
+			r.answered()
+			r.begin(claims, free)
+			return nil
+		}
+		if errors.Is(err, ErrStoreClosed) {
+			return err
+		}
+		doubted = doubted || errors.Is(err, ErrOutcomeUnknown)
+		if !errors.Is(err, errMoreRoom) {
+			r.refused(err)
+			err = waitFor(r.claiming, r.claimPause())
+		}
+		switch {
+		case r.claiming.Err() != nil:
+			if doubted {
+				r.lines.Go(func() { r.giveBackLost(req) })
+			}
+			return nil
+		case !doubted || errors.Is(err, ErrStaleClaim):
+			return nil
+		}
+		// What it may have claimed is asked for by the same request, and not waited for:
+		// then there is a new one.
+		req.Wait = 0
+	}
+}
+
+// request is what the worker asks for, with an id that is kept until an answer
+// was received.
+func (r *shift) request(types []string) ClaimRequest {
+	return ClaimRequest{WorkerID: r.w.cfg.ID, Types: types, Lease: r.w.cfg.Lease, RequestID: rand.Text()}
+}
+
+// ask makes one claim. The error is errMoreRoom if it was cut off to be begun
+// anew.
+func (r *shift) ask(free *room, req ClaimRequest) ([]*Claim, error) {
+	ctx, cancel := context.WithCancelCause(r.claiming)
+	defer cancel(nil)
+	if req.Wait > 0 {
+		end := r.w.slots.watch(free, func() { cancel(errMoreRoom) })
+		defer end()
+	}
+	return r.w.c.ClaimMany(ctx, req)
+}
+
+// begin starts a goroutine for each claim.
+func (r *shift) begin(claims []*Claim, free *room) {
+	r.w.counts.claimed.Add(int64(len(claims)))
+	for _, cl := range claims {
+		if !r.w.slots.fill(free, cl.Task.TaskType) {
+			r.lines.Go(func() { r.giveBack(cl, fmt.Errorf("the worker did not ask for type %q", cl.Task.TaskType)) })
+			continue
+		}
+		r.lines.Go(func() { r.work(cl) })
+	}
+}
+
+// giveBackLost gives back what a claim got whose answer did not come before the
+// end of claiming: repeating the request tells.
+func (r *shift) giveBackLost(req ClaimRequest) {
+	ctx, cancel := context.WithTimeout(r.life, giveBackTimeout)
+	defer cancel()
+	req.Wait = 0
+	claims, err := r.w.c.ClaimMany(ctx, req)
+	if err == nil && len(claims) > 0 {
+		ops := make([]Op, len(claims))
+		for i, cl := range claims {
+			ops[i] = cl.ReleaseOp(0)
+		}
+		r.w.counts.claimed.Add(int64(len(claims)))
+		r.w.counts.released.Add(int64(len(claims)))
+		_, err = r.w.c.Batch(ctx, ops...)
+	}
+	if err != nil && !errors.Is(err, ErrStaleClaim) {
+		r.w.cfg.Logger.Warn("claimq: what the last claim may have got could not be given back; it expires", "worker_id", r.w.cfg.ID, "err", err)
+	}
+}
+
+// answered notes that a claim was answered.
+func (r *shift) answered() {
+	r.w.health.claims.answered()
+	if r.failures > 0 {
+		r.w.cfg.Logger.Info("claimq: claims are answered again", "worker_id", r.w.cfg.ID)
+	}
+	r.failures = 0
+}
+
+// refused notes that a claim got no answer, or a refusal.
+func (r *shift) refused(err error) {
+	if r.claiming.Err() != nil {
+		return
+	}
+	r.failures++
+	r.w.health.claims.failed(err)
+	r.w.cfg.Logger.Warn("claimq: claim failed", "worker_id", r.w.cfg.ID, "failures", r.failures, "err", err)
+}
+
+// claimPause is how long to wait after claims have failed.
+func (r *shift) claimPause() time.Duration {
+	d := claimPauseMax
+	if shift := r.failures - 1; shift < 10 {
+		d = min(claimPauseMin<<max(shift, 0), claimPauseMax)
+	}
+	return d - mathrand.N(d/2+1)
+}

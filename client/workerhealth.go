@@ -1,0 +1,100 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// deafAfter is how long a worker may have had no successful answer before it is
+// not healthy: a claim waits up to 25 s for a task, and a call gets up to 10 s
+// more.
+const deafAfter = 60 * time.Second
+
+var errNotRunning = errors.New("the worker is not running")
+
+// Health returns nil while Run runs and the cluster answers. It is an error
+// before and after, and if the worker has been claiming, or settling what it
+// holds, for more than 60 s without one successful answer: then it says what
+// failed last. A worker that is busy in all its slots, or that waits for tasks
+// that do not come, is healthy.
+func (w *Worker) Health() error { return w.health.check() }
+
+// health is what Health goes by. It is safe for concurrent use.
+type health struct {
+	claims, settles ear
+
+	mu      sync.Mutex
+	running bool
+}
+
+func (h *health) begun() { h.set(true) }
+func (h *health) ended() { h.set(false) }
+
+func (h *health) set(running bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = running
+}
+
+func (h *health) check() error {
+	h.mu.Lock()
+	running := h.running
+	h.mu.Unlock()
+	if !running {
+		return errNotRunning
+	}
+	return errors.Join(h.claims.check("claiming"), h.settles.check("settling"))
+}
+
+// ear notes how long calls of one kind have got no successful answer.
+type ear struct {
+	mu    sync.Mutex
+	calls int       // under way, their repeats and pauses included
+	since time.Time // the last answer, or the begin of the first call after a while without any
+	last  error     // of a call, since then
+	ended time.Time // of the last call
+}
+
+// asking notes that a call begins; stopped that it is over.
+func (e *ear) asking() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls++
+	if now := time.Now(); e.calls == 1 && (e.last == nil || now.Sub(e.ended) > deafAfter) {
+		e.since, e.last = now, nil
+	}
+}
+
+func (e *ear) stopped() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls--
+	e.ended = time.Now()
+}
+
+func (e *ear) answered() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.since, e.last = time.Now(), nil
+}
+
+func (e *ear) failed(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = err
+}
+
+func (e *ear) check(what string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	silence := time.Since(e.since)
+	if e.calls == 0 || silence <= deafAfter {
+		return nil
+	}
+	if e.last == nil {
+		return fmt.Errorf("%s for %v without an answer", what, silence.Round(time.Second))
+	}
+	return fmt.Errorf("%s for %v without success: %w", what, silence.Round(time.Second), e.last)
+}
