@@ -190,14 +190,18 @@ func (w *world) heldFinalization() *task {
 // revise lets an operator do something with a parent or a step.
 func (w *world) revise(d *dice, name string) {
 	c := &command{id: w.familyID(d)}
-	switch d.n(8) {
+	switch d.n(9) {
 	case 0, 1:
 		c.verb = verbCancel
-	case 2, 3, 4:
+	case 2: // and thinks better of it, when the steps that were claimed may be over
+		c = &command{verb: verbCancel, id: w.parentID(d)}
+		again := &command{verb: verbRetry, id: c.id, add: int32(d.n(2))}
+		w.after(d.n(3*second), func() { w.call(d, name, again, false, nil) })
+	case 3, 4, 5:
 		c.verb, c.add = verbRetry, int32(d.n(3))
-	case 5:
-		c.verb = verbDelete
 	case 6:
+		c.verb = verbDelete
+	case 7:
 		c = w.patch(d)
 		c.id = w.familyID(d)
 	default:
