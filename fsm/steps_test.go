@@ -3,6 +3,7 @@ package fsm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -60,6 +61,22 @@ func TestSteps_stopOnce(t *testing.T) {
 		t.Errorf("the parent is %v in the end", b.m.Get(1).Status)
 	}
 	mustCheck(t, b.m)
+}
+
+// TestSubmit_tellsOfOneParent ensures that the steps are told of a parent that is
+// submitted alone, and not of one of many.
+func TestSubmit_tellsOfOneParent(t *testing.T) {
+	t.Parallel()
+	b := newBounded(t, 0, NewTask{})
+	parent := manySteps(2, NewTask{Type: "load"})
+	for _, tasks := range [][]NewTask{{parent, {Type: "plain"}}, {parent, parent}, {{Type: "plain"}}} {
+		if p := b.apply(Submit{Tasks: tasks}).Results[0].Parent; p != nil {
+			t.Errorf("%d tasks: told %+v", len(tasks), *p)
+		}
+	}
+	if p := b.apply(Submit{Tasks: []NewTask{parent}}).Results[0].Parent; p == nil || len(p.Steps) != 2 {
+		t.Errorf("one parent: told %+v", p)
+	}
 }
 
 // TestTick_boundsWhatStepsTakeAlong ensures that a tick stops when it has changed
@@ -150,9 +167,10 @@ func TestBatch_countsATaskOnce(t *testing.T) {
 	t.Parallel()
 	b := newBounded(t, 1, NewTask{Type: "load"})
 	b.apply(ClaimNext{WorkerID: "w1", Limit: stepsMax})
+	followUps := slices.Repeat([]NewTask{{Type: "a"}}, 8)
 	var ops []Command
 	for i := range uint64(stepsMax) {
-		ops = append(ops, Complete{Hold: Hold{ID: i + 2, WorkerID: "w1"}, Submit: []NewTask{{Type: "a"}, {Type: "a"}, {Type: "a"}, {Type: "a"}, {Type: "a"}, {Type: "a"}, {Type: "a"}}})
+		ops = append(ops, Complete{Hold: Hold{ID: i + 2, WorkerID: "w1"}, Submit: followUps})
 	}
 	for i, r := range b.apply(Batch{Ops: ops}).Results[0].Results {
 		if r.Code != "" {
