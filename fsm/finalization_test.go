@@ -204,6 +204,10 @@ func TestClaimFinalization_OfTasksWithoutSteps(t *testing.T) {
 			}
 		}
 	}
+	s.do(Evict{})
+	if s.m.Get(3) != nil || s.do(ReleaseFinalization{ID: 3, ProcessorID: "w"}).Parent.Done {
+		t.Error("a removed task is there, or its worker released what it never had")
+	}
 	if _, ok := s.m.Finalization(99, s.Stamp); ok {
 		t.Error("a task that never was is there")
 	}
