@@ -26,32 +26,47 @@ func TestServer_StepCommands(t *testing.T) {
 		return fsm.NewTask{Type: "default", MaxAttempts: fsm.DefaultAttempts, Parent: &p}
 	}
 	long := strings.Repeat("A0_.:-z9", 16)
-	for body, want := range map[string]fsm.NewTask{
-		`"steps":[{"step":"a","params":1}]`: parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep("a")}}),
-		`"finalize":null,"on_step_failure":null,"steps":[{"step":"a","params":1,"depends_on":null,"idempotency_key":null,"unique":null,"retention_ms":null,"steps":null,"finalize":null,"on_step_failure":null}]`: parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep("a")}}),
-		`"on_step_failure":"fail","finalize":"auto","steps":[{"depends_on": [ ] ,"params":1,"step":"a"}]`:                                                                                                         parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep("a")}}),
-		`"finalize":"claim","steps":[{"step":"a","params":1}]`:           parent(fsm.NewParent{ByClaim: true, Steps: []fsm.NewStep{plainStep("a")}}),
-		`"steps":[{"step":"a","params":1}],"on_step_failure":"continue"`: parent(fsm.NewParent{Continue: true, Steps: []fsm.NewStep{plainStep("a")}}),
-		`"steps":[{"step":"` + long + `","params":1}]`:                   parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep(long)}}),
+	plain := parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep("a")}})
+	type read struct {
+		body string
+		want fsm.NewTask
+	}
+	for _, c := range []read{
+		{`"steps":[{"step":"a","params":1}]`, plain},
+		{`"finalize":null,"on_step_failure":null,"steps":[{"step":"a","params":1,"depends_on":null,"idempotency_key":null,"unique":null,"retention_ms":null,"steps":null,"finalize":null,"on_step_failure":null}]`, plain},
+		{`"on_step_failure":"fail","finalize":"auto","steps":[{"depends_on": [ ] ,"params":1,"step":"a"}]`, plain},
+		{`"finalize":"claim","steps":[{"step":"a","params":1}]`, parent(fsm.NewParent{ByClaim: true, Steps: []fsm.NewStep{plainStep("a")}})},
+		{`"steps":[{"step":"a","params":1}],"on_step_failure":"continue"`, parent(fsm.NewParent{Continue: true, Steps: []fsm.NewStep{plainStep("a")}})},
+		{`"steps":[{"step":"` + long + `","params":1}]`, parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep(long)}})},
 		// Names of later steps, in any order, escaped.
-		`"steps":[{"step":"a","depends_on":["c" , "\u0062"],"params":1},{"step":"b","params":1},{"depends_on":["b"],"step":"c","params":1}]`: parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep("a", 1, 2), plainStep("b"), plainStep("c", 1)}}),
-		// What a parent may have, and does nothing with, too.
-		`"steps":[{"step":"a","params":1}],"task_type":"t","payload":"AA==","priority":3,"max_attempts":7,"lease_ms":100,"backoff":{"initial_ms":1},"idempotency_key":"k","unique":"active","labels":{"a":"b"},"retention_ms":0,` +
-			`"run_at":null,"delay_ms":null,"expires_at":null,"group":null`: {
-			Type: "t", Payload: []byte{0}, Priority: 3, MaxAttempts: 7, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000},
-			Key: "k", UniqueActive: true, Labels: []fsm.Label{{Name: "a", Value: "b"}}, RetentionMS: fsm.KeepNone, Parent: &fsm.NewParent{Steps: []fsm.NewStep{plainStep("a")}},
+		{
+			`"steps":[{"step":"a","depends_on":["c" , "\u0062"],"params":1},{"step":"b","params":1},{"depends_on":["b"],"step":"c","params":1}]`,
+			parent(fsm.NewParent{Steps: []fsm.NewStep{plainStep("a", 1, 2), plainStep("b"), plainStep("c", 1)}}),
 		},
-		`"steps":[{"step":"a","task_type":"t","payload":"AA==","priority":-3,"max_attempts":0,"lease_ms":100,"backoff":{"initial_ms":1},"labels":{"a":"b"},"group":"g","delay_ms":5,"expires_at":"2026-03-01T12:00:00Z"},{"step":"b","params":1,"run_at":"2026-03-01T12:00:00Z"}]`: parent(fsm.NewParent{
-			Steps: []fsm.NewStep{
-				{Name: "a", Task: fsm.NewTask{
-					Type: "t", Payload: []byte{0}, Priority: -3, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000},
-					Labels: []fsm.Label{{Name: "a", Value: "b"}}, Group: "g", DelayMS: 5, ExpiresAt: testStart,
-				}},
-				{Name: "b", Task: fsm.NewTask{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, RunAt: testStart}},
+		// What a parent may have, and does nothing with, too.
+		{
+			`"steps":[{"step":"a","params":1}],"task_type":"t","payload":"AA==","priority":3,"max_attempts":7,"lease_ms":100,"backoff":{"initial_ms":1},"idempotency_key":"k","unique":"active","labels":{"a":"b"},"retention_ms":0,` +
+				`"run_at":null,"delay_ms":null,"expires_at":null,"group":null`,
+			fsm.NewTask{
+				Type: "t", Payload: []byte{0}, Priority: 3, MaxAttempts: 7, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000},
+				Key: "k", UniqueActive: true, Labels: []fsm.Label{{Name: "a", Value: "b"}}, RetentionMS: fsm.KeepNone, Parent: &fsm.NewParent{Steps: []fsm.NewStep{plainStep("a")}},
 			},
-		}),
+		},
+		{
+			`"steps":[{"step":"a","task_type":"t","payload":"AA==","priority":-3,"max_attempts":0,"lease_ms":100,"backoff":{"initial_ms":1},"labels":{"a":"b"},"group":"g","delay_ms":5,"expires_at":"2026-03-01T12:00:00Z"},` +
+				`{"step":"b","params":1,"run_at":"2026-03-01T12:00:00Z"}]`,
+			parent(fsm.NewParent{
+				Steps: []fsm.NewStep{
+					{Name: "a", Task: fsm.NewTask{
+						Type: "t", Payload: []byte{0}, Priority: -3, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000},
+						Labels: []fsm.Label{{Name: "a", Value: "b"}}, Group: "g", DelayMS: 5, ExpiresAt: testStart,
+					}},
+					{Name: "b", Task: fsm.NewTask{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, RunAt: testStart}},
+				},
+			}),
+		},
 	} {
-		submit := fsm.Submit{Tasks: []fsm.NewTask{want}}
+		body, submit := c.body, fsm.Submit{Tasks: []fsm.NewTask{c.want}}
 		hold := fsm.Hold{ID: 7, WorkerID: "w"}
 		for _, c := range []struct {
 			target, body string
