@@ -1,8 +1,8 @@
 package plants
 
-// Rules returns bugs in the rules of submitting, claiming, settling, seeing and
-// scheduling: no fault is needed to see them, the contract's rows (package
-// contract) must. Rows names one that does.
+// Rules returns bugs in the rules of submitting, claiming, settling, seeing,
+// scheduling and finalizing: no fault is needed to see them, the contract's rows
+// (package contract) must. Rows names one that does.
 func Rules() []Plant {
 	return []Plant{
 		{
@@ -88,6 +88,46 @@ func Rules() []Plant {
 		{
 			Name: "overlap-ignored", What: "a schedule with overlap skip does not look whether its last task has ended", Rows: "4/schedule_overlap",
 			edits: []edit{{"fsm/schedule.go", "item.Skip || !v.OverlapAllow && m.lives(v.LastTaskID)", "item.Skip || !v.OverlapAllow && m.lives(0)"}},
+		},
+		{
+			Name: "finalized-twice", What: "a second finalizer ends a parent that has ended", Rows: "4/finalize_once",
+			edits: []edit{{"fsm/finalization_claim.go", "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n", "	case t.Status.Ended() && t.WorkerID == c.ProcessorID:\n		answer.AlreadyFinalized = true\n"}},
+		},
+		{
+			Name: "finalizers-both-hold", What: "a claim of a finalization takes it from its holder", Rows: "4/finalization_claim_messages",
+			edits: []edit{{"fsm/finalization_claim.go", "	case answer.Holder != \"\":\n		answer.Outcome = FinalizationAlreadyClaimed\n", ""}},
+		},
+		{
+			Name: "finalizer-not-asked", What: "a finalize does not look who holds the claim", Rows: "4/finalize_refused",
+			edits: []edit{{"fsm/finalization_claim.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		code = CodeTaskAlreadyClaimed\n", ""}},
+		},
+		{
+			Name: "dead-finalizer-kept", What: "the claim of a dead finalizer never ends", Rows: "4/finalization_timeout",
+			edits: []edit{{"fsm/finalization_time.go", "return f.EndU + overtime(f.TimeoutMS)", "return f.EndU + overtime(f.TimeoutMS) + 1<<40"}},
+		},
+		{
+			Name: "claim-holds-up-auto", What: "an auto parent whose finalization is claimed does not end by itself", Rows: "4/finalization_of_an_auto_parent",
+			edits: []edit{{"fsm/steps_end.go", "	case !t.Parent().Plan.ByClaim:\n", "	case !t.Parent().Plan.ByClaim && !isFinalizing(t):\n"}},
+		},
+		{
+			Name: "parent-stuck", What: "the end of the last step does not end its parent", Rows: "4/steps_auto_end",
+			edits: []edit{{"fsm/steps_end.go", "	if ps.open() == 0 {\n", "	if ps.open() < 0 {\n"}},
+		},
+		{
+			Name: "unblocked-early", What: "a step is unblocked while one that it depends on has not completed", Rows: "4/steps_depends_on",
+			edits: []edit{{"fsm/steps_end.go", "		case ps.waiting[place] == 0:\n", "		case ps.waiting[place] <= 1:\n"}},
+		},
+		{
+			Name: "continue-as-fail", What: "on_step_failure continue is treated as fail", Rows: "4/steps_on_step_failure_continue",
+			edits: []edit{{"fsm/steps_end.go", "	case t.Status != StatusCompleted && !s.Plan.Continue:\n", "	case t.Status != StatusCompleted:\n"}},
+		},
+		{
+			Name: "step-retention", What: "a step is removed by its own retention, before its parent", Rows: "8/steps_retention",
+			edits: []edit{{"fsm/ended.go", "		return // it is kept as long as its parent\n", ""}},
+		},
+		{
+			Name: "step-cancelled-alone", What: "a cancelled step does not cancel the others", Rows: "4/steps_a_cancelled_step",
+			edits: []edit{{"fsm/steps_end.go", "	case t.Status != StatusCompleted && !s.Plan.Continue:\n", "	case t.Status == StatusFailed && !s.Plan.Continue:\n"}},
 		},
 	}
 }
