@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// A thousand short seeds.
+// Two thousand short seeds.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	total := RunSeeds(t.Context(), Config{Seed: 1, Steps: 60}, 1000)
+	total := RunSeeds(t.Context(), Config{Seed: 1, Steps: 60}, 2000)
 	if total.Failure != "" {
 		t.Fatalf("seed %d of %d steps fails: %s", total.Failed, 60, total.Failure)
 	}
-	if total.Seeds != 1000 || total.Commands < 20_000 {
-		t.Errorf("%d seeds committed %d commands, want 1000 and at least 20,000: they prove little", total.Seeds, total.Commands)
+	if total.Seeds != 2000 || total.Commands < 40_000 {
+		t.Errorf("%d seeds committed %d commands, want 2000 and at least 40,000: they prove little", total.Seeds, total.Commands)
 	}
 }
 
