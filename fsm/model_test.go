@@ -364,7 +364,7 @@ func (s *model) batch(c Batch, seen *Result) Result {
 			code = CodeNoPendingTasks
 		}
 		if c.Atomic && code != "" {
-			return Result{Code: code, Task: one.Task, Gone: one.Gone, FailedOp: i}
+			return Result{Code: code, Reason: one.Reason, Task: one.Task, Gone: one.Gone, FailedOp: i}
 		}
 		r.Results = append(r.Results, one)
 	}

@@ -25,7 +25,7 @@ func (m *model) batch(c *command) answer {
 			hint := m.hint
 			*m = *before
 			m.hint = hint
-			return answer{code: r.code, task: r.task, gone: r.gone, failedOp: i}
+			return answer{code: r.code, why: r.why, task: r.task, gone: r.gone, failedOp: i}
 		}
 		a.results[i] = r
 	}
