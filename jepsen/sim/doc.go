@@ -9,6 +9,9 @@
 // do not know that they were deposed, how clocks run and jump, which replica is
 // rebuilt from which snapshot. The same seed gives the same run, bit for bit.
 //
+// When the last fault is over, what is left of parents and their steps is worked
+// off, and each has to end.
+//
 // Every result of every entry on every replica, and every event that it adds to
 // the trail, is compared with a model that was written for this package alone, and
 // invariants are checked that do not know the model. A run that fails is shrunk to the few steps that it takes.

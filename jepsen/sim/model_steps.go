@@ -15,8 +15,7 @@ func (t *task) isParent() bool { return t.plan != nil && t.of == 0 }
 func (t *task) place() int { return int(t.id - t.of - 1) }
 
 // stepsOf returns the steps of a parent as they are now, in the plan's order;
-// none of a task that is no parent. They outlive it by nothing: what has gone with
-// it is left out.
+// none of a task that is no parent. t may have just been taken out: they may, too.
 func (m *model) stepsOf(t *task) []*task {
 	if !t.isParent() {
 		return nil
