@@ -126,7 +126,7 @@ func (w *worker) send(batch wire.Batch, tasks []wire.Task, asked time.Time) {
 		w.ledger.Violate("a batch of %d ops has %d results", len(batch.Ops), len(answer.Results))
 		return
 	}
-	within := !w.caller.unsure && answered.Before(asked.Add(leaseMS * time.Millisecond * 1999 / 2000))
+	within := !w.caller.unsure && answered.Before(asked.Add(leaseMS*time.Millisecond*1999/2000))
 	for i := range answer.Results {
 		r := &answer.Results[i]
 		switch r.Code {
