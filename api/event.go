@@ -64,7 +64,7 @@ func appendEvent(b []byte, e *fsm.Event) []byte {
 	b = appendWorker(b, e.WorkerID)
 	b = append(b, `,"claim_token":`...)
 	b = appendToken(b, e.Token)
-	if e.Token == 0 {
+	if e.Attempt == 0 { // about no claim of a worker: that of a parent's finalization is no attempt
 		b = append(b, `,"attempt":null`...)
 	} else {
 		b = append(b, `,"attempt":`...)

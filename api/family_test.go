@@ -20,6 +20,7 @@ func TestServer_FamilyRefusals(t *testing.T) {
 	claimed := "POST /api/tasks/claim " + w
 	failed := []string{claimed, `POST /api/tasks/2/fail {"worker_id":"w","error":"e"}`}
 	const retryParent = "Retry the parent, in task_id: its failed and cancelled steps are retried with it"
+	const retryDependency = "Retry that step first, in task_id, or the parent: then all of them are retried"
 	const running = `"task_id":1,"status":"running","worker_id":null`
 	for _, c := range []struct {
 		name         string
@@ -38,6 +39,14 @@ func TestServer_FamilyRefusals(t *testing.T) {
 		{"deleting a step", "", nil, "DELETE /api/tasks/3", "", wire.CodeTaskNotTerminal, "A step cannot be deleted", "Delete its parent once that has ended: its steps go with it", `"task_id":3,"status":"blocked","worker_id":null,"reason":"step"`},
 		{"deleting a step that has ended", "", failed, "DELETE /api/tasks/2", "", wire.CodeTaskNotTerminal, "A step cannot be deleted", "Delete its parent once that has ended: its steps go with it", `"task_id":2,"status":"failed","worker_id":"w","reason":"step"`},
 		{"deleting a task with steps", "", nil, "DELETE /api/tasks/1", "", wire.CodeTaskNotTerminal, "Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it", running},
+		{
+			"retrying a step that depends on one that failed", `,"on_step_failure":"continue","finalize":"claim"`, failed, "POST /api/tasks/3/retry", "",
+			wire.CodeTaskFailed, "A step that this one depends on has failed", retryDependency, `"task_id":2,"status":"failed","worker_id":"w","reason":"dependency_ended"`,
+		},
+		{
+			"retrying a step that depends on one that is cancelled", `,"on_step_failure":"continue","finalize":"claim"`, []string{"POST /api/tasks/2/cancel {}"}, "POST /api/tasks/3/retry", "",
+			wire.CodeTaskCancelled, "A step that this one depends on is cancelled", retryDependency, `"task_id":2,"status":"cancelled","worker_id":null,"reason":"dependency_ended"`,
+		},
 		{"retrying a step of a failed task", "", failed, "POST /api/tasks/3/retry", "", wire.CodeTaskFailed, "The parent of the step has already failed", retryParent, `"task_id":1,"status":"failed","worker_id":null,"reason":"parent_ended"`},
 		{"retrying a step of a cancelled task", "", []string{"POST /api/tasks/1/cancel {}"}, "POST /api/tasks/3/retry", "", wire.CodeTaskCancelled, "The parent of the step is cancelled", retryParent, `"task_id":1,"status":"cancelled","worker_id":null,"reason":"parent_ended"`},
 		{

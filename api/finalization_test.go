@@ -329,6 +329,9 @@ func TestServer_FinalizeEvents(t *testing.T) {
 	var kinds []string
 	for _, e := range page.Events {
 		kinds = append(kinds, fmt.Sprintf("%s %d %s", e.Event, *e.ClaimToken, e.Message))
+		if e.Attempt != nil { // nobody claims a parent
+			t.Errorf("%s is of attempt %d", e.Event, *e.Attempt)
+		}
 	}
 	if diff := cmp.Diff([]string{"finalization_claimed 3 ", "finalized 3 failed", "failed 3 bad"}, kinds); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

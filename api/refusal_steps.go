@@ -16,6 +16,12 @@ func refuseFamily(r *refusal, cmd fsm.Command) {
 		r.text, r.advice = "A step cannot be deleted", "Delete its parent once that has ended: its steps go with it"
 	case r.reason == fsm.ReasonParentEnded:
 		refuseParentEnded(r)
+	case r.reason == fsm.ReasonDependencyEnded:
+		r.text = "A step that this one depends on has failed"
+		if r.code == wire.CodeTaskCancelled {
+			r.text = "A step that this one depends on is cancelled"
+		}
+		r.advice = "Retry that step first, in task_id, or the parent: then all of them are retried"
 	case r.code == wire.CodeTaskNotClaimable && running && patches:
 		r.text, r.advice = "A task with steps has no run_at", "Change the run_at of its steps"
 	case r.code == wire.CodeTaskNotClaimable && running:

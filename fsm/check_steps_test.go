@@ -50,14 +50,18 @@ func (m *Machine) problemAsStep(t *Task, s *Step) string {
 	case t.Options.Parent != nil || t.Key != "" || t.Options.UniqueActive || t.Options.RetentionMS != 0 || t.RemoveAt != 0 || t.Status == StatusRunning:
 		return "has what only a parent has"
 	}
-	waits := false
+	waits, inVain := false, false
 	for _, on := range s.Plan.Steps[t.ID-s.ParentID-1].DependsOn {
-		waits = waits || m.tasks.get(s.ParentID+1+uint64(on)).Status != StatusCompleted
+		status := m.tasks.get(s.ParentID + 1 + uint64(on)).Status
+		waits = waits || status != StatusCompleted
+		inVain = inVain || status == StatusFailed || status == StatusCancelled
 	}
 	asked := t.Status == StatusClaimed && t.CancelRequested
 	switch {
 	case !t.Status.Ended() && waits != (t.Status == StatusBlocked), t.Status == StatusCompleted && waits:
 		return "is blocked, or is not, as it should not be"
+	case inVain && !t.Status.Ended():
+		return "waits for one that will not complete"
 	case parent.CancelRequested && !t.Status.Ended() && !asked:
 		return "goes on though its parent is being cancelled"
 	}

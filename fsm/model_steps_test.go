@@ -258,6 +258,14 @@ func (s *model) cannotRetryStep(t *Task) Result {
 	case p.CancelRequested:
 		return s.refuse(CodeTaskCancelled, p)
 	}
+	for _, place := range t.options().Step.Plan.Steps[t.StepPlace()].DependsOn {
+		on := s.find(t.options().Step.ParentID + 1 + uint64(place))
+		if on.Status == StatusFailed || on.Status == StatusCancelled {
+			r := s.refuse(s.endedCode(on), on)
+			r.Reason = "dependency_ended"
+			return r
+		}
+	}
 	return Result{}
 }
 

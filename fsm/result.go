@@ -40,6 +40,9 @@ const (
 	ReasonNoSteps     Reason = "no_steps"     // task_not_claimable: only a parent is finalized
 	ReasonStep        Reason = "step"         // task_not_terminal: a step is deleted with its parent
 	ReasonParentEnded Reason = "parent_ended" // of a retry of a step, with the code of the parent's end
+	// ReasonDependencyEnded is of a retry of a step, with the code of the end of the
+	// step that it depends on and that has not completed.
+	ReasonDependencyEnded Reason = "dependency_ended"
 )
 
 // Result is what became of one command. It is the same on every node.

@@ -87,7 +87,8 @@ func (m *Machine) retrySteps(c Retry, ps *parentState) {
 }
 
 // cannotRetryStep returns why the step, which failed or was cancelled, cannot be
-// retried by itself: its parent has ended, or is being cancelled.
+// retried by itself: its parent has ended, or is being cancelled, or it depends on
+// one that failed or was cancelled, and would be blocked in vain.
 func (m *Machine) cannotRetryStep(t *Task) (refusal Result, refused bool) {
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false
@@ -100,6 +101,13 @@ func (m *Machine) cannotRetryStep(t *Task) (refusal Result, refused bool) {
 		return refusal, true
 	case parent.CancelRequested:
 		return m.refused(CodeTaskCancelled, parent), true
+	}
+	for _, place := range t.Step().Plan.Steps[t.StepPlace()].DependsOn {
+		if on := m.tasks.get(parent.ID + 1 + uint64(place)); retriable(on) {
+			refusal = m.refused(endedCode(on.Status), on)
+			refusal.Reason = ReasonDependencyEnded
+			return refusal, true
+		}
 	}
 	return Result{}, false
 }

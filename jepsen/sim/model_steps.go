@@ -263,6 +263,11 @@ func (m *model) retryOfStep(s *task) (a answer, refused bool) {
 	case p.asked:
 		return answer{code: "task_cancelled", task: p}, true
 	}
+	for _, on := range s.plan.steps[s.place()].on {
+		if d := m.find(s.of + 1 + uint64(on)); ended(d.status) && d.status != completed {
+			return answer{code: "task_" + d.status, why: "dependency_ended", task: d}, true
+		}
+	}
 	return a, false
 }
 
