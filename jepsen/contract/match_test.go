@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,8 +95,8 @@ func (v vars) value(path string, want, got any) string {
 		if !ok {
 			return fmt.Sprintf("%s is %s, not an object", path, text(got))
 		}
-		for name, w := range want {
-			name = v.fill(name)
+		for _, key := range slices.Sorted(maps.Keys(want)) { // what one binds another may name
+			name, w := v.fill(key), want[key]
 			g, there := object[name]
 			if w == "<absent>" {
 				if there {
