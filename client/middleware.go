@@ -11,7 +11,7 @@ import (
 // measure, trace, or refuse. The job's Params are the task's payload as it is;
 // what it says with the job's methods counts as the handler's. What it returns
 // settles the claim; what next returns is the handler's error, a *PanicError if
-// it panicked, or why the parameters did not decode. next takes the context that
+// it or a middleware in between panicked, or why the parameters did not decode. next takes the context that
 // the handler gets; to start a span where the task was submitted, there is
 // job.Task.Traceparent.
 type Middleware func(ctx context.Context, job *Job[[]byte], next func(context.Context) error) error
@@ -40,9 +40,11 @@ func (a *attempt) invoke(ctx context.Context) error {
 	job.Params = a.cl.Task.Payload
 	for i := len(middleware) - 1; i >= 0; i-- {
 		m, inner := middleware[i], next
-		next = func(ctx context.Context) error { return m(ctx, job, inner) }
+		next = func(ctx context.Context) error {
+			return guard(func() error { return m(ctx, job, inner) })
+		}
 	}
-	return guard(func() error { return next(ctx) })
+	return next(ctx)
 }
 
 // stackBytesMax is where the stack of a panic is cut: with its message it fits

@@ -1,0 +1,185 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+func goexit() { runtime.Goexit() }
+
+// After ctx's end nothing is claimed, and what runs has StopWait to finish.
+func TestWorker_stops(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{}, wire.Task{}, wire.Task{}, wire.Task{}, wire.Task{}, wire.Task{})
+	runWorker(t, o, WorkerConfig{Concurrency: 5, StopWait: 10 * time.Second}, func(w *Worker) {
+		Handle(w, "mail", func(ctx context.Context, job *Job[mail]) error {
+			switch job.Task.ID {
+			case "1": // finishes in time
+				<-time.After(9 * time.Second)
+				return ctx.Err()
+			case "2": // stops
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), ErrShutdown) {
+					t.Errorf("the cause is %v", context.Cause(ctx))
+				}
+				return ctx.Err()
+			case "3": // finishes late
+				<-ctx.Done()
+				<-time.After(9 * time.Second)
+				return nil
+			case "4":
+				<-ctx.Done()
+				return Permanent(errors.New("for good"))
+			default:
+				<-ctx.Done()
+				return RetryAfter(time.Second, errors.New("later"))
+			}
+		})
+	}, func(t *testing.T, r *running) {
+		r.stop()
+		before := len(o.sent("/claim"))
+		start := time.Now()
+		if err := r.wait(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if took := time.Since(start); took < 19*time.Second || took > 19*time.Second+time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		if n := len(o.sent("/claim")); n != before {
+			t.Errorf("%d claims after the end", n-before)
+		}
+		for _, c := range o.sent("/complete") {
+			if c.field(t, "claim") != nil {
+				t.Errorf("%s claims after the end", c.path)
+			}
+		}
+	})
+	for id, want := range []string{1: "[claimed completed]", 2: "[claimed released]", 3: "[claimed completed]", 4: "[claimed failed]", 5: "[claimed failed]", 6: "[]"} {
+		if id == 0 {
+			continue
+		}
+		if got := o.task(id); fmt.Sprint(got.log) != want {
+			t.Errorf("task %d: %v", id, got.log)
+		}
+	}
+	if got := o.task(2); got.Attempts != 0 {
+		t.Errorf("%d attempts were counted", got.Attempts)
+	}
+}
+
+// A handler that ignores its context is left behind: Run says so, and the claim
+// is extended no more.
+func TestWorker_leavesBehind(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{})
+	release := make(chan struct{})
+	var late *Job[mail]
+	runWorker(t, o, WorkerConfig{StopWait: time.Second}, func(w *Worker) {
+		release = make(chan struct{})
+		Handle(w, "mail", func(_ context.Context, job *Job[mail]) error {
+			late = job
+			<-release
+			job.SetResult("late")
+			return nil
+		})
+	}, func(t *testing.T, r *running) {
+		r.stop()
+		start := time.Now()
+		err := r.wait()
+		if err == nil || !strings.Contains(err.Error(), "1 handlers ignored") || !strings.Contains(err.Error(), "task 1 (mail)") {
+			t.Errorf("Run: %v", err)
+		}
+		if took := time.Since(start); took != 11*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		before := len(o.paths())
+		<-time.After(time.Minute)
+		if got := o.task(1); got.Status != "pending" {
+			t.Errorf("the task is %s", got.Status)
+		}
+		if n := len(o.paths()); n != before {
+			t.Errorf("%d calls after Run: %v", n-before, o.paths()[before:])
+		}
+		close(release)
+		<-time.After(time.Second)
+		if n := len(o.paths()); n != before || late == nil {
+			t.Errorf("%d calls of a handler that was left behind", n-before)
+		}
+	})
+}
+
+// What a claim got whose answer was under way when the worker was stopped is
+// given back.
+func TestWorker_givesBackWhatItDidNotHearOf(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{}, wire.Task{}, wire.Task{})
+	o.fault = func(r request, before bool) reply {
+		if before || !strings.HasSuffix(r.path, "/claim") || len(o.sent("/claim")) > 1 {
+			return nil
+		}
+		<-time.After(3 * time.Second) // the answer is under way
+		return nil
+	}
+	runWorker(t, o, WorkerConfig{Concurrency: 2}, func(w *Worker) {
+		Handle(w, "mail", func(context.Context, *Job[mail]) error { t.Error("a handler begins"); return nil })
+	}, func(t *testing.T, r *running) {
+		<-time.After(time.Second)
+		r.stop()
+		if err := r.wait(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	for id, want := range []string{1: "[claimed released]", 2: "[claimed released]", 3: "[]"} {
+		if id == 0 {
+			continue
+		}
+		if got := o.task(id); fmt.Sprint(got.log) != want || got.Attempts != 0 {
+			t.Errorf("task %d: %v", id, got.log)
+		}
+	}
+}
+
+// A cluster that is gone does not hold Run up.
+func TestWorker_stopsWithoutACluster(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{})
+	runWorker(t, o, WorkerConfig{StopWait: time.Second, Lease: time.Hour}, func(w *Worker) {
+		Handle(w, "mail", func(ctx context.Context, job *Job[mail]) error { <-ctx.Done(); return nil })
+	}, func(t *testing.T, r *running) {
+		o.mu.Lock()
+		o.fault = func(request, bool) reply { return refuses(wire.CodeNoLeader) }
+		o.mu.Unlock()
+		r.stop()
+		start := time.Now()
+		err := r.wait()
+		if err == nil || !strings.Contains(err.Error(), "1 tasks could not be settled in time: task 1 (mail)") {
+			t.Errorf("Run: %v", err)
+		}
+		if took := time.Since(start); took > 12*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestWorker_closedClient(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{})
+	runWorker(t, o, WorkerConfig{Concurrency: 1}, func(w *Worker) {
+		Handle(w, "mail", func(ctx context.Context, job *Job[mail]) error { <-ctx.Done(); return context.Cause(ctx) })
+	}, func(t *testing.T, r *running) {
+		r.c.Close()
+		if err := r.wait(); !errors.Is(err, ErrStoreClosed) {
+			t.Errorf("Run: %v", err)
+		}
+		if err := r.Health(); err == nil {
+			t.Error("healthy after Run")
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+func TestWorker_Health(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		fault reply  // to claims and settling calls; nil: none
+		path  string // "": all calls
+		bad   string // a part of what is wrong; "": nothing
+	}{
+		"no tasks":           {},
+		"unauthorized":       {fault: refuses(wire.CodeUnauthorized), bad: "claiming for 2m0s without success: claim tasks: E (unauthorized)"},
+		"no leader":          {fault: refuses(wire.CodeNoLeader), bad: "(no_leader)"},
+		"settling":           {fault: refuses(wire.CodeNoLeader), path: "/complete", bad: "settling for"},
+		"claims that hang":   {fault: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, bad: "claiming for"},
+		"slow, but answered": {fault: nil, path: "slow"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(wire.Task{})
+			handle := func(ctx context.Context, job *Job[mail]) error {
+				if test.path == "slow" {
+					<-time.After(10 * time.Minute) // in the only slot
+				}
+				return nil
+			}
+			runWorker(t, o, WorkerConfig{Concurrency: 1, StopWait: time.Hour}, func(w *Worker) {
+				if w.Health() == nil {
+					t.Error("healthy before Run")
+				}
+				Handle(w, "mail", handle)
+				o.fault = func(r request, before bool) reply {
+					if before && test.fault != nil && strings.HasSuffix(r.path, test.path) && !strings.HasSuffix(r.path, "/extend") {
+						return test.fault
+					}
+					return nil
+				}
+			}, func(t *testing.T, r *running) {
+				<-time.After(50 * time.Second)
+				if err := r.Health(); err != nil {
+					t.Errorf("after 50 s: %v", err)
+				}
+				<-time.After(70 * time.Second)
+				err := r.Health()
+				if test.bad == "" && err != nil || test.bad != "" && (err == nil || !strings.Contains(err.Error(), test.bad)) {
+					t.Errorf("after 2 min: %v", err)
+				}
+				o.mu.Lock()
+				o.fault = nil
+				o.mu.Unlock()
+				<-time.After(time.Minute)
+				if err := r.Health(); err != nil {
+					t.Errorf("when it is answered again: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Where neither the task nor its type has a backoff the worker sends its own; the
+// types are asked for once a minute.
+func TestWorker_sendsItsOwnBackoff(t *testing.T) {
+	t.Parallel()
+	o := newOffice(
+		wire.Task{}, wire.Task{Backoff: &wire.Backoff{InitialMS: 5}}, wire.Task{TaskType: "patient"},
+		wire.Task{Attempts: 2, MaxAttempts: 3}, wire.Task{Attempts: 6, MaxAttempts: 0})
+	o.types = `{"success":true,"types":[{"task_type":"mail"},{"task_type":"patient","backoff":{"initial_ms":1000}}]}`
+	fail := func(context.Context, *Job[mail]) error { return errors.New("no") }
+	runWorker(t, o, WorkerConfig{}, func(w *Worker) {
+		Handle(w, "mail", fail)
+		Handle(w, "patient", fail)
+	}, func(t *testing.T, r *running) {
+		if n := len(o.sent("/api/types")); n != 1 {
+			t.Errorf("the types were asked for %d times", n)
+		}
+		o.mu.Lock()
+		o.types = `{"success":true,"types":[{"task_type":"mail","backoff":{"initial_ms":1000}}]}`
+		o.mu.Unlock()
+		<-time.After(2 * backoffsAge)
+		o.add(wire.Task{})
+		<-time.After(time.Second)
+	})
+	for id, want := range map[int][2]int64{1: {800, 1200}, 2: {-1, -1}, 3: {-1, -1}, 4: {-1, -1}, 5: {51_200, 76_800}, 6: {-1, -1}} {
+		if got := o.task(id); got.Status != "failed" || got.delay < want[0] || got.delay > want[1] {
+			t.Errorf("task %d is %s, to be retried in %d ms, want %v", id, got.Status, got.delay, want)
+		}
+	}
+}
+
+// A server that does not say what backoffs there are does not hold a failure up
+// for long.
+func TestWorker_failsWithoutKnowingTheTypes(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{}, wire.Task{})
+	o.fault = func(r request, before bool) reply {
+		if before && r.path == "/api/types" {
+			return says(503, "")
+		}
+		return nil
+	}
+	runWorker(t, o, WorkerConfig{Concurrency: 1}, func(w *Worker) {
+		Handle(w, "mail", func(context.Context, *Job[mail]) error { return errors.New("no") })
+	}, func(t *testing.T, r *running) { <-time.After(backoffsTimeout + time.Millisecond) })
+	if a, b := o.task(1), o.task(2); a.delay < 800 || b.delay < 800 {
+		t.Errorf("retried in %d and %d ms", a.delay, b.delay)
+	}
+}
+
+func TestDefaultRetry(t *testing.T) {
+	t.Parallel()
+	for attempt, want := range map[int]time.Duration{-1: time.Second, 0: time.Second, 1: time.Second, 2: 2 * time.Second, 10: 512 * time.Second, 11: 10 * time.Minute, 1 << 40: 10 * time.Minute} {
+		least, most := 10*want, time.Duration(0)
+		for range 1000 {
+			d := defaultRetry(attempt)
+			least, most = min(least, d), max(most, d)
+		}
+		if least < want*4/5 || most > want*6/5+1 || least > want*85/100 || most < want*115/100 {
+			t.Errorf("attempt %d: %v to %v, want %v ± 20 %%", attempt, least, most, want)
+		}
+	}
+}
