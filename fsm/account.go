@@ -56,10 +56,20 @@ func workBytes(t *Task) int {
 	return len(t.Params) + len(t.Payload) + len(t.Result) + len(t.ResultPayload) + len(t.Progress)
 }
 
-// answerBytes is what the task's own bytes add to an answer that holds it.
-func answerBytes(t *Task) int { return workBytes(t) + quotedBytes(t.Error) }
+// answerBytes is what the task's own bytes add to an answer that holds it, and the
+// names of the steps that it depends on: those are in the state once for all
+// steps of a parent, but each step shows them.
+func answerBytes(t *Task) int {
+	n := workBytes(t) + quotedBytes(t.Error)
+	if s := t.Step(); s != nil {
+		for _, on := range s.Plan.Steps[t.StepPlace()].DependsOn {
+			n += len(`"",`) + len(s.Plan.Steps[on].Name)
+		}
+	}
+	return n
+}
 
-// bare takes out what answerBytes counts.
+// bare takes out what answerBytes counts, but the names: those the API leaves out.
 func (t *Task) bare() {
 	t.Params, t.Payload, t.Result, t.ResultPayload, t.Progress = nil, nil, nil, nil, nil
 	t.Error = ""

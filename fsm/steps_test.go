@@ -63,6 +63,43 @@ func TestSteps_stopOnce(t *testing.T) {
 	mustCheck(t, b.m)
 }
 
+// TestClaimNext_boundsWhatStepsName ensures that an answer is bounded by the names
+// of the steps that its steps depend on, too: those of a thousand steps could
+// take 130 MB.
+func TestClaimNext_boundsWhatStepsName(t *testing.T) {
+	t.Parallel()
+	const thin, wide = 940, 60
+	parent := manySteps(thin+wide, NewTask{Type: "thin"})
+	var thins []uint16
+	for place := range parent.Parent.Steps {
+		s := &parent.Parent.Steps[place]
+		if s.Name = fmt.Sprintf("%0128d", place); place < thin {
+			thins = append(thins, uint16(place))
+		} else {
+			s.Task.Type, s.DependsOn = "wide", thins
+		}
+	}
+	b := newBounded(t, 0, NewTask{})
+	b.apply(Submit{Tasks: []NewTask{parent, parent}})
+	for {
+		claims := b.apply(ClaimNext{WorkerID: "w1", Types: []string{"thin"}, Limit: 1000}).Results[0].Claims
+		if len(claims) == 0 {
+			break
+		}
+		for i := range claims {
+			b.apply(Complete{Hold: Hold{ID: claims[i].Task.ID, WorkerID: "w1"}})
+		}
+	}
+	next := ClaimNext{WorkerID: "w1", Types: []string{"wide"}, Limit: 1000}
+	const fit = (8 << 20) / (thin * 131)
+	if got := len(b.apply(next).Results[0].Claims); got != fit {
+		t.Errorf("%d steps in an answer, want %d", got, fit)
+	}
+	if got := len(b.apply(next).Results[0].Claims); got != 2*wide-fit {
+		t.Errorf("%d steps in the next answer, want the other %d", got, 2*wide-fit)
+	}
+}
+
 // TestSubmit_tellsOfOneParent ensures that the steps are told of a parent that is
 // submitted alone, and not of one of many.
 func TestSubmit_tellsOfOneParent(t *testing.T) {
