@@ -10,6 +10,11 @@ import (
 // parent, so that a thousand of them fit. The step itself has all of it.
 const stepErrorBytes = 1 << 10
 
+// dependsOnBytes is how long an answer gets before the steps in it are shown
+// without what they depend on. Only that to a batch gets so long, of which each op
+// tells its task: the others are bounded by what they show.
+const dependsOnBytes = 16 << 20
+
 // appendFamily appends what a task with steps has beside, or what a step has.
 func appendFamily(b []byte, t *fsm.Task, steps []fsm.StepView) []byte {
 	if p := t.Parent(); p != nil {
@@ -27,8 +32,10 @@ func appendFamily(b []byte, t *fsm.Task, steps []fsm.StepView) []byte {
 		b = strconv.AppendUint(b, s.ParentID, 10)
 		b = append(b, `,"step":`...)
 		b = appendString(b, s.Plan.Steps[place].Name)
-		b = append(b, `,"depends_on":`...)
-		b = appendDependsOn(b, s.Plan, place)
+		if len(b) <= dependsOnBytes {
+			b = append(b, `,"depends_on":`...)
+			b = appendDependsOn(b, s.Plan, place)
+		}
 	}
 	return b
 }

@@ -44,7 +44,9 @@ func TestServer_FamilyRefusals(t *testing.T) {
 			wire.CodeTaskFailed, "A step that this one depends on has failed", retryDependency, `"task_id":2,"status":"failed","worker_id":"w","reason":"dependency_ended"`,
 		},
 		{
-			"retrying a step that depends on one that is cancelled", `,"on_step_failure":"continue","finalize":"claim"`, []string{"POST /api/tasks/2/cancel {}"}, "POST /api/tasks/3/retry", "",
+			"retrying a step that depends on one that is cancelled", `,"on_step_failure":"continue","finalize":"claim"`,
+			[]string{"POST /api/tasks/2/cancel {}"},
+			"POST /api/tasks/3/retry", "",
 			wire.CodeTaskCancelled, "A step that this one depends on is cancelled", retryDependency, `"task_id":2,"status":"cancelled","worker_id":null,"reason":"dependency_ended"`,
 		},
 		{"retrying a step of a failed task", "", failed, "POST /api/tasks/3/retry", "", wire.CodeTaskFailed, "The parent of the step has already failed", retryParent, `"task_id":1,"status":"failed","worker_id":null,"reason":"parent_ended"`},
@@ -187,19 +189,7 @@ func TestServer_FamilyActions(t *testing.T) {
 func TestServer_ListOfWideSteps(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
-	const thin, wide, parents = 940, 55, 3
-	var all, names []string
-	for i := range thin {
-		name := fmt.Sprintf("%0128d", i)
-		names = append(names, `"`+name+`"`)
-		all = append(all, `{"step":"`+name+`","params":1}`)
-	}
-	for i := range wide {
-		all = append(all, fmt.Sprintf(`{"step":"w%d","params":1,"labels":{"wide":""},"depends_on":[%s]}`, i, strings.Join(names, ",")))
-	}
-	for range parents {
-		submitOne(t, s, `{"steps":[`+strings.Join(all, ",")+`]}`)
-	}
+	submitWide(t, s)
 	listed, pages, cursor := map[uint64]bool{}, 0, ""
 	for pages == 0 || cursor != "" {
 		query := "GET /api/tasks?limit=1000&label=wide:&order=desc"
@@ -212,7 +202,7 @@ func TestServer_ListOfWideSteps(t *testing.T) {
 		}
 		a := got.good(t, 200)
 		for _, task := range a.Tasks {
-			if listed[task.ID] || len(task.DependsOn) != thin {
+			if listed[task.ID] || len(task.DependsOn) != thinSteps {
 				t.Errorf("task %d again, or with %d names", task.ID, len(task.DependsOn))
 			}
 			listed[task.ID] = true
@@ -220,7 +210,51 @@ func TestServer_ListOfWideSteps(t *testing.T) {
 		cursor = a.NextCursor
 		pages++
 	}
-	if len(listed) != wide*parents || pages < 2 {
+	if len(listed) != wideSteps*wideParents || pages < 2 {
 		t.Errorf("%d tasks on %d pages", len(listed), pages)
+	}
+}
+
+// TestServer_BatchOfWideSteps checks that the answer to a batch about such steps
+// leaves out what they depend on before it gets too long.
+func TestServer_BatchOfWideSteps(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	submitWide(t, s)
+	var ops []string
+	for i := range wideParents {
+		for step := range wideSteps {
+			ops = append(ops, fmt.Sprintf(`{"op":"cancel","id":%d}`, i*(1+thinSteps+wideSteps)+2+thinSteps+step))
+		}
+	}
+	got := s.call(t, "POST /api/batch", `{"ops":[`+strings.Join(ops, ",")+`]}`)
+	if len(got.body) > dependsOnBytes+500_000 {
+		t.Errorf("an answer of %d bytes", len(got.body))
+	}
+	if n := strings.Count(string(got.body), `"status":"cancelled"`); n != len(ops) {
+		t.Errorf("%d tasks in the answer, want %d: %.500s", n, len(ops), got.body)
+	}
+	if n := strings.Count(string(got.body), `"depends_on":`); n < 100 || n >= len(ops) {
+		t.Errorf("%d of %d steps tell what they depend on", n, len(ops))
+	}
+}
+
+// What submitWide submits.
+const thinSteps, wideSteps, wideParents = 940, 55, 3
+
+// submitWide submits tasks each of which has steps that depend on very many others.
+func submitWide(t *testing.T, s *Server) {
+	t.Helper()
+	var all, names []string
+	for i := range thinSteps {
+		name := fmt.Sprintf("%0128d", i)
+		names = append(names, `"`+name+`"`)
+		all = append(all, `{"step":"`+name+`","params":1}`)
+	}
+	for i := range wideSteps {
+		all = append(all, fmt.Sprintf(`{"step":"w%d","params":1,"labels":{"wide":""},"depends_on":[%s]}`, i, strings.Join(names, ",")))
+	}
+	for range wideParents {
+		submitOne(t, s, `{"steps":[`+strings.Join(all, ",")+`]}`)
 	}
 }
