@@ -17,9 +17,10 @@ type attempt struct {
 	cl      *Claim
 	cancel  context.CancelCauseFunc // of the handler's context
 
-	stopExtends func()
+	stopExtends context.CancelFunc
 	extendsEnd  chan struct{} // closed when nothing extends the claim any more
 	leaseLost   atomic.Bool   // an extend found that the claim is over, or none got through
+	letGo       atomic.Bool   // nothing is to extend the claim any more
 
 	mu        sync.Mutex // guards what the handler says, which may go on when it was left behind
 	result    []byte
@@ -54,6 +55,7 @@ func (r *shift) handle(cl *Claim) (next *Claim) {
 	defer a.cancel(context.Canceled)
 	a.keepAlive()
 	defer func() {
+		a.letGo.Store(true)
 		a.stopExtends()
 		<-a.extendsEnd
 	}()
@@ -129,10 +131,16 @@ func (a *attempt) run(ctx context.Context) (err error, returned bool) {
 			a.cancel(ErrShutdown)
 			stopping = nil
 		case <-tooLong:
+			a.letGo.Store(true)
 			a.stopExtends()
 			a.r.w.logClaim(slog.LevelWarn, "handler ignores that its time is over; its claim is not extended any more", a.cl, "timeout", timeout)
 		case <-a.r.life.Done():
-			return nil, false
+			select {
+			case err := <-done:
+				return err, true
+			default:
+				return nil, false
+			}
 		}
 	}
 }

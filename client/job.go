@@ -62,8 +62,12 @@ func (j *Job[P]) Then(tasks ...Task) {
 // Progress keeps progress with the task, as JSON of up to 4 KiB, in place of the
 // last one, for those who look at the task; it extends the claim too. If somebody
 // asked for the task to be cancelled, the handler's context ends with
-// ErrCancelRequested. Errors: as of Claim.Extend.
+// ErrCancelRequested. Errors: as of Claim.Extend; ErrLeaseLost if the attempt is over
+// or the worker has let go of it.
 func (j *Job[P]) Progress(ctx context.Context, progress any) error {
+	if j.a.letGo.Load() {
+		return fmt.Errorf("report progress: %w", ErrLeaseLost)
+	}
 	if progress == nil {
 		progress = json.RawMessage("{}") // the server takes null for none
 	}

@@ -86,6 +86,9 @@ func TestWorker_leavesBehind(t *testing.T) {
 		Handle(w, "mail", func(_ context.Context, job *Job[mail]) error {
 			late = job
 			<-release
+			if err := job.Progress(context.Background(), 1); !errors.Is(err, ErrLeaseLost) {
+				t.Errorf("progress of one that was left behind: %v", err)
+			}
 			job.SetResult("late")
 			return nil
 		})

@@ -327,6 +327,34 @@ func TestWorker_repeatsLostClaims(t *testing.T) {
 	}
 }
 
+// What a claim got that could not be asked for again before its lease ended is
+// claimed anew.
+func TestWorker_forgetsClaimsThatAreOver(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{})
+	start := time.Time{}
+	o.fault = func(r request, before bool) reply {
+		if start.IsZero() {
+			start = time.Now()
+		}
+		if !before && strings.HasSuffix(r.path, "/claim") && time.Since(start) < 3*time.Minute {
+			return says(502, "")
+		}
+		return nil
+	}
+	runWorker(t, o, WorkerConfig{Lease: time.Minute}, func(w *Worker) {
+		Handle(w, "mail", func(context.Context, *Job[mail]) error { return nil })
+	}, func(t *testing.T, r *running) {
+		<-time.After(10 * time.Minute)
+		if err := r.Health(); err != nil {
+			t.Errorf("health: %v", err)
+		}
+	})
+	if got := o.task(1); fmt.Sprint(got.log) != "[claimed expired claimed completed]" {
+		t.Errorf("the task is %s: %v", got.Status, got.log)
+	}
+}
+
 // A task is completed once, and its next claimed once, whatever becomes of the
 // answers.
 func TestWorker_repeatsLostSettles(t *testing.T) {

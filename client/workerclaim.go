@@ -69,13 +69,17 @@ func (r *shift) fill(free *room) error {
 			r.begin(claims, free)
 			return nil
 		}
-		if errors.Is(err, ErrStoreClosed) {
+		switch {
+		case errors.Is(err, ErrStaleClaim): // what it got is over by now
+			r.answered()
+			return nil
+		case errors.Is(err, ErrStoreClosed):
 			return err
 		}
 		doubted = doubted || errors.Is(err, ErrOutcomeUnknown)
 		if !errors.Is(err, errMoreRoom) {
 			r.refused(err)
-			err = waitFor(r.claiming, r.claimPause())
+			_ = waitFor(r.claiming, r.claimPause()) // the end of claiming is seen below
 		}
 		switch {
 		case r.claiming.Err() != nil:
@@ -83,7 +87,7 @@ func (r *shift) fill(free *room) error {
 				r.lines.Go(func() { r.giveBackLost(req) })
 			}
 			return nil
-		case !doubted || errors.Is(err, ErrStaleClaim):
+		case !doubted:
 			return nil
 		}
 		// What it may have claimed is asked for by the same request, and not waited for:
