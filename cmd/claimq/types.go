@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -19,9 +20,10 @@ func newTypesCommand(a *app) *cobra.Command {
 		Use:   "types",
 		Short: "Show the task types with their rates and settings",
 		Long: `Show the task types that have tasks or settings: how many of their tasks are
-pending and claimed, how many came, were completed and failed a second over the last
-minute, whether they are paused, their limits, and the defaults of
-their tasks. - is what is not set.`,
+pending and claimed, and if there are any scheduled, blocked (steps) and running (tasks
+with steps), how many came, were completed and failed a second over the last minute,
+whether they are paused, their limits, and the defaults of their tasks. - is what is not
+set.`,
 		Example: "  claimq types\n  claimq types --type mail",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,11 +43,13 @@ their tasks. - is what is not set.`,
 }
 
 // showTypes prints a row a type; only the settings that some type has take a
-// column.
+// column, and of the statuses but pending and claimed those of some task.
 func showTypes(w io.Writer, types []wire.Type, only string) error {
-	rows := [][]string{{"TYPE", "PENDING", "CLAIMED", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
-	const firstSetting = 7
+	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
 	used := make([]bool, len(rows[0]))
+	for i, name := range rows[0] {
+		used[i] = slices.Contains([]string{"TYPE", "PENDING", "CLAIMED", "OLDEST", "IN/S", "DONE/S", "FAILED/S"}, name)
+	}
 	for i := range types {
 		t := &types[i]
 		if only != "" && t.TaskType != only {
@@ -59,12 +63,13 @@ func showTypes(w io.Writer, types []wire.Type, only string) error {
 			paused = "yes"
 		}
 		row := []string{
-			t.TaskType, strconv.FormatInt(t.Counts["pending"], 10), strconv.FormatInt(t.Counts["claimed"], 10), oldest,
+			t.TaskType, strconv.FormatInt(t.Counts["pending"], 10), showSome(t.Counts["scheduled"]), showSome(t.Counts["blocked"]),
+			strconv.FormatInt(t.Counts["claimed"], 10), showSome(t.Counts["running"]), oldest,
 			showRate(t.SubmittedPerS), showRate(t.CompletedPerS), showRate(t.FailedPerS), paused,
 		}
 		row = append(row, settingsOf(&t.TypeSettings)...)
 		for i := range row {
-			used[i] = used[i] || i < firstSetting || row[i] != ""
+			used[i] = used[i] || row[i] != ""
 			row[i] = cell(row[i], typeWidth)
 		}
 		rows = append(rows, row)
@@ -83,6 +88,14 @@ func showTypes(w io.Writer, types []wire.Type, only string) error {
 		rows[i] = kept
 	}
 	return table(w, rows)
+}
+
+// showSome is a count, "" for none.
+func showSome(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // showRate is a rate with as many digits as tell something.
