@@ -126,7 +126,7 @@ func (a *attempt) run(ctx context.Context) (err error, returned bool) {
 	for {
 		select {
 		case err := <-done:
-			return a.timedOut(ctx, err), true
+			return timedOut(ctx, err), true
 		case <-stopping:
 			a.cancel(ErrShutdown)
 			stopping = nil
@@ -154,9 +154,10 @@ func (e timeoutError) Error() string {
 func (e timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // timedOut adds to the handler's error that its time was over.
-func (a *attempt) timedOut(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && cause == error(timeoutError(a.handler.timeout)) {
-		return fmt.Errorf("%w: %w", cause, err)
+func timedOut(ctx context.Context, err error) error {
+	var late timeoutError
+	if err != nil && errors.As(context.Cause(ctx), &late) {
+		return fmt.Errorf("%w: %w", late, err)
 	}
 	return err
 }

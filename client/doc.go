@@ -15,6 +15,14 @@
 //	stop()
 //	err = claim.Complete(ctx, result)
 //
+// A Worker does this for many tasks at a time, and runs a handler for each:
+//
+//	w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: 20})
+//	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
+//		return send(ctx, job.Params)
+//	})
+//	err = w.Run(ctx) // until ctx ends
+//
 // A task may have steps: its Task.Steps say what waits for what, SubmitWorkflow
 // submits them in one step. Workers claim the steps as they claim tasks, and the
 // task ends with its last step, or, if it says FinalizeClaim, when one of several
@@ -46,6 +54,5 @@
 // fails it goes round its endpoints, and for a few seconds lets the nodes pass
 // the calls on.
 //
-// The package needs the standard library only. It does not run workers' code:
-// it makes the calls.
+// The package needs the standard library only.
 package client

@@ -149,6 +149,29 @@ func TestWorker_givesBackWhatItDidNotHearOf(t *testing.T) {
 	}
 }
 
+// What a complete claimed whose answer comes after the end is given back.
+func TestWorker_givesBackWhatACompleteClaimed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(wire.Task{}, wire.Task{})
+	o.fault = func(r request, before bool) reply {
+		if !before && strings.HasSuffix(r.path, "/complete") {
+			<-time.After(2 * time.Second) // the answer is under way
+		}
+		return nil
+	}
+	runWorker(t, o, WorkerConfig{Concurrency: 1}, func(w *Worker) {
+		Handle(w, "mail", func(_ context.Context, job *Job[mail]) error {
+			if job.Task.ID != "1" {
+				t.Error("a handler begins after the end")
+			}
+			return nil
+		})
+	}, func(t *testing.T, r *running) { <-time.After(time.Second) })
+	if got := o.task(2); fmt.Sprint(got.log) != "[claimed released]" || got.Attempts != 0 {
+		t.Errorf("%v", got.log)
+	}
+}
+
 // A cluster that is gone does not hold Run up.
 func TestWorker_stopsWithoutACluster(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,142 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/claimq/claimq/client"
+)
+
+// workServer has one mail to be sent, for want of a cluster, and then nothing.
+func workServer() *httptest.Server {
+	mux := http.NewServeMux()
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	mux.HandleFunc("POST /api/tasks/claim", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-first:
+			fmt.Fprint(w, `{"success":true,"tasks":[{"id":17,"task_type":"mail","params":{"to":"ada@example.org"},"status":"claimed","attempts":1,"max_attempts":3,
+				"worker_id":"w1","claim_token":5,"lease_remaining_ms":30000}]}`)
+		default:
+			fmt.Fprint(w, `{"success":true,"tasks":[]}`)
+		}
+	})
+	mux.HandleFunc("POST /api/tasks/17/{verb}", func(w http.ResponseWriter, r *http.Request) {
+		if verb := r.PathValue("verb"); verb != "extend" {
+			fmt.Printf("the server is told: %s\n", verb)
+		}
+		fmt.Fprint(w, `{"success":true,"task":{"id":17,"status":"completed"},"claimed":{"task":null},"lease_remaining_ms":30000}`)
+	})
+	return httptest.NewServer(mux)
+}
+
+type Mail struct {
+	To string `json:"to"`
+}
+
+func ExampleWorker() {
+	server := workServer()
+	defer server.Close()
+	c, err := client.New(client.Config{Endpoints: []string{server.URL}})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+
+	w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: 20, StopWait: 20 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext, in a program
+	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
+		fmt.Printf("task %s, attempt %d: mail to %s, fenced by token %d\n", job.Task.ID, job.Attempt, job.Params.To, job.Token)
+		job.SetResult(map[string]bool{"sent": true})
+		stop()
+		return nil
+	})
+	if err := w.Run(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// task 17, attempt 1: mail to ada@example.org, fenced by token 5
+	// the server is told: complete
+}
+
+// What a handler returns settles its task.
+func ExampleHandle() {
+	server := workServer()
+	defer server.Close()
+	c, err := client.New(client.Config{Endpoints: []string{server.URL}})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	w, err := client.NewWorker(c, client.WorkerConfig{ID: "w1", Timeout: time.Minute})
+	if err != nil {
+		panic(err)
+	}
+
+	errNoSuchAddress, errBusy := errors.New("no such address"), errors.New("busy")
+	send := func(context.Context, Mail) error { return errBusy }
+	ctx, stop := context.WithCancel(context.Background())
+	client.Handle(w, "mail", func(ctx context.Context, job *client.Job[Mail]) error {
+		defer stop()
+		err := send(ctx, job.Params)
+		switch {
+		case errors.Is(err, errNoSuchAddress):
+			return client.Permanent(err) // no attempt can help
+		case errors.Is(err, errBusy):
+			return client.Snooze(5 * time.Minute) // later, without a counted attempt
+		case err != nil:
+			return err // the attempt has failed
+		}
+		receipt, err := client.NewTask("receipt", job.Params)
+		if err != nil {
+			return err
+		}
+		job.Then(receipt) // submitted in the step that completes this one
+		return nil
+	}, client.WithConcurrency(5), client.WithTimeout(10*time.Second))
+	if err := w.Run(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// the server is told: release
+}
+
+// Middleware measures and logs each attempt.
+func ExampleWorker_Use() {
+	server := workServer()
+	defer server.Close()
+	c, err := client.New(client.Config{Endpoints: []string{server.URL}})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	w, err := client.NewWorker(c, client.WorkerConfig{})
+	if err != nil {
+		panic(err)
+	}
+
+	w.Use(func(ctx context.Context, job *client.Job[[]byte], next func(context.Context) error) error {
+		begin := time.Now()
+		err := next(ctx)
+		fmt.Printf("%s with %s: %v, in less than an hour: %v\n", job.Task.TaskType, job.Params, err, time.Since(begin) < time.Hour)
+		return err
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	client.Handle(w, "mail", func(context.Context, *client.Job[Mail]) error {
+		stop()
+		return nil
+	})
+	if err := w.Run(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// mail with {"to":"ada@example.org"}: <nil>, in less than an hour: true
+	// the server is told: complete
+}
