@@ -31,7 +31,7 @@ func (r *fieldReader) newParent() *NewParent {
 	for place := range v.Steps {
 		in.checkPlaces(v.Steps[place].DependsOn, place, len(v.Steps))
 	}
-	if in.err == nil && haveCycle(v.Steps) {
+	if in.err == nil && haveCycle(len(v.Steps), func(place uint16) []uint16 { return v.Steps[place].DependsOn }) {
 		in.fail("steps that depend on each other in a circle")
 	}
 	r.within(in.err)
@@ -76,43 +76,6 @@ func (r *fieldReader) checkPlaces(dependsOn []uint16, place, n int) {
 			r.fail("a step depends on one that is not there, or on itself")
 		}
 	}
-}
-
-// haveCycle reports whether steps depend on each other in a circle. It follows the
-// dependencies of each step, once; to meet one again that it has not done with is
-// a circle. The places are those of steps.
-func haveCycle(steps []NewStep) bool {
-	const open, done = 1, 2
-	var state [stepsMax]uint8
-	var path [stepsMax]struct{ place, next uint16 } // next: which of its dependencies
-	for root := range steps {
-		if state[root] == done {
-			continue
-		}
-		depth := 0
-		path[0].place, path[0].next = uint16(root), 0
-		state[root] = open
-		for depth >= 0 {
-			at := &path[depth]
-			dependsOn := steps[at.place].DependsOn
-			if int(at.next) == len(dependsOn) {
-				state[at.place] = done
-				depth--
-				continue
-			}
-			on := dependsOn[at.next]
-			at.next++
-			switch state[on] {
-			case open:
-				return true
-			case 0:
-				depth++
-				path[depth].place, path[depth].next = on, 0
-				state[on] = open
-			}
-		}
-	}
-	return false
 }
 
 // bound fails if there are as many elements as there may be, and here is another.

@@ -71,25 +71,49 @@ func (p *Plan) link() {
 // sound reports whether every step depends only on others of the plan, and no
 // step on itself through others.
 func (p *Plan) sound() bool {
-	waiting := make([]int, len(p.Steps))
-	free := make([]uint16, 0, len(p.Steps)) // the steps that wait for nothing, in some order
 	for place := range p.Steps {
-		waiting[place] = len(p.Steps[place].DependsOn)
 		for _, on := range p.Steps[place].DependsOn {
 			if int(on) >= len(p.Steps) {
 				return false
 			}
 		}
-		if waiting[place] == 0 {
-			free = append(free, uint16(place))
-		}
 	}
-	for i := 0; i < len(free); i++ {
-		for _, place := range p.Steps[free[i]].dependents {
-			if waiting[place]--; waiting[place] == 0 {
-				free = append(free, place)
+	return !haveCycle(len(p.Steps), func(place uint16) []uint16 { return p.Steps[place].DependsOn })
+}
+
+// haveCycle reports whether steps depend on each other in a circle. It follows the
+// dependencies of each step, once; to meet one again that it has not done with is
+// a circle. There are n of them, and all places are theirs.
+func haveCycle(n int, dependsOn func(place uint16) []uint16) bool {
+	const open, done = 1, 2
+	var state [stepsMax]uint8
+	var path [stepsMax]struct{ place, next uint16 } // next: which of its dependencies
+	for root := range uint16(n) {
+		if state[root] == done {
+			continue
+		}
+		depth := 0
+		path[0].place, path[0].next = root, 0
+		state[root] = open
+		for depth >= 0 {
+			at := &path[depth]
+			all := dependsOn(at.place)
+			if int(at.next) == len(all) {
+				state[at.place] = done
+				depth--
+				continue
+			}
+			on := all[at.next]
+			at.next++
+			switch state[on] {
+			case open:
+				return true
+			case 0:
+				depth++
+				path[depth].place, path[depth].next = on, 0
+				state[on] = open
 			}
 		}
 	}
-	return len(free) == len(p.Steps)
+	return false
 }
