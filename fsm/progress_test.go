@@ -1,0 +1,62 @@
+package fsm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestParents_comeToTheirEnd applies random logs. After each entry, a parent whose
+// steps have not ended has one that does not wait for others. In the end all types
+// are opened, time goes on and workers complete whatever they get: then nothing is
+// left but parents that wait for their processor.
+func TestParents_comeToTheirEnd(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		g := lifeGenerator{newGenerator(rand.New(rand.NewPCG(seed, 11)).IntN)}
+		m := newSmall()
+		apply := func(commands ...Command) Applied {
+			g.pass()
+			a := mustApplyTo(t, m, testEntry{g.index, g.stamp, commands})
+			if err := m.checkProgress(); err != nil {
+				t.Fatalf("seed %d, entry %d: %v", seed, g.index, err)
+			}
+			return a
+		}
+		apply(SetLevel{Level: FeatureLevel})
+		for range 120 {
+			apply(g.command(m), g.op(m), g.themedSteps(m), g.opOfParent(m))
+		}
+		for _, name := range []string{"mail", "scan", "video"} {
+			apply(SetType{Type: name, Set: TypePaused | TypeMaxClaimed | TypeRateLimit})
+		}
+		for idle := 0; idle < 3; idle++ { // time alone may be what is missing
+			g.stamp.T += 30 * dayMS
+			apply(Tick{}, ClaimNext{WorkerID: "w9", Limit: 1000})
+			var ends []Command
+			for _, l := range liveLeases(m) {
+				ends = append(ends, Complete{Hold: Hold{ID: l.TaskID, WorkerID: m.Get(l.TaskID).WorkerID, Token: l.Token}})
+			}
+			if apply(ends...); len(ends) > 0 {
+				idle = 0
+			}
+		}
+		for id, left := range m.tasks.all() {
+			waits := left.Status == StatusRunning && left.Parent().Plan.ByClaim && m.parents[id].open() == 0
+			if !left.Status.Ended() && !waits {
+				t.Errorf("seed %d: task %d is %v for ever: %+v", seed, id, left.Status, *left)
+			}
+		}
+	}
+}
+
+// checkProgress looks for parents whose steps all wait for each other, or for what
+// has ended without being completed.
+func (m *Machine) checkProgress() error {
+	for id, t := range m.tasks.all() {
+		if ps := m.parents[id]; t.Status == StatusRunning && ps.open() > 0 && ps.open() == int(ps.counts[StatusBlocked]) {
+			return fmt.Errorf("the steps of %d that have not ended are all blocked", id)
+		}
+	}
+	return nil
+}
