@@ -104,15 +104,15 @@ func (a *attempt) keepAlive() {
 // run runs the handler in a goroutine and waits for it. returned is false if it
 // has to be left behind.
 func (a *attempt) run(ctx context.Context) (err error, returned bool) {
-	timeout := a.handler.timeout
-	var tooLong <-chan time.Time // the handler goes on although its time is over
-	if timeout > 0 {
+	var over <-chan time.Time    // its time is over
+	var tooLong <-chan time.Time // it goes on all the same
+	if timeout := a.handler.timeout; timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError(timeout))
 		defer cancel()
-		timer := time.NewTimer(timeout + a.r.w.cfg.StopWait)
+		timer := time.NewTimer(timeout)
 		defer timer.Stop()
-		tooLong = timer.C
+		over = timer.C
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -130,10 +130,14 @@ func (a *attempt) run(ctx context.Context) (err error, returned bool) {
 		case <-stopping:
 			a.cancel(ErrShutdown)
 			stopping = nil
+		case <-over:
+			timer := time.NewTimer(a.r.w.cfg.StopWait)
+			defer timer.Stop()
+			tooLong = timer.C
 		case <-tooLong:
 			a.letGo.Store(true)
 			a.stopExtends()
-			a.r.w.logClaim(slog.LevelWarn, "handler ignores that its time is over; its claim is not extended any more", a.cl, "timeout", timeout)
+			a.r.w.logClaim(slog.LevelWarn, "handler ignores that its time is over; its claim is not extended any more", a.cl, "timeout", a.handler.timeout)
 		case <-a.r.life.Done():
 			select {
 			case err := <-done:
