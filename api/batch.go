@@ -142,11 +142,9 @@ func changesOf(op callBody) int {
 	n := 1
 	switch op := op.(type) {
 	case *submitBody:
-		n = tasksOf(&op.NewTask)
+		n = fsm.CountTasks([]fsm.NewTask{op.NewTask})
 	case *completeBody:
-		for i := range op.submit {
-			n += tasksOf(&op.submit[i])
-		}
+		n += fsm.CountTasks(op.submit)
 	case *claimRequest:
 		n = 0
 	}
@@ -154,14 +152,6 @@ func changesOf(op callBody) int {
 		n += int(claim.cmd.Limit)
 	}
 	return n
-}
-
-// tasksOf returns how many tasks a submitted one is, its steps counted.
-func tasksOf(t *fsm.NewTask) int {
-	if t.Parent == nil {
-		return 1
-	}
-	return 1 + len(t.Parent.Steps)
 }
 
 const opsAllowed = `"submit", "claim", "complete", "fail", "extend", "release", "retry", "cancel" or "delete"`

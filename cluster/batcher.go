@@ -57,9 +57,9 @@ var laneShare = [laneCount]int{8, 24, 8, 12, 12}
 func laneOf(cmd fsm.Command) (lane, int) {
 	switch c := cmd.(type) {
 	case fsm.Submit:
-		return laneSubmit, tasksOf(c.Tasks)
+		return laneSubmit, fsm.CountTasks(c.Tasks)
 	case fsm.Complete:
-		tasks := 1 + tasksOf(c.Submit)
+		tasks := 1 + fsm.CountTasks(c.Submit)
 		if c.Claim != nil {
 			tasks += int(c.Claim.Limit)
 		}
@@ -88,17 +88,6 @@ func laneOf(cmd fsm.Command) (lane, int) {
 		return laneSettle, 1
 	}
 	return laneInternal, 0
-}
-
-// tasksOf counts the tasks, and the steps of those that are parents.
-func tasksOf(tasks []fsm.NewTask) int {
-	n := len(tasks)
-	for i := range tasks {
-		if p := tasks[i].Parent; p != nil {
-			n += len(p.Steps)
-		}
-	}
-	return n
 }
 
 // subject returns the task by which a command may change others, the steps of

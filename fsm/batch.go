@@ -115,11 +115,11 @@ func (m *Machine) applyAny(op Command) Result {
 func (m *Machine) reachOf(op Command) int {
 	switch op := op.(type) {
 	case Submit:
-		return tasksOf(op.Tasks)
+		return CountTasks(op.Tasks)
 	case ClaimNext:
 		return int(op.Limit)
 	case Complete:
-		n := m.Reach(op.ID) + tasksOf(op.Submit)
+		n := m.Reach(op.ID) + CountTasks(op.Submit)
 		if op.Claim != nil {
 			n += int(op.Claim.Limit)
 		}
@@ -136,15 +136,4 @@ func (m *Machine) reachOf(op Command) int {
 		return m.Reach(op.ID)
 	}
 	return 1
-}
-
-// tasksOf returns how many tasks are to be added, steps counted.
-func tasksOf(tasks []NewTask) int {
-	n := len(tasks)
-	for i := range tasks {
-		if p := tasks[i].Parent; p != nil {
-			n += len(p.Steps)
-		}
-	}
-	return n
 }

@@ -102,6 +102,17 @@ type NewParent struct {
 	Continue bool      // as in Plan
 }
 
+// CountTasks returns how many tasks a submit of these adds at most, steps counted.
+func CountTasks(tasks []NewTask) int {
+	n := len(tasks)
+	for i := range tasks {
+		if p := tasks[i].Parent; p != nil {
+			n += len(p.Steps)
+		}
+	}
+	return n
+}
+
 // NewStep is one step as submitted. Its task has no Key, RetentionMS and Parent.
 type NewStep struct {
 	Name      string
