@@ -42,7 +42,7 @@ func (r *shift) work(cl *Claim) {
 // the next claim, for which it has given up the slot of this one, or nil.
 func (r *shift) handle(cl *Claim) (next *Claim) {
 	if r.claiming.Err() != nil {
-		r.giveBack(cl, nil)
+		r.giveBack(cl)
 		return nil
 	}
 	if giveUpAt, _ := cl.nextExtend(); !time.Now().Before(giveUpAt) {
@@ -167,12 +167,15 @@ func timedOut(ctx context.Context, err error) error {
 }
 
 // giveBack releases a claim that no handler has begun with.
-func (r *shift) giveBack(cl *Claim, why error) {
-	if why != nil {
-		r.w.logClaim(slog.LevelWarn, "task given back", cl, "err", why)
-	}
+func (r *shift) giveBack(cl *Claim) {
 	a := &attempt{r: r, cl: cl}
 	a.report(&r.w.counts.released, a.release(0))
+}
+
+// giveBackUnasked releases a claim that the worker has no handler or no slot for.
+func (r *shift) giveBackUnasked(cl *Claim) {
+	r.w.logClaim(slog.LevelWarn, "task given back: the worker did not ask for it", cl)
+	r.giveBack(cl)
 }
 
 // lost notes that a claim is over, and what its handler did does not count.

@@ -80,16 +80,7 @@ func (a *attempt) complete() (next *Claim) {
 	}
 	decoded, ans, err := a.send("complete", body)
 	if err == nil && decoded.Claimed != nil && decoded.Claimed.Task != nil {
-		if claims := w.c.claimsOf(&req, []wire.Task{*decoded.Claimed.Task}, decoded.Repeated, &ans); len(claims) > 0 {
-			next = claims[0]
-		}
-	}
-	if next != nil {
-		w.counts.claimed.Add(1)
-		if !w.slots.fill(&free, next.Task.TaskType) {
-			a.r.giveBack(next, fmt.Errorf("the worker did not ask for type %q", next.Task.TaskType))
-			next = nil
-		}
+		next = a.nextOf(w.c.claimsOf(&req, []wire.Task{*decoded.Claimed.Task}, decoded.Repeated, &ans), &free)
 	}
 	if next == nil {
 		w.slots.narrow(&free, a.cl.Task.TaskType)
@@ -99,6 +90,21 @@ func (a *attempt) complete() (next *Claim) {
 		return nil
 	}
 	a.report(&w.counts.completed, err)
+	return next
+}
+
+// nextOf returns the claim that a complete got, if it got one that is live, with
+// the slot for it.
+func (a *attempt) nextOf(claims []*Claim, free *room) *Claim {
+	if len(claims) == 0 {
+		return nil
+	}
+	next := claims[0]
+	a.r.w.counts.claimed.Add(1)
+	if !a.r.w.slots.fill(free, next.Task.TaskType) {
+		a.r.giveBackUnasked(next)
+		return nil
+	}
 	return next
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	mathrand "math/rand/v2"
 	"time"
 
@@ -119,7 +118,7 @@ func (r *shift) begin(claims []*Claim, free *room) {
 	r.w.counts.claimed.Add(int64(len(claims)))
 	for _, cl := range claims {
 		if !r.w.slots.fill(free, cl.Task.TaskType) {
-			r.lines.Go(func() { r.giveBack(cl, fmt.Errorf("the worker did not ask for type %q", cl.Task.TaskType)) })
+			r.lines.Go(func() { r.giveBackUnasked(cl) })
 			continue
 		}
 		r.lines.Go(func() { r.work(cl) })
