@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -62,12 +63,26 @@ func TestCountedConn_deadlines(t *testing.T) {
 	}
 }
 
-// TestCountedConn_expires checks that a deadline ends a Read that waits.
+// TestCountedConn_expires checks that a deadline ends a Read that waits: as the
+// connection's end if nothing ever came, as some clients open more connections
+// than they use; else as a timeout.
 func TestCountedConn_expires(t *testing.T) {
 	t.Parallel()
-	ours, _ := connPair(t)
+	ours, theirs := connPair(t)
 	c := &countedConn{Conn: ours, open: new(atomic.Int64)}
-	_ = c.SetReadDeadline(time.Now().Add(20*time.Millisecond - deadlineSlack))
+	soon := func() { _ = c.SetReadDeadline(time.Now().Add(20*time.Millisecond - deadlineSlack)) }
+	soon()
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // io.Reader's contract: EOF itself
+		t.Errorf("error %v of a connection that nothing came on, want its end", err)
+	}
+	if _, err := theirs.Write([]byte("G")); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Fatalf("read %d bytes, error %v", n, err)
+	}
+	soon()
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("error %v, want a timeout", err)
 	}

@@ -110,6 +110,8 @@ type countedConn struct {
 	server *Server
 
 	reading, writing lazyDeadline
+
+	heard bool // anything was read
 }
 
 // Close closes the connection; twice is safe.
