@@ -231,10 +231,10 @@ func TestServer_BatchOfWideSteps(t *testing.T) {
 	if len(got.body) > dependsOnBytes+500_000 {
 		t.Errorf("an answer of %d bytes", len(got.body))
 	}
-	if n := strings.Count(string(got.body), `"status":"cancelled"`); n != len(ops) {
+	if n := strings.Count(got.body, `"status":"cancelled"`); n != len(ops) {
 		t.Errorf("%d tasks in the answer, want %d: %.500s", n, len(ops), got.body)
 	}
-	if n := strings.Count(string(got.body), `"depends_on":`); n < 100 || n >= len(ops) {
+	if n := strings.Count(got.body, `"depends_on":`); n < 100 || n >= len(ops) {
 		t.Errorf("%d of %d steps tell what they depend on", n, len(ops))
 	}
 }
