@@ -124,21 +124,9 @@ func (found *actionMatches) add(t *fsm.Task, action fsm.Action) {
 	case found.ids.size() >= actionIDsMax:
 		found.more = true
 	default:
-		first, steps := familyOf(t)
-		found.ids.add(t.ID, first, steps)
+		parentID, steps := t.Family()
+		found.ids.add(t.ID, parentID, steps)
 	}
-}
-
-// familyOf returns the id of the task that has the steps of which t is one, or
-// which it has, and how many they are; of any other task its own, and 0.
-func familyOf(t *fsm.Task) (parentID uint64, steps int) {
-	if p := t.Parent(); p != nil {
-		return t.ID, len(p.Plan.Steps)
-	}
-	if s := t.Step(); s != nil {
-		return s.ParentID, len(s.Plan.Steps)
-	}
-	return t.ID, 0
 }
 
 // actOn does the action with the tasks found and returns with how many it was

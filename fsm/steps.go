@@ -82,20 +82,26 @@ func (m *Machine) addStep(n *NewTask, step *Step, blocked bool) {
 	m.add(t, "")
 }
 
+// Family returns the id of the task that has the steps of which this is one, or
+// that it has itself, and how many these are; of any other task its own id, and 0.
+func (t *Task) Family() (parentID uint64, steps int) {
+	id, plan := parentOf(t)
+	if plan == nil {
+		return t.ID, 0
+	}
+	return id, len(plan.Steps)
+}
+
 // Reach returns how many tasks a command that ends, retries or deletes the task
 // may change: 1, and with the steps of its parent, or its own, these too. 0 if
 // there is no such task. Entries of many commands are bounded by it.
 func (m *Machine) Reach(id uint64) int {
 	t := m.tasks.get(id)
-	switch {
-	case t == nil:
+	if t == nil {
 		return 0
-	case t.Parent() != nil:
-		return 1 + len(t.Parent().Plan.Steps)
-	case t.Step() != nil:
-		return 1 + len(t.Step().Plan.Steps)
 	}
-	return 1
+	_, steps := t.Family()
+	return 1 + steps
 }
 
 // waitsForSteps returns the names of the steps that the step depends on and that

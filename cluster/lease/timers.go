@@ -110,16 +110,16 @@ func Late(took, wanted time.Duration) bool { return took-wanted > LatePause }
 
 // Due takes up to ItemsMax timers that are due at u by the lease clock, and
 // returns the leases that have run out, as many as change up to TasksMax tasks:
-// the end of a step may end the others of its parent. Those that have not, by an extend or by
-// the margin for clocks that run unlike, are pushed back. more is false when no
-// timer was due.
+// the end of a step may end the others of its parent. Those that have not, by an
+// extend or by the margin for clocks that run unlike, are pushed back. more is
+// false when no timer was due.
 func (t *Timers) Due(read Reader, u int64) (expired []fsm.Lease, more bool) {
 	due := t.pop(u, ItemsMax)
 	if len(due) == 0 {
 		return nil, false
 	}
 	var kept []timer
-	reach := 0
+	var changes reach
 	read(func(m *fsm.Machine) {
 		for i, d := range due {
 			lease, ok := m.Lease(d.taskID)
@@ -130,7 +130,7 @@ func (t *Timers) Due(read Reader, u int64) (expired []fsm.Lease, more bool) {
 				kept = append(kept, timer{due: end, taskID: d.taskID, token: d.token})
 				continue
 			}
-			if reach += m.Reach(d.taskID); reach > TasksMax && len(expired) > 0 {
+			if changes.add(m.Get(d.taskID)); changes.tasks > TasksMax && len(expired) > 0 {
 				kept = append(kept, due[i:]...)
 				return
 			}
@@ -139,6 +139,26 @@ func (t *Timers) Due(read Reader, u int64) (expired []fsm.Lease, more bool) {
 	})
 	t.push(kept)
 	return expired, true
+}
+
+// reach is how many tasks the ends of claims may change.
+type reach struct {
+	tasks   int
+	parents map[uint64]bool // whose steps are in tasks: each of them is stopped once
+}
+
+// add adds the end of the task's claim.
+func (r *reach) add(t *fsm.Task) {
+	r.tasks++
+	parentID, steps := t.Family()
+	if steps == 0 || r.parents[parentID] {
+		return
+	}
+	if r.parents == nil {
+		r.parents = make(map[uint64]bool)
+	}
+	r.parents[parentID] = true
+	r.tasks += steps
 }
 
 // Proposed is told how many claims the expiry of these leases ended: 0 if it was

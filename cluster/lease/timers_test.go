@@ -150,37 +150,51 @@ func TestTimers_Proposed(t *testing.T) {
 }
 
 // The expiry of one step's claim may change all the steps of its parent: so Due
-// leaves some of 20 such claims for the next entry, and loses none.
+// leaves some of 20 such claims for the next entry, and loses none. Claims of
+// steps of one parent come together.
 func TestTimers_Due_reach(t *testing.T) {
 	t.Parallel()
-	var commands []fsm.Command
+	for _, test := range []struct {
+		parents, claims int // claims: of each
+		want            []int
+	}{{20, 1, []int{10, 10}}, {1, 900, []int{900}}} {
+		timers := NewTimers()
+		m, leases := claimSteps(t, test.parents, test.claims)
+		timers.Add(leases)
+		read := func(fn func(*fsm.Machine)) { fn(m) }
+		var got []int
+		for {
+			expired, more := timers.Due(read, 10_000)
+			if !more {
+				break
+			}
+			got = append(got, len(expired))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%d parents: claims that expired at a time: %v, want %v", test.parents, got, test.want)
+		}
+	}
+}
+
+// claimSteps returns a state with parents of 999 steps, of each of which so many
+// are claimed.
+func claimSteps(t *testing.T, parents, claims int) (*fsm.Machine, []fsm.Lease) {
+	t.Helper()
 	parent := &fsm.NewParent{Steps: make([]fsm.NewStep, 999)}
 	for i := range parent.Steps {
 		parent.Steps[i] = fsm.NewStep{Name: "s" + strconv.Itoa(i), Task: fsm.NewTask{Type: "step", Params: []byte("1")}}
 	}
-	commands = append(commands, fsm.SetLevel{Level: fsm.FeatureLevel})
-	const parents = 20
+	commands := []fsm.Command{fsm.SetLevel{Level: fsm.FeatureLevel}}
 	for i := range parents {
-		commands = append(commands, fsm.Submit{Tasks: []fsm.NewTask{{Type: "flow", Parent: parent}}},
-			fsm.ClaimTask{ID: uint64(1000*i + 2), WorkerID: "w", LeaseMS: 1000})
+		commands = append(commands, fsm.Submit{Tasks: []fsm.NewTask{{Type: "flow", Parent: parent}}})
+		for step := range claims {
+			commands = append(commands, fsm.ClaimTask{ID: uint64(1000*i + 2 + step), WorkerID: "w", LeaseMS: 1000})
+		}
 	}
 	m := fsm.New()
 	a, err := m.Apply(1, fsm.AppendEntry(nil, fsm.Stamp{U: 1}, commands...))
-	if err != nil || len(a.Leases) != parents {
+	if err != nil || len(a.Leases) != parents*claims {
 		t.Fatalf("claim: %v, %d leases", err, len(a.Leases))
 	}
-	timers := NewTimers()
-	timers.Add(a.Leases)
-	read := func(fn func(*fsm.Machine)) { fn(m) }
-	var got []int
-	for {
-		expired, more := timers.Due(read, 10_000)
-		if !more {
-			break
-		}
-		got = append(got, len(expired))
-	}
-	if want := []int{10, 10}; !slices.Equal(got, want) {
-		t.Errorf("claims that expired at a time: %v, want %v", got, want)
-	}
+	return m, a.Leases
 }
