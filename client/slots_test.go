@@ -1,0 +1,109 @@
+package client
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever is taken and given back, no slot is used twice and none is lost.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		limits := map[string]int{"a": 0, "b": rapid.IntRange(1, 4).Draw(t, "b"), "c": rapid.IntRange(1, 9).Draw(t, "c")}
+		concurrency := rapid.IntRange(1, 8).Draw(t, "concurrency")
+		handlers := map[string]*handler{}
+		for name, n := range limits {
+			handlers[name] = &handler{taskType: name, concurrency: n}
+		}
+		s := newSlots(concurrency, handlers)
+		var tasks []string // that are held
+		var rooms []room   // of claims under way
+		check := func() {
+			most := map[string]int{}
+			all := len(tasks)
+			for _, name := range tasks {
+				most[name]++
+			}
+			for _, r := range rooms {
+				all += r.n
+				for _, name := range r.types {
+					most[name] += r.n // if all of what it gets were of the type
+				}
+			}
+			if all+s.free != concurrency {
+				t.Fatalf("%d of %d slots used, %d free", all, concurrency, s.free)
+			}
+			for name, n := range limits {
+				if limited := s.byName[name]; limited != nil && most[name]+limited.free != n {
+					t.Fatalf("%d slots of type %s are used, %d free, of %d", most[name], name, limited.free, n)
+				} else if (limited != nil) != (n > 0 && n < concurrency) || most[name] > concurrency {
+					t.Fatalf("%d slots of type %s are used, of %d", most[name], name, concurrency)
+				}
+			}
+		}
+		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "which") }
+		dropTask := func() string {
+			i := pick(len(tasks))
+			name := tasks[i]
+			tasks = append(tasks[:i:i], tasks[i+1:]...)
+			return name
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) { check() },
+			"take": func(t *rapid.T) {
+				if r, ok := s.take(); ok {
+					rooms = append(rooms, r)
+				} else if len(rooms) == 0 && len(tasks) < concurrency {
+					// Some type must have had room, for a has no limit of its own.
+					t.Fatal("nothing to take")
+				}
+			},
+			"fill": func(t *rapid.T) {
+				if len(rooms) == 0 {
+					return
+				}
+				r := &rooms[pick(len(rooms))]
+				name := rapid.SampledFrom(s.names).Draw(t, "type")
+				before := fmt.Sprint(*r)
+				if s.fill(r, name) {
+					tasks = append(tasks, name)
+				} else if fmt.Sprint(*r) != before {
+					t.Fatal("a slot that was not filled has gone")
+				}
+			},
+			"give back": func(t *rapid.T) {
+				if len(rooms) == 0 {
+					return
+				}
+				i := pick(len(rooms))
+				s.giveBack(&rooms[i])
+				rooms = append(rooms[:i:i], rooms[i+1:]...)
+			},
+			"widen": func(t *rapid.T) {
+				if len(tasks) == 0 {
+					return
+				}
+				name := dropTask()
+				r := s.widen(name)
+				if rapid.Bool().Draw(t, "narrow") {
+					check := r.n
+					s.narrow(&r, name)
+					if check != 1 || r.n != 0 {
+						t.Fatal("it is not the task's slot again")
+					}
+					tasks = append(tasks, name)
+					return
+				}
+				rooms = append(rooms, r)
+			},
+			"done": func(t *rapid.T) {
+				if len(tasks) == 0 {
+					return
+				}
+				s.done(dropTask())
+			},
+		})
+	})
+}
