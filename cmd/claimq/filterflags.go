@@ -15,7 +15,7 @@ import (
 // filterFlags are the flags that select tasks.
 type filterFlags struct {
 	status, taskType, worker    string
-	parent                      uint64
+	parent                      positive
 	labels                      []string
 	createdAfter, createdBefore string
 }
@@ -25,7 +25,7 @@ func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.status, "status", "", "only these: pending, scheduled, claimed, completed, failed, cancelled, ...")
 	f.StringVar(&o.taskType, "type", "", "only this task type")
 	f.StringVar(&o.worker, "worker", "", "only those that this worker holds, or ended")
-	f.Uint64Var(&o.parent, "parent", 0, "only the steps of this task")
+	f.Var(&o.parent, "parent", "only the steps of this task")
 	f.StringArrayVar(&o.labels, "label", nil, "only those with this label, as name=value; repeatable: all must match")
 	f.StringVar(&o.createdAfter, "created-after", "", "only those submitted after this time, as 2026-01-02T15:04:05Z, or so long ago, as 90m or 7d")
 	f.StringVar(&o.createdBefore, "created-before", "", "only those submitted before this time, or so long ago")
@@ -33,7 +33,7 @@ func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
 
 // filter is what the flags say. now is what times ago count from.
 func (o *filterFlags) filter(now time.Time) (wire.Filter, error) {
-	f := wire.Filter{Status: o.status, TaskType: o.taskType, WorkerID: o.worker, ParentID: o.parent}
+	f := wire.Filter{Status: o.status, TaskType: o.taskType, WorkerID: o.worker, ParentID: uint64(o.parent)}
 	var err error
 	if f.Labels, err = parseLabels(o.labels); err != nil {
 		return f, err

@@ -13,9 +13,10 @@ import (
 type finalizeOptions struct {
 	clientFlags
 	processor string
-	token     uint64
+	token     positive
 	outcome   string
 	failure   string
+	failed    bool // --error is given, if only as ""
 }
 
 func newFinalizeCommand(a *app) *cobra.Command {
@@ -37,7 +38,7 @@ and all exit with 0. Who would do the same work only once claims it first, with
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	f := cmd.Flags()
-	f.Uint64Var(&o.token, "token", 0, "only if this is the token of the claim of its finalization")
+	f.Var(&o.token, "token", "only if this is the token of the claim of its finalization")
 	f.StringVar(&o.outcome, "outcome", "", "completed or failed; not given: completed, with --error failed")
 	f.StringVar(&o.failure, "error", "", "why it failed")
 	onlyExplicit(cmd) // a token in the environment is of another claim
@@ -54,6 +55,7 @@ func (a *app) finalize(cmd *cobra.Command, o *finalizeOptions, args []string) er
 	if err != nil {
 		return err
 	}
+	o.failed = cmd.Flags().Changed("error")
 	body, err := a.finalizeBody(o, args[1:])
 	if err != nil {
 		return err
@@ -82,15 +84,15 @@ func (a *app) finalizeBody(o *finalizeOptions, args []string) ([]byte, error) {
 	if o.processor == "" {
 		return nil, usageErrorf("--processor is required: who finalizes the task")
 	}
-	w := wire.Finalize{ProcessorID: o.processor, ClaimToken: o.token, Outcome: o.outcome, Error: o.failure}
+	w := wire.Finalize{ProcessorID: o.processor, ClaimToken: uint64(o.token), Outcome: o.outcome, Error: o.failure}
 	switch {
-	case w.Outcome == "" && w.Error != "":
+	case w.Outcome == "" && o.failed:
 		w.Outcome = string(client.StatusFailed)
 	case w.Outcome == "":
 		w.Outcome = string(client.StatusCompleted)
 	}
 	switch {
-	case w.Outcome == string(client.StatusCompleted) && w.Error != "":
+	case w.Outcome == string(client.StatusCompleted) && o.failed:
 		return nil, usageErrorf("--error is for a task that failed")
 	case w.Outcome == string(client.StatusFailed) && len(args) > 0:
 		return nil, usageErrorf("RESULT is for a task that completed")

@@ -40,7 +40,7 @@ func newGetCommand(a *app) *cobra.Command {
 func newRetryCommand(a *app) *cobra.Command {
 	var f clientFlags
 	var add int32
-	var token uint64
+	var token positive
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Make a failed, cancelled, scheduled or claimed task pending again",
@@ -57,7 +57,7 @@ command can be repeated.`,
 			if err != nil {
 				return err
 			}
-			body, err := json.Marshal(wire.Retry{ClaimToken: token, AddAttempts: add})
+			body, err := json.Marshal(wire.Retry{ClaimToken: uint64(token), AddAttempts: add})
 			if err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ command can be repeated.`,
 	}
 	addClientFlags(a, cmd, &f)
 	cmd.Flags().Int32Var(&add, "add-attempts", 0, "raise the task's limit of attempts by this first")
-	cmd.Flags().Uint64Var(&token, "token", 0, "only if this is the token of the task's current or last claim")
+	cmd.Flags().Var(&token, "token", "only if this is the token of the task's current or last claim")
 	// The token of a claim in the environment may be of another task.
 	cmd.Flags().Lookup("token").Annotations = map[string][]string{explicitOnly: {}}
 	return cmd
