@@ -107,7 +107,7 @@ func countSteps(steps []wire.Step) string {
 	for i := range steps {
 		counts[steps[i].Status]++
 	}
-	text := fmt.Sprintf("%d of %d steps completed", counts["completed"], len(steps))
+	text := fmt.Sprintf("%d of %s completed", counts["completed"], stepCount(len(steps)))
 	for _, status := range []string{"claimed", "pending", "scheduled", "blocked", "failed", "cancelled"} {
 		if counts[status] > 0 {
 			text += fmt.Sprintf(", %d %s", counts[status], status)
@@ -206,4 +206,12 @@ func layers(steps []wire.Step) [][]int {
 		}
 	}
 	return all
+}
+
+// stepCount is so many steps in words.
+func stepCount(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
 }

@@ -170,7 +170,7 @@ func (a *app) submittedText(answer *wire.Answer, key string) string {
 			text += ", to run at " + a.showTime(*t.RunAt)
 		}
 		if len(t.Steps) > 0 {
-			text += fmt.Sprintf(" with %d steps; 'claimq steps %d' draws them", len(t.Steps), t.ID)
+			text += fmt.Sprintf(" with %s; 'claimq steps %d' draws them", stepCount(len(t.Steps)), t.ID)
 		}
 		return text
 	case answer.SameRequest != nil && !*answer.SameRequest:
