@@ -143,14 +143,16 @@ func (r *run) measure(ctx context.Context, conns []*conn, nodes []string) (Repor
 		}
 		return Report{}, fmt.Errorf("all %d tasks were done before the warm-up of %v ended: give more --tasks", r.cfg.Tasks, r.cfg.WarmUp)
 	}
+	// Counting begins before the nodes are asked: on a busy machine that can take
+	// as long as a small run.
+	from, start := r.done.Load(), time.Now()
+	r.counting.Store(true)
 	before, err := usageOf(nodes)
 	if err != nil {
 		r.stop(err)
 		<-finished
 		return Report{}, err
 	}
-	from, start := r.done.Load(), time.Now()
-	r.counting.Store(true)
 	<-finished
 	elapsed := time.Since(start)
 	if err := context.Cause(ctx); err != nil {
