@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -69,6 +70,40 @@ type Node interface {
 
 	// Cluster returns what this node sees of the cluster.
 	Cluster(ctx context.Context) fsm.ClusterView
+
+	// JoinNode makes the running node named nodeID, whose peer port is at
+	// peerAddr, a member: it becomes a voter once it has caught up, unless voter
+	// is false. A repeat for a member succeeds. Errors: RemoveNode's.
+	JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool) error
+
+	// PromoteNode makes a nonvoter that has caught up a voter, DemoteNode a voter
+	// a nonvoter that stays one. Errors: RemoveNode's.
+	PromoteNode(ctx context.Context, nodeID string) error
+	DemoteNode(ctx context.Context, nodeID string) error
+
+	// Transfer hands the leadership to the voter named nodeID, to the one that is
+	// furthest if that is "", and returns who leads then. Errors: RemoveNode's.
+	Transfer(ctx context.Context, nodeID string) (leader string, err error)
+
+	// Hashes returns the state hash of each node that has one, at the newest index
+	// that they share. Errors: fsm.ErrNotLeader, ErrNoLeader, ErrShuttingDown.
+	Hashes(ctx context.Context) (fsm.HashView, error)
+
+	// TakeSnapshot makes every node write a snapshot now and compact its log, and
+	// returns the index of this node's. Errors: fsm.ErrOverloaded,
+	// ErrShuttingDown, ErrNotLeader, ErrNoLeader; ErrOutcomeUnknown.
+	TakeSnapshot(ctx context.Context) (index uint64, err error)
+
+	// SaveBackup captures this node's state, once it holds every mutation
+	// acknowledged before the call. The caller writes it out, which serving goes
+	// on beside, and must release it. Errors: fsm.ErrNoLeader, ErrShuttingDown.
+	SaveBackup(ctx context.Context) (*fsm.Snapshot, error)
+
+	// RestoreBackup makes the backup that r reads the state of an empty cluster,
+	// with counters that have jumped, and returns the index it has there. Errors:
+	// fsm.ErrNotEmpty, fsm.ErrCorrupt, fsm.ErrUnknownCommand, ErrNotLeader,
+	// ErrNoLeader, ErrShuttingDown (nothing was changed); ErrOutcomeUnknown.
+	RestoreBackup(ctx context.Context, r io.Reader) (index uint64, err error)
 
 	// RemoveNode takes the member named nodeID out of the cluster. Errors:
 	// *fsm.MembershipRefused, fsm.ErrNotLeader, ErrNoLeader, ErrShuttingDown

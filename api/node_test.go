@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -171,6 +172,24 @@ func (n *fakeNode) RemoveNode(_ context.Context, nodeID string) error {
 	}
 	n.removed = append(n.removed, nodeID)
 	return nil
+}
+
+func (n *fakeNode) JoinNode(context.Context, string, string, bool) error { return fsm.ErrNoLeader }
+func (n *fakeNode) PromoteNode(context.Context, string) error            { return fsm.ErrNoLeader }
+func (n *fakeNode) DemoteNode(context.Context, string) error             { return fsm.ErrNoLeader }
+
+func (n *fakeNode) Transfer(context.Context, string) (string, error) { return "", fsm.ErrNoLeader }
+
+func (n *fakeNode) Hashes(context.Context) (fsm.HashView, error) {
+	return fsm.HashView{}, fsm.ErrNoLeader
+}
+
+func (n *fakeNode) TakeSnapshot(context.Context) (uint64, error) { return 0, fsm.ErrNoLeader }
+
+func (n *fakeNode) SaveBackup(context.Context) (*fsm.Snapshot, error) { return nil, fsm.ErrNoLeader }
+
+func (n *fakeNode) RestoreBackup(context.Context, io.Reader) (uint64, error) {
+	return 0, fsm.ErrNoLeader
 }
 
 func (n *fakeNode) Upgrade(context.Context) (uint32, error) {

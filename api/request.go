@@ -248,8 +248,24 @@ func (r *request) answerOperator() {
 		r.openAPI()
 	case callCluster:
 		r.cluster()
+	case callJoinNode:
+		r.joinNode()
 	case callRemoveNode:
 		r.removeNode()
+	case callPromoteNode, callDemoteNode:
+		r.changeSuffrage()
+	case callTransfer:
+		r.transfer()
+	case callHashes:
+		r.hashes()
+	case callTakeSnapshot:
+		r.takeSnapshot()
+	case callSaveSnapshot:
+		r.saveSnapshot()
+	case callRestore:
+		r.restore()
+	case callReload:
+		r.reload()
 	case callUpgrade:
 		r.upgrade()
 	case callOptions:

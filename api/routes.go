@@ -31,8 +31,13 @@ const (
 	callAct
 	callSetSchedule
 	callDeleteSchedule
+	callJoinNode
 	callRemoveNode
+	callPromoteNode
+	callDemoteNode
+	callTransfer
 	callUpgrade
+	callTakeSnapshot
 	callGet
 	callGetByKey
 	callList
@@ -46,7 +51,11 @@ const (
 	callSchedule
 	callStats
 	callCluster
+	callHashes
 	callOptions
+	callSaveSnapshot
+	callRestore
+	callReload
 	callHealth
 	callReady
 	callMetrics
@@ -57,8 +66,9 @@ const (
 var callNames = [callCount]string{
 	"none", "submit", "claim", "claim_task", "complete", "fail", "extend", "release", "retry", "cancel", "patch", "delete",
 	"claim_finalization", "extend_finalization", "release_finalization", "finalize", "batch", "set_type",
-	"act", "set_schedule", "delete_schedule", "remove_node", "upgrade", "get", "get_by_key", "list", "why", "finalization", "task_events", "events",
-	"types", "workers", "schedules", "schedule", "stats", "cluster", "options", "health", "ready", "metrics", "openapi",
+	"act", "set_schedule", "delete_schedule",
+	"join_node", "remove_node", "promote_node", "demote_node", "transfer", "upgrade", "take_snapshot", "get", "get_by_key", "list", "why", "finalization", "task_events", "events",
+	"types", "workers", "schedules", "schedule", "stats", "cluster", "hashes", "options", "save_snapshot", "restore", "reload", "health", "ready", "metrics", "openapi",
 }
 
 // local reports whether the call is always answered by the node it reached.
@@ -66,7 +76,7 @@ func (c call) local() bool { return c >= callOptions || c == callNone }
 
 // mutation reports whether the call may change the state.
 func (c call) mutation() bool {
-	return c >= callSubmit && c <= callUpgrade
+	return c >= callSubmit && c <= callTakeSnapshot || c == callRestore || c == callReload
 }
 
 // verbs are the calls POST /api/tasks/{id}/VERB.
@@ -108,22 +118,31 @@ type methods struct {
 
 // fixed are the paths without variables.
 var fixed = map[string]methods{
-	"/api/tasks":           {get: callList, post: callSubmit, allow: allowList},
-	"/api/tasks/claim":     {post: callClaim, allow: allowPost},
-	"/api/tasks/actions":   {post: callAct, allow: allowPost},
-	"/api/batch":           {post: callBatch, allow: allowPost},
-	"/api/events":          {get: callEvents, allow: allowGet},
-	"/api/types":           {get: callTypes, allow: allowGet},
-	"/api/workers":         {get: callWorkers, allow: allowGet},
-	"/api/schedules":       {get: callSchedules, allow: allowGet},
-	"/api/stats":           {get: callStats, allow: allowGet},
-	"/api/cluster":         {get: callCluster, allow: allowGet},
-	"/api/cluster/remove":  {post: callRemoveNode, allow: allowPost},
-	"/api/cluster/upgrade": {post: callUpgrade, allow: allowPost},
-	"/healthz":             {get: callHealth, allow: allowGet},
-	"/readyz":              {get: callReady, allow: allowGet},
-	"/metrics":             {get: callMetrics, allow: allowGet},
-	"/openapi.json":        {get: callOpenAPI, allow: allowGet},
+	"/api/tasks":            {get: callList, post: callSubmit, allow: allowList},
+	"/api/tasks/claim":      {post: callClaim, allow: allowPost},
+	"/api/tasks/actions":    {post: callAct, allow: allowPost},
+	"/api/batch":            {post: callBatch, allow: allowPost},
+	"/api/events":           {get: callEvents, allow: allowGet},
+	"/api/types":            {get: callTypes, allow: allowGet},
+	"/api/workers":          {get: callWorkers, allow: allowGet},
+	"/api/schedules":        {get: callSchedules, allow: allowGet},
+	"/api/stats":            {get: callStats, allow: allowGet},
+	"/api/cluster":          {get: callCluster, allow: allowGet},
+	"/api/cluster/join":     {post: callJoinNode, allow: allowPost},
+	"/api/cluster/remove":   {post: callRemoveNode, allow: allowPost},
+	"/api/cluster/promote":  {post: callPromoteNode, allow: allowPost},
+	"/api/cluster/demote":   {post: callDemoteNode, allow: allowPost},
+	"/api/cluster/transfer": {post: callTransfer, allow: allowPost},
+	"/api/cluster/upgrade":  {post: callUpgrade, allow: allowPost},
+	"/api/cluster/hash":     {get: callHashes, allow: allowGet},
+	"/api/snapshots":        {post: callTakeSnapshot, allow: allowPost},
+	"/api/snapshots/latest": {get: callSaveSnapshot, allow: allowGet},
+	"/api/restore":          {post: callRestore, allow: allowPost},
+	"/api/reload":           {post: callReload, allow: allowPost},
+	"/healthz":              {get: callHealth, allow: allowGet},
+	"/readyz":               {get: callReady, allow: allowGet},
+	"/metrics":              {get: callMetrics, allow: allowGet},
+	"/openapi.json":         {get: callOpenAPI, allow: allowGet},
 }
 
 // variable are the paths that end in a variable.

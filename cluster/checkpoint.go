@@ -227,11 +227,3 @@ func (n *Node) StateHash() (index uint64, hash [16]byte) {
 
 // AppliedIndex returns the log index that this node's state reflects.
 func (n *Node) AppliedIndex() uint64 { return n.fsm.applied.Load() }
-
-// TakeSnapshot writes a snapshot now and compacts the log behind it.
-func (n *Node) TakeSnapshot(ctx context.Context) error {
-	if n.raft == nil {
-		return errNoRaft
-	}
-	return n.takeSnapshot(ctx)
-}

@@ -243,7 +243,7 @@ func TestNode_snapshots(t *testing.T) {
 		for i := range 300 {
 			c.Propose(submit(fmt.Sprint(i)))
 		}
-		if err := leader.TakeSnapshot(context.Background()); err != nil {
+		if _, err := leader.TakeSnapshot(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		c.Restart(c.Place(leader))

@@ -155,7 +155,10 @@ func (c *soakCluster) snapshotDuring(n int) {
 	leader.disk.snapshots.Store(&finish)
 	done := make(chan error, 1)
 	index := leader.running().AppliedIndex()
-	go func() { done <- leader.running().TakeSnapshot(context.Background()) }()
+	go func() {
+		_, err := leader.running().TakeSnapshot(context.Background())
+		done <- err
+	}()
 	synctest.Wait()
 	c.writeEntries(n)
 	leader.disk.snapshots.Store(nil)

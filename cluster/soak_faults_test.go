@@ -184,7 +184,10 @@ func (c *soakCluster) transfer() {
 func (c *soakCluster) snapshot() {
 	m := c.any()
 	if n := m.running(); n != nil {
-		n.start(func() { c.log.event("%s took a snapshot: %v", m.name, n.TakeSnapshot(n.ctx)) })
+		n.start(func() {
+			_, err := n.TakeSnapshot(n.ctx)
+			c.log.event("%s took a snapshot: %v", m.name, err)
+		})
 	}
 }
 

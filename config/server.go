@@ -59,9 +59,64 @@ type Server struct {
 	TrailAge   time.Duration `koanf:"trail_age"`
 	// LogLevel is trace, debug, info, warn or error.
 	LogLevel string `koanf:"log_level"`
+	// Keys are the API keys, KeysFile a YAML file with more of them under the
+	// same name; both are read again by SIGHUP. Without any the server is open.
+	Keys     []Key  `koanf:"keys"`
+	KeysFile string `koanf:"keys_file"`
+	// AllowedOrigins are the origins, as https://host[:port], whose pages may
+	// call the API from a browser.
+	AllowedOrigins []string `koanf:"allowed_origins"`
+	// HTTPTLS and PeerTLS are the certificates of the two ports; they are read
+	// again when the files change.
+	HTTPTLS HTTPTLS `koanf:"http_tls"`
+	PeerTLS PeerTLS `koanf:"peer_tls"`
+	// DiskFreeMin is how many bytes the data folder's file system keeps free
+	// before submits are refused.
+	DiskFreeMin int64 `koanf:"disk_free_min"`
+	// Limits bound requests, connections and what waits.
+	Limits Limits `koanf:"limits"`
 	// NoRaft serves from memory alone, without a log: for comparisons by
 	// claimq bench, never for data.
 	NoRaft bool `koanf:"no_raft"`
+}
+
+// Key is an API key, by the SHA-256 of the whole key.
+type Key struct {
+	Name      string `koanf:"name"`       // 1 to 64 of A-Z a-z 0-9 _ . -, once
+	Role      string `koanf:"role"`       // reader, producer, worker or operator
+	KeySHA256 string `koanf:"key_sha256"` // 64 hex digits
+	// RateLimitPerMinute bounds its requests; nil: 100 a minute, 0: no bound.
+	RateLimitPerMinute *int64 `koanf:"rate_limit_per_minute"`
+	// TaskTypes are those that it may submit, claim and change; none: all.
+	TaskTypes []string `koanf:"task_types"`
+}
+
+// HTTPTLS is the TLS of the API's port; without CertFile it speaks plain HTTP.
+type HTTPTLS struct {
+	CertFile string `koanf:"cert_file"`
+	KeyFile  string `koanf:"key_file"`
+	// ClientCAFile makes the server ask clients for a certificate that one of
+	// these authorities signed, and refuse those that have none.
+	ClientCAFile string `koanf:"client_ca_file"`
+}
+
+// PeerTLS is the mutual TLS of the peer port; all three or none.
+type PeerTLS struct {
+	CertFile string `koanf:"cert_file"`
+	KeyFile  string `koanf:"key_file"`
+	CAFile   string `koanf:"ca_file"`
+}
+
+// Limits bound what a node takes on. 0 is the default that each names.
+type Limits struct {
+	BodyBytes     int `koanf:"body_bytes"`     // of a request's body; 8 MiB
+	ValueBytes    int `koanf:"value_bytes"`    // of params, payload and result each; 1 MiB
+	ErrorBytes    int `koanf:"error_bytes"`    // of a fail's error, cut there; 16 KiB
+	Depth         int `koanf:"depth"`          // of nested JSON; 64
+	Items         int `koanf:"items"`          // of one request; 1,000
+	Connections   int `koanf:"connections"`    // open to the API; 16,384
+	WaitingClaims int `koanf:"waiting_claims"` // parked at the leader; 32,768
+	InFlight      int `koanf:"in_flight"`      // commands queued at the leader; 16,384
 }
 
 // DefaultServer returns the configuration of a node that sets nothing.

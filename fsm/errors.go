@@ -25,6 +25,9 @@ var (
 	// ErrLevel is returned for a command that the cluster's feature level does
 	// not have yet. Nothing was written.
 	ErrLevel = errors.New("the cluster's feature level is too low for this")
+	// ErrNotEmpty is returned for a restore into a cluster that holds something.
+	// Nothing was changed.
+	ErrNotEmpty = errors.New("the cluster is not empty")
 )
 
 // MembershipRefused is returned for a change of the membership that would harm

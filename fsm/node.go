@@ -33,3 +33,17 @@ type NodeView struct {
 	Healthy       bool
 	Problem       string // in words, "" if Healthy
 }
+
+// HashView is what the nodes' states hash to, at one index of the log.
+type HashView struct {
+	Index uint64 // 0 = no checkpoint yet
+	Agree bool   // all nodes that answered have the same hash
+	Nodes []NodeHash
+}
+
+// NodeHash is one node's; Hash is 32 digits of hex, "" if it has none at that
+// index or does not answer.
+type NodeHash struct {
+	NodeID string
+	Hash   string
+}
