@@ -12,12 +12,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-const (
-	// stepsMax bounds the steps of a task.
-	stepsMax = 1_000
-	// cycleNamesMax bounds the names by which a refusal tells a cycle.
-	cycleNamesMax = 20
-)
+// cycleNamesMax bounds the names by which a refusal tells a cycle.
+const cycleNamesMax = 20
 
 // The words for what the fields of steps may be.
 const (
@@ -60,7 +56,7 @@ func (d *decoder) parentField(name []byte, t *draft) (bad *refusal) {
 // steps reads the steps of a task.
 func (d *decoder) steps(t *draft) *refusal {
 	s := stepsDraft{named: make(map[string]uint16)}
-	_, bad := d.array("steps", "steps", stepsMax, func() *refusal {
+	_, bad := d.array("steps", "steps", fsm.StepsMax, func() *refusal {
 		if bad := d.countTask(); bad != nil {
 			return bad
 		}
@@ -179,7 +175,7 @@ func (d *decoder) stepName() (string, *refusal) {
 // dependsOn reads the names in a depends_on and returns them as sent, nil if
 // there are none.
 func (d *decoder) dependsOn() (raw []byte, bad *refusal) {
-	const most = stepsMax - 1
+	const most = fsm.StepsMax - 1
 	allowed := "an array of up to " + strconv.Itoa(most) + " names of steps"
 	start := int(d.dec.InputOffset())
 	ok, bad := d.beginArray("depends_on", allowed)
@@ -244,7 +240,7 @@ func (d *decoder) resolve(s *stepsDraft) *refusal {
 		slices.Sort(places)
 		s.steps[place].DependsOn = slices.Clone(places)
 	}
-	cycle := findCycle(s.steps)
+	cycle := fsm.FindCycle(len(s.steps), func(place uint16) []uint16 { return s.steps[place].DependsOn })
 	if cycle == nil {
 		return nil
 	}
@@ -271,45 +267,6 @@ func (d *decoder) names(raw []byte, each func(name []byte) *refusal) *refusal {
 		d.leave()
 		if bad != nil {
 			return bad
-		}
-	}
-	return nil
-}
-
-// findCycle returns the places of steps of which each depends on the next and
-// the last on the first, nil if there are none. It goes along the dependencies
-// as deep as it can, and never twice from a step.
-func findCycle(steps []fsm.NewStep) []uint16 {
-	type step struct {
-		followed int // how many of its dependencies
-		onPath   bool
-		done     bool
-	}
-	state := make([]step, len(steps))
-	path := make([]uint16, 0, len(steps))
-	for first := range steps {
-		if state[first].done {
-			continue
-		}
-		path = append(path, uint16(first))
-		state[first].onPath = true
-		for len(path) > 0 {
-			at := path[len(path)-1]
-			here := &state[at]
-			if here.followed == len(steps[at].DependsOn) {
-				here.done, here.onPath = true, false
-				path = path[:len(path)-1]
-				continue
-			}
-			on := steps[at].DependsOn[here.followed]
-			here.followed++
-			switch {
-			case state[on].onPath:
-				return path[slices.Index(path, on):]
-			case !state[on].done:
-				path = append(path, on)
-				state[on].onPath = true
-			}
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -112,50 +111,6 @@ func TestServer_FinalizationCommands(t *testing.T) {
 			t.Errorf("%s %.100s: command (-want +got):\n%s", c.target, c.body, diff)
 		}
 	}
-}
-
-// TestFindCycle compares with a search that takes away what waits for nothing.
-func TestFindCycle(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 8).Draw(t, "steps")
-		steps := make([]fsm.NewStep, n)
-		for i := range steps {
-			steps[i].Name = fmt.Sprint(i)
-			for on := range n {
-				if on != i && rapid.IntRange(0, 3).Draw(t, "edge") == 0 {
-					steps[i].DependsOn = append(steps[i].DependsOn, uint16(on))
-				}
-			}
-		}
-		cycle := findCycle(steps)
-		for i, at := range cycle {
-			next, found := cycle[(i+1)%len(cycle)], false
-			for _, on := range steps[at].DependsOn {
-				found = found || on == next
-			}
-			if !found {
-				t.Fatalf("%d does not depend on %d: %v", at, next, cycle)
-			}
-		}
-		gone := make([]bool, n)
-		for range n {
-			for i := range steps {
-				waits := false
-				for _, on := range steps[i].DependsOn {
-					waits = waits || !gone[on]
-				}
-				gone[i] = gone[i] || !waits
-			}
-		}
-		left := false
-		for _, g := range gone {
-			left = left || !g
-		}
-		if left != (cycle != nil) {
-			t.Fatalf("cycle %v of %+v", cycle, steps)
-		}
-	})
 }
 
 // The parts of a parent's and its steps' answers.

@@ -11,9 +11,9 @@ func (r *fieldReader) newParent() *NewParent {
 		switch in.num {
 		case 1:
 			if v.Steps == nil {
-				v.Steps = make([]NewStep, 0, min(in.run(), stepsMax))
+				v.Steps = make([]NewStep, 0, min(in.run(), StepsMax))
 			}
-			in.bound(len(v.Steps), stepsMax)
+			in.bound(len(v.Steps), StepsMax)
 			one := fieldReader{rest: in.raw()}
 			v.Steps = append(v.Steps, decodeNewStep(&one))
 			in.within(one.err)
@@ -31,7 +31,7 @@ func (r *fieldReader) newParent() *NewParent {
 	for place := range v.Steps {
 		in.checkPlaces(v.Steps[place].DependsOn, place, len(v.Steps))
 	}
-	if in.err == nil && haveCycle(len(v.Steps), func(place uint16) []uint16 { return v.Steps[place].DependsOn }) {
+	if in.err == nil && FindCycle(len(v.Steps), func(place uint16) []uint16 { return v.Steps[place].DependsOn }) != nil {
 		in.fail("steps that depend on each other in a circle")
 	}
 	r.within(in.err)
@@ -60,7 +60,7 @@ func decodeNewStep(r *fieldReader) (s NewStep) {
 func (r *fieldReader) place(places []uint16) []uint16 {
 	v := r.idElement()
 	switch n := len(places); {
-	case v >= stepsMax:
+	case v >= StepsMax:
 		r.fail("a place that no step has")
 	case n > 0 && uint64(places[n-1]) >= v:
 		r.fail("places that do not ascend")

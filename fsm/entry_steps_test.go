@@ -103,21 +103,21 @@ func TestDecodeEntry_ThousandSteps(t *testing.T) {
 		p := &NewParent{Steps: make([]NewStep, n)}
 		for place := range n {
 			p.Steps[place] = NewStep{Name: "s", Task: NewTask{Type: "mail"}}
-			for on := range min(place, stepsMax-1) {
+			for on := range min(place, StepsMax-1) {
 				p.Steps[place].DependsOn = append(p.Steps[place].DependsOn, uint16(on))
 			}
 		}
 		return Submit{Tasks: []NewTask{{Type: "mail", Parent: p}}}
 	}
-	_, commands, err := DecodeEntry(AppendEntry(nil, Stamp{}, of(stepsMax)))
+	_, commands, err := DecodeEntry(AppendEntry(nil, Stamp{}, of(StepsMax)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	steps := commands[0].(Submit).Tasks[0].Parent.Steps
-	if len(steps) != stepsMax || len(steps[stepsMax-1].DependsOn) != stepsMax-1 || !slices.IsSorted(steps[stepsMax-1].DependsOn) {
+	if len(steps) != StepsMax || len(steps[StepsMax-1].DependsOn) != StepsMax-1 || !slices.IsSorted(steps[StepsMax-1].DependsOn) {
 		t.Errorf("%d steps, the last depends on %d", len(steps), len(steps[len(steps)-1].DependsOn))
 	}
-	if _, _, err := DecodeEntry(AppendEntry(nil, Stamp{}, of(stepsMax+1))); !errors.Is(err, ErrCorrupt) {
+	if _, _, err := DecodeEntry(AppendEntry(nil, Stamp{}, of(StepsMax+1))); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a step too many: %v, want ErrCorrupt", err)
 	}
 }
@@ -126,12 +126,12 @@ func TestDecodeEntry_ThousandSteps(t *testing.T) {
 // refused, and that what looks alike is not.
 func TestDecodeEntry_RefusesCycles(t *testing.T) {
 	t.Parallel()
-	long := make([][]uint16, stepsMax) // each waits for the next
-	for place := range stepsMax - 1 {
+	long := make([][]uint16, StepsMax) // each waits for the next
+	for place := range StepsMax - 1 {
 		long[place] = []uint16{uint16(place + 1)}
 	}
 	round := slices.Clone(long)
-	round[stepsMax-1] = []uint16{0}
+	round[StepsMax-1] = []uint16{0}
 	for _, test := range []struct {
 		name   string
 		on     [][]uint16

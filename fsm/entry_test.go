@@ -579,7 +579,7 @@ func TestDecodeEntry_AllocatesInProportion(t *testing.T) {
 	emptyTasks := bytes.Repeat([]byte{10, 0}, 50_000)
 	emptyTypes := bytes.Repeat([]byte{18, 0}, 50_000)
 	ids := bytes.Repeat([]byte{0x10, 0}, 50_000)
-	steps := protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x8a, 1}, bytes.Repeat([]byte{10, 0}, stepsMax)))
+	steps := protowire.AppendBytes([]byte{10}, protowire.AppendBytes([]byte{0x8a, 1}, bytes.Repeat([]byte{10, 0}, StepsMax)))
 	ticks := AppendEntryHeader(nil, Stamp{}, 50_000)
 	claims := AppendEntryHeader(nil, Stamp{}, 50_000)
 	var ops []byte

@@ -1,7 +1,9 @@
 package fsm
 
-// stepsMax bounds the steps of a parent.
-const stepsMax = 1000
+import "slices"
+
+// StepsMax bounds the steps of a parent.
+const StepsMax = 1000
 
 // Plan is the steps of a parent as they were submitted: a directed graph without
 // cycles. It is made once, shared by the parent, its steps and all copies of
@@ -78,16 +80,17 @@ func (p *Plan) sound() bool {
 			}
 		}
 	}
-	return !haveCycle(len(p.Steps), func(place uint16) []uint16 { return p.Steps[place].DependsOn })
+	return FindCycle(len(p.Steps), func(place uint16) []uint16 { return p.Steps[place].DependsOn }) == nil
 }
 
-// haveCycle reports whether steps depend on each other in a circle. It follows the
-// dependencies of each step, once; to meet one again that it has not done with is
-// a circle. There are n of them, and all places are theirs.
-func haveCycle(n int, dependsOn func(place uint16) []uint16) bool {
+// FindCycle returns the places of steps of which each depends on the next and the
+// last on the first, nil if there are none. There are n steps, at most StepsMax,
+// and dependsOn gives the places that one depends on, each below n. It goes along
+// the dependencies as deep as it can, and never twice from a step.
+func FindCycle(n int, dependsOn func(place uint16) []uint16) []uint16 {
 	const open, done = 1, 2
-	var state [stepsMax]uint8
-	var path [stepsMax]struct{ place, next uint16 } // next: which of its dependencies
+	var state [StepsMax]uint8
+	var path [StepsMax]struct{ place, next uint16 } // next: which of its dependencies
 	for root := range uint16(n) {
 		if state[root] == done {
 			continue
@@ -107,7 +110,13 @@ func haveCycle(n int, dependsOn func(place uint16) []uint16) bool {
 			at.next++
 			switch state[on] {
 			case open:
-				return true
+				cycle := []uint16{on}
+				for depth > 0 && path[depth].place != on {
+					cycle = append(cycle, path[depth].place)
+					depth--
+				}
+				slices.Reverse(cycle[1:])
+				return cycle
 			case 0:
 				depth++
 				path[depth].place, path[depth].next = on, 0
@@ -115,5 +124,5 @@ func haveCycle(n int, dependsOn func(place uint16) []uint16) bool {
 			}
 		}
 	}
-	return false
+	return nil
 }

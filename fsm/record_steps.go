@@ -79,9 +79,9 @@ func (r *fieldReader) plan(names *interner) *Plan {
 		switch in.num {
 		case 1:
 			if p.Steps == nil {
-				p.Steps = make([]PlannedStep, 0, min(in.run(), stepsMax))
+				p.Steps = make([]PlannedStep, 0, min(in.run(), StepsMax))
 			}
-			in.bound(len(p.Steps), stepsMax)
+			in.bound(len(p.Steps), StepsMax)
 			one := fieldReader{rest: in.raw()}
 			p.Steps = append(p.Steps, decodePlannedStep(&one, names))
 			in.within(one.err)

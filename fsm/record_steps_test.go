@@ -70,7 +70,7 @@ func TestReadSnapshot_RefusesWrongSteps(t *testing.T) {
 		{"pending, and waits", func(_, a, _ *Task) { a.Status = StatusPending }, ErrCorrupt, "task 1"},
 		{"no steps", func(p, _, _ *Task) { p.Options.Parent.Plan.Steps = nil }, ErrCorrupt, "without steps"},
 		{"too many steps", func(p, _, _ *Task) {
-			p.Options.Parent.Plan.Steps = slices.Repeat([]PlannedStep{{Name: "x"}}, stepsMax+1)
+			p.Options.Parent.Plan.Steps = slices.Repeat([]PlannedStep{{Name: "x"}}, StepsMax+1)
 		}, ErrCorrupt, "more than 1000"},
 		{"a step that depends on itself", func(p, _, _ *Task) { steps(p)[1].DependsOn = []uint16{1} }, ErrCorrupt, "itself"},
 		{"a step that depends on none", func(p, _, _ *Task) { steps(p)[1].DependsOn = []uint16{2} }, ErrCorrupt, "not there"},

@@ -11,14 +11,14 @@ func BenchmarkStep(b *testing.B) {
 	}
 	var flat, chain, layers []NewStep
 	var half []uint16
-	for i := range uint16(stepsMax) {
+	for i := range uint16(StepsMax) {
 		flat = append(flat, one())
 		if i == 0 {
 			chain = append(chain, one())
 		} else {
 			chain = append(chain, one(i-1))
 		}
-		if i < stepsMax/2 {
+		if i < StepsMax/2 {
 			layers = append(layers, one())
 			half = append(half, i)
 		} else {
@@ -48,12 +48,12 @@ func benchmarkStep(b *testing.B, steps []NewStep) {
 	for range b.N {
 		b.StopTimer()
 		if left == 0 {
-			m, left = New(), stepsMax
+			m, left = New(), StepsMax
 			m.header.Level = FeatureLevel
 			if steps != nil {
 				apply(Submit{Tasks: []NewTask{{Type: "parent", Parent: &NewParent{Steps: steps}}}})
 			} else {
-				for range stepsMax {
+				for range StepsMax {
 					apply(Submit{Tasks: []NewTask{{Type: "load", Params: []byte("{}")}}})
 				}
 			}

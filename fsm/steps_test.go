@@ -27,12 +27,12 @@ func newBounded(t *testing.T, parents int, step NewTask) *bounded {
 	b := &bounded{t: t, m: New(), stamp: Stamp{T: 1000}}
 	b.m.header.Level = FeatureLevel
 	for range parents {
-		b.apply(Submit{Tasks: []NewTask{manySteps(stepsMax, step)}})
+		b.apply(Submit{Tasks: []NewTask{manySteps(StepsMax, step)}})
 	}
 	return b
 }
 
-func parentAt(i int) uint64 { return uint64(i)*(stepsMax+1) + 1 }
+func parentAt(i int) uint64 { return uint64(i)*(StepsMax+1) + 1 }
 
 func (b *bounded) apply(c ...Command) Applied {
 	b.t.Helper()
@@ -47,8 +47,8 @@ func TestSteps_stopOnce(t *testing.T) {
 	b.apply(ClaimNext{WorkerID: "w1", Limit: 500})
 	before := b.m.changed
 	a := b.apply(Fail{Hold: Hold{ID: 2, WorkerID: "w1"}, Permanent: true})
-	if got := b.m.changed - before; got != stepsMax || len(a.Ended) != 501 {
-		t.Errorf("%d changes, %d ends, want %d and 501", got, len(a.Ended), stepsMax)
+	if got := b.m.changed - before; got != StepsMax || len(a.Ended) != 501 {
+		t.Errorf("%d changes, %d ends, want %d and 501", got, len(a.Ended), StepsMax)
 	}
 	before = b.m.changed
 	for id := uint64(3); id < 501; id++ {
@@ -151,14 +151,14 @@ func TestRemoval_boundsByTasks(t *testing.T) {
 	for i := range 5 {
 		b.apply(Cancel{ID: parentAt(i)})
 	}
-	if got := b.apply(Evict{}).Results[0].Evicted; got != 2*(stepsMax+1) {
+	if got := b.apply(Evict{}).Results[0].Evicted; got != 2*(StepsMax+1) {
 		t.Errorf("evicted %d tasks, want those of two parents", got)
 	}
 	b.stamp.T += defaultRetentionMS
-	if got := b.apply(Tick{}).Removed; got != 2*(stepsMax+1) {
+	if got := b.apply(Tick{}).Removed; got != 2*(StepsMax+1) {
 		t.Errorf("a tick removed %d tasks, want those of two parents", got)
 	}
-	if got := b.apply(Tick{}).Removed; got != stepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.len() != 0 {
+	if got := b.apply(Tick{}).Removed; got != StepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.len() != 0 {
 		t.Errorf("the next one removed %d tasks, %d bytes and %d tasks are left", got, b.m.EndedBytes(), b.m.tasks.len())
 	}
 	mustCheck(t, b.m)
@@ -173,11 +173,11 @@ func TestBatch_boundsChanges(t *testing.T) {
 	for i := range 10 {
 		ops = append(ops, Cancel{ID: parentAt(i)})
 	}
-	ops = append(ops, Submit{Tasks: []NewTask{manySteps(stepsMax-11, NewTask{Type: "load"})}}, Submit{Tasks: []NewTask{{Type: "one"}}})
+	ops = append(ops, Submit{Tasks: []NewTask{manySteps(StepsMax-11, NewTask{Type: "load"})}}, Submit{Tasks: []NewTask{{Type: "one"}}})
 
 	hash := hashOf(b.m)
 	r := b.apply(Batch{Atomic: true, Ops: ops}).Results[0]
-	if r.Code != CodeInvalidRequest || r.FailedOp != 9 || b.m.Get(1).Status != StatusRunning || b.m.parents[1].open() != stepsMax {
+	if r.Code != CodeInvalidRequest || r.FailedOp != 9 || b.m.Get(1).Status != StatusRunning || b.m.parents[1].open() != StepsMax {
 		t.Errorf("atomic: %v at %d, the first parent is %v", r.Code, r.FailedOp, b.m.Get(1).Status)
 	}
 	if b.m.header.Index--; hashOf(b.m) != hash {
@@ -203,10 +203,10 @@ func TestBatch_boundsChanges(t *testing.T) {
 func TestBatch_countsATaskOnce(t *testing.T) {
 	t.Parallel()
 	b := newBounded(t, 1, NewTask{Type: "load"})
-	b.apply(ClaimNext{WorkerID: "w1", Limit: stepsMax})
+	b.apply(ClaimNext{WorkerID: "w1", Limit: StepsMax})
 	followUps := slices.Repeat([]NewTask{{Type: "a"}}, 8)
 	var ops []Command
-	for i := range uint64(stepsMax) {
+	for i := range uint64(StepsMax) {
 		ops = append(ops, Complete{Hold: Hold{ID: i + 2, WorkerID: "w1"}, Submit: followUps})
 	}
 	for i, r := range b.apply(Batch{Ops: ops}).Results[0].Results {
