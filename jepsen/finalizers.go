@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -81,22 +80,12 @@ func runFinalizers(ctx context.Context, args []string, out io.Writer) error {
 	if cfg.parents < 1 || cfg.finalizers < 1 || cfg.steps < 1 || *output != "table" && *output != "json" {
 		return fmt.Errorf("at least one of each, and --output table or json\n%s", usage)
 	}
-	dir, err := os.MkdirTemp("", "claimq-finalizers-")
-	if err != nil {
+	var result *finalizersResult
+	err := withNodes(ctx, "finalizers", cfg.binary, []string{"--log-level", "warn"}, func(cluster *procs.Cluster, _ string) error {
+		var err error
+		result, err = contend(ctx, cluster, cfg)
 		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if cfg.binary == "" {
-		if cfg.binary, err = procs.Build(ctx, dir); err != nil {
-			return err
-		}
-	}
-	cluster, err := procs.Start(ctx, procs.Config{Binary: cfg.binary, Dir: dir, Nodes: 3, Flags: []string{"--log-level", "warn"}})
-	if err != nil {
-		return err
-	}
-	defer cluster.Close()
-	result, err := contend(ctx, cluster, cfg)
+	})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/judge"
-	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/sim"
 )
 
@@ -89,19 +88,14 @@ func runKill(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "claimq-kill-")
+	w, err := openWorkspace(ctx, "kill", *binary)
 	if err != nil {
 		return err
 	}
-	if *binary == "" {
-		if *binary, err = procs.Build(ctx, dir); err != nil {
-			return err
-		}
-	}
-	cfg.Binary, cfg.Dir = *binary, dir
+	cfg.Binary, cfg.Dir = w.binary, w.dir
 	keep := *file == "" // the history goes where the logs are
 	if keep {
-		*file = filepath.Join(dir, "history.jsonl")
+		*file = filepath.Join(w.dir, "history.jsonl")
 	}
 	result, err := kill(ctx, cfg)
 	if result.History != nil {
@@ -109,17 +103,17 @@ func runKill(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintf(out, "history: %s (check it again with: go run ./jepsen check %s)\n", *file, *file)
 	}
 	if err != nil {
-		return fmt.Errorf("%w\nlogs of the nodes: %s", err, dir)
+		return fmt.Errorf("%w\nlogs of the nodes: %s", err, w.dir)
 	}
 	fmt.Fprint(out, result)
 	if !result.OK() {
 		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen kill --tasks %d --kills %d --seed %d",
-			errViolations, dir, cfg.Tasks, cfg.Kills, cfg.Seed)
+			errViolations, w.dir, cfg.Tasks, cfg.Kills, cfg.Seed)
 	}
 	if keep {
 		return nil
 	}
-	return os.RemoveAll(dir)
+	return w.remove()
 }
 
 // runCheck checks a stored history again.

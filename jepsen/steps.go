@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
-	"os"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/parents"
@@ -65,16 +64,11 @@ func runSteps(ctx context.Context, args []string, out io.Writer) error {
 	if cfg.steps < 2 || cfg.parents < 1 || cfg.workers < 1 || cfg.processors < 1 || cfg.producers < 1 {
 		return fmt.Errorf("at least one of each, and two steps\n%s", usage)
 	}
-	dir, err := os.MkdirTemp("", "claimq-steps-")
+	w, err := openWorkspaceBuilding("steps", cfg.binary, func(dir string) (string, error) { return buildStepped(ctx, dir, *plant) })
 	if err != nil {
 		return err
 	}
-	cfg.dir = dir
-	if cfg.binary == "" {
-		if cfg.binary, err = buildStepped(ctx, dir, *plant); err != nil {
-			return err
-		}
-	}
+	cfg.dir, cfg.binary = w.dir, w.binary
 	report, err := putThrough(ctx, cfg)
 	if report != nil {
 		fmt.Fprintf(out, "\n%s", report)
@@ -84,9 +78,9 @@ func runSteps(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen steps --parents %d --steps %d --workers %d --kills %d --seed %d",
-			err, dir, cfg.parents, cfg.steps, cfg.workers, cfg.kills, cfg.seed)
+			err, w.dir, cfg.parents, cfg.steps, cfg.workers, cfg.kills, cfg.seed)
 	}
-	return os.RemoveAll(dir)
+	return w.remove()
 }
 
 // buildStepped builds the binary, with the bug of that name, if any.

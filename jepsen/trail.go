@@ -49,22 +49,10 @@ func runTrail(ctx context.Context, args []string, out io.Writer) error {
 	if !slices.Contains([]string{"leader", "followers", "all"}, cfg.at) || cfg.pairs < 1 {
 		return fmt.Errorf("--at is %q, --pairs %d: leader, followers or all, and at least 1\n%s", cfg.at, cfg.pairs, usage)
 	}
-	dir, err := os.MkdirTemp("", "claimq-trail-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if cfg.binary == "" {
-		if cfg.binary, err = procs.Build(ctx, dir); err != nil {
-			return err
-		}
-	}
-	c, err := procs.Start(ctx, procs.Config{Binary: cfg.binary, Dir: dir, Nodes: 3, Flags: []string{"--log-level", "warn"}})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return measurePairs(ctx, cfg, c, out)
+	return withNodes(ctx, "trail", cfg.binary, []string{"--log-level", "warn"}, func(c *procs.Cluster, binary string) error {
+		cfg.binary = binary // of the load, too
+		return measurePairs(ctx, cfg, c, out)
+	})
 }
 
 // measurePairs measures and prints.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,21 +49,11 @@ func runWaits(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "claimq-waits-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if cfg.binary == "" {
-		if cfg.binary, err = procs.Build(ctx, dir); err != nil {
-			return err
-		}
-	}
-	c, err := procs.Start(ctx, procs.Config{Binary: cfg.binary, Dir: dir, Nodes: 3})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	return withNodes(ctx, "waits", cfg.binary, nil, func(c *procs.Cluster, _ string) error { return showWaits(ctx, cfg, c, out) })
+}
+
+// showWaits shows it on the nodes.
+func showWaits(ctx context.Context, cfg waitsConfig, c *procs.Cluster, out io.Writer) error {
 	leader, err := c.WaitLeader(ctx)
 	if err != nil {
 		return err
