@@ -86,7 +86,7 @@ func run(ctx context.Context, c *client.Client, args []string, out io.Writer) er
 		})
 	}
 	for i := range workerCount {
-		start(&workers, fmt.Sprintf("worker-%d-%d", os.Getpid(), i+1), func(working context.Context, name string) error { return p.work(ctx, working, name) })
+		start(&workers, fmt.Sprintf("worker-%d-%d", os.Getpid(), i+1), p.work)
 	}
 	if *byClaim {
 		for i := range processorCount {
@@ -143,42 +143,30 @@ func (p *program) say(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// stopWait is how long a worker waits for a step at a time, and so how long it may
-// take to stop.
-const stopWait = time.Second
-
-// work does steps until working ends, of this task or any other like it. It does
-// not break off a claim that waits: the step that it may be getting just then
-// would have to wait for the end of its lease.
-func (p *program) work(ctx, working context.Context, name string) error {
-	req := client.ClaimRequest{WorkerID: name, Types: []string{fetchType, lookType, mergeType}, Wait: stopWait}
-	for working.Err() == nil {
-		claim, err := p.c.ClaimNext(ctx, req)
-		if errors.Is(err, client.ErrNoTasks) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		err = p.settle(ctx, name, claim)
-		if err != nil && !errors.Is(err, client.ErrStaleClaim) { // stale: another worker has the step now
-			return err
-		}
+// work does steps until ctx ends, of this task or any other like it.
+func (p *program) work(ctx context.Context, name string) error {
+	w, err := client.NewWorker(p.c, client.WorkerConfig{ID: name, Concurrency: 1, Retry: func(int) time.Duration { return 0 }})
+	if err != nil {
+		return err
 	}
-	return nil
+	handle(w, p, fetchType, fetch)
+	handle(w, p, lookType, p.look)
+	handle(w, p, mergeType, p.merge)
+	return w.Run(ctx)
 }
 
-// settle does one step and says how it went.
-func (p *program) settle(ctx context.Context, name string, claim *client.Claim) error {
-	stepCtx, stop := claim.KeepAlive(ctx) // ends when the claim is lost
-	result, err := p.do(stepCtx, claim.Task)
-	stop()
-	if err != nil {
-		p.say("%s failed at step %s: %v", name, claim.Task.StepName, err)
-		return claim.Fail(ctx, err) // it is tried again while it has attempts left
-	}
-	p.say("%s did step %s", name, claim.Task.StepName)
-	return claim.Complete(ctx, result)
+// handle makes do the worker's handler of a type of steps, and says how each went.
+func handle[P any](w *client.Worker, p *program, taskType string, do func(context.Context, *client.Job[P]) (any, error)) {
+	client.Handle(w, taskType, func(ctx context.Context, job *client.Job[P]) error {
+		result, err := do(ctx, job)
+		if err != nil {
+			p.say("%s failed at step %s: %v", w.ID(), job.Task.StepName, err)
+			return err // it is tried again while it has attempts left
+		}
+		p.say("%s did step %s", w.ID(), job.Task.StepName)
+		job.SetResult(result)
+		return nil
+	})
 }
 
 // report prints how the task ended.

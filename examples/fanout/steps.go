@@ -31,46 +31,18 @@ The other looked at his, a while,
 and let it go: his lease had died.
 `
 
-// do does a step, and returns its result as JSON.
-func (p *program) do(ctx context.Context, step *client.Task) ([]byte, error) {
-	switch step.TaskType {
-	case fetchType:
-		return fetch(step)
-	case lookType:
-		return p.look(ctx, step)
-	case mergeType:
-		parts, err := p.c.DependencyResults(ctx, step)
-		if err != nil {
-			return nil, err
-		}
-		return merge(parts)
-	}
-	return nil, client.Permanent(fmt.Errorf("no such step: %s", step.TaskType))
-}
-
 // fetch returns the text.
-func fetch(step *client.Task) ([]byte, error) {
-	var params fetchParams
-	if err := json.Unmarshal(step.Payload, &params); err != nil {
-		return nil, client.Permanent(err)
+func fetch(_ context.Context, job *client.Job[fetchParams]) (any, error) {
+	if job.Params.Path == "" {
+		return builtIn, nil
 	}
-	if params.Path == "" {
-		return json.Marshal(builtIn)
-	}
-	text, err := os.ReadFile(params.Path)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(string(text))
+	text, err := os.ReadFile(job.Params.Path)
+	return string(text), err
 }
 
 // look looks at the text that was fetched, in one way.
-func (p *program) look(ctx context.Context, step *client.Task) ([]byte, error) {
-	var params lookParams
-	if err := json.Unmarshal(step.Payload, &params); err != nil {
-		return nil, client.Permanent(err)
-	}
-	results, err := p.c.DependencyResults(ctx, step)
+func (p *program) look(ctx context.Context, job *client.Job[lookParams]) (any, error) {
+	results, err := p.c.DependencyResults(ctx, job.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -78,15 +50,24 @@ func (p *program) look(ctx context.Context, step *client.Task) ([]byte, error) {
 	if err := json.Unmarshal(results["fetch"], &text); err != nil {
 		return nil, client.Permanent(err)
 	}
-	switch params.At {
+	switch job.Params.At {
 	case "lines":
-		return json.Marshal(strings.Count(text, "\n"))
+		return strings.Count(text, "\n"), nil
 	case "words":
-		return json.Marshal(len(strings.Fields(text)))
+		return len(strings.Fields(text)), nil
 	case "longest":
-		return json.Marshal(longest(text))
+		return longest(text), nil
 	}
-	return nil, client.Permanent(fmt.Errorf("nobody knows how to look at %q", params.At))
+	return nil, client.Permanent(fmt.Errorf("nobody knows how to look at %q", job.Params.At))
+}
+
+// merge puts the results of the looks together.
+func (p *program) merge(ctx context.Context, job *client.Job[struct{}]) (any, error) {
+	parts, err := p.c.DependencyResults(ctx, job.Task)
+	if err != nil {
+		return nil, err
+	}
+	return merge(parts)
 }
 
 // longest returns the longest word, the first of them.
