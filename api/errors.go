@@ -75,7 +75,10 @@ func refuse(code wire.Code) *refusal {
 
 // refuseResult is the refusal of cmd that the state machine decided.
 func refuseResult(cmd fsm.Command, res fsm.Result) *refusal {
-	if res.Code == fsm.CodeInvalidRequest {
+	switch {
+	case res.Reason == fsm.ReasonReach:
+		return refuseReach()
+	case res.Code == fsm.CodeInvalidRequest:
 		return refuseInvalid(cmd)
 	}
 	r := refuse(wire.Code(res.Code))
@@ -96,16 +99,8 @@ func refuseInvalid(cmd fsm.Command) *refusal {
 		text:   "The claim_request_id was used before for another request",
 		advice: "Use a new claim_request_id, or repeat the request with the same worker, task types and order",
 	}
-	switch c := cmd.(type) {
-	case fsm.ClaimTask:
-	case fsm.ClaimNext:
-		if c.RequestID == "" {
-			return refuseReach()
-		}
+	switch cmd.(type) {
 	case fsm.Complete:
-		if c.Claim == nil || c.Claim.RequestID == "" {
-			return refuseReach()
-		}
 		f.field = "claim." + f.field
 	case fsm.SetType:
 		return &refusal{
@@ -117,8 +112,6 @@ func refuseInvalid(cmd fsm.Command) *refusal {
 			code: wire.CodeInvalidRequest, text: "There are too many schedules",
 			advice: "Delete the schedules that are no longer used: there may be 10,000",
 		}
-	default:
-		return refuseReach()
 	}
 	return f
 }

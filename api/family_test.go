@@ -133,7 +133,10 @@ func TestServer_FamilyBatch(t *testing.T) {
 	const text, advice = "The ops before it and the steps that it reaches are more than 10000 tasks", "Send it in another batch"
 	got := s.call(t, "POST /api/batch", `{"atomic":true,"ops":[`+cancel(10)+`]}`)
 	checkRefusal(t, got, wire.CodeInvalidRequest, text, advice, `"field":"ops","failed_op":9}`)
-	for _, op := range []string{`{"op":"claim","worker_id":"w","limit":992}`, `{"op":"complete","id":2,"worker_id":"w"}`, `{"op":"retry","id":2}`, `{"op":"delete","id":1}`, `{"op":"submit",` + steps(991) + `}`} {
+	for _, op := range []string{
+		`{"op":"claim","worker_id":"w","limit":992}`, `{"op":"claim","worker_id":"w","limit":992,"claim_request_id":"r"}`, `{"op":"complete","id":2,"worker_id":"w","claim":{"claim_request_id":"r"}}`,
+		`{"op":"complete","id":2,"worker_id":"w"}`, `{"op":"retry","id":2}`, `{"op":"delete","id":1}`, `{"op":"submit",` + steps(991) + `}`,
+	} {
 		got := s.call(t, "POST /api/batch", `{"atomic":true,"ops":[`+cancel(9)+`,`+op+`]}`)
 		checkRefusal(t, got, wire.CodeInvalidRequest, text, advice, `"field":"ops","failed_op":9}`)
 	}

@@ -90,21 +90,15 @@ func laneOf(cmd fsm.Command) (lane, int) {
 	return laneInternal, 0
 }
 
-// subject returns the task by which a command may change others, the steps of
-// one parent; 0 if it has none, or is so frequent, and does so little, that
-// nobody looks.
-func subject(cmd fsm.Command) uint64 {
-	switch c := cmd.(type) {
-	case fsm.Fail:
-		return c.ID
-	case fsm.Cancel:
-		return c.ID
-	case fsm.Retry:
-		return c.ID
-	case fsm.Delete:
-		return c.ID
+// reaches reports whether a command may change more than laneOf counts, the steps
+// of one parent. A complete does so, too, but is so frequent, and mostly does so
+// little, that nobody looks.
+func reaches(cmd fsm.Command) bool {
+	switch cmd.(type) {
+	case fsm.Fail, fsm.Release, fsm.Cancel, fsm.Retry, fsm.Delete, fsm.Batch:
+		return true
 	}
-	return 0
+	return false
 }
 
 // pending is one command on its way. The goroutine that proposes owns it until
@@ -167,8 +161,8 @@ type batcher struct {
 	// settled, if not nil, is told of each entry that has its outcome, before the
 	// next one is packed. It takes the waiters' commands out of it.
 	settled func(*entry)
-	// reach, if not nil, says how many tasks a command about the task may change.
-	reach func(id uint64) int
+	// reach, if not nil, says how many tasks a command may change.
+	reach func(fsm.Command) int
 	stats *batchStats
 
 	pool sync.Pool     // of *pending
@@ -214,8 +208,9 @@ func (b *batcher) proposeToEnd(ctx context.Context, cmd fsm.Command) (fsm.Propos
 func (b *batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.Proposed, error) {
 	p := b.pool.Get().(*pending)
 	p.lane, p.tasks = laneOf(cmd)
-	if id := subject(cmd); id != 0 && b.reach != nil {
-		p.tasks = max(p.tasks, b.reach(id))
+	if b.reach != nil && reaches(cmd) {
+		// Not more than an entry takes: nothing is refused for what it may reach.
+		p.tasks = max(p.tasks, min(b.reach(cmd), entryTasksMax))
 	}
 	p.buf = fsm.AppendCommand(p.buf[:0], cmd)
 	if err := b.enqueue(p); err != nil {

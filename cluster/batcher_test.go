@@ -438,3 +438,32 @@ func TestBatcher_lanes(t *testing.T) {
 		}
 	}
 }
+
+// What a command may reach counts, but nothing is refused for it: it has an entry
+// of its own.
+func TestBatcher_reach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newTestBatcher(t)
+		asked := 0
+		b.reach = func(fsm.Command) int { asked++; return entryTasksMax * 3 }
+		ends := proposeAll(b, t.Context(), submitOf("first", 1))
+		synctest.Wait()
+		reaching := []fsm.Command{fsm.Fail{}, fsm.Release{}, fsm.Cancel{}, fsm.Retry{}, fsm.Delete{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}}}}
+		for _, cmd := range append(reaching, fsm.Complete{}, fsm.Extend{}) {
+			ends = append(ends, proposeAll(b, t.Context(), cmd)...)
+		}
+		synctest.Wait()
+		for range 2 + len(reaching) {
+			r.answer <- nil
+		}
+		for _, end := range ends {
+			if err := <-end; err != nil {
+				t.Error(err)
+			}
+		}
+		if asked != len(reaching) || len(r.sizes) != 2+len(reaching) {
+			t.Errorf("%d commands asked, %d entries; want %d and %d", asked, len(r.sizes), len(reaching), 2+len(reaching))
+		}
+	})
+}

@@ -73,9 +73,9 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Propose
 	return p, !claimable, nil
 }
 
-// reach returns how many tasks a command about the task may change.
-func (n *Node) reach(id uint64) (tasks int) {
-	n.fsm.read(func(m *fsm.Machine) { tasks = m.Reach(id) })
+// reach returns how many tasks a command may change.
+func (n *Node) reach(cmd fsm.Command) (tasks int) {
+	n.fsm.read(func(m *fsm.Machine) { tasks = m.ReachOf(cmd) })
 	return tasks
 }
 

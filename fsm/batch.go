@@ -59,8 +59,8 @@ func refusalOf(op Command, result Result) (refusal Result, refused bool) {
 // whole: when it is full, claims take nothing more, and other tasks come bare.
 // So is what it changes, which began when Machine.changed was start.
 func (m *Machine) applyOp(op Command, start int) Result {
-	if m.header.Level >= levelSteps && m.changed-start+m.reachOf(op) > changesMax {
-		return Result{Code: CodeInvalidRequest}
+	if m.header.Level >= levelSteps && m.changed-start+m.ReachOf(op) > changesMax {
+		return Result{Code: CodeInvalidRequest, Reason: ReasonReach}
 	}
 	result := m.applyAny(op)
 	if result.Task != nil {
@@ -109,31 +109,4 @@ func (m *Machine) applyAny(op Command) Result {
 		return m.cancel(op)
 	}
 	return m.delete(op.(Delete))
-}
-
-// reachOf returns how many tasks an op of a batch may change.
-func (m *Machine) reachOf(op Command) int {
-	switch op := op.(type) {
-	case Submit:
-		return CountTasks(op.Tasks)
-	case ClaimNext:
-		return int(op.Limit)
-	case Complete:
-		n := m.Reach(op.ID) + CountTasks(op.Submit)
-		if op.Claim != nil {
-			n += int(op.Claim.Limit)
-		}
-		return n
-	case Fail:
-		return m.Reach(op.ID)
-	case Release:
-		return m.Reach(op.ID)
-	case Retry:
-		return m.Reach(op.ID)
-	case Cancel:
-		return m.Reach(op.ID)
-	case Delete:
-		return m.Reach(op.ID)
-	}
-	return 1
 }

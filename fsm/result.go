@@ -24,8 +24,9 @@ const (
 	CodeStepsUnfinished    Code = "steps_unfinished"
 )
 
-// Reason says why a task is task_not_claimable: its status, if that is not
-// pending, or what else holds it back. The values are the contract's.
+// Reason says more of a refusal, above all why a task is task_not_claimable: its
+// status, if that is not pending, or what else holds it back. The values are the
+// contract's.
 type Reason string
 
 // The reasons for which a pending task cannot be claimed by its id.
@@ -45,12 +46,16 @@ const (
 	ReasonDependencyEnded Reason = "dependency_ended"
 )
 
+// ReasonReach is of an op, with CodeInvalidRequest: with what it reaches, its batch
+// could change more than 10,000 tasks. Answers do not show it.
+const ReasonReach Reason = "reach"
+
 // Result is what became of one command. It is the same on every node.
 type Result struct {
 	// Code is "" if the command was accepted; then the fields below say what
 	// it did.
 	Code Code
-	// Reason says more of CodeTaskNotClaimable, "" of any other.
+	// Reason says more of some codes; the values name them.
 	Reason Reason
 	// Repeated is true if an earlier command had done the same already.
 	Repeated bool

@@ -94,7 +94,7 @@ func (t *Task) Family() (parentID uint64, steps int) {
 
 // Reach returns how many tasks a command that ends, retries or deletes the task
 // may change: 1, and with the steps of its parent, or its own, these too. 0 if
-// there is no such task. Entries of many commands are bounded by it.
+// there is no such task.
 func (m *Machine) Reach(id uint64) int {
 	t := m.tasks.get(id)
 	if t == nil {

@@ -177,7 +177,7 @@ func TestBatch_boundsChanges(t *testing.T) {
 
 	hash := hashOf(b.m)
 	r := b.apply(Batch{Atomic: true, Ops: ops}).Results[0]
-	if r.Code != CodeInvalidRequest || r.FailedOp != 9 || b.m.Get(1).Status != StatusRunning || b.m.parents[1].open() != StepsMax {
+	if r.Code != CodeInvalidRequest || r.Reason != ReasonReach || r.FailedOp != 9 || b.m.Get(1).Status != StatusRunning || b.m.parents[1].open() != StepsMax {
 		t.Errorf("atomic: %v at %d, the first parent is %v", r.Code, r.FailedOp, b.m.Get(1).Status)
 	}
 	if b.m.header.Index--; hashOf(b.m) != hash {
@@ -185,8 +185,8 @@ func TestBatch_boundsChanges(t *testing.T) {
 	}
 	r = b.apply(Batch{Ops: ops}).Results[0]
 	for i, got := range r.Results {
-		if want := map[bool]Code{true: CodeInvalidRequest}[i == 9]; got.Code != want {
-			t.Errorf("op %d: %q, want %q", i, got.Code, want)
+		if i == 9 && (got.Code != CodeInvalidRequest || got.Reason != ReasonReach) || i != 9 && got.Code != "" {
+			t.Errorf("op %d: %q, %q", i, got.Code, got.Reason)
 		}
 		if got.Parent != nil {
 			t.Errorf("op %d tells of steps", i)
@@ -288,5 +288,38 @@ func TestRebuild_refusesStepsThatDoNotFit(t *testing.T) {
 				t.Errorf("rebuilt: %v", err)
 			}
 		})
+	}
+}
+
+// TestMachine_ReachOf counts what each command may change.
+func TestMachine_ReachOf(t *testing.T) {
+	t.Parallel()
+	b := newBounded(t, 1, NewTask{Type: "load"})
+	b.apply(Submit{Tasks: []NewTask{{Type: "plain"}}})
+	const plain, gone = StepsMax + 2, StepsMax + 3
+	parent := []NewTask{manySteps(2, NewTask{Type: "load"})}
+	all := StepsMax + 1
+	for _, c := range []struct {
+		cmd  Command
+		want int
+	}{
+		{Submit{Tasks: parent}, 3},
+		{ClaimNext{Limit: 9}, 9},
+		{Complete{Hold: Hold{ID: 2}, Submit: parent, Claim: &ClaimNext{Limit: 9}}, all + 12},
+		{Complete{Hold: Hold{ID: plain}}, 1},
+		{Fail{Hold: Hold{ID: 2}}, all},
+		{Release{Hold: Hold{ID: 2}}, all},
+		{Retry{ID: 1}, all},
+		{Cancel{ID: 1}, all},
+		{Cancel{ID: plain}, 1},
+		{Cancel{ID: gone}, 0},
+		{Delete{ID: 1}, all},
+		{Extend{Hold: Hold{ID: 2}}, 1},
+		{Batch{Ops: []Command{Delete{ID: 1}, Fail{Hold: Hold{ID: 2}}, Cancel{ID: plain}, Extend{}}}, 2*all + 2},
+		{Tick{}, 1},
+	} {
+		if got := b.m.ReachOf(c.cmd); got != c.want {
+			t.Errorf("%T: %d, want %d", c.cmd, got, c.want)
+		}
 	}
 }
