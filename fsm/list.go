@@ -43,8 +43,7 @@ type ListPage struct {
 
 // List returns one page.
 func (m *Machine) List(q ListQuery) ListPage {
-	switch {
-	case q.Key != "":
+	if q.Key != "" {
 		return m.listByKey(q)
 	}
 	var (

@@ -53,10 +53,10 @@ type Holder struct {
 }
 
 // Why says why the task is not running, ok false if there is none. A task that
-// is claimed or has ended has no reasons, a running parent neither. Each reason would keep a claim from
-// taking the task even if all others were gone, in this order: what the task
-// itself waits for, its group, its type. One that only has to wait its turn is
-// queued, also if it is the next.
+// is claimed or has ended has no reasons, a running parent neither. Each reason
+// would keep a claim from taking the task even if all others were gone, in this
+// order: what the task itself waits for, its group, its type. One that only has to
+// wait its turn is queued, also if it is the next.
 func (m *Machine) Why(id uint64, now Stamp) (w Why, ok bool) {
 	t := m.tasks.get(id)
 	if t == nil {
