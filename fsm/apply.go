@@ -124,6 +124,8 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 		return m.runSchedules(c), nil
 	case SetTrail:
 		return m.setTrail(c), nil
+	case Tell:
+		return m.tellOperator(c), nil
 	}
 	return Result{}, fmt.Errorf("%T: %w", c, ErrUnknownCommand)
 }

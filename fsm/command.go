@@ -52,6 +52,7 @@ const (
 	kindDeleteSchedule kind = 134
 	kindRunSchedules   kind = 135
 	kindSetTrail       kind = 136
+	kindTell           kind = 137
 )
 
 // Submit adds tasks, in order, all in one step. Result.Submitted has one
@@ -266,6 +267,7 @@ type SetType struct {
 	Type     string
 	Set      TypeFields
 	Settings TypeSettings
+	By       string // the operator's key, for the trail; "" = open mode
 }
 
 // TypeFields is a set of the fields of TypeSettings.
@@ -372,10 +374,16 @@ type Finalize struct {
 // SetSchedule makes the schedule, or replaces the one of its name. Result.Created
 // says which; Result.Schedule is what became of it. CodeInvalidRequest if there
 // would be more than 10,000.
-type SetSchedule struct{ Schedule Schedule }
+type SetSchedule struct {
+	Schedule Schedule
+	By       string // as in SetType
+}
 
 // DeleteSchedule removes the schedule. CodeScheduleNotFound if there is none.
-type DeleteSchedule struct{ Name string }
+type DeleteSchedule struct {
+	Name string
+	By   string // as in SetType
+}
 
 // RunSchedules does what slots of schedules are due. An item changes nothing
 // unless its schedule still has that version and waits for that slot, which has
@@ -434,7 +442,18 @@ type RemoveNode struct{ UUID string }
 
 // SetLevel raises the feature level. A lower level than the current changes
 // nothing.
-type SetLevel struct{ Level uint32 }
+type SetLevel struct {
+	Level uint32
+	By    string // as in SetType; of a Level that knows it
+}
+
+// Tell tells of an operator's act in the trail and changes nothing else. A Kind
+// that is not one of EventMemberAdded to EventKeysReloaded is not told.
+type Tell struct {
+	Kind EventKind
+	By   string // as in SetType
+	What string // what was done with what, in a few words
+}
 
 func (Submit) kind() kind     { return kindSubmit }
 func (ClaimNext) kind() kind  { return kindClaimNext }
@@ -467,3 +486,4 @@ func (SetSchedule) kind() kind    { return kindSetSchedule }
 func (DeleteSchedule) kind() kind { return kindDeleteSchedule }
 func (RunSchedules) kind() kind   { return kindRunSchedules }
 func (SetTrail) kind() kind       { return kindSetTrail }
+func (Tell) kind() kind           { return kindTell }

@@ -68,6 +68,8 @@ func decodeBody(k kind, body []byte) (Command, error) {
 		c = decodeRunSchedules(&r)
 	case kindSetTrail:
 		c = decodeSetTrail(&r)
+	case kindTell:
+		c = decodeTell(&r)
 	default:
 		return nil, fmt.Errorf("%w: type %d", ErrUnknownCommand, k)
 	}
@@ -441,6 +443,8 @@ func decodeSetType(r *fieldReader) (c SetType) {
 			in := fieldReader{rest: r.single()}
 			c.Settings = decodeTypeSettings(&in)
 			r.within(in.err)
+		case 4:
+			c.By = r.string()
 		default:
 			r.unknown()
 		}
@@ -554,6 +558,8 @@ func decodeNodeRecord(r *fieldReader) (n NodeRecord) {
 			n.Version = r.string()
 		case 6:
 			n.Level = r.uint32()
+		case 7:
+			n.Nonvoter = r.bool()
 		default:
 			r.unknown()
 		}
@@ -583,6 +589,24 @@ func decodeSetLevel(r *fieldReader) (c SetLevel) {
 			if c.Level > FeatureLevel && r.err == nil {
 				r.err = fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, c.Level, FeatureLevel)
 			}
+		case 2:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeTell(r *fieldReader) (c Tell) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Kind = EventKind(r.enum(uint64(eventLast)))
+		case 2:
+			c.By = r.string()
+		case 3:
+			c.What = r.string()
 		default:
 			r.unknown()
 		}

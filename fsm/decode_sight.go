@@ -51,6 +51,8 @@ func decodeSetSchedule(r *fieldReader) (c SetSchedule) {
 		switch r.num {
 		case 1:
 			c.Schedule = r.schedule()
+		case 2:
+			c.By = r.string()
 		default:
 			r.unknown()
 		}
@@ -96,6 +98,8 @@ func decodeDeleteSchedule(r *fieldReader) (c DeleteSchedule) {
 		switch r.num {
 		case 1:
 			c.Name = r.string()
+		case 2:
+			c.By = r.string()
 		default:
 			r.unknown()
 		}

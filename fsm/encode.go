@@ -47,7 +47,8 @@ func appendBody(b []byte, c Command) []byte {
 	case SetType:
 		b = putString(b, 1, c.Type)
 		b = putUint(b, 2, uint64(c.Set))
-		return appendTypeSettings(b, 3, &c.Settings)
+		b = appendTypeSettings(b, 3, &c.Settings)
+		return putString(b, 4, c.By)
 	case Evict:
 		return putInt(b, 1, c.Bytes)
 	case Batch:
@@ -76,16 +77,23 @@ func appendBody(b []byte, c Command) []byte {
 	case RemoveNode:
 		return putString(b, 1, c.UUID)
 	case SetLevel:
-		return putUint(b, 1, uint64(c.Level))
+		b = putUint(b, 1, uint64(c.Level))
+		return putString(b, 2, c.By)
 	case SetSchedule:
-		return appendScheduleField(b, 1, &c.Schedule)
+		b = appendScheduleField(b, 1, &c.Schedule)
+		return putString(b, 2, c.By)
 	case DeleteSchedule:
-		return putString(b, 1, c.Name)
+		b = putString(b, 1, c.Name)
+		return putString(b, 2, c.By)
 	case RunSchedules:
 		return appendScheduleRuns(b, c.Items)
 	case SetTrail:
 		b = putInt(b, 1, c.Bytes)
 		return putInt(b, 2, c.AgeMS)
+	case Tell:
+		b = putUint(b, 1, uint64(c.Kind))
+		b = putString(b, 2, c.By)
+		return putString(b, 3, c.What)
 	}
 	panic(fmt.Sprintf("fsm: %T is no command", c))
 }
@@ -240,7 +248,8 @@ func appendNodeRecord(b []byte, n NodeRecord) []byte {
 	b = putString(b, 3, n.PeerAddr)
 	b = putString(b, 4, n.HTTPAddr)
 	b = putString(b, 5, n.Version)
-	return putUint(b, 6, uint64(n.Level))
+	b = putUint(b, 6, uint64(n.Level))
+	return putBool(b, 7, n.Nonvoter)
 }
 
 func appendAct(b []byte, c *Act) []byte {

@@ -54,9 +54,9 @@ func drawSight(t *rapid.T, k kind) Command {
 			Name: str.Draw(t, "name"), Task: drawNewTask(t), Cron: str.Draw(t, "cron"), Timezone: str.Draw(t, "zone"),
 			EveryMS: i64.Draw(t, "every"), OverlapAllow: yes.Draw(t, "overlap"), CatchUpSkip: yes.Draw(t, "catch up"),
 			Paused: yes.Draw(t, "paused"), NextRunAt: i64.Draw(t, "next"),
-		}}
+		}, By: str.Draw(t, "by")}
 	case kindDeleteSchedule:
-		return DeleteSchedule{Name: str.Draw(t, "name")}
+		return DeleteSchedule{Name: str.Draw(t, "name"), By: str.Draw(t, "by")}
 	case kindRunSchedules:
 		return RunSchedules{Items: drawSlice(t, "items", func(t *rapid.T) ScheduleRun {
 			return ScheduleRun{

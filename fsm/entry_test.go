@@ -101,8 +101,8 @@ func lifeCommands() []Command {
 // fullCommands has no field at its zero value; there is one command of each
 // type.
 func fullCommands() []Command {
-	all := stepsCommands()
-	for _, c := range slices.Concat(sightCommands(), lifeCommands(), firstCommands()) {
+	all := append(actsCommands(), SetLevel{Level: levelActs, By: "deploy"})
+	for _, c := range slices.Concat(stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
 		if !slices.ContainsFunc(all, func(other Command) bool { return other.kind() == c.kind() }) {
 			all = append(all, c)
 		}
@@ -179,15 +179,18 @@ func drawOf(t *rapid.T, k kind) Command {
 		return SetNode{Node: NodeRecord{
 			UUID: str.Draw(t, "uuid"), NodeID: str.Draw(t, "node"), PeerAddr: str.Draw(t, "peer"),
 			HTTPAddr: str.Draw(t, "http"), Version: str.Draw(t, "version"), Level: u32.Draw(t, "level"),
+			Nonvoter: rapid.Bool().Draw(t, "nonvoter"),
 		}}
 	case kindRemoveNode:
 		return RemoveNode{UUID: str.Draw(t, "uuid")}
 	case kindSetLevel:
-		return SetLevel{Level: rapid.Uint32Range(0, FeatureLevel).Draw(t, "level")}
+		return SetLevel{Level: rapid.Uint32Range(0, FeatureLevel).Draw(t, "level"), By: str.Draw(t, "by")}
 	case kindTick:
 		return Tick{}
 	case kindCheckpoint:
 		return Checkpoint{}
+	case kindTell:
+		return drawTell(t)
 	}
 	return drawLife(t, k)
 }
@@ -212,6 +215,7 @@ func drawLife(t *rapid.T, k kind) Command {
 				LeaseMS: i64.Draw(t, "lease"), LimitSet: rapid.Bool().Draw(t, "limit set"), MaxAttempts: i32.Draw(t, "attempts"),
 				Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"),
 			},
+			By: rapid.String().Draw(t, "by"),
 		}
 	case kindEvict:
 		return Evict{Bytes: i64.Draw(t, "bytes")}
@@ -468,6 +472,8 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"two tasks of a schedule", entryOf(kindSetSchedule, 10, 8, 0x12, 2, 0x20, 1, 0x12, 2, 0x20, 1), ErrCorrupt, "twice"},
 		{"ids of an action packed", entryOf(kindAct, 0x12, 1, 1), ErrCorrupt, "not a varint"},
 		{"two next claims", entryOf(kindComplete, 0x3a, 2, 0x28, 1, 0x3a, 2, 0x28, 1), ErrCorrupt, "twice"},
+		{"an event of the future", entryOf(kindTell, 8, byte(eventLast)+1), ErrUnknownCommand, "value 48"},
+		{"a field of the future in a tell", entryOf(kindTell, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"a feature level of the future", entryOf(kindSetLevel, 8, byte(FeatureLevel)+1), ErrUnknownCommand, "feature level"},
 		{"field number 0", entryOf(kindDelete, 0, 1), ErrCorrupt, "field number"},
 		{"a tag cut off", entryOf(kindDelete, 0x80), ErrCorrupt, "bad tag"},

@@ -9,7 +9,7 @@ func (g *generator) sight(m *Machine) Command {
 		return g.setSchedule(m)
 	case 2:
 		if g.dice(4) == 0 {
-			return DeleteSchedule{Name: g.scheduleName()}
+			return DeleteSchedule{Name: g.scheduleName(), By: g.operator()}
 		}
 		return g.runSchedules(m)
 	case 3:
@@ -36,7 +36,7 @@ func (g *generator) setSchedule(m *Machine) SetSchedule {
 	if g.dice(8) == 1 {
 		s.NextRunAt = 0
 	}
-	return SetSchedule{Schedule: s}
+	return SetSchedule{Schedule: s, By: g.operator()}
 }
 
 // runSchedules runs mostly slots that are due, some of them twice, and sometimes

@@ -251,19 +251,24 @@ func (g *generator) themed(m *Machine) Command {
 }
 
 func (g *generator) other() Command {
-	switch g.dice(8) {
+	switch g.dice(9) {
 	case 0:
 		return Checkpoint{}
 	case 1, 2:
 		name := pick(g, "n1", "n2", "n3", "n4")
-		return SetNode{Node: NodeRecord{UUID: "uuid-" + name, NodeID: name, PeerAddr: name + ":1", HTTPAddr: "http://" + name + ":2", Version: pick(g, "1.0", "1.1"), Level: uint32(g.dice(3))}}
+		return SetNode{Node: NodeRecord{UUID: "uuid-" + name, NodeID: name, PeerAddr: name + ":1", HTTPAddr: "http://" + name + ":2", Version: pick(g, "1.0", "1.1"), Level: uint32(g.dice(3)), Nonvoter: g.dice(6) == 1}}
 	case 3:
 		return RemoveNode{UUID: pick(g, "uuid-n1", "uuid-n2", "uuid-n3", "uuid-n4")}
 	case 4:
-		return SetLevel{Level: uint32(g.dice(int(FeatureLevel) + 1))}
+		return SetLevel{Level: uint32(g.dice(int(FeatureLevel) + 1)), By: g.operator()}
+	case 5, 6:
+		return Tell{Kind: EventKind(int(EventMemberAdded) + g.dice(9)), By: g.operator(), What: pick(g, "n2", "", "at index 7")}
 	}
 	return Tick{}
 }
+
+// operator is the name of an operator's key, mostly none.
+func (g *generator) operator() string { return pick(g, "", "", "", "deploy", "ann") }
 
 func (g *generator) submit() Submit {
 	var tasks []NewTask
@@ -444,7 +449,7 @@ func (g *generator) patch(m *Machine) Patch {
 
 // setType sets some settings, and clears some.
 func (g *generator) setType() SetType {
-	c := SetType{Type: g.taskType()}
+	c := SetType{Type: g.taskType(), By: g.operator()}
 	has := func(f TypeFields, theme int) bool {
 		if g.dice(4) != 0 && !(g.theme == theme && g.dice(2) == 0) {
 			return false

@@ -64,6 +64,17 @@ func goldenEntries() []goldenEntry {
 			comment: fmt.Sprintf("command type %d, %v, every field of feature level 4 set", c.kind(), c.kind()),
 		})
 	}
+	for _, c := range actsCommands() {
+		all = append(all, goldenEntry{
+			name: strings.ReplaceAll(c.kind().String(), " ", "-") + "-level-5", stamp: fullStamp, commands: []Command{c},
+			comment: fmt.Sprintf("command type %d, %v, every field of feature level 5 set", c.kind(), c.kind()),
+		})
+	}
+	// It knows the field from the level that it raises to.
+	all = append(all, goldenEntry{
+		name: "set-level-level-5", stamp: fullStamp, commands: []Command{SetLevel{Level: levelActs, By: "deploy"}},
+		comment: "command type 132, set level, every field of feature level 5 set",
+	})
 	return all
 }
 
@@ -160,7 +171,7 @@ func TestGolden_FilesStayReadable(t *testing.T) {
 func goldenLog() []testEntry {
 	hold := func(id, token uint64) Hold { return Hold{ID: id, WorkerID: "worker-1", Token: token} }
 	entries := [][]Command{
-		{SetNode{Node: fullNode}, SetNode{Node: NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2"}}, SetLevel{Level: 1}},
+		{firstCommands()[12], SetNode{Node: NodeRecord{UUID: "0196e0a2-0000-7000-8000-000000000002", NodeID: "n2"}}, SetLevel{Level: 1}},
 		{Submit{Tasks: []NewTask{
 			{Type: "mail", Params: []byte(`{"to":"ann"}`), Key: "order-1", MaxAttempts: DefaultAttempts},
 			{Type: "mail", Payload: []byte{0, 255}, Priority: -3, LeaseMS: 60_000},
@@ -177,6 +188,7 @@ func goldenLog() []testEntry {
 	entries = append(entries, goldenLife()...)
 	entries = append(entries, goldenSight()...)
 	entries = append(entries, goldenSteps()...)
+	entries = append(entries, goldenActs()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -280,11 +292,27 @@ func goldenSteps() [][]Command {
 	}
 }
 
+// goldenActs is the part of goldenLog that needs feature level 5.
+func goldenActs() [][]Command {
+	return [][]Command{
+		{
+			// A part of the trail ends with the first event, another one begins with the second.
+			SetTrail{Bytes: 1 << 20, AgeMS: 600_000},
+			SetTrail{Bytes: 1 << 20, AgeMS: 60_000},
+			SetLevel{Level: levelActs, By: "deploy"},
+			SetNode{Node: fullNode},
+			SetType{Type: "video", Set: TypePaused | TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: 3}, By: "deploy"},
+			Tell{Kind: EventMemberDemoted, By: "deploy", What: "n2"},
+			Tell{Kind: EventSnapshotTaken, What: "at index 50"},
+		},
+	}
+}
+
 // Golden snapshots must restore for ever, and be written again as they are. None
 // is compared with what goldenLog leads to: that may change.
 func TestGolden_Snapshots(t *testing.T) {
 	t.Parallel()
-	addGoldenSnapshot(t, "snapshot-level-4.bin")
+	addGoldenSnapshot(t, "snapshot-level-5.bin")
 	for _, want := range []struct {
 		name      string
 		index     uint64
@@ -319,6 +347,12 @@ func TestGolden_Snapshots(t *testing.T) {
 			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
 			3, 2, 1, 2, 3,
 			"717da0e65db29c831541e776724a2bbe",
+		},
+		{
+			"snapshot-level-5.bin", 52,
+			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			3, 2, 1, 2, 3,
+			"50849a4a8a18ef01636c7d194c551dc5",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

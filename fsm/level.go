@@ -43,6 +43,7 @@ var kinds = [...]struct {
 	kindDeleteSchedule: {"delete schedule", 3},
 	kindRunSchedules:   {"run schedules", 3},
 	kindSetTrail:       {"set trail", 3},
+	kindTell:           {"tell", 5},
 }
 
 // String returns the kind's name in messages, its number if it has none.
@@ -65,6 +66,10 @@ const levelSight = 3
 // finalization.
 const levelSteps = 4
 
+// levelActs is the feature level at which the trail tells of operators' acts that
+// change nothing in the state, and who did what.
+const levelActs = 5
+
 // LevelOf returns the feature level that the cluster must have reached before
 // the command may be proposed: below it, there may be a node that does not
 // know the command, or a field of it, and would stop at it.
@@ -78,6 +83,9 @@ func LevelOf(c Command) uint32 {
 	}
 	if usesSteps(c) {
 		level = max(level, levelSteps)
+	}
+	if usesActs(c) {
+		level = max(level, levelActs)
 	}
 	if batch, ok := c.(Batch); ok {
 		for _, op := range batch.Ops {
@@ -133,6 +141,24 @@ func usesSteps(c Command) bool {
 		return slices.ContainsFunc(c.Tasks, isParent)
 	case Complete:
 		return slices.ContainsFunc(c.Submit, isParent)
+	}
+	return false
+}
+
+// usesActs reports whether the command sets a field that appeared at levelActs. A
+// SetLevel to that level may: who does not know the field stops at it anyway.
+func usesActs(c Command) bool {
+	switch c := c.(type) {
+	case SetType:
+		return c.By != ""
+	case SetSchedule:
+		return c.By != ""
+	case DeleteSchedule:
+		return c.By != ""
+	case SetLevel:
+		return c.By != "" && c.Level < levelActs
+	case SetNode:
+		return c.Node.Nonvoter
 	}
 	return false
 }

@@ -27,6 +27,11 @@ func TestLevelOf_KnowsEveryCommand(t *testing.T) {
 			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelSteps)
 		}
 	}
+	for _, c := range actsCommands() {
+		if got := LevelOf(c); got != levelActs {
+			t.Errorf("level of %v with every field is %d, want %d", c.kind(), got, levelActs)
+		}
+	}
 }
 
 // TestLevelOf_EveryNewFieldNeedsItsLevel ensures that no field of a later level
@@ -59,6 +64,12 @@ func TestLevelOf_EveryNewFieldNeedsItsLevel(t *testing.T) {
 	wantLevel(t, "steps", Submit{Tasks: []NewTask{{}, parent}}, levelSteps)
 	wantLevel(t, "a follow-up with steps", Complete{Submit: []NewTask{{}, parent}}, levelSteps)
 	wantLevel(t, "an op with steps", Batch{Ops: []Command{Delete{ID: 1}, Submit{Tasks: []NewTask{parent}}}}, levelSteps)
+	wantLevel(t, "a name", SetType{By: "deploy"}, levelActs)
+	wantLevel(t, "a name", SetSchedule{By: "deploy"}, levelActs)
+	wantLevel(t, "a name", DeleteSchedule{By: "deploy"}, levelActs)
+	wantLevel(t, "a name", SetLevel{Level: levelActs - 1, By: "deploy"}, levelActs)
+	wantLevel(t, "a name and the level that knows it", SetLevel{Level: levelActs, By: "deploy"}, 1)
+	wantLevel(t, "nonvoter", SetNode{Node: NodeRecord{Nonvoter: true}}, levelActs)
 	wantLevel(t, "created_at", ClaimNext{SortBy: SortCreatedAt, Ascending: true}, 1)
 }
 

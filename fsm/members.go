@@ -38,7 +38,7 @@ func (m *Machine) removeNode(c RemoveNode) Result {
 func (m *Machine) setLevel(c SetLevel) Result {
 	if c.Level > m.header.Level {
 		m.header.Level = c.Level
-		m.tellAct(EventLevelRaised, strconv.FormatUint(uint64(c.Level), 10))
+		m.tellBy(EventLevelRaised, strconv.FormatUint(uint64(c.Level), 10), c.By)
 	}
 	return Result{}
 }

@@ -344,7 +344,7 @@ func (s *model) setType(c SetType) Result {
 		}
 	}
 	if !cmp.Equal(was, x.TypeSettings) {
-		s.tell(EventTypeChanged, nil, nil, c.Type)
+		s.tell(EventTypeChanged, nil, nil, by(c.Type, c.By))
 	}
 	view := s.typeView(c.Type)
 	s.types = slices.DeleteFunc(s.types, func(x *modelType) bool { return cmp.Equal(x.TypeSettings, TypeSettings{}) })

@@ -18,7 +18,7 @@ func (s *model) setSchedule(c SetSchedule) Result {
 	if v.Paused {
 		v.NextRunAt = 0
 	}
-	s.tell(EventScheduleSet, nil, nil, v.Name)
+	s.tell(EventScheduleSet, nil, nil, by(v.Name, c.By))
 	at := s.schedule(v.Name)
 	if at < 0 {
 		s.schedules = append(s.schedules, v)
@@ -37,13 +37,13 @@ func (s *model) setSchedule(c SetSchedule) Result {
 	return Result{Schedule: &v}
 }
 
-func (s *model) deleteSchedule(name string) Result {
-	at := s.schedule(name)
+func (s *model) deleteSchedule(c DeleteSchedule) Result {
+	at := s.schedule(c.Name)
 	if at < 0 {
 		return Result{Code: CodeScheduleNotFound}
 	}
 	s.schedules = slices.Delete(s.schedules, at, at+1)
-	s.tell(EventScheduleDeleted, nil, nil, name)
+	s.tell(EventScheduleDeleted, nil, nil, by(c.Name, c.By))
 	return Result{}
 }
 

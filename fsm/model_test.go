@@ -176,7 +176,7 @@ func (s *model) change(c Command, seen *Result) Result {
 	case SetSchedule:
 		return s.setSchedule(c)
 	case DeleteSchedule:
-		return s.deleteSchedule(c.Name)
+		return s.deleteSchedule(c)
 	case RunSchedules:
 		return s.runSchedules(c)
 	case Tick:
@@ -201,11 +201,14 @@ func (s *model) change(c Command, seen *Result) Result {
 	case SetLevel:
 		if c.Level > s.level {
 			s.level = c.Level
-			s.tell(EventLevelRaised, nil, nil, fmt.Sprint(c.Level))
+			s.tell(EventLevelRaised, nil, nil, by(fmt.Sprint(c.Level), c.By))
 		}
 		return Result{}
 	case SetTrail:
 		return s.setTrail(c)
+	case Tell:
+		s.tell(c.Kind, nil, nil, by(c.What, c.By))
+		return Result{}
 	}
 	return Result{} // a Checkpoint changes nothing that can be seen
 }

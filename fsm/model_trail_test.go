@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,10 +31,18 @@ func (s *model) tell(kind EventKind, t, claim *Task, message string) {
 		e.WorkerID, e.Token, e.Attempt = claim.WorkerID, claim.Token, claim.Attempts
 	}
 	if kind == EventTypeChanged {
-		e.Type = message
+		e.Type = strings.Fields(message)[0]
 	}
 	s.trail.events = append(s.trail.events, e)
 	s.trail.sub++
+}
+
+// by adds to a message who did it.
+func by(message, name string) string {
+	if name == "" {
+		return message
+	}
+	return strings.TrimSpace(message + " by " + name)
 }
 
 // tellWait tells that the task waits for its time, after a claim or not.

@@ -9,11 +9,14 @@ type NodeRecord struct {
 	HTTPAddr string // advertised URL of the API, as http://host:port
 	Version  string // of the binary
 	Level    uint32 // highest feature level that the binary knows
+	// Nonvoter says that an operator wants it to stay without a vote. It is set
+	// from level 5 on.
+	Nonvoter bool
 }
 
 // FeatureLevel is the highest feature level that this binary knows. A new
 // command type, or a field that changes what Apply does, raises it.
-const FeatureLevel uint32 = 4
+const FeatureLevel uint32 = 5
 
 // ClusterView is what one node sees of the cluster now.
 type ClusterView struct {

@@ -190,7 +190,7 @@ var (
 	}
 	fullNode = NodeRecord{
 		UUID: "0196e0a2-7c1e-7d5c-9b1e-0d3b5a7f1c11", NodeID: "n1", PeerAddr: "127.0.0.1:7401",
-		HTTPAddr: "http://127.0.0.1:7400", Version: "1.0.0", Level: 1,
+		HTTPAddr: "http://127.0.0.1:7400", Version: "1.0.0", Level: 1, Nonvoter: true,
 	}
 	fullType = typeRecord{
 		Name: "mail", Bucket: 2_500_000_000, BucketT: 1_780_000_000_000,

@@ -119,7 +119,7 @@ func (m *Machine) setSchedule(c SetSchedule) Result {
 	}
 	m.schedules = all
 	m.includeSchedule(v)
-	m.tellAct(EventScheduleSet, v.Name)
+	m.tellBy(EventScheduleSet, v.Name, c.By)
 	return Result{Schedule: v, Created: !known}
 }
 
@@ -140,7 +140,7 @@ func (m *Machine) deleteSchedule(c DeleteSchedule) Result {
 	}
 	m.excludeSchedule(m.schedules[at])
 	m.schedules = slices.Delete(slices.Clone(m.schedules), at, at+1)
-	m.tellAct(EventScheduleDeleted, c.Name)
+	m.tellBy(EventScheduleDeleted, c.Name, c.By)
 	return Result{}
 }
 

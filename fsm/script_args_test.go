@@ -109,13 +109,13 @@ func (a *args) command() Command {
 		"evict":       func() Command { return Evict{Bytes: a.int()} },
 		"batch":       func() Command { return Batch{Atomic: a.text("atomic", "") != ""} },
 		"schedule":    func() Command { return a.setSchedule() },
-		"unschedule":  func() Command { return DeleteSchedule{Name: a.word()} },
+		"unschedule":  func() Command { return DeleteSchedule{Name: a.word(), By: a.text("by", "")} },
 		"run":         func() Command { return RunSchedules{Items: a.slots()} },
 		"act":         func() Command { return a.act() },
 		"expire":      func() Command { return Expire{Items: a.leases()} },
 		"tick":        func() Command { return Tick{} },
 		"checkpoint":  func() Command { return Checkpoint{} },
-		"level":       func() Command { return SetLevel{Level: uint32(a.int())} },
+		"level":       func() Command { return SetLevel{Level: uint32(a.int()), By: a.text("by", "")} },
 		"remove-node": func() Command { return RemoveNode{UUID: a.word()} },
 		"retry": func() Command {
 			return Retry{ID: a.id(), Token: uint64(a.option("token", 0)), AddAttempts: int32(a.option("add", 0))}
@@ -124,8 +124,12 @@ func (a *args) command() Command {
 		"extend-finalization":  func() Command { return ExtendFinalization(a.claimFinalization()) },
 		"release-finalization": func() Command { return ReleaseFinalization{ProcessorID: a.word(), ID: a.id()} },
 		"finalize":             func() Command { return a.finalize() },
+		"tell": func() Command {
+			kind, _ := ParseEventKind(a.word())
+			return Tell{Kind: kind, What: a.text("what", ""), By: a.text("by", "")}
+		},
 		"set-node": func() Command {
-			return SetNode{Node: NodeRecord{UUID: a.word(), NodeID: a.text("name", ""), PeerAddr: a.text("peer", "")}}
+			return SetNode{Node: NodeRecord{UUID: a.word(), NodeID: a.text("name", ""), PeerAddr: a.text("peer", ""), Nonvoter: a.text("nonvoter", "") != ""}}
 		},
 	}[verb]
 	if !ok {
@@ -209,7 +213,7 @@ func (a *args) patch() Patch {
 
 // setType sets what the line names; "none" clears it.
 func (a *args) setType() SetType {
-	c := SetType{Type: a.word()}
+	c := SetType{Type: a.word(), By: a.text("by", "")}
 	for name, field := range map[string]TypeFields{
 		"paused": TypePaused, "max_claimed": TypeMaxClaimed, "rate": TypeRateLimit, "lease": TypeLease,
 		"attempts": TypeMaxAttempts, "backoff": TypeBackoff, "retention": TypeRetention,

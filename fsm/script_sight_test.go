@@ -13,7 +13,7 @@ func (a *args) setSchedule() SetSchedule {
 		Paused: a.text("paused", "") != "", NextRunAt: a.time("next"),
 	}
 	s.Task = a.newTasks()[0]
-	return SetSchedule{Schedule: s}
+	return SetSchedule{Schedule: s, By: a.text("by", "")}
 }
 
 // slots are NAME/VERSION/SLOT/NEXT each, perhaps with /skip; NEXT may be never.

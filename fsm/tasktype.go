@@ -77,7 +77,7 @@ func (m *Machine) setType(c SetType) Result {
 	m.place(ts)
 	m.dropType(ts)
 	if changed {
-		m.tellAct(EventTypeChanged, c.Type)
+		m.tellBy(EventTypeChanged, c.Type, c.By)
 	}
 	return m.typeResult(c.Type)
 }

@@ -31,10 +31,26 @@ const (
 	EventNodeRemoved     EventKind = 36
 	EventLevelRaised     EventKind = 37
 	EventTrailChanged    EventKind = 38
+
+	// These change nothing in the state: a Tell brings them.
+	EventMemberAdded           EventKind = 39
+	EventMemberRemoved         EventKind = 40
+	EventMemberPromoted        EventKind = 41
+	EventMemberDemoted         EventKind = 42
+	EventLeadershipTransferred EventKind = 43
+	EventSnapshotTaken         EventKind = 44
+	EventBackupSaved           EventKind = 45
+	EventRestored              EventKind = 46
+	EventKeysReloaded          EventKind = 47
+
+	eventLast = EventKeysReloaded
 )
 
 // isAct reports whether it is an operator's act, which is about no task.
 func (k EventKind) isAct() bool { return k >= EventTypeChanged }
+
+// isTold reports whether a Tell brings it.
+func (k EventKind) isTold() bool { return k >= EventMemberAdded && k <= eventLast }
 
 // Event is one thing that happened, as the trail tells it.
 type Event struct {
@@ -210,6 +226,16 @@ var eventNames = [...]string{
 	EventNodeRemoved:     "node_removed",
 	EventLevelRaised:     "level_raised",
 	EventTrailChanged:    "trail_changed",
+
+	EventMemberAdded:           "member_added",
+	EventMemberRemoved:         "member_removed",
+	EventMemberPromoted:        "member_promoted",
+	EventMemberDemoted:         "member_demoted",
+	EventLeadershipTransferred: "leadership_transferred",
+	EventSnapshotTaken:         "snapshot_taken",
+	EventBackupSaved:           "backup_saved",
+	EventRestored:              "restored",
+	EventKeysReloaded:          "keys_reloaded",
 }
 
 // String returns the contract's name of the kind, "" for an unknown one.

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"unicode/utf8"
 
@@ -232,16 +233,23 @@ func (e *rawEvent) event() Event {
 	case EventScheduled:
 		out.Message = "until " + calendarText(e.until)
 	case EventTypeChanged:
-		out.Type = out.Message
+		out.Type = string(e.changedType())
 	}
 	return out
+}
+
+// changedType returns the type of an EventTypeChanged: what its message begins
+// with.
+func (e *rawEvent) changedType() []byte {
+	name, _, _ := bytes.Cut(e.message, []byte{' '})
+	return name
 }
 
 // matches reports whether the query selects the event.
 func (e *rawEvent) matches(q *EventQuery) bool {
 	taskType := e.taskType
 	if e.kind == EventTypeChanged {
-		taskType = e.message
+		taskType = e.changedType()
 	}
 	return (q.TaskID == 0 || e.task == q.TaskID) &&
 		(q.Kind == 0 || e.kind == q.Kind) &&

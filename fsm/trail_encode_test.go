@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,7 +22,7 @@ func drawBase(t *rapid.T) eventBase {
 func drawEvent(t *rapid.T, base *eventBase) (e Event, before uint64, until int64) {
 	e.Index, e.Sub = base.Index+rapid.Uint64Max(1<<40).Draw(t, "further"), rapid.Uint32().Draw(t, "sub")
 	e.T = base.t + rapid.Int64Range(0, 1<<40).Draw(t, "later")
-	e.Kind = rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventFinalized, EventNodeSet, EventTypeChanged}).Draw(t, "kind")
+	e.Kind = rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventFinalized, EventNodeSet, EventTypeChanged, EventKeysReloaded}).Draw(t, "kind")
 	if !e.Kind.isAct() {
 		e.TaskID = rapid.Uint64Range(1, idMax).Draw(t, "task")
 		before = rapid.Uint64().Draw(t, "before")
@@ -40,7 +41,7 @@ func drawEvent(t *rapid.T, base *eventBase) (e Event, before uint64, until int64
 		e.Message = rapid.StringN(0, 300, eventMessageMax).Draw(t, "message")
 	}
 	if e.Kind == EventTypeChanged {
-		e.Type = e.Message
+		e.Type, _, _ = strings.Cut(e.Message, " ")
 	}
 	return e, before, until
 }

@@ -34,6 +34,26 @@ func (m *Machine) tellAct(kind EventKind, message string) {
 	m.tell(&Event{Kind: kind, Message: message}, 0)
 }
 
+// tellBy is tellAct of who did it, if that is known.
+func (m *Machine) tellBy(kind EventKind, message, by string) {
+	switch {
+	case by == "":
+	case message == "":
+		by = "by " + cutText(by, eventNameMax)
+	default:
+		by = " by " + cutText(by, eventNameMax)
+	}
+	m.tellAct(kind, cutText(message, eventMessageMax-len(by))+by)
+}
+
+// tellOperator tells of an act that changes nothing in the state.
+func (m *Machine) tellOperator(c Tell) Result {
+	if c.Kind.isTold() {
+		m.tellBy(c.Kind, c.What, c.By)
+	}
+	return Result{}
+}
+
 // outcomeEvents are the events that the outcomes are told as. The cancellation
 // of a claim is told by what became of the task.
 var outcomeEvents = [...]EventKind{
