@@ -1,137 +1,145 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 
-	"github.com/go-viper/mapstructure/v2"
-	"github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
-	"github.com/knadh/koanf/providers/posflag"
-	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 )
 
-// joinKeyBytesMin is the shortest join key: 32 characters of hex are 128 bits.
-const joinKeyBytesMin = 32
+// Where the value of a setting can be from.
+const (
+	FromDefault  = "default"
+	FromFile     = "file"
+	FromVariable = "variable"
+	FromFlag     = "flag"
+)
 
-// AddServerFlags defines a flag for each setting of Server, with the defaults
-// of DefaultServer.
-func AddServerFlags(fs *pflag.FlagSet) {
-	d := DefaultServer()
-	fs.String("node-id", d.NodeID, "name of this node; never changes for a data folder")
-	fs.String("data-dir", d.DataDir, "folder for the node's data")
-	fs.String("http-addr", d.HTTPAddr, "host:port that the API listens on")
-	fs.String("peer-addr", d.PeerAddr, "host:port for the other nodes")
-	fs.String("http-advertise", d.HTTPAdvertise, "host:port of the API that others are told (default: --http-addr)")
-	fs.String("peer-advertise", d.PeerAdvertise, "host:port that other nodes dial (default: --peer-addr)")
-	fs.Bool("bootstrap", d.Bootstrap, "be the first node of a new cluster")
-	fs.StringSlice("join", d.Join, "peer addresses of a running cluster to join")
-	fs.StringSlice("initial-cluster", d.InitialCluster, "all nodes of a new cluster, as n1=HOST:PEERPORT,n2=...; the same list on all")
-	fs.String("join-key-file", d.JoinKeyFile, "file with the secret that lets nodes meet: one line, at least 32 characters")
-	fs.Bool("insecure", d.Insecure, "allow listening beyond loopback without authentication")
-	fs.Int64("memory-limit", d.MemoryLimit, "bytes that tasks may hold before submits are refused (default: half of the memory)")
-	fs.Int64("snapshot-log-bytes", d.SnapshotLogBytes, "bytes of log that make a snapshot due")
-	fs.String("log-store", d.LogStore, "how a new data folder keeps its log: wal or boltdb (default: what the folder has)")
-	fs.String("audit-file", d.AuditFile, "file to write every event of the trail to, a line of JSON each; SIGHUP opens it anew")
-	fs.Int64("trail-bytes", d.TrailBytes, "bytes of events that the cluster keeps (default: what it has, at first 64 MiB)")
-	fs.Duration("trail-age", d.TrailAge, "how long the cluster keeps events (default: what it has, at first 24h)")
-	fs.String("log-level", d.LogLevel, "trace, debug, info, warn or error")
-	fs.Bool("no-raft", d.NoRaft, "serve from memory alone: for comparisons, never for data")
-	_ = fs.MarkHidden("no-raft")
+// Loaded is a configuration and where it is from.
+type Loaded struct {
+	Server
+	// Origins has, by the setting's name, where its value is from; keys may be
+	// from two files.
+	Origins map[string]Origin
+	// Warnings are what is probably not meant, a sentence each; the server goes
+	// on.
+	Warnings []string
 }
+
+// Origin is where the value of a setting is from.
+type Origin struct {
+	From string // FromDefault, FromFile, FromVariable or FromFlag
+	Name string // the flag, the variable or the file; "" for a default
+}
+
+func (o Origin) String() string { return strings.TrimSpace(o.From + " " + o.Name) }
 
 // LoadServer merges the YAML file at path ("" = none), the environment and the
-// flags that were set, and validates the result. environ has elements of the
-// form KEY=value, as os.Environ returns them; variables that name no setting
-// of a server are left alone, for clients have some of their own. An unknown
-// key in the file is an error.
-func LoadServer(path string, environ []string, fs *pflag.FlagSet) (Server, error) {
-	k := koanf.New(".")
-	known := settings(fs)
+// flags that were set, reads the keys of KeysFile, and validates the result. The
+// error has every mistake, a line each. environ has elements of the form
+// KEY=value, as os.Environ returns them; one that is empty is as if it were not
+// set, and one that names no setting of a server is left alone, for clients have
+// some of their own.
+func LoadServer(path string, environ []string, fs *pflag.FlagSet) (Loaded, error) {
+	l := loader{
+		all:    settings(),
+		loaded: Loaded{Server: DefaultServer(), Origins: make(map[string]Origin)},
+	}
+	for _, d := range l.all {
+		l.loaded.Origins[d.name] = Origin{From: FromDefault}
+	}
+	l.loaded.Origins[keysName] = Origin{From: FromDefault}
 	if path != "" {
-		if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
-			return Server{}, fmt.Errorf("read config file %s: %w", path, err)
-		}
-		for _, key := range k.Keys() {
-			if !slices.Contains(known, key) {
-				return Server{}, fmt.Errorf("config file %s: unknown setting %q; the settings are %s", path, key, strings.Join(known, ", "))
-			}
-		}
+		l.readFile(path)
 	}
-	vars := env.Provider(".", env.Opt{
-		Prefix:      "CLAIMQ_",
-		EnvironFunc: func() []string { return environ },
-		TransformFunc: func(name, value string) (string, any) {
-			key := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "CLAIMQ_")), "__", ".")
-			if !slices.Contains(known, key) {
-				return "", nil
-			}
-			return key, value
-		},
-	})
-	if err := k.Load(vars, nil); err != nil {
-		return Server{}, fmt.Errorf("read environment: %w", err)
+	l.readVariables(environ)
+	l.readFlags(fs)
+	if l.loaded.KeysFile != "" {
+		l.readKeysFile(l.loaded.KeysFile)
 	}
-	flags := posflag.ProviderWithFlag(fs, ".", k, func(f *pflag.Flag) (string, any) {
-		key := settingName(f)
-		if !slices.Contains(known, key) {
-			return "", nil
-		}
-		return key, posflag.FlagVal(fs, f)
-	})
-	if err := k.Load(flags, nil); err != nil {
-		return Server{}, fmt.Errorf("read flags: %w", err)
+	if err := l.loaded.Validate(); err != nil {
+		l.mistakes = append(l.mistakes, err)
 	}
-	var s Server
-	err := k.UnmarshalWithConf("", &s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result:           &s,
-		TagName:          "koanf",
-		WeaklyTypedInput: true, // variables are strings
-		ErrorUnused:      true,
-		DecodeHook:       mapstructure.ComposeDecodeHookFunc(mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(",")),
-	}})
-	if err != nil {
-		return Server{}, fmt.Errorf("read configuration: %w", err)
+	if len(l.mistakes) > 0 {
+		return Loaded{}, errors.Join(l.mistakes...)
 	}
-	if err := s.Validate(); err != nil {
-		return Server{}, err
-	}
-	return s, nil
+	l.warn()
+	return l.loaded, nil
 }
 
-// settings returns the settings that fs has flags for, sorted.
-func settings(fs *pflag.FlagSet) []string {
-	server := pflag.NewFlagSet("", pflag.ContinueOnError)
-	AddServerFlags(server)
-	var names []string
-	fs.VisitAll(func(f *pflag.Flag) {
-		if server.Lookup(f.Name) != nil {
-			names = append(names, settingName(f))
-		}
-	})
-	slices.Sort(names)
-	return names
+// loader gathers a configuration, and the mistakes in it.
+type loader struct {
+	all      []setting
+	loaded   Loaded
+	mistakes []error
 }
 
-func settingName(f *pflag.Flag) string { return strings.ReplaceAll(f.Name, "-", "_") }
+func (l *loader) mistake(format string, args ...any) {
+	l.mistakes = append(l.mistakes, fmt.Errorf(format, args...))
+}
 
-// ReadJoinKey returns the secret in the file at path without the white space
-// around it, nil if path is empty.
-func ReadJoinKey(path string) ([]byte, error) {
-	if path == "" {
-		return nil, nil
+// set gives the setting a value from a place: each of texts is set, so that a
+// list may have several. where is the place in a mistake's words.
+func (l *loader) set(d *setting, from Origin, where string, texts ...string) {
+	v := d.value(&l.loaded.Server)
+	for _, t := range texts {
+		if err := v.Set(t); err != nil {
+			l.mistake("%s: %s is %q: %w", where, d.name, t, err)
+			return
+		}
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read join key: %w", err)
+	l.loaded.Origins[d.name] = from
+}
+
+func (l *loader) readVariables(environ []string) {
+	values := make(map[string]string, len(environ))
+	for _, e := range environ {
+		name, value, _ := strings.Cut(e, "=")
+		values[name] = value
 	}
-	key := strings.TrimSpace(string(b))
-	if len(key) < joinKeyBytesMin || strings.ContainsAny(key, "\r\n") {
-		return nil, fmt.Errorf("join key file %s: it must hold one line of at least %d characters", path, joinKeyBytesMin)
+	for i := range l.all {
+		d := &l.all[i]
+		if value := values[d.variable()]; value != "" {
+			l.set(d, Origin{FromVariable, d.variable()}, "variable "+d.variable(), value)
+		}
 	}
-	return []byte(key), nil
+	if values[variablePrefix+"KEYS"] != "" {
+		l.mistake("variable CLAIMQ_KEYS: keys are set in a file alone; name it with CLAIMQ_KEYS_FILE or --keys-file")
+	}
+}
+
+func (l *loader) readFlags(fs *pflag.FlagSet) {
+	for i := range l.all {
+		d := &l.all[i]
+		if f := fs.Lookup(d.flag()); f != nil && f.Changed {
+			l.set(d, Origin{FromFlag, "--" + f.Name}, "flag --"+f.Name, f.Value.String())
+		}
+	}
+}
+
+// MisspelledVariables returns a warning for each variable in environ that names
+// nothing and is probably meant to be a setting. others are the variables that
+// mean something to other commands.
+func MisspelledVariables(environ, others []string) []string {
+	names := make(map[string]bool)
+	for _, name := range others {
+		names[name] = true
+	}
+	var known []string
+	for _, d := range settings() {
+		names[d.variable()] = true
+		known = append(known, d.variable())
+	}
+	var warnings []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, variablePrefix) || names[name] {
+			continue
+		}
+		if near := nearest(name, known); near != "" {
+			warnings = append(warnings, fmt.Sprintf("the variable %s is no setting and is ignored; did you mean %s?", name, near))
+		}
+	}
+	return warnings
 }

@@ -28,7 +28,8 @@ func load(t *testing.T, file string, environ []string, args ...string) (config.S
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return config.LoadServer(path, environ, fs)
+	loaded, err := config.LoadServer(path, environ, fs)
+	return loaded.Server, err
 }
 
 // A flag beats a variable, a variable beats the file, the file beats the default.
@@ -49,7 +50,6 @@ func TestLoadServer_Precedence(t *testing.T) {
 	want.DataDir = "/env"
 	want.HTTPAddr = "127.0.0.1:1"
 	want.LogLevel = "warn"
-	want.Join = []string{}
 	want.InitialCluster = []string{"flag=127.0.0.1:7401", "b=127.0.0.1:2"}
 	want.JoinKeyFile = "/key"
 	want.MemoryLimit = 12345

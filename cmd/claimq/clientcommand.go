@@ -52,6 +52,20 @@ func variableOf(flag string) []string {
 	return []string{"CLAIMQ_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
 }
 
+// variablesOf returns the variables that mean something to some command below cmd.
+func variablesOf(cmd *cobra.Command) []string {
+	names := []string{"CLAIMQ_CONFIG", "CLAIMQ_ENDPOINTS"}
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, variableOf(f.Name)...) })
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(cmd)
+	return names
+}
+
 // explicitOnly marks a flag that no variable sets: what changes settings must be
 // said on the command line.
 const explicitOnly = "claimq_explicit_only"

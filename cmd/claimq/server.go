@@ -60,6 +60,7 @@ variable beats the file.`,
 				}
 				defer stop()
 			}
+			cfg.Warnings = append(cfg.Warnings, config.MisspelledVariables(a.environ, variablesOf(cmd.Root()))...)
 			return runServer(cmd.Context(), a, cfg)
 		},
 	}
@@ -86,8 +87,14 @@ func startProfile(path string) (stop func(), err error) {
 }
 
 // runServer runs a node until ctx ends.
-func runServer(ctx context.Context, a *app, cfg config.Server) error {
-	logger := hclog.New(&hclog.LoggerOptions{Name: "claimq", Level: hclog.LevelFromString(cfg.LogLevel), Output: a.stderr})
+func runServer(ctx context.Context, a *app, loaded config.Loaded) error {
+	cfg := loaded.Server
+	logger := hclog.New(&hclog.LoggerOptions{
+		Name: "claimq", Level: hclog.LevelFromString(cfg.LogLevel), JSONFormat: cfg.LogFormat == "json", Output: a.stderr,
+	})
+	for _, warning := range loaded.Warnings {
+		logger.Warn(warning)
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 

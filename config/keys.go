@@ -1,0 +1,146 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	// keysMax bounds the keys of a server.
+	keysMax = 10_000
+	// keyRateMax bounds rate_limit_per_minute: 0 is no bound, so a higher one
+	// says nothing.
+	keyRateMax = 1_000_000_000
+	// keyTypesMax bounds the task types of a key.
+	keyTypesMax = 1_000
+)
+
+var (
+	keyHashPattern  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	taskTypePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
+)
+
+// keyRoles are what a key may be, from the least to the most.
+var keyRoles = [...]string{"reader", "producer", "worker", "operator"}
+
+// readKeysFile adds the keys of the file at path.
+func (l *loader) readKeysFile(path string) {
+	root, err := readYAML(path)
+	if err != nil {
+		l.mistake("read keys_file: %w", err)
+		return
+	}
+	f := fileReader{loader: l, path: path}
+	if root == nil {
+		l.mistake("%s: it has no keys: a file without keys must say so as keys: []", path)
+		return
+	}
+	f.entries(root, func(key, value *yaml.Node) {
+		if key.Value != keysName {
+			f.mistake("%s: %s; a keys_file has only keys", f.at(key), unknown("setting", key.Value, []string{keysName}))
+			return
+		}
+		f.keys(value)
+	})
+}
+
+// keys adds a list of keys.
+func (f *fileReader) keys(sequence *yaml.Node) {
+	if sequence.Kind != yaml.SequenceNode {
+		f.mistake("%s: keys must be a list of mappings with name, role and key_sha256", f.at(sequence))
+		return
+	}
+	if len(f.loaded.Keys)+len(sequence.Content) > keysMax {
+		f.mistake("%s: there are over %d keys", f.at(sequence), keysMax)
+		return
+	}
+	origin := Origin{FromFile, f.path}
+	if before := f.loaded.Origins[keysName]; before.From == FromFile && before.Name != f.path {
+		origin.Name = before.Name + ", " + f.path
+	}
+	f.loaded.Origins[keysName] = origin
+	for _, e := range sequence.Content {
+		if e = resolve(e); e.Kind != yaml.MappingNode {
+			f.mistake("%s: a key must be a mapping with name, role and key_sha256", f.at(e))
+			continue
+		}
+		f.loaded.Keys = append(f.loaded.Keys, f.key(e))
+	}
+}
+
+func (f *fileReader) key(m *yaml.Node) Key {
+	var k Key
+	f.entries(m, func(field, value *yaml.Node) {
+		single := value.Kind == yaml.ScalarNode
+		switch name := field.Value; {
+		case isNull(value):
+			// As if it were not there.
+		case name == "name" && single:
+			k.Name = value.Value
+		case name == "role" && single:
+			k.Role = value.Value
+		case name == "key_sha256" && single:
+			k.KeySHA256 = value.Value
+		case name == "rate_limit_per_minute" && single:
+			n, err := strconv.ParseInt(value.Value, 10, 64)
+			if err != nil {
+				f.mistake("%s: rate_limit_per_minute is %q: it must be a whole number", f.at(value), value.Value)
+			}
+			k.RateLimitPerMinute = &n
+		case name == "task_types" && value.Kind == yaml.SequenceNode:
+			k.TaskTypes, _ = f.texts("task_types", value)
+		case slices.Contains(keyFields[:], name):
+			f.mistake("%s: %s of a key is of the wrong kind", f.at(value), name)
+		default:
+			f.mistake("%s: %s", f.at(field), unknown("field of a key", name, keyFields[:]))
+		}
+	})
+	return k
+}
+
+var keyFields = [...]string{"name", "role", "key_sha256", "rate_limit_per_minute", "task_types"}
+
+// validateKeys finds what is wrong with keys; a hash is never told in full.
+func (s *Server) validateKeys(add func(string, ...any)) {
+	names := make(map[string]bool, len(s.Keys))
+	hashes := make(map[string]string, len(s.Keys))
+	for i := range s.Keys {
+		k := &s.Keys[i]
+		which := fmt.Sprintf("keys: key %d (%q)", i+1, k.Name)
+		if !nodeIDPattern.MatchString(k.Name) {
+			add("%s: its name must be 1 to 64 of A-Z a-z 0-9 _ . -", which)
+		} else if names[k.Name] {
+			add("%s: its name is there twice", which)
+		}
+		names[k.Name] = true
+		if !slices.Contains(keyRoles[:], k.Role) {
+			add("%s: its role is %q: it must be reader, producer, worker or operator", which, k.Role)
+		}
+		if !keyHashPattern.MatchString(k.KeySHA256) {
+			add("%s: its key_sha256 must be the 64 lower-case hex digits of a SHA-256: never the key itself", which)
+		} else if other, ok := hashes[k.KeySHA256]; ok {
+			add("%s: its key_sha256 is also that of %q", which, other)
+		}
+		hashes[k.KeySHA256] = k.Name
+		if r := k.RateLimitPerMinute; r != nil && (*r < 0 || *r > keyRateMax) {
+			add("%s: its rate_limit_per_minute is %d: it must be 0 (no bound) or from 1 to %d", which, *r, keyRateMax)
+		}
+		validateKeyTypes(add, which, k.TaskTypes)
+	}
+}
+
+func validateKeyTypes(add func(string, ...any), which string, types []string) {
+	if len(types) > keyTypesMax {
+		add("%s: it has %d task_types: it may have %d", which, len(types), keyTypesMax)
+		return
+	}
+	for _, t := range types {
+		if !taskTypePattern.MatchString(t) {
+			add("%s: its task_types have %q: a type is 1 to 128 of A-Z a-z 0-9 _ . : -", which, t)
+		}
+	}
+}

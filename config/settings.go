@@ -1,0 +1,145 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// setting is one setting of Server under its one name: http_tls.cert_file in
+// the file, CLAIMQ_HTTP_TLS__CERT_FILE in the environment,
+// --http-tls-cert-file as a flag.
+type setting struct {
+	name   string
+	usage  string              // of the flag
+	value  func(*Server) value // reads and writes the field
+	hidden bool                // for our own comparisons, told nowhere
+}
+
+// flag is the name of the setting's flag.
+func (d *setting) flag() string { return strings.NewReplacer("_", "-", ".", "-").Replace(d.name) }
+
+// variable is the name of the setting's environment variable.
+func (d *setting) variable() string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(d.name, ".", "__"))
+}
+
+// keysName is the one setting that has neither flag nor variable: a list of
+// mappings fits neither.
+const keysName = "keys"
+
+// variablePrefix begins the names of all our environment variables.
+const variablePrefix = "CLAIMQ_"
+
+// settings returns all settings but keys, in the order in which they are told.
+func settings() []setting {
+	return slices.Concat(nodeSettings(), accessSettings(), storageSettings(), limitSettings())
+}
+
+func nodeSettings() []setting {
+	return []setting{
+		{name: "node_id", usage: "name of this node; never changes for a data folder", value: func(s *Server) value { return &text{p: &s.NodeID} }},
+		{name: "data_dir", usage: "folder for the node's data", value: func(s *Server) value { return &text{p: &s.DataDir} }},
+		{name: "http_addr", usage: "host:port that the API listens on", value: func(s *Server) value { return &text{p: &s.HTTPAddr} }},
+		{name: "peer_addr", usage: "host:port for the other nodes", value: func(s *Server) value { return &text{p: &s.PeerAddr} }},
+		{name: "http_advertise", usage: "host:port of the API that others are told (default: --http-addr)", value: func(s *Server) value { return &text{p: &s.HTTPAdvertise} }},
+		{name: "peer_advertise", usage: "host:port that other nodes dial (default: --peer-addr)", value: func(s *Server) value { return &text{p: &s.PeerAdvertise} }},
+		{name: "bootstrap", usage: "be the first node of a new cluster", value: func(s *Server) value { return &toggle{&s.Bootstrap} }},
+		{name: "join", usage: "peer addresses of a running cluster to join", value: func(s *Server) value { return &list{p: &s.Join} }},
+		{name: "initial_cluster", usage: "all nodes of a new cluster, as n1=HOST:PEERPORT,n2=...; the same list on all", value: func(s *Server) value { return &list{p: &s.InitialCluster} }},
+		{name: "log_level", usage: "trace, debug, info, warn or error", value: func(s *Server) value { return &text{&s.LogLevel, []string{"trace", "debug", "info", "warn", "error"}} }},
+		{name: "log_format", usage: "text or json: a line of JSON each", value: func(s *Server) value { return &text{&s.LogFormat, []string{"text", "json"}} }},
+		{name: "no_raft", usage: "serve from memory alone: for comparisons, never for data", value: func(s *Server) value { return &toggle{&s.NoRaft} }, hidden: true},
+	}
+}
+
+func accessSettings() []setting {
+	return []setting{
+		{name: "join_key_file", usage: "file with the secret that lets nodes meet: one line, at least 32 characters", value: func(s *Server) value { return &text{p: &s.JoinKeyFile} }},
+		{name: "insecure", usage: "allow listening beyond loopback without authentication", value: func(s *Server) value { return &toggle{&s.Insecure} }},
+		{name: "keys_file", usage: "YAML file with API keys, beside those of the configuration file; SIGHUP reads it again", value: func(s *Server) value { return &text{p: &s.KeysFile} }},
+		{name: "allowed_origins", usage: "origins, as https://HOST, whose pages may call the API from a browser", value: func(s *Server) value { return &list{p: &s.AllowedOrigins} }},
+		{name: "http_tls.cert_file", usage: "certificate of the API's port, PEM; without it the port speaks plain HTTP", value: func(s *Server) value { return &text{p: &s.HTTPTLS.CertFile} }},
+		{name: "http_tls.key_file", usage: "private key of that certificate, PEM", value: func(s *Server) value { return &text{p: &s.HTTPTLS.KeyFile} }},
+		{name: "http_tls.client_ca_file", usage: "authorities that must have signed the certificates of clients, PEM (default: clients need none)", value: func(s *Server) value { return &text{p: &s.HTTPTLS.ClientCAFile} }},
+		{name: "peer_tls.cert_file", usage: "certificate of this node for the peer port, PEM", value: func(s *Server) value { return &text{p: &s.PeerTLS.CertFile} }},
+		{name: "peer_tls.key_file", usage: "private key of that certificate, PEM", value: func(s *Server) value { return &text{p: &s.PeerTLS.KeyFile} }},
+		{name: "peer_tls.ca_file", usage: "authorities that must have signed the certificates of the other nodes, PEM", value: func(s *Server) value { return &text{p: &s.PeerTLS.CAFile} }},
+	}
+}
+
+func storageSettings() []setting {
+	return []setting{
+		{name: "memory_limit", usage: "bytes that tasks may hold before submits are refused (default: half of the memory)", value: func(s *Server) value {
+			return &number[int64]{p: &s.MemoryLimit, bytes: true, min: 0, max: math.MaxInt64, zero: "half of the memory"}
+		}},
+		{name: "disk_free_min", usage: "bytes to keep free on the disk before submits are refused (default: a twentieth of it, at most 1GiB)", value: func(s *Server) value {
+			return &number[int64]{p: &s.DiskFreeMin, bytes: true, min: 0, max: math.MaxInt64, zero: "a twentieth, at most 1GiB"}
+		}},
+		{name: "snapshot_log_bytes", usage: "bytes of log that make a snapshot due", value: func(s *Server) value {
+			return &number[int64]{p: &s.SnapshotLogBytes, bytes: true, min: 1 << 20, max: math.MaxInt64}
+		}},
+		{name: "log_store", usage: "how a new data folder keeps its log: wal or boltdb (default: what the folder has)", value: func(s *Server) value { return &text{&s.LogStore, []string{"", "wal", "boltdb"}} }},
+		{name: "trail_bytes", usage: "bytes of events that the cluster keeps (default: what it has, at first 64MiB)", value: func(s *Server) value {
+			return &number[int64]{p: &s.TrailBytes, bytes: true, min: 1 << 20, max: 64 << 30, zero: "what the cluster has"}
+		}},
+		{name: "trail_age", usage: "how long the cluster keeps events (default: what it has, at first 24h)", value: func(s *Server) value { return &age{&s.TrailAge} }},
+		{name: "audit_file", usage: "file to write every event of the trail to, a line of JSON each; SIGHUP opens it anew", value: func(s *Server) value { return &text{p: &s.AuditFile} }},
+	}
+}
+
+// limitSettings are bounds that may be lowered; those of sizes are also what the
+// log, the peer port and the clients are made for, so no higher.
+func limitSettings() []setting {
+	limit := func(name, usage string, p func(*Limits) *int, bytes bool, least, most int) setting {
+		return setting{name: "limits." + name, usage: usage, value: func(s *Server) value {
+			return &number[int]{p: p(&s.Limits), bytes: bytes, min: least, max: most}
+		}}
+	}
+	return []setting{
+		limit("body_bytes", "bytes of a request's body", func(l *Limits) *int { return &l.BodyBytes }, true, 1<<10, 8<<20),
+		limit("value_bytes", "bytes of params, payload and result each", func(l *Limits) *int { return &l.ValueBytes }, true, 1<<10, 1<<20),
+		limit("error_bytes", "bytes of a fail's error; it is cut there", func(l *Limits) *int { return &l.ErrorBytes }, true, 64, 16<<10),
+		limit("depth", "levels of nested JSON", func(l *Limits) *int { return &l.Depth }, false, 2, 64),
+		limit("items", "tasks or operations of one request", func(l *Limits) *int { return &l.Items }, false, 1, 1_000),
+		limit("connections", "connections open to the API", func(l *Limits) *int { return &l.Connections }, false, 1, 1<<20),
+		limit("waiting_claims", "claims that wait at the leader for a task", func(l *Limits) *int { return &l.WaitingClaims }, false, 1, 1<<20),
+		limit("in_flight", "commands queued at the leader for the log", func(l *Limits) *int { return &l.InFlight }, false, 1, 1<<20),
+	}
+}
+
+// AddServerFlags defines a flag for each setting of Server but keys, with the
+// defaults of DefaultServer.
+func AddServerFlags(fs *pflag.FlagSet) {
+	defaults := DefaultServer()
+	for _, d := range settings() {
+		v := d.value(&defaults)
+		f := fs.VarPF(v, d.flag(), "", d.usage)
+		if v.Type() == "bool" {
+			f.NoOptDefVal = "true"
+		}
+		f.Hidden = d.hidden
+	}
+}
+
+// find returns the setting of that name, nil if there is none.
+func find(all []setting, name string) *setting {
+	i := slices.IndexFunc(all, func(d setting) bool { return d.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// unknown says that there is no setting of that name, and which was probably
+// meant.
+func unknown(what, name string, known []string) string {
+	said := fmt.Sprintf("unknown %s %q", what, name)
+	if near := nearest(name, known); near != "" {
+		said += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return said
+}

@@ -1,0 +1,180 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+var nodeIDPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// Validate returns every mistake in s, each naming the setting and what is
+// allowed.
+func (s *Server) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	if !nodeIDPattern.MatchString(s.NodeID) {
+		add("node_id is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . - (--node-id n1)", s.NodeID)
+	}
+	if s.DataDir == "" && !s.NoRaft {
+		add("data_dir is not set: name the folder for the node's data (--data-dir DIR)")
+	}
+	for _, d := range settings() {
+		v := d.value(s)
+		if allowed := v.check(); allowed != "" {
+			add("%s is %s: it must be %s", d.name, shown(v), allowed)
+		}
+	}
+	s.validateAddresses(add)
+	s.validateStart(add)
+	s.validateTLS(add)
+	s.validateKeys(add)
+	for _, origin := range s.AllowedOrigins {
+		if !isOrigin(origin) {
+			add("allowed_origins has %q: each must be https://HOST or https://HOST:PORT (or http://), without a path", origin)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// shown is v as a mistake quotes it.
+func shown(v value) string {
+	if _, ok := v.(*text); ok {
+		return fmt.Sprintf("%q", v.String())
+	}
+	return v.String()
+}
+
+func (s *Server) validateAddresses(add func(string, ...any)) {
+	for _, a := range []struct {
+		name, value string
+		optional    bool
+		guarded     bool   // may be beyond loopback
+		guards      string // what would let it
+	}{
+		{"http_addr", s.HTTPAddr, false, s.Insecure || len(s.Keys) > 0, "without API keys a node serves on loopback only: set keys or keys_file; --insecure serves everybody, on a network that you trust"},
+		{"peer_addr", s.PeerAddr, false, s.Insecure || s.meets(), "without a secret a node meets others on loopback only: set join_key_file, or peer_tls; --insecure meets everybody, on a network that you trust"},
+		{"http_advertise", s.HTTPAdvertise, true, true, ""},
+		{"peer_advertise", s.PeerAdvertise, true, true, ""},
+	} {
+		if a.value == "" && a.optional {
+			continue
+		}
+		host, _, err := net.SplitHostPort(a.value)
+		if err != nil {
+			add("%s is %q: it must be host:port", a.name, a.value)
+			continue
+		}
+		if !a.guarded && !IsLoopback(host) {
+			add("%s is %q: %s", a.name, a.value, a.guards)
+		}
+	}
+	for _, a := range []struct{ name, listen, advertise string }{
+		{"http", s.HTTPAddr, s.HTTPAdvertise},
+		{"peer", s.PeerAddr, s.PeerAdvertise},
+	} {
+		host, _, err := net.SplitHostPort(a.listen)
+		if err == nil && a.advertise == "" && (host == "" || net.ParseIP(host).IsUnspecified()) {
+			add("%s_addr is %q, which others cannot dial: set %s_advertise to the address that they reach this node on", a.name, a.listen, a.name)
+		}
+	}
+}
+
+// meets reports whether there is a secret by which nodes know each other.
+func (s *Server) meets() bool { return s.JoinKeyFile != "" || s.PeerTLS != PeerTLS{} }
+
+func (s *Server) validateStart(add func(string, ...any)) {
+	ways := 0
+	for _, set := range []bool{s.Bootstrap, len(s.Join) > 0, len(s.InitialCluster) > 0} {
+		if set {
+			ways++
+		}
+	}
+	if ways > 1 {
+		add("bootstrap, join and initial_cluster: give only one of them")
+	}
+	if s.NoRaft && ways > 0 {
+		add("no_raft goes with none of bootstrap, join and initial_cluster: it is one node without a log")
+	}
+	if (len(s.Join) > 0 || len(s.InitialCluster) > 1) && !s.meets() && !s.Insecure {
+		add("join_key_file is not set: several nodes need a shared secret to meet (--join-key-file FILE, one line of at least 32 characters, the same on all), or peer_tls")
+	}
+	for _, addr := range s.Join {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			add("join has %q: each element must be HOST:PEERPORT", addr)
+		}
+	}
+	if _, err := s.InitialClusterMap(); err != nil {
+		add("%w", err)
+	}
+}
+
+func (s *Server) validateTLS(add func(string, ...any)) {
+	if h := s.HTTPTLS; (h.CertFile == "") != (h.KeyFile == "") {
+		add("http_tls has cert_file %q and key_file %q: set both or none", h.CertFile, h.KeyFile)
+	} else if h.ClientCAFile != "" && h.CertFile == "" {
+		add("http_tls.client_ca_file is %q: it goes with cert_file and key_file", h.ClientCAFile)
+	}
+	if p := s.PeerTLS; p != (PeerTLS{}) && (p.CertFile == "" || p.KeyFile == "" || p.CAFile == "") {
+		add("peer_tls has cert_file %q, key_file %q and ca_file %q: set all three or none", p.CertFile, p.KeyFile, p.CAFile)
+	}
+}
+
+// isOrigin reports whether s is an origin as browsers send it.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Hostname() == "" || strings.Contains(u.Host, "*") {
+		return false
+	}
+	return (u.Scheme == "https" || u.Scheme == "http") && s == u.Scheme+"://"+strings.ToLower(u.Host)
+}
+
+// warn notes what is allowed but probably not meant.
+func (l *loader) warn() {
+	s := &l.loaded.Server
+	host, _, _ := net.SplitHostPort(s.HTTPAddr)
+	if beyond := !IsLoopback(host); beyond && len(s.Keys) > 0 && s.HTTPTLS.CertFile == "" {
+		l.loaded.Warnings = append(l.loaded.Warnings, "API keys travel in the clear: http_addr is beyond loopback and http_tls is not set")
+	}
+	host, _, _ = net.SplitHostPort(s.PeerAddr)
+	if !IsLoopback(host) && s.PeerTLS == (PeerTLS{}) {
+		l.loaded.Warnings = append(l.loaded.Warnings, "nodes talk in the clear: peer_addr is beyond loopback and peer_tls is not set")
+	}
+}
+
+// InitialClusterMap returns InitialCluster as peer addresses by node id, nil
+// if it is empty. A malformed or repeated element is an error, and so is a
+// list without this node.
+func (s *Server) InitialClusterMap() (map[string]string, error) {
+	if len(s.InitialCluster) == 0 {
+		return nil, nil
+	}
+	m := make(map[string]string, len(s.InitialCluster))
+	for _, e := range s.InitialCluster {
+		id, addr, _ := strings.Cut(e, "=")
+		if _, _, err := net.SplitHostPort(addr); err != nil || !nodeIDPattern.MatchString(id) {
+			return nil, fmt.Errorf("initial_cluster has %q: each element must be NODE_ID=HOST:PEERPORT", e)
+		}
+		if _, ok := m[id]; ok {
+			return nil, fmt.Errorf("initial_cluster names %q twice", id)
+		}
+		m[id] = addr
+	}
+	if _, ok := m[s.NodeID]; !ok {
+		return nil, fmt.Errorf("initial_cluster does not name this node, %q", s.NodeID)
+	}
+	return m, nil
+}
+
+// IsLoopback reports whether host is a name or address of this machine alone.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,190 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// value is the value of one setting, in a field of a Server. Set is strict
+// about the form; what is allowed is check's to say, so that Validate can list
+// every mistake.
+type value interface {
+	pflag.Value
+	// check says what the value must be, "" if it is allowed.
+	check() string
+	// plain is the value as JSON shows it.
+	plain() any
+}
+
+// text is a string: any, or one of some.
+type text struct {
+	p     *string
+	oneOf []string // nil: any
+}
+
+func (v *text) Set(s string) error { *v.p = s; return nil }
+func (v *text) String() string     { return *v.p }
+func (v *text) Type() string       { return "string" }
+func (v *text) plain() any         { return *v.p }
+
+func (v *text) check() string {
+	if v.oneOf == nil || slices.Contains(v.oneOf, *v.p) {
+		return ""
+	}
+	words := slices.DeleteFunc(slices.Clone(v.oneOf), func(s string) bool { return s == "" })
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+type toggle struct{ p *bool }
+
+func (v *toggle) Set(s string) error {
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return errors.New("it must be true or false")
+	}
+	*v.p = b
+	return nil
+}
+func (v *toggle) String() string   { return strconv.FormatBool(*v.p) }
+func (v *toggle) Type() string     { return "bool" }
+func (v *toggle) IsBoolFlag() bool { return true }
+func (v *toggle) plain() any       { return *v.p }
+func (v *toggle) check() string    { return "" }
+
+// list is a list of strings without commas; the first Set replaces it, the
+// next ones add to it, as a repeated flag does.
+type list struct {
+	p   *[]string
+	set bool
+}
+
+func (v *list) Set(s string) error {
+	if !v.set {
+		*v.p, v.set = nil, true
+	}
+	for e := range strings.SplitSeq(s, ",") {
+		if e = strings.TrimSpace(e); e != "" {
+			*v.p = append(*v.p, e)
+		}
+	}
+	return nil
+}
+func (v *list) String() string { return strings.Join(*v.p, ",") }
+func (v *list) Type() string   { return "list" }
+func (v *list) check() string  { return "" }
+
+func (v *list) plain() any {
+	if *v.p == nil {
+		return []string{}
+	}
+	return *v.p
+}
+
+// number is a count, or a number of bytes that may have a unit.
+type number[T int | int64] struct {
+	p        *T
+	bytes    bool
+	min, max T
+	zero     string // what 0 stands for although it is below min; "" if it is refused there
+}
+
+func (v *number[T]) Set(s string) error {
+	var n int64
+	var err error
+	if v.bytes {
+		n, err = ParseBytes(s)
+	} else if n, err = strconv.ParseInt(s, 10, 64); err != nil {
+		err = errors.New("it must be a whole number")
+	}
+	if err != nil {
+		return err
+	}
+	*v.p = T(n)
+	return nil
+}
+
+func (v *number[T]) show(n T) string {
+	if v.bytes {
+		return FormatBytes(int64(n))
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+func (v *number[T]) String() string { return v.show(*v.p) }
+func (v *number[T]) plain() any     { return *v.p }
+
+func (v *number[T]) Type() string {
+	if v.bytes {
+		return "bytes"
+	}
+	return "int"
+}
+
+func (v *number[T]) check() string {
+	if *v.p >= v.min && *v.p <= v.max || *v.p == 0 && v.zero != "" {
+		return ""
+	}
+	return v.bounds()
+}
+
+// bounds says what is allowed.
+func (v *number[T]) bounds() string {
+	var ways []string
+	if v.zero != "" {
+		ways = append(ways, "0 ("+v.zero+")")
+	}
+	switch unbounded := int64(v.max) >= 1<<62; {
+	case unbounded && v.min == 0 && v.bytes:
+		ways = append(ways, "a number of bytes")
+	case unbounded:
+		ways = append(ways, "at least "+v.show(v.min))
+	default:
+		ways = append(ways, "from "+v.show(v.min)+" to "+v.show(v.max))
+	}
+	return strings.Join(ways, " or ")
+}
+
+// trailAgeMin is the least age that a trail may be cut to.
+const trailAgeMin = time.Minute
+
+// age is a duration, 0 for none of our own.
+type age struct{ p *time.Duration }
+
+func (v *age) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return errors.New(`it must be a duration such as "90m" or "24h"`)
+	}
+	*v.p = d
+	return nil
+}
+func (v *age) String() string { return shortDuration(*v.p) }
+func (v *age) Type() string   { return "duration" }
+func (v *age) plain() any     { return v.String() }
+
+func (v *age) check() string {
+	if *v.p == 0 || *v.p >= trailAgeMin {
+		return ""
+	}
+	return fmt.Sprintf("0 (what the cluster has) or at least %s", shortDuration(trailAgeMin))
+}
+
+// shortDuration is d without the zero units that time.Duration ends in.
+func shortDuration(d time.Duration) string {
+	if d == 0 {
+		return "0"
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
