@@ -58,17 +58,17 @@ func resolve(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// readFile sets what the file at path sets.
-func (l *loader) readFile(path string) {
+// readFile sets what the file at path sets. An error is of the file as a whole.
+func (l *loader) readFile(path string) error {
 	root, err := readYAML(path)
 	if err != nil {
-		l.mistake("read config file: %w", err)
-		return
+		return err
 	}
 	if root != nil {
 		f := fileReader{loader: l, path: path}
 		f.mapping("", root)
 	}
+	return nil
 }
 
 // fileReader goes through a file of settings.

@@ -51,7 +51,9 @@ func LoadServer(path string, environ []string, fs *pflag.FlagSet) (Loaded, error
 	}
 	l.loaded.Origins[keysName] = Origin{From: FromDefault}
 	if path != "" {
-		l.readFile(path)
+		if err := l.readFile(path); err != nil {
+			return Loaded{}, fmt.Errorf("read config file: %w", err)
+		}
 	}
 	l.readVariables(environ)
 	l.readFlags(fs)

@@ -24,9 +24,8 @@ func (s *Server) Validate() error {
 		add("data_dir is not set: name the folder for the node's data (--data-dir DIR)")
 	}
 	for _, d := range settings() {
-		v := d.value(s)
-		if allowed := v.check(); allowed != "" {
-			add("%s is %s: it must be %s", d.name, shown(v), allowed)
+		if v := d.value(s); !v.ok() {
+			add("%s is %s: it must be %s", d.name, shown(v), v.allowed())
 		}
 	}
 	s.validateAddresses(add)

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +11,13 @@ import (
 )
 
 // value is the value of one setting, in a field of a Server. Set is strict
-// about the form; what is allowed is check's to say, so that Validate can list
+// about the form; what is allowed is ok's to say, so that Validate can list
 // every mistake.
 type value interface {
 	pflag.Value
-	// check says what the value must be, "" if it is allowed.
-	check() string
+	// ok reports whether the value is allowed; allowed says what is.
+	ok() bool
+	allowed() string
 	// plain is the value as JSON shows it.
 	plain() any
 }
@@ -33,9 +33,11 @@ func (v *text) String() string     { return *v.p }
 func (v *text) Type() string       { return "string" }
 func (v *text) plain() any         { return *v.p }
 
-func (v *text) check() string {
-	if v.oneOf == nil || slices.Contains(v.oneOf, *v.p) {
-		return ""
+func (v *text) ok() bool { return v.oneOf == nil || slices.Contains(v.oneOf, *v.p) }
+
+func (v *text) allowed() string {
+	if v.oneOf == nil {
+		return "text"
 	}
 	words := slices.DeleteFunc(slices.Clone(v.oneOf), func(s string) bool { return s == "" })
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
@@ -46,7 +48,7 @@ type toggle struct{ p *bool }
 func (v *toggle) Set(s string) error {
 	b, err := strconv.ParseBool(s)
 	if err != nil {
-		return errors.New("it must be true or false")
+		return errors.New("it must be " + v.allowed())
 	}
 	*v.p = b
 	return nil
@@ -55,7 +57,8 @@ func (v *toggle) String() string   { return strconv.FormatBool(*v.p) }
 func (v *toggle) Type() string     { return "bool" }
 func (v *toggle) IsBoolFlag() bool { return true }
 func (v *toggle) plain() any       { return *v.p }
-func (v *toggle) check() string    { return "" }
+func (v *toggle) ok() bool         { return true }
+func (v *toggle) allowed() string  { return "true or false" }
 
 // list is a list of strings without commas; the first Set replaces it, the
 // next ones add to it, as a repeated flag does.
@@ -75,9 +78,10 @@ func (v *list) Set(s string) error {
 	}
 	return nil
 }
-func (v *list) String() string { return strings.Join(*v.p, ",") }
-func (v *list) Type() string   { return "list" }
-func (v *list) check() string  { return "" }
+func (v *list) String() string  { return strings.Join(*v.p, ",") }
+func (v *list) Type() string    { return "list" }
+func (v *list) ok() bool        { return true }
+func (v *list) allowed() string { return "list" }
 
 func (v *list) plain() any {
 	if *v.p == nil {
@@ -125,15 +129,11 @@ func (v *number[T]) Type() string {
 	return "int"
 }
 
-func (v *number[T]) check() string {
-	if *v.p >= v.min && *v.p <= v.max || *v.p == 0 && v.zero != "" {
-		return ""
-	}
-	return v.bounds()
+func (v *number[T]) ok() bool {
+	return *v.p >= v.min && *v.p <= v.max || *v.p == 0 && v.zero != ""
 }
 
-// bounds says what is allowed.
-func (v *number[T]) bounds() string {
+func (v *number[T]) allowed() string {
 	var ways []string
 	if v.zero != "" {
 		ways = append(ways, "0 ("+v.zero+")")
@@ -167,11 +167,10 @@ func (v *age) String() string { return shortDuration(*v.p) }
 func (v *age) Type() string   { return "duration" }
 func (v *age) plain() any     { return v.String() }
 
-func (v *age) check() string {
-	if *v.p == 0 || *v.p >= trailAgeMin {
-		return ""
-	}
-	return fmt.Sprintf("0 (what the cluster has) or at least %s", shortDuration(trailAgeMin))
+func (v *age) ok() bool { return *v.p == 0 || *v.p >= trailAgeMin }
+
+func (v *age) allowed() string {
+	return "0 (what the cluster has) or at least " + shortDuration(trailAgeMin)
 }
 
 // shortDuration is d without the zero units that time.Duration ends in.

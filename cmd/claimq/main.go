@@ -124,6 +124,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		newWorkersCommand(a),
 		newScheduleCommand(a),
 		newClusterCommand(a),
+		newConfigCommand(a),
 		newCompletionCommand(a),
 		newVersionCommand(a),
 	)
