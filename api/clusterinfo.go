@@ -85,7 +85,7 @@ func (r *request) upgrade() {
 		r.refuse(bad)
 		return
 	}
-	level, err := r.server.node.Upgrade(r.wait())
+	level, err := r.server.node.Upgrade(r.wait(), r.by())
 	var refused *fsm.MembershipRefused
 	switch {
 	case errors.As(err, &refused):

@@ -111,9 +111,15 @@ type Node interface {
 	RemoveNode(ctx context.Context, nodeID string) error
 
 	// Upgrade raises the cluster's feature level to the highest that every member
-	// knows, and returns it. From then on no older version can take part. Errors:
-	// *fsm.MembershipRefused if a voter cannot be asked, and RemoveNode's.
-	Upgrade(ctx context.Context) (level uint32, err error)
+	// knows, and returns it; by is whose key it was, "" in open mode. From then on
+	// no older version can take part. Errors: *fsm.MembershipRefused if a voter
+	// cannot be asked, and RemoveNode's.
+	Upgrade(ctx context.Context, by string) (level uint32, err error)
+
+	// Tell tells of an operator's act in the trail, through the leader; below the
+	// feature level that knows it, it does nothing. Errors: fsm.ErrNoLeader,
+	// ErrShuttingDown, ErrOverloaded (it was not told); else it may have been.
+	Tell(ctx context.Context, cmd fsm.Tell) error
 
 	// NodeID returns the operator's name for this node.
 	NodeID() string

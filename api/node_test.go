@@ -39,6 +39,7 @@ type fakeNode struct {
 	upgradeErr error
 	view       fsm.ClusterView
 	removed    []string
+	tellErr    error
 }
 
 // testStart is the fake node's calendar at the start: 2026-03-01T12:00:00.000Z.
@@ -192,14 +193,22 @@ func (n *fakeNode) RestoreBackup(context.Context, io.Reader) (uint64, error) {
 	return 0, fsm.ErrNoLeader
 }
 
-func (n *fakeNode) Upgrade(context.Context) (uint32, error) {
+func (n *fakeNode) Upgrade(_ context.Context, by string) (uint32, error) {
 	if n.upgradeErr != nil {
 		return 0, n.upgradeErr
 	}
-	if _, err := n.apply(fsm.SetLevel{Level: fsm.FeatureLevel}); err != nil {
+	if _, err := n.apply(fsm.SetLevel{Level: fsm.FeatureLevel, By: by}); err != nil {
 		return 0, err
 	}
 	return fsm.FeatureLevel, nil
+}
+
+func (n *fakeNode) Tell(_ context.Context, cmd fsm.Tell) error {
+	if n.tellErr != nil {
+		return n.tellErr
+	}
+	_, err := n.apply(cmd)
+	return err
 }
 
 var _ Node = (*fakeNode)(nil)

@@ -291,6 +291,9 @@ func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 	if err != nil && untrace(cmd, err) {
 		p, err = r.server.node.Propose(r.wait(), cmd)
 	}
+	if plain, had := unsigned(cmd, err); had {
+		p, err = r.server.node.Propose(r.wait(), plain)
+	}
 	if err == nil {
 		r.setIndex(p.Index)
 		return p, true

@@ -63,7 +63,7 @@ func (r *request) setSchedule() {
 		r.refuse(bad)
 		return
 	}
-	p, ok := r.proposeTask(fsm.SetSchedule{Schedule: c.Schedule})
+	p, ok := r.proposeTask(fsm.SetSchedule{Schedule: c.Schedule, By: r.by()})
 	if !ok {
 		return
 	}
@@ -80,7 +80,7 @@ func (r *request) deleteSchedule() {
 	if !ok {
 		return
 	}
-	if _, ok := r.proposeTask(fsm.DeleteSchedule{Name: name}); ok {
+	if _, ok := r.proposeTask(fsm.DeleteSchedule{Name: name, By: r.by()}); ok {
 		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true,"deleted":1}`...))
 	}
 }

@@ -36,7 +36,7 @@ func (r *request) setType() {
 		r.refuse(badParam("task_type", taskTypeAllowed))
 		return
 	}
-	r.act(&typeBody{cmd: fsm.SetType{Type: name}})
+	r.act(&typeBody{cmd: fsm.SetType{Type: name, By: r.by()}})
 }
 
 // The bounds of a rate_limit, in millionths of a claim per second.

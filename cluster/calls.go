@@ -15,6 +15,7 @@ const (
 	callStatus = "status" // → peerStatus
 	callHash   = "hash"   // hashQuestion → hashAnswer
 	callDiffer = "differ" // hashAnswer of the majority → {}
+	callTell   = "tell"   // fsm.Tell → {}; the leader answers it
 )
 
 // callTable holds what answers the calls, by name.
@@ -35,6 +36,7 @@ func (n *Node) registerCalls() {
 		callStatus: func(context.Context, []byte) ([]byte, error) { return json.Marshal(n.status()) },
 		callHash:   n.answerHash,
 		callDiffer: n.answerDiffer,
+		callTell:   n.answerTell,
 	}
 }
 

@@ -116,7 +116,7 @@ func TestLevel_ofNewCluster(t *testing.T) {
 			t.Errorf("level %d, want %d", got, fsm.FeatureLevel)
 		}
 		c.Propose(fsm.SetType{Type: "mail", Set: fsm.TypePaused})
-		if level, err := leader.Upgrade(context.Background()); level != fsm.FeatureLevel || err != nil {
+		if level, err := leader.Upgrade(context.Background(), ""); level != fsm.FeatureLevel || err != nil {
 			t.Errorf("upgrade: %d, %v", level, err)
 		}
 	})
@@ -145,19 +145,19 @@ func TestLevel_upgrade(t *testing.T) {
 			t.Errorf("waiting claim above the level: %v, want ErrLevel", err)
 		}
 		var refused *fsm.MembershipRefused
-		if level, err := leader.Upgrade(ctx); !errors.As(err, &refused) {
+		if level, err := leader.Upgrade(ctx, ""); !errors.As(err, &refused) {
 			t.Errorf("upgrade without a voter: %d, %v, want MembershipRefused", level, err)
 		}
 		c.Start(2)
 		c.Wait("the upgrade", func() bool {
-			level, err := c.Leader().Upgrade(ctx)
+			level, err := c.Leader().Upgrade(ctx, "")
 			return err == nil && level == fsm.FeatureLevel
 		})
 		if c.Propose(random).Result.Claims == nil {
 			t.Error("nothing claimed at the new level")
 		}
 		for _, follower := range c.Followers() {
-			if _, err := follower.Upgrade(ctx); !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) {
+			if _, err := follower.Upgrade(ctx, ""); !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) {
 				t.Errorf("upgrade on a follower: %v", err)
 			}
 		}

@@ -373,7 +373,7 @@ func TestTrailBounds(t *testing.T) {
 		}
 		c.Start(2)
 		c.Wait("the upgrade", func() bool {
-			_, err := c.Leader().Upgrade(context.Background())
+			_, err := c.Leader().Upgrade(context.Background(), "")
 			return err == nil
 		})
 		<-time.After(5 * time.Second)

@@ -58,11 +58,11 @@ func (l *leadership) startLevel() error {
 }
 
 // Upgrade raises the cluster's feature level to the highest that every member
-// knows, and returns it. From then on no older version can take part. Errors:
-// *fsm.MembershipRefused if a voter cannot be asked, fsm.ErrNotLeader,
+// knows, and returns it; by is whose key it was, for the trail. From then on no
+// older version can take part. Errors: *fsm.MembershipRefused if a voter cannot be asked, fsm.ErrNotLeader,
 // fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown (nothing was changed);
 // fsm.ErrOutcomeUnknown.
-func (n *Node) Upgrade(ctx context.Context) (level uint32, err error) {
+func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error) {
 	l := n.leader.Load()
 	if l == nil || !l.serves() || n.closing.Load() {
 		return 0, n.notServing()
@@ -82,7 +82,11 @@ func (n *Node) Upgrade(ctx context.Context) (level uint32, err error) {
 	if has := n.fsm.level.Load(); known <= has {
 		return has, nil
 	}
-	if _, err := n.batcher.propose(ctx, fsm.SetLevel{Level: known}); err != nil {
+	cmd := fsm.SetLevel{Level: known, By: by}
+	if fsm.LevelOf(cmd) > known {
+		cmd.By = ""
+	}
+	if _, err := n.batcher.propose(ctx, cmd); err != nil {
 		return 0, err
 	}
 	n.logger.Info("feature level raised", "feature_level", known)

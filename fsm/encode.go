@@ -91,7 +91,9 @@ func appendBody(b []byte, c Command) []byte {
 		b = putInt(b, 1, c.Bytes)
 		return putInt(b, 2, c.AgeMS)
 	case Tell:
-		b = putUint(b, 1, uint64(c.Kind))
+		if c.Kind <= eventLast { // another would make an entry that no node can read
+			b = putUint(b, 1, uint64(c.Kind))
+		}
 		b = putString(b, 2, c.By)
 		return putString(b, 3, c.What)
 	}
