@@ -1,0 +1,125 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// CounterJump is how far above those of a backup the ids and claim tokens of the
+// cluster are that it was restored into: more than the old cluster can have
+// given out since.
+const CounterJump = 1 << 40
+
+const (
+	// counterUSMax is how late in time, in microseconds since the Unix epoch,
+	// counters still go by it: the year 2112. A wall clock past that is wrong, and
+	// would use the counters up.
+	counterUSMax = 1 << 52
+	// counterMax is the highest that a counter may jump to.
+	counterMax = idMax - CounterJump
+)
+
+// ErrCountersUsedUp is returned for a backup whose ids or tokens could not jump
+// without reaching 2^53.
+var ErrCountersUsedUp = errors.New("no ids are left to jump to")
+
+// Ground is what of a cluster outlives a restore into it.
+type Ground struct {
+	Stamp             Stamp // neither clock goes back
+	Level             uint32
+	NextID, NextToken uint64
+	Nodes             []NodeRecord
+}
+
+// Ground returns what of the state outlives a restore. The caller owns it.
+func (m *Machine) Ground() Ground {
+	h := &m.header
+	return Ground{Stamp: h.Stamp, Level: h.Level, NextID: h.NextID, NextToken: h.NextToken, Nodes: m.Nodes()}
+}
+
+// Contents says in words what the state holds that a restore would destroy, ""
+// if nothing: then the state is empty. Nodes and the trail do not count.
+func (m *Machine) Contents() string {
+	for _, c := range []struct {
+		count int
+		what  string
+	}{
+		{m.tasks.len(), "tasks"},
+		{m.gone.len(), "tasks that were removed and are still remembered"},
+		{m.requests.len(), "claim requests that are still remembered"},
+		{len(m.schedules), "schedules"},
+		{len(m.settings), "task types with settings"},
+	} {
+		if c.count > 0 {
+			return fmt.Sprintf("%d %s", c.count, c.what)
+		}
+	}
+	return ""
+}
+
+// Graft makes the backup's state that of the cluster g, at index of its log, and
+// captures it:
+//
+//   - the next id and token are CounterJump above the backup's at least, and not
+//     below the microseconds since the Unix epoch by T, nor below the cluster's:
+//     a backup can be restored again and again, and none is given out twice;
+//   - the nodes are the cluster's;
+//   - the feature level is the higher of both;
+//   - T is the later of both. U is, too: what the backup's claims, and all else
+//     that lives by U, had left when it was taken is left to them.
+//
+// It may be called once, and the backup not used after it. Errors:
+// ErrCountersUsedUp.
+func (b *SavedBackup) Graft(g Ground, index uint64) (*Snapshot, error) {
+	m := b.machine
+	h := &m.header
+	if g.Stamp.U > h.Stamp.U {
+		m.shiftU(g.Stamp.U - h.Stamp.U)
+	}
+	h.Stamp.T = max(h.Stamp.T, g.Stamp.T)
+	h.NextID = jump(h.NextID, g.NextID, h.Stamp.T)
+	h.NextToken = jump(h.NextToken, g.NextToken, h.Stamp.T)
+	if max(h.NextID, h.NextToken) > counterMax {
+		return nil, fmt.Errorf("%w: the next id would be %d, the next token %d", ErrCountersUsedUp, h.NextID, h.NextToken)
+	}
+	h.Index = index
+	h.Level = max(h.Level, g.Level)
+	m.nodes = slices.Clone(g.Nodes)
+	return m.Snapshot(), nil
+}
+
+// jump returns what follows the counter next of a backup in a cluster whose own
+// is at ground, at that time by T.
+func jump(next, ground uint64, t int64) uint64 {
+	to := max(next+CounterJump, ground)
+	if t > 0 && t < counterUSMax/1000 {
+		to = max(to, uint64(t)*1000)
+	}
+	return to
+}
+
+// shiftU moves the lease clock by d, and with it all saved times that go by it.
+// What is derived of them is out of date then: only a capture may follow.
+func (m *Machine) shiftU(d int64) {
+	m.header.Stamp.U += d
+	for _, t := range m.tasks.all() {
+		if t.Status == StatusClaimed {
+			t.LeaseEndU += d
+		}
+		if isFinalizing(t) {
+			options, parent := *t.Options, *t.Options.Parent
+			f := *parent.Finalization
+			f.EndU += d
+			parent.Finalization, options.Parent, t.Options = &f, &parent, &options
+		}
+	}
+	for _, r := range m.requests.all() {
+		if r.Live == 0 {
+			r.ForgetU += d
+		}
+	}
+	for _, g := range m.gone.all() {
+		g.ForgetU += d
+	}
+}
