@@ -11,10 +11,11 @@ const keyHashShown = 8
 
 // Shown is a setting for somebody to read, without secrets.
 type Shown struct {
-	Name   string   // as in the file: http_tls.cert_file
-	Lines  []string // for people: the value as a flag takes it; of keys a line each
-	Plain  any      // as JSON has it
-	Origin Origin
+	Name    string   // as in the file: http_tls.cert_file
+	Lines   []string // for people: the value as a flag takes it; of keys a line each
+	Plain   any      // as JSON has it
+	Allowed string   // what it may be
+	Origin  Origin
 }
 
 // Show returns every setting in the order of docs/configuration.md.
@@ -25,13 +26,17 @@ func (l *Loaded) Show() []Shown {
 			continue
 		}
 		v := d.value(&l.Server)
-		all = append(all, Shown{Name: d.name, Lines: []string{v.String()}, Plain: v.plain(), Origin: l.Origins[d.name]})
+		all = append(all, Shown{Name: d.name, Lines: []string{v.String()}, Plain: v.plain(), Allowed: v.allowed(), Origin: l.Origins[d.name]})
 	}
 	keys := make([]string, 0, len(l.Keys))
 	for i := range l.Keys {
 		keys = append(keys, l.Keys[i].String())
 	}
-	return append(all, Shown{Name: keysName, Lines: keys, Plain: keys, Origin: l.Origins[keysName]})
+	lines := keys
+	if len(lines) == 0 {
+		lines = []string{""}
+	}
+	return append(all, Shown{Name: keysName, Lines: lines, Plain: keys, Allowed: (&list{}).allowed(), Origin: l.Origins[keysName]})
 }
 
 // String describes the key in a line, its hash shortened.
