@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-steps soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster
+.PHONY: help build demo test test-kill test-steps test-fuzz soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test-kill: build ## the long kill test: 50,000 tasks, 20 workers, the leader kil
 test-steps: build ## 100,000 parents of 5 steps, the leader killed 10 times; then 20 finalizers on each of 1,000 parents
 	$(GO) run ./jepsen steps --binary $(BIN)/claimq --parents $(or $(PARENTS),100000) --kills 10
 	$(GO) run ./jepsen finalizers --binary $(BIN)/claimq --parents 1000 --finalizers 20
+
+test-fuzz: build ## 100,000 broken requests against every call and the peer ports of three nodes
+	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)
 
 # One seed is two virtual minutes and about a second of two cores: a quarter of
 # an hour for 50 virtual hours.

@@ -69,9 +69,9 @@ const (
 	hostPeerPort = 7401
 )
 
-// joinKey is the nodes' secret. They listen on loopback, or on hosts that
+// JoinKey is the nodes' secret. They listen on loopback, or on hosts that
 // nothing leads into.
-const joinKey = "a-join-key-for-nodes-on-one-machine"
+const JoinKey = "a-join-key-for-nodes-on-one-machine"
 
 // New prepares the nodes and starts none. The caller closes the cluster.
 func New(cfg Config) (*Cluster, error) {
@@ -86,7 +86,7 @@ func New(cfg Config) (*Cluster, error) {
 		return nil, fmt.Errorf("find the binary: %w", err)
 	}
 	keyFile := filepath.Join(cfg.Dir, "join.key")
-	if err := os.WriteFile(keyFile, []byte(joinKey+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(keyFile, []byte(JoinKey+"\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("write the join key: %w", err)
 	}
 	c := &Cluster{}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/fuzz"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+const (
+	fuzzNodes = 3
+	// fuzzTrailBytes keeps the trail from being what grows.
+	fuzzTrailBytes = "1048576"
+)
+
+// fuzzConfig says what to send.
+type fuzzConfig struct {
+	binary   string
+	dir      string // for the nodes; it exists
+	requests int
+	senders  int
+	seed     int64
+}
+
+// runFuzz sends requests that no client would to three nodes, and says what was
+// answered that must not be.
+func runFuzz(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
+	cfg := fuzzConfig{}
+	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
+	flags.IntVar(&cfg.requests, "requests", 100_000, "requests to send, those to the peer ports counted")
+	flags.IntVar(&cfg.senders, "senders", 16, "how many send at a time")
+	flags.Int64Var(&cfg.seed, "seed", time.Now().Unix(), "of all that is sent")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if cfg.requests < 1 || cfg.senders < 1 {
+		return fmt.Errorf("at least one request and one sender\n%s", usage)
+	}
+	w, err := openWorkspace(ctx, "fuzz", cfg.binary)
+	if err != nil {
+		return err
+	}
+	cfg.dir, cfg.binary = w.dir, w.binary
+	report, err := fuzzNodesOf(ctx, cfg)
+	if report != nil {
+		fmt.Fprint(out, report)
+	}
+	if err == nil && !report.OK() {
+		err = errFails
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen fuzz --requests %d --senders %d --seed %d", err, w.dir, cfg.requests, cfg.senders, cfg.seed)
+	}
+	return w.remove()
+}
+
+// fuzzNodesOf is the run itself.
+func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
+	cluster, err := procs.New(procs.Config{
+		Binary: cfg.binary, Dir: cfg.dir, Nodes: fuzzNodes, Flags: []string{"--log-level", "warn", "--trail-bytes", fuzzTrailBytes},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer cluster.Close()
+	if err := within(ctx, startTimeout, cluster.StartAll); err != nil {
+		return nil, err
+	}
+	to := fuzz.Config{Requests: cfg.requests, Seed: cfg.seed, Senders: cfg.senders, JoinKey: []byte(procs.JoinKey)}
+	pids := make([]int, fuzzNodes)
+	for i, n := range cluster.Nodes {
+		to.Nodes = append(to.Nodes, fuzz.Node{URL: n.URL(), HTTPAddr: n.HTTPAddr, PeerAddr: n.PeerAddr})
+		pids[i] = n.PID()
+	}
+	to.Running = func(i int) error {
+		n := cluster.Nodes[i]
+		if !n.Running() || n.PID() != pids[i] {
+			return fmt.Errorf("it ended with exit code %d:\n%s", n.ExitCode(), n.LogTail(40))
+		}
+		if log := n.Output(); strings.Contains(log, "panic") {
+			return fmt.Errorf("it logged a panic:\n%s", log[max(strings.Index(log, "panic")-200, 0):min(strings.Index(log, "panic")+3000, len(log))])
+		}
+		return nil
+	}
+	return fuzz.Run(ctx, to)
+}

@@ -1,0 +1,116 @@
+package fuzz
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	// answerTimeout is how long the answer to a well-formed request may take.
+	answerTimeout = 30 * time.Second
+	// oddTimeout is how long an answer is waited for that need not come.
+	oddTimeout = 250 * time.Millisecond
+	// answerBytesMax bounds an answer's body that is read.
+	answerBytesMax = 64 << 20
+)
+
+// answer is what came back.
+type answer struct {
+	status int // 0: nothing, or nothing whole
+	header http.Header
+	body   []byte
+	err    error // why there is none
+	stream bool  // its body does not end by itself, and was not read to the end
+}
+
+// conn is a connection to one node, opened again when it has to be. It is for one
+// goroutine.
+type conn struct {
+	addr string
+	dial func(ctx context.Context, addr string) (net.Conn, error)
+	c    net.Conn // nil: not open
+	r    *bufio.Reader
+}
+
+func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+func (c *conn) close() {
+	if c.c != nil {
+		_ = c.c.Close()
+		c.c = nil
+	}
+}
+
+// exchange sends the request and reads an answer. A connection that had been used
+// before, and was closed by the node meanwhile, is opened again, once.
+func (c *conn) exchange(ctx context.Context, req *request) answer {
+	fresh := c.c == nil
+	a := c.try(ctx, req)
+	if a.status == 0 && !fresh && req.sane && (errors.Is(a.err, io.EOF) || strings.Contains(a.err.Error(), "reset") || strings.Contains(a.err.Error(), "broken pipe")) {
+		a = c.try(ctx, req)
+	}
+	return a
+}
+
+func (c *conn) try(ctx context.Context, req *request) answer {
+	if c.c == nil {
+		opened, err := c.dial(ctx, c.addr)
+		if err != nil {
+			return answer{err: fmt.Errorf("dial: %w", err)}
+		}
+		c.c, c.r = opened, bufio.NewReader(opened)
+	}
+	timeout := answerTimeout
+	if !req.sane {
+		timeout = oddTimeout
+	}
+	if err := c.c.SetDeadline(time.Now().Add(timeout)); err != nil {
+		c.close()
+		return answer{err: err}
+	}
+	_, errWrite := c.c.Write(req.raw) // it may be refused before all of it was read
+	a := c.read(req)
+	if a.err != nil {
+		a.err = errors.Join(a.err, errWrite)
+	}
+	if a.err != nil || errWrite != nil || !req.sane || a.stream || a.header.Get("Connection") == "close" {
+		c.close()
+	}
+	return a
+}
+
+// read reads the answer to a request of that method.
+func (c *conn) read(req *request) answer {
+	var resp *http.Response
+	for {
+		var err error
+		if resp, err = http.ReadResponse(c.r, &http.Request{Method: req.method}); err != nil {
+			return answer{err: err}
+		}
+		if resp.StatusCode != http.StatusContinue {
+			break
+		}
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		a.stream = true
+		_ = c.c.SetReadDeadline(time.Now().Add(oddTimeout))
+	}
+	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, answerBytesMax))
+	_ = resp.Body.Close()
+	if a.stream && errors.Is(a.err, os.ErrDeadlineExceeded) {
+		a.err = nil
+	}
+	return a
+}

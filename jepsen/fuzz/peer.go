@@ -1,0 +1,199 @@
+package fuzz
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"net"
+	"net/http"
+	"time"
+)
+
+// The handshake of the peer port, as cluster/handshake.go draws it.
+const (
+	preamble     = "CLQ\x01"
+	nonceSize    = 32
+	frameMax     = 64 << 10
+	dialerRole   = "claimq peer handshake 1 dialer"
+	purposeCount = 3
+)
+
+// purposes are what connections of the peer port are for.
+const purposes = "rhs"
+
+// errShaking is returned when a node does not shake hands.
+var errShaking = errors.New("shake hands")
+
+// foe sends to a peer port. It is for one goroutine.
+type foe struct {
+	rng     *rand.Rand
+	make    *maker
+	joinKey []byte // "" if the nodes have none
+	addr    string
+	dial    func(ctx context.Context, addr string) (net.Conn, error)
+}
+
+// attack opens one connection and sends something over it. What it returns is
+// what is wrong with an answer, "" if nothing.
+func (f *foe) attack(ctx context.Context) string {
+	c, err := f.dial(ctx, f.addr)
+	if err != nil {
+		return "" // whether the node still runs is looked at apart
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(oddTimeout))
+	switch f.rng.Intn(6) {
+	case 0:
+		f.throw(c, randomBytes(f.rng, 3000))
+	case 1:
+		f.throw(c, append([]byte(preamble+string(f.purpose())), randomBytes(f.rng, 600)...))
+	case 2:
+		f.throw(c, mutateBytes(f.rng, f.hello(f.purpose())))
+	case 3: // the right hello and a wrong proof
+		f.throw(c, append(f.hello(f.purpose()), frame('P', randomBytes(f.rng, 40))...))
+	case 4:
+		_ = c.SetDeadline(time.Now().Add(answerTimeout))
+		return f.request(c)
+	default:
+		f.frames(c)
+	}
+	return ""
+}
+
+func (f *foe) purpose() byte { return purposes[f.rng.Intn(purposeCount)] }
+
+// throw sends bytes and reads what comes back, if anything.
+func (f *foe) throw(c net.Conn, b []byte) {
+	if _, err := c.Write(b); err == nil && f.rng.Intn(4) != 0 {
+		_, _ = io.CopyN(io.Discard, c, 1)
+	}
+}
+
+func frame(kind byte, payload []byte) []byte {
+	return append(binary.BigEndian.AppendUint16([]byte{kind}, uint16(len(payload))), payload...) //nolint:gosec // short
+}
+
+// hello is the preamble and the hello of a node that nobody knows.
+func (f *foe) hello(purpose byte) []byte {
+	text := fmt.Appendf(nil, `{"uuid":"fuzz-%d","node_id":"fuzz","feature_level":1,"version":"fuzz"}`, f.rng.Int())
+	payload := make([]byte, nonceSize, nonceSize+1+len(text))
+	_, _ = f.rng.Read(payload)
+	flags := byte(0)
+	if len(f.joinKey) > 0 {
+		flags = 1
+	}
+	payload = append(append(payload, flags), text...)
+	return append([]byte(preamble+string(purpose)), frame('H', payload)...)
+}
+
+// shake shakes hands as a node that has the join key.
+func (f *foe) shake(c net.Conn, purpose byte) error {
+	own := f.hello(purpose)
+	if _, err := c.Write(own); err != nil {
+		return err
+	}
+	theirs, err := readFrame(c)
+	if err != nil {
+		return err
+	}
+	proof := make([]byte, sha256.Size)
+	if len(f.joinKey) > 0 {
+		mac := hmac.New(sha256.New, f.joinKey)
+		mac.Write([]byte(dialerRole))
+		mac.Write([]byte{0})
+		mac.Write(own)
+		mac.Write(theirs)
+		proof = mac.Sum(nil)
+	}
+	if theirs[0] != 'H' {
+		return fmt.Errorf("%w: %q", errShaking, theirs)
+	}
+	if _, err := c.Write(frame('P', proof)); err != nil {
+		return err
+	}
+	accepted, err := readFrame(c)
+	if err == nil && accepted[0] != 'A' {
+		err = fmt.Errorf("%w: %q", errShaking, accepted)
+	}
+	return err
+}
+
+// readFrame reads one frame of the handshake with its header.
+func readFrame(r io.Reader) ([]byte, error) {
+	header := make([]byte, 3)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return nil, err
+	}
+	b := append(header, make([]byte, binary.BigEndian.Uint16(header[1:]))...)
+	_, err := io.ReadFull(r, b[3:])
+	return b, err
+}
+
+// request sends a request as a node passes one on, or a call between nodes.
+func (f *foe) request(c net.Conn) string {
+	if f.shake(c, 'h') != nil {
+		return ""
+	}
+	req := f.make.make([]kind{kindValid, kindBody, kindHeaders}[f.rng.Intn(3)])
+	between := f.rng.Intn(5) == 0
+	if between { // calls between nodes that change nothing
+		body := mutate(f.rng, []byte(`{"index":7,"hash":"00"}`))
+		req.raw = fmt.Appendf(nil, "POST /peer/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", []string{"status", "hash", "x"}[f.rng.Intn(3)], len(body), body)
+		req.method, req.sane = http.MethodPost, true
+	}
+	if !req.sane {
+		_ = c.SetDeadline(time.Now().Add(oddTimeout))
+	}
+	if _, err := c.Write(req.raw); err != nil {
+		return ""
+	}
+	over := conn{c: c, r: bufio.NewReader(c)}
+	a := over.read(&req)
+	if between || a.status == 0 { // a node may answer another with 500; who forwards judges it
+		return ""
+	}
+	if wrong := judge(&request{method: req.method, kind: kindPeer}, &a); wrong != "" {
+		return wrong + " to " + show(&req)
+	}
+	return ""
+}
+
+// frames sends frames of the connection that requests share, or of Raft's, some of
+// them broken.
+func (f *foe) frames(c net.Conn) {
+	purpose := []byte{'r', 's', 's', 's'}[f.rng.Intn(4)]
+	if f.shake(c, purpose) != nil {
+		return
+	}
+	if purpose == 'r' {
+		f.throw(c, randomBytes(f.rng, 2000))
+		return
+	}
+	var b []byte
+	for range 1 + f.rng.Intn(5) {
+		req := f.make.make(kindBody)
+		payload := req.raw
+		if f.rng.Intn(3) == 0 {
+			payload = randomBytes(f.rng, 500)
+		}
+		size := len(payload)
+		if f.rng.Intn(6) == 0 {
+			size = f.rng.Intn(frameMax * 8)
+		}
+		b = append(b, "qqqqcpAaX"[f.rng.Intn(9)])
+		b = binary.BigEndian.AppendUint32(b, uint32(f.rng.Intn(4))) //nolint:gosec // small
+		b = binary.BigEndian.AppendUint32(b, uint32(size))          //nolint:gosec // small
+		b = append(b, payload...)
+	}
+	if f.rng.Intn(3) == 0 {
+		b = mutateBytes(f.rng, bytes.Clone(b))
+	}
+	f.throw(c, b)
+}

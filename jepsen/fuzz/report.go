@@ -1,0 +1,53 @@
+package fuzz
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// String is the table, and below it what was found.
+func (r *Report) String() string {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	total := 0
+	for _, n := range r.Requests {
+		total += n
+	}
+	fmt.Fprintf(table, "requests\t%d to %d operations, seed %d, %.0f s\n", total, r.Operations, r.Seed, r.Seconds)
+	for _, name := range kindNames {
+		fmt.Fprintf(table, "  %s\t%d\n", name, r.Requests[name])
+	}
+	statuses := make([]int, 0, len(r.Statuses))
+	for s := range r.Statuses {
+		statuses = append(statuses, s)
+	}
+	slices.Sort(statuses)
+	for _, s := range statuses {
+		name := fmt.Sprint(s)
+		if s == 0 {
+			name = "no answer"
+		}
+		fmt.Fprintf(table, "answers %s\t%d\n", name, r.Statuses[s])
+	}
+	var never []string
+	for op, n := range r.Done {
+		if n == 0 {
+			never = append(never, op)
+		}
+	}
+	slices.Sort(never)
+	fmt.Fprintf(table, "never a success\t%s\n", strings.Join(never, ", "))
+	for i := range r.After {
+		was, is := r.Before[i], r.After[i]
+		fmt.Fprintf(table, "node %d uses\t%d goroutines (%d), %d files (%d), heap %.0f MB (%.0f), resident %.0f MB (%.0f)\n", i+1,
+			is.Goroutines, was.Goroutines, is.Files, was.Files, is.HeapMB, was.HeapMB, is.ResidentMB, was.ResidentMB)
+	}
+	fmt.Fprintf(table, "violations\t%d\n", r.Count)
+	_ = table.Flush() // into memory
+	for _, v := range r.Violations {
+		fmt.Fprintf(&b, "\n%s\n", v)
+	}
+	return b.String()
+}

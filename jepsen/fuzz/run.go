@@ -1,0 +1,331 @@
+package fuzz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says what is sent where.
+type Config struct {
+	Nodes    []Node
+	Requests int // in all, those to the peer ports counted
+	Seed     int64
+	Senders  int // that send at a time
+	// Keys are the API keys that the nodes know, and others; Key is an operator's.
+	// Both are empty in open mode.
+	Keys []string
+	Key  string
+	// JoinKey is the nodes' secret.
+	JoinKey []byte
+	// Running reports whether the node is still the process that it was.
+	Running func(node int) error
+}
+
+// Node is where a node listens.
+type Node struct {
+	URL      string // of its API
+	HTTPAddr string
+	PeerAddr string
+	// DialHTTP connects to its API, nil for TCP.
+	DialHTTP func(ctx context.Context, addr string) (net.Conn, error)
+}
+
+// Report says what was answered.
+type Report struct {
+	Seed       int64          `json:"seed"`
+	Requests   map[string]int `json:"requests"`   // by kind
+	Operations int            `json:"operations"` // of the description
+	Statuses   map[int]int    `json:"statuses"`   // 0: no answer
+	Done       map[string]int `json:"done"`       // answers that are a success, by operation
+	Before     []Usage        `json:"before"`     // by node
+	After      []Usage        `json:"after"`
+	Seconds    float64        `json:"seconds"`
+	Violations []string       `json:"violations"`
+	Count      int            `json:"violation_count"`
+}
+
+// OK reports whether nothing was wrong.
+func (r *Report) OK() bool { return r.Count == 0 }
+
+const (
+	violationsMax = 30
+	// warmShare of the requests are sent before what the nodes use is first looked
+	// at: buffers and connections have then been made that stay.
+	warmShare = 5
+	// settleTimeout bounds the wait until nodes use no more than before: idle
+	// connections between nodes are kept for a while.
+	settleTimeout = 3 * time.Minute
+	settlePause   = 500 * time.Millisecond
+)
+
+// run is a Run under way.
+type run struct {
+	cfg    Config
+	ops    []operation
+	seen   *seen
+	client *http.Client
+	sent   atomic.Int64
+
+	mu     sync.Mutex // guards what follows
+	report Report
+}
+
+// Run sends the requests and reports what came of them. An error says that it
+// could not, not that something was wrong.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	r := &run{cfg: cfg, seen: &seen{}, client: clientOf(cfg.Nodes)}
+	defer r.client.CloseIdleConnections()
+	r.report = Report{Seed: cfg.Seed, Requests: map[string]int{}, Statuses: map[int]int{}, Done: map[string]int{}, Violations: []string{}}
+	began := time.Now()
+	var err error
+	if r.ops, err = describe(ctx, r.client, cfg.Nodes[0].URL); err != nil {
+		return nil, err
+	}
+	r.report.Operations = len(r.ops)
+	for i := range r.ops {
+		r.report.Done[r.ops[i].method+" "+r.ops[i].path] = 0
+	}
+	warm := cfg.Requests / warmShare
+	r.send(ctx, 0, warm)
+	if r.report.Before, err = r.usage(ctx); err != nil {
+		return nil, err
+	}
+	r.send(ctx, 1, cfg.Requests-warm)
+	if err := r.settle(ctx); err != nil {
+		return nil, err
+	}
+	r.report.Seconds = time.Since(began).Seconds()
+	return &r.report, ctx.Err()
+}
+
+// clientOf returns a client for the questions that are not part of it.
+func clientOf(nodes []Node) *http.Client {
+	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
+		for i := range nodes {
+			if nodes[i].HTTPAddr == addr && nodes[i].DialHTTP != nil {
+				return nodes[i].DialHTTP(ctx, addr)
+			}
+		}
+		return dialTCP(ctx, addr)
+	}
+	return &http.Client{Timeout: answerTimeout, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+}
+
+func (r *run) violate(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Count++
+	if len(r.report.Violations) < violationsMax {
+		r.report.Violations = append(r.report.Violations, fmt.Sprintf(format, args...))
+	}
+}
+
+// send sends so many requests, by all senders at once.
+func (r *run) send(ctx context.Context, part, count int) {
+	r.sent.Store(0)
+	var sending sync.WaitGroup
+	for i := range r.cfg.Senders {
+		sending.Go(func() {
+			s := r.sender(int64(part*r.cfg.Senders + i))
+			defer s.close()
+			for r.sent.Add(1) <= int64(count) && ctx.Err() == nil {
+				s.next(ctx)
+			}
+		})
+	}
+	sending.Wait()
+	for i := range r.cfg.Nodes {
+		if err := r.cfg.Running(i); err != nil {
+			r.violate("node %d: %v", i+1, err)
+		}
+	}
+}
+
+// sender is one goroutine's part of it.
+type sender struct {
+	r     *run
+	rng   *rand.Rand
+	make  *maker
+	conns []*conn
+	foe   foe
+}
+
+func (r *run) sender(stream int64) *sender {
+	rng := rand.New(rand.NewSource(r.cfg.Seed*1_000_003 + stream))
+	s := &sender{r: r, rng: rng, make: &maker{rng: rng, ops: r.ops, keys: r.cfg.Keys, seen: r.seen}}
+	for _, n := range r.cfg.Nodes {
+		dial := n.DialHTTP
+		if dial == nil {
+			dial = dialTCP
+		}
+		s.conns = append(s.conns, &conn{addr: n.HTTPAddr, dial: dial})
+	}
+	s.foe = foe{rng: rng, make: s.make, joinKey: r.cfg.JoinKey, dial: dialTCP}
+	return s
+}
+
+func (s *sender) close() {
+	for _, c := range s.conns {
+		c.close()
+	}
+}
+
+// next sends one request.
+func (s *sender) next(ctx context.Context) {
+	k, node := pick(s.rng), s.rng.Intn(len(s.conns))
+	if k == kindPeer {
+		s.foe.addr = s.r.cfg.Nodes[node].PeerAddr
+		if wrong := s.foe.attack(ctx); wrong != "" {
+			s.r.violate("peer port of node %d: %s", node+1, wrong)
+		}
+		s.r.count(k, -1)
+		return
+	}
+	req := s.make.make(k)
+	a := s.conns[node].exchange(ctx, &req)
+	if ctx.Err() != nil {
+		return
+	}
+	if a.status/100 == 2 {
+		s.r.seen.note(a.body)
+	}
+	if wrong := judge(&req, &a); wrong != "" {
+		s.r.violate("node %d: %s to %s\n    answer: %.500q", node+1, wrong, show(&req), a.body)
+	}
+	s.r.count(k, a.status)
+	if a.status/100 == 2 {
+		s.r.done(req.op)
+	}
+}
+
+func (r *run) done(op string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Done[op]++
+}
+
+func (r *run) count(k kind, status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Requests[kindNames[k]]++
+	if status >= 0 {
+		r.report.Statuses[status]++
+	}
+}
+
+// empty deletes what the state holds, so that what nodes use can be compared.
+func (r *run) empty(ctx context.Context) error {
+	for _, body := range []string{`{"action":"cancel","filter":{}}`, `{"action":"delete","filter":{"status":"cancelled"}}`, `{"action":"delete","filter":{"status":"completed"}}`, `{"action":"delete","filter":{"status":"failed"}}`} {
+		if err := r.post(ctx, "/api/tasks/actions", body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post asks the nodes, one after the other, until one does it.
+func (r *run) post(ctx context.Context, path, body string) error {
+	var err error
+	for range 100 {
+		for i := range r.cfg.Nodes {
+			if err = r.postOne(ctx, r.cfg.Nodes[i].URL+path, body); err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settlePause):
+		}
+	}
+	return err
+}
+
+func (r *run) postOne(ctx context.Context, url, body string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if r.cfg.Key != "" {
+		req.Header.Set("X-API-Key", r.cfg.Key)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("POST %s: status %d", url, resp.StatusCode)
+	}
+	return nil
+}
+
+// usage empties the state and returns what each node uses.
+func (r *run) usage(ctx context.Context) ([]Usage, error) {
+	if err := r.empty(ctx); err != nil {
+		return nil, fmt.Errorf("empty the state: %w", err)
+	}
+	all := make([]Usage, len(r.cfg.Nodes))
+	for i := range all {
+		var err error
+		if all[i], err = usageOf(ctx, r.client, r.cfg.Nodes[i].URL, r.cfg.Key); err != nil {
+			return nil, fmt.Errorf("node %d: %w", i+1, err)
+		}
+	}
+	return all, nil
+}
+
+// errGrown is returned while a node uses more than before.
+var errGrown = errors.New("it uses more than before")
+
+// settle waits until each node uses no more than before, and says so if one does
+// not come to that.
+func (r *run) settle(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for {
+		after, err := r.usage(ctx)
+		if err == nil {
+			r.report.After = after
+			err = r.compare(nil)
+		}
+		if err == nil {
+			break
+		}
+		select {
+		case <-waiting.Done():
+			if !errors.Is(err, errGrown) {
+				return err
+			}
+			_ = r.compare(r.violate)
+			return nil
+		case <-time.After(settlePause):
+		}
+	}
+	return r.compare(r.violate)
+}
+
+// compare compares what the nodes use with what they used, and tells of panics.
+func (r *run) compare(tell func(format string, args ...any)) error {
+	var err error
+	for i, u := range r.report.After {
+		if what := u.grown(r.report.Before[i]); what != "" {
+			err = errGrown
+			if tell != nil {
+				tell("node %d: %s", i+1, what)
+			}
+		}
+		if u.Panics > 0 && tell != nil {
+			tell("node %d: %d panics while answering", i+1, u.Panics)
+		}
+	}
+	return err
+}
