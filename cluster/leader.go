@@ -31,8 +31,10 @@ type leadership struct {
 	node    *Node
 	term    uint64
 	confirm *confirmScope
-	timers  *lease.Timers
-	waiters *waiters
+	// confirmer is that of the Raft that gained it; nil without Raft.
+	confirmer *confirmer
+	timers    *lease.Timers
+	waiters   *waiters
 	// wallClocks are those of the other members, as this node reads them.
 	wallClocks *wallClocks
 
@@ -89,13 +91,16 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	l.timers = lease.NewTimers()
 	l.wallClocks = newWallClocks(n.logger)
 	l.waiters = newWaiters(n.batcher, l.read, l.claimable, n.stats.fsm.woken)
+	if n.raft != nil {
+		l.confirmer = n.raft.confirmer()
+	}
 	n.stats.leaderships.Inc()
 	n.transferSince.Store(0) // what an earlier leadership was told is over
 	n.leader.Store(l)
 	n.logger.Info("leading", "term", l.term)
 	l.start(l.run)
-	if n.confirmer != nil {
-		l.start(func() { n.confirmer.runConfirm(l.ctx, l.confirm) })
+	if l.confirmer != nil {
+		l.start(func() { l.confirmer.runConfirm(l.ctx, l.confirm) })
 	}
 	return l
 }

@@ -345,7 +345,7 @@ func (c *nodeCollector) collectFollowers(ch chan<- prometheus.Metric) {
 	last := n.raft.LastIndex()
 	for _, s := range n.servers() {
 		name, known := names[string(s.ID)]
-		h, ok := n.confirmer.lastHeard(s.ID)
+		h, ok := n.raft.confirmer().lastHeard(s.ID)
 		if !known || !ok || string(s.ID) == n.uuid {
 			continue
 		}

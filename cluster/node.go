@@ -39,8 +39,8 @@ type Node struct {
 
 	fsm         *raftFSM
 	batcher     *batcher
-	confirmer   *confirmer    // nil without Raft
-	raft        *raft.Raft    // nil without Raft
+	parts       Parts
+	raft        *raftHandle   // nil without Raft
 	logs        raft.LogStore // nil without Raft
 	leaderNotes chan bool     // Raft tells of leadership
 	leader      atomic.Pointer[leadership]
@@ -81,6 +81,9 @@ type Parts struct {
 	Stable    raft.StableStore
 	Snapshots raft.SnapshotStore
 	Transport raft.Transport // with pre-vote; the node closes it
+	// NewTransport makes another transport at the same address, once the one
+	// before has been closed; nil = Raft is never started anew.
+	NewTransport func() (raft.Transport, error)
 	// Servers bootstraps a node without state.
 	Servers []raft.Server
 	// Clock is where the node takes its time from; nil = the machine's clocks.
@@ -114,6 +117,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		uuid:   parts.UUID,
 		clock:  parts.Clock,
 		logs:   parts.Logs,
+		parts:  parts,
 		call:   parts.Call,
 
 		leaderNotes: make(chan bool, leaderNotesMax),
@@ -153,9 +157,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 
 // startRaft starts Raft over parts.
 func (n *Node) startRaft(parts Parts) error {
-	n.confirmer = newConfirmer(parts.Transport)
-	n.confirmer.comebacks.leads, n.confirmer.comebacks.done = n.leadsWith, n.ctx.Done()
-	conf := n.raftConfig()
+	n.parts = parts
 	if len(parts.Servers) > 0 {
 		has, err := raft.HasExistingState(parts.Logs, parts.Stable, parts.Snapshots)
 		if err != nil {
@@ -163,23 +165,23 @@ func (n *Node) startRaft(parts Parts) error {
 		}
 		if !has {
 			config := raft.Configuration{Servers: parts.Servers}
-			if err := raft.BootstrapCluster(conf, parts.Logs, parts.Stable, parts.Snapshots, parts.Transport, config); err != nil {
+			if err := raft.BootstrapCluster(n.raftConfig(), parts.Logs, parts.Stable, parts.Snapshots, parts.Transport, config); err != nil {
 				return fmt.Errorf("bootstrap the cluster: %w", err)
 			}
 		}
 	}
-	r, err := n.newRaft(conf, parts)
+	run, err := n.newRun(parts, parts.Transport, false)
 	if err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
-	n.raft = r
+	n.raft = newRaftHandle(run)
 	return nil
 }
 
 // newRaft starts Raft, unless the newest snapshot cannot be restored. Raft by
 // itself would go on with an older one: it panics when the log behind that has
 // been compacted away, and has a state of the past when it has not.
-func (n *Node) newRaft(conf *raft.Config, parts Parts) (r *raft.Raft, err error) {
+func (n *Node) newRaft(conf *raft.Config, parts Parts, transport raft.Transport) (r *raft.Raft, err error) {
 	defer func() {
 		// NewRaft panics when it cannot read an entry back.
 		if p := recover(); p != nil {
@@ -193,7 +195,7 @@ func (n *Node) newRaft(conf *raft.Config, parts Parts) (r *raft.Raft, err error)
 			r, err = nil, errors.Join(*refused, err)
 		}
 	}()
-	return raft.NewRaft(conf, n.fsm, parts.Logs, parts.Stable, parts.Snapshots, n.confirmer)
+	return raft.NewRaft(conf, n.fsm, parts.Logs, parts.Stable, parts.Snapshots, transport)
 }
 
 // raftConfig returns Raft's configuration. Raft's own snapshots are switched
@@ -408,12 +410,7 @@ func (n *Node) close(ctx context.Context) error {
 	n.wg.Wait()
 	var errs []error
 	if n.raft != nil {
-		if err := n.raft.Shutdown().Error(); err != nil {
-			errs = append(errs, fmt.Errorf("stop raft: %w", err))
-		}
-		if err := n.confirmer.Close(); err != nil && n.peers == nil {
-			errs = append(errs, fmt.Errorf("close transport: %w", err))
-		}
+		errs = append(errs, n.raft.run.Load().shutdown())
 	}
 	n.stats.unregister()
 	return errors.Join(append(errs, n.closeOwn())...)
@@ -434,7 +431,7 @@ func (n *Node) handOver(ctx context.Context) {
 		addrs[s.ID] = s.Address
 	}
 	var err error
-	for _, id := range n.confirmer.byContact(others) {
+	for _, id := range n.raft.confirmer().byContact(others) {
 		if ctx.Err() != nil {
 			return
 		}

@@ -121,6 +121,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	meeting := o.meetConfig()
 	serveMeetings(o.peers, meeting)
 	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: o.transport()}
+	parts.NewTransport = func() (raft.Transport, error) { return o.transport(), nil }
 	n.logs = parts.Logs
 	n.dir, n.stores, n.peers, n.call = o.dir, o.stores, o.peers, o.peers.Call
 	if !has {

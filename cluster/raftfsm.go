@@ -60,6 +60,10 @@ type raftFSM struct {
 	sinceCommands atomic.Int64
 	sinceEntries  atomic.Int64
 	restores      restoreWatch
+	// replayTo is set while a Raft that was started anew hands out entries that
+	// are in the state already: the last of them. It belongs to Raft's apply
+	// goroutine.
+	replayTo uint64
 	// started is true once Raft runs; startErr is why a snapshot could not be
 	// restored before.
 	started  atomic.Bool
@@ -90,7 +94,28 @@ func newRaftFSM(clock ClockSource, fatal func(error), stats *fsmStats) *raftFSM 
 
 // Apply applies one committed entry and returns *fsm.Applied, without results if
 // nobody waits for them.
-func (f *raftFSM) Apply(l *raft.Log) any { return f.apply(l.Index, l.Data) }
+func (f *raftFSM) Apply(l *raft.Log) any {
+	if f.replayed(l.Index) {
+		return &fsm.Applied{}
+	}
+	return f.apply(l.Index, l.Data)
+}
+
+// expectReplay is called between two runs of Raft: the next one hands out again
+// what is in the state already.
+func (f *raftFSM) expectReplay() { f.replayTo = f.applied.Load() }
+
+// replayed reports whether the entry is in the state already.
+func (f *raftFSM) replayed(index uint64) bool {
+	if f.replayTo == 0 {
+		return false
+	}
+	known := index <= f.replayTo
+	if index >= f.replayTo {
+		f.replayTo = 0
+	}
+	return known
+}
 
 func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 	// An entry of this node's is awaited since before Raft was given it.
@@ -148,14 +173,25 @@ func (f *raftFSM) noteLocked(index uint64) {
 // StoreConfiguration moves the applied index over a configuration entry, which
 // does not concern the state. It makes raftFSM a raft.ConfigurationStore.
 func (f *raftFSM) StoreConfiguration(index uint64, _ raft.Configuration) {
+	if f.replayed(index) {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.applied.Store(index)
 	f.wake(index)
 }
 
+// errReplaying is returned for a snapshot while a Raft that was started anew has
+// not come to the state's own entry yet.
+var errReplaying = errors.New("raft was started anew and has not caught up with the state")
+
 // Snapshot captures the state. It runs on Raft's apply goroutine.
 func (f *raftFSM) Snapshot() (raft.FSMSnapshot, error) {
+	if f.replayTo != 0 {
+		// Raft would take the state for that of an earlier entry.
+		return nil, errReplaying
+	}
 	start := time.Now()
 	f.mu.Lock()
 	s := f.machine.Snapshot()
@@ -185,6 +221,7 @@ func (f *raftFSM) Restore(r io.ReadCloser) error {
 	f.noteLocked(m.Index())
 	f.watches.restored()
 	f.mu.Unlock()
+	f.replayTo = 0
 	f.sinceBytes.Store(0)
 	f.sinceCommands.Store(0)
 	f.sinceEntries.Store(0)

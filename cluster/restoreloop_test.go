@@ -131,7 +131,7 @@ func (c *soakCluster) writeEntries(n int) {
 func (c *soakCluster) leaveTail(m *soakMember, n int) {
 	c.t.Helper()
 	c.network.cut(c.linksOf(m)...)
-	r := m.running().raft
+	r := m.running().raft.current()
 	last := r.LastIndex()
 	for i := range n {
 		go r.Apply(fsm.AppendEntry(nil, fsm.Stamp{}, fsm.Delete{ID: uint64(i + 1)}), time.Second).Error()

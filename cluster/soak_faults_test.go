@@ -177,7 +177,7 @@ func (c *soakCluster) transfer() {
 	}
 	n := m.running()
 	n.start(func() {
-		c.log.event("%s transferred: %v", m.name, n.raft.LeadershipTransfer().Error())
+		c.log.event("%s transferred: %v", m.name, n.raft.current().LeadershipTransfer().Error())
 	})
 }
 

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// raftHandle is a node's Raft, which may be started anew while the node runs.
+// Whoever calls it meanwhile talks to the one that has been shut down. Its
+// methods are Raft's own.
+type raftHandle struct {
+	run atomic.Pointer[raftRun]
+}
+
+// raftRun is one run of Raft over the node's stores.
+type raftRun struct {
+	raft      *raft.Raft
+	confirmer *confirmer
+	cancel    context.CancelFunc // ends the waits of its calls
+}
+
+func newRaftHandle(run *raftRun) *raftHandle {
+	h := &raftHandle{}
+	h.run.Store(run)
+	return h
+}
+
+func (h *raftHandle) current() *raft.Raft { return h.run.Load().raft }
+
+// confirmer returns what the running Raft's transport knows of the peers.
+func (h *raftHandle) confirmer() *confirmer { return h.run.Load().confirmer }
+
+func (h *raftHandle) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture {
+	return h.current().Apply(entry, timeout)
+}
+
+func (h *raftHandle) Barrier(timeout time.Duration) raft.Future { return h.current().Barrier(timeout) }
+
+func (h *raftHandle) VerifyLeader() raft.Future     { return h.current().VerifyLeader() }
+func (h *raftHandle) Snapshot() raft.SnapshotFuture { return h.current().Snapshot() }
+func (h *raftHandle) State() raft.RaftState         { return h.current().State() }
+func (h *raftHandle) CurrentTerm() uint64           { return h.current().CurrentTerm() }
+func (h *raftHandle) CommitIndex() uint64           { return h.current().CommitIndex() }
+func (h *raftHandle) LastIndex() uint64             { return h.current().LastIndex() }
+func (h *raftHandle) LastContact() time.Time        { return h.current().LastContact() }
+
+func (h *raftHandle) LeaderWithID() (raft.ServerAddress, raft.ServerID) {
+	return h.current().LeaderWithID()
+}
+
+func (h *raftHandle) GetConfiguration() raft.ConfigurationFuture {
+	return h.current().GetConfiguration()
+}
+
+func (h *raftHandle) ReloadableConfig() raft.ReloadableConfig { return h.current().ReloadableConfig() }
+
+func (h *raftHandle) ReloadConfig(c raft.ReloadableConfig) error {
+	return h.current().ReloadConfig(c)
+}
+
+func (h *raftHandle) AddVoter(id raft.ServerID, addr raft.ServerAddress, prev uint64, timeout time.Duration) raft.IndexFuture {
+	return h.current().AddVoter(id, addr, prev, timeout)
+}
+
+func (h *raftHandle) AddNonvoter(id raft.ServerID, addr raft.ServerAddress, prev uint64, timeout time.Duration) raft.IndexFuture {
+	return h.current().AddNonvoter(id, addr, prev, timeout)
+}
+
+func (h *raftHandle) DemoteVoter(id raft.ServerID, prev uint64, timeout time.Duration) raft.IndexFuture {
+	return h.current().DemoteVoter(id, prev, timeout)
+}
+
+func (h *raftHandle) RemoveServer(id raft.ServerID, prev uint64, timeout time.Duration) raft.IndexFuture {
+	return h.current().RemoveServer(id, prev, timeout)
+}
+
+func (h *raftHandle) LeadershipTransferToServer(id raft.ServerID, addr raft.ServerAddress) raft.Future {
+	return h.current().LeadershipTransferToServer(id, addr)
+}
+
+// shutdown ends the run and waits for its goroutines. The transport goes first:
+// a call to a peer that does not answer would hold the rest up. A second call
+// does nothing.
+func (r *raftRun) shutdown() error {
+	r.cancel()
+	err := r.confirmer.Close()
+	if down := r.raft.Shutdown().Error(); down != nil {
+		return fmt.Errorf("stop raft: %w", down)
+	}
+	if err != nil {
+		return fmt.Errorf("close transport: %w", err)
+	}
+	return nil
+}
+
+// newRun starts Raft over the node's stores. again is true for one that is
+// started anew: the state machine goes on from what it has.
+func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftRun, error) {
+	ctx, cancel := context.WithCancel(n.ctx)
+	c := newConfirmer(transport)
+	c.comebacks.leads, c.comebacks.done = n.leadsWith, ctx.Done()
+	conf := n.raftConfig()
+	conf.NoSnapshotRestoreOnStart = again
+	r, err := n.newRaft(conf, parts, c)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &raftRun{raft: r, confirmer: c, cancel: cancel}, nil
+}
+
+// restartRaft shuts Raft down and starts it anew over the same stores, in a node
+// that does not lead any more. A leader that has handed its leadership over may
+// be left in a state in which it refuses every entry should it ever lead again;
+// what is started anew is not. An error is fatal: the node has no Raft then.
+func (n *Node) restartRaft() error {
+	newTransport := n.parts.NewTransport
+	if newTransport == nil {
+		return nil
+	}
+	begin := n.clock.Mono()
+	if err := n.raft.run.Load().shutdown(); err != nil {
+		return err
+	}
+	transport, err := newTransport()
+	if err != nil {
+		return fmt.Errorf("make a transport: %w", err)
+	}
+	n.fsm.expectReplay()
+	run, err := n.newRun(n.parts, transport, true)
+	if err != nil {
+		return fmt.Errorf("start raft anew: %w", err)
+	}
+	n.raft.run.Store(run)
+	n.logger.Info("raft started anew", "took_ms", (n.clock.Mono() - begin).Milliseconds())
+	return nil
+}
