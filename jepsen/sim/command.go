@@ -34,12 +34,13 @@ const (
 	verbExtendEnd  // the claim of it
 	verbReleaseEnd // the claim of it
 	verbFinalize
+	verbTell // of an operator's act
 )
 
 var verbNames = [...]string{
 	"submit", "claim next", "claim", "complete", "fail", "extend", "release", "retry", "delete", "cancel", "patch", "set type", "batch", "act on", "set schedule", "delete schedule",
 	"evict", "expire", "tick", "checkpoint", "set node", "set level", "run schedules", "set trail",
-	"claim finalization", "extend finalization", "release finalization", "finalize",
+	"claim finalization", "extend finalization", "release finalization", "finalize", "tell of",
 }
 
 func (v verb) String() string { return verbNames[v] }
@@ -94,6 +95,10 @@ type command struct {
 
 	node  string // set node
 	level uint32 // set level
+
+	by   string // set type, set level, tell: the operator's key
+	told string // tell: the event
+	what string // tell
 
 	action verb // act: retry (with add), cancel or delete
 	ids    []uint64

@@ -48,7 +48,7 @@ func (c *command) real() fsm.Command {
 		return c.realSight()
 	case verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
 		return c.realEnding()
-	case verbSetType, verbEvict, verbTick, verbCheckpoint, verbSetNode, verbSetLevel:
+	case verbSetType, verbEvict, verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbTell:
 	}
 	return c.realAdmin()
 }
@@ -65,7 +65,10 @@ func (c *command) realAdmin() fsm.Command {
 	case verbSetNode:
 		return fsm.SetNode{Node: fsm.NodeRecord{UUID: "uuid-" + c.node, NodeID: c.node, PeerAddr: c.node + ":1", Version: "v1", Level: 1}}
 	case verbSetLevel:
-		return fsm.SetLevel{Level: c.level}
+		return fsm.SetLevel{Level: c.level, By: c.by}
+	case verbTell:
+		kind, _ := fsm.ParseEventKind(c.told)
+		return fsm.Tell{Kind: kind, By: c.by, What: c.what}
 	default:
 		return fsm.Checkpoint{}
 	}
@@ -158,7 +161,7 @@ func (c *command) realPatch() fsm.Patch {
 
 func (c *command) realSetType() fsm.SetType {
 	s := c.settings
-	r := fsm.SetType{Type: c.kind, Settings: fsm.TypeSettings{
+	r := fsm.SetType{Type: c.kind, By: c.by, Settings: fsm.TypeSettings{
 		Paused: s.paused, MaxClaimed: s.claims, RateLimit: s.rate, LeaseMS: s.leaseMS, LimitSet: s.limited, MaxAttempts: s.max,
 		Backoff: s.backoff.real(), RetentionMS: s.keepMS,
 	}}

@@ -160,6 +160,9 @@ func (w *world) patch(d *dice) *command {
 // setType draws a change of a type's settings. Limits are lifted again soon.
 func (w *world) setType(d *dice) *command {
 	c := &command{verb: verbSetType, kind: w.typeName(d)}
+	if w.model.level >= actsLevel {
+		c.by = pick(d, "", "ann")
+	}
 	c.changes = typeChange{
 		paused: d.in(500), claims: d.in(500), rate: d.in(400), lease: d.in(150), attempts: d.in(150), backoff: d.in(150), keep: d.in(150),
 	}

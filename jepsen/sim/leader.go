@@ -33,7 +33,7 @@ func laneOf(c *command) lane {
 		return laneClaim
 	case verbExpire:
 		return laneExpire
-	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbEvict, verbRunSchedules, verbSetTrail:
+	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbEvict, verbRunSchedules, verbSetTrail, verbTell:
 		return laneInternal
 	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete, verbCancel, verbPatch, verbSetType, verbBatch,
 		verbAct, verbSetSchedule, verbDeleteSchedule, verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:

@@ -268,10 +268,12 @@ func (m *model) command(c *command) answer {
 	case verbSetLevel:
 		if c.level > m.level {
 			m.level = c.level
-			m.tell("level_raised", nil, strconv.FormatUint(uint64(c.level), 10))
+			m.tell("level_raised", nil, byWhom(strconv.FormatUint(uint64(c.level), 10), c.by))
 		}
 	case verbSetTrail:
 		return m.setTrail(c.bounds)
+	case verbTell:
+		m.tell(c.told, nil, byWhom(c.what, c.by))
 	case verbSetSchedule:
 		return m.setSchedule(c.schedule)
 	case verbDeleteSchedule:

@@ -26,6 +26,20 @@ type told struct {
 // bounds are what is kept of the trail.
 type bounds struct{ bytes, ageMS int64 }
 
+// actsLevel is from which on the trail tells who did what.
+const actsLevel = 5
+
+// byWhom adds to a message whose key it was.
+func byWhom(message, name string) string {
+	switch {
+	case name == "":
+		return message
+	case message == "":
+		return "by " + name
+	}
+	return message + " by " + name
+}
+
 // sightLevel is from which on a cluster has a trail and schedules.
 const sightLevel = 3
 
@@ -58,7 +72,7 @@ func (m *model) add(e told, t *task) {
 		e.id, e.of = t.id, t.kind
 	}
 	if e.kind == "type_changed" {
-		e.of = e.message
+		e.of, _, _ = strings.Cut(e.message, " ")
 	}
 	m.sub++
 	m.trail = append(m.trail, e)

@@ -83,7 +83,7 @@ func (m *model) setType(c *command) answer {
 	was := m.settingsOf(c.kind)
 	m.types[c.kind] = k
 	if !k.settings.equal(&was) {
-		m.tell("type_changed", nil, c.kind)
+		m.tell("type_changed", nil, byWhom(c.kind, c.by))
 	}
 	seen := m.see(c.kind)
 	return answer{kind: &seen}

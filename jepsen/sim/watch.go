@@ -153,7 +153,7 @@ func (o *watch) command(w *world, e *entry, c *command, sentAt int64, r *fsm.Res
 		delete(o.schedules, c.schedule.name)
 	case verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
 		o.finalization(w, e, c, sentAt, r)
-	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbRunSchedules, verbSetTrail, verbAct:
+	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbRunSchedules, verbSetTrail, verbAct, verbTell:
 	}
 }
 

@@ -52,7 +52,9 @@ func (c *command) String() string {
 	case verbSetNode:
 		b.WriteString(" " + c.node)
 	case verbSetLevel:
-		fmt.Fprintf(&b, " %d", c.level)
+		fmt.Fprintf(&b, " %d by=%q", c.level, c.by)
+	case verbTell:
+		fmt.Fprintf(&b, " %s %q by=%q", c.told, c.what, c.by)
 	case verbAct:
 		fmt.Fprintf(&b, " tasks %v: %v add=%d if %+v", c.ids, c.action, c.add, c.filter)
 	case verbSetSchedule:

@@ -2,6 +2,7 @@ package trail
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/claimq/claimq/jepsen/check"
@@ -181,8 +182,9 @@ func (c *checker) take(e *history.Told) {
 // takeAct takes what was done to the schedule. What an earlier one of that name
 // submitted does not count.
 func (c *checker) takeAct(e *history.Told) {
+	name, _, _ := strings.Cut(e.Message, " ") // whose key it was may follow
 	switch {
-	case c.h.Schedule == nil || e.Message != c.h.Schedule.Name:
+	case c.h.Schedule == nil || name != c.h.Schedule.Name:
 	case e.Kind == "schedule_set":
 		c.set, c.ticks = e, nil
 	case e.Kind == "schedule_deleted":
