@@ -43,9 +43,12 @@ type Config struct {
 	InitialCluster map[string]string
 
 	// JoinKey is the secret that nodes prove to each other on the peer port.
-	// nil means none: allowed on loopback, for a single node, or by Insecure.
+	// nil means none: allowed with PeerCertificate, on loopback, for a single
+	// node, or by Insecure.
 	JoinKey []byte
-	// Insecure allows a peer port without a join key beyond loopback.
+	// PeerCertificate makes the peer port speak mutual TLS. nil means none.
+	PeerCertificate PeerCertificate
+	// Insecure allows a peer port without a join key or TLS beyond loopback.
 	Insecure bool
 
 	// Logger takes the log lines of the node and of Raft. nil discards them.
@@ -152,8 +155,8 @@ func (c *Config) validateMeeting() error {
 		return fmt.Errorf("the join key has %d characters, it must have 32 or more", len(c.JoinKey))
 	}
 	host, _, _ := net.SplitHostPort(c.PeerAddr)
-	if len(c.JoinKey) == 0 && !c.Insecure && !isLoopback(host) {
-		return fmt.Errorf("peer address %s is not a loopback address and there is no join key: give --join-key-file, or --insecure", c.PeerAddr)
+	if len(c.JoinKey) == 0 && c.PeerCertificate == nil && !c.Insecure && !isLoopback(host) {
+		return fmt.Errorf("peer address %s is not a loopback address, and there is neither mutual TLS nor a join key: give --peer-tls-cert-file and the rest, or --join-key-file, or --insecure", c.PeerAddr)
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ import (
 // the one that gives it: nothing can be swapped, replayed or reflected. The
 // dialer proves first, so a stranger at the port never gets a proof to work
 // on. Without a join key on both sides the proofs are 32 zeros. What follows
-// the handshake is neither encrypted nor signed: that needs TLS below it.
+// the handshake is neither encrypted nor signed: that needs TLS below it
+// (peertls.go).
 const (
 	handshakeVersion = 1
 
@@ -90,6 +91,7 @@ type hello struct {
 	NodeID       string `json:"node_id"`              // the operator's name
 	FeatureLevel uint32 `json:"feature_level"`        // highest that the binary knows
 	Version      string `json:"version"`              // of the binary
+	PeerAddr     string `json:"peer_addr,omitempty"`  // that it advertises; older nodes do not say it
 }
 
 // helloMessage is a hello as it travels.
@@ -286,6 +288,9 @@ func readPreamble(r io.Reader) ([]byte, purpose, error) {
 		return nil, 0, fmt.Errorf("%w: read preamble: %w", errHandshake, err)
 	}
 	why := purpose(preamble[4])
+	if preamble[0] == firstByteTLS {
+		return nil, 0, refuse("the dialer speaks TLS and this node does not: give both nodes certificates, or neither (--peer-tls-cert-file)")
+	}
 	if !bytes.Equal(preamble[:3], newPreamble(why)[:3]) {
 		return nil, 0, fmt.Errorf("%w: whoever dialed is not a claimq node", errHandshake)
 	}
@@ -387,7 +392,7 @@ func parseHello(frame []byte) (msg helloMessage, hasKey bool, err error) {
 	if err := json.Unmarshal(payload[nonceSize+1:], &msg); err != nil {
 		return helloMessage{}, false, fmt.Errorf("%w: decode hello: %w", errHandshake, err)
 	}
-	for _, text := range []string{msg.ClusterID, msg.UUID, msg.NodeID, msg.Version, msg.WantUUID} {
+	for _, text := range []string{msg.ClusterID, msg.UUID, msg.NodeID, msg.Version, msg.PeerAddr, msg.WantUUID} {
 		if len(text) > helloFieldMax || text != printable(text) {
 			return helloMessage{}, false, refuse("a text in the hello is over %d bytes or not printable", helloFieldMax)
 		}

@@ -121,7 +121,6 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	meeting := o.meetConfig()
 	serveMeetings(o.peers, meeting)
 	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: o.transport()}
-	parts.NewTransport = func() (raft.Transport, error) { return o.transport(), nil }
 	n.logs = parts.Logs
 	n.dir, n.stores, n.peers, n.call = o.dir, o.stores, o.peers, o.peers.Call
 	if !has {
@@ -180,11 +179,12 @@ func (o *opening) running() *Node {
 
 func (o *opening) peerConfig(n *Node) peerConfig {
 	return peerConfig{
-		ListenAddr: o.cfg.PeerAddr,
-		Advertise:  o.cfg.PeerAdvertise,
-		JoinKey:    o.cfg.JoinKey,
-		Self:       o.self,
-		Logger:     o.cfg.Logger.Named("peers"),
+		ListenAddr:  o.cfg.PeerAddr,
+		Advertise:   o.cfg.PeerAdvertise,
+		JoinKey:     o.cfg.JoinKey,
+		Certificate: o.cfg.PeerCertificate,
+		Self:        o.self,
+		Logger:      o.cfg.Logger.Named("peers"),
 		Admit: func(_ purpose, other hello) error {
 			if level := n.fsm.level.Load(); other.FeatureLevel < level {
 				return fmt.Errorf("node %q knows feature level %d, the cluster is at %d: run a newer version on it", other.NodeID, other.FeatureLevel, level)

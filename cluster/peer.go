@@ -67,9 +67,8 @@ type peerConfig struct {
 	Logger hclog.Logger
 	// Dial opens a connection; nil = TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
-	// Wrap is the seam for what goes between TCP and the handshake, as TLS
-	// would; nil = nothing.
-	Wrap func(conn net.Conn, dialed bool) (net.Conn, error)
+	// Certificate makes the port speak mutual TLS; nil = none.
+	Certificate PeerCertificate
 	// HandshakeTimeout bounds connecting and shaking hands; 0 = 5 s.
 	HandshakeTimeout time.Duration
 }
@@ -321,21 +320,19 @@ func (p *peerPort) serve(conn net.Conn) {
 // greet is the acceptor's handshake. nil and no error: the port is closing, or
 // full.
 func (p *peerPort) greet(conn net.Conn) (*peerConn, error) {
-	deadline := time.Now().Add(p.cfg.HandshakeTimeout)
-	wrapped, err := p.wrap(conn, false, deadline)
-	if err != nil {
-		return nil, err
-	}
-	c := p.track(wrapped, true)
+	c := p.track(p.secure(conn, false, ""), true)
 	if c == nil {
 		return nil, nil
 	}
-	if err := c.SetDeadline(deadline); err != nil {
+	if err := c.SetDeadline(time.Now().Add(p.cfg.HandshakeTimeout)); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
-	h := handshake{key: p.cfg.JoinKey, self: p.cfg.Self(), admit: p.cfg.Admit}
-	c.why, c.other, err = h.accept(c)
+	err := shakeTLS(c)
+	if err == nil {
+		h := handshake{key: p.cfg.JoinKey, self: p.self(), admit: p.admitOn(c)}
+		c.why, c.other, err = h.accept(c)
+	}
 	if err == nil {
 		err = c.SetDeadline(time.Time{})
 	}
@@ -355,24 +352,28 @@ func (p *peerPort) lingerClose(c *peerConn) {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c, 2*helloBytesMax)
+	_, _ = io.CopyN(io.Discard, rawOf(c.Conn), 2*helloBytesMax)
 }
 
-// wrap puts the seam's layer around conn; conn is closed on error.
-func (p *peerPort) wrap(conn net.Conn, dialed bool, deadline time.Time) (net.Conn, error) {
-	if p.cfg.Wrap == nil {
-		return conn, nil
+// self is what this node says of itself.
+func (p *peerPort) self() hello {
+	self := p.cfg.Self()
+	self.PeerAddr = p.addr
+	return self
+}
+
+// admitOn returns what decides at the end of a handshake on c.
+func (p *peerPort) admitOn(c *peerConn) func(purpose, hello) error {
+	secured, ok := c.Conn.(*peerTLS)
+	if !ok {
+		return p.cfg.Admit
 	}
-	if err := conn.SetDeadline(deadline); err != nil {
-		_ = conn.Close()
-		return nil, err
+	return func(why purpose, from hello) error {
+		if err := secured.checkName(from); err != nil || p.cfg.Admit == nil {
+			return err
+		}
+		return p.cfg.Admit(why, from)
 	}
-	wrapped, err := p.cfg.Wrap(conn, dialed)
-	if err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("%w: %w", errHandshake, err)
-	}
-	return wrapped, nil
 }
 
 // dial opens a connection to the peer at addr. want is the UUID that it must
@@ -388,11 +389,7 @@ func (p *peerPort) dial(ctx context.Context, addr string, why purpose, want stri
 		return nil, fmt.Errorf("dial peer %s: %w", addr, err)
 	}
 	deadline, _ := ctx.Deadline()
-	wrapped, err := p.wrap(conn, true, deadline)
-	if err != nil {
-		return nil, fmt.Errorf("dial peer %s: %w", addr, err)
-	}
-	c := p.track(wrapped, false)
+	c := p.track(p.secure(conn, true, addr), false)
 	if c == nil {
 		return nil, fmt.Errorf("dial peer %s: %w", addr, net.ErrClosed)
 	}
@@ -401,7 +398,10 @@ func (p *peerPort) dial(ctx context.Context, addr string, why purpose, want stri
 	c.why = why
 	err = c.SetDeadline(deadline)
 	if err == nil {
-		h := handshake{key: p.cfg.JoinKey, self: p.cfg.Self()}
+		err = shakeTLS(c)
+	}
+	if err == nil {
+		h := handshake{key: p.cfg.JoinKey, self: p.self()}
 		c.other, err = h.dial(c, why, want)
 	}
 	if !stop() && err == nil {

@@ -40,7 +40,8 @@ func (c *peerConn) Close() error {
 // the other side has closed it, or has sent what nobody asked for. It looks
 // without reading and without waiting; false is no promise.
 func (c *peerConn) closedByPeer() bool {
-	sc, ok := c.Conn.(syscall.Conn)
+	// With TLS too: nobody sends anything of TLS's own on an idle connection.
+	sc, ok := rawOf(c.Conn).(syscall.Conn)
 	if !ok {
 		return false
 	}

@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// The peer port with mutual TLS: what nodes say to each other, the handshake of
+// handshake.go first, is said inside of TLS 1.3. Who is who:
+//
+//   - Both certificates must be signed by one of the authorities that the other
+//     side was given.
+//   - The dialer wants the host that it dials among the names of the acceptor's
+//     certificate.
+//   - The acceptor wants the dialer's node id, or the host of the peer address
+//     that the dialer's hello says, among the names of the dialer's.
+//
+// The first byte of a connection tells TLS (22) from what a node without TLS
+// says ('C'), so that each side can tell the other what is missing. What is wrong
+// with a dialer's certificate the acceptor says in a refusal, within TLS, where
+// TLS itself would only have a number for it.
+//
+// There are no session tickets: each connection is checked in full, with the
+// certificates of that moment. One that is open stays open.
+
+// PeerCertificate returns this node's certificate, with Leaf, and the authorities
+// whose signature it takes on those of other nodes. It is asked for each
+// connection, by several goroutines; what it returns is not changed.
+type PeerCertificate func() (tls.Certificate, *x509.CertPool)
+
+// firstByteTLS begins a connection of a dialer that speaks TLS: the type of a
+// record that is part of a handshake.
+const firstByteTLS = 0x16
+
+// peerTLS is the TLS of one connection of the peer port, in either direction. Its
+// hands are not shaken before shake.
+type peerTLS struct {
+	*tls.Conn
+	raw         net.Conn
+	dialed      bool
+	authorities *x509.CertPool
+}
+
+// secure puts TLS around a connection, if the port speaks it. It says nothing
+// yet. addr is whom the dialer means to reach.
+func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
+	if p.cfg.Certificate == nil {
+		return conn
+	}
+	own, authorities := p.cfg.Certificate()
+	cfg := &tls.Config{
+		MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
+		Certificates: []tls.Certificate{own},
+	}
+	if !dialed {
+		cfg.ClientAuth = tls.RequestClientCert // and shake requires it, in words
+		return &peerTLS{Conn: tls.Server(conn, cfg), raw: conn, authorities: authorities}
+	}
+	host, _, _ := net.SplitHostPort(addr) // it was dialed, so it has one
+	cfg.RootCAs, cfg.ServerName = authorities, host
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
+	return &peerTLS{Conn: tls.Client(conn, cfg), raw: conn, dialed: true, authorities: authorities}
+}
+
+// shake shakes TLS's hands within the connection's deadline. A *refusal is one
+// that the other side should be told, within TLS or, if that side speaks none,
+// without.
+func (c *peerTLS) shake() error {
+	err := c.Handshake()
+	var noTLS tls.RecordHeaderError
+	var remote *net.OpError
+	switch {
+	case err == nil && !c.dialed:
+		return c.checkDialer(time.Now())
+	case err == nil:
+		return nil
+	case errors.As(err, &noTLS) && noTLS.Conn != nil && c.dialed:
+		return refuse("this node wants mutual TLS and the other side speaks none: give both nodes certificates, or neither (--peer-tls-cert-file)")
+	case errors.As(err, &noTLS) && noTLS.Conn != nil && noTLS.RecordHeader[0] == newPreamble(purposeRaft)[0]:
+		return refuse("this node wants mutual TLS and the dialer speaks none: give both nodes certificates, or neither (--peer-tls-cert-file)")
+	case errors.As(err, &noTLS) && noTLS.Conn != nil:
+		return fmt.Errorf("%w: whoever dialed is not a claimq node", errHandshake)
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return fmt.Errorf("%w: the other side does not take this node's certificate, its log says why: %w", errHandshake, err)
+	case c.dialed && isCertificateError(err):
+		return refuse("the certificate of the other side is not to be trusted: %v", err)
+	case c.dialed && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		return fmt.Errorf("%w: the other side broke off TLS's handshake (it may be no claimq peer port, or one without TLS): %w", errHandshake, err)
+	default:
+		return fmt.Errorf("%w: TLS: %w", errHandshake, err)
+	}
+}
+
+func isCertificateError(err error) bool {
+	var verification *tls.CertificateVerificationError
+	return errors.As(err, &verification)
+}
+
+// checkDialer checks the dialer's certificate, but for its names.
+func (c *peerTLS) checkDialer(now time.Time) error {
+	chain := c.ConnectionState().PeerCertificates
+	if len(chain) == 0 {
+		return refuse("the dialer has no certificate: nodes show theirs to each other")
+	}
+	between := x509.NewCertPool()
+	for _, cert := range chain[1:] {
+		between.AddCert(cert)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{
+		Roots: c.authorities, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return refuse("the certificate of the dialer is not to be trusted: %s", printable(err.Error()))
+	}
+	return nil
+}
+
+// checkName checks that the dialer's certificate is for the node that it says it
+// is: for its node id, or for the host of its peer address.
+func (c *peerTLS) checkName(from hello) error {
+	leaf := c.ConnectionState().PeerCertificates[0]
+	if leaf.VerifyHostname(from.NodeID) == nil {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(from.PeerAddr)
+	if err == nil && host != "" && leaf.VerifyHostname(host) == nil {
+		return nil
+	}
+	return fmt.Errorf("the certificate of the dialer is neither for its node id, %q, nor for the host of its peer address, %q: it is for %s", from.NodeID, from.PeerAddr, namesOf(leaf))
+}
+
+// namesOf lists the names of a certificate for a log.
+func namesOf(c *x509.Certificate) string {
+	names := append([]string(nil), c.DNSNames...)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	if len(names) == 0 {
+		return "no name at all"
+	}
+	return printable(strings.Join(names, ", "))
+}
+
+// Read reads from the connection. An end without TLS's word for it is an end as
+// that of TCP: whatever nodes say to each other says itself how long it is.
+func (c *peerTLS) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Close ends the connection at once, as that of a plain one does: TLS's word for
+// the end would wait for a peer that does not read.
+func (c *peerTLS) Close() error { return c.raw.Close() }
+
+// CloseWrite ends the sending side: of TLS, if its hands were shaken, and of TCP
+// below it.
+func (c *peerTLS) CloseWrite() error {
+	if c.ConnectionState().HandshakeComplete {
+		if err := c.Conn.CloseWrite(); err != nil {
+			return err
+		}
+	}
+	if half, ok := c.raw.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// rawOf returns the connection below TLS, or conn itself.
+func rawOf(conn net.Conn) net.Conn {
+	if secured, ok := conn.(*peerTLS); ok {
+		return secured.raw
+	}
+	return conn
+}
+
+// shakeTLS is shake for a connection of the port, which may be without TLS. A
+// dialer that is refused is told so.
+func shakeTLS(c *peerConn) error {
+	secured, ok := c.Conn.(*peerTLS)
+	if !ok {
+		return nil
+	}
+	err := secured.shake()
+	var reason *refusal
+	if !errors.As(err, &reason) || secured.dialed {
+		return err
+	}
+	var to io.Writer = c
+	if !secured.ConnectionState().HandshakeComplete { // it speaks no TLS
+		to = secured.raw
+	}
+	// The dialer may be gone: then the refusal itself is what matters.
+	_, _ = to.Write(newFrame(frameRefuse, cutText(reason.text, refusalBytesMax)))
+	return err
+}
