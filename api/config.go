@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -35,6 +36,9 @@ type Config struct {
 	// answers outcome_unknown, a read overloaded. 0: 10 s. It may be up to half
 	// a second less.
 	Wait time.Duration
+	// TLS makes the server speak HTTPS; its certificates are asked for by a
+	// function of it, so that they can change. nil: plain HTTP.
+	TLS *tls.Config
 	// Connections bounds the open connections; one more is answered overloaded
 	// and closed. 0: 16,384.
 	Connections int

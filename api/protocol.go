@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -38,6 +39,9 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		f.text = "The request did not arrive within " + readTimeout.String()
 		f.advice = "Send the whole request at once"
+	case errors.Is(err, errClientTLS):
+		f.text = "The client speaks TLS and this port speaks plain HTTP"
+		f.advice = "Use http:// in place of https://, or start the server with a certificate (--http-tls-cert-file)"
 	}
 	resp := &ctx.Response
 	resp.Reset()
@@ -46,7 +50,7 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp.Header.SetBytesV(headerRequestID, id)
 	resp.SetBody(appendRefusal(nil, f, id))
 	s.metrics.answered(callNone, string(f.code)).count.Inc()
-	if f.code == wire.CodePayloadTooLarge {
+	if f.code == wire.CodePayloadTooLarge || errors.Is(err, errClientTLS) {
 		answerSender(ctx)
 	}
 }
@@ -89,7 +93,12 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if open.Add(1) <= int64(l.server.cfg.Connections) {
-			return &countedConn{Conn: conn, open: open}, nil
+			c := &countedConn{Conn: conn, open: open, server: l.server}
+			if l.server.cfg.TLS != nil {
+				c.tls = tls.Server(conn, l.server.cfg.TLS)
+				c.Conn = c.tls
+			}
+			return c, nil
 		}
 		open.Add(-1)
 		l.server.turnAway(conn)
@@ -111,7 +120,8 @@ type countedConn struct {
 
 	reading, writing lazyDeadline
 
-	heard bool // anything was read
+	heard bool      // anything was read
+	tls   *tls.Conn // whose hands are not shaken yet; nil once they are, or without TLS
 }
 
 // Close closes the connection; twice is safe.
@@ -128,19 +138,17 @@ func (c *countedConn) closeWrite() error {
 	return errors.ErrUnsupported
 }
 
-// turnAway answers overloaded without reading a request. The answer fits into
-// the socket's buffer, so this does not wait.
+// turnAway answers overloaded without reading a request, or just closes a
+// connection that is to be TLS. The answer fits into the socket's buffer, so this
+// does not wait.
 func (s *Server) turnAway(conn net.Conn) {
 	id := requestID(nil, nil, time.Now())
 	f := refuse(wire.CodeOverloaded)
 	f.text = "The server has " + strconv.Itoa(s.cfg.Connections) + " connections open, its limit"
-	body := appendRefusal(nil, f, id)
-	b := append([]byte(nil), "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: "+retryAfterS+"\r\nX-Request-Id: "...)
-	b = append(append(b, id...), "\r\nContent-Length: "...)
-	b = append(strconv.AppendInt(b, int64(len(body)), 10), "\r\n\r\n"...)
-	b = append(b, body...)
-	if err := conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err == nil {
-		_, _ = conn.Write(b) // a client that is gone needs no answer
+	// Within TLS it could only be told after a handshake.
+	if s.cfg.TLS == nil && conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {
+		// A client that is gone needs no answer.
+		_, _ = conn.Write(plainAnswer("503 Service Unavailable", "Retry-After: "+retryAfterS+"\r\n", f, id))
 	}
 	_ = conn.Close()
 	s.metrics.answered(callNone, string(f.code)).count.Inc()

@@ -45,11 +45,12 @@ type Server struct {
 	stop  context.CancelFunc // ends the waiting of every request
 	// serving ends with fsm.ErrShuttingDown when the server drains: then nobody
 	// is left waiting for something to happen.
-	serving  context.Context
-	leave    context.CancelCauseFunc
-	draining atomic.Bool
-	open     atomic.Int64 // connections
-	requests sync.Pool    // of *request
+	serving    context.Context
+	leave      context.CancelCauseFunc
+	draining   atomic.Bool
+	open       atomic.Int64 // connections
+	handshakes handshakes   // of TLS
+	requests   sync.Pool    // of *request
 	// description returns what /openapi.json answers; the first call makes it.
 	description func() ([]byte, error)
 

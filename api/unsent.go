@@ -88,10 +88,18 @@ func (r *request) sent() {
 // and the worker has its claims.
 func (c *countedConn) Read(b []byte) (int, error) {
 	c.unsent = nil
+	if c.tls != nil {
+		if err := c.shake(); err != nil {
+			return 0, err
+		}
+	}
 	if err := c.reading.apply(net.Conn.SetReadDeadline, c.Conn); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Read(b)
+	if !c.heard && n > 0 && b[0] == firstByteTLS && c.server != nil && c.server.cfg.TLS == nil {
+		return 0, errClientTLS
+	}
 	c.heard = c.heard || n > 0
 	if !c.heard && errors.Is(err, os.ErrDeadlineExceeded) {
 		// Some clients open more connections than they use. Nobody asked anything,

@@ -1,0 +1,154 @@
+package api
+
+import (
+	"container/list"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+const (
+	// tlsHandshakeTimeout bounds TLS's handshake, from when the connection is
+	// there. Whoever says nothing is cut off then.
+	tlsHandshakeTimeout = 10 * time.Second
+	// tlsHandshakesMax bounds the handshakes under way. One more cuts the oldest
+	// off: that is a stranger who says nothing rather than a client, which needs
+	// a few round trips.
+	tlsHandshakesMax = 1_024
+	// tlsLogInterval is the least time between two log lines about handshakes
+	// that failed.
+	tlsLogInterval = time.Second
+)
+
+// errClientTLS is returned when a client speaks TLS to a port that does not.
+var errClientTLS = errors.New("the client speaks TLS and this port does not")
+
+// firstByteTLS begins what a client says that speaks TLS; no request of HTTP
+// begins with it.
+const firstByteTLS = 0x16
+
+// handshakes are the TLS handshakes under way on a server. The zero value is
+// ready. It is safe for concurrent use.
+type handshakes struct {
+	mu   sync.Mutex
+	conn list.List // of net.Conn, the oldest first
+
+	loggedAt time.Time
+	quiet    int // that were not logged since
+}
+
+// begin counts a handshake on conn, and cuts the oldest one off if there are too
+// many. end must follow.
+func (h *handshakes) begin(conn net.Conn) (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := h.conn.PushBack(conn)
+	if h.conn.Len() > tlsHandshakesMax {
+		oldest := h.conn.Front()
+		_ = oldest.Value.(net.Conn).Close() // its goroutine notices
+		h.conn.Remove(oldest)
+	}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.conn.Remove(place) // of no effect if it was cut off
+	}
+}
+
+// mayLog says whether a failure may be logged, and how many were not.
+func (h *handshakes) mayLog() (quiet int, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if now.Sub(h.loggedAt) < tlsLogInterval {
+		h.quiet++
+		return 0, false
+	}
+	quiet = h.quiet
+	h.loggedAt, h.quiet = now, 0
+	return quiet, true
+}
+
+// shake shakes TLS's hands before the first byte of a connection is read. An
+// error ends the connection; whoever speaks plain HTTP has been answered.
+func (c *countedConn) shake() error {
+	secured, s := c.tls, c.server
+	c.tls = nil
+	raw := secured.NetConn()
+	defer s.handshakes.begin(raw)()
+	err := raw.SetDeadline(time.Now().Add(tlsHandshakeTimeout))
+	if err == nil {
+		err = secured.Handshake()
+	}
+	if err == nil {
+		return raw.SetDeadline(time.Time{})
+	}
+	var noTLS tls.RecordHeaderError
+	if errors.As(err, &noTLS) && noTLS.Conn != nil && looksLikeHTTP(noTLS.RecordHeader[:]) {
+		s.answerPlain(raw)
+		return io.EOF
+	}
+	_ = raw.Close()
+	var remote *net.OpError
+	var verification *tls.CertificateVerificationError
+	told := errors.As(err, &verification) || errors.As(err, &remote) && remote.Op == "remote error"
+	if !told && !isNoCertificate(err) {
+		// Port scans, probes that only connect, clients that gave up.
+		s.logger.Debug("a TLS handshake was not finished", "remote_addr", raw.RemoteAddr(), "error", err)
+	} else if quiet, ok := s.handshakes.mayLog(); ok {
+		s.logger.Warn("refused a TLS connection", "remote_addr", raw.RemoteAddr(), "error", err, "more_not_logged", quiet)
+	}
+	return io.EOF
+}
+
+// isNoCertificate reports whether the client has shown no certificate and had to.
+func isNoCertificate(err error) bool {
+	return err.Error() == "tls: client didn't provide a certificate" // crypto/tls has no value for it
+}
+
+// looksLikeHTTP reports whether the first bytes of a connection are those of a
+// request of HTTP.
+func looksLikeHTTP(b []byte) bool {
+	for _, method := range []string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "PATCH", "OPTIO"} {
+		if string(b) == method {
+			return true
+		}
+	}
+	return false
+}
+
+// answerPlain tells a client that speaks plain HTTP what to do, and closes the
+// connection once it has read that.
+func (s *Server) answerPlain(raw net.Conn) {
+	defer raw.Close()
+	id := requestID(nil, nil, time.Now())
+	f := &refusal{
+		code: wire.CodeInvalidRequest, text: "This port speaks HTTPS and the request was plain HTTP",
+		advice: "Use https:// in place of http://",
+	}
+	s.metrics.answered(callNone, string(f.code)).count.Inc()
+	if raw.SetDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	if _, err := raw.Write(plainAnswer("400 Bad Request", "", f, id)); err != nil {
+		return
+	}
+	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(raw, lingerBytes)) // else a reset might overtake the answer
+	}
+}
+
+// plainAnswer returns a whole answer that does not come from the HTTP server.
+func plainAnswer(status, header string, f *refusal, id []byte) []byte {
+	body := appendRefusal(nil, f, id)
+	b := append([]byte(nil), "HTTP/1.1 "+status+"\r\nContent-Type: application/json\r\nConnection: close\r\n"+header+"X-Request-Id: "...)
+	b = append(append(b, id...), "\r\nContent-Length: "...)
+	b = append(strconv.AppendInt(b, int64(len(body)), 10), "\r\n\r\n"...)
+	return append(b, body...)
+}
