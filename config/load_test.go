@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,47 @@ func TestLoadServer_Mistakes(t *testing.T) {
 		{name: "an age without a unit", env: []string{"CLAIMQ_TRAIL_AGE=1"}, want: "trail_age"},
 		{name: "unknown log store", args: []string{"--log-store", "paper"}, want: "log_store"},
 		{name: "unknown log level", args: []string{"--log-level", "loud"}, want: "log_level"},
+		{name: "an unknown key with a near one", file: "nod_id: x\n", want: `did you mean "node_id"?`},
+		{name: "an unknown key below a level", file: "http_tls: {cert_fil: x}\n", want: `did you mean "http_tls.cert_file"?`},
+		{name: "an unknown level", file: "limit: {depth: 3}\n", want: `did you mean "limits"?`},
+		{name: "an unknown key far from all", file: "colour: red\n", want: `unknown setting "colour"`},
+		{name: "the line of a mistake", file: "log_level: info\n\nlimits:\n  depth: deep\n", want: "claimq.yaml:4: limits.depth"},
+		{name: "a key twice", file: "log_level: info\nlog_level: warn\n", want: "log_level is there twice"},
+		{name: "a level that is a value", file: "limits: 3\n", want: "limits must be a mapping"},
+		{name: "a value that is a list", file: "node_id: [a, b]\n", want: "node_id must be one value"},
+		{name: "a value that is a mapping", file: "join: {a: b}\n", want: "join must be a list"},
+		{name: "a list of lists", file: "join: [[a]]\n", want: "each element of join"},
+		{name: "two documents", file: "log_level: info\n---\nlog_level: info\n", want: "one YAML document"},
+		{name: "a file that is a list", file: "- node_id\n", want: "a mapping of settings"},
+		{name: "keys in a variable", env: []string{"CLAIMQ_KEYS=x"}, want: "CLAIMQ_KEYS_FILE"},
+		{name: "a size in letters", env: []string{"CLAIMQ_MEMORY_LIMIT=4gigs"}, want: "256MiB"},
+		{name: "a size beyond all", env: []string{"CLAIMQ_MEMORY_LIMIT=9999999999TiB"}, want: "memory_limit"},
+		{name: "a switch that is no switch", file: "insecure: perhaps\n", want: "insecure is \"perhaps\": it must be true or false"},
+		{name: "a count in words", env: []string{"CLAIMQ_LIMITS__ITEMS=many"}, want: "limits.items"},
+		{name: "a body above the bound", args: []string{"--limits-body-bytes", "9MiB"}, want: "limits.body_bytes is 9MiB: it must be from 1KiB to 8MiB"},
+		{name: "no connections", args: []string{"--limits-connections", "0"}, want: "limits.connections"},
+		{name: "a negative reserve", args: []string{"--disk-free-min", "-1"}, want: "disk_free_min"},
+		{name: "an unknown log format", args: []string{"--log-format", "xml"}, want: "log_format"},
+		{name: "a certificate without its key", args: []string{"--http-tls-cert-file", "c"}, want: "http_tls"},
+		{name: "client authorities alone", args: []string{"--http-tls-client-ca-file", "c"}, want: "http_tls.client_ca_file"},
+		{name: "two of three for peers", args: []string{"--peer-tls-cert-file", "c", "--peer-tls-key-file", "k"}, want: "all three or none"},
+		{name: "an origin with a path", args: []string{"--allowed-origins", "https://a.example/"}, want: "allowed_origins"},
+		{name: "any origin", args: []string{"--allowed-origins", "*"}, want: "allowed_origins"},
+		{name: "an origin without a scheme", args: []string{"--allowed-origins", "a.example"}, want: "allowed_origins"},
+		{name: "an address to join without a port", args: []string{"--join", "box"}, want: "join has"},
+		{name: "a keys_file that is not there", args: []string{"--keys-file", "/does/not/exist"}, want: "keys_file"},
+		{name: "a key without a name", file: keys("{role: reader, key_sha256: HASH}"), want: "name must be"},
+		{name: "a key's unknown role", file: keys("{name: a, role: boss, key_sha256: HASH}"), want: "reader, producer, worker or operator"},
+		{name: "a key in place of its hash", file: keys("{name: a, role: reader, key_sha256: secret}"), want: "never the key itself"},
+		{name: "a key's unknown field", file: keys("{name: a, role: reader, key_sha25: HASH}"), want: `did you mean "key_sha256"?`},
+		{name: "a key's negative rate", file: keys("{name: a, role: reader, key_sha256: HASH, rate_limit_per_minute: -1}"), want: "rate_limit_per_minute"},
+		{name: "a key's rate in words", file: keys("{name: a, role: reader, key_sha256: HASH, rate_limit_per_minute: few}"), want: "whole number"},
+		{name: "a key's malformed type", file: keys("{name: a, role: reader, key_sha256: HASH, task_types: [a/b]}"), want: "task_types"},
+		{name: "a key's types as one", file: keys("{name: a, role: reader, key_sha256: HASH, task_types: mail}"), want: "task_types of a key is of the wrong kind"},
+		{name: "two keys of a name", file: keys("{name: a, role: reader, key_sha256: HASH}", "{name: a, role: reader, key_sha256: OTHER}"), want: "there twice"},
+		{name: "two keys of a hash", file: keys("{name: a, role: reader, key_sha256: HASH}", "{name: b, role: reader, key_sha256: HASH}"), want: `also that of "a"`},
+		{name: "a key that is a text", file: keys("a"), want: "a key must be a mapping"},
+		{name: "keys that are a text", file: "keys: a\n", want: "keys must be a list"},
 		{name: "no raft but a cluster", args: []string{"--no-raft", "--bootstrap"}, want: "no_raft"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,6 +152,106 @@ func TestLoadServer_Mistakes(t *testing.T) {
 				t.Errorf("error is %v, want it to say %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// keys writes a list of keys for a file. HASH and OTHER stand for two hashes.
+func keys(each ...string) string {
+	list := "keys:\n  - " + strings.Join(each, "\n  - ") + "\n"
+	return strings.NewReplacer("HASH", strings.Repeat("0a", 32), "OTHER", strings.Repeat("0b", 32)).Replace(list)
+}
+
+// Every mistake is told at once: in the file, in variables, in the whole.
+func TestLoadServer_AllMistakes(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, "nod_id: x\nlog_level: loud\n", []string{"CLAIMQ_INSECURE=perhaps"}, "--limits-depth", "1", "--http-addr", "x", "--bootstrap", "--join", "127.0.0.1:1")
+	if err == nil {
+		t.Fatal("nothing is refused")
+	}
+	for _, want := range []string{"nod_id", "CLAIMQ_INSECURE", "node_id is", "data_dir", "log_level", "limits.depth", "http_addr", "only one", "join_key_file"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error says nothing of %s:\n%v", want, err)
+		}
+	}
+}
+
+// A node goes beyond loopback with what keeps strangers out, port by port.
+func TestLoadServer_BeyondLoopback(t *testing.T) {
+	t.Parallel()
+	const file = "node_id: n1\ndata_dir: d\nhttp_addr: 10.0.0.1:7400\npeer_addr: 10.0.0.1:7401\n"
+	someKeys := keys("{name: a, role: reader, key_sha256: HASH}")
+	for _, tc := range []struct {
+		name, file string
+		refused    []string // settings that the error names
+		warnings   int
+	}{
+		{"nothing", "", []string{"http_addr", "peer_addr"}, 0},
+		{"keys", someKeys, []string{"peer_addr"}, 0},
+		{"a join key", "join_key_file: k\n", []string{"http_addr"}, 0},
+		{"both", someKeys + "join_key_file: k\n", nil, 2},
+		{"TLS for peers", someKeys + "peer_tls: {cert_file: c, key_file: k, ca_file: a}\n", nil, 1},
+		{"TLS for both", someKeys + "peer_tls: {cert_file: c, key_file: k, ca_file: a}\nhttp_tls: {cert_file: c, key_file: k}\n", nil, 0},
+		{"TLS without keys", "join_key_file: k\nhttp_tls: {cert_file: c, key_file: k}\n", []string{"http_addr"}, 0},
+		{"insecure", "insecure: true\n", nil, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "claimq.yaml")
+			if err := os.WriteFile(path, []byte(file+tc.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			loaded, err := config.LoadServer(path, nil, pflag.NewFlagSet("", pflag.ContinueOnError))
+			for _, name := range []string{"http_addr", "peer_addr"} {
+				if got, want := err != nil && strings.Contains(err.Error(), name+" is"), slices.Contains(tc.refused, name); got != want {
+					t.Errorf("%s is refused: %t, want %t: %v", name, got, want, err)
+				}
+			}
+			if err == nil && len(loaded.Warnings) != tc.warnings {
+				t.Errorf("warnings are %q, want %d", loaded.Warnings, tc.warnings)
+			}
+		})
+	}
+}
+
+// A slip in a variable is noted; what is set, what others use and what is far
+// from all settings is not.
+func TestMisspelledVariables(t *testing.T) {
+	t.Parallel()
+	environ := []string{"CLAIMQ_NODEID=a", "CLAIMQ_NODE_ID=b", "CLAIMQ_KEY_FILE=c", "CLAIMQ_HTTP_TLS_CERT_FILE=d", "CLAIMQ_WORKER=e", "NODE_IDD=f"}
+	got := config.MisspelledVariables(environ, []string{"CLAIMQ_KEY_FILE"})
+	if len(got) != 2 || !strings.Contains(got[0], "mean CLAIMQ_NODE_ID?") || !strings.Contains(got[1], "mean CLAIMQ_HTTP_TLS__CERT_FILE?") {
+		t.Errorf("warnings are %q", got)
+	}
+}
+
+// Keys come from both files, and their hashes are not told in full.
+func TestLoadServer_KeysOfBothFiles(t *testing.T) {
+	t.Parallel()
+	more := filepath.Join(t.TempDir(), "keys.yaml")
+	if err := os.WriteFile(more, []byte(keys("{name: b, role: worker, key_sha256: OTHER, rate_limit_per_minute: 0, task_types: [mail]}")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "claimq.yaml")
+	file := "node_id: n1\ndata_dir: d\nkeys_file: " + more + "\n" + keys("{name: a, role: reader, key_sha256: HASH}")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := config.LoadServer(path, nil, pflag.NewFlagSet("", pflag.ContinueOnError))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := int64(0)
+	want := []config.Key{
+		{Name: "a", Role: "reader", KeySHA256: strings.Repeat("0a", 32)},
+		{Name: "b", Role: "worker", KeySHA256: strings.Repeat("0b", 32), RateLimitPerMinute: &none, TaskTypes: []string{"mail"}},
+	}
+	if d := cmp.Diff(want, loaded.Keys); d != "" {
+		t.Errorf("keys (-want +got):\n%s", d)
+	}
+	shown := loaded.Show()
+	got := shown[len(shown)-1]
+	if got.Name != "keys" || got.Origin.String() != "file "+path+", "+more || strings.Contains(strings.Join(got.Lines, " "), "0a0a0a0a0") {
+		t.Errorf("keys are shown as %+v", got)
 	}
 }
 
