@@ -34,6 +34,10 @@ func (r *request) actions() {
 		r.refuse(bad)
 		return
 	}
+	if bad := r.refuseFilter("filter.task_type", req.filter.Type); bad != nil {
+		r.refuse(bad)
+		return
+	}
 	select {
 	case r.server.acting <- struct{}{}:
 		defer func() { <-r.server.acting }()

@@ -11,7 +11,7 @@ import (
 
 // batch answers POST /api/batch.
 func (r *request) batch() {
-	req, bad := decodeBatch(r.http.Request.Body(), &r.server.cfg.Limits)
+	req, bad := r.readBatch()
 	if bad != nil {
 		r.refuse(bad)
 		return
@@ -37,6 +37,11 @@ func (r *request) batch() {
 			b = r.appendOpRefusal(b, body, code, &done.Result)
 			continue
 		}
+		if bad := r.permitSubmitted(&done.Result); bad != nil {
+			failed++
+			b = appendRefusal(b, bad, r.id)
+			continue
+		}
 		if claim := claimOf(body); claim != nil {
 			r.holdUntilSent(claim.cmd.RequestID, &done.Result)
 		}
@@ -45,6 +50,22 @@ func (r *request) batch() {
 	b = append(b, `],"failed":`...)
 	b = strconv.AppendInt(b, int64(failed), 10)
 	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// readBatch reads the body, unless that was done when it was looked at, and
+// keeps its claims to the key's task types.
+func (r *request) readBatch() (req batchRequest, bad *refusal) {
+	if r.ops != nil {
+		req = *r.ops
+	} else if req, bad = decodeBatch(r.http.Request.Body(), &r.server.cfg.Limits); bad != nil {
+		return req, bad
+	}
+	if len(r.onlyTypes) > 0 {
+		for _, op := range req.ops {
+			r.narrow(claimOf(op))
+		}
+	}
+	return req, nil
 }
 
 // opCode returns the code with which an op's own call is refused, "" if it is

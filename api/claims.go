@@ -16,6 +16,7 @@ func (r *request) claim() {
 		r.refuse(bad)
 		return
 	}
+	r.narrow(&req)
 	p, gone, ok := r.proposeClaim(req.cmd, r.waitLeft(req.waitMS))
 	if !ok {
 		return
@@ -39,6 +40,10 @@ func (r *request) claim() {
 // says that meanwhile the client has gone.
 func (r *request) proposeClaim(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
 	if wait > 0 {
+		if bad := r.permit(cmd); bad != nil {
+			r.refuse(bad)
+			return p, false, false
+		}
 		return r.proposeWaiting(cmd, wait)
 	}
 	p, ok = r.proposeTask(cmd)

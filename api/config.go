@@ -28,6 +28,12 @@ type Config struct {
 	// AdvertisedHosts are the names and addresses, with or without scheme and
 	// port, that clients may use in the Host header beside the loopback ones.
 	AdvertisedHosts []string
+	// Keys reads the API keys as they are configured: New calls it, and every
+	// reload. nil, or none: the server is open.
+	Keys func() ([]Key, error)
+	// AllowedOrigins are the origins, as https://host[:port], whose pages may
+	// call the API from a browser.
+	AllowedOrigins []string
 	// Version is the binary's, shown by /healthz.
 	Version string
 	// Limits bound what a request may ask for.

@@ -18,6 +18,9 @@ const eventStream = "text/event-stream"
 func (r *request) events() {
 	streams := r.streams()
 	q, given, bad := parseEvents(r.query, r.server.cfg.Limits.Items, streams)
+	if bad == nil {
+		bad = r.refuseFilter("task_type", q.Type)
+	}
 	if bad != nil {
 		r.refuse(bad)
 		return
@@ -63,6 +66,12 @@ func (r *request) taskEvents() {
 	if !known {
 		r.refuse(refuse(wire.CodeTaskNotFound))
 		return
+	}
+	for i := range events {
+		if !r.maySee(events[i].Type) {
+			r.refuse(r.refuseType(events[i].Type))
+			return
+		}
 	}
 	r.send(fasthttp.StatusOK, appendEvents(r.body(), events, newest))
 }

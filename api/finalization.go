@@ -17,15 +17,20 @@ func (r *request) finalization() {
 	}
 	var view fsm.FinalizationView
 	var now fsm.Stamp
-	found := false
+	found, taskType := false, ""
 	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
 		view, found = m.Finalization(r.target.id, stamp)
 		now = stamp
+		if t := m.Get(r.target.id); t != nil {
+			taskType = t.Type
+		}
 	})
 	switch {
 	case !ok:
 	case !found:
 		r.refuse(refuse(wire.CodeTaskNotFound))
+	case !r.maySee(taskType):
+		r.refuse(r.refuseType(taskType))
 	default:
 		r.send(fasthttp.StatusOK, appendFinalization(r.body(), &view, now))
 	}

@@ -83,6 +83,7 @@ func (r *request) forward() {
 	if v := in.Header.Peek(headerTraceparent); len(v) > 0 && validTraceparent(v) {
 		out.Header.SetBytesV(headerTraceparent, v)
 	}
+	r.passIdentity(out)
 	out.SetBodyRaw(in.Body())
 	if r.asks.After(r.start) {
 		r.setWaited(out)

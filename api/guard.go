@@ -11,27 +11,31 @@ import (
 )
 
 // guard keeps browsers from being used against the server. A page of another
-// origin may not call it (Sec-Fetch-Site, Origin), and a name that somebody
-// made point here is no name of this server (Host). Liveness and readiness are
-// told under any Host: probes use whatever address they have.
+// origin may not call it (Sec-Fetch-Site, Origin) unless that is allowed, and a
+// name that somebody made point here is no name of this server (Host): with keys
+// that is no matter, as such a page has none. Liveness and readiness are told
+// under any Host: probes use whatever address they have.
 func (s *Server) guard(h *fasthttp.RequestHeader, c call) *refusal {
 	host := h.Host()
 	if c != callHealth && c != callReady {
 		if len(host) == 0 {
 			return refuseParam("Host", "Missing required header: Host")
 		}
-		if !s.knowsHost(host) {
+		if s.Open() && !s.knowsHost(host) {
 			return &refusal{
 				code: wire.CodeForbidden, field: "Host", text: "The Host header names an address that is not this server's",
 				advice: "Use a loopback address, or start the server with --http-advertise set to the address that clients use",
 			}
 		}
 	}
+	if s.allowedOrigin(h) != nil {
+		return nil
+	}
 	if site := h.Peek("Sec-Fetch-Site"); len(site) > 0 && string(site) != "same-origin" && string(site) != "none" {
-		return refuseOrigin("Sec-Fetch-Site")
+		return s.metrics.authFailures.refuse(failOrigin, refuseOrigin("Sec-Fetch-Site"))
 	}
 	if origin := h.Peek("Origin"); len(origin) > 0 && !sameOrigin(origin, host) {
-		return refuseOrigin("Origin")
+		return s.metrics.authFailures.refuse(failOrigin, refuseOrigin("Origin"))
 	}
 	return nil
 }
@@ -39,7 +43,7 @@ func (s *Server) guard(h *fasthttp.RequestHeader, c call) *refusal {
 func refuseOrigin(header string) *refusal {
 	return &refusal{
 		code: wire.CodeForbidden, field: header, text: "A cross-origin request of a browser is refused",
-		advice: "Call the API from a program, or from a page of the same origin",
+		advice: "Call the API from a program, from a page of the same origin, or from one that allowed_origins names",
 	}
 }
 

@@ -27,6 +27,9 @@ const listBytes = 16 << 20
 // list answers GET /api/tasks.
 func (r *request) list() {
 	req, bad := parseList(r.query, r.server.cfg.Limits.Items)
+	if bad == nil {
+		bad = r.refuseFilter("task_type", req.query.Type)
+	}
 	if bad != nil {
 		r.refuse(bad)
 		return

@@ -29,6 +29,7 @@ type metrics struct {
 	handler   fasthttp.RequestHandler
 
 	finalization *finalizationMetrics
+	authFailures authFailures
 }
 
 // answered counts and times the answers of one call with one code.
@@ -59,6 +60,7 @@ func newMetrics(s *Server) (*metrics, error) {
 			Name: "claimq_http_requests_total", Help: "Answers by call and code: ok, a stable error code, forwarded or redirected.",
 		}, []string{"call", "code"}),
 		finalization: newFinalizationMetrics(),
+		authFailures: newAuthFailures(),
 	}
 	for c := range callCount {
 		m.ok[c] = m.answered(c, "ok")
@@ -75,7 +77,7 @@ func newMetrics(s *Server) (*metrics, error) {
 	})
 	build.Set(1)
 	state := newStateCollector(s)
-	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, connections, streams, build, state)
+	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, connections, streams, build, state, m.authFailures.total, keyCollector{s})
 	for _, c := range collectors {
 		if err := s.cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)

@@ -55,6 +55,16 @@ type request struct {
 	code      wire.Code
 	label     string // of the metrics; "" = by code
 	minIndex  uint64
+	// key is the name of the key that the request was made with, role its role;
+	// "" and none in open mode. onlyTypes are the task types that it may touch,
+	// nil = all. who is the key itself where the request arrived, quota what it
+	// has left, if the request was counted.
+	key       string
+	role      role
+	onlyTypes []string
+	who       *apiKey
+	quota     quota
+	ops       *batchRequest // of a batch that was looked at, nil: it was not
 	// holds are the claims to release if the answer cannot be written.
 	holds []fsm.Hold
 }
@@ -82,9 +92,16 @@ func (r *request) finish() {
 		r.refuse(refuse(wire.CodeInternal))
 	}
 	r.guardAnswer()
+	if r.quota.limit > 0 {
+		r.quota.set(&r.http.Response)
+	}
+	if len(s.origins) > 0 && !r.forwarded {
+		r.shareAnswer()
+	}
 	s.metrics.inFlight.Dec()
 	s.metrics.observe(r)
 	r.http, r.query, r.holds, r.target = nil, nil, nil, target{}
+	r.onlyTypes, r.who, r.ops = nil, nil, nil
 	s.requests.Put(r)
 }
 
@@ -103,11 +120,9 @@ func (r *request) serve() {
 	if bad == nil && !printable(uri) {
 		bad = refuseParam("", "The path or the query has a space or a control character that is not percent-encoded")
 	}
-	if !r.forwarded {
-		if bad := s.guard(&r.http.Request.Header, t.call); bad != nil {
-			r.refuse(bad)
-			return
-		}
+	if bad := r.admit(); bad != nil {
+		r.refuse(bad)
+		return
 	}
 	if bad != nil {
 		if bad.code == wire.CodeMethodNotAllowed {
@@ -128,11 +143,29 @@ func (r *request) serve() {
 		r.refuse(s.bodyTooLarge())
 		return
 	}
+	if t.call == callBatch && r.role != roleNone {
+		if bad := r.mayBatch(); bad != nil {
+			r.refuse(bad)
+			return
+		}
+	}
 	if t.call.local() || r.stale || r.streams() || s.node.IsLeader() {
 		r.answer()
 		return
 	}
 	r.elsewhere()
+}
+
+// admit refuses a request for where it comes from or who made it. One that was
+// passed on was looked at by the node that it reached.
+func (r *request) admit() *refusal {
+	if r.forwarded {
+		return r.identify()
+	}
+	if bad := r.server.guard(&r.http.Request.Header, r.target.call); bad != nil {
+		return bad
+	}
+	return r.authenticate()
 }
 
 // readQuery takes the parameters and headers that several calls have in
@@ -286,6 +319,10 @@ func (r *request) wait() context.Context { return r.server.waits.at(r.asks) }
 // propose proposes cmd. ok is false if there is an answer already: a refusal,
 // or the one of the leader.
 func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
+	if bad := r.permit(cmd); bad != nil {
+		r.refuse(bad)
+		return p, false
+	}
 	r.server.note(cmd, r.start)
 	p, err := r.server.node.Propose(r.wait(), cmd)
 	if err != nil && untrace(cmd, err) {
@@ -397,6 +434,9 @@ func (r *request) refuse(f *refusal) {
 	}
 	r.send(status, appendRefusal(r.body(), f, r.id))
 	setRetryAfter(&r.http.Response, f.code)
+	if f.code == wire.CodeUnauthorized {
+		r.http.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
+	}
 }
 
 func setRetryAfter(resp *fasthttp.Response, code wire.Code) {

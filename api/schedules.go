@@ -19,6 +19,7 @@ func (r *request) schedules() {
 	}
 	var views []*fsm.ScheduleView
 	if r.read(func(m *fsm.Machine, _ fsm.Stamp) { views = slices.Clone(m.Schedules()) }) {
+		views = slices.DeleteFunc(views, func(v *fsm.ScheduleView) bool { return !r.maySee(v.Task.Type) })
 		r.send(fasthttp.StatusOK, appendSchedules(r.body(), views))
 	}
 }
@@ -38,6 +39,8 @@ func (r *request) schedule() {
 	case !ok:
 	case view == nil:
 		r.refuse(refuse(wire.CodeScheduleNotFound))
+	case !r.maySee(view.Task.Type):
+		r.refuse(r.refuseType(view.Task.Type))
 	default:
 		r.send(fasthttp.StatusOK, appendScheduleAnswer(r.body(), view))
 	}

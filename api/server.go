@@ -39,7 +39,12 @@ type Server struct {
 	metrics *metrics
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	http    *fasthttp.Server
-	feed    *feed // the end of the trail, for streams
+	feed    *feed           // the end of the trail, for streams
+	origins map[string]bool // whose pages may call
+	// keys are the API keys, nil: there are none, and the server is open.
+	// reloading is held by whoever changes them.
+	keys      atomic.Pointer[keyTable]
+	reloading sync.Mutex
 
 	waits *deadlines
 	stop  context.CancelFunc // ends the waiting of every request
@@ -71,12 +76,20 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	origins, err := parseOrigins(cfg.AllowedOrigins)
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{
-		cfg: cfg, node: cfg.Node, logger: cfg.Logger, hosts: make(map[string]bool),
+		cfg: cfg, node: cfg.Node, logger: cfg.Logger, hosts: make(map[string]bool), origins: origins,
 		waits: newDeadlines(ctx, cfg.Wait), stop: stop,
 		begun: time.Now(), asked: asked{types: newLastSeen()}, heard: newLastSeen(),
 		acting: make(chan struct{}, actionsMax),
+	}
+	if err := s.loadKeys(); err != nil {
+		stop()
+		return nil, err
 	}
 	for _, h := range cfg.AdvertisedHosts {
 		s.hosts[hostName(h)] = true

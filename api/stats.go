@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -16,7 +17,23 @@ func (r *request) stats() {
 	}
 	var st fsm.Stats
 	if r.read(func(m *fsm.Machine, now fsm.Stamp) { st = m.Stats(now) }) {
+		r.narrowStats(&st)
 		r.send(fasthttp.StatusOK, appendStats(r.body(), &st))
+	}
+}
+
+// narrowStats keeps to the key's task types. The bytes, and the age of what has
+// been pending for longest, are the cluster's.
+func (r *request) narrowStats(st *fsm.Stats) {
+	if len(r.onlyTypes) == 0 {
+		return
+	}
+	st.Types = slices.DeleteFunc(slices.Clone(st.Types), func(t fsm.TypeStats) bool { return !r.maySee(t.Type) })
+	clear(st.Counts[:])
+	for i := range st.Types {
+		for status, n := range st.Types[i].Counts {
+			st.Counts[status] += n
+		}
 	}
 }
 

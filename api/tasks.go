@@ -24,6 +24,10 @@ func (r *request) submit() {
 			return
 		}
 	}
+	if bad := r.permitSubmitted(&p.Result); bad != nil && !req.many {
+		r.refuse(bad)
+		return
+	}
 	if req.many {
 		r.send(fasthttp.StatusOK, appendSubmitMany(r.body(), req.items, p.Result.Submitted))
 		return
@@ -150,8 +154,13 @@ func (r *request) look(id uint64, key string) (task fsm.Task, view taskView, ok 
 			task, view.now, view.steps = *t, stamp, m.Steps(t.ID)
 		}
 	})
-	if ok && !found {
+	switch {
+	case !ok:
+	case !found:
 		r.refuse(refuse(wire.CodeTaskNotFound))
+	case !r.maySee(task.Type):
+		r.refuse(r.refuseType(task.Type))
+		ok = false
 	}
 	return task, view, ok && found
 }

@@ -23,7 +23,7 @@ func (s *Server) tell(cmd fsm.Tell) {
 }
 
 // by returns the name of the key that the request came with, "" in open mode.
-func (r *request) by() string { return "" }
+func (r *request) by() string { return r.key }
 
 // unsigned takes out of a command what err says is above the cluster's feature
 // level and may be left out: who sent it. It reports whether there was any: the

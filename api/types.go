@@ -20,10 +20,12 @@ func (r *request) types() {
 		return
 	}
 	b := append(r.body(), `{"success":true,"types":[`...)
+	start := len(b)
 	for i := range views {
-		if i > 0 {
-			b = append(b, ',')
+		if !r.maySee(views[i].Type) {
+			continue
 		}
+		b = comma(b, start)
 		b = appendType(b, &views[i])
 	}
 	r.send(fasthttp.StatusOK, append(b, "]}"...))

@@ -40,6 +40,8 @@ func (r *request) why() {
 	case !ok:
 	case !found:
 		r.refuse(refuse(wire.CodeTaskNotFound))
+	case !r.maySee(a.taskType):
+		r.refuse(r.refuseType(a.taskType))
 	default:
 		r.askedFor(&a)
 		r.send(fasthttp.StatusOK, a.append(r.body()))

@@ -123,6 +123,9 @@ func (m *Machine) Level() uint32 { return m.header.Level }
 // Get returns the task, nil if there is none.
 func (m *Machine) Get(id uint64) *Task { return m.tasks.get(id) }
 
+// Assigned reports whether a task was ever given that id.
+func (m *Machine) Assigned(id uint64) bool { return id < m.header.NextID }
+
 // ByKey returns the task that has the idempotency key, nil if none has. None
 // has "".
 func (m *Machine) ByKey(key string) *Task {

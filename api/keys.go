@@ -1,0 +1,202 @@
+package api
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// The bounds of the keys of a server.
+const (
+	keysMax = 10_000 // keys at once
+	// keyBytesMax bounds a key as it is sent.
+	keyBytesMax = 256
+	// keyTypesBytes bounds the task types of one key, with a comma after each:
+	// they travel to the leader in a header.
+	keyTypesBytes = 2 << 10
+	// keyRateMax bounds a rate_limit_per_minute.
+	keyRateMax = 1_000_000_000
+	// keyRateDefault is how many requests a minute a key may make that sets
+	// nothing.
+	keyRateDefault = 100
+)
+
+// Key is an API key as it is configured: the key itself is nowhere.
+type Key struct {
+	// Field says where it stands in the configuration, as keys[2]: errors begin
+	// with it.
+	Field string
+	// Name is told in the trail and in metrics: 1 to 64 of A-Z a-z 0-9 _ . -.
+	Name string
+	// Role is reader, producer, worker or operator.
+	Role string
+	// SHA256 is the SHA-256 of the whole key in 64 hex digits.
+	SHA256 string
+	// RateLimitPerMinute bounds its requests, and is how many may come at once;
+	// nil: 100, 0: no bound.
+	RateLimitPerMinute *int64
+	// TaskTypes are those that it may submit, claim, change and see; none: all.
+	TaskTypes []string
+}
+
+// CheckKeys returns every mistake in keys, each naming the field, nil if there
+// is none. No error repeats a hash: somebody may have put the key itself there.
+func CheckKeys(keys []Key) error {
+	_, err := newKeyTable(keys, nil)
+	return err
+}
+
+// apiKey is a key as the server uses it.
+type apiKey struct {
+	name    string
+	role    role
+	sum     [sha256.Size]byte
+	types   []string // sorted; none: all
+	bucket  *bucket  // nil: no bound
+	refused atomic.Uint64
+}
+
+// keyTable is the keys of a server. It is never changed: a reload makes a new
+// one.
+type keyTable struct {
+	// byHash finds a key by a hash of its SHA-256 that nobody outside can compute,
+	// so that the time that a look-up takes tells nothing of the keys.
+	seed   maphash.Seed
+	byHash map[uint64]*apiKey
+	sorted []*apiKey // by name
+}
+
+var keyNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// newKeyTable makes the table of keys. A key that before has too goes on with
+// what it has used of its rate. All mistakes are returned at once.
+func newKeyTable(keys []Key, before *keyTable) (*keyTable, error) {
+	if len(keys) > keysMax {
+		return nil, fmt.Errorf("there are %d keys: at most %d are allowed", len(keys), keysMax)
+	}
+	t := &keyTable{seed: maphash.MakeSeed(), byHash: make(map[uint64]*apiKey, len(keys))}
+	names, sums := map[string]string{}, map[[sha256.Size]byte]string{}
+	var errs []error
+	for i := range keys {
+		c := &keys[i]
+		k, err := newAPIKey(c)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if other, ok := names[k.name]; ok {
+			errs = append(errs, fmt.Errorf("%s.name is %q, the name of %s too: each key has its own", c.Field, k.name, other))
+			continue
+		}
+		if other, ok := sums[k.sum]; ok {
+			errs = append(errs, fmt.Errorf("%s.key_sha256 is that of %s too: each key has its own", c.Field, other))
+			continue
+		}
+		names[k.name], sums[k.sum] = c.Field, c.Field
+		k.inherit(before)
+		for t.byHash[t.hash(&k.sum)] != nil { // two of 2^64: another seed parts them
+			t.reseed()
+		}
+		t.byHash[t.hash(&k.sum)] = k
+		t.sorted = append(t.sorted, k)
+	}
+	slices.SortFunc(t.sorted, func(a, b *apiKey) int { return strings.Compare(a.name, b.name) })
+	return t, errors.Join(errs...)
+}
+
+func newAPIKey(c *Key) (*apiKey, error) {
+	var errs []error
+	add := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf(c.Field+"."+field+" "+format, args...))
+	}
+	k := &apiKey{name: c.Name, types: slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))}
+	if !keyNamePattern.MatchString(c.Name) {
+		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", shorten(c.Name))
+	}
+	var ok bool
+	if k.role, ok = parseRole(c.Role); !ok {
+		add("role", "is %q: it must be %s", shorten(c.Role), rolesAllowed)
+	}
+	if n, err := hex.Decode(k.sum[:], []byte(c.SHA256[:min(len(c.SHA256), 2*sha256.Size)])); err != nil || n != sha256.Size || len(c.SHA256) != 2*sha256.Size {
+		add("key_sha256", "is not the SHA-256 of a key: it must be 64 hex digits, as claimq key generate prints them (its value is not shown: it may be the key itself)")
+	}
+	rate := int64(keyRateDefault)
+	if c.RateLimitPerMinute != nil {
+		rate = *c.RateLimitPerMinute
+	}
+	if rate < 0 || rate > keyRateMax {
+		add("rate_limit_per_minute", "is %d: it must be 0 (no limit) or a number of requests up to %d", rate, keyRateMax)
+	} else if rate > 0 {
+		k.bucket = newBucket(rate)
+	}
+	size := 0
+	for i, t := range c.TaskTypes {
+		size += len(t) + 1
+		if !validTaskType(t) {
+			add("task_types["+fmt.Sprint(i)+"]", "is %q: it must be %s", shorten(t), taskTypeAllowed)
+		}
+	}
+	if size > keyTypesBytes {
+		add("task_types", "are %d bytes together, with a comma after each: at most %d are allowed", size, keyTypesBytes)
+	}
+	return k, errors.Join(errs...)
+}
+
+// inherit takes over what the key with the same hash has used of its rate, and
+// how often it was refused.
+func (k *apiKey) inherit(before *keyTable) {
+	if before == nil {
+		return
+	}
+	old := before.find(&k.sum)
+	if old == nil {
+		return
+	}
+	if old.name == k.name {
+		k.refused.Store(old.refused.Load())
+	}
+	if k.bucket != nil && old.bucket != nil && k.bucket.perMinute == old.bucket.perMinute {
+		k.bucket = old.bucket
+	}
+}
+
+func (t *keyTable) hash(sum *[sha256.Size]byte) uint64 { return maphash.Bytes(t.seed, sum[:]) }
+
+func (t *keyTable) reseed() {
+	t.seed = maphash.MakeSeed()
+	clear(t.byHash)
+	for _, k := range t.sorted {
+		t.byHash[t.hash(&k.sum)] = k
+	}
+}
+
+// find returns the key with that SHA-256, nil if there is none. The comparison
+// takes the same time wherever two hashes differ.
+func (t *keyTable) find(sum *[sha256.Size]byte) *apiKey {
+	k := t.byHash[t.hash(sum)]
+	if k == nil || subtle.ConstantTimeCompare(k.sum[:], sum[:]) != 1 {
+		return nil
+	}
+	return k
+}
+
+// validKeyText reports whether what was sent can be a key: 1 to 256 bytes of
+// ASCII that is printed, without spaces.
+func validKeyText(key []byte) bool {
+	if len(key) == 0 || len(key) > keyBytesMax {
+		return false
+	}
+	for _, c := range key {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// What a page of an allowed origin may send and see.
+const (
+	corsHeaders = "Authorization, Content-Type, Last-Event-ID, Traceparent, X-API-Key, X-Claimq-Min-Index, X-Claimq-Redirect, X-Request-ID"
+	corsExposed = "Location, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-Claimq-Index, X-Request-ID"
+	// corsMaxAgeS is for how long a browser need not ask again.
+	corsMaxAgeS = "600"
+)
+
+// parseOrigins returns the set of allowed origins.
+func parseOrigins(origins []string) (map[string]bool, error) {
+	set := make(map[string]bool, len(origins))
+	for i, o := range origins {
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != o {
+			return nil, fmt.Errorf("allowed_origins[%d] is %q: it must be http:// or https:// and a host, with the port if it is not the usual one, and nothing behind that", i, o)
+		}
+		set[strings.ToLower(o)] = true
+	}
+	return set, nil
+}
+
+// allowedOrigin returns the origin of a page that may call from elsewhere, nil
+// if the request comes from no such page.
+func (s *Server) allowedOrigin(h *fasthttp.RequestHeader) []byte {
+	if len(s.origins) == 0 {
+		return nil
+	}
+	origin := h.Peek(fasthttp.HeaderOrigin)
+	if len(origin) == 0 || !s.origins[string(origin)] && !s.origins[string(bytes.ToLower(origin))] {
+		return nil
+	}
+	return origin
+}
+
+// shareAnswer lets the page of an allowed origin read the answer. Cookies are
+// not used, so they are not allowed either.
+func (r *request) shareAnswer() {
+	in, out := &r.http.Request.Header, &r.http.Response.Header
+	origin := r.server.allowedOrigin(in)
+	if origin == nil {
+		return
+	}
+	out.SetBytesV(fasthttp.HeaderAccessControlAllowOrigin, origin)
+	out.Set(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
+	if r.target.call != callOptions || len(in.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
+		out.Set(fasthttp.HeaderAccessControlExposeHeaders, corsExposed)
+		return
+	}
+	out.Set(fasthttp.HeaderAccessControlAllowMethods, r.target.allow)
+	out.Set(fasthttp.HeaderAccessControlAllowHeaders, corsHeaders)
+	out.Set(fasthttp.HeaderAccessControlMaxAge, corsMaxAgeS)
+}
