@@ -23,11 +23,7 @@ that have not ended. Cancelling twice is no error.`,
 		Example: "  claimq cancel 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.talk(&f, func(s session) error {
+			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
 				var answer wire.Answer
 				r := client.Request{Method: http.MethodPost, Path: taskPath(id, "cancel"), Body: []byte("{}"), Repeatable: true}
 				shown, err := s.call(cmd.Context(), r, "Repeat the command: cancelling twice does no harm.", &answer)

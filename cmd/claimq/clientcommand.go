@@ -140,6 +140,15 @@ func (a *app) talk(f *clientFlags, fn func(s session) error) error {
 	return fn(session{a: a, f: f, c: c})
 }
 
+// talkOfTask runs fn with a client of the endpoints and the task's id that arg is.
+func (a *app) talkOfTask(f *clientFlags, arg string, fn func(s session, id uint64) error) error {
+	id, err := parseID(arg)
+	if err != nil {
+		return err
+	}
+	return a.talk(f, func(s session) error { return fn(s, id) })
+}
+
 // call makes a call and decodes the answer into answer. With --output json it
 // prints the server's JSON, that of a refusal too, and shown is true: the
 // command has nothing more to print. unknown says what to do when the outcome

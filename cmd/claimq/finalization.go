@@ -183,11 +183,7 @@ func newFinalizationShowCommand(a *app) *cobra.Command {
 		Example: "  claimq finalization show 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.talk(&f, func(s session) error {
+			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
 				var answer wire.Finalization
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "finalization")}, "", &answer)
 				if err != nil || shown {

@@ -24,11 +24,7 @@ a step draws the task that it belongs to.
 		Example: "  claimq steps 17\n  claimq steps 17 --output json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.talk(&f, func(s session) error { return s.steps(cmd, id) })
+			return a.talkOfTask(&f, args[0], func(s session, id uint64) error { return s.steps(cmd, id) })
 		},
 	}
 	addClientFlags(a, cmd, &f)

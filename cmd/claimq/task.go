@@ -19,11 +19,7 @@ func newGetCommand(a *app) *cobra.Command {
 		Example: "  claimq get 17\n  claimq get 17 --output json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.talk(&f, func(s session) error {
+			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
 				var answer wire.Answer
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "")}, "", &answer)
 				if err != nil || shown || answer.Task == nil {
@@ -91,11 +87,7 @@ func newDeleteCommand(a *app) *cobra.Command {
 		Example: "  claimq delete 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.talk(&f, func(s session) error {
+			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
 				var answer wire.Answer
 				// Ids are never used again: a repeat deletes nothing else.
 				r := client.Request{Method: http.MethodDelete, Path: taskPath(id, ""), Repeatable: true}

@@ -23,11 +23,7 @@ limit, for others of its group, for the steps before it, or for a worker.`,
 		Example: "  claimq why 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.talk(&f, func(s session) error {
+			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
 				var why wire.Why
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "why")}, "", &why)
 				if err != nil || shown {
