@@ -1,0 +1,53 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// TestUnsigned ensures that a command with a name goes without it where the level
+// is too low for names, and that nothing else is left out.
+func TestUnsigned(t *testing.T) {
+	t.Parallel()
+	for _, c := range []fsm.Command{
+		fsm.SetType{Type: "mail", By: "ann"}, fsm.SetSchedule{Schedule: fsm.Schedule{Name: "nightly"}, By: "ann"}, fsm.DeleteSchedule{Name: "nightly", By: "ann"},
+	} {
+		if _, had := unsigned(c, fsm.ErrNoLeader); had {
+			t.Errorf("%T: its name is taken out for another error", c)
+		}
+		plain, had := unsigned(c, fsm.ErrLevel)
+		if !had || fsm.LevelOf(plain) >= fsm.LevelOf(c) {
+			t.Errorf("%T is left as %+v, %v", c, plain, had)
+		}
+		if _, had := unsigned(plain, fsm.ErrLevel); had {
+			t.Errorf("%T without a name would be proposed for ever", c)
+		}
+	}
+	if _, had := unsigned(fsm.Delete{ID: 1}, fsm.ErrLevel); had {
+		t.Error("a delete has a name")
+	}
+}
+
+// TestServer_tell ensures that an act is told, and that one that cannot be is
+// only logged.
+func TestServer_tell(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s, node := setup(t, func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log}) })
+	s.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, By: "ann", What: "3 keys"})
+	got := eventsOf(t, s.call(t, "GET /api/events?event=keys_reloaded", ""))
+	if len(got.Events) != 1 || got.Events[0].Message != "3 keys by ann" {
+		t.Errorf("told %+v", got.Events)
+	}
+	node.tellErr = errors.New("the leader is far away")
+	s.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: "4 keys"})
+	if !strings.Contains(log.String(), "keys_reloaded") || !strings.Contains(log.String(), "far away") {
+		t.Errorf("logged: %s", log.String())
+	}
+}

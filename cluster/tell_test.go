@@ -1,0 +1,110 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/cluster"
+	"github.com/claimq/claimq/cluster/clustertest"
+	"github.com/claimq/claimq/fsm"
+)
+
+// toldOf returns the messages of the events of that kind in the node's trail.
+func toldOf(t *testing.T, n *cluster.Node, kind fsm.EventKind) []string {
+	t.Helper()
+	var messages []string
+	_, err := n.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
+		for _, e := range m.Events(fsm.EventQuery{Kind: kind, Limit: 100}).Events {
+			messages = append(messages, e.Message)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+// TestTell_anyNode ensures that what a node tells is in the trail of all, whether
+// it leads or not, and that a text of any length is told.
+func TestTell_anyNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		ctx := context.Background()
+		nodes := append(c.Followers(), c.Leader())
+		for _, n := range nodes {
+			if err := n.Tell(ctx, fsm.Tell{Kind: fsm.EventBackupSaved, By: "ann", What: n.NodeID()}); err != nil {
+				t.Fatalf("%s tells: %v", n.NodeID(), err)
+			}
+		}
+		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: fsm.EventRestored, What: strings.Repeat("ž", 100_000)}); err != nil {
+			t.Fatal(err)
+		}
+		c.EnsureSame()
+		for _, n := range nodes {
+			got := toldOf(t, n, fsm.EventBackupSaved)
+			for i, by := range nodes {
+				if len(got) != len(nodes) || got[i] != by.NodeID()+" by ann" {
+					t.Errorf("the trail of %s tells %q", n.NodeID(), got)
+					break
+				}
+			}
+			if got := toldOf(t, n, fsm.EventRestored); len(got) != 1 || len(got[0]) != 1024 {
+				t.Errorf("the trail of %s tells %d times", n.NodeID(), len(got))
+			}
+		}
+		// A kind that nobody knows is an entry that all can read.
+		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: 60, What: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		c.EnsureSame()
+	})
+}
+
+// TestTell_belowItsLevel ensures that nothing is written that a node of an older
+// version could not read, and that settings go without a name.
+func TestTell_belowItsLevel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		c.Stop(2) // then the first level is a low one
+		leader, ctx := c.Leader(), context.Background()
+		if err := leader.Tell(ctx, fsm.Tell{Kind: fsm.EventRestored, What: "17"}); err != nil {
+			t.Errorf("told below the level: %v", err)
+		}
+		if _, err := leader.Propose(ctx, fsm.SetSchedule{By: "ann"}); !errors.Is(err, fsm.ErrLevel) {
+			t.Errorf("a name below the level: %v, want ErrLevel", err)
+		}
+		c.Start(2)
+		c.Wait("the upgrade", func() bool {
+			level, err := c.Leader().Upgrade(ctx, "ann")
+			return err == nil && level == fsm.FeatureLevel
+		})
+		if got := toldOf(t, c.Leader(), fsm.EventRestored); len(got) != 0 {
+			t.Errorf("told below the level: %q", got)
+		}
+		if got := toldOf(t, c.Leader(), fsm.EventLevelRaised); len(got) != 1 || got[0] != "5 by ann" {
+			t.Errorf("the trail tells of the upgrade %q", got)
+		}
+	})
+}
+
+// TestTell_withoutLeader ensures that it fails where nobody leads, within its
+// bound.
+func TestTell_withoutLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		one := c.Followers()[0]
+		c.Partition(one)
+		<-time.After(10 * time.Second)
+		if err := one.Tell(context.Background(), fsm.Tell{Kind: fsm.EventRestored}); !errors.Is(err, fsm.ErrNoLeader) {
+			t.Errorf("told without a leader: %v, want ErrNoLeader", err)
+		}
+		c.Heal()
+	})
+}
