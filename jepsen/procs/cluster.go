@@ -25,7 +25,11 @@ const nodeCountMax = 9
 type Config struct {
 	Binary string // path of claimq
 	Dir    string // for data and logs; it exists
-	Nodes  int    // 1 to 9
+	Nodes  int    // 1 to 9, those that join counted
+	// Joining is how many of the nodes, the last ones, do not belong to the initial
+	// cluster: each joins the others when it is first started. StartAll leaves those
+	// alone that have never been started.
+	Joining int
 	// Flags are given to each server beside its own.
 	Flags []string
 	// Env is added to the environment of each server, as NAME=value.
@@ -77,6 +81,9 @@ const JoinKey = "a-join-key-for-nodes-on-one-machine"
 func New(cfg Config) (*Cluster, error) {
 	if cfg.Nodes < 1 || cfg.Nodes > nodeCountMax {
 		return nil, fmt.Errorf("a cluster of %d nodes: 1 to %d are possible", cfg.Nodes, nodeCountMax)
+	}
+	if cfg.Joining < 0 || cfg.Joining >= cfg.Nodes {
+		return nil, fmt.Errorf("%d of %d nodes join: one at least must be there before", cfg.Joining, cfg.Nodes)
 	}
 	if cfg.Hosts != nil && len(cfg.Hosts) != cfg.Nodes || cfg.DataDirs != nil && len(cfg.DataDirs) != cfg.Nodes {
 		return nil, fmt.Errorf("%d nodes, %d hosts, %d data folders", cfg.Nodes, len(cfg.Hosts), len(cfg.DataDirs))
@@ -146,10 +153,16 @@ func (c *Cluster) configure(cfg Config, keyFile string) error {
 		}
 		members, advertised = append(members, n.ID+"="+addr), append(advertised, addr)
 	}
+	first := cfg.Nodes - cfg.Joining
 	for i, n := range c.Nodes {
 		n.Args = []string{
 			"server", "--node-id", n.ID, "--data-dir", n.DataDir, "--http-addr", n.HTTPAddr, "--peer-addr", n.PeerAddr,
-			"--initial-cluster", strings.Join(members, ","), "--join-key-file", keyFile,
+			"--join-key-file", keyFile,
+		}
+		if n.joins = i >= first; n.joins {
+			n.Args = append(n.Args, "--join", strings.Join(advertised[:first], ","))
+		} else {
+			n.Args = append(n.Args, "--initial-cluster", strings.Join(members[:first], ","))
 		}
 		if advertised[i] != n.PeerAddr {
 			n.Args = append(n.Args, "--peer-advertise", advertised[i])
@@ -178,7 +191,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 // StartAll starts the nodes that do not run and waits until all are ready.
 func (c *Cluster) StartAll(ctx context.Context) error {
 	for _, n := range c.Nodes {
-		if n.Running() {
+		if n.Running() || n.joins && n.PID() == 0 {
 			continue
 		}
 		if err := n.Start(); err != nil {
@@ -186,6 +199,9 @@ func (c *Cluster) StartAll(ctx context.Context) error {
 		}
 	}
 	for _, n := range c.Nodes {
+		if n.PID() == 0 {
+			continue
+		}
 		if err := n.WaitReady(ctx); err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ type Node struct {
 	env    []string
 	host   Host     // nil: this machine
 	dial   DialFunc // nil: an ordinary dialer
+	joins  bool     // it does not belong to the initial cluster
 
 	mu     sync.Mutex // guards what follows
 	cmd    *exec.Cmd  // nil before the first start

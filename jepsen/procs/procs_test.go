@@ -149,6 +149,29 @@ func TestNew_flags(t *testing.T) {
 	}
 }
 
+// Nodes that join are told of the others, and are not started with them.
+func TestNew_joining(t *testing.T) {
+	t.Parallel()
+	c, err := New(Config{Binary: "/bin/false", Dir: t.TempDir(), Nodes: 3, Joining: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	peers := c.Nodes[0].PeerAddr + "," + c.Nodes[1].PeerAddr
+	if last := c.Nodes[2]; !slices.Contains(last.Args, peers) || slices.Contains(last.Args, "--initial-cluster") {
+		t.Errorf("flags of the one that joins: %v", last.Args)
+	}
+	if strings.Contains(strings.Join(c.Nodes[0].Args, " "), c.Nodes[2].PeerAddr) {
+		t.Errorf("flags of one that does not: %v", c.Nodes[0].Args)
+	}
+	if err := c.StartAll(within(t)); err == nil || c.Nodes[2].PID() != 0 {
+		t.Errorf("StartAll: %v, pid of the one that joins %d", err, c.Nodes[2].PID())
+	}
+	if _, err := New(Config{Binary: "/bin/false", Dir: t.TempDir(), Nodes: 2, Joining: 2}); err == nil {
+		t.Error("nobody is there to be joined, and that is no error")
+	}
+}
+
 // Ports that are taken are not given to another run, nor is one that somebody
 // listens on. (Not in parallel: it frees a port and takes it for itself.)
 func TestTakePorts(t *testing.T) {

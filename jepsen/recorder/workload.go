@@ -21,6 +21,9 @@ type Config struct {
 	Readers   int
 	Tasks     int // to submit in all
 	LeaseMS   int64
+	// Name begins the idempotency keys and claim request ids: two workloads of one
+	// cluster need two. "" = made from the recorder's seed.
+	Name string
 	// Rate bounds the submits per second in all, until Hurry; 0 = as fast as it
 	// goes.
 	Rate int
@@ -53,6 +56,9 @@ type Workload struct {
 // Start starts the callers. They end when ctx does, or by Drain.
 func (r *Recorder) Start(ctx context.Context, cfg Config) *Workload {
 	w := &Workload{rec: r, cfg: cfg, seed: r.seed, drained: make(chan struct{})}
+	if w.cfg.Name == "" {
+		w.cfg.Name = fmt.Sprintf("s%d", r.seed)
+	}
 	w.allowed.Store(int64(cfg.Tasks))
 	w.rate.Store(int64(cfg.Rate))
 	for i := range cfg.Producers {
@@ -160,7 +166,7 @@ func (w *Workload) produce(ctx context.Context, c *Caller, rng *rand.Rand) {
 			Params:         json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
 			Priority:       int32(rng.Intn(3)),
 			MaxAttempts:    &limit,
-			IdempotencyKey: fmt.Sprintf("s%d-%d", w.seed, n),
+			IdempotencyKey: fmt.Sprintf("%s-%d", w.cfg.Name, n),
 			LeaseMS:        w.cfg.LeaseMS,
 		}
 		op := w.again(ctx, func() history.Op { return c.Submit(ctx, task) })
@@ -208,7 +214,7 @@ func (w *Workload) work(ctx context.Context, c *Caller, rng *rand.Rand, worker s
 		}
 		req := wire.Claim{
 			WorkerID: worker, LeaseMS: w.cfg.LeaseMS,
-			ClaimRequestID: fmt.Sprintf("s%d-r%d", w.seed, w.requests.Add(1)),
+			ClaimRequestID: fmt.Sprintf("%s-r%d", w.cfg.Name, w.requests.Add(1)),
 		}
 		if rng.Intn(4) == 0 {
 			req.SortBy = "created_at"
