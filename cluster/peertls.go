@@ -132,11 +132,11 @@ func (c *peerTLS) checkName(from hello) error {
 	if err == nil && host != "" && leaf.VerifyHostname(host) == nil {
 		return nil
 	}
-	return fmt.Errorf("the certificate of the dialer is neither for its node id, %q, nor for the host of its peer address, %q: it is for %s", from.NodeID, from.PeerAddr, namesOf(leaf))
+	return fmt.Errorf("the certificate of the dialer is neither for its node id, %q, nor for the host of its peer address, %q: it is for %s", from.NodeID, from.PeerAddr, certificateNames(leaf))
 }
 
-// namesOf lists the names of a certificate for a log.
-func namesOf(c *x509.Certificate) string {
+// certificateNames lists the names of a certificate for a log.
+func certificateNames(c *x509.Certificate) string {
 	names := append([]string(nil), c.DNSNames...)
 	for _, ip := range c.IPAddresses {
 		names = append(names, ip.String())
