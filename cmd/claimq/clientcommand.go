@@ -19,6 +19,7 @@ import (
 type clientFlags struct {
 	endpoints []string
 	apiKey    string
+	tls       tlsFlags
 	timeout   time.Duration
 	output    string
 	outputs   []string // what output may be
@@ -31,6 +32,7 @@ func addClientFlags(a *app, cmd *cobra.Command, f *clientFlags, moreOutputs ...s
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.endpoints, "endpoint", []string{"http://127.0.0.1:7400"}, "URL of a node; repeatable (CLAIMQ_ENDPOINTS)")
 	flags.StringVar(&f.apiKey, "api-key", "", "API key (CLAIMQ_API_KEY, which ps does not show)")
+	f.tls.add(flags)
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to go on trying")
 	flags.StringVar(&f.output, "output", "table", strings.Join(f.outputs, ", ")+": json is the server's answer as it is")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -95,7 +97,7 @@ func setFromVariables(a *app, flags *pflag.FlagSet) error {
 func onlyExplicit(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		switch f.Name {
-		case "endpoint", "api-key", "timeout", "output":
+		case "endpoint", "api-key", "ca-file", "cert-file", "key-file", "timeout", "output":
 		default:
 			f.Annotations = map[string][]string{explicitOnly: {}}
 		}
@@ -132,7 +134,11 @@ func (a *app) talk(f *clientFlags, fn func(s session) error) error {
 	if len(endpoints) == 0 {
 		return usageErrorf("--endpoint is empty")
 	}
-	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.apiKey, Timeout: f.timeout})
+	tlsConfig, err := f.tls.config()
+	if err != nil {
+		return usageErrorf("%w", err)
+	}
+	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.apiKey, TLS: tlsConfig, Timeout: f.timeout})
 	if err != nil {
 		return usageErrorf("%w", err)
 	}
