@@ -162,9 +162,24 @@ func (k *apiKey) inherit(before *keyTable) {
 	if old.name == k.name {
 		k.refused.Store(old.refused.Load())
 	}
-	if k.bucket != nil && old.bucket != nil && k.bucket.perMinute == old.bucket.perMinute {
+	if k.bucket != nil && k.rate() == old.rate() {
 		k.bucket = old.bucket
 	}
+}
+
+// same reports whether two tables have the same keys.
+func (t *keyTable) same(before *keyTable) bool {
+	return before != nil && slices.EqualFunc(t.sorted, before.sorted, func(a, b *apiKey) bool {
+		return a.name == b.name && a.role == b.role && a.sum == b.sum && slices.Equal(a.types, b.types) && a.rate() == b.rate()
+	})
+}
+
+// rate returns how many requests a minute the key may make, 0 = any number.
+func (k *apiKey) rate() int64 {
+	if k.bucket == nil {
+		return 0
+	}
+	return k.bucket.perMinute
 }
 
 func (t *keyTable) hash(sum *[sha256.Size]byte) uint64 { return maphash.Bytes(t.seed, sum[:]) }

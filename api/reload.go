@@ -8,43 +8,66 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
 )
 
-// errNoKeys is returned by ReloadKeys when a server that has keys would have
+// errNoKeys is returned by readKeys when a server that has keys would have
 // none any more: that would open it to everybody.
 var errNoKeys = errors.New("there is no key any more, which would open the server to everybody: keep one, or restart it without keys")
 
-// ReloadKeys reads the keys anew and returns how many there are. On an error
-// the keys from before stay in force. A server that was open has keys from then
-// on; one that has keys never becomes open.
-func (s *Server) ReloadKeys() (count int, err error) {
+// readKeys reads the keys anew and returns how many there are, and whether there
+// is any change. On an error the keys from before stay in force. A server that
+// was open has keys from then on; one that has keys never becomes open.
+func (s *Server) readKeys() (count int, changed bool, err error) {
 	if s.cfg.Keys == nil {
-		return 0, nil
+		return 0, false, nil
 	}
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	list, err := s.cfg.Keys()
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	before := s.keys.Load()
 	if len(list) == 0 {
 		if before != nil {
-			return 0, errNoKeys
+			return 0, false, errNoKeys
 		}
-		return 0, nil
+		return 0, false, nil
 	}
 	table, err := newKeyTable(list, before)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	s.keys.Store(table)
-	return len(list), nil
+	return len(list), !table.same(before), nil
 }
 
-// loadKeys is ReloadKeys of a server that is being made.
+// HangUp is what SIGHUP does: the keys are read anew, as by POST /api/reload. A
+// change is told in the trail.
+func (s *Server) HangUp() {
+	count, changed, err := s.readKeys()
+	if err != nil {
+		s.logger.Error(notReloaded, "error", err)
+		return
+	}
+	if changed {
+		s.logger.Info("reloaded the API keys", "keys", count)
+		s.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: s.keysWords(count)})
+	}
+}
+
+// notReloaded is what the log says of a reload that failed.
+const notReloaded = "the API keys were not reloaded: those from before stay in force"
+
+// keysWords are the words for the trail.
+func (s *Server) keysWords(count int) string {
+	return s.node.NodeID() + ": " + strconv.Itoa(count) + " keys"
+}
+
+// loadKeys is readKeys of a server that is being made.
 func (s *Server) loadKeys() error {
-	if _, err := s.ReloadKeys(); err != nil {
+	if _, _, err := s.readKeys(); err != nil {
 		return fmt.Errorf("api keys: %w", err)
 	}
 	return nil
@@ -56,16 +79,25 @@ func (s *Server) Open() bool { return s.keys.Load() == nil }
 
 // reload answers POST /api/reload: this node reads its keys anew, and no other.
 func (r *request) reload() {
-	count, err := r.server.ReloadKeys()
+	d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+	defer d.free()
+	if bad := d.fields(d.unknown); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	s := r.server
+	count, _, err := s.readKeys()
 	if err != nil {
-		r.server.logger.Error("the API keys were not reloaded; those from before stay in force", "error", err)
+		s.logger.Error(notReloaded, "error", err)
 		r.refuse(&refusal{
 			code: wire.CodeInvalidRequest, text: "The keys were not reloaded: " + err.Error(),
 			advice: "Correct the configuration of this node and reload again; the keys from before stay in force",
 		})
 		return
 	}
-	r.server.logger.Info("reloaded the API keys", "keys", count, "by", r.by())
-	b := strconv.AppendInt(append(r.body(), `{"success":true,"keys":`...), int64(count), 10)
+	s.logger.Info("reloaded the API keys", "keys", count, "by", r.by())
+	r.tell(fsm.EventKeysReloaded, s.keysWords(count))
+	b := appendString(append(r.body(), `{"success":true,"node_id":`...), s.node.NodeID())
+	b = strconv.AppendInt(append(b, `,"keys":`...), int64(count), 10)
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }

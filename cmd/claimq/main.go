@@ -125,6 +125,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		newScheduleCommand(a),
 		newClusterCommand(a),
 		newConfigCommand(a),
+		newKeyCommand(a),
 		newCompletionCommand(a),
 		newVersionCommand(a),
 	)

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/client"
+)
+
+const (
+	// keyPrefix is how every key begins that this command makes: it can be found
+	// in a log or a repository where it should not be.
+	keyPrefix = "claimq_"
+	// keyBytes is how many random bytes a key has: 256 bits, so that a plain hash
+	// of it tells nothing.
+	keyBytes = 32
+)
+
+func newKeyCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "key",
+		Short:   "Make and reload API keys",
+		Example: "  claimq key generate --role producer --name shop",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newKeyGenerateCommand(a), newKeyReloadCommand(a))
+	return cmd
+}
+
+// newKey is a key that was just made.
+type newKey struct {
+	Name               string   `json:"name"`
+	Role               string   `json:"role"`
+	Key                string   `json:"key"`
+	SHA256             string   `json:"key_sha256"`
+	RateLimitPerMinute *int64   `json:"rate_limit_per_minute,omitempty"`
+	TaskTypes          []string `json:"task_types,omitempty"`
+}
+
+func newKeyGenerateCommand(a *app) *cobra.Command {
+	var k newKey
+	var rate int64
+	var output string
+	cmd := &cobra.Command{
+		Use:   "generate --role ROLE --name NAME",
+		Short: "Make an API key",
+		Long: `Make an API key of 256 random bits and print it, once, with what to put into the
+servers' configuration: its name, its role and its hash. Nothing is stored, and no
+server is asked.
+
+Roles: reader (GETs), producer (submit, change, cancel, retry, delete, and GETs),
+worker (claim, complete, fail, extend, release, finalization, and GETs), operator
+(everything).`,
+		Example: `  claimq key generate --role producer --name shop
+  claimq key generate --role worker --name mailer --type mail --rate 0 --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return usageErrorf("--output is %q: it must be table or json", output)
+			}
+			if cmd.Flags().Changed("rate") {
+				k.RateLimitPerMinute = &rate
+			}
+			if err := k.make(); err != nil {
+				return err
+			}
+			if output == "json" {
+				return json.NewEncoder(a.stdout).Encode(k)
+			}
+			_, err := fmt.Fprint(a.stdout, k.text())
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&k.Role, "role", "", "reader, producer, worker or operator")
+	cmd.Flags().StringVar(&k.Name, "name", "", "name for the trail and for metrics: 1 to 64 of A-Z a-z 0-9 _ . -")
+	cmd.Flags().Int64Var(&rate, "rate", 0, "requests a minute, and at once; 0 = no limit (default: the standard 100)")
+	cmd.Flags().StringSliceVar(&k.TaskTypes, "type", nil, "task type that it is for; repeatable (default: all)")
+	cmd.Flags().StringVar(&output, "output", "table", "table or json")
+	return cmd
+}
+
+// make makes the key, once what it is for makes sense.
+func (k *newKey) make() error {
+	secret := make([]byte, keyBytes)
+	if _, err := rand.Read(secret); err != nil {
+		return fmt.Errorf("make key: %w", err)
+	}
+	k.Key = keyPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
+	sum := sha256.Sum256([]byte(k.Key))
+	k.SHA256 = hex.EncodeToString(sum[:])
+	err := api.CheckKeys([]api.Key{{
+		Field: "the key", Name: k.Name, Role: k.Role, SHA256: k.SHA256, RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes,
+	}})
+	if err != nil {
+		return usageErrorf("%w", err)
+	}
+	return nil
+}
+
+// text tells what to do with the key.
+func (k *newKey) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "For the client, as CLAIMQ_API_KEY (it is not shown again):\n\n  %s\n\n", k.Key)
+	fmt.Fprintf(&b, "For each server's configuration file or keys_file; then 'claimq key reload' or SIGHUP:\n\n")
+	fmt.Fprintf(&b, "keys:\n  - name: %q\n    role: %s\n    key_sha256: %q\n", k.Name, k.Role, k.SHA256)
+	if k.RateLimitPerMinute != nil {
+		fmt.Fprintf(&b, "    rate_limit_per_minute: %d\n", *k.RateLimitPerMinute)
+	}
+	if len(k.TaskTypes) > 0 {
+		quoted := make([]string, len(k.TaskTypes))
+		for i, t := range k.TaskTypes {
+			quoted[i] = fmt.Sprintf("%q", t)
+		}
+		fmt.Fprintf(&b, "    task_types: [%s]\n", strings.Join(quoted, ", "))
+	}
+	return b.String()
+}
+
+func newKeyReloadCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have servers read their API keys anew",
+		Long: `Have each server that --endpoint names read its API keys anew, without a restart.
+Each has its own configuration: name all of them.
+
+A server whose configuration has a mistake keeps the keys that it has, and says
+what is wrong. It must be a key of an operator that is sent.
+
+To exchange a key without a refusal: add the new key on all nodes, reload, move
+the clients to it, remove the old key on all nodes, reload.`,
+		Example: "  claimq key reload --endpoint http://10.0.0.1:7400 --endpoint http://10.0.0.2:7400",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var errs []error
+			for _, endpoint := range f.endpoints {
+				one := f
+				one.endpoints = []string{endpoint}
+				errs = append(errs, a.talk(&one, func(s session) error {
+					var answer struct {
+						NodeID string `json:"node_id"`
+						Keys   int    `json:"keys"`
+					}
+					r := client.Request{Method: http.MethodPost, Path: "/api/reload"}
+					shown, err := s.call(cmd.Context(), r, "Reload again: it does no harm.", &answer)
+					if err != nil || shown {
+						return err
+					}
+					_, err = fmt.Fprintf(a.stdout, "%s has %d keys\n", printable(answer.NodeID), answer.Keys)
+					return err
+				}))
+			}
+			return errors.Join(errs...)
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}

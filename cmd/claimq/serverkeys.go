@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/config"
+)
+
+// apiKeys returns a function that reads the configuration anew with load, and
+// returns the API keys in it.
+func apiKeys(load func() (config.Loaded, error)) func() ([]api.Key, error) {
+	return func() ([]api.Key, error) {
+		loaded, err := load()
+		if err != nil {
+			return nil, err
+		}
+		keys := make([]api.Key, len(loaded.Keys))
+		for i, k := range loaded.Keys {
+			keys[i] = api.Key{
+				Field: fmt.Sprintf("keys[%d]", i), Name: k.Name, Role: k.Role, SHA256: k.KeySHA256,
+				RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes,
+			}
+		}
+		return keys, nil
+	}
+}
+
+// hangups notes SIGHUP from the moment that it is made: a process that does not
+// listen would die of it.
+type hangups struct{ signals chan os.Signal }
+
+func newHangups() hangups {
+	h := hangups{signals: make(chan os.Signal, 1)}
+	signal.Notify(h.signals, syscall.SIGHUP)
+	return h
+}
+
+// stop ends the listening; it is safe twice.
+func (h hangups) stop() { signal.Stop(h.signals) }
+
+// reload has the server read its keys anew at every SIGHUP until stop is called,
+// which waits for that.
+func (h hangups) reload(server *api.Server) (stop func()) {
+	ended := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			select {
+			case <-h.signals:
+				server.HangUp()
+			case <-ended:
+				return
+			}
+		}
+	})
+	return func() {
+		h.stop()
+		close(ended)
+		wait.Wait()
+	}
+}
+
+// warnOpen says that nobody is asked for a key, if it is so.
+func warnOpen(server *api.Server, insecure bool, logger hclog.Logger) {
+	switch {
+	case !server.Open():
+	case insecure:
+		logger.Warn("no API keys are configured, and --insecure is given: whoever reaches the port, from wherever, may do everything")
+	default:
+		logger.Warn("no API keys are configured: whoever reaches the port may do everything")
+	}
+}
