@@ -12,10 +12,15 @@ import (
 
 // The node-to-node calls of a running node. Bodies are JSON.
 const (
-	callStatus = "status" // → peerStatus
-	callHash   = "hash"   // hashQuestion → hashAnswer
-	callDiffer = "differ" // hashAnswer of the majority → {}
-	callTell   = "tell"   // fsm.Tell → {}; the leader answers it
+	callStatus   = "status"   // → peerStatus
+	callHash     = "hash"     // hashQuestion → hashAnswer
+	callDiffer   = "differ"   // hashAnswer of the majority → {}
+	callWho      = "who"      // → whoAnswer
+	callAdmitted = "admitted" // admission → {}; a node without a cluster takes it
+	callMember   = "member"   // memberQuestion → memberAnswer; the leader makes the change
+	callStanding = "standing" // standingQuestion → standingAnswer
+	callNudge    = "nudge"    // → {}: ask for your standing
+	callTell     = "tell"     // fsm.Tell → {}; the leader answers it
 )
 
 // callTable holds what answers the calls, by name.
@@ -36,7 +41,12 @@ func (n *Node) registerCalls() {
 		callStatus: func(context.Context, []byte) ([]byte, error) { return json.Marshal(n.status()) },
 		callHash:   n.answerHash,
 		callDiffer: n.answerDiffer,
-		callTell:   n.answerTell,
+
+		callWho:      n.answerWho,
+		callMember:   n.answerMember,
+		callStanding: n.answerStanding,
+		callNudge:    n.answerNudge,
+		callTell:     n.answerTell,
 	}
 }
 

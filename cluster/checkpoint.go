@@ -118,7 +118,7 @@ func (l *leadership) checkpoint() {
 			voters = append(voters, s)
 		}
 	}
-	hashes := l.askHashes(voters, p.Index)
+	hashes := l.node.askHashes(l.ctx, voters, p.Index, time.Second)
 	majority, ok := majorityHash(hashes, len(voters))
 	if !ok {
 		if distinct(hashes) > 1 {
@@ -147,30 +147,30 @@ func (l *leadership) checkpoint() {
 	}
 }
 
-// askHashes returns what the voters noted at index, by UUID, as far as they
-// have it in time.
-func (l *leadership) askHashes(voters []raft.Server, index uint64) map[string]string {
+// askHashes returns what the nodes noted at index, by UUID, as far as they have
+// it in time: they are asked every interval.
+func (n *Node) askHashes(ctx context.Context, nodes []raft.Server, index uint64, interval time.Duration) map[string]string {
 	hashes := make(map[string]string)
 	for range hashAskMax {
-		if !pause(l.ctx, time.Second) {
+		if !pause(ctx, interval) {
 			break
 		}
-		for _, s := range voters {
+		for _, s := range nodes {
 			id := string(s.ID)
 			switch {
 			case hashes[id] != "":
-			case id == l.node.uuid:
-				hashes[id] = l.node.notes.at(index).Hash
+			case id == n.uuid:
+				hashes[id] = n.notes.at(index).Hash
 			default:
-				ctx, cancel := context.WithTimeout(l.ctx, hashAskTimeout)
-				answer, err := ask[hashAnswer](ctx, l.node, string(s.Address), callHash, hashQuestion{Index: index})
+				ctx, cancel := context.WithTimeout(ctx, hashAskTimeout)
+				answer, err := ask[hashAnswer](ctx, n, string(s.Address), callHash, hashQuestion{Index: index})
 				cancel()
 				if err == nil && answer.Index == index {
 					hashes[id] = answer.Hash
 				}
 			}
 		}
-		if known(hashes) == len(voters) {
+		if known(hashes) == len(nodes) {
 			break
 		}
 	}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -49,7 +48,11 @@ func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 	n := l.node
 	l.record(n.record)
 	for _, s := range n.servers() {
-		if string(s.ID) == n.uuid || !askAll && s.Suffrage == raft.Voter {
+		if string(s.ID) == n.uuid {
+			l.move(s, n.record.PeerAddr)
+			continue
+		}
+		if !askAll && s.Suffrage == raft.Voter {
 			continue
 		}
 		wall, at := n.clock.Wall(), n.clock.Mono()
@@ -58,13 +61,17 @@ func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 		cancel()
 		if err != nil || status.Record.UUID != string(s.ID) {
 			near[s.ID] = 0
+			if s.Suffrage != raft.Voter {
+				n.tellAdmitted(l.ctx, string(s.ID), string(s.Address))
+			}
 			continue
 		}
 		if status.WallNS != 0 {
 			l.wallClocks.note(status.Record.NodeID, status.WallNS, wall, at, n.clock.Mono()-at)
 		}
 		l.record(status.Record)
-		if s.Suffrage == raft.Voter {
+		l.move(s, status.Record.PeerAddr)
+		if s.Suffrage == raft.Voter || l.keptNonvoter(s) {
 			continue
 		}
 		if status.AppliedIndex+promoteLagMax < n.raft.CommitIndex() {
@@ -81,30 +88,98 @@ func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 
 // record logs a node's record if the state has another one, or none.
 func (l *leadership) record(r fsm.NodeRecord) {
-	var have fsm.NodeRecord
-	l.node.fsm.read(func(m *fsm.Machine) { have, _ = m.Node(r.UUID) })
-	if have == r || r.NodeID == "" {
+	if l.recorded(r) {
 		return
 	}
+	unlock, err := l.node.lockMembers(l.ctx)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	l.recordLocked(r)
+}
+
+// recorded reports whether the state has the record, but for what an operator
+// wishes.
+func (l *leadership) recorded(r fsm.NodeRecord) bool {
+	var have fsm.NodeRecord
+	l.node.fsm.read(func(m *fsm.Machine) { have, _ = m.Node(r.UUID) })
+	r.Nonvoter = have.Nonvoter
+	return have == r || r.NodeID == ""
+}
+
+// recordLocked is record for who has locked the membership: an operator's wish,
+// which the node itself does not know, stays what it is.
+func (l *leadership) recordLocked(r fsm.NodeRecord) {
+	if l.recorded(r) {
+		return
+	}
+	l.node.fsm.read(func(m *fsm.Machine) {
+		if have, ok := m.Node(r.UUID); ok {
+			r.Nonvoter = have.Nonvoter
+		}
+	})
 	if err := l.propose(fsm.SetNode{Node: r}); err != nil && l.ctx.Err() == nil {
 		l.node.logger.Warn("node record not written, trying again", "node_id", r.NodeID, "error", err)
 	}
 }
 
+// move notes a member's new peer address.
+func (l *leadership) move(s raft.Server, addr string) {
+	if addr == "" || addr == string(s.Address) {
+		return
+	}
+	unlock, err := l.node.lockMembers(l.ctx)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	if slices.Contains(l.node.servers(), s) {
+		l.moveLocked(l.ctx, s, addr)
+	}
+}
+
+// keptNonvoter reports whether an operator wants the node to have no vote. One
+// whose record is not there yet is not known.
+func (l *leadership) keptNonvoter(s raft.Server) bool {
+	record, ok := fsm.NodeRecord{}, false
+	l.node.fsm.read(func(m *fsm.Machine) { record, ok = m.Node(string(s.ID)) })
+	return !ok || record.Nonvoter
+}
+
 // forgetStrangers removes the records of nodes that are no longer members. It
-// looks at the records first: a node becomes a member before it has one.
+// looks at the records first: a node becomes a member before it has one, or else
+// under the lock.
 func (l *leadership) forgetStrangers() {
 	var records []fsm.NodeRecord
 	l.node.fsm.read(func(m *fsm.Machine) { records = m.Nodes() })
-	members := map[string]bool{l.node.uuid: true}
-	for _, s := range l.node.servers() {
-		members[string(s.ID)] = true
+	if !l.strangerAmong(records) {
+		return
 	}
+	unlock, err := l.node.lockMembers(l.ctx)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	members := l.memberUUIDs()
 	for _, r := range records {
 		if !members[r.UUID] {
 			_ = l.propose(fsm.RemoveNode{UUID: r.UUID}) // else at the next look
 		}
 	}
+}
+
+func (l *leadership) strangerAmong(records []fsm.NodeRecord) bool {
+	members := l.memberUUIDs()
+	return slices.ContainsFunc(records, func(r fsm.NodeRecord) bool { return !members[r.UUID] })
+}
+
+func (l *leadership) memberUUIDs() map[string]bool {
+	members := map[string]bool{l.node.uuid: true}
+	for _, s := range l.node.servers() {
+		members[string(s.ID)] = true
+	}
+	return members
 }
 
 func (l *leadership) promote(s raft.Server) {
@@ -115,7 +190,7 @@ func (l *leadership) promote(s raft.Server) {
 	}
 	defer unlock()
 	// It may have been removed while others were asked: Raft would add it anew.
-	if !slices.Contains(n.servers(), s) {
+	if !slices.Contains(n.servers(), s) || l.keptNonvoter(s) {
 		return
 	}
 	err = n.change(l.ctx, func() raft.IndexFuture {
@@ -161,36 +236,18 @@ func (n *Node) admitJoin(ctx context.Context, record fsm.NodeRecord) (clusterID 
 	}
 	// Until its record is written: another node may ask for the same name.
 	defer unlock()
-	var members []fsm.NodeRecord
-	var level uint32
-	servers := n.servers()
-	n.fsm.read(func(m *fsm.Machine) {
-		level = m.Level()
-		for _, s := range servers {
-			r, ok := m.Node(string(s.ID))
-			if !ok { // its record comes; until then its address is known
-				r = fsm.NodeRecord{UUID: string(s.ID), PeerAddr: string(s.Address)}
-				if r.UUID == record.UUID {
-					r.NodeID = record.NodeID
-				}
-			}
-			members = append(members, r)
-		}
-	})
+	members, level := n.memberRecords(record)
 	if err := checkJoin(record, members, level); err != nil {
 		return "", err
 	}
-	for _, s := range servers {
-		if string(s.ID) == record.UUID {
+	record.Nonvoter = false // its own word does not count
+	for _, m := range members {
+		if m.UUID == record.UUID {
 			return n.dir.Identity().ClusterID, nil
 		}
 	}
-	err = n.change(ctx, func() raft.IndexFuture {
-		return n.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, membershipTimeout)
-	})
-	if err != nil {
-		return "", fmt.Errorf("add node: %w", err)
+	if err := n.admitLocked(ctx, l, record); err != nil {
+		return "", err
 	}
-	l.record(record)
 	return n.dir.Identity().ClusterID, nil
 }

@@ -47,6 +47,9 @@ type Node struct {
 	notes       hashNotes
 	calls       callTable
 	changing    chan struct{} // capacity 1; holds an element while members change
+	transfers   chan transferred
+	nudged      chan struct{} // capacity 1: ask whether this node is a member
+	removed     atomic.Bool   // it is none any more, and Raft is shut down
 	// trailing says how many entries to keep behind a snapshot: trailingLogs,
 	// unless a test wants fewer.
 	trailing func(bytes, entries int64) uint64
@@ -122,6 +125,8 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 
 		leaderNotes: make(chan bool, leaderNotesMax),
 		changing:    make(chan struct{}, 1),
+		transfers:   make(chan transferred),
+		nudged:      make(chan struct{}, 1),
 		trailing:    trailingLogs,
 	}
 	if n.clock == nil {
@@ -225,6 +230,8 @@ func (n *Node) run() {
 	n.start(func() { n.noteHashes(n.ctx) })
 	if n.raft != nil {
 		n.start(func() { n.monitorSnapshots(n.ctx) })
+		n.start(func() { n.monitorTransfers(n.ctx) })
+		n.start(func() { n.monitorStanding(n.ctx) })
 	} else {
 		n.leaderNotes <- true
 	}
@@ -299,8 +306,11 @@ func (n *Node) IsLeader() bool {
 
 // leaderID returns the UUID of the leader that this node knows of, "" if none.
 func (n *Node) leaderID() string {
-	if n.raft == nil {
+	switch {
+	case n.raft == nil:
 		return n.uuid
+	case n.removed.Load():
+		return ""
 	}
 	_, id := n.raft.LeaderWithID()
 	return string(id)

@@ -22,8 +22,8 @@ const (
 	raftConnsPerPeer = 3
 )
 
-// ErrNoCluster is returned when the data folder is empty and the node was not
-// told how to find its cluster.
+// ErrNoCluster is returned when the data folder is empty, the node was not told
+// how to find its cluster, and nobody made it a member of one while it waited.
 var ErrNoCluster = errors.New("the data folder is empty and no cluster is named")
 
 // Open starts a node. With --join and --initial-cluster it waits for the other
@@ -41,7 +41,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		n.run()
 		return n, nil
 	}
-	o := &opening{cfg: cfg}
+	o := &opening{cfg: cfg, admitted: make(chan string, 1)}
 	n, err := o.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, o.undo())
@@ -55,6 +55,9 @@ type opening struct {
 	dir    *dataDir
 	stores *stores
 	peers  *peerPort
+	// admitted takes the cluster's id when an operator has made this node, which
+	// waits for that, a member; capacity 1.
+	admitted chan string
 
 	// starting is held while the node has data but no Raft that could tell its
 	// members: who meets us waits for it rather than be told that we are empty.
@@ -121,9 +124,11 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	meeting := o.meetConfig()
 	serveMeetings(o.peers, meeting)
 	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: o.transport()}
+	parts.NewTransport = func() (raft.Transport, error) { return o.transport(), nil }
 	n.logs = parts.Logs
 	n.dir, n.stores, n.peers, n.call = o.dir, o.stores, o.peers, o.peers.Call
 	if !has {
+		o.serveInvitations(n)
 		if parts.Servers, err = o.findCluster(ctx, n, meeting); err != nil {
 			return nil, errors.Join(err, closeTransport(parts.Transport))
 		}
@@ -255,7 +260,9 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		}
 		clusterID = j.ClusterID
 	default:
-		return nil, fmt.Errorf("%w: %s: give --bootstrap for the first node of a new cluster, --initial-cluster for several, or --join", ErrNoCluster, o.cfg.DataDir)
+		if clusterID, err = o.awaitAdmission(ctx, n); err != nil {
+			return nil, err
+		}
 	}
 	return servers, o.dir.SetClusterID(clusterID)
 }

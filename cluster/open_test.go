@@ -248,8 +248,10 @@ func TestOpen_refuses(t *testing.T) {
 	t.Parallel()
 	addr := freeAddrs(t, 1)[0]
 	empty := testConfig(t, "n1", t.TempDir(), addr)
-	if _, err := Open(context.Background(), empty); !errors.Is(err, ErrNoCluster) {
-		t.Errorf("an empty folder without a cluster: %v, want ErrNoCluster", err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ended, empty); !errors.Is(err, ErrNoCluster) {
+		t.Errorf("an empty folder that nobody joined to a cluster: %v, want ErrNoCluster", err)
 	}
 	cfg := testConfig(t, "n1", t.TempDir(), addr)
 	cfg.Bootstrap = true

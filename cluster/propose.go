@@ -104,6 +104,8 @@ func (n *Node) notServing() error {
 	switch {
 	case n.closing.Load():
 		return fsm.ErrShuttingDown
+	case n.removed.Load():
+		return errRemoved()
 	case n.leader.Load() != nil:
 		return fmt.Errorf("%w: this node has just been elected", fsm.ErrNoLeader)
 	case n.leaderID() == "" || n.leaderID() == n.uuid:

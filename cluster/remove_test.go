@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,35 +13,51 @@ import (
 )
 
 // What the rest could not survive is refused, in words that say what to do.
-func TestRemovable(t *testing.T) {
+func TestChangeable(t *testing.T) {
 	t.Parallel()
 	node := func(id, suffrage string, healthy bool) fsm.NodeView {
 		return fsm.NodeView{NodeRecord: fsm.NodeRecord{NodeID: id, UUID: "uuid-" + id}, Suffrage: suffrage, Healthy: healthy}
 	}
+	three := []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", true)}
+	oneDead := []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", false)}
+	mixed := append(slices.Clone(oneDead), node("n4", "nonvoter", true), node("n5", "nonvoter", false))
+	lone := []fsm.NodeView{node("n1", "voter", true), node("n2", "nonvoter", true)}
 	for _, tc := range []struct {
-		name   string
-		nodes  []fsm.NodeView
-		remove string
-		want   string // in the refusal; "" = it may go
+		name  string
+		nodes []fsm.NodeView
+		act   memberAct
+		node  string
+		want  string // in the refusal; "" = it may be done
 	}{
-		{"a dead one of three", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", false)}, "n3", ""},
-		{"by its identity", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", false)}, "uuid-n3", ""},
-		{"a healthy one of three", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", true)}, "n3", ""},
-		{"a healthy one while another is dead", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", false)}, "n2", "only 1 of 2 voters"},
-		{"one of two while the leader is alone", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", false)}, "n2", ""},
-		{"a nonvoter while another is dead", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", false), node("n4", "nonvoter", true)}, "n4", ""},
-		{"the leader", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", true)}, "n1", "Stop it first"},
-		{"the last voter", []fsm.NodeView{node("n1", "voter", true), node("n2", "nonvoter", true)}, "n1", "last voter"},
-		{"nobody", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true)}, "n9", "The members are n1, n2"},
+		{"remove a dead one of three", oneDead, actRemove, "n3", ""},
+		{"remove it by its identity", oneDead, actRemove, "uuid-n3", ""},
+		{"remove a healthy one of three", three, actRemove, "n3", ""},
+		{"remove a healthy one while another is dead", oneDead, actRemove, "n2", "only 1 of 2 voters"},
+		{"remove one of two while the leader is alone", []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", false)}, actRemove, "n2", ""},
+		{"remove a nonvoter while another is dead", mixed, actRemove, "n4", ""},
+		{"remove the leader", three, actRemove, "n1", ""},
+		{"remove the leader while another is dead", oneDead, actRemove, "n1", "only 1 of 2 voters"},
+		{"remove the last voter", lone, actRemove, "n1", "last voter"},
+		{"remove nobody", three, actRemove, "n9", "The members are n1, n2, n3"},
+		{"demote a healthy one of three", three, actDemote, "n3", ""},
+		{"demote the leader", three, actDemote, "n1", ""},
+		{"demote the last voter", lone, actDemote, "n1", "last voter"},
+		{"demote a healthy one while another is dead", oneDead, actDemote, "n2", "only 1 of 2 voters"},
+		{"demote a nonvoter", mixed, actDemote, "n4", ""},
+		{"demote nobody", three, actDemote, "n9", "No member is named"},
+		{"promote a nonvoter", mixed, actPromote, "n4", ""},
+		{"promote a voter", mixed, actPromote, "n2", ""},
+		{"promote a dead nonvoter", mixed, actPromote, "n5", "could not vote"},
+		{"promote nobody", three, actPromote, "n9", "No member is named"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			member, err := removable(fsm.ClusterView{Leader: "n1", Nodes: tc.nodes}, tc.remove)
+			member, err := changeable(fsm.ClusterView{Leader: "n1", Nodes: tc.nodes}, memberQuestion{Act: tc.act, NodeID: tc.node})
 			var refused *fsm.MembershipRefused
 			switch {
 			case tc.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
-			case tc.want == "" && member.NodeID != tc.remove && member.UUID != tc.remove:
+			case tc.want == "" && member.NodeID != tc.node && member.UUID != tc.node:
 				t.Errorf("the member is %s", member.NodeID)
 			case tc.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), tc.want)):
 				t.Errorf("error is %v, want a refusal that says %q", err, tc.want)

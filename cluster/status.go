@@ -32,6 +32,9 @@ func (n *Node) Ready() error {
 	if n.closing.Load() {
 		return fsm.ErrShuttingDown
 	}
+	if n.removed.Load() {
+		return errRemoved()
+	}
 	if l := n.leader.Load(); l != nil {
 		if l.serves() {
 			return nil
@@ -124,9 +127,9 @@ func (n *Node) askStatuses(ctx context.Context, servers []raft.Server) ([]peerSt
 
 // viewOf says how one node is, in words if it is not well.
 func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, err error) fsm.NodeView {
-	v := fsm.NodeView{NodeRecord: record, Suffrage: "voter", State: "unknown", LastContactMS: -1}
+	v := fsm.NodeView{NodeRecord: record, Suffrage: suffrageVoter, State: "unknown", LastContactMS: -1}
 	if s.Suffrage != raft.Voter {
-		v.Suffrage = "nonvoter"
+		v.Suffrage = suffrageNonvoter
 	}
 	if err != nil {
 		v.Problem = fmt.Sprintf("it does not answer on its peer port: %v", err)

@@ -2,25 +2,206 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
 )
 
-// JoinNode makes the running node named nodeID at peerAddr a member.
-func (n *Node) JoinNode(context.Context, string, string, bool) error { return fsm.ErrNoLeader }
+const (
+	// transferEndMax is how long after a transfer the old leadership's end is
+	// waited for, before Raft is started anew. A transfer that did not succeed
+	// ends none.
+	transferEndMax = 5 * time.Second
+	// leaderPollInterval is how often it is looked who leads now.
+	leaderPollInterval = 20 * time.Millisecond
+)
 
-// PromoteNode makes a nonvoter a voter.
-func (n *Node) PromoteNode(context.Context, string) error { return fsm.ErrNoLeader }
-
-// DemoteNode makes a voter a nonvoter.
-func (n *Node) DemoteNode(context.Context, string) error { return fsm.ErrNoLeader }
-
-// Transfer hands the leadership over.
-func (n *Node) Transfer(context.Context, string) (leader string, err error) {
-	return "", fsm.ErrNoLeader
+// Transfer hands the leadership to the voter named nodeID, to the one that is
+// furthest if that is "", and returns who leads then. This node's Raft is
+// started anew after it. Errors: RemoveNode's.
+func (n *Node) Transfer(ctx context.Context, nodeID string) (leader string, err error) {
+	l, unlock, err := n.lockLeading(ctx)
+	if err != nil {
+		return "", err
+	}
+	targets, err := transferTargets(n.Cluster(ctx), nodeID)
+	if err == nil && len(targets) > 0 {
+		err = n.moveLeadership(ctx, l, targets)
+	}
+	unlock()
+	if err != nil {
+		return "", err
+	}
+	return n.awaitLeader(ctx)
 }
 
-// Hashes returns the nodes' state hashes.
-func (n *Node) Hashes(context.Context) (fsm.HashView, error) {
-	return fsm.HashView{}, fsm.ErrNoLeader
+// transferTargets returns whom the leadership may go to: the member of that
+// name, any healthy voter if it is ""; none if that one leads already.
+func transferTargets(view fsm.ClusterView, nodeID string) ([]fsm.NodeView, error) {
+	if nodeID == "" {
+		var targets []fsm.NodeView
+		for _, v := range view.Nodes {
+			if v.NodeID != view.Leader && v.Suffrage == suffrageVoter && v.Healthy {
+				targets = append(targets, v)
+			}
+		}
+		if len(targets) == 0 {
+			return nil, &fsm.MembershipRefused{
+				Reason: "No other voter is healthy",
+				Advice: "See with `claimq cluster status` what is wrong with the others",
+			}
+		}
+		return targets, nil
+	}
+	member, err := memberNamed(view, nodeID)
+	switch {
+	case err != nil:
+		return nil, err
+	case member.NodeID == view.Leader:
+		return nil, nil
+	case member.Suffrage != suffrageVoter:
+		return nil, &fsm.MembershipRefused{
+			Reason: nodeID + " is not a voter, and only a voter can lead",
+			Advice: "Promote it first with `claimq cluster promote " + nodeID + "`, or name another node",
+		}
+	case !member.Healthy:
+		return nil, &fsm.MembershipRefused{
+			Reason: fmt.Sprintf("%s could not lead: %s", nodeID, member.Problem),
+			Advice: "Name another node, or none, so that the best one is taken",
+		}
+	}
+	return []fsm.NodeView{member}, nil
+}
+
+// moveLeadership hands the leadership l to the first of the targets that takes
+// it, best first, and has Raft started anew. The caller has locked the
+// membership. Errors: *fsm.MembershipRefused: nobody took it, this node leads
+// on; ctx's cause as fsm.ErrOutcomeUnknown.
+func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []fsm.NodeView) error {
+	names := make(map[raft.ServerID]string, len(targets))
+	ids := make([]raft.ServerID, 0, len(targets))
+	for _, t := range targets {
+		ids = append(ids, raft.ServerID(t.UUID))
+		names[raft.ServerID(t.UUID)] = t.NodeID
+	}
+	addrs := make(map[raft.ServerID]raft.ServerAddress)
+	for _, s := range n.servers() {
+		addrs[s.ID] = s.Address
+	}
+	var err error
+	for _, id := range n.raft.confirmer().byContact(ids) {
+		err = n.await(ctx, func() raft.Future { return n.raft.LeadershipTransferToServer(id, addrs[id]) })
+		if err == nil || ctx.Err() != nil || n.raft.State() != raft.Leader {
+			break
+		}
+		n.logger.Warn("leadership not handed over", "node_id", names[id], "error", err)
+	}
+	// Also after a try that failed: the leadership may end a moment later.
+	restarted := make(chan struct{})
+	select {
+	case n.transfers <- transferred{from: l, restarted: restarted}:
+	case <-n.ctx.Done():
+		return fsm.ErrShuttingDown
+	}
+	if err != nil && n.raft.State() == raft.Leader {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+		}
+		return &fsm.MembershipRefused{
+			Reason: fmt.Sprintf("The leadership was not taken over: %v", err),
+			Advice: "This node leads on; see with `claimq cluster status` how the others are, and try again",
+		}
+	}
+	select {
+	case <-restarted:
+	case <-ctx.Done():
+	case <-n.ctx.Done():
+		return fsm.ErrShuttingDown
+	}
+	n.logger.Info("leadership handed over", "to", slices.Collect(namesOf(targets)))
+	return nil
+}
+
+// namesOf yields the nodes' names.
+func namesOf(nodes []fsm.NodeView) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, v := range nodes {
+			if !yield(v.NodeID) {
+				return
+			}
+		}
+	}
+}
+
+// transferred is a leadership that was handed over, or was tried to be.
+type transferred struct {
+	from      *leadership
+	restarted chan struct{} // closed when Raft runs anew, or has no need to
+}
+
+// monitorTransfers starts Raft anew after each transfer, once the old leadership
+// has ended.
+func (n *Node) monitorTransfers(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case t := <-n.transfers:
+			n.endTransfer(ctx, t)
+			close(t.restarted)
+		}
+	}
+}
+
+func (n *Node) endTransfer(ctx context.Context, t transferred) {
+	timer := time.NewTimer(transferEndMax)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+		return // it failed: this node leads on
+	case <-t.from.ctx.Done():
+	}
+	t.from.wg.Wait()
+	if n.leader.Load() != nil || ctx.Err() != nil {
+		return // it leads again
+	}
+	if err := n.restartRaft(); err != nil {
+		n.cfg.Fatal(fmt.Errorf("after the leadership was handed over: %w: start this node again", err))
+	}
+}
+
+// awaitLeader waits until somebody is known to lead, and returns its name.
+// Errors: fsm.ErrNoLeader when ctx ends, fsm.ErrShuttingDown.
+func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
+	for {
+		if n.closing.Load() {
+			return "", fsm.ErrShuttingDown
+		}
+		switch id := n.leaderID(); {
+		case id == "":
+		case id != n.uuid:
+			return n.nameOfMember(id), nil
+		case n.IsLeader():
+			return n.cfg.NodeID, nil
+		}
+		if !pause(ctx, leaderPollInterval) {
+			return "", fmt.Errorf("%w: %w", fsm.ErrNoLeader, context.Cause(ctx))
+		}
+	}
+}
+
+// nameOfMember returns the recorded name of a node, its UUID if there is none.
+func (n *Node) nameOfMember(uuid string) string {
+	var record fsm.NodeRecord
+	n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(uuid) })
+	if record.NodeID == "" {
+		return uuid
+	}
+	return record.NodeID
 }

@@ -1,0 +1,221 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// inviteAskTimeout bounds the question to a node who it is.
+	inviteAskTimeout = 2 * time.Second
+	// waitLogInterval is how often a node says that it waits to be joined.
+	waitLogInterval = 30 * time.Second
+)
+
+// whoAnswer is what a node says of itself to a leader that is to make it a
+// member.
+type whoAnswer struct {
+	Record fsm.NodeRecord `json:"record"`
+	// Waits: it has no data, and no cluster yet.
+	Waits bool `json:"waits"`
+}
+
+// admission tells a node that it is a member now.
+type admission struct {
+	UUID      string `json:"uuid"` // whom it is for
+	ClusterID string `json:"cluster_id"`
+}
+
+// JoinNode makes the running node named nodeID, whose peer port is at peerAddr,
+// a member: it becomes a voter once it has caught up, unless voter is false. A
+// repeat for a member succeeds. Errors: RemoveNode's.
+func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool) error {
+	l, unlock, err := n.lockLeading(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	record, waits, err := n.askWho(ctx, nodeID, peerAddr)
+	if err != nil {
+		return err
+	}
+	for _, s := range n.servers() {
+		if string(s.ID) == record.UUID {
+			return n.joinAgain(ctx, s, record, voter)
+		}
+	}
+	if !waits {
+		return &fsm.MembershipRefused{
+			Reason: fmt.Sprintf("%s has data, and is no member of this cluster", nodeID),
+			Advice: "It was removed, or belongs to another cluster: stop it, move its data folder away, start it again with an empty one, and repeat this call",
+		}
+	}
+	record.Nonvoter = !voter
+	if err := n.checkLevel(fsm.SetNode{Node: record}); err != nil {
+		return err
+	}
+	if err := n.admitLocked(ctx, l, record); err != nil {
+		var refusal *joinRefusal
+		if errors.As(err, &refusal) {
+			return &fsm.MembershipRefused{Reason: refusal.Text, Advice: "Then repeat this call"}
+		}
+		return err
+	}
+	n.logger.Info("admitted a node", "node_id", nodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "voter", voter)
+	n.tellAdmitted(ctx, record.UUID, record.PeerAddr) // else at the next look after the members
+	return nil
+}
+
+// joinAgain is JoinNode for a member.
+func (n *Node) joinAgain(ctx context.Context, s raft.Server, record fsm.NodeRecord, voter bool) error {
+	if s.Suffrage == raft.Voter && !voter {
+		return &fsm.MembershipRefused{
+			Reason: record.NodeID + " is a member already, and a voter",
+			Advice: "Use `claimq cluster demote " + record.NodeID + "`",
+		}
+	}
+	n.tellAdmitted(ctx, record.UUID, string(s.Address))
+	_, err := n.wishNonvoter(ctx, record, !voter)
+	return err
+}
+
+// askWho asks the node at peerAddr who it is. It must be the one of that name,
+// and be reached by the address that it advertises.
+func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.NodeRecord, waits bool, err error) {
+	for {
+		asking, cancel := context.WithTimeout(ctx, inviteAskTimeout)
+		who, err := ask[whoAnswer](asking, n, peerAddr, callWho, struct{}{})
+		cancel()
+		switch {
+		case err != nil:
+			return record, false, &fsm.MembershipRefused{
+				Reason: fmt.Sprintf("No node could be asked at %s: %s", peerAddr, printable(err.Error())),
+				Advice: fmt.Sprintf("Start it there first, with an empty data folder and the join key of this cluster: `claimq server --node-id %s --data-dir DIR --peer-addr %s`", nodeID, peerAddr),
+			}
+		case who.Record.NodeID != nodeID:
+			return record, false, &fsm.MembershipRefused{
+				Reason: fmt.Sprintf("The node at %s calls itself %q, not %q", peerAddr, printable(who.Record.NodeID), nodeID),
+				Advice: "Name it so, or give the address of the other one",
+			}
+		case who.Record.UUID == "" || who.Record.PeerAddr == "":
+			return record, false, &fsm.MembershipRefused{Reason: fmt.Sprintf("The node at %s does not say who it is", peerAddr), Advice: "Run this version on it"}
+		case who.Record.UUID == record.UUID || who.Record.PeerAddr == peerAddr:
+			return who.Record, who.Waits, nil
+		case record.UUID != "":
+			return record, false, &fsm.MembershipRefused{
+				Reason: fmt.Sprintf("%s advertises %s as its peer address, where another node answers", nodeID, who.Record.PeerAddr),
+				Advice: "Start it with --peer-advertise set to the address by which this cluster reaches it",
+			}
+		}
+		record, peerAddr = who.Record, who.Record.PeerAddr
+	}
+}
+
+// admitLocked makes the node of record a nonvoter and writes the record. The
+// caller has locked the membership. A *joinRefusal is final.
+func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRecord) error {
+	members, level := n.memberRecords(record)
+	if err := checkJoin(record, members, level); err != nil {
+		return err
+	}
+	if record.Nonvoter {
+		// The wish first: else another leader might promote it before it reads that.
+		if _, err := n.batcher.propose(ctx, fsm.SetNode{Node: record}); err != nil {
+			return err
+		}
+	}
+	err := n.change(ctx, func() raft.IndexFuture {
+		return n.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, membershipTimeout)
+	})
+	if err != nil {
+		return fmt.Errorf("add node: %w", proposeError(err))
+	}
+	l.recordLocked(record)
+	return nil
+}
+
+// memberRecords returns the members' records, and the cluster's feature level.
+// Of a member that has none yet its address is known; joining's name, if it is
+// that one.
+func (n *Node) memberRecords(joining fsm.NodeRecord) (members []fsm.NodeRecord, level uint32) {
+	servers := n.servers()
+	n.fsm.read(func(m *fsm.Machine) {
+		level = m.Level()
+		for _, s := range servers {
+			r, ok := m.Node(string(s.ID))
+			if !ok {
+				r = fsm.NodeRecord{UUID: string(s.ID), PeerAddr: string(s.Address)}
+				if r.UUID == joining.UUID {
+					r.NodeID = joining.NodeID
+				}
+			}
+			members = append(members, r)
+		}
+	})
+	return members, level
+}
+
+// tellAdmitted tells a node that waits that it is a member. One that does not
+// wait takes no notice.
+func (n *Node) tellAdmitted(ctx context.Context, uuid, addr string) {
+	if n.dir == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, inviteAskTimeout)
+	defer cancel()
+	_, _ = ask[struct{}](ctx, n, addr, callAdmitted, admission{UUID: uuid, ClusterID: n.dir.Identity().ClusterID})
+}
+
+// answerWho says who this node is.
+func (n *Node) answerWho(context.Context, []byte) ([]byte, error) {
+	return json.Marshal(whoAnswer{Record: n.record})
+}
+
+// serveInvitations answers, for a node without a cluster, the leader of one that
+// makes it a member.
+func (o *opening) serveInvitations(n *Node) {
+	o.peers.Handle(callWho, func(context.Context, hello, []byte) ([]byte, error) {
+		return json.Marshal(whoAnswer{Record: n.record, Waits: true})
+	})
+	o.peers.Handle(callAdmitted, func(_ context.Context, from hello, body []byte) ([]byte, error) {
+		var a admission
+		if err := json.Unmarshal(body, &a); err != nil {
+			return nil, err
+		}
+		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
+			return nil, errors.New("this admission is for another node")
+		}
+		select {
+		case o.admitted <- a.ClusterID:
+		default: // it has one
+		}
+		return []byte("{}"), nil
+	})
+}
+
+// awaitAdmission waits until an operator makes this node, which has no data and
+// was not told of any cluster, a member of one.
+func (o *opening) awaitAdmission(ctx context.Context, n *Node) (clusterID string, err error) {
+	ticker := time.NewTicker(waitLogInterval)
+	defer ticker.Stop()
+	for {
+		o.cfg.Logger.Warn("this node has no data and waits to be joined: run the command against the cluster. "+
+			"For a new cluster, start it with --bootstrap or --initial-cluster",
+			"data_dir", o.cfg.DataDir, "command", fmt.Sprintf("claimq cluster join %s %s", n.record.NodeID, n.record.PeerAddr))
+		select {
+		case clusterID = <-o.admitted:
+			return clusterID, nil
+		case <-ticker.C:
+		case <-ctx.Done():
+			return "", fmt.Errorf("%w: %s: give --bootstrap for the first node of a new cluster, --initial-cluster for several, or --join: %w",
+				ErrNoCluster, o.cfg.DataDir, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// standingInterval is how often a node looks whether it may have been removed,
+	// or has moved; standingAskInterval how often it asks others about it.
+	standingInterval    = time.Second
+	standingAskInterval = 5 * time.Second
+	standingAskTimeout  = 2 * time.Second
+	// silenceMax is for how long a node hears nothing from a leader before it asks
+	// whether it is still a member.
+	silenceMax = 3 * time.Second
+)
+
+// standingQuestion asks a leader what it makes of a node, which says who it is
+// and by which address it is reached now.
+type standingQuestion struct {
+	Record fsm.NodeRecord `json:"record"`
+}
+
+// standingAnswer is the leader's word. Others say nothing.
+type standingAnswer struct {
+	Member  bool `json:"member,omitempty"`
+	Removed bool `json:"removed,omitempty"`
+}
+
+// monitorStanding notices that this node was removed from the cluster, or that
+// its peer address is another one than the cluster has. It hears of neither by
+// Raft: whoever is removed is sent nothing any more, nor is who has moved.
+func (n *Node) monitorStanding(ctx context.Context) {
+	ticker := time.NewTicker(standingInterval)
+	defer ticker.Stop()
+	asked := time.Duration(-1)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.nudged:
+			asked = -1
+		case <-ticker.C:
+		}
+		now := n.clock.Mono()
+		if !n.inDoubt() || asked >= 0 && now-asked < standingAskInterval {
+			continue
+		}
+		asked = now
+		if n.askStanding(ctx).Removed {
+			n.leaveForGood()
+			return
+		}
+	}
+}
+
+// inDoubt reports whether a leader has to be asked about this node.
+func (n *Node) inDoubt() bool {
+	servers := n.servers()
+	if len(servers) == 0 || n.leader.Load() != nil {
+		return false // it waits to be contacted; or it knows
+	}
+	i := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == n.uuid })
+	if i < 0 || string(servers[i].Address) != n.record.PeerAddr {
+		return true
+	}
+	ms := n.lastContactMS()
+	return ms < 0 || ms > silenceMax.Milliseconds()
+}
+
+// askStanding asks all other nodes that this one knows of, until one knows.
+func (n *Node) askStanding(ctx context.Context) standingAnswer {
+	for _, addr := range n.knownAddrs() {
+		ctx, cancel := context.WithTimeout(ctx, standingAskTimeout)
+		answer, err := ask[standingAnswer](ctx, n, addr, callStanding, standingQuestion{Record: n.record})
+		cancel()
+		if err == nil && (answer.Member || answer.Removed) {
+			return answer
+		}
+	}
+	return standingAnswer{}
+}
+
+// knownAddrs returns the peer addresses of other nodes: those of the
+// configuration, of the records, and those that this node was started with.
+func (n *Node) knownAddrs() []string {
+	var addrs []string
+	add := func(addr string) {
+		if addr != "" && addr != n.record.PeerAddr && !slices.Contains(addrs, addr) {
+			addrs = append(addrs, addr)
+		}
+	}
+	for _, s := range n.servers() {
+		if string(s.ID) != n.uuid {
+			add(string(s.Address))
+		}
+	}
+	n.fsm.read(func(m *fsm.Machine) {
+		for _, r := range m.Nodes() {
+			if r.UUID != n.uuid {
+				add(r.PeerAddr)
+			}
+		}
+	})
+	for _, addr := range n.cfg.Join {
+		add(addr)
+	}
+	for _, nodeID := range sortedKeys(n.cfg.InitialCluster) {
+		if nodeID != n.cfg.NodeID {
+			add(n.cfg.InitialCluster[nodeID])
+		}
+	}
+	return addrs
+}
+
+// answerStanding says, if this node leads for certain, whether a node is a
+// member, and notes its address.
+func (n *Node) answerStanding(ctx context.Context, body []byte) ([]byte, error) {
+	var q standingQuestion
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, standingAskTimeout)
+	defer cancel()
+	l, unlock, err := n.lockLeading(ctx)
+	if err != nil {
+		return json.Marshal(standingAnswer{})
+	}
+	defer unlock()
+	// What this node has as its latest configuration is committed while no change
+	// is under way, if it still leads.
+	if err := n.confirmRead(ctx, l, 0); err != nil {
+		return json.Marshal(standingAnswer{})
+	}
+	for _, s := range n.servers() {
+		if string(s.ID) == q.Record.UUID {
+			l.moveLocked(ctx, s, q.Record.PeerAddr)
+			return json.Marshal(standingAnswer{Member: true})
+		}
+	}
+	return json.Marshal(standingAnswer{Removed: true})
+}
+
+// leaveForGood ends what this node does as a member. It goes on running, so that
+// it can tell, but serves nothing.
+func (n *Node) leaveForGood() {
+	n.removed.Store(true)
+	if err := n.raft.run.Load().shutdown(); err != nil {
+		n.logger.Error("raft did not stop", "error", err)
+	}
+	n.logger.Error("this node was removed from the cluster and serves nothing any more: stop it. "+
+		"Its data can never come back under this identity; to use the machine again, move the data folder away and start it with --join, as a new node",
+		"data_dir", n.cfg.DataDir)
+}
+
+// errRemoved is why a node that was removed serves nothing.
+func errRemoved() error {
+	return fmt.Errorf("%w: this node was removed from the cluster", fsm.ErrNoLeader)
+}
+
+// tellRemoved has a node that was removed look at once whether it was. If it
+// does not answer it finds out by itself.
+func (n *Node) tellRemoved(member fsm.NodeView) {
+	if member.UUID == n.uuid {
+		return
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, statusTimeout)
+	defer cancel()
+	_, _ = ask[struct{}](ctx, n, member.PeerAddr, callNudge, struct{}{})
+}
+
+// answerNudge has this node ask about itself at the next look.
+func (n *Node) answerNudge(context.Context, []byte) ([]byte, error) {
+	select {
+	case n.nudged <- struct{}{}:
+	default:
+	}
+	return []byte("{}"), nil
+}
+
+// moveLocked gives a member another address in the configuration, once the node
+// of that identity answers there. The caller has locked the membership.
+func (l *leadership) moveLocked(ctx context.Context, s raft.Server, addr string) {
+	n := l.node
+	if addr == "" || addr == string(s.Address) || l.ctx.Err() != nil {
+		return
+	}
+	if string(s.ID) != n.uuid {
+		asking, cancel := context.WithTimeout(ctx, memberAskTimeout)
+		who, err := ask[whoAnswer](asking, n, addr, callWho, struct{}{})
+		cancel()
+		if err != nil || who.Record.UUID != string(s.ID) {
+			return
+		}
+	}
+	add := n.raft.AddVoter
+	if s.Suffrage != raft.Voter {
+		add = n.raft.AddNonvoter
+	}
+	err := n.change(ctx, func() raft.IndexFuture { return add(s.ID, raft.ServerAddress(addr), 0, membershipTimeout) })
+	if err != nil {
+		n.logger.Warn("a node's new peer address was not noted, trying again", "uuid", s.ID, "peer_addr", addr, "error", err)
+		return
+	}
+	n.logger.Info("a node has another peer address", "node_id", n.nameOfMember(string(s.ID)), "uuid", s.ID, "before", s.Address, "peer_addr", addr)
+}
