@@ -46,7 +46,8 @@ variable beats the file.`,
 			if file == "" {
 				file = a.getenv("CLAIMQ_CONFIG")
 			}
-			cfg, err := config.LoadServer(file, a.environ, cmd.Flags())
+			load := func() (config.Loaded, error) { return config.LoadServer(file, a.environ, cmd.Flags()) }
+			cfg, err := load()
 			if err != nil {
 				return usageErrorf("%w", err)
 			}
@@ -61,7 +62,7 @@ variable beats the file.`,
 				defer stop()
 			}
 			cfg.Warnings = append(cfg.Warnings, config.MisspelledVariables(a.environ, variablesOf(cmd.Root()))...)
-			return runServer(cmd.Context(), a, cfg)
+			return runServer(cmd.Context(), a, cfg, load)
 		},
 	}
 	config.AddServerFlags(cmd.Flags())
@@ -86,9 +87,11 @@ func startProfile(path string) (stop func(), err error) {
 	}, nil
 }
 
-// runServer runs a node until ctx ends.
-func runServer(ctx context.Context, a *app, loaded config.Loaded) error {
+// runServer runs a node until ctx ends. load reads its configuration anew.
+func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (config.Loaded, error)) error {
 	cfg := loaded.Server
+	hangups := newHangups()
+	defer hangups.stop()
 	logger := hclog.New(&hclog.LoggerOptions{
 		Name: "claimq", Level: hclog.LevelFromString(cfg.LogLevel), JSONFormat: cfg.LogFormat == "json", Output: a.stderr,
 	})
@@ -137,6 +140,9 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded) error {
 		Logger:          logger.Named("api"),
 		Registry:        registry,
 		AdvertisedHosts: advertisedHosts(cfg),
+		Insecure:        cfg.Insecure,
+		AllowedOrigins:  cfg.AllowedOrigins,
+		Keys:            apiKeys(load),
 		Version:         version,
 		TLS:             certificates.httpConfig(),
 	})
@@ -148,7 +154,8 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded) error {
 	node.SetForwardHandler(server.ForwardHandler())
 
 	logger.Info("serving", "node_id", cfg.NodeID, "http", listener.Addr().String(), "peer", cfg.PeerAddr, "version", version)
-	logger.Warn("no API keys are configured: whoever reaches the port may do everything")
+	warnOpen(server, cfg.Insecure, logger)
+	defer hangups.reload(server)()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
