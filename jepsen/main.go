@@ -26,6 +26,7 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
        go run ./jepsen steps [--parents N] [--steps S] [--workers W] [--processors P] [--kills K] [--seed S] [--limit 45m] [--binary PATH | --plant NAME] [--all]
        go run ./jepsen finalizers [--parents N] [--finalizers F] [--output table|json] [--binary PATH]
+       go run ./jepsen operations [--producers N] [--workers N] [--rate N] [--pause 5s] [--seed S] [--binary PATH]
        go run ./jepsen fuzz [--requests N] [--senders N] [--seed S] [--binary PATH]
        go run ./jepsen check [--drained=false] FILE
        go run ./jepsen sim [--seeds N] [--from S] [--steps K] [--only 1,4-7] [--trace]`
@@ -66,6 +67,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return runSteps(ctx, args[1:], out)
 	case "finalizers":
 		return runFinalizers(ctx, args[1:], out)
+	case "operations":
+		return runOperations(ctx, args[1:], out)
 	case "fuzz":
 		return runFuzz(ctx, args[1:], out)
 	case "check":

@@ -90,6 +90,9 @@ func (w *Workload) Hurry() {
 	w.Allow(w.cfg.Tasks)
 }
 
+// EndSubmits lets the producers end once what they have begun with is answered.
+func (w *Workload) EndSubmits() { w.taken.Store(int64(w.cfg.Tasks)) }
+
 // Submitted returns how many tasks were submitted and answered.
 func (w *Workload) Submitted() int { return int(w.submitted.Load()) }
 

@@ -1,0 +1,66 @@
+package operations
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// errCommand is returned when a command did not end as it should.
+var errCommand = errors.New("claimq")
+
+// operator runs commands of the product.
+type operator struct {
+	binary string
+	out    io.Writer // gets each command and what it printed
+}
+
+// do runs a command against those of the nodes that run. It must succeed.
+func (o *operator) do(ctx context.Context, nodes []*procs.Node, args ...string) (string, error) {
+	printed, code, err := o.run(ctx, nodes, args...)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%w %s: exit code %d: %s", errCommand, strings.Join(args, " "), code, printed)
+	}
+	return printed, err
+}
+
+// refused runs a command that the server must refuse, with text in what it says.
+func (o *operator) refused(ctx context.Context, nodes []*procs.Node, text string, args ...string) error {
+	printed, code, err := o.run(ctx, nodes, args...)
+	if err == nil && (code == 0 || !strings.Contains(printed, text)) {
+		err = fmt.Errorf("%w %s: exit code %d, it must be refused with %q: %s", errCommand, strings.Join(args, " "), code, text, printed)
+	}
+	return err
+}
+
+// run runs a command and returns what it printed and its exit code. The error
+// says that it could not be run.
+func (o *operator) run(ctx context.Context, nodes []*procs.Node, args ...string) (string, int, error) {
+	var urls []string
+	for _, n := range nodes {
+		if n.Running() {
+			urls = append(urls, n.URL())
+		}
+	}
+	cmd := exec.CommandContext(ctx, o.binary, args...)
+	cmd.Env = append(os.Environ(), "CLAIMQ_ENDPOINTS="+strings.Join(urls, ","))
+	var printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &printed
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = nil
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("run claimq %s: %w", strings.Join(args, " "), err)
+	}
+	fmt.Fprintf(o.out, "$ claimq %s\n%s", strings.Join(args, " "), printed.String())
+	return printed.String(), cmd.ProcessState.ExitCode(), nil
+}

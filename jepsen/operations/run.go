@@ -1,0 +1,235 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/recorder"
+)
+
+// Config says how long and how hard a run is.
+type Config struct {
+	Binary    string
+	Dir       string // for the nodes; it exists
+	Seed      int64
+	Producers int
+	Workers   int
+	Rate      int           // submits per second in all
+	Pause     time.Duration // of load between two acts
+	Out       io.Writer
+}
+
+const (
+	// The nodes of the first cluster: n1 to n3 form it, n4 and n5 let it grow, n6
+	// takes the place of a dead one.
+	firstNodes   = 3
+	grownNodes   = 5
+	allNodes     = 6
+	readersCount = 2
+	// leaseMS is short enough for leases to run out during a run.
+	leaseMS = 3000
+	// tasksMax bounds the tasks of one load; it is ended long before.
+	tasksMax = 1 << 30
+	// actTimeout bounds one act, until the cluster is as it should be.
+	actTimeout = 2 * time.Minute
+	// drainTimeout bounds the wait until all tasks have ended.
+	drainTimeout = 3 * time.Minute
+	pollPause    = 50 * time.Millisecond
+)
+
+// PauseMax is how long no write may be answered while nodes are restarted one
+// after the other.
+const PauseMax = 3 * time.Second
+
+// run is a Run under way.
+type run struct {
+	cfg      Config
+	cluster  *procs.Cluster // the one that load and operator work with
+	rec      *recorder.Recorder
+	operator *operator
+	load     *recorder.Workload
+	endLoad  context.CancelFunc
+	loads    int                  // begun
+	refused  map[*procs.Node]bool // that were to end by themselves
+	report   *Report
+}
+
+// Run does all of it. The report is returned beside an error, too. An error says
+// that something could not be done, which is a finding as well.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	r := &run{
+		cfg: cfg, rec: recorder.New(cfg.Seed), operator: &operator{binary: cfg.Binary, out: cfg.Out},
+		report: &Report{Seed: cfg.Seed}, endLoad: func() {}, refused: map[*procs.Node]bool{},
+	}
+	defer r.rec.Close()
+	began := time.Now()
+	err := r.all(ctx)
+	r.stopLoad()
+	if r.cluster != nil {
+		r.cluster.Close()
+	}
+	r.report.Wall = time.Since(began)
+	r.report.measure(r.rec.History())
+	return r.report, err
+}
+
+// all is the run, from the first node to the last check.
+func (r *run) all(ctx context.Context) error {
+	if err := r.form(ctx); err != nil {
+		return fmt.Errorf("form the cluster: %w", err)
+	}
+	r.startLoad(ctx)
+	for _, s := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"load alone", r.pause},
+		{"grow from 3 nodes to 5", r.grow},
+		{"hand the leadership over", r.transfer},
+		{"restart each node, SIGTERM", r.restartEach},
+		{"restart each node, kill -9", r.killEach},
+		{"shrink to 3 nodes, the leader first", r.shrink},
+		{"replace a dead node", r.replace},
+		{"refuse a restore", r.refuseRestore},
+	} {
+		if err := r.stage(ctx, s.name, s.do); err != nil {
+			return err
+		}
+	}
+	if err := r.settleAll(ctx); err != nil {
+		return fmt.Errorf("end the first load: %w", err)
+	}
+	r.report.Before = check.Check(r.rec.History(), check.Options{Drained: true})
+	return r.loseAndRestore(ctx)
+}
+
+// stage does one act, with some load around it, and notes when it was.
+func (r *run) stage(ctx context.Context, name string, do func(context.Context) error) error {
+	fmt.Fprintf(r.cfg.Out, "\n== %s\n", name)
+	r.rec.Event("%s", name)
+	s := Stage{Name: name, from: r.rec.Now()}
+	ctx, cancel := context.WithTimeoutCause(ctx, actTimeout+10*r.cfg.Pause, fmt.Errorf("%s took too long", name))
+	defer cancel()
+	err := do(ctx)
+	if err == nil {
+		err = r.pause(ctx)
+	}
+	s.to = r.rec.Now()
+	r.report.Stages = append(r.report.Stages, s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return r.noExit()
+}
+
+// noExit looks whether a node has ended that nobody ended.
+func (r *run) noExit() error {
+	for _, n := range r.cluster.Nodes {
+		if code := n.ExitCode(); !r.refused[n] && code > 0 && code != 128+int(syscall.SIGKILL) {
+			return fmt.Errorf("%s ended by itself with exit code %d:\n%s", n.ID, code, n.LogTail(20))
+		}
+	}
+	return nil
+}
+
+// pause lets the load go on for a while.
+func (r *run) pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(r.cfg.Pause):
+		return nil
+	}
+}
+
+// startLoad starts producers, workers and readers at all nodes that there are or
+// will be.
+func (r *run) startLoad(ctx context.Context) {
+	ctx, r.endLoad = context.WithCancel(ctx)
+	r.loads++
+	r.load = r.rec.Start(ctx, recorder.Config{
+		Nodes: r.cluster.URLs(), Producers: r.cfg.Producers, Workers: r.cfg.Workers, Readers: readersCount,
+		Tasks: tasksMax, Rate: r.cfg.Rate, LeaseMS: leaseMS, Name: fmt.Sprintf("s%d-load%d", r.cfg.Seed, r.loads),
+	})
+}
+
+// stopLoad ends it wherever it is.
+func (r *run) stopLoad() {
+	r.endLoad()
+	if r.load != nil {
+		r.load.Wait()
+	}
+}
+
+// settleAll ends the producers, lets the workers end every task, and reads the state
+// at the end.
+func (r *run) settleAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errors.New("not all tasks ended in time"))
+	defer cancel()
+	r.load.EndSubmits()
+	err := r.load.Drain(ctx)
+	r.endLoad()
+	return err
+}
+
+// form starts the first three nodes.
+func (r *run) form(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
+	defer cancel()
+	var err error
+	r.cluster, err = procs.New(procs.Config{Binary: r.cfg.Binary, Dir: r.cfg.Dir, Nodes: allNodes, Joining: allNodes - firstNodes, Flags: nodeFlags()})
+	if err != nil {
+		return err
+	}
+	if err := r.cluster.StartAll(ctx); err != nil {
+		return err
+	}
+	_, err = r.operator.do(ctx, r.cluster.Nodes, "cluster", "status")
+	return err
+}
+
+func nodeFlags() []string { return []string{"--log-level", "info"} }
+
+// node returns the node n1, n2, ...
+func (r *run) node(number int) *procs.Node { return r.cluster.Nodes[number-1] }
+
+// waitMembers waits until the cluster is these voters, all of them healthy.
+func (r *run) waitMembers(ctx context.Context, ids ...string) error {
+	var last string
+	for {
+		if leader, err := r.cluster.Leader(ctx); err == nil {
+			if view, err := procs.View(ctx, leader); err == nil {
+				if last = membersOf(&view); last == fmt.Sprint(ids) {
+					return nil
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the healthy voters are %s, not %v: %w", last, ids, context.Cause(ctx))
+		case <-time.After(pollPause):
+		}
+	}
+}
+
+// wipe removes the node's data, as a new disk does.
+func wipe(n *procs.Node) error {
+	return os.RemoveAll(n.DataDir)
+}
+
+// backupFile is where the backup goes.
+func (r *run) backupFile() string { return filepath.Join(r.cfg.Dir, "backup.claimq") }
+
+// writes reports whether the op is a write that was done.
+func writes(op *history.Op) bool {
+	return op.Outcome == history.OK && op.Kind != history.Get && op.Kind != history.List
+}
