@@ -94,15 +94,18 @@ type Node interface {
 	// ErrShuttingDown, ErrNotLeader, ErrNoLeader; ErrOutcomeUnknown.
 	TakeSnapshot(ctx context.Context) (index uint64, err error)
 
-	// SaveBackup captures this node's state, once it holds every mutation
-	// acknowledged before the call. The caller writes it out, which serving goes
-	// on beside, and must release it. Errors: fsm.ErrNoLeader, ErrShuttingDown.
-	SaveBackup(ctx context.Context) (*fsm.Snapshot, error)
+	// SaveBackup captures this node's state as a backup, once it holds every
+	// mutation acknowledged before the call. The caller writes it out, which
+	// serving goes on beside, and must release it. Errors: fsm.ErrNoLeader,
+	// ErrOverloaded, ErrShuttingDown; ctx's cause.
+	SaveBackup(ctx context.Context) (*fsm.Backup, error)
 
 	// RestoreBackup makes the backup that r reads the state of an empty cluster,
 	// with counters that have jumped, and returns the index it has there. Errors:
-	// fsm.ErrNotEmpty, fsm.ErrCorrupt, fsm.ErrUnknownCommand, ErrNotLeader,
-	// ErrNoLeader, ErrShuttingDown (nothing was changed); ErrOutcomeUnknown.
+	// fsm.ErrNotEmpty, ErrCorrupt, ErrUnknownCommand, ErrCountersUsedUp,
+	// *fsm.MembershipRefused, fsm.ErrNotLeader, ErrNoLeader, ErrOverloaded,
+	// ErrShuttingDown, those of r and of the disk (nothing was changed);
+	// ErrOutcomeUnknown.
 	RestoreBackup(ctx context.Context, r io.Reader) (index uint64, err error)
 
 	// RemoveNode takes the member named nodeID out of the cluster. Errors:

@@ -187,7 +187,7 @@ func (n *fakeNode) Hashes(context.Context) (fsm.HashView, error) {
 
 func (n *fakeNode) TakeSnapshot(context.Context) (uint64, error) { return 0, fsm.ErrNoLeader }
 
-func (n *fakeNode) SaveBackup(context.Context) (*fsm.Snapshot, error) { return nil, fsm.ErrNoLeader }
+func (n *fakeNode) SaveBackup(context.Context) (*fsm.Backup, error) { return nil, fsm.ErrNoLeader }
 
 func (n *fakeNode) RestoreBackup(context.Context, io.Reader) (uint64, error) {
 	return 0, fsm.ErrNoLeader

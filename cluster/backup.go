@@ -2,23 +2,161 @@ package cluster
 
 import (
 	"context"
-	"io"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
 )
 
-// TakeSnapshot writes a snapshot now and compacts the log behind it.
+// The calls of backups, between nodes.
+const (
+	callSnapshot  = "snapshot"   // {} → snapshotAnswer, once it is on disk
+	callReadIndex = "read_index" // {} → snapshotAnswer: an index that covers what was acknowledged before
+)
+
+// snapshotAnswer is an index of the log.
+type snapshotAnswer struct {
+	Index uint64 `json:"index"`
+}
+
+// TakeSnapshot makes every node that answers write a snapshot now and compact
+// its log, and returns the index of this one's. It runs on the leader. Errors:
+// fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrShuttingDown; fsm.ErrOverloaded when
+// one is being taken; fsm.ErrOutcomeUnknown when ctx ends first: it goes on.
 func (n *Node) TakeSnapshot(ctx context.Context) (index uint64, err error) {
+	l := n.leader.Load()
+	switch {
+	case n.raft == nil:
+		return 0, errNoRaft
+	case l == nil || !l.serves() || n.closing.Load():
+		return 0, n.notServing()
+	}
+	var others []raft.Server
+	for _, s := range n.servers() {
+		if string(s.ID) != n.uuid {
+			others = append(others, s)
+		}
+	}
+	failed := make(chan string, len(others))
+	for _, s := range others {
+		go func() {
+			_, err := ask[snapshotAnswer](ctx, n, string(s.Address), callSnapshot, struct{}{})
+			if err != nil {
+				failed <- fmt.Sprintf("%s: %v", s.Address, err)
+				return
+			}
+			failed <- ""
+		}()
+	}
+	index, err = n.snapshotNow(ctx)
+	var problems []string
+	for range others { // each ends with ctx
+		if problem := <-failed; problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	if len(problems) > 0 {
+		n.logger.Warn("not every node took a snapshot", "problems", strings.Join(problems, "; "))
+	}
+	return index, err
+}
+
+// snapshotNow writes a snapshot of this node, and returns its index once it is on
+// disk. Errors: TakeSnapshot's.
+func (n *Node) snapshotNow(ctx context.Context) (uint64, error) {
 	if n.raft == nil {
 		return 0, errNoRaft
 	}
-	return 0, n.takeSnapshot(ctx)
+	select {
+	case n.snapshotting <- struct{}{}:
+	default:
+		return 0, fmt.Errorf("%w: a snapshot is being taken already", fsm.ErrOverloaded)
+	}
+	done := make(chan error, 1)
+	n.start(func() {
+		defer func() { <-n.snapshotting }()
+		done <- n.takeSnapshot(n.ctx)
+	})
+	select {
+	case err := <-done:
+		if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+			if n.closing.Load() {
+				return 0, fmt.Errorf("%w: %w", fsm.ErrShuttingDown, err)
+			}
+			return 0, fmt.Errorf("%w: take a snapshot: %w", fsm.ErrOverloaded, err)
+		}
+		return n.fsm.snapshotIndex.Load(), nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: the snapshot is still being written", fsm.ErrOutcomeUnknown)
+	}
 }
 
-// SaveBackup captures this node's state.
-func (n *Node) SaveBackup(context.Context) (*fsm.Snapshot, error) { return nil, fsm.ErrNoLeader }
+func (n *Node) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {
+	index, err := n.snapshotNow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(snapshotAnswer{Index: index})
+}
 
-// RestoreBackup makes the backup that r reads the state of an empty cluster.
-func (n *Node) RestoreBackup(context.Context, io.Reader) (index uint64, err error) {
-	return 0, fsm.ErrNoLeader
+// SaveBackup captures this node's state as a backup, once it holds every
+// mutation acknowledged before the call. The caller writes it out beside what
+// goes on, and must release it. Errors: fsm.ErrNoLeader, fsm.ErrOverloaded,
+// fsm.ErrShuttingDown, ctx's cause.
+func (n *Node) SaveBackup(ctx context.Context) (*fsm.Backup, error) {
+	if err := n.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	n.fsm.mu.Lock()
+	s := n.fsm.machine.Snapshot()
+	n.fsm.mu.Unlock()
+	return fsm.NewBackup(s, fsm.BackupInfo{
+		ClusterID: n.clusterID(), CreatedAt: n.clock.Wall() / 1e6, Version: n.cfg.Version,
+	}), nil
+}
+
+// clusterID returns the cluster's identity, "" for a node in memory.
+func (n *Node) clusterID() string {
+	if n.dir == nil {
+		return ""
+	}
+	return n.dir.Identity().ClusterID
+}
+
+// catchUp waits until the state here holds every mutation that was acknowledged
+// before the call. A node that does not lead asks the leader how far that is.
+func (n *Node) catchUp(ctx context.Context) error {
+	if n.closing.Load() {
+		return fsm.ErrShuttingDown
+	}
+	if l := n.leader.Load(); l != nil && l.serves() {
+		return n.confirmRead(ctx, l, 0)
+	}
+	if n.raft == nil {
+		return n.notServing()
+	}
+	addr, id := n.raft.LeaderWithID()
+	if addr == "" || string(id) == n.uuid {
+		return fsm.ErrNoLeader
+	}
+	read, err := ask[snapshotAnswer](ctx, n, string(addr), callReadIndex, struct{}{})
+	if err != nil {
+		return fmt.Errorf("%w: ask the leader how far to wait: %w", fsm.ErrNoLeader, err)
+	}
+	wait, cancel := withScope(ctx, n.ctx)
+	defer cancel()
+	return readError(n.fsm.wait(wait, read.Index))
+}
+
+// answerReadIndex is asked of the leader.
+func (n *Node) answerReadIndex(ctx context.Context, _ []byte) ([]byte, error) {
+	index, err := n.ReadLinearizable(ctx, 0, func(*fsm.Machine, fsm.Stamp) {})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(snapshotAnswer{Index: index})
 }

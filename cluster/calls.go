@@ -42,11 +42,13 @@ func (n *Node) registerCalls() {
 		callHash:   n.answerHash,
 		callDiffer: n.answerDiffer,
 
-		callWho:      n.answerWho,
-		callMember:   n.answerMember,
-		callStanding: n.answerStanding,
-		callNudge:    n.answerNudge,
-		callTell:     n.answerTell,
+		callWho:       n.answerWho,
+		callMember:    n.answerMember,
+		callStanding:  n.answerStanding,
+		callNudge:     n.answerNudge,
+		callTell:      n.answerTell,
+		callSnapshot:  n.answerSnapshot,
+		callReadIndex: n.answerReadIndex,
 	}
 }
 

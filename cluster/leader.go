@@ -73,6 +73,17 @@ func (n *Node) monitorLeadership(ctx context.Context) {
 			if leads && ctx.Err() == nil {
 				current = n.beginLeadership(ctx)
 			}
+		case i := <-n.interludes:
+			if current == nil {
+				i.done <- interludeResult{err: n.notServing()}
+				continue
+			}
+			i.run(end, func() {
+				// Else Raft has told of it, or is about to.
+				if n.raft.State() == raft.Leader && ctx.Err() == nil {
+					current = n.beginLeadership(ctx)
+				}
+			})
 		}
 	}
 }

@@ -59,6 +59,8 @@ type raftFSM struct {
 	sinceBytes    atomic.Int64
 	sinceCommands atomic.Int64
 	sinceEntries  atomic.Int64
+	// snapshotIndex is the index of the newest snapshot that was taken here.
+	snapshotIndex atomic.Uint64
 	restores      restoreWatch
 	// replayTo is set while a Raft that was started anew hands out entries that
 	// are in the state already: the last of them. It belongs to Raft's apply

@@ -48,6 +48,7 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if err := sink.Close(); err != nil {
 		return err
 	}
+	s.fsm.snapshotIndex.Store(s.state.Index())
 	s.fsm.beforeCompact(s.state.Index(), s.bytes, s.entries)
 	s.fsm.sinceBytes.Add(-s.bytes)
 	s.fsm.sinceCommands.Add(-s.commands)

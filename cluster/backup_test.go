@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// backupCluster is three nodes with data folders.
+type backupCluster struct {
+	t     *testing.T
+	cfgs  []Config
+	nodes []*Node
+}
+
+func newBackupCluster(t *testing.T, logStore string) *backupCluster {
+	t.Helper()
+	c := &backupCluster{t: t}
+	addrs := freeAddrs(t, 3)
+	list := make(map[string]string)
+	for i, addr := range addrs {
+		list[fmt.Sprintf("n%d", i+1)] = addr
+	}
+	for i, addr := range addrs {
+		cfg := testConfig(t, fmt.Sprintf("n%d", i+1), t.TempDir(), addr)
+		cfg.InitialCluster, cfg.LogStore = list, logStore
+		c.cfgs = append(c.cfgs, cfg)
+	}
+	c.open()
+	return c
+}
+
+// open opens all nodes at once: without data they wait for each other.
+func (c *backupCluster) open() {
+	c.t.Helper()
+	c.nodes = make([]*Node, len(c.cfgs))
+	failed := make(chan error, len(c.cfgs))
+	for i := range c.cfgs {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			var err error
+			c.nodes[i], err = Open(ctx, c.cfgs[i])
+			failed <- err
+		}()
+	}
+	for range c.cfgs {
+		if err := <-failed; err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	nodes := c.nodes
+	c.t.Cleanup(func() {
+		for _, n := range nodes {
+			closeNode(c.t, n)
+		}
+	})
+}
+
+// restart closes all nodes, as abruptly as that goes here, and opens them again.
+func (c *backupCluster) restart() {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // nothing is handed over
+	for i, n := range c.nodes {
+		if err := n.Close(ctx); err != nil {
+			c.t.Errorf("close %s: %v", n.NodeID(), err)
+		}
+		c.cfgs[i].Registerer = testConfig(c.t, "", "", "").Registerer
+	}
+	c.open()
+}
+
+// propose proposes at the leader until nothing stands against it.
+func (c *backupCluster) propose(cmd fsm.Command) (p fsm.Proposed) {
+	c.t.Helper()
+	eventually(c.t, "a proposal to be taken", func() bool {
+		var err error
+		p, err = leaderOf(c.t, c.nodes...).Propose(context.Background(), cmd)
+		if err != nil && !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) && !errors.Is(err, fsm.ErrLevel) {
+			c.t.Fatalf("propose %T: %v", cmd, err)
+		}
+		return err == nil
+	})
+	return p
+}
+
+func (c *backupCluster) follower() *Node {
+	c.t.Helper()
+	leader := leaderOf(c.t, c.nodes...)
+	for _, n := range c.nodes {
+		if n != leader {
+			return n
+		}
+	}
+	return nil
+}
+
+// ensureSame waits until all nodes are at one index, and compares their states.
+func (c *backupCluster) ensureSame() {
+	c.t.Helper()
+	var hashes map[[16]byte]bool
+	eventually(c.t, "all nodes at one index", func() bool {
+		hashes = map[[16]byte]bool{}
+		indexes := map[uint64]bool{}
+		for _, n := range c.nodes {
+			index, hash := n.StateHash()
+			indexes[index], hashes[hash] = true, true
+		}
+		return len(indexes) == 1
+	})
+	if len(hashes) != 1 {
+		c.t.Fatalf("%d states on %d nodes", len(hashes), len(c.nodes))
+	}
+}
+
+func (c *backupCluster) task(id uint64) (task *fsm.Task) {
+	c.t.Helper()
+	eventually(c.t, "a read", func() bool {
+		_, err := leaderOf(c.t, c.nodes...).ReadLinearizable(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
+			if task = m.Get(id); task != nil {
+				copied := *task
+				task = &copied
+			}
+		})
+		return err == nil
+	})
+	return task
+}
+
+// save returns a backup, as the node has it.
+func save(t *testing.T, n *Node) []byte {
+	t.Helper()
+	b, err := n.SaveBackup(context.Background())
+	if err != nil {
+		t.Fatalf("save: %v", err)
+	}
+	defer b.Release()
+	var to bytes.Buffer
+	if _, err := b.WriteTo(&to); err != nil {
+		t.Fatalf("write backup: %v", err)
+	}
+	return to.Bytes()
+}
+
+// A backup of one cluster comes to life in another, over both log stores, and
+// stays there when all nodes are restarted.
+func TestRestoreBackup(t *testing.T) {
+	t.Parallel()
+	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+		t.Run(logStore, func(t *testing.T) {
+			t.Parallel()
+			old := newBackupCluster(t, logStore)
+			var ids []uint64
+			for i := range 20 {
+				ids = append(ids, old.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1"), Key: fmt.Sprint("k", i)}}}).Result.Submitted[0].Task.ID)
+			}
+			held := old.propose(fsm.ClaimNext{WorkerID: "w", Limit: 1, LeaseMS: 3_000}).Result.Claims[0]
+			backup := save(t, old.follower())
+			// The old cluster goes on, as far as nobody remembers.
+			after := old.propose(fsm.ClaimNext{WorkerID: "w2", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
+			afterID := old.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}}).Result.Submitted[0].Task.ID
+
+			c := newBackupCluster(t, logStore)
+			before, _ := c.nodes[0].StateHash()
+			leader := leaderOf(t, c.nodes...)
+			if _, err := c.follower().RestoreBackup(context.Background(), bytes.NewReader(backup)); !errors.Is(err, fsm.ErrNotLeader) {
+				t.Errorf("restore at a follower: %v, want ErrNotLeader", err)
+			}
+			index, err := leader.RestoreBackup(context.Background(), bytes.NewReader(backup))
+			if err != nil || index <= before {
+				t.Fatalf("restore: index %d, %v; want one above %d", index, err, before)
+			}
+			for _, id := range ids {
+				if c.task(id) == nil {
+					t.Fatalf("task %d is not there", id)
+				}
+			}
+			claimed := c.propose(fsm.ClaimNext{WorkerID: "w3", Limit: 1, LeaseMS: 60_000}).Result.Claims[0]
+			if claimed.Token <= after.Token+1000 || claimed.Token >= 1<<53 || claimed.Task.ID == held.Task.ID {
+				t.Errorf("claimed task %d with token %d, tokens up to %d were given out", claimed.Task.ID, claimed.Token, after.Token)
+			}
+			p := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("2")}}})
+			if id := p.Result.Submitted[0].Task.ID; id <= afterID+1000 || id >= 1<<53 {
+				t.Errorf("a task got the id %d, ids up to %d were given out", id, afterID)
+			}
+			if p.Index <= index {
+				t.Errorf("the index went from %d to %d", index, p.Index)
+			}
+			eventually(t, "the lease of the backup to end", func() bool { return c.task(held.Task.ID).Status == fsm.StatusPending })
+			c.ensureSame()
+			if again, err := leaderOf(t, c.nodes...).RestoreBackup(context.Background(), bytes.NewReader(backup)); !errors.Is(err, fsm.ErrNotEmpty) {
+				t.Errorf("restore again: %d, %v; want ErrNotEmpty", again, err)
+			}
+			c.restart()
+			if c.task(ids[0]) == nil || c.task(claimed.Task.ID).Status != fsm.StatusClaimed {
+				t.Error("a task is lost after a restart of all")
+			}
+			c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("3")}}})
+			c.ensureSame()
+		})
+	}
+}

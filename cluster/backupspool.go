@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// spoolStep is how many bytes are written between two looks at the free space.
+const spoolStep = 4 << 20
+
+// spool is a file of the data folder's disk without a name: it goes with the
+// process, however that ends.
+type spool struct {
+	file *os.File
+	dir  string
+	min  uint64 // bytes to leave free
+	size int64
+	next int64 // size at which the free space is looked at
+}
+
+// newSpool makes an empty spool. The caller closes it.
+func (n *Node) newSpool() (*spool, error) {
+	dir := os.TempDir()
+	if n.dir != nil {
+		dir = n.dir.path
+	}
+	f, err := os.CreateTemp(dir, "restore-*.tmp")
+	if err != nil {
+		return nil, fmt.Errorf("make a file to restore from: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a file to restore from: %w", err), f.Close())
+	}
+	return &spool{file: f, dir: dir, min: n.cfg.DiskFreeMin}, nil
+}
+
+// Write adds b. fsm.ErrOverloaded if that would not leave enough space free.
+func (s *spool) Write(b []byte) (int, error) {
+	if s.size+int64(len(b)) > s.next {
+		if err := s.room(spoolStep + uint64(len(b))); err != nil {
+			return 0, err
+		}
+		s.next = s.size + int64(len(b)) + spoolStep
+	}
+	w, err := s.file.Write(b)
+	s.size += int64(w)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = fmt.Errorf("%w: the disk of %s is full", fsm.ErrOverloaded, s.dir)
+	}
+	return w, err
+}
+
+// room returns fsm.ErrOverloaded unless so many bytes can be written.
+func (s *spool) room(bytes uint64) error {
+	free, _, err := checkFreeSpace(s.dir)
+	if err != nil {
+		return err
+	}
+	if free < s.min+bytes {
+		return fmt.Errorf("%w: the disk of %s has %d bytes free, and %d of them must stay free: a restore takes three times the backup's size while it runs",
+			fsm.ErrOverloaded, s.dir, free, s.min)
+	}
+	return nil
+}
+
+// receive fills the spool with what r has.
+func (s *spool) receive(ctx context.Context, r io.Reader) error {
+	buf := make([]byte, 256<<10)
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		got, err := r.Read(buf)
+		if _, failed := s.Write(buf[:got]); failed != nil {
+			return failed
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("receive the backup: %w", err)
+		}
+	}
+}
+
+// reader returns a reader of all that was written.
+func (s *spool) reader() *io.SectionReader { return io.NewSectionReader(s.file, 0, s.size) }
+
+func (s *spool) close() { _ = s.file.Close() } // nobody needs what was in it
