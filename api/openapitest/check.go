@@ -82,8 +82,12 @@ func (c *Checker) response(e *Exchange, p *path, op *openapi3.Operation) *openap
 		name = "NoSuchPath"
 	case e.Status == http.StatusBadRequest:
 		name = "Malformed"
+	case e.Status == http.StatusUnauthorized:
+		name = "Unauthorized"
 	case e.Status == http.StatusForbidden:
 		name = "Forbidden"
+	case e.Status == http.StatusTooManyRequests:
+		name = "RateLimited"
 	case e.Status == http.StatusRequestEntityTooLarge:
 		name = "TooLarge"
 	case e.Status == http.StatusServiceUnavailable:
@@ -105,6 +109,9 @@ func checkHeaders(response *openapi3.Response, header http.Header) error {
 	}
 	for name, values := range header {
 		name = textproto.CanonicalMIMEHeaderKey(name)
+		if header.Get("Access-Control-Allow-Origin") != "" && (name == "Vary" || strings.HasPrefix(name, "Access-Control-")) {
+			continue // a browser's own
+		}
 		h := described[name]
 		if h == nil {
 			if transport[name] {
