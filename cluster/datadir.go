@@ -177,6 +177,20 @@ func (d *dataDir) setStoresCreated() error {
 	return d.replaceLocked(changed)
 }
 
+// SetLevel notes durably that the folder needs a binary that knows the feature
+// level. It never goes down.
+func (d *dataDir) SetLevel(level uint32) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	format := formatOf(level)
+	if d.id.Format >= format {
+		return nil
+	}
+	changed := d.id
+	changed.Format = format
+	return d.replaceLocked(changed)
+}
+
 func (d *dataDir) replaceLocked(id identity) error {
 	if d.lock == nil {
 		return fmt.Errorf("%w: %s was let go", ErrDataDir, d.path)

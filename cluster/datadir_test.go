@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm"
 )
 
 func mustOpenDataDir(t *testing.T, path string) *dataDir {
@@ -101,7 +103,8 @@ func TestDataDir_RefusesAnotherFormat(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*identity){
 		"another log store": func(id *identity) { id.LogStore = "slate" },
-		"a newer format":    func(id *identity) { id.Format++ },
+		"a newer format":    func(id *identity) { id.Format = formatOf(fsm.FeatureLevel) + 1 },
+		"no format":         func(id *identity) { id.Format = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +119,31 @@ func TestDataDir_RefusesAnotherFormat(t *testing.T) {
 			wantError(t, err, ErrLogStoreMismatch, path)
 		})
 	}
+}
+
+// TestDataDir_FormatFollowsTheLevel ensures that a folder refuses binaries that do
+// not know its cluster's feature level, and no others: those of level 4 know
+// format 1 alone.
+func TestDataDir_FormatFollowsTheLevel(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	d := mustOpenDataDir(t, path)
+	for _, step := range []struct {
+		level  uint32
+		format int
+	}{{0, 1}, {4, 1}, {5, 2}, {1, 2}, {99, 96}} {
+		if err := d.SetLevel(step.level); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Identity().Format; got != step.format {
+			t.Errorf("level %d: format %d, want %d", step.level, got, step.format)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openDataDir(path, "n1", "")
+	wantError(t, err, ErrLogStoreMismatch, path, "format 96", "newer one")
 }
 
 func TestDataDir_NoticesEachFlippedBitOfTheIdentity(t *testing.T) {

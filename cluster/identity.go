@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/claimq/claimq/fsm"
 )
 
 const (
@@ -20,11 +22,20 @@ const (
 	logStoreWAL    = "wal"
 	// logStoreDefault is that of a new folder.
 	logStoreDefault = logStoreWAL
-	// storageFormat is the version of what the data folder holds: entries end in
+	// storageFormat is the version of what a new data folder holds: entries end in
 	// a CRC32C, so do the values of the stable store, and snapshots begin with
-	// their metadata. Raise it when a binary of before could not read it.
+	// their metadata. With the feature level of the node's cluster it goes up, as
+	// formatOf says, so that a binary that could not read the log does not begin to.
 	storageFormat = 1
+	// firstFormatLevel is the highest feature level of that format.
+	firstFormatLevel = 4
 )
+
+// formatOf returns the format of the folder of a node whose cluster has reached
+// the feature level: each level after firstFormatLevel has its own.
+func formatOf(level uint32) int {
+	return storageFormat + int(max(level, firstFormatLevel)-firstFormatLevel)
+}
 
 // identity says whose a data folder is. It is written before anything else in
 // the folder and outlives every change of name or address.
@@ -131,9 +142,9 @@ func (id identity) check(dir, nodeID, logStore string) error {
 		return fmt.Errorf("%w: %s was written by log store %q, this one is %q: use the version and settings that wrote it, "+
 			"or let the node join again with an empty folder", ErrLogStoreMismatch, dir, id.LogStore, logStore)
 	}
-	if id.Format != storageFormat {
-		return fmt.Errorf("%w: %s has format %d, this version of claimq knows %d: use the version that wrote it",
-			ErrLogStoreMismatch, dir, id.Format, storageFormat)
+	if known := formatOf(fsm.FeatureLevel); id.Format < storageFormat || id.Format > known {
+		return fmt.Errorf("%w: %s has format %d, this version of claimq knows up to %d: use the version that wrote it, or a newer one; "+
+			"there is no way back after \"cluster upgrade --finalize\"", ErrLogStoreMismatch, dir, id.Format, known)
 	}
 	return nil
 }

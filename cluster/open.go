@@ -149,6 +149,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	// Calls and joins last: they ask the node's Raft.
 	o.serve(n)
+	n.start(func() { n.noteLevels(n.ctx) })
 	n.run()
 	return n, nil
 }
