@@ -100,7 +100,7 @@ func (w *connWatch) end() {
 // hungUp reports whether the other side of a socket will send no more, without
 // reading what it has sent.
 func hungUp(fd uintptr) bool {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a descriptor is an int32
+	fds := []unix.PollFd{{Fd: int32(fd), Events: pollGone}} //nolint:gosec // a descriptor is an int32
 	for {
 		n, err := unix.Poll(fds, 0)
 		if errors.Is(err, unix.EINTR) {

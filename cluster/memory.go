@@ -5,8 +5,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // DefaultMemoryLimit returns the MemoryLimit that 0 stands for, in bytes: half
@@ -18,9 +16,8 @@ func DefaultMemoryLimit() int64 { return int64(memoryTotal() / 2) }
 // memory, or the cgroup's bound if that is lower.
 func memoryTotal() uint64 {
 	total := uint64(math.MaxInt64)
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) == nil {
-		total = info.Totalram * uint64(info.Unit)
+	if bytes, ok := machineMemory(); ok {
+		total = bytes
 	}
 	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		b, err := os.ReadFile(path)

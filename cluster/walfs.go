@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"github.com/hashicorp/raft-wal/types"
 )
@@ -181,10 +180,4 @@ type walFile struct{ *os.File }
 
 // Sync puts the data on disk, and of the file's own record what is needed to
 // read them back: its length, if an entry went past the zeroes.
-func (f *walFile) Sync() error {
-	for {
-		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
-}
+func (f *walFile) Sync() error { return syncData(f.File) }

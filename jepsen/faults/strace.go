@@ -47,7 +47,7 @@ func (c *Cluster) tamper(ctx context.Context, n *procs.Node, t tampering) (detac
 	pid := n.PID()
 	cmd := exec.Command("strace", "-f", "-qq", "-o", os.DevNull, "-p", strconv.Itoa(pid),
 		"-e", "trace="+calls, "-e", "inject="+calls+":"+t.inject)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = procs.ChildAttr()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {

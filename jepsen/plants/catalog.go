@@ -35,7 +35,7 @@ func All() []Plant {
 			Name: "no-fsync", What: "the log is not synced before it is acknowledged",
 			Nodes: 3, Faults: "power-all",
 			edits: []edit{{
-				file: "cluster/walfs.go",
+				file: "cluster/syncdata_linux.go",
 				old:  "		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {\n",
 				new:  "		if err := error(nil); !errors.Is(err, syscall.EINTR) {\n",
 			}},

@@ -2,6 +2,6 @@ package procs
 
 import "syscall"
 
-// childAttr makes the kernel kill a node when the program that started it
+// ChildAttr makes the kernel kill a child when the program that started it
 // ends in whatever way.
-func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+func ChildAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

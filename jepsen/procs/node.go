@@ -63,6 +63,13 @@ func (n *Node) SetFlag(flag, value string) {
 	n.Args = append(n.Args, flag, value)
 }
 
+// SetBinary lets the node run another binary from the next start on.
+func (n *Node) SetBinary(path string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.binary = path
+}
+
 // Start starts the process. It does not wait until the node is ready.
 func (n *Node) Start() error {
 	n.mu.Lock()
@@ -77,7 +84,7 @@ func (n *Node) Start() error {
 	cmd := exec.Command(n.binary, n.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), n.env...)
-	cmd.SysProcAttr = childAttr()
+	cmd.SysProcAttr = ChildAttr()
 	start := cmd.Start
 	if n.host != nil {
 		start = func() error { return n.host.Start(cmd) }

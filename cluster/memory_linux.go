@@ -1,0 +1,12 @@
+package cluster
+
+import "golang.org/x/sys/unix"
+
+// machineMemory returns the bytes of memory that the machine has.
+func machineMemory() (bytes uint64, ok bool) {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0, false
+	}
+	return info.Totalram * uint64(info.Unit), true
+}

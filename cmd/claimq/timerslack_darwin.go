@@ -1,0 +1,4 @@
+package main
+
+// setTimerSlack does nothing: macOS coalesces timers by itself.
+func setTimerSlack() {}
