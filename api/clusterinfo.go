@@ -1,8 +1,6 @@
 package api
 
 import (
-	"encoding/json"
-	"errors"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -23,58 +21,17 @@ func (r *request) cluster() {
 		Nodes: make([]wire.Node, len(view.Nodes)),
 	}
 	for i, n := range view.Nodes {
-		answer.Nodes[i] = wire.Node{
-			NodeID: n.NodeID, UUID: n.UUID, PeerAddr: n.PeerAddr, HTTPAddr: n.HTTPAddr,
-			Suffrage: n.Suffrage, State: n.State, LastContactMS: n.LastContactMS,
-			AppliedIndex: n.AppliedIndex, Version: n.Version, Healthy: n.Healthy, Problem: n.Problem,
-		}
+		answer.Nodes[i] = wireNode(n)
 	}
-	body, err := json.Marshal(answer)
-	if err != nil {
-		r.refuseCode(err)
-		return
-	}
-	r.send(fasthttp.StatusOK, append(r.body(), body...))
+	r.sendJSON(answer)
 }
 
-// removeNode answers POST /api/cluster/remove.
-func (r *request) removeNode() {
-	nodeID, bad := decodeRemoveNode(r.http.Request.Body(), &r.server.cfg.Limits)
-	if bad == nil {
-		bad = refuseQuery(r.query)
+func wireNode(n fsm.NodeView) wire.Node {
+	return wire.Node{
+		NodeID: n.NodeID, UUID: n.UUID, PeerAddr: n.PeerAddr, HTTPAddr: n.HTTPAddr,
+		Suffrage: n.Suffrage, State: n.State, LastContactMS: n.LastContactMS,
+		AppliedIndex: n.AppliedIndex, Version: n.Version, Healthy: n.Healthy, Problem: n.Problem,
 	}
-	if bad != nil {
-		r.refuse(bad)
-		return
-	}
-	err := r.server.node.RemoveNode(r.wait(), nodeID)
-	var refused *fsm.MembershipRefused
-	switch {
-	case errors.As(err, &refused):
-		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: refused.Reason, advice: refused.Advice})
-	case err != nil:
-		r.refuseError(err)
-	default:
-		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
-	}
-}
-
-// decodeRemoveNode reads the body of POST /api/cluster/remove: a node's name.
-func decodeRemoveNode(body []byte, limits *Limits) (nodeID string, bad *refusal) {
-	d := newDecoder(body, limits)
-	defer d.free()
-	bad = d.fields(func(name []byte) *refusal {
-		if string(name) != "node_id" {
-			return d.unknown(name)
-		}
-		text, _, bad := d.text("node_id", "the name of a member")
-		nodeID = string(text)
-		return bad
-	})
-	if bad == nil && nodeID == "" {
-		bad = d.missing("node_id")
-	}
-	return nodeID, bad
 }
 
 // upgrade answers POST /api/cluster/upgrade.
@@ -86,15 +43,11 @@ func (r *request) upgrade() {
 		return
 	}
 	level, err := r.server.node.Upgrade(r.wait(), r.by())
-	var refused *fsm.MembershipRefused
-	switch {
-	case errors.As(err, &refused):
-		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: refused.Reason, advice: refused.Advice})
-	case err != nil:
-		r.refuseError(err)
-	default:
-		b := append(r.body(), `{"success":true,"feature_level":`...)
-		b = strconv.AppendUint(b, uint64(level), 10)
-		r.send(fasthttp.StatusOK, append(b, '}'))
+	if err != nil {
+		r.refuseMembership(err)
+		return
 	}
+	b := append(r.body(), `{"success":true,"feature_level":`...)
+	b = strconv.AppendUint(b, uint64(level), 10)
+	r.send(fasthttp.StatusOK, append(b, '}'))
 }

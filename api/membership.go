@@ -1,15 +1,187 @@
 package api
 
-import "github.com/claimq/claimq/api/wire"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// peerAddrMax bounds a peer address, in bytes.
+const peerAddrMax = 256
+
+// memberRequest is the body of a call that is about one member, or one to be.
+type memberRequest struct {
+	nodeID   string
+	peerAddr string
+	voter    bool
+}
+
+// decodeMember reads the body of a call about a member. join allows the fields
+// of a join; optional, that no node is named.
+func decodeMember(body []byte, limits *Limits, join, optional bool) (req memberRequest, bad *refusal) {
+	req.voter = true
+	d := newDecoder(body, limits)
+	defer d.free()
+	bad = d.fields(func(name []byte) (bad *refusal) {
+		var text []byte
+		switch {
+		case string(name) == "node_id":
+			text, _, bad = d.text("node_id", "the name of a node")
+			req.nodeID = string(text)
+		case join && string(name) == "peer_addr":
+			text, _, bad = d.text("peer_addr", "HOST:PORT")
+			req.peerAddr = string(text)
+		case join && string(name) == "voter":
+			null := d.isNull()
+			req.voter, bad = d.boolean("voter")
+			req.voter = req.voter || null
+		default:
+			bad = d.unknown(name)
+		}
+		return bad
+	})
+	switch {
+	case bad != nil:
+	case req.nodeID == "" && !optional:
+		bad = d.missing("node_id")
+	case join && req.peerAddr == "":
+		bad = d.missing("peer_addr")
+	case join && !isHostPort(req.peerAddr):
+		bad = d.invalid("peer_addr", "HOST:PORT")
+	}
+	return req, bad
+}
+
+// isHostPort reports whether text is host:port, as a node advertises.
+func isHostPort(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	return err == nil && len(text) <= peerAddrMax && host != "" && port != "" && port != "0"
+}
 
 // joinNode answers POST /api/cluster/join.
-func (r *request) joinNode() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) joinNode() {
+	req, ok := r.member(true, false)
+	if !ok {
+		return
+	}
+	if err := r.server.node.JoinNode(r.wait(), req.nodeID, req.peerAddr, req.voter); err != nil {
+		r.refuseMembership(err)
+		return
+	}
+	r.tell(fsm.EventMemberAdded, req.nodeID)
+	r.answerMember(req.nodeID)
+}
+
+// removeNode answers POST /api/cluster/remove.
+func (r *request) removeNode() {
+	req, ok := r.member(false, false)
+	if !ok {
+		return
+	}
+	if err := r.server.node.RemoveNode(r.wait(), req.nodeID); err != nil {
+		r.refuseMembership(err)
+		return
+	}
+	r.tell(fsm.EventMemberRemoved, req.nodeID)
+	r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
+}
 
 // changeSuffrage answers POST /api/cluster/promote and /demote.
-func (r *request) changeSuffrage() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) changeSuffrage() {
+	req, ok := r.member(false, false)
+	if !ok {
+		return
+	}
+	change, event := r.server.node.PromoteNode, fsm.EventMemberPromoted
+	if r.target.call == callDemoteNode {
+		change, event = r.server.node.DemoteNode, fsm.EventMemberDemoted
+	}
+	if err := change(r.wait(), req.nodeID); err != nil {
+		r.refuseMembership(err)
+		return
+	}
+	r.tell(event, req.nodeID)
+	r.answerMember(req.nodeID)
+}
 
 // transfer answers POST /api/cluster/transfer.
-func (r *request) transfer() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) transfer() {
+	req, ok := r.member(false, true)
+	if !ok {
+		return
+	}
+	leader, err := r.server.node.Transfer(r.wait(), req.nodeID)
+	if err != nil {
+		r.refuseMembership(err)
+		return
+	}
+	r.tell(fsm.EventLeadershipTransferred, "to "+leader)
+	r.sendJSON(wire.Transferred{Success: true, Leader: leader})
+}
 
 // hashes answers GET /api/cluster/hash.
-func (r *request) hashes() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) hashes() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	view, err := r.server.node.Hashes(r.wait())
+	if err != nil {
+		r.refuseError(err)
+		return
+	}
+	answer := wire.ClusterHash{Success: true, Index: view.Index, Agree: view.Agree, Nodes: make([]wire.NodeHash, len(view.Nodes))}
+	for i, n := range view.Nodes {
+		answer.Nodes[i] = wire.NodeHash{NodeID: n.NodeID, Hash: n.Hash}
+	}
+	r.setIndex(view.Index)
+	r.sendJSON(answer)
+}
+
+// member reads the body of a call about a member. ok is false if it is refused.
+func (r *request) member(join, optional bool) (req memberRequest, ok bool) {
+	req, bad := decodeMember(r.http.Request.Body(), &r.server.cfg.Limits, join, optional)
+	if bad != nil {
+		r.refuse(bad)
+		return req, false
+	}
+	return req, true
+}
+
+// refuseMembership answers why the membership was not changed.
+func (r *request) refuseMembership(err error) {
+	var refused *fsm.MembershipRefused
+	if errors.As(err, &refused) {
+		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: refused.Reason, advice: refused.Advice})
+		return
+	}
+	r.refuseError(err)
+}
+
+// answerMember answers with the member as it is seen now. What was asked for is
+// done, however long that took.
+func (r *request) answerMember(nodeID string) {
+	answer := wire.Member{Success: true, Node: wire.Node{NodeID: nodeID, Suffrage: "nonvoter", State: "unknown", LastContactMS: -1}}
+	for _, n := range r.server.node.Cluster(context.Background()).Nodes {
+		if n.NodeID == nodeID || n.UUID == nodeID {
+			answer.Node = wireNode(n)
+		}
+	}
+	r.sendJSON(answer)
+}
+
+// sendJSON answers 200 with what nobody asks for often.
+func (r *request) sendJSON(answer any) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		r.refuseCode(err)
+		return
+	}
+	r.send(fasthttp.StatusOK, append(r.body(), body...))
+}

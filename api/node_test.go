@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
 	"testing"
@@ -38,6 +39,9 @@ type fakeNode struct {
 
 	upgradeErr error
 	view       fsm.ClusterView
+	changes    []string // what was asked for of the membership
+	memberErr  error
+	hashes     fsm.HashView
 	removed    []string
 	tellErr    error
 }
@@ -175,15 +179,31 @@ func (n *fakeNode) RemoveNode(_ context.Context, nodeID string) error {
 	return nil
 }
 
-func (n *fakeNode) JoinNode(context.Context, string, string, bool) error { return fsm.ErrNoLeader }
-func (n *fakeNode) PromoteNode(context.Context, string) error            { return fsm.ErrNoLeader }
-func (n *fakeNode) DemoteNode(context.Context, string) error             { return fsm.ErrNoLeader }
-
-func (n *fakeNode) Transfer(context.Context, string) (string, error) { return "", fsm.ErrNoLeader }
-
-func (n *fakeNode) Hashes(context.Context) (fsm.HashView, error) {
-	return fsm.HashView{}, fsm.ErrNoLeader
+func (n *fakeNode) JoinNode(_ context.Context, nodeID, peerAddr string, voter bool) error {
+	return n.changeMember(fmt.Sprintf("join %s at %s, voter %t", nodeID, peerAddr, voter))
 }
+
+func (n *fakeNode) PromoteNode(_ context.Context, nodeID string) error {
+	return n.changeMember("promote " + nodeID)
+}
+
+func (n *fakeNode) DemoteNode(_ context.Context, nodeID string) error {
+	return n.changeMember("demote " + nodeID)
+}
+
+func (n *fakeNode) Transfer(_ context.Context, nodeID string) (string, error) {
+	return "n2", n.changeMember("transfer to " + nodeID)
+}
+
+// changeMember notes a change of the membership, unless memberErr refuses it.
+func (n *fakeNode) changeMember(change string) error {
+	if n.memberErr == nil {
+		n.changes = append(n.changes, change)
+	}
+	return n.memberErr
+}
+
+func (n *fakeNode) Hashes(context.Context) (fsm.HashView, error) { return n.hashes, n.memberErr }
 
 func (n *fakeNode) TakeSnapshot(context.Context) (uint64, error) { return 0, fsm.ErrNoLeader }
 

@@ -91,3 +91,30 @@ type Node struct {
 	Healthy       bool   `json:"healthy"`
 	Problem       string `json:"problem"`
 }
+
+// Member is the answer of POST /api/cluster/join, /promote and /demote: the
+// member as it is now.
+type Member struct {
+	Success bool `json:"success"`
+	Node    Node `json:"node"`
+}
+
+// Transferred is the answer of POST /api/cluster/transfer: who leads now.
+type Transferred struct {
+	Success bool   `json:"success"`
+	Leader  string `json:"leader"`
+}
+
+// ClusterHash is the answer of GET /api/cluster/hash.
+type ClusterHash struct {
+	Success bool       `json:"success"`
+	Index   uint64     `json:"index"` // of the log, that the hashes are of
+	Agree   bool       `json:"agree"` // all that answered have the same hash
+	Nodes   []NodeHash `json:"nodes"`
+}
+
+// NodeHash is one node in ClusterHash; Hash is "" if it did not answer in time.
+type NodeHash struct {
+	NodeID string `json:"node_id"`
+	Hash   string `json:"hash"`
+}

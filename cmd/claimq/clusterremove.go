@@ -18,8 +18,9 @@ func newClusterRemoveCommand(a *app) *cobra.Command {
 		Long: `Take a member out of the cluster, alive or dead.
 
 Use it before a dead node is replaced: the new node starts with an empty folder
-and --join. What would leave too few healthy voters is refused. A node that was
-removed while it runs must be stopped by hand; its folder is of no more use.`,
+and --join. A leader hands over first, and the next one removes it. What would
+leave too few healthy voters is refused. A node that was removed while it runs
+learns it and serves nothing any more: stop it. Its folder is of no more use.`,
 		Example: "  claimq cluster remove n3",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,7 +31,7 @@ removed while it runs must be stopped by hand; its folder is of no more use.`,
 			return a.talk(&f, func(s session) error {
 				var answer struct{}
 				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/remove", Body: body}
-				shown, err := s.call(cmd.Context(), r, "See with 'claimq cluster status' whether it is still a member.", &answer)
+				shown, err := s.call(cmd.Context(), r, seeStatus, &answer)
 				if err != nil || shown {
 					return err
 				}

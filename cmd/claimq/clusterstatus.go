@@ -21,7 +21,16 @@ func newClusterCommand(a *app) *cobra.Command {
 		Args:    unknownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newClusterStatusCommand(a), newClusterRemoveCommand(a), newClusterUpgradeCommand(a))
+	cmd.AddCommand(
+		newClusterStatusCommand(a),
+		newClusterJoinCommand(a),
+		newClusterRemoveCommand(a),
+		newClusterPromoteCommand(a),
+		newClusterDemoteCommand(a),
+		newClusterTransferCommand(a),
+		newClusterHashCommand(a),
+		newClusterUpgradeCommand(a),
+	)
 	return cmd
 }
 

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+// seeStatus is what to do when a change of the membership may have been made.
+const seeStatus = "See with 'claimq cluster status' whether it was done; to repeat the command is safe."
+
+func newClusterJoinCommand(a *app) *cobra.Command {
+	var f clientFlags
+	var nonvoter bool
+	cmd := &cobra.Command{
+		Use:   "join NODE_ID PEER_ADDR",
+		Short: "Make a node that runs and waits a member",
+		Long: `Make a node that runs and waits a member. Start it first, with an empty data folder
+and without --bootstrap, --initial-cluster or --join: it says that it waits.
+PEER_ADDR is its peer port, as the members reach it. It becomes a voter by itself once
+it has caught up; with --nonvoter it stays without a vote until it is promoted.`,
+		Example: "  claimq cluster join n4 10.0.0.4:7401\n  claimq cluster join n5 10.0.0.5:7401 --nonvoter",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]any{"node_id": args[0], "peer_addr": args[1], "voter": !nonvoter}
+			return a.changeMember(cmd, &f, "join", body, func(n *wire.Node) string {
+				switch {
+				case n.Suffrage == "voter":
+					return fmt.Sprintf("%s is a member and a voter", printable(n.NodeID))
+				case nonvoter:
+					return fmt.Sprintf("%s is a member without a vote", printable(n.NodeID))
+				}
+				return fmt.Sprintf("%s is a member; it becomes a voter once it has caught up", printable(n.NodeID))
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	cmd.Flags().BoolVar(&nonvoter, "nonvoter", false, "leave it without a vote until it is promoted")
+	onlyExplicit(cmd)
+	return cmd
+}
+
+func newClusterPromoteCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "promote NODE_ID",
+		Short: "Give a nonvoter that has caught up a vote",
+		Long: `Give a nonvoter that has caught up a vote. Nodes that joined get it by themselves; this
+is for those that were demoted, or joined with --nonvoter.`,
+		Example: "  claimq cluster promote n4",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeMember(cmd, &f, "promote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
+				return fmt.Sprintf("%s is a %s", printable(n.NodeID), printable(n.Suffrage))
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+func newClusterDemoteCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "demote NODE_ID",
+		Short: "Take a member's vote away",
+		Long: `Take a member's vote away: it goes on to get every entry and to serve, but no write
+waits for it, and it cannot lead. It stays so until it is promoted. A leader hands
+over first. What would leave too few healthy voters is refused.`,
+		Example: "  claimq cluster demote n4",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeMember(cmd, &f, "demote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
+				return fmt.Sprintf("%s is a %s, until it is promoted", printable(n.NodeID), printable(n.Suffrage))
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+// changeMember makes the call POST /api/cluster/VERB, which answers with the
+// member, and prints what say says of it.
+func (a *app) changeMember(cmd *cobra.Command, f *clientFlags, verb string, body map[string]any, say func(*wire.Node) string) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	return a.talk(f, func(s session) error {
+		var answer wire.Member
+		// A repeat finds it done.
+		r := client.Request{Method: http.MethodPost, Path: "/api/cluster/" + verb, Body: text, Repeatable: true}
+		shown, err := s.call(cmd.Context(), r, seeStatus, &answer)
+		if err != nil || shown {
+			return err
+		}
+		_, err = fmt.Fprintln(a.stdout, say(&answer.Node))
+		return err
+	})
+}
+
+func newClusterTransferCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:     "transfer [NODE_ID]",
+		Short:   "Hand the leadership over",
+		Long:    `Hand the leadership over to the voter NODE_ID, or to the one that has the most of the log.`,
+		Example: "  claimq cluster transfer\n  claimq cluster transfer n2",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]string{}
+			if len(args) == 1 {
+				body["node_id"] = args[0]
+			}
+			text, err := json.Marshal(body)
+			if err != nil {
+				return fmt.Errorf("encode request: %w", err)
+			}
+			return a.talk(&f, func(s session) error {
+				var answer wire.Transferred
+				// Without a name a repeat would move it on.
+				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/transfer", Body: text, Repeatable: len(args) == 1}
+				shown, err := s.call(cmd.Context(), r, seeStatus, &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintf(a.stdout, "%s leads\n", printable(answer.Leader))
+				return err
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+func newClusterHashCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "hash",
+		Short: "Compare the nodes' states",
+		Long: `Compare the nodes' states by a hash of each, all at one index of the log. The cluster
+does so by itself every minute, and a node that differs stops.`,
+		Example: "  claimq cluster hash",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.talk(&f, func(s session) error {
+				var answer wire.ClusterHash
+				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster/hash"}, "", &answer)
+				if err != nil || shown {
+					return err
+				}
+				return showHashes(a, &answer)
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}
+
+func showHashes(a *app, h *wire.ClusterHash) error {
+	rows, silent := [][]string{{"NODE", "HASH"}}, 0
+	for _, n := range h.Nodes {
+		hash := printable(n.Hash)
+		if hash == "" {
+			hash = "no answer in time"
+			silent++
+		}
+		rows = append(rows, []string{cell(n.NodeID, workerWidth), hash})
+	}
+	word := "The states agree"
+	switch {
+	case !h.Agree:
+		word = "THE STATES DIFFER"
+	case silent > 0:
+		word = fmt.Sprintf("The states of %d of %d nodes agree", len(h.Nodes)-silent, len(h.Nodes))
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%s at log index %d\n\n", word, h.Index); err != nil {
+		return err
+	}
+	return table(a.stdout, rows)
+}
