@@ -44,6 +44,7 @@ func openFakePeer(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader
 			wg.Go(func() {
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(testWait))
+				conn = secureFake(t, conn, false)
 				h := handshake{key: testKey, self: testHello("n2")}
 				if _, _, err := h.accept(conn); err == nil {
 					serve(n, conn, bufio.NewReader(conn))

@@ -64,6 +64,8 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *pee
 		ListenAddr: "127.0.0.1:0",
 		JoinKey:    testKey,
 		Self:       func() hello { return testHello(nodeID) },
+
+		Certificate: certificateOfAll(t),
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -330,7 +332,7 @@ func dialRaw(t *testing.T, addr string) net.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(testWait))
-	return conn
+	return secureFake(t, conn, true)
 }
 
 func isTimeout(err error) bool {

@@ -1,0 +1,297 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/internal/certs/certstest"
+)
+
+// peersOverTLS in the environment makes every port and every fake peer of the
+// tests speak mutual TLS.
+const peersOverTLS = "CLAIMQ_TEST_PEERS_OVER_TLS"
+
+// What the peer port does it does over TLS as well: its tests pass over it.
+func TestPeerPort_allOverTLS(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(peersOverTLS) != "" {
+		return // this is that run
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestPeerPort|TestRaftLayer|TestListenPeers)", "-test.count=1")
+	cmd.Env = append(os.Environ(), peersOverTLS+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+// everyone makes the certificate of a run over TLS.
+var everyone struct {
+	once        sync.Once
+	certificate PeerCertificate
+}
+
+// certificateOfAll returns the one certificate that all ports of a run over TLS
+// have; nil in other runs.
+func certificateOfAll(t *testing.T) PeerCertificate {
+	if os.Getenv(peersOverTLS) == "" {
+		return nil
+	}
+	everyone.once.Do(func() {
+		a := certstest.NewAuthority(t, "everyone's")
+		everyone.certificate = certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+	})
+	return everyone.certificate
+}
+
+// certificateOf returns the certificate, and the authority to trust.
+func certificateOf(t *testing.T, trusted *certstest.Authority, c certstest.Certificate) PeerCertificate {
+	t.Helper()
+	own, pool := c.TLS(t), trusted.Pool()
+	return func() (tls.Certificate, *x509.CertPool) { return own, pool }
+}
+
+// secureFake puts TLS around a connection that no port made, in a run over TLS.
+func secureFake(t *testing.T, conn net.Conn, dialed bool) net.Conn {
+	certificate := certificateOfAll(t)
+	if certificate == nil {
+		return conn
+	}
+	p := peerPort{cfg: peerConfig{Certificate: certificate}}
+	secured := p.secure(conn, dialed, "127.0.0.1:1")
+	_ = secured.(*peerTLS).shake() // what follows fails, too
+	return secured
+}
+
+// Whoever is refused learns why, and so does the operator of the other side.
+func TestPeerTLS_refused(t *testing.T) {
+	t.Parallel()
+	ours, others := certstest.NewAuthority(t, "ours"), certstest.NewAuthority(t, "others'")
+	good := func(t *testing.T) PeerCertificate {
+		return certificateOf(t, ours, ours.Issue([]string{"127.0.0.1", "n1", "n2"}))
+	}
+	none := func(*testing.T) PeerCertificate { return nil }
+	issued := func(trusted, by *certstest.Authority, names []string, change ...func(*x509.Certificate)) func(*testing.T) PeerCertificate {
+		return func(t *testing.T) PeerCertificate { return certificateOf(t, trusted, by.Issue(names, change...)) }
+	}
+	local := []string{"127.0.0.1"}
+	serverOnly := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
+	clientOnly := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }
+	const takesNot = "does not take this node's certificate, its log says why"
+	for name, c := range map[string]struct {
+		dialer, acceptor func(*testing.T) PeerCertificate
+		told, logged     string
+	}{
+		"a dialer without TLS":          {none, good, "the other side says: this node wants mutual TLS and the dialer speaks none", "wants mutual TLS and the dialer speaks none"},
+		"an acceptor without TLS":       {good, none, "this node wants mutual TLS and the other side speaks none", "the dialer speaks TLS and this node does not"},
+		"a dialer of another authority": {issued(ours, others, local), good, "the other side says: the certificate of the dialer is not to be trusted: x509: certificate signed by unknown authority", "the dialer is not to be trusted"},
+		"an acceptor of another":        {good, issued(ours, others, local), "the other side is not to be trusted: tls: failed to verify certificate: x509: certificate signed by unknown authority", takesNot},
+		"a dialer that has expired":     {issued(ours, ours, local, certstest.Expired), good, "expired", "expired"},
+		"an acceptor that has expired":  {good, issued(ours, ours, local, certstest.Expired), "expired", takesNot},
+		"a dialer with a server's":      {issued(ours, ours, local, serverOnly), good, "incompatible key usage", "incompatible key usage"},
+		"an acceptor with a client's":   {good, issued(ours, ours, local, clientOnly), "incompatible key usage", takesNot},
+		"a dialer of another name":      {issued(ours, ours, []string{"n3", "::1"}), good, `neither for its node id, "n1", nor for the host of its peer address, "127.0.0.1:`, "it is for n3, ::1"},
+		"an acceptor of another name":   {good, issued(ours, ours, []string{"n2", "n2.example"}), "doesn't contain any IP SANs", takesNot},
+		"a dialer that has none to show": {func(*testing.T) PeerCertificate {
+			return func() (tls.Certificate, *x509.CertPool) { return tls.Certificate{}, ours.Pool() }
+		}, good, "the dialer has no certificate", "has no certificate"},
+		"an acceptor of a name in common": {good, issued(ours, ours, local, func(c *x509.Certificate) { c.IPAddresses, c.Subject.CommonName = nil, "127.0.0.1" }), "Common Name", takesNot},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log logText
+			acceptor := openTestPort(t, "n2", func(p *peerConfig) { p.Logger, p.Certificate = log.logger(), c.acceptor(t) })
+			acceptor.Handle("hi", func(context.Context, hello, []byte) ([]byte, error) { return []byte("hi"), nil })
+			dialer := openTestPort(t, "n1", func(p *peerConfig) { p.Certificate = c.dialer(t) })
+			_, err := dialer.Call(t.Context(), acceptor.Addr(), "hi", nil)
+			if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), c.told) {
+				t.Errorf("the dialer got %v, want %q", err, c.told)
+			}
+			waitUntil(t, "the acceptor has logged "+c.logged, func() bool { return log.contains(c.logged) })
+		})
+	}
+}
+
+// Either name will do for a dialer; the acceptor needs the one that is dialed.
+func TestPeerTLS_names(t *testing.T) {
+	t.Parallel()
+	a := certstest.NewAuthority(t, "ours")
+	acceptor := openTestPort(t, "n2", func(c *peerConfig) {
+		c.JoinKey, c.Certificate = nil, certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+	})
+	acceptor.Handle("who", func(_ context.Context, from hello, _ []byte) ([]byte, error) { return []byte(from.NodeID), nil })
+	for name, names := range map[string][]string{"node id": {"n1"}, "address": {"127.0.0.1"}} {
+		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.JoinKey, c.Certificate = nil, certificateOf(t, a, a.Issue(names)) })
+		if got, err := dialer.Call(t.Context(), acceptor.Addr(), "who", nil); err != nil || string(got) != "n1" {
+			t.Errorf("by its %s: %q, %v", name, got, err)
+		}
+	}
+	// A name, and one that only a pattern has.
+	dialer := openTestPort(t, "n1", func(c *peerConfig) {
+		c.JoinKey, c.Advertise, c.Certificate = nil, "claimq-0.claimq.example:7401", certificateOf(t, a, a.Issue([]string{"*.claimq.example"}))
+	})
+	if got, err := dialer.Call(t.Context(), acceptor.Addr(), "who", nil); err != nil || string(got) != "n1" {
+		t.Errorf("by a pattern: %q, %v", got, err)
+	}
+}
+
+// Certificates and authorities are asked for at each connection: a change counts
+// from the next one on, and those that are open stay.
+func TestPeerTLS_change(t *testing.T) {
+	t.Parallel()
+	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
+	both := before.Pool()
+	both.AppendCertsFromPEM(after.PEM())
+	old, next := before.Issue([]string{"127.0.0.1"}).TLS(t), after.Issue([]string{"127.0.0.1"}).TLS(t)
+	type set struct {
+		own     tls.Certificate
+		trusted *x509.CertPool
+	}
+	var n1, n2 atomic.Pointer[set]
+	change := func(p *atomic.Pointer[set], own tls.Certificate, trusted *x509.CertPool) { p.Store(&set{own, trusted}) }
+	change(&n1, old, before.Pool())
+	change(&n2, old, before.Pool())
+	open := func(id string, p *atomic.Pointer[set]) *peerPort {
+		return openTestPort(t, id, func(c *peerConfig) {
+			c.Certificate = func() (tls.Certificate, *x509.CertPool) { s := p.Load(); return s.own, s.trusted }
+		})
+	}
+	dialer, acceptor := open("n1", &n1), open("n2", &n2)
+	acceptor.Handle("hi", func(context.Context, hello, []byte) ([]byte, error) { return nil, nil })
+	call := func(anew bool) error {
+		if anew {
+			dialer.reapIdle(time.Now().Add(time.Hour))
+		}
+		_, err := dialer.Call(t.Context(), acceptor.Addr(), "hi", nil)
+		return err
+	}
+	if err := call(true); err != nil {
+		t.Fatal(err)
+	}
+	for step, do := range []func(){
+		func() { change(&n1, old, both) }, func() { change(&n2, old, both) },
+		func() { change(&n1, next, both) }, func() { change(&n2, next, both) },
+		func() { change(&n1, next, after.Pool()) }, func() { change(&n2, next, after.Pool()) },
+	} {
+		do()
+		if err := call(true); err != nil {
+			t.Errorf("step %d: %v", step, err)
+		}
+	}
+	change(&n2, next, before.Pool())
+	if err := call(false); err != nil {
+		t.Errorf("over the connection that is open: %v", err)
+	}
+	if err := call(true); !errors.Is(err, errRefused) {
+		t.Errorf("over a new one: %v", err)
+	}
+}
+
+// Strangers who say nothing do not hold up nodes, and are cut off.
+func TestPeerTLS_silentStrangers(t *testing.T) {
+	t.Parallel()
+	a := certstest.NewAuthority(t, "ours")
+	certificate := certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+	acceptor := openTestPort(t, "n2", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = certificate, testWait })
+	acceptor.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("done") })
+	for range 1_000 {
+		conn, err := net.Dial("tcp", acceptor.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate = certificate })
+	req, resp := newSubmit("x")
+	if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp); err != nil || string(resp.Body()) != "done" {
+		t.Errorf("%q, %v", resp.Body(), err)
+	}
+	strict := openTestPort(t, "n3", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = certificate, 50*time.Millisecond })
+	conn, err := net.Dial("tcp", strict.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(testWait))
+	if _, err := io.Copy(io.Discard, conn); isTimeout(err) {
+		t.Errorf("a stranger was not cut off: %v", err)
+	}
+}
+
+// Whatever comes in place of a handshake ends its own connection, and leaves
+// nothing behind.
+func TestPeerTLS_garbage(t *testing.T) {
+	leavesNothing(t)
+	a := certstest.NewAuthority(t, "ours")
+	certificate := certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+	seed := time.Now().UnixNano()
+	random := rand.New(rand.NewPCG(uint64(seed), 1))
+	for name, tlsOn := range map[string]PeerCertificate{"TLS": certificate, "no TLS": nil} {
+		p := openTestPort(t, "n2", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = tlsOn, 100*time.Millisecond })
+		hellos := [][]byte{{}, {firstByteTLS, 3, 1}, newPreamble(purposeRaft), clientHello(t), []byte("GET / HTTP/1.1\r\n\r\n")}
+		var wg sync.WaitGroup
+		for i := range 300 {
+			text := bytes.Clone(hellos[i%len(hellos)])
+			for range random.IntN(200) {
+				text = append(text, byte(random.Uint32()))
+			}
+			if len(text) > 0 && i%3 == 0 {
+				text[random.IntN(len(text))] ^= byte(1 << random.IntN(8))
+			}
+			wg.Go(func() {
+				conn, err := net.Dial("tcp", p.Addr())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(testWait))
+				_, _ = conn.Write(text)
+				if _, err := io.Copy(io.Discard, conn); isTimeout(err) {
+					t.Errorf("%s, seed %d: %x was not cut off", name, seed, text)
+				}
+			})
+		}
+		wg.Wait()
+		waitUntil(t, "no connection is left", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.inbound == 0 })
+		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate = tlsOn })
+		if _, err := dialer.Call(t.Context(), p.Addr(), "hi", nil); err == nil || !strings.Contains(err.Error(), "no such call") {
+			t.Errorf("%s: a node gets %v", name, err)
+		}
+		if err := errors.Join(dialer.Close(), p.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// clientHello returns what a client of TLS says first.
+func clientHello(t *testing.T) []byte {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	go func() { _ = tls.Client(theirs, &tls.Config{ServerName: "n2"}).Handshake() }()
+	header := make([]byte, 5)
+	if _, err := io.ReadFull(ours, header); err != nil {
+		t.Fatal(err)
+	}
+	rest := make([]byte, int(header[3])<<8|int(header[4]))
+	if _, err := io.ReadFull(ours, rest); err != nil {
+		t.Fatal(err)
+	}
+	return append(header, rest...)
+}
