@@ -20,7 +20,8 @@ type refusal struct {
 	syntax bool
 	// task is what stood against the command, nil if nothing did.
 	task *fsm.Task
-	// reason says why that task cannot be claimed, "" if that is not the matter.
+	// reason says why that task cannot be claimed, or what is full; "" if that is not
+	// the matter.
 	reason fsm.Reason
 	// holder is who stands against the command, if it is not that task's worker.
 	holder string

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"github.com/claimq/claimq/fsm"
 )
 
 const (
@@ -28,6 +30,7 @@ type metrics struct {
 	ok        [callCount]answered // code ok: the usual case
 	handler   fasthttp.RequestHandler
 
+	overloads    map[fsm.Bound]prometheus.Counter // never changed; "" is all else
 	finalization *finalizationMetrics
 	authFailures authFailures
 }
@@ -62,6 +65,7 @@ func newMetrics(s *Server) (*metrics, error) {
 		finalization: newFinalizationMetrics(),
 		authFailures: newAuthFailures(),
 	}
+	overloads := m.makeOverloads()
 	for c := range callCount {
 		m.ok[c] = m.answered(c, "ok")
 	}
@@ -77,7 +81,7 @@ func newMetrics(s *Server) (*metrics, error) {
 	})
 	build.Set(1)
 	state := newStateCollector(s)
-	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, connections, streams, build, state, m.authFailures.total, keyCollector{s})
+	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, overloads, connections, streams, build, state, m.authFailures.total, keyCollector{s})
 	for _, c := range collectors {
 		if err := s.cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)
@@ -87,6 +91,29 @@ func newMetrics(s *Server) (*metrics, error) {
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax, Timeout: scrapeTimeout,
 	})))
 	return m, nil
+}
+
+// makeOverloads makes the counters of what is full, all known from the start.
+func (m *metrics) makeOverloads() *prometheus.CounterVec {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "claimq_overloads_total", Help: "Answers overloaded that this node decided, by what is full.",
+	}, []string{"bound"})
+	m.overloads = map[fsm.Bound]prometheus.Counter{"": vec.WithLabelValues("other")}
+	for _, b := range []fsm.Bound{
+		fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads, fsm.BoundConnections,
+	} {
+		m.overloads[b] = vec.WithLabelValues(string(b))
+	}
+	return vec
+}
+
+// overload counts an answer overloaded.
+func (m *metrics) overload(reason fsm.Reason) {
+	c := m.overloads[fsm.Bound(reason)]
+	if c == nil {
+		c = m.overloads[""]
+	}
+	c.Inc()
 }
 
 // outlive keeps h from watching the request's context. fasthttp's has the

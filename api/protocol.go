@@ -144,6 +144,7 @@ func (c *countedConn) closeWrite() error {
 func (s *Server) turnAway(conn net.Conn) {
 	id := requestID(nil, nil, time.Now())
 	f := refuse(wire.CodeOverloaded)
+	f.reason = fsm.Reason(fsm.BoundConnections)
 	f.text = "The server has " + strconv.Itoa(s.cfg.Connections) + " connections open, its limit"
 	// Within TLS it could only be told after a handshake.
 	if s.cfg.TLS == nil && conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {
@@ -152,4 +153,5 @@ func (s *Server) turnAway(conn net.Conn) {
 	}
 	_ = conn.Close()
 	s.metrics.answered(callNone, string(f.code)).count.Inc()
+	s.metrics.overload(f.reason)
 }

@@ -399,7 +399,11 @@ func (r *request) refuseCode(err error) {
 	case wire.CodeInternal:
 		r.server.logger.Error("request failed", "request_id", string(r.id), "call", callNames[r.target.call], "error", err, "stack", string(debug.Stack()))
 	}
-	r.refuse(refuse(code))
+	f := refuse(code)
+	if over := (*fsm.Overload)(nil); code == wire.CodeOverloaded && errors.As(err, &over) {
+		f.reason = fsm.Reason(over.Bound)
+	}
+	r.refuse(f)
 }
 
 // setIndex says which index of the log the answer reflects.
@@ -436,6 +440,9 @@ func (r *request) refuse(f *refusal) {
 	setRetryAfter(&r.http.Response, f.code)
 	if f.code == wire.CodeUnauthorized {
 		r.http.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
+	}
+	if f.code == wire.CodeOverloaded {
+		r.server.metrics.overload(f.reason)
 	}
 }
 

@@ -25,8 +25,8 @@ const (
 	largeCommandBytes = entryBytesMax / 4
 	largeCommandTasks = entryTasksMax / 4
 
-	queueCommandsMax = 16_384
-	queueBytesMax    = 64 << 20
+	// queueBytesMax bounds the bytes of the queue; Config.InFlightMax its commands.
+	queueBytesMax = 64 << 20
 
 	// enqueueTimeout bounds the wait for Raft's loop to take an entry; past it
 	// nothing was written.
@@ -164,19 +164,20 @@ type batcher struct {
 	// reach, if not nil, says how many tasks a command may change.
 	reach func(fsm.Command) int
 	stats *batchStats
+	// queueMax bounds the commands that wait, but for those of waiters, which have
+	// their own bound (Config.WaitingClaimsMax): they take no room from others.
+	queueMax int
 
 	pool sync.Pool     // of *pending
 	wake chan struct{} // capacity 1; an element says that something was queued
 	idle *sync.Cond    // on mu; signalled when busy becomes false
 
-	mu    sync.Mutex // guards all below
-	gate  gate
-	clock func() fsm.Stamp
-	lanes [laneCount]laneQueue
-	count int
-	// waiting is how many of count are of claims that waited. They have their own
-	// bound (waitersMax), so they take no room from others.
-	waiting int
+	mu      sync.Mutex // guards all below
+	gate    gate
+	clock   func() fsm.Stamp
+	lanes   [laneCount]laneQueue
+	count   int
+	waiting int // how many of count are of claims that waited
 	bytes   int
 	seq     uint64
 	busy    bool // an entry is in flight or undelivered
@@ -185,7 +186,7 @@ type batcher struct {
 }
 
 func newBatcher(apply func([]byte) entryFuture, refuse func() error, stats *batchStats) *batcher {
-	b := &batcher{apply: apply, refuse: refuse, stats: stats, wake: make(chan struct{}, 1)}
+	b := &batcher{apply: apply, refuse: refuse, stats: stats, queueMax: defaultInFlight, wake: make(chan struct{}, 1)}
 	b.idle = sync.NewCond(&b.mu)
 	b.pool.New = func() any { return &pending{done: make(chan struct{}, 1)} }
 	return b
@@ -254,7 +255,7 @@ func (b *batcher) poke() {
 }
 
 // enqueueWaiting queues the command of a waiter. The bounds of the queue are not
-// for it: waitersMax is, and it had its place before.
+// for it: waiters have theirs, and it had its place before.
 func (b *batcher) enqueueWaiting(p *pending) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -287,13 +288,31 @@ func (b *batcher) enqueue(p *pending) error {
 	if b.gate == gateClosed || b.gate == gateInternal && p.lane != laneInternal && p.lane != laneExpire {
 		return b.refuse()
 	}
-	// The leader's own duties are few and must not be refused for the load.
-	if p.lane != laneInternal && p.lane != laneExpire &&
-		(b.count-b.waiting >= queueCommandsMax || b.bytes+len(p.buf) > queueBytesMax) {
-		return fmt.Errorf("%w: %d commands wait to be written", fsm.ErrOverloaded, b.count)
+	if err := b.fullLocked(p); err != nil {
+		return err
 	}
 	b.queueLocked(p)
 	return nil
+}
+
+// fullLocked returns an *fsm.Overload if the queue has no room for p. The leader's
+// own duties are few and must not be refused for the load. The last quarter is not
+// for submits: a settle or an extend that is refused could cost a lease.
+func (b *batcher) fullLocked(p *pending) error {
+	commands, bytes := b.queueMax, queueBytesMax
+	switch p.lane {
+	case laneInternal, laneExpire:
+		return nil
+	case laneSubmit:
+		commands, bytes = max(commands*3/4, 1), bytes*3/4
+	}
+	if b.count-b.waiting < commands && b.bytes+len(p.buf) <= bytes {
+		return nil
+	}
+	return &fsm.Overload{
+		Bound: fsm.BoundInFlight,
+		Text:  fmt.Sprintf("%d commands of %d bytes wait to be written (limits.in_flight)", b.count-b.waiting, b.bytes),
+	}
 }
 
 func (b *batcher) queueLocked(p *pending) {
@@ -324,7 +343,7 @@ func (b *batcher) abandon(p *pending) error {
 		return fsm.ErrOutcomeUnknown
 	}
 	b.abandonLocked(p)
-	return fsm.ErrOverloaded
+	return &fsm.Overload{Bound: fsm.BoundInFlight, Text: "the command waited too long to be written"}
 }
 
 // abandonLocked leaves p in its lane until the lane comes to it; it no longer
@@ -517,7 +536,7 @@ func proposeError(err error) error {
 		errors.Is(err, raft.ErrAbortedByRestore):
 		return fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
 	case errors.Is(err, raft.ErrEnqueueTimeout):
-		return fmt.Errorf("%w: %w", fsm.ErrOverloaded, err)
+		return &fsm.Overload{Bound: fsm.BoundInFlight, Text: err.Error()}
 	}
 	return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
 }

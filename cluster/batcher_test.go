@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -227,11 +228,18 @@ func TestBatcher_bounds(t *testing.T) {
 			t.Errorf("over 10,000 tasks: %v, want ErrTooLarge", err)
 		}
 		ends := proposeAll(b, t.Context(), submitOf("first", 1))
-		for i := range 8 {
+		for i := range 6 {
 			ends = append(ends, proposeAll(b, t.Context(), submitOf(fmt.Sprint(i), 8<<20-100))...)
 		}
-		if _, err := b.propose(t.Context(), submitOf("over", 4<<10)); !errors.Is(err, fsm.ErrOverloaded) {
-			t.Errorf("a full queue: %v, want ErrOverloaded", err)
+		if _, err := b.propose(t.Context(), submitOf("over", 4<<10)); !overloaded(err, fsm.BoundInFlight) {
+			t.Errorf("no more submits: %v, want it named", err)
+		}
+		// The rest is for what would cost a lease.
+		for range 2 {
+			ends = append(ends, proposeAll(b, t.Context(), extendOf(strings.Repeat("w", 8<<20-100)))...)
+		}
+		if _, err := b.propose(t.Context(), extendOf(strings.Repeat("w", 4<<10))); !overloaded(err, fsm.BoundInFlight) {
+			t.Errorf("a full queue: %v, want it named", err)
 		}
 		for range len(ends) {
 			r.answer <- nil
@@ -247,18 +255,53 @@ func TestBatcher_bounds(t *testing.T) {
 	})
 }
 
+// overloaded reports whether err says that the bound is reached.
+func overloaded(err error, bound fsm.Bound) bool {
+	var over *fsm.Overload
+	return errors.Is(err, fsm.ErrOverloaded) && errors.As(err, &over) && over.Bound == bound
+}
+
+// Submits leave the last quarter of the queue to others, however small it is.
+func TestBatcher_leavesRoomForSettles(t *testing.T) {
+	t.Parallel()
+	for queueMax, submits := range map[int]int{1: 1, 2: 1, 4: 3, 100: 75} {
+		b := newBatcher(nil, nil, nil)
+		b.queueMax = queueMax
+		b.open(gateOpen, nil)
+		for i := range submits {
+			if err := b.enqueue(&pending{lane: laneSubmit}); err != nil {
+				t.Errorf("submit %d of %d: %v", i, queueMax, err)
+			}
+		}
+		if err := b.enqueue(&pending{lane: laneSubmit}); !overloaded(err, fsm.BoundInFlight) {
+			t.Errorf("submit %d of %d: %v", submits, queueMax, err)
+		}
+		for i := submits; i < queueMax; i++ {
+			if err := b.enqueue(&pending{lane: laneClaim}); err != nil {
+				t.Errorf("claim %d of %d: %v", i, queueMax, err)
+			}
+		}
+		if err := b.enqueue(&pending{lane: laneSettle}); !overloaded(err, fsm.BoundInFlight) {
+			t.Errorf("over %d: %v", queueMax, err)
+		}
+		if err := b.enqueue(&pending{lane: laneInternal}); err != nil {
+			t.Errorf("the leader's own: %v", err)
+		}
+	}
+}
+
 // Claims that waited and are proposed all at once leave room for others: an
 // extend that is refused could cost a lease.
 func TestBatcher_waitersTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	b := newBatcher(nil, nil, nil)
 	b.open(gateOpen, nil)
-	for range queueCommandsMax {
+	for range defaultInFlight {
 		if err := b.enqueueWaiting(&pending{lane: laneClaim, waiter: &waiter{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i := range queueCommandsMax {
+	for i := range defaultInFlight {
 		if err := b.enqueue(&pending{lane: laneSettle}); err != nil {
 			t.Fatalf("%d others are queued: %v", i, err)
 		}

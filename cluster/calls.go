@@ -34,6 +34,7 @@ type peerStatus struct {
 	AppliedIndex  uint64         `json:"applied_index"`
 	LastContactMS int64          `json:"last_contact_ms"`
 	WallNS        int64          `json:"wall_ns,omitempty"` // its wall clock, since the Unix epoch; older versions do not say
+	DiskLow       bool           `json:"disk_low,omitempty"`
 }
 
 func (n *Node) registerCalls() {
@@ -65,7 +66,7 @@ func (n *Node) Answer(ctx context.Context, name string, body []byte) ([]byte, er
 // status returns what this node says of itself.
 func (n *Node) status() peerStatus {
 	s := peerStatus{
-		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.applied.Load(), WallNS: n.clock.Wall(),
+		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.applied.Load(), WallNS: n.clock.Wall(), DiskLow: n.disk.low.Load(),
 	}
 	if n.raft == nil {
 		return s

@@ -64,8 +64,17 @@ type Config struct {
 	// room to restore a snapshot.
 	MemoryLimit int64
 	// DiskFreeMin is how many bytes the data folder's file system keeps free
-	// before submits are refused.
+	// before submits are refused. 0 means a twentieth of the file system, 1 GiB at
+	// most. Too low leaves no room for what goes on: claims, settles, a snapshot.
 	DiskFreeMin uint64
+	// DiskSpace tells how many bytes are free for this process on the disk, and how
+	// many that has. nil asks the data folder's file system; tests give their own.
+	DiskSpace func() (free, size uint64, err error)
+	// InFlightMax bounds the commands that wait to be written on the leader; the
+	// last quarter of it is not for submits. 0 means 16,384.
+	InFlightMax int
+	// WaitingClaimsMax bounds the claims that wait on the leader. 0 means 32,768.
+	WaitingClaimsMax int
 
 	// SnapshotLogBytes and SnapshotLogCommands are how much log since the last
 	// snapshot makes the next one due. Lower ones cost more writing, higher
@@ -94,13 +103,18 @@ type Config struct {
 	Fatal func(error)
 }
 
+// What 0 stands for in Config.
+const (
+	defaultInFlight      = 16_384
+	defaultWaitingClaims = 32_768
+)
+
 // exitFatal is the exit code of a node that stopped itself (EX_SOFTWARE).
 const exitFatal = 70
 
 // DefaultConfig returns the defaults. NodeID, DataDir and PeerAddr have none.
 func DefaultConfig() Config {
 	return Config{
-		DiskFreeMin:         256 << 20,
 		SnapshotLogBytes:    256 << 20,
 		SnapshotLogCommands: 4_000_000,
 		Version:             "dev",
@@ -120,6 +134,9 @@ func (c *Config) Validate() error {
 	}
 	if c.MemoryLimit < 0 {
 		return fmt.Errorf("memory limit %d: must not be negative", c.MemoryLimit)
+	}
+	if c.InFlightMax < 0 || c.WaitingClaimsMax < 0 {
+		return fmt.Errorf("%d commands in flight, %d waiting claims: must not be negative", c.InFlightMax, c.WaitingClaimsMax)
 	}
 	if c.NoRaft {
 		return nil
@@ -176,6 +193,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MemoryLimit == 0 {
 		c.MemoryLimit = DefaultMemoryLimit()
+	}
+	if c.InFlightMax == 0 {
+		c.InFlightMax = defaultInFlight
+	}
+	if c.WaitingClaimsMax == 0 {
+		c.WaitingClaimsMax = defaultWaitingClaims
 	}
 	if c.Fatal == nil {
 		logger := c.Logger

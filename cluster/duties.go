@@ -19,11 +19,6 @@ const (
 	// tickInterval is the least time between two ticks that have little to do: a
 	// steady trickle of due tasks must not become an entry for each.
 	tickInterval = 10 * time.Millisecond
-
-	// Ended tasks may take this part of the memory limit. What is above it is
-	// evicted, and evictPart of the limit more, so that it is not done for each.
-	endedPart = 4
-	evictPart = 64
 )
 
 // agenda is what a goroutine of the leader sleeps until. Entries may bring
@@ -50,9 +45,13 @@ func (a *agenda) plan(t int64, ok bool) {
 
 // note is told, under the state's lock, what comes first after an entry.
 func (a *agenda) note(t int64, ok bool) {
-	if !ok || t >= a.planned.Load() {
-		return
+	if ok && t < a.planned.Load() {
+		a.hurry()
 	}
+}
+
+// hurry wakes the goroutine.
+func (a *agenda) hurry() {
 	select {
 	case a.earlier <- struct{}{}:
 	default:
@@ -71,6 +70,9 @@ func (l *leadership) runDuties() {
 	defer timer.Stop()
 	checkpoint := l.node.clock.Mono() + checkpointInterval
 	l.start(l.runMembers)
+	if l.node.raft != nil {
+		l.start(l.runDisks)
+	}
 	for {
 		sleep := l.tickWhileDue()
 		l.evictWhileOver()
@@ -127,23 +129,21 @@ func (l *leadership) untilTick() (sleep time.Duration) {
 }
 
 // evictWhileOver evicts ended tasks while they take more than their share of
-// the memory.
+// the memory, or of what the rest of the state leaves of it.
 func (l *leadership) evictWhileOver() {
-	limit := l.node.cfg.MemoryLimit
-	target := limit/endedPart - limit/evictPart
-	evict := fsm.Evict{Bytes: target}
-	over := limit / endedPart
+	n := l.node
 	for range dutiesInRow {
-		ended := int64(0)
-		l.read(func(m *fsm.Machine) { ended = m.EndedBytes() })
-		if ended <= over || l.node.checkLevel(evict) != nil {
+		var all, ended int64
+		l.read(func(m *fsm.Machine) { all, ended = m.Bytes(), m.EndedBytes() })
+		if !n.evicts(all, ended) {
 			return
 		}
-		over = target // once begun, all of it
-		p, err := l.node.batcher.propose(l.ctx, evict)
+		limit := n.cfg.MemoryLimit
+		evict := fsm.Evict{Bytes: endedMax(limit, all-ended) - limit/evictPart}
+		p, err := n.batcher.propose(l.ctx, evict)
 		if err != nil {
 			if l.ctx.Err() == nil {
-				l.node.logger.Warn("eviction not written, trying again", "error", err)
+				n.logger.Warn("eviction not written, trying again", "error", err)
 			}
 			return
 		}

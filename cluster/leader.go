@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -42,6 +43,10 @@ type leadership struct {
 	openings *agenda       // of the types that their rate limit closed
 	slots    *agenda       // of the schedules
 	ticked   time.Duration // runDuties' own: monotonic time of its last tick
+
+	// disksLow is true while the disks of so many voters are low that no majority
+	// would be left without them.
+	disksLow atomic.Bool
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -102,6 +107,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	l.timers = lease.NewTimers()
 	l.wallClocks = newWallClocks(n.logger)
 	l.waiters = newWaiters(n.batcher, l.read, l.claimable, n.stats.fsm.woken)
+	l.waiters.max = n.cfg.WaitingClaimsMax
 	if n.raft != nil {
 		l.confirmer = n.raft.confirmer()
 	}
@@ -295,6 +301,9 @@ func (l *leadership) applied(m *fsm.Machine, a *fsm.Applied) {
 		l.waiters.noteReady(a.Ready)
 	}
 	l.due.note(m.NextDue())
+	if l.node.evicts(m.Bytes(), m.EndedBytes()) {
+		l.due.hurry()
+	}
 	l.openings.note(m.NextOpening())
 	l.slots.note(m.NextSlot())
 }

@@ -286,19 +286,19 @@ func (c *nodeCollector) addDisk() {
 	n := c.node
 	add := func(name, help string, read func() float64) {
 		c.add(name, help, func() (float64, error) {
-			if n.diskSize.Load() == 0 {
+			if n.disk.size.Load() == 0 {
 				return 0, errNoDisk
 			}
 			return read(), nil
 		})
 	}
 	add("claimq_disk_free_bytes", "Bytes that this node may still write on the data folder's file system.",
-		func() float64 { return float64(n.diskFree.Load()) })
-	add("claimq_disk_size_bytes", "Size of the data folder's file system.", func() float64 { return float64(n.diskSize.Load()) })
+		func() float64 { return float64(n.disk.free.Load()) })
+	add("claimq_disk_size_bytes", "Size of the data folder's file system.", func() float64 { return float64(n.disk.size.Load()) })
 	add("claimq_disk_free_min_bytes", "Free bytes of the data folder's file system below which submits are refused.",
-		func() float64 { return float64(n.cfg.DiskFreeMin) })
+		func() float64 { return float64(n.disk.mark.Load()) })
 	add("claimq_disk_low", "1 if the data folder's file system has less free than that, else 0.",
-		func() float64 { return float64(oneIf(n.diskLow.Load())) })
+		func() float64 { return float64(oneIf(n.disk.low.Load())) })
 }
 
 func (n *Node) queuedCount() int64 { return n.stats.batch.queued.Load() }

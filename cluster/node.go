@@ -16,13 +16,9 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-const (
-	// handoverTimeout bounds how long a leader that stops tries to hand its
-	// leadership over.
-	handoverTimeout = 5 * time.Second
-	// diskCheckInterval is how often the free space of the disk is looked at.
-	diskCheckInterval = time.Second
-)
+// handoverTimeout bounds how long a leader that stops tries to hand its leadership
+// over.
+const handoverTimeout = 5 * time.Second
 
 // errNodeClosed is the cause with which a node's context ends.
 var errNodeClosed = errors.New("the node is closed")
@@ -69,9 +65,7 @@ type Node struct {
 	cancel  context.CancelCauseFunc
 	wg      sync.WaitGroup // every goroutine of the node
 	closing atomic.Bool
-	diskLow atomic.Bool
-	// Bytes of the data folder's file system; size 0 = not looked at yet.
-	diskFree, diskSize atomic.Uint64
+	disk    diskRoom
 	// transferSince is when Raft began to answer that the leadership is being
 	// transferred, in nanoseconds of the monotonic clock; 0 = it does not.
 	transferSince atomic.Int64
@@ -164,6 +158,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.batcher.observe = n.observeEntry
 	n.batcher.settled = n.settleWaiters
 	n.batcher.reach = n.reach
+	n.batcher.queueMax = n.cfg.InFlightMax
 	n.registerCalls()
 	return n, nil
 }
@@ -243,7 +238,10 @@ func (n *Node) run() {
 	} else {
 		n.leaderNotes <- true
 	}
-	if n.dir != nil {
+	if n.cfg.DiskSpace == nil && n.dir != nil {
+		n.cfg.DiskSpace = func() (free, size uint64, err error) { return checkFreeSpace(n.dir.path) }
+	}
+	if n.cfg.DiskSpace != nil {
 		n.start(func() { n.monitorDisk(n.ctx) })
 	}
 }
@@ -286,22 +284,6 @@ type appliedNow struct{ applied *fsm.Applied }
 
 func (appliedNow) Error() error    { return nil }
 func (a appliedNow) Response() any { return a.applied }
-
-// monitorDisk watches the low-water mark of the data folder's disk.
-func (n *Node) monitorDisk(ctx context.Context) {
-	for ok := true; ok; ok = pause(ctx, diskCheckInterval) {
-		free, size, err := checkFreeSpace(n.dir.path)
-		if err != nil {
-			continue // the stores say so, if it matters
-		}
-		n.diskFree.Store(free)
-		n.diskSize.Store(size)
-		low := free < n.cfg.DiskFreeMin
-		if n.diskLow.Swap(low) != low {
-			n.logger.Warn("free space of the data folder's disk", "low", low, "free_bytes", free, "min_bytes", n.cfg.DiskFreeMin)
-		}
-	}
-}
 
 // NodeID returns the operator's name for this node.
 func (n *Node) NodeID() string { return n.cfg.NodeID }

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/claimq/claimq/fsm"
 )
@@ -20,24 +19,14 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 	if err := n.checkLevel(cmd); err != nil {
 		return fsm.Proposed{}, err
 	}
+	if err := n.room(cmd); err != nil {
+		return fsm.Proposed{}, err
+	}
 	switch c := cmd.(type) {
 	case fsm.Submit:
-		if err := n.full(); err != nil {
-			return fsm.Proposed{}, err
-		}
 		if plantDropWrite {
 			if lie, ok := n.dropWrite(c); ok {
 				return lie, nil
-			}
-		}
-	case fsm.SetSchedule: // it holds a whole task
-		if err := n.full(); err != nil {
-			return fsm.Proposed{}, err
-		}
-	case fsm.Batch:
-		if submits(c) {
-			if err := n.full(); err != nil {
-				return fsm.Proposed{}, err
 			}
 		}
 	case fsm.ClaimNext:
@@ -77,26 +66,6 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Propose
 func (n *Node) reach(cmd fsm.Command) (tasks int) {
 	n.fsm.read(func(m *fsm.Machine) { tasks = m.ReachOf(cmd) })
 	return tasks
-}
-
-// submits reports whether one of the batch's ops submits a task.
-func submits(b fsm.Batch) bool {
-	return slices.ContainsFunc(b.Ops, func(op fsm.Command) bool {
-		_, ok := op.(fsm.Submit)
-		return ok
-	})
-}
-
-// full returns fsm.ErrOverloaded when a bound of memory or disk is reached.
-// Only what adds to the state asks: claims and settles make room.
-func (n *Node) full() error {
-	if used := n.fsm.bytes.Load(); used > n.cfg.MemoryLimit {
-		return fmt.Errorf("%w: the tasks take %d bytes of memory, over the limit of %d", fsm.ErrOverloaded, used, n.cfg.MemoryLimit)
-	}
-	if n.diskLow.Load() {
-		return fmt.Errorf("%w: the data folder's disk has less than %d bytes free", fsm.ErrOverloaded, n.cfg.DiskFreeMin)
-	}
-	return nil
 }
 
 // notServing says why this node takes no proposals and linearizable reads.

@@ -51,8 +51,10 @@ type raftFSM struct {
 	// configuration entry after it. Raft's own applied index runs ahead of this
 	// one. It is set under mu.
 	applied atomic.Uint64
-	// bytes is the state's size by its own estimate, and claims how many live.
+	// bytes is the state's size by its own estimate, ended that of the tasks that
+	// have ended, and claims how many live.
 	bytes  atomic.Int64
+	ended  atomic.Int64
 	claims atomic.Int64
 	level  atomic.Uint32
 	// sinceBytes and sinceCommands count the log applied since the snapshot.
@@ -166,6 +168,7 @@ func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 // then takes the lock finds at least that state.
 func (f *raftFSM) noteLocked(index uint64) {
 	f.bytes.Store(f.machine.Bytes())
+	f.ended.Store(f.machine.EndedBytes())
 	f.claims.Store(int64(f.machine.ClaimCount()))
 	f.level.Store(f.machine.Level())
 	f.applied.Store(index)
@@ -262,7 +265,7 @@ func (f *raftFSM) wait(ctx context.Context, index uint64) error {
 	f.waitMu.Lock()
 	if len(f.waiters) >= indexWaitersMax {
 		f.waitMu.Unlock()
-		return fmt.Errorf("%w: %d reads wait for an index", fsm.ErrOverloaded, indexWaitersMax)
+		return &fsm.Overload{Bound: fsm.BoundWaitingReads, Text: fmt.Sprintf("%d reads wait for an index", indexWaitersMax)}
 	}
 	f.waiters.push(w)
 	f.waiting.Store(int64(len(f.waiters)))

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,6 +18,9 @@ const (
 	// that the log's own writes are not held up.
 	snapshotRateMax   = 100 << 20
 	snapshotChunkSize = 1 << 20
+	// lowDiskLogBytes is how much log makes a snapshot due while the disk is low, if
+	// not less does.
+	lowDiskLogBytes = 2 * trailingBytes
 
 	// trailingLogsMax and trailingLogsMin bound the entries kept below a
 	// snapshot's index for followers that lag a little; trailingBytes lowers them
@@ -115,16 +119,39 @@ func (n *Node) monitorSnapshots(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		f := n.fsm
-		if f.sinceBytes.Load() < n.cfg.SnapshotLogBytes && f.sinceCommands.Load() < int64(n.cfg.SnapshotLogCommands) {
+		if !n.snapshotDue() {
 			continue
 		}
-		if err := n.takeSnapshot(ctx); err != nil && ctx.Err() == nil {
+		err := n.snapshotFits()
+		if err == nil {
+			err = n.takeSnapshot(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			// Also when a membership change is under way: the next look retries.
 			n.stats.snapshotFailures.Inc()
 			n.logger.Warn("snapshot not taken, trying again", "error", err)
 		}
 	}
+}
+
+// snapshotDue reports whether there has been enough log since the last snapshot:
+// less is enough while the disk is low, for the log behind a snapshot is deleted.
+func (n *Node) snapshotDue() bool {
+	f, bytes := n.fsm, n.cfg.SnapshotLogBytes
+	if n.disk.low.Load() {
+		bytes = min(bytes, lowDiskLogBytes)
+	}
+	return f.sinceBytes.Load() >= bytes || f.sinceCommands.Load() >= int64(n.cfg.SnapshotLogCommands)
+}
+
+// snapshotFits returns an error if the disk may have no room for a snapshot: to
+// write until it is full would stop the log, and so the node.
+func (n *Node) snapshotFits() error {
+	bytes := n.fsm.bytes.Load()
+	if n.disk.fits(bytes) {
+		return nil
+	}
+	return fmt.Errorf("the data folder's disk has %d bytes free, a snapshot may take %d", n.disk.free.Load(), bytes)
 }
 
 // takeSnapshot takes a snapshot now and compacts the log behind it.

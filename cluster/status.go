@@ -147,6 +147,8 @@ func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, e
 		v.Problem = "it hears nothing from the leader"
 	case status.AppliedIndex+readyLagMax < commit:
 		v.Problem = fmt.Sprintf("it is %d log entries behind", commit-status.AppliedIndex)
+	case status.DiskLow:
+		v.Problem = "its disk is low: free some space before it is full, when the node stops"
 	}
 	if string(s.ID) == n.uuid {
 		v.LastContactMS = 0

@@ -10,10 +10,6 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// waitersMax bounds the claims that wait on a leader. A waiting claim takes a
-// goroutine and its request's memory.
-const waitersMax = 32_768
-
 // anyType is the queue of the claims that take any type. No task has it.
 const anyType = ""
 
@@ -39,6 +35,9 @@ type waiters struct {
 	claimable func(*fsm.Machine, fsm.ClaimNext) bool
 	batcher   *batcher
 	woken     func(count int) // counts
+	// max bounds the claims that wait. Each takes a goroutine and its request's
+	// memory.
+	max int
 
 	mu       sync.Mutex // guards all below, and the waiters
 	ended    error      // why nobody waits here any more; nil = they may
@@ -92,7 +91,7 @@ type waiter struct {
 
 func newWaiters(b *batcher, read func(func(*fsm.Machine)), claimable func(*fsm.Machine, fsm.ClaimNext) bool, woken func(int)) *waiters {
 	return &waiters{
-		read: read, claimable: claimable, batcher: b, woken: woken,
+		read: read, claimable: claimable, batcher: b, woken: woken, max: defaultWaitingClaims,
 		queues: make(map[string]*typeQueue), requests: make(map[string][]*waiter), promised: make(map[string]int),
 	}
 }
@@ -119,8 +118,8 @@ func (s *waiters) admit(c fsm.ClaimNext) (w *waiter, err error) {
 		case s.ended != nil:
 			err = s.ended
 			return
-		case s.count >= waitersMax:
-			err = fmt.Errorf("%w: %d claims wait", fsm.ErrOverloaded, waitersMax)
+		case s.count >= s.max:
+			err = &fsm.Overload{Bound: fsm.BoundWaitingClaims, Text: fmt.Sprintf("%d claims wait (limits.waiting_claims)", s.max)}
 			return
 		}
 		s.count++

@@ -214,19 +214,19 @@ func TestWaiters_othersAreNotLookedAt(t *testing.T) {
 	})
 }
 
-// No more than waitersMax wait.
+// No more than the bound wait.
 func TestWaiters_bounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := newHeldNode(t)
 		set := n.leader.Load().waiters
-		set.count = waitersMax - 1
+		set.max, set.count = 5, 4
 		last := startWaiting(n, mailFor("w1"), time.Minute)
 		if last.finished() {
 			t.Fatalf("below the bound: %v", last.err)
 		}
-		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute); !errors.Is(err, fsm.ErrOverloaded) {
-			t.Errorf("at the bound: %v, want ErrOverloaded", err)
+		if _, err := n.Claim(context.Background(), mailFor("w2"), time.Minute); !overloaded(err, fsm.BoundWaitingClaims) {
+			t.Errorf("at the bound: %v, want it named", err)
 		}
 		<-last.done
 	})

@@ -123,7 +123,7 @@ func (w *watches) enterEnd(id uint64) (*endWatch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.endCount.Load() >= endWaitersMax {
-		return nil, fmt.Errorf("%w: %d requests wait for the end of a task", fsm.ErrOverloaded, endWaitersMax)
+		return nil, &fsm.Overload{Bound: fsm.BoundWaitingReads, Text: fmt.Sprintf("%d requests wait for the end of a task", endWaitersMax)}
 	}
 	w.endCount.Add(1)
 	e := w.ends[id]
@@ -160,7 +160,7 @@ func (w *watches) wakeEndLocked(id uint64, e *endWatch, ended bool) {
 func (w *watches) enterEvents() error {
 	if w.eventCount.Add(1) > eventWaitersMax {
 		w.eventCount.Add(-1)
-		return fmt.Errorf("%w: %d requests wait for events", fsm.ErrOverloaded, eventWaitersMax)
+		return &fsm.Overload{Bound: fsm.BoundWaitingReads, Text: fmt.Sprintf("%d requests wait for events", eventWaitersMax)}
 	}
 	return nil
 }

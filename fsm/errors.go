@@ -30,6 +30,30 @@ var (
 	ErrNotEmpty = errors.New("the cluster is not empty")
 )
 
+// Bound names what is full. The values are shown to users.
+type Bound string
+
+// The bounds for which a node refuses work.
+const (
+	BoundMemory        Bound = "memory"         // memory_limit
+	BoundDisk          Bound = "disk"           // disk_free_min, here or on a majority
+	BoundInFlight      Bound = "in_flight"      // commands that wait to be written, or too long
+	BoundWaitingClaims Bound = "waiting_claims" // parked at the leader
+	BoundWaitingReads  Bound = "waiting_reads"  // for an index, the end of a task, events
+	BoundConnections   Bound = "connections"    // of the API, kept there
+)
+
+// Overload is an ErrOverloaded that says what is full.
+type Overload struct {
+	Bound Bound
+	Text  string // what is full, for the log
+}
+
+func (e *Overload) Error() string { return ErrOverloaded.Error() + ": " + e.Text }
+
+// Unwrap returns ErrOverloaded.
+func (e *Overload) Unwrap() error { return ErrOverloaded }
+
 // MembershipRefused is returned for a change of the membership that would harm
 // the cluster, or that makes no sense. Nothing was changed.
 type MembershipRefused struct {

@@ -135,7 +135,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	// It goes on until the node has stopped, and finds what is missing then when
 	// it is started again.
 	defer stopAudit()
-	server, err := api.New(api.Config{
+	apiConfig := api.Config{
 		Node:            node,
 		Logger:          logger.Named("api"),
 		Registry:        registry,
@@ -145,7 +145,9 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 		Keys:            apiKeys(load),
 		Version:         version,
 		TLS:             certificates.httpConfig(),
-	})
+	}
+	boundAPI(&apiConfig, &cfg)
+	server, err := api.New(apiConfig)
 	if err != nil {
 		return errors.Join(err, closeNode(node))
 	}
@@ -223,10 +225,7 @@ func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.
 	c.TrailBytes = cfg.TrailBytes
 	c.TrailAge = cfg.TrailAge
 	c.NoRaft = cfg.NoRaft
-	c.MemoryLimit = cfg.MemoryLimit
-	if c.MemoryLimit == 0 {
-		c.MemoryLimit = cluster.DefaultMemoryLimit()
-	}
+	boundNode(&c, &cfg)
 	return c, nil
 }
 

@@ -102,7 +102,7 @@ func serveNode(ctx context.Context, t *testing.T, id string, addrs map[string]st
 	cfg := cluster.DefaultConfig()
 	cfg.NodeID, cfg.DataDir, cfg.PeerAddr, cfg.InitialCluster = id, t.TempDir(), addrs[id], addrs
 	cfg.HTTPAdvertise = "http://" + listener.Addr().String()
-	cfg.DiskFreeMin, cfg.Registerer = 0, registry
+	cfg.DiskFreeMin, cfg.Registerer = 1, registry
 	cfg.Fatal = func(err error) { t.Errorf("%s stopped itself: %v", id, err) }
 	node, err := cluster.Open(ctx, cfg)
 	if err != nil {
