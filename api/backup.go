@@ -1,12 +1,268 @@
 package api
 
-import "github.com/claimq/claimq/api/wire"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// savesMax bounds the backups that a node sends at the same moment.
+	savesMax = 2
+	// saveTimeMax bounds how long a backup may take to be sent: until then, what
+	// changes of the state that it is of is kept twice.
+	saveTimeMax = 10 * time.Minute
+	// saveRateMax bounds the sending of one, in bytes per second.
+	saveRateMax = 100 << 20
+	// savePiece bounds what is sent in one piece.
+	savePiece = 1 << 20
+)
 
 // takeSnapshot answers POST /api/snapshots.
-func (r *request) takeSnapshot() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) takeSnapshot() {
+	if len(r.http.Request.Body()) > 0 {
+		d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+		defer d.free()
+		if bad := d.fields(d.unknown); bad != nil {
+			r.refuse(bad)
+			return
+		}
+	}
+	ctx, cancel := r.actionWait()
+	defer cancel()
+	index, err := r.server.node.TakeSnapshot(ctx)
+	if err != nil {
+		r.refuseError(err)
+		return
+	}
+	r.tell(fsm.EventSnapshotTaken, "at index "+strconv.FormatUint(index, 10))
+	r.sendIndexed(index)
+}
+
+// sendIndexed answers success with an index of the log.
+func (r *request) sendIndexed(index uint64) {
+	b := strconv.AppendUint(append(r.body(), `{"success":true,"index":`...), index, 10)
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}
 
 // saveSnapshot answers GET /api/snapshots/latest.
-func (r *request) saveSnapshot() { r.refuse(refuse(wire.CodeNotFound)) }
+func (r *request) saveSnapshot() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	s := r.server
+	select {
+	case s.saving <- struct{}{}:
+	default:
+		bad := refuse(wire.CodeOverloaded)
+		bad.text = "This node is sending " + strconv.Itoa(savesMax) + " backups already"
+		r.refuse(bad)
+		return
+	}
+	backup, err := s.node.SaveBackup(r.wait(), r.stale)
+	if err != nil {
+		<-s.saving
+		r.refuseCode(err)
+		return
+	}
+	index := strconv.FormatUint(backup.Info.Index, 10)
+	resp := &r.http.Response
+	resp.Header.SetContentType("application/octet-stream")
+	resp.Header.Set("Content-Disposition", `attachment; filename="claimq-`+index+`.backup"`)
+	resp.Header.Set("Cache-Control", "no-store")
+	r.setIndex(backup.Info.Index)
+	resp.SetConnectionClose()
+	resp.SetBodyStream(&backupStream{
+		server: s, conn: r.http.Conn(), backup: backup,
+		saved: fsm.Tell{Kind: fsm.EventBackupSaved, By: r.by(), What: "at index " + index},
+	}, -1)
+	resp.ImmediateHeaderFlush = true
+}
 
-// restore answers POST /api/restore.
-func (r *request) restore() { r.refuse(refuse(wire.CodeNotFound)) }
+// backupStream is a backup as the body of an answer. Like a stream of events it
+// writes to the connection itself, on the connection's goroutine.
+type backupStream struct {
+	server *Server
+	conn   net.Conn
+	backup *fsm.Backup
+	saved  fsm.Tell
+	once   sync.Once
+
+	ctx   context.Context // ends with the server's serving and after saveTimeMax
+	start time.Time
+	sent  int64
+}
+
+// Read sends the backup. io.EOF: all of it was sent.
+func (b *backupStream) Read([]byte) (int, error) {
+	ctx, cancel := context.WithTimeout(b.server.serving, saveTimeMax)
+	defer cancel()
+	if conn, ok := b.conn.(*countedConn); ok {
+		// The connection itself: its deadline is set from another goroutine too.
+		b.conn = conn.Conn
+		defer func() {
+			conn.reading.forget()
+			conn.writing.forget()
+			_ = conn.SetWriteDeadline(time.Now().Add(streamEndTimeout)) // of the body's end
+		}()
+	}
+	b.ctx, b.start = ctx, time.Now()
+	defer context.AfterFunc(ctx, func() { _ = b.conn.SetWriteDeadline(time.Now()) })()
+	if _, err := b.backup.WriteTo(b); err != nil {
+		return 0, errors.Join(err, context.Cause(ctx))
+	}
+	b.backup.Release() // before the trail is told: that may take a while
+	b.server.tell(b.saved)
+	return 0, io.EOF
+}
+
+// Close ends the capture, sent or not.
+func (b *backupStream) Close() error {
+	b.once.Do(func() {
+		b.backup.Release()
+		<-b.server.saving
+	})
+	return nil
+}
+
+// Write sends p as chunks of HTTP, at a bounded rate.
+func (b *backupStream) Write(p []byte) (int, error) {
+	total := 0
+	for len(p) > 0 {
+		piece := p[:min(len(p), savePiece)]
+		head := append(strconv.AppendInt(nil, int64(len(piece)), 16), "\r\n"...)
+		if err := b.conn.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
+			return total, err
+		}
+		if err := b.ctx.Err(); err != nil { // perhaps just before the deadline was set
+			return total, err
+		}
+		buffers := net.Buffers{head, piece, []byte("\r\n")}
+		if _, err := buffers.WriteTo(b.conn); err != nil {
+			return total, err
+		}
+		total += len(piece)
+		b.sent += int64(len(piece))
+		p = p[len(piece):]
+		if err := b.pace(); err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// pace waits until what was sent is no longer ahead of the rate.
+func (b *backupStream) pace() error {
+	ahead := time.Duration(b.sent)*time.Second/saveRateMax - time.Since(b.start)
+	if ahead < time.Millisecond {
+		return nil
+	}
+	timer := time.NewTimer(ahead)
+	defer timer.Stop()
+	select {
+	case <-b.ctx.Done():
+		return context.Cause(b.ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// restore answers POST /api/restore. A backup that is still to come is not
+// waited for here: see takeOver.
+func (r *request) restore() {
+	if r.uploads() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.server.serving, uploadTimeMax)
+	defer cancel()
+	r.restoreFrom(ctx, bytes.NewReader(r.http.Request.Body()))
+}
+
+// restoreFrom restores the backup that body has.
+func (r *request) restoreFrom(ctx context.Context, body io.Reader) {
+	s := r.server
+	if !s.node.IsLeader() {
+		r.redirectRestore()
+		return
+	}
+	index, err := s.node.RestoreBackup(ctx, body)
+	switch {
+	case errors.Is(err, fsm.ErrNotLeader):
+		r.redirectRestore()
+		return
+	case err != nil:
+		r.refuseRestore(err)
+		return
+	}
+	s.logger.Info("restored a backup", "index", index, "by", r.by())
+	r.tell(fsm.EventRestored, "at index "+strconv.FormatUint(index, 10))
+	r.setIndex(index)
+	r.sendIndexed(index)
+}
+
+// redirectRestore says where the leader is: what is sent here it cannot take.
+func (r *request) redirectRestore() {
+	leader := r.server.node.LeaderHTTPAddr()
+	if leader == "" {
+		r.refuse(refuse(wire.CodeNoLeader))
+		return
+	}
+	r.refuse(&refusal{
+		code: wire.CodeNoLeader, text: "This node does not lead: the leader at " + leader + " restores backups",
+		advice: "Send it there, to the URL in Location, which curl -L does by itself; nothing was changed",
+	})
+	r.label = "redirected"
+	r.http.Response.Header.Del(fasthttp.HeaderRetryAfter)
+	r.http.Response.Header.Set("Location", leader+restorePath)
+	r.http.SetStatusCode(fasthttp.StatusTemporaryRedirect)
+}
+
+// refuseRestore answers what the node said of a backup.
+func (r *request) refuseRestore(err error) {
+	var refused *fsm.MembershipRefused
+	f := &refusal{code: wire.CodeInvalidRequest}
+	switch {
+	case errors.Is(err, fsm.ErrNotEmpty):
+		f.code, f.text = wire.CodeClusterNotEmpty, sentence(err)
+		f.advice = "Nothing was changed: restore into a new cluster, whose nodes start with empty folders"
+	case errors.As(err, &refused):
+		f.code, f.text, f.advice = wire.CodeMembershipRefused, refused.Reason, refused.Advice
+	case errors.Is(err, errUpload):
+		f.text, f.advice = sentence(err), "Nothing was changed: send the whole backup again"
+	case errors.Is(err, fsm.ErrUnknownCommand):
+		f.text = "The backup cannot be read here: " + err.Error()
+		f.advice = "Nothing was changed: run the version that wrote it, or a later one, on every node"
+	case errors.Is(err, fsm.ErrCorrupt), errors.Is(err, fsm.ErrCountersUsedUp):
+		f.text = "The backup cannot be restored: " + err.Error()
+		f.advice = "Nothing was changed: use another copy; 'claimq snapshot inspect FILE' checks one"
+	case errors.Is(err, fsm.ErrOverloaded):
+		f = refuse(wire.CodeOverloaded)
+		f.text = sentence(err)
+	case errors.Is(err, fsm.ErrOutcomeUnknown):
+		f = refuse(wire.CodeOutcomeUnknown)
+		f.advice = "Once there is a leader, look with 'claimq stats' whether the tasks are there; if they are not, restore again"
+		r.server.logger.Error("restore", "error", err)
+	default:
+		r.refuseCode(err)
+		return
+	}
+	r.refuse(f)
+}
+
+// sentence is an error's text as a sentence.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -93,7 +93,7 @@ func (r *request) forward() {
 		return
 	}
 	ctx := r.wait()
-	if r.target.call == callAct {
+	if r.target.call == callAct || r.target.call == callTakeSnapshot {
 		var cancel context.CancelFunc
 		ctx, cancel = r.actionWait()
 		defer cancel()

@@ -95,10 +95,10 @@ type Node interface {
 	TakeSnapshot(ctx context.Context) (index uint64, err error)
 
 	// SaveBackup captures this node's state as a backup, once it holds every
-	// mutation acknowledged before the call. The caller writes it out, which
+	// mutation acknowledged before the call; if stale is true, as it is. The caller writes it out, which
 	// serving goes on beside, and must release it. Errors: fsm.ErrNoLeader,
 	// ErrOverloaded, ErrShuttingDown; ctx's cause.
-	SaveBackup(ctx context.Context) (*fsm.Backup, error)
+	SaveBackup(ctx context.Context, stale bool) (*fsm.Backup, error)
 
 	// RestoreBackup makes the backup that r reads the state of an empty cluster,
 	// with counters that have jumped, and returns the index it has there. Errors:

@@ -99,7 +99,9 @@ func (r *request) finish() {
 		r.shareAnswer()
 	}
 	s.metrics.inFlight.Dec()
-	s.metrics.observe(r)
+	if !r.takeOver() {
+		s.metrics.observe(r)
+	}
 	r.http, r.query, r.holds, r.target = nil, nil, nil, target{}
 	r.onlyTypes, r.who, r.ops = nil, nil, nil
 	s.requests.Put(r)

@@ -67,6 +67,9 @@ type Server struct {
 	followed atomic.Int64
 
 	acting chan struct{} // one element per action on many tasks
+	saving chan struct{} // one element per backup that is sent
+	// uploading counts the requests whose connection was taken over.
+	uploading sync.WaitGroup
 }
 
 // New returns a server that does not listen yet. It fails for a Config that is
@@ -85,7 +88,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, node: cfg.Node, logger: cfg.Logger, hosts: make(map[string]bool), origins: origins,
 		waits: newDeadlines(ctx, cfg.Wait), stop: stop,
 		begun: time.Now(), asked: asked{types: newLastSeen()}, heard: newLastSeen(),
-		acting: make(chan struct{}, actionsMax),
+		acting: make(chan struct{}, actionsMax), saving: make(chan struct{}, savesMax),
 	}
 	if err := s.loadKeys(); err != nil {
 		stop()
@@ -112,6 +115,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:            func(ctx *fasthttp.RequestCtx) { s.handle(ctx, false) },
 		ErrorHandler:       s.malformed,
+		HeaderReceived:     hideUpload,
 		Logger:             httpLogger{s.logger},
 		ReadTimeout:        readTimeout,
 		WriteTimeout:       writeTimeout,
@@ -160,6 +164,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.ShutdownWithContext(ctx)
 	s.stop()
 	s.feed.wait()
+	s.uploading.Wait()
 	if err != nil {
 		return fmt.Errorf("shut http down: %w", err)
 	}

@@ -104,12 +104,17 @@ func (n *Node) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {
 }
 
 // SaveBackup captures this node's state as a backup, once it holds every
-// mutation acknowledged before the call. The caller writes it out beside what
-// goes on, and must release it. Errors: fsm.ErrNoLeader, fsm.ErrOverloaded,
+// mutation acknowledged before the call; if stale is true, as it is. The caller
+// writes it out beside what goes on, and must release it. Errors: fsm.ErrNoLeader, fsm.ErrOverloaded,
 // fsm.ErrShuttingDown, ctx's cause.
-func (n *Node) SaveBackup(ctx context.Context) (*fsm.Backup, error) {
-	if err := n.catchUp(ctx); err != nil {
-		return nil, err
+func (n *Node) SaveBackup(ctx context.Context, stale bool) (*fsm.Backup, error) {
+	if n.closing.Load() {
+		return nil, fsm.ErrShuttingDown
+	}
+	if !stale {
+		if err := n.catchUp(ctx); err != nil {
+			return nil, err
+		}
 	}
 	n.fsm.mu.Lock()
 	s := n.fsm.machine.Snapshot()
@@ -130,9 +135,6 @@ func (n *Node) clusterID() string {
 // catchUp waits until the state here holds every mutation that was acknowledged
 // before the call. A node that does not lead asks the leader how far that is.
 func (n *Node) catchUp(ctx context.Context) error {
-	if n.closing.Load() {
-		return fsm.ErrShuttingDown
-	}
 	if l := n.leader.Load(); l != nil && l.serves() {
 		return n.confirmRead(ctx, l, 0)
 	}

@@ -136,7 +136,7 @@ func (c *backupCluster) task(id uint64) (task *fsm.Task) {
 // save returns a backup, as the node has it.
 func save(t *testing.T, n *Node) []byte {
 	t.Helper()
-	b, err := n.SaveBackup(context.Background())
+	b, err := n.SaveBackup(context.Background(), false)
 	if err != nil {
 		t.Fatalf("save: %v", err)
 	}

@@ -1,0 +1,226 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httputil"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// The HTTP server reads a request's body into memory before anybody answers it.
+// A backup may be larger than memory. So the body of POST /api/restore, and of
+// that alone, is hidden from it: once the headers are there they are made those
+// of a request without a body, and when that has been looked at, the connection
+// is taken over from the server, with the body still in it. Other requests pay a
+// look at their path for that.
+
+const (
+	restorePath = "/api/restore"
+	// uploadTimeMax bounds how long a backup may take to arrive and be restored.
+	uploadTimeMax = time.Hour
+	// uploadSilenceMax is how long its sender may send nothing.
+	uploadSilenceMax = 30 * time.Second
+
+	// headerUpload says how long the hidden body is: its length in bytes, or
+	// "chunked"; and behind a space whether the client waits to be asked for it.
+	headerUpload   = "X-Claimq-Upload"
+	uploadChunked  = "chunked"
+	uploadExpected = " expected"
+)
+
+// errUpload is returned when a body did not arrive whole.
+var errUpload = errors.New("the backup did not arrive whole")
+
+// hideUpload is told of each request's headers before its body is read.
+func hideUpload(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
+	uri := h.RequestURI()
+	if len(uri) < len(restorePath) || uri[0] == '/' && string(uri[:len(restorePath)]) != restorePath || !h.IsPost() {
+		return unchanged
+	}
+	if path, _ := splitURI(uri); string(path) != restorePath {
+		return unchanged
+	}
+	length := uploadChunked
+	if n := h.ContentLength(); n != -1 {
+		length = strconv.Itoa(max(n, 0))
+	}
+	if expect := h.Peek(fasthttp.HeaderExpect); bytes.EqualFold(expect, []byte("100-continue")) {
+		length += uploadExpected
+		h.Del(fasthttp.HeaderExpect)
+	}
+	h.SetContentLength(0)
+	h.Set(headerUpload, length)
+	return unchanged
+}
+
+// uploads reports whether the request's body was hidden.
+func (r *request) uploads() bool {
+	return !r.forwarded && len(r.http.Request.Header.Peek(headerUpload)) > 0
+}
+
+// takeOver answers a request whose body was hidden, refused or not, in a
+// goroutine of its own, and reports whether it is one. It counts the request
+// when that has its answer.
+func (r *request) takeOver() bool {
+	if r.target.call != callRestore || !r.uploads() {
+		return false
+	}
+	length := string(r.http.Request.Header.Peek(headerUpload))
+	own := *r
+	own.id = append([]byte(nil), r.id...)
+	u := &upload{request: &own, left: -1}
+	length, u.expected = strings.CutSuffix(length, uploadExpected)
+	if length != uploadChunked {
+		u.left, _ = strconv.ParseInt(length, 10, 64) // it was made of a number
+	}
+	r.server.uploading.Add(1)
+	r.http.HijackSetNoResponse(true)
+	r.http.Hijack(u.run)
+	return true
+}
+
+// upload is a request whose body is still in its connection.
+type upload struct {
+	request  *request // a copy that no pool knows
+	expected bool     // the client waits to be asked for the body
+	left     int64    // bytes of the body that are still to come; -1: it is chunked
+	conn     net.Conn
+	raw      *countedConn // conn without what the HTTP server has read already
+}
+
+// run answers the request. The connection is closed after it.
+func (u *upload) run(conn net.Conn) {
+	s := u.request.server
+	defer s.uploading.Done()
+	s.metrics.inFlight.Inc()
+	defer s.metrics.inFlight.Dec()
+	u.conn = conn
+	if c, ok := conn.(interface{ UnsafeConn() net.Conn }); ok {
+		u.raw, _ = c.UnsafeConn().(*countedConn)
+	}
+	if u.raw == nil {
+		return // there is no other kind
+	}
+	if u.request.code == "" {
+		u.restore()
+	}
+	s.metrics.observe(u.request)
+	u.answer()
+}
+
+// restore receives the body and restores it.
+func (u *upload) restore() {
+	r := u.request
+	defer func() {
+		if p := recover(); p != nil {
+			r.server.metrics.panics.Inc()
+			r.server.logger.Error("panic while restoring a backup", "request_id", string(r.id), "panic", p, "stack", string(debug.Stack()))
+			r.resetAnswer()
+			r.refuse(refuse(wire.CodeInternal))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(r.server.serving, uploadTimeMax)
+	defer cancel()
+	// A sender that is silent must not hold up a server that drains.
+	defer context.AfterFunc(ctx, func() { _ = u.raw.Conn.SetReadDeadline(time.Now()) })()
+	body := &uploadBody{ctx: ctx, upload: u}
+	r.restoreFrom(ctx, body)
+}
+
+// answer sends the answer, and reads on for a moment: closing a connection with
+// unread bytes in it would reset it, and the client might not see the answer.
+func (u *upload) answer() {
+	u.raw.reading.forget() // a read may have been ended
+	if u.raw.SetDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	resp := &u.request.http.Response
+	resp.SetConnectionClose()
+	if _, err := resp.WriteTo(u.conn); err != nil || u.raw.closeWrite() != nil {
+		return
+	}
+	if u.left != 0 {
+		_, _ = io.Copy(io.Discard, io.LimitReader(u.conn, lingerBytes))
+	}
+}
+
+// uploadBody reads the body of an upload: exactly that.
+type uploadBody struct {
+	ctx     context.Context
+	upload  *upload
+	begun   bool
+	chunked io.Reader // nil: the body has a length
+}
+
+// Read asks the client for the body when it is first called. Errors: errUpload,
+// wrapped; ctx's cause.
+func (b *uploadBody) Read(p []byte) (int, error) {
+	u := b.upload
+	if !b.begun {
+		b.begun = true
+		if u.left < 0 {
+			b.chunked = httputil.NewChunkedReader(bufio.NewReader(timedReader{u}))
+		}
+		if err := u.ask(); err != nil {
+			return 0, fmt.Errorf("%w: %w", errUpload, err)
+		}
+	}
+	var n int
+	var err error
+	switch {
+	case b.chunked != nil:
+		if n, err = b.chunked.Read(p); errors.Is(err, io.EOF) {
+			u.left = 0
+		}
+	case u.left == 0:
+		return 0, io.EOF
+	default:
+		n, err = timedReader{u}.Read(p[:min(int64(len(p)), u.left)])
+		u.left -= int64(n)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	switch {
+	case err == nil || err == io.EOF: //nolint:errorlint // io.Reader's own, never wrapped
+		return n, err
+	case b.ctx.Err() != nil:
+		return n, context.Cause(b.ctx)
+	}
+	return n, fmt.Errorf("%w: %w", errUpload, err)
+}
+
+// ask tells a client that waits for it to send the body.
+func (u *upload) ask() error {
+	if !u.expected {
+		return nil
+	}
+	if err := u.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	_, err := u.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+	return err
+}
+
+// timedReader reads from an upload's connection, and waits uploadSilenceMax at
+// most.
+type timedReader struct{ upload *upload }
+
+func (t timedReader) Read(p []byte) (int, error) {
+	if err := t.upload.conn.SetReadDeadline(time.Now().Add(uploadSilenceMax)); err != nil {
+		return 0, err
+	}
+	return t.upload.conn.Read(p)
+}
