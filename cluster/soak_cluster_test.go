@@ -208,12 +208,15 @@ func (c *soakCluster) openNode(m *soakMember, s *stores, fatal func(error), logg
 	cfg := DefaultConfig()
 	cfg.NodeID, cfg.HTTPAdvertise, cfg.Logger, cfg.Fatal = m.name, "http://"+m.name, logger, fatal
 	cfg.SnapshotLogCommands = c.plan.snapshotEvery
-	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: c.network.listen(m.name), MaxPool: raftConnsPerPeer, Timeout: raftCallTimeout, Logger: hclog.NewNullLogger(),
-	})
+	transport := func() (raft.Transport, error) {
+		return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: c.network.listen(m.name), MaxPool: raftConnsPerPeer, Timeout: raftCallTimeout, Logger: hclog.NewNullLogger(),
+		}), nil
+	}
+	first, _ := transport()
 	parts := Parts{
 		UUID: string(c.servers[c.place(m)].ID), Logs: s.Log, Stable: s.Stable, Snapshots: &slowSnapshots{s.Snapshots, m.disk},
-		Transport: transport, Servers: c.servers, Clock: m.clock, Call: c.caller(m.name),
+		Transport: first, NewTransport: transport, Servers: c.servers, Clock: m.clock, Call: c.caller(m.name),
 	}
 	n, err := newNode(cfg.withDefaults(), parts)
 	if err != nil {

@@ -169,7 +169,7 @@ func (c *soakCluster) startStopped() {
 	}
 }
 
-// transfer has the leader hand over to whom Raft chooses.
+// transfer has the leader hand over to whom it chooses, and start its Raft anew.
 func (c *soakCluster) transfer() {
 	m := c.leader()
 	if m == nil {
@@ -177,7 +177,8 @@ func (c *soakCluster) transfer() {
 	}
 	n := m.running()
 	n.start(func() {
-		c.log.event("%s transferred: %v", m.name, n.raft.current().LeadershipTransfer().Error())
+		to, err := n.Transfer(n.ctx, "")
+		c.log.event("%s transferred to %q: %v", m.name, to, err)
 	})
 }
 

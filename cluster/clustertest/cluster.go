@@ -81,12 +81,15 @@ func (c *Cluster) Start(i int) {
 	for _, option := range c.options {
 		option(&cfg)
 	}
-	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: c.network.listen(m.name), MaxPool: 2, Timeout: rpcTimeout, Logger: hclog.NewNullLogger(),
-	})
+	transport := func() (raft.Transport, error) {
+		return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: c.network.listen(m.name), MaxPool: 2, Timeout: rpcTimeout, Logger: hclog.NewNullLogger(),
+		}), nil
+	}
+	first, _ := transport()
 	node, err := cluster.OpenParts(cfg, cluster.Parts{
 		UUID: "uuid-" + m.name, Logs: m.logs, Stable: m.logs, Snapshots: m.snaps,
-		Transport: transport, Servers: c.servers, Clock: m.clock, Call: c.caller(m.name),
+		Transport: first, NewTransport: transport, Servers: c.servers, Clock: m.clock, Call: c.caller(m.name),
 	})
 	if err != nil {
 		c.t.Fatalf("start %s: %v", m.name, err)
