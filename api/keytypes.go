@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -52,8 +53,15 @@ func (r *request) narrow(c *claimRequest) {
 type touched struct {
 	foreign string   // a type that the key does not have, "" if there is none
 	ids     []uint64 // of tasks
+	ops     []int    // per id which op of a batch has it
+	op      int      // the op that is looked at
+	missing int      // the first op with an id that no task ever had, -1 = none
 	names   []string // of schedules
 	unknown bool     // nobody thought of the command
+}
+
+func (t *touched) task(id uint64) {
+	t.ids, t.ops = append(t.ids, id), append(t.ops, t.op)
 }
 
 // permit refuses a command about task types that the key does not have. A task
@@ -63,16 +71,16 @@ func (r *request) permit(cmd fsm.Command) *refusal {
 	if len(r.onlyTypes) == 0 {
 		return nil
 	}
-	var t touched
+	t := touched{missing: -1}
 	r.touch(&t, cmd)
 	if t.foreign == "" && len(t.ids)+len(t.names) > 0 {
-		missing := false
-		_, err := r.server.node.ReadStale(r.wait(), 0, func(m *fsm.Machine, _ fsm.Stamp) { missing = r.resolve(&t, m) })
+		index, err := r.server.node.ReadStale(r.wait(), 0, func(m *fsm.Machine, _ fsm.Stamp) { r.resolve(&t, m) })
 		switch {
 		case err != nil:
 			return refuse(codeOf(err, false))
-		case missing && t.foreign == "":
-			return refuse(wire.CodeTaskNotFound)
+		case t.missing >= 0 && t.foreign == "":
+			r.setIndex(index)
+			return refuseMissing(cmd, t.missing)
 		}
 	}
 	switch {
@@ -92,27 +100,27 @@ func (r *request) touch(t *touched, cmd fsm.Command) {
 	case fsm.ClaimNext:
 		r.touchClaim(t, &c)
 	case fsm.ClaimTask:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.Complete:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 		r.touchTasks(t, c.Submit)
 		if c.Claim != nil {
 			r.touchClaim(t, c.Claim)
 		}
 	case fsm.Fail:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.Extend:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.Release:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.Retry:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.Cancel:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.Patch:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.Delete:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	default:
 		r.touchMore(t, cmd)
 	}
@@ -121,13 +129,13 @@ func (r *request) touch(t *touched, cmd fsm.Command) {
 func (r *request) touchMore(t *touched, cmd fsm.Command) {
 	switch c := cmd.(type) {
 	case fsm.ClaimFinalization:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.ExtendFinalization:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.ReleaseFinalization:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.Finalize:
-		t.ids = append(t.ids, c.ID)
+		t.task(c.ID)
 	case fsm.SetType:
 		r.touchType(t, c.Type)
 	case fsm.SetSchedule:
@@ -136,7 +144,8 @@ func (r *request) touchMore(t *touched, cmd fsm.Command) {
 	case fsm.DeleteSchedule:
 		t.names = append(t.names, c.Name)
 	case fsm.Batch:
-		for _, op := range c.Ops {
+		for i, op := range c.Ops {
+			t.op = i
 			r.touch(t, op)
 		}
 	default:
@@ -170,14 +179,13 @@ func (r *request) touchClaim(t *touched, c *fsm.ClaimNext) {
 	}
 }
 
-// resolve looks the types up of what is named by an id or a name. missing: there
-// never was such a task.
-func (r *request) resolve(t *touched, m *fsm.Machine) (missing bool) {
-	for _, id := range t.ids {
+// resolve looks the types up of what is named by an id or a name.
+func (r *request) resolve(t *touched, m *fsm.Machine) {
+	for i, id := range t.ids {
 		if task := m.Get(id); task != nil {
 			r.touchType(t, task.Type)
-		} else if !m.Assigned(id) {
-			missing = true
+		} else if !m.Assigned(id) && t.missing < 0 {
+			t.missing = t.ops[i]
 		}
 	}
 	for _, name := range t.names {
@@ -185,7 +193,16 @@ func (r *request) resolve(t *touched, m *fsm.Machine) (missing bool) {
 			r.touchType(t, s.Task.Type)
 		}
 	}
-	return missing
+}
+
+// refuseMissing is the refusal of a task that there never was; of a batch, with
+// the op that names it.
+func refuseMissing(cmd fsm.Command, op int) *refusal {
+	f := refuse(wire.CodeTaskNotFound)
+	if _, ok := cmd.(fsm.Batch); ok {
+		f.details = `,"failed_op":` + strconv.Itoa(op)
+	}
+	return f
 }
 
 // permitSubmitted refuses to show the task that a submit found under its

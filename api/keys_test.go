@@ -1,0 +1,280 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// keyText is the key of a name: long enough to be one, and easy to find in what
+// must not have it.
+func keyText(name string) string { return "claimq_secret-of-" + name }
+
+func keyHash(name string) string {
+	sum := sha256.Sum256([]byte(keyText(name)))
+	return hex.EncodeToString(sum[:])
+}
+
+func unlimited(k Key) Key {
+	k.RateLimitPerMinute = new(int64)
+	return k
+}
+
+func limited(k Key, perMinute int64) Key {
+	k.RateLimitPerMinute = &perMinute
+	return k
+}
+
+func ofTypes(k Key, types ...string) Key {
+	k.TaskTypes = types
+	return k
+}
+
+// testKey is a key without a rate, named after its role unless name says else.
+func testKey(role string, name ...string) Key {
+	n := role
+	if len(name) > 0 {
+		n = name[0]
+	}
+	return unlimited(Key{Field: "keys[?]", Name: n, Role: role, SHA256: keyHash(n)})
+}
+
+// allRoles has a key of each role, named after it.
+func allRoles() []Key {
+	return []Key{testKey("reader"), testKey("producer"), testKey("worker"), testKey("operator")}
+}
+
+// withKeys gives a server keys.
+func withKeys(keys ...Key) func(*Config) {
+	for i := range keys {
+		keys[i].Field = fmt.Sprintf("keys[%d]", i)
+	}
+	return func(c *Config) { c.Keys = func() ([]Key, error) { return keys, nil } }
+}
+
+// with is the header that sends the key of that name.
+func with(name string) string { return "X-API-Key: " + keyText(name) }
+
+// setupKeys returns a leader and a follower that passes requests on to it. Both
+// have the keys.
+func setupKeys(t *testing.T, keys ...Key) (leader, follower *Server, node *fakeNode) {
+	t.Helper()
+	leader, node = setup(t, withKeys(keys...))
+	follower, other := setup(t, withKeys(keys...))
+	other.follower, other.leaderAddr = true, "http://10.0.0.7:7400"
+	handler := leader.ForwardHandler()
+	other.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+		var ctx fasthttp.RequestCtx
+		ctx.Init2(nopConn{}, nil, true)
+		req.CopyTo(&ctx.Request)
+		handler(&ctx)
+		ctx.Response.CopyTo(resp)
+		return nil
+	}
+	return leader, follower, node
+}
+
+// A key is needed, in one of two headers, and whatever is no key of the server
+// is refused in the same way.
+func TestKeys_Unauthorized(t *testing.T) {
+	t.Parallel()
+	leader, follower, _ := setupKeys(t, allRoles()...)
+	for _, s := range []*Server{leader, follower} {
+		for _, c := range []struct {
+			name, text string
+			headers    []string
+		}{
+			{"none", "Missing API key", nil},
+			{"an empty one", "Missing API key", []string{"X-API-Key: "}},
+			{"unknown", "Unknown API key", []string{with("nobody")}},
+			{"a hash for a key", "Unknown API key", []string{"X-API-Key: " + keyHash("operator")}},
+			{"a part of one", "Unknown API key", []string{with("operator")[:30]}},
+			{"one with more", "Unknown API key", []string{with("operator") + "x"}},
+			{"a basic authorization", "The API key is malformed", []string{"Authorization: Basic b3BlcmF0b3I6eA=="}},
+			{"bearer without a key", "The API key is malformed", []string{"Authorization: Bearer"}},
+			{"a space inside", "The API key is malformed", []string{"X-API-Key: a b"}},
+			{"a byte beyond ASCII", "The API key is malformed", []string{"X-API-Key: \xff"}},
+			{"too long", "The API key is malformed", []string{"X-API-Key: " + strings.Repeat("k", keyBytesMax+1)}},
+			{"a wrong one beside a right one", "Unknown API key", []string{with("nobody"), "Authorization: Bearer " + keyText("operator")}},
+		} {
+			for _, target := range []string{"GET /api/tasks", "POST /api/tasks", "GET /metrics", "GET /api/no/such/path", "PUT /api/tasks", "POST /api/batch"} {
+				got := s.call(t, target, goodBodies[target], c.headers...)
+				f := got.refused(t, wire.CodeUnauthorized)
+				if f["error"] != c.text || got.header["Www-Authenticate"] != `Bearer realm="claimq"` {
+					t.Errorf("%s, %s: %+v", c.name, target, got)
+				}
+				if strings.Contains(got.body, "secret-of") {
+					t.Errorf("%s, %s: the answer has the key: %s", c.name, target, got.body)
+				}
+			}
+		}
+		for _, header := range []string{with("reader"), "x-api-key: " + keyText("reader"), "Authorization: Bearer " + keyText("reader"), "authorization: bearer " + keyText("reader")} {
+			s.call(t, "GET /api/tasks", "", header).good(t, 200)
+		}
+		for _, target := range []string{"GET /healthz", "GET /readyz", "GET /openapi.json", "OPTIONS /api/tasks"} {
+			if got := s.call(t, target, ""); got.status >= 300 {
+				t.Errorf("%s without a key: %+v", target, got)
+			}
+		}
+	}
+}
+
+// An open server takes keys of which it knows nothing: clients may have one.
+func TestKeys_Open(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	if !s.Open() {
+		t.Error("a server without keys is not open")
+	}
+	got := s.call(t, "GET /api/stats", "", with("nobody"))
+	got.good(t, 200)
+	if got.header["Ratelimit-Limit"] != "" {
+		t.Errorf("a limit in open mode: %v", got.header)
+	}
+}
+
+// The Host is of no matter where a key is needed: a page that a name was pointed
+// at has none.
+func TestKeys_Host(t *testing.T) {
+	t.Parallel()
+	s, _, _ := setupKeys(t, allRoles()...)
+	s.call(t, "GET /api/stats", "", with("reader"), "Host: evil.example").good(t, 200)
+	s.call(t, "GET /api/stats", "", "Host: evil.example").refused(t, wire.CodeUnauthorized)
+	s.call(t, "GET /api/stats", "", with("reader"), "Origin: http://evil.example").refused(t, wire.CodeForbidden)
+}
+
+// Every mistake is named by its field, and no hash, which may be the key
+// itself, is repeated.
+func TestCheckKeys(t *testing.T) {
+	t.Parallel()
+	good := testKey("reader")
+	change := func(fn func(k *Key)) Key {
+		k := good
+		fn(&k)
+		return k
+	}
+	n := func(v int64) *int64 { return &v }
+	for _, c := range []struct {
+		name string
+		keys []Key
+		want []string // none: they are right
+	}{
+		{"right", []Key{good, testKey("worker")}, nil},
+		{"upper case", []Key{change(func(k *Key) { k.SHA256 = strings.ToUpper(k.SHA256) })}, nil},
+		{"names", []Key{change(func(k *Key) { k.Name = "a b" }), change(func(k *Key) { k.Name = "" }), change(func(k *Key) { k.Name = strings.Repeat("n", 65) })}, []string{"keys[0].name", "keys[1].name", "keys[2].name"}},
+		{"a name twice", []Key{good, change(func(k *Key) { k.SHA256 = keyHash("other") })}, []string{`keys[1].name is "reader", the name of keys[0] too`}},
+		{"a hash twice", []Key{good, change(func(k *Key) { k.Name = "other" })}, []string{"keys[1].key_sha256 is that of keys[0] too"}},
+		{"roles", []Key{good, testKey("producer"), change(func(k *Key) { k.Role = "admin" })}, []string{`keys[2].role is "admin": it must be reader, producer, worker or operator`}},
+		{"no role", []Key{change(func(k *Key) { k.Role = "" })}, []string{`keys[0].role`}},
+		{"the key for its hash", []Key{change(func(k *Key) { k.SHA256 = keyText("reader") })}, []string{"keys[0].key_sha256 is not the SHA-256 of a key: it must be 64 hex digits"}},
+		{"short", []Key{change(func(k *Key) { k.SHA256 = k.SHA256[:62] })}, []string{"keys[0].key_sha256"}},
+		{"long", []Key{change(func(k *Key) { k.SHA256 += "00" })}, []string{"keys[0].key_sha256"}},
+		{"rates", []Key{change(func(k *Key) { k.RateLimitPerMinute = n(-1) }), change(func(k *Key) { k.RateLimitPerMinute = n(keyRateMax + 1) })}, []string{"keys[0].rate_limit_per_minute is -1", "keys[1].rate_limit_per_minute"}},
+		{"types", []Key{ofTypes(good, "a", "b c")}, []string{`keys[0].task_types[1] is "b c"`}},
+		{"too many types", []Key{ofTypes(good, strings.Split(strings.Repeat(strings.Repeat("t", 127)+",", 17)+"t", ",")...)}, []string{"keys[0].task_types are"}},
+		{"two mistakes of one", []Key{change(func(k *Key) { k.Name, k.Role = "", "" })}, []string{"keys[0].name", "keys[0].role"}},
+		{"too many", make([]Key, keysMax+1), []string{"at most 10000 are allowed"}},
+	} {
+		for i := range c.keys {
+			c.keys[i].Field = fmt.Sprintf("keys[%d]", i)
+		}
+		err := CheckKeys(c.keys)
+		if (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", c.name, err, want)
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), "secret-of") {
+			t.Errorf("%s: the error has the key: %v", c.name, err)
+		}
+	}
+}
+
+// A reload exchanges keys at once; a configuration with a mistake, and one
+// without keys, leave those that there are.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	var keys []Key
+	var broken error
+	s, node := setup(t, func(c *Config) { c.Keys = func() ([]Key, error) { return keys, broken } })
+	reload := func(headers ...string) answer { return s.call(t, "POST /api/reload", "", headers...) }
+	if got := reload(); got.body != `{"success":true,"node_id":"n1","keys":0}` || got.status != 200 {
+		t.Fatalf("of an open server: %+v", got)
+	}
+	keys = allRoles()
+	if got := reload(); got.status != 200 || s.Open() {
+		t.Fatalf("the first keys: %+v, open %v", got, s.Open())
+	}
+	reload().refused(t, wire.CodeUnauthorized)
+	reload(with("worker")).refused(t, wire.CodeForbidden)
+
+	keys = append(allRoles(), testKey("reader", "new"))
+	s.call(t, "GET /api/stats", "", with("new")).refused(t, wire.CodeUnauthorized)
+	if got := reload(with("operator")); got.body != `{"success":true,"node_id":"n1","keys":5}` {
+		t.Errorf("a key more: %+v", got)
+	}
+	s.call(t, "GET /api/stats", "", with("new")).good(t, 200)
+	s.call(t, "GET /api/stats", "", with("reader")).good(t, 200)
+
+	for name, spoil := range map[string]func(){
+		"an unreadable file": func() { broken = errors.New("read config file: line 3 is no YAML") },
+		"a mistake":          func() { keys = []Key{{Field: "keys[0]", Name: "x", Role: "king", SHA256: keyText("new")}} },
+		"no key at all":      func() { keys = nil },
+	} {
+		keys, broken = nil, nil
+		spoil()
+		f := reload(with("operator")).refused(t, wire.CodeInvalidRequest)
+		if !strings.HasPrefix(f["error"].(string), "The keys were not reloaded: ") || strings.Contains(f["error"].(string), "secret-of") {
+			t.Errorf("%s: %v", name, f)
+		}
+		s.HangUp()
+		s.call(t, "GET /api/stats", "", with("new")).good(t, 200)
+	}
+
+	keys, broken = allRoles(), nil
+	s.HangUp()
+	s.call(t, "GET /api/stats", "", with("new")).refused(t, wire.CodeUnauthorized)
+	s.call(t, "GET /api/stats", "", with("reader")).good(t, 200)
+	s.HangUp() // of no change, so nothing is told
+	var told []fsm.Tell
+	for _, cmd := range node.proposed {
+		if tell, ok := cmd.(fsm.Tell); ok {
+			told = append(told, tell)
+		}
+	}
+	want := []fsm.Tell{
+		{Kind: fsm.EventKeysReloaded, What: "n1: 0 keys"},
+		{Kind: fsm.EventKeysReloaded, What: "n1: 4 keys"},
+		{Kind: fsm.EventKeysReloaded, What: "n1: 5 keys", By: "operator"},
+		{Kind: fsm.EventKeysReloaded, What: "n1: 4 keys"},
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if a := s.call(t, "POST /api/reload", `{"node_id":"n2"}`, with("operator")); a.status != 400 {
+		t.Errorf("a body: %+v", a)
+	}
+}
+
+// A node that has keys cannot be made from a configuration with a mistake.
+func TestNew_KeysWithMistake(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Node: newFakeNode()}
+	withKeys(Key{Name: "a", Role: "b", SHA256: "c"})(&cfg)
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "keys[0].role") {
+		t.Errorf("New: %v", err)
+	}
+}

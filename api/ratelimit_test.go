@@ -1,0 +1,185 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// A key may make its requests of a minute at once, and one more after each
+// interval.
+func TestRate_Bucket(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		standard := testKey("reader", "standard")
+		standard.RateLimitPerMinute = nil
+		s, _ := setup(t, withKeys(standard, limited(testKey("reader", "slow"), 6), testKey("reader", "free")))
+		get := func(name string) answer { return s.call(t, "GET /api/stats", "", with(name)) }
+		check := func(got answer, status int, limit, remaining, reset, retry string) {
+			t.Helper()
+			h := got.header
+			if got.status != status || h["Ratelimit-Limit"] != limit || h["Ratelimit-Remaining"] != remaining || h["Ratelimit-Reset"] != reset || h["Retry-After"] != retry {
+				t.Fatalf("%+v, want %d %s %s %s %q", got, status, limit, remaining, reset, retry)
+			}
+		}
+		for i := range 100 {
+			check(get("standard"), 200, "100", strconv.Itoa(99-i), strconv.Itoa((6*(i+1)+9)/10), "")
+		}
+		check(get("standard"), 429, "100", "0", "60", "1")
+		f := get("standard").refused(t, wire.CodeRateLimited)
+		if f["error"] != "The key standard has made its 100 requests a minute" {
+			t.Errorf("%v", f)
+		}
+		<-time.After(599 * time.Millisecond)
+		check(get("standard"), 429, "100", "0", "60", "1")
+		<-time.After(time.Millisecond)
+		check(get("standard"), 200, "100", "0", "60", "")
+		check(get("standard"), 429, "100", "0", "60", "1")
+		<-time.After(time.Hour) // it holds no more than a minute's worth
+		for range 100 {
+			get("standard").good(t, 200)
+		}
+		get("standard").refused(t, wire.CodeRateLimited)
+
+		for i := range 6 { // another key has its own
+			check(get("slow"), 200, "6", strconv.Itoa(5-i), strconv.Itoa(10*(i+1)), "")
+		}
+		check(get("slow"), 429, "6", "0", "60", "10")
+		for range 300 {
+			check(get("free"), 200, "", "", "", "")
+		}
+		// What needs no key is not counted, whoever asks.
+		for range 10 {
+			if got := s.call(t, "GET /healthz", "", with("slow")); got.status != 200 {
+				t.Errorf("healthz: %+v", got)
+			}
+		}
+		text := s.call(t, "GET /metrics", "", with("free")).body
+		for _, want := range []string{`claimq_rate_limited_total{key="slow"} 1`, `claimq_rate_limited_total{key="standard"} 5`, "claimq_api_keys 3"} {
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("metrics lack %s", want)
+			}
+		}
+		if strings.Contains(text, `key="free"`) {
+			t.Error("a key that was never over is in the metrics")
+		}
+	})
+}
+
+// contractUnlimited are the calls that the contract never limits.
+const contractUnlimited = "complete fail extend release claim_finalization extend_finalization release_finalization finalize finalization"
+
+// Settling is never refused for a rate, everything else is, wherever it arrives.
+func TestRate_Calls(t *testing.T) {
+	t.Parallel()
+	for c, target := range routesOf() {
+		if callRoles[c].roles.has(roleNone) {
+			continue
+		}
+		leader, follower, _ := setupKeys(t, limited(testKey("operator"), 1))
+		for _, s := range []*Server{leader, follower} {
+			s.call(t, "GET /api/stats", "", with("operator")).good(t, 200)
+			for range 3 {
+				got := s.call(t, target, goodBodies[target], with("operator"))
+				if unlimited := strings.Contains(" "+contractUnlimited+" ", " "+callNames[c]+" "); (got.status == 429) == unlimited {
+					t.Errorf("%s: %d %s", target, got.status, got.body)
+				}
+			}
+		}
+	}
+}
+
+// A batch counts once, and one that only settles not at all.
+func TestRate_Batch(t *testing.T) {
+	t.Parallel()
+	leader, follower, node := setupKeys(t, limited(testKey("operator"), 3))
+	settle := `{"ops":[{"op":"complete","id":1,"worker_id":"w"},{"op":"fail","id":1,"worker_id":"w","error":"e"},{"op":"extend","id":1,"worker_id":"w"},{"op":"release","id":1,"worker_id":"w"}]}`
+	for _, s := range []*Server{leader, follower} {
+		batch := func(body string) answer { return s.call(t, "POST /api/batch", body, with("operator")) }
+		batch(settle).good(t, 200)
+		for i, body := range []string{
+			`{"ops":[{"op":"submit","params":1},{"op":"submit","params":1},{"op":"submit","params":1}]}`,
+			strings.Replace(settle, `]}`, `,{"op":"claim","worker_id":"w"}]}`, 1), `{"ops":[`,
+		} {
+			if got := batch(body); got.header["Ratelimit-Remaining"] != strconv.Itoa(2-i) {
+				t.Errorf("%s: %+v", body, got)
+			}
+		}
+		before := len(node.proposed)
+		batch(`{"ops":[{"op":"submit","params":1}]}`).refused(t, wire.CodeRateLimited)
+		batch(`{"ops":[{}]}`).refused(t, wire.CodeRateLimited)
+		if len(node.proposed) != before {
+			t.Error("a batch over the rate was proposed")
+		}
+		got := batch(settle)
+		got.good(t, 200)
+		if got.header["Ratelimit-Limit"] != "" {
+			t.Errorf("a batch that settles was counted: %v", got.header)
+		}
+	}
+}
+
+// Nobody gets more by asking at the same time.
+func TestRate_Concurrent(t *testing.T) {
+	t.Parallel()
+	b := newBucket(500)
+	var got atomic.Int64
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for range 200 {
+				if _, ok := b.take(1); ok {
+					got.Add(1)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if got.Load() != 500 {
+		t.Errorf("%d of 500", got.Load())
+	}
+}
+
+// A reload is no way to a full bucket, but a new rate counts anew.
+func TestRate_Reload(t *testing.T) {
+	t.Parallel()
+	keys := []Key{limited(testKey("operator"), 2), limited(testKey("reader"), 2)}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]Key, error) { return keys, nil } })
+	get := func() answer { return s.call(t, "GET /api/stats", "", with("reader")) }
+	get().good(t, 200)
+	get().good(t, 200)
+	get().refused(t, wire.CodeRateLimited)
+	s.HangUp()
+	get().refused(t, wire.CodeRateLimited)
+	keys = []Key{keys[0], limited(testKey("reader"), 3)}
+	s.HangUp()
+	get().good(t, 200)
+	if text := s.call(t, "GET /metrics", "", with("reader")).body; !strings.Contains(text, `claimq_rate_limited_total{key="reader"} 2`) {
+		t.Error("a reload forgot what was counted")
+	}
+}
+
+// The reasons of refusals are counted.
+func TestMetrics_AuthFailures(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(append(allRoles(), ofTypes(testKey("producer", "typed"), "a"))...))
+	s.call(t, "GET /api/stats", "")
+	s.call(t, "GET /api/stats", "", with("nobody"))
+	s.call(t, "GET /api/stats", "", "Authorization: Digest x")
+	s.call(t, "POST /api/tasks", `{"params":1}`, with("reader"))
+	s.call(t, "POST /api/tasks", `{"params":1}`, with("typed"))
+	s.call(t, "GET /api/stats", "", with("reader"), "Origin: http://evil.example")
+	text := s.call(t, "GET /metrics", "", with("reader")).body
+	for _, reason := range failureNames {
+		if want := fmt.Sprintf("claimq_auth_failures_total{reason=%q} 1\n", reason); !strings.Contains(text, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// routesOf returns a target for each call that a route leads to.
+func routesOf() map[call]string {
+	targets := map[call]string{}
+	add := func(path string, m methods) {
+		for method, c := range map[string]call{"GET": m.get, "POST": m.post, "PUT": m.put, "PATCH": m.patch, "DELETE": m.del} {
+			if c != callNone {
+				targets[c] = method + " " + path
+			}
+		}
+	}
+	for path, m := range fixed {
+		add(path, m)
+	}
+	for i := range variable {
+		add(string(variable[i].prefix)+"1", variable[i].methods)
+	}
+	for verb, c := range verbs {
+		add("/api/tasks/1/"+verb, methods{post: c})
+	}
+	for view, c := range views {
+		add("/api/tasks/1/"+view, methods{get: c})
+	}
+	targets[callOptions] = "OPTIONS /api/tasks"
+	return targets
+}
+
+// contractRoles is what the contract says of who may do what, by the names of
+// calls. anyone needs no key.
+var contractRoles = map[string]string{
+	"anyone":   "options health ready openapi",
+	"all":      "get get_by_key list why finalization task_events events types workers schedules schedule stats metrics",
+	"producer": "submit patch cancel retry delete act",
+	"worker":   "claim claim_task complete fail extend release claim_finalization extend_finalization release_finalization finalize",
+	"both":     "batch",
+	"operator": "set_type set_schedule delete_schedule cluster hashes join_node remove_node promote_node demote_node transfer upgrade " +
+		"take_snapshot save_snapshot restore reload",
+}
+
+// mayByContract reports whether the contract lets the role make the call.
+func mayByContract(t *testing.T, c call, roleName string) bool {
+	t.Helper()
+	for who, calls := range contractRoles {
+		if !slices.Contains(strings.Fields(calls), callNames[c]) {
+			continue
+		}
+		switch who {
+		case "anyone", "all":
+			return true
+		case "both":
+			return roleName != "reader"
+		}
+		return roleName == who || roleName == "operator"
+	}
+	t.Fatalf("the contract's roles do not have the call %s", callNames[c])
+	return false
+}
+
+// TestRoles_EveryCall tries a key of each role, and none, on every call, where
+// it is answered and through another node.
+func TestRoles_EveryCall(t *testing.T) {
+	t.Parallel()
+	targets := routesOf()
+	for c := callNone + 1; c < callCount; c++ {
+		target := targets[c]
+		if target == "" {
+			t.Fatalf("no route leads to %s", callNames[c])
+		}
+		if callRoles[c].roles == 0 {
+			t.Fatalf("%s has no roles", callNames[c])
+		}
+		for _, roleName := range []string{"", "reader", "producer", "worker", "operator"} {
+			leader, follower, node := setupKeys(t, allRoles()...)
+			for _, s := range []*Server{leader, follower} {
+				var headers []string
+				if roleName != "" {
+					headers = append(headers, with(roleName))
+				}
+				before := len(node.proposed)
+				got := s.call(t, target, roleBody(target, roleName), headers...)
+				switch {
+				case roleName == "" && !callRoles[c].roles.has(roleNone):
+					got.refused(t, wire.CodeUnauthorized)
+				case roleName == "" || mayByContract(t, c, roleName):
+					if got.status == http.StatusUnauthorized || got.status == http.StatusForbidden {
+						t.Errorf("%s with the role %s: %d %s", target, roleName, got.status, got.body)
+					}
+					continue
+				default:
+					f := got.refused(t, wire.CodeForbidden)
+					needed, _ := f["role"].(string)
+					first, _, _ := strings.Cut(needed, " or ")
+					if needed == "" || !strings.Contains(f["error"].(string), needed) || !mayByContract(t, c, first) {
+						t.Errorf("%s with the role %s names the role %q: %s", target, roleName, needed, got.body)
+					}
+				}
+				if len(node.proposed) != before {
+					t.Errorf("%s with the role %q was proposed", target, roleName)
+				}
+			}
+		}
+	}
+}
+
+// roleBody returns a body that the target takes, a batch's with an op that the
+// role allows.
+func roleBody(target, roleName string) string {
+	if target == "POST /api/batch" && roleName == "worker" {
+		return `{"ops":[{"op":"claim","worker_id":"w"}]}`
+	}
+	if target == "POST /api/batch" {
+		return `{"ops":[{"op":"submit","params":1}]}`
+	}
+	return goodBodies[target]
+}
+
+// TestRoles_Known checks that the table of the contract has no call that there
+// is not, and each once.
+func TestRoles_Known(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, calls := range contractRoles {
+		for _, name := range strings.Fields(calls) {
+			if seen[name] || !slices.Contains(callNames[:], name) {
+				t.Errorf("%s is there twice, or is no call", name)
+			}
+			seen[name] = true
+		}
+	}
+}
+
+// batchOps has an op of each kind, and the role that it needs beside operator.
+var batchOps = map[string]string{
+	`{"op":"submit","params":1}`:                                       "producer",
+	`{"op":"retry","id":1}`:                                            "producer",
+	`{"op":"cancel","id":1}`:                                           "producer",
+	`{"op":"delete","id":1}`:                                           "producer",
+	`{"op":"claim","worker_id":"w"}`:                                   "worker",
+	`{"op":"complete","id":1,"worker_id":"w"}`:                         "worker",
+	`{"op":"fail","id":1,"worker_id":"w","error":"e"}`:                 "worker",
+	`{"op":"extend","id":1,"worker_id":"w"}`:                           "worker",
+	`{"op":"release","id":1,"worker_id":"w"}`:                          "worker",
+	`{"op":"complete","id":1,"worker_id":"w","submit":[{"params":1}]}`: "worker",
+}
+
+// TestRoles_Batch checks that a batch needs the role of each of its ops.
+func TestRoles_Batch(t *testing.T) {
+	t.Parallel()
+	leader, follower, node := setupKeys(t, allRoles()...)
+	for _, s := range []*Server{leader, follower} {
+		for op, needs := range batchOps {
+			for _, roleName := range []string{"producer", "worker", "operator"} {
+				before := len(node.proposed)
+				got := s.call(t, "POST /api/batch", `{"ops":[`+op+`]}`, with(roleName))
+				if roleName == needs || roleName == "operator" {
+					got.good(t, 200)
+					continue
+				}
+				f := got.refused(t, wire.CodeForbidden)
+				if f["role"] != needs || f["field"] != "ops[0].op" {
+					t.Errorf("%s with the role %s: %s", op, roleName, got.body)
+				}
+				if len(node.proposed) != before {
+					t.Errorf("%s with the role %s was proposed", op, roleName)
+				}
+			}
+		}
+		body := `{"ops":[{"op":"submit","params":1},{"op":"claim","worker_id":"w"}]}`
+		if f := s.call(t, "POST /api/batch", body, with("producer")).refused(t, wire.CodeForbidden); f["field"] != "ops[1].op" {
+			t.Errorf("the second op: %v", f)
+		}
+		s.call(t, "POST /api/batch", body, with("operator")).good(t, 200)
+	}
+}
+
+// TestRoles_Leader checks that the leader looks at what was passed on: a node of
+// an older version may not have.
+func TestRoles_Leader(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t, withKeys(allRoles()...))
+	for _, roleName := range []string{"producer", "king"} {
+		got := do(t, s.ForwardHandler(), "POST /api/batch", `{"ops":[{"op":"claim","worker_id":"w"}]}`, headerRole+": "+roleName, headerKey+": k")
+		got.refused(t, wire.CodeForbidden)
+	}
+	do(t, s.ForwardHandler(), "POST /api/tasks", `{"params":1}`, headerRole+": reader").refused(t, wire.CodeForbidden)
+	if len(node.proposed) > 0 {
+		t.Errorf("proposed: %v", node.proposed)
+	}
+	do(t, s.ForwardHandler(), "POST /api/tasks", `{"params":1}`).good(t, 201) // from a node that is open
+}
+
+// TestRoles_Stripped checks that nobody outside can say who they are.
+func TestRoles_Stripped(t *testing.T) {
+	t.Parallel()
+	leader, follower, _ := setupKeys(t, append(allRoles(), ofTypes(testKey("operator", "typed"), "a"))...)
+	forged := []string{headerRole + ": operator", headerKey + ": root", headerTypes + ": b"}
+	for _, s := range []*Server{leader, follower} {
+		s.call(t, "POST /api/tasks", `{"params":1}`, forged...).refused(t, wire.CodeUnauthorized)
+		s.call(t, "POST /api/tasks", `{"params":1}`, append(forged, with("reader"))...).refused(t, wire.CodeForbidden)
+		s.call(t, "POST /api/tasks", `{"params":1,"task_type":"b"}`, append(forged, with("typed"))...).refused(t, wire.CodeForbidden)
+		s.call(t, "POST /api/tasks", `{"params":1,"task_type":"a"}`, append(forged, with("typed"))...).good(t, 201)
+	}
+	sent := map[string]string{}
+	follower.node.(*fakeNode).onForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
+		for _, name := range []string{headerKey, headerRole, headerTypes, "X-Api-Key", "Authorization"} {
+			sent[name] = string(req.Header.Peek(name))
+		}
+		return nil
+	}
+	follower.handle(requestOf("GET /api/stats", append(forged, with("typed"))...), false)
+	if sent[headerKey] != "typed" || sent[headerRole] != "operator" || sent[headerTypes] != "a" || sent["X-Api-Key"] != "" || sent["Authorization"] != "" {
+		t.Errorf("passed on: %v", sent)
+	}
+}
+
+// requestOf returns a request's context.
+func requestOf(target string, headers ...string) *fasthttp.RequestCtx {
+	method, uri, _ := strings.Cut(target, " ")
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(nopConn{}, nil, true)
+	ctx.Request.Header.SetMethod(method)
+	ctx.Request.SetRequestURI(uri)
+	ctx.Request.Header.SetHost("127.0.0.1:7400")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		ctx.Request.Header.Set(name, value)
+	}
+	return &ctx
+}
+
+// TestRoles_Told checks that an operator's act carries the name of the key, also
+// from another node.
+func TestRoles_Told(t *testing.T) {
+	t.Parallel()
+	leader, follower, _ := setupKeys(t, allRoles()...)
+	leader.call(t, "PATCH /api/types/a", `{"paused":true}`, with("operator")).good(t, 200)
+	follower.call(t, "PATCH /api/types/b", `{"paused":true}`, with("operator")).good(t, 200)
+	got := leader.call(t, "GET /api/events?event=type_changed", "", with("reader"))
+	if strings.Count(got.body, "by operator") != 2 {
+		t.Errorf("the trail: %s", got.body)
+	}
+}
