@@ -98,6 +98,8 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	for _, warning := range loaded.Warnings {
 		logger.Warn(warning)
 	}
+	told := newNotices(a, logger)
+	defer told.stop()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
@@ -157,15 +159,17 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 
 	logger.Info("serving", "node_id", cfg.NodeID, "http", listener.Addr().String(), "peer", cfg.PeerAddr, "version", version)
 	warnOpen(server, cfg.Insecure, logger)
-	defer hangups.reload(server)()
+	defer hangups.reload(server, told)()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
+	told.await(node.Ready)
 
 	select {
 	case err = <-served: // it never ends by itself but for an error
 		return errors.Join(fmt.Errorf("serve HTTP: %w", err), closeNode(node))
 	case <-ctx.Done():
 	}
+	told.stopping()
 	return stopServer(server, node, served, logger)
 }
 

@@ -47,14 +47,14 @@ func (h hangups) stop() { signal.Stop(h.signals) }
 
 // reload has the server read its keys anew at every SIGHUP until stop is called,
 // which waits for that.
-func (h hangups) reload(server *api.Server) (stop func()) {
+func (h hangups) reload(server *api.Server, told *notices) (stop func()) {
 	ended := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for {
 			select {
 			case <-h.signals:
-				server.HangUp()
+				told.reloading(server.HangUp)
 			case <-ended:
 				return
 			}
