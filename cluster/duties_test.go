@@ -106,6 +106,43 @@ func TestDuty_evicts(t *testing.T) {
 	})
 }
 
+// Ended tasks are never the reason to refuse a submit: they make way before the
+// limit is reached, however little the others leave of it.
+func TestDuty_endedTasksMakeWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 32 << 20
+		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
+		leader := c.Leader()
+		for range 24 {
+			c.Propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "ballast", Params: make([]byte, 1<<20)}}})
+		}
+		claim := claimOf("w1", "mail")
+		claim.Limit = 100
+		most := int64(0)
+		for range 150 {
+			if _, err := leader.Propose(context.Background(), submitOf("mail", 100)); err != nil {
+				t.Fatalf("submit: %v", err)
+			}
+			done := fsm.Batch{}
+			for _, held := range c.Propose(claim).Result.Claims {
+				done.Ops = append(done.Ops, fsm.Complete{Hold: fsm.Hold{ID: held.Task.ID, WorkerID: "w1"}, Result: make([]byte, 2_000)})
+			}
+			c.Propose(done)
+			_, _ = leader.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
+				most = max(most, m.Bytes())
+			})
+		}
+		if most > limit {
+			t.Errorf("the state took %d bytes, the limit is %d", most, limit)
+		}
+		if left := countOf(leader, fsm.StatusCompleted); left == 0 || left > 5_000 {
+			t.Errorf("%d of 15,000 ended tasks are left", left)
+		}
+		c.EnsureSame()
+	})
+}
+
 // A new cluster starts at the highest level that all its voters know.
 func TestLevel_ofNewCluster(t *testing.T) {
 	t.Parallel()
