@@ -169,6 +169,16 @@ func (d *dataDir) SetClusterID(id string) error {
 	}
 }
 
+// leaveCluster notes durably that the node belongs to another cluster now. Only
+// Recover may do that.
+func (d *dataDir) leaveCluster(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed := d.id
+	changed.ClusterID = id
+	return d.replaceLocked(changed)
+}
+
 func (d *dataDir) setStoresCreated() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

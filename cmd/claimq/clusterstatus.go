@@ -30,6 +30,7 @@ func newClusterCommand(a *app) *cobra.Command {
 		newClusterTransferCommand(a),
 		newClusterHashCommand(a),
 		newClusterUpgradeCommand(a),
+		newClusterRecoverCommand(a),
 	)
 	return cmd
 }

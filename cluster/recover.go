@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// ErrNothingToRecover is returned when a data folder is none of which a cluster
+// can be made again: it has no data, or its node is no member, or the only one.
+var ErrNothingToRecover = errors.New("nothing to recover")
+
+// RecoverConfig says which data folder a cluster is made of again.
+type RecoverConfig struct {
+	DataDir string // of a node that is stopped
+	Logger  hclog.Logger
+	Version string // of the binary
+	// DryRun looks, and changes nothing.
+	DryRun bool
+}
+
+// Recovery is what was made of a data folder, or would be.
+type Recovery struct {
+	NodeID    string
+	PeerAddr  string
+	ClusterID string // the new one; "" for a DryRun
+	// LastIndex is the end of the log in the folder. What came after it on other
+	// nodes is lost; what is in it and was never acknowledged comes to be.
+	LastIndex uint64
+	Others    []fsm.NodeRecord // the members that are left out
+}
+
+// Recover makes the node of a data folder the only member of a new cluster that
+// has the folder's tasks. It is for a cluster that has lost most of its voters
+// for good: what only those had is lost with them. All nodes must be stopped,
+// and the others never be started again: by the new cluster's id, they are
+// refused. Ids and claim tokens jump. It may be cut off and called again.
+// Errors: ErrNothingToRecover, and those of opening the folder.
+func Recover(cfg RecoverConfig) (r Recovery, err error) {
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	path, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return r, dataDirError(path, err)
+	}
+	id, ok, err := readIdentity(path)
+	switch {
+	case err != nil:
+		return r, err
+	case !ok:
+		return r, fmt.Errorf("%w: %s is no node's data folder: there is no %s in it", ErrNothingToRecover, path, identityFileName)
+	case !id.StoresCreated || id.ClusterID == "":
+		return r, fmt.Errorf("%w: the node of %s has never been in a cluster", ErrNothingToRecover, path)
+	}
+	dir, err := openDataDir(path, id.NodeID, "")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	n, err := newNode(Config{NodeID: id.NodeID, Logger: cfg.Logger, Version: cfg.Version}.withDefaults(), Parts{UUID: id.UUID})
+	if err != nil {
+		return r, err
+	}
+	defer n.cancel(errNodeClosed)
+	s, err := openStores(dir, storesConfig{Logger: cfg.Logger, Fatal: n.cfg.Fatal})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r, err = n.recovery(s)
+	if err != nil || cfg.DryRun {
+		return r, err
+	}
+	return r, n.recover(dir, s, &r)
+}
+
+// recovery looks what there is to recover.
+func (n *Node) recovery(s *stores) (Recovery, error) {
+	r := Recovery{NodeID: n.cfg.NodeID}
+	has, err := s.HasState()
+	if err != nil {
+		return r, err
+	}
+	if !has {
+		return r, fmt.Errorf("%w: node %s has no data", ErrNothingToRecover, r.NodeID)
+	}
+	config, last, err := latestConfiguration(s)
+	if err != nil {
+		return r, err
+	}
+	r.LastIndex = last
+	voter := false
+	for _, server := range config.Servers {
+		if string(server.ID) == n.uuid {
+			r.PeerAddr, voter = string(server.Address), server.Suffrage == raft.Voter
+			continue
+		}
+		r.Others = append(r.Others, fsm.NodeRecord{UUID: string(server.ID), PeerAddr: string(server.Address)})
+	}
+	switch {
+	case r.PeerAddr == "":
+		return r, fmt.Errorf("%w: node %s is no member of its cluster: it was removed, or has not been told that it joined; recover another node", ErrNothingToRecover, r.NodeID)
+	case voter && len(r.Others) == 0:
+		return r, fmt.Errorf("%w: node %s is the only member of its cluster: just start it", ErrNothingToRecover, r.NodeID)
+	}
+	return r, nil
+}
+
+// latestConfiguration returns the newest configuration on disk, committed or
+// not, and the end of the log.
+func latestConfiguration(s *stores) (config raft.Configuration, last uint64, err error) {
+	snapshots, err := s.Snapshots.List()
+	if err != nil {
+		return config, 0, fmt.Errorf("list snapshots: %w", err)
+	}
+	if len(snapshots) > 0 {
+		config, last = snapshots[0].Configuration, snapshots[0].Index
+	}
+	first, err := s.Log.FirstIndex()
+	if err != nil {
+		return config, 0, fmt.Errorf("read the log: %w", err)
+	}
+	end, err := s.Log.LastIndex()
+	if err != nil {
+		return config, 0, fmt.Errorf("read the log: %w", err)
+	}
+	for index := max(first, last+1); index <= end && index > 0; index++ {
+		var entry raft.Log
+		if err := s.Log.GetLog(index, &entry); err != nil {
+			return config, 0, fmt.Errorf("read log entry %d: %w", index, err)
+		}
+		if entry.Type == raft.LogConfiguration {
+			config = raft.DecodeConfiguration(entry.Data)
+		}
+	}
+	return config, max(last, end), nil
+}
+
+// recover does it. The new cluster's id comes first: whatever is cut off after
+// it, the other nodes and this one will not take each other for members.
+func (n *Node) recover(dir *dataDir, s *stores, r *Recovery) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return fmt.Errorf("make a cluster id: %w", err)
+	}
+	if err := dir.leaveCluster(id.String()); err != nil {
+		return err
+	}
+	r.ClusterID = id.String()
+	_, transport := raft.NewInmemTransport(raft.ServerAddress(r.PeerAddr))
+	defer transport.Close()
+	config := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(n.uuid), Address: raft.ServerAddress(r.PeerAddr)}}}
+	err = raft.RecoverCluster(n.raftConfig(), &recoveredFSM{raftFSM: n.fsm}, &recoveredLog{s.Log}, s.Stable, s.Snapshots, transport, config)
+	if err != nil {
+		return fmt.Errorf("recover node %s: %w", r.NodeID, err)
+	}
+	return nil
+}
+
+// recoveredFSM is the state machine of a node that becomes a cluster of its own.
+type recoveredFSM struct {
+	*raftFSM
+	refused error // why the newest snapshot could not be restored
+}
+
+// Restore keeps its error: Raft would go on with an older snapshot.
+func (f *recoveredFSM) Restore(r io.ReadCloser) error {
+	err := f.raftFSM.Restore(r)
+	f.refused = errors.Join(f.refused, err)
+	return err
+}
+
+// Snapshot captures the state, with counters that have jumped: other nodes may
+// have given out more.
+func (f *recoveredFSM) Snapshot() (raft.FSMSnapshot, error) {
+	if f.refused != nil {
+		return nil, f.refused
+	}
+	f.mu.Lock()
+	err := f.machine.JumpCounters()
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return f.raftFSM.Snapshot()
+}
+
+// recoveredLog is a log that may be empty behind its snapshot.
+type recoveredLog struct{ *logStore }
+
+// DeleteRange deletes nothing of an empty log.
+func (l *recoveredLog) DeleteRange(lo, hi uint64) error {
+	if hi == 0 || lo > hi {
+		return nil
+	}
+	return l.logStore.DeleteRange(lo, hi)
+}
