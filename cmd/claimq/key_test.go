@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/config"
+)
+
+// What key generate prints can be put into a server's file as it is, and is the
+// hash of the key that it prints.
+func TestKeyGenerate(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
+	if code := run(t.Context(), a, []string{"key", "generate", "--role", "worker", "--name", "mailer", "--rate", "600", "--type", "mail", "--type", "sms:eu"}); code != exitDone {
+		t.Fatalf("%d %s", code, errs.String())
+	}
+	key := regexp.MustCompile(`(?m)^  (claimq_[a-z2-7]{52})$`).FindStringSubmatch(out.String())
+	if key == nil {
+		t.Fatalf("no key in:\n%s", out.String())
+	}
+	file := filepath.Join(t.TempDir(), "claimq.yaml")
+	yaml := "node_id: n1\ndata_dir: d\n" + out.String()[strings.Index(out.String(), "keys:\n"):]
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.AddServerFlags(flags)
+	keys, err := apiKeys(func() (config.Loaded, error) { return config.LoadServer(file, nil, flags) })()
+	if err != nil || len(keys) != 1 || api.CheckKeys(keys) != nil {
+		t.Fatalf("%v, %v, from:\n%s", keys, err, yaml)
+	}
+	sum := sha256.Sum256([]byte(key[1]))
+	k := keys[0]
+	if k.SHA256 != hex.EncodeToString(sum[:]) || k.Name != "mailer" || k.Role != "worker" || *k.RateLimitPerMinute != 600 || strings.Join(k.TaskTypes, " ") != "mail sms:eu" || k.Field != "keys[0]" {
+		t.Errorf("read as %+v", k)
+	}
+	if other := generate(t, "--role", "reader", "--name", "a"); other.Key == key[1] || other.RateLimitPerMinute != nil || other.TaskTypes != nil {
+		t.Errorf("another: %+v", other)
+	}
+}
+
+func TestKeyGenerate_Usage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{},
+		{"--role", "worker"},
+		{"--name", "a"},
+		{"--role", "king", "--name", "a"},
+		{"--role", "worker", "--name", "a b"},
+		{"--role", "worker", "--name", "a", "--rate", "-1"},
+		{"--role", "worker", "--name", "a", "--type", "no type"},
+		{"--role", "worker", "--name", "a", "--output", "yaml"},
+	} {
+		var out, errs bytes.Buffer
+		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
+		if code := run(t.Context(), a, append([]string{"key", "generate"}, args...)); code != exitUsage || out.Len() > 0 || strings.Contains(errs.String(), keyPrefix) {
+			t.Errorf("%v: %d %s%s", args, code, out.String(), errs.String())
+		}
+	}
+}
