@@ -2,8 +2,11 @@ package operations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"syscall"
+	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -64,14 +67,27 @@ func (r *run) transfer(ctx context.Context) error {
 // restartEach restarts every node that runs, the patient way.
 func (r *run) restartEach(ctx context.Context) error {
 	return r.each(ctx, func(n *procs.Node) error {
-		if err := n.Stop(ctx); err != nil {
-			return err
-		}
-		if code := n.ExitCode(); code != 0 {
-			return fmt.Errorf("%s was asked to stop and ended with exit code %d:\n%s", n.ID, code, n.LogTail(20))
-		}
-		return nil
+		return stop(ctx, n)
 	})
+}
+
+// stopTimeout is how long a node may take to stop when it is asked to. It waits 10 s
+// itself for what does not end, and then says so by its exit code.
+const stopTimeout = 8 * time.Second
+
+// stop asks a node to stop. One that takes too long is made to print what its
+// goroutines do.
+func stop(ctx context.Context, n *procs.Node) error {
+	patient, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if err := n.Stop(patient); err != nil {
+		_ = n.Signal(syscall.SIGQUIT) // it may have ended just now
+		return errors.Join(err, n.WaitExit(ctx))
+	}
+	if code := n.ExitCode(); code != 0 {
+		return fmt.Errorf("%s was asked to stop and ended with exit code %d:\n%s", n.ID, code, n.LogTail(20))
+	}
+	return nil
 }
 
 // killEach restarts every node that runs, after a kill -9.
@@ -122,7 +138,7 @@ func (r *run) shrink(ctx context.Context) error {
 		if _, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "remove", n.ID); err != nil {
 			return err
 		}
-		if err := n.Stop(ctx); err != nil {
+		if err := stop(ctx, n); err != nil {
 			return fmt.Errorf("stop a removed node: %w", err)
 		}
 	}
