@@ -1,0 +1,109 @@
+package recipes
+
+import (
+	"context"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const page = "../../docs/operations.md"
+
+// update writes what the commands print into the page, in place of what stands
+// there without "...".
+var update = flag.Bool("update", false, "write what the commands print into docs/operations.md")
+
+// looks are commands that only look: they are run again until they print what the
+// page says, as a cluster takes a moment to come to what it was told.
+var looks = regexp.MustCompile(`^(claimq (cluster (status|hash)|get|list|stats|types|workers|events|config|doctor)|curl |journalctl |systemctl is-active)`)
+
+const (
+	// lookTimeout is how long a look may take to show what the page says.
+	lookTimeout = 45 * time.Second
+	// updateTimeout is the same when the page is about to be written.
+	updateTimeout = 4 * time.Second
+	lookPause     = 200 * time.Millisecond
+	pageTimeout   = 10 * time.Minute
+)
+
+// Every command of docs/operations.md does what the page says, in its order, on
+// machines of their own. Needs root.
+func TestOperations(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := parsePage(string(text))
+	if len(steps) < 20 {
+		t.Fatalf("found only %d commands", len(steps))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
+	defer cancel()
+	l := newLab(t)
+	printed := make([]string, len(steps))
+	for i := range steps {
+		s := &steps[i]
+		began := time.Now()
+		out, errRun := l.take(ctx, s)
+		t.Logf("%4d %6.1f s  %s$ %.60s", s.line, time.Since(began).Seconds(), s.machine, s.command)
+		printed[i] = out
+		if s.hidden && errRun != nil {
+			t.Fatalf("docs/operations.md:%d: %s: %v\n%s", s.line, s.command, errRun, out)
+		}
+		if !s.hidden && !*update && !s.prints(out) {
+			t.Fatalf("docs/operations.md:%d: %s (%v)\n-page +printed\n%s\n%s", s.line, s.command, errRun, cmp.Diff(plain(s.printed), plain(out)), out)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(replace(string(text), steps, printed)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// take runs a step.
+func (l *lab) take(ctx context.Context, s *step) (string, error) {
+	timeout := lookTimeout
+	if *update {
+		timeout = updateTimeout
+	}
+	deadline := time.After(timeout)
+	for {
+		out, err := l.run(ctx, s.machine, s.command)
+		if s.hidden || s.prints(out) || !looks.MatchString(s.command) {
+			return out, err
+		}
+		select {
+		case <-deadline:
+			return out, err
+		case <-ctx.Done():
+			return out, err
+		case <-time.After(lookPause):
+		}
+	}
+}
+
+// replace returns the page with what was printed.
+func replace(page string, steps []step, printed []string) string {
+	lines := strings.Split(page, "\n")
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := &steps[i]
+		if s.hidden || s.prints(printed[i]) {
+			continue
+		}
+		first := s.line + strings.Count(s.command, "\n") // the line behind the command
+		var now []string
+		if out := strings.TrimRight(printed[i], "\n"); out != "" {
+			for line := range strings.SplitSeq(out, "\n") {
+				now = append(now, strings.TrimRight(line, " "))
+			}
+		}
+		lines = append(lines[:first:first], append(now, lines[s.last:]...)...)
+	}
+	return strings.Join(lines, "\n")
+}
