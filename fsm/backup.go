@@ -188,12 +188,27 @@ func ReadBackup(r io.ReaderAt, size int64) (*SavedBackup, error) {
 	return b, nil
 }
 
-func readBackup(r io.ReaderAt, size int64) (*SavedBackup, error) {
-	info, start, err := ReadBackupInfo(r, size)
+// CheckBackup verifies the checksum of the backup of size bytes in r, without
+// building its state. Errors: ReadBackup's.
+func CheckBackup(r io.ReaderAt, size int64) (BackupInfo, error) {
+	info, _, err := checkBackup(r, size)
 	if err != nil {
-		return nil, err
+		return info, fmt.Errorf("check backup: %w", err)
 	}
-	if err := checkBackupSum(r, start, size); err != nil {
+	return info, nil
+}
+
+// checkBackup is CheckBackup, and says where the snapshot begins.
+func checkBackup(r io.ReaderAt, size int64) (info BackupInfo, start int64, err error) {
+	if info, start, err = ReadBackupInfo(r, size); err != nil {
+		return info, start, err
+	}
+	return info, start, checkBackupSum(r, start, size)
+}
+
+func readBackup(r io.ReaderAt, size int64) (*SavedBackup, error) {
+	info, start, err := checkBackup(r, size)
+	if err != nil {
 		return nil, err
 	}
 	if info.Level > FeatureLevel {

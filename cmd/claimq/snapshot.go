@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/client"
+)
+
+func newSnapshotCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "snapshot",
+		Short: "Back a cluster up, and restore it",
+		Example: `  claimq snapshot save claimq.backup
+  claimq snapshot inspect claimq.backup
+  claimq snapshot restore claimq.backup`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newSnapshotTakeCommand(a), newSnapshotSaveCommand(a), newSnapshotInspectCommand(a), newSnapshotRestoreCommand(a))
+	return cmd
+}
+
+func newSnapshotTakeCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "take",
+		Short: "Have every node write a snapshot now",
+		Long: `Have every node write a snapshot of its state into its data folder now, and drop
+the log behind it. Nodes do so by themselves when enough log has come together;
+this is for before a restart, which is quicker then. It is no backup: see save.`,
+		Example: "  claimq snapshot take",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.talk(&f, func(s session) error {
+				var answer struct {
+					Index uint64 `json:"index"`
+				}
+				// Another snapshot changes nothing.
+				r := client.Request{Method: http.MethodPost, Path: "/api/snapshots", Body: []byte("{}"), Repeatable: true}
+				shown, err := s.call(cmd.Context(), r, "The nodes are still writing, perhaps: repeat the command after a while.", &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintf(a.stdout, "snapshot taken at index %d\n", answer.Index)
+				return err
+			})
+		},
+	}
+	addClientFlags(a, cmd, &f)
+	return cmd
+}

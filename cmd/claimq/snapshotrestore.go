@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/fsm"
+)
+
+func newSnapshotRestoreCommand(a *app) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Restore a backup into an empty cluster",
+		Long: `Restore a backup into an empty cluster: one without tasks, schedules and settings of
+types, and that remembers none. Start new nodes with empty folders for it.
+
+The backup is verified first, here and by the server, and whatever is wrong with
+it changes nothing. The ids and claim tokens of the new cluster go on far above
+those of the backup, so that neither is given out twice. The nodes stay those of
+the new cluster; claims go on with what they had left when the backup was saved.`,
+		Example: "  claimq snapshot restore claimq.backup",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.restoreBackup(cmd.Context(), &f, args[0]) },
+	}
+	addClientFlags(a, cmd, &f)
+	onlyExplicit(cmd)
+	return cmd
+}
+
+func (a *app) restoreBackup(ctx context.Context, f *clientFlags, path string) error {
+	info, size, err := checkBackupFile(path)
+	if err != nil {
+		return fmt.Errorf("%s cannot be restored: %w", path, err)
+	}
+	t, err := newTransfer(f)
+	if err != nil {
+		return err
+	}
+	resp, sent, err := t.try(ctx, http.MethodPost, "/api/restore", &transferBody{
+		size: size, open: func() (io.ReadCloser, error) { return os.Open(path) },
+	})
+	if err != nil {
+		if sent {
+			err = fmt.Errorf("%w: %w", client.ErrOutcomeUnknown, err)
+		}
+		return &callError{err: err, unknown: "Look with 'claimq stats' whether the tasks are there; if they are not, restore again."}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, refusalBytes))
+	if err != nil {
+		return fmt.Errorf("read the server's answer: %w", err)
+	}
+	if f.output == "json" {
+		_, err = fmt.Fprintf(a.stdout, "%s\n", body)
+		return err
+	}
+	var answer struct {
+		Index uint64 `json:"index"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("decode the server's answer: %w", err)
+	}
+	_, err = fmt.Fprintf(a.stdout, "restored %s: what was the state at index %d is that at index %d\n", printable(path), info.Index, answer.Index)
+	return err
+}
+
+// checkBackupFile verifies the checksum of the backup at path.
+func checkBackupFile(path string) (info fsm.BackupInfo, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return info, 0, err
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return info, 0, err
+	}
+	info, err = fsm.CheckBackup(f, stat.Size())
+	return info, stat.Size(), err
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// partialSuffix is of a backup that is not whole yet.
+const partialSuffix = ".partial"
+
+type saveOptions struct {
+	clientFlags
+	stale bool
+}
+
+func newSnapshotSaveCommand(a *app) *cobra.Command {
+	var o saveOptions
+	cmd := &cobra.Command{
+		Use:   "save FILE",
+		Short: "Save a backup of the cluster to a file",
+		Long: `Save a backup of the whole state, as of one index of the log, to FILE: every task,
+schedule and setting that was acknowledged before. The cluster goes on meanwhile.
+
+The backup is written to FILE.partial, verified and only then named FILE, which
+must not exist. --stale saves what the node that answers has, without asking
+the leader: for a cluster that has lost its quorum.`,
+		Example: `  claimq snapshot save claimq-2026-11-21.backup
+  claimq snapshot save --stale --endpoint http://127.0.0.1:7410 last.backup`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.saveBackup(cmd.Context(), &o, args[0]) },
+	}
+	addClientFlags(a, cmd, &o.clientFlags)
+	cmd.Flags().BoolVar(&o.stale, "stale", false, "save what the node has, without asking the leader")
+	onlyExplicit(cmd)
+	return cmd
+}
+
+func (a *app) saveBackup(ctx context.Context, o *saveOptions, path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return usageErrorf("%s exists: give another name, or move it away", path)
+	}
+	t, err := newTransfer(&o.clientFlags)
+	if err != nil {
+		return err
+	}
+	target := "/api/snapshots/latest"
+	if o.stale {
+		target += "?consistency=stale"
+	}
+	resp, _, err := t.try(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return &callError{err: err}
+	}
+	defer resp.Body.Close()
+	partial := path + partialSuffix
+	info, size, err := writeBackup(partial, resp.Body)
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s was not saved: %w", path, err), os.Remove(partial))
+	}
+	if err := os.Rename(partial, path); err != nil {
+		return err
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return a.showSaved(&o.clientFlags, path, size, &info)
+}
+
+// writeBackup writes what from has to the file at path, on disk when it returns,
+// and verifies it there.
+func writeBackup(path string, from io.Reader) (info fsm.BackupInfo, size int64, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return info, 0, err
+	}
+	size, err = io.Copy(f, from)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		info, err = fsm.CheckBackup(f, size)
+	}
+	return info, size, errors.Join(err, f.Close())
+}
+
+// syncFolder puts the names in a folder on disk.
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func (a *app) showSaved(f *clientFlags, path string, size int64, info *fsm.BackupInfo) error {
+	if f.output == "json" {
+		return showJSONOf(a.stdout, savedBackup{File: path, Bytes: size, backupFacts: factsOf(info)})
+	}
+	_, err := fmt.Fprintf(a.stdout, "saved %s: the state at index %d, %d bytes, verified\n", printable(path), info.Index, size)
+	return err
+}
+
+// savedBackup is what save prints as JSON.
+type savedBackup struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+	backupFacts
+}
+
+// backupFacts are what a backup says of itself.
+type backupFacts struct {
+	ClusterID    string `json:"cluster_id"`
+	Index        uint64 `json:"index"`
+	FeatureLevel uint32 `json:"feature_level"`
+	CreatedAt    string `json:"created_at"`
+	Version      string `json:"version"`
+}
+
+func factsOf(info *fsm.BackupInfo) backupFacts {
+	return backupFacts{
+		ClusterID: info.ClusterID, Index: info.Index, FeatureLevel: info.Level, Version: info.Version,
+		CreatedAt: time.UnixMilli(info.CreatedAt).UTC().Format("2006-01-02T15:04:05.000Z"),
+	}
+}
