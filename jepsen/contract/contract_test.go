@@ -3,11 +3,13 @@ package contract
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,12 +34,18 @@ const (
 // Each promise of the contract, shown on three real nodes.
 func TestContract(t *testing.T) {
 	rows := readRows(t)
-	c := newCluster(t)
+	open, keyed := newCluster(t), newCluster(t, "--keys-file", writeKeys(t))
+	of := func(r row) *cluster {
+		if r.file == keyedFile {
+			return keyed
+		}
+		return open
+	}
 	for _, r := range rows {
 		if r.alone {
 			t.Run(r.test(), func(t *testing.T) {
-				c.run(t, r)
-				c.nothingLeft(t)
+				of(r).run(t, r)
+				of(r).nothingLeft(t)
 			})
 		}
 	}
@@ -45,10 +53,34 @@ func TestContract(t *testing.T) {
 		if !r.alone {
 			t.Run(r.test(), func(t *testing.T) {
 				t.Parallel()
-				c.run(t, r)
+				of(r).run(t, r)
 			})
 		}
 	}
+}
+
+// keyedFile has the rows that run against nodes with keys.
+const keyedFile = "keys"
+
+// writeKeys writes the keys of the nodes that have some: key-ROLE of each role
+// without a rate; key-mail, a worker of the type mail; key-slow, a reader that
+// may ask each node once a minute.
+func writeKeys(t *testing.T) (file string) {
+	t.Helper()
+	b := []byte("keys:\n")
+	add := func(name, role, more string) {
+		b = fmt.Appendf(b, "  - {name: %s, role: %s, key_sha256: %x, %s}\n", name, role, sha256.Sum256([]byte("key-"+name)), more)
+	}
+	for _, role := range []string{"reader", "producer", "worker", "operator"} {
+		add(role, role, "rate_limit_per_minute: 0")
+	}
+	add("mail", "worker", "rate_limit_per_minute: 0, task_types: [mail]")
+	add("slow", "reader", "rate_limit_per_minute: 1")
+	file = filepath.Join(t.TempDir(), "keys.yaml")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // docs/contract.md names the test of each row.
@@ -94,7 +126,7 @@ type cluster struct {
 	description *openapitest.Checker // as the nodes serve it
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T, flags ...string) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -105,7 +137,7 @@ func newCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	p, err := procs.Start(ctx, procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 3})
+	p, err := procs.Start(ctx, procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 3, Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +339,7 @@ func (c *cluster) send(ctx context.Context, url, target, body string, s step) an
 // nothingLeft fails if a row that ran alone left something to claim.
 func (c *cluster) nothingLeft(t *testing.T) {
 	t.Helper()
-	a := c.send(t.Context(), c.Nodes[0].URL(), "/api/stats", "", step{method: "GET"})
+	a := c.send(t.Context(), c.Nodes[0].URL(), "/api/stats", "", step{method: "GET", headers: [][2]string{{"X-API-Key", "key-reader"}}})
 	v := vars{}
 	if problem := v.fits(a, &step{status: 200, body: `{"counts": {"pending": 0}}`}); problem != "" {
 		t.Errorf("the row left something to claim: %s", problem)
