@@ -42,6 +42,9 @@ func (q *laneQueue) drop() {
 	}
 }
 
+// left returns what is in the queue, the oldest first. The queue keeps it.
+func (q *laneQueue) left() []*pending { return q.items[q.head:] }
+
 // packing is an entry while it is packed.
 type packing struct {
 	lanes               [laneCount][]*pending

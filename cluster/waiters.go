@@ -261,7 +261,7 @@ func (s *waiters) settled(e *entry) {
 		var empty []*waiter
 		served := make(map[string]int)
 		for i, p := range e.items {
-			if p.waiter == nil {
+			if p == nil || p.waiter == nil {
 				continue
 			}
 			e.items[i] = nil // it is not delivered

@@ -76,7 +76,7 @@ func (n *Node) tellRepeats(cmd fsm.ClaimNext, err error) {
 // all of the leadership that proposed it.
 func (n *Node) settleWaiters(e *entry) {
 	for _, p := range e.items {
-		if p.waiter != nil {
+		if p != nil && p.waiter != nil {
 			p.waiter.set.settled(e)
 			return
 		}
