@@ -113,7 +113,11 @@ var (
 )
 
 // refusal is a reason that the other side is told. It is an errRefused.
-type refusal struct{ text string }
+type refusal struct {
+	text string
+	// missed is true if the other side wants the node of another identity.
+	missed bool
+}
 
 func (r *refusal) Error() string        { return errRefused.Error() + ": " + r.text }
 func (r *refusal) Is(target error) bool { return target == errRefused }
@@ -238,7 +242,9 @@ func (h handshake) checkDialer(why purpose, msg helloMessage, hasKey bool) error
 		return err
 	}
 	if msg.WantUUID != "" && msg.WantUUID != h.self.UUID {
-		return refuse("this is node %q with identity %s, not %s: its data folder is another one", h.self.NodeID, h.self.UUID, msg.WantUUID)
+		r := refuse("this is node %q with identity %s, not %s: its data folder is another one", h.self.NodeID, h.self.UUID, msg.WantUUID)
+		r.missed = true
+		return r
 	}
 	if why == purposeRaft && msg.UUID == h.self.UUID {
 		return refuse("node %q has the identity of this node, %q: one data folder is a copy of the other", msg.NodeID, h.self.NodeID)

@@ -20,6 +20,9 @@ const (
 	raftCallTimeout = 3 * time.Second
 	// raftConnsPerPeer is how many idle connections Raft keeps to a peer.
 	raftConnsPerPeer = 3
+	// aloneWait is how long a node that is to make a new cluster listens whether an
+	// old one looks for it: a leader tries four times a second to reach a member.
+	aloneWait = time.Second
 )
 
 // ErrNoCluster is returned when the data folder is empty, the node was not told
@@ -41,7 +44,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		n.run()
 		return n, nil
 	}
-	o := &opening{cfg: cfg, admitted: make(chan string, 1)}
+	o := &opening{cfg: cfg, admitted: make(chan string, 1), missed: make(chan hello, 1)}
 	n, err := o.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, o.undo())
@@ -58,6 +61,8 @@ type opening struct {
 	// admitted takes the cluster's id when an operator has made this node, which
 	// waits for that, a member; capacity 1.
 	admitted chan string
+	// missed takes who dialed this node and meant another one; capacity 1.
+	missed chan hello
 
 	// starting is held while the node has data but no Raft that could tell its
 	// members: who meets us waits for it rather than be told that we are empty.
@@ -197,6 +202,12 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 			}
 			return nil
 		},
+		Missed: func(from hello) {
+			select {
+			case o.missed <- from:
+			default:
+			}
+		},
 		TargetUUID: func(addr string) string {
 			if n := o.running(); n != nil {
 				for _, s := range n.servers() {
@@ -237,6 +248,9 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 	var clusterID string
 	switch {
 	case o.cfg.Bootstrap:
+		if err := o.checkAlone(ctx, n); err != nil {
+			return nil, err
+		}
 		if clusterID = o.dir.Identity().ClusterID; clusterID == "" {
 			id, err := uuid.NewV7()
 			if err != nil {
@@ -266,6 +280,24 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		}
 	}
 	return servers, o.dir.SetClusterID(clusterID)
+}
+
+// checkAlone refuses to make a new cluster where a running one has a member of
+// another identity: this node's folder was wiped, and its old cluster, which goes
+// on without it, would have a rival under the same addresses.
+func (o *opening) checkAlone(ctx context.Context, n *Node) error {
+	timer := time.NewTimer(aloneWait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case from := <-o.missed:
+		return fmt.Errorf("%w: node %q of cluster %s takes the node at %s for a member that it has had: the data folder of this node is empty or was wiped, and --bootstrap would make a second cluster. "+
+			"It may not take part under its old identity again. Remove the old member first, `claimq cluster remove %s`, and start this node with --join in place of --bootstrap",
+			ErrNotAMember, printable(from.NodeID), printable(from.ClusterID), n.record.PeerAddr, n.record.NodeID)
+	}
 }
 
 // serve answers the other nodes' calls.

@@ -63,6 +63,9 @@ type peerConfig struct {
 	// wiped node at an old address is never taken for the old one. nil = never
 	// known. Called without locks of the port held.
 	TargetUUID func(addr string) string
+	// Missed is told who dialed us and meant a node of another identity, which was
+	// at this address before. It has not proven the key. nil = nobody is told.
+	Missed func(hello)
 	// Logger gets one line per event that an operator would miss.
 	Logger hclog.Logger
 	// Dial opens a connection; nil = TCP.
@@ -337,6 +340,10 @@ func (p *peerPort) greet(conn net.Conn) (*peerConn, error) {
 		err = c.SetDeadline(time.Time{})
 	}
 	if err != nil {
+		var r *refusal
+		if errors.As(err, &r) && r.missed && c.other.ClusterID != "" && p.cfg.Missed != nil {
+			p.cfg.Missed(c.other)
+		}
 		p.lingerClose(c)
 		return nil, err
 	}

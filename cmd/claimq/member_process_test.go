@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -265,5 +266,225 @@ func TestClusterRecover_refused(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
 		t.Errorf("the empty folder has %v, %v", entries, err)
+	}
+}
+
+// refused checks that a command is refused, with words.
+func (c *processCluster) refused(words string, args ...string) {
+	c.t.Helper()
+	out, code := c.run(args...)
+	if code != exitRefused || !strings.Contains(out, words) {
+		c.t.Errorf("claimq %s: exit code %d, want a refusal that says %q: %s", strings.Join(args, " "), code, words, out)
+	}
+}
+
+// logs waits until the node has logged the text.
+func (c *processCluster) logs(n *procs.Node, text string) {
+	c.t.Helper()
+	c.await(fmt.Sprintf("%s to log %q", n.ID, text), func() bool { return strings.Contains(n.LogTail(200), text) })
+}
+
+// leader waits until a node leads, and returns it.
+func (c *processCluster) leader() *procs.Node {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	n, err := c.WaitLeader(ctx)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
+// readiness returns the status of the node's /readyz.
+func readiness(t *testing.T, n *procs.Node) int {
+	t.Helper()
+	resp, err := http.Get(n.URL() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// A cluster grows by operators' calls, hands its leadership on, and shrinks
+// again, its leaders included.
+func TestCluster_growsAndShrinks(t *testing.T) {
+	t.Parallel()
+	c := newProcesses(t, 5, 2)
+	c.start(c.Nodes[:3]...)
+	c.submit(3)
+	n4, n5 := c.Nodes[3], c.Nodes[4]
+	c.refused("No node could be asked", "cluster", "join", "n4", n4.PeerAddr)
+	for _, n := range []*procs.Node{n4, n5} {
+		flagless(n, "--join")
+		if err := n.Start(); err != nil {
+			t.Fatal(err)
+		}
+		c.logs(n, "waits to be joined")
+	}
+	c.joinByCall(n4, n5)
+	c.voters("n1", "n2", "n3", "n4", "n5")
+	c.pending(3)
+
+	c.do("cluster", "transfer", "n4")
+	c.await("n4 to lead", func() bool { return c.nodes()["n4"].State == "leader" })
+	c.submit(1)
+	c.do("cluster", "demote", "n4")
+	c.await("n4 to have no vote", func() bool { return c.nodes()["n4"].Suffrage == "nonvoter" })
+	c.refused("is not a voter", "cluster", "transfer", "n4")
+	c.refused("No member is named", "cluster", "transfer", "n9")
+	if err := n4.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.start(n4) // a restart gives it no vote
+	c.do("cluster", "transfer")
+	if got := c.nodes()["n4"].Suffrage; got != "nonvoter" {
+		t.Errorf("after a restart n4 is a %s", got)
+	}
+
+	for range 2 {
+		leader := c.leader()
+		c.do("cluster", "remove", leader.ID)
+		c.logs(leader, "was removed from the cluster")
+		if got := readiness(t, leader); got != http.StatusServiceUnavailable {
+			t.Errorf("a removed node's /readyz is %d, want 503", got)
+		}
+		c.refused("No member is named", "cluster", "remove", leader.ID)
+		c.submit(1) // also through the removed one, which is asked too
+		if err := leader.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	c.pending(6)
+	c.do("cluster", "remove", "n4")
+	c.logs(n4, "was removed from the cluster")
+	for id := range c.nodes() { // two are left
+		if c.leader().ID != id {
+			c.do("cluster", "remove", id)
+		}
+	}
+	last := c.leader().ID
+	c.refused("is the last voter", "cluster", "remove", last)
+	c.refused("is the last voter", "cluster", "demote", last)
+	c.refused("No other voter", "cluster", "transfer")
+	c.pending(6)
+	events := c.do("events", "--output", "json")
+	for _, act := range []string{"member_added", "member_removed", "member_promoted", "member_demoted", "leadership_transferred"} {
+		if !strings.Contains(events, act) {
+			t.Errorf("the trail tells of no %s", act)
+		}
+	}
+}
+
+// joinByCall makes two nodes that wait members, the first one without a vote
+// until it is promoted.
+func (c *processCluster) joinByCall(kept, voter *procs.Node) {
+	c.t.Helper()
+	c.refused(`calls itself "n4"`, "cluster", "join", "n9", kept.PeerAddr)
+	c.refused(`calls itself "n1"`, "cluster", "join", "n4", c.Nodes[0].PeerAddr)
+	c.do("cluster", "join", kept.ID, kept.PeerAddr, "--nonvoter")
+	c.do("cluster", "join", kept.ID, kept.PeerAddr, "--nonvoter")
+	c.do("cluster", "join", voter.ID, voter.PeerAddr)
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	if err := errors.Join(kept.WaitReady(ctx), voter.WaitReady(ctx)); err != nil {
+		c.t.Fatal(err)
+	}
+	c.await("n5 to vote", func() bool { return c.nodes()[voter.ID].Suffrage == "voter" })
+	if got := c.nodes()[kept.ID].Suffrage; got != "nonvoter" {
+		c.t.Errorf("a node that joined without a vote is a %s", got)
+	}
+	c.refused("a voter", "cluster", "join", voter.ID, voter.PeerAddr, "--nonvoter")
+	c.do("cluster", "promote", kept.ID)
+}
+
+// A node that comes back with an empty folder is refused under its old name,
+// whichever way it tries, with what to do instead; and that works.
+func TestCluster_wipedNode(t *testing.T) {
+	t.Parallel()
+	c := newProcesses(t, 3, 0)
+	c.start(c.Nodes...)
+	c.submit(2)
+	c.voters("n1", "n2", "n3")
+	dead := c.Nodes[2]
+	if c.leader() == dead {
+		c.do("cluster", "transfer", "n1")
+	}
+	if err := dead.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dead.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	initial := slices.Clone(dead.Args)
+	flagless(dead, "--initial-cluster")
+	bare := slices.Clone(dead.Args)
+	for name, args := range map[string][]string{
+		"--initial-cluster": initial,
+		"--join":            append(slices.Clone(bare), "--join", c.Nodes[0].PeerAddr),
+		"--bootstrap":       append(slices.Clone(bare), "--bootstrap"),
+	} {
+		dead.Args = args
+		if err := dead.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if err := dead.WaitExit(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+		if log := dead.LogTail(3); dead.ExitCode() == exitDone || !strings.Contains(log, "claimq cluster remove n3") {
+			t.Errorf("%s: exit code %d: %s", name, dead.ExitCode(), log)
+		}
+	}
+	// Nor by an operator's call.
+	dead.Args = bare
+	if err := dead.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.logs(dead, "waits to be joined")
+	c.refused(`"n3" is taken by a member with another identity`, "cluster", "join", "n3", dead.PeerAddr)
+	c.do("cluster", "remove", "n3")
+	c.do("cluster", "join", "n3", dead.PeerAddr)
+	c.voters("n1", "n2", "n3")
+	c.pending(2)
+}
+
+// A node that starts at other addresses is found there.
+func TestCluster_movedNode(t *testing.T) {
+	t.Parallel()
+	c := newProcesses(t, 4, 1)
+	c.start(c.Nodes[:3]...)
+	c.voters("n1", "n2", "n3")
+	moved, place := c.Nodes[1], c.Nodes[3] // whose node is never started
+	if err := moved.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := moved.PeerAddr
+	moved.PeerAddr, moved.HTTPAddr = place.PeerAddr, place.HTTPAddr
+	moved.SetFlag("--peer-addr", place.PeerAddr)
+	moved.SetFlag("--http-addr", place.HTTPAddr)
+	c.start(moved)
+	c.await("its new addresses to be known", func() bool {
+		n := c.nodes()["n2"]
+		return n.Healthy && n.PeerAddr == place.PeerAddr && n.HTTPAddr == place.URL()
+	})
+	c.submit(1)
+	// It is needed at its new address, which the others have on disk.
+	for _, n := range c.Nodes[:3] {
+		if n != moved {
+			if err := n.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.start(c.Nodes[0])
+	c.submit(1)
+	c.pending(2)
+	for _, n := range c.nodes() {
+		if n.PeerAddr == before {
+			t.Errorf("%s is still at %s", n.NodeID, before)
+		}
 	}
 }
