@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -101,5 +102,38 @@ func TestNew_Refuses(t *testing.T) {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// TestServer_Overloads checks that a refusal says what is full, and is counted.
+func TestServer_Overloads(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	var err error
+	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, err }
+	bounds := []fsm.Bound{fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads}
+	for _, bound := range bounds {
+		err = fmt.Errorf("propose: %w", &fsm.Overload{Bound: bound, Text: "x"})
+		got := s.call(t, "POST /api/tasks", `{"params":1}`)
+		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != string(bound) || got.header["Retry-After"] != "1" || f["error"] != "The server is overloaded" {
+			t.Errorf("%s: %v", bound, f)
+		}
+	}
+	err = fsm.ErrOverloaded
+	if f := s.call(t, "POST /api/tasks", `{"params":1}`).refused(t, wire.CodeOverloaded); f["reason"] != nil {
+		t.Errorf("no bound: %v", f)
+	}
+	err = errors.Join(fsm.ErrOutcomeUnknown, &fsm.Overload{Bound: fsm.BoundMemory})
+	if f := s.call(t, "POST /api/tasks", `{"params":1}`).refused(t, wire.CodeOutcomeUnknown); f["reason"] != nil {
+		t.Errorf("unknown: %v", f)
+	}
+	metrics := s.call(t, "GET /metrics", "").body
+	for _, bound := range append(bounds, "other") {
+		if line := fmt.Sprintf("claimq_overloads_total{bound=%q} 1\n", bound); !strings.Contains(metrics, line) {
+			t.Errorf("metrics have no %s", line)
+		}
+	}
+	if line := `claimq_overloads_total{bound="connections"} 0`; !strings.Contains(metrics, line) {
+		t.Errorf("metrics have no %s", line)
 	}
 }

@@ -207,7 +207,9 @@ func (n *fakeNode) Hashes(context.Context) (fsm.HashView, error) { return n.hash
 
 func (n *fakeNode) TakeSnapshot(context.Context) (uint64, error) { return 0, fsm.ErrNoLeader }
 
-func (n *fakeNode) SaveBackup(context.Context, bool) (*fsm.Backup, error) { return nil, fsm.ErrNoLeader }
+func (n *fakeNode) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
+	return nil, fsm.ErrNoLeader
+}
 
 func (n *fakeNode) RestoreBackup(context.Context, io.Reader) (uint64, error) {
 	return 0, fsm.ErrNoLeader

@@ -205,7 +205,7 @@ func TestServer_Connections(t *testing.T) {
 	defer second.Close()
 	got = receive(t, bufio.NewReader(second))
 	described(t, "", "", "", got) // nothing was read of it
-	if f := got.refused(t, wire.CodeOverloaded); got.header["Retry-After"] != "1" || f["error"] != "The server has 1 connections open, its limit" {
+	if f := got.refused(t, wire.CodeOverloaded); got.header["Retry-After"] != "1" || f["error"] != "The server has 1 connections open, its limit" || f["reason"] != "connections" {
 		t.Errorf("second: %+v", got)
 	}
 	if err := first.Close(); err != nil {
