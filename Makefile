@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-steps test-fuzz soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster
+.PHONY: help build demo test test-kill test-steps test-fuzz soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -67,6 +67,17 @@ $(BIN)/golangci-lint: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
+# What tests the chart has a module of its own too.
+$(BIN)/helm: tools/helm/go.mod tools/helm/go.sum
+	@mkdir -p $(BIN)
+	cd tools/helm && $(GO) build -o ../../$(BIN)/helm helm.sh/helm/v3/cmd/helm
+	@touch $@
+
+$(BIN)/kubestrict: tools/helm/go.mod tools/helm/go.sum tools/helm/kubestrict/main.go
+	@mkdir -p $(BIN)
+	cd tools/helm && $(GO) build -o ../../$(BIN)/kubestrict ./kubestrict
+	@touch $@
+
 bench: build ## drive three nodes of this build and print the figures of docs/benchmarks.md
 	$(BIN)/claimq bench --nodes 3 --conns 64
 	$(BIN)/claimq bench --nodes 3 --conns 256
@@ -74,6 +85,10 @@ bench: build ## drive three nodes of this build and print the figures of docs/be
 
 bench-fsm: ## what Apply costs, by command
 	$(GO) test -run '^$$' -bench . -benchmem ./fsm
+
+# The same commit, Go and VERSION give the same bytes.
+dist: ## release archives for linux and darwin, amd64 and arm64, with notices and SHA256SUMS
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) run ./deploy/dist --version $(VERSION) --out dist
 
 fuzz: ## each fuzz target for 30 seconds
 	@for p in $$($(GO) list ./...); do \
@@ -87,4 +102,4 @@ cover: ## test coverage by function
 	$(GO) tool cover -func=coverage.out
 
 clean: ## remove what was built
-	rm -rf $(BIN) coverage.out
+	rm -rf $(BIN) dist coverage.out

@@ -1,0 +1,143 @@
+// Command dist builds what a release consists of: for each target an archive of
+// the static binary with its licences, and the archives' SHA-256 sums. The same
+// commit, Go and version give the same bytes.
+//
+//	go run ./deploy/dist --version v1.2.3 --out dist
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// allTargets are what a release is for.
+var allTargets = [...]string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
+
+// options say what is built.
+type options struct {
+	root    string // the checkout
+	out     string
+	version string
+	targets []string
+	time    time.Time // of all files in the archives
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dist:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	o := options{root: "."}
+	fs := pflag.NewFlagSet("dist", pflag.ContinueOnError)
+	fs.StringVar(&o.out, "out", "dist", "folder for the archives")
+	fs.StringVar(&o.version, "version", "dev", "version, as `claimq version` is to say it")
+	fs.StringSliceVar(&o.targets, "target", allTargets[:], "OS/ARCHITECTURE to build for")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH is %q: it must be the commit's time in seconds since 1970", os.Getenv("SOURCE_DATE_EPOCH"))
+	}
+	o.time = time.Unix(epoch, 0).UTC()
+	return o.build(ctx)
+}
+
+var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*$`)
+
+// build makes an archive for each target, and SHA256SUMS of all of them.
+func (o *options) build(ctx context.Context) error {
+	if !versionPattern.MatchString(o.version) {
+		return fmt.Errorf("version %q: it must be letters, digits, dots, + and - alone", o.version)
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	var sums strings.Builder
+	for _, target := range o.targets {
+		goos, arch, ok := strings.Cut(target, "/")
+		if !ok {
+			return fmt.Errorf("target %q: it must be OS/ARCHITECTURE", target)
+		}
+		archive, err := o.buildTarget(ctx, goos, arch)
+		if err != nil {
+			return fmt.Errorf("build for %s: %w", target, err)
+		}
+		content, err := os.ReadFile(archive)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), filepath.Base(archive))
+		fmt.Println(archive)
+	}
+	return os.WriteFile(filepath.Join(o.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+}
+
+// packed are the files beside the binary and the notices, by their place in an
+// archive.
+var packed = [...][2]string{
+	{"LICENSE", "LICENSE"},
+	{"README.md", "README.md"},
+	{"CHANGELOG.md", "CHANGELOG.md"},
+	{"systemd/claimq.service", "deploy/systemd/claimq.service"},
+	{"systemd/claimq.sysusers", "deploy/systemd/claimq.sysusers"},
+	{"systemd/claimq.yaml", "deploy/systemd/claimq.yaml"},
+}
+
+// buildTarget returns the path of the archive that it made.
+func (o *options) buildTarget(ctx context.Context, goos, arch string) (string, error) {
+	dir, err := os.MkdirTemp("", "claimq-dist")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, "claimq")
+	// Without the checkout's state, which a tarball of the source does not have.
+	if _, err := o.goTool(ctx, goos, arch, "build", "-trimpath", "-buildvcs=false",
+		"-ldflags", "-s -w -X main.version="+o.version, "-o", binary, "./cmd/claimq"); err != nil {
+		return "", err
+	}
+	notices, err := o.notices(ctx, goos, arch)
+	if err != nil {
+		return "", err
+	}
+	files := []file{{name: "claimq", path: binary, mode: 0o755}, {name: "THIRD_PARTY_NOTICES", content: notices, mode: 0o644}}
+	for _, p := range packed {
+		files = append(files, file{name: p[0], path: filepath.Join(o.root, filepath.FromSlash(p[1])), mode: 0o644})
+	}
+	name := fmt.Sprintf("claimq_%s_%s_%s", o.version, goos, arch)
+	path := filepath.Join(o.out, name+".tar.gz")
+	return path, writeArchive(path, name, files, o.time)
+}
+
+// goTool runs the go command for a target and returns what it printed.
+func (o *options) goTool(ctx context.Context, goos, arch string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = o.root
+	// The baseline of each architecture, whatever the builder's own machine has.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", args[0], err, stderr.String())
+	}
+	return out, nil
+}

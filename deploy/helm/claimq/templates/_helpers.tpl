@@ -1,0 +1,118 @@
+{{- define "claimq.name" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}{{ end -}}
+{{- end }}
+
+{{- define "claimq.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "claimq.labels" -}}
+{{ include "claimq.selector" . }}
+app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{/* The DNS name of the pod with the given ordinal: list ROOT ORDINAL. */}}
+{{- define "claimq.host" -}}
+{{- $root := index . 0 -}}
+{{- $name := include "claimq.name" $root -}}
+{{- printf "%s-%d.%s-peers.%s.svc.%s" $name (int (index . 1)) $name $root.Release.Namespace $root.Values.clusterDomain -}}
+{{- end }}
+
+{{/* The configuration file of the pod with the given ordinal: list ROOT ORDINAL. */}}
+{{- define "claimq.config" -}}
+{{- $root := index . 0 -}}
+{{- $values := $root.Values -}}
+{{- $ordinal := int (index . 1) -}}
+{{- $name := include "claimq.name" $root -}}
+{{- $initial := int $values.initialReplicas -}}
+{{- $host := include "claimq.host" . -}}
+node_id: {{ $name }}-{{ $ordinal }}
+data_dir: /var/lib/claimq
+http_addr: 0.0.0.0:7400
+http_advertise: {{ $host }}:7400
+peer_addr: 0.0.0.0:7401
+peer_advertise: {{ $host }}:7401
+{{- $joins := ge $ordinal $initial }}
+{{- range $values.joinOrdinals }}{{ if eq (int .) $ordinal }}{{ $joins = true }}{{ end }}{{ end }}
+{{- if $joins }}
+join:
+{{- range $i := until $initial }}
+  {{- if ne $i $ordinal }}
+  - {{ include "claimq.host" (list $root $i) }}:7401
+  {{- end }}
+{{- end }}
+{{- else }}
+initial_cluster:
+{{- range $i := until $initial }}
+  - {{ $name }}-{{ $i }}={{ include "claimq.host" (list $root $i) }}:7401
+{{- end }}
+{{- end }}
+{{- if $values.joinKey.existingSecret }}
+join_key_file: /etc/claimq/join/join.key
+{{- end }}
+{{- if $values.keys.existingSecret }}
+keys_file: /etc/claimq/keys/keys.yaml
+{{- end }}
+{{- if $values.insecure }}
+insecure: true
+{{- end }}
+{{- if $values.tls.http.existingSecret }}
+http_tls:
+  cert_file: /etc/claimq/http-tls/tls.crt
+  key_file: /etc/claimq/http-tls/tls.key
+  {{- if $values.tls.http.clientCertificates }}
+  client_ca_file: /etc/claimq/http-tls/ca.crt
+  {{- end }}
+{{- end }}
+{{- if $values.tls.peer.existingSecret }}
+peer_tls:
+  cert_file: /etc/claimq/peer-tls/tls.crt
+  key_file: /etc/claimq/peer-tls/tls.key
+  ca_file: /etc/claimq/peer-tls/ca.crt
+{{- end }}
+{{- with $values.settings }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The secrets that pods have, by the name of their folder. */}}
+{{- define "claimq.secrets" -}}
+{{- with .Values.joinKey.existingSecret }}
+- {name: join, secret: {{ . }}}
+{{- end }}
+{{- with .Values.keys.existingSecret }}
+- {name: keys, secret: {{ . }}}
+{{- end }}
+{{- with .Values.tls.http.existingSecret }}
+- {name: http-tls, secret: {{ . }}}
+{{- end }}
+{{- with .Values.tls.peer.existingSecret }}
+- {name: peer-tls, secret: {{ . }}}
+{{- end }}
+{{- end }}
+
+{{/* Kubernetes has no certificate to show: with client certificates it only connects. */}}
+{{- define "claimq.alive" -}}
+{{ include "claimq.probe" (list . "/healthz") }}
+{{- end }}
+
+{{- define "claimq.ready" -}}
+{{ include "claimq.probe" (list . "/readyz") }}
+{{- end }}
+
+{{- define "claimq.probe" -}}
+{{- $tls := (index . 0).Values.tls.http -}}
+{{- if and $tls.existingSecret $tls.clientCertificates -}}
+tcpSocket:
+  port: api
+{{- else -}}
+httpGet:
+  path: {{ index . 1 }}
+  port: api
+  scheme: {{ if $tls.existingSecret }}HTTPS{{ else }}HTTP{{ end }}
+{{- end }}
+{{- end }}
