@@ -88,6 +88,9 @@ func (r *request) sent() {
 // and the worker has its claims.
 func (c *countedConn) Read(b []byte) (int, error) {
 	c.unsent = nil
+	if !c.heard && c.server != nil {
+		defer c.endUnasked()()
+	}
 	if c.tls != nil {
 		if err := c.shake(); err != nil {
 			return 0, err
@@ -107,6 +110,20 @@ func (c *countedConn) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return n, err
+}
+
+// endUnasked ends a Read when the server drains, until stop is called: the HTTP
+// server closes the connections between two requests, but waits for those that it
+// has not had the first of.
+func (c *countedConn) endUnasked() (stop func()) {
+	unhook := context.AfterFunc(c.server.serving, func() {
+		_ = c.Conn.SetReadDeadline(time.Unix(0, 1)) // it fails if the connection is closed
+	})
+	return func() {
+		if !unhook() {
+			c.reading.forget()
+		}
+	}
 }
 
 // Write writes to the connection. If that fails, nobody learns of the claims

@@ -1,0 +1,32 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestShutdown_unusedConnection ensures that a stop does not wait for connections
+// that nothing was ever asked on: clients open more than they use, and a node that
+// is restarted would be gone for as long as a stop may take.
+func TestShutdown_unusedConnection(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	addr := listen(t, s)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	raw(t, addr, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") // the first is accepted, too
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if b, err := io.ReadAll(conn); len(b) > 0 || err != nil {
+		t.Errorf("the connection ends with %q, %v", b, err)
+	}
+}
