@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,7 +14,13 @@ import (
 // benchmarkHandler measures the handler alone: a node that answers p at once,
 // no connection.
 func benchmarkHandler(b *testing.B, target, body string, p fsm.Proposed) {
-	s, node := setup(b)
+	benchmarkKeyed(b, target, body, p, "", nil)
+}
+
+// benchmarkKeyed is benchmarkHandler with the key of that name, of those that the
+// server has.
+func benchmarkKeyed(b *testing.B, target, body string, p fsm.Proposed, name string, keys []Key) {
+	s, node := setup(b, withKeys(keys...))
 	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return p, nil }
 	method, path, _ := strings.Cut(target, " ")
 	var ctx fasthttp.RequestCtx
@@ -23,6 +30,9 @@ func benchmarkHandler(b *testing.B, target, body string, p fsm.Proposed) {
 	ctx.Request.Header.SetHost("127.0.0.1:7400")
 	ctx.Request.Header.Set("Content-Type", "application/json")
 	ctx.Request.Header.Set("User-Agent", "claimq")
+	if name != "" {
+		ctx.Request.Header.Set(headerAPIKey, keyText(name))
+	}
 	ctx.Request.SetBodyString(body)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -75,4 +85,21 @@ func BenchmarkSubmitManyHandler(b *testing.B) {
 			}
 			return out
 		}()}})
+}
+
+// BenchmarkKeyedSubmitHandler is BenchmarkSubmitHandler with a key, with a rate
+// and without, of a server with a thousand.
+func BenchmarkKeyedSubmitHandler(b *testing.B) {
+	task := benchTask()
+	task.Status, task.WorkerID, task.Token = fsm.StatusPending, "", 0
+	p := fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: []fsm.Submitted{{Task: &task, Created: true}}}}
+	keys := []Key{testKey("producer", "free"), limited(testKey("producer", "rated"), keyRateMax)}
+	for i := range 998 {
+		keys = append(keys, testKey("producer", "other-"+strconv.Itoa(i)))
+	}
+	for _, name := range []string{"free", "rated"} {
+		b.Run(name, func(b *testing.B) {
+			benchmarkKeyed(b, "POST /api/tasks", `{"task_type":"mail","params":`+string(task.Params)+`}`, p, name, keys)
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -158,10 +159,10 @@ var batchOps = map[string]string{
 // TestRoles_Batch checks that a batch needs the role of each of its ops.
 func TestRoles_Batch(t *testing.T) {
 	t.Parallel()
-	leader, follower, node := setupKeys(t, allRoles()...)
-	for _, s := range []*Server{leader, follower} {
-		for op, needs := range batchOps {
-			for _, roleName := range []string{"producer", "worker", "operator"} {
+	for op, needs := range batchOps {
+		for _, roleName := range []string{"producer", "worker", "operator"} {
+			leader, follower, node := setupKeys(t, allRoles()...)
+			for _, s := range []*Server{leader, follower} {
 				before := len(node.proposed)
 				got := s.call(t, "POST /api/batch", `{"ops":[`+op+`]}`, with(roleName))
 				if roleName == needs || roleName == "operator" {
@@ -177,6 +178,9 @@ func TestRoles_Batch(t *testing.T) {
 				}
 			}
 		}
+	}
+	leader, follower, _ := setupKeys(t, allRoles()...)
+	for _, s := range []*Server{leader, follower} {
 		body := `{"ops":[{"op":"submit","params":1},{"op":"claim","worker_id":"w"}]}`
 		if f := s.call(t, "POST /api/batch", body, with("producer")).refused(t, wire.CodeForbidden); f["field"] != "ops[1].op" {
 			t.Errorf("the second op: %v", f)
@@ -250,5 +254,50 @@ func TestRoles_Told(t *testing.T) {
 	got := leader.call(t, "GET /api/events?event=type_changed", "", with("reader"))
 	if strings.Count(got.body, "by operator") != 2 {
 		t.Errorf("the trail: %s", got.body)
+	}
+}
+
+// TestRoles_Described checks that the description of each call names the roles
+// that may make it, and has the answers that keys bring.
+func TestRoles_Described(t *testing.T) {
+	t.Parallel()
+	text, err := describe(openAPISource, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]struct {
+			ID        string   `json:"operationId"`
+			Roles     []string `json:"x-roles"`
+			Security  *[]any   `json:"security"`
+			Responses map[string]any
+		}
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, operations := range document.Paths {
+		for _, op := range operations {
+			c := call(slices.Index(callNames[:], op.ID))
+			var want []string
+			for r := roleReader; r <= roleOperator; r++ {
+				if callRoles[c].roles.has(r) {
+					want = append(want, roleNames[r])
+				}
+			}
+			if !slices.Equal(op.Roles, want) {
+				t.Errorf("%s has the x-roles %v, want %v", op.ID, op.Roles, want)
+			}
+			keyed := len(want) > 0
+			if (op.Responses["401"] != nil) != keyed || (op.Security == nil) != keyed {
+				t.Errorf("%s needs a key: %v; its 401: %v, security %v", op.ID, keyed, op.Responses["401"], op.Security)
+			}
+			if limited := keyed && !callRoles[c].unlimited; (op.Responses["429"] != nil) != limited {
+				t.Errorf("%s is counted: %v; its 429: %v", op.ID, limited, op.Responses["429"])
+			}
+			if op.Responses["403"] == nil {
+				t.Errorf("%s has no 403", op.ID)
+			}
+		}
 	}
 }
