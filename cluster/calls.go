@@ -35,6 +35,10 @@ type peerStatus struct {
 	LastContactMS int64          `json:"last_contact_ms"`
 	WallNS        int64          `json:"wall_ns,omitempty"` // its wall clock, since the Unix epoch; older versions do not say
 	DiskLow       bool           `json:"disk_low,omitempty"`
+	Removed       bool           `json:"removed,omitempty"`
+
+	// wall is what the asker makes of WallNS, against its own clock.
+	wall wallReading
 }
 
 func (n *Node) registerCalls() {
@@ -67,6 +71,7 @@ func (n *Node) Answer(ctx context.Context, name string, body []byte) ([]byte, er
 func (n *Node) status() peerStatus {
 	s := peerStatus{
 		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.applied.Load(), WallNS: n.clock.Wall(), DiskLow: n.disk.low.Load(),
+		Removed: n.removed.Load(),
 	}
 	if n.raft == nil {
 		return s

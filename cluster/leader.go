@@ -36,6 +36,10 @@ type leadership struct {
 	confirmer *confirmer
 	timers    *lease.Timers
 	waiters   *waiters
+	// catching is since when nonvoters that are to get a vote are behind, by this
+	// node's monotonic clock.
+	catchingMu sync.Mutex
+	catching   map[raft.ServerID]time.Duration // guarded by catchingMu
 	// wallClocks are those of the other members, as this node reads them.
 	wallClocks *wallClocks
 
@@ -104,6 +108,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 		trigger: n.sendHeartbeats,
 	}
 	l.due, l.openings, l.slots = newAgenda(), newAgenda(), newAgenda()
+	l.catching = make(map[raft.ServerID]time.Duration)
 	l.timers = lease.NewTimers()
 	l.wallClocks = newWallClocks(n.logger)
 	l.waiters = newWaiters(n.batcher, l.read, l.claimable, n.stats.fsm.woken)

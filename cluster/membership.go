@@ -74,7 +74,9 @@ func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
 		if s.Suffrage == raft.Voter || l.keptNonvoter(s) {
 			continue
 		}
-		if status.AppliedIndex+promoteLagMax < n.raft.CommitIndex() {
+		behind := status.AppliedIndex+promoteLagMax < n.raft.CommitIndex()
+		l.noteCatching(s.ID, behind)
+		if behind {
 			near[s.ID] = 0
 			continue
 		}

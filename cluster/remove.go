@@ -31,7 +31,7 @@ func changeable(view fsm.ClusterView, q memberQuestion) (fsm.NodeView, error) {
 		return member, err
 	}
 	if q.Act == actPromote {
-		if !member.Healthy {
+		if !member.TakesPart {
 			return member, &fsm.MembershipRefused{
 				Reason: fmt.Sprintf("%s could not vote: %s", member.NodeID, member.Problem),
 				Advice: "Promote it once it is well and has caught up",
@@ -54,7 +54,7 @@ func withoutVote(view fsm.ClusterView, member fsm.NodeView) error {
 			continue
 		}
 		voters++
-		if v.Healthy {
+		if v.TakesPart {
 			healthy++
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func TestChangeable(t *testing.T) {
 	t.Parallel()
 	node := func(id, suffrage string, healthy bool) fsm.NodeView {
-		return fsm.NodeView{NodeRecord: fsm.NodeRecord{NodeID: id, UUID: "uuid-" + id}, Suffrage: suffrage, Healthy: healthy}
+		return fsm.NodeView{NodeRecord: fsm.NodeRecord{NodeID: id, UUID: "uuid-" + id}, Suffrage: suffrage, TakesPart: healthy}
 	}
 	three := []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", true)}
 	oneDead := []fsm.NodeView{node("n1", "voter", true), node("n2", "voter", true), node("n3", "voter", false)}

@@ -84,6 +84,10 @@ func (n *Node) Cluster(ctx context.Context) fsm.ClusterView {
 	records[n.uuid] = n.record
 	leader := n.leaderID()
 	statuses, errs := n.askStatuses(ctx, servers)
+	newest := n.record.Level
+	for i := range statuses {
+		newest = max(newest, statuses[i].Record.Level)
+	}
 	for i, s := range servers {
 		record, ok := records[string(s.ID)]
 		if !ok {
@@ -95,7 +99,11 @@ func (n *Node) Cluster(ctx context.Context) fsm.ClusterView {
 		if record.UUID == leader {
 			view.Leader = record.NodeID
 		}
-		view.Nodes = append(view.Nodes, n.viewOf(s, record, statuses[i], errs[i]))
+		v := n.viewOf(s, record, statuses[i], errs[i])
+		if v.Problem == "" {
+			v.Problem = n.warningOf(s, statuses[i], newest)
+		}
+		view.Nodes = append(view.Nodes, v)
 	}
 	slices.SortFunc(view.Nodes, func(a, b fsm.NodeView) int { return cmp.Compare(a.NodeID, b.NodeID) })
 	return view
@@ -115,7 +123,11 @@ func (n *Node) askStatuses(ctx context.Context, servers []raft.Server) ([]peerSt
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
+			wall, at := n.clock.Wall(), n.clock.Mono()
 			statuses[i], errs[i] = ask[peerStatus](ctx, n, string(s.Address), callStatus, struct{}{})
+			if statuses[i].WallNS != 0 {
+				statuses[i].wall = readWall(statuses[i].WallNS, wall, at, n.clock.Mono()-at)
+			}
 			if errs[i] == nil && statuses[i].Record.UUID != string(s.ID) {
 				errs[i] = fmt.Errorf("another node, %s, answers at its address", statuses[i].Record.UUID)
 			}
@@ -123,36 +135,4 @@ func (n *Node) askStatuses(ctx context.Context, servers []raft.Server) ([]peerSt
 	}
 	wg.Wait()
 	return statuses, errs
-}
-
-// viewOf says how one node is, in words if it is not well.
-func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, err error) fsm.NodeView {
-	v := fsm.NodeView{NodeRecord: record, Suffrage: suffrageVoter, State: "unknown", LastContactMS: -1}
-	if s.Suffrage != raft.Voter {
-		v.Suffrage = suffrageNonvoter
-	}
-	if err != nil {
-		v.Problem = fmt.Sprintf("it does not answer on its peer port: %v", err)
-		return v
-	}
-	v.State, v.LastContactMS, v.AppliedIndex = status.State, status.LastContactMS, status.AppliedIndex
-	commit := uint64(0)
-	if n.raft != nil {
-		commit = n.raft.CommitIndex()
-	}
-	switch {
-	case status.State == "candidate":
-		v.Problem = "it finds no leader"
-	case status.State == "follower" && (status.LastContactMS < 0 || status.LastContactMS > contactMax.Milliseconds()):
-		v.Problem = "it hears nothing from the leader"
-	case status.AppliedIndex+readyLagMax < commit:
-		v.Problem = fmt.Sprintf("it is %d log entries behind", commit-status.AppliedIndex)
-	case status.DiskLow:
-		v.Problem = "its disk is low: free some space before it is full, when the node stops"
-	}
-	if string(s.ID) == n.uuid {
-		v.LastContactMS = 0
-	}
-	v.Healthy = v.Problem == ""
-	return v
 }

@@ -45,7 +45,7 @@ func transferTargets(view fsm.ClusterView, nodeID string) ([]fsm.NodeView, error
 	if nodeID == "" {
 		var targets []fsm.NodeView
 		for _, v := range view.Nodes {
-			if v.NodeID != view.Leader && v.Suffrage == suffrageVoter && v.Healthy {
+			if v.NodeID != view.Leader && v.Suffrage == suffrageVoter && v.TakesPart {
 				targets = append(targets, v)
 			}
 		}
@@ -68,7 +68,7 @@ func transferTargets(view fsm.ClusterView, nodeID string) ([]fsm.NodeView, error
 			Reason: nodeID + " is not a voter, and only a voter can lead",
 			Advice: "Promote it first with `claimq cluster promote " + nodeID + "`, or name another node",
 		}
-	case !member.Healthy:
+	case !member.TakesPart:
 		return nil, &fsm.MembershipRefused{
 			Reason: fmt.Sprintf("%s could not lead: %s", nodeID, member.Problem),
 			Advice: "Name another node, or none, so that the best one is taken",

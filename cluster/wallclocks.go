@@ -47,9 +47,18 @@ func newWallClocks(logger hclog.Logger) *wallClocks {
 func (c *wallClocks) note(nodeID string, wall, asked int64, at, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slack := took / 2
-	c.readings[nodeID] = wallReading{at: at, ahead: time.Duration(wall-asked) - slack, slack: slack}
+	c.readings[nodeID] = readWall(wall, asked, at, took)
 }
+
+// readWall makes a reading of what a node answered; the parameters are note's.
+func readWall(wall, asked int64, at, took time.Duration) wallReading {
+	slack := took / 2
+	return wallReading{at: at, ahead: time.Duration(wall-asked) - slack, slack: slack}
+}
+
+// apart returns by how much the node's clock is off at least, either way; 0 if
+// it need not be.
+func (r wallReading) apart() time.Duration { return max(r.ahead.Abs()-r.slack, 0) }
 
 // judge says, once, that clocks are apart, and that they are no longer. now is
 // the monotonic time. Readings that are too old are forgotten.

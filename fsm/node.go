@@ -33,8 +33,14 @@ type NodeView struct {
 	State         string // "leader", "follower", "candidate", "unknown"
 	LastContactMS int64  // -1 = never; 0 for the node itself
 	AppliedIndex  uint64 // 0 = unknown
-	Healthy       bool
-	Problem       string // in words, "" if Healthy
+	// TakesPart: it answers, hears a leader and has caught up, so it counts towards
+	// a majority.
+	TakesPart bool
+	// Healthy: it takes part, and nothing is about to end that.
+	Healthy bool
+	// Problem is in words what keeps it from being healthy, or what a healthy node
+	// needs all the same; "" if nothing.
+	Problem string
 }
 
 // HashView is what the nodes' states hash to, at one index of the log.

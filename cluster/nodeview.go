@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// catchUpMax is how long a nonvoter may take to catch up before it is said that
+// something hinders it.
+const catchUpMax = 5 * time.Minute
+
+// viewOf says how one node is, and in words why it takes no part if it does not.
+func (n *Node) viewOf(s raft.Server, record fsm.NodeRecord, status peerStatus, err error) fsm.NodeView {
+	v := fsm.NodeView{NodeRecord: record, Suffrage: suffrageVoter, State: "unknown", LastContactMS: -1}
+	if s.Suffrage != raft.Voter {
+		v.Suffrage = suffrageNonvoter
+	}
+	if err != nil {
+		v.Problem = fmt.Sprintf("it does not answer on its peer port: %v", err)
+		if since, ok := n.silentFor(s.ID); ok {
+			v.LastContactMS = since.Milliseconds()
+			v.Problem = fmt.Sprintf("it was last heard of %s ago and does not answer on its peer port: %v", since.Round(time.Second), err)
+		}
+		return v
+	}
+	v.State, v.LastContactMS, v.AppliedIndex = status.State, status.LastContactMS, status.AppliedIndex
+	v.Problem = n.problemOf(status)
+	v.TakesPart = v.Problem == ""
+	if v.TakesPart && status.DiskLow {
+		v.Problem = "its disk is low: free some space before it is full, when the node stops"
+	}
+	if string(s.ID) == n.uuid {
+		v.LastContactMS = 0
+	}
+	v.Healthy = v.Problem == ""
+	return v
+}
+
+// problemOf says in words why a node that answers takes no part, "" if it does.
+func (n *Node) problemOf(status peerStatus) string {
+	commit := uint64(0)
+	if n.raft != nil {
+		commit = n.raft.CommitIndex()
+	}
+	switch {
+	case status.Removed:
+		return "it was removed from the cluster: stop it"
+	case status.State == "candidate":
+		return "it finds no leader"
+	case status.State == "follower" && (status.LastContactMS < 0 || status.LastContactMS > contactMax.Milliseconds()):
+		return "it hears nothing from the leader"
+	case status.AppliedIndex+readyLagMax < commit:
+		return fmt.Sprintf("it is %d log entries behind", commit-status.AppliedIndex) + n.catchingUp(raft.ServerID(status.Record.UUID))
+	}
+	return ""
+}
+
+// warningOf says what a healthy node needs all the same, "" if nothing.
+// newest is the highest feature level that any node knows.
+func (n *Node) warningOf(s raft.Server, status peerStatus, newest uint32) string {
+	switch apart := status.wall.apart(); {
+	case apart > clocksApartMax:
+		direction := "ahead of"
+		if status.wall.ahead < 0 {
+			direction = "behind"
+		}
+		return fmt.Sprintf("its wall clock is %s %s that of %s: see that NTP sets both", apart.Round(100*time.Millisecond), direction, n.cfg.NodeID)
+	case status.Record.Level < newest:
+		return fmt.Sprintf("its version %s knows feature level %d, others know %d: run the new version on it", status.Record.Version, status.Record.Level, newest)
+	case s.Suffrage != raft.Voter:
+		if behind := n.catchingUp(s.ID); behind != "" {
+			return "it is catching up" + behind
+		}
+	}
+	return ""
+}
+
+// silentFor returns how long ago a follower was last heard of, as the leader
+// knows it.
+func (n *Node) silentFor(id raft.ServerID) (since time.Duration, ok bool) {
+	if n.raft == nil || n.leader.Load() == nil {
+		return 0, false
+	}
+	h, ok := n.raft.confirmer().lastHeard(id)
+	return max(time.Since(h.at), 0), ok
+}
+
+// catchingUp says of a nonvoter that is to get a vote, and has not caught up in
+// time, what that means; "" of others. Only the leader knows.
+func (n *Node) catchingUp(id raft.ServerID) string {
+	l := n.leader.Load()
+	if l == nil {
+		return ""
+	}
+	l.catchingMu.Lock()
+	since, ok := l.catching[id]
+	l.catchingMu.Unlock()
+	if !ok {
+		return ""
+	}
+	took := n.clock.Mono() - since
+	if took < catchUpMax {
+		return ", and gets its vote once it has caught up"
+	}
+	return fmt.Sprintf(", and has not caught up in %s: look at its disk and its network; it gets no vote before", took.Round(time.Second))
+}
+
+// noteCatching notes whether a nonvoter that is to get a vote is still behind.
+func (l *leadership) noteCatching(id raft.ServerID, behind bool) {
+	l.catchingMu.Lock()
+	defer l.catchingMu.Unlock()
+	switch _, known := l.catching[id]; {
+	case !behind:
+		delete(l.catching, id)
+	case !known:
+		l.catching[id] = l.node.clock.Mono()
+	}
+}
