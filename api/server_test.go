@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,12 @@ func listen(t *testing.T, s *Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	addr := ln.Addr().String()
+	if os.Getenv(serversOverTLS) != "" {
+		server, client := testTLS(t)
+		s.cfg.TLS = server
+		addr = overTLS(t, addr, client)
+	}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ln) }()
 	t.Cleanup(func() {
@@ -34,7 +41,7 @@ func listen(t *testing.T, s *Server) string {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return ln.Addr().String()
+	return addr
 }
 
 // raw sends bytes over a new connection and returns the answer to them.

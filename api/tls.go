@@ -36,8 +36,8 @@ const firstByteTLS = 0x16
 // handshakes are the TLS handshakes under way on a server. The zero value is
 // ready. It is safe for concurrent use.
 type handshakes struct {
-	mu   sync.Mutex
-	conn list.List // of net.Conn, the oldest first
+	mu    sync.Mutex
+	conns list.List // of net.Conn, the oldest first
 
 	loggedAt time.Time
 	quiet    int // that were not logged since
@@ -48,16 +48,16 @@ type handshakes struct {
 func (h *handshakes) begin(conn net.Conn) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	place := h.conn.PushBack(conn)
-	if h.conn.Len() > tlsHandshakesMax {
-		oldest := h.conn.Front()
+	place := h.conns.PushBack(conn)
+	if h.conns.Len() > tlsHandshakesMax {
+		oldest := h.conns.Front()
 		_ = oldest.Value.(net.Conn).Close() // its goroutine notices
-		h.conn.Remove(oldest)
+		h.conns.Remove(oldest)
 	}
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.conn.Remove(place) // of no effect if it was cut off
+		h.conns.Remove(place) // of no effect if it was cut off
 	}
 }
 
