@@ -1,0 +1,100 @@
+package operations
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+const second = int64(time.Second)
+
+// submit is an answered submit.
+func submit(at int64, id, index uint64) history.Op {
+	return history.Op{
+		Process: 1, Kind: history.Submit, Outcome: history.OK, Call: at, Return: at + second/100, TaskID: id, Index: index,
+		Key: fmt.Sprint(id), Created: true,
+	}
+}
+
+// claim is an answered claim.
+func claim(at int64, token, index uint64) history.Op {
+	return history.Op{Process: 2, Kind: history.Claim, Outcome: history.OK, Call: at, Return: at + second/100, TaskID: 1, Token: token, Index: index}
+}
+
+// A pause of writes that is too long is found, within one act and over its whole
+// length.
+func TestReport_measure(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		at    []int64 // when a write was answered, in seconds
+		pause time.Duration
+	}{
+		{"steady", []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, time.Second},
+		{"a gap", []int64{1, 2, 3, 8, 9, 10}, 5 * time.Second},
+		{"a gap at the end", []int64{1, 2, 3, 4}, 6 * time.Second},
+		{"none at all", nil, 10 * time.Second},
+	} {
+		r := Report{Stages: []Stage{{Name: steady[0], to: 10 * second}}}
+		h := &history.History{}
+		for _, s := range test.at {
+			h.Ops = append(h.Ops, submit(s*second-second/100, uint64(s), uint64(s)))
+		}
+		r.measure(h, false)
+		if got := r.Stages[0].Pause; got != test.pause || (len(r.Violations) > 0) != (test.pause >= PauseMax) {
+			t.Errorf("%s: pause %v, want %v; violations %v", test.name, got, test.pause, r.Violations)
+		}
+	}
+	r := Report{}
+	r.measure(&history.History{Ops: []history.Op{{Kind: history.Submit, Outcome: history.Unknown, Code: "internal"}}}, false)
+	if r.Odd != 1 || len(r.Violations) != 1 {
+		t.Errorf("an internal error: %d odd, violations %v", r.Odd, r.Violations)
+	}
+}
+
+// An id or a token that the lost cluster had reached is found when the new one
+// gives it again.
+func TestReport_judgeReuse(t *testing.T) {
+	t.Parallel()
+	lost := []history.Op{submit(1, 50, 10), claim(2, 70, 11)}
+	for _, test := range []struct {
+		name string
+		op   history.Op
+		want string
+	}{
+		{"fresh id", submit(second, 1000, 5), ""},
+		{"fresh token", claim(second, 1000, 5), ""},
+		{"old id", submit(second, 50, 5), "the id 50"},
+		{"old token", claim(second, 70, 5), "the token 70"},
+		{"a token below the highest", claim(second, 3, 5), "the token 3"},
+	} {
+		r := Report{}
+		r.measureLoss(&history.History{Ops: lost})
+		r.restoredAt = second / 2
+		r.judgeReuse(&history.History{Ops: append(lost[:2:2], test.op)})
+		if got := strings.Join(r.Violations, ""); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s: found %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// What was answered after the backup is no part of what must be there; what was
+// answered before it was begun, and is not in it, is found.
+func TestReport_surviving(t *testing.T) {
+	t.Parallel()
+	unknown := submit(3, 9, 0)
+	unknown.Outcome = history.Unknown
+	h := &history.History{Ops: []history.Op{submit(1, 1, 10), submit(2, 2, 21), unknown, submit(10*second, 30, 3)}}
+	r := Report{BackupIndex: 20, backupFrom: 2, restoredAt: 5 * second}
+	s := r.surviving(h)
+	if len(s.Ops) != 3 || s.Ops[1].TaskID != 9 || r.Lost != 1 || len(r.Violations) != 0 {
+		t.Errorf("left %v, lost %d, violations %v", s.Ops, r.Lost, r.Violations)
+	}
+	r = Report{BackupIndex: 20, backupFrom: second, restoredAt: 5 * second}
+	if r.surviving(h); len(r.Violations) != 1 {
+		t.Errorf("an answer from before the backup is not in it, and that is not found: %v", r.Violations)
+	}
+}
