@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-steps test-fuzz soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster dist
+.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ test: ## every test, with the race detector (a few minutes)
 
 test-kill: build ## the long kill test: 50,000 tasks, 20 workers, the leader killed 20 times
 	$(GO) run ./jepsen kill --binary $(BIN)/claimq --tasks 50000 --workers 20 --kills 20
+
+test-upgrade: build ## real binaries of earlier feature levels go up to this one under load, back, and up for good: make test-upgrade FROM=2,3,4
+	$(GO) run ./jepsen upgrade --binary $(BIN)/claimq $(if $(FROM),--from $(FROM))
 
 test-steps: build ## 100,000 parents of 5 steps, the leader killed 10 times; then 20 finalizers on each of 1,000 parents
 	$(GO) run ./jepsen steps --binary $(BIN)/claimq --parents $(or $(PARENTS),100000) --kills 10

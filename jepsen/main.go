@@ -28,6 +28,7 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen finalizers [--parents N] [--finalizers F] [--output table|json] [--binary PATH]
        go run ./jepsen operations [--producers N] [--workers N] [--rate N] [--pause 5s] [--seed S] [--binary PATH]
        go run ./jepsen fuzz [--requests N] [--senders N] [--seed S] [--binary PATH]
+       go run ./jepsen upgrade [--from LEVEL,...] [--rate N] [--rest 3s] [--seed S] [--binary PATH]
        go run ./jepsen check [--drained=false] FILE
        go run ./jepsen sim [--seeds N] [--from S] [--steps K] [--only 1,4-7] [--trace]`
 
@@ -71,6 +72,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return runOperations(ctx, args[1:], out)
 	case "fuzz":
 		return runFuzz(ctx, args[1:], out)
+	case "upgrade":
+		return runUpgrade(ctx, args[1:], out)
 	case "check":
 		return runCheck(args[1:], out)
 	case "sim":

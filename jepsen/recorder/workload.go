@@ -47,6 +47,7 @@ type Workload struct {
 	submitted atomic.Int64 // whose submit was answered
 	lastID    atomic.Uint64
 	requests  atomic.Int64
+	enough    atomic.Bool // no more is submitted
 
 	producers sync.WaitGroup
 	others    sync.WaitGroup
@@ -92,6 +93,9 @@ func (w *Workload) Hurry() {
 
 // EndSubmits lets the producers end once what they have begun with is answered.
 func (w *Workload) EndSubmits() { w.taken.Store(int64(w.cfg.Tasks)) }
+
+// Enough ends the producers, however much they have submitted of Config.Tasks.
+func (w *Workload) Enough() { w.enough.Store(true) }
 
 // Submitted returns how many tasks were submitted and answered.
 func (w *Workload) Submitted() int { return int(w.submitted.Load()) }
@@ -150,15 +154,18 @@ func (w *Workload) again(ctx context.Context, call func() history.Op) history.Op
 
 // produce submits tasks, each with a key of its own.
 func (w *Workload) produce(ctx context.Context, c *Caller, rng *rand.Rand) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !w.enough.Load() {
 		n := w.taken.Add(1)
 		if n > int64(w.cfg.Tasks) {
 			return
 		}
-		for n > w.allowed.Load() {
+		for n > w.allowed.Load() && !w.enough.Load() {
 			if !wait(ctx, idlePause) {
 				return
 			}
+		}
+		if w.enough.Load() {
+			return
 		}
 		var limit int32 // none
 		if rng.Intn(8) == 0 {
@@ -263,7 +270,11 @@ func (w *Workload) handle(ctx context.Context, c *Caller, rng *rand.Rand, claim 
 	case n < 170: // much too late
 		wait(ctx, lease+time.Duration(rng.Int63n(int64(lease/2))))
 		late := [...]history.Kind{history.Complete, history.Fail, history.Release, history.Extend}
-		settle(late[rng.Intn(len(late))], hold)
+		kind := late[rng.Intn(len(late))]
+		if kind == history.Fail {
+			hold.Error = "it took too long"
+		}
+		settle(kind, hold)
 	case n < 175: // about when the lease ends
 		wait(ctx, lease*9/10+time.Duration(rng.Int63n(int64(lease/5))))
 		settle(history.Complete, done)
