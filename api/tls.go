@@ -83,11 +83,17 @@ func (c *countedConn) shake() error {
 	raw := secured.NetConn()
 	defer s.handshakes.begin(raw)()
 	err := raw.SetDeadline(time.Now().Add(tlsHandshakeTimeout))
-	if err == nil {
+	if err == nil && s.serving.Err() == nil { // whoever ends unasked reads does it once
 		err = secured.Handshake()
 	}
 	if err == nil {
-		return raw.SetDeadline(time.Time{})
+		err = raw.SetDeadline(time.Time{})
+	}
+	if s.serving.Err() != nil {
+		return io.EOF
+	}
+	if err == nil {
+		return nil
 	}
 	var noTLS tls.RecordHeaderError
 	if errors.As(err, &noTLS) && noTLS.Conn != nil && looksLikeHTTP(noTLS.RecordHeader[:]) {

@@ -113,6 +113,8 @@ func callText(call *callError) string {
 	switch isRefusal := errors.As(call, &refusal); {
 	case errors.Is(call, client.ErrOutcomeUnknown):
 		return printable(call.err.Error()) + "\n" + call.unknown
+	case isTLSError(call):
+		return printable(call.err.Error()) + "\nThe two sides do not trust each other: --ca-file names the authority that signed the nodes' certificates, --cert-file and --key-file this client's own where they want one."
 	case !isRefusal:
 		return printable(call.err.Error()) + "\nStart nodes with 'claimq dev', or say where they are with --endpoint or CLAIMQ_ENDPOINTS."
 	case refusal.Code == "":
