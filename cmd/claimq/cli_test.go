@@ -21,6 +21,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// cliNode is a node in the server's JSON.
+func cliNode(id, suffrage, state string, healthy bool, problem string) string {
+	return fmt.Sprintf(`{"node_id":%q,"uuid":"u","peer_addr":"127.0.0.1:7401","http_addr":"http://127.0.0.1:7400","suffrage":%q,"state":%q,"last_contact_ms":3,"applied_index":42,"version":"v1","healthy":%t,"problem":%q}`,
+		id, suffrage, state, healthy, problem)
+}
+
 var updateGolden = flag.Bool("update", false, "write the golden files anew")
 
 // fakeAPI answers by method and path and notes what it was sent.
@@ -233,6 +239,27 @@ func cliCases() []cliCase {
 		{name: "cluster status", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":1,"nodes":[`+
 			`{"node_id":"n1","peer_addr":"127.0.0.1:7401","http_addr":"http://127.0.0.1:7400","suffrage":"voter","state":"leader","last_contact_ms":0,"applied_index":42,"version":"v1","healthy":true},`+
 			`{"node_id":"n2","peer_addr":"127.0.0.1:7411","http_addr":"http://127.0.0.1:7410","suffrage":"voter","state":"unknown","last_contact_ms":-1,"applied_index":0,"version":"v1","healthy":false,"problem":"not reached for 12 s"}]}`)},
+		{name: "cluster status well", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":5,"nodes":[`+
+			cliNode("n1", "voter", "leader", true, "")+","+cliNode("n2", "voter", "follower", true, "")+","+cliNode("n3", "voter", "follower", true, "")+`]}`)},
+		{name: "cluster status warnings", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":5,"nodes":[`+
+			cliNode("n1", "voter", "leader", true, "")+","+cliNode("n2", "voter", "follower", true, "its wall clock is 2s ahead of that of n1")+","+
+			strings.ReplaceAll(cliNode("n3", "voter", "follower", true, ""), `"v1"`, `"v2"`)+","+cliNode("n4", "voter", "follower", true, "")+","+cliNode("n5", "nonvoter", "follower", true, "it is catching up")+`]}`)},
+		{name: "cluster status ill", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":7,"feature_level":5,"nodes":[`+
+			cliNode("n1", "voter", "leader", true, "")+","+cliNode("n2", "voter", "unknown", false, "it was last heard of 3m0s ago")+","+cliNode("n3", "voter", "follower", true, "")+`]}`)},
+		{name: "cluster status no quorum", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"","term":9,"feature_level":5,"nodes":[`+
+			cliNode("n1", "voter", "unknown", false, "it does not answer")+","+cliNode("n2", "voter", "candidate", false, "it finds no leader")+","+cliNode("n3", "voter", "unknown", false, "it does not answer")+`]}`)},
+		{name: "cluster status no leader", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"","term":9,"feature_level":5,"nodes":[`+cliNode("n1", "voter", "follower", true, "")+`]}`)},
+		{name: "cluster status alone", args: []string{"cluster", "status"}, answers: one("GET /api/cluster", `200 {"success":true,"leader":"n1","term":9,"feature_level":5,"nodes":[`+cliNode("n1", "voter", "leader", true, "")+`]}`)},
+		{name: "cluster join", args: []string{"cluster", "join", "n4", "127.0.0.1:7431"}, answers: one("POST /api/cluster/join", `200 {"success":true,"node":`+cliNode("n4", "nonvoter", "unknown", true, "")+`}`)},
+		{name: "cluster join nonvoter", args: []string{"cluster", "join", "n4", "127.0.0.1:7431", "--nonvoter"}, answers: one("POST /api/cluster/join", `200 {"success":true,"node":`+cliNode("n4", "nonvoter", "unknown", true, "")+`}`)},
+		{name: "cluster join no address", args: []string{"cluster", "join", "n4"}, want: 2},
+		{name: "cluster promote", args: []string{"cluster", "promote", "n4"}, answers: one("POST /api/cluster/promote", `200 {"success":true,"node":`+cliNode("n4", "voter", "follower", true, "")+`}`)},
+		{name: "cluster demote", args: []string{"cluster", "demote", "n4"}, answers: one("POST /api/cluster/demote", `200 {"success":true,"node":`+cliNode("n4", "nonvoter", "follower", true, "")+`}`)},
+		{name: "cluster demote refused", args: []string{"cluster", "demote", "n1"}, want: 1, answers: one("POST /api/cluster/demote", `409 {"success":false,"error":"n1 is the last voter","code":"membership_refused","message":"A cluster needs one","request_id":"r1"}`)},
+		{name: "cluster transfer", args: []string{"cluster", "transfer"}, answers: one("POST /api/cluster/transfer", `200 {"success":true,"leader":"n2"}`)},
+		{name: "cluster transfer unknown", args: []string{"cluster", "transfer"}, want: 3, answers: one("POST /api/cluster/transfer", "break")},
+		{name: "cluster hash", args: []string{"cluster", "hash"}, answers: one("GET /api/cluster/hash", `200 {"success":true,"index":42,"agree":true,"nodes":[{"node_id":"n1","hash":"00ff"},{"node_id":"n2","hash":""}]}`)},
+		{name: "cluster hash differs", args: []string{"cluster", "hash"}, answers: one("GET /api/cluster/hash", `200 {"success":true,"index":42,"agree":false,"nodes":[{"node_id":"n1","hash":"00ff"},{"node_id":"n2","hash":"0100"}]}`)},
 		{name: "cluster remove", args: []string{"cluster", "remove", "n3"}, answers: one("POST /api/cluster/remove", `200 {"success":true}`)},
 		{name: "cluster remove refused", args: []string{"cluster", "remove", "n1"}, want: 1, answers: one("POST /api/cluster/remove", `409 {"success":false,"error":"n1 leads","code":"membership_refused","message":"Stop it first: another node takes over, then remove it","request_id":"r1"}`)},
 		{name: "version", args: []string{"version"}},

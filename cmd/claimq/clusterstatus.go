@@ -38,9 +38,10 @@ func newClusterCommand(a *app) *cobra.Command {
 func newClusterStatusCommand(a *app) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
-		Use:     "status",
-		Short:   "Show the nodes, and who leads",
-		Long:    `Show the nodes, and who leads, as the node that answers sees them.`,
+		Use:   "status",
+		Short: "Show the nodes, who leads, and what needs attention",
+		Long: `Show the nodes, who leads, and in words what needs attention, as the leader sees it, or
+without one the node that answers. The exit code is 0 if it could be asked.`,
 		Example: "  claimq cluster status\n  claimq cluster status --endpoint http://127.0.0.1:7410 --output json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,7 +64,12 @@ func showCluster(w io.Writer, c *wire.Cluster) error {
 	if leader == "" {
 		leader = "none"
 	}
-	if _, err := fmt.Fprintf(w, "leader: %s   term: %d   feature level: %d\n\n", leader, c.Term, c.FeatureLevel); err != nil {
+	d := diagnose(c)
+	text := d.summary + "\n"
+	for _, point := range d.points {
+		text += "  " + point + "\n"
+	}
+	if _, err := fmt.Fprintf(w, "%s\nleader: %s   term: %d   feature level: %d\n\n", text, leader, c.Term, c.FeatureLevel); err != nil {
 		return err
 	}
 	rows := [][]string{{"NODE", "STATE", "SUFFRAGE", "HTTP", "PEER", "APPLIED", "CONTACT", "VERSION", "HEALTH"}}
@@ -73,9 +79,9 @@ func showCluster(w io.Writer, c *wire.Cluster) error {
 		if n.LastContactMS >= 0 {
 			contact = showDuration(time.Duration(n.LastContactMS) * time.Millisecond)
 		}
-		health := "ok"
-		if !n.Healthy {
-			health = printable(n.Problem)
+		health := printable(n.Problem)
+		if health == "" {
+			health = "ok"
 		}
 		rows = append(rows, []string{
 			cell(n.NodeID, workerWidth), cell(n.State, typeWidth), cell(n.Suffrage, typeWidth), cell(n.HTTPAddr, 40), cell(n.PeerAddr, 40),
