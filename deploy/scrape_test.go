@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/internal/certs/certstest"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -63,7 +64,12 @@ func scrapeNodes(t *testing.T) scrape {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := procs.Start(ctx, procs.Config{Binary: binary, Dir: t.TempDir(), Nodes: 3})
+	authority := certstest.NewAuthority(t, "nodes")
+	paths := certstest.Write(t, t.TempDir(), authority.Issue([]string{"127.0.0.1"}), authority)
+	c, err := procs.Start(ctx, procs.Config{
+		Binary: binary, Dir: t.TempDir(), Nodes: 3,
+		Flags: []string{"--peer-tls-cert-file", paths.Cert, "--peer-tls-key-file", paths.Key, "--peer-tls-ca-file", paths.CA},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
