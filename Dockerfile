@@ -6,7 +6,10 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o /out/claimq ./cmd/claimq \
+ARG TARGETARCH
+# The very binary of a release's archive, and the licences of what it is made of.
+RUN SOURCE_DATE_EPOCH=0 go run ./deploy/dist --version "$VERSION" --target "linux/${TARGETARCH:-$(go env GOARCH)}" --out /out/dist \
+ && tar -xzf /out/dist/*.tar.gz --strip-components=1 -C /out \
  && install -d -m 700 /out/data
 
 FROM scratch
@@ -15,7 +18,7 @@ LABEL org.opencontainers.image.title="claimq" \
       org.opencontainers.image.licenses="Apache-2.0"
 # For the commands that call servers with certificates of public authorities.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY LICENSE /LICENSE
+COPY --from=build /out/LICENSE /out/THIRD_PARTY_NOTICES /
 COPY --from=build --chown=65532:65532 /out/data /var/lib/claimq
 COPY --from=build /out/claimq /usr/bin/claimq
 USER 65532:65532

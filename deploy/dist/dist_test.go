@@ -1,0 +1,146 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// buildHere builds a release for the machine that the test runs on.
+func buildHere(t *testing.T, at time.Time) (archive []byte, name, sums string) {
+	t.Helper()
+	o := options{root: "../..", out: t.TempDir(), version: "v1.2.3", targets: []string{runtime.GOOS + "/" + runtime.GOARCH}, time: at}
+	if err := o.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	name = "claimq_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
+	archive, err := os.ReadFile(filepath.Join(o.out, name+".tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(o.out, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive, name, string(content)
+}
+
+// unpack returns the content of an archive's files by name, and their headers.
+func unpack(t *testing.T, archive []byte) (files map[string][]byte, headers []*tar.Header) {
+	t.Helper()
+	zipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = make(map[string][]byte)
+	for r := tar.NewReader(zipped); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files, headers
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+		headers = append(headers, h)
+	}
+}
+
+// An archive has the binary of that version, the texts and everybody's licences,
+// and is the same when it is made again.
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_700_000_000, 0).UTC()
+	archive, name, sums := buildHere(t, at)
+	files, headers := unpack(t, archive)
+	var names []string
+	for _, h := range headers {
+		names = append(names, strings.TrimPrefix(h.Name, name+"/"))
+		mode := int64(0o644)
+		if h.Name == name+"/claimq" {
+			mode = 0o755
+		}
+		if h.Mode != mode || !h.ModTime.Equal(at) || h.Uid != 0 || h.Gid != 0 {
+			t.Errorf("%s has mode %o, time %s, owner %d:%d", h.Name, h.Mode, h.ModTime, h.Uid, h.Gid)
+		}
+	}
+	slices.Sort(names)
+	want := []string{"CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_NOTICES", "claimq", "systemd/claimq.service", "systemd/claimq.sysusers", "systemd/claimq.yaml"}
+	if d := cmp.Diff(want, names); d != "" {
+		t.Errorf("files (-want +got):\n%s", d)
+	}
+	if want := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(archive), name); sums != want {
+		t.Errorf("SHA256SUMS is %q, want %q", sums, want)
+	}
+
+	binary := filepath.Join(t.TempDir(), "claimq")
+	if err := os.WriteFile(binary, files[name+"/claimq"], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), binary, "version").CombinedOutput(); err != nil || string(out) != "claimq v1.2.3\n" {
+		t.Errorf("the binary says %q, %v", out, err)
+	}
+	checkNotices(t, string(files[name+"/THIRD_PARTY_NOTICES"]), files[name+"/claimq"])
+
+	if again, _, _ := buildHere(t, at); !bytes.Equal(again, archive) {
+		t.Error("the archive differs when it is made again")
+	}
+}
+
+// checkNotices looks for each module that the binary itself says it is made of.
+func checkNotices(t *testing.T, notices string, binary []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "claimq")
+	if err := os.WriteFile(path, binary, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "version", "-m", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := 0
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Fields(line); len(fields) >= 3 && fields[0] == "dep" {
+			modules++
+			if !strings.Contains(notices, "\n"+fields[1]+" "+fields[2]+"\n") {
+				t.Errorf("there is no notice of %s %s", fields[1], fields[2])
+			}
+		}
+	}
+	if modules < 20 || !strings.Contains(notices, "The Go Authors") || !strings.Contains(notices, "Mozilla Public License") {
+		t.Errorf("notices of %d modules:\n%.2000s", modules, notices)
+	}
+	if strings.Contains(notices, "/pkg/mod/") {
+		t.Error("the notices tell of the builder's folders")
+	}
+}
+
+// What cannot be built is said.
+func TestBuild_Mistakes(t *testing.T) {
+	for _, args := range [][]string{{"--version", "../x"}, {"--target", "linux"}, {"--target", "plan9/mips"}, {"--colour"}} {
+		t.Setenv("SOURCE_DATE_EPOCH", "1")
+		if err := run(t.Context(), append(args, "--out", t.TempDir())); err == nil {
+			t.Errorf("%q is built", args)
+		}
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	if err := run(t.Context(), []string{"--out", t.TempDir()}); err == nil {
+		t.Error("a time that is none is taken")
+	}
+}
