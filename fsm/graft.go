@@ -42,17 +42,21 @@ func (m *Machine) Ground() Ground {
 // if nothing: then the state is empty. Nodes and the trail do not count.
 func (m *Machine) Contents() string {
 	for _, c := range []struct {
-		count int
-		what  string
+		count     int
+		one, many string
 	}{
-		{m.tasks.len(), "tasks"},
-		{m.gone.len(), "tasks that were removed and are still remembered"},
-		{m.requests.len(), "claim requests that are still remembered"},
-		{len(m.schedules), "schedules"},
-		{len(m.settings), "task types with settings"},
+		{m.tasks.len(), "task", "tasks"},
+		{m.gone.len(), "task that was removed and is still remembered", "tasks that were removed and are still remembered"},
+		{m.requests.len(), "claim request that is still remembered", "claim requests that are still remembered"},
+		{len(m.schedules), "schedule", "schedules"},
+		{len(m.settings), "task type with settings", "task types with settings"},
 	} {
-		if c.count > 0 {
-			return fmt.Sprintf("%d %s", c.count, c.what)
+		switch c.count {
+		case 0:
+		case 1:
+			return "1 " + c.one
+		default:
+			return fmt.Sprintf("%d %s", c.count, c.many)
 		}
 	}
 	return ""
