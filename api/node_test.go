@@ -35,6 +35,8 @@ type fakeNode struct {
 	onForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
 	onWaitEnded      func(caller context.Context, id uint64, wait time.Duration) error // nil: does not wait
 
+	onRestore func(ctx context.Context, r io.Reader) (uint64, error) // nil: no leader
+
 	readyErr error
 
 	upgradeErr error
@@ -205,14 +207,19 @@ func (n *fakeNode) changeMember(change string) error {
 
 func (n *fakeNode) Hashes(context.Context) (fsm.HashView, error) { return n.hashes, n.memberErr }
 
-func (n *fakeNode) TakeSnapshot(context.Context) (uint64, error) { return 0, fsm.ErrNoLeader }
+func (n *fakeNode) TakeSnapshot(context.Context) (uint64, error) { return 7, nil }
 
 func (n *fakeNode) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
-	return nil, fsm.ErrNoLeader
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return fsm.NewBackup(n.machine.Snapshot(), fsm.BackupInfo{ClusterID: "c"}), nil
 }
 
-func (n *fakeNode) RestoreBackup(context.Context, io.Reader) (uint64, error) {
-	return 0, fsm.ErrNoLeader
+func (n *fakeNode) RestoreBackup(ctx context.Context, r io.Reader) (uint64, error) {
+	if n.onRestore == nil {
+		return 0, fsm.ErrNoLeader
+	}
+	return n.onRestore(ctx, r)
 }
 
 func (n *fakeNode) Upgrade(_ context.Context, by string) (uint32, error) {

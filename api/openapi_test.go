@@ -169,7 +169,7 @@ func TestOpenAPI_Examples(t *testing.T) {
 		of[e.ID] = true
 	}
 	for _, op := range c.Operations() {
-		if op.Method != http.MethodGet && op.Method != http.MethodDelete && !of[op.ID] {
+		if op.Method != http.MethodGet && op.Method != http.MethodDelete && !of[op.ID] && op.ID != callNames[callRestore] { // a backup
 			t.Errorf("%s has no example", op.ID)
 		}
 	}

@@ -83,6 +83,9 @@ func (c *Checker) Examples() ([]Example, error) {
 				continue
 			}
 			content := op.RequestBody.Value.Content["application/json"]
+			if content == nil {
+				continue // a backup
+			}
 			bodies := []any{content.Example}
 			for _, example := range content.Examples {
 				bodies = append(bodies, example.Value.Value)

@@ -1,0 +1,298 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// bigBody is larger than any request may be but a restore.
+func bigBody() []byte { return bytes.Repeat([]byte("0123456789abcdef"), 1<<20) } // 16 MiB
+
+// received is what a fake node got to restore.
+type received struct {
+	sum  [sha256.Size]byte
+	size int
+	err  error
+}
+
+// receiver has the node read backups whole.
+func receiver(node *fakeNode) <-chan received {
+	got := make(chan received, 1)
+	node.onRestore = func(_ context.Context, r io.Reader) (uint64, error) {
+		b, err := io.ReadAll(r)
+		got <- received{sha256.Sum256(b), len(b), err}
+		return 41, err
+	}
+	return got
+}
+
+// post sends a body, of unknown length if chunked.
+func post(t *testing.T, url string, body io.Reader, headers ...string) (status int, text string, header http.Header) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+	}
+	c := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: 30 * time.Second},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatalf("POST %s: %v", url, err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := answer{status: resp.StatusCode, header: make(map[string]string), body: string(got)}
+	for name := range resp.Header {
+		a.header[name] = resp.Header.Get(name)
+	}
+	if strings.HasSuffix(url, restorePath) {
+		described(t, http.MethodPost, restorePath, "", a)
+	}
+	return a.status, a.body, resp.Header
+}
+
+// A backup of any size goes through, however it is sent.
+func TestServer_Restore(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	got := receiver(node)
+	url := "http://" + listen(t, s) + "/api/restore"
+	big := bigBody()
+	for _, test := range []struct {
+		name    string
+		body    func() io.Reader
+		headers []string
+		want    []byte
+	}{
+		{"with a length", func() io.Reader { return bytes.NewReader(big) }, nil, big},
+		{"in chunks", func() io.Reader { return io.MultiReader(bytes.NewReader(big)) }, nil, big},
+		{"when it is asked for", func() io.Reader { return bytes.NewReader(big) }, []string{"Expect", "100-continue"}, big},
+		{"in chunks when it is asked for", func() io.Reader { return io.MultiReader(bytes.NewReader(big)) }, []string{"Expect", "100-continue"}, big},
+		{"small", func() io.Reader { return strings.NewReader("x") }, nil, []byte("x")},
+		{"none", func() io.Reader { return http.NoBody }, nil, nil},
+		{"with a header that is ours", func() io.Reader { return strings.NewReader("abc") }, []string{headerUpload, "1"}, []byte("abc")},
+	} {
+		status, answer, header := post(t, url, test.body(), test.headers...)
+		if status != http.StatusOK || answer != `{"success":true,"index":41}` || header.Get("X-Claimq-Index") != "41" || header.Get("X-Request-Id") == "" {
+			t.Errorf("%s: %d %s %v", test.name, status, answer, header)
+			continue
+		}
+		if r := <-got; r.err != nil || r.size != len(test.want) || r.sum != sha256.Sum256(test.want) {
+			t.Errorf("%s: the node got %d bytes of %d, error %v", test.name, r.size, len(test.want), r.err)
+		}
+	}
+	// Every other path has its bound.
+	if status, answer, _ := post(t, strings.TrimSuffix(url, "/api/restore")+"/api/tasks", bytes.NewReader(big)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a submit of 16 MiB: %d %s", status, answer)
+	}
+	if status, answer, _ := post(t, url+"s", bytes.NewReader(big)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("another path, 16 MiB: %d %s", status, answer)
+	}
+}
+
+// What is refused before the body has come is refused at once, and the sender
+// sees it.
+func TestServer_RestoreRefused(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	url := "http://" + listen(t, s) + "/api/restore"
+	big := bigBody()
+	check := func(name string, status int, names string, headers ...string) {
+		t.Helper()
+		got, answer, _ := post(t, url, bytes.NewReader(big), headers...)
+		if got != status || !strings.Contains(answer, names) {
+			t.Errorf("%s: %d %s; want %d that names %q", name, got, answer, status, names)
+		}
+	}
+	check("no leader", http.StatusServiceUnavailable, "no_leader")
+	check("another host's name", http.StatusForbidden, "Host", "Host", "evil.example")
+	for _, test := range []struct {
+		err    error
+		status int
+		names  string
+	}{
+		{fmt.Errorf("%w: it holds 3 tasks", fsm.ErrNotEmpty), 409, `"code":"cluster_not_empty"`},
+		{fmt.Errorf("read backup: %w: its checksum differs", fsm.ErrCorrupt), 400, "its checksum differs"},
+		{fmt.Errorf("%w: level 9", fsm.ErrUnknownCommand), 400, "newer version"},
+		{fsm.ErrCountersUsedUp, 400, "no ids are left"},
+		{&fsm.MembershipRefused{Reason: "n2 does not answer", Advice: "Bring it back"}, 409, "membership_refused"},
+		{fmt.Errorf("%w: the disk is full", fsm.ErrOverloaded), 503, "the disk is full"},
+		{fsm.ErrOutcomeUnknown, 504, "claimq stats"},
+		{errors.New("a bug"), 500, "Internal server error"},
+	} {
+		node.onRestore = func(context.Context, io.Reader) (uint64, error) { return 0, test.err }
+		check(test.err.Error(), test.status, test.names)
+	}
+	node.follower, node.leaderAddr = true, "http://10.0.0.2:7400"
+	status, answer, header := post(t, url, bytes.NewReader(big))
+	if status != http.StatusTemporaryRedirect || header.Get("Location") != "http://10.0.0.2:7400/api/restore" ||
+		!strings.Contains(answer, "the leader at http://10.0.0.2:7400") || !strings.Contains(answer, `"success":false`) {
+		t.Errorf("at a follower: %d %s %v", status, answer, header)
+	}
+}
+
+// A body that ends early is an error to the node, and nothing hangs.
+func TestServer_RestoreCutOff(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	got := receiver(node)
+	addr := listen(t, s)
+	for _, request := range []string{
+		"POST /api/restore HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc",
+		"POST /api/restore HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+		"POST http://localhost/api/restore HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc",
+	} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		a := receive(t, bufio.NewReader(conn))
+		if a.status != http.StatusBadRequest || !strings.Contains(a.body, "did not arrive whole") {
+			t.Errorf("%q: %d %s", request, a.status, a.body)
+		}
+		if r := <-got; r.err == nil || r.size != 3 {
+			t.Errorf("%q: the node got %d bytes, error %v", request, r.size, r.err)
+		}
+		_ = conn.Close()
+	}
+}
+
+// A server that drains does not wait for a sender that says nothing.
+func TestServer_RestoreDrain(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	got := receiver(node)
+	addr := listen(t, s)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /api/restore HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.open.Load() == 1 })
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case r := <-got:
+		if r.err == nil {
+			t.Error("the node got a whole backup")
+		}
+	default: // it was not even begun
+	}
+}
+
+// What is saved is a backup of the state, and the trail tells of it.
+func TestServer_SaveBackup(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	url := "http://" + listen(t, s) + "/api/snapshots/latest"
+	if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte("x"), 3<<20)}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{"", "?consistency=stale"} {
+		resp, err := http.Get(url + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		saved, err := fsm.ReadBackup(bytes.NewReader(b), int64(len(b)))
+		if err != nil || saved.Stats().Counts[fsm.StatusPending] != 1 || fmt.Sprint(saved.Info.Index) != resp.Header.Get("X-Claimq-Index") {
+			t.Fatalf("%s: %d bytes, %v %v", resp.Status, len(b), err, resp.Header)
+		}
+	}
+	waitFor(t, func() bool { return len(s.saving) == 0 })
+	if last := node.proposed[len(node.proposed)-1].(fsm.Tell); last.Kind != fsm.EventBackupSaved || !strings.HasPrefix(last.What, "at index ") {
+		t.Errorf("told %+v", last)
+	}
+	resp, err := http.Head(url)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("HEAD: %v %v", resp, err)
+	}
+	waitFor(t, func() bool { return len(s.saving) == 0 })
+	if resp, err := http.Get(url + "?x=1"); err != nil || resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("an unknown parameter: %v %v", resp.Status, err)
+	}
+}
+
+// A reader that does not read holds one of two places, and no third gets one; when
+// it goes, its place is free.
+func TestServer_SaveBackupBounds(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	addr := listen(t, s)
+	for i := range 16 { // more than the sockets' buffers hold
+		if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, 1<<20)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var slow []net.Conn
+	for range savesMax {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET /api/snapshots/latest HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, conn)
+	}
+	waitFor(t, func() bool { return len(s.saving) == savesMax })
+	if a := raw(t, addr, "GET /api/snapshots/latest HTTP/1.1\r\nHost: localhost\r\n\r\n"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "backups already") {
+		t.Errorf("a third: %d %s", a.status, a.body)
+	}
+	for _, conn := range slow {
+		_ = conn.Close()
+	}
+	waitFor(t, func() bool { return len(s.saving) == 0 })
+}
+
+func TestServer_TakeSnapshot(t *testing.T) {
+	t.Parallel()
+	s, node := setup(t)
+	addr := listen(t, s)
+	for _, body := range []string{"", "{}"} {
+		a := raw(t, addr, fmt.Sprintf("POST /api/snapshots HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+		if a.status != http.StatusOK || a.body != `{"success":true,"index":7}` {
+			t.Errorf("%q: %d %s", body, a.status, a.body)
+		}
+	}
+	if last := node.proposed[len(node.proposed)-1].(fsm.Tell); last.Kind != fsm.EventSnapshotTaken || last.What != "at index 7" {
+		t.Errorf("told %+v", last)
+	}
+}
