@@ -19,7 +19,7 @@ type step struct {
 
 var (
 	promptPattern = regexp.MustCompile(`^(n[1-9])?\$ (.*)$`)
-	hiddenPattern = regexp.MustCompile(`^<!-- test (?:on (n[1-9]))?: ?(.*?) -->$`)
+	hiddenPattern = regexp.MustCompile(`^<!-- test(?: on (n[1-9]))?: (.*?) -->$`)
 )
 
 // parsePage returns the steps of a page: in blocks of ```console what follows a
@@ -66,11 +66,16 @@ var vary = []struct {
 	pattern *regexp.Regexp
 	by      string
 }{
+	// Which node leads is an accident, too.
+	{regexp.MustCompile(`leader: n\d   term: \d+`), "leader: NODE term: N"},
+	{regexp.MustCompile(`\b(leader|follower) +((non)?voter)\b`), "STATE $2"},
+	{regexp.MustCompile(`(:7401) +\d+`), "$1 INDEX"},
+	{regexp.MustCompile(`\d\.\d+e\+\d+`), "NUMBER"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
 	{regexp.MustCompile(`\bclaimq_[A-Za-z0-9_-]{20,}`), "KEY"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s|m|h)\b`), "SPAN"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h))+\b`), "SPAN"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?(B|KiB|MiB|GiB|bytes)\b`), "SIZE"},
 	{regexp.MustCompile(`\b\d[\d,]*\d\b`), "NUMBER"},
 	{regexp.MustCompile(`[ \t]+`), " "},
@@ -111,10 +116,10 @@ func TestParsePage(t *testing.T) {
 	}
 	s := steps[1]
 	for out, want := range map[string]bool{
-		"leader: n1 term: 57\n\nn1 voter\n":    true,
-		"leader: n2 term: 57\n\nn1 voter\n":    false,
-		"leader: n1 term: 57\n\nn1 nonvoter\n": false,
-		"":                                     false,
+		"leader: n2   term: 5\n\nn1 voter\n":     true,
+		"leader: none term: 57\n\nn1 voter\n":    false,
+		"leader: n1   term: 57\n\nn1 nonvoter\n": false,
+		"":                                       false,
 	} {
 		if s.prints(out) != want {
 			t.Errorf("%q: %v", out, !want)
