@@ -264,7 +264,7 @@ func broken(ctx context.Context, sent bool, err error) outcome {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err) // ErrStoreClosed, say
 	}
-	return outcome{verdict: repeat.Broken(sent), err: err}
+	return outcome{verdict: repeat.Broken(sent && !isUntrusted(err)), err: err}
 }
 
 // judge decides what a whole answer means.

@@ -47,6 +47,22 @@
 // have connections of their own, so that however many claims wait, extends are
 // not held up.
 //
+// # TLS
+//
+// For https endpoints Config.TLS says whose signature on the nodes' certificates
+// to trust, and has the client's own certificate where the nodes want one:
+//
+//	pool := x509.NewCertPool()
+//	pool.AppendCertsFromPEM(ca)
+//	own, err := tls.LoadX509KeyPair("worker.crt", "worker.key")
+//	c, err := client.New(client.Config{
+//		Endpoints: []string{"https://10.0.0.1:7400", "https://10.0.0.2:7400"},
+//		TLS:       &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}},
+//	})
+//
+// A node's certificate is checked for the host of its endpoint, and of the URL that
+// it advertises, to which calls follow the leader.
+//
 // # Nodes
 //
 // Any node answers any call; one that does not lead passes it on. The client
