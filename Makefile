@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster dist
+.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-recipes soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -34,8 +34,15 @@ test-steps: build ## 100,000 parents of 5 steps, the leader killed 10 times; the
 	$(GO) run ./jepsen steps --binary $(BIN)/claimq --parents $(or $(PARENTS),100000) --kills 10
 	$(GO) run ./jepsen finalizers --binary $(BIN)/claimq --parents 1000 --finalizers 20
 
-test-fuzz: build ## 100,000 broken requests against every call and the peer ports of three nodes
+test-fuzz: build ## 100,000 broken requests against every call and the peer ports of three nodes, then again with keys and TLS
 	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)
+	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1) --secure
+
+test-operations: build ## a cluster grows, shrinks, has nodes replaced and restarted, loses all disks and is restored, under load
+	$(GO) run ./jepsen operations --binary $(BIN)/claimq --pause $(or $(PAUSE),10s) --rate $(or $(RATE),200) --seed $(or $(SEED),1)
+
+test-recipes: ## every command of docs/operations.md, against real nodes (root)
+	$(GO) test -count=1 ./jepsen/recipes
 
 # One seed is two virtual minutes and about a second of two cores: a quarter of
 # an hour for 50 virtual hours.

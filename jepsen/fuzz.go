@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +27,7 @@ type fuzzConfig struct {
 	requests int
 	senders  int
 	seed     int64
+	secure   bool // with API keys, and TLS at the nodes' APIs
 }
 
 // runFuzz sends requests that no client would to three nodes, and says what was
@@ -35,6 +38,7 @@ func runFuzz(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
 	flags.IntVar(&cfg.requests, "requests", 100_000, "requests to send, those to the peer ports counted")
 	flags.IntVar(&cfg.senders, "senders", 16, "how many send at a time")
+	flags.BoolVar(&cfg.secure, "secure", false, "give the nodes API keys, of each role, and TLS")
 	flags.Int64Var(&cfg.seed, "seed", time.Now().Unix(), "of all that is sent")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -55,16 +59,28 @@ func runFuzz(ctx context.Context, args []string, out io.Writer) error {
 		err = errFails
 	}
 	if err != nil {
-		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen fuzz --requests %d --senders %d --seed %d", err, w.dir, cfg.requests, cfg.senders, cfg.seed)
+		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen fuzz --requests %d --senders %d --seed %d --secure=%v", err, w.dir, cfg.requests, cfg.senders, cfg.seed, cfg.secure)
 	}
 	return w.remove()
 }
 
 // fuzzNodesOf is the run itself.
 func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
-	cluster, err := procs.New(procs.Config{
+	to := fuzz.Config{Requests: cfg.requests, Seed: cfg.seed, Senders: cfg.senders, JoinKey: []byte(procs.JoinKey)}
+	run := procs.Config{
 		Binary: cfg.binary, Dir: cfg.dir, Nodes: fuzzNodes, Flags: []string{"--log-level", "warn", "--trail-bytes", fuzzTrailBytes},
-	})
+	}
+	if cfg.secure {
+		s, err := newSecrets(cfg.dir)
+		if err != nil {
+			return nil, err
+		}
+		run.TLS, run.APIKey, run.Flags = s.tls, s.keys["operator"], append(run.Flags, s.flags...)
+		to.TLS, to.Key = s.tls, s.keys["operator"]
+		to.Keys = append(slices.Sorted(maps.Values(s.keys)), "", "claimq_nobody", "x\ty")
+		to.Keys = append(to.Keys, slices.Repeat([]string{to.Key}, len(to.Keys))...) // or most would be refused for their key
+	}
+	cluster, err := procs.New(run)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +88,6 @@ func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
 	if err := within(ctx, startTimeout, cluster.StartAll); err != nil {
 		return nil, err
 	}
-	to := fuzz.Config{Requests: cfg.requests, Seed: cfg.seed, Senders: cfg.senders, JoinKey: []byte(procs.JoinKey)}
 	pids := make([]int, fuzzNodes)
 	for i, n := range cluster.Nodes {
 		to.Nodes = append(to.Nodes, fuzz.Node{URL: n.URL(), HTTPAddr: n.HTTPAddr, PeerAddr: n.PeerAddr})

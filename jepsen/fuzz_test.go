@@ -8,7 +8,7 @@ import (
 // some way brings a node down, gets an answer that the contract does not have, or
 // leaves something behind.
 func TestFuzz(t *testing.T) {
-	report, err := fuzzNodesOf(t.Context(), fuzzConfig{binary: binary(), dir: t.TempDir(), requests: 4000, senders: 8, seed: 1})
+	report, err := fuzzNodesOf(t.Context(), fuzzConfig{binary: binary(), dir: t.TempDir(), requests: 4000, senders: 8, seed: 1, secure: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen steps [--parents N] [--steps S] [--workers W] [--processors P] [--kills K] [--seed S] [--limit 45m] [--binary PATH | --plant NAME] [--all]
        go run ./jepsen finalizers [--parents N] [--finalizers F] [--output table|json] [--binary PATH]
        go run ./jepsen operations [--producers N] [--workers N] [--rate N] [--pause 5s] [--seed S] [--binary PATH]
-       go run ./jepsen fuzz [--requests N] [--senders N] [--seed S] [--binary PATH]
+       go run ./jepsen fuzz [--requests N] [--senders N] [--secure] [--seed S] [--binary PATH]
        go run ./jepsen upgrade [--from LEVEL,...] [--rate N] [--rest 3s] [--seed S] [--binary PATH]
        go run ./jepsen check [--drained=false] FILE
        go run ./jepsen sim [--seeds N] [--from S] [--steps K] [--only 1,4-7] [--trace]`

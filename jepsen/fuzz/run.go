@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand"
@@ -23,6 +24,8 @@ type Config struct {
 	// Both are empty in open mode.
 	Keys []string
 	Key  string
+	// TLS, if any, is how their APIs are spoken to.
+	TLS *tls.Config
 	// JoinKey is the nodes' secret.
 	JoinKey []byte
 	// Running reports whether the node is still the process that it was.
@@ -34,8 +37,6 @@ type Node struct {
 	URL      string // of its API
 	HTTPAddr string
 	PeerAddr string
-	// DialHTTP connects to its API, nil for TCP.
-	DialHTTP func(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // Report says what was answered.
@@ -81,7 +82,7 @@ type run struct {
 // Run sends the requests and reports what came of them. An error says that it
 // could not, not that something was wrong.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	r := &run{cfg: cfg, seen: &seen{}, client: clientOf(cfg.Nodes)}
+	r := &run{cfg: cfg, seen: &seen{}, client: clientOf(cfg.TLS)}
 	defer r.client.CloseIdleConnections()
 	r.report = Report{Seed: cfg.Seed, Requests: map[string]int{}, Statuses: map[int]int{}, Done: map[string]int{}, Violations: []string{}}
 	began := time.Now()
@@ -107,16 +108,19 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 }
 
 // clientOf returns a client for the questions that are not part of it.
-func clientOf(nodes []Node) *http.Client {
-	dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
-		for i := range nodes {
-			if nodes[i].HTTPAddr == addr && nodes[i].DialHTTP != nil {
-				return nodes[i].DialHTTP(ctx, addr)
-			}
-		}
-		return dialTCP(ctx, addr)
+func clientOf(speak *tls.Config) *http.Client {
+	return &http.Client{Timeout: answerTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: speak}}
+}
+
+// dialAPI opens connections to the nodes' APIs.
+func (r *run) dialAPI() func(ctx context.Context, addr string) (net.Conn, error) {
+	if r.cfg.TLS == nil {
+		return dialTCP
 	}
-	return &http.Client{Timeout: answerTimeout, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		d := tls.Dialer{Config: r.cfg.TLS}
+		return d.DialContext(ctx, "tcp", addr)
+	}
 }
 
 func (r *run) violate(format string, args ...any) {
@@ -162,11 +166,7 @@ func (r *run) sender(stream int64) *sender {
 	rng := rand.New(rand.NewSource(r.cfg.Seed*1_000_003 + stream))
 	s := &sender{r: r, rng: rng, make: &maker{rng: rng, ops: r.ops, keys: r.cfg.Keys, seen: r.seen}}
 	for _, n := range r.cfg.Nodes {
-		dial := n.DialHTTP
-		if dial == nil {
-			dial = dialTCP
-		}
-		s.conns = append(s.conns, &conn{addr: n.HTTPAddr, dial: dial})
+		s.conns = append(s.conns, &conn{addr: n.HTTPAddr, dial: r.dialAPI()})
 	}
 	s.foe = foe{rng: rng, make: s.make, joinKey: r.cfg.JoinKey, dial: dialTCP}
 	return s
@@ -190,7 +190,12 @@ func (s *sender) next(ctx context.Context) {
 		return
 	}
 	req := s.make.make(k)
-	a := s.conns[node].exchange(ctx, &req)
+	to := s.conns[node]
+	if k == kindRaw && s.r.cfg.TLS != nil && s.rng.Intn(2) == 0 {
+		to = &conn{addr: to.addr, dial: dialTCP} // not even TLS
+		defer to.close()
+	}
+	a := to.exchange(ctx, &req)
 	if ctx.Err() != nil {
 		return
 	}

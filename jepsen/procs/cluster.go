@@ -2,6 +2,7 @@ package procs
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,11 @@ type Config struct {
 	Flags []string
 	// Env is added to the environment of each server, as NAME=value.
 	Env []string
+
+	// TLS, if any, is how the nodes' APIs are spoken to, which Flags tell to speak
+	// TLS. APIKey is the key that they are asked with, which Flags tell them of.
+	TLS    *tls.Config
+	APIKey string
 
 	// What follows is for nodes that do not simply run on loopback.
 
@@ -101,7 +107,7 @@ func New(cfg Config) (*Cluster, error) {
 		id := fmt.Sprintf("n%d", i+1)
 		n := &Node{
 			ID: id, DataDir: filepath.Join(cfg.Dir, id), LogPath: filepath.Join(cfg.Dir, id+".log"),
-			binary: binary, env: cfg.Env, dial: cfg.Dial,
+			binary: binary, env: cfg.Env, dial: cfg.Dial, tls: cfg.TLS, key: cfg.APIKey,
 		}
 		if cfg.DataDirs != nil {
 			n.DataDir = cfg.DataDirs[i]
@@ -281,7 +287,10 @@ func View(ctx context.Context, n *Node) (wire.Cluster, error) {
 	if err != nil {
 		return wire.Cluster{}, err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.dial}}
+	if n.key != "" {
+		req.Header.Set("X-API-Key", n.key)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.dial, TLSClientConfig: n.tls}}
 	resp, err := client.Do(req)
 	if err != nil {
 		return wire.Cluster{}, fmt.Errorf("ask %s for the cluster: %w", n.ID, err)

@@ -2,6 +2,7 @@ package procs
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,9 +41,11 @@ type Node struct {
 
 	binary string
 	env    []string
-	host   Host     // nil: this machine
-	dial   DialFunc // nil: an ordinary dialer
-	joins  bool     // it does not belong to the initial cluster
+	host   Host        // nil: this machine
+	dial   DialFunc    // nil: an ordinary dialer
+	tls    *tls.Config // nil: the API speaks plain HTTP
+	key    string      // API key, "" if the node is open
+	joins  bool        // it does not belong to the initial cluster
 
 	mu     sync.Mutex // guards what follows
 	cmd    *exec.Cmd  // nil before the first start
@@ -52,7 +55,12 @@ type Node struct {
 }
 
 // URL returns the address of the node's API.
-func (n *Node) URL() string { return "http://" + n.HTTPAddr }
+func (n *Node) URL() string {
+	if n.tls != nil {
+		return "https://" + n.HTTPAddr
+	}
+	return "http://" + n.HTTPAddr
+}
 
 // SetFlag gives the flag another value from the next start on.
 func (n *Node) SetFlag(flag, value string) {
@@ -222,7 +230,7 @@ func (n *Node) WaitAlive(ctx context.Context) error {
 }
 
 func (n *Node) waitAnswer(ctx context.Context, path string) error {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: n.dial}}
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: n.dial, TLSClientConfig: n.tls}}
 	defer client.CloseIdleConnections()
 	for {
 		resp, err := client.Get(n.URL() + path)
