@@ -278,3 +278,27 @@ func TestNew_KeysWithMistake(t *testing.T) {
 		t.Errorf("New: %v", err)
 	}
 }
+
+// A stream ends once its key is removed, before anything that happens then; one
+// of another key goes on.
+func TestReload_Streams(t *testing.T) {
+	t.Parallel()
+	keys := []Key{testKey("operator"), testKey("reader"), testKey("reader", "leaver")}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]Key, error) { return keys, nil } })
+	addr := listen(t, s)
+	stays := openStream(t, addr, "/api/events", with("reader"))
+	stays.begin()
+	ends := openStream(t, addr, "/api/events", with("leaver"))
+	ends.begin()
+	keys = keys[:2]
+	s.HangUp()
+	if b, err := ends.next(); err != nil || b.event != "error" || !strings.Contains(b.data, `"unauthorized"`) {
+		t.Errorf("the stream of a key that was removed: %+v, %v", b, err)
+	}
+	if b, err := ends.next(); err == nil {
+		t.Errorf("it goes on: %+v", b)
+	}
+	if events := stays.events(2); events[1].Event != "keys_reloaded" { // behind the first level
+		t.Errorf("the other stream: %+v", events)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +48,7 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 		r.refuse(refuse(wire.CodeOverloaded))
 		return
 	}
-	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...)}
+	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...), who: r.who}
 	if !filtered(&q) && r.http.Request.Header.HasAcceptEncoding("gzip") {
 		st.sum = new(gzipSum)
 	}
@@ -95,6 +96,8 @@ type stream struct {
 	query  fsm.EventQuery // After is the place that the stream has come to
 	id     []byte         // request id
 	sum    *gzipSum       // of what was sent; nil: it is not compressed
+	who    *apiKey        // with which it was opened, nil: the server was open
+	keys   *keyTable      // in which the key was found last
 	buf    []byte         // for what it says by itself
 	once   sync.Once
 }
@@ -144,6 +147,9 @@ func (st *stream) run(ctx context.Context) error {
 	silence := time.NewTimer(streamSilence)
 	defer silence.Stop()
 	for {
+		if bad := st.revoked(); bad != nil {
+			return st.fail(ctx, bad)
+		}
 		p, news, isBehind := st.server.feed.next(st.query.After)
 		var err error
 		switch {
@@ -171,6 +177,22 @@ func (st *stream) run(ctx context.Context) error {
 		}
 		silence.Reset(streamSilence)
 	}
+}
+
+// revoked refuses to go on with a stream whose key is known no more, or is for
+// other task types.
+func (st *stream) revoked() *refusal {
+	keys := st.server.keys.Load()
+	if keys == st.keys {
+		return nil
+	}
+	if st.who != nil {
+		if k := keys.find(&st.who.sum); k != nil && slices.Equal(k.types, st.who.types) {
+			st.keys = keys
+			return nil
+		}
+	}
+	return st.server.metrics.authFailures.refuse(failUnknown, refuseUnauthorized("The API key of the stream is known no more"))
 }
 
 // say sends lines, and the place that the stream has come to: a client that has
