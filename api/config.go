@@ -48,6 +48,10 @@ type Config struct {
 	// Connections bounds the open connections; one more is answered overloaded
 	// and closed. 0: 16,384.
 	Connections int
+	// BodiesBytes bounds what the bodies of the requests that are received and
+	// answered take together, those of up to 32 KiB left out; one more is answered
+	// overloaded. At least one body of Limits.BodyBytes. 0: 256 MiB.
+	BodiesBytes int64
 }
 
 // Limits bound a request. Zero fields have the contract's values.
@@ -62,6 +66,7 @@ type Limits struct {
 const (
 	defaultWait        = 10 * time.Second
 	defaultConnections = 16_384
+	defaultBodiesBytes = 256 << 20
 
 	idMax      = 1<<53 - 1 // ids and tokens; JSON numbers are exact up to here
 	keyMax     = 256       // bytes of an idempotency key
@@ -110,6 +115,9 @@ func (c *Config) setDefaults() {
 	if c.Wait == 0 {
 		c.Wait = defaultWait
 	}
+	if c.BodiesBytes == 0 {
+		c.BodiesBytes = defaultBodiesBytes
+	}
 	if c.Connections == 0 {
 		c.Connections = defaultConnections
 	}
@@ -122,6 +130,9 @@ func (c *Config) validate() error {
 	l := c.Limits
 	if l.BodyBytes < 1 || l.ValueBytes < 1 || l.ErrorBytes < 1 || l.Depth < 2 || l.Items < 1 || l.Items > 1_000 {
 		return fmt.Errorf("api: Config.Limits out of range: %+v", l)
+	}
+	if least := int64(l.BodyBytes + headerBytes); c.BodiesBytes < least {
+		return fmt.Errorf("api: Config.BodiesBytes is %d, less than one body and its headers, %d", c.BodiesBytes, least)
 	}
 	if c.Wait < 0 || c.Connections < 1 {
 		return fmt.Errorf("api: Config.Wait (%s) or Config.Connections (%d) out of range", c.Wait, c.Connections)

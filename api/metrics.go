@@ -72,6 +72,9 @@ func newMetrics(s *Server) (*metrics, error) {
 	connections := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_connections", Help: "Open connections to the HTTP port.",
 	}, func() float64 { return float64(s.open.Load()) })
+	bodies := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "claimq_http_body_bytes", Help: "Bytes of the requests above 32 KiB that are being received and answered.",
+	}, func() float64 { return float64(s.bodies.Load()) })
 	streams := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_event_streams", Help: "Open streams of events.",
 	}, func() float64 { return float64(s.feed.count()) })
@@ -81,7 +84,7 @@ func newMetrics(s *Server) (*metrics, error) {
 	})
 	build.Set(1)
 	state := newStateCollector(s)
-	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, overloads, connections, streams, build, state, m.authFailures.total, keyCollector{s})
+	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, overloads, bodies, connections, streams, build, state, m.authFailures.total, keyCollector{s})
 	for _, c := range collectors {
 		if err := s.cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)
@@ -100,7 +103,7 @@ func (m *metrics) makeOverloads() *prometheus.CounterVec {
 	}, []string{"bound"})
 	m.overloads = map[fsm.Bound]prometheus.Counter{"": vec.WithLabelValues("other")}
 	for _, b := range []fsm.Bound{
-		fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads, fsm.BoundConnections,
+		fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads, fsm.BoundConnections, fsm.BoundBodies,
 	} {
 		m.overloads[b] = vec.WithLabelValues(string(b))
 	}

@@ -39,6 +39,8 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		f.text = "The request did not arrive within " + readTimeout.String()
 		f.advice = "Send the whole request at once"
+	case errors.Is(err, errBodiesFull):
+		f = s.bodiesFull()
 	case errors.Is(err, errClientTLS):
 		f.text = "The client speaks TLS and this port speaks plain HTTP"
 		f.advice = "Use http:// in place of https://, or start the server with a certificate (--http-tls-cert-file)"
@@ -50,7 +52,11 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp.Header.SetBytesV(headerRequestID, id)
 	resp.SetBody(appendRefusal(nil, f, id))
 	s.metrics.answered(callNone, string(f.code)).count.Inc()
-	if f.code == wire.CodePayloadTooLarge || errors.Is(err, errClientTLS) {
+	setRetryAfter(resp, f.code)
+	if f.code == wire.CodeOverloaded {
+		s.metrics.overload(f.reason)
+	}
+	if f.code == wire.CodePayloadTooLarge || f.code == wire.CodeOverloaded || errors.Is(err, errClientTLS) {
 		answerSender(ctx)
 	}
 }
@@ -69,6 +75,7 @@ func answerSender(ctx *fasthttp.RequestCtx) {
 	if !ok || conn.SetDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
+	conn.body.streamed = true
 	ctx.Response.SetConnectionClose()
 	if _, err := ctx.Response.WriteTo(conn); err != nil || conn.closeWrite() != nil {
 		return
@@ -94,6 +101,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		}
 		if open.Add(1) <= int64(l.server.cfg.Connections) {
 			c := &countedConn{Conn: conn, open: open, server: l.server}
+			c.body.all, c.body.most = &l.server.bodies, l.server.cfg.BodiesBytes
 			if l.server.cfg.TLS != nil {
 				c.tls = tls.Server(conn, l.server.cfg.TLS)
 				c.Conn = c.tls
@@ -120,6 +128,7 @@ type countedConn struct {
 
 	reading, writing lazyDeadline
 
+	body  bodyShare
 	heard bool      // anything was read
 	tls   *tls.Conn // whose hands are not shaken yet; nil once they are, or without TLS
 }
@@ -127,6 +136,7 @@ type countedConn struct {
 // Close closes the connection; twice is safe.
 func (c *countedConn) Close() error {
 	c.once.Do(func() { c.open.Add(-1) })
+	c.body.give()
 	return c.Conn.Close()
 }
 

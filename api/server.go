@@ -54,6 +54,7 @@ type Server struct {
 	leave      context.CancelCauseFunc
 	draining   atomic.Bool
 	open       atomic.Int64 // connections
+	bodies     atomic.Int64 // bytes of the bodies that they have read and not answered
 	handshakes handshakes   // of TLS
 	requests   sync.Pool    // of *request
 	// description returns what /openapi.json answers; the first call makes it.

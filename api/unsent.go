@@ -109,6 +109,9 @@ func (c *countedConn) Read(b []byte) (int, error) {
 		// so nobody is answered: Go's client logs answers that it did not ask for.
 		return 0, io.EOF
 	}
+	if !c.body.take(n) {
+		return 0, errBodiesFull
+	}
 	return n, err
 }
 
@@ -129,6 +132,7 @@ func (c *countedConn) endUnasked() (stop func()) {
 // Write writes to the connection. If that fails, nobody learns of the claims
 // that the answer was about, and they are released before Write returns.
 func (c *countedConn) Write(b []byte) (int, error) {
+	c.body.answered()
 	err := c.writing.apply(net.Conn.SetWriteDeadline, c.Conn)
 	n := 0
 	if err == nil {

@@ -113,6 +113,7 @@ func (u *upload) run(conn net.Conn) {
 	if u.raw == nil {
 		return // there is no other kind
 	}
+	u.raw.body.streamed = true
 	if u.request.code == "" {
 		u.restore()
 	}

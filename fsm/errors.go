@@ -41,6 +41,7 @@ const (
 	BoundWaitingClaims Bound = "waiting_claims" // parked at the leader
 	BoundWaitingReads  Bound = "waiting_reads"  // for an index, the end of a task, events
 	BoundConnections   Bound = "connections"    // of the API, kept there
+	BoundBodies        Bound = "bodies"         // of requests that are received, kept there
 )
 
 // Overload is an ErrOverloaded that says what is full.

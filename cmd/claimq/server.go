@@ -148,7 +148,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 		Version:         version,
 		TLS:             certificates.httpConfig(),
 	}
-	boundAPI(&apiConfig, &cfg)
+	boundAPI(&apiConfig, &cfg, nodeConfig.MemoryLimit)
 	server, err := api.New(apiConfig)
 	if err != nil {
 		return errors.Join(err, closeNode(node))

@@ -17,8 +17,18 @@ func boundNode(c *cluster.Config, cfg *config.Server) {
 	c.WaitingClaimsMax = cfg.Limits.WaitingClaims
 }
 
-// boundAPI gives the API its bounds of requests and connections.
-func boundAPI(c *api.Config, cfg *config.Server) {
+// What the bodies of requests that are received may take together: this part of
+// the memory limit, within these bounds.
+const (
+	bodiesPart = 4
+	bodiesMin  = 32 << 20
+	bodiesMax  = 256 << 20
+)
+
+// boundAPI gives the API its bounds of requests and connections; tasks may take
+// memoryLimit bytes.
+func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
+	c.BodiesBytes = min(max(memoryLimit/bodiesPart, bodiesMin), bodiesMax)
 	l := &cfg.Limits
 	c.Limits = api.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
 	c.Connections = l.Connections

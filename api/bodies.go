@@ -1,0 +1,69 @@
+package api
+
+import (
+	"errors"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// The HTTP server reads a whole body before anybody looks at the request, and so
+// before anybody asks for a key. With as many connections as there may be, each
+// with as large a body as there may be, that would be more memory than a machine
+// has. So what the connections have read of requests that are not answered yet is
+// bounded for all of them together.
+
+// bodyFreeBytes is what each connection may have read without that: claims,
+// settles and most submits are smaller, and go on when large bodies are refused.
+const bodyFreeBytes = 32 << 10
+
+// errBodiesFull is what a Read returns when there is no room for a body.
+var errBodiesFull = errors.New("the requests that are being received take too much memory")
+
+// bodyShare is what one connection has read of a request that it has not begun to
+// answer. Only the goroutine that serves the connection reads and answers; anybody
+// may close.
+type bodyShare struct {
+	read    int          // bytes since the last answer
+	counted atomic.Int64 // of them, those in all's count
+	all     *atomic.Int64
+	most    int64
+	// streamed says that what is read is not kept.
+	streamed bool
+}
+
+// take counts n bytes that were read. It reports whether there is room for them.
+func (b *bodyShare) take(n int) bool {
+	b.read += n
+	if b.read <= bodyFreeBytes || b.streamed || b.all == nil {
+		return true
+	}
+	more := int64(b.read) - b.counted.Load()
+	b.counted.Add(more)
+	return b.all.Add(more) <= b.most
+}
+
+// give counts all of it off: the request is answered, or its connection closed.
+func (b *bodyShare) give() {
+	if held := b.counted.Swap(0); held > 0 {
+		b.all.Add(-held)
+	}
+}
+
+// answered is give, when the answer begins.
+func (b *bodyShare) answered() {
+	if b.read > bodyFreeBytes {
+		b.give()
+	}
+	b.read = 0
+}
+
+// bodiesFull is the refusal of a body that there is no room for.
+func (s *Server) bodiesFull() *refusal {
+	f := refuse(wire.CodeOverloaded)
+	f.text = "The server is receiving as many large requests as it may, of " + strconv.FormatInt(s.cfg.BodiesBytes, 10) + " bytes"
+	f.reason = fsm.Reason(fsm.BoundBodies)
+	return f
+}

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// TestServer_Bodies checks that large requests that are being received, by anybody,
+// take no more memory than they may, and that small ones go on.
+func TestServer_Bodies(t *testing.T) {
+	t.Parallel()
+	const half = 600 << 10
+	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = 1<<20, 1<<20+headerBytes })
+	addr := listen(t, s)
+	head := func(size int) string {
+		return fmt.Sprintf("POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size)
+	}
+	body := `{"params":"` + strings.Repeat("x", half-13) + `"}`
+	first, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := io.WriteString(first, head(half)+body[:half-1]); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.bodies.Load() > half/2 })
+
+	for range 3 {
+		got := raw(t, addr, head(half)+body)
+		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "bodies" || got.header["Retry-After"] != "1" {
+			t.Errorf("another: %v, Retry-After %q", f, got.header["Retry-After"])
+		}
+	}
+	if got := raw(t, addr, head(30<<10)+`{"params":"`+strings.Repeat("x", 30<<10-13)+`"}`); got.status != 201 {
+		t.Errorf("a small one: %d %.200s", got.status, got.body)
+	}
+	if _, err := io.WriteString(first, body[half-1:]); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, bufio.NewReader(first)); got.status != 201 {
+		t.Errorf("the first: %d %.200s", got.status, got.body)
+	}
+	waitFor(t, func() bool { return s.bodies.Load() == 0 })
+	if got := raw(t, addr, head(half)+body); got.status != 201 {
+		t.Errorf("after it: %d %.200s", got.status, got.body)
+	}
+	// One that goes leaves nothing behind.
+	gone, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(gone, head(half)+body[:half-1]); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.bodies.Load() > half/2 })
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.bodies.Load() == 0 })
+}
