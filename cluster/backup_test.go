@@ -5,7 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/claimq/claimq/fsm"
@@ -205,4 +210,125 @@ func TestRestoreBackup(t *testing.T) {
 			c.ensureSame()
 		})
 	}
+}
+
+// Whatever is wrong with a backup changes nothing, and the cluster goes on.
+func TestRestoreBackup_damaged(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, "n1", t.TempDir(), "127.0.0.1:0")
+	cfg.Bootstrap = true
+	n := openNode(t, cfg)
+	leaderOf(t, n)
+	backup := save(t, n)
+	refused := func(what string, b []byte, want error) {
+		t.Helper()
+		if _, err := n.RestoreBackup(context.Background(), bytes.NewReader(b)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	for i := range backup {
+		bad := bytes.Clone(backup)
+		bad[i] ^= 0x10
+		if _, err := n.RestoreBackup(context.Background(), bytes.NewReader(bad)); !errors.Is(err, fsm.ErrCorrupt) && !errors.Is(err, fsm.ErrUnknownCommand) {
+			t.Fatalf("byte %d of %d flipped: %v", i, len(backup), err)
+		}
+		refused(fmt.Sprintf("cut off at byte %d", i), backup[:i], fsm.ErrCorrupt)
+	}
+	broken := errors.New("the sender is gone")
+	if _, err := n.RestoreBackup(context.Background(), io.MultiReader(bytes.NewReader(backup), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+		t.Errorf("a sender that goes: %v", err)
+	}
+	if g, err := n.ground(); err != nil || g.NextID != 1 || g.NextToken != 1 {
+		t.Errorf("the state was changed: %+v, %v", g, err)
+	}
+	if files, err := os.ReadDir(cfg.DataDir); err != nil || slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasSuffix(f.Name(), ".tmp") }) {
+		t.Errorf("left in the data folder: %v, %v", files, err)
+	}
+	submitOne(t, n)
+	refused("into one with a task", backup, fsm.ErrNotEmpty)
+}
+
+// A task that is acknowledged while a backup is being restored is there
+// afterwards: either it came first, and the restore was refused, or it came after.
+func TestRestoreBackup_underLoad(t *testing.T) {
+	t.Parallel()
+	old := openNode(t, func() Config {
+		cfg := testConfig(t, "old", t.TempDir(), "127.0.0.1:0")
+		cfg.Bootstrap = true
+		return cfg
+	}())
+	first := submitOne(t, old).Result.Submitted[0].Task.ID
+	backup := save(t, old)
+	for round := range 4 {
+		c := newBackupCluster(t, logStoreBoltDB)
+		restored := make(chan error, 1)
+		leader := leaderOf(t, c.nodes...)
+		go func() {
+			_, err := leader.RestoreBackup(context.Background(), bytes.NewReader(backup))
+			restored <- err
+		}()
+		var ids []uint64
+		for done := false; !done; {
+			select {
+			case err := <-restored:
+				done = true
+				switch there := c.task(first) != nil; {
+				case errors.Is(err, fsm.ErrOutcomeUnknown): // a change of leader: both may be
+				case err != nil && !errors.Is(err, fsm.ErrNotEmpty) && !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader):
+					t.Errorf("restore: %v", err)
+				case there != (err == nil) && len(ids) == 0:
+					t.Errorf("restored: %v, and its task is there: %t", err, there)
+				}
+			default:
+			}
+			if len(ids) == 0 && round%2 == 0 && !done {
+				continue // let it win
+			}
+			p, err := leaderOf(t, c.nodes...).Propose(context.Background(), submitKeyed(fmt.Sprint("r", len(ids))))
+			if err == nil {
+				ids = append(ids, p.Result.Submitted[0].Task.ID)
+			}
+		}
+		for _, id := range ids {
+			if c.task(id) == nil {
+				t.Errorf("task %d was acknowledged and is lost", id)
+			}
+		}
+		c.ensureSame()
+	}
+}
+
+func submitKeyed(key string) fsm.Submit {
+	return fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1"), Key: key}}}
+}
+
+// A node that lags is waited for by who saves a backup from it, and one without a
+// leader says so, unless what it has is asked for.
+func TestSaveBackup_withoutLeader(t *testing.T) {
+	t.Parallel()
+	c := newBackupCluster(t, logStoreWAL)
+	id := c.propose(submitKeyed("a")).Result.Submitted[0].Task.ID
+	backup := save(t, c.follower())
+	saved, err := fsm.ReadBackup(bytes.NewReader(backup), int64(len(backup)))
+	if err != nil || saved.Stats().Counts[fsm.StatusPending] != 1 || saved.Info.ClusterID == "" {
+		t.Fatalf("task %d: %+v, %v", id, saved, err)
+	}
+	last := c.follower()
+	c.ensureSame()
+	for _, n := range c.nodes {
+		if n != last {
+			closeNode(t, n)
+		}
+	}
+	eventually(t, "the leader to be missed", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := last.SaveBackup(ctx, false)
+		return errors.Is(err, fsm.ErrNoLeader)
+	})
+	b, err := last.SaveBackup(context.Background(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
 }

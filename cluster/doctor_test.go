@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wrong returns the parts that are wrong, and what is said of them.
+func wrong(findings []Finding) (parts []string, texts string) {
+	for _, f := range findings {
+		if !f.OK {
+			parts = append(parts, f.Part)
+			texts += f.Text + " / " + f.Advice + "\n"
+		}
+	}
+	return parts, texts
+}
+
+// contents is a hash of every file below dir, by name.
+func contents(t *testing.T, dir string) map[string][sha256.Size]byte {
+	t.Helper()
+	files := map[string][sha256.Size]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files[path] = sha256.Sum256(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// usedFolder returns the data folder of a stopped node that has a snapshot and
+// log behind it.
+func usedFolder(t *testing.T, logStore string) string {
+	t.Helper()
+	cfg := testConfig(t, "n1", t.TempDir(), "127.0.0.1:0")
+	cfg.Bootstrap, cfg.LogStore = true, logStore
+	n := openNode(t, cfg)
+	for range 20 {
+		submitOne(t, n)
+	}
+	if index, err := n.TakeSnapshot(context.Background()); err != nil || index < 20 {
+		t.Fatalf("snapshot at %d: %v", index, err)
+	}
+	for range 20 {
+		submitOne(t, n)
+	}
+	if findings, err := Examine(cfg.DataDir, 0); err != nil || len(findings) != 1 || findings[0].OK || !strings.Contains(findings[0].Text, fmt.Sprintf("pid %d", os.Getpid())) {
+		t.Errorf("of a running node: %+v, %v", findings, err)
+	}
+	closeNode(t, n)
+	return cfg.DataDir
+}
+
+// copyDir copies a folder.
+func copyDir(t *testing.T, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+		t.Run(logStore, func(t *testing.T) {
+			t.Parallel()
+			dir := usedFolder(t, logStore)
+			before := contents(t, dir)
+			findings, err := Examine(dir, 0)
+			if parts, texts := wrong(findings); err != nil || len(parts) > 0 || len(findings) != 6 {
+				t.Fatalf("a sound folder: %+v %v\n%s", findings, err, texts)
+			}
+			if after := contents(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Error("the folder was changed")
+			}
+			if parts, texts := wrong(mustExamine(t, dir, 1<<62)); len(parts) != 1 || parts[0] != "disk" {
+				t.Errorf("a full disk: %s", texts)
+			}
+			log := logFileName
+			if logStore == logStoreWAL {
+				log = filepath.Join(walDirName, "*.wal")
+			}
+			for _, damage := range []struct{ file, part string }{
+				{identityFileName, "identity"},
+				{tailFileName, "log"},
+				{filepath.Join(snapshotsFolder, "*", snapshotDataFile), "snapshots"},
+				{filepath.Join(snapshotsFolder, "*", snapshotMetaFile), "snapshots"},
+				{log, "log"},
+			} {
+				bad := copyDir(t, dir)
+				flipIn(t, filepath.Join(bad, damage.file))
+				parts, texts := wrong(mustExamine(t, bad, 0))
+				if len(parts) == 0 || parts[0] != damage.part || !strings.Contains(texts, "claimq cluster remove") {
+					t.Errorf("a flipped bit in %s: %v\n%s", damage.file, parts, texts)
+				}
+			}
+			gone := copyDir(t, dir)
+			if err := os.RemoveAll(filepath.Join(gone, snapshotsFolder)); err != nil {
+				t.Fatal(err)
+			}
+			// The log still begins at its first entry, so nothing is missing.
+			if parts, texts := wrong(mustExamine(t, gone, 0)); len(parts) > 0 {
+				t.Errorf("without a snapshot that the log does not need: %s", texts)
+			}
+		})
+	}
+}
+
+func mustExamine(t *testing.T, dir string, freeMin uint64) []Finding {
+	t.Helper()
+	findings, err := Examine(dir, freeMin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
+}
+
+// flipIn flips a bit in the middle of what is written in the one file that
+// pattern matches.
+func flipIn(t *testing.T, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %v, %v", pattern, files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, []byte("mail")) // in an entry, if it is a log
+	if at < 0 {
+		at = len(bytes.TrimRight(b, "\x00")) / 2
+	}
+	b[at] ^= 4
+	if err := os.WriteFile(files[0], b, dataFileMode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExamine_other(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if parts, texts := wrong(mustExamine(t, dir, 0)); len(parts) > 0 {
+		t.Errorf("an empty folder: %s", texts)
+	}
+	if _, err := Examine(filepath.Join(dir, "none"), 0); err == nil {
+		t.Error("a folder that is not there is examined")
+	}
+	if err := os.WriteFile(filepath.Join(dir, logFileName), []byte("x"), dataFileMode); err != nil {
+		t.Fatal(err)
+	}
+	if parts, texts := wrong(mustExamine(t, dir, 0)); len(parts) != 1 || parts[0] != "identity" {
+		t.Errorf("a log without an identity: %s", texts)
+	}
+	if _, err := Examine(filepath.Join(dir, logFileName), 0); err == nil {
+		t.Error("a file is examined")
+	}
+}
