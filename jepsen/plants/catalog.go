@@ -45,7 +45,7 @@ func All() []Plant {
 			Nodes: 3, Faults: "pause-leader", Clients: 60, Rate: 1200,
 			edits: []edit{{
 				file: "cluster/read.go",
-				old:  "if err := n.confirmer.confirm(ctx, l.confirm); err != nil {",
+				old:  "if err := l.confirmer.confirm(ctx, l.confirm); err != nil {",
 				new:  "if err := ctx.Err(); err != nil {",
 			}},
 		},
