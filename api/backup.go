@@ -250,6 +250,9 @@ func (r *request) refuseRestore(err error) {
 	case errors.Is(err, fsm.ErrOverloaded):
 		f = refuse(wire.CodeOverloaded)
 		f.text = sentence(err)
+		if over := (*fsm.Overload)(nil); errors.As(err, &over) {
+			f.reason = fsm.Reason(over.Bound)
+		}
 	case errors.Is(err, fsm.ErrOutcomeUnknown):
 		f = refuse(wire.CodeOutcomeUnknown)
 		f.advice = "Once there is a leader, look with 'claimq stats' whether the tasks are there; if they are not, restore again"

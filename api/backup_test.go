@@ -139,7 +139,7 @@ func TestServer_RestoreRefused(t *testing.T) {
 		{fmt.Errorf("%w: level 9", fsm.ErrUnknownCommand), 400, "newer version"},
 		{fsm.ErrCountersUsedUp, 400, "no ids are left"},
 		{&fsm.MembershipRefused{Reason: "n2 does not answer", Advice: "Bring it back"}, 409, "membership_refused"},
-		{fmt.Errorf("%w: the disk is full", fsm.ErrOverloaded), 503, "the disk is full"},
+		{&fsm.Overload{Bound: fsm.BoundDisk, Text: "the disk is full"}, 503, `"reason":"disk"`},
 		{fsm.ErrOutcomeUnknown, 504, "claimq stats"},
 		{errors.New("a bug"), 500, "Internal server error"},
 	} {

@@ -19,7 +19,7 @@ const spoolStep = 4 << 20
 type spool struct {
 	file *os.File
 	dir  string
-	min  uint64 // bytes to leave free
+	min  uint64 // bytes to leave free; 0 = as diskMark says
 	size int64
 	next int64 // size at which the free space is looked at
 }
@@ -51,23 +51,25 @@ func (s *spool) Write(b []byte) (int, error) {
 	w, err := s.file.Write(b)
 	s.size += int64(w)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		err = fmt.Errorf("%w: the disk of %s is full", fsm.ErrOverloaded, s.dir)
+		err = s.full("the disk of the data folder is full")
 	}
 	return w, err
 }
 
 // room returns fsm.ErrOverloaded unless so many bytes can be written.
 func (s *spool) room(bytes uint64) error {
-	free, _, err := checkFreeSpace(s.dir)
+	free, size, err := checkFreeSpace(s.dir)
 	if err != nil {
 		return err
 	}
-	if free < s.min+bytes {
-		return fmt.Errorf("%w: the disk of %s has %d bytes free, and %d of them must stay free: a restore takes three times the backup's size while it runs",
-			fsm.ErrOverloaded, s.dir, free, s.min)
+	if mark := diskMark(s.min, size); free < mark+bytes {
+		return s.full(fmt.Sprintf("the disk of the data folder has %d bytes free, of which %d must stay free: a restore takes three times the backup's size while it runs",
+			free, mark))
 	}
 	return nil
 }
+
+func (s *spool) full(text string) error { return &fsm.Overload{Bound: fsm.BoundDisk, Text: text} }
 
 // receive fills the spool with what r has.
 func (s *spool) receive(ctx context.Context, r io.Reader) error {

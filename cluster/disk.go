@@ -35,12 +35,17 @@ type diskRoom struct {
 	handedOverAt atomic.Int64
 }
 
+// diskMark returns how many bytes of a file system of that size are to be free.
+func diskMark(configured, size uint64) uint64 {
+	if configured == 0 {
+		return min(size/diskFreePart, diskFreeMax)
+	}
+	return configured
+}
+
 // note takes what was found.
 func (d *diskRoom) note(free, size, configured uint64) (low, changed bool) {
-	mark := configured
-	if mark == 0 {
-		mark = min(size/diskFreePart, diskFreeMax)
-	}
+	mark := diskMark(configured, size)
 	was := d.low.Load()
 	low = free < mark || was && free < mark+mark/diskSlackPart
 	d.free.Store(free)

@@ -23,8 +23,8 @@ type Finding struct {
 }
 
 // Examine checks the data folder at dir of a node that is stopped, all of it,
-// and changes nothing. freeMin is how many bytes of its disk should be free. A
-// folder that a running node holds is not looked into. An error says that dir is
+// and changes nothing. freeMin is how many bytes of its disk should be free, 0 =
+// what the default of disk_free_min is. A folder that a running node holds is not looked into. An error says that dir is
 // no folder that could be looked at.
 func Examine(dir string, freeMin uint64) ([]Finding, error) {
 	info, err := os.Stat(dir)
@@ -322,9 +322,9 @@ func (e *examination) disk(freeMin uint64) {
 	switch {
 	case err != nil:
 		e.bad("disk", "check the disk", "%v", err)
-	case free < freeMin:
+	case free < diskMark(freeMin, size):
 		e.bad("disk", "make room: below that the node refuses to take tasks, and with no space at all it stops",
-			"%d of %d bytes are free, less than the %d that should be", free, size, freeMin)
+			"%d of %d bytes are free, less than the %d that should be", free, size, diskMark(freeMin, size))
 	default:
 		e.ok("disk", "%d of %d bytes are free", free, size)
 	}

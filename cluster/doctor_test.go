@@ -57,7 +57,7 @@ func usedFolder(t *testing.T, logStore string) string {
 	for range 20 {
 		submitOne(t, n)
 	}
-	if findings, err := Examine(cfg.DataDir, 0); err != nil || len(findings) != 1 || findings[0].OK || !strings.Contains(findings[0].Text, fmt.Sprintf("pid %d", os.Getpid())) {
+	if findings, err := Examine(cfg.DataDir, 1); err != nil || len(findings) != 1 || findings[0].OK || !strings.Contains(findings[0].Text, fmt.Sprintf("pid %d", os.Getpid())) {
 		t.Errorf("of a running node: %+v, %v", findings, err)
 	}
 	closeNode(t, n)
@@ -81,7 +81,7 @@ func TestExamine(t *testing.T) {
 			t.Parallel()
 			dir := usedFolder(t, logStore)
 			before := contents(t, dir)
-			findings, err := Examine(dir, 0)
+			findings, err := Examine(dir, 1)
 			if parts, texts := wrong(findings); err != nil || len(parts) > 0 || len(findings) != 6 {
 				t.Fatalf("a sound folder: %+v %v\n%s", findings, err, texts)
 			}
@@ -104,7 +104,7 @@ func TestExamine(t *testing.T) {
 			} {
 				bad := copyDir(t, dir)
 				flipIn(t, filepath.Join(bad, damage.file))
-				parts, texts := wrong(mustExamine(t, bad, 0))
+				parts, texts := wrong(mustExamine(t, bad, 1))
 				if len(parts) == 0 || parts[0] != damage.part || !strings.Contains(texts, "claimq cluster remove") {
 					t.Errorf("a flipped bit in %s: %v\n%s", damage.file, parts, texts)
 				}
@@ -114,7 +114,7 @@ func TestExamine(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The log still begins at its first entry, so nothing is missing.
-			if parts, texts := wrong(mustExamine(t, gone, 0)); len(parts) > 0 {
+			if parts, texts := wrong(mustExamine(t, gone, 1)); len(parts) > 0 {
 				t.Errorf("without a snapshot that the log does not need: %s", texts)
 			}
 		})
@@ -155,7 +155,7 @@ func flipIn(t *testing.T, pattern string) {
 func TestExamine_other(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if parts, texts := wrong(mustExamine(t, dir, 0)); len(parts) > 0 {
+	if parts, texts := wrong(mustExamine(t, dir, 1)); len(parts) > 0 {
 		t.Errorf("an empty folder: %s", texts)
 	}
 	if _, err := Examine(filepath.Join(dir, "none"), 0); err == nil {
@@ -164,7 +164,7 @@ func TestExamine_other(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, logFileName), []byte("x"), dataFileMode); err != nil {
 		t.Fatal(err)
 	}
-	if parts, texts := wrong(mustExamine(t, dir, 0)); len(parts) != 1 || parts[0] != "identity" {
+	if parts, texts := wrong(mustExamine(t, dir, 1)); len(parts) != 1 || parts[0] != "identity" {
 		t.Errorf("a log without an identity: %s", texts)
 	}
 	if _, err := Examine(filepath.Join(dir, logFileName), 0); err == nil {
