@@ -38,8 +38,20 @@ func wireNode(n fsm.NodeView) wire.Node {
 func (r *request) upgrade() {
 	d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
 	defer d.free()
-	if bad := d.fields(d.unknown); bad != nil {
+	var dryRun bool
+	bad := d.fields(func(name []byte) (bad *refusal) {
+		if string(name) != "dry_run" {
+			return d.unknown(name)
+		}
+		dryRun, bad = d.boolean("dry_run")
+		return bad
+	})
+	if bad != nil {
 		r.refuse(bad)
+		return
+	}
+	if dryRun {
+		r.sendJSON(planUpgrade(r.server.node.Cluster(r.wait())))
 		return
 	}
 	level, err := r.server.node.Upgrade(r.wait(), r.by())
@@ -50,4 +62,15 @@ func (r *request) upgrade() {
 	b := append(r.body(), `{"success":true,"feature_level":`...)
 	b = strconv.AppendUint(b, uint64(level), 10)
 	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// planUpgrade says what an upgrade would do.
+func planUpgrade(view fsm.ClusterView) wire.Upgraded {
+	plan := wire.Upgraded{Success: true, FeatureLevel: view.FeatureLevel, WouldBe: fsm.FeatureLevel, Nodes: []wire.UpgradeMember{}}
+	for _, n := range view.Nodes {
+		plan.Nodes = append(plan.Nodes, wire.UpgradeMember{NodeID: n.NodeID, Version: n.Version, FeatureLevel: n.Level, Answers: n.State != "unknown"})
+		plan.WouldBe = min(plan.WouldBe, n.Level)
+	}
+	plan.WouldBe = max(plan.WouldBe, plan.FeatureLevel)
+	return plan
 }

@@ -246,6 +246,14 @@ func TestServer_Upgrade(t *testing.T) {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
 		}
 	}
+	node.view = fsm.ClusterView{FeatureLevel: 3, Nodes: []fsm.NodeView{
+		{NodeRecord: fsm.NodeRecord{NodeID: "n1", Version: "v2", Level: 9}, State: "leader"},
+		{NodeRecord: fsm.NodeRecord{NodeID: "n2", Version: "v1", Level: 4}, State: "unknown"},
+	}}
+	want := `{"success":true,"feature_level":3,"would_be":4,"nodes":[{"node_id":"n1","version":"v2","feature_level":9,"answers":true},{"node_id":"n2","version":"v1","feature_level":4,"answers":false}]}`
+	if got := s.call(t, "POST /api/cluster/upgrade", `{"dry_run":true}`); got.status != 200 || got.body != want {
+		t.Errorf("dry run: %d %s", got.status, got.body)
+	}
 	node.upgradeErr = &fsm.MembershipRefused{Reason: "n3 cannot be asked", Advice: "Start it"}
 	checkRefusal(t, s.call(t, "POST /api/cluster/upgrade", ""), wire.CodeMembershipRefused, "n3 cannot be asked", "Start it", "")
 	node.upgradeErr = fsm.ErrOutcomeUnknown

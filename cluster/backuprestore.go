@@ -93,7 +93,7 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 
 // admitBackup refuses a state that not every member can take over.
 func (n *Node) admitBackup(ctx context.Context, level uint32) error {
-	known, err := n.levelKnown(ctx)
+	known, _, err := n.levelKnown(ctx)
 	if err != nil {
 		return &fsm.MembershipRefused{
 			Reason: fmt.Sprintf("Not every member can take the backup's state over: %v", err),

@@ -44,7 +44,7 @@ func (l *leadership) startLevel() error {
 	level := uint32(firstLevel)
 	for range firstLevelTries {
 		ctx, cancel := context.WithTimeout(l.ctx, firstLevelTimeout)
-		known, err := n.levelKnown(ctx)
+		known, _, err := n.levelKnown(ctx)
 		cancel()
 		if err == nil {
 			level = max(level, known)
@@ -59,7 +59,8 @@ func (l *leadership) startLevel() error {
 
 // Upgrade raises the cluster's feature level to the highest that every member
 // knows, and returns it; by is whose key it was, for the trail. From then on no
-// older version can take part. Errors: *fsm.MembershipRefused if a voter cannot be asked, fsm.ErrNotLeader,
+// older version can take part. Errors: *fsm.MembershipRefused if a voter cannot be
+// asked, or a member knows no more than the level, fsm.ErrNotLeader,
 // fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown (nothing was changed);
 // fsm.ErrOutcomeUnknown.
 func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error) {
@@ -72,7 +73,7 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 		return 0, fmt.Errorf("%w: %w", fsm.ErrOverloaded, err)
 	}
 	defer unlock() // an older node could join meanwhile
-	known, err := n.levelKnown(ctx)
+	known, older, err := n.levelKnown(ctx)
 	if err != nil {
 		return 0, &fsm.MembershipRefused{
 			Reason: fmt.Sprintf("Not every member says which feature level it knows: %v", err),
@@ -80,6 +81,12 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 		}
 	}
 	if has := n.fsm.level.Load(); known <= has {
+		if len(older) > 0 {
+			return 0, &fsm.MembershipRefused{
+				Reason: fmt.Sprintf("The cluster is at feature level %d, and %s knows no more", has, strings.Join(older, ", ")),
+				Advice: "Run the newer version on every node first; nothing was changed",
+			}
+		}
 		return has, nil
 	}
 	cmd := fsm.SetLevel{Level: known, By: by}
@@ -93,30 +100,34 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 	return n.fsm.level.Load(), nil
 }
 
-// levelKnown returns the highest feature level that all members know. Voters
-// say so now; of other members that do not answer, their record does.
-func (n *Node) levelKnown(ctx context.Context) (uint32, error) {
-	level := fsm.FeatureLevel
+// levelKnown returns the highest feature level that all members know, and those
+// that know less than this node. Voters say so now; of other members that do not
+// answer, their record does.
+func (n *Node) levelKnown(ctx context.Context) (level uint32, older []string, err error) {
+	level = fsm.FeatureLevel
 	servers := n.servers()
 	statuses, errs := n.askStatuses(ctx, servers)
 	var silent []string
 	for i, s := range servers {
-		known := statuses[i].Record.Level
+		record := statuses[i].Record
 		if errs[i] != nil {
-			var record fsm.NodeRecord
 			n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(string(s.ID)) })
-			if known = record.Level; s.Suffrage == raft.Voter || known == 0 {
+			if s.Suffrage == raft.Voter || record.Level == 0 {
 				silent = append(silent, fmt.Sprintf("%s does not answer: %v", nameOf(s, record), errs[i]))
 				continue
 			}
 		}
-		level = min(level, known)
+		level = min(level, record.Level)
+		if record.Level < fsm.FeatureLevel {
+			older = append(older, nameOf(s, record))
+		}
 	}
 	if len(silent) > 0 {
 		slices.Sort(silent)
-		return 0, errors.New(strings.Join(silent, "; "))
+		return 0, nil, errors.New(strings.Join(silent, "; "))
 	}
-	return level, nil
+	slices.Sort(older)
+	return level, older, nil
 }
 
 // nameOf returns what to call a member that may have no record yet.

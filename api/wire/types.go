@@ -31,8 +31,19 @@ type Types struct {
 	Type    *Type  `json:"type,omitempty"`  // of PATCH
 }
 
-// Upgraded is the answer of POST /api/cluster/upgrade.
+// Upgraded is the answer of POST /api/cluster/upgrade. With "dry_run" the level is
+// still what it was, and the rest says what would become of it.
 type Upgraded struct {
-	Success      bool   `json:"success"`
-	FeatureLevel uint32 `json:"feature_level"`
+	Success      bool            `json:"success"`
+	FeatureLevel uint32          `json:"feature_level"`
+	WouldBe      uint32          `json:"would_be,omitempty"`
+	Nodes        []UpgradeMember `json:"nodes,omitempty"`
+}
+
+// UpgradeMember is what one member knows.
+type UpgradeMember struct {
+	NodeID       string `json:"node_id"`
+	Version      string `json:"version"`
+	FeatureLevel uint32 `json:"feature_level"` // the highest that it knows
+	Answers      bool   `json:"answers"`       // if not, it is what is recorded of it
 }

@@ -225,7 +225,12 @@ func cliCases() []cliCase {
 		{name: "batch without op", args: []string{"batch", "-"}, stdin: `{"id":17}`, want: 2},
 		{name: "batch no file", args: []string{"batch", "/nowhere/at/all"}, want: 2},
 		{name: "cluster upgrade", args: []string{"cluster", "upgrade", "--finalize"}, answers: one("POST /api/cluster/upgrade", `200 {"success":true,"feature_level":2}`)},
-		{name: "cluster upgrade unsaid", args: []string{"cluster", "upgrade"}, environ: []string{"CLAIMQ_FINALIZE=true"}, want: 2},
+		{name: "cluster upgrade unsaid", args: []string{"cluster", "upgrade"}, environ: []string{"CLAIMQ_FINALIZE=true"}, answers: one("POST /api/cluster/upgrade", `200 {"success":true,"feature_level":4,"would_be":5,"nodes":[`+
+			`{"node_id":"n1","version":"v2","feature_level":5,"answers":true},{"node_id":"n2","version":"v2","feature_level":5,"answers":true}]}`)},
+		{name: "cluster upgrade too early", args: []string{"cluster", "upgrade"}, answers: one("POST /api/cluster/upgrade", `200 {"success":true,"feature_level":4,"would_be":4,"nodes":[`+
+			`{"node_id":"n1","version":"v2","feature_level":5,"answers":true},{"node_id":"n2","version":"v1","feature_level":4,"answers":true}]}`)},
+		{name: "cluster upgrade done", args: []string{"cluster", "upgrade"}, answers: one("POST /api/cluster/upgrade", `200 {"success":true,"feature_level":5,"would_be":5,"nodes":[{"node_id":"n1","version":"v2","feature_level":5,"answers":true}]}`)},
+		{name: "cluster upgrade half gone", args: []string{"cluster", "upgrade"}, answers: one("POST /api/cluster/upgrade", `200 {"success":true,"feature_level":4,"would_be":4,"nodes":[{"node_id":"n1","version":"v2","feature_level":5,"answers":true},{"node_id":"n2","version":"v2","feature_level":4,"answers":false}]}`)},
 		{name: "list", args: []string{"list", "--status", "failed", "--type", "mail", "--limit", "3"}, answers: map[string]string{
 			"GET /api/tasks?limit=3&status=failed&task_type=mail":           `200 {"success":true,"tasks":[` + cliDone + `],"next_cursor":"c1"}`,
 			"GET /api/tasks?cursor=c1&limit=2&status=failed&task_type=mail": `200 {"success":true,"tasks":[` + cliTask + `,` + cliTask + `],"next_cursor":"c2"}`,

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,16 +17,17 @@ func newClusterUpgradeCommand(a *app) *cobra.Command {
 	var f clientFlags
 	var finalize bool
 	cmd := &cobra.Command{
-		Use:   "upgrade --finalize",
+		Use:   "upgrade [--finalize]",
 		Short: "Let the cluster use what its new version can do",
-		Long: `Let the cluster use what its new version can do, once all nodes run it. Until then
-it does only what the old version knows, and nodes can be taken back to that; there
-is no way back from here. Refused while a voter runs an older version.`,
-		Example: "  claimq cluster upgrade --finalize",
+		Long: `Show which feature level each node knows and, with --finalize, raise the cluster's to
+the highest that all know, once all nodes run the new version. Until then it does only
+what the old version knows, and nodes can be taken back to that; there is no way back
+from there. Refused while a node runs an older version, or a voter does not answer.`,
+		Example: "  claimq cluster upgrade\n  claimq cluster upgrade --finalize",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !finalize {
-				return usageErrorf("--finalize is missing: there is no way back to the old version after it")
+				return a.talk(&f, func(s session) error { return showUpgrade(cmd.Context(), s) })
 			}
 			return a.talk(&f, func(s session) error {
 				var answer wire.Upgraded
@@ -39,7 +43,50 @@ is no way back from here. Refused while a voter runs an older version.`,
 		},
 	}
 	addClientFlags(a, cmd, &f)
-	cmd.Flags().BoolVar(&finalize, "finalize", false, "do it (required)")
+	cmd.Flags().BoolVar(&finalize, "finalize", false, "do it")
 	onlyExplicit(cmd)
 	return cmd
+}
+
+// showUpgrade tells what each node knows, and what --finalize would do.
+func showUpgrade(ctx context.Context, s session) error {
+	var plan wire.Upgraded
+	r := client.Request{Method: http.MethodPost, Path: "/api/cluster/upgrade", Body: []byte(`{"dry_run":true}`), Repeatable: true}
+	shown, err := s.call(ctx, r, "", &plan)
+	if err != nil || shown {
+		return err
+	}
+	rows := [][]string{{"NODE", "VERSION", "KNOWS LEVEL"}}
+	var silent, old []string
+	highest := plan.FeatureLevel
+	for _, n := range plan.Nodes {
+		highest = max(highest, n.FeatureLevel)
+	}
+	for _, n := range plan.Nodes {
+		rows = append(rows, []string{cell(n.NodeID, workerWidth), cell(n.Version, typeWidth), strconv.FormatUint(uint64(n.FeatureLevel), 10)})
+		if !n.Answers {
+			silent = append(silent, printable(n.NodeID))
+		}
+		if n.FeatureLevel < highest {
+			old = append(old, printable(n.NodeID))
+		}
+	}
+	if err := table(s.a.stdout, rows); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.a.stdout, "\nthe cluster is at feature level %d; %s\n", plan.FeatureLevel, upgradeAdvice(&plan, silent, old))
+	return err
+}
+
+// upgradeAdvice says what to do next.
+func upgradeAdvice(plan *wire.Upgraded, silent, old []string) string {
+	switch {
+	case len(silent) > 0:
+		return "bring back first, or remove, what does not answer: " + strings.Join(silent, ", ")
+	case len(old) > 0:
+		return "run the newer version first on " + strings.Join(old, ", ")
+	case plan.WouldBe > plan.FeatureLevel:
+		return fmt.Sprintf("--finalize would raise it to %d. From then on no older version can take part", plan.WouldBe)
+	}
+	return "there is nothing to finalize"
 }
