@@ -240,6 +240,39 @@ func TestServer_TLSClients(t *testing.T) {
 	waitFor(t, func() bool { return strings.Contains(log.String(), "refused a TLS connection") })
 }
 
+// One handshake too many ends the oldest, and no other.
+func TestHandshakes(t *testing.T) {
+	t.Parallel()
+	var h handshakes
+	conns := make([]closedConn, tlsHandshakesMax+2)
+	var ends []func()
+	for i := range tlsHandshakesMax {
+		ends = append(ends, h.begin(&conns[i]))
+	}
+	ends[1]() // over in time
+	for i := tlsHandshakesMax; i < len(conns); i++ {
+		ends = append(ends, h.begin(&conns[i]))
+	}
+	for i := range conns {
+		if closed := conns[i].closed; closed != (i == 0) {
+			t.Errorf("connection %d: closed %v", i, closed)
+		}
+	}
+	for _, end := range ends {
+		end()
+	}
+	if n := h.conns.Len(); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+type closedConn struct {
+	nopConn
+	closed bool
+}
+
+func (c *closedConn) Close() error { c.closed = true; return nil }
+
 // Strangers who say nothing are cut off, the oldest first when they are many, and
 // do not hold up clients.
 func TestServer_TLSStrangers(t *testing.T) {
