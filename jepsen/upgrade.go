@@ -212,7 +212,15 @@ func (u *upgrading) roll(ctx context.Context, name, binary string) error {
 		if err := u.restart(ctx, n, name, binary); err != nil {
 			return err
 		}
-		if i == 0 { // now there are both
+		if i == upgradeNodes-1 {
+			break
+		}
+		// Now there are both. Nobody may make it final.
+		_, _ = u.command(ctx, u.cfg.New, n, "cluster", "upgrade", "--finalize") // a leader of the old version does not refuse it
+		if err := u.wantLevel(ctx, u.cfg.Level); err != nil {
+			return err
+		}
+		if i == 0 {
 			if err := u.tryClients(ctx); err != nil {
 				return err
 			}
