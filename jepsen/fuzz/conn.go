@@ -29,6 +29,7 @@ type answer struct {
 	body   []byte
 	err    error // why there is none
 	stream bool  // its body does not end by itself, and was not read to the end
+	closes bool  // it says that the connection is closed behind it
 }
 
 // conn is a connection to one node, opened again when it has to be. It is for one
@@ -52,18 +53,10 @@ func (c *conn) close() {
 	}
 }
 
-// exchange sends the request and reads an answer. A connection that had been used
-// before, and was closed by the node meanwhile, is opened again, once.
+// exchange sends the request and reads an answer. A node may close a connection
+// behind an answer that says so, and nowhere else: a client would not know whether
+// its next request was done.
 func (c *conn) exchange(ctx context.Context, req *request) answer {
-	fresh := c.c == nil
-	a := c.try(ctx, req)
-	if a.status == 0 && !fresh && req.sane && (errors.Is(a.err, io.EOF) || strings.Contains(a.err.Error(), "reset") || strings.Contains(a.err.Error(), "broken pipe")) {
-		a = c.try(ctx, req)
-	}
-	return a
-}
-
-func (c *conn) try(ctx context.Context, req *request) answer {
 	if c.c == nil {
 		opened, err := c.dial(ctx, c.addr)
 		if err != nil {
@@ -84,7 +77,7 @@ func (c *conn) try(ctx context.Context, req *request) answer {
 	if a.err != nil {
 		a.err = errors.Join(a.err, errWrite)
 	}
-	if a.err != nil || errWrite != nil || !req.sane || a.stream || a.header.Get("Connection") == "close" {
+	if a.err != nil || errWrite != nil || !req.sane || a.stream || a.closes {
 		c.close()
 	}
 	return a
@@ -102,7 +95,7 @@ func (c *conn) read(req *request) answer {
 			break
 		}
 	}
-	a := answer{status: resp.StatusCode, header: resp.Header}
+	a := answer{status: resp.StatusCode, header: resp.Header, closes: resp.Close}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		a.stream = true
 		_ = c.c.SetReadDeadline(time.Now().Add(oddTimeout))
