@@ -67,7 +67,8 @@ var vary = []struct {
 	by      string
 }{
 	// Which node leads is an accident, too.
-	{regexp.MustCompile(`leader: n\d   term: \d+`), "leader: NODE term: N"},
+	{regexp.MustCompile(`leader: n\d`), "leader: NODE"},
+	{regexp.MustCompile(`\bterm: \d+`), "term: N"},
 	{regexp.MustCompile(`\bn\d (leads,? (\d|alone))`), "NODE $1"},
 	{regexp.MustCompile(`\b(leader|follower) +((non)?voter)\b`), "STATE $2"},
 	{regexp.MustCompile(`(:7401) +\d+`), "$1 INDEX"},
