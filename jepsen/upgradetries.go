@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -65,6 +68,9 @@ func (u *upgrading) tryOldNode(ctx context.Context) error {
 	if n == leader {
 		n = u.cluster.Nodes[1]
 	}
+	if err := waitOwnLevel(ctx, n, fsm.FeatureLevel); err != nil {
+		return err
+	}
 	if err := n.Stop(ctx); err != nil {
 		return err
 	}
@@ -97,6 +103,35 @@ func (u *upgrading) tryOldNode(ctx context.Context) error {
 		return err
 	}
 	return n.WaitReady(ctx)
+}
+
+// waitOwnLevel waits until the node itself has applied the entry that raised the
+// level: /api/cluster tells what the leader has.
+func waitOwnLevel(ctx context.Context, n *procs.Node, level uint32) error {
+	want := fmt.Sprintf("\nclaimq_feature_level %d\n", level)
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return fmt.Errorf("ask %s for its metrics: %w", n.ID, err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			return fmt.Errorf("ask %s for its metrics: %w", n.ID, err)
+		}
+		if strings.Contains(string(b), want) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not reach feature level %d: %w", n.ID, level, context.Cause(ctx))
+		case <-time.After(idlePoll):
+		}
+	}
 }
 
 // hashFiles returns the hashes of the files in the folder, but of the lock's,
