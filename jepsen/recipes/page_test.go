@@ -73,6 +73,7 @@ var vary = []struct {
 	{regexp.MustCompile(`\b(leader|follower) +((non)?voter)\b`), "STATE $2"},
 	{regexp.MustCompile(`(:7401) +\d+`), "$1 INDEX"},
 	{regexp.MustCompile(`\d\.\d+e\+\d+`), "NUMBER"},
+	{regexp.MustCompile(`\b\d+-\d+-\d{10,}\b`), "SNAPSHOT"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
