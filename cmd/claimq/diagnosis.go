@@ -15,6 +15,9 @@ type diagnosis struct {
 	points  []string
 }
 
+// lowDisk begins a node's problem if that is all that is wrong with it.
+const lowDisk = "its disk is low"
+
 // diagnose judges a cluster by what one node sees of it.
 func diagnose(c *wire.Cluster) diagnosis {
 	var d diagnosis
@@ -34,7 +37,8 @@ func diagnose(c *wire.Cluster) diagnosis {
 			continue
 		}
 		voters++
-		if n.Healthy {
+		// A node whose disk is low needs somebody, but votes and writes as the others do.
+		if n.Healthy || strings.HasPrefix(n.Problem, lowDisk) {
 			healthy++
 		}
 		if n.State == "unknown" {
