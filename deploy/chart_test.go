@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -76,7 +77,7 @@ func render(t *testing.T, sets ...string) (objects map[string]manifest, text str
 	objects = make(map[string]manifest)
 	for d := yaml.NewDecoder(bytes.NewReader(stdout.Bytes())); ; {
 		var m manifest
-		if err := d.Decode(&m); err == io.EOF {
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
 			return objects, stdout.String(), nil
 		} else if err != nil {
 			t.Fatal(err)

@@ -107,7 +107,7 @@ func (o *options) buildTarget(ctx context.Context, goos, arch string) (string, e
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // what is left in a temporary folder harms nobody
 	binary := filepath.Join(dir, "claimq")
 	// Without the checkout's state, which a tarball of the source does not have.
 	if _, err := o.goTool(ctx, goos, arch, "build", "-trimpath", "-buildvcs=false",
