@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -294,5 +296,17 @@ func TestServer_TakeSnapshot(t *testing.T) {
 	}
 	if last := node.proposed[len(node.proposed)-1].(fsm.Tell); last.Kind != fsm.EventSnapshotTaken || last.What != "at index 7" {
 		t.Errorf("told %+v", last)
+	}
+}
+
+// What every request pays for restores.
+func BenchmarkHideUpload(b *testing.B) {
+	var h fasthttp.RequestHeader
+	if err := h.Read(bufio.NewReader(strings.NewReader("POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n"))); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		hideUpload(&h)
 	}
 }
