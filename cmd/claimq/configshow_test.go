@@ -30,7 +30,7 @@ const shownFile = "node_id: n1\nhttp_addr: 127.0.0.1:1\nmemory_limit: 1GiB\nkeys
 // Each setting is told with where its value is from; no secret is.
 func TestConfigShow(t *testing.T) {
 	t.Parallel()
-	environ := []string{"CLAIMQ_MEMORY_LIMIT=2GiB", "CLAIMQ_TRAIL_AGE=36h", "CLAIMQ_LOG_LEVE=info"}
+	environ := []string{"CLAIMQ_MEMORY_LIMIT=2GiB", "CLAIMQ_TRAIL_AGE=36h", "CLAIMQ_KEY_FILE=a-clients", "CLAIMQ_LOG_LEVE=info"}
 	stdout, stderr, code := showConfigOf(t, shownFile, environ, "--data-dir", "d", "--trail-age", "48h")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
