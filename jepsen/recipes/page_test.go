@@ -77,7 +77,7 @@ var vary = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
-	{regexp.MustCompile(`\bclaimq_[A-Za-z0-9_-]{20,}`), "KEY"},
+	{regexp.MustCompile(`\bclaimq_[a-z0-9]{40,}`), "KEY"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h))+\b`), "SPAN"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?(B|KiB|MiB|GiB|bytes)\b`), "SIZE"},
 	{regexp.MustCompile(`\b\d[\d,]*\d\b`), "NUMBER"},
