@@ -64,8 +64,8 @@ func mountDisk(t *testing.T, dir string) {
 }
 
 // fillDisk writes to the node's disk until less than the mark is free, and waits
-// until the node knows. clear ends that.
-func fillDisk(t *testing.T, n *procs.Node) (clear func()) {
+// until the node knows. makeRoom ends that.
+func fillDisk(t *testing.T, n *procs.Node) (makeRoom func()) {
 	t.Helper()
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(n.DataDir, &fs); err != nil {
@@ -101,9 +101,9 @@ func TestFull_diskOfAll(t *testing.T) {
 			l := newFullLoad(t, c, 1000)
 			l.produce(4)
 			l.more(1000, 0)
-			var clear []func()
+			var makeRoom []func()
 			for _, n := range c.Nodes {
-				clear = append(clear, fillDisk(t, n))
+				makeRoom = append(makeRoom, fillDisk(t, n))
 			}
 			eventually(t, "submits to be refused", func() bool { _, _, refused := l.count("disk"); return refused >= 20 })
 			for _, n := range c.Nodes {
@@ -123,7 +123,7 @@ func TestFull_diskOfAll(t *testing.T) {
 			if metricOf(t, leader, `claimq_overloads_total{bound="disk"}`) == 0 {
 				t.Error("refusals are not counted")
 			}
-			for _, do := range clear {
+			for _, do := range makeRoom {
 				do()
 			}
 			l.more(500, 500)
@@ -148,7 +148,7 @@ func TestFull_diskOfOne(t *testing.T) {
 	l.produce(4)
 	l.work(4)
 	l.more(200, 200)
-	clear := fillDisk(t, leader)
+	makeRoom := fillDisk(t, leader)
 	eventually(t, "another to lead", func() bool {
 		now, err := c.Leader(deadline(t))
 		return err == nil && now != leader
@@ -166,7 +166,7 @@ func TestFull_diskOfOne(t *testing.T) {
 	if now == leader {
 		t.Error("the leadership came back to the full disk")
 	}
-	clear()
+	makeRoom()
 	l.more(100, 100)
 	l.finish()
 	if after := pidsOf(c); !slices.Equal(after, pids) {
@@ -185,17 +185,17 @@ func TestFull_diskOfFollowers(t *testing.T) {
 	l := newFullLoad(t, c, 1000)
 	l.produce(4)
 	l.more(200, 0)
-	var clear []func()
+	var makeRoom []func()
 	for _, n := range c.Nodes {
 		if n != leader {
-			clear = append(clear, fillDisk(t, n))
+			makeRoom = append(makeRoom, fillDisk(t, n))
 		}
 	}
 	eventually(t, "submits to be refused", func() bool { _, _, refused := l.count("disk"); return refused >= 20 })
 	l.work(4)
 	l.more(0, 100)
-	clear[0]()
+	makeRoom[0]()
 	l.more(200, 200)
-	clear[1]()
+	makeRoom[1]()
 	l.finish()
 }
