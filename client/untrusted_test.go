@@ -25,7 +25,7 @@ func TestClient_untrusted(t *testing.T) {
 		Certificates: []tls.Certificate{ours.Issue([]string{"127.0.0.1"}).TLS(t)},
 		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: ours.Pool(),
 	}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) //nolint:forbidigo // net/http takes no other
 	server.StartTLS()
 	defer server.Close()
 	for name, c := range map[string]struct {
