@@ -18,7 +18,8 @@ func TestDiagnose_voters(t *testing.T) {
 		{"one behind", [3]string{"", "it is 900 log entries behind", ""}, "n1 leads, 2 of 3 voters are well: if one more fails, nothing can be written"},
 		{"one disk low", [3]string{"", "its disk is low: free some space", ""}, "n1 leads 3 voters, of which 1 may fail; see below what needs attention"},
 		{
-			"all disks low", [3]string{"its disk is low: free some space", "its disk is low: free some space", "its disk is low: free some space"},
+			"all disks low",
+			[3]string{"its disk is low: free some space", "its disk is low: free some space", "its disk is low: free some space"},
 			"n1 leads 3 voters, of which 1 may fail; see below what needs attention",
 		},
 	} {
