@@ -178,7 +178,7 @@ func (r *run) stopLoad() {
 func (r *run) settleAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errors.New("not all tasks ended in time"))
 	defer cancel()
-	r.load.EndSubmits()
+	r.load.Enough()
 	err := r.load.Drain(ctx)
 	r.endLoad()
 	return err

@@ -91,9 +91,6 @@ func (w *Workload) Hurry() {
 	w.Allow(w.cfg.Tasks)
 }
 
-// EndSubmits lets the producers end once what they have begun with is answered.
-func (w *Workload) EndSubmits() { w.taken.Store(int64(w.cfg.Tasks)) }
-
 // Enough ends the producers, however much they have submitted of Config.Tasks.
 func (w *Workload) Enough() { w.enough.Store(true) }
 
