@@ -149,7 +149,7 @@ func openExistingStores(d *dataDir, cfg storesConfig, guard *failStop) (*stores,
 	if err != nil {
 		return nil, errors.Join(err, tail.close())
 	}
-	return &stores{
+	s := &stores{
 		Stable:    &stableStore{bolt: l.bolt, guard: guard, path: filepath.Join(d.path, logFileName)},
 		Snapshots: snapshots,
 		Log:       newLogStore(l.path, l.log, tail, guard, l.summary, cfg),
@@ -157,7 +157,22 @@ func openExistingStores(d *dataDir, cfg storesConfig, guard *failStop) (*stores,
 		bolt:      l.bolt,
 		log:       l.log,
 		tail:      tail,
-	}, nil
+	}
+	if err := s.dropReplaced(l.summary, snapshotIndex); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// dropReplaced deletes a log that ends before the newest snapshot. Raft does so
+// once it has taken over a snapshot that was sent or restored; a crash may have
+// come between. Raft goes on behind the snapshot, where raft-wal would refuse to
+// append to what ends before it.
+func (s *stores) dropReplaced(log logSummary, snapshotIndex uint64) error {
+	if log.last == 0 || log.last >= snapshotIndex {
+		return nil
+	}
+	return s.Log.DeleteRange(log.first, log.last)
 }
 
 // openedLog is a log that was checked and opened.

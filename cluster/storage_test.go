@@ -173,6 +173,37 @@ func TestStores_KeepWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
+// A crash between a snapshot that was sent or restored and the end of the log
+// that it replaces leaves a log that ends before it: the node starts, and its log
+// goes on behind the snapshot.
+func TestStores_GoOnBehindASnapshotAheadOfTheLog(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T, string, storesConfig) storageBench{
+		logStoreWAL: openTestStores, logStoreBoltDB: openBoltStores,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := t.TempDir()
+			b := open(t, path, storesConfig{})
+			mustStore(t, b.Log, testEntries(1, 10)...)
+			takeSnapshot(t, b, 100, "the state")
+			b.close(t)
+			b = open(t, path, storesConfig{})
+			wantLog(t, b.Log, nil)
+			mustStore(t, b.Log, testEntries(101, 103)...)
+			b.close(t)
+			b = open(t, path, storesConfig{})
+			wantLog(t, b.Log, testEntries(101, 103))
+			// What a snapshot leaves behind it stays.
+			takeSnapshot(t, b, 103, "the state")
+			b.close(t)
+			b = open(t, path, storesConfig{})
+			wantLog(t, b.Log, testEntries(101, 103))
+			b.close(t)
+		})
+	}
+}
+
 func TestStores_AreClosedOnce(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), storesConfig{})
