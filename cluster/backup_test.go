@@ -13,6 +13,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -295,6 +297,44 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 			}
 		}
 		c.ensureSame()
+	}
+}
+
+// What another leader acknowledges while a large backup is being prepared is not
+// lost when the leadership has come back by then.
+func TestRestoreBackup_leadershipCameBack(t *testing.T) {
+	t.Parallel()
+	c := newBackupCluster(t, logStoreWAL)
+	saved := save(t, leaderOf(t, c.nodes...))
+	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader, other := leaderOf(t, c.nodes...), c.follower()
+	move := func(from, to *Node) {
+		t.Helper()
+		if err := from.raft.LeadershipTransferToServer(raft.ServerID(to.uuid), raft.ServerAddress(to.record.PeerAddr)).Error(); err != nil {
+			t.Error(err)
+		}
+		eventually(t, "the leadership to move", func() bool { return to.raft.State() == raft.Leader })
+	}
+	var acknowledged uint64
+	_, err = leader.between(context.Background(), func() (uint64, error) {
+		p, err := leader.prepareRestore(context.Background(), backup)
+		if err != nil {
+			return 0, err
+		}
+		defer p.grafted.close()
+		move(leader, other)
+		acknowledged = submitOne(t, other).Result.Submitted[0].Task.ID
+		move(other, leader)
+		return leader.restorePrepared(context.Background(), p)
+	})
+	if !errors.Is(err, fsm.ErrNotLeader) {
+		t.Errorf("restore: %v, want ErrNotLeader", err)
+	}
+	if c.task(acknowledged) == nil {
+		t.Errorf("task %d was acknowledged and is lost", acknowledged)
 	}
 }
 

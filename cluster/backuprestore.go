@@ -170,30 +170,56 @@ func (i *interlude) run(end, begin func()) {
 func (n *Node) restore(backup *fsm.SavedBackup) (uint64, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, restoreWaitMax)
 	defer cancel()
+	p, err := n.prepareRestore(ctx, backup)
+	if err != nil {
+		return 0, err
+	}
+	defer p.grafted.close()
+	return n.restorePrepared(ctx, p)
+}
+
+// preparedRestore is a state that is ready to replace an empty one.
+type preparedRestore struct {
+	term    uint64 // in which this node led, and the state was empty
+	index   uint64 // that it has in this cluster
+	grafted *spool
+	info    fsm.BackupInfo
+}
+
+// prepareRestore looks whether the state is empty, and grafts the backup onto it.
+// The caller closes what was grafted.
+func (n *Node) prepareRestore(ctx context.Context, backup *fsm.SavedBackup) (*preparedRestore, error) {
+	p := &preparedRestore{term: n.raft.CurrentTerm(), info: backup.Info}
 	// What an earlier entry's caller was told is unknown may be committed yet.
 	if err := n.await(ctx, func() raft.Future { return n.raft.Barrier(enqueueTimeout) }); err != nil {
-		return 0, fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
+		return nil, fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
 	}
 	g, err := n.ground()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	// Raft gives it the index that follows this one, or the log's last.
-	below := max(backup.Info.Index, n.raft.LastIndex()) + restoreIndexGap
-	grafted, err := n.graft(backup, g, below+1)
-	if err != nil {
-		return 0, err
+	// Raft gives it the index that follows this gap, or the log's last.
+	p.index = max(backup.Info.Index, n.raft.LastIndex()) + restoreIndexGap + 1
+	p.grafted, err = n.graft(backup, g, p.index)
+	return p, err
+}
+
+// restorePrepared has Raft take the state, if this node has led all the time since
+// it looked: grafting a large one takes long, and whatever another leader
+// acknowledged meanwhile would be lost.
+func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64, error) {
+	if n.raft.State() != raft.Leader || n.raft.CurrentTerm() != p.term {
+		return 0, fmt.Errorf("%w: the leadership changed while the backup was prepared", fsm.ErrNotLeader)
 	}
-	defer grafted.close()
-	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: below, Size: grafted.size}
-	err = n.await(ctx, func() raft.Future { return userRestore{n.raft.current(), meta, grafted.reader()} })
+	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: p.index - 1, Size: p.grafted.size}
+	err := n.await(ctx, func() raft.Future { return userRestore{n.raft.current(), meta, p.grafted.reader()} })
 	if err == nil {
-		n.logger.Info("backup restored", "index", below+1, "backup_cluster_id", backup.Info.ClusterID, "backup_index", backup.Info.Index)
-		return below + 1, nil
+		n.logger.Info("backup restored", "index", p.index, "backup_cluster_id", p.info.ClusterID, "backup_index", p.info.Index)
+		return p.index, nil
 	}
-	switch here := n.fsm.applied.Load() > below; {
+	switch here := n.fsm.applied.Load() >= p.index; {
 	case here || ctx.Err() != nil:
-		n.logger.Error("backup restored here, and perhaps not by most nodes", "index", below+1, "error", err)
+		n.logger.Error("backup restored here, and perhaps not by most nodes", "index", p.index, "error", err)
 		return 0, fmt.Errorf("%w: %w: %w", fsm.ErrOutcomeUnknown, errRestoreHere, err)
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrLeadershipLost):
 		return 0, fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
