@@ -29,6 +29,7 @@ const (
 //   - the metadata is repeated, with a checksum, in front of the state
 //     (snapshotHeader), since Raft's checksum covers the state alone;
 //   - what a crash or a full disk left of an unfinished snapshot is removed;
+//   - no other user may read snapshots, whatever the folder around them allows;
 //   - names are on disk before a snapshot counts.
 //
 // It is safe for concurrent use.
@@ -43,6 +44,9 @@ func openSnapshotStore(dir string, logger hclog.Logger, guard *failStop) (*snaps
 	if err := removeUnfinishedSnapshots(path); err != nil {
 		return nil, storageError(dir, "remove unfinished snapshots", err)
 	}
+	if err := closeToOthers(path); err != nil {
+		return nil, storageError(dir, "open snapshots", err)
+	}
 	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsRetained, logger)
 	if err != nil {
 		return nil, storageError(dir, "open snapshots", err)
@@ -51,6 +55,19 @@ func openSnapshotStore(dir string, logger hclog.Logger, guard *failStop) (*snaps
 		return nil, storageError(dir, "open snapshots", err)
 	}
 	return &snapshotStore{inner: inner, path: path, guard: guard}, nil
+}
+
+// closeToOthers makes the folder at path, or takes from one that is there what it
+// allows to others: Raft itself makes it, and all in it, for everybody to read.
+func closeToOthers(path string) error {
+	if err := os.MkdirAll(path, dataDirMode); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&^dataDirMode == 0 {
+		return err
+	}
+	return os.Chmod(path, dataDirMode)
 }
 
 func removeUnfinishedSnapshots(path string) error {

@@ -76,6 +76,30 @@ func TestSnapshots_ReadBackAsWritten(t *testing.T) {
 	}
 }
 
+func TestSnapshots_AreNobodyElsesToRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "made-before")
+	folder := filepath.Join(path, snapshotsFolder)
+	for _, before := range []string{path, folder} { // at first without the folder, then as Raft makes it
+		if err := os.MkdirAll(before, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(before, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		b := openTestStores(t, path, storesConfig{})
+		takeSnapshot(t, b, 10, "the state")
+		b.close(t)
+		info, err := os.Stat(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != dataDirMode {
+			t.Errorf("the folder of snapshots has mode %o, want %o", mode, dataDirMode)
+		}
+	}
+}
+
 func TestSnapshots_KeepTwo(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), storesConfig{})
