@@ -21,6 +21,9 @@ const (
 	// silenceMax is for how long a node hears nothing from a leader before it asks
 	// whether it is still a member.
 	silenceMax = 3 * time.Second
+	// moveAskTimeout bounds the question who is at an address; two are asked, and
+	// the change has to be made, in the time of standingAskTimeout.
+	moveAskTimeout = 500 * time.Millisecond
 )
 
 // standingQuestion asks a leader what it makes of a node, which says who it is
@@ -186,18 +189,33 @@ func (n *Node) answerNudge(context.Context, []byte) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
+// whoAt returns who answers at a peer address.
+func (n *Node) whoAt(ctx context.Context, addr string) (fsm.NodeRecord, error) {
+	ctx, cancel := context.WithTimeout(ctx, moveAskTimeout)
+	defer cancel()
+	who, err := ask[whoAnswer](ctx, n, addr, callWho, struct{}{})
+	return who.Record, err
+}
+
 // moveLocked gives a member another address in the configuration, once the node
-// of that identity answers there. The caller has locked the membership.
+// of that identity answers there, and none that stays at the one before. The
+// caller has locked the membership.
 func (l *leadership) moveLocked(ctx context.Context, s raft.Server, addr string) {
 	n := l.node
 	if addr == "" || addr == string(s.Address) || l.ctx.Err() != nil {
 		return
 	}
+	if string(s.ID) == n.uuid && addr != n.record.PeerAddr {
+		return // the word of a copy
+	}
 	if string(s.ID) != n.uuid {
-		asking, cancel := context.WithTimeout(ctx, memberAskTimeout)
-		who, err := ask[whoAnswer](asking, n, addr, callWho, struct{}{})
-		cancel()
-		if err != nil || who.Record.UUID != string(s.ID) {
+		if who, err := n.whoAt(ctx, addr); err != nil || who.UUID != string(s.ID) {
+			return
+		}
+		if who, err := n.whoAt(ctx, string(s.Address)); err == nil && who.UUID == string(s.ID) && who.PeerAddr == string(s.Address) {
+			n.logger.Error("two nodes run with the identity of one member: the data folder of one is a copy of the other's. "+
+				"Stop the one that is not at the member's address; to use it, start it with an empty data folder",
+				"node_id", who.NodeID, "uuid", s.ID, "peer_addr", s.Address, "copy_peer_addr", addr)
 			return
 		}
 	}
