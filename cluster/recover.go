@@ -185,7 +185,7 @@ func (f *recoveredFSM) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, f.refused
 	}
 	f.mu.Lock()
-	err := f.machine.JumpCounters()
+	err := f.machine.JumpCounters(f.clock.Wall() / 1e6)
 	f.mu.Unlock()
 	if err != nil {
 		return nil, err

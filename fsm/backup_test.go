@@ -186,6 +186,37 @@ func TestGraft(t *testing.T) {
 	}
 }
 
+// A cluster that was restored once has counters that go by the time already. One
+// backup of it, restored again and again, gives nothing out twice either.
+func TestGraft_againAndAgain(t *testing.T) {
+	t.Parallel()
+	m := smallMachine(t)
+	young := func(t int64) Ground { return Ground{Stamp: Stamp{U: 1, T: t}, NextID: 1, NextToken: 1} }
+	restored := grafted(t, m, young(1_790_000_000_000), 100)
+	const hour = 3_600_000
+	next := restored.header
+	for i := range int64(5) {
+		got := grafted(t, restored, young(1_790_000_000_000+(i+1)*hour), 200).header
+		for what, pair := range map[string][2]uint64{"id": {got.NextID, next.NextID}, "token": {got.NextToken, next.NextToken}} {
+			// What was restored before gave out less than one in a microsecond.
+			if pair[0] < pair[1]+hour*1000 {
+				t.Errorf("restore %d: the next %s is %d, after %d an hour before", i, what, pair[0], pair[1])
+			}
+		}
+		next = got
+	}
+	for i := range int64(3) {
+		again := grafted(t, restored, young(1_790_000_000_000), 300)
+		if err := again.JumpCounters(1_790_000_000_000 + (i+10)*hour); err != nil {
+			t.Fatal(err)
+		}
+		if h := again.header; h.NextID < next.NextID+hour*1000 || h.NextToken < next.NextToken+hour*1000 {
+			t.Errorf("recovery %d: %d and %d, after %d and %d", i, h.NextID, h.NextToken, next.NextID, next.NextToken)
+		}
+		next = again.header
+	}
+}
+
 // sameLeft makes sure that everything that lives by U has as long to live in got
 // as in m.
 func sameLeft(t *testing.T, name string, m, got *Machine) {

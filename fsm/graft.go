@@ -65,9 +65,10 @@ func (m *Machine) Contents() string {
 // Graft makes the backup's state that of the cluster g, at index of its log, and
 // captures it:
 //
-//   - the next id and token are CounterJump above the backup's at least, and not
-//     below the microseconds since the Unix epoch by T, nor below the cluster's:
-//     a backup can be restored again and again, and none is given out twice;
+//   - the next id and token are CounterJump above the backup's at least, and the
+//     microseconds since it by T, and not below those since the Unix epoch, nor
+//     below the cluster's: a backup can be restored again and again, and none is
+//     given out twice;
 //   - the nodes are the cluster's;
 //   - the feature level is the higher of both;
 //   - T is the later of both. U is, too: what the backup's claims, and all else
@@ -81,9 +82,10 @@ func (b *SavedBackup) Graft(g Ground, index uint64) (*Snapshot, error) {
 	if g.Stamp.U > h.Stamp.U {
 		m.shiftU(g.Stamp.U - h.Stamp.U)
 	}
-	h.Stamp.T = max(h.Stamp.T, g.Stamp.T)
-	h.NextID = jump(h.NextID, g.NextID, h.Stamp.T)
-	h.NextToken = jump(h.NextToken, g.NextToken, h.Stamp.T)
+	was := h.Stamp.T
+	h.Stamp.T = max(was, g.Stamp.T)
+	h.NextID = jump(h.NextID, g.NextID, was, h.Stamp.T)
+	h.NextToken = jump(h.NextToken, g.NextToken, was, h.Stamp.T)
 	if max(h.NextID, h.NextToken) > counterMax {
 		return nil, fmt.Errorf("%w: the next id would be %d, the next token %d", ErrCountersUsedUp, h.NextID, h.NextToken)
 	}
@@ -93,14 +95,15 @@ func (b *SavedBackup) Graft(g Ground, index uint64) (*Snapshot, error) {
 	return m.Snapshot(), nil
 }
 
-// jump returns what follows the counter next of a backup in a cluster whose own
-// is at ground, at that time by T.
-func jump(next, ground uint64, t int64) uint64 {
-	to := max(next+CounterJump, ground)
-	if t > 0 && t < counterUSMax/1000 {
-		to = max(to, uint64(t)*1000)
+// jump returns what follows the counter next of a backup, whose T is at was, in a
+// cluster whose own counter is at ground, at the time now by T. It grows by one
+// with each microsecond of now, whatever next is.
+func jump(next, ground uint64, was, now int64) uint64 {
+	to := next + CounterJump
+	if now > 0 && now < counterUSMax/1000 {
+		to = max(to+uint64(max(now-max(was, 0), 0))*1000, uint64(now)*1000)
 	}
-	return to
+	return max(to, ground)
 }
 
 // shiftU moves the lease clock by d, and with it all saved times that go by it.
