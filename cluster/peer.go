@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,9 @@ import (
 const (
 	// handshakeTimeoutDefault bounds connecting and shaking hands, together.
 	handshakeTimeoutDefault = 5 * time.Second
-	// handshakesMax bounds the handshakes under way of those who dialed us.
-	// Past it the next ones wait in the kernel's backlog; a silent stranger
-	// holds its place for the handshake timeout.
+	// handshakesMax bounds the handshakes under way of those who dialed us. One
+	// more cuts the oldest off: that is a stranger who says nothing rather than a
+	// node, which needs a few round trips.
 	handshakesMax = 1024
 	// inboundConnsMax bounds the connections that others opened to this node:
 	// seven peers with all of their connsPerPeerMax, and Raft's own.
@@ -101,6 +102,7 @@ type peerPort struct {
 
 	mu      sync.Mutex
 	closed  bool
+	shaking list.List              // of net.Conn: the handshakes under way, the oldest first
 	conns   map[*peerConn]struct{} // inbound and outbound
 	inbound int                    // how many others opened
 	calls   map[string]callHandler
@@ -260,20 +262,13 @@ func (p *peerPort) forget(c *peerConn) {
 	}
 }
 
-// runAccept takes connections until the listener is closed. It waits for a
-// handshake slot before each, so what cannot be served yet stays in the
-// kernel's backlog.
+// runAccept takes connections until the listener is closed. Each waits for a
+// handshake slot, which is soon there: if there is none, one is made free.
 func (p *peerPort) runAccept() {
 	pause := time.Millisecond
 	for {
-		select {
-		case p.handshakes <- struct{}{}:
-		case <-p.ctx.Done():
-			return
-		}
 		conn, err := p.listener.Accept()
 		if err != nil {
-			<-p.handshakes
 			if p.ctx.Err() != nil {
 				return
 			}
@@ -287,19 +282,54 @@ func (p *peerPort) runAccept() {
 			continue
 		}
 		pause = time.Millisecond
-		if !p.start(func() { p.serve(conn) }) {
+		end, ok := p.beginHandshake(conn)
+		if !ok || !p.start(func() { p.serve(conn, end) }) {
 			_ = conn.Close()
-			<-p.handshakes
 			return
 		}
 	}
 }
 
-// serve shakes hands with whoever opened conn and hands it on. It gives the
-// handshake slot back as soon as hands are shaken.
-func (p *peerPort) serve(conn net.Conn) {
+// beginHandshake counts a handshake on conn, and cuts the oldest one off if there
+// are too many. end must follow; ok is false once the port closes.
+func (p *peerPort) beginHandshake(conn net.Conn) (end func(), ok bool) {
+	select {
+	case p.handshakes <- struct{}{}:
+	default:
+		p.cutOldest()
+		select {
+		case p.handshakes <- struct{}{}:
+		case <-p.ctx.Done():
+			return nil, false
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	place := p.shaking.PushBack(conn)
+	return func() {
+		p.mu.Lock()
+		p.shaking.Remove(place) // of no effect if it was cut off
+		p.mu.Unlock()
+		<-p.handshakes
+	}, true
+}
+
+// cutOldest ends the oldest handshake under way, whose goroutine notices and
+// gives its slot back.
+func (p *peerPort) cutOldest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if oldest := p.shaking.Front(); oldest != nil {
+		_ = oldest.Value.(net.Conn).Close()
+		p.shaking.Remove(oldest)
+	}
+}
+
+// serve shakes hands with whoever opened conn and hands it on. It calls end as
+// soon as hands are shaken.
+func (p *peerPort) serve(conn net.Conn, end func()) {
 	c, err := p.greet(conn)
-	<-p.handshakes
+	end()
 	if err != nil {
 		p.failures.log(p.log, conn.RemoteAddr(), err)
 		return

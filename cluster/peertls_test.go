@@ -232,6 +232,38 @@ func TestPeerTLS_silentStrangers(t *testing.T) {
 	}
 }
 
+// Nor do more strangers than there may be handshakes under way: each one more
+// cuts the oldest off.
+func TestPeerTLS_moreSilentStrangersThanHandshakes(t *testing.T) {
+	t.Parallel()
+	a := certstest.NewAuthority(t, "ours")
+	certificate := certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+	for name, tlsOn := range map[string]PeerCertificate{"TLS": certificate, "no TLS": nil} {
+		acceptor := openTestPort(t, "n2", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = tlsOn, time.Hour })
+		acceptor.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("done") })
+		var first net.Conn
+		for range handshakesMax {
+			conn, err := net.Dial("tcp", acceptor.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if first == nil {
+				first = conn
+			}
+		}
+		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate = tlsOn })
+		req, resp := newSubmit("x")
+		if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp); err != nil || string(resp.Body()) != "done" {
+			t.Errorf("%s: a node among strangers: %q, %v", name, resp.Body(), err)
+		}
+		_ = first.SetDeadline(time.Now().Add(testWait))
+		if _, err := io.Copy(io.Discard, first); isTimeout(err) {
+			t.Errorf("%s: the oldest was not cut off: %v", name, err)
+		}
+	}
+}
+
 // Whatever comes in place of a handshake ends its own connection, and leaves
 // nothing behind.
 func TestPeerTLS_garbage(t *testing.T) {
