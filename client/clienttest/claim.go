@@ -1,0 +1,77 @@
+package clienttest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// waiter is one claim that waits.
+type waiter struct {
+	claim  fsm.ClaimNext
+	done   chan struct{} // closed when the two below are set
+	result fsm.Proposed
+	err    error
+}
+
+// Claim is Propose of a claim that waits, in order of arrival, until there is
+// something to claim. wait is real time.
+func (n *node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+	n.mu.Lock()
+	if wait <= 0 || n.machine.Claimable(cmd, n.stamp) {
+		defer n.mu.Unlock()
+		return n.propose(cmd)
+	}
+	w := &waiter{claim: cmd, done: make(chan struct{})}
+	n.waiters = append(n.waiters, w)
+	n.mu.Unlock()
+
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+		if n.leave(w) {
+			return n.Propose(caller, cmd)
+		}
+	case <-caller.Done():
+		if n.leave(w) {
+			return fsm.Proposed{}, context.Cause(caller)
+		}
+	}
+	return w.result, w.err
+}
+
+// leave ends the wait of w. It returns false if w was answered before.
+func (n *node) leave(w *waiter) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := slices.Index(n.waiters, w)
+	if at >= 0 {
+		n.waiters = slices.Delete(n.waiters, at, at+1)
+	}
+	return at >= 0
+}
+
+// serve gives those who wait what there is, in order of arrival, until nobody
+// finds anything: an answer to one may be that of another who sent the same
+// request. The caller holds mu.
+func (n *node) serve() {
+	for again := true; again; {
+		again = false
+		n.waiters = slices.DeleteFunc(n.waiters, func(w *waiter) bool {
+			if !n.machine.Claimable(w.claim, n.stamp) {
+				return false
+			}
+			w.result, w.err = n.apply(w.claim)
+			if r := &w.result.Result; w.err == nil && r.Code == "" && len(r.Claims) == 0 {
+				return false
+			}
+			close(w.done)
+			again = true
+			return true
+		})
+	}
+}

@@ -1,0 +1,62 @@
+// Package clienttest is a claimq server for the tests of programs that use package
+// client. It keeps its tasks in memory and starts in a millisecond, and its time
+// moves only when the test moves it.
+//
+//	func TestMail(t *testing.T) {
+//		s := clienttest.New(t)
+//		w, err := client.NewWorker(s.Client(), client.WorkerConfig{})
+//		...
+//		client.Handle(w, "mail", sendMail)
+//		go w.Run(ctx)
+//
+//		id, err := s.Client().Submit(ctx, task) // with a backoff of a minute
+//		s.Await(id, client.StatusScheduled)     // sendMail has failed
+//		s.Advance(time.Minute)
+//		s.Await(id, client.StatusCompleted) // and was called again
+//	}
+//
+// It is the state machine and the HTTP API of a real node, on a loopback port of
+// its own: what it accepts, refuses and answers is what a cluster does. Only the
+// replication is not there. So many servers as tests may run side by side.
+//
+// # Time
+//
+// The clock begins at Start, or where StartAt says, and stands still. Advance moves
+// it on, and does what comes due on the way, in order, each at its time: leases
+// expire, tasks that wait for a backoff or their RunAt become pending, those that
+// expire fail, schedules submit a task for every slot, ended tasks are removed,
+// rate limits refill. When it returns, all that is done, and the claims that
+// waited for one of these tasks have it.
+//
+// A time that the program hands to the server, as Task.RunAt, counts by this clock:
+// take it from Now, or use StartAt(time.Now()) where the program looks at the clock
+// of its machine.
+//
+// How long a call waits goes by real time, with the server as with a cluster: a
+// ClaimRequest.Wait, a context's deadline, a handler's timeout, the pauses between
+// the tries of a call.
+//
+// # Leases
+//
+// A worker counts its lease by its own, real, clock: Claim.Deadline does not know of
+// Advance, and the handler's context does not end by it. To the server the claim is
+// over once the test has advanced past the lease, as if the worker had been stopped
+// for so long: another one can claim the task, and the worker's next call with the old
+// claim, an extend or a settling one, gets ErrStaleClaim, or ErrWrongWorker if another
+// worker has the task by then. A Worker that learns it at its next extend, after a third
+// of the lease by real time, ends the handler's context with ErrLeaseLost. With a free
+// slot it may claim the task again before that.
+//
+// # What it is not
+//
+// The same calls in the same order give the same ids and tokens. Calls that are made
+// at the same time come in any order, as anywhere.
+//
+// Nothing is kept when it closes. It is one node that leads: calls that change the
+// members or restore a backup are refused with the code membership_refused. It asks
+// for no API keys, and takes any.
+//
+// It is not for a bubble of testing/synctest: connections of the network do not
+// count as waiting there, so the bubble's time would stand still. Advance is what
+// one would want the bubble for.
+package clienttest

@@ -1,0 +1,198 @@
+package clienttest
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/fsm"
+)
+
+const nodeID = "clienttest"
+
+// node is the one node of a cluster without replication: a command is an entry
+// that is applied at once. What waits for an entry is bounded by the connections
+// that package api lets in.
+type node struct {
+	url string // set before it serves
+
+	mu      sync.Mutex // guards what follows
+	machine *fsm.Machine
+	stamp   fsm.Stamp     // the clocks, which move by advance alone
+	waiters []*waiter     // claims, in order of arrival
+	news    chan struct{} // closed, and replaced, with every entry
+}
+
+var _ api.Node = (*node)(nil)
+
+func newNode(start time.Time) (*node, error) {
+	n := &node{machine: fsm.New(), stamp: fsm.Stamp{T: start.UnixMilli()}, news: make(chan struct{})}
+	_, err := n.apply(fsm.SetLevel{Level: fsm.FeatureLevel})
+	return n, err
+}
+
+// apply applies an entry of one command. The caller holds mu, and calls follow
+// when it has applied what belongs together.
+func (n *node) apply(cmd fsm.Command) (fsm.Proposed, error) {
+	applied, err := n.machine.Apply(n.machine.Index()+1, fsm.AppendEntry(nil, n.stamp, cmd))
+	if err != nil {
+		return fsm.Proposed{}, err
+	}
+	close(n.news)
+	n.news = make(chan struct{})
+	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[0]}, nil
+}
+
+// Propose applies cmd and what follows of it.
+func (n *node) Propose(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.propose(cmd)
+}
+
+// propose is Propose by a caller who holds mu. A claim that finds nothing writes
+// nothing.
+func (n *node) propose(cmd fsm.Command) (fsm.Proposed, error) {
+	if c, ok := cmd.(fsm.ClaimNext); ok && !n.machine.Claimable(c, n.stamp) {
+		return fsm.Proposed{Index: n.machine.Index(), Stamp: n.stamp}, nil
+	}
+	p, err := n.apply(cmd)
+	if err != nil {
+		return fsm.Proposed{}, err
+	}
+	return p, n.follow()
+}
+
+// ReadLinearizable calls fn with the state as it is.
+func (n *node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
+	return n.ReadStale(ctx, minIndex, fn)
+}
+
+// ReadStale calls fn with the state once it has reached minIndex.
+func (n *node) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (index uint64, err error) {
+	err = n.wait(ctx, nil, func() bool {
+		if n.machine.Index() < minIndex {
+			return false
+		}
+		fn(n.machine, n.stamp)
+		index = n.machine.Index()
+		return true
+	})
+	return index, err
+}
+
+// WaitEnded waits until the task has ended, or is there no more, wait at most.
+func (n *node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	return n.wait(caller, timer.C, func() bool {
+		t := n.machine.Get(id)
+		return t == nil || t.Status.Ended()
+	})
+}
+
+// WaitEvent waits until the trail has an event behind after.
+func (n *node) WaitEvent(ctx context.Context, after fsm.EventPos) error {
+	return n.wait(ctx, nil, func() bool {
+		newest := n.machine.NewestEvent()
+		return newest.Index > after.Index || newest.Index == after.Index && newest.Sub > after.Sub
+	})
+}
+
+// wait waits until done returns true; it is asked under mu, at first and after
+// every entry. Whatever comes from over ends the wait too. Errors: ctx's cause.
+func (n *node) wait(ctx context.Context, over <-chan time.Time, done func() bool) error {
+	for {
+		n.mu.Lock()
+		is, news := done(), n.news
+		n.mu.Unlock()
+		if is {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// nextEntry returns what is closed with the next entry.
+func (n *node) nextEntry() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.news
+}
+
+func (n *node) IsLeader() bool         { return true }
+func (n *node) LeaderHTTPAddr() string { return n.url }
+func (n *node) Ready() error           { return nil }
+func (n *node) NodeID() string         { return nodeID }
+
+// Forward is never asked for: this node leads.
+func (n *node) Forward(context.Context, *fasthttp.Request, *fasthttp.Response) error {
+	return fsm.ErrNoLeader
+}
+
+// ForwardWaiting is Forward.
+func (n *node) ForwardWaiting(context.Context, *fasthttp.Request, *fasthttp.Response) error {
+	return fsm.ErrNoLeader
+}
+
+// Cluster returns a cluster of this node.
+func (n *node) Cluster(context.Context) fsm.ClusterView {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	self := fsm.NodeView{
+		NodeRecord: fsm.NodeRecord{NodeID: nodeID, HTTPAddr: n.url},
+		Suffrage:   "voter", State: "leader", AppliedIndex: n.machine.Index(), TakesPart: true, Healthy: true,
+	}
+	return fsm.ClusterView{Leader: nodeID, Term: 1, FeatureLevel: n.machine.Level(), Nodes: []fsm.NodeView{self}}
+}
+
+// refused is the answer to what only a cluster can do.
+func refused() error {
+	return &fsm.MembershipRefused{
+		Reason: "This is a server of package clienttest: one node in memory",
+		Advice: "Start a real one for this, by claimq dev",
+	}
+}
+
+func (n *node) JoinNode(context.Context, string, string, bool) error     { return refused() }
+func (n *node) PromoteNode(context.Context, string) error                { return refused() }
+func (n *node) DemoteNode(context.Context, string) error                 { return refused() }
+func (n *node) RemoveNode(context.Context, string) error                 { return refused() }
+func (n *node) Transfer(context.Context, string) (string, error)         { return "", refused() }
+func (n *node) RestoreBackup(context.Context, io.Reader) (uint64, error) { return 0, refused() }
+
+// TakeSnapshot has nothing to do: there is no log to compact.
+func (n *node) TakeSnapshot(context.Context) (uint64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.machine.Index(), nil
+}
+
+// Hashes returns that there is no checkpoint yet.
+func (n *node) Hashes(context.Context) (fsm.HashView, error) { return fsm.HashView{Agree: true}, nil }
+
+// SaveBackup captures the state.
+func (n *node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return fsm.NewBackup(n.machine.Snapshot(), fsm.BackupInfo{ClusterID: nodeID}), nil
+}
+
+// Upgrade has nothing to do: the level is the highest from the start.
+func (n *node) Upgrade(context.Context, string) (uint32, error) { return fsm.FeatureLevel, nil }
+
+// Tell tells of an operator's act.
+func (n *node) Tell(ctx context.Context, cmd fsm.Tell) error {
+	_, err := n.Propose(ctx, cmd)
+	return err
+}

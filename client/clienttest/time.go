@@ -1,0 +1,126 @@
+package clienttest
+
+import (
+	"math"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/cron"
+)
+
+const (
+	// momentsMax bounds the moments that one advance takes one by one.
+	momentsMax = 100_000
+	// dueMax bounds the leases, and the slots of schedules, of one entry.
+	dueMax = 1_000
+	// unreadableAfter is when a schedule is looked at again that cannot be read.
+	unreadableAfter = time.Hour
+)
+
+func (n *node) now() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.UnixMilli(n.stamp.T).UTC()
+}
+
+// advance moves both clocks on by d, from one moment at which something is due to
+// the next.
+func (n *node) advance(d time.Duration) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rest := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		rest++
+	}
+	for range momentsMax {
+		step := n.untilDue()
+		if step >= rest {
+			break
+		}
+		if err := n.move(step); err != nil {
+			return err
+		}
+		rest -= step
+	}
+	return n.move(rest)
+}
+
+// move moves the clocks and does what is due then.
+func (n *node) move(ms int64) error {
+	n.stamp.U += ms
+	n.stamp.T += ms
+	// Also if no task is due: the state learns the time by it, and forgets what is
+	// kept by the lease clock.
+	if _, err := n.apply(fsm.Tick{}); err != nil {
+		return err
+	}
+	return n.follow()
+}
+
+// untilDue returns after how many milliseconds, at least 1, something is due.
+func (n *node) untilDue() int64 {
+	at := int64(math.MaxInt64) // by T
+	for _, next := range []func() (int64, bool){n.machine.NextDue, n.machine.NextSlot, n.machine.NextOpening} {
+		if t, ok := next(); ok {
+			at = min(at, t)
+		}
+	}
+	step := at - n.stamp.T
+	for l := range n.machine.Leases() {
+		step = min(step, l.EndU-n.stamp.U)
+	}
+	return max(step, 1)
+}
+
+// follow does what is due now, as a leader does, and then serves those who wait.
+// The caller holds mu.
+func (n *node) follow() error {
+	for {
+		cmd := n.due()
+		if cmd == nil {
+			break
+		}
+		if _, err := n.apply(cmd); err != nil {
+			return err
+		}
+	}
+	n.serve()
+	return nil
+}
+
+// due returns the command that does what is due, nil if nothing is. Each takes it
+// from what is due.
+func (n *node) due() fsm.Command {
+	var expired []fsm.Lease
+	for l := range n.machine.Leases() {
+		if l.EndU <= n.stamp.U && len(expired) < dueMax {
+			expired = append(expired, l)
+		}
+	}
+	if len(expired) > 0 {
+		return fsm.Expire{Items: expired}
+	}
+	if schedules := n.machine.DueSchedules(n.stamp.T, dueMax); len(schedules) > 0 {
+		run := fsm.RunSchedules{Items: make([]fsm.ScheduleRun, len(schedules))}
+		for i, v := range schedules {
+			run.Items[i] = n.slotOf(v)
+		}
+		return run
+	}
+	if t, ok := n.machine.NextDue(); ok && t <= n.stamp.T {
+		return fsm.Tick{}
+	}
+	return nil
+}
+
+// slotOf returns what is to be done of the slot that has come.
+func (n *node) slotOf(v *fsm.ScheduleView) fsm.ScheduleRun {
+	run := fsm.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
+	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read()
+	if err != nil { // the API let it in, so this machine knew the time zone
+		run.Skip, run.Next = true, n.stamp.T+unreadableAfter.Milliseconds()
+		return run
+	}
+	run.Next, _ = times.Following(run.Slot, n.stamp.T)
+	return run
+}
