@@ -66,7 +66,8 @@ func (t *touched) task(id uint64) {
 
 // permit refuses a command about task types that the key does not have. A task
 // that this node, which leads, does not know was removed, or never was: the
-// command cannot reach one that is submitted after this.
+// command cannot reach one that is submitted after this. That it never was is
+// said only by a node that certainly still leads.
 func (r *request) permit(cmd fsm.Command) *refusal {
 	if len(r.onlyTypes) == 0 {
 		return nil
@@ -74,7 +75,12 @@ func (r *request) permit(cmd fsm.Command) *refusal {
 	t := touched{missing: -1}
 	r.touch(&t, cmd)
 	if t.foreign == "" && len(t.ids)+len(t.names) > 0 {
-		index, err := r.server.node.ReadStale(r.wait(), 0, func(m *fsm.Machine, _ fsm.Stamp) { r.resolve(&t, m) })
+		look := func(m *fsm.Machine, _ fsm.Stamp) { r.resolve(&t, m) }
+		index, err := r.server.node.ReadStale(r.wait(), 0, look)
+		if err == nil && t.missing >= 0 && t.foreign == "" {
+			t.missing = -1
+			index, err = r.server.node.ReadLinearizable(r.wait(), 0, look)
+		}
 		switch {
 		case err != nil:
 			return refuse(codeOf(err, false))

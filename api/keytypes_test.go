@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -230,4 +231,17 @@ func TestTypes_NoTask(t *testing.T) {
 	for range 2 {
 		leader.call(t, "POST /api/tasks/3/complete", fmt.Sprintf(`{"worker_id":"w","claim_token":%d}`, *token), with("worker")).good(t, 200)
 	}
+}
+
+// A node that leads no more may not know a task that there is: it does not say
+// that there is none.
+func TestTypes_NoTaskHere(t *testing.T) {
+	t.Parallel()
+	leader, _, node := setupKeys(t, typed()...)
+	seed(t, leader, node)
+	node.onRead = func(context.Context, uint64) error {
+		node.follower = true
+		return nil
+	}
+	leader.call(t, "POST /api/tasks/3/cancel", "", with("producer")).refused(t, wire.CodeNoLeader)
 }
