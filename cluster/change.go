@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -239,12 +240,16 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member fsm.Node
 	if _, err := n.wishNonvoter(ctx, member.NodeRecord, false); err != nil || member.Suffrage == suffrageVoter {
 		return err
 	}
-	s := raft.Server{ID: raft.ServerID(member.UUID), Address: raft.ServerAddress(member.PeerAddr), Suffrage: raft.Voter}
-	for _, have := range n.servers() {
-		if have.ID == s.ID {
-			s.Address = have.Address
-		}
+	// Raft would add one anew that another leader has removed meanwhile.
+	servers := n.servers()
+	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == member.UUID })
+	if at < 0 {
+		return errNoMember{&fsm.MembershipRefused{
+			Reason: member.NodeID + " is no member any more",
+			Advice: "Join it as a new node, with an empty data folder",
+		}}
 	}
+	s := servers[at]
 	err := n.change(ctx, func() raft.IndexFuture { return n.raft.AddVoter(s.ID, s.Address, 0, membershipTimeout) })
 	if err != nil {
 		return fmt.Errorf("promote node %s: %w", member.NodeID, proposeError(err))

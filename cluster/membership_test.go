@@ -3,11 +3,15 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
 )
 
 // A nonvoter that was removed while the leader was about to promote it stays
@@ -19,6 +23,25 @@ func TestLeadership_promotesNobodyAnew(t *testing.T) {
 	n := openNode(t, cfg)
 	eventually(t, "n1 to lead", n.IsLeader)
 	n.leader.Load().promote(raft.Server{ID: "removed", Address: "127.0.0.1:1", Suffrage: raft.Nonvoter})
+	if got := n.servers(); len(got) != 1 {
+		t.Errorf("the members are %v, want n1 alone", got)
+	}
+}
+
+// Nor does an operator's promotion, which waits until it is near, make it one.
+func TestNode_promotesNobodyAnew(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
+	cfg.Bootstrap = true
+	n := openNode(t, cfg)
+	eventually(t, "n1 to lead", n.IsLeader)
+	removed := fsm.NodeView{NodeRecord: fsm.NodeRecord{UUID: "removed", NodeID: "n2", PeerAddr: n.record.PeerAddr}, Suffrage: suffrageNonvoter}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var refused *fsm.MembershipRefused
+	if err := n.promoteMember(ctx, n.leader.Load(), removed); !errors.As(err, &refused) {
+		t.Errorf("promote: %v, want it to be refused", err)
+	}
 	if got := n.servers(); len(got) != 1 {
 		t.Errorf("the members are %v, want n1 alone", got)
 	}
