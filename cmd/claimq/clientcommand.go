@@ -15,6 +15,9 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
+// callTimeout is how long a call is tried unless --timeout says otherwise.
+const callTimeout = 30 * time.Second
+
 // clientFlags are the flags that every command has that calls a server.
 type clientFlags struct {
 	endpoints []string
@@ -30,10 +33,8 @@ type clientFlags struct {
 func addClientFlags(a *app, cmd *cobra.Command, f *clientFlags, moreOutputs ...string) {
 	f.outputs = append([]string{"table", "json"}, moreOutputs...)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.endpoints, "endpoint", []string{"http://127.0.0.1:7400"}, "URL of a node; repeatable (CLAIMQ_ENDPOINTS)")
-	flags.StringVar(&f.apiKey, "api-key", "", "API key (CLAIMQ_API_KEY, which ps does not show)")
-	f.tls.add(flags)
-	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to go on trying")
+	f.addNodeFlags(flags)
+	flags.DurationVar(&f.timeout, "timeout", callTimeout, "how long to go on trying")
 	flags.StringVar(&f.output, "output", "table", strings.Join(f.outputs, ", ")+": json is the server's answer as it is")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := setFromVariables(a, cmd.Flags()); err != nil {
@@ -41,6 +42,13 @@ func addClientFlags(a *app, cmd *cobra.Command, f *clientFlags, moreOutputs ...s
 		}
 		return f.check()
 	}
+}
+
+// addNodeFlags adds those that say where the nodes are and who calls.
+func (f *clientFlags) addNodeFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.endpoints, "endpoint", []string{"http://127.0.0.1:7400"}, "URL of a node; repeatable (CLAIMQ_ENDPOINTS)")
+	flags.StringVar(&f.apiKey, "api-key", "", "API key (CLAIMQ_API_KEY, which ps does not show)")
+	f.tls.add(flags)
 }
 
 // variables are those that are not named after their flag.

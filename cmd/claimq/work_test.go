@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/client"
+)
+
+// workLab is a cluster, a client of it and a folder for what commands leave behind.
+type workLab struct {
+	d   *devCluster
+	c   *client.Client
+	dir string
+}
+
+func newWorkLab(t *testing.T) *workLab {
+	t.Helper()
+	d := startDev(t)
+	c, err := client.New(client.Config{Endpoints: []string{d.url(0), d.url(1), d.url(2)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &workLab{d: d, c: c, dir: t.TempDir()}
+}
+
+// submit submits a task with a short wait after a failed attempt.
+func (l *workLab) submit(t *testing.T, taskType, payload string, attempts int) string {
+	t.Helper()
+	task := client.Task{TaskType: taskType, Payload: []byte(payload), MaxAttempts: attempts, Backoff: &client.Backoff{Initial: time.Millisecond}}
+	id, err := l.c.Submit(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// until waits until the task is as ok wants it, and returns it.
+func (l *workLab) until(t *testing.T, id, what string, ok func(*client.Task) bool) *client.Task {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		task, err := l.c.Get(t.Context(), id)
+		if err == nil && ok(task) {
+			return task
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("task %s is not %s but %+v (%v)", id, what, task, err)
+		}
+	}
+}
+
+func (l *workLab) ended(t *testing.T, id string) *client.Task {
+	t.Helper()
+	return l.until(t, id, "ended", func(task *client.Task) bool { return task.Status.Ended() })
+}
+
+// appears waits for a file and returns what it has.
+func (l *workLab) appears(t *testing.T, name string) string {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		b, err := os.ReadFile(filepath.Join(l.dir, name))
+		if err == nil && bytes.HasSuffix(b, []byte("\n")) {
+			return strings.TrimSpace(string(b))
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("there is no file %s: %v", name, err)
+		}
+	}
+}
+
+// workProcess is a running claimq work.
+type workProcess struct {
+	cmd    *exec.Cmd
+	stderr bytes.Buffer // to be read after the end
+	end    sync.Once
+	err    error
+}
+
+// work starts a worker of the type whose command is a shell line in the lab's
+// folder. It is killed when the test ends, if it has not ended.
+func (l *workLab) work(t *testing.T, taskType, line string, flags ...string) *workProcess {
+	t.Helper()
+	args := append([]string{"work", "--type", taskType}, flags...)
+	p := &workProcess{cmd: claimq(context.Background(), append(args, "--", "sh", "-c", line)...)}
+	p.cmd.Dir, p.cmd.Stderr = l.dir, &p.stderr
+	p.cmd.Env = append(p.cmd.Env, "CLAIMQ_API_KEY=secret", "CLAIMQ_TIMEOUT=2s", fmt.Sprintf("CLAIMQ_ENDPOINTS=%s,%s,%s", l.d.url(0), l.d.url(1), l.d.url(2)))
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.wait()
+	})
+	return p
+}
+
+func (p *workProcess) wait() error {
+	p.end.Do(func() { p.err = p.cmd.Wait() })
+	return p.err
+}
+
+// stop ends the worker by SIGTERM and returns what it wrote to standard error.
+func (p *workProcess) stop(t *testing.T) string {
+	t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if err := p.wait(); err != nil {
+		t.Errorf("claimq work ended with %v", err)
+	}
+	return p.stderr.String()
+}
+
+// gone waits until there is no process with the id.
+func gone(t *testing.T, pid string) {
+	t.Helper()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(patience)
+	for syscall.Kill(n, 0) == nil && !isZombie(n) {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("process %d still runs", n)
+		}
+	}
+}
+
+// isZombie reports whether a process has ended whose parent does not ask for it, as
+// in a container without an init.
+func isZombie(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(b), ") Z ")
+}
+
+// The command's input, output, environment and exit code are the task's.
+func TestWork_settlesByHowTheCommandEnds(t *testing.T) {
+	t.Parallel()
+	l := newWorkLab(t)
+	ids := map[string]string{}
+	for _, name := range []string{"json", "bytes", "nothing", "fail", "permanent", "big", "environ", "behind", "slow", "bad"} {
+		attempts := 2
+		if name == "slow" {
+			attempts = 1
+		}
+		ids[name] = l.submit(t, "job", name, attempts)
+	}
+	p := l.work(t, "job", `read what
+case $what in
+json) echo ' {"a": 1}' ;;
+bytes) printf 'no json\n' ;;
+nothing) ;;
+fail) echo first >&2; head -c 9000 /dev/zero | tr '\0' e >&2; echo last >&2; exit 3 ;;
+permanent) echo never >&2; exit 100 ;;
+big) head -c 1048577 /dev/zero ;;
+environ) echo "$CLAIMQ_TASK_ID $CLAIMQ_TASK_TYPE $CLAIMQ_ATTEMPT ${CLAIMQ_CLAIM_TOKEN:?} $CLAIMQ_WORKER ${CLAIMQ_API_KEY-none}" ;;
+behind) sleep 1000 & echo $! >behind ;;
+slow) trap 'exit 0' TERM; sleep 1000 & echo $! >slow; wait ;;
+bad) printf 'a\377b\0' >&2; kill -9 $$ ;;
+esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
+	for name, want := range map[string]struct {
+		status   client.TaskStatus
+		attempts int
+		result   string
+		error    string // a pattern
+	}{
+		"json":      {client.StatusCompleted, 1, `{"a": 1}`, `^$`},
+		"bytes":     {client.StatusCompleted, 1, "no json\n", `^$`},
+		"nothing":   {client.StatusCompleted, 1, "", `^$`},
+		"fail":      {client.StatusFailed, 2, "", `(?s)^exit code 3\n\.\.\.e+last$`},
+		"permanent": {client.StatusFailed, 1, "", `^exit code 100\nnever$`},
+		"big":       {client.StatusFailed, 1, "", `printed more than 1048576 bytes`},
+		"behind":    {client.StatusCompleted, 1, "", `^$`},
+		"slow":      {client.StatusFailed, 1, "", `^the attempt took more than 15s: stopped: exit code 0$`},
+		"bad":       {client.StatusFailed, 2, "", "^signal: killed\na\uFFFDb\uFFFD$"},
+	} {
+		got := l.ended(t, ids[name])
+		if got.Status != want.status || got.Attempts != want.attempts || string(got.Result) != want.result || !regexp.MustCompile(want.error).MatchString(got.Error) {
+			t.Errorf("%s: the task is %s after %d attempts with %q, %.200q", name, got.Status, got.Attempts, got.Result, got.Error)
+		}
+	}
+	got := l.ended(t, ids["environ"])
+	if want := regexp.MustCompile(`^` + ids["environ"] + ` job 1 [1-9]\d* shell none\n$`); !want.Match(got.Result) {
+		t.Errorf("the environment is %q", got.Result)
+	}
+	gone(t, l.appears(t, "behind"))
+	gone(t, l.appears(t, "slow"))
+	out := p.stop(t)
+	for _, want := range []string{"task " + ids["permanent"] + ": never\n", "task " + ids["permanent"] + " (job, attempt 1): after ", "exit code 100", "task " + ids["json"] + " (job, attempt 1): done in ", "5 completed"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q but\n%s", want, out)
+		}
+	}
+}
+
+// A worker that is killed takes its command with it; the task is done once more when
+// the lease has ended. Those that are told to stop finish, or give back. A cancelled
+// task's command is stopped. The leader may die meanwhile.
+func TestWork_survives(t *testing.T) {
+	t.Parallel()
+	l := newWorkLab(t)
+
+	id := l.submit(t, "killed", "1", 3)
+	first := l.work(t, "killed", "echo $$ >killed; exec sleep 1000", "--lease", "1s")
+	pid := l.appears(t, "killed")
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.wait()
+	second := l.work(t, "killed", `echo '"second"'`)
+	if got := l.ended(t, id); got.Status != client.StatusCompleted || got.Attempts != 2 || string(got.Result) != `"second"` {
+		t.Errorf("after a kill the task is %s, %d attempts, %s: %s", got.Status, got.Attempts, got.Result, got.Error)
+	}
+	gone(t, pid)
+	second.stop(t)
+
+	id = l.submit(t, "cancelled", "1", 3)
+	p := l.work(t, "cancelled", "echo $$ >cancelled; exec sleep 1000", "--lease", "1s")
+	pid = l.appears(t, "cancelled")
+	if out, err := claimq(t.Context(), "cancel", id, "--endpoint", l.d.url(0)).CombinedOutput(); err != nil {
+		t.Fatalf("cancel: %v: %s", err, out)
+	}
+	if got := l.ended(t, id); got.Status != client.StatusCancelled {
+		t.Errorf("the task is %s", got.Status)
+	}
+	gone(t, pid)
+	p.stop(t)
+
+	// The drain: what runs finishes, nothing more is claimed.
+	id, next := l.submit(t, "drained", "1", 3), l.submit(t, "drained", "2", 3)
+	p = l.work(t, "drained", "echo $$ >drained; while ! [ -e go ]; do sleep 0.1; done", "--lease", "2s")
+	l.appears(t, "drained")
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if err := os.WriteFile(filepath.Join(l.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.wait(); err != nil {
+		t.Errorf("%v: %s", err, p.stderr.String())
+	}
+	if got := l.ended(t, id); got.Status != client.StatusCompleted || got.Attempts != 1 {
+		t.Errorf("the task is %s after %d attempts", got.Status, got.Attempts)
+	}
+	if got, err := l.c.Get(t.Context(), next); err != nil || got.Status != client.StatusPending || got.Attempts != 0 {
+		t.Errorf("the next task is %+v (%v)", got, err)
+	}
+
+	// What does not finish is given back, at once with a second signal.
+	for name, stopWait := range map[string]string{"stopped": "100ms", "hurried": "1h"} {
+		id = l.submit(t, name, "1", 3)
+		p = l.work(t, name, "echo $$ >"+name+"; exec sleep 1000", "--stop-wait", stopWait)
+		pid = l.appears(t, name)
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		if name == "hurried" {
+			_ = p.cmd.Process.Signal(os.Interrupt)
+		}
+		if err := p.wait(); err != nil {
+			t.Errorf("%s: %v: %s", name, err, p.stderr.String())
+		}
+		if got, err := l.c.Get(t.Context(), id); err != nil || got.Status != client.StatusPending || got.Attempts != 0 {
+			t.Errorf("%s: the task is %+v (%v)", name, got, err)
+		}
+		gone(t, pid)
+	}
+
+	id = l.submit(t, "leader", "1", 3)
+	p = l.work(t, "leader", "echo $$ >leader; while ! [ -e led ]; do sleep 0.1; done; echo '[1]'")
+	l.appears(t, "leader")
+	leader := regexp.MustCompile(`leader: (n\d)`).FindAllStringSubmatch(l.d.output(), -1)
+	killed := l.d.pids(t)[leader[len(leader)-1][1]]
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	l.d.waitFor(t, fmt.Sprintf("(pid %d) has ended", killed))
+	if err := os.WriteFile(filepath.Join(l.dir, "led"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.ended(t, id); got.Status != client.StatusCompleted || got.Attempts != 1 || string(got.Result) != "[1]" {
+		t.Errorf("after the leader's death the task is %s, %d attempts, %s", got.Status, got.Attempts, got.Result)
+	}
+	p.stop(t)
+}
