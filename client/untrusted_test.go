@@ -45,7 +45,11 @@ func TestClient_untrusted(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer cl.Close()
-		_, err = cl.Do(t.Context(), client.Request{Method: http.MethodPost, Path: "/api/tasks/1/retry", Body: []byte("{}")})
+		retry := client.Request{Method: http.MethodPost, Path: "/api/tasks/1/retry", Body: []byte("{}")}
+		_, err = cl.Do(t.Context(), retry)
+		for tries := 0; tries < 20 && errors.Is(err, client.ErrOutcomeUnknown); tries++ {
+			_, err = cl.Do(t.Context(), retry) // the end of the time may have cut the last try
+		}
 		if c.says == "" && err != nil || c.says != "" && (err == nil || errors.Is(err, client.ErrOutcomeUnknown) || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v", name, err)
 		}
