@@ -73,8 +73,8 @@ func export(ctx context.Context, commit, dir string) error {
 		return err
 	}
 	archive.Dir = root // else only the folder that we are in is archived
-	var said bytes.Buffer
-	archive.Stderr, extract.Stderr = &said, &said
+	var archiveSaid, extractSaid bytes.Buffer
+	archive.Stderr, extract.Stderr = &archiveSaid, &extractSaid
 	tar, files := io.Pipe()
 	archive.Stdout, extract.Stdin = files, tar
 	if err := extract.Start(); err != nil {
@@ -83,7 +83,7 @@ func export(ctx context.Context, commit, dir string) error {
 	err = archive.Run()
 	err = errors.Join(err, files.CloseWithError(err), extract.Wait())
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, said.Bytes())
+		return fmt.Errorf("%w\n%s%s", err, archiveSaid.Bytes(), extractSaid.Bytes())
 	}
 	return nil
 }
