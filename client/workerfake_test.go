@@ -381,6 +381,7 @@ func runWorker(t *testing.T, o *office, cfg WorkerConfig, set func(*Worker), tes
 		if err, ok := <-r.done; ok && err != nil {
 			t.Errorf("Run: %v", err)
 		}
+		synctest.Wait() // what has answered is about to end
 		if stacks := workerStacks(); stacks != "" {
 			t.Errorf("goroutines are left:\n%s", stacks)
 		}

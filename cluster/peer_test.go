@@ -65,7 +65,8 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *pee
 		JoinKey:    testKey,
 		Self:       func() hello { return testHello(nodeID) },
 
-		Certificate: certificateOfAll(t),
+		Certificate:      certificateOfAll(t),
+		HandshakeTimeout: testWait, // hundreds at once take a busy machine longer than the default
 	}
 	for _, c := range change {
 		c(&cfg)
