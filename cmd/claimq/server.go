@@ -92,12 +92,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	cfg := loaded.Server
 	hangups := newHangups()
 	defer hangups.stop()
-	logger := hclog.New(&hclog.LoggerOptions{
-		Name: "claimq", Level: hclog.LevelFromString(cfg.LogLevel), JSONFormat: cfg.LogFormat == "json", Output: a.stderr,
-	})
-	for _, warning := range loaded.Warnings {
-		logger.Warn(warning)
-	}
+	logger := newServerLogger(a, loaded)
 	told := newNotices(a, logger)
 	defer told.stop()
 	registry := prometheus.NewRegistry()
@@ -171,6 +166,18 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	}
 	told.stopping()
 	return stopServer(server, node, served, logger)
+}
+
+// newServerLogger returns the server's log, which begins with what the
+// configuration warns of.
+func newServerLogger(a *app, loaded config.Loaded) hclog.Logger {
+	logger := hclog.New(&hclog.LoggerOptions{
+		Name: "claimq", Level: hclog.LevelFromString(loaded.LogLevel), JSONFormat: loaded.LogFormat == "json", Output: a.stderr,
+	})
+	for _, warning := range loaded.Warnings {
+		logger.Warn(warning)
+	}
+	return logger
 }
 
 // stopServer stops listening, while the node hands leadership over and
