@@ -362,6 +362,19 @@ func (n *Node) servers() []raft.Server {
 	return f.Configuration().Servers
 }
 
+// isMember reports whether the node with that identity and name is a member, as
+// far as this node knows: one that lags behind may not know yet. A member whose
+// record is not written yet goes by its identity alone.
+func (n *Node) isMember(uuid, nodeID string) bool {
+	if !slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return string(s.ID) == uuid }) {
+		return false
+	}
+	var record fsm.NodeRecord
+	var ok bool
+	n.fsm.read(func(m *fsm.Machine) { record, ok = m.Node(uuid) })
+	return !ok || record.NodeID == nodeID
+}
+
 // voters returns the other voters, whether this node is one, and whether it
 // leads in term.
 func (n *Node) voters(term uint64) (others []raft.ServerID, self, leads bool) {

@@ -202,6 +202,7 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 			}
 			return nil
 		},
+		Member: func(other hello) bool { return n.isMember(other.UUID, other.NodeID) },
 		Missed: func(from hello) {
 			select {
 			case o.missed <- from:
@@ -303,7 +304,13 @@ func (o *opening) checkAlone(ctx context.Context, n *Node) error {
 // serve answers the other nodes' calls.
 func (o *opening) serve(n *Node) {
 	for name, answer := range n.calls {
-		o.peers.Handle(name, func(ctx context.Context, _ hello, body []byte) ([]byte, error) { return answer(ctx, body) })
+		forMembers := name == callMember || name == callTell || name == callDiffer
+		o.peers.Handle(name, func(ctx context.Context, from hello, body []byte) ([]byte, error) {
+			if forMembers && !n.isMember(from.UUID, from.NodeID) {
+				return nil, fmt.Errorf("call %q: node %q is not a member of the cluster", name, from.NodeID)
+			}
+			return answer(ctx, body)
+		})
 	}
 	serveJoins(o.peers, joinConfig{
 		Leader: func() (string, bool) {

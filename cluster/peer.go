@@ -59,6 +59,11 @@ type peerConfig struct {
 	// key, cluster and target having been checked. Its error refuses, and its
 	// text is told to the dialer. nil admits all.
 	Admit func(purpose, hello) error
+	// Member reports whether who dialed us is a member of the cluster: an API
+	// request is taken from members alone, since the public port of who passes it
+	// on has checked its key. It is asked for each request, because a connection
+	// outlives a membership. nil = all are.
+	Member func(hello) bool
 	// TargetUUID returns the UUID of the member at a peer address, "" if it is
 	// not known: a Raft connection then reaches that very node, or none, so a
 	// wiped node at an old address is never taken for the old one. nil = never

@@ -186,13 +186,20 @@ func (p *peerPort) handleHTTP(ctx *fasthttp.RequestCtx) {
 		p.handleCall(ctx, name)
 		return
 	}
-	p.answerForwarded(ctx)
+	from, _ := peerOf(ctx)
+	p.answerForwarded(ctx, from)
 }
 
-// answerForwarded answers an API request that another node passed on.
-func (p *peerPort) answerForwarded(ctx *fasthttp.RequestCtx) {
+// answerForwarded answers an API request that the node from passed on.
+func (p *peerPort) answerForwarded(ctx *fasthttp.RequestCtx, from hello) {
 	handler := p.forward.Load()
-	if handler == nil {
+	switch {
+	case p.cfg.Member != nil && !p.cfg.Member(from):
+		// Another node may know better, or the members here may be old.
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+		answerError(ctx, fasthttp.StatusServiceUnavailable, "no_leader", "node "+strconv.Quote(from.NodeID)+" is not a member of the cluster and cannot pass requests on")
+		return
+	case handler == nil:
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
 		answerError(ctx, fasthttp.StatusServiceUnavailable, "no_leader", "this node is starting")
 		return

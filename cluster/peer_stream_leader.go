@@ -37,6 +37,7 @@ func (c *streamConn) OnUnsent(fn func()) { c.unsent = fn }
 type streamServer struct {
 	*frameConn
 	port *peerPort
+	from hello
 	wg   sync.WaitGroup // the requests under way
 
 	mu      sync.Mutex
@@ -46,7 +47,7 @@ type streamServer struct {
 // serveStreams answers the requests on c until it ends; then whoever waits has
 // gone. It returns when all of them are over, and closes c.
 func (p *peerPort) serveStreams(c *peerConn) {
-	s := &streamServer{frameConn: newFrameConn(c), port: p, callers: make(map[uint32]context.CancelCauseFunc)}
+	s := &streamServer{frameConn: newFrameConn(c), port: p, from: c.other, callers: make(map[uint32]context.CancelCauseFunc)}
 	err := s.run()
 	_ = c.Close()
 	s.mu.Lock()
@@ -144,7 +145,7 @@ func (s *streamServer) answer(caller context.Context, f frame, gone context.Canc
 	if err := s.port.parseRequest(f.payload, &ctx.Request); err != nil {
 		answerBroken(&ctx, err)
 	} else {
-		s.port.answerForwarded(&ctx)
+		s.port.answerForwarded(&ctx, s.from)
 	}
 	answer := appendAnswer(nil, &ctx.Response)
 	s.end(f.stream, gone) // before the answer: then the number may come again
