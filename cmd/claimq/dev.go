@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +16,10 @@ import (
 
 // devReadyTimeout bounds how long the nodes may take to find a leader.
 const devReadyTimeout = 30 * time.Second
+
+// devLeaderFile is the file in the data folder with the leader's process id, for
+// kill -9 $(cat FILE). There is none while nobody is known to lead.
+const devLeaderFile = "leader.pid"
 
 // devNodesMax bounds --nodes: more than seven only make every write slower.
 const devNodesMax = 7
@@ -31,8 +39,9 @@ func newDevCommand(a *app) *cobra.Command {
 		Long: `Run a local cluster of child processes until Ctrl-C.
 
 Each node is a process of its own with its own folder, so that one can be killed
-(kill -9 PID) to see what happens. A node that ends is reported and stays down,
-unless --restart is given. The data stays in --data-dir for the next time.`,
+(kill -9 PID) to see what happens; leader.pid in --data-dir has the leader's pid. A
+node that ends is reported and stays down, unless --restart is given. The data stays
+in --data-dir for the next time.`,
 		Example: `  claimq dev
   claimq dev --nodes 5 --data-dir /tmp/q --restart`,
 		Args: cobra.NoArgs,
@@ -73,51 +82,106 @@ func runDev(ctx context.Context, a *app, o devOptions) error {
 	for _, n := range c.nodes {
 		fmt.Fprintf(a.stdout, "%s  %s  pid %d  log %s\n", n.id, n.url, n.process.Pid, n.logPath)
 	}
-	leader := c.printLeader(ctx, a, "")
-	fmt.Fprintf(a.stdout, "try: claimq submit hello '{\"to\":\"world\"}' --endpoint %s   Ctrl-C stops all nodes.\n", c.nodes[0].url)
-	return c.watch(ctx, a, leader, o.restart)
+	file := filepath.Join(o.dataDir, devLeaderFile)
+	if err := removeIfThere(file); err != nil {
+		return err
+	}
+	w := devWatch{c: c, a: a, file: file, restart: o.restart}
+	if err := w.lookForLeader(ctx); err != nil {
+		return err
+	}
+	urls := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		urls[i] = n.url
+	}
+	fmt.Fprintf(a.stdout, "export CLAIMQ_ENDPOINTS=%s\n", strings.Join(urls, ","))
+	fmt.Fprintln(a.stdout, "Type that line in another terminal and try: claimq submit hello '{\"to\":\"world\"}'   Ctrl-C stops all nodes.")
+	return errors.Join(w.run(ctx), removeIfThere(file))
 }
 
-// watch reports nodes that end and changes of leader until ctx ends.
-func (c *localCluster) watch(ctx context.Context, a *app, leader string, restart bool) error {
+// removeIfThere removes a file.
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// devWatch tells of nodes that end and of changes of leader.
+type devWatch struct {
+	c       *localCluster
+	a       *app
+	file    string // has the leader's pid
+	restart bool   // nodes that end
+	leader  string // the last that was told of; "": none, or it has ended
+}
+
+// run watches until ctx ends.
+func (w *devWatch) run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	alive := len(c.nodes)
+	alive := len(w.c.nodes)
 	for {
 		select {
 		case <-ctx.Done():
-			fmt.Fprintln(a.stdout, "stopping")
+			fmt.Fprintln(w.a.stdout, "stopping")
 			return nil
 		case <-tick.C:
-			leader = c.printLeader(ctx, a, leader)
-		case n := <-c.exits:
-			fmt.Fprintf(a.stdout, "%s (pid %d) has ended: %v; its log ends with: %s\n", n.id, n.process.Pid, exitError(n.exit), lastLine(n.logPath))
-			if !restart {
-				alive--
-				if alive == 0 {
-					return errors.New("no node is left")
-				}
-				continue
-			}
-			if err := c.start(n); err != nil {
+			if err := w.lookForLeader(ctx); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "%s is started again: pid %d\n", n.id, n.process.Pid)
+		case n := <-w.c.exits:
+			if err := w.ended(n); err != nil {
+				return err
+			}
+			if !w.restart {
+				alive--
+			}
+			if alive == 0 {
+				return errors.New("no node is left")
+			}
 		}
 	}
 }
 
-// printLeader prints the leader if it is another than before, and returns it.
-func (c *localCluster) printLeader(ctx context.Context, a *app, before string) string {
-	for _, n := range c.nodes {
+// ended tells that the node has ended, and starts it again if it is to.
+func (w *devWatch) ended(n *localNode) error {
+	fmt.Fprintf(w.a.stdout, "%s (pid %d) has ended: %v; its log ends with: %s\n", n.id, n.process.Pid, exitError(n.exit), lastLine(n.logPath))
+	if n.id == w.leader {
+		w.leader = ""
+		if err := removeIfThere(w.file); err != nil {
+			return err
+		}
+	}
+	if !w.restart {
+		n.down = true
+		return nil
+	}
+	if err := w.c.start(n); err != nil {
+		return err
+	}
+	fmt.Fprintf(w.a.stdout, "%s is started again: pid %d\n", n.id, n.process.Pid)
+	return nil
+}
+
+// lookForLeader tells who leads if it is another than before. That a node which
+// has ended leads is what the others believe until they have elected one.
+func (w *devWatch) lookForLeader(ctx context.Context) error {
+	for _, n := range w.c.nodes {
 		cl, err := clusterOf(ctx, n.url)
-		if err != nil || cl.Leader == "" {
+		i := slices.IndexFunc(w.c.nodes, func(n *localNode) bool { return n.id == cl.Leader && !n.down })
+		if err != nil || i < 0 {
 			continue
 		}
-		if cl.Leader != before {
-			fmt.Fprintf(a.stdout, "leader: %s\n", cl.Leader)
+		if cl.Leader == w.leader {
+			return nil
 		}
-		return cl.Leader
+		w.leader = cl.Leader
+		if err := os.WriteFile(w.file, []byte(strconv.Itoa(w.c.nodes[i].process.Pid)+"\n"), 0o600); err != nil {
+			return fmt.Errorf("write the leader's pid: %w", err)
+		}
+		fmt.Fprintf(w.a.stdout, "leader: %s\n", w.leader)
+		return nil
 	}
-	return before
+	return nil
 }

@@ -47,6 +47,7 @@ type localNode struct {
 
 	process *os.Process
 	exit    error // why it ended; set before it is sent to exits
+	down    bool  // it has ended and stays so; set by who reads exits
 }
 
 // localOptions say what cluster to start.

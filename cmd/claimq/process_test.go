@@ -111,8 +111,14 @@ func (d *devCluster) output() string {
 // waitFor waits until text was printed.
 func (d *devCluster) waitFor(t *testing.T, text string) {
 	t.Helper()
+	d.waitForTimes(t, text, 1)
+}
+
+// waitForTimes waits until text was printed so many times.
+func (d *devCluster) waitForTimes(t *testing.T, text string, times int) {
+	t.Helper()
 	deadline := time.After(patience)
-	for !strings.Contains(d.output(), text) {
+	for strings.Count(d.output(), text) < times {
 		select {
 		case <-d.changed:
 		case <-deadline:
@@ -132,6 +138,20 @@ func (d *devCluster) pids(t *testing.T) map[string]int {
 		t.Fatalf("no pids in:\n%s", d.output())
 	}
 	return pids
+}
+
+// leaderPID returns what leader.pid has.
+func (d *devCluster) leaderPID(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(d.dir, "leader.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
 
 func (d *devCluster) url(node int) string {
@@ -225,10 +245,18 @@ func TestDev_Restart(t *testing.T) {
 	if out, err := claimq(t.Context(), "submit", "mail", "--endpoint", d.url(0)).CombinedOutput(); err != nil {
 		t.Fatalf("submit: %v: %s", err, out)
 	}
-	if err := syscall.Kill(d.pids(t)["n1"], syscall.SIGKILL); err != nil {
+	killed := d.leaderPID(t)
+	if killed != d.pids(t)["n1"] {
+		t.Errorf("leader.pid has %d", killed)
+	}
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	d.waitFor(t, "n1 is started again")
+	d.waitForTimes(t, "leader: n1", 2)
+	if now := d.leaderPID(t); now == killed {
+		t.Errorf("leader.pid still has %d", now)
+	}
 	out, err := claimq(t.Context(), "get", "1", "--endpoint", d.url(0), "--output", "json").CombinedOutput()
 	if err != nil {
 		t.Fatalf("get: %v: %s", err, out)
