@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// save puts the picture in its place in one step: whoever looks finds all of it, or
+// what was there before. So it does no harm to do it again, and an attempt that is
+// killed leaves at most a file beside it, which the next one removes.
+func save(root *os.Root, name string, data []byte) error {
+	name = path.Clean(name)
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	leftovers := fmt.Sprintf("%s.%s-", name, os.Getenv("CLAIMQ_TASK_ID"))
+	if err := removeAll(root, leftovers); err != nil {
+		return err
+	}
+	// No two claims have the same token, so no two attempts write to the same file,
+	// not even if one of them does not know yet that its claim is over.
+	temporary := leftovers + os.Getenv("CLAIMQ_CLAIM_TOKEN") + ".tmp"
+	if err := write(root, temporary, data); err != nil {
+		return errors.Join(err, root.Remove(temporary))
+	}
+	return root.Rename(temporary, name)
+}
+
+// write writes a file to the disk: the task is completed on the disks of a quorum,
+// so the picture should be on one, too.
+func write(root *os.Root, name string, data []byte) error {
+	f, err := root.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// removeAll removes the temporary files whose names begin with prefix.
+func removeAll(root *os.Root, prefix string) error {
+	files, err := fs.ReadDir(root.FS(), path.Dir(prefix))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		name := path.Join(path.Dir(prefix), file.Name())
+		if !strings.HasPrefix(name, prefix) || !strings.HasSuffix(name, ".tmp") {
+			continue
+		}
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
