@@ -88,9 +88,17 @@ func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
 	if err := within(ctx, startTimeout, cluster.StartAll); err != nil {
 		return nil, err
 	}
+	view, err := procs.View(ctx, cluster.Nodes[0])
+	if err != nil {
+		return nil, err
+	}
+	identities := make(map[string]string, fuzzNodes)
+	for _, v := range view.Nodes {
+		identities[v.NodeID] = v.UUID
+	}
 	pids := make([]int, fuzzNodes)
 	for i, n := range cluster.Nodes {
-		to.Nodes = append(to.Nodes, fuzz.Node{URL: n.URL(), HTTPAddr: n.HTTPAddr, PeerAddr: n.PeerAddr})
+		to.Nodes = append(to.Nodes, fuzz.Node{URL: n.URL(), HTTPAddr: n.HTTPAddr, PeerAddr: n.PeerAddr, NodeID: n.ID, UUID: identities[n.ID]})
 		pids[i] = n.PID()
 	}
 	to.Running = func(i int) error {

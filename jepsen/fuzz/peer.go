@@ -35,8 +35,10 @@ var errShaking = errors.New("shake hands")
 type foe struct {
 	rng     *rand.Rand
 	make    *maker
+	members []Node // whom it passes itself off as
 	joinKey []byte // "" if the nodes have none
 	addr    string
+	done    int // requests that it passed on and that were done
 	dial    func(ctx context.Context, addr string) (net.Conn, error)
 }
 
@@ -80,9 +82,15 @@ func frame(kind byte, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{kind}, uint16(len(payload))), payload...) //nolint:gosec // short
 }
 
-// hello is the preamble and the hello of a node that nobody knows.
+// hello is the preamble and the hello of a node that nobody knows or, where
+// requests are taken from members alone, mostly of a member.
 func (f *foe) hello(purpose byte) []byte {
-	text := fmt.Appendf(nil, `{"uuid":"fuzz-%d","node_id":"fuzz","feature_level":1,"version":"fuzz"}`, f.rng.Int())
+	uuid, nodeID := fmt.Sprintf("fuzz-%d", f.rng.Int()), "fuzz"
+	if purpose != 'r' && len(f.members) > 0 && f.rng.Intn(8) != 0 {
+		member := f.members[f.rng.Intn(len(f.members))]
+		uuid, nodeID = member.UUID, member.NodeID
+	}
+	text := fmt.Appendf(nil, `{"uuid":%q,"node_id":%q,"feature_level":99,"version":"fuzz"}`, uuid, nodeID)
 	payload := make([]byte, nonceSize, nonceSize+1+len(text))
 	_, _ = f.rng.Read(payload)
 	flags := byte(0)
@@ -158,6 +166,9 @@ func (f *foe) request(c net.Conn) string {
 	a := over.read(&req)
 	if between || a.status == 0 { // a node may answer another with 500; who forwards judges it
 		return ""
+	}
+	if a.status/100 == 2 {
+		f.done++
 	}
 	if wrong := judge(&request{method: req.method, kind: kindPeer}, &a); wrong != "" {
 		return wrong + " to " + show(&req)

@@ -31,6 +31,7 @@ func (r *Report) String() string {
 		}
 		fmt.Fprintf(table, "answers %s\t%d\n", name, r.Statuses[s])
 	}
+	fmt.Fprintf(table, "done over peer ports\t%d\n", r.PassedOn)
 	var never []string
 	for op, n := range r.Done {
 		if n == 0 {

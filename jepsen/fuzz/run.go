@@ -32,11 +32,13 @@ type Config struct {
 	Running func(node int) error
 }
 
-// Node is where a node listens.
+// Node is where a node listens, and who it is.
 type Node struct {
 	URL      string // of its API
 	HTTPAddr string
 	PeerAddr string
+	NodeID   string
+	UUID     string
 }
 
 // Report says what was answered.
@@ -46,6 +48,7 @@ type Report struct {
 	Operations int            `json:"operations"` // of the description
 	Statuses   map[int]int    `json:"statuses"`   // 0: no answer
 	Done       map[string]int `json:"done"`       // answers that are a success, by operation
+	PassedOn   int            `json:"passed_on"`  // requests to the peer ports that were done
 	Before     []Usage        `json:"before"`     // by node
 	After      []Usage        `json:"after"`
 	Seconds    float64        `json:"seconds"`
@@ -168,11 +171,14 @@ func (r *run) sender(stream int64) *sender {
 	for _, n := range r.cfg.Nodes {
 		s.conns = append(s.conns, &conn{addr: n.HTTPAddr, dial: r.dialAPI()})
 	}
-	s.foe = foe{rng: rng, make: s.make, joinKey: r.cfg.JoinKey, dial: dialTCP}
+	s.foe = foe{rng: rng, make: s.make, members: r.cfg.Nodes, joinKey: r.cfg.JoinKey, dial: dialTCP}
 	return s
 }
 
 func (s *sender) close() {
+	s.r.mu.Lock()
+	s.r.report.PassedOn += s.foe.done
+	s.r.mu.Unlock()
 	for _, c := range s.conns {
 		c.close()
 	}
