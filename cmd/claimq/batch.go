@@ -205,9 +205,9 @@ func (a *app) showResults(b *batchRequest, answer *wire.BatchAnswer) error {
 		if r.Task != nil {
 			id = strconv.FormatUint(r.Task.ID, 10)
 		}
-		rows = append(rows, []string{strconv.Itoa(i + 1), cell(string(op.Op), typeWidth), cell(id, typeWidth), resultText(op.Op, r)})
+		rows = append(rows, []string{strconv.Itoa(i + 1), cell(string(op.Op)), cell(id), resultText(op.Op, r)})
 	}
-	return table(a.stdout, rows)
+	return a.table(rows)
 }
 
 // resultText is what became of one op.
@@ -250,5 +250,5 @@ func claimedText(tasks []wire.Task) string {
 			names[i] += fmt.Sprintf(" (token %d)", *token)
 		}
 	}
-	return "claimed " + cut(strings.Join(names, ", "), valueWidth)
+	return "claimed " + strings.Join(names, ", ")
 }

@@ -122,11 +122,11 @@ func (a *app) showClaims(tasks []wire.Task) error {
 			left = showMS(*t.LeaseRemainingMS)
 		}
 		rows = append(rows, []string{
-			strconv.FormatUint(t.ID, 10), cell(t.TaskType, typeWidth), cell(token, typeWidth), cell(left, typeWidth),
-			strconv.Itoa(int(t.Attempts)), cell(showValue(t.Params, t.Payload), paramsWidth),
+			strconv.FormatUint(t.ID, 10), cell(t.TaskType), cell(token), cell(left),
+			strconv.Itoa(int(t.Attempts)), cell(showValue(t.Params, t.Payload)),
 		})
 	}
-	return table(a.stdout, rows)
+	return a.table(rows)
 }
 
 // showEnv prints the claim for a shell's eval.

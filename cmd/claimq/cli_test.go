@@ -100,6 +100,7 @@ type cliCase struct {
 	stdin   string
 	answers map[string]string
 	noNode  bool // nothing listens
+	width   int  // of the terminal; 0: it is none
 	want    int  // exit code
 }
 
@@ -291,7 +292,7 @@ var random = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	for _, test := range slices.Concat(cliCases(), sightCases(), stepsCases()) {
+	for _, test := range slices.Concat(cliCases(), sightCases(), stepsCases(), terminalCases()) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			api := &fakeAPI{answers: test.answers}
@@ -302,7 +303,7 @@ func TestRun(t *testing.T) {
 			}
 			var stdout, stderr bytes.Buffer
 			a := &app{
-				stdin: strings.NewReader(test.stdin), stdout: &stdout, stderr: &stderr,
+				stdin: strings.NewReader(test.stdin), stdout: &stdout, stderr: &stderr, width: test.width,
 				environ: append([]string{"CLAIMQ_ENDPOINTS=" + server.URL}, test.environ...),
 				now:     func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 750e6, time.UTC) },
 			}

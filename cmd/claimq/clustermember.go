@@ -170,7 +170,7 @@ func showHashes(a *app, h *wire.ClusterHash) error {
 			hash = "no answer in time"
 			silent++
 		}
-		rows = append(rows, []string{cell(n.NodeID, workerWidth), hash})
+		rows = append(rows, []string{cell(n.NodeID), hash})
 	}
 	word := "The states agree"
 	switch {
@@ -182,5 +182,5 @@ func showHashes(a *app, h *wire.ClusterHash) error {
 	if _, err := fmt.Fprintf(a.stdout, "%s at log index %d\n\n", word, h.Index); err != nil {
 		return err
 	}
-	return table(a.stdout, rows)
+	return a.table(rows)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -51,7 +50,7 @@ without one the node that answers. The exit code is 0 if it could be asked.`,
 				if err != nil || shown {
 					return err
 				}
-				return showCluster(a.stdout, &cluster)
+				return a.showCluster(&cluster)
 			})
 		},
 	}
@@ -59,7 +58,7 @@ without one the node that answers. The exit code is 0 if it could be asked.`,
 	return cmd
 }
 
-func showCluster(w io.Writer, c *wire.Cluster) error {
+func (a *app) showCluster(c *wire.Cluster) error {
 	leader := printable(c.Leader)
 	if leader == "" {
 		leader = "none"
@@ -69,7 +68,7 @@ func showCluster(w io.Writer, c *wire.Cluster) error {
 	for _, point := range d.points {
 		text += "  " + point + "\n"
 	}
-	if _, err := fmt.Fprintf(w, "%s\nleader: %s   term: %d   feature level: %d\n\n", text, leader, c.Term, c.FeatureLevel); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "%s\nleader: %s   term: %d   feature level: %d\n\n", text, leader, c.Term, c.FeatureLevel); err != nil {
 		return err
 	}
 	rows := [][]string{{"NODE", "STATE", "SUFFRAGE", "HTTP", "PEER", "APPLIED", "CONTACT", "VERSION", "HEALTH"}}
@@ -84,9 +83,9 @@ func showCluster(w io.Writer, c *wire.Cluster) error {
 			health = "ok"
 		}
 		rows = append(rows, []string{
-			cell(n.NodeID, workerWidth), cell(n.State, typeWidth), cell(n.Suffrage, typeWidth), cell(n.HTTPAddr, 40), cell(n.PeerAddr, 40),
-			strconv.FormatUint(n.AppliedIndex, 10), contact, cell(n.Version, typeWidth), health,
+			cell(n.NodeID), cell(n.State), cell(n.Suffrage), cell(n.HTTPAddr), cell(n.PeerAddr),
+			strconv.FormatUint(n.AppliedIndex, 10), contact, cell(n.Version), health,
 		})
 	}
-	return table(w, rows)
+	return a.table(rows, "PEER", "CONTACT", "VERSION", "SUFFRAGE", "APPLIED")
 }

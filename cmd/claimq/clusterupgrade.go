@@ -63,7 +63,7 @@ func showUpgrade(ctx context.Context, s session) error {
 		highest = max(highest, n.FeatureLevel)
 	}
 	for _, n := range plan.Nodes {
-		rows = append(rows, []string{cell(n.NodeID, workerWidth), cell(n.Version, typeWidth), strconv.FormatUint(uint64(n.FeatureLevel), 10)})
+		rows = append(rows, []string{cell(n.NodeID), cell(n.Version), strconv.FormatUint(uint64(n.FeatureLevel), 10)})
 		if !n.Answers {
 			silent = append(silent, printable(n.NodeID))
 		}
@@ -71,7 +71,7 @@ func showUpgrade(ctx context.Context, s session) error {
 			old = append(old, printable(n.NodeID))
 		}
 	}
-	if err := table(s.a.stdout, rows); err != nil {
+	if err := s.a.table(rows); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(s.a.stdout, "\nthe cluster is at feature level %d; %s\n", plan.FeatureLevel, upgradeAdvice(&plan, silent, old))

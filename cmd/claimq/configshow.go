@@ -65,7 +65,7 @@ func showConfig(a *app, loaded *config.Loaded) error {
 			rows = append(rows, []string{s.Name, cmp.Or(printable(line), "-"), printable(s.Origin.String())})
 		}
 	}
-	if err := table(a.stdout, rows); err != nil {
+	if err := a.table(rows); err != nil {
 		return err
 	}
 	for _, w := range loaded.Warnings {

@@ -79,10 +79,10 @@ func (s session) taskEvents(ctx context.Context, id uint64) error {
 			attempt = strconv.Itoa(int(*e.Attempt))
 		}
 		rows = append(rows, []string{
-			e.Time.UTC().Format(exactTime), cell(e.Event, typeWidth), cell(worker, workerWidth), token, attempt, cell(e.Message, valueWidth),
+			e.Time.UTC().Format(exactTime), cell(e.Event), cell(worker), token, attempt, cell(e.Message),
 		})
 	}
-	return table(s.a.stdout, rows)
+	return s.a.table(rows, "TOKEN")
 }
 
 // events prints the events of all, a line each, as they come.
@@ -122,7 +122,7 @@ func (s session) showEvent(e *client.Event) error {
 		about += " by " + printable(e.WorkerID)
 	}
 	if e.Message != "" {
-		about += ": " + cell(e.Message, valueWidth)
+		about += ": " + s.a.text(e.Message)
 	}
 	_, err := fmt.Fprintf(s.a.stdout, "%s  %-10s %s%s\n", e.Time.UTC().Format(exactTime), e.Place, printable(e.Event), about)
 	return err

@@ -222,8 +222,8 @@ func (a *app) showFinalization(w *wire.Finalization) error {
 			holder = *at.AlreadyClaimedBy
 		}
 		rows = append(rows, []string{
-			at.AttemptedAt.UTC().Format(exactTime), cell(at.ProcessorID, workerWidth), claimed, cell(holder, workerWidth), cell(at.TaskState, typeWidth), cell(at.Message, valueWidth),
+			at.AttemptedAt.UTC().Format(exactTime), cell(at.ProcessorID), claimed, cell(holder), cell(at.TaskState), cell(at.Message),
 		})
 	}
-	return table(a.stdout, rows)
+	return a.table(rows, "TASK")
 }

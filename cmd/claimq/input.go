@@ -31,7 +31,7 @@ func (a *app) jsonArgument(name, arg string) ([]byte, error) {
 	}
 	data = bytes.TrimSpace(data)
 	if !json.Valid(data) {
-		return nil, usageErrorf("%s is not JSON: %s\nA text is JSON in quotes: '\"text\"'; @FILE reads a file, - standard input.", name, printable(cut(string(data), 40)))
+		return nil, usageErrorf("%s is not JSON: %s\nA text is JSON in quotes: '\"text\"'; @FILE reads a file, - standard input.", name, cutTo(printable(string(data)), 40))
 	}
 	return data, nil
 }

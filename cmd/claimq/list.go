@@ -117,9 +117,9 @@ func (a *app) showTasks(tasks []wire.Task, more bool) error {
 	rows := [][]string{some(header, "STEP", "RUNS AT (UTC)", "GROUP", "ERROR")}
 	for i := range tasks {
 		t := &tasks[i]
-		rows = append(rows, some(rowOf(t), cell(t.Step, stepWidth), runAtCell(t), cell(t.Group, workerWidth), cell(t.Error, errorWidth)))
+		rows = append(rows, some(rowOf(t), cell(t.Step), runAtCell(t), cell(t.Group), cell(t.Error)))
 	}
-	if err := table(a.stdout, rows); err != nil {
+	if err := a.table(rows, "PRIORITY", "ATTEMPTS", "GROUP", "CREATED (UTC)"); err != nil {
 		return err
 	}
 	if more {
@@ -139,13 +139,13 @@ func rowOf(t *wire.Task) []string {
 	if t.MaxAttempts == 0 {
 		attempts = strconv.Itoa(int(t.Attempts))
 	}
-	status := cell(t.Status, typeWidth)
+	status := cell(t.Status)
 	if t.CancelRequested && t.Status == "claimed" {
 		status += ", cancel asked"
 	}
 	return []string{
-		strconv.FormatUint(t.ID, 10), cell(t.TaskType, typeWidth), status, strconv.Itoa(int(t.Priority)),
-		attempts, cell(worker, workerWidth), t.CreatedAt.UTC().Format(exactTime),
+		strconv.FormatUint(t.ID, 10), cell(t.TaskType), status, strconv.Itoa(int(t.Priority)),
+		attempts, cell(worker), t.CreatedAt.UTC().Format(exactTime),
 	}
 }
 

@@ -24,6 +24,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), relaxTimers: setTimerSlack}
+	a.width = terminalWidth(os.Stdout, a.getenv("COLUMNS"))
 	code := run(ctx, a, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -34,6 +35,7 @@ func main() {
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	width          int              // of the terminal that stdout is, in columns; 0: it is none
 	environ        []string         // KEY=value, as os.Environ has them
 	now            func() time.Time // nil: time.Now; for what is shown alone
 	relaxTimers    func()           // called by a server before anything else; nil in tests

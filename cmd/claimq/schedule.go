@@ -14,9 +14,6 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// scheduleWidth is how many characters of a schedule's name a row shows.
-const scheduleWidth = 32
-
 type scheduleSetOptions struct {
 	clientFlags
 	taskFlags
@@ -208,10 +205,10 @@ func (a *app) showSchedules(schedules []wire.Schedule) error {
 			last = strconv.FormatUint(*s.LastTaskID, 10)
 		}
 		rows = append(rows, []string{
-			cell(s.Name, scheduleWidth), cell(taskTypeOf(s), typeWidth), cell(whenText(s), paramsWidth), next, last, strconv.FormatUint(s.Skipped, 10),
+			cell(s.Name), cell(taskTypeOf(s)), cell(whenText(s)), next, last, strconv.FormatUint(s.Skipped, 10),
 		})
 	}
-	return table(a.stdout, rows)
+	return a.table(rows, "SKIPPED", "LAST TASK")
 }
 
 // taskTypeOf is the type of the tasks that a schedule submits.
@@ -257,6 +254,6 @@ func (a *app) showSchedule(s *wire.Schedule) error {
 		f.add("skipped", strconv.FormatUint(s.Skipped, 10))
 	}
 	f.add("type", printable(taskTypeOf(s)))
-	f.addSome("params", showValue(s.Task.Params, s.Task.Payload))
-	return table(a.stdout, f)
+	f.addSome("params", a.value(s.Task.Params, s.Task.Payload))
+	return columns(a.stdout, f)
 }

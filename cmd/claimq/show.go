@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -18,14 +16,8 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// Widths that keep a row within a terminal.
-const (
-	typeWidth   = 20
-	workerWidth = 16
-	errorWidth  = 32
-	valueWidth  = 1_000 // of params and results
-	paramsWidth = 60    // of params in a row
-)
+// valueWidth is how many characters of a value are shown on a terminal.
+const valueWidth = 1_000
 
 // printable makes s safe for a terminal: what others wrote may hold control
 // characters. Those are shown as Go writes them in a string.
@@ -37,21 +29,20 @@ func printable(s string) string {
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// cut shortens s to at most width characters.
-func cut(s string, width int) string {
-	if utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	runes := []rune(s)
-	return string(runes[:width-1]) + "…"
-}
-
-// cell is printable and cut, and - for nothing.
-func cell(s string, width int) string {
+// cell is s printable, and - for nothing.
+func cell(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return cut(printable(s), width)
+	return printable(s)
+}
+
+// text is s printable, and on a terminal no longer than valueWidth.
+func (a *app) text(s string) string {
+	if a.width == 0 {
+		return printable(s)
+	}
+	return cutTo(printable(s), valueWidth)
 }
 
 // exactTime is how times are shown, in UTC.
@@ -81,15 +72,6 @@ func showDuration(d time.Duration) string {
 		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
 	}
 	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
-}
-
-// table writes rows in columns.
-func table(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	return t.Flush()
 }
 
 // fields collects the lines of a thing that is shown one field a line.
@@ -124,10 +106,10 @@ func (a *app) showTask(t *wire.Task) error {
 	a.addClaim(&f, t)
 	a.addTimes(&f, t)
 	f.addSome("error", t.Error)
-	f.addSome("params", showValue(t.Params, t.Payload))
-	f.addSome("progress", showValue(t.Progress, nil))
-	f.addSome("result", showValue(t.Result, t.ResultPayload))
-	if err := table(a.stdout, f); err != nil {
+	f.addSome("params", a.value(t.Params, t.Payload))
+	f.addSome("progress", a.value(t.Progress, nil))
+	f.addSome("result", a.value(t.Result, t.ResultPayload))
+	if err := columns(a.stdout, f); err != nil {
 		return err
 	}
 	return a.showAttempts(t.AttemptsLog)
@@ -137,7 +119,7 @@ func (a *app) showTask(t *wire.Task) error {
 func addSteps(f *fields, t *wire.Task) {
 	if t.ParentID != 0 {
 		f.add("step", fmt.Sprintf("%s of task %d", printable(t.Step), t.ParentID))
-		f.addSome("depends on", cut(strings.Join(t.DependsOn, ", "), valueWidth))
+		f.addSome("depends on", strings.Join(t.DependsOn, ", "))
 	}
 	if len(t.Steps) > 0 {
 		f.add("steps", fmt.Sprintf("%s ('claimq steps %d' draws them)", countSteps(t.Steps), t.ID))
@@ -253,14 +235,14 @@ func (a *app) showAttempts(log []wire.Attempt) error {
 			outcome = *at.Outcome
 		}
 		rows = append(rows, []string{
-			strconv.FormatUint(at.ClaimToken, 10), cell(at.WorkerID, workerWidth), at.ClaimedAt.UTC().Format(exactTime),
-			lasted, cell(outcome, typeWidth), cell(at.Error, errorWidth),
+			strconv.FormatUint(at.ClaimToken, 10), cell(at.WorkerID), at.ClaimedAt.UTC().Format(exactTime),
+			lasted, cell(outcome), cell(at.Error),
 		})
 	}
 	if _, err := fmt.Fprintln(a.stdout); err != nil {
 		return err
 	}
-	return table(a.stdout, rows)
+	return a.table(rows, "TOKEN")
 }
 
 func attemptsOf(t *wire.Task) string {
@@ -268,6 +250,15 @@ func attemptsOf(t *wire.Task) string {
 		return fmt.Sprintf("%d, no limit", t.Attempts)
 	}
 	return fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts)
+}
+
+// value is params or a result, and on a terminal not too much of it.
+func (a *app) value(asJSON json.RawMessage, asBytes []byte) string {
+	text := showValue(asJSON, asBytes)
+	if a.width == 0 || displayWidth(text) <= valueWidth {
+		return text
+	}
+	return cutTo(text, valueWidth) + fmt.Sprintf(" (%d bytes; --output json shows all)", len(asJSON))
 }
 
 // showValue is params or a result on one line.
@@ -281,9 +272,6 @@ func showValue(asJSON json.RawMessage, asBytes []byte) string {
 	var b bytes.Buffer
 	if err := json.Compact(&b, asJSON); err != nil {
 		return err.Error()
-	}
-	if utf8.RuneCount(b.Bytes()) > valueWidth {
-		return cut(b.String(), valueWidth) + fmt.Sprintf(" (%d bytes; --output json shows all)", len(asJSON))
 	}
 	return b.String()
 }

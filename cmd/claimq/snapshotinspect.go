@@ -33,11 +33,10 @@ everything verified that a restore would. Exit code 1: it cannot be restored.`,
 			if i == nil {
 				return err
 			}
-			show := i.show
 			if output == "json" {
-				show = func(w io.Writer) error { return showJSONOf(w, i) }
+				return errors.Join(showJSONOf(a.stdout, i), err)
 			}
-			return errors.Join(show(a.stdout), err)
+			return errors.Join(a.showInspection(i), err)
 		},
 	}
 	cmd.Flags().StringVar(&output, "output", "table", "table, json")
@@ -103,7 +102,7 @@ func countsByName(counts *[fsm.StatusCancelled + 1]int64) map[string]int64 {
 	return named
 }
 
-func (i *inspection) show(w io.Writer) error {
+func (a *app) showInspection(i *inspection) error {
 	var f fields
 	f.add("file", printable(i.File))
 	f.add("bytes", strconv.FormatInt(i.Bytes, 10))
@@ -112,27 +111,27 @@ func (i *inspection) show(w io.Writer) error {
 		verdict = "BAD: " + i.Problem
 	}
 	f.add("checksum", verdict)
-	f.add("cluster id", cell(i.ClusterID, valueWidth))
+	f.add("cluster id", cell(i.ClusterID))
 	f.add("index", strconv.FormatUint(i.Index, 10))
 	f.add("feature level", strconv.FormatUint(uint64(i.FeatureLevel), 10))
 	f.add("created", i.CreatedAt)
 	f.addSome("by version", i.Version)
 	if !i.OK {
-		return table(w, f)
+		return columns(a.stdout, f)
 	}
 	f.add("state bytes", strconv.FormatInt(i.StateBytes, 10))
-	if err := table(w, f); err != nil {
+	if err := columns(a.stdout, f); err != nil {
 		return err
 	}
 	rows := [][]string{append([]string{"TYPE"}, statusNames()...)}
 	for _, t := range i.Types {
-		rows = append(rows, countsRow(cell(t.TaskType, typeWidth), t.Counts))
+		rows = append(rows, countsRow(cell(t.TaskType), t.Counts))
 	}
 	rows = append(rows, countsRow("all", i.Counts))
-	if _, err := fmt.Fprintln(w); err != nil {
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
 		return err
 	}
-	return table(w, rows)
+	return a.table(rows)
 }
 
 func statusNames() (names []string) {

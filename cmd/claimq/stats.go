@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -56,7 +55,7 @@ func (s session) stats(ctx context.Context, taskType string) error {
 	if err != nil || shown {
 		return err
 	}
-	return showStats(s.a.stdout, &stats, taskType)
+	return s.a.showStats(&stats, taskType)
 }
 
 // watchStats prints the counts again and again, until ctx ends. A cluster that
@@ -90,7 +89,7 @@ const clearScreen = "\x1b[H\x1b[2J"
 
 // showStats prints a row a type; only the statuses that occur have a column,
 // but for those of everyday.
-func showStats(w io.Writer, stats *wire.Stats, taskType string) error {
+func (a *app) showStats(stats *wire.Stats, taskType string) error {
 	var columns []string
 	for _, status := range []string{"pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"} {
 		everyday := status == "pending" || status == "claimed" || status == "completed" || status == "failed"
@@ -117,15 +116,15 @@ func showStats(w io.Writer, stats *wire.Stats, taskType string) error {
 	}
 	slices.Sort(types)
 	for _, t := range types {
-		rows = append(rows, row(cell(t, typeWidth), stats.Types[t]))
+		rows = append(rows, row(cell(t), stats.Types[t]))
 	}
 	if taskType == "" {
 		rows = append(rows, row("(all)", stats.Counts))
 	}
-	if err := table(w, rows); err != nil {
+	if err := a.table(rows); err != nil {
 		return err
 	}
 	oldest := time.Duration(stats.OldestPendingAgeMS) * time.Millisecond
-	_, err := fmt.Fprintf(w, "\noldest pending: %s   held: %d bytes   at log index %d\n", showDuration(oldest), stats.Bytes, stats.Index)
+	_, err := fmt.Fprintf(a.stdout, "\noldest pending: %s   held: %d bytes   at log index %d\n", showDuration(oldest), stats.Bytes, stats.Index)
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
@@ -61,12 +60,12 @@ func (a *app) drawSteps(t *wire.Task) error {
 		for _, i := range layer {
 			s := &t.Steps[i]
 			rows = append(rows, []string{
-				stepMark(s.Status), cell(s.Step, stepWidth), strconv.FormatUint(s.ID, 10), cell(s.Status, typeWidth), stepNote(s, status),
+				stepMark(s.Status), cutTo(cell(s.Step), stepWidth), strconv.FormatUint(s.ID, 10), cell(s.Status), stepNote(s, status),
 			})
 		}
 	}
 	var drawn bytes.Buffer
-	if err := table(&drawn, rows); err != nil {
+	if err := columns(&drawn, rows); err != nil {
 		return err
 	}
 	for line := range strings.Lines(drawn.String()) {
@@ -82,7 +81,7 @@ func (a *app) drawSteps(t *wire.Task) error {
 func (a *app) whatNext(t *wire.Task) string {
 	switch {
 	case t.Status == "failed" && t.Error != "":
-		return "error: " + cell(t.Error, valueWidth)
+		return "error: " + a.text(t.Error)
 	case t.Status == "running" && t.CancelRequested:
 		return "It was asked to be cancelled: it ends when no step is claimed any more."
 	case t.Status == "running" && t.Finalize == client.FinalizeClaim && allEnded(t.Steps):
@@ -136,15 +135,15 @@ func stepNote(s *wire.Step, status map[string]string) string {
 	case s.Error == "" || s.Status == "completed": // it is over
 		return note
 	case s.Status == "failed": // why is worth more than after what
-		return cell(s.Error, noteWidth)
+		return cutTo(cell(s.Error), noteWidth)
 	}
-	return cut(strings.TrimPrefix(note+"; "+printable(s.Error), "; "), noteWidth)
+	return cutTo(strings.TrimPrefix(note+"; "+printable(s.Error), "; "), noteWidth)
 }
 
 // namesWithin lists as many names as there is room for in width characters, the
 // first in any case.
 func namesWithin(names []string, width int) string {
-	if text := printable(strings.Join(names, ", ")); utf8.RuneCountInString(text) <= width {
+	if text := printable(strings.Join(names, ", ")); displayWidth(text) <= width {
 		return text
 	}
 	text := ""
@@ -154,11 +153,11 @@ func namesWithin(names []string, width int) string {
 			more = fmt.Sprintf(" and %d more", left)
 		}
 		if i == 0 {
-			text = cell(name, max(width-len(more), 2)) + more
+			text = cutTo(cell(name), max(width-len(more), 2)) + more
 			continue
 		}
 		longer := printable(strings.Join(names[:i+1], ", ")) + more
-		if utf8.RuneCountInString(longer) > width {
+		if displayWidth(longer) > width {
 			break
 		}
 		text = longer

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -33,7 +32,7 @@ set.`,
 				if err != nil || shown {
 					return err
 				}
-				return showTypes(a.stdout, answer.Types, taskType)
+				return a.showTypes(answer.Types, taskType)
 			})
 		},
 	}
@@ -44,7 +43,7 @@ set.`,
 
 // showTypes prints a row a type; only the settings that some type has take a
 // column, and of the statuses but pending and claimed those of some task.
-func showTypes(w io.Writer, types []wire.Type, only string) error {
+func (a *app) showTypes(types []wire.Type, only string) error {
 	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
 	used := make([]bool, len(rows[0]))
 	for i, name := range rows[0] {
@@ -70,12 +69,12 @@ func showTypes(w io.Writer, types []wire.Type, only string) error {
 		row = append(row, settingsOf(&t.TypeSettings)...)
 		for i := range row {
 			used[i] = used[i] || row[i] != ""
-			row[i] = cell(row[i], typeWidth)
+			row[i] = cell(row[i])
 		}
 		rows = append(rows, row)
 	}
 	if len(rows) == 1 {
-		_, err := fmt.Fprintln(w, "no types")
+		_, err := fmt.Fprintln(a.stdout, "no types")
 		return err
 	}
 	for i, row := range rows {
@@ -87,7 +86,7 @@ func showTypes(w io.Writer, types []wire.Type, only string) error {
 		}
 		rows[i] = kept
 	}
-	return table(w, rows)
+	return a.table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "RATE/S", "MAX CLAIMED", "FAILED/S")
 }
 
 // showSome is a count, "" for none.

@@ -152,9 +152,9 @@ func (a *app) showType(t *wire.Type) error {
 	f.add("paused", paused)
 	words := settingsOf(&t.TypeSettings)
 	for i, name := range []string{"max claimed", "rate/s", "lease", "attempts", "backoff", "retention"} {
-		f.add(name, cell(words[i], valueWidth))
+		f.add(name, cell(words[i]))
 	}
 	f.add("pending", strconv.FormatInt(t.Counts["pending"], 10))
 	f.add("claimed", strconv.FormatInt(t.Counts["claimed"], 10))
-	return table(a.stdout, f)
+	return columns(a.stdout, f)
 }

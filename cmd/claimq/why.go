@@ -52,7 +52,7 @@ func (a *app) showReasons(id uint64, reasons []wire.Reason) error {
 	for i := range reasons {
 		rows = append(rows, []string{"  " + printable(reasons[i].Code), a.reasonText(&reasons[i])})
 	}
-	return table(a.stdout, rows)
+	return columns(a.stdout, rows)
 }
 
 // reasonText is a reason in the server's words, with how far its time is from now
@@ -70,14 +70,14 @@ func (a *app) reasonText(r *wire.Reason) string {
 		}
 	}
 	if len(r.Steps) > 0 {
-		text += ": " + cut(printable(strings.Join(r.Steps, ", ")), valueWidth)
+		text += ": " + a.text(strings.Join(r.Steps, ", "))
 	}
 	if len(r.Holders) > 0 {
 		held := make([]string, len(r.Holders))
 		for i, h := range r.Holders {
 			held[i] = strconv.FormatUint(h.TaskID, 10) + " by " + printable(h.WorkerID)
 		}
-		text += ": " + cut(strings.Join(held, ", "), valueWidth)
+		text += ": " + a.text(strings.Join(held, ", "))
 	}
 	return text
 }
@@ -97,7 +97,7 @@ func (a *app) stateText(t *wire.Task) string {
 	case t.CompletedAt != nil:
 		text := "it ended as " + printable(t.Status) + ", " + a.showTime(*t.CompletedAt)
 		if t.Error != "" && t.Status == "failed" {
-			text += ": " + cell(t.Error, valueWidth)
+			text += ": " + a.text(t.Error)
 		}
 		return text
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/claimq/claimq/client"
 )
 
-// workerTasksWidth is how many characters of a worker's tasks a row shows.
-const workerTasksWidth = 40
-
 func newWorkersCommand(a *app) *cobra.Command {
 	var f clientFlags
 	var taskType string
@@ -98,8 +95,8 @@ func (a *app) showWorkers(workers []wire.Worker) error {
 			ids[j] = strconv.FormatUint(id, 10)
 		}
 		rows = append(rows, []string{
-			cell(w.WorkerID, workerWidth*2), strconv.Itoa(w.Claimed), seen, cell(strings.Join(ids, " "), workerTasksWidth),
+			cell(w.WorkerID), strconv.Itoa(w.Claimed), seen, cell(strings.Join(ids, " ")),
 		})
 	}
-	return table(a.stdout, rows)
+	return a.table(rows)
 }
