@@ -52,7 +52,9 @@ is over, somebody cancels the task or the claim is lost (then after 250 ms). It 
 again for the same task: docs/workers.md tells what that asks of it.
 
 SIGTERM, SIGHUP and Ctrl-C end the claiming. Commands have --stop-wait to finish; after
-that, or at a second signal, they are stopped and their tasks given back.`,
+that, or at a second signal, they are stopped and their tasks given back. A key that
+is refused ends it in the same way, with exit code 1; a cluster that does not answer
+is asked on and on.`,
 		Example: `  claimq work --type mail -- ./send-mail
   claimq work --type thumbnail --concurrency 4 --timeout 1m -- python3 resize.py
   claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'`,
@@ -111,14 +113,18 @@ func (o *workOptions) check() error {
 	return err
 }
 
-// work runs the worker until ctx ends. Only a mistake of the options, or commands
-// that did not stop, is an error: a cluster that does not answer is asked again.
+// work runs the worker until ctx ends. Only a mistake of the options, a key that is
+// refused, or commands that did not stop, is an error: a cluster that does not answer
+// is asked again.
 func (s session) work(ctx context.Context, o *workOptions, path string, args []string) error {
 	out := &lockedWriter{w: s.a.stderr}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	refusal := &keyRefusal{end: cancel}
 	w, err := client.NewWorker(s.c, client.WorkerConfig{
 		ID: o.worker, Concurrency: o.concurrency, Lease: o.lease, Timeout: o.attempt,
 		StopWait: max(o.stopWait, 1), // 0 would be the default
-		Logger:   slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger:   slog.New(keyWatch{slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}), refusal}),
 	})
 	if err != nil {
 		return usageErrorf("%w", err)
@@ -135,6 +141,9 @@ func (s session) work(ctx context.Context, o *workOptions, path string, args []s
 	}
 	stats := w.Stats()
 	fmt.Fprintf(out, "worker %s has stopped: %d completed, %d failed, %d given back, %d lost\n", w.ID(), stats.Completed, stats.Failed, stats.Released, stats.Lost)
+	if err := refusal.error(); err != nil {
+		return &callError{about: "the worker's key was refused: ", err: err}
+	}
 	return nil
 }
 
