@@ -1,0 +1,130 @@
+package api
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+var update = flag.Bool("update", false, "write docs/api.md")
+
+const referenceFile = "../docs/api.md"
+
+// readDescription returns openapi.yaml as it is written, in its order.
+func readDescription(t *testing.T) *reference {
+	t.Helper()
+	var document yaml.Node
+	if err := yaml.Unmarshal(openAPISource, &document); err != nil {
+		t.Fatal(err)
+	}
+	return &reference{root: document.Content[0], objects: map[string]bool{}}
+}
+
+// docs/api.md says what openapi.yaml says.
+func TestReference_document(t *testing.T) {
+	t.Parallel()
+	want := readDescription(t).document()
+	if *update {
+		if err := os.WriteFile(referenceFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(got), want); diff != "" {
+		t.Errorf("docs/api.md is not what `go test ./api -run Reference_document -update` writes (-is +should be):\n%s", diff)
+	}
+}
+
+// slug returns the anchor that a heading gets.
+func slug(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		}
+		return -1
+	}, strings.ToLower(heading))
+}
+
+// Every link of the page leads somewhere, to this page or to docs/protocol.md.
+func TestReference_links(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	protocol, err := os.ReadFile("../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string][]string{}
+	for name, text := range map[string][]byte{"": page, "protocol.md": protocol} {
+		for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(text, -1) {
+			anchors[name] = append(anchors[name], slug(string(heading[1])))
+		}
+	}
+	links := regexp.MustCompile(`\]\(([a-z]*(?:\.md)?)#([^)]*)\)`).FindAllSubmatch(page, -1)
+	for _, link := range links {
+		if !slices.Contains(anchors[string(link[1])], string(link[2])) {
+			t.Errorf("%s leads nowhere", link[0])
+		}
+	}
+	if len(links) < 100 {
+		t.Errorf("only %d links", len(links))
+	}
+}
+
+// Whoever reads about a call finds what to send, what comes back, and what each
+// field is. That the examples have the form of their schemas is checked where
+// the description is read.
+func TestReference_complete(t *testing.T) {
+	t.Parallel()
+	r := readDescription(t)
+	for _, o := range r.operations() {
+		name := o.method + " " + o.path
+		if text(o.get("summary")) == "" || text(o.get("operationId")) == "" {
+			t.Errorf("%s has no summary or no operationId", name)
+		}
+		for status, answer := range r.fields(r.resolve(o.get("responses"))) {
+			answer = r.resolve(answer)
+			content := r.path(answer, "content", "application/json")
+			if status[0] == '2' && content != nil && r.example(content) == nil && text(o.get("operationId")) != callNames[callOpenAPI] {
+				t.Errorf("%s has no example of its answer %s", name, status)
+			}
+			if text(r.get(answer, "description")) == "" {
+				t.Errorf("%s does not say what %s is", name, status)
+			}
+		}
+	}
+	codes := r.path(r.root, "components", "schemas", "Code")
+	var described []string
+	for code, advice := range r.fields(r.get(codes, "x-advice")) {
+		described = append(described, code)
+		if wire.Code(code).Status() == 0 {
+			t.Errorf("the code %s has no status", code)
+		}
+		if fixed, ok := phrases[wire.Code(code)]; ok && text(advice) == "" {
+			t.Errorf("the code %s: %s", code, fixed.advice)
+		}
+	}
+	var all []string
+	for _, code := range r.items(r.get(codes, "enum")) {
+		all = append(all, text(code))
+	}
+	if diff := cmp.Diff(all, described); diff != "" {
+		t.Errorf("codes and their advice (-codes +advice):\n%s", diff)
+	}
+}

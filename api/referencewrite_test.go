@@ -1,0 +1,410 @@
+package api
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+const referenceTop = `# API reference
+
+Every call of the HTTP API: what it takes, what it answers, one example of each. This page is generated from [api/openapi.yaml](../api/openapi.yaml), against
+which the tests hold every answer: ` + "`go test ./api -run Reference_document -update`" + `. [protocol.md](protocol.md) says the same in connected words, with the rules that
+all calls share: [what a body may be](protocol.md#requests), [keys and roles](protocol.md#authentication), [refusals](protocol.md#answers). A node serves the
+description itself at ` + "`/openapi.json`" + `, for programs that make clients from it.
+
+- Bodies are JSON, whatever ` + "`Content-Type`" + ` says. Unknown fields and parameters are refused. ` + "`null`" + ` for an optional field is as absent; in a PATCH it clears.
+- A *time* is RFC 3339; names that end in ` + "`_ms`" + ` are milliseconds. A field of an answer that is not marked *always* is left out where it does not apply.
+- Every answer has ` + "`X-Request-ID`" + `; one that reflects the state has ` + "`X-Claimq-Index`" + `.
+- The role ` + "`operator`" + ` may make every call. Where a node has no keys, nobody needs one.
+`
+
+// document writes the page.
+func (r *reference) document() string {
+	var b strings.Builder
+	b.WriteString(referenceTop)
+	r.callTable(&b)
+	r.common(&b)
+	r.commonAnswers(&b)
+	for _, tag := range r.items(r.get(r.root, "tags")) {
+		name := text(r.get(tag, "name"))
+		fmt.Fprintf(&b, "\n## %s: %s\n", strings.ToUpper(name[:1])+name[1:], lowerFirst(text(r.get(tag, "description"))))
+		for _, o := range r.operations() {
+			if o.tag() == name {
+				o.write(&b)
+			}
+		}
+	}
+	var objects strings.Builder
+	r.objectSections(&objects)
+	b.WriteString(objects.String())
+	r.codeTable(&b)
+	return b.String()
+}
+
+// tag returns the first tag of the call, under which it stands.
+func (o *operation) tag() string { return text(o.r.items(o.get("tags"))[0]) }
+
+func (o *operation) title() string { return o.method + " " + o.path }
+
+// role says who may make the call besides operators.
+func (o *operation) role() string {
+	var roles []string
+	for _, role := range o.r.items(o.get("x-roles")) {
+		if role.Value != "operator" {
+			roles = append(roles, "`"+role.Value+"`")
+		}
+	}
+	switch {
+	case o.get("x-roles") == nil:
+		return "none needed"
+	case len(roles) == 0:
+		return "`operator`"
+	case len(roles) == 3 && o.method == "GET":
+		return "any"
+	}
+	return listed(roles)
+}
+
+func (r *reference) callTable(b *strings.Builder) {
+	b.WriteString("\n## All calls\n\n| call | does | role |\n| --- | --- | --- |\n")
+	for _, tag := range r.items(r.get(r.root, "tags")) {
+		for _, o := range r.operations() {
+			if o.tag() == text(r.get(tag, "name")) {
+				fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", o.title(), slug(o.title()), cell(text(o.get("summary"))), o.role())
+			}
+		}
+	}
+}
+
+// common describes the parameters that many calls take.
+func (r *reference) common(b *strings.Builder) {
+	b.WriteString("\n## Common parameters\n\nCalls that take one of these name it.\n\n| parameter | in | type | |\n| --- | --- | --- | --- |\n")
+	for _, p := range r.fields(r.path(r.root, "components", "parameters")) {
+		r.parameter(b, p)
+	}
+}
+
+func (r *reference) parameter(b *strings.Builder, p *yaml.Node) {
+	schema := r.get(p, "schema")
+	says := r.says(p)
+	if says == "" {
+		says = r.says(r.resolve(schema))
+	}
+	if d := text(r.get(r.resolve(schema), "default")); d != "" {
+		says += ". Default: `" + d + "`"
+	}
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", text(r.get(p, "name")), text(r.get(p, "in")), cell(r.typeOf(schema, true)), cell(says))
+}
+
+func (r *reference) says(n *yaml.Node) string { return text(r.get(n, "description")) }
+
+// write writes the section of a call.
+func (o *operation) write(b *strings.Builder) {
+	r := o.r
+	fmt.Fprintf(b, "\n### %s\n\n%s.", o.title(), strings.TrimSuffix(text(o.get("summary")), "."))
+	if says := r.says(o.node); says != "" {
+		b.WriteString(" " + asProse(says))
+	}
+	fmt.Fprintf(b, " Role: %s.\n", o.role())
+	o.parameters(b)
+	o.body(b)
+	o.answers(b)
+	o.sample(b)
+}
+
+// asProse returns prose of the description as one paragraph.
+func asProse(says string) string {
+	says = strings.Join(strings.Fields(says), " ")
+	if !strings.HasSuffix(says, ".") {
+		says += "."
+	}
+	return says
+}
+
+func (o *operation) parameters(b *strings.Builder) {
+	r := o.r
+	var shared []string
+	var own strings.Builder
+	for _, p := range slices.Concat(r.items(r.get(o.item, "parameters")), r.items(o.get("parameters"))) {
+		if r.get(p, "$ref") != nil {
+			shared = append(shared, "`"+text(r.get(r.resolve(p), "name"))+"`")
+			continue
+		}
+		r.parameter(&own, p)
+	}
+	if own.Len() > 0 {
+		b.WriteString("\n| parameter | in | type | |\n| --- | --- | --- | --- |\n" + own.String())
+	}
+	fmt.Fprintf(b, "\n[Common parameters](#common-parameters): %s.\n", strings.Join(shared, ", "))
+}
+
+func (o *operation) body(b *strings.Builder) {
+	r := o.r
+	body := r.resolve(o.get("requestBody"))
+	if body == nil {
+		return
+	}
+	content := r.path(body, "content", "application/json")
+	if content == nil {
+		b.WriteString("\nBody: `application/octet-stream`, the bytes of a backup.\n")
+		return
+	}
+	may := ""
+	if text(r.get(body, "required")) == "false" {
+		may = ", which may be left out"
+	}
+	r.shape(b, "Body"+may, r.get(content, "schema"), true)
+}
+
+// shape writes what a body is: a link, a table, or a choice of them.
+func (r *reference) shape(b *strings.Builder, what string, schema *yaml.Node, sent bool) {
+	if name := r.named(schema); name != "" && !strings.HasSuffix(name, "Answer") && r.isObject(r.resolve(schema)) {
+		fmt.Fprintf(b, "\n%s: %s.\n", what, r.typeOf(schema, sent))
+		return
+	}
+	schema = r.resolve(schema)
+	if some := r.items(r.get(schema, "oneOf")); some != nil {
+		for i, one := range some {
+			if i > 0 {
+				what = "Or"
+			}
+			r.shape(b, what, one, sent)
+		}
+		return
+	}
+	if r.get(schema, "properties") == nil || len(r.get(schema, "properties").Content) == 0 {
+		fmt.Fprintf(b, "\n%s: an object%s.\n", what, map[bool]string{true: " without fields"}[r.get(schema, "properties") != nil])
+		return
+	}
+	fmt.Fprintf(b, "\n%s:\n\n", what)
+	r.table(b, schema, sent)
+}
+
+// table writes the fields of an object.
+func (r *reference) table(b *strings.Builder, schema *yaml.Node, sent bool) {
+	third := ""
+	if sent {
+		third = "default"
+	}
+	fmt.Fprintf(b, "| field | type | %s | |\n| --- | --- | --- | --- |\n", third)
+	r.rows(b, "", schema, sent)
+}
+
+func (r *reference) rows(b *strings.Builder, prefix string, schema *yaml.Node, sent bool) {
+	required := map[string]bool{}
+	for _, name := range r.items(r.get(schema, "required")) {
+		required[name.Value] = true
+	}
+	for name, field := range r.fields(r.get(schema, "properties")) {
+		if name == "success" {
+			continue // true of each
+		}
+		plain := r.resolve(field)
+		third := ""
+		switch {
+		case required[name] && sent:
+			third = "required"
+		case required[name]:
+			third = "always"
+		case sent:
+			if d := text(r.get(plain, "default")); d != "" {
+				third = "`" + d + "`"
+			}
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", prefix+name, cell(r.typeOf(field, sent)), third, cell(r.says(plain)))
+		if r.named(field) != "" {
+			continue
+		}
+		if r.get(plain, "properties") != nil {
+			r.rows(b, prefix+name+".", plain, sent)
+		}
+		if item := r.get(plain, "items"); item != nil && r.named(item) == "" && r.get(item, "properties") != nil {
+			r.rows(b, prefix+name+"[].", item, sent)
+		}
+	}
+}
+
+// usual are the answers of many calls, which have a section of their own.
+func (r *reference) usual() map[string]bool {
+	names := map[string]bool{}
+	for name := range r.usualAnswers() {
+		names[name] = true
+	}
+	return names
+}
+
+// usualAnswers walks the answers that are described once for all calls.
+func (r *reference) usualAnswers() iter.Seq2[string, *yaml.Node] {
+	return func(yield func(string, *yaml.Node) bool) {
+		for name, answer := range r.fields(r.path(r.root, "components", "responses")) {
+			if text(r.get(answer, "x-status")) != "" && !yield(name, answer) {
+				return
+			}
+		}
+	}
+}
+
+// codes returns the codes that an answer may have.
+func (r *reference) codes(answer *yaml.Node) string {
+	var codes []string
+	for _, part := range r.items(r.path(answer, "content", "application/json", "schema", "allOf")) {
+		if r.named(part) != "" {
+			continue // all codes
+		}
+		for _, code := range r.items(r.path(part, "properties", "code", "enum")) {
+			codes = append(codes, "`"+code.Value+"`")
+		}
+	}
+	return strings.Join(codes, ", ")
+}
+
+// commonAnswers describes the answers that many calls give.
+func (r *reference) commonAnswers(b *strings.Builder) {
+	b.WriteString("\n## Common answers\n\nWhich of them a call gives stands there.\n\n| status | codes | |\n| --- | --- | --- |\n")
+	for _, answer := range r.usualAnswers() {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", text(r.get(answer, "x-status")), r.codes(answer), cell(r.says(answer)))
+	}
+}
+
+// answers writes what each status is, and with which codes.
+func (o *operation) answers(b *strings.Builder) {
+	r := o.r
+	usual := r.usual()
+	var common []string
+	b.WriteString("\n| status | codes | |\n| --- | --- | --- |\n")
+	for status, answer := range r.fields(o.get("responses")) {
+		if usual[strings.TrimPrefix(text(r.get(answer, "$ref")), "#/components/responses/")] {
+			common = append(common, strings.TrimSpace(status+" "+r.codes(r.resolve(answer))))
+			continue
+		}
+		answer = r.resolve(answer)
+		fmt.Fprintf(b, "| %s | %s | %s |\n", status, r.codes(answer), cell(r.says(answer)))
+	}
+	fmt.Fprintf(b, "\n[Common answers](#common-answers): %s.\n", strings.Join(common, "; "))
+	schemas := ""
+	for status, answer := range r.fields(o.get("responses")) {
+		if status[0] != '2' {
+			continue
+		}
+		for media, content := range r.fields(r.path(answer, "content")) {
+			var part strings.Builder
+			if media != "application/json" {
+				fmt.Fprintf(&part, "\nAnswer: `%s`.\n", media)
+			} else if schema := r.get(content, "schema"); r.get(r.resolve(schema), "properties") != nil || r.get(r.resolve(schema), "oneOf") != nil {
+				r.shape(&part, "Answer, beside `success`", schema, false)
+			} else {
+				part.WriteString("\nAnswer: a JSON object.\n")
+			}
+			if !strings.Contains(schemas, part.String()) {
+				schemas += part.String()
+			}
+		}
+	}
+	b.WriteString(schemas)
+}
+
+// sample writes the example of the call.
+func (o *operation) sample(b *strings.Builder) {
+	r := o.r
+	var lines []string
+	request := strings.NewReplacer("{id}", "17", "{key}", "mail-7", "{type}", "mail", "{name}", "nightly").Replace(o.title())
+	if sent := r.path(o.get("requestBody"), "content", "application/json"); sent != nil {
+		for _, example := range r.examplesOf(sent) {
+			lines = append(lines, request, r.sample(example, 0), "")
+		}
+	} else {
+		lines = append(lines, request, "")
+	}
+	for status, answer := range r.fields(o.get("responses")) {
+		content := r.path(answer, "content", "application/json")
+		if status[0] != '2' || content == nil {
+			continue
+		}
+		for _, example := range r.examplesOf(content) {
+			lines = append(lines, status, r.sample(example, 0), "")
+		}
+	}
+	text := strings.TrimRight(strings.Join(lines, "\n"), "\n")
+	b.WriteString("\n    " + strings.ReplaceAll(strings.ReplaceAll(text, "\n", "\n    "), "\n    \n", "\n\n") + "\n")
+}
+
+// examplesOf returns all examples of a body.
+func (r *reference) examplesOf(content *yaml.Node) []*yaml.Node {
+	var all []*yaml.Node
+	for _, e := range r.fields(r.get(content, "examples")) {
+		all = append(all, r.get(e, "value"))
+	}
+	if e := r.example(content); all == nil && e != nil {
+		all = append(all, e)
+	}
+	return all
+}
+
+// objectSections writes the schemas that were named so far, and those that they
+// name.
+func (r *reference) objectSections(b *strings.Builder) {
+	b.WriteString("\n## Objects\n")
+	done := map[string]string{}
+	for len(done) < len(r.objects) {
+		for name, schema := range r.fields(r.path(r.root, "components", "schemas")) {
+			if _, ok := done[name]; !ok && r.objects[name] {
+				var section strings.Builder
+				r.objectSection(&section, name, schema)
+				done[name] = section.String()
+			}
+		}
+	}
+	for name := range r.fields(r.path(r.root, "components", "schemas")) {
+		b.WriteString(done[name])
+	}
+}
+
+func (r *reference) objectSection(b *strings.Builder, name string, schema *yaml.Node) {
+	fmt.Fprintf(b, "\n### %s\n", name)
+	if says := r.says(schema); says != "" {
+		b.WriteString("\n" + asProse(says) + "\n")
+	}
+	sent := strings.HasPrefix(name, "New") || slices.Contains([]string{"Claim", "NextClaim", "NextStep", "Backoff", "BackoffOrNull", "Op", "Filter", "FinalizationClaim", "NextClaim", "ScheduledTask"}, name)
+	some := r.items(r.get(schema, "oneOf"))
+	if some == nil {
+		b.WriteString("\n")
+		r.table(b, schema, sent)
+		return
+	}
+	var links []string
+	for _, one := range some {
+		if r.named(one) != "" {
+			links = append(links, r.typeOf(one, sent))
+			continue
+		}
+		op := r.path(one, "properties", "op", "enum")
+		fmt.Fprintf(b, "\n%s:\n\n", oneOf(r.items(op)))
+		r.table(b, one, sent)
+	}
+	if links != nil {
+		b.WriteString("\nIt is " + listed(links) + ".\n")
+	}
+}
+
+// codeTable writes every code, its status, and what to do.
+func (r *reference) codeTable(b *strings.Builder) {
+	b.WriteString("\n## Codes\n\n" +
+		"A refusal's `code` is stable; programs go by it, people by `error` (what happened) and `message` (what to do). [Refusal](#refusal) has the other fields.\n\n" +
+		"| code | status | what to do |\n| --- | --- | --- |\n")
+	for code, advice := range r.fields(r.path(r.root, "components", "schemas", "Code", "x-advice")) {
+		fmt.Fprintf(b, "| `%s` | %d | %s |\n", code, wire.Code(code).Status(), cell(text(advice)))
+	}
+}
+
+// cell makes a text fit a table.
+func cell(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+}
+
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
