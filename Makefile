@@ -41,7 +41,7 @@ test-fuzz: build ## 100,000 broken requests against every call and the peer port
 test-operations: build ## a cluster grows, shrinks, has nodes replaced and restarted, loses all disks and is restored, under load
 	$(GO) run ./jepsen operations --binary $(BIN)/claimq --pause $(or $(PAUSE),10s) --rate $(or $(RATE),200) --seed $(or $(SEED),1)
 
-test-recipes: ## every command of docs/operations.md, against real nodes (root)
+test-recipes: ## every command of README, docs/operations.md and the guides, against real nodes (root)
 	$(GO) test -count=1 ./jepsen/recipes
 
 # One seed is two virtual minutes and about a second of two cores: a quarter of

@@ -188,56 +188,6 @@ func allFree(base int) bool {
 	return true
 }
 
-// The commands of README's "Use it" do what they say, typed as they stand
-// there, and go on working when a node is killed.
-func TestREADME_Commands(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(readme), "\n## Use it\n")
-	if !found {
-		t.Fatal(`README has no section "Use it"`)
-	}
-	section, _, _ = strings.Cut(section, "\nThree machines:")
-	commands := regexp.MustCompile(`(?m)^    ((?:bin/claimq|curl) .*)$`).FindAllStringSubmatch(section, -1)
-	if len(commands) < 6 {
-		t.Fatalf("found only %d commands in README", len(commands))
-	}
-	d := startDev(t)
-	bin := filepath.Join(t.TempDir(), "bin")
-	if err := os.MkdirAll(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	self, err := filepath.Abs(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(bin, "claimq")); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range commands {
-		line := strings.ReplaceAll(strings.ReplaceAll(m[1], ":7400", fmt.Sprintf(":%d", d.port)), ":7410", fmt.Sprintf(":%d", d.port+10))
-		cmd := exec.Command("sh", "-c", strings.ReplaceAll(line, "curl ", "curl -sS --fail-with-body "))
-		cmd.Dir = filepath.Dir(bin)
-		cmd.Env = append(os.Environ(), beClaimq+"=1", "CLAIMQ_ENDPOINTS="+d.url(0))
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s\n%v: %s", line, err, out)
-		}
-	}
-	killed := d.pids(t)["n1"]
-	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	d.waitFor(t, fmt.Sprintf("n1 (pid %d) has ended", killed))
-	out, err := claimq(t.Context(), "submit", "mail", "--endpoint", d.url(0), "--endpoint", d.url(1), "--endpoint", d.url(2)).CombinedOutput()
-	if err != nil {
-		t.Errorf("submit without n1: %v: %s", err, out)
-	}
-}
-
 // With --restart a killed node comes back by itself.
 func TestDev_Restart(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,99 @@
+package recipes
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// buildTimeout bounds what builds: on a machine that has never built claimq it
+// takes minutes.
+const buildTimeout = 8 * time.Minute
+
+// README's quick start, typed as it stands, in a fresh clone: the leader is killed
+// while a worker has the task, and the task is done, once. Its last wait is for a
+// minute, so it takes no longer. Then README's program in Go. Needs root.
+func TestREADME(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell, program := blocks(string(text), "sh"), blocks(string(text), "go")
+	if len(shell) != 2 || len(program) != 1 {
+		t.Fatalf("README has %d blocks of shell and %d of Go, not those of two terminals and one program", len(shell), len(program))
+	}
+	_, code, _ := strings.Cut(program[0], "\n)\n")
+	if n := len(regexp.MustCompile(`(?m)\S.*$`).FindAllString(code, -1)); n > 20 {
+		t.Errorf("the program has %d lines, README may have 20", n)
+	}
+	source, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url."+source+".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/claimq/claimq")
+	n, dir := newNetwork(t), t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*buildTimeout)
+	defer cancel()
+
+	nodes := n.shell(context.Background(), dir, shell[0])
+	nodes.Env = environ
+	first := start(t, nodes)
+	if !first.until(buildTimeout, says("leader: n")) {
+		t.Fatalf("the first terminal shows no leader:\n%s", first.printed())
+	}
+	clone := filepath.Join(dir, "claimq")
+	cmd := n.shell(ctx, clone, shell[1]+"kill $!\nwait $! || true\n") // of the worker, and wait for it
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\nfirst terminal:\n%s", err, out, first.printed())
+	}
+	t.Logf("in the second terminal:\n%s", out)
+	if !strings.Contains(string(out), `{"TO":"WORLD"}`) || !strings.Contains(string(out), "1 completed") {
+		t.Errorf("the task is not done:\n%s", out)
+	}
+	for _, event := range []string{"submitted", "claimed", "completed"} {
+		if n := len(regexp.MustCompile(`(?m)^\d{4}-\S+ \S+ +`+event+` `).FindAllString(string(out), -1)); n != 1 {
+			t.Errorf("task 1 has %d events %s:\n%s", n, event, out)
+		}
+	}
+	if !first.until(lookTimeout, says("has ended: signal: killed")) || strings.Count(first.printed(), "leader: n") < 2 {
+		t.Errorf("no leader was killed and followed:\n%s", first.printed())
+	}
+
+	if err := writeNew(filepath.Join(clone, "mail", "main.go"), program[0]); err != nil {
+		t.Fatal(err)
+	}
+	export, _, _ := strings.Cut(shell[1], "\n")
+	mail := n.shell(context.Background(), clone, export+"\nexec go run ./mail")
+	mail.Env = environ
+	second := start(t, mail)
+	if !second.until(buildTimeout, says("mail to ada@example.org with token ")) {
+		t.Fatalf("README's program prints:\n%s", second.printed())
+	}
+	second.interrupt()
+	if !strings.Contains(second.printed(), "stopped: <nil>") {
+		t.Errorf("README's program ends with:\n%s", second.printed())
+	}
+}
+
+// blocks returns the blocks of code in a language.
+func blocks(page, language string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+// writeNew writes a file in a folder that it makes.
+func writeNew(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
