@@ -89,6 +89,7 @@ $(BIN)/kubestrict: tools/helm/go.mod tools/helm/go.sum tools/helm/kubestrict/mai
 	@touch $@
 
 bench: build ## drive three nodes of this build and print the figures of docs/benchmarks.md
+	$(GO) run ./bench/machine
 	$(BIN)/claimq bench --nodes 3 --conns 64
 	$(BIN)/claimq bench --nodes 3 --conns 256
 	$(BIN)/claimq bench --no-raft --conns 256

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	syncBytes = 4 << 10
+	fileBytes = 16 << 20 // written over and over
+)
+
+// syncRate returns how often a second the writers in all put syncBytes into
+// their files and have them on the disk. The files are full of zeros first: so
+// are those of the log, and what a write allocates is not measured.
+func syncRate(dir string, writers int, during time.Duration) (rate float64, err error) {
+	dir, err = os.MkdirTemp(dir, "machine-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	files := make([]*os.File, writers)
+	for i := range files {
+		f, err := os.Create(filepath.Join(dir, string(rune('a'+i))))
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = f.Close() }()
+		files[i] = f
+		if _, err := f.Write(make([]byte, fileBytes)); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+	}
+	var done atomic.Int64
+	errs := make([]error, writers)
+	began := time.Now()
+	var writing sync.WaitGroup
+	for i, f := range files {
+		writing.Go(func() {
+			block := make([]byte, syncBytes)
+			for at := int64(0); time.Since(began) < during && errs[i] == nil; at = (at + syncBytes) % fileBytes {
+				_, err := f.WriteAt(block, at)
+				errs[i] = errors.Join(err, syncData(f))
+				done.Add(1)
+			}
+		})
+	}
+	writing.Wait()
+	return float64(done.Load()) / time.Since(began).Seconds(), errors.Join(errs...)
+}
