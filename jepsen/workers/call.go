@@ -1,0 +1,47 @@
+package workers
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// call is a kind of call that workers make.
+type call string
+
+// The kinds.
+const (
+	claim            call = "claim"
+	extend           call = "extend"
+	complete         call = "complete"
+	completeAndClaim call = "complete and claim"
+	fail             call = "fail"
+	release          call = "release"
+	other            call = "other"
+)
+
+// calls are the kinds at which something is done.
+var calls = [...]call{claim, extend, complete, completeAndClaim, fail, release}
+
+// callOf returns the kind of a request.
+func callOf(path string, body []byte) call {
+	_, verb, _ := strings.Cut(strings.TrimPrefix(path, "/api/tasks/"), "/")
+	switch {
+	case path == "/api/tasks/claim":
+		return claim
+	case path == "/api/batch": // only to give claims back
+		return release
+	case verb == "complete":
+		var asked struct{ Claim json.RawMessage }
+		if json.Unmarshal(body, &asked) == nil && asked.Claim != nil {
+			return completeAndClaim
+		}
+		return complete
+	case verb == "extend":
+		return extend
+	case verb == "fail":
+		return fail
+	case verb == "release":
+		return release
+	}
+	return other
+}

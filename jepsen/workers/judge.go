@@ -1,0 +1,298 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/jepsen/workers/diary"
+)
+
+// evidence is what a run left behind.
+type evidence struct {
+	submitted []submitted
+	lines     []diary.Line // of all workers, each worker's in its order
+	tasks     []*client.Task
+	events    []client.Event
+	store     *store
+}
+
+// judge reads what is left behind, and says what is wrong with it.
+func (r *run) judge(ctx context.Context) (*Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	e := evidence{submitted: r.producer.tasks, store: r.store}
+	report := &Report{Done: r.tally.done}
+	for _, l := range r.crew.lives() {
+		lines, err := diary.Read(l.diary, l.worker)
+		if err != nil {
+			return nil, err
+		}
+		e.lines = append(e.lines, lines...)
+		if code := l.process.ExitCode(); code != 0 && !l.killed {
+			report.violate("worker %s ended with exit code %d:\n%s", l.worker, code, l.process.LogTail(20))
+		}
+	}
+	for t, err := range r.client.Tasks(ctx, client.Filter{}) {
+		if err != nil {
+			return nil, fmt.Errorf("read the state at the end: %w", err)
+		}
+		e.tasks = append(e.tasks, t)
+	}
+	for ev, err := range r.client.Events(ctx, client.EventFilter{}) {
+		if err != nil {
+			return nil, fmt.Errorf("read the trail: %w", err)
+		}
+		e.events = append(e.events, ev)
+	}
+	for _, s := range r.crew.slots {
+		report.Calls += s.way.add(report)
+	}
+	e.judge(report)
+	return report, nil
+}
+
+// judge looks at all that is known of each task.
+func (e *evidence) judge(r *Report) {
+	r.Tasks, r.Refused = len(e.tasks), e.store.refusedCount()
+	stories := e.stories()
+	for _, s := range stories {
+		s.count(r)
+		s.beliefs(r)
+		s.tokens(r)
+		s.outcomes(r)
+	}
+	e.ends(r, stories)
+}
+
+// story is all that is known of one task.
+type story struct {
+	id       string
+	handlers map[int64]*handler // by token
+	order    []*handler         // by token
+	granted  []*grant           // by the trail, in its order
+	byToken  map[int64]*grant
+	ended    []string // completed and final failures, by the trail
+}
+
+// handler is one handler of a task, by its worker's diary.
+type handler struct {
+	token    int64
+	begins   []diary.Line
+	held     []diary.Line // looks that found the claim held, the first included
+	returned diary.Outcome
+}
+
+// grant is one claim of a task, by the trail.
+type grant struct {
+	token   int64
+	worker  string
+	outcome string // event that ended it, "" if none
+}
+
+// stories sorts the evidence by task.
+func (e *evidence) stories() map[string]*story {
+	stories := map[string]*story{}
+	of := func(id string) *story {
+		if stories[id] == nil {
+			stories[id] = &story{id: id, handlers: map[int64]*handler{}, byToken: map[int64]*grant{}}
+		}
+		return stories[id]
+	}
+	for _, l := range e.lines {
+		if l.TaskID != "" {
+			of(l.TaskID).add(l)
+		}
+	}
+	for _, ev := range e.events {
+		if ev.TaskID != "" {
+			of(ev.TaskID).tell(ev)
+		}
+	}
+	for _, s := range stories {
+		slices.SortFunc(s.order, func(a, b *handler) int { return cmp.Compare(a.token, b.token) })
+	}
+	return stories
+}
+
+// add adds a line of a diary.
+func (s *story) add(l diary.Line) {
+	h := s.handlers[l.Token]
+	if h == nil {
+		h = &handler{token: l.Token}
+		s.handlers[l.Token] = h
+		s.order = append(s.order, h)
+	}
+	switch l.Event {
+	case diary.Begin:
+		h.begins = append(h.begins, l)
+		h.held = append(h.held, l)
+	case diary.Held:
+		h.held = append(h.held, l)
+	case diary.Return:
+		h.returned = diary.Outcome(l.Text)
+	}
+}
+
+// tell adds an event of the trail.
+func (s *story) tell(ev client.Event) {
+	switch ev.Event {
+	case "claimed":
+		g := &grant{token: ev.Token, worker: ev.WorkerID}
+		s.granted = append(s.granted, g)
+		s.byToken[ev.Token] = g
+	case "completed", "failed", "released", "lease_expired":
+		if g := s.byToken[ev.Token]; g != nil && g.outcome == "" {
+			g.outcome = ev.Event
+		} else {
+			s.ended = append(s.ended, ev.Event+" again")
+		}
+		if ev.Event == "completed" {
+			s.ended = append(s.ended, ev.Event)
+		}
+	}
+}
+
+// beliefs looks for two handlers that both believed to hold the task: one looked,
+// and found that it did, after one with a greater token had done so. That one may
+// itself have looked late, so both looks count from their safe sides.
+func (s *story) beliefs(r *Report) {
+	for i, h := range s.order {
+		for _, l := range h.held {
+			if l.Deadline != 0 && l.At >= l.Deadline {
+				r.Past++
+				r.violate("task %s: %s believed to hold it by token %d, %.3f ms after its lease had ended", s.id, l.Worker, h.token, ms(l.At-l.Deadline))
+			}
+		}
+		if len(h.held) == 0 {
+			continue
+		}
+		last := slices.MaxFunc(h.held, func(a, b diary.Line) int { return cmp.Compare(a.At, b.At) })
+		for _, later := range s.order[i+1:] {
+			if len(later.held) > 0 && last.At >= later.held[0].To {
+				r.Overlaps++
+				r.violate("task %s: %s believed to hold it by token %d, %.3f ms after %s did by token %d",
+					s.id, last.Worker, h.token, ms(last.At-later.held[0].To), later.held[0].Worker, later.token)
+			}
+		}
+	}
+}
+
+func ms(ns int64) float64 { return float64(ns) / 1e6 }
+
+// tokens looks whether tokens grow, and whether every handler had a claim of its
+// own.
+func (s *story) tokens(r *Report) {
+	for i, g := range s.granted {
+		if i > 0 && g.token <= s.granted[i-1].token {
+			r.violate("task %s: token %d came after token %d", s.id, g.token, s.granted[i-1].token)
+		}
+	}
+	for _, h := range s.order {
+		if len(h.begins) > 1 {
+			r.violate("task %s: token %d had %d handlers", s.id, h.token, len(h.begins))
+		}
+		g := s.byToken[h.token]
+		for _, l := range h.begins {
+			if g == nil || g.worker != l.Worker {
+				r.violate("task %s: %s had a handler for token %d, which the trail knows as %+v", s.id, l.Worker, h.token, g)
+			}
+		}
+	}
+}
+
+// allowed says how a claim may have ended whose handler returned so. That it
+// expired is always possible: the settling call may not have got through.
+func allowed(returned diary.Outcome) string {
+	switch returned {
+	case diary.Completes:
+		return "completed"
+	case diary.FailsOnce, diary.FailsAll, diary.Panics, diary.Refused, diary.Unwritten:
+		return "failed"
+	case diary.Snoozes, diary.Stops:
+		return "released"
+	}
+	return "lease_expired" // lost: nothing is sent any more
+}
+
+// outcomes looks whether each claim ended as its handler said.
+func (s *story) outcomes(r *Report) {
+	for _, g := range s.granted {
+		h := s.handlers[g.token]
+		switch {
+		case g.outcome == "":
+			r.violate("task %s: the claim by token %d has not ended", s.id, g.token)
+		case g.outcome == "lease_expired":
+		case h == nil && g.outcome == "released": // given back before it had a handler
+		case h == nil:
+			r.violate("task %s: token %d %s, and had no handler", s.id, g.token, g.outcome)
+		case h.returned == "" || g.outcome != allowed(h.returned):
+			r.violate("task %s: token %d %s, and its handler returned %q", s.id, g.token, g.outcome, h.returned)
+		}
+	}
+}
+
+// ends looks whether every task ended once, as it was to, with its effect in the
+// store and its follow-up tasks submitted.
+func (e *evidence) ends(r *Report, stories map[string]*story) {
+	byKey := map[string]*client.Task{}
+	for _, t := range e.tasks {
+		if other := byKey[t.IdempotencyKey]; other != nil {
+			r.violate("tasks %s and %s have the key %s", other.ID, t.ID, t.IdempotencyKey)
+		}
+		byKey[t.IdempotencyKey] = t
+	}
+	follow := map[string]bool{} // the keys of all tasks that there must be
+	for _, sub := range e.submitted {
+		follow[sub.key] = true
+		goal := client.StatusCompleted
+		if sub.params.Fails {
+			goal = client.StatusFailed
+		}
+		e.end(r, byKey[sub.key], stories, sub.key, goal)
+		for _, key := range sub.params.Then {
+			if goal == client.StatusCompleted {
+				follow[key] = true
+				e.end(r, byKey[key], stories, key, goal)
+			}
+		}
+	}
+	for key, t := range byKey {
+		if !follow[key] {
+			r.violate("task %s: nobody should have submitted %q", t.ID, key)
+		}
+	}
+}
+
+// end looks at the end of one task.
+func (e *evidence) end(r *Report, t *client.Task, stories map[string]*story, key string, goal client.TaskStatus) {
+	if t == nil {
+		r.violate("the task with the key %s is lost", key)
+		return
+	}
+	s := stories[t.ID]
+	if t.Status != goal || s == nil {
+		r.violate("task %s is %s, it should be %s", t.ID, t.Status, goal)
+		return
+	}
+	var want []string
+	if goal == client.StatusCompleted {
+		want = []string{"completed"}
+	}
+	if !slices.Equal(s.ended, want) {
+		r.violate("task %s: it ended as %v, not %v", t.ID, s.ended, want)
+	}
+	if len(s.granted) == 0 {
+		r.violate("task %s has ended without a claim", t.ID)
+		return
+	}
+	last := s.granted[len(s.granted)-1]
+	if last.outcome != string(goal) {
+		r.violate("task %s is %s, and its last claim %s", t.ID, t.Status, last.outcome)
+	}
+	if err := e.store.done(t.ID, last.token); err != nil {
+		r.violate("task %s ended by token %d: %v", t.ID, last.token, err)
+	}
+}

@@ -1,0 +1,66 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/jepsen/workers/diary"
+)
+
+// submitTimeout bounds a submit, over any number of changes of leader.
+const submitTimeout = time.Minute
+
+// submitted is a task that the harness submitted.
+type submitted struct {
+	key    string
+	params diary.Params
+}
+
+// producer submits tasks.
+type producer struct {
+	tasks []submitted
+}
+
+// run submits tasks at the rate until end. A submit that was not acknowledged is
+// an error: nothing goes on for as long as that.
+func (p *producer) run(ctx context.Context, c *client.Client, cfg Config, end time.Time) error {
+	rng := rand.New(rand.NewSource(cfg.Seed + 1))
+	pace := time.NewTicker(time.Second / time.Duration(cfg.Rate))
+	defer pace.Stop()
+	for n := 1; time.Now().Before(end); n++ {
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			return nil // somebody else says why
+		}
+		s := submitted{key: fmt.Sprintf("t%d", n), params: diary.Params{Seed: rng.Int63n(1 << 32), Fails: rng.Intn(20) == 0}}
+		for i := range []int{0, 0, 0, 0, 0, 1, 1, 3}[rng.Intn(8)] {
+			s.params.Then = append(s.params.Then, fmt.Sprintf("%s-then-%d", s.key, i+1))
+		}
+		taskType := diary.Plain
+		if rng.Intn(4) == 0 {
+			taskType = diary.Timed
+		}
+		task, err := client.NewTask(taskType, s.params)
+		if err != nil {
+			return err
+		}
+		task.IdempotencyKey, task.MaxAttempts = s.key, 0
+		if err := submit(ctx, c, task); err != nil {
+			return err
+		}
+		p.tasks = append(p.tasks, s)
+	}
+	return nil
+}
+
+func submit(ctx context.Context, c *client.Client, task client.Task) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, submitTimeout, errors.New("a submit is not acknowledged"))
+	defer cancel()
+	_, err := c.Submit(ctx, task)
+	return err
+}

@@ -1,0 +1,202 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// Config says how long and how hard a run is.
+type Config struct {
+	Binary  string // claimq
+	Worker  string // the worker program, as Build makes it
+	Dir     string // for data, logs and diaries; it exists
+	Nodes   int
+	Workers int
+	Rate    int           // tasks submitted per second
+	Time    time.Duration // of load and faults
+	Lease   time.Duration // of the workers' claims, up to twice that
+	Seed    int64
+	Out     io.Writer // for lines of progress
+}
+
+const (
+	// formTimeout bounds starting the cluster, and drainTimeout ending every task
+	// once all is whole again.
+	formTimeout  = time.Minute
+	drainTimeout = 3 * time.Minute
+	// readTimeout bounds reading the state at the end.
+	readTimeout = time.Minute
+	// drainPause is how often it is asked how many tasks are left.
+	drainPause = 200 * time.Millisecond
+)
+
+// Build builds the worker program into dir and returns its path. It is to be
+// called inside the module.
+func Build(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "worker")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/claimq/claimq/jepsen/workers/worker")
+	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the worker: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// run is a run under way.
+type run struct {
+	cfg      Config
+	cluster  *procs.Cluster
+	store    *store
+	crew     *crew
+	client   *client.Client // of the harness itself: it is not cut off
+	producer producer
+	tally    tally
+}
+
+// Run puts worker processes through all that can befall them. The report is
+// returned beside an error too, if there is any.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	r := &run{cfg: cfg, tally: tally{done: map[string]int{}}}
+	if err := r.form(ctx); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	err := r.load(ctx)
+	if err == nil {
+		err = r.drain(ctx)
+	}
+	var report *Report
+	if err == nil || errors.Is(err, errStuck) {
+		var errRead error
+		report, errRead = r.judge(ctx)
+		err = errors.Join(err, errRead)
+	}
+	return report, errors.Join(err, r.close())
+}
+
+// form starts the nodes, the store and the workers.
+func (r *run) form(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, formTimeout)
+	defer cancel()
+	var err error
+	r.cluster, err = procs.Start(ctx, procs.Config{Binary: r.cfg.Binary, Dir: r.cfg.Dir, Nodes: r.cfg.Nodes, Flags: []string{"--log-level", "info"}})
+	if err != nil {
+		return err
+	}
+	if r.client, err = client.New(client.Config{Endpoints: r.cluster.URLs()}); err != nil {
+		return err
+	}
+	if r.store, err = startStore(); err != nil {
+		return err
+	}
+	if r.crew, err = newCrew(r.cfg, r.store.url, r.cluster.URLs()); err != nil {
+		return err
+	}
+	for _, s := range r.crew.slots {
+		if err := s.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) close() error {
+	var errs []error
+	if r.crew != nil {
+		errs = append(errs, r.crew.close())
+	}
+	if r.store != nil {
+		errs = append(errs, r.store.close())
+	}
+	if r.client != nil {
+		errs = append(errs, r.client.Close())
+	}
+	if r.cluster != nil {
+		r.cluster.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// load submits tasks and does what befalls the workers, for as long as the run
+// is to last.
+func (r *run) load(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	end := time.Now().Add(r.cfg.Time)
+	all := newGang(cancel)
+	all.Go(func() error { return r.producer.run(ctx, r.client, r.cfg, end) })
+	all.Go(func() error {
+		n := &leaderNemesis{run: r, rng: rand.New(rand.NewSource(r.cfg.Seed))}
+		return n.strike(ctx, end)
+	})
+	for i, s := range r.crew.slots {
+		all.Go(func() error {
+			n := &workerNemesis{run: r, slot: s, rng: rand.New(rand.NewSource(r.cfg.Seed + 7919*int64(i+1)))}
+			return n.trouble(ctx, end)
+		})
+	}
+	return all.Wait()
+}
+
+// errStuck is returned when tasks do not end although nothing hinders them.
+var errStuck = errors.New("tasks are stuck")
+
+// drain waits until every task has ended, and ends the workers.
+func (r *run) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, drainTimeout, errStuck)
+	defer cancel()
+	for {
+		open, err := r.openCount(ctx)
+		if err == nil && open == 0 {
+			break
+		}
+		select {
+		case <-time.After(drainPause):
+		case <-ctx.Done():
+			return fmt.Errorf("%d tasks have not ended: %w", open, context.Cause(ctx))
+		}
+	}
+	for _, s := range r.crew.slots {
+		if err := s.stop(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openCount returns how many tasks have not ended.
+func (r *run) openCount(ctx context.Context) (int64, error) {
+	body, err := r.client.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/stats"})
+	if err != nil {
+		return 0, err
+	}
+	var stats wire.Stats
+	if err := json.Unmarshal(body, &stats); err != nil {
+		return 0, err
+	}
+	var open int64
+	for status, n := range stats.Counts {
+		if !client.TaskStatus(status).Ended() {
+			open += n
+		}
+	}
+	return open, nil
+}
+
+// say says what a run does, in a line.
+func (r *run) say(format string, args ...any) {
+	fmt.Fprintf(r.cfg.Out, "  %s\n", strings.TrimSpace(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,91 @@
+package workers
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// phase says when in a call a strike is.
+type phase string
+
+// The phases.
+const (
+	before phase = "before" // it is passed on
+	during phase = "during" // it is on its way
+	after  phase = "after"  // the answer is there, and has not been passed on
+)
+
+var phases = [...]phase{before, during, after}
+
+// anySlot is for strikes at whoever makes the call.
+const anySlot = -1
+
+// strike is something that is done at the next call of a kind.
+type strike struct {
+	call  call
+	phase phase
+	slot  int // whose call, or anySlot
+	// drop says that the answer is not passed on, if it is there.
+	drop bool
+	// do is called once, by the goroutine that carries the call.
+	do func()
+	// hit is closed once do has returned.
+	hit chan struct{}
+}
+
+func (s *strike) String() string {
+	text := fmt.Sprintf("%s a %s", s.phase, s.call)
+	if s.phase == after && s.drop {
+		text += ", its answer dropped"
+	}
+	return text
+}
+
+// strikes are those that wait for their call. It is safe for concurrent use.
+type strikes struct {
+	mu    sync.Mutex
+	armed []*strike
+}
+
+// arm has the strike wait for its call.
+func (s *strikes) arm(k *strike) {
+	k.hit = make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = append(s.armed, k)
+}
+
+// disarm takes the strike back. It returns false if a call has taken it.
+func (s *strikes) disarm(k *strike) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.armed, k)
+	if i < 0 {
+		return false
+	}
+	s.armed = slices.Delete(s.armed, i, i+1)
+	return true
+}
+
+// take returns the strike at a call of a worker, or nil.
+func (s *strikes) take(c call, slot int) *strike {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.armed, func(k *strike) bool { return k.call == c && (k.slot == slot || k.slot == anySlot) })
+	if i < 0 {
+		return nil
+	}
+	k := s.armed[i]
+	s.armed = slices.Delete(s.armed, i, i+1)
+	return k
+}
+
+// at does what the strike does if the call is in its phase. A nil strike does
+// nothing.
+func (s *strike) at(p phase) {
+	if s != nil && s.phase == p {
+		s.do()
+		close(s.hit)
+	}
+}
