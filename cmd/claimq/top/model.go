@@ -1,0 +1,248 @@
+package top
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// Model makes views of looks. It is for one goroutine.
+type Model struct {
+	// Filter are the types that are shown; one that ends in * is all that begin so.
+	// Empty: all.
+	Filter []string
+
+	leader  string  // whose metrics before is
+	before  Metrics // of that leader, at the last look that had them
+	rates   *Rates
+	scraped map[string]Metrics // of every node, the last ones
+
+	noLeaderSince time.Time
+	silentSince   time.Time
+	view          *View // the last
+}
+
+// Add takes the next look and returns what is to be shown. The view is not changed
+// any more.
+func (m *Model) Add(l Look) *View {
+	m.note(&l)
+	v := &View{
+		At: l.At, Counts: map[string]int64{}, Rates: m.rates, Problems: l.Problems, noLeaderSince: m.noLeaderSince, silentSince: m.silentSince,
+		Nodes: []NodeRow{}, Types: []TypeRow{}, Workers: []WorkerRow{},
+	}
+	if v.Problems == nil {
+		v.Problems = []string{}
+	}
+	m.addTypes(v, &l)
+	addWorkers(v, &l)
+	switch {
+	case l.Cluster != nil:
+		m.addCluster(v, &l)
+	case m.view != nil: // as it was
+		v.Leader, v.Term, v.FeatureLevel, v.Nodes, v.NodesUp = m.view.Leader, m.view.Term, m.view.FeatureLevel, m.view.Nodes, m.view.NodesUp
+	}
+	if l.NoLeader {
+		v.Leader = ""
+		v.NoLeaderMS = max(l.At.Sub(m.noLeaderSince).Milliseconds(), 1)
+	}
+	m.addTotals(v, &l)
+	m.view = v
+	return v
+}
+
+// note keeps what the next look is compared with.
+func (m *Model) note(l *Look) {
+	switch {
+	case !l.NoLeader && l.Err == nil:
+		m.noLeaderSince = time.Time{}
+	case l.NoLeader && m.noLeaderSince.IsZero():
+		m.noLeaderSince = l.At
+	}
+	switch {
+	case l.Err == nil:
+		m.silentSince = time.Time{}
+	case m.silentSince.IsZero():
+		m.silentSince = l.At
+	}
+	if m.scraped == nil {
+		m.scraped = map[string]Metrics{}
+	}
+	if l.Cluster != nil { // nodes that left are forgotten
+		for id := range m.scraped {
+			if !slices.ContainsFunc(l.Cluster.Nodes, func(n wire.Node) bool { return n.NodeID == id }) {
+				delete(m.scraped, id)
+			}
+		}
+	}
+	for id, metrics := range l.Metrics {
+		m.scraped[id] = metrics
+	}
+	m.rate(l)
+}
+
+// rateGapMax is how far two looks may lie apart for a rate to be of now.
+const rateGapMax = 2 * time.Minute
+
+// rate works out the rates between the last two looks at the same leader. The
+// leader counts for the cluster, from when its process was started: the counters
+// of another leader, or of another process, are no continuation of those before.
+func (m *Model) rate(l *Look) {
+	if l.NoLeader || l.Cluster == nil || l.Err != nil {
+		m.leader, m.rates = "", nil
+		return
+	}
+	leader := l.Cluster.Leader
+	next, ok := l.Metrics[leader]
+	switch {
+	case leader != m.leader || ok && !next.Leads:
+		m.leader, m.rates = "", nil
+		if ok && next.Leads {
+			m.leader, m.before = leader, next
+		}
+		return
+	case !ok: // not asked this time, or not answered: what was is of some seconds ago
+		if l.At.Sub(m.before.At) > putOff {
+			m.rates = nil
+		}
+		return
+	}
+	m.rates = ratesBetween(&m.before, &next)
+	m.before = next
+}
+
+// ratesBetween returns nil if nothing can be said.
+func ratesBetween(before, next *Metrics) *Rates {
+	elapsed := next.At.Sub(before.At)
+	if elapsed <= 0 || elapsed > rateGapMax || before.Started != next.Started {
+		return nil
+	}
+	a, b := &before.Counters, &next.Counters
+	if b.Submitted < a.Submitted || b.Claimed < a.Claimed || b.Completed < a.Completed || b.Failed < a.Failed || b.Expired < a.Expired {
+		return nil
+	}
+	s := elapsed.Seconds()
+	return &Rates{
+		Submitted: (b.Submitted - a.Submitted) / s, Claimed: (b.Claimed - a.Claimed) / s, Completed: (b.Completed - a.Completed) / s,
+		Failed: (b.Failed - a.Failed) / s, Expired: (b.Expired - a.Expired) / s,
+	}
+}
+
+// addTotals says how much there is in all: as the leader's metrics have it, or
+// without a leader those of the node that answers, else as the sum of the types.
+func (m *Model) addTotals(v *View, l *Look) {
+	metrics, ok := m.totals(v, l)
+	if ok {
+		v.StateBytes, v.StateLimitBytes, v.OldestPendingMS = known(metrics.StateBytes), known(metrics.StateLimitBytes), known(metrics.OldestPendingMS)
+	}
+	if ok && metrics.Tasks != nil {
+		v.Counts = metrics.Tasks
+		return
+	}
+	if l.Types == nil {
+		return
+	}
+	oldest := int64(0)
+	for i := range l.Types.Rows {
+		for status, n := range l.Types.Rows[i].Counts {
+			v.Counts[status] += n
+		}
+		oldest = max(oldest, l.Types.Rows[i].OldestPendingAgeMS)
+	}
+	v.OldestPendingMS = &oldest
+}
+
+// totals returns the metrics that tell of the whole state.
+func (m *Model) totals(v *View, l *Look) (Metrics, bool) {
+	if v.Leader != "" {
+		metrics, ok := m.scraped[v.Leader]
+		return metrics, ok && l.At.Sub(metrics.At) < putOff
+	}
+	for _, metrics := range l.Metrics {
+		return metrics, true // there is but one
+	}
+	return Metrics{}, false
+}
+
+// known is n, nil if it is below 0.
+func known(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// addCluster says who the nodes are, in the server's order.
+func (m *Model) addCluster(v *View, l *Look) {
+	c := l.Cluster
+	v.Leader, v.Term, v.FeatureLevel = c.Leader, c.Term, c.FeatureLevel
+	var applied uint64
+	for i := range c.Nodes {
+		if c.Nodes[i].NodeID == c.Leader {
+			applied = c.Nodes[i].AppliedIndex
+		}
+	}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		row := NodeRow{
+			NodeID: n.NodeID, State: n.State, Suffrage: n.Suffrage, Up: n.State != "unknown", AppliedIndex: n.AppliedIndex, LastContactMS: n.LastContactMS,
+			Version: n.Version, Healthy: n.Healthy, Problem: n.Problem,
+		}
+		if row.Up {
+			v.NodesUp++
+			if !l.NoLeader {
+				lag := max(int64(applied)-int64(n.AppliedIndex), 0)
+				row.LagEntries = &lag
+			}
+			if scraped, ok := m.scraped[n.NodeID]; ok {
+				row.MemoryBytes, row.DiskFreeBytes, row.DiskSizeBytes = known(scraped.ProcessMemoryBytes), known(scraped.DiskFreeBytes), known(scraped.DiskSizeBytes)
+			}
+		}
+		v.Nodes = append(v.Nodes, row)
+	}
+}
+
+// addTypes keeps to the filter.
+func (m *Model) addTypes(v *View, l *Look) {
+	if l.Types == nil {
+		return
+	}
+	v.typesAt, v.typesAll = l.Types.At, len(l.Types.Rows)
+	for i := range l.Types.Rows {
+		t := &l.Types.Rows[i]
+		if !m.shows(t.TaskType) {
+			continue
+		}
+		v.Types = append(v.Types, TypeRow{
+			TaskType: t.TaskType, Counts: t.Counts, OldestPendingMS: t.OldestPendingAgeMS, SubmittedPerS: t.SubmittedPerS, CompletedPerS: t.CompletedPerS,
+			FailedPerS: t.FailedPerS, Paused: t.Paused, MaxClaimed: t.MaxClaimed, RateLimit: t.RateLimit,
+		})
+	}
+}
+
+// shows reports whether the filter lets the type through.
+func (m *Model) shows(taskType string) bool {
+	return len(m.Filter) == 0 || slices.ContainsFunc(m.Filter, func(f string) bool {
+		prefix, open := strings.CutSuffix(f, "*")
+		return f == taskType || open && strings.HasPrefix(taskType, prefix)
+	})
+}
+
+func addWorkers(v *View, l *Look) {
+	if l.Workers == nil {
+		return
+	}
+	v.workersAt = l.Workers.At
+	for i := range l.Workers.Rows {
+		w := &l.Workers.Rows[i]
+		row := WorkerRow{WorkerID: w.WorkerID, Claimed: w.Claimed, TaskIDs: w.TaskIDs[:min(len(w.TaskIDs), taskIDsMax)]}
+		if row.TaskIDs == nil {
+			row.TaskIDs = []uint64{}
+		}
+		if w.LastSeenAt != nil {
+			row.LastSeenMS = known(max(l.Workers.At.Sub(*w.LastSeenAt).Milliseconds(), 0))
+		}
+		v.Workers = append(v.Workers, row)
+	}
+}

@@ -1,0 +1,258 @@
+package top
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// column is one of a table. Its cells are made for its width.
+type column struct {
+	name  string
+	key   byte // sorts by it; 0: none
+	width int  // least characters
+	left  bool // else its cells stand at the right
+	grows bool // takes what is left over, as far as its cells need it
+	cells []string
+}
+
+// table is what is drawn of a section: the columns that fit, in order of
+// importance, and the looks of each row.
+type table struct {
+	columns []column
+	styles  []Style
+	order   Order
+	first   byte // the key of the order that the table has by itself
+}
+
+// drawTable draws a section in at most height lines, its heading the first.
+func drawTable(v *View, s Screen, section Section, height int) []Line {
+	var t table
+	var name string
+	count := 0
+	switch section {
+	case TypesSection:
+		name, count = "TYPE", len(v.Types)
+	case WorkersSection:
+		name, count = "WORKER", len(v.Workers)
+	case NodesSection:
+		name, count = "NODE", len(v.Nodes)
+	}
+	shown := max(min(height-1, count), 0)
+	first := min(max(s.First[section], 0), count-shown)
+	if shown < count {
+		name = fmt.Sprintf("%s %d-%d of %d", name, first+1, first+shown, count)
+	}
+	switch section {
+	case TypesSection:
+		t = typesTable(name, sortTypes(v.Types, s.Sort[section])[first:first+shown])
+	case WorkersSection:
+		t = workersTable(name, sortWorkers(v.Workers, s.Sort[section])[first:first+shown], v)
+	case NodesSection:
+		t = nodesTable(name, v.Nodes[first:first+shown], v)
+	}
+	t.order = s.Sort[section]
+	return t.draw(s.Columns, section == s.Focus && s.Rows > 0)
+}
+
+// draw lays the columns out: those that fit into the width, by their order; what is
+// left over goes to those that grow.
+func (t *table) draw(width int, focused bool) []Line {
+	columns := t.fitting(width)
+	by := t.order.By
+	if by == 0 {
+		by = t.first
+	}
+	heading := Line{}
+	for i := range columns {
+		c := &columns[i]
+		style := Heading
+		if focused && c.key != 0 && c.key == by {
+			style = Marked
+		}
+		if !focused {
+			style = Bold
+		}
+		heading = append(heading, span{c.pad(c.name), style})
+		if i < len(columns)-1 {
+			end := Heading
+			if !focused {
+				end = Bold
+			}
+			heading = append(heading, span{" ", end})
+		}
+	}
+	lines := []Line{heading}
+	for row, style := range t.styles {
+		var b strings.Builder
+		for i := range columns {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(columns[i].pad(columns[i].cells[row]))
+		}
+		lines = append(lines, Line{{strings.TrimRight(b.String(), " "), style}})
+	}
+	return lines
+}
+
+// pad brings a cell to the column's width.
+func (c *column) pad(cell string) string {
+	cell = cut(cell, c.width)
+	if c.left {
+		return cell + strings.Repeat(" ", c.width-len(cell))
+	}
+	return strings.Repeat(" ", c.width-len(cell)) + cell
+}
+
+// fitting returns the first columns that fit, with the widths that they get. With
+// width 0 all of them do.
+func (t *table) fitting(width int) []column {
+	if width <= 0 {
+		width = 1 << 20
+	}
+	var columns []column
+	used := -1 // there is no blank before the first
+	for _, c := range t.columns {
+		if used+1+c.width > width {
+			break
+		}
+		used += 1 + c.width
+		columns = append(columns, c)
+	}
+	for i := range columns {
+		c := &columns[i]
+		if !c.grows {
+			continue
+		}
+		need := len(c.name)
+		for _, cell := range c.cells {
+			need = max(need, len(cell))
+		}
+		more := min(max(need-c.width, 0), width-used)
+		c.width += more
+		used += more
+	}
+	return columns
+}
+
+// typesTable makes the table of types.
+func typesTable(name string, rows []TypeRow) table {
+	t := table{first: 'p', columns: []column{
+		{name: name, key: 't', width: 12, left: true, grows: true}, {name: "PENDING", key: 'p', width: 8}, {name: "CLAIMED", key: 'c', width: 7},
+		{name: "OLDEST", key: 'o', width: 6}, {name: "IN/S", key: 'i', width: 6}, {name: "DONE/S", key: 'd', width: 6}, {name: "FAIL/S", key: 'f', width: 6},
+		{name: "NOTES", width: 12, left: true, grows: true},
+		{name: "SCHEDULED", width: 9}, {name: "FAILED", width: 8}, {name: "BLOCKED", width: 8}, {name: "RUNNING", width: 8}, {name: "COMPLETED", width: 10},
+	}}
+	for i := range rows {
+		row := &rows[i]
+		notes, style := notesOf(row)
+		oldest := "-"
+		if row.OldestPendingMS > 0 {
+			oldest = showMS(row.OldestPendingMS)
+		}
+		t.add(style,
+			clean(row.TaskType), showCount(row.Counts["pending"], 8), showCount(row.Counts["claimed"], 7),
+			oldest, showRate(row.SubmittedPerS, 6), showRate(row.CompletedPerS, 6), showRate(row.FailedPerS, 6), notes,
+			showCount(row.Counts["scheduled"], 9), showCount(row.Counts["failed"], 8), showCount(row.Counts["blocked"], 8),
+			showCount(row.Counts["running"], 8), showCount(row.Counts["completed"], 10))
+	}
+	return t
+}
+
+// notesOf says what is special about a type.
+func notesOf(row *TypeRow) (string, Style) {
+	var notes []string
+	style := Plain
+	if row.Paused {
+		notes, style = append(notes, "paused"), Warn
+	}
+	if row.MaxClaimed != nil {
+		note := "max " + strconv.Itoa(int(*row.MaxClaimed))
+		if row.Counts["claimed"] >= int64(*row.MaxClaimed) {
+			note, style = "at "+note, Warn
+		}
+		notes = append(notes, note)
+	}
+	if row.RateLimit != nil {
+		notes = append(notes, "limit "+strconv.FormatFloat(*row.RateLimit, 'f', -1, 64)+"/s")
+	}
+	if row.FailedPerS > 0 {
+		share := row.FailedPerS / (row.FailedPerS + row.CompletedPerS) * 100
+		notes, style = append([]string{fmt.Sprintf("failing %.0f%%", share)}, notes...), Alert
+	}
+	return strings.Join(notes, ", "), style
+}
+
+// workersTable makes the table of workers.
+func workersTable(name string, rows []WorkerRow, v *View) table {
+	t := table{first: 'c', columns: []column{
+		{name: name, key: 'w', width: 20, left: true, grows: true}, {name: "CLAIMED", key: 'c', width: 8}, {name: "LAST SEEN", key: 's', width: 10},
+		{name: "TASKS", width: 16, left: true, grows: true},
+	}}
+	for i := range rows {
+		row := &rows[i]
+		last := "-"
+		if row.LastSeenMS != nil {
+			last = showMS(*row.LastSeenMS+max(v.At.Sub(v.workersAt).Milliseconds(), 0)) + " ago"
+		}
+		ids := make([]string, len(row.TaskIDs))
+		for j, id := range row.TaskIDs {
+			ids[j] = strconv.FormatUint(id, 10)
+		}
+		t.add(Plain, clean(row.WorkerID), showCount(int64(row.Claimed), 8), last, strings.Join(ids, " "))
+	}
+	return t
+}
+
+// nodesTable makes the table of nodes.
+func nodesTable(name string, rows []NodeRow, v *View) table {
+	t := table{columns: []column{
+		{name: name, width: 8, left: true, grows: true}, {name: "STATE", width: 9, left: true}, {name: "LAG", width: 6}, {name: "CONTACT", width: 7},
+		{name: "MEMORY", width: 8}, {name: "DISK FREE", width: 9}, {name: "HEALTH", width: 6, left: true, grows: true}, {name: "VERSION", width: 8, left: true, grows: true},
+	}}
+	for i := range rows {
+		row := &rows[i]
+		state, style := row.State, Plain
+		switch {
+		case !row.Up:
+			state, style = "down", Alert
+		case !row.Healthy:
+			style = Alert
+		case row.Problem != "":
+			style = Warn
+		case row.Suffrage != "voter":
+			state = row.Suffrage
+		}
+		contact := "never"
+		if row.LastContactMS >= 0 {
+			contact = showMS(row.LastContactMS)
+		}
+		if row.NodeID == v.Leader {
+			contact = "-"
+		}
+		health := "ok"
+		if row.Problem != "" {
+			health = clean(row.Problem)
+		}
+		t.add(style, clean(row.NodeID), clean(state), showKnown(row.LagEntries, func(n int64) string { return showCount(n, 6) }), contact,
+			showKnown(row.MemoryBytes, showBytes), showKnown(row.DiskFreeBytes, showBytes), health, clean(row.Version))
+	}
+	return t
+}
+
+// showKnown is - for what is not known.
+func showKnown(n *int64, show func(int64) string) string {
+	if n == nil {
+		return "-"
+	}
+	return show(*n)
+}
+
+// add adds a row: a cell for each column.
+func (t *table) add(style Style, cells ...string) {
+	t.styles = append(t.styles, style)
+	for i, cell := range cells {
+		t.columns[i].cells = append(t.columns[i].cells, cell)
+	}
+}
