@@ -63,7 +63,13 @@ func (a *app) getenv(name string) string {
 func run(ctx context.Context, a *app, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	var err error
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		err = a.addCompletions(root)
+	}
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err != nil {
 		fmt.Fprintln(a.stderr, "claimq: "+errorText(err))
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// eachCommand calls visit for cmd and what is below it, in order, with the words that
+// call it; cmd's own are none.
+func eachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)) {
+	var walk func(cmd *cobra.Command, path string)
+	walk = func(cmd *cobra.Command, path string) {
+		visit(cmd, path)
+		for _, sub := range cmd.Commands() {
+			walk(sub, strings.TrimPrefix(path+" "+sub.Name(), " "))
+		}
+	}
+	walk(cmd, "")
+}
+
+// flagsOf returns the flags of a command that are shown, by name.
+func flagsOf(cmd *cobra.Command) []*pflag.Flag {
+	var flags []*pflag.Flag
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags = append(flags, f)
+		}
+	})
+	return flags
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+const (
+	// completeTimeout bounds what a press of the tab key waits for the server.
+	completeTimeout = time.Second
+	// completeMax is how many tasks of a status are offered.
+	completeMax = 100
+)
+
+// values returns what may stand in a place of the command line, each with a
+// description after a tab, if it has one. args are those before it.
+type values func(c *completer, args []string) []string
+
+// completer asks the server for values. Nothing that it does is an error for the
+// user: what it cannot find out is not offered.
+type completer struct {
+	ctx context.Context
+	s   session
+}
+
+// complete makes a cobra function of fn, which asks a node that the command's flags
+// or the variables name. Of what fn returns it keeps what begins as was typed.
+func (a *app) complete(fn values) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		var found []string
+		f := clientFlags{timeout: completeTimeout}
+		if a.readNodeFlags(cmd, &f) != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+		defer cancel()
+		_ = a.talk(&f, func(s session) error {
+			found = fn(&completer{ctx: ctx, s: s}, args)
+			return nil
+		})
+		found = slices.DeleteFunc(found, func(value string) bool { return !strings.HasPrefix(value, toComplete) })
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// readNodeFlags reads where the nodes are from what has been typed, or from the
+// variables, also for a command that does not have these flags.
+func (a *app) readNodeFlags(cmd *cobra.Command, f *clientFlags) error {
+	own := pflag.NewFlagSet("nodes", pflag.ContinueOnError)
+	f.addNodeFlags(own)
+	err := setFromVariables(a, own)
+	own.VisitAll(func(flag *pflag.Flag) {
+		typed := cmd.Flags().Lookup(flag.Name)
+		if typed == nil || !typed.Changed {
+			return
+		}
+		if list, ok := typed.Value.(pflag.SliceValue); ok {
+			err = flag.Value.(pflag.SliceValue).Replace(list.GetSlice())
+			return
+		}
+		err = flag.Value.Set(typed.Value.String())
+	})
+	return err
+}
+
+// get decodes the answer of a GET, if there is one.
+func (c *completer) get(path string, answer any) bool {
+	body, err := c.s.c.Do(c.ctx, client.Request{Method: http.MethodGet, Path: path})
+	return err == nil && json.Unmarshal(body, answer) == nil
+}
+
+// described is a value with its description.
+func described(value, about string) string { return value + "\t" + printable(about) }
+
+// fixed offers words, each perhaps with a description after a tab.
+func fixed(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder)
+}
+
+// at offers the values of the argument's place, nothing past the last.
+func at(places ...values) values {
+	return func(c *completer, args []string) []string {
+		if len(args) >= len(places) {
+			return nil
+		}
+		return places[len(args)](c, args)
+	}
+}
+
+// tasks offers the ids of tasks in these statuses, those of all without one, the
+// newest first.
+func tasks(statuses ...string) values {
+	return tasksThat(func(*wire.Task) bool { return true }, statuses...)
+}
+
+// tasksThat is tasks of those alone that ok wants.
+func tasksThat(ok func(*wire.Task) bool, statuses ...string) values {
+	if len(statuses) == 0 {
+		statuses = []string{""}
+	}
+	return func(c *completer, _ []string) []string {
+		var found []string
+		for _, status := range statuses {
+			q := query(&wire.Filter{Status: status})
+			q.Set("limit", strconv.Itoa(completeMax))
+			q.Set("order", "desc")
+			var page wire.Answer
+			if !c.get("/api/tasks?"+q.Encode(), &page) {
+				break
+			}
+			for i := range page.Tasks {
+				if t := &page.Tasks[i]; ok(t) {
+					found = append(found, described(strconv.FormatUint(t.ID, 10), aboutTask(t)))
+				}
+			}
+		}
+		return found
+	}
+}
+
+// aboutTask is what tells tasks apart.
+func aboutTask(t *wire.Task) string {
+	about := t.TaskType + ", " + t.Status
+	if t.Status == "claimed" && t.WorkerID != nil {
+		about += " by " + *t.WorkerID
+	}
+	if t.Status == "failed" && t.Error != "" {
+		about += ": " + cutTo(printable(t.Error), 40)
+	}
+	return about
+}
+
+// isParent reports whether a task has steps.
+func isParent(t *wire.Task) bool { return t.Finalize != "" }
+
+// waitsForProcessor reports whether a processor ends the task.
+func waitsForProcessor(t *wire.Task) bool { return t.Finalize == client.FinalizeClaim }
+
+// taskTypes offers the types that have tasks or settings.
+func taskTypes(c *completer, _ []string) []string {
+	var answer wire.Types
+	c.get("/api/types", &answer)
+	var found []string
+	for i := range answer.Types {
+		t := &answer.Types[i]
+		about := fmt.Sprintf("%d pending, %d claimed", t.Counts["pending"], t.Counts["claimed"])
+		if t.Paused {
+			about += ", paused"
+		}
+		found = append(found, described(t.TaskType, about))
+	}
+	return found
+}
+
+// workers offers those that hold claims or were heard from.
+func workers(c *completer, _ []string) []string {
+	var answer wire.Workers
+	c.get("/api/workers", &answer)
+	var found []string
+	for i := range answer.Workers {
+		w := &answer.Workers[i]
+		found = append(found, described(w.WorkerID, fmt.Sprintf("holds %d", w.Claimed)))
+	}
+	return found
+}
+
+// holder offers the worker that holds the task of the first argument.
+func holder(c *completer, args []string) []string {
+	if t := c.task(args); t != nil && t.WorkerID != nil {
+		return []string{described(*t.WorkerID, "holds task "+args[0])}
+	}
+	return nil
+}
+
+// holdersToken offers the token of the claim on the task of the first argument.
+func holdersToken(c *completer, args []string) []string {
+	if t := c.task(args); t != nil && t.ClaimToken != nil {
+		about := "of the last claim"
+		if t.WorkerID != nil {
+			about = "of " + *t.WorkerID
+		}
+		return []string{described(strconv.FormatUint(*t.ClaimToken, 10), about)}
+	}
+	return nil
+}
+
+// task returns the task whose id is the first argument, nil if there is none.
+func (c *completer) task(args []string) *wire.Task {
+	if len(args) == 0 {
+		return nil
+	}
+	id, err := parseID(args[0])
+	if err != nil {
+		return nil
+	}
+	var answer wire.Answer
+	c.get(taskPath(id, ""), &answer)
+	return answer.Task
+}
+
+// schedules offers the names of the schedules.
+func schedules(c *completer, _ []string) []string {
+	var answer wire.Schedules
+	c.get("/api/schedules", &answer)
+	var found []string
+	for i := range answer.Schedules {
+		s := &answer.Schedules[i]
+		found = append(found, described(s.Name, taskTypeOf(s)+", "+whenText(s)))
+	}
+	return found
+}
+
+// members offers the ids of the nodes that ok wants.
+func members(ok func(c *wire.Cluster, n *wire.Node) bool) values {
+	return func(c *completer, _ []string) []string {
+		var answer wire.Cluster
+		c.get("/api/cluster", &answer)
+		var found []string
+		for i := range answer.Nodes {
+			if n := &answer.Nodes[i]; ok(&answer, n) {
+				found = append(found, described(n.NodeID, strings.TrimSuffix(n.Suffrage+", "+n.State, ", ")))
+			}
+		}
+		return found
+	}
+}
+
+func anyMember(*wire.Cluster, *wire.Node) bool      { return true }
+func isVoter(_ *wire.Cluster, n *wire.Node) bool    { return n.Suffrage == "voter" }
+func isNonvoter(_ *wire.Cluster, n *wire.Node) bool { return n.Suffrage != "voter" }
+
+func mayLead(c *wire.Cluster, n *wire.Node) bool {
+	return n.Suffrage == "voter" && n.NodeID != c.Leader
+}
+
+// endpoints offers the URLs of the nodes.
+func endpoints(c *completer, _ []string) []string {
+	var answer wire.Cluster
+	c.get("/api/cluster", &answer)
+	var found []string
+	for i := range answer.Nodes {
+		n := &answer.Nodes[i]
+		if u, err := url.Parse(n.HTTPAddr); err == nil && u.Host != "" {
+			found = append(found, described(n.HTTPAddr, n.NodeID+", "+n.State))
+		}
+	}
+	return found
+}

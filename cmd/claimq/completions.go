@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// argumentValues is what the arguments of a command may be, by its path. Commands
+// that are not here take no arguments, or any.
+func argumentValues() map[string]values {
+	finalizes := at(tasksThat(isParent, "running"))
+	return map[string]values{
+		"submit":               at(taskTypes),
+		"complete":             at(tasks("claimed")),
+		"fail":                 at(tasks("claimed")),
+		"extend":               at(tasks("claimed")),
+		"release":              at(tasks("claimed")),
+		"retry":                at(tasks("failed", "cancelled", "claimed", "scheduled")),
+		"cancel":               at(tasks("pending", "scheduled", "blocked", "claimed", "running")),
+		"update":               at(tasks("pending", "scheduled", "blocked")),
+		"get":                  at(tasks()),
+		"delete":               at(tasks("failed", "cancelled", "completed")),
+		"steps":                at(tasksThat(isParent, "running", "failed", "cancelled", "completed")),
+		"why":                  at(tasks("pending", "scheduled", "blocked", "running")),
+		"events":               at(tasks()),
+		"finalize":             at(tasksThat(waitsForProcessor, "running")),
+		"finalization claim":   finalizes,
+		"finalization extend":  finalizes,
+		"finalization release": finalizes,
+		"finalization show":    at(tasksThat(isParent, "running", "failed", "cancelled", "completed")),
+		"type set":             at(taskTypes),
+		"schedule set":         at(schedules, taskTypes),
+		"schedule get":         at(schedules),
+		"schedule delete":      at(schedules),
+		"cluster remove":       at(members(anyMember)),
+		"cluster promote":      at(members(isNonvoter)),
+		"cluster demote":       at(members(isVoter)),
+		"cluster transfer":     at(members(mayLead)),
+	}
+}
+
+// takesFiles are the commands whose arguments are files, or another command's own.
+func takesFiles(path string) bool {
+	switch path {
+	case "batch", "snapshot save", "snapshot inspect", "snapshot restore", "work":
+		return true
+	}
+	return false
+}
+
+// flagValues is what a flag of that name may be, in all commands but those that
+// commandFlagValues has.
+func (a *app) flagValues() map[string]cobra.CompletionFunc {
+	return map[string]cobra.CompletionFunc{
+		"endpoint":        a.complete(endpoints),
+		"type":            a.complete(taskTypes),
+		"worker":          a.complete(workers),
+		"parent":          a.complete(tasksThat(isParent, "running", "failed", "cancelled", "completed")),
+		"output":          fixed("table", "json"),
+		"status":          fixed("pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"),
+		"event":           fixed(eventNames()...),
+		"role":            fixed("reader\tGETs", "producer\tsubmit, change, cancel, retry, delete, and GETs", "worker\tclaim, settle, finalization, and GETs", "operator\teverything"),
+		"unique":          fixed("exists\twhile the task exists", "active\tuntil it ends"),
+		"sort-by":         fixed("priority", "created_at", "random"),
+		"sort-order":      fixed("asc", "desc"),
+		"overlap":         fixed("skip", "allow"),
+		"catch-up":        fixed("one", "skip"),
+		"outcome":         fixed("completed", "failed"),
+		"finalize":        fixed("auto\tit ends with its last step", "claim\ta processor ends it"),
+		"on-step-failure": fixed("fail\tthe other steps are cancelled", "continue\tonly those that depend on it"),
+		"mode":            fixed("submit", "drain", "lifecycle", "chain", "latency"),
+		"log-level":       fixed("trace", "debug", "info", "warn", "error"),
+		"log-format":      fixed("text", "json"),
+	}
+}
+
+// commandFlagValues is what flags may be in one command, by its path and their name.
+func (a *app) commandFlagValues() map[string]cobra.CompletionFunc {
+	all := map[string]cobra.CompletionFunc{"claim --output": fixed("table", "json", "env")}
+	for _, settling := range []string{"complete", "fail", "extend", "release"} {
+		all[settling+" --worker"] = a.complete(holder)
+		all[settling+" --token"] = a.complete(holdersToken)
+	}
+	all["retry --token"] = a.complete(holdersToken)
+	return all
+}
+
+// eventNames are the events of the trail.
+func eventNames() (names []string) {
+	for kind := range fsm.EventKind(255) {
+		if name := kind.String(); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// addCompletions says of every command and flag below root how it is completed: by
+// default the shell would offer files.
+func (a *app) addCompletions(root *cobra.Command) error {
+	arguments, flags, commandFlags := argumentValues(), a.flagValues(), a.commandFlagValues()
+	var errs []error
+	eachCommand(root, func(cmd *cobra.Command, path string) {
+		switch fn, ok := arguments[path]; {
+		case ok:
+			cmd.ValidArgsFunction = a.complete(fn)
+		case cmd.ValidArgs == nil && !takesFiles(path):
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
+		}
+		for _, f := range flagsOf(cmd) {
+			fn := commandFlags[path+" --"+f.Name]
+			if fn == nil {
+				fn = flags[f.Name]
+			}
+			switch {
+			case f.NoOptDefVal != "": // takes no value
+			case strings.HasSuffix(f.Name, "dir"):
+				errs = append(errs, cmd.MarkFlagDirname(f.Name))
+			case isFileFlag(f.Name):
+			case fn == nil:
+				errs = append(errs, cmd.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions))
+			default:
+				errs = append(errs, cmd.RegisterFlagCompletionFunc(f.Name, fn))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// isFileFlag reports whether a flag of that name takes the name of a file.
+func isFileFlag(name string) bool {
+	return strings.HasSuffix(name, "file") || name == "config" || name == "steps" || name == "cpu-profile"
+}
