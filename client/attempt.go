@@ -114,6 +114,7 @@ func (a *attempt) run(ctx context.Context) (err error, returned bool) {
 		defer timer.Stop()
 		over = timer.C
 	}
+	ctx = &holding{ctx, a.cl, a.cancel}
 	done := make(chan error, 1)
 	go func() {
 		err := errNoReturn

@@ -84,6 +84,7 @@ type Claim struct {
 	lease    time.Duration // its length, as of the last answer
 	settling int           // settling calls under way
 	settled  chan struct{} // closed when settling is 0 again; nil before the first
+	lapsed   bool          // who does the work was told that the claim is lost
 
 	over     chan struct{} // closed when the claim has been settled here
 	overOnce sync.Once

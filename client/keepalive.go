@@ -22,7 +22,9 @@ const keepAliveWaitMin = 20 * time.Millisecond
 //
 // ErrLeaseLost: the claim is over, or no extend got through and the lease is
 // about to end. While the claim is being settled the context does not end for
-// that; the settling call says how it went.
+// that; the settling call says how it went. The context looks at the clock when it
+// is asked: after the process was stopped for longer than the lease, its Err is
+// not nil even once.
 //
 // ErrCancelRequested: somebody asked for the task to be cancelled. The claim
 // still holds, and is extended on, so that it can be settled: Complete still
@@ -43,7 +45,7 @@ func (cl *Claim) KeepAlive(ctx context.Context) (context.Context, context.Cancel
 			cancelWork(err)
 		}
 	}()
-	return work, func() {
+	return &holding{work, cl, cancelWork}, func() {
 		cancelWork(context.Canceled)
 		cancel()
 	}
@@ -65,6 +67,9 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 		timer.Stop()
 		if cl.isOver() || ctx.Err() != nil {
 			return nil
+		}
+		if cl.hasLapsed() {
+			return errLapsed
 		}
 		extendCtx, cancel := context.WithDeadline(ctx, giveUpAt)
 		cancelRequested, err := cl.extend(extendCtx, 0, nil)
@@ -94,8 +99,7 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 func (cl *Claim) nextExtend() (giveUpAt time.Time, wait time.Duration) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	margin := min(cl.lease/20, keepAliveMarginMax)
-	return cl.endsAt.Add(-margin), max(time.Until(cl.endsAt)-cl.lease*2/3, keepAliveWaitMin)
+	return cl.giveUpAtLocked(), max(time.Until(cl.endsAt)-cl.lease*2/3, keepAliveWaitMin)
 }
 
 func (cl *Claim) isOver() bool {
