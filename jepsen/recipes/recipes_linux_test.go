@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write what the commands print into docs
 
 // looks are commands that only look: they are run again until they print what the
 // page says, as a cluster takes a moment to come to what it was told.
-var looks = regexp.MustCompile(`^(CLAIMQ_API_KEY=\$\([^)]*\) )?(claimq (cluster (status|hash)|get|list|stats|types|workers|events|config|doctor)|curl |journalctl |systemctl is-active)`)
+var looks = regexp.MustCompile(`^(CLAIMQ_API_KEY=\$\([^)]*\) )?(claimq (cluster (status|hash)|get|list|stats|types|workers|events|why|steps|config|doctor)|curl |journalctl |systemctl is-active)`)
 
 const (
 	// lookTimeout is how long a look may take to show what the page says.
