@@ -1,7 +1,9 @@
 package fsm
 
-// answers is the memory that the results of entries are made of.
+// answers is the memory that the results of entries are made of, and what their
+// commands are decoded into.
 type answers struct {
+	commands  scratch
 	results   slab[Result]
 	submitted slab[Submitted]
 	tasks     slab[Task]
@@ -17,7 +19,9 @@ const (
 )
 
 func newAnswers(size int) *answers {
-	return &answers{slab[Result]{size: size}, slab[Submitted]{size: size}, slab[Task]{size: size}, slab[Claim]{size: size}}
+	return &answers{
+		results: slab[Result]{size: size}, submitted: slab[Submitted]{size: size}, tasks: slab[Task]{size: size}, claims: slab[Claim]{size: size},
+	}
 }
 
 // reset takes back all that was handed out.

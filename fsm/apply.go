@@ -6,14 +6,21 @@ import "fmt"
 // Errors: ErrUnknownCommand and ErrCorrupt, wrapped; then the state may be
 // half changed and the caller must end the process.
 func (m *Machine) Apply(index uint64, entry []byte) (Applied, error) {
-	stamp, commands, err := DecodeEntry(entry)
+	stamp, count, rest, err := decodeHeader(entry)
 	if err != nil {
 		return Applied{}, fmt.Errorf("entry %d: %w", index, err)
 	}
-	applied, err := m.apply(index, stamp, commands)
+	applied := m.beginEntry(index, stamp, count)
+	commands := &m.answers.commands
+	err = eachCommand(rest, count, commands, func(i int, c Command) error {
+		err := m.applyAt(&applied, i, c)
+		commands.reset()
+		return err
+	})
 	if err != nil {
 		return Applied{}, fmt.Errorf("entry %d: %w", index, err)
 	}
+	m.endEntry(&applied)
 	return applied, nil
 }
 
@@ -33,6 +40,18 @@ func (m *Machine) Replay(index uint64, entry []byte) (Applied, error) {
 
 // apply is Apply of a decoded entry.
 func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied, error) {
+	applied := m.beginEntry(index, stamp, len(commands))
+	for i, c := range commands {
+		if err := m.applyAt(&applied, i, c); err != nil {
+			return Applied{}, fmt.Errorf("command %d: %w", i, err)
+		}
+	}
+	m.endEntry(&applied)
+	return applied, nil
+}
+
+// beginEntry begins an entry of count commands.
+func (m *Machine) beginEntry(index uint64, stamp Stamp, count int) Applied {
 	// The clocks move before the first command, and never back: a new leader's
 	// calendar may be behind the old one's.
 	m.header.Index = index
@@ -40,21 +59,27 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 	m.header.Stamp.T = max(m.header.Stamp.T, stamp.T)
 	m.openDue()
 	m.told = 0
+	return Applied{Index: index, Stamp: m.header.Stamp, Results: m.answers.results.take(count)}
+}
 
-	applied := Applied{Index: index, Stamp: m.header.Stamp, Results: m.answers.results.take(len(commands))}
-	for i, c := range commands {
-		if _, ok := c.(Checkpoint); ok {
-			applied.Checkpoint = true
-			continue
-		}
-		m.command, m.picks = i, 0
-		result, err := m.applyCommand(c)
-		if err != nil {
-			return Applied{}, fmt.Errorf("command %d: %w", i, err)
-		}
-		m.removeLeaving()
-		applied.Results[i] = result
+// applyAt applies the entry's command at place i.
+func (m *Machine) applyAt(applied *Applied, i int, c Command) error {
+	if _, ok := c.(Checkpoint); ok {
+		applied.Checkpoint = true
+		return nil
 	}
+	m.command, m.picks = i, 0
+	result, err := m.applyCommand(c)
+	if err != nil {
+		return err
+	}
+	m.removeLeaving()
+	applied.Results[i] = result
+	return nil
+}
+
+// endEntry ends the entry and says what it did.
+func (m *Machine) endEntry(applied *Applied) {
 	applied.Leases, m.begun = m.begun, nil
 	applied.Requeued, m.requeued = m.requeued, 0
 	applied.Removed, m.removed = m.removed, 0
@@ -63,11 +88,16 @@ func (m *Machine) apply(index uint64, stamp Stamp, commands []Command) (Applied,
 	applied.Ended, m.ended = m.ended, nil
 	applied.Events = m.told > 0
 	m.trimTrail()
-	return applied, nil
 }
 
 func (m *Machine) applyCommand(c Command) (Result, error) {
 	switch c := c.(type) {
+	case *Submit:
+		return m.withSteps(m.submit(*c)), nil
+	case *ClaimNext:
+		return m.claimNext(*c), nil
+	case *Complete:
+		return m.complete(*c), nil
 	case Submit:
 		return m.withSteps(m.submit(c)), nil
 	case ClaimNext:

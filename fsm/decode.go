@@ -94,9 +94,9 @@ func decodeSubmit(r *fieldReader) (c Submit) {
 // newTask reads the field, one element of repeated NewTask, and appends it.
 func (r *fieldReader) newTask(tasks []NewTask) []NewTask {
 	if tasks == nil {
-		tasks = make([]NewTask, 0, r.run())
+		tasks = r.scratch.newTasks(r.run())
 	}
-	in := fieldReader{rest: r.raw()}
+	in := fieldReader{rest: r.raw(), scratch: r.scratch}
 	tasks = append(tasks, decodeNewTask(&in))
 	r.within(in.err)
 	return tasks
@@ -106,7 +106,7 @@ func decodeNewTask(r *fieldReader) (t NewTask) {
 	for r.next() {
 		switch r.num {
 		case 1:
-			t.Type = r.string()
+			t.Type = r.name()
 		case 2:
 			t.Params = r.bytes()
 		case 3:
@@ -205,12 +205,12 @@ func decodeClaimNext(r *fieldReader) (c ClaimNext) {
 	for r.next() {
 		switch r.num {
 		case 1:
-			c.WorkerID = r.string()
+			c.WorkerID = r.name()
 		case 2:
 			if c.Types == nil {
-				c.Types = make([]string, 0, r.run())
+				c.Types = r.scratch.newTypes(r.run())
 			}
-			c.Types = append(c.Types, string(r.raw()))
+			c.Types = append(c.Types, r.nameOf(r.raw()))
 		case 3:
 			c.SortBy = SortBy(r.enum(uint64(SortRandom)))
 		case 4:
@@ -254,7 +254,7 @@ func (r *fieldReader) hold(h *Hold) bool {
 	case 1:
 		h.ID = r.id()
 	case 2:
-		h.WorkerID = r.string()
+		h.WorkerID = r.name()
 	case 3:
 		h.Token = r.id()
 	default:
@@ -274,9 +274,9 @@ func decodeComplete(r *fieldReader) (c Complete) {
 		case r.num == 6:
 			c.Submit = r.newTask(c.Submit)
 		case r.num == 7:
-			in := fieldReader{rest: r.single()}
-			next := decodeClaimNext(&in)
-			c.Claim = &next
+			in := fieldReader{rest: r.single(), scratch: r.scratch}
+			c.Claim = r.scratch.newClaim()
+			*c.Claim = decodeClaimNext(&in)
 			r.within(in.err)
 		default:
 			r.unknown()

@@ -61,52 +61,71 @@ func AppendEntry(b []byte, s Stamp, commands ...Command) []byte {
 // or a value of an enumeration that this binary does not know. Both are
 // wrapped with where and what.
 func DecodeEntry(entry []byte) (Stamp, []Command, error) {
+	stamp, count, rest, err := decodeHeader(entry)
+	if err != nil {
+		return Stamp{}, nil, err
+	}
+	commands := make([]Command, 0, count)
+	err = eachCommand(rest, count, nil, func(_ int, c Command) error {
+		commands = append(commands, c)
+		return nil
+	})
+	if err != nil {
+		return Stamp{}, nil, err
+	}
+	return stamp, commands, nil
+}
+
+// decodeHeader decodes the header of an entry; rest is what follows. There are
+// not more than count commands in it.
+func decodeHeader(entry []byte) (s Stamp, count int, rest []byte, err error) {
 	if len(entry) == 0 {
-		return Stamp{}, nil, fmt.Errorf("%w: the entry is empty", ErrCorrupt)
+		return Stamp{}, 0, nil, fmt.Errorf("%w: the entry is empty", ErrCorrupt)
 	}
 	if v := entry[0]; v != entryVersion {
-		return Stamp{}, nil, fmt.Errorf("%w: entry version %d", ErrUnknownCommand, v)
+		return Stamp{}, 0, nil, fmt.Errorf("%w: entry version %d", ErrUnknownCommand, v)
 	}
-	rest := entry[1:]
+	rest = entry[1:]
 	var header [3]uint64
 	for i := range header {
 		v, n := consumeVarint(rest)
 		if n == 0 {
-			return Stamp{}, nil, fmt.Errorf("%w: bad varint in the entry's header", ErrCorrupt)
+			return Stamp{}, 0, nil, fmt.Errorf("%w: bad varint in the entry's header", ErrCorrupt)
 		}
 		header[i], rest = v, rest[n:]
 	}
-	commands, err := decodeCommands(rest, header[2])
-	if err != nil {
-		return Stamp{}, nil, err
+	if header[2] > uint64(len(rest)/commandMin) {
+		return Stamp{}, 0, nil, fmt.Errorf("%w: %d commands in %d bytes", ErrCorrupt, header[2], len(rest))
 	}
-	return Stamp{U: int64(header[0]), T: int64(header[1])}, commands, nil
+	return Stamp{U: int64(header[0]), T: int64(header[1])}, int(header[2]), rest, nil
 }
 
 // commandMin is the size of the smallest command: a type and a length of 0.
 const commandMin = 2
 
-// decodeCommands decodes the count commands that are all of b.
-func decodeCommands(b []byte, count uint64) ([]Command, error) {
-	if count > uint64(len(b)/commandMin) {
-		return nil, fmt.Errorf("%w: %d commands in %d bytes", ErrCorrupt, count, len(b))
-	}
-	commands := make([]Command, 0, count)
+// eachCommand decodes the count commands that are all of b, and calls do with
+// each before it decodes the next one. A command is do's to keep if s is nil,
+// else it shares memory with s.
+func eachCommand(b []byte, count int, s *scratch, do func(i int, c Command) error) error {
 	for i := range count {
-		c, size, err := decodeCommand(b)
-		if err != nil {
-			return nil, fmt.Errorf("command %d of %d: %w", i+1, count, err)
+		c, size, err := decodeCommand(b, s)
+		if err == nil {
+			err = do(i, c)
 		}
-		commands, b = append(commands, c), b[size:]
+		if err != nil {
+			return fmt.Errorf("command %d of %d: %w", i+1, count, err)
+		}
+		b = b[size:]
 	}
 	if len(b) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes behind the last command", ErrCorrupt, len(b))
+		return fmt.Errorf("%w: %d bytes behind the last command", ErrCorrupt, len(b))
 	}
-	return commands, nil
+	return nil
 }
 
-// decodeCommand decodes the command at the start of b. size is what it takes.
-func decodeCommand(b []byte) (c Command, size int, err error) {
+// decodeCommand decodes the command at the start of b, into s unless that is nil.
+// size is what it takes.
+func decodeCommand(b []byte, s *scratch) (c Command, size int, err error) {
 	if len(b) < commandMin {
 		return nil, 0, fmt.Errorf("%w: it is cut off", ErrCorrupt)
 	}
@@ -118,6 +137,11 @@ func decodeCommand(b []byte) (c Command, size int, err error) {
 		return nil, 0, fmt.Errorf("%w: length %d of %d bytes", ErrCorrupt, length, rest)
 	}
 	size = 1 + n + int(length)
-	c, err = decodeBody(kind(b[0]), b[1+n:size])
+	k, body := kind(b[0]), b[1+n:size]
+	if s == nil {
+		c, err = decodeBody(k, body)
+	} else {
+		c, err = s.decodeBody(k, body)
+	}
 	return c, size, err
 }

@@ -155,6 +155,8 @@ type fieldReader struct {
 	again bool             // the field before had the same number
 	plain bool             // of a NewTask: one that has no steps, so that nothing nests
 	err   error            // ErrCorrupt or ErrUnknownCommand, wrapped
+
+	scratch *scratch // what lists and names are made of; nil: of memory of their own
 }
 
 // next moves on to the next field. The caller then reads its value.
@@ -324,6 +326,17 @@ func (r *fieldReader) single() []byte {
 
 // string reads the field, of type string, as a copy.
 func (r *fieldReader) string() string { return string(r.single()) }
+
+// name is string for a name that many commands have.
+func (r *fieldReader) name() string { return r.nameOf(r.single()) }
+
+// nameOf returns b as a string.
+func (r *fieldReader) nameOf(b []byte) string {
+	if r.scratch == nil {
+		return string(b)
+	}
+	return r.scratch.names.of(b)
+}
 
 // bytes reads the field, of type bytes, as a copy.
 func (r *fieldReader) bytes() []byte { return append([]byte(nil), r.single()...) }

@@ -1,0 +1,107 @@
+package fsm
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// scratch is what those commands are decoded into that come with every task.
+// Each is applied before the next one is decoded, so they share memory. The state
+// keeps none of it: the strings and byte slices that tasks keep are theirs.
+type scratch struct {
+	submit   Submit
+	claim    ClaimNext
+	complete Complete
+	then     ClaimNext // of complete
+
+	tasks []NewTask // of submit or complete; at most scratchMax
+	types []string  // of claim or then; at most scratchMax
+	names names
+}
+
+// scratchMax is how many tasks, and how many types, a scratch keeps room for.
+const scratchMax = 1024
+
+// decodeBody decodes the body of a command of kind k. What it returns shares no
+// memory with body, and is good until reset.
+func (s *scratch) decodeBody(k kind, body []byte) (c Command, err error) {
+	r := fieldReader{rest: body, scratch: s}
+	switch k {
+	case kindSubmit:
+		s.submit = decodeSubmit(&r)
+		c = &s.submit
+	case kindClaimNext:
+		s.claim = decodeClaimNext(&r)
+		c = &s.claim
+	case kindComplete:
+		s.complete = decodeComplete(&r)
+		c = &s.complete
+	default:
+		return decodeBody(k, body)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("%s: %w", k, r.err)
+	}
+	return c, nil
+}
+
+// reset ends the life of the command: nothing that it points to is kept alive.
+func (s *scratch) reset() {
+	clear(s.submit.Tasks)
+	clear(s.claim.Types)
+	clear(s.complete.Submit)
+	clear(s.then.Types)
+	s.submit, s.claim, s.complete, s.then = Submit{}, ClaimNext{}, Complete{}, ClaimNext{}
+}
+
+// newTasks returns an empty slice with room for n tasks.
+func (s *scratch) newTasks(n int) []NewTask {
+	if s == nil || n > scratchMax {
+		return make([]NewTask, 0, n)
+	}
+	if n > len(s.tasks) {
+		s.tasks = make([]NewTask, n)
+	}
+	return s.tasks[:0:n]
+}
+
+// newTypes returns an empty slice with room for n types.
+func (s *scratch) newTypes(n int) []string {
+	if s == nil || n > scratchMax {
+		return make([]string, 0, n)
+	}
+	if n > len(s.types) {
+		s.types = make([]string, n)
+	}
+	return s.types[:0:n]
+}
+
+// newClaim returns room for the claim of a complete.
+func (s *scratch) newClaim() *ClaimNext {
+	if s == nil {
+		return new(ClaimNext)
+	}
+	return &s.then
+}
+
+// names are strings that come again and again, as those of workers and of types:
+// they are shared in place of being made anew. A name takes the place of another
+// with its hash.
+type names [256]string
+
+// of returns b as a string.
+func (n *names) of(b []byte) string {
+	slot := &n[hashEnd(b)]
+	if *slot != string(b) {
+		*slot = string(b)
+	}
+	return *slot
+}
+
+// hashEnd hashes the last 8 bytes of a name: there is where names of one kind
+// differ.
+func hashEnd(b []byte) uint8 {
+	var end [8]byte
+	copy(end[:], b[max(0, len(b)-len(end)):])
+	return uint8(uint64(fnvPrime) * (binary.LittleEndian.Uint64(end[:]) + uint64(len(b))) >> 56)
+}
