@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// lockTimeout bounds the wait for another process's transaction.
+const lockTimeout = 30 * time.Second
+
+// errFenced is returned when a later claim has written to the row.
+var errFenced = errors.New("the database refused the write")
+
+// What is known of a mail.
+const (
+	stateSending = "sending" // it may be out
+	stateSent    = "sent"    // it is out
+)
+
+// row is what the database has of a mail.
+type row struct {
+	// Fence is the token of the newest claim that has written.
+	Fence int64  `json:"fence"`
+	State string `json:"state"`
+}
+
+// book is the database: a file that several processes write to, one transaction at a
+// time. A database server does the same with the SQL in README.md.
+type book struct{ path string }
+
+// begin notes that the holder of the token is about to send the mail, unless it was
+// sent, and returns the row as it was. From then on all older tokens are refused.
+func (b book) begin(key string, token int64) (before row, err error) {
+	err = b.write(key, token, func(r *row) {
+		before = *r
+		if r.State != stateSent {
+			*r = row{Fence: token, State: stateSending}
+		}
+	})
+	return before, err
+}
+
+// finish notes that the mail was sent.
+func (b book) finish(key string, token int64) error {
+	return b.write(key, token, func(r *row) { *r = row{Fence: token, State: stateSent} })
+}
+
+var rows = []byte("mails")
+
+// write changes a row, unless a newer token has done so before: looking and writing
+// are one transaction.
+func (b book) write(key string, token int64, change func(*row)) error {
+	db, err := bbolt.Open(b.path, 0o600, &bbolt.Options{Timeout: lockTimeout})
+	if err != nil {
+		return fmt.Errorf("open %s: %w", b.path, err)
+	}
+	defer db.Close()
+	return db.Update(func(tx *bbolt.Tx) error {
+		bucket, err := tx.CreateBucketIfNotExists(rows)
+		if err != nil {
+			return err
+		}
+		var r row
+		if value := bucket.Get([]byte(key)); value != nil {
+			if err := json.Unmarshal(value, &r); err != nil {
+				return fmt.Errorf("decode row %s: %w", key, err)
+			}
+		}
+		if r.Fence > token {
+			return fmt.Errorf("%w: token %d has written since, %d is older", errFenced, r.Fence, token)
+		}
+		change(&r)
+		value, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return bucket.Put([]byte(key), value)
+	})
+}
+
+// print prints the rows.
+func (b book) print(out io.Writer) error {
+	db, err := bbolt.Open(b.path, 0o600, &bbolt.Options{Timeout: lockTimeout, ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("open %s: %w", b.path, err)
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) error {
+		bucket := tx.Bucket(rows)
+		if bucket == nil {
+			return nil
+		}
+		return bucket.ForEach(func(key, value []byte) error {
+			_, err := fmt.Fprintf(out, "%s %s\n", key, value)
+			return err
+		})
+	})
+}
