@@ -17,6 +17,7 @@ const recoverConsent = "yes-i-know-this-may-lose-data"
 func newClusterRecoverCommand(a *app) *cobra.Command {
 	var dataDir string
 	var consent bool
+	var o outputFlag
 	cmd := &cobra.Command{
 		Use:   "recover --data-dir DIR",
 		Short: "Make one node a cluster again when most are lost for good",
@@ -33,6 +34,7 @@ tokens jump, so none is given out twice.
 Then start the node with its usual flags, and join new nodes with empty folders.`,
 		Example: "  claimq cluster recover --data-dir /var/lib/claimq\n  claimq cluster recover --data-dir /var/lib/claimq --" + recoverConsent,
 		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dataDir == "" {
 				return usageErrorf("--data-dir is missing")
@@ -42,7 +44,11 @@ Then start the node with its usual flags, and join new nodes with empty folders.
 			if err != nil {
 				return fmt.Errorf("recover %s: %w", dataDir, err)
 			}
-			if err := showRecovery(a.stdout, &r, consent); err != nil || consent {
+			show := showRecovery
+			if o.output == "json" {
+				show = showRecoveryJSON
+			}
+			if err := show(a.stdout, &r, consent); err != nil || consent {
 				return err
 			}
 			return usageErrorf("nothing was changed: give --%s to do it", recoverConsent)
@@ -50,7 +56,22 @@ Then start the node with its usual flags, and join new nodes with empty folders.
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data folder of a node that is stopped (required)")
 	cmd.Flags().BoolVar(&consent, recoverConsent, false, "do it")
+	o.add(cmd)
 	return cmd
+}
+
+func showRecoveryJSON(w io.Writer, r *cluster.Recovery, done bool) error {
+	answer := struct {
+		NodeID    string   `json:"node_id"`
+		ClusterID string   `json:"cluster_id,omitempty"` // the new one
+		LastIndex uint64   `json:"last_index"`
+		Without   []string `json:"without"` // peer addresses of the nodes that are given up
+		Done      bool     `json:"done"`
+	}{NodeID: r.NodeID, ClusterID: r.ClusterID, LastIndex: r.LastIndex, Without: []string{}, Done: done}
+	for _, o := range r.Others {
+		answer.Without = append(answer.Without, o.PeerAddr)
+	}
+	return showJSONOf(w, answer)
 }
 
 func showRecovery(w io.Writer, r *cluster.Recovery, done bool) error {

@@ -20,11 +20,11 @@ func eachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)
 	walk(cmd, "")
 }
 
-// flagsOf returns the flags of a command that are shown, by name.
+// flagsOf returns the flags of a command that are shown, by name, without --help.
 func flagsOf(cmd *cobra.Command) []*pflag.Flag {
 	var flags []*pflag.Flag
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
+		if !f.Hidden && f.Name != "help" {
 			flags = append(flags, f)
 		}
 	})

@@ -100,9 +100,8 @@ outcome is unknown, 4 nothing to claim or not found.`,
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(a.showUsage)
 	root.AddCommand(
 		newServerCommand(a),
 		newDevCommand(a),
@@ -139,6 +138,7 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		newConfigCommand(a),
 		newKeyCommand(a),
 		newCompletionCommand(a),
+		newManCommand(a),
 		newVersionCommand(a),
 	)
 	wrapArgs(root)
@@ -157,27 +157,5 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 	for _, sub := range cmd.Commands() {
 		wrapArgs(sub)
-	}
-}
-
-// unknownCommand refuses what is not a command; cobra would take it as an
-// argument of the root.
-func unknownCommand(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return fmt.Errorf("unknown command %q", args[0])
-}
-
-func newVersionCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Example: "  claimq version",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.stdout, "claimq "+version)
-			return err
-		},
 	}
 }
