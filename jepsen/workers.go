@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/workers"
 )
 
@@ -23,7 +24,7 @@ func runWorkers(ctx context.Context, args []string, out io.Writer) error {
 	flags.DurationVar(&cfg.Time, "time", 2*time.Minute, "how long the load and the faults last")
 	flags.DurationVar(&cfg.Lease, "lease", time.Second, "the shortest lease; the longest is twice that")
 	flags.Int64Var(&cfg.Seed, "seed", time.Now().Unix(), "of all that is chosen at random")
-	plant := flags.String("plant", "", "build the workers with this bug in them, which the run must then find; list: which there are")
+	plant := flags.String("plant", "", "build the workers with this bug in them, which the run must then find")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -54,5 +55,12 @@ func runWorkers(ctx context.Context, args []string, out io.Writer) error {
 
 // buildWorker builds the worker program, with the bug of that name, if any.
 func buildWorker(ctx context.Context, dir, plant string) (string, error) {
-	return workers.Build(ctx, dir)
+	if plant == "" {
+		return workers.Build(ctx, dir)
+	}
+	p, ok := plants.WorkerByName(plant)
+	if !ok {
+		return "", fmt.Errorf("no plant of workers is called %q", plant)
+	}
+	return p.Build(ctx, dir)
 }

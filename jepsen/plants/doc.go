@@ -1,4 +1,4 @@
-// Package plants builds claimq with a bug in it, so that the harness can be
+// Package plants builds claimq, or the harness's worker, with a bug in it, so that the harness can be
 // shown to catch it. A test that has never failed proves nothing.
 //
 // The product's source knows nothing of this: a plant is a change of its text

@@ -1,6 +1,7 @@
 package plants
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,14 +30,21 @@ type Plant struct {
 	// happens within too short a time for a run to hit it always.
 	Test  string
 	edits []edit
+	// program is what is built with the bug; "" is claimq.
+	program string
 }
 
 // edit replaces old, which is in the file once, by new.
 type edit struct{ file, old, new string }
 
-// ByName returns the plant with the name.
-func ByName(name string) (Plant, bool) {
-	for _, p := range All() {
+// ByName returns the plant of All with the name.
+func ByName(name string) (Plant, bool) { return named(All(), name) }
+
+// WorkerByName returns the plant of Workers with the name.
+func WorkerByName(name string) (Plant, bool) { return named(Workers(), name) }
+
+func named(plants []Plant, name string) (Plant, bool) {
+	for _, p := range plants {
 		if p.Name == name {
 			return p, true
 		}
@@ -56,12 +64,13 @@ func (p Plant) Build(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("plant %s: %w", p.Name, err)
 	}
-	path := filepath.Join(dir, "claimq-"+p.Name)
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, "./cmd/claimq")
+	program := cmp.Or(p.program, "./cmd/claimq")
+	path := filepath.Join(dir, filepath.Base(program)+"-"+p.Name)
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, program)
 	build.Dir = root
 	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("plant %s: build claimq: %w\n%s", p.Name, err, out)
+		return "", fmt.Errorf("plant %s: build %s: %w\n%s", p.Name, program, err, out)
 	}
 	return path, nil
 }

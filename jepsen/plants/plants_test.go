@@ -18,7 +18,7 @@ func TestPlants_fit(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := filepath.Dir(strings.TrimSpace(string(goMod)))
-	for _, p := range append(All(), Rules()...) {
+	for _, p := range slices.Concat(All(), Rules(), Workers()) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			overlay, err := p.overlay(root, t.TempDir())
