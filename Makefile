@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-recipes soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster dist
+.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test-fuzz: build ## 100,000 broken requests against every call and the peer port
 
 test-operations: build ## a cluster grows, shrinks, has nodes replaced and restarted, loses all disks and is restored, under load
 	$(GO) run ./jepsen operations --binary $(BIN)/claimq --pause $(or $(PAUSE),10s) --rate $(or $(RATE),200) --seed $(or $(SEED),1)
+
+test-workers: build ## worker processes stopped past their leases, cut off, killed, the leader killed at each of their calls: make test-workers TIME=5m SEED=1
+	$(GO) run ./jepsen workers --binary $(BIN)/claimq --time $(or $(TIME),3m) --seed $(or $(SEED),1)
 
 test-recipes: ## every command of README, docs/operations.md and the guides, against real nodes (root)
 	$(GO) test -count=1 ./jepsen/recipes

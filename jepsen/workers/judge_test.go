@@ -1,0 +1,125 @@
+package workers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/jepsen/workers/diary"
+)
+
+const msec = int64(1e6)
+
+// line is a line of the task 7.
+func line(worker string, at int64, event diary.Event, token int64, text string) diary.Line {
+	return diary.Line{Worker: worker, At: at * msec, To: at*msec + 1000, Event: event, TaskID: "7", Token: token, Text: text}
+}
+
+func event(name, worker string, token int64) client.Event {
+	return client.Event{TaskID: "7", Event: name, WorkerID: worker, Token: token}
+}
+
+// good is what is left of a task that was lost by w1 and completed by w2.
+func good() evidence {
+	s := &store{tasks: map[string]*record{}}
+	s.take(diary.Write{TaskID: "7", Token: 1, What: diary.Mark})
+	s.take(diary.Write{TaskID: "7", Token: 2, What: diary.Effect})
+	return evidence{
+		submitted: []submitted{{key: "t1"}},
+		lines: []diary.Line{
+			line("w1", 10, diary.Begin, 1, ""), line("w1", 20, diary.Held, 1, ""), line("w1", 60, diary.Ended, 1, "lost"),
+			line("w1", 60, diary.Return, 1, "lost"),
+			line("w2", 50, diary.Begin, 2, ""), line("w2", 70, diary.Return, 2, "completes"),
+		},
+		tasks: []*client.Task{{ID: "7", IdempotencyKey: "t1", Status: client.StatusCompleted}},
+		events: []client.Event{
+			event("submitted", "", 0), event("claimed", "w1", 1), event("lease_expired", "w1", 1), event("claimed", "w2", 2), event("completed", "w2", 2),
+		},
+		store: s,
+	}
+}
+
+func judged(e evidence) *Report {
+	r := &Report{}
+	e.judge(r)
+	return r
+}
+
+func TestJudge_good(t *testing.T) {
+	t.Parallel()
+	r := judged(good())
+	if !r.OK() || r.Claims != 2 || r.Handlers != 2 || r.Lost != 1 || r.Looks != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Each of these cannot be.
+func TestJudge_bad(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, want string
+		spoil      func(e *evidence)
+	}{
+		{"two holders", "w1 believed to hold it by token 1, 2.999 ms after w2 did by token 2", func(e *evidence) {
+			e.lines[2] = line("w1", 53, diary.Held, 1, "")
+		}},
+		{"the older begins later", "w1 believed to hold it by token 1", func(e *evidence) {
+			e.lines = append(e.lines[2:], line("w1", 80, diary.Begin, 1, ""))
+		}},
+		{"past its deadline", "after its lease had ended", func(e *evidence) { e.lines[1].Deadline = 19 * msec }},
+		{"two handlers of one claim", "token 2 had 2 handlers", func(e *evidence) {
+			e.lines = append(e.lines, line("w2", 55, diary.Begin, 2, ""))
+		}},
+		{"a handler without a claim", "had a handler for token 3", func(e *evidence) {
+			e.lines = append(e.lines, line("w2", 80, diary.Begin, 3, ""))
+		}},
+		{"a handler for another's claim", "w3 had a handler for token 1", func(e *evidence) { e.lines[0].Worker = "w3" }},
+		{"tokens that do not grow", "token 2 came after token 5", func(e *evidence) {
+			e.events[1].Token, e.events[2].Token = 5, 5
+			for i := range e.lines[:4] {
+				e.lines[i].Token = 5
+			}
+		}},
+		{"what a lost handler returned was sent", `token 1 failed, and its handler returned "lost"`, func(e *evidence) { e.events[2].Event = "failed" }},
+		{"a complete that no handler asked for", "token 1 completed, and had no handler", func(e *evidence) {
+			e.lines, e.events[2].Event = e.lines[4:], "completed"
+		}},
+		{"completed twice", "it ended as [completed completed]", func(e *evidence) { e.events[2].Event = "completed" }},
+		{"a claim that does not end", "token 1 has not ended", func(e *evidence) { e.events[2].Event = "requeued" }},
+		{"a task that is lost", "key t1 is lost", func(e *evidence) { e.tasks = nil }},
+		{"a task that is stuck", "is pending, it should be completed", func(e *evidence) { e.tasks[0].Status = client.StatusPending }},
+		{"a task that nobody submitted", "nobody should have submitted", func(e *evidence) { e.submitted = nil }},
+		{"a key with two tasks", "have the key t1", func(e *evidence) { e.tasks = append(e.tasks, &client.Task{ID: "8", IdempotencyKey: "t1"}) }},
+		{"a follow-up that is lost", "key t1-then-1 is lost", func(e *evidence) { e.submitted[0].params.Then = []string{"t1-then-1"} }},
+		{"a task that should have failed", "it should be failed", func(e *evidence) { e.submitted[0].params.Fails = true }},
+		{"no effect", "no effect of it", func(e *evidence) { e.store.tasks = nil }},
+		{"another's effect", "the effect of token 1", func(e *evidence) { e.store.tasks["7"].effect = 1 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := good()
+			c.spoil(&e)
+			if r := judged(e); !strings.Contains(strings.Join(r.Violations, "\n"), c.want) {
+				t.Errorf("got %q, want %q", r.Violations, c.want)
+			}
+		})
+	}
+}
+
+// The store takes no write of an older token.
+func TestStore_take(t *testing.T) {
+	t.Parallel()
+	s := &store{tasks: map[string]*record{}}
+	for _, c := range []struct {
+		token int64
+		what  string
+		want  bool
+	}{{3, diary.Mark, true}, {3, diary.Effect, true}, {2, diary.Effect, false}, {5, diary.Mark, true}, {3, diary.Effect, false}, {5, diary.Effect, true}} {
+		if got := s.take(diary.Write{TaskID: "1", Token: c.token, What: c.what}); got != c.want {
+			t.Errorf("%s by token %d: %v", c.what, c.token, got)
+		}
+	}
+	if s.refusedCount() != 2 || s.done("1", 5) != nil || s.done("1", 3) == nil || s.done("2", 1) == nil {
+		t.Errorf("%+v", s)
+	}
+}
