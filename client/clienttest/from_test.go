@@ -1,0 +1,180 @@
+package clienttest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/client/clienttest"
+)
+
+// Resize are the parameters of the tasks of the type resize.
+type Resize struct {
+	Image string `json:"image"`
+	Width int    `json:"width"`
+}
+
+// resize stands for the work. Whatever it writes to refuses a token older than the
+// one that it has.
+func resize(_ context.Context, r Resize, token int64) error {
+	fmt.Printf("%s to %d, token %d\n", r.Image, r.Width, token)
+	return nil
+}
+
+// What docs/from-faktory.md shows: a producer and a worker.
+func Example_fromFaktory() {
+	var t example
+	defer t.end()
+	s := clienttest.New(&t)
+	ctx, stop := context.WithCancel(context.Background())
+	finished := func() { s.Await("1", client.StatusCompleted); stop() }
+	err := func() error {
+		c, err := client.New(client.Config{Endpoints: []string{s.URL()}})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		task, err := client.NewTask("resize", Resize{Image: "cat.jpg", Width: 128})
+		if err != nil {
+			return err
+		}
+		task.IdempotencyKey = "resize-cat.jpg-128"
+		task.MaxAttempts = 26 // Faktory: the first and 25 retries
+		if _, err := c.Submit(ctx, task); err != nil {
+			return err
+		}
+
+		w, err := client.NewWorker(c, client.WorkerConfig{Concurrency: 20})
+		if err != nil {
+			return err
+		}
+		client.Handle(w, "resize", func(ctx context.Context, job *client.Job[Resize]) error {
+			return resize(ctx, job.Params, job.Token) // nil is ACK, an error is FAIL
+		})
+		go finished()
+		return w.Run(ctx)
+	}()
+	fmt.Println(err)
+	// Output:
+	// cat.jpg to 128, token 1
+	// <nil>
+}
+
+// outbox stands for a table of the program's own database.
+type outbox struct{ rows []outboxRow }
+
+type outboxRow struct {
+	ID   int64
+	Args Resize
+}
+
+func (o *outbox) oldest(limit int) ([]outboxRow, error) { return o.rows[:min(limit, len(o.rows))], nil }
+
+func (o *outbox) remove(ids []int64) error {
+	o.rows = slices.DeleteFunc(o.rows, func(row outboxRow) bool { return slices.Contains(ids, row.ID) })
+	return nil
+}
+
+// relay submits what the outbox has, and takes it off. It may stop anywhere, and be
+// run by several at once: the key of a row is the same each time.
+func relay(ctx context.Context, c *client.Client, o *outbox) error {
+	rows, err := o.oldest(1000) // SELECT id, args FROM outbox ORDER BY id LIMIT 1000
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	tasks, ids := make([]client.Task, len(rows)), make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+		if tasks[i], err = client.NewTask("resize", row.Args); err != nil {
+			return err
+		}
+		tasks[i].IdempotencyKey = fmt.Sprintf("outbox-%d", row.ID)
+	}
+	if _, err := c.SubmitMany(ctx, tasks); err != nil {
+		return err // nothing is taken off: the next call submits them again
+	}
+	return o.remove(ids) // DELETE FROM outbox WHERE id = ANY($1): these, as lower ids may commit later
+}
+
+// What docs/from-river.md shows: rows that were committed become tasks, each once,
+// also when the relay is run again.
+func Example_fromRiver() {
+	var t example
+	defer t.end()
+	s := clienttest.New(&t)
+	ctx := context.Background()
+	rows := []outboxRow{{ID: 7, Args: Resize{"cat.jpg", 128}}, {ID: 8, Args: Resize{"dog.jpg", 64}}}
+	for range 2 { // as if it had died before it could delete
+		o := &outbox{rows: slices.Clone(rows)}
+		fmt.Println(relay(ctx, s.Client(), o), len(o.rows))
+	}
+	for task, err := range s.Client().Tasks(ctx, client.Filter{TaskType: "resize"}) {
+		if err != nil {
+			t.Fatalf("tasks: %v", err)
+		}
+		fmt.Println(task.IdempotencyKey, string(task.Payload))
+	}
+
+	w, err := client.NewWorker(s.Client(), client.WorkerConfig{Concurrency: 100, Timeout: time.Minute})
+	if err != nil {
+		t.Fatalf("worker: %v", err)
+	}
+	client.Handle(w, "resize", func(ctx context.Context, job *client.Job[Resize]) error {
+		if job.Params.Width < 100 {
+			return client.Snooze(time.Hour)
+		}
+		return resize(ctx, job.Params, job.Token)
+	})
+	runCtx, stop := context.WithCancel(ctx)
+	stopped := make(chan error)
+	go func() { stopped <- w.Run(runCtx) }()
+	s.Await("1", client.StatusCompleted)
+	s.Await("2", client.StatusScheduled)
+	stop()
+	fmt.Println(<-stopped)
+	// Output:
+	// <nil> 0
+	// <nil> 0
+	// outbox-7 {"image":"cat.jpg","width":128}
+	// outbox-8 {"image":"dog.jpg","width":64}
+	// cat.jpg to 128, token 1
+	// <nil>
+}
+
+// The Go of claimq in the guides for those who come from elsewhere stands in the
+// examples above, which are run.
+func TestGuide_From(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("from_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for line := range strings.Lines(string(source)) {
+		known[strings.TrimSpace(line)] = true
+	}
+	for _, page := range []string{"from-faktory.md", "from-river.md"} {
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for _, block := range regexp.MustCompile("(?s)With claimq[^\n]*:\n\n```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			for line := range strings.Lines(block[1]) {
+				lines++
+				if !known[strings.TrimSpace(line)] {
+					t.Errorf("docs/%s: no example has the line %q", page, line)
+				}
+			}
+		}
+		if lines < 8 {
+			t.Errorf("docs/%s: found only %d lines of Go", page, lines)
+		}
+	}
+}
