@@ -81,12 +81,12 @@ func drawFoot(s Screen) Line {
 	if s.Paused {
 		line = append(line, span{"PAUSED: space goes on", Warn}, span{"  ", Plain})
 	}
-	return append(line, span{"q quit  ? help  space pause  tab " + nextTable[s.Focus] + "  " + sortKeys[s.Focus], Dim})
+	return append(line, span{"q quit  ? help  space pause  tab " + nextTable[s.Focus] + "  " + tableKeys[s.Focus], Dim})
 }
 
 var nextTable = [sectionCount]string{TypesSection: "workers", WorkersSection: "nodes", NodesSection: "types"}
 
-var sortKeys = [sectionCount]string{TypesSection: "sort by t p c o i d f, r turns it round", WorkersSection: "sort by w c s, r turns it round", NodesSection: "arrows scroll"}
+var tableKeys = [sectionCount]string{TypesSection: "sort t p c o i d f r", WorkersSection: "sort w c s r", NodesSection: ""}
 
 // drawHelp explains the keys and the words.
 func drawHelp(s Screen) []Line {
@@ -101,7 +101,7 @@ func drawHelp(s Screen) []Line {
 		"           i IN/S, d DONE/S, f FAIL/S",
 		"workers    sort by w name, c claimed, s last seen",
 		"",
-		"per second at the top: between the last two looks, of the",
+		"per s at the top: between the last two looks, of the",
 		"leader's counters; - after a change of leader. IN/S, DONE/S",
 		"and FAIL/S of a type: over the last minute. FAIL/S: for good.",
 		"OLDEST: the age of the oldest pending task. LAG: log entries",

@@ -1,6 +1,9 @@
 package top
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // staleLooks is after how many intervals without an answer the screen says so.
 const staleLooks = 3
@@ -9,9 +12,10 @@ const staleLooks = 3
 func drawHead(v *View, s Screen) []Line {
 	lines := []Line{drawTitle(v, s)}
 	lines = append(lines, drawTroubles(v, s)...)
-	lines = append(lines, wrap(totals(v), s.Columns)...)
-	lines = append(lines, wrap(rates(v), s.Columns)...)
-	return append(lines, wrap(resources(v), s.Columns)...)
+	for _, items := range [][]Line{totals(v), rates(v), resources(v)} {
+		lines = append(lines, wrap(squeeze(items, s.Columns), s.Columns)...)
+	}
+	return lines
 }
 
 // drawTitle is the first line, with the time of the look at its end.
@@ -31,10 +35,10 @@ func drawTitle(v *View, s Screen) Line {
 	case len(v.Nodes) > 1:
 		line = append(line, span{fmt.Sprintf("  %d nodes up", v.NodesUp), Plain})
 	}
-	for i := range v.Nodes {
-		if n := &v.Nodes[i]; n.NodeID == v.Leader && n.Version != "" {
-			line = append(line, span{"  " + cut(clean(n.Version), 24), Plain})
-		}
+	if versions := versionsOf(v); len(versions) == 1 {
+		line = append(line, span{"  version " + cut(clean(versions[0]), 24), Plain})
+	} else if len(versions) > 1 {
+		line = append(line, span{fmt.Sprintf("  %d versions", len(versions)), Warn})
 	}
 	at := v.At.UTC().Format("15:04:05") + " UTC"
 	if gap := s.Columns - line.width() - len(at); gap >= 2 {
@@ -45,6 +49,17 @@ func drawTitle(v *View, s Screen) Line {
 	return line.fit(s.Columns)
 }
 
+// versionsOf returns the versions that the nodes run, each once.
+func versionsOf(v *View) []string {
+	var versions []string
+	for i := range v.Nodes {
+		if version := v.Nodes[i].Version; version != "" && !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
+	}
+	return versions
+}
+
 // drawTroubles says what needs somebody, a line each.
 func drawTroubles(v *View, s Screen) []Line {
 	var lines []Line
@@ -53,7 +68,7 @@ func drawTroubles(v *View, s Screen) []Line {
 		add("no node has answered for "+showMS(since(v.silentSince, s))+": what follows is as it was", Alert)
 	}
 	if !v.noLeaderSince.IsZero() {
-		add("no leader for "+showMS(since(v.noLeaderSince, s))+": nothing can be written or claimed", Alert)
+		add("no leader for "+showMS(since(v.noLeaderSince, s))+": nothing can be written or claimed. Counts are from before", Alert)
 	} else if late := since(v.At, s); v.silentSince.IsZero() && !s.Paused && s.Interval > 0 && late > staleLooks*s.Interval.Milliseconds() {
 		add("no answer for "+showMS(late), Warn)
 	}
@@ -73,11 +88,30 @@ func totals(v *View) []Line {
 	items := []Line{}
 	for _, status := range []string{"pending", "claimed", "scheduled", "blocked", "running", "failed", "completed", "cancelled"} {
 		n, ok := v.Counts[status]
+		if n == 0 && status == "cancelled" {
+			continue
+		}
 		text := showCount(n, 14)
 		if !ok {
 			text = "-"
 		}
 		items = append(items, item(status, text, n > 0))
+	}
+	return items
+}
+
+// squeeze leaves out of items that do not fit on one line those that say nothing,
+// from the last one on, as far as it takes, if that saves a line.
+func squeeze(items []Line, width int) []Line {
+	all := items
+	items = slices.Clone(items)
+	for i := len(items) - 1; i > 0 && width > 0 && len(wrap(items, width)) > 1; i-- {
+		if items[i][0].style == Dim {
+			items = slices.Delete(items, i, i+1)
+		}
+	}
+	if len(wrap(items, width)) == len(wrap(all, width)) {
+		return all
 	}
 	return items
 }
@@ -91,7 +125,7 @@ func item(name, value string, there bool) Line {
 }
 
 func rates(v *View) []Line {
-	items := []Line{{{"per second:", Plain}}}
+	items := []Line{{{"per s:", Plain}}}
 	names := []string{"submitted", "claimed", "completed", "failed", "expired"}
 	if v.Rates == nil {
 		for _, name := range names {
@@ -129,8 +163,8 @@ func resources(v *View) []Line {
 	lagging := ""
 	for i := range v.Nodes {
 		n := &v.Nodes[i]
-		if n.NodeID == v.Leader && n.DiskFreeBytes != nil && n.DiskSizeBytes != nil {
-			items = append(items, item("disk free", showBytes(*n.DiskFreeBytes)+" of "+showBytes(*n.DiskSizeBytes), true))
+		if n.NodeID == v.Leader && n.DiskFreeBytes != nil {
+			items = append(items, item("disk free", showBytes(*n.DiskFreeBytes), true))
 		}
 		if n.LagEntries != nil && *n.LagEntries >= lag {
 			lag, lagging = *n.LagEntries, n.NodeID
@@ -139,7 +173,7 @@ func resources(v *View) []Line {
 	if lagging != "" {
 		text := "0"
 		if lag > 0 {
-			text = showCount(lag, 10) + " entries (" + clean(lagging) + ")"
+			text = showCount(lag, 10) + " (" + clean(lagging) + ")"
 		}
 		items = append(items, item("lag", text, lag > 0))
 	}

@@ -37,6 +37,12 @@ func (r *Refusal) Error() string {
 // elsewhere reports whether another node may answer better.
 func (r *Refusal) elsewhere() bool { return r.Code == "" || r.Code == wire.CodeShuttingDown }
 
+// isRefusal reports whether a node of ours has answered, if only with a refusal.
+func isRefusal(err error) bool {
+	var r *Refusal
+	return errors.As(err, &r) && r.Code != ""
+}
+
 // refused reports whether err is a refusal with the status.
 func refused(err error, status int) bool {
 	var r *Refusal

@@ -19,7 +19,7 @@ type Look struct {
 	Metrics map[string]Metrics
 	Types   *Types
 	Workers *Workers
-	// Problems say in words what was not answered; never nil entries' causes alone.
+	// Problems say in words what was not answered, and why.
 	Problems []string
 	// Err is why nothing was answered at all; nil if anything was.
 	Err error

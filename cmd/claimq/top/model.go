@@ -129,9 +129,14 @@ func ratesBetween(before, next *Metrics) *Rates {
 	}
 }
 
-// addTotals says how much there is in all: as the leader's metrics have it, or
-// without a leader those of the node that answers, else as the sum of the types.
+// addTotals says how much there is in all: as the leader's metrics have it, or, of
+// a cluster that was never seen with a leader, those of the node that answers, else
+// as the sum of the types.
 func (m *Model) addTotals(v *View, l *Look) {
+	if m.view != nil && (l.NoLeader || l.Err != nil) { // as it was
+		v.Counts, v.OldestPendingMS, v.StateBytes, v.StateLimitBytes = m.view.Counts, m.view.OldestPendingMS, m.view.StateBytes, m.view.StateLimitBytes
+		return
+	}
 	metrics, ok := m.totals(v, l)
 	if ok {
 		v.StateBytes, v.StateLimitBytes, v.OldestPendingMS = known(metrics.StateBytes), known(metrics.StateLimitBytes), known(metrics.OldestPendingMS)

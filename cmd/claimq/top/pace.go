@@ -15,6 +15,3 @@ func (p *pace) due(now time.Time) bool { return !now.Before(p.next) }
 func (p *pace) took(sent time.Time, size int) {
 	p.next = sent.Add(time.Duration(size) * time.Second / bytesPerSecond)
 }
-
-// later puts the request off: what did not work is not tried at each look.
-func (p *pace) later(now time.Time, d time.Duration) { p.next = now.Add(d) }

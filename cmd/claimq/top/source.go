@@ -51,6 +51,7 @@ type Source struct {
 	unwell                  map[string]time.Time // nodes that are not scraped before
 	turn                    int                  // whose metrics come next, beside the leader's
 	last                    Look
+	seen                    bool // something was answered before
 }
 
 // NewSource returns a source. The caller calls Close.
@@ -95,6 +96,12 @@ func (s *Source) Look(ctx context.Context) Look {
 		return l
 	}
 	answered := s.askCluster(ctx, &l)
+	// Without a leader nothing changes: what was is truer than what a node says that
+	// may have just been started. Nobody is asked again who does not answer.
+	if l.NoLeader && s.seen || l.Err != nil && !isRefusal(l.Err) {
+		s.last = l
+		return l
+	}
 	if s.metrics.due(time.Now()) {
 		answered = s.askMetrics(ctx, &l) || answered
 	}
@@ -106,6 +113,7 @@ func (s *Source) Look(ctx context.Context) Look {
 	}
 	if answered {
 		l.Err = nil
+		s.seen = true
 	}
 	s.last = l
 	return l

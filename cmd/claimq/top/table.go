@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,6 +14,7 @@ type column struct {
 	width int  // least characters
 	left  bool // else its cells stand at the right
 	grows bool // takes what is left over, as far as its cells need it
+	spare bool // only where the ones before have all that they need, and if a cell of it says something
 	cells []string
 }
 
@@ -105,35 +107,51 @@ func (c *column) pad(cell string) string {
 	return strings.Repeat(" ", c.width-len(cell)) + cell
 }
 
-// fitting returns the first columns that fit, with the widths that they get. With
-// width 0 all of them do.
+// fitting returns the columns that fit, with the widths that they get. With width 0
+// all of them do.
 func (t *table) fitting(width int) []column {
 	if width <= 0 {
 		width = 1 << 20
 	}
 	var columns []column
-	used := -1 // there is no blank before the first
+	used, wanted := -1, -1 // there is no blank before the first
 	for _, c := range t.columns {
-		if used+1+c.width > width {
-			break
+		before := used
+		if c.spare {
+			before = wanted
+		}
+		if c.spare && c.silent() || before+1+c.width > width {
+			continue
 		}
 		used += 1 + c.width
+		wanted += 1 + c.need()
 		columns = append(columns, c)
 	}
 	for i := range columns {
-		c := &columns[i]
-		if !c.grows {
-			continue
+		if c := &columns[i]; c.grows {
+			more := min(c.need()-c.width, width-used)
+			c.width += more
+			used += more
 		}
-		need := len(c.name)
-		for _, cell := range c.cells {
-			need = max(need, len(cell))
-		}
-		more := min(max(need-c.width, 0), width-used)
-		c.width += more
-		used += more
 	}
 	return columns
+}
+
+// need is the width that the column would like to have.
+func (c *column) need() int {
+	if !c.grows {
+		return c.width
+	}
+	need := max(len(c.name), c.width)
+	for _, cell := range c.cells {
+		need = max(need, len(cell))
+	}
+	return need
+}
+
+// silent reports whether no cell says anything.
+func (c *column) silent() bool {
+	return !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "0" && cell != "" })
 }
 
 // typesTable makes the table of types.
@@ -142,7 +160,8 @@ func typesTable(name string, rows []TypeRow) table {
 		{name: name, key: 't', width: 12, left: true, grows: true}, {name: "PENDING", key: 'p', width: 8}, {name: "CLAIMED", key: 'c', width: 7},
 		{name: "OLDEST", key: 'o', width: 6}, {name: "IN/S", key: 'i', width: 6}, {name: "DONE/S", key: 'd', width: 6}, {name: "FAIL/S", key: 'f', width: 6},
 		{name: "NOTES", width: 12, left: true, grows: true},
-		{name: "SCHEDULED", width: 9}, {name: "FAILED", width: 8}, {name: "BLOCKED", width: 8}, {name: "RUNNING", width: 8}, {name: "COMPLETED", width: 10},
+		{name: "SCHEDULED", width: 9, spare: true}, {name: "FAILED", width: 8, spare: true}, {name: "BLOCKED", width: 8, spare: true},
+		{name: "RUNNING", width: 8, spare: true}, {name: "COMPLETED", width: 10, spare: true},
 	}}
 	for i := range rows {
 		row := &rows[i]
@@ -175,7 +194,7 @@ func notesOf(row *TypeRow) (string, Style) {
 		notes = append(notes, note)
 	}
 	if row.RateLimit != nil {
-		notes = append(notes, "limit "+strconv.FormatFloat(*row.RateLimit, 'f', -1, 64)+"/s")
+		notes = append(notes, strconv.FormatFloat(*row.RateLimit, 'f', -1, 64)+"/s")
 	}
 	if row.FailedPerS > 0 {
 		share := row.FailedPerS / (row.FailedPerS + row.CompletedPerS) * 100
@@ -188,7 +207,7 @@ func notesOf(row *TypeRow) (string, Style) {
 func workersTable(name string, rows []WorkerRow, v *View) table {
 	t := table{first: 'c', columns: []column{
 		{name: name, key: 'w', width: 20, left: true, grows: true}, {name: "CLAIMED", key: 'c', width: 8}, {name: "LAST SEEN", key: 's', width: 10},
-		{name: "TASKS", width: 16, left: true, grows: true},
+		{name: "TASKS", width: 8, left: true, grows: true},
 	}}
 	for i := range rows {
 		row := &rows[i]
@@ -209,7 +228,7 @@ func workersTable(name string, rows []WorkerRow, v *View) table {
 func nodesTable(name string, rows []NodeRow, v *View) table {
 	t := table{columns: []column{
 		{name: name, width: 8, left: true, grows: true}, {name: "STATE", width: 9, left: true}, {name: "LAG", width: 6}, {name: "CONTACT", width: 7},
-		{name: "MEMORY", width: 8}, {name: "DISK FREE", width: 9}, {name: "HEALTH", width: 6, left: true, grows: true}, {name: "VERSION", width: 8, left: true, grows: true},
+		{name: "MEMORY", width: 8}, {name: "DISK FREE", width: 9}, {name: "HEALTH", width: 6, left: true, grows: true}, {name: "VERSION", width: 8, left: true, grows: true, spare: true},
 	}}
 	for i := range rows {
 		row := &rows[i]

@@ -45,7 +45,7 @@ func showCount(n int64, width int) string {
 	}
 	value := float64(n)
 	for _, unit := range []string{"k", "M", "G", "T"} {
-		if value /= 1000; value < 1000 {
+		if value /= 1000; value < 999.5 || unit == "T" {
 			for _, digits := range []int{2, 1} {
 				if s := strconv.FormatFloat(value, 'f', digits, 64) + unit; len(s) <= width {
 					return s
