@@ -59,31 +59,39 @@ func slug(heading string) string {
 	}, strings.ToLower(heading))
 }
 
-// Every link of the page leads somewhere, to this page or to docs/protocol.md.
+// Every link of the reference, and of the guides that lead into it, leads to a
+// heading.
 func TestReference_links(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	protocol, err := os.ReadFile("../docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
 	anchors := map[string][]string{}
-	for name, text := range map[string][]byte{"": page, "protocol.md": protocol} {
-		for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(text, -1) {
-			anchors[name] = append(anchors[name], slug(string(heading[1])))
+	read := func(page string) string {
+		text, err := os.ReadFile("../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if anchors[page] == nil {
+			for _, h := range heading.FindAllStringSubmatch(string(text), -1) {
+				anchors[page] = append(anchors[page], slug(h[1]))
+			}
+		}
+		return string(text)
+	}
+	links := 0
+	for _, page := range []string{"api.md", "from-redis.md", "from-sqs.md", "from-faktory.md", "from-river.md"} {
+		for _, link := range regexp.MustCompile(`\]\(([a-z-]*(?:\.md)?)#([^)]*)\)`).FindAllStringSubmatch(read(page), -1) {
+			to := link[1]
+			if to == "" {
+				to = page
+			}
+			if read(to); !slices.Contains(anchors[to], link[2]) {
+				t.Errorf("docs/%s: %s leads nowhere", page, link[0])
+			}
+			links++
 		}
 	}
-	links := regexp.MustCompile(`\]\(([a-z]*(?:\.md)?)#([^)]*)\)`).FindAllSubmatch(page, -1)
-	for _, link := range links {
-		if !slices.Contains(anchors[string(link[1])], string(link[2])) {
-			t.Errorf("%s leads nowhere", link[0])
-		}
-	}
-	if len(links) < 100 {
-		t.Errorf("only %d links", len(links))
+	if links < 200 {
+		t.Errorf("only %d links", links)
 	}
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -230,6 +231,18 @@ func (r *reference) rows(b *strings.Builder, prefix string, schema *yaml.Node, s
 	}
 }
 
+// responses walks the answers by status.
+func (o *operation) responses() iter.Seq2[string, *yaml.Node] {
+	byStatus := maps.Collect(o.r.fields(o.get("responses")))
+	return func(yield func(string, *yaml.Node) bool) {
+		for _, status := range slices.Sorted(maps.Keys(byStatus)) {
+			if !yield(status, byStatus[status]) {
+				return
+			}
+		}
+	}
+}
+
 // usual are the answers of many calls, which have a section of their own.
 func (r *reference) usual() map[string]bool {
 	names := map[string]bool{}
@@ -278,7 +291,7 @@ func (o *operation) answers(b *strings.Builder) {
 	usual := r.usual()
 	var common []string
 	b.WriteString("\n| status | codes | |\n| --- | --- | --- |\n")
-	for status, answer := range r.fields(o.get("responses")) {
+	for status, answer := range o.responses() {
 		if usual[strings.TrimPrefix(text(r.get(answer, "$ref")), "#/components/responses/")] {
 			common = append(common, strings.TrimSpace(status+" "+r.codes(r.resolve(answer))))
 			continue
@@ -288,7 +301,7 @@ func (o *operation) answers(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\n[Common answers](#common-answers): %s.\n", strings.Join(common, "; "))
 	schemas := ""
-	for status, answer := range r.fields(o.get("responses")) {
+	for status, answer := range o.responses() {
 		if status[0] != '2' {
 			continue
 		}
@@ -321,7 +334,7 @@ func (o *operation) sample(b *strings.Builder) {
 	} else {
 		lines = append(lines, request, "")
 	}
-	for status, answer := range r.fields(o.get("responses")) {
+	for status, answer := range o.responses() {
 		content := r.path(answer, "content", "application/json")
 		if status[0] != '2' || content == nil {
 			continue
