@@ -1,0 +1,92 @@
+package recipes
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// snippetsDir is where the snippets are for the compiler, within the module. There is
+// no such folder.
+const snippetsDir = "docs/snippets"
+
+// What the guides show of Go compiles: whole programs alone, anything else
+// with testdata/preamble.go, which has what a reader's own program would.
+func TestSnippets(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	preamble, err := os.ReadFile("testdata/preamble.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	overlay := map[string]string{}
+	add := func(name, text string) {
+		path := filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay[filepath.Join(root, snippetsDir, name)] = path
+	}
+	count := 0
+	for _, page := range []string{"getting-started", "producers", "workers"} {
+		text, err := os.ReadFile("../../docs/" + page + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, snippet := range snippets(string(text)) {
+			name := fmt.Sprintf("%s%d/main.go", strings.ReplaceAll(page, "-", ""), i+1)
+			count++
+			where := fmt.Sprintf("//line docs/%s.md:%d\n", page, snippet.line)
+			switch {
+			case strings.HasPrefix(snippet.text, "package "):
+				add(name, where+strings.Replace(snippet.text, "package main", "package snippet", 1))
+			case regexp.MustCompile(`^(//.*\n)*(func|type|var|const) `).MatchString(snippet.text):
+				add(name, string(preamble)+where+snippet.text)
+			default:
+				add(name, string(preamble)+"func snippet(ctx context.Context, c *client.Client) error {\n"+where+snippet.text+"\nreturn nil\n}\n")
+			}
+		}
+	}
+	if count < 10 {
+		t.Fatalf("found only %d snippets", count)
+	}
+	replaced, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, replaced, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", file, "./"+snippetsDir+"/...")
+	build.Dir = root
+	var out bytes.Buffer
+	build.Stdout, build.Stderr = &out, &out
+	if err := build.Run(); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// snippet is a block of Go, and the page's line that it begins with, from 1.
+type snippet struct {
+	line int
+	text string
+}
+
+func snippets(page string) []snippet {
+	var found []snippet
+	for _, m := range regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatchIndex(page, -1) {
+		found = append(found, snippet{line: 1 + strings.Count(page[:m[2]], "\n"), text: page[m[2]:m[3]]})
+	}
+	return found
+}

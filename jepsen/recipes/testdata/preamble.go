@@ -1,0 +1,63 @@
+package snippet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/client/clienttest"
+)
+
+// What a snippet does not use is used here.
+var (
+	_ = sql.ErrNoRows
+	_ = json.Marshal
+	_ = errors.New
+	_ = fmt.Sprint
+	_ = log.Print
+	_ = slog.Default
+	_ = http.Get
+	_ = os.Exit
+	_ = signal.Notify
+	_ = syscall.SIGTERM
+	_ = testing.Short
+	_ = time.Second
+	_ = clienttest.New
+	_ client.Config
+)
+
+// What the reader has.
+
+type Mail struct{ To string }
+
+type Order struct {
+	ID    string
+	Total int
+}
+
+type Report struct{ ID string }
+
+var (
+	errNoSuchAddress = errors.New("no such address")
+	errBusy          = errors.New("busy")
+	errMaintenance   = errors.New("maintenance")
+)
+
+var w *client.Worker
+
+func newWorker(c *client.Client) (*client.Worker, error) { return client.NewWorker(c, client.WorkerConfig{}) }
+
+func send(context.Context, Mail, int64) error { return nil }
+
+func render(context.Context, Report) ([]byte, error) { return nil, nil }
