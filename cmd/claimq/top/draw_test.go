@@ -130,10 +130,10 @@ func TestDraw_fits(t *testing.T) {
 		silent.Add(Look{At: noon.Add(time.Second), Err: os.ErrDeadlineExceeded, Problems: []string{"a", "b", "c", "d", strings.Repeat("e", 300)}}),
 	}
 	for _, v := range views {
-		for columns := 1; columns <= 200; columns += 7 {
-			for rows := 1; rows <= 50; rows += 3 {
+		for columns := 1; columns <= 200; columns += 13 {
+			for rows := 1; rows <= 50; rows += 4 {
 				for focus := range sectionCount {
-					s := Screen{Columns: columns, Rows: rows, Now: noon.Add(5 * time.Second), Interval: time.Second, Focus: focus, Help: rows%2 == 0 && columns%2 == 0}
+					s := Screen{Columns: columns, Rows: rows, Now: noon.Add(5 * time.Second), Interval: time.Second, Focus: focus, Help: rows%3 == 0 && columns%2 == 0}
 					lines := Draw(v, s)
 					if len(lines) > rows {
 						t.Fatalf("%dx%d: %d lines", columns, rows, len(lines))

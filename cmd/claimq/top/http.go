@@ -50,7 +50,7 @@ func refused(err error, status int) bool {
 }
 
 // get asks one node, for the source's timeout at most. It returns the whole body
-// of a success.
+// of a success, and the beginning of one that is too large, with an error.
 func (s *Source) get(ctx context.Context, base, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -76,7 +76,7 @@ func (s *Source) get(ctx context.Context, base, path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: read answer: %w", base, err)
 	case len(body) > answerBytesMax:
-		return nil, fmt.Errorf("%s: the answer has more than %d bytes", base, answerBytesMax)
+		return body, fmt.Errorf("%s: the answer has more than %d bytes", base, answerBytesMax)
 	}
 	if limit, err := strconv.Atoi(resp.Header.Get("RateLimit-Limit")); err == nil && limit > 0 {
 		s.perMinute = limit

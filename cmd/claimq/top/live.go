@@ -65,7 +65,7 @@ func Run(ctx context.Context, source *Source, first Look, in, out *os.File, o Op
 
 func run(ctx context.Context, source looker, first Look, in, out *os.File, o Options) (err error) {
 	l := &live{
-		options: o, source: source, model: Model{Filter: o.Filter}, term: &terminal{in: in, out: out},
+		options: o, source: source, model: Model{Filter: o.Filter}, term: newTerminal(in, out),
 		looks: make(chan looked, 1), screen: Screen{Interval: o.Interval}, begun: first.At,
 	}
 	signals := make(chan os.Signal, 8)
@@ -76,14 +76,8 @@ func run(ctx context.Context, source looker, first Look, in, out *os.File, o Opt
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := make(chan struct{})
-	typed, gone, reading := l.term.keys(stop)
-	defer func() {
-		// Whatever has ended it, a panic too: nobody reads or writes any more when
-		// the terminal is given back.
+	defer func() { // whatever has ended it, a panic too
 		cancel()
-		close(stop)
-		reading.Wait()
 		l.running.Wait()
 		if left := l.term.leave(); err == nil {
 			err = left
@@ -91,11 +85,11 @@ func run(ctx context.Context, source looker, first Look, in, out *os.File, o Opt
 	}()
 	l.resize()
 	l.view = l.model.Add(first)
-	return l.loop(ctx, typed, gone, signals)
+	return l.loop(ctx, signals)
 }
 
 // loop draws, and looks again when it is time.
-func (l *live) loop(ctx context.Context, typed <-chan key, gone <-chan error, signals chan os.Signal) error {
+func (l *live) loop(ctx context.Context, signals chan os.Signal) error {
 	tick := time.NewTicker(redrawInterval)
 	defer tick.Stop()
 	for {
@@ -105,7 +99,7 @@ func (l *live) loop(ctx context.Context, typed <-chan key, gone <-chan error, si
 		select {
 		case <-ctx.Done():
 			return nil // a signal is one way to end it
-		case err := <-gone:
+		case err := <-l.term.gone:
 			return err
 		case s := <-signals:
 			if s == syscall.SIGHUP || s == syscall.SIGQUIT {
@@ -114,7 +108,7 @@ func (l *live) loop(ctx context.Context, typed <-chan key, gone <-chan error, si
 			if err := l.signal(s, signals); err != nil {
 				return err
 			}
-		case k := <-typed:
+		case k := <-l.term.typed:
 			quit, err := l.press(k, signals)
 			if quit || err != nil {
 				return err

@@ -102,14 +102,13 @@ func (s *Source) Look(ctx context.Context) Look {
 		s.last = l
 		return l
 	}
-	if s.metrics.due(time.Now()) {
-		answered = s.askMetrics(ctx, &l) || answered
-	}
-	if s.types.due(time.Now()) {
-		answered = s.askTypes(ctx, &l) || answered
-	}
-	if s.workers.due(time.Now()) {
-		answered = s.askWorkers(ctx, &l) || answered
+	for _, part := range []struct {
+		pace *pace
+		ask  func(context.Context, *Look) bool
+	}{{&s.metrics, s.askMetrics}, {&s.types, s.askTypes}, {&s.workers, s.askWorkers}} {
+		if now := time.Now(); part.pace.due(now) && !now.Before(s.quiet) {
+			answered = part.ask(ctx, &l) || answered
+		}
 	}
 	if answered {
 		l.Err = nil
@@ -157,11 +156,11 @@ func (s *Source) askTypes(ctx context.Context, l *Look) bool {
 	var answer wire.Types
 	sent := time.Now()
 	size, err := s.ask(ctx, "/api/types"+consistency(l), &answer)
+	s.types.took(sent, size)
 	if err != nil {
 		s.failed(l, "the types", err)
 		return false
 	}
-	s.types.took(sent, size)
 	l.Types = &Types{At: sent, Rows: answer.Types}
 	return true
 }
@@ -170,11 +169,11 @@ func (s *Source) askWorkers(ctx context.Context, l *Look) bool {
 	var answer wire.Workers
 	sent := time.Now()
 	size, err := s.ask(ctx, "/api/workers"+consistency(l), &answer)
+	s.workers.took(sent, size)
 	if err != nil {
 		s.failed(l, "the workers", err)
 		return false
 	}
-	s.workers.took(sent, size)
 	l.Workers = &Workers{At: sent, Rows: answer.Workers}
 	return true
 }
@@ -188,23 +187,26 @@ func consistency(l *Look) string {
 	return ""
 }
 
-// ask asks one node after the other until one answers, or all have refused.
+// ask asks one node after the other until one answers, or all have refused. size is
+// how many bytes came, even if they were too many.
 func (s *Source) ask(ctx context.Context, path string, into any) (size int, err error) {
 	for _, base := range s.order() {
 		var body []byte
-		if body, err = s.get(ctx, base, path); err == nil {
+		body, err = s.get(ctx, base, path)
+		size += len(body)
+		if err == nil {
 			if err = json.Unmarshal(body, into); err == nil {
 				s.current = base
-				return len(body), nil
+				return size, nil
 			}
 			err = fmt.Errorf("%s: decode answer: %w", base, err)
 		}
 		var r *Refusal
 		if ctx.Err() != nil || errors.As(err, &r) && !r.elsewhere() {
-			return 0, err
+			break
 		}
 	}
-	return 0, err
+	return size, err
 }
 
 // order returns whom to ask: who answered last, the endpoints, the other nodes.

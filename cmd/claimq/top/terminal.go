@@ -32,15 +32,23 @@ func Size(f *os.File) (columns, rows int) {
 	return int(size.Col), int(size.Row)
 }
 
-// terminal is a terminal in raw mode, from enter to leave. It is for one goroutine,
-// but for keys.
+// terminal is a terminal in raw mode, from enter to leave. It is for one goroutine;
+// another one reads the keys meanwhile.
 type terminal struct {
 	in, out *os.File
+	typed   chan key
+	gone    chan error // why no key comes any more; buffered for one
+
 	saved   unix.Termios
-	entered bool
+	stop    chan struct{} // closed by leave; nil: not entered
+	reading sync.WaitGroup
 }
 
-// enter keeps how the terminal was and makes it ours.
+func newTerminal(in, out *os.File) *terminal {
+	return &terminal{in: in, out: out, typed: make(chan key), gone: make(chan error, 1)}
+}
+
+// enter keeps how the terminal was, makes it ours, and reads keys until leave.
 func (t *terminal) enter() error {
 	saved, err := unix.IoctlGetTermios(int(t.in.Fd()), getTermios)
 	if err != nil {
@@ -50,79 +58,101 @@ func (t *terminal) enter() error {
 	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INPCK | unix.ISTRIP | unix.IXON
 	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.IEXTEN | unix.ISIG
 	raw.Cflag |= unix.CS8
-	// A read returns after a fifth of a second without a key: so the reader ends
-	// when it is told to, and ESC is known from what begins with it.
-	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 0, 2
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 0, 0
 	if err := unix.IoctlSetTermios(int(t.in.Fd()), setTermios, &raw); err != nil {
 		return fmt.Errorf("set the terminal to raw mode: %w", err)
 	}
-	t.saved, t.entered = *saved, true
+	t.saved, t.stop = *saved, make(chan struct{})
+	t.reading.Go(t.read)
 	_, err = t.out.WriteString(enterScreen)
 	return err
 }
 
-// leave brings the terminal back to what it was. It does nothing the second time.
+// leave brings the terminal back to what it was. Nothing is read any more when it
+// returns. It does nothing the second time.
 func (t *terminal) leave() error {
-	if !t.entered {
+	if t.stop == nil {
 		return nil
 	}
-	t.entered = false
+	close(t.stop)
+	t.reading.Wait()
+	t.stop = nil
 	_, err := t.out.WriteString(leaveScreen)
 	return errors.Join(err, unix.IoctlSetTermios(int(t.in.Fd()), setTermios, &t.saved))
 }
 
-// errHungUp is returned when the terminal is gone.
-var errHungUp = errors.New("the terminal is gone")
+// keyWait is how long the reader waits for a key before it looks whether it is to
+// end, and how long what begins as a sequence may take to become one.
+const keyWait = 200 * time.Millisecond
 
-// keys reads what is typed and sends it, until stop is closed or the terminal is
-// gone. The caller waits for done.
-func (t *terminal) keys(stop <-chan struct{}) (typed <-chan key, gone <-chan error, done *sync.WaitGroup) {
-	keys, failed := make(chan key), make(chan error, 1)
-	done = &sync.WaitGroup{}
-	done.Go(func() {
-		defer func() {
-			if p := recover(); p != nil {
-				failed <- fmt.Errorf("reading keys: %v", p)
-			}
-		}()
-		if err := t.readKeys(stop, keys); err != nil {
-			failed <- err
+// read sends what is typed, until stop is closed or the terminal is gone.
+func (t *terminal) read() {
+	defer func() {
+		if p := recover(); p != nil {
+			t.fail(fmt.Errorf("reading keys: %v", p))
 		}
-	})
-	return keys, failed, done
-}
-
-func (t *terminal) readKeys(stop <-chan struct{}, keys chan<- key) error {
+	}()
 	buffer := make([]byte, 256)
 	var rest []byte
 	for {
 		select {
-		case <-stop:
-			return nil
+		case <-t.stop:
+			return
 		default:
 		}
-		begun := time.Now()
-		n, err := unix.Read(int(t.in.Fd()), buffer)
-		switch {
-		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN):
-			continue
-		case err != nil:
-			return fmt.Errorf("read the terminal: %w", err)
-		case n == 0 && time.Since(begun) < 50*time.Millisecond && !IsTerminal(t.in):
-			return errHungUp
+		n, err := t.readSome(buffer)
+		if err != nil {
+			t.fail(err)
+			return
 		}
 		var pressed []key
 		if n == 0 && len(rest) > 0 { // nothing more of it comes
 			pressed, rest = []key{keyEscape}, nil
 		} else {
-			pressed, rest = parseKeys(append(rest, buffer[:max(n, 0)]...))
+			pressed, rest = parseKeys(append(rest, buffer[:n]...))
 		}
 		for _, k := range pressed {
 			select {
-			case keys <- k:
-			case <-stop:
-				return nil
+			case t.typed <- k:
+			case <-t.stop:
+				return
 			}
 		}
 	}
 }
+
+func (t *terminal) fail(err error) {
+	select {
+	case t.gone <- err:
+	default: // the first one is enough
+	}
+}
+
+// readSome reads what is there, and waits for keyWait at most; 0: nothing was. It
+// asks before it reads: whoever else sets the terminal, a shell, may make reads wait.
+func (t *terminal) readSome(buffer []byte) (int, error) {
+	fd := int(t.in.Fd())
+	var set unix.FdSet
+	set.Set(fd)
+	wait := unix.NsecToTimeval(keyWait.Nanoseconds())
+	ready, err := unix.Select(fd+1, &set, nil, nil, &wait)
+	if err == nil && ready == 0 {
+		return 0, nil
+	}
+	n := 0
+	if err == nil {
+		n, err = unix.Read(fd, buffer)
+	}
+	switch {
+	case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("read the terminal: %w", err)
+	case n <= 0: // there was something, and it is the end
+		return 0, errHungUp
+	}
+	return n, nil
+}
+
+// errHungUp is returned when the terminal is gone.
+var errHungUp = errors.New("the terminal is gone")

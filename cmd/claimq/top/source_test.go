@@ -1,0 +1,259 @@
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// nodes are fake nodes of one cluster.
+type nodes struct {
+	mu      sync.Mutex // guards all below
+	leader  string     // "": none
+	urls    map[string]string
+	asked   []string // "n1 /api/types"
+	refusal map[string]string
+	padding int // bytes more in an answer of types
+	limit   string
+	types   int
+}
+
+// newNodes starts n fake nodes, n1 and so on; the first leads.
+func newNodes(t *testing.T, n int) (*nodes, map[string]*httptest.Server) {
+	t.Helper()
+	c := &nodes{leader: "n1", urls: map[string]string{}, refusal: map[string]string{}}
+	servers := map[string]*httptest.Server{}
+	for i := range n {
+		id := fmt.Sprintf("n%d", i+1)
+		servers[id] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.answer(w, r, id) }))
+		t.Cleanup(servers[id].Close)
+		c.urls[id] = servers[id].URL
+	}
+	return c, servers
+}
+
+func (c *nodes) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// calls returns what was asked since the last time.
+func (c *nodes) calls() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := strings.Join(c.asked, ", ")
+	c.asked = nil
+	return out
+}
+
+func (c *nodes) answer(w http.ResponseWriter, r *http.Request, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, id+" "+r.URL.RequestURI())
+	if c.limit != "" {
+		w.Header().Set("RateLimit-Limit", c.limit)
+	}
+	stale := r.URL.RawQuery == "consistency=stale"
+	if answer, ok := c.refusal[r.URL.Path]; ok {
+		var status int
+		fmt.Sscanf(answer, "%d", &status)
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"success":false,"error":"Refused","code":%q}`, answer[4:])
+		return
+	}
+	if c.leader == "" && !stale && r.URL.Path != "/metrics" {
+		w.WriteHeader(503)
+		fmt.Fprint(w, `{"success":false,"error":"The cluster has no leader","code":"no_leader"}`)
+		return
+	}
+	switch r.URL.Path {
+	case "/api/cluster":
+		answer := wire.Cluster{Success: true, Leader: c.leader, Term: 3}
+		for i := range len(c.urls) {
+			id := fmt.Sprintf("n%d", i+1)
+			answer.Nodes = append(answer.Nodes, wire.Node{NodeID: id, HTTPAddr: c.urls[id], State: "follower", Suffrage: "voter", Healthy: true})
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	case "/api/types":
+		answer := wire.Types{Success: true, Types: []wire.Type{{TaskType: "mail" + strings.Repeat("x", c.padding), Counts: map[string]int64{"pending": 3}}}}
+		c.types++
+		_ = json.NewEncoder(w).Encode(answer)
+	case "/api/workers":
+		fmt.Fprint(w, `{"success":true,"workers":[{"worker_id":"w1","claimed":1,"task_ids":[7],"last_seen_at":null}]}`)
+	case "/metrics":
+		leads := 0
+		if id == c.leader {
+			leads = 1
+		}
+		fmt.Fprintf(w, "claimq_build_info{node_id=%q} 1\nclaimq_raft_leader %d\nclaimq_claims_total 5\nclaimq_tasks{status=\"pending\"} 3\n", id, leads)
+	}
+}
+
+func newTestSource(t *testing.T, timeout time.Duration, endpoints ...string) *Source {
+	t.Helper()
+	s := NewSource(Config{Endpoints: endpoints, APIKey: "key", Timeout: timeout})
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A look makes five requests, whatever node it begins at.
+func TestSource_Look(t *testing.T) {
+	t.Parallel()
+	c, servers := newNodes(t, 3)
+	s := newTestSource(t, time.Minute, servers["n2"].URL)
+	l := s.Look(t.Context())
+	if want := "n2 /api/cluster, n1 /metrics, n3 /metrics, n2 /api/types, n2 /api/workers"; c.calls() != want && l.Err == nil {
+		t.Errorf("asked something else than %s", want)
+	}
+	if l.Err != nil || l.NoLeader || len(l.Problems) > 0 || l.Cluster.Leader != "n1" || !l.Metrics["n1"].Leads || len(l.Types.Rows) != 1 || len(l.Workers.Rows) != 1 {
+		t.Errorf("looked %+v", l)
+	}
+	l = s.Look(t.Context())
+	if _, ok := l.Metrics["n2"]; !ok {
+		t.Errorf("the second look has the metrics of %v", l.Metrics)
+	}
+}
+
+// When the leader and every endpoint are gone, the nodes that are known from before
+// are asked.
+func TestSource_goesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	c, servers := newNodes(t, 3)
+	s := newTestSource(t, time.Minute, servers["n1"].URL)
+	s.Look(t.Context())
+	servers["n1"].Close()
+	c.set(func() { c.leader = "" })
+	l := s.Look(t.Context())
+	if l.Err != nil || !l.NoLeader || l.Cluster == nil {
+		t.Errorf("without a leader: %+v", l)
+	}
+	if l.Types == nil || l.Workers == nil {
+		t.Error("what was is forgotten")
+	}
+	c.set(func() { c.leader = "n3" })
+	if l = s.Look(t.Context()); l.Err != nil || l.NoLeader || !l.Metrics["n3"].Leads {
+		t.Errorf("after the election: %+v", l)
+	}
+	servers["n2"].Close()
+	servers["n3"].Close()
+	if l = s.Look(t.Context()); l.Err == nil || l.NoLeader || len(l.Problems) != 1 {
+		t.Errorf("without any node: %+v", l)
+	}
+}
+
+// At its first look a cluster without a leader is seen as the node has it.
+func TestSource_beginsWithoutLeader(t *testing.T) {
+	t.Parallel()
+	c, servers := newNodes(t, 3)
+	c.set(func() { c.leader = "" })
+	s := newTestSource(t, time.Minute, servers["n2"].URL)
+	if l := s.Look(t.Context()); l.Err != nil || !l.NoLeader || l.Types == nil || l.Workers == nil || len(l.Metrics) != 1 || len(l.Problems) > 0 {
+		t.Errorf("looked %+v", l)
+	}
+}
+
+// A node that hangs holds a look up for three timeouts at most.
+func TestSource_hangingNode(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer hanging.Close()
+	defer close(release)
+	c, servers := newNodes(t, 1)
+	s := newTestSource(t, 200*time.Millisecond, hanging.URL, servers["n1"].URL)
+	if l := s.Look(t.Context()); l.Cluster == nil {
+		t.Errorf("looked %+v", l)
+	}
+	c.calls()
+	s = newTestSource(t, 50*time.Millisecond, hanging.URL)
+	if l := s.Look(t.Context()); l.Err == nil {
+		t.Errorf("looked %+v", l)
+	}
+}
+
+// A large answer is asked for seldom.
+func TestSource_boundsWhatItTakes(t *testing.T) {
+	t.Parallel()
+	c, servers := newNodes(t, 1)
+	c.set(func() { c.padding = 20 * bytesPerSecond })
+	s := newTestSource(t, time.Minute, servers["n1"].URL)
+	var l Look
+	for range 3 {
+		l = s.Look(t.Context())
+	}
+	if c.types != 1 || l.Types == nil {
+		t.Errorf("asked for the types %d times", c.types)
+	}
+}
+
+// A key that may see little sees that, and one that has made too many requests
+// waits as long as it is told to.
+func TestSource_keys(t *testing.T) {
+	t.Parallel()
+	c, servers := newNodes(t, 1)
+	c.set(func() {
+		c.limit = "100"
+		for _, path := range []string{"/api/cluster", "/metrics", "/api/workers"} {
+			c.refusal[path] = "403 forbidden"
+		}
+	})
+	s := newTestSource(t, time.Minute, servers["n1"].URL)
+	if l := s.Look(t.Context()); l.Err != nil || l.Types == nil || len(l.Problems) != 3 {
+		t.Errorf("looked %+v", l)
+	}
+	if got := s.Interval(time.Second); got != 3*time.Second {
+		t.Errorf("a look each %v", got)
+	}
+	c.calls()
+	c.set(func() {
+		for _, path := range []string{"/api/cluster", "/metrics", "/api/workers", "/api/types"} {
+			c.refusal[path] = "429 rate_limited"
+		}
+	})
+	if l := s.Look(t.Context()); l.Err == nil {
+		t.Errorf("looked %+v", l)
+	}
+	if n := strings.Count(c.calls(), "n1"); n != 1 {
+		t.Errorf("%d requests past the limit", n)
+	}
+	if l := s.Look(t.Context()); len(l.Problems) != 1 || c.calls() != "" {
+		t.Errorf("looked %+v", l)
+	}
+	c.set(func() { clear(c.refusal); c.refusal["/api/cluster"] = "401 unauthorized" })
+	s = newTestSource(t, time.Minute, servers["n1"].URL)
+	if l := s.Look(t.Context()); l.Err != nil { // the fake refuses this one call alone
+		t.Errorf("looked %+v", l)
+	}
+}
+
+// A key that was sent encrypted is not sent in the clear to an address that a node
+// gives itself.
+func TestSource_keepsTheKeySecret(t *testing.T) {
+	t.Parallel()
+	s := newTestSource(t, time.Minute, "https://127.0.0.1:1")
+	s.learn(&wire.Cluster{Nodes: []wire.Node{{HTTPAddr: "http://127.0.0.1:2"}, {HTTPAddr: "https://127.0.0.1:3/"}, {HTTPAddr: "ftp://x"}, {}}})
+	if got := strings.Join(s.order(), " "); got != "https://127.0.0.1:1 https://127.0.0.1:3" {
+		t.Errorf("it asks %s", got)
+	}
+}
+
+func TestSource_endsWithItsContext(t *testing.T) {
+	t.Parallel()
+	_, servers := newNodes(t, 1)
+	s := newTestSource(t, time.Minute, servers["n1"].URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l := s.Look(ctx); l.Err == nil {
+		t.Errorf("looked %+v", l)
+	}
+}
