@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
@@ -51,7 +54,35 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 		report.Calls += s.way.add(report)
 	}
 	e.judge(report)
-	return report, nil
+	if err := r.rec.ReadFinal(ctx, r.cluster.URLs()); err != nil {
+		return nil, err
+	}
+	h := r.rec.History()
+	e.leaveOut(h)
+	checked := check.Check(h, check.Options{Drained: true})
+	report.History = &checked
+	return report, h.WriteFile(filepath.Join(r.cfg.Dir, historyFile))
+}
+
+// historyFile is where the history goes, in the run's folder.
+const historyFile = "history.jsonl"
+
+// leaveOut takes the tasks that are to fail out of the history: the checker does
+// not know of failing for good. The judge looks at them.
+func (e *evidence) leaveOut(h *history.History) {
+	keys, ids := map[string]bool{}, map[uint64]bool{}
+	for _, s := range e.submitted {
+		if s.params.Fails {
+			keys[s.key] = true
+		}
+	}
+	h.Final.Tasks = slices.DeleteFunc(h.Final.Tasks, func(t history.Task) bool {
+		if keys[t.Key] {
+			ids[t.ID] = true
+		}
+		return keys[t.Key]
+	})
+	h.Ops = slices.DeleteFunc(h.Ops, func(op history.Op) bool { return ids[op.TaskID] || keys[op.Key] })
 }
 
 // judge looks at all that is known of each task.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/jepsen/check"
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
@@ -40,7 +41,7 @@ func good() evidence {
 }
 
 func judged(e evidence) *Report {
-	r := &Report{}
+	r := &Report{History: &check.Report{}}
 	e.judge(r)
 	return r
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/jepsen/procs"
+	"github.com/claimq/claimq/jepsen/recorder"
 )
 
 // Config says how long and how hard a run is.
@@ -40,6 +41,8 @@ const (
 	drainTimeout = 3 * time.Minute
 	// readTimeout bounds reading the state at the end.
 	readTimeout = time.Minute
+	// producerSlot is whose way the producer has.
+	producerSlot = -2
 	// drainPause is how often it is asked how many tasks are left.
 	drainPause = 200 * time.Millisecond
 )
@@ -62,7 +65,9 @@ type run struct {
 	cluster  *procs.Cluster
 	store    *store
 	crew     *crew
-	client   *client.Client // of the harness itself: it is not cut off
+	rec      *recorder.Recorder // of what all calls were answered
+	entrance *way               // of the producer: it is not cut off
+	client   *client.Client     // by the entrance
 	producer producer
 	tally    tally
 }
@@ -96,13 +101,17 @@ func (r *run) form(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.client, err = client.New(client.Config{Endpoints: r.cluster.URLs()}); err != nil {
+	r.rec = recorder.New(r.cfg.Seed)
+	if r.entrance, err = openWay(producerSlot, r.cluster.URLs(), &strikes{}, r.rec, r.cfg.Seed); err != nil {
+		return err
+	}
+	if r.client, err = client.New(client.Config{Endpoints: r.entrance.own}); err != nil {
 		return err
 	}
 	if r.store, err = startStore(); err != nil {
 		return err
 	}
-	if r.crew, err = newCrew(r.cfg, r.store.url, r.cluster.URLs()); err != nil {
+	if r.crew, err = newCrew(r.cfg, r.store.url, r.cluster.URLs(), r.rec); err != nil {
 		return err
 	}
 	for _, s := range r.crew.slots {
@@ -123,6 +132,10 @@ func (r *run) close() error {
 	}
 	if r.client != nil {
 		errs = append(errs, r.client.Close())
+	}
+	if r.entrance != nil {
+		errs = append(errs, r.entrance.close())
+		r.rec.Close()
 	}
 	if r.cluster != nil {
 		r.cluster.Close()
