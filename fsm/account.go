@@ -4,6 +4,8 @@ package fsm
 // in a page, and its places in the indexes.
 const (
 	taskBytes    = 430
+	restingBytes = 70  // of a task that is kept as bytes
+	groupBytes   = 180 // of a group that has tasks which have not ended
 	keyBytes     = 48
 	attemptBytes = 64
 	requestBytes = 240
@@ -26,6 +28,22 @@ func bytesOf(t *Task) int64 {
 		n += attemptBytes + len(t.Log[i].WorkerID) + len(t.Log[i].Error)
 	}
 	return int64(n + bytesOfOptions(t.Options) + bytesOfThen(t.Then))
+}
+
+// heldBytes estimates the memory that the task takes as it is kept, bytes being
+// what bytesOf says. Nothing in the state goes by it: only what nodes refuse.
+func heldBytes(t *Task, bytes int64) int64 {
+	if isResting(t) {
+		n := restingBytes + restingSize(t)
+		if t.Key != "" {
+			n += keyBytes + len(t.Key)
+		}
+		return int64(n)
+	}
+	if n := len(t.Log); n > 0 && t.Log[n-1].Error == t.Error { // they share it
+		bytes -= int64(len(t.Error))
+	}
+	return bytes
 }
 
 // bytesOfOptions estimates the memory of a task's options.
@@ -110,6 +128,7 @@ func (m *Machine) edit(id uint64) *Task {
 // of it for others of its parent is done, too: the task stays as it is.
 func (m *Machine) edited(t *Task) {
 	m.enter(t)
+	m.tasks.rest(t.ID)
 	if len(m.stepsEnded) > 0 && !m.following {
 		m.followSteps()
 	}
@@ -123,7 +142,7 @@ func (m *Machine) enter(t *Task) {
 	ts.counts[t.Status]++
 	m.counts[t.Status]++
 	bytes := bytesOf(t)
-	m.bytes += bytes
+	m.bytes += heldBytes(t, bytes)
 	m.enterTimes(t, bytes)
 	if t.Options != nil {
 		m.enterSteps(t, t.Options, bytes)
@@ -143,7 +162,7 @@ func (m *Machine) leave(t *Task) {
 	ts.counts[t.Status]--
 	m.counts[t.Status]--
 	bytes := bytesOf(t)
-	m.bytes -= bytes
+	m.bytes -= heldBytes(t, bytes)
 	m.leaveTimes(t, bytes)
 	if t.Options != nil {
 		m.leaveSteps(t, t.Options, bytes)

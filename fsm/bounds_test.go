@@ -18,7 +18,7 @@ type harness struct {
 }
 
 func newHarness(t *testing.T) *harness {
-	return &harness{t: t, m: New(), stamp: Stamp{T: 1_700_000_000_000}}
+	return &harness{t: t, m: newRestful(), stamp: Stamp{T: 1_700_000_000_000}}
 }
 
 func (h *harness) do(c Command) Result {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -33,7 +34,7 @@ func (m *Machine) checkTasks() error {
 	n, last := 0, uint64(0)
 	for id, t := range m.tasks.all() {
 		n++
-		if t.ID != id || id <= last || id >= m.header.NextID || m.Get(id) != t {
+		if t.ID != id || id <= last || id >= m.header.NextID || !reflect.DeepEqual(m.Get(id), t) {
 			return fmt.Errorf("task %d is at place %d, after %d", t.ID, id, last)
 		}
 		if problem := m.problemOf(t); problem != "" {
@@ -291,7 +292,12 @@ func (m *Machine) checkSchedules() error {
 func (m *Machine) checkBytes() error {
 	want := int64(0)
 	for _, t := range m.tasks.all() {
-		want += bytesOf(t)
+		want += heldBytes(t, bytesOf(t))
+	}
+	for _, ts := range m.types {
+		for name := range ts.groups {
+			want += bytesOfGroup(name)
+		}
 	}
 	for _, r := range m.requests.all() {
 		want += bytesOfRequest(r)

@@ -18,7 +18,7 @@ type choices struct {
 
 func newChoices(seed uint64) *choices {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	return &choices{generator: *newGenerator(rng.IntN), m: New()}
+	return &choices{generator: *newGenerator(rng.IntN), m: newRestful()}
 }
 
 // log returns n entries.

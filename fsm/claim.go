@@ -28,8 +28,10 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 		if !ok {
 			break
 		}
-		size += answerBytes(m.tasks.get(id))
+		// To be claimed it is edited in any case.
+		size += answerBytes(m.tasks.edit(id))
 		if size > answerBytesMax && (len(claims) > 0 || m.answered > 0) {
+			m.tasks.rest(id)
 			break
 		}
 		if claims == nil {

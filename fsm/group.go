@@ -35,6 +35,7 @@ func (m *Machine) enterGroup(ts *typeState, t *Task) {
 		}
 		g = &group{}
 		ts.groups[name] = g
+		m.bytes += bytesOfGroup(name)
 	}
 	g.ids.Insert(t.ID)
 	switch t.Status {
@@ -45,6 +46,9 @@ func (m *Machine) enterGroup(ts *typeState, t *Task) {
 		ts.behind.Insert(t.ID)
 	}
 }
+
+// bytesOfGroup estimates the memory that a group takes beside its tasks.
+func bytesOfGroup(name string) int64 { return groupBytes + int64(len(name)) }
 
 // leaveGroup undoes enterGroup. Until follow is called, the group may have no
 // task, and none is claimable that was not.
@@ -71,6 +75,7 @@ func (m *Machine) follow(ts *typeState, name string) {
 	head, ok := g.ids.Min()
 	if !ok {
 		delete(ts.groups, name)
+		m.bytes -= bytesOfGroup(name)
 		return
 	}
 	if g.claimed > 0 || m.tasks.get(head).Status != StatusPending {

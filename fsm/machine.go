@@ -107,6 +107,7 @@ func New() *Machine {
 		trail:         newTrail(),
 		answers:       newAnswers(slabKept),
 	}
+	m.tasks.packing, m.tasks.busy = waitingTasks{m}, busyPages
 	m.resetIndexes()
 	return m
 }

@@ -1,42 +1,116 @@
 package fsm
 
 import (
+	"flag"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 )
 
-// The estimate of the memory that the state takes is near to what it does take:
-// memory_limit goes by it. Not parallel: others would be measured, too.
+// memoryTasks is of how many tasks the memory is measured.
+var memoryTasks = flag.Int("memory.tasks", 10_000, "tasks of which the memory is measured")
+
+// stateBytes is what an empty state takes, which no task is charged with.
+const stateBytes = 512 << 10
+
+// memoryEach is how many tasks a command submits or claims.
+const memoryEach = 100
+
+// The estimate of the memory that the state takes is within a tenth of what it
+// does take, whatever the tasks look like: memory_limit goes by it. Not parallel:
+// others would be measured, too.
 func TestMachine_Bytes(t *testing.T) {
-	const tasks, each = 50_000, 100
-	start := liveHeap()
-	h := newMeasured(t)
-	h.apply(SetLevel{Level: FeatureLevel})
-	params := []byte(`"` + strings.Repeat("x", 254) + `"`)
-	for i := range tasks / each {
-		submit := Submit{}
-		for j := range each {
-			submit.Tasks = append(submit.Tasks, NewTask{Type: "mail", Params: params, MaxAttempts: DefaultAttempts, Key: fmt.Sprintf("key-%012d", i*each+j)})
-		}
-		h.apply(submit)
+	params := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n-2) + `"`) }
+	for _, shape := range []struct {
+		name string
+		task func(i int) NewTask
+		then func(h *measured)
+	}{
+		{"parents of 9 steps", func(int) NewTask {
+			p := &NewParent{}
+			for i := range uint16(9) {
+				s := NewStep{Name: fmt.Sprint("step-", i), Task: NewTask{Type: "mail", Params: params(256), MaxAttempts: DefaultAttempts}}
+				if i > 4 {
+					s.DependsOn = []uint16{i - 2, i - 1}
+				}
+				p.Steps = append(p.Steps, s)
+			}
+			return NewTask{Parent: p}
+		}, nil},
+		{"pending, 2 bytes", func(int) NewTask { return NewTask{Params: params(2)} }, nil},
+		{"pending, 256 bytes", func(int) NewTask { return NewTask{Params: params(256)} }, nil},
+		{"pending, 3,000 bytes", func(int) NewTask { return NewTask{Params: params(3000)} }, nil},
+		{"pending, 6,000 bytes", func(int) NewTask { return NewTask{Params: params(6000)} }, nil},
+		{"pending, with keys", func(i int) NewTask { return NewTask{Params: params(256), Key: fmt.Sprintf("key-%012d", i)} }, nil},
+		{"pending, with labels", func(i int) NewTask {
+			return NewTask{Params: params(256), Labels: []Label{{"customer", fmt.Sprint("c", i%1000)}, {"region", "eu-central"}, {"tier", "gold"}}}
+		}, nil},
+		{"pending, in 100 groups", func(i int) NewTask { return NewTask{Params: params(256), Group: fmt.Sprint("group-", i%100)} }, nil},
+		{"pending, a group each", func(i int) NewTask { return NewTask{Params: params(256), Group: fmt.Sprint("group-", i)} }, nil},
+		{"scheduled", func(i int) NewTask { return NewTask{Params: params(256), DelayMS: int64(1_000_000 + i*7919%1_000_000)} }, nil},
+		{"pending, that may expire", func(i int) NewTask {
+			return NewTask{Params: params(256), ExpiresAt: 1_800_000_000_000 + int64(i*7919%1_000_000)}
+		}, nil},
+		{"pending again", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+			h.claims(func(c *Claim) Command { return Fail{Hold: h.holdOf(c), Error: "the other side did not answer"} })
+		}},
+		{"claimed", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+			h.claims(func(*Claim) Command { return nil })
+		}},
+		{"completed", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c), Result: []byte(`{"ok":true}`)} })
+		}},
+		{"completed, tiny, with keys", func(i int) NewTask { return NewTask{Params: params(2), Key: fmt.Sprintf("key-%012d", i)} }, func(h *measured) {
+			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
+		}},
+		{"failed, with errors", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+			h.claims(func(c *Claim) Command {
+				return Fail{Hold: h.holdOf(c), Permanent: true, Error: strings.Repeat("the other side did not answer ", 10)}
+			})
+		}},
+		{"evicted", func(i int) NewTask { return NewTask{Params: params(256), Key: fmt.Sprintf("key-%012d", i)} }, func(h *measured) {
+			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
+			for h.m.EndedBytes() > 0 {
+				h.apply(Evict{})
+			}
+		}},
+	} {
+		t.Run(shape.name, func(t *testing.T) {
+			start := liveHeap()
+			h := newMeasured(t)
+			h.apply(SetLevel{Level: FeatureLevel})
+			for i := range *memoryTasks / memoryEach {
+				submit := Submit{}
+				for j := range memoryEach {
+					task := shape.task(i*memoryEach + j)
+					task.Type, task.MaxAttempts = "mail", DefaultAttempts
+					submit.Tasks = append(submit.Tasks, task)
+				}
+				h.apply(submit)
+			}
+			if shape.then != nil {
+				shape.then(h)
+			}
+			h.compare(start)
+		})
 	}
-	h.compare("pending", start)
-	for i := range tasks / each {
-		claims := h.apply(ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: each, RequestID: fmt.Sprintf("request-%d", i)}).Claims
+}
+
+// claims claims all tasks and does with each what command says.
+func (h *measured) claims(command func(c *Claim) Command) {
+	for i := range *memoryTasks / memoryEach {
+		claims := h.apply(ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: memoryEach, Ascending: true, SortBy: SortCreatedAt, RequestID: fmt.Sprintf("request-%d", i)}).Claims
 		for j := range claims {
-			h.apply(Complete{Hold: Hold{ID: claims[j].Task.ID, WorkerID: "worker-1", Token: claims[j].Token}, Result: []byte(`{"ok":true}`)})
+			if c := command(&claims[j]); c != nil {
+				h.apply(c)
+			}
 		}
 	}
-	h.compare("ended", start)
-	if share := h.m.EndedBytes() * 100 / h.m.Bytes(); share < 80 {
-		t.Errorf("ended tasks are %d%% of the state, want most of it", share)
-	}
-	for h.m.EndedBytes() > 0 {
-		h.apply(Evict{})
-	}
-	h.compare("evicted", start)
+}
+
+func (h *measured) holdOf(c *Claim) Hold {
+	return Hold{ID: c.Task.ID, WorkerID: "worker-1", Token: c.Token}
 }
 
 // measured is a state whose memory is measured.
@@ -64,13 +138,15 @@ func (h *measured) apply(cmd Command) Result {
 }
 
 // compare checks the estimate against the heap, of which start was there before.
-func (h *measured) compare(what string, start int64) {
+func (h *measured) compare(start int64) {
 	h.t.Helper()
 	heap, estimate := liveHeap()-start, h.m.Bytes()
-	h.t.Logf("%s: %d KiB by the estimate, %d KiB on the heap", what, estimate>>10, heap>>10)
-	if heap > estimate*5/4 || heap < estimate*3/4 {
-		h.t.Errorf("%s: an estimate of %d bytes, %d on the heap", what, estimate, heap)
+	n := float64(*memoryTasks)
+	h.t.Logf("a task takes %.0f bytes by the estimate, %.0f on the heap (%.2f), %.0f of the trail", float64(estimate)/n, float64(heap)/n, float64(estimate)/float64(heap), float64(h.m.trail.bytes())/n)
+	if heap > estimate*11/10+stateBytes || heap < estimate*9/10 {
+		h.t.Errorf("an estimate of %d bytes, %d on the heap", estimate, heap)
 	}
+	runtime.KeepAlive(h.m)
 }
 
 // liveHeap returns the bytes that live on the heap.

@@ -67,7 +67,7 @@ func matchModel(t *testing.T, draw func(t *rapid.T) []testEntry) {
 	entries, commands := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		most := rapid.SampledFrom([]int{5, 1_000_000}).Draw(rt, "remembered")
-		m, s := New(), newModel()
+		m, s := newRestful(), newModel()
 		m.rememberedMax, s.most = most, most
 		m.goneMax = rapid.SampledFrom([]int{3, 1_000_000}).Draw(rt, "removed ones remembered")
 		s.mostGone = m.goneMax

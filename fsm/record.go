@@ -184,42 +184,47 @@ func appendClaimRef(b []byte, num protowire.Number, c ClaimRef) []byte {
 func decodeTaskRecord(r *fieldReader, names *interner) *Task {
 	t := &Task{}
 	for r.next() {
-		switch r.num {
-		case 1:
-			t.ID = r.id()
-		case 2:
-			t.Type = names.intern(r.single())
-		case 3:
-			t.Params = r.bytes()
-		case 4:
-			t.Payload = r.bytes()
-		case 5:
-			t.Priority = r.sint32()
-		case 6:
-			t.MaxAttempts = r.sint32()
-		case 7:
-			t.Attempts = r.sint32()
-		case 8:
-			t.Key = r.string()
-		case 9:
-			t.LeaseMS = r.int64()
-		case 10:
-			t.Status = Status(r.enum(uint64(StatusCancelled)))
-		case 11:
-			t.WorkerID = names.intern(r.single())
-		case 12:
-			t.Token = r.id()
-		case 13:
-			t.LeaseSeq = r.uint32()
-		case 14:
-			t.ClaimLeaseMS = r.int64()
-		case 15:
-			t.LeaseEndU = r.int64()
-		default:
-			decodeTaskRest(r, t, names)
-		}
+		decodeTaskField(r, t, names)
 	}
 	return t
+}
+
+// decodeTaskField reads the field.
+func decodeTaskField(r *fieldReader, t *Task, names *interner) {
+	switch r.num {
+	case 1:
+		t.ID = r.id()
+	case 2:
+		t.Type = names.intern(r.single())
+	case 3:
+		t.Params = r.bytes()
+	case 4:
+		t.Payload = r.bytes()
+	case 5:
+		t.Priority = r.sint32()
+	case 6:
+		t.MaxAttempts = r.sint32()
+	case 7:
+		t.Attempts = r.sint32()
+	case 8:
+		t.Key = r.string()
+	case 9:
+		t.LeaseMS = r.int64()
+	case 10:
+		t.Status = Status(r.enum(uint64(StatusCancelled)))
+	case 11:
+		t.WorkerID = names.intern(r.single())
+	case 12:
+		t.Token = r.id()
+	case 13:
+		t.LeaseSeq = r.uint32()
+	case 14:
+		t.ClaimLeaseMS = r.int64()
+	case 15:
+		t.LeaseEndU = r.int64()
+	default:
+		decodeTaskRest(r, t, names)
+	}
 }
 
 // decodeTaskRest reads the field, one of those that take a tag of two bytes.
@@ -244,7 +249,11 @@ func decodeTaskRest(r *fieldReader, t *Task, names *interner) {
 			t.Log = make([]Attempt, 0, r.run())
 		}
 		in := fieldReader{rest: r.raw()}
-		t.Log = append(t.Log, decodeAttempt(&in, names))
+		a := decodeAttempt(&in, names)
+		if a.Error == t.Error {
+			a.Error = t.Error // one string for both
+		}
+		t.Log = append(t.Log, a)
 		r.within(in.err)
 	case 24:
 		t.RunAt = r.int64()
@@ -528,10 +537,14 @@ func decodeEndRecord(r *fieldReader) (n recordCounts, hash [16]byte) {
 const internMax = 10_000
 
 // interner gives equal names one string, as type names and worker ids come
-// again and again. Names past the bound get a string of their own.
+// again and again. Names past the bound get a string of their own, and so do all
+// with a nil interner.
 type interner struct{ names map[string]string }
 
 func (in *interner) intern(name []byte) string {
+	if in == nil {
+		return string(name)
+	}
 	if s, ok := in.names[string(name)]; ok {
 		return s
 	}

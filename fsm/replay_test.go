@@ -14,7 +14,7 @@ import (
 func TestMachine_SnapshotsChangeNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		plain, captured := New(), New()
+		plain, captured := New(), newRestful()
 		var live []*Snapshot
 		var hashes [][16]byte
 		for _, e := range drawLog(rt, 40) {
@@ -62,7 +62,7 @@ func TestMachine_SnapshotsChangeNothing(t *testing.T) {
 func TestMachine_ReplayIsApply(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		plain, replayed := New(), New()
+		plain, replayed := New(), newRestful()
 		var wants, gots []Applied
 		for _, e := range drawLog(rt, 40) {
 			entry := AppendEntry(nil, e.Stamp, e.Commands...)

@@ -17,7 +17,7 @@ const smallMemory = 12
 const smallChunk = 4 * eventRoom
 
 func newSmall() *Machine {
-	m := New()
+	m := newRestful()
 	m.rememberedMax, m.goneMax, m.trail.chunkBytes = smallMemory, smallMemory, smallChunk
 	return m
 }

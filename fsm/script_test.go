@@ -75,7 +75,7 @@ type script struct {
 
 func newScript(t *testing.T) *script {
 	// Calendar times are shown from here on.
-	s := &script{t: t, m: New(), known: map[uint64]string{}, stamp: Stamp{T: scriptEpoch}}
+	s := &script{t: t, m: newRestful(), known: map[uint64]string{}, stamp: Stamp{T: scriptEpoch}}
 	s.m.header.Level = FeatureLevel
 	return s
 }

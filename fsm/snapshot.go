@@ -95,8 +95,12 @@ func (s *Snapshot) records(trail bool) iter.Seq2[recordKind, []byte] {
 		if !yield(recordHeader, b) {
 			return
 		}
-		for _, t := range s.tasks.all() {
-			if b = appendTaskRecord(b[:0], t); !yield(recordTask, b) {
+		for record, t := range s.tasks.packed() {
+			if t != nil {
+				b = appendTaskRecord(b[:0], t)
+				record = b
+			}
+			if !yield(recordTask, record) {
 				return
 			}
 		}

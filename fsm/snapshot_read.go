@@ -224,6 +224,7 @@ func (b *snapshotBuilder) task(r *fieldReader) error {
 	}
 	b.lastTask = t.ID
 	b.m.tasks.put(t.ID, t)
+	b.m.tasks.rest(t.ID)
 	return nil
 }
 

@@ -77,6 +77,7 @@ func (m *Machine) add(t *Task, message string) {
 	if t.Status == StatusScheduled {
 		m.tellWait(t)
 	}
+	m.tasks.rest(t.ID)
 }
 
 // runAtOf returns when the task may be claimed by T, 0 = at once.

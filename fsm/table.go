@@ -25,6 +25,9 @@ const (
 // place. Records must be changed through the pointer that edit returns, never
 // through one of get.
 //
+// With a packing, records that rest are kept as bytes, but those of the last
+// pages, which are likely to change soon. Each get of one makes it anew.
+//
 // The zero value is an empty table. It is not safe for concurrent use, but its
 // views are safe beside everything.
 type table[T any] struct {
@@ -36,6 +39,9 @@ type table[T any] struct {
 	views atomic.Int32 // live ones
 	// journal, if not nil, is told of every record before it changes.
 	journal *journal[T]
+	packing packing[T] // nil: no record rests
+	busy    int        // how many pages at the end have no record that rests
+	scratch []byte     // of rest
 }
 
 // page holds the records whose id is number*pageSize + position.
@@ -45,6 +51,7 @@ type page[T any] struct {
 	used    uint64 // bit i: there is a record at position i
 	fresh   uint64 // bit i: that record was made in the page's epoch
 	records [pageSize]*T
+	resting *resting // the records that are there, but not in records; nil if none is
 }
 
 // len returns how many records there are.
@@ -56,7 +63,15 @@ func (t *table[T]) get(id uint64) *T {
 	if !ok {
 		return nil
 	}
-	return t.pages[i].records[id&pageMask]
+	return t.at(t.pages[i], id&pageMask)
+}
+
+// at returns the record at the position of the page, nil if there is none.
+func (t *table[T]) at(p *page[T], at uint64) *T {
+	if r := p.records[at]; r != nil || p.resting == nil || p.used>>at&1 == 0 {
+		return r
+	}
+	return t.packing.unpack(p.resting.record(at), true)
 }
 
 // first returns the lowest id, ok false if there is no record.
@@ -76,8 +91,9 @@ func (t *table[T]) put(id uint64, record *T) {
 		t.count++
 	}
 	if t.journal != nil {
-		t.journal.note(id, p.records[at])
+		t.journal.note(id, t.at(p, at))
 	}
+	p.wake(at)
 	p.records[at] = record
 	p.used |= bit
 	p.fresh |= bit
@@ -96,7 +112,14 @@ func (t *table[T]) edit(id uint64) *T {
 		return nil
 	}
 	if t.journal != nil {
-		t.journal.note(id, p.records[at])
+		t.journal.note(id, t.at(p, at))
+	}
+	if p.records[at] == nil {
+		p = t.ownPage(i)
+		p.records[at] = t.packing.unpack(p.resting.record(at), false)
+		p.fresh |= bit
+		p.wake(at)
+		return p.records[at]
 	}
 	if t.views.Load() == 0 {
 		return p.records[at]
@@ -121,12 +144,13 @@ func (t *table[T]) remove(id uint64) bool {
 		return false
 	}
 	if t.journal != nil {
-		t.journal.note(id, t.pages[i].records[at])
+		t.journal.note(id, t.at(t.pages[i], at))
 	}
 	t.count--
 	switch {
 	case t.pages[i].used != bit:
 		p := t.ownPage(i)
+		p.wake(at)
 		p.records[at] = nil
 		p.used &^= bit
 		p.fresh &^= bit
@@ -149,6 +173,7 @@ func (t *table[T]) writablePage(number uint64) *page[T] {
 	p := &page[T]{number: number, epoch: t.epoch}
 	if i == len(t.pages) {
 		t.pages = append(t.pages, p)
+		t.restPage(i - t.busy)
 	} else {
 		t.pages = slices.Insert(t.pages, i, p)
 	}
@@ -164,18 +189,27 @@ func (t *table[T]) ownPage(i int) *page[T] {
 	}
 	own := *p
 	own.epoch, own.fresh = t.epoch, 0
+	own.resting = own.resting.clone()
 	t.pages[i] = &own
 	return &own
 }
 
 // all yields every record in id order.
-func (t *table[T]) all() iter.Seq2[uint64, *T] { return ascend(t.pages, 0) }
+func (t *table[T]) all() iter.Seq2[uint64, *T] { return t.ascend(0) }
 
 // ascend yields the records from id from upwards.
-func (t *table[T]) ascend(from uint64) iter.Seq2[uint64, *T] { return ascend(t.pages, from) }
+func (t *table[T]) ascend(from uint64) iter.Seq2[uint64, *T] {
+	return func(yield func(uint64, *T) bool) {
+		ascend(t.pages, from, func(p *page[T], at uint64) bool { return yield(p.number<<pageBits|at, t.at(p, at)) })
+	}
+}
 
 // descend yields the records from id from downwards.
-func (t *table[T]) descend(from uint64) iter.Seq2[uint64, *T] { return descend(t.pages, from) }
+func (t *table[T]) descend(from uint64) iter.Seq2[uint64, *T] {
+	return func(yield func(uint64, *T) bool) {
+		descend(t.pages, from, func(p *page[T], at uint64) bool { return yield(p.number<<pageBits|at, t.at(p, at)) })
+	}
+}
 
 // view captures the table as it is. It costs a copy of the list of pages.
 func (t *table[T]) view() view[T] {
@@ -195,8 +229,25 @@ type view[T any] struct {
 // len returns how many records there are.
 func (v *view[T]) len() int { return v.count }
 
-// all yields every record in id order.
-func (v *view[T]) all() iter.Seq2[uint64, *T] { return ascend(v.pages, 0) }
+// all yields every record in id order, of a table without a packing.
+func (v *view[T]) all() iter.Seq2[uint64, *T] {
+	return func(yield func(uint64, *T) bool) {
+		ascend(v.pages, 0, func(p *page[T], at uint64) bool { return yield(p.number<<pageBits|at, p.records[at]) })
+	}
+}
+
+// packed yields every record in id order: as the packing's bytes if it rests, else
+// as it is. Who reads a view has no table, and so no packing.
+func (v *view[T]) packed() iter.Seq2[[]byte, *T] {
+	return func(yield func([]byte, *T) bool) {
+		ascend(v.pages, 0, func(p *page[T], at uint64) bool {
+			if r := p.records[at]; r != nil {
+				return yield(nil, r)
+			}
+			return yield(p.resting.record(at), nil)
+		})
+	}
+}
 
 // release lets the table change in place again. It must be called once; then
 // the view must not be read any more.
@@ -227,43 +278,41 @@ func findPage[T any](pages []*page[T], number uint64) (int, bool) {
 	})
 }
 
-func ascend[T any](pages []*page[T], from uint64) iter.Seq2[uint64, *T] {
-	return func(yield func(uint64, *T) bool) {
-		i, exact := findPage(pages, from>>pageBits)
-		above := ^uint64(0)
-		if exact {
-			above <<= from & pageMask
-		}
-		for _, p := range pages[i:] {
-			for used := p.used & above; used != 0; used &= used - 1 {
-				at := uint64(bits.TrailingZeros64(used))
-				if !yield(p.number<<pageBits|at, p.records[at]) {
-					return
-				}
+// ascend calls fn with the place of each record from id from upwards until it
+// returns false.
+func ascend[T any](pages []*page[T], from uint64, fn func(p *page[T], at uint64) bool) {
+	i, exact := findPage(pages, from>>pageBits)
+	above := ^uint64(0)
+	if exact {
+		above <<= from & pageMask
+	}
+	for _, p := range pages[i:] {
+		for used := p.used & above; used != 0; used &= used - 1 {
+			if !fn(p, uint64(bits.TrailingZeros64(used))) {
+				return
 			}
-			above = ^uint64(0)
 		}
+		above = ^uint64(0)
 	}
 }
 
-func descend[T any](pages []*page[T], from uint64) iter.Seq2[uint64, *T] {
-	return func(yield func(uint64, *T) bool) {
-		i, exact := findPage(pages, from>>pageBits)
-		below := ^uint64(0)
-		if exact {
-			below >>= pageMask - from&pageMask
-			i++
-		}
-		for i--; i >= 0; i-- {
-			p := pages[i]
-			for used := p.used & below; used != 0; {
-				at := uint64(63 - bits.LeadingZeros64(used))
-				used &^= 1 << at
-				if !yield(p.number<<pageBits|at, p.records[at]) {
-					return
-				}
+// descend is ascend, downwards.
+func descend[T any](pages []*page[T], from uint64, fn func(p *page[T], at uint64) bool) {
+	i, exact := findPage(pages, from>>pageBits)
+	below := ^uint64(0)
+	if exact {
+		below >>= pageMask - from&pageMask
+		i++
+	}
+	for i--; i >= 0; i-- {
+		p := pages[i]
+		for used := p.used & below; used != 0; {
+			at := uint64(63 - bits.LeadingZeros64(used))
+			used &^= 1 << at
+			if !fn(p, at) {
+				return
 			}
-			below = ^uint64(0)
 		}
+		below = ^uint64(0)
 	}
 }

@@ -24,6 +24,9 @@ func TestTable_MatchesMap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		var tab table[record]
+		if rapid.Bool().Draw(rt, "resting") {
+			tab.packing, tab.busy = evenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy")
+		}
 		want := map[uint64]int{}
 		type capture struct {
 			view view[record]
@@ -49,6 +52,9 @@ func TestTable_MatchesMap(t *testing.T) {
 				if r != nil {
 					r.Value = v
 					want[k] = v
+				}
+				if rapid.Bool().Draw(rt, "rest") {
+					tab.rest(k)
 				}
 			},
 			"remove": func(rt *rapid.T) {
@@ -76,10 +82,7 @@ func TestTable_MatchesMap(t *testing.T) {
 				all := pairsOf(want)
 				compareTable(rt, &tab, all)
 				for _, c := range captures {
-					var got []pair
-					for k, r := range c.view.all() {
-						got = append(got, pair{k, r.Value})
-					}
+					got := pairsIn(&c.view)
 					if diff := cmp.Diff(c.want, got); diff != "" || c.view.len() != len(c.want) {
 						rt.Fatalf("step %d: a view of %d changed (-want +got):\n%s", step, c.view.len(), diff)
 					}
@@ -94,7 +97,7 @@ func compareTable(rt *rapid.T, tab *table[record], want []pair) {
 	var all, up, down []pair
 	for k, r := range tab.all() {
 		all = append(all, pair{k, r.Value})
-		if tab.get(k) != r {
+		if *tab.get(k) != *r {
 			rt.Fatalf("record %d is not found", k)
 		}
 	}
@@ -142,6 +145,24 @@ func pairsOf(m map[uint64]int) []pair {
 	var pairs []pair
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		pairs = append(pairs, pair{k, m[k]})
+	}
+	return pairs
+}
+
+// pairsIn returns what the view holds.
+func pairsIn(v *view[record]) []pair {
+	var pairs []pair
+	ascend(v.pages, 0, func(p *page[record], at uint64) bool {
+		pairs = append(pairs, pair{ID: p.number<<pageBits | at})
+		return true
+	})
+	i := 0
+	for packed, r := range v.packed() {
+		if r == nil {
+			r = evenRests{}.unpack(packed, true)
+		}
+		pairs[i].Value = r.Value
+		i++
 	}
 	return pairs
 }

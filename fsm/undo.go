@@ -184,6 +184,7 @@ func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) e
 			if problem := m.indexTask(id, t); problem != "" {
 				return contradiction(recordTask, id, problem)
 			}
+			m.tasks.rest(id)
 		}
 	}
 	for _, h := range holders {

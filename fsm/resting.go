@@ -1,0 +1,156 @@
+package fsm
+
+// packing says how the records of a table are kept that rest.
+type packing[T any] interface {
+	// rests reports whether the record is one to keep as bytes, of which pack
+	// appends at least one and at most 65,535 then.
+	rests(record *T) bool
+	pack(b []byte, record *T) []byte
+	// unpack is the inverse of pack. Only if shared is true may the record share
+	// memory with b, which then lives on with it and is never changed.
+	unpack(b []byte, shared bool) *T
+}
+
+// busyPages is how many pages at the end of the tasks have none that rests: what
+// was added last is what changes next, unless a lot is added.
+const busyPages = 16
+
+// resting holds the records of one page that rest, one behind the other in one
+// piece of memory without pointers: so a table of ten million has few pieces for
+// the collector to look at, and a record takes little more than its own bytes.
+//
+// Bytes are only added: a copy shares them with the original. What records leave
+// behind goes when it is more than half.
+type resting struct {
+	bytes  []byte
+	starts [pageSize]uint32
+	sizes  [pageSize]uint16 // 0: no record rests there
+	live   int              // bytes of records that rest
+	count  int
+}
+
+// record returns the bytes of the record at that position of the page.
+func (r *resting) record(at uint64) []byte {
+	start, end := r.starts[at], r.starts[at]+uint32(r.sizes[at])
+	return r.bytes[start:end:end]
+}
+
+// clone returns a copy that can be changed, nil of nil. The original must not be
+// changed any more.
+func (r *resting) clone() *resting {
+	if r == nil {
+		return nil
+	}
+	own := *r
+	return &own
+}
+
+// add adds the record at a position where none rests.
+func (r *resting) add(at uint64, record []byte) {
+	if len(r.bytes)+len(record) > cap(r.bytes) {
+		more := max(1, min(r.count, pageSize-r.count)) // records for which room is made
+		r.move(r.live + more*len(record))
+	}
+	r.starts[at], r.sizes[at] = uint32(len(r.bytes)), uint16(len(record))
+	r.bytes = append(r.bytes, record...)
+	r.live += len(record)
+	r.count++
+}
+
+// remove removes the record at that position.
+func (r *resting) remove(at uint64) {
+	r.live -= int(r.sizes[at])
+	r.count--
+	r.starts[at], r.sizes[at] = 0, 0
+	if r.live < cap(r.bytes)/2 {
+		r.move(r.live)
+	}
+}
+
+// move moves the records into memory of that size.
+func (r *resting) move(size int) {
+	b := make([]byte, 0, size)
+	for at := range uint64(pageSize) {
+		if r.sizes[at] == 0 {
+			continue
+		}
+		start := uint32(len(b))
+		b = append(b, r.record(at)...)
+		r.starts[at] = start
+	}
+	r.bytes = b
+}
+
+// rest lets the record be kept as bytes, if it is one for that and not in one of
+// the last pages. Pointers to it stay what they are, but what is changed through
+// them is lost.
+func (t *table[T]) rest(id uint64) {
+	i, ok := findPage(t.pages, id>>pageBits)
+	if !ok || t.packing == nil || i >= len(t.pages)-t.busy {
+		return
+	}
+	at := id & pageMask
+	record := t.pages[i].records[at]
+	if record == nil || !t.packing.rests(record) {
+		return
+	}
+	t.scratch = t.packing.pack(t.scratch[:0], record)
+	p := t.ownPage(i)
+	if p.resting == nil {
+		p.resting = &resting{}
+	}
+	p.resting.add(at, t.scratch)
+	p.records[at] = nil
+	p.fresh &^= 1 << at
+}
+
+// restPage lets all records of a page be kept as bytes that are for that, if there
+// is a page at i.
+func (t *table[T]) restPage(i int) {
+	if i < 0 || t.packing == nil {
+		return
+	}
+	p := t.pages[i]
+	all := &resting{bytes: t.scratch[:0]}
+	for at := range uint64(pageSize) {
+		switch record := p.records[at]; {
+		case record != nil && t.packing.rests(record):
+			start := len(all.bytes)
+			all.bytes = t.packing.pack(all.bytes, record)
+			all.starts[at], all.sizes[at] = uint32(start), uint16(len(all.bytes)-start)
+		case p.resting != nil && p.resting.sizes[at] > 0:
+			start := len(all.bytes)
+			all.bytes = append(all.bytes, p.resting.record(at)...)
+			all.starts[at], all.sizes[at] = uint32(start), p.resting.sizes[at]
+		default:
+			continue
+		}
+		all.count++
+	}
+	t.scratch = all.bytes
+	if all.count == 0 {
+		return
+	}
+	all.live = len(all.bytes)
+	all.bytes = append(make([]byte, 0, all.live), all.bytes...)
+	p = t.ownPage(i)
+	p.resting = all
+	for at := range uint64(pageSize) {
+		if all.sizes[at] > 0 {
+			p.records[at] = nil
+			p.fresh &^= 1 << at
+		}
+	}
+}
+
+// wake forgets the bytes of a record, if it rests.
+func (p *page[T]) wake(at uint64) {
+	r := p.resting
+	switch {
+	case r == nil || r.sizes[at] == 0:
+	case r.count == 1:
+		p.resting = nil
+	default:
+		r.remove(at)
+	}
+}
