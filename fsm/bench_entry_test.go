@@ -42,3 +42,10 @@ func benchmarkEntries(b *testing.B, apply func(*Machine, uint64, []byte) (Applie
 		})
 	}
 }
+
+func appendDecimal(b []byte, v uint64) []byte {
+	if v >= 10 {
+		b = appendDecimal(b, v/10)
+	}
+	return append(b, byte('0'+v%10))
+}

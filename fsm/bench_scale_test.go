@@ -1,0 +1,235 @@
+package fsm
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The benchmarks of this file are of a state that holds many tasks. Their names
+// have key=value parts, by which benchstat compares. 10,000,000 tasks take 4 GB.
+var benchTasks = flag.String("bench.tasks", "1000,1000000", "how many tasks are pending while commands are measured")
+
+// benchRound is how many commands of a kind are measured in a row: so many tasks are
+// submitted, claimed, settled and deleted in each round, so that the state stays as
+// large as it is.
+const benchRound = 256
+
+// eachSize runs the benchmark with each number of tasks.
+func eachSize(b *testing.B, run func(b *testing.B, tasks int)) {
+	for _, text := range strings.Split(*benchTasks, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("tasks="+text, func(b *testing.B) { run(b, n) })
+	}
+}
+
+// benchState is a state with many pending tasks.
+type benchState struct {
+	m     *Machine
+	index uint64
+	entry []byte
+}
+
+// newBenchState returns a state with so many pending tasks of 256 bytes, of so many
+// types.
+func newBenchState(b *testing.B, tasks, types int) *benchState {
+	s := &benchState{m: New()}
+	s.apply(b, SetLevel{Level: FeatureLevel})
+	params := []byte(`"` + strings.Repeat("x", 254) + `"`)
+	for done := 0; done < tasks; {
+		n := min(1000, tasks-done)
+		submit := Submit{Tasks: make([]NewTask, n)}
+		for i := range n {
+			submit.Tasks[i] = NewTask{Type: typeName((done + i) % types), Params: params, MaxAttempts: DefaultAttempts}
+		}
+		s.apply(b, submit)
+		done += n
+	}
+	return s
+}
+
+func typeName(i int) string { return fmt.Sprintf("type-%04d", i) }
+
+// apply applies the command as an entry of its own, which is decoded, too.
+func (s *benchState) apply(b *testing.B, c Command) Result {
+	s.index++
+	s.entry = AppendEntry(s.entry[:0], Stamp{U: int64(s.index), T: 1_700_000_000_000 + int64(s.index)}, c)
+	a, err := s.m.Apply(s.index, s.entry)
+	if err != nil || a.Results[0].Code != "" {
+		b.Fatal(err, a.Results)
+	}
+	return a.Results[0]
+}
+
+// benchHeld is a claim of a round.
+type benchHeld struct {
+	hold Hold
+	seq  uint32
+}
+
+// BenchmarkApply is what a command costs, in an entry of its own, which is decoded.
+// What is submitted is of a type of its own, which 100 others precede.
+func BenchmarkApply(b *testing.B) {
+	eachSize(b, func(b *testing.B, tasks int) {
+		s := newBenchState(b, tasks, 100)
+		for _, command := range []string{"submit", "claim", "claim-with-request", "extend", "complete", "fail", "release", "expire", "cancel", "delete"} {
+			b.Run("command="+command, func(b *testing.B) { s.rounds(b, command) })
+		}
+		b.Run("command=tick", func(b *testing.B) {
+			for b.Loop() {
+				s.apply(b, Tick{})
+			}
+		})
+	})
+}
+
+// rounds measures the command in rounds of whole lives of tasks.
+func (s *benchState) rounds(b *testing.B, command string) {
+	b.ReportAllocs()
+	b.StopTimer()
+	b.ResetTimer()
+	for left := b.N; left > 0; left -= benchRound {
+		s.round(b, command, min(left, benchRound))
+	}
+}
+
+// round is a round in which n commands of that kind are measured.
+func (s *benchState) round(b *testing.B, command string, n int) {
+	measured := func(kind string, do func(i int)) {
+		if kind == command {
+			b.StartTimer()
+		}
+		for i := range n {
+			do(i)
+		}
+		if kind == command {
+			b.StopTimer()
+		}
+	}
+	held := make([]benchHeld, n)
+	claim := func(kind string) {
+		measured(kind, func(i int) {
+			c := ClaimNext{WorkerID: "worker-1", Types: []string{"measured"}, Limit: 1}
+			if kind == "claim-with-request" {
+				c.RequestID = "request-" + strconv.FormatUint(s.index, 10)
+			}
+			t := s.apply(b, c).Claims[0].Task
+			held[i] = benchHeld{Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}, t.LeaseSeq}
+		})
+	}
+	params := make([]byte, 256)
+	copy(params, `{}`)
+	measured("submit", func(int) {
+		s.apply(b, Submit{Tasks: []NewTask{{Type: "measured", Payload: params}}})
+	})
+	claim("claim")
+	measured("extend", func(i int) { s.apply(b, Extend{Hold: held[i].hold, LeaseMS: 60_000}) })
+	measured("release", func(i int) { s.apply(b, Release{Hold: held[i].hold}) })
+	claim("claim-with-request")
+	measured("fail", func(i int) { s.apply(b, Fail{Hold: held[i].hold, RetryIn: true}) })
+	claim("")
+	measured("expire", func(i int) {
+		s.apply(b, Expire{Items: []Lease{{TaskID: held[i].hold.ID, Token: held[i].hold.Token, Seq: held[i].seq}}})
+	})
+	if command == "cancel" {
+		s.apply(b, Tick{})
+		measured("cancel", func(i int) { s.apply(b, Cancel{ID: held[i].hold.ID}) })
+	} else {
+		claim("")
+		measured("complete", func(i int) { s.apply(b, Complete{Hold: held[i].hold, Result: params[:2]}) })
+	}
+	measured("delete", func(i int) { s.apply(b, Delete{ID: held[i].hold.ID}) })
+}
+
+// BenchmarkClaim is a claim and its release, by how many types are listed and by
+// what is at the head of the queue that the claim must pass by.
+func BenchmarkClaim(b *testing.B) {
+	eachSize(b, func(b *testing.B, tasks int) {
+		s := newBenchState(b, tasks, min(1000, tasks))
+		listed := func(n int) (names []string) {
+			for i := range n {
+				names = append(names, typeName(i*7%min(1000, tasks)))
+			}
+			return names
+		}
+		for _, n := range []int{1, 5, 100} {
+			b.Run(fmt.Sprintf("types=%d", n), func(b *testing.B) { s.claims(b, listed(n)) })
+		}
+		b.Run("types=any", func(b *testing.B) { s.claims(b, nil) })
+		s.apply(b, SetType{Type: typeName(0), Set: TypePaused, Settings: TypeSettings{Paused: true}})
+		b.Run("types=any/head=paused", func(b *testing.B) { s.claims(b, nil) })
+		b.Run("types=5/head=paused", func(b *testing.B) { s.claims(b, listed(5)) })
+		s.apply(b, SetType{Type: typeName(0), Set: TypePaused})
+		s.apply(b, SetType{Type: typeName(0), Set: TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: 1}})
+		s.apply(b, ClaimNext{WorkerID: "holder", Types: []string{typeName(0)}, Limit: 1})
+		b.Run("types=any/head=limited", func(b *testing.B) { s.claims(b, nil) })
+		b.Run("types=5/head=limited", func(b *testing.B) { s.claims(b, listed(5)) })
+		s.apply(b, Submit{Tasks: []NewTask{{Type: "rare", Params: []byte("1")}}})
+		b.Run("types=rare", func(b *testing.B) { s.claims(b, []string{"rare"}) })
+	})
+	// To compare: the one task there is.
+	b.Run("tasks=1/types=1", func(b *testing.B) { newBenchState(b, 1, 1).claims(b, []string{typeName(0)}) })
+}
+
+// claims measures claims, each followed by a release.
+func (s *benchState) claims(b *testing.B, types []string) {
+	b.ReportAllocs()
+	for b.Loop() {
+		c := s.apply(b, ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1}).Claims[0]
+		s.apply(b, Release{Hold: Hold{ID: c.Task.ID, WorkerID: "worker-1", Token: c.Token}})
+	}
+}
+
+// BenchmarkState is what the state costs as a whole: its memory, a collection of
+// garbage, the capture of a snapshot, its hash, and a page of a list.
+func BenchmarkState(b *testing.B) {
+	eachSize(b, func(b *testing.B, tasks int) {
+		start := liveHeap()
+		s := newBenchState(b, tasks, 1000)
+		b.Run("do=collect", func(b *testing.B) {
+			heap := liveHeap() - start
+			var stats runtime.MemStats
+			paused := pauses(&stats)
+			for b.Loop() {
+				runtime.GC()
+			}
+			b.ReportMetric(float64(pauses(&stats)-paused)/float64(b.N), "paused-ns/op")
+			b.ReportMetric(float64(heap)/float64(tasks), "heap-B/task")
+			b.ReportMetric(float64(s.m.Bytes())/float64(tasks), "estimated-B/task")
+		})
+		b.Run("do=capture", func(b *testing.B) {
+			longest := time.Duration(0)
+			for b.Loop() {
+				begun := time.Now()
+				s.m.Snapshot().Release()
+				longest = max(longest, time.Since(begun))
+			}
+			b.ReportMetric(float64(longest.Nanoseconds()), "max-ns")
+		})
+		b.Run("do=hash", func(b *testing.B) {
+			for b.Loop() {
+				captured := s.m.Snapshot()
+				captured.Hash()
+				captured.Release()
+			}
+		})
+		b.Run("do=list", func(b *testing.B) {
+			for b.Loop() {
+				s.m.List(ListQuery{Limit: pageTasksMax, From: uint64(tasks / 2)})
+			}
+		})
+	})
+}
+
+// pauses returns how long the collector has stopped everything, in nanoseconds.
+func pauses(stats *runtime.MemStats) uint64 {
+	runtime.ReadMemStats(stats)
+	return stats.PauseTotalNs
+}
