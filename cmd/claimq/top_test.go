@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/claimq/claimq/cmd/claimq/top"
+)
+
+// runTop runs claimq top and returns what it printed.
+func runTop(ctx context.Context, args ...string) (stdout, stderr string, code int) {
+	var out, failures bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &failures}
+	code = run(ctx, a, append([]string{"top"}, args...))
+	return out.String(), failures.String(), code
+}
+
+// A real node at work: its leader, its types, its workers, and its rates.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--nodes", "1")
+	claimqOf := func(args ...string) string {
+		t.Helper()
+		var out, failures bytes.Buffer
+		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &failures}
+		if code := run(t.Context(), a, append(args, "--endpoint", d.url(0))); code != 0 {
+			t.Errorf("claimq %v: exit code %d: %s", args, code, failures.String())
+		}
+		return out.String()
+	}
+	claimqOf("submit", "mail", "{}")
+	claimqOf("submit", "mail", "{}")
+	claimqOf("submit", "sms", "{}")
+	claimqOf("claim", "--worker", "w1", "--type", "mail", "--lease", "1h")
+	claimqOf("type", "set", "sms", "--pause")
+
+	// Something happens between the looks.
+	working, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for working.Err() == nil {
+			claimqOf("submit", "load", "{}")
+		}
+	})
+	defer wg.Wait()
+	defer stop()
+
+	line, failures, code := runTop(t.Context(), "--output", "json", "--once", "--type", "mail", "--type", "s*", "--endpoint", d.url(0))
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, failures)
+	}
+	var v top.View
+	if err := json.Unmarshal([]byte(line), &v); err != nil || strings.Count(line, "\n") != 1 {
+		t.Fatalf("%v: %s", err, line)
+	}
+	if v.Leader != "n1" || v.NodesUp != 1 || v.NoLeaderMS != 0 || len(v.Problems) > 0 || v.Counts["claimed"] != 1 {
+		t.Errorf("the cluster: %s", line)
+	}
+	if v.Rates == nil || v.Rates.Submitted <= 0 || v.Rates.Submitted > 1e6 || v.Rates.Failed != 0 {
+		t.Errorf("the rates: %s", line)
+	}
+	if len(v.Types) != 2 || v.Types[0].TaskType != "mail" || v.Types[0].Counts["pending"] != 1 || !v.Types[1].Paused {
+		t.Errorf("the types: %s", line)
+	}
+	if len(v.Workers) != 1 || v.Workers[0].WorkerID != "w1" || v.Workers[0].Claimed != 1 || v.Workers[0].LastSeenMS == nil {
+		t.Errorf("the workers: %s", line)
+	}
+	if len(v.Nodes) != 1 || *v.Nodes[0].LagEntries != 0 || *v.Nodes[0].DiskFreeBytes <= 0 || *v.Nodes[0].MemoryBytes <= 0 || *v.StateLimitBytes <= 0 {
+		t.Errorf("the nodes: %s", line)
+	}
+
+	frame, failures, code := runTop(t.Context(), "--interval", "200ms", "--endpoint", d.url(0)) // not on a terminal: once
+	if code != 0 {
+		t.Errorf("exit code %d: %s", code, failures)
+	}
+	for _, want := range []string{"claimq  leader n1  term ", "per s:  submitted ", "\nsms ", " paused\n", "\nw1 ", "\nn1 "} {
+		if !strings.Contains(frame, want) {
+			t.Errorf("no %q in:\n%s", want, frame)
+		}
+	}
+	if strings.Contains(frame, "\x1b") {
+		t.Errorf("escapes where there is no terminal: %q", frame)
+	}
+}
+
+// What cannot be shown is told as by any command.
+func TestTop_refused(t *testing.T) {
+	t.Parallel()
+	forbidden := `403 {"success":false,"error":"This key may do nothing","code":"forbidden","message":"Use another"}`
+	server := httptest.NewServer(&fakeAPI{answers: map[string]string{
+		"GET /api/cluster": forbidden, "GET /metrics": forbidden, "GET /api/types": forbidden, "GET /api/workers": forbidden,
+	}})
+	t.Cleanup(server.Close)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"not allowed": {[]string{"--endpoint", server.URL}, exitRefused, "This key may do nothing (forbidden)\nUse another\n"},
+		"no node":     {[]string{"--endpoint", gone.URL}, exitUnknown, "Start nodes with 'claimq dev'"},
+		"too often":   {[]string{"--interval", "100ms"}, exitUsage, "--interval is 100ms: it must be 200ms to 1m0s"},
+		"too seldom":  {[]string{"--interval", "2m"}, exitUsage, "--interval is 2m0s: it must be 200ms to 1m0s"},
+		"no endpoint": {[]string{"--endpoint", " "}, exitUsage, "--endpoint is empty"},
+		"no URL":      {[]string{"--endpoint", "localhost"}, exitUsage, "it must begin with http:// or https://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, stderr, code := runTop(t.Context(), test.args...)
+			if code != test.code || !strings.Contains(stderr, test.want) {
+				t.Errorf("exit code %d, want %d: %s", code, test.code, stderr)
+			}
+		})
+	}
+}
