@@ -70,8 +70,13 @@ func TestBuild(t *testing.T) {
 	archive, name, sums := buildHere(t, at)
 	files, headers := unpack(t, archive)
 	var names []string
+	pages := 0
 	for _, h := range headers {
-		names = append(names, strings.TrimPrefix(h.Name, name+"/"))
+		if strings.HasPrefix(h.Name, name+"/man/man1/claimq") {
+			pages++
+		} else {
+			names = append(names, strings.TrimPrefix(h.Name, name+"/"))
+		}
 		mode := int64(0o644)
 		if h.Name == name+"/claimq" {
 			mode = 0o755
@@ -84,6 +89,9 @@ func TestBuild(t *testing.T) {
 	want := []string{"CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_NOTICES", "claimq", "systemd/claimq.service", "systemd/claimq.sysusers", "systemd/claimq.yaml"}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
+	}
+	if page := string(files[name+"/man/man1/claimq-submit.1"]); pages < 50 || !strings.HasPrefix(page, `.TH "CLAIMQ\-SUBMIT" 1 "" "claimq v1.2.3"`) {
+		t.Errorf("there are %d man pages; that of submit begins with %.100q", pages, page)
 	}
 	if want := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(archive), name); sums != want {
 		t.Errorf("SHA256SUMS is %q, want %q", sums, want)

@@ -1,5 +1,5 @@
 // Command dist builds what a release consists of: for each target an archive of
-// the static binary with its licences, and the archives' SHA-256 sums. The same
+// the static binary with its man pages and licences, and the archives' SHA-256 sums. The same
 // commit, Go and version give the same bytes.
 //
 //	go run ./deploy/dist --version v1.2.3 --out dist
@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -70,13 +71,17 @@ func (o *options) build(ctx context.Context) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
+	pages, err := o.manPages(ctx)
+	if err != nil {
+		return err
+	}
 	var sums strings.Builder
 	for _, target := range o.targets {
 		goos, arch, ok := strings.Cut(target, "/")
 		if !ok {
 			return fmt.Errorf("target %q: it must be OS/ARCHITECTURE", target)
 		}
-		archive, err := o.buildTarget(ctx, goos, arch)
+		archive, err := o.buildTarget(ctx, goos, arch, pages)
 		if err != nil {
 			return fmt.Errorf("build for %s: %w", target, err)
 		}
@@ -101,8 +106,8 @@ var packed = [...][2]string{
 	{"systemd/claimq.yaml", "deploy/systemd/claimq.yaml"},
 }
 
-// buildTarget returns the path of the archive that it made.
-func (o *options) buildTarget(ctx context.Context, goos, arch string) (string, error) {
+// buildTarget returns the path of the archive that it made, which has the pages too.
+func (o *options) buildTarget(ctx context.Context, goos, arch string, pages []file) (string, error) {
 	dir, err := os.MkdirTemp("", "claimq-dist")
 	if err != nil {
 		return "", err
@@ -119,12 +124,39 @@ func (o *options) buildTarget(ctx context.Context, goos, arch string) (string, e
 		return "", err
 	}
 	files := []file{{name: "claimq", path: binary, mode: 0o755}, {name: "THIRD_PARTY_NOTICES", content: notices, mode: 0o644}}
+	files = append(files, pages...)
 	for _, p := range packed {
 		files = append(files, file{name: p[0], path: filepath.Join(o.root, filepath.FromSlash(p[1])), mode: 0o644})
 	}
 	name := fmt.Sprintf("claimq_%s_%s_%s", o.version, goos, arch)
 	path := filepath.Join(o.out, name+".tar.gz")
 	return path, writeArchive(path, name, files, o.time)
+}
+
+// manPages are the man pages, the same for all targets: they are written by a build
+// for the machine that this runs on.
+func (o *options) manPages(ctx context.Context) ([]file, error) {
+	dir, err := os.MkdirTemp("", "claimq-man")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // what is left in a temporary folder harms nobody
+	if _, err := o.goTool(ctx, runtime.GOOS, runtime.GOARCH, "run", "-trimpath", "-ldflags", "-s -w -X main.version="+o.version, "./cmd/claimq", "man", dir); err != nil {
+		return nil, fmt.Errorf("write the man pages: %w", err)
+	}
+	written, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var pages []file
+	for _, page := range written {
+		content, err := os.ReadFile(filepath.Join(dir, page.Name()))
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, file{name: "man/man1/" + page.Name(), content: content, mode: 0o644})
+	}
+	return pages, nil
 }
 
 // goTool runs the go command for a target and returns what it printed.
