@@ -56,6 +56,9 @@ func (cl *Claim) KeepAlive(ctx context.Context) (context.Context, context.Cancel
 // for.
 func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFunc) error {
 	for {
+		if cl.hasLapsed() { // the process was stopped, and the answer waited for it
+			return errLapsed
+		}
 		giveUpAt, wait := cl.nextExtend()
 		timer := time.NewTimer(wait)
 		select {
@@ -67,9 +70,6 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 		timer.Stop()
 		if cl.isOver() || ctx.Err() != nil {
 			return nil
-		}
-		if cl.hasLapsed() {
-			return errLapsed
 		}
 		extendCtx, cancel := context.WithDeadline(ctx, giveUpAt)
 		cancelRequested, err := cl.extend(extendCtx, 0, nil)
