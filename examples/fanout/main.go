@@ -7,10 +7,12 @@
 //	go run ./examples/fanout
 //	go run ./examples/fanout README.md
 //	go run ./examples/fanout -by-claim
+//	go run ./examples/fanout -work
 //
 // It talks to the nodes of CLAIMQ_ENDPOINTS. With -by-claim there is no step that
 // puts things together: two processors compete for it, and one does it
-// (processor.go). What the steps do is in steps.go.
+// (processor.go). With -work it submits nothing and does the steps of others. What the
+// steps do is in steps.go.
 package main
 
 import (
@@ -53,8 +55,13 @@ func run(ctx context.Context, c *client.Client, args []string, out io.Writer) er
 	defer c.Close()
 	flags := flag.NewFlagSet("fanout", flag.ContinueOnError)
 	byClaim := flags.Bool("by-claim", false, "two processors compete for putting the parts together")
+	workOnly := flags.Bool("work", false, "submit nothing, do the steps of others until it is stopped")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	p := &program{c: c, out: out}
+	if *workOnly {
+		return p.work(ctx, fmt.Sprintf("worker-%d", os.Getpid()))
 	}
 	path := ""
 	if flags.NArg() > 0 {
@@ -73,7 +80,6 @@ func run(ctx context.Context, c *client.Client, args []string, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	p := &program{c: c, out: out}
 	p.say("submitted task %s with %d steps", w.ID, len(w.Steps))
 
 	working, stopWork := context.WithCancelCause(ctx)

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +19,17 @@ import (
 
 // patience bounds a test with processes.
 const patience = 3 * time.Minute
+
+// asProgram in the environment makes the test's binary the program itself.
+const asProgram = "CLAIMQ_EXAMPLE_FANOUT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // startNodes starts three nodes on this machine.
 func startNodes(t *testing.T) (context.Context, *procs.Cluster) {
@@ -108,4 +122,80 @@ func TestFanout(t *testing.T) {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
+}
+
+// The process that has submitted the work dies in the middle of its first step. Another
+// one does the rest when the lease of that step has ended.
+func TestFanout_processDies(t *testing.T) {
+	t.Parallel()
+	ctx, nodes := startNodes(t)
+	dir := t.TempDir()
+	pipe, text := filepath.Join(dir, "pipe"), filepath.Join(dir, "text")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(text, []byte("one two\nthree\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := dieFetching(t, nodes, pipe, text)
+
+	c, err := client.New(client.Config{Endpoints: nodes.URLs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		own, err := client.New(client.Config{Endpoints: nodes.URLs()})
+		if err == nil {
+			err = run(working, own, []string{"-work"}, &watched{})
+		}
+		ended <- err
+	}()
+	task, err := c.Wait(ctx, id)
+	if err != nil || task.Status != client.StatusCompleted || !strings.Contains(string(task.Result), `{"lines":2,"longest":"three","words":3}`) {
+		t.Errorf("the task is %+v (%v)", task, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for step, err := range c.Tasks(ctx, client.Filter{ParentID: id}) {
+		if want := map[string]int{"fetch": 2}[step.StepName]; err != nil || step.Attempts != max(want, 1) {
+			t.Errorf("step %s has had %d attempts (%v)", step.StepName, step.Attempts, err)
+		}
+	}
+}
+
+// dieFetching runs the program as a process and kills it while it reads the pipe, in
+// whose place the text is put before. It returns the id of its task.
+func dieFetching(t *testing.T, nodes *procs.Cluster, pipe, text string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], pipe)
+	cmd.Env = append(os.Environ(), asProgram+"=1", "CLAIMQ_ENDPOINTS="+strings.Join(nodes.URLs(), ","))
+	cmd.SysProcAttr = procs.ChildAttr()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := bufio.NewReader(out).ReadString('\n')
+	if err == nil {
+		var writing *os.File
+		writing, err = os.OpenFile(pipe, os.O_WRONLY, 0) // when the program reads it
+		defer writing.Close()
+	}
+	if err == nil {
+		err = os.Rename(text, pipe)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	id := regexp.MustCompile(`^submitted task (\d+) with 5 steps\n$`).FindStringSubmatch(said)
+	if err != nil || id == nil {
+		t.Fatalf("the program: %q, %v", said, err)
+	}
+	return id[1]
 }
