@@ -70,5 +70,18 @@
 // fails it goes round its endpoints, and for a few seconds lets the nodes pass
 // the calls on.
 //
-// The package needs the standard library only.
+// # Errors
+//
+// What the server refuses is an *Error: errors.Is finds the sentinel of its code
+// (ErrStaleClaim, ErrNoTasks, ...), errors.As its details and what to do about
+// it. ErrOutcomeUnknown leaves open whether the call was done, or will be: the
+// same call again, with the same key, request id or claim, settles it.
+//
+// # Tests
+//
+// Package clienttest has a server in memory for the tests of programs that use
+// this package.
+//
+// The package needs the standard library only. docs/api.md has the calls behind
+// it, docs/workers.md what a worker has to know.
 package client

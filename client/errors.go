@@ -20,7 +20,9 @@ var (
 	// ErrTaskNotClaimed is returned when a call without a token needs a claim
 	// and nobody has one.
 	ErrTaskNotClaimed = errors.New("task not claimed")
-	// ErrTaskNotClaimable is returned when the task cannot be claimed now.
+	// ErrTaskNotClaimable is returned when the task cannot be claimed now: it waits
+	// for its time, for steps before it or for its group, its type has reached its
+	// limit, or it has steps, which are claimed in its place.
 	ErrTaskNotClaimable = errors.New("task not claimable")
 	// ErrTaskNotTerminal is returned when a task that has not ended is deleted.
 	ErrTaskNotTerminal = errors.New("task has not ended")
@@ -45,7 +47,8 @@ var (
 	ErrStaleClaim = errors.New("the claim is over")
 	// ErrStepsUnfinished is returned when a parent's steps have not all ended.
 	ErrStepsUnfinished = errors.New("steps have not all ended")
-	// ErrCountMismatch is returned when an expected count was not met.
+	// ErrCountMismatch is returned when the filter of an Action does not select as
+	// many tasks as it expects. Nothing was done.
 	ErrCountMismatch = errors.New("count mismatch")
 	// ErrKeyTaken is returned when a task that is unique while it is active is
 	// retried while another has its idempotency key.
@@ -54,7 +57,8 @@ var (
 	ErrEventsGone = errors.New("events are gone")
 	// ErrScheduleNotFound is returned when there is no such schedule.
 	ErrScheduleNotFound = errors.New("schedule not found")
-	// ErrTooLarge is returned when the server refuses a size.
+	// ErrTooLarge is returned when a payload, a result or the whole request is
+	// larger than the server takes; the text says how large it may be.
 	ErrTooLarge = errors.New("too large")
 	// ErrNoTasks is returned when there is nothing to claim.
 	ErrNoTasks = errors.New("no tasks to claim")
@@ -65,7 +69,8 @@ var (
 	ErrOverloaded = errors.New("server overloaded")
 	// ErrUnauthorized is returned when there is no or no known API key.
 	ErrUnauthorized = errors.New("unauthorized")
-	// ErrForbidden is returned when the API key's role does not allow the call.
+	// ErrForbidden is returned when the API key's role or task types do not allow
+	// the call, or the server does not know itself by the host of the endpoint.
 	ErrForbidden = errors.New("forbidden")
 	// ErrOutcomeUnknown is returned when the call may or may not have been done,
 	// or may still be done. A repeat that the server recognizes settles it: a
@@ -96,7 +101,7 @@ var ErrShutdown = errors.New("worker is shutting down")
 // empty). errors.Is finds the sentinel of its Code.
 type Error struct {
 	Status    int    // of HTTP
-	Code      string // stable; docs list them
+	Code      string // stable; docs/api.md lists them
 	Text      string // what happened
 	Advice    string // what to do
 	RequestID string // for the server's log
