@@ -45,8 +45,10 @@ func working(done float64) func(*Look) {
 		}}
 		last := l.At.Add(-350 * time.Millisecond)
 		l.Workers = &Workers{At: l.At, Rows: []wire.Worker{
-			{WorkerID: "idle"}, {WorkerID: "resizer-1", Claimed: 32, TaskIDs: []uint64{101, 102, 103}, LastSeenAt: &last},
-			{WorkerID: "resizer-2", Claimed: 31, TaskIDs: []uint64{104, 105}, LastSeenAt: &last}, {WorkerID: "w-report", Claimed: 1, TaskIDs: []uint64{7}, LastSeenAt: &last},
+			{WorkerID: "idle"},
+			{WorkerID: "resizer-1", Claimed: 32, TaskIDs: []uint64{101, 102, 103}, LastSeenAt: &last},
+			{WorkerID: "resizer-2", Claimed: 31, TaskIDs: []uint64{104, 105}, LastSeenAt: &last},
+			{WorkerID: "w-report", Claimed: 1, TaskIDs: []uint64{7}, LastSeenAt: &last},
 		}}
 	}
 }
@@ -97,6 +99,7 @@ func TestDraw(t *testing.T) {
 		"80x24 no leader":   {aView(t, dead), at(80, 24, func(s *Screen) { s.Now = noon.Add(2200 * time.Millisecond) })},
 		"80x24 late":        {aView(t), at(80, 24, func(s *Screen) { s.Now = noon.Add(9 * time.Second) })},
 		"80x24 hostile":     {aView(t, hostile), at(80, 24)},
+		"80x24 old types":   {aView(t, func(l *Look) { l.Types.At = l.At.Add(-8 * time.Second) }), at(80, 24)},
 		"80x24 help":        {aView(t), at(80, 24, func(s *Screen) { s.Help = true })},
 		"80x24 paused":      {aView(t), at(80, 24, func(s *Screen) { s.Paused, s.Sort[TypesSection] = true, Order{By: 't', Reversed: true} })},
 		"80x24 nothing yet": {new(Model).Add(Look{At: noon}), at(80, 24)},

@@ -213,7 +213,7 @@ func (m *Model) addTypes(v *View, l *Look) {
 	if l.Types == nil {
 		return
 	}
-	v.typesAt, v.typesAll = l.Types.At, len(l.Types.Rows)
+	v.typesAt = l.Types.At
 	for i := range l.Types.Rows {
 		t := &l.Types.Rows[i]
 		if !m.shows(t.TaskType) {

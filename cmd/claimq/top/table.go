@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // column is one of a table. Its cells are made for its width.
@@ -27,23 +28,27 @@ type table struct {
 	first   byte // the key of the order that the table has by itself
 }
 
+// oldAge is from when on a table says how old it is: large answers are not asked
+// for at each look.
+const oldAge = 2 * time.Second
+
 // drawTable draws a section in at most height lines, its heading the first.
 func drawTable(v *View, s Screen, section Section, height int) []Line {
 	var t table
-	var name string
-	count := 0
+	name, at, count := "NODE", v.At, len(v.Nodes)
 	switch section {
 	case TypesSection:
-		name, count = "TYPE", len(v.Types)
+		name, at, count = "TYPE", v.typesAt, len(v.Types)
 	case WorkersSection:
-		name, count = "WORKER", len(v.Workers)
-	case NodesSection:
-		name, count = "NODE", len(v.Nodes)
+		name, at, count = "WORKER", v.workersAt, len(v.Workers)
 	}
 	shown := max(min(height-1, count), 0)
 	first := min(max(s.First[section], 0), count-shown)
 	if shown < count {
 		name = fmt.Sprintf("%s %d-%d of %d", name, first+1, first+shown, count)
+	}
+	if age := v.At.Sub(at); age > oldAge && !at.IsZero() {
+		name += ", " + showMS(age.Milliseconds()) + " ago"
 	}
 	switch section {
 	case TypesSection:
@@ -157,11 +162,19 @@ func (c *column) silent() bool {
 // typesTable makes the table of types.
 func typesTable(name string, rows []TypeRow) table {
 	t := table{first: 'p', columns: []column{
-		{name: name, key: 't', width: 12, left: true, grows: true}, {name: "PENDING", key: 'p', width: 8}, {name: "CLAIMED", key: 'c', width: 7},
-		{name: "OLDEST", key: 'o', width: 6}, {name: "IN/S", key: 'i', width: 6}, {name: "DONE/S", key: 'd', width: 6}, {name: "FAIL/S", key: 'f', width: 6},
+		{name: name, key: 't', width: 12, left: true, grows: true},
+		{name: "PENDING", key: 'p', width: 8},
+		{name: "CLAIMED", key: 'c', width: 7},
+		{name: "OLDEST", key: 'o', width: 6},
+		{name: "IN/S", key: 'i', width: 6},
+		{name: "DONE/S", key: 'd', width: 6},
+		{name: "FAIL/S", key: 'f', width: 6},
 		{name: "NOTES", width: 12, left: true, grows: true},
-		{name: "SCHEDULED", width: 9, spare: true}, {name: "FAILED", width: 8, spare: true}, {name: "BLOCKED", width: 8, spare: true},
-		{name: "RUNNING", width: 8, spare: true}, {name: "COMPLETED", width: 10, spare: true},
+		{name: "SCHEDULED", width: 9, spare: true},
+		{name: "FAILED", width: 8, spare: true},
+		{name: "BLOCKED", width: 8, spare: true},
+		{name: "RUNNING", width: 8, spare: true},
+		{name: "COMPLETED", width: 10, spare: true},
 	}}
 	for i := range rows {
 		row := &rows[i]
@@ -206,7 +219,9 @@ func notesOf(row *TypeRow) (string, Style) {
 // workersTable makes the table of workers.
 func workersTable(name string, rows []WorkerRow, v *View) table {
 	t := table{first: 'c', columns: []column{
-		{name: name, key: 'w', width: 20, left: true, grows: true}, {name: "CLAIMED", key: 'c', width: 8}, {name: "LAST SEEN", key: 's', width: 10},
+		{name: name, key: 'w', width: 20, left: true, grows: true},
+		{name: "CLAIMED", key: 'c', width: 8},
+		{name: "LAST SEEN", key: 's', width: 10},
 		{name: "TASKS", width: 8, left: true, grows: true},
 	}}
 	for i := range rows {
@@ -227,8 +242,14 @@ func workersTable(name string, rows []WorkerRow, v *View) table {
 // nodesTable makes the table of nodes.
 func nodesTable(name string, rows []NodeRow, v *View) table {
 	t := table{columns: []column{
-		{name: name, width: 8, left: true, grows: true}, {name: "STATE", width: 9, left: true}, {name: "LAG", width: 6}, {name: "CONTACT", width: 7},
-		{name: "MEMORY", width: 8}, {name: "DISK FREE", width: 9}, {name: "HEALTH", width: 6, left: true, grows: true}, {name: "VERSION", width: 8, left: true, grows: true, spare: true},
+		{name: name, width: 8, left: true, grows: true},
+		{name: "STATE", width: 9, left: true},
+		{name: "LAG", width: 6},
+		{name: "CONTACT", width: 7},
+		{name: "MEMORY", width: 8},
+		{name: "DISK FREE", width: 9},
+		{name: "HEALTH", width: 6, left: true, grows: true},
+		{name: "VERSION", width: 8, left: true, grows: true, spare: true},
 	}}
 	for i := range rows {
 		row := &rows[i]

@@ -25,10 +25,9 @@ type View struct {
 	Workers  []WorkerRow `json:"workers"`
 	Problems []string    `json:"problems"`
 
-	noLeaderSince        time.Time // zero: there is one
-	silentSince          time.Time // zero: somebody answered
-	typesAt, workersAt   time.Time
-	typesAll, clusterAll int // before the filter; nodes
+	noLeaderSince      time.Time // zero: there is one
+	silentSince        time.Time // zero: somebody answered
+	typesAt, workersAt time.Time // what the rows are as of; zero: there are none yet
 }
 
 // Rates are events a second between two looks, of the whole cluster.
