@@ -151,7 +151,7 @@ func (a *app) talk(f *clientFlags, fn func(s session) error) error {
 		return usageErrorf("%w", err)
 	}
 	defer c.Close()
-	return fn(session{a: a, f: f, c: c})
+	return askedAt(endpoints, fn(session{a: a, f: f, c: c}))
 }
 
 // talkOfTask runs fn with a client of the endpoints and the task's id that arg is.

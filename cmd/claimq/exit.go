@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
@@ -51,7 +53,17 @@ func (e *notEndedError) Error() string {
 type callError struct {
 	about   string // what the call was about, if the user needs to know; ends in ": "
 	err     error
-	unknown string // what to do when the outcome is unknown
+	unknown string   // what to do when the outcome is unknown
+	asked   []string // the endpoints
+}
+
+// askedAt notes at which endpoints the call was tried that err is about.
+func askedAt(endpoints []string, err error) error {
+	var call *callError
+	if errors.As(err, &call) {
+		call.asked = endpoints
+	}
+	return err
 }
 
 func (e *callError) Error() string { return e.about + e.err.Error() }
@@ -115,8 +127,10 @@ func callText(call *callError) string {
 		return printable(call.err.Error()) + "\n" + call.unknown
 	case isTLSError(call):
 		return printable(call.err.Error()) + "\nThe two sides do not trust each other: --ca-file names the authority that signed the nodes' certificates, --cert-file and --key-file this client's own where they want one."
+	case errors.Is(call, context.Canceled):
+		return "stopped before there was an answer"
 	case !isRefusal:
-		return printable(call.err.Error()) + "\nStart nodes with 'claimq dev', or say where they are with --endpoint or CLAIMQ_ENDPOINTS."
+		return noAnswerText(call) + "\nStart nodes with 'claimq dev', or say where they are with --endpoint or CLAIMQ_ENDPOINTS."
 	case refusal.Code == "":
 		return printable(refusal.Error()) + "\nIt is not claimq that answered: check --endpoint, and a proxy on the way."
 	default:
@@ -124,8 +138,20 @@ func callText(call *callError) string {
 		if refusal.Advice != "" && refusal.Advice != refusal.Text {
 			text += "\n" + printable(refusal.Advice)
 		}
+		if wire.Code(refusal.Code) == wire.CodeUnauthorized {
+			text += "\nCLAIMQ_API_KEY or --api-key has the key; 'claimq key generate' makes one for the servers' configuration."
+		}
 		return text
 	}
+}
+
+// noAnswerText names who did not answer, and why.
+func noAnswerText(call *callError) string {
+	text := printable(call.err.Error())
+	if len(call.asked) == 0 {
+		return text
+	}
+	return "no node answered at " + printable(strings.Join(call.asked, ", ")) + "\n" + text
 }
 
 // against is who or what stands against the call, where the text leaves it to the

@@ -97,7 +97,28 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		hint = didYouMean("--", names.SuggestionsFor(unknown.GetSpecifiedName()))
 	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		if form := formOf(invalid.GetFlag().Value.Type()); form != "" {
+			err = fmt.Errorf("--%s is %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), form)
+		}
+	}
 	return usageErrorf("%w%s\nSee '%s --help'", err, hint, cmd.CommandPath())
+}
+
+// formOf is what a flag of the type takes, in words; "" if its own error says so.
+func formOf(flagType string) string {
+	switch flagType {
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "uint64":
+		return "a whole number, not negative"
+	case "duration":
+		return "a time as 500ms, 30s or 10m"
+	case "bool":
+		return "true or false"
+	}
+	return ""
 }
 
 // slipMax is how many letters of a name may be wrong.

@@ -59,7 +59,7 @@ func (a *app) saveBackup(ctx context.Context, o *saveOptions, path string) error
 	}
 	resp, _, err := t.try(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return &callError{err: err}
+		return &callError{err: err, asked: o.endpoints}
 	}
 	defer resp.Body.Close()
 	partial := path + partialSuffix

@@ -114,6 +114,10 @@ func (a *app) showStats(stats *wire.Stats, taskType string) error {
 			types = append(types, t)
 		}
 	}
+	if taskType != "" && len(types) == 0 {
+		_, err := fmt.Fprintln(a.stdout, noSuchType(taskType))
+		return err
+	}
 	slices.Sort(types)
 	for _, t := range types {
 		rows = append(rows, row(cell(t), stats.Types[t]))

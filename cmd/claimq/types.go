@@ -74,7 +74,11 @@ func (a *app) showTypes(types []wire.Type, only string) error {
 		rows = append(rows, row)
 	}
 	if len(rows) == 1 {
-		_, err := fmt.Fprintln(a.stdout, "no types")
+		text := "no types"
+		if only != "" {
+			text = noSuchType(only)
+		}
+		_, err := fmt.Fprintln(a.stdout, text)
 		return err
 	}
 	for i, row := range rows {
@@ -87,6 +91,11 @@ func (a *app) showTypes(types []wire.Type, only string) error {
 		rows[i] = kept
 	}
 	return a.table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "RATE/S", "MAX CLAIMED", "FAILED/S")
+}
+
+// noSuchType is what is said of a type without tasks and settings.
+func noSuchType(name string) string {
+	return fmt.Sprintf("no tasks and no settings of type %s; 'claimq types' lists the types", printable(name))
 }
 
 // showSome is a count, "" for none.
