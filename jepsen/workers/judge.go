@@ -34,7 +34,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 		e.lines = append(e.lines, lines...)
-		if code := l.process.ExitCode(); code != 0 && !l.killed {
+		if code := l.process.ExitCode(); code > 0 && !l.killed {
 			report.violate("worker %s ended with exit code %d:\n%s", l.worker, code, l.process.LogTail(20))
 		}
 	}
