@@ -103,6 +103,14 @@ func (r *reference) parameter(b *strings.Builder, p *yaml.Node) {
 	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", text(r.get(p, "name")), text(r.get(p, "in")), cell(r.typeOf(schema, true)), cell(says))
 }
 
+// meaning is what a field says of itself, or else of its elements.
+func (r *reference) meaning(field *yaml.Node) string {
+	if says := r.says(field); says != "" {
+		return says
+	}
+	return r.says(r.resolve(r.get(field, "items")))
+}
+
 func (r *reference) says(n *yaml.Node) string { return text(r.get(n, "description")) }
 
 // write writes the section of a call.
@@ -218,7 +226,7 @@ func (r *reference) rows(b *strings.Builder, prefix string, schema *yaml.Node, s
 				third = "`" + d + "`"
 			}
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", prefix+name, cell(r.typeOf(field, sent)), third, cell(r.says(plain)))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", prefix+name, cell(r.typeOf(field, sent)), third, cell(r.meaning(plain)))
 		if r.named(field) != "" {
 			continue
 		}
