@@ -174,3 +174,23 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
+
+// The page shows a frame as it is drawn.
+func TestMetricsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame, err := os.ReadFile(filepath.Join("testdata", "80x24.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var block strings.Builder
+	for line := range strings.Lines(string(frame)) {
+		block.WriteString(strings.TrimRight("    "+line, " \n") + "\n")
+	}
+	if !strings.Contains(string(page), block.String()) {
+		t.Errorf("docs/metrics.md does not show this frame:\n%s", block.String())
+	}
+}

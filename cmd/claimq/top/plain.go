@@ -46,9 +46,9 @@ func Stream(ctx context.Context, w io.Writer, source *Source, first Look, once b
 	}
 }
 
-// next waits until it is time and looks. ok is false if ctx has ended.
+// next waits until it is time, an interval after the last look began, and looks. ok is false if ctx has ended.
 func next(ctx context.Context, model *Model, source *Source, interval time.Duration) (view *View, ok bool) {
-	timer := time.NewTimer(source.Interval(interval))
+	timer := time.NewTimer(time.Until(model.view.At.Add(source.Interval(interval))))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
