@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm fuzz cover clean cluster dist
+.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm bench-scale fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -97,8 +97,16 @@ bench: build ## drive three nodes of this build and print the figures of docs/be
 	$(BIN)/claimq bench --nodes 3 --conns 256
 	$(BIN)/claimq bench --no-raft --conns 256
 
-bench-fsm: ## what Apply costs, by command
-	$(GO) test -run '^$$' -bench . -benchmem ./fsm
+# GOGC as the server has it. 10,000,000 tasks take about 4 GB and some minutes:
+# make bench-fsm TASKS=1000,1000000,10000000
+BENCH_FSM_TASKS := 1000,1000000
+bench-fsm: ## what Apply costs, by command, among 1,000 and 1,000,000 tasks: make bench-fsm COUNT=6 > new.txt
+	GOGC=400 $(GO) test -run '^$$' -bench . -benchmem -count $(or $(COUNT),1) -timeout 0 ./fsm -bench.tasks $(or $(TASKS),$(BENCH_FSM_TASKS))
+	$(GO) test -count=1 -timeout 0 -run Machine_Bytes -v ./fsm -memory.tasks 100000
+
+# 10,000,000 tasks want one node and 16 GB: make bench-scale TASKS=10000000 NODES=1
+bench-scale: build ## real nodes with 1,000,000 tasks: memory, snapshots beside load, reads, restart
+	$(GO) run ./jepsen scale --binary $(BIN)/claimq --tasks $(or $(TASKS),1000000) --nodes $(or $(NODES),3)
 
 # The same commit, Go and VERSION give the same bytes.
 dist: ## release archives for linux and darwin, amd64 and arm64, with notices and SHA256SUMS

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// A node that holds a few tasks is measured as one that holds many is.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := runScale(t.Context(), []string{
+		"--binary", binary(), "--tasks", "20000", "--nodes", "1",
+		"--pairs", "1", "--load", "2000", "--conns", "4", "--reading", "100ms",
+	}, &out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	for _, want := range []string{"20000 tasks of 256 bytes", "snapshot of", "snapshots meanwhile", "linearizable reads", "is ready"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not tell of %q:\n%s", want, &out)
+		}
+	}
+}

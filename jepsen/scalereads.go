@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// countReads reads tasks linearizably at the leader, on as many connections as the
+// load has, and prints how many a second that were.
+func countReads(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
+	leader, err := c.WaitLeader(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, cfg.reading)
+	defer stop()
+	var reads atomic.Int64
+	var readers sync.WaitGroup
+	failed := make(chan error, cfg.conns)
+	begun := time.Now()
+	for k := range cfg.conns {
+		readers.Go(func() {
+			if err := readTasks(ctx, leader.HTTPAddr, cfg.tasks/cfg.conns*k, &reads); err != nil {
+				failed <- err
+			}
+		})
+	}
+	readers.Wait()
+	took := time.Since(begun)
+	select {
+	case err := <-failed:
+		return fmt.Errorf("read tasks: %w", err)
+	default:
+	}
+	fmt.Fprintf(cfg.out, "%d connections: %.0f linearizable reads of a task a second\n", cfg.conns, float64(reads.Load())/took.Seconds())
+	return nil
+}
+
+// readTasks reads tasks behind from, one after the other, until ctx ends. It speaks
+// HTTP by itself, with little work for each: it shares the processors with the nodes.
+func readTasks(ctx context.Context, addr string, from int, reads *atomic.Int64) error {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // nothing is under way
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		return err
+	}
+	in := bufio.NewReader(conn)
+	var request []byte
+	for i := 0; ctx.Err() == nil; i++ {
+		request = append(request[:0], "GET /api/tasks/"...)
+		request = strconv.AppendInt(request, int64(from+1+i%1000), 10)
+		request = append(append(append(request, " HTTP/1.1\r\nHost: "...), addr...), "\r\n\r\n"...)
+		if _, err := conn.Write(request); err != nil {
+			return err
+		}
+		if err := readAnswer(in); err != nil {
+			return err
+		}
+		reads.Add(1)
+	}
+	return nil
+}
+
+// readAnswer reads one answer, which must be a success.
+func readAnswer(in *bufio.Reader) error {
+	line, err := in.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(string(line), "HTTP/1.1 200") {
+		return fmt.Errorf("an answer of %q", line)
+	}
+	length := -1
+	for {
+		line, err = in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) == len("\r\n") {
+			break
+		}
+		if text, ok := strings.CutPrefix(string(line), "Content-Length: "); ok {
+			if length, err = strconv.Atoi(strings.TrimSpace(text)); err != nil {
+				return err
+			}
+		}
+	}
+	if length < 0 {
+		return fmt.Errorf("an answer without a length")
+	}
+	_, err = io.CopyN(io.Discard, in, int64(length))
+	return err
+}
