@@ -40,19 +40,21 @@ func TestREADME(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*buildTimeout)
 	defer cancel()
 
+	began := time.Now()
 	nodes := n.shell(context.Background(), dir, shell[0])
 	nodes.Env = environ
 	first := start(t, nodes)
 	if !first.until(buildTimeout, says("leader: n")) {
 		t.Fatalf("the first terminal shows no leader:\n%s", first.printed())
 	}
+	built := time.Now()
 	clone := filepath.Join(dir, "claimq")
 	cmd := n.shell(ctx, clone, shell[1]+"kill $!\nwait $! || true\n") // of the worker, and wait for it
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\nfirst terminal:\n%s", err, out, first.printed())
 	}
-	t.Logf("in the second terminal:\n%s", out)
+	t.Logf("the first terminal took %.1f s until there was a leader, the second %.1f s:\n%s", built.Sub(began).Seconds(), time.Since(built).Seconds(), out)
 	if !strings.Contains(string(out), `{"TO":"WORLD"}`) || !strings.Contains(string(out), "1 completed") {
 		t.Errorf("the task is not done:\n%s", out)
 	}

@@ -30,33 +30,33 @@ func TestSnippets(t *testing.T) {
 	}
 	dir := t.TempDir()
 	overlay := map[string]string{}
-	add := func(name, text string) {
-		path := filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
+	add := func(folder, text string) {
+		path := filepath.Join(dir, folder+".go")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		overlay[filepath.Join(root, snippetsDir, name)] = path
+		overlay[filepath.Join(root, snippetsDir, folder, "snippet.go")] = path
 	}
-	count := 0
+	all, count := string(preamble), 0
 	for _, page := range []string{"getting-started", "producers", "workers"} {
 		text, err := os.ReadFile("../../docs/" + page + ".md")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, snippet := range snippets(string(text)) {
-			name := fmt.Sprintf("%s%d/main.go", strings.ReplaceAll(page, "-", ""), i+1)
+		for _, snippet := range snippets(string(text)) {
 			count++
 			where := fmt.Sprintf("//line docs/%s.md:%d\n", page, snippet.line)
 			switch {
-			case strings.HasPrefix(snippet.text, "package "):
-				add(name, where+strings.Replace(snippet.text, "package main", "package snippet", 1))
+			case strings.HasPrefix(snippet.text, "package "): // a main would be linked, too
+				add(fmt.Sprint("program", count), where+strings.Replace(snippet.text, "package main", "package snippet", 1))
 			case regexp.MustCompile(`^(//.*\n)*(func|type|var|const) `).MatchString(snippet.text):
-				add(name, string(preamble)+where+snippet.text)
+				all += where + snippet.text
 			default:
-				add(name, string(preamble)+"func snippet(ctx context.Context, c *client.Client) error {\n"+where+snippet.text+"\nreturn nil\n}\n")
+				all += fmt.Sprintf("func snippet%d(ctx context.Context, c *client.Client) error {\n", count) + where + snippet.text + "\nreturn nil\n}\n"
 			}
 		}
 	}
+	add("all", all)
 	if count < 10 {
 		t.Fatalf("found only %d snippets", count)
 	}
