@@ -51,6 +51,7 @@ func (a *app) restoreBackup(ctx context.Context, f *clientFlags, path string) er
 		if sent {
 			err = fmt.Errorf("%w: %w", client.ErrOutcomeUnknown, err)
 		}
+		_, _ = session{a: a, f: f}.showJSON(nil, err)
 		return &callError{err: err, unknown: "Look with 'claimq stats' whether the tasks are there; if they are not, restore again.", asked: f.endpoints}
 	}
 	defer resp.Body.Close()

@@ -59,6 +59,7 @@ func (a *app) saveBackup(ctx context.Context, o *saveOptions, path string) error
 	}
 	resp, _, err := t.try(ctx, http.MethodGet, target, nil)
 	if err != nil {
+		_, _ = session{a: a, f: &o.clientFlags}.showJSON(nil, err)
 		return &callError{err: err, asked: o.endpoints}
 	}
 	defer resp.Body.Close()

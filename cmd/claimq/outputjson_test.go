@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// jsonRun is a command line that prints JSON.
+type jsonRun struct {
+	path  string // of the command
+	args  string
+	stdin string
+	want  int  // exit code
+	mute  bool // it prints nothing: standard error alone says why
+}
+
+// Every command that has --output prints with json nothing but JSON, refusals and
+// empty answers too.
+func TestOutputJSON(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--nodes", "1")
+	dir := t.TempDir()
+	steps := `[{"step":"a","params":1,"task_type":"part"}]`
+	runs := []jsonRun{
+		{path: "submit", args: `mail {"a":1}`},
+		{path: "submit", args: "mail 2"},
+		{path: "submit", args: "report --steps - --finalize claim", stdin: steps}, // 3, 4
+		{path: "submit", args: "--file -", stdin: "{\"params\":1}\n{\"params\":2}\nbad\n", want: exitRefused},
+		{path: "submit", args: "slow 1 --delay 1h --wait 1ms", want: exitUnknown}, // 7
+		{path: "claim", args: "--worker w1 --type mail"},
+		{path: "claim", args: "--worker w1 --type nothing", want: exitNone},
+		{path: "extend", args: "1 --worker w1 --token 1"},
+		{path: "complete", args: "1 --worker w1 --token 1 [1] --claim --type mail"},
+		{path: "release", args: "2 --worker w1 --token 2"},
+		{path: "claim", args: "--worker w1 --type mail --limit 5"},
+		{path: "fail", args: "2 --worker w1 --token 3 --error no --permanent"},
+		{path: "fail", args: "2 --worker w1 --token 4 --error no", want: exitRefused},
+		{path: "retry", args: "2"},
+		{path: "update", args: "2 --priority 5"},
+		{path: "cancel", args: "2"},
+		{path: "get", args: "2"},
+		{path: "get", args: "99", want: exitNone},
+		{path: "delete", args: "2"},
+		{path: "list", args: "--status pending"},
+		{path: "list", args: "--type nothing"},
+		{path: "why", args: "7"},
+		{path: "events", args: "1"},
+		{path: "events", args: "--type mail"},
+		{path: "steps", args: "3"},
+		{path: "batch", args: "- --atomic", stdin: `{"op":"submit","params":1}{"op":"cancel","id":7}`},
+		{path: "claim", args: "--worker w1 --type part"},
+		{path: "complete", args: "4 --worker w1 --token 4 1"},
+		{path: "finalization claim", args: "3 --processor p1"},
+		{path: "finalization claim", args: "3 --processor p2", want: exitRefused},
+		{path: "finalization extend", args: "3 --processor p1"},
+		{path: "finalization release", args: "3 --processor p1"},
+		{path: "finalization show", args: "3"},
+		{path: "finalize", args: "3 --processor p1 1"},
+		{path: "bulk retry", args: "--status failed --dry-run"},
+		{path: "bulk cancel", args: "--type default"},
+		{path: "bulk delete", args: "--status cancelled"},
+		{path: "bulk delete", args: "--status cancelled --expect 9", want: exitRefused},
+		{path: "stats"},
+		{path: "types"},
+		{path: "type set", args: "mail --pause"},
+		{path: "workers"},
+		{path: "top", args: "--once"},
+		{path: "schedule set", args: "nightly report --every 1h"},
+		{path: "schedule get", args: "nightly"},
+		{path: "schedule list"},
+		{path: "schedule delete", args: "nightly"},
+		{path: "schedule get", args: "nightly", want: exitNone},
+		{path: "cluster status"},
+		{path: "cluster hash"},
+		{path: "cluster upgrade"},
+		{path: "cluster upgrade", args: "--finalize"},
+		{path: "cluster join", args: "n9", want: exitUsage, mute: true},
+		{path: "cluster join", args: "n1 127.0.0.1:1", want: exitRefused},
+		{path: "cluster remove", args: "n9", want: exitRefused},
+		{path: "cluster promote", args: "n9", want: exitRefused},
+		{path: "cluster demote", args: "n1", want: exitRefused},
+		{path: "cluster transfer", args: "n9", want: exitRefused},
+		{path: "cluster recover", args: "--data-dir " + filepath.Join(d.dir, "n1"), want: exitRefused, mute: true}, // it runs
+		{path: "snapshot take"},
+		{path: "snapshot save", args: filepath.Join(dir, "backup")},
+		{path: "snapshot inspect", args: filepath.Join(dir, "backup")},
+		{path: "snapshot restore", args: filepath.Join(dir, "backup"), want: exitRefused},
+		{path: "doctor", args: "--data-dir " + dir},
+		{path: "key generate", args: "--role reader --name n"},
+		{path: "key reload"},
+		{path: "config show", args: "--node-id n1 --data-dir d"},
+		{path: "version"},
+		{path: "bench", args: "--tasks 10 --conns 1 --warm-up 1ms"},
+	}
+	shown := map[string]bool{}
+	for _, r := range runs {
+		shown[r.path] = true
+		var stdout, stderr bytes.Buffer
+		a := &app{stdin: strings.NewReader(r.stdin), stdout: &stdout, stderr: &stderr, environ: []string{"CLAIMQ_ENDPOINTS=" + d.url(0)}, width: 80}
+		line := strings.TrimSpace(r.path + " " + r.args)
+		if code := run(t.Context(), a, append(strings.Fields(line), "--output", "json")); code != r.want {
+			t.Errorf("claimq %s: exit code %d, want %d: %s", line, code, r.want, stderr.String())
+		}
+		if n, err := jsonValues(&stdout); err != nil || (n == 0) != r.mute {
+			t.Errorf("claimq %s prints %d JSON values, and then %v: %s", line, n, err, stderr.String())
+		}
+	}
+	eachCommand(newTree(), func(cmd *cobra.Command, path string) {
+		has := cmd.Flags().Lookup("output") != nil
+		switch path {
+		case "server", "dev", "work", "completion", "man", "":
+			if has {
+				t.Errorf("claimq %s has --output after all: put it into this test", path)
+			}
+		default:
+			if !has && !cmd.HasSubCommands() {
+				t.Errorf("claimq %s has no --output", path)
+			}
+			if has && !shown[path] {
+				t.Errorf("claimq %s --output json is not in this test", path)
+			}
+		}
+	})
+}
+
+// jsonValues counts the JSON values that r has, up to an error.
+func jsonValues(r io.Reader) (n int, err error) {
+	dec := json.NewDecoder(r)
+	for {
+		var value json.RawMessage
+		if err := dec.Decode(&value); errors.Is(err, io.EOF) {
+			return n, nil
+		} else if err != nil {
+			return n, err
+		}
+		n++
+	}
+}
