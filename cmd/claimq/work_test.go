@@ -263,11 +263,15 @@ func TestWork_survives(t *testing.T) {
 	}
 
 	// What does not finish is given back, at once with a second signal.
-	for name, stopWait := range map[string]string{"stopped": "100ms", "hurried": "1h"} {
+	for name, stopWait := range map[string]string{"stopped": "100ms", "hung_up": "100ms", "hurried": "1h"} {
 		id = l.submit(t, name, "1", 3)
 		p = l.work(t, name, "echo $$ >"+name+"; exec sleep 1000", "--stop-wait", stopWait)
 		pid = l.appears(t, name)
-		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		if name == "hung_up" {
+			_ = p.cmd.Process.Signal(syscall.SIGHUP)
+		} else {
+			_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		}
 		if name == "hurried" {
 			_ = p.cmd.Process.Signal(os.Interrupt)
 		}

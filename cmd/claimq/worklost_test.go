@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/claimq/claimq/client"
+)
+
+// A command whose claim was taken from the worker is stopped while it runs, and how
+// it ends then settles nothing, even by exit code 0.
+func TestWork_losesItsClaim(t *testing.T) {
+	t.Parallel()
+	l := newWorkLab(t)
+	id := l.submit(t, "lost", "1", 3)
+	p := l.work(t, "lost", "trap 'echo told >told; exit 0' TERM; echo $$ >lost; while :; do sleep 0.05; done", "--lease", "1s")
+	pid := l.appears(t, "lost")
+	for _, args := range [][]string{{"type", "set", "lost", "--pause"}, {"retry", id}} {
+		if out, err := claimq(t.Context(), append(args, "--endpoint", l.d.url(0))...).CombinedOutput(); err != nil {
+			t.Fatalf("claimq %s: %v: %s", args, err, out)
+		}
+	}
+	l.appears(t, "told")
+	gone(t, pid)
+	out := p.stop(t)
+	if !strings.Contains(out, "1 lost") || !strings.Contains(out, "0 completed, 0 failed, 0 given back") {
+		t.Errorf("it says\n%s", out)
+	}
+	got := l.until(t, id, "pending", func(task *client.Task) bool { return task.Status == client.StatusPending })
+	if len(got.Result) != 0 || got.Error != "" {
+		t.Errorf("the task is %+v", got)
+	}
+}
+
+// A worker whose key is refused ends and says so; one that is refused for a while
+// asks on.
+func TestWork_keyIsRefused(t *testing.T) {
+	t.Parallel()
+	for status, code := range map[int]string{http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			var claims atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if claims.Add(1) == 1 {
+					w.WriteHeader(http.StatusTooManyRequests)
+					io.WriteString(w, `{"success":false,"error":"Too many","code":"rate_limited","message":"m"}`)
+					return
+				}
+				w.WriteHeader(status)
+				fmt.Fprintf(w, `{"success":false,"error":"The key is no good","code":%q,"message":"Take another"}`, code)
+			}))
+			defer server.Close()
+			var stderr bytes.Buffer
+			a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr, environ: []string{"CLAIMQ_API_KEY=k"}}
+			if got := run(t.Context(), a, []string{"work", "--type", "mail", "--endpoint", server.URL, "true"}); got != exitRefused {
+				t.Errorf("exit code %d, want %d", got, exitRefused)
+			}
+			if want := "claimq: the worker's key was refused: The key is no good (" + code + ")\nTake another\n"; !strings.Contains(stderr.String(), want) {
+				t.Errorf("it says\n%s", stderr.String())
+			}
+			if n := claims.Load(); n < 2 {
+				t.Errorf("it has asked %d times", n)
+			}
+		})
+	}
+}
