@@ -95,8 +95,12 @@ func (r *running) printed() string {
 // interrupt is Ctrl-C. It returns when the command, and all that it has started in
 // the terminal, has ended.
 func (r *running) interrupt() {
-	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT)
-	<-r.ended
+	select {
+	case <-r.ended: // its group may be another's by now
+	default:
+		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT)
+		<-r.ended
+	}
 }
 
 // until waits until what was printed is ok, or the command has ended, and reports

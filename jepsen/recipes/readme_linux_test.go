@@ -63,7 +63,10 @@ func TestREADME(t *testing.T) {
 			t.Errorf("task 1 has %d events %s:\n%s", n, event, out)
 		}
 	}
-	if !first.until(lookTimeout, says("has ended: signal: killed")) || strings.Count(first.printed(), "leader: n") < 2 {
+	followed := func(printed string) bool {
+		return strings.Contains(printed, "has ended: signal: killed") && strings.Count(printed, "leader: n") >= 2
+	}
+	if !first.until(lookTimeout, followed) {
 		t.Errorf("no leader was killed and followed:\n%s", first.printed())
 	}
 
