@@ -234,18 +234,20 @@ func (s *story) tokens(r *Report) {
 	}
 }
 
-// allowed says how a claim may have ended whose handler returned so. That it
-// expired is always possible: the settling call may not have got through.
-func allowed(returned diary.Outcome) string {
+// allowed reports whether a claim may have been settled so whose handler returned
+// so. (That it expired is always possible: the call may not have got through.)
+func allowed(returned diary.Outcome, settled string) bool {
 	switch returned {
 	case diary.Completes:
-		return "completed"
-	case diary.FailsOnce, diary.FailsAll, diary.Panics, diary.Refused, diary.Unwritten:
-		return "failed"
+		return settled == "completed"
+	case diary.FailsOnce, diary.FailsAll, diary.Refused, diary.Unwritten:
+		return settled == "failed"
+	case diary.Panics: // the worker may have begun to stop just before
+		return settled == "failed" || settled == "released"
 	case diary.Snoozes, diary.Stops:
-		return "released"
+		return settled == "released"
 	}
-	return "lease_expired" // lost: nothing is sent any more
+	return false // lost: nothing is sent any more. Or it did not return
 }
 
 // outcomes looks whether each claim ended as its handler said.
@@ -259,7 +261,7 @@ func (s *story) outcomes(r *Report) {
 		case h == nil && g.outcome == "released": // given back before it had a handler
 		case h == nil:
 			r.violate("task %s: token %d %s, and had no handler", s.id, g.token, g.outcome)
-		case h.returned == "" || g.outcome != allowed(h.returned):
+		case !allowed(h.returned, g.outcome):
 			r.violate("task %s: token %d %s, and its handler returned %q", s.id, g.token, g.outcome, h.returned)
 		}
 	}
