@@ -185,8 +185,9 @@ func dieFetching(t *testing.T, nodes *procs.Cluster, pipe, text string) string {
 	said, err := bufio.NewReader(out).ReadString('\n')
 	if err == nil {
 		var writing *os.File
-		writing, err = os.OpenFile(pipe, os.O_WRONLY, 0) // when the program reads it
-		defer writing.Close()
+		if writing, err = os.OpenFile(pipe, os.O_WRONLY, 0); err == nil { // the program reads it
+			defer writing.Close()
+		}
 	}
 	if err == nil {
 		err = os.Rename(text, pipe)

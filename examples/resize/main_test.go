@@ -60,27 +60,34 @@ func put(t *testing.T, dir, name string, data []byte) {
 	}
 }
 
-// lab is a node, a client of it, a folder of pictures, and the binaries.
+// asProgram in the environment makes the test's binary the program itself.
+const asProgram = "CLAIMQ_EXAMPLE_RESIZE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// lab is a node, a client of it, a folder of pictures, and the binary.
 type lab struct {
-	ctx            context.Context
-	c              *client.Client
-	url            string
-	claimq, resize string
-	dir            string
+	ctx    context.Context
+	c      *client.Client
+	url    string
+	claimq string
+	dir    string
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	bin := t.TempDir()
-	l := &lab{ctx: ctx, resize: filepath.Join(bin, "resize"), dir: t.TempDir()}
+	l := &lab{ctx: ctx, dir: t.TempDir()}
 	var err error
-	if l.claimq, err = procs.Build(ctx, bin); err != nil {
+	if l.claimq, err = procs.Build(ctx, t.TempDir()); err != nil {
 		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", l.resize, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build the command: %v\n%s", err, out)
 	}
 	nodes, err := procs.Start(ctx, procs.Config{Binary: l.claimq, Dir: t.TempDir(), Nodes: 1})
 	if err != nil {
@@ -99,9 +106,10 @@ func newLab(t *testing.T) *lab {
 // a file first. It is stopped when the test ends.
 func (l *lab) work(t *testing.T) {
 	t.Helper()
-	line := fmt.Sprintf(`echo $$ >%s/pid.$CLAIMQ_TASK_ID.$CLAIMQ_ATTEMPT; exec %s -dir %s`, l.dir, l.resize, l.dir)
+	line := fmt.Sprintf(`echo $$ >%s/pid.$CLAIMQ_TASK_ID.$CLAIMQ_ATTEMPT; exec %s -dir %s`, l.dir, os.Args[0], l.dir)
 	cmd := exec.Command(l.claimq, "work", "--type", "resize", "--concurrency", "2", "--endpoint", l.url, "--", "sh", "-c", line)
 	var said bytes.Buffer
+	cmd.Env = append(os.Environ(), asProgram+"=1")
 	cmd.Stderr, cmd.SysProcAttr = &said, procs.ChildAttr()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
