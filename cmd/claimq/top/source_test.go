@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
@@ -35,7 +36,7 @@ func newNodes(t *testing.T, n int) (*nodes, map[string]*httptest.Server) {
 		id := fmt.Sprintf("n%d", i+1)
 		servers[id] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.answer(w, r, id) }))
 		t.Cleanup(servers[id].Close)
-		c.urls[id] = servers[id].URL
+		c.set(func() { c.urls[id] = servers[id].URL })
 	}
 	return c, servers
 }
@@ -162,22 +163,48 @@ func TestSource_beginsWithoutLeader(t *testing.T) {
 	}
 }
 
-// A node that hangs holds a look up for three timeouts at most.
+// roundTrip is an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A node that hangs holds a look up for one timeout, and for three where there is no
+// other.
 func TestSource_hangingNode(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
-	defer hanging.Close()
-	defer close(release)
-	c, servers := newNodes(t, 1)
-	s := newTestSource(t, 200*time.Millisecond, hanging.URL, servers["n1"].URL)
-	if l := s.Look(t.Context()); l.Cluster == nil {
-		t.Errorf("looked %+v", l)
-	}
-	c.calls()
-	s = newTestSource(t, 50*time.Millisecond, hanging.URL)
-	if l := s.Look(t.Context()); l.Err == nil {
-		t.Errorf("looked %+v", l)
+	for name, test := range map[string]struct {
+		endpoints []string
+		took      time.Duration
+	}{
+		"and another":   {[]string{"http://hangs", "http://n1"}, time.Second},
+		"alone":         {[]string{"http://hangs"}, 2 * time.Second}, // with consistency=stale, too
+		"all of many":   {[]string{"http://hangs", "http://hangs:1", "http://hangs:2", "http://hangs:3"}, 3 * time.Second},
+		"not the first": {[]string{"http://n1", "http://hangs"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := &nodes{leader: "n1", urls: map[string]string{"n1": "http://n1"}, refusal: map[string]string{}}
+				s := NewSource(Config{Endpoints: test.endpoints, Timeout: time.Second})
+				s.http.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Hostname() == "hangs" {
+						<-r.Context().Done()
+						return nil, r.Context().Err()
+					}
+					w := httptest.NewRecorder()
+					c.answer(w, r, "n1")
+					return w.Result(), nil
+				})
+				begun := time.Now()
+				l := s.Look(t.Context())
+				if took := time.Since(begun); took != test.took {
+					t.Errorf("it took %v, want %v", took, test.took)
+				}
+				if answers := strings.Contains(strings.Join(test.endpoints, " "), "n1"); (l.Err == nil) != answers || (l.Cluster != nil) != answers {
+					t.Errorf("looked %+v", l)
+				}
+			})
+		})
 	}
 }
 
