@@ -92,7 +92,7 @@ func fitted(rows [][]string, width int, less []string) (fit [][]string, left []s
 	}
 	for _, name := range less {
 		if i := slices.Index(fit[0], name); i >= 0 && tooWide() {
-			fit, left = withoutColumn(fit, i), append(left, name)
+			fit, left = withoutColumn(fit, i), append(left, strings.TrimSuffix(name, " (UTC)"))
 		}
 	}
 	cutRows(fit, width)
