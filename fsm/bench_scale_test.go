@@ -1,8 +1,10 @@
 package fsm
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"runtime"
 	"strconv"
 	"strings"
@@ -148,42 +150,61 @@ func (s *benchState) round(b *testing.B, command string, n int) {
 	measured("delete", func(i int) { s.apply(b, Delete{ID: held[i].hold.ID}) })
 }
 
-// BenchmarkClaim is a claim and its release, by how many types are listed and by
-// what is at the head of the queue that the claim must pass by.
+// BenchmarkClaim is a claim, by how many types are listed and by what is at the head
+// of the queue that the claim must pass by. To compare, tasks=256 is as good as an
+// empty system.
 func BenchmarkClaim(b *testing.B) {
+	b.Run("tasks=256/types=1", func(b *testing.B) { newBenchState(b, benchRound, 1).claims(b, typeName(0)) })
 	eachSize(b, func(b *testing.B, tasks int) {
-		s := newBenchState(b, tasks, min(1000, tasks))
+		types := min(1000, tasks/benchRound) // of which each has a round
+		s := newBenchState(b, tasks, types)
 		listed := func(n int) (names []string) {
-			for i := range n {
-				names = append(names, typeName(i*7%min(1000, tasks)))
+			for i := range min(n, types) {
+				names = append(names, typeName(i))
 			}
 			return names
 		}
 		for _, n := range []int{1, 5, 100} {
-			b.Run(fmt.Sprintf("types=%d", n), func(b *testing.B) { s.claims(b, listed(n)) })
+			b.Run(fmt.Sprintf("types=%d", n), func(b *testing.B) { s.claims(b, listed(n)...) })
 		}
-		b.Run("types=any", func(b *testing.B) { s.claims(b, nil) })
-		s.apply(b, SetType{Type: typeName(0), Set: TypePaused, Settings: TypeSettings{Paused: true}})
-		b.Run("types=any/head=paused", func(b *testing.B) { s.claims(b, nil) })
-		b.Run("types=5/head=paused", func(b *testing.B) { s.claims(b, listed(5)) })
-		s.apply(b, SetType{Type: typeName(0), Set: TypePaused})
-		s.apply(b, SetType{Type: typeName(0), Set: TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: 1}})
-		s.apply(b, ClaimNext{WorkerID: "holder", Types: []string{typeName(0)}, Limit: 1})
-		b.Run("types=any/head=limited", func(b *testing.B) { s.claims(b, nil) })
-		b.Run("types=5/head=limited", func(b *testing.B) { s.claims(b, listed(5)) })
-		s.apply(b, Submit{Tasks: []NewTask{{Type: "rare", Params: []byte("1")}}})
-		b.Run("types=rare", func(b *testing.B) { s.claims(b, []string{"rare"}) })
+		b.Run("types=any", func(b *testing.B) { s.claims(b) })
+		set := func(set TypeFields, settings TypeSettings) {
+			s.apply(b, SetType{Type: typeName(0), Set: set, Settings: settings})
+		}
+		set(TypePaused, TypeSettings{Paused: true})
+		b.Run("types=any/head=paused", func(b *testing.B) { s.claims(b) })
+		b.Run("types=5/head=paused", func(b *testing.B) { s.claims(b, listed(5)...) })
+		set(TypePaused, TypeSettings{})
+		set(TypeMaxClaimed, TypeSettings{MaxClaimed: 1})
+		s.apply(b, ClaimNext{WorkerID: "holder", Types: listed(1), Limit: 1})
+		b.Run("types=any/head=limited", func(b *testing.B) { s.claims(b) })
+		b.Run("types=5/head=limited", func(b *testing.B) { s.claims(b, listed(5)...) })
+		for range benchRound {
+			s.apply(b, Submit{Tasks: []NewTask{{Type: "rare", Params: []byte("1")}}})
+		}
+		b.Run("types=rare", func(b *testing.B) { s.claims(b, "rare") })
 	})
-	// To compare: the one task there is.
-	b.Run("tasks=1/types=1", func(b *testing.B) { newBenchState(b, 1, 1).claims(b, []string{typeName(0)}) })
 }
 
-// claims measures claims, each followed by a release.
-func (s *benchState) claims(b *testing.B, types []string) {
+// claims measures claims in rounds, between which the claimed tasks are completed
+// and deleted and others submitted in their place.
+func (s *benchState) claims(b *testing.B, types ...string) {
 	b.ReportAllocs()
-	for b.Loop() {
-		c := s.apply(b, ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1}).Claims[0]
-		s.apply(b, Release{Hold: Hold{ID: c.Task.ID, WorkerID: "worker-1", Token: c.Token}})
+	b.StopTimer()
+	b.ResetTimer()
+	claimed := make([]Task, benchRound)
+	for left := b.N; left > 0; left -= benchRound {
+		n := min(left, benchRound)
+		b.StartTimer()
+		for i := range n {
+			claimed[i] = s.apply(b, ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1}).Claims[0].Task
+		}
+		b.StopTimer()
+		for _, t := range claimed[:n] {
+			s.apply(b, Complete{Hold: Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
+			s.apply(b, Delete{ID: t.ID})
+			s.apply(b, Submit{Tasks: []NewTask{{Type: t.Type, Params: t.Params}}})
+		}
 	}
 }
 
@@ -218,6 +239,28 @@ func BenchmarkState(b *testing.B) {
 				captured := s.m.Snapshot()
 				captured.Hash()
 				captured.Release()
+			}
+		})
+		b.Run("do=write", func(b *testing.B) {
+			for b.Loop() {
+				captured := s.m.Snapshot()
+				if _, err := captured.WriteTo(io.Discard); err != nil {
+					b.Fatal(err)
+				}
+				captured.Release()
+			}
+		})
+		b.Run("do=restore", func(b *testing.B) {
+			var file bytes.Buffer
+			captured := s.m.Snapshot()
+			if _, err := captured.WriteTo(&file); err != nil {
+				b.Fatal(err)
+			}
+			captured.Release()
+			for b.Loop() {
+				if _, err := ReadSnapshot(bytes.NewReader(file.Bytes())); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 		b.Run("do=list", func(b *testing.B) {

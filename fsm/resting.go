@@ -48,7 +48,9 @@ func (r *resting) clone() *resting {
 // add adds the record at a position where none rests.
 func (r *resting) add(at uint64, record []byte) {
 	if len(r.bytes)+len(record) > cap(r.bytes) {
-		more := max(1, min(r.count, pageSize-r.count)) // records for which room is made
+		// Room is made for some more, or tasks that come and go would move all others
+		// each time.
+		more := max(1, r.count/8, min(r.count, pageSize-r.count))
 		r.move(r.live + more*len(record))
 	}
 	r.starts[at], r.sizes[at] = uint32(len(r.bytes)), uint16(len(record))
