@@ -86,8 +86,10 @@ func measureScale(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error 
 			return err
 		}
 	}
-	if err := takeSnapshots(ctx, cfg, c); err != nil {
-		return err
+	if cfg.pairs > 0 { // there is log behind the first
+		if err := takeSnapshots(ctx, cfg, c); err != nil {
+			return err
+		}
 	}
 	if err := restartNodes(ctx, cfg, c); err != nil {
 		return err
