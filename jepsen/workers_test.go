@@ -16,7 +16,7 @@ func TestWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := workers.Run(t.Context(), workers.Config{
-		Binary: binary(), Worker: worker, Dir: t.TempDir(), Nodes: 3, Workers: 5, Rate: 12, Time: 7 * time.Second, Lease: 500 * time.Millisecond,
+		Binary: binary(), Worker: worker, Dir: t.TempDir(), Nodes: 3, Workers: 5, Rate: 12, Time: 6 * time.Second, Lease: 500 * time.Millisecond,
 		Seed: 3, Out: t.Output(),
 	})
 	t.Log(report)

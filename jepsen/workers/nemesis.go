@@ -75,7 +75,7 @@ func (n *leaderNemesis) killAt(ctx context.Context, k *strike) error {
 		return errKill
 	}
 	n.say("%s, the leader, killed %v", leader.ID, k)
-	n.tally.count(fmt.Sprintf("leader killed %s a %s", k.phase, k.call))
+	n.tally.count(fmt.Sprintf("leader killed %s the %s", k.phase, k.call))
 	wait(ctx, time.Duration(n.rng.Int63n(int64(downMax))))
 	if err := leader.Start(); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (n *workerNemesis) atCall(ctx context.Context, do func() error) (string, er
 		n.tally.count("strikes at calls that did not come")
 		return "", nil
 	}
-	return fmt.Sprintf(" %s a %s", k.phase, k.call), err
+	return fmt.Sprintf(" %s the %s", k.phase, k.call), err
 }
 
 // pauseAtCall stops the process at a call for longer than its lease. The answer

@@ -35,7 +35,7 @@ type strike struct {
 }
 
 func (s *strike) String() string {
-	text := fmt.Sprintf("%s a %s", s.phase, s.call)
+	text := fmt.Sprintf("%s the %s", s.phase, s.call)
 	if s.phase == after && s.drop {
 		text += ", its answer dropped"
 	}
