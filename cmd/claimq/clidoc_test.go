@@ -139,6 +139,53 @@ func TestExamples_areTaken(t *testing.T) {
 	}
 }
 
+// The command lines of the contract are taken, each flag of it by that name.
+func TestContract_commandLines(t *testing.T) {
+	t.Parallel()
+	lines := `claimq dev --nodes 3 --data-dir ./claimq-data --restart
+claimq server --node-id n1 --data-dir DIR --http-addr 127.0.0.1:7400 --peer-addr 127.0.0.1:7401 --http-advertise A:1 --peer-advertise A:2 --bootstrap
+claimq server --join P:1,P:2 --join-key-file F --config FILE --insecure
+claimq server --initial-cluster n1=HOST:1,n2=HOST:2
+claimq submit TYPE PARAMS --key K --priority 1 --delay 10m --label k=v --wait 30s
+claimq submit TYPE --file NDJSON --endpoint http://a --endpoint http://b --api-key K --output json
+claimq claim --worker W --type T --type U --wait 30s --lease 2m --output env
+claimq complete 1 --worker W --token 2 RESULT
+claimq fail 1 --worker W --token 2 --error TEXT --permanent
+claimq fail 1 --worker W --token 2 --error TEXT --retry-in 5m
+claimq extend 1 --worker W --token 2
+claimq release 1 --worker W --token 2
+claimq retry 1; claimq cancel 1; claimq delete 1; claimq get 1; claimq why 1; claimq events 1
+claimq list --status S --type T --label k=v --limit 5
+claimq stats --type T; claimq types --type T; claimq workers --type T
+claimq work --type T --concurrency 2 -- COMMAND --its-own
+claimq bulk retry --status failed --type T --dry-run --expect 3 --add-attempts 3
+claimq bulk cancel --status failed; claimq bulk delete --status failed
+claimq type set T --pause --resume --max-claimed 2
+claimq schedule set n T --cron @daily; claimq schedule list; claimq schedule delete n
+claimq steps 1; claimq finalize 1
+claimq cluster status; claimq cluster join n4 H:1; claimq cluster remove n4; claimq cluster promote n4; claimq cluster demote n4
+claimq cluster transfer; claimq cluster transfer n2; claimq cluster recover --data-dir D
+claimq snapshot take; claimq snapshot save F; claimq snapshot restore F; claimq snapshot inspect F
+claimq key generate --role R --name N; claimq config show; claimq doctor --data-dir D; claimq bench; claimq version; claimq completion bash
+`
+	calls := claimqCalls(t, lines)
+	if want := strings.Count(lines, "claimq "); len(calls) != want {
+		t.Fatalf("found %d of %d command lines", len(calls), want)
+	}
+	for _, args := range calls {
+		found, rest, err := newTree().Find(args)
+		if err == nil {
+			err = found.ParseFlags(rest)
+		}
+		if err == nil {
+			err = found.ValidateArgs(found.Flags().Args())
+		}
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
 // claimqCalls returns the arguments of every call of claimq in lines of shell, also
 // of those in a pipe or a substitution.
 func claimqCalls(t *testing.T, lines string) (calls [][]string) {
