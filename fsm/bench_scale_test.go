@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The benchmarks of this file are of a state that holds many tasks. Their names
@@ -226,13 +225,9 @@ func BenchmarkState(b *testing.B) {
 			b.ReportMetric(float64(s.m.Bytes())/float64(tasks), "estimated-B/task")
 		})
 		b.Run("do=capture", func(b *testing.B) {
-			longest := time.Duration(0)
 			for b.Loop() {
-				begun := time.Now()
 				s.m.Snapshot().Release()
-				longest = max(longest, time.Since(begun))
 			}
-			b.ReportMetric(float64(longest.Nanoseconds()), "max-ns")
 		})
 		b.Run("do=hash", func(b *testing.B) {
 			for b.Loop() {
