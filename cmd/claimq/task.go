@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -88,14 +89,17 @@ func newDeleteCommand(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
-				var answer wire.Answer
-				// Ids are never used again: a repeat deletes nothing else.
-				r := client.Request{Method: http.MethodDelete, Path: taskPath(id, ""), Repeatable: true}
-				shown, err := s.call(cmd.Context(), r, "Repeat the command: that there is no such task means that it is done.", &answer)
-				if err != nil || shown {
+				const unknown = "Repeat the command: that there is no such task means that it is done."
+				if f.output == "json" { // as the server said it; to a repeat it says that there is no such task
+					// Ids are never used again: a repeat deletes nothing else.
+					r := client.Request{Method: http.MethodDelete, Path: taskPath(id, ""), Repeatable: true}
+					_, err := s.call(cmd.Context(), r, unknown, &wire.Answer{})
 					return err
 				}
-				_, err = fmt.Fprintf(a.stdout, "task %d is deleted\n", id)
+				if err := s.c.Delete(cmd.Context(), strconv.FormatUint(id, 10)); err != nil {
+					return &callError{err: err, unknown: unknown}
+				}
+				_, err := fmt.Fprintf(a.stdout, "task %d is deleted\n", id)
 				return err
 			})
 		},

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// A delete whose answer was lost finds no task when it is repeated: it is done.
+func TestDelete_repeated(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"success":false,"error":"Task not found","code":"task_not_found","message":"Check the id"}`))
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	code := run(t.Context(), a, []string{"delete", "17", "--endpoint", server.URL})
+	if code != exitDone || stdout.String() != "task 17 is deleted\n" || calls.Load() != 2 {
+		t.Errorf("exit code %d after %d calls: %s%s", code, calls.Load(), stdout.String(), stderr.String())
+	}
+}
