@@ -10,13 +10,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
 	// redrawInterval is how often the screen is looked at for what grows older.
 	redrawInterval = 100 * time.Millisecond
-	// stopWait is how long a stopped process waits for what says that it goes on: a
-	// stop that nobody could undo does not come.
+	// stopWait is how long a process that has stopped itself waits for the signal that
+	// it goes on, should it have come before.
 	stopWait = 500 * time.Millisecond
 )
 
@@ -105,11 +107,11 @@ func (l *live) loop(ctx context.Context, signals chan os.Signal) error {
 			if s == syscall.SIGHUP || s == syscall.SIGQUIT {
 				return nil
 			}
-			if err := l.signal(s, signals); err != nil {
+			if err := l.signal(s); err != nil {
 				return err
 			}
 		case k := <-l.term.typed:
-			quit, err := l.press(k, signals)
+			quit, err := l.press(k)
 			if quit || err != nil {
 				return err
 			}
@@ -142,10 +144,10 @@ func (l *live) lookIfDue(ctx context.Context) {
 }
 
 // press does what a key says.
-func (l *live) press(k key, signals chan os.Signal) (quit bool, err error) {
+func (l *live) press(k key) (quit bool, err error) {
 	switch k {
 	case keySuspend:
-		return false, l.suspend(signals)
+		return false, l.suspend()
 	case keyRedraw:
 		l.drawn = ""
 		return false, nil
@@ -154,10 +156,10 @@ func (l *live) press(k key, signals chan os.Signal) (quit bool, err error) {
 }
 
 // signal does what a signal says.
-func (l *live) signal(s os.Signal, signals chan os.Signal) error {
+func (l *live) signal(s os.Signal) error {
 	switch s {
 	case syscall.SIGTSTP:
-		return l.suspend(signals)
+		return l.suspend()
 	case syscall.SIGCONT: // whoever had the terminal meanwhile has changed it
 		if err := l.term.leave(); err != nil {
 			return err
@@ -171,31 +173,45 @@ func (l *live) signal(s os.Signal, signals chan os.Signal) error {
 }
 
 // suspend gives the terminal back, stops the process as Ctrl-Z does, and goes on
-// when it is told to.
-func (l *live) suspend(signals chan os.Signal) error {
+// when it is told to. Where nobody could tell it to, it does nothing.
+func (l *live) suspend() error {
+	if orphaned() {
+		return nil
+	}
 	if err := l.term.leave(); err != nil {
 		return err
 	}
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
-	signal.Reset(syscall.SIGTSTP)
-	err := syscall.Kill(0, syscall.SIGTSTP) // the whole job, as the terminal does
+	defer signal.Stop(goesOn)
+	// The whole job, as the terminal does. SIGTSTP would come to us, who listen to it.
+	if err := syscall.Kill(0, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("stop the process: %w", err)
+	}
 	timer := time.NewTimer(stopWait)
 	defer timer.Stop()
 	select {
 	case <-goesOn:
 	case <-timer.C:
 	}
-	signal.Stop(goesOn)
-	signal.Notify(signals, syscall.SIGTSTP)
-	if err != nil {
-		return fmt.Errorf("stop the process: %w", err)
-	}
 	if err := l.term.enter(); err != nil {
 		return err
 	}
 	l.resize()
 	return nil
+}
+
+// orphaned reports whether there is no shell that could let us go on: then a
+// terminal's stop has no effect either.
+func orphaned() bool {
+	parent := os.Getppid()
+	if parent <= 0 {
+		return true
+	}
+	session, err := unix.Getsid(0)
+	parents, parentErr := unix.Getsid(parent)
+	group, groupErr := unix.Getpgid(parent)
+	return err != nil || parentErr != nil || groupErr != nil || parents != session || group == unix.Getpgrp()
 }
 
 // resize takes over the terminal's size and draws all anew.
