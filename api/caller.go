@@ -96,6 +96,7 @@ func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.P
 		r.refuseError(err)
 		return p, gone, false
 	}
+	r.release = p.Release
 	r.setIndex(p.Index)
 	if p.Result.Code != "" {
 		r.refuse(refuseResult(cmd, p.Result))

@@ -77,7 +77,34 @@ func (n *fakeNode) apply(cmd fsm.Command) (fsm.Proposed, error) {
 	if err != nil {
 		return fsm.Proposed{}, err
 	}
-	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: applied.Results[len(cmds)-1]}, nil
+	result := applied.Results[len(cmds)-1]
+	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: result, Release: releaseOnce(result)}, nil
+}
+
+// releaseOnce returns what overwrites the memory of the result: whoever reads it
+// after it was released shows so in an answer.
+func releaseOnce(result fsm.Result) func() {
+	released := false
+	return func() {
+		if released {
+			panic("a result was released twice")
+		}
+		released = true
+		junk := fsm.Task{ID: 666, Type: "released", WorkerID: "released", Key: "released", Params: []byte(`"released"`)}
+		if result.Task != nil {
+			*result.Task = junk
+		}
+		for i := range result.Submitted {
+			*result.Submitted[i].Task = junk
+			result.Submitted[i] = fsm.Submitted{}
+		}
+		for i := range result.Claims {
+			result.Claims[i] = fsm.Claim{Task: junk, Token: 666}
+		}
+		for i := range result.Results {
+			result.Results[i] = fsm.Result{Code: "released"}
+		}
+	}
 }
 
 // propose has commands go to note, and none applied: what is answered means

@@ -67,6 +67,9 @@ type request struct {
 	ops       *batchRequest // of a batch that was looked at, nil: it was not
 	// holds are the claims to release if the answer cannot be written.
 	holds []fsm.Hold
+	// release, if not nil, gives back the memory of the result that the answer was
+	// made of.
+	release func()
 }
 
 // handle answers one request. Whatever it does, there is an answer.
@@ -102,7 +105,10 @@ func (r *request) finish() {
 	if !r.takeOver() {
 		s.metrics.observe(r)
 	}
-	r.http, r.query, r.holds, r.target = nil, nil, nil, target{}
+	if r.release != nil {
+		r.release()
+	}
+	r.http, r.query, r.holds, r.release, r.target = nil, nil, nil, nil, target{}
 	r.onlyTypes, r.who, r.ops = nil, nil, nil
 	s.requests.Put(r)
 }
@@ -334,6 +340,7 @@ func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 		p, err = r.server.node.Propose(r.wait(), plain)
 	}
 	if err == nil {
+		r.release = p.Release
 		r.setIndex(p.Index)
 		return p, true
 	}

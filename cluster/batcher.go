@@ -551,7 +551,7 @@ func (e *entry) deliver() {
 
 // result returns what became of the command at place i of an applied entry.
 func (e *entry) result(i int) fsm.Proposed {
-	return fsm.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i]}
+	return fsm.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i], Release: e.applied.Release}
 }
 
 // proposeError translates what Raft says of an entry. Raft answers the first

@@ -34,6 +34,7 @@ type raftFSM struct {
 	// awaited, if not nil, reports whether somebody here waits for what becomes of
 	// an entry. Else nobody does, and the entry's results are dropped.
 	awaited func() bool
+	answers answerPool
 	// stopped ends a snapshot that is being written.
 	stopped chan struct{}
 
@@ -125,11 +126,7 @@ func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 	// An entry of this node's is awaited since before Raft was given it.
 	replay := f.awaited != nil && !f.awaited()
 	f.mu.Lock()
-	apply := f.machine.Apply
-	if replay {
-		apply = f.machine.Replay
-	}
-	applied, err := apply(index, data)
+	applied, err := f.applyLocked(index, data, replay)
 	if err != nil {
 		f.fatal(fmt.Errorf("apply log entry %d: %w", index, err))
 	}
@@ -162,6 +159,18 @@ func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
 		}
 	}
 	return &applied
+}
+
+// applyLocked applies an entry. If it is a replay its results are good until the
+// next one, else until they have been released.
+func (f *raftFSM) applyLocked(index uint64, data []byte, replay bool) (fsm.Applied, error) {
+	if replay {
+		return f.machine.Replay(index, data)
+	}
+	answers := f.answers.take()
+	applied, err := f.machine.ApplyInto(answers.memory, index, data)
+	answers.share(&applied)
+	return applied, err
 }
 
 // noteLocked publishes what changed, under the lock: who reads the index and

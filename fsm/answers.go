@@ -1,13 +1,22 @@
 package fsm
 
+// Answers is memory that the results of one entry at a time are made of, again
+// and again.
+type Answers struct{ memory *answers }
+
+// NewAnswers returns memory for the results of an entry.
+func NewAnswers() Answers { return Answers{newAnswers(slabReused)} }
+
 // answers is the memory that the results of entries are made of, and what their
 // commands are decoded into.
 type answers struct {
-	commands  scratch
+	commands  *scratch // the machine's
 	results   slab[Result]
 	submitted slab[Submitted]
 	tasks     slab[Task]
 	claims    slab[Claim]
+	leases    []Lease  // what an entry began, empty
+	ended     []uint64 // what an entry ended, empty
 }
 
 // How many elements a slab allocates at a time: few where callers keep them, for
@@ -20,7 +29,8 @@ const (
 
 func newAnswers(size int) *answers {
 	return &answers{
-		results: slab[Result]{size: size}, submitted: slab[Submitted]{size: size}, tasks: slab[Task]{size: size}, claims: slab[Claim]{size: size},
+		commands: new(scratch),
+		results:  slab[Result]{size: size}, submitted: slab[Submitted]{size: size}, tasks: slab[Task]{size: size}, claims: slab[Claim]{size: size},
 	}
 }
 

@@ -11,7 +11,7 @@ func (m *Machine) Apply(index uint64, entry []byte) (Applied, error) {
 		return Applied{}, fmt.Errorf("entry %d: %w", index, err)
 	}
 	applied := m.beginEntry(index, stamp, count)
-	commands := &m.answers.commands
+	commands := m.answers.commands
 	err = eachCommand(rest, count, commands, func(i int, c Command) error {
 		err := m.applyAt(&applied, i, c)
 		commands.reset()
@@ -24,18 +24,26 @@ func (m *Machine) Apply(index uint64, entry []byte) (Applied, error) {
 	return applied, nil
 }
 
-// Replay is Apply where nobody waits for the results, as on followers: what it
-// returns is good until the next call of either, for its memory is used again. So
-// a follower makes half as much garbage of an entry.
+// ApplyInto is Apply, but what it returns is good until the next call with the
+// same memory: it is used again. That saves much garbage.
+func (m *Machine) ApplyInto(memory Answers, index uint64, entry []byte) (Applied, error) {
+	kept, a := m.answers, memory.memory
+	a.reset()
+	a.commands = kept.commands
+	m.answers, m.begun, m.ended = a, a.leases, a.ended
+	defer func() { m.answers = kept }()
+	applied, err := m.Apply(index, entry)
+	a.leases, a.ended = applied.Leases[:0], applied.Ended[:0]
+	return applied, err
+}
+
+// Replay is ApplyInto where nobody waits for the results, as on followers: what it
+// returns is good until the next Replay.
 func (m *Machine) Replay(index uint64, entry []byte) (Applied, error) {
 	if m.reused == nil {
 		m.reused = newAnswers(slabReused)
 	}
-	m.reused.reset()
-	kept := m.answers
-	m.answers = m.reused
-	defer func() { m.answers = kept }()
-	return m.Apply(index, entry)
+	return m.ApplyInto(Answers{m.reused}, index, entry)
 }
 
 // apply is Apply of a decoded entry.

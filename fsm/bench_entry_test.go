@@ -7,6 +7,12 @@ import "testing"
 // has ended stays.
 func BenchmarkEntries(b *testing.B) {
 	b.Run("apply", func(b *testing.B) { benchmarkEntries(b, (*Machine).Apply) })
+	b.Run("apply into", func(b *testing.B) {
+		memory := NewAnswers()
+		benchmarkEntries(b, func(m *Machine, index uint64, entry []byte) (Applied, error) {
+			return m.ApplyInto(memory, index, entry)
+		})
+	})
 	b.Run("replay", func(b *testing.B) { benchmarkEntries(b, (*Machine).Replay) })
 }
 

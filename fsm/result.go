@@ -134,6 +134,8 @@ type Applied struct {
 	Events bool
 	// Checkpoint is true if the entry held a Checkpoint.
 	Checkpoint bool
+	// Release is the one of each result's Proposed. Apply leaves it nil.
+	Release func()
 }
 
 // Tally counts what an entry did to tasks, for metrics. What an atomic batch took

@@ -27,7 +27,7 @@ func TestApply_KeepsNothingOfItsScratch(t *testing.T) {
 				rt.Fatal(err)
 			}
 			wants, gots = append(wants, want), append(gots, mustApply(rt, shared, e.Index, entry))
-			overwrite(&shared.answers.commands)
+			overwrite(shared.answers.commands)
 		}
 		if diff := diffBy(wants, gots, plansToo); diff != "" {
 			rt.Fatalf("results (-commands +entries):\n%s", diff)
