@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ func runWorkers(ctx context.Context, args []string, out io.Writer) error {
 	}
 	cfg.Dir, cfg.Binary = w.dir, w.binary
 	if cfg.Worker, err = buildWorker(ctx, w.dir, *plant); err != nil {
-		return err
+		return errors.Join(err, w.remove())
 	}
 	report, err := workers.Run(ctx, cfg)
 	if report != nil {
