@@ -15,6 +15,9 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
+// snapshotWait bounds how long the nodes may take for a snapshot.
+const snapshotWait = 10 * time.Minute
+
 // scaleConfig says what to measure of nodes that hold many tasks.
 type scaleConfig struct {
 	binary  string
@@ -130,7 +133,7 @@ func runLoad(ctx context.Context, cfg scaleConfig, c *procs.Cluster, args ...str
 func fillNodes(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
 	begun := time.Now()
 	// It ends when the last is submitted: so there is hardly a warm-up.
-	_, err := runLoad(ctx, cfg, c, "--mode", "submit", "--tasks", strconv.Itoa(cfg.tasks), "--batch", "1000", "--conns", "4", "--warm-up", "1ms")
+	_, err := runLoad(ctx, cfg, c, "--mode", "submit", "--tasks", strconv.Itoa(cfg.tasks), "--batch", "1000", "--conns", "2", "--warm-up", "1ms")
 	took := time.Since(begun)
 	fmt.Fprintf(cfg.out, "%d tasks of 256 bytes, submitted by 1,000 on %d nodes in %.1f s: %.0f a second\n",
 		cfg.tasks, cfg.nodes, took.Seconds(), float64(cfg.tasks)/took.Seconds())
@@ -181,13 +184,42 @@ func takeSnapshots(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error
 	return nil
 }
 
+// snapshotNow has all nodes write a snapshot and waits until they have. A large one
+// takes longer than the call for it may.
 func snapshotNow(ctx context.Context, c *procs.Cluster) error {
+	const written = "claimq_raft_snapshot_seconds_count"
+	before := make([]float64, len(c.Nodes))
+	for i, n := range c.Nodes {
+		var err error
+		if before[i], err = metric(ctx, n, written); err != nil {
+			return err
+		}
+	}
 	leader, err := c.WaitLeader(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = post(ctx, leader, "/api/snapshots", "{}")
-	return err
+	_, refused := post(ctx, leader, "/api/snapshots", "{}")
+	for i, n := range c.Nodes {
+		for giveUp := time.Now().Add(snapshotWait); ; {
+			count, err := metric(ctx, n, written)
+			if err != nil {
+				return err
+			}
+			if count > before[i] {
+				break
+			}
+			if time.Now().After(giveUp) {
+				return errors.Join(fmt.Errorf("%s has written no snapshot after %v", n.ID, snapshotWait), refused)
+			}
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
 }
 
 // loadBesideSnapshot runs load and prints its latencies. Beside it, snapshots are
