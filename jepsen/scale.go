@@ -222,36 +222,26 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 	return nil
 }
 
-// loadBesideSnapshot runs load and prints its latencies. Beside it, snapshots are
-// taken one after the other, if that is asked for.
+// loadBesideSnapshot runs load and prints its latencies. Meanwhile all nodes write a
+// snapshot, if that is asked for.
 func loadBesideSnapshot(ctx context.Context, cfg scaleConfig, c *procs.Cluster, beside bool) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	snapshots, taking := 0, make(chan error, 1)
-	loading, loaded := context.WithCancel(ctx)
-	defer loaded()
+	taken := make(chan error, 1)
 	go func() {
-		for beside && loading.Err() == nil {
-			if err := snapshotNow(ctx, c); err != nil {
-				taking <- err
-				return
-			}
-			snapshots++
+		if beside {
+			taken <- snapshotNow(ctx, c)
+		} else {
+			taken <- nil
 		}
-		taking <- nil
 	}()
 	report, err := runLoad(ctx, cfg, c, "--conns", strconv.Itoa(cfg.conns), "--tasks", strconv.Itoa(cfg.load), "--warm-up", "1ms")
-	loaded()
-	if err != nil {
-		stop()
-	}
-	if takeErr := <-taking; err == nil {
-		err = takeErr
-	}
-	if err != nil {
+	if err = errors.Join(err, <-taken); err != nil {
 		return err
 	}
-	fmt.Fprintf(cfg.out, "%d connections, %d snapshots meanwhile: %.0f tasks/s", cfg.conns, snapshots, report.TasksPerS)
+	how := "alone"
+	if beside {
+		how = "beside a snapshot"
+	}
+	fmt.Fprintf(cfg.out, "%d connections %s: %.0f tasks/s", cfg.conns, how, report.TasksPerS)
 	for _, call := range report.Calls {
 		fmt.Fprintf(cfg.out, "; %s p99 %.1f ms, max %.1f ms", call.Call, call.P99, call.Max)
 	}
