@@ -56,7 +56,9 @@ var (
 
 var w *client.Worker
 
-func newWorker(c *client.Client) (*client.Worker, error) { return client.NewWorker(c, client.WorkerConfig{}) }
+func newWorker(c *client.Client) (*client.Worker, error) {
+	return client.NewWorker(c, client.WorkerConfig{})
+}
 
 func send(context.Context, Mail, int64) error { return nil }
 
