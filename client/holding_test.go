@@ -56,6 +56,22 @@ func TestClaim_KeepAlive_afterAStop(t *testing.T) {
 			}
 		})
 	}
+	t.Run("one that was made before", func(t *testing.T) {
+		t.Parallel()
+		cl := heldClaim()
+		ctx, end := cl.KeepAlive(t.Context())
+		defer end()
+		derived, cancel := context.WithTimeout(context.WithValue(ctx, traceparentKey{}, ""), time.Hour)
+		defer cancel()
+		stop(cl)
+		if ctx.Err() == nil {
+			t.Fatal("the lease has ended, and the context has not")
+		}
+		// In the same step: a goroutine that waited for it would be late here.
+		if derived.Err() == nil || !errors.Is(context.Cause(derived), ErrLeaseLost) {
+			t.Errorf("what is derived of it goes on: %v, %v", derived.Err(), context.Cause(derived))
+		}
+	})
 	t.Run("being settled", func(t *testing.T) {
 		t.Parallel()
 		cl := heldClaim()
@@ -105,6 +121,9 @@ func TestWorker_afterAStop(t *testing.T) {
 					cl.mu.Unlock()
 					if ctx.Err() == nil {
 						t.Error("the lease has ended, and the context has not")
+					}
+					if err := job.Progress(context.WithoutCancel(ctx), 1); !errors.Is(err, ErrLeaseLost) {
+						t.Errorf("progress of a claim that is lost: %v", err)
 					}
 					cl.mu.Lock()
 					cl.endsAt = cl.endsAt.Add(2 * time.Hour) // the answer to an extend

@@ -62,10 +62,12 @@ func (j *Job[P]) Then(tasks ...Task) {
 // Progress keeps progress with the task, as JSON of up to 4 KiB, in place of the
 // last one, for those who look at the task; it extends the claim too. If somebody
 // asked for the task to be cancelled, the handler's context ends with
-// ErrCancelRequested. Errors: as of Claim.Extend; ErrLeaseLost if the attempt is over
-// or the worker has let go of it.
+// ErrCancelRequested. Errors: as of Claim.Extend; ErrLeaseLost if the attempt is over,
+// its claim was lost, or the worker has let go of it.
 func (j *Job[P]) Progress(ctx context.Context, progress any) error {
-	if j.a.letGo.Load() {
+	// After ErrLeaseLost nothing of this attempt counts any more, though the server may
+	// still take an extend: it would only keep the task from others.
+	if j.a.letGo.Load() || j.a.leaseLost.Load() || j.a.cl.hasLapsed() {
 		return fmt.Errorf("report progress: %w", ErrLeaseLost)
 	}
 	if progress == nil {

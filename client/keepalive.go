@@ -23,8 +23,8 @@ const keepAliveWaitMin = 20 * time.Millisecond
 // ErrLeaseLost: the claim is over, or no extend got through and the lease is
 // about to end. While the claim is being settled the context does not end for
 // that; the settling call says how it went. The context looks at the clock when it
-// is asked: after the process was stopped for longer than the lease, its Err is
-// not nil even once.
+// is asked: after the process was stopped for longer than the lease, already the
+// first Err that it is asked for tells.
 //
 // ErrCancelRequested: somebody asked for the task to be cancelled. The claim
 // still holds, and is extended on, so that it can be settled: Complete still
