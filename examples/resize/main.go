@@ -98,7 +98,7 @@ func readParams(in io.Reader) (params, error) {
 	switch {
 	case !filepath.IsLocal(p.From) || !filepath.IsLocal(p.To):
 		return p, fmt.Errorf("from is %q and to is %q: they must be names in the folder", p.From, p.To)
-	case p.From == p.To:
+	case filepath.Clean(p.From) == filepath.Clean(p.To):
 		return p, errors.New("from and to are the same: an attempt that is repeated would not find the picture that the first one found")
 	case p.Width < 1 || p.Width > sideMax:
 		return p, fmt.Errorf("width is %d: it must be 1 to %d", p.Width, sideMax)

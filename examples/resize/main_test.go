@@ -267,6 +267,7 @@ func TestRun_failures(t *testing.T) {
 		"no JSON":         {`{`, true, `unexpected end of JSON`},
 		"no width":        {`{"from":"good.png","to":"a.png"}`, true, `width is 0`},
 		"same":            {`{"from":"good.png","to":"good.png","width":2}`, true, `are the same`},
+		"same in a way":   {`{"from":"good.png","to":"x/.././good.png","width":2}`, true, `are the same`},
 		"outside":         {`{"from":"../good.png","to":"a.png","width":2}`, true, `names in the folder`},
 		"to the outside":  {`{"from":"good.png","to":"/tmp/a.png","width":2}`, true, `names in the folder`},
 		"no picture":      {`{"from":"text.png","to":"a.png","width":2}`, true, `unknown format`},
@@ -282,12 +283,13 @@ func TestRun_failures(t *testing.T) {
 	}
 }
 
-// An attempt removes what killed ones of its task have left, and nothing of others.
+// An attempt removes what killed ones of its task have left, and nothing of others:
+// not of a later attempt either, if it is one that does not know that its claim is over.
 func TestSave_removesLeftovers(t *testing.T) {
 	t.Setenv("CLAIMQ_TASK_ID", "7")
 	t.Setenv("CLAIMQ_CLAIM_TOKEN", "12")
 	dir := t.TempDir()
-	for _, name := range []string{"a.png.7-9.tmp", "a.png.77-10.tmp", "b.png.7-11.tmp"} {
+	for _, name := range []string{"a.png.7-9.tmp", "a.png.77-10.tmp", "b.png.7-11.tmp", "a.png.7-13.tmp", "a.png.7-x.tmp"} {
 		put(t, dir, name, nil)
 	}
 	root, err := os.OpenRoot(dir)
@@ -304,7 +306,7 @@ func TestSave_removesLeftovers(t *testing.T) {
 		}
 	}
 	files, err := fs.Glob(root.FS(), "*")
-	if want := "a.png a.png.77-10.tmp b.png.7-11.tmp"; err != nil || strings.Join(files, " ") != want {
+	if want := "a.png a.png.7-13.tmp a.png.7-x.tmp a.png.77-10.tmp b.png.7-11.tmp"; err != nil || strings.Join(files, " ") != want {
 		t.Errorf("there are %v (%v)", files, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -17,13 +18,14 @@ func save(root *os.Root, name string, data []byte) error {
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	leftovers := fmt.Sprintf("%s.%s-", name, os.Getenv("CLAIMQ_TASK_ID"))
-	if err := removeAll(root, leftovers); err != nil {
+	token, _ := strconv.ParseInt(os.Getenv("CLAIMQ_CLAIM_TOKEN"), 10, 64) // 0: run by hand
+	prefix := fmt.Sprintf("%s.%s-", name, os.Getenv("CLAIMQ_TASK_ID"))
+	if err := removeLeftovers(root, prefix, token); err != nil {
 		return err
 	}
 	// No two claims have the same token, so no two attempts write to the same file,
 	// not even if one of them does not know yet that its claim is over.
-	temporary := leftovers + os.Getenv("CLAIMQ_CLAIM_TOKEN") + ".tmp"
+	temporary := fmt.Sprint(prefix, token, ".tmp")
 	if err := write(root, temporary, data); err != nil {
 		return errors.Join(err, root.Remove(temporary))
 	}
@@ -44,15 +46,20 @@ func write(root *os.Root, name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeAll removes the temporary files whose names begin with prefix.
-func removeAll(root *os.Root, prefix string) error {
+// removeLeftovers removes the temporary files whose names begin with prefix, of older
+// claims than that of the token. Those of later ones are in use: then it is this
+// attempt that is over, and does not know.
+func removeLeftovers(root *os.Root, prefix string, token int64) error {
 	files, err := fs.ReadDir(root.FS(), path.Dir(prefix))
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
 		name := path.Join(path.Dir(prefix), file.Name())
-		if !strings.HasPrefix(name, prefix) || !strings.HasSuffix(name, ".tmp") {
+		rest, mine := strings.CutPrefix(name, prefix)
+		number, temporary := strings.CutSuffix(rest, ".tmp")
+		older, err := strconv.ParseInt(number, 10, 64)
+		if !mine || !temporary || err != nil || older >= token {
 			continue
 		}
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
