@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,7 +67,7 @@ func lastBefore(dir string, due time.Time) (last time.Time, ok bool, err error) 
 }
 
 // save puts the report in its place in one step. A second attempt for the same time
-// writes the same file again.
+// writes the same file again. It is on the disk before the task is completed.
 func save(dir string, rep report, token int64) error {
 	data, err := json.Marshal(rep)
 	if err != nil {
@@ -74,8 +75,21 @@ func save(dir string, rep report, token int64) error {
 	}
 	name := fileName(dir, rep.To)
 	temporary := fmt.Sprintf("%s.%d.tmp", strings.TrimSuffix(name, ".json"), token)
-	if err := os.WriteFile(temporary, append(data, '\n'), 0o644); err != nil {
+	if err := write(temporary, append(data, '\n')); err != nil {
 		return err
 	}
 	return os.Rename(temporary, name)
+}
+
+// write writes a file to the disk.
+func write(name string, data []byte) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
