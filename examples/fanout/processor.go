@@ -28,7 +28,12 @@ func (p *program) process(ctx context.Context, name string, w *client.Workflow) 
 		case err != nil:
 			return err
 		case claim.Claimed:
-			return p.finalize(ctx, finalizer, name, w.ID)
+			err := p.finalize(ctx, finalizer, name, w.ID)
+			if !errors.Is(err, client.ErrStaleClaim) && !errors.Is(err, client.ErrTaskAlreadyClaimed) {
+				return err
+			}
+			p.say("%s was too slow: its claim is over", name)
+			continue
 		case claim.State != client.FinalizationEvaluatingResults:
 			p.say("%s: task %s is %s already", name, w.ID, claim.State)
 			return nil
