@@ -20,7 +20,7 @@ func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 	a.logPanic(err)
 	cause := context.Cause(ctx)
 	a.cancel(context.Canceled) // the handler has returned
-	if a.leaseLost.Load() || errors.Is(cause, ErrLeaseLost) || !time.Now().Before(a.cl.LeaseEndsAt()) {
+	if a.leaseLost.Load() || a.cl.toldLost() || !time.Now().Before(a.cl.LeaseEndsAt()) {
 		a.r.lost(a.cl, errors.Join(ErrLeaseLost, err))
 		return nil
 	}

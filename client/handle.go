@@ -74,6 +74,9 @@ func WithTimeout(d time.Duration) HandlerOption {
 //   - ErrStoreClosed: the client was closed.
 //   - an error that is context.DeadlineExceeded: see WorkerConfig.Timeout.
 //
+// It ends once. A handler that goes on after another of these, to finish or to clean
+// up, is not told by it that the claim is lost then: Job.Progress tells.
+//
 // It carries the task's trace context for calls of this client (WithTraceparent),
 // and the values of Run's context.
 func Handle[P any](w *Worker, taskType string, fn func(context.Context, *Job[P]) error, opts ...HandlerOption) {

@@ -59,6 +59,13 @@ func (cl *Claim) hasLapsed() bool {
 	return cl.lapsed
 }
 
+// toldLost reports whether hasLapsed has said so to anybody.
+func (cl *Claim) toldLost() bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.lapsed
+}
+
 // giveUpAtLocked is when the work has to stop. The caller holds the lock.
 func (cl *Claim) giveUpAtLocked() time.Time {
 	return cl.endsAt.Add(-min(cl.lease/20, keepAliveMarginMax))

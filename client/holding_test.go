@@ -106,7 +106,7 @@ func heldClaim() *Claim {
 // handler returns is not sent, whatever it is.
 func TestWorker_afterAStop(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]HandlerOption{"plain": nil, "timeout": {WithTimeout(time.Hour)}} {
+	for name, opts := range map[string][]HandlerOption{"plain": nil, "timeout": {WithTimeout(time.Hour)}, "told to stop before": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(wire.Task{})
@@ -114,6 +114,9 @@ func TestWorker_afterAStop(t *testing.T) {
 				handle := func(ctx context.Context, job *Job[mail]) error {
 					if job.Attempt > 1 {
 						return nil
+					}
+					if name == "told to stop before" {
+						job.a.cancel(ErrCancelRequested)
 					}
 					cl := job.a.cl
 					cl.mu.Lock()
