@@ -271,6 +271,9 @@ func (s *waiters) settled(e *entry) {
 			}
 			if s.outcomeLocked(p.waiter, result, e.err, served) {
 				empty = append(empty, p.waiter)
+				if result.Release != nil {
+					result.Release() // else one that waits keeps what the whole entry's results are made of
+				}
 			}
 		}
 		s.wakeLocked(m)

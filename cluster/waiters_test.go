@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -308,6 +309,40 @@ func TestWaiters_takenBack(t *testing.T) {
 		close(goOn)
 		if !all[count].finished() {
 			t.Error("the task of the claim that was taken back was promised to nobody")
+		}
+	})
+}
+
+// A claim that finds nothing and waits on gives back its result: else the memory
+// of all results of its entry would be lost each time.
+func TestWaiters_releaseWhatFoundNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var released atomic.Int64
+		steal := false
+		n := newMemoryNode(t, func(n *Node, entry []byte) entryFuture {
+			stamp, commands, err := fsm.DecodeEntry(entry)
+			if err != nil {
+				t.Error(err)
+			}
+			if c, ok := commands[0].(fsm.ClaimNext); ok && c.WorkerID == "w1" && steal {
+				steal = false
+				n.applyEntry(fsm.AppendEntry(nil, stamp, mailFor("thief")))
+				f := n.applyEntry(entry)
+				f.Response().(*fsm.Applied).Release = func() { released.Add(1) }
+				return f
+			}
+			return n.applyEntry(entry)
+		})
+		steal = true
+		waiting := startWaiting(n, mailFor("w1"), time.Hour)
+		mustPropose(t, n, submitMail(1))
+		if waiting.finished() || released.Load() != 1 {
+			t.Errorf("the claim is answered: %v; its result was released %d times", waiting.finished(), released.Load())
+		}
+		mustPropose(t, n, submitMail(1))
+		if !waiting.finished() || released.Load() != 1 {
+			t.Errorf("the claim is answered: %v; the first result was released %d times", waiting.finished(), released.Load())
 		}
 	})
 }
