@@ -5,6 +5,7 @@ package fsm
 const (
 	taskBytes    = 430
 	restingBytes = 70  // of a task that is kept as bytes
+	placeBytes   = 16  // of one place in a page, and of the list of what rests in it
 	groupBytes   = 180 // of a group that has tasks which have not ended
 	keyBytes     = 48
 	attemptBytes = 64
@@ -44,6 +45,13 @@ func heldBytes(t *Task, bytes int64) int64 {
 		bytes -= int64(len(t.Error))
 	}
 	return bytes
+}
+
+// bytesOfGaps estimates the memory of pages where there is no task: each task is
+// charged with its own place in one, and one that is left alone holds a whole page.
+// It goes by which ids there are, so it is the same on all nodes.
+func bytesOfGaps(tasks *table[Task]) int64 {
+	return int64(len(tasks.pages)*pageSize-tasks.len()) * placeBytes
 }
 
 // bytesOfOptions estimates the memory of a task's options.

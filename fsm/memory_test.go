@@ -97,6 +97,23 @@ func TestMachine_Bytes(t *testing.T) {
 	}
 }
 
+// One task that is left of each page holds all of the page, and the estimate says
+// so. Not parallel: others would be measured, too.
+func TestMachine_BytesOfLonelyTasks(t *testing.T) {
+	start := liveHeap()
+	h := newMeasured(t)
+	h.apply(SetLevel{Level: FeatureLevel})
+	pages := *memoryTasks / pageSize * 10
+	for range pages {
+		h.apply(Submit{Tasks: []NewTask{{Type: "mail", Params: []byte(`{"to":"ada@example.com"}`)}}})
+		h.m.header.NextID += pageSize - 1 // as if the others were removed
+	}
+	h.compare(start)
+	if all, each := h.m.Bytes()-h.m.trail.bytes(), int64(pageSize*placeBytes); all < int64(pages)*each {
+		t.Errorf("%d pages are estimated at %d bytes", pages, all)
+	}
+}
+
 // claims claims all tasks and does with each what command says.
 func (h *measured) claims(command func(c *Claim) Command) {
 	for i := range *memoryTasks / memoryEach {
