@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +23,8 @@ type raftRun struct {
 	raft      *raft.Raft
 	confirmer *confirmer
 	cancel    context.CancelFunc // ends the waits of its calls
+	end       sync.Once
+	ended     chan struct{} // closed when it has shut down
 }
 
 func newRaftHandle(run *raftRun) *raftHandle {
@@ -79,7 +83,20 @@ func (h *raftHandle) RemoveServer(id raft.ServerID, prev uint64, timeout time.Du
 }
 
 func (h *raftHandle) LeadershipTransferToServer(id raft.ServerID, addr raft.ServerAddress) raft.Future {
-	return h.current().LeadershipTransferToServer(id, addr)
+	run := h.run.Load()
+	return run.answered(run.raft.LeadershipTransferToServer(id, addr))
+}
+
+// answered lets a transfer's future end with the run. Raft never answers a
+// transfer that is queued when its main loop ends, and whoever asked would wait
+// for ever. Its futures have a field for that, which it sets for others only.
+func (r *raftRun) answered(f raft.Future) raft.Future {
+	if v := reflect.ValueOf(f); v.Kind() == reflect.Pointer {
+		if end := v.Elem().FieldByName("ShutdownCh"); end.IsValid() && end.CanSet() {
+			end.Set(reflect.ValueOf(r.ended))
+		}
+	}
+	return f
 }
 
 // shutdown ends the run and waits for its goroutines. The transport goes first:
@@ -88,6 +105,7 @@ func (h *raftHandle) LeadershipTransferToServer(id raft.ServerID, addr raft.Serv
 func (r *raftRun) shutdown() error {
 	r.cancel()
 	err := r.confirmer.Close()
+	defer r.end.Do(func() { close(r.ended) })
 	if down := r.raft.Shutdown().Error(); down != nil {
 		return fmt.Errorf("stop raft: %w", down)
 	}
@@ -110,7 +128,7 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 		cancel()
 		return nil, err
 	}
-	return &raftRun{raft: r, confirmer: c, cancel: cancel}, nil
+	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil
 }
 
 // restartRaft shuts Raft down and starts it anew over the same stores, in a node
