@@ -23,6 +23,16 @@ const (
 	callTell     = "tell"     // fsm.Tell → {}; the leader answers it
 )
 
+// isForMembers reports whether a call is answered to members of the cluster alone:
+// one that changes something, or makes work.
+func isForMembers(call string) bool {
+	switch call {
+	case callMember, callTell, callDiffer, callSnapshot:
+		return true
+	}
+	return false
+}
+
 // callTable holds what answers the calls, by name.
 type callTable map[string]func(ctx context.Context, body []byte) ([]byte, error)
 

@@ -304,9 +304,8 @@ func (o *opening) checkAlone(ctx context.Context, n *Node) error {
 // serve answers the other nodes' calls.
 func (o *opening) serve(n *Node) {
 	for name, answer := range n.calls {
-		forMembers := name == callMember || name == callTell || name == callDiffer
 		o.peers.Handle(name, func(ctx context.Context, from hello, body []byte) ([]byte, error) {
-			if forMembers && !n.isMember(from.UUID, from.NodeID) {
+			if isForMembers(name) && !n.isMember(from.UUID, from.NodeID) {
 				return nil, fmt.Errorf("call %q: node %q is not a member of the cluster", name, from.NodeID)
 			}
 			return answer(ctx, body)

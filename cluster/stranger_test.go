@@ -58,7 +58,7 @@ func TestNode_strangersPassNothingOn(t *testing.T) {
 				t.Errorf("%s, waiting %v: answered %s", what, waits, got)
 			}
 		}
-		for _, call := range []string{callMember, callTell, callDiffer} {
+		for _, call := range []string{callMember, callTell, callDiffer, callSnapshot} {
 			_, err := p.Call(t.Context(), addrs[0], call, []byte(`{"act":"remove","node_id":"n2"}`))
 			if err == nil || !strings.Contains(err.Error(), "not a member of the cluster") {
 				t.Errorf("%s, call %s: %v", what, call, err)
