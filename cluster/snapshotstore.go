@@ -19,6 +19,9 @@ const (
 	snapshotMetaFile = "meta.json"
 	snapshotDataFile = "state.bin"
 	snapshotTmp      = ".tmp"
+	// snapshotBuffered is how many bytes at the end of an unfinished state Raft may
+	// still have in memory: a bufio.Writer's, at its default size.
+	snapshotBuffered = 4096
 )
 
 // snapshotStore is raft.FileSnapshotStore, which keeps the newest two, each a
@@ -30,6 +33,7 @@ const (
 //     (snapshotHeader), since Raft's checksum covers the state alone;
 //   - what a crash or a full disk left of an unfinished snapshot is removed;
 //   - no other user may read snapshots, whatever the folder around them allows;
+//   - a state goes to disk while it is written, not at the end (writeBack);
 //   - names are on disk before a snapshot counts.
 //
 // It is safe for concurrent use.
@@ -257,6 +261,11 @@ func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64,
 		return nil, errors.Join(s.writeError("create a snapshot", err), removeUnfinishedSnapshots(s.path))
 	}
 	sink := &snapshotSink{SnapshotSink: inner, store: s}
+	sink.file, err = os.Open(filepath.Join(s.path, inner.ID()+snapshotTmp, snapshotDataFile))
+	if err != nil {
+		return nil, errors.Join(s.writeError("create a snapshot", err), sink.Cancel())
+	}
+	sink.back = newWriteBack(sink.file)
 	header := encodeSnapshotHeader(&raft.SnapshotMeta{
 		Version: version, Index: index, Term: term,
 		Configuration: configuration, ConfigurationIndex: configurationIndex,
@@ -283,11 +292,16 @@ func (s *snapshotStore) writeError(step string, err error) error {
 type snapshotSink struct {
 	raft.SnapshotSink
 	store *snapshotStore
+	file  *os.File // of the state: Raft has its own
+	back  writeBack
 }
 
 // Write implements raft.SnapshotSink.
 func (s *snapshotSink) Write(b []byte) (int, error) {
 	n, err := s.SnapshotSink.Write(b)
+	if err == nil {
+		err = s.back.wrote(n, snapshotBuffered)
+	}
 	return n, s.store.writeError("write a snapshot", err)
 }
 
@@ -295,6 +309,7 @@ func (s *snapshotSink) Write(b []byte) (int, error) {
 // disk and the newest.
 func (s *snapshotSink) Close() error {
 	err := s.SnapshotSink.Close()
+	s.closeFile()
 	if err == nil {
 		err = syncDir(s.store.path)
 	}
@@ -308,10 +323,18 @@ func (s *snapshotSink) Close() error {
 // full disk, where Raft's own leaves it.
 func (s *snapshotSink) Cancel() error {
 	err := s.SnapshotSink.Cancel()
+	s.closeFile()
 	if removeErr := s.removeUnfinished(); removeErr != nil {
 		return errors.Join(err, removeErr)
 	}
 	return nil
+}
+
+// closeFile closes the descriptor of the state that nothing was written by.
+func (s *snapshotSink) closeFile() {
+	if s.file != nil {
+		_ = s.file.Close()
+	}
 }
 
 func (s *snapshotSink) removeUnfinished() error {
