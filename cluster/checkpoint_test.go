@@ -1,9 +1,15 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
+	"runtime"
+	"strings"
 	"testing"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/fsm"
 )
@@ -68,5 +74,45 @@ func TestNode_answerDiffer(t *testing.T) {
 	tell(hashAnswer{Index: own.Index, Hash: "ff"})
 	if len(stopped) != 1 {
 		t.Error("a node whose state differs from a majority's goes on")
+	}
+}
+
+// A bit that flips in a task that does not change is in what the node notes of one
+// of the next 16 captures, and in its log.
+func TestNode_noteHashes_findsRot(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	cfg := Config{NodeID: "n", Logger: hclog.New(&hclog.LoggerOptions{Output: &log})}
+	n, err := newNode(cfg.withDefaults(), Parts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.cancel(errNodeClosed)
+	go n.noteHashes(n.ctx)
+	capture := func() (noted, want hashAnswer) {
+		index := n.fsm.applied.Load() + 1
+		n.fsm.apply(index, entryOf(1, fsm.Tick{}))
+		_, hash := n.StateHash()
+		n.fsm.captured <- n.fsm.machine.Snapshot()
+		for noted.Hash == "" {
+			runtime.Gosched()
+			noted = n.notes.at(index)
+		}
+		return noted, hashAnswer{Index: index, Hash: hex.EncodeToString(hash[:])}
+	}
+	const message = "no command changed it"
+	n.fsm.apply(1, entryOf(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}}))
+	for range 20 {
+		if noted, want := capture(); noted != want || strings.Contains(log.String(), message) {
+			t.Fatalf("noted %v, want %v; log:\n%s", noted, want, &log)
+		}
+	}
+	n.fsm.machine.Get(1).Params[0] ^= 2
+	var noted, want hashAnswer
+	for range 16 {
+		noted, want = capture()
+	}
+	if noted != want || strings.Count(log.String(), message) != 1 {
+		t.Errorf("noted %v, want %v; log:\n%s", noted, want, &log)
 	}
 }

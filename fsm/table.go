@@ -33,10 +33,9 @@ const (
 type table[T any] struct {
 	pages []*page[T] // by number; none is empty
 	count int
-	// epoch grows with each view. A page or record made in this epoch has not
-	// been seen by any view.
+	// epoch grows with each view. No live view has seen a page of this epoch.
 	epoch uint64
-	views atomic.Int32 // live ones
+	views *atomic.Int32 // live ones; nil before the first
 	// journal, if not nil, is told of every record before it changes.
 	journal *journal[T]
 	packing packing[T] // nil: no record rests
@@ -46,10 +45,12 @@ type table[T any] struct {
 
 // page holds the records whose id is number*pageSize + position.
 type page[T any] struct {
-	number  uint64
-	epoch   uint64 // of the table when this page was made
+	number uint64
+	// epoch is the table's when this page last changed. So pages of one number and
+	// one epoch in two views of a table have the same records.
+	epoch   uint64
 	used    uint64 // bit i: there is a record at position i
-	fresh   uint64 // bit i: that record was made in the page's epoch
+	fresh   uint64 // bit i: no live view has seen that record, if this is the table's epoch
 	records [pageSize]*T
 	resting *resting // the records that are there, but not in records; nil if none is
 }
@@ -114,20 +115,15 @@ func (t *table[T]) edit(id uint64) *T {
 	if t.journal != nil {
 		t.journal.note(id, t.at(p, at))
 	}
-	if p.records[at] == nil {
-		p = t.ownPage(i)
+	p = t.ownPage(i)
+	switch record := p.records[at]; {
+	case record == nil:
 		p.records[at] = t.packing.unpack(p.resting.record(at), false)
 		p.fresh |= bit
 		p.wake(at)
-		return p.records[at]
-	}
-	if t.views.Load() == 0 {
-		return p.records[at]
-	}
-	p = t.ownPage(i)
-	if p.fresh&bit == 0 {
-		record := *p.records[at]
-		p.records[at] = &record
+	case p.fresh&bit == 0 && t.viewed():
+		own := *record
+		p.records[at] = &own
 		p.fresh |= bit
 	}
 	return p.records[at]
@@ -180,11 +176,15 @@ func (t *table[T]) writablePage(number uint64) *page[T] {
 	return p
 }
 
-// ownPage returns the page at i for writing, after copying it if a view may
-// see it.
+// ownPage returns the page at i for writing, after copying it if a live view may
+// see it. It is of the table's epoch then.
 func (t *table[T]) ownPage(i int) *page[T] {
 	p := t.pages[i]
-	if p.epoch == t.epoch || t.views.Load() == 0 {
+	if p.epoch == t.epoch {
+		return p
+	}
+	if !t.viewed() {
+		p.epoch, p.fresh = t.epoch, p.used
 		return p
 	}
 	own := *p
@@ -213,17 +213,23 @@ func (t *table[T]) descend(from uint64) iter.Seq2[uint64, *T] {
 
 // view captures the table as it is. It costs a copy of the list of pages.
 func (t *table[T]) view() view[T] {
+	if t.views == nil {
+		t.views = new(atomic.Int32)
+	}
 	t.epoch++
 	t.views.Add(1)
-	return view[T]{pages: slices.Clone(t.pages), count: t.count, views: &t.views}
+	return view[T]{pages: slices.Clone(t.pages), count: t.count, views: t.views}
 }
+
+// viewed reports whether a view lives.
+func (t *table[T]) viewed() bool { return t.views != nil && t.views.Load() > 0 }
 
 // view is a captured table. Its records never change. It is safe beside
 // changes to the table until it is released.
 type view[T any] struct {
 	pages []*page[T]
 	count int
-	views *atomic.Int32 // the table's
+	views *atomic.Int32 // the table's, and of no other
 }
 
 // len returns how many records there are.

@@ -56,17 +56,20 @@ func (v *trailView) records(b []byte, yield func(recordKind, []byte) bool) bool 
 }
 
 // addTo adds the trail's records to the hash. Chunks that are full are hashed
-// once in their life: so a hash does not find what rots in them since, but a
-// snapshot of them is refused.
-func (v *trailView) addTo(hash *stateHash) {
+// once, and when it is their turn, by where they start; it returns how many of
+// the latter have another hash than they had.
+func (v *trailView) addTo(hash *stateHash, turn hashTurn) (rotten int) {
 	var b []byte
 	for _, c := range v.full {
 		sum := c.sum.Load()
-		if sum == nil {
+		if sum == nil || turn.has(c.start/trailChunkBytes) {
 			var one stateHash
 			b = appendTrailRecord(b[:0], &c.trailBytes)
 			one.add(recordTrail, b)
 			got := one.sum()
+			if sum != nil && got != *sum {
+				rotten++
+			}
 			sum = &got
 			c.sum.Store(sum)
 		}
@@ -75,6 +78,7 @@ func (v *trailView) addTo(hash *stateHash) {
 	if len(v.open.events) > 0 {
 		hash.add(recordTrail, appendTrailRecord(b[:0], &v.open))
 	}
+	return rotten
 }
 
 func appendTrailRecord(b []byte, c *trailBytes) []byte {

@@ -1,0 +1,143 @@
+package fsm
+
+import "sync/atomic"
+
+// hashTurns is after how many hashes of a Hasher every record has been read
+// again: each of them reads a part of what did not change, too.
+const hashTurns = 16
+
+// hashTurn says which of what did not change is read again, by numbers that
+// stay the same.
+type hashTurn uint64
+
+// noTurn is that of nothing.
+const noTurn hashTurn = hashTurns
+
+func (t hashTurn) has(number uint64) bool { return number%hashTurns == uint64(t) }
+
+// Hasher computes the state hashes of captures, one after the other, at the
+// cost of what changed in between. Of the captures of one machine it remembers
+// the sums of pages of records, 32 bytes for each page of the last capture: half
+// a byte a task as long as most are there.
+//
+// What no command has changed may still have: memory rots. So with each hash a
+// sixteenth of the other pages is read again, each of them with one in 16.
+//
+// It is not safe for concurrent use.
+type Hasher struct {
+	tasks    pageSums[Task]
+	requests pageSums[request]
+	gone     pageSums[gone]
+	turn     hashTurn
+}
+
+// NewHasher returns one that remembers nothing: its first hash reads all.
+func NewHasher() *Hasher {
+	return &Hasher{
+		tasks: pageSums[Task]{kind: recordTask, appendRecord: func(b []byte, _ uint64, t *Task) []byte {
+			return appendTaskRecord(b, t)
+		}},
+		requests: pageSums[request]{kind: recordRequest, appendRecord: appendRequestRecord},
+		gone:     pageSums[gone]{kind: recordGone, appendRecord: appendGoneRecord},
+	}
+}
+
+// Hash returns what s.Hash returns: of captures in any order, of other machines
+// too. Rotten counts the pages and the chunks of the trail that were read again
+// and are not what they were, though no command changed them: faulty memory, or
+// a bug. The hash is of what they are now.
+func (h *Hasher) Hash(s *Snapshot) (hash [16]byte, rotten int) {
+	h.turn = (h.turn + 1) % hashTurns
+	return h.hash(s, h.turn)
+}
+
+func (h *Hasher) hash(s *Snapshot, turn hashTurn) (hash [16]byte, rotten int) {
+	var sum stateHash
+	s.addSmallTo(&sum)
+	rotten += h.tasks.addTo(&sum, &s.tasks, turn)
+	rotten += h.requests.addTo(&sum, &s.requests, turn)
+	rotten += h.gone.addTo(&sum, &s.gone, turn)
+	rotten += s.trail.addTo(&sum, turn)
+	return sum.sum(), rotten
+}
+
+// addSmallTo adds the records to the hash that are neither in tables nor of the
+// trail: some thousands at most.
+func (s *Snapshot) addSmallTo(hash *stateHash) {
+	b := appendHeaderRecord(nil, &s.header, s.counts())
+	hash.add(recordHeader, b)
+	for _, n := range s.nodes {
+		b = appendNodeRecord(b[:0], n)
+		hash.add(recordNode, b)
+	}
+	for _, t := range s.types {
+		b = appendTypeRecord(b[:0], t)
+		hash.add(recordType, b)
+	}
+	for _, v := range s.schedules {
+		b = appendScheduleRecord(b[:0], v)
+		hash.add(recordSchedule, b)
+	}
+}
+
+// pageSums remembers what the pages of a table add to the state hash.
+type pageSums[T any] struct {
+	kind         recordKind
+	appendRecord func(b []byte, id uint64, record *T) []byte
+
+	table *atomic.Int32 // of which table: its count of views, as long as it is known
+	sums  []pageSum     // of the last view, by number
+
+	page   stateHash // of the page that is read
+	record []byte
+}
+
+// pageSum is the sum of the hashes of a page's records, as of an epoch.
+type pageSum struct {
+	number, epoch uint64
+	sum           [16]byte
+}
+
+// addTo adds the view's records to the hash. Pages are read that are not those
+// of the last view, and those whose turn it is; it returns how many of the latter
+// have another sum than they had.
+func (c *pageSums[T]) addTo(hash *stateHash, v *view[T], turn hashTurn) (rotten int) {
+	if c.table != v.views { // other tables have other epochs
+		c.table, c.sums = v.views, nil
+	}
+	known := c.sums
+	sums := make([]pageSum, len(v.pages))
+	for i, p := range v.pages {
+		for len(known) > 0 && known[0].number < p.number {
+			known = known[1:]
+		}
+		same := len(known) > 0 && known[0].number == p.number && known[0].epoch == p.epoch
+		if same {
+			sums[i] = known[0]
+		}
+		if !same || turn.has(p.number) {
+			sums[i] = pageSum{number: p.number, epoch: p.epoch, sum: c.sumOf(p)}
+		}
+		if same && sums[i].sum != known[0].sum {
+			rotten++
+		}
+		hash.addSum(sums[i].sum)
+	}
+	c.sums = sums
+	return rotten
+}
+
+// sumOf reads the page.
+func (c *pageSums[T]) sumOf(p *page[T]) [16]byte {
+	c.page.hi, c.page.lo = 0, 0
+	ascend([]*page[T]{p}, p.number<<pageBits, func(p *page[T], at uint64) bool {
+		if r := p.records[at]; r != nil {
+			c.record = c.appendRecord(c.record[:0], p.number<<pageBits|at, r)
+			c.page.add(c.kind, c.record)
+		} else {
+			c.page.add(c.kind, p.resting.record(at))
+		}
+		return true
+	})
+	return c.page.sum()
+}

@@ -1,0 +1,275 @@
+package fsm
+
+import (
+	"bytes"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// hashOfRecords hashes every record that a snapshot would have, and believes
+// nothing that was remembered.
+func hashOfRecords(s *Snapshot) [16]byte {
+	var hash stateHash
+	for kind, record := range s.records() {
+		hash.add(kind, record)
+	}
+	return hash.sum()
+}
+
+// mustHash ensures that the hasher says of the capture what is in it.
+func mustHash(t rapid.TB, h *Hasher, s *Snapshot) {
+	t.Helper()
+	if hash, rotten := h.Hash(s); hash != hashOfRecords(s) || rotten != 0 {
+		t.Fatalf("index %d: hash %x and %d pages rotten, want %x and none", s.Index(), hash, rotten, hashOfRecords(s))
+	}
+}
+
+// TestHasher_IsTheWholeHash compares the hashes of a hasher with those of all
+// records, over any commands, of captures that are old by then, and of machines
+// that were restored meanwhile.
+func TestHasher_IsTheWholeHash(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		h, m := NewHasher(), newSmall()
+		var kept []*Snapshot
+		for _, e := range drawLog(rt, 40) {
+			applyLog(rt, m, []testEntry{e})
+			switch rapid.SampledFrom([]string{"hash", "go on", "keep", "hash kept", "restore"}).Draw(rt, "then") {
+			case "hash":
+				s := m.Snapshot()
+				mustHash(rt, h, s)
+				s.Release()
+			case "keep":
+				kept = append(kept, m.Snapshot())
+			case "hash kept":
+				if len(kept) > 0 {
+					i := rapid.IntRange(0, len(kept)-1).Draw(rt, "kept")
+					mustHash(rt, h, kept[i])
+					kept[i].Release()
+					kept = slices.Delete(kept, i, i+1)
+				}
+			case "restore":
+				m = restore(rt, snapshotOf(rt, m))
+			}
+		}
+		mustHash(rt, h, m.Snapshot())
+	})
+}
+
+// TestHasher_IsTheWholeHash_LongLogs is the same for tasks on many pages, with
+// and without a capture that lives while the next ones change.
+func TestHasher_IsTheWholeHash_LongLogs(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		h, m, dice := NewHasher(), newSmall(), rand.New(rand.NewPCG(seed, 2))
+		before := m.Snapshot()
+		for _, e := range randomLog(seed, 400) {
+			applyLog(t, m, []testEntry{e})
+			if dice.IntN(8) > 0 {
+				continue
+			}
+			s := m.Snapshot()
+			mustHash(t, h, s)
+			before.Release()
+			before = s
+			if dice.IntN(2) == 0 {
+				s.Release()
+			}
+		}
+	}
+}
+
+// TestPageSums_MatchTable compares the sums of a table's pages with one over all
+// its records, whatever happens to the table between views, and in whatever order
+// views are looked at.
+func TestPageSums_MatchTable(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var tab table[record]
+		if rapid.Bool().Draw(rt, "resting") {
+			tab.packing, tab.busy = evenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy")
+		}
+		sums := pageSums[record]{kind: recordTask, appendRecord: func(b []byte, _ uint64, r *record) []byte {
+			return evenRests{}.pack(b, r)
+		}}
+		var views []view[record]
+		look := func(rt *rapid.T, v *view[record]) {
+			var got, want stateHash
+			turn := hashTurn(rapid.Uint64Range(0, hashTurns-1).Draw(rt, "turn"))
+			if rotten := sums.addTo(&got, v, turn); rotten != 0 {
+				rt.Fatalf("%d pages changed without a new epoch", rotten)
+			}
+			for packed, r := range v.packed() {
+				if r != nil {
+					packed = evenRests{}.pack(nil, r)
+				}
+				want.add(recordTask, packed)
+			}
+			if got.sum() != want.sum() {
+				rt.Fatalf("the sums of %d records on %d pages are not theirs", v.len(), len(v.pages))
+			}
+		}
+		// Near ids share pages, far ones leave gaps.
+		id := rapid.OneOf(rapid.Uint64Range(1, 300), rapid.Uint64Range(1, 1<<53))
+		have := map[uint64]int{}
+		value := rapid.IntRange(0, 1000)
+		rt.Repeat(map[string]func(*rapid.T){
+			"put": func(rt *rapid.T) {
+				k := id.Draw(rt, "id")
+				have[k] = 0
+				tab.put(k, &record{value.Draw(rt, "value")})
+			},
+			"edit": func(rt *rapid.T) {
+				k := someID(rt, have, id)
+				if r := tab.edit(k); r != nil {
+					r.Value = value.Draw(rt, "value")
+				}
+				if rapid.Bool().Draw(rt, "rest") {
+					tab.rest(k)
+				}
+			},
+			"remove": func(rt *rapid.T) {
+				k := someID(rt, have, id)
+				tab.remove(k)
+				delete(have, k)
+			},
+			"look": func(rt *rapid.T) {
+				v := tab.view()
+				look(rt, &v)
+				v.release()
+			},
+			"keep": func(*rapid.T) {
+				if len(views) < 3 {
+					views = append(views, tab.view())
+				}
+			},
+			"look at kept": func(rt *rapid.T) {
+				if len(views) > 0 {
+					i := rapid.IntRange(0, len(views)-1).Draw(rt, "view")
+					look(rt, &views[i])
+					views[i].release()
+					views = slices.Delete(views, i, i+1)
+				}
+			},
+		})
+	})
+}
+
+// TestHasher_HashesBesideApply hashes captures in another goroutine while the
+// machine goes on, with and without captures that live; the race detector looks on.
+func TestHasher_HashesBesideApply(t *testing.T) {
+	t.Parallel()
+	type capture struct {
+		state *Snapshot
+		want  [16]byte
+	}
+	captures := make(chan capture)
+	var hashing sync.WaitGroup
+	hashing.Go(func() {
+		h := NewHasher()
+		for c := range captures {
+			if hash, rotten := h.Hash(c.state); hash != c.want || rotten != 0 {
+				t.Errorf("index %d: hash %x and %d pages rotten, want %x and none", c.state.Index(), hash, rotten, c.want)
+			}
+			c.state.Release()
+		}
+	})
+	m := newSmall()
+	for i, e := range randomLog(1, 1000) {
+		mustApplyTo(t, m, e)
+		if i%25 == 0 {
+			s := m.Snapshot()
+			captures <- capture{s, hashOfRecords(s)}
+		}
+	}
+	close(captures)
+	hashing.Wait()
+}
+
+// newRotten returns a state of 32 pages of tasks, of which the first two are
+// claimed and the others rest, with claim requests, removed tasks and a trail. It
+// is for hashing alone.
+func newRotten(t *testing.T) *Machine {
+	t.Helper()
+	h := newHarness(t)
+	h.m.trail.chunkBytes = smallChunk
+	h.do(SetLevel{Level: FeatureLevel})
+	h.submit(32*pageSize-1, NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
+	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*pageSize - 1})
+	for id := range uint64(2 * pageSize) {
+		h.m.requests.put(id+1, &request{ID: "a", WorkerID: "w1", ForgetU: int64(id)})
+		h.m.gone.put(id+1, &gone{Key: "a", Status: StatusCompleted, ForgetU: int64(id)})
+	}
+	return h.m
+}
+
+// rotTask flips a bit of the page's first task.
+func rotTask(p *page[Task]) {
+	at := bits.TrailingZeros64(p.used)
+	if task := p.records[at]; task != nil {
+		task.Params[1] ^= 4
+		return
+	}
+	record := p.resting.record(uint64(at))
+	record[bytes.Index(record, []byte("example"))] ^= 4
+}
+
+// TestHasher_FindsRot ensures that what changes by itself, wherever it is, is
+// found once, within 16 hashes, and that the hash is of what it is then.
+func TestHasher_FindsRot(t *testing.T) {
+	t.Parallel()
+	for name, rot := range map[string]func(m *Machine){
+		"a claimed task":     func(m *Machine) { rotTask(m.tasks.pages[1]) },
+		"a task that rests":  func(m *Machine) { rotTask(m.tasks.pages[20]) },
+		"a claim request":    func(m *Machine) { m.requests.get(70).ForgetU ^= 1 << 40 },
+		"a removed task":     func(m *Machine) { m.gone.get(128).Token ^= 1 },
+		"a part of a trail":  func(m *Machine) { m.trail.chunks[3].events[5] ^= 1 },
+		"the head of a part": func(m *Machine) { m.trail.chunks[3].base.t ^= 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, h := newRotten(t), NewHasher()
+			s := m.Snapshot()
+			defer s.Release()
+			mustHash(t, h, s)
+			was := hashOfRecords(s)
+			rot(m)
+			now := hashOfRecords(s)
+			found := 0
+			for range hashTurns {
+				hash, rotten := h.Hash(s)
+				found += rotten
+				if want := [][16]byte{was, now}[found]; hash != want || was == now {
+					t.Fatalf("hash %x after %d rotten pages, want %x", hash, found, want)
+				}
+			}
+			if found != 1 {
+				t.Errorf("%d pages are rotten, want 1", found)
+			}
+		})
+	}
+}
+
+// TestHasher_ReadsASixteenth ensures that a hash reads no more of what did not
+// change than its part.
+func TestHasher_ReadsASixteenth(t *testing.T) {
+	t.Parallel()
+	m, h := newRotten(t), NewHasher()
+	s := m.Snapshot()
+	defer s.Release()
+	mustHash(t, h, s)
+	for _, p := range m.tasks.pages {
+		rotTask(p)
+	}
+	for i := range hashTurns {
+		if _, rotten := h.Hash(s); rotten != len(m.tasks.pages)/hashTurns {
+			t.Errorf("hash %d of %d finds %d of %d rotten pages", i+1, hashTurns, rotten, len(m.tasks.pages))
+		}
+	}
+	mustHash(t, h, s)
+}
