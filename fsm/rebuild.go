@@ -29,22 +29,29 @@ func (m *Machine) resetIndexes() {
 // ErrCorrupt, wrapped, when the saved records contradict each other.
 func (m *Machine) rebuild() error {
 	m.resetIndexes()
-	for _, r := range m.settings {
-		m.typeOf(r.Name).record = r
-	}
 	for id, t := range m.tasks.all() {
 		if problem := m.indexTask(id, t); problem != "" {
-			return fmt.Errorf("task %d: %s: %w", id, problem, ErrCorrupt)
+			return contradiction(recordTask, id, problem)
 		}
+	}
+	return m.rebuildRest()
+}
+
+// rebuildRest is rebuild when what is derived of the tasks is there.
+func (m *Machine) rebuildRest() error {
+	for _, r := range m.settings {
+		ts := m.typeOf(r.Name)
+		ts.record = r
+		m.place(ts)
 	}
 	for seq, r := range m.requests.all() {
 		if problem := m.indexRequest(seq, r); problem != "" {
-			return fmt.Errorf("claim request %d: %s: %w", seq, problem, ErrCorrupt)
+			return contradiction(recordRequest, seq, problem)
 		}
 	}
 	for id, g := range m.gone.all() {
 		if problem := m.indexGone(id, g); problem != "" {
-			return fmt.Errorf("removed task %d: %s: %w", id, problem, ErrCorrupt)
+			return contradiction(recordGone, id, problem)
 		}
 	}
 	for _, v := range m.schedules {

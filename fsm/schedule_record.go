@@ -59,5 +59,7 @@ func (b *snapshotBuilder) schedule(r *fieldReader) error {
 		return fmt.Errorf("%w: schedule %q is paused and waits for %d", ErrCorrupt, v.Name, v.NextRunAt)
 	}
 	b.m.schedules = append(all, v)
+	b.got.schedules++
+	b.held += bytesOfSchedule(v)
 	return nil
 }

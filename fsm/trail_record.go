@@ -153,16 +153,19 @@ func decodeTrailHeader(r *fieldReader, h *trailHeader) {
 // trail takes a chunk of the trail. What is in it is looked at by indexTrail.
 func (b *snapshotBuilder) trail(r *fieldReader) error {
 	c := decodeTrailRecord(r)
-	chunks := b.m.trail.chunks
 	switch {
 	case r.err != nil:
 		return r.err
 	case len(c.events) == 0 || len(c.events) > trailChunkBytes || c.start > math.MaxUint64-trailChunkBytes:
 		return fmt.Errorf("%w: %d bytes of events at %d", ErrCorrupt, len(c.events), c.start)
-	case len(chunks) > 0 && c.start != chunks[len(chunks)-1].end():
-		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.start, chunks[len(chunks)-1].end())
+	case b.got.trail > 0 && c.start != b.trailEnd:
+		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.start, b.trailEnd)
 	}
-	b.m.trail.chunks = append(chunks, c)
+	b.trailEnd = c.end()
+	b.got.trail++
+	if !b.dry {
+		b.m.trail.chunks = append(b.m.trail.chunks, c)
+	}
 	return nil
 }
 

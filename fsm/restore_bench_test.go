@@ -1,0 +1,53 @@
+package fsm
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"testing"
+)
+
+var benchRestored = flag.Int("bench.restored", 200_000, "how many tasks the snapshots have that are restored")
+
+// BenchmarkReadSnapshot is what a restore costs, by what the tasks of the snapshot
+// are: they wait, they wait and have keys, or they have ended.
+func BenchmarkReadSnapshot(b *testing.B) {
+	for _, kind := range []string{"waiting", "keyed", "completed"} {
+		b.Run("tasks="+kind, func(b *testing.B) {
+			snapshot := benchSnapshot(b, *benchRestored, kind)
+			b.SetBytes(int64(len(snapshot)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := ReadSnapshot(bytes.NewReader(snapshot)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// benchSnapshot returns a snapshot with so many tasks of a kind.
+func benchSnapshot(b *testing.B, tasks int, kind string) []byte {
+	s := &benchState{m: New()}
+	s.apply(b, SetLevel{Level: FeatureLevel})
+	const batch = 1000
+	for done := 0; done < tasks; done += batch {
+		submit := Submit{Tasks: make([]NewTask, batch)}
+		for i := range submit.Tasks {
+			submit.Tasks[i] = NewTask{
+				Type: typeName(i % 10), MaxAttempts: DefaultAttempts,
+				Params: []byte(fmt.Sprintf(`"%0254d"`, done+i)),
+			}
+			if kind == "keyed" {
+				submit.Tasks[i].Key = fmt.Sprintf("order-%d", done+i)
+			}
+		}
+		s.apply(b, submit)
+		if kind == "completed" {
+			for _, c := range s.apply(b, ClaimNext{WorkerID: "worker-1", Limit: batch}).Claims {
+				s.apply(b, Complete{Hold: Hold{ID: c.Task.ID, WorkerID: "worker-1", Token: c.Task.Token}, Result: []byte(`{}`)})
+			}
+		}
+	}
+	return snapshotOf(b, s.m)
+}
