@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm bench-scale fuzz cover clean cluster dist
+.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -80,6 +80,11 @@ $(BIN)/golangci-lint: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
+$(BIN)/benchstat: tools/benchstat/go.mod tools/benchstat/go.sum
+	@mkdir -p $(BIN)
+	cd tools/benchstat && $(GO) build -o ../../$(BIN)/benchstat golang.org/x/perf/cmd/benchstat
+	@touch $@
+
 # What tests the chart has a module of its own too.
 $(BIN)/helm: tools/helm/go.mod tools/helm/go.sum
 	@mkdir -p $(BIN)
@@ -103,6 +108,9 @@ BENCH_FSM_TASKS := 1000,1000000
 bench-fsm: ## what Apply costs, by command, among 1,000 and 1,000,000 tasks: make bench-fsm COUNT=6 > new.txt
 	GOGC=400 $(GO) test -run '^$$' -bench . -benchmem -count $(or $(COUNT),1) -timeout 0 ./fsm -bench.tasks $(or $(TASKS),$(BENCH_FSM_TASKS))
 	$(GO) test -count=1 -timeout 0 -run Machine_Bytes -v ./fsm -memory.tasks 100000
+
+benchstat: $(BIN)/benchstat ## what the benchmarks in two files say, compared: make benchstat OLD=old.txt NEW=new.txt
+	$(BIN)/benchstat $(OLD) $(NEW)
 
 # 10,000,000 tasks want one node and 16 GB: make bench-scale TASKS=10000000 NODES=1
 bench-scale: build ## real nodes with 1,000,000 tasks: memory, snapshots beside load, reads, restart
