@@ -23,7 +23,7 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen rules [--only PLANT,...]
        go run ./jepsen waits [--waiting N] [--handoffs N] [--idle 20s] [--binary PATH]
        go run ./jepsen trail [--followers N] [--at leader|followers|all] [--pairs N] [--tasks N] [--conns N] [--binary PATH]
-       go run ./jepsen scale [--tasks N] [--nodes 1|3] [--pairs N] [--load N] [--conns N] [--reading 5s] [--binary PATH]
+       go run ./jepsen scale [--tasks N] [--nodes 1|3] [--pairs N] [--window 5s] [--conns N] [--reading 5s] [--binary PATH]
        go run ./jepsen kill [--tasks N] [--kills K] [--workers W] [--seed S] [--binary PATH] [--out FILE] [--all]
        go run ./jepsen steps [--parents N] [--steps S] [--workers W] [--processors P] [--kills K] [--seed S] [--limit 45m] [--binary PATH | --plant NAME] [--all]
        go run ./jepsen finalizers [--parents N] [--finalizers F] [--output table|json] [--binary PATH]

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,8 +14,17 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// snapshotWait bounds how long the nodes may take for a snapshot.
-const snapshotWait = 10 * time.Minute
+const (
+	// snapshotWait bounds how long the nodes may take for a snapshot.
+	snapshotWait = 10 * time.Minute
+	// snapshotLook is how often a node is asked whether it has. To list its metrics
+	// costs it a millisecond or two, beside which requests are timed.
+	snapshotLook = 250 * time.Millisecond
+)
+
+// scaleLogBytes is how much log makes a snapshot due: so much that all are taken
+// when they are asked for, and none in a window without.
+const scaleLogBytes = "64GiB"
 
 // scaleConfig says what to measure of nodes that hold many tasks.
 type scaleConfig struct {
@@ -24,7 +32,7 @@ type scaleConfig struct {
 	tasks   int
 	nodes   int
 	pairs   int
-	load    int           // tasks of each run of load
+	window  time.Duration // how long load is counted without a snapshot beside it
 	conns   int           // of load and reads
 	reading time.Duration // how long reads are counted
 	out     io.Writer
@@ -39,22 +47,25 @@ func runScale(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&cfg.binary, "binary", "", "the claimq binary; built if not given")
 	flags.IntVar(&cfg.tasks, "tasks", 1_000_000, "tasks that wait")
 	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes: 1 or 3")
-	flags.IntVar(&cfg.pairs, "pairs", 3, "pairs of runs of load, one beside a snapshot and one without")
-	flags.IntVar(&cfg.load, "load", 30_000, "tasks of a run of load, each submitted, claimed and completed")
+	flags.IntVar(&cfg.pairs, "pairs", 6, "pairs of windows in which load is counted, one beside the snapshots of all nodes and one without")
+	flags.DurationVar(&cfg.window, "window", 5*time.Second, "how long a window without snapshots is; one with them is as long as they take")
 	flags.IntVar(&cfg.conns, "conns", 64, "connections of load and reads")
 	flags.DurationVar(&cfg.reading, "reading", 5*time.Second, "how long reads are counted")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if cfg.tasks < 1000 || cfg.nodes != 1 && cfg.nodes != 3 || cfg.pairs < 0 || cfg.load < 1 || cfg.conns < 1 {
-		return fmt.Errorf("--tasks is %d, --nodes %d, --pairs %d, --load %d, --conns %d\n%s", cfg.tasks, cfg.nodes, cfg.pairs, cfg.load, cfg.conns, usage)
+	if cfg.tasks < 1000 || cfg.nodes != 1 && cfg.nodes != 3 || cfg.pairs < 0 || cfg.window <= 0 || cfg.conns < 1 {
+		return fmt.Errorf("--tasks is %d, --nodes %d, --pairs %d, --window %v, --conns %d\n%s", cfg.tasks, cfg.nodes, cfg.pairs, cfg.window, cfg.conns, usage)
 	}
 	w, err := openWorkspace(ctx, "scale", cfg.binary)
 	if err != nil {
 		return err
 	}
 	cfg.binary = w.binary
-	cluster, err := procs.Start(ctx, procs.Config{Binary: w.binary, Dir: w.dir, Nodes: cfg.nodes, Flags: []string{"--log-level", "warn"}})
+	cluster, err := procs.Start(ctx, procs.Config{Binary: w.binary, Dir: w.dir, Nodes: cfg.nodes, Flags: []string{
+		"--log-level", "warn",
+		"--snapshot-log-bytes", scaleLogBytes,
+	}})
 	if err != nil {
 		return fmt.Errorf("start the nodes: %w", err)
 	}
@@ -77,11 +88,9 @@ func measureScale(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error 
 	if err := takeSnapshots(ctx, cfg, c); err != nil {
 		return err
 	}
-	for range cfg.pairs {
-		for _, beside := range []bool{false, true} {
-			if err := loadBesideSnapshot(ctx, cfg, c, beside); err != nil {
-				return err
-			}
+	if cfg.pairs > 0 {
+		if err := loadInWindows(ctx, cfg, c); err != nil {
+			return err
 		}
 	}
 	if cfg.reading > 0 {
@@ -100,44 +109,22 @@ func measureScale(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error 
 	return showMemory(ctx, cfg, c, "restarted")
 }
 
-// loadReport is what of the report of claimq bench is shown.
-type loadReport struct {
-	Tasks     int     `json:"tasks"`
-	TasksPerS float64 `json:"tasks_per_s"`
-	Calls     []struct {
-		Call string  `json:"call"`
-		P99  float64 `json:"p99_ms"`
-		Max  float64 `json:"max_ms"`
-	} `json:"calls"`
-}
-
-// runLoad runs claimq bench against the nodes.
-func runLoad(ctx context.Context, cfg scaleConfig, c *procs.Cluster, args ...string) (loadReport, error) {
-	var report loadReport
-	cmd := exec.CommandContext(ctx, cfg.binary, append([]string{"bench", "--output", "json"}, args...)...)
-	for _, url := range c.URLs() {
-		cmd.Args = append(cmd.Args, "--endpoint", url)
-	}
-	cmd.Stderr = os.Stderr
-	b, err := cmd.Output()
-	if err != nil {
-		return report, fmt.Errorf("run the load: %w", err)
-	}
-	if err := json.Unmarshal(b, &report); err != nil {
-		return report, fmt.Errorf("read the load's report: %w", err)
-	}
-	return report, nil
-}
-
 // fillNodes submits the tasks that wait.
 func fillNodes(ctx context.Context, cfg scaleConfig, c *procs.Cluster) error {
 	begun := time.Now()
 	// It ends when the last is submitted: so there is hardly a warm-up.
-	_, err := runLoad(ctx, cfg, c, "--mode", "submit", "--tasks", strconv.Itoa(cfg.tasks), "--batch", "1000", "--conns", "2", "--warm-up", "1ms")
+	cmd := exec.CommandContext(ctx, cfg.binary, "bench", "--mode", "submit", "--tasks", strconv.Itoa(cfg.tasks), "--batch", "1000", "--conns", "2", "--warm-up", "1ms")
+	for _, url := range c.URLs() {
+		cmd.Args = append(cmd.Args, "--endpoint", url)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("submit the tasks: %w", err)
+	}
 	took := time.Since(begun)
 	fmt.Fprintf(cfg.out, "%d tasks of 256 bytes, submitted by 1,000 on %d nodes in %.1f s: %.0f a second\n",
 		cfg.tasks, cfg.nodes, took.Seconds(), float64(cfg.tasks)/took.Seconds())
-	return err
+	return nil
 }
 
 // showMemory prints what each node's process takes.
@@ -213,39 +200,12 @@ func snapshotNow(ctx context.Context, c *procs.Cluster) error {
 				return errors.Join(fmt.Errorf("%s has written no snapshot after %v", n.ID, snapshotWait), refused)
 			}
 			select {
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(snapshotLook):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
 	}
-	return nil
-}
-
-// loadBesideSnapshot runs load and prints its latencies. Meanwhile all nodes write a
-// snapshot, if that is asked for.
-func loadBesideSnapshot(ctx context.Context, cfg scaleConfig, c *procs.Cluster, beside bool) error {
-	taken := make(chan error, 1)
-	go func() {
-		if beside {
-			taken <- snapshotNow(ctx, c)
-		} else {
-			taken <- nil
-		}
-	}()
-	report, err := runLoad(ctx, cfg, c, "--conns", strconv.Itoa(cfg.conns), "--tasks", strconv.Itoa(cfg.load), "--warm-up", "1ms")
-	if err = errors.Join(err, <-taken); err != nil {
-		return err
-	}
-	how := "alone"
-	if beside {
-		how = "beside a snapshot"
-	}
-	fmt.Fprintf(cfg.out, "%d connections %s: %.0f tasks/s", cfg.conns, how, report.TasksPerS)
-	for _, call := range report.Calls {
-		fmt.Fprintf(cfg.out, "; %s p99 %.1f ms, max %.1f ms", call.Call, call.P99, call.Max)
-	}
-	fmt.Fprintln(cfg.out)
 	return nil
 }
 

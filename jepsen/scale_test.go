@@ -12,12 +12,12 @@ func TestScale(t *testing.T) {
 	var out bytes.Buffer
 	err := runScale(t.Context(), []string{
 		"--binary", binary(), "--tasks", "20000", "--nodes", "1",
-		"--pairs", "1", "--load", "2000", "--conns", "4", "--reading", "100ms",
+		"--pairs", "1", "--window", "300ms", "--conns", "4", "--reading", "100ms",
 	}, &out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	for _, want := range []string{"20000 tasks of 256 bytes", "snapshot of", "beside a snapshot", "linearizable reads", "is ready"} {
+	for _, want := range []string{"20000 tasks of 256 bytes", "snapshot of", "beside the snapshots", "every call  beside", "linearizable reads", "is ready"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not tell of %q:\n%s", want, &out)
 		}

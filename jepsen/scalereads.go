@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,7 +60,7 @@ func readTasks(ctx context.Context, addr string, from int, reads *atomic.Int64) 
 		return err
 	}
 	in := bufio.NewReader(conn)
-	var request []byte
+	var request, answer []byte
 	for i := 0; ctx.Err() == nil; i++ {
 		request = append(request[:0], "GET /api/tasks/"...)
 		request = strconv.AppendInt(request, int64(from+1+i%1000), 10)
@@ -66,7 +68,7 @@ func readTasks(ctx context.Context, addr string, from int, reads *atomic.Int64) 
 		if _, err := conn.Write(request); err != nil {
 			return err
 		}
-		if err := readAnswer(in); err != nil {
+		if answer, err = readAnswer(in, answer); err != nil {
 			return err
 		}
 		reads.Add(1)
@@ -74,33 +76,35 @@ func readTasks(ctx context.Context, addr string, from int, reads *atomic.Int64) 
 	return nil
 }
 
-// readAnswer reads one answer, which must be a success.
-func readAnswer(in *bufio.Reader) error {
+// readAnswer reads one answer, which must be a success, and returns its body, in the
+// memory of into if that is enough.
+func readAnswer(in *bufio.Reader, into []byte) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return err
+		return into, err
 	}
-	if !strings.HasPrefix(string(line), "HTTP/1.1 200") {
-		return fmt.Errorf("an answer of %q", line)
+	if !strings.HasPrefix(string(line), "HTTP/1.1 2") {
+		return into, fmt.Errorf("an answer of %q", line)
 	}
 	length := -1
 	for {
 		line, err = in.ReadSlice('\n')
 		if err != nil {
-			return err
+			return into, err
 		}
 		if len(line) == len("\r\n") {
 			break
 		}
 		if text, ok := strings.CutPrefix(string(line), "Content-Length: "); ok {
 			if length, err = strconv.Atoi(strings.TrimSpace(text)); err != nil {
-				return err
+				return into, err
 			}
 		}
 	}
 	if length < 0 {
-		return fmt.Errorf("an answer without a length")
+		return into, errors.New("an answer without a length")
 	}
-	_, err = io.CopyN(io.Discard, in, int64(length))
-	return err
+	into = slices.Grow(into[:0], length)[:length]
+	_, err = io.ReadFull(in, into)
+	return into, err
 }
