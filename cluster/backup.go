@@ -116,9 +116,10 @@ func (n *Node) SaveBackup(ctx context.Context, stale bool) (*fsm.Backup, error) 
 			return nil, err
 		}
 	}
-	n.fsm.mu.Lock()
-	s := n.fsm.machine.Snapshot()
-	n.fsm.mu.Unlock()
+	s, err := n.fsm.capture()
+	if err != nil {
+		return nil, err
+	}
 	return fsm.NewBackup(s, fsm.BackupInfo{
 		ClusterID: n.clusterID(), CreatedAt: n.clock.Wall() / 1e6, Version: n.cfg.Version,
 	}), nil

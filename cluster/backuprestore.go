@@ -108,11 +108,13 @@ func (n *Node) admitBackup(ctx context.Context, level uint32) error {
 }
 
 // ground returns what of the cluster outlives a restore, fsm.ErrNotEmpty if the
-// state holds anything that does not.
+// state holds anything that does not, fsm.ErrNoLeader while there is no state.
 func (n *Node) ground() (fsm.Ground, error) {
 	var g fsm.Ground
 	var holds string
-	n.fsm.read(func(m *fsm.Machine) { g, holds = m.Ground(), m.Contents() })
+	if _, err := n.fsm.readState(func(m *fsm.Machine) { g, holds = m.Ground(), m.Contents() }); err != nil {
+		return g, err
+	}
 	if holds != "" {
 		return g, fmt.Errorf("%w: it holds %s", fsm.ErrNotEmpty, holds)
 	}

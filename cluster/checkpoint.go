@@ -222,12 +222,13 @@ func majorityHash(hashes map[string]string, voters int) (string, bool) {
 	return "", false
 }
 
-// StateHash returns the index of this node's state and the state's hash. Nodes
-// at the same index have the same hash.
+// StateHash returns the index of this node's state and the state's hash, both zero
+// while it has none. Nodes at the same index have the same hash.
 func (n *Node) StateHash() (index uint64, hash [16]byte) {
-	n.fsm.mu.Lock()
-	s := n.fsm.machine.Snapshot()
-	n.fsm.mu.Unlock()
+	s, err := n.fsm.capture()
+	if err != nil {
+		return 0, hash
+	}
 	defer s.Release()
 	return s.Index(), s.Hash()
 }

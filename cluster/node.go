@@ -152,7 +152,9 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	}
 	n.stats = stats
 	n.fsm = newRaftFSM(n.clock, cfg.Fatal, &stats.fsm)
+	n.fsm.logger = n.logger
 	n.fsm.beforeCompact = n.keepTrailing
+	n.fsm.restoreRoom = restoreRoom(cfg.MemoryLimit, memoryTotal())
 	n.batcher = newBatcher(n.applyEntry, n.notServing, &stats.batch)
 	n.fsm.awaited = n.batcher.awaits
 	n.batcher.observe = n.observeEntry
@@ -419,7 +421,6 @@ func (n *Node) close(ctx context.Context) error {
 		n.handOver(ctx)
 	}
 	n.cancel(errNodeClosed)
-	close(n.fsm.stopped)
 	n.wg.Wait()
 	var errs []error
 	if n.raft != nil {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
@@ -21,9 +22,10 @@ const indexWaitersMax = 16_384
 // around the state: Apply writes under it, reads read under it, so readers see
 // states between entries only.
 type raftFSM struct {
-	clock ClockSource
-	fatal func(error) // never returns
-	stats *fsmStats
+	clock  ClockSource
+	fatal  func(error) // never returns
+	stats  *fsmStats
+	logger hclog.Logger
 	// captured takes the state at a checkpoint, to be hashed beside Apply. If
 	// nobody is ready for it the checkpoint goes unnoted.
 	captured chan *fsm.Snapshot
@@ -35,11 +37,20 @@ type raftFSM struct {
 	// an entry. Else nobody does, and the entry's results are dropped.
 	awaited func() bool
 	answers answerPool
-	// stopped ends a snapshot that is being written.
-	stopped chan struct{}
+	// lifetime is that of the Raft which runs: its end ends a snapshot that is being
+	// written. It is set between two runs.
+	lifetime context.Context
+	// persistRate is how many bytes of a snapshot are written per second at most.
+	persistRate int64
+	// restoreRoom is how many bytes of state there may be while a snapshot is
+	// restored, the old and the new one together; past that the old one goes first.
+	restoreRoom int64
 
-	mu        sync.RWMutex
-	machine   *fsm.Machine  // guarded by mu; replaced by Restore
+	mu sync.RWMutex
+	// machine is replaced by Restore. It is guarded by mu. While absent is true it
+	// has of the state what does not grow with the tasks.
+	machine   *fsm.Machine
+	absent    atomic.Bool   // set under mu
 	appliedAt time.Duration // guarded by mu; monotonic time of the last entry
 	// leading is told of each entry; nil while not leading. It is guarded by mu,
 	// and called with it held.
@@ -69,6 +80,8 @@ type raftFSM struct {
 	// are in the state already: the last of them. It belongs to Raft's apply
 	// goroutine.
 	replayTo uint64
+	// taken is the snapshot that was captured last, nil once its state was replaced.
+	taken atomic.Pointer[fsmSnapshot]
 	// started is true once Raft runs; startErr is why a snapshot could not be
 	// restored before.
 	started  atomic.Bool
@@ -83,10 +96,14 @@ func newRaftFSM(clock ClockSource, fatal func(error), stats *fsmStats) *raftFSM 
 	f := &raftFSM{
 		clock:    clock,
 		stats:    stats,
+		logger:   hclog.NewNullLogger(),
 		captured: make(chan *fsm.Snapshot),
-		stopped:  make(chan struct{}),
 		machine:  fsm.New(),
 		watches:  newWatches(),
+
+		lifetime:    context.Background(),
+		persistRate: snapshotRateMax,
+		restoreRoom: math.MaxInt64,
 	}
 	// Returning from Apply would advance Raft's index past an entry that was
 	// not applied, so a fatal that returns is followed by nothing.
@@ -211,49 +228,45 @@ func (f *raftFSM) Snapshot() (raft.FSMSnapshot, error) {
 	s := f.machine.Snapshot()
 	f.mu.Unlock()
 	f.stats.capture.Observe(time.Since(start).Seconds())
-	return &fsmSnapshot{
+	taken := &fsmSnapshot{
 		state: s, fsm: f,
 		bytes: f.sinceBytes.Load(), commands: f.sinceCommands.Load(), entries: f.sinceEntries.Load(),
-	}, nil
+	}
+	taken.ctx, taken.cancel = context.WithCancelCause(f.lifetime)
+	f.taken.Store(taken)
+	return taken, nil
 }
 
-// Restore replaces the state by a snapshot's. A snapshot that does not verify
-// leaves the old state.
-func (f *raftFSM) Restore(r io.ReadCloser) error {
-	defer r.Close()
-	m, err := fsm.ReadSnapshot(r)
-	if err != nil {
-		err = fmt.Errorf("restore snapshot: %w", err)
-		if !f.started.Load() {
-			f.startErr.Store(&err)
-		}
-		return err
-	}
-	f.mu.Lock()
-	f.machine = m
-	f.appliedAt = f.clock.Mono()
-	f.noteLocked(m.Index())
-	f.watches.restored()
-	f.mu.Unlock()
-	f.replayTo = 0
-	f.sinceBytes.Store(0)
-	f.sinceCommands.Store(0)
-	f.sinceEntries.Store(0)
-	f.stats.restores.Inc()
-	if f.restores.restored(m.Index()) {
-		f.fatal(fmt.Errorf("%w: it was sent %d snapshots in a row without getting past log entry %d: start it again; "+
-			"if that does not help, remove it from the cluster and join it again with an empty folder",
-			ErrRestoreLoop, restoresMax, m.Index()))
-	}
-	return nil
-}
-
-// read calls fn with the state, under the read lock, and returns its index.
+// read calls fn with the state, under the read lock, and returns its index. While
+// the state is absent fn sees no tasks, but the nodes, the clocks and the level: it
+// is for who needs these, or would be right to do nothing.
 func (f *raftFSM) read(fn func(m *fsm.Machine)) uint64 {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	fn(f.machine)
 	return f.machine.Index()
+}
+
+// readState is read for who tells others what is there. Errors: errRestoring, and
+// fn is not called.
+func (f *raftFSM) readState(fn func(m *fsm.Machine)) (uint64, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.absent.Load() {
+		return 0, errRestoring
+	}
+	fn(f.machine)
+	return f.machine.Index(), nil
+}
+
+// capture captures the state for who reads it beside Apply. Errors: errRestoring.
+func (f *raftFSM) capture() (*fsm.Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.absent.Load() {
+		return nil, errRestoring
+	}
+	return f.machine.Snapshot(), nil
 }
 
 // estimate returns what the clocks would be now, judging by the last entry:
@@ -379,34 +392,4 @@ func (h indexHeap) down(i int) {
 		h.swap(i, child)
 		i = child
 	}
-}
-
-// restoresMax is how many snapshots in a row a follower restores. One whose log
-// does not fit the leader's can be sent one after the other, as fast as they can
-// be sent, and never get on (docs/adr/0008-install-snapshot-livelock.md).
-const restoresMax = 10
-
-// ErrRestoreLoop is what a node ends itself with that is sent one snapshot after
-// the other and does not get on. Started again, it does: its log is empty then.
-var ErrRestoreLoop = errors.New("this node cannot catch up")
-
-// restoreWatch notices restores that lead nowhere. It goes by their number, not
-// by time: a large state takes long to restore. It belongs to Raft's apply
-// goroutine.
-type restoreWatch struct {
-	count int    // restores since anything was applied, or the index grew
-	index uint64 // the highest that was restored
-}
-
-// applied notes that the node got on.
-func (w *restoreWatch) applied() { w.count = 0 }
-
-// restored notes a restore and reports whether it was the restoresMax-th that
-// led nowhere.
-func (w *restoreWatch) restored(index uint64) bool {
-	if index > w.index {
-		w.count, w.index = 0, index
-	}
-	w.count++
-	return w.count >= restoresMax
 }

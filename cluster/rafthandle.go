@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -22,7 +23,7 @@ type raftHandle struct {
 type raftRun struct {
 	raft      *raft.Raft
 	confirmer *confirmer
-	cancel    context.CancelFunc // ends the waits of its calls
+	cancel    context.CancelCauseFunc // ends the waits of its calls, and its snapshot
 	end       sync.Once
 	ended     chan struct{} // closed when it has shut down
 }
@@ -99,11 +100,15 @@ func (r *raftRun) answered(f raft.Future) raft.Future {
 	return f
 }
 
+// errRunEnded is why what a run does ends with it.
+var errRunEnded = errors.New("raft is being shut down")
+
 // shutdown ends the run and waits for its goroutines. The transport goes first:
-// a call to a peer that does not answer would hold the rest up. A second call
-// does nothing.
+// a call to a peer that does not answer would hold the rest up. So would a snapshot
+// that is being written, a minute for 1.5 GB: it is given up. A second call does
+// nothing.
 func (r *raftRun) shutdown() error {
-	r.cancel()
+	r.cancel(errRunEnded)
 	err := r.confirmer.Close()
 	defer r.end.Do(func() { close(r.ended) })
 	if down := r.raft.Shutdown().Error(); down != nil {
@@ -118,14 +123,15 @@ func (r *raftRun) shutdown() error {
 // newRun starts Raft over the node's stores. again is true for one that is
 // started anew: the state machine goes on from what it has.
 func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftRun, error) {
-	ctx, cancel := context.WithCancel(n.ctx)
+	ctx, cancel := context.WithCancelCause(n.ctx)
+	n.fsm.lifetime = ctx
 	c := newConfirmer(transport)
 	c.comebacks.leads, c.comebacks.done = n.leadsWith, ctx.Done()
 	conf := n.raftConfig()
 	conf.NoSnapshotRestoreOnStart = again
 	r, err := n.newRaft(conf, parts, c)
 	if err != nil {
-		cancel()
+		cancel(err)
 		return nil, err
 	}
 	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil

@@ -23,7 +23,7 @@ func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m 
 	if err := n.confirmRead(ctx, l, minIndex); err != nil {
 		return 0, err
 	}
-	return n.fsm.read(func(m *fsm.Machine) { fn(m, l.now(m)) }), nil
+	return n.fsm.readState(func(m *fsm.Machine) { fn(m, l.now(m)) })
 }
 
 // confirmRead returns once the state here holds whatever any leader had
@@ -67,6 +67,7 @@ func readError(err error) error {
 
 // ReadStale is ReadLinearizable of what this node happens to have, once it has
 // reached minIndex. On a node that does not lead the clocks are an estimate.
+// fsm.ErrNoLeader while it has no state, as it restores a snapshot.
 func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (uint64, error) {
 	if n.closing.Load() {
 		return 0, fsm.ErrShuttingDown
@@ -83,13 +84,13 @@ func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Ma
 		}
 	}
 	l := n.leader.Load()
-	return n.fsm.read(func(m *fsm.Machine) {
+	return n.fsm.readState(func(m *fsm.Machine) {
 		if l != nil && l.serves() {
 			fn(m, l.now(m))
 			return
 		}
 		fn(m, n.fsm.estimate(m))
-	}), nil
+	})
 }
 
 // lastApplicable returns the highest index up to max whose entry reaches the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -34,28 +35,37 @@ const (
 	trailingBytes   = 64 << 20
 )
 
-var errSnapshotStopped = errors.New("the node is stopping")
-
 // fsmSnapshot writes a captured state. It is a raft.FSMSnapshot.
 type fsmSnapshot struct {
-	state *fsm.Snapshot
-	fsm   *raftFSM
+	fsm *raftFSM
+	// ctx ends with the Raft that took it, or when its state was replaced.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	state *fsm.Snapshot // guarded by mu; nil when it was released
 	// What had been applied since the snapshot before, at the capture.
 	bytes, commands, entries int64
 }
 
-// Persist writes the snapshot, at a bounded rate.
+// Persist writes the snapshot, at a bounded rate. It is given up when the Raft that
+// took it is shut down, or another snapshot replaces the state: the next look takes
+// another.
 func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	start := time.Now()
-	w := &pacedWriter{sink: sink, stop: s.fsm.stopped, start: start}
-	if _, err := s.state.WriteTo(w); err != nil {
+	state := s.captured()
+	if state == nil {
+		return errors.Join(context.Cause(s.ctx), sink.Cancel())
+	}
+	w := &pacedWriter{sink: sink, ctx: s.ctx, rate: s.fsm.persistRate, start: start}
+	if _, err := state.WriteTo(w); err != nil {
 		return errors.Join(err, sink.Cancel())
 	}
 	if err := sink.Close(); err != nil {
 		return err
 	}
-	s.fsm.snapshotIndex.Store(s.state.Index())
-	s.fsm.beforeCompact(s.state.Index(), s.bytes, s.entries)
+	s.fsm.snapshotIndex.Store(state.Index())
+	s.fsm.beforeCompact(state.Index(), s.bytes, s.entries)
 	s.fsm.sinceBytes.Add(-s.bytes)
 	s.fsm.sinceCommands.Add(-s.commands)
 	s.fsm.sinceEntries.Add(-s.entries)
@@ -63,13 +73,39 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	return nil
 }
 
-// Release ends the capture.
-func (s *fsmSnapshot) Release() { s.state.Release() }
+// captured returns the state, nil if it was released.
+func (s *fsmSnapshot) captured() *fsm.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
 
-// pacedWriter writes at snapshotRateMax at most, until stop is closed.
+// Release ends the capture.
+func (s *fsmSnapshot) Release() {
+	s.cancel(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != nil {
+		s.state.Release()
+		s.state = nil
+	}
+}
+
+// void gives up the snapshot of a state that is about to be replaced. What is being
+// written keeps the state for as long as a chunk takes; what has not begun, and may
+// wait for the restore, does not.
+func (s *fsmSnapshot) void() {
+	s.cancel(errReplaced)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = nil
+}
+
+// pacedWriter writes so many bytes per second at most, until ctx ends.
 type pacedWriter struct {
 	sink    raft.SnapshotSink
-	stop    <-chan struct{}
+	ctx     context.Context
+	rate    int64
 	start   time.Time
 	written int64
 }
@@ -94,7 +130,7 @@ func (w *pacedWriter) Write(b []byte) (int, error) {
 
 // pace waits until what was written is no longer ahead of the rate.
 func (w *pacedWriter) pace() error {
-	due := time.Duration(w.written) * time.Second / snapshotRateMax
+	due := time.Duration(w.written) * time.Second / time.Duration(w.rate)
 	ahead := due - time.Since(w.start)
 	if ahead < time.Millisecond {
 		ahead = 0
@@ -102,8 +138,8 @@ func (w *pacedWriter) pace() error {
 	timer := time.NewTimer(ahead)
 	defer timer.Stop()
 	select {
-	case <-w.stop:
-		return errSnapshotStopped
+	case <-w.ctx.Done():
+		return context.Cause(w.ctx)
 	case <-timer.C:
 		return nil
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -41,6 +43,9 @@ type snapshotStore struct {
 	inner *raft.FileSnapshotStore
 	path  string // of the folder that holds the snapshots
 	guard *failStop
+	// verified is the ID of the snapshot that was read whole when the store was
+	// opened, nil once it was opened since: that is to restore it.
+	verified atomic.Pointer[string]
 }
 
 func openSnapshotStore(dir string, logger hclog.Logger, guard *failStop) (*snapshotStore, error) {
@@ -104,10 +109,11 @@ func (s *snapshotStore) verifyNewest() (index uint64, err error) {
 	if err != nil || id == "" {
 		return 0, err
 	}
-	meta, state, err := s.open(id)
+	meta, state, err := s.open(id, true)
 	if err != nil {
 		return 0, err
 	}
+	s.verified.Store(&id)
 	return meta.Index, state.Close()
 }
 
@@ -178,10 +184,12 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 }
 
 // Open implements raft.SnapshotStore. The state has been verified when it
-// returns. Damage ends the process: what this node would send or restore is not
+// returns: that of the newest one at the store's opening, if it was not opened
+// since. Damage ends the process: what this node would send or restore is not
 // what it took.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	meta, state, err := s.open(id)
+	known := s.verified.Swap(nil)
+	meta, state, err := s.open(id, known == nil || *known != id)
 	if errors.Is(err, ErrCorruptSnapshot) {
 		err = s.guard.fail(err)
 	}
@@ -191,23 +199,59 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	return meta, state, nil
 }
 
-func (s *snapshotStore) open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	own, err := s.readMeta(id)
+// open opens a snapshot at its state. If verify is true all of it has been read,
+// against Raft's checksum.
+func (s *snapshotStore) open(id string, verify bool) (*raft.SnapshotMeta, *snapshotFile, error) {
+	meta, err := s.readMeta(id)
 	if err != nil {
 		return nil, nil, err
 	}
-	// Reads the whole state against Raft's CRC64.
-	meta, state, err := s.inner.Open(id)
+	if verify {
+		_, state, err := s.inner.Open(id)
+		if err == nil {
+			err = state.Close()
+		}
+		if err != nil {
+			return nil, nil, s.readError(id, err)
+		}
+	}
+	f, err := os.Open(s.statePath(id))
 	if err != nil {
 		return nil, nil, s.readError(id, err)
 	}
-	size, err := readSnapshotHeader(state, own)
+	size, err := readSnapshotHeader(f, meta)
 	if err != nil {
 		err = corruptSnapshot(filepath.Join(s.path, id), err.Error())
-		return nil, nil, errors.Join(err, state.Close())
+		return nil, nil, errors.Join(err, f.Close())
 	}
 	meta.Size -= size
-	return meta, state, nil
+	return meta, &snapshotFile{file: f, start: size, buffered: bufio.NewReaderSize(f, snapshotReadSize)}, nil
+}
+
+// snapshotReadSize is how much of a snapshot is read at a time.
+const snapshotReadSize = 256 << 10
+
+// snapshotFile reads the state of a snapshot, which is behind the header. Not safe
+// for concurrent use.
+type snapshotFile struct {
+	file     *os.File
+	start    int64
+	buffered *bufio.Reader
+}
+
+// Read implements io.Reader.
+func (f *snapshotFile) Read(b []byte) (int, error) { return f.buffered.Read(b) }
+
+// Close implements io.Closer.
+func (f *snapshotFile) Close() error { return f.file.Close() }
+
+// Rewind goes back to the start of the state.
+func (f *snapshotFile) Rewind() error {
+	if _, err := f.file.Seek(f.start, io.SeekStart); err != nil {
+		return fmt.Errorf("read snapshot %s again: %w", f.file.Name(), err)
+	}
+	f.buffered.Reset(f.file)
+	return nil
 }
 
 // readMeta reads a snapshot's metadata and checks what can be checked without

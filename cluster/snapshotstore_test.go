@@ -148,7 +148,7 @@ func TestSnapshots_NoticeFlippedBits(t *testing.T) {
 // wantState reports whether snapshot id has what the test above wrote.
 func wantState(t *testing.T, s *snapshotStore, id string) bool {
 	t.Helper()
-	meta, rc, err := s.open(id)
+	meta, rc, err := s.open(id, true)
 	if err != nil {
 		return false
 	}

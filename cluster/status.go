@@ -35,6 +35,9 @@ func (n *Node) Ready() error {
 	if n.removed.Load() {
 		return errRemoved()
 	}
+	if n.fsm.absent.Load() {
+		return errRestoring
+	}
 	if l := n.leader.Load(); l != nil {
 		if l.serves() {
 			return nil

@@ -20,7 +20,7 @@ const (
 // WaitEnded waits until the task has ended, or is there no more, by this node's
 // state; wait at most. It returns at once if it is so already. caller ends when
 // nobody waits for the answer any more. Errors: fsm.ErrOverloaded,
-// fsm.ErrShuttingDown; caller's cause.
+// fsm.ErrNoLeader while this node has no state; fsm.ErrShuttingDown; caller's cause.
 func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -47,16 +47,16 @@ func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 }
 
 // WaitEvent waits until this node's trail has an event behind after; ctx ends
-// it. Errors: fsm.ErrOverloaded, fsm.ErrShuttingDown; ctx's cause.
+// it. Errors: WaitEnded's; ctx's cause.
 func (n *Node) WaitEvent(ctx context.Context, after fsm.EventPos) error {
 	if err := n.fsm.watches.enterEvents(); err != nil {
 		return err
 	}
 	defer n.fsm.watches.eventCount.Add(-1)
 	for {
-		burst := n.fsm.watchEvents(after)
-		if burst == nil {
-			return nil
+		burst, err := n.fsm.watchEvents(after)
+		if burst == nil || err != nil {
+			return err
 		}
 		select {
 		case <-burst:
@@ -101,6 +101,9 @@ func newWatches() *watches {
 func (f *raftFSM) watchEnd(id uint64) (*endWatch, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
+	if f.absent.Load() {
+		return nil, errRestoring
+	}
 	if t := f.machine.Get(id); t == nil || t.Status.Ended() {
 		return nil, nil
 	}
@@ -109,14 +112,17 @@ func (f *raftFSM) watchEnd(id uint64) (*endWatch, error) {
 
 // watchEvents returns what is closed with the next events, nil if the trail has
 // some behind after.
-func (f *raftFSM) watchEvents(after fsm.EventPos) <-chan struct{} {
+func (f *raftFSM) watchEvents(after fsm.EventPos) (<-chan struct{}, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
+	if f.absent.Load() {
+		return nil, errRestoring
+	}
 	newest := f.machine.NewestEvent()
 	if newest.Index > after.Index || newest.Index == after.Index && newest.Sub > after.Sub {
-		return nil
+		return nil, nil
 	}
-	return f.watches.nextBurst()
+	return f.watches.nextBurst(), nil
 }
 
 func (w *watches) enterEnd(id uint64) (*endWatch, error) {

@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// smallStatePart: a state that takes less than this part of the room for a restore
+// is kept beside the new one in any case, as to drop it would make no room.
+const smallStatePart = 64
+
+// errRestoring is what readers are told while the state is absent.
+var errRestoring = fmt.Errorf("%w: this node is restoring a snapshot, beside which it has no memory for the state that it had", fsm.ErrNoLeader)
+
+// errReplaced ends the writing of a snapshot of a state that another one has
+// replaced.
+var errReplaced = errors.New("another snapshot has replaced the state")
+
+// restoreRoom returns how many bytes of state there may be while a snapshot is
+// restored: 40 % of the memory, of which memory_limit is half unless that is said
+// to be more.
+func restoreRoom(memoryLimit int64, total uint64) int64 {
+	return min(memoryLimit, int64(total/2)) / 5 * 4
+}
+
+// Restore replaces the state by a snapshot's. The old state is there until the new
+// one is whole, and a snapshot that does not verify leaves it. If there is no room
+// for both, the snapshot is verified first, then the old state is dropped, and a
+// failure after that is fatal.
+func (f *raftFSM) Restore(r io.ReadCloser) error {
+	defer r.Close()
+	if s := f.taken.Swap(nil); s != nil {
+		s.void()
+	}
+	absent, err := f.makeRoom(r)
+	var m *fsm.Machine
+	if err == nil {
+		m, err = fsm.ReadSnapshot(r)
+	}
+	if err != nil {
+		err = fmt.Errorf("restore snapshot: %w", err)
+		if absent {
+			f.fatal(fmt.Errorf("%w: the state that this node had was dropped before, as there is no memory for both; the snapshot had been verified: "+
+				"start this node again; if that does not help, check its disk and its memory, remove it from the cluster and join it again with an empty folder", err))
+		}
+		if !f.started.Load() {
+			f.startErr.Store(&err)
+		}
+		return err
+	}
+	f.replace(m)
+	f.replayTo = 0
+	f.sinceBytes.Store(0)
+	f.sinceCommands.Store(0)
+	f.sinceEntries.Store(0)
+	f.stats.restores.Inc()
+	if f.restores.restored(m.Index()) {
+		f.fatal(fmt.Errorf("%w: it was sent %d snapshots in a row without getting past log entry %d: start it again; "+
+			"if that does not help, remove it from the cluster and join it again with an empty folder",
+			ErrRestoreLoop, restoresMax, m.Index()))
+	}
+	return nil
+}
+
+// replace makes m the state.
+func (f *raftFSM) replace(m *fsm.Machine) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.machine = m
+	f.absent.Store(false)
+	f.appliedAt = f.clock.Mono()
+	f.noteLocked(m.Index())
+	f.watches.restored()
+}
+
+// makeRoom drops the state if there is no room for it beside the snapshot's, which
+// is whole then as far as that can be told without building its state. r is at its
+// start when it returns. absent reports whether it has. Errors: those of
+// fsm.VerifySnapshot and of reading; the state is what it was.
+func (f *raftFSM) makeRoom(r io.ReadCloser) (absent bool, err error) {
+	old := f.bytes.Load()
+	file := rewindable(r)
+	if old < f.restoreRoom/smallStatePart || file == nil {
+		return false, nil
+	}
+	bytes, err := fsm.VerifySnapshot(file)
+	if err != nil {
+		return false, err
+	}
+	if err := file.Rewind(); err != nil {
+		return false, err
+	}
+	if bytes <= f.restoreRoom-old {
+		return false, nil
+	}
+	f.logger.Info("there is no memory for two states: the old one is dropped before the snapshot is restored", "old_bytes", old, "new_bytes", bytes)
+	f.mu.Lock()
+	f.machine = f.machine.Remnant()
+	f.absent.Store(true)
+	f.mu.Unlock()
+	// The collector would else wait until the heap is several times what is live.
+	runtime.GC()
+	return true, nil
+}
+
+// rewinder is a snapshot that can be read again from its start.
+type rewinder interface {
+	io.Reader
+	Rewind() error
+}
+
+// rewindable returns the snapshot that Raft has wrapped in r, nil if it cannot be
+// read twice: then it is not from a data folder.
+func rewindable(r io.ReadCloser) rewinder {
+	for {
+		if file, ok := r.(rewinder); ok {
+			return file
+		}
+		wrapper, ok := r.(raft.ReadCloserWrapper)
+		if !ok {
+			return nil
+		}
+		r = wrapper.WrappedReadCloser()
+	}
+}
+
+// restoresMax is how many snapshots in a row a follower restores. One whose log
+// does not fit the leader's can be sent one after the other, as fast as they can
+// be sent, and never get on (docs/adr/0008-install-snapshot-livelock.md).
+const restoresMax = 10
+
+// ErrRestoreLoop is what a node ends itself with that is sent one snapshot after
+// the other and does not get on. Started again, it does: its log is empty then.
+var ErrRestoreLoop = errors.New("this node cannot catch up")
+
+// restoreWatch notices restores that lead nowhere. It goes by their number, not
+// by time: a large state takes long to restore. It belongs to Raft's apply
+// goroutine.
+type restoreWatch struct {
+	count int    // restores since anything was applied, or the index grew
+	index uint64 // the highest that was restored
+}
+
+// applied notes that the node got on.
+func (w *restoreWatch) applied() { w.count = 0 }
+
+// restored notes a restore and reports whether it was the restoresMax-th that
+// led nowhere.
+func (w *restoreWatch) restored(index uint64) bool {
+	if index > w.index {
+		w.count, w.index = 0, index
+	}
+	w.count++
+	return w.count >= restoresMax
+}
