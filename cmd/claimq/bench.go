@@ -52,7 +52,7 @@ latency is lifecycle on one connection.`,
 	f.IntVar(&o.Conns, "conns", 64, "connections, each with one call under way")
 	f.IntVar(&o.Tasks, "tasks", 100_000, "tasks in all")
 	f.IntVar(&o.Payload, "payload", 256, "bytes of params a task")
-	f.IntVar(&o.Batch, "batch", 1, "tasks a submit and a claim")
+	f.IntVar(&o.Batch, "batch", 1, "tasks a submit, a claim and a batch of completes")
 	f.BoolVar(&o.RequestIDs, "request-ids", true, "give each claim a claim_request_id, as the Go client does")
 	f.DurationVar(&o.WarmUp, "warm-up", time.Second, "how long to work before counting")
 	f.IntVar(&o.nodes, "nodes", 0, "start a cluster of this many nodes; 0: use --endpoint")

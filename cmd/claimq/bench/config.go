@@ -37,7 +37,7 @@ type Config struct {
 	Conns   int // connections, each with one call under way
 	Tasks   int // in all
 	Payload int // bytes of params a task, at least 2
-	Batch   int // tasks a submit and a claim; 1 = the calls for one
+	Batch   int // tasks a submit, a claim and a batch of completes; 1 = the calls for one
 	// RequestIDs gives each claim a claim_request_id, as the Go client does.
 	RequestIDs bool
 	// WarmUp is how long the connections work before anything is counted.

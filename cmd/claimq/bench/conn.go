@@ -31,13 +31,16 @@ var (
 	pathSubmit   = []byte("/api/tasks")
 	pathClaim    = []byte("/api/tasks/claim")
 	pathTask     = []byte("/api/tasks/")
+	pathBatch    = []byte("/api/batch")
 	verbComplete = []byte("/complete")
 
 	success     = []byte(`{"success":true`)
 	keyID       = []byte(`"id":`)
 	keyToken    = []byte(`"claim_token":`)
 	keyClaimed  = []byte(`"claimed":`)
+	keySuccess  = []byte(`{"success":`)
 	isCompleted = []byte(`"status":"completed"`)
+	noneFailed  = []byte(`"failed":0}`)
 )
 
 // held is one claimed task.
@@ -179,7 +182,7 @@ func (c *conn) appendClaim(b []byte, n int) []byte {
 // completeAndClaim completes a task and claims the next one in the same call, nil
 // if there is none.
 func (c *conn) completeAndClaim(h held) (*held, error) {
-	c.body = c.appendHold(c.body[:0], h)
+	c.body = c.appendHold(append(c.body[:0], '{'), h)
 	c.body = append(c.body, `,"claim":`...)
 	c.body = append(c.appendClaim(c.body, 1), '}')
 	if err := c.settle(callCompleteAndClaim, h); err != nil {
@@ -199,8 +202,43 @@ func (c *conn) completeAndClaim(h held) (*held, error) {
 	return &tasks[0], nil
 }
 
+// completeAll completes the tasks in one call.
+func (c *conn) completeAll(tasks []held) error {
+	if c.batch == 1 {
+		return c.complete(tasks[0])
+	}
+	c.body = append(c.body[:0], `{"ops":[`...)
+	for i, h := range tasks {
+		if i > 0 {
+			c.body = append(c.body, ',')
+		}
+		c.body = append(c.body, `{"op":"complete","id":`...)
+		c.body = strconv.AppendUint(c.body, h.id, 10)
+		c.body = append(c.body, ',')
+		c.body = append(c.appendHold(c.body, h), '}')
+	}
+	c.body = append(c.body, `]}`...)
+	if err := c.do(callComplete, pathBatch); err != nil {
+		return err
+	}
+	if !bytes.HasSuffix(c.answer, noneFailed) {
+		return fmt.Errorf("%s of %d tasks: some were refused: %s", callNames[callComplete], len(tasks), c.answer)
+	}
+	// The first part is what is before the results.
+	results := bytes.Split(c.answer, keySuccess)[2:]
+	if len(results) != len(tasks) {
+		return fmt.Errorf("%s of %d tasks: the answer has %d results: %s", callNames[callComplete], len(tasks), len(results), c.answer)
+	}
+	for i, h := range tasks {
+		if err := c.completed(h, results[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *conn) complete(h held) error {
-	c.body = append(c.appendHold(c.body[:0], h), '}')
+	c.body = append(c.appendHold(append(c.body[:0], '{'), h), '}')
 	return c.settle(callComplete, h)
 }
 
@@ -210,17 +248,22 @@ func (c *conn) settle(kind call, h held) error {
 	if err := c.do(kind, pathTask, c.id, verbComplete); err != nil {
 		return err
 	}
-	c.numbers = numbersAfter(c.numbers[:0], c.answer, keyID, 1)
-	if len(c.numbers) == 0 || c.numbers[0] != h.id || !bytes.Contains(c.answer, isCompleted) {
-		return fmt.Errorf("%s of task %d: the answer does not say that it is completed: %s", callNames[kind], h.id, c.answer)
+	return c.completed(h, c.answer)
+}
+
+// completed notes that the answer says that h is completed.
+func (c *conn) completed(h held, answer []byte) error {
+	c.numbers = numbersAfter(c.numbers[:0], answer, keyID, 1)
+	if len(c.numbers) == 0 || c.numbers[0] != h.id || !bytes.Contains(answer, isCompleted) {
+		return fmt.Errorf("complete of task %d: the answer does not say that it is completed: %s", h.id, answer)
 	}
 	c.ledger.completed = append(c.ledger.completed, h.id)
 	return nil
 }
 
-// appendHold appends who settles what, without the brace at the end.
+// appendHold appends who settles what, without the braces.
 func (c *conn) appendHold(b []byte, h held) []byte {
-	b = append(b, `{"worker_id":"`...)
+	b = append(b, `"worker_id":"`...)
 	b = append(b, c.worker...)
 	b = append(b, `","claim_token":`...)
 	return strconv.AppendUint(b, h.token, 10)

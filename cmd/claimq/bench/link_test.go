@@ -99,19 +99,34 @@ func TestLink_Post_notAnAnswer(t *testing.T) {
 // An answer that does not say what was asked for ends the run.
 func TestConn_checksAnswers(t *testing.T) {
 	t.Parallel()
+	both := func(c *conn) error {
+		c.batch = 2
+		return c.completeAll([]held{{7, 1}, {8, 2}})
+	}
+	result := func(id int) string {
+		return fmt.Sprintf(`{"success":true,"task":{"id":%d,"status":"completed"}}`, id)
+	}
+	results := func(failed int, all ...string) string {
+		return fmt.Sprintf(`{"success":true,"results":[%s],"failed":%d}`, strings.Join(all, ","), failed)
+	}
 	for name, c := range map[string]struct {
 		body string
 		call func(c *conn) error
 		ok   bool
 	}{
-		"submit":                 {`{"success":true,"task":{"id":7}}`, func(c *conn) error { return c.submit(1) }, true},
-		"submit without id":      {`{"success":true}`, func(c *conn) error { return c.submit(1) }, false},
-		"submit refused":         {`{"success":false,"id":7}`, func(c *conn) error { return c.submit(1) }, false},
-		"complete":               {`{"success":true,"task":{"id":7,"status":"completed"}}`, func(c *conn) error { return c.complete(held{7, 1}) }, true},
-		"complete, still held":   {`{"success":true,"task":{"id":7,"status":"claimed"}}`, func(c *conn) error { return c.complete(held{7, 1}) }, false},
-		"complete, another task": {`{"success":true,"task":{"id":8,"status":"completed"}}`, func(c *conn) error { return c.complete(held{7, 1}) }, false},
-		"claim":                  {`{"success":true,"task":{"id":7,"claim_token":3}}`, func(c *conn) error { _, err := c.claim(1); return err }, true},
-		"claim without token":    {`{"success":true,"task":{"id":7}}`, func(c *conn) error { _, err := c.claim(1); return err }, false},
+		"complete two":               {results(0, result(7), result(8)), both, true},
+		"complete two, one refused":  {results(1, result(7), `{"success":false,"task":{"id":8,"status":"completed"}}`), both, false},
+		"complete two, one answered": {results(0, result(7)), both, false},
+		"complete two, another":      {results(0, result(7), result(9)), both, false},
+		"complete two, still held":   {results(0, result(7), `{"success":true,"task":{"id":8,"status":"claimed"}}`), both, false},
+		"submit":                     {`{"success":true,"task":{"id":7}}`, func(c *conn) error { return c.submit(1) }, true},
+		"submit without id":          {`{"success":true}`, func(c *conn) error { return c.submit(1) }, false},
+		"submit refused":             {`{"success":false,"id":7}`, func(c *conn) error { return c.submit(1) }, false},
+		"complete":                   {`{"success":true,"task":{"id":7,"status":"completed"}}`, func(c *conn) error { return c.complete(held{7, 1}) }, true},
+		"complete, still held":       {`{"success":true,"task":{"id":7,"status":"claimed"}}`, func(c *conn) error { return c.complete(held{7, 1}) }, false},
+		"complete, another task":     {`{"success":true,"task":{"id":8,"status":"completed"}}`, func(c *conn) error { return c.complete(held{7, 1}) }, false},
+		"claim":                      {`{"success":true,"task":{"id":7,"claim_token":3}}`, func(c *conn) error { _, err := c.claim(1); return err }, true},
+		"claim without token":        {`{"success":true,"task":{"id":7}}`, func(c *conn) error { _, err := c.claim(1); return err }, false},
 	} {
 		l, _ := answering(t, []string{fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(c.body), c.body)})
 		conn := newConn("http://"+l.addr, "t", 1, []byte(`""`), Config{Batch: 1})

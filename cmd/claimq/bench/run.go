@@ -259,13 +259,13 @@ func (r *run) next(c *conn, holds *held) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.completed()
+	r.completed(1)
 	return next, nil
 }
 
-func (r *run) completed() {
-	r.open.Add(-1)
-	r.done.Add(1)
+func (r *run) completed(n int) {
+	r.open.Add(-int64(n))
+	r.done.Add(int64(n))
 }
 
 // drain claims and completes until every task is completed.
@@ -291,11 +291,9 @@ func (r *run) work(c *conn, n int) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range tasks {
-		if err := c.complete(t); err != nil {
-			return err
-		}
-		r.completed()
+	if err := c.completeAll(tasks); err != nil {
+		return err
 	}
+	r.completed(len(tasks))
 	return nil
 }
