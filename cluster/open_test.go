@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // testConfig is a node on loopback.
@@ -38,17 +38,17 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// freeAddrs returns loopback addresses that are free now.
+// freeAddrs returns loopback addresses that nobody else is given until the test ends.
 func freeAddrs(t *testing.T, count int) []string {
 	t.Helper()
+	ports, release, err := procs.TakePorts(count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
 	var addrs []string
-	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addrs = append(addrs, l.Addr().String())
-		defer l.Close()
+	for _, port := range ports {
+		addrs = append(addrs, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	return addrs
 }

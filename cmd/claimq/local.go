@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -128,6 +129,14 @@ func localJoinKey(dir string) (string, error) {
 	return filepath.Abs(path)
 }
 
+// Ports that nobody has chosen are taken from below the range that kernels give to
+// outgoing connections: one of those could have the port before the node listens.
+const (
+	localPortMin   = 10_000
+	localPortCount = 10_000
+	localPortTries = 1_000
+)
+
 // localPorts returns two ports a node: HTTP, peer.
 func localPorts(o localOptions) ([]int, error) {
 	ports := make([]int, 0, 2*o.count)
@@ -137,13 +146,17 @@ func localPorts(o localOptions) ([]int, error) {
 		}
 		return ports, nil
 	}
-	for range 2 * o.count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for tries := 0; len(ports) < 2*o.count; tries++ {
+		port := localPortMin + mathrand.IntN(localPortCount)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil && tries >= localPortTries {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
+		if err != nil {
+			continue
+		}
 		defer l.Close() // all are held until all are found, so that they differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
 	return ports, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/bench"
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // beClaimq in the environment makes the test binary behave as claimq: so the
@@ -66,7 +67,7 @@ var pidPattern = regexp.MustCompile(`(?m)^(n\d)  (http://\S+)  pid (\d+)`)
 // when the test ends.
 func startDev(t *testing.T, flags ...string) *devCluster {
 	t.Helper()
-	d := &devCluster{port: freePorts(t), dir: t.TempDir(), changed: make(chan struct{}, 1)}
+	d := &devCluster{port: takeBasePort(t), dir: t.TempDir(), changed: make(chan struct{}, 1)}
 	d.cmd = claimq(context.Background(), append([]string{"dev", "--data-dir", d.dir, "--port", strconv.Itoa(d.port)}, flags...)...)
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {
@@ -158,34 +159,27 @@ func (d *devCluster) url(node int) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", d.port+10*node)
 }
 
-// freePorts returns a base port whose thirty successors are free at the
-// moment: dev's nodes have ports ten apart.
-func freePorts(t *testing.T) int {
+// takeBasePort returns a port at which dev's nodes, whose ports are ten apart, can
+// begin: nobody else is given them until the test ends.
+func takeBasePort(t *testing.T) int {
 	t.Helper()
-	for range 50 {
-		first, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		base := first.Addr().(*net.TCPAddr).Port
-		first.Close()
-		if base < 65000 && allFree(base) {
-			return base
-		}
+	base, release, err := procs.TakePortsFrom(0, 1, 10, 11, 20, 21)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free ports")
-	return 0
+	t.Cleanup(release)
+	return base
 }
 
-func allFree(base int) bool {
-	for _, offset := range []int{0, 1, 10, 11, 20, 21} {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", base+offset))
-		if err != nil {
-			return false
-		}
-		l.Close()
+// takePorts returns ports that nobody else is given until the test ends.
+func takePorts(t *testing.T, count int) []int {
+	t.Helper()
+	ports, release, err := procs.TakePorts(count)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return true
+	t.Cleanup(release)
+	return ports
 }
 
 // With --restart a killed node comes back by itself.

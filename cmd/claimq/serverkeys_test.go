@@ -68,10 +68,7 @@ func startKeyed(t *testing.T, keys ...newKey) *keyed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := localPorts(localOptions{count: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := takePorts(t, 6)
 	c := &keyed{t: t}
 	list := fmt.Sprintf("n1=127.0.0.1:%d,n2=127.0.0.1:%d,n3=127.0.0.1:%d", ports[1], ports[3], ports[5])
 	for i := range 3 {

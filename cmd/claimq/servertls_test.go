@@ -48,10 +48,7 @@ var localNames = []string{"127.0.0.1"}
 func startSecured(t *testing.T, count int, a *certstest.Authority, trusted ...*certstest.Authority) *secured {
 	t.Helper()
 	dir := t.TempDir()
-	ports, err := localPorts(localOptions{count: count})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := takePorts(t, 2*count)
 	pool := a.Pool()
 	for _, other := range trusted {
 		pool.AppendCertsFromPEM(other.PEM())
@@ -72,6 +69,7 @@ func startSecured(t *testing.T, count int, a *certstest.Authority, trusted ...*c
 			"--http-tls-cert-file", n.http.Cert, "--http-tls-key-file", n.http.Key, "--http-tls-client-ca-file", n.http.CA,
 			"--peer-tls-cert-file", n.peer.Cert, "--peer-tls-key-file", n.peer.Key, "--peer-tls-ca-file", n.peer.CA,
 		}
+		var err error
 		if n.log, err = os.Create(filepath.Join(dir, n.id+".log")); err != nil {
 			t.Fatal(err)
 		}

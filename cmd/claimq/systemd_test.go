@@ -39,10 +39,10 @@ func TestServer_Notices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	base := freePorts(t)
-	addr := fmt.Sprintf("127.0.0.1:%d", base)
+	ports := takePorts(t, 2)
+	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	cmd := claimq(context.Background(), "server", "--node-id", "n1", "--data-dir", t.TempDir(), "--bootstrap",
-		"--http-addr", addr, "--peer-addr", fmt.Sprintf("127.0.0.1:%d", base+1))
+		"--http-addr", addr, "--peer-addr", fmt.Sprintf("127.0.0.1:%d", ports[1]))
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+socket)
 	var log bytes.Buffer
 	cmd.Stderr = &log

@@ -77,19 +77,13 @@ func openThree(t *testing.T) ([]*servedNode, error) {
 	return nodes, err
 }
 
-// peerAddrs returns loopback addresses that are free now.
+// peerAddrs returns loopback addresses that nobody else is given until the test ends.
 func peerAddrs(t *testing.T) map[string]string {
 	t.Helper()
-	addrs := make(map[string]string)
-	for _, id := range []string{"n1", "n2", "n3"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addrs[id] = l.Addr().String()
+	ports := takePorts(t, 3)
+	return map[string]string{
+		"n1": fmt.Sprintf("127.0.0.1:%d", ports[0]), "n2": fmt.Sprintf("127.0.0.1:%d", ports[1]), "n3": fmt.Sprintf("127.0.0.1:%d", ports[2]),
 	}
-	return addrs
 }
 
 // serveNode opens a node and serves its API until the test ends.

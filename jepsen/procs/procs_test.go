@@ -207,3 +207,53 @@ func TestTakePorts(t *testing.T) {
 		t.Errorf("port %d was given though somebody listens on it", number)
 	}
 }
+
+// Ports at offsets are taken together, and given back together.
+func TestTakePortsFrom(t *testing.T) {
+	t.Parallel()
+	offsets := []int{0, 1, 10, 11}
+	taken := map[int]bool{}
+	var releases []func()
+	for range 15 { // more than fit between each other's
+		base, release, err := TakePortsFrom(offsets...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, release)
+		for _, offset := range offsets {
+			if taken[base+offset] {
+				t.Errorf("port %d was given twice", base+offset)
+			}
+			taken[base+offset] = true
+		}
+	}
+	numbers, release, err := TakePorts(30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if slices.ContainsFunc(numbers, func(number int) bool { return taken[number] }) {
+		t.Errorf("%v has ports that were given", numbers)
+	}
+	for _, release := range releases {
+		release()
+	}
+	dir, err := portsDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := 0
+	for number := range taken { // others may take some of them at once
+		lock, err := lockPort(dir, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lock != nil {
+			free++
+			_ = lock.Close()
+		}
+	}
+	if free == 0 {
+		t.Error("no port was given back")
+	}
+}
