@@ -114,10 +114,11 @@ func node(t *testing.T, replies ...reply) (*script, *httptest.Server) {
 	return s, server
 }
 
-// clientOf returns a client of the endpoints.
+// clientOf returns a client of the endpoints. Its calls have more time than they take
+// on any machine.
 func clientOf(t *testing.T, endpoints ...string) *Client {
 	t.Helper()
-	c, err := New(Config{Endpoints: endpoints, APIKey: "secret", Timeout: 20 * time.Second})
+	c, err := New(Config{Endpoints: endpoints, APIKey: "secret", Timeout: 2 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
