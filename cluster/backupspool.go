@@ -15,13 +15,15 @@ import (
 const spoolStep = 4 << 20
 
 // spool is a file of the data folder's disk without a name: it goes with the
-// process, however that ends.
+// process, however that ends. What is written to it goes to disk bit by bit: to keep
+// it would take memory, and in the end a burst of writes.
 type spool struct {
 	file *os.File
 	dir  string
 	min  uint64 // bytes to leave free; 0 = as diskMark says
 	size int64
 	next int64 // size at which the free space is looked at
+	back writeBack
 }
 
 // newSpool makes an empty spool. The caller closes it.
@@ -37,7 +39,7 @@ func (n *Node) newSpool() (*spool, error) {
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, errors.Join(fmt.Errorf("make a file to restore from: %w", err), f.Close())
 	}
-	return &spool{file: f, dir: dir, min: n.cfg.DiskFreeMin}, nil
+	return &spool{file: f, dir: dir, min: n.cfg.DiskFreeMin, back: newWriteBack(f)}, nil
 }
 
 // Write adds b. fsm.ErrOverloaded if that would not leave enough space free.
@@ -52,6 +54,9 @@ func (s *spool) Write(b []byte) (int, error) {
 	s.size += int64(w)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		err = s.full("the disk of the data folder is full")
+	}
+	if err == nil {
+		err = s.back.wrote(w, 0)
 	}
 	return w, err
 }

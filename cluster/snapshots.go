@@ -19,8 +19,10 @@ const (
 	// that the log's own writes are not held up: with four times as much, requests
 	// waited for up to 0.6 s beside the snapshots of three nodes on one disk
 	// (docs/benchmarks.md).
-	snapshotRateMax   = 25 << 20
-	snapshotChunkSize = 1 << 20
+	snapshotRateMax = 25 << 20
+	// snapshotChunkSize is how much is written between two pauses: a step that goes
+	// to disk at once.
+	snapshotChunkSize = writeBackStep
 	// lowDiskLogBytes is how much log makes a snapshot due while the disk is low, if
 	// not less does.
 	lowDiskLogBytes = 2 * trailingBytes
@@ -57,7 +59,7 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if state == nil {
 		return errors.Join(context.Cause(s.ctx), sink.Cancel())
 	}
-	w := &pacedWriter{sink: sink, ctx: s.ctx, rate: s.fsm.persistRate, start: start}
+	w := &pacedWriter{sink: sink, ctx: s.ctx, rate: s.fsm.persistRate, due: start}
 	if _, err := state.WriteTo(w); err != nil {
 		return errors.Join(err, sink.Cancel())
 	}
@@ -106,7 +108,7 @@ type pacedWriter struct {
 	sink    raft.SnapshotSink
 	ctx     context.Context
 	rate    int64
-	start   time.Time
+	due     time.Time // when the next chunk may be written; at first the beginning
 	written int64
 }
 
@@ -121,21 +123,23 @@ func (w *pacedWriter) Write(b []byte) (int, error) {
 			return total, err
 		}
 		b = b[n:]
-		if err := w.pace(); err != nil {
+		if err := w.pace(n); err != nil {
 			return total, err
 		}
 	}
 	return total, nil
 }
 
-// pace waits until what was written is no longer ahead of the rate.
-func (w *pacedWriter) pace() error {
-	due := time.Duration(w.written) * time.Second / time.Duration(w.rate)
-	ahead := due - time.Since(w.start)
-	if ahead < time.Millisecond {
-		ahead = 0
+// pace waits until n bytes that were written are no longer ahead of the rate. After
+// a stall no more than a chunk is caught up with: what held the snapshot up held the
+// log up too, which comes first.
+func (w *pacedWriter) pace(n int) error {
+	now := time.Now()
+	w.due = w.due.Add(w.takes(n))
+	if earliest := now.Add(-w.takes(snapshotChunkSize)); w.due.Before(earliest) {
+		w.due = earliest
 	}
-	timer := time.NewTimer(ahead)
+	timer := time.NewTimer(w.due.Sub(now))
 	defer timer.Stop()
 	select {
 	case <-w.ctx.Done():
@@ -143,6 +147,11 @@ func (w *pacedWriter) pace() error {
 	case <-timer.C:
 		return nil
 	}
+}
+
+// takes returns how long n bytes take at the rate; n is at most a chunk.
+func (w *pacedWriter) takes(n int) time.Duration {
+	return time.Duration(n) * time.Second / time.Duration(w.rate)
 }
 
 // monitorSnapshots takes a snapshot whenever enough log has been applied since
