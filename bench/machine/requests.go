@@ -62,7 +62,8 @@ func requestRate(conns int, during time.Duration) (rate float64, err error) {
 	return askAll(strings.TrimSpace(addr), conns, during)
 }
 
-// askAll asks over all connections at once, one request after the other on each.
+// askAll asks over all connections at once, one request after the other on each, and
+// at least one.
 func askAll(addr string, conns int, during time.Duration) (float64, error) {
 	client := &fasthttp.HostClient{Addr: addr, MaxConns: conns, NoDefaultUserAgentHeader: true}
 	defer client.CloseIdleConnections()
@@ -74,13 +75,16 @@ func askAll(addr string, conns int, during time.Duration) (float64, error) {
 		asking.Go(func() {
 			var req fasthttp.Request
 			var resp fasthttp.Response
-			for time.Since(began) < during && errs[i] == nil {
+			for {
 				req.Reset()
 				req.Header.SetMethod(fasthttp.MethodPost)
 				req.SetRequestURI("http://" + addr + "/")
 				req.SetBodyRaw([]byte(answer))
 				errs[i] = client.Do(&req, &resp)
 				answered.Add(1)
+				if errs[i] != nil || time.Since(began) >= during {
+					return
+				}
 			}
 		})
 	}

@@ -45,10 +45,13 @@ func syncRate(dir string, writers int, during time.Duration) (rate float64, err 
 	for i, f := range files {
 		writing.Go(func() {
 			block := make([]byte, syncBytes)
-			for at := int64(0); time.Since(began) < during && errs[i] == nil; at = (at + syncBytes) % fileBytes {
+			for at := int64(0); ; at = (at + syncBytes) % fileBytes {
 				_, err := f.WriteAt(block, at)
 				errs[i] = errors.Join(err, syncData(f))
 				done.Add(1)
+				if errs[i] != nil || time.Since(began) >= during {
+					return
+				}
 			}
 		})
 	}
