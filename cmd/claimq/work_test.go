@@ -219,7 +219,7 @@ func TestWork_survives(t *testing.T) {
 	l := newWorkLab(t)
 
 	id := l.submit(t, "killed", "1", 3)
-	first := l.work(t, "killed", "echo $$ >killed; exec sleep 1000", "--lease", "1s")
+	first := l.work(t, "killed", "echo $$ >killed; exec sleep 1000", "--lease", "3s")
 	pid := l.appears(t, "killed")
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestWork_survives(t *testing.T) {
 
 	// The drain: what runs finishes, nothing more is claimed.
 	id, next := l.submit(t, "drained", "1", 3), l.submit(t, "drained", "2", 3)
-	p = l.work(t, "drained", "echo $$ >drained; while ! [ -e go ]; do sleep 0.1; done", "--lease", "2s")
+	p = l.work(t, "drained", "echo $$ >drained; while ! [ -e go ]; do sleep 0.1; done", "--lease", "10s")
 	l.appears(t, "drained")
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if err := os.WriteFile(filepath.Join(l.dir, "go"), nil, 0o600); err != nil {

@@ -19,7 +19,7 @@ func TestWork_losesItsClaim(t *testing.T) {
 	t.Parallel()
 	l := newWorkLab(t)
 	id := l.submit(t, "lost", "1", 3)
-	p := l.work(t, "lost", "trap 'echo told >told; exit 0' TERM; echo $$ >lost; while :; do sleep 0.05; done", "--lease", "1s")
+	p := l.work(t, "lost", "trap 'echo told >told; exit 0' TERM; echo $$ >lost; while :; do sleep 0.05; done", "--lease", "6s") // it extends each 2 s
 	pid := l.appears(t, "lost")
 	for _, args := range [][]string{{"type", "set", "lost", "--pause"}, {"retry", id}} {
 		if out, err := claimq(t.Context(), append(args, "--endpoint", l.d.url(0))...).CombinedOutput(); err != nil {

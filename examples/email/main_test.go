@@ -154,7 +154,7 @@ func (l *lab) start(t *testing.T, args ...string) (*exec.Cmd, *printed) {
 
 func (l *lab) worker(t *testing.T) (*exec.Cmd, *printed) {
 	t.Helper()
-	cmd, out := l.start(t, "work", "-smtp", l.smtp, "-db", l.book.path, "-lease", "1s", "-concurrency", "1")
+	cmd, out := l.start(t, "work", "-smtp", l.smtp, "-db", l.book.path, "-lease", "3s", "-concurrency", "1")
 	out.waitFor(l.ctx, t, "sends by")
 	return cmd, out
 }
