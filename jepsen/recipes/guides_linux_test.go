@@ -102,6 +102,9 @@ func (r *reader) take(ctx context.Context, s *step) (string, error) {
 		timeout = updateTimeout
 	}
 	if stays.MatchString(s.command) {
+		if strings.HasPrefix(s.command, "go run ") {
+			timeout = buildTimeout
+		}
 		run := start(r.t, r.shell(context.Background(), "exec "+s.command))
 		run.until(timeout, s.prints)
 		r.runs = append(r.runs, run)
