@@ -314,10 +314,11 @@ func liveHeap() int64 {
 // Nothing runs beside it: the heap is that of the process.
 func TestRestore_memory(t *testing.T) { //nolint:paralleltest // it measures the heap
 	const tasks, size = 40_000, 500
-	source := newTestFSM(t, func(err error) { t.Error(err) })
-	fill(source, 1, tasks, size)
-	snapshot := persisted(t, source)
-	source = nil
+	snapshot := func() []byte {
+		source := newTestFSM(t, func(err error) { t.Error(err) })
+		fill(source, 1, tasks, size)
+		return persisted(t, source)
+	}()
 	for _, c := range []struct {
 		room   int64
 		factor float64 // of one state
