@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"fmt"
+	"math"
 )
 
 // snapshotBuilder fills a machine with the records of a snapshot, in the one
@@ -165,7 +166,7 @@ func (b *snapshotBuilder) task(r *fieldReader, record []byte) error {
 	if b.dry {
 		return nil
 	}
-	if isResting(t) {
+	if isResting(t) && len(record) <= math.MaxUint16 {
 		b.m.tasks.load(t.ID, nil, record)
 	} else {
 		own := *t

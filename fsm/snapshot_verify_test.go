@@ -1,0 +1,87 @@
+package fsm
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+// What VerifySnapshot lets through is whole, and it says about how much memory the
+// state takes: never much less.
+func TestVerifySnapshot(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		m := New()
+		applyLog(t, m, randomLog(seed, 400))
+		got, err := VerifySnapshot(bytes.NewReader(snapshotOf(t, m)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored, err := ReadSnapshot(bytes.NewReader(snapshotOf(t, m)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := restored.Bytes()
+		t.Logf("%d bytes, want about %d", got, want)
+		if got < want*95/100 || got > want*130/100 {
+			t.Errorf("seed %d: %d bytes, want about %d", seed, got, want)
+		}
+	}
+}
+
+func TestVerifySnapshot_FindsWhatIsDamaged(t *testing.T) {
+	t.Parallel()
+	snapshot := snapshotOf(t, smallMachine(t))
+	for i := range snapshot {
+		bad := bytes.Clone(snapshot)
+		bad[i] ^= 1
+		if _, err := VerifySnapshot(bytes.NewReader(bad)); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnknownCommand) {
+			t.Fatalf("byte %d of %d is wrong: error %v", i, len(snapshot), err)
+		}
+		if _, err := VerifySnapshot(bytes.NewReader(snapshot[:i])); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("%d of %d bytes: error %v", i, len(snapshot), err)
+		}
+	}
+	chunks := splitSnapshot(snapshot)
+	for _, c := range chunks {
+		for _, record := range c.records {
+			for i := range record {
+				record[i] ^= 1
+				if _, err := VerifySnapshot(bytes.NewReader(joinSnapshot(chunks))); err == nil {
+					t.Fatalf("byte %d of a %v was wrong when its checksum was made, and it was not found", i, c.kind)
+				}
+				record[i] ^= 1
+			}
+		}
+	}
+	chunks[1].records = chunks[1].records[1:]
+	if _, err := VerifySnapshot(bytes.NewReader(joinSnapshot(chunks))); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a task is missing: error %v", err)
+	}
+}
+
+// Of what was restored, the tasks of the last pages are kept as they are, as those
+// that came one by one are, and the others' bytes are exact.
+func TestReadSnapshot_RestsInPages(t *testing.T) {
+	t.Parallel()
+	const tasks = 40 * pageSize
+	m := New()
+	submit := Submit{Tasks: make([]NewTask, tasks)}
+	for i := range submit.Tasks {
+		submit.Tasks[i] = NewTask{Type: "mail", Params: []byte("1")}
+	}
+	mustApplyTo(t, m, testEntry{Index: 1, Stamp: Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: FeatureLevel}, submit}})
+	restored, err := ReadSnapshot(bytes.NewReader(snapshotOf(t, m)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCheck(t, restored)
+	for i, p := range restored.tasks.pages {
+		if rests, want := p.resting != nil, i < len(restored.tasks.pages)-busyPages; rests != want {
+			t.Errorf("page %d of %d rests: %v, want %v", i, len(restored.tasks.pages), rests, want)
+		}
+		if r := p.resting; r != nil && (cap(r.bytes) != r.live || len(r.bytes) != r.live) {
+			t.Errorf("page %d has room for %d bytes, of which %d are used", i, cap(r.bytes), r.live)
+		}
+	}
+}
