@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
-	"strings"
+	"path/filepath"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -243,7 +241,7 @@ func TestRestoreBackup_damaged(t *testing.T) {
 	if g, err := n.ground(); err != nil || g.NextID != 1 || g.NextToken != 1 {
 		t.Errorf("the state was changed: %+v, %v", g, err)
 	}
-	if files, err := os.ReadDir(cfg.DataDir); err != nil || slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasSuffix(f.Name(), ".tmp") }) {
+	if files, err := filepath.Glob(filepath.Join(cfg.DataDir, spoolPattern)); err != nil || len(files) > 0 {
 		t.Errorf("left in the data folder: %v, %v", files, err)
 	}
 	submitOne(t, n)

@@ -11,6 +11,9 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
+// spoolPattern matches the names of the files that backups are put into.
+const spoolPattern = "restore-*.tmp"
+
 // spoolStep is how many bytes are written between two looks at the free space.
 const spoolStep = 4 << 20
 
@@ -32,7 +35,7 @@ func (n *Node) newSpool() (*spool, error) {
 	if n.dir != nil {
 		dir = n.dir.path
 	}
-	f, err := os.CreateTemp(dir, "restore-*.tmp")
+	f, err := os.CreateTemp(dir, spoolPattern)
 	if err != nil {
 		return nil, fmt.Errorf("make a file to restore from: %w", err)
 	}
