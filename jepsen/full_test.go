@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -138,13 +139,15 @@ type fullLoad struct {
 	t     *testing.T
 	nodes []*procs.Node
 	size  int // of the params
+	ahead int // how many tasks producers may be ahead of the workers; 0: no bound
 
 	producing, working context.Context
 	stopProducing      context.CancelFunc
 	stopWorking        context.CancelFunc
-	all                sync.WaitGroup
+	producers, workers sync.WaitGroup
 
 	mu        sync.Mutex
+	tries     map[int]int       // ended submits, by producer
 	submitted map[uint64]string // keys by id
 	completed map[uint64]uint64 // tokens by id
 	refused   map[string]int    // overloaded submits, by reason
@@ -154,7 +157,7 @@ type fullLoad struct {
 
 func newFullLoad(t *testing.T, c *procs.Cluster, size int) *fullLoad {
 	l := &fullLoad{
-		t: t, nodes: c.Nodes, size: size,
+		t: t, nodes: c.Nodes, size: size, tries: map[int]int{},
 		submitted: map[uint64]string{}, completed: map[uint64]uint64{}, refused: map[string]int{}, others: map[string]int{},
 	}
 	l.producing, l.stopProducing = context.WithCancel(t.Context())
@@ -162,22 +165,57 @@ func newFullLoad(t *testing.T, c *procs.Cluster, size int) *fullLoad {
 	t.Cleanup(func() {
 		l.stopProducing()
 		l.stopWorking()
-		l.all.Wait()
+		l.producers.Wait()
+		l.workers.Wait()
 	})
 	return l
 }
 
 func (l *fullLoad) produce(producers int) {
 	for i := range producers {
-		l.all.Go(func() {
+		l.producers.Go(func() {
 			for n := 0; l.producing.Err() == nil; n++ {
 				key := fmt.Sprintf("full-%d-%d", i, n)
-				for l.producing.Err() == nil && !l.submit(key, i+n) {
+				for l.producing.Err() == nil && (l.isAhead() || !l.try(i, key, i+n)) {
 					<-time.After(20 * time.Millisecond)
 				}
 			}
 		})
 	}
+}
+
+// isAhead reports whether the producers have to wait for the workers.
+func (l *fullLoad) isAhead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ahead > 0 && len(l.submitted)-len(l.completed) >= l.ahead
+}
+
+// try is submit by a producer.
+func (l *fullLoad) try(producer int, key string, at int) bool {
+	done := l.submit(key, at)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tries[producer]++
+	return done
+}
+
+// round waits until every submit that is under way has ended.
+func (l *fullLoad) round() {
+	l.t.Helper()
+	l.mu.Lock()
+	before := maps.Clone(l.tries)
+	l.mu.Unlock()
+	eventually(l.t, "the submits that are under way to end", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for producer, tries := range l.tries {
+			if tries == before[producer] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // submit submits the task with the key, once, and reports whether it is there.
@@ -202,7 +240,7 @@ func (l *fullLoad) submit(key string, at int) bool {
 
 func (l *fullLoad) work(workers int) {
 	for i := range workers {
-		l.all.Go(func() {
+		l.workers.Go(func() {
 			for n := i; l.working.Err() == nil; n++ {
 				if !l.claim(fmt.Sprintf("w%d", i), l.nodes[n%len(l.nodes)]) {
 					<-time.After(20 * time.Millisecond)
@@ -298,7 +336,8 @@ func (l *fullLoad) finish() {
 		return err == nil && r.status == http.StatusOK && r.Counts["pending"]+r.Counts["claimed"] == 0
 	})
 	l.stopWorking()
-	l.all.Wait()
+	l.producers.Wait()
+	l.workers.Wait()
 	l.t.Logf("%d tasks acknowledged, %d done; submits refused: %v", len(l.submitted), len(l.completed), l.refused)
 	if len(l.others) > 0 {
 		l.t.Errorf("claims or completes were refused: %v", l.others)
@@ -348,6 +387,7 @@ func TestFull_memory(t *testing.T) {
 func TestFull_endedTasks(t *testing.T) {
 	c := newCluster(t, 1, "--memory-limit", strconv.Itoa(24<<20))
 	l := newFullLoad(t, c, 64<<10)
+	l.ahead = 100 // what waits for slow workers takes memory, too
 	l.work(4)
 	l.produce(4)
 	// About four times what fits.
@@ -483,6 +523,7 @@ func TestFull_inFlight(t *testing.T) {
 	eventually(t, "submits to be refused", func() bool { _, _, refused := l.count("in_flight"); return refused > 0 })
 	l.more(200, 0)
 	l.stopProducing()
+	l.producers.Wait()
 	l.work(1) // one alone is never too many
 	l.finish()
 	if metricOf(t, c.Nodes[0], `claimq_overloads_total{bound="in_flight"}`) == 0 {
