@@ -12,18 +12,6 @@ const (
 	pageBytesMax   = 8 << 20 // of the tasks on it; it has at least one task
 )
 
-// Filter selects tasks. Zero fields do not filter.
-type Filter struct {
-	Status        Status
-	Type          string
-	WorkerID      string
-	Key           string
-	ParentID      uint64
-	Labels        []Label // each of them, sorted by name
-	CreatedAfter  int64   // ms, exclusive
-	CreatedBefore int64   // ms, exclusive
-}
-
 // ListQuery selects and orders the tasks of a page.
 type ListQuery struct {
 	Filter
@@ -52,18 +40,27 @@ func (m *Machine) List(q ListQuery) ListPage {
 		looked int
 		size   int64
 	)
-	for id, t := range m.walk(q) {
+	records := newRecordFilter(&q.Filter)
+	for l := range m.walk(q) {
 		if looked == pageRecordsMax || len(page.Tasks) == limit {
-			page.Next = id
+			page.Next = l.id
 			break
 		}
 		looked++
-		if !q.matches(t) {
+		t := l.task
+		switch {
+		case t != nil:
+			if !q.matches(t) {
+				continue
+			}
+		case !records.matches(l.record):
 			continue
+		default:
+			t = m.tasks.packing.unpack(l.record, true)
 		}
 		size += bytesOf(t) - int64(len(t.Error)) + int64(quotedBytes(t.Error))
 		if size > pageBytesMax && len(page.Tasks) > 0 {
-			page.Next = id
+			page.Next = l.id
 			break
 		}
 		page.Tasks = append(page.Tasks, t)
@@ -85,52 +82,43 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	return ListPage{Tasks: []*Task{t}}
 }
 
+// listed is a task that a list looks at.
+type listed struct {
+	id uint64
+	// task is the task itself; nil if it rests: then record is what it is kept as.
+	task   *Task
+	record []byte
+}
+
 // walk yields the tasks from the cursor on; if those of one parent are asked for,
 // no others.
-func (m *Machine) walk(q ListQuery) iter.Seq2[uint64, *Task] {
+func (m *Machine) walk(q ListQuery) iter.Seq[listed] {
 	if q.ParentID != 0 {
 		return m.walkSteps(q)
 	}
-	if !q.Descending {
-		return m.tasks.ascend(q.From)
-	}
-	from := q.From
-	if from == 0 {
-		from = math.MaxUint64
-	}
-	return m.tasks.descend(from)
-}
-
-// matches reports whether the filter selects the task.
-func (q *Filter) matches(t *Task) bool {
-	return (q.Status == 0 || t.Status == q.Status) &&
-		(q.Type == "" || t.Type == q.Type) &&
-		(q.WorkerID == "" || t.WorkerID == q.WorkerID) &&
-		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) &&
-		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
-		(q.Key == "" || t.Key == q.Key && holdsKey(t)) &&
-		(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&
-		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID)
-}
-
-// hasLabels reports whether each of want is among all. Both are sorted by name;
-// one that want has twice counts as one, and no task has two values of a name.
-func hasLabels(all, want []Label) bool {
-	for _, w := range want {
-		for len(all) > 0 && all[0].Name < w.Name {
-			all = all[1:]
+	return func(yield func(listed) bool) {
+		look := func(p *page[Task], at uint64) bool {
+			l := listed{id: p.number<<pageBits | at, task: p.records[at]}
+			if l.task == nil {
+				l.record = p.resting.record(at)
+			}
+			return yield(l)
 		}
-		if len(all) == 0 || all[0] != w {
-			return false
+		switch {
+		case !q.Descending:
+			ascend(m.tasks.pages, q.From, look)
+		case q.From == 0:
+			descend(m.tasks.pages, math.MaxUint64, look)
+		default:
+			descend(m.tasks.pages, q.From, look)
 		}
 	}
-	return true
 }
 
 // walkSteps yields the steps of the parent from the cursor on, nothing if there is
 // no such parent.
-func (m *Machine) walkSteps(q ListQuery) iter.Seq2[uint64, *Task] {
-	return func(yield func(uint64, *Task) bool) {
+func (m *Machine) walkSteps(q ListQuery) iter.Seq[listed] {
+	return func(yield func(listed) bool) {
 		t := m.tasks.get(q.ParentID)
 		if t == nil || t.Parent() == nil {
 			return
@@ -141,14 +129,14 @@ func (m *Machine) walkSteps(q ListQuery) iter.Seq2[uint64, *Task] {
 				last = min(last, q.From)
 			}
 			for id := last; id >= first; id-- {
-				if !yield(id, m.tasks.get(id)) {
+				if !yield(listed{id: id, task: m.tasks.get(id)}) {
 					return
 				}
 			}
 			return
 		}
 		for id := max(first, q.From); id <= last; id++ {
-			if !yield(id, m.tasks.get(id)) {
+			if !yield(listed{id: id, task: m.tasks.get(id)}) {
 				return
 			}
 		}

@@ -67,7 +67,10 @@ func Rules() []Plant {
 		},
 		{
 			Name: "labels-ignored", What: "a list's labels select nothing", Rows: "4/list_labels",
-			edits: []edit{{"fsm/list.go", "(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&", "(len(q.Labels) == 0 || t != nil) &&"}},
+			edits: []edit{
+				{"fsm/filter.go", "(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&", "(len(q.Labels) == 0 || t != nil) &&"},
+				{"fsm/filter.go", "return len(labels) == 0 && f.ParentID == 0 &&", "return f.ParentID == 0 &&"},
+			},
 		},
 		{
 			Name: "wait-at-once", What: "a read with wait_ms answers at once", Rows: "4/wait_for_the_end",

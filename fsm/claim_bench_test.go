@@ -1,0 +1,108 @@
+package fsm
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// BenchmarkClaimRatio compares a claim among many tasks of 1,000 types with one on
+// an empty system. Rounds of both take turns, so that a machine with other work is
+// slow for both; what it reports are medians of the rounds, and ns/op means
+// nothing. "cold" is what finding and changing a task costs by itself, one of all
+// that are there against one of 256: what no index can save.
+func BenchmarkClaimRatio(b *testing.B) {
+	small := newBenchState(b, benchRound, 1)
+	eachSize(b, func(b *testing.B, tasks int) {
+		types := min(1000, tasks/benchRound)
+		large := newBenchState(b, tasks, types)
+		compare := func(name string, names ...string) {
+			b.Run("types="+name, func(b *testing.B) { small.compareClaims(b, large, names) })
+		}
+		listed := make([]string, min(100, types))
+		for i := range listed {
+			listed[i] = typeName(i)
+		}
+		b.Run("cold", func(b *testing.B) { small.compareEdits(b, large) })
+		compare("1", listed[0])
+		compare("5", listed[:min(5, types)]...)
+		compare("100", listed...)
+		compare("any")
+		set := func(set TypeFields, settings TypeSettings) {
+			large.apply(b, SetType{Type: listed[0], Set: set, Settings: settings})
+		}
+		set(TypePaused, TypeSettings{Paused: true})
+		compare("any/head=paused")
+		compare("5/head=paused", listed[:min(5, types)]...)
+		set(TypePaused, TypeSettings{})
+		set(TypeMaxClaimed, TypeSettings{MaxClaimed: 1})
+		large.apply(b, ClaimNext{WorkerID: "holder", Types: listed[:1], Limit: 1})
+		compare("any/head=limited")
+		compare("5/head=limited", listed[:min(5, types)]...)
+		for range benchRound {
+			large.apply(b, Submit{Tasks: []NewTask{{Type: "rare", Params: []byte("1")}}})
+		}
+		compare("rare", "rare")
+	})
+}
+
+// compareClaims reports what a claim of the types costs in large, and of any type
+// in s.
+func (s *benchState) compareClaims(b *testing.B, large *benchState, types []string) {
+	var few, many []time.Duration
+	for range b.N {
+		few = append(few, s.timeClaims(b, nil))
+		many = append(many, large.timeClaims(b, types))
+	}
+	reportRatio(b, few, many)
+}
+
+// timeClaims returns how long a round of claims takes, and puts others in place of
+// the claimed tasks.
+func (s *benchState) timeClaims(b *testing.B, types []string) time.Duration {
+	claimed := make([]Task, benchRound)
+	start := time.Now()
+	for i := range claimed {
+		claimed[i] = s.apply(b, ClaimNext{WorkerID: "worker-1", Types: types, Limit: 1}).Claims[0].Task
+	}
+	took := time.Since(start)
+	for _, t := range claimed {
+		s.apply(b, Complete{Hold: Hold{ID: t.ID, WorkerID: "worker-1", Token: t.Token}})
+		s.apply(b, Delete{ID: t.ID})
+		s.apply(b, Submit{Tasks: []NewTask{{Type: t.Type, Params: t.Params}}})
+	}
+	return took
+}
+
+// compareEdits reports what changing some tasks and letting them rest again costs.
+func (s *benchState) compareEdits(b *testing.B, large *benchState) {
+	var few, many []time.Duration
+	dice := uint64(1)
+	for range b.N {
+		few = append(few, s.timeEdits(&dice))
+		many = append(many, large.timeEdits(&dice))
+	}
+	reportRatio(b, few, many)
+}
+
+func (s *benchState) timeEdits(dice *uint64) time.Duration {
+	first, _ := s.m.tasks.first()
+	count := uint64(s.m.tasks.len())
+	start := time.Now()
+	for range benchRound {
+		*dice = *dice*6364136223846793005 + 1442695040888963407
+		s.m.tasks.edit(first + (*dice>>33)%count)
+		s.m.tasks.rest(first + (*dice>>33)%count)
+	}
+	return time.Since(start)
+}
+
+// reportRatio reports the medians of the rounds.
+func reportRatio(b *testing.B, few, many []time.Duration) {
+	slices.Sort(few)
+	slices.Sort(many)
+	at := len(few) / 2
+	b.ReportMetric(float64(few[at])/benchRound, "few-ns")
+	b.ReportMetric(float64(many[at])/benchRound, "many-ns")
+	b.ReportMetric(float64(many[at])/float64(few[at]), "ratio")
+}

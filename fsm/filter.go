@@ -1,0 +1,119 @@
+package fsm
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// Filter selects tasks. Zero fields do not filter.
+type Filter struct {
+	Status        Status
+	Type          string
+	WorkerID      string
+	Key           string
+	ParentID      uint64
+	Labels        []Label // each of them, sorted by name
+	CreatedAfter  int64   // ms, exclusive
+	CreatedBefore int64   // ms, exclusive
+}
+
+// matches reports whether the filter selects the task.
+func (q *Filter) matches(t *Task) bool {
+	return (q.Status == 0 || t.Status == q.Status) &&
+		(q.Type == "" || t.Type == q.Type) &&
+		(q.WorkerID == "" || t.WorkerID == q.WorkerID) &&
+		(q.CreatedAfter == 0 || t.CreatedAt > q.CreatedAfter) &&
+		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
+		(q.Key == "" || t.Key == q.Key && holdsKey(t)) &&
+		(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&
+		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID)
+}
+
+// hasLabels reports whether each of want is among all. Both are sorted by name;
+// one that want has twice counts as one, and no task has two values of a name.
+func hasLabels(all, want []Label) bool {
+	for _, w := range want {
+		for len(all) > 0 && all[0].Name < w.Name {
+			all = all[1:]
+		}
+		if len(all) == 0 || all[0] != w {
+			return false
+		}
+	}
+	return true
+}
+
+// recordFilter is a filter of tasks by their records, as resting tasks are kept: a
+// record that does not match is not decoded, and of one that does no more is read
+// than what the filter asks for.
+type recordFilter struct {
+	*Filter
+	last protowire.Number // the last field that it asks for, 0 if none
+}
+
+func newRecordFilter(q *Filter) recordFilter {
+	f := recordFilter{Filter: q}
+	for _, asks := range [...]struct {
+		num protowire.Number
+		yes bool
+	}{
+		{recordOfType, q.Type != ""},
+		{recordOfKey, q.Key != ""},
+		{recordOfStatus, q.Status != 0},
+		{recordOfWorker, q.WorkerID != ""},
+		{recordOfCreated, q.CreatedAfter != 0 || q.CreatedBefore != 0},
+		{recordOfLabel, len(q.Labels) > 0},
+	} {
+		if asks.yes {
+			f.last = asks.num
+		}
+	}
+	return f
+}
+
+// matches is Filter.matches of a resting task. It is no step, and it has not ended.
+func (f *recordFilter) matches(record []byte) bool {
+	var (
+		created int64
+		worker  []byte
+		key     []byte
+		labels  = f.Labels // those that were not found yet
+	)
+	for r := (recordReader{rest: record}); r.nextUntil(f.last); {
+		switch r.num {
+		case recordOfType:
+			if f.Type != "" && string(r.text) != f.Type {
+				return false
+			}
+		case recordOfKey:
+			key = r.text
+		case recordOfStatus:
+			if f.Status != 0 && Status(r.value) != f.Status {
+				return false
+			}
+		case recordOfWorker:
+			worker = r.text
+		case recordOfCreated:
+			created = int64(r.value)
+		case recordOfLabel:
+			name, value := readLabel(r.text)
+			for len(labels) > 0 && string(name) == labels[0].Name && string(value) == labels[0].Value {
+				labels = labels[1:]
+			}
+		}
+	}
+	return len(labels) == 0 && f.ParentID == 0 &&
+		(f.WorkerID == "" || string(worker) == f.WorkerID) &&
+		(f.CreatedAfter == 0 || created > f.CreatedAfter) &&
+		(f.CreatedBefore == 0 || created < f.CreatedBefore) &&
+		(f.Key == "" || string(key) == f.Key)
+}
+
+// readLabel reads the message of a label. The name and the value are parts of it.
+func readLabel(message []byte) (name, value []byte) {
+	for r := (recordReader{rest: message}); r.nextUntil(2); {
+		if r.num == 1 {
+			name = r.text
+		} else {
+			value = r.text
+		}
+	}
+	return name, value
+}
