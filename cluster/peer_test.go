@@ -151,9 +151,7 @@ func TestPeerPort_slowHello(t *testing.T) {
 	whole := append(newPreamble(purposeRaft), frame...)
 	for _, sent := range [][]byte{nil, whole[:3], whole[:len(whole)-1], whole} {
 		conn := dialRaw(t, p.Addr())
-		if _, err := conn.Write(sent); err != nil {
-			t.Fatal(err)
-		}
+		_, _ = conn.Write(sent) // on a busy machine it may be cut off already
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
 			t.Errorf("after %d bytes the port kept the connection", len(sent))
 		}
@@ -206,9 +204,10 @@ func TestPeerPort_randomBytes(t *testing.T) {
 	}
 	p.Handle("echo", echoCall)
 	friend := openTestPort(t, "n1")
-	if got, err := friend.Call(t.Context(), p.Addr(), "echo", []byte(`"still here"`)); err != nil || string(got) != `"still here"` {
-		t.Fatalf("got %s, %v", got, err)
-	}
+	waitUntil(t, "it answers a friend", func() bool { // whose handshake may take more than 100 ms, too
+		got, err := friend.Call(t.Context(), p.Addr(), "echo", []byte(`"still here"`))
+		return err == nil && string(got) == `"still here"`
+	})
 	waitUntil(t, "only the friend is connected", func() bool { return connCount(p) == 1 })
 }
 
