@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/raft"
 
@@ -26,7 +27,8 @@ type snapshotAnswer struct {
 // TakeSnapshot makes every node that answers write a snapshot now and compact
 // its log, and returns the index of this one's. It runs on the leader. Errors:
 // fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrShuttingDown; fsm.ErrOverloaded when
-// one is being taken; fsm.ErrOutcomeUnknown when ctx ends first: it goes on.
+// one cannot be taken now; fsm.ErrOutcomeUnknown when ctx ends first: it goes on, and
+// who asks again waits for the same.
 func (n *Node) TakeSnapshot(ctx context.Context) (index uint64, err error) {
 	l := n.leader.Load()
 	switch {
@@ -71,28 +73,54 @@ func (n *Node) snapshotNow(ctx context.Context) (uint64, error) {
 	if n.raft == nil {
 		return 0, errNoRaft
 	}
-	select {
-	case n.snapshotting <- struct{}{}:
-	default:
-		return 0, fmt.Errorf("%w: a snapshot is being taken already", fsm.ErrOverloaded)
-	}
-	done := make(chan error, 1)
-	n.start(func() {
-		defer func() { <-n.snapshotting }()
-		done <- n.takeSnapshot(n.ctx)
+	t := n.askedFor.join(func(done func(error)) {
+		n.start(func() { done(n.takeSnapshot(n.ctx)) })
 	})
 	select {
-	case err := <-done:
-		if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+	case <-t.done:
+		if t.err != nil && !errors.Is(t.err, raft.ErrNothingNewToSnapshot) {
 			if n.closing.Load() {
-				return 0, fmt.Errorf("%w: %w", fsm.ErrShuttingDown, err)
+				return 0, fmt.Errorf("%w: %w", fsm.ErrShuttingDown, t.err)
 			}
-			return 0, fmt.Errorf("%w: take a snapshot: %w", fsm.ErrOverloaded, err)
+			return 0, fmt.Errorf("%w: take a snapshot: %w", fsm.ErrOverloaded, t.err)
 		}
 		return n.fsm.snapshotIndex.Load(), nil
 	case <-ctx.Done():
 		return 0, fmt.Errorf("%w: the snapshot is still being written", fsm.ErrOutcomeUnknown)
 	}
+}
+
+// taking is a snapshot that is being taken because somebody asked for it.
+type taking struct {
+	done chan struct{} // closed when it is over
+	err  error         // why it was not taken; set before done is closed
+}
+
+// takings are the snapshots that are asked for: one at a time, and who asks
+// meanwhile waits for that one.
+type takings struct {
+	mu  sync.Mutex
+	now *taking // guarded by mu; nil if none is being taken
+}
+
+// join returns the snapshot that is being taken. If there is none it has begin
+// begin one, which must not block, and whose done is called once when it is over.
+func (s *takings) join(begin func(done func(error))) *taking {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now != nil {
+		return s.now
+	}
+	t := &taking{done: make(chan struct{})}
+	s.now = t
+	begin(func(err error) {
+		s.mu.Lock()
+		s.now = nil
+		s.mu.Unlock()
+		t.err = err
+		close(t.done)
+	})
+	return t
 }
 
 func (n *Node) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {

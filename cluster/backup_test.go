@@ -385,3 +385,20 @@ func TestSaveBackup_withoutLeader(t *testing.T) {
 	}
 	b.Release()
 }
+
+// Who asks for a snapshot while one is being taken waits for that one: a large one
+// takes longer than a call.
+func TestNode_snapshotNow_waitsForTheSame(t *testing.T) {
+	t.Parallel()
+	c := newBackupCluster(t, "")
+	submitOne(t, c.nodes...)
+	n := leaderOf(t, c.nodes...)
+	n.fsm.persistRate = 1 // a byte a second
+	ended, end := context.WithCancel(context.Background())
+	end()
+	for range 2 {
+		if _, err := n.snapshotNow(ended); !errors.Is(err, fsm.ErrOutcomeUnknown) {
+			t.Errorf("got %v, want %v", err, fsm.ErrOutcomeUnknown)
+		}
+	}
+}

@@ -47,9 +47,9 @@ type Node struct {
 	nudged      chan struct{} // capacity 1: ask whether this node is a member
 	removed     atomic.Bool   // it is none any more, and Raft is shut down
 	// interludes are done by the goroutine that begins and ends leaderships.
-	interludes   chan *interlude
-	restoring    chan struct{} // capacity 1; holds an element while a backup is restored
-	snapshotting chan struct{} // capacity 1; holds an element while an operator's snapshot is taken
+	interludes chan *interlude
+	restoring  chan struct{} // capacity 1; holds an element while a backup is restored
+	askedFor   takings       // snapshots of operators
 	// trailing says how many entries to keep behind a snapshot: trailingLogs,
 	// unless a test wants fewer.
 	trailing func(bytes, entries int64) uint64
@@ -127,9 +127,8 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		nudged:      make(chan struct{}, 1),
 		trailing:    trailingLogs,
 
-		interludes:   make(chan *interlude),
-		restoring:    make(chan struct{}, 1),
-		snapshotting: make(chan struct{}, 1),
+		interludes: make(chan *interlude),
+		restoring:  make(chan struct{}, 1),
 	}
 	if n.clock == nil {
 		n.clock = newSystemClock()

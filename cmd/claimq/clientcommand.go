@@ -44,6 +44,13 @@ func addClientFlags(a *app, cmd *cobra.Command, f *clientFlags, moreOutputs ...s
 	}
 }
 
+// longer gives a command with client flags more time than callTimeout.
+func longer(cmd *cobra.Command, timeout time.Duration) {
+	flag := cmd.Flags().Lookup("timeout")
+	flag.DefValue = timeout.String()
+	_ = flag.Value.Set(flag.DefValue) // a duration's own text
+}
+
 // addNodeFlags adds those that say where the nodes are and who calls.
 func (f *clientFlags) addNodeFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.endpoints, "endpoint", []string{"http://127.0.0.1:7400"}, "URL of a node; repeatable (CLAIMQ_ENDPOINTS)")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,10 @@ func newSnapshotCommand(a *app) *cobra.Command {
 	return cmd
 }
 
+// takeTimeout is how long take goes on trying unless --timeout says otherwise: nodes
+// write a snapshot slowly, 25 MiB a second, so that nobody is held up.
+const takeTimeout = 10 * time.Minute
+
 func newSnapshotTakeCommand(a *app) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
@@ -38,7 +43,7 @@ this is for before a restart, which is quicker then. It is no backup: see save.`
 				var answer struct {
 					Index uint64 `json:"index"`
 				}
-				// Another snapshot changes nothing.
+				// Who asks again waits for the same snapshot.
 				r := client.Request{Method: http.MethodPost, Path: "/api/snapshots", Body: []byte("{}"), Repeatable: true}
 				shown, err := s.call(cmd.Context(), r, "The nodes are still writing, perhaps: repeat the command after a while.", &answer)
 				if err != nil || shown {
@@ -50,5 +55,6 @@ this is for before a restart, which is quicker then. It is no backup: see save.`
 		},
 	}
 	addClientFlags(a, cmd, &f)
+	longer(cmd, takeTimeout)
 	return cmd
 }
