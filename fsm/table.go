@@ -195,19 +195,9 @@ func (t *table[T]) ownPage(i int) *page[T] {
 }
 
 // all yields every record in id order.
-func (t *table[T]) all() iter.Seq2[uint64, *T] { return t.ascend(0) }
-
-// ascend yields the records from id from upwards.
-func (t *table[T]) ascend(from uint64) iter.Seq2[uint64, *T] {
+func (t *table[T]) all() iter.Seq2[uint64, *T] {
 	return func(yield func(uint64, *T) bool) {
-		ascend(t.pages, from, func(p *page[T], at uint64) bool { return yield(p.number<<pageBits|at, t.at(p, at)) })
-	}
-}
-
-// descend yields the records from id from downwards.
-func (t *table[T]) descend(from uint64) iter.Seq2[uint64, *T] {
-	return func(yield func(uint64, *T) bool) {
-		descend(t.pages, from, func(p *page[T], at uint64) bool { return yield(p.number<<pageBits|at, t.at(p, at)) })
+		ascend(t.pages, 0, func(p *page[T], at uint64) bool { return yield(p.number<<pageBits|at, t.at(p, at)) })
 	}
 }
 

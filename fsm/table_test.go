@@ -101,12 +101,14 @@ func compareTable(rt *rapid.T, tab *table[record], want []pair) {
 			rt.Fatalf("record %d is not found", k)
 		}
 	}
-	for k, r := range tab.ascend(from) {
-		up = append(up, pair{k, r.Value})
+	collect := func(to *[]pair) func(*page[record], uint64) bool {
+		return func(p *page[record], at uint64) bool {
+			*to = append(*to, pair{p.number<<pageBits | at, tab.at(p, at).Value})
+			return true
+		}
 	}
-	for k, r := range tab.descend(from) {
-		down = append(down, pair{k, r.Value})
-	}
+	ascend(tab.pages, from, collect(&up))
+	descend(tab.pages, from, collect(&down))
 	slices.Reverse(down)
 	at := slices.IndexFunc(want, func(p pair) bool { return p.ID >= from })
 	if at < 0 {
