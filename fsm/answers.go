@@ -5,7 +5,7 @@ package fsm
 type Answers struct{ memory *answers }
 
 // NewAnswers returns memory for the results of an entry.
-func NewAnswers() Answers { return Answers{newAnswers(slabReused)} }
+func NewAnswers() Answers { return Answers{newAnswers(slabReused, slabSpares)} }
 
 // answers is the memory that the results of entries are made of, and what their
 // commands are decoded into.
@@ -27,10 +27,17 @@ const (
 	slabReused = 1024
 )
 
-func newAnswers(size int) *answers {
+// slabSpares bounds the allocations that a slab keeps beside its newest to use them
+// again: with it there are elements for 8,192 tasks of one entry, of at most 10,000.
+const slabSpares = 7
+
+func newAnswers(size, spares int) *answers {
 	return &answers{
-		commands: new(scratch),
-		results:  slab[Result]{size: size}, submitted: slab[Submitted]{size: size}, tasks: slab[Task]{size: size}, claims: slab[Claim]{size: size},
+		commands:  new(scratch),
+		results:   slab[Result]{size: size, spares: spares},
+		submitted: slab[Submitted]{size: size, spares: spares},
+		tasks:     slab[Task]{size: size, spares: spares},
+		claims:    slab[Claim]{size: size, spares: spares},
 	}
 }
 
@@ -44,9 +51,12 @@ func (a *answers) reset() {
 
 // slab hands out elements of larger allocations.
 type slab[T any] struct {
-	size int // of an allocation
-	all  []T // the newest one
-	used int // of it
+	size   int   // of an allocation
+	spares int   // how many are kept beside the newest one for after a reset
+	all    []T   // the newest one
+	used   int   // of it
+	full   [][]T // those before it that are kept
+	spare  [][]T // those that come next, at their zero values
 }
 
 // take returns n elements at their zero values.
@@ -55,17 +65,36 @@ func (s *slab[T]) take(n int) []T {
 		return make([]T, n)
 	}
 	if s.used+n > len(s.all) {
-		s.all, s.used = make([]T, s.size), 0
+		s.grow()
 	}
 	taken := s.all[s.used : s.used+n : s.used+n]
 	s.used += n
 	return taken
 }
 
+// grow goes on with another allocation.
+func (s *slab[T]) grow() {
+	last := len(s.spare) - 1
+	if s.all != nil && (last >= 0 || len(s.full) < s.spares) {
+		s.full = append(s.full, s.all)
+	}
+	s.used = 0
+	if last < 0 {
+		s.all = make([]T, s.size)
+		return
+	}
+	s.all, s.spare = s.spare[last], s.spare[:last]
+}
+
 // reset takes back what was handed out. It must not be read any more.
 func (s *slab[T]) reset() {
 	clear(s.all[:s.used]) // they hold on to what users sent
 	s.used = 0
+	for _, used := range s.full {
+		clear(used)
+		s.spare = append(s.spare, used)
+	}
+	s.full = s.full[:0]
 }
 
 // copyOf returns a copy for a result. It shares byte slices and the log, which

@@ -41,7 +41,7 @@ func (m *Machine) ApplyInto(memory Answers, index uint64, entry []byte) (Applied
 // returns is good until the next Replay.
 func (m *Machine) Replay(index uint64, entry []byte) (Applied, error) {
 	if m.reused == nil {
-		m.reused = newAnswers(slabReused)
+		m.reused = newAnswers(slabReused, slabSpares)
 	}
 	return m.ApplyInto(Answers{m.reused}, index, entry)
 }

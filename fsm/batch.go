@@ -23,7 +23,7 @@ func (m *Machine) batch(c Batch) (Result, error) {
 	if c.Atomic {
 		return m.atomicBatch(c.Ops)
 	}
-	results, start := make([]Result, len(c.Ops)), m.changed
+	results, start := m.answers.results.take(len(c.Ops)), m.changed
 	for i, op := range c.Ops {
 		results[i] = m.applyOp(op, start)
 	}
@@ -34,7 +34,7 @@ func (m *Machine) batch(c Batch) (Result, error) {
 func (m *Machine) atomicBatch(ops []Command) (Result, error) {
 	m.beginUndo()
 	defer func() { m.answered = 0 }()
-	results, start := make([]Result, len(ops)), m.changed
+	results, start := m.answers.results.take(len(ops)), m.changed
 	for i, op := range ops {
 		results[i] = m.applyOp(op, start)
 		if refusal, refused := refusalOf(op, results[i]); refused {

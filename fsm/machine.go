@@ -105,7 +105,7 @@ func New() *Machine {
 		rememberedMax: rememberedMax,
 		goneMax:       goneMax,
 		trail:         newTrail(),
-		answers:       newAnswers(slabKept),
+		answers:       newAnswers(slabKept, 0),
 	}
 	m.tasks.packing, m.tasks.busy = waitingTasks{m}, busyPages
 	m.resetIndexes()
