@@ -36,7 +36,7 @@ func TestTable_RestsInPages(t *testing.T) {
 	t.Parallel()
 	h := &harness{t: t, m: New(), stamp: Stamp{T: 1_700_000_000_000}}
 	h.do(SetLevel{Level: FeatureLevel})
-	const tasks = 40 * pageSize
+	const tasks = (busyPages + 24) * pageSize
 	for i := range tasks {
 		h.do(Submit{Tasks: []NewTask{{Type: "mail", Params: []byte(fmt.Sprintf(`{"n":%d}`, i)), Key: fmt.Sprint("key-", i), Labels: []Label{{"a", "b"}}}}})
 	}

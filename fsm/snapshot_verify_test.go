@@ -64,7 +64,7 @@ func TestVerifySnapshot_FindsWhatIsDamaged(t *testing.T) {
 // that came one by one are, and the others' bytes are exact.
 func TestReadSnapshot_RestsInPages(t *testing.T) {
 	t.Parallel()
-	const tasks = 40 * pageSize
+	const tasks = (busyPages + 24) * pageSize
 	m := New()
 	submit := Submit{Tasks: make([]NewTask, tasks)}
 	for i := range submit.Tasks {
