@@ -26,12 +26,12 @@ func (r *request) batch() {
 		return
 	}
 	b := append(r.body(), `{"success":true,"results":[`...)
-	failed := 0
+	failed, done := 0, p // done is p as the op's own call would have it
 	for i, body := range req.ops {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		done := fsm.Proposed{Index: p.Index, Stamp: p.Stamp, Result: p.Result.Results[i]}
+		done.Result = p.Result.Results[i]
 		if code := opCode(body, &done.Result); code != "" {
 			failed++
 			b = r.appendOpRefusal(b, body, code, &done.Result)

@@ -77,6 +77,10 @@ func (d *decoder) tasks(req *submitRequest) *refusal {
 	d.code = wire.CodeInvalidRequest
 	defer func() { d.code = wire.CodeInvalidTask }()
 	ok, bad := d.taskArray("tasks", func(t *draft, bad *refusal) *refusal {
+		if req.items == nil {
+			n := d.likeThis()
+			req.tasks, req.items = make([]fsm.NewTask, 0, n), make([]*refusal, 0, n)
+		}
 		if bad == nil {
 			req.tasks = append(req.tasks, t.NewTask)
 		}
@@ -85,6 +89,12 @@ func (d *decoder) tasks(req *submitRequest) *refusal {
 	})
 	req.many = ok
 	return bad
+}
+
+// likeThis returns how many things the body has if all are as long as its beginning
+// up to here, which is the first of them: at most as many as are allowed.
+func (d *decoder) likeThis() int {
+	return min(len(d.body)/int(d.dec.InputOffset())+1, d.limits.Items)
 }
 
 // taskArray reads an array of 1 to 1,000 tasks. It calls each with every one
