@@ -60,9 +60,19 @@ func typeName(i int) string { return fmt.Sprintf("type-%04d", i) }
 
 // apply applies the command as an entry of its own, which is decoded, too.
 func (s *benchState) apply(b *testing.B, c Command) Result {
+	s.entry = s.appendEntry(s.entry[:0], s.index+1, c)
+	return s.applyEntry(b, s.entry)
+}
+
+// appendEntry appends the entry at the index, of that command.
+func (s *benchState) appendEntry(b []byte, index uint64, c Command) []byte {
+	return AppendEntry(b, Stamp{U: int64(index), T: 1_700_000_000_000 + int64(index)}, c)
+}
+
+// applyEntry applies the next entry, of one command.
+func (s *benchState) applyEntry(b *testing.B, entry []byte) Result {
 	s.index++
-	s.entry = AppendEntry(s.entry[:0], Stamp{U: int64(s.index), T: 1_700_000_000_000 + int64(s.index)}, c)
-	a, err := s.m.Apply(s.index, s.entry)
+	a, err := s.m.Apply(s.index, entry)
 	if err != nil || a.Results[0].Code != "" {
 		b.Fatal(err, a.Results)
 	}
