@@ -40,12 +40,12 @@ func decodeScheduleRecord(r *fieldReader) *ScheduleView {
 	return v
 }
 
-func (b *snapshotBuilder) schedule(r *fieldReader) error {
+func (s *snapshotReader) schedule(r *fieldReader) error {
 	v := decodeScheduleRecord(r)
 	if r.err != nil {
 		return r.err
 	}
-	all := b.m.schedules
+	all := s.m.schedules
 	switch {
 	case v.Name == "":
 		return fmt.Errorf("%w: a schedule without a name", ErrCorrupt)
@@ -53,13 +53,12 @@ func (b *snapshotBuilder) schedule(r *fieldReader) error {
 		return fmt.Errorf("%w: more than %d schedules", ErrCorrupt, schedulesMax)
 	case len(all) > 0 && v.Name <= all[len(all)-1].Name:
 		return fmt.Errorf("%w: schedule %q behind %q", ErrCorrupt, v.Name, all[len(all)-1].Name)
-	case v.LastTaskID >= b.m.header.NextID:
+	case v.LastTaskID >= s.m.header.NextID:
 		return fmt.Errorf("%w: schedule %q: task %d was never given out", ErrCorrupt, v.Name, v.LastTaskID)
 	case v.Paused && v.NextRunAt != 0:
 		return fmt.Errorf("%w: schedule %q is paused and waits for %d", ErrCorrupt, v.Name, v.NextRunAt)
 	}
-	b.m.schedules = append(all, v)
-	b.got.schedules++
-	b.held += bytesOfSchedule(v)
+	s.m.schedules = append(all, v)
+	s.got.schedules++
 	return nil
 }

@@ -31,16 +31,18 @@ func ReadSnapshot(r io.Reader) (*Machine, error) {
 // memory, not the state. Errors: ReadSnapshot's.
 func VerifySnapshot(r io.Reader) (bytes int64, err error) {
 	in := &chunkReader{r: r}
-	b := snapshotBuilder{m: New(), dry: true}
-	if err := b.read(in); err != nil {
+	scale, few := &stateScale{}, New()
+	records := snapshotReader{keep: scale, m: few}
+	if err := records.read(in); err != nil {
 		return 0, fmt.Errorf("verify snapshot: chunk %d at byte %d: %w", in.number, in.start, err)
 	}
-	return b.bytes(), nil
+	return scale.bytes(few), nil
 }
 
 func readSnapshot(in *chunkReader) (*Machine, error) {
-	b := snapshotBuilder{m: New()}
-	if err := b.read(in); err != nil {
+	b := &stateBuilder{m: New()}
+	records := snapshotReader{keep: b, m: b.m}
+	if err := records.read(in); err != nil {
 		return nil, err
 	}
 	if err := b.finish(); err != nil {

@@ -151,21 +151,19 @@ func decodeTrailHeader(r *fieldReader, h *trailHeader) {
 }
 
 // trail takes a chunk of the trail. What is in it is looked at by indexTrail.
-func (b *snapshotBuilder) trail(r *fieldReader) error {
+func (s *snapshotReader) trail(r *fieldReader) error {
 	c := decodeTrailRecord(r)
 	switch {
 	case r.err != nil:
 		return r.err
 	case len(c.events) == 0 || len(c.events) > trailChunkBytes || c.start > math.MaxUint64-trailChunkBytes:
 		return fmt.Errorf("%w: %d bytes of events at %d", ErrCorrupt, len(c.events), c.start)
-	case b.got.trail > 0 && c.start != b.trailEnd:
-		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.start, b.trailEnd)
+	case s.got.trail > 0 && c.start != s.trailEnd:
+		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.start, s.trailEnd)
 	}
-	b.trailEnd = c.end()
-	b.got.trail++
-	if !b.dry {
-		b.m.trail.chunks = append(b.m.trail.chunks, c)
-	}
+	s.trailEnd = c.end()
+	s.got.trail++
+	s.keep.trail(c)
 	return nil
 }
 

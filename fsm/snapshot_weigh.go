@@ -1,0 +1,46 @@
+package fsm
+
+// stateScale adds up the memory that the records of a snapshot would take as a
+// state. It keeps none.
+type stateScale struct {
+	held     int64  // bytes of tasks, claim requests and removed tasks
+	tasks    uint64 // how many there are
+	lastTask uint64
+	pages    uint64 // with tasks
+	chunks   int64  // of the trail
+}
+
+func (w *stateScale) task(t *Task, _ []byte) error {
+	w.held += heldBytes(t, bytesOf(t))
+	if group := groupOf(t); group != "" {
+		w.held += bytesOfGroup(group) // as if it were alone there
+	}
+	if w.tasks == 0 || t.ID>>pageBits != w.lastTask>>pageBits {
+		w.pages++
+	}
+	w.tasks, w.lastTask = w.tasks+1, t.ID
+	return nil
+}
+
+func (w *stateScale) request(_ uint64, q *request) { w.held += bytesOfRequest(q) }
+
+func (w *stateScale) gone(_ uint64, g *gone) error {
+	w.held += bytesOfGone(g)
+	return nil
+}
+
+func (w *stateScale) trail(*trailChunk) { w.chunks++ }
+
+// bytes estimates the memory that the state takes, with the records of which there
+// are few, once all were read.
+func (w *stateScale) bytes(few *Machine) int64 {
+	n := w.held + int64(w.pages*pageSize-w.tasks)*placeBytes
+	for _, v := range few.schedules {
+		n += bytesOfSchedule(v)
+	}
+	n += w.chunks * trailChunkBytes
+	if w.chunks > 0 {
+		n += int64(w.pages) * lastPageBytes
+	}
+	return n
+}
