@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
 	"syscall"
 
 	"github.com/claimq/claimq/fsm"
@@ -167,26 +166,6 @@ func (e *examination) snapshots() {
 		}
 		e.bad("snapshots", advice, "%s: %v", id, err)
 	}
-}
-
-// all returns the IDs of all snapshots, the newest last.
-func (s *snapshotStore) all() ([]string, error) {
-	entries, err := os.ReadDir(s.path)
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, entry := range entries {
-		if _, ok := parseSnapshotID(entry.Name()); ok && entry.IsDir() {
-			ids = append(ids, entry.Name())
-		}
-	}
-	sort.Slice(ids, func(i, j int) bool {
-		a, _ := parseSnapshotID(ids[i])
-		b, _ := parseSnapshotID(ids[j])
-		return lessSnapshotKey(a, b)
-	})
-	return ids, nil
 }
 
 // verify reads the snapshot whole and returns its index.

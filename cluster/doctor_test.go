@@ -80,6 +80,12 @@ func TestExamine(t *testing.T) {
 		t.Run(logStore, func(t *testing.T) {
 			t.Parallel()
 			dir := usedFolder(t, logStore)
+			// What a crash left of a snapshot that was being removed.
+			left := filepath.Join(dir, snapshotsFolder, "9-9-9"+snapshotGone)
+			if err := os.Mkdir(left, dataDirMode); err != nil {
+				t.Fatal(err)
+			}
+			mustWrite(t, filepath.Join(left, snapshotDataFile), []byte("half"))
 			before := contents(t, dir)
 			findings, err := Examine(dir, 1)
 			if parts, texts := wrong(findings); err != nil || len(parts) > 0 || len(findings) != 6 {
@@ -87,6 +93,9 @@ func TestExamine(t *testing.T) {
 			}
 			if after := contents(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
 				t.Error("the folder was changed")
+			}
+			if err := os.RemoveAll(left); err != nil {
+				t.Fatal(err)
 			}
 			if parts, texts := wrong(mustExamine(t, dir, 1<<62)); len(parts) != 1 || parts[0] != "disk" {
 				t.Errorf("a full disk: %s", texts)

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
@@ -21,19 +24,27 @@ const (
 	snapshotMetaFile = "meta.json"
 	snapshotDataFile = "state.bin"
 	snapshotTmp      = ".tmp"
+	// snapshotGone is behind the name of a snapshot that is being removed.
+	snapshotGone = ".gone" + snapshotTmp
+	// snapshotsGoneMax bounds the snapshots that wait to be removed. One is written in
+	// four times the time that it takes to remove it.
+	snapshotsGoneMax = 1
 	// snapshotBuffered is how many bytes at the end of an unfinished state Raft may
 	// still have in memory: a bufio.Writer's, at its default size.
 	snapshotBuffered = 4096
 )
 
-// snapshotStore is raft.FileSnapshotStore, which keeps the newest two, each a
-// folder of its state and its metadata. It adds:
+// snapshotStore is raft.FileSnapshotStore, each snapshot a folder of its state and its
+// metadata. It adds:
 //
 //   - a damaged newest snapshot is an ErrCorruptSnapshot: Raft alone would fall
 //     back to an older one, and the log between the two may be gone;
 //   - the metadata is repeated, with a checksum, in front of the state
 //     (snapshotHeader), since Raft's checksum covers the state alone;
-//   - what a crash or a full disk left of an unfinished snapshot is removed;
+//   - only the newest two are kept, and those that are being read. The others, and what
+//     was given up, go bit by bit (remover), under another name (snapshotGone);
+//   - what a crash or a full disk left of an unfinished snapshot, or of one that was
+//     being removed, is removed at the start;
 //   - no other user may read snapshots, whatever the folder around them allows;
 //   - a state goes to disk while it is written, not at the end (writeBack);
 //   - names are on disk before a snapshot counts.
@@ -43,11 +54,16 @@ type snapshotStore struct {
 	inner *raft.FileSnapshotStore
 	path  string // of the folder that holds the snapshots
 	guard *failStop
+	gone  *remover
 	// verified is the ID of the snapshot that was read whole when the store was
 	// opened, nil once it was opened since: that is to restore it.
 	verified atomic.Pointer[string]
+
+	mu      sync.Mutex
+	readers map[string]int // guarded by mu; who reads a snapshot, by its ID
 }
 
+// openSnapshotStore opens the snapshots of the data folder dir. The caller closes them.
 func openSnapshotStore(dir string, logger hclog.Logger, guard *failStop) (*snapshotStore, error) {
 	path := filepath.Join(dir, snapshotsFolder)
 	if err := removeUnfinishedSnapshots(path); err != nil {
@@ -56,15 +72,21 @@ func openSnapshotStore(dir string, logger hclog.Logger, guard *failStop) (*snaps
 	if err := closeToOthers(path); err != nil {
 		return nil, storageError(dir, "open snapshots", err)
 	}
-	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsRetained, logger)
+	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, math.MaxInt, logger) // it removes none
 	if err != nil {
 		return nil, storageError(dir, "open snapshots", err)
 	}
 	if err := syncDir(dir); err != nil {
 		return nil, storageError(dir, "open snapshots", err)
 	}
-	return &snapshotStore{inner: inner, path: path, guard: guard}, nil
+	return &snapshotStore{
+		inner: inner, path: path, guard: guard, gone: newRemover(snapshotsGoneMax, logger),
+		readers: make(map[string]int),
+	}, nil
 }
+
+// close ends the removal of old snapshots. What is left of them stays.
+func (s *snapshotStore) close() { s.gone.close() }
 
 // closeToOthers makes the folder at path, or takes from one that is there what it
 // allows to others: Raft itself makes it, and all in it, for everybody to read.
@@ -117,22 +139,37 @@ func (s *snapshotStore) verifyNewest() (index uint64, err error) {
 	return meta.Index, state.Close()
 }
 
-// newest returns the ID of the newest snapshot, "" if there is none. It goes by
-// the folders' names, which are term, index and time: metadata may be damaged.
+// newest returns the ID of the newest snapshot, "" if there is none.
 func (s *snapshotStore) newest() (string, error) {
-	entries, err := os.ReadDir(s.path)
+	ids, err := s.all()
 	if err != nil {
 		return "", dataDirError(filepath.Dir(s.path), err)
 	}
-	var newest string
-	var newestKey [3]uint64
-	for _, e := range entries {
-		key, ok := parseSnapshotID(e.Name())
-		if e.IsDir() && ok && (newest == "" || lessSnapshotKey(newestKey, key)) {
-			newest, newestKey = e.Name(), key
+	if len(ids) == 0 {
+		return "", nil
+	}
+	return ids[len(ids)-1], nil
+}
+
+// all returns the IDs of all snapshots, the newest last. It goes by the folders'
+// names, which are term, index and time: metadata may be damaged.
+func (s *snapshotStore) all() ([]string, error) {
+	entries, err := os.ReadDir(s.path)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, entry := range entries {
+		if _, ok := parseSnapshotID(entry.Name()); ok && entry.IsDir() {
+			ids = append(ids, entry.Name())
 		}
 	}
-	return newest, nil
+	sort.Slice(ids, func(i, j int) bool {
+		a, _ := parseSnapshotID(ids[i])
+		b, _ := parseSnapshotID(ids[j])
+		return lessSnapshotKey(a, b)
+	})
+	return ids, nil
 }
 
 func parseSnapshotID(id string) (key [3]uint64, ok bool) {
@@ -199,9 +236,26 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	return meta, state, nil
 }
 
-// open opens a snapshot at its state. If verify is true all of it has been read,
-// against Raft's checksum.
+// open opens a snapshot at its state, and keeps it until that is closed. If verify is
+// true all of it has been read, against Raft's checksum.
 func (s *snapshotStore) open(id string, verify bool) (*raft.SnapshotMeta, *snapshotFile, error) {
+	s.countReader(id, 1)
+	meta, state, err := s.openCounted(id, verify)
+	if err != nil {
+		s.countReader(id, -1)
+	}
+	return meta, state, err
+}
+
+func (s *snapshotStore) countReader(id string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.readers[id] += n; s.readers[id] == 0 {
+		delete(s.readers, id)
+	}
+}
+
+func (s *snapshotStore) openCounted(id string, verify bool) (*raft.SnapshotMeta, *snapshotFile, error) {
 	meta, err := s.readMeta(id)
 	if err != nil {
 		return nil, nil, err
@@ -225,7 +279,7 @@ func (s *snapshotStore) open(id string, verify bool) (*raft.SnapshotMeta, *snaps
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	meta.Size -= size
-	return meta, &snapshotFile{file: f, start: size, buffered: bufio.NewReaderSize(f, snapshotReadSize)}, nil
+	return meta, &snapshotFile{store: s, id: id, file: f, start: size, buffered: bufio.NewReaderSize(f, snapshotReadSize)}, nil
 }
 
 // snapshotReadSize is how much of a snapshot is read at a time.
@@ -234,6 +288,8 @@ const snapshotReadSize = 256 << 10
 // snapshotFile reads the state of a snapshot, which is behind the header. Not safe
 // for concurrent use.
 type snapshotFile struct {
+	store    *snapshotStore
+	id       string
 	file     *os.File
 	start    int64
 	buffered *bufio.Reader
@@ -242,8 +298,14 @@ type snapshotFile struct {
 // Read implements io.Reader.
 func (f *snapshotFile) Read(b []byte) (int, error) { return f.buffered.Read(b) }
 
-// Close implements io.Closer.
-func (f *snapshotFile) Close() error { return f.file.Close() }
+// Close implements io.Closer. The snapshot may go then.
+func (f *snapshotFile) Close() error {
+	if err := f.file.Close(); err != nil {
+		return err
+	}
+	f.store.countReader(f.id, -1)
+	return f.store.reap()
+}
 
 // Rewind goes back to the start of the state.
 func (f *snapshotFile) Rewind() error {
@@ -294,6 +356,43 @@ func (s *snapshotStore) readError(id string, err error) error {
 		return fmt.Errorf("read snapshot %s: %w", path, err)
 	}
 	return corruptSnapshot(path, err.Error())
+}
+
+// reap removes, bit by bit, all snapshots but those that are kept.
+func (s *snapshotStore) reap() error {
+	old, err := s.setOldAside()
+	if len(old) > 0 {
+		// A crash must not bring the old name back to what is half removed.
+		err = errors.Join(err, syncDir(s.path))
+	}
+	if err != nil {
+		return s.writeError("remove old snapshots", err)
+	}
+	for _, path := range old {
+		s.gone.remove(path)
+	}
+	return nil
+}
+
+// setOldAside renames all snapshots but those that are kept, and returns the new paths.
+func (s *snapshotStore) setOldAside() (old []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids, err := s.all()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids[:max(0, len(ids)-snapshotsRetained)] {
+		if s.readers[id] > 0 {
+			continue
+		}
+		path := filepath.Join(s.path, id)
+		if err := os.Rename(path, path+snapshotGone); err != nil {
+			return old, err
+		}
+		old = append(old, path+snapshotGone)
+	}
+	return old, nil
 }
 
 // Create implements raft.SnapshotStore.
@@ -360,12 +459,16 @@ func (s *snapshotSink) Close() error {
 	if err != nil {
 		return errors.Join(s.store.writeError("finish a snapshot", err), s.removeUnfinished())
 	}
-	return nil
+	return s.store.reap()
 }
 
 // Cancel implements raft.SnapshotSink. It removes what was written, also on a
-// full disk, where Raft's own leaves it.
+// full disk, where Raft's own leaves it; bit by bit, while Raft's would do it at once.
 func (s *snapshotSink) Cancel() error {
+	path := filepath.Join(s.store.path, s.ID())
+	if err := os.Rename(path+snapshotTmp, path+snapshotGone); err == nil {
+		defer s.store.gone.remove(path + snapshotGone)
+	}
 	err := s.SnapshotSink.Cancel()
 	s.closeFile()
 	if removeErr := s.removeUnfinished(); removeErr != nil {

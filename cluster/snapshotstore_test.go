@@ -106,13 +106,101 @@ func TestSnapshots_KeepTwo(t *testing.T) {
 	for i := uint64(1); i <= 12; i++ {
 		takeSnapshot(t, b, i, "state")
 	}
-	entries, err := os.ReadDir(filepath.Join(b.path, snapshotsFolder))
-	if err != nil || len(entries) != 2 {
-		t.Errorf("folder has %v, %v", entries, err)
-	}
+	eventually(t, "two to be left", func() bool { return len(snapshotFolders(t, b)) == 2 })
 	if list, err := b.Snapshots.List(); err != nil || len(list) != 1 || list[0].Index != 12 {
 		t.Errorf("list: %v, %v", list, err)
 	}
+}
+
+// snapshotFolders returns what the folder of snapshots has.
+func snapshotFolders(t *testing.T, b storageBench) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(b.path, snapshotsFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// What is removed bit by bit is no snapshot any more, whenever the process ends, and
+// nothing is left of it after the next start.
+func TestSnapshots_GoBitByBit(t *testing.T) {
+	t.Parallel()
+	const large = 16384 * removeStep // takes ten minutes
+	for name, drop := range map[string]func(b storageBench) string{
+		"old": func(b storageBench) string {
+			folder := takeSnapshot(t, b, 10, "older")
+			largeFile(t, filepath.Join(folder, snapshotDataFile), large)
+			takeSnapshot(t, b, 20, "old")
+			takeSnapshot(t, b, 30, "newest")
+			return folder
+		},
+		"given up": func(b storageBench) string {
+			takeSnapshot(t, b, 20, "old")
+			takeSnapshot(t, b, 30, "newest")
+			sink := createSnapshot(t, b, 40)
+			folder := filepath.Join(b.path, snapshotsFolder, sink.ID())
+			largeFile(t, filepath.Join(folder+snapshotTmp, snapshotDataFile), large)
+			if err := sink.Cancel(); err != nil {
+				t.Fatal(err)
+			}
+			return folder
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := t.TempDir()
+			b := openTestStores(t, path, storesConfig{})
+			folder := drop(b)
+			left := filepath.Join(folder+snapshotGone, snapshotDataFile)
+			eventually(t, "the first bytes to go", func() bool { return sizeOf(t, left) < large })
+			check := func(when string, folders int) {
+				t.Helper()
+				if got := snapshotFolders(t, b); len(got) != folders {
+					t.Errorf("%s: the folder has %v", when, got)
+				}
+				if list, err := b.Snapshots.List(); err != nil || len(list) != 1 || list[0].Index != 30 {
+					t.Errorf("%s: list: %v, %v", when, list, err)
+				}
+			}
+			check("while it goes", 3)
+			b.close(t)
+			if sizeOf(t, left) <= 0 {
+				t.Fatal("it was removed at once")
+			}
+			b = openTestStores(t, path, storesConfig{})
+			check("started again", 2)
+		})
+	}
+}
+
+// One that is being read, to be sent to a node that lags, stays whole until that ends.
+func TestSnapshots_StayWhileTheyAreRead(t *testing.T) {
+	t.Parallel()
+	b := openTestStores(t, t.TempDir(), storesConfig{})
+	want := strings.Repeat("the state of everything ", removeStep/8)
+	folder := takeSnapshot(t, b, 10, want)
+	_, state, err := b.Snapshots.Open(filepath.Base(folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(20); i <= 50; i += 10 {
+		takeSnapshot(t, b, i, "newer")
+	}
+	eventually(t, "all but it and two to go", func() bool { return len(snapshotFolders(t, b)) == 3 })
+	if ok, err := fileExists(folder); !ok || err != nil {
+		t.Errorf("it is being removed: %v", err)
+	}
+	if got, err := io.ReadAll(state); err != nil || string(got) != want {
+		t.Errorf("read %d bytes, want %d, %v", len(got), len(want), err)
+	}
+	if err := state.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it to go", func() bool { return len(snapshotFolders(t, b)) == 2 })
 }
 
 // A flipped bit anywhere in the newest snapshot, metadata included, is noticed:
@@ -122,7 +210,7 @@ func TestSnapshots_NoticeFlippedBits(t *testing.T) {
 	b := openTestStores(t, t.TempDir(), storesConfig{})
 	takeSnapshot(t, b, 10, "older")
 	dir := takeSnapshot(t, b, 20, "the state of everything")
-	store := b.Snapshots.(*snapshotStore)
+	store := b.Snapshots
 	for _, name := range []string{snapshotDataFile, snapshotMetaFile} {
 		file := filepath.Join(dir, name)
 		intact := mustRead(t, file)

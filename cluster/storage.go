@@ -99,7 +99,7 @@ func (c storesConfig) withDefaults() (storesConfig, error) {
 type stores struct {
 	Log       *logStore
 	Stable    raft.StableStore
-	Snapshots raft.SnapshotStore
+	Snapshots *snapshotStore
 
 	guard *failStop
 	bolt  boltStore  // Raft's term and vote; the log too, unless it is in raft-wal
@@ -132,11 +132,20 @@ func openExistingStores(d *dataDir, cfg storesConfig, guard *failStop) (*stores,
 	if err != nil {
 		return nil, err
 	}
+	s, err := openBesideSnapshots(d, cfg, guard, snapshots)
+	if err != nil {
+		snapshots.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openBesideSnapshots opens the rest, and returns stores that close the snapshots, too.
+func openBesideSnapshots(d *dataDir, cfg storesConfig, guard *failStop, snapshots *snapshotStore) (*stores, error) {
 	snapshotIndex, err := snapshots.verifyNewest()
 	if err != nil {
 		return nil, err
 	}
-
 	tail, err := openTail(d.path)
 	if err != nil {
 		return nil, err
@@ -299,6 +308,7 @@ func (s *stores) Close() error {
 	if !s.guard.close() {
 		return nil
 	}
+	s.Snapshots.close()
 	errs := []error{s.tail.close(), s.bolt.Close()}
 	if w, ok := s.log.(*walStore); ok {
 		errs = append(errs, w.Close())

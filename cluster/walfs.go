@@ -7,12 +7,16 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft-wal/types"
 )
 
 const (
 	walSpareFileName = "spare"
 	walZeroes        = writeBackStep // bytes that one write fills a segment with
+	// walDroppedMax bounds the segments that wait to be removed: 16 GiB of log, which
+	// takes longer to write than to remove.
+	walDroppedMax = 1024
 )
 
 // walFailure remembers the first error of what raft-wal does in a goroutine of
@@ -49,15 +53,17 @@ type walFS struct {
 	dir     string
 	size    int64
 	failure *walFailure
+	dropped *remover
 	spare   chan error // gets one element when the spare is ready, or is not; nil = none is being made
 }
 
-// newWALFS takes the folder, without what a crash left of a spare.
-func newWALFS(dir string, size int64, failure *walFailure) (*walFS, error) {
+// newWALFS takes the folder, without what a crash left of a spare. The caller closes
+// it.
+func newWALFS(dir string, size int64, failure *walFailure, logger hclog.Logger) (*walFS, error) {
 	if err := os.RemoveAll(filepath.Join(dir, walSpareFileName)); err != nil {
 		return nil, err
 	}
-	return &walFS{dir: dir, size: size, failure: failure}, nil
+	return &walFS{dir: dir, size: size, failure: failure, dropped: newRemover(walDroppedMax, logger)}, nil
 }
 
 // ListDir implements types.VFS.
@@ -127,8 +133,9 @@ func (v *walFS) makeSpare() {
 	go func() { made <- fillFile(filepath.Join(v.dir, walSpareFileName), v.size) }()
 }
 
-// close waits for the spare and removes it.
+// close waits for the spare and removes it. Dropped segments may be left.
 func (v *walFS) close() error {
+	v.dropped.close()
 	_ = v.takeSpare() // whatever became of it is not needed any more
 	return os.RemoveAll(filepath.Join(v.dir, walSpareFileName))
 }
@@ -158,12 +165,12 @@ func fillFile(path string, size int64) error {
 	return nil
 }
 
-// Delete implements types.VFS.
+// Delete implements types.VFS. The segment goes later, and keeps its name until then:
+// raft-wal's list of segments, which is on disk, has it no more, and raft-wal deletes
+// what its list does not have when it is opened.
 func (v *walFS) Delete(dir, name string) error {
-	if err := os.Remove(filepath.Join(dir, name)); err != nil {
-		return err
-	}
-	return syncDir(dir)
+	v.dropped.remove(filepath.Join(dir, name))
+	return nil
 }
 
 // OpenReader implements types.VFS.

@@ -54,7 +54,7 @@ func createWAL(path string) error {
 // ErrDiskFull, ErrStorageFailed and ErrDataDir for a write that failed.
 func openWAL(path string, segmentBytes int, tail uint64, logger hclog.Logger) (*walStore, error) {
 	failure := &walFailure{}
-	files, err := newWALFS(path, int64(segmentBytes), failure)
+	files, err := newWALFS(path, int64(segmentBytes), failure, logger)
 	if err != nil {
 		return nil, storageError(filepath.Dir(path), "open "+path, err)
 	}

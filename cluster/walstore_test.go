@@ -171,7 +171,7 @@ func TestWALFS_SegmentsAreReady(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	mustWrite(t, filepath.Join(dir, walSpareFileName), []byte("what a crash left"))
-	v, err := newWALFS(dir, 3<<20, &walFailure{})
+	v, err := newWALFS(dir, 3<<20, &walFailure{}, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,6 +290,64 @@ func TestWAL_ReadWhileTheFrontIsDeleted(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A segment goes bit by bit: the log does without it at once, whenever the process
+// ends, and nothing is left of it after the next start.
+func TestWAL_SegmentsGoBitByBit(t *testing.T) {
+	t.Parallel()
+	const large = 16384 * removeStep // takes ten minutes
+	path := t.TempDir()
+	if err := createWAL(path); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *walStore {
+		w, err := openWAL(path, 1<<10, 0, hclog.NewNullLogger())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	w := open()
+	for i := uint64(1); i <= 100; i++ {
+		if err := w.StoreLogs(testEntries(i, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	segments, err := filepath.Glob(filepath.Join(path, "*.wal"))
+	if err != nil || len(segments) < 3 {
+		t.Fatalf("%d segments, %v", len(segments), err)
+	}
+	oldest := segments[0]
+	largeFile(t, oldest, large)
+	check := func(w *walStore) {
+		t.Helper()
+		if first, err := w.FirstIndex(); err != nil || first != 90 {
+			t.Errorf("the log begins at %d, %v", first, err)
+		}
+		for i := uint64(90); i <= 100; i++ {
+			var log raft.Log
+			if err := w.GetLog(i, &log); err != nil || !equalLogs(&log, testEntry(i)) {
+				t.Errorf("entry %d: %+v, %v", i, log, err)
+			}
+		}
+	}
+	if err := w.DeleteRange(1, 89); err != nil {
+		t.Fatal(err)
+	}
+	check(w)
+	eventually(t, "the first bytes to go", func() bool { return sizeOf(t, oldest) < large })
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if sizeOf(t, oldest) <= 0 {
+		t.Fatal("it was removed at once")
+	}
+	largeFile(t, oldest, removeStep+1) // so that it does not take as long again
+	w = open()
+	defer w.Close()
+	check(w)
+	eventually(t, "it to go", func() bool { return sizeOf(t, oldest) == -1 })
 }
 
 // A data folder keeps its kind of log store.
