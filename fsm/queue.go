@@ -1,27 +1,26 @@
 package fsm
 
-import "github.com/tidwall/btree"
-
 // queue holds the claimable tasks of one type that have equally many attempts
 // left, in levels of equal priority.
 type queue struct {
 	contender // among the queues of its type
 	left      int32
 	levels    map[int32]*level
+	recent    *level     // the one that changed last, if it is still there
 	first     tournament // of the levels
 	spare     *level     // an empty one, for the next new priority
 	count     int        // of tasks
 	// all has the ids of all levels while there are several. With one level its
 	// ids are all there are, and a copy that shares them costs nothing until one
 	// of the two changes.
-	all *btree.Set[uint64]
+	all *fifo
 }
 
 // level holds the claimable tasks of one queue that have one priority.
 type level struct {
 	contender
 	priority int32
-	ids      btree.Set[uint64]
+	ids      fifo
 	min, max uint64 // of ids, which is not empty
 }
 
@@ -46,15 +45,16 @@ func newQueue() *queue {
 // add adds a task that is not there yet.
 func (q *queue) add(priority int32, id uint64) {
 	q.count++
-	l := q.levels[priority]
+	l := q.level(priority)
 	if l == nil {
 		q.open(priority, id)
 		return
 	}
+	q.recent = l
 	if q.all != nil {
-		q.all.Insert(id)
+		q.all.add(id)
 	}
-	l.ids.Insert(id)
+	l.ids.add(id)
 	if id < l.min {
 		l.min = id
 		l.rank()
@@ -70,32 +70,35 @@ func (q *queue) add(priority int32, id uint64) {
 // open begins the level of the priority with its first task.
 func (q *queue) open(priority int32, id uint64) {
 	if len(q.levels) == 1 {
-		q.all = q.only().ids.Copy()
+		q.all = q.only().ids.copy()
 	}
 	if q.all != nil {
-		q.all.Insert(id)
+		q.all.add(id)
 	}
 	var l *level
 	if l, q.spare = q.spare, nil; l == nil {
 		l = &level{}
 	}
 	l.priority, l.min, l.max = priority, id, id
-	l.ids.Insert(id)
+	l.ids.add(id)
 	l.rank()
 	q.levels[priority] = l
+	q.recent = l
 	q.first.add(&l.contender)
 }
 
 // remove removes a task that is there.
 func (q *queue) remove(priority int32, id uint64) {
 	q.count--
-	l := q.levels[priority]
-	l.ids.Delete(id)
+	l := q.level(priority)
+	q.recent = l
+	l.ids.remove(id)
 	if q.all != nil {
-		q.all.Delete(id)
+		q.all.remove(id)
 	}
-	if l.ids.Len() == 0 {
+	if l.ids.count == 0 {
 		delete(q.levels, priority)
+		q.recent = nil
 		q.first.remove(&l.contender)
 		q.spare = l
 		if len(q.levels) == 1 {
@@ -104,12 +107,12 @@ func (q *queue) remove(priority int32, id uint64) {
 		return
 	}
 	if id == l.min {
-		l.min, _ = l.ids.Min()
+		l.min = l.ids.min()
 		l.rank()
 		q.first[orderOldest].moved(&l.contender)
 	}
 	if id == l.max {
-		l.max, _ = l.ids.Max()
+		l.max = l.ids.max()
 		l.rank()
 		q.first[orderNewest].moved(&l.contender)
 	}
@@ -121,8 +124,15 @@ func (q *queue) at(k int) uint64 {
 	if ids == nil {
 		ids = &q.only().ids
 	}
-	id, _ := ids.GetAt(k)
-	return id
+	return ids.at(k)
+}
+
+// level returns the level of the priority, nil if there is none.
+func (q *queue) level(priority int32) *level {
+	if l := q.recent; l != nil && l.priority == priority { // most queues have no other
+		return l
+	}
+	return q.levels[priority]
 }
 
 // only returns the one level of a queue that has one.

@@ -166,14 +166,14 @@ func (q *queue) check(tasks []*Task) error {
 	}
 	n := 0
 	for priority, l := range q.levels {
-		n += l.ids.Len()
+		n += l.ids.count
 		for _, t := range tasks {
-			if (t.Priority == priority) != l.ids.Contains(t.ID) {
+			if (t.Priority == priority) != l.ids.contains(t.ID) {
 				return fmt.Errorf("task %d has priority %d, level %d says otherwise", t.ID, t.Priority, priority)
 			}
 		}
 	}
-	if n != len(tasks) || (q.all != nil) != (len(q.levels) > 1) || q.all != nil && q.all.Len() != n {
+	if n != len(tasks) || (q.all != nil) != (len(q.levels) > 1) || q.all != nil && q.all.count != n {
 		return fmt.Errorf("%d tasks in %d levels, want %d", n, len(q.levels), len(tasks))
 	}
 	for k, t := range tasks {

@@ -142,23 +142,9 @@ func (m *Machine) behindWhom(ts *typeState, t *Task) uint64 {
 func (ts *typeState) ahead(t *Task) int64 {
 	count := ts.census.above(t.Priority)
 	for _, q := range ts.queues {
-		if l := q.levels[t.Priority]; l != nil {
-			count += int64(l.below(t.ID))
+		if l := q.level(t.Priority); l != nil {
+			count += int64(l.ids.below(t.ID))
 		}
 	}
 	return count
-}
-
-// below returns how many ids of the level are below id.
-func (l *level) below(id uint64) int {
-	low, high := 0, l.ids.Len()
-	for low < high {
-		middle := int(uint(low+high) >> 1)
-		if at, _ := l.ids.GetAt(middle); at < id {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
 }

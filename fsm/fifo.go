@@ -1,0 +1,263 @@
+package fsm
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/tidwall/btree"
+)
+
+// fifo is a set of ids that mostly come in ascending order and mostly leave in it,
+// too. Those that came in order stand in chunks of plain numbers, one behind the
+// other: to add one and to take the first touches one piece of memory, however many
+// there are. Only what came out of order is in a tree, and what is left of a chunk
+// of which one from the midst was taken: whatever is asked costs O(log n).
+//
+// The zero value is an empty set.
+type fifo struct {
+	count int
+	front []uint64 // the first in order; empty only if no chunk is full. A part of a chunk
+	back  []uint64 // the last in order, fewer than a chunk, behind what has left
+	left  int      // how many of back have left
+	// full has the chunks between the two by their first ids. No chunk ever changes.
+	full *btree.Map[uint64, *fifoChunk] // nil: none was ever needed
+	// loose has the ids that are in no chunk: any.
+	loose *btree.Set[uint64] // nil: there was never one
+}
+
+// fifoChunk is so many ids, ascending: 8 bytes each.
+type fifoChunk [64]uint64
+
+// loosely returns how many ids are loose.
+func (f *fifo) loosely() int {
+	if f.loose == nil {
+		return 0
+	}
+	return f.loose.Len()
+}
+
+// inOrder returns how many ids are not loose.
+func (f *fifo) inOrder() int { return f.count - f.loosely() }
+
+// add adds an id that is not there.
+func (f *fifo) add(id uint64) {
+	f.count++
+	if f.inOrder() > 1 && id < f.lastInOrder() {
+		f.loosen(id)
+		return
+	}
+	if f.left > 0 && len(f.back) == cap(f.back) {
+		f.back = slices.Delete(f.back, 0, f.left)
+		f.left = 0
+	}
+	if f.back == nil && len(f.front) > 0 { // there was a chunk, so this will be one
+		f.back = make([]uint64, 0, len(fifoChunk{}))
+	}
+	f.back = append(f.back, id)
+	if len(f.back)-f.left == len(fifoChunk{}) {
+		chunk := (*fifoChunk)(f.back[f.left:])
+		f.back, f.left = nil, 0
+		if len(f.front) == 0 {
+			f.front = chunk[:]
+		} else {
+			if f.full == nil {
+				f.full = &btree.Map[uint64, *fifoChunk]{}
+			}
+			f.full.Load(chunk[0], chunk)
+		}
+	}
+}
+
+// loosen adds an id to those that are in no chunk.
+func (f *fifo) loosen(id uint64) {
+	if f.loose == nil {
+		f.loose = &btree.Set[uint64]{}
+	}
+	f.loose.Insert(id)
+}
+
+// lastInOrder returns the last id that is not loose. There is one.
+func (f *fifo) lastInOrder() uint64 {
+	if n := len(f.back); n > f.left {
+		return f.back[n-1]
+	}
+	if f.full != nil {
+		if _, chunk, ok := f.full.Max(); ok {
+			return chunk[len(chunk)-1]
+		}
+	}
+	return f.front[len(f.front)-1]
+}
+
+// remove removes an id that is there.
+func (f *fifo) remove(id uint64) {
+	f.count--
+	back := f.back[f.left:]
+	switch {
+	case len(f.front) > 0 && f.front[0] == id:
+		f.front = f.front[1:]
+		f.refill()
+	case len(back) > 0 && back[0] == id:
+		f.left++
+		f.emptied()
+	case f.removeFromFront(id), f.removeFromBack(id), f.removeLoose(id):
+	default:
+		f.removeFromFull(id)
+	}
+}
+
+// refill takes the next chunk to the front if that is empty.
+func (f *fifo) refill() {
+	if len(f.front) > 0 {
+		return
+	}
+	f.front = nil
+	if f.full == nil {
+		return
+	}
+	if _, chunk, ok := f.full.PopMin(); ok {
+		f.front = chunk[:]
+	}
+}
+
+// emptied lets the back be filled from its start if it is empty.
+func (f *fifo) emptied() {
+	if f.left == len(f.back) {
+		f.back, f.left = f.back[:0], 0
+	}
+}
+
+func (f *fifo) removeFromFront(id uint64) bool {
+	at, found := slices.BinarySearch(f.front, id)
+	switch {
+	case !found:
+		return false
+	case at == len(f.front)-1:
+		f.front = f.front[:at]
+	default:
+		f.front = slices.Concat(f.front[:at], f.front[at+1:])
+	}
+	f.refill()
+	return true
+}
+
+func (f *fifo) removeFromBack(id uint64) bool {
+	at, found := slices.BinarySearch(f.back[f.left:], id)
+	if found {
+		f.back = slices.Delete(f.back, f.left+at, f.left+at+1)
+		f.emptied()
+	}
+	return found
+}
+
+func (f *fifo) removeLoose(id uint64) bool {
+	n := f.loosely()
+	if n == 0 {
+		return false
+	}
+	f.loose.Delete(id)
+	return f.loose.Len() < n
+}
+
+// removeFromFull takes the chunk apart that has the id. The last one becomes the
+// back if that is empty: so the newest can be taken one after the other, too.
+func (f *fifo) removeFromFull(id uint64) {
+	var chunk *fifoChunk
+	f.full.Descend(id, func(_ uint64, c *fifoChunk) bool {
+		chunk = c
+		return false
+	})
+	last, _, _ := f.full.Max()
+	f.full.Delete(chunk[0])
+	if len(f.back) == 0 && chunk[0] == last {
+		f.back = append(f.back, chunk[:]...)
+		f.removeFromBack(id)
+		return
+	}
+	for _, other := range chunk {
+		if other != id {
+			f.loosen(other)
+		}
+	}
+}
+
+// min returns the lowest id. There is one.
+func (f *fifo) min() uint64 {
+	switch {
+	case f.inOrder() == 0:
+		return f.looseAt(0)
+	case f.loosely() == 0:
+		return f.inOrderAt(0)
+	}
+	return min(f.inOrderAt(0), f.looseAt(0))
+}
+
+// max returns the highest id. There is one.
+func (f *fifo) max() uint64 {
+	switch n := f.loosely(); {
+	case f.inOrder() == 0:
+		return f.looseAt(n - 1)
+	case n == 0:
+		return f.lastInOrder()
+	default:
+		return max(f.lastInOrder(), f.looseAt(n-1))
+	}
+}
+
+// at returns the id that comes k-th, from 0; k is below count.
+func (f *fifo) at(k int) uint64 {
+	ordered, loose := f.inOrder(), f.loosely()
+	// So many of the first k are loose: the fewest of which the next one comes
+	// behind the last of the others.
+	first := max(0, k-ordered)
+	n := first + sort.Search(min(k, loose)-first, func(i int) bool {
+		return f.looseAt(first+i) > f.inOrderAt(k-1-first-i)
+	})
+	switch {
+	case n == loose:
+		return f.inOrderAt(k - n)
+	case k-n == ordered:
+		return f.looseAt(n)
+	}
+	return min(f.looseAt(n), f.inOrderAt(k-n))
+}
+
+// below returns how many ids are below id.
+func (f *fifo) below(id uint64) int {
+	return sort.Search(f.inOrder(), func(k int) bool { return f.inOrderAt(k) >= id }) +
+		sort.Search(f.loosely(), func(k int) bool { return f.looseAt(k) >= id })
+}
+
+// inOrderAt is at of the ids that are not loose.
+func (f *fifo) inOrderAt(k int) uint64 {
+	if k < len(f.front) {
+		return f.front[k]
+	}
+	k -= len(f.front)
+	if f.full != nil {
+		if _, chunk, ok := f.full.GetAt(k / len(fifoChunk{})); ok {
+			return chunk[k%len(fifoChunk{})]
+		}
+	}
+	return f.back[f.left+k%len(fifoChunk{})]
+}
+
+// looseAt is at of the loose ids.
+func (f *fifo) looseAt(k int) uint64 {
+	id, _ := f.loose.GetAt(k)
+	return id
+}
+
+// copy returns a copy. It costs next to nothing until one of the two changes: then
+// parts of the trees are copied one by one.
+func (f *fifo) copy() *fifo {
+	c := *f
+	c.back, c.left = slices.Clone(f.back[f.left:]), 0
+	if f.full != nil {
+		c.full = f.full.Copy()
+	}
+	if f.loose != nil {
+		c.loose = f.loose.Copy()
+	}
+	return &c
+}
