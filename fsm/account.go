@@ -200,6 +200,7 @@ func (m *Machine) typeOf(name string) *typeState {
 		ts = newTypeState(name)
 		ts.noted = m.notedGone[name]
 		m.types[name] = ts
+		m.ready.add(&ts.contender)
 		m.byName.Set(name, ts)
 	}
 	return ts

@@ -12,7 +12,7 @@ type chooser struct {
 
 // source is an open type, or one of its queues.
 type source struct {
-	*contender
+	*ranks
 	of    *typeState
 	queue *queue // nil: all of the type's
 }
@@ -54,11 +54,11 @@ func (m *Machine) sourcesOf(c ClaimNext, sources []source) []source {
 			continue
 		}
 		if c.MoreAttempts == 0 {
-			sources = append(sources, source{contender: &ts.contender, of: ts})
+			sources = append(sources, source{ranks: &ts.first.top, of: ts})
 			continue
 		}
 		for _, q := range ts.queuesAbove(c.MoreAttempts) {
-			sources = append(sources, source{contender: &q.contender, of: ts, queue: q})
+			sources = append(sources, source{ranks: &q.first.top, of: ts, queue: q})
 		}
 	}
 	return sources
@@ -74,7 +74,7 @@ func (n *chooser) first() (id uint64, ok bool) {
 	case len(n.sources) == 0:
 		return 0, false
 	}
-	return n.sources[0].ranks[n.order].task(n.order), true
+	return n.sources[0].ranks[n.order].task(n.order)
 }
 
 // taken is called when the task that first named has been claimed.
@@ -121,5 +121,5 @@ func (n *chooser) down(at int) {
 }
 
 func (n *chooser) before(a, b int) bool {
-	return n.sources[a].ranks[n.order].before(n.sources[b].ranks[n.order])
+	return n.sources[a].ranks[n.order].before(n.sources[b].ranks[n.order]) == 1
 }

@@ -56,7 +56,7 @@ func (m *Machine) Claimable(c ClaimNext, now Stamp) bool {
 	t := max(now.T, m.header.Stamp.T)
 	if c.Types == nil {
 		opensAt, waits := m.NextOpening()
-		return c.takesAny() && (len(m.ready[orderOldest].items) > 0 || waits && opensAt <= t)
+		return c.takesAny() && (m.ready.top != noRanks || waits && opensAt <= t)
 	}
 	return slices.ContainsFunc(c.Types, func(name string) bool {
 		ts := m.types[name]

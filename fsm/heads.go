@@ -1,6 +1,9 @@
 package fsm
 
-import "slices"
+import (
+	"math"
+	"math/bits"
+)
 
 // order is one of the orders in which claims take tasks.
 type order uint8
@@ -30,178 +33,186 @@ func orderOf(c ClaimNext) order {
 // rank is the place of a task in an order: by first, then by second, smaller
 // ones earlier. Second is the task's id, or its complement in orderNewest, so
 // no two tasks rank the same.
-type rank struct {
-	first  int64
-	second uint64
-}
+type rank struct{ first, second uint64 }
 
-func (r rank) before(other rank) bool {
-	return r.first < other.first || r.first == other.first && r.second < other.second
-}
+// ranks has a rank in every order.
+type ranks [orderCount]rank
+
+// noRank is behind the rank of every task.
+var noRank = rank{math.MaxUint64, math.MaxUint64}
+
+// noRanks is of what has no task.
+var noRanks = ranks{noRank, noRank, noRank, noRank}
 
 // rankOf returns the rank of the task in the order.
 func rankOf(o order, priority int32, id uint64) rank {
 	switch o {
 	case orderHighest:
-		return rank{-int64(priority), id}
+		return rank{uint64(math.MaxInt32 - int64(priority)), id}
 	case orderLowest:
-		return rank{int64(priority), id}
+		return rank{uint64(int64(priority) - math.MinInt32), id}
 	case orderNewest:
 		return rank{0, ^id}
 	}
 	return rank{0, id}
 }
 
-// task returns the id of the task that has the rank.
-func (r rank) task(o order) uint64 {
-	if o == orderNewest {
-		return ^r.second
-	}
-	return r.second
-}
-
-// tournament finds, in every order, the contender with the first task.
-type tournament [orderCount]heads
-
-// newTournament returns an empty one.
-func newTournament() (t tournament) {
-	for o := range orderCount {
-		t[o].order = o
-	}
-	return t
-}
-
-// first returns the id of the first task.
-func (t *tournament) first(o order) (id uint64, ok bool) {
-	c := t[o].first()
-	if c == nil {
+// task returns the id of the task that has the rank, ok false if none has.
+func (r rank) task(o order) (id uint64, ok bool) {
+	switch {
+	case r == noRank:
 		return 0, false
+	case o == orderNewest:
+		return ^r.second, true
 	}
-	return c.ranks[o].task(o), true
+	return r.second, true
 }
 
-// put places the contender, whose first tasks are those of its own tournament
-// below, which is not empty. known says whether it is in t already.
-func (t *tournament) put(c *contender, below *tournament, known bool) {
-	for o := range orderCount {
-		first := below[o].first().ranks[o]
-		switch {
-		case !known:
-			c.ranks[o] = first
-			t[o].add(c)
-		case first != c.ranks[o]:
-			c.ranks[o] = first
-			t[o].moved(c)
-		}
-	}
+// priority returns the priority of the task that has the rank in orderLowest.
+func (r rank) priority() int32 { return int32(int64(r.first) + math.MinInt32) }
+
+// before reports whether r is in front of other: 1 if so, else 0. Which one is, is
+// as good as random, so there is no branch to guess wrong.
+func (r rank) before(other rank) uint64 {
+	_, less := bits.Sub64(r.second, other.second, 0)
+	_, less = bits.Sub64(r.first, other.first, less)
+	return less
 }
 
-// add adds a contender that has its ranks already.
-func (t *tournament) add(c *contender) {
-	for o := range orderCount {
-		t[o].add(c)
-	}
-}
-
-// remove removes a contender that is there.
-func (t *tournament) remove(c *contender) {
-	for o := range orderCount {
-		t[o].remove(c)
-	}
+// or returns the one of the two that is in front.
+func (r rank) or(other rank) rank {
+	mask := -other.before(r)
+	return rank{r.first ^ (r.first^other.first)&mask, r.second ^ (r.second^other.second)&mask}
 }
 
 // contender is something whose first task competes with those of others, in
 // every order. Embed it.
-type contender struct {
-	ranks  [orderCount]rank  // of its first task in that order
-	places [orderCount]int32 // in the heads of that order
+type contender struct{ slot int32 }
+
+// tournament finds, in every order, the first of the first tasks of its
+// contenders. Their ranks stand next to each other, in fours of a cache line:
+// the first of each four goes on to the next round. What wins depends on the
+// ranks alone, never on how the tournament came to look.
+type tournament struct {
+	top        ranks // the first of all
+	contenders []*contender
+	// rounds has the ranks of each round, in the first one those of the contenders by
+	// their slots, noRank where there is none. With one contender there are no rounds.
+	rounds []round
 }
 
-// heads keeps contenders so that the one with the first task is found at once:
-// an indexed binary heap. What is at the top depends on the ranks alone, never
-// on how the heap came to look.
-type heads struct {
-	order order
-	items []*contender
-}
+// round has so many ranks in every order, a multiple of roundOf.
+type round [orderCount][]rank
 
-// first returns the contender that is first, nil if there is none.
-func (h *heads) first() *contender {
-	if len(h.items) == 0 {
-		return nil
-	}
-	return h.items[0]
-}
+// roundOf is of how many ranks one goes on.
+const roundOf = 4
 
-// add adds a contender that is not there yet.
-func (h *heads) add(c *contender) {
-	c.places[h.order] = int32(len(h.items))
-	h.items = append(h.items, c)
-	h.up(len(h.items) - 1)
-}
+// newTournament returns an empty one.
+func newTournament() tournament { return tournament{top: noRanks} }
 
-// remove removes a contender that is there.
-func (h *heads) remove(c *contender) {
-	at, last := int(c.places[h.order]), len(h.items)-1
-	if at != last {
-		h.swap(at, last)
-	}
-	h.items[last] = nil
-	h.items = h.items[:last]
-	if at != last {
-		h.fix(at)
-	}
-	if cap(h.items) > 64 && len(h.items) < cap(h.items)/4 {
-		h.items = slices.Clip(slices.Clone(h.items))
+// first returns the id of the first task, ok false if there is none.
+func (t *tournament) first(o order) (id uint64, ok bool) { return t.top[o].task(o) }
+
+// add adds a contender that is not there yet. It has no task.
+func (t *tournament) add(c *contender) {
+	c.slot = int32(len(t.contenders))
+	t.contenders = append(t.contenders, c)
+	for n, at := len(t.contenders), 0; n > 1; n, at = (n+roundOf-1)/roundOf, at+1 {
+		if at == len(t.rounds) {
+			t.rounds = append(t.rounds, round{})
+			t.rounds[at].grow()
+			t.rounds[at].set(0, &t.top) // of the only four before, or the only contender
+		}
+		if n > len(t.rounds[at][0]) {
+			t.rounds[at].grow()
+		}
 	}
 }
 
-// moved restores the order after the contender's rank changed.
-func (h *heads) moved(c *contender) { h.fix(int(c.places[h.order])) }
-
-func (h *heads) fix(at int) {
-	if !h.down(at) {
-		h.up(at)
+// grow makes room for another four.
+func (r *round) grow() {
+	for o := range orderCount {
+		r[o] = append(r[o], noRank, noRank, noRank, noRank)
 	}
 }
 
-func (h *heads) up(at int) {
-	for at > 0 {
-		parent := (at - 1) / 2
-		if !h.before(at, parent) {
+// set sets the ranks at a place.
+func (r *round) set(at int, to *ranks) {
+	for o := range orderCount {
+		r[o][at] = to[o]
+	}
+}
+
+// put says what the ranks of the contender's first tasks are, noRanks if it has no
+// task.
+func (t *tournament) put(c *contender, to *ranks) {
+	if len(t.rounds) == 0 {
+		t.top = *to
+		return
+	}
+	for o := range orderCount {
+		t.play(o, int(c.slot), to[o])
+	}
+}
+
+// play plays the rounds again, as far as it matters, now that a slot has that rank.
+func (t *tournament) play(o order, slot int, r rank) {
+	for i := range t.rounds {
+		all := t.rounds[i][o]
+		if all[slot] == r {
 			return
 		}
-		h.swap(at, parent)
-		at = parent
+		all[slot] = r
+		four := (*[roundOf]rank)(all[slot&^(roundOf-1):])
+		r = four[0].or(four[1]).or(four[2].or(four[3]))
+		slot /= roundOf
 	}
+	t.top[o] = r
 }
 
-// down reports whether it moved anything.
-func (h *heads) down(at int) bool {
-	from := at
-	for {
-		child := 2*at + 1
-		if child >= len(h.items) {
-			break
-		}
-		if right := child + 1; right < len(h.items) && h.before(right, child) {
-			child = right
-		}
-		if !h.before(child, at) {
-			break
-		}
-		h.swap(at, child)
-		at = child
+// bySlot returns the ranks of the contenders' first tasks. It is read-only.
+func (t *tournament) bySlot(o order) []rank {
+	if len(t.rounds) == 0 {
+		return t.top[o : o+1]
 	}
-	return at != from
+	return t.rounds[0][o]
 }
 
-func (h *heads) before(a, b int) bool {
-	return h.items[a].ranks[h.order].before(h.items[b].ranks[h.order])
+// remove removes a contender that is there. The last one takes its slot.
+func (t *tournament) remove(c *contender) {
+	last := t.contenders[len(t.contenders)-1]
+	var its ranks
+	for o := range orderCount {
+		its[o] = t.bySlot(o)[last.slot]
+	}
+	t.put(last, &noRanks)
+	t.contenders[last.slot] = nil
+	t.contenders = t.contenders[:last.slot]
+	if last != c {
+		last.slot = c.slot
+		t.contenders[c.slot] = last
+		t.put(last, &its)
+	}
+	t.shrink()
 }
 
-func (h *heads) swap(a, b int) {
-	h.items[a], h.items[b] = h.items[b], h.items[a]
-	h.items[a].places[h.order] = int32(a)
-	h.items[b].places[h.order] = int32(b)
+// tournamentKept is for how many contenders a tournament keeps room, once it had so
+// many.
+const tournamentKept = 64
+
+// shrink gives back what was needed for many more contenders.
+func (t *tournament) shrink() {
+	if len(t.rounds) == 0 || len(t.rounds[0][0]) <= max(tournamentKept, 4*len(t.contenders)) {
+		return
+	}
+	all, before := t.contenders, t.rounds[0]
+	*t = newTournament()
+	for at, c := range all {
+		var its ranks
+		for o := range orderCount {
+			its[o] = before[o][at]
+		}
+		t.add(c)
+		t.put(c, &its)
+	}
 }

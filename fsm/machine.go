@@ -24,7 +24,7 @@ type Machine struct {
 	counts     [StatusCancelled + 1]int64    // by Status
 	types      map[string]*typeState         // those that have tasks or settings
 	byName     btree.Map[string, *typeState] // the same, sorted
-	ready      tournament                    // types that can be claimed from
+	ready      tournament                    // all types; those that cannot be claimed from have no rank in it
 	openings   *btree.BTreeG[opening]        // types that only their rate limit closes
 	keys       map[string]uint64             // idempotency key to task id
 	claims     btree.Map[uint64, claimRef]   // live claims by token

@@ -55,16 +55,8 @@ func (q *queue) add(priority int32, id uint64) {
 		q.all.add(id)
 	}
 	l.ids.add(id)
-	if id < l.min {
-		l.min = id
-		l.rank()
-		q.first[orderOldest].moved(&l.contender)
-	}
-	if id > l.max {
-		l.max = id
-		l.rank()
-		q.first[orderNewest].moved(&l.contender)
-	}
+	l.min, l.max = min(l.min, id), max(l.max, id)
+	q.place(l)
 }
 
 // open begins the level of the priority with its first task.
@@ -81,10 +73,20 @@ func (q *queue) open(priority int32, id uint64) {
 	}
 	l.priority, l.min, l.max = priority, id, id
 	l.ids.add(id)
-	l.rank()
 	q.levels[priority] = l
 	q.recent = l
 	q.first.add(&l.contender)
+	q.place(l)
+}
+
+// place moves the level to where its first tasks put it.
+func (q *queue) place(l *level) {
+	q.first.put(&l.contender, &ranks{
+		orderHighest: rankOf(orderHighest, l.priority, l.min),
+		orderLowest:  rankOf(orderLowest, l.priority, l.min),
+		orderOldest:  rankOf(orderOldest, l.priority, l.min),
+		orderNewest:  rankOf(orderNewest, l.priority, l.max),
+	})
 }
 
 // remove removes a task that is there.
@@ -108,14 +110,11 @@ func (q *queue) remove(priority int32, id uint64) {
 	}
 	if id == l.min {
 		l.min = l.ids.min()
-		l.rank()
-		q.first[orderOldest].moved(&l.contender)
 	}
 	if id == l.max {
 		l.max = l.ids.max()
-		l.rank()
-		q.first[orderNewest].moved(&l.contender)
 	}
+	q.place(l)
 }
 
 // at returns the id that comes k-th by id, from 0; k is below count.
@@ -137,16 +136,5 @@ func (q *queue) level(priority int32) *level {
 
 // only returns the one level of a queue that has one.
 func (q *queue) only() *level {
-	rank := q.first[orderLowest].first().ranks[orderLowest]
-	return q.levels[int32(rank.first)]
-}
-
-// rank sets the ranks of the level's first tasks. In the orders of priority no
-// two levels of a queue share the rank's first part: so only a change of the
-// oldest or newest moves a level among the others.
-func (l *level) rank() {
-	for o := range orderCount {
-		l.ranks[o] = rankOf(o, l.priority, l.min)
-	}
-	l.ranks[orderNewest] = rankOf(orderNewest, l.priority, l.max)
+	return q.levels[q.first.top[orderLowest].priority()]
 }

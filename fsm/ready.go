@@ -9,7 +9,7 @@ import (
 
 // typeState is what is kept of a task type while it has tasks or settings.
 type typeState struct {
-	contender                            // among the types that are open
+	contender                            // among the types
 	name      string                     // shared by all its tasks
 	tasks     int64                      // of any status
 	oldest    uint64                     // the pending task that was submitted first, 0 if none is; set by place
@@ -40,7 +40,7 @@ type standing uint8
 const (
 	typeClosed standing = iota // it has no claimable task, is paused, or has claims enough
 	typeWaits                  // only its rate limit forbids claims, until opensAt
-	typeOpen                   // it is in the tournament
+	typeOpen                   // its tasks are in the tournament of the types
 )
 
 // opening is when a type that waits for its rate limit opens, by T.
@@ -73,10 +73,11 @@ func (ts *typeState) add(t *Task) {
 		}
 		q.left = left
 		ts.queues = slices.Insert(ts.queues, at, q)
+		ts.first.add(&q.contender)
 	}
 	q := ts.queues[at]
 	q.add(t.Priority, t.ID)
-	ts.first.put(&q.contender, &q.first, known)
+	ts.first.put(&q.contender, &q.first.top)
 	ts.ready++
 	ts.census.add(t.Priority)
 	ts.added++
@@ -91,7 +92,7 @@ func (ts *typeState) remove(t *Task) {
 	ts.ready--
 	ts.census.remove(t.Priority)
 	if q.count > 0 {
-		ts.first.put(&q.contender, &q.first, true)
+		ts.first.put(&q.contender, &q.first.top)
 		return
 	}
 	ts.first.remove(&q.contender)
@@ -155,11 +156,10 @@ func (m *Machine) place(ts *typeState) {
 		m.openings.Delete(opening{opened, ts.name})
 		was = typeClosed
 	}
-	switch {
-	case ts.standing == typeOpen:
-		m.ready.put(&ts.contender, &ts.first, was == typeOpen)
-	case was == typeOpen:
-		m.ready.remove(&ts.contender)
+	if ts.standing == typeOpen {
+		m.ready.put(&ts.contender, &ts.first.top)
+	} else {
+		m.ready.put(&ts.contender, &noRanks)
 	}
 	if ts.standing == typeWaits && was != typeWaits {
 		m.openings.Set(opening{ts.opensAt, ts.name})

@@ -139,8 +139,8 @@ func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
 		return fmt.Errorf("queues for %v attempts left, want %v", lefts, want)
 	}
 	for o := range orderCount {
-		if want := firstIn(o, ready); want != 0 && ts.first[o].first().ranks[o].task(o) != want {
-			return fmt.Errorf("the first in order %d is not %d", o, want)
+		if id, _ := ts.first.first(o); id != firstIn(o, ready) {
+			return fmt.Errorf("the first in order %d is %d, want %d", o, id, firstIn(o, ready))
 		}
 	}
 	groups := map[string][]uint64{}

@@ -148,6 +148,7 @@ func (m *Machine) dropType(ts *typeState) {
 		m.undo.dropped = append(m.undo.dropped, ts)
 	}
 	delete(m.types, ts.name)
+	m.ready.remove(&ts.contender)
 	m.byName.Delete(ts.name)
 	if ts.noted < len(m.noted) && m.noted[ts.noted].Type == ts.name {
 		if m.notedGone == nil {

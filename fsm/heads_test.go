@@ -1,0 +1,92 @@
+package fsm
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTournament holds a tournament against a plain search: contenders come, go and
+// get other tasks, many and few.
+func TestTournament(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		tour := newTournament()
+		tasks := map[*contender]ranks{}
+		var all []*contender
+		random := uint64(rapid.Uint32().Draw(rt, "seed"))
+		next := func(below int) int {
+			random = random*6364136223846793005 + 1442695040888963407
+			return int(random >> 33 % uint64(below))
+		}
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			n := rapid.IntRange(1, 200).Draw(rt, "n")
+			switch rapid.SampledFrom([]string{"add", "remove", "put"}).Draw(rt, "do") {
+			case "add":
+				for range n {
+					c := &contender{}
+					tour.add(c)
+					all, tasks[c] = append(all, c), noRanks
+				}
+			case "remove":
+				for range min(n, len(all)) {
+					at := next(len(all))
+					tour.remove(all[at])
+					delete(tasks, all[at])
+					all = append(all[:at], all[at+1:]...)
+				}
+			case "put":
+				for range min(n, 4*len(all)) {
+					c, its := all[next(len(all))], noRanks
+					if id := uint64(next(1000)); id > 99 {
+						for o := range orderCount {
+							its[o] = rankOf(o, int32(next(5)-2), id)
+						}
+					}
+					tour.put(c, &its)
+					tasks[c] = its
+				}
+			}
+			want := noRanks
+			for _, c := range all {
+				for o := range orderCount {
+					want[o] = want[o].or(tasks[c][o])
+					if got := tour.bySlot(o)[c.slot]; got != tasks[c][o] {
+						rt.Fatalf("slot %d has %v in order %d, want %v", c.slot, got, o, tasks[c][o])
+					}
+				}
+			}
+			if tour.top != want {
+				rt.Fatalf("first are %v of %d, want %v", tour.top, len(all), want)
+			}
+			if len(tour.rounds) > 0 && len(tour.rounds[0][0]) > max(tournamentKept, 4*len(all)+roundOf) {
+				rt.Fatalf("room for %d is kept by %d", len(tour.rounds[0][0]), len(all))
+			}
+		}
+	})
+}
+
+// Ranks are in the order of priorities and ids, the whole range of both.
+func TestRank(t *testing.T) {
+	t.Parallel()
+	priorities := []int32{-1 << 31, -1, 0, 1, 1<<31 - 1}
+	for at, p := range priorities {
+		if got := rankOf(orderLowest, p, 7).priority(); got != p {
+			t.Errorf("priority %d became %d", p, got)
+		}
+		for _, higher := range priorities[at+1:] {
+			if rankOf(orderHighest, p, 1).before(rankOf(orderHighest, higher, 2)) == 1 || rankOf(orderLowest, higher, 1).before(rankOf(orderLowest, p, 2)) == 1 {
+				t.Errorf("priorities %d and %d are out of order", p, higher)
+			}
+		}
+		for o := range orderCount {
+			low, high := rankOf(o, p, 1), rankOf(o, p, idMax)
+			if o == orderNewest {
+				low, high = high, low
+			}
+			if low.before(high) != 1 || high.before(low) != 0 || low.or(high) != low || high.or(low) != low || high.before(noRank) != 1 {
+				t.Errorf("ids are out of order in order %d at priority %d", o, p)
+			}
+		}
+	}
+}
