@@ -201,6 +201,7 @@ func (m *Machine) typeOf(name string) *typeState {
 		ts.noted = m.notedGone[name]
 		m.types[name] = ts
 		m.ready.add(&ts.contender)
+		m.typesChanged++
 		m.byName.Set(name, ts)
 	}
 	return ts

@@ -5,6 +5,10 @@ type chooser struct {
 	order order
 	any   *tournament // of the types, if every type will do
 	draw  *draw       // if they are taken at random
+	// listed are the slots of the listed types, if one task is all there is to take:
+	// to look at each once is cheapest then.
+	listed []int32
+	ready  []rank // of all types
 	// sources are what the listed types have to take, none of them empty: a
 	// binary heap, the one with the first task on top.
 	sources []source
@@ -23,16 +27,20 @@ func (s *source) empty() bool {
 }
 
 // newChooser returns the chooser of c. It looks at the first tasks of the types
-// asked for, at nothing else. It appends to sources, which is empty.
-func (m *Machine) newChooser(c ClaimNext, sources []source) chooser {
+// asked for, at nothing else. There is one at a time.
+func (m *Machine) newChooser(c ClaimNext) chooser {
 	n := chooser{order: orderOf(c)}
 	switch {
 	case c.SortBy == SortRandom:
 		n.draw = m.newDraw(c)
 	case c.takesAny():
 		n.any = &m.ready
+	case c.Limit == 1 && c.MoreAttempts == 0:
+		n.listed, n.ready = m.locate(c.Types), m.ready.bySlot(n.order)
 	default:
-		n.sources = m.sourcesOf(c, sources)
+		clear(m.sources)
+		m.sources = m.sourcesOf(c, m.sources[:0])
+		n.sources = m.sources
 		for at := len(n.sources)/2 - 1; at >= 0; at-- {
 			n.down(at)
 		}
@@ -71,6 +79,12 @@ func (n *chooser) first() (id uint64, ok bool) {
 		return n.any.first(n.order)
 	case n.draw != nil:
 		return n.draw.first()
+	case n.ready != nil:
+		first := noRank
+		for _, slot := range n.listed {
+			first = first.or(n.ready[slot])
+		}
+		return first.task(n.order)
 	case len(n.sources) == 0:
 		return 0, false
 	}
@@ -80,7 +94,7 @@ func (n *chooser) first() (id uint64, ok bool) {
 // taken is called when the task that first named has been claimed.
 func (n *chooser) taken() {
 	switch {
-	case n.any != nil:
+	case n.any != nil, n.ready != nil:
 		return // kept up to date by the types themselves
 	case n.draw != nil:
 		n.draw.taken()

@@ -12,13 +12,15 @@ const answerBytesMax = 8 << 20
 
 // claimNext claims the first pending tasks of the types asked for.
 func (m *Machine) claimNext(c ClaimNext) Result {
-	choice := choiceOfNext(c)
+	choice := uint64(0) // of requests that are not remembered
+	if c.RequestID != "" {
+		choice = choiceOfNext(c)
+	}
 	if result, known := m.repeatRequest(c.RequestID, c.WorkerID, choice); known {
 		return result
 	}
 	var (
-		memory [4]source
-		next   = m.newChooser(c, memory[:0])
+		next   = m.newChooser(c)
 		claims []Claim
 		size   = m.answered
 		seq    uint64

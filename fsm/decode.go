@@ -207,10 +207,7 @@ func decodeClaimNext(r *fieldReader) (c ClaimNext) {
 		case 1:
 			c.WorkerID = r.name()
 		case 2:
-			if c.Types == nil {
-				c.Types = r.scratch.newTypes(r.run())
-			}
-			c.Types = append(c.Types, r.nameOf(r.raw()))
+			c.Types = r.types()
 		case 3:
 			c.SortBy = SortBy(r.enum(uint64(SortRandom)))
 		case 4:

@@ -48,6 +48,9 @@ type Machine struct {
 	command           int            // the place in the entry of the command being applied
 	picks             int            // tasks that the command took at random
 
+	typesChanged uint64   // how often a type began or was forgotten
+	sources      []source // memory of chooser
+
 	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
 	// change them.
 	rememberedMax int

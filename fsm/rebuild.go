@@ -12,6 +12,7 @@ func (m *Machine) resetIndexes() {
 	m.types = map[string]*typeState{}
 	m.byName = btree.Map[string, *typeState]{}
 	m.ready = newTournament()
+	m.typesChanged++
 	m.openings = newOpenings()
 	m.keys = map[string]uint64{}
 	m.parents = map[uint64]*parentState{}

@@ -15,11 +15,12 @@ type scratch struct {
 	then     ClaimNext // of complete
 
 	tasks []NewTask // of submit or complete; at most scratchMax
-	types []string  // of claim or then; at most scratchMax
 	names names
+	lists typeLists
+	list  *typeList // the types of claim or then, if they are one of lists
 }
 
-// scratchMax is how many tasks, and how many types, a scratch keeps room for.
+// scratchMax is how many tasks a scratch keeps room for.
 const scratchMax = 1024
 
 // decodeBody decodes the body of a command of kind k. What it returns shares no
@@ -45,13 +46,12 @@ func (s *scratch) decodeBody(k kind, body []byte) (c Command, err error) {
 	return c, nil
 }
 
-// reset ends the life of the command: nothing that it points to is kept alive.
+// reset ends the life of the command: nothing that it points to is kept alive but
+// names.
 func (s *scratch) reset() {
 	clear(s.submit.Tasks)
-	clear(s.claim.Types)
 	clear(s.complete.Submit)
-	clear(s.then.Types)
-	s.submit, s.claim, s.complete, s.then = Submit{}, ClaimNext{}, Complete{}, ClaimNext{}
+	s.submit, s.claim, s.complete, s.then, s.list = Submit{}, ClaimNext{}, Complete{}, ClaimNext{}, nil
 }
 
 // newTasks returns an empty slice with room for n tasks.
@@ -63,17 +63,6 @@ func (s *scratch) newTasks(n int) []NewTask {
 		s.tasks = make([]NewTask, n)
 	}
 	return s.tasks[:0:n]
-}
-
-// newTypes returns an empty slice with room for n types.
-func (s *scratch) newTypes(n int) []string {
-	if s == nil || n > scratchMax {
-		return make([]string, 0, n)
-	}
-	if n > len(s.types) {
-		s.types = make([]string, n)
-	}
-	return s.types[:0:n]
 }
 
 // newClaim returns room for the claim of a complete.

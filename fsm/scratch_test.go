@@ -48,8 +48,11 @@ func overwrite(s *scratch) {
 	for i := range s.tasks {
 		s.tasks[i] = task
 	}
-	for i := range s.types {
-		s.types[i] = "overwritten"
+	for i := range s.lists {
+		for j := range s.lists[i].names {
+			s.lists[i].names[j] = "overwritten"
+		}
+		s.lists[i].encoded = nil
 	}
 	s.submit = Submit{Tasks: []NewTask{task}}
 	s.claim, s.then = claim, claim
@@ -98,8 +101,8 @@ func TestScratch_DecodesWhatWasEncoded(t *testing.T) {
 			t.Errorf("task %d of the scratch is kept", i)
 		}
 	}
-	if len(s.tasks) > scratchMax || len(s.types) > scratchMax {
-		t.Errorf("room for %d tasks and %d types is kept", len(s.tasks), len(s.types))
+	if len(s.tasks) > scratchMax {
+		t.Errorf("room for %d tasks is kept", len(s.tasks))
 	}
 }
 

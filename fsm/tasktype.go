@@ -149,6 +149,7 @@ func (m *Machine) dropType(ts *typeState) {
 	}
 	delete(m.types, ts.name)
 	m.ready.remove(&ts.contender)
+	m.typesChanged++
 	m.byName.Delete(ts.name)
 	if ts.noted < len(m.noted) && m.noted[ts.noted].Type == ts.name {
 		if m.notedGone == nil {
