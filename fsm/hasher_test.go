@@ -35,7 +35,7 @@ func mustHash(t rapid.TB, h *Hasher, s *Snapshot) {
 func TestHasher_IsTheWholeHash(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		h, m := NewHasher(), newSmall()
+		h, m := NewHasher(nil), newSmall()
 		var kept []*Snapshot
 		for _, e := range drawLog(rt, 40) {
 			applyLog(rt, m, []testEntry{e})
@@ -66,7 +66,7 @@ func TestHasher_IsTheWholeHash(t *testing.T) {
 func TestHasher_IsTheWholeHash_LongLogs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
-		h, m, dice := NewHasher(), newSmall(), rand.New(rand.NewPCG(seed, 2))
+		h, m, dice := NewHasher(nil), newSmall(), rand.New(rand.NewPCG(seed, 2))
 		before := m.Snapshot()
 		for _, e := range randomLog(seed, 400) {
 			applyLog(t, m, []testEntry{e})
@@ -101,7 +101,7 @@ func TestPageSums_MatchTable(t *testing.T) {
 		look := func(rt *rapid.T, v *view[record]) {
 			var got, want stateHash
 			turn := hashTurn(rapid.Uint64Range(0, hashTurns-1).Draw(rt, "turn"))
-			if rotten := sums.addTo(&got, v, turn); rotten != 0 {
+			if rotten := sums.addTo(&got, v, turn, &breaks{}); rotten != 0 {
 				rt.Fatalf("%d pages changed without a new epoch", rotten)
 			}
 			for packed, r := range v.packed() {
@@ -171,7 +171,7 @@ func TestHasher_HashesBesideApply(t *testing.T) {
 	captures := make(chan capture)
 	var hashing sync.WaitGroup
 	hashing.Go(func() {
-		h := NewHasher()
+		h := NewHasher(nil)
 		for c := range captures {
 			if hash, rotten := h.Hash(c.state); hash != c.want || rotten != 0 {
 				t.Errorf("index %d: hash %x and %d pages rotten, want %x and none", c.state.Index(), hash, rotten, c.want)
@@ -233,7 +233,7 @@ func TestHasher_FindsRot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, h := newRotten(t), NewHasher()
+			m, h := newRotten(t), NewHasher(nil)
 			s := m.Snapshot()
 			defer s.Release()
 			mustHash(t, h, s)
@@ -259,7 +259,7 @@ func TestHasher_FindsRot(t *testing.T) {
 // change than its part.
 func TestHasher_ReadsASixteenth(t *testing.T) {
 	t.Parallel()
-	m, h := newRotten(t), NewHasher()
+	m, h := newRotten(t), NewHasher(nil)
 	s := m.Snapshot()
 	defer s.Release()
 	mustHash(t, h, s)
@@ -272,4 +272,28 @@ func TestHasher_ReadsASixteenth(t *testing.T) {
 		}
 	}
 	mustHash(t, h, s)
+}
+
+// A hasher rests as often as it has read so many pages, and goes on where it was.
+func TestHasher_Rests(t *testing.T) {
+	t.Parallel()
+	m := New()
+	submit := Submit{Tasks: make([]NewTask, 100*pageSize)}
+	for i := range submit.Tasks {
+		submit.Tasks[i] = NewTask{Type: "mail", Params: []byte("1")}
+	}
+	mustApplyTo(t, m, testEntry{Index: 1, Stamp: Stamp{U: 1, T: 1}, Commands: []Command{SetLevel{Level: FeatureLevel}, submit}})
+	rests := 0
+	h := NewHasher(func() { rests++ })
+	s := m.Snapshot()
+	defer s.Release()
+	mustHash(t, h, s)
+	if rests < 100/hashRun {
+		t.Errorf("it rested %d times while it read more than 100 pages, want %d at least", rests, 100/hashRun)
+	}
+	rests = 0
+	mustHash(t, h, s) // nothing changed: only those whose turn it is are read
+	if rests > 100/hashRun/2 {
+		t.Errorf("it rested %d times although it read next to nothing", rests)
+	}
 }

@@ -58,7 +58,7 @@ func (v *trailView) records(b []byte, yield func(recordKind, []byte) bool) bool 
 // addTo adds the trail's records to the hash. Chunks that are full are hashed
 // once, and when it is their turn, by where they start; it returns how many of
 // the latter have another hash than they had.
-func (v *trailView) addTo(hash *stateHash, turn hashTurn) (rotten int) {
+func (v *trailView) addTo(hash *stateHash, turn hashTurn, breaks *breaks) (rotten int) {
 	var b []byte
 	for _, c := range v.full {
 		sum := c.sum.Load()
@@ -72,6 +72,7 @@ func (v *trailView) addTo(hash *stateHash, turn hashTurn) (rotten int) {
 			}
 			sum = &got
 			c.sum.Store(sum)
+			breaks.noted()
 		}
 		hash.addSum(*sum)
 	}
