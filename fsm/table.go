@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"iter"
 	"math/bits"
 	"slices"
@@ -252,26 +253,27 @@ func (v *view[T]) release() { v.views.Add(-1) }
 // findPage returns the place of the page with that number, or where it would
 // have to be.
 func findPage[T any](pages []*page[T], number uint64) (int, bool) {
-	if len(pages) == 0 || number < pages[0].number {
+	last := len(pages) - 1
+	switch {
+	case last < 0 || number < pages[0].number:
 		return 0, false
+	case number > pages[last].number:
+		return len(pages), false
 	}
-	// Without gaps the page is here, with gaps it is before.
-	guess := number - pages[0].number
-	if guess < uint64(len(pages)) {
-		if pages[guess].number == number {
-			return int(guess), true
-		}
-		pages = pages[:guess]
+	// As far behind the first as the numbers say it is without gaps before it, as far
+	// before the last without gaps behind it. With gaps it is between the two.
+	high := int(min(number-pages[0].number, uint64(last)))
+	if pages[high].number == number {
+		return high, true
 	}
-	return slices.BinarySearchFunc(pages, number, func(p *page[T], number uint64) int {
-		switch {
-		case p.number < number:
-			return -1
-		case p.number > number:
-			return 1
-		}
-		return 0
+	low := last - int(min(pages[last].number-number, uint64(last)))
+	if pages[low].number == number {
+		return low, true
+	}
+	at, found := slices.BinarySearchFunc(pages[low:high], number, func(p *page[T], number uint64) int {
+		return cmp.Compare(p.number, number)
 	})
+	return low + at, found
 }
 
 // ascend calls fn with the place of each record from id from upwards until it

@@ -1,6 +1,11 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
 
 // waitingTasks is how tasks are kept that wait, pending or scheduled: as the bytes
 // of their records. Most tasks of a long queue wait, and nobody looks at them until
@@ -52,23 +57,65 @@ func (waitingTasks) pack(b []byte, t *Task) []byte { return appendTaskRecord(b, 
 
 func (w waitingTasks) unpack(b []byte, shared bool) *Task {
 	t := &Task{}
+	r := recordReader{rest: b}
+	for {
+		before := r.rest
+		if !r.nextUntil(math.MaxInt32) {
+			break
+		}
+		switch r.num {
+		case 1:
+			t.ID = r.value
+		case recordOfType:
+			t.Type = w.m.nameOfType(r.text)
+		case 3:
+			t.Params = partOf(r.text, shared)
+		case 4:
+			t.Payload = partOf(r.text, shared)
+		case 5:
+			t.Priority = int32(protowire.DecodeZigZag(r.value))
+		case 6:
+			t.MaxAttempts = int32(protowire.DecodeZigZag(r.value))
+		case 7:
+			t.Attempts = int32(protowire.DecodeZigZag(r.value))
+		case recordOfKey:
+			t.Key = string(r.text)
+		case 9:
+			t.LeaseMS = int64(r.value)
+		case recordOfStatus:
+			t.Status = Status(r.value)
+		case recordOfCreated:
+			t.CreatedAt = int64(r.value)
+		case 18:
+			t.UpdatedAt = int64(r.value)
+		default: // few tasks that wait have others
+			unpackRest(before, t)
+			return t
+		}
+	}
+	if len(r.rest) > 0 {
+		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: behind field %d", r.num))
+	}
+	return t
+}
+
+// partOf returns the part of a record, a copy unless it may be shared.
+func partOf(b []byte, shared bool) []byte {
+	if shared {
+		return b
+	}
+	return append([]byte(nil), b...)
+}
+
+// unpackRest reads what is left of a task's record, which is not its type.
+func unpackRest(b []byte, t *Task) {
 	r := fieldReader{rest: b}
 	for r.next() {
-		switch {
-		case r.num == 2:
-			t.Type = w.m.nameOfType(r.single())
-		case r.num == 3 && shared:
-			t.Params = r.single()
-		case r.num == 4 && shared:
-			t.Payload = r.single()
-		default:
-			decodeTaskField(&r, t, nil)
-		}
+		decodeTaskField(&r, t, nil)
 	}
 	if r.err != nil {
 		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: %v", r.err))
 	}
-	return t
 }
 
 // nameOfType returns the type's name, the string that all its tasks share if there
