@@ -146,7 +146,7 @@ func (m *Machine) edited(t *Task) {
 // index of its status. Keys and live claims are looked after by those who give
 // them.
 func (m *Machine) enter(t *Task) {
-	ts := m.types[t.Type]
+	ts := m.typeNamed(t.Type)
 	ts.counts[t.Status]++
 	m.counts[t.Status]++
 	bytes := bytesOf(t)
@@ -166,7 +166,8 @@ func (m *Machine) enter(t *Task) {
 
 // leave undoes enter.
 func (m *Machine) leave(t *Task) {
-	ts := m.types[t.Type]
+	ts := m.typeNamed(t.Type)
+	m.recent = ts
 	ts.counts[t.Status]--
 	m.counts[t.Status]--
 	bytes := bytesOf(t)
@@ -193,9 +194,17 @@ func (m *Machine) arrange(ts *typeState, t *Task) {
 	m.place(ts)
 }
 
+// typeNamed returns what is kept of the type, nil if nothing is.
+func (m *Machine) typeNamed(name string) *typeState {
+	if ts := m.recent; ts != nil && ts.name == name {
+		return ts
+	}
+	return m.types[name]
+}
+
 // typeOf returns what is kept of the type; it begins it.
 func (m *Machine) typeOf(name string) *typeState {
-	ts := m.types[name]
+	ts := m.typeNamed(name)
 	if ts == nil {
 		ts = newTypeState(name)
 		ts.noted = m.notedGone[name]
@@ -224,7 +233,7 @@ func (m *Machine) include(t *Task) *typeState {
 // exclude takes an ended task out of everything derived.
 func (m *Machine) exclude(t *Task) {
 	m.leave(t)
-	ts := m.types[t.Type]
+	ts := m.typeNamed(t.Type)
 	ts.tasks--
 	m.arrange(ts, t)
 	m.quitParent(t)

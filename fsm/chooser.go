@@ -2,6 +2,7 @@ package fsm
 
 // chooser finds the tasks that one ClaimNext takes, first to last.
 type chooser struct {
+	m     *Machine
 	order order
 	any   *tournament // of the types, if every type will do
 	draw  *draw       // if they are taken at random
@@ -29,7 +30,7 @@ func (s *source) empty() bool {
 // newChooser returns the chooser of c. It looks at the first tasks of the types
 // asked for, at nothing else. There is one at a time.
 func (m *Machine) newChooser(c ClaimNext) chooser {
-	n := chooser{order: orderOf(c)}
+	n := chooser{m: m, order: orderOf(c)}
 	switch {
 	case c.SortBy == SortRandom:
 		n.draw = m.newDraw(c)
@@ -76,15 +77,23 @@ func (m *Machine) sourcesOf(c ClaimNext, sources []source) []source {
 func (n *chooser) first() (id uint64, ok bool) {
 	switch {
 	case n.any != nil:
-		return n.any.first(n.order)
+		if id, ok = n.any.first(n.order); ok {
+			n.m.recent = n.any.winner(n.order).of
+		}
+		return id, ok
 	case n.draw != nil:
 		return n.draw.first()
 	case n.ready != nil:
-		first := noRank
+		first, of := noRank, int32(0)
 		for _, slot := range n.listed {
-			first = first.or(n.ready[slot])
+			if r := n.ready[slot]; r.before(first) == 1 {
+				first, of = r, slot
+			}
 		}
-		return first.task(n.order)
+		if id, ok = first.task(n.order); ok {
+			n.m.recent = n.m.ready.contenders[of].of
+		}
+		return id, ok
 	case len(n.sources) == 0:
 		return 0, false
 	}

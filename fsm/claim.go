@@ -122,7 +122,7 @@ func (m *Machine) notClaimable(t *Task) Reason {
 // request with that sequence number, if not 0, is told when the claim ends.
 func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint64) *Task {
 	t := m.edit(id)
-	if r := m.types[t.Type].record; r != nil {
+	if r := m.typeNamed(t.Type).record; r != nil {
 		m.noteType(r)
 		r.spend(m.header.Stamp.T)
 	}
@@ -143,7 +143,7 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 	t.Log = logBegun(t.Log, Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
 	m.edited(t)
 
-	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.hold(m.types[t.Type], t)})
+	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.hold(m.typeNamed(t.Type), t)})
 	m.begun = append(m.begun, leaseOf(t))
 	m.tellClaim(EventClaimed, t)
 	return t

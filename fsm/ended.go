@@ -18,10 +18,10 @@ func (m *Machine) finish(t *Task, to Status) {
 	t.CompletedAt = m.header.Stamp.T
 	switch to {
 	case StatusCompleted:
-		m.count(m.types[t.Type], rateCompleted)
+		m.count(m.typeNamed(t.Type), rateCompleted)
 		m.tally.Completed++
 	case StatusFailed:
-		m.count(m.types[t.Type], rateFailed)
+		m.count(m.typeNamed(t.Type), rateFailed)
 		m.tally.Failed++
 	case StatusCancelled:
 		m.tally.Cancelled++

@@ -3,6 +3,7 @@ package fsm
 import (
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // order is one of the orders in which claims take tasks.
@@ -87,7 +88,10 @@ func (r rank) or(other rank) rank {
 
 // contender is something whose first task competes with those of others, in
 // every order. Embed it.
-type contender struct{ slot int32 }
+type contender struct {
+	slot int32
+	of   *typeState // that it is, if it is a type
+}
 
 // tournament finds, in every order, the first of the first tasks of its
 // contenders. Their ranks stand next to each other, in fours of a cache line:
@@ -176,6 +180,16 @@ func (t *tournament) bySlot(o order) []rank {
 		return t.top[o : o+1]
 	}
 	return t.rounds[0][o]
+}
+
+// winner returns the contender with the first task. There is one.
+func (t *tournament) winner(o order) *contender {
+	at := 0
+	for i := len(t.rounds) - 1; i >= 0; i-- {
+		at *= roundOf
+		at += slices.Index(t.rounds[i][o][at:at+roundOf], t.top[o])
+	}
+	return t.contenders[at]
 }
 
 // remove removes a contender that is there. The last one takes its slot.

@@ -59,6 +59,11 @@ func TestTournament(t *testing.T) {
 			if tour.top != want {
 				rt.Fatalf("first are %v of %d, want %v", tour.top, len(all), want)
 			}
+			for o := range orderCount {
+				if want[o] != noRank && tasks[tour.winner(o)][o] != want[o] {
+					rt.Fatalf("the winner of order %d has %v, want %v", o, tasks[tour.winner(o)][o], want[o])
+				}
+			}
 			if len(tour.rounds) > 0 && len(tour.rounds[0][0]) > max(tournamentKept, 4*len(all)+roundOf) {
 				rt.Fatalf("room for %d is kept by %d", len(tour.rounds[0][0]), len(all))
 			}

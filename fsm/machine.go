@@ -48,8 +48,9 @@ type Machine struct {
 	command           int            // the place in the entry of the command being applied
 	picks             int            // tasks that the command took at random
 
-	typesChanged uint64   // how often a type began or was forgotten
-	sources      []source // memory of chooser
+	typesChanged uint64     // how often a type began or was forgotten
+	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name
+	sources      []source   // memory of chooser
 
 	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
 	// change them.

@@ -58,7 +58,9 @@ func newOpenings() *btree.BTreeG[opening] {
 
 // newTypeState returns the state of a type without tasks and settings.
 func newTypeState(name string) *typeState {
-	return &typeState{name: name, first: newTournament()}
+	ts := &typeState{name: name, first: newTournament()}
+	ts.of = ts
+	return ts
 }
 
 // add adds a claimable task that is not there yet. The type must be placed

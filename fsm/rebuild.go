@@ -13,6 +13,7 @@ func (m *Machine) resetIndexes() {
 	m.byName = btree.Map[string, *typeState]{}
 	m.ready = newTournament()
 	m.typesChanged++
+	m.recent = nil
 	m.openings = newOpenings()
 	m.keys = map[string]uint64{}
 	m.parents = map[uint64]*parentState{}

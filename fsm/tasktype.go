@@ -129,7 +129,7 @@ func (m *Machine) findRecord(name string) (at int, known bool) {
 // settingsOf returns the settings of the type, read-only; the zero value if it
 // has none.
 func (m *Machine) settingsOf(name string) *TypeSettings {
-	ts := m.types[name]
+	ts := m.typeNamed(name)
 	if ts == nil || ts.record == nil {
 		return &noSettings
 	}
@@ -150,6 +150,7 @@ func (m *Machine) dropType(ts *typeState) {
 	delete(m.types, ts.name)
 	m.ready.remove(&ts.contender)
 	m.typesChanged++
+	m.recent = nil
 	m.byName.Delete(ts.name)
 	if ts.noted < len(m.noted) && m.noted[ts.noted].Type == ts.name {
 		if m.notedGone == nil {

@@ -121,6 +121,9 @@ func unpackRest(b []byte, t *Task) {
 // nameOfType returns the type's name, the string that all its tasks share if there
 // are any.
 func (m *Machine) nameOfType(name []byte) string {
+	if ts := m.recent; ts != nil && ts.name == string(name) {
+		return ts.name
+	}
 	if ts := m.types[string(name)]; ts != nil {
 		return ts.name
 	}
