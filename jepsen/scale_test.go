@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A node that holds a few tasks is measured as one that holds many is.
@@ -21,5 +23,25 @@ func TestScale(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not tell of %q:\n%s", want, &out)
 		}
+	}
+}
+
+// Slow calls that were begun one soon after the other are one stall.
+func TestStalls(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	load := &windowLoad{conns: []*windowConn{
+		{calls: []timedCall{{callSubmit, at(10), 5 * time.Millisecond}, {callClaim, at(200), 90 * time.Millisecond}, {callClaim, at(900), 60 * time.Millisecond}}},
+		{calls: []timedCall{{callSubmit, at(150), 120 * time.Millisecond}, {callClaim, at(1100), 70 * time.Millisecond}}},
+	}}
+	windows := []window{{beside: true, from: at(100), to: at(1000)}, {from: at(1000), to: at(2000)}}
+	got := stalls(load, windows, true)
+	want := []stall{
+		{window: 1, after: 50 * time.Millisecond, calls: 2, worst: 120 * time.Millisecond},
+		{window: 1, after: 800 * time.Millisecond, calls: 1, worst: 60 * time.Millisecond},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("stalls %+v, want %+v", got, want)
 	}
 }

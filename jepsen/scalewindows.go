@@ -133,6 +133,47 @@ func windowCalls(load *windowLoad, windows []window, kind int, beside bool) wind
 	return s
 }
 
+// stall is a group of slow calls that were begun one soon after the other.
+type stall struct {
+	window int           // which, from 1
+	after  time.Duration // from the window's start to the first call
+	calls  int
+	worst  time.Duration
+}
+
+// stallGap is how far apart the calls of one stall are at most.
+const stallGap = 100 * time.Millisecond
+
+// stalls returns the slow calls of all kinds in the windows with snapshots, or in
+// those without.
+func stalls(load *windowLoad, windows []window, beside bool) []stall {
+	var all []stall
+	number := 0
+	for _, w := range windows {
+		if w.beside != beside {
+			continue
+		}
+		number++
+		var slow []timedCall
+		for _, c := range load.conns {
+			for _, t := range c.calls {
+				if t.took > slowRequest && !t.at.Before(w.from) && t.at.Before(w.to) {
+					slow = append(slow, t)
+				}
+			}
+		}
+		slices.SortFunc(slow, func(a, b timedCall) int { return a.at.Compare(b.at) })
+		for i, t := range slow {
+			if i == 0 || t.at.Sub(slow[i-1].at) > stallGap {
+				all = append(all, stall{window: number, after: t.at.Sub(w.from)})
+			}
+			last := &all[len(all)-1]
+			last.calls, last.worst = last.calls+1, max(last.worst, t.took)
+		}
+	}
+	return all
+}
+
 // at returns the time that a share p of the calls took at most, in milliseconds.
 func (s windowStats) at(p float64) float64 {
 	if len(s.took) == 0 {
@@ -176,6 +217,9 @@ func printWindows(out io.Writer, conns int, load *windowLoad, windows []window) 
 	}
 	for i, s := range every {
 		fmt.Fprintf(out, "calls slower than %v, window by window, %s: %s\n", slowRequest, besideNames[i], strings.Trim(fmt.Sprint(s.slow), "[]"))
+		for _, l := range stalls(load, windows, i == 1) {
+			fmt.Fprintf(out, "  window %d, after %.2f s: %d calls, the slowest %.0f ms\n", l.window, l.after.Seconds(), l.calls, l.worst.Seconds()*1000)
+		}
 	}
 	return nil
 }
