@@ -25,16 +25,23 @@ const busyPages = 128
 // behind goes when it is more than half.
 type resting struct {
 	bytes  []byte
-	starts [pageSize]uint32
-	sizes  [pageSize]uint16 // 0: no record rests there
-	live   int              // bytes of records that rest
+	live   int // bytes of records that rest
 	count  int
+	places [pageSize]place // by position in the page
+}
+
+// place is where a record rests. Start and size stand side by side: a record that
+// nobody looked at for long costs one line of the processor's cache for both.
+type place struct {
+	start uint32 // in bytes
+	size  uint16 // 0: no record rests there
 }
 
 // record returns the bytes of the record at that position of the page.
 func (r *resting) record(at uint64) []byte {
-	start, end := r.starts[at], r.starts[at]+uint32(r.sizes[at])
-	return r.bytes[start:end:end]
+	p := r.places[at]
+	end := p.start + uint32(p.size)
+	return r.bytes[p.start:end:end]
 }
 
 // clone returns a copy that can be changed, nil of nil. The original must not be
@@ -55,7 +62,7 @@ func (r *resting) add(at uint64, record []byte) {
 		more := max(1, r.count/8, min(r.count, pageSize-r.count))
 		r.move(r.live + more*len(record))
 	}
-	r.starts[at], r.sizes[at] = uint32(len(r.bytes)), uint16(len(record))
+	r.places[at] = place{uint32(len(r.bytes)), uint16(len(record))}
 	r.bytes = append(r.bytes, record...)
 	r.live += len(record)
 	r.count++
@@ -63,9 +70,9 @@ func (r *resting) add(at uint64, record []byte) {
 
 // remove removes the record at that position.
 func (r *resting) remove(at uint64) {
-	r.live -= int(r.sizes[at])
+	r.live -= int(r.places[at].size)
 	r.count--
-	r.starts[at], r.sizes[at] = 0, 0
+	r.places[at] = place{}
 	if r.live < cap(r.bytes)/2 {
 		r.move(r.live)
 	}
@@ -75,12 +82,12 @@ func (r *resting) remove(at uint64) {
 func (r *resting) move(size int) {
 	b := make([]byte, 0, size)
 	for at := range uint64(pageSize) {
-		if r.sizes[at] == 0 {
+		if r.places[at].size == 0 {
 			continue
 		}
 		start := uint32(len(b))
 		b = append(b, r.record(at)...)
-		r.starts[at] = start
+		r.places[at].start = start
 	}
 	r.bytes = b
 }
@@ -121,11 +128,11 @@ func (t *table[T]) restPage(i int) {
 		case record != nil && t.packing.rests(record):
 			start := len(all.bytes)
 			all.bytes = t.packing.pack(all.bytes, record)
-			all.starts[at], all.sizes[at] = uint32(start), uint16(len(all.bytes)-start)
-		case p.resting != nil && p.resting.sizes[at] > 0:
+			all.places[at] = place{uint32(start), uint16(len(all.bytes) - start)}
+		case p.resting != nil && p.resting.places[at].size > 0:
 			start := len(all.bytes)
 			all.bytes = append(all.bytes, p.resting.record(at)...)
-			all.starts[at], all.sizes[at] = uint32(start), p.resting.sizes[at]
+			all.places[at] = place{uint32(start), p.resting.places[at].size}
 		default:
 			continue
 		}
@@ -140,7 +147,7 @@ func (t *table[T]) restPage(i int) {
 	p = t.ownPage(i)
 	p.resting = all
 	for at := range uint64(pageSize) {
-		if all.sizes[at] > 0 {
+		if all.places[at].size > 0 {
 			p.records[at] = nil
 			p.fresh &^= 1 << at
 		}
@@ -151,7 +158,7 @@ func (t *table[T]) restPage(i int) {
 func (p *page[T]) wake(at uint64) {
 	r := p.resting
 	switch {
-	case r == nil || r.sizes[at] == 0:
+	case r == nil || r.places[at].size == 0:
 	case r.count == 1:
 		p.resting = nil
 	default:

@@ -50,10 +50,10 @@ type page[T any] struct {
 	// epoch is the table's when this page last changed. So pages of one number and
 	// one epoch in two views of a table have the same records.
 	epoch   uint64
-	used    uint64 // bit i: there is a record at position i
-	fresh   uint64 // bit i: no live view has seen that record, if this is the table's epoch
-	records [pageSize]*T
+	used    uint64   // bit i: there is a record at position i
+	fresh   uint64   // bit i: no live view has seen that record, if this is the table's epoch
 	resting *resting // the records that are there, but not in records; nil if none is
+	records [pageSize]*T
 }
 
 // len returns how many records there are.

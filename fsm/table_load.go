@@ -22,7 +22,7 @@ func (t *table[T]) load(id uint64, record *T, packed []byte) {
 		p.resting = &resting{bytes: t.scratch[:0]}
 	}
 	r := p.resting
-	r.starts[at], r.sizes[at] = uint32(len(r.bytes)), uint16(len(packed))
+	r.places[at] = place{uint32(len(r.bytes)), uint16(len(packed))}
 	r.bytes = append(r.bytes, packed...)
 	r.live += len(packed)
 	r.count++
@@ -47,7 +47,7 @@ func (t *table[T]) loaded() {
 			continue
 		}
 		for at := range uint64(pageSize) {
-			if p.resting.sizes[at] > 0 {
+			if p.resting.places[at].size > 0 {
 				p.records[at] = t.packing.unpack(p.resting.record(at), false)
 				p.fresh |= 1 << at
 			}
