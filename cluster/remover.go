@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -66,12 +65,9 @@ func (r *remover) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case path := <-r.waiting:
-			err := shorten(ctx, path)
-			if err == nil {
-				err = os.RemoveAll(path)
-			}
+			shorten(ctx, path)
 			if ctx.Err() == nil {
-				r.note(path, err)
+				r.note(path, os.RemoveAll(path))
 			}
 			pause(ctx, removePause)
 		}
@@ -85,25 +81,20 @@ func (r *remover) note(path string, err error) {
 	}
 }
 
-// shorten cuts the files at or below path to a step at most, step by step.
-func shorten(ctx context.Context, path string) error {
-	return filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			if errors.Is(err, os.ErrNotExist) {
-				return nil
-			}
-			return err
-		}
-		if !entry.Type().IsRegular() {
+// shorten cuts the files at or below path to a step at most, step by step. What it
+// cannot cut is left as it is: one may remove a file that one may not write.
+func shorten(ctx context.Context, path string) {
+	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
 			return nil
 		}
 		info, err := entry.Info()
 		if err != nil {
-			return err
+			return nil
 		}
 		for size := (info.Size() - 1) / removeStep * removeStep; size > 0; size -= removeStep {
-			if err := os.Truncate(path, size); err != nil {
-				return err
+			if os.Truncate(path, size) != nil {
+				return nil
 			}
 			if !pause(ctx, removePause) {
 				return ctx.Err()

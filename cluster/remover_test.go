@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,4 +121,34 @@ func TestRemover_ends(t *testing.T) {
 			t.Errorf("the files have %d bytes", got)
 		}
 	})
+}
+
+// What cannot be cut is removed all the same: a program that runs, here.
+func TestRemover_removesWhatItCannotCut(t *testing.T) {
+	t.Parallel()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "program")
+	mustWrite(t, path, mustRead(t, sleep))
+	largeFile(t, path, removeStep+1)
+	if err := os.Chmod(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	running := exec.CommandContext(t.Context(), path, "3600")
+	if err := running.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = running.Process.Kill()
+		_ = running.Wait() // it was killed
+	}()
+	if err := os.Truncate(path, removeStep); !errors.Is(err, syscall.ETXTBSY) {
+		t.Fatalf("it can be cut: %v", err)
+	}
+	r := newRemover(1, hclog.NewNullLogger())
+	defer r.close()
+	r.remove(path)
+	eventually(t, "it to go", func() bool { return sizeOf(t, path) == -1 })
 }
