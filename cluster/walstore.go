@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -19,7 +20,7 @@ const (
 	// least.
 	walSegmentBytes = 16 << 20
 	// walReadTriesMax bounds how often an entry is read anew whose segment was
-	// dropped meanwhile. Each time takes another DeleteRange.
+	// dropped meanwhile. Each time takes another DeleteRange, or the file is damaged.
 	walReadTriesMax = 100
 )
 
@@ -72,9 +73,9 @@ func openWAL(path string, segmentBytes int, tail uint64, logger hclog.Logger) (*
 }
 
 // GetLog implements raft.LogStore. raft-wal by itself still finds what was
-// deleted from the front of a segment. And it closes the segments that a
-// DeleteRange drops while a reader may be about to read them: then what the
-// reader has to know is what the log holds now.
+// deleted from the front of a segment. And it closes, and walFS cuts, the segments
+// that a DeleteRange drops while a reader may still read them: then what the reader
+// has to know is what the log holds now.
 func (s *walStore) GetLog(index uint64, log *raft.Log) error {
 	for try := 1; ; try++ {
 		first, err := s.FirstIndex()
@@ -85,7 +86,8 @@ func (s *walStore) GetLog(index uint64, log *raft.Log) error {
 			return raft.ErrLogNotFound
 		}
 		err = s.WAL.GetLog(index, log)
-		if !errors.Is(err, os.ErrClosed) || try == walReadTriesMax {
+		dropped := errors.Is(err, os.ErrClosed) || errors.Is(err, io.EOF)
+		if !dropped || try == walReadTriesMax {
 			return err
 		}
 	}

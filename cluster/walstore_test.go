@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
 )
 
 // raft-wal that is closed right after any append goes on where it was.
@@ -290,6 +294,84 @@ func TestWAL_ReadWhileTheFrontIsDeleted(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// cuttingFS is a walFS with a segment that is dropped and cut while it is read, as
+// raft-wal lets happen to who reads on while it begins another segment.
+type cuttingFS struct {
+	*walFS
+	cut func() // nil = none
+}
+
+func (v *cuttingFS) OpenReader(dir, name string) (types.ReadableFile, error) {
+	f, err := v.walFS.OpenReader(dir, name)
+	return &cutFile{f, v}, err
+}
+
+type cutFile struct {
+	types.ReadableFile
+	fs *cuttingFS
+}
+
+func (f *cutFile) ReadAt(b []byte, at int64) (int, error) {
+	if f.fs.cut == nil {
+		return f.ReadableFile.ReadAt(b, at)
+	}
+	f.fs.cut()
+	return 0, io.EOF
+}
+
+// Who reads from a segment that is being cut learns that the entry is gone. One that
+// is cut and has not been dropped is an error.
+func TestWAL_ReadWhileASegmentIsCut(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	if err := createWAL(path); err != nil {
+		t.Fatal(err)
+	}
+	w, err := openWAL(path, 1<<10, 0, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint64(1); i <= 100; i++ {
+		if err := w.StoreLogs(testEntries(i, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w, fs := openCuttingWAL(t, path)
+	defer w.Close()
+	fs.cut = func() {
+		fs.cut = nil
+		if err := w.DeleteRange(1, 89); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := w.GetLog(1, &raft.Log{}); !errors.Is(err, raft.ErrLogNotFound) {
+		t.Errorf("an entry that is gone: %v", err)
+	}
+	fs.cut = func() {}
+	if err := w.GetLog(90, &raft.Log{}); !errors.Is(err, io.EOF) {
+		t.Errorf("an entry that is damaged: %v", err)
+	}
+}
+
+func openCuttingWAL(t *testing.T, path string) (*walStore, *cuttingFS) {
+	t.Helper()
+	files, err := newWALFS(path, 1<<10, &walFailure{}, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := &cuttingFS{walFS: files}
+	filer := segment.NewFiler(path, fs)
+	meta := &walMeta{dir: path, filer: filer, size: 1 << 10, failure: files.failure}
+	w, err := wal.Open(path, wal.WithMetaStore(meta), wal.WithSegmentFiler(filer), wal.WithSegmentSize(1<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &walStore{WAL: w, files: files, failure: files.failure}, fs
 }
 
 // A segment goes bit by bit: the log does without it at once, whenever the process
