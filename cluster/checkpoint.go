@@ -66,9 +66,14 @@ func (h *hashNotes) at(index uint64) hashAnswer {
 }
 
 // noteHashes hashes the states captured at checkpoints, beside Apply: what changed
-// since the one before, and a part of the rest.
+// since the one before, and a part of the rest. It takes no rests while another state
+// is to replace the one that it keeps in memory.
 func (n *Node) noteHashes(ctx context.Context) {
-	hasher := fsm.NewHasher(func() { pause(ctx, hashRest) })
+	hasher := fsm.NewHasher(func() {
+		if !n.fsm.replacing.Load() {
+			pause(ctx, hashRest)
+		}
+	})
 	for {
 		select {
 		case <-ctx.Done():

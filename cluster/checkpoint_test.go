@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -114,5 +116,50 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 	}
 	if noted != want || strings.Count(log.String(), message) != 1 {
 		t.Errorf("noted %v, want %v; log:\n%s", noted, want, &log)
+	}
+}
+
+// Hashing takes its rests, but not while another state is to replace the one that it
+// keeps in memory.
+func TestNode_noteHashes_hurriesBeforeARestore(t *testing.T) {
+	t.Parallel()
+	for name, replacing := range map[string]bool{"resting": false, "hurrying": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer n.cancel(errNodeClosed)
+				for i := uint64(1); i <= 4; i++ {
+					n.fsm.apply(i, entryOf(1, fsm.Submit{Tasks: slices.Repeat([]fsm.NewTask{{Type: "mail"}}, 1000)}))
+				}
+				n.fsm.replacing.Store(replacing)
+				go n.noteHashes(n.ctx)
+				n.fsm.captured <- n.fsm.machine.Snapshot()
+				synctest.Wait()
+				if noted := n.notes.at(4).Hash != ""; noted != replacing {
+					t.Errorf("noted without a rest: %v", noted)
+				}
+				n.cancel(errNodeClosed)
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+func TestRestore_hurriesHashing(t *testing.T) {
+	t.Parallel()
+	f := newTestFSM(t, func(err error) { t.Error(err) })
+	fill(f, 1, 1, 2)
+	hurries := false
+	s := newMemorySnapshot(persisted(t, f))
+	s.twice, s.read = true, func() { hurries = f.replacing.Load() }
+	if err := f.Restore(s); err != nil {
+		t.Fatal(err)
+	}
+	if !hurries || f.replacing.Load() {
+		t.Errorf("hurries while it is restored: %v, after that: %v", hurries, f.replacing.Load())
 	}
 }

@@ -82,6 +82,9 @@ type raftFSM struct {
 	replayTo uint64
 	// taken is the snapshot that was captured last, nil once its state was replaced.
 	taken atomic.Pointer[fsmSnapshot]
+	// replacing is true while a snapshot is restored: who still reads the state that
+	// it replaces, and so keeps it in memory, is to be quick.
+	replacing atomic.Bool
 	// started is true once Raft runs; startErr is why a snapshot could not be
 	// restored before.
 	started  atomic.Bool

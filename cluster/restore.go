@@ -35,6 +35,8 @@ func restoreRoom(memoryLimit int64, total uint64) int64 {
 // failure after that is fatal.
 func (f *raftFSM) Restore(r io.ReadCloser) error {
 	defer r.Close()
+	f.replacing.Store(true)
+	defer f.replacing.Store(false)
 	if s := f.taken.Swap(nil); s != nil {
 		s.void()
 	}
