@@ -69,6 +69,10 @@ func (g *wide) claim() ClaimNext {
 		c.Types = slices.Compact(slices.Sorted(slices.Values(c.Types)))
 	case 2:
 		c.MoreAttempts = int32(g.dice(3))
+	case 3:
+		c.SortBy = SortRandom
+		c.Limit = int32(1 + g.dice(100))
+		c.Types = slices.Compact(slices.Sorted(slices.Values(c.Types)))
 	}
 	return c
 }
