@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -262,7 +263,11 @@ func TestWork_survives(t *testing.T) {
 		t.Errorf("the next task is %+v (%v)", got, err)
 	}
 
-	// What does not finish is given back, at once with a second signal.
+	// What does not finish is given back, at once with a second signal. Tests that run
+	// under nohup would hand on that SIGHUP is ignored, but not once they take it.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	for name, stopWait := range map[string]string{"stopped": "100ms", "hung_up": "100ms", "hurried": "1h"} {
 		id = l.submit(t, name, "1", 3)
 		p = l.work(t, name, "echo $$ >"+name+"; exec sleep 1000", "--stop-wait", stopWait)
