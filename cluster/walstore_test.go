@@ -17,20 +17,27 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// raft-wal that is closed right after any append goes on where it was.
-func TestWAL_ClosedWhileItChangesSegments(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir()
+// smallWAL makes a log with segments of 1 KiB. It returns its folder, and what opens it.
+func smallWAL(t *testing.T) (path string, open func() *walStore) {
+	t.Helper()
+	path = t.TempDir()
 	if err := createWAL(path); err != nil {
 		t.Fatal(err)
 	}
-	open := func() *walStore {
+	return path, func() *walStore {
+		t.Helper()
 		w, err := openWAL(path, 1<<10, 0, hclog.NewNullLogger())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return w
 	}
+}
+
+// raft-wal that is closed right after any append goes on where it was.
+func TestWAL_ClosedWhileItChangesSegments(t *testing.T) {
+	t.Parallel()
+	_, open := smallWAL(t)
 	for i := uint64(1); i <= 100; i++ {
 		w := open()
 		if err := w.StoreLogs(testEntries(i, i)); err != nil {
@@ -379,17 +386,7 @@ func openCuttingWAL(t *testing.T, path string) (*walStore, *cuttingFS) {
 func TestWAL_SegmentsGoBitByBit(t *testing.T) {
 	t.Parallel()
 	const large = 16384 * removeStep // takes ten minutes
-	path := t.TempDir()
-	if err := createWAL(path); err != nil {
-		t.Fatal(err)
-	}
-	open := func() *walStore {
-		w, err := openWAL(path, 1<<10, 0, hclog.NewNullLogger())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return w
-	}
+	path, open := smallWAL(t)
 	w := open()
 	for i := uint64(1); i <= 100; i++ {
 		if err := w.StoreLogs(testEntries(i, i)); err != nil {
