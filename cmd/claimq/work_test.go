@@ -212,6 +212,36 @@ esac`, "--worker", "shell", "--concurrency", "4", "--timeout", "15s")
 	}
 }
 
+// giveBack stops workers whose commands do not finish: the tasks are given back, at
+// once with a second signal. Tests that run under nohup would hand on that SIGHUP is
+// ignored, but not once they take it.
+func (l *workLab) giveBack(t *testing.T) {
+	t.Helper()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for name, stopWait := range map[string]string{"stopped": "100ms", "hung_up": "100ms", "hurried": "1h"} {
+		id := l.submit(t, name, "1", 3)
+		p := l.work(t, name, "echo $$ >"+name+"; exec sleep 1000", "--stop-wait", stopWait)
+		pid := l.appears(t, name)
+		if name == "hung_up" {
+			_ = p.cmd.Process.Signal(syscall.SIGHUP)
+		} else {
+			_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		}
+		if name == "hurried" {
+			_ = p.cmd.Process.Signal(os.Interrupt)
+		}
+		if err := p.wait(); err != nil {
+			t.Errorf("%s: %v: %s", name, err, p.stderr.String())
+		}
+		if got, err := l.c.Get(t.Context(), id); err != nil || got.Status != client.StatusPending || got.Attempts != 0 {
+			t.Errorf("%s: the task is %+v (%v)", name, got, err)
+		}
+		gone(t, pid)
+	}
+}
+
 // A worker that is killed takes its command with it; the task is done once more when
 // the lease has ended. Those that are told to stop finish, or give back. A cancelled
 // task's command is stopped. The leader may die meanwhile.
@@ -263,31 +293,7 @@ func TestWork_survives(t *testing.T) {
 		t.Errorf("the next task is %+v (%v)", got, err)
 	}
 
-	// What does not finish is given back, at once with a second signal. Tests that run
-	// under nohup would hand on that SIGHUP is ignored, but not once they take it.
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
-	for name, stopWait := range map[string]string{"stopped": "100ms", "hung_up": "100ms", "hurried": "1h"} {
-		id = l.submit(t, name, "1", 3)
-		p = l.work(t, name, "echo $$ >"+name+"; exec sleep 1000", "--stop-wait", stopWait)
-		pid = l.appears(t, name)
-		if name == "hung_up" {
-			_ = p.cmd.Process.Signal(syscall.SIGHUP)
-		} else {
-			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		}
-		if name == "hurried" {
-			_ = p.cmd.Process.Signal(os.Interrupt)
-		}
-		if err := p.wait(); err != nil {
-			t.Errorf("%s: %v: %s", name, err, p.stderr.String())
-		}
-		if got, err := l.c.Get(t.Context(), id); err != nil || got.Status != client.StatusPending || got.Attempts != 0 {
-			t.Errorf("%s: the task is %+v (%v)", name, got, err)
-		}
-		gone(t, pid)
-	}
+	l.giveBack(t)
 
 	id = l.submit(t, "leader", "1", 3)
 	p = l.work(t, "leader", "echo $$ >leader; while ! [ -e led ]; do sleep 0.1; done; echo '[1]'")
