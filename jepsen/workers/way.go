@@ -49,6 +49,7 @@ type way struct {
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
+	ended   bool       // no call is carried any more
 	cut     cut
 	changed chan struct{} // closed when cut changes
 	rng     *rand.Rand
@@ -66,20 +67,32 @@ func openWay(slot int, nodes []string, k *strikes, rec *recorder.Recorder, seed 
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
-	for i := range nodes {
+	// A proxy may be called at once, and knows all others.
+	var listeners []net.Listener
+	for range nodes {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open way: %w", err), w.close())
+			for _, l := range listeners {
+				err = errors.Join(err, l.Close())
+			}
+			return nil, fmt.Errorf("open way: %w", err)
 		}
+		listeners = append(listeners, l)
+		w.own = append(w.own, "http://"+l.Addr().String())
+	}
+	for i, l := range listeners {
 		server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.carry(i, rw, r) })}
 		w.servers = append(w.servers, server)
-		w.own = append(w.own, "http://"+l.Addr().String())
 		w.wg.Go(func() { _ = server.Serve(l) }) // it ends with close
 	}
 	return w, nil
 }
 
+// close closes the proxies and waits for the calls that they carry.
 func (w *way) close() error {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
 	w.set(closed)
 	var errs []error
 	for _, s := range w.servers {
@@ -123,9 +136,22 @@ func (w *way) pass(caller context.Context) (held, ok bool) {
 	}
 }
 
+// enter counts a call in, for close to wait for. It returns false once the way is
+// being closed.
+func (w *way) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.wg.Add(1)
+	}
+	return !w.ended
+}
+
 // carry passes a request on to a node, and its answer back.
 func (w *way) carry(node int, rw http.ResponseWriter, r *http.Request) {
-	w.wg.Add(1)
+	if !w.enter() {
+		panic(http.ErrAbortHandler)
+	}
 	defer w.wg.Done()
 	body, err := io.ReadAll(io.LimitReader(r.Body, bodyBytesMax))
 	if err != nil {

@@ -20,14 +20,8 @@ const patience = 60 * time.Second
 func testWay(t *testing.T) (w *way, k *strikes, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
-	var node *httptest.Server
-	node = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	node := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
-		if r.URL.Path == "/elsewhere" {
-			rw.Header().Set("Location", node.URL+"/api/tasks/claim")
-			rw.WriteHeader(http.StatusTemporaryRedirect)
-			return
-		}
 		_, _ = io.WriteString(rw, `{"success":true}`)
 	}))
 	t.Cleanup(node.Close)
@@ -98,11 +92,23 @@ func TestWay_strikes(t *testing.T) {
 	}
 }
 
-// Who is sent on to the leader is sent to the proxy in front of it.
+// Who is sent on to the leader is sent to the proxy in front of it, whichever of
+// the nodes that is.
 func TestWay_redirect(t *testing.T) {
 	t.Parallel()
-	w, _, _ := testWay(t)
-	if got, err := post(t.Context(), w, "/elsewhere", ""); got != w.own[0]+"/api/tasks/claim" {
+	nodes := []string{"", "http://127.0.0.1:1", "http://127.0.0.1:2"}
+	follower := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Location", nodes[2]+"/api/tasks/claim")
+		rw.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(follower.Close)
+	nodes[0] = follower.URL
+	w, err := openWay(0, nodes, &strikes{}, recorder.New(1), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.close() })
+	if got, err := post(t.Context(), w, "/api/tasks/claim", "{}"); got != w.own[2]+"/api/tasks/claim" {
 		t.Errorf("%s, %v", got, err)
 	}
 }
