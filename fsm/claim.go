@@ -58,7 +58,7 @@ func (m *Machine) Claimable(c ClaimNext, now Stamp) bool {
 	t := max(now.T, m.header.Stamp.T)
 	if c.Types == nil {
 		opensAt, waits := m.NextOpening()
-		return c.takesAny() && (m.ready.top != noRanks || waits && opensAt <= t)
+		return c.takesAny() && (m.ready.any() || waits && opensAt <= t)
 	}
 	return slices.ContainsFunc(c.Types, func(name string) bool {
 		ts := m.types[name]

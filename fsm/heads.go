@@ -98,8 +98,10 @@ type contender struct {
 // the first of each four goes on to the next round. What wins depends on the
 // ranks alone, never on how the tournament came to look.
 type tournament struct {
-	top        ranks // the first of all
+	top        ranks // the first of all, in orders in which nothing is left to play
+	ranked     int   // contenders that have a task, if there are rounds
 	contenders []*contender
+	unplayed   *unplayed // nil: what changes is played at once
 	// rounds has the ranks of each round, in the first one those of the contenders by
 	// their slots, noRank where there is none. With one contender there are no rounds.
 	rounds []round
@@ -111,11 +113,30 @@ type round [orderCount][]rank
 // roundOf is of how many ranks one goes on.
 const roundOf = 4
 
-// newTournament returns an empty one.
+// unplayed is what a tournament has left to play until somebody asks: most changes of
+// many contenders are of orders that nobody asks for, or of one contender again.
+type unplayed [orderCount]struct {
+	fours []int32 // of the first round, that have another rank
+	all   bool    // too many to tell
+}
+
+// unplayedShare is one in how many ranks is noted as unplayed at most. Then playing
+// all costs as much as a few rounds for each.
+const unplayedShare = 16
+
+// newTournament returns an empty one that plays at once: its top is always good.
 func newTournament() tournament { return tournament{top: noRanks} }
 
+// newLazyTournament returns an empty one that plays when it is asked.
+func newLazyTournament() tournament { return tournament{top: noRanks, unplayed: &unplayed{}} }
+
 // first returns the id of the first task, ok false if there is none.
-func (t *tournament) first(o order) (id uint64, ok bool) { return t.top[o].task(o) }
+func (t *tournament) first(o order) (id uint64, ok bool) {
+	if t.unplayed != nil {
+		t.catchUp(o)
+	}
+	return t.top[o].task(o)
+}
 
 // add adds a contender that is not there yet. It has no task.
 func (t *tournament) add(c *contender) {
@@ -126,6 +147,9 @@ func (t *tournament) add(c *contender) {
 			t.rounds = append(t.rounds, round{})
 			t.rounds[at].grow()
 			t.rounds[at].set(0, &t.top) // of the only four before, or the only contender
+			if at == 0 && t.top != noRanks {
+				t.ranked = 1
+			}
 		}
 		if n > len(t.rounds[at][0]) {
 			t.rounds[at].grow()
@@ -154,24 +178,76 @@ func (t *tournament) put(c *contender, to *ranks) {
 		t.top = *to
 		return
 	}
+	switch was, is := t.rounds[0][orderOldest][c.slot] != noRank, to[orderOldest] != noRank; {
+	case is && !was:
+		t.ranked++
+	case was && !is:
+		t.ranked--
+	}
 	for o := range orderCount {
-		t.play(o, int(c.slot), to[o])
+		all := t.rounds[0][o]
+		if all[c.slot] == to[o] {
+			continue
+		}
+		all[c.slot] = to[o]
+		if t.unplayed == nil {
+			t.play(o, int(c.slot)/roundOf)
+		} else {
+			t.unplayed.note(o, c.slot/roundOf, len(all)/unplayedShare)
+		}
 	}
 }
 
-// play plays the rounds again, as far as it matters, now that a slot has that rank.
-func (t *tournament) play(o order, slot int, r rank) {
+// note notes a four that is to be played, if there are no more than max.
+func (u *unplayed) note(o order, four int32, max int) {
+	switch order := &u[o]; {
+	case order.all || len(order.fours) > 0 && order.fours[len(order.fours)-1] == four:
+	case len(order.fours) > max:
+		order.all = true
+	default:
+		order.fours = append(order.fours, four)
+	}
+}
+
+// catchUp plays what is left to play in the order.
+func (t *tournament) catchUp(o order) {
+	left := &t.unplayed[o]
+	if left.all {
+		left.all, left.fours = false, left.fours[:0]
+		for four := range len(t.rounds[0][o]) / roundOf {
+			t.play(o, four)
+		}
+	}
+	for _, four := range left.fours {
+		t.play(o, int(four))
+	}
+	left.fours = left.fours[:0]
+}
+
+// play plays a four of the first round, and the later rounds as far as it matters.
+func (t *tournament) play(o order, at int) {
 	for i := range t.rounds {
-		all := t.rounds[i][o]
-		if all[slot] == r {
+		four := (*[roundOf]rank)(t.rounds[i][o][at*roundOf:])
+		first := four[0].or(four[1]).or(four[2].or(four[3]))
+		if i == len(t.rounds)-1 {
+			t.top[o] = first
 			return
 		}
-		all[slot] = r
-		four := (*[roundOf]rank)(all[slot&^(roundOf-1):])
-		r = four[0].or(four[1]).or(four[2].or(four[3]))
-		slot /= roundOf
+		next := &t.rounds[i+1][o][at]
+		if *next == first {
+			return
+		}
+		*next = first
+		at /= roundOf
 	}
-	t.top[o] = r
+}
+
+// any reports whether any contender has a task. It changes nothing.
+func (t *tournament) any() bool {
+	if len(t.rounds) == 0 {
+		return t.top != noRanks
+	}
+	return t.ranked > 0
 }
 
 // bySlot returns the ranks of the contenders' first tasks. It is read-only.
@@ -182,7 +258,7 @@ func (t *tournament) bySlot(o order) []rank {
 	return t.rounds[0][o]
 }
 
-// winner returns the contender with the first task. There is one.
+// winner returns the contender with the first task, when first has named it.
 func (t *tournament) winner(o order) *contender {
 	at := 0
 	for i := len(t.rounds) - 1; i >= 0; i-- {
@@ -220,7 +296,11 @@ func (t *tournament) shrink() {
 		return
 	}
 	all, before := t.contenders, t.rounds[0]
-	*t = newTournament()
+	if t.unplayed == nil {
+		*t = newTournament()
+	} else {
+		*t = newLazyTournament()
+	}
 	for at, c := range all {
 		var its ranks
 		for o := range orderCount {

@@ -12,6 +12,9 @@ func TestTournament(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		tour := newTournament()
+		if lazy := rapid.Bool().Draw(rt, "lazy"); lazy {
+			tour = newLazyTournament()
+		}
 		tasks := map[*contender]ranks{}
 		var all []*contender
 		random := uint64(rapid.Uint32().Draw(rt, "seed"))
@@ -56,10 +59,19 @@ func TestTournament(t *testing.T) {
 					}
 				}
 			}
-			if tour.top != want {
+			if tour.any() != (want != noRanks) {
+				rt.Fatalf("one has a task: %v of %d contenders", tour.any(), len(all))
+			}
+			if tour.unplayed == nil && tour.top != want {
 				rt.Fatalf("first are %v of %d, want %v", tour.top, len(all), want)
 			}
 			for o := range orderCount {
+				if tour.unplayed != nil && next(3) == 0 {
+					continue // this time nobody asks
+				}
+				if tour.first(o); tour.top[o] != want[o] {
+					rt.Fatalf("first of %d is %v in order %d, want %v", len(all), tour.top[o], o, want[o])
+				}
 				if want[o] != noRank && tasks[tour.winner(o)][o] != want[o] {
 					rt.Fatalf("the winner of order %d has %v, want %v", o, tasks[tour.winner(o)][o], want[o])
 				}

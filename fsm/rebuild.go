@@ -11,7 +11,7 @@ func (m *Machine) resetIndexes() {
 	m.counts = [StatusCancelled + 1]int64{}
 	m.types = map[string]*typeState{}
 	m.byName = btree.Map[string, *typeState]{}
-	m.ready = newTournament()
+	m.ready = newLazyTournament()
 	m.typesChanged++
 	m.recent = nil
 	m.openings = newOpenings()
