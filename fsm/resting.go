@@ -22,7 +22,7 @@ const busyPages = 128
 // the collector to look at, and a record takes little more than its own bytes.
 //
 // Bytes are only added: a copy shares them with the original. What records leave
-// behind goes when it is more than half.
+// behind goes when it is more than half, but not at once (draining).
 type resting struct {
 	bytes  []byte
 	live   int // bytes of records that rest
@@ -73,10 +73,10 @@ func (r *resting) remove(at uint64) {
 	r.live -= int(r.places[at].size)
 	r.count--
 	r.places[at] = place{}
-	if r.live < cap(r.bytes)/2 {
-		r.move(r.live)
-	}
 }
+
+// sparse reports whether what records left behind is more than half.
+func (r *resting) sparse() bool { return r.live < cap(r.bytes)/2 }
 
 // move moves the records into memory of that size.
 func (r *resting) move(size int) {
@@ -154,14 +154,40 @@ func (t *table[T]) restPage(i int) {
 	}
 }
 
+// draining has the numbers of pages that records left of late. A queue that is worked
+// off takes all that rest in a page one after the other: to give back what they leave
+// behind each time it is more than half would move every record once more. So that
+// waits until another page takes the place here; no more pages than there are places
+// have more than half to give back.
+type draining [16]uint64
+
 // wake forgets the bytes of a record, if it rests.
-func (p *page[T]) wake(at uint64) {
+func (t *table[T]) wake(p *page[T], at uint64) {
 	r := p.resting
 	switch {
 	case r == nil || r.places[at].size == 0:
+		return
 	case r.count == 1:
 		p.resting = nil
-	default:
-		r.remove(at)
+		return
 	}
+	r.remove(at)
+	if last := &t.draining[p.number%uint64(len(t.draining))]; *last != p.number {
+		t.tidy(*last)
+		*last = p.number
+	}
+}
+
+// tidy gives back what records left behind in the page, if there still is one and
+// that is more than half.
+func (t *table[T]) tidy(number uint64) {
+	i, ok := findPage(t.pages, number)
+	if !ok {
+		return
+	}
+	if r := t.pages[i].resting; r == nil || !r.sparse() {
+		return
+	}
+	r := t.ownPage(i).resting
+	r.move(r.live)
 }

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"testing"
@@ -74,4 +75,65 @@ func TestTable_RestsInPages(t *testing.T) {
 		}
 	}
 	mustCheck(t, h.m)
+}
+
+// What records leave behind that rested is given back, but for a few pages: whether
+// they leave a page one after the other or here and there.
+func TestTable_givesBack(t *testing.T) {
+	t.Parallel()
+	const pages = 100
+	for name, order := range map[string]func(n int) uint64{
+		"page by page":   func(n int) uint64 { return uint64(n) },
+		"here and there": func(n int) uint64 { return uint64(n%pages)*pageSize + uint64(n/pages) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := &table[record]{packing: evenRests{}}
+			for id := range uint64(pages * pageSize) {
+				tab.put(id, &record{int(2 * id)})
+				tab.rest(id)
+			}
+			for n := range pages * pageSize * 3 / 4 {
+				tab.edit(order(n))
+			}
+			sparse := 0
+			for _, p := range tab.pages {
+				if p.resting != nil && p.resting.sparse() {
+					sparse++
+				}
+			}
+			if most := len(tab.draining); sparse > most {
+				t.Errorf("%d pages have memory to give back, %d may", sparse, most)
+			}
+			for id := range uint64(pages * pageSize) {
+				if got := tab.get(id); got.Value != int(2*id) {
+					t.Fatalf("record %d is %d", id, got.Value)
+				}
+			}
+		})
+	}
+}
+
+// A task that waited has memory of its own for its params once it is claimed, whatever
+// room there is beside it.
+func TestWaitingTasks_params(t *testing.T) {
+	t.Parallel()
+	w := waitingTasks{New()}
+	for n := range 600 {
+		want := &Task{ID: 7, Type: "mail", Params: bytes.Repeat([]byte{'x'}, n), Payload: []byte("p")}
+		if n == 0 {
+			want.Params = nil
+		}
+		packed := w.pack(nil, want)
+		got := w.unpack(packed, false)
+		for i := range packed {
+			packed[i] = '-'
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%d bytes of params (-want +got):\n%s", n, diff)
+		}
+		if cap(got.Params) > n+n/4+8 {
+			t.Errorf("%d bytes of params have room for %d", n, cap(got.Params))
+		}
+	}
 }

@@ -38,10 +38,11 @@ type table[T any] struct {
 	epoch uint64
 	views *atomic.Int32 // live ones; nil before the first
 	// journal, if not nil, is told of every record before it changes.
-	journal *journal[T]
-	packing packing[T] // nil: no record rests
-	busy    int        // how many pages at the end have no record that rests
-	scratch []byte     // of rest
+	journal  *journal[T]
+	packing  packing[T] // nil: no record rests
+	busy     int        // how many pages at the end have no record that rests
+	scratch  []byte     // of rest
+	draining draining   // pages that may have memory to give back
 }
 
 // page holds the records whose id is number*pageSize + position.
@@ -95,7 +96,7 @@ func (t *table[T]) put(id uint64, record *T) {
 	if t.journal != nil {
 		t.journal.note(id, t.at(p, at))
 	}
-	p.wake(at)
+	t.wake(p, at)
 	p.records[at] = record
 	p.used |= bit
 	p.fresh |= bit
@@ -121,7 +122,7 @@ func (t *table[T]) edit(id uint64) *T {
 	case record == nil:
 		p.records[at] = t.packing.unpack(p.resting.record(at), false)
 		p.fresh |= bit
-		p.wake(at)
+		t.wake(p, at)
 	case p.fresh&bit == 0 && t.viewed():
 		own := *record
 		p.records[at] = &own
@@ -147,7 +148,7 @@ func (t *table[T]) remove(id uint64) bool {
 	switch {
 	case t.pages[i].used != bit:
 		p := t.ownPage(i)
-		p.wake(at)
+		t.wake(p, at)
 		p.records[at] = nil
 		p.used &^= bit
 		p.fresh &^= bit

@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -56,7 +57,43 @@ const (
 func (waitingTasks) pack(b []byte, t *Task) []byte { return appendTaskRecord(b, t) }
 
 func (w waitingTasks) unpack(b []byte, shared bool) *Task {
-	t := &Task{}
+	var t Task
+	w.read(b, &t)
+	if shared {
+		own := t
+		return &own
+	}
+	t.Payload = slices.Clone(t.Payload)
+	return withParams(&t)
+}
+
+// withParams returns a copy of the task that has its own params, in one piece of
+// memory for both if params fill the room there is for them: to ask for memory is a
+// good part of what waking a task costs.
+func withParams(t *Task) *Task {
+	switch n := len(t.Params); {
+	case n > 192 && n <= 256:
+		own := &struct {
+			Task
+			room [256]byte
+		}{Task: *t}
+		own.Params = own.room[:copy(own.room[:], t.Params):n]
+		return &own.Task
+	case n > 96 && n <= 128:
+		own := &struct {
+			Task
+			room [128]byte
+		}{Task: *t}
+		own.Params = own.room[:copy(own.room[:], t.Params):n]
+		return &own.Task
+	}
+	own := *t
+	own.Params = slices.Clone(t.Params)
+	return &own
+}
+
+// read reads the task, which shares memory with b.
+func (w waitingTasks) read(b []byte, t *Task) {
 	r := recordReader{rest: b}
 	for {
 		before := r.rest
@@ -69,9 +106,9 @@ func (w waitingTasks) unpack(b []byte, shared bool) *Task {
 		case recordOfType:
 			t.Type = w.m.nameOfType(r.text)
 		case 3:
-			t.Params = partOf(r.text, shared)
+			t.Params = r.text
 		case 4:
-			t.Payload = partOf(r.text, shared)
+			t.Payload = r.text
 		case 5:
 			t.Priority = int32(protowire.DecodeZigZag(r.value))
 		case 6:
@@ -90,21 +127,12 @@ func (w waitingTasks) unpack(b []byte, shared bool) *Task {
 			t.UpdatedAt = int64(r.value)
 		default: // few tasks that wait have others
 			unpackRest(before, t)
-			return t
+			return
 		}
 	}
 	if len(r.rest) > 0 {
 		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: behind field %d", r.num))
 	}
-	return t
-}
-
-// partOf returns the part of a record, a copy unless it may be shared.
-func partOf(b []byte, shared bool) []byte {
-	if shared {
-		return b
-	}
-	return append([]byte(nil), b...)
 }
 
 // unpackRest reads what is left of a task's record, which is not its type.
