@@ -28,6 +28,9 @@ type confirmer struct {
 	raft.Transport
 	comebacks  comebacks
 	heartbeats heartbeats
+	// stored, if not nil, returns an index, or the last one that this node's disk has
+	// if that is less: what it has not is not committed yet, whatever Raft takes it for.
+	stored func(index uint64) uint64
 
 	// sent numbers the messages, in the order of being sent.
 	sent atomic.Uint64
@@ -73,6 +76,7 @@ func newConfirmer(t raft.Transport) *confirmer {
 // AppendEntries numbers the message before it is sent and notes the answer.
 func (c *confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	number := c.sent.Add(1)
+	c.holdCommit(args)
 	// Raft reuses resp from call to call.
 	*resp = raft.AppendEntriesResponse{}
 	err := c.Transport.AppendEntries(id, target, args, resp)
@@ -86,6 +90,14 @@ func (c *confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, a
 		c.comebacks.wait(id, args.Term)
 	}
 	return err
+}
+
+// holdCommit lowers the commit index that the message tells to what is on this node's
+// disk, too.
+func (c *confirmer) holdCommit(args *raft.AppendEntriesRequest) {
+	if c.stored != nil {
+		args.LeaderCommitIndex = c.stored(args.LeaderCommitIndex)
+	}
 }
 
 // InstallSnapshot passes on, and holds an error back as AppendEntries does.
@@ -310,6 +322,7 @@ type confirmPipeline struct {
 }
 
 func (p *confirmPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	p.confirmer.holdCommit(args)
 	p.mu.Lock()
 	// The number is taken before the message is sent: its answer can come
 	// before the call below returns.

@@ -7,7 +7,9 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -103,6 +105,10 @@ type logStore struct {
 	cache   *logCache
 	observe func(time.Duration)
 
+	unstored *unstored
+	// leads reports whether the Raft that appends leads; nil: none is known to.
+	leads atomic.Pointer[func() bool]
+
 	mu    sync.RWMutex // guards the rest
 	first uint64       // lowest index, 0 = empty
 	last  uint64       // highest index, 0 = empty
@@ -114,7 +120,7 @@ func newLogStore(path string, disk logBackend, tail *tailFile, guard *failStop, 
 	if observe == nil {
 		observe = func(time.Duration) {}
 	}
-	return &logStore{
+	l := &logStore{
 		path:    path,
 		disk:    disk,
 		guard:   guard,
@@ -125,7 +131,25 @@ func newLogStore(path string, disk logBackend, tail *tailFile, guard *failStop, 
 		last:    summary.last,
 		sizes:   summary.sizes,
 	}
+	l.unstored = newUnstored(l.write)
+	return l
 }
+
+// LedBy says how to learn whether the Raft that appends from now on leads. Before it
+// is called every append is on disk when it returns. leads is called by any goroutine.
+func (l *logStore) LedBy(leads func() bool) { l.leads.Store(&leads) }
+
+func (l *logStore) leading() bool {
+	leads := l.leads.Load()
+	return leads != nil && (*leads)()
+}
+
+// AwaitStored waits until this node's disk has everything up to index. An error is
+// that of the write that failed: then it never will.
+func (l *logStore) AwaitStored(index uint64) error { return l.unstored.await(index) }
+
+// Stored returns index, or the last one that this node's disk has if that is less.
+func (l *logStore) Stored(index uint64) uint64 { return l.unstored.stored(index) }
 
 // IsMonotonic implements raft.MonotonicLogStore: a node that is sent a snapshot
 // deletes its whole log. raft-wal cannot hold a gap, and bbolt could hold the gap that is left otherwise, but
@@ -148,10 +172,19 @@ func (l *logStore) LastIndex() (uint64, error) {
 	return l.last, nil
 }
 
-// GetLog implements raft.LogStore. A damaged entry is never returned.
+// GetLog implements raft.LogStore. A damaged entry is never returned, and one that is
+// not on disk only while this node leads: who follows answers for what it has.
 func (l *logStore) GetLog(index uint64, log *raft.Log) error {
+	if l.unstored.any() && !l.leading() {
+		if err := l.unstored.awaitAll(); err != nil {
+			return err
+		}
+	}
 	if l.cache.get(index, log) {
 		return nil
+	}
+	if err := l.unstored.await(index); err != nil {
+		return err
 	}
 	return l.guard.do("read the log", errorIs(raft.ErrLogNotFound), func() error {
 		err := l.disk.GetLog(index, log)
@@ -173,24 +206,14 @@ func (l *logStore) StoreLog(log *raft.Log) error {
 	return l.StoreLogs([]*raft.Log{log})
 }
 
-// StoreLogs implements raft.LogStore. When it returns nil, logs are on disk.
+// StoreLogs implements raft.LogStore. When it returns nil, logs are on disk; but
+// commands that a leader appends are only on their way: what it makes of a majority
+// has to wait for AwaitStored and Stored. Nobody may change logs afterwards.
 func (l *logStore) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
 	}
-	sealed, newest := sealEntries(logs)
-	startedAt := time.Now()
-	err := l.guard.do("append to the log", nil, func() error {
-		if err := l.disk.StoreLogs(sealed); err != nil {
-			return storageError(filepath.Dir(l.path), "append to "+l.path, err)
-		}
-		l.observe(time.Since(startedAt))
-		if err := l.tail.set(newest); err != nil {
-			return storageError(filepath.Dir(l.path), "write "+tailFileName, err)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := l.append(logs); err != nil {
 		return err
 	}
 	l.cache.add(logs)
@@ -200,6 +223,34 @@ func (l *logStore) StoreLogs(logs []*raft.Log) error {
 		l.noteLocked(log)
 	}
 	return nil
+}
+
+// append writes logs, or has them written if they are commands of a leader's. Raft
+// itself acts on other entries as soon as they are appended.
+func (l *logStore) append(logs []*raft.Log) error {
+	if l.leading() && !slices.ContainsFunc(logs, func(log *raft.Log) bool { return log.Type != raft.LogCommand }) {
+		return l.unstored.add(logs)
+	}
+	if err := l.unstored.awaitAll(); err != nil {
+		return err
+	}
+	return l.write(logs)
+}
+
+// write makes logs durable.
+func (l *logStore) write(logs []*raft.Log) error {
+	sealed, newest := sealEntries(logs)
+	startedAt := time.Now()
+	return l.guard.do("append to the log", nil, func() error {
+		if err := l.disk.StoreLogs(sealed); err != nil {
+			return storageError(filepath.Dir(l.path), "append to "+l.path, err)
+		}
+		l.observe(time.Since(startedAt))
+		if err := l.tail.set(newest); err != nil {
+			return storageError(filepath.Dir(l.path), "write "+tailFileName, err)
+		}
+		return nil
+	})
 }
 
 func (l *logStore) noteLocked(log *raft.Log) {
@@ -212,6 +263,9 @@ func (l *logStore) noteLocked(log *raft.Log) {
 
 // DeleteRange implements raft.LogStore: [lo, hi] go, at either end of the log.
 func (l *logStore) DeleteRange(lo, hi uint64) error {
+	if err := l.unstored.await(hi + 1); err != nil { // else the disk's log might become empty
+		return err
+	}
 	last, err := l.LastIndex()
 	if err != nil {
 		return err

@@ -33,6 +33,11 @@ type raftFSM struct {
 	// compacts the log: its index, and how many bytes and entries had been applied
 	// since the one before.
 	beforeCompact func(index uint64, bytes, entries int64)
+	// stored, if not nil, waits until this node's disk has the log up to an index. It is
+	// set between two runs of Raft. unstored is its first error; it belongs to Raft's
+	// apply goroutine.
+	stored   func(index uint64) error
+	unstored error
 	// awaited, if not nil, reports whether somebody here waits for what becomes of
 	// an entry. Else nobody does, and the entry's results are dropped.
 	awaited func() bool
@@ -123,7 +128,20 @@ func (f *raftFSM) Apply(l *raft.Log) any {
 	if f.replayed(l.Index) {
 		return &fsm.Applied{}
 	}
+	if err := f.awaitStored(l.Index); err != nil {
+		return err
+	}
 	return f.apply(l.Index, l.Data)
+}
+
+// awaitStored waits until this node's disk has the log up to index: what it does not
+// have is not committed, whatever Raft takes it for. After an error, which ends the
+// node, nothing is ever applied or captured again.
+func (f *raftFSM) awaitStored(index uint64) error {
+	if f.unstored == nil && f.stored != nil {
+		f.unstored = f.stored(index)
+	}
+	return f.unstored
 }
 
 // expectReplay is called between two runs of Raft: the next one hands out again
@@ -207,7 +225,7 @@ func (f *raftFSM) noteLocked(index uint64) {
 // StoreConfiguration moves the applied index over a configuration entry, which
 // does not concern the state. It makes raftFSM a raft.ConfigurationStore.
 func (f *raftFSM) StoreConfiguration(index uint64, _ raft.Configuration) {
-	if f.replayed(index) {
+	if f.replayed(index) || f.unstored != nil {
 		return
 	}
 	f.mu.Lock()
@@ -225,6 +243,9 @@ func (f *raftFSM) Snapshot() (raft.FSMSnapshot, error) {
 	if f.replayTo != 0 {
 		// Raft would take the state for that of an earlier entry.
 		return nil, errReplaying
+	}
+	if f.unstored != nil {
+		return nil, f.unstored
 	}
 	start := time.Now()
 	f.mu.Lock()

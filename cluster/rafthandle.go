@@ -127,6 +127,12 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 	n.fsm.lifetime = ctx
 	c := newConfirmer(transport)
 	c.comebacks.leads, c.comebacks.done = n.leadsWith, ctx.Done()
+	logs, writesBeside := parts.Logs.(besideLog)
+	if writesBeside {
+		// One that was shut down while it won an election may say for ever that it leads.
+		logs.LedBy(func() bool { return false })
+		c.stored, n.fsm.stored = logs.Stored, logs.AwaitStored
+	}
 	conf := n.raftConfig()
 	conf.NoSnapshotRestoreOnStart = again
 	r, err := n.newRaft(conf, parts, c)
@@ -134,7 +140,17 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 		cancel(err)
 		return nil, err
 	}
+	if writesBeside {
+		logs.LedBy(func() bool { return r.State() == raft.Leader })
+	}
 	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil
+}
+
+// besideLog is a log that a leader writes beside sending it.
+type besideLog interface {
+	LedBy(leads func() bool)
+	Stored(index uint64) uint64
+	AwaitStored(index uint64) error
 }
 
 // restartRaft shuts Raft down and starts it anew over the same stores, in a node

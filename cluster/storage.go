@@ -305,6 +305,7 @@ func (s *stores) undoBootstrap() (bool, error) {
 // Close closes the stores; calls after it return ErrStorageClosed. Raft must
 // have been shut down. A second Close does nothing.
 func (s *stores) Close() error {
+	s.Log.unstored.close()
 	if !s.guard.close() {
 		return nil
 	}
