@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -92,6 +93,8 @@ func runBench(ctx context.Context, a *app, o benchOptions) error {
 		for _, n := range c.nodes {
 			o.Endpoints = append(o.Endpoints, n.url)
 		}
+		// The load leaves half of the processors to the nodes, which share them with it.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)))
 	}
 	report, err := bench.Run(ctx, o.Config)
 	if err != nil {
