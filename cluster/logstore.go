@@ -175,8 +175,8 @@ func (l *logStore) LastIndex() (uint64, error) {
 // GetLog implements raft.LogStore. A damaged entry is never returned, and one that is
 // not on disk only while this node leads: who follows answers for what it has.
 func (l *logStore) GetLog(index uint64, log *raft.Log) error {
-	if l.unstored.any() && !l.leading() {
-		if err := l.unstored.awaitAll(); err != nil {
+	if l.unstored.has(index) && !l.leading() {
+		if err := l.unstored.await(index); err != nil {
 			return err
 		}
 	}
@@ -347,7 +347,7 @@ func (l *logStore) lowerTail(index uint64) error {
 // returns 0. Above the log's end it cannot know and returns max.
 func (l *logStore) LastCommand(max uint64) uint64 {
 	last, err := l.LastIndex()
-	if err != nil || max > last {
+	if err != nil || max > last || l.unstored.has(max) { // only commands are unstored
 		return max
 	}
 	var log raft.Log

@@ -37,7 +37,8 @@ type logTail struct {
 //
 //	magic 4 | CRC32C of the rest 4 | index 8 | entry's CRC32C 4 | zero 4
 //
-// Not safe for concurrent use: Raft appends and cuts off from one goroutine.
+// Not safe for concurrent use: Raft appends and cuts off from one goroutine, and what
+// a leader has written by another one it awaits before either.
 type tailFile struct {
 	file  *os.File
 	value logTail // as last written

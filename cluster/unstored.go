@@ -88,9 +88,6 @@ func (u *unstored) written() {
 	u.first.Store(first)
 }
 
-// any reports whether anything is not on disk.
-func (u *unstored) any() bool { return u.first.Load() != 0 }
-
 // await waits until everything up to index is on disk. An error is that of the write
 // that failed: then it never will be.
 func (u *unstored) await(index uint64) error {
