@@ -105,6 +105,7 @@ func TestLogStore_leaderAppends(t *testing.T) {
 		if err := l.AwaitStored(1); err != nil {
 			t.Error(err)
 		}
+		l.cache.deleteRange(1, 4) // it would have to be read from the disk
 		if got := l.LastCommand(4); got != 4 {
 			t.Errorf("the last command up to 4 is %d", got)
 		}
