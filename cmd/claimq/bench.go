@@ -83,6 +83,9 @@ func runBench(ctx context.Context, a *app, o benchOptions) error {
 		return usageErrorf("%w", err)
 	}
 	if own {
+		if a.relaxTimers != nil {
+			a.relaxTimers() // the load shares the processors with the nodes
+		}
 		c, remove, err := startBenchCluster(ctx, o)
 		if err != nil {
 			return err

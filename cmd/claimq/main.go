@@ -38,7 +38,7 @@ type app struct {
 	width          int              // of the terminal that stdout is, in columns; 0: it is none
 	environ        []string         // KEY=value, as os.Environ has them
 	now            func() time.Time // nil: time.Now; for what is shown alone
-	relaxTimers    func()           // called by a server before anything else; nil in tests
+	relaxTimers    func()           // called before anything is started, by a server and by a bench with nodes of its own; nil in tests
 }
 
 func (a *app) clock() time.Time {
