@@ -76,20 +76,25 @@ func withParams(t *Task) *Task {
 		own := &struct {
 			Task
 			room [256]byte
-		}{Task: *t}
-		own.Params = own.room[:copy(own.room[:], t.Params):n]
-		return &own.Task
+		}{}
+		return own.wake(t, own.room[:])
 	case n > 96 && n <= 128:
 		own := &struct {
 			Task
 			room [128]byte
-		}{Task: *t}
-		own.Params = own.room[:copy(own.room[:], t.Params):n]
-		return &own.Task
+		}{}
+		return own.wake(t, own.room[:])
 	}
-	own := *t
-	own.Params = slices.Clone(t.Params)
-	return &own
+	return new(Task).wake(t, make([]byte, len(t.Params)))
+}
+
+// wake makes t a copy of from, with its params, if any, in room.
+func (t *Task) wake(from *Task, room []byte) *Task {
+	*t = *from
+	if n := copy(room, from.Params); n > 0 {
+		t.Params = room[:n:n]
+	}
+	return t
 }
 
 // read reads the task, which shares memory with b.
