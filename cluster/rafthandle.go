@@ -146,7 +146,7 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil
 }
 
-// besideLog is a log that a leader writes beside sending it.
+// besideLog is a log that a leader writes beside sending it, as *logStore is.
 type besideLog interface {
 	LedBy(leads func() bool)
 	Stored(index uint64) uint64

@@ -45,18 +45,26 @@ func command(index uint64) *raft.Log {
 	return &raft.Log{Index: index, Term: 2, Type: raft.LogCommand, Data: fmt.Append(nil, "entry ", index)}
 }
 
-// newGatedBench is a log of one entry, of which leads says whether it is a leader's.
-func newGatedBench(t *testing.T) (l *logStore, disk *gatedLog, leads *atomic.Bool, b *faultBench) {
+// gatedBench is a leader's log of one entry, whose disk is held up until open is called.
+type gatedBench struct {
+	*faultBench
+	disk  *gatedLog
+	leads atomic.Bool
+	open  func()
+}
+
+func newGatedBench(t *testing.T) *gatedBench {
 	t.Helper()
-	b = newFaultBench(t)
-	disk = &gatedLog{logBackend: b.bolt}
-	b.log.disk = disk
-	leads = &atomic.Bool{}
-	b.log.LedBy(leads.Load)
+	b := &gatedBench{faultBench: newFaultBench(t)}
+	b.disk = &gatedLog{logBackend: b.bolt}
+	b.log.disk = b.disk
+	b.log.LedBy(b.leads.Load)
 	if err := b.log.StoreLog(command(1)); err != nil {
 		t.Fatal(err)
 	}
-	return b.log, disk, leads, b
+	b.leads.Store(true)
+	b.open = b.disk.hold()
+	return b
 }
 
 // begin calls fn in a goroutine. ended reports whether it has ended, once nothing
@@ -80,10 +88,9 @@ func begin(fn func() error) (ended func() (bool, error)) {
 func TestLogStore_leaderAppends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, disk, leads, b := newGatedBench(t)
+		b := newGatedBench(t)
 		defer b.guard.close()
-		leads.Store(true)
-		open := disk.hold()
+		l := b.log
 		if err := l.StoreLogs([]*raft.Log{command(2), command(3)}); err != nil {
 			t.Fatal(err)
 		}
@@ -113,11 +120,11 @@ func TestLogStore_leaderAppends(t *testing.T) {
 		if done, _ := stored(); done {
 			t.Error("entry 3 is said to be stored, the disk has not got it")
 		}
-		open()
+		b.open()
 		if done, err := stored(); !done || err != nil || l.Stored(4) != 4 {
 			t.Errorf("the disk has all, and awaiting it ended: %v, %v; stored %d of 4", done, err, l.Stored(4))
 		}
-		if err := disk.GetLog(4, &got); err != nil {
+		if err := b.disk.GetLog(4, &got); err != nil {
 			t.Error(err)
 		}
 	})
@@ -156,25 +163,23 @@ func TestLogStore_waitsForDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l, disk, leads, b := newGatedBench(t)
+				b := newGatedBench(t)
 				defer b.guard.close()
-				leads.Store(true)
-				open := disk.hold()
-				if err := l.StoreLog(command(2)); err != nil {
+				if err := b.log.StoreLog(command(2)); err != nil {
 					t.Fatal(err)
 				}
-				ended := begin(func() error { return do(l, leads) })
+				ended := begin(func() error { return do(b.log, &b.leads) })
 				if done, err := ended(); done {
 					t.Errorf("it does not wait for the disk: %v", err)
 				}
-				if n := disk.waiting.Load(); n != 1 {
+				if n := b.disk.waiting.Load(); n != 1 {
 					t.Errorf("%d appends are at the disk at once", n)
 				}
-				open()
+				b.open()
 				if done, err := ended(); !done || err != nil {
 					t.Errorf("the disk has all, and it ended: %v, %v", done, err)
 				}
-				l.unstored.close()
+				b.log.unstored.close()
 			})
 		})
 	}
@@ -184,15 +189,14 @@ func TestLogStore_waitsForDisk(t *testing.T) {
 func TestLogStore_leaderAppendFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, disk, leads, b := newGatedBench(t)
+		b := newGatedBench(t)
 		defer b.guard.close()
-		leads.Store(true)
-		open := disk.hold()
+		l := b.log
 		if err := l.StoreLog(command(2)); err != nil {
 			t.Fatal(err)
 		}
 		b.bolt.before = func(string) error { return errors.New("the disk is gone") }
-		open()
+		b.open()
 		if err := l.AwaitStored(2); !errors.Is(err, ErrStorageFailed) {
 			t.Errorf("await: %v", err)
 		}
