@@ -39,12 +39,15 @@ func (n *inode) isDir() bool { return n.mode&syscall.S_IFMT == syscall.S_IFDIR }
 // disk is the file system, mounted or not. All its calls answer EIO while there
 // is no power.
 type disk struct {
-	mu    sync.Mutex // guards all that follows, inodes included
+	hung  sync.RWMutex // held for reading while a call is served; Hang holds it
+	mu    sync.Mutex   // guards all that follows, inodes included
 	dead  bool
+	full  bool // nothing that takes more room can be written
 	root  *inode
 	last  uint64 // number of the newest inode
 	pages int64  // of all files that have a name
 	timer timer
+	notes journaled // of each change that was made
 }
 
 // timer takes the power away by itself.
@@ -66,6 +69,8 @@ func (d *disk) newInodeLocked(mode uint32) *inode {
 
 // do calls f while nothing else happens to the disk.
 func (d *disk) do(f func() syscall.Errno) syscall.Errno {
+	d.hung.RLock()
+	defer d.hung.RUnlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.dead {
@@ -107,9 +112,12 @@ func (d *disk) make(dir *inode, name string, mode uint32) (made *inode, errno sy
 			return syscall.ENOENT
 		case dir.folder.now[name] != nil:
 			return syscall.EEXIST
+		case d.full:
+			return syscall.ENOSPC
 		}
 		made = d.newInodeLocked(mode)
 		d.changeLocked(dir, change{add: name, inode: made})
+		d.notes.add(step{kind: stepMake, inode: dir.number, made: made.number, name: name, mode: mode})
 		return 0
 	})
 	return made, errno
@@ -131,6 +139,7 @@ func (d *disk) remove(dir *inode, name string, wantDir bool) syscall.Errno {
 		}
 		d.changeLocked(dir, change{remove: name})
 		d.goneLocked(old)
+		d.notes.add(step{kind: stepRemove, inode: dir.number, name: name, dir: wantDir})
 		return 0
 	})
 }
@@ -160,6 +169,7 @@ func (d *disk) rename(dir *inode, from, to string, keep bool) syscall.Errno {
 		if old != nil {
 			d.goneLocked(old)
 		}
+		d.notes.add(step{kind: stepRename, inode: dir.number, name: from, to: to})
 		return 0
 	})
 }
@@ -186,11 +196,12 @@ func (d *disk) read(n *inode, dest []byte, off int64) (count int, errno syscall.
 
 func (d *disk) write(n *inode, data []byte, off int64) syscall.Errno {
 	return d.alter(func() syscall.Errno {
-		if d.pages*pageSize+int64(len(data)) > sizeMax {
+		if d.pages*pageSize+int64(len(data)) > sizeMax || d.full && n.content.takes(len(data), off) {
 			return syscall.ENOSPC
 		}
 		d.countLocked(n, n.content.write(data, off))
 		n.changed = time.Now()
+		d.notes.add(step{kind: stepWrite, inode: n.number, at: off, data: data})
 		return 0
 	})
 }
@@ -199,6 +210,7 @@ func (d *disk) resize(n *inode, size int64) syscall.Errno {
 	return d.alter(func() syscall.Errno {
 		d.countLocked(n, -n.content.resize(size))
 		n.changed = time.Now()
+		d.notes.add(step{kind: stepResize, inode: n.number, at: size})
 		return 0
 	})
 }
@@ -207,6 +219,7 @@ func (d *disk) resize(n *inode, size int64) syscall.Errno {
 func (d *disk) extend(n *inode, size int64) syscall.Errno {
 	return d.alter(func() syscall.Errno {
 		n.content.now.size = max(n.content.now.size, size)
+		d.notes.add(step{kind: stepExtend, inode: n.number, at: size})
 		return 0
 	})
 }
@@ -225,6 +238,7 @@ func (d *disk) sync(n *inode) syscall.Errno {
 		} else {
 			n.content.sync()
 		}
+		d.notes.add(step{kind: stepSync, inode: n.number})
 		return 0
 	})
 }
@@ -265,6 +279,21 @@ func (d *disk) loseLocked(n *inode, torn *rand.Rand, loss *Loss) {
 	for _, name := range slices.Sorted(maps.Keys(n.folder.now)) {
 		d.loseLocked(n.folder.now[name], torn, loss)
 	}
+}
+
+// fill leaves no room on the disk, or, with false, what there is.
+func (d *disk) fill(full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = full
+}
+
+// freeLocked returns how many pages there is room for.
+func (d *disk) freeLocked() int64 {
+	if d.full {
+		return 0
+	}
+	return max(sizeMax/pageSize-d.pages, 0)
 }
 
 func (d *disk) powered() bool {

@@ -16,6 +16,8 @@
 // A torn cut lets a random part of that survive: each page or not, the new size
 // or not, and the changes of each folder up to a random one.
 //
+// It can be full (Fill) or not answer (Hang), too.
+//
 // Not modelled: tearing within a page, pages that rot, a disk that lies about
 // fsync, links, renames between folders (they are refused with EXDEV), syncing
 // the whole file system, owners, times and extended attributes.

@@ -88,6 +88,26 @@ func (f *FS) Cut(torn *rand.Rand) Loss { return f.disk.cut(torn) }
 // fails. 0 calls it off.
 func (f *FS) CutAfter(changes int, torn *rand.Rand) { f.disk.cutAfter(changes, torn) }
 
+// Record writes each change from now on to the journal, as that of a disk with this
+// number, which no other disk of the journal has. Call it before anything is on the disk:
+// a replay begins with an empty one. Changes of modes are not written down.
+func (f *FS) Record(j *Journal, number int) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	f.disk.notes = journaled{j, number}
+}
+
+// Fill leaves no room on the disk: what would take more fails with ENOSPC. With false
+// there is room again.
+func (f *FS) Fill(full bool) { f.disk.fill(full) }
+
+// Hang lets every call wait, those that only read, too, until the function that it
+// returns is called, once. A process that waits can be killed.
+func (f *FS) Hang() (release func()) {
+	f.disk.hung.Lock()
+	return f.disk.hung.Unlock
+}
+
 // Powered reports whether the disk has power.
 func (f *FS) Powered() bool { return f.disk.powered() }
 

@@ -184,8 +184,12 @@ func reader(path string) (count int, err error) {
 	}
 	defer db.Close()
 	return count, db.View(func(tx *bolt.Tx) error {
+		var damage []error // read to its end: the check goes on beside us until then
 		for err := range tx.Check() {
-			return err
+			damage = append(damage, err)
+		}
+		if len(damage) > 0 {
+			return damage[0]
 		}
 		if b := tx.Bucket(bucket); b != nil {
 			for b.Get(fmt.Appendf(nil, "%08d", count)) != nil {
@@ -301,4 +305,48 @@ func TestNew_removesStale(t *testing.T) {
 		t.Errorf("the mount of a crashed run: %v", err)
 	}
 	os.Remove(dir)
+}
+
+// A full disk takes what needs no more room, and says so of the rest.
+func TestFS_Fill(t *testing.T) {
+	t.Parallel()
+	f := mount(t)
+	path := filepath.Join(f.Dir(), "a")
+	check(t, os.WriteFile(path, make([]byte, pageSize), 0o600))
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	check(t, err)
+	defer file.Close()
+	f.Fill(true)
+	_, err = file.WriteAt([]byte("over what is there"), 0)
+	check(t, err)
+	if _, err := file.WriteAt([]byte("behind it"), pageSize); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write behind the end: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(f.Dir(), "b"), nil, 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("another file: %v", err)
+	}
+	var free syscall.Statfs_t
+	check(t, syscall.Statfs(f.Dir(), &free))
+	if free.Bavail != 0 {
+		t.Errorf("%d blocks are free", free.Bavail)
+	}
+	f.Fill(false)
+	_, err = file.WriteAt([]byte("behind it"), pageSize)
+	check(t, err)
+}
+
+// A disk that hangs answers nobody until it is let go.
+func TestFS_Hang(t *testing.T) {
+	t.Parallel()
+	f := mount(t)
+	release := f.Hang()
+	ended := make(chan error, 1)
+	go func() { ended <- os.WriteFile(filepath.Join(f.Dir(), "a"), []byte("x"), 0o600) }()
+	select {
+	case err := <-ended:
+		t.Errorf("it was written: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	release()
+	check(t, <-ended)
 }

@@ -22,6 +22,12 @@ func (f *FS) Dir() string { return "" }
 // Cut takes the power away.
 func (f *FS) Cut(*rand.Rand) Loss { return Loss{} }
 
+// Fill leaves no room.
+func (f *FS) Fill(bool) {}
+
+// Hang lets every call wait.
+func (f *FS) Hang() (release func()) { return func() {} }
+
 // Powered reports whether there is power.
 func (f *FS) Powered() bool { return false }
 

@@ -62,6 +62,17 @@ func (c *content) write(data []byte, off int64) (added int) {
 	return added
 }
 
+// takes reports whether so many bytes written at off would take pages that are not
+// there yet.
+func (c *content) takes(count int, off int64) bool {
+	for i := off / pageSize; i <= (off+int64(count)-1)/pageSize; i++ {
+		if c.now.pages[i] == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // writable returns the page, to be changed.
 func (c *content) writable(i int64) (p *page, isNew bool) {
 	p = c.now.pages[i]

@@ -197,7 +197,7 @@ func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	return n.disk.do(func() syscall.Errno {
 		out.Bsize, out.Frsize, out.NameLen = pageSize, pageSize, nameMax
 		out.Blocks = sizeMax / pageSize
-		out.Bfree = uint64(max(sizeMax/pageSize-n.disk.pages, 0))
+		out.Bfree = uint64(n.disk.freeLocked())
 		out.Bavail = out.Bfree
 		out.Files, out.Ffree = 1<<20, 1<<20
 		return 0
