@@ -1,0 +1,181 @@
+package simnet
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Link is one direction between two hosts.
+type Link struct{ From, To string }
+
+// Weather is how long messages are under way. The zero value delays nothing.
+type Weather struct {
+	// Delay bounds what every message takes; drawn for each.
+	Delay time.Duration
+	// Late of a thousand messages take up to LateMax, and what follows them on the
+	// same connection waits for them.
+	Late    int
+	LateMax time.Duration
+	// Slow of a thousand directions of connections are slow from the beginning:
+	// each of their messages takes up to SlowMax.
+	Slow    int
+	SlowMax time.Duration
+	// After Torn of a thousand messages the connection breaks: who has sent such a
+	// message sees that at once, and the message arrives, or does not.
+	Torn int
+}
+
+// Network connects hosts. Its methods are safe for concurrent use.
+type Network struct {
+	mu      sync.Mutex
+	random  *rand.Rand // guarded by mu, as all below
+	weather Weather
+	opened  int // streams so far
+	hosts   map[string]*Host
+	streams map[*stream]struct{} // that somebody may still read from
+	held    map[Link]bool        // true: cut
+	changed *sync.Cond           // on mu: a link was let go, a host is there
+}
+
+// New returns a network without hosts. Delays are drawn from a source of that
+// seed, in the order in which messages are sent.
+func New(seed uint64, w Weather) *Network {
+	n := &Network{
+		random:  rand.New(rand.NewPCG(seed, 7)),
+		weather: w,
+		hosts:   make(map[string]*Host),
+		streams: make(map[*stream]struct{}),
+		held:    make(map[Link]bool),
+	}
+	n.changed = sync.NewCond(&n.mu)
+	return n
+}
+
+// SetWeather counts for what is sent from now on.
+func (n *Network) SetWeather(w Weather) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.weather = w
+}
+
+// Hold holds the links, beside those that are held already.
+func (n *Network) Hold(links ...Link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range links {
+		n.held[l] = false
+	}
+}
+
+// Cut cuts the links: nobody can connect across them, and the connections that
+// have a direction over one of them break.
+func (n *Network) Cut(links ...Link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range links {
+		n.held[l] = true
+	}
+	for s := range n.streams {
+		if n.held[s.link] {
+			s.conn.breakLocked()
+		}
+	}
+}
+
+// Release lets links go, and with none given all of them, every stalled
+// connection too. What was late arrives soon.
+func (n *Network) Release(links ...Link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := len(links) == 0
+	if all {
+		clear(n.held)
+	}
+	for _, l := range links {
+		delete(n.held, l)
+	}
+	now := time.Now()
+	for s := range n.streams {
+		if all {
+			s.stalled, s.slow = false, 0
+			s.hastenLocked(now.Add(n.weather.Delay))
+		}
+		s.cond.Broadcast()
+	}
+	n.changed.Broadcast()
+}
+
+// Break breaks the connections that have an end at the host.
+func (n *Network) Break(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s := range n.streams {
+		if s.link.From == host || s.link.To == host {
+			s.conn.breakLocked()
+		}
+	}
+}
+
+// BreakSome breaks each connection with a chance of one in few. A request that
+// was answered meanwhile has been carried out, and who sent it does not know.
+func (n *Network) BreakSome(few int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.sortedLocked() {
+		if s.conn.dialed && n.random.IntN(few) == 0 {
+			s.conn.breakLocked()
+		}
+	}
+}
+
+// StallSome stalls each direction of each connection with a chance of one in
+// few, until Release: what is sent arrives then, while other connections
+// between the same hosts go on.
+func (n *Network) StallSome(few int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.sortedLocked() {
+		if n.random.IntN(few) == 0 {
+			s.stalled = true
+		}
+	}
+}
+
+// Unstall lets every stalled connection go.
+func (n *Network) Unstall() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s := range n.streams {
+		s.stalled = false
+		s.cond.Broadcast()
+	}
+}
+
+// sortedLocked returns the streams in the order in which they were opened.
+func (n *Network) sortedLocked() []*stream {
+	sorted := make([]*stream, 0, len(n.streams))
+	for s := range n.streams {
+		sorted = append(sorted, s)
+	}
+	slices.SortFunc(sorted, func(a, b *stream) int { return a.number - b.number })
+	return sorted
+}
+
+// delayLocked draws how long a message over s takes.
+func (n *Network) delayLocked(s *stream) time.Duration {
+	d := drawn(n.random, n.weather.Delay)
+	if n.weather.Late > 0 && n.random.IntN(1000) < n.weather.Late {
+		d += drawn(n.random, n.weather.LateMax)
+	}
+	return d + drawn(n.random, s.slow)
+}
+
+// drawn returns a duration below limit.
+func drawn(r *rand.Rand, limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return time.Duration(r.Int64N(int64(limit)))
+}
