@@ -232,7 +232,7 @@ func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64,
 // graft writes the backup's state, as that of this cluster at index, to a spool,
 // and verifies it there. The caller closes the spool.
 func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground, index uint64) (*spool, error) {
-	s, err := backup.Graft(g, index)
+	s, err := backup.Graft(g)
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,7 @@ const (
 // fields alone, so what is added for a task is exactly what is taken off. An
 // Evict goes by it, so another estimate is a matter of the feature level.
 func bytesOf(t *Task) int64 {
-	n := taskBytes + len(t.WorkerID) + len(t.Error) + workBytes(t)
-	if t.Key != "" {
-		n += keyBytes + len(t.Key)
-	}
+	n := taskBytes + len(t.WorkerID) + len(t.Error) + workBytes(t) + bytesOfKey(t)
 	for i := range t.Log {
 		n += attemptBytes + len(t.Log[i].WorkerID) + len(t.Log[i].Error)
 	}
@@ -35,16 +32,24 @@ func bytesOf(t *Task) int64 {
 // what bytesOf says. Nothing in the state goes by it: only what nodes refuse.
 func heldBytes(t *Task, bytes int64) int64 {
 	if isResting(t) {
-		n := restingBytes + restingSize(t)
-		if t.Key != "" {
-			n += keyBytes + len(t.Key)
-		}
-		return int64(n)
+		return int64(restingBytes + restingSize(t) + bytesOfKey(t))
 	}
 	if n := len(t.Log); n > 0 && t.Log[n-1].Error == t.Error { // they share it
 		bytes -= int64(len(t.Error))
 	}
 	return bytes
+}
+
+// bytesOfKey estimates the memory of a task's key and its place in the index. The name
+// of a key of the type alone is a string of its own there.
+func bytesOfKey(t *Task) int {
+	switch {
+	case t.Key == "":
+		return 0
+	case t.options().KeyOfType:
+		return keyBytes + len(t.Key) + len(t.Type) + len(keyMark) + len(t.Key)
+	}
+	return keyBytes + len(t.Key)
 }
 
 // bytesOfGaps estimates the memory of pages where there is no task: each task is
@@ -223,7 +228,7 @@ func (m *Machine) include(t *Task) *typeState {
 	t.Type = ts.name // one string for all
 	ts.tasks++
 	if holdsKey(t) {
-		m.keys[t.Key] = t.ID
+		m.keys[t.keyName()] = t.ID
 	}
 	m.joinParent(t)
 	m.enter(t)
@@ -239,13 +244,8 @@ func (m *Machine) exclude(t *Task) {
 	m.quitParent(t)
 	m.dropType(ts)
 	if holdsKey(t) {
-		delete(m.keys, t.Key)
+		delete(m.keys, t.keyName())
 	}
-}
-
-// holdsKey reports whether the task's key is taken by it.
-func holdsKey(t *Task) bool {
-	return t.Key != "" && !(t.options().UniqueActive && t.Status.Ended())
 }
 
 // endedCode returns why nothing more can happen to an ended task.

@@ -21,7 +21,7 @@ type answers struct {
 
 // How many elements a slab allocates at a time: few where callers keep them, for
 // one that is kept keeps its neighbours; those of most entries where they are
-// used again and again.
+// used again and again. Every slab begins with few and doubles.
 const (
 	slabKept   = 16
 	slabReused = 1024
@@ -65,22 +65,23 @@ func (s *slab[T]) take(n int) []T {
 		return make([]T, n)
 	}
 	if s.used+n > len(s.all) {
-		s.grow()
+		s.grow(n)
 	}
 	taken := s.all[s.used : s.used+n : s.used+n]
 	s.used += n
 	return taken
 }
 
-// grow goes on with another allocation.
-func (s *slab[T]) grow() {
+// grow goes on with another allocation, of n elements at least. Those that are not of
+// the full size yet are not kept.
+func (s *slab[T]) grow(n int) {
 	last := len(s.spare) - 1
-	if s.all != nil && (last >= 0 || len(s.full) < s.spares) {
+	if len(s.all) == s.size && (last >= 0 || len(s.full) < s.spares) {
 		s.full = append(s.full, s.all)
 	}
 	s.used = 0
 	if last < 0 {
-		s.all = make([]T, s.size)
+		s.all = make([]T, min(s.size, max(n, 2*len(s.all), slabKept)))
 		return
 	}
 	s.all, s.spare = s.spare[last], s.spare[:last]

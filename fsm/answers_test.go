@@ -63,3 +63,28 @@ func TestSlab_kept(t *testing.T) {
 		t.Errorf("%d allocations are kept to be used again, want none", len(s.full))
 	}
 }
+
+// A slab that few elements are taken from is small; it reaches its size by doubling, and
+// keeps for after a reset only what has that size.
+func TestSlab_beginsSmall(t *testing.T) {
+	t.Parallel()
+	s := slab[int]{size: 4 * slabKept, spares: 2}
+	s.take(1)
+	if len(s.all) != slabKept {
+		t.Errorf("the first allocation is of %d elements, want %d", len(s.all), slabKept)
+	}
+	s.take(slabKept)
+	if len(s.all) != 2*slabKept {
+		t.Errorf("the second allocation is of %d elements, want %d", len(s.all), 2*slabKept)
+	}
+	if s.take(3 * slabKept); len(s.all) != 4*slabKept {
+		t.Errorf("the third allocation is of %d elements, want %d", len(s.all), 4*slabKept)
+	}
+	if len(s.full) != 0 {
+		t.Errorf("%d allocations that are too small are kept", len(s.full))
+	}
+	s.take(4 * slabKept)
+	if s.reset(); len(s.spare) != 1 || len(s.spare[0]) != s.size {
+		t.Errorf("%d allocations are kept beside the newest, want one of the size", len(s.spare))
+	}
+}

@@ -72,6 +72,9 @@ func (m *Machine) beginEntry(index uint64, stamp Stamp, count int) Applied {
 
 // applyAt applies the entry's command at place i.
 func (m *Machine) applyAt(applied *Applied, i int, c Command) error {
+	if m.partial != nil && !isOfRestore(c) {
+		m.partial = nil
+	}
 	if _, ok := c.(Checkpoint); ok {
 		applied.Checkpoint = true
 		return nil
@@ -83,11 +86,15 @@ func (m *Machine) applyAt(applied *Applied, i int, c Command) error {
 	}
 	m.removeLeaving()
 	applied.Results[i] = result
+	if _, ok := c.(RestoreEnd); ok && result.Code == "" {
+		applied.Restored = true
+	}
 	return nil
 }
 
 // endEntry ends the entry and says what it did.
 func (m *Machine) endEntry(applied *Applied) {
+	applied.Stamp = m.header.Stamp
 	applied.Leases, m.begun = m.begun, nil
 	applied.Requeued, m.requeued = m.requeued, 0
 	applied.Removed, m.removed = m.removed, 0
@@ -164,6 +171,18 @@ func (m *Machine) applyCommand(c Command) (Result, error) {
 		return m.setTrail(c), nil
 	case Tell:
 		return m.tellOperator(c), nil
+	case SetJoinToken:
+		return m.setJoinToken(c), nil
+	case DeleteJoinToken:
+		return m.deleteJoinToken(c), nil
+	case UseJoinToken:
+		return m.useJoinToken(c), nil
+	case RestoreBegin:
+		return m.beginRestore(c), nil
+	case RestoreChunk:
+		return m.takeChunk(c), nil
+	case RestoreEnd:
+		return m.endRestore(c), nil
 	}
 	return Result{}, fmt.Errorf("%T: %w", c, ErrUnknownCommand)
 }

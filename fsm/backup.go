@@ -247,5 +247,8 @@ func checkBackupSum(r io.ReaderAt, start, size int64) error {
 // Stats returns the counts of the backup's state, as of its last entry.
 func (b *SavedBackup) Stats() Stats { return b.machine.Stats(b.machine.Stamp()) }
 
+// Bytes estimates the memory that the backup's state takes.
+func (b *SavedBackup) Bytes() int64 { return b.machine.Bytes() }
+
 // Stamp returns the clocks of the backup's state.
 func (b *SavedBackup) Stamp() Stamp { return b.machine.Stamp() }

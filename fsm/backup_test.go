@@ -128,14 +128,14 @@ func TestReadBackup_Refuses(t *testing.T) {
 	}
 }
 
-// grafted returns the machine that a restore of m's backup onto g gives.
-func grafted(t *testing.T, m *Machine, g Ground, index uint64) *Machine {
+// grafted returns the machine of a backup of m that is grafted onto g.
+func grafted(t *testing.T, m *Machine, g Ground) *Machine {
 	t.Helper()
 	saved, err := readBackupOf(backupOf(t, m))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := saved.Graft(g, index)
+	s, err := saved.Graft(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +174,8 @@ func TestGraft(t *testing.T) {
 		},
 	} {
 		test.g.Nodes = nodes
-		got := grafted(t, m, test.g, 1<<40)
-		test.want.Index, test.want.NextRequest, test.want.Trail = 1<<40, old.NextRequest, old.Trail
+		got := grafted(t, m, test.g)
+		test.want.Index, test.want.NextRequest, test.want.Trail, test.want.Chain = old.Index, old.NextRequest, old.Trail, old.Chain
 		if diff := cmp.Diff(test.want, got.header); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
 		}
@@ -192,11 +192,11 @@ func TestGraft_againAndAgain(t *testing.T) {
 	t.Parallel()
 	m := smallMachine(t)
 	young := func(t int64) Ground { return Ground{Stamp: Stamp{U: 1, T: t}, NextID: 1, NextToken: 1} }
-	restored := grafted(t, m, young(1_790_000_000_000), 100)
+	restored := grafted(t, m, young(1_790_000_000_000))
 	const hour = 3_600_000
 	next := restored.header
 	for i := range int64(5) {
-		got := grafted(t, restored, young(1_790_000_000_000+(i+1)*hour), 200).header
+		got := grafted(t, restored, young(1_790_000_000_000+(i+1)*hour)).header
 		for what, pair := range map[string][2]uint64{"id": {got.NextID, next.NextID}, "token": {got.NextToken, next.NextToken}} {
 			// What was restored before gave out less than one in a microsecond.
 			if pair[0] < pair[1]+hour*1000 {
@@ -206,7 +206,7 @@ func TestGraft_againAndAgain(t *testing.T) {
 		next = got
 	}
 	for i := range int64(3) {
-		again := grafted(t, restored, young(1_790_000_000_000), 300)
+		again := grafted(t, restored, young(1_790_000_000_000))
 		if err := again.JumpCounters(1_790_000_000_000 + (i+10)*hour); err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestGraft_CountersUsedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := saved.Graft(Ground{NextID: idMax - 5, NextToken: 1}, 100); !errors.Is(err, ErrCountersUsedUp) {
+	if _, err := saved.Graft(Ground{NextID: idMax - 5, NextToken: 1}); !errors.Is(err, ErrCountersUsedUp) {
 		t.Errorf("error %v, want ErrCountersUsedUp", err)
 	}
 }
@@ -282,7 +282,7 @@ func TestGraft_OldSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := restore(t, snapshot)
-		got := grafted(t, m, Ground{Stamp: Stamp{U: 1 << 40, T: m.Stamp().T + 1}, Level: FeatureLevel, NextID: 1, NextToken: 1}, m.Index()+100)
+		got := grafted(t, m, Ground{Stamp: Stamp{U: 1 << 40, T: m.Stamp().T + 1}, Level: FeatureLevel, NextID: 1, NextToken: 1})
 		stamp := Stamp{U: 1<<40 + 1, T: m.Stamp().T + 2}
 		entry := AppendEntry(nil, stamp, Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte("x")}}}, Tick{})
 		applied, err := got.Apply(got.Index()+1, entry)

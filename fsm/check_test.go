@@ -96,7 +96,7 @@ func (m *Machine) problemOf(t *Task) string {
 		return "waits without attempts left"
 	case len(t.Log) > attemptsLogMax:
 		return "remembers too many attempts"
-	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && o.Traceparent == "" && !parent && o.Step == nil:
+	case t.Options != nil && o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive && !o.KeyOfType && o.Traceparent == "" && !parent && o.Step == nil:
 		return "has empty options"
 	}
 	return ""
@@ -156,22 +156,36 @@ func (m *Machine) checkCounts() error {
 func (m *Machine) checkKeys() error {
 	keys, goneKeys := map[string]uint64{}, map[string]uint64{}
 	for id, t := range m.tasks.all() {
-		if t.Key == "" || t.options().UniqueActive && t.Status.Ended() {
+		if t.Key == "" {
+			if t.options().KeyOfType {
+				return fmt.Errorf("task %d has no key, of its type", id)
+			}
 			continue
 		}
-		if other, taken := keys[t.Key]; taken {
+		if t.options().UniqueActive && t.Status.Ended() {
+			continue
+		}
+		if other, taken := keys[t.keyName()]; taken {
 			return fmt.Errorf("tasks %d and %d have the key %q", other, id, t.Key)
 		}
-		keys[t.Key] = id
+		keys[t.keyName()] = id
+	}
+	for id, t := range m.tasks.all() {
+		if all := m.byKeyName(t.Key); holdsKey(t) && t.options().KeyOfType && all != nil && all.Type == t.Type {
+			return fmt.Errorf("tasks %d and %d of the type %s have the key %q", all.ID, id, t.Type, t.Key)
+		}
 	}
 	for id, g := range m.gone.all() {
 		if g.Key == "" {
 			continue
 		}
-		if other, taken := goneKeys[g.Key]; taken {
+		if other, taken := goneKeys[g.keyName()]; taken {
 			return fmt.Errorf("the removed tasks %d and %d have the key %q", other, id, g.Key)
 		}
-		goneKeys[g.Key] = id
+		if holder := m.holder(g.Type, g.Key, true); holder != nil && g.ForgetU > m.header.Stamp.U {
+			return fmt.Errorf("task %d has the key %q, the removed task %d is remembered with it", holder.ID, g.Key, id)
+		}
+		goneKeys[g.keyName()] = id
 	}
 	if !maps.Equal(keys, m.keys) || !maps.Equal(goneKeys, m.goneKeys) {
 		return fmt.Errorf("keys lead to %v, of removed tasks to %v, want %v and %v", m.keys, m.goneKeys, keys, goneKeys)

@@ -14,7 +14,7 @@ const answerBytesMax = 8 << 20
 func (m *Machine) claimNext(c ClaimNext) Result {
 	choice := uint64(0) // of requests that are not remembered
 	if c.RequestID != "" {
-		choice = choiceOfNext(c)
+		choice = m.choiceOfNext(c)
 	}
 	if result, known := m.repeatRequest(c.RequestID, c.WorkerID, choice); known {
 		return result
@@ -72,7 +72,7 @@ func (m *Machine) Claimable(c ClaimNext, now Stamp) bool {
 
 // claimTask claims one task by its id.
 func (m *Machine) claimTask(c ClaimTask) Result {
-	choice := choiceOfTask(c)
+	choice := m.choiceOfTask(c)
 	if result, known := m.repeatRequest(c.RequestID, c.WorkerID, choice); known {
 		return result
 	}

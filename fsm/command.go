@@ -53,6 +53,13 @@ const (
 	kindRunSchedules   kind = 135
 	kindSetTrail       kind = 136
 	kindTell           kind = 137
+	kindRestoreBegin   kind = 138
+	kindRestoreChunk   kind = 139
+	kindRestoreEnd     kind = 140
+
+	kindSetJoinToken    kind = 141
+	kindDeleteJoinToken kind = 142
+	kindUseJoinToken    kind = 143
 )
 
 // Submit adds tasks, in order, all in one step. Result.Submitted has one
@@ -84,6 +91,7 @@ type NewTask struct {
 	Labels       []Label  // sorted by name, each name once, at most 16
 	Group        string   // "" = none
 	UniqueActive bool     // the key is taken only until the task ends
+	KeyOfType    bool     // the key is taken among the tasks of the type alone
 
 	// Traceparent is the W3C trace context of the submit, "" = none. It is kept
 	// with the task and handed to its workers; the state does nothing with it.
@@ -455,6 +463,54 @@ type Tell struct {
 	What string // what was done with what, in a few words
 }
 
+// RestoreBegin begins a restore: the chunks that follow are a snapshot, as Graft
+// gives it, that RestoreEnd makes the state. Any command but these three gives up
+// what has been taken, so that nothing is left of a restore whose leader died.
+// CodeNotEmpty if the state holds anything that a restore would destroy.
+type RestoreBegin struct {
+	Bytes uint64 // of the whole snapshot
+}
+
+// RestoreChunk takes the next bytes of the snapshot. CodeInvalidRequest, and the
+// restore is given up, if they are not the next ones, or no part of a snapshot.
+type RestoreChunk struct {
+	Begin  uint64 // index of the entry of the RestoreBegin
+	Offset uint64 // of Data in the snapshot
+	Data   []byte
+}
+
+// RestoreEnd makes the snapshot that was taken the state, if all of it is there, is
+// verified as ReadSnapshot does, and follows the state's clocks, counters and level.
+// Else it changes nothing: CodeInvalidRequest.
+type RestoreEnd struct {
+	Begin uint64 // as in RestoreChunk
+}
+
+// SetJoinToken makes a join token that lives LifeMS from now, by T. Result.JoinToken
+// is that token. One of the same hash that is there stays as it is: Repeated.
+// CodeMembershipRefused if there are too many, or it is out of bounds.
+type SetJoinToken struct {
+	Hash   []byte // SHA-256 of the token
+	LifeMS int64  // 1 to JoinTokenLifeMax
+	Uses   int32  // 1 to JoinTokenUsesMax
+	By     string // as in SetType
+}
+
+// DeleteJoinToken revokes a join token. CodeMembershipRefused if there is none of
+// that id.
+type DeleteJoinToken struct {
+	ID string // as JoinToken.ID
+	By string // as in SetType
+}
+
+// UseJoinToken counts that the node comes by the token, once for each UUID.
+// CodeMembershipRefused if no such token lives, or others have used it up.
+type UseJoinToken struct {
+	Hash   []byte // SHA-256 of the token
+	UUID   string
+	NodeID string // for the trail
+}
+
 func (Submit) kind() kind     { return kindSubmit }
 func (ClaimNext) kind() kind  { return kindClaimNext }
 func (ClaimTask) kind() kind  { return kindClaimTask }
@@ -487,3 +543,10 @@ func (DeleteSchedule) kind() kind { return kindDeleteSchedule }
 func (RunSchedules) kind() kind   { return kindRunSchedules }
 func (SetTrail) kind() kind       { return kindSetTrail }
 func (Tell) kind() kind           { return kindTell }
+func (RestoreBegin) kind() kind   { return kindRestoreBegin }
+func (RestoreChunk) kind() kind   { return kindRestoreChunk }
+func (RestoreEnd) kind() kind     { return kindRestoreEnd }
+
+func (SetJoinToken) kind() kind    { return kindSetJoinToken }
+func (DeleteJoinToken) kind() kind { return kindDeleteJoinToken }
+func (UseJoinToken) kind() kind    { return kindUseJoinToken }

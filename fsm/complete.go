@@ -33,7 +33,7 @@ func (m *Machine) complete(c Complete) Result {
 // that c does not repeat.
 func (m *Machine) isOtherRequest(c *ClaimNext) bool {
 	r, _ := m.findRequest(c.RequestID)
-	return r != nil && (r.WorkerID != c.WorkerID || r.Choice != choiceOfNext(*c))
+	return r != nil && (r.WorkerID != c.WorkerID || r.Choice != m.choiceOfNext(*c))
 }
 
 // thenOf returns what a repeat needs of the answer, nil if there is nothing

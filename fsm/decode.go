@@ -70,6 +70,18 @@ func decodeBody(k kind, body []byte) (Command, error) {
 		c = decodeSetTrail(&r)
 	case kindTell:
 		c = decodeTell(&r)
+	case kindSetJoinToken:
+		c = decodeSetJoinToken(&r)
+	case kindDeleteJoinToken:
+		c = decodeDeleteJoinToken(&r)
+	case kindUseJoinToken:
+		c = decodeUseJoinToken(&r)
+	case kindRestoreBegin:
+		c = decodeRestoreBegin(&r)
+	case kindRestoreChunk:
+		c = decodeRestoreChunk(&r)
+	case kindRestoreEnd:
+		c = decodeRestoreEnd(&r)
 	default:
 		return nil, fmt.Errorf("%w: type %d", ErrUnknownCommand, k)
 	}
@@ -153,6 +165,8 @@ func decodeNewTaskRest(r *fieldReader, t *NewTask) {
 			return
 		}
 		t.Parent = r.newParent()
+	case 18:
+		t.KeyOfType = r.bool()
 	default:
 		r.unknown()
 	}
@@ -604,6 +618,54 @@ func decodeTell(r *fieldReader) (c Tell) {
 			c.By = r.string()
 		case 3:
 			c.What = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeSetJoinToken(r *fieldReader) (c SetJoinToken) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Hash = r.bytes()
+		case 2:
+			c.LifeMS = r.int64()
+		case 3:
+			c.Uses = r.sint32()
+		case 4:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeDeleteJoinToken(r *fieldReader) (c DeleteJoinToken) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.string()
+		case 2:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func decodeUseJoinToken(r *fieldReader) (c UseJoinToken) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Hash = r.bytes()
+		case 2:
+			c.UUID = r.string()
+		case 3:
+			c.NodeID = r.string()
 		default:
 			r.unknown()
 		}

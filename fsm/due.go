@@ -66,7 +66,7 @@ type times struct {
 	finalizing timeline // parents whose finalization is claimed, by when that is over by U
 
 	forgettingGone timeline          // removed tasks, by ForgetU
-	goneKeys       map[string]uint64 // idempotency key to the id of a removed task
+	goneKeys       map[string]uint64 // name of an idempotency key to the id of a removed task
 }
 
 // enterTimes puts a task that takes so many bytes into the indexes by time
@@ -121,6 +121,9 @@ func (m *Machine) NextDue() (t int64, ok bool) {
 			t, ok = next.at, true
 		}
 	}
+	if end, some := m.nextJoinTokenEnd(); some && (!ok || end < t) {
+		t, ok = end, true
+	}
 	return t, ok
 }
 
@@ -133,6 +136,7 @@ func (m *Machine) tick() Result {
 	m.forgetGoneDue()
 	m.forgetDue()
 	m.clearFinalizations()
+	m.expireJoinTokens()
 	return Result{}
 }
 

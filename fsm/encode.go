@@ -96,6 +96,32 @@ func appendBody(b []byte, c Command) []byte {
 		}
 		b = putString(b, 2, c.By)
 		return putString(b, 3, c.What)
+	case SetJoinToken:
+		b = putBytes(b, 1, c.Hash)
+		b = putInt(b, 2, c.LifeMS)
+		b = putSint(b, 3, c.Uses)
+		return putString(b, 4, c.By)
+	case DeleteJoinToken:
+		b = putString(b, 1, c.ID)
+		return putString(b, 2, c.By)
+	case UseJoinToken:
+		b = putBytes(b, 1, c.Hash)
+		b = putString(b, 2, c.UUID)
+		return putString(b, 3, c.NodeID)
+	}
+	return appendRestore(b, c)
+}
+
+func appendRestore(b []byte, c Command) []byte {
+	switch c := c.(type) {
+	case RestoreBegin:
+		return putUint(b, 1, c.Bytes)
+	case RestoreChunk:
+		b = putUint(b, 1, c.Begin)
+		b = putUint(b, 2, c.Offset)
+		return putBytes(b, 3, c.Data)
+	case RestoreEnd:
+		return putUint(b, 1, c.Begin)
 	}
 	panic(fmt.Sprintf("fsm: %T is no command", c))
 }
@@ -127,7 +153,8 @@ func appendNewTask(b []byte, t *NewTask) []byte {
 	b = putString(b, 14, t.Group)
 	b = putBool(b, 15, t.UniqueActive)
 	b = putString(b, 16, t.Traceparent)
-	return appendNewParent(b, 17, t.Parent)
+	b = appendNewParent(b, 17, t.Parent)
+	return putBool(b, 18, t.KeyOfType)
 }
 
 // appendBackoff appends the field num, a message; nothing if v is nil.

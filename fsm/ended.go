@@ -31,7 +31,7 @@ func (m *Machine) finish(t *Task, to Status) {
 		t.WorkerID = ""
 	}
 	if t.options().UniqueActive && t.Key != "" {
-		delete(m.keys, t.Key)
+		delete(m.keys, t.keyName())
 	}
 	if t.Step() != nil {
 		m.stepsEnded = append(m.stepsEnded, t.ID)
@@ -89,7 +89,7 @@ func (m *Machine) unend(t *Task) {
 	t.Result, t.ResultPayload = nil, nil
 	t.CancelRequested = false
 	if t.options().UniqueActive && t.Key != "" {
-		m.keys[t.Key] = t.ID
+		m.keys[t.keyName()] = t.ID
 	}
 }
 
@@ -213,7 +213,7 @@ func (m *Machine) evict(c Evict) Result {
 // setOptions gives the task those options: none if all are at their defaults.
 func (t *Task) setOptions(o Options) {
 	if o.ExpiresAt == 0 && o.Backoff == nil && o.RetentionMS == 0 && len(o.Labels) == 0 && o.Group == "" && !o.UniqueActive &&
-		o.Traceparent == "" && o.Parent == nil && o.Step == nil {
+		!o.KeyOfType && o.Traceparent == "" && o.Parent == nil && o.Step == nil {
 		t.Options = nil
 		return
 	}

@@ -1,6 +1,11 @@
 package fsm
 
-import "pgregory.net/rapid"
+import (
+	"crypto/sha256"
+	"math"
+
+	"pgregory.net/rapid"
+)
 
 // actsCommands has a command of each type that knows a field of level 5, with
 // every field set. Golden files hold them, so they do not change.
@@ -17,7 +22,43 @@ func actsCommands() []Command {
 		DeleteSchedule{Name: "nightly", By: "deploy"},
 		setNode,
 		Tell{Kind: EventLeadershipTransferred, By: "deploy", What: "to n2"},
+		RestoreBegin{Bytes: math.MaxUint64},
+		RestoreChunk{Begin: 127, Offset: 1 << 20, Data: []byte("CLAIMQSN\x01")},
+		RestoreEnd{Begin: math.MaxUint64},
+		SetJoinToken{Hash: tokenHash("one"), LifeMS: 3_600_000, Uses: 2, By: "deploy"},
+		DeleteJoinToken{ID: "7692c3ad3540", By: "deploy"},
+		UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
 	}
+}
+
+// tokenHash returns what the state keeps of a join token.
+func tokenHash(token string) []byte {
+	sum := sha256.Sum256([]byte(token))
+	return sum[:]
+}
+
+// drawJoinToken draws a command about a join token.
+func drawJoinToken(t *rapid.T, k kind) Command {
+	str := rapid.String()
+	switch k {
+	case kindSetJoinToken:
+		return SetJoinToken{Hash: drawBytes(t, "hash"), LifeMS: rapid.Int64().Draw(t, "life"), Uses: rapid.Int32().Draw(t, "uses"), By: str.Draw(t, "by")}
+	case kindDeleteJoinToken:
+		return DeleteJoinToken{ID: str.Draw(t, "id"), By: str.Draw(t, "by")}
+	}
+	return UseJoinToken{Hash: drawBytes(t, "hash"), UUID: str.Draw(t, "uuid"), NodeID: str.Draw(t, "node")}
+}
+
+// drawRestore draws a command of a restore.
+func drawRestore(t *rapid.T, k kind) Command {
+	u64 := rapid.Uint64()
+	switch k {
+	case kindRestoreBegin:
+		return RestoreBegin{Bytes: u64.Draw(t, "bytes")}
+	case kindRestoreChunk:
+		return RestoreChunk{Begin: u64.Draw(t, "begin"), Offset: u64.Draw(t, "offset"), Data: drawBytes(t, "data")}
+	}
+	return RestoreEnd{Begin: u64.Draw(t, "begin")}
 }
 
 // drawTell draws a command that appeared at level 5.

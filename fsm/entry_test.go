@@ -101,8 +101,8 @@ func lifeCommands() []Command {
 // fullCommands has no field at its zero value; there is one command of each
 // type.
 func fullCommands() []Command {
-	all := append(actsCommands(), SetLevel{Level: levelActs, By: "deploy"})
-	for _, c := range slices.Concat(stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
+	all := append(keyCommands(), SetLevel{Level: levelActs, By: "deploy"})
+	for _, c := range slices.Concat(actsCommands(), stepsCommands(), sightCommands(), lifeCommands(), firstCommands()) {
 		if !slices.ContainsFunc(all, func(other Command) bool { return other.kind() == c.kind() }) {
 			all = append(all, c)
 		}
@@ -191,6 +191,10 @@ func drawOf(t *rapid.T, k kind) Command {
 		return Checkpoint{}
 	case kindTell:
 		return drawTell(t)
+	case kindSetJoinToken, kindDeleteJoinToken, kindUseJoinToken:
+		return drawJoinToken(t, k)
+	case kindRestoreBegin, kindRestoreChunk, kindRestoreEnd:
+		return drawRestore(t, k)
 	}
 	return drawLife(t, k)
 }
@@ -242,6 +246,7 @@ func drawNewTask(t *rapid.T) NewTask {
 		Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"),
 		Labels: drawSlice(t, "labels", drawLabel), Group: str.Draw(t, "group"),
 		UniqueActive: rapid.Bool().Draw(t, "unique"), Traceparent: str.Draw(t, "traceparent"),
+		KeyOfType: rapid.Bool().Draw(t, "key of type"),
 	}
 }
 
@@ -413,8 +418,8 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"the highest command type", entryOf(255), ErrUnknownCommand, "type 255"},
 		{"a field of the future", entryOf(kindDelete, 8, 1, 0x78, 1), ErrUnknownCommand, "delete: "},
 		{"a field of the future in a command without fields", entryOf(kindTick, 8, 1), ErrUnknownCommand, "tick: "},
-		{"a field of the future in a task", entryOf(kindSubmit, 10, 3, 0x90, 1, 1), ErrUnknownCommand, "field 18"},
-		{"a field of the future in a follow-up", entryOf(kindComplete, 0x32, 3, 0x90, 1, 1), ErrUnknownCommand, "field 18"},
+		{"a field of the future in a task", entryOf(kindSubmit, 10, 3, 0x98, 1, 1), ErrUnknownCommand, "field 19"},
+		{"a field of the future in a follow-up", entryOf(kindComplete, 0x32, 3, 0x98, 1, 1), ErrUnknownCommand, "field 19"},
 		{"a field of the future in a parent", parentOf(0x0a, 0, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"a field of the future in a step", parentOf(0x0a, 2, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"steps of a step", parentOf(0x0a, 9, 0x1a, 7, 0x8a, 1, 4, 0x0a, 2, 0x0a, 0), ErrUnknownCommand, "field 17"},
@@ -444,7 +449,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in a filter", entryOf(kindAct, 0x1a, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
 		{"a field of the future in a schedule", entryOf(kindSetSchedule, 10, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
 		{"a field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x88, 1, 1), ErrUnknownCommand, "field 17"},
-		{"another field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x90, 1, 1), ErrUnknownCommand, "field 18"},
+		{"another field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x98, 1, 1), ErrUnknownCommand, "field 19"},
 		{"a field of the future in a slot", entryOf(kindRunSchedules, 10, 2, 0x30, 1), ErrUnknownCommand, "field 6"},
 		{"a field of the future in the bounds of the trail", entryOf(kindSetTrail, 0x18, 1), ErrUnknownCommand, "field 3"},
 		{"an action of the future", entryOf(kindAct, 8, 4), ErrUnknownCommand, "value 4"},
@@ -472,7 +477,11 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"two tasks of a schedule", entryOf(kindSetSchedule, 10, 8, 0x12, 2, 0x20, 1, 0x12, 2, 0x20, 1), ErrCorrupt, "twice"},
 		{"ids of an action packed", entryOf(kindAct, 0x12, 1, 1), ErrCorrupt, "not a varint"},
 		{"two next claims", entryOf(kindComplete, 0x3a, 2, 0x28, 1, 0x3a, 2, 0x28, 1), ErrCorrupt, "twice"},
-		{"an event of the future", entryOf(kindTell, 8, byte(eventLast)+1), ErrUnknownCommand, "value 48"},
+		{"an event of the future", entryOf(kindTell, 8, byte(eventLast)+1), ErrUnknownCommand, "value 52"},
+		{"a field of the future in a restore's begin", entryOf(kindRestoreBegin, 0x10, 1), ErrUnknownCommand, "field 2"},
+		{"a field of the future in a restore's chunk", entryOf(kindRestoreChunk, 0x20, 1), ErrUnknownCommand, "field 4"},
+		{"a field of the future in a restore's end", entryOf(kindRestoreEnd, 0x10, 1), ErrUnknownCommand, "field 2"},
+		{"an end of a restore in a batch", entryOf(kindBatch, 0x12, 1, byte(kindRestoreEnd)), ErrUnknownCommand, "restore end in a batch"},
 		{"a field of the future in a tell", entryOf(kindTell, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"a feature level of the future", entryOf(kindSetLevel, 8, byte(FeatureLevel)+1), ErrUnknownCommand, "feature level"},
 		{"field number 0", entryOf(kindDelete, 0, 1), ErrCorrupt, "field number"},

@@ -42,6 +42,7 @@ const (
 	BoundWaitingReads  Bound = "waiting_reads"  // for an index, the end of a task, events
 	BoundConnections   Bound = "connections"    // of the API, kept there
 	BoundBodies        Bound = "bodies"         // of requests that are received, kept there
+	BoundAnswers       Bound = "answers"        // that are not written yet, kept there
 )
 
 // Overload is an ErrOverloaded that says what is full.

@@ -33,7 +33,7 @@ func (g *generator) newParent() NewTask {
 // step is the task of a step.
 func (g *generator) step(traceparent string) NewTask {
 	t := g.plainTask()
-	t.Key, t.UniqueActive, t.RetentionMS, t.Traceparent = "", false, 0, traceparent
+	t.Key, t.UniqueActive, t.KeyOfType, t.RetentionMS, t.Traceparent = "", false, false, 0, traceparent
 	return t
 }
 

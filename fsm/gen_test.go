@@ -170,7 +170,7 @@ func (g *generator) command(m *Machine) Command {
 	case 2:
 		return g.again()
 	case 3, 4, 5:
-		if g.theme >= themeSteps {
+		if g.theme >= themeSteps || g.theme == themeKeys {
 			return g.themed(m)
 		}
 	}
@@ -212,7 +212,7 @@ func (g *generator) command(m *Machine) Command {
 	case 43, 44, 45:
 		return g.ofParent(m)
 	}
-	return g.other()
+	return g.other(m)
 }
 
 // again is a command of before. Of what the leader proposes, and of what the
@@ -239,7 +239,7 @@ func (g *generator) themed(m *Machine) Command {
 	case themeTime:
 		return pick[Command](g, plain, g.fail(m), Tick{})
 	case themeKeys:
-		return pick[Command](g, plain, g.submit(), g.complete(m), Cancel{ID: g.id(m)}, g.retry(m))
+		return pick[Command](g, plain, g.submit(), g.complete(m), Cancel{ID: g.id(m)}, g.retry(m), Retry{ID: g.keyless(m)})
 	case themeSteps:
 		return g.themedSteps(m)
 	case themeFinalization:
@@ -250,9 +250,29 @@ func (g *generator) themed(m *Machine) Command {
 	return pick[Command](g, plain, g.complete(m), g.batch(m))
 }
 
-func (g *generator) other() Command {
+// keyless returns a task whose key became free when it ended, 0 if there is none.
+func (g *generator) keyless(m *Machine) uint64 {
+	var ids []uint64
+	for id, t := range m.tasks.all() {
+		if t.Key != "" && t.options().UniqueActive && t.Status.Ended() && t.Status != StatusCompleted {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return 0
+	}
+	return ids[g.dice(len(ids))]
+}
+
+func (g *generator) other(m *Machine) Command {
 	switch g.dice(9) {
-	case 0:
+	case 0: // what changes nothing: also the rest of a restore that was given up
+		switch m.Index() % 4 {
+		case 1:
+			return RestoreChunk{Begin: m.Index(), Data: []byte(snapshotMagic)}
+		case 2:
+			return RestoreEnd{Begin: m.Index()}
+		}
 		return Checkpoint{}
 	case 1, 2:
 		name := pick(g, "n1", "n2", "n3", "n4")
@@ -307,7 +327,7 @@ func (g *generator) plainTask() NewTask {
 		t.Payload = []byte{byte(g.dice(256))}
 	}
 	if g.often(themeKeys) {
-		t.Key, t.UniqueActive = g.key(), g.dice(3) > 0
+		t.Key, t.UniqueActive, t.KeyOfType = g.key(), g.dice(3) > 0, g.dice(3) == 0
 	}
 	if g.often(themeGroups) {
 		t.Group = pick(g, "g1", "g2")
@@ -326,7 +346,10 @@ func (g *generator) plainTask() NewTask {
 	if g.often(themeTime) {
 		t.Backoff = g.backoff()
 	}
-	if g.often(themeTime) || g.often(themeThen) {
+	switch {
+	case g.theme == themeKeys && !t.UniqueActive: // the key of a removed task, which others had before
+		t.RetentionMS = pick[int64](g, KeepNone, KeepNone, KeepNone, 1, 0)
+	case g.often(themeTime) || g.often(themeThen):
 		t.RetentionMS = g.retention()
 	}
 	if g.dice(4) == 1 || g.theme == themeSight {
@@ -340,7 +363,12 @@ func (g *generator) plainTask() NewTask {
 
 func (g *generator) taskType() string { return pick(g, "mail", "scan", "video") }
 
-func (g *generator) key() string { return pick(g, "k1", "k1", "k2", "k3") }
+func (g *generator) key() string {
+	if g.theme == themeKeys {
+		return pick(g, "k1", "k1", "k1", "k2")
+	}
+	return pick(g, "k1", "k1", "k2", "k3")
+}
 
 func (g *generator) labels() []Label {
 	return pick(g, nil, []Label{{"a", "1"}}, []Label{{"a", "2"}, {"b", ""}})

@@ -75,6 +75,10 @@ func goldenEntries() []goldenEntry {
 		name: "set-level-level-5", stamp: fullStamp, commands: []Command{SetLevel{Level: levelActs, By: "deploy"}},
 		comment: "command type 132, set level, every field of feature level 5 set",
 	})
+	all = append(all, goldenEntry{
+		name: "keys-of-types", stamp: fullStamp, commands: keyCommands(),
+		comment: "command types 1, submit, 4, complete, 15, batch, and 133, set schedule, with key_of_type",
+	})
 	return all
 }
 
@@ -189,6 +193,7 @@ func goldenLog() []testEntry {
 	entries = append(entries, goldenSight()...)
 	entries = append(entries, goldenSteps()...)
 	entries = append(entries, goldenActs()...)
+	entries = append(entries, goldenKeys()...)
 	log := make([]testEntry, len(entries))
 	for i, commands := range entries {
 		log[i] = testEntry{
@@ -305,6 +310,22 @@ func goldenActs() [][]Command {
 			Tell{Kind: EventMemberDemoted, By: "deploy", What: "n2"},
 			Tell{Kind: EventSnapshotTaken, What: "at index 50"},
 		},
+		{
+			SetJoinToken{Hash: tokenHash("one"), LifeMS: JoinTokenLifeMax, Uses: 2, By: "deploy"},
+			UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
+		},
+	}
+}
+
+// goldenKeys is the part of goldenLog that has keys of types. It begins with id 26.
+func goldenKeys() [][]Command {
+	ofType := func(taskType, key string) NewTask {
+		return NewTask{Type: taskType, Params: []byte("1"), Key: key, KeyOfType: true}
+	}
+	left := ofType("mail", "order-27")
+	left.RetentionMS = KeepNone
+	return [][]Command{
+		{Submit{Tasks: []NewTask{ofType("scan", "order-26"), left, ofType("mail", "order-26")}}, Cancel{ID: 27}},
 	}
 }
 
@@ -312,7 +333,10 @@ func goldenActs() [][]Command {
 // is compared with what goldenLog leads to: that may change.
 func TestGolden_Snapshots(t *testing.T) {
 	t.Parallel()
-	addGoldenSnapshot(t, "snapshot-level-5.bin")
+	addMissing(t, filepath.Join(goldenDir, "snapshot-chain.bin"), snapshotOf(t, goldenMachine(t)))
+	addMissing(t, filepath.Join(goldenDir, "snapshot-restored.bin"), snapshotOf(t, restoredMachine(t, goldenMachine(t))))
+	addMissing(t, filepath.Join(goldenDir, "snapshot-keys-of-types.bin"), snapshotOf(t, goldenMachine(t)))
+	addMissing(t, filepath.Join(goldenDir, "snapshot-join-tokens.bin"), snapshotOf(t, goldenMachine(t)))
 	for _, want := range []struct {
 		name      string
 		index     uint64
@@ -354,6 +378,30 @@ func TestGolden_Snapshots(t *testing.T) {
 			3, 2, 1, 2, 3,
 			"50849a4a8a18ef01636c7d194c551dc5",
 		},
+		{
+			"snapshot-chain.bin", 52,
+			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			3, 2, 1, 2, 3,
+			"76854b90cad9cd10ce7900edda764f1a",
+		},
+		{
+			"snapshot-restored.bin", 6,
+			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			3, 2, 1, 2, 3,
+			"bdfe1e6284727a1825fbf83d6550e560",
+		},
+		{
+			"snapshot-keys-of-types.bin", 54,
+			[...]int64{StatusPending: 7, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			3, 2, 2, 3, 3,
+			"905db40ecd1f622c981625a8b9a6942a",
+		},
+		{
+			"snapshot-join-tokens.bin", 54,
+			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			3, 2, 1, 3, 3,
+			"9f4606aa5a944b5b681a7866aff3f839",
+		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))
 		if err != nil {
@@ -374,21 +422,25 @@ func TestGolden_Snapshots(t *testing.T) {
 	}
 }
 
-// addGoldenSnapshot writes the snapshot of where goldenLog leads to, if the flag
-// is set and it does not exist.
-func addGoldenSnapshot(t *testing.T, name string) {
+// goldenChain is the chain of the golden snapshot that has one.
+const goldenChain = 0xfedcba9876543210
+
+// goldenMachine is where goldenLog leads to.
+func goldenMachine(t *testing.T) *Machine {
 	t.Helper()
 	m := New()
 	applyLog(t, m, goldenLog())
-	addMissing(t, filepath.Join(goldenDir, name), snapshotOf(t, m))
+	m.SetChain(goldenChain)
+	return m
 }
 
-// TestGoldenLog_SetsEveryField ensures that the golden snapshot holds each field
-// of each record at least once.
+// TestGoldenLog_SetsEveryField ensures that the golden snapshot, and that of the same
+// state behind a restore, hold each field of each record at least once.
 func TestGoldenLog_SetsEveryField(t *testing.T) {
 	t.Parallel()
 	s, seen := parseSchema(t), map[string]bool{}
-	for _, c := range splitSnapshot(snapshotOf(t, smallMachine(t))) {
+	small := smallMachine(t)
+	for _, c := range append(splitSnapshot(snapshotOf(t, small)), splitSnapshot(snapshotOf(t, restoredMachine(t, small)))...) {
 		for _, record := range c.records {
 			if err := s.walk(recordNames[c.kind], record, seen); err != nil {
 				t.Error(err)

@@ -7,7 +7,7 @@ const (
 	goneMS      = 10 * 60 * 1000 // by the lease clock, after the removal
 	goneMax     = 1_000_000      // tasks; the oldest make room
 	goneTickMax = 1024           // tasks that one tick forgets
-	goneBytes   = 140            // what one takes beside its strings
+	goneBytes   = 160            // what one takes beside its strings
 	// goneForgottenMax is how many are forgotten for one that is remembered:
 	// more than one, so that no heap of them builds up between ticks.
 	goneForgottenMax = 2
@@ -18,8 +18,11 @@ const (
 type gone struct {
 	// Key is the task's idempotency key, which stays taken for as long; "" if it
 	// was free again when the task ended.
-	Key    string
-	Status Status // completed, failed or cancelled
+	Key string
+	// KeyOfType says that it is taken among the tasks of the type alone.
+	KeyOfType bool
+	Type      string // "" of one that was removed before this was remembered
+	Status    Status // completed, failed or cancelled
 	// Token and Outcome are of the last claim, zero if there was none. WorkerID
 	// is who had it, "" if the task did not end with it. Of a parent, which has no
 	// Outcome, WorkerID and Token are of the processor that ended it.
@@ -34,12 +37,13 @@ type gone struct {
 // rememberGone remembers the ended task, which was just removed.
 func (m *Machine) rememberGone(t *Task) {
 	g := &gone{
+		Type:    t.Type,
 		Status:  t.Status,
 		Then:    t.Then,
 		ForgetU: m.header.Stamp.U + goneMS,
 	}
 	if holdsKey(t) {
-		g.Key, g.Same = t.Key, sameHash(t.Type, t.Params, t.Payload)
+		g.Key, g.KeyOfType, g.Same = t.Key, t.options().KeyOfType, sameHash(t.Type, t.Params, t.Payload)
 	}
 	if last := lastEnded(t.Log); last != nil {
 		g.Token, g.Outcome = last.Token, last.Outcome
@@ -71,11 +75,11 @@ func (m *Machine) indexGone(id uint64, g *gone) (problem string) {
 	if m.tasks.get(id) != nil {
 		return "it is there all the same"
 	}
-	if g.Key != "" {
-		if _, taken := m.goneKeys[g.Key]; taken {
+	if name := g.keyName(); name != "" {
+		if _, taken := m.goneKeys[name]; taken {
 			return "its key is another's"
 		}
-		m.goneKeys[g.Key] = id
+		m.goneKeys[name] = id
 	}
 	m.forgettingGone.add(g.ForgetU, id)
 	m.bytes += bytesOfGone(g)
@@ -91,7 +95,7 @@ func (m *Machine) forgetGone(id uint64) {
 // excludeGone takes a record out of everything derived.
 func (m *Machine) excludeGone(id uint64, g *gone) {
 	if g.Key != "" {
-		delete(m.goneKeys, g.Key)
+		delete(m.goneKeys, g.keyName())
 	}
 	m.forgettingGone.remove(g.ForgetU, id)
 	m.bytes -= bytesOfGone(g)
@@ -124,26 +128,19 @@ func (m *Machine) findGone(id uint64) *gone {
 	return g
 }
 
-// goneByKey returns what is remembered of the removed task that had the key,
-// nil if nothing is. It forgets one whose time has come, as the key is about to
-// be given anew.
-func (m *Machine) goneByKey(key string) (id uint64, g *gone) {
-	if key == "" {
-		return 0, nil
+// Removed returns what is remembered of a task that was removed since it ended, nil if
+// nothing is: its id, type, key, status and last claim, and what it did beside.
+func (m *Machine) Removed(id uint64) *Task {
+	g := m.findGone(id)
+	if g == nil {
+		return nil
 	}
-	id, ok := m.goneKeys[key]
-	if !ok {
-		return 0, nil
-	}
-	if g = m.findGone(id); g == nil {
-		m.forgetGone(id)
-	}
-	return id, g
+	return g.task(id)
 }
 
 // task returns what is known of the removed task.
 func (g *gone) task(id uint64) *Task {
-	t := &Task{ID: id, Key: g.Key, Status: g.Status, Token: g.Token, Then: g.Then}
+	t := &Task{ID: id, Type: g.Type, Key: g.Key, Status: g.Status, Token: g.Token, Then: g.Then}
 	if g.Status != StatusCancelled {
 		t.WorkerID = g.WorkerID
 	}
@@ -180,9 +177,9 @@ func (m *Machine) heldGone(h Hold, outcome Outcome) Result {
 
 // bytesOfGone estimates the memory that the record takes.
 func bytesOfGone(g *gone) int64 {
-	n := goneBytes + len(g.WorkerID) + bytesOfThen(g.Then)
+	n := goneBytes + len(g.Type) + len(g.WorkerID) + bytesOfThen(g.Then)
 	if g.Key != "" {
-		n += keyBytes + len(g.Key)
+		n += keyBytes + len(g.keyName())
 	}
 	return int64(n)
 }

@@ -46,7 +46,7 @@ func TestMachine_SettlesRemovedTasks(t *testing.T) {
 				t.Fatalf("answered %q, repeated %v, gone %v; want %q", ended.Code, ended.Repeated, ended.Gone, c.want)
 			}
 			status := map[bool]Status{true: StatusCompleted, false: StatusFailed}[ended.Task.Status == StatusCompleted]
-			want := &Task{ID: id, Key: "k", Status: status, WorkerID: "w1", Token: h.Token}
+			want := &Task{ID: id, Key: "k", Type: "mail", Status: status, WorkerID: "w1", Token: h.Token}
 			if diff := cmp.Diff(want, ended.Task); diff != "" {
 				t.Errorf("what is known of it (-want +got):\n%s", diff)
 			}

@@ -30,12 +30,13 @@ type Ground struct {
 	Level             uint32
 	NextID, NextToken uint64
 	Nodes             []NodeRecord
+	JoinTokens        []*JoinToken
 }
 
 // Ground returns what of the state outlives a restore. The caller owns it.
 func (m *Machine) Ground() Ground {
 	h := &m.header
-	return Ground{Stamp: h.Stamp, Level: h.Level, NextID: h.NextID, NextToken: h.NextToken, Nodes: m.Nodes()}
+	return Ground{Stamp: h.Stamp, Level: h.Level, NextID: h.NextID, NextToken: h.NextToken, Nodes: m.Nodes(), JoinTokens: h.JoinTokens}
 }
 
 // Contents says in words what the state holds that a restore would destroy, ""
@@ -62,22 +63,24 @@ func (m *Machine) Contents() string {
 	return ""
 }
 
-// Graft makes the backup's state that of the cluster g, at index of its log, and
-// captures it:
+// Graft makes the backup's state that of the cluster g, and captures it, to be
+// restored there through the log:
 //
 //   - the next id and token are CounterJump above the backup's at least, and the
 //     microseconds since it by T, and not below those since the Unix epoch, nor
 //     below the cluster's: a backup can be restored again and again, and none is
 //     given out twice;
-//   - the nodes are the cluster's;
+//   - the nodes and the join tokens are the cluster's;
 //   - the feature level is the higher of both;
 //   - T is the later of both. U is, too: what the backup's claims, and all else
 //     that lives by U, had left when it was taken is left to them.
 //
-// It may be called once, and the backup not used after it. Errors:
+// The index is still the backup's: it is known when the restore ends. Graft may be
+// called once; the backup has no state after it, and takes no memory. Errors:
 // ErrCountersUsedUp.
-func (b *SavedBackup) Graft(g Ground, index uint64) (*Snapshot, error) {
+func (b *SavedBackup) Graft(g Ground) (*Snapshot, error) {
 	m := b.machine
+	b.machine = nil
 	h := &m.header
 	if g.Stamp.U > h.Stamp.U {
 		m.shiftU(g.Stamp.U - h.Stamp.U)
@@ -89,9 +92,8 @@ func (b *SavedBackup) Graft(g Ground, index uint64) (*Snapshot, error) {
 	if max(h.NextID, h.NextToken) > counterMax {
 		return nil, fmt.Errorf("%w: the next id would be %d, the next token %d", ErrCountersUsedUp, h.NextID, h.NextToken)
 	}
-	h.Index = index
 	h.Level = max(h.Level, g.Level)
-	m.nodes = slices.Clone(g.Nodes)
+	m.nodes, h.JoinTokens = slices.Clone(g.Nodes), g.JoinTokens
 	return m.Snapshot(), nil
 }
 

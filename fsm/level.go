@@ -44,6 +44,13 @@ var kinds = [...]struct {
 	kindRunSchedules:   {"run schedules", 3},
 	kindSetTrail:       {"set trail", 3},
 	kindTell:           {"tell", 5},
+	kindRestoreBegin:   {"restore begin", 5},
+	kindRestoreChunk:   {"restore chunk", 5},
+	kindRestoreEnd:     {"restore end", 5},
+
+	kindSetJoinToken:    {"set join token", 5},
+	kindDeleteJoinToken: {"delete join token", 5},
+	kindUseJoinToken:    {"use join token", 5},
 }
 
 // String returns the kind's name in messages, its number if it has none.
@@ -67,7 +74,8 @@ const levelSight = 3
 const levelSteps = 4
 
 // levelActs is the feature level at which the trail tells of operators' acts that
-// change nothing in the state, and who did what.
+// change nothing in the state, and who did what, and at which a restore goes through
+// the log, and that of join tokens.
 const levelActs = 5
 
 // LevelOf returns the feature level that the cluster must have reached before
@@ -116,7 +124,7 @@ func usesLife(c Command) bool {
 
 func (t *NewTask) usesLife() bool {
 	return t.RunAt != 0 || t.DelayMS != 0 || t.ExpiresAt != 0 || t.Backoff != nil || t.RetentionMS != 0 ||
-		len(t.Labels) > 0 || t.Group != "" || t.UniqueActive
+		len(t.Labels) > 0 || t.Group != "" || t.UniqueActive || t.KeyOfType
 }
 
 // usesSight reports whether the command sets a field that appeared at

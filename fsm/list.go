@@ -68,9 +68,13 @@ func (m *Machine) List(q ListQuery) ListPage {
 	return page
 }
 
-// listByKey is the list of at most one task, the one that has the key.
+// listByKey is the list of at most one task, the one that has the key: of the type,
+// if one is asked for, else among all tasks.
 func (m *Machine) listByKey(q ListQuery) ListPage {
 	t := m.ByKey(q.Key)
+	if q.Type != "" {
+		t = m.ByTypeKey(q.Type, q.Key)
+	}
 	switch {
 	case t == nil || !q.matches(t):
 		return ListPage{}

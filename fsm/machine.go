@@ -26,7 +26,7 @@ type Machine struct {
 	byName     btree.Map[string, *typeState] // the same, sorted
 	ready      tournament                    // all types; those that cannot be claimed from have no rank in it
 	openings   *btree.BTreeG[opening]        // types that only their rate limit closes
-	keys       map[string]uint64             // idempotency key to task id
+	keys       map[string]uint64             // name of an idempotency key to task id
 	claims     btree.Map[uint64, claimRef]   // live claims by token
 	holdings   holdings                      // the same, by worker and by type
 	slots      *btree.BTreeG[*ScheduleView]  // schedules that wait for their next one
@@ -51,6 +51,7 @@ type Machine struct {
 	typesChanged uint64     // how often a type began or was forgotten
 	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name
 	sources      []source   // memory of chooser
+	choosing     []byte     // memory of choiceOfNext
 
 	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
 	// change them.
@@ -60,6 +61,9 @@ type Machine struct {
 	// answers is what results are made of: of memory that is theirs, or while
 	// Replay runs of reused.
 	answers, reused *answers
+	// partial is the restore that is under way, nil if none is. It is derived of the
+	// log alone: no snapshot has it, so none may replace the log that it is of.
+	partial *partial
 	// undo is the journal while an atomic batch is applied, else nil.
 	undo *undo
 	// answered is how many bytes of tasks the answer of the batch that is being
@@ -70,6 +74,9 @@ type Machine struct {
 // header is the part of the saved state that is not a record.
 type header struct {
 	Index uint64 // of the last entry applied
+	// Ahead is how far moments are ahead of indexes of the log: a state that was
+	// restored goes on behind its backup's, whatever the log's index is.
+	Ahead uint64
 	Stamp Stamp
 	Level uint32 // replicated feature level
 	// The next ones to give out, from 1. All are below 2^53.
@@ -78,6 +85,10 @@ type header struct {
 	NextRequest uint64 // sequence number of claim requests
 
 	Trail trailHeader
+
+	Chain uint64 // that of the entries applied, as package cluster makes it
+
+	JoinTokens []*JoinToken // the oldest first, at most joinTokensMax; neither slice nor tokens change in place
 }
 
 // request is a claim request that is remembered, so that its repeat gets the
@@ -119,24 +130,29 @@ func New() *Machine {
 // Index returns the index of the last entry applied, 0 if none.
 func (m *Machine) Index() uint64 { return m.header.Index }
 
+// moment returns what the entry being applied is known by in the trail and as a
+// schedule's version: it grows with each entry, also where a state was restored that
+// had come to a higher index elsewhere.
+func (m *Machine) moment() uint64 { return m.header.moment() }
+
+func (h *header) moment() uint64 { return h.Index + h.Ahead }
+
 // Stamp returns the clocks as of the last entry applied.
 func (m *Machine) Stamp() Stamp { return m.header.Stamp }
 
 // Level returns the replicated feature level.
 func (m *Machine) Level() uint32 { return m.header.Level }
 
+// Chain returns the checksum of all that was applied which SetChain has set last, 0
+// if it never was.
+func (m *Machine) Chain() uint64 { return m.header.Chain }
+
+// SetChain is called after Apply with the checksum of all entries up to that one: it
+// is part of the state, and decides nothing in it.
+func (m *Machine) SetChain(chain uint64) { m.header.Chain = chain }
+
 // Get returns the task, nil if there is none.
 func (m *Machine) Get(id uint64) *Task { return m.tasks.get(id) }
 
 // Assigned reports whether a task was ever given that id.
 func (m *Machine) Assigned(id uint64) bool { return id < m.header.NextID }
-
-// ByKey returns the task that has the idempotency key, nil if none has. None
-// has "".
-func (m *Machine) ByKey(key string) *Task {
-	id, ok := m.keys[key]
-	if !ok {
-		return nil
-	}
-	return m.tasks.get(id)
-}

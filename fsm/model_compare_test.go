@@ -225,8 +225,15 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 		t.Fatalf("types (-model +machine):\n%s", diff)
 	}
 	for _, key := range []string{"", "k1", "k2", "k3"} {
-		if want, got := s.holder(key), m.ByKey(key); (want == nil) != (got == nil) || want != nil && want.ID != got.ID {
+		want := s.holder("", key, false) // of no type, so it meets none that is its type's alone
+		if got := m.ByKey(key); (want == nil) != (got == nil) || want != nil && want.ID != got.ID {
 			t.Fatalf("key %q leads to %+v, want %+v", key, got, want)
+		}
+		for _, taskType := range []string{"mail", "scan", "video"} {
+			want := s.holder(taskType, key, true)
+			if got := m.ByTypeKey(taskType, key); (want == nil) != (got == nil) || want != nil && want.ID != got.ID {
+				t.Fatalf("key %q of type %s leads to %+v, want %+v", key, taskType, got, want)
+			}
 		}
 	}
 	dice := rapid.Uint32()
@@ -323,7 +330,9 @@ func (s *model) typeViews() []TypeView {
 func (s *model) list(q ListQuery) []*Task {
 	var tasks []*Task
 	for _, t := range s.tasks {
-		if s.selected(q.Filter, t) {
+		// Without a type the key is looked for among all tasks.
+		ofType := q.Key != "" && q.Type == "" && t.options().KeyOfType
+		if s.selected(q.Filter, t) && !ofType {
 			tasks = append(tasks, t)
 		}
 	}

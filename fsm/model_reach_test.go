@@ -64,6 +64,7 @@ func (n reached) seeResult(m *Machine, c Command, r Result) {
 	n.count(r.Code != "", "code "+string(r.Code))
 	n.count(r.Gone && r.Repeated, "repeated of a removed task")
 	n.count(r.Gone && !r.Repeated, "refused for a removed task")
+	n.count(r.Gone && r.Code == CodeKeyTaken, "refused as a removed task has the key")
 	n["evicted"] += r.Evicted
 	n.count(r.Repeated && len(r.Claims) > 0, "claims repeated")
 	for _, s := range r.Submitted {
@@ -137,6 +138,9 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 		"code task_not_terminal", "code max_attempts_reached", "code key_taken",
 	} {
 		n.enough(t, what)
+	}
+	if rare := "refused as a removed task has the key"; n[rare] == 0 { // as most keys are taken within types
+		t.Errorf("%s: never", rare)
 	}
 	for _, what := range reachedOfParents {
 		n.enough(t, what)

@@ -309,8 +309,8 @@ func (s *model) retry(c Retry) Result {
 		}
 	}
 	if t.Status >= StatusCompleted && t.options().UniqueActive {
-		if other := s.holder(t.Key); other != nil {
-			return s.refuse(CodeKeyTaken, other)
+		if refusal := s.keyTaken(t); refusal.Code != "" {
+			return refusal
 		}
 	}
 	t.MaxAttempts = most
@@ -322,6 +322,18 @@ func (s *model) retry(c Retry) Result {
 	}
 	s.revive(t, StatusPending)
 	return Result{Task: s.answer(t)}
+}
+
+// keyTaken is the refusal of a retry of a task that has its key no more, if another
+// task has it now, or had it as long as it was there, and is remembered.
+func (s *model) keyTaken(t *Task) Result {
+	if other := s.holder(t.Type, t.Key, t.options().KeyOfType); other != nil {
+		return s.refuse(CodeKeyTaken, other)
+	}
+	if other := s.formerHolder(t.Type, t.Key, t.options().KeyOfType); other != nil {
+		return Result{Code: CodeKeyTaken, Gone: true, Task: goneAnswer(other)}
+	}
+	return Result{}
 }
 
 // revive lets an ended task live again. A step may have to wait for others.

@@ -109,7 +109,7 @@ func (s *model) selected(f Filter, t *Task) bool {
 	step := t.options().Step
 	return (f.ParentID == 0 || step != nil && step.ParentID == f.ParentID) &&
 		(f.Status == 0 || f.Status == t.Status) && (f.Type == "" || f.Type == t.Type) && (f.WorkerID == "" || f.WorkerID == t.WorkerID) &&
-		(f.Key == "" || s.holder(f.Key) == t) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
+		(f.Key == "" || t.Key == f.Key && (!t.options().UniqueActive || t.Status < StatusCompleted)) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
 }
 
 // compareSchedules compares what can be read of schedules.

@@ -286,8 +286,10 @@ func (s *model) retryParent(p *Task, c Retry) Result {
 	case p.Status == StatusRunning && len(again) == 0:
 		return Result{Repeated: true, Task: s.answer(p)}
 	}
-	if other := s.holder(p.Key); other != nil && other != p {
-		return s.refuse(CodeKeyTaken, other)
+	if p.Status != StatusRunning && p.options().UniqueActive {
+		if refusal := s.keyTaken(p); refusal.Code != "" {
+			return refusal
+		}
 	}
 	for _, t := range again {
 		if most := t.MaxAttempts; most != 0 && t.Attempts >= most+c.AddAttempts {

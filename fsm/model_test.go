@@ -209,6 +209,8 @@ func (s *model) change(c Command, seen *Result) Result {
 	case Tell:
 		s.tell(c.Kind, nil, nil, by(c.What, c.By))
 		return Result{}
+	case RestoreChunk, RestoreEnd:
+		return Result{Code: CodeInvalidRequest}
 	}
 	return Result{} // a Checkpoint changes nothing that can be seen
 }
@@ -245,7 +247,7 @@ func (s *model) answer(t *Task) *Task {
 
 // goneAnswer is all that is known of a removed task.
 func goneAnswer(t *Task) *Task {
-	return &Task{ID: t.ID, Key: keyKept(t), Status: t.Status, WorkerID: t.WorkerID, Token: t.Token, Then: t.Then}
+	return &Task{ID: t.ID, Type: t.Type, Key: keyKept(t), Status: t.Status, WorkerID: t.WorkerID, Token: t.Token, Then: t.Then}
 }
 
 // keyKept is the key that a removed task keeps taken.
@@ -263,15 +265,35 @@ func (s *model) endedCode(t *Task) Code {
 	return map[Status]Code{StatusCompleted: CodeTaskCompleted, StatusFailed: CodeTaskFailed, StatusCancelled: CodeTaskCancelled}[t.Status]
 }
 
-// holder returns the task that has the key: as long as it exists, or, if its
-// key is only taken while it is active, until it ends.
-func (s *model) holder(key string) *Task {
+// meets tells whether no two tasks of these can have the key at a time: both take it
+// among all tasks, or they are of one type.
+func meets(t *Task, taskType, key string, ofType bool) bool {
+	return key != "" && t.Key == key && (t.Type == taskType || !ofType && !t.options().KeyOfType)
+}
+
+// holder returns the task that keeps another from having the key: as long as it
+// exists, or, if its key is only taken while it is active, until it ends. One that
+// has the key among all tasks comes first.
+func (s *model) holder(taskType, key string, ofType bool) *Task {
+	var found *Task
 	for _, t := range s.tasks {
-		if key != "" && t.Key == key && (!t.options().UniqueActive || t.Status < StatusCompleted) {
-			return t
+		if meets(t, taskType, key, ofType) && (!t.options().UniqueActive || t.Status < StatusCompleted) &&
+			(found == nil || found.options().KeyOfType) {
+			found = t
 		}
 	}
-	return nil
+	return found
+}
+
+// formerHolder returns the removed task that had the key and is remembered.
+func (s *model) formerHolder(taskType, key string, ofType bool) *Task {
+	var found *Task
+	for _, g := range s.gone {
+		if meets(g.task, taskType, key, ofType) && keyKept(g.task) != "" && s.u < g.untilU && (found == nil || found.options().KeyOfType) {
+			found = g.task
+		}
+	}
+	return found
 }
 
 func (s *model) submit(tasks []NewTask) []Submitted {
@@ -286,13 +308,11 @@ func (s *model) submitOne(n NewTask) Submitted {
 	same := func(t *Task) bool {
 		return t.Type == n.Type && string(t.Params) == string(n.Params) && string(t.Payload) == string(n.Payload)
 	}
-	if t := s.holder(n.Key); t != nil {
+	if t := s.holder(n.Type, n.Key, n.KeyOfType); t != nil {
 		return Submitted{Task: s.answer(t), SameRequest: same(t)}
 	}
-	for _, g := range s.gone {
-		if n.Key != "" && keyKept(g.task) == n.Key && s.u < g.untilU {
-			return Submitted{Task: goneAnswer(g.task), SameRequest: same(g.task), Gone: true}
-		}
+	if t := s.formerHolder(n.Type, n.Key, n.KeyOfType); t != nil {
+		return Submitted{Task: goneAnswer(t), SameRequest: same(t), Gone: true}
 	}
 	t := s.newTask(n)
 	switch {
@@ -316,7 +336,7 @@ func (s *model) newTask(n NewTask) *Task {
 	}
 	t.setPlainly(Options{
 		ExpiresAt: n.ExpiresAt, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, UniqueActive: n.UniqueActive,
-		Traceparent: n.Traceparent,
+		Traceparent: n.Traceparent, KeyOfType: n.KeyOfType && n.Key != "",
 	})
 	if t.MaxAttempts == DefaultAttempts {
 		t.MaxAttempts = 3

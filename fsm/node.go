@@ -24,6 +24,7 @@ type ClusterView struct {
 	Term         uint64
 	FeatureLevel uint32
 	Nodes        []NodeView // sorted by node id
+	Restoring    *Restoring // what goes through the log of a restore; nil = none is under way
 }
 
 // NodeView is what the answering node sees of one node now.
@@ -32,6 +33,7 @@ type NodeView struct {
 	Suffrage      string // "voter" or "nonvoter"
 	State         string // "leader", "follower", "candidate", "unknown"
 	LastContactMS int64  // -1 = never; 0 for the node itself
+	ClockAheadMS  *int64 // of what most voters' wall clocks show; nil: not known
 	AppliedIndex  uint64 // 0 = unknown
 	// TakesPart: it answers, hears a leader and has caught up, so it counts towards
 	// a majority.

@@ -153,11 +153,13 @@ func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[
 // Records with every field set.
 var (
 	fullHeader = header{
-		Index: 1000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9,
+		Index: 1000, Ahead: 70_000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9,
 		Trail: trailHeader{
 			Bounds: SetTrail{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: EventPos{Index: 1000, Sub: math.MaxUint32},
 			Gone: EventPos{Index: 500, Sub: 1}, End: math.MaxUint64,
 		},
+		Chain:      math.MaxUint64,
+		JoinTokens: []*JoinToken{{Hash: tokenHash("one"), CreatedAt: 1_780_000_000_000, ExpiresAt: 1_780_003_600_000, Uses: 2, UsedBy: []string{fullNode.UUID}}},
 	}
 	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5, trail: 6, schedules: 7}
 	fullThen   = Then{
@@ -178,7 +180,7 @@ var (
 		RunAt: 1_780_000_000_004, RemoveAt: 1_780_086_400_003, CancelRequested: true, Progress: []byte(`{"done":7}`),
 		Options: &Options{
 			ExpiresAt: 1_780_000_000_005, Backoff: &fullBackoff, RetentionMS: KeepNone,
-			Labels: []Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true,
+			Labels: []Label{{Name: "customer", Value: "ann"}, {Name: "region", Value: "eu"}}, Group: "ann", UniqueActive: true, KeyOfType: true,
 			Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 			Parent:      fullParent(), Step: &Step{ParentID: 1<<53 - 2}, // no task is both
 		},
@@ -200,7 +202,7 @@ var (
 		},
 	}
 	fullGone = gone{
-		Key: "order-17", Status: StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: OutcomeCompleted,
+		Key: "order-17", KeyOfType: true, Type: "mail", Status: StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
 	fullTrail = trailBytes{
@@ -208,7 +210,7 @@ var (
 		base: eventBase{EventPos: EventPos{Index: 501, Sub: math.MaxUint32}, t: 1_780_000_000_000, task: 1<<53 - 1, token: 1<<53 - 2},
 	}
 	fullSchedule = ScheduleView{
-		Schedule: sightCommands()[4].(SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
+		Schedule: keyCommands()[3].(SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
 		LastRunAt: 1_780_000_000_001, Skipped: math.MaxUint64, CreatedAt: 1_780_000_000_002, UpdatedAt: 1_780_000_000_003,
 	}
 	fullHash = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}

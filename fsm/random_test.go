@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"testing"
@@ -188,24 +190,39 @@ func TestMoreAttempts(t *testing.T) {
 	}
 }
 
-// TestChoiceOfNext_StaysWhatItIs ensures that the hash of requests that were
-// saved before claims had more to say is the same, and that what is new counts.
+// TestChoiceOfNext_StaysWhatItIs ensures that the hash of requests that were saved is
+// the same, that it is of SHA-256, and that all that chooses counts and nothing else.
 func TestChoiceOfNext_StaysWhatItIs(t *testing.T) {
 	t.Parallel()
+	m := New()
 	c := ClaimNext{WorkerID: "w1", Types: []string{"mail", "scan"}, SortBy: SortCreatedAt, Ascending: true, Limit: 7}
-	if got := choiceOfNext(c); got != 0xb1b7f79a398e2fa8 {
-		t.Errorf("%#x", got)
+	sum := sha256.Sum256([]byte("\x02\x12\x04mail\x12\x04scan\x18\x01\x20\x01\x28\x07"))
+	if got, want := m.choiceOfNext(c), binary.BigEndian.Uint64(sum[:8]); got != want {
+		t.Errorf("%#x, want %#x", got, want)
 	}
-	seen := map[uint64]ClaimNext{}
-	for _, types := range [][]string{nil, {"mail"}} {
+	other := c
+	other.WorkerID, other.RequestID, other.LeaseMS = "w2", "r", 1000
+	if m.choiceOfNext(c) != m.choiceOfNext(other) {
+		t.Error("who claims for how long is part of what is chosen")
+	}
+	seen := map[uint64]Command{}
+	add := func(hash uint64, c Command) {
+		if other, twice := seen[hash]; twice {
+			t.Errorf("%+v and %+v are the same", c, other)
+		}
+		seen[hash] = c
+	}
+	for _, types := range [][]string{nil, {"mail"}, {"mail", "scan"}, {"mails", "can"}} {
 		for sortBy := range SortRandom + 1 {
 			for _, more := range []int32{0, 1, 256, 1000} {
-				c := ClaimNext{Types: types, SortBy: sortBy, MoreAttempts: more}
-				if other, twice := seen[choiceOfNext(c)]; twice {
-					t.Errorf("%+v and %+v are the same", c, other)
+				for _, ascending := range []bool{false, true} {
+					c := ClaimNext{Types: types, SortBy: sortBy, MoreAttempts: more, Ascending: ascending}
+					add(m.choiceOfNext(c), c)
 				}
-				seen[choiceOfNext(c)] = c
 			}
 		}
+	}
+	for id := range uint64(10) {
+		add(m.choiceOfTask(ClaimTask{ID: id}), ClaimTask{ID: id})
 	}
 }

@@ -82,7 +82,7 @@ func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
 	if problem := m.attachSteps(t); problem != "" {
 		return problem
 	}
-	if _, taken := m.keys[t.Key]; taken && holdsKey(t) {
+	if _, taken := m.keys[t.keyName()]; taken && holdsKey(t) {
 		return "its key is another's"
 	}
 	if t.Status == StatusClaimed {

@@ -70,7 +70,10 @@ func appendHeaderRecord(b []byte, h *header, n recordCounts) []byte {
 	b = putUint(b, 12, n.gone)
 	b = putUint(b, 13, n.trail)
 	b = putUint(b, 14, n.schedules)
-	return appendTrailHeader(b, &h.Trail)
+	b = appendTrailHeader(b, &h.Trail)
+	b = putUint(b, 22, h.Chain)
+	b = putUint(b, 23, h.Ahead)
+	return appendJoinTokens(b, h.JoinTokens)
 }
 
 func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
@@ -104,6 +107,12 @@ func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
 			n.trail = r.uint(math.MaxUint64)
 		case 14:
 			n.schedules = r.uint(math.MaxUint64)
+		case 22:
+			h.Chain = r.uint(math.MaxUint64)
+		case 23:
+			h.Ahead = r.uint(math.MaxUint64)
+		case 24:
+			h.JoinTokens = append(h.JoinTokens, r.joinToken())
 		default:
 			decodeTrailHeader(r, &h.Trail)
 		}
@@ -152,7 +161,8 @@ func appendTaskRecord(b []byte, t *Task) []byte {
 	b = putBool(b, 33, o.UniqueActive)
 	b = appendThen(b, 34, t.Then)
 	b = putString(b, 35, o.Traceparent)
-	return appendStepsRecord(b, o)
+	b = appendStepsRecord(b, o)
+	return putBool(b, 39, o.KeyOfType)
 }
 
 // appendThen appends the field num, a message; nothing if v is nil.
@@ -290,6 +300,8 @@ func decodeOptions(r *fieldReader, o *Options, names *interner) {
 		o.UniqueActive = r.bool()
 	case 35:
 		o.Traceparent = r.string()
+	case 39:
+		o.KeyOfType = r.bool()
 	default:
 		decodeStepsRecord(r, o, names)
 	}
@@ -461,7 +473,9 @@ func appendGoneRecord(b []byte, id uint64, g *gone) []byte {
 	b = putUint(b, 6, uint64(g.Outcome))
 	b = putUint(b, 7, g.Same)
 	b = putInt(b, 8, g.ForgetU)
-	return appendThen(b, 9, g.Then)
+	b = appendThen(b, 9, g.Then)
+	b = putString(b, 10, g.Type)
+	return putBool(b, 11, g.KeyOfType)
 }
 
 func decodeGoneRecord(r *fieldReader, names *interner) (id uint64, _ *gone) {
@@ -486,6 +500,10 @@ func decodeGoneRecord(r *fieldReader, names *interner) (id uint64, _ *gone) {
 			g.ForgetU = r.int64()
 		case 9:
 			g.Then = r.then()
+		case 10:
+			g.Type = names.intern(r.single())
+		case 11:
+			g.KeyOfType = r.bool()
 		default:
 			r.unknown()
 		}

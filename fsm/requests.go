@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 
 	"github.com/tidwall/btree"
@@ -158,31 +159,29 @@ func (m *Machine) forgetDue() {
 }
 
 // choiceOfNext hashes what chooses the tasks of c. The lease is not part of
-// it: a repeat may ask for another.
-func choiceOfNext(c ClaimNext) uint64 {
-	h := fnvOffset.byte(byte(kindClaimNext)).byte(byte(c.SortBy))
-	if c.Ascending {
-		h = h.byte(1)
-	} else {
-		h = h.byte(0)
-	}
-	h = h.uint64(uint64(c.Limit))
-	for _, name := range c.Types {
-		h = h.string(name).byte(0)
-	}
-	if c.MoreAttempts != 0 { // nothing of requests without it, which are saved
-		h = h.byte(0).uint64(uint64(c.MoreAttempts))
-	}
-	return uint64(h)
+// it: a repeat may ask for another. Nor is who claims, which is compared itself.
+func (m *Machine) choiceOfNext(c ClaimNext) uint64 {
+	c.WorkerID, c.RequestID, c.LeaseMS = "", "", 0
+	m.choosing = appendClaimNext(append(m.choosing[:0], byte(kindClaimNext)), c)
+	return choiceHash(m.choosing)
 }
 
 // choiceOfTask is choiceOfNext for a claim by id.
-func choiceOfTask(c ClaimTask) uint64 {
-	return uint64(fnvOffset.byte(byte(kindClaimTask)).uint64(c.ID))
+func (m *Machine) choiceOfTask(c ClaimTask) uint64 {
+	m.choosing = putID(append(m.choosing[:0], byte(kindClaimTask)), 1, c.ID)
+	return choiceHash(m.choosing)
 }
 
-// fnv is a 64-bit FNV-1a hash. Requests are saved with it, so it never changes.
-// It only tells a mistaken request from a repeat: nobody gains by a collision.
+// choiceHash returns the first 64 bits of the SHA-256 of a command's kind and what it
+// chooses by, as the log has it. Requests are saved with it, so it never changes:
+// nobody finds another choice with the hash of a request that is not theirs.
+func choiceHash(choice []byte) uint64 {
+	sum := sha256.Sum256(choice)
+	return binary.BigEndian.Uint64(sum[:8])
+}
+
+// fnv is a 64-bit FNV-1a hash, where nobody gains by a collision. What is saved is
+// hashed with it, so it never changes.
 type fnv uint64
 
 const (

@@ -20,8 +20,10 @@ const (
 	CodeTaskNotTerminal    Code = "task_not_terminal"
 	CodeMaxAttemptsReached Code = "max_attempts_reached"
 	CodeScheduleNotFound   Code = "schedule_not_found"
-	CodeKeyTaken           Code = "key_taken" // by another active task
+	CodeKeyTaken           Code = "key_taken" // by another task, or by one that was removed
 	CodeStepsUnfinished    Code = "steps_unfinished"
+	CodeNotEmpty           Code = "cluster_not_empty"
+	CodeMembershipRefused  Code = "membership_refused"
 )
 
 // Reason says more of a refusal, above all why a task is task_not_claimable: its
@@ -87,6 +89,8 @@ type Result struct {
 	// Schedule is what a SetSchedule made, Created whether it was new.
 	Schedule *ScheduleView
 	Created  bool
+	// JoinToken is what a SetJoinToken made.
+	JoinToken *JoinToken
 	// Acted is how many tasks an Act changed.
 	Acted int
 	// Evicted is how many tasks an Evict removed.
@@ -134,6 +138,9 @@ type Applied struct {
 	Events bool
 	// Checkpoint is true if the entry held a Checkpoint.
 	Checkpoint bool
+	// Restored is true if a RestoreEnd of the entry replaced the state: nothing that
+	// was known of tasks before holds.
+	Restored bool
 	// Release is the one of each result's Proposed. Apply leaves it nil.
 	Release func()
 }

@@ -46,8 +46,8 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 	if !mayRetry(t, c) {
 		return m.refused(CodeMaxAttemptsReached, t)
 	}
-	if holder := m.ByKey(t.Key); holder != nil && holder.ID != t.ID {
-		return m.refused(CodeKeyTaken, holder)
+	if refusal, refused := m.keyTaken(t); refused {
+		return refusal
 	}
 	t = m.edit(c.ID)
 	t.MaxAttempts = raisedMax(t.MaxAttempts, c.AddAttempts)
@@ -59,6 +59,23 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 	}
 	m.edited(t)
 	return Result{Task: m.copyOf(t)}
+}
+
+// keyTaken returns why the task, which is to be retried, cannot have its key: another
+// task has it, or had it until it was removed, and is remembered with it for those
+// who repeat its submit.
+func (m *Machine) keyTaken(t *Task) (refusal Result, refused bool) {
+	ofType := t.options().KeyOfType
+	if holder := m.holder(t.Type, t.Key, ofType); holder != nil {
+		if holder.ID == t.ID {
+			return Result{}, false
+		}
+		return m.refused(CodeKeyTaken, holder), true
+	}
+	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil {
+		return Result{Code: CodeKeyTaken, Task: g.task(id), Gone: true}, true
+	}
+	return Result{}, false
 }
 
 // mayRetry reports whether the retry leaves the task attempts.

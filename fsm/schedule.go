@@ -98,7 +98,7 @@ func (m *Machine) findSchedule(name string) (at int, known bool) {
 // setSchedule makes or replaces a schedule.
 func (m *Machine) setSchedule(c SetSchedule) Result {
 	now := m.header.Stamp.T
-	v := &ScheduleView{Schedule: c.Schedule, Version: m.header.Index, CreatedAt: now, UpdatedAt: now}
+	v := &ScheduleView{Schedule: c.Schedule, Version: m.moment(), CreatedAt: now, UpdatedAt: now}
 	if v.Paused {
 		v.NextRunAt = 0
 	}

@@ -156,6 +156,7 @@ func (a *args) newTasks() []NewTask {
 		Labels:       a.labels(),
 		Group:        a.text("group", ""),
 		UniqueActive: a.text("unique", "exists") == "active",
+		KeyOfType:    a.text("taken", "all") == "type",
 		Traceparent:  a.text("traceparent", ""),
 		Parent:       a.parent(),
 	}

@@ -378,7 +378,12 @@ func (s *script) read(a *args) {
 	case "get":
 		s.show(s.m.Get(a.id()))
 	case "key":
-		s.show(s.m.ByKey(a.word()))
+		key := a.word()
+		if taskType := a.text("type", ""); taskType != "" {
+			s.show(s.m.ByTypeKey(taskType, key))
+		} else {
+			s.show(s.m.ByKey(key))
+		}
 	case "log":
 		for _, x := range s.m.Get(a.id()).Log {
 			s.printf("%s token %d at %d to %d %s %q", x.WorkerID, x.Token, x.ClaimedAt-scriptEpoch, max(x.EndedAt-scriptEpoch, 0), cmp.Or(x.Outcome.String(), "open"), x.Error)
@@ -471,6 +476,7 @@ func describeRare(t *Task) string {
 	add(len(o.Labels) > 0, "labels %v", o.Labels)
 	add(o.Group != "", "group %s", o.Group)
 	add(o.UniqueActive, "unique while active")
+	add(o.KeyOfType, "key of its type")
 	add(o.Traceparent != "", "trace %s", o.Traceparent)
 	add(o.Parent != nil, "%s", describePlan(o.Parent))
 	return strings.Join(words, ", ")

@@ -102,6 +102,7 @@ func smallMachine(t testing.TB) *Machine {
 	m := New()
 	m.trail.chunkBytes = 2 * eventRoom // so that there are several
 	applyLog(t, m, goldenLog())
+	m.SetChain(goldenChain)
 	return m
 }
 
@@ -212,7 +213,7 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 		{"a kind of the future", []rawChunk{head(), one(9, []byte{8, 1}), end()}, ErrUnknownCommand, "kind 9"},
 		{"a level of the future", []rawChunk{headOf(header{Level: FeatureLevel + 1, NextID: 1, NextToken: 1, NextRequest: 1}), end()}, ErrUnknownCommand, "feature level"},
 		{"a header without counters", []rawChunk{headOf(header{Index: 1}), end()}, ErrCorrupt, "counter"},
-		{"a field of the future", tasks(append(task(same), 0xb8, 2, 1)), ErrUnknownCommand, "field 39"},
+		{"a field of the future", tasks(append(task(same), 0xc0, 2, 1)), ErrUnknownCommand, "field 40"},
 		{"a status of the future", tasks(task(func(t *Task) { t.Status = 9 })), ErrUnknownCommand, "value 9"},
 		{"an outcome of the future", tasks(task(func(t *Task) { t.Log = []Attempt{{Outcome: 7}} })), ErrUnknownCommand, "value 7"},
 		{"a task without a status", tasks(task(func(t *Task) { t.Status = 0 })), ErrCorrupt, "no status"},

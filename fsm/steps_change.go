@@ -56,8 +56,8 @@ func (m *Machine) retryParent(t *Task, c Retry) Result {
 // cannotRetrySteps returns why the parent cannot be retried: another task has its
 // key, or one of the steps no attempts left.
 func (m *Machine) cannotRetrySteps(t *Task, c Retry) (refusal Result, refused bool) {
-	if holder := m.ByKey(t.Key); holder != nil && holder.ID != t.ID {
-		return m.refused(CodeKeyTaken, holder), true
+	if refusal, refused := m.keyTaken(t); refused {
+		return refusal, true
 	}
 	for place := range t.Parent().Plan.Steps {
 		s := m.tasks.get(t.ID + 1 + uint64(place))

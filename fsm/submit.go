@@ -16,11 +16,11 @@ func (m *Machine) submit(c Submit) Result {
 // submitOne adds the task unless its key is taken. It fills in the copy of the
 // task that the answer shows. The trail tells the message with it.
 func (m *Machine) submitOne(n *NewTask, copied *Task, message string) Submitted {
-	if t := m.ByKey(n.Key); t != nil {
+	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {
 		*copied = *t
 		return Submitted{Task: copied, SameRequest: sameRequest(t, n)}
 	}
-	if id, g := m.goneByKey(n.Key); g != nil {
+	if id, g := m.goneHolder(n.Type, n.Key, n.KeyOfType); g != nil {
 		same := g.Same == sameHash(n.Type, n.Params, n.Payload)
 		return Submitted{Task: g.task(id), SameRequest: same, Gone: true}
 	}
@@ -98,6 +98,7 @@ func optionsOf(n *NewTask) Options {
 		Labels:       n.Labels,
 		Group:        n.Group,
 		UniqueActive: n.UniqueActive,
+		KeyOfType:    n.KeyOfType && n.Key != "",
 		Traceparent:  n.Traceparent,
 	}
 }

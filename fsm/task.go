@@ -115,6 +115,7 @@ type Options struct {
 	Labels       []Label
 	Group        string
 	UniqueActive bool
+	KeyOfType    bool
 	Traceparent  string
 	Parent       *Parent // nil: it has no steps
 	Step         *Step   // nil: it has no parent

@@ -74,8 +74,8 @@ func (m *Machine) checkGone() error {
 		}
 		if g.Key != "" {
 			keys++
-			if m.goneKeys[g.Key] != id {
-				return fmt.Errorf("key %q leads to removed task %d, task %d had it", g.Key, m.goneKeys[g.Key], id)
+			if m.goneKeys[g.keyName()] != id {
+				return fmt.Errorf("key %q leads to removed task %d, task %d had it", g.keyName(), m.goneKeys[g.keyName()], id)
 			}
 		}
 	}

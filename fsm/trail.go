@@ -43,14 +43,20 @@ const (
 	EventRestored              EventKind = 46
 	EventKeysReloaded          EventKind = 47
 
-	eventLast = EventKeysReloaded
+	// Of join tokens; the message says which, and who came by it.
+	EventJoinTokenMade    EventKind = 48
+	EventJoinTokenUsed    EventKind = 49
+	EventJoinTokenRevoked EventKind = 50
+	EventJoinTokenExpired EventKind = 51
+
+	eventLast = EventJoinTokenExpired
 )
 
 // isAct reports whether it is an operator's act, which is about no task.
 func (k EventKind) isAct() bool { return k >= EventTypeChanged }
 
 // isTold reports whether a Tell brings it.
-func (k EventKind) isTold() bool { return k >= EventMemberAdded && k <= eventLast }
+func (k EventKind) isTold() bool { return k >= EventMemberAdded && k <= EventKeysReloaded }
 
 // Event is one thing that happened, as the trail tells it.
 type Event struct {
@@ -68,8 +74,8 @@ type Event struct {
 // eventMessageMax bounds a message; a longer one is cut at a whole character.
 const eventMessageMax = 1024
 
-// EventPos is the place of an event in the trail: the entry's index, and its
-// number within that entry, from 0. The order of events is that of their
+// EventPos is the place of an event in the trail: the entry's index, ahead of which
+// it is behind a restore, and its number within that entry, from 0. The order of events is that of their
 // places.
 type EventPos struct {
 	Index uint64
@@ -158,7 +164,7 @@ func (t *trail) chunkBehind(after EventPos) int {
 // the next entry's first will be.
 func (m *Machine) oldestEvent() EventPos {
 	if len(m.trail.chunks) == 0 {
-		return EventPos{Index: m.header.Index + 1}
+		return EventPos{Index: m.moment() + 1}
 	}
 	return m.trail.chunks[0].base.EventPos
 }
@@ -236,6 +242,11 @@ var eventNames = [...]string{
 	EventBackupSaved:           "backup_saved",
 	EventRestored:              "restored",
 	EventKeysReloaded:          "keys_reloaded",
+
+	EventJoinTokenMade:    "join_token_made",
+	EventJoinTokenUsed:    "join_token_used",
+	EventJoinTokenRevoked: "join_token_revoked",
+	EventJoinTokenExpired: "join_token_expired",
 }
 
 // String returns the contract's name of the kind, "" for an unknown one.

@@ -182,7 +182,7 @@ func (m *Machine) indexTrail() (problem string) {
 			switch {
 			case first && e.EventPos != c.base.EventPos:
 				return "a chunk has another first event than it says"
-			case e.compare(newest) <= 0 || e.Index > m.header.Index || e.t < newestT || e.t > m.header.Stamp.T:
+			case e.compare(newest) <= 0 || e.Index > m.moment() || e.t < newestT || e.t > m.header.Stamp.T:
 				return "its events are out of order"
 			case e.kind.String() == "" || e.task >= m.header.NextID || e.token >= m.header.NextToken:
 				return "it tells of what never was"

@@ -72,7 +72,7 @@ func (m *Machine) tell(e *Event, until int64) {
 		return
 	}
 	h := &m.header
-	e.EventPos = EventPos{Index: h.Index, Sub: m.told}
+	e.EventPos = EventPos{Index: m.moment(), Sub: m.told}
 	e.T = h.Stamp.T
 	m.told++
 	c := m.roomyChunk(e)

@@ -291,7 +291,8 @@ func TestEventKind_NamesAreTheContracts(t *testing.T) {
 	t.Parallel()
 	contract := strings.Fields("submitted scheduled claimed released failed requeued lease_expired completed retried " +
 		"cancel_requested cancelled deleted expired finalization_claimed finalized type_changed schedule_set schedule_deleted node_set node_removed level_raised trail_changed " +
-		"member_added member_removed member_promoted member_demoted leadership_transferred snapshot_taken backup_saved restored keys_reloaded")
+		"member_added member_removed member_promoted member_demoted leadership_transferred snapshot_taken backup_saved restored keys_reloaded " +
+		"join_token_made join_token_used join_token_revoked join_token_expired")
 	var names []string
 	for k := range EventKind(255) {
 		if k.String() == "" {

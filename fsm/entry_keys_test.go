@@ -1,0 +1,26 @@
+package fsm
+
+import "slices"
+
+// keyCommands has each command that knows key_of_type, with it set. Golden files hold
+// them, so they do not change.
+func keyCommands() []Command {
+	task := stepsCommands()[0].(Submit).Tasks[0]
+	task.KeyOfType = true
+	parent := *task.Parent
+	parent.Steps = slices.Clone(parent.Steps)
+	for i := range parent.Steps {
+		parent.Steps[i].Task.KeyOfType = true // which means nothing
+	}
+	task.Parent = &parent
+	complete := stepsCommands()[1].(Complete)
+	complete.Submit = []NewTask{task, task}
+	schedule := actsCommands()[1].(SetSchedule)
+	schedule.Schedule.Task.KeyOfType = true // nor here
+	return []Command{
+		Submit{Tasks: []NewTask{task}},
+		complete,
+		Batch{Atomic: true, Ops: []Command{Submit{Tasks: []NewTask{task}}, complete}},
+		schedule,
+	}
+}

@@ -1,0 +1,163 @@
+package fsm
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Bounds of join tokens.
+const (
+	// joinTokensMax bounds those that have not expired.
+	joinTokensMax = 16
+	// JoinTokenUsesMax bounds the nodes that may come by one.
+	JoinTokenUsesMax = 32
+	// JoinTokenLifeMax is how long one lives at most, in milliseconds: 30 days.
+	JoinTokenLifeMax = 30 * 24 * 3_600_000
+
+	// joinTokenIDBytes is how much of the hash names a token.
+	joinTokenIDBytes = 6
+)
+
+// JoinToken lets nodes that show it join without an operator's call for each. A
+// *JoinToken that a Machine hands out is read-only, and never changed.
+type JoinToken struct {
+	Hash      []byte   // SHA-256 of the token, which no node keeps
+	CreatedAt int64    // by T
+	ExpiresAt int64    // by T; it is forgotten then
+	Uses      int32    // nodes that may come by it, 1 to JoinTokenUsesMax
+	UsedBy    []string // UUIDs of those that came, the first one first; at most Uses
+}
+
+// ID returns what the token is called: the first 12 digits of its hash, in hex.
+func (t *JoinToken) ID() string { return fmt.Sprintf("%x", t.Hash[:joinTokenIDBytes]) }
+
+// JoinTokens returns those that have not expired, the oldest first. The slice is
+// never changed.
+func (m *Machine) JoinTokens() []*JoinToken { return m.header.JoinTokens }
+
+// setJoinToken makes a token. A repeat changes nothing.
+func (m *Machine) setJoinToken(c SetJoinToken) Result {
+	now, tokens := m.header.Stamp.T, m.header.JoinTokens
+	if at := m.findJoinToken(c.Hash); at >= 0 {
+		return Result{JoinToken: tokens[at], Repeated: true}
+	}
+	if len(c.Hash) != sha256.Size || c.Uses < 1 || c.Uses > JoinTokenUsesMax || c.LifeMS < 1 || c.LifeMS > JoinTokenLifeMax || len(tokens) >= joinTokensMax {
+		return Result{Code: CodeMembershipRefused}
+	}
+	t := &JoinToken{Hash: c.Hash, CreatedAt: now, ExpiresAt: now + c.LifeMS, Uses: c.Uses}
+	m.header.JoinTokens = append(slices.Clone(tokens), t)
+	m.tellBy(EventJoinTokenMade, t.ID()+" for "+strconv.Itoa(int(t.Uses))+", "+strconv.FormatInt(c.LifeMS/1000, 10)+" s", c.By)
+	return Result{JoinToken: t}
+}
+
+// deleteJoinToken revokes a token. Nodes that came by it stay members.
+func (m *Machine) deleteJoinToken(c DeleteJoinToken) Result {
+	at := slices.IndexFunc(m.header.JoinTokens, func(t *JoinToken) bool { return t.ID() == c.ID })
+	if at < 0 {
+		return Result{Code: CodeMembershipRefused}
+	}
+	m.dropJoinToken(at)
+	m.tellBy(EventJoinTokenRevoked, c.ID, c.By)
+	return Result{}
+}
+
+// useJoinToken counts that a node comes by the token. A repeat of the same node
+// counts once.
+func (m *Machine) useJoinToken(c UseJoinToken) Result {
+	at := m.findJoinToken(c.Hash)
+	if at < 0 || c.UUID == "" {
+		return Result{Code: CodeMembershipRefused}
+	}
+	t := *m.header.JoinTokens[at]
+	switch {
+	case t.ExpiresAt <= m.header.Stamp.T:
+		return Result{Code: CodeMembershipRefused}
+	case slices.Contains(t.UsedBy, c.UUID):
+		return Result{Repeated: true}
+	case len(t.UsedBy) >= int(t.Uses):
+		return Result{Code: CodeMembershipRefused}
+	}
+	t.UsedBy = append(slices.Clone(t.UsedBy), c.UUID)
+	tokens := slices.Clone(m.header.JoinTokens)
+	tokens[at] = &t
+	m.header.JoinTokens = tokens
+	m.tellAct(EventJoinTokenUsed, t.ID()+" by node "+cutText(c.NodeID, eventNameMax)+", "+cutText(c.UUID, eventNameMax))
+	return Result{}
+}
+
+// expireJoinTokens forgets the tokens whose time has come.
+func (m *Machine) expireJoinTokens() {
+	for at := len(m.header.JoinTokens) - 1; at >= 0; at-- {
+		if t := m.header.JoinTokens[at]; t.ExpiresAt <= m.header.Stamp.T {
+			m.dropJoinToken(at)
+			m.tellAct(EventJoinTokenExpired, t.ID())
+		}
+	}
+}
+
+// nextJoinTokenEnd returns when the first token expires, by T; ok false if there is
+// none.
+func (m *Machine) nextJoinTokenEnd() (t int64, ok bool) {
+	for _, token := range m.header.JoinTokens {
+		if !ok || token.ExpiresAt < t {
+			t, ok = token.ExpiresAt, true
+		}
+	}
+	return t, ok
+}
+
+func (m *Machine) dropJoinToken(at int) {
+	m.header.JoinTokens = slices.Delete(slices.Clone(m.header.JoinTokens), at, at+1)
+}
+
+// findJoinToken returns the place of the token with that hash, -1 if there is none.
+func (m *Machine) findJoinToken(hash []byte) int {
+	return slices.IndexFunc(m.header.JoinTokens, func(t *JoinToken) bool { return bytes.Equal(t.Hash, hash) })
+}
+
+// appendJoinTokens appends the field 24 of the header's record, repeated.
+func appendJoinTokens(b []byte, tokens []*JoinToken) []byte {
+	for _, t := range tokens {
+		var start int
+		b, start = beginMessage(b, 24)
+		b = putBytes(b, 1, t.Hash)
+		b = putInt(b, 2, t.CreatedAt)
+		b = putInt(b, 3, t.ExpiresAt)
+		b = putSint(b, 4, t.Uses)
+		for _, uuid := range t.UsedBy {
+			b = putElement(b, 5, uuid)
+		}
+		b = endLength(b, start)
+	}
+	return b
+}
+
+// joinToken reads the field, a message JoinToken.
+func (r *fieldReader) joinToken() *JoinToken {
+	in := fieldReader{rest: r.raw()}
+	t := &JoinToken{}
+	for in.next() {
+		switch in.num {
+		case 1:
+			t.Hash = in.bytes()
+		case 2:
+			t.CreatedAt = in.int64()
+		case 3:
+			t.ExpiresAt = in.int64()
+		case 4:
+			t.Uses = in.sint32()
+		case 5:
+			t.UsedBy = in.strings(nil)
+		default:
+			in.unknown()
+		}
+	}
+	if len(t.Hash) != sha256.Size {
+		in.fail("a join token without a hash")
+	}
+	r.within(in.err)
+	return t
+}

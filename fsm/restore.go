@@ -1,0 +1,147 @@
+package fsm
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// partial is a restore that is under way: the new state, as far as its snapshot has
+// come. It grows with the chunks; beside the records it holds one chunk of the
+// snapshot, which may be cut anywhere.
+type partial struct {
+	begin   uint64 // index of the entry that began it
+	bytes   uint64 // of the snapshot
+	taken   uint64 // how many of them have come
+	in      chunkReader
+	rest    bytes.Buffer // what has come and was not read: less than a chunk of the snapshot
+	started bool         // magic and version were read
+	records snapshotReader
+	build   *stateBuilder
+}
+
+// isOfRestore reports whether the command is of a restore: no other may come
+// between.
+func isOfRestore(c Command) bool {
+	switch c.(type) {
+	case RestoreBegin, RestoreChunk, RestoreEnd:
+		return true
+	}
+	return false
+}
+
+// Restoring is how far a restore is that is under way.
+type Restoring struct {
+	Begin uint64 // index of the entry that began it
+	Taken uint64 // bytes of the snapshot that have come
+	Bytes uint64 // of all of it
+}
+
+// Restoring returns how far the restore is that is under way, ok false if none is.
+// Until it has ended the state is the empty one that it had before.
+func (m *Machine) Restoring() (r Restoring, ok bool) {
+	if m.partial == nil {
+		return r, false
+	}
+	return Restoring{Begin: m.partial.begin, Taken: m.partial.taken, Bytes: m.partial.bytes}, true
+}
+
+func (m *Machine) beginRestore(c RestoreBegin) Result {
+	m.partial = nil
+	if m.Contents() != "" {
+		return Result{Code: CodeNotEmpty}
+	}
+	p := &partial{begin: m.header.Index, bytes: c.Bytes, build: &stateBuilder{m: New()}}
+	p.in.r = &p.rest
+	p.records = snapshotReader{keep: p.build, m: p.build.m}
+	m.partial = p
+	return Result{}
+}
+
+func (m *Machine) takeChunk(c RestoreChunk) Result {
+	p := m.partial
+	if p == nil || p.begin != c.Begin || p.taken != c.Offset || p.take(c.Data) != nil {
+		m.partial = nil
+		return Result{Code: CodeInvalidRequest}
+	}
+	return Result{}
+}
+
+// take reads the next bytes of the snapshot, as far as its chunks are whole.
+func (p *partial) take(data []byte) error {
+	p.taken += uint64(len(data))
+	_, _ = p.rest.Write(data) // it takes everything
+	if !p.started && p.rest.Len() > len(snapshotMagic) {
+		if err := p.in.magic(); err != nil {
+			return err
+		}
+		p.started = true
+	}
+	for p.started && !p.records.ended && hasChunk(p.rest.Bytes()) {
+		kind, payload, err := p.in.next()
+		if err != nil {
+			return err
+		}
+		if err := p.records.chunk(kind, payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish returns the new state, nil if the snapshot is not whole or its records
+// contradict each other.
+func (p *partial) finish() *Machine {
+	if p.taken != p.bytes || !p.records.ended || p.rest.Len() > 0 || p.build.finish() != nil {
+		return nil
+	}
+	return p.build.m
+}
+
+func (m *Machine) endRestore(c RestoreEnd) Result {
+	p := m.partial
+	m.partial = nil
+	if p == nil || p.begin != c.Begin {
+		return Result{Code: CodeInvalidRequest}
+	}
+	state := p.finish()
+	if state == nil || !state.header.follows(&m.header) {
+		return Result{Code: CodeInvalidRequest}
+	}
+	m.become(state)
+	return Result{}
+}
+
+// follows reports whether a state with this header may take the place of one with
+// the header before: neither clock, nor what was given out, nor the level goes back.
+func (h *header) follows(before *header) bool {
+	return h.Stamp.U >= before.Stamp.U && h.Stamp.T >= before.Stamp.T && h.Level >= before.Level &&
+		h.NextID >= before.NextID && h.NextToken >= before.NextToken
+}
+
+// become makes the machine the state, which nobody uses after it. What belongs to
+// the cluster and to its log stays: nodes and join tokens, the index, the chain, and that moments
+// grow beyond those of both.
+func (m *Machine) become(state *Machine) {
+	h := &state.header
+	last := max(h.moment()+1, m.moment())
+	h.Index, h.Chain = m.header.Index, m.header.Chain
+	h.Ahead = last - h.Index
+	state.nodes, h.JoinTokens = m.nodes, m.header.JoinTokens
+	// What the entry, and those who have called the machine, know of it.
+	state.answers, state.reused = m.answers, m.reused
+	state.begun, state.ended, state.command, state.told = m.begun, m.ended, m.command, m.told
+	state.typesChanged += m.typesChanged + 1 // what was found by name is to be found again
+	state.rememberedMax, state.goneMax, state.trail.chunkBytes = m.rememberedMax, m.goneMax, m.trail.chunkBytes
+	*m = *state
+	m.tasks.packing = waitingTasks{m}
+}
+
+// hasChunk reports whether a whole chunk is at the start of b, or so much of what is
+// none that it can be told.
+func hasChunk(b []byte) bool {
+	if len(b) < chunkHead {
+		return false
+	}
+	length := binary.LittleEndian.Uint32(b)
+	return length > chunkMax || len(b) >= chunkHead+int(length)+chunkTail
+}

@@ -1,0 +1,321 @@
+package fsm
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// restorer is an empty cluster's machine, into which a backup is restored through
+// the log.
+type restorer struct {
+	t     *testing.T
+	m     *Machine
+	stamp Stamp
+	begin uint64 // index of the last RestoreBegin
+}
+
+// newRestorer returns one whose cluster has lived for a moment, by a calendar that is
+// behind that of smallMachine: nothing in its trail is too old.
+func newRestorer(t *testing.T) *restorer {
+	r := &restorer{t: t, m: New(), stamp: Stamp{U: 5000, T: 1_780_000_000_000}}
+	r.apply(SetLevel{Level: FeatureLevel})
+	r.m.SetChain(7)
+	r.apply(SetNode{Node: NodeRecord{UUID: "u", NodeID: "n9"}})
+	return r
+}
+
+// restoredMachine returns one into which a backup of old was restored.
+func restoredMachine(t *testing.T, old *Machine) *Machine {
+	t.Helper()
+	r := newRestorer(t)
+	r.apply(SetNode{Node: NodeRecord{UUID: "v", NodeID: "n10"}})
+	snapshot := r.graft(old)
+	r.beginOf(len(snapshot))
+	r.send(snapshot, len(snapshot))
+	r.want(RestoreEnd{Begin: r.begin}, "")
+	return r.m
+}
+
+// apply applies an entry of its own, as the log has it.
+func (r *restorer) apply(c Command) Applied {
+	r.t.Helper()
+	applied, err := r.m.Apply(r.m.Index()+1, AppendEntry(nil, r.stamp, c))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	mustCheck(r.t, r.m)
+	return applied
+}
+
+func (r *restorer) want(c Command, want Code) {
+	r.t.Helper()
+	if got := r.apply(c).Results[0].Code; got != want {
+		r.t.Fatalf("%v: code %q, want %q", c.kind(), got, want)
+	}
+}
+
+// graft returns the snapshot to restore, of a backup of m.
+func (r *restorer) graft(m *Machine) []byte {
+	r.t.Helper()
+	saved, err := readBackupOf(backupOf(r.t, m))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	s, err := saved.Graft(r.m.Ground())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer s.Release()
+	return written(r.t, s)
+}
+
+// beginOf begins the restore of so many bytes.
+func (r *restorer) beginOf(bytes int) {
+	r.t.Helper()
+	r.want(RestoreBegin{Bytes: uint64(bytes)}, "")
+	r.begin = r.m.Index()
+}
+
+// send sends the bytes in chunks of so many.
+func (r *restorer) send(snapshot []byte, size int) {
+	r.t.Helper()
+	for offset := 0; offset < len(snapshot); offset += size {
+		r.want(r.chunk(snapshot, offset, size), "")
+	}
+}
+
+func (r *restorer) chunk(snapshot []byte, offset, size int) RestoreChunk {
+	return RestoreChunk{Begin: r.begin, Offset: uint64(offset), Data: snapshot[offset:min(offset+size, len(snapshot))]}
+}
+
+// A state comes through the log, cut anywhere, and goes on as that of the cluster:
+// with its nodes, its clocks and its index.
+func TestRestore_throughTheLog(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 13, 100, 4096, 1 << 20} {
+		r, old := newRestorer(t), smallMachine(t)
+		snapshot := r.graft(old)
+		want := restore(t, snapshot)
+		r.beginOf(len(snapshot))
+		for offset := 0; offset < len(snapshot); offset += size {
+			c := r.chunk(snapshot, offset, size)
+			r.want(c, "")
+			got, ok := r.m.Restoring()
+			if left := (Restoring{Begin: r.begin, Taken: c.Offset + uint64(len(c.Data)), Bytes: uint64(len(snapshot))}); !ok || got != left {
+				t.Fatalf("restoring %+v, %t; want %+v", got, ok, left)
+			}
+			if r.m.Contents() != "" {
+				t.Fatalf("the state holds %s before the end", r.m.Contents())
+			}
+		}
+		index := r.m.Index() + 1
+		applied := r.apply(RestoreEnd{Begin: r.begin})
+		if code := applied.Results[0].Code; code != "" || !applied.Restored || applied.Stamp != want.Stamp() {
+			t.Fatalf("in chunks of %d: code %q, restored %t, stamp %v; want %v", size, code, applied.Restored, applied.Stamp, want.Stamp())
+		}
+		if _, ok := r.m.Restoring(); ok || r.m.Index() != index {
+			t.Errorf("still restoring: %t, index %d, want %d", ok, r.m.Index(), index)
+		}
+		if diff := cmp.Diff([]NodeRecord{{UUID: "u", NodeID: "n9"}}, r.m.Nodes()); diff != "" {
+			t.Error(diff)
+		}
+		if got := r.m.moment(); got <= old.Index() {
+			t.Errorf("its moment is %d, that of the backup was %d", got, old.Index())
+		}
+		// But for those the state is the one that was grafted.
+		same := restore(t, snapshotOf(t, r.m))
+		if same.Chain() != 7 {
+			t.Errorf("its chain is %d, want the cluster's", same.Chain())
+		}
+		same.header.Index, same.header.Ahead, same.header.Chain, same.nodes = want.header.Index, want.header.Ahead, want.header.Chain, want.nodes
+		if hashOf(same) != hashOf(want) {
+			t.Errorf("in chunks of %d: another state", size)
+		}
+	}
+}
+
+// What follows a restore finds a machine like any other: its snapshot is read back
+// to the same, its trail goes on behind the backup's, and schedules get versions
+// that none had.
+func TestRestore_goesOn(t *testing.T) {
+	t.Parallel()
+	r, old := newRestorer(t), smallMachine(t)
+	for i := range 500 { // longer than the new cluster lives
+		applyLog(t, old, []testEntry{{Index: old.Index() + 1, Stamp: Stamp{U: old.Stamp().U + int64(i), T: old.Stamp().T + int64(i)}, Commands: []Command{
+			Submit{Tasks: []NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: DefaultAttempts}}},
+		}}})
+	}
+	snapshot := r.graft(old)
+	r.beginOf(len(snapshot))
+	r.send(snapshot, 1000)
+	r.want(RestoreEnd{Begin: r.begin}, "")
+	newest := r.m.NewestEvent()
+	if r.m.Index() >= newest.Index {
+		t.Fatalf("index %d is not below the newest event's %d", r.m.Index(), newest.Index)
+	}
+	twin := restore(t, snapshotOf(t, r.m))
+	r.stamp = Stamp{U: r.m.Stamp().U + 100, T: r.m.Stamp().T + 100}
+	for i, c := range []Command{
+		Submit{Tasks: []NewTask{{Type: "mail", Params: []byte("1"), MaxAttempts: DefaultAttempts}}},
+		ClaimNext{WorkerID: "w", Limit: 3, LeaseMS: 1000},
+		SetSchedule{Schedule: Schedule{Name: "s", EveryMS: 1000, Task: NewTask{Type: "mail", Params: []byte("1")}}},
+		Tick{},
+	} {
+		entry := AppendEntry(nil, r.stamp, c)
+		a := r.apply(c)
+		b, err := twin.Apply(r.m.Index(), entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(a.Results, b.Results) || hashOf(r.m) != hashOf(twin) {
+			t.Fatalf("command %d: one that was restored from its snapshot differs: %+v and %+v", i, a.Results, b.Results)
+		}
+	}
+	events := r.m.Events(EventQuery{After: newest, Limit: 1000}).Events
+	if len(events) == 0 || events[0].Index <= newest.Index {
+		t.Errorf("events behind %v: %v", newest, events)
+	}
+	for _, s := range r.m.Schedules() {
+		if s.Name == "s" && s.Version <= old.Index() {
+			t.Errorf("the new schedule has version %d, the backup's index was %d", s.Version, old.Index())
+		}
+	}
+}
+
+// Whatever else is applied gives up a restore that is under way: nothing is left of
+// one whose leader died, as the next one begins with a tick.
+func TestRestore_otherCommandsGiveItUp(t *testing.T) {
+	t.Parallel()
+	old := smallMachine(t)
+	for _, c := range fullCommands() {
+		if isOfRestore(c) {
+			continue
+		}
+		r := newRestorer(t)
+		snapshot := r.graft(old)
+		r.beginOf(len(snapshot))
+		r.send(snapshot, 4096)
+		if _, err := r.m.Apply(r.m.Index()+1, AppendEntry(nil, r.stamp, c)); err != nil {
+			t.Fatal(err)
+		}
+		if left, ok := r.m.Restoring(); ok {
+			t.Errorf("%v leaves %+v", c.kind(), left)
+		}
+		hash := hashOf(r.m)
+		if _, err := r.m.Apply(r.m.Index()+1, AppendEntry(nil, r.stamp, RestoreEnd{Begin: r.begin})); err != nil {
+			t.Fatal(err)
+		}
+		r.m.header.Index--
+		if hashOf(r.m) != hash {
+			t.Errorf("%v: the end of a restore that was given up changed the state", c.kind())
+		}
+	}
+	r := newRestorer(t)
+	r.beginOf(1000)
+	r.beginOf(2000)
+	if got, _ := r.m.Restoring(); got.Bytes != 2000 || got.Begin != r.begin {
+		t.Errorf("restoring %+v, want the second", got)
+	}
+	if err := r.m.JumpCounters(r.stamp.T); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.m.Restoring(); ok {
+		t.Error("a machine that a new cluster is made of waits for the rest of a restore")
+	}
+}
+
+// A snapshot that is not whole, or not the one that was begun, or does not follow
+// the cluster's own state, changes nothing.
+func TestRestore_refused(t *testing.T) {
+	t.Parallel()
+	old := smallMachine(t)
+	fresh := newRestorer(t)
+	snapshot := fresh.graft(old)
+	flipped := bytes.Clone(snapshot)
+	flipped[len(flipped)/2] ^= 1
+	end := func(r *restorer) Command { return RestoreEnd{Begin: r.begin} }
+	for _, test := range []struct {
+		name  string
+		bytes []byte
+		size  int // that is begun
+		last  func(r *restorer) Command
+	}{
+		{"cut off", snapshot[:len(snapshot)-1], len(snapshot) - 1, end},
+		{"more than was begun", snapshot, len(snapshot) - 1, end},
+		{"less than was begun", snapshot, len(snapshot) + 1, end},
+		{"bytes behind the end", append(bytes.Clone(snapshot), 0), len(snapshot) + 1, end},
+		{"no chunks", nil, 0, end},
+		{"another restore's end", snapshot, len(snapshot), func(r *restorer) Command { return RestoreEnd{Begin: r.begin - 1} }},
+		{"another restore's chunk", snapshot, len(snapshot), func(r *restorer) Command { return RestoreChunk{Begin: r.begin - 1, Offset: uint64(len(snapshot))} }},
+		{"a chunk again", snapshot, len(snapshot), func(r *restorer) Command { return r.chunk(snapshot, 0, 10) }},
+		{"a chunk too far", snapshot, len(snapshot), func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Offset: math.MaxUint64} }},
+		{"no snapshot", nil, 100, func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: []byte(strings.Repeat("x", 100))} }},
+		{"a snapshot of the future", nil, 100, func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: []byte(snapshotMagic + "\x7f")} }},
+		{"a damaged one", nil, len(snapshot), func(r *restorer) Command { return RestoreChunk{Begin: r.begin, Data: flipped} }},
+	} {
+		r := newRestorer(t)
+		before := hashOf(r.m)
+		r.beginOf(test.size)
+		r.send(test.bytes, 1000)
+		r.want(test.last(r), CodeInvalidRequest)
+		if _, ok := r.m.Restoring(); ok {
+			t.Errorf("%s: it is still under way", test.name)
+		}
+		r.want(RestoreEnd{Begin: r.begin}, CodeInvalidRequest)
+		r.m.header.Index = 2
+		if hashOf(r.m) != before {
+			t.Errorf("%s: the state was changed", test.name)
+		}
+	}
+	for name, change := range map[string]func(*header){
+		"older by U":              func(h *header) { h.Stamp.U = math.MaxInt64 },
+		"older by T":              func(h *header) { h.Stamp.T = math.MaxInt64 },
+		"ids that were given out": func(h *header) { h.NextID = idMax },
+		"tokens that were":        func(h *header) { h.NextToken = idMax },
+		"a lower level":           func(h *header) { h.Level++ },
+	} {
+		r := newRestorer(t)
+		r.beginOf(len(snapshot))
+		r.send(snapshot, 1000)
+		change(&r.m.header)
+		if got := r.m.endRestore(RestoreEnd{Begin: r.begin}); got.Code != CodeInvalidRequest || r.m.Contents() != "" {
+			t.Errorf("%s: code %q, and it holds %q", name, got.Code, r.m.Contents())
+		}
+	}
+	full := newRestorer(t)
+	full.apply(Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte("x")}}})
+	full.want(RestoreBegin{Bytes: 10}, CodeNotEmpty)
+	if _, ok := full.m.Restoring(); ok {
+		t.Error("a restore is under way in a cluster with a task")
+	}
+}
+
+// A capture of a machine in the midst of a restore has nothing of it, and one of
+// before is what it was when the restore has ended.
+func TestRestore_captures(t *testing.T) {
+	t.Parallel()
+	r := newRestorer(t)
+	snapshot := r.graft(smallMachine(t))
+	r.beginOf(len(snapshot))
+	r.send(snapshot, 1000)
+	before := r.m.Snapshot()
+	want := before.Hash()
+	r.want(RestoreEnd{Begin: r.begin}, "")
+	r.apply(Submit{Tasks: []NewTask{{Type: "mail", Payload: []byte("x")}}})
+	after := r.m.Snapshot()
+	held := after.Hash()
+	if before.Hash() != want || restore(t, written(t, before)).Contents() != "" {
+		t.Error("the capture of before has changed")
+	}
+	before.Release()
+	r.apply(ClaimNext{WorkerID: "w", Limit: 100})
+	if after.Hash() != held {
+		t.Error("the capture of after has changed with a later command")
+	}
+	after.Release()
+}
