@@ -88,7 +88,7 @@ func (r *request) match(req *actionRequest) (found actionMatches, ok bool) {
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
 		page := m.List(q)
 		for _, t := range page.Tasks {
-			found.add(t, req.action)
+			found.add(t, req.action, r.maySeeSteps(m, t))
 		}
 		q.From, index = page.Next, m.Index()
 	}
@@ -111,17 +111,18 @@ func (r *request) match(req *actionRequest) (found actionMatches, ok bool) {
 	return found, true
 }
 
-// add adds a task. One that the action is certain to leave as it is only counts.
-func (found *actionMatches) add(t *fsm.Task, action fsm.Action) {
+// add adds a task. One that the action is certain to leave as it is only counts, and
+// so does one that the caller may not change (mayChange).
+func (found *actionMatches) add(t *fsm.Task, action fsm.Action, mayChange bool) {
 	found.matched++
-	useless := false
+	useless := !mayChange
 	switch action {
 	case fsm.ActionRetry:
-		useless = t.Status == fsm.StatusPending || t.Status == fsm.StatusBlocked || t.Status == fsm.StatusCompleted
+		useless = useless || t.Status == fsm.StatusPending || t.Status == fsm.StatusBlocked || t.Status == fsm.StatusCompleted
 	case fsm.ActionCancel:
-		useless = t.Status.Ended()
+		useless = useless || t.Status.Ended()
 	case fsm.ActionDelete:
-		useless = !t.Status.Ended() || t.Step() != nil
+		useless = useless || !t.Status.Ended() || t.Step() != nil
 	}
 	switch {
 	case useless:

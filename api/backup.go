@@ -86,7 +86,7 @@ func (r *request) saveSnapshot() {
 	resp.SetConnectionClose()
 	resp.SetBodyStream(&backupStream{
 		server: s, conn: r.http.Conn(), backup: backup,
-		saved: fsm.Tell{Kind: fsm.EventBackupSaved, By: r.by(), What: "at index " + index},
+		saved: fsm.Tell{Kind: fsm.EventBackupSaved, By: r.by(), What: "at index " + index}, key: r.keyText(),
 	}, -1)
 	resp.ImmediateHeaderFlush = true
 }
@@ -98,6 +98,7 @@ type backupStream struct {
 	conn   net.Conn
 	backup *fsm.Backup
 	saved  fsm.Tell
+	key    string // whose act that is
 	once   sync.Once
 
 	ctx   context.Context // ends with the server's serving and after saveTimeMax
@@ -124,7 +125,7 @@ func (b *backupStream) Read([]byte) (int, error) {
 		return 0, errors.Join(err, context.Cause(ctx))
 	}
 	b.backup.Release() // before the trail is told: that may take a while
-	b.server.tell(b.saved)
+	b.server.tell(b.saved, b.key)
 	return 0, io.EOF
 }
 

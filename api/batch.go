@@ -37,11 +37,6 @@ func (r *request) batch() {
 			b = r.appendOpRefusal(b, body, code, &done.Result)
 			continue
 		}
-		if bad := r.permitSubmitted(&done.Result); bad != nil {
-			failed++
-			b = appendRefusal(b, bad, r.id)
-			continue
-		}
 		if claim := claimOf(body); claim != nil {
 			r.holdUntilSent(claim.cmd.RequestID, &done.Result)
 		}
@@ -53,7 +48,8 @@ func (r *request) batch() {
 }
 
 // readBatch reads the body, unless that was done when it was looked at, and
-// keeps its claims to the key's task types.
+// keeps its claims and idempotency keys to the
+// key's task types.
 func (r *request) readBatch() (req batchRequest, bad *refusal) {
 	if r.ops != nil {
 		req = *r.ops
@@ -63,6 +59,12 @@ func (r *request) readBatch() (req batchRequest, bad *refusal) {
 	if len(r.onlyTypes) > 0 {
 		for _, op := range req.ops {
 			r.narrow(claimOf(op))
+			switch c := op.(type) {
+			case *submitBody:
+				c.KeyOfType = c.Key != ""
+			case *completeBody:
+				r.narrowKeys(c.submit)
+			}
 		}
 	}
 	return req, nil
@@ -82,7 +84,7 @@ func (r *request) appendOpRefusal(b []byte, body callBody, code wire.Code, res *
 	if claim, ok := body.(*claimRequest); ok && code == wire.CodeNoPendingTasks {
 		return appendNoTasks(b, claim, r.id)
 	}
-	return appendRefusal(b, refuseResult(body.command(), *res), r.id)
+	return appendRefusal(b, r.refuseResult(body.command(), *res), r.id)
 }
 
 // refuseBatch answers an atomic batch of which an op was refused: as the op's

@@ -26,10 +26,12 @@ var errBodiesFull = errors.New("the requests that are being received take too mu
 // answer. Only the goroutine that serves the connection reads and answers; anybody
 // may close.
 type bodyShare struct {
-	read    int          // bytes since the last answer
-	counted atomic.Int64 // of them, those in all's count
-	all     *atomic.Int64
-	most    int64
+	read int // bytes since the last answer
+	// expected is how long the body is by its request's head, 0: not known.
+	expected int
+	counted  atomic.Int64 // of them, those in all's count
+	all      *atomic.Int64
+	most     int64
 	// streamed says that what is read is not kept.
 	streamed bool
 }
@@ -37,10 +39,22 @@ type bodyShare struct {
 // take counts n bytes that were read. It reports whether there is room for them.
 func (b *bodyShare) take(n int) bool {
 	b.read += n
-	if b.read <= bodyFreeBytes || b.streamed || b.all == nil {
+	return b.count(b.read)
+}
+
+// expect counts a body that is to come: memory for it is asked for when it begins.
+// It reports whether there is room for it.
+func (b *bodyShare) expect(n int) bool {
+	b.expected = n
+	return b.count(n)
+}
+
+// count sees to it that at least n bytes are counted.
+func (b *bodyShare) count(n int) bool {
+	more := int64(max(n, b.expected)) - b.counted.Load()
+	if n <= bodyFreeBytes || b.streamed || b.all == nil || more <= 0 {
 		return true
 	}
-	more := int64(b.read) - b.counted.Load()
 	b.counted.Add(more)
 	return b.all.Add(more) <= b.most
 }
@@ -54,10 +68,10 @@ func (b *bodyShare) give() {
 
 // answered is give, when the answer begins.
 func (b *bodyShare) answered() {
-	if b.read > bodyFreeBytes {
+	if max(b.read, b.expected) > bodyFreeBytes {
 		b.give()
 	}
-	b.read = 0
+	b.read, b.expected = 0, 0
 }
 
 // bodiesFull is the refusal of a body that there is no room for.

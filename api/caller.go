@@ -98,8 +98,11 @@ func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.P
 	}
 	r.release = p.Release
 	r.setIndex(p.Index)
+	if !r.roomForResult(&p.Result) {
+		return p, gone, false
+	}
 	if p.Result.Code != "" {
-		r.refuse(refuseResult(cmd, p.Result))
+		r.refuse(r.refuseResult(cmd, p.Result))
 		return p, gone, false
 	}
 	return p, gone, true

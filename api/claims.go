@@ -57,6 +57,7 @@ func (r *request) claimTask() {
 		r.refuse(bad)
 		return
 	}
+	cmd.RequestID = r.narrowRequestID(cmd.RequestID)
 	if p, ok := r.proposeTask(cmd); ok {
 		r.holdUntilSent(cmd.RequestID, &p.Result)
 		r.send(fasthttp.StatusOK, appendClaim(r.body(), &p))

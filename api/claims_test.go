@@ -280,14 +280,19 @@ func TestServer_Stats(t *testing.T) {
 func TestServer_Cluster(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
+	ahead := int64(-4)
 	node.view = fsm.ClusterView{Leader: "n1", Term: 3, FeatureLevel: 1, Nodes: []fsm.NodeView{{
 		NodeRecord: fsm.NodeRecord{UUID: "u", NodeID: "n1", PeerAddr: "p:1", HTTPAddr: "http://h:2", Version: "v"},
-		Suffrage:   "voter", State: "leader", LastContactMS: 0, AppliedIndex: 9, Healthy: true,
+		Suffrage:   "voter", State: "leader", LastContactMS: 0, ClockAheadMS: &ahead, AppliedIndex: 9, Healthy: true,
 	}}}
 	want := `{"success":true,"leader":"n1","term":3,"feature_level":1,"nodes":[{"node_id":"n1","uuid":"u","peer_addr":"p:1","http_addr":"http://h:2",` +
-		`"suffrage":"voter","state":"leader","last_contact_ms":0,"applied_index":9,"version":"v","healthy":true,"problem":""}]}`
+		`"suffrage":"voter","state":"leader","last_contact_ms":0,"clock_ahead_ms":-4,"applied_index":9,"version":"v","healthy":true,"problem":""}]}`
 	if got := s.call(t, "GET /api/cluster", ""); got.status != 200 || got.body != want {
 		t.Errorf("%d\n got %s\nwant %s", got.status, got.body, want)
+	}
+	node.view.Restoring = &fsm.Restoring{Begin: 7, Taken: 100, Bytes: 2000}
+	if got := s.call(t, "GET /api/cluster", ""); !strings.HasSuffix(got.body, `"restore":{"index":7,"taken":100,"bytes":2000}}`) {
+		t.Errorf("while a backup is restored: %s", got.body)
 	}
 	// Without a leader a node still tells what it sees.
 	node.follower, node.view.Leader = true, ""

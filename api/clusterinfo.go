@@ -23,13 +23,16 @@ func (r *request) cluster() {
 	for i, n := range view.Nodes {
 		answer.Nodes[i] = wireNode(n)
 	}
+	if u := view.Restoring; u != nil {
+		answer.Restore = &wire.Restore{Index: u.Begin, Taken: u.Taken, Bytes: u.Bytes}
+	}
 	r.sendJSON(answer)
 }
 
 func wireNode(n fsm.NodeView) wire.Node {
 	return wire.Node{
 		NodeID: n.NodeID, UUID: n.UUID, PeerAddr: n.PeerAddr, HTTPAddr: n.HTTPAddr,
-		Suffrage: n.Suffrage, State: n.State, LastContactMS: n.LastContactMS,
+		Suffrage: n.Suffrage, State: n.State, LastContactMS: n.LastContactMS, ClockAheadMS: n.ClockAheadMS,
 		AppliedIndex: n.AppliedIndex, Version: n.Version, Healthy: n.Healthy, Problem: n.Problem,
 	}
 }

@@ -17,6 +17,7 @@ func (r *request) complete() {
 		return
 	}
 	r.trace(c.submit)
+	r.narrowKeys(c.submit)
 	r.narrow(c.claim)
 	p, ok := r.proposeTask(c.command())
 	if !ok {

@@ -48,10 +48,18 @@ type Config struct {
 	// Connections bounds the open connections; one more is answered overloaded
 	// and closed. 0: 16,384.
 	Connections int
+	// ConnectionsPerAddress bounds those of them, from one address, that have shown
+	// no valid key yet; of one more, the longest that has waited is closed. An IPv6
+	// address counts for its /64. 0: 1,024.
+	ConnectionsPerAddress int
 	// BodiesBytes bounds what the bodies of the requests that are received and
 	// answered take together, those of up to 32 KiB left out; one more is answered
 	// overloaded. At least one body of Limits.BodyBytes. 0: 256 MiB.
 	BodiesBytes int64
+	// AnswersBytes bounds what answers take together that are made and not written
+	// yet, those of up to 32 KiB left out. One more is answered overloaded; one about
+	// what was done waits. 0: 256 MiB.
+	AnswersBytes int64
 }
 
 // Limits bound a request. Zero fields have the contract's values.
@@ -66,7 +74,9 @@ type Limits struct {
 const (
 	defaultWait        = 10 * time.Second
 	defaultConnections = 16_384
+	defaultPerAddress  = 1_024
 	defaultBodiesBytes = 256 << 20
+	defaultAnswerBytes = 256 << 20
 
 	idMax      = 1<<53 - 1 // ids and tokens; JSON numbers are exact up to here
 	keyMax     = 256       // bytes of an idempotency key
@@ -118,8 +128,14 @@ func (c *Config) setDefaults() {
 	if c.BodiesBytes == 0 {
 		c.BodiesBytes = defaultBodiesBytes
 	}
+	if c.AnswersBytes == 0 {
+		c.AnswersBytes = defaultAnswerBytes
+	}
 	if c.Connections == 0 {
 		c.Connections = defaultConnections
+	}
+	if c.ConnectionsPerAddress == 0 {
+		c.ConnectionsPerAddress = defaultPerAddress
 	}
 }
 
@@ -134,8 +150,11 @@ func (c *Config) validate() error {
 	if least := int64(l.BodyBytes + headerBytes); c.BodiesBytes < least {
 		return fmt.Errorf("api: Config.BodiesBytes is %d, less than one body and its headers, %d", c.BodiesBytes, least)
 	}
-	if c.Wait < 0 || c.Connections < 1 {
-		return fmt.Errorf("api: Config.Wait (%s) or Config.Connections (%d) out of range", c.Wait, c.Connections)
+	if c.AnswersBytes < 0 {
+		return fmt.Errorf("api: Config.AnswersBytes is %d", c.AnswersBytes)
+	}
+	if c.Wait < 0 || c.Connections < 1 || c.ConnectionsPerAddress < 1 {
+		return fmt.Errorf("api: Config.Wait (%s), Config.Connections (%d) or Config.ConnectionsPerAddress (%d) out of range", c.Wait, c.Connections, c.ConnectionsPerAddress)
 	}
 	return nil
 }

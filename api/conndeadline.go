@@ -39,8 +39,14 @@ func (d *lazyDeadline) apply(set func(net.Conn, time.Time) error, conn net.Conn)
 // forget is called when somebody else has set the connection's own.
 func (d *lazyDeadline) forget() { d.set = time.Unix(0, 0) } // long past, and not none
 
-// SetReadDeadline has a Read from t on fail, or up to deadlineSlack later.
+// SetReadDeadline has a Read from t on fail, or up to deadlineSlack later. A
+// stranger's request has less time than others, but as much between two of them.
 func (c *countedConn) SetReadDeadline(t time.Time) error {
+	if !c.known && c.server != nil {
+		if soon := time.Now().Add(strangerTimeout); t.After(soon) && t.Before(soon.Add(readTimeout-strangerTimeout+deadlineSlack)) {
+			t = soon
+		}
+	}
 	c.reading.wanted = t
 	return nil
 }

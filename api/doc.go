@@ -14,5 +14,6 @@
 //
 //	server, err := api.New(api.Config{Node: node})
 //	node.SetForwardHandler(server.ForwardHandler())
+//	node.SetOperators(server.Operator)
 //	err = server.Serve(listener)
 package api

@@ -49,7 +49,7 @@ var phrases = map[wire.Code]phrase{
 	wire.CodeTaskCancelled:      {"Task is cancelled", "Retry the task if it is to run again"},
 	wire.CodeTaskNotTerminal:    {"Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it"},
 	wire.CodeStepsUnfinished:    {"The task has steps that have not ended", "Wait until all of its steps have ended, then finalize it"},
-	wire.CodeKeyTaken:           {"The idempotency_key is taken by another task", "Wait until the task in task_id ends, then retry this one"},
+	wire.CodeKeyTaken:           {"The idempotency_key is taken by another task", "Retry this one once the task in task_id no longer has the key"},
 	wire.CodeCountMismatch:      {"The filter does not match as many tasks as expected", "Nothing was done: check the filter, then send matched as expect"},
 	wire.CodeEventsGone:         {"The events asked for are kept no more", "Go on without a place: oldest is the first that is kept"},
 	wire.CodeMaxAttemptsReached: {"Maximum attempts reached", "Send add_attempts to raise max_attempts"},

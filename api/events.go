@@ -55,23 +55,21 @@ func (r *request) taskEvents() {
 	id := r.target.id
 	var events []fsm.Event
 	var newest fsm.EventPos
-	known := false
+	var bad *refusal
 	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
 		events, newest = m.TaskEvents(id), m.NewestEvent()
-		known = len(events) > 0 || m.Get(id) != nil
+		t := m.Get(id)
+		if t == nil && len(events) > 0 { // it is told of longer than it is there
+			t = &fsm.Task{ID: id, Type: events[0].Type}
+		}
+		bad = r.refuseTask(m, t)
 	})
 	if !ok {
 		return
 	}
-	if !known {
-		r.refuse(refuse(wire.CodeTaskNotFound))
+	if bad != nil {
+		r.refuse(bad)
 		return
-	}
-	for i := range events {
-		if !r.maySee(events[i].Type) {
-			r.refuse(r.refuseType(events[i].Type))
-			return
-		}
 	}
 	r.send(fasthttp.StatusOK, appendEvents(r.body(), events, newest))
 }

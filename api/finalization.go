@@ -5,7 +5,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -17,20 +16,17 @@ func (r *request) finalization() {
 	}
 	var view fsm.FinalizationView
 	var now fsm.Stamp
-	found, taskType := false, ""
+	var bad *refusal
 	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
-		view, found = m.Finalization(r.target.id, stamp)
-		now = stamp
-		if t := m.Get(r.target.id); t != nil {
-			taskType = t.Type
+		if bad = r.refuseTask(m, m.Get(r.target.id)); bad == nil {
+			view, _ = m.Finalization(r.target.id, stamp)
+			now = stamp
 		}
 	})
 	switch {
 	case !ok:
-	case !found:
-		r.refuse(refuse(wire.CodeTaskNotFound))
-	case !r.maySee(taskType):
-		r.refuse(r.refuseType(taskType))
+	case bad != nil:
+		r.refuse(bad)
 	default:
 		r.send(fasthttp.StatusOK, appendFinalization(r.body(), &view, now))
 	}

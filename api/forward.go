@@ -83,7 +83,7 @@ func (r *request) forward() {
 	if v := in.Header.Peek(headerTraceparent); len(v) > 0 && validTraceparent(v) {
 		out.Header.SetBytesV(headerTraceparent, v)
 	}
-	r.passIdentity(out)
+	r.passKey(out)
 	out.SetBodyRaw(in.Body())
 	if r.asks.After(r.start) {
 		r.setWaited(out)
@@ -135,11 +135,11 @@ func (r *request) held() time.Duration {
 		}
 		return r.waitLeft(req.waitMS)
 	case callGet, callGetByKey:
-		waitMS, bad := waitParam(r.query)
+		q, bad := r.parseGet()
 		if bad != nil {
 			return 0
 		}
-		return r.waitLeft(waitMS)
+		return r.waitLeft(q.waitMS)
 	}
 	return 0
 }

@@ -2,22 +2,17 @@ package api
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"strconv"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/wire"
 )
 
-// The headers in which a request that is passed on says who made it. They are
-// read from the peer port alone: the public port hears them from anybody.
-const (
-	headerKey   = "X-Claimq-Key"
-	headerRole  = "X-Claimq-Role"
-	headerTypes = "X-Claimq-Types"
-)
+// headerKey has the API key of a request that is passed on by a node that knows
+// the key, and has counted the request. It is read from the peer port alone: the
+// public port hears it from anybody.
+const headerKey = "X-Claimq-Key"
 
 // challenge is what a 401 says is wanted.
 const challenge = `Bearer realm="claimq"`
@@ -28,28 +23,33 @@ const headerAPIKey = "X-Api-Key"
 // bearer is what Authorization begins with. It is never changed.
 var bearer = []byte("Bearer ")
 
-// authenticate finds out who makes a request that came from outside, and whether
-// they may. Without keys everybody may do everything.
+// authenticate finds out who makes a request, and whether they may, by this
+// node's own keys. Without keys everybody may do everything.
 func (r *request) authenticate() *refusal {
 	keys := r.server.keys.Load()
-	if keys == nil {
-		return nil
-	}
 	c := &callRoles[r.target.call]
 	if c.roles.has(roleNone) {
 		return nil
 	}
-	text, bad := presentedKey(&r.http.Request.Header)
+	text, bad := r.sentKey()
 	failures := &r.server.metrics.authFailures
 	switch {
+	case keys == nil && r.passed:
+		return failures.refuse(failDiffer, refuseDiffer("This node leads and has no API keys, and the node that passed the request on has"))
+	case keys == nil:
+		return nil
 	case bad:
 		return failures.refuse(failMalformed, refuseUnauthorized("The API key is malformed"))
+	case len(text) == 0 && r.forwarded:
+		return failures.refuse(failMissing, refuseUnauthorized("Missing API key: the node that passed the request on may have no keys, but the leader has"))
 	case len(text) == 0:
 		return failures.refuse(failMissing, refuseUnauthorized("Missing API key"))
 	}
-	sum := sha256.Sum256(text)
-	k := keys.find(&sum)
-	if k == nil {
+	k := keys.findText(text)
+	switch {
+	case k == nil && r.passed:
+		return failures.refuse(failDiffer, refuseDiffer("The leader does not know the API key, and the node that passed the request on does"))
+	case k == nil:
 		return failures.refuse(failUnknown, refuseUnauthorized("Unknown API key"))
 	}
 	r.who, r.key, r.role, r.onlyTypes = k, k.name, k.role, k.types
@@ -62,34 +62,46 @@ func (r *request) authenticate() *refusal {
 	return r.limit()
 }
 
-// identify takes who made a request from the node that passed it on, which has
-// checked the key. One without a role comes from a node that is open.
-func (r *request) identify() *refusal {
-	h := &r.http.Request.Header
-	name := h.Peek(headerRole)
-	if len(name) == 0 {
-		return nil
+// sentWith returns the key that a request of the public port was sent with, or
+// refuses it and says why.
+func (t *keyTable) sentWith(h *fasthttp.RequestHeader) (k *apiKey, why failure, bad *refusal) {
+	text, malformed := presentedKey(h)
+	switch {
+	case malformed:
+		return nil, failMalformed, refuseUnauthorized("The API key is malformed")
+	case len(text) == 0:
+		return nil, failMissing, refuseUnauthorized("Missing API key")
 	}
-	r.role, _ = parseRole(name)
-	if r.role == roleOperator {
-		r.key = string(h.Peek(headerKey)) // whose acts are told
+	if k = t.findText(text); k == nil {
+		return nil, failUnknown, refuseUnauthorized("Unknown API key")
 	}
-	if types := h.Peek(headerTypes); len(types) > 0 {
-		r.onlyTypes = strings.Split(string(types), ",")
-	}
-	return r.mayCall(&callRoles[r.target.call])
+	return k, 0, nil
 }
 
-// passIdentity tells the leader who made the request.
-func (r *request) passIdentity(out *fasthttp.Request) {
-	k := r.who
-	if k == nil {
-		return
+// sentKey returns the key that the request was made with, empty if there was
+// none. bad says that what was sent cannot be a key. It notes whether another node
+// knows the key.
+func (r *request) sentKey() (key []byte, bad bool) {
+	h := &r.http.Request.Header
+	if r.forwarded {
+		if key = h.Peek(headerKey); len(key) > 0 {
+			r.passed = true
+			return key, !validKeyText(key)
+		}
 	}
-	out.Header.Set(headerKey, k.name)
-	out.Header.Set(headerRole, roleNames[k.role])
-	if len(k.types) > 0 {
-		out.Header.Set(headerTypes, strings.Join(k.types, ","))
+	return presentedKey(h)
+}
+
+// passKey tells the leader who makes the request, who looks the key up by itself:
+// what a node says of a key does not count. A node without keys passes on what the
+// client sent.
+func (r *request) passKey(out *fasthttp.Request) {
+	key, bad := presentedKey(&r.http.Request.Header)
+	switch {
+	case r.who != nil:
+		out.Header.SetBytesV(headerKey, key)
+	case len(key) > 0 && !bad:
+		out.Header.SetBytesV(headerAPIKey, key)
 	}
 }
 
@@ -180,6 +192,15 @@ func presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 		key = authorization[n:]
 	}
 	return key, !validKeyText(key)
+}
+
+// refuseDiffer is the refusal of a request that one node lets in and another
+// does not.
+func refuseDiffer(text string) *refusal {
+	return &refusal{
+		code: wire.CodeUnauthorized, text: text + ": the keys of the nodes differ",
+		advice: "Nothing was done: give all nodes the same keys and reload them, claimq key reload with each --endpoint",
+	}
 }
 
 func refuseUnauthorized(text string) *refusal {

@@ -19,7 +19,7 @@ const (
 	// keyBytesMax bounds a key as it is sent.
 	keyBytesMax = 256
 	// keyTypesBytes bounds the task types of one key, with a comma after each:
-	// they travel to the leader in a header.
+	// each call of the key goes through them.
 	keyTypesBytes = 2 << 10
 	// keyRateMax bounds a rate_limit_per_minute.
 	keyRateMax = 1_000_000_000
@@ -200,6 +200,12 @@ func (t *keyTable) find(sum *[sha256.Size]byte) *apiKey {
 		return nil
 	}
 	return k
+}
+
+// findText returns the key that was sent as text, nil if it is unknown.
+func (t *keyTable) findText(text []byte) *apiKey {
+	sum := sha256.Sum256(text)
+	return t.find(&sum)
 }
 
 // validKeyText reports whether what was sent can be a key: 1 to 256 bytes of

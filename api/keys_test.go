@@ -68,8 +68,15 @@ func with(name string) string { return "X-API-Key: " + keyText(name) }
 // have the keys.
 func setupKeys(t *testing.T, keys ...Key) (leader, follower *Server, node *fakeNode) {
 	t.Helper()
-	leader, node = setup(t, withKeys(keys...))
-	follower, other := setup(t, withKeys(keys...))
+	leader, follower = setupBoth(t, keys, keys)
+	return leader, follower, leader.node.(*fakeNode)
+}
+
+// setupBoth is setupKeys of nodes with different keys.
+func setupBoth(t *testing.T, ofLeader, ofFollower []Key) (leader, follower *Server) {
+	t.Helper()
+	leader, _ = setup(t, withKeys(ofLeader...))
+	follower, other := setup(t, withKeys(ofFollower...))
 	other.follower, other.leaderAddr = true, "http://10.0.0.7:7400"
 	handler := leader.ForwardHandler()
 	other.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
@@ -80,7 +87,7 @@ func setupKeys(t *testing.T, keys ...Key) (leader, follower *Server, node *fakeN
 		ctx.Response.CopyTo(resp)
 		return nil
 	}
-	return leader, follower, node
+	return leader, follower
 }
 
 // A key is needed, in one of two headers, and whatever is no key of the server

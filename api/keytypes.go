@@ -1,15 +1,19 @@
 package api
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
 // A key with task_types submits, claims, changes and sees only tasks of those
-// types. A task's type never changes, so what this node knows of it is enough.
+// types: of any other it does not learn that it is there. A task's type never
+// changes, so what this node knows of it is enough.
 
 // maySee reports whether the request may see tasks of that type.
 func (r *request) maySee(taskType string) bool {
@@ -42,51 +46,178 @@ func (r *request) refuseFilter(field, taskType string) *refusal {
 	return nil
 }
 
-// narrow makes a claim of any type one of the key's types.
+// refuseTask refuses a call about a task, nil if there is none: as if it had never
+// been there, if the key does not have its type.
+func (r *request) refuseTask(m *fsm.Machine, t *fsm.Task) *refusal {
+	switch {
+	case t == nil:
+		return refuse(wire.CodeTaskNotFound)
+	case !r.maySee(t.Type):
+		return r.server.metrics.authFailures.refuse(failType, refuse(wire.CodeTaskNotFound))
+	case !r.maySeeSteps(m, t):
+		return r.refuseParts("The task has steps")
+	}
+	return nil
+}
+
+// maySeeSteps reports whether the key has the types of all steps of the task.
+func (r *request) maySeeSteps(m *fsm.Machine, t *fsm.Task) bool {
+	if len(r.onlyTypes) == 0 || t.Parent() == nil {
+		return true
+	}
+	return !slices.ContainsFunc(m.Steps(t.ID), func(s fsm.StepView) bool { return !r.maySee(s.Type) })
+}
+
+// maySeeThen reports whether the key has the types of all that the completion of the
+// task submitted and claimed, as far as these tasks are known. Who repeats that
+// complete is shown them.
+func (r *request) maySeeThen(m *fsm.Machine, t *fsm.Task) bool {
+	if t.Then == nil {
+		return true
+	}
+	foreign := func(id uint64) bool {
+		other := known(m, id)
+		return other != nil && !r.maySee(other.Type)
+	}
+	return !slices.ContainsFunc(t.Then.Submitted, func(f fsm.FollowUp) bool { return foreign(f.ID) }) &&
+		!slices.ContainsFunc(t.Then.Claims, func(c fsm.ClaimRef) bool { return foreign(c.TaskID) })
+}
+
+// known returns the task, or what is remembered of it if it was removed, nil if
+// nothing is.
+func known(m *fsm.Machine, id uint64) *fsm.Task {
+	if t := m.Get(id); t != nil {
+		return t
+	}
+	return m.Removed(id)
+}
+
+// refuseParts is the refusal of a task that the key may see and that goes together
+// with others which it may not.
+func (r *request) refuseParts(what string) *refusal {
+	return r.server.metrics.authFailures.refuse(failType, &refusal{
+		code: wire.CodeForbidden, text: what + " of task types that this key does not have",
+		advice: "Use a key whose task_types have those of all of them",
+	})
+}
+
+// refuseResult is the refusal that the state machine found. It does not show a task
+// of another type, which stood against the command.
+func (r *request) refuseResult(cmd fsm.Command, res fsm.Result) *refusal {
+	f := refuseResult(cmd, res)
+	if f.task != nil && !r.maySee(f.task.Type) {
+		f.task = nil
+	}
+	return f
+}
+
+// narrow makes a claim of any type one of the key's types, and its
+// claim_request_id one of theirs.
 func (r *request) narrow(c *claimRequest) {
-	if c != nil && len(r.onlyTypes) > 0 && len(c.cmd.Types) == 0 {
+	if c == nil || len(r.onlyTypes) == 0 {
+		return
+	}
+	if len(c.cmd.Types) == 0 {
 		c.cmd.Types = r.onlyTypes
 	}
+	c.cmd.RequestID = r.narrowRequestID(c.cmd.RequestID)
+}
+
+// narrowRequestID returns a claim_request_id as the state knows it: with the key's
+// task types, so that keys of other types may use the same. Those of keys for all
+// types are what was sent; none of them has the control character.
+func (r *request) narrowRequestID(id string) string {
+	if id == "" || len(r.onlyTypes) == 0 {
+		return id
+	}
+	types := sha256.Sum256([]byte(strings.Join(r.onlyTypes, ",")))
+	return base64.RawStdEncoding.EncodeToString(types[:16]) + "\x00" + id
+}
+
+// narrowKeys lets the idempotency keys of tasks that are to be submitted be taken
+// among those of the task's type alone, so that they meet no task of another one.
+func (r *request) narrowKeys(tasks []fsm.NewTask) {
+	if len(r.onlyTypes) == 0 {
+		return
+	}
+	for i := range tasks {
+		tasks[i].KeyOfType = tasks[i].Key != ""
+	}
+}
+
+// byKey returns the task that has the idempotency key: of the type, if one is given;
+// else the one among those that the key may see, or a refusal if there are several.
+func (r *request) byKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refusal) {
+	switch {
+	case taskType != "":
+		return m.ByTypeKey(taskType, key), nil
+	case len(r.onlyTypes) == 0:
+		return m.ByKey(key), nil
+	}
+	var found *fsm.Task
+	for _, taskType := range r.onlyTypes {
+		t := m.ByTypeKey(taskType, key)
+		if t != nil && found != nil {
+			return nil, &refusal{
+				code: wire.CodeInvalidRequest, field: "task_type", text: "Tasks of several types have this idempotency_key",
+				advice: "Send task_type with the type of the one that is meant",
+			}
+		}
+		if t != nil {
+			found = t
+		}
+	}
+	return found, nil
 }
 
 // touched is what a command is about.
 type touched struct {
-	foreign string   // a type that the key does not have, "" if there is none
-	ids     []uint64 // of tasks
-	ops     []int    // per id which op of a batch has it
-	op      int      // the op that is looked at
-	missing int      // the first op with an id that no task ever had, -1 = none
+	foreign string // a type that the key does not have, "" if there is none
+	tasks   []subject
+	op      int      // the op of a batch that is looked at
+	missing int      // the first op with a task that never was, or of another type; -1 = none
+	parts   string   // what has parts of types that the key does not have, "" if nothing
 	names   []string // of schedules
+	hidden  bool     // one of these is of another type
 	unknown bool     // nobody thought of the command
 }
 
-func (t *touched) task(id uint64) {
-	t.ids, t.ops = append(t.ids, id), append(t.ops, t.op)
+// subject is a task that a command is about.
+type subject struct {
+	id       uint64
+	op       int  // of a batch
+	complete bool // it is completed: a repeat is shown what that did beside
 }
+
+func (t *touched) task(id uint64) { t.tasks = append(t.tasks, subject{id: id, op: t.op}) }
 
 // permit refuses a command about task types that the key does not have. A task
 // that this node, which leads, does not know was removed, or never was: the
 // command cannot reach one that is submitted after this. That it never was is
-// said only by a node that certainly still leads.
+// said only by a node that certainly still leads, and in the same way that a task
+// is of another type.
 func (r *request) permit(cmd fsm.Command) *refusal {
 	if len(r.onlyTypes) == 0 {
 		return nil
 	}
 	t := touched{missing: -1}
 	r.touch(&t, cmd)
-	if t.foreign == "" && len(t.ids)+len(t.names) > 0 {
+	if t.foreign == "" && len(t.tasks)+len(t.names) > 0 {
 		look := func(m *fsm.Machine, _ fsm.Stamp) { r.resolve(&t, m) }
 		index, err := r.server.node.ReadStale(r.wait(), 0, look)
-		if err == nil && t.missing >= 0 && t.foreign == "" {
+		if err == nil && t.missing >= 0 {
 			t.missing = -1
 			index, err = r.server.node.ReadLinearizable(r.wait(), 0, look)
 		}
 		switch {
 		case err != nil:
 			return refuse(codeOf(err, false))
-		case t.missing >= 0 && t.foreign == "":
+		case t.missing >= 0:
 			r.setIndex(index)
 			return refuseMissing(cmd, t.missing)
+		case t.hidden && isDeleteSchedule(cmd):
+			r.setIndex(index)
+			return refuse(wire.CodeScheduleNotFound)
 		}
 	}
 	switch {
@@ -94,8 +225,15 @@ func (r *request) permit(cmd fsm.Command) *refusal {
 		return r.refuseFilter("task_type", "")
 	case t.foreign != "":
 		return r.refuseType(t.foreign)
+	case t.parts != "":
+		return r.refuseParts(t.parts)
 	}
 	return nil
+}
+
+func isDeleteSchedule(cmd fsm.Command) bool {
+	_, is := cmd.(fsm.DeleteSchedule)
+	return is
 }
 
 // touch notes what a command is about.
@@ -108,7 +246,7 @@ func (r *request) touch(t *touched, cmd fsm.Command) {
 	case fsm.ClaimTask:
 		t.task(c.ID)
 	case fsm.Complete:
-		t.task(c.ID)
+		t.tasks = append(t.tasks, subject{id: c.ID, op: t.op, complete: true})
 		r.touchTasks(t, c.Submit)
 		if c.Claim != nil {
 			r.touchClaim(t, c.Claim)
@@ -185,39 +323,36 @@ func (r *request) touchClaim(t *touched, c *fsm.ClaimNext) {
 	}
 }
 
-// resolve looks the types up of what is named by an id or a name.
+// resolve looks up what is named by an id or a name.
 func (r *request) resolve(t *touched, m *fsm.Machine) {
-	for i, id := range t.ids {
-		if task := m.Get(id); task != nil {
-			r.touchType(t, task.Type)
-		} else if !m.Assigned(id) && t.missing < 0 {
-			t.missing = t.ops[i]
+	for _, s := range t.tasks {
+		task := known(m, s.id)
+		switch {
+		case task == nil && m.Assigned(s.id):
+		case task == nil, !r.maySee(task.Type):
+			if t.missing < 0 {
+				t.missing = s.op
+			}
+		case !r.maySeeSteps(m, task):
+			t.parts = "The task has steps"
+		case s.complete && !r.maySeeThen(m, task):
+			t.parts = "The task's completion submitted or claimed tasks"
 		}
 	}
 	for _, name := range t.names {
-		if s := m.Schedule(name); s != nil {
-			r.touchType(t, s.Task.Type)
+		if s := m.Schedule(name); s != nil && !r.maySee(s.Task.Type) {
+			t.parts = "The name is that of a schedule"
+			t.hidden = true
 		}
 	}
 }
 
-// refuseMissing is the refusal of a task that there never was; of a batch, with
-// the op that names it.
+// refuseMissing is the refusal of a task that there never was, or of another type
+// than the key's; of a batch, with the op that names it.
 func refuseMissing(cmd fsm.Command, op int) *refusal {
 	f := refuse(wire.CodeTaskNotFound)
 	if _, ok := cmd.(fsm.Batch); ok {
 		f.details = `,"failed_op":` + strconv.Itoa(op)
 	}
 	return f
-}
-
-// permitSubmitted refuses to show the task that a submit found under its
-// idempotency_key. Nothing was written.
-func (r *request) permitSubmitted(res *fsm.Result) *refusal {
-	for i := range res.Submitted {
-		if done := &res.Submitted[i]; !done.Created && !done.Gone && !r.maySee(done.Task.Type) {
-			return r.refuseType(done.Task.Type)
-		}
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,46 +44,23 @@ func TestTypes_Refused(t *testing.T) {
 		{"POST /api/tasks", steps, "producer"},
 		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["secret"]}`, "worker"},
 		{"POST /api/tasks/claim", `{"worker_id":"w","task_types":["a","secret"],"wait_ms":1000}`, "worker"},
-		{"POST /api/tasks/2/claim", `{"worker_id":"w"}`, "worker"},
-		{"POST /api/tasks/2/complete", `{"worker_id":"w"}`, "worker"},
 		{"POST /api/tasks/1/complete", `{"worker_id":"w","submit":[{"task_type":"secret","params":1}]}`, "worker"},
 		{"POST /api/tasks/1/complete", `{"worker_id":"w","submit":[` + steps + `]}`, "worker"},
 		{"POST /api/tasks/1/complete", `{"worker_id":"w","claim":{"task_types":["secret"]}}`, "worker"},
-		{"POST /api/tasks/2/fail", `{"worker_id":"w","error":"e"}`, "worker"},
-		{"POST /api/tasks/2/extend", `{"worker_id":"w"}`, "worker"},
-		{"POST /api/tasks/2/release", `{"worker_id":"w"}`, "worker"},
-		{"POST /api/tasks/2/finalization/claim", `{"processor_id":"p"}`, "worker"},
-		{"POST /api/tasks/2/finalization/extend", `{"processor_id":"p"}`, "worker"},
-		{"POST /api/tasks/2/finalization/release", `{"processor_id":"p"}`, "worker"},
-		{"POST /api/tasks/2/finalize", `{"processor_id":"p","outcome":"completed"}`, "worker"},
-		{"POST /api/tasks/2/retry", ``, "producer"},
-		{"POST /api/tasks/2/cancel", ``, "producer"},
-		{"PATCH /api/tasks/2", `{"priority":1}`, "producer"},
-		{"DELETE /api/tasks/2", ``, "producer"},
 		{"POST /api/tasks/actions", `{"action":"cancel","filter":{}}`, "producer"},
 		{"POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"secret"}}`, "producer"},
-		{"POST /api/batch", `{"ops":[{"op":"submit","task_type":"a","params":1},{"op":"cancel","id":2}]}`, "producer"},
 		{"POST /api/batch", `{"ops":[{"op":"claim","worker_id":"w","task_types":["secret"]}]}`, "worker"},
-		{"POST /api/batch", `{"ops":[{"op":"extend","id":2,"worker_id":"w"}]}`, "worker"},
-		{"GET /api/tasks/2", ``, "reader"},
-		{"GET /api/tasks/2?wait_ms=1000", ``, "reader"},
-		{"GET /api/tasks/2?consistency=stale", ``, "reader"},
-		{"GET /api/tasks/by-key/k-secret", ``, "reader"},
-		{"GET /api/tasks/2/why", ``, "reader"},
-		{"GET /api/tasks/2/events", ``, "reader"},
-		{"GET /api/tasks/2/finalization", ``, "reader"},
+		{"GET /api/tasks/by-key/k-secret?task_type=secret", ``, "reader"},
 		{"GET /api/tasks", ``, "reader"},
 		{"GET /api/tasks?idempotency_key=k-secret", ``, "reader"},
 		{"GET /api/tasks?task_type=secret", ``, "reader"},
 		{"GET /api/events", ``, "reader"},
 		{"GET /api/events?task_type=secret", ``, "reader"},
-		{"GET /api/schedules/of-secret", ``, "reader"},
 		{"GET /api/workers", ``, "reader"},
 		{"GET /metrics", ``, "reader"},
 		{"PATCH /api/types/secret", `{"paused":true}`, "operator"},
 		{"PUT /api/schedules/new", `{"task":{"task_type":"secret","params":1},"every_ms":60000}`, "operator"},
 		{"PUT /api/schedules/of-secret", `{"task":{"task_type":"a","params":1},"every_ms":60000}`, "operator"},
-		{"DELETE /api/schedules/of-secret", ``, "operator"},
 		{"GET /api/cluster", ``, "operator"},
 		{"POST /api/restore", ``, "operator"},
 		{"POST /api/reload", ``, "operator"},
@@ -200,18 +178,188 @@ func TestTypes_Shown(t *testing.T) {
 	}
 }
 
-// A taken key does not show a task of another type.
+// A task of another type, one that was removed and one that never was are answered in
+// the same way, to every call about one task, and nothing is proposed.
+func TestTypes_NeverThere(t *testing.T) {
+	t.Parallel()
+	const never = 99
+	for _, c := range []struct{ target, body, key string }{
+		{"POST /api/tasks/ID/claim", `{"worker_id":"w"}`, "worker"},
+		{"POST /api/tasks/ID/complete", `{"worker_id":"w"}`, "worker"},
+		{"POST /api/tasks/ID/fail", `{"worker_id":"w","error":"e"}`, "worker"},
+		{"POST /api/tasks/ID/extend", `{"worker_id":"w"}`, "worker"},
+		{"POST /api/tasks/ID/release", `{"worker_id":"w"}`, "worker"},
+		{"POST /api/tasks/ID/finalization/claim", `{"processor_id":"p"}`, "worker"},
+		{"POST /api/tasks/ID/finalization/extend", `{"processor_id":"p"}`, "worker"},
+		{"POST /api/tasks/ID/finalization/release", `{"processor_id":"p"}`, "worker"},
+		{"POST /api/tasks/ID/finalize", `{"processor_id":"p","outcome":"completed"}`, "worker"},
+		{"POST /api/tasks/ID/retry", ``, "producer"},
+		{"POST /api/tasks/ID/cancel", ``, "producer"},
+		{"PATCH /api/tasks/ID", `{"priority":1}`, "producer"},
+		{"DELETE /api/tasks/ID", ``, "producer"},
+		{"POST /api/batch", `{"ops":[{"op":"submit","task_type":"a","params":1},{"op":"cancel","id":ID}]}`, "producer"},
+		{"POST /api/batch", `{"ops":[{"op":"extend","id":ID,"worker_id":"w"}],"atomic":true}`, "worker"},
+		{"GET /api/tasks/ID", ``, "reader"},
+		{"GET /api/tasks/ID?wait_ms=1000", ``, "reader"},
+		{"GET /api/tasks/ID/why", ``, "reader"},
+		{"GET /api/tasks/ID/events", ``, "reader"},
+		{"GET /api/tasks/ID/finalization", ``, "reader"},
+	} {
+		leader, follower, node := setupKeys(t, typed()...)
+		seed(t, leader, node)
+		leader.call(t, "POST /api/tasks", `{"task_type":"secret","params":1,"retention_ms":0,"idempotency_key":"k-gone"}`, with("root")).good(t, 201)
+		leader.call(t, "POST /api/tasks/3/cancel", "", with("root")).good(t, 200)
+		node.proposed = nil
+		for _, s := range []*Server{leader, follower} {
+			var answers []string
+			for _, id := range []int{2, 3, never} {
+				ask := strings.NewReplacer("ID", fmt.Sprint(id))
+				got := s.call(t, ask.Replace(c.target), ask.Replace(c.body), with(c.key))
+				got.refused(t, wire.CodeTaskNotFound)
+				answers = append(answers, withoutRequestID(got.body))
+			}
+			if answers[0] != answers[2] || answers[1] != answers[2] {
+				t.Errorf("%s %s: another's\n%s, one that was removed\n%s, none\n%s", c.target, c.body, answers[0], answers[1], answers[2])
+			}
+		}
+		if len(node.proposed) > 0 {
+			t.Errorf("%s %s was proposed: %v", c.target, c.body, node.proposed)
+		}
+	}
+}
+
+var requestIDPattern = regexp.MustCompile(`"request_id":"[^"]*"`)
+
+func withoutRequestID(body string) string { return requestIDPattern.ReplaceAllString(body, "") }
+
+// Nor is a key or the name of a schedule any different that only another type has.
+func TestTypes_NamesOfOthers(t *testing.T) {
+	t.Parallel()
+	leader, follower, node := setupKeys(t, typed()...)
+	seed(t, leader, node)
+	leader.call(t, "POST /api/tasks", `{"task_type":"secret","params":1,"retention_ms":0,"idempotency_key":"k-gone"}`, with("root")).good(t, 201)
+	leader.call(t, "POST /api/tasks/3/cancel", "", with("root")).good(t, 200)
+	for _, s := range []*Server{leader, follower} {
+		for _, key := range []string{"k-secret", "k-gone", "k-none"} {
+			s.call(t, "GET /api/tasks/by-key/"+key, "", with("reader")).refused(t, wire.CodeTaskNotFound)
+		}
+		s.call(t, "GET /api/schedules/of-secret", "", with("operator")).refused(t, wire.CodeScheduleNotFound)
+	}
+	got := leader.call(t, "PUT /api/schedules/of-secret", `{"task":{"task_type":"a","params":1},"every_ms":60000}`, with("operator"))
+	if got.refused(t, wire.CodeForbidden); strings.Contains(got.body, "secret") {
+		t.Errorf("a schedule's name: %s", got.body)
+	}
+	leader.call(t, "DELETE /api/schedules/of-secret", "", with("operator")).refused(t, wire.CodeScheduleNotFound)
+}
+
+// Keys with task_types do not meet tasks of other types by an idempotency_key, also
+// not those that were removed, and keys for all types go on as they did.
 func TestTypes_TakenKey(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupKeys(t, typed()...)
 	seed(t, leader, node)
-	for _, s := range []*Server{leader, follower} {
-		got := s.call(t, "POST /api/tasks", `{"task_type":"a","params":1,"idempotency_key":"k-secret"}`, with("producer"))
-		got.refused(t, wire.CodeForbidden)
-		got2 := s.call(t, "POST /api/batch", `{"ops":[{"op":"submit","task_type":"a","params":1,"idempotency_key":"k-secret"}]}`, with("producer"))
-		if strings.Contains(got.body+got2.body, "hidden") || !strings.Contains(got2.body, `"code":"forbidden"`) {
-			t.Errorf("%s\n%s", got.body, got2.body)
+	leader.call(t, "POST /api/tasks", `{"task_type":"secret","params":1,"retention_ms":0,"idempotency_key":"k-gone"}`, with("root")).good(t, 201)
+	leader.call(t, "POST /api/tasks/3/cancel", "", with("root")).good(t, 200)
+	for i, key := range []string{"k-secret", "k-gone"} {
+		submit := func(taskType, name string) answer {
+			return leader.call(t, "POST /api/tasks", fmt.Sprintf(`{"task_type":%q,"params":1,"idempotency_key":%q}`, taskType, key), with(name))
 		}
+		first := submit("a", "producer").good(t, 201).Task
+		if again := submit("a", "producer").good(t, 200).Task; again.ID != first.ID {
+			t.Errorf("%s: repeated, task %d, want %d", key, again.ID, first.ID)
+		}
+		got := follower.call(t, "POST /api/batch", fmt.Sprintf(`{"ops":[{"op":"submit","task_type":"b","params":1,"idempotency_key":%q}]}`, key), with("producer"))
+		if !strings.Contains(got.body, `"created":true`) {
+			t.Errorf("%s: %s", key, got.body)
+		}
+		if holder := submit("secret", "root").good(t, 200).Task; holder.ID != uint64(2+i) {
+			t.Errorf("%s: a key for all types meets task %d, want %d", key, holder.ID, 2+i)
+		}
+		leader.call(t, "GET /api/tasks/by-key/"+key, "", with("reader")).refused(t, wire.CodeInvalidRequest)
+		for _, name := range []string{"reader", "root"} {
+			if found := leader.call(t, "GET /api/tasks/by-key/"+key+"?task_type=a", "", with(name)).good(t, 200).Task; found.ID != first.ID {
+				t.Errorf("%s of the type a by %s is task %d, want %d", key, name, found.ID, first.ID)
+			}
+		}
+	}
+}
+
+// A task that was submitted by a key for all types cannot be retried once its key is
+// another's: that says nothing of the other.
+func TestTypes_KeyTakenByAnother(t *testing.T) {
+	t.Parallel()
+	leader, _, _ := setupKeys(t, typed()...)
+	submit := `{"task_type":%q,"params":1,"idempotency_key":"k","unique":"active"}`
+	leader.call(t, "POST /api/tasks", fmt.Sprintf(submit, "a"), with("root")).good(t, 201)
+	leader.call(t, "POST /api/tasks/1/cancel", "", with("root")).good(t, 200)
+	leader.call(t, "POST /api/tasks", fmt.Sprintf(submit, "secret"), with("root")).good(t, 201)
+	if f := leader.call(t, "POST /api/tasks/1/retry", "", with("producer")).refused(t, wire.CodeKeyTaken); f["task_id"] != nil || f["status"] != nil {
+		t.Errorf("it tells of the other: %v", f)
+	}
+	if f := leader.call(t, "POST /api/tasks/1/retry", "", with("root")).refused(t, wire.CodeKeyTaken); f["task_id"] == nil {
+		t.Errorf("it does not tell of the other: %v", f)
+	}
+}
+
+// A claim_request_id is that of the key's types: keys of others use the same.
+func TestTypes_ClaimRequestID(t *testing.T) {
+	t.Parallel()
+	other := ofTypes(testKey("worker", "other"), "secret")
+	leader, _, _ := setupKeys(t, append(typed(), other)...)
+	for _, taskType := range []string{"a", "secret"} {
+		leader.call(t, "POST /api/tasks", fmt.Sprintf(`{"task_type":%q,"params":1}`, taskType), with("root")).good(t, 201)
+	}
+	claim := `{"worker_id":"w","claim_request_id":"r"}`
+	for range 2 {
+		if got := leader.call(t, "POST /api/tasks/claim", claim, with("worker")).good(t, 200).Task; got.ID != 1 {
+			t.Errorf("task %d, want 1", got.ID)
+		}
+		if got := leader.call(t, "POST /api/tasks/claim", claim, with("other")).good(t, 200).Task; got.ID != 2 {
+			t.Errorf("task %d, want 2", got.ID)
+		}
+	}
+	leader.call(t, "POST /api/tasks/1/claim", claim, with("worker")).refused(t, wire.CodeInvalidRequest)
+	leader.call(t, "POST /api/tasks/2/claim", claim, with("worker")).refused(t, wire.CodeTaskNotFound)
+}
+
+// A task that goes together with others of types that the key does not have is not
+// for it: a parent with its steps, and what a repeated complete shows.
+func TestTypes_Together(t *testing.T) {
+	t.Parallel()
+	leader, _, node := setupKeys(t, typed()...)
+	leader.call(t, "POST /api/tasks", `{"task_type":"a","idempotency_key":"p","steps":[{"step":"x","task_type":"secret","params":"hidden"}]}`, with("root")).good(t, 201)
+	leader.call(t, "POST /api/tasks", `{"task_type":"a","params":1}`, with("root")).good(t, 201)
+	leader.call(t, "POST /api/tasks/3/claim", `{"worker_id":"w"}`, with("root")).good(t, 200)
+	complete := `{"worker_id":"w","submit":[{"task_type":"a","params":1}],"claim":{"task_types":["secret"]}}`
+	repeat := `{"worker_id":"w","submit":[{"task_type":"a","params":1}],"claim":{"task_types":["a"]}}`
+	leader.call(t, "POST /api/tasks/3/complete", complete, with("root")).good(t, 200)
+	node.proposed = nil
+	for _, c := range []struct{ target, body, key string }{
+		{"POST /api/tasks/1/cancel", "", "producer"},
+		{"POST /api/tasks/1/retry", "", "producer"},
+		{"PATCH /api/tasks/1", `{"priority":1}`, "producer"},
+		{"DELETE /api/tasks/1", "", "producer"},
+		{"POST /api/tasks/1/finalize", `{"processor_id":"p","outcome":"completed"}`, "worker"},
+		{"POST /api/batch", `{"ops":[{"op":"cancel","id":1}]}`, "producer"},
+		{"GET /api/tasks/1", "", "reader"},
+		{"GET /api/tasks/by-key/p", "", "reader"},
+		{"GET /api/tasks/1/why", "", "reader"},
+		{"GET /api/tasks/1/events", "", "reader"},
+		{"GET /api/tasks/1/finalization", "", "reader"},
+		{"POST /api/tasks/3/complete", repeat, "worker"},
+	} {
+		got := leader.call(t, c.target, c.body, with(c.key))
+		got.refused(t, wire.CodeForbidden)
+		if strings.Contains(got.body, "secret") || strings.Contains(got.body, "hidden") {
+			t.Errorf("%s %s: %s", c.target, c.body, got.body)
+		}
+	}
+	if len(node.proposed) > 0 {
+		t.Errorf("proposed: %v", node.proposed)
+	}
+	got := leader.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"a"}}`, with("producer"))
+	if got.body != `{"success":true,"matched":3,"done":1}` {
+		t.Errorf("an action on all tasks of the type: %s", got.body)
 	}
 }
 
@@ -244,4 +392,27 @@ func TestTypes_NoTaskHere(t *testing.T) {
 		return nil
 	}
 	leader.call(t, "POST /api/tasks/3/cancel", "", with("producer")).refused(t, wire.CodeNoLeader)
+}
+
+// TestTypes_BatchDone ensures that an op of a batch that was done is answered as
+// done, whatever its follow-up tasks found under their keys: as its own call is.
+func TestTypes_BatchDone(t *testing.T) {
+	t.Parallel()
+	const op = `"worker_id":"w","submit":[{"task_type":"a","params":1,"idempotency_key":"k-secret"}]`
+	for _, atomic := range []string{"false", "true"} {
+		for _, call := range []struct{ target, body string }{
+			{"POST /api/tasks/1/complete", `{` + op + `}`},
+			{"POST /api/batch", `{"atomic":` + atomic + `,"ops":[{"op":"complete","id":1,` + op + `}]}`},
+		} {
+			leader, follower, node := setupKeys(t, typed()...)
+			seed(t, leader, node)
+			got := follower.call(t, call.target, call.body, with("worker"))
+			if got.status != 200 || strings.Contains(got.body, "forbidden") || !strings.Contains(got.body, `"completed"`) {
+				t.Errorf("%s: %d %s", call.target, got.status, got.body)
+			}
+			if task := node.machine.Get(1); task.Status != fsm.StatusCompleted {
+				t.Errorf("%s: %s", call.target, task.Status)
+			}
+		}
+	}
 }

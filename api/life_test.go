@@ -197,7 +197,7 @@ func TestServer_KeyTaken(t *testing.T) {
 	s.call(t, "POST /api/tasks/1/cancel", "").good(t, 200)
 	submitOne(t, s, body)
 	checkRefusal(t, s.call(t, "POST /api/tasks/1/retry", ""), wire.CodeKeyTaken, "The idempotency_key is taken by another task",
-		"Wait until the task in task_id ends, then retry this one", `"task_id":2,"status":"pending","worker_id":null`)
+		"Retry this one once the task in task_id no longer has the key", `"task_id":2,"status":"pending","worker_id":null`)
 }
 
 // TestServer_Types sets and clears a type's settings, and shows them.

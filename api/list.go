@@ -48,6 +48,13 @@ func (r *request) list() {
 	if !ok {
 		return
 	}
+	size := 0
+	for i := range tasks {
+		size += dataBytes(&tasks[i], req.params, req.result)
+	}
+	if !r.roomFor(size) {
+		return
+	}
 	view := taskView{now: now, params: req.params, result: req.result}
 	b := append(r.body(), `{"success":true,"tasks":[`...)
 	for i := range tasks {

@@ -33,6 +33,8 @@ type metrics struct {
 	overloads    map[fsm.Bound]prometheus.Counter // never changed; "" is all else
 	finalization *finalizationMetrics
 	authFailures authFailures
+	// strangersEnded counts those that were closed for others.
+	strangersEnded prometheus.Counter
 }
 
 // answered counts and times the answers of one call with one code.
@@ -64,6 +66,9 @@ func newMetrics(s *Server) (*metrics, error) {
 		}, []string{"call", "code"}),
 		finalization: newFinalizationMetrics(),
 		authFailures: newAuthFailures(),
+		strangersEnded: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "claimq_http_connections_ended_total", Help: "Connections without a valid key that were closed to make room for others.",
+		}),
 	}
 	overloads := m.makeOverloads()
 	for c := range callCount {
@@ -75,6 +80,12 @@ func newMetrics(s *Server) (*metrics, error) {
 	bodies := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_body_bytes", Help: "Bytes of the requests above 32 KiB that are being received and answered.",
 	}, func() float64 { return float64(s.bodies.Load()) })
+	answers := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "claimq_http_answer_bytes", Help: "Bytes of the answers above 32 KiB that are made and not written yet.",
+	}, func() float64 { return float64(s.answers.taken()) })
+	unknown := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "claimq_http_connections_without_key", Help: "Open connections to the HTTP port that have shown no valid key; without keys, that have asked nothing.",
+	}, func() float64 { return float64(s.strangers.count()) })
 	streams := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_event_streams", Help: "Open streams of events.",
 	}, func() float64 { return float64(s.feed.count()) })
@@ -84,7 +95,7 @@ func newMetrics(s *Server) (*metrics, error) {
 	})
 	build.Set(1)
 	state := newStateCollector(s)
-	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, overloads, bodies, connections, streams, build, state, m.authFailures.total, keyCollector{s})
+	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, overloads, bodies, answers, connections, unknown, m.strangersEnded, streams, build, state, m.authFailures.total, keyCollector{s})
 	for _, c := range collectors {
 		if err := s.cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)
@@ -103,7 +114,7 @@ func (m *metrics) makeOverloads() *prometheus.CounterVec {
 	}, []string{"bound"})
 	m.overloads = map[fsm.Bound]prometheus.Counter{"": vec.WithLabelValues("other")}
 	for _, b := range []fsm.Bound{
-		fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads, fsm.BoundConnections, fsm.BoundBodies,
+		fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads, fsm.BoundConnections, fsm.BoundBodies, fsm.BoundAnswers,
 	} {
 		m.overloads[b] = vec.WithLabelValues(string(b))
 	}

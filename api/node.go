@@ -119,10 +119,11 @@ type Node interface {
 	// cannot be asked, and RemoveNode's.
 	Upgrade(ctx context.Context, by string) (level uint32, err error)
 
-	// Tell tells of an operator's act in the trail, through the leader; below the
-	// feature level that knows it, it does nothing. Errors: fsm.ErrNoLeader,
+	// Tell tells of an operator's act in the trail, through the leader, which looks
+	// up by itself whose key it was; key is "" if it was nobody's. Below the feature
+	// level that knows it, it does nothing. Errors: fsm.ErrNoLeader,
 	// ErrShuttingDown, ErrOverloaded (it was not told); else it may have been.
-	Tell(ctx context.Context, cmd fsm.Tell) error
+	Tell(ctx context.Context, cmd fsm.Tell, key string) error
 
 	// NodeID returns the operator's name for this node.
 	NodeID() string

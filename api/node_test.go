@@ -259,7 +259,7 @@ func (n *fakeNode) Upgrade(_ context.Context, by string) (uint32, error) {
 	return fsm.FeatureLevel, nil
 }
 
-func (n *fakeNode) Tell(_ context.Context, cmd fsm.Tell) error {
+func (n *fakeNode) Tell(_ context.Context, cmd fsm.Tell, _ string) error {
 	if n.tellErr != nil {
 		return n.tellErr
 	}

@@ -47,12 +47,14 @@ func (s *Server) allowedOrigin(h *fasthttp.RequestHeader) []byte {
 // not used, so they are not allowed either.
 func (r *request) shareAnswer() {
 	in, out := &r.http.Request.Header, &r.http.Response.Header
+	// Also to those who get none of what follows, or a cache in between would hand
+	// their answer to the page.
+	out.Set(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
 	origin := r.server.allowedOrigin(in)
 	if origin == nil {
 		return
 	}
 	out.SetBytesV(fasthttp.HeaderAccessControlAllowOrigin, origin)
-	out.Set(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
 	if r.target.call != callOptions || len(in.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
 		out.Set(fasthttp.HeaderAccessControlExposeHeaders, corsExposed)
 		return

@@ -36,7 +36,7 @@ func TestOrigin_Allowed(t *testing.T) {
 			for _, other := range [][]string{{"Origin: https://evil.example"}, {"Origin: https://board.example.evil.example"}, {"Origin: http://board.example"}, {"Origin: null"}, {"Sec-Fetch-Site: cross-site"}} {
 				got := s.call(t, c.target, goodBodies[c.target], append(other, c.headers...)...)
 				got.refused(t, wire.CodeForbidden)
-				if got.header["Access-Control-Allow-Origin"] != "" {
+				if got.header["Access-Control-Allow-Origin"] != "" || got.header["Vary"] != "Origin" {
 					t.Errorf("%s from %v: %+v", c.target, other, got)
 				}
 			}
@@ -55,7 +55,7 @@ func TestOrigin_Preflight(t *testing.T) {
 		t.Errorf("preflight: %+v", got)
 	}
 	s.call(t, "OPTIONS /api/tasks/1", "", "Origin: https://evil.example", "Access-Control-Request-Method: PATCH").refused(t, wire.CodeForbidden)
-	if h := s.call(t, "OPTIONS /api/tasks/1", "").header; h["Access-Control-Allow-Methods"] != "" || h["Allow"] == "" {
+	if h := s.call(t, "OPTIONS /api/tasks/1", "").header; h["Access-Control-Allow-Methods"] != "" || h["Allow"] == "" || h["Vary"] != "Origin" {
 		t.Errorf("OPTIONS of no page: %v", h)
 	}
 }

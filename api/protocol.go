@@ -30,14 +30,23 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
 	f := &refusal{code: wire.CodeInvalidRequest, text: "The request is not valid HTTP/1.1", advice: "Send a well-formed request"}
+	conn, _ := ctx.Conn().(*countedConn)
 	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge) && conn != nil && conn.refusal != nil:
+		if f = conn.refusal; f.code == wire.CodeUnauthorized {
+			s.metrics.authFailures.refuse(conn.why, f)
+		}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		f = s.bodyTooLarge()
 	case errors.As(err, &small):
 		f.text = "The request's line and headers are larger than " + strconv.Itoa(headerBytes) + " bytes"
 		f.advice = "Send shorter headers and a shorter query"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		f.text = "The request did not arrive within " + readTimeout.String()
+		within := readTimeout
+		if conn != nil && !conn.known {
+			within = strangerTimeout
+		}
+		f.text = "The request did not arrive within " + within.String()
 		f.advice = "Send the whole request at once"
 	case errors.Is(err, errBodiesFull):
 		f = s.bodiesFull()
@@ -53,10 +62,13 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp.SetBody(appendRefusal(nil, f, id))
 	s.metrics.answered(callNone, string(f.code)).count.Inc()
 	setRetryAfter(resp, f.code)
-	if f.code == wire.CodeOverloaded {
+	switch f.code {
+	case wire.CodeOverloaded:
 		s.metrics.overload(f.reason)
+	case wire.CodeUnauthorized:
+		resp.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
 	}
-	if f.code == wire.CodePayloadTooLarge || f.code == wire.CodeOverloaded || errors.Is(err, errClientTLS) {
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) || f.code == wire.CodeOverloaded || errors.Is(err, errClientTLS) {
 		answerSender(ctx)
 	}
 }
@@ -84,8 +96,8 @@ func answerSender(ctx *fasthttp.RequestCtx) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(conn, lingerBytes))
 }
 
-// boundedListener answers connections over the bound with overloaded, in JSON,
-// and closes them.
+// boundedListener closes a stranger for a connection over the bound or, if there is
+// none, answers it with overloaded, in JSON, and closes it.
 type boundedListener struct {
 	net.Listener
 	server *Server
@@ -99,13 +111,15 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if open.Add(1) <= int64(l.server.cfg.Connections) {
+		if open.Add(1) <= int64(l.server.cfg.Connections) || l.server.strangers.makeRoom() {
 			c := &countedConn{Conn: conn, open: open, server: l.server}
 			c.body.all, c.body.most = &l.server.bodies, l.server.cfg.BodiesBytes
 			if l.server.cfg.TLS != nil {
 				c.tls = tls.Server(conn, l.server.cfg.TLS)
 				c.Conn = c.tls
 			}
+			boundUnsent(conn)
+			l.server.strangers.enter(c)
 			return c, nil
 		}
 		open.Add(-1)
@@ -128,16 +142,38 @@ type countedConn struct {
 
 	reading, writing lazyDeadline
 
-	body  bodyShare
-	heard bool      // anything was read
-	tls   *tls.Conn // whose hands are not shaken yet; nil once they are, or without TLS
+	body   bodyShare
+	answer atomic.Int64 // what answers have taken of the server's room; anybody may close
+	heard  bool         // anything was read
+	// known says that this is no stranger. refusal is what a body is refused with
+	// for the head before it, nil: it is too large for anybody.
+	known   bool
+	refusal *refusal
+	why     failure       // of a refusal for want of a valid key
+	place   strangerPlace // its strangers guard it
+	tls     *tls.Conn     // whose hands are not shaken yet; nil once they are, or without TLS
 }
 
 // Close closes the connection; twice is safe.
 func (c *countedConn) Close() error {
-	c.once.Do(func() { c.open.Add(-1) })
+	if c.server != nil {
+		c.server.strangers.leave(c)
+	}
+	c.countOut()
 	c.body.give()
+	c.answerTaken()
 	return c.Conn.Close()
+}
+
+// countOut counts the connection out, once.
+func (c *countedConn) countOut() { c.once.Do(func() { c.open.Add(-1) }) }
+
+// socket returns the connection beneath TLS.
+func (c *countedConn) socket() net.Conn {
+	if wrapped, ok := c.Conn.(interface{ NetConn() net.Conn }); ok {
+		return wrapped.NetConn()
+	}
+	return c.Conn
 }
 
 // closeWrite ends the sending side, if the connection has two sides.

@@ -58,8 +58,16 @@ func (b *bucket) take(now int64) (q quota, ok bool) {
 // seconds rounds up: whoever waits so long has waited long enough.
 func seconds(ns int64) int64 { return (ns + int64(time.Second) - 1) / int64(time.Second) }
 
-// limit counts a request against its key's rate.
+// limit counts a request against its key's rate, unless another node did.
 func (r *request) limit() *refusal {
+	if r.passed {
+		return nil
+	}
+	return r.charge()
+}
+
+// charge counts a request against its key's rate.
+func (r *request) charge() *refusal {
 	k := r.who
 	if k.bucket == nil {
 		return nil

@@ -53,7 +53,7 @@ func (s *Server) HangUp() {
 	}
 	if changed {
 		s.logger.Info("reloaded the API keys", "keys", count)
-		s.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: s.keysWords(count)})
+		s.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: s.keysWords(count)}, "")
 	}
 }
 

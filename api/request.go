@@ -57,13 +57,15 @@ type request struct {
 	minIndex  uint64
 	// key is the name of the key that the request was made with, role its role;
 	// "" and none in open mode. onlyTypes are the task types that it may touch,
-	// nil = all. who is the key itself where the request arrived, quota what it
-	// has left, if the request was counted.
+	// nil = all. who is the key itself, quota what it has left, if the request was
+	// counted. passed says that another node knows the key, and counted the request.
 	key       string
 	role      role
 	onlyTypes []string
+	passed    bool
 	who       *apiKey
 	quota     quota
+	room      int64         // that is taken for the answer
 	ops       *batchRequest // of a batch that was looked at, nil: it was not
 	// holds are the claims to release if the answer cannot be written.
 	holds []fsm.Hold
@@ -94,13 +96,15 @@ func (r *request) finish() {
 		r.resetAnswer()
 		r.refuse(refuse(wire.CodeInternal))
 	}
+	r.countAnswer()
 	r.guardAnswer()
 	if r.quota.limit > 0 {
 		r.quota.set(&r.http.Response)
 	}
-	if len(s.origins) > 0 && !r.forwarded {
+	if !r.forwarded {
 		r.shareAnswer()
 	}
+	r.logDenied()
 	s.metrics.inFlight.Dec()
 	if !r.takeOver() {
 		s.metrics.observe(r)
@@ -164,14 +168,13 @@ func (r *request) serve() {
 	r.elsewhere()
 }
 
-// admit refuses a request for where it comes from or who made it. One that was
-// passed on was looked at by the node that it reached.
+// admit refuses a request for where it comes from, which the node looks at that
+// it reaches, or for who made it, which every node looks at.
 func (r *request) admit() *refusal {
-	if r.forwarded {
-		return r.identify()
-	}
-	if bad := r.server.guard(&r.http.Request.Header, r.target.call); bad != nil {
-		return bad
+	if !r.forwarded {
+		if bad := r.server.guard(&r.http.Request.Header, r.target.call); bad != nil {
+			return bad
+		}
 	}
 	return r.authenticate()
 }
@@ -309,6 +312,12 @@ func (r *request) answerOperator() {
 		r.reload()
 	case callUpgrade:
 		r.upgrade()
+	case callSetJoinToken:
+		r.setJoinToken()
+	case callRevokeJoinToken:
+		r.revokeJoinToken()
+	case callJoinTokens:
+		r.joinTokens()
 	case callOptions:
 		r.http.Response.Header.Set("Allow", r.target.allow)
 		r.http.SetStatusCode(fasthttp.StatusNoContent)
@@ -342,7 +351,7 @@ func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 	if err == nil {
 		r.release = p.Release
 		r.setIndex(p.Index)
-		return p, true
+		return p, r.roomForResult(&p.Result)
 	}
 	r.refuseError(err)
 	return p, false
@@ -353,7 +362,7 @@ func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 func (r *request) proposeTask(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 	p, ok = r.propose(cmd)
 	if ok && p.Result.Code != "" {
-		r.refuse(refuseResult(cmd, p.Result))
+		r.refuse(r.refuseResult(cmd, p.Result))
 		return p, false
 	}
 	return p, ok

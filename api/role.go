@@ -11,22 +11,21 @@ const (
 	roleProducer
 	roleWorker
 	roleOperator
-	roleUnknown // of another version's node: it may do nothing
 )
 
 var roleNames = [...]string{
-	roleReader: "reader", roleProducer: "producer", roleWorker: "worker", roleOperator: "operator", roleUnknown: "unknown",
+	roleReader: "reader", roleProducer: "producer", roleWorker: "worker", roleOperator: "operator",
 }
 
 const rolesAllowed = "reader, producer, worker or operator"
 
-func parseRole[T ~string | ~[]byte](name T) (role, bool) {
+func parseRole(name string) (role, bool) {
 	for r := roleReader; r <= roleOperator; r++ {
-		if roleNames[r] == string(name) {
+		if roleNames[r] == name {
 			return r, true
 		}
 	}
-	return roleUnknown, false
+	return roleNone, false
 }
 
 // roles is a set of roles.
@@ -109,21 +108,24 @@ var callRoles = [callCount]callRole{
 	callStats:        {roles: everyRole},
 	callMetrics:      {roles: everyRole, whole: true},
 
-	callSetType:        {roles: operators},
-	callSetSchedule:    {roles: operators},
-	callDeleteSchedule: {roles: operators},
-	callCluster:        {roles: operators, whole: true},
-	callHashes:         {roles: operators, whole: true},
-	callJoinNode:       {roles: operators, whole: true},
-	callRemoveNode:     {roles: operators, whole: true},
-	callPromoteNode:    {roles: operators, whole: true},
-	callDemoteNode:     {roles: operators, whole: true},
-	callTransfer:       {roles: operators, whole: true},
-	callUpgrade:        {roles: operators, whole: true},
-	callTakeSnapshot:   {roles: operators, whole: true},
-	callSaveSnapshot:   {roles: operators, whole: true},
-	callRestore:        {roles: operators, whole: true},
-	callReload:         {roles: operators, whole: true},
+	callSetType:         {roles: operators},
+	callSetSchedule:     {roles: operators},
+	callDeleteSchedule:  {roles: operators},
+	callCluster:         {roles: operators, whole: true},
+	callHashes:          {roles: operators, whole: true},
+	callJoinNode:        {roles: operators, whole: true},
+	callRemoveNode:      {roles: operators, whole: true},
+	callPromoteNode:     {roles: operators, whole: true},
+	callDemoteNode:      {roles: operators, whole: true},
+	callTransfer:        {roles: operators, whole: true},
+	callUpgrade:         {roles: operators, whole: true},
+	callSetJoinToken:    {roles: operators, whole: true},
+	callRevokeJoinToken: {roles: operators, whole: true},
+	callJoinTokens:      {roles: operators, whole: true},
+	callTakeSnapshot:    {roles: operators, whole: true},
+	callSaveSnapshot:    {roles: operators, whole: true},
+	callRestore:         {roles: operators, whole: true},
+	callReload:          {roles: operators, whole: true},
 
 	callOptions: {roles: anybody},
 	callHealth:  {roles: anybody},

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
 )
 
 // routesOf returns a target for each call that a route leads to.
@@ -46,7 +47,7 @@ var contractRoles = map[string]string{
 	"producer": "submit patch cancel retry delete act",
 	"worker":   "claim claim_task complete fail extend release claim_finalization extend_finalization release_finalization finalize",
 	"both":     "batch",
-	"operator": "set_type set_schedule delete_schedule cluster hashes join_node remove_node promote_node demote_node transfer upgrade " +
+	"operator": "set_type set_schedule delete_schedule cluster hashes join_node remove_node promote_node demote_node transfer upgrade set_join_token revoke_join_token join_tokens " +
 		"take_snapshot save_snapshot restore reload",
 }
 
@@ -189,27 +190,106 @@ func TestRoles_Batch(t *testing.T) {
 	}
 }
 
-// TestRoles_Leader checks that the leader looks at what was passed on: a node of
-// an older version may not have.
+// TestRoles_Leader ensures that the leader goes by its own keys alone: whatever a
+// node that passes a request on says of who made it.
 func TestRoles_Leader(t *testing.T) {
 	t.Parallel()
-	s, node := setup(t, withKeys(allRoles()...))
-	for _, roleName := range []string{"producer", "king"} {
-		got := do(t, s.ForwardHandler(), "POST /api/batch", `{"ops":[{"op":"claim","worker_id":"w"}]}`, headerRole+": "+roleName, headerKey+": k")
-		got.refused(t, wire.CodeForbidden)
+	s, node := setup(t, withKeys(append(allRoles(), ofTypes(testKey("worker", "typed"), "a"))...))
+	passed := func(target, body string, headers ...string) answer {
+		t.Helper()
+		return do(t, s.ForwardHandler(), target, body, headers...)
 	}
-	do(t, s.ForwardHandler(), "POST /api/tasks", `{"params":1}`, headerRole+": reader").refused(t, wire.CodeForbidden)
+	claims := []string{"X-Claimq-Role: operator", "X-Claimq-Types: secret"}
+	for _, c := range []struct {
+		code    wire.Code
+		headers []string
+	}{
+		{wire.CodeUnauthorized, nil},
+		{wire.CodeUnauthorized, []string{headerKey + ": operator"}},
+		{wire.CodeUnauthorized, []string{headerKey + ": " + keyHash("operator")}},
+		{wire.CodeUnauthorized, []string{headerKey + ": " + keyText("nobody")}},
+		{wire.CodeUnauthorized, []string{headerKey + ": a b"}},
+		{wire.CodeUnauthorized, []string{headerKey + ": " + keyText("nobody"), with("operator")}},
+		{wire.CodeForbidden, []string{headerKey + ": " + keyText("worker")}},
+		{wire.CodeForbidden, []string{with("worker")}},
+	} {
+		for _, target := range []string{"PATCH /api/types/mail", "POST /api/tasks", "DELETE /api/tasks/1", "POST /api/cluster/remove", "GET /api/cluster"} {
+			passed(target, goodBodies[target], append(claims, c.headers...)...).refused(t, c.code)
+		}
+	}
+	for _, op := range []string{`{"op":"submit","params":1}`, `{"op":"extend","id":1,"worker_id":"w"}`} {
+		passed("POST /api/batch", `{"ops":[`+op+`]}`, append(claims, headerKey+": "+keyText("reader"))...).refused(t, wire.CodeForbidden)
+	}
+	passed("POST /api/tasks/claim", `{"worker_id":"w","task_types":["secret"]}`, append(claims, headerKey+": "+keyText("typed"))...).refused(t, wire.CodeForbidden)
 	if len(node.proposed) > 0 {
 		t.Errorf("proposed: %v", node.proposed)
 	}
-	do(t, s.ForwardHandler(), "POST /api/tasks", `{"params":1}`).good(t, 201) // from a node that is open
+	passed("PATCH /api/types/mail", `{"paused":true}`, headerKey+": "+keyText("operator")).good(t, 200)
+	if cmd, ok := node.proposed[0].(fsm.SetType); !ok || cmd.By != "operator" {
+		t.Errorf("by whom: %+v", node.proposed[0])
+	}
 }
 
-// TestRoles_Stripped checks that nobody outside can say who they are.
+// TestKeys_differ ensures that a request that one node lets in and another does not is
+// refused and says so, that a node without keys opens no cluster that has some, and
+// that one without keys passes on the key that it was sent.
+func TestKeys_differ(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		follower, leader []Key
+		sent             string // "": no key
+		want, reason     string // "": it is served
+	}{
+		{"the leader lacks the key", allRoles(), allRoles()[:3], "operator", "The leader does not know the API key, and the node that passed the request on does: the keys of the nodes differ", "differ"},
+		{"the leader has no keys", allRoles(), nil, "operator", "This node leads and has no API keys, and the node that passed the request on has: the keys of the nodes differ", "differ"},
+		{"the follower has no keys", nil, allRoles(), "", "Missing API key: the node that passed the request on may have no keys, but the leader has", "missing"},
+		{"the follower has no keys, and the key is wrong", nil, allRoles(), "nobody", "Unknown API key", "unknown"},
+		{"the follower has no keys, and the key is right", nil, allRoles(), "operator", "", ""},
+		{"nobody has keys", nil, nil, "", "", ""},
+		{"nobody has keys, and the client sends one", nil, nil, "nobody", "", ""},
+	} {
+		leader, follower := setupBoth(t, c.leader, c.follower)
+		var headers []string
+		if c.sent != "" {
+			headers = append(headers, with(c.sent))
+		}
+		got := follower.call(t, "PATCH /api/types/mail", `{"paused":true}`, headers...)
+		if c.want == "" {
+			got.good(t, 200)
+			continue
+		}
+		if f := got.refused(t, wire.CodeUnauthorized); f["error"] != c.want {
+			t.Errorf("%s: %v", c.name, f)
+		}
+		if text := leader.call(t, "GET /metrics", "", with("reader")).body; !strings.Contains(text, `claimq_auth_failures_total{reason="`+c.reason+`"} 1`) {
+			t.Errorf("%s: it is not counted as %s", c.name, c.reason)
+		}
+	}
+}
+
+// TestKeys_counted ensures that a request is counted once: by the node that it
+// reached, if that knows its key, else by the leader.
+func TestKeys_counted(t *testing.T) {
+	t.Parallel()
+	keys := []Key{limited(testKey("reader"), 1)}
+	_, follower := setupBoth(t, keys, keys)
+	follower.call(t, "GET /api/stats", "", with("reader")).good(t, 200)
+	if got := follower.call(t, "GET /api/stats", "", with("reader")); got.status != 429 || got.header["Ratelimit-Limit"] != "1" {
+		t.Errorf("over the rate: %+v", got)
+	}
+	leader, follower := setupBoth(t, keys, nil)
+	follower.call(t, "GET /api/stats", "", with("reader")).good(t, 200)
+	follower.call(t, "GET /api/stats", "", with("reader")).refused(t, wire.CodeRateLimited)
+	leader.call(t, "GET /api/stats", "", with("reader")).refused(t, wire.CodeRateLimited)
+}
+
+// TestRoles_Stripped checks that nobody outside can say who they are, and that the
+// key is all that is passed on.
 func TestRoles_Stripped(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := setupKeys(t, append(allRoles(), ofTypes(testKey("operator", "typed"), "a"))...)
-	forged := []string{headerRole + ": operator", headerKey + ": root", headerTypes + ": b"}
+	forged := []string{"X-Claimq-Role: operator", headerKey + ": " + keyText("operator"), "X-Claimq-Types: b"}
 	for _, s := range []*Server{leader, follower} {
 		s.call(t, "POST /api/tasks", `{"params":1}`, forged...).refused(t, wire.CodeUnauthorized)
 		s.call(t, "POST /api/tasks", `{"params":1}`, append(forged, with("reader"))...).refused(t, wire.CodeForbidden)
@@ -218,14 +298,24 @@ func TestRoles_Stripped(t *testing.T) {
 	}
 	sent := map[string]string{}
 	follower.node.(*fakeNode).onForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
-		for _, name := range []string{headerKey, headerRole, headerTypes, "X-Api-Key", "Authorization"} {
-			sent[name] = string(req.Header.Peek(name))
+		for name, value := range req.Header.All() {
+			sent[string(name)] = string(value)
 		}
 		return nil
 	}
-	follower.handle(requestOf("GET /api/stats", append(forged, with("typed"))...), false)
-	if sent[headerKey] != "typed" || sent[headerRole] != "operator" || sent[headerTypes] != "a" || sent["X-Api-Key"] != "" || sent["Authorization"] != "" {
-		t.Errorf("passed on: %v", sent)
+	for _, header := range []string{with("typed"), "Authorization: Bearer " + keyText("typed")} {
+		clear(sent)
+		follower.handle(requestOf("GET /api/stats", append(forged, header)...), false)
+		for name := range sent {
+			switch name {
+			case "Host", "Content-Type", headerTarget, headerRequestID, headerKey:
+			default:
+				t.Errorf("%s is passed on", name)
+			}
+		}
+		if sent[headerKey] != keyText("typed") {
+			t.Errorf("passed on: %v", sent)
+		}
 	}
 }
 

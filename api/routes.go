@@ -37,6 +37,8 @@ const (
 	callDemoteNode
 	callTransfer
 	callUpgrade
+	callSetJoinToken
+	callRevokeJoinToken
 	callTakeSnapshot
 	callGet
 	callGetByKey
@@ -52,6 +54,7 @@ const (
 	callStats
 	callCluster
 	callHashes
+	callJoinTokens
 	callOptions
 	callSaveSnapshot
 	callRestore
@@ -67,8 +70,8 @@ var callNames = [callCount]string{
 	"none", "submit", "claim", "claim_task", "complete", "fail", "extend", "release", "retry", "cancel", "patch", "delete",
 	"claim_finalization", "extend_finalization", "release_finalization", "finalize", "batch", "set_type",
 	"act", "set_schedule", "delete_schedule",
-	"join_node", "remove_node", "promote_node", "demote_node", "transfer", "upgrade", "take_snapshot", "get", "get_by_key", "list", "why", "finalization", "task_events", "events",
-	"types", "workers", "schedules", "schedule", "stats", "cluster", "hashes", "options", "save_snapshot", "restore", "reload", "health", "ready", "metrics", "openapi",
+	"join_node", "remove_node", "promote_node", "demote_node", "transfer", "upgrade", "set_join_token", "revoke_join_token", "take_snapshot", "get", "get_by_key", "list", "why", "finalization", "task_events", "events",
+	"types", "workers", "schedules", "schedule", "stats", "cluster", "hashes", "join_tokens", "options", "save_snapshot", "restore", "reload", "health", "ready", "metrics", "openapi",
 }
 
 // local reports whether the call is always answered by the node it reached.
@@ -118,31 +121,33 @@ type methods struct {
 
 // fixed are the paths without variables.
 var fixed = map[string]methods{
-	"/api/tasks":            {get: callList, post: callSubmit, allow: allowList},
-	"/api/tasks/claim":      {post: callClaim, allow: allowPost},
-	"/api/tasks/actions":    {post: callAct, allow: allowPost},
-	"/api/batch":            {post: callBatch, allow: allowPost},
-	"/api/events":           {get: callEvents, allow: allowGet},
-	"/api/types":            {get: callTypes, allow: allowGet},
-	"/api/workers":          {get: callWorkers, allow: allowGet},
-	"/api/schedules":        {get: callSchedules, allow: allowGet},
-	"/api/stats":            {get: callStats, allow: allowGet},
-	"/api/cluster":          {get: callCluster, allow: allowGet},
-	"/api/cluster/join":     {post: callJoinNode, allow: allowPost},
-	"/api/cluster/remove":   {post: callRemoveNode, allow: allowPost},
-	"/api/cluster/promote":  {post: callPromoteNode, allow: allowPost},
-	"/api/cluster/demote":   {post: callDemoteNode, allow: allowPost},
-	"/api/cluster/transfer": {post: callTransfer, allow: allowPost},
-	"/api/cluster/upgrade":  {post: callUpgrade, allow: allowPost},
-	"/api/cluster/hash":     {get: callHashes, allow: allowGet},
-	"/api/snapshots":        {post: callTakeSnapshot, allow: allowPost},
-	"/api/snapshots/latest": {get: callSaveSnapshot, allow: allowGet},
-	"/api/restore":          {post: callRestore, allow: allowPost},
-	"/api/reload":           {post: callReload, allow: allowPost},
-	"/healthz":              {get: callHealth, allow: allowGet},
-	"/readyz":               {get: callReady, allow: allowGet},
-	"/metrics":              {get: callMetrics, allow: allowGet},
-	"/openapi.json":         {get: callOpenAPI, allow: allowGet},
+	"/api/tasks":                 {get: callList, post: callSubmit, allow: allowList},
+	"/api/tasks/claim":           {post: callClaim, allow: allowPost},
+	"/api/tasks/actions":         {post: callAct, allow: allowPost},
+	"/api/batch":                 {post: callBatch, allow: allowPost},
+	"/api/events":                {get: callEvents, allow: allowGet},
+	"/api/types":                 {get: callTypes, allow: allowGet},
+	"/api/workers":               {get: callWorkers, allow: allowGet},
+	"/api/schedules":             {get: callSchedules, allow: allowGet},
+	"/api/stats":                 {get: callStats, allow: allowGet},
+	"/api/cluster":               {get: callCluster, allow: allowGet},
+	"/api/cluster/join":          {post: callJoinNode, allow: allowPost},
+	"/api/cluster/remove":        {post: callRemoveNode, allow: allowPost},
+	"/api/cluster/promote":       {post: callPromoteNode, allow: allowPost},
+	"/api/cluster/demote":        {post: callDemoteNode, allow: allowPost},
+	"/api/cluster/transfer":      {post: callTransfer, allow: allowPost},
+	"/api/cluster/upgrade":       {post: callUpgrade, allow: allowPost},
+	"/api/cluster/hash":          {get: callHashes, allow: allowGet},
+	"/api/cluster/tokens":        {get: callJoinTokens, post: callSetJoinToken, allow: allowList},
+	"/api/snapshots":             {post: callTakeSnapshot, allow: allowPost},
+	"/api/snapshots/latest":      {get: callSaveSnapshot, allow: allowGet},
+	"/api/restore":               {post: callRestore, allow: allowPost},
+	"/api/reload":                {post: callReload, allow: allowPost},
+	"/api/cluster/tokens/revoke": {post: callRevokeJoinToken, allow: allowPost},
+	"/healthz":                   {get: callHealth, allow: allowGet},
+	"/readyz":                    {get: callReady, allow: allowGet},
+	"/metrics":                   {get: callMetrics, allow: allowGet},
+	"/openapi.json":              {get: callOpenAPI, allow: allowGet},
 }
 
 // variable are the paths that end in a variable.

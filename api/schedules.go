@@ -37,10 +37,8 @@ func (r *request) schedule() {
 	var view *fsm.ScheduleView
 	switch ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) { view = m.Schedule(name) }); {
 	case !ok:
-	case view == nil:
+	case view == nil, !r.maySee(view.Task.Type):
 		r.refuse(refuse(wire.CodeScheduleNotFound))
-	case !r.maySee(view.Task.Type):
-		r.refuse(r.refuseType(view.Task.Type))
 	default:
 		r.send(fasthttp.StatusOK, appendScheduleAnswer(r.body(), view))
 	}

@@ -20,8 +20,12 @@ const (
 	// readTimeout bounds the arrival of one whole request. This and the next two
 	// are kept to within deadlineSlack.
 	readTimeout = 30 * time.Second
-	// writeTimeout bounds the sending of one answer.
-	writeTimeout = 30 * time.Second
+	// writeTimeout is how long a client may take to read the next writePiece bytes
+	// of an answer; all of an answer it has to read at writeRate or faster, beside
+	// that.
+	writeTimeout = 10 * time.Second
+	writePiece   = 64 << 10
+	writeRate    = 64 << 10 // bytes per second
 	// idleTimeout is how long a connection may wait between requests.
 	idleTimeout = 2 * time.Minute
 	// headerBytes bounds a request's line and headers together. What is passed
@@ -54,8 +58,11 @@ type Server struct {
 	leave      context.CancelCauseFunc
 	draining   atomic.Bool
 	open       atomic.Int64 // connections
+	strangers  strangers
+	answers    answerRoom
 	bodies     atomic.Int64 // bytes of the bodies that they have read and not answered
 	handshakes handshakes   // of TLS
+	denied     sampled      // answers of 401 and 403, in the log
 	requests   sync.Pool    // of *request
 	// description returns what /openapi.json answers; the first call makes it.
 	description func() ([]byte, error)
@@ -100,6 +107,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.serving, s.leave = context.WithCancelCause(ctx)
 	s.feed = newFeed(s)
+	s.strangers.perAddress, s.answers.most = cfg.ConnectionsPerAddress, cfg.AnswersBytes
 	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })
 	s.requests.New = func() any { return &request{server: s} }
 	s.http = s.newHTTP()
@@ -116,7 +124,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:            func(ctx *fasthttp.RequestCtx) { s.handle(ctx, false) },
 		ErrorHandler:       s.malformed,
-		HeaderReceived:     hideUpload,
+		HeaderReceived:     s.headRead,
 		Logger:             httpLogger{s.logger},
 		ReadTimeout:        readTimeout,
 		WriteTimeout:       writeTimeout,
@@ -125,8 +133,9 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		WriteBufferSize:    answerBuffer,
 		MaxRequestBodySize: s.cfg.Limits.BodyBytes,
 		// The listener refuses what is over Connections in JSON; this is the
-		// bound behind it.
-		Concurrency:                  s.cfg.Connections + 1,
+		// bound behind it. One that was closed to make room may still be served
+		// for a moment.
+		Concurrency:                  2*s.cfg.Connections + 1,
 		TCPKeepalive:                 true,
 		CloseOnShutdown:              true,
 		DisablePreParseMultipartForm: true, // a body is JSON whatever its type

@@ -16,25 +16,29 @@ func (r *request) stats() {
 		return
 	}
 	var st fsm.Stats
-	if r.read(func(m *fsm.Machine, now fsm.Stamp) { st = m.Stats(now) }) {
-		r.narrowStats(&st)
+	if r.read(func(m *fsm.Machine, now fsm.Stamp) { st = r.statsOf(m, now) }) {
 		r.send(fasthttp.StatusOK, appendStats(r.body(), &st))
 	}
 }
 
-// narrowStats keeps to the key's task types. The bytes, and the age of what has
-// been pending for longest, are the cluster's.
-func (r *request) narrowStats(st *fsm.Stats) {
+// statsOf returns the counts of the key's task types. The bytes are the cluster's.
+func (r *request) statsOf(m *fsm.Machine, now fsm.Stamp) fsm.Stats {
+	st := m.Stats(now)
 	if len(r.onlyTypes) == 0 {
-		return
+		return st
 	}
 	st.Types = slices.DeleteFunc(slices.Clone(st.Types), func(t fsm.TypeStats) bool { return !r.maySee(t.Type) })
 	clear(st.Counts[:])
+	st.OldestPendingAgeMS = 0
 	for i := range st.Types {
 		for status, n := range st.Types[i].Counts {
 			st.Counts[status] += n
 		}
+		if view, ok := m.Type(st.Types[i].Type, now); ok {
+			st.OldestPendingAgeMS = max(st.OldestPendingAgeMS, view.OldestPendingAgeMS)
+		}
 	}
+	return st
 }
 
 func appendStats(b []byte, st *fsm.Stats) []byte {

@@ -285,6 +285,13 @@ func (st *stream) fail(ctx context.Context, f *refusal) error {
 
 // write writes a chunk.
 func (st *stream) write(ctx context.Context, chunk []byte) error {
+	if room := int64(len(chunk)); room > answerFreeBytes {
+		// Packets are shared, but not by those who are slow.
+		if !st.server.answers.take(room) {
+			return errStreamCut
+		}
+		defer st.server.answers.give(room)
+	}
 	err := st.setDeadline(streamWriteTimeout)
 	if err == nil && ctx.Err() != nil {
 		err = st.setDeadline(streamEndTimeout) // it may have ended before

@@ -5,7 +5,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -20,13 +19,10 @@ func (r *request) submit() {
 	if len(req.tasks) > 0 {
 		var ok bool
 		r.trace(req.tasks)
+		r.narrowKeys(req.tasks)
 		if p, ok = r.proposeTask(fsm.Submit{Tasks: req.tasks}); !ok {
 			return
 		}
-	}
-	if bad := r.permitSubmitted(&p.Result); bad != nil && !req.many {
-		r.refuse(bad)
-		return
 	}
 	if req.many {
 		r.send(fasthttp.StatusOK, appendSubmitMany(r.body(), req.items, p.Result.Submitted))
@@ -112,24 +108,29 @@ func appendSubmitMany(b []byte, items []*refusal, done []fsm.Submitted) []byte {
 
 // get answers GET /api/tasks/{id} and GET /api/tasks/by-key/{key}.
 func (r *request) get() {
-	waitMS, bad := waitParam(r.query)
+	q, bad := r.parseGet()
+	if bad == nil && q.taskType != "" {
+		bad = r.refuseFilter("task_type", q.taskType)
+	}
 	if bad != nil {
 		r.refuse(bad)
 		return
 	}
-	key := ""
+	find := func(m *fsm.Machine) (*fsm.Task, *refusal) { return m.Get(r.target.id), nil }
 	if r.target.call == callGetByKey {
-		var ok bool
-		if key, ok = unescape(r.target.rest, false); !ok || !validKey(key, keyMax) {
+		key, ok := unescape(r.target.rest, false)
+		if !ok || !validKey(key, keyMax) {
 			r.refuse(refuseParam("idempotency_key", "Invalid idempotency_key: 1 to 256 bytes of percent-encoded UTF-8 without control characters are allowed"))
 			return
 		}
+		find = func(m *fsm.Machine) (*fsm.Task, *refusal) { return r.byKey(m, q.taskType, key) }
 	}
-	task, view, ok := r.look(r.target.id, key)
-	if wait := r.waitLeft(waitMS); ok && wait > 0 && !task.Status.Ended() {
+	task, view, ok := r.look(find)
+	if wait := r.waitLeft(q.waitMS); ok && wait > 0 && !task.Status.Ended() {
 		// The key may be another task's by then.
-		if ok = r.waitEnded(task.ID, wait); ok {
-			task, view, ok = r.look(task.ID, "")
+		id := task.ID
+		if ok = r.waitEnded(id, wait); ok {
+			task, view, ok = r.look(func(m *fsm.Machine) (*fsm.Task, *refusal) { return m.Get(id), nil })
 		}
 	}
 	if !ok {
@@ -140,45 +141,51 @@ func (r *request) get() {
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// look reads the task with that key, or with that id if key is "", and all that
-// is shown of it. ok is false if there is an answer already.
-func (r *request) look(id uint64, key string) (task fsm.Task, view taskView, ok bool) {
+// look reads the task that find finds, and all that is shown of it. ok is false if
+// there is an answer already.
+func (r *request) look(find func(m *fsm.Machine) (*fsm.Task, *refusal)) (task fsm.Task, view taskView, ok bool) {
 	view = taskView{params: true, result: true, log: true}
-	found := false
+	var bad *refusal
 	ok = r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
-		t := m.Get(id)
-		if key != "" {
-			t = m.ByKey(key)
+		var t *fsm.Task
+		if t, bad = find(m); bad == nil {
+			bad = r.refuseTask(m, t)
 		}
-		if found = t != nil; found {
+		if bad == nil {
 			task, view.now, view.steps = *t, stamp, m.Steps(t.ID)
 		}
 	})
-	switch {
-	case !ok:
-	case !found:
-		r.refuse(refuse(wire.CodeTaskNotFound))
-	case !r.maySee(task.Type):
-		r.refuse(r.refuseType(task.Type))
-		ok = false
+	if ok && bad != nil {
+		r.refuse(bad)
 	}
-	return task, view, ok && found
+	return task, view, ok && bad == nil
 }
 
-// waitParam reads the query of a call whose only parameter is wait_ms, 0 if it
-// is not given.
-func waitParam(params []param) (waitMS int64, bad *refusal) {
-	for _, p := range params {
-		if p.name != "wait_ms" {
-			return 0, unknownParam(p.name)
+// getQuery is the query of a call that gets one task.
+type getQuery struct {
+	waitMS   int64  // 0 if it is not given
+	taskType string // of the idempotency key; "" if it is not given
+}
+
+// parseGet reads it.
+func (r *request) parseGet() (q getQuery, bad *refusal) {
+	for _, p := range r.query {
+		switch {
+		case p.name == "wait_ms":
+			n, err := strconv.ParseUint(p.value, 10, 63)
+			if err != nil || n > waitMSMax {
+				return q, badParam(p.name, "an integer from 0 to "+strconv.Itoa(waitMSMax))
+			}
+			q.waitMS = int64(n)
+		case p.name == "task_type" && r.target.call == callGetByKey:
+			if q.taskType = p.value; !validTaskType(p.value) {
+				return q, badParam(p.name, taskTypeAllowed)
+			}
+		default:
+			return q, unknownParam(p.name)
 		}
-		n, err := strconv.ParseUint(p.value, 10, 63)
-		if err != nil || n > waitMSMax {
-			return 0, badParam(p.name, "an integer from 0 to "+strconv.Itoa(waitMSMax))
-		}
-		waitMS = int64(n)
 	}
-	return waitMS, nil
+	return q, nil
 }
 
 // delete answers DELETE /api/tasks/{id}.

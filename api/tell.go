@@ -11,19 +11,42 @@ import (
 // few words what was done with what. That it could not be told is logged: the act
 // stands.
 func (r *request) tell(kind fsm.EventKind, what string) {
-	r.server.tell(fsm.Tell{Kind: kind, By: r.by(), What: what})
+	r.server.tell(fsm.Tell{Kind: kind, By: r.by(), What: what}, r.keyText())
 }
 
-// tell is request.tell of an act that no request waits for any more. The node
-// bounds how long it takes.
-func (s *Server) tell(cmd fsm.Tell) {
-	if err := s.node.Tell(context.Background(), cmd); err != nil {
+// tell is request.tell of an act that no request waits for any more, with the API
+// key of whoever did it. The node bounds how long it takes.
+func (s *Server) tell(cmd fsm.Tell, key string) {
+	if err := s.node.Tell(context.Background(), cmd, key); err != nil {
 		s.logger.Warn("an operator's act is not in the trail", "event", cmd.Kind.String(), "what", cmd.What, "by", cmd.By, "error", err)
 	}
 }
 
 // by returns the name of the key that the request came with, "" in open mode.
 func (r *request) by() string { return r.key }
+
+// keyText returns the key itself, "" in open mode.
+func (r *request) keyText() string {
+	if r.who == nil {
+		return ""
+	}
+	key, _ := r.sentKey()
+	return string(key)
+}
+
+// Operator returns the name of the operator's key that text is; ok is false if it
+// is none.
+func (s *Server) Operator(text string) (name string, ok bool) {
+	keys := s.keys.Load()
+	if keys == nil || !validKeyText([]byte(text)) {
+		return "", false
+	}
+	k := keys.findText([]byte(text))
+	if k == nil || k.role != roleOperator {
+		return "", false
+	}
+	return k.name, true
+}
 
 // unsigned takes out of a command what err says is above the cluster's feature
 // level and may be left out: who sent it. It reports whether there was any: the

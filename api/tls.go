@@ -21,9 +21,6 @@ const (
 	// off: that is a stranger who says nothing rather than a client, which needs
 	// a few round trips.
 	tlsHandshakesMax = 1_024
-	// tlsLogInterval is the least time between two log lines about handshakes
-	// that failed.
-	tlsLogInterval = time.Second
 )
 
 // errClientTLS is returned when a client speaks TLS to a port that does not.
@@ -36,11 +33,9 @@ const firstByteTLS = 0x16
 // handshakes are the TLS handshakes under way on a server. The zero value is
 // ready. It is safe for concurrent use.
 type handshakes struct {
-	mu    sync.Mutex
-	conns list.List // of net.Conn, the oldest first
-
-	loggedAt time.Time
-	quiet    int // that were not logged since
+	mu     sync.Mutex
+	conns  list.List // of net.Conn, the oldest first
+	failed sampled
 }
 
 // begin counts a handshake on conn, and cuts the oldest one off if there are too
@@ -59,20 +54,6 @@ func (h *handshakes) begin(conn net.Conn) (end func()) {
 		defer h.mu.Unlock()
 		h.conns.Remove(place) // of no effect if it was cut off
 	}
-}
-
-// mayLog says whether a failure may be logged, and how many were not.
-func (h *handshakes) mayLog() (quiet int, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := time.Now()
-	if now.Sub(h.loggedAt) < tlsLogInterval {
-		h.quiet++
-		return 0, false
-	}
-	quiet = h.quiet
-	h.loggedAt, h.quiet = now, 0
-	return quiet, true
 }
 
 // shake shakes TLS's hands before the first byte of a connection is read. An
@@ -107,7 +88,7 @@ func (c *countedConn) shake() error {
 	if !told && !isNoCertificate(err) {
 		// Port scans, probes that only connect, clients that gave up.
 		s.logger.Debug("a TLS handshake was not finished", "remote_addr", raw.RemoteAddr(), "error", err)
-	} else if quiet, ok := s.handshakes.mayLog(); ok {
+	} else if quiet, ok := s.handshakes.failed.mayLog(time.Now()); ok {
 		s.logger.Warn("refused a TLS connection", "remote_addr", raw.RemoteAddr(), "error", err, "more_not_logged", quiet)
 	}
 	return io.EOF

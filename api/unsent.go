@@ -79,6 +79,10 @@ func (r *request) giveBack() {
 func (r *request) sent() {
 	if conn, ok := r.http.Conn().(*countedConn); ok {
 		conn.unsent = nil
+		conn.answerTaken()
+		if !conn.known {
+			r.server.strangers.answered(conn)
+		}
 	}
 }
 
@@ -88,6 +92,7 @@ func (r *request) sent() {
 // and the worker has its claims.
 func (c *countedConn) Read(b []byte) (int, error) {
 	c.unsent = nil
+	c.answerTaken()
 	if !c.heard && c.server != nil {
 		defer c.endUnasked()()
 	}
@@ -133,17 +138,36 @@ func (c *countedConn) endUnasked() (stop func()) {
 // that the answer was about, and they are released before Write returns.
 func (c *countedConn) Write(b []byte) (int, error) {
 	c.body.answered()
-	err := c.writing.apply(net.Conn.SetWriteDeadline, c.Conn)
-	n := 0
-	if err == nil {
-		n, err = c.Conn.Write(b)
-	}
+	n, err := c.writePieces(b)
 	if err != nil && len(c.unsent) > 0 {
 		holds := c.unsent
 		c.unsent = nil
 		c.server.releaseUnsent(holds)
 	}
 	return n, err
+}
+
+// writePieces writes b, of which the other side must read each piece in time, and
+// all of it.
+func (c *countedConn) writePieces(b []byte) (n int, err error) {
+	var until time.Time // 0: b is one piece, and its deadline is noted
+	if len(b) > writePiece {
+		until = time.Now().Add(writeTimeout + time.Duration(len(b))*time.Second/writeRate)
+	}
+	for {
+		if err := c.writing.apply(net.Conn.SetWriteDeadline, c.Conn); err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(b[n:min(n+writePiece, len(b))])
+		if n += m; err != nil || n == len(b) {
+			return n, err
+		}
+		next := time.Now().Add(writeTimeout)
+		if next.After(until) {
+			next = until
+		}
+		c.writing.wanted = next
+	}
 }
 
 // releaseUnsent releases claims, here or through the leader, in order. Where

@@ -5,7 +5,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -30,18 +29,18 @@ func (r *request) why() {
 		return
 	}
 	var a whyAnswer
-	found := false
+	var bad *refusal
 	ok := r.read(func(m *fsm.Machine, now fsm.Stamp) {
-		if a.Why, found = m.Why(r.target.id, now); found {
-			a.taskType, a.now = m.Get(r.target.id).Type, now
+		t := m.Get(r.target.id)
+		if bad = r.refuseTask(m, t); bad == nil {
+			a.Why, _ = m.Why(t.ID, now)
+			a.taskType, a.now = t.Type, now
 		}
 	})
 	switch {
 	case !ok:
-	case !found:
-		r.refuse(refuse(wire.CodeTaskNotFound))
-	case !r.maySee(a.taskType):
-		r.refuse(r.refuseType(a.taskType))
+	case bad != nil:
+		r.refuse(bad)
 	default:
 		r.askedFor(&a)
 		r.send(fasthttp.StatusOK, a.append(r.body()))

@@ -51,7 +51,8 @@ var (
 	// many tasks as it expects. Nothing was done.
 	ErrCountMismatch = errors.New("count mismatch")
 	// ErrKeyTaken is returned when a task that is unique while it is active is
-	// retried while another has its idempotency key.
+	// retried while another has its idempotency key, or one that was removed is
+	// remembered with it.
 	ErrKeyTaken = errors.New("idempotency key is taken")
 	// ErrEventsGone is returned when the trail asked for is not kept any more.
 	ErrEventsGone = errors.New("events are gone")

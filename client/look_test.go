@@ -159,29 +159,40 @@ func TestClient_Act_isNotRepeated(t *testing.T) {
 	}
 }
 
+// A walk ends with what was the newest event when it began: with all of that entry,
+// whatever a page ends within, and with nothing that a page would bring later.
 func TestClient_Events(t *testing.T) {
 	t.Parallel()
-	page := func(next string) reply {
+	page := func(sub, next string) reply {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Claimq-Index", "9")
-			says(200, `{"success":true,"events":[{"index":7,"sub":1,"time":"2026-01-02T03:04:05.006Z","task_id":3,"event":"claimed","worker_id":"w1","claim_token":5,"attempt":1,"message":"m"}],"next":"`+next+`"}`)(w, r)
+			says(200, `{"success":true,"events":[{"index":9,"sub":`+sub+`,"time":"2026-01-02T03:04:05.006Z","task_id":3,"event":"claimed","worker_id":"w1","claim_token":5,"attempt":1,"message":"m"}],"next":"`+next+`"}`)(w, r)
 		}
 	}
-	s, c := talk(t, page("7.1"), page("9.0"))
-	var got []Event
-	for e, err := range c.Events(t.Context(), EventFilter{TaskType: "mail", WorkerID: "w1", Event: "claimed"}) {
-		if err != nil {
-			t.Fatal(err)
+	empty := says(200, `{"success":true,"events":[],"next":"9.2"}`)
+	walk := func(replies ...reply) (got []Event, sent []request) {
+		s, c := talk(t, replies...)
+		for e, err := range c.Events(t.Context(), EventFilter{TaskType: "mail", WorkerID: "w1", Event: "claimed"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, e)
 		}
-		got = append(got, e)
+		return got, s.requests()
 	}
-	one := Event{Place: "7.1", Time: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC), TaskID: "3", Event: "claimed", WorkerID: "w1", Token: 5, Attempt: 1, Message: "m"}
-	if diff := cmp.Diff([]Event{one, one}, got); diff != "" {
+	event := func(place string) Event {
+		return Event{Place: place, Time: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC), TaskID: "3", Event: "claimed", WorkerID: "w1", Token: 5, Attempt: 1, Message: "m"}
+	}
+	got, sent := walk(page("1", "9.1"), page("2", "9.2"), empty)
+	if diff := cmp.Diff([]Event{event("9.1"), event("9.2")}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	sent := s.requests()
-	if len(sent) != 2 || sent[1].path != "/api/events?after=7.1&event=claimed&limit=1000&task_type=mail&worker_id=w1" {
+	if len(sent) != 3 || sent[1].path != "/api/events?after=9.1&event=claimed&limit=1000&task_type=mail&worker_id=w1" {
 		t.Errorf("sent %+v", sent)
+	}
+	got, sent = walk(page("1", "9.1"), page("2", "10.0"))
+	if len(got) != 2 || len(sent) != 2 {
+		t.Errorf("behind the newest event it sent %+v and got %+v", sent, got)
 	}
 }
 

@@ -82,7 +82,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter) iter.Seq2[Event, err
 			if newest == 0 {
 				newest = index
 			}
-			if page.Next == after || indexOf(page.Next) >= newest {
+			if page.Next == after || indexOf(page.Next) > newest {
 				return
 			}
 			after = page.Next

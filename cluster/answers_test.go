@@ -20,7 +20,7 @@ func TestRaftFSM_ReleasedAnswers(t *testing.T) {
 		for i := range 3 {
 			commands = append(commands, fsm.Submit{Tasks: []fsm.NewTask{{Type: fmt.Sprintf("t-%d-%d", index, i), Params: []byte("1")}}})
 		}
-		return f.apply(index, entryOf(int64(index), commands...))
+		return f.apply(index, 1, entryOf(int64(index), commands...))
 	}
 	release := func(a *fsm.Applied, count int) {
 		for range count {

@@ -19,9 +19,11 @@ const (
 	callReadIndex = "read_index" // {} → snapshotAnswer: an index that covers what was acknowledged before
 )
 
-// snapshotAnswer is an index of the log.
+// snapshotAnswer is an index of the log, and the chain of who answers there, "" if it is
+// not told.
 type snapshotAnswer struct {
 	Index uint64 `json:"index"`
+	Chain string `json:"chain,omitempty"`
 }
 
 // TakeSnapshot makes every node that answers write a snapshot now and compact
@@ -128,7 +130,7 @@ func (n *Node) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(snapshotAnswer{Index: index})
+	return json.Marshal(snapshotAnswer{Index: index, Chain: n.fsm.chainAt(index)})
 }
 
 // SaveBackup captures this node's state as a backup, once it holds every
@@ -180,7 +182,13 @@ func (n *Node) catchUp(ctx context.Context) error {
 	}
 	wait, cancel := withScope(ctx, n.ctx)
 	defer cancel()
-	return readError(n.fsm.wait(wait, read.Index))
+	if err := n.fsm.wait(wait, read.Index); err != nil {
+		return readError(err)
+	}
+	if own := n.fsm.chainAt(read.Index); own != "" && read.Chain != "" && own != read.Chain {
+		return fmt.Errorf("%w: %w", fsm.ErrNoLeader, chainDiffers(read.Index, own, read.Chain))
+	}
+	return nil
 }
 
 // answerReadIndex is asked of the leader.
@@ -189,5 +197,5 @@ func (n *Node) answerReadIndex(ctx context.Context, _ []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(snapshotAnswer{Index: index})
+	return json.Marshal(snapshotAnswer{Index: index, Chain: n.fsm.chainAt(index)})
 }

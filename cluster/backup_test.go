@@ -332,6 +332,7 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 		eventually(t, "the leadership to move", func() bool { return to.raft.State() == raft.Leader })
 	}
 	var acknowledged uint64
+	leader.restoring <- struct{}{}
 	_, err = leader.between(context.Background(), func() (uint64, error) {
 		p, err := leader.prepareRestore(context.Background(), backup)
 		if err != nil {
@@ -343,8 +344,8 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 		move(other, leader)
 		return leader.restorePrepared(context.Background(), p)
 	})
-	if !errors.Is(err, fsm.ErrNotLeader) {
-		t.Errorf("restore: %v, want ErrNotLeader", err)
+	if !errors.Is(err, fsm.ErrNotEmpty) {
+		t.Errorf("restore: %v, want ErrNotEmpty", err)
 	}
 	if c.task(acknowledged) == nil {
 		t.Errorf("task %d was acknowledged and is lost", acknowledged)

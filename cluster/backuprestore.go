@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -13,21 +14,20 @@ import (
 )
 
 const (
-	// restoreWaitMax bounds how long a restore waits until most nodes have taken
-	// the state over. It goes on after that.
+	// restoreWaitMax bounds how long a restore takes that has been verified: until
+	// it is prepared, written to the log and applied here.
 	restoreWaitMax = 10 * time.Minute
-	// restoreIndexGap is how far above the log's end the restored state's index
-	// is, at least: more than Raft can have written since the end was looked at.
-	restoreIndexGap = 64
+	// restoreChunkBytes is how much of the state an entry of the log has.
+	restoreChunkBytes = 512 << 10
+	// restoreInFlightMax bounds the entries of a restore that are on their way.
+	restoreInFlightMax = 8
 	// restoreServeMax bounds how long a restore waits until this node serves again.
 	restoreServeMax = 10 * time.Second
 )
 
-// errRestoreHere says what became of a restore that is here, and perhaps nowhere
-// else.
-var errRestoreHere = errors.New("this node has taken the backup's state, and did not hear from most nodes that they have: " +
-	"once there is a leader, look whether it is there, else restore again; " +
-	"if this node does not catch up then, remove it from the cluster and join it again with an empty folder")
+// errRestoreUnknown is returned for a restore whose last entry has no answer.
+var errRestoreUnknown = errors.New("all of the backup was written to the log, and no majority has said that it has the end of it: " +
+	"once there is a leader the whole state is there, or nothing of it: look, and restore again if the cluster is empty")
 
 // RestoreBackup makes the backup that r reads the state of an empty cluster, and
 // returns the index that it has there. It runs on the leader.
@@ -37,14 +37,14 @@ var errRestoreHere = errors.New("this node has taken the backup's state, and did
 //     state over.
 //  3. The leadership's scope ends, so that nobody proposes anything any more; a
 //     barrier, then the state is looked at: it is empty.
-//  4. The backup's state is grafted onto the cluster, and verified again: Raft
-//     would end the process for one that it cannot read.
-//  5. Raft takes it as a snapshot behind a gap in the log, and sends it to all
-//     others; it is there when most of them have it.
+//  4. The backup's state is grafted onto the cluster.
+//  5. It goes through the log, in chunks, like every mutation: each node builds it
+//     beside its empty one, and takes it over at the last entry. Whatever comes
+//     between, as the first tick of another leader, gives it up on every node.
 //  6. A new scope begins, with the clocks and claims of that state.
 //
 // Errors: fsm.ErrNotEmpty, fsm.ErrCorrupt, fsm.ErrUnknownCommand,
-// fsm.ErrCountersUsedUp, *fsm.MembershipRefused, fsm.ErrNotLeader,
+// fsm.ErrCountersUsedUp, fsm.ErrLevel, *fsm.MembershipRefused, fsm.ErrNotLeader,
 // fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown, those of r and of the
 // disk (nothing was changed); fsm.ErrOutcomeUnknown.
 func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, err error) {
@@ -61,8 +61,15 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	default:
 		return 0, fmt.Errorf("%w: another backup is being restored", fsm.ErrOverloaded)
 	}
+	// Before anything is received that would be refused.
 	if _, err := n.ground(); err != nil {
-		return 0, err // before anything is received in vain
+		return 0, err
+	}
+	if err := n.checkLevel(fsm.RestoreEnd{}); err != nil {
+		return 0, err
+	}
+	if err := n.full(); err != nil {
+		return 0, err
 	}
 	received, err := n.newSpool()
 	if err != nil {
@@ -74,6 +81,9 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	}
 	backup, err := fsm.ReadBackup(received.reader(), received.size)
 	if err != nil {
+		return 0, err
+	}
+	if err := n.admitBytes(backup.Bytes()); err != nil {
 		return 0, err
 	}
 	if err := received.room(2 * uint64(received.size)); err != nil {
@@ -105,6 +115,18 @@ func (n *Node) admitBackup(ctx context.Context, level uint32) error {
 			fsm.ErrUnknownCommand, level, known)
 	}
 	return nil
+}
+
+// admitBytes refuses a state that would take more memory than a state may.
+func (n *Node) admitBytes(bytes int64) error {
+	limit := n.cfg.MemoryLimit
+	if bytes <= limit+limit/strainPart {
+		return nil
+	}
+	return &fsm.Overload{
+		Bound: fsm.BoundMemory,
+		Text:  fmt.Sprintf("the backup's state takes %d bytes of memory; memory_limit is %d", bytes, limit),
+	}
 }
 
 // ground returns what of the cluster outlives a restore, fsm.ErrNotEmpty if the
@@ -177,21 +199,25 @@ func (n *Node) restore(backup *fsm.SavedBackup) (uint64, error) {
 		return 0, err
 	}
 	defer p.grafted.close()
-	return n.restorePrepared(ctx, p)
+	index, err := n.restorePrepared(ctx, p)
+	if err != nil {
+		n.logger.Error("backup not restored", "error", err)
+		return 0, err
+	}
+	n.logger.Info("backup restored", "index", index, "backup_cluster_id", p.info.ClusterID, "backup_index", p.info.Index)
+	return index, nil
 }
 
 // preparedRestore is a state that is ready to replace an empty one.
 type preparedRestore struct {
-	term    uint64 // in which this node led, and the state was empty
-	index   uint64 // that it has in this cluster
+	stamp   fsm.Stamp // of the empty one: time stands still while it is replaced
 	grafted *spool
 	info    fsm.BackupInfo
 }
 
 // prepareRestore looks whether the state is empty, and grafts the backup onto it.
-// The caller closes what was grafted.
+// The backup has no state after it. The caller closes what was grafted.
 func (n *Node) prepareRestore(ctx context.Context, backup *fsm.SavedBackup) (*preparedRestore, error) {
-	p := &preparedRestore{term: n.raft.CurrentTerm(), info: backup.Info}
 	// What an earlier entry's caller was told is unknown may be committed yet.
 	if err := n.await(ctx, func() raft.Future { return n.raft.Barrier(enqueueTimeout) }); err != nil {
 		return nil, fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
@@ -200,38 +226,13 @@ func (n *Node) prepareRestore(ctx context.Context, backup *fsm.SavedBackup) (*pr
 	if err != nil {
 		return nil, err
 	}
-	// Raft gives it the index that follows this gap, or the log's last.
-	p.index = max(backup.Info.Index, n.raft.LastIndex()) + restoreIndexGap + 1
-	p.grafted, err = n.graft(backup, g, p.index)
-	return p, err
+	grafted, err := n.graft(backup, g)
+	return &preparedRestore{stamp: g.Stamp, grafted: grafted, info: backup.Info}, err
 }
 
-// restorePrepared has Raft take the state, if this node has led all the time since
-// it looked: grafting a large one takes long, and whatever another leader
-// acknowledged meanwhile would be lost.
-func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64, error) {
-	if n.raft.State() != raft.Leader || n.raft.CurrentTerm() != p.term {
-		return 0, fmt.Errorf("%w: the leadership changed while the backup was prepared", fsm.ErrNotLeader)
-	}
-	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: p.index - 1, Size: p.grafted.size}
-	err := n.await(ctx, func() raft.Future { return userRestore{n.raft.current(), meta, p.grafted.reader()} })
-	if err == nil {
-		n.logger.Info("backup restored", "index", p.index, "backup_cluster_id", p.info.ClusterID, "backup_index", p.info.Index)
-		return p.index, nil
-	}
-	switch here := n.fsm.applied.Load() >= p.index; {
-	case here || ctx.Err() != nil:
-		n.logger.Error("backup restored here, and perhaps not by most nodes", "index", p.index, "error", err)
-		return 0, fmt.Errorf("%w: %w: %w", fsm.ErrOutcomeUnknown, errRestoreHere, err)
-	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrLeadershipLost):
-		return 0, fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
-	}
-	return 0, fmt.Errorf("restore the backup: %w", err)
-}
-
-// graft writes the backup's state, as that of this cluster at index, to a spool,
-// and verifies it there. The caller closes the spool.
-func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground, index uint64) (*spool, error) {
+// graft writes the backup's state, as that of this cluster, to a spool. The caller
+// closes it.
+func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground) (*spool, error) {
 	s, err := backup.Graft(g)
 	if err != nil {
 		return nil, err
@@ -241,22 +242,108 @@ func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground, index uint64) (*spoo
 	if err != nil {
 		return nil, err
 	}
-	if _, err = s.WriteTo(to); err == nil {
-		_, err = fsm.ReadSnapshot(to.reader())
-	}
-	if err != nil {
+	if _, err = s.WriteTo(to); err != nil {
 		to.close()
 		return nil, fmt.Errorf("prepare the backup's state: %w", err)
 	}
 	return to, nil
 }
 
-// userRestore is raft.Restore as a future.
-type userRestore struct {
-	raft *raft.Raft
-	meta *raft.SnapshotMeta
-	from io.Reader
+// restorePrepared has the state go through the log, and returns the index of the
+// entry with which all nodes take it over. Until that is proposed an error means
+// that nothing changes, whatever becomes of the entries before.
+func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64, error) {
+	// The backup's own state, which was verified, is garbage by now, and the new one
+	// is to have its room.
+	runtime.GC()
+	begin, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, fsm.RestoreBegin{Bytes: uint64(p.grafted.size)}))
+	if err != nil {
+		return 0, restoreFailed(err)
+	}
+	if err := n.sendChunks(ctx, p, begin); err != nil {
+		return 0, restoreFailed(err)
+	}
+	index, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, fsm.RestoreEnd{Begin: begin}))
+	var refused *restoreRefused
+	switch {
+	case err == nil:
+		return index, nil
+	case errors.As(err, &refused):
+		return 0, restoreFailed(err)
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("%w: %w: %w", fsm.ErrOutcomeUnknown, errRestoreUnknown, err)
+	}
+	if err = proposeError(err); errors.Is(err, fsm.ErrOutcomeUnknown) {
+		return 0, fmt.Errorf("%w: %w", err, errRestoreUnknown)
+	}
+	return 0, err
 }
 
-// Error restores, and waits until a quorum has the state.
-func (u userRestore) Error() error { return u.raft.Restore(u.meta, u.from, 0) }
+// sendChunks proposes all of the state, behind the entry at index begin.
+func (n *Node) sendChunks(ctx context.Context, p *preparedRestore, begin uint64) error {
+	from := p.grafted.reader()
+	flight := make(chan raft.ApplyFuture, restoreInFlightMax)
+	for offset := int64(0); offset < p.grafted.size; {
+		if len(flight) == cap(flight) {
+			if _, err := n.awaitEntry(ctx, <-flight); err != nil {
+				return err
+			}
+		}
+		data := make([]byte, min(restoreChunkBytes, p.grafted.size-offset))
+		if _, err := io.ReadFull(from, data); err != nil {
+			return fmt.Errorf("read the backup's state: %w", err)
+		}
+		flight <- n.applyAlone(p.stamp, fsm.RestoreChunk{Begin: begin, Offset: uint64(offset), Data: data})
+		offset += int64(len(data))
+	}
+	for len(flight) > 0 {
+		if _, err := n.awaitEntry(ctx, <-flight); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyAlone hands Raft an entry of one command.
+func (n *Node) applyAlone(stamp fsm.Stamp, cmd fsm.Command) raft.ApplyFuture {
+	return n.raft.Apply(fsm.AppendEntry(nil, stamp, cmd), enqueueTimeout)
+}
+
+// restoreRefused is returned for an entry of a restore that was applied and refused.
+type restoreRefused struct{ code fsm.Code }
+
+func (r *restoreRefused) Error() string {
+	return "the state machine refuses an entry of the restore: " + string(r.code)
+}
+
+// awaitEntry waits until the entry of one command is applied here, and returns its
+// index. Errors: Raft's, ctx's cause, *restoreRefused.
+func (n *Node) awaitEntry(ctx context.Context, f raft.ApplyFuture) (index uint64, err error) {
+	if err := n.await(ctx, func() raft.Future { return f }); err != nil {
+		return 0, err
+	}
+	applied, ok := f.Response().(*fsm.Applied)
+	if !ok || len(applied.Results) != 1 {
+		return 0, errors.New("the entry has no result")
+	}
+	if code := applied.Results[0].Code; code != "" {
+		return 0, &restoreRefused{code}
+	}
+	return f.Index(), nil
+}
+
+// restoreFailed words why a restore did not come to its last entry, or why that was
+// refused: nothing was changed.
+func restoreFailed(err error) error {
+	var refused *restoreRefused
+	switch {
+	case errors.As(err, &refused) && refused.code == fsm.CodeNotEmpty:
+		return fmt.Errorf("%w: something came before the restore", fsm.ErrNotEmpty)
+	case errors.As(err, &refused), errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost),
+		errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("%w: the leadership changed while the backup was restored: %w", fsm.ErrNotLeader, err)
+	case errors.Is(err, raft.ErrRaftShutdown), errors.Is(err, errNodeClosed):
+		return fmt.Errorf("%w: %w", fsm.ErrShuttingDown, err)
+	}
+	return fmt.Errorf("restore the backup: %w", err)
+}

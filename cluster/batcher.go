@@ -555,12 +555,11 @@ func (e *entry) result(i int) fsm.Proposed {
 }
 
 // proposeError translates what Raft says of an entry. Raft answers the first
-// four before it gives the entry an index, so nothing of it was written; with
+// three before it gives the entry an index, so nothing of it was written; with
 // any other error it may be in some node's log and may still be committed.
 func proposeError(err error) error {
 	switch {
-	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress),
-		errors.Is(err, raft.ErrAbortedByRestore):
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
 		return fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
 	case errors.Is(err, raft.ErrEnqueueTimeout):
 		return &fsm.Overload{Bound: fsm.BoundInFlight, Text: err.Error()}

@@ -325,7 +325,7 @@ func TestBatcher_errors(t *testing.T) {
 	}{
 		{raft.ErrNotLeader, fsm.ErrNotLeader},
 		{raft.ErrLeadershipTransferInProgress, fsm.ErrNotLeader},
-		{raft.ErrAbortedByRestore, fsm.ErrNotLeader},
+		{raft.ErrAbortedByRestore, fsm.ErrOutcomeUnknown},
 		{raft.ErrEnqueueTimeout, fsm.ErrOverloaded},
 		{raft.ErrLeadershipLost, fsm.ErrOutcomeUnknown},
 		{raft.ErrRaftShutdown, fsm.ErrOutcomeUnknown},

@@ -3,38 +3,39 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
-// The node-to-node calls of a running node. Bodies are JSON.
+// The node-to-node calls of a running node. Bodies are JSON. isOpenCall says which are
+// answered to who is not a member.
 const (
-	callStatus   = "status"   // → peerStatus
+	callStatus   = "status"   // statusQuestion → peerStatus
 	callHash     = "hash"     // hashQuestion → hashAnswer
-	callDiffer   = "differ"   // hashAnswer of the majority → {}
+	callDiffer   = "differ"   // majorityState → {}
 	callWho      = "who"      // → whoAnswer
 	callAdmitted = "admitted" // admission → {}; a node without a cluster takes it
 	callMember   = "member"   // memberQuestion → memberAnswer; the leader makes the change
 	callStanding = "standing" // standingQuestion → standingAnswer
 	callNudge    = "nudge"    // → {}: ask for your standing
-	callTell     = "tell"     // fsm.Tell → {}; the leader answers it
+	callTell     = "tell"     // told → {}; the leader answers it
+	callHint     = "hint"     // lease.Hint → {}; the leader tells it
+	callVouch    = "vouch"    // vouchQuestion → vouchAnswer
 )
-
-// isForMembers reports whether a call is answered to members of the cluster alone:
-// one that changes something, or makes work.
-func isForMembers(call string) bool {
-	switch call {
-	case callMember, callTell, callDiffer, callSnapshot:
-		return true
-	}
-	return false
-}
 
 // callTable holds what answers the calls, by name.
 type callTable map[string]func(ctx context.Context, body []byte) ([]byte, error)
+
+// statusQuestion asks a node what it says of itself.
+type statusQuestion struct {
+	// ChainAt is the index at which it is to tell its chain.
+	ChainAt uint64 `json:"chain_at,omitempty"`
+}
 
 // peerStatus is what a node says of itself.
 type peerStatus struct {
@@ -46,6 +47,14 @@ type peerStatus struct {
 	WallNS        int64          `json:"wall_ns,omitempty"` // its wall clock, since the Unix epoch; older versions do not say
 	DiskLow       bool           `json:"disk_low,omitempty"`
 	Removed       bool           `json:"removed,omitempty"`
+	// Chain is its chain at the index that it was asked for, "" if it cannot say (yet).
+	Chain string `json:"chain,omitempty"`
+	// Doubt is why it does not serve although it leads, Divided whether that is because
+	// the voters differ.
+	Doubt   string `json:"doubt,omitempty"`
+	Divided bool   `json:"divided,omitempty"`
+	// Hint is the latest of a leader's U that it was told.
+	Hint lease.Hint `json:"hint"`
 
 	// wall is what the asker makes of WallNS, against its own clock.
 	wall wallReading
@@ -53,7 +62,7 @@ type peerStatus struct {
 
 func (n *Node) registerCalls() {
 	n.calls = callTable{
-		callStatus: func(context.Context, []byte) ([]byte, error) { return json.Marshal(n.status()) },
+		callStatus: n.answerStatus,
 		callHash:   n.answerHash,
 		callDiffer: n.answerDiffer,
 
@@ -62,6 +71,8 @@ func (n *Node) registerCalls() {
 		callStanding:  n.answerStanding,
 		callNudge:     n.answerNudge,
 		callTell:      n.answerTell,
+		callHint:      n.answerHint,
+		callVouch:     n.answerVouch,
 		callSnapshot:  n.answerSnapshot,
 		callReadIndex: n.answerReadIndex,
 	}
@@ -77,14 +88,25 @@ func (n *Node) Answer(ctx context.Context, name string, body []byte) ([]byte, er
 	return answer(ctx, body)
 }
 
+func (n *Node) answerStatus(_ context.Context, body []byte) ([]byte, error) {
+	var q statusQuestion
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, err
+	}
+	return json.Marshal(n.status(q))
+}
+
 // status returns what this node says of itself.
-func (n *Node) status() peerStatus {
+func (n *Node) status(q statusQuestion) peerStatus {
 	s := peerStatus{
 		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.applied.Load(), WallNS: n.clock.Wall(), DiskLow: n.disk.low.Load(),
-		Removed: n.removed.Load(),
+		Removed: n.removed.Load(), Chain: n.fsm.chainAt(q.ChainAt), Hint: n.hints.get(),
 	}
 	if n.raft == nil {
 		return s
+	}
+	if d := n.doubt(); d != nil {
+		s.Doubt, s.Divided = d.text, d.divided
 	}
 	switch n.raft.State() {
 	case raft.Leader:
@@ -99,11 +121,16 @@ func (n *Node) status() peerStatus {
 	return s
 }
 
+var errCannotAsk = errors.New("this node cannot ask others")
+
 // ask calls another node and decodes its answer.
 func ask[T any](ctx context.Context, n *Node, addr, name string, question any) (answer T, err error) {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return answer, err
+	}
+	if n.call == nil {
+		return answer, errCannotAsk
 	}
 	text, err := n.call(ctx, addr, name, body)
 	if err != nil {

@@ -199,10 +199,10 @@ func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 // the membership, here and below.
 func (n *Node) removeMember(ctx context.Context, member fsm.NodeView) error {
 	err := n.change(ctx, func() raft.IndexFuture {
-		return n.raft.RemoveServer(raft.ServerID(member.UUID), 0, membershipTimeout)
+		return n.raft.RemoveServer(raft.ServerID(member.UUID), 0, changeQueueMax)
 	})
 	if err != nil {
-		return fmt.Errorf("remove node %s: %w", member.NodeID, proposeError(err))
+		return fmt.Errorf("remove node %s: %w", member.NodeID, err)
 	}
 	n.logger.Info("member removed", "node_id", member.NodeID, "uuid", member.UUID)
 	n.tellRemoved(member)
@@ -217,13 +217,13 @@ func (n *Node) demoteMember(ctx context.Context, l *leadership, member fsm.NodeV
 		return err
 	}
 	err = n.change(ctx, func() raft.IndexFuture {
-		return n.raft.DemoteVoter(raft.ServerID(member.UUID), 0, membershipTimeout)
+		return n.raft.DemoteVoter(raft.ServerID(member.UUID), 0, changeQueueMax)
 	})
 	if err == nil {
 		n.logger.Info("voter demoted to nonvoter", "node_id", member.NodeID, "uuid", member.UUID)
 		return nil
 	}
-	if err = proposeError(err); wished && !errors.Is(err, fsm.ErrOutcomeUnknown) {
+	if wished && !errors.Is(err, fsm.ErrOutcomeUnknown) {
 		_, undo := n.wishNonvoter(l.ctx, member.NodeRecord, false)
 		err = errors.Join(err, undo)
 	}
@@ -250,31 +250,41 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member fsm.Node
 		}}
 	}
 	s := servers[at]
-	err := n.change(ctx, func() raft.IndexFuture { return n.raft.AddVoter(s.ID, s.Address, 0, membershipTimeout) })
+	err := n.change(ctx, func() raft.IndexFuture { return n.raft.AddVoter(s.ID, s.Address, 0, changeQueueMax) })
 	if err != nil {
-		return fmt.Errorf("promote node %s: %w", member.NodeID, proposeError(err))
+		return fmt.Errorf("promote node %s: %w", member.NodeID, err)
 	}
 	n.logger.Info("nonvoter promoted to voter", "node_id", member.NodeID, "uuid", s.ID, "peer_addr", s.Address)
 	return nil
 }
 
-// awaitNear waits until a nonvoter is near enough to the end of the log, but not
-// for long.
+// awaitNear waits until a nonvoter is near enough to the end of the log and has applied
+// what this node has, but not for long.
 func (n *Node) awaitNear(ctx context.Context, member fsm.NodeView) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteWait)
 	defer cancel()
+	at := n.fsm.newestChain()
 	for {
-		status, err := ask[peerStatus](ctx, n, member.PeerAddr, callStatus, struct{}{})
+		newest := n.fsm.newestChain()
+		status, err := ask[peerStatus](ctx, n, member.PeerAddr, callStatus, statusQuestion{ChainAt: at.Index})
 		commit := n.raft.CommitIndex()
-		if err == nil && status.AppliedIndex+promoteLagMax >= commit {
+		near := err == nil && status.AppliedIndex+promoteLagMax >= commit
+		switch {
+		case near && status.Chain == at.String():
 			return nil
+		case near && status.Chain != "":
+			return &fsm.MembershipRefused{
+				Reason: fmt.Sprintf("%s has applied something else than this node up to log entry %d: its chain is %s, not %s", member.NodeID, at.Index, status.Chain, at),
+				Advice: "Remove it from the cluster and join it again with an empty data folder",
+			}
 		}
+		at = newest
 		if pause(ctx, leaderPollInterval) {
 			continue
 		}
 		reason := fmt.Sprintf("%s does not answer: %v", member.NodeID, err)
 		if err == nil {
-			reason = fmt.Sprintf("%s is %d log entries behind", member.NodeID, commit-status.AppliedIndex)
+			reason = fmt.Sprintf("%s is %d log entries behind", member.NodeID, commit-min(commit, status.AppliedIndex))
 		}
 		return &fsm.MembershipRefused{Reason: reason, Advice: "A voter that lags would hold up writes when another one fails: promote it once it has caught up"}
 	}

@@ -99,26 +99,6 @@ func (n *Node) answerHash(_ context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(n.notes.at(q.Index))
 }
 
-// answerDiffer is told what a majority's hash is. A node whose own note says
-// otherwise stops for good: it would serve, or come to lead with, a wrong state.
-func (n *Node) answerDiffer(_ context.Context, body []byte) ([]byte, error) {
-	var majority hashAnswer
-	if err := json.Unmarshal(body, &majority); err != nil {
-		return nil, err
-	}
-	own := n.notes.at(majority.Index)
-	if own.Hash != "" && majority.Hash != "" && own.Hash != majority.Hash {
-		n.start(func() { n.cfg.Fatal(stateDiffers(own, majority)) })
-	}
-	return []byte("{}"), nil
-}
-
-func stateDiffers(own, majority hashAnswer) error {
-	return fmt.Errorf("this node's state at index %d has the hash %s, a majority of the cluster has %s: its memory or disk is faulty, or this is a bug; "+
-		"check the machine, remove the node from the cluster and join it again with an empty data folder",
-		own.Index, own.Hash, majority.Hash)
-}
-
 // checkpoint logs a Checkpoint and compares what the voters noted at it. A
 // minority that differs from a majority is told to stop; if no hash has a
 // majority, nobody stops: it is logged.
@@ -128,21 +108,15 @@ func (l *leadership) checkpoint() {
 	if err != nil {
 		return // the next one comes
 	}
-	var voters []raft.Server
-	for _, s := range n.servers() {
-		if s.Suffrage == raft.Voter {
-			voters = append(voters, s)
-		}
-	}
-	hashes := l.node.askHashes(l.ctx, voters, p.Index, time.Second)
-	majority, ok := majorityHash(hashes, len(voters))
+	voters := n.votersNow()
+	hashes := n.askHashes(l.ctx, voters, p.Index, time.Second)
+	majority, ok := majorityOf(hashes, len(voters))
 	if !ok {
 		if distinct(hashes) > 1 {
 			n.logger.Error("the nodes' states differ, and none is that of a majority", "index", p.Index, "hashes", fmt.Sprint(hashes))
 		}
 		return
 	}
-	answer := hashAnswer{Index: p.Index, Hash: majority}
 	for _, s := range voters {
 		hash := hashes[string(s.ID)]
 		if hash == "" || hash == majority {
@@ -150,16 +124,12 @@ func (l *leadership) checkpoint() {
 		}
 		n.logger.Error("a node's state differs from the majority's", "uuid", s.ID, "index", p.Index, "hash", hash, "majority", majority)
 		if string(s.ID) == n.uuid {
-			n.handOver(l.ctx)
-			n.cfg.Fatal(stateDiffers(hashAnswer{Index: p.Index, Hash: hash}, answer))
+			l.refuse()
+			n.handOver(n.ctx)
+			n.cfg.Fatal(stateDiffers(p.Index, hash, majority))
 			return
 		}
-		ctx, cancel := context.WithTimeout(l.ctx, hashAskTimeout)
-		_, err := ask[struct{}](ctx, n, string(s.Address), callDiffer, answer)
-		cancel()
-		if err != nil {
-			n.logger.Error("the node was not told", "uuid", s.ID, "error", err)
-		}
+		l.tellMajority(string(s.ID), majorityState{Index: p.Index, Hash: majority})
 	}
 }
 
@@ -215,8 +185,8 @@ func distinct(hashes map[string]string) int {
 	return len(seen)
 }
 
-// majorityHash returns the hash that more than half of all voters have.
-func majorityHash(hashes map[string]string, voters int) (string, bool) {
+// majorityOf returns the hash, or chain, that more than half of all voters have.
+func majorityOf(hashes map[string]string, voters int) (string, bool) {
 	count := make(map[string]int)
 	for _, h := range hashes {
 		if h != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-func TestMajorityHash(t *testing.T) {
+func TestMajorityOf(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		hashes map[string]string
@@ -32,7 +32,7 @@ func TestMajorityHash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := majorityHash(c.hashes, c.voters)
+			got, ok := majorityOf(c.hashes, c.voters)
 			if got != c.want || ok != (c.want != "") {
 				t.Errorf("got %q, %v; want %q", got, ok, c.want)
 			}
@@ -54,7 +54,7 @@ func TestNode_answerDiffer(t *testing.T) {
 	var own hashAnswer
 	for own.Hash == "" { // a capture is dropped when nobody is ready to hash it
 		index := n.fsm.applied.Load() + 1
-		n.fsm.apply(index, entryOf(1, fsm.Checkpoint{}))
+		n.fsm.apply(index, 1, entryOf(1, fsm.Checkpoint{}))
 		own = n.notes.at(index)
 	}
 	tell := func(a hashAnswer) {
@@ -93,7 +93,7 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 	go n.noteHashes(n.ctx)
 	capture := func() (noted, want hashAnswer) {
 		index := n.fsm.applied.Load() + 1
-		n.fsm.apply(index, entryOf(1, fsm.Tick{}))
+		n.fsm.apply(index, 1, entryOf(1, fsm.Tick{}))
 		_, hash := n.StateHash()
 		n.fsm.captured <- n.fsm.machine.Snapshot()
 		for noted.Hash == "" {
@@ -103,7 +103,7 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 		return noted, hashAnswer{Index: index, Hash: hex.EncodeToString(hash[:])}
 	}
 	const message = "no command changed it"
-	n.fsm.apply(1, entryOf(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}}))
+	n.fsm.apply(1, 1, entryOf(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}}))
 	for range 20 {
 		if noted, want := capture(); noted != want || strings.Contains(log.String(), message) {
 			t.Fatalf("noted %v, want %v; log:\n%s", noted, want, &log)
@@ -133,7 +133,7 @@ func TestNode_noteHashes_hurriesBeforeARestore(t *testing.T) {
 				}
 				defer n.cancel(errNodeClosed)
 				for i := uint64(1); i <= 4; i++ {
-					n.fsm.apply(i, entryOf(1, fsm.Submit{Tasks: slices.Repeat([]fsm.NewTask{{Type: "mail"}}, 1000)}))
+					n.fsm.apply(i, 1, entryOf(1, fsm.Submit{Tasks: slices.Repeat([]fsm.NewTask{{Type: "mail"}}, 1000)}))
 				}
 				n.fsm.replacing.Store(replacing)
 				go n.noteHashes(n.ctx)

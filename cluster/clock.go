@@ -3,6 +3,8 @@ package cluster
 import (
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
@@ -13,8 +15,6 @@ type ClockSource = lease.ClockSource
 // systemClock is the machine's clocks.
 type systemClock struct{ start time.Time }
 
-func newSystemClock() *systemClock { return &systemClock{start: time.Now()} }
-
 func (c *systemClock) Wall() int64 { return time.Now().UnixNano() }
 
 // Mono relies on start's monotonic reading.
@@ -23,4 +23,78 @@ func (c *systemClock) Mono() time.Duration { return time.Since(c.start) }
 // laterOf returns the later of each clock.
 func laterOf(a, b fsm.Stamp) fsm.Stamp {
 	return fsm.Stamp{U: max(a.U, b.U), T: max(a.T, b.T)}
+}
+
+// startClocks starts the leadership's clocks, once the barrier is done: from the state,
+// and from what the others of the voters were told of U and what their wall clocks show. It
+// goes on as soon as a majority of voters has answered, or after statusTimeout: then
+// U may go on from a little earlier, and T goes by monotonic time alone.
+func (l *leadership) startClocks(voters []raft.ServerID, others []raft.Server) {
+	n := l.node
+	hints := []lease.Hint{n.hints.get()}
+	heard := len(voters) - len(others)
+	n.eachStatus(l.ctx, others, statusQuestion{}, func(i int, status peerStatus, err error) bool {
+		if err == nil {
+			hints = append(hints, status.Hint)
+			l.noteWall(others[i].ID, &status)
+			heard++
+		}
+		return heard <= len(voters)/2
+	})
+	var start fsm.Stamp
+	index := n.fsm.read(func(m *fsm.Machine) { start = m.Stamp() })
+	start.U = lease.StartU(start, n.termOf(index), l.term, hints...)
+	l.clock = lease.NewClock(n.clock, start)
+	l.followWalls()
+}
+
+// termOf returns the term of the log's entry at index, 0 if it is not in the log.
+func (n *Node) termOf(index uint64) uint64 {
+	if n.logs == nil || index == 0 {
+		return 0
+	}
+	var entry raft.Log
+	if err := n.logs.GetLog(index, &entry); err != nil {
+		return 0
+	}
+	return entry.Term
+}
+
+// noteWall notes the wall clock of a member that has answered.
+func (l *leadership) noteWall(id raft.ServerID, status *peerStatus) {
+	if status.WallNS != 0 {
+		l.wallClocks.note(id, status.wall)
+	}
+}
+
+// followWalls tells the clock what a majority of the voters' wall clocks show, by what
+// was read of them.
+func (l *leadership) followWalls() {
+	n := l.node
+	now := n.clock.Mono()
+	l.wallClocks.noteOwn(raft.ServerID(n.uuid), readWall(n.cfg.NodeID, n.clock.Wall(), now, 0))
+	voters, _ := n.clockVoters()
+	majority, ok := l.wallClocks.majority(now, voters)
+	l.clock.SetMajority(majority, ok)
+	if own, ok := l.clock.Ahead(); ok {
+		l.wallClocks.judge(majority, own)
+	}
+}
+
+// clockVoters returns all voters, and those of them that are not this node. Without Raft
+// this node is the only one.
+func (n *Node) clockVoters() (ids []raft.ServerID, others []raft.Server) {
+	if n.raft == nil {
+		return []raft.ServerID{raft.ServerID(n.uuid)}, nil
+	}
+	for _, s := range n.servers() {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		ids = append(ids, s.ID)
+		if string(s.ID) != n.uuid {
+			others = append(others, s)
+		}
+	}
+	return ids, others
 }

@@ -36,8 +36,11 @@ type Config struct {
 	// Bootstrap makes the node the first one of a new cluster.
 	Bootstrap bool
 	// Join names peer addresses of a running cluster that the node asks to be
-	// let in.
+	// let in: by JoinToken, else it waits for an operator's JoinNode.
 	Join []string
+	// JoinToken returns a secret that the cluster lets new nodes in by, "" for none.
+	// It is asked when the node joins. nil = none.
+	JoinToken func() (string, error)
 	// InitialCluster maps the node ids of a new cluster, this one included, to
 	// their peer addresses. Every one of them is started with the same list.
 	InitialCluster map[string]string

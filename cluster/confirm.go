@@ -27,7 +27,7 @@ const confirmRetryInterval = 100 * time.Millisecond
 type confirmer struct {
 	raft.Transport
 	comebacks  comebacks
-	heartbeats heartbeats
+	heartbeats *heartbeats
 	// stored, if not nil, returns an index, or the last one that this node's disk has
 	// if that is less: what it has not is not committed yet, whatever Raft takes it for.
 	stored func(index uint64) uint64
@@ -70,7 +70,10 @@ type confirmWaiter struct {
 }
 
 func newConfirmer(t raft.Transport) *confirmer {
-	return &confirmer{Transport: t, answered: make(map[raft.ServerID]answer), heard: make(map[raft.ServerID]heard)}
+	return &confirmer{
+		Transport: t, heartbeats: newHeartbeats(),
+		answered: make(map[raft.ServerID]answer), heard: make(map[raft.ServerID]heard),
+	}
 }
 
 // AppendEntries numbers the message before it is sent and notes the answer.
@@ -114,12 +117,16 @@ func (c *confirmer) RequestPreVote(id raft.ServerID, target raft.ServerAddress, 
 	return c.Transport.(raft.WithPreVote).RequestPreVote(id, target, args, resp)
 }
 
-// SetHeartbeatHandler implements raft.Transport.
-func (c *confirmer) SetHeartbeatHandler(handle func(raft.RPC)) {
-	c.Transport.SetHeartbeatHandler(c.heartbeats.through(handle))
+// Consumer returns what Raft's main loop takes: what comes in, and heartbeats that are
+// not answered beside it.
+func (c *confirmer) Consumer() <-chan raft.RPC { return c.heartbeats.loop }
+
+// SetHeartbeatHandler sets ours in the place of Raft's.
+func (c *confirmer) SetHeartbeatHandler(func(raft.RPC)) {
+	c.Transport.SetHeartbeatHandler(c.heartbeats.handle)
 }
 
-// Close closes the transport. No heartbeat reaches Raft after it.
+// Close closes the transport. Nothing is answered or reaches Raft after it.
 func (c *confirmer) Close() error {
 	defer c.heartbeats.close()
 	if t, ok := c.Transport.(raft.WithClose); ok {
@@ -308,6 +315,12 @@ func (c *confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAd
 
 // confirmPipeline is a raft.AppendPipeline. Its goroutine passes answers on
 // and ends with Close.
+//
+// Raft reads no more answers after one that refuses, but may send some more
+// messages before it closes the pipeline. Raft's own would then wait for ever for
+// somebody to take an answer, and so would all replication to that peer while its
+// heartbeats went on (docs/engine/612.md). Therefore the answers after a refusal are
+// taken here, noted, and passed to nobody.
 type confirmPipeline struct {
 	raft.AppendPipeline
 	confirmer *confirmer
@@ -343,16 +356,23 @@ func (p *confirmPipeline) Close() error {
 func (p *confirmPipeline) run() {
 	defer close(p.stopped)
 	in := p.AppendPipeline.Consumer()
+	out := p.answers // nil once nobody reads it any more
 	for {
 		select {
 		case <-p.stop:
 			return
 		case f := <-in:
 			p.note(f)
+			if out == nil {
+				continue
+			}
 			select {
-			case p.answers <- f:
+			case out <- f:
 			case <-p.stop:
 				return
+			}
+			if resp := f.Response(); !resp.Success || resp.Term > f.Request().Term {
+				out = nil
 			}
 		}
 	}

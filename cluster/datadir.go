@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,8 @@ const (
 // concurrent use.
 type dataDir struct {
 	path string
-	lock *os.File // flock held while open; nil after Close
+	key  ed25519.PrivateKey // that the UUID of id is of
+	lock *os.File           // flock held while open; nil after Close
 
 	mu sync.Mutex // guards id and lock
 	id identity
@@ -44,11 +46,11 @@ func openDataDir(path, nodeID, logStore string) (*dataDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := takeIdentity(path, nodeID, logStore)
+	id, key, err := takeIdentity(path, nodeID, logStore)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &dataDir{path: path, lock: lock, id: id}, nil
+	return &dataDir{path: path, key: key, lock: lock, id: id}, nil
 }
 
 // makeDir creates the folder at path unless it is there, and makes its name
@@ -114,33 +116,38 @@ func lockOwner(f *os.File) string {
 	return "pid " + pid
 }
 
-// takeIdentity returns the identity of the folder at path, a new one if the
-// folder has none and nothing that would need one.
-func takeIdentity(path, nodeID, logStore string) (identity, error) {
+// takeIdentity returns the identity of the folder at path, with its key, a new one if
+// the folder has none and nothing that would need one.
+func takeIdentity(path, nodeID, logStore string) (identity, ed25519.PrivateKey, error) {
 	id, ok, err := readIdentity(path)
 	if err != nil {
-		return identity{}, err
+		return identity{}, nil, err
 	}
 	if ok {
-		return id, id.check(path, nodeID, logStore)
+		if err := id.check(path, nodeID, logStore); err != nil {
+			return identity{}, nil, err
+		}
+		key, err := keyOf(path, id)
+		return id, key, err
 	}
 	// A log without an identity: the identity was lost, and with it the name
 	// under which this node voted.
 	exists, err := fileExists(filepath.Join(path, logFileName))
 	if err != nil {
-		return identity{}, dataDirError(path, err)
+		return identity{}, nil, dataDirError(path, err)
 	}
 	if exists {
-		return identity{}, corruptIdentity(filepath.Join(path, identityFileName), "the file is missing beside a log")
+		return identity{}, nil, corruptIdentity(filepath.Join(path, identityFileName), "the file is missing beside a log")
 	}
 	if logStore == "" {
 		logStore = logStoreDefault
 	}
-	id, err = newIdentity(nodeID, logStore)
+	key, err := takeNodeKey(path)
 	if err != nil {
-		return identity{}, err
+		return identity{}, nil, err
 	}
-	return id, writeIdentity(path, id)
+	id = newIdentity(nodeID, logStore, publicKeyOf(key))
+	return id, key, writeIdentity(path, id)
 }
 
 // Identity returns who the folder belongs to.
@@ -184,6 +191,15 @@ func (d *dataDir) setStoresCreated() error {
 	defer d.mu.Unlock()
 	changed := d.id
 	changed.StoresCreated = true
+	return d.replaceLocked(changed)
+}
+
+// beginStart notes durably that the node was started once more.
+func (d *dataDir) beginStart() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed := d.id
+	changed.Start = d.id.Start.next()
 	return d.replaceLocked(changed)
 }
 

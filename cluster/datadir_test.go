@@ -43,7 +43,7 @@ func TestDataDir_KeepsItsIdentity(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	d := mustOpenDataDir(t, path)
 	id := d.Identity()
-	if id.NodeID != "n1" || len(id.UUID) != 36 || id.UUID[14] != '7' || id.LogStore != logStoreDefault || id.ClusterID != "" {
+	if id.NodeID != "n1" || len(id.UUID) != 36 || id.UUID != nodeUUID(publicKeyOf(d.key)) || id.LogStore != logStoreDefault || id.ClusterID != "" {
 		t.Errorf("new identity: %+v", id)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {

@@ -131,7 +131,7 @@ func (l *leadership) lookAtDisks(d *voterDisks) {
 			voters = append(voters, s)
 		}
 	}
-	statuses, errs := n.askStatuses(l.ctx, voters)
+	statuses, errs := n.askStatuses(l.ctx, voters, statusQuestion{})
 	if l.ctx.Err() != nil {
 		return
 	}

@@ -124,6 +124,14 @@ func (e *examination) identity() bool {
 		e.bad("identity", "use the version of claimq that wrote it, or a later one", "%v", err)
 		return false
 	}
+	if _, err := keyOf(e.dir, id); err != nil {
+		advice := "check the disk, and that this user may read the folder"
+		if errors.Is(err, ErrCorruptIdentity) {
+			advice = e.rejoin()
+		}
+		e.bad("identity", advice, "%s is not the key of the node %s: %v", nodeKeyFileName, id.UUID, withoutAdvice(err))
+		return false
+	}
 	clusterID := "cluster " + id.ClusterID
 	if id.ClusterID == "" {
 		clusterID = "it has not met a cluster yet"
@@ -209,7 +217,7 @@ func (s *snapshotStore) verify(id string) (index uint64, err error) {
 
 // withoutAdvice is an error of the stores without what it says to do.
 func withoutAdvice(err error) error {
-	for _, kind := range []error{ErrCorruptSnapshot, ErrCorruptLog} {
+	for _, kind := range []error{ErrCorruptSnapshot, ErrCorruptLog, ErrCorruptIdentity} {
 		if errors.Is(err, kind) {
 			return fmt.Errorf("%w: it does not read back as it was written", kind)
 		}

@@ -17,10 +17,12 @@ import (
 // return. Where it returns (tests), every later call gets ErrStorageFailed.
 //
 // One goroutine, started by newFailStop and waited for by close, watches all
-// calls in progress.
+// calls in progress. A call hangs when that goroutine has looked at it
+// hangingLooks times: time in which the process stood still (SIGSTOP, a paused
+// container, a suspended machine, no CPU) is not the disk's, and is one look at
+// most.
 type failStop struct {
-	fatal   func(error)
-	slowMax time.Duration
+	fatal func(error)
 
 	stop chan struct{} // closed by close
 	done chan struct{} // closed when the watcher has ended
@@ -35,17 +37,36 @@ type failStop struct {
 type storageCall struct {
 	op        string
 	startedAt time.Time
+	looks     int // of the watcher's that found it in progress
 }
 
+const (
+	// looksPerSlowMax is how often the watcher looks in the time that a call may
+	// take.
+	looksPerSlowMax = 8
+	// hangingLooks is the look at which a call hangs. The first may come right
+	// after the call began.
+	hangingLooks = looksPerSlowMax + 1
+)
+
+// newFailStop returns a failStop for which a call hangs after slowMax, and at
+// most an eighth more, in which this process ran.
 func newFailStop(fatal func(error), slowMax time.Duration) *failStop {
+	// A timer per call would cost more than the call. However long the process
+	// stood still, the ticker holds one tick for it.
+	ticker := time.NewTicker(max(slowMax/looksPerSlowMax, time.Millisecond))
+	return newFailStopLooking(fatal, ticker.C)
+}
+
+// newFailStopLooking is newFailStop whose watcher looks at each of looks.
+func newFailStopLooking(fatal func(error), looks <-chan time.Time) *failStop {
 	f := &failStop{
-		fatal:   fatal,
-		slowMax: slowMax,
-		stop:    make(chan struct{}),
-		done:    make(chan struct{}),
-		calls:   make(map[*storageCall]struct{}),
+		fatal: fatal,
+		stop:  make(chan struct{}),
+		done:  make(chan struct{}),
+		calls: make(map[*storageCall]struct{}),
 	}
-	go f.runWatcher()
+	go f.runWatcher(looks)
 	return f
 }
 
@@ -100,31 +121,31 @@ func (f *failStop) fail(err error) error {
 	return err
 }
 
-// runWatcher looks at the calls in progress eight times per slowMax. A timer
-// per call would cost more than the call.
-func (f *failStop) runWatcher() {
+// runWatcher looks at the calls in progress until close.
+func (f *failStop) runWatcher(looks <-chan time.Time) {
 	defer close(f.done)
-	ticker := time.NewTicker(max(f.slowMax/8, time.Millisecond))
-	defer ticker.Stop()
 	for {
 		select {
 		case <-f.stop:
 			return
-		case now := <-ticker.C:
-			if err := f.slowCall(now); err != nil {
+		case now := <-looks:
+			if err := f.hangingCall(now); err != nil {
 				_ = f.fail(err)
 			}
 		}
 	}
 }
 
-func (f *failStop) slowCall(now time.Time) error {
+// hangingCall is one look at the calls in progress. It returns an error if one of
+// them hangs.
+func (f *failStop) hangingCall(now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for call := range f.calls {
-		if took := now.Sub(call.startedAt); took >= f.slowMax {
+		call.looks++
+		if call.looks >= hangingLooks {
 			return fmt.Errorf("%w: %s: no answer for %s: check the disk, then start this node again",
-				ErrStorageFailed, call.op, took.Round(time.Millisecond))
+				ErrStorageFailed, call.op, now.Sub(call.startedAt).Round(time.Millisecond))
 		}
 	}
 	return nil

@@ -169,6 +169,45 @@ func TestFailStop_EndsTheProcessWhenACallHangs(t *testing.T) {
 	})
 }
 
+// A process that stands still for as long as it likes in the middle of a call does
+// not end for it: only looks at the call count, and of those that were missed there
+// is one. A disk that hangs beside it is noticed all the same.
+func TestFailStop_ForgivesTimeInWhichTheProcessStoodStill(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looks := make(chan time.Time)
+		var fatals atomic.Int32
+		guard := newFailStopLooking(func(error) { fatals.Add(1) }, looks)
+		defer guard.close()
+		const interval = slowCallMaxDefault / looksPerSlowMax
+		release := make(chan struct{})
+		done := make(chan error)
+		go func() {
+			done <- guard.do("append to the log", nil, func() error { <-release; return nil })
+		}()
+		synctest.Wait()
+
+		<-time.After(12 * time.Second) // stopped
+		looks <- time.Now()
+		<-time.After(time.Hour) // and suspended
+		looks <- time.Now()
+		synctest.Wait()
+		if fatals.Load() != 0 {
+			t.Error("the process ended for time in which it stood still")
+		}
+		for range looksPerSlowMax {
+			<-time.After(interval)
+			looks <- time.Now()
+		}
+		synctest.Wait()
+		if fatals.Load() != 1 {
+			t.Errorf("%d fatals at a call that hangs, want 1", fatals.Load())
+		}
+		close(release)
+		<-done
+	})
+}
+
 // Many calls, each quick, are not one slow call.
 func TestFailStop_TimesEachCallAlone(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -22,21 +23,29 @@ import (
 //	  'C' 'L' 'Q' version purpose
 //	  H nonce(32) flags(1) JSON hello   ──►
 //	                                    ◄──  H nonce(32) flags(1) JSON hello
-//	  P proof(32)                       ──►                   or R text
-//	                                    ◄──  A proof(32)      or R text
+//	  P proof(96)                       ──►                   or R text
+//	                                    ◄──  A proof(96)      or R text
 //
 //	frame:  [kind, 1 byte][length of the payload, uint16 big endian][payload]
 //	flags:  bit 0 = this side has a join key
-//	proof:  HMAC-SHA256(join key, role 0x00 preamble, dialer's H, acceptor's H)
+//	proof:  HMAC-SHA256(join key, said)(32) Ed25519(node's key, said)(64)
+//	said:   role 0x00 preamble, dialer's H, acceptor's H, channel
+//
+// The HMAC shows that a side belongs here, the signature who it is: the UUID of a
+// node is a hash of its public key (nodekey.go), which its hello has, so whoever
+// knows a UUID, as that of a member in Raft's configuration, can tell its node
+// from all others.
 //
 // A proof covers both hellos and both nonces byte for byte, and the role of
-// the one that gives it: nothing can be swapped, replayed or reflected. The
+// the one that gives it: nothing can be swapped, replayed or reflected. It covers
+// whom the dialer means to reach, and with TLS (peertls.go) the very channel below,
+// so that nobody who is dialed can pass as the dialer elsewhere. Only a connection
+// of purposeMeet may be opened without saying whom: it gives no member's rights. The
 // dialer proves first, so a stranger at the port never gets a proof to work
-// on. Without a join key on both sides the proofs are 32 zeros. What follows
-// the handshake is neither encrypted nor signed: that needs TLS below it
-// (peertls.go).
+// on. Without a join key on both sides the HMACs are zeros. What follows
+// the handshake is neither encrypted nor signed: that needs TLS.
 const (
-	handshakeVersion = 1
+	handshakeVersion = 2
 
 	frameHello  = 'H'
 	frameProof  = 'P'
@@ -44,7 +53,8 @@ const (
 	frameRefuse = 'R'
 
 	nonceSize = 32
-	proofSize = sha256.Size
+	macSize   = sha256.Size
+	proofSize = macSize + ed25519.SignatureSize
 	flagKey   = 1
 
 	// helloBytesMax bounds the payload of a hello, nonce and flags included.
@@ -54,8 +64,8 @@ const (
 	// helloFieldMax bounds each text of a hello, in bytes.
 	helloFieldMax = 256
 
-	roleDialer   = "claimq peer handshake 1 dialer"
-	roleAcceptor = "claimq peer handshake 1 acceptor"
+	roleDialer   = "claimq peer handshake 2 dialer"
+	roleAcceptor = "claimq peer handshake 2 acceptor"
 )
 
 // purpose is what a connection of the peer port is for.
@@ -63,9 +73,11 @@ type purpose byte
 
 const (
 	purposeRaft purpose = 'r' // Raft's own messages
-	purposeHTTP purpose = 'h' // requests passed on, and node-to-node calls
+	purposeHTTP purpose = 'h' // requests passed on, and node-to-node calls of members
 	// purposeStream is for requests passed on that the leader may hold for long.
 	purposeStream purpose = 's'
+	// purposeMeet is for one call that is open to who is no member; isOpenCall has them.
+	purposeMeet purpose = 'm'
 )
 
 // String returns the purpose's name for logs.
@@ -77,28 +89,30 @@ func (p purpose) String() string {
 		return "http"
 	case purposeStream:
 		return "stream"
+	case purposeMeet:
+		return "meet"
 	default:
 		return fmt.Sprintf("unknown purpose %#02x", byte(p))
 	}
 }
 
-// hello is what a node says of itself when a connection opens. With a join key
-// it is proven to come from a node that has the key; without one it is only
-// claimed.
+// hello is what a node says of itself when a connection opens. UUID is proven by the
+// signature of the key that it is of, and all else is that node's word.
 type hello struct {
 	ClusterID    string `json:"cluster_id,omitempty"` // "" until the node belongs to a cluster
 	UUID         string `json:"uuid"`                 // identity, from the data folder
 	NodeID       string `json:"node_id"`              // the operator's name
 	FeatureLevel uint32 `json:"feature_level"`        // highest that the binary knows
 	Version      string `json:"version"`              // of the binary
-	PeerAddr     string `json:"peer_addr,omitempty"`  // that it advertises; older nodes do not say it
+	PeerAddr     string `json:"peer_addr,omitempty"`  // that it advertises
+	Key          string `json:"key"`                  // public key that UUID is of; see encodeNodeKey
 }
 
 // helloMessage is a hello as it travels.
 type helloMessage struct {
 	hello
 	// WantUUID is the node that the dialer means to reach, "" if it does not
-	// know; the acceptor sends "".
+	// know, which purposeMeet alone allows; the acceptor sends "".
 	WantUUID string `json:"want_uuid,omitempty"`
 }
 
@@ -130,6 +144,11 @@ func refuse(format string, args ...any) *refusal {
 type handshake struct {
 	key  []byte // join key; empty = none
 	self hello
+	// signer is the node's own key: that of self.
+	signer ed25519.PrivateKey
+	// channel is what both ends of the channel below know, and of no other; nil = it has
+	// nothing of the kind.
+	channel []byte
 	// admit is asked last, once the other side has proven the key. Its error's
 	// text is told to the other side. nil admits all.
 	admit func(purpose, hello) error
@@ -154,21 +173,30 @@ func (h handshake) dial(conn io.ReadWriter, why purpose, want string) (hello, er
 	if err != nil {
 		return hello{}, err
 	}
-	if err := h.checkAcceptor(msg.hello, hasKey, want); err != nil {
+	if err := h.checkAcceptor(msg.hello, hasKey); err != nil {
 		return msg.hello, err
 	}
-	transcript := bytes.Join([][]byte{preamble, own, theirs}, nil)
-	if _, err := conn.Write(newFrame(frameProof, h.proof(roleDialer, transcript))); err != nil {
-		return msg.hello, fmt.Errorf("%w: send proof: %w", errHandshake, err)
+	transcript := bytes.Join([][]byte{preamble, own, theirs, h.channel}, nil)
+	_, err = conn.Write(newFrame(frameProof, h.proof(roleDialer, transcript)))
+	if err != nil {
+		err = fmt.Errorf("%w: send proof: %w", errHandshake, err)
 	}
-	answer, err := readAnswer(conn, frameAccept, proofSize)
+	var answer []byte
+	if err == nil {
+		answer, err = readAnswer(conn, frameAccept, proofSize)
+	}
+	// After the proof: who sits at another's address believes who misses that one only
+	// when that is proven.
+	if want != "" && msg.UUID != want {
+		return msg.hello, refuse("the node there is %q with identity %s, not %s: its data folder is another one", msg.NodeID, msg.UUID, want)
+	}
 	if err != nil {
 		return msg.hello, err
 	}
-	if !hmac.Equal(answer[frameHeaderSize:], h.proof(roleAcceptor, transcript)) {
+	if !h.sameKey(answer, roleAcceptor, transcript) {
 		return msg.hello, refuse("node %q does not have this node's join key", msg.NodeID)
 	}
-	return msg.hello, nil
+	return msg.hello, checkSignature(msg.hello, answer, roleAcceptor, transcript)
 }
 
 // accept opens conn as the acceptor and returns who dialed and what for. The
@@ -210,9 +238,17 @@ func (h handshake) acceptUntold(conn io.ReadWriter) (purpose, hello, error) {
 	if err != nil {
 		return why, msg.hello, err
 	}
-	transcript := bytes.Join([][]byte{preamble, theirs, own}, nil)
-	if !hmac.Equal(proof[frameHeaderSize:], h.proof(roleDialer, transcript)) {
+	transcript := bytes.Join([][]byte{preamble, theirs, own, h.channel}, nil)
+	if !h.sameKey(proof, roleDialer, transcript) {
 		return why, msg.hello, refuse("node %q was given another join key than node %q: both need the same file in --join-key-file", msg.NodeID, h.self.NodeID)
+	}
+	if err := checkSignature(msg.hello, proof, roleDialer, transcript); err != nil {
+		return why, msg.hello, err
+	}
+	if msg.WantUUID != "" && msg.WantUUID != h.self.UUID {
+		r := refuse("this is node %q with identity %s, not %s: its data folder is another one", h.self.NodeID, h.self.UUID, msg.WantUUID)
+		r.missed = true
+		return why, msg.hello, r
 	}
 	if h.admit != nil {
 		if err := h.admit(why, msg.hello); err != nil {
@@ -226,12 +262,9 @@ func (h handshake) acceptUntold(conn io.ReadWriter) (purpose, hello, error) {
 }
 
 // checkAcceptor says whether the node that answered is one to talk to.
-func (h handshake) checkAcceptor(from hello, hasKey bool, want string) error {
+func (h handshake) checkAcceptor(from hello, hasKey bool) error {
 	if err := h.checkKey(from, hasKey); err != nil {
 		return err
-	}
-	if want != "" && from.UUID != want {
-		return refuse("the node there is %q with identity %s, not %s: its data folder is another one", from.NodeID, from.UUID, want)
 	}
 	return h.checkCluster(from)
 }
@@ -241,10 +274,8 @@ func (h handshake) checkDialer(why purpose, msg helloMessage, hasKey bool) error
 	if err := h.checkKey(msg.hello, hasKey); err != nil {
 		return err
 	}
-	if msg.WantUUID != "" && msg.WantUUID != h.self.UUID {
-		r := refuse("this is node %q with identity %s, not %s: its data folder is another one", h.self.NodeID, h.self.UUID, msg.WantUUID)
-		r.missed = true
-		return r
+	if why != purposeMeet && msg.WantUUID == "" {
+		return refuse("the dialer does not say which node it wants")
 	}
 	if why == purposeRaft && msg.UUID == h.self.UUID {
 		return refuse("node %q has the identity of this node, %q: one data folder is a copy of the other", msg.NodeID, h.self.NodeID)
@@ -270,16 +301,46 @@ func (h handshake) checkCluster(other hello) error {
 	return nil
 }
 
-// proof returns what the side in that role has to show for the transcript.
-func (h handshake) proof(role string, transcript []byte) []byte {
+// said returns what the side in that role vouches for.
+func said(role string, transcript []byte) []byte {
+	return bytes.Join([][]byte{[]byte(role), {0}, transcript}, nil)
+}
+
+// mac returns what shows that the side in that role has the join key.
+func (h handshake) mac(role string, transcript []byte) []byte {
 	if len(h.key) == 0 {
-		return make([]byte, proofSize)
+		return make([]byte, macSize)
 	}
 	mac := hmac.New(sha256.New, h.key)
-	mac.Write([]byte(role))
-	mac.Write([]byte{0})
-	mac.Write(transcript)
+	mac.Write(said(role, transcript))
 	return mac.Sum(nil)
+}
+
+// proof returns what this side, in that role, shows for the transcript.
+func (h handshake) proof(role string, transcript []byte) []byte {
+	return append(h.mac(role, transcript), ed25519.Sign(h.signer, said(role, transcript))...)
+}
+
+// sameKey reports whether the side in that role has shown, in a frame with its proof,
+// that it has this side's join key.
+func (h handshake) sameKey(frame []byte, role string, transcript []byte) bool {
+	return hmac.Equal(frame[frameHeaderSize:][:macSize], h.mac(role, transcript))
+}
+
+// checkSignature says whether the side in that role has shown, in a frame with its
+// proof, that it is the node that it says it is.
+func checkSignature(from hello, frame []byte, role string, transcript []byte) error {
+	public, err := decodeNodeKey(from.Key)
+	if err != nil {
+		return refuse("the key of node %q: %v", from.NodeID, err)
+	}
+	if nodeUUID(public) != from.UUID {
+		return refuse("node %q shows another key than that of identity %s", from.NodeID, from.UUID)
+	}
+	if !ed25519.Verify(public, said(role, transcript), frame[frameHeaderSize:][macSize:]) {
+		return refuse("node %q has not proven that it has the key of identity %s", from.NodeID, from.UUID)
+	}
+	return nil
 }
 
 const preambleSize = 5
@@ -303,10 +364,11 @@ func readPreamble(r io.Reader) ([]byte, purpose, error) {
 	if preamble[3] != handshakeVersion {
 		return nil, why, refuse("the dialer speaks version %d of the peer protocol, this node speaks %d", preamble[3], handshakeVersion)
 	}
-	if why != purposeRaft && why != purposeHTTP && why != purposeStream {
-		return nil, why, refuse("the dialer wants a connection for an %v", why)
+	switch why {
+	case purposeRaft, purposeHTTP, purposeStream, purposeMeet:
+		return preamble, why, nil
 	}
-	return preamble, why, nil
+	return nil, why, refuse("the dialer wants a connection for an %v", why)
 }
 
 const frameHeaderSize = 3
@@ -398,7 +460,7 @@ func parseHello(frame []byte) (msg helloMessage, hasKey bool, err error) {
 	if err := json.Unmarshal(payload[nonceSize+1:], &msg); err != nil {
 		return helloMessage{}, false, fmt.Errorf("%w: decode hello: %w", errHandshake, err)
 	}
-	for _, text := range []string{msg.ClusterID, msg.UUID, msg.NodeID, msg.Version, msg.PeerAddr, msg.WantUUID} {
+	for _, text := range []string{msg.ClusterID, msg.UUID, msg.NodeID, msg.Version, msg.PeerAddr, msg.Key, msg.WantUUID} {
 		if len(text) > helloFieldMax || text != printable(text) {
 			return helloMessage{}, false, refuse("a text in the hello is over %d bytes or not printable", helloFieldMax)
 		}

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -17,8 +19,25 @@ var (
 	testOtherKey = []byte("another key of at least 32 characters")
 )
 
+// testSigner returns the key of the node of that name: always the same.
+func testSigner(nodeID string) ed25519.PrivateKey {
+	seed := sha256.Sum256([]byte(nodeID))
+	return ed25519.NewKeyFromSeed(seed[:])
+}
+
+// testUUID returns the identity of the node of that name.
+func testUUID(nodeID string) string { return nodeUUID(publicKeyOf(testSigner(nodeID))) }
+
 func testHello(nodeID string) hello {
-	return hello{ClusterID: "c1", UUID: "uuid-of-" + nodeID, NodeID: nodeID, FeatureLevel: 1, Version: "v0.1.0"}
+	return hello{
+		ClusterID: "c1", UUID: testUUID(nodeID), NodeID: nodeID, FeatureLevel: 1, Version: "v0.1.0",
+		Key: encodeNodeKey(publicKeyOf(testSigner(nodeID))),
+	}
+}
+
+// testHandshake returns the side of the node of that name.
+func testHandshake(nodeID string) handshake {
+	return handshake{key: testKey, self: testHello(nodeID), signer: testSigner(nodeID)}
 }
 
 // handshakeCase is one dialer and one acceptor, who agree unless changed.
@@ -30,10 +49,10 @@ type handshakeCase struct {
 
 func agreeing() handshakeCase {
 	return handshakeCase{
-		dialer:   handshake{key: testKey, self: testHello("n1")},
-		acceptor: handshake{key: testKey, self: testHello("n2")},
+		dialer:   testHandshake("n1"),
+		acceptor: testHandshake("n2"),
 		why:      purposeRaft,
-		want:     "uuid-of-n2",
+		want:     testUUID("n2"),
 	}
 }
 
@@ -61,11 +80,11 @@ func TestHandshake_agreement(t *testing.T) {
 	cases := map[string]func(*handshakeCase){
 		"with a key on both sides":           func(*handshakeCase) {},
 		"without a key on both sides":        func(c *handshakeCase) { c.dialer.key, c.acceptor.key = nil, nil },
-		"with no target in mind":             func(c *handshakeCase) { c.want = "" },
+		"with no target in mind":             func(c *handshakeCase) { c.why, c.want = purposeMeet, "" },
 		"when the dialer has no cluster yet": func(c *handshakeCase) { c.dialer.self.ClusterID = "" },
 		"when the acceptor has none":         func(c *handshakeCase) { c.acceptor.self.ClusterID = "" },
 		"for http":                           func(c *handshakeCase) { c.why = purposeHTTP },
-		"of a node with itself for http":     func(c *handshakeCase) { c.why, c.dialer.self, c.want = purposeHTTP, c.acceptor.self, "" },
+		"of a node with itself for http":     func(c *handshakeCase) { c.why, c.dialer = purposeHTTP, c.acceptor },
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +114,8 @@ func TestHandshake_refusal(t *testing.T) {
 		"a key of the acceptor's": {func(c *handshakeCase) { c.dialer.key = nil }, `node "n2" has a join key, node "n1" has none`},
 		"another cluster":         {func(c *handshakeCase) { c.dialer.self.ClusterID = "c2" }, "belongs to cluster"},
 		"another target":          {func(c *handshakeCase) { c.want = "uuid-of-the-old-n2" }, "its data folder is another one"},
-		"its own identity":        {func(c *handshakeCase) { c.dialer.self.UUID, c.want = "uuid-of-n2", "" }, "is a copy of the other"},
+		"its own identity":        {func(c *handshakeCase) { c.dialer = testHandshake("n2") }, "is a copy of the other"},
+		"no target":               {func(c *handshakeCase) { c.want = "" }, "does not say which node it wants"},
 		"no identity":             {func(c *handshakeCase) { c.dialer.self.UUID = "" }, "no identity"},
 		"a name not for logs":     {func(c *handshakeCase) { c.dialer.self.NodeID = "n1\nfake log line" }, "not printable"},
 		"a level that is too low": {func(c *handshakeCase) {
@@ -212,9 +232,9 @@ func TestHandshake_replayAndChange(t *testing.T) {
 	}
 	for name, change := range map[string]func(h *helloMessage){
 		"node id": func(h *helloMessage) { h.NodeID = "n9" },
-		"uuid":    func(h *helloMessage) { h.UUID = "uuid-of-n9" },
+		"uuid":    func(h *helloMessage) { h.UUID = testUUID("n9") },
 		"level":   func(h *helloMessage) { h.FeatureLevel = 9 },
-		"target":  func(h *helloMessage) { h.WantUUID = "" },
+		"target":  func(h *helloMessage) { h.WantUUID = testUUID("n9") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := shakeChanged(c, change)
@@ -230,6 +250,84 @@ func TestHandshake_replayAndChange(t *testing.T) {
 		})
 		if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "join key") {
 			t.Fatalf("got %v, want a refusal for the key", err)
+		}
+	})
+}
+
+// Without a join key, too, nobody passes as another node: by a recording of it, by its
+// public key, or by passing on what it says to somebody else.
+func TestHandshake_identityIsProven(t *testing.T) {
+	t.Parallel()
+	keyless := func() handshakeCase {
+		c := agreeing()
+		c.dialer.key, c.acceptor.key = nil, nil
+		return c
+	}
+	for name, tc := range map[string]struct {
+		change     func(*handshakeCase)
+		dial, told string // what the dialer says, and the acceptor
+	}{
+		"a dialer with another's public key": {
+			func(c *handshakeCase) { c.dialer.signer = testSigner("n9") },
+			"has not proven that it has the key", "has not proven that it has the key",
+		},
+		"a dialer with another's identity": {
+			func(c *handshakeCase) { c.dialer.self.UUID = testUUID("n3") },
+			"shows another key than that of identity", "shows another key than that of identity",
+		},
+		"a dialer without a key": {
+			func(c *handshakeCase) { c.dialer.self.Key = "" },
+			"not the base64 of an Ed25519 key", "not the base64 of an Ed25519 key",
+		},
+		"an acceptor with another's public key": {
+			func(c *handshakeCase) { c.acceptor.signer = testSigner("n9") },
+			"has not proven that it has the key", "",
+		},
+		"an acceptor with another's identity": {
+			func(c *handshakeCase) { c.acceptor.self.UUID, c.want = testUUID("n3"), testUUID("n3") },
+			"shows another key than that of identity", "",
+		},
+		// Somebody who is dialed passes all on to a third node.
+		"a dialer that wants another node": {
+			func(c *handshakeCase) { c.want = testUUID("n9") },
+			"its data folder is another one", "its data folder is another one",
+		},
+		"a dialer at the other end of another channel": {
+			func(c *handshakeCase) { c.dialer.channel, c.acceptor.channel = []byte("to n9"), []byte("from n9") },
+			"has not proven that it has the key", "has not proven that it has the key",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := keyless()
+			tc.change(&c)
+			_, _, dialErr, acceptErr := c.shake(t)
+			if !errors.Is(dialErr, errRefused) || !strings.Contains(dialErr.Error(), tc.dial) {
+				t.Errorf("the dialer got %v", dialErr)
+			}
+			if tc.told != "" && (!errors.Is(acceptErr, errRefused) || !strings.Contains(acceptErr.Error(), tc.told)) {
+				t.Errorf("the acceptor got %v", acceptErr)
+			}
+		})
+	}
+	t.Run("a recording", func(t *testing.T) {
+		t.Parallel()
+		c := keyless()
+		a, b := net.Pipe()
+		tape := &recorder{ReadWriter: a}
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := c.acceptor.accept(b)
+			done <- err
+		}()
+		if _, err := c.dialer.dial(tape, c.why, c.want); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if err := acceptBytes(c.acceptor, tape.sent.Bytes()); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "has not proven") {
+			t.Errorf("got %v", err)
 		}
 	})
 }
@@ -280,7 +378,8 @@ func shakeThrough(c handshakeCase, replace func(preamble, helloFrame []byte) []b
 
 func TestHandshake_bounds(t *testing.T) {
 	t.Parallel()
-	h := handshake{self: testHello("n2")}
+	h := testHandshake("n2")
+	h.key = nil
 	oversized := append(newPreamble(purposeRaft), frameHello, 0, 0)
 	binary.BigEndian.PutUint16(oversized[len(oversized)-2:], helloBytesMax+1)
 	future := newPreamble(purposeRaft)
@@ -293,7 +392,7 @@ func TestHandshake_bounds(t *testing.T) {
 		want string
 	}{
 		"an oversized hello":   {oversized, errRefused, "over the bound"},
-		"a later version":      {future, errRefused, "version 2"},
+		"a later version":      {future, errRefused, "version 3"},
 		"an unknown purpose":   {newPreamble('x'), errRefused, "unknown purpose"},
 		"unknown flags":        {append(newPreamble(purposeRaft), flags...), errRefused, "unknown flags"},
 		"another protocol":     {[]byte("GET / HTTP/1.1\r\n\r\n"), errHandshake, "not a claimq node"},
@@ -338,7 +437,7 @@ func FuzzHandshake(f *testing.F) {
 			_, _ = b.Write(sent)
 			_ = b.Close()
 		}()
-		if _, err := c.dialer.dial(a, purposeRaft, ""); err == nil {
+		if _, err := c.dialer.dial(a, purposeMeet, ""); err == nil {
 			t.Error("the dialer took who does not have the key")
 		}
 		_ = a.Close()

@@ -2,34 +2,203 @@ package cluster
 
 import (
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// heartbeats is the gate through which heartbeats reach Raft. Raft handles them
-// on the transport's goroutines, and its shutdown does not wait for one that is
-// under way: that one may still write the term, and panics if the store is closed
-// by then.
+// heartbeats sees to it that what peers send changes Raft in its main loop alone.
+//
+// Raft has heartbeats handled on the transport's goroutines, so that a follower whose
+// loop waits for its disk is not taken for dead. But its handler sets term and state
+// there, under the loop: a leader that hears of a later term in the middle of an
+// append writes the entry with that term, in which another one leads
+// (hashicorp/raft#695). So that handler is never called. A heartbeat that changes
+// nothing is answered here, by reading alone; all others go through the loop, as any
+// message does.
 type heartbeats struct {
-	mu     sync.RWMutex // held for reading while a heartbeat is handled
-	closed bool         // guarded by mu
+	loop chan raft.RPC // what Raft's main loop takes
+	// told has capacity 1: a heartbeat that was answered here, for the loop to note
+	// when it last heard from the leader. More need not wait: one is as good as many.
+	told   chan raft.RPC
+	done   chan struct{} // closed by close
+	passed chan struct{} // closed when pass has ended; nil if it never began
+	// covered are the offers of snapshots that are being answered here: one a peer that
+	// leads or led, as Raft sends one at a time.
+	covered sync.WaitGroup
+
+	mu         sync.Mutex // held while a heartbeat is answered
+	closed     bool       // guarded by mu
+	seam       *seam      // guarded by mu; nil while no Raft runs
+	follower   follower   // guarded by mu; nil while no Raft runs
+	answeredAt time.Time  // guarded by mu; the last heartbeat that was answered here
+	toldAt     time.Time  // guarded by mu; the last one that went into told
 }
 
-// through returns handle for heartbeats while the gate is open; later ones are
-// dropped, as Raft itself drops what comes after its shutdown.
-func (h *heartbeats) through(handle func(raft.RPC)) func(raft.RPC) {
-	return func(rpc raft.RPC) {
-		h.mu.RLock()
-		defer h.mu.RUnlock()
-		if !h.closed {
-			handle(rpc)
+// heartbeatToldInterval is how often at most the loop is told of heartbeats that were
+// answered beside it: as often as an idle leader sends them.
+const heartbeatToldInterval = heartbeatTimeout / 10
+
+// follower is what Raft says of itself, on any goroutine.
+type follower interface {
+	State() raft.RaftState
+	LeaderWithID() (raft.ServerAddress, raft.ServerID)
+	CurrentTerm() uint64
+	LastIndex() uint64
+}
+
+var _ follower = (*raft.Raft)(nil)
+
+func newHeartbeats() *heartbeats {
+	return &heartbeats{loop: make(chan raft.RPC), told: make(chan raft.RPC, 1), done: make(chan struct{})}
+}
+
+// start begins to pass on to the loop what comes in. Until close.
+func (h *heartbeats) start(in <-chan raft.RPC) {
+	h.passed = make(chan struct{})
+	go h.pass(in)
+}
+
+func (h *heartbeats) pass(in <-chan raft.RPC) {
+	defer close(h.passed)
+	for {
+		select {
+		case rpc := <-in:
+			h.meet(rpc)
+		case rpc := <-h.told:
+			h.toLoop(rpc)
+		case <-h.done:
+			return
 		}
 	}
 }
 
-// close closes the gate, and waits for the heartbeats that are under way.
-func (h *heartbeats) close() {
+// meet passes rpc on as Raft can judge it, or answers it.
+func (h *heartbeats) meet(rpc raft.RPC) {
+	h.mu.Lock()
+	seam := h.seam
+	h.mu.Unlock()
+	if seam == nil {
+		h.toLoop(rpc)
+		return
+	}
+	switch args := rpc.Command.(type) {
+	case *raft.AppendEntriesRequest:
+		rpc.Command = seam.follows(args)
+	case *raft.InstallSnapshotRequest:
+		if seam.covers(args) {
+			h.covered.Go(func() { seam.answerCovered(rpc, args, h.ask) })
+			return
+		}
+	}
+	h.toLoop(rpc)
+}
+
+// ask has the loop answer args. It returns nil after close.
+func (h *heartbeats) ask(args *raft.AppendEntriesRequest) *raft.AppendEntriesResponse {
+	answer := make(chan raft.RPCResponse, 1)
+	h.toLoop(raft.RPC{Command: args, RespChan: answer})
+	select {
+	case a := <-answer:
+		return a.Response.(*raft.AppendEntriesResponse)
+	case <-h.done:
+		return nil
+	}
+}
+
+// toLoop waits until the loop takes the message, or for close: then it is dropped, as
+// Raft drops what comes after its shutdown.
+func (h *heartbeats) toLoop(rpc raft.RPC) {
+	select {
+	case h.loop <- rpc:
+	case <-h.done:
+	}
+}
+
+// follow answers heartbeats by what f says from now on, and has what comes in pass
+// by s.
+func (h *heartbeats) follow(f follower, s *seam) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closed = true
+	if !h.closed {
+		h.follower, h.seam = f, s
+	}
+}
+
+// handle takes a heartbeat on a goroutine of the transport, which waits for the
+// answer.
+func (h *heartbeats) handle(rpc raft.RPC) {
+	if !h.answer(rpc) {
+		h.toLoop(rpc)
+	}
+}
+
+// answer answers a heartbeat that changes nothing: of this node's term, from the leader
+// that it follows. It reports whether it has.
+//
+// The answer says that this node has not voted in a later term: reads are confirmed
+// by that. It is so when the term is read, which is after the heartbeat came, since
+// Raft sets its term before it votes in it, for itself, too. Whatever Raft turns to
+// after that look, the answer is as good as one that was given just before it.
+func (h *heartbeats) answer(rpc raft.RPC) bool {
+	args, ok := rpc.Command.(*raft.AppendEntriesRequest)
+	if !ok || !isHeartbeat(args) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.follower == nil || h.follower.State() != raft.Follower {
+		return false
+	}
+	if _, leader := h.follower.LeaderWithID(); leader == "" || string(leader) != string(args.ID) {
+		return false
+	}
+	if h.follower.CurrentTerm() != args.Term {
+		return false
+	}
+	rpc.Respond(&raft.AppendEntriesResponse{Term: args.Term, LastLog: h.follower.LastIndex(), Success: true}, nil)
+	h.tellLocked(args)
+	return true
+}
+
+// tellLocked lets the loop take a heartbeat that was answered, too. What it answers
+// nobody reads.
+//
+// A loop that hangs for longer than the timeout of heartbeats finds both the timer and
+// this one when it goes on. If it takes the timer first it forgets its leader and asks for
+// pre-votes, which change nobody's term, and takes this one next: before any answer can
+// come it follows again.
+func (h *heartbeats) tellLocked(args *raft.AppendEntriesRequest) {
+	h.answeredAt = time.Now()
+	if h.answeredAt.Sub(h.toldAt) < heartbeatToldInterval {
+		return
+	}
+	select {
+	case h.told <- raft.RPC{Command: args, RespChan: make(chan raft.RPCResponse, 1)}:
+		h.toldAt = h.answeredAt
+	default:
+	}
+}
+
+// lastAnswered returns when a heartbeat was last answered here, zero for never.
+func (h *heartbeats) lastAnswered() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answeredAt
+}
+
+// close lets nothing through any more, and waits for what is under way: no heartbeat is
+// answered by what a Raft says that has been shut down, while the next one over the
+// same stores votes. A second call does nothing.
+func (h *heartbeats) close() {
+	h.mu.Lock()
+	if !h.closed {
+		close(h.done)
+	}
+	h.closed, h.follower, h.seam = true, nil, nil
+	h.mu.Unlock()
+	if h.passed != nil {
+		<-h.passed
+	}
+	h.covered.Wait()
 }

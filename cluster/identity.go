@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/claimq/claimq/fsm"
 )
@@ -38,10 +37,10 @@ func formatOf(level uint32) int {
 }
 
 // identity says whose a data folder is. It is written before anything else in
-// the folder and outlives every change of name or address.
+// the folder, but for the node's key, and outlives every change of address.
 type identity struct {
 	NodeID    string    `json:"node_id"`    // the operator's name for the node
-	UUID      string    `json:"uuid"`       // the ServerID of Raft, a UUID v7; a wiped folder gets another
+	UUID      string    `json:"uuid"`       // the ServerID of Raft: nodeUUID of the key; a wiped folder gets another
 	ClusterID string    `json:"cluster_id"` // "" until the node has met its cluster; never changes then
 	LogStore  string    `json:"log_store"`  // kind of log store: "wal" or "boltdb"
 	Format    int       `json:"format"`     // version of the folder's files
@@ -49,24 +48,22 @@ type identity struct {
 	// StoresCreated is set once the log exists: from then on its absence is a
 	// loss.
 	StoresCreated bool `json:"stores_created"`
+	// Start is the latest start of the node over this folder; see proveStart.
+	Start start `json:"start,omitzero"`
 
 	// CRC is the CRC32C of this struct's JSON with CRC 0: a flipped bit in UUID
 	// would make two members of one.
 	CRC uint32 `json:"crc32c"`
 }
 
-func newIdentity(nodeID, logStore string) (identity, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return identity{}, fmt.Errorf("make a node's uuid: %w", err)
-	}
+func newIdentity(nodeID, logStore string, key ed25519.PublicKey) identity {
 	return identity{
 		NodeID:    nodeID,
-		UUID:      id.String(),
+		UUID:      nodeUUID(key),
 		LogStore:  logStore,
 		Format:    storageFormat,
 		CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
-	}, nil
+	}
 }
 
 func (id identity) checksum() (uint32, error) {

@@ -31,6 +31,8 @@ type whoAnswer struct {
 type admission struct {
 	UUID      string `json:"uuid"` // whom it is for
 	ClusterID string `json:"cluster_id"`
+
+	by hello // who told it
 }
 
 // JoinNode makes the running node named nodeID, whose peer port is at peerAddr,
@@ -91,7 +93,7 @@ func (n *Node) joinAgain(ctx context.Context, s raft.Server, record fsm.NodeReco
 func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.NodeRecord, waits bool, err error) {
 	for {
 		asking, cancel := context.WithTimeout(ctx, inviteAskTimeout)
-		who, err := ask[whoAnswer](asking, n, peerAddr, callWho, struct{}{})
+		who, err := n.askWhoIsAt(asking, peerAddr)
 		cancel()
 		switch {
 		case err != nil:
@@ -118,6 +120,25 @@ func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.
 	}
 }
 
+// askWhoIsAt asks the node at a peer address, whoever that is, who it is. It has proven
+// that its identity is the record's.
+func (n *Node) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err error) {
+	if n.peers == nil {
+		return ask[whoAnswer](ctx, n, addr, callWho, struct{}{})
+	}
+	text, by, err := n.peers.Ask(ctx, addr, callWho, []byte("{}"))
+	if err != nil {
+		return who, err
+	}
+	if err := json.Unmarshal(text, &who); err != nil {
+		return who, err
+	}
+	if who.Record.UUID != by.UUID {
+		return whoAnswer{}, fmt.Errorf("node %q says that it is the node of identity %s, and is that of %s", by.NodeID, printable(who.Record.UUID), by.UUID)
+	}
+	return who, nil
+}
+
 // admitLocked makes the node of record a nonvoter and writes the record. The
 // caller has locked the membership. A *joinRefusal is final.
 func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRecord) error {
@@ -132,10 +153,10 @@ func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRe
 		}
 	}
 	err := n.change(ctx, func() raft.IndexFuture {
-		return n.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, membershipTimeout)
+		return n.raft.AddNonvoter(raft.ServerID(record.UUID), raft.ServerAddress(record.PeerAddr), 0, changeQueueMax)
 	})
 	if err != nil {
-		return fmt.Errorf("add node: %w", proposeError(err))
+		return fmt.Errorf("add node: %w", err)
 	}
 	l.recordLocked(record)
 	return nil
@@ -192,8 +213,9 @@ func (o *opening) serveInvitations(n *Node) {
 		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
 			return nil, errors.New("this admission is for another node")
 		}
+		a.by = from
 		select {
-		case o.admitted <- a.ClusterID:
+		case o.admitted <- a:
 		default: // it has one
 		}
 		return []byte("{}"), nil
@@ -202,7 +224,7 @@ func (o *opening) serveInvitations(n *Node) {
 
 // awaitAdmission waits until an operator makes this node, which has no data and
 // was not told of any cluster, a member of one.
-func (o *opening) awaitAdmission(ctx context.Context, n *Node) (clusterID string, err error) {
+func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a admission, err error) {
 	ticker := time.NewTicker(waitLogInterval)
 	defer ticker.Stop()
 	for {
@@ -210,11 +232,11 @@ func (o *opening) awaitAdmission(ctx context.Context, n *Node) (clusterID string
 			"For a new cluster, start it with --bootstrap or --initial-cluster",
 			"data_dir", o.cfg.DataDir, "command", fmt.Sprintf("claimq cluster join %s %s", n.record.NodeID, n.record.PeerAddr))
 		select {
-		case clusterID = <-o.admitted:
-			return clusterID, nil
+		case a = <-o.admitted:
+			return a, nil
 		case <-ticker.C:
 		case <-ctx.Done():
-			return "", fmt.Errorf("%w: %s: give --bootstrap for the first node of a new cluster, --initial-cluster for several, or --join: %w",
+			return a, fmt.Errorf("%w: %s: give --bootstrap for the first node of a new cluster, --initial-cluster for several, or --join: %w",
 				ErrNoCluster, o.cfg.DataDir, context.Cause(ctx))
 		}
 	}

@@ -48,6 +48,7 @@ func (e *joinRefusal) Is(target error) bool { return target == ErrJoinRefused }
 type joined struct {
 	ClusterID  string
 	LeaderAddr string // peer address of who admitted it
+	LeaderUUID string // and who that is
 }
 
 // joinConfig is what a node needs to answer those who want to join.
@@ -59,7 +60,7 @@ type joinConfig struct {
 	// returns the cluster's id. It is only called on the leader. A *joinRefusal
 	// is final; anything else is tried again by the node that joins. A repeat
 	// for a member with the same record succeeds.
-	Admit func(ctx context.Context, record fsm.NodeRecord) (clusterID string, err error)
+	Admit func(ctx context.Context, req joinRequest) (clusterID string, err error)
 	// Logger gets a line for each node that is admitted or refused.
 	Logger hclog.Logger
 }
@@ -81,11 +82,12 @@ func serveJoins(port peerHandler, cfg joinConfig) {
 }
 
 func answerJoin(ctx context.Context, cfg joinConfig, from hello, body []byte) joinAnswer {
-	var record fsm.NodeRecord
-	if err := json.Unmarshal(body, &record); err != nil {
+	var req joinRequest
+	if err := json.Unmarshal(body, &req); err != nil || len(req.Token) > joinTokenBytesMax {
 		return joinAnswer{Refused: "the request to join is malformed"}
 	}
-	// The hello is what the handshake has proven to come with the join key.
+	// The handshake has proven that the hello's node has its UUID, and the join key.
+	record := req.NodeRecord
 	if record.UUID != from.UUID || record.NodeID != from.NodeID || record.PeerAddr == "" {
 		return joinAnswer{Refused: "the request to join is not about the node that sent it"}
 	}
@@ -96,7 +98,7 @@ func answerJoin(ctx context.Context, cfg joinConfig, from hello, body []byte) jo
 		}
 		return joinAnswer{LeaderAddr: addr}
 	}
-	clusterID, err := cfg.Admit(ctx, record)
+	clusterID, err := cfg.Admit(ctx, req)
 	var refusal *joinRefusal
 	switch {
 	case errors.As(err, &refusal):
@@ -131,14 +133,16 @@ func checkJoin(record fsm.NodeRecord, members []fsm.NodeRecord, level uint32) er
 	return nil
 }
 
-// requestJoin asks the peers, in turn, to make the node of record a member,
-// until one of them has its leader do so or ctx ends. ErrJoinRefused is final.
-// Asking again is safe: record's UUID says that it is the same node.
-func requestJoin(ctx context.Context, port peerCaller, peers []string, record fsm.NodeRecord, logger hclog.Logger) (joined, error) {
+// requestJoin asks the peers, in turn, to make the node of req a member, until one
+// of them has its leader do so, or finds that an operator has, or ctx ends. It asks
+// at once where admitted says that one has: whoever said so is not believed, the peers
+// are. ErrJoinRefused is final. Asking again is safe: the record's UUID says that it is
+// the same node.
+func requestJoin(ctx context.Context, port peerCaller, peers []string, req joinRequest, admitted <-chan admission, logger hclog.Logger) (joined, error) {
 	if len(peers) == 0 || len(peers) > joinPeersMax {
 		return joined{}, fmt.Errorf("--join takes 1 to %d peer addresses, got %d", joinPeersMax, len(peers))
 	}
-	body, err := json.Marshal(record)
+	body, err := json.Marshal(req)
 	if err != nil {
 		return joined{}, fmt.Errorf("encode request to join: %w", err)
 	}
@@ -157,6 +161,7 @@ func requestJoin(ctx context.Context, port peerCaller, peers []string, record fs
 			logger.Info("not joined yet, trying again", "reasons", strings.Join(reasons, "; "))
 		}
 		select {
+		case <-admitted: // so it is said: who was asked knows
 		case <-time.After(backoff):
 		case <-ctx.Done():
 			return joined{}, fmt.Errorf("join through %s: %w", strings.Join(reasons, "; "), ctx.Err())
@@ -169,7 +174,7 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 	asked := make([]string, 0, joinHopsMax)
 	for range joinHopsMax {
 		asked = append(asked, addr)
-		answer, err := callJoinOnce(ctx, port, addr, body)
+		answer, by, err := callJoinOnce(ctx, port, addr, body)
 		if err != nil {
 			return joined{}, err
 		}
@@ -177,7 +182,7 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 		case answer.Refused != "":
 			return joined{}, &joinRefusal{Text: printable(answer.Refused)}
 		case answer.ClusterID != "":
-			return joined{ClusterID: answer.ClusterID, LeaderAddr: addr}, nil
+			return joined{ClusterID: answer.ClusterID, LeaderAddr: addr, LeaderUUID: by.UUID}, nil
 		case answer.Retry != "" || answer.LeaderAddr == "":
 			return joined{}, fmt.Errorf("not now: %s", printable(answer.Retry))
 		case slices.Contains(asked, answer.LeaderAddr):
@@ -188,16 +193,15 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 	return joined{}, fmt.Errorf("sent on %d times without reaching the leader", joinHopsMax)
 }
 
-func callJoinOnce(ctx context.Context, port peerCaller, addr string, body []byte) (joinAnswer, error) {
+func callJoinOnce(ctx context.Context, port peerCaller, addr string, body []byte) (answer joinAnswer, by hello, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinCallTimeout)
 	defer cancel()
-	text, err := port.Call(ctx, addr, callJoin, body)
+	text, by, err := port.Ask(ctx, addr, callJoin, body)
 	if err != nil {
-		return joinAnswer{}, err
+		return joinAnswer{}, by, err
 	}
-	var answer joinAnswer
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return joinAnswer{}, fmt.Errorf("decode answer: %w", err)
+		return joinAnswer{}, by, fmt.Errorf("decode answer: %w", err)
 	}
-	return answer, nil
+	return answer, by, nil
 }

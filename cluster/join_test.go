@@ -27,7 +27,7 @@ func recordHello(r fsm.NodeRecord) hello {
 func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.NodeRecord) (string, error)) {
 	serveJoins(network.open(addr, hello{}), joinConfig{
 		Leader: func() (string, bool) { return leader, leader == addr },
-		Admit:  func(_ context.Context, r fsm.NodeRecord) (string, error) { return admit(r) },
+		Admit:  func(_ context.Context, r joinRequest) (string, error) { return admit(r.NodeRecord) },
 		Logger: hclog.NewNullLogger(),
 	})
 }
@@ -47,7 +47,7 @@ func TestRequestJoin_throughFollower(t *testing.T) {
 	startJoinNode(network, "host2:7401", "host1:7401", mustNotAdmit(t))
 	port := network.open("host4:7401", recordHello(testRecord()))
 
-	got, err := requestJoin(t.Context(), port, []string{"host9:7401", "host2:7401"}, testRecord(), hclog.NewNullLogger())
+	got, err := requestJoin(t.Context(), port, []string{"host9:7401", "host2:7401"}, joinRequest{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
 	if want := (joined{ClusterID: "c1", LeaderAddr: "host1:7401"}); err != nil || got != want {
 		t.Fatalf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -74,7 +74,7 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 					return "host1:7401", true
 				}
 			},
-			Admit: func(context.Context, fsm.NodeRecord) (string, error) {
+			Admit: func(context.Context, joinRequest) (string, error) {
 				if calls.Add(1) < 3 {
 					return "", fsm.ErrOutcomeUnknown
 				}
@@ -84,7 +84,7 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 		})
 		startJoinNode(network, "host2:7401", "host1:7401", mustNotAdmit(t))
 		port := network.open("host4:7401", recordHello(testRecord()))
-		got, err := requestJoin(t.Context(), port, []string{"host1:7401"}, testRecord(), hclog.NewNullLogger())
+		got, err := requestJoin(t.Context(), port, []string{"host1:7401"}, joinRequest{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
 		if err != nil || got.ClusterID != "c1" || calls.Load() != 3 {
 			t.Fatalf("got %+v, %v after %d calls", got, err, calls.Load())
 		}
@@ -99,12 +99,12 @@ func TestRequestJoin_endsWithContext(t *testing.T) {
 		port := network.open("host4:7401", recordHello(testRecord()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := requestJoin(ctx, port, []string{"host1:7401", "host2:7401"}, testRecord(), hclog.NewNullLogger())
+		_, err := requestJoin(ctx, port, []string{"host1:7401", "host2:7401"}, joinRequest{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no leader is known here") || !strings.Contains(err.Error(), "connection refused") {
 			t.Fatalf("got %v", err)
 		}
 	})
-	if _, err := requestJoin(t.Context(), nil, nil, testRecord(), nil); err == nil {
+	if _, err := requestJoin(t.Context(), nil, nil, joinRequest{NodeRecord: testRecord()}, nil, nil); err == nil {
 		t.Error("joined through nobody")
 	}
 }
@@ -132,7 +132,7 @@ func TestRequestJoin_refused(t *testing.T) {
 			record := testRecord()
 			tc.change(&record)
 			port := network.open(record.PeerAddr, recordHello(record))
-			got, err := requestJoin(t.Context(), port, []string{"host1:7401"}, record, hclog.NewNullLogger())
+			got, err := requestJoin(t.Context(), port, []string{"host1:7401"}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
 			if tc.want == "" {
 				if err != nil || got.ClusterID != "c1" {
 					t.Fatalf("got %+v, %v", got, err)
@@ -149,7 +149,7 @@ func TestRequestJoin_refused(t *testing.T) {
 // A node can only ask for itself.
 func TestAnswerJoin_forSomebodyElse(t *testing.T) {
 	t.Parallel()
-	cfg := joinConfig{Leader: func() (string, bool) { return "host1:7401", true }, Admit: func(context.Context, fsm.NodeRecord) (string, error) { return "c1", nil }, Logger: hclog.NewNullLogger()}
+	cfg := joinConfig{Leader: func() (string, bool) { return "host1:7401", true }, Admit: func(context.Context, joinRequest) (string, error) { return "c1", nil }, Logger: hclog.NewNullLogger()}
 	record := testRecord()
 	noAddr := record
 	noAddr.PeerAddr = ""
@@ -176,20 +176,20 @@ func TestAnswerJoin_forSomebodyElse(t *testing.T) {
 func TestRequestJoin_overPeerPorts(t *testing.T) {
 	t.Parallel()
 	leader, follower := openTestPort(t, "n1"), openTestPort(t, "n2")
-	newcomer := openTestPort(t, "n4", func(c *peerConfig) {
-		c.Self = func() hello { return recordHello(testRecord()) }
-	})
+	newcomer := openTestPort(t, "n4")
+	record := testRecord()
+	record.UUID = testUUID("n4")
 	for _, port := range []*peerPort{leader, follower} {
 		serveJoins(port, joinConfig{
 			Leader: func() (string, bool) { return leader.Addr(), port == leader },
-			Admit: func(_ context.Context, r fsm.NodeRecord) (string, error) {
-				return "c1", checkJoin(r, []fsm.NodeRecord{{UUID: "u1", NodeID: "n1", PeerAddr: leader.Addr()}}, 1)
+			Admit: func(_ context.Context, r joinRequest) (string, error) {
+				return "c1", checkJoin(r.NodeRecord, []fsm.NodeRecord{{UUID: "u1", NodeID: "n1", PeerAddr: leader.Addr()}}, 1)
 			},
 			Logger: hclog.NewNullLogger(),
 		})
 	}
-	got, err := requestJoin(t.Context(), newcomer, []string{follower.Addr()}, testRecord(), hclog.NewNullLogger())
-	if want := (joined{ClusterID: "c1", LeaderAddr: leader.Addr()}); err != nil || got != want {
+	got, err := requestJoin(t.Context(), newcomer, []string{follower.Addr()}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
+	if want := (joined{ClusterID: "c1", LeaderAddr: leader.Addr(), LeaderUUID: testUUID("n1")}); err != nil || got != want {
 		t.Fatalf("got %+v, %v, want %+v", got, err, want)
 	}
 }

@@ -40,6 +40,8 @@ type leadership struct {
 	// node's monotonic clock.
 	catchingMu sync.Mutex
 	catching   map[raft.ServerID]time.Duration // guarded by catchingMu
+	// doubt is why the voters do not let it serve, nil if it is not known that they do not.
+	doubt atomic.Pointer[doubt]
 	// wallClocks are those of the other members, as this node reads them.
 	wallClocks *wallClocks
 
@@ -80,6 +82,14 @@ func (n *Node) monitorLeadership(ctx context.Context) {
 		case leads := <-n.leaderNotes:
 			end()
 			if leads && ctx.Err() == nil {
+				current = n.beginLeadership(ctx)
+			}
+		case l := <-n.doubted:
+			if l != current {
+				continue // it has ended
+			}
+			end()
+			if n.raft.State() == raft.Leader && ctx.Err() == nil { // else Raft tells
 				current = n.beginLeadership(ctx)
 			}
 		case i := <-n.interludes:
@@ -140,14 +150,20 @@ func (l *leadership) start(fn func()) {
 func (l *leadership) end() {
 	n := l.node
 	n.leader.CompareAndSwap(l, nil)
-	l.cancel(errLeadershipEnded)
-	l.waiters.end(n.leadershipError())
-	n.batcher.close(n.leadershipError())
+	l.refuse()
 	n.fsm.mu.Lock()
 	n.fsm.leading = nil
 	n.fsm.mu.Unlock()
 	l.wg.Wait()
 	n.logger.Info("no longer leading", "term", l.term)
+}
+
+// refuse ends what is served: nothing is answered from here on, and no longer begun. It
+// does not wait.
+func (l *leadership) refuse() {
+	l.cancel(errLeadershipEnded)
+	l.waiters.end(l.node.leadershipError())
+	l.node.batcher.close(l.node.leadershipError())
 }
 
 // leadershipError is what those are told whose commands were queued when a
@@ -189,6 +205,23 @@ func (l *leadership) serves() bool {
 	}
 }
 
+// doubt returns why this node does not serve although it leads, nil if it serves, or
+// does not lead, or has just been elected.
+func (n *Node) doubt() *doubt {
+	if l := n.leader.Load(); l != nil {
+		return l.doubt.Load()
+	}
+	return nil
+}
+
+// notYet is what is said while a leader does not serve.
+func (l *leadership) notYet() error {
+	if d := l.doubt.Load(); d != nil {
+		return fmt.Errorf("%w: this node %s", fsm.ErrNoLeader, d.text)
+	}
+	return fmt.Errorf("%w: this node has just been elected", fsm.ErrNoLeader)
+}
+
 // now returns the clocks, at least what the state has.
 func (l *leadership) now(m *fsm.Machine) fsm.Stamp { return laterOf(l.clock.Now(), m.Stamp()) }
 
@@ -198,23 +231,27 @@ func (l *leadership) claimable(m *fsm.Machine, c fsm.ClaimNext) bool { return m.
 // run establishes the leadership, in this order:
 //
 //  1. A barrier: everything that an earlier leader committed is applied here.
-//  2. The clocks, which go on from that state.
+//  2. The clocks, which go on from that state and from what most voters say of theirs.
 //  3. A tick: from here on the newest entry is one of ours.
-//  4. The feature level, if the cluster is new.
-//  5. The lease timers, from what each claim had left by U.
-//  6. Proposals and reads.
+//  4. The voters' word, by a majority, that they have applied what was applied here
+//     up to the barrier. The tick has told them that it is committed.
+//  5. The feature level, if the cluster is new.
+//  6. The lease timers, from what each claim had left by U.
+//  7. Proposals and reads.
 func (l *leadership) run() {
 	n := l.node
 	if !l.retry("barrier", l.barrier) {
 		return
 	}
-	var state fsm.Stamp
-	n.fsm.read(func(m *fsm.Machine) { state = m.Stamp() })
-	l.clock = lease.NewClock(n.clock, state)
+	applied := n.fsm.newestChain()
+	l.startClocks(n.clockVoters())
 	// end may close the batcher just before it is opened below.
 	defer func() { n.batcher.close(n.leadershipError()) }()
 	n.batcher.open(gateInternal, l.clock.Now)
 	if !l.retry("first tick", func() error { return l.propose(fsm.Tick{}) }) {
+		return
+	}
+	if !l.agree(applied) {
 		return
 	}
 	if !l.retry("feature level", l.startLevel) {
@@ -295,6 +332,9 @@ func (l *leadership) startTimers() {
 	l.start(l.runTimers)
 	l.start(l.runOpenings)
 	l.start(l.runSchedules)
+	if l.node.raft != nil {
+		l.start(l.runHints)
+	}
 }
 
 // applied is told of every entry, under the state's lock.

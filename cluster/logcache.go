@@ -6,6 +6,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
+const (
+	// cacheLargeEntry is from how many bytes on an entry is large, and cacheLargePart
+	// what part of the bound the cache has room for when one is put in: more than are on their
+	// way (restoreInFlightMax).
+	cacheLargeEntry = restoreChunkBytes
+	cacheLargePart  = 8
+)
+
 // logEntryOverhead is what an entry costs in memory beside its data, bytes.
 const logEntryOverhead = 128
 
@@ -18,6 +26,10 @@ const logEntryOverhead = 128
 //
 // Entries share their Data with whoever appended or reads them: nobody may
 // change it.
+//
+// Large entries are those of a restore, of which there are as many as the state is large,
+// and which a disk gives back as fast as memory is worth: beside the state that
+// grows from them only the newest are kept.
 type logCache struct {
 	bytesMax int64
 
@@ -58,7 +70,11 @@ func (c *logCache) addLocked(log *raft.Log) {
 		c.clearLocked()
 		return
 	}
-	for c.bytes+size > c.bytesMax {
+	room := c.bytesMax
+	if size > cacheLargeEntry {
+		room /= cacheLargePart
+	}
+	for c.count > 0 && c.bytes+size > room {
 		c.dropOldestLocked()
 	}
 	if c.count == uint64(len(c.ring)) {

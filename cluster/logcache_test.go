@@ -97,3 +97,27 @@ func TestLogCache_KeepsTheNewest(t *testing.T) {
 		}
 	}
 }
+
+// Of a restore's chunks the cache keeps no more than are on their way.
+func TestLogCache_largeEntries(t *testing.T) {
+	t.Parallel()
+	const bytesMax = 64 << 20
+	c := newLogCache(bytesMax)
+	c.add([]*raft.Log{{Index: 1, Data: make([]byte, bytesMax/2)}})
+	for index := uint64(1); index <= 100; index++ {
+		c.add([]*raft.Log{{Index: index, Data: make([]byte, restoreChunkBytes)}})
+		if index > 1 && c.bytes > bytesMax/cacheLargePart {
+			t.Fatalf("after %d large entries the cache holds %d bytes", index, c.bytes)
+		}
+	}
+	var log raft.Log
+	for index := uint64(100 - restoreInFlightMax); index <= 100; index++ {
+		if !c.get(index, &log) {
+			t.Errorf("entry %d is gone", index)
+		}
+	}
+	c.add([]*raft.Log{{Index: 101, Data: make([]byte, 1000)}})
+	if !c.get(100, &log) {
+		t.Error("a small entry drops a large one")
+	}
+}

@@ -85,7 +85,10 @@ func (c *logChecker) run(file *boltFile) error {
 
 // checkValue checks a value of the stable store.
 func (c *logChecker) checkValue(key, val []byte) error {
-	_, err := openStableValue(key, val)
+	val, err := openStableValue(key, val)
+	if err == nil && string(key) == voteTermKey {
+		_, err = decodeVote(val)
+	}
 	return err
 }
 

@@ -108,6 +108,12 @@ type logStore struct {
 	unstored *unstored
 	// leads reports whether the Raft that appends leads; nil: none is known to.
 	leads atomic.Pointer[func() bool]
+	// applied returns the index that the state reflects; nil: there is no state yet.
+	applied atomic.Pointer[func() uint64]
+	// snapshot returns the index of Raft's newest snapshot; nil: no Raft runs yet.
+	snapshot atomic.Pointer[func() uint64]
+	// replaced: a snapshot was taken over, and Raft is about to delete the log for it.
+	replaced atomic.Bool
 
 	mu    sync.RWMutex // guards the rest
 	first uint64       // lowest index, 0 = empty
@@ -144,6 +150,10 @@ func (l *logStore) leading() bool {
 	return leads != nil && (*leads)()
 }
 
+// AppliedTo says how to learn up to which index the state reflects the log. applied is
+// called by any goroutine.
+func (l *logStore) AppliedTo(applied func() uint64) { l.applied.Store(&applied) }
+
 // AwaitStored waits until this node's disk has everything up to index. An error is
 // that of the write that failed: then it never will.
 func (l *logStore) AwaitStored(index uint64) error { return l.unstored.await(index) }
@@ -151,12 +161,19 @@ func (l *logStore) AwaitStored(index uint64) error { return l.unstored.await(ind
 // Stored returns index, or the last one that this node's disk has if that is less.
 func (l *logStore) Stored(index uint64) uint64 { return l.unstored.stored(index) }
 
-// IsMonotonic implements raft.MonotonicLogStore: a node that is sent a snapshot
-// deletes its whole log. raft-wal cannot hold a gap, and bbolt could hold the gap that is left otherwise, but
-// below it lie entries that may never have been committed, and a node that is
-// sent the same snapshot again and again has to be able to start without them
-// (docs/adr/0008-install-snapshot-livelock.md).
-func (l *logStore) IsMonotonic() bool { return true }
+// SnapshotAt says how to learn the index of Raft's newest snapshot. index is called
+// on the goroutine of Raft's main loop.
+func (l *logStore) SnapshotAt(index func() uint64) { l.snapshot.Store(&index) }
+
+// IsMonotonic implements raft.MonotonicLogStore. Raft asks when it has taken over a
+// snapshot that was sent, and deletes its whole log then, since raft-wal cannot
+// hold a gap, and below the snapshot may lie entries that were never committed. But it goes on
+// to count on those above the snapshot, which may have been acknowledged
+// (hashicorp/raft#697): they stay (DeleteRange).
+func (l *logStore) IsMonotonic() bool {
+	l.replaced.Store(true)
+	return true
+}
 
 // FirstIndex implements raft.LogStore.
 func (l *logStore) FirstIndex() (uint64, error) {
@@ -213,6 +230,10 @@ func (l *logStore) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
 	}
+	l.replaced.Store(false)
+	if err := l.checkFollows(logs[0].Index); err != nil {
+		return l.guard.fail(err)
+	}
 	if err := l.append(logs); err != nil {
 		return err
 	}
@@ -223,6 +244,22 @@ func (l *logStore) StoreLogs(logs []*raft.Log) error {
 		l.noteLocked(log)
 	}
 	return nil
+}
+
+// checkFollows returns an ErrOtherHistory for an entry whose index the state reflects
+// already. Raft never gives such a one to a sound node: what is applied is in the
+// log of every leader to come. But it does not look whether an empty log goes on
+// behind the snapshot: a node with a state that no majority had would take the
+// leader's log from its first entry on for the rest of its own, and apply what is
+// above its snapshot on top of another state.
+func (l *logStore) checkFollows(index uint64) error {
+	applied := l.applied.Load()
+	if applied == nil || index > (*applied)() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: the leader sends entry %d, and the state of this node goes up to entry %d of another log: "+
+		"its newest snapshot is of what no majority had, or its disk has lost the end of its log: %s",
+		ErrOtherHistory, l.path, index, (*applied)(), rejoinAdvice(filepath.Dir(l.path)))
 }
 
 // append writes logs, or has them written if they are commands of a leader's. Raft
@@ -261,8 +298,15 @@ func (l *logStore) noteLocked(log *raft.Log) {
 	l.sizes.add(log.Index, int64(len(log.Data)+len(log.Extensions)))
 }
 
-// DeleteRange implements raft.LogStore: [lo, hi] go, at either end of the log.
+// DeleteRange implements raft.LogStore: [lo, hi] go, at either end of the log. Of a log
+// that goes to make room for a snapshot, what lies above the snapshot stays: should it
+// not follow the snapshot, the leader's next entries replace it, as in any log.
 func (l *logStore) DeleteRange(lo, hi uint64) error {
+	kept, err := l.replacedBelow(lo, hi)
+	if err != nil || kept < lo {
+		return err
+	}
+	hi = kept
 	if err := l.unstored.await(hi + 1); err != nil { // else the disk's log might become empty
 		return err
 	}
@@ -299,6 +343,24 @@ func (l *logStore) DeleteRange(lo, hi uint64) error {
 	}
 	l.sizes.deleteRange(l.first, l.last)
 	return nil
+}
+
+// replacedBelow returns hi, or if Raft deletes the whole log for a snapshot, the
+// snapshot's index if that is less. A compaction beside it leaves the log's end alone.
+func (l *logStore) replacedBelow(lo, hi uint64) (uint64, error) {
+	first, err := l.FirstIndex()
+	if err != nil {
+		return 0, err
+	}
+	last, err := l.LastIndex()
+	if err != nil {
+		return 0, err
+	}
+	snapshot := l.snapshot.Load()
+	if lo > first || hi < last || !l.replaced.Swap(false) || snapshot == nil {
+		return hi, nil
+	}
+	return min(hi, (*snapshot)()), nil
 }
 
 func (l *logStore) boundsOnDisk() (first, last uint64, err error) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
@@ -40,7 +40,7 @@ var (
 
 // peerCaller asks other nodes; *peerPort is one.
 type peerCaller interface {
-	Call(ctx context.Context, addr, name string, body []byte) ([]byte, error)
+	Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by hello, err error)
 }
 
 // peerHandler lets other nodes ask; *peerPort is one.
@@ -91,7 +91,8 @@ type meeting struct {
 	ClusterID string
 	// Bootstrap: all listed nodes are empty and agree, and each of them writes
 	// the same Configuration. Otherwise this node is already a member of the
-	// cluster, starts with nothing and waits to be contacted.
+	// cluster, starts with nothing and waits to be contacted; Configuration has those
+	// who said so.
 	Bootstrap     bool
 	Configuration raft.Configuration
 }
@@ -221,7 +222,7 @@ func askAll(ctx context.Context, port peerCaller, list map[string]string, self s
 }
 
 func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, error) {
-	body, err := port.Call(ctx, addr, callMeet, []byte("{}"))
+	body, by, err := port.Ask(ctx, addr, callMeet, []byte("{}"))
 	if err != nil {
 		return meetAnswer{}, err
 	}
@@ -229,7 +230,7 @@ func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, erro
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return meetAnswer{}, fmt.Errorf("decode answer: %w", err)
 	}
-	if answer.UUID == "" || len(answer.MemberUUIDs) > memberUUIDsReadMax {
+	if answer.UUID != by.UUID || len(answer.MemberUUIDs) > memberUUIDsReadMax {
 		return meetAnswer{}, errors.New("the answer makes no sense")
 	}
 	return answer, nil
@@ -240,6 +241,7 @@ func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, erro
 func decideMeeting(list map[string]string, self hello, answers map[string]meetAnswer) (result meeting, decided bool, err error) {
 	uuids := map[string]string{self.NodeID: self.UUID}
 	owners := map[string]string{self.UUID: self.NodeID}
+	var withData []raft.Server
 	clusterID := ""
 	for _, nodeID := range sortedKeys(answers) {
 		a := answers[nodeID]
@@ -257,9 +259,10 @@ func decideMeeting(list map[string]string, self hello, answers map[string]meetAn
 			return meeting{}, false, fmt.Errorf("%w: the listed nodes belong to different clusters, %s and %s (node %q)", ErrInitialCluster, clusterID, a.ClusterID, nodeID)
 		}
 		clusterID = a.ClusterID
+		withData = append(withData, raft.Server{ID: raft.ServerID(a.UUID), Address: raft.ServerAddress(list[nodeID])})
 	}
 	if clusterID != "" {
-		return meeting{ClusterID: clusterID}, true, nil
+		return meeting{ClusterID: clusterID, Configuration: raft.Configuration{Servers: withData}}, true, nil
 	}
 	if len(uuids) < len(list) {
 		return meeting{}, false, nil
@@ -342,11 +345,7 @@ func clusterIDOf(uuids map[string]string) string {
 		// Quoted, so that no two lists are written alike.
 		fmt.Fprintf(h, "%q %q\n", nodeID, uuids[nodeID])
 	}
-	var id uuid.UUID
-	copy(id[:], h.Sum(nil))
-	id[6] = id[6]&0x0f | 0x80 // version 8: vendor's own
-	id[8] = id[8]&0x3f | 0x80 // variant of RFC 9562
-	return id.String()
+	return uuidOfHash([sha256.Size]byte(h.Sum(nil)))
 }
 
 // listHash returns the hex SHA-256 of a list, "" for none.
@@ -377,7 +376,7 @@ func describeMissing(list map[string]string, missing map[string]error) string {
 	return strings.Join(items, "; ")
 }
 
-func sortedKeys[V any](m map[string]V) []string {
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
 }
 

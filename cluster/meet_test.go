@@ -21,10 +21,11 @@ import (
 type fakeNetwork struct {
 	mu       sync.Mutex
 	handlers map[string]map[string]callHandler
+	nodes    map[string]hello // who is at an address
 }
 
 func newFakeNetwork() *fakeNetwork {
-	return &fakeNetwork{handlers: make(map[string]map[string]callHandler)}
+	return &fakeNetwork{handlers: make(map[string]map[string]callHandler), nodes: make(map[string]hello)}
 }
 
 // fakePort is one node's end of a fakeNetwork.
@@ -34,7 +35,12 @@ type fakePort struct {
 	self    hello
 }
 
-func (n *fakeNetwork) open(addr string, self hello) *fakePort { return &fakePort{n, addr, self} }
+func (n *fakeNetwork) open(addr string, self hello) *fakePort {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.nodes[addr] = self
+	return &fakePort{n, addr, self}
+}
 
 // stop makes a node unreachable.
 func (n *fakeNetwork) stop(addr string) {
@@ -52,14 +58,15 @@ func (p *fakePort) Handle(name string, h callHandler) {
 	p.network.handlers[p.addr][name] = h
 }
 
-func (p *fakePort) Call(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
+func (p *fakePort) Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by hello, err error) {
 	p.network.mu.Lock()
-	h := p.network.handlers[addr][name]
+	h, by := p.network.handlers[addr][name], p.network.nodes[addr]
 	p.network.mu.Unlock()
 	if h == nil {
-		return nil, errors.New("connection refused")
+		return nil, by, errors.New("connection refused")
 	}
-	return h(ctx, p.self, body)
+	answer, err = h(ctx, p.self, body)
+	return answer, by, err
 }
 
 // meetNode is a node that meets, and what it has on its disk.
@@ -371,7 +378,7 @@ func TestMeet_overPeerPorts(t *testing.T) {
 	list, ports := make(map[string]string), make(map[string]*peerPort)
 	for _, nodeID := range []string{"n1", "n2", "n3"} {
 		ports[nodeID] = openTestPort(t, nodeID, func(c *peerConfig) {
-			c.Self = func() hello { return hello{UUID: "uuid-of-" + nodeID, NodeID: nodeID} }
+			c.Self = func() hello { return hello{UUID: testUUID(nodeID), NodeID: nodeID} }
 		})
 		list[nodeID] = ports[nodeID].Addr()
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,9 +17,10 @@ const (
 	memberInterval = time.Second
 	// memberAskInterval is how often it asks them who they are.
 	memberAskInterval = 5 * time.Second
-	memberAskTimeout  = time.Second
-	// membershipTimeout bounds one change of the membership.
+	// membershipTimeout bounds one change of the membership, of which changeQueueMax
+	// is how long it waits for Raft to be done with the one before.
 	membershipTimeout = 10 * time.Second
+	changeQueueMax    = 5 * time.Second
 	// promoteLagMax is how far, in entries, a nonvoter may be behind to become
 	// a voter, and promoteLooks how many looks in a row it must be that near: a
 	// voter that lags would hold up commits when another fails.
@@ -26,10 +28,19 @@ const (
 	promoteLooks  = 3
 )
 
-// runMembers keeps the node records right and promotes nonvoters, until the
-// scope ends.
+// memberLooks is what a leader keeps from one look at the members to the next. It
+// belongs to runMembers.
+type memberLooks struct {
+	near map[raft.ServerID]int // looks in a row that a nonvoter could have been promoted
+	// at is where the chains are compared: what had been applied here at the look before,
+	// so that who is alive has applied it too.
+	at chainPoint
+}
+
+// runMembers keeps the node records right, compares what the members have applied and
+// promotes nonvoters, until the scope ends.
 func (l *leadership) runMembers() {
-	near := make(map[raft.ServerID]int) // looks in a row that a nonvoter was near
+	looks := &memberLooks{near: make(map[raft.ServerID]int), at: l.node.fsm.newestChain()}
 	asked := time.Duration(-1)
 	for {
 		now := l.node.clock.Mono()
@@ -37,55 +48,73 @@ func (l *leadership) runMembers() {
 		if ask {
 			asked = now
 		}
-		l.lookAfterMembers(near, ask)
+		newest := l.node.fsm.newestChain()
+		l.lookAfterMembers(looks, ask)
+		looks.at = newest
 		if !pause(l.ctx, memberInterval) {
 			return
 		}
 	}
 }
 
-func (l *leadership) lookAfterMembers(near map[raft.ServerID]int, askAll bool) {
+// lookAfterMembers asks all other members, or else those without a vote, what they
+// say of themselves, and does what follows from it.
+func (l *leadership) lookAfterMembers(looks *memberLooks, askAll bool) {
 	n := l.node
 	l.record(n.record)
+	var asked []raft.Server
 	for _, s := range n.servers() {
-		if string(s.ID) == n.uuid {
+		switch {
+		case string(s.ID) == n.uuid:
 			l.move(s, n.record.PeerAddr)
-			continue
+		case askAll || s.Suffrage != raft.Voter:
+			asked = append(asked, s)
 		}
-		if !askAll && s.Suffrage == raft.Voter {
-			continue
+	}
+	statuses, errs := n.askStatuses(l.ctx, asked, statusQuestion{ChainAt: looks.at.Index})
+	if l.ctx.Err() != nil {
+		return
+	}
+	if askAll {
+		chains := n.compareAt(looks.at)
+		for i, s := range asked {
+			chains.note(string(s.ID), statuses[i].Chain)
 		}
-		wall, at := n.clock.Wall(), n.clock.Mono()
-		ctx, cancel := context.WithTimeout(l.ctx, memberAskTimeout)
-		status, err := ask[peerStatus](ctx, n, string(s.Address), callStatus, struct{}{})
-		cancel()
-		if err != nil || status.Record.UUID != string(s.ID) {
-			near[s.ID] = 0
+		l.judge(chains)
+	}
+	for i, s := range asked {
+		if errs[i] != nil {
+			looks.near[s.ID] = 0
 			if s.Suffrage != raft.Voter {
 				n.tellAdmitted(l.ctx, string(s.ID), string(s.Address))
 			}
 			continue
 		}
-		if status.WallNS != 0 {
-			l.wallClocks.note(status.Record.NodeID, status.WallNS, wall, at, n.clock.Mono()-at)
-		}
-		l.record(status.Record)
-		l.move(s, status.Record.PeerAddr)
-		if s.Suffrage == raft.Voter || l.keptNonvoter(s) {
-			continue
-		}
-		behind := status.AppliedIndex+promoteLagMax < n.raft.CommitIndex()
-		l.noteCatching(s.ID, behind)
-		if behind {
-			near[s.ID] = 0
-			continue
-		}
-		if near[s.ID]++; near[s.ID] >= promoteLooks {
-			l.promote(s)
-		}
+		l.lookAfter(s, &statuses[i], looks)
 	}
-	l.wallClocks.judge(n.clock.Mono())
+	l.followWalls()
 	l.forgetStrangers()
+}
+
+// lookAfter does what follows from what a member says of itself: a nonvoter that is to
+// get a vote gets it at the promoteLooks-th look in a row that it is near the end of
+// the log and has applied what this node has.
+func (l *leadership) lookAfter(s raft.Server, status *peerStatus, looks *memberLooks) {
+	l.noteWall(s.ID, status)
+	l.record(status.Record)
+	l.move(s, status.Record.PeerAddr)
+	if s.Suffrage == raft.Voter || l.keptNonvoter(s) {
+		return
+	}
+	behind := status.AppliedIndex+promoteLagMax < l.node.raft.CommitIndex()
+	l.noteCatching(s.ID, behind)
+	if behind || status.Chain != looks.at.String() {
+		looks.near[s.ID] = 0
+		return
+	}
+	if looks.near[s.ID]++; looks.near[s.ID] >= promoteLooks {
+		l.promote(s)
+	}
 }
 
 // record logs a node's record if the state has another one, or none.
@@ -196,7 +225,7 @@ func (l *leadership) promote(s raft.Server) {
 		return
 	}
 	err = n.change(l.ctx, func() raft.IndexFuture {
-		return n.raft.AddVoter(s.ID, s.Address, 0, membershipTimeout)
+		return n.raft.AddVoter(s.ID, s.Address, 0, changeQueueMax)
 	})
 	if err != nil {
 		n.logger.Warn("nonvoter not promoted, trying again", "uuid", s.ID, "error", err)
@@ -218,16 +247,57 @@ func (n *Node) lockMembers(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// change waits for a change of the membership. The caller has locked it.
+// change makes a change of the membership, which the caller has locked, and waits
+// for it. ctx ends the wait once Raft has taken the change or refused it; a change
+// that still waited for Raft when the lock is gone would be made after those that
+// are decided later. Errors: *fsm.MembershipRefused, fsm.ErrNotLeader,
+// fsm.ErrOverloaded, fsm.ErrShuttingDown (nothing was changed);
+// fsm.ErrOutcomeUnknown.
 func (n *Node) change(ctx context.Context, begin func() raft.IndexFuture) error {
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
-	return n.await(ctx, func() raft.Future { return begin() })
+	taken := make(chan raft.IndexFuture, 1)
+	go func() { taken <- begin() }()
+	var future raft.IndexFuture
+	select {
+	case future = <-taken:
+	case <-n.ctx.Done():
+		return fsm.ErrShuttingDown // so does Raft, and takes nothing any more
+	}
+	changed := make(chan error, 1)
+	go func() { changed <- changeError(future) }()
+	select {
+	case err := <-changed:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, context.Cause(ctx))
+	}
 }
 
-// admitJoin makes the node of record a nonvoter; it is promoted once it has
-// caught up. A repeat for a member succeeds.
-func (n *Node) admitJoin(ctx context.Context, record fsm.NodeRecord) (clusterID string, err error) {
+// changeError waits for a change, and turns Raft's error into one of change's. What
+// has no index was never written to the log.
+func changeError(change raft.IndexFuture) error {
+	err := change.Error()
+	switch {
+	case err == nil:
+		return nil
+	case change.Index() != 0:
+		return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return fmt.Errorf("%w: another change of the membership is under way: %w", fsm.ErrOverloaded, err)
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost),
+		errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrRaftShutdown):
+		return fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
+	}
+	return &fsm.MembershipRefused{
+		Reason: fmt.Sprintf("Raft takes no such configuration: %v", err),
+		Advice: "Nothing was changed; see with `claimq cluster status` who the members are, and by which addresses",
+	}
+}
+
+// admitJoin makes the node that asks a nonvoter, if it shows a join token; it is
+// promoted once it has caught up. A repeat for a member succeeds.
+func (n *Node) admitJoin(ctx context.Context, req joinRequest) (clusterID string, err error) {
 	l := n.leader.Load()
 	if l == nil || !l.serves() {
 		return "", errors.New("this node does not lead")
@@ -238,6 +308,7 @@ func (n *Node) admitJoin(ctx context.Context, record fsm.NodeRecord) (clusterID 
 	}
 	// Until its record is written: another node may ask for the same name.
 	defer unlock()
+	record := req.NodeRecord
 	members, level := n.memberRecords(record)
 	if err := checkJoin(record, members, level); err != nil {
 		return "", err
@@ -247,6 +318,9 @@ func (n *Node) admitJoin(ctx context.Context, record fsm.NodeRecord) (clusterID 
 		if m.UUID == record.UUID {
 			return n.dir.Identity().ClusterID, nil
 		}
+	}
+	if err := n.mayJoin(ctx, record, req.Token); err != nil {
+		return "", err
 	}
 	if err := n.admitLocked(ctx, l, record); err != nil {
 		return "", err

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -86,6 +88,7 @@ func TestLeadership_movesNobodyToACopy(t *testing.T) {
 	if err := os.CopyFS(copied.DataDir, os.DirFS(c.cfgs[at].DataDir)); err != nil {
 		t.Fatal(err)
 	}
+	copied.Fatal = func(error) {} // it is found out, and would end
 	c.cfgs[at].Registerer = testConfig(t, "", "", "").Registerer
 	original := openNode(t, c.cfgs[at])
 	other := openNode(t, copied)
@@ -100,3 +103,122 @@ func TestLeadership_movesNobodyToACopy(t *testing.T) {
 	here := openNode(t, again)
 	eventually(t, "the member to be known where it has moved", func() bool { return string(moved(here, addrs[1])) == addrs[1] })
 }
+
+// A configuration that Raft does not take is refused in words, and nothing is changed
+// by it: its outcome is not unknown.
+func TestNode_refusesWhatRaftRefuses(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
+	cfg.Bootstrap = true
+	n := openNode(t, cfg)
+	eventually(t, "n1 to lead", n.IsLeader)
+	self := fsm.NodeView{NodeRecord: n.record, Suffrage: suffrageVoter}
+	for name, c := range map[string]struct {
+		change func() error
+		want   string
+	}{
+		"remove the last voter": {func() error { return n.removeMember(t.Context(), self) }, "need at least one voter"},
+		"demote the last voter": {func() error { return n.demoteMember(t.Context(), n.leader.Load(), self) }, "need at least one voter"},
+		"add a node where another is": {func() error {
+			return n.change(t.Context(), func() raft.IndexFuture {
+				return n.raft.AddNonvoter("uuid-2", raft.ServerAddress(n.record.PeerAddr), 0, changeQueueMax)
+			})
+		}, "found duplicate address"},
+		"add a node without a name": {func() error {
+			return n.change(t.Context(), func() raft.IndexFuture { return n.raft.AddVoter("", "127.0.0.1:1", 0, changeQueueMax) })
+		}, "empty ID"},
+		"add a node without an address": {func() error {
+			return n.change(t.Context(), func() raft.IndexFuture { return n.raft.AddVoter("uuid-2", "", 0, changeQueueMax) })
+		}, "empty address"},
+		"change what has changed since": {func() error {
+			return n.change(t.Context(), func() raft.IndexFuture {
+				return n.raft.AddVoter("uuid-2", "127.0.0.1:1", 1<<40, changeQueueMax)
+			})
+		}, "configuration changed since"},
+	} {
+		var refused *fsm.MembershipRefused
+		if err := c.change(); !errors.As(err, &refused) || !strings.Contains(refused.Reason, c.want) || refused.Advice == "" {
+			t.Errorf("%s: %v, want a refusal that says %q", name, err, c.want)
+		}
+	}
+	if got := n.servers(); len(got) != 1 || string(got[0].ID) != n.uuid || got[0].Suffrage != raft.Voter {
+		t.Errorf("the members are %v, want n1 alone", got)
+	}
+	var record fsm.NodeRecord
+	n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(n.uuid) })
+	if record.Nonvoter {
+		t.Error("the wish to demote n1 is left, though it was refused")
+	}
+}
+
+// changeOf is a change as Raft answers it.
+type changeOf struct {
+	raft.IndexFuture
+	index uint64
+	err   error
+}
+
+func (c changeOf) Index() uint64 { return c.index }
+func (c changeOf) Error() error  { return c.err }
+
+// What was never written to the log has changed nothing; all else is unknown.
+func TestChangeError(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		change changeOf
+		want   error
+	}{
+		{changeOf{index: 7}, nil},
+		{changeOf{err: raft.ErrNotLeader}, fsm.ErrNotLeader},
+		{changeOf{err: raft.ErrLeadershipTransferInProgress}, fsm.ErrNotLeader},
+		{changeOf{err: raft.ErrRaftShutdown}, fsm.ErrNotLeader},
+		{changeOf{err: raft.ErrEnqueueTimeout}, fsm.ErrOverloaded},
+		{changeOf{index: 7, err: raft.ErrLeadershipLost}, fsm.ErrOutcomeUnknown},
+		{changeOf{index: 7, err: raft.ErrRaftShutdown}, fsm.ErrOutcomeUnknown},
+		{changeOf{index: 7, err: errors.New("append to the log")}, fsm.ErrOutcomeUnknown},
+	} {
+		if err := changeError(c.change); !errors.Is(err, c.want) {
+			t.Errorf("index %d, %v: %v, want %v", c.change.index, c.change.err, err, c.want)
+		}
+	}
+}
+
+// Who no longer waits for a change does not let the next one in before Raft has
+// taken it: else it might be made after a change that was decided later.
+func TestNode_changeIsTakenUnderTheLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{UUID: "u"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // nobody waits
+		take, ended := make(chan struct{}), make(chan error)
+		never := make(chan struct{})
+		defer close(never)
+		go func() {
+			ended <- n.change(ctx, func() raft.IndexFuture { <-take; return hangingChange{never: never} })
+		}()
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			t.Errorf("it ended before Raft took the change: %v", err)
+			close(take)
+		default:
+			close(take)
+			if err := <-ended; !errors.Is(err, fsm.ErrOutcomeUnknown) {
+				t.Errorf("%v, want an unknown outcome", err)
+			}
+		}
+	})
+}
+
+// hangingChange is taken, and answered when the test ends.
+type hangingChange struct {
+	raft.IndexFuture
+	never <-chan struct{}
+}
+
+func (c hangingChange) Error() error { <-c.never; return raft.ErrLeadershipLost }
+func (hangingChange) Index() uint64  { return 7 }

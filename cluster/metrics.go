@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -191,7 +192,9 @@ var (
 	followerContactDesc = prometheus.NewDesc("claimq_raft_follower_last_contact_seconds",
 		"How long ago a follower last answered this leader.", []string{"node_id"}, nil)
 	clockAheadDesc = prometheus.NewDesc("claimq_clock_ahead_seconds",
-		"How far a node's wall clock is ahead of this leader's, below 0 if behind; of the leader itself 0.", []string{"node_id"}, nil)
+		"How far a node's wall clock is ahead of what a majority of the voters' show, below 0 if behind.", []string{"node_id"}, nil)
+	clockFollowedDesc = prometheus.NewDesc("claimq_clock_followed",
+		"1 if times of day follow this leader's wall clock, 0 if it is too far from what a majority of the voters' show, or too few of these are known.", nil, nil)
 )
 
 type nodeGauge struct {
@@ -248,6 +251,8 @@ func (c *nodeCollector) addRaft() {
 	c.always("claimq_raft_term", "Raft's term on this node.", func() int64 { return int64(n.currentTerm()) })
 	c.whether("claimq_raft_leader", "1 if this node leads and serves, else 0.", n.IsLeader)
 	c.whether("claimq_raft_has_leader", "1 if this node knows a leader, else 0.", func() bool { return n.leaderID() != "" })
+	c.whether("claimq_raft_divided", "1 if this node leads and answers nothing, as the voters have applied different things and no majority the same, else 0.",
+		func() bool { d := n.doubt(); return d != nil && d.divided })
 	c.add("claimq_raft_commit_index", "Highest log index that this node knows to be committed.", ofRaft(func() uint64 { return n.raft.CommitIndex() }))
 	c.add("claimq_raft_last_log_index", "Highest log index that this node has.", ofRaft(func() uint64 { return n.raft.LastIndex() }))
 	c.always("claimq_raft_applied_index", "Log index that this node's state reflects.", func() int64 { return int64(n.fsm.applied.Load()) })
@@ -311,6 +316,7 @@ func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- followerLagDesc
 	ch <- followerContactDesc
 	ch <- clockAheadDesc
+	ch <- clockFollowedDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -330,12 +336,7 @@ func (c *nodeCollector) collectFollowers(ch chan<- prometheus.Metric) {
 	if n.raft == nil || l == nil {
 		return
 	}
-	ch <- prometheus.MustNewConstMetric(clockAheadDesc, prometheus.GaugeValue, 0, n.cfg.NodeID)
-	for nodeID, ahead := range l.wallClocks.ahead() {
-		if nodeID != n.cfg.NodeID {
-			ch <- prometheus.MustNewConstMetric(clockAheadDesc, prometheus.GaugeValue, ahead.Seconds(), nodeID)
-		}
-	}
+	l.collectClocks(ch)
 	names := make(map[string]string)
 	n.fsm.read(func(m *fsm.Machine) {
 		for _, r := range m.Nodes() {
@@ -352,5 +353,23 @@ func (c *nodeCollector) collectFollowers(ch chan<- prometheus.Metric) {
 		lag := float64(last - min(last, h.lastLog))
 		ch <- prometheus.MustNewConstMetric(followerLagDesc, prometheus.GaugeValue, lag, name)
 		ch <- prometheus.MustNewConstMetric(followerContactDesc, prometheus.GaugeValue, time.Since(h.at).Seconds(), name)
+	}
+}
+
+// collectClocks reports on the members' wall clocks.
+func (l *leadership) collectClocks(ch chan<- prometheus.Metric) {
+	if !l.serves() {
+		return
+	}
+	own, known := l.clock.Ahead()
+	ch <- prometheus.MustNewConstMetric(clockFollowedDesc, prometheus.GaugeValue, float64(oneIf(known && lease.Follows(own))))
+	n := l.node
+	voters, _ := n.clockVoters()
+	majority, known := l.wallClocks.majority(n.clock.Mono(), voters)
+	if !known {
+		return
+	}
+	for nodeID, ahead := range l.wallClocks.ahead(majority) {
+		ch <- prometheus.MustNewConstMetric(clockAheadDesc, prometheus.GaugeValue, ahead.Seconds(), nodeID)
 	}
 }

@@ -48,8 +48,11 @@ type Node struct {
 	removed     atomic.Bool   // it is none any more, and Raft is shut down
 	// interludes are done by the goroutine that begins and ends leaderships.
 	interludes chan *interlude
-	restoring  chan struct{} // capacity 1; holds an element while a backup is restored
-	askedFor   takings       // snapshots of operators
+	doubted    chan *leadership // a scope that is to be followed by another
+	restoring  chan struct{}    // capacity 1; holds an element while a backup is restored
+	askedFor   takings          // snapshots of operators
+	hints      hints
+	operators  atomic.Pointer[func(key string) (name string, ok bool)] // by API key; nil: none
 	// trailing says how many entries to keep behind a snapshot: trailingLogs,
 	// unless a test wants fewer.
 	trailing func(bytes, entries int64) uint64
@@ -58,7 +61,12 @@ type Node struct {
 	dir    *dataDir
 	stores *stores
 	peers  *peerPort
-	// call asks the node at a peer address.
+	gate   *voteGate
+	// introducers are those who told this node, when it had no configuration, that it is
+	// a member. Set before Raft runs.
+	introducers []raft.Server
+	vouches     vouches
+	// call asks the node at a peer address; nil if nobody can be asked.
 	call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
 
 	ctx     context.Context // ends when the node closes, with errNodeClosed
@@ -90,7 +98,8 @@ type Parts struct {
 	// Clock is where the node takes its time from; nil = the machine's clocks.
 	Clock ClockSource
 	// Call asks the node at a peer address: it reaches that node's Answer. nil
-	// means that nobody can be asked.
+	// means that nobody can be asked: then a new leader does not compare what it has
+	// applied with the others either.
 	Call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)
 }
 
@@ -128,15 +137,11 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		trailing:    trailingLogs,
 
 		interludes: make(chan *interlude),
+		doubted:    make(chan *leadership),
 		restoring:  make(chan struct{}, 1),
 	}
 	if n.clock == nil {
 		n.clock = newSystemClock()
-	}
-	if n.call == nil {
-		n.call = func(context.Context, string, string, []byte) ([]byte, error) {
-			return nil, errors.New("this node cannot ask others")
-		}
 	}
 	n.record = fsm.NodeRecord{
 		UUID: n.uuid, NodeID: cfg.NodeID, HTTPAddr: cfg.HTTPAdvertise, Version: cfg.Version, Level: fsm.FeatureLevel,
@@ -155,7 +160,8 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.fsm.beforeCompact = n.keepTrailing
 	n.fsm.restoreRoom = restoreRoom(cfg.MemoryLimit, memoryTotal())
 	n.batcher = newBatcher(n.applyEntry, n.notServing, &stats.batch)
-	n.fsm.awaited = n.batcher.awaits
+	// Of a restore that is under way here, the results are awaited, too.
+	n.fsm.awaited = func() bool { return n.batcher.awaits() || len(n.restoring) > 0 }
 	n.batcher.observe = n.observeEntry
 	n.batcher.settled = n.settleWaiters
 	n.batcher.reach = n.reach
@@ -258,7 +264,7 @@ func (n *Node) start(fn func()) {
 // applyEntry hands an entry to Raft; without Raft, to the state machine.
 func (n *Node) applyEntry(data []byte) entryFuture {
 	if n.raft == nil {
-		return appliedNow{n.fsm.apply(n.fsm.applied.Load()+1, data)}
+		return appliedNow{n.fsm.apply(n.fsm.applied.Load()+1, n.currentTerm(), data)}
 	}
 	start := n.clock.Mono()
 	return timedEntry{n.raft.Apply(data, enqueueTimeout), n, start}
@@ -367,7 +373,7 @@ func (n *Node) servers() []raft.Server {
 // far as this node knows: one that lags behind may not know yet. A member whose
 // record is not written yet goes by its identity alone.
 func (n *Node) isMember(uuid, nodeID string) bool {
-	if !slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return string(s.ID) == uuid }) {
+	if !n.isServer(uuid) {
 		return false
 	}
 	var record fsm.NodeRecord

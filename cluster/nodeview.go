@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -51,6 +52,8 @@ func (n *Node) problemOf(status peerStatus) string {
 		return "it was removed from the cluster: stop it"
 	case status.State == "candidate":
 		return "it finds no leader"
+	case status.Doubt != "":
+		return "it " + status.Doubt
 	case status.State == "follower" && (status.LastContactMS < 0 || status.LastContactMS > contactMax.Milliseconds()):
 		return "it hears nothing from the leader"
 	case status.AppliedIndex+readyLagMax < commit:
@@ -62,13 +65,7 @@ func (n *Node) problemOf(status peerStatus) string {
 // warningOf says what a healthy node needs all the same, "" if nothing.
 // newest is the highest feature level that any node knows.
 func (n *Node) warningOf(s raft.Server, status peerStatus, newest uint32) string {
-	switch apart := status.wall.apart(); {
-	case apart > clocksApartMax:
-		direction := "ahead of"
-		if status.wall.ahead < 0 {
-			direction = "behind"
-		}
-		return fmt.Sprintf("its wall clock is %s %s that of %s: see that NTP sets both", apart.Round(100*time.Millisecond), direction, n.cfg.NodeID)
+	switch {
 	case status.Record.Level < newest:
 		return fmt.Sprintf("its version %s knows feature level %d, others know %d: run the new version on it", status.Record.Version, status.Record.Level, newest)
 	case s.Suffrage != raft.Voter:
@@ -77,6 +74,48 @@ func (n *Node) warningOf(s raft.Server, status peerStatus, newest uint32) string
 		}
 	}
 	return ""
+}
+
+// majorityWallOf returns what a majority of the voters' wall clocks show, nil if too few
+// have answered.
+func majorityWallOf(servers []raft.Server, statuses []peerStatus) *lease.Wall {
+	var walls []lease.Wall
+	voters := 0
+	for i, s := range servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if statuses[i].WallNS != 0 {
+			walls = append(walls, statuses[i].wall.wall)
+		}
+	}
+	majority, ok := lease.MajorityWall(walls, voters)
+	if !ok {
+		return nil
+	}
+	return &majority
+}
+
+// clockOf returns how many milliseconds a wall clock is ahead of the majority's, nil if
+// that is not known, and what is to be done about it, "" if nothing.
+func clockOf(r wallReading, majority *lease.Wall) (aheadMS *int64, problem string) {
+	if r.nodeID == "" || majority == nil {
+		return nil, ""
+	}
+	ahead, apart := r.ahead(*majority), r.apart(*majority)
+	ms := ahead.Milliseconds()
+	direction := "ahead of"
+	if ahead < 0 {
+		direction = "behind"
+	}
+	switch off := apart.Round(100 * time.Millisecond); {
+	case !lease.Follows(apart):
+		problem = fmt.Sprintf("its wall clock is %s %s what most voters' show, so times of day do not follow it when it leads: see that NTP sets it", off, direction)
+	case apart > clocksApartMax:
+		problem = fmt.Sprintf("its wall clock is %s %s what most voters' show: see that NTP sets it", off, direction)
+	}
+	return &ms, problem
 }
 
 // silentFor returns how long ago a follower was last heard of, as the leader

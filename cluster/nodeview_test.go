@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -50,9 +51,6 @@ func TestNode_viewOf(t *testing.T) {
 		{"never in contact", voter, follower(func(s *peerStatus) { s.LastContactMS = -1 }), nil, "hears nothing from the leader", false, false},
 		{"removed", voter, follower(func(s *peerStatus) { s.Removed = true }), nil, "was removed", false, false},
 		{"low on disk", voter, follower(func(s *peerStatus) { s.DiskLow = true }), nil, "disk is low", true, false},
-		{"ahead in time", voter, follower(func(s *peerStatus) { s.wall = wallReading{ahead: 3 * time.Second, slack: time.Second} }), nil, "2s ahead of that of n1", true, true},
-		{"behind in time", voter, follower(func(s *peerStatus) { s.wall = wallReading{ahead: -3 * time.Second} }), nil, "3s behind that of n1", true, true},
-		{"not certainly off", voter, follower(func(s *peerStatus) { s.wall = wallReading{ahead: 3 * time.Second, slack: 2 * time.Second} }), nil, "", true, true},
 		{"of an old version", voter, follower(func(s *peerStatus) { s.Record.Level = 4 }), nil, "version v2 knows feature level 4, others know 5", true, true},
 		{"a nonvoter", nonvoter("u2"), follower(func(*peerStatus) {}), nil, "", true, true},
 		{"a nonvoter that comes", nonvoter("u-new"), follower(func(*peerStatus) {}), nil, "gets its vote once it has caught up", true, true},
@@ -74,5 +72,35 @@ func TestNode_viewOf(t *testing.T) {
 	l.noteCatching("u-new", false)
 	if text := n.catchingUp("u-new"); text != "" {
 		t.Errorf("one that has caught up %s", text)
+	}
+}
+
+// How far a clock is off is said of who is off, by the clocks of a majority of voters,
+// and what it means; of a clock that need not be off nothing.
+func TestClockOf(t *testing.T) {
+	t.Parallel()
+	majority := lease.Wall(1e18)
+	for _, tc := range []struct {
+		name         string
+		ahead, slack time.Duration
+		problem      string // "" = none
+	}{
+		{"right", 0, 0, ""},
+		{"ahead", 3 * time.Second, time.Second, "its wall clock is 2s ahead of what most voters' show: see"},
+		{"behind", -3 * time.Second, 0, "its wall clock is 3s behind what most voters' show: see"},
+		{"not certainly off", 3 * time.Second, 2 * time.Second, ""},
+		{"far ahead", 24 * time.Hour, 0, "its wall clock is 24h0m0s ahead of what most voters' show, so times of day do not follow it"},
+		{"far behind", -24 * time.Hour, 0, "its wall clock is 24h0m0s behind what most voters' show, so times of day do not follow it"},
+	} {
+		ms, problem := clockOf(wallReading{nodeID: "n2", wall: majority + lease.Wall(tc.ahead), slack: tc.slack}, &majority)
+		if ms == nil || *ms != tc.ahead.Milliseconds() || tc.problem == "" && problem != "" || !strings.HasPrefix(problem, tc.problem) {
+			t.Errorf("%s: %v, %q; want %d, %q", tc.name, ms, problem, tc.ahead.Milliseconds(), tc.problem)
+		}
+	}
+	if ms, problem := clockOf(wallReading{nodeID: "n2"}, nil); ms != nil || problem != "" {
+		t.Errorf("without a majority: %v, %q", ms, problem)
+	}
+	if ms, problem := clockOf(wallReading{}, &majority); ms != nil || problem != "" {
+		t.Errorf("of one that was not read: %v, %q", ms, problem)
 	}
 }

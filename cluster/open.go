@@ -44,7 +44,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		n.run()
 		return n, nil
 	}
-	o := &opening{cfg: cfg, admitted: make(chan string, 1), missed: make(chan hello, 1)}
+	o := &opening{cfg: cfg, admitted: make(chan admission, 1), missed: make(chan hello, 1), ran: make(chan struct{}), gate: newVoteGate()}
 	n, err := o.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, o.undo())
@@ -58,15 +58,17 @@ type opening struct {
 	dir    *dataDir
 	stores *stores
 	peers  *peerPort
-	// admitted takes the cluster's id when an operator has made this node, which
-	// waits for that, a member; capacity 1.
-	admitted chan string
+	gate   *voteGate
+	// admitted takes the word that an operator has made this node, which waits for
+	// that, a member; capacity 1.
+	admitted chan admission
 	// missed takes who dialed this node and meant another one; capacity 1.
 	missed chan hello
 
 	// starting is held while the node has data but no Raft that could tell its
 	// members: who meets us waits for it rather than be told that we are empty.
 	starting sync.RWMutex
+	ran      chan struct{} // closed when Raft runs
 	mu       sync.Mutex
 	node     *Node // guarded by mu; set when Raft runs
 }
@@ -118,8 +120,14 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	starts, err := openStarts(o.dir.path)
+	if err != nil {
+		return nil, err
+	}
 	if has {
 		o.starting.Lock()
+	} else {
+		o.gate.open() // nobody can have heard of it
 	}
 	// The port before Raft, because nodes without data meet on it.
 	if o.peers, err = listenPeers(o.peerConfig(n)); err != nil {
@@ -128,10 +136,12 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	n.record.PeerAddr = o.peers.Addr()
 	meeting := o.meetConfig()
 	serveMeetings(o.peers, meeting)
-	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: o.transport()}
-	parts.NewTransport = func() (raft.Transport, error) { return o.transport(), nil }
+	serveStarts(o.peers, starts, n.uuid)
+	gated := func() raft.Transport { return newGatedTransport(o.transport(), o.gate) }
+	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: gated()}
+	parts.NewTransport = func() (raft.Transport, error) { return gated(), nil }
 	n.logs = parts.Logs
-	n.dir, n.stores, n.peers, n.call = o.dir, o.stores, o.peers, o.peers.Call
+	n.dir, n.stores, n.peers, n.gate, n.call = o.dir, o.stores, o.peers, o.gate, o.peers.Call
 	if !has {
 		o.serveInvitations(n)
 		if parts.Servers, err = o.findCluster(ctx, n, meeting); err != nil {
@@ -141,9 +151,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	err = n.startRaft(parts)
 	if err == nil {
-		o.mu.Lock()
-		o.node = n
-		o.mu.Unlock()
+		o.runs(n)
 	}
 	o.starting.Unlock()
 	if errors.Is(err, fsm.ErrCorrupt) {
@@ -155,6 +163,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	// Calls and joins last: they ask the node's Raft.
 	o.serve(n)
 	n.start(func() { n.noteLevels(n.ctx) })
+	n.start(func() { n.proveStart(n.ctx) })
 	n.run()
 	return n, nil
 }
@@ -167,7 +176,7 @@ func closeTransport(t raft.Transport) error {
 }
 
 // transport returns Raft's transport over the peer port.
-func (o *opening) transport() raft.Transport {
+func (o *opening) transport() *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:  o.peers.StreamLayer(),
 		MaxPool: raftConnsPerPeer,
@@ -188,6 +197,14 @@ func (o *opening) running() *Node {
 	return o.node
 }
 
+// runs notes that Raft runs.
+func (o *opening) runs(n *Node) {
+	o.mu.Lock()
+	o.node = n
+	o.mu.Unlock()
+	close(o.ran)
+}
+
 func (o *opening) peerConfig(n *Node) peerConfig {
 	return peerConfig{
 		ListenAddr:  o.cfg.PeerAddr,
@@ -195,14 +212,36 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 		JoinKey:     o.cfg.JoinKey,
 		Certificate: o.cfg.PeerCertificate,
 		Self:        o.self,
+		Signer:      o.dir.key,
 		Logger:      o.cfg.Logger.Named("peers"),
-		Admit: func(_ purpose, other hello) error {
+		Admit: func(ctx context.Context, why purpose, other hello) error {
 			if level := n.fsm.level.Load(); other.FeatureLevel < level {
 				return fmt.Errorf("node %q knows feature level %d, the cluster is at %d: run a newer version on it", other.NodeID, other.FeatureLevel, level)
 			}
-			return nil
+			if why == purposeMeet {
+				return nil
+			}
+			// Before, this node does not know who is a member.
+			select {
+			case <-o.ran:
+				return nil
+			case <-ctx.Done():
+				return errors.New("this node is starting, or waits to be joined")
+			}
 		},
-		Member: func(other hello) bool { return n.isMember(other.UUID, other.NodeID) },
+		Member: func(other hello) bool {
+			n := o.running()
+			return n != nil && n.isMember(other.UUID, other.NodeID)
+		},
+		RaftPeer: func(ctx context.Context, other hello) error {
+			return o.running().raftPeer(ctx, other)
+		},
+		Recorded: func(uuid string) (nodeID, peerAddr string) {
+			if n := o.running(); n != nil {
+				return n.recordedOf(uuid)
+			}
+			return "", ""
+		},
 		Missed: func(from hello) {
 			select {
 			case o.missed <- from:
@@ -211,11 +250,7 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 		},
 		TargetUUID: func(addr string) string {
 			if n := o.running(); n != nil {
-				for _, s := range n.servers() {
-					if string(s.Address) == addr {
-						return string(s.ID)
-					}
-				}
+				return n.memberAt(addr)
 			}
 			return ""
 		},
@@ -268,17 +303,27 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		clusterID = m.ClusterID
 		if m.Bootstrap {
 			servers = m.Configuration.Servers
+		} else {
+			n.introducers = m.Configuration.Servers
 		}
 	case len(o.cfg.Join) > 0:
-		j, err := requestJoin(ctx, o.peers, o.cfg.Join, n.record, o.cfg.Logger)
+		token, err := o.cfg.joinToken()
+		if err != nil {
+			return nil, err
+		}
+		j, err := requestJoin(ctx, o.peers, o.cfg.Join, joinRequest{NodeRecord: n.record, Token: token}, o.admitted, o.cfg.Logger)
 		if err != nil {
 			return nil, err
 		}
 		clusterID = j.ClusterID
+		n.introduced(j.LeaderUUID, j.LeaderAddr)
 	default:
-		if clusterID, err = o.awaitAdmission(ctx, n); err != nil {
+		a, err := o.awaitAdmission(ctx, n)
+		if err != nil {
 			return nil, err
 		}
+		clusterID = a.ClusterID
+		n.introduced(a.by.UUID, a.by.PeerAddr)
 	}
 	return servers, o.dir.SetClusterID(clusterID)
 }
@@ -305,8 +350,10 @@ func (o *opening) checkAlone(ctx context.Context, n *Node) error {
 func (o *opening) serve(n *Node) {
 	for name, answer := range n.calls {
 		o.peers.Handle(name, func(ctx context.Context, from hello, body []byte) ([]byte, error) {
-			if isForMembers(name) && !n.isMember(from.UUID, from.NodeID) {
-				return nil, fmt.Errorf("call %q: node %q is not a member of the cluster", name, from.NodeID)
+			if name == callStanding {
+				if err := aboutItself(from, body); err != nil {
+					return nil, err
+				}
 			}
 			return answer(ctx, body)
 		})

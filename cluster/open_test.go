@@ -139,7 +139,7 @@ func TestOpen_bootstrapRestartAndJoin(t *testing.T) {
 	}
 
 	joining := testConfig(t, "n2", t.TempDir(), addrs[1])
-	joining.Join = []string{addrs[0]}
+	joining.Join, joining.JoinToken = []string{addrs[0]}, joinTokenOf(t, first)
 	second := openNode(t, joining)
 	eventually(t, "the second node to be a voter that knows the leader", func() bool {
 		view := second.Cluster(context.Background())

@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"container/list"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +30,9 @@ const (
 	// inboundConnsMax bounds the connections that others opened to this node:
 	// seven peers with all of their connsPerPeerMax, and Raft's own.
 	inboundConnsMax = 4096
+	// meetsMax bounds the connections on which others, who need not be members, make
+	// the calls of joining. One more cuts the oldest off.
+	meetsMax = 64
 	// streamsEndTimeout is how long Close waits for the answers to the requests
 	// that wait, in both directions. Who closes the port has ended their waiting.
 	streamsEndTimeout = time.Second
@@ -53,27 +58,40 @@ type peerConfig struct {
 	// JoinKey is the secret that both sides of each connection must have; empty
 	// = none. Whether that is allowed is the caller's decision.
 	JoinKey []byte
-	// Self is asked at each handshake, because the cluster id comes late.
+	// Self is asked at each handshake, because the cluster id comes late. PeerAddr and
+	// Key are the port's to fill in.
 	Self func() hello
+	// Signer is the node's own key, which the UUID of Self is of.
+	Signer ed25519.PrivateKey
 	// Admit is asked at the end of each handshake of somebody who dialed us,
-	// key, cluster and target having been checked. Its error refuses, and its
+	// key, cluster and target having been checked, and before Member and RaftPeer: it
+	// may wait until these can tell, or ctx ends. Its error refuses, and its
 	// text is told to the dialer. nil admits all.
-	Admit func(purpose, hello) error
-	// Member reports whether who dialed us is a member of the cluster: an API
-	// request is taken from members alone, since the public port of who passes it
-	// on has checked its key. It is asked for each request, because a connection
-	// outlives a membership. nil = all are.
+	Admit func(ctx context.Context, why purpose, from hello) error
+	// Member reports whether who dialed us is a member of the cluster: requests of
+	// the API, since the public port of who passes them on has checked their keys, and
+	// all calls but the open ones are taken from members alone. It is asked for each
+	// request, because a connection outlives a membership. nil = all are.
 	Member func(hello) bool
-	// TargetUUID returns the UUID of the member at a peer address, "" if it is
-	// not known: a Raft connection then reaches that very node, or none, so a
-	// wiped node at an old address is never taken for the old one. nil = never
-	// known. Called without locks of the port held.
+	// RaftPeer says why Raft's messages are not taken from a node: nil if they are.
+	// It is asked when that node opens a connection, and then again and again. nil =
+	// they are taken from all.
+	RaftPeer func(ctx context.Context, from hello) error
+	// Recorded returns by which name and peer address the cluster knows the node with
+	// an identity, "" for what it has not recorded. nil = nothing is.
+	Recorded func(uuid string) (nodeID, peerAddr string)
+	// TargetUUID returns the UUID of the member at a peer address, "" if none is
+	// known to be there: a connection then reaches that very node, or none, so that
+	// nobody at an address of a member is taken for it. Called without locks of the
+	// port held.
 	TargetUUID func(addr string) string
-	// Missed is told who dialed us and meant a node of another identity, which was
-	// at this address before. It has not proven the key. nil = nobody is told.
+	// Missed is told who dialed us, and proved who it is, and meant a node of another
+	// identity, which was at this address before. nil = nobody is told.
 	Missed func(hello)
 	// Logger gets one line per event that an operator would miss.
 	Logger hclog.Logger
+	// Listen listens on an address; nil = TCP.
+	Listen func(addr string) (net.Listener, error)
 	// Dial opens a connection; nil = TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// Certificate makes the port speak mutual TLS; nil = none.
@@ -89,13 +107,16 @@ type peerPort struct {
 	cfg      peerConfig
 	log      hclog.Logger
 	listener net.Listener
-	addr     string // advertised
-	server   *fasthttp.Server
+	addr     string           // advertised
+	server   *fasthttp.Server // of members
+	meets    *fasthttp.Server // of whoever wants to join
 	failures handshakeLog
 
 	ctx    context.Context // ends with the port
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // every goroutine of the port; Add under mu only
+
+	whereabouts whereabouts
 
 	handshakes chan struct{} // a slot each, handshakesMax
 	raftConns  chan *peerConn
@@ -108,6 +129,7 @@ type peerPort struct {
 	mu      sync.Mutex
 	closed  bool
 	shaking list.List              // of net.Conn: the handshakes under way, the oldest first
+	meeting list.List              // of *peerConn: those of purposeMeet that others opened, the oldest first
 	conns   map[*peerConn]struct{} // inbound and outbound
 	inbound int                    // how many others opened
 	calls   map[string]callHandler
@@ -125,7 +147,10 @@ func listenPeers(cfg peerConfig) (*peerPort, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	listener, err := net.Listen("tcp", cfg.ListenAddr)
+	if cfg.Listen == nil {
+		cfg.Listen = listenTCP
+	}
+	listener, err := cfg.Listen(cfg.ListenAddr)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w: another process listens on %s: stop it, or choose another address with --peer-addr: %w", ErrPeerAddrInUse, cfg.ListenAddr, err)
 	}
@@ -149,11 +174,13 @@ func listenPeers(cfg peerConfig) (*peerPort, error) {
 		clients:    make(map[streamTarget]*streamClient),
 	}
 	p.readers.New = func() any { return bufio.NewReaderSize(nil, forwardHeaderMax) }
-	p.server = newPeerServer(p)
+	p.server, p.meets = newPeerServer(p), newMeetServer(p)
 	p.start(p.runAccept)
 	p.start(p.runIdleReaper)
 	return p, nil
 }
+
+func listenTCP(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
 
 // advertised returns what others reach the listener by.
 func advertised(listening net.Addr, advertise string) (string, error) {
@@ -349,9 +376,14 @@ func (p *peerPort) serve(conn net.Conn, end func()) {
 	case purposeStream:
 		p.serveStreams(c)
 		return
+	case purposeMeet:
+		p.serveMeet(c)
+		return
 	}
 	// The server closes the connection; what ended it is nobody's concern.
-	_ = p.server.ServeConn(&httpConn{peerConn: c})
+	served := &httpConn{peerConn: c}
+	_ = p.server.ServeConn(served)
+	served.over()
 	_ = c.Close()
 }
 
@@ -366,12 +398,13 @@ func (p *peerPort) greet(conn net.Conn) (*peerConn, error) {
 		_ = c.Close()
 		return nil, err
 	}
-	err := shakeTLS(c)
+	h, err := p.newHandshake(c)
 	if err == nil {
-		h := handshake{key: p.cfg.JoinKey, self: p.self(), admit: p.admitOn(c)}
+		h.admit = p.admitOn(c)
 		c.why, c.other, err = h.accept(c)
 	}
 	if err == nil {
+		p.met(c.other)
 		err = c.SetDeadline(time.Time{})
 	}
 	if err != nil {
@@ -401,26 +434,87 @@ func (p *peerPort) lingerClose(c *peerConn) {
 func (p *peerPort) self() hello {
 	self := p.cfg.Self()
 	self.PeerAddr = p.addr
+	self.Key = encodeNodeKey(publicKeyOf(p.cfg.Signer))
 	return self
+}
+
+// newHandshake shakes TLS's hands on c, if the port speaks it, and returns what is to
+// be done within.
+func (p *peerPort) newHandshake(c *peerConn) (h handshake, err error) {
+	if err := shakeTLS(c); err != nil {
+		return h, err
+	}
+	h = handshake{key: p.cfg.JoinKey, self: p.self(), signer: p.cfg.Signer}
+	h.channel, err = channelOf(c.Conn)
+	return h, err
 }
 
 // admitOn returns what decides at the end of a handshake on c.
 func (p *peerPort) admitOn(c *peerConn) func(purpose, hello) error {
-	secured, ok := c.Conn.(*peerTLS)
-	if !ok {
-		return p.cfg.Admit
-	}
 	return func(why purpose, from hello) error {
-		if err := secured.checkName(from); err != nil || p.cfg.Admit == nil {
+		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.HandshakeTimeout)
+		defer cancel()
+		if p.cfg.Admit != nil {
+			if err := p.cfg.Admit(ctx, why, from); err != nil {
+				return err
+			}
+		}
+		if err := p.checkCertificate(c, from); err != nil {
 			return err
 		}
-		return p.cfg.Admit(why, from)
+		return p.mayOpen(ctx, why, from)
+	}
+}
+
+// checkCertificate checks that the dialer's certificate, if the port wants one, is for
+// the node that it has proven to be.
+func (p *peerPort) checkCertificate(c *peerConn, from hello) error {
+	secured, ok := c.Conn.(*peerTLS)
+	if !ok {
+		return nil
+	}
+	nodeID, peerAddr := "", ""
+	if p.cfg.Recorded != nil {
+		nodeID, peerAddr = p.cfg.Recorded(from.UUID)
+	}
+	return secured.checkName(cmp.Or(nodeID, from.NodeID), cmp.Or(peerAddr, from.PeerAddr))
+}
+
+// mayOpen says whether a node may open a connection of that purpose.
+func (p *peerPort) mayOpen(ctx context.Context, why purpose, from hello) error {
+	switch {
+	case why == purposeMeet:
+		return nil
+	case why == purposeRaft && p.cfg.RaftPeer == nil:
+		return nil
+	case why == purposeRaft:
+		return p.cfg.RaftPeer(ctx, from)
+	case !p.isMember(from):
+		return notMember(from)
+	}
+	return nil
+}
+
+func (p *peerPort) isMember(from hello) bool { return p.cfg.Member == nil || p.cfg.Member(from) }
+
+func notMember(from hello) error {
+	return fmt.Errorf("node %q with identity %s is not a member of the cluster", from.NodeID, from.UUID)
+}
+
+// met notes where a node is that has shaken hands: nobody else's word counts.
+func (p *peerPort) met(other hello) {
+	if p.isMember(other) {
+		p.whereabouts.met(other.UUID, other.PeerAddr)
 	}
 }
 
 // dial opens a connection to the peer at addr. want is the UUID that it must
-// have, "" for any. ctx bounds it, and so does the handshake timeout.
+// have, "" for any, which purposeMeet alone allows. ctx bounds it, and so does the
+// handshake timeout.
 func (p *peerPort) dial(ctx context.Context, addr string, why purpose, want string) (*peerConn, error) {
+	if want == "" && why != purposeMeet {
+		return nil, fmt.Errorf("dial peer %s: no member is known to be there", addr)
+	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.HandshakeTimeout)
 	defer cancel()
 	stopOnClose := context.AfterFunc(p.ctx, cancel)
@@ -438,16 +532,19 @@ func (p *peerPort) dial(ctx context.Context, addr string, why purpose, want stri
 	// A context that ends early ends the handshake early.
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(aLongTimeAgo()) })
 	c.why = why
+	var h handshake
 	err = c.SetDeadline(deadline)
 	if err == nil {
-		err = shakeTLS(c)
+		h, err = p.newHandshake(c)
 	}
 	if err == nil {
-		h := handshake{key: p.cfg.JoinKey, self: p.self()}
 		c.other, err = h.dial(c, why, want)
 	}
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
+	}
+	if err == nil {
+		p.met(c.other)
 	}
 	if err == nil {
 		err = c.SetDeadline(time.Time{})

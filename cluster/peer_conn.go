@@ -64,16 +64,29 @@ func (c *peerConn) closedByPeer() bool {
 // one goroutine.
 type httpConn struct {
 	*peerConn
-	unsent func() // what is to be done if the answer cannot be written
+	unsent  func() // what is to be done if the answer cannot be written
+	written func() // what is to be done once it is written, or never will be
 }
 
 // OnUnsent has fn called if the answer certainly does not reach the other node
 // whole. The last fn counts; nil takes it back.
 func (c *httpConn) OnUnsent(fn func()) { c.unsent = fn }
 
+// OnWritten has fn called once the answer is written, or never will be.
+func (c *httpConn) OnWritten(fn func()) { c.written = fn }
+
+// over says that the answer is written, or never will be.
+func (c *httpConn) over() {
+	if written := c.written; written != nil {
+		c.written = nil
+		written()
+	}
+}
+
 // Read reads from the connection. Who reads on has written the answer before.
 func (c *httpConn) Read(b []byte) (int, error) {
 	c.unsent = nil
+	c.over()
 	return c.peerConn.Read(b)
 }
 

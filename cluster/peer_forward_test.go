@@ -33,6 +33,7 @@ func openFakePeer(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader
 		t.Fatal(err)
 	}
 	f := &fakePeer{addr: listener.Addr().String()}
+	testAddrs.Store(f.addr, testUUID("n2"))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -45,7 +46,12 @@ func openFakePeer(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(testWait))
 				conn = secureFake(t, conn, false)
-				h := handshake{key: testKey, self: testHello("n2")}
+				h := testHandshake("n2")
+				var err error
+				h.channel, err = channelOf(conn)
+				if err != nil {
+					return
+				}
 				if _, _, err := h.accept(conn); err == nil {
 					serve(n, conn, bufio.NewReader(conn))
 				}

@@ -34,6 +34,8 @@ const (
 	// callTimeoutMax bounds a call whose context has no deadline, and the time
 	// that a handler of one may take.
 	callTimeoutMax = 30 * time.Second
+	// meetBodyMax bounds the body of a call that is open to who is no member.
+	meetBodyMax = 64 << 10
 
 	peerReadTimeout  = 30 * time.Second // for one whole request
 	peerWriteTimeout = 30 * time.Second // for one whole answer
@@ -44,8 +46,8 @@ const (
 	callPathPrefix = "/peer/"
 )
 
-// callHandler answers one kind of node-to-node call. from is what the other
-// node said of itself when its connection opened. body is only valid until the
+// callHandler answers one kind of node-to-node call. from is the other node, as it
+// proved and said when its connection opened: a member unless the call is open. body is only valid until the
 // handler returns. ctx ends with the port, and after callTimeoutMax.
 type callHandler func(ctx context.Context, from hello, body []byte) ([]byte, error)
 
@@ -74,12 +76,33 @@ func (p *peerPort) Handle(name string, h callHandler) {
 	p.calls[name] = h
 }
 
-// Call asks the node at addr and returns its answer, which is the caller's.
-// Bodies are JSON, at most callBodyMax. A *peerError is the other node's
-// refusal; with any other error the call may or may not have been answered.
+// isOpenCall reports whether a call is answered to whoever has shaken hands: what
+// joining needs, and a node's question about itself, which may have been removed. All
+// others are answered to members alone.
+func isOpenCall(call string) bool { return isForWhoever(call) || call == callStanding }
+
+// isForWhoever reports whether a call is made of whoever is at an address. All others
+// are made of the member alone that is known to be there.
+func isForWhoever(call string) bool {
+	switch call {
+	case callMeet, callJoin, callWho, callAdmitted:
+		return true
+	}
+	return false
+}
+
+// Call is Ask without who answered.
 func (p *peerPort) Call(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
+	answer, _, err := p.Ask(ctx, addr, name, body)
+	return answer, err
+}
+
+// Ask asks the node at addr and returns its answer, which is the caller's, and who
+// answered. Bodies are JSON, at most callBodyMax. A *peerError is the other node's
+// refusal; with any other error the call may or may not have been answered.
+func (p *peerPort) Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by hello, err error) {
 	if len(body) > callBodyMax {
-		return nil, fmt.Errorf("call %s: body of %d bytes is over the bound of %d", name, len(body), callBodyMax)
+		return nil, by, fmt.Errorf("call %s: body of %d bytes is over the bound of %d", name, len(body), callBodyMax)
 	}
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -89,16 +112,40 @@ func (p *peerPort) Call(ctx context.Context, addr, name string, body []byte) ([]
 	req.Header.SetRequestURI(callPathPrefix + name)
 	req.Header.SetContentType("application/json")
 	req.SetBodyRaw(body)
-	if _, err := p.exchange(ctx, addr, req, resp, callTimeoutMax); err != nil {
-		return nil, fmt.Errorf("call %s: %w", name, err)
+	if isOpenCall(name) {
+		by, err = p.exchangeMeet(ctx, addr, name, req, resp)
+	} else {
+		by, _, err = p.exchange(ctx, addr, req, resp, callTimeoutMax)
+	}
+	if err != nil {
+		return nil, by, fmt.Errorf("call %s: %w", name, err)
 	}
 	if len(resp.Body()) > callBodyMax {
-		return nil, fmt.Errorf("call %s: answer of %d bytes is over the bound of %d", name, len(resp.Body()), callBodyMax)
+		return nil, by, fmt.Errorf("call %s: answer of %d bytes is over the bound of %d", name, len(resp.Body()), callBodyMax)
 	}
 	if status := resp.StatusCode(); status != fasthttp.StatusOK {
-		return nil, &peerError{Addr: addr, Call: name, Status: status, Text: errorText(resp.Body())}
+		return nil, by, &peerError{Addr: addr, Call: name, Status: status, Text: errorText(resp.Body())}
 	}
-	return append([]byte(nil), resp.Body()...), nil
+	return append([]byte(nil), resp.Body()...), by, nil
+}
+
+// exchangeMeet is exchange for an open call, over a connection for it alone.
+func (p *peerPort) exchangeMeet(ctx context.Context, addr, name string, req *fasthttp.Request, resp *fasthttp.Response) (by hello, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeoutMax)
+	defer cancel()
+	want := ""
+	if !isForWhoever(name) {
+		if want = p.cfg.TargetUUID(addr); want == "" {
+			return by, fmt.Errorf("no member is known to be at %s", addr)
+		}
+	}
+	conn, err := p.dial(ctx, addr, purposeMeet, want)
+	if err != nil {
+		return by, err
+	}
+	defer conn.Close()
+	_, _, err = newPooledConn(conn).roundTrip(ctx, req, resp)
+	return conn.other, err
 }
 
 // Forward sends req, an API request, to the node at addr and fills resp with
@@ -119,7 +166,7 @@ func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Reque
 	clientCloses := req.Header.ConnectionClose()
 	req.Header.ResetConnectionClose()
 	req.Header.Del(fasthttp.HeaderExpect)
-	sent, err := p.exchange(ctx, addr, req, resp, forwardTimeoutMax)
+	_, sent, err := p.exchange(ctx, addr, req, resp, forwardTimeoutMax)
 	if clientCloses {
 		req.Header.SetConnectionClose()
 	}
@@ -136,9 +183,9 @@ func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Reque
 	}
 }
 
-// exchange sends req and reads the answer. sent says whether a byte of req may
-// have left this node.
-func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, timeoutMax time.Duration) (sent bool, err error) {
+// exchange sends req to the member at addr and reads the answer, which by has given.
+// sent says whether a byte of req may have left this node.
+func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, timeoutMax time.Duration) (by hello, sent bool, err error) {
 	resp.Reset()
 	ctx, cancel := context.WithTimeout(ctx, timeoutMax)
 	defer cancel()
@@ -146,14 +193,15 @@ func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Requ
 	defer p.releasePool(pool)
 	c, err := pool.get(ctx)
 	if err != nil {
-		return false, err
+		return by, false, err
 	}
+	by = c.other
 	sent, reusable, err := c.roundTrip(ctx, req, resp)
 	if err != nil {
 		resp.Reset()
 	}
 	pool.put(c, reusable)
-	return sent, err
+	return by, sent, err
 }
 
 // newPeerServer returns the server behind the connections of purpose http. It
@@ -178,6 +226,46 @@ func newPeerServer(p *peerPort) *fasthttp.Server {
 	}
 }
 
+// newMeetServer returns the server behind the connections of purpose meet: for one
+// call each, and a small one.
+func newMeetServer(p *peerPort) *fasthttp.Server {
+	s := newPeerServer(p)
+	s.Handler = p.handleMeet
+	s.MaxRequestBodySize = meetBodyMax
+	s.DisableKeepalive = true
+	return s
+}
+
+// serveMeet answers the call that comes on c, of whoever that is, and closes c.
+func (p *peerPort) serveMeet(c *peerConn) {
+	p.mu.Lock()
+	place := p.meeting.PushBack(c)
+	var oldest *peerConn
+	if p.meeting.Len() > meetsMax {
+		oldest = p.meeting.Remove(p.meeting.Front()).(*peerConn)
+	}
+	p.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close()
+	}
+	_ = p.meets.ServeConn(&httpConn{peerConn: c})
+	_ = c.Close()
+	p.mu.Lock()
+	p.meeting.Remove(place) // of no effect if it was cut off
+	p.mu.Unlock()
+}
+
+// handleMeet answers an open call.
+func (p *peerPort) handleMeet(ctx *fasthttp.RequestCtx) {
+	name, ok := strings.CutPrefix(string(ctx.Request.Header.RequestURI()), callPathPrefix)
+	if !ok || !isOpenCall(name) {
+		answerError(ctx, fasthttp.StatusNotFound, "not_found", "no such call for who is not a member of the cluster")
+		return
+	}
+	p.handleCall(ctx, name)
+}
+
+// handleHTTP answers what a member asks.
 func (p *peerPort) handleHTTP(ctx *fasthttp.RequestCtx) {
 	// The path as sent: a percent-encoded key of an API path must not come to
 	// look like a call.
@@ -194,7 +282,7 @@ func (p *peerPort) handleHTTP(ctx *fasthttp.RequestCtx) {
 func (p *peerPort) answerForwarded(ctx *fasthttp.RequestCtx, from hello) {
 	handler := p.forward.Load()
 	switch {
-	case p.cfg.Member != nil && !p.cfg.Member(from):
+	case !p.isMember(from):
 		// Another node may know better, or the members here may be old.
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
 		answerError(ctx, fasthttp.StatusServiceUnavailable, "no_leader", "node "+strconv.Quote(from.NodeID)+" is not a member of the cluster and cannot pass requests on")
@@ -213,6 +301,9 @@ func (p *peerPort) handleCall(ctx *fasthttp.RequestCtx, name string) {
 	p.mu.Unlock()
 	from, ok := peerOf(ctx)
 	switch {
+	case ok && !isOpenCall(name) && !p.isMember(from):
+		answerError(ctx, fasthttp.StatusForbidden, "forbidden", fmt.Sprintf("call %q: %v", name, notMember(from)))
+		return
 	case handler == nil || !ok:
 		answerError(ctx, fasthttp.StatusNotFound, "not_found", "no such call: "+printable(string(cutText(name, helloFieldMax))))
 		return

@@ -91,15 +91,19 @@ func (pool *connPool) get(ctx context.Context) (*pooledConn, error) {
 		}
 		_ = c.Close()
 	}
-	conn, err := pool.port.dial(ctx, pool.addr, purposeHTTP, "")
+	conn, err := pool.port.dial(ctx, pool.addr, purposeHTTP, pool.port.cfg.TargetUUID(pool.addr))
 	if err != nil {
 		<-pool.free
 		return nil, err
 	}
+	return newPooledConn(conn), nil
+}
+
+func newPooledConn(conn *peerConn) *pooledConn {
 	c := &pooledConn{peerConn: conn}
 	c.r = bufio.NewReaderSize(conn, forwardHeaderMax)
 	c.w = bufio.NewWriterSize(c, roundTripBuffer)
-	return c, nil
+	return c
 }
 
 func (pool *connPool) pop() *pooledConn {

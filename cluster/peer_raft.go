@@ -28,27 +28,41 @@ func (p *peerPort) StreamLayer() raft.StreamLayer {
 }
 
 // Dial opens a Raft connection to the member at address: to the node with the
-// UUID that belongs there, where that is known.
+// UUID that belongs there, and where that node said last that it is, if that is
+// elsewhere and it answers.
 func (l *raftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	want := l.port.cfg.TargetUUID(string(address))
+	if moved := l.port.whereabouts.of(want); moved != "" && moved != string(address) {
+		// Half of the time: it may be where the configuration has it after all.
+		if c, err := l.dial(moved, timeout/2, want); err == nil {
+			return c, nil
+		}
+		timeout /= 2
+	}
+	return l.dial(string(address), timeout, want)
+}
+
+func (l *raftLayer) dial(addr string, timeout time.Duration, want string) (net.Conn, error) {
 	ctx := l.port.ctx
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	want := ""
-	if l.port.cfg.TargetUUID != nil {
-		want = l.port.cfg.TargetUUID(string(address))
-	}
-	c, err := l.port.dial(ctx, string(address), purposeRaft, want)
+	c, err := l.port.dial(ctx, addr, purposeRaft, want)
 	if err != nil {
 		return nil, err
 	}
 	if !l.own(c) {
-		return nil, fmt.Errorf("dial peer %s: %w", address, net.ErrClosed)
+		return nil, fmt.Errorf("dial peer %s: %w", addr, net.ErrClosed)
 	}
 	return c, nil
 }
+
+// raftStallMax bounds how long whoever sends a message may stop in the middle of it.
+// Lower, and a leader whose disk stalls begins to send its snapshot again; higher,
+// and a follower to which a leader was sending one takes longer to elect another.
+const raftStallMax = 5 * time.Second
 
 // Accept returns the next Raft connection that somebody opened, hands shaken.
 // net.ErrClosed once the layer or the port is closed.
@@ -62,7 +76,7 @@ func (l *raftLayer) Accept() (net.Conn, error) {
 		if !l.own(c) {
 			return nil, net.ErrClosed
 		}
-		return c, nil
+		return &raftInbound{Conn: c, taken: func() error { return l.port.mayOpen(l.port.ctx, purposeRaft, c.other) }, takenAt: time.Now()}, nil
 	}
 }
 
@@ -124,3 +138,72 @@ func (a peerAddr) Network() string { return "tcp" }
 
 // String returns the host:port.
 func (a peerAddr) String() string { return string(a) }
+
+// raftInbound is a connection on which somebody asks this node's Raft, one message
+// after the other, each answered before the next is read. It closes itself when a
+// message stops in the middle for raftStallMax. Raft reads a snapshot in its main loop
+// and without a deadline: a leader that is stopped, or cut off, while it sends one
+// would leave a follower that neither votes nor stands for election.
+//
+// Its reads and writes must follow each other, as Raft's do.
+type raftInbound struct {
+	net.Conn
+	inside  bool // bytes of a message were read that is not answered yet
+	bounded bool // the connection has a deadline for reading
+
+	// taken says why messages are not taken any more from who sends them; nil = they are.
+	taken   func() error
+	takenAt time.Time // when it was asked last
+}
+
+// raftTakenInterval is how often it is asked of a connection whether its messages are
+// still taken: a connection outlives a membership.
+const raftTakenInterval = 100 * time.Millisecond
+
+// Read reads from the connection: without a bound while no message has begun.
+func (c *raftInbound) Read(b []byte) (int, error) {
+	if err := c.bound(); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Read(b)
+	if err == nil && !c.inside {
+		err = c.check()
+	}
+	if err != nil {
+		// What is left of the message must not be taken for the next one.
+		_ = c.Close()
+	}
+	c.inside = c.inside || n > 0
+	return n, err
+}
+
+// check looks, every raftTakenInterval, whether messages are still taken.
+func (c *raftInbound) check() error {
+	if c.taken == nil {
+		return nil
+	}
+	now := time.Now()
+	if now.Sub(c.takenAt) < raftTakenInterval {
+		return nil
+	}
+	c.takenAt = now
+	return c.taken()
+}
+
+// bound gives the next read its deadline, or takes that of the last one away.
+func (c *raftInbound) bound() error {
+	var deadline time.Time
+	if c.inside {
+		deadline = time.Now().Add(raftStallMax)
+	} else if !c.bounded {
+		return nil
+	}
+	c.bounded = c.inside
+	return c.SetReadDeadline(deadline)
+}
+
+// Write writes an answer to the connection.
+func (c *raftInbound) Write(b []byte) (int, error) {
+	c.inside = false
+	return c.Conn.Write(b)
+}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +46,7 @@ type raftPeer struct {
 func startPortRaft(t *testing.T, nodeID string, port *peerPort, servers []raft.Server) raftPeer {
 	t.Helper()
 	cfg := raft.DefaultConfig()
-	cfg.LocalID = raft.ServerID("uuid-of-" + nodeID)
+	cfg.LocalID = raft.ServerID(testUUID(nodeID))
 	cfg.HeartbeatTimeout, cfg.ElectionTimeout, cfg.LeaderLeaseTimeout = time.Second, time.Second, 500*time.Millisecond
 	cfg.CommitTimeout = 5 * time.Millisecond
 	cfg.Logger = hclog.NewNullLogger()
@@ -72,22 +73,12 @@ func startPortRaft(t *testing.T, nodeID string, port *peerPort, servers []raft.S
 // Three real Rafts elect, replicate, and elect again over the peer port.
 func TestStreamLayer_carriesRaft(t *testing.T) {
 	t.Parallel()
-	addrs := make(map[string]string)
-	var mu sync.Mutex
-	target := func(addr string) string {
-		mu.Lock()
-		defer mu.Unlock()
-		return addrs[addr]
-	}
 	ports := make(map[string]*peerPort)
 	var servers []raft.Server
 	for _, nodeID := range []string{"n1", "n2", "n3"} {
-		port := openTestPort(t, nodeID, func(c *peerConfig) { c.TargetUUID = target })
+		port := openTestPort(t, nodeID)
 		ports[nodeID] = port
-		mu.Lock()
-		addrs[port.Addr()] = "uuid-of-" + nodeID
-		mu.Unlock()
-		servers = append(servers, raft.Server{ID: raft.ServerID("uuid-of-" + nodeID), Address: raft.ServerAddress(port.Addr())})
+		servers = append(servers, raft.Server{ID: raft.ServerID(testUUID(nodeID)), Address: raft.ServerAddress(port.Addr())})
 	}
 	peers := make(map[string]raftPeer)
 	for nodeID, port := range ports {
@@ -144,7 +135,7 @@ func waitForRaftLeader(t *testing.T, peers map[string]raftPeer) (leader string) 
 func TestStreamLayer_Dial_namesItsTarget(t *testing.T) {
 	t.Parallel()
 	wiped := openTestPort(t, "n2")
-	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.TargetUUID = func(string) string { return "uuid-of-the-old-n2" } })
+	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.TargetUUID = func(string) string { return testUUID("the old n2") } })
 	_, err := dialer.StreamLayer().Dial(raft.ServerAddress(wiped.Addr()), testWait)
 	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "its data folder is another one") {
 		t.Fatalf("got %v", err)
@@ -154,8 +145,8 @@ func TestStreamLayer_Dial_namesItsTarget(t *testing.T) {
 func TestStreamLayer_Dial_refusals(t *testing.T) {
 	t.Parallel()
 	acceptor := openTestPort(t, "n2", func(c *peerConfig) {
-		c.Admit = func(why purpose, from hello) error {
-			if why == purposeRaft && from.UUID != "uuid-of-n1" {
+		c.Admit = func(_ context.Context, why purpose, from hello) error {
+			if why == purposeRaft && from.UUID != testUUID("n1") {
 				return fmt.Errorf("node %q is not a member", from.NodeID)
 			}
 			return nil
@@ -165,7 +156,7 @@ func TestStreamLayer_Dial_refusals(t *testing.T) {
 		change func(*peerConfig)
 		want   string
 	}{
-		"not a member":    {func(c *peerConfig) { c.Self = func() hello { return testHello("n9") } }, "is not a member"},
+		"not a member":    {func(c *peerConfig) { c.Self, c.Signer = func() hello { return testHello("n9") }, testSigner("n9") }, "is not a member"},
 		"another cluster": {func(c *peerConfig) { c.Self = func() hello { h := testHello("n1"); h.ClusterID = "c2"; return h } }, "belongs to cluster"},
 		"another key":     {func(c *peerConfig) { c.JoinKey = testOtherKey }, "another join key"},
 	} {
@@ -189,6 +180,9 @@ func TestStreamLayer_Close(t *testing.T) {
 	in, err := first.Accept()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, ok := in.(*raftInbound); !ok {
+		t.Errorf("got a %T, on which a message that stops is waited for without a bound", in)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)

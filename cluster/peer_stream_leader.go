@@ -24,6 +24,8 @@ type streamConn struct {
 	net.Conn
 	caller context.Context
 	unsent func()
+	// written is called once the answer is sent, or never will be.
+	written func()
 }
 
 // Caller returns a context that ends when nobody waits for the answer.
@@ -32,6 +34,9 @@ func (c *streamConn) Caller() context.Context { return c.caller }
 // OnUnsent has fn called if the answer certainly does not reach the other node
 // whole. The last fn counts; nil takes it back.
 func (c *streamConn) OnUnsent(fn func()) { c.unsent = fn }
+
+// OnWritten has fn called once the answer is written, or never will be.
+func (c *streamConn) OnWritten(fn func()) { c.written = fn }
 
 // streamServer answers the streams of one connection.
 type streamServer struct {
@@ -151,6 +156,9 @@ func (s *streamServer) answer(caller context.Context, f frame, gone context.Canc
 	s.end(f.stream, gone) // before the answer: then the number may come again
 	if err := s.sendAnswer(f.stream, answer); err != nil && conn.unsent != nil {
 		conn.unsent()
+	}
+	if conn.written != nil {
+		conn.written()
 	}
 }
 

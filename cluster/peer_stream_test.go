@@ -20,7 +20,7 @@ import (
 // forwardWaiting passes a request with that body on and returns its answer.
 func forwardWaiting(ctx context.Context, p *peerPort, addr, body string) (*fasthttp.Response, error) {
 	req, resp := newSubmit(body)
-	return resp, p.ForwardWaiting(ctx, addr, "", req, resp)
+	return resp, p.ForwardWaiting(ctx, addr, testUUIDAt(addr), req, resp)
 }
 
 // openStreamPair returns a port and another one that answers with handler.
@@ -300,7 +300,7 @@ func TestPeerPort_CloseStreams(t *testing.T) {
 // dialStream opens a connection for streams and shakes hands.
 func dialStream(t *testing.T, to *peerPort) *frameConn {
 	t.Helper()
-	c, err := openTestPort(t, "n1").dial(t.Context(), to.Addr(), purposeStream, "")
+	c, err := openTestPort(t, "n1").dial(t.Context(), to.Addr(), purposeStream, to.cfg.Self().UUID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
 )
 
@@ -57,6 +58,16 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+// testAddrs has the identities of the test ports, and of the fakes, by address.
+var testAddrs sync.Map
+
+// testUUIDAt returns the identity of who is at an address.
+func testUUIDAt(addr string) string {
+	uuid, _ := testAddrs.Load(addr)
+	text, _ := uuid.(string)
+	return text
+}
+
 // openTestPort opens a port for node nodeID on a free loopback port.
 func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *peerPort {
 	t.Helper()
@@ -64,6 +75,8 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *pee
 		ListenAddr: "127.0.0.1:0",
 		JoinKey:    testKey,
 		Self:       func() hello { return testHello(nodeID) },
+		Signer:     testSigner(nodeID),
+		TargetUUID: testUUIDAt,
 
 		Certificate:      certificateOfAll(t),
 		HandshakeTimeout: testWait, // hundreds at once take a busy machine longer than the default
@@ -75,6 +88,7 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *pee
 	if err != nil {
 		t.Fatalf("listenPeers: %v", err)
 	}
+	testAddrs.Store(p.listener.Addr().String(), p.cfg.Self().UUID)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
@@ -267,7 +281,7 @@ func TestPeerPort_Call(t *testing.T) {
 	if got, err := a.Call(t.Context(), b.Addr(), "echo", largest); err != nil || !bytes.Equal(got, largest) {
 		t.Errorf("the largest body: %d bytes back, %v", len(got), err)
 	}
-	if got, err := a.Call(t.Context(), b.Addr(), "who", nil); err != nil || string(got) != "n1 uuid-of-n1" {
+	if got, err := a.Call(t.Context(), b.Addr(), "who", nil); err != nil || string(got) != "n1 "+testUUID("n1") {
 		t.Errorf("who: got %q, %v", got, err)
 	}
 	if _, err := a.Call(t.Context(), b.Addr(), "echo", append(largest, 'x')); err == nil {
@@ -321,6 +335,40 @@ func TestPeerPort_inboundBound(t *testing.T) {
 	conn := dialRaw(t, p.Addr())
 	if n, err := io.Copy(io.Discard, conn); n != 0 || isTimeout(err) {
 		t.Errorf("a connection past the bound was kept: %d bytes, %v", n, err)
+	}
+}
+
+// Whoever wants to join makes one small call per connection, and there are few of these:
+// the oldest goes.
+func TestPeerPort_meetsBound(t *testing.T) {
+	t.Parallel()
+	p, dialer := openTestPort(t, "n2"), openTestPort(t, "n1")
+	p.Handle(callWho, echoCall)
+	if got, err := dialer.Call(t.Context(), p.Addr(), callWho, make([]byte, meetBodyMax)); err != nil || len(got) != meetBodyMax {
+		t.Errorf("the largest call: %d bytes, %v", len(got), err)
+	}
+	var remote *peerError
+	if _, err := dialer.Call(t.Context(), p.Addr(), callWho, make([]byte, meetBodyMax+1)); err == nil {
+		t.Error("a larger call was answered")
+	} else if errors.As(err, &remote) && remote.Status != fasthttp.StatusRequestEntityTooLarge {
+		t.Errorf("a larger call: %v", err)
+	}
+	conns := make([]*peerConn, meetsMax+1)
+	for i := range conns {
+		var err error
+		if conns[i], err = dialer.dial(t.Context(), p.Addr(), purposeMeet, ""); err != nil {
+			t.Fatal(err)
+		}
+		defer conns[i].Close()
+		waitUntil(t, "it waits for a call", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.meeting.Len() == min(i+1, meetsMax)
+		})
+	}
+	_ = conns[0].SetDeadline(time.Now().Add(peerReadTimeout / 2)) // then it would go anyway
+	if n, err := io.Copy(io.Discard, conns[0]); n != 0 || isTimeout(err) {
+		t.Errorf("the oldest was kept: %d bytes, %v", n, err)
 	}
 }
 

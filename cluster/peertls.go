@@ -18,8 +18,12 @@ import (
 //     side was given.
 //   - The dialer wants the host that it dials among the names of the acceptor's
 //     certificate.
-//   - The acceptor wants the dialer's node id, or the host of the peer address
-//     that the dialer's hello says, among the names of the dialer's.
+//   - The acceptor wants the dialer's node id, or the host of its peer address,
+//     among the names of the dialer's: those that the cluster has recorded for a
+//     member, and those that its hello says of who is none yet.
+//
+// The proofs of the handshake within are bound to the very channel of TLS that they
+// are said in.
 //
 // The first byte of a connection tells TLS (22) from what a node without TLS
 // says ('C'), so that each side can tell the other what is missing. What is wrong
@@ -121,19 +125,40 @@ func (c *peerTLS) checkDialer(now time.Time) error {
 	return nil
 }
 
-// checkName checks that the dialer's certificate is for the node that it says it
-// is: for its node id, or for the host of its peer address.
-func (c *peerTLS) checkName(from hello) error {
+// checkName checks that the dialer's certificate is for the node with that id and
+// that peer address: for the one or for the host of the other.
+func (c *peerTLS) checkName(nodeID, peerAddr string) error {
 	leaf := c.ConnectionState().PeerCertificates[0]
-	if leaf.VerifyHostname(from.NodeID) == nil {
+	if leaf.VerifyHostname(nodeID) == nil {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(from.PeerAddr)
+	host, _, err := net.SplitHostPort(peerAddr)
 	if err == nil && host != "" && leaf.VerifyHostname(host) == nil {
 		return nil
 	}
-	return fmt.Errorf("the certificate of the dialer is neither for its node id, %q, nor for the host of its peer address, %q: it is for %s", from.NodeID, from.PeerAddr, certificateNames(leaf))
+	return fmt.Errorf("the certificate of the dialer is neither for its node id, %q, nor for the host of its peer address, %q: it is for %s", nodeID, peerAddr, certificateNames(leaf))
 }
+
+// channelLabel is what a channel of TLS is asked for its secret by.
+const channelLabel = "EXPORTER-claimq-peer-handshake"
+
+// channelOf returns what both ends of the connection's TLS know, and of no other
+// connection; nil without TLS. Its hands are shaken.
+func channelOf(conn net.Conn) ([]byte, error) {
+	secured, ok := conn.(*peerTLS)
+	if !ok {
+		return nil, nil
+	}
+	state := secured.ConnectionState()
+	secret, err := state.ExportKeyingMaterial(channelLabel, nil, channelSize)
+	if err != nil {
+		return nil, fmt.Errorf("%w: TLS: %w", errHandshake, err)
+	}
+	return secret, nil
+}
+
+// channelSize is the size of that secret.
+const channelSize = 32
 
 // certificateNames lists the names of a certificate for a log.
 func certificateNames(c *x509.Certificate) string {

@@ -70,13 +70,14 @@ func (n *Node) reach(cmd fsm.Command) (tasks int) {
 
 // notServing says why this node takes no proposals and linearizable reads.
 func (n *Node) notServing() error {
+	l := n.leader.Load()
 	switch {
 	case n.closing.Load():
 		return fsm.ErrShuttingDown
 	case n.removed.Load():
 		return errRemoved()
-	case n.leader.Load() != nil:
-		return fmt.Errorf("%w: this node has just been elected", fsm.ErrNoLeader)
+	case l != nil:
+		return l.notYet()
 	case n.leaderID() == "" || n.leaderID() == n.uuid:
 		return fsm.ErrNoLeader
 	}

@@ -57,6 +57,7 @@ type raftFSM struct {
 	machine   *fsm.Machine
 	absent    atomic.Bool   // set under mu
 	appliedAt time.Duration // guarded by mu; monotonic time of the last entry
+	chain     chainPoints   // guarded by mu; the newest is machine's
 	// leading is told of each entry; nil while not leading. It is guarded by mu,
 	// and called with it held.
 	leading func(*fsm.Machine, *fsm.Applied)
@@ -113,6 +114,7 @@ func newRaftFSM(clock ClockSource, fatal func(error), stats *fsmStats) *raftFSM 
 		persistRate: snapshotRateMax,
 		restoreRoom: math.MaxInt64,
 	}
+	f.chain.restart(chainPoint{})
 	// Returning from Apply would advance Raft's index past an entry that was
 	// not applied, so a fatal that returns is followed by nothing.
 	f.fatal = func(err error) {
@@ -131,7 +133,7 @@ func (f *raftFSM) Apply(l *raft.Log) any {
 	if err := f.awaitStored(l.Index); err != nil {
 		return err
 	}
-	return f.apply(l.Index, l.Data)
+	return f.apply(l.Index, l.Term, l.Data)
 }
 
 // awaitStored waits until this node's disk has the log up to index: what it does not
@@ -160,17 +162,23 @@ func (f *raftFSM) replayed(index uint64) bool {
 	return known
 }
 
-func (f *raftFSM) apply(index uint64, data []byte) *fsm.Applied {
+func (f *raftFSM) apply(index, term uint64, data []byte) *fsm.Applied {
 	// An entry of this node's is awaited since before Raft was given it.
 	replay := f.awaited != nil && !f.awaited()
 	f.mu.Lock()
+	chain := chainLink(f.machine.Chain(), index, term, data)
 	applied, err := f.applyLocked(index, data, replay)
 	if err != nil {
 		f.fatal(fmt.Errorf("apply log entry %d: %w", index, err))
 	}
+	f.machine.SetChain(chain)
+	f.chain.add(chainPoint{Index: index, Chain: chain})
 	f.appliedAt = f.clock.Mono()
 	if f.leading != nil {
 		f.leading(f.machine, &applied)
+	}
+	if applied.Restored {
+		f.watches.restored()
 	}
 	f.watches.applied(&applied)
 	var capture *fsm.Snapshot
@@ -238,6 +246,10 @@ func (f *raftFSM) StoreConfiguration(index uint64, _ raft.Configuration) {
 // not come to the state's own entry yet.
 var errReplaying = errors.New("raft was started anew and has not caught up with the state")
 
+// errRestoreUnderWay is returned for a snapshot while a restore goes through the log:
+// the snapshot would not have it, and the log that it is of would go.
+var errRestoreUnderWay = errors.New("a backup is being restored")
+
 // Snapshot captures the state. It runs on Raft's apply goroutine.
 func (f *raftFSM) Snapshot() (raft.FSMSnapshot, error) {
 	if f.replayTo != 0 {
@@ -249,6 +261,10 @@ func (f *raftFSM) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	start := time.Now()
 	f.mu.Lock()
+	if _, under := f.machine.Restoring(); under {
+		f.mu.Unlock()
+		return nil, errRestoreUnderWay
+	}
 	s := f.machine.Snapshot()
 	f.mu.Unlock()
 	f.stats.capture.Observe(time.Since(start).Seconds())
@@ -269,6 +285,12 @@ func (f *raftFSM) read(fn func(m *fsm.Machine)) uint64 {
 	defer f.mu.RUnlock()
 	fn(f.machine)
 	return f.machine.Index()
+}
+
+// restoring reports whether a restore goes through the log.
+func (f *raftFSM) restoring() (under bool) {
+	f.read(func(m *fsm.Machine) { _, under = m.Restoring() })
+	return under
 }
 
 // readState is read for who tells others what is there. Errors: errRestoring, and

@@ -86,12 +86,12 @@ func (s *memorySink) ID() string    { return "memory" }
 func TestRaftFSM_snapshotAndRestore(t *testing.T) {
 	t.Parallel()
 	f := newTestFSM(t, func(err error) { t.Error(err) })
-	f.apply(3, entryOf(5, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1")}}}))
+	f.apply(3, 1, entryOf(5, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1")}}}))
 	captured, err := f.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.apply(4, entryOf(6, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("2")}}}))
+	f.apply(4, 1, entryOf(6, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("2")}}}))
 	full := &memorySink{fail: io.ErrShortWrite}
 	if err := captured.Persist(full); !errors.Is(err, io.ErrShortWrite) || !full.canceled {
 		t.Errorf("a sink that fails: %v, cancelled %v", err, full.canceled)
@@ -106,7 +106,7 @@ func TestRaftFSM_snapshotAndRestore(t *testing.T) {
 	}
 
 	other := newTestFSM(t, func(err error) { t.Error(err) })
-	other.apply(1, entryOf(1, fsm.Tick{}))
+	other.apply(1, 1, entryOf(1, fsm.Tick{}))
 	damaged := bytes.Clone(sink.Bytes())
 	damaged[len(damaged)/2] ^= 1
 	if err := other.Restore(io.NopCloser(bytes.NewReader(damaged))); err == nil {
@@ -169,7 +169,7 @@ func TestRaftFSM_wait(t *testing.T) {
 		if f.waiting.Load() != 4 {
 			t.Errorf("%d wait, want 4", f.waiting.Load())
 		}
-		f.apply(3, entryOf(1, fsm.Tick{}))
+		f.apply(3, 1, entryOf(1, fsm.Tick{}))
 		synctest.Wait()
 		if len(done) != 2 {
 			t.Errorf("%d waits ended at index 3, want 2", len(done))
@@ -230,7 +230,7 @@ func TestRaftFSM_DropsResultsNobodyAwaits(t *testing.T) {
 	t.Parallel()
 	f := newTestFSM(t, func(err error) { t.Error(err) })
 	submit := func(index uint64) *fsm.Applied {
-		return f.apply(index, entryOf(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}))
+		return f.apply(index, 1, entryOf(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}))
 	}
 	awaited := false
 	f.awaited = func() bool { return awaited }

@@ -51,7 +51,16 @@ func (h *raftHandle) State() raft.RaftState         { return h.current().State()
 func (h *raftHandle) CurrentTerm() uint64           { return h.current().CurrentTerm() }
 func (h *raftHandle) CommitIndex() uint64           { return h.current().CommitIndex() }
 func (h *raftHandle) LastIndex() uint64             { return h.current().LastIndex() }
-func (h *raftHandle) LastContact() time.Time        { return h.current().LastContact() }
+
+// LastContact returns when this node last heard from the leader that it follows.
+func (h *raftHandle) LastContact() time.Time {
+	run := h.run.Load()
+	inLoop, beside := run.raft.LastContact(), run.confirmer.heartbeats.lastAnswered()
+	if beside.After(inLoop) {
+		return beside
+	}
+	return inLoop
+}
 
 func (h *raftHandle) LeaderWithID() (raft.ServerAddress, raft.ServerID) {
 	return h.current().LeaderWithID()
@@ -131,16 +140,21 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 	if writesBeside {
 		// One that was shut down while it won an election may say for ever that it leads.
 		logs.LedBy(func() bool { return false })
+		logs.AppliedTo(n.fsm.applied.Load)
 		c.stored, n.fsm.stored = logs.Stored, logs.AwaitStored
 	}
 	conf := n.raftConfig()
 	conf.NoSnapshotRestoreOnStart = again
+	c.heartbeats.start(transport.Consumer())
 	r, err := n.newRaft(conf, parts, c)
 	if err != nil {
 		cancel(err)
+		c.heartbeats.close()
 		return nil, err
 	}
+	c.heartbeats.follow(r, &seam{logs: parts.Logs, raft: r})
 	if writesBeside {
+		logs.SnapshotAt(func() uint64 { index, _ := lastSnapshot(r); return index })
 		logs.LedBy(func() bool { return r.State() == raft.Leader })
 	}
 	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil
@@ -149,6 +163,8 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 // besideLog is a log that a leader writes beside sending it, as *logStore is.
 type besideLog interface {
 	LedBy(leads func() bool)
+	AppliedTo(applied func() uint64)
+	SnapshotAt(index func() uint64)
 	Stored(index uint64) uint64
 	AwaitStored(index uint64) error
 }

@@ -76,7 +76,7 @@ func TestNode_RemoveNode(t *testing.T) {
 		if i == 0 {
 			cfg.Bootstrap = true
 		} else {
-			cfg.Join = []string{addrs[0]}
+			cfg.Join, cfg.JoinToken = []string{addrs[0]}, joinTokenOf(t, nodes[0])
 		}
 		nodes[i] = openNode(t, cfg)
 	}
@@ -91,7 +91,7 @@ func TestNode_RemoveNode(t *testing.T) {
 	}
 	eventually(t, "n2 to be a voter", func() bool { return healthyVoters() == 2 })
 	third := testConfig(t, "n3", t.TempDir(), addrs[2])
-	third.Join = []string{addrs[0]}
+	third.Join, third.JoinToken = []string{addrs[0]}, joinTokenOf(t, nodes[0])
 	dead := openNode(t, third)
 	eventually(t, "n3 to be a voter", func() bool { return healthyVoters() == 3 })
 	closeNode(t, dead)

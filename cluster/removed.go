@@ -3,8 +3,10 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -79,8 +81,9 @@ func (n *Node) inDoubt() bool {
 	return ms < 0 || ms > silenceMax.Milliseconds()
 }
 
-// askStanding asks all other nodes that this one knows of, until one knows.
+// askStanding asks all other members that this node knows of, until one knows.
 func (n *Node) askStanding(ctx context.Context) standingAnswer {
+	n.findMembers(ctx)
 	for _, addr := range n.knownAddrs() {
 		ctx, cancel := context.WithTimeout(ctx, standingAskTimeout)
 		answer, err := ask[standingAnswer](ctx, n, addr, callStanding, standingQuestion{Record: n.record})
@@ -92,8 +95,36 @@ func (n *Node) askStanding(ctx context.Context) standingAnswer {
 	return standingAnswer{}
 }
 
-// knownAddrs returns the peer addresses of other nodes: those of the
-// configuration, of the records, and those that this node was started with.
+// findMembers looks who is at the addresses that this node was started with, if it
+// knows of no member there: then it knows where that one is, if it is one.
+func (n *Node) findMembers(ctx context.Context) {
+	if n.peers == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, standingAskTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, addr := range n.startAddrs() {
+		if n.memberAt(addr) == "" {
+			wg.Go(func() { _, _ = n.whoAt(ctx, addr) }) // the port notes who it was
+		}
+	}
+	wg.Wait()
+}
+
+// startAddrs returns the peer addresses of others that this node was started with.
+func (n *Node) startAddrs() []string {
+	addrs := slices.Clone(n.cfg.Join)
+	for _, nodeID := range sortedKeys(n.cfg.InitialCluster) {
+		if nodeID != n.cfg.NodeID {
+			addrs = append(addrs, n.cfg.InitialCluster[nodeID])
+		}
+	}
+	return addrs
+}
+
+// knownAddrs returns the peer addresses of other members: those of the
+// configuration, of the records, and by which they said that they are reached.
 func (n *Node) knownAddrs() []string {
 	var addrs []string
 	add := func(addr string) {
@@ -113,15 +144,28 @@ func (n *Node) knownAddrs() []string {
 			}
 		}
 	})
-	for _, addr := range n.cfg.Join {
-		add(addr)
-	}
-	for _, nodeID := range sortedKeys(n.cfg.InitialCluster) {
-		if nodeID != n.cfg.NodeID {
-			add(n.cfg.InitialCluster[nodeID])
+	if n.peers != nil {
+		others := n.peers.whereabouts.all()
+		for _, uuid := range sortedKeys(others) {
+			if uuid != n.uuid {
+				add(others[uuid])
+			}
 		}
 	}
 	return addrs
+}
+
+// aboutItself says why a question about a node's standing is not answered: unless it
+// is the node itself, by the address that its hello has.
+func aboutItself(from hello, body []byte) error {
+	var q standingQuestion
+	if err := json.Unmarshal(body, &q); err != nil {
+		return err
+	}
+	if q.Record.UUID != from.UUID || q.Record.PeerAddr != from.PeerAddr {
+		return errors.New("the question is not about the node that asks")
+	}
+	return nil
 }
 
 // answerStanding says, if this node leads for certain, whether a node is a
@@ -138,18 +182,33 @@ func (n *Node) answerStanding(ctx context.Context, body []byte) ([]byte, error) 
 		return json.Marshal(standingAnswer{})
 	}
 	defer unlock()
-	// What this node has as its latest configuration is committed while no change
-	// is under way, if it still leads.
-	if err := n.confirmRead(ctx, l, 0); err != nil {
+	servers := n.servers()
+	if err := l.confirmHistory(ctx); err != nil {
 		return json.Marshal(standingAnswer{})
 	}
-	for _, s := range n.servers() {
+	for _, s := range servers {
 		if string(s.ID) == q.Record.UUID {
 			l.moveLocked(ctx, s, q.Record.PeerAddr)
 			return json.Marshal(standingAnswer{Member: true})
 		}
 	}
 	return json.Marshal(standingAnswer{Removed: true})
+}
+
+// confirmHistory waits until all that this node's log had at the call, as a leader
+// in l's term, is committed and applied here. The latest configuration need not be
+// without it: nobody waits any more for a change whose caller gave up, and the next
+// leader may know nothing of it. Errors: Raft's, ctx's cause, fsm.ErrNotLeader.
+func (l *leadership) confirmHistory(ctx context.Context) error {
+	n := l.node
+	if err := n.await(ctx, func() raft.Future { return n.raft.Barrier(standingAskTimeout) }); err != nil {
+		return err
+	}
+	// Else the barrier may be of a later term, and what was there is gone.
+	if n.raft.CurrentTerm() != l.term {
+		return fsm.ErrNotLeader
+	}
+	return nil
 }
 
 // leaveForGood ends what this node does as a member. It goes on running, so that
@@ -193,7 +252,7 @@ func (n *Node) answerNudge(context.Context, []byte) ([]byte, error) {
 func (n *Node) whoAt(ctx context.Context, addr string) (fsm.NodeRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, moveAskTimeout)
 	defer cancel()
-	who, err := ask[whoAnswer](ctx, n, addr, callWho, struct{}{})
+	who, err := n.askWhoIsAt(ctx, addr)
 	return who.Record, err
 }
 
@@ -223,7 +282,7 @@ func (l *leadership) moveLocked(ctx context.Context, s raft.Server, addr string)
 	if s.Suffrage != raft.Voter {
 		add = n.raft.AddNonvoter
 	}
-	err := n.change(ctx, func() raft.IndexFuture { return add(s.ID, raft.ServerAddress(addr), 0, membershipTimeout) })
+	err := n.change(ctx, func() raft.IndexFuture { return add(s.ID, raft.ServerAddress(addr), 0, changeQueueMax) })
 	if err != nil {
 		n.logger.Warn("a node's new peer address was not noted, trying again", "uuid", s.ID, "peer_addr", addr, "error", err)
 		return

@@ -75,6 +75,7 @@ func (f *raftFSM) replace(m *fsm.Machine) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.machine = m
+	f.chain.restart(chainPoint{Index: m.Index(), Chain: m.Chain()})
 	f.absent.Store(false)
 	f.appliedAt = f.clock.Mono()
 	f.noteLocked(m.Index())

@@ -26,7 +26,7 @@ func fill(f *raftFSM, first uint64, tasks, size int) (last uint64) {
 		for i := range submit.Tasks {
 			submit.Tasks[i] = fsm.NewTask{Type: "t", Params: params}
 		}
-		f.apply(last, entryOf(int64(last), submit))
+		f.apply(last, 1, entryOf(int64(last), submit))
 		tasks -= len(submit.Tasks)
 	}
 	return last - 1

@@ -10,8 +10,8 @@ import (
 )
 
 // loopCase makes a deposed leader keep entries that were never committed, and
-// sends it a snapshot whose index lies among them: then Raft sends it again and
-// again, without a pause (docs/adr/0008-install-snapshot-livelock.md).
+// sends it a snapshot whose index lies among them. Raft alone sends it again and
+// again, without a pause (docs/adr/0008-install-snapshot-livelock.md), but for the seam.
 type loopCase struct {
 	name     string
 	nodes    int
@@ -22,21 +22,19 @@ type loopCase struct {
 	// installed has the next leader know of the snapshot only, not of the
 	// entries before it: it was sent that snapshot itself.
 	installed bool
-	loops     bool
 }
 
 func loopCases() []loopCase {
 	return []loopCase{
-		{name: "few entries kept", nodes: 3, trailing: 2, tail: 60, loops: true},
+		{name: "few entries kept", nodes: 3, trailing: 2, tail: 60},
 		{name: "as many kept as lie in the tail", nodes: 3, trailing: 61, tail: 60},
 		{name: "our settings", nodes: 3, trailing: trailingLogsMin, tail: 8},
 		{name: "our settings, much is written during the snapshot", nodes: 3, trailing: trailingLogsMin, tail: 8, during: trailingLogsMin + 100},
-		{name: "our settings, the leader was sent the snapshot", nodes: 5, trailing: trailingLogsMin, tail: 8, installed: true, loops: true},
+		{name: "our settings, the leader was sent the snapshot", nodes: 5, trailing: trailingLogsMin, tail: 8, installed: true},
 	}
 }
 
-// A node that cannot get on ends itself after a number of restores, since no
-// time may pass in such a loop; once it is started again it catches up.
+// Whatever a deposed leader has above the snapshot that it is sent, it catches up.
 func TestRestoreLoop(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"raft-boltdb", "raft-wal"} {
@@ -90,23 +88,15 @@ func (lc loopCase) run(t *testing.T, dir string, wal bool) {
 	}
 	<-time.After(5 * time.Second) // what earlier leaders had sent has failed
 	c.writeEntries(3)             // past the snapshot: else it would be level with that
-	c.network.release()
+	c.network.Release()
 	_, ok := c.soakWaitOnce(soakLevelMax, func() bool { return deposed.loops.Load() > 0 || c.isLevel(deposed) })
 	if !ok {
 		t.Fatal("the deposed leader neither catches up nor ends itself")
 	}
-	if looped := deposed.loops.Load() > 0; looped != lc.loops {
-		t.Errorf("the deposed leader ended itself: %v, want %v", looped, lc.loops)
-	}
-	if lc.loops {
-		c.stop(deposed, 0)
-		c.start(deposed)
-	}
-	c.heal()
 	c.writeEntries(1)
 	c.level(deposed)
 	if deposed.loops.Load() > 0 {
-		t.Error("it is in a loop again")
+		t.Error("the deposed leader ended itself for a loop of restores")
 	}
 }
 
@@ -130,7 +120,7 @@ func (c *soakCluster) writeEntries(n int) {
 // for another one.
 func (c *soakCluster) leaveTail(m *soakMember, n int) {
 	c.t.Helper()
-	c.network.cut(c.linksOf(m)...)
+	c.network.Cut(c.linksOf(m)...)
 	r := m.running().raft.current()
 	last := r.LastIndex()
 	for i := range n {

@@ -183,8 +183,12 @@ func (n *Node) monitorSnapshots(ctx context.Context) {
 
 // snapshotDue reports whether there has been enough log since the last snapshot:
 // less is enough while the disk is low, for the log behind a snapshot is deleted.
+// Of a restore that is under way there is none.
 func (n *Node) snapshotDue() bool {
 	f, bytes := n.fsm, n.cfg.SnapshotLogBytes
+	if f.restoring() {
+		return false
+	}
 	if n.disk.low.Load() {
 		bytes = min(bytes, lowDiskLogBytes)
 	}

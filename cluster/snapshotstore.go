@@ -124,19 +124,19 @@ func removeUnfinishedSnapshots(path string) error {
 	return syncDir(path)
 }
 
-// verifyNewest reads the newest snapshot whole and returns its index, 0 if
-// there is none. Errors: ErrCorruptSnapshot, or of reading it.
-func (s *snapshotStore) verifyNewest() (index uint64, err error) {
+// verifyNewest reads the newest snapshot whole and returns index and term of its last
+// entry, 0 if there is none. Errors: ErrCorruptSnapshot, or of reading it.
+func (s *snapshotStore) verifyNewest() (index, term uint64, err error) {
 	id, err := s.newest()
 	if err != nil || id == "" {
-		return 0, err
+		return 0, 0, err
 	}
 	meta, state, err := s.open(id, true)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	s.verified.Store(&id)
-	return meta.Index, state.Close()
+	return meta.Index, meta.Term, state.Close()
 }
 
 // newest returns the ID of the newest snapshot, "" if there is none.

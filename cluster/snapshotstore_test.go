@@ -25,7 +25,7 @@ func testConfiguration() raft.Configuration {
 func createSnapshot(t *testing.T, b storageBench, index uint64) raft.SnapshotSink {
 	t.Helper()
 	_, transport := raft.NewInmemTransport("")
-	sink, err := b.Snapshots.Create(1, index, 3, testConfiguration(), 2, transport)
+	sink, err := b.Snapshots.Create(1, index, testEntry(index).Term, testConfiguration(), 2, transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestSnapshots_NoticeFlippedBits(t *testing.T) {
 		intact := mustRead(t, file)
 		for bit := 0; bit < len(intact)*8; bit += 3 {
 			mustWrite(t, file, flipBit(intact, bit))
-			index, err := store.verifyNewest()
+			index, _, err := store.verifyNewest()
 			if err != nil {
 				wantError(t, err, ErrCorruptSnapshot, dir, "--join")
 				continue
@@ -228,7 +228,7 @@ func TestSnapshots_NoticeFlippedBits(t *testing.T) {
 		}
 		mustWrite(t, file, intact)
 	}
-	if index, err := store.verifyNewest(); err != nil || index != 20 {
+	if index, term, err := store.verifyNewest(); err != nil || index != 20 || term != 3 {
 		t.Errorf("intact again: %d, %v", index, err)
 	}
 }

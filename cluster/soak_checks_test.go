@@ -18,7 +18,7 @@ const (
 	soakExpiryMax       = time.Second
 	soakExpiryPerChange = 6 * time.Second
 	soakHealthInterval  = 100 * time.Millisecond
-	// soakSlowAfter is how long a slow disk goes on to count: a leader that found
+	// soakSlowAfter is how long a slow disk or network goes on to count: a leader that found
 	// itself late waits for the extends that piled up before it expires claims.
 	soakSlowAfter = 2 * time.Second
 )
@@ -27,7 +27,7 @@ const (
 // then.
 type soakMoment struct {
 	at      time.Time
-	unwell  time.Duration // time in which the cluster had no leader, or a slow disk
+	unwell  time.Duration // time in which the cluster had no leader, or a slow disk or network
 	changes int           // of the leader
 }
 
@@ -83,6 +83,9 @@ func (h *soakHealth) run(ctx context.Context, l *soakLoad) {
 }
 
 func (h *soakHealth) slow() bool {
+	if h.c.rough.Load() {
+		return true
+	}
 	for _, m := range h.c.members {
 		if m.disk.slow.Load() > 0 || m.disk.waiting.Load() > 0 {
 			return true
@@ -102,6 +105,9 @@ func (l *soakLoad) checkLate(n *Node, now soakMoment) {
 			live = append(live, lease)
 		}
 	})
+	if l.c.hasCrashed(n) {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lease := range live {
@@ -131,7 +137,7 @@ func (c *soakCluster) soakWaitOnce(most time.Duration, condition func() bool) (t
 	return time.Since(start), true
 }
 
-// soakWait is soakWaitOnce, and begins anew when a node that ended itself had
+// soakWait is soakWaitOnce, and begins again when a node that ended itself had
 // to be started again.
 func (c *soakCluster) soakWait(most time.Duration, condition func() bool) (took time.Duration, ok bool) {
 	again := true
@@ -160,7 +166,11 @@ func (c *soakCluster) checkRecovery(l *soakLoad) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		p, err := m.running().Propose(ctx, fsm.Tick{})
+		n := m.running()
+		if n == nil {
+			return false
+		}
+		p, err := n.Propose(ctx, fsm.Tick{})
 		if err == nil {
 			l.acknowledged(p.Index)
 		}
@@ -170,6 +180,7 @@ func (c *soakCluster) checkRecovery(l *soakLoad) {
 		c.fail("no progress %s after healing", time.Since(start))
 	}
 	c.log.event("a leader %s, progress %s after healing", elected, elected+took)
+	c.promoteAll()
 }
 
 // checkSame checks that all nodes reach the same index with the same state.

@@ -1,25 +1,25 @@
 package cluster
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/simnet"
 )
 
 // soakCluster is a cluster whose nodes have real stores and an unreliable
@@ -29,22 +29,33 @@ type soakCluster struct {
 	t       *testing.T
 	plan    soakPlan
 	random  *rand.Rand
-	network *soakNetwork
+	network *simnet.Network
 	servers []raft.Server
 	log     *soakLog
 	members []*soakMember
+	manners soakManners
+	// rough is true while single connections or messages are slow or stalled: a leader may
+	// lead on and commit late.
+	rough   atomic.Bool
+	entries soakEntries
+	votes   soakVotes
+	// crashed holds the nodes that have lost their power: what they say counts for
+	// nothing, as nobody could have heard it.
+	crashed sync.Map
 
 	// What nodes that were stopped have counted.
-	snapshots, restores, loops atomic.Int64
+	snapshots, restores, loops, crashes atomic.Int64
 }
 
 // soakPlan is what a seed decides about its cluster.
 type soakPlan struct {
 	nodes         int
-	wal           []int         // by node: raft-wal with segments of so many bytes; 0: raft-boltdb
-	snapshotEvery uint64        // commands
-	trailing      uint64        // entries kept behind a snapshot; 0 = as in production
-	delayMax      time.Duration // of the network
+	wal           []int  // by node: raft-wal with segments of so many bytes; 0: raft-boltdb
+	snapshotEvery uint64 // commands
+	trailing      uint64 // entries kept behind a snapshot; 0 = as in production
+	weather       simnet.Weather
+	mix           string // of faults, soakMixes
+	restore       bool   // a backup is restored before the load begins
 	workers       int
 	pace          time.Duration // at most this lies between two acts of a worker
 	leaseMax      time.Duration
@@ -55,7 +66,7 @@ func newSoakPlan(r *rand.Rand) soakPlan {
 		nodes:         3,
 		snapshotEvery: []uint64{5, 20, 100, 400}[r.IntN(4)],
 		trailing:      []uint64{32, 64, 128, 1024}[r.IntN(4)],
-		delayMax:      []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}[r.IntN(4)],
+		weather:       simnet.Weather{Delay: []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}[r.IntN(4)]},
 		workers:       2 + r.IntN(6),
 		pace:          []time.Duration{20, 200, 1000}[r.IntN(3)] * time.Millisecond,
 		leaseMax:      []time.Duration{time.Second, 8 * time.Second, 30 * time.Second}[r.IntN(3)],
@@ -63,6 +74,7 @@ func newSoakPlan(r *rand.Rand) soakPlan {
 	if r.IntN(4) == 0 {
 		p.nodes = 5
 	}
+	p.restore = r.IntN(4) == 0
 	kind := r.IntN(3) // raft-boltdb, raft-wal, both
 	for range p.nodes {
 		segment := 0
@@ -71,6 +83,8 @@ func newSoakPlan(r *rand.Rand) soakPlan {
 		}
 		p.wal = append(p.wal, segment)
 	}
+	mixes := slices.Sorted(maps.Keys(soakMixes()))
+	p.mix = cmp.Or(*soakMixName, mixes[r.IntN(len(mixes))])
 	return p
 }
 
@@ -81,10 +95,10 @@ type soakMember struct {
 	disk  *soakDisk
 	clock *soakClock
 
-	mu     sync.Mutex
-	node   *Node // guarded by mu; nil while stopped
-	folder *soakFolder
-	loops  atomic.Int32 // 1: the node ended itself for a loop of restores
+	mu    sync.Mutex
+	node  *Node        // guarded by mu; nil while stopped, and once it has crashed
+	ghost *Node        // guarded by mu; one that has crashed, and goes on unheard
+	loops atomic.Int32 // 1: the node ended itself for a loop of restores
 }
 
 // running returns the node, nil while it is stopped. Any goroutine may call it.
@@ -162,13 +176,15 @@ func newSoakCluster(t *testing.T, seed uint64, dir string, plan *soakPlan) *soak
 	if c.log, err = newSoakLog(filepath.Join(dir, soakEvents)); err != nil {
 		t.Fatal(err)
 	}
-	c.network = newSoakNetwork(seed, c.plan.delayMax)
+	c.entries.fail = c.report
+	c.manners.random = rand.New(rand.NewPCG(seed, 8))
+	c.network = simnet.New(seed, c.plan.weather)
 	c.log.event("seed %d: %+v", seed, c.plan)
 	for i := range c.plan.nodes {
 		name := fmt.Sprintf("n%d", i+1)
 		m := &soakMember{
 			name:  name,
-			disk:  &soakDisk{path: filepath.Join(dir, name), nodeID: name, wal: c.plan.wal[i]},
+			disk:  &soakDisk{path: filepath.Join(dir, name), nodeID: name, wal: c.plan.wal[i], entries: &c.entries},
 			clock: &soakClock{start: time.Now(), rate: (random.Float64()*2 - 1) * 0.0005},
 		}
 		uuid, err := m.disk.uuid()
@@ -184,54 +200,6 @@ func newSoakCluster(t *testing.T, seed uint64, dir string, plan *soakPlan) *soak
 	return c
 }
 
-// start starts the node of a member that is stopped.
-func (c *soakCluster) start(m *soakMember) {
-	c.t.Helper()
-	logger := hclog.New(&hclog.LoggerOptions{Name: m.name, Output: c.log, Level: hclog.Info, DisableTime: true})
-	fatal := func(err error) { c.fatal(m, err) }
-	folder, err := m.disk.open(fatal, logger)
-	if err != nil {
-		c.fail("start %s: %v", m.name, err)
-	}
-	n, err := c.openNode(m, folder.stores, fatal, logger)
-	if err != nil {
-		c.fail("start %s: %v", m.name, err)
-	}
-	m.mu.Lock()
-	m.node, m.folder = n, folder
-	m.mu.Unlock()
-	c.log.event("%s started", m.name)
-}
-
-// openNode is OpenParts with bounds that make snapshots frequent.
-func (c *soakCluster) openNode(m *soakMember, s *stores, fatal func(error), logger hclog.Logger) (*Node, error) {
-	cfg := DefaultConfig()
-	cfg.NodeID, cfg.HTTPAdvertise, cfg.Logger, cfg.Fatal = m.name, "http://"+m.name, logger, fatal
-	cfg.SnapshotLogCommands = c.plan.snapshotEvery
-	transport := func() (raft.Transport, error) {
-		return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-			Stream: c.network.listen(m.name), MaxPool: raftConnsPerPeer, Timeout: raftCallTimeout, Logger: hclog.NewNullLogger(),
-		}), nil
-	}
-	first, _ := transport()
-	parts := Parts{
-		UUID: string(c.servers[c.place(m)].ID), Logs: s.Log, Stable: s.Stable, Snapshots: &slowSnapshots{s.Snapshots, m.disk},
-		Transport: first, NewTransport: transport, Servers: c.servers, Clock: m.clock, Call: c.caller(m.name),
-	}
-	n, err := newNode(cfg.withDefaults(), parts)
-	if err != nil {
-		return nil, err
-	}
-	if c.plan.trailing > 0 {
-		n.trailing = func(int64, int64) uint64 { return c.plan.trailing }
-	}
-	if err := n.startRaft(parts); err != nil {
-		return nil, err
-	}
-	n.run()
-	return n, nil
-}
-
 func (c *soakCluster) place(m *soakMember) int {
 	for i, other := range c.members {
 		if other == m {
@@ -241,66 +209,19 @@ func (c *soakCluster) place(m *soakMember) int {
 	return -1
 }
 
-// fatal is a node's Config.Fatal. Only a loop of restores is expected, and
-// that seldom: the node is started again, as whoever watches the process does.
-func (c *soakCluster) fatal(m *soakMember, err error) {
-	c.log.event("%s ends itself: %v", m.name, err)
-	if !errors.Is(err, ErrRestoreLoop) {
-		// It may hold locks: nothing can go on from here.
-		fmt.Fprintf(os.Stderr, "%s\n", c.log.text())
-		panic(fmt.Sprintf("%s: node %s ends itself: %v", c.t.Name(), m.name, err))
-	}
-	m.loops.Store(1)
-	runtime.Goexit()
+// fail ends the test. Any goroutine of the test's own may call it.
+func (c *soakCluster) fail(format string, args ...any) {
+	c.t.Helper()
+	c.report(format, args...)
+	c.t.FailNow()
 }
 
-// fail ends the test. Any goroutine may call it.
-func (c *soakCluster) fail(format string, args ...any) {
+// report makes the test fail at the next look. A node's goroutine, which may hold
+// locks, goes on.
+func (c *soakCluster) report(format string, args ...any) {
 	c.t.Helper()
 	c.log.event(format, args...)
 	c.t.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-// caller returns how the node at from asks others.
-func (c *soakCluster) caller(from string) func(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
-	return func(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
-		for _, link := range []soakLink{{from, addr}, {addr, from}} {
-			if err := c.network.pass(link, ctx.Done(), nil, nil); err != nil {
-				return nil, err
-			}
-		}
-		for _, m := range c.members {
-			if n := m.running(); m.name == addr && n != nil {
-				return n.Answer(ctx, name, body)
-			}
-		}
-		return nil, fmt.Errorf("call %s: it is stopped", addr)
-	}
-}
-
-// stop stops a node. handover is how long it may take to hand its leadership
-// over; 0 = it does not, the others find out by themselves.
-func (c *soakCluster) stop(m *soakMember, handover time.Duration) {
-	c.t.Helper()
-	m.mu.Lock()
-	n, folder := m.node, m.folder
-	m.node, m.folder = nil, nil
-	m.mu.Unlock()
-	if n == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), handover)
-	defer cancel()
-	c.restores.Add(counted(n.stats.fsm.restores))
-	c.snapshots.Add(counted(n.stats.fsm.persist))
-	c.loops.Add(int64(m.loops.Load()))
-	if err := errors.Join(n.Close(ctx), folder.close()); err != nil {
-		c.fail("stop %s: %v", m.name, err)
-	}
-	c.network.reset(m.name)
-	m.loops.Store(0)
-	c.log.event("%s stopped, handover %s", m.name, handover)
 }
 
 // restartLooped starts the nodes again that ended themselves, and returns how
@@ -317,11 +238,20 @@ func (c *soakCluster) restartLooped() int {
 	return count
 }
 
+// calm ends every fault of the network.
+func (c *soakCluster) calm() {
+	c.network.SetWeather(c.plan.weather)
+	c.network.Release()
+	c.manners.set([soakKinds]soakManner{})
+	c.rough.Store(false)
+}
+
 // heal ends every fault, and starts what is stopped.
 func (c *soakCluster) heal() {
-	c.network.release()
+	c.calm()
 	for _, m := range c.members {
 		m.disk.slow.Store(0)
+		m.disk.disarm()
 		if m.running() == nil {
 			c.start(m)
 		}
@@ -345,7 +275,7 @@ func (c *soakCluster) leader() *soakMember {
 // close stops everything; what is left are timers of Raft's goroutines that
 // nobody waits for.
 func (c *soakCluster) close() {
-	c.network.release()
+	c.network.Release()
 	for _, m := range c.members {
 		c.stop(m, 0)
 	}

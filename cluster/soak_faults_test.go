@@ -6,54 +6,68 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/simnet"
 )
 
 // soakFault is one thing that can happen to a cluster. Most of them last until
 // the next time that everything is healed.
 type soakFault struct {
 	name   string
+	group  soakGroup
 	weight int
 	play   func(c *soakCluster)
 }
 
 func soakFaults() []soakFault {
 	return []soakFault{
-		{"cut the leader off", 4, func(c *soakCluster) { c.cutOff(c.leaderOrAny()) }},
-		{"cut a node off", 3, func(c *soakCluster) { c.cutOff(c.any()) }},
-		{"split", 2, (*soakCluster).split},
-		{"hold one direction", 3, (*soakCluster).holdOneWay},
-		{"break connections", 2, func(c *soakCluster) { c.network.reset(c.any().name) }},
-		{"pause a node", 3, func(c *soakCluster) { c.pauseNode(c.any()) }},
-		{"pause the leader", 3, func(c *soakCluster) { c.pauseNode(c.leaderOrAny()) }},
-		{"flap the leader", 2, (*soakCluster).flap},
-		{"release the network", 5, func(c *soakCluster) { c.network.release() }},
-		{"restart a node", 4, func(c *soakCluster) { c.restart(c.any(), 0) }},
-		{"restart the leader", 4, func(c *soakCluster) { c.restart(c.leaderOrAny(), 0) }},
-		{"restart the leader, handing over", 2, func(c *soakCluster) { c.restart(c.leaderOrAny(), handoverTimeout) }},
-		{"restart all", 1, (*soakCluster).restartAll},
-		{"stop a node for long", 3, func(c *soakCluster) { c.stop(c.any(), 0) }},
-		{"start what is stopped", 3, (*soakCluster).startStopped},
-		{"transfer the leadership", 3, (*soakCluster).transfer},
-		{"take a snapshot", 4, (*soakCluster).snapshot},
-		{"slow a disk", 2, (*soakCluster).slowDisk},
-		{"jump a wall clock", 3, (*soakCluster).jumpClock},
-		{"burst", 3, (*soakCluster).burst},
-		{"burst while the leader is cut off", 3, func(c *soakCluster) {
+		{"cut the leader off", faultNetwork, 4, func(c *soakCluster) { c.cutOff(c.leaderOrAny()) }},
+		{"cut a node off", faultNetwork, 3, func(c *soakCluster) { c.cutOff(c.any()) }},
+		{"split", faultNetwork, 2, (*soakCluster).split},
+		{"hold one direction", faultNetwork, 3, (*soakCluster).holdOneWay},
+		{"break connections", faultNetwork, 2, func(c *soakCluster) { c.network.Break(c.any().name) }},
+		{"pause a node", faultNetwork, 3, func(c *soakCluster) { c.pauseNode(c.any()) }},
+		{"pause the leader", faultNetwork, 3, func(c *soakCluster) { c.pauseNode(c.leaderOrAny()) }},
+		{"flap the leader", faultNetwork, 2, (*soakCluster).flap},
+		{"release the network", faultNetwork, 5, (*soakCluster).calm},
+		{"slow connections", faultReorder, 3, (*soakCluster).slowConnections},
+		{"stall connections", faultReorder, 3, (*soakCluster).stallConnections},
+		{"messages by kind", faultReorder, 3, (*soakCluster).changeManners},
+		{"break some connections", faultReorder, 2, func(c *soakCluster) { c.network.BreakSome(1 + c.random.IntN(4)) }},
+		{"restart a node", faultProcess, 4, func(c *soakCluster) { c.restart(c.any(), 0) }},
+		{"restart the leader", faultProcess, 4, func(c *soakCluster) { c.restart(c.leaderOrAny(), 0) }},
+		{"restart the leader, handing over", faultProcess, 2, func(c *soakCluster) { c.restart(c.leaderOrAny(), handoverTimeout) }},
+		{"restart all", faultProcess, 1, (*soakCluster).restartAll},
+		{"stop a node for long", faultProcess, 3, func(c *soakCluster) { c.stop(c.any(), 0) }},
+		{"start what is stopped", faultProcess, 6, (*soakCluster).startStopped},
+		{"crash a node", faultCrash, 2, func(c *soakCluster) { c.crashAtWrite(c.any()) }},
+		{"crash the leader", faultCrash, 1, func(c *soakCluster) { c.crashAtWrite(c.leaderOrAny()) }},
+		{"crash all", faultCrash, 1, (*soakCluster).crashAll},
+		{"transfer the leadership", faultTransfer, 3, (*soakCluster).transfer},
+		{"transfer again and again", faultTransfer, 2, (*soakCluster).transferOften},
+		{"change a vote", faultMembers, 1, (*soakCluster).changeVote},
+		{"take a snapshot", faultDisk, 4, (*soakCluster).snapshot},
+		{"slow a disk", faultDisk, 2, (*soakCluster).slowDisk},
+		{"jump a wall clock", faultClock, 3, (*soakCluster).jumpClock},
+		{"burst", faultLoad, 3, (*soakCluster).burst},
+		{"stream", faultLoad, 3, (*soakCluster).stream},
+		{"burst while the leader is cut off", faultLoad, 3, func(c *soakCluster) {
 			c.cutOff(c.leaderOrAny())
 			c.burst()
 		}},
 	}
 }
 
-// playFault plays one fault, drawn by weight.
+// playFault plays one fault, drawn by its weight in the seed's mix.
 func (c *soakCluster) playFault(faults []soakFault) {
+	mix := soakMixes()[c.plan.mix]
+	weight := func(f soakFault) int { return f.weight * max(1, mix[f.group]) }
 	total := 0
 	for _, f := range faults {
-		total += f.weight
+		total += weight(f)
 	}
 	drawn := c.random.IntN(total)
 	for _, f := range faults {
-		if drawn -= f.weight; drawn < 0 {
+		if drawn -= weight(f); drawn < 0 {
 			c.log.event("fault: %s", f.name)
 			f.play(c)
 			return
@@ -71,11 +85,11 @@ func (c *soakCluster) leaderOrAny() *soakMember {
 }
 
 // linksOf returns both directions between m and every other node.
-func (c *soakCluster) linksOf(m *soakMember) []soakLink {
-	var links []soakLink
+func (c *soakCluster) linksOf(m *soakMember) []simnet.Link {
+	var links []simnet.Link
 	for _, other := range c.members {
 		if other != m {
-			links = append(links, soakLink{m.name, other.name}, soakLink{other.name, m.name})
+			links = append(links, simnet.Link{From: m.name, To: other.name}, simnet.Link{From: other.name, To: m.name})
 		}
 	}
 	return links
@@ -86,15 +100,15 @@ func (c *soakCluster) linksOf(m *soakMember) []soakLink {
 func (c *soakCluster) cutOff(m *soakMember) {
 	c.log.event("%s cut off", m.name)
 	if c.random.IntN(2) == 0 {
-		c.network.hold(c.linksOf(m)...)
+		c.network.Hold(c.linksOf(m)...)
 	} else {
-		c.network.cut(c.linksOf(m)...)
+		c.network.Cut(c.linksOf(m)...)
 	}
 }
 
 // split cuts the nodes into two sides, drawn.
 func (c *soakCluster) split() {
-	var links []soakLink
+	var links []simnet.Link
 	side := make(map[*soakMember]bool)
 	for _, m := range c.members {
 		side[m] = c.random.IntN(2) == 0
@@ -102,19 +116,19 @@ func (c *soakCluster) split() {
 	for _, a := range c.members {
 		for _, b := range c.members {
 			if side[a] != side[b] {
-				links = append(links, soakLink{a.name, b.name})
+				links = append(links, simnet.Link{From: a.name, To: b.name})
 			}
 		}
 	}
 	c.log.event("held: %v", links)
-	c.network.hold(links...)
+	c.network.Hold(links...)
 }
 
 func (c *soakCluster) holdOneWay() {
 	a, b := c.any(), c.any()
 	if a != b {
 		c.log.event("held: from %s to %s", a.name, b.name)
-		c.network.hold(soakLink{a.name, b.name})
+		c.network.Hold(simnet.Link{From: a.name, To: b.name})
 	}
 }
 
@@ -124,9 +138,9 @@ func (c *soakCluster) pauseNode(m *soakMember) {
 	d := time.Duration(100+c.random.IntN(6000)) * time.Millisecond
 	c.log.event("%s held for %s", m.name, d)
 	links := c.linksOf(m)
-	c.network.hold(links...)
+	c.network.Hold(links...)
 	<-time.After(d)
-	c.network.release(links...)
+	c.network.Release(links...)
 }
 
 // flap cuts whoever leads off for a moment, again and again: uncommitted
@@ -139,9 +153,9 @@ func (c *soakCluster) flap() {
 			continue
 		}
 		links := c.linksOf(m)
-		c.network.hold(links...)
+		c.network.Hold(links...)
 		<-time.After(time.Duration(200+c.random.IntN(1200)) * time.Millisecond)
-		c.network.release(links...)
+		c.network.Release(links...)
 		<-time.After(time.Duration(c.random.IntN(300)) * time.Millisecond)
 	}
 }
@@ -169,17 +183,96 @@ func (c *soakCluster) startStopped() {
 	}
 }
 
-// transfer has the leader hand over to whom it chooses, and start its Raft anew.
+// slowConnections makes every message late now and then, connections that are
+// opened from now on slow, each by its own measure, and messages the last of their
+// connection: what was asked is done late, or twice, since it is asked again.
+func (c *soakCluster) slowConnections() {
+	w := c.plan.weather
+	w.Late, w.LateMax = c.random.IntN(100), time.Duration(c.random.IntN(2000))*time.Millisecond
+	w.Slow, w.SlowMax = c.random.IntN(500), time.Duration(c.random.IntN(1000))*time.Millisecond
+	w.Torn = []int{0, 5, 20, 100}[c.random.IntN(4)]
+	c.log.event("messages: %+v", w)
+	c.rough.Store(true)
+	c.network.SetWeather(w)
+	if c.random.IntN(2) == 0 {
+		c.network.Break(c.any().name) // so that some are opened
+	}
+}
+
+// changeManners has each kind of messages fare in a manner of its own; heartbeats,
+// which are small and answered beside Raft's main loop, mostly well.
+func (c *soakCluster) changeManners() {
+	var of [soakKinds]soakManner
+	for kind := range of {
+		if kind == int(kindHeartbeat) && c.random.IntN(4) > 0 {
+			continue
+		}
+		m := soakManner{By: time.Duration(1+c.random.IntN(3000)) * time.Millisecond}
+		often := []int{20, 300, 700}[c.random.IntN(3)]
+		switch c.random.IntN(8) {
+		case 0, 1, 2:
+			m.Slow = time.Duration(1+c.random.IntN(1000)) * time.Millisecond
+		case 3, 4, 5:
+			m.Late = often
+		case 6:
+			m.Twice = often
+		case 7:
+			m.Lost = often
+		}
+		of[kind] = m
+	}
+	c.log.event("messages: %+v", of)
+	c.rough.Store(true)
+	c.manners.set(of)
+}
+
+// stallConnections holds some directions of connections up for a while; others
+// between the same nodes go on.
+func (c *soakCluster) stallConnections() {
+	few, d := 1+c.random.IntN(6), time.Duration(c.random.IntN(4000))*time.Millisecond
+	c.log.event("one direction of connections in %d stalled for %s", few, d)
+	c.rough.Store(true)
+	c.network.StallSome(few)
+	<-time.After(d)
+	if c.random.IntN(4) > 0 {
+		c.network.Unstall()
+	}
+}
+
+// crashAll has every node crash at one of its next durable writes.
+func (c *soakCluster) crashAll() {
+	for _, m := range c.members {
+		c.crashAtWrite(m)
+	}
+}
+
+// transfer has the leader hand over to whom it chooses or to whom it is told, and
+// start its Raft again.
 func (c *soakCluster) transfer() {
 	m := c.leader()
 	if m == nil {
 		return
 	}
-	n := m.running()
+	n, to := m.running(), ""
+	if n == nil {
+		return
+	}
+	if c.random.IntN(2) == 0 {
+		to = c.any().name
+	}
 	n.start(func() {
-		to, err := n.Transfer(n.ctx, "")
+		to, err := n.Transfer(n.ctx, to)
 		c.log.event("%s transferred to %q: %v", m.name, to, err)
 	})
+}
+
+// transferOften transfers several times under load, while messages fare as they may.
+func (c *soakCluster) transferOften() {
+	for range 2 + c.random.IntN(6) {
+		c.changeManners()
+		c.transfer()
+		c.stream()
+	}
 }
 
 func (c *soakCluster) snapshot() {
@@ -229,5 +322,25 @@ func (c *soakCluster) burst() {
 				_, _ = n.Propose(ctx, fsm.Submit{Tasks: tasks})
 			})
 		}
+	}
+}
+
+// stream submits a task every few milliseconds for a while, to whoever believes to
+// lead then.
+func (c *soakCluster) stream() {
+	every := []time.Duration{2, 10, 40}[c.random.IntN(3)] * time.Millisecond
+	for until := time.Now().Add(time.Duration(c.random.IntN(2000)) * time.Millisecond); time.Now().Before(until); {
+		for _, m := range c.members {
+			n := m.running()
+			if n == nil || n.leader.Load() == nil {
+				continue
+			}
+			n.start(func() {
+				ctx, cancel := context.WithTimeout(n.ctx, time.Second)
+				defer cancel()
+				_, _ = n.Propose(ctx, fsm.Submit{Tasks: []fsm.NewTask{{Type: "burst", Params: []byte("1"), Key: "stream"}}})
+			})
+		}
+		<-time.After(every)
 	}
 }

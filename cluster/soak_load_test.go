@@ -116,6 +116,9 @@ func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Propos
 		try, cancel := context.WithTimeout(ctx, time.Duration(100+w.random.IntN(5000))*time.Millisecond)
 		p, err := n.Propose(try, cmd)
 		cancel()
+		if w.load.c.hasCrashed(n) {
+			err = fsm.ErrOutcomeUnknown
+		}
 		switch {
 		case err == nil:
 			w.load.acknowledged(p.Index)
@@ -337,7 +340,7 @@ func (w *soakWorker) read(ctx context.Context) {
 			task = &copied
 		}
 	})
-	if err != nil {
+	if err != nil || l.c.hasCrashed(n) {
 		return
 	}
 	l.mu.Lock()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,15 @@ type soakDisk struct {
 	// snapshots, if not nil, keeps snapshots from being finished until it is
 	// closed.
 	snapshots atomic.Pointer[chan struct{}]
+	entries   *soakEntries
+
+	crash  func() // what a crash does to the rest of the node
+	silent bool   // the next crash is one of the machine, not of the process
+
+	mu        sync.Mutex // one durable write at a time
+	armed     *soakCrash // guarded by mu
+	crashed   bool       // guarded by mu
+	crashedAt soakWrite  // guarded by mu
 }
 
 // soakFolder is an open soakDisk.
@@ -45,7 +55,7 @@ func (d *soakDisk) uuid() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir.Identity().UUID, dir.Close()
+	return dir.Identity().UUID, errors.Join(dir.SetClusterID("soak"), dir.Close())
 }
 
 // open opens the folder and its stores, the product's own around either log.
@@ -59,79 +69,97 @@ func (d *soakDisk) open(fatal func(error), logger hclog.Logger) (*soakFolder, er
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	slow := &slowStore{boltStore: s.bolt, disk: d}
-	s.Log.disk = slow
+	bolt := &soakStore{boltStore: s.bolt, disk: d}
+	s.Log.disk = bolt
 	if d.wal > 0 {
-		s.Log.disk = &slowLog{logBackend: s.log, slow: slow}
+		s.Log.disk = &soakWAL{logBackend: s.log, disk: d}
 	}
-	s.Stable.(*stableStore).bolt = slow
+	s.Stable.(*stableStore).bolt = bolt
 	return &soakFolder{dir: dir, stores: s}, nil
 }
 
-// slowStore takes its time for each write.
-type slowStore struct {
+// wait takes the time of a slow write.
+func (d *soakDisk) wait() {
+	if slow := d.slow.Load(); slow > 0 {
+		d.waiting.Add(1)
+		defer d.waiting.Add(-1)
+		<-time.After(time.Duration(slow))
+	}
+}
+
+func (d *soakDisk) storeLogs(logs []*raft.Log, store func([]*raft.Log) error) error {
+	d.wait()
+	counts, err := d.durable(writeLog, func() error { return store(logs) })
+	if err == nil && counts {
+		d.entries.note(d.nodeID, logs)
+	}
+	return err
+}
+
+// soakStore is raft-boltdb on a soakDisk.
+type soakStore struct {
 	boltStore
 	disk *soakDisk
 }
 
-func (s *slowStore) wait() {
-	if d := s.disk.slow.Load(); d > 0 {
-		s.disk.waiting.Add(1)
-		defer s.disk.waiting.Add(-1)
-		<-time.After(time.Duration(d))
-	}
+func (s *soakStore) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
+
+func (s *soakStore) StoreLogs(logs []*raft.Log) error {
+	return s.disk.storeLogs(logs, s.boltStore.StoreLogs)
 }
 
-func (s *slowStore) StoreLog(log *raft.Log) error {
-	s.wait()
-	return s.boltStore.StoreLog(log)
+func (s *soakStore) DeleteRange(first, last uint64) error {
+	_, err := s.disk.durable(writeTruncate, func() error { return s.boltStore.DeleteRange(first, last) })
+	return err
 }
 
-func (s *slowStore) StoreLogs(logs []*raft.Log) error {
-	s.wait()
-	return s.boltStore.StoreLogs(logs)
+func (s *soakStore) Set(key, val []byte) error {
+	s.disk.entries.noteStable(s.disk.nodeID, string(key))
+	s.disk.wait()
+	_, err := s.disk.durable(writeStable, func() error { return s.boltStore.Set(key, val) })
+	return err
 }
 
-// slowLog is raft-wal on a soakDisk.
-type slowLog struct {
+// soakWAL is raft-wal on a soakDisk.
+type soakWAL struct {
 	logBackend
-	slow *slowStore
+	disk *soakDisk
 }
 
-func (s *slowLog) StoreLogs(logs []*raft.Log) error {
-	s.slow.wait()
-	return s.logBackend.StoreLogs(logs)
+func (s *soakWAL) StoreLogs(logs []*raft.Log) error {
+	return s.disk.storeLogs(logs, s.logBackend.StoreLogs)
 }
 
-func (s *slowStore) Set(key, val []byte) error {
-	s.wait()
-	return s.boltStore.Set(key, val)
+func (s *soakWAL) DeleteRange(first, last uint64) error {
+	_, err := s.disk.durable(writeTruncate, func() error { return s.logBackend.DeleteRange(first, last) })
+	return err
 }
 
-// slowSnapshots is a snapshot store on a soakDisk.
-type slowSnapshots struct {
+// soakSnapshots is a snapshot store on a soakDisk.
+type soakSnapshots struct {
 	raft.SnapshotStore
 	disk *soakDisk
 }
 
-func (s *slowSnapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+func (s *soakSnapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, trans raft.Transport,
 ) (raft.SnapshotSink, error) {
 	sink, err := s.SnapshotStore.Create(version, index, term, configuration, configurationIndex, trans)
 	if err != nil {
 		return nil, err
 	}
-	return &slowSink{sink, s.disk}, nil
+	return &soakSink{sink, s.disk}, nil
 }
 
-type slowSink struct {
+type soakSink struct {
 	raft.SnapshotSink
 	disk *soakDisk
 }
 
-func (s *slowSink) Close() error {
+func (s *soakSink) Close() error {
 	if c := s.disk.snapshots.Load(); c != nil {
 		<-*c
 	}
-	return s.SnapshotSink.Close()
+	_, err := s.disk.durable(writeSnapshot, s.SnapshotSink.Close)
+	return err
 }

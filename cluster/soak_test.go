@@ -17,9 +17,14 @@ import (
 // and goroutines take turns as they like, so a seed does not replay exactly. A
 // seed that fails prints everything that happened.
 var (
-	soakSeeds   = flag.Int("soak.seeds", 20, "how many seeds TestSoak runs")
+	soakSeeds   = flag.Int("soak.seeds", 12, "how many seeds TestSoak runs")
 	soakFirst   = flag.Uint64("soak.first", 1, "the first seed")
+	soakMixName = flag.String("soak.mix", "", "the mix of faults of all seeds; each seed decides if not given")
 	soakVirtual = flag.Duration("soak.virtual", time.Minute, "virtual time of each seed")
+	// No virtual time passes while goroutines keep each other busy: real time does. A
+	// seed takes a second or two of a core that it has for itself.
+	soakReal = flag.Duration("soak.real", 5*time.Minute, "real time after which a seed is told to hang")
+	soakStop = flag.Bool("soak.stop", false, "leave out what comes after a seed that fails")
 )
 
 // TestSoak plays faults on clusters with real stores while workers submit,
@@ -35,6 +40,14 @@ func TestSoak(t *testing.T) {
 			seed := *soakFirst + uint64(i)
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
+				if *soakStop && total.failed.Load() {
+					return
+				}
+				defer func() {
+					if t.Failed() {
+						total.failed.Store(true)
+					}
+				}()
 				total.add(runSoak(t, seed))
 			})
 		}
@@ -42,15 +55,14 @@ func TestSoak(t *testing.T) {
 	t.Log(total.String())
 }
 
-const (
-	soakEvents  = "events" // the file of a soakLog
-	soakRealMax = 5 * time.Minute
-)
+// soakEvents is the file of a soakLog.
+const soakEvents = "events"
 
 // soakTotal sums up what seeds have seen.
 type soakTotal struct {
-	seeds, submits, claims, unknown, reads, snapshots, restores, loops, changes atomic.Int64
-	virtual                                                                     atomic.Int64
+	seeds, submits, claims, unknown, reads, snapshots, restores, loops, changes, crashes atomic.Int64
+	virtual                                                                              atomic.Int64
+	failed                                                                               atomic.Bool // a seed has
 }
 
 func (s *soakTotal) add(r soakResult) {
@@ -58,7 +70,7 @@ func (s *soakTotal) add(r soakResult) {
 	s.virtual.Add(int64(r.virtual))
 	for sum, n := range map[*atomic.Int64]int{
 		&s.submits: r.submits, &s.claims: r.claims, &s.unknown: r.unknown, &s.reads: r.reads,
-		&s.snapshots: r.snapshots, &s.restores: r.restores, &s.loops: r.loops, &s.changes: r.changes,
+		&s.snapshots: r.snapshots, &s.restores: r.restores, &s.loops: r.loops, &s.changes: r.changes, &s.crashes: r.crashes,
 	} {
 		sum.Add(int64(n))
 	}
@@ -66,15 +78,15 @@ func (s *soakTotal) add(r soakResult) {
 
 func (s *soakTotal) String() string {
 	return fmt.Sprintf("%d seeds, %.2f virtual hours: %d submits and %d claims acknowledged, %d outcomes unknown, %d linearizable reads; "+
-		"%d changes of leader, %d snapshots taken, %d restored while running, %d loops of restores",
+		"%d changes of leader, %d crashes at a write, %d snapshots taken, %d restored while running, %d loops of restores",
 		s.seeds.Load(), time.Duration(s.virtual.Load()).Hours(), s.submits.Load(), s.claims.Load(), s.unknown.Load(), s.reads.Load(),
-		s.changes.Load(), s.snapshots.Load(), s.restores.Load(), s.loops.Load())
+		s.changes.Load(), s.crashes.Load(), s.snapshots.Load(), s.restores.Load(), s.loops.Load())
 }
 
 // soakResult is what one seed has seen.
 type soakResult struct {
-	virtual                                                              time.Duration
-	submits, claims, unknown, reads, snapshots, restores, loops, changes int
+	virtual                                                                       time.Duration
+	submits, claims, unknown, reads, snapshots, restores, loops, changes, crashes int
 }
 
 // soakDir makes a folder in memory where there is such a file system: nothing
@@ -97,14 +109,19 @@ func soakDir(t *testing.T) string {
 func runSoak(t *testing.T, seed uint64) (result soakResult) {
 	t.Helper()
 	dir := soakDir(t)
-	// No virtual time passes while goroutines keep each other busy: real time
-	// does. A seed takes a second or two.
-	stuck := time.AfterFunc(soakRealMax, func() {
+	stuck := time.AfterFunc(*soakReal, func() {
 		events, err := os.ReadFile(filepath.Join(dir, soakEvents))
-		panic(fmt.Sprintf("seed %d has not ended after %s: everything that happened: %s, %v", seed, soakRealMax, events, err))
+		panic(fmt.Sprintf("seed %d has not ended after %s: everything that happened: %s, %v", seed, *soakReal, events, err))
 	})
 	defer stuck.Stop()
+	var bubble string
+	defer func() {
+		if p := recover(); p != nil && !onlyTransfersLeft(bubble) {
+			panic(p)
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
+		bubble = ownBubble()
 		start := time.Now()
 		c := newSoakCluster(t, seed, dir, nil)
 		defer func() {
@@ -131,9 +148,12 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 		defer l.wg.Done()
 		h.run(ctx, l)
 	}()
-	l.start(ctx, seed)
 	defer l.wg.Wait()
 	defer cancel() // before the wait
+	if c.plan.restore {
+		c.restoreBackup(l)
+	}
+	l.start(ctx, seed)
 
 	c.checkRecovery(l)
 	faults := soakFaults()
@@ -160,6 +180,6 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 	}
 	return soakResult{
 		submits: l.submits, claims: l.claims, unknown: l.unknown, reads: l.reads, changes: h.now().changes,
-		snapshots: int(c.snapshots.Load()), restores: int(c.restores.Load()), loops: int(c.loops.Load()),
+		snapshots: int(c.snapshots.Load()), restores: int(c.restores.Load()), loops: int(c.loops.Load()), crashes: int(c.crashes.Load()),
 	}
 }

@@ -42,7 +42,7 @@ func (n *Node) Ready() error {
 		if l.serves() {
 			return nil
 		}
-		return fmt.Errorf("%w: this node has just been elected", fsm.ErrNoLeader)
+		return l.notYet()
 	}
 	if n.leaderID() == "" {
 		return fsm.ErrNoLeader
@@ -83,14 +83,18 @@ func (n *Node) Cluster(ctx context.Context) fsm.ClusterView {
 		for _, r := range m.Nodes() {
 			records[r.UUID] = r
 		}
+		if under, ok := m.Restoring(); ok {
+			view.Restoring = &under
+		}
 	})
 	records[n.uuid] = n.record
 	leader := n.leaderID()
-	statuses, errs := n.askStatuses(ctx, servers)
+	statuses, errs := n.askStatuses(ctx, servers, statusQuestion{})
 	newest := n.record.Level
 	for i := range statuses {
 		newest = max(newest, statuses[i].Record.Level)
 	}
+	majority := majorityWallOf(servers, statuses)
 	for i, s := range servers {
 		record, ok := records[string(s.ID)]
 		if !ok {
@@ -103,8 +107,9 @@ func (n *Node) Cluster(ctx context.Context) fsm.ClusterView {
 			view.Leader = record.NodeID
 		}
 		v := n.viewOf(s, record, statuses[i], errs[i])
-		if v.Problem == "" {
-			v.Problem = n.warningOf(s, statuses[i], newest)
+		clock := ""
+		if v.ClockAheadMS, clock = clockOf(statuses[i].wall, majority); v.Problem == "" {
+			v.Problem = cmp.Or(clock, n.warningOf(s, statuses[i], newest))
 		}
 		view.Nodes = append(view.Nodes, v)
 	}
@@ -112,30 +117,81 @@ func (n *Node) Cluster(ctx context.Context) fsm.ClusterView {
 	return view
 }
 
-// askStatuses asks all servers at once.
-func (n *Node) askStatuses(ctx context.Context, servers []raft.Server) ([]peerStatus, []error) {
+// askStatuses asks all servers at once, and waits for the answers, statusTimeout at
+// most.
+func (n *Node) askStatuses(ctx context.Context, servers []raft.Server, q statusQuestion) ([]peerStatus, []error) {
+	statuses, errs := make([]peerStatus, len(servers)), make([]error, len(servers))
+	n.eachStatus(ctx, servers, q, func(i int, status peerStatus, err error) bool {
+		statuses[i], errs[i] = status, err
+		return true
+	})
+	return statuses, errs
+}
+
+// eachStatus asks all servers at once and calls heard, from this goroutine, with each
+// answer as it comes, until all have come or heard returns false: the rest is not
+// waited for, which may be a second when a machine is down.
+func (n *Node) eachStatus(ctx context.Context, servers []raft.Server, q statusQuestion, heard func(i int, status peerStatus, err error) bool) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	statuses, errs := make([]peerStatus, len(servers)), make([]error, len(servers))
-	var wg sync.WaitGroup
-	for i, s := range servers {
-		if string(s.ID) == n.uuid {
-			statuses[i] = n.status()
-			continue
-		}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			wall, at := n.clock.Wall(), n.clock.Mono()
-			statuses[i], errs[i] = ask[peerStatus](ctx, n, string(s.Address), callStatus, struct{}{})
-			if statuses[i].WallNS != 0 {
-				statuses[i].wall = readWall(statuses[i].WallNS, wall, at, n.clock.Mono()-at)
-			}
-			if errs[i] == nil && statuses[i].Record.UUID != string(s.ID) {
-				errs[i] = fmt.Errorf("another node, %s, answers at its address", statuses[i].Record.UUID)
-			}
-		}()
+	type answer struct {
+		of     int
+		status peerStatus
+		err    error
 	}
-	wg.Wait()
-	return statuses, errs
+	answers := make(chan answer, len(servers))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel() // before the wait
+	for i, s := range servers {
+		wg.Go(func() {
+			status, err := n.askStatus(ctx, s, q)
+			answers <- answer{i, status, err}
+		})
+	}
+	for range servers {
+		if a := <-answers; !heard(a.of, a.status, a.err) {
+			return
+		}
+	}
+}
+
+// addressesOf returns where the member may be reached: where it said that it is, if that
+// is not what the configuration has, and there.
+func (n *Node) addressesOf(s raft.Server) []string {
+	recorded := string(s.Address)
+	if n.peers != nil {
+		if moved := n.peers.whereabouts.of(string(s.ID)); moved != "" && moved != recorded {
+			return []string{moved, recorded}
+		}
+	}
+	return []string{recorded}
+}
+
+// askStatus asks the member s, which may be this node, what it says of itself.
+func (n *Node) askStatus(ctx context.Context, s raft.Server, q statusQuestion) (peerStatus, error) {
+	asked := n.clock.Mono()
+	if string(s.ID) == n.uuid {
+		status := n.status(q)
+		status.wall = readWall(n.cfg.NodeID, status.WallNS, asked, 0)
+		return status, nil
+	}
+	var status peerStatus
+	var err error
+	for _, addr := range n.addressesOf(s) {
+		asked = n.clock.Mono()
+		if status, err = ask[peerStatus](ctx, n, addr, callStatus, q); err == nil && status.Record.UUID == string(s.ID) {
+			break
+		}
+	}
+	if err != nil {
+		return peerStatus{}, err
+	}
+	if status.WallNS != 0 {
+		status.wall = readWall(status.Record.NodeID, status.WallNS, asked, n.clock.Mono()-asked)
+	}
+	if status.Record.UUID != string(s.ID) {
+		return peerStatus{}, fmt.Errorf("another node, %s, answers at its address", status.Record.UUID)
+	}
+	return status, nil
 }

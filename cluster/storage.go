@@ -37,6 +37,9 @@ var (
 	// ErrCorruptSnapshot is returned when the newest snapshot does not read back
 	// as it was written.
 	ErrCorruptSnapshot = errors.New("snapshot damaged")
+	// ErrOtherHistory is returned when the cluster's log is another one than that of
+	// which this node has its state.
+	ErrOtherHistory = errors.New("the state is not of the cluster's log")
 	// ErrDiskFull is returned when a write found no space.
 	ErrDiskFull = errors.New("disk full")
 	// ErrStorageFailed is returned by every call after one has failed, and for a
@@ -71,8 +74,10 @@ type storesConfig struct {
 	ObserveFsync func(time.Duration)
 	// SegmentBytes is how large raft-wal's segments are; 0 means 16 MiB.
 	SegmentBytes int
-	// SlowCallMax is how long a call into log or stable store may take; 0 means
-	// 10 s. It is noticed at most an eighth later.
+	// ReadFromDisk, if not nil, takes the place of readFromDisk in tests.
+	ReadFromDisk func(dir string) error
+	// SlowCallMax is how long a call into log or stable store may take while the
+	// process runs; 0 means 10 s. It is noticed at most an eighth later.
 	SlowCallMax time.Duration
 }
 
@@ -82,6 +87,9 @@ func (c storesConfig) withDefaults() (storesConfig, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
+	}
+	if c.ReadFromDisk == nil {
+		c.ReadFromDisk = readFromDisk
 	}
 	if c.CacheBytesMax == 0 {
 		c.CacheBytesMax = cacheBytesDefault
@@ -108,14 +116,17 @@ type stores struct {
 }
 
 // openStores opens the stores of d, or creates them if d is new, after it has
-// checked every byte of them that Raft will rely on: ErrCorruptLog,
-// ErrCorruptSnapshot. The caller closes them, before d and after Raft.
+// checked every byte of them that Raft will rely on, as the disk has it:
+// ErrCorruptLog, ErrCorruptSnapshot. The caller closes them, before d and after Raft.
 func openStores(d *dataDir, cfg storesConfig) (*stores, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if err := createStores(d); err != nil {
+		return nil, err
+	}
+	if err := cfg.ReadFromDisk(d.path); err != nil {
 		return nil, err
 	}
 	guard := newFailStop(cfg.Fatal, cfg.SlowCallMax)
@@ -142,7 +153,7 @@ func openExistingStores(d *dataDir, cfg storesConfig, guard *failStop) (*stores,
 
 // openBesideSnapshots opens the rest, and returns stores that close the snapshots, too.
 func openBesideSnapshots(d *dataDir, cfg storesConfig, guard *failStop, snapshots *snapshotStore) (*stores, error) {
-	snapshotIndex, err := snapshots.verifyNewest()
+	snapshotIndex, snapshotTerm, err := snapshots.verifyNewest()
 	if err != nil {
 		return nil, err
 	}
@@ -167,21 +178,31 @@ func openBesideSnapshots(d *dataDir, cfg storesConfig, guard *failStop, snapshot
 		log:       l.log,
 		tail:      tail,
 	}
-	if err := s.dropReplaced(l.summary, snapshotIndex); err != nil {
+	if err := s.dropReplaced(l.summary, snapshotIndex, snapshotTerm); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// dropReplaced deletes a log that ends before the newest snapshot. Raft does so
-// once it has taken over a snapshot that was sent or restored; a crash may have
-// come between. Raft goes on behind the snapshot, where raft-wal would refuse to
-// append to what ends before it.
-func (s *stores) dropReplaced(log logSummary, snapshotIndex uint64) error {
-	if log.last == 0 || log.last >= snapshotIndex {
+// dropReplaced deletes what the newest snapshot, whose last entry is of snapshotTerm,
+// has replaced: a log that ends before it, and one of another history up to it. Raft
+// does so once it has taken over a snapshot that was sent; a crash may have come
+// between. It goes on behind the snapshot, where raft-wal would refuse to append to what
+// ends before it, and nobody may ever be sent the entries of another history.
+func (s *stores) dropReplaced(log logSummary, snapshotIndex, snapshotTerm uint64) error {
+	if log.last == 0 || log.first > snapshotIndex {
 		return nil
 	}
-	return s.Log.DeleteRange(log.first, log.last)
+	if log.last < snapshotIndex {
+		return s.Log.DeleteRange(log.first, log.last)
+	}
+	var own raft.Log
+	if err := s.Log.GetLog(snapshotIndex, &own); errors.Is(err, raft.ErrLogNotFound) || err == nil && own.Term == snapshotTerm {
+		return nil // of raft-boltdb's, which may have a gap there
+	} else if err != nil {
+		return err
+	}
+	return s.Log.DeleteRange(log.first, snapshotIndex)
 }
 
 // openedLog is a log that was checked and opened.

@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,6 +103,13 @@ func testEntries(lo, hi uint64) []*raft.Log {
 func mustStore(t *testing.T, l *logStore, logs ...*raft.Log) {
 	t.Helper()
 	if err := l.StoreLogs(logs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustDelete(t *testing.T, l *logStore, lo, hi uint64) {
+	t.Helper()
+	if err := l.DeleteRange(lo, hi); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -204,6 +213,52 @@ func TestStores_GoOnBehindASnapshotAheadOfTheLog(t *testing.T) {
 	}
 }
 
+// Where a snapshot replaces entries of another history, those above it wait for the
+// leader to replace them, and none below it may be sent to anybody: when Raft asks for
+// it, and when a crash has come before.
+func TestStores_KeepWhatLiesAboveASnapshot(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T, string, storesConfig) storageBench{
+		logStoreWAL: openTestStores, logStoreBoltDB: openBoltStores,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := t.TempDir()
+			b := open(t, path, storesConfig{})
+			snapshot := uint64(0)
+			b.Log.SnapshotAt(func() uint64 { return snapshot })
+			mustStore(t, b.Log, testEntries(1, 20)...)
+
+			snapshot = 5
+			if !b.Log.IsMonotonic() {
+				t.Fatal("the log does not say that it is monotonic")
+			}
+			mustDelete(t, b.Log, 1, 3) // a compaction that came between
+			mustDelete(t, b.Log, 4, 20)
+			wantLog(t, b.Log, testEntries(6, 20))
+			if !b.Log.IsMonotonic() {
+				t.Fatal("the log does not say that it is monotonic")
+			}
+			mustDelete(t, b.Log, 6, 20) // the same snapshot once more
+			wantLog(t, b.Log, testEntries(6, 20))
+			mustDelete(t, b.Log, 11, 20) // entries that the leader does not have
+			mustDelete(t, b.Log, 6, 10)
+			wantLog(t, b.Log, nil)
+			others := testEntries(6, 30)
+			for _, log := range others {
+				log.Term++
+			}
+			mustStore(t, b.Log, others...)
+
+			takeSnapshot(t, b, 10, "the state")
+			b.close(t)
+			b = open(t, path, storesConfig{})
+			wantLog(t, b.Log, others[5:])
+			b.close(t)
+		})
+	}
+}
+
 func TestStores_AreClosedOnce(t *testing.T) {
 	t.Parallel()
 	b := openTestStores(t, t.TempDir(), storesConfig{})
@@ -287,5 +342,62 @@ func TestCheckFreeSpace(t *testing.T) {
 	}
 	if _, _, err := checkFreeSpace(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("a missing folder has free space")
+	}
+}
+
+// What the system has in memory of a file may not be on its disk after a failed sync.
+// Nothing that a node relies on was read before that was dropped: what differs on the
+// disk is seen.
+func TestOpenStores_relyOnTheDiskAlone(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{logStoreWAL, logStoreBoltDB} {
+		for name, want := range map[string]error{
+			filepath.Join("wal", "*.wal"): ErrCorruptLog, logFileName: ErrCorruptLog, tailFileName: ErrCorruptLog,
+			filepath.Join(snapshotsFolder, "*", snapshotDataFile): ErrCorruptSnapshot,
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				t.Parallel()
+				path := t.TempDir()
+				d, err := openDataDir(path, "n1", kind)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := openStoresIn(t, d, storesConfig{})
+				mustStore(t, b.Log, testEntries(1, 50)...)
+				takeSnapshot(t, b, 20, "state")
+				b.close(t)
+
+				d = mustOpenDataDir(t, path)
+				defer d.Close()
+				s, err := openStores(d, storesConfig{Fatal: testFatal(t), ReadFromDisk: func(dir string) error {
+					files, err := filepath.Glob(filepath.Join(dir, name))
+					for _, file := range files {
+						text, err := os.ReadFile(file)
+						if err != nil {
+							return err
+						}
+						clear(text) // the disk has nothing of it
+						if err := os.WriteFile(file, text, dataFileMode); err != nil {
+							return err
+						}
+					}
+					if len(files) == 0 { // of a log in one file
+						want = nil
+					}
+					return err
+				}})
+				if err == nil {
+					err = s.Close()
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+			})
+		}
+	}
+	d := mustOpenDataDir(t, t.TempDir())
+	defer d.Close()
+	if _, err := openStores(d, storesConfig{Fatal: testFatal(t), ReadFromDisk: func(string) error { return syscall.EIO }}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a disk that cannot be synced: %v", err)
 	}
 }

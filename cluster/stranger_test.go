@@ -2,77 +2,230 @@ package cluster
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
-// Whoever may talk to the peer port, but is no member, passes nothing on and
-// changes nothing: an outsider with the join key, a member's identity under
-// another name, a node that was removed.
-func TestNode_strangersPassNothingOn(t *testing.T) {
-	t.Parallel()
-	addrs := freeAddrs(t, 2)
-	cfg := testConfig(t, "n1", t.TempDir(), addrs[0])
-	cfg.Bootstrap = true
-	n1 := openNode(t, cfg)
-	n1.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("done") })
-	cfg = testConfig(t, "n2", t.TempDir(), addrs[1])
-	cfg.Join = []string{addrs[0]}
-	n2 := openNode(t, cfg)
-	records := func() (count int) {
-		n1.fsm.read(func(m *fsm.Machine) { count = len(m.Nodes()) })
-		return count
-	}
-	eventually(t, "both nodes are recorded", func() bool { return records() == 2 })
+// attacked is a cluster whose door others try.
+type attacked struct {
+	addrs []string
+	n1    *Node // leads
+	n2    *Node
+}
 
-	port := func(uuid, nodeID string) *peerPort {
-		return openTestPort(t, nodeID, func(cfg *peerConfig) {
-			cfg.JoinKey, cfg.Certificate = nil, nil
-			cfg.Self = func() hello {
-				return hello{ClusterID: n1.dir.Identity().ClusterID, UUID: uuid, NodeID: nodeID, FeatureLevel: fsm.FeatureLevel}
-			}
-		})
+// openAttacked starts a cluster of that many nodes, two at least.
+func openAttacked(t *testing.T, count int, change ...func(*Config)) *attacked {
+	t.Helper()
+	a := &attacked{addrs: freeAddrs(t, count)}
+	open := func(nodeID, addr string, way func(*Config)) *Node {
+		cfg := testConfig(t, nodeID, t.TempDir(), addr)
+		way(&cfg)
+		for _, c := range change {
+			c(&cfg)
+		}
+		return openNode(t, cfg)
 	}
-	pass := func(p *peerPort, waits bool) string {
-		t.Helper()
-		req, resp := newSubmit(`{}`)
-		var err error
-		if waits {
-			err = p.ForwardWaiting(t.Context(), addrs[0], n1.uuid, req, resp)
-		} else {
-			err = p.Forward(t.Context(), addrs[0], req, resp)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(resp.Body())
+	a.n1 = open("n1", a.addrs[0], func(c *Config) { c.Bootstrap = true })
+	a.n1.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("done") })
+	token := joinTokenOf(t, a.n1)
+	join := func(c *Config) { c.Join, c.JoinToken = []string{a.addrs[0]}, token }
+	a.n2 = open("n2", a.addrs[1], join)
+	for i, addr := range a.addrs[2:] {
+		open(fmt.Sprintf("n%d", i+3), addr, join)
 	}
-	refused := func(what string, p *peerPort) {
-		t.Helper()
-		for _, waits := range []bool{false, true} {
-			if got := pass(p, waits); !strings.Contains(got, `"no_leader"`) || !strings.Contains(got, "not a member of the cluster") {
-				t.Errorf("%s, waiting %v: answered %s", what, waits, got)
+	eventually(t, "all nodes are recorded", func() bool { return a.records() == count })
+	return a
+}
+
+func (a *attacked) records() (count int) {
+	a.n1.fsm.read(func(m *fsm.Machine) { count = len(m.Nodes()) })
+	return count
+}
+
+// port returns the port of somebody who has a key of its own, says that it is the node
+// uuid of that name, and knows who the members are. It has the join key, if there is one.
+func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID string, change ...func(*peerConfig)) *peerPort {
+	return openTestPort(t, nodeID, append([]func(*peerConfig){func(cfg *peerConfig) {
+		cfg.JoinKey, cfg.Certificate = nil, nil
+		cfg.Signer = signer
+		cfg.TargetUUID = func(addr string) string {
+			if addr == a.addrs[1] {
+				return a.n2.uuid
 			}
+			return a.n1.uuid
 		}
-		for _, call := range []string{callMember, callTell, callDiffer, callSnapshot} {
-			_, err := p.Call(t.Context(), addrs[0], call, []byte(`{"act":"remove","node_id":"n2"}`))
-			if err == nil || !strings.Contains(err.Error(), "not a member of the cluster") {
-				t.Errorf("%s, call %s: %v", what, call, err)
-			}
+		cfg.Self = func() hello {
+			return hello{ClusterID: a.n1.dir.Identity().ClusterID, UUID: uuid, NodeID: nodeID, FeatureLevel: fsm.FeatureLevel}
+		}
+	}}, change...)...)
+}
+
+// pass returns what n1 says to a request that p passes on.
+func (a *attacked) pass(t *testing.T, p *peerPort, waits bool) string {
+	t.Helper()
+	req, resp := newSubmit(`{}`)
+	var err error
+	if waits {
+		err = p.ForwardWaiting(t.Context(), a.addrs[0], a.n1.uuid, req, resp)
+	} else {
+		err = p.Forward(t.Context(), a.addrs[0], req, resp)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return string(resp.Body())
+}
+
+// membersCalls returns the calls that n1 answers to members alone.
+func (a *attacked) membersCalls() []string {
+	calls := []string{callStart}
+	for name := range a.n1.calls {
+		if !isOpenCall(name) {
+			calls = append(calls, name)
 		}
 	}
-	refused("an outsider", port("00000000-0000-4000-8000-000000000009", "n9"))
-	refused("a member's identity under another name", port(n2.uuid, "n9"))
-	member := port(n2.uuid, "n2")
+	slices.Sort(calls)
+	return calls
+}
+
+// refused checks that nothing is taken from p, which says why.
+func (a *attacked) refused(t *testing.T, what string, p *peerPort, why string) {
+	t.Helper()
 	for _, waits := range []bool{false, true} {
-		if got := pass(member, waits); got != "done" {
+		if got := a.pass(t, p, waits); !strings.Contains(got, why) {
+			t.Errorf("%s, waiting %v: answered %s", what, waits, got)
+		}
+	}
+	for _, call := range a.membersCalls() {
+		if _, err := p.Call(t.Context(), a.addrs[0], call, []byte(`{"act":"remove","node_id":"n2"}`)); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s, call %s: %v", what, call, err)
+		}
+	}
+	conn, err := p.StreamLayer().Dial(raft.ServerAddress(a.addrs[0]), testWait)
+	if err == nil {
+		_ = conn.Close()
+	}
+	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), why) {
+		t.Errorf("%s, Raft: %v", what, err)
+	}
+}
+
+// Whoever may talk to the peer port, but is no member, passes nothing on,
+// changes nothing and learns nothing: an outsider with the join key, one that says that
+// it is a member, a node that was removed.
+func TestNode_strangersGetNothing(t *testing.T) {
+	t.Parallel()
+	a := openAttacked(t, 2)
+	const notMember, notProven = "is not a member of the cluster", "shows another key than that of identity"
+	outsider := testSigner("n9")
+	a.refused(t, "an outsider", a.port(t, outsider, testUUID("n9"), "n9"), notMember)
+	for _, victim := range []*Node{a.n1, a.n2} {
+		claims := a.port(t, outsider, victim.uuid, victim.cfg.NodeID)
+		for _, call := range append(a.membersCalls(), callStanding, callJoin, callWho, callAdmitted) {
+			if _, err := claims.Call(t.Context(), a.addrs[0], call, []byte(`{}`)); err == nil || !strings.Contains(err.Error(), notProven) {
+				t.Errorf("one that says that it is %s, call %s: %v", victim.cfg.NodeID, call, err)
+			}
+		}
+	}
+	a.refused(t, "one that says that it is n2", a.port(t, outsider, a.n2.uuid, "n2"), notProven)
+	if where := a.n1.peers.whereabouts.of(testUUID("n9")); where != "" {
+		t.Errorf("the outsider is remembered to be at %s", where)
+	}
+
+	member := a.port(t, a.n2.dir.key, a.n2.uuid, "n2")
+	for _, waits := range []bool{false, true} {
+		if got := a.pass(t, member, waits); got != "done" {
 			t.Errorf("a member, waiting %v: answered %s", waits, got)
 		}
 	}
-	eventually(t, "n2 is removed", func() bool { return n1.RemoveNode(context.Background(), "n2") == nil })
-	refused("a removed member, over its old connections", member)
+	conn, err := member.StreamLayer().Dial(raft.ServerAddress(a.addrs[0]), testWait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	eventually(t, "n2 is removed", func() bool { return a.n1.RemoveNode(context.Background(), "n2") == nil })
+	for _, waits := range []bool{false, true} {
+		if got := a.pass(t, member, waits); !strings.Contains(got, `"no_leader"`) || !strings.Contains(got, notMember) {
+			t.Errorf("a removed member, over its old connections, waiting %v: answered %s", waits, got)
+		}
+	}
+	for _, call := range a.membersCalls() {
+		if _, err := member.Call(t.Context(), a.addrs[0], call, []byte(`{}`)); err == nil || !strings.Contains(err.Error(), notMember) {
+			t.Errorf("a removed member, over its old connections, call %s: %v", call, err)
+		}
+	}
+	_ = conn.SetDeadline(time.Now().Add(testWait))
+	for err = nil; err == nil; { // the first message after a while ends the connection
+		_, err = conn.Write([]byte{0})
+	}
+	a.refused(t, "a removed member, over new ones", a.port(t, a.n2.dir.key, a.n2.uuid, "n2"), notMember)
+}
+
+// A stranger's questions are about itself: with another's address it does not get that
+// one's place, be that one down or up.
+func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
+	t.Parallel()
+	a := openAttacked(t, 3)
+	uuid := a.n2.uuid
+	eventually(t, "all vote", func() bool { return len(a.n1.votersNow()) == 3 })
+	stranger := a.port(t, testSigner("n9"), testUUID("n9"), "n9")
+	stranger.Handle(callWho, func(context.Context, hello, []byte) ([]byte, error) {
+		return json.Marshal(whoAnswer{Record: fsm.NodeRecord{UUID: uuid, NodeID: "n2", PeerAddr: stranger.Addr()}})
+	})
+	question, err := json.Marshal(standingQuestion{Record: fsm.NodeRecord{UUID: uuid, NodeID: "n2", PeerAddr: stranger.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := stranger.Call(t.Context(), a.addrs[0], callStanding, question); err == nil || !strings.Contains(err.Error(), "not about the node that asks") {
+		t.Errorf("a question in n2's name was answered: %s, %v", answer, err)
+	}
+	// A member that leads the leader to a stranger's address gets nobody's place either.
+	member := a.port(t, a.n2.dir.key, uuid, "n2", func(c *peerConfig) { c.Advertise = stranger.Addr() })
+	if err := a.n2.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := member.Call(t.Context(), a.addrs[0], callStanding, question); err != nil || string(answer) != `{"member":true}` {
+		t.Errorf("%s, %v", answer, err)
+	}
+	for _, s := range a.n1.servers() {
+		if string(s.Address) == stranger.Addr() {
+			t.Errorf("the stranger has the place of %s", s.ID)
+		}
+	}
+}
+
+// A certificate of the authority is no identity: it has to be for the recorded name, or
+// the recorded address, of the node that the handshake proves its holder to be.
+func TestNode_strangersWithACertificate(t *testing.T) {
+	t.Parallel()
+	authority := certstest.NewAuthority(t, "nodes")
+	a := openAttacked(t, 2, func(cfg *Config) {
+		cfg.PeerCertificate = certificateOf(t, authority, authority.Issue([]string{"127.0.0.1", cfg.NodeID}))
+	})
+	certificate := func(names ...string) func(*peerConfig) {
+		return func(cfg *peerConfig) {
+			cfg.Certificate = certificateOf(t, authority, authority.Issue(names))
+			cfg.Advertise = "n9.example:7401"
+		}
+	}
+	own := certificate("n9", "n9.example")
+	a.refused(t, "an outsider", a.port(t, testSigner("n9"), testUUID("n9"), "n9", own), "is not a member of the cluster")
+	a.refused(t, "one that says that it is n2", a.port(t, testSigner("n9"), a.n2.uuid, "n2", own), "shows another key")
+	a.refused(t, "n2 with the certificate of another", a.port(t, a.n2.dir.key, a.n2.uuid, "n2", own), "neither for its node id")
+	a.refused(t, "n2 under another name", a.port(t, a.n2.dir.key, a.n2.uuid, "n9", own), "neither for its node id")
+	if got := a.pass(t, a.port(t, a.n2.dir.key, a.n2.uuid, "n2", certificate("n2")), false); got != "done" {
+		t.Errorf("n2 from another address: %s", got)
+	}
 }

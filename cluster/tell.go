@@ -17,11 +17,22 @@ const (
 	tellTimeout = 5 * time.Second
 )
 
-// Tell tells of an operator's act in the trail, through the leader. Below the
-// feature level that knows it, nothing is told. The texts are cut at tellTextMax.
-// Errors: fsm.ErrNoLeader, fsm.ErrShuttingDown, fsm.ErrOverloaded (it was not
-// told); else it may have been.
-func (n *Node) Tell(ctx context.Context, cmd fsm.Tell) error {
+// byUnknown is told in the place of a name that the leader could not find out.
+const byUnknown = ", with a key that the leader does not know"
+
+// told is an operator's act that another node tells the leader of: the leader finds
+// out whose Key it was, and whatever name that node would say does not count.
+type told struct {
+	Kind fsm.EventKind `json:"kind"`
+	What string        `json:"what"`
+	Key  string        `json:"key,omitempty"` // "": nobody's
+}
+
+// Tell tells of an operator's act in the trail, through the leader. key is the API
+// key of cmd.By, "" if it is nobody's. Below the feature level that knows it, nothing
+// is told. The texts are cut at tellTextMax. Errors: fsm.ErrNoLeader,
+// fsm.ErrShuttingDown, fsm.ErrOverloaded (it was not told); else it may have been.
+func (n *Node) Tell(ctx context.Context, cmd fsm.Tell, key string) error {
 	if n.closing.Load() {
 		return fsm.ErrShuttingDown
 	}
@@ -42,7 +53,7 @@ func (n *Node) Tell(ctx context.Context, cmd fsm.Tell) error {
 	if id == "" {
 		return fsm.ErrNoLeader
 	}
-	if _, err := ask[struct{}](ctx, n, string(addr), callTell, cmd); err != nil {
+	if _, err := ask[struct{}](ctx, n, string(addr), callTell, told{Kind: cmd.Kind, What: cmd.What, Key: key}); err != nil {
 		return fmt.Errorf("tell the leader: %w", err)
 	}
 	return nil
@@ -56,18 +67,41 @@ func cutTold(text string) string {
 	return strings.ToValidUTF8(text[:tellTextMax], "")
 }
 
+// SetOperators sets what names the operator whose API key it is. Until it is set
+// nobody is known by a key.
+func (n *Node) SetOperators(name func(key string) (name string, ok bool)) { n.operators.Store(&name) }
+
 // answerTell tells for another node, if this one leads.
 func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
-	var cmd fsm.Tell
-	if err := json.Unmarshal(body, &cmd); err != nil {
+	var t told
+	if err := json.Unmarshal(body, &t); err != nil {
 		return nil, fmt.Errorf("read what to tell: %w", err)
 	}
 	if !n.IsLeader() {
 		return nil, fsm.ErrNotLeader
 	}
-	cmd.By, cmd.What = cutTold(cmd.By), cutTold(cmd.What)
+	cmd := fsm.Tell{Kind: t.Kind, What: t.What}
+	if t.Key != "" {
+		by, known := n.operator(t.Key)
+		if cmd.By = by; !known {
+			cmd.What += byUnknown
+		}
+	}
+	cmd.What = cutTold(cmd.What)
 	if _, err := n.Propose(ctx, cmd); err != nil {
 		return nil, err
 	}
 	return []byte("{}"), nil
+}
+
+// operator returns the name of the operator whose API key it is, "" if it is none's.
+func (n *Node) operator(key string) (name string, ok bool) {
+	find := n.operators.Load()
+	if find == nil {
+		return "", false
+	}
+	if name, ok = (*find)(key); !ok {
+		return "", false
+	}
+	return name, true
 }

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,12 +37,13 @@ func TestTell_anyNode(t *testing.T) {
 		c := clustertest.New(t, 3)
 		ctx := context.Background()
 		nodes := append(c.Followers(), c.Leader())
+		c.Leader().SetOperators(func(string) (string, bool) { return "ann", true })
 		for _, n := range nodes {
-			if err := n.Tell(ctx, fsm.Tell{Kind: fsm.EventBackupSaved, By: "ann", What: n.NodeID()}); err != nil {
+			if err := n.Tell(ctx, fsm.Tell{Kind: fsm.EventBackupSaved, By: "ann", What: n.NodeID()}, "a key"); err != nil {
 				t.Fatalf("%s tells: %v", n.NodeID(), err)
 			}
 		}
-		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: fsm.EventRestored, What: strings.Repeat("ž", 100_000)}); err != nil {
+		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: fsm.EventRestored, What: strings.Repeat("ž", 100_000)}, ""); err != nil {
 			t.Fatal(err)
 		}
 		c.EnsureSame()
@@ -58,10 +60,46 @@ func TestTell_anyNode(t *testing.T) {
 			}
 		}
 		// A kind that nobody knows is an entry that all can read.
-		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: 60, What: "x"}); err != nil {
+		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: 60, What: "x"}, ""); err != nil {
 			t.Fatal(err)
 		}
 		c.EnsureSame()
+	})
+}
+
+// TestTell_byWhom ensures that the leader finds out by the key who did what another
+// node tells of, and that no node can say a name.
+func TestTell_byWhom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		ctx, leader, other := context.Background(), c.Leader(), c.Followers()[0]
+		tell := func(by, key string) {
+			t.Helper()
+			if err := other.Tell(ctx, fsm.Tell{Kind: fsm.EventBackupSaved, By: by, What: "it"}, key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tell("ann", "key of ann") // to a leader that knows nobody yet
+		leader.SetOperators(func(key string) (name string, ok bool) {
+			name, ok = strings.CutPrefix(key, "key of ")
+			return name, ok
+		})
+		tell("ann", "key of ann")
+		tell("ann", "key of bob")
+		tell("ann", "another key")
+		tell("ann", "")
+		if _, err := leader.Answer(ctx, "tell", []byte(`{"Kind":46,"kind":46,"what":"it","by":"ann","By":"ann"}`)); err != nil {
+			t.Fatal(err)
+		}
+		const unknown = "it, with a key that the leader does not know"
+		want := []string{unknown, "it by ann", "it by bob", unknown, "it"}
+		if got := toldOf(t, leader, fsm.EventBackupSaved); !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+		if got := toldOf(t, leader, fsm.EventRestored); len(got) != 1 || got[0] != "it" {
+			t.Errorf("a forged name: %q", got)
+		}
 	})
 }
 
@@ -73,7 +111,7 @@ func TestTell_belowItsLevel(t *testing.T) {
 		c := clustertest.New(t, 3)
 		c.Stop(2) // then the first level is a low one
 		leader, ctx := c.Leader(), context.Background()
-		if err := leader.Tell(ctx, fsm.Tell{Kind: fsm.EventRestored, What: "17"}); err != nil {
+		if err := leader.Tell(ctx, fsm.Tell{Kind: fsm.EventRestored, What: "17"}, ""); err != nil {
 			t.Errorf("told below the level: %v", err)
 		}
 		if _, err := leader.Propose(ctx, fsm.SetSchedule{By: "ann"}); !errors.Is(err, fsm.ErrLevel) {
@@ -102,7 +140,7 @@ func TestTell_withoutLeader(t *testing.T) {
 		one := c.Followers()[0]
 		c.Partition(one)
 		<-time.After(10 * time.Second)
-		if err := one.Tell(context.Background(), fsm.Tell{Kind: fsm.EventRestored}); !errors.Is(err, fsm.ErrNoLeader) {
+		if err := one.Tell(context.Background(), fsm.Tell{Kind: fsm.EventRestored}, ""); !errors.Is(err, fsm.ErrNoLeader) {
 			t.Errorf("told without a leader: %v, want ErrNoLeader", err)
 		}
 		c.Heal()

@@ -106,7 +106,7 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 func (n *Node) levelKnown(ctx context.Context) (level uint32, older []string, err error) {
 	level = fsm.FeatureLevel
 	servers := n.servers()
-	statuses, errs := n.askStatuses(ctx, servers)
+	statuses, errs := n.askStatuses(ctx, servers, statusQuestion{})
 	var silent []string
 	for i, s := range servers {
 		record := statuses[i].Record

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/lease"
 )
 
 const (
@@ -14,93 +17,141 @@ const (
 	// leader says so. It says that it is over below clocksApartFine.
 	clocksApartMax  = time.Second
 	clocksApartFine = clocksApartMax / 2
-	// wallReadingMax is for how long a reading of another node's clock counts.
+	// wallReadingMax is for how long a reading of a node's clock counts.
 	wallReadingMax = 30 * time.Second
 )
 
-// wallClocks are the wall clocks of the other nodes, as the leader reads them
-// while it looks after the members. No lease depends on them; run_at,
-// expires_at, retention and schedules do: they go by the leader's. It is safe for concurrent use.
+// wallClocks are the wall clocks of the members, as the leader reads them, its own
+// among them. No lease depends on them; run_at, expires_at, retention and schedules
+// do, by the calendar, which the voters' clocks bound (lease.Clock). It is safe for
+// concurrent use.
 type wallClocks struct {
 	logger hclog.Logger
 
-	mu       sync.Mutex             // guards what follows
-	readings map[string]wallReading // by node id
-	apart    bool                   // it was said that they are apart
+	mu       sync.Mutex // guards what follows
+	readings map[raft.ServerID]wallReading
+	apart    bool // it was said that they are apart
+	refused  bool // it was said that the leader's own is not followed
 }
 
-// wallReading is how far a node's wall clock was ahead of the leader's. The
-// answer was on its way for some of the time that it took to ask: the truth is
-// at most slack off, either way.
+// wallReading is a node's wall clock as it was read, against the reader's monotonic
+// clock. The answer was on its way for some of the time that it took to ask: the
+// truth is at most slack off, either way.
 type wallReading struct {
-	at           time.Duration // monotonic time
-	ahead, slack time.Duration
+	nodeID string
+	wall   lease.Wall
+	at     time.Duration // monotonic time
+	slack  time.Duration
+}
+
+// readWall makes a reading of the wall clock that a node answered, in nanoseconds
+// since the Unix epoch, asked at that monotonic time, at which took so long.
+func readWall(nodeID string, wall int64, asked, took time.Duration) wallReading {
+	at := asked + took/2
+	return wallReading{nodeID: nodeID, wall: lease.ReadWall(wall, at), at: at, slack: took / 2}
+}
+
+// ahead returns how far the clock is ahead of what a majority's shows.
+func (r wallReading) ahead(majority lease.Wall) time.Duration {
+	return time.Duration(r.wall - majority)
+}
+
+// apart returns by how much the clock is off at least, either way; 0 if it need not
+// be.
+func (r wallReading) apart(majority lease.Wall) time.Duration {
+	return max(r.ahead(majority).Abs()-r.slack, 0)
 }
 
 func newWallClocks(logger hclog.Logger) *wallClocks {
-	return &wallClocks{logger: logger, readings: make(map[string]wallReading)}
+	return &wallClocks{logger: logger, readings: make(map[raft.ServerID]wallReading)}
 }
 
-// note takes what a node answered when it was asked for its clock, both in
-// nanoseconds since the Unix epoch: its own, and the leader's when it asked, at
-// which time it was asked and how long that took.
-func (c *wallClocks) note(nodeID string, wall, asked int64, at, took time.Duration) {
+// note takes a reading of a member's clock.
+func (c *wallClocks) note(id raft.ServerID, r wallReading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.readings[nodeID] = readWall(wall, asked, at, took)
+	c.readings[id] = r
 }
 
-// readWall makes a reading of what a node answered; the parameters are note's.
-func readWall(wall, asked int64, at, took time.Duration) wallReading {
-	slack := took / 2
-	return wallReading{at: at, ahead: time.Duration(wall-asked) - slack, slack: slack}
-}
-
-// apart returns by how much the node's clock is off at least, either way; 0 if
-// it need not be.
-func (r wallReading) apart() time.Duration { return max(r.ahead.Abs()-r.slack, 0) }
-
-// judge says, once, that clocks are apart, and that they are no longer. now is
-// the monotonic time. Readings that are too old are forgotten.
-func (c *wallClocks) judge(now time.Duration) {
+// noteOwn takes a reading of the leader's own clock, and says when that has jumped.
+func (c *wallClocks) noteOwn(id raft.ServerID, r wallReading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	low, high := time.Duration(0), time.Duration(0) // the leader's own
-	for nodeID, r := range c.readings {
-		if now-r.at > wallReadingMax {
-			delete(c.readings, nodeID)
-			continue
+	if before, ok := c.readings[id]; ok {
+		if jump := time.Duration(r.wall - before.wall); jump.Abs() > clocksApartMax {
+			c.logger.Warn("this node's wall clock has jumped", "by_ms", jump.Milliseconds())
 		}
+	}
+	c.readings[id] = r
+}
+
+// majority returns what lease.MajorityWall makes of the clocks of these voters. now
+// is the monotonic time; readings that are too old are forgotten.
+func (c *wallClocks) majority(now time.Duration, voters []raft.ServerID) (majority lease.Wall, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, r := range c.readings {
+		if now-r.at > wallReadingMax {
+			delete(c.readings, id)
+		}
+	}
+	walls := make([]lease.Wall, 0, len(voters))
+	for _, id := range voters {
+		if r, read := c.readings[id]; read {
+			walls = append(walls, r.wall)
+		}
+	}
+	return lease.MajorityWall(walls, len(voters))
+}
+
+// judge says, once, that clocks are apart, and that they are no longer; and the same
+// of the leader's own, which is so far ahead of the majority's, and its being
+// followed. Without a majority it says nothing.
+func (c *wallClocks) judge(majority lease.Wall, own time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	low, high := time.Duration(0), time.Duration(0)
+	for _, r := range c.readings {
 		// What they are apart at least: a slow answer is no reason for an alarm.
-		low, high = min(low, r.ahead+r.slack), max(high, r.ahead-r.slack)
+		low, high = min(low, r.ahead(majority)+r.slack), max(high, r.ahead(majority)-r.slack)
 	}
 	switch apart := high - low; {
 	case !c.apart && apart > clocksApartMax:
 		c.apart = true
-		c.logger.Error("the nodes' wall clocks are apart: see that NTP sets all of them (leases are safe, times of day are the leader's)",
-			"apart_ms", apart.Milliseconds(), "ahead_of_this_node", c.describeLocked())
+		c.logger.Error("the nodes' wall clocks are apart: see that NTP sets all of them (leases are safe)",
+			"apart_ms", apart.Milliseconds(), "ahead_of_the_majority", c.describeLocked(majority))
 	case c.apart && apart < clocksApartFine:
 		c.apart = false
 		c.logger.Info("the nodes' wall clocks agree again", "apart_ms", apart.Milliseconds())
 	}
+	switch follows := lease.Follows(own); {
+	case !c.refused && !follows:
+		c.refused = true
+		c.logger.Error("this leader's wall clock is not followed, times of day go by the clocks of a majority of voters: see that NTP sets it",
+			"ahead_of_the_majority_ms", own.Milliseconds(), "followed_within_ms", lease.WallBound.Milliseconds())
+	case c.refused && follows:
+		c.refused = false
+		c.logger.Info("this leader's wall clock is followed again", "ahead_of_the_majority_ms", own.Milliseconds())
+	}
 }
 
 // describeLocked names the nodes with how far their clocks are ahead.
-func (c *wallClocks) describeLocked() string {
+func (c *wallClocks) describeLocked(majority lease.Wall) string {
 	items := make([]string, 0, len(c.readings))
-	for _, nodeID := range sortedKeys(c.readings) {
-		items = append(items, fmt.Sprintf("%s %d ms", nodeID, c.readings[nodeID].ahead.Milliseconds()))
+	for _, id := range sortedKeys(c.readings) {
+		r := c.readings[id]
+		items = append(items, fmt.Sprintf("%s %d ms", r.nodeID, r.ahead(majority).Milliseconds()))
 	}
 	return strings.Join(items, ", ")
 }
 
-// ahead returns how far each node's clock is ahead of the leader's, by node id.
-func (c *wallClocks) ahead() map[string]time.Duration {
+// ahead returns how far each node's clock is ahead of the majority's, by node id.
+func (c *wallClocks) ahead(majority lease.Wall) map[string]time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := make(map[string]time.Duration, len(c.readings))
-	for nodeID, r := range c.readings {
-		out[nodeID] = r.ahead
+	for _, r := range c.readings {
+		out[r.nodeID] = r.ahead(majority)
 	}
 	return out
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/lease"
 )
 
 // The alarm comes once, when clocks are more than a second apart for sure, and
@@ -15,48 +18,102 @@ func TestWallClocks_alarm(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer
 	c := newWallClocks(hclog.New(&hclog.LoggerOptions{Output: &printed}))
-	wall := time.Hour.Nanoseconds()
+	wall := time.Hour
 	at := time.Duration(0)
 	read := func(nodeID string, ahead, took time.Duration) {
-		c.note(nodeID, wall+int64(ahead+took/2), wall, at, took)
+		c.note(raft.ServerID("uuid-"+nodeID), readWall(nodeID, int64(wall+at+took/2+ahead), at, took))
 	}
+	three := []raft.ServerID{"uuid-n1", "uuid-n2", "uuid-n3"}
 	for _, step := range []struct {
-		name   string
-		n2, n3 time.Duration // ahead of the leader
-		took   time.Duration // of asking
-		want   string        // what is logged, "" = nothing
+		name       string
+		n1, n2, n3 time.Duration // ahead; the one in the middle is what the majority shows
+		took       time.Duration // of asking n2 and n3
+		want       string        // what is logged, "" = nothing
 	}{
-		{"equal", 0, 0, 0, ""},
-		{"a little", 900 * time.Millisecond, 0, 0, ""},
-		{"one ahead", 1100 * time.Millisecond, 0, 0, "[ERROR]"},
-		{"still", 5 * time.Second, 0, 0, ""},
-		{"less, but not near", 600 * time.Millisecond, 0, 0, ""},
-		{"near again", 400 * time.Millisecond, 0, 0, "[INFO]"},
-		{"one behind", 0, -1100 * time.Millisecond, 0, "[ERROR]"},
-		{"near again", 0, 0, 0, "[INFO]"},
-		{"one ahead, one behind", 600 * time.Millisecond, -600 * time.Millisecond, 0, "[ERROR]"},
-		{"near again", 0, 0, 0, "[INFO]"},
-		{"perhaps, by a slow answer", 1100 * time.Millisecond, 0, time.Second, ""},
-		{"for sure, by a slow answer", 1600 * time.Millisecond, 0, time.Second, "[ERROR]"},
+		{"equal", 0, 0, 0, 0, ""},
+		{"a little", 0, 900 * time.Millisecond, 0, 0, ""},
+		{"one ahead", 0, 1100 * time.Millisecond, 0, 0, "[ERROR]"},
+		{"still", 0, 5 * time.Second, 0, 0, ""},
+		{"less, but not near", 0, 600 * time.Millisecond, 0, 0, ""},
+		{"near again", 0, 400 * time.Millisecond, 0, 0, "[INFO]"},
+		{"one behind", 0, 0, -1100 * time.Millisecond, 0, "[ERROR]"},
+		{"near again", 0, 0, 0, 0, "[INFO]"},
+		{"one ahead, one behind", 0, 600 * time.Millisecond, -600 * time.Millisecond, 0, "[ERROR]"},
+		{"near again", 0, 0, 0, 0, "[INFO]"},
+		{"perhaps, by a slow answer", 0, 1100 * time.Millisecond, 0, time.Second, ""},
+		{"for sure, by a slow answer", 0, 1600 * time.Millisecond, 0, time.Second, "[ERROR]"},
+		{"near again", 0, 0, 0, 0, "[INFO]"},
+		{"the leader's own is the one", -1100 * time.Millisecond, 0, 0, 0, "[ERROR]"},
 	} {
 		printed.Reset()
 		at += time.Second
+		read("n1", step.n1, 0)
 		read("n2", step.n2, step.took)
 		read("n3", step.n3, step.took)
-		c.judge(at)
+		majority, ok := c.majority(at, three)
+		if want := lease.Wall(wall); !ok || majority != want {
+			t.Fatalf("%s: a majority shows %d, want %d", step.name, majority, want)
+		}
+		c.judge(majority, step.n1)
 		if got := printed.String(); step.want == "" && got != "" || !strings.Contains(got, step.want) || strings.Count(got, "\n") > 1 {
 			t.Errorf("%s: logged %q, want %q", step.name, got, step.want)
 		}
-		if got := c.ahead(); got["n2"] != step.n2 || got["n3"] != step.n3 {
+		if got := c.ahead(majority); got["n1"] != step.n1 || got["n2"] != step.n2 || got["n3"] != step.n3 {
 			t.Errorf("%s: read as %v", step.name, got)
 		}
 	}
 	// Who is not heard from any more does not count.
-	printed.Reset()
 	at += wallReadingMax + time.Second
 	read("n3", 0, 0)
-	c.judge(at)
-	if got := c.ahead(); len(got) != 1 || !strings.Contains(printed.String(), "[INFO]") {
-		t.Errorf("after a node had gone: %v, logged %q", got, printed.String())
+	if _, ok := c.majority(at, three); ok {
+		t.Error("one of three is a majority")
+	}
+	if got := c.ahead(0); len(got) != 1 {
+		t.Errorf("after nodes had gone: %v", got)
+	}
+}
+
+// That the leader's own clock is not followed is said once, and that it is again; and
+// so is each jump of it.
+func TestWallClocks_refused(t *testing.T) {
+	t.Parallel()
+	var printed bytes.Buffer
+	c := newWallClocks(hclog.New(&hclog.LoggerOptions{Output: &printed}))
+	at, own := time.Duration(0), time.Duration(0)
+	for _, step := range []struct {
+		name string
+		own  time.Duration // ahead
+		want []string      // in each line that is logged
+	}{
+		{"right", 0, nil},
+		{"near", 900 * time.Millisecond, nil},
+		{"far", time.Hour, []string{"has jumped", "are apart", "is not followed"}},
+		{"still far", time.Hour, nil},
+		{"farther", 2 * time.Hour, []string{"has jumped"}},
+		{"right again", 0, []string{"has jumped", "agree again", "is followed again"}},
+		{"far behind", -time.Hour, []string{"has jumped", "are apart", "is not followed"}},
+	} {
+		printed.Reset()
+		at += time.Second
+		own = step.own
+		c.noteOwn("uuid-n1", readWall("n1", int64(time.Hour+at+own), at, 0))
+		for _, id := range []string{"n2", "n3"} {
+			c.note(raft.ServerID("uuid-"+id), readWall(id, int64(time.Hour+at), at, 0))
+		}
+		majority, _ := c.majority(at, []raft.ServerID{"uuid-n1", "uuid-n2", "uuid-n3"})
+		c.judge(majority, own)
+		lines := strings.Split(strings.TrimSuffix(printed.String(), "\n"), "\n")
+		if printed.Len() == 0 {
+			lines = nil
+		}
+		if len(lines) != len(step.want) {
+			t.Errorf("%s: logged %q, want %d lines", step.name, printed.String(), len(step.want))
+			continue
+		}
+		for i, want := range step.want {
+			if !strings.Contains(lines[i], want) {
+				t.Errorf("%s: logged %q, want %q", step.name, lines[i], want)
+			}
+		}
 	}
 }

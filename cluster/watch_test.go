@@ -37,7 +37,7 @@ func newWatchedNode(t testing.TB) *watchedNode {
 
 func (w *watchedNode) apply(commands ...fsm.Command) *fsm.Applied {
 	w.index++
-	return w.fsm.apply(w.index, entryOf(int64(w.index), commands...))
+	return w.fsm.apply(w.index, 1, entryOf(int64(w.index), commands...))
 }
 
 // submit submits tasks and returns the id of the first.

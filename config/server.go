@@ -24,6 +24,10 @@ type Server struct {
 	Bootstrap bool
 	// Join lists peer addresses of a running cluster to join.
 	Join []string
+	// JoinTokenFile is a file with one line: a join token, by which the cluster of
+	// Join lets the node in without an operator's call. It is read when the node
+	// joins.
+	JoinTokenFile string
 	// InitialCluster lists all nodes of a new cluster as ID=HOST:PEERPORT; all
 	// of them start with the same list. A node with data ignores it, as it
 	// ignores Bootstrap and Join.
@@ -105,14 +109,16 @@ type PeerTLS struct {
 
 // Limits bound what a node takes on.
 type Limits struct {
-	BodyBytes     int // of a request's body
-	ValueBytes    int // of params, payload and result each
-	ErrorBytes    int // of a fail's error, cut there
-	Depth         int // of nested JSON
-	Items         int // of one request
-	Connections   int // open to the API
-	WaitingClaims int // parked at the leader
-	InFlight      int // commands queued at the leader
+	BodyBytes   int // of a request's body
+	ValueBytes  int // of params, payload and result each
+	ErrorBytes  int // of a fail's error, cut there
+	Depth       int // of nested JSON
+	Items       int // of one request
+	Connections int // open to the API
+	// ConnectionsPerAddress are those of one address that have shown no valid key.
+	ConnectionsPerAddress int
+	WaitingClaims         int // parked at the leader
+	InFlight              int // commands queued at the leader
 }
 
 // DefaultServer returns the configuration of a node that sets nothing.
@@ -124,14 +130,15 @@ func DefaultServer() Server {
 		LogLevel:         "info",
 		LogFormat:        "text",
 		Limits: Limits{
-			BodyBytes:     8 << 20,
-			ValueBytes:    1 << 20,
-			ErrorBytes:    16 << 10,
-			Depth:         64,
-			Items:         1_000,
-			Connections:   16_384,
-			WaitingClaims: 32_768,
-			InFlight:      16_384,
+			BodyBytes:             8 << 20,
+			ValueBytes:            1 << 20,
+			ErrorBytes:            16 << 10,
+			Depth:                 64,
+			Items:                 1_000,
+			Connections:           16_384,
+			ConnectionsPerAddress: 1_024,
+			WaitingClaims:         32_768,
+			InFlight:              16_384,
 		},
 	}
 }

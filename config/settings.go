@@ -49,6 +49,7 @@ func nodeSettings() []setting {
 		{name: "peer_advertise", usage: "host:port that other nodes dial (default: --peer-addr)", value: func(s *Server) value { return &text{p: &s.PeerAdvertise} }},
 		{name: "bootstrap", usage: "be the first node of a new cluster", value: func(s *Server) value { return &toggle{&s.Bootstrap} }},
 		{name: "join", usage: "peer addresses of a running cluster to join", value: func(s *Server) value { return &list{p: &s.Join} }},
+		{name: "join_token_file", usage: "file with a join token, by which a node that joins needs no operator's call: one line", value: func(s *Server) value { return &text{p: &s.JoinTokenFile} }},
 		{name: "initial_cluster", usage: "all nodes of a new cluster, as n1=HOST:PEERPORT,n2=...; the same list on all", value: func(s *Server) value { return &list{p: &s.InitialCluster} }},
 		{name: "log_level", usage: "trace, debug, info, warn or error", value: func(s *Server) value { return &text{&s.LogLevel, []string{"trace", "debug", "info", "warn", "error"}} }},
 		{name: "log_format", usage: "text or json: a line of JSON each", value: func(s *Server) value { return &text{&s.LogFormat, []string{"text", "json"}} }},
@@ -106,6 +107,7 @@ func limitSettings() []setting {
 		limit("depth", "levels of nested JSON", func(l *Limits) *int { return &l.Depth }, false, 2, 64),
 		limit("items", "tasks or operations of one request", func(l *Limits) *int { return &l.Items }, false, 1, 1_000),
 		limit("connections", "connections open to the API", func(l *Limits) *int { return &l.Connections }, false, 1, 1<<20),
+		limit("connections_per_address", "connections from one address that have shown no valid key", func(l *Limits) *int { return &l.ConnectionsPerAddress }, false, 1, 1<<20),
 		limit("waiting_claims", "claims that wait at the leader for a task", func(l *Limits) *int { return &l.WaitingClaims }, false, 1, 1<<20),
 		limit("in_flight", "commands queued at the leader for the log", func(l *Limits) *int { return &l.InFlight }, false, 1, 1<<20),
 	}

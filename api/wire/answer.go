@@ -1,5 +1,7 @@
 package wire
 
+import "time"
+
 // Answer is every successful answer of the task calls; each call fills the
 // fields that the contract gives it.
 type Answer struct {
@@ -75,6 +77,15 @@ type Cluster struct {
 	Term         uint64 `json:"term"`
 	FeatureLevel uint32 `json:"feature_level"`
 	Nodes        []Node `json:"nodes"`
+	// Restore is the restore that is under way, nil if none is.
+	Restore *Restore `json:"restore,omitempty"`
+}
+
+// Restore is how far a restore is.
+type Restore struct {
+	Index uint64 `json:"index"` // of the entry of the log that began it
+	Taken uint64 `json:"taken"` // bytes of the state that the node has
+	Bytes uint64 `json:"bytes"` // of all of it
 }
 
 // Node is one node in Cluster.
@@ -86,6 +97,7 @@ type Node struct {
 	Suffrage      string `json:"suffrage"`
 	State         string `json:"state"`
 	LastContactMS int64  `json:"last_contact_ms"` // -1 = never
+	ClockAheadMS  *int64 `json:"clock_ahead_ms"`  // nil = not known
 	AppliedIndex  uint64 `json:"applied_index"`
 	Version       string `json:"version"`
 	Healthy       bool   `json:"healthy"`
@@ -97,6 +109,28 @@ type Node struct {
 type Member struct {
 	Success bool `json:"success"`
 	Node    Node `json:"node"`
+}
+
+// JoinToken is what the cluster knows of a token that lets nodes join: not the token.
+type JoinToken struct {
+	ID        string    `json:"id"`   // the first 12 digits of its SHA-256
+	Uses      int       `json:"uses"` // nodes that may come by it
+	Used      int       `json:"used"` // nodes that have
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// JoinTokenMade is the answer of POST /api/cluster/tokens.
+type JoinTokenMade struct {
+	Success bool      `json:"success"`
+	Token   JoinToken `json:"token"`
+}
+
+// JoinTokens is the answer of GET /api/cluster/tokens: those that have not expired,
+// the oldest first.
+type JoinTokens struct {
+	Success bool        `json:"success"`
+	Tokens  []JoinToken `json:"tokens"`
 }
 
 // Transferred is the answer of POST /api/cluster/transfer: who leads now.

@@ -192,7 +192,7 @@ func (n *node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
 func (n *node) Upgrade(context.Context, string) (uint32, error) { return fsm.FeatureLevel, nil }
 
 // Tell tells of an operator's act.
-func (n *node) Tell(ctx context.Context, cmd fsm.Tell) error {
+func (n *node) Tell(ctx context.Context, cmd fsm.Tell, _ string) error {
 	_, err := n.Propose(ctx, cmd)
 	return err
 }

@@ -33,15 +33,17 @@ type Cluster struct {
 	options []Option
 	network *network
 	servers []raft.Server
+	stops   atomic.Bool // nodes may stop themselves
 
 	mu      sync.Mutex
 	members []*member
+	calls   map[string]int // guarded by mu; node-to-node calls that reached a node, by name
 }
 
 // member is one place in the cluster: what outlives a restart, and the node.
 type member struct {
 	name   string
-	logs   *raft.InmemStore
+	logs   *tamperedLog
 	snaps  raft.SnapshotStore
 	clock  *Clock
 	node   *cluster.Node // nil while stopped
@@ -51,12 +53,12 @@ type member struct {
 // New starts a cluster of n voters. The test closes it by its Cleanup.
 func New(t testing.TB, n int, options ...Option) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t, options: options, network: newNetwork()}
+	c := &Cluster{t: t, options: options, network: newNetwork(), calls: make(map[string]int)}
 	for i := range n {
 		name := fmt.Sprintf("n%d", i+1)
 		c.servers = append(c.servers, raft.Server{ID: raft.ServerID("uuid-" + name), Address: raft.ServerAddress(name)})
 		c.members = append(c.members, &member{
-			name: name, logs: raft.NewInmemStore(), snaps: raft.NewInmemSnapshotStore(), clock: newClock(),
+			name: name, logs: &tamperedLog{InmemStore: raft.NewInmemStore()}, snaps: raft.NewInmemSnapshotStore(), clock: newClock(),
 		})
 	}
 	t.Cleanup(c.close)
@@ -70,13 +72,16 @@ func New(t testing.TB, n int, options ...Option) *Cluster {
 func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	m := c.members[i]
+	m.fatals.Store(nil)
 	cfg := cluster.DefaultConfig()
 	cfg.NodeID = m.name
 	cfg.HTTPAdvertise = "http://" + m.name
 	cfg.Logger = hclog.NewNullLogger()
 	cfg.Fatal = func(err error) {
-		m.fatals.Store(&err)
-		c.t.Errorf("node %s stopped itself: %v", m.name, err)
+		m.fatals.CompareAndSwap(nil, &err)
+		if !c.stops.Load() {
+			c.t.Errorf("node %s stopped itself: %v", m.name, err)
+		}
 	}
 	for _, option := range c.options {
 		option(&cfg)
@@ -112,12 +117,22 @@ func (c *Cluster) caller(from string) func(ctx context.Context, addr, name strin
 				to = m.node
 			}
 		}
+		if to != nil {
+			c.calls[name]++
+		}
 		c.mu.Unlock()
 		if to == nil {
 			return nil, fmt.Errorf("call %s: it is stopped", addr)
 		}
 		return to.Answer(ctx, name, body)
 	}
+}
+
+// Calls returns how many node-to-node calls of that name have reached a node.
+func (c *Cluster) Calls(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[name]
 }
 
 // Stop stops the node of place i without handing anything over.
@@ -160,6 +175,22 @@ func afterward(d time.Duration) func() bool {
 	until := time.Now().Add(d)
 	return func() bool { return !time.Now().Before(until) }
 }
+
+// Tamper has change change every entry that node i writes to its log from here on, as a
+// disk or a bug of Raft might. change gets a copy; nil ends it.
+func (c *Cluster) Tamper(i int, change func(*raft.Log)) { c.members[i].logs.change.Store(&change) }
+
+// Stopped returns why node i has wanted to stop itself since it was started, nil if it
+// has not; the test stops it. With ExpectStops that is no failure of the test.
+func (c *Cluster) Stopped(i int) error {
+	if err := c.members[i].fatals.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// ExpectStops lets nodes stop themselves.
+func (c *Cluster) ExpectStops() { c.stops.Store(true) }
 
 // Len returns the number of places.
 func (c *Cluster) Len() int { return len(c.members) }

@@ -21,7 +21,7 @@ func newClusterJoinCommand(a *app) *cobra.Command {
 		Use:   "join NODE_ID PEER_ADDR",
 		Short: "Make a node that runs and waits a member",
 		Long: `Make a node that runs and waits a member. Start it first, with an empty data folder
-and without --bootstrap, --initial-cluster or --join: it says that it waits.
+and without --bootstrap and --initial-cluster: it says that it waits.
 PEER_ADDR is its peer port, as the members reach it. It becomes a voter by itself once
 it has caught up; with --nonvoter it stays without a vote until it is promoted.`,
 		Example: "  claimq cluster join n4 10.0.0.4:7401\n  claimq cluster join n5 10.0.0.5:7401 --nonvoter",

@@ -23,6 +23,7 @@ func newClusterCommand(a *app) *cobra.Command {
 	cmd.AddCommand(
 		newClusterStatusCommand(a),
 		newClusterJoinCommand(a),
+		newClusterTokenCommand(a),
 		newClusterRemoveCommand(a),
 		newClusterPromoteCommand(a),
 		newClusterDemoteCommand(a),

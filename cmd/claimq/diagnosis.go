@@ -45,6 +45,10 @@ func diagnose(c *wire.Cluster) diagnosis {
 			silent = append(silent, name)
 		}
 	}
+	if r := c.Restore; r != nil {
+		d.points = append(d.points, fmt.Sprintf("a backup is being restored since entry %d of the log: %d of %d bytes; until it has ended nothing else is taken, "+
+			"and if its leader dies the next one gives it up", r.Index, r.Taken, r.Bytes))
+	}
 	if len(versions) > 1 {
 		d.points = append(d.points, "the versions differ: "+listVersions(versions)+"; finish the upgrade")
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/claimq/claimq/api/wire"
@@ -31,6 +33,10 @@ func TestDiagnose_voters(t *testing.T) {
 		}
 		if got := diagnose(c).summary; got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+		c.Restore = &wire.Restore{Index: 7, Taken: 100, Bytes: 2000}
+		if got := diagnose(c).points; !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "entry 7 of the log: 100 of 2000 bytes") }) {
+			t.Errorf("%s, while a backup is restored: %q", test.name, got)
 		}
 	}
 }

@@ -85,6 +85,18 @@ func (c *processCluster) do(args ...string) string {
 	return output
 }
 
+// letIn makes a join token for the node.
+func (c *processCluster) letIn(n *procs.Node) {
+	c.t.Helper()
+	var made struct{ Secret string }
+	if err := json.Unmarshal([]byte(c.do("cluster", "token", "create", "--output", "json")), &made); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := n.SetJoinToken(made.Secret); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func runClaimq(t *testing.T, args ...string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -215,7 +227,8 @@ func TestClusterRecover(t *testing.T) {
 
 	for _, n := range joining {
 		flagless(n, "--join")
-		n.Args = append(n.Args, "--join", old[2].PeerAddr)
+		n.JoinBy([]string{old[2].PeerAddr})
+		c.letIn(n)
 	}
 	c.start(joining...)
 	c.voters("n3", "n4", "n5")

@@ -151,6 +151,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	// What other nodes pass on is served from here on; before, they are told
 	// that there is no leader here.
 	node.SetForwardHandler(server.ForwardHandler())
+	node.SetOperators(server.Operator)
 
 	logger.Info("serving", "node_id", cfg.NodeID, "http", listener.Addr().String(), "peer", cfg.PeerAddr, "version", version)
 	warnOpen(server, cfg.Insecure, logger)
@@ -225,6 +226,7 @@ func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.
 	c.HTTPAdvertise = apiURL(cfg)
 	c.Bootstrap = cfg.Bootstrap
 	c.Join = cfg.Join
+	c.JoinToken = func() (string, error) { return config.ReadJoinToken(cfg.JoinTokenFile) }
 	c.InitialCluster = initial
 	c.JoinKey = key
 	c.Insecure = cfg.Insecure

@@ -25,11 +25,20 @@ const (
 	bodiesMax  = 256 << 20
 )
 
+// What the answers that are not written yet may take together: this part of the
+// memory limit, within these bounds. The longest answer fits.
+const (
+	answersPart = 8
+	answersMin  = 32 << 20
+	answersMax  = 256 << 20
+)
+
 // boundAPI gives the API its bounds of requests and connections; tasks may take
 // memoryLimit bytes.
 func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
 	c.BodiesBytes = min(max(memoryLimit/bodiesPart, bodiesMin), bodiesMax)
+	c.AnswersBytes = min(max(memoryLimit/answersPart, answersMin), answersMax)
 	l := &cfg.Limits
 	c.Limits = api.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
-	c.Connections = l.Connections
+	c.Connections, c.ConnectionsPerAddress = l.Connections, l.ConnectionsPerAddress
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// partialSuffix is of a backup that is not whole yet.
-const partialSuffix = ".partial"
+// partialPattern is behind the name of a backup that is not whole yet: the star stands
+// for what makes it a name that nothing has.
+const partialPattern = ".*.partial"
 
 type saveOptions struct {
 	clientFlags
@@ -31,9 +32,10 @@ func newSnapshotSaveCommand(a *app) *cobra.Command {
 		Long: `Save a backup of the whole state, as of one index of the log, to FILE: every task,
 schedule and setting that was acknowledged before. The cluster goes on meanwhile.
 
-The backup is written to FILE.partial, verified and only then named FILE, which
-must not exist. --stale saves what the node that answers has, without asking
-the leader: for a cluster that has lost its quorum.`,
+The backup is written to a new file in the same folder, FILE.*.partial, which only
+its owner can read, verified, and only then named FILE, which must not exist.
+--stale saves what the node that answers has, without asking the leader: for a
+cluster that has lost its quorum.`,
 		Example: `  claimq snapshot save claimq-2026-11-21.backup
   claimq snapshot save --stale --endpoint http://127.0.0.1:7410 last.backup`,
 		Args: cobra.ExactArgs(1),
@@ -63,13 +65,16 @@ func (a *app) saveBackup(ctx context.Context, o *saveOptions, path string) error
 		return &callError{err: err, asked: o.endpoints}
 	}
 	defer resp.Body.Close()
-	partial := path + partialSuffix
+	partial, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+partialPattern)
+	if err != nil {
+		return err
+	}
 	info, size, err := writeBackup(partial, resp.Body)
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s was not saved: %w", path, err), os.Remove(partial))
+		return errors.Join(fmt.Errorf("%s was not saved: %w", path, err), os.Remove(partial.Name()))
 	}
-	if err := os.Rename(partial, path); err != nil {
-		return err
+	if err := os.Rename(partial.Name(), path); err != nil {
+		return errors.Join(err, os.Remove(partial.Name()))
 	}
 	if err := syncFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -77,13 +82,9 @@ func (a *app) saveBackup(ctx context.Context, o *saveOptions, path string) error
 	return a.showSaved(&o.clientFlags, path, size, &info)
 }
 
-// writeBackup writes what from has to the file at path, on disk when it returns,
-// and verifies it there.
-func writeBackup(path string, from io.Reader) (info fsm.BackupInfo, size int64, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return info, 0, err
-	}
+// writeBackup writes what from has to the new file f, on disk when it returns, and
+// verifies it there. It closes f.
+func writeBackup(f *os.File, from io.Reader) (info fsm.BackupInfo, size int64, err error) {
 	size, err = io.Copy(f, from)
 	if err == nil {
 		err = f.Sync()

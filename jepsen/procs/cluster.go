@@ -35,6 +35,8 @@ type Config struct {
 	Flags []string
 	// Env is added to the environment of each server, as NAME=value.
 	Env []string
+	// EnvOf, if not nil, returns what is added for the i-th node alone.
+	EnvOf func(i int) []string
 
 	// TLS, if any, is how the nodes' APIs are spoken to, which Flags tell to speak
 	// TLS. APIKey is the key that they are asked with, which Flags tell them of.
@@ -107,10 +109,14 @@ func New(cfg Config) (*Cluster, error) {
 		id := fmt.Sprintf("n%d", i+1)
 		n := &Node{
 			ID: id, DataDir: filepath.Join(cfg.Dir, id), LogPath: filepath.Join(cfg.Dir, id+".log"),
-			binary: binary, env: cfg.Env, dial: cfg.Dial, tls: cfg.TLS, key: cfg.APIKey,
+			tokenFile: filepath.Join(cfg.Dir, id+".token"),
+			binary:    binary, env: cfg.Env, dial: cfg.Dial, tls: cfg.TLS, key: cfg.APIKey,
 		}
 		if cfg.DataDirs != nil {
 			n.DataDir = cfg.DataDirs[i]
+		}
+		if cfg.EnvOf != nil {
+			n.env = append(slices.Clone(n.env), cfg.EnvOf(i)...)
 		}
 		c.Nodes = append(c.Nodes, n)
 	}
@@ -166,7 +172,7 @@ func (c *Cluster) configure(cfg Config, keyFile string) error {
 			"--join-key-file", keyFile,
 		}
 		if n.joins = i >= first; n.joins {
-			n.Args = append(n.Args, "--join", strings.Join(advertised[:first], ","))
+			n.Args = append(n.Args, "--join", strings.Join(advertised[:first], ","), "--join-token-file", n.tokenFile)
 		} else {
 			n.Args = append(n.Args, "--initial-cluster", strings.Join(members[:first], ","))
 		}

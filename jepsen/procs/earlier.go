@@ -1,101 +1,71 @@
 package procs
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-// ErrNoHistory is returned when the checkout does not reach back to a version.
-var ErrNoHistory = errors.New("the history of this checkout does not reach back so far")
+// ErrNoLevel is returned when the source does not say its feature level as it did.
+var ErrNoLevel = errors.New("the source does not say its feature level in the form that is replaced")
 
-// BuildLevel builds claimq, as it was when it last knew no more than the feature
-// level, into dir and returns its path: of the last commit before the one that
-// brought the next level. It is to be called inside the checkout.
+// levelFile says which feature level a binary knows, by levelText.
+const (
+	levelFile = "fsm/node.go"
+	levelText = "const FeatureLevel uint32 = "
+)
+
+// BuildLevel builds claimq, as it is, but for knowing no more than the feature level,
+// into dir and returns its path. It is to be called inside the checkout. A version of
+// the past would tell more, and there is none: nothing was released, and formats have
+// changed since without a level of their own.
 func BuildLevel(ctx context.Context, dir string, level uint32) (string, error) {
-	commit, err := lastOfLevel(ctx, level)
+	goMod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("find the module: %w", err)
 	}
-	source := filepath.Join(dir, fmt.Sprintf("source-%d", level))
-	if err := os.MkdirAll(source, 0o755); err != nil {
-		return "", err
-	}
-	if err := export(ctx, commit, source); err != nil {
-		return "", fmt.Errorf("export commit %s: %w", commit, err)
+	root := filepath.Dir(strings.TrimSpace(string(goMod)))
+	overlay, err := levelOverlay(root, dir, level)
+	if err != nil {
+		return "", fmt.Errorf("feature level %d: %w", level, err)
 	}
 	path := filepath.Join(dir, fmt.Sprintf("claimq-%d", level))
-	// Built as Build does, so that all but claimq's own packages are in the cache.
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags", fmt.Sprintf("-X main.version=level-%d", level), "-o", path, "./cmd/claimq")
-	build.Dir = source
-	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay,
+		"-ldflags", fmt.Sprintf("-X main.version=level-%d", level), "-o", path, "./cmd/claimq")
+	build.Dir = root
+	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build claimq of commit %s: %w\n%s", commit, err, out)
+		return "", fmt.Errorf("build claimq of feature level %d: %w\n%s", level, err, out)
 	}
-	return path, os.RemoveAll(source)
+	return path, nil
 }
 
-// lastOfLevel returns the last commit that knows the feature level and no higher
-// one.
-func lastOfLevel(ctx context.Context, level uint32) (string, error) {
-	next := fmt.Sprintf("FeatureLevel uint32 = %d$", level+1)
-	found, err := git(ctx, "log", "--reverse", "--format=%H", "-G", next, "--", ":/fsm/node.go")
+// levelOverlay writes the file that says the level into dir, and the one that tells the
+// build of it, whose path it returns.
+func levelOverlay(root, dir string, level uint32) (string, error) {
+	original := filepath.Join(root, filepath.FromSlash(levelFile))
+	text, err := os.ReadFile(original)
 	if err != nil {
 		return "", err
 	}
-	first, _, _ := strings.Cut(found, "\n")
-	commit := first + "^"
-	if first != "" {
-		_, err = git(ctx, "rev-parse", "--verify", "--quiet", commit)
+	before, after, ok := strings.Cut(string(text), levelText)
+	_, rest, end := strings.Cut(after, "\n")
+	if !ok || !end || strings.Contains(rest, levelText) {
+		return "", fmt.Errorf("%w: %s: %q", ErrNoLevel, levelFile, levelText)
 	}
-	if first != "" && err == nil {
-		text, err := git(ctx, "show", commit+":fsm/node.go")
-		if err == nil && strings.Contains(text, fmt.Sprintf("FeatureLevel uint32 = %d\n", level)) {
-			return commit, nil
-		}
+	changed := filepath.Join(dir, fmt.Sprintf("level-%d.go", level))
+	if err := os.WriteFile(changed, fmt.Appendf(nil, "%s%s%d\n%s", before, levelText, level, rest), 0o600); err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("%w: feature level %d was left by a commit that is not here; fetch it with: git fetch --unshallow (or check out with fetch-depth: 0)",
-		ErrNoHistory, level)
-}
-
-// export writes the files of the commit to dir.
-func export(ctx context.Context, commit, dir string) error {
-	archive := exec.CommandContext(ctx, "git", "archive", "--format=tar", commit)
-	extract := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
-	root, err := git(ctx, "rev-parse", "--show-toplevel")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
 	if err != nil {
-		return err
+		return "", err
 	}
-	archive.Dir = root // else only the folder that we are in is archived
-	var archiveSaid, extractSaid bytes.Buffer
-	archive.Stderr, extract.Stderr = &archiveSaid, &extractSaid
-	tar, files := io.Pipe()
-	archive.Stdout, extract.Stdin = files, tar
-	if err := extract.Start(); err != nil {
-		return err
-	}
-	err = archive.Run()
-	err = errors.Join(err, files.CloseWithError(err), extract.Wait())
-	if err != nil {
-		return fmt.Errorf("%w\n%s%s", err, archiveSaid.Bytes(), extractSaid.Bytes())
-	}
-	return nil
-}
-
-// git runs git and returns what it printed.
-func git(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w\n%s", args[0], err, said.Bytes())
-	}
-	return strings.TrimSuffix(string(out), "\n"), nil
+	path := filepath.Join(dir, fmt.Sprintf("level-%d.json", level))
+	return path, os.WriteFile(path, replace, 0o600)
 }

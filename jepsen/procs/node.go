@@ -2,6 +2,8 @@ package procs
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -47,6 +49,8 @@ type Node struct {
 	key    string      // API key, "" if the node is open
 	joins  bool        // it does not belong to the initial cluster
 
+	tokenFile string // of the join token that it may join by
+
 	mu     sync.Mutex // guards what follows
 	cmd    *exec.Cmd  // nil before the first start
 	exited chan struct{}
@@ -69,6 +73,30 @@ func (n *Node) SetFlag(flag, value string) {
 		return
 	}
 	n.Args = append(n.Args, flag, value)
+}
+
+// JoinBy lets the node join the cluster of the nodes with these peer addresses from the
+// next start on, if its folder is empty then: by the token of SetJoinToken.
+func (n *Node) JoinBy(peerAddrs []string) {
+	for _, flag := range []string{"--initial-cluster", "--join"} {
+		if i := slices.Index(n.Args, flag); i >= 0 {
+			n.Args = slices.Delete(n.Args, i, i+2)
+		}
+	}
+	n.Args = append(n.Args, "--join", strings.Join(peerAddrs, ","))
+	n.SetFlag("--join-token-file", n.tokenFile)
+}
+
+// NewJoinToken returns a join token and the body of the call, POST
+// /api/cluster/tokens, that makes it, good for one node.
+func NewJoinToken() (token, body string) {
+	token = rand.Text()
+	return token, fmt.Sprintf(`{"token_sha256":"%x","expires_in_ms":3600000}`, sha256.Sum256([]byte(token)))
+}
+
+// SetJoinToken gives the node the join token that it joins by.
+func (n *Node) SetJoinToken(token string) error {
+	return os.WriteFile(n.tokenFile, []byte(token+"\n"), 0o600)
 }
 
 // SetBinary lets the node run another binary from the next start on.

@@ -1,0 +1,130 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+const bigList = "GET /api/tasks?include=params HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+// fillBig submits so many tasks of 1,000,000 bytes of params.
+func fillBig(t *testing.T, s *Server, count int) {
+	t.Helper()
+	for range count {
+		s.call(t, "POST /api/tasks", `{"params":"`+strings.Repeat("x", 1_000_000)+`"}`).good(t, 201)
+	}
+}
+
+// TestServer_Answers ensures that answers that nobody reads take no more than they
+// may together, that one more is refused, that small ones go on, and that what was
+// read or given up takes nothing.
+func TestServer_Answers(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, func(c *Config) { c.AnswersBytes = 10 << 20 })
+	fillBig(t, s, 6)
+	addr := listen(t, s)
+	silent := dial(t, addr, bigList)
+	waitFor(t, func() bool { return s.answers.taken() > 6_000_000 })
+	for range 3 {
+		got := raw(t, addr, bigList)
+		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "answers" || got.header["Retry-After"] != "1" {
+			t.Errorf("another: %v, Retry-After %q", f, got.header["Retry-After"])
+		}
+	}
+	if got := raw(t, addr, "GET /api/stats HTTP/1.1\r\nHost: localhost\r\n\r\n"); got.status != 200 {
+		t.Errorf("a small one: %d %.200s", got.status, got.body)
+	}
+	reader := bufio.NewReader(silent)
+	if got := receive(t, reader); got.status != 200 || len(got.body) < 6_000_000 {
+		t.Errorf("the first: %d, %d bytes", got.status, len(got.body))
+	}
+	waitFor(t, func() bool { return s.answers.taken() == 0 })
+	if _, err := io.WriteString(silent, bigList); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.answers.taken() > 6_000_000 })
+	if err := silent.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.answers.taken() == 0 })
+}
+
+// TestServer_AnswerOfWhatWasDone ensures that the answer about what was done is made
+// once there is room, and that the outcome is called unknown if there is none in
+// time: it was done.
+func TestServer_AnswerOfWhatWasDone(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
+	fillBig(t, s, 1)
+	s.answers.take(1 << 20)
+	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
+	s.answers.give(1 << 20)
+	a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
+	if a.Task == nil || a.Task.WorkerID == nil || *a.Task.WorkerID != "w" {
+		t.Errorf("the repeat: %+v", a.Task)
+	}
+	if n := s.answers.taken(); n != 0 {
+		t.Errorf("%d bytes are taken", n)
+	}
+}
+
+// TestAnswerRoom_wait ensures that who waits for room gets it when it is given back,
+// and nothing when its time is over.
+func TestAnswerRoom_wait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		room := &answerRoom{most: 100}
+		if !room.take(1000) {
+			t.Fatal("one answer alone has no room")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if room.wait(ctx, 1) {
+			t.Error("there was room")
+		}
+		got := make(chan bool)
+		for range 2 {
+			go func() { got <- room.wait(t.Context(), 60) }()
+		}
+		synctest.Wait()
+		room.give(1000)
+		if !<-got {
+			t.Error("no room for one")
+		}
+		room.give(60)
+		if !<-got {
+			t.Error("no room for the other")
+		}
+		if n := room.taken(); n != 60 {
+			t.Errorf("%d bytes are taken, want 60", n)
+		}
+	})
+}
+
+// TestCountedConn_slowReader ensures that a client that reads a piece in time goes
+// on, and is ended when it reads less than it has to.
+func TestCountedConn_slowReader(t *testing.T) {
+	t.Parallel()
+	inner := &deadlineConn{}
+	c := &countedConn{Conn: inner}
+	before := time.Now()
+	_ = c.SetWriteDeadline(before.Add(writeTimeout))
+	if n, err := c.Write(make([]byte, 3*writePiece)); n != 3*writePiece || err != nil {
+		t.Fatalf("%d bytes, error %v", n, err)
+	}
+	if len(inner.write) == 0 {
+		t.Fatal("no deadline")
+	}
+	for _, at := range inner.write {
+		if at.Before(before.Add(writeTimeout)) || at.After(time.Now().Add(writeTimeout+deadlineSlack)) {
+			t.Errorf("a piece may take until %s after the beginning", at.Sub(before))
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"bytes"
+	"unsafe"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The head of a request, its line and headers, is there before its body is read:
+// what can be decided by it is decided then. That a stranger holds little, and that
+// memory for a body is not asked for before there is room for it.
+
+// headRead is called with the head of each request before its body is read.
+func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
+	hideUpload(h)
+	closeAmbiguous(h)
+	conn, ok := ctxOf(h).Conn().(*countedConn)
+	if !ok {
+		return config
+	}
+	conn.refusal = nil
+	length := h.ContentLength()
+	chunked := length == -1
+	if conn.known && !chunked && length <= bodyFreeBytes {
+		return config
+	}
+	var why failure
+	var bad *refusal
+	if keys := s.keys.Load(); keys != nil {
+		_, why, bad = keys.sentWith(h)
+	}
+	if bad == nil && !conn.known {
+		conn.known = true
+		s.strangers.leave(conn)
+		config.ReadTimeout = readTimeout
+	}
+	switch {
+	case bad != nil && (chunked || length > strangerBodyBytes):
+		conn.refusal, conn.why = bad, why
+		config.MaxRequestBodySize = min(strangerBodyBytes, s.cfg.Limits.BodyBytes)
+	case bad == nil && length > bodyFreeBytes && length <= s.cfg.Limits.BodyBytes && !conn.body.expect(length):
+		conn.refusal, config.MaxRequestBodySize = s.bodiesFull(), 1
+	}
+	return config
+}
+
+// ctxOf returns the request that h is the head of. The HTTP server calls what
+// hears of heads with that of a RequestCtx and does not say whose; its connection
+// is found there only. TestServer_ctxOf fails should that change.
+func ctxOf(h *fasthttp.RequestHeader) *fasthttp.RequestCtx {
+	const before = unsafe.Offsetof(fasthttp.RequestCtx{}.Request) + unsafe.Offsetof(fasthttp.Request{}.Header)
+	return (*fasthttp.RequestCtx)(unsafe.Add(unsafe.Pointer(h), -int(before)))
+}
+
+// closeAmbiguous has the connection closed behind the answer to a request with
+// both Transfer-Encoding and Content-Length. It is read as chunked; a proxy that
+// goes by the length would take what follows for another request, perhaps
+// somebody else's.
+func closeAmbiguous(h *fasthttp.RequestHeader) {
+	if h.ContentLength() != -1 {
+		return
+	}
+	for line := range bytes.SplitSeq(h.RawHeaders(), []byte{'\n'}) {
+		if name, _, _ := bytes.Cut(line, []byte{':'}); bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength)) {
+			h.SetConnectionClose()
+			return
+		}
+	}
+}

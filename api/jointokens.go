@@ -1,0 +1,131 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// setJoinToken answers POST /api/cluster/tokens. The token itself is never sent: who
+// makes it sends its hash.
+func (r *request) setJoinToken() {
+	cmd, bad := decodeJoinToken(r.http.Request.Body(), &r.server.cfg.Limits)
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	cmd.By = r.by()
+	p, ok := r.propose(cmd)
+	switch {
+	case !ok:
+	case p.Result.Code != "":
+		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: "There are too many join tokens", advice: "Revoke one that is needed no more; 'claimq cluster token list' shows them"})
+	default:
+		b := appendJoinToken(append(r.body(), `{"success":true,"token":`...), p.Result.JoinToken)
+		r.send(fasthttp.StatusOK, append(b, '}'))
+	}
+}
+
+// decodeJoinToken reads the body of a call that makes a join token.
+func decodeJoinToken(body []byte, limits *Limits) (cmd fsm.SetJoinToken, bad *refusal) {
+	const hashAllowed = "the SHA-256 of the token, 64 digits of hex"
+	cmd.Uses = 1
+	d := newDecoder(body, limits)
+	defer d.free()
+	bad = d.fields(func(name []byte) (bad *refusal) {
+		switch string(name) {
+		case "token_sha256":
+			var text []byte
+			if text, _, bad = d.text("token_sha256", hashAllowed); bad == nil && text != nil {
+				if cmd.Hash, _ = hex.DecodeString(string(text)); len(cmd.Hash) != sha256.Size {
+					bad = d.invalid("token_sha256", hashAllowed)
+				}
+			}
+		case "expires_in_ms":
+			cmd.LifeMS, _, bad = d.integer("expires_in_ms", 1, fsm.JoinTokenLifeMax)
+		case "uses":
+			n, given, refused := d.integer("uses", 1, fsm.JoinTokenUsesMax)
+			if bad = refused; given && bad == nil {
+				cmd.Uses = int32(n)
+			}
+		default:
+			bad = d.unknown(name)
+		}
+		return bad
+	})
+	switch {
+	case bad != nil:
+	case cmd.Hash == nil:
+		bad = d.missing("token_sha256")
+	case cmd.LifeMS == 0:
+		bad = d.missing("expires_in_ms")
+	}
+	return cmd, bad
+}
+
+// joinTokens answers GET /api/cluster/tokens.
+func (r *request) joinTokens() {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var tokens []*fsm.JoinToken
+	if !r.read(func(m *fsm.Machine, _ fsm.Stamp) { tokens = m.JoinTokens() }) {
+		return
+	}
+	b := append(r.body(), `{"success":true,"tokens":[`...)
+	for i, t := range tokens {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendJoinToken(b, t)
+	}
+	r.send(fasthttp.StatusOK, append(b, `]}`...))
+}
+
+// revokeJoinToken answers POST /api/cluster/tokens/revoke.
+func (r *request) revokeJoinToken() {
+	var id string
+	d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+	defer d.free()
+	bad := d.fields(func(name []byte) (bad *refusal) {
+		if string(name) != "id" {
+			return d.unknown(name)
+		}
+		var text []byte
+		text, _, bad = d.text("id", "the id of a join token")
+		id = string(text)
+		return bad
+	})
+	if bad == nil && id == "" {
+		bad = d.missing("id")
+	}
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	p, ok := r.propose(fsm.DeleteJoinToken{ID: id, By: r.by()})
+	switch {
+	case !ok:
+	case p.Result.Code != "":
+		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: fmt.Sprintf("No join token has the id %q", id), advice: "It may have expired; 'claimq cluster token list' shows those that there are"})
+	default:
+		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
+	}
+}
+
+// appendJoinToken appends what is known of a token.
+func appendJoinToken(b []byte, t *fsm.JoinToken) []byte {
+	b = append(append(b, `{"id":"`...), t.ID()...)
+	b = strconv.AppendInt(append(b, `","uses":`...), int64(t.Uses), 10)
+	b = strconv.AppendInt(append(b, `,"used":`...), int64(len(t.UsedBy)), 10)
+	b = appendTime(append(b, `,"created_at":`...), t.CreatedAt)
+	b = appendTime(append(b, `,"expires_at":`...), t.ExpiresAt)
+	return append(b, '}')
+}

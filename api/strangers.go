@@ -1,0 +1,136 @@
+package api
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// A stranger is a connection that has shown no valid key yet or, where there are
+// no keys, has not sent the head of a request. Whoever can reach the port can open
+// as many of them as there may be connections. So strangers make room for others:
+// the one goes that has waited longest since it was opened or answered.
+
+const (
+	// strangerTimeout bounds the arrival of a whole request of a stranger; the body
+	// of one that shows a valid key has readTimeout from there on.
+	strangerTimeout = 10 * time.Second
+	// strangerBodyBytes bounds a body that comes without a valid key.
+	strangerBodyBytes = bodyFreeBytes
+	// addressBitsIPv6 is how much of an IPv6 address says who it is: a host has the
+	// rest to choose from.
+	addressBitsIPv6 = 64
+)
+
+// strangers are the strangers among a server's connections. The zero value with
+// perAddress set is ready. It is safe for concurrent use.
+type strangers struct {
+	perAddress int // of them from one address at most
+
+	mu      sync.Mutex // guards what follows, and the places of connections
+	waiting list.List  // of *countedConn, the one that has waited longest first
+	from    map[netip.Addr]*list.List
+}
+
+// strangerPlace is where a connection stands in strangers; the zero value: nowhere.
+type strangerPlace struct {
+	address   netip.Addr
+	all, same *list.Element // among all, among those of its address
+}
+
+// enter adds a connection that was just opened. If its address has too many, the
+// one of them that has waited longest is closed.
+func (s *strangers) enter(c *countedConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.from == nil {
+		s.from = make(map[netip.Addr]*list.List)
+	}
+	p := &c.place
+	p.address = addressOf(c.RemoteAddr())
+	same := s.from[p.address]
+	if same == nil {
+		same = list.New()
+		s.from[p.address] = same
+	}
+	p.all, p.same = s.waiting.PushBack(c), same.PushBack(c)
+	if same.Len() > s.perAddress {
+		s.endLocked(same.Front().Value.(*countedConn))
+	}
+}
+
+// answered says that a stranger's request is answered, which anybody may make.
+func (s *strangers) answered(c *countedConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := &c.place; p.all != nil {
+		s.waiting.MoveToBack(p.all)
+		s.from[p.address].MoveToBack(p.same)
+	}
+}
+
+// leave takes a connection out that is no stranger any more, or is closed. It is
+// safe twice.
+func (s *strangers) leave(c *countedConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaveLocked(c)
+}
+
+func (s *strangers) leaveLocked(c *countedConn) {
+	p := &c.place
+	if p.all == nil {
+		return
+	}
+	s.waiting.Remove(p.all)
+	same := s.from[p.address]
+	if same.Remove(p.same); same.Len() == 0 {
+		delete(s.from, p.address)
+	}
+	*p = strangerPlace{}
+}
+
+// makeRoom closes the stranger that has waited longest; false if there is none.
+func (s *strangers) makeRoom() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.waiting.Front()
+	if first == nil {
+		return false
+	}
+	s.endLocked(first.Value.(*countedConn))
+	return true
+}
+
+// endLocked closes a stranger. Whoever serves it notices.
+func (s *strangers) endLocked(c *countedConn) {
+	s.leaveLocked(c)
+	c.server.metrics.strangersEnded.Inc()
+	c.countOut()
+	// Of TLS too: nobody is to wait for the other side's farewell.
+	_ = c.socket().Close()
+}
+
+// count returns how many there are.
+func (s *strangers) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.Len()
+}
+
+// addressOf returns the address that a connection counts for.
+func addressOf(remote net.Addr) netip.Addr {
+	tcp, ok := remote.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if address.Is6() {
+		if prefix, err := address.Prefix(addressBitsIPv6); err == nil {
+			return prefix.Addr()
+		}
+	}
+	return address
+}

@@ -1,0 +1,215 @@
+package api
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// dial opens a connection and sends what is to be sent first.
+func dial(t *testing.T, addr, first string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, first); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// ended waits until the server has closed the connection.
+func ended(t *testing.T, conn net.Conn) {
+	t.Helper()
+	// It may be a reset: what was sent was not all read.
+	_, _ = io.Copy(io.Discard, conn)
+}
+
+const healthy = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+// stats is a request that asks for a key.
+func stats(headers ...string) string {
+	return "GET /api/stats HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(append(headers, "\r\n"), "\r\n")
+}
+
+// TestServer_Strangers ensures that connections that have shown no valid key keep
+// nobody out: when there are as many as there may be, the one goes that has waited
+// longest, whatever it has sent of a request, and one with a key stays.
+func TestServer_Strangers(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(unlimited(testKey("operator"))), func(c *Config) { c.Connections = 4 })
+	addr := listen(t, s)
+	keyed := dial(t, addr, stats(with("operator")))
+	reader := bufio.NewReader(keyed)
+	if got := receive(t, reader); got.status != 200 {
+		t.Fatalf("with a key: %+v", got)
+	}
+	probe := dial(t, addr, "")
+	silent := dial(t, addr, "GET /api/stats HTTP/1.1\r\nHost: a\r\nX-")
+	unknown := dial(t, addr, "")
+	waitFor(t, func() bool { return s.strangers.count() == 3 })
+	for _, c := range []net.Conn{probe, unknown} { // answered, they have waited less than the silent one
+		if _, err := io.WriteString(c, healthy); err != nil {
+			t.Fatal(err)
+		}
+		if got := receive(t, bufio.NewReader(c)); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	for _, first := range []net.Conn{silent, probe, unknown} {
+		if got := receive(t, bufio.NewReader(dial(t, addr, stats(with("operator"))))); got.status != 200 {
+			t.Errorf("one more, with a key: %+v", got)
+		}
+		ended(t, first)
+	}
+	if _, err := io.WriteString(keyed, stats(with("operator"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, reader); got.status != 200 {
+		t.Errorf("the first one, with a key: %+v", got)
+	}
+	if n := s.open.Load(); n != 4 || s.strangers.count() != 0 {
+		t.Errorf("%d connections, %d of strangers, want 4 and 0", n, s.strangers.count())
+	}
+	got := receive(t, bufio.NewReader(dial(t, addr, "")))
+	if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "connections" {
+		t.Errorf("one more when all have shown a key: %v", f)
+	}
+}
+
+// TestServer_StrangersPerAddress ensures that one address has no more strangers than
+// it may, and loses those that have waited longest, not others'.
+func TestServer_StrangersPerAddress(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(testKey("operator")), func(c *Config) { c.ConnectionsPerAddress = 2 })
+	addr := listen(t, s)
+	first := dial(t, addr, "")
+	for range 2 {
+		dial(t, addr, "")
+	}
+	ended(t, first)
+	if n := s.strangers.count(); n != 2 {
+		t.Errorf("%d strangers, want 2", n)
+	}
+}
+
+// TestAddressOf ensures that a host of IPv6, which has many addresses, counts once.
+func TestAddressOf(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ a, b string }{
+		{"192.0.2.1", "::ffff:192.0.2.1"},
+		{"2001:db8:1:2::1", "2001:db8:1:2:ffff::9"},
+	} {
+		a, b := addressOf(&net.TCPAddr{IP: net.ParseIP(test.a)}), addressOf(&net.TCPAddr{IP: net.ParseIP(test.b), Zone: "x"})
+		if a != b || !a.IsValid() {
+			t.Errorf("%s counts for %s, %s for %s", test.a, a, test.b, b)
+		}
+	}
+	if a, b := addressOf(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), addressOf(&net.TCPAddr{IP: net.ParseIP("192.0.2.2")}); a == b {
+		t.Errorf("two hosts count for %s", a)
+	}
+}
+
+// TestServer_StrangersBody ensures that a body above 32 KiB is refused for its head
+// if that shows no valid key, and that nothing is held for it.
+func TestServer_StrangersBody(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(unlimited(testKey("operator"))))
+	addr := listen(t, s)
+	head := func(framing string, headers ...string) string {
+		return "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(append(headers, framing, "\r\n"), "\r\n")
+	}
+	big := fmt.Sprintf("Content-Length: %d", strangerBodyBytes+1)
+	for name, request := range map[string]string{
+		"no key":        head(big),
+		"unknown key":   head(big, "X-API-Key: claimq_nobody"),
+		"malformed key": head(big, "Authorization: Basic eDp5"),
+		"chunked":       head("Transfer-Encoding: chunked") + "8001\r\n",
+	} {
+		got := raw(t, addr, request)
+		got.refused(t, wire.CodeUnauthorized)
+		if got.header["Www-Authenticate"] != challenge {
+			t.Errorf("%s: WWW-Authenticate %q", name, got.header["Www-Authenticate"])
+		}
+	}
+	if n := s.bodies.Load(); n != 0 {
+		t.Errorf("%d bytes of bodies are counted", n)
+	}
+	body := `{"params":"` + strings.Repeat("x", strangerBodyBytes) + `"}`
+	if got := raw(t, addr, head(fmt.Sprintf("Content-Length: %d", len(body)), with("operator"))+body); got.status != 201 {
+		t.Errorf("with a key: %d %.200s", got.status, got.body)
+	}
+	if got := raw(t, addr, head("Transfer-Encoding: chunked", with("operator"))+fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body)); got.status != 201 {
+		t.Errorf("chunked, with a key: %d %.200s", got.status, got.body)
+	}
+}
+
+// TestServer_ExpectedBody ensures that memory is not asked for before there is room
+// for it: a body counts by the length that its head says.
+func TestServer_ExpectedBody(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, func(c *Config) { c.Limits.BodyBytes, c.BodiesBytes = 1<<20, 1<<20+headerBytes })
+	addr := listen(t, s)
+	head := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n"
+	first := dial(t, addr, head)
+	waitFor(t, func() bool { return s.bodies.Load() == 1<<20 })
+	if f := raw(t, addr, head).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
+		t.Errorf("another: %v", f)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.bodies.Load() == 0 })
+}
+
+// TestServer_ctxOf ensures that a head leads to its own connection, whichever of
+// several requests it is.
+func TestServer_ctxOf(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(unlimited(testKey("operator"))))
+	addr := listen(t, s)
+	for n := range 3 {
+		conn := dial(t, addr, stats(with("operator")))
+		if got := receive(t, bufio.NewReader(conn)); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+		dial(t, addr, "")
+		waitFor(t, func() bool { return s.strangers.count() == n+1 })
+	}
+}
+
+// TestServer_AmbiguousLength ensures that nothing is read as a request behind one
+// whose length two headers tell differently.
+func TestServer_AmbiguousLength(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	addr := listen(t, s)
+	for _, test := range []struct {
+		framing string
+		answers int
+	}{
+		{"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", 1},
+		{"content-length: 5\r\nTransfer-Encoding: chunked\r\n", 1},
+		{"Transfer-Encoding: chunked\r\n", 2},
+	} {
+		conn := dial(t, addr, "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\n"+test.framing+"\r\n2\r\n{}\r\n0\r\n\r\n"+
+			"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		all, err := io.ReadAll(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(all), "HTTP/1.1 "); n != test.answers {
+			t.Errorf("%q: %d answers, want %d: %s", test.framing, n, test.answers, all)
+		}
+		if !strings.Contains(string(all), "Connection: close") {
+			t.Errorf("%q: the answer does not say that the connection closes", test.framing)
+		}
+	}
+}

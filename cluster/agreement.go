@@ -1,0 +1,278 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// agreeAskMin and agreeAskMax bound how long a new leader waits for the voters'
+	// answers to one of its questions: longer from one to the next, so that one who
+	// is down holds it up little, and those far away answer in time.
+	agreeAskMin = 50 * time.Millisecond
+	agreeAskMax = time.Second
+	// agreePausePart is the part of that for which it rests before the next.
+	agreePausePart = 5
+)
+
+// accord is what the voters' chains say of a leader's.
+type accord int
+
+const (
+	undecided accord = iota // too few have said theirs
+	agreed                  // a majority has the same, with the leader's own
+	outvoted                // a majority has another one
+	divided                 // some have another one, and none is a majority's
+)
+
+// comparison holds the chains of members at one point of the leader's.
+type comparison struct {
+	at     chainPoint
+	chains map[string]string // by UUID, the leader's own too; none of who could not say
+}
+
+// compareAt begins a comparison of the members' chains at p.
+func (n *Node) compareAt(p chainPoint) *comparison {
+	return &comparison{at: p, chains: map[string]string{n.uuid: p.String()}}
+}
+
+// note takes what a member has said.
+func (c *comparison) note(uuid, chain string) {
+	if chain != "" {
+		c.chains[uuid] = chain
+	}
+}
+
+// accord judges by the voters' chains. majority is the chain that a majority of them
+// has, "" if none has.
+func (c *comparison) accord(voters []raft.Server) (a accord, majority string) {
+	chains := make(map[string]string, len(voters))
+	for _, s := range voters {
+		chains[string(s.ID)] = c.chains[string(s.ID)]
+	}
+	majority, ok := majorityOf(chains, len(voters))
+	switch {
+	case majority == c.at.String():
+		return agreed, majority
+	case ok:
+		return outvoted, majority
+	case len(c.differing()) > 0:
+		return divided, ""
+	}
+	return undecided, ""
+}
+
+// differing returns the members that have another chain than the leader, sorted.
+func (c *comparison) differing() []string {
+	var uuids []string
+	for _, uuid := range sortedKeys(c.chains) {
+		if c.chains[uuid] != c.at.String() {
+			uuids = append(uuids, uuid)
+		}
+	}
+	return uuids
+}
+
+// describe names the members with their chains.
+func (c *comparison) describe(n *Node, members []raft.Server) string {
+	said := make([]string, 0, len(members))
+	for _, s := range members {
+		chain := c.chains[string(s.ID)]
+		if chain == "" {
+			chain = "has not said"
+		}
+		said = append(said, n.nameOfMember(string(s.ID))+" "+chain)
+	}
+	slices.Sort(said)
+	return strings.Join(said, ", ")
+}
+
+// doubt is why a leader does not serve.
+type doubt struct {
+	text    string // what follows "this node"
+	divided bool   // not for want of answers
+}
+
+// agree returns true once a majority of the voters has said that it applied what this
+// node did, up to the point at or a later one. It returns false when the scope ended, or
+// a majority has applied something else: then this node stops. Until then nothing is
+// answered, for how long so ever.
+func (l *leadership) agree(at chainPoint) bool {
+	n := l.node
+	if n.raft == nil || n.call == nil {
+		return true
+	}
+	for wait := agreeAskMin; ; wait = min(2*wait, agreeAskMax) {
+		c, voters := l.compareVoters(at, wait)
+		if l.ctx.Err() != nil {
+			return false
+		}
+		switch a, majority := c.accord(voters); {
+		case a == agreed:
+			if l.doubt.Swap(nil) != nil {
+				n.logger.Info("a majority of the voters has applied the same as this node", "index", c.at.Index, "term", l.term)
+			}
+			l.tellDiffering(c)
+			return true
+		case a == outvoted:
+			l.yield(c, majority)
+			return false
+		case wait == agreeAskMax:
+			l.hold(c, voters, a)
+		}
+		if !pause(l.ctx, wait/agreePausePart) {
+			return false
+		}
+		// One that was sent a snapshot meanwhile knows no more of what is below it.
+		at = n.fsm.newestChain()
+	}
+}
+
+// compareVoters asks the voters for their chains until these decide, and for wait at
+// most.
+func (l *leadership) compareVoters(at chainPoint, wait time.Duration) (*comparison, []raft.Server) {
+	n := l.node
+	c, voters := n.compareAt(at), n.votersNow()
+	ctx, cancel := context.WithTimeout(l.ctx, wait)
+	defer cancel()
+	n.eachStatus(ctx, voters, statusQuestion{ChainAt: at.Index}, func(i int, status peerStatus, err error) bool {
+		if err == nil {
+			c.note(string(voters[i].ID), status.Chain)
+		}
+		a, _ := c.accord(voters)
+		return a == undecided || a == divided
+	})
+	return c, voters
+}
+
+// votersNow returns the voters by Raft's latest configuration, this node among them if
+// it is one.
+func (n *Node) votersNow() []raft.Server {
+	var voters []raft.Server // another slice: that of servers is Raft's own
+	for _, s := range n.servers() {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, s)
+		}
+	}
+	return voters
+}
+
+// hold says why this leader does not serve, once.
+func (l *leadership) hold(c *comparison, voters []raft.Server, a accord) {
+	n := l.node
+	d := &doubt{divided: a == divided, text: fmt.Sprintf("leads and waits until a majority of the voters says what it has applied up to log entry %d (%s)",
+		c.at.Index, c.describe(n, voters))}
+	if d.divided {
+		d.text = fmt.Sprintf("leads and answers nothing: the voters have applied different things, and no majority the same, up to log entry %d (%s): "+
+			"start the voters that are down; if there are none, decide which node's data to keep, stop all, and run claimq cluster recover on its folder "+
+			"(docs/operations.md, No majority has the same data)", c.at.Index, c.describe(n, voters))
+	}
+	before := l.doubt.Swap(d)
+	if before == nil || before.divided != d.divided {
+		n.logger.Error("this node "+d.text, "term", l.term)
+	}
+}
+
+// judge acts on what the members said while this node serves.
+func (l *leadership) judge(c *comparison) {
+	n := l.node
+	switch a, majority := c.accord(n.votersNow()); a {
+	case agreed:
+		l.tellDiffering(c)
+	case outvoted:
+		l.yield(c, majority)
+	case divided:
+		// Another scope serves once a majority agrees.
+		n.logger.Error("voters have applied different things: serving only once a majority agrees",
+			"index", c.at.Index, "chains", c.describe(n, n.servers()))
+		l.refuse()
+		n.start(func() {
+			select {
+			case n.doubted <- l:
+			case <-n.ctx.Done():
+			}
+		})
+	case undecided:
+		// Raft itself sees whether a majority is there.
+	}
+}
+
+// tellDiffering tells the members that differ from the majority to stop.
+func (l *leadership) tellDiffering(c *comparison) {
+	n := l.node
+	majority := majorityState{Index: c.at.Index, Chain: c.at.String()}
+	for _, uuid := range c.differing() {
+		n.logger.Error("a node has applied something else than the majority",
+			"node_id", n.nameOfMember(uuid), "uuid", uuid, "index", c.at.Index, "chain", c.chains[uuid], "majority", majority.Chain)
+		l.tellMajority(uuid, majority)
+	}
+}
+
+// tellMajority tells a member what the majority has.
+func (l *leadership) tellMajority(uuid string, majority majorityState) {
+	n := l.node
+	servers := n.servers()
+	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == uuid })
+	if at < 0 {
+		return // it was removed
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, hashAskTimeout)
+	defer cancel()
+	if _, err := ask[struct{}](ctx, n, string(servers[at].Address), callDiffer, majority); err != nil {
+		n.logger.Error("the node was not told", "uuid", uuid, "error", err)
+	}
+}
+
+// yield stops this node, which leads and has applied something else than the majority.
+// It answers nothing from here on.
+func (l *leadership) yield(c *comparison, majority string) {
+	n := l.node
+	l.refuse()
+	n.logger.Error("this node has applied something else than the majority", "index", c.at.Index, "chain", c.at.String(), "majority", majority)
+	n.handOver(n.ctx)
+	n.cfg.Fatal(chainDiffers(c.at.Index, c.at.String(), majority))
+}
+
+// majorityState is what a majority of the voters has at an index: the hash of the
+// state, or the chain, else "".
+type majorityState struct {
+	Index uint64 `json:"index"`
+	Hash  string `json:"hash,omitempty"`
+	Chain string `json:"chain,omitempty"`
+}
+
+// answerDiffer is told what a majority has. A node that knows of itself that it has
+// something else stops for good: it would serve, or come to lead with, a wrong state.
+func (n *Node) answerDiffer(_ context.Context, body []byte) ([]byte, error) {
+	var majority majorityState
+	if err := json.Unmarshal(body, &majority); err != nil {
+		return nil, err
+	}
+	hash, chain := n.notes.at(majority.Index).Hash, n.fsm.chainAt(majority.Index)
+	switch {
+	case chain != "" && majority.Chain != "" && chain != majority.Chain:
+		n.start(func() { n.cfg.Fatal(chainDiffers(majority.Index, chain, majority.Chain)) })
+	case hash != "" && majority.Hash != "" && hash != majority.Hash:
+		n.start(func() { n.cfg.Fatal(stateDiffers(majority.Index, hash, majority.Hash)) })
+	}
+	return []byte("{}"), nil
+}
+
+// differsAdvice says what to do with a node that differs from the majority.
+const differsAdvice = "check the machine, remove the node from the cluster and join it again with an empty data folder (docs/operations.md, A node differs)"
+
+func stateDiffers(index uint64, own, majority string) error {
+	return fmt.Errorf("this node's state at index %d has the hash %s, a majority of the cluster has %s: its memory or disk is faulty, or this is a bug; %s",
+		index, own, majority, differsAdvice)
+}
+
+func chainDiffers(index uint64, own, majority string) error {
+	return fmt.Errorf("this node has applied something else than a majority of the cluster: up to log entry %d its chain is %s, theirs %s; "+
+		"its log is damaged, or this is a bug; %s", index, own, majority, differsAdvice)
+}

@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// cgroupMemory returns the least bound of memory on the way from this process's own
+// cgroup up to the root, of version 1 and of version 2, as files under root tell it:
+// "/" but in tests. Each cgroup bounds all those within it. ok is false if there is
+// none.
+func cgroupMemory(root string) (bytes uint64, ok bool) {
+	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		// ID:CONTROLLERS:PATH; version 2 has no controllers.
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		var mounts []string
+		file := "memory.max"
+		switch {
+		case parts[1] == "":
+			mounts = []string{"sys/fs/cgroup", "sys/fs/cgroup/unified"}
+		case strings.Contains(","+parts[1]+",", ",memory,"):
+			mounts, file = []string{"sys/fs/cgroup/memory"}, "memory.limit_in_bytes"
+		}
+		for _, mount := range mounts {
+			// In a container the path may be the host's, and its own cgroup the root
+			// of what is mounted: the way up ends there.
+			for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
+				if n, known := cgroupBound(filepath.Join(root, mount, at, file)); known && (!ok || n < bytes) {
+					bytes, ok = n, true
+				}
+				if at == "/" {
+					break
+				}
+			}
+		}
+	}
+	return bytes, ok
+}
+
+// cgroupBound reads one bound. "max" does not parse and bounds nothing.
+func cgroupBound(file string) (bytes uint64, ok bool) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	bytes, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return bytes, err == nil
+}

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"fmt"
+	"hash/crc32"
+)
+
+// chainPointsMax is how many entries back a node knows its chain: several seconds of
+// the entries that a leader can write, which goes by its disk, in 256 KiB.
+const chainPointsMax = 16_384
+
+// chainLink returns the chain of a node that applies an entry. The chain is a checksum
+// of every entry applied, in their order: two nodes that have the same at an index have
+// applied the same up to there. It is kept with the state, and 0 before the first.
+//
+// A link is the splitmix64 finalizer (Steele, Lea and Flood, 2014) over the chain
+// before, the index, the term, and the length and CRC32C of the entry, one by one. For a given entry it is one
+// to one: chains that differ go on differing whatever is applied next.
+func chainLink(chain, index, term uint64, entry []byte) uint64 {
+	chain = mix64(mix64(chain) + index)
+	chain = mix64(chain + term)
+	return mix64(chain + uint64(len(entry))<<32 + uint64(crc32.Checksum(entry, castagnoli())))
+}
+
+// mix64 maps 64 bits onto 64 bits, one to one.
+func mix64(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// chainPoint is a node's chain after the entry at Index.
+type chainPoint struct {
+	Index uint64
+	Chain uint64
+}
+
+// String returns the chain as it is told and compared.
+func (p chainPoint) String() string { return fmt.Sprintf("%016x", p.Chain) }
+
+// chainPoints are the points at the last chainPointsMax entries, and at the snapshot
+// that was restored before them. There is one at least.
+type chainPoints struct {
+	points []chainPoint // a ring once it is full
+	oldest int          // 0 until then
+}
+
+// restart forgets all but p.
+func (c *chainPoints) restart(p chainPoint) { c.points, c.oldest = append(c.points[:0], p), 0 }
+
+// add adds a point, whose index is higher than all others'.
+func (c *chainPoints) add(p chainPoint) {
+	if len(c.points) < chainPointsMax {
+		c.points = append(c.points, p)
+		return
+	}
+	c.points[c.oldest] = p
+	c.oldest = (c.oldest + 1) % len(c.points)
+}
+
+func (c *chainPoints) newest() chainPoint {
+	return c.points[(c.oldest+len(c.points)-1)%len(c.points)]
+}
+
+// at returns the newest point at or below index; ok is false if that is forgotten.
+func (c *chainPoints) at(index uint64) (p chainPoint, ok bool) {
+	i, above := 0, len(c.points)
+	for i < above { // the first above index is in [i, above]
+		middle := (i + above) / 2
+		if c.points[(c.oldest+middle)%len(c.points)].Index <= index {
+			i = middle + 1
+		} else {
+			above = middle
+		}
+	}
+	if i == 0 {
+		return p, false
+	}
+	return c.points[(c.oldest+i-1)%len(c.points)], true
+}
+
+// newestChain returns the point at the last entry applied.
+func (f *raftFSM) newestChain() chainPoint {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.chain.newest()
+}
+
+// chainAt returns the chain that this node had at index, as it is told; "" while it has
+// not come there, or has no state, or no longer knows.
+func (f *raftFSM) chainAt(index uint64) string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.absent.Load() || f.applied.Load() < index {
+		return ""
+	}
+	p, ok := f.chain.at(index)
+	if !ok {
+		return ""
+	}
+	return p.String()
+}

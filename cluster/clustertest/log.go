@@ -1,0 +1,33 @@
+package clustertest
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// tamperedLog is a log in memory that may write something else than it is given.
+type tamperedLog struct {
+	*raft.InmemStore
+	change atomic.Pointer[func(*raft.Log)]
+}
+
+// StoreLog writes one entry.
+func (l *tamperedLog) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
+
+// StoreLogs writes entries.
+func (l *tamperedLog) StoreLogs(entries []*raft.Log) error {
+	change := l.change.Load()
+	if change == nil || *change == nil {
+		return l.InmemStore.StoreLogs(entries)
+	}
+	changed := make([]*raft.Log, len(entries))
+	for i, entry := range entries {
+		copied := *entry
+		copied.Data = slices.Clone(entry.Data)
+		(*change)(&copied)
+		changed[i] = &copied
+	}
+	return l.InmemStore.StoreLogs(changed)
+}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"flag"
+	"os"
+	"path"
+	"testing"
+
+	"github.com/claimq/claimq/jepsen/lossyfs"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// All of them is: make crashes.
+var (
+	crashEvery   = flag.Int("crash.every", 67, "TestCrash tries one of so many crashes")
+	crashPattern = flag.String("crash.scripts", "load", "which scripts TestCrash plays: a pattern with *")
+)
+
+// TestCrash plays scripts on real processes whose disks write down every change, and
+// then starts clusters from what a crash after each change has left: of one node, the
+// leader, a majority, all. Whatever was acknowledged before the crash is there, no
+// token is handed out twice, and all nodes come to the same state.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Fatal("this test mounts FUSE file systems: run it as root")
+	}
+	binary, err := procs.Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range crashScripts() {
+		if ok, err := path.Match(*crashPattern, s.name); err != nil || !ok {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			r := recordCrash(t, s, binary)
+			tried := 0
+			crashCases(t, r, *crashEvery, func(replay *lossyfs.Replay, c crashCase) {
+				tried++
+				judgeCrash(t, r, replay, c, s.mend)
+			})
+			t.Logf("%d changes of the disks, %d facts; %d crashes tried", r.journal.Len(), len(r.facts), tried)
+			if tried == 0 {
+				t.Error("no crash was tried")
+			}
+		})
+	}
+}

@@ -1,0 +1,470 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/jepsen/lossyfs"
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// crashScript is something that a cluster of real processes goes through while
+// every change of its disks is written down.
+type crashScript struct {
+	name  string
+	nodes int
+	joins int    // of these, the last ones do not belong to the cluster at first
+	store string // --log-store, "" for the default
+	play  func(r *crashRun)
+	// mend, if not nil, is what an operator does to the folder of who led before the
+	// node is started again; the others stay down.
+	mend func(dir string) error
+}
+
+// crashScripts are what nodes go through in their lives. Each begins to be judged
+// where it calls judged, from the first change on if it does not.
+func crashScripts() []crashScript {
+	var scripts []crashScript
+	for _, s := range []crashScript{
+		{name: "load", nodes: 3, play: playLoad},
+		{name: "alone", nodes: 1, play: playLoad},
+		{name: "snapshot", nodes: 3, play: playSnapshot},
+		{name: "compaction", nodes: 3, play: playCompaction},
+		{name: "vote", nodes: 3, play: playVote},
+		{name: "transfer", nodes: 3, play: playTransfer},
+		{name: "truncation", nodes: 3, play: playTruncation},
+		{name: "join", nodes: 4, joins: 1, play: playJoin},
+		{name: "remove", nodes: 3, play: playRemove},
+		{name: "restore", nodes: 3, play: playRestore},
+		{name: "recover", nodes: 3, play: playRecover, mend: recoverAgain},
+	} {
+		scripts = append(scripts, s)
+		s.name, s.store = s.name+"-boltdb", logStoreBoltDB
+		scripts = append(scripts, s)
+	}
+	return scripts
+}
+
+// crashRun is a script that is being played, and what is known of it.
+type crashRun struct {
+	t       *testing.T
+	ctx     context.Context
+	dir     string
+	binary  string
+	journal *lossyfs.Journal
+	procs   *procs.Cluster
+	client  *http.Client
+
+	// from is the first change that is judged; leader the place of who led then.
+	from, leader int
+	facts        []crashFact
+	tokens       []crashToken
+}
+
+// crashFact is something that was acknowledged, and must hold of every state after it.
+type crashFact struct {
+	at    int // changes of the disks by then
+	what  string
+	holds func(m *fsm.Machine) error
+}
+
+// crashToken is a claim token that was handed out.
+type crashToken struct {
+	at    int
+	token uint64
+}
+
+// crashPatience bounds the playing of a script.
+const crashPatience = 10 * time.Minute
+
+// recordCrash plays the script on real processes, over disks that write down
+// every change.
+func recordCrash(t *testing.T, s crashScript, binary string) *crashRun {
+	t.Helper()
+	r := &crashRun{t: t, dir: t.TempDir(), binary: binary, journal: &lossyfs.Journal{}, client: &http.Client{Timeout: 30 * time.Second}}
+	var cancel context.CancelFunc
+	r.ctx, cancel = context.WithTimeout(t.Context(), crashPatience)
+	t.Cleanup(cancel)
+	cfg := procs.Config{Binary: binary, Dir: r.dir, Nodes: s.nodes, Joining: s.joins}
+	if s.store != "" {
+		cfg.Flags = []string{"--log-store", s.store}
+	}
+	for i := range s.nodes {
+		disk, err := lossyfs.New(filepath.Join(r.dir, fmt.Sprintf("disk%d", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = disk.Close() })
+		disk.Record(r.journal, i)
+		cfg.DataDirs = append(cfg.DataDirs, filepath.Join(disk.Dir(), crashFolder))
+	}
+	var err error
+	if r.procs, err = procs.Start(r.ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.procs.Close)
+	s.play(r)
+	r.procs.Close()
+	return r
+}
+
+// crashFolder is the data folder on each disk.
+const crashFolder = "data"
+
+// judged begins what is judged.
+func (r *crashRun) judged() {
+	r.t.Helper()
+	leader := r.waitLeader()
+	r.leader = slices.Index(r.procs.Nodes, leader)
+	r.from = r.journal.Len()
+}
+
+func (r *crashRun) waitLeader(except ...*procs.Node) *procs.Node {
+	r.t.Helper()
+	n, err := r.procs.WaitLeader(r.ctx, except...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := n.WaitReady(r.ctx); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// follower returns a running node that does not lead.
+func (r *crashRun) follower() *procs.Node {
+	leader := r.waitLeader()
+	for _, n := range r.procs.Nodes {
+		if n != leader && n.Running() {
+			return n
+		}
+	}
+	r.t.Fatal("there is no follower")
+	return nil
+}
+
+// know notes what holds from now on.
+func (r *crashRun) know(what string, holds func(m *fsm.Machine) error) {
+	r.facts = append(r.facts, crashFact{at: r.journal.Len(), what: what, holds: holds})
+}
+
+// call calls the node's API and returns the answer's body.
+func (r *crashRun) call(n *procs.Node, method, path, body string) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(r.ctx, method, n.URL()+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+// must calls the leader until it succeeds, and decodes the answer into out. What
+// has no effect twice may be asked so.
+func (r *crashRun) must(method, path, body string, out any) {
+	r.t.Helper()
+	for {
+		status, answer, err := r.call(r.waitLeader(), method, path, body)
+		if err == nil && status/100 == 2 {
+			if err := json.Unmarshal(answer, out); err != nil {
+				r.t.Fatal(err)
+			}
+			return
+		}
+		if err == nil && status/100 == 4 || r.ctx.Err() != nil {
+			r.t.Fatalf("%s %s: %d %s %v", method, path, status, answer, err)
+		}
+	}
+}
+
+type crashTask struct {
+	Task struct {
+		ID    uint64 `json:"id"`
+		Token uint64 `json:"claim_token"`
+	} `json:"task"`
+}
+
+// submit submits a task whose key is its name, with params of that size.
+func (r *crashRun) submit(name string, size int) uint64 {
+	r.t.Helper()
+	var out crashTask
+	r.must(http.MethodPost, "/api/tasks", fmt.Sprintf(`{"task_type": "mail", "params": %q, "idempotency_key": %q}`, strings.Repeat("x", size), name), &out)
+	id := out.Task.ID
+	r.know(fmt.Sprintf("task %d has the key %s", id, name), func(m *fsm.Machine) error {
+		if have := m.ByKey(name); have == nil || have.ID != id {
+			return fmt.Errorf("the key has %v", have)
+		}
+		return nil
+	})
+	return id
+}
+
+// claim claims the oldest task.
+func (r *crashRun) claim() (id, token uint64) {
+	r.t.Helper()
+	var out crashTask
+	r.must(http.MethodPost, "/api/tasks/claim", fmt.Sprintf(`{"worker_id": "w", "lease_ms": 600000, "claim_request_id": "%d"}`, len(r.tokens)), &out)
+	id, token = out.Task.ID, out.Task.Token
+	r.tokens = append(r.tokens, crashToken{at: r.journal.Len(), token: token})
+	r.know(fmt.Sprintf("task %d has been claimed with token %d", id, token), func(m *fsm.Machine) error {
+		if t := m.Get(id); t == nil || t.Status == fsm.StatusPending || t.Token > token {
+			return fmt.Errorf("the task is %+v", t)
+		}
+		return nil
+	})
+	return id, token
+}
+
+func (r *crashRun) complete(id, token uint64) {
+	r.t.Helper()
+	r.must(http.MethodPost, fmt.Sprintf("/api/tasks/%d/complete", id), fmt.Sprintf(`{"worker_id": "w", "claim_token": %d}`, token), &crashTask{})
+	r.know(fmt.Sprintf("task %d is completed", id), func(m *fsm.Machine) error {
+		if t := m.Get(id); t == nil || t.Status != fsm.StatusCompleted {
+			return fmt.Errorf("the task is %+v", t)
+		}
+		return nil
+	})
+}
+
+// work does a little of everything.
+func (r *crashRun) work(name string) {
+	r.t.Helper()
+	r.submit(name+" a", 10)
+	r.submit(name+" b", 5000)
+	id, token := r.claim()
+	r.submit(name+" c", 10)
+	r.complete(id, token)
+	r.claim()
+}
+
+func playLoad(r *crashRun) { r.work("1"); r.judgedFromTheStart(); r.work("2") }
+
+// judgedFromTheStart judges all: the first start, the first election.
+func (r *crashRun) judgedFromTheStart() { r.leader = slices.Index(r.procs.Nodes, r.waitLeader()) }
+
+func playSnapshot(r *crashRun) {
+	r.work("1")
+	r.judged()
+	r.snapshot()
+	r.work("2")
+	r.snapshot()
+	r.work("3")
+}
+
+// snapshot has every node write a snapshot.
+func (r *crashRun) snapshot() {
+	r.t.Helper()
+	r.must(http.MethodPost, "/api/snapshots", "", &struct{}{})
+}
+
+// playCompaction makes enough log that a snapshot drops the beginning of it.
+func playCompaction(r *crashRun) {
+	for i := range 1150 {
+		r.submit(fmt.Sprint("before ", i), 16_000)
+	}
+	r.facts = r.facts[len(r.facts)-50:] // the others are like these
+	r.judged()
+	r.snapshot()
+	r.work("1")
+}
+
+// playVote has the leader killed: the others vote, and the old one comes back.
+func playVote(r *crashRun) {
+	r.work("1")
+	r.judged()
+	old := r.waitLeader()
+	r.kill(old)
+	r.waitLeader(old)
+	r.work("2")
+	r.start(old)
+	r.work("3")
+}
+
+func (r *crashRun) kill(n *procs.Node) {
+	r.t.Helper()
+	if err := n.Kill(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *crashRun) start(n *procs.Node) {
+	r.t.Helper()
+	if err := n.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := n.WaitReady(r.ctx); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func playTransfer(r *crashRun) {
+	r.work("1")
+	r.judged()
+	r.must(http.MethodPost, "/api/cluster/transfer", "", &struct{}{})
+	r.work("2")
+}
+
+// playTruncation leaves entries in the log of a leader that nobody else has.
+func playTruncation(r *crashRun) {
+	r.work("1")
+	r.judged()
+	old := r.waitLeader()
+	var others []*procs.Node
+	for _, n := range r.procs.Nodes {
+		if n != old {
+			others = append(others, n)
+		}
+	}
+	r.signal(syscall.SIGSTOP, others...)
+	before := r.journal.Len()
+	lost, cancel := context.WithCancel(r.ctx)
+	answered := make(chan struct{})
+	go func() { // nobody answers it
+		defer close(answered)
+		req, err := http.NewRequestWithContext(lost, http.MethodPost, old.URL()+"/api/tasks", bytes.NewReader([]byte(`{"task_type": "lost", "params": 1}`)))
+		if err == nil {
+			if resp, err := r.client.Do(req); err == nil {
+				_ = resp.Body.Close()
+			}
+		}
+	}()
+	eventually(r.t, "the entry to be on the old leader's disk", func() bool { return r.journal.Len() >= before+2 })
+	r.kill(old)
+	cancel()
+	<-answered
+	r.signal(syscall.SIGCONT, others...)
+	r.waitLeader(old)
+	r.work("2")
+	r.start(old)
+	r.work("3")
+}
+
+func (r *crashRun) signal(s syscall.Signal, nodes ...*procs.Node) {
+	r.t.Helper()
+	for _, n := range nodes {
+		if err := n.Signal(s); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// playJoin has a fourth node join and get a vote.
+func playJoin(r *crashRun) {
+	r.work("1")
+	r.judged()
+	last := r.procs.Nodes[len(r.procs.Nodes)-1]
+	r.start(last)
+	eventually(r.t, "it to get a vote", func() bool {
+		view, err := procs.View(r.ctx, r.waitLeader())
+		if err != nil {
+			return false
+		}
+		for _, n := range view.Nodes {
+			if n.NodeID == last.ID {
+				return n.Suffrage == "voter"
+			}
+		}
+		return false
+	})
+	r.work("2")
+}
+
+func playRemove(r *crashRun) {
+	r.work("1")
+	gone := r.follower()
+	r.judged()
+	r.must(http.MethodPost, "/api/cluster/remove", fmt.Sprintf(`{"node_id": %q}`, gone.ID), &struct{}{})
+	r.work("2")
+}
+
+// playRestore restores a backup of another cluster.
+func playRestore(r *crashRun) {
+	const tasks = 40
+	backup := r.backup(tasks)
+	r.judged()
+	all := func(m *fsm.Machine) int {
+		n := 0
+		for i := range tasks {
+			if m.ByKey(fmt.Sprint("old ", i)) != nil {
+				n++
+			}
+		}
+		return n
+	}
+	r.know("the backup is there as a whole or not at all", func(m *fsm.Machine) error {
+		if n := all(m); n != 0 && n != tasks {
+			return fmt.Errorf("%d of its %d tasks are there", n, tasks)
+		}
+		return nil
+	})
+	r.must(http.MethodPost, "/api/restore", backup, &struct{}{})
+	r.know("the backup is there", func(m *fsm.Machine) error {
+		if n := all(m); n != tasks {
+			return fmt.Errorf("%d of its %d tasks are there", n, tasks)
+		}
+		return nil
+	})
+	r.work("1")
+}
+
+// backup returns a backup of a node that nobody looks at.
+func (r *crashRun) backup(tasks int) string {
+	r.t.Helper()
+	dir := r.t.TempDir()
+	other, err := procs.Start(r.ctx, procs.Config{Binary: r.binary, Dir: dir, Nodes: 1})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer other.Close()
+	of := &crashRun{t: r.t, ctx: r.ctx, journal: &lossyfs.Journal{}, procs: other, client: r.client}
+	for i := range tasks {
+		of.submit(fmt.Sprint("old ", i), 3000)
+	}
+	status, backup, err := of.call(other.Nodes[0], http.MethodGet, "/api/snapshots/latest", "")
+	if err != nil || status != http.StatusOK {
+		r.t.Fatalf("make a backup: %d %v", status, err)
+	}
+	return string(backup)
+}
+
+// playRecover makes a cluster of one node's folder, by the product's command.
+func playRecover(r *crashRun) {
+	r.work("1")
+	kept := r.waitLeader()
+	for _, n := range r.procs.Nodes {
+		r.kill(n)
+	}
+	r.leader, r.from = slices.Index(r.procs.Nodes, kept), r.journal.Len()
+	out, err := exec.CommandContext(r.ctx, r.binary, "cluster", "recover", "--data-dir", kept.DataDir, "--yes-i-know-this-may-lose-data").CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("recover: %v\n%s", err, out)
+	}
+	r.start(kept)
+	r.work("2")
+}
+
+// recoverAgain goes on with a recovery that was cut off.
+func recoverAgain(dir string) error {
+	_, err := Recover(RecoverConfig{DataDir: dir})
+	if errors.Is(err, ErrNothingToRecover) {
+		return nil // it is done
+	}
+	return err
+}

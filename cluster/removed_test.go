@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// heldTransport lets heartbeats through, and no entries while held is set.
+type heldTransport struct {
+	*raft.InmemTransport
+	held *atomic.Bool
+}
+
+func (t heldTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if t.held.Load() && len(args.Entries) > 0 {
+		return errors.New("held")
+	}
+	return t.InmemTransport.AppendEntries(id, target, args, resp)
+}
+
+func (t heldTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// newHeldCluster is three nodes in memory, none of which is sent entries while held
+// is set.
+func newHeldCluster(t *testing.T) (nodes []*Node, held *atomic.Bool) {
+	t.Helper()
+	held = new(atomic.Bool)
+	var servers []raft.Server
+	var transports []*raft.InmemTransport
+	for i := range 3 {
+		addr, transport := raft.NewInmemTransport("")
+		servers = append(servers, raft.Server{ID: raft.ServerID(fmt.Sprint("uuid-", i)), Address: addr})
+		transports = append(transports, transport)
+	}
+	for i, transport := range transports {
+		for _, other := range transports {
+			transport.Connect(other.LocalAddr(), other)
+		}
+		stores := raft.NewInmemStore()
+		n, err := OpenParts(testConfig(t, fmt.Sprint("n", i+1), "", ""), Parts{
+			UUID: string(servers[i].ID), Logs: stores, Stable: stores, Snapshots: raft.NewInmemSnapshotStore(),
+			Transport: heldTransport{transport, held}, Servers: servers,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeNode(t, n) })
+		nodes = append(nodes, n)
+	}
+	return nodes, held
+}
+
+// A leader whose removal of a node is not committed leads for certain, but does not
+// tell the node that it was removed: the next leader may know nothing of it, and who
+// was told so never comes back.
+func TestNode_answerStandingWaitsForTheRemoval(t *testing.T) {
+	t.Parallel()
+	nodes, held := newHeldCluster(t)
+	var leader *Node
+	standingOf := func(n *Node) (answer standingAnswer) {
+		t.Helper()
+		body, err := json.Marshal(standingQuestion{Record: n.record})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err = leader.answerStanding(context.Background(), body); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(body, &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	other := func() *Node {
+		leader = leaderOf(t, nodes...)
+		for _, n := range nodes {
+			if n != leader {
+				return n
+			}
+		}
+		return nil
+	}
+	var removed *Node
+	eventually(t, "a member to be told that it is one", func() bool {
+		removed = other()
+		return standingOf(removed).Member
+	})
+
+	held.Store(true)
+	future := leader.raft.RemoveServer(raft.ServerID(removed.uuid), 0, time.Second)
+	eventually(t, "the removal to be the leader's latest configuration", func() bool { return len(leader.servers()) == 2 })
+	if answer := standingOf(removed); answer.Removed {
+		t.Error("a node was told that it was removed, though that was not committed")
+	}
+	held.Store(false)
+	if err := future.Error(); err != nil && !errors.Is(err, raft.ErrLeadershipLost) {
+		t.Fatal(err)
+	}
+	// A leadership that was lost meanwhile may have taken the removal with it.
+	eventually(t, "the node to be told that it was removed, once it was", func() bool {
+		other()
+		if len(leader.servers()) == 3 {
+			_ = leader.raft.RemoveServer(raft.ServerID(removed.uuid), 0, time.Second).Error()
+		}
+		return standingOf(removed).Removed
+	})
+}

@@ -1,0 +1,500 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// A restore goes through the log. These tests end nodes in the midst of one.
+
+// savedTasks is how many tasks the backup of savedBackup holds.
+const savedTasks = 5
+
+func savedBackup(t *testing.T) []byte {
+	t.Helper()
+	cfg := testConfig(t, "old", t.TempDir(), "127.0.0.1:0")
+	cfg.Bootstrap = true
+	n := openNode(t, cfg)
+	for range savedTasks {
+		submitOne(t, n)
+	}
+	return save(t, n)
+}
+
+// restoreSteps is a restore that a test does step by step, at a leader whose
+// leadership's scope has ended.
+type restoreSteps struct {
+	t     *testing.T
+	n     *Node
+	p     *preparedRestore
+	bytes []byte
+	begin uint64
+}
+
+// prepared begins steps; the caller holds what the restore is named by in n.restoring.
+func prepared(t *testing.T, n *Node, saved []byte) *restoreSteps {
+	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	p, err := n.prepareRestore(context.Background(), backup)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	t.Cleanup(p.grafted.close)
+	all, err := io.ReadAll(p.grafted.reader())
+	if err != nil {
+		t.Error(err)
+	}
+	return &restoreSteps{t: t, n: n, p: p, bytes: all}
+}
+
+// must proposes the command and waits until it is applied.
+func (s *restoreSteps) must(c fsm.Command) uint64 {
+	index, err := s.n.awaitEntry(context.Background(), s.n.applyAlone(s.p.stamp, c))
+	if err != nil {
+		s.t.Errorf("%T: %v", c, err)
+	}
+	return index
+}
+
+func (s *restoreSteps) beginIt() {
+	s.begin = s.must(fsm.RestoreBegin{Bytes: uint64(len(s.bytes))})
+}
+
+// chunk proposes the bytes [from, to).
+func (s *restoreSteps) chunk(from, to int) {
+	s.must(fsm.RestoreChunk{Begin: s.begin, Offset: uint64(from), Data: s.bytes[from:to]})
+}
+
+// killWithin closes the leader, as abruptly as that goes here, when do has returned
+// in the midst of a restore: no other scope begins, and nothing is handed over. It
+// returns the leader's place.
+func (c *backupCluster) killWithin(saved []byte, do func(s *restoreSteps)) (killed int) {
+	c.t.Helper()
+	leader := leaderOf(c.t, c.nodes...)
+	for i, n := range c.nodes {
+		if n == leader {
+			killed = i
+		}
+	}
+	leader.restoring <- struct{}{}
+	closed := make(chan error, 1)
+	_, err := leader.between(context.Background(), func() (uint64, error) {
+		if s := prepared(c.t, leader, saved); s != nil {
+			do(s)
+		}
+		go func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			closed <- leader.Close(ctx)
+		}()
+		<-leader.ctx.Done()
+		return 0, nil
+	})
+	if err := errors.Join(err, <-closed); err != nil {
+		c.t.Fatal(err)
+	}
+	return killed
+}
+
+// reopen opens the node at that place again.
+func (c *backupCluster) reopen(i int) {
+	c.t.Helper()
+	c.cfgs[i].Registerer = testConfig(c.t, "", "", "").Registerer
+	c.nodes[i] = openNode(c.t, c.cfgs[i])
+}
+
+// others returns the nodes but the one at that place.
+func (c *backupCluster) others(i int) (nodes []*Node) {
+	for j, n := range c.nodes {
+		if j != i {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// tasks returns how many tasks there are, and what is said of a restore.
+func tasksAt(n *Node) (tasks int64, under bool) {
+	n.fsm.read(func(m *fsm.Machine) {
+		tasks = m.Stats(m.Stamp()).Counts[fsm.StatusPending]
+		_, under = m.Restoring()
+	})
+	return tasks, under
+}
+
+// ensureTasks waits until all nodes are at one index and the same, and returns how
+// many tasks they have.
+func (c *backupCluster) ensureTasks() int64 {
+	c.t.Helper()
+	c.ensureSame()
+	tasks, under := tasksAt(c.nodes[0])
+	if under {
+		c.t.Errorf("%s says that a restore is under way", c.nodes[0].NodeID())
+	}
+	return tasks
+}
+
+// A leader that dies in the midst of a restore leaves nothing of it, wherever it is
+// killed, or all of it: on every node the same, itself included once it is back. What
+// is acknowledged meanwhile stays, and a cluster without tasks takes the backup then.
+func TestRestoreBackup_killed(t *testing.T) {
+	t.Parallel()
+	saved := savedBackup(t)
+	for _, test := range []struct {
+		name string
+		do   func(s *restoreSteps)
+		want int64
+	}{
+		{"before its begin", func(*restoreSteps) {}, 0},
+		{"behind its begin", func(s *restoreSteps) { s.beginIt() }, 0},
+		{"between its chunks", func(s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)/2) }, 0},
+		{"before its end", func(s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)) }, 0},
+		{"behind its end", func(s *restoreSteps) {
+			s.beginIt()
+			s.chunk(0, len(s.bytes))
+			s.must(fsm.RestoreEnd{Begin: s.begin})
+		}, savedTasks},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newBackupCluster(t, "")
+			killed := c.killWithin(saved, test.do)
+			leader := leaderOf(t, c.others(killed)...)
+			eventually(t, "the next leader to serve", func() bool { return leader.Ready() == nil })
+			if tasks, under := tasksAt(leader); tasks != test.want || under {
+				t.Errorf("the next leader has %d tasks, want %d; a restore is under way: %t", tasks, test.want, under)
+			}
+			c.reopen(killed)
+			if got := c.ensureTasks(); got != test.want {
+				t.Errorf("%d tasks, want %d", got, test.want)
+			}
+			if test.want > 0 {
+				return
+			}
+			eventually(t, "the backup to be restored", func() bool {
+				_, err := leaderOf(t, c.nodes...).RestoreBackup(context.Background(), bytes.NewReader(saved))
+				return err == nil
+			})
+			if got := c.ensureTasks(); got != savedTasks {
+				t.Errorf("%d tasks behind the second restore, want %d", got, savedTasks)
+			}
+		})
+	}
+}
+
+// The end of a restore that only its leader has may be committed by that leader
+// later, or be cut off by another one; it never comes to be on one node alone.
+func TestRestoreBackup_endWithoutMajority(t *testing.T) {
+	t.Parallel()
+	saved := savedBackup(t)
+	for _, othersFirst := range []bool{false, true} {
+		t.Run(fmt.Sprint("others first: ", othersFirst), func(t *testing.T) {
+			t.Parallel()
+			c := newBackupCluster(t, "")
+			leader := leaderOf(t, c.nodes...)
+			ended, cut := context.WithCancel(context.Background())
+			cut()
+			killed := c.killWithin(saved, func(s *restoreSteps) {
+				s.beginIt()
+				s.chunk(0, len(s.bytes))
+				for _, n := range c.nodes {
+					if n != leader {
+						if err := n.Close(ended); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				before := leader.raft.LastIndex()
+				end := s.n.applyAlone(s.p.stamp, fsm.RestoreEnd{Begin: s.begin})
+				eventually(t, "the end to be in the leader's log", func() bool { return leader.raft.LastIndex() > before })
+				if err := end.Error(); !errors.Is(err, raft.ErrLeadershipLost) {
+					t.Errorf("the end's outcome is %v", err)
+				}
+			})
+			for i := range c.cfgs {
+				c.cfgs[i].Registerer = testConfig(t, "", "", "").Registerer
+			}
+			want := int64(-1)
+			if othersFirst {
+				for i := range c.nodes {
+					if i != killed {
+						c.nodes[i] = openNode(t, c.cfgs[i])
+					}
+				}
+				next := leaderOf(t, c.others(killed)...)
+				eventually(t, "the next leader to serve", func() bool { return next.Ready() == nil })
+				if tasks, under := tasksAt(next); tasks != 0 || under {
+					t.Errorf("the next leader has %d tasks, a restore is under way: %t", tasks, under)
+				}
+				want = 0
+				c.nodes[killed] = openNode(t, c.cfgs[killed])
+			} else {
+				c.open()
+			}
+			leaderOf(t, c.nodes...)
+			got := c.ensureTasks()
+			if got != 0 && got != savedTasks || want >= 0 && got != want {
+				t.Errorf("%d tasks", got)
+			}
+			submitted := submitOne(t, c.nodes...)
+			if c.task(submitted.Result.Submitted[0].Task.ID) == nil {
+				t.Error("an acknowledged task is lost")
+			}
+			c.ensureSame()
+		})
+	}
+}
+
+// The leadership goes elsewhere in the midst of a restore: it is given up on every
+// node, its caller is told that nothing was changed, and the rest of it, proposed by
+// who leads again, changes nothing.
+func TestRestoreBackup_leadershipMoves(t *testing.T) {
+	t.Parallel()
+	saved := savedBackup(t)
+	c := newBackupCluster(t, "")
+	leader, other := leaderOf(t, c.nodes...), c.follower()
+	leader.restoring <- struct{}{}
+	_, err := leader.between(context.Background(), func() (uint64, error) {
+		s := prepared(t, leader, saved)
+		s.beginIt()
+		s.chunk(0, len(s.bytes)/2)
+		for _, n := range c.nodes {
+			eventually(t, "all to be in the midst of it", func() bool { _, under := tasksAt(n); return under })
+		}
+		if _, err := leader.fsm.Snapshot(); !errors.Is(err, errRestoreUnderWay) || leader.snapshotDue() {
+			t.Errorf("a snapshot in the midst of it: %v, due: %t", err, leader.snapshotDue())
+		}
+		if err := leader.raft.LeadershipTransferToServer(raft.ServerID(other.uuid), raft.ServerAddress(other.record.PeerAddr)).Error(); err != nil {
+			return 0, err
+		}
+		eventually(t, "the other to serve", func() bool { return other.Ready() == nil && other.IsLeader() })
+		for _, n := range c.nodes {
+			eventually(t, "all to have given it up", func() bool { _, under := tasksAt(n); return !under })
+		}
+		_, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, fsm.RestoreEnd{Begin: s.begin}))
+		if back := other.raft.LeadershipTransferToServer(raft.ServerID(leader.uuid), raft.ServerAddress(leader.record.PeerAddr)).Error(); back != nil {
+			t.Error(back)
+		}
+		eventually(t, "the first to lead again", func() bool { return leader.raft.State() == raft.Leader })
+		var refused *restoreRefused
+		if _, err := leader.awaitEntry(context.Background(), leader.applyAlone(s.p.stamp, fsm.RestoreEnd{Begin: s.begin})); !errors.As(err, &refused) {
+			t.Errorf("the end of a restore that was given up: %v", err)
+		}
+		return 0, restoreFailed(err)
+	})
+	<-leader.restoring
+	if !errors.Is(err, fsm.ErrNotLeader) {
+		t.Errorf("restore: %v, want ErrNotLeader", err)
+	}
+	if got := c.ensureTasks(); got != 0 {
+		t.Errorf("%d tasks of a restore that was given up", got)
+	}
+}
+
+// A node that was down while a backup was restored gets it from the log, or with a
+// snapshot if the log has gone.
+func TestRestoreBackup_nodeThatWasDown(t *testing.T) {
+	t.Parallel()
+	saved := savedBackup(t)
+	for _, compacted := range []bool{false, true} {
+		t.Run(fmt.Sprint("compacted: ", compacted), func(t *testing.T) {
+			t.Parallel()
+			c := newBackupCluster(t, "")
+			down := c.follower()
+			at := 0
+			for i, n := range c.nodes {
+				if n == down {
+					at = i
+				}
+			}
+			closeNode(t, down)
+			// A member that does not answer stands against a restore: its record does not
+			// say that it knows the level. So it falls silent in the midst of it.
+			leader := leaderOf(t, c.others(at)...)
+			leader.restoring <- struct{}{}
+			_, err := leader.between(context.Background(), func() (uint64, error) {
+				return leader.restorePrepared(context.Background(), prepared(t, leader, saved).p)
+			})
+			<-leader.restoring
+			if err != nil {
+				t.Fatal(err)
+			}
+			submitOne(t, c.others(at)...)
+			if compacted {
+				for _, n := range c.others(at) {
+					n.trailing = func(int64, int64) uint64 { return 1 }
+					if err := n.takeSnapshot(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+					if first, err := n.logs.FirstIndex(); err != nil || first < 5 {
+						t.Fatalf("the log of %s begins at %d, %v", n.NodeID(), first, err)
+					}
+				}
+			}
+			c.reopen(at)
+			if got := c.ensureTasks(); got != savedTasks+1 {
+				t.Errorf("%d tasks, want %d", got, savedTasks+1)
+			}
+			if got := counted(c.nodes[at].stats.fsm.restores); (got > 0) != compacted {
+				t.Errorf("it restored %d snapshots", got)
+			}
+		})
+	}
+}
+
+// A cluster is made of a folder whose log ends behind a restore, or in the midst of
+// one: with the backup's tasks, or without any.
+func TestRecover_restoreInTheLog(t *testing.T) {
+	t.Parallel()
+	saved := savedBackup(t)
+	for want, steps := range map[int64]func(s *restoreSteps){
+		0: func(s *restoreSteps) { s.beginIt(); s.chunk(0, len(s.bytes)-1) },
+		savedTasks: func(s *restoreSteps) {
+			s.beginIt()
+			s.chunk(0, len(s.bytes))
+			s.must(fsm.RestoreEnd{Begin: s.begin})
+		},
+	} {
+		t.Run(fmt.Sprint(want, " tasks"), func(t *testing.T) {
+			t.Parallel()
+			c := newBackupCluster(t, "")
+			killed := c.killWithin(saved, steps)
+			ended, cut := context.WithCancel(context.Background())
+			cut()
+			for _, n := range c.others(killed) {
+				if err := n.Close(ended); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cfg := c.cfgs[killed]
+			if _, err := Recover(RecoverConfig{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
+				t.Fatal(err)
+			}
+			cfg.InitialCluster, cfg.Registerer = nil, testConfig(t, "", "", "").Registerer
+			n := openNode(t, cfg)
+			submitOne(t, n)
+			if tasks, under := tasksAt(n); tasks != want+1 || under {
+				t.Errorf("%d tasks, want %d; a restore is under way: %t", tasks, want+1, under)
+			}
+		})
+	}
+}
+
+// A backup whose state would not fit into the memory is refused before anything is
+// written.
+func TestRestoreBackup_tooLarge(t *testing.T) {
+	t.Parallel()
+	saved := savedBackup(t)
+	cfg := testConfig(t, "n1", t.TempDir(), "127.0.0.1:0")
+	cfg.Bootstrap, cfg.MemoryLimit = true, 1000
+	n := openNode(t, cfg)
+	leaderOf(t, n)
+	var full *fsm.Overload
+	if _, err := n.RestoreBackup(context.Background(), bytes.NewReader(saved)); !errors.As(err, &full) || full.Bound != fsm.BoundMemory {
+		t.Errorf("restore: %v, want an overload of the memory", err)
+	}
+	if tasks, under := tasksAt(n); tasks != 0 || under {
+		t.Errorf("%d tasks, a restore is under way: %t", tasks, under)
+	}
+}
+
+// A node whose snapshot is of what no majority had, and whose log is empty, stops
+// rather than take the cluster's log from its first entry on for the rest of its own.
+func TestLogStore_otherHistory(t *testing.T) {
+	t.Parallel()
+	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+		t.Run(logStore, func(t *testing.T) {
+			t.Parallel()
+			saved := savedBackup(t)
+			c := newBackupCluster(t, logStore)
+			last := uint64(0)
+			for range 20 {
+				last = submitOne(t, c.nodes...).Index
+			}
+			c.ensureSame()
+			leader := leaderOf(t, c.nodes...)
+			at := 0
+			for i, n := range c.nodes {
+				if n != leader {
+					at = i
+				}
+			}
+			c.plantSnapshot(at, saved, last+100)
+			stopped := make(chan error, 1)
+			c.cfgs[at].Registerer = testConfig(t, "", "", "").Registerer
+			c.cfgs[at].Fatal = func(err error) {
+				select {
+				case stopped <- err:
+				default:
+				}
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			n, err := Open(ctx, c.cfgs[at])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = n.Close(ctx) }() // its stores have failed
+			select {
+			case err := <-stopped:
+				if !errors.Is(err, ErrOtherHistory) {
+					t.Errorf("it stopped by %v", err)
+				}
+			case <-ctx.Done():
+				t.Error("it does not stop")
+			}
+			if first, err := n.logs.FirstIndex(); err != nil || first != 0 {
+				t.Errorf("its log begins at %d, %v; want none", first, err)
+			}
+			submitOne(t, c.others(at)...)
+		})
+	}
+}
+
+// plantSnapshot closes the node at that place and makes its folder one whose newest
+// snapshot is the backup's state behind a gap, which its log does not reach.
+func (c *backupCluster) plantSnapshot(at int, saved []byte, index uint64) {
+	c.t.Helper()
+	n := c.nodes[at]
+	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	g, err := n.graft(backup, fsm.Ground{Level: fsm.FeatureLevel, NextID: 1, NextToken: 1})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer g.close()
+	f := n.raft.GetConfiguration()
+	if err := f.Error(); err != nil {
+		c.t.Fatal(err)
+	}
+	sink, err := n.stores.Snapshots.Create(raft.SnapshotVersionMax, index, n.raft.CurrentTerm(), f.Configuration(), 1, n.parts.Transport)
+	if err == nil {
+		_, err = io.Copy(sink, g.reader())
+	}
+	if err == nil {
+		err = sink.Close()
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ended, cut := context.WithCancel(context.Background())
+	cut()
+	if err := n.Close(ended); err != nil {
+		c.t.Fatal(err)
+	}
+}

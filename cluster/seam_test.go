@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// seamBench is a follower of a leader, b, that the test plays. Its stores are real, its
+// state is the list of what was applied.
+type seamBench struct {
+	t      *testing.T
+	stores storageBench
+	raft   *raft.Raft
+	leader *raft.InmemTransport
+	to     raft.ServerAddress
+	state  *appliedState
+}
+
+// appliedState holds the indexes that were applied, and restores as that of the
+// snapshot, as text in its only byte.
+type appliedState struct {
+	mu       sync.Mutex
+	applied  []uint64 // since the last restore; guarded by mu
+	restores int      // guarded by mu
+}
+
+func (s *appliedState) Apply(l *raft.Log) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applied = append(s.applied, l.Index)
+	return nil
+}
+
+func (s *appliedState) Restore(r io.ReadCloser) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applied, s.restores = nil, s.restores+1
+	return r.Close()
+}
+
+func (s *appliedState) Snapshot() (raft.FSMSnapshot, error) { return nil, io.ErrUnexpectedEOF }
+
+func newSeamBench(t *testing.T, stores storageBench) *seamBench {
+	t.Helper()
+	addr, own := raft.NewInmemTransport("a")
+	_, leader := raft.NewInmemTransport("b")
+	leader.Connect(addr, own)
+	conf := raft.DefaultConfig()
+	conf.LocalID, conf.Logger = "a", hclog.NewNullLogger()
+	conf.HeartbeatTimeout, conf.ElectionTimeout = time.Minute, time.Minute
+	b := &seamBench{t: t, stores: stores, leader: leader, to: addr, state: &appliedState{}}
+	c := newConfirmer(own)
+	c.heartbeats.start(own.Consumer())
+	r, err := raft.NewRaft(conf, b.state, stores.Log, stores.Stable, stores.Snapshots, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Close()
+		if err := r.Shutdown().Error(); err != nil {
+			t.Error(err)
+		}
+		stores.close(t)
+	})
+	b.raft = r
+	stores.Log.SnapshotAt(func() uint64 { index, _ := lastSnapshot(r); return index })
+	c.heartbeats.follow(r, &seam{logs: stores.Log, raft: r})
+	return b
+}
+
+func (b *seamBench) header() raft.RPCHeader {
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("b"), Addr: []byte("b")}
+}
+
+// install offers the snapshot of the entries up to index, and returns whether it was
+// taken.
+func (b *seamBench) install(index, term uint64) bool {
+	b.t.Helper()
+	servers := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b"}}}
+	var resp raft.InstallSnapshotResponse
+	err := b.leader.InstallSnapshot("a", b.to, &raft.InstallSnapshotRequest{
+		RPCHeader: b.header(), SnapshotVersion: 1, Term: 9, Leader: []byte("b"), LastLogIndex: index, LastLogTerm: term,
+		Configuration: raft.EncodeConfiguration(servers), ConfigurationIndex: 1, Size: 1,
+	}, &resp, bytes.NewReader([]byte("s")))
+	return err == nil && resp.Success
+}
+
+// append sends entries of the term with the indexes, behind the entry prev of prevTerm.
+func (b *seamBench) append(prev, prevTerm, commit, term uint64, indexes ...uint64) bool {
+	b.t.Helper()
+	args := &raft.AppendEntriesRequest{
+		RPCHeader: b.header(), Term: 9, PrevLogEntry: prev, PrevLogTerm: prevTerm, LeaderCommitIndex: commit,
+	}
+	for _, index := range indexes {
+		args.Entries = append(args.Entries, &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: []byte("x")})
+	}
+	var resp raft.AppendEntriesResponse
+	if err := b.leader.AppendEntries("a", b.to, args, &resp); err != nil {
+		b.t.Fatal(err)
+	}
+	return resp.Success
+}
+
+// want checks what the log holds and, once it is there, what was applied to the state.
+func (b *seamBench) want(restores int, first, last uint64, applied ...uint64) {
+	b.t.Helper()
+	lo, _ := b.stores.Log.FirstIndex()
+	hi, _ := b.stores.Log.LastIndex()
+	if lo != first || hi != last {
+		b.t.Errorf("the log has [%d, %d], want [%d, %d]", lo, hi, first, last)
+	}
+	eventually(b.t, "the entries to be applied", func() bool {
+		b.state.mu.Lock()
+		defer b.state.mu.Unlock()
+		return slices.Equal(b.state.applied, applied)
+	})
+	if b.state.restores != restores {
+		b.t.Errorf("%d restores, want %d", b.state.restores, restores)
+	}
+}
+
+func onBothStores(t *testing.T, test func(t *testing.T, b *seamBench)) {
+	for name, open := range map[string]func(*testing.T, string, storesConfig) storageBench{
+		logStoreWAL: openTestStores, logStoreBoltDB: openBoltStores,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newSeamBench(t, open(t, t.TempDir(), storesConfig{})))
+		})
+	}
+}
+
+// Messages that come late or twice take nothing from a follower that it has said it
+// has: Raft alone would delete 11 and 12, and take 13 behind them (hashicorp/raft#697).
+func TestSeam_lateMessages(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, b *seamBench) {
+		if !b.install(10, 3) || !b.append(10, 3, 10, 3, 11, 12) {
+			t.Fatal("a snapshot and what follows it are refused")
+		}
+		if !b.append(10, 3, 10, 3, 11, 12) {
+			t.Error("what follows the snapshot is refused when it comes again")
+		}
+		if !b.install(10, 3) {
+			t.Error("the snapshot is refused when it comes again")
+		}
+		b.want(1, 11, 12)
+		if !b.append(12, 3, 13, 3, 13) {
+			t.Error("the next entry is refused")
+		}
+		b.want(1, 11, 13, 11, 12, 13)
+		if b.install(5, 2) {
+			t.Error("a snapshot behind what was applied is taken")
+		}
+		if !b.install(12, 3) {
+			t.Error("a snapshot of entries that are in the log is refused")
+		}
+		if b.install(12, 2) {
+			t.Error("a snapshot of another history is taken for this node's")
+		}
+		b.want(1, 11, 13, 11, 12, 13)
+	})
+}
+
+// A follower whose log goes on above the snapshot with entries that were never committed
+// takes the leader's in their place at once.
+func TestSeam_anotherHistoryAboveTheSnapshot(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, b *seamBench) {
+		if !b.append(0, 0, 2, 1, 1, 2, 3, 4, 5, 6, 7, 8) {
+			t.Fatal("the first entries are refused")
+		}
+		b.want(0, 1, 8, 1, 2)
+		if !b.install(5, 3) {
+			t.Fatal("the snapshot is refused")
+		}
+		b.want(1, 6, 8)
+		if b.append(5, 2, 5, 3, 6) {
+			t.Error("entries behind another one than the snapshot's last are taken")
+		}
+		if !b.append(5, 3, 7, 3, 6, 7) {
+			t.Error("what follows the snapshot is refused")
+		}
+		b.want(1, 6, 7, 6, 7)
+	})
+}

@@ -1,0 +1,29 @@
+package cluster
+
+// soakGroup is what faults have in common.
+type soakGroup string
+
+const (
+	faultNetwork  soakGroup = "network"     // hosts and links
+	faultReorder  soakGroup = "reordering"  // single connections: messages pass each other
+	faultProcess  soakGroup = "processes"   // stops and starts
+	faultCrash    soakGroup = "crashes"     // at a durable write
+	faultTransfer soakGroup = "leadership"  // is handed over
+	faultMembers  soakGroup = "members"     // get or lose their vote
+	faultDisk     soakGroup = "disks"       // slow ones, and snapshots
+	faultClock    soakGroup = "wall clocks" // jump
+	faultLoad     soakGroup = "load"        // more than the workers'
+)
+
+// soakMixes returns, by name, how many times more often than usual faults of some
+// groups are played in a seed: what takes several of a kind at once hardly
+// happens when all are as frequent.
+func soakMixes() map[string]map[soakGroup]int {
+	return map[string]map[soakGroup]int{
+		"everything":                            {},
+		"reordered connections, with transfers": {faultReorder: 3, faultTransfer: 12, faultLoad: 3},
+		"crashes at writes":                     {faultCrash: 6, faultTransfer: 2},
+		"partitions":                            {faultNetwork: 4},
+		"members":                               {faultMembers: 6, faultCrash: 2, faultNetwork: 2},
+	}
+}

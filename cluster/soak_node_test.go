@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/internal/simnet"
+)
+
+// soakJoinKey is the join key of all.
+const soakJoinKey = "the join key of a soak, which is long enough"
+
+// start starts the node of a member that is stopped, from what is on its disk.
+func (c *soakCluster) start(m *soakMember) {
+	c.t.Helper()
+	c.bury(m)
+	logger := hclog.New(&hclog.LoggerOptions{Name: m.name, Output: c.log, Level: hclog.Info, DisableTime: true})
+	host := c.network.Host(m.name)
+	m.disk.crash = func() { c.crash(m, host) }
+	fatal := func(err error) { c.fatal(m, err) }
+	folder, err := m.disk.open(fatal, logger)
+	if err != nil {
+		c.fail("start %s: %v", m.name, err)
+	}
+	c.votes.check(c, m, folder.stores.Stable)
+	n, err := c.openNode(m, folder, host, fatal, logger)
+	if err != nil {
+		c.fail("start %s: %v", m.name, err)
+	}
+	if m.disk.whileItLives(func() { m.setNode(n) }) {
+		c.log.event("%s started", m.name)
+		return
+	}
+	c.setCrashed(m, n) // on the way
+}
+
+// openNode is Open over a folder that is open, a network in memory and the member's
+// clock, with bounds that make snapshots frequent.
+func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, fatal func(error), logger hclog.Logger) (*Node, error) {
+	cfg := DefaultConfig()
+	cfg.NodeID, cfg.HTTPAdvertise, cfg.Logger, cfg.Fatal = m.name, "http://"+m.name, logger, fatal
+	cfg.JoinKey = []byte(soakJoinKey)
+	cfg.SnapshotLogCommands = c.plan.snapshotEvery
+	o := &opening{cfg: cfg.withDefaults(), dir: f.dir, stores: f.stores, ran: make(chan struct{})}
+	n, err := newNode(o.cfg, Parts{UUID: f.dir.Identity().UUID, Clock: m.clock})
+	if err != nil {
+		return nil, err
+	}
+	if c.plan.trailing > 0 {
+		n.trailing = func(int64, int64) uint64 { return c.plan.trailing }
+	}
+	peers := o.peerConfig(n)
+	peers.Listen, peers.Dial = host.Listen, host.Dial
+	if o.peers, err = listenPeers(peers); err != nil {
+		return nil, err
+	}
+	n.record.PeerAddr = o.peers.Addr()
+	n.dir, n.stores, n.peers, n.call, n.logs = f.dir, f.stores, o.peers, o.peers.Call, f.stores.Log
+	transport := func() (raft.Transport, error) {
+		return newSoakTransport(o.transport(), &c.manners), nil
+	}
+	first, _ := transport()
+	err = n.startRaft(Parts{
+		Logs: f.stores.Log, Snapshots: &soakSnapshots{f.stores.Snapshots, m.disk},
+		Stable:    &soakStable{StableStore: f.stores.Stable, cluster: c, member: m},
+		Transport: first, NewTransport: transport,
+		Servers: c.servers,
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.runs(n)
+	o.serve(n)
+	n.run()
+	return n, nil
+}
+
+// setNode makes n the node that runs.
+func (m *soakMember) setNode(n *Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.node = n
+}
+
+// stop stops a node. handover is how long it may take to hand its leadership
+// over; 0 = it does not, the others find out by themselves.
+func (c *soakCluster) stop(m *soakMember, handover time.Duration) {
+	c.t.Helper()
+	c.bury(m)
+	n := m.running()
+	if n == nil {
+		return
+	}
+	m.setNode(nil)
+	ctx, cancel := context.WithTimeout(context.Background(), handover)
+	defer cancel()
+	c.restores.Add(counted(n.stats.fsm.restores))
+	c.snapshots.Add(counted(n.stats.fsm.persist))
+	c.loops.Add(int64(m.loops.Load()))
+	if err := n.Close(ctx); err != nil {
+		c.fail("stop %s: %v", m.name, err)
+	}
+	c.bury(m) // it crashed while it stopped
+	c.network.Break(m.name)
+	m.loops.Store(0)
+	c.log.event("%s stopped, handover %s", m.name, handover)
+}
+
+// fatal is a node's Config.Fatal. Only a loop of restores is expected, and
+// that seldom: the node is started again, as whoever watches the process does.
+func (c *soakCluster) fatal(m *soakMember, err error) {
+	c.log.event("%s ends itself: %v", m.name, err)
+	if m.disk.hasCrashed() || c.t.Failed() {
+		runtime.Goexit()
+	}
+	if !errors.Is(err, ErrRestoreLoop) {
+		// It may hold locks: nothing can go on from here.
+		fmt.Fprintf(os.Stderr, "%s\n", c.log.text())
+		panic(fmt.Sprintf("%s: node %s ends itself: %v", c.t.Name(), m.name, err))
+	}
+	m.loops.Store(1)
+	runtime.Goexit()
+}

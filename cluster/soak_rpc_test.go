@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// soakKind is a kind of Raft's messages. Each goes its own way: connections are not
+// shared between two that are under way.
+type soakKind int
+
+const (
+	kindHeartbeat soakKind = iota
+	kindEntries
+	kindVote
+	kindTransfer // the word to stand for election now
+	kindSnapshot
+	soakKinds
+)
+
+// soakManner is how messages of a kind fare.
+type soakManner struct {
+	Slow  time.Duration // each waits up to so long before it is sent
+	Lost  int           // of a thousand: never arrive, and the sender is told that it failed
+	Late  int           // of a thousand: the sender is told so too, and they arrive
+	Twice int           // of a thousand: arrive a second time
+	By    time.Duration // so much later at most
+}
+
+// soakManners says how each kind of message fares now, between all nodes. The
+// zero value harms none.
+type soakManners struct {
+	mu     sync.Mutex
+	random *rand.Rand            // guarded by mu
+	of     [soakKinds]soakManner // guarded by mu
+}
+
+func (s *soakManners) set(of [soakKinds]soakManner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of = of
+}
+
+// soakFate is what happens to one message.
+type soakFate struct {
+	wait        time.Duration
+	lost, twice bool
+	late        bool
+	by          time.Duration
+}
+
+func (s *soakManners) draw(kind soakKind) (f soakFate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.of[kind]
+	if m.Slow > 0 {
+		f.wait = time.Duration(s.random.Int64N(int64(m.Slow)))
+	}
+	if m.By > 0 {
+		f.by = time.Duration(s.random.Int64N(int64(m.By)))
+	}
+	switch n := s.random.IntN(1000); {
+	case n < m.Lost:
+		f.lost = true
+	case n < m.Lost+m.Late:
+		f.late = true
+	case n < m.Lost+m.Late+m.Twice:
+		f.twice = true
+	}
+	return f
+}
+
+var errSoakLost = errors.New("the message is lost")
+
+// soakTransport is the product's transport, but messages fare as soakManners says.
+type soakTransport struct {
+	*raft.NetworkTransport
+	manners *soakManners
+	closed  chan struct{}
+	wg      sync.WaitGroup // messages that come late
+
+	mu    sync.Mutex // held while a message is made to come late, and while closing
+	ended bool       // guarded by mu: closed is closed
+}
+
+func newSoakTransport(inner *raft.NetworkTransport, manners *soakManners) *soakTransport {
+	return &soakTransport{NetworkTransport: inner, manners: manners, closed: make(chan struct{})}
+}
+
+// pause reports whether the transport is open after d.
+func (t *soakTransport) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.closed:
+		return false
+	}
+}
+
+// send sends a message as it fares. again sends a copy of it, whose answer is for
+// nobody.
+func (t *soakTransport) send(kind soakKind, once, again func() error) error {
+	f := t.manners.draw(kind)
+	if f.wait > 0 && !t.pause(f.wait) || f.lost {
+		return errSoakLost
+	}
+	if f.late || f.twice {
+		t.later(f.by, again)
+	}
+	if f.late {
+		return errSoakLost
+	}
+	return once()
+}
+
+// later calls do after d, unless the transport is closed until then.
+func (t *soakTransport) later(d time.Duration, do func() error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	t.wg.Go(func() {
+		if t.pause(d) {
+			_ = do()
+		}
+	})
+}
+
+func (t *soakTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	kind, copied := kindEntries, *args
+	if isHeartbeat(args) {
+		kind = kindHeartbeat
+	}
+	return t.send(kind, func() error {
+		return t.NetworkTransport.AppendEntries(id, target, args, resp)
+	}, func() error {
+		return t.NetworkTransport.AppendEntries(id, target, &copied, new(raft.AppendEntriesResponse))
+	})
+}
+
+func (t *soakTransport) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	copied := *args
+	return t.send(kindVote, func() error {
+		return t.NetworkTransport.RequestVote(id, target, args, resp)
+	}, func() error {
+		return t.NetworkTransport.RequestVote(id, target, &copied, new(raft.RequestVoteResponse))
+	})
+}
+
+func (t *soakTransport) TimeoutNow(id raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	copied := *args
+	return t.send(kindTransfer, func() error {
+		return t.NetworkTransport.TimeoutNow(id, target, args, resp)
+	}, func() error {
+		return t.NetworkTransport.TimeoutNow(id, target, &copied, new(raft.TimeoutNowResponse))
+	})
+}
+
+// InstallSnapshot is slow, or lost: its data can be read once.
+func (t *soakTransport) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	return t.send(kindSnapshot, func() error {
+		return t.NetworkTransport.InstallSnapshot(id, target, args, resp, data)
+	}, func() error { return nil })
+}
+
+// AppendEntriesPipeline returns a pipeline whose messages are as slow as entries are.
+// One that is lost ends it.
+func (t *soakTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+	inner, err := t.NetworkTransport.AppendEntriesPipeline(id, target)
+	if err != nil {
+		return nil, err
+	}
+	return &soakPipeline{inner, t}, nil
+}
+
+type soakPipeline struct {
+	raft.AppendPipeline
+	transport *soakTransport
+}
+
+func (p *soakPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	f := p.transport.manners.draw(kindEntries)
+	if f.wait > 0 && !p.transport.pause(f.wait) || f.lost || f.late {
+		return nil, errSoakLost
+	}
+	return p.AppendPipeline.AppendEntries(args, resp)
+}
+
+// Close closes the transport. Nothing comes late from it any more.
+func (t *soakTransport) Close() error {
+	t.mu.Lock()
+	if !t.ended {
+		t.ended = true
+		close(t.closed)
+	}
+	t.mu.Unlock()
+	err := t.NetworkTransport.Close()
+	t.wg.Wait()
+	return err
+}

@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// soakVotes knows what every node decided to vote: a disk holds no other vote than
+// one that its node decided, and none of two in a term is followed by the other.
+// The zero value is ready.
+type soakVotes struct {
+	mu      sync.Mutex
+	decided map[soakBallot][]string // guarded by mu; candidates
+	written map[soakBallot]string   // guarded by mu; what a node went on with
+}
+
+type soakBallot struct {
+	voter string
+	term  uint64
+}
+
+// soakStable notes what Raft decides to vote.
+type soakStable struct {
+	raft.StableStore
+	cluster *soakCluster
+	member  *soakMember
+	term    uint64 // of the vote that is being written; Raft's main loop alone writes
+}
+
+func (s *soakStable) SetUint64(key []byte, value uint64) error {
+	if string(key) == voteTermKey {
+		s.term = value
+	}
+	return s.StableStore.SetUint64(key, value)
+}
+
+func (s *soakStable) Set(key, value []byte) error {
+	if string(key) != voteCandidateKey {
+		return s.StableStore.Set(key, value)
+	}
+	at, candidate := soakBallot{s.member.name, s.term}, string(value)
+	votes := &s.cluster.votes
+	lives := s.member.disk.whileItLives(func() { votes.decide(at, candidate) })
+	err := s.StableStore.Set(key, value)
+	if err == nil && lives && s.member.disk.whileItLives(func() {}) {
+		if other := votes.write(at, candidate); other != candidate {
+			s.cluster.report("%s votes in term %d for %s, and for %s", at.voter, at.term, other, candidate)
+		}
+	}
+	return err
+}
+
+func (v *soakVotes) decide(at soakBallot, candidate string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.decided == nil {
+		v.decided, v.written = make(map[soakBallot][]string), make(map[soakBallot]string)
+	}
+	v.decided[at] = append(v.decided[at], candidate)
+}
+
+// write returns the candidate that the vote went to first.
+func (v *soakVotes) write(at soakBallot, candidate string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, ok := v.written[at]; !ok {
+		v.written[at] = candidate
+	}
+	return v.written[at]
+}
+
+// check checks the vote that a node starts with.
+func (v *soakVotes) check(c *soakCluster, m *soakMember, stable raft.StableStore) {
+	term, termErr := stable.GetUint64([]byte(voteTermKey))
+	candidate, candidateErr := stable.Get([]byte(voteCandidateKey))
+	if termErr != nil || candidateErr != nil || string(candidate) == voteForNobody {
+		return // it has not voted yet
+	}
+	v.mu.Lock()
+	decided := v.decided[soakBallot{m.name, term}]
+	v.mu.Unlock()
+	if !slices.Contains(decided, string(candidate)) {
+		c.report("%s starts with a vote in term %d for %s, and had decided %v", m.name, term, candidate, decided)
+	}
+}

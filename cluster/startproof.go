@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// startRetryInterval is how often a node asks those again that have not answered,
+	// until a majority has; startTellInterval how often it tells the others then.
+	startRetryInterval = 100 * time.Millisecond
+	startTellInterval  = 5 * time.Second
+	startAskTimeout    = time.Second
+	startLogInterval   = 10 * time.Second
+)
+
+// proveStart lets this node vote once a majority of the voters, itself counted, has
+// said that it knows no later start of this node than its data folder does, and has
+// noted this one. If one knows better, the folder is a copy of an earlier time: it
+// lacks what the node acknowledged since, and what it voted. The node ends then.
+//
+// The folder's own start goes up only after nobody knew better of the last one: an old
+// copy that is started again and again stays an old copy.
+//
+// Until ctx ends it goes on telling those that did not answer, and who joins later:
+// whoever was not told could not tell an old copy.
+func (n *Node) proveStart(ctx context.Context) {
+	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.isOpen()) {
+		return
+	}
+	if err := n.dir.beginStart(); err != nil {
+		n.cfg.Fatal(err)
+		return
+	}
+	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.isOpen()) {
+		return
+	}
+	n.gate.open()
+	noted := make(map[string]bool)
+	for pause(ctx, startTellInterval) {
+		if n.unnoted(noted) {
+			_ = n.askStarts(ctx, n.dir.Identity().Start, noted) // else at the next look
+		}
+	}
+}
+
+// tellStart tells the others of s until a majority of the voters has noted it; once
+// only if that is not needed. It returns false when ctx ended or the folder is an old
+// copy.
+func (n *Node) tellStart(ctx context.Context, s start, once bool) bool {
+	noted := map[string]bool{n.uuid: true}
+	var loggedAt time.Duration
+	for began := n.clock.Mono(); ; {
+		if !n.majorityIn(noted) {
+			if err := n.askStarts(ctx, s, noted); err != nil {
+				if ctx.Err() == nil {
+					n.cfg.Fatal(err)
+				}
+				return false
+			}
+		}
+		if once || n.majorityIn(noted) {
+			return ctx.Err() == nil
+		}
+		if now := n.clock.Mono(); now-max(began, loggedAt) >= startLogInterval {
+			loggedAt = now
+			n.logger.Warn("waiting for a majority of the voters: this node neither votes nor leads until they have said that its data folder is no old copy",
+				"answered", len(noted)-1)
+		}
+		if !pause(ctx, startRetryInterval) {
+			return false
+		}
+	}
+}
+
+// askStarts tells all of whom no answer is in noted of s, at once, and adds those
+// that have noted it. Errors: ErrOldCopy.
+func (n *Node) askStarts(ctx context.Context, s start, noted map[string]bool) error {
+	ctx, cancel := context.WithTimeout(ctx, startAskTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	var mu sync.Mutex // guards noted and errs
+	var errs []error
+	n.findMembers(ctx)
+	for _, addr := range n.knownAddrs() {
+		wg.Go(func() {
+			answer, err := ask[startAnswer](ctx, n, addr, callStart, s)
+			if err != nil || answer.UUID == n.uuid || !n.isServer(answer.UUID) {
+				return
+			}
+			for uuid, at := range answer.Whereabouts {
+				if n.isServer(uuid) {
+					n.peers.whereabouts.heard(uuid, at)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if answer.Latest.rules(s) {
+				errs = append(errs, n.oldCopy(s, answer, addr))
+				return
+			}
+			noted[answer.UUID] = true
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// majorityIn reports whether a majority of the voters is among the nodes.
+func (n *Node) majorityIn(nodes map[string]bool) bool {
+	voters, among := 0, 0
+	for _, s := range n.servers() {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if nodes[string(s.ID)] {
+			among++
+		}
+	}
+	return voters > 0 && among > voters/2
+}
+
+// unnoted reports whether there is a member that is not among the nodes.
+func (n *Node) unnoted(nodes map[string]bool) bool {
+	for _, s := range n.servers() {
+		if string(s.ID) != n.uuid && !nodes[string(s.ID)] {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *Node) oldCopy(s start, answer startAnswer, addr string) error {
+	known := fmt.Sprintf("start %d of this node, and %s is of start %d", answer.Latest.Number, n.dir.path, s.Number)
+	if answer.Latest.Number == s.Number {
+		known = fmt.Sprintf("another start %d of this node than %s is of", s.Number, n.dir.path)
+	}
+	return fmt.Errorf("%w: node %s at %s was told of %s: what this node acknowledged and voted since is not in it, so it must not take part. "+
+		"If the newer folder is still there, start the node over that. Else remove the node (`claimq cluster remove %s`), move %s away, and start it again with --join, as a new node",
+		ErrOldCopy, n.nameOfMember(answer.UUID), addr, known, n.cfg.NodeID, n.dir.path)
+}

@@ -1,0 +1,273 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// copiedFolder copies a data folder that nobody uses.
+func copiedFolder(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// over returns cfg for another start, over the folder dir. What would end the process
+// goes to the channel.
+func over(t *testing.T, cfg Config, dir string) (Config, chan error) {
+	ended := make(chan error, 1)
+	cfg.DataDir, cfg.Registerer = dir, testConfig(t, "", "", "").Registerer
+	cfg.Fatal = func(err error) {
+		select {
+		case ended <- err:
+		default:
+		}
+	}
+	return cfg, ended
+}
+
+// endOf waits for what ends a process, of over.
+func endOf(t *testing.T, ended <-chan error) (err error) {
+	t.Helper()
+	eventually(t, "the node to end itself", func() bool {
+		select {
+		case err = <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+	return err
+}
+
+// A folder that was copied, and is put back after its node has run on, is found out
+// before it votes, however often it is tried. The newest folder goes on.
+func TestOpen_oldCopyIsFoundOut(t *testing.T) {
+	t.Parallel()
+	c := newBackupCluster(t, logStoreWAL)
+	at := slices.Index(c.nodes, c.follower())
+	cfg := c.cfgs[at]
+	c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+	eventually(t, "all to have started once", func() bool {
+		return !slices.ContainsFunc(c.nodes, func(n *Node) bool { return n.dir.Identity().Start.Number == 0 })
+	})
+	closeNode(t, c.nodes[at])
+	old := copiedFolder(t, cfg.DataDir)
+
+	again, ended := over(t, cfg, cfg.DataDir)
+	newest := openNode(t, again)
+	eventually(t, "the node to vote after its restart", newest.gate.isOpen)
+	c.nodes[at] = newest
+	acknowledged := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+	eventually(t, "it to have what was acknowledged", func() bool { return newest.fsm.applied.Load() >= acknowledged.Index })
+	closeNode(t, newest)
+	select {
+	case err := <-ended:
+		t.Fatalf("the newest folder is not taken: %v", err)
+	default:
+	}
+
+	for range 3 {
+		again, ended := over(t, cfg, old)
+		n := openNode(t, again)
+		err := endOf(t, ended)
+		if !errors.Is(err, ErrOldCopy) || !strings.Contains(err.Error(), "claimq cluster remove "+cfg.NodeID) || !strings.Contains(err.Error(), old) {
+			t.Errorf("%v, want an ErrOldCopy that says what to do", err)
+		}
+		if n.gate.isOpen() {
+			t.Error("an old copy votes")
+		}
+		closeNode(t, n)
+	}
+
+	// A copy of the newest is as good as it, once.
+	moved := copiedFolder(t, cfg.DataDir)
+	again, ended = over(t, cfg, moved)
+	n := openNode(t, again)
+	eventually(t, "a copy of the newest to vote", n.gate.isOpen)
+	closeNode(t, n)
+	select {
+	case err := <-ended:
+		t.Fatalf("a copy of the newest is not taken: %v", err)
+	default:
+	}
+	again, ended = over(t, cfg, cfg.DataDir)
+	openNode(t, again)
+	if err := endOf(t, ended); !errors.Is(err, ErrOldCopy) {
+		t.Errorf("the folder that the copy was made of: %v", err)
+	}
+}
+
+// A node whose majority is away follows and tells, but does not vote; with one other
+// that starts, too, both do.
+func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
+	t.Parallel()
+	c := newBackupCluster(t, logStoreWAL)
+	c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+	for _, n := range c.nodes {
+		closeNode(t, n)
+	}
+	var nodes []*Node
+	for _, cfg := range c.cfgs[:2] {
+		cfg.Registerer = testConfig(t, "", "", "").Registerer
+		nodes = append(nodes, openNode(t, cfg))
+		if len(nodes) == 1 {
+			eventually(t, "it to look for a leader", func() bool { return nodes[0].raft.State() == raft.Candidate })
+			if nodes[0].gate.isOpen() {
+				t.Error("a node votes that nobody has answered")
+			}
+		}
+	}
+	leaderOf(t, nodes...)
+	for _, n := range nodes {
+		if !n.gate.isOpen() {
+			t.Errorf("%s does not vote", n.NodeID())
+		}
+	}
+}
+
+// Behind a closed gate nothing of an election comes in or goes out; all else does.
+func TestVoteGate(t *testing.T) {
+	t.Parallel()
+	_, there := raft.NewInmemTransport("there")
+	_, here := raft.NewInmemTransport("here")
+	there.Connect("here", here)
+	here.Connect("there", there)
+	gate := newVoteGate()
+	gated := newGatedTransport(here, gate)
+	answer := func(in <-chan raft.RPC, resp any) { rpc := <-in; rpc.Respond(resp, nil) }
+
+	votes := map[string]func(from raft.Transport, to raft.ServerAddress) error{
+		"vote": func(from raft.Transport, to raft.ServerAddress) error {
+			return from.RequestVote("id", to, &raft.RequestVoteRequest{}, &raft.RequestVoteResponse{})
+		},
+		"pre-vote": func(from raft.Transport, to raft.ServerAddress) error {
+			return from.(raft.WithPreVote).RequestPreVote("id", to, &raft.RequestPreVoteRequest{}, &raft.RequestPreVoteResponse{})
+		},
+	}
+	for name, ask := range votes {
+		if err := ask(there, "here"); err == nil || err.Error() != errVoteGate.Error() {
+			t.Errorf("%s: asked: %v", name, err)
+		}
+		if err := ask(gated, "there"); !errors.Is(err, errVoteGate) {
+			t.Errorf("%s: asks: %v", name, err)
+		}
+	}
+	handOver := func() error {
+		return there.TimeoutNow("id", "here", &raft.TimeoutNowRequest{}, &raft.TimeoutNowResponse{})
+	}
+	if err := handOver(); err == nil {
+		t.Error("it takes a leadership")
+	}
+	go answer(gated.Consumer(), &raft.AppendEntriesResponse{Success: true})
+	var appended raft.AppendEntriesResponse
+	if err := there.AppendEntries("id", "here", &raft.AppendEntriesRequest{}, &appended); err != nil || !appended.Success {
+		t.Errorf("it does not follow: %v", err)
+	}
+
+	gate.open()
+	gate.open() // a second time does nothing
+	for name, ask := range votes {
+		resp := any(&raft.RequestVoteResponse{})
+		if name == "pre-vote" {
+			resp = &raft.RequestPreVoteResponse{}
+		}
+		go answer(gated.Consumer(), resp)
+		if err := ask(there, "here"); err != nil {
+			t.Errorf("%s: asked of an open gate: %v", name, err)
+		}
+		go answer(there.Consumer(), resp)
+		if err := ask(gated, "there"); err != nil {
+			t.Errorf("%s: asks of an open gate: %v", name, err)
+		}
+	}
+	go answer(gated.Consumer(), &raft.TimeoutNowResponse{})
+	if err := handOver(); err != nil {
+		t.Errorf("it does not take a leadership: %v", err)
+	}
+	if err := errors.Join(gated.Close(), gated.Close(), there.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a node was told it tells for good; of two starts the later one rules, and the
+// first of two of the same number.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := openStarts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := start{}.next()
+	second := first.next()
+	for _, c := range []struct {
+		told, want start
+	}{
+		{start{}, start{}},
+		{first, first},
+		{first, first},
+		{start{}.next(), first}, // of a copy of the same folder
+		{second, second},
+		{first, second},
+		{start{}, second},
+	} {
+		if got, err := s.note("n1", c.told); err != nil || got != c.want {
+			t.Errorf("told %v: %v, %v, want %v", c.told, got, err, c.want)
+		}
+		if s, err = openStarts(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range startsMax {
+		if _, err := s.note(string(rune(i+0x100)), first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.told) != startsMax {
+		t.Errorf("%d are kept", len(s.told))
+	}
+	path := filepath.Join(dir, startsFileName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damaged := range []string{strings.Replace(string(text), `"number": 1`, `"number": 3`, 1), "{"} {
+		if err := os.WriteFile(path, []byte(damaged), dataFileMode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openStarts(dir); !errors.Is(err, ErrCorruptIdentity) {
+			t.Errorf("damaged: %v", err)
+		}
+	}
+}
+
+// An answer that cannot be kept is not given: it would be forgotten.
+func TestServeStarts_answersWhatIsOnDisk(t *testing.T) {
+	t.Parallel()
+	s, err := openStarts(filepath.Join(t.TempDir(), "gone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := openTestPort(t, "n2", func(*peerConfig) {})
+	serveStarts(port, s, "uuid-2")
+	asker := openTestPort(t, "n1", func(*peerConfig) {})
+	if answer, err := asker.Call(context.Background(), port.Addr(), callStart, []byte(`{"number":1,"nonce":"a"}`)); err == nil {
+		t.Errorf("answered: %s", answer)
+	}
+	if _, err := asker.Call(context.Background(), port.Addr(), callStart, []byte(`1`)); err == nil {
+		t.Error("nonsense was answered")
+	}
+}

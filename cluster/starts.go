@@ -1,0 +1,162 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+const (
+	// callStart is the name of the call by which a node tells others which start of
+	// its folder this is. Who is asked while it starts answers once it knows its members,
+	// which no answer is needed for: all nodes may start at once.
+	callStart = "start" // start → startAnswer
+
+	startsFileName = "starts.json"
+	// startsMax bounds the nodes whose starts are kept; the one told of longest ago goes.
+	startsMax = 1024
+)
+
+// ErrOldCopy is returned when another node knows a later start of this node than its
+// data folder does.
+var ErrOldCopy = errors.New("the data folder is an old copy")
+
+// start is one start of a node over its data folder. A later one has a higher Number;
+// two of the same Number, over copies of one folder, differ in Nonce. The zero value
+// is that of a folder that was never started.
+type start struct {
+	Number uint64 `json:"number"`
+	Nonce  string `json:"nonce"`
+}
+
+// next returns a start after s.
+func (s start) next() start { return start{Number: s.Number + 1, Nonce: uuid.NewString()} }
+
+// rules reports whether s shows that other is of an old folder, or of a copy.
+func (s start) rules(other start) bool {
+	return s.Number > other.Number || s.Number == other.Number && s.Nonce != other.Nonce
+}
+
+// startAnswer is what a node makes of what it was told.
+type startAnswer struct {
+	UUID string `json:"uuid"` // who answers
+	// Latest is the latest start that the answering node was ever told of: what it
+	// was told now, or one that rules that.
+	Latest start `json:"latest"`
+	// Whereabouts are the peer addresses that other nodes said they have, by UUID: who
+	// has moved may know of few others where they are now.
+	Whereabouts map[string]string `json:"whereabouts,omitempty"`
+}
+
+// starts are what this node was told of the others' starts. They are in its data
+// folder, on disk before it answers: whoever was told once tells of it for good. Safe
+// for concurrent use.
+type starts struct {
+	dir string
+
+	mu   sync.Mutex
+	told []toldStart // guarded by mu; the one told of longest ago first
+}
+
+type toldStart struct {
+	UUID  string `json:"uuid"`
+	Start start  `json:"start"`
+}
+
+// startsFile is what the file holds.
+type startsFile struct {
+	Told []toldStart `json:"told"`
+	// CRC is the CRC32C of this struct's JSON with CRC 0.
+	CRC uint32 `json:"crc32c"`
+}
+
+func (f startsFile) checksum() (uint32, error) {
+	f.CRC = 0
+	b, err := json.Marshal(f)
+	return crc32.Checksum(b, castagnoli()), err
+}
+
+// openStarts reads what the node of the data folder dir was told. ErrCorruptIdentity
+// if the file is damaged.
+func openStarts(dir string) (*starts, error) {
+	path := filepath.Join(dir, startsFileName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return &starts{dir: dir}, nil
+	}
+	if err != nil {
+		return nil, dataDirError(dir, err)
+	}
+	var f startsFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, corruptIdentity(path, err.Error())
+	}
+	if crc, err := f.checksum(); err != nil || crc != f.CRC {
+		return nil, corruptIdentity(path, "checksum mismatch")
+	}
+	return &starts{dir: dir, told: f.Told}, nil
+}
+
+// note keeps a start of the node of that identity, unless it knows one that rules it,
+// and returns the latest that it knows then.
+func (s *starts) note(uuid string, told start) (latest start, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := make([]toldStart, 0, len(s.told)+1)
+	for _, t := range s.told {
+		if t.UUID != uuid {
+			kept = append(kept, t)
+			continue
+		}
+		if t.Start == told || t.Start.rules(told) {
+			return t.Start, nil
+		}
+	}
+	kept = append(kept, toldStart{UUID: uuid, Start: told})
+	kept = kept[max(0, len(kept)-startsMax):]
+	if err := s.writeLocked(kept); err != nil {
+		return start{}, err
+	}
+	s.told = slices.Clip(kept)
+	return told, nil
+}
+
+func (s *starts) writeLocked(told []toldStart) error {
+	f := startsFile{Told: told}
+	var err error
+	if f.CRC, err = f.checksum(); err != nil {
+		return fmt.Errorf("encode starts: %w", err)
+	}
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode starts: %w", err)
+	}
+	if err := writeFileDurably(filepath.Join(s.dir, startsFileName), append(b, '\n')); err != nil {
+		return storageError(s.dir, "write "+startsFileName, err)
+	}
+	return nil
+}
+
+// serveStarts answers the calls of nodes that start, as the node self, whose port it
+// is.
+func serveStarts(port *peerPort, s *starts, self string) {
+	port.Handle(callStart, func(_ context.Context, from hello, body []byte) ([]byte, error) {
+		var told start
+		if err := json.Unmarshal(body, &told); err != nil {
+			return nil, fmt.Errorf("read a start: %w", err)
+		}
+		latest, err := s.note(from.UUID, told)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(startAnswer{UUID: self, Latest: latest, Whereabouts: port.whereabouts.all()})
+	})
+}

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// Nodes that all have another peer address after a restart find each other by what
+// they were started with now, elect a leader, and have it note where they are.
+func TestOpen_allHaveMoved(t *testing.T) {
+	t.Parallel()
+	for name, told := range map[string]func(cfg *Config, addrs []string){
+		"each is told of all": func(cfg *Config, addrs []string) {
+			cfg.InitialCluster = map[string]string{}
+			for i, addr := range addrs {
+				cfg.InitialCluster[fmt.Sprint("n", i+1)] = addr
+			}
+		},
+		"two are told of one": func(cfg *Config, addrs []string) {
+			cfg.InitialCluster = nil
+			if cfg.PeerAddr != addrs[0] {
+				cfg.Join = addrs[:1]
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newBackupCluster(t, logStoreWAL)
+			before := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+			for _, n := range c.nodes {
+				closeNode(t, n)
+			}
+			addrs := freeAddrs(t, len(c.cfgs))
+			for i := range c.cfgs {
+				cfg := &c.cfgs[i]
+				cfg.PeerAddr, cfg.Registerer = addrs[i], testConfig(t, "", "", "").Registerer
+				told(cfg, addrs)
+			}
+			c.open()
+			after := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
+			if after.Index <= before.Index {
+				t.Errorf("entry %d after entry %d", after.Index, before.Index)
+			}
+			eventually(t, "all to have all new addresses", func() bool {
+				for _, n := range c.nodes {
+					for _, s := range n.servers() {
+						if !slices.Contains(addrs, string(s.Address)) {
+							return false
+						}
+					}
+				}
+				return true
+			})
+			c.ensureSame()
+		})
+	}
+}
+
+// A node is dialed where it said last that it is, and where the configuration has it
+// if it is not there; another one at either place is not taken for it.
+func TestRaftLayer_dialsWhereTheNodeIs(t *testing.T) {
+	t.Parallel()
+	here := openTestPort(t, "n2", func(c *peerConfig) {})
+	other := openTestPort(t, "n3", func(c *peerConfig) {})
+	recorded := here.Addr()
+	port := openTestPort(t, "n1", func(c *peerConfig) {
+		c.TargetUUID = func(string) string { return here.cfg.Self().UUID }
+	})
+	layer := port.StreamLayer()
+	t.Cleanup(func() { _ = layer.Close() })
+	gone := freeAddrs(t, 1)[0]
+	uuid := here.cfg.Self().UUID
+	for _, c := range []struct {
+		said, recorded string
+		reached        bool
+	}{
+		{"", recorded, true},
+		{recorded, gone, true},
+		{recorded, other.Addr(), true},
+		{gone, recorded, true},
+		{other.Addr(), recorded, true},
+		{gone, other.Addr(), false},
+	} {
+		port.whereabouts = whereabouts{}
+		port.whereabouts.met(uuid, c.said)
+		conn, err := layer.Dial(raft.ServerAddress(c.recorded), testWait)
+		if (err == nil) != c.reached {
+			t.Errorf("said to be at %q, recorded at %q: %v", c.said, c.recorded, err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+}
