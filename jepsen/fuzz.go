@@ -2,10 +2,16 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -98,7 +104,11 @@ func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
 	}
 	pids := make([]int, fuzzNodes)
 	for i, n := range cluster.Nodes {
-		to.Nodes = append(to.Nodes, fuzz.Node{URL: n.URL(), HTTPAddr: n.HTTPAddr, PeerAddr: n.PeerAddr, NodeID: n.ID, UUID: identities[n.ID]})
+		key, err := readNodeKey(n.DataDir)
+		if err != nil {
+			return nil, err
+		}
+		to.Nodes = append(to.Nodes, fuzz.Node{URL: n.URL(), HTTPAddr: n.HTTPAddr, PeerAddr: n.PeerAddr, NodeID: n.ID, UUID: identities[n.ID], Key: key})
 		pids[i] = n.PID()
 	}
 	to.Running = func(i int) error {
@@ -112,4 +122,25 @@ func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
 		return nil
 	}
 	return fuzz.Run(ctx, to)
+}
+
+// readNodeKey returns the key by which the others know the node of the data folder.
+func readNodeKey(dataDir string) (ed25519.PrivateKey, error) {
+	text, err := os.ReadFile(filepath.Join(dataDir, "node.key"))
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("node.key is no PEM")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("node.key: %w", err)
+	}
+	node, ok := key.(ed25519.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("node.key is a %T", key)
+	}
+	return node, nil
 }

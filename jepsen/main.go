@@ -28,6 +28,7 @@ const usage = `usage: go run ./jepsen run [--nodes 3|5] [--time 60s] [--faults L
        go run ./jepsen steps [--parents N] [--steps S] [--workers W] [--processors P] [--kills K] [--seed S] [--limit 45m] [--binary PATH | --plant NAME] [--all]
        go run ./jepsen finalizers [--parents N] [--finalizers F] [--output table|json] [--binary PATH]
        go run ./jepsen operations [--producers N] [--workers N] [--rate N] [--pause 5s] [--seed S] [--binary PATH]
+       go run ./jepsen restore [--tasks N,...] [--runs N] [--seed S] [--binary PATH]
        go run ./jepsen workers [--workers N] [--rate N] [--time 2m] [--lease 1s] [--seed S] [--binary PATH] [--plant NAME]
        go run ./jepsen fuzz [--requests N] [--senders N] [--secure] [--seed S] [--binary PATH]
        go run ./jepsen upgrade [--from LEVEL,...] [--rate N] [--rest 3s] [--seed S] [--binary PATH]
@@ -74,6 +75,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return runFinalizers(ctx, args[1:], out)
 	case "operations":
 		return runOperations(ctx, args[1:], out)
+	case "restore":
+		return runRestore(ctx, args[1:], out)
 	case "workers":
 		return runWorkers(ctx, args[1:], out)
 	case "fuzz":

@@ -61,7 +61,7 @@ func runRun(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *binary == "" {
 		var err error
-		if *binary, err = procs.Build(ctx, *dir); err != nil {
+		if *binary, err = procs.Build(ctx, *dir, faults.BuildTag); err != nil {
 			return err
 		}
 	}

@@ -22,14 +22,14 @@ var errNotCaught = errors.New("a planted bug was not caught")
 // caught is what became of one plant.
 type caught struct {
 	plant plants.Plant
-	by    string        // check and rule, "" = not caught
-	at    time.Duration // of load, until the calls had happened that show it
-	runs  int           // until it was caught
+	by    string        // the tests, or check and rule, "" = not caught
+	at    time.Duration // of the tests, their build with them, or of a run's load until the calls had happened that show it
+	runs  int           // until it was caught; 0 = by tests
 	seed  int64
 }
 
-// runSelftest builds claimq with each planted bug and shows that a run catches
-// it.
+// runSelftest shows that each planted bug is caught: by tests of package cluster or the
+// soak, built with it, or by a run of claimq that is.
 func runSelftest(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("selftest", flag.ContinueOnError)
 	only := flags.String("only", "", "names of plants, separated by commas; all if not given")
@@ -68,19 +68,62 @@ func runSelftest(ctx context.Context, args []string, out io.Writer) error {
 	return sayCaught(out, all)
 }
 
-// catch makes runs with the planted bug until one fails. If none does, tests of
-// the cluster's own may.
+// catch runs the cluster's tests that are to find the planted bug, which takes the
+// least, then the soak, if that is; with neither, or when they pass, it makes runs until
+// one fails.
 func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int, seed int64, dir string, out io.Writer) (caught, error) {
 	c := caught{plant: p}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return c, err
 	}
-	binary, err := p.Build(ctx, dir)
-	if err != nil {
+	if err := c.byTests(ctx, dir); err != nil {
 		return c, err
 	}
-	for c.runs = 1; c.runs <= tries; c.runs++ {
-		c.seed = seed + int64(c.runs) - 1
+	if c.by == "" {
+		if err := c.byRuns(ctx, length, tries, seed, dir, out); err != nil {
+			return c, err
+		}
+	}
+	if c.by != "" {
+		fmt.Fprintf(out, "%s: caught by %s after %v\n", p.Name, c.by, c.at.Round(100*time.Millisecond))
+	}
+	return c, nil
+}
+
+// byTests runs the plant's tests of package cluster, and the soak, if it has any.
+func (c *caught) byTests(ctx context.Context, dir string) error {
+	started := time.Now()
+	if c.plant.Test != "" {
+		failed, err := c.plant.RunTest(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if len(failed) > 0 {
+			c.by = "cluster's tests: " + strings.Join(failed, ", ")
+		}
+	}
+	if c.by == "" && c.plant.Soak != "" {
+		failed, err := c.plant.RunSoak(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if len(failed) > 0 {
+			c.by = "the soak: seed " + strings.Join(failed, ", ")
+		}
+	}
+	c.at = time.Since(started)
+	return nil
+}
+
+// byRuns makes runs until one fails.
+func (c *caught) byRuns(ctx context.Context, length time.Duration, tries int, seed int64, dir string, out io.Writer) error {
+	p := c.plant
+	binary, err := p.Build(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for i := range tries {
+		c.runs, c.seed = i+1, seed+int64(i)
 		cfg := runner.Config{
 			Binary: binary, Nodes: p.Nodes, Time: length, Faults: faultNames(p.Faults), Seed: c.seed, Plant: p.Name,
 			Clients: p.Clients, Rate: p.Rate,
@@ -88,28 +131,15 @@ func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int,
 		}
 		verdict, err := oneRun(ctx, cfg, filepath.Join(dir, fmt.Sprintf("seed-%d", c.seed)))
 		if err != nil {
-			return c, err
+			return err
 		}
 		if part, rule, found := verdict.First(); found {
-			c.at, c.by = verdict.CaughtAfter(), fmt.Sprintf("%s: %s", part, rule)
-			fmt.Fprintf(out, "%s: caught by %s after %v (run %d, seed %d)\n", p.Name, c.by, c.at.Round(100*time.Millisecond), c.runs, c.seed)
-			return c, nil
+			c.at, c.by = verdict.CaughtAfter(), fmt.Sprintf("%s: %s, run %d, seed %d", part, rule, c.runs, c.seed)
+			return nil
 		}
 		fmt.Fprintf(out, "%s: not caught with seed %d\n", p.Name, c.seed)
 	}
-	if p.Test == "" {
-		return c, nil
-	}
-	started := time.Now()
-	failed, err := p.RunTest(ctx, dir)
-	if err != nil {
-		return c, err
-	}
-	if c.at = time.Since(started); len(failed) > 0 {
-		c.by = "cluster's tests: " + strings.Join(failed, ", ")
-		fmt.Fprintf(out, "%s: caught by %s\n", p.Name, c.by)
-	}
-	return c, nil
+	return nil
 }
 
 // sayCaught prints the table.
@@ -120,7 +150,7 @@ func sayCaught(out io.Writer, all []caught) error {
 	for _, c := range all {
 		if c.by == "" {
 			missed++
-			fmt.Fprintf(table, "%s\t%s\tNOT CAUGHT\t\t%d runs\n", c.plant.What, c.plant.Faults, c.runs-1)
+			fmt.Fprintf(table, "%s\t%s\tNOT CAUGHT\t\t%d runs\n", c.plant.What, c.plant.Faults, c.runs)
 			continue
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%v\t%d\n", c.plant.What, c.plant.Faults, c.by, c.at.Round(100*time.Millisecond), c.runs)

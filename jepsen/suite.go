@@ -5,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/judge"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/runner"
@@ -18,7 +20,22 @@ import (
 // mix is a cluster and the faults that come to it.
 type mix struct {
 	nodes  int
-	faults string
+	faults string // "" = pairs that the seed draws
+}
+
+// pairsOfRun is how many pairs a run draws.
+const pairsOfRun = 12
+
+// names returns the faults of a run with the seed.
+func (m mix) names(seed int64) []string {
+	if m.faults != "" {
+		return faultNames(m.faults)
+	}
+	var names []string
+	for _, f := range faults.Pairs(pairsOfRun, rand.New(rand.NewSource(seed))) {
+		names = append(names, f.Name())
+	}
+	return names
 }
 
 // mixes are what a suite goes through, again and again.
@@ -29,9 +46,15 @@ func mixes() []mix {
 		{3, "power*"},
 		{3, "net*"},
 		{3, "disk*,kill-one"},
+		{3, "clock*,kill-leader"},
+		{3, "member*,kill-one"},
+		{3, "cpu*,snapshot*,partition-flap*"},
+		{3, ""},
 		{5, "kill*,partition*,pause*"},
 		{3, "power*,partition*,kill*"},
 		{5, "power*,partition*"},
+		{5, "member*,disk*,clock*"},
+		{5, ""},
 		{3, "*"},
 		{5, "*"},
 	}
@@ -60,7 +83,7 @@ func runSuite(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *binary == "" {
 		var err error
-		if *binary, err = procs.Build(ctx, *dir); err != nil {
+		if *binary, err = procs.Build(ctx, *dir, faults.BuildTag); err != nil {
 			return err
 		}
 	}
@@ -70,7 +93,7 @@ func runSuite(ctx context.Context, args []string, out io.Writer) error {
 	for i := range *runs {
 		m := all[i%len(all)]
 		cfg := runner.Config{
-			Binary: *binary, Nodes: m.nodes, Time: *length, Faults: faultNames(m.faults), Seed: *seed + int64(i), Revision: id, Out: out,
+			Binary: *binary, Nodes: m.nodes, Time: *length, Faults: m.names(*seed + int64(i)), Seed: *seed + int64(i), Revision: id, Out: out,
 		}
 		folder := filepath.Join(*dir, fmt.Sprintf("seed-%d", cfg.Seed))
 		verdict, err := oneRun(ctx, cfg, folder)
@@ -85,7 +108,7 @@ func runSuite(ctx context.Context, args []string, out io.Writer) error {
 				return err
 			}
 		}
-		fmt.Fprintf(out, "RUN %d/%d | seed %d | %d nodes | %s | %s\n\n", i+1, *runs, cfg.Seed, m.nodes, m.faults, said)
+		fmt.Fprintf(out, "RUN %d/%d | seed %d | %d nodes | %s | %s\n\n", i+1, *runs, cfg.Seed, m.nodes, strings.Join(cfg.Faults, ","), said)
 	}
 	fmt.Fprintf(out, "%d runs, %d failed; in %s\n", *runs, failed, *dir)
 	if failed > 0 {

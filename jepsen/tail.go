@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -149,35 +148,4 @@ func (t *tail) conns() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.opened
-}
-
-// trailOf reads the whole trail, page by page.
-func trailOf(ctx context.Context, n *procs.Node) ([]string, error) {
-	var all []string
-	for next := "0"; ; {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/api/events?limit=1000&after="+next, nil)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Events []json.RawMessage
-			Next   string
-		}
-		err = json.NewDecoder(resp.Body).Decode(&page)
-		_ = resp.Body.Close()
-		switch {
-		case err != nil || resp.StatusCode != http.StatusOK:
-			return nil, fmt.Errorf("read the trail after %s: %s, %w", next, resp.Status, err)
-		case len(page.Events) == 0:
-			return all, nil
-		}
-		for _, e := range page.Events {
-			all = append(all, string(e))
-		}
-		next = page.Next
-	}
 }

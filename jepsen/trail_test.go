@@ -2,17 +2,23 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math/rand"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/jepsen/procs"
 	"github.com/claimq/claimq/jepsen/recorder"
+	"github.com/claimq/claimq/jepsen/told"
 )
 
 const (
@@ -57,7 +63,7 @@ func TestTrail_sameEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := trailOf(deadline(t), leader)
+	want, err := told.Read(deadline(t), http.DefaultClient, leader.URL(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +87,65 @@ func TestTrail_sameEverywhere(t *testing.T) {
 	}
 }
 
+// The client and the command line walk the whole trail, whose newest entry has more
+// events than fit in a page: they tell what the node tells.
+func TestTrail_walkedToTheEndOfItsNewestEntry(t *testing.T) {
+	c := newCluster(t, 1)
+	node := c.Nodes[0].URL()
+	walker, err := client.New(client.Config{Endpoints: []string{node}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer walker.Close()
+	parent := client.Task{TaskType: "wide"}
+	for i := range stepsMax {
+		parent.AddStep(strconv.Itoa(i), client.Task{TaskType: "step", Payload: []byte("{}")})
+	}
+	if _, err := walker.Submit(deadline(t), parent); err != nil {
+		t.Fatal(err)
+	}
+	want, err := told.Read(deadline(t), http.DefaultClient, node, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trail, err := told.Parse(want)
+	if err != nil || trail[len(trail)-1].Sub != stepsMax {
+		t.Fatalf("the trail ends with %+v, %v", trail[len(trail)-1], err)
+	}
+	walked := 0
+	for e, err := range walker.Events(deadline(t), client.EventFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := fmt.Sprintf("%d.%d", trail[walked].Index, trail[walked].Sub); e.Place != at {
+			t.Fatalf("the client's event %d is %s, want %s", walked, e.Place, at)
+		}
+		walked++
+	}
+	if walked != len(want) {
+		t.Errorf("the client walks %d of %d events", walked, len(want))
+	}
+	out, err := exec.CommandContext(deadline(t), binary(), "events", "--output", "json", "--endpoint", node).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("the command line shows %d of %d events", len(lines), len(want))
+	}
+	compareTrail(t, "the command line", want, lines)
+}
+
+// stepsMax is how many steps a parent has at most.
+const stepsMax = 1000
+
 // An audit file that was moved away is continued in a new one on SIGHUP.
 func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	c := newCluster(t, 1, "--audit-file", path)
 	user := newUser(t, c)
 	user.submit(10, 10)
-	before, err := trailOf(deadline(t), c.Nodes[0])
+	before, err := told.Read(deadline(t), http.DefaultClient, c.Nodes[0].URL(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +167,7 @@ func TestTrail_auditFileIsOpenedAnew(t *testing.T) {
 		}
 	}
 	user.submit(10, 10)
-	all, err := trailOf(deadline(t), c.Nodes[0])
+	all, err := told.Read(deadline(t), http.DefaultClient, c.Nodes[0].URL(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,13 +41,16 @@ const (
 	RuleGroup        Rule = "group"         // claims of one group do not overlap
 	RuleLimit        Rule = "max-claimed"   // no more claims of a type live than it allows
 	RuleLeaseEarly   Rule = "lease-early"   // a lease never ends early
+	RuleDelay        Rule = "delay-early"   // no claim before the task's time
 	RuleStaleSettle  Rule = "stale-settle"  // a stale token never changes a task
 	RuleCompleted    Rule = "completed"     // one complete per task
 	RuleStaleRead    Rule = "stale-read"    // reads are linearizable
+	RuleWait         Rule = "wait-early"    // a read that waits does, or shows the end
 	RuleLost         Rule = "lost"          // nothing acknowledged is missing
 	RuleUnfinished   Rule = "unfinished"    // after draining, all have ended
 	RuleAttempts     Rule = "attempts"      // attempts count the claims
 	RuleLinearizable Rule = "linearization" // some order explains the answers
+	RuleWhole        Rule = "whole"         // what is one step is done whole or not at all
 	RuleStepEarly    Rule = "step-early"    // a step waits for what it depends on
 	RuleParentEnd    Rule = "parent-end"    // a parent ends after its steps, as they make it, and never changes then
 	RuleFinalizers   Rule = "finalizers"    // one processor at a time has a parent
@@ -130,6 +133,8 @@ func Check(h *history.History, opts Options) Report {
 			c.checkTask(c.tasks[id])
 		}
 		c.checkTogether()
+		c.checkWhole()
+		c.checkDelays()
 		c.checkParents()
 		c.checkFinal()
 		c.checkLinearizable()

@@ -38,6 +38,9 @@ func describe(op *history.Op) string {
 	if op.WaitMS != 0 {
 		fmt.Fprintf(&b, " wait %d ms", op.WaitMS)
 	}
+	if op.Kind == history.Act && op.Outcome == history.OK {
+		fmt.Fprintf(&b, " changed %d", op.Count)
+	}
 	if op.Stale {
 		b.WriteString(" stale")
 	}

@@ -64,13 +64,13 @@ func malformed(op *history.Op) string {
 // needsTask says what a call by id lacks, "" if nothing.
 func needsTask(op *history.Op) string {
 	switch op.Kind {
-	case history.Submit, history.Claim, history.List, history.SetType:
+	case history.Submit, history.Claim, history.List, history.SetType, history.Act:
 		return ""
 	case history.Complete, history.Fail, history.Extend, history.Release:
 		if op.Token == 0 {
 			return "a settling call without a token"
 		}
-	case history.ClaimTask, history.Retry, history.Delete, history.Get,
+	case history.ClaimTask, history.Retry, history.Delete, history.Cancel, history.Get,
 		history.ClaimFinalization, history.ExtendFinalization, history.ReleaseFinalization, history.Finalize:
 	default:
 		return "an unknown kind"

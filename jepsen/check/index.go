@@ -38,6 +38,7 @@ type index struct {
 type task struct {
 	id     uint64
 	ops    []int // that name it, by call
+	acts   []int // those that may have changed it with others of its type
 	key    string
 	submit *submit // nil if no submit is known to have made it
 	claims []claim // by call
@@ -103,6 +104,7 @@ func newIndex(h *history.History) *index {
 	x.addSubmits()
 	x.addSteps()
 	x.addClaims()
+	x.addActs()
 	for id, t := range x.tasks {
 		x.ids = append(x.ids, id)
 		byCall := func(a, b int) int { return cmp.Compare(h.Ops[a].Call, h.Ops[b].Call) }
@@ -310,6 +312,28 @@ func (x *index) addClaims() {
 	for _, r := range x.requests {
 		if r.unknown && len(r.answers) == 0 {
 			x.hiddenClaims += r.width
+		}
+	}
+}
+
+// addActs finds the tasks that actions on many may have changed: those of their type
+// that may have been there.
+func (x *index) addActs() {
+	byType := map[string][]int{}
+	for i := range x.h.Ops {
+		if op := &x.h.Ops[i]; op.Kind == history.Act && op.Outcome != history.Failed {
+			byType[op.TaskType] = append(byType[op.TaskType], i)
+		}
+	}
+	if len(byType) == 0 {
+		return
+	}
+	for _, t := range x.tasks {
+		kind, _ := x.placeOf(t)
+		for _, i := range byType[kind] {
+			if t.submit == nil || ended(&x.h.Ops[i]) >= t.submit.call {
+				t.acts = append(t.acts, i)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -160,6 +161,15 @@ func (c *checker) calls(t *task) []porcupine.Operation {
 		if in.outcome == history.Unknown {
 			in.code = ""
 		}
+		put(c.earliest(op), ended(op), in)
+	}
+	for _, i := range t.acts {
+		op := &c.h.Ops[i]
+		in := call{kind: history.Kind(op.Action), outcome: op.Outcome, attempts: -1, many: true, op: i}
+		if op.More {
+			in.outcome = history.Unknown // it may not have come to this one
+		}
+		in.only, _ = phaseOf(op.Status)
 		put(op.Call, ended(op), in)
 	}
 	if f := c.h.Final; f != nil {
@@ -171,6 +181,19 @@ func (c *checker) calls(t *task) []porcupine.Operation {
 	}
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return int(min(max(a.Call-b.Call, -1), 1)) })
 	return ops
+}
+
+// waitMargin is how much sooner than it was asked to a node may look again at the task
+// whose end a read waits for: times are rounded where a wait is passed on.
+const waitMargin = 5 * int64(time.Millisecond)
+
+// earliest returns when op took effect at the earliest. A read that waits and shows a
+// task that has not ended looked at it when its time was over.
+func (c *checker) earliest(op *history.Op) int64 {
+	if op.Kind != history.Get || op.WaitMS == 0 || op.Outcome != history.OK || hasEnded(op.Seen.Status) {
+		return op.Call
+	}
+	return max(op.Call, min(op.Return, op.Call+op.WaitMS*int64(time.Millisecond)-waitMargin))
 }
 
 // stepLimits says what may become of a step without a call that names it.

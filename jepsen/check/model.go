@@ -22,8 +22,8 @@ const (
 	phaseCompleted
 	phaseFailed
 	phaseDeleted
-	phaseBlocked   // a step
-	phaseCancelled // a step
+	phaseBlocked // a step
+	phaseCancelled
 )
 
 // phaseOf returns the phase that a status means. No other status can be in
@@ -60,6 +60,7 @@ type state struct {
 	// unseen says that whoever holds the claim never got its answer: the token
 	// is higher than token, and no call can carry it.
 	unseen bool
+	cancel bool  // the claimed task is to be cancelled when its claim ends without a complete
 	hidden int32 // claims of that kind so far
 
 	// How the last claim that is over ended, and its token.
@@ -95,6 +96,10 @@ type call struct {
 	attempts int32         // answered by a claim, -1 = not said
 	seen     *history.Task // of a read
 	op       int           // -1 = the final state
+	// many says that the call acts on all tasks that are there, those in phase only if
+	// that is not phaseNone, and leaves alone what its own kind would refuse.
+	many bool
+	only phase
 }
 
 // model returns porcupine's form of the model.
@@ -183,6 +188,9 @@ func (l limits) unaskedOfTask(s state) []state {
 // attemptOver returns what becomes of a claimed task whose attempt ended
 // without success.
 func (l limits) attemptOver(s state, how history.Kind) []state {
+	if s.cancel {
+		return []state{s.end(how, phaseCancelled)}
+	}
 	next := s.end(how, phasePending)
 	failed := s.end(how, phaseFailed)
 	var all []state
@@ -207,13 +215,16 @@ func (s state) end(how history.Kind, to phase) state {
 	if s.unseen {
 		s.lastToken = 0
 	}
-	s.unseen = false
+	s.unseen, s.cancel = false, false
 	return s
 }
 
 // letGo ends the current claim as one that was not counted.
 func (l limits) letGo(s state, how history.Kind) []state {
 	s.attempts--
+	if s.cancel {
+		return []state{s.end(how, phaseCancelled)}
+	}
 	if l.step.cancelled { // its cancel had been asked for
 		return []state{s.end(how, phasePending), s.end(how, phaseCancelled)}
 	}
@@ -245,6 +256,9 @@ func (l limits) apply(s state, c *call) []state {
 
 // done returns the states that c leads to when it is done in s.
 func (l limits) done(s state, c *call) []state {
+	if c.many {
+		return l.acted(s, c)
+	}
 	switch c.kind {
 	case history.Submit:
 		if s.phase == phaseNone {
@@ -264,8 +278,10 @@ func (l limits) done(s state, c *call) []state {
 		}
 	case history.Retry:
 		return l.retried(s, c)
+	case history.Cancel:
+		return s.cancelled(c)
 	case history.Delete:
-		if s.phase == phaseCompleted || s.phase == phaseFailed {
+		if s.phase == phaseCompleted || s.phase == phaseFailed || s.phase == phaseCancelled {
 			s.phase = phaseDeleted
 			return []state{s}
 		}
@@ -290,6 +306,8 @@ func (l limits) retried(s state, c *call) []state {
 			return []state{s, blocked}
 		}
 		return []state{s}
+	case s.phase == phaseClaimed && s.cancel:
+		return []state{s.end(retried, phaseCancelled)}
 	case s.phase == phaseClaimed:
 		after := []state{s.end(retried, phasePending)}
 		if l.step.cancelled { // its cancel had been asked for
@@ -298,6 +316,40 @@ func (l limits) retried(s state, c *call) []state {
 		return after
 	}
 	return nil
+}
+
+// acted returns the states after an action on many, of which the task is one.
+func (l limits) acted(s state, c *call) []state {
+	if s.phase == phaseNone || c.only != phaseNone && s.phase != c.only {
+		return []state{s}
+	}
+	alone := *c
+	alone.many = false
+	after := l.done(s, &alone)
+	// It has no attempts left, perhaps, or waits for its time: then it is shown as pending
+	// here, and is not for a filter.
+	if perhaps := c.kind == history.Retry && l.maxAttempts > 0 || c.only == phasePending; len(after) == 0 || perhaps {
+		after = append(after, s)
+	}
+	return after
+}
+
+// cancelled returns the states after a cancel.
+func (s state) cancelled(c *call) []state {
+	switch {
+	case c.repeated:
+		if s.phase == phaseCancelled || s.phase == phaseClaimed && s.cancel {
+			return []state{s}
+		}
+		return nil
+	case s.phase == phasePending, s.phase == phaseBlocked:
+		s.phase = phaseCancelled
+	case s.phase == phaseClaimed && !s.cancel:
+		s.cancel = true
+	default:
+		return nil
+	}
+	return []state{s}
 }
 
 // claimed returns the state after a claim.
@@ -346,6 +398,8 @@ func (s state) shown(seen *history.Task) []state {
 		return nil
 	}
 	switch {
+	case p == phaseClaimed && seen.ParentID == 0 && seen.Cancelling != s.cancel: // others may ask for that of a step
+		return nil
 	case p == phasePending, p == phaseBlocked, p == phaseCancelled && seen.Token == 0:
 		// A pending task has no token.
 	case s.unseen && seen.Token > s.token, (p == phaseFailed || p == phaseCancelled) && s.hidden > 0 && seen.Token >= s.token:

@@ -1,6 +1,10 @@
 package check
 
-import "github.com/claimq/claimq/jepsen/history"
+import (
+	"time"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
 
 // Statuses that the rules ask for.
 const (
@@ -42,6 +46,10 @@ func (c *checker) checkReads(t *task) {
 		}
 		if op.Outcome != history.OK {
 			continue
+		}
+		if op.WaitMS > 0 && !hasEnded(op.Seen.Status) && op.Return-op.Call < op.WaitMS*int64(time.Millisecond)-waitMargin {
+			c.violate(RuleWait, t.id, []int{i}, "task %d was shown as %s after %v by a read that waits %d ms for its end",
+				t.id, op.Seen.Status, time.Duration(op.Return-op.Call), op.WaitMS)
 		}
 		if newer := latest.before(op.Call); newer != nil && op.Seen.Token != 0 && op.Seen.Token < newer.token {
 			c.violate(RuleStaleRead, t.id, []int{newer.op, i},

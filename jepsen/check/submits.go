@@ -49,10 +49,11 @@ func (c *checker) mayBeDeleted(id uint64) bool {
 	return t != nil && (c.mayHave(t, history.Delete) || t.parentID != 0 && c.mayHave(c.tasks[t.parentID], history.Delete))
 }
 
-// mayHave reports whether a call of the kind that names the task may have had an
-// effect.
+// mayHave reports whether a call of the kind that names the task, or acts on all of its
+// type, may have had an effect.
 func (c *checker) mayHave(t *task, kind history.Kind) bool {
-	return slices.ContainsFunc(t.ops, func(i int) bool {
+	acted := func(i int) bool { return c.h.Ops[i].Action == string(kind) }
+	return slices.ContainsFunc(t.acts, acted) || slices.ContainsFunc(t.ops, func(i int) bool {
 		op := &c.h.Ops[i]
 		return op.Kind == kind && op.Outcome != history.Failed
 	})

@@ -70,7 +70,7 @@ func (c *checker) claimLimits() map[string]*claimLimit {
 	limits, unsure := map[string]*claimLimit{}, map[string]bool{}
 	for i := range c.h.Ops {
 		op := &c.h.Ops[i]
-		if op.Kind != history.SetType || op.Outcome == history.Failed {
+		if op.Kind != history.SetType || op.Paused != nil || op.Outcome == history.Failed {
 			continue
 		}
 		l := limits[op.TaskType]
@@ -91,7 +91,7 @@ func (c *checker) claimLimits() map[string]*claimLimit {
 
 // placeOf returns the type and the group of the task, as far as answers or the
 // calls that made it say.
-func (c *checker) placeOf(t *task) (kind, group string) {
+func (x *index) placeOf(t *task) (kind, group string) {
 	look := func(seen *history.Task) {
 		if seen != nil && seen.Type != "" {
 			kind, group = seen.Type, seen.Group
@@ -102,8 +102,8 @@ func (c *checker) placeOf(t *task) (kind, group string) {
 		if kind != "" {
 			break
 		}
-		look(c.h.Ops[i].Seen)
-		if op := &c.h.Ops[i]; op.Kind == history.Submit && op.Created {
+		look(x.h.Ops[i].Seen)
+		if op := &x.h.Ops[i]; op.Kind == history.Submit && op.Created {
 			kind, group = op.TaskType, op.Group
 		}
 	}

@@ -63,7 +63,8 @@ func TestContract(t *testing.T) {
 const keyedFile = "keys"
 
 // writeKeys writes the keys of the nodes that have some: key-ROLE of each role
-// without a rate; key-mail, a worker of the type mail; key-slow, a reader that
+// without a rate; key-mail and key-post, workers of these types, each for one row
+// that submits and claims, as rows run at the same time; key-slow, a reader that
 // may ask each node once a minute.
 func writeKeys(t *testing.T) (file string) {
 	t.Helper()
@@ -75,6 +76,7 @@ func writeKeys(t *testing.T) (file string) {
 		add(role, role, "rate_limit_per_minute: 0")
 	}
 	add("mail", "worker", "rate_limit_per_minute: 0, task_types: [mail]")
+	add("post", "worker", "rate_limit_per_minute: 0, task_types: [post]")
 	add("slow", "reader", "rate_limit_per_minute: 1")
 	file = filepath.Join(t.TempDir(), "keys.yaml")
 	if err := os.WriteFile(file, b, 0o600); err != nil {

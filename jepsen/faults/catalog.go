@@ -1,5 +1,7 @@
 package faults
 
+import "time"
+
 // Catalog returns all faults. Those that need no root come first.
 func Catalog() []Fault {
 	return []Fault{
@@ -12,6 +14,22 @@ func Catalog() []Fault {
 		process{name: "pause-majority", act: pause, pick: majority},
 		process{name: "pause-all", act: pause, pick: all},
 		rolling{},
+		beat{name: "cpu-one", pick: one, on: 90 * time.Millisecond, off: 15 * time.Millisecond, words: "little of a processor", begin: stopped},
+		beat{name: "cpu-leader", pick: leader, on: 90 * time.Millisecond, off: 15 * time.Millisecond, words: "little of a processor", begin: stopped},
+		beat{name: "cpu-majority", pick: majority, on: 90 * time.Millisecond, off: 15 * time.Millisecond, words: "little of a processor", begin: stopped},
+		snapshotKilled{name: "snapshot-kill-one", pick: one},
+		snapshotKilled{name: "snapshot-kill-leader", pick: leader},
+		snapshotKilled{name: "snapshot-kill-all", pick: all},
+
+		wall{name: "clock-far-one", pick: one, ahead: far},
+		wall{name: "clock-far-leader", pick: leader, ahead: far},
+		wall{name: "clock-back-one", pick: one, ahead: back(far)},
+		wall{name: "clock-back-leader", pick: leader, ahead: back(far)},
+		wall{name: "clock-near-one", pick: one, ahead: near},
+		wall{name: "clock-near-leader", pick: leader, ahead: near},
+		wall{name: "clock-near-all", pick: all, ahead: near},
+		drift{name: "clock-fast-leader", pick: leader, by: time.Second},
+		drift{name: "clock-backward-leader", pick: leader, by: -time.Second},
 
 		network{name: "partition-one", shape: isolate(one)},
 		network{name: "partition-leader", shape: isolate(leader)},
@@ -22,6 +40,8 @@ func Catalog() []Fault {
 		network{name: "partition-leader-mute", shape: mute(leader)},
 		network{name: "partition-bridge", shape: bridge},
 		network{name: "partition-ring", shape: ring},
+		beat{name: "partition-flap", pick: all, on: time.Second, off: time.Second, words: "the network splits and heals", begin: shaped(split)},
+		beat{name: "partition-flap-deaf", pick: all, on: 600 * time.Millisecond, off: 600 * time.Millisecond, words: "one or another hears nothing", begin: shaped(deaf(one))},
 		network{name: "net-slow", shape: bad(all, slow, "late packets")},
 		network{name: "net-slow-one", shape: bad(one, verySlow, "very late packets")},
 		network{name: "net-slow-leader", shape: bad(leader, verySlow, "very late packets")},
@@ -38,6 +58,20 @@ func Catalog() []Fault {
 		badSync{name: "disk-slow-all", pick: all, tamper: slowSync},
 		badSync{name: "disk-eio-one", pick: one, tamper: failingSync},
 		badSync{name: "disk-eio-leader", pick: leader, tamper: failingSync},
+		badDisk{name: "disk-full-one", pick: one, words: "no room on its disk", spoil: full},
+		badDisk{name: "disk-full-leader", pick: leader, words: "no room on its disk", spoil: full},
+		badDisk{name: "disk-full-all", pick: all, words: "no room on their disks", spoil: full},
+		badDisk{name: "disk-hung-one", pick: one, words: "its disk does not answer", spoil: hung},
+		badDisk{name: "disk-hung-leader", pick: leader, words: "its disk does not answer", spoil: hung},
+		rot{name: "disk-rot-one"},
+
+		member{name: "member-wiped", pick: one, act: wiped},
+		member{name: "member-removed", pick: one, act: removed},
+		member{name: "member-removed-leader", pick: leader, act: removed},
+		member{name: "member-demoted", pick: one, act: demoted},
+		member{name: "member-moved", pick: one, act: moved},
+		member{name: "member-transfer", pick: leader, act: transferred},
+
 		power{name: "power-one", pick: one},
 		power{name: "power-leader", pick: leader},
 		power{name: "power-majority", pick: majority},

@@ -44,8 +44,10 @@ type Cluster struct {
 	// ordinary folders.
 	Disks []*lossyfs.FS
 
-	hosts *hosts.Hosts // nil without
-	note  func(format string, args ...any)
+	hosts  *hosts.Hosts // nil without
+	dir    string
+	clocks bool // the nodes' wall clocks can be set
+	note   func(format string, args ...any)
 
 	mu     sync.Mutex // guards what follows
 	traced map[*procs.Node]bool
@@ -56,7 +58,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if (cfg.Hosts || cfg.Disks) && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("hosts and disks of the nodes' own: %w: they need root", ErrNeeds)
 	}
-	c := &Cluster{note: cfg.Note, traced: map[*procs.Node]bool{}}
+	c := &Cluster{dir: cfg.Dir, clocks: canSetClocks(cfg.Binary), note: cfg.Note, traced: map[*procs.Node]bool{}}
 	if err := c.prepare(ctx, cfg); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -66,7 +68,10 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 // prepare makes all that the nodes stand on, and the nodes. What it made is
 // there to be closed when it fails.
 func (c *Cluster) prepare(ctx context.Context, cfg Config) (err error) {
-	p := procs.Config{Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Flags: cfg.Flags, Env: cfg.Env}
+	p := procs.Config{
+		Binary: cfg.Binary, Dir: cfg.Dir, Nodes: cfg.Nodes, Flags: cfg.Flags, Env: cfg.Env,
+		EnvOf: func(i int) []string { return []string{clockEnv + "=" + clockPath(cfg.Dir, i)} },
+	}
 	if cfg.Disks {
 		for i := range cfg.Nodes {
 			disk, err := lossyfs.New(filepath.Join(cfg.Dir, fmt.Sprintf("disk%d", i+1)))

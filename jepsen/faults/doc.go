@@ -11,10 +11,19 @@
 // There are, by the beginning of their names:
 //
 //   - kill, pause, rolling-restart: of processes, with SIGKILL, SIGSTOP, SIGTERM.
-//   - partition: no packets between some nodes, one way or both. Callers reach
-//     all nodes.
+//   - cpu: processes that are stopped again and again, as under a quota.
+//   - snapshot-kill: kills in the midst of snapshots that were asked for.
+//   - clock: wall clocks that jump by seconds or weeks, either way, run fast, or
+//     backward. The binary must be built with -tags faults.
+//   - partition: no packets between some nodes, one way or both; flap: again and
+//     again. Callers reach all nodes.
 //   - net: packets late, lost, twice, out of order, or few at a time.
-//   - disk: fsync and fdatasync slow, or failing with EIO, by strace.
+//   - disk-slow, disk-eio: fsync and fdatasync slow, or failing with EIO, by strace.
+//   - disk-full, disk-hung: no room, or no answer, on disks of lossyfs.
+//   - disk-rot: flipped bits anywhere in log, vote and snapshots of one node. One
+//     that does not start with them is replaced, as an operator does it.
+//   - member: a member that loses its folder, is removed, loses its vote, comes back
+//     at another address; a leadership that is handed over.
 //   - power: the process ends, and its disk loses what was not synced; torn, a
 //     random part of it.
 //

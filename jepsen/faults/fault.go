@@ -57,9 +57,11 @@ func Ground(faults ...Fault) (ownHosts, ownDisks bool) {
 		case together:
 			h, d := Ground(f...)
 			ownHosts, ownDisks = ownHosts || h, ownDisks || d
-		case network, narrow:
-			ownHosts = os.Geteuid() == 0
-		case power:
+		case network, narrow, beat:
+			ownHosts = ownHosts || os.Geteuid() == 0
+		case member, rot:
+			ownHosts = true
+		case power, badDisk:
 			ownDisks = true
 		}
 	}

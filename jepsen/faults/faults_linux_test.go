@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -393,5 +394,101 @@ func TestByName(t *testing.T) {
 	slices.Sort(names)
 	if len(slices.Compact(names)) != len(Catalog()) {
 		t.Error("two faults have the same name")
+	}
+}
+
+// Faults of members come one at a time, alone or in pairs.
+func TestClash(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"member-wiped", "member-demoted", true},
+		{"member-wiped", "disk-rot-one", true},
+		{"power-one+member-wiped", "member-removed", true},
+		{"member-wiped", "member-transfer", false},
+		{"member-wiped", "kill-leader", false},
+	} {
+		found, err := ByName(tt.a, tt.b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Clash(found[0], found[1]); got != tt.want {
+			t.Errorf("%s and %s: %v", tt.a, tt.b, got)
+		}
+	}
+}
+
+// A node that is replaced votes before the next fault may come.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	r := start(t, true, Config{Nodes: 3, Hosts: true})
+	recover := r.inject("member-wiped")
+	recover()
+	leader, err := r.Procs.WaitLeader(r.within(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := procs.View(r.within(patience), leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	voters := 0
+	for _, v := range view.Nodes {
+		if v.Suffrage == "voter" {
+			voters++
+		}
+	}
+	if voters != len(r.Nodes()) {
+		t.Errorf("%d of %d nodes vote: %+v", voters, len(r.Nodes()), view.Nodes)
+	}
+}
+
+// The leader's wall clock is what the fault sets.
+func TestWall(t *testing.T) {
+	t.Parallel()
+	r := start(t, false, Config{Nodes: 1})
+	recover := r.inject("clock-near-leader")
+	ctx := r.within(patience)
+	for {
+		var answer struct {
+			Task struct {
+				CreatedAt time.Time `json:"created_at"`
+			}
+		}
+		if err := r.call(ctx, http.MethodPost, r.Nodes()[0].URL()+"/api/tasks", `{"params": 1}`, &answer); err != nil {
+			t.Fatal(err)
+		}
+		if time.Until(answer.Task.CreatedAt) > time.Second {
+			break
+		}
+	}
+	recover()
+}
+
+// Of faults that are made together the one that needs a cluster that works is recovered
+// from last.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, pair := range Pairs(500, rand.New(rand.NewSource(1))) {
+		a, b := pair.(together)[0], pair.(together)[1]
+		if a.Name() == b.Name() {
+			t.Errorf("%s twice", a.Name())
+		}
+		_, first := a.(member)
+		if _, second := b.(member); second && !first {
+			if _, alike := a.(rot); !alike {
+				t.Errorf("%s is recovered from before %s", b.Name(), a.Name())
+			}
+		}
+		if Clash(a, b) {
+			t.Errorf("%s and %s at once", a.Name(), b.Name())
+		}
+		seen[a.Name()], seen[b.Name()] = true, true
+	}
+	if len(seen) != len(Catalog()) {
+		t.Errorf("%d of %d faults are in a pair", len(seen), len(Catalog()))
 	}
 }

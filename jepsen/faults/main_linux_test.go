@@ -24,7 +24,7 @@ var buildDir string
 
 // binary returns the claimq that the tests run, built once.
 var binary = sync.OnceValue(func() string {
-	path, err := procs.Build(context.Background(), buildDir)
+	path, err := procs.Build(context.Background(), buildDir, BuildTag)
 	if err != nil {
 		panic(err)
 	}

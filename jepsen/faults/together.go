@@ -44,3 +44,50 @@ func (t together) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(
 	}
 	return u.all, nil
 }
+
+// InOrder sorts faults that are to be made together: first those whose recovery needs a
+// cluster that works, as recovery begins with the last one; then losses of power, as
+// a disk comes back only when nothing else holds it.
+func InOrder(list []Fault) []Fault {
+	rank := func(f Fault) int {
+		switch f.(type) {
+		case member, rot:
+			return 0
+		case power:
+			return 1
+		}
+		return 2
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b Fault) int { return rank(a) - rank(b) })
+	return sorted
+}
+
+// Clash reports whether both faults take a node's folder, vote or address: at once they
+// may leave no majority that has what was acknowledged, which nothing promises to survive.
+func Clash(a, b Fault) bool { return takesMember(a) && takesMember(b) }
+
+func takesMember(f Fault) bool {
+	switch f := f.(type) {
+	case together:
+		return slices.ContainsFunc(f, takesMember)
+	case rot:
+		return true
+	case member:
+		return f.name != "member-transfer"
+	}
+	return false
+}
+
+// Pairs draws so many pairs of different faults of the catalog that do not clash.
+func Pairs(count int, rng *rand.Rand) []Fault {
+	all := Catalog()
+	var pairs []Fault
+	for len(pairs) < count {
+		a, b := all[rng.Intn(len(all))], all[rng.Intn(len(all))]
+		if a.Name() != b.Name() && !Clash(a, b) {
+			pairs = append(pairs, Together(InOrder([]Fault{a, b})...))
+		}
+	}
+	return pairs
+}

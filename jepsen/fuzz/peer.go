@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,15 +20,18 @@ import (
 
 // The handshake of the peer port, as cluster/handshake.go draws it.
 const (
-	preamble     = "CLQ\x01"
+	preamble     = "CLQ\x02"
 	nonceSize    = 32
 	frameMax     = 64 << 10
-	dialerRole   = "claimq peer handshake 1 dialer"
-	purposeCount = 3
+	dialerRole   = "claimq peer handshake 2 dialer"
+	purposeCount = 4
 )
 
 // purposes are what connections of the peer port are for.
-const purposes = "rhs"
+const purposes = "rhsm"
+
+// errForged is returned when a node takes somebody for a member whose key he has not.
+var errForged = errors.New("a node shook hands with a forged member")
 
 // errShaking is returned when a node does not shake hands.
 var errShaking = errors.New("shake hands")
@@ -35,7 +40,7 @@ var errShaking = errors.New("shake hands")
 type foe struct {
 	rng     *rand.Rand
 	make    *maker
-	members []Node // whom it passes itself off as
+	members []Node // whom it passes itself off as, with their keys or without
 	joinKey []byte // "" if the nodes have none
 	addr    string
 	done    int // requests that it passed on and that were done
@@ -57,14 +62,22 @@ func (f *foe) attack(ctx context.Context) string {
 	case 1:
 		f.throw(c, append([]byte(preamble+string(f.purpose())), randomBytes(f.rng, 600)...))
 	case 2:
-		f.throw(c, mutateBytes(f.rng, f.hello(f.purpose())))
+		f.throw(c, mutateBytes(f.rng, f.hello(f.purpose(), f.disguise())))
 	case 3: // the right hello and a wrong proof
-		f.throw(c, append(f.hello(f.purpose()), frame('P', randomBytes(f.rng, 40))...))
+		f.throw(c, append(f.hello(f.purpose(), f.disguise()), frame('P', randomBytes(f.rng, sha256.Size+ed25519.SignatureSize))...))
 	case 4:
 		_ = c.SetDeadline(time.Now().Add(answerTimeout))
 		return f.request(c)
 	default:
-		f.frames(c)
+		return f.frames(c)
+	}
+	return ""
+}
+
+// forgery returns what is wrong with how a node ended a handshake, "" if nothing.
+func forgery(err error) string {
+	if errors.Is(err, errForged) {
+		return err.Error()
 	}
 	return ""
 }
@@ -82,15 +95,38 @@ func frame(kind byte, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{kind}, uint16(len(payload))), payload...) //nolint:gosec // short
 }
 
-// hello is the preamble and the hello of a node that nobody knows or, where
-// requests are taken from members alone, mostly of a member.
-func (f *foe) hello(purpose byte) []byte {
-	uuid, nodeID := fmt.Sprintf("fuzz-%d", f.rng.Int()), "fuzz"
-	if purpose != 'r' && len(f.members) > 0 && f.rng.Intn(8) != 0 {
+// guise is whom the foe says it is on one connection.
+type guise struct {
+	uuid, nodeID string
+	key          ed25519.PrivateKey
+	forged       bool // it says it is a member and has another key
+}
+
+// disguise draws a node that nobody knows, a member, or one who says he is that member.
+func (f *foe) disguise() guise {
+	seed := make([]byte, ed25519.SeedSize)
+	_, _ = f.rng.Read(seed)
+	g := guise{uuid: fmt.Sprintf("fuzz-%d", f.rng.Int()), nodeID: "fuzz", key: ed25519.NewKeyFromSeed(seed)}
+	if draw := f.rng.Intn(8); draw != 0 && len(f.members) > 0 {
 		member := f.members[f.rng.Intn(len(f.members))]
-		uuid, nodeID = member.UUID, member.NodeID
+		g.uuid, g.nodeID, g.forged = member.UUID, member.NodeID, true
+		if draw > 2 && len(member.Key) > 0 {
+			g.key, g.forged = member.Key, false
+		}
 	}
-	text := fmt.Appendf(nil, `{"uuid":%q,"node_id":%q,"feature_level":99,"version":"fuzz"}`, uuid, nodeID)
+	return g
+}
+
+// hello is the preamble and the hello of g.
+func (f *foe) hello(purpose byte, g guise) []byte {
+	want := ""
+	for _, m := range f.members {
+		if m.PeerAddr == f.addr {
+			want = m.UUID
+		}
+	}
+	public := base64.RawStdEncoding.EncodeToString(g.key.Public().(ed25519.PublicKey))
+	text := fmt.Appendf(nil, `{"uuid":%q,"node_id":%q,"feature_level":99,"version":"fuzz","key":%q,"want_uuid":%q}`, g.uuid, g.nodeID, public, want)
 	payload := make([]byte, nonceSize, nonceSize+1+len(text))
 	_, _ = f.rng.Read(payload)
 	flags := byte(0)
@@ -101,9 +137,10 @@ func (f *foe) hello(purpose byte) []byte {
 	return append([]byte(preamble+string(purpose)), frame('H', payload)...)
 }
 
-// shake shakes hands as a node that has the join key.
-func (f *foe) shake(c net.Conn, purpose byte) error {
-	own := f.hello(purpose)
+// shake shakes hands as a node that has the join key. errForged: a node has taken g
+// for the member that it is not.
+func (f *foe) shake(c net.Conn, purpose byte, g guise) error {
+	own := f.hello(purpose, g)
 	if _, err := c.Write(own); err != nil {
 		return err
 	}
@@ -111,24 +148,25 @@ func (f *foe) shake(c net.Conn, purpose byte) error {
 	if err != nil {
 		return err
 	}
-	proof := make([]byte, sha256.Size)
-	if len(f.joinKey) > 0 {
-		mac := hmac.New(sha256.New, f.joinKey)
-		mac.Write([]byte(dialerRole))
-		mac.Write([]byte{0})
-		mac.Write(own)
-		mac.Write(theirs)
-		proof = mac.Sum(nil)
-	}
 	if theirs[0] != 'H' {
 		return fmt.Errorf("%w: %q", errShaking, theirs)
 	}
-	if _, err := c.Write(frame('P', proof)); err != nil {
+	said := bytes.Join([][]byte{[]byte(dialerRole), {0}, own, theirs}, nil)
+	proof := make([]byte, sha256.Size)
+	if len(f.joinKey) > 0 {
+		mac := hmac.New(sha256.New, f.joinKey)
+		mac.Write(said)
+		proof = mac.Sum(nil)
+	}
+	if _, err := c.Write(frame('P', append(proof, ed25519.Sign(g.key, said)...))); err != nil {
 		return err
 	}
 	accepted, err := readFrame(c)
 	if err == nil && accepted[0] != 'A' {
 		err = fmt.Errorf("%w: %q", errShaking, accepted)
+	}
+	if err == nil && g.forged {
+		err = errForged
 	}
 	return err
 }
@@ -146,8 +184,8 @@ func readFrame(r io.Reader) ([]byte, error) {
 
 // request sends a request as a node passes one on, or a call between nodes.
 func (f *foe) request(c net.Conn) string {
-	if f.shake(c, 'h') != nil {
-		return ""
+	if err := f.shake(c, 'h', f.disguise()); err != nil {
+		return forgery(err)
 	}
 	req := f.make.make([]kind{kindValid, kindBody, kindHeaders}[f.rng.Intn(3)])
 	between := f.rng.Intn(5) == 0
@@ -159,7 +197,8 @@ func (f *foe) request(c net.Conn) string {
 	if !req.sane {
 		_ = c.SetDeadline(time.Now().Add(oddTimeout))
 	}
-	if _, err := c.Write(req.raw); err != nil {
+	// As a node passes on the key of who asked it.
+	if _, err := c.Write(bytes.Replace(req.raw, []byte("X-API-Key:"), []byte("X-Claimq-Key:"), 1)); err != nil {
 		return ""
 	}
 	over := conn{c: c, r: bufio.NewReader(c)}
@@ -177,15 +216,15 @@ func (f *foe) request(c net.Conn) string {
 }
 
 // frames sends frames of the connection that requests share, or of Raft's, some of
-// them broken.
-func (f *foe) frames(c net.Conn) {
+// them broken. It returns what is wrong, "" if nothing.
+func (f *foe) frames(c net.Conn) string {
 	purpose := []byte{'r', 's', 's', 's'}[f.rng.Intn(4)]
-	if f.shake(c, purpose) != nil {
-		return
+	if err := f.shake(c, purpose, f.disguise()); err != nil {
+		return forgery(err)
 	}
 	if purpose == 'r' {
 		f.throw(c, randomBytes(f.rng, 2000))
-		return
+		return ""
 	}
 	var b []byte
 	for range 1 + f.rng.Intn(5) {
@@ -207,4 +246,5 @@ func (f *foe) frames(c net.Conn) {
 		b = mutateBytes(f.rng, bytes.Clone(b))
 	}
 	f.throw(c, b)
+	return ""
 }

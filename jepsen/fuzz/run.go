@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type Node struct {
 	PeerAddr string
 	NodeID   string
 	UUID     string
+	Key      ed25519.PrivateKey // that its UUID is of
 }
 
 // Report says what was answered.

@@ -14,9 +14,13 @@ const (
 	Release   Kind = "release"
 	Retry     Kind = "retry"
 	Delete    Kind = "delete"
-	Get       Kind = "get"
-	List      Kind = "list"
-	SetType   Kind = "set_type" // a type's max_claimed
+	Cancel    Kind = "cancel"
+	// Act is Retry, Cancel or Delete, by Action, with every task of TaskType, and of
+	// Status if it is set.
+	Act     Kind = "act"
+	Get     Kind = "get"
+	List    Kind = "list"
+	SetType Kind = "set_type" // a type's max_claimed, or whether it is paused
 
 	ClaimFinalization   Kind = "claim_finalization"
 	ExtendFinalization  Kind = "extend_finalization"
@@ -40,7 +44,7 @@ const (
 
 // Op is one HTTP call as one caller saw it. A call that names several tasks
 // (a submit of many, a claim with a limit) is one op per task with the same
-// process and call time.
+// process and call time; so are a complete, what it submits and what it claims.
 type Op struct {
 	// Process is who called; a process makes one call after the other.
 	Process int  `json:"p"`
@@ -75,10 +79,17 @@ type Op struct {
 	Desc     bool     `json:"desc,omitempty"`   // of a list: the newest first
 
 	// Group is the group of a submit's task, WaitMS how long a claim waits at most
-	// for a task, MaxClaimed what a set_type sets.
+	// for a task, and a read for the end of its task, DelayMS how long the task of a submit or a release is not to be
+	// claimed (it is shown as pending), MaxClaimed what a set_type sets, unless it sets Paused.
 	Group      string `json:"group,omitempty"`
 	WaitMS     int64  `json:"wait,omitempty"`
+	DelayMS    int64  `json:"delay,omitempty"`
 	MaxClaimed int32  `json:"max_claimed,omitempty"`
+	Paused     *bool  `json:"paused,omitempty"`
+
+	// Count is how many tasks the answer to an act says that it has changed. More says
+	// there that it has not done them all.
+	Count int64 `json:"count,omitempty"`
 
 	// Plan is what a submit's task has of steps, nil if it has none.
 	Plan *Plan `json:"plan,omitempty"`
@@ -87,7 +98,7 @@ type Op struct {
 	// timeout. An answer that is OK says whether it was Done: claimed (then Token
 	// is its claim's), extended, released, or finalized by this call. Holder is who
 	// it says has the claim, State how far the parent is, Action how it ended.
-	// Goal is the outcome that a finalize asks for.
+	// Goal is the outcome that a finalize asks for. Of an act Action is what it does.
 	Done   bool   `json:"done,omitempty"`
 	Holder string `json:"holder,omitempty"`
 	State  string `json:"state,omitempty"`
@@ -101,6 +112,11 @@ type Op struct {
 	Created  bool `json:"created,omitempty"`  // a submit's answer
 	Repeated bool `json:"repeated,omitempty"` // the answer says that it was done before
 	Stale    bool `json:"stale,omitempty"`    // a read that asked for what the node has
+
+	// Whole says that this op and the others of its call (the same process and call
+	// time) are done in one step: all of them or none. Nothing else submits the keys
+	// that it submits.
+	Whole bool `json:"whole,omitempty"`
 
 	// Index is the log index of the answer, 0 if it named none. Package witness
 	// holds the answers to it; package check does not look at it.
@@ -126,6 +142,8 @@ type Task struct {
 	Type     string `json:"type,omitempty"`
 	Priority int32  `json:"prio,omitempty"`
 	Group    string `json:"group,omitempty"`
+	// Cancelling says that its cancel was asked for.
+	Cancelling bool `json:"cancelling,omitempty"`
 
 	// Of a step: its parent and its name there.
 	ParentID uint64 `json:"parent,omitempty"`

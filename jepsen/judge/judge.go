@@ -72,8 +72,8 @@ func Judge(h *history.History) Verdict {
 		t := trail.Check(h)
 		v.Parts = append(v.Parts, Part{
 			Name: "trail", Violations: t.Violations, ViolationCount: t.ViolationCount,
-			Summary: fmt.Sprintf("%d events on %d nodes, %d parents, %d of %d slots, %d answers, in %v",
-				t.Events, t.Nodes, t.Parents, t.Ticks, t.Slots, t.Answers, t.Elapsed.Round(time.Millisecond)),
+			Summary: fmt.Sprintf("%d events on %d nodes, %d parents, %d of %d slots, %d pauses, %d actions on many, %d answers, in %v",
+				t.Events, t.Nodes, t.Parents, t.Ticks, t.Slots, t.Pauses, t.Acts, t.Answers, t.Elapsed.Round(time.Millisecond)),
 		})
 	}
 	if h.Run != nil && !h.Run.AnswersOnly {
@@ -154,7 +154,7 @@ func fails(h *history.History) bool {
 // until returns what was known of h at a time.
 func until(h *history.History, at int64) *history.History {
 	early := &history.History{Run: h.Run, Events: h.Events, Samples: h.Samples}
-	for _, op := range h.Ops {
+	for i, op := range h.Ops {
 		switch {
 		case op.Call > at:
 			continue
@@ -163,6 +163,9 @@ func until(h *history.History, at int64) *history.History {
 				Process: op.Process, Kind: op.Kind, Call: op.Call, Return: at, Outcome: history.Unknown, TaskID: asked(&op), Token: sent(&op),
 				RequestID: op.RequestID, Worker: op.Worker, Key: op.Key, Limit: op.Limit, LeaseMS: op.LeaseMS, MaxAttempts: op.MaxAttempts,
 				Plan: op.Plan, Goal: op.Goal,
+			}
+			if asked := &h.Ops[i]; asked.Kind == history.Act {
+				op.TaskType, op.Status, op.Action = asked.TaskType, asked.Status, asked.Action
 			}
 		}
 		early.Ops = append(early.Ops, op)

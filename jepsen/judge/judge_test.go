@@ -132,11 +132,25 @@ func TestJudge_findsWhatIsBroken(t *testing.T) {
 // A disk that a fault let fail ends its node, and that is right.
 func TestJudge_forgivesAFailedDisk(t *testing.T) {
 	t.Parallel()
-	h := good()
-	h.Events[0].Fault, h.Events[1].Fault = "disk-eio-one", "disk-eio-one"
-	h.Events = append(h.Events, history.Event{At: 12 * sec, Kind: history.Exited, Node: "n1", Code: storageFailed})
-	if v := Judge(h); !v.OK() {
-		t.Error(v)
+	for _, c := range []struct {
+		fault string
+		code  int
+		ok    bool
+	}{
+		{"disk-eio-one", storageFailed, true},
+		{"disk-eio-one", startFailed, false},
+		{"disk-hung-leader", storageFailed, true},
+		{"disk-rot-one", startFailed, true},
+		{"member-wiped", startFailed, true},
+		{"member-wiped", storageFailed, false},
+		{"kill-one", storageFailed, false},
+	} {
+		h := good()
+		h.Events[0].Fault, h.Events[1].Fault = c.fault, c.fault
+		h.Events = append(h.Events, history.Event{At: 12 * sec, Kind: history.Exited, Node: "n1", Code: c.code})
+		if v := Judge(h); v.OK() != c.ok {
+			t.Errorf("%s, exit code %d: %v", c.fault, c.code, v)
+		}
 	}
 }
 
@@ -154,5 +168,53 @@ func TestVerdict_CaughtAfter(t *testing.T) {
 	}
 	if got := v.CaughtAfter(); got < 30*time.Second || got > 31*time.Second {
 		t.Errorf("got %v, want 30 s", got)
+	}
+}
+
+// How late an ended lease may be seen alive over a change of leader goes by what was
+// going on: little more than a second if others were there who had heard the leader.
+func TestLeases_overChange(t *testing.T) {
+	t.Parallel()
+	// The leader changes at 10 s, in the fault that good has from there to 15 s.
+	for _, c := range []struct {
+		name  string
+		late  int64 // after the end of the lease, which began before 10 s
+		spoil func(h *history.History)
+		ok    bool
+	}{
+		{"in time", 2400 * ms, func(*history.History) {}, true},
+		{"late", 2600 * ms, func(*history.History) {}, false},
+		{"late, when all were killed", 2600 * ms, func(h *history.History) { h.Events[0].Fault, h.Events[1].Fault = "kill-all", "kill-all" }, true},
+		{"too late, when all were killed", 7600 * ms, func(h *history.History) { h.Events[0].Fault, h.Events[1].Fault = "kill-all", "kill-all" }, false},
+		{"late, when two were disturbed at once", 2600 * ms, func(h *history.History) {
+			h.Events = slices.Insert(h.Events, 1, history.Event{At: 11 * sec, Kind: history.Injected, Fault: "pause-leader"})
+		}, true},
+		{"late, long after all were killed", 2600 * ms, func(h *history.History) {
+			h.Events = slices.Insert(h.Events, 0, history.Event{At: sec, Kind: history.Injected, Fault: "kill-all"}, history.Event{At: 2 * sec, Kind: history.Healed, Fault: "kill-all"})
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := good()
+			for i := range h.Samples {
+				if s := &h.Samples[i]; s.At >= 10*sec {
+					s.Term = 3
+				}
+			}
+			c.spoil(h)
+			claim := &h.Ops[3*49+1] // at 9.8 s
+			op := &h.Ops[3*49+2]
+			op.Process, op.Call = 2, claim.Return+1000*ms*2001/2000+c.late
+			op.Return = op.Call + ms
+			var late bool
+			for _, p := range Judge(h).Parts {
+				for _, v := range p.Violations {
+					late = late || v.Rule == RuleLate
+				}
+			}
+			if late == c.ok {
+				t.Errorf("late is %t", late)
+			}
+		})
 	}
 }

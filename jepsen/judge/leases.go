@@ -3,6 +3,8 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -12,7 +14,10 @@ import (
 // The bounds of the contract on how late an ended claim is requeued.
 const (
 	lateMax       = time.Second
-	lateMaxChange = 6 * time.Second // more for each change of leader
+	lateMaxChange = 500 * time.Millisecond // more for each change of leader
+	// lateMaxUnheard is more for each change of leader while more than one node is
+	// disturbed: nobody may be left who heard the last leader.
+	lateMaxUnheard = 5 * time.Second
 	// lateSlack is for the machine: leader, followers and callers share its cores.
 	lateSlack = time.Second
 	// standstillMin is how long nothing must have been acknowledged for it to
@@ -49,7 +54,11 @@ func leases(h *history.History) Part {
 		worst = max(worst, late)
 		changes := changesBetween(h, l.begun, at)
 		standing := still.within(l.begun, at)
-		allowed := lateMax + lateSlack + time.Duration(changes)*lateMaxChange + standing
+		change := lateMaxChange
+		if !oneNodeAtATime(h, l.begun, at) {
+			change += lateMaxUnheard
+		}
+		allowed := lateMax + lateSlack + time.Duration(changes)*change + standing
 		if late > allowed {
 			p.violate(RuleLate, k.task, append(shown, l.claimed),
 				"task %d: the claim with token %d was alive %v after its lease had ended; %v are allowed (%d changes of leader, %v without any progress)",
@@ -140,6 +149,41 @@ func changesBetween(h *history.History, from, to int64) int {
 		after = max(after, s.Term)
 	}
 	return int(after - before)
+}
+
+// oneNode matches the faults that disturb one node and leave the others and the
+// network between them alone.
+var oneNode = regexp.MustCompile(`^(kill|pause|partition|power)-(one|leader)(-torn)?$`)
+
+// oneNodeAtATime reports whether no other fault, and no two of these at once, were
+// under way at any time from then to then.
+func oneNodeAtATime(h *history.History, from, to int64) bool {
+	before := int64(0) // when the fault before was over
+	for i := range h.Events {
+		e := &h.Events[i]
+		if e.Kind != history.Injected || e.At > to {
+			continue
+		}
+		over := overAfter(h.Events[i:], e.Fault)
+		if over < from {
+			continue
+		}
+		if !oneNode.MatchString(e.Fault) || e.At <= before {
+			return false
+		}
+		before = over
+	}
+	return true
+}
+
+// overAfter returns when the fault was over that the first of these events tells of.
+func overAfter(events []history.Event, fault string) int64 {
+	for i := range events {
+		if e := &events[i]; e.Kind == history.Healed && e.Fault == fault {
+			return e.At
+		}
+	}
+	return math.MaxInt64
 }
 
 // spans are parts of the run, one after the other.

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claimq/claimq/jepsen/history"
@@ -42,12 +43,15 @@ func equality(h *history.History) Part {
 // instead of trying again.
 const storageFailed = 70
 
+// startFailed is that of one that cannot start.
+const startFailed = 1
+
 // processes checks that no process ended by itself, answered with a bug, or
 // grew without bound.
 func processes(h *history.History) Part {
 	p := Part{Name: "processes"}
 	for i := range h.Events {
-		if e := &h.Events[i]; e.Kind == history.Exited && !(e.Code == storageFailed && diskFailed(h, e.At)) {
+		if e := &h.Events[i]; e.Kind == history.Exited && !excused(h, e.Code, e.At) {
 			p.violate(RuleExit, 0, nil, "%s ended by itself with exit code %d at %.1fs: %s", e.Node, e.Code, seconds(e.At), e.Text)
 		}
 	}
@@ -83,11 +87,30 @@ func processes(h *history.History) Part {
 	return p
 }
 
-// diskFailed reports whether a fault that lets disks fail was injected before
-// at, and not healed long before.
-func diskFailed(h *history.History, at int64) bool {
+// mayEnd returns the exit codes with which a node may end itself after a fault of this
+// name: a disk that fails, hangs or is full ends it at once, and it does not start on a
+// full one, nor when its bytes have rotted, its folder was wiped, or it was removed.
+func mayEnd(fault string) []int {
+	for kind, codes := range map[string][]int{
+		"eio": {storageFailed}, "disk-hung": {storageFailed}, "disk-full": {storageFailed, startFailed}, "disk-rot": {storageFailed, startFailed},
+		"member-wiped": {startFailed}, "member-removed": {startFailed},
+	} {
+		if strings.Contains(fault, kind) {
+			return codes
+		}
+	}
+	return nil
+}
+
+// excused reports whether a fault was injected before at that a node may end of with
+// this code.
+func excused(h *history.History, code int, at int64) bool {
 	for i := range h.Events {
-		if e := &h.Events[i]; e.Kind == history.Injected && e.At <= at && strings.Contains(e.Fault, "eio") {
+		e := &h.Events[i]
+		if e.Kind != history.Injected || e.At > at {
+			continue
+		}
+		if slices.Contains(mayEnd(e.Fault), code) {
 			return true
 		}
 	}

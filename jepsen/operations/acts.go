@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,9 +28,25 @@ func membersOf(view *wire.Cluster) string {
 	return fmt.Sprint(ids)
 }
 
+// letIn makes a join token for the node.
+func (r *run) letIn(ctx context.Context, n *procs.Node) error {
+	text, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "token", "create", "--output", "json")
+	if err != nil {
+		return err
+	}
+	var made struct{ Secret string }
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		return err
+	}
+	return n.SetJoinToken(made.Secret)
+}
+
 // grow has two nodes join.
 func (r *run) grow(ctx context.Context) error {
 	for _, n := range r.cluster.Nodes[firstNodes:grownNodes] {
+		if err := r.letIn(ctx, n); err != nil {
+			return err
+		}
 		if err := n.Start(); err != nil {
 			return err
 		}
@@ -167,6 +184,9 @@ func (r *run) replace(ctx context.Context) error {
 	}
 	r.refused[dead] = true
 	if _, err := r.operator.do(ctx, r.cluster.Nodes, "cluster", "remove", dead.ID); err != nil {
+		return err
+	}
+	if err := r.letIn(ctx, fresh); err != nil {
 		return err
 	}
 	if err := fresh.Start(); err != nil {

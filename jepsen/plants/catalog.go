@@ -41,6 +41,24 @@ func All() []Plant {
 			}},
 		},
 		{
+			Name: "split-vote", What: "the vote is two writes: its term is on disk with an earlier candidate first",
+			Nodes: 3, Faults: "kill-majority", Test: "^TestVote$", Soak: "crashes at writes",
+			edits: []edit{{
+				file: "cluster/stablestore.go",
+				old:  "		return s.write(key, vote{term: val}.encode())\n",
+				new:  "		v, _ := s.vote()\n		v.term = val\n		return s.write(key, v.encode())\n",
+			}},
+		},
+		{
+			Name: "beside-loop", What: "a heartbeat is handled beside Raft's main loop: it sets the term under a leader",
+			Nodes: 3, Faults: "pause-leader,partition-leader", Test: "^TestHeartbeats_", Soak: "everything",
+			edits: []edit{{
+				file: "cluster/confirm.go",
+				old:  "func (c *confirmer) SetHeartbeatHandler(func(raft.RPC)) {\n	c.Transport.SetHeartbeatHandler(c.heartbeats.handle)\n",
+				new:  "func (c *confirmer) SetHeartbeatHandler(handle func(raft.RPC)) {\n	c.Transport.SetHeartbeatHandler(handle)\n",
+			}},
+		},
+		{
 			Name: "stale-read", What: "a leader reads without asking whether it still leads",
 			Nodes: 3, Faults: "pause-leader", Clients: 60, Rate: 1200,
 			edits: []edit{{
@@ -72,6 +90,16 @@ func All() []Plant {
 					old:  "	if !l.retry(\"first tick\", func() error { return l.propose(fsm.Tick{}) }) {\n		return\n	}\n",
 					new:  "	l.start(func() { l.retry(\"first tick\", func() error { return l.propose(fsm.Tick{}) }) })\n",
 				},
+				{ // nor does it wait for what others say of the same state
+					file: "cluster/leader.go",
+					old:  "	if !l.agree(applied) {\n",
+					new:  "	if applied.Index == math.MaxUint64 && !l.agree(applied) {\n",
+				},
+				{
+					file: "cluster/leader.go",
+					old:  "	\"fmt\"\n",
+					new:  "	\"fmt\"\n	\"math\"\n",
+				},
 				{ // nobody calls it any more
 					file: "cluster/leader.go",
 					old:  "func (l *leadership) barrier() error {\n",
@@ -89,12 +117,73 @@ func All() []Plant {
 			}},
 		},
 		{
+			Name: "uncompared-leader", What: "a new leader serves before it knows that a majority has applied the same",
+			Nodes: 3, Faults: "kill-leader", Test: "^TestAgreement_electedNodeDiffers$",
+			edits: []edit{{
+				file: "cluster/leader.go",
+				old:  "	if !l.agree(applied) {\n",
+				new:  "	if applied.Index == 0 && !l.agree(applied) {\n",
+			}},
+		},
+		{
+			Name: "divided-serves", What: "a leader goes on although no majority has applied the same as it",
+			Nodes: 3, Faults: "kill-leader", Test: "^TestAgreement_twoAliveDiffer$",
+			edits: []edit{{
+				file: "cluster/agreement.go",
+				old:  "		return outvoted, majority\n	case len(c.differing()) > 0:\n",
+				new:  "		return outvoted, majority\n	case len(c.differing()) > len(voters):\n",
+			}},
+		},
+		{
+			Name: "odd-nonvoter", What: "a nonvoter that has applied something else gets a vote",
+			Nodes: 3, Faults: "kill-leader", Test: "^TestAgreement_nonvoterDiffers$",
+			edits: []edit{
+				{
+					file: "cluster/change.go",
+					old:  "		case near && status.Chain == at.String():\n",
+					new:  "		case near:\n",
+				},
+				{
+					file: "cluster/membership.go",
+					old:  "	if behind || status.Chain != looks.at.String() {\n",
+					new:  "	if behind {\n",
+				},
+			},
+		},
+		{
 			Name: "lease-dropped", What: "a new leader forgets the leases that it inherits",
 			Nodes: 3, Faults: "kill-leader",
 			edits: []edit{{
 				file: "cluster/leader.go",
 				old:  "	l.timers.Start(f.machine)\n",
 				new:  "",
+			}},
+		},
+		{
+			Name: "u-from-state", What: "a new leader's lease clock goes on from the newest entry, whatever the last leader told",
+			Nodes: 3, Faults: "kill-leader", Test: "^TestNode_leaseOver",
+			edits: []edit{{
+				file: "cluster/lease/hint.go",
+				old:  "			u = max(u, h.U)\n",
+				new:  "			u = max(u, state.U)\n",
+			}},
+		},
+		{
+			Name: "hint-superseded", What: "a new leader's lease clock goes on from the hint of any leader",
+			Nodes: 3, Faults: "partition-leader", Test: "^TestClocks_startFromHints$",
+			edits: []edit{{
+				file: "cluster/lease/hint.go",
+				old:  "		if h.Term != 0 && (h.Term == newestTerm || h.Term == term) {\n",
+				new:  "		if h.Term != 0 {\n",
+			}},
+		},
+		{
+			Name: "wall-alone", What: "the calendar follows the leader's wall clock, whatever the other voters' show",
+			Nodes: 3, Faults: "kill-leader", Test: "^TestNode_wallClockOf",
+			edits: []edit{{
+				file: "cluster/lease/clock.go",
+				old:  "return ahead.Abs() <= WallBound",
+				new:  "return ahead.Abs() >= 0",
 			}},
 		},
 		{
@@ -116,12 +205,30 @@ func All() []Plant {
 			}},
 		},
 		{
+			Name: "pipeline-stuck", What: "answers that come after one that refuses are kept for Raft, which reads no more",
+			Nodes: 3, Faults: "partition-one", Test: "^TestConfirmer_pipelineAfterARefusal$",
+			edits: []edit{{
+				file: "cluster/confirm.go",
+				old:  "				out = nil\n",
+				new:  "",
+			}},
+		},
+		{
+			Name: "snapshot-stalls", What: "a follower waits without a bound for the rest of a snapshot",
+			Nodes: 3, Faults: "pause-leader", Test: "^TestRaftInbound_snapshotThatStops$",
+			edits: []edit{{
+				file: "cluster/peer_raft.go",
+				old:  "		deadline = time.Now().Add(raftStallMax)\n",
+				new:  "		deadline = time.Time{}\n",
+			}},
+		},
+		{
 			Name: "handler-duplicates", What: "an idempotency key is looked up before the log, not in it",
 			Nodes: 3, Faults: "kill-one",
 			edits: []edit{
 				{
 					file: "fsm/submit.go",
-					old:  "	if t := m.ByKey(n.Key); t != nil {\n		*copied",
+					old:  "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n		*copied",
 					new:  "	if t := (*Task)(nil); t != nil {\n		*copied",
 				},
 				{
@@ -199,6 +306,159 @@ func All() []Plant {
 				file: "fsm/finalization_time.go",
 				old:  "m.finalizing.due(m.header.Stamp.U)",
 				new:  "m.finalizing.due(0)",
+			}},
+		},
+		{
+			Name: "follows-refused", What: "a complete's follow-ups are submitted though the complete is refused",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/complete.go",
+				old:  "	case !ok:\n		return result\n",
+				new:  "	case !ok:\n		m.submit(Submit{Tasks: c.Submit})\n		return result\n",
+			}},
+		},
+		{
+			Name: "batch-in-part", What: "an atomic batch that is refused keeps what it did before",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/batch.go",
+				old:  "			return refusal, m.undoAll()\n",
+				new:  "			m.keepAll()\n			return refusal, nil\n",
+			}},
+		},
+		{
+			Name: "pause-ignored", What: "a claim takes tasks of a paused type",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/ready.go",
+				old:  "ts.record.Settings.Paused || ts.slots() <= 0:",
+				new:  "ts.slots() <= 0:",
+			}},
+		},
+		{
+			Name: "delay-halved", What: "a task that was submitted with a delay waits for half of it",
+			Nodes: 3, Faults: "kill-one",
+			edits: []edit{{
+				file: "fsm/submit.go",
+				old:  "		return m.fromNow(n.DelayMS)\n",
+				new:  "		return m.fromNow(n.DelayMS / 2)\n",
+			}},
+		},
+		{
+			Name: "stopped-is-hung", What: "time in which the process stood still counts against a write to the disk",
+			Nodes: 3, Faults: "pause-leader", Test: "^TestFailStop_ForgivesTimeInWhichTheProcessStoodStill$",
+			edits: []edit{{
+				file: "cluster/failstop.go",
+				old:  "		if call.looks >= hangingLooks {\n",
+				new:  "		if now.Sub(call.startedAt) >= slowCallMaxDefault {\n",
+			}},
+		},
+		{
+			Name: "transcript-unchecked", What: "nobody looks whether a node signed the handshake's transcript",
+			Nodes: 3, Faults: "kill-one", Test: "^TestHandshake_identityIsProven$",
+			edits: []edit{{
+				file: "cluster/handshake.go",
+				old:  "	if !ed25519.Verify(public, said(role, transcript), frame[frameHeaderSize:][macSize:]) {\n",
+				new:  "	if len(public) == 0 {\n",
+			}},
+		},
+		{
+			Name: "calls-of-strangers", What: "a node that was removed goes on calling over the connections that it has",
+			Nodes: 3, Faults: "kill-one", Test: "^TestNode_strangersGetNothing$",
+			edits: []edit{{
+				file: "cluster/peer_http.go",
+				old:  "	case ok && !isOpenCall(name) && !p.isMember(from):\n",
+				new:  "	case ok && !isOpenCall(name) && p.cfg.Member == nil && !p.isMember(from):\n",
+			}},
+		},
+		{
+			Name: "removed-uncommitted", What: "a node is told that it was removed before that is committed",
+			Nodes: 3, Faults: "kill-one", Test: "^TestNode_answerStandingWaitsForTheRemoval$",
+			edits: []edit{{
+				file: "cluster/removed.go",
+				old:  "	if err := l.confirmHistory(ctx); err != nil {\n",
+				new:  "	if err := n.confirmRead(ctx, l, 0); err != nil {\n",
+			}},
+		},
+		{
+			Name: "refused-is-unknown", What: "a configuration that Raft refuses is an unknown outcome",
+			Nodes: 3, Faults: "kill-one", Test: "^TestNode_refusesWhatRaftRefuses$",
+			edits: []edit{{
+				file: "cluster/membership.go",
+				old:  "	case change.Index() != 0:\n",
+				new:  "	case err != nil:\n",
+			}},
+		},
+		{
+			Name: "cached-log", What: "a start relies on what the system has in memory of the log",
+			Nodes: 3, Faults: "kill-one", Test: "^TestOpenStores_relyOnTheDiskAlone$",
+			edits: []edit{{
+				file: "cluster/storage.go",
+				old:  "	if err := cfg.ReadFromDisk(d.path); err != nil {\n",
+				new:  "	if err := error(nil); err != nil {\n",
+			}},
+		},
+		{
+			Name: "own-disk", What: "a leader does not wait for its own disk",
+			Nodes: 3, Faults: "power-leader", Test: "^TestLeader_ownDisk$",
+			edits: []edit{{
+				file: "cluster/rafthandle.go",
+				old:  "		c.stored, n.fsm.stored = logs.Stored, logs.AwaitStored\n",
+				new:  "		_, _ = logs.Stored, logs.AwaitStored\n",
+			}},
+		},
+		{
+			Name: "half-restored", What: "a snapshot is taken in the midst of a restore",
+			Nodes: 3, Faults: "kill-one", Test: "^TestRestoreBackup_",
+			edits: []edit{{
+				file: "cluster/raftfsm.go",
+				old:  "	if _, under := f.machine.Restoring(); under {\n",
+				new:  "	if _, under := f.machine.Restoring(); under && f.unstored != nil {\n",
+			}},
+		},
+		{
+			Name: "other-history", What: "a node takes over entries of another history at or below its state's index",
+			Nodes: 3, Faults: "kill-one", Test: "^TestLogStore_otherHistory$",
+			edits: []edit{{
+				file: "cluster/rafthandle.go",
+				old:  "		logs.AppliedTo(n.fsm.applied.Load)\n",
+				new:  "		_ = logs.AppliedTo\n",
+			}},
+		},
+		{
+			Name: "seam-unseen", What: "what follows a snapshot is refused when it comes again, so that the snapshot is sent again",
+			Nodes: 3, Faults: "pause-one", Test: "^TestSeam_",
+			edits: []edit{{
+				file: "cluster/heartbeats.go",
+				old:  "		rpc.Command = seam.follows(args)\n",
+				new:  "		_ = seam.follows(args)\n",
+			}},
+		},
+		{
+			Name: "log-emptied", What: "a follower deletes acknowledged entries above a snapshot that it is sent",
+			Nodes: 3, Faults: "pause-one", Test: "^TestStores_KeepWhatLiesAboveASnapshot$",
+			edits: []edit{{
+				file: "cluster/logstore.go",
+				old:  "	return min(hi, (*snapshot)()), nil\n",
+				new:  "	return hi, nil\n",
+			}},
+		},
+		{
+			Name: "old-copy-votes", What: "a node does not ask whether its data folder is an old copy",
+			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_oldCopyIsFoundOut$|^TestOpen_votesOnceAMajorityHasAnswered$",
+			edits: []edit{{
+				file: "cluster/votegate.go",
+				old:  "func newVoteGate() *voteGate { return &voteGate{opened: make(chan struct{})} }\n",
+				new:  "func newVoteGate() *voteGate {\n	g := &voteGate{opened: make(chan struct{})}\n	g.open()\n	return g\n}\n",
+			}},
+		},
+		{
+			Name: "moved-majority-lost", What: "nodes are dialed where the configuration has them only",
+			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_allHaveMoved$",
+			edits: []edit{{
+				file: "cluster/peer_raft.go",
+				old:  "	if moved := l.port.whereabouts.of(want); moved != \"\" && moved != string(address) {\n",
+				new:  "	if moved := l.port.whereabouts.of(want); moved == \"-\" {\n",
 			}},
 		},
 	}

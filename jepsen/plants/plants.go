@@ -9,7 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+
+	"github.com/claimq/claimq/jepsen/faults"
 )
 
 // ErrGone is returned when the text that a plant changes is not there.
@@ -28,7 +32,10 @@ type Plant struct {
 	Rows string
 	// Test, if not "", are tests of package cluster that find it, too: of what
 	// happens within too short a time for a run to hit it always.
-	Test  string
+	Test string
+	// Soak, if not "", is the mix of faults with which the soak of package cluster finds
+	// it, from seed 1 on.
+	Soak  string
 	edits []edit
 	// program is what is built with the bug; "" is claimq.
 	program string
@@ -66,7 +73,7 @@ func (p Plant) Build(ctx context.Context, dir string) (string, error) {
 	}
 	program := cmp.Or(p.program, "./cmd/claimq")
 	path := filepath.Join(dir, filepath.Base(program)+"-"+p.Name)
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, program)
+	build := exec.CommandContext(ctx, "go", "build", "-tags", faults.BuildTag, "-overlay", overlay, "-o", path, program)
 	build.Dir = root
 	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -78,6 +85,29 @@ func (p Plant) Build(ctx context.Context, dir string) (string, error) {
 // RunTest runs the plant's tests with the bug in, and returns the names of those
 // that fail.
 func (p Plant) RunTest(ctx context.Context, dir string) (failed []string, err error) {
+	return p.test(ctx, dir, testFailed, "-run", p.Test, "./cluster")
+}
+
+// soakSeeds bounds the seeds that RunSoak tries: two virtual minutes each, an hour of
+// two processors in all.
+const soakSeeds = 3600
+
+// RunSoak runs the soak with the bug in until a seed fails, and returns the seeds that
+// failed.
+func (p Plant) RunSoak(ctx context.Context, dir string) (failed []string, err error) {
+	return p.test(ctx, dir, seedFailed, "-run", "^TestSoak$", "-timeout", "0", "./cluster",
+		"-soak.seeds", strconv.Itoa(soakSeeds), "-soak.virtual", "2m", "-soak.stop", "-soak.mix", p.Soak)
+}
+
+// What tells of a test that failed, and of a seed of the soak, whose node may also have
+// ended the process.
+var (
+	testFailed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+	seedFailed = regexp.MustCompile(`(?m)^(?: *--- FAIL: |panic: .*)TestSoak/seeds/(\d+)`)
+)
+
+// test runs go test with the bug in, and returns what the pattern finds in its output.
+func (p Plant) test(ctx context.Context, dir string, pattern *regexp.Regexp, args ...string) (found []string, err error) {
 	goMod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return nil, fmt.Errorf("find the module: %w", err)
@@ -87,23 +117,36 @@ func (p Plant) RunTest(ctx context.Context, dir string) (failed []string, err er
 	if err != nil {
 		return nil, fmt.Errorf("plant %s: %w", p.Name, err)
 	}
-	test := exec.CommandContext(ctx, "go", "test", "-buildvcs=false", "-overlay", overlay, "-run", p.Test, "./cluster")
+	test := exec.CommandContext(ctx, "go", append([]string{"test", "-buildvcs=false", "-overlay", overlay}, args...)...)
 	test.Dir = root
 	out, err := test.CombinedOutput()
-	for line := range strings.Lines(string(out)) {
-		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
-			failed = append(failed, strings.Fields(name)[0])
-		}
+	for _, match := range pattern.FindAllSubmatch(out, -1) {
+		found = append(found, string(match[1]))
 	}
-	if err != nil && len(failed) == 0 {
+	if err != nil && len(found) == 0 {
 		return nil, fmt.Errorf("plant %s: test it: %w\n%s", p.Name, err, out)
 	}
-	return failed, nil
+	return found, nil
 }
 
 // overlay writes the changed files into dir, and the file that tells the build
 // of them, whose path it returns.
 func (p Plant) overlay(root, dir string) (string, error) {
+	replace, err := p.changed(root, dir)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, p.Name+"-overlay.json")
+	return path, os.WriteFile(path, text, 0o644)
+}
+
+// changed writes the changed files into dir, and returns their paths by those of the
+// files that they replace.
+func (p Plant) changed(root, dir string) (map[string]string, error) {
 	replace := map[string]string{}
 	for _, e := range p.edits {
 		original := filepath.Join(root, filepath.FromSlash(e.file))
@@ -113,22 +156,17 @@ func (p Plant) overlay(root, dir string) (string, error) {
 			replace[original] = changed
 			text, err := os.ReadFile(original)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			if err := os.WriteFile(changed, text, 0o644); err != nil {
-				return "", err
+				return nil, err
 			}
 		}
 		if err := e.apply(changed); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, p.Name+"-overlay.json")
-	return path, os.WriteFile(path, text, 0o644)
+	return replace, nil
 }
 
 func (e edit) apply(path string) error {

@@ -35,7 +35,11 @@ func Rules() []Plant {
 		},
 		{
 			Name: "gone-key-free", What: "the key of a removed task is given anew at once", Rows: "3/retention_ms_0",
-			edits: []edit{{"fsm/gone.go", "		m.goneKeys[g.Key] = id\n", "		m.goneKeys[g.Key+\"?\"] = id\n"}},
+			edits: []edit{{"fsm/gone.go", "		m.goneKeys[name] = id\n", "		m.goneKeys[name+\"?\"] = id\n"}},
+		},
+		{
+			Name: "retry-takes-gone-key", What: "a retry takes the key of a removed task that is remembered", Rows: "8/retry_key_remembered",
+			edits: []edit{{"fsm/retry.go", "m.goneHolder(t.Type, t.Key, ofType); g != nil {", "m.goneHolder(t.Type, t.Key, ofType); g != nil && t == nil {"}},
 		},
 		{
 			Name: "waiting-claim-forgotten", What: "what becomes claimable wakes nobody who waits", Rows: "4/claim_waits_for_a_delay",
@@ -59,7 +63,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "active-key-kept", What: "the key of a removed task with unique active stays taken", Rows: "3/unique_active_removed",
-			edits: []edit{{"fsm/account.go", "!(t.options().UniqueActive && t.Status.Ended())", "true"}},
+			edits: []edit{{"fsm/keys.go", "!(t.options().UniqueActive && t.Status.Ended())", "true"}},
 		},
 		{
 			Name: "request-of-anybody", What: "a claim request is repeated to another worker", Rows: "8/claim_request_id_other_request",

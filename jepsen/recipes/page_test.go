@@ -77,6 +77,8 @@ var vary = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "HEX"},
+	{regexp.MustCompile(`(?m)(^|\btoken )[0-9a-f]{12}\b`), "${1}TOKEN"},
+	{regexp.MustCompile(`short buffer|checksum mismatch`), "DAMAGE"}, // where in an entry a byte is flipped
 	{regexp.MustCompile(`\bclaimq_[a-z0-9]{40,}`), "KEY"},
 	{regexp.MustCompile(`\b[A-Z2-7]{26}\b`), "MADE-UP"}, // the client's keys
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h))+\b`), "SPAN"},

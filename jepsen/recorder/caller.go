@@ -83,7 +83,7 @@ func (c *Caller) Claim(ctx context.Context, req wire.Claim) history.Op {
 
 // Settle completes, fails, extends or releases the task, by kind.
 func (c *Caller) Settle(ctx context.Context, kind history.Kind, taskID uint64, s wire.Settle) history.Op {
-	op := history.Op{Kind: kind, TaskID: taskID, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS}
+	op := history.Op{Kind: kind, TaskID: taskID, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS, DelayMS: s.DelayMS}
 	path := fmt.Sprintf("/api/tasks/%d/%s", taskID, kind)
 	return c.call(ctx, op, http.MethodPost, path, s, func(op *history.Op, a *wire.Answer) bool {
 		if a.Task == nil {
@@ -110,11 +110,16 @@ func (c *Caller) Get(ctx context.Context, taskID uint64, stale bool) history.Op 
 	})
 }
 
-// seen is what an answer shows of a task.
+// seen is what an answer shows of a task. One that waits for its time is pending
+// for the checkers, which know of times otherwise.
 func seen(t *wire.Task) *history.Task {
 	s := &history.Task{
 		ID: t.ID, Key: t.IdempotencyKey, Status: t.Status, Attempts: t.Attempts, Result: string(t.Result),
 		Type: t.TaskType, Priority: t.Priority, Group: t.Group, ParentID: t.ParentID, Step: t.Step, Finalize: t.Finalize,
+		Cancelling: t.CancelRequested,
+	}
+	if s.Status == "scheduled" {
+		s.Status = "pending"
 	}
 	for i := range t.Steps {
 		s.Steps = append(s.Steps, t.Steps[i].Status)

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,7 +14,7 @@ import (
 
 // submitOf is the op of a submit before it is made.
 func submitOf(task *wire.NewTask) history.Op {
-	op := history.Op{Kind: history.Submit, Key: task.IdempotencyKey, TaskType: task.TaskType, Priority: task.Priority, Group: task.Group}
+	op := history.Op{Kind: history.Submit, Key: task.IdempotencyKey, TaskType: task.TaskType, Priority: task.Priority, Group: task.Group, DelayMS: task.DelayMS}
 	if task.MaxAttempts != nil {
 		op.MaxAttempts = *task.MaxAttempts
 	}
@@ -49,7 +50,7 @@ func (c *Caller) SubmitMany(ctx context.Context, tasks []wire.NewTask) []history
 	return c.parts(whole, len(tasks), func(i int, op *history.Op) bool {
 		asked := submitOf(&tasks[i])
 		op.Key, op.TaskType, op.Priority, op.MaxAttempts, op.Group = asked.Key, asked.TaskType, asked.Priority, asked.MaxAttempts, asked.Group
-		op.Plan = asked.Plan
+		op.Plan, op.DelayMS = asked.Plan, asked.DelayMS
 		if answer == nil {
 			return true
 		}
@@ -91,6 +92,22 @@ func (c *Caller) ClaimTask(ctx context.Context, taskID uint64, req wire.Claim) h
 	})
 }
 
+// Complete completes the task, submits what follows and claims, as s says: an op
+// of the complete, one of each submit, and one of the claim.
+func (c *Caller) Complete(ctx context.Context, taskID uint64, s wire.Settle) []history.Op {
+	path := fmt.Sprintf("/api/tasks/%d/%s", taskID, history.Complete)
+	whole, answer := c.ask(ctx, history.Op{Whole: len(s.Submit) > 0 || s.Claim != nil}, http.MethodPost, path, s)
+	switch {
+	case answer == nil:
+		answer = &wire.Answer{}
+	case answer.Task == nil || len(answer.Submitted) != len(s.Submit) || (answer.Claimed == nil) != (s.Claim == nil):
+		whole.Outcome, whole.Code, answer = history.Unknown, CodeOddAnswer, &wire.Answer{}
+	}
+	ops := settled(whole, history.Complete, taskID, &s, answer)
+	c.record(ops...)
+	return ops
+}
+
 // Retry makes the task pending again.
 func (c *Caller) Retry(ctx context.Context, taskID uint64, req wire.Retry) history.Op {
 	op := history.Op{Kind: history.Retry, TaskID: taskID, Token: req.ClaimToken}
@@ -111,6 +128,13 @@ func (c *Caller) SetMaxClaimed(ctx context.Context, taskType string, most int32)
 	return c.call(ctx, op, http.MethodPatch, "/api/types/"+url.PathEscape(taskType), body, func(*history.Op, *wire.Answer) bool { return true })
 }
 
+// SetPaused pauses the type, or lets claims take its tasks again.
+func (c *Caller) SetPaused(ctx context.Context, taskType string, paused bool) history.Op {
+	op := history.Op{Kind: history.SetType, TaskType: taskType, Paused: &paused}
+	body := map[string]bool{"paused": paused}
+	return c.call(ctx, op, http.MethodPatch, "/api/types/"+url.PathEscape(taskType), body, func(*history.Op, *wire.Answer) bool { return true })
+}
+
 // Delete deletes the task.
 func (c *Caller) Delete(ctx context.Context, taskID uint64) history.Op {
 	op := history.Op{Kind: history.Delete, TaskID: taskID}
@@ -118,19 +142,52 @@ func (c *Caller) Delete(ctx context.Context, taskID uint64) history.Op {
 		func(_ *history.Op, a *wire.Answer) bool { return a.Deleted == 1 })
 }
 
+// Cancel cancels the task, or asks for that if it is claimed.
+func (c *Caller) Cancel(ctx context.Context, taskID uint64) history.Op {
+	op := history.Op{Kind: history.Cancel, TaskID: taskID}
+	return c.call(ctx, op, http.MethodPost, fmt.Sprintf("/api/tasks/%d/cancel", taskID), nil,
+		func(op *history.Op, a *wire.Answer) bool {
+			if a.Task == nil {
+				return false
+			}
+			op.Seen = seen(a.Task)
+			return true
+		})
+}
+
+// Act does the action with every task of the type, and of the status if it is not "".
+func (c *Caller) Act(ctx context.Context, action history.Kind, taskType, status string) history.Op {
+	body := wire.Action{Action: string(action), Filter: wire.Filter{TaskType: taskType, Status: status}}
+	op, raw := c.exchange(ctx, history.Op{Kind: history.Act, Action: string(action), TaskType: taskType, Status: status}, http.MethodPost, "/api/tasks/actions", body)
+	if op.Outcome == history.OK {
+		var a wire.Acted
+		if err := json.Unmarshal(raw, &a); err != nil || !a.Success || a.Done > a.Matched {
+			op.Outcome, op.Code = history.Unknown, CodeOddAnswer
+		}
+		op.Count, op.More = a.Done, a.More
+	}
+	c.record(op)
+	return op
+}
+
 // Read says how a read is made.
 type Read struct {
 	Stale    bool   // what the node has
 	MinIndex uint64 // once it has reached this
+	WaitMS   int64  // for the end of the task, at most
 }
 
 // Read reads the task.
 func (c *Caller) Read(ctx context.Context, taskID uint64, how Read) history.Op {
-	op := history.Op{Kind: history.Get, TaskID: taskID, Stale: how.Stale, MinIndex: how.MinIndex}
-	path := fmt.Sprintf("/api/tasks/%d", taskID)
+	op := history.Op{Kind: history.Get, TaskID: taskID, Stale: how.Stale, MinIndex: how.MinIndex, WaitMS: how.WaitMS}
+	query := url.Values{}
 	if how.Stale {
-		path += "?consistency=stale"
+		query.Set("consistency", "stale")
 	}
+	if how.WaitMS > 0 {
+		query.Set("wait_ms", strconv.FormatInt(how.WaitMS, 10))
+	}
+	path := fmt.Sprintf("/api/tasks/%d?%s", taskID, query.Encode())
 	return c.call(ctx, op, http.MethodGet, path, nil, func(op *history.Op, a *wire.Answer) bool {
 		if a.Task == nil {
 			return false

@@ -102,7 +102,7 @@ func carriedOps(whole history.Op, path string, body, answer []byte, a *wire.Answ
 
 // with is the op of a call with what is alike in all of its ops.
 func with(whole, op history.Op) history.Op {
-	op.Process, op.Call, op.Return, op.Index = whole.Process, whole.Call, whole.Return, whole.Index
+	op.Process, op.Call, op.Return, op.Index, op.Node, op.Whole = whole.Process, whole.Call, whole.Return, whole.Index, whole.Node, whole.Whole
 	op.Outcome, op.Code, op.Repeated = whole.Outcome, whole.Code, whole.Repeated
 	return op
 }
@@ -119,21 +119,11 @@ func taken(op history.Op, tasks []*wire.Task, claims bool) []history.Op {
 		if claims && t.ClaimToken != nil {
 			ops[i].Token = *t.ClaimToken
 			if t.ClaimState == "" { // of a repeat it shows what is now
-				ops[i].Seen = shown(t)
+				ops[i].Seen = seen(t)
 			}
 		}
 	}
 	return ops
-}
-
-// shown is what an answer shows of a task. One that waits for its time is pending
-// for the checker, which knows no times.
-func shown(t *wire.Task) *history.Task {
-	s := seen(t)
-	if s.Status == "scheduled" {
-		s.Status = "pending"
-	}
-	return s
 }
 
 // claimed are the ops of a claim.
@@ -151,9 +141,9 @@ func claimed(whole history.Op, asked *wire.Claim, a *wire.Answer) []history.Op {
 // settled are the ops of a settling call: its own, a submit for each task that
 // follows, and a claim.
 func settled(whole history.Op, kind history.Kind, id uint64, s *wire.Settle, a *wire.Answer) []history.Op {
-	op := with(whole, history.Op{Kind: kind, TaskID: id, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS})
+	op := with(whole, history.Op{Kind: kind, TaskID: id, Token: s.ClaimToken, Worker: s.WorkerID, Result: string(s.Result), LeaseMS: s.LeaseMS, DelayMS: s.DelayMS})
 	if a.Task != nil && !a.Repeated {
-		op.Seen = shown(a.Task)
+		op.Seen = seen(a.Task)
 	}
 	ops := []history.Op{op}
 	for i := range s.Submit {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/jepsen/history"
+	"github.com/claimq/claimq/jepsen/told"
 )
 
 // Sample notes what a node said of itself.
@@ -58,7 +59,7 @@ func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]histo
 		tasks, index, err := r.dump(ctx, node)
 		var events []string
 		if err == nil {
-			events, err = r.dumpTrail(ctx, node)
+			events, err = told.Read(ctx, r.http, node, true)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", names[i], err))
@@ -74,7 +75,7 @@ func (r *Recorder) dumpOnce(ctx context.Context, nodes, names []string) ([]histo
 		}
 		dumps = append(dumps, d)
 	}
-	trail, err := toldIn(firstEvents)
+	trail, err := told.Parse(firstEvents)
 	return dumps, trail, errors.Join(append(errs, err)...)
 }
 

@@ -49,13 +49,14 @@ func (r *Recorder) ReadFinal(ctx context.Context, nodes []string) error {
 	return nil
 }
 
-// OpenCount returns how many tasks have not ended.
+// OpenCount returns how many tasks have not ended, without those of the schedule.
 func (r *Recorder) OpenCount(ctx context.Context, nodes []string) (int64, error) {
 	var stats wire.Stats
 	if err := r.ask(ctx, nodes, "/api/stats", &stats); err != nil {
 		return 0, fmt.Errorf("count the tasks: %w", err)
 	}
-	return stats.Counts["pending"] + stats.Counts["claimed"] + stats.Counts["blocked"] + stats.Counts["running"], nil
+	scheduled := stats.Counts["scheduled"] - stats.Types[history.TickType]["scheduled"]
+	return scheduled + stats.Counts["pending"] + stats.Counts["claimed"] + stats.Counts["blocked"] + stats.Counts["running"], nil
 }
 
 // ask reads path into answer from whichever node answers, until ctx ends. It

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -94,57 +93,4 @@ func (r *Recorder) scheduleOnce(ctx context.Context, node, method string, body [
 		return 0, err
 	}
 	return strconv.ParseUint(resp.Header.Get("X-Claimq-Index"), 10, 64)
-}
-
-// dumpTrail reads the node's trail, by its own state, each event as it was
-// answered.
-func (r *Recorder) dumpTrail(ctx context.Context, node string) ([]string, error) {
-	var events []string
-	after := ""
-	for {
-		query := url.Values{"limit": {finalLimit}, "consistency": {"stale"}}
-		if after != "" {
-			query.Set("after", after)
-		}
-		var page struct {
-			Events []json.RawMessage `json:"events"`
-			Next   string            `json:"next"`
-		}
-		if err := r.askOne(ctx, node+"/api/events?"+query.Encode(), &page); err != nil {
-			return nil, err
-		}
-		for _, e := range page.Events {
-			events = append(events, string(e))
-		}
-		if len(page.Events) == 0 {
-			return events, nil
-		}
-		after = page.Next
-	}
-}
-
-// toldIn reads events as they were answered.
-func toldIn(events []string) ([]history.Told, error) {
-	var trail []history.Told
-	for _, text := range events {
-		var e wire.Event
-		if err := json.Unmarshal([]byte(text), &e); err != nil {
-			return nil, fmt.Errorf("read the trail: %w", err)
-		}
-		t := history.Told{Index: e.Index, Sub: e.Sub, At: e.Time.UnixMilli(), Kind: e.Event, Message: e.Message}
-		if e.TaskID != nil {
-			t.TaskID = *e.TaskID
-		}
-		if e.ClaimToken != nil {
-			t.Token = *e.ClaimToken
-		}
-		if e.WorkerID != nil {
-			t.Worker = *e.WorkerID
-		}
-		if e.Attempt != nil {
-			t.Attempt = *e.Attempt
-		}
-		trail = append(trail, t)
-	}
-	return trail, nil
 }

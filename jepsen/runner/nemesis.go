@@ -65,11 +65,15 @@ func (n *nemesis) round(ctx context.Context, count int, most time.Duration) erro
 		}
 		return errors.Join(errs...)
 	}
-	for range count {
+	chosen := []faults.Fault{n.next()}
+	for len(chosen) < count {
 		f := n.next()
-		if len(names) > 0 && names[0] == f.Name() {
-			continue // the deck was dealt anew
+		if f.Name() == chosen[0].Name() || faults.Clash(chosen[0], f) {
+			break // the first again, since all cards were out, or one that is not to come beside it
 		}
+		chosen = append(chosen, f)
+	}
+	for _, f := range faults.InOrder(chosen) {
 		n.rec.Mark(history.Event{Kind: history.Injected, Fault: f.Name(), Text: f.Name()})
 		names = append(names, f.Name())
 		inject, cancel := context.WithTimeout(ctx, injectTimeout)

@@ -147,6 +147,7 @@ type options struct {
 	labels    []label  // sorted
 	group     string
 	active    bool // unique: active
+	ofKind    bool // its key is taken among the tasks of its type alone
 }
 
 // label is one label.
@@ -192,7 +193,7 @@ type leaseItem struct {
 
 func (o *options) equal(p *options) bool {
 	return o.expiresAt == p.expiresAt && sameBackoff(o.backoff, p.backoff) && o.keepMS == p.keepMS &&
-		slices.Equal(o.labels, p.labels) && o.group == p.group && o.active == p.active
+		slices.Equal(o.labels, p.labels) && o.group == p.group && o.active == p.active && o.ofKind == p.ofKind
 }
 
 func (s *settings) equal(p *settings) bool {

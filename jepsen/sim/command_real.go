@@ -88,7 +88,7 @@ func realTasks(tasks []newTask) []fsm.NewTask {
 		made[i] = fsm.NewTask{
 			Type: t.kind, Priority: t.priority, MaxAttempts: t.max, Key: t.key, LeaseMS: t.leaseMS, RunAt: t.runAt, DelayMS: t.delayMS,
 			ExpiresAt: t.expiresAt, Backoff: t.backoff.real(), RetentionMS: t.keepMS, Labels: realLabels(t.labels),
-			Group: t.group, UniqueActive: t.active, Parent: t.parent.real(),
+			Group: t.group, UniqueActive: t.active, KeyOfType: t.ofKind, Parent: t.parent.real(),
 		}
 		if t.opaque {
 			made[i].Payload = []byte(t.body)

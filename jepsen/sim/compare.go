@@ -109,7 +109,7 @@ func sameOptions(g *fsm.Options, w *options) bool {
 		return w.equal(&options{})
 	}
 	o := options{
-		expiresAt: g.ExpiresAt, backoff: backoffOf(g.Backoff), keepMS: g.RetentionMS, group: g.Group, active: g.UniqueActive,
+		expiresAt: g.ExpiresAt, backoff: backoffOf(g.Backoff), keepMS: g.RetentionMS, group: g.Group, active: g.UniqueActive, ofKind: g.KeyOfType,
 	}
 	for _, l := range g.Labels {
 		o.labels = append(o.labels, label{l.Name, l.Value})
@@ -183,8 +183,12 @@ func stateDiffers(machine *fsm.Machine, m *model) string {
 		if d := taskDiffers(got, want); d != "" {
 			return d
 		}
-		if want.key != "" && m.keys[want.key] == id {
-			if by := machine.ByKey(want.key); by == nil || by.ID != id {
+		if want.key != "" && m.keys[want.taken()] == id {
+			by := machine.ByKey(want.key)
+			if want.options.ofKind {
+				by = machine.ByTypeKey(want.kind, want.key)
+			}
+			if by == nil || by.ID != id {
 				return fmt.Sprintf("key %q does not lead to task %d", want.key, id)
 			}
 		}

@@ -10,7 +10,7 @@ func (w *world) newTask(d *dice, name string, mine bool) newTask {
 	}
 	switch {
 	case !mine:
-	case d.in(400): // the key of others too
+	case d.in(w.profile.shared): // the key of others too
 		t.key = fmt.Sprintf("key-%d", d.n(w.profile.keys))
 		t.body = fmt.Sprintf(`{"n":"%s"}`, t.key)
 	default: // as the client does of itself
@@ -46,6 +46,7 @@ func (w *world) fillLife(t *newTask, d *dice) {
 		t.labels = newLabels(d)
 	}
 	t.active = t.key != "" && d.in(p.active)
+	t.ofKind = t.key != "" && p.ofKind > 0 && d.in(p.ofKind)
 	if w.profile.groups > 0 && d.in(p.group) {
 		t.group = fmt.Sprintf("g%d", d.n(w.profile.groups))
 	}

@@ -32,7 +32,7 @@ func (w *world) newParent(d *dice, name string, mine bool) newTask {
 		s := &t.parent.steps[i]
 		s.name = fmt.Sprintf("s%d", i)
 		s.task = w.newTask(d, name+"."+s.name, false)
-		s.task.keepMS, s.task.active = 0, false
+		s.task.keepMS, s.task.active, s.task.ofKind = 0, false, false
 		if d.in(600) { // most steps are to be done
 			s.task.runAt, s.task.delayMS, s.task.expiresAt = 0, 0, 0
 		}

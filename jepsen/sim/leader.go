@@ -74,6 +74,7 @@ type flight struct {
 	data      []byte
 	tooNew    []byte
 	since     int64
+	led       int64 // watch.led then
 	number    uint64
 	told      bool // the proposers have been told already that it is unknown
 }
@@ -126,10 +127,12 @@ func (w *world) elect(r *replica) bool {
 		return false
 	}
 	w.changes++
-	l := &leader{w: w, replica: r, term: w.changes, clock: lease.NewClock(r, r.machine.Stamp()), timers: lease.NewTimers()}
+	l := &leader{w: w, replica: r, term: w.changes, clock: w.startClock(r), timers: lease.NewTimers()}
 	w.leader = l
 	w.mix(uint64(l.term), uint64(w.now))
-	w.say("%s leads, term %d", r.name, l.term)
+	w.say("%s leads, term %d, U=%d after %d", r.name, l.term, l.clock.Now().U, r.machine.Stamp().U)
+	w.watch.changed(w)
+	l.readWalls()
 	l.firstTick()
 	return true
 }
@@ -149,6 +152,7 @@ func (l *leader) firstTick() {
 		l.sleepUntilDue()
 		l.duties()
 		l.slots()
+		l.tellU()
 	}})
 }
 
@@ -161,7 +165,7 @@ func (l *leader) end() {
 	l.over, l.serving = true, false
 	w := l.w
 	if w.leader == l {
-		w.leader = nil
+		w.leader, w.watch.leaderless = nil, w.now
 	}
 	w.say("%s no longer leads, term %d", l.replica.name, l.term)
 	if f := l.flight; f != nil {
@@ -253,7 +257,8 @@ func (l *leader) pack() *flight {
 		return nil
 	}
 	w.entries++
-	f := &flight{l: l, proposals: taken, stamp: l.clock.Now(), since: w.now, number: w.entries}
+	f := &flight{l: l, proposals: taken, stamp: l.clock.Now(), since: w.now, led: w.watch.led, number: w.entries}
+	w.watch.calendar(w, f.stamp)
 	f.data = fsm.AppendEntryHeader(make([]byte, 0, 128), f.stamp, len(taken))
 	f.encode()
 	return f
@@ -325,7 +330,7 @@ func (l *leader) land(f *flight) {
 // commit appends an entry to the log for good.
 func (w *world) commit(f *flight) *entry {
 	e := &entry{
-		index: 1 + f.number%2, data: f.data, tooNew: f.tooNew, stamp: f.stamp, packedAt: f.since,
+		index: 1 + f.number%2, term: uint64(f.l.term), data: f.data, tooNew: f.tooNew, stamp: f.stamp, packedAt: f.since, led: f.led,
 		commands: make([]*command, len(f.proposals)), sentAt: make([]int64, len(f.proposals)),
 	}
 	if n := len(w.log); n > 0 {

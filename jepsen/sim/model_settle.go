@@ -280,8 +280,8 @@ func (m *model) retry(c *command) answer {
 	if limit != 0 && t.attempts >= limit {
 		return answer{code: "max_attempts_reached", task: t}
 	}
-	if other := m.holder(t.key); other != nil && other.id != t.id {
-		return answer{code: "key_taken", task: other}
+	if a, taken := m.keyTaken(t); taken {
+		return a
 	}
 	t = m.change(t)
 	if t.of != 0 && t.status != claimed {
@@ -298,6 +298,19 @@ func (m *model) retry(c *command) answer {
 	return answer{task: t}
 }
 
+// keyTaken tells whether the key of a task that is to be retried is another's: of one
+// that is there, or of one that was removed and would be answered to who submits it
+// again.
+func (m *model) keyTaken(t *task) (a answer, taken bool) {
+	if other := m.holder(t.kind, t.key, t.options.ofKind); other != nil {
+		return answer{code: "key_taken", task: other}, other.id != t.id
+	}
+	if r := m.removedByKey(t.kind, t.key, t.options.ofKind); r != nil {
+		return answer{code: "key_taken", gone: true, task: r.seen()}, true
+	}
+	return answer{}, false
+}
+
 // revive makes an ended task pending.
 func (m *model) revive(t *task) {
 	t.status, t.worker, t.token, t.completedAt, t.removeAt = pending, "", 0, 0, 0
@@ -307,6 +320,6 @@ func (m *model) revive(t *task) {
 		t.options.expiresAt = 0 // it would expire at once
 	}
 	if t.key != "" {
-		m.keys[t.key] = t.id
+		m.keys[t.taken()] = t.id
 	}
 }

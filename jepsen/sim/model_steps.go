@@ -217,8 +217,8 @@ func (m *model) retryParent(p *task, c *command) answer {
 	if p.status == running && len(again) == 0 {
 		return answer{repeated: true, task: p}
 	}
-	if other := m.holder(p.key); other != nil && other.id != p.id {
-		return answer{code: "key_taken", task: other}
+	if a, taken := m.keyTaken(p); taken {
+		return a
 	}
 	for _, s := range again {
 		if s.max != 0 && s.attempts >= s.max+c.add {

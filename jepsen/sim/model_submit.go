@@ -8,20 +8,36 @@ func (m *model) submitAll(tasks []newTask) []submittedTask {
 	return all
 }
 
-// holder returns the task that has the key, nil if none has.
-func (m *model) holder(key string) *task {
+// taken is what nobody else can have as long as the task has its key, "" if it has
+// none: the key, or the type's key.
+func (t *task) taken() string { return takenBy(t.kind, t.key, t.options.ofKind) }
+
+func takenBy(kind, key string, ofKind bool) string {
+	if ofKind {
+		return kind + "/" + key
+	}
+	return key
+}
+
+// holder returns the task that stands in the way of another's having the key, nil if
+// none does: any that has it, if both are after it among all tasks, else one of the
+// same type.
+func (m *model) holder(kind, key string, ofKind bool) *task {
 	if key == "" {
 		return nil
 	}
-	return m.find(m.keys[key])
+	if t := m.find(m.keys[key]); t != nil && (!ofKind || t.kind == kind) {
+		return t
+	}
+	return m.find(m.keys[takenBy(kind, key, true)])
 }
 
 // submitBy submits a task; the trail tells by what, if it says so.
 func (m *model) submitBy(n *newTask, by string) submittedTask {
-	if t := m.holder(n.key); t != nil {
+	if t := m.holder(n.kind, n.key, n.ofKind); t != nil {
 		return submittedTask{task: t, same: t.kind == n.kind && t.body == n.body && t.opaque == n.opaque}
 	}
-	if r := m.removedByKey(n.key); r != nil {
+	if r := m.removedByKey(n.kind, n.key, n.ofKind); r != nil {
 		was := r.was
 		return submittedTask{task: r.seen(), gone: true, same: was.kind == n.kind && was.body == n.body && was.opaque == n.opaque}
 	}
@@ -63,7 +79,7 @@ func (m *model) enter(t *task, by string) {
 	t.id = uint64(len(m.tasks) + 1)
 	m.tasks = append(m.tasks, t)
 	if t.key != "" {
-		m.keys[t.key] = t.id
+		m.keys[t.taken()] = t.id
 	}
 	m.tell("submitted", t, by)
 	if t.status == scheduled {
@@ -137,7 +153,7 @@ func (m *model) delete(id uint64) answer {
 // drop takes a task out, and frees its key.
 func (m *model) drop(t *task) {
 	m.tasks[t.id-1] = nil
-	if m.holder(t.key) == nil && m.keys[t.key] == t.id {
-		delete(m.keys, t.key)
+	if m.keys[t.taken()] == t.id {
+		delete(m.keys, t.taken())
 	}
 }

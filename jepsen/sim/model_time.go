@@ -18,8 +18,8 @@ func (m *model) finish(t *task, to string) {
 	if to == cancelled {
 		t.worker = ""
 	}
-	if t.options.active && m.keys[t.key] == t.id {
-		delete(m.keys, t.key)
+	if t.options.active && m.keys[t.taken()] == t.id {
+		delete(m.keys, t.taken())
 	}
 	if m.level < lifeLevel || t.of != 0 { // a step goes with its parent
 		return
@@ -129,7 +129,7 @@ func (m *model) removeLeaving() {
 // remove takes out an ended task and remembers it.
 func (m *model) remove(t *task) {
 	for _, one := range append([]*task{t}, m.stepsOf(t)...) {
-		m.removed[one.id] = &removed{was: one, keyFree: m.keys[one.key] != one.id, atU: m.u}
+		m.removed[one.id] = &removed{was: one, keyFree: m.keys[one.taken()] != one.id, atU: m.u}
 		m.drop(one)
 	}
 }
@@ -178,23 +178,24 @@ func (m *model) removedTask(id uint64) *removed {
 	return r
 }
 
-// removedByKey returns the removed task whose key is taken still, nil if there
-// is none.
-func (m *model) removedByKey(key string) *removed {
+// removedByKey is holder of removed tasks whose key is taken still.
+func (m *model) removedByKey(kind, key string, ofKind bool) *removed {
 	if key == "" {
 		return nil
 	}
-	for id, r := range m.removed { // one at most
-		if r.was.key == key && !r.keyFree && m.removedTask(id) != nil {
-			return r
+	var found *removed
+	for id, r := range m.removed { // one at most of each kind of key
+		stands := r.was.key == key && (r.was.kind == kind || !ofKind && !r.was.options.ofKind)
+		if stands && !r.keyFree && m.removedTask(id) != nil && (found == nil || found.was.options.ofKind) {
+			found = r
 		}
 	}
-	return nil
+	return found
 }
 
 // seen is what is known of a removed task.
 func (r *removed) seen() *task {
-	t := &task{id: r.was.id, status: r.was.status, then: r.was.then}
+	t := &task{id: r.was.id, kind: r.was.kind, status: r.was.status, then: r.was.then}
 	if !r.keyFree {
 		t.key = r.was.key
 	}

@@ -89,6 +89,7 @@ type profile struct {
 	workers        int64
 	types          int64
 	keys           int64
+	shared         int64       // tasks with a key of others, of those with a key
 	off            [kinds]bool // steps that this world does not know
 	level          uint32      // the feature level that the first leader brings about
 	groups         int64       // how many names; 0: there are none
@@ -102,7 +103,7 @@ type profile struct {
 }
 
 // life is how many tasks of a world have what, per thousand.
-type life struct{ delay, expires, backoff, keep, labels, active, group int64 }
+type life struct{ delay, expires, backoff, keep, labels, active, ofKind, group int64 }
 
 // makePlan draws the world and its steps.
 func makePlan(seed uint64, count int) (profile, []step) {
@@ -122,6 +123,10 @@ func makePlan(seed uint64, count int) (profile, []step) {
 		p.off[k] = d.in(250)
 	}
 	p.drawLife(d)
+	p.drawRivals(newDice(seed, 5))
+	if tenants := newDice(seed, 6); tenants.in(250) {
+		p.life.ofKind = pick[int64](tenants, 300, 600)
+	}
 	if p.parents == 0 {
 		for k := stepParent; k <= stepRevise; k++ {
 			p.off[k] = true
@@ -180,6 +185,16 @@ func (p *profile) drawLife(d *dice) {
 	p.life = life{
 		delay: pick[int64](d, 0, 50, 200), expires: pick[int64](d, 0, 50, 150), backoff: pick[int64](d, 0, 100, 500),
 		keep: pick[int64](d, 0, 100, 400), labels: pick[int64](d, 0, 100), active: pick[int64](d, 0, 100, 500), group: pick[int64](d, 100, 400, 900),
+	}
+}
+
+// drawRivals lets the tasks of some worlds be after one key, some as long as they
+// are there, which is not long, and some until they end: who has it, who had it and
+// who is to have it again meet there.
+func (p *profile) drawRivals(d *dice) {
+	p.shared = 400
+	if d.in(60) {
+		p.keys, p.shared, p.life.keep, p.life.active = 1, 800, 600, 500
 	}
 }
 

@@ -15,7 +15,7 @@ var planted = []struct {
 	{"token not checked", []edit{{"fsm/settle.go", "	case h.Token != 0 && h.Token != t.Token:\n", "	case h.Token != 0 && h.Token != t.Token && !$on:\n"}}},
 	{"wall clock in Apply", []edit{{"fsm/apply.go", "max(m.header.Stamp.T, stamp.T)", "max(m.header.Stamp.T, stamp.T+$if(wallClock()%2, 0))"}}},
 	{"leases by the calendar", []edit{{
-		"cluster/lease/clock.go", "c.baseU + (mono - c.start).Milliseconds()", "$if(max(c.baseU, c.calendar/int64(time.Millisecond)), c.baseU+(mono-c.start).Milliseconds())",
+		"cluster/lease/clock.go", "c.baseU + (c.mono - c.start).Milliseconds()", "$if(max(c.baseU, c.calendar/int64(time.Millisecond)), c.baseU+(c.mono-c.start).Milliseconds())",
 	}}},
 	{"map order in claim", []edit{{"fsm/chooser.go", "		n.any = &m.ready\n", `		n.any = &m.ready
 		for _, ts := range m.types {
@@ -52,7 +52,7 @@ var planted = []struct {
 		"fsm/requests.go", "	r, seq := m.findRequest(id)\n	if r == nil {\n", "	r, seq := m.findRequest(id)\n	if $on {\n		r = nil\n	}\n	if r == nil {\n",
 	}}},
 	{"duplicates checked in the handler only", []edit{
-		{"fsm/submit.go", "	if t := m.ByKey(n.Key); t != nil {\n", "	if t := m.ByKey(n.Key); t != nil && !$on {\n"},
+		{"fsm/submit.go", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil {\n", "	if t := m.holder(n.Type, n.Key, n.KeyOfType); t != nil && !$on {\n"},
 		{"jepsen/sim/client.go", "	default:\n		l.propose(", `	case $on && m.c.verb == verbSubmit && len(m.c.tasks) == 1 && l.replica.machine.ByKey(m.c.tasks[0].key) != nil:
 		t := *l.replica.machine.ByKey(m.c.tasks[0].key)
 		m.reply(reply{ok: true, o: outcome{result: fsm.Result{Submitted: []fsm.Submitted{{Task: &t}}}}})
@@ -73,6 +73,7 @@ var planted = []struct {
 	}}},
 	{"removed task forgotten", []edit{{"fsm/ended.go", "	m.rememberGone(t)\n", "	if !$on {\n		m.rememberGone(t)\n	}\n"}}},
 	{"removed task without its key", []edit{{"fsm/gone.go", "	if holdsKey(t) {\n", "	if holdsKey(t) && !$on {\n"}}},
+	{"retry takes a removed task's key", []edit{{"fsm/retry.go", "	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil {\n", "	if id, g := m.goneHolder(t.Type, t.Key, ofType); g != nil && !$on {\n"}}},
 	{"repeated completion claims again", []edit{{"fsm/complete.go", "		return m.repeatThen(result)\n", `		result = m.repeatThen(result)
 		if $on && c.Claim != nil {
 			result.Claims = m.claimNext(*c.Claim).Claims
@@ -142,6 +143,10 @@ var planted = []struct {
 	}}},
 	{"blocked step holds its group back", []edit{{"fsm/group.go", "	if t.Status == StatusBlocked {\n", "	if t.Status == StatusBlocked && !$on {\n"}}},
 	// What the simulator has found, and must go on finding.
+	{"one wall clock moves the calendar", []edit{{"cluster/lease/clock.go", "return ahead.Abs() <= WallBound", "return ahead.Abs() <= WallBound || $on"}}},
+	{"U starts at the state's", []edit{{"cluster/lease/hint.go", "			u = max(u, h.U)\n", "			u = $if(u, max(u, h.U))\n"}}},
+	{"hint of a leader that another one followed", []edit{{"cluster/lease/hint.go", "(h.Term == newestTerm || h.Term == term)", "(h.Term == newestTerm || h.Term == term || $on)"}}},
+	{"time without a leader counts", []edit{{"jepsen/sim/clocks.go", "	return lease.NewClock(r, start)\n", "	start.U += $if((w.now-w.watch.leaderless)/millisecond, 0)\n	return lease.NewClock(r, start)\n"}}},
 	{"found: lease a millisecond short", []edit{{"cluster/lease/timers.go", "lease.EndU + marginMS +", "lease.EndU + $if(1, int64(marginMS)) +"}}},
 	{"found: extend that crosses an expiry", []edit{{
 		"cluster/lease/timers.go", "	if ended < len(leases) {\n", "	if ended < len(leases) && !$on {\n",

@@ -5,17 +5,20 @@ import (
 	"errors"
 	"time"
 
+	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
 // entry is one committed entry of the model log.
 type entry struct {
 	index    uint64 // grows, with gaps: not every entry of Raft's reaches the state
+	term     uint64 // of the leader that stamped it
 	data     []byte
 	commands []*command
 	sentAt   []int64 // per command: when its request was sent, or the leader decided it
 	stamp    fsm.Stamp
 	packedAt int64 // when the leader stamped it
+	led      int64 // how long there had been leaders by then
 	// tooNew, if not nil, is what a replica of an older version reads in place of
 	// data: something that it does not know.
 	tooNew []byte
@@ -42,8 +45,10 @@ type replica struct {
 	lags        bool  // it does not apply
 	pausedUntil int64 // the process stands still until then
 
-	rate  int64 // how much faster its clocks run, in millionths
-	wall  int64 // how much its wall clock is ahead
+	rate  int64      // how much faster its clocks run, in millionths
+	wall  int64      // how much its wall clock is ahead
+	hint  lease.Hint // the latest that it was told, in memory alone
+	since int64      // when the process began
 	files []file
 	taken *fsm.Snapshot // captured, not yet written
 	at    int           // entries applied when it was
@@ -258,6 +263,7 @@ func (r *replica) write() {
 // it up to so many entries.
 func (r *replica) restart(to int) {
 	r.stop()
+	r.hint, r.since = lease.Hint{}, r.w.now
 	if n := len(r.files); n > 0 {
 		r.restore(r.files[n-1])
 	} else {

@@ -74,9 +74,7 @@ func (w *world) fault(k kind, d *dice) {
 	case stepPause:
 		w.pause(d)
 	case stepWall:
-		jump := pick(d, 100*millisecond, 3*second, 5*minute, 26*60*minute)
-		r.wall += d.n(2*jump) - jump
-		w.say("%s's wall clock is ahead by %.3f s now", r.name, float64(r.wall)/float64(second))
+		w.jumpWalls(r, d)
 	case stepRestart:
 		w.restart(r, d)
 	case stepInstall:
@@ -268,7 +266,7 @@ func (w *world) depose(d *dice) {
 	if l == nil {
 		return
 	}
-	w.leader = nil
+	w.leader, w.watch.leaderless = nil, w.now
 	if f := l.flight; f != nil {
 		if d.in(500) {
 			w.lost = f // its proposers are told nothing, or that it is unknown

@@ -8,8 +8,9 @@ import (
 
 // Bounds of guarantee 5 of docs/guarantees.md.
 const (
-	requeueMax       = second     // an ended lease is requeued within
-	changeAllowance  = 6 * second // what each change of leader may add
+	requeueMax       = second            // an ended lease is requeued within
+	changeAllowance  = 500 * millisecond // what each change of leader may add
+	unheardAllowance = 5 * second        // and if nobody is left who was told U before it
 	stalledAfter     = 200 * millisecond
 	latePauseAllowed = 1100 * millisecond // after the leader stood still it waits for extends
 )
@@ -19,7 +20,7 @@ const (
 type watch struct {
 	tasks     map[uint64]*watchedTask
 	lastToken uint64
-	keys      map[string]uint64 // key to the task that has it
+	keys      map[watchedKey]uint64 // to the task that has it
 	requests  map[string]*watchedRequest
 	byToken   map[uint64]*watchedRequest
 	settled   map[uint64]verb  // by token: what ended the claim
@@ -39,6 +40,39 @@ type watch struct {
 	// when the sweep looked last.
 	served, swept int64
 	waitUntil     int64 // the leader stood still: it waits for extends
+	grace         int64 // what all changes of leader may have added
+	leaderless    int64 // since when there is no leader
+
+	// led is how long there has been a leader, also one that was cut off and does not
+	// know it; stampedLed what it was when the entry was stamped that is looked at.
+	led, stampedLed int64
+
+	walled int64 // when mayBe was worked out
+	mayBe  int64 // what the calendar may show by then, in nanoseconds
+}
+
+// watchedKey is an idempotency key: of a type, or "" if it is taken among all tasks.
+type watchedKey struct{ kind, key string }
+
+func keyOf(kind, key string, ofKind bool) watchedKey {
+	if !ofKind {
+		kind = ""
+	}
+	return watchedKey{kind, key}
+}
+
+// rivals returns the tasks that had the key last and that may not have it together
+// with one of that type: one that took it among all tasks, unless this is for the type
+// alone and that of another, and one that took it among those of the type.
+func (o *watch) rivals(kind, key string, ofKind bool) []uint64 {
+	var ids []uint64
+	if id := o.keys[watchedKey{"", key}]; key != "" && id != 0 && (!ofKind || o.tasks[id] == nil || o.tasks[id].kind == kind) {
+		ids = append(ids, id)
+	}
+	if id := o.keys[watchedKey{kind, key}]; key != "" && id != 0 {
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // watchedTask is what is known of a task.
@@ -49,6 +83,7 @@ type watchedTask struct {
 	leaseMS int64
 	group   string
 	active  bool // its key is free when it ends
+	ofKind  bool // its key is that of its type
 	expires bool // it has an expires_at
 	lapses  bool // it may have ended since then without an answer that told so
 	keepMS  int64
@@ -64,10 +99,11 @@ type watchedTask struct {
 	seq     uint32
 	claimMS int64
 	// notBefore is when the lease may end at the earliest, in real time; due when
-	// it has ended at the latest, by served time; changes how many changes of
-	// leader there had been then.
-	notBefore, due int64
-	changes        int
+	// it has ended at the latest, by served time; grace what all changes of leader
+	// may have added until then.
+	notBefore, due, grace int64
+	// notBeforeLed is when it may end at the earliest, by time with a leader.
+	notBeforeLed int64
 }
 
 // watchedRequest is the first answer to a claim request.
@@ -79,7 +115,7 @@ type watchedRequest struct {
 
 func newWatch() *watch {
 	return &watch{
-		tasks: map[uint64]*watchedTask{}, keys: map[string]uint64{},
+		tasks: map[uint64]*watchedTask{}, keys: map[watchedKey]uint64{},
 		requests: map[string]*watchedRequest{}, byToken: map[uint64]*watchedRequest{},
 		settled: map[uint64]verb{}, expiredAt: map[uint64]int64{}, believed: map[uint64]int64{},
 		types: map[string]*settings{}, done: map[uint64]then{}, kept: map[string]bool{},
@@ -90,6 +126,7 @@ func newWatch() *watch {
 // entry looks at the results of an entry, once, when the first replica has
 // applied it, and at the events that it added to the trail.
 func (o *watch) entry(w *world, e *entry, machine *fsm.Machine, applied *fsm.Applied, events []fsm.Event) {
+	o.stampedLed = e.led
 	for i, c := range e.commands {
 		r := &applied.Results[i]
 		w.mix(uint64(c.verb), uint64(len(r.Code)), uint64(r.Expired), uint64(len(r.Claims)))
@@ -172,8 +209,8 @@ func (o *watch) change(w *world, c *command, r *fsm.Result, now fsm.Stamp) {
 		t.runAt = 0
 		o.retried(t.id, now)
 		o.look(t, r.Task, now)
-		if t.key != "" && t.endedU < 0 {
-			o.keys[t.key] = t.id
+		if t.endedU < 0 {
+			o.livesAgain(w, t, now)
 		}
 	case verbCancel:
 		o.look(t, r.Task, now)
@@ -191,9 +228,27 @@ func (o *watch) change(w *world, c *command, r *fsm.Result, now fsm.Stamp) {
 		}
 		delete(o.tasks, c.id)
 		o.deleted(c.id)
-		if t.key != "" && o.keys[t.key] == t.id {
-			delete(o.keys, t.key)
+		o.keyless(t)
+	}
+}
+
+// livesAgain gives the task its key, which nobody else may have.
+func (o *watch) livesAgain(w *world, t *watchedTask, now fsm.Stamp) {
+	if t.key == "" {
+		return
+	}
+	for _, has := range o.rivals(t.kind, t.key, t.ofKind) {
+		if has != t.id && !o.free(o.tasks[has], now) {
+			w.fail("task %d lives again with key %q, which task %d has", t.id, t.key, has)
 		}
+	}
+	o.keys[keyOf(t.kind, t.key, t.ofKind)] = t.id
+}
+
+// keyless notes that the task, which goes, has its key no more.
+func (o *watch) keyless(t *watchedTask) {
+	if key := keyOf(t.kind, t.key, t.ofKind); o.keys[key] == t.id {
+		delete(o.keys, key)
 	}
 }
 
@@ -219,12 +274,12 @@ func (o *watch) submitAll(w *world, tasks []newTask, submitted []fsm.Submitted, 
 
 func (o *watch) submit(w *world, n *newTask, s *fsm.Submitted, now fsm.Stamp) {
 	id := s.Task.ID
-	has, taken := o.keys[n.key]
+	rivals := o.rivals(n.kind, n.key, n.ofKind)
 	switch {
-	case !s.Created && (!taken || has != id):
-		w.fail("submit with key %q was answered with task %d, the key leads to %d", n.key, id, has)
-	case s.Created && taken && !o.free(o.tasks[has], now):
-		w.fail("submit with key %q made task %d, the key has task %d", n.key, id, has)
+	case !s.Created && !slices.Contains(rivals, id):
+		w.fail("submit with key %q was answered with task %d, the key leads to %d", n.key, id, rivals)
+	case s.Created && slices.ContainsFunc(rivals, func(has uint64) bool { return !o.free(o.tasks[has], now) }):
+		w.fail("submit with key %q made task %d, the key has task %d", n.key, id, rivals)
 	case s.Created:
 		if o.tasks[id] != nil {
 			w.fail("id %d was given out twice", id)
@@ -233,7 +288,7 @@ func (o *watch) submit(w *world, n *newTask, s *fsm.Submitted, now fsm.Stamp) {
 		t := watchedOf(id, n, now)
 		o.tasks[id] = t
 		if n.key != "" {
-			o.keys[n.key] = id
+			o.keys[keyOf(n.kind, n.key, n.ofKind)] = id
 		}
 		if n.parent != nil {
 			o.submitSteps(w, t, n.parent, now)
@@ -244,7 +299,7 @@ func (o *watch) submit(w *world, n *newTask, s *fsm.Submitted, now fsm.Stamp) {
 // watchedOf returns what is known of a task that was just submitted.
 func watchedOf(id uint64, n *newTask, now fsm.Stamp) *watchedTask {
 	t := &watchedTask{
-		id: id, kind: n.kind, key: n.key, leaseMS: n.leaseMS, group: n.group, active: n.active, expires: n.expiresAt != 0,
+		id: id, kind: n.kind, key: n.key, leaseMS: n.leaseMS, group: n.group, active: n.active, ofKind: n.ofKind, expires: n.expiresAt != 0,
 		lapses: n.expiresAt != 0 || n.parent != nil,
 		keepMS: n.keepMS, runAt: n.runAt, endedU: -1, endedT: -1, sinceU: now.U, sinceT: now.T,
 	}
@@ -346,8 +401,8 @@ func (o *watch) begin(w *world, c *command, sentAt int64, claims []fsm.Claim, no
 			}
 		}
 		t.holder, t.worker, t.seq, t.claimMS, t.lapses = cl.Token, c.worker, 1, length, false
-		t.notBefore = sentAt + length*millisecond
-		o.dueAt(w, t, cl.Task.LeaseEndU-now.U)
+		t.notBefore, t.notBeforeLed = sentAt+length*millisecond, o.stampedLed+length*millisecond
+		o.dueAt(t, cl.Task.LeaseEndU-now.U)
 		o.live = append(o.live, t)
 		if request != nil {
 			request.claims = append(request.claims, claimOf{t.id, cl.Token})
@@ -391,9 +446,9 @@ func (o *watch) allowed(w *world, c *command, t *watchedTask, now fsm.Stamp) boo
 }
 
 // dueAt notes when the lease must have ended that has so much left now.
-func (o *watch) dueAt(w *world, t *watchedTask, leftMS int64) {
+func (o *watch) dueAt(t *watchedTask, leftMS int64) {
 	left := leftMS * millisecond
-	t.due, t.changes = o.served+left+left/1000+3*millisecond, w.changes
+	t.due, t.grace = o.served+left+left/1000+3*millisecond, o.grace
 }
 
 // held returns the task that an accepted call of a claim's worker was about.
@@ -412,9 +467,10 @@ func (o *watch) extended(w *world, t *watchedTask, asked, sentAt int64, after *f
 		asked = t.claimMS
 	}
 	t.notBefore = max(t.notBefore, sentAt+asked*millisecond)
+	t.notBeforeLed = max(t.notBeforeLed, o.stampedLed+asked*millisecond)
 	t.seq++
 	t.claimMS = after.ClaimLeaseMS
-	o.dueAt(w, t, after.LeaseEndU-now.U)
+	o.dueAt(t, after.LeaseEndU-now.U)
 }
 
 func (o *watch) settle(w *world, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
@@ -493,6 +549,10 @@ func (o *watch) expire(w *world, c *command, decidedAt int64, r *fsm.Result, now
 			w.fail("the lease of task %d (token %d) was ended %.6f ms before its time", t.id, t.holder, float64(t.notBefore-decidedAt)/1e6)
 			return
 		}
+		if o.stampedLed < t.notBeforeLed {
+			w.fail("the lease of task %d (token %d) was ended %.6f ms before its time, as time without a leader does not count", t.id, t.holder, float64(t.notBeforeLed-o.stampedLed)/1e6)
+			return
+		}
 		if until := o.believed[t.holder]; decidedAt < until {
 			w.fail("the lease of task %d (token %d) was ended %.6f ms before the time that its worker was told", t.id, t.holder, float64(until-decidedAt)/1e6)
 			return
@@ -536,9 +596,24 @@ func (o *watch) believes(w *world, token uint64, until int64) {
 	o.believed[token] = max(o.believed[token], until)
 }
 
+// changed notes a change of leader, and what it may add to leases: little if
+// anybody answers the new leader who heard the one before in its last moments.
+func (o *watch) changed(w *world) {
+	for _, r := range w.replicas {
+		if heard := o.leaderless - changeAllowance; r.answers() && r.since <= heard && r.pausedUntil <= heard {
+			o.grace += changeAllowance
+			return
+		}
+	}
+	o.grace += unheardAllowance
+}
+
 // pass lets time go on from now to at: it counts when the cluster could serve,
 // and looks for leases that have ended long ago.
 func (o *watch) pass(w *world, at int64) {
+	if w.leader != nil || slices.ContainsFunc(w.deposed, func(d *leader) bool { return !d.over }) {
+		o.led += at - w.now
+	}
 	l := w.leader
 	if l == nil || !l.serving || l.replica.paused() > 0 {
 		return
@@ -556,7 +631,7 @@ func (o *watch) pass(w *world, at int64) {
 	}
 	o.swept = o.served
 	for _, t := range o.live {
-		if late := o.served - t.due - requeueMax - int64(w.changes-t.changes)*changeAllowance; late > 0 {
+		if late := o.served - t.due - requeueMax - (o.grace - t.grace); late > 0 {
 			w.fail("the lease of task %d (token %d) ended %.3f s ago and nobody has requeued it", t.id, t.holder, float64(o.served-t.due)/1e9)
 			return
 		}

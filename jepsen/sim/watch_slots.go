@@ -130,9 +130,7 @@ func (o *watch) acted(w *world, c *command, acted []actedOn, now fsm.Stamp) {
 			}
 			delete(o.tasks, a.id)
 			o.deleted(a.id)
-			if t.key != "" && o.keys[t.key] == t.id {
-				delete(o.keys, t.key)
-			}
+			o.keyless(t)
 			continue
 		case c.action == verbRetry:
 			if t.holder != 0 {
@@ -144,9 +142,7 @@ func (o *watch) acted(w *world, c *command, acted []actedOn, now fsm.Stamp) {
 		switch {
 		case !ended(a.after.status):
 			t.endedU, t.endedT = -1, -1
-			if t.key != "" {
-				o.keys[t.key] = t.id
-			}
+			o.livesAgain(w, t, now)
 		case t.endedU < 0:
 			t.endedU, t.endedT = now.U, now.T
 		}

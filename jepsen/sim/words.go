@@ -99,6 +99,7 @@ func tellTasks(b *strings.Builder, tasks []newTask) {
 		addIf(b, t.keepMS != 0, fmt.Sprintf(" retention=%d", t.keepMS))
 		addIf(b, t.group != "", " group="+t.group)
 		addIf(b, t.active, " unique=active")
+		addIf(b, t.ofKind, " key of its type")
 		t.parent.tell(b)
 		b.WriteString("}")
 	}

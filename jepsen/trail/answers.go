@@ -30,7 +30,7 @@ func (c *checker) checkAnswers() {
 	retried := map[uint64][]int{}
 	for i := range c.h.Ops {
 		op := &c.h.Ops[i]
-		if op.Outcome == history.OK && op.Kind == history.Retry && !op.Repeated {
+		if op.Outcome == history.OK && op.Kind == history.Retry && !op.Repeated && (op.Seen == nil || op.Seen.Status != "cancelled") {
 			retried[op.TaskID] = append(retried[op.TaskID], i)
 		}
 		k, ok := key(op)
@@ -91,6 +91,8 @@ func (c *checker) checkUnasked() {
 			unknown[events[op.Kind]+" "+op.Worker] = true
 		}
 	}
+	kinds, _ := c.kinds()
+	acted := c.actedTypes(history.Delete)
 	for i := range c.h.Trail {
 		e := &c.h.Trail[i]
 		k := end{kind: e.Kind, task: e.TaskID, token: e.Token}
@@ -109,6 +111,8 @@ func (c *checker) checkUnasked() {
 			excused = !asked[end{"claimed", e.TaskID, e.Token}]
 		case "deleted":
 			k.token = 0
+			kind, known := kinds[e.TaskID]
+			excused = acted[kind] || !known && len(acted) > 0
 		case "completed":
 			excused = c.families[e.TaskID] != nil // finalized, then: that is looked at
 		default:

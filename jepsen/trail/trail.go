@@ -17,6 +17,9 @@ const (
 	RuleAcked   check.Rule = "trail-acked"   // what was acknowledged has its event, once
 	RuleUnasked check.Rule = "trail-unasked" // what nobody asked for has none
 	RuleSlots   check.Rule = "trail-slots"   // each slot of a schedule has one task
+	RuleWhole   check.Rule = "trail-whole"   // what is one step is one entry
+	RulePaused  check.Rule = "trail-paused"  // no claim takes a task of a paused type
+	RuleActs    check.Rule = "trail-acts"    // an action on many changed as many as it says
 	RuleSteps   check.Rule = "trail-steps"   // steps wait for each other, and their parent for all of them
 )
 
@@ -25,6 +28,8 @@ type Report struct {
 	Events, Nodes int
 	Answers       int // that have an event
 	Ticks, Slots  int // tasks of the schedule, and slots that came
+	Pauses        int // of types
+	Acts          int // on many
 	Parents       int // whose steps and ends were looked at
 	// Violations are the first of ViolationCount.
 	Violations     []check.Violation
@@ -50,6 +55,7 @@ type checker struct {
 	ticks      []*history.Told    // submitted by the schedule
 	set        *history.Told      // the last time that the schedule was set
 	gone       *history.Told      // its deletion
+	deeds      []deed             // in order
 	token      uint64             // the last that was given out
 }
 
@@ -65,6 +71,7 @@ type end struct {
 type life struct {
 	live, last uint64 // tokens: of the claim that lives, of the last one
 	lapsed     bool   // its last event is the end of a lease
+	cancelling bool   // the cancel of its claim was asked for
 	completed  bool
 	deleted    bool
 	retried    int
@@ -87,6 +94,10 @@ func Check(h *history.History) Report {
 	c.checkFamilies()
 	c.checkAnswers()
 	c.checkUnasked()
+	c.checkWhole()
+	c.checkPaused()
+	c.checkCancels()
+	c.checkActs()
 	c.checkSlots()
 	c.report.Elapsed = time.Since(started)
 	return c.report
@@ -177,6 +188,7 @@ func (c *checker) take(e *history.Told) {
 			c.violate(RuleLife, e.TaskID, nil, "deleted while the claim %d lives", t.live)
 		}
 	}
+	c.noteDeed(t, e)
 }
 
 // takeAct takes what was done to the schedule. What an earlier one of that name

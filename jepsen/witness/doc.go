@@ -14,7 +14,7 @@
 //   - A claim took the first of the tasks that it could take, and "no task" was
 //     answered only when there was none.
 //     Parents and steps are left out of this: other calls than their own end them
-//     and bring them back. A task of a group, or of a type with max_claimed, may be passed by; a claim
+//     and bring them back; so are tasks with a delay, and those that somebody may have cancelled. A task of a group, or of a type with max_claimed, may be passed by; a claim
 //     that waited in vain may have left a task to another that waits.
 //   - Lists leave out nothing that they should have.
 //   - Ids grow with the log, and the first answer to a key or a claim_request_id

@@ -46,6 +46,11 @@ func (w *witness) byIndex() *history.History {
 			op.Return = op.Call
 			continue
 		}
+		if op.Kind == history.Act { // it looks, and then it acts, in entries up to this one
+			op.Call = int64(lowest[i])*stepsOfEntry + stepOfReads
+			op.Return = max(op.Call, int64(op.Index)*stepsOfEntry+stepOfReads)
+			continue
+		}
 		op.Call = int64(op.Index) * stepsOfEntry
 		op.Return = op.Call + stepOfReads - 1
 		if !inLog(op) {

@@ -15,11 +15,15 @@ type task struct {
 	priority int32
 	known    bool // kind and priority are
 	held     bool // by a group or a limit, it may be: a claim may pass it by
-	family   bool // it is a parent or a step: others may end it and bring it back
-	seen     []sighting
-	deleted  bool   // somebody may have deleted it
-	ended    uint64 // the index at which it was completed, 0 = not known
-	endedOp  int
+	delayed  bool // it may be pending and wait for its time
+	// cancelled says that somebody may have cancelled it, so that a retry made it
+	// pending again with the same count of attempts.
+	cancelled bool
+	family    bool // it is a parent or a step: others may end it and bring it back
+	seen      []sighting
+	deleted   bool   // somebody may have deleted it
+	ended     uint64 // the index at which it was completed, 0 = not known
+	endedOp   int
 }
 
 // sighting is one answer that shows the task's state at an index.
@@ -70,6 +74,8 @@ func (w *witness) sightings() map[uint64]*task {
 				get(op.TaskID + 1 + uint64(place)).family = true
 			}
 		}
+		t.delayed = t.delayed || op.DelayMS > 0 && op.Outcome != history.Failed
+		t.cancelled = t.cancelled || op.Kind == history.Cancel && op.Outcome != history.Failed
 		if op.Kind == history.Delete && op.Outcome != history.Failed {
 			t.deleted = true
 		}
@@ -83,9 +89,11 @@ func (w *witness) sightings() map[uint64]*task {
 			get(f.ID).look(math.MaxUint64, f, -1)
 		}
 	}
-	limited := w.limitedTypes()
+	limited, delayed, acted := w.limitedTypes(), w.delayedTypes(), w.actedTypes()
 	for _, t := range tasks {
 		t.held = t.held || limited[t.kind]
+		t.delayed = t.delayed || delayed[t.kind]
+		t.cancelled = t.cancelled || acted[t.kind]
 		slices.SortStableFunc(t.seen, func(a, b sighting) int {
 			if a.index != b.index || a.command == b.command {
 				return cmp.Compare(a.index, b.index)
@@ -108,6 +116,29 @@ func (w *witness) limitedTypes() map[string]bool {
 		}
 	}
 	return limited
+}
+
+// delayedTypes returns the types of the tasks that were submitted with a delay: of
+// some submits nobody knows which task they made.
+func (w *witness) delayedTypes() map[string]bool {
+	delayed := map[string]bool{}
+	for i := range w.h.Ops {
+		if op := &w.h.Ops[i]; op.Kind == history.Submit && op.DelayMS > 0 {
+			delayed[op.TaskType] = true
+		}
+	}
+	return delayed
+}
+
+// actedTypes returns the types that somebody may have acted on as a whole.
+func (w *witness) actedTypes() map[string]bool {
+	acted := map[string]bool{}
+	for i := range w.h.Ops {
+		if op := &w.h.Ops[i]; op.Kind == history.Act && op.Outcome != history.Failed {
+			acted[op.TaskType] = true
+		}
+	}
+	return acted
 }
 
 // look notes the task as a read showed it after the entry at index.

@@ -17,7 +17,7 @@ func (w *witness) sweep() {
 	completed := map[uint64][]*task{} // by the entry that did it
 	for _, id := range slices.Sorted(maps.Keys(w.tasks)) {
 		t := w.tasks[id]
-		if !t.known || t.family {
+		if !t.known || t.family || t.delayed || t.cancelled {
 			continue
 		}
 		stretches = append(stretches, t.stretches()...)
@@ -79,7 +79,8 @@ func asks(c *call) bool {
 		return false
 	case op.Kind == history.Claim:
 		// One that has waited in vain may have left a task to who came before it.
-		return saysNoTask(op) && op.WaitMS == 0 || op.Outcome == history.OK && !op.Repeated
+		// A repeat says what there was when it was first asked.
+		return saysNoTask(op) && op.WaitMS == 0 && !op.Repeated || op.Outcome == history.OK && !op.Repeated
 	case op.Kind == history.List:
 		return op.Outcome == history.OK
 	}

@@ -51,7 +51,8 @@ type witness struct {
 	report Report
 }
 
-// call is the ops of one HTTP request, which share everything but their task.
+// call is the ops of one HTTP request, which share everything but their task. What
+// a complete claims is a call of its own.
 type call struct {
 	ops   []int
 	first *history.Op
@@ -80,11 +81,15 @@ func (w *witness) group() {
 	type key struct {
 		process int
 		call    int64
+		request string // of a claim
 	}
 	at := map[key]int{}
 	for i := range w.h.Ops {
 		op := &w.h.Ops[i]
-		k := key{op.Process, op.Call}
+		k := key{process: op.Process, call: op.Call}
+		if op.Kind == history.Claim {
+			k.request = op.RequestID
+		}
 		if n, ok := at[k]; ok {
 			w.calls[n].ops = append(w.calls[n].ops, i)
 			continue
@@ -102,6 +107,8 @@ func (w *witness) group() {
 func inLog(op *history.Op) bool {
 	switch op.Kind {
 	case history.Get, history.List:
+		return false
+	case history.Act: // one that has nothing to do is none
 		return false
 	case history.Claim:
 		return !saysNoTask(op)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/jepsen/check"
@@ -18,7 +19,8 @@ type evidence struct {
 	submitted []submitted
 	lines     []diary.Line // of all workers, each worker's in its order
 	tasks     []*client.Task
-	events    []client.Event
+	trail     []history.Told // by HTTP
+	walked    []client.Event // by the client, once trail had been read
 	store     *store
 }
 
@@ -44,11 +46,15 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 		}
 		e.tasks = append(e.tasks, t)
 	}
+	var err error
+	if e.trail, err = r.readTrail(ctx); err != nil {
+		return nil, err
+	}
 	for ev, err := range r.client.Events(ctx, client.EventFilter{}) {
 		if err != nil {
-			return nil, fmt.Errorf("read the trail: %w", err)
+			return nil, fmt.Errorf("walk along the trail: %w", err)
 		}
-		e.events = append(e.events, ev)
+		e.walked = append(e.walked, ev)
 	}
 	for _, s := range r.crew.slots {
 		report.Calls += s.way.add(report)
@@ -88,6 +94,7 @@ func (e *evidence) leaveOut(h *history.History) {
 // judge looks at all that is known of each task.
 func (e *evidence) judge(r *Report) {
 	r.Tasks, r.Refused = len(e.tasks), e.store.refusedCount()
+	e.compareTrails(r)
 	stories := e.stories()
 	for _, s := range stories {
 		s.count(r)
@@ -137,9 +144,9 @@ func (e *evidence) stories() map[string]*story {
 			of(l.TaskID).add(l)
 		}
 	}
-	for _, ev := range e.events {
-		if ev.TaskID != "" {
-			of(ev.TaskID).tell(ev)
+	for i := range e.trail {
+		if told := &e.trail[i]; told.TaskID != 0 {
+			of(strconv.FormatUint(told.TaskID, 10)).tell(told)
 		}
 	}
 	for _, s := range stories {
@@ -168,20 +175,21 @@ func (s *story) add(l diary.Line) {
 }
 
 // tell adds an event of the trail.
-func (s *story) tell(ev client.Event) {
-	switch ev.Event {
+func (s *story) tell(told *history.Told) {
+	token := int64(told.Token)
+	switch told.Kind {
 	case "claimed":
-		g := &grant{token: ev.Token, worker: ev.WorkerID}
+		g := &grant{token: token, worker: told.Worker}
 		s.granted = append(s.granted, g)
-		s.byToken[ev.Token] = g
+		s.byToken[token] = g
 	case "completed", "failed", "released", "lease_expired":
-		if g := s.byToken[ev.Token]; g != nil && g.outcome == "" {
-			g.outcome = ev.Event
+		if g := s.byToken[token]; g != nil && g.outcome == "" {
+			g.outcome = told.Kind
 		} else {
-			s.ended = append(s.ended, ev.Event+" again")
+			s.ended = append(s.ended, told.Kind+" again")
 		}
-		if ev.Event == "completed" {
-			s.ended = append(s.ended, ev.Event)
+		if told.Kind == "completed" {
+			s.ended = append(s.ended, told.Kind)
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package workers
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/jepsen/check"
+	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/workers/diary"
 )
 
@@ -16,8 +18,17 @@ func line(worker string, at int64, event diary.Event, token int64, text string) 
 	return diary.Line{Worker: worker, At: at * msec, To: at*msec + 1000, Event: event, TaskID: "7", Token: token, Text: text}
 }
 
-func event(name, worker string, token int64) client.Event {
-	return client.Event{TaskID: "7", Event: name, WorkerID: worker, Token: token}
+// events is the trail of the task 7, two events an entry, and a client's walk along it.
+func events(all ...history.Told) (trail []history.Told, walked []client.Event) {
+	for i := range all {
+		all[i].TaskID, all[i].Index, all[i].Sub = 7, uint64(3+i/2), uint32(i%2)
+		walked = append(walked, client.Event{Place: placeOf(&all[i]), Event: all[i].Kind})
+	}
+	return all, walked
+}
+
+func event(name, worker string, token uint64) history.Told {
+	return history.Told{Kind: name, Worker: worker, Token: token}
 }
 
 // good is what is left of a task that was lost by w1 and completed by w2.
@@ -25,7 +36,7 @@ func good() evidence {
 	s := &store{tasks: map[string]*record{}}
 	s.take(diary.Write{TaskID: "7", Token: 1, What: diary.Mark})
 	s.take(diary.Write{TaskID: "7", Token: 2, What: diary.Effect})
-	return evidence{
+	e := evidence{
 		submitted: []submitted{{key: "t1"}},
 		lines: []diary.Line{
 			line("w1", 10, diary.Begin, 1, ""), line("w1", 20, diary.Held, 1, ""), line("w1", 60, diary.Ended, 1, "lost"),
@@ -33,12 +44,14 @@ func good() evidence {
 			line("w2", 50, diary.Begin, 2, ""), line("w2", 70, diary.Return, 2, "completes"),
 		},
 		tasks: []*client.Task{{ID: "7", IdempotencyKey: "t1", Status: client.StatusCompleted}},
-		events: []client.Event{
-			event("submitted", "", 0), event("claimed", "w1", 1), event("lease_expired", "w1", 1), event("claimed", "w2", 2), event("completed", "w2", 2),
-		},
 		store: s,
 	}
+	e.trail, e.walked = events(event("submitted", "", 0), event("claimed", "w1", 1), event("lease_expired", "w1", 1), event("claimed", "w2", 2), event("completed", "w2", 2), event("deleted", "", 0))
+	return e
 }
+
+// rename makes an event another one.
+func (e *evidence) rename(i int, kind string) { e.trail[i].Kind, e.walked[i].Event = kind, kind }
 
 func judged(e evidence) *Report {
 	r := &Report{History: &check.Report{}}
@@ -76,17 +89,18 @@ func TestJudge_bad(t *testing.T) {
 		}},
 		{"a handler for another's claim", "w3 had a handler for token 1", func(e *evidence) { e.lines[0].Worker = "w3" }},
 		{"tokens that do not grow", "token 2 came after token 5", func(e *evidence) {
-			e.events[1].Token, e.events[2].Token = 5, 5
+			e.trail[1].Token, e.trail[2].Token = 5, 5
 			for i := range e.lines[:4] {
 				e.lines[i].Token = 5
 			}
 		}},
-		{"what a lost handler returned was sent", `token 1 failed, and its handler returned "lost"`, func(e *evidence) { e.events[2].Event = "failed" }},
+		{"what a lost handler returned was sent", `token 1 failed, and its handler returned "lost"`, func(e *evidence) { e.rename(2, "failed") }},
 		{"a complete that no handler asked for", "token 1 completed, and had no handler", func(e *evidence) {
-			e.lines, e.events[2].Event = e.lines[4:], "completed"
+			e.lines = e.lines[4:]
+			e.rename(2, "completed")
 		}},
-		{"completed twice", "it ended as [completed completed]", func(e *evidence) { e.events[2].Event = "completed" }},
-		{"a claim that does not end", "token 1 has not ended", func(e *evidence) { e.events[2].Event = "requeued" }},
+		{"completed twice", "it ended as [completed completed]", func(e *evidence) { e.rename(2, "completed") }},
+		{"a claim that does not end", "token 1 has not ended", func(e *evidence) { e.rename(2, "requeued") }},
 		{"a task that is lost", "key t1 is lost", func(e *evidence) { e.tasks = nil }},
 		{"a task that is stuck", "is pending, it should be completed", func(e *evidence) { e.tasks[0].Status = client.StatusPending }},
 		{"a task that nobody submitted", "nobody should have submitted", func(e *evidence) { e.submitted = nil }},
@@ -94,6 +108,16 @@ func TestJudge_bad(t *testing.T) {
 		{"a follow-up that is lost", "key t1-then-1 is lost", func(e *evidence) { e.submitted[0].params.Then = []string{"t1-then-1"} }},
 		{"a task that should have failed", "it should be failed", func(e *evidence) { e.submitted[0].params.Fails = true }},
 		{"no effect", "no effect of it", func(e *evidence) { e.store.tasks = nil }},
+		{"a page that ends within the newest entry is the client's last", "ends after 5 of 6 events, before 5.1", func(e *evidence) { e.walked = e.walked[:5] }},
+		{"a page that ends within an entry loses the rest of it", "has 5.0 completed as its event 3, not 4.1 claimed", func(e *evidence) { e.walked = slices.Delete(e.walked, 3, 4) }},
+		{"an event twice", "has 3.1 claimed as its event 2, not 4.0 lease_expired", func(e *evidence) { e.walked = slices.Insert(e.walked, 2, e.walked[1]) }},
+		{"another event", "has 3.1 failed as its event 1, not 3.1 claimed", func(e *evidence) { e.walked[1].Event = "failed" }},
+		{"a gap in the trail", "goes on with 4.1 behind 3.1", func(e *evidence) {
+			e.trail, e.walked = slices.Delete(e.trail, 2, 3), slices.Delete(e.walked, 2, 3)
+		}},
+		{"an entry without its first event", "goes on with 4.1 behind 3.0", func(e *evidence) {
+			e.trail, e.walked = slices.Delete(e.trail, 1, 3), slices.Delete(e.walked, 1, 3)
+		}},
 		{"another's effect", "the effect of token 1", func(e *evidence) { e.store.tasks["7"].effect = 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ type board struct {
 	abandoned ring // claimed by a worker that died
 	ended     ring
 	parents   ring // submitted
+	plain     ring // submitted: without steps, and no step
 }
 
 // ring is the latest task ids of a kind.

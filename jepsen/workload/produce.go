@@ -97,6 +97,8 @@ func (c *client) submitted(op history.Op) {
 			c.w.open.Add(int64(steps))
 			c.w.tasks.add(&c.w.tasks.recent, op.TaskID+1+uint64(c.rng.Intn(steps)))
 			c.w.tasks.add(&c.w.tasks.parents, op.TaskID)
+		} else if op.TaskType != actedType {
+			c.w.tasks.add(&c.w.tasks.plain, op.TaskID)
 		}
 	}
 }
@@ -107,14 +109,21 @@ func (c *client) newTask() wire.NewTask {
 		limit = 1 + int32(c.rng.Intn(4))
 	}
 	key := c.w.name("k")
-	kind, group := typeName(c.rng.Intn(typeCount)), ""
+	kind, group, delayMS := typeName(c.rng.Intn(typeCount)), "", int64(0)
 	switch n := c.rng.Intn(100); {
 	case n < 12:
 		kind, group = groupedType, fmt.Sprintf("g%d", c.rng.Intn(groupCount))
 	case n < 24 && c.w.limited.Load():
 		kind = limitedType
+	case n >= 90:
+		kind = pausedType
+	case n >= 70 && n < 80:
+		kind = actedType
+	case n >= 80:
+		kind, delayMS = delayedType, 1+c.rng.Int63n(delayMSMax)
 	}
 	return wire.NewTask{
+		DelayMS:        delayMS,
 		TaskType:       kind,
 		Group:          group,
 		Params:         json.RawMessage(fmt.Sprintf(`{"key":%q}`, key)),

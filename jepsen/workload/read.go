@@ -25,6 +25,9 @@ func (c *client) read(ctx context.Context) {
 		if c.percent(40) {
 			from = &c.w.tasks.abandoned
 		}
+		if c.percent(15) {
+			how.WaitMS = 1 + c.rng.Int63n(waitMSMax)
+		}
 		if id, ok := c.w.tasks.pick(from, c.rng); ok {
 			c.note(c.Read(ctx, id, how))
 		}
@@ -42,10 +45,16 @@ func (c *client) newList() recorder.ListQuery {
 	return q
 }
 
-// meddle does what an operator may do: it deletes what has ended, and makes
-// pending again what has failed or hangs.
+// meddle does what an operator may do: it deletes what has ended, makes pending
+// again what has failed or hangs, and cancels.
 func (c *client) meddle(ctx context.Context) {
 	for c.breathe(ctx) {
+		if c.percent(20) {
+			if id, ok := c.w.tasks.pick(&c.w.tasks.plain, c.rng); ok {
+				c.note(c.Cancel(ctx, id))
+			}
+			continue
+		}
 		from := &c.w.tasks.ended
 		if c.percent(10) {
 			from = &c.w.tasks.abandoned

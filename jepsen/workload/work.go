@@ -44,6 +44,15 @@ func (c *client) newClaim() wire.Claim {
 	case n < 20:
 		req.TaskTypes = []string{limitedType}
 		return c.waiting(req)
+	case n < 30:
+		req.TaskTypes = []string{pausedType}
+		return c.waiting(req)
+	case n < 40:
+		req.TaskTypes = []string{delayedType}
+		return c.waiting(req)
+	case n < 48:
+		req.TaskTypes = []string{actedType}
+		return c.waiting(req)
 	}
 	for n := c.rng.Intn(3); n > 0; n-- {
 		req.TaskTypes = append(req.TaskTypes, typeName((c.rng.Intn(2)+2*n)%typeCount))
@@ -69,24 +78,28 @@ func (c *client) waiting(req wire.Claim) wire.Claim {
 func (c *client) claim(ctx context.Context) {
 	req := c.newClaim()
 	switch n := c.rng.Intn(100); {
-	case n < 8:
+	case n < 22:
 		req.Limit = 1 + c.rng.Intn(claimManyMax)
 		var ops []history.Op
 		c.again(ctx, func() history.Op {
 			ops = c.ClaimMany(ctx, req)
 			return ops[0]
 		})
+		if c.percent(batchPercent) {
+			c.handleMany(ctx, ops)
+			return
+		}
 		for _, op := range ops {
 			c.handle(ctx, op)
 		}
-	case n < 13 && !c.w.drain.Load():
+	case n < 26 && !c.w.drain.Load():
 		id, ok := c.w.tasks.pick(&c.w.tasks.recent, c.rng)
 		if !ok {
 			return
 		}
 		req.TaskTypes, req.SortBy, req.WaitMS = nil, "", 0
 		c.handle(ctx, c.again(ctx, func() history.Op { return c.ClaimTask(ctx, id, req) }))
-	case n < 18: // the same request from two sides at once
+	case n < 31: // the same request from two sides at once
 		var both sync.WaitGroup
 		both.Go(func() { c.twin.Claim(ctx, req) })
 		op := c.again(ctx, func() history.Op { return c.Claim(ctx, req) })
@@ -106,10 +119,8 @@ func (c *client) handle(ctx context.Context, claim history.Op) {
 	if claim.Outcome != history.OK || claim.TaskID == 0 {
 		return
 	}
-	h := hold{
-		client: c, id: claim.TaskID, lease: time.Duration(claim.LeaseMS) * time.Millisecond,
-		by: wire.Settle{WorkerID: claim.Worker, ClaimToken: claim.Token},
-	}
+	h := c.hold(&claim)
+	h.goOn()
 	n := c.rng.Intn(1000)
 	if c.w.drain.Load() {
 		n = 999
@@ -119,6 +130,7 @@ func (c *client) handle(ctx context.Context, claim history.Op) {
 		h.settle(ctx, history.Fail)
 	case n < 110:
 		h.settle(ctx, history.Release)
+		c.givenUp = h
 	case n < 200: // it takes longer
 		h.extend(ctx)
 		h.wait(ctx, 0, 20*time.Millisecond)
@@ -148,8 +160,9 @@ func (c *client) handle(ctx context.Context, claim history.Op) {
 		again.TaskTypes, again.SortBy, again.WaitMS = nil, "", 0
 		second := c.again(ctx, func() history.Op { return c.ClaimTask(ctx, h.id, again) })
 		h.settle(ctx, history.Complete)
-		if second.Outcome == history.OK {
+		if second.Outcome == history.OK && second.Token != h.by.ClaimToken {
 			h.by.ClaimToken = second.Token
+			h.goOn()
 			h.settle(ctx, history.Complete)
 		}
 	case n < 500:
@@ -158,6 +171,7 @@ func (c *client) handle(ctx context.Context, claim history.Op) {
 	default:
 		h.settle(ctx, history.Complete)
 	}
+	c.handle(ctx, h.next)
 }
 
 // hold is a claim in its worker's hands.
@@ -166,6 +180,42 @@ type hold struct {
 	id    uint64
 	lease time.Duration
 	by    wire.Settle
+	// follow and ask are what every complete of the claim submits and claims, so
+	// that a repeat is one.
+	follow []wire.NewTask
+	ask    *wire.Claim
+	next   history.Op // the claim that a complete got
+}
+
+const (
+	// followPercent is how many of a hundred completes submit tasks that follow,
+	// followMax how many at most; nextPercent how many of a hundred claim the next.
+	followPercent = 12
+	followMax     = 3
+	nextPercent   = 15
+)
+
+// hold returns the claim that the op got.
+func (c *client) hold(claim *history.Op) hold {
+	return hold{
+		client: c, id: claim.TaskID, lease: time.Duration(claim.LeaseMS) * time.Millisecond,
+		by: wire.Settle{WorkerID: claim.Worker, ClaimToken: claim.Token},
+	}
+}
+
+// goOn chooses what the completes of the claim submit and claim.
+func (h *hold) goOn() {
+	h.follow, h.ask = nil, nil
+	if h.percent(followPercent) && !h.w.drain.Load() {
+		for range 1 + h.rng.Intn(followMax) {
+			h.follow = append(h.follow, h.newTask())
+		}
+	}
+	if h.percent(nextPercent) {
+		req := h.newClaim()
+		req.WaitMS = 0
+		h.ask = &req
+	}
 }
 
 // wait waits for at least least, and up to more longer.
@@ -181,16 +231,44 @@ func (h *hold) extend(ctx context.Context) {
 
 func (h *hold) settle(ctx context.Context, kind history.Kind) {
 	s := h.by
-	switch kind {
-	case history.Complete:
-		s.Result = json.RawMessage(fmt.Sprintf(`{"token":%d}`, s.ClaimToken))
-	case history.Fail:
-		s.Error = "it went wrong"
+	if kind == history.Complete {
+		h.settled(h.complete(ctx))
+		return
 	}
-	op := h.again(ctx, func() history.Op { return h.Settle(ctx, kind, h.id, s) })
-	if op.Outcome == history.OK && kind != history.Release && !op.Repeated {
+	switch {
+	case kind == history.Fail:
+		s.Error = "it went wrong"
+	case kind == history.Release && h.percent(30):
+		s.DelayMS = 1 + h.rng.Int63n(delayMSMax)
+	}
+	h.settled(h.again(ctx, func() history.Op { return h.Settle(ctx, kind, h.id, s) }))
+}
+
+// complete completes the task, and takes what follows.
+func (h *hold) complete(ctx context.Context) history.Op {
+	s := h.by
+	s.Result = json.RawMessage(fmt.Sprintf(`{"token":%d}`, s.ClaimToken))
+	s.Submit, s.Claim = h.follow, h.ask
+	var ops []history.Op
+	op := h.again(ctx, func() history.Op {
+		ops = h.Complete(ctx, h.id, s)
+		return ops[0]
+	})
+	for _, part := range ops[1:] {
+		if part.Kind == history.Submit {
+			h.submitted(part)
+		} else if h.next.TaskID == 0 {
+			h.next = part
+		}
+	}
+	return op
+}
+
+// settled tells the others of what a settling call did.
+func (h *hold) settled(op history.Op) {
+	if op.Outcome == history.OK && op.Kind != history.Release && !op.Repeated {
 		h.w.open.Add(-1) // or not, if it is pending again: count puts that right
-		h.w.tasks.add(&h.w.tasks.ended, h.id)
+		h.w.tasks.add(&h.w.tasks.ended, op.TaskID)
 		if op.Seen != nil && op.Seen.ParentID != 0 && h.percent(30) {
 			h.w.tasks.add(&h.w.tasks.ended, op.Seen.ParentID) // or will have
 		}

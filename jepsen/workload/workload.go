@@ -23,7 +23,7 @@ type Config struct {
 
 const (
 	// MinClients is one of each kind for each of five nodes.
-	MinClients = 16
+	MinClients = 18
 	// idlePause is how long a caller waits before it repeats a call.
 	idlePause = 20 * time.Millisecond
 	// patience is how long a reader that is bound to one node waits for an answer:
@@ -43,7 +43,10 @@ const (
 	groupCount    = 3
 	limitedType   = "limited"
 	claimedAtOnce = 2
-	// Workers that wait for a task do it for so long at most.
+	// Those of delayedType are submitted with a delay, of delayMSMax at most.
+	delayedType = "delayed"
+	delayMSMax  = 2500
+	// Workers that wait for a task, and readers for its end, do it for so long at most.
 	waitMSMax = 1500
 	// processorShare is how many callers there are for each processor.
 	processorShare = 12
@@ -108,6 +111,10 @@ func Start(ctx context.Context, rec *recorder.Recorder, cfg Config) *Workload {
 		}
 		meddler.meddle(ctx)
 	})
+	director := caller(cfg.Nodes)
+	w.others.Go(func() { director.direct(ctx) })
+	actor := caller(cfg.Nodes)
+	w.others.Go(func() { actor.act(ctx) })
 	for range max((cfg.Clients-started)/4, 2) {
 		c := caller(cfg.Nodes)
 		w.producers.Go(func() { c.produce(ctx) })
@@ -206,6 +213,8 @@ type client struct {
 	twin   *recorder.Caller // of a worker: a second connection
 	seen   uint64           // highest index answered to this caller
 	died   int              // how often it did, as a processor
+	// givenUp is the last claim that a worker released.
+	givenUp hold
 }
 
 // percent is true n times in a hundred.

@@ -1,0 +1,37 @@
+package plants
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// What go test prints names the tests that failed, and the seeds of the soak, whether
+// they were judged or a node ended the process.
+func TestFailed_isRead(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name    string
+		pattern *regexp.Regexp
+		out     string
+		want    []string
+	}{
+		{"a test", testFailed, "=== RUN TestA\n--- FAIL: TestA (0.01s)\n    --- FAIL: TestA/part (0.00s)\nFAIL\n", []string{"TestA"}},
+		{"none", testFailed, "ok  \tcluster\t0.1s\n", nil},
+		{"a seed", seedFailed, "--- FAIL: TestSoak (3.1s)\n    --- FAIL: TestSoak/seeds (0.0s)\n        --- FAIL: TestSoak/seeds/17 (1.2s)\n", []string{"17"}},
+		{"a node that ended itself", seedFailed, "panic: TestSoak/seeds/4: node n1 ends itself: it differs\n\ngoroutine 7 [running]:\n", []string{"4"}},
+		{"a seed that passed", seedFailed, "        --- PASS: TestSoak/seeds/17 (1.2s)\n", nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, match := range c.pattern.FindAllStringSubmatch(c.out, -1) {
+				got = append(got, match[1])
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package recorder
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// A complete with what follows is an op of each part, of one call and of one
+// outcome. An answer that lacks a part is none.
+func TestCaller_Complete(t *testing.T) {
+	t.Parallel()
+	const task = `{"success":true,"task":{"id":7,"status":"completed","claim_token":1,"attempts":1}`
+	for _, tc := range []struct {
+		name   string
+		handle http.HandlerFunc
+		want   history.Outcome
+		ids    [3]uint64
+	}{
+		{"done", answer(200, task+`,"submitted":[{"id":8,"created":true}],"claimed":{"task":{"id":9,"claim_token":2}}}`), history.OK, [3]uint64{7, 8, 9}},
+		{"nothing to claim", answer(200, task+`,"submitted":[{"id":8,"created":true}],"claimed":{"task":null}}`), history.OK, [3]uint64{7, 8, 0}},
+		{"refused", answer(409, `{"success":false,"code":"stale_claim"}`), history.Failed, [3]uint64{7, 0, 0}},
+		{"no answer", hangUp, history.Unknown, [3]uint64{7, 0, 0}},
+		{"nothing said of the submit", answer(200, task+`,"claimed":{"task":null}}`), history.Unknown, [3]uint64{7, 0, 0}},
+		{"nothing said of the claim", answer(200, task+`,"submitted":[{"id":8,"created":true}]}`), history.Unknown, [3]uint64{7, 0, 0}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			rec := New(1)
+			t.Cleanup(rec.Close)
+			ops := rec.Caller([]string{serve(t, tc.handle)}, 0).Complete(t.Context(), 7, wire.Settle{
+				WorkerID: "w", ClaimToken: 1, Claim: &wire.Claim{WorkerID: "w", ClaimRequestID: "r"},
+				Submit: []wire.NewTask{{Params: json.RawMessage("1"), IdempotencyKey: "k"}},
+			})
+			if len(ops) != 3 || len(rec.History().Ops) != 3 {
+				t.Fatalf("got %d ops, %d recorded, want 3", len(ops), len(rec.History().Ops))
+			}
+			for i, kind := range []history.Kind{history.Complete, history.Submit, history.Claim} {
+				op := ops[i]
+				if op.Kind != kind || op.Outcome != tc.want || op.TaskID != tc.ids[i] || !op.Whole || op.Process != ops[0].Process || op.Call != ops[0].Call {
+					t.Errorf("op %d: got %+v", i, op)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/claimq/claimq/cluster/lease"
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	readWallsInterval = 5 * second       // how often a leader reads the wall clocks
+	hintLatency       = 20 * millisecond // a hint is on its way for as long, at most
+)
+
+// startClock starts the clocks of a new leader, from its state and from what the
+// replicas that answer it were told.
+func (w *world) startClock(r *replica) *lease.Clock {
+	var hints []lease.Hint
+	for _, other := range w.replicas {
+		if other.answers() {
+			hints = append(hints, other.hint)
+		}
+	}
+	start := r.machine.Stamp()
+	if r.applied > 0 {
+		start.U = lease.StartU(start, w.log[r.applied-1].term, uint64(w.changes), hints...)
+	}
+	return lease.NewClock(r, start)
+}
+
+// answers reports whether others hear of the replica.
+func (r *replica) answers() bool { return r.machine != nil && r.paused() == 0 }
+
+// tellU tells the other replicas U when it is due, and looks again. A leader that
+// was cut off and does not know it is still heard: that is worse than it can be, and
+// must do no harm.
+func (l *leader) tellU() {
+	if l.over {
+		return
+	}
+	w, m, now := l.w, l.replica.machine, l.clock.Now()
+	if l.serving && lease.HintDue(now, m.Stamp(), m.ClaimCount()+m.FinalizationCount()) {
+		hint := lease.Hint{Term: uint64(l.term), U: now.U}
+		l.replica.hint = l.replica.hint.Later(hint)
+		for i, r := range w.replicas {
+			if r != l.replica && r.answers() {
+				d := newDice(w.seed, 1<<44+uint64(w.now)*replicaCount+uint64(i))
+				w.after(d.n(hintLatency), func() { r.hint = r.hint.Later(hint) })
+			}
+		}
+	}
+	begun := l.replica.Mono()
+	l.wake(lease.HintInterval, func() {
+		if lease.Late(l.replica.Mono()-begun, lease.HintInterval) {
+			l.wake(lease.LatePause, l.tellU)
+			return
+		}
+		l.tellU()
+	})
+}
+
+// readWalls reads the wall clocks of the replicas that answer, and does so again.
+func (l *leader) readWalls() {
+	if l.over {
+		return
+	}
+	var walls []lease.Wall
+	for _, r := range l.w.replicas {
+		if r == l.replica || r.answers() && !l.cut {
+			walls = append(walls, lease.ReadWall(r.Wall(), l.replica.Mono()))
+		}
+	}
+	l.clock.SetMajority(lease.MajorityWall(walls, replicaCount))
+	l.wake(time.Duration(readWallsInterval), l.readWalls)
+}
+
+// jumpWalls lets the wall clock of a replica jump, or of all at once.
+func (w *world) jumpWalls(r *replica, d *dice) {
+	w.watch.walls(w)
+	span := pick(d, 100*millisecond, 3*second, 5*minute, 26*60*minute)
+	jump := d.n(2*span) - span
+	if d.in(400) {
+		for _, r := range w.replicas {
+			r.wall += jump
+		}
+		w.say("all wall clocks jump by %.3f s", float64(jump)/float64(second))
+	} else {
+		r.wall += jump
+		w.say("%s's wall clock is ahead by %.3f s now", r.name, float64(r.wall)/float64(second))
+	}
+	w.watch.walls(w)
+}
+
+// walls notes how far the calendar may be: as far as the clock in the middle, and
+// what a leader adds to that of its own.
+func (o *watch) walls(w *world) {
+	a, b, c := w.replicas[0].Wall(), w.replicas[1].Wall(), w.replicas[2].Wall()
+	middle := max(min(a, b), min(max(a, b), c))
+	passed := w.now - o.walled
+	o.walled = w.now
+	// Without a majority the calendar goes on by itself, at the leader's rate.
+	o.mayBe = max(o.mayBe+passed+passed/1000, middle+int64(lease.WallBound)+wallSlack)
+}
+
+// wallSlack is by how much the clocks of two replicas drift apart until they are
+// read again, and what is cut off to milliseconds.
+const wallSlack = 20 * millisecond
+
+// calendar checks the stamp of an entry that a leader has made now.
+func (o *watch) calendar(w *world, stamp fsm.Stamp) {
+	o.walls(w)
+	if stamp.T*millisecond > o.mayBe {
+		w.fail("T is %d ms ahead of what the clocks of two replicas have ever shown: one clock alone has moved it", (stamp.T*millisecond-o.mayBe)/millisecond)
+	}
+}

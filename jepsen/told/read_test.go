@@ -1,0 +1,66 @@
+package told
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// pages answers GET /api/events?after=, by after.
+type pages map[string]string
+
+func (p pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	page, known := p[r.FormValue("after")]
+	if !known || r.URL.Path != "/api/events" || r.FormValue("limit") != pageLimit || r.FormValue("consistency") != "stale" {
+		http.NotFound(w, r)
+		return
+	}
+	_, _ = w.Write([]byte(page))
+}
+
+func event(place string) string {
+	index, sub, _ := strings.Cut(place, ".")
+	return `{"index":` + index + `,"sub":` + sub + `,"time":"2026-01-02T03:04:05.006Z","task_id":3,"event":"claimed","worker_id":"w1","claim_token":5,"attempt":1,"message":"m"}`
+}
+
+// A page that ends within an entry, also the newest, or that is empty, is not the last.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(pages{
+		"":    `{"events":[` + event("7.0") + `],"next":"7.0"}`,
+		"7.0": `{"events":[` + event("7.1") + `],"next":"7.1"}`,
+		"7.1": `{"events":[],"next":"8.2"}`,
+		"8.2": `{"events":[` + event("9.0") + `,` + event("9.1") + `],"next":"9.1"}`,
+		"9.1": `{"events":[` + event("9.2") + `],"next":"9.2"}`,
+		"9.2": `{"events":[],"next":"9.2"}`,
+	})
+	defer server.Close()
+	got, err := Read(t.Context(), server.Client(), server.URL, true)
+	if want := []string{event("7.0"), event("7.1"), event("9.0"), event("9.1"), event("9.2")}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := Read(t.Context(), server.Client(), server.URL, false); err == nil {
+		t.Error("a page that is refused is no end")
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	got, err := Parse([]string{event("9.1"), `{"index":10,"sub":0,"time":"1970-01-01T00:00:00.001Z","task_id":null,"event":"node_set","worker_id":null,"claim_token":null,"attempt":null,"message":""}`})
+	want := []history.Told{
+		{Index: 9, Sub: 1, At: 1767323045006, Kind: "claimed", TaskID: 3, Worker: "w1", Token: 5, Attempt: 1, Message: "m"},
+		{Index: 10, At: 1, Kind: "node_set"},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := Parse([]string{"{"}); err == nil {
+		t.Error("half an event is none")
+	}
+}
