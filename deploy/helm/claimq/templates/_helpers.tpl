@@ -45,6 +45,9 @@ join:
   - {{ include "claimq.host" (list $root $i) }}:7401
   {{- end }}
 {{- end }}
+{{- if $values.joinToken.existingSecret }}
+join_token_file: /etc/claimq/join-token/join.token
+{{- end }}
 {{- else }}
 initial_cluster:
 {{- range $i := until $initial }}
@@ -83,6 +86,9 @@ peer_tls:
 {{- define "claimq.secrets" -}}
 {{- with .Values.joinKey.existingSecret }}
 - {name: join, secret: {{ . }}}
+{{- end }}
+{{- with .Values.joinToken.existingSecret }}
+- {name: join-token, secret: {{ . }}}
 {{- end }}
 {{- with .Values.keys.existingSecret }}
 - {name: keys, secret: {{ . }}}
