@@ -231,7 +231,7 @@ func checkComposePrometheus(t *testing.T) {
 func (p packages) composeSecrets(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "secrets.sh")
-	if err := os.WriteFile(script, []byte(read(t, "compose/secrets.sh")), 0o700); err != nil {
+	if err := procs.WriteExecutable(script, []byte(read(t, "compose/secrets.sh"))); err != nil {
 		t.Fatal(err)
 	}
 	run := func() ([]byte, error) {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // buildHere builds a release for the machine that the test runs on.
@@ -98,7 +100,7 @@ func TestBuild(t *testing.T) {
 	}
 
 	binary := filepath.Join(t.TempDir(), "claimq")
-	if err := os.WriteFile(binary, files[name+"/claimq"], 0o700); err != nil {
+	if err := procs.WriteExecutable(binary, files[name+"/claimq"]); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), binary, "version").CombinedOutput(); err != nil || string(out) != "claimq v1.2.3\n" {

@@ -132,6 +132,8 @@ func lockPort(dir string, number int) (*os.File, error) {
 // releasePorts lets other runs take the ports.
 func releasePorts(ports []port) {
 	for _, p := range ports {
-		_ = p.lock.Close() // the lock goes with the file
+		// Unlocked first: what is being forked has the file open for a moment longer.
+		_ = syscall.Flock(int(p.lock.Fd()), syscall.LOCK_UN)
+		_ = p.lock.Close()
 	}
 }

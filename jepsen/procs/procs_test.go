@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ func script(t *testing.T, text string) *Node {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "claimq")
-	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+	if err := WriteExecutable(binary, []byte("#!/bin/sh\n"+text)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := New(Config{Binary: binary, Dir: dir, Nodes: 1})
