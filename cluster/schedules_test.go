@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,13 +266,22 @@ func TestSchedules_manyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader := c.Leader()
-		at := time.Now().Add(10 * time.Minute).UnixMilli()
-		const count = 2500
-		for i := range count {
-			c.Propose(fsm.SetSchedule{Schedule: fsm.Schedule{
-				Name: fmt.Sprintf("s%d", i), Task: fsm.NewTask{Type: "tick"}, Cron: "*/10 * * * *", NextRunAt: at,
-			}})
+		at := time.Now().Add(time.Minute).UnixMilli()
+		const count, clients = 2500, 50
+		var wg sync.WaitGroup
+		for client := range clients {
+			wg.Go(func() {
+				for i := client; i < count; i += clients {
+					name := fmt.Sprintf("s%d", i)
+					if _, err := leader.Propose(context.Background(), fsm.SetSchedule{Schedule: fsm.Schedule{
+						Name: name, Task: fsm.NewTask{Type: "tick"}, Cron: "*/10 * * * *", NextRunAt: at,
+					}}); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			})
 		}
+		wg.Wait()
 		<-time.After(time.Until(time.UnixMilli(at)) - 100*time.Millisecond)
 		before, _ := leader.StateHash()
 		<-time.After(300 * time.Millisecond)
