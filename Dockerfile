@@ -1,6 +1,7 @@
 # A static binary, a user without rights, nothing else:
 #   docker build -t claimq:dev --build-arg VERSION=$(git describe --tags --always) .
-FROM golang:1.26 AS build
+# The digest says which image it is; the tag is for people.
+FROM golang:1.26.8@sha256:3c3e25a4da13fd0478eed2df1eb35a0e667094a7124d3993a6a1d30f71c17e79 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -26,5 +27,7 @@ ENV CLAIMQ_DATA_DIR=/var/lib/claimq
 VOLUME /var/lib/claimq
 EXPOSE 7400 7401
 STOPSIGNAL SIGTERM
+# By the settings of the server, so they are to be variables or in the file of CLAIMQ_CONFIG.
+HEALTHCHECK --interval=15s --timeout=6s --start-period=1m --retries=3 CMD ["/usr/bin/claimq", "health"]
 ENTRYPOINT ["/usr/bin/claimq"]
 CMD ["server"]

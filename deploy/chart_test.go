@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -27,10 +28,14 @@ type manifest struct {
 		PublishNotReady     bool   `yaml:"publishNotReadyAddresses"`
 		MaxUnavailable      int    `yaml:"maxUnavailable"`
 		PodManagementPolicy string `yaml:"podManagementPolicy"`
+		Ingress             []ingressRule
+		PolicyTypes         []string       `yaml:"policyTypes"`
+		PodSelector         map[string]any `yaml:"podSelector"`
 		Template            struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
 				Containers []struct {
+					Image          string
 					Args           []string
 					ReadinessProbe map[string]any `yaml:"readinessProbe"`
 					LivenessProbe  map[string]any `yaml:"livenessProbe"`
@@ -40,6 +45,15 @@ type manifest struct {
 				}
 			}
 		}
+	}
+}
+
+// ingressRule lets somebody in.
+type ingressRule struct {
+	From  []map[string]any
+	Ports []struct {
+		Protocol string
+		Port     int
 	}
 }
 
@@ -139,6 +153,14 @@ func (p packages) chart(t *testing.T) {
 	t.Run("more settings", func(t *testing.T) {
 		p.checkChart(t, 3, append(secrets[:], "settings.memory_limit=1GiB", "settings.limits.items=10", "persistence.storageClass=fast", "nameOverride=tasks", "service.type=LoadBalancer")...)
 	})
+	t.Run("image by digest", func(t *testing.T) {
+		digest := "sha256:" + strings.Repeat("0a", 32)
+		objects := p.checkChart(t, 3, append(secrets[:], "image.tag=v1", "image.digest="+digest)...)
+		if image := objects["StatefulSet q-claimq"].Spec.Template.Spec.Containers[0].Image; image != "claimq:v1@"+digest {
+			t.Errorf("the image is %s", image)
+		}
+	})
+	t.Run("network policy", p.networkPolicy)
 	for _, refused := range [][]string{
 		{"keys.existingSecret=keys"},    // no secret between nodes
 		{"joinKey.existingSecret=join"}, // no keys
@@ -146,10 +168,51 @@ func (p packages) chart(t *testing.T) {
 		append(secrets[:], "replica=3"),
 		append(secrets[:], "settings.node_id=n1"),
 		append(secrets[:], "podDisruptionBudget.maxUnavailable=0"),
+		append(secrets[:], "image.digest=sha256:0a"),
+		append(secrets[:], "networkPolicy.api[0].namespace=monitoring"),
+		append(secrets[:], "networkPolicy.clients[0].podSelector.matchLabels.a=b"),
 	} {
 		if _, _, err := render(t, refused...); err == nil {
 			t.Errorf("the chart takes %q", refused)
 		}
+	}
+}
+
+// networkPolicy checks who reaches the pods: the peer port the release's own, the
+// API everybody, or those of the values.
+func (p packages) networkPolicy(t *testing.T) {
+	labels := map[string]any{"matchLabels": map[string]any{"app.kubernetes.io/name": "claimq", "app.kubernetes.io/instance": "q"}}
+	own := []map[string]any{{"podSelector": labels}}
+	named := func(namespace string) map[string]any {
+		return map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"n": namespace}}}
+	}
+	for _, tc := range []struct {
+		sets       []string
+		peers, api []map[string]any
+	}{
+		{nil, own, nil},
+		{
+			[]string{"networkPolicy.api[0].namespaceSelector.matchLabels.n=work", "networkPolicy.api[1].namespaceSelector.matchLabels.n=monitoring", "networkPolicy.peers[0].ipBlock.cidr=10.0.0.0/8"},
+			append(own, map[string]any{"ipBlock": map[string]any{"cidr": "10.0.0.0/8"}}),
+			[]map[string]any{named("work"), named("monitoring")},
+		},
+	} {
+		policy := p.checkChart(t, 3, append(secrets[:], tc.sets...)...)["NetworkPolicy q-claimq"].Spec
+		if len(policy.Ingress) != 2 || !slices.Equal(policy.PolicyTypes, []string{"Ingress"}) || !cmp.Equal(policy.PodSelector, labels) {
+			t.Fatalf("with %q the policy is %+v", tc.sets, policy)
+		}
+		for i, want := range []struct {
+			port int
+			from []map[string]any
+		}{{7401, tc.peers}, {7400, tc.api}} {
+			rule := policy.Ingress[i]
+			if d := cmp.Diff(want.from, rule.From); d != "" || len(rule.Ports) != 1 || rule.Ports[0].Port != want.port || rule.Ports[0].Protocol != "TCP" {
+				t.Errorf("with %q port %d is open to %+v", tc.sets, want.port, rule)
+			}
+		}
+	}
+	if objects := p.checkChart(t, 3, append(secrets[:], "networkPolicy.enabled=false")...); objects["NetworkPolicy q-claimq"].Kind != "" {
+		t.Error("there is a policy though it is not enabled")
 	}
 }
 

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,20 @@ func (p packages) checkSettings(t *testing.T, environ []string, args ...string) 
 	}
 }
 
+// checkHealth has claimq take what a package asks a server's health with. Whether
+// something listens where it asks is of no matter.
+func (p packages) checkHealth(t *testing.T, environ, command []string) {
+	t.Helper()
+	if len(command) < 2 || command[0] != "/usr/bin/claimq" || command[1] != "health" {
+		t.Fatalf("the health is asked by %q", command)
+	}
+	cmd := exec.CommandContext(t.Context(), p.binary, command[1:]...)
+	cmd.Env = environ
+	if out, err := cmd.CombinedOutput(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() > 1 {
+		t.Errorf("%q: %v\n%s", command, err, out)
+	}
+}
+
 // noKeys is a keys_file for settings that name one that is not here.
 func noKeys(t *testing.T) string {
 	t.Helper()
@@ -77,6 +92,9 @@ func (p packages) systemd(t *testing.T) {
 		t.Errorf("the example of a configuration is not for %s", start[1])
 	}
 	p.checkSettings(t, nil, "--config", "systemd/claimq.yaml")
+	if !strings.Contains(unit, "\nLimitCORE=0\n") {
+		t.Error("the server may dump its memory")
+	}
 
 	path := filepath.Join(t.TempDir(), "claimq.service")
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(unit, "/usr/bin/claimq", p.binary)), 0o600); err != nil {
@@ -103,7 +121,7 @@ func readDockerfile(t *testing.T) []string {
 // What the image is made of is there, it runs without rights, and its entry
 // point is a command of the binary.
 func (p packages) dockerfile(t *testing.T) {
-	known := regexp.MustCompile(`^(FROM|WORKDIR|COPY|RUN|ARG|LABEL|USER|ENV|VOLUME|EXPOSE|STOPSIGNAL|ENTRYPOINT|CMD) `)
+	known := regexp.MustCompile(`^(FROM|WORKDIR|COPY|RUN|ARG|LABEL|USER|ENV|VOLUME|EXPOSE|STOPSIGNAL|HEALTHCHECK|ENTRYPOINT|CMD) `)
 	stage, user := "", ""
 	for _, line := range readDockerfile(t) {
 		if line == "" {
@@ -135,13 +153,20 @@ func (p packages) dockerfile(t *testing.T) {
 	}
 	text := strings.Join(readDockerfile(t), "\n")
 	gone := strings.NewReplacer("\n", " ").Replace(text)
-	if version := regexp.MustCompile(`FROM golang:(\d+\.\d+) AS build`).FindStringSubmatch(gone); version == nil || !strings.Contains(read(t, "../go.mod"), "\ngo "+version[1]) {
-		t.Errorf("the image is not built by the Go of go.mod")
+	if version := regexp.MustCompile(`FROM golang:(\d+\.\d+)\.\d+@sha256:[0-9a-f]{64} AS build `).FindStringSubmatch(gone); version == nil || !strings.Contains(read(t, "../go.mod"), "\ngo "+version[1]) {
+		t.Errorf("the image is not built by the Go of go.mod, by its digest")
 	}
 	if !strings.Contains(text, `ENTRYPOINT ["/usr/bin/claimq"]`) || !strings.Contains(text, "/out/claimq /usr/bin/claimq") || !strings.Contains(text, `CMD ["server"]`) {
 		t.Error("the image does not start the server that was built")
 	}
-	p.checkSettings(t, []string{"CLAIMQ_DATA_DIR=/var/lib/claimq", "CLAIMQ_NODE_ID=n1"})
+	environ := []string{"CLAIMQ_DATA_DIR=/var/lib/claimq", "CLAIMQ_NODE_ID=n1"}
+	p.checkSettings(t, environ)
+	asked := regexp.MustCompile(`(?m)^HEALTHCHECK (?:--\S+ )*CMD (\[.*\])$`).FindStringSubmatch(text)
+	var command []string
+	if asked == nil || json.Unmarshal([]byte(asked[1]), &command) != nil {
+		t.Fatal("the image does not say how its health is asked")
+	}
+	p.checkHealth(t, environ, command)
 }
 
 // composeFile is the part of a compose file that ours is made of.
@@ -156,6 +181,14 @@ type composeFile struct {
 		ReadOnly    bool     `yaml:"read_only"`
 		CapDrop     []string `yaml:"cap_drop"`
 		SecurityOpt []string `yaml:"security_opt"`
+		Ulimits     map[string]int
+		Healthcheck struct {
+			Test        []string
+			Interval    string
+			Timeout     string
+			StartPeriod string `yaml:"start_period"`
+			Retries     int
+		}
 		Secrets     []string
 		Command     []string
 		Environment map[string]string
@@ -193,6 +226,9 @@ func (p packages) compose(t *testing.T) {
 			}
 		}
 		if name == "prometheus" {
+			if !regexp.MustCompile(`^prom/prometheus:v[\d.]+@sha256:[0-9a-f]{64}$`).MatchString(s.Image) {
+				t.Errorf("%s is %s, which may be another image tomorrow", name, s.Image)
+			}
 			continue
 		}
 		nodes++
@@ -204,6 +240,13 @@ func (p packages) compose(t *testing.T) {
 			environ = append(environ, variable+"="+value)
 		}
 		p.checkSettings(t, environ)
+		if core, ok := s.Ulimits["core"]; !ok || core != 0 {
+			t.Errorf("%s may dump its memory", name)
+		}
+		if len(s.Healthcheck.Test) == 0 || s.Healthcheck.Test[0] != "CMD" {
+			t.Fatalf("the health of %s is asked by %q", name, s.Healthcheck.Test)
+		}
+		p.checkHealth(t, environ, s.Healthcheck.Test[1:])
 		if s.Environment["CLAIMQ_NODE_ID"] != name || !s.ReadOnly || s.Environment["CLAIMQ_JOIN_KEY_FILE"] != "/run/secrets/join_key" {
 			t.Errorf("%s is set up as %+v", name, s)
 		}

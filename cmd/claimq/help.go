@@ -23,7 +23,7 @@ var commandGroups = [...]struct {
 	{"Steps", []string{"steps", "finalization", "finalize"}},
 	{"Types and schedules", []string{"type", "types", "schedule"}},
 	{"See what goes on", []string{"stats", "workers", "top"}},
-	{"Nodes", []string{"dev", "server", "cluster", "snapshot", "key", "config", "doctor", "bench"}},
+	{"Nodes", []string{"dev", "server", "cluster", "snapshot", "key", "config", "doctor", "health", "bench"}},
 	{"Other", []string{"completion", "man", "version", "help"}},
 }
 

@@ -99,6 +99,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "key generate", args: "--role reader --name n"},
 		{path: "key reload"},
 		{path: "config show", args: "--node-id n1 --data-dir d"},
+		{path: "health", args: "--node-id n1 --data-dir d --http-addr " + strings.TrimPrefix(d.url(0), "http://")},
 		{path: "version"},
 		{path: "bench", args: "--tasks 10 --conns 1 --warm-up 1ms"},
 	}
