@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/pem"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 // healthOf runs claimq health against a server at the address.
@@ -73,7 +73,7 @@ func TestHealth(t *testing.T) {
 func TestHealth_TLS(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(wellAndUnready))
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // that a connection said nothing
+	secure.Config.ErrorLog = hclog.NewNullLogger().StandardLogger(nil) // that a connection said nothing
 	secure.StartTLS()
 	defer secure.Close()
 	addr := secure.Listener.Addr().String()
