@@ -122,8 +122,10 @@ bench-scale: build ## real nodes with 1,000,000 tasks: memory, snapshots beside 
 	$(GO) run ./jepsen scale --binary $(BIN)/claimq --tasks $(or $(TASKS),1000000) --nodes $(or $(NODES),3)
 
 # The same commit, Go and VERSION give the same bytes.
-dist: ## release archives for linux and darwin, amd64 and arm64, with notices and SHA256SUMS
-	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) run ./deploy/dist --version $(VERSION) --out dist
+# SIGN_KEY is a file of ssh-keygen, an Ed25519 key; docs/install.md says how a
+# signature is checked.
+dist: ## release archives for linux and darwin, amd64 and arm64, with notices, bills of materials and SHA256SUMS: make dist SIGN_KEY=release.key
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) run ./deploy/dist --version $(VERSION) --out dist $(if $(SIGN_KEY),--sign-key $(SIGN_KEY))
 
 fuzz: ## each fuzz target for 30 seconds
 	@for p in $$($(GO) list ./...); do \

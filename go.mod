@@ -3,6 +3,7 @@ module github.com/claimq/claimq
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/adhocore/gronx v1.20.0
 	github.com/anishathalye/porcupine v1.3.0
 	github.com/getkin/kin-openapi v0.152.0

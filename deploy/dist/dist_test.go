@@ -22,23 +22,32 @@ import (
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// buildHere builds a release for the machine that the test runs on.
-func buildHere(t *testing.T, at time.Time) (archive []byte, name, sums string) {
+// release is one that was built for the machine that the test runs on.
+type release struct {
+	dir, name     string // name: of the archive, without .tar.gz
+	archive, bill []byte
+	sums          string
+}
+
+func buildHere(t *testing.T, at time.Time, signKey string) release {
 	t.Helper()
-	o := options{root: "../..", out: t.TempDir(), version: "v1.2.3", targets: []string{runtime.GOOS + "/" + runtime.GOARCH}, time: at}
+	o := options{root: "../..", out: t.TempDir(), version: "v1.2.3", targets: []string{runtime.GOOS + "/" + runtime.GOARCH}, time: at, signKey: signKey}
 	if err := o.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	name = "claimq_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
-	archive, err := os.ReadFile(filepath.Join(o.out, name+".tar.gz"))
+	r := release{dir: o.out, name: "claimq_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH}
+	r.archive, r.bill = readFile(t, r.dir, r.name+".tar.gz"), readFile(t, r.dir, r.name+".cdx.json")
+	r.sums = string(readFile(t, r.dir, "SHA256SUMS"))
+	return r
+}
+
+func readFile(t *testing.T, elements ...string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(elements...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(filepath.Join(o.out, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return archive, name, string(content)
+	return content
 }
 
 // unpack returns the content of an archive's files by name, and their headers.
@@ -69,8 +78,10 @@ func unpack(t *testing.T, archive []byte) (files map[string][]byte, headers []*t
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 0).UTC()
-	archive, name, sums := buildHere(t, at)
-	files, headers := unpack(t, archive)
+	key := makeKey(t, "ed25519")
+	built := buildHere(t, at, key)
+	name := built.name
+	files, headers := unpack(t, built.archive)
 	var names []string
 	pages := 0
 	for _, h := range headers {
@@ -88,16 +99,17 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	want := []string{"CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_NOTICES", "claimq", "systemd/claimq.service", "systemd/claimq.sysusers", "systemd/claimq.yaml"}
+	want := []string{"CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md", "THIRD_PARTY_NOTICES", "claimq", "systemd/claimq.service", "systemd/claimq.sysusers", "systemd/claimq.yaml"}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
 	if page := string(files[name+"/man/man1/claimq-submit.1"]); pages < 50 || !strings.HasPrefix(page, `.TH "CLAIMQ\-SUBMIT" 1 "" "claimq v1.2.3"`) {
 		t.Errorf("there are %d man pages; that of submit begins with %.100q", pages, page)
 	}
-	if want := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(archive), name); sums != want {
-		t.Errorf("SHA256SUMS is %q, want %q", sums, want)
+	if want := fmt.Sprintf("%x  %s.tar.gz\n%x  %s.cdx.json\n", sha256.Sum256(built.archive), name, sha256.Sum256(built.bill), name); built.sums != want {
+		t.Errorf("SHA256SUMS is %q, want %q", built.sums, want)
 	}
+	checkSignature(t, built.dir, key)
 
 	binary := filepath.Join(t.TempDir(), "claimq")
 	if err := procs.WriteExecutable(binary, files[name+"/claimq"]); err != nil {
@@ -107,9 +119,14 @@ func TestBuild(t *testing.T) {
 		t.Errorf("the binary says %q, %v", out, err)
 	}
 	checkNotices(t, string(files[name+"/THIRD_PARTY_NOTICES"]), files[name+"/claimq"])
+	checkSBOM(t, built.bill, files[name+"/claimq"], at)
 
-	if again, _, _ := buildHere(t, at); !bytes.Equal(again, archive) {
-		t.Error("the archive differs when it is made again")
+	again := buildHere(t, at, "")
+	if !bytes.Equal(again.archive, built.archive) || !bytes.Equal(again.bill, built.bill) {
+		t.Error("the archive or the bill differs when it is made again")
+	}
+	if _, err := os.Stat(filepath.Join(again.dir, "SHA256SUMS.sig")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a key there is a signature: %v", err)
 	}
 }
 
@@ -143,7 +160,7 @@ func checkNotices(t *testing.T, notices string, binary []byte) {
 
 // What cannot be built is said.
 func TestBuild_Mistakes(t *testing.T) {
-	for _, args := range [][]string{{"--version", "../x"}, {"--target", "linux"}, {"--target", "plan9/mips"}, {"--colour"}} {
+	for _, args := range [][]string{{"--sign-key", "none"}, {"--sign-key", makeKey(t, "rsa")}, {"--sign-key", "main.go"}, {"--version", "../x"}, {"--target", "linux"}, {"--target", "plan9/mips"}, {"--colour"}} {
 		t.Setenv("SOURCE_DATE_EPOCH", "1")
 		if err := run(t.Context(), append(args, "--out", t.TempDir())); err == nil {
 			t.Errorf("%q is built", args)

@@ -1,8 +1,8 @@
 // Command dist builds what a release consists of: for each target an archive of
-// the static binary with its man pages and licences, and the archives' SHA-256 sums. The same
-// commit, Go and version give the same bytes.
+// the static binary with its man pages and licences, a bill of materials, the SHA-256 sums of
+// both, and a signature of the sums. The same commit, Go and version give the same bytes.
 //
-//	go run ./deploy/dist --version v1.2.3 --out dist
+//	go run ./deploy/dist --version v1.2.3 --out dist --sign-key release.key
 package main
 
 import (
@@ -31,6 +31,7 @@ type options struct {
 	out     string
 	version string
 	targets []string
+	signKey string    // of ssh-keygen; "": the sums are not signed
 	time    time.Time // of all files in the archives
 }
 
@@ -50,6 +51,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.out, "out", "dist", "folder for the archives")
 	fs.StringVar(&o.version, "version", "dev", "version, as `claimq version` is to say it")
 	fs.StringSliceVar(&o.targets, "target", allTargets[:], "OS/ARCHITECTURE to build for")
+	fs.StringVar(&o.signKey, "sign-key", "", "OpenSSH key, Ed25519, to sign the sums with; none: they are not signed")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -63,10 +65,14 @@ func run(ctx context.Context, args []string) error {
 
 var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*$`)
 
-// build makes an archive for each target, and SHA256SUMS of all of them.
+// build makes an archive and a bill of materials for each target, and SHA256SUMS of
+// all of them, which it signs if it has a key.
 func (o *options) build(ctx context.Context) error {
 	if !versionPattern.MatchString(o.version) {
 		return fmt.Errorf("version %q: it must be letters, digits, dots, + and - alone", o.version)
+	}
+	if err := o.checkSignKey(ctx); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
@@ -81,18 +87,23 @@ func (o *options) build(ctx context.Context) error {
 		if !ok {
 			return fmt.Errorf("target %q: it must be OS/ARCHITECTURE", target)
 		}
-		archive, err := o.buildTarget(ctx, goos, arch, pages)
+		made, err := o.buildTarget(ctx, goos, arch, pages)
 		if err != nil {
 			return fmt.Errorf("build for %s: %w", target, err)
 		}
-		content, err := os.ReadFile(archive)
-		if err != nil {
-			return err
+		for _, path := range made {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), filepath.Base(path))
+			fmt.Println(path)
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), filepath.Base(archive))
-		fmt.Println(archive)
 	}
-	return os.WriteFile(filepath.Join(o.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+	if err := os.WriteFile(filepath.Join(o.out, sumsName), []byte(sums.String()), 0o644); err != nil {
+		return err
+	}
+	return o.sign(ctx)
 }
 
 // packed are the files beside the binary and the notices, by their place in an
@@ -101,27 +112,33 @@ var packed = [...][2]string{
 	{"LICENSE", "LICENSE"},
 	{"README.md", "README.md"},
 	{"CHANGELOG.md", "CHANGELOG.md"},
+	{"SECURITY.md", "SECURITY.md"},
 	{"systemd/claimq.service", "deploy/systemd/claimq.service"},
 	{"systemd/claimq.sysusers", "deploy/systemd/claimq.sysusers"},
 	{"systemd/claimq.yaml", "deploy/systemd/claimq.yaml"},
 }
 
-// buildTarget returns the path of the archive that it made, which has the pages too.
-func (o *options) buildTarget(ctx context.Context, goos, arch string, pages []file) (string, error) {
+// buildTarget returns the paths of the archive that it made, which has the pages
+// too, and of the bill of materials.
+func (o *options) buildTarget(ctx context.Context, goos, arch string, pages []file) ([]string, error) {
 	dir, err := os.MkdirTemp("", "claimq-dist")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left in a temporary folder harms nobody
 	binary := filepath.Join(dir, "claimq")
 	// Without the checkout's state, which a tarball of the source does not have.
 	if _, err := o.goTool(ctx, goos, arch, "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -X main.version="+o.version, "-o", binary, "./cmd/claimq"); err != nil {
-		return "", err
+		return nil, err
 	}
 	notices, err := o.notices(ctx, goos, arch)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	bill, err := sbom(binary, o.version, o.time)
+	if err != nil {
+		return nil, err
 	}
 	files := []file{{name: "claimq", path: binary, mode: 0o755}, {name: "THIRD_PARTY_NOTICES", content: notices, mode: 0o644}}
 	files = append(files, pages...)
@@ -129,8 +146,11 @@ func (o *options) buildTarget(ctx context.Context, goos, arch string, pages []fi
 		files = append(files, file{name: p[0], path: filepath.Join(o.root, filepath.FromSlash(p[1])), mode: 0o644})
 	}
 	name := fmt.Sprintf("claimq_%s_%s_%s", o.version, goos, arch)
-	path := filepath.Join(o.out, name+".tar.gz")
-	return path, writeArchive(path, name, files, o.time)
+	path, billPath := filepath.Join(o.out, name+".tar.gz"), filepath.Join(o.out, name+".cdx.json")
+	if err := os.WriteFile(billPath, bill, 0o644); err != nil {
+		return nil, err
+	}
+	return []string{path, billPath}, writeArchive(path, name, files, o.time)
 }
 
 // manPages are the man pages, the same for all targets: they are written by a build
