@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ lint: $(BIN)/golangci-lint ## formatting, vet, import rules and the other linter
 	$(BIN)/golangci-lint fmt --diff
 	$(BIN)/golangci-lint run ./...
 
+vuln: $(BIN)/govulncheck ## known vulnerabilities in what the code reaches (asks vuln.go.dev)
+	$(BIN)/govulncheck ./...
+
 fmt: $(BIN)/golangci-lint ## format the code
 	$(BIN)/golangci-lint fmt
 
@@ -83,6 +86,11 @@ fmt: $(BIN)/golangci-lint ## format the code
 $(BIN)/golangci-lint: tools/go.mod tools/go.sum
 	@mkdir -p $(BIN)
 	cd tools && $(GO) build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+$(BIN)/govulncheck: tools/govulncheck/go.mod tools/govulncheck/go.sum
+	@mkdir -p $(BIN)
+	cd tools/govulncheck && $(GO) build -o ../../$(BIN)/govulncheck golang.org/x/vuln/cmd/govulncheck
 	@touch $@
 
 $(BIN)/benchstat: tools/benchstat/go.mod tools/benchstat/go.sum
