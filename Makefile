@@ -34,7 +34,7 @@ test-steps: build ## 100,000 parents of 5 steps, the leader killed 10 times; the
 	$(GO) run ./jepsen steps --binary $(BIN)/claimq --parents $(or $(PARENTS),100000) --kills 10
 	$(GO) run ./jepsen finalizers --binary $(BIN)/claimq --parents 1000 --finalizers 20
 
-test-fuzz: build ## 100,000 broken requests against every call and the peer ports of three nodes, then again with keys and TLS
+test-fuzz: build ## 100,000 broken requests against every call and the peer ports of three nodes, and sieges by thousands of connections; then again with keys and TLS
 	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)
 	$(GO) run ./jepsen fuzz --binary $(BIN)/claimq --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1) --secure
 

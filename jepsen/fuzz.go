@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,13 @@ const (
 	fuzzNodes = 3
 	// fuzzTrailBytes keeps the trail from being what grows.
 	fuzzTrailBytes = "1048576"
+	// fuzzMemoryLimit is the nodes' memory_limit, and fuzzResidentMaxMB what their
+	// processes may have by it: Go keeps to half as much again, and there are the
+	// binary and files besides.
+	fuzzMemoryLimit   = "256MiB"
+	fuzzResidentMaxMB = 512
+	// fuzzFoesMin keeps the senders and the guest among the connections of a node.
+	fuzzFoesMin = 200
 )
 
 // fuzzConfig says what to send.
@@ -34,6 +42,8 @@ type fuzzConfig struct {
 	senders  int
 	seed     int64
 	secure   bool // with API keys, and TLS at the nodes' APIs
+	foes     int  // connections of each siege; the nodes take half as many
+	hold     time.Duration
 }
 
 // runFuzz sends requests that no client would to three nodes, and says what was
@@ -45,12 +55,17 @@ func runFuzz(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&cfg.requests, "requests", 100_000, "requests to send, those to the peer ports counted")
 	flags.IntVar(&cfg.senders, "senders", 16, "how many send at a time")
 	flags.BoolVar(&cfg.secure, "secure", false, "give the nodes API keys, of each role, and TLS")
+	flags.IntVar(&cfg.foes, "foes", 2000, "connections of each siege after the requests, 0: no siege; the nodes take half as many")
+	flags.DurationVar(&cfg.hold, "hold", 12*time.Second, "how long each siege lasts")
 	flags.Int64Var(&cfg.seed, "seed", time.Now().Unix(), "of all that is sent")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if cfg.requests < 1 || cfg.senders < 1 {
 		return fmt.Errorf("at least one request and one sender\n%s", usage)
+	}
+	if cfg.foes != 0 && cfg.foes < fuzzFoesMin || cfg.hold < 0 {
+		return fmt.Errorf("no foes, or at least %d, for a time that is not negative\n%s", fuzzFoesMin, usage)
 	}
 	w, err := openWorkspace(ctx, "fuzz", cfg.binary)
 	if err != nil {
@@ -65,16 +80,19 @@ func runFuzz(ctx context.Context, args []string, out io.Writer) error {
 		err = errFails
 	}
 	if err != nil {
-		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen fuzz --requests %d --senders %d --seed %d --secure=%v", err, w.dir, cfg.requests, cfg.senders, cfg.seed, cfg.secure)
+		return fmt.Errorf("%w\nlogs of the nodes: %s; try again with: go run ./jepsen fuzz --requests %d --senders %d --seed %d --secure=%v --foes %d --hold %s", err, w.dir, cfg.requests, cfg.senders, cfg.seed, cfg.secure, cfg.foes, cfg.hold)
 	}
 	return w.remove()
 }
 
 // fuzzNodesOf is the run itself.
 func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
-	to := fuzz.Config{Requests: cfg.requests, Seed: cfg.seed, Senders: cfg.senders, JoinKey: []byte(procs.JoinKey)}
+	to := fuzz.Config{Requests: cfg.requests, Seed: cfg.seed, Senders: cfg.senders, JoinKey: []byte(procs.JoinKey), Foes: cfg.foes, Hold: cfg.hold, ResidentMaxMB: fuzzResidentMaxMB}
 	run := procs.Config{
 		Binary: cfg.binary, Dir: cfg.dir, Nodes: fuzzNodes, Flags: []string{"--log-level", "warn", "--trail-bytes", fuzzTrailBytes},
+	}
+	if cfg.foes > 0 {
+		run.Flags = append(run.Flags, "--limits-connections", strconv.Itoa(cfg.foes/2), "--memory-limit", fuzzMemoryLimit)
 	}
 	if cfg.secure {
 		s, err := newSecrets(cfg.dir)

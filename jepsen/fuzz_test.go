@@ -2,19 +2,29 @@ package main
 
 import (
 	"testing"
+	"time"
 )
 
 // The short form of `make test-fuzz`: no request of thousands that are broken in
 // some way brings a node down, gets an answer that the contract does not have, or
-// leaves something behind.
+// leaves something behind; and beside hundreds of connections that do next to nothing
+// somebody with a key is answered.
 func TestFuzz(t *testing.T) {
-	report, err := fuzzNodesOf(t.Context(), fuzzConfig{binary: binary(), dir: t.TempDir(), requests: 4000, senders: 8, seed: 1, secure: true})
+	report, err := fuzzNodesOf(t.Context(), fuzzConfig{binary: binary(), dir: t.TempDir(), requests: 4000, senders: 8, seed: 1, secure: true, foes: 400, hold: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Log(report)
 	if !report.OK() {
 		t.Error("the answers do not pass")
+	}
+	for _, s := range report.Sieges {
+		if s.Foes < 100 || s.Calls == 0 {
+			t.Errorf("beside %s: %+v", s.Name, s)
+		}
+	}
+	if len(report.Sieges) < 8 {
+		t.Errorf("there are %d sieges", len(report.Sieges))
 	}
 	if report.PassedOn == 0 {
 		t.Error("no request was done that came over a peer port: the nodes take none of them")

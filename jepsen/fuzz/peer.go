@@ -56,7 +56,7 @@ func (f *foe) attack(ctx context.Context) string {
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(oddTimeout))
-	switch f.rng.Intn(6) {
+	switch f.rng.Intn(7) {
 	case 0:
 		f.throw(c, randomBytes(f.rng, 3000))
 	case 1:
@@ -68,6 +68,8 @@ func (f *foe) attack(ctx context.Context) string {
 	case 4:
 		_ = c.SetDeadline(time.Now().Add(answerTimeout))
 		return f.request(c)
+	case 5:
+		return f.replay(ctx, c)
 	default:
 		return f.frames(c)
 	}
@@ -99,14 +101,16 @@ func frame(kind byte, payload []byte) []byte {
 type guise struct {
 	uuid, nodeID string
 	key          ed25519.PrivateKey
-	forged       bool // it says it is a member and has another key
+	joinKey      []byte
+	forged       bool // it says it is a member and has another key, or another join key
 }
 
-// disguise draws a node that nobody knows, a member, or one who says he is that member.
+// disguise draws a node that nobody knows, a member, or one who says he is that
+// member, now and then without the join key.
 func (f *foe) disguise() guise {
 	seed := make([]byte, ed25519.SeedSize)
 	_, _ = f.rng.Read(seed)
-	g := guise{uuid: fmt.Sprintf("fuzz-%d", f.rng.Int()), nodeID: "fuzz", key: ed25519.NewKeyFromSeed(seed)}
+	g := guise{uuid: fmt.Sprintf("fuzz-%d", f.rng.Int()), nodeID: "fuzz", key: ed25519.NewKeyFromSeed(seed), joinKey: f.joinKey}
 	if draw := f.rng.Intn(8); draw != 0 && len(f.members) > 0 {
 		member := f.members[f.rng.Intn(len(f.members))]
 		g.uuid, g.nodeID, g.forged = member.UUID, member.NodeID, true
@@ -114,7 +118,50 @@ func (f *foe) disguise() guise {
 			g.key, g.forged = member.Key, false
 		}
 	}
+	if len(f.joinKey) > 0 && f.rng.Intn(8) == 0 {
+		g.joinKey, g.forged = randomBytes(f.rng, 64), true
+	}
 	return g
+}
+
+// member is the guise of another node than the one at the foe's address, which it is
+// to the key.
+func (f *foe) member() (g guise, ok bool) {
+	for _, m := range f.members {
+		if m.PeerAddr != f.addr && len(m.Key) > 0 {
+			return guise{uuid: m.UUID, nodeID: m.NodeID, key: m.Key, joinKey: f.joinKey}, true
+		}
+	}
+	return guise{}, false
+}
+
+// replay shakes hands as a member, and says the same on a second connection, which
+// the node must not take for that member.
+func (f *foe) replay(ctx context.Context, c net.Conn) string {
+	g, ok := f.member()
+	if !ok {
+		return ""
+	}
+	var said bytes.Buffer
+	if err := f.shake(c, f.purpose(), g, &said); err != nil {
+		return ""
+	}
+	again, err := f.dial(ctx, f.addr)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = again.Close() }()
+	_ = again.SetDeadline(time.Now().Add(oddTimeout))
+	if _, err := again.Write(said.Bytes()); err != nil {
+		return ""
+	}
+	for range 2 {
+		theirs, err := readFrame(again)
+		if err == nil && theirs[0] == 'A' {
+			return "a node shook hands with who repeated what a member had said"
+		}
+	}
+	return ""
 }
 
 // hello is the preamble and the hello of g.
@@ -137,11 +184,12 @@ func (f *foe) hello(purpose byte, g guise) []byte {
 	return append([]byte(preamble+string(purpose)), frame('H', payload)...)
 }
 
-// shake shakes hands as a node that has the join key. errForged: a node has taken g
-// for the member that it is not.
-func (f *foe) shake(c net.Conn, purpose byte, g guise) error {
+// shake shakes hands as g, and writes what it says into said, too. errForged: a node
+// has taken g for the member that it is not.
+func (f *foe) shake(c net.Conn, purpose byte, g guise, said io.Writer) error {
 	own := f.hello(purpose, g)
-	if _, err := c.Write(own); err != nil {
+	to := io.MultiWriter(c, said)
+	if _, err := to.Write(own); err != nil {
 		return err
 	}
 	theirs, err := readFrame(c)
@@ -151,14 +199,14 @@ func (f *foe) shake(c net.Conn, purpose byte, g guise) error {
 	if theirs[0] != 'H' {
 		return fmt.Errorf("%w: %q", errShaking, theirs)
 	}
-	said := bytes.Join([][]byte{[]byte(dialerRole), {0}, own, theirs}, nil)
+	transcript := bytes.Join([][]byte{[]byte(dialerRole), {0}, own, theirs}, nil)
 	proof := make([]byte, sha256.Size)
-	if len(f.joinKey) > 0 {
-		mac := hmac.New(sha256.New, f.joinKey)
-		mac.Write(said)
+	if len(g.joinKey) > 0 {
+		mac := hmac.New(sha256.New, g.joinKey)
+		mac.Write(transcript)
 		proof = mac.Sum(nil)
 	}
-	if _, err := c.Write(frame('P', append(proof, ed25519.Sign(g.key, said)...))); err != nil {
+	if _, err := to.Write(frame('P', append(proof, ed25519.Sign(g.key, transcript)...))); err != nil {
 		return err
 	}
 	accepted, err := readFrame(c)
@@ -184,7 +232,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 
 // request sends a request as a node passes one on, or a call between nodes.
 func (f *foe) request(c net.Conn) string {
-	if err := f.shake(c, 'h', f.disguise()); err != nil {
+	if err := f.shake(c, 'h', f.disguise(), io.Discard); err != nil {
 		return forgery(err)
 	}
 	req := f.make.make([]kind{kindValid, kindBody, kindHeaders}[f.rng.Intn(3)])
@@ -219,7 +267,7 @@ func (f *foe) request(c net.Conn) string {
 // them broken. It returns what is wrong, "" if nothing.
 func (f *foe) frames(c net.Conn) string {
 	purpose := []byte{'r', 's', 's', 's'}[f.rng.Intn(4)]
-	if err := f.shake(c, purpose, f.disguise()); err != nil {
+	if err := f.shake(c, purpose, f.disguise(), io.Discard); err != nil {
 		return forgery(err)
 	}
 	if purpose == 'r' {

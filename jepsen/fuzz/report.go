@@ -32,6 +32,9 @@ func (r *Report) String() string {
 		fmt.Fprintf(table, "answers %s\t%d\n", name, r.Statuses[s])
 	}
 	fmt.Fprintf(table, "done over peer ports\t%d\n", r.PassedOn)
+	for _, s := range r.Sieges {
+		fmt.Fprintf(table, "beside %s\t%d foes, %d calls answered, %d tried again, the slowest after %d ms, resident at most %.0f MB\n", s.Name, s.Foes, s.Calls, s.Cut, s.Slowest.Milliseconds(), s.ResidentMB)
+	}
 	var never []string
 	for op, n := range r.Done {
 		if n == 0 {

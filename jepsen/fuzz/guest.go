@@ -1,0 +1,206 @@
+package fuzz
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// guestPatience is how long a call of the guest may take, with what it
+	// repeats: while the nodes have no leader, and when its connection was cut off,
+	// as those are that wait longest and have not shown their key yet.
+	guestPatience = 10 * time.Second
+	// guestBody is large enough to be counted among the bodies of a node.
+	guestBody = 40_000
+	listType  = "siege-list"
+	guestType = "siege-guest"
+	guestRest = 10 * time.Millisecond
+)
+
+// guest is who asks the nodes while they are under siege: with a valid key, each
+// call over a connection of its own. It is for one goroutine.
+type guest struct {
+	r      *run
+	client *http.Client
+	member *foe  // a member, who shakes hands
+	turn   int   // of the nodes
+	seen   Siege // what it has seen in this siege
+}
+
+func newGuest(r *run) *guest {
+	g := &guest{r: r, client: clientOf(r.cfg.TLS), member: r.foeOf(0)}
+	g.client.Timeout = guestPatience
+	return g
+}
+
+func (g *guest) close() { g.client.CloseIdleConnections() }
+
+// begin begins a siege of that name.
+func (g *guest) begin(name string) { g.seen = Siege{Name: name} }
+
+// fill makes the tasks that readers ask for.
+func (g *guest) fill(ctx context.Context) error {
+	for range listTasks {
+		if err := g.call(ctx, g.r.cfg.Nodes[0].URL, "/api/tasks", submission(listType, listParams), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func submission(taskType string, params int) []byte {
+	return fmt.Appendf(nil, `{"task_type":%q,"params":%q}`, taskType, strings.Repeat("x", params))
+}
+
+// ask makes one round at the next node: it asks for figures, submits a task, claims
+// one and completes it, shakes hands as a member, and looks at the node's memory.
+func (g *guest) ask(ctx context.Context) {
+	g.turn = (g.turn + 1) % len(g.r.cfg.Nodes)
+	node := g.r.cfg.Nodes[g.turn]
+	var claimed struct {
+		Task struct {
+			ID         uint64 `json:"id"`
+			ClaimToken uint64 `json:"claim_token"`
+		} `json:"task"`
+	}
+	for _, call := range []struct {
+		name string
+		do   func() error
+	}{
+		{"asks for figures", func() error { return g.call(ctx, node.URL, "/api/stats", nil, nil) }},
+		{"submits", func() error { return g.call(ctx, node.URL, "/api/tasks", submission(guestType, guestBody), nil) }},
+		{"claims", func() error {
+			body := fmt.Appendf(nil, `{"worker_id":"guest","task_types":[%q]}`, guestType)
+			return g.call(ctx, node.URL, "/api/tasks/claim", body, &claimed)
+		}},
+		{"completes", func() error {
+			body := fmt.Appendf(nil, `{"worker_id":"guest","claim_token":%d}`, claimed.Task.ClaimToken)
+			return g.call(ctx, node.URL, fmt.Sprintf("/api/tasks/%d/complete", claimed.Task.ID), body, nil)
+		}},
+		{"shakes hands as a member", func() error { return g.shake(ctx, node) }},
+		{"looks at the memory", func() error { return g.patiently(ctx, func() error { return g.look(ctx, node) }) }},
+	} {
+		began := time.Now()
+		err := call.do()
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			g.r.violate("beside %s the guest %s at node %d: %v", g.seen.Name, call.name, g.turn+1, err)
+			return // what follows may need it
+		}
+		g.seen.Calls++
+		g.seen.Slowest = max(g.seen.Slowest, time.Since(began))
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(guestRest): // the foes are to come, too
+	}
+}
+
+// errNoLeader is returned for an answer that is to be asked for again.
+var errNoLeader = errors.New("no leader")
+
+// patiently asks until there is an answer that a client would not ask for again.
+func (g *guest) patiently(ctx context.Context, ask func() error) error {
+	until := time.Now().Add(guestPatience)
+	for {
+		err := ask()
+		var cut *url.Error
+		again := errors.As(err, &cut)
+		if again {
+			g.seen.Cut++
+		}
+		if !again && !errors.Is(err, errNoLeader) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(trickle):
+		}
+	}
+}
+
+// call sends a request, GET without a body, and reads a success into to.
+func (g *guest) call(ctx context.Context, node, path string, body []byte, to any) error {
+	return g.patiently(ctx, func() error { return g.callOnce(ctx, node+path, body, to) })
+}
+
+func (g *guest) callOnce(ctx context.Context, target string, body []byte, to any) error {
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if g.r.cfg.Key != "" {
+		req.Header.Set("X-API-Key", g.r.cfg.Key)
+	}
+	resp, err := g.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerBytesMax))
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode/100 == 2 && to != nil:
+		return json.Unmarshal(answer, to)
+	case resp.StatusCode/100 == 2:
+		return nil
+	case bytes.Contains(answer, []byte(`"code":"no_leader"`)), bytes.Contains(answer, []byte(`"code":"outcome_unknown"`)):
+		return fmt.Errorf("%w: %.300s", errNoLeader, answer)
+	}
+	return fmt.Errorf("%s: %.300s", resp.Status, answer)
+}
+
+// shake shakes hands as a member with the node, if it has the key of another one.
+func (g *guest) shake(ctx context.Context, node Node) error {
+	g.member.addr = node.PeerAddr
+	as, ok := g.member.member()
+	if !ok {
+		return nil
+	}
+	// The foes may have cut off who was slow.
+	var err error
+	for until := time.Now().Add(guestPatience); time.Now().Before(until) && ctx.Err() == nil; {
+		var c net.Conn
+		if c, err = dialTCP(ctx, node.PeerAddr); err != nil {
+			return err
+		}
+		_ = c.SetDeadline(until)
+		err = g.member.shake(c, 'h', as, io.Discard)
+		_ = c.Close()
+		if err == nil {
+			return nil
+		}
+		g.seen.Cut++
+	}
+	return err
+}
+
+// look notes the node's memory, and says if it is too much.
+func (g *guest) look(ctx context.Context, node Node) error {
+	u, err := usageOf(ctx, g.client, node.URL, g.r.cfg.Key)
+	if err != nil {
+		return err
+	}
+	g.seen.ResidentMB = max(g.seen.ResidentMB, u.ResidentMB)
+	if g.r.cfg.ResidentMaxMB > 0 && u.ResidentMB > g.r.cfg.ResidentMaxMB {
+		return fmt.Errorf("the node's memory is %.0f MB, it may be %.0f", u.ResidentMB, g.r.cfg.ResidentMaxMB)
+	}
+	return nil
+}
