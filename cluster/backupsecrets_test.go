@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// Who reads a backup reads tasks, and nothing by which one gets in: no node's key, no
+// join key, no join token.
+func TestSaveBackup_hasNoSecrets(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
+	cfg.Bootstrap = true
+	cfg.JoinKey = []byte("the join key of a backup's cluster")
+	n := openNode(t, cfg)
+	token, err := joinTokenOf(t, n)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const params = `"params that a backup has"`
+	if _, err := n.Propose(t.Context(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(params)}}}); err != nil {
+		t.Fatal(err)
+	}
+	backup := save(t, n)
+	hash := sha256.Sum256([]byte(token))
+	for what, content := range map[string][]byte{"a task": []byte(params), "a token's hash": hash[:], "the node's identity": []byte(n.uuid)} {
+		if !bytes.Contains(backup, content) {
+			t.Errorf("the backup has no %s as it is: this test cannot tell", what)
+		}
+	}
+	file, err := os.ReadFile(filepath.Join(cfg.DataDir, nodeKeyFileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := bytes.Split(file, []byte("\n"))[1] // the PEM's own are not the secret
+	seed := n.dir.key.Seed()
+	for what, secret := range map[string][]byte{
+		"the node's key": seed, "the node's key in base64": []byte(base64.StdEncoding.EncodeToString(seed)), "the node's key in PEM": line,
+		"the join key": cfg.JoinKey, "the join token": []byte(token),
+	} {
+		if bytes.Contains(backup, secret) {
+			t.Errorf("the backup has %s", what)
+		}
+	}
+}
