@@ -17,7 +17,8 @@ func TestSaveBackup_hasNoSecrets(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
 	cfg.Bootstrap = true
-	cfg.JoinKey = []byte("the join key of a backup's cluster")
+	joinKey := []byte("the join key of a backup's cluster")
+	cfg.JoinKeys = func() [][]byte { return [][]byte{joinKey} }
 	n := openNode(t, cfg)
 	token, err := joinTokenOf(t, n)()
 	if err != nil {
@@ -42,7 +43,7 @@ func TestSaveBackup_hasNoSecrets(t *testing.T) {
 	seed := n.dir.key.Seed()
 	for what, secret := range map[string][]byte{
 		"the node's key": seed, "the node's key in base64": []byte(base64.StdEncoding.EncodeToString(seed)), "the node's key in PEM": line,
-		"the join key": cfg.JoinKey, "the join token": []byte(token),
+		"the join key": joinKey, "the join token": []byte(token),
 	} {
 		if bytes.Contains(backup, secret) {
 			t.Errorf("the backup has %s", what)

@@ -45,10 +45,12 @@ type Config struct {
 	// their peer addresses. Every one of them is started with the same list.
 	InitialCluster map[string]string
 
-	// JoinKey is the secret that nodes prove to each other on the peer port.
-	// nil means none: allowed with PeerCertificate, on loopback, for a single
-	// node, or by Insecure.
-	JoinKey []byte
+	// JoinKeys returns the secrets that nodes prove to each other on the peer port:
+	// the first is what this node proves that with, all are taken from others, and
+	// an empty one stands for none. It is asked for each connection, by several
+	// goroutines; what it returns is not changed. nil, and no key, mean none: allowed
+	// with PeerCertificate, on loopback, or by Insecure. See CheckJoinKeys.
+	JoinKeys func() [][]byte
 	// PeerCertificate makes the peer port speak mutual TLS. nil means none.
 	PeerCertificate PeerCertificate
 	// Insecure allows a peer port without a join key or TLS beyond loopback.
@@ -171,14 +173,13 @@ func (c *Config) validateMeeting() error {
 	if len(c.InitialCluster) > 0 && c.InitialCluster[c.NodeID] == "" {
 		return fmt.Errorf("--initial-cluster does not list this node, %q", c.NodeID)
 	}
-	if len(c.JoinKey) > 0 && len(c.JoinKey) < 32 {
-		return fmt.Errorf("the join key has %d characters, it must have 32 or more", len(c.JoinKey))
-	}
-	host, _, _ := net.SplitHostPort(c.PeerAddr)
-	if len(c.JoinKey) == 0 && c.PeerCertificate == nil && !c.Insecure && !isLoopback(host) {
-		return fmt.Errorf("peer address %s is not a loopback address, and there is neither mutual TLS nor a join key: give --peer-tls-cert-file and the rest, or --join-key-file, or --insecure", c.PeerAddr)
-	}
-	return nil
+	return c.CheckJoinKeys(c.joinKeys())
+}
+
+// hostOf returns the host of a host:port.
+func hostOf(addr string) string {
+	host, _, _ := net.SplitHostPort(addr)
+	return host
 }
 
 func isLoopback(host string) bool {

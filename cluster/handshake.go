@@ -3,7 +3,6 @@ package cluster
 import (
 	"bytes"
 	"crypto/ed25519"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -27,7 +26,7 @@ import (
 //	                                    ◄──  A proof(96)      or R text
 //
 //	frame:  [kind, 1 byte][length of the payload, uint16 big endian][payload]
-//	flags:  bit 0 = this side has a join key
+//	flags:  bit 0 = this side shows a join key
 //	proof:  HMAC-SHA256(join key, said)(32) Ed25519(node's key, said)(64)
 //	said:   role 0x00 preamble, dialer's H, acceptor's H, channel
 //
@@ -42,7 +41,8 @@ import (
 // so that nobody who is dialed can pass as the dialer elsewhere. Only a connection
 // of purposeMeet may be opened without saying whom: it gives no member's rights. The
 // dialer proves first, so a stranger at the port never gets a proof to work
-// on. Without a join key on both sides the HMACs are zeros. What follows
+// on. The HMAC of a side that shows no join key is zeros; each side shows one key and
+// may take several (joinkeys.go), so that keys can be exchanged. What follows
 // the handshake is neither encrypted nor signed: that needs TLS.
 const (
 	handshakeVersion = 2
@@ -142,7 +142,7 @@ func refuse(format string, args ...any) *refusal {
 
 // handshake is one side's part in opening one connection.
 type handshake struct {
-	key  []byte // join key; empty = none
+	keys joinKeys
 	self hello
 	// signer is the node's own key: that of self.
 	signer ed25519.PrivateKey
@@ -158,7 +158,7 @@ type handshake struct {
 // the node to reach, "" for whoever is there. The caller sets the deadline.
 func (h handshake) dial(conn io.ReadWriter, why purpose, want string) (hello, error) {
 	preamble := newPreamble(why)
-	own, err := newHelloFrame(helloMessage{hello: h.self, WantUUID: want}, len(h.key) > 0)
+	own, err := newHelloFrame(helloMessage{hello: h.self, WantUUID: want}, h.keys.shows())
 	if err != nil {
 		return hello{}, err
 	}
@@ -193,7 +193,7 @@ func (h handshake) dial(conn io.ReadWriter, why purpose, want string) (hello, er
 	if err != nil {
 		return msg.hello, err
 	}
-	if !h.sameKey(answer, roleAcceptor, transcript) {
+	if !h.showedKey(answer, hasKey, roleAcceptor, transcript) {
 		return msg.hello, refuse("node %q does not have this node's join key", msg.NodeID)
 	}
 	return msg.hello, checkSignature(msg.hello, answer, roleAcceptor, transcript)
@@ -227,7 +227,7 @@ func (h handshake) acceptUntold(conn io.ReadWriter) (purpose, hello, error) {
 	if err := h.checkDialer(why, msg, hasKey); err != nil {
 		return why, msg.hello, err
 	}
-	own, err := newHelloFrame(helloMessage{hello: h.self}, len(h.key) > 0)
+	own, err := newHelloFrame(helloMessage{hello: h.self}, h.keys.shows())
 	if err != nil {
 		return why, msg.hello, err
 	}
@@ -239,7 +239,7 @@ func (h handshake) acceptUntold(conn io.ReadWriter) (purpose, hello, error) {
 		return why, msg.hello, err
 	}
 	transcript := bytes.Join([][]byte{preamble, theirs, own, h.channel}, nil)
-	if !h.sameKey(proof, roleDialer, transcript) {
+	if !h.showedKey(proof, hasKey, roleDialer, transcript) {
 		return why, msg.hello, refuse("node %q was given another join key than node %q: both need the same file in --join-key-file", msg.NodeID, h.self.NodeID)
 	}
 	if err := checkSignature(msg.hello, proof, roleDialer, transcript); err != nil {
@@ -284,10 +284,10 @@ func (h handshake) checkDialer(why purpose, msg helloMessage, hasKey bool) error
 }
 
 func (h handshake) checkKey(other hello, otherHasKey bool) error {
-	switch ownKey := len(h.key) > 0; {
-	case ownKey && !otherHasKey:
+	switch {
+	case !otherHasKey && !h.keys.takesNone():
 		return refuse("node %q has a join key, node %q has none: give it the same file with --join-key-file", h.self.NodeID, other.NodeID)
-	case !ownKey && otherHasKey:
+	case otherHasKey && !h.keys.takesSome():
 		return refuse("node %q has no join key, node %q has one: give it the same file with --join-key-file", h.self.NodeID, other.NodeID)
 	default:
 		return nil
@@ -306,25 +306,16 @@ func said(role string, transcript []byte) []byte {
 	return bytes.Join([][]byte{[]byte(role), {0}, transcript}, nil)
 }
 
-// mac returns what shows that the side in that role has the join key.
-func (h handshake) mac(role string, transcript []byte) []byte {
-	if len(h.key) == 0 {
-		return make([]byte, macSize)
-	}
-	mac := hmac.New(sha256.New, h.key)
-	mac.Write(said(role, transcript))
-	return mac.Sum(nil)
-}
-
 // proof returns what this side, in that role, shows for the transcript.
 func (h handshake) proof(role string, transcript []byte) []byte {
-	return append(h.mac(role, transcript), ed25519.Sign(h.signer, said(role, transcript))...)
+	what := said(role, transcript)
+	return append(macOf(h.keys.own(), what), ed25519.Sign(h.signer, what)...)
 }
 
-// sameKey reports whether the side in that role has shown, in a frame with its proof,
-// that it has this side's join key.
-func (h handshake) sameKey(frame []byte, role string, transcript []byte) bool {
-	return hmac.Equal(frame[frameHeaderSize:][:macSize], h.mac(role, transcript))
+// showedKey reports whether the side in that role, which said whether it shows a key,
+// has shown in a frame with its proof one that this side takes.
+func (h handshake) showedKey(frame []byte, some bool, role string, transcript []byte) bool {
+	return h.keys.showed(frame[frameHeaderSize:][:macSize], some, said(role, transcript))
 }
 
 // checkSignature says whether the side in that role has shown, in a frame with its

@@ -37,7 +37,7 @@ func testHello(nodeID string) hello {
 
 // testHandshake returns the side of the node of that name.
 func testHandshake(nodeID string) handshake {
-	return handshake{key: testKey, self: testHello(nodeID), signer: testSigner(nodeID)}
+	return handshake{keys: joinKeys{testKey}, self: testHello(nodeID), signer: testSigner(nodeID)}
 }
 
 // handshakeCase is one dialer and one acceptor, who agree unless changed.
@@ -79,7 +79,7 @@ func TestHandshake_agreement(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*handshakeCase){
 		"with a key on both sides":           func(*handshakeCase) {},
-		"without a key on both sides":        func(c *handshakeCase) { c.dialer.key, c.acceptor.key = nil, nil },
+		"without a key on both sides":        func(c *handshakeCase) { c.dialer.keys, c.acceptor.keys = nil, nil },
 		"with no target in mind":             func(c *handshakeCase) { c.why, c.want = purposeMeet, "" },
 		"when the dialer has no cluster yet": func(c *handshakeCase) { c.dialer.self.ClusterID = "" },
 		"when the acceptor has none":         func(c *handshakeCase) { c.acceptor.self.ClusterID = "" },
@@ -109,9 +109,9 @@ func TestHandshake_refusal(t *testing.T) {
 		change func(*handshakeCase)
 		want   string // both sides say this
 	}{
-		"another key":             {func(c *handshakeCase) { c.dialer.key = testOtherKey }, "another join key"},
-		"a key of the dialer's":   {func(c *handshakeCase) { c.acceptor.key = nil }, `node "n2" has no join key, node "n1" has one`},
-		"a key of the acceptor's": {func(c *handshakeCase) { c.dialer.key = nil }, `node "n2" has a join key, node "n1" has none`},
+		"another key":             {func(c *handshakeCase) { c.dialer.keys = joinKeys{testOtherKey} }, "another join key"},
+		"a key of the dialer's":   {func(c *handshakeCase) { c.acceptor.keys = nil }, `node "n2" has no join key, node "n1" has one`},
+		"a key of the acceptor's": {func(c *handshakeCase) { c.dialer.keys = nil }, `node "n2" has a join key, node "n1" has none`},
 		"another cluster":         {func(c *handshakeCase) { c.dialer.self.ClusterID = "c2" }, "belongs to cluster"},
 		"another target":          {func(c *handshakeCase) { c.want = "uuid-of-the-old-n2" }, "its data folder is another one"},
 		"its own identity":        {func(c *handshakeCase) { c.dialer = testHandshake("n2") }, "is a copy of the other"},
@@ -260,7 +260,7 @@ func TestHandshake_identityIsProven(t *testing.T) {
 	t.Parallel()
 	keyless := func() handshakeCase {
 		c := agreeing()
-		c.dialer.key, c.acceptor.key = nil, nil
+		c.dialer.keys, c.acceptor.keys = nil, nil
 		return c
 	}
 	for name, tc := range map[string]struct {
@@ -379,7 +379,7 @@ func shakeThrough(c handshakeCase, replace func(preamble, helloFrame []byte) []b
 func TestHandshake_bounds(t *testing.T) {
 	t.Parallel()
 	h := testHandshake("n2")
-	h.key = nil
+	h.keys = nil
 	oversized := append(newPreamble(purposeRaft), frameHello, 0, 0)
 	binary.BigEndian.PutUint16(oversized[len(oversized)-2:], helloBytesMax+1)
 	future := newPreamble(purposeRaft)

@@ -209,7 +209,7 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 	return peerConfig{
 		ListenAddr:  o.cfg.PeerAddr,
 		Advertise:   o.cfg.PeerAdvertise,
-		JoinKey:     o.cfg.JoinKey,
+		JoinKeys:    o.cfg.joinKeys,
 		Certificate: o.cfg.PeerCertificate,
 		Self:        o.self,
 		Signer:      o.dir.key,

@@ -196,7 +196,7 @@ func TestOpen_initialCluster(t *testing.T) {
 				defer wg.Done()
 				cfg := testConfig(t, fmt.Sprintf("n%d", i+1), dirs[i], addrs[i])
 				cfg.InitialCluster = list
-				cfg.JoinKey = []byte("a key that is long enough for a join key")
+				cfg.JoinKeys = func() [][]byte { return [][]byte{[]byte("a key that is long enough for a join key")} }
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 				defer cancel()
 				n, err := Open(ctx, cfg)

@@ -55,9 +55,9 @@ type peerConfig struct {
 	// Advertise is the host:port that others reach the port by; "" = the
 	// address that it listens on.
 	Advertise string
-	// JoinKey is the secret that both sides of each connection must have; empty
-	// = none. Whether that is allowed is the caller's decision.
-	JoinKey []byte
+	// JoinKeys returns the secrets by which both sides of each connection show that
+	// they belong here; nil = none. Whether that is allowed is the caller's decision.
+	JoinKeys func() joinKeys
 	// Self is asked at each handshake, because the cluster id comes late. PeerAddr and
 	// Key are the port's to fill in.
 	Self func() hello
@@ -444,7 +444,10 @@ func (p *peerPort) newHandshake(c *peerConn) (h handshake, err error) {
 	if err := shakeTLS(c); err != nil {
 		return h, err
 	}
-	h = handshake{key: p.cfg.JoinKey, self: p.self(), signer: p.cfg.Signer}
+	h = handshake{self: p.self(), signer: p.cfg.Signer}
+	if p.cfg.JoinKeys != nil {
+		h.keys = p.cfg.JoinKeys()
+	}
 	h.channel, err = channelOf(c.Conn)
 	return h, err
 }

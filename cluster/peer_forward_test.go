@@ -159,7 +159,7 @@ func TestPeerPort_Forward_nothingSent(t *testing.T) {
 	}
 	_ = closed.Close()
 	p := openTestPort(t, "n1")
-	other := openTestPort(t, "n2", func(c *peerConfig) { c.JoinKey = testOtherKey })
+	other := openTestPort(t, "n2", func(c *peerConfig) { c.JoinKeys = onlyKey(testOtherKey) })
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tc := range map[string]struct {

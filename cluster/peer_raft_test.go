@@ -158,7 +158,7 @@ func TestStreamLayer_Dial_refusals(t *testing.T) {
 	}{
 		"not a member":    {func(c *peerConfig) { c.Self, c.Signer = func() hello { return testHello("n9") }, testSigner("n9") }, "is not a member"},
 		"another cluster": {func(c *peerConfig) { c.Self = func() hello { h := testHello("n1"); h.ClusterID = "c2"; return h } }, "belongs to cluster"},
-		"another key":     {func(c *peerConfig) { c.JoinKey = testOtherKey }, "another join key"},
+		"another key":     {func(c *peerConfig) { c.JoinKeys = onlyKey(testOtherKey) }, "another join key"},
 	} {
 		dialer := openTestPort(t, "n1", tc.change)
 		if _, err := dialer.StreamLayer().Dial(raft.ServerAddress(acceptor.Addr()), testWait); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), tc.want) {

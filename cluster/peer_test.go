@@ -73,7 +73,7 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *pee
 	t.Helper()
 	cfg := peerConfig{
 		ListenAddr: "127.0.0.1:0",
-		JoinKey:    testKey,
+		JoinKeys:   onlyKey(testKey),
 		Self:       func() hello { return testHello(nodeID) },
 		Signer:     testSigner(nodeID),
 		TargetUUID: testUUIDAt,
@@ -92,6 +92,9 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *pee
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
+
+// onlyKey is the join keys of a port that has one.
+func onlyKey(key []byte) func() joinKeys { return func() joinKeys { return joinKeys{key} } }
 
 // leavesNothing fails the test if it leaves a goroutine behind. The test must
 // not be parallel.
@@ -129,7 +132,7 @@ func TestPeerPort_refusalIsToldAndLogged(t *testing.T) {
 	t.Parallel()
 	var log logText
 	acceptor := openTestPort(t, "n2", func(c *peerConfig) { c.Logger = log.logger() })
-	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.JoinKey = nil })
+	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.JoinKeys = nil })
 	_, err := dialer.Call(t.Context(), acceptor.Addr(), "any", nil)
 	const want = `node "n2" has a join key, node "n1" has none`
 	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), want) {

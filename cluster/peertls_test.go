@@ -131,18 +131,18 @@ func TestPeerTLS_names(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
 	acceptor := openTestPort(t, "n2", func(c *peerConfig) {
-		c.JoinKey, c.Certificate = nil, certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+		c.JoinKeys, c.Certificate = nil, certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
 	})
 	acceptor.Handle("who", func(_ context.Context, from hello, _ []byte) ([]byte, error) { return []byte(from.NodeID), nil })
 	for name, names := range map[string][]string{"node id": {"n1"}, "address": {"127.0.0.1"}} {
-		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.JoinKey, c.Certificate = nil, certificateOf(t, a, a.Issue(names)) })
+		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.JoinKeys, c.Certificate = nil, certificateOf(t, a, a.Issue(names)) })
 		if got, err := dialer.Call(t.Context(), acceptor.Addr(), "who", nil); err != nil || string(got) != "n1" {
 			t.Errorf("by its %s: %q, %v", name, got, err)
 		}
 	}
 	// A name, and one that only a pattern has.
 	dialer := openTestPort(t, "n1", func(c *peerConfig) {
-		c.JoinKey, c.Advertise, c.Certificate = nil, "claimq-0.claimq.example:7401", certificateOf(t, a, a.Issue([]string{"*.claimq.example"}))
+		c.JoinKeys, c.Advertise, c.Certificate = nil, "claimq-0.claimq.example:7401", certificateOf(t, a, a.Issue([]string{"*.claimq.example"}))
 	})
 	if got, err := dialer.Call(t.Context(), acceptor.Addr(), "who", nil); err != nil || string(got) != "n1" {
 		t.Errorf("by a pattern: %q, %v", got, err)

@@ -46,7 +46,7 @@ func (c *soakCluster) start(m *soakMember) {
 func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, fatal func(error), logger hclog.Logger) (*Node, error) {
 	cfg := DefaultConfig()
 	cfg.NodeID, cfg.HTTPAdvertise, cfg.Logger, cfg.Fatal = m.name, "http://"+m.name, logger, fatal
-	cfg.JoinKey = []byte(soakJoinKey)
+	cfg.JoinKeys = func() [][]byte { return [][]byte{[]byte(soakJoinKey)} }
 	cfg.SnapshotLogCommands = c.plan.snapshotEvery
 	o := &opening{cfg: cfg.withDefaults(), dir: f.dir, stores: f.stores, ran: make(chan struct{})}
 	n, err := newNode(o.cfg, Parts{UUID: f.dir.Identity().UUID, Clock: m.clock})

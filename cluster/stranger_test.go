@@ -58,7 +58,7 @@ func (a *attacked) records() (count int) {
 // uuid of that name, and knows who the members are. It has the join key, if there is one.
 func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID string, change ...func(*peerConfig)) *peerPort {
 	return openTestPort(t, nodeID, append([]func(*peerConfig){func(cfg *peerConfig) {
-		cfg.JoinKey, cfg.Certificate = nil, nil
+		cfg.JoinKeys, cfg.Certificate = nil, nil
 		cfg.Signer = signer
 		cfg.TargetUUID = func(addr string) string {
 			if addr == a.addrs[1] {

@@ -2,12 +2,23 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 )
 
-// joinKeyBytesMin is the shortest join key: 32 characters of hex are 128 bits.
-const joinKeyBytesMin = 32
+const (
+	// joinKeyBytesMin is the shortest join key: 32 characters of hex are 128 bits.
+	joinKeyBytesMin = 32
+	// joinKeyBytesMax is the longest, joinKeysMax how many a file may have: an
+	// exchange needs two. joinKeyFileBytesMax bounds the file, comments counted.
+	joinKeyBytesMax     = 1024
+	joinKeysMax         = 4
+	joinKeyFileBytesMax = 64 << 10
+
+	// joinKeyNone is the line that stands for no key.
+	joinKeyNone = "none"
+)
 
 // ReadJoinToken returns the join token in the file at path without the white space
 // around it, "" if path is empty.
@@ -26,19 +37,56 @@ func ReadJoinToken(path string) (string, error) {
 	return token, nil
 }
 
-// ReadJoinKey returns the secret in the file at path without the white space
-// around it, nil if path is empty.
-func ReadJoinKey(path string) ([]byte, error) {
+// ReadJoinKeys returns the join keys in the file at path, in its order, nil if path is
+// empty: a line each, without the white space around it, but for empty lines and those
+// that begin with #. An empty key is what a line with the word none stands for. No error
+// quotes what the file has.
+func ReadJoinKeys(path string) ([][]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(path)
+	text, err := readShort(path)
 	if err != nil {
 		return nil, fmt.Errorf("read join key: %w", err)
 	}
-	key := strings.TrimSpace(string(b))
-	if len(key) < joinKeyBytesMin || strings.ContainsAny(key, "\r\n") {
-		return nil, fmt.Errorf("join key file %s: it must hold one line of at least %d characters", path, joinKeyBytesMin)
+	var keys [][]byte
+	seen := map[string]int{}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		key := strings.TrimSpace(line)
+		switch first, twice := seen[key]; {
+		case key == "" || key[0] == '#':
+			continue
+		case twice:
+			return nil, fmt.Errorf("join key file %s: lines %d and %d are the same", path, first, number)
+		case key != joinKeyNone && (len(key) < joinKeyBytesMin || len(key) > joinKeyBytesMax):
+			return nil, fmt.Errorf("join key file %s: line %d has %d characters: a key has from %d to %d, and the word %s stands for no key", path, number, len(key), joinKeyBytesMin, joinKeyBytesMax, joinKeyNone)
+		case len(keys) == joinKeysMax:
+			return nil, fmt.Errorf("join key file %s: it has more than %d keys", path, joinKeysMax)
+		}
+		seen[key] = number
+		if key == joinKeyNone {
+			key = ""
+		}
+		keys = append(keys, []byte(key))
 	}
-	return []byte(key), nil
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("join key file %s: it must have a line of at least %d characters", path, joinKeyBytesMin)
+	}
+	return keys, nil
+}
+
+// readShort returns what a file has, which must be joinKeyFileBytesMax or less.
+func readShort(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, joinKeyFileBytesMax+1))
+	if err == nil && len(b) > joinKeyFileBytesMax {
+		err = fmt.Errorf("%s is larger than %d bytes", path, joinKeyFileBytesMax)
+	}
+	return string(b), err
 }

@@ -255,26 +255,53 @@ func TestLoadServer_KeysOfBothFiles(t *testing.T) {
 	}
 }
 
-func TestReadJoinKey(t *testing.T) {
+func TestReadJoinKeys(t *testing.T) {
 	t.Parallel()
-	secret := strings.Repeat("s", 32)
-	write := func(content string) string {
+	first, second := strings.Repeat("f", 32), strings.Repeat("s", 1024)
+	read := func(content string) ([][]byte, error) {
 		path := filepath.Join(t.TempDir(), "key")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return path
+		return config.ReadJoinKeys(path)
 	}
-	got, err := config.ReadJoinKey(write(secret + "\n"))
-	if err != nil || string(got) != secret {
-		t.Errorf("key is %q, %v", got, err)
-	}
-	if got, err := config.ReadJoinKey(""); got != nil || err != nil {
-		t.Errorf("without a file the key is %q, %v", got, err)
-	}
-	for _, bad := range []string{write("short"), write(secret + "\n" + secret), "/does/not/exist"} {
-		if _, err := config.ReadJoinKey(bad); err == nil {
-			t.Errorf("the key in %s is accepted", bad)
+	for content, want := range map[string][]string{
+		first:                              {first},
+		first + "\n":                       {first},
+		"# of 2026\r\n " + first + " \r\n": {first},
+		"\n" + first + "\n\n# and\n" + second + "\n":     {first, second},
+		first + "\n" + second + "\nnone\n" + first + "2": {first, second, "", first + "2"},
+		"none":                {""},
+		"none\n" + first + "": {"", first},
+	} {
+		got, err := read(content)
+		var texts []string
+		for _, key := range got {
+			texts = append(texts, string(key))
 		}
+		if err != nil || !slices.Equal(texts, want) {
+			t.Errorf("%q: keys are %q, %v", content, texts, err)
+		}
+	}
+	if got, err := config.ReadJoinKeys(""); got != nil || err != nil {
+		t.Errorf("without a file the keys are %q, %v", got, err)
+	}
+	for content, want := range map[string]string{
+		"":                     "it must have a line of at least 32",
+		"# " + first:           "it must have a line of at least 32",
+		first + "\nshort":      "line 2 has 5 characters: a key has from 32 to 1024, and the word none stands for no key",
+		second + "s":           "line 1 has 1025 characters",
+		first + "\n\n" + first: "lines 1 and 3 are the same",
+		"none\nnone":           "lines 1 and 2 are the same",
+		"none\n" + strings.Join([]string{first + "1", first + "2", first + "3", first + "4"}, "\n"): "more than 4 keys",
+		strings.Repeat("#\n", 64<<10): "larger than 65536 bytes",
+	} {
+		_, err := read(content)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), first) || strings.Contains(err.Error(), "short") {
+			t.Errorf("%.60q: got %v, want %q", content, err, want)
+		}
+	}
+	if _, err := config.ReadJoinKeys("/does/not/exist"); err == nil {
+		t.Error("a file that is not there is read")
 	}
 }

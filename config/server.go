@@ -32,8 +32,9 @@ type Server struct {
 	// of them start with the same list. A node with data ignores it, as it
 	// ignores Bootstrap and Join.
 	InitialCluster []string
-	// JoinKeyFile is a file with one line, at least 32 characters: the secret
-	// that lets nodes meet. Several nodes need it, or PeerTLS.
+	// JoinKeyFile is a file with the secret that lets nodes meet, a line of at least
+	// 32 characters, or several while it is exchanged (ReadJoinKeys); it is read again
+	// when it changes. Several nodes need it, or PeerTLS.
 	JoinKeyFile string
 	// Insecure allows listening beyond loopback without authentication.
 	Insecure bool

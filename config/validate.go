@@ -100,7 +100,7 @@ func (s *Server) validateStart(add func(string, ...any)) {
 		add("no_raft goes with none of bootstrap, join and initial_cluster: it is one node without a log")
 	}
 	if (len(s.Join) > 0 || len(s.InitialCluster) > 1) && !s.meets() && !s.Insecure {
-		add("join_key_file is not set: several nodes need a shared secret to meet (--join-key-file FILE, one line of at least 32 characters, the same on all), or peer_tls")
+		add("join_key_file is not set: several nodes need a shared secret to meet (--join-key-file FILE, a line of at least 32 characters, the same on all), or peer_tls")
 	}
 	for _, addr := range s.Join {
 		if _, _, err := net.SplitHostPort(addr); err != nil {

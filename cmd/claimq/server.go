@@ -118,8 +118,13 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 		return err
 	}
 	nodeConfig.PeerCertificate = certificates.peerCertificate()
+	joinKeys, err := openJoinKeys(cfg.JoinKeyFile, logger)
+	if err != nil {
+		return err
+	}
+	nodeConfig.JoinKeys, joinKeys.check = joinKeys.keys, nodeConfig.CheckJoinKeys
 	// From here on, for the node may wait long for others, who refuse it perhaps.
-	defer certificates.watch()()
+	defer watchFiles(certificates.look, joinKeys.look)()
 	tuneGC(a, nodeConfig.MemoryLimit)
 	node, err := cluster.Open(ctx, nodeConfig)
 	if err != nil {
@@ -210,10 +215,6 @@ func listenError(flag, addr string, err error) error {
 }
 
 func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.Registry) (cluster.Config, error) {
-	key, err := config.ReadJoinKey(cfg.JoinKeyFile)
-	if err != nil {
-		return cluster.Config{}, usageErrorf("%w", err)
-	}
 	initial, err := cfg.InitialClusterMap()
 	if err != nil {
 		return cluster.Config{}, usageErrorf("%w", err)
@@ -228,7 +229,6 @@ func newNodeConfig(cfg config.Server, logger hclog.Logger, registry *prometheus.
 	c.Join = cfg.Join
 	c.JoinToken = func() (string, error) { return config.ReadJoinToken(cfg.JoinTokenFile) }
 	c.InitialCluster = initial
-	c.JoinKey = key
 	c.Insecure = cfg.Insecure
 	c.Logger = logger
 	c.Registerer = registry

@@ -4,10 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -19,8 +16,6 @@ import (
 )
 
 const (
-	// tlsLookInterval is how often the files of certificates are looked at.
-	tlsLookInterval = 10 * time.Second
 	// tlsExpiresSoon is how long before its end a certificate is warned of, and
 	// tlsWarnInterval how often. The alert rule has the same bound.
 	tlsExpiresSoon  = 14 * 24 * time.Hour
@@ -138,36 +133,6 @@ func (t *serverTLS) register(registry *prometheus.Registry) error {
 		}
 	}
 	return nil
-}
-
-// watch looks at the files every ten seconds and on SIGHUP until stop is called,
-// which waits for that.
-func (t *serverTLS) watch() (stop func()) {
-	if len(t.ports()) == 0 {
-		return func() {}
-	}
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	ended, over := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(over)
-		tick := time.NewTicker(tlsLookInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-hangups:
-			case <-ended:
-				return
-			}
-			t.look(time.Now())
-		}
-	}()
-	return func() {
-		signal.Stop(hangups)
-		close(ended)
-		<-over
-	}
 }
 
 // look takes what is new in the files.
