@@ -49,10 +49,12 @@ type Config struct {
 	// the first is what this node proves that with, all are taken from others, and
 	// an empty one stands for none. It is asked for each connection, by several
 	// goroutines; what it returns is not changed. nil, and no key, mean none: allowed
-	// with PeerCertificate, on loopback, or by Insecure. See CheckJoinKeys.
+	// with PeerCertificate and TLSRequired, on loopback, or by Insecure. See CheckJoinKeys.
 	JoinKeys func() [][]byte
 	// PeerCertificate makes the peer port speak mutual TLS. nil means none.
 	PeerCertificate PeerCertificate
+	// PeerTLSMode says on which connections, with a PeerCertificate.
+	PeerTLSMode TLSMode
 	// Insecure allows a peer port without a join key or TLS beyond loopback.
 	Insecure bool
 

@@ -347,7 +347,7 @@ func readPreamble(r io.Reader) ([]byte, purpose, error) {
 	}
 	why := purpose(preamble[4])
 	if preamble[0] == firstByteTLS {
-		return nil, 0, refuse("the dialer speaks TLS and this node does not: give both nodes certificates, or neither (--peer-tls-cert-file)")
+		return nil, 0, refuse("the dialer speaks TLS and this node does not: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
 	}
 	if !bytes.Equal(preamble[:3], newPreamble(why)[:3]) {
 		return nil, 0, fmt.Errorf("%w: whoever dialed is not a claimq node", errHandshake)

@@ -84,7 +84,7 @@ func (c *Config) joinKeys() joinKeys {
 
 // CheckJoinKeys says why a node cannot have these join keys: there are too many, one is
 // too short or, beyond loopback, somebody without one is taken, and neither
-// PeerCertificate nor Insecure allows that.
+// a PeerCertificate that is required of all nor Insecure allows that.
 func (c *Config) CheckJoinKeys(keys [][]byte) error {
 	if len(keys) > joinKeysMax {
 		return fmt.Errorf("there are %d join keys, %d are allowed", len(keys), joinKeysMax)
@@ -94,11 +94,15 @@ func (c *Config) CheckJoinKeys(keys [][]byte) error {
 			return fmt.Errorf("the join key has %d characters, it must have %d or more", len(key), joinKeyBytesMin)
 		}
 	}
-	if !joinKeys(keys).takesNone() || c.PeerCertificate != nil || c.Insecure || isLoopback(hostOf(c.PeerAddr)) {
+	tlsRequired := c.PeerCertificate != nil && c.PeerTLSMode == TLSRequired
+	if !joinKeys(keys).takesNone() || tlsRequired || c.Insecure || isLoopback(hostOf(c.PeerAddr)) {
 		return nil
 	}
 	if joinKeys(keys).takesSome() {
-		return errors.New("a line `none` among the join keys lets in who has none, and peer address " + c.PeerAddr + " is not a loopback address: it needs mutual TLS, or --insecure")
+		return errors.New("a line `none` among the join keys lets in who has none, and peer address " + c.PeerAddr + " is not a loopback address: it needs mutual TLS that is required, or --insecure")
+	}
+	if c.PeerCertificate != nil {
+		return fmt.Errorf("peer address %s is not a loopback address, and connections without TLS are taken there (--peer-tls-mode): give --join-key-file, or --insecure", c.PeerAddr)
 	}
 	return fmt.Errorf("peer address %s is not a loopback address, and there is neither mutual TLS nor a join key: give --peer-tls-cert-file and the rest, or --join-key-file, or --insecure", c.PeerAddr)
 }

@@ -211,6 +211,7 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 		Advertise:   o.cfg.PeerAdvertise,
 		JoinKeys:    o.cfg.joinKeys,
 		Certificate: o.cfg.PeerCertificate,
+		TLSMode:     o.cfg.PeerTLSMode,
 		Self:        o.self,
 		Signer:      o.dir.key,
 		Logger:      o.cfg.Logger.Named("peers"),

@@ -94,8 +94,10 @@ type peerConfig struct {
 	Listen func(addr string) (net.Listener, error)
 	// Dial opens a connection; nil = TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
-	// Certificate makes the port speak mutual TLS; nil = none.
+	// Certificate makes the port speak mutual TLS; nil = none. TLSMode says on which
+	// connections.
 	Certificate PeerCertificate
+	TLSMode     TLSMode
 	// HandshakeTimeout bounds connecting and shaking hands; 0 = 5 s.
 	HandshakeTimeout time.Duration
 }
@@ -472,8 +474,8 @@ func (p *peerPort) admitOn(c *peerConn) func(purpose, hello) error {
 // checkCertificate checks that the dialer's certificate, if the port wants one, is for
 // the node that it has proven to be.
 func (p *peerPort) checkCertificate(c *peerConn, from hello) error {
-	secured, ok := c.Conn.(*peerTLS)
-	if !ok {
+	secured := tlsOf(c.Conn)
+	if secured == nil {
 		return nil
 	}
 	nodeID, peerAddr := "", ""

@@ -26,7 +26,8 @@ import (
 // are said in.
 //
 // The first byte of a connection tells TLS (22) from what a node without TLS
-// says ('C'), so that each side can tell the other what is missing. What is wrong
+// says ('C'), so that each side can tell the other what is missing, and so that a
+// port can take both while TLS is switched on or off (TLSMode). What is wrong
 // with a dialer's certificate the acceptor says in a refusal, within TLS, where
 // TLS itself would only have a number for it.
 //
@@ -37,6 +38,22 @@ import (
 // whose signature it takes on those of other nodes. It is asked for each
 // connection, by several goroutines; what it returns is not changed.
 type PeerCertificate func() (tls.Certificate, *x509.CertPool)
+
+// TLSMode says which connections of the peer port of a node with a PeerCertificate
+// speak TLS. Nodes take each other if their modes are next to each other; a node without
+// a PeerCertificate is next to TLSAccept. So TLS is switched on, or off, by a mode after
+// the other on all nodes.
+type TLSMode uint8
+
+const (
+	// TLSRequired is all of them. It alone keeps anybody out.
+	TLSRequired TLSMode = iota
+	// TLSPrefer is those that the node opens, and what others open may or may not. It
+	// does not fall back: whoever is between the nodes cannot have it open one without.
+	TLSPrefer
+	// TLSAccept is none that the node opens, and what others open may or may not.
+	TLSAccept
+)
 
 // firstByteTLS begins a connection of a dialer that speaks TLS: the type of a
 // record that is part of a handshake.
@@ -49,12 +66,41 @@ type peerTLS struct {
 	raw         net.Conn
 	dialed      bool
 	authorities *x509.CertPool
+	// either is what is below TLS if the other side may do without, else nil; plain
+	// says, from shake on, that it does.
+	either *peekedConn
+	plain  bool
+}
+
+// peekedConn is a connection of which one byte may be looked at before it is read.
+type peekedConn struct {
+	net.Conn
+	peeked []byte
+}
+
+func (c *peekedConn) peek() (byte, error) {
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(c.Conn, first); err != nil {
+		return 0, err
+	}
+	c.peeked = first
+	return first[0], nil
+}
+
+// Read reads from the connection, what was looked at first.
+func (c *peekedConn) Read(b []byte) (int, error) {
+	if len(c.peeked) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.peeked)
+	c.peeked = c.peeked[n:]
+	return n, nil
 }
 
 // secure puts TLS around a connection, if the port speaks it. It says nothing
 // yet. addr is whom the dialer means to reach.
 func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
-	if p.cfg.Certificate == nil {
+	if p.cfg.Certificate == nil || dialed && p.cfg.TLSMode == TLSAccept {
 		return conn
 	}
 	own, authorities := p.cfg.Certificate()
@@ -64,7 +110,11 @@ func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 	}
 	if !dialed {
 		cfg.ClientAuth = tls.RequestClientCert // and shake requires it, in words
-		return &peerTLS{Conn: tls.Server(conn, cfg), raw: conn, authorities: authorities}
+		if p.cfg.TLSMode == TLSRequired {
+			return &peerTLS{Conn: tls.Server(conn, cfg), raw: conn, authorities: authorities}
+		}
+		either := &peekedConn{Conn: conn}
+		return &peerTLS{Conn: tls.Server(either, cfg), raw: conn, authorities: authorities, either: either}
 	}
 	host, _, _ := net.SplitHostPort(addr) // it was dialed, so it has one
 	cfg.RootCAs, cfg.ServerName = authorities, host
@@ -76,6 +126,15 @@ func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 // that the other side should be told, within TLS or, if that side speaks none,
 // without.
 func (c *peerTLS) shake() error {
+	if c.either != nil {
+		first, err := c.either.peek()
+		if err != nil {
+			return fmt.Errorf("%w: read preamble: %w", errHandshake, err)
+		}
+		if c.plain = first != firstByteTLS; c.plain {
+			return nil
+		}
+	}
 	err := c.Handshake()
 	var noTLS tls.RecordHeaderError
 	var remote *net.OpError
@@ -85,9 +144,9 @@ func (c *peerTLS) shake() error {
 	case err == nil:
 		return nil
 	case errors.As(err, &noTLS) && noTLS.Conn != nil && c.dialed:
-		return refuse("this node wants mutual TLS and the other side speaks none: give both nodes certificates, or neither (--peer-tls-cert-file)")
+		return refuse("this node wants mutual TLS and the other side speaks none: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
 	case errors.As(err, &noTLS) && noTLS.Conn != nil && noTLS.RecordHeader[0] == newPreamble(purposeRaft)[0]:
-		return refuse("this node wants mutual TLS and the dialer speaks none: give both nodes certificates, or neither (--peer-tls-cert-file)")
+		return refuse("this node wants mutual TLS and the dialer speaks none: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
 	case errors.As(err, &noTLS) && noTLS.Conn != nil:
 		return fmt.Errorf("%w: whoever dialed is not a claimq node", errHandshake)
 	case errors.As(err, &remote) && remote.Op == "remote error":
@@ -145,8 +204,8 @@ const channelLabel = "EXPORTER-claimq-peer-handshake"
 // channelOf returns what both ends of the connection's TLS know, and of no other
 // connection; nil without TLS. Its hands are shaken.
 func channelOf(conn net.Conn) ([]byte, error) {
-	secured, ok := conn.(*peerTLS)
-	if !ok {
+	secured := tlsOf(conn)
+	if secured == nil {
 		return nil, nil
 	}
 	state := secured.ConnectionState()
@@ -155,6 +214,14 @@ func channelOf(conn net.Conn) ([]byte, error) {
 		return nil, fmt.Errorf("%w: TLS: %w", errHandshake, err)
 	}
 	return secret, nil
+}
+
+// tlsOf returns the TLS that a connection, whose hands are shaken, speaks; nil for none.
+func tlsOf(conn net.Conn) *peerTLS {
+	if secured, ok := conn.(*peerTLS); ok && !secured.plain {
+		return secured
+	}
+	return nil
 }
 
 // channelSize is the size of that secret.
@@ -175,11 +242,22 @@ func certificateNames(c *x509.Certificate) string {
 // Read reads from the connection. An end without TLS's word for it is an end as
 // that of TCP: whatever nodes say to each other says itself how long it is.
 func (c *peerTLS) Read(b []byte) (int, error) {
+	if c.plain {
+		return c.either.Read(b)
+	}
 	n, err := c.Conn.Read(b)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = io.EOF
 	}
 	return n, err
+}
+
+// Write writes to the connection.
+func (c *peerTLS) Write(b []byte) (int, error) {
+	if c.plain {
+		return c.raw.Write(b)
+	}
+	return c.Conn.Write(b)
 }
 
 // Close ends the connection at once, as that of a plain one does: TLS's word for

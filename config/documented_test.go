@@ -108,7 +108,7 @@ func TestLoadServer_EverySetting(t *testing.T) {
 		"join": "", "initial_cluster": "", "allowed_origins": "https://a,http://b:1", "memory_limit": "5", "disk_free_min": "6KiB",
 		"snapshot_log_bytes": "7MiB", "trail_bytes": "8MiB", "trail_age": "9m", "limits.body_bytes": "10KiB", "limits.value_bytes": "11KiB",
 		"limits.error_bytes": "120", "limits.depth": "13", "limits.items": "14", "limits.connections": "15", "limits.waiting_claims": "16",
-		"limits.in_flight": "17", "limits.connections_per_address": "18",
+		"limits.in_flight": "17", "peer_tls.mode": "prefer", "limits.connections_per_address": "18",
 	}
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
 	if err := os.WriteFile(keys, []byte("keys: []"), 0o600); err != nil {

@@ -101,12 +101,29 @@ type HTTPTLS struct {
 	ClientCAFile string
 }
 
-// PeerTLS is the mutual TLS of the peer port; all three or none.
+// PeerTLS is the mutual TLS of the peer port; all three files or none.
 type PeerTLS struct {
 	CertFile string
 	KeyFile  string
 	CAFile   string
+	// Mode is required, prefer or accept: TLS on all connections, on those that the
+	// node opens, or only if others open them with it. The latter two are there to
+	// switch it on or off.
+	Mode string
 }
+
+// none reports whether no file is named.
+func (p PeerTLS) none() bool { return p.CertFile == "" && p.KeyFile == "" && p.CAFile == "" }
+
+// required reports whether who has no certificate is kept out.
+func (p PeerTLS) required() bool { return !p.none() && p.Mode == peerTLSRequired }
+
+// The modes of PeerTLS.
+const (
+	peerTLSRequired = "required"
+	peerTLSPrefer   = "prefer"
+	peerTLSAccept   = "accept"
+)
 
 // Limits bound what a node takes on.
 type Limits struct {
@@ -130,6 +147,7 @@ func DefaultServer() Server {
 		SnapshotLogBytes: 256 << 20,
 		LogLevel:         "info",
 		LogFormat:        "text",
+		PeerTLS:          PeerTLS{Mode: peerTLSRequired},
 		Limits: Limits{
 			BodyBytes:             8 << 20,
 			ValueBytes:            1 << 20,

@@ -69,6 +69,9 @@ func accessSettings() []setting {
 		{name: "peer_tls.cert_file", usage: "certificate of this node for the peer port, PEM", value: func(s *Server) value { return &text{p: &s.PeerTLS.CertFile} }},
 		{name: "peer_tls.key_file", usage: "private key of that certificate, PEM", value: func(s *Server) value { return &text{p: &s.PeerTLS.KeyFile} }},
 		{name: "peer_tls.ca_file", usage: "authorities that must have signed the certificates of the other nodes, PEM", value: func(s *Server) value { return &text{p: &s.PeerTLS.CAFile} }},
+		{name: "peer_tls.mode", usage: "which connections between nodes speak TLS: required (all), prefer (those that this node opens), accept (those that others open with it)", value: func(s *Server) value {
+			return &text{&s.PeerTLS.Mode, []string{peerTLSRequired, peerTLSPrefer, peerTLSAccept}}
+		}},
 	}
 }
 

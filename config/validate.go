@@ -84,7 +84,7 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 }
 
 // meets reports whether there is a secret by which nodes know each other.
-func (s *Server) meets() bool { return s.JoinKeyFile != "" || s.PeerTLS != PeerTLS{} }
+func (s *Server) meets() bool { return s.JoinKeyFile != "" || s.PeerTLS.required() }
 
 func (s *Server) validateStart(add func(string, ...any)) {
 	ways := 0
@@ -118,8 +118,10 @@ func (s *Server) validateTLS(add func(string, ...any)) {
 	} else if h.ClientCAFile != "" && h.CertFile == "" {
 		add("http_tls.client_ca_file is %q: it goes with cert_file and key_file", h.ClientCAFile)
 	}
-	if p := s.PeerTLS; p != (PeerTLS{}) && (p.CertFile == "" || p.KeyFile == "" || p.CAFile == "") {
+	if p := s.PeerTLS; !p.none() && (p.CertFile == "" || p.KeyFile == "" || p.CAFile == "") {
 		add("peer_tls has cert_file %q, key_file %q and ca_file %q: set all three or none", p.CertFile, p.KeyFile, p.CAFile)
+	} else if p.none() && (p.Mode == peerTLSPrefer || p.Mode == peerTLSAccept) {
+		add("peer_tls.mode is %q: it goes with cert_file, key_file and ca_file", p.Mode)
 	}
 }
 
@@ -140,8 +142,11 @@ func (l *loader) warn() {
 		l.loaded.Warnings = append(l.loaded.Warnings, "API keys travel in the clear: http_addr is beyond loopback and http_tls is not set")
 	}
 	host, _, _ = net.SplitHostPort(s.PeerAddr)
-	if !IsLoopback(host) && s.PeerTLS == (PeerTLS{}) {
+	switch beyond := !IsLoopback(host); {
+	case beyond && s.PeerTLS.none():
 		l.loaded.Warnings = append(l.loaded.Warnings, "nodes talk in the clear: peer_addr is beyond loopback and peer_tls is not set")
+	case !s.PeerTLS.none() && !s.PeerTLS.required():
+		l.loaded.Warnings = append(l.loaded.Warnings, fmt.Sprintf("nodes may talk in the clear: peer_tls.mode is %s, which is there to switch TLS on or off", s.PeerTLS.Mode))
 	}
 }
 

@@ -117,7 +117,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	if err != nil {
 		return err
 	}
-	nodeConfig.PeerCertificate = certificates.peerCertificate()
+	nodeConfig.PeerCertificate, nodeConfig.PeerTLSMode = certificates.peerCertificate(), peerTLSMode(cfg.PeerTLS.Mode)
 	joinKeys, err := openJoinKeys(cfg.JoinKeyFile, logger)
 	if err != nil {
 		return err

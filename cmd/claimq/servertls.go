@@ -120,6 +120,18 @@ func (t *serverTLS) peerCertificate() cluster.PeerCertificate {
 	}
 }
 
+// peerTLSMode returns the mode of that name.
+func peerTLSMode(name string) cluster.TLSMode {
+	switch name {
+	case "prefer":
+		return cluster.TLSPrefer
+	case "accept":
+		return cluster.TLSAccept
+	default:
+		return cluster.TLSRequired
+	}
+}
+
 // register registers the metric of the certificates.
 func (t *serverTLS) register(registry *prometheus.Registry) error {
 	for _, p := range t.ports() {
