@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"time"
@@ -45,6 +46,10 @@ type Config struct {
 	// TLS makes the server speak HTTPS; its certificates are asked for by a
 	// function of it, so that they can change. nil: plain HTTP.
 	TLS *tls.Config
+	// ClientAuthorities returns the authorities by which TLS checks the certificates
+	// of clients now, nil for none: a connection is closed soon after none of them
+	// vouches for its client. It may be called by several goroutines. nil: none.
+	ClientAuthorities func() *x509.CertPool
 	// Connections bounds the open connections; one more is answered overloaded
 	// and closed. 0: 16,384.
 	Connections int

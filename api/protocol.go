@@ -147,17 +147,19 @@ type countedConn struct {
 	heard  bool         // anything was read
 	// known says that this is no stranger. refusal is what a body is refused with
 	// for the head before it, nil: it is too large for anybody.
-	known   bool
-	refusal *refusal
-	why     failure       // of a refusal for want of a valid key
-	place   strangerPlace // its strangers guard it
-	tls     *tls.Conn     // whose hands are not shaken yet; nil once they are, or without TLS
+	known     bool
+	refusal   *refusal
+	why       failure       // of a refusal for want of a valid key
+	place     strangerPlace // its strangers guard it
+	uncovered atomic.Bool   // no authority vouches any more for what its client has shown
+	tls       *tls.Conn     // whose hands are not shaken yet; nil once they are, or without TLS
 }
 
 // Close closes the connection; twice is safe.
 func (c *countedConn) Close() error {
 	if c.server != nil {
 		c.server.strangers.leave(c)
+		c.server.shown.leave(c)
 	}
 	c.countOut()
 	c.body.give()

@@ -98,6 +98,7 @@ func (r *request) finish() {
 	}
 	r.countAnswer()
 	r.guardAnswer()
+	r.closeUncovered()
 	if r.quota.limit > 0 {
 		r.quota.set(&r.http.Response)
 	}

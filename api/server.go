@@ -62,6 +62,7 @@ type Server struct {
 	answers    answerRoom
 	bodies     atomic.Int64 // bytes of the bodies that they have read and not answered
 	handshakes handshakes   // of TLS
+	shown      shownConns   // with certificates of clients
 	denied     sampled      // answers of 401 and 403, in the log
 	requests   sync.Pool    // of *request
 	// description returns what /openapi.json answers; the first call makes it.
@@ -148,6 +149,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // Serve answers the connections of ln until Shutdown, then returns nil. It
 // closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
+	defer s.runUncovered()()
 	err := s.http.Serve(&boundedListener{Listener: ln, server: s})
 	if s.draining.Load() && (err == nil || errors.Is(err, net.ErrClosed)) {
 		return nil

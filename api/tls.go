@@ -74,6 +74,9 @@ func (c *countedConn) shake() error {
 		return io.EOF
 	}
 	if err == nil {
+		if chain := secured.ConnectionState().PeerCertificates; len(chain) > 0 && s.cfg.ClientAuthorities != nil {
+			s.shown.enter(c, chain)
+		}
 		return nil
 	}
 	var noTLS tls.RecordHeaderError

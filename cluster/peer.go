@@ -128,6 +128,8 @@ type peerPort struct {
 	waits   sync.WaitGroup // streams in both directions; Add under mu only
 	readers sync.Pool      // of *bufio.Reader, forwardHeaderMax each
 
+	looking sync.Mutex // held by who looks for connections that are not covered
+
 	mu      sync.Mutex
 	closed  bool
 	shaking list.List              // of net.Conn: the handshakes under way, the oldest first
@@ -179,6 +181,9 @@ func listenPeers(cfg peerConfig) (*peerPort, error) {
 	p.server, p.meets = newPeerServer(p), newMeetServer(p)
 	p.start(p.runAccept)
 	p.start(p.runIdleReaper)
+	if cfg.Certificate != nil {
+		p.start(p.runUncovered)
+	}
 	return p, nil
 }
 
@@ -417,6 +422,7 @@ func (p *peerPort) greet(conn net.Conn) (*peerConn, error) {
 		p.lingerClose(c)
 		return nil, err
 	}
+	c.noteShown()
 	return c, nil
 }
 
@@ -558,6 +564,7 @@ func (p *peerPort) dial(ctx context.Context, addr string, why purpose, want stri
 		_ = c.Close()
 		return nil, fmt.Errorf("dial peer %s: %w", addr, err)
 	}
+	c.noteShown()
 	return c, nil
 }
 

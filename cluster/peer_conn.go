@@ -3,8 +3,11 @@ package cluster
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/claimq/claimq/internal/certs"
 )
 
 // peerConn is a connection of the peer port, in either direction, after or
@@ -18,6 +21,15 @@ type peerConn struct {
 	why     purpose
 	other   hello // who is on the other side
 	inbound bool  // the other side opened it
+
+	// shown is what the other side has shown, nil without TLS and until hands are shaken;
+	// own, what this side has, if it dialed. Both are set once.
+	shown atomic.Pointer[certs.Shown]
+	own   []byte
+	// retired: nothing new is to be asked over it. uncoveredAt is since when no
+	// authority vouches for what was shown; guarded by port.looking.
+	retired     atomic.Bool
+	uncoveredAt time.Time
 
 	// layer is the stream layer that the connection belongs to, nil for none.
 	// Guarded by port.mu.

@@ -276,6 +276,9 @@ func (p *peerPort) handleHTTP(ctx *fasthttp.RequestCtx) {
 	}
 	from, _ := peerOf(ctx)
 	p.answerForwarded(ctx, from)
+	if c, ok := ctx.Conn().(*httpConn); ok && c.retired.Load() {
+		ctx.SetConnectionClose()
+	}
 }
 
 // answerForwarded answers an API request that the node from passed on.

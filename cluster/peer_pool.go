@@ -86,7 +86,7 @@ func (pool *connPool) get(ctx context.Context) (*pooledConn, error) {
 		return nil, net.ErrClosed
 	}
 	for c := pool.pop(); c != nil; c = pool.pop() {
-		if time.Since(c.usedAt) < connIdleTimeout && !c.closedByPeer() {
+		if time.Since(c.usedAt) < connIdleTimeout && !c.retired.Load() && !c.closedByPeer() {
 			return c, nil
 		}
 		_ = c.Close()
@@ -121,7 +121,7 @@ func (pool *connPool) pop() *pooledConn {
 
 // put gives a connection back, or closes it when it cannot be used again.
 func (pool *connPool) put(c *pooledConn, reusable bool) {
-	if reusable {
+	if reusable && !c.retired.Load() {
 		c.usedAt = time.Now()
 		pool.mu.Lock()
 		pool.idle = append(pool.idle, c)

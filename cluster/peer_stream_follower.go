@@ -327,11 +327,11 @@ func (s *streamClient) ping() {
 	}
 }
 
-// retire takes a connection that has been idle for long out of use.
+// retire takes a connection that has been idle for long, or is retired, out of use.
 func (s *streamClient) retire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waits) > 0 || time.Since(s.idleSince) < streamIdleTimeout {
+	if len(s.waits) > 0 || !s.conn.retired.Load() && time.Since(s.idleSince) < streamIdleTimeout {
 		return false
 	}
 	s.waits = nil

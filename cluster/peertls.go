@@ -32,7 +32,8 @@ import (
 // TLS itself would only have a number for it.
 //
 // There are no session tickets: each connection is checked in full, with the
-// certificates of that moment. One that is open stays open.
+// certificates of that moment, and those that are open once the authorities change
+// (uncovered.go).
 
 // PeerCertificate returns this node's certificate, with Leaf, and the authorities
 // whose signature it takes on those of other nodes. It is asked for each
@@ -70,6 +71,7 @@ type peerTLS struct {
 	// says, from shake on, that it does.
 	either *peekedConn
 	plain  bool
+	own    []byte // of a dialer, the certificate that it shows
 }
 
 // peekedConn is a connection of which one byte may be looked at before it is read.
@@ -119,7 +121,11 @@ func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 	host, _, _ := net.SplitHostPort(addr) // it was dialed, so it has one
 	cfg.RootCAs, cfg.ServerName = authorities, host
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
-	return &peerTLS{Conn: tls.Client(conn, cfg), raw: conn, dialed: true, authorities: authorities}
+	secured := &peerTLS{Conn: tls.Client(conn, cfg), raw: conn, dialed: true, authorities: authorities}
+	if len(own.Certificate) > 0 {
+		secured.own = own.Certificate[0]
+	}
+	return secured
 }
 
 // shake shakes TLS's hands within the connection's deadline. A *refusal is one

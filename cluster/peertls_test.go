@@ -150,7 +150,7 @@ func TestPeerTLS_names(t *testing.T) {
 }
 
 // Certificates and authorities are asked for at each connection: a change counts
-// from the next one on, and those that are open stay.
+// from the next one on.
 func TestPeerTLS_change(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
@@ -172,14 +172,12 @@ func TestPeerTLS_change(t *testing.T) {
 	}
 	dialer, acceptor := open("n1", &n1), open("n2", &n2)
 	acceptor.Handle("hi", func(context.Context, hello, []byte) ([]byte, error) { return nil, nil })
-	call := func(anew bool) error {
-		if anew {
-			dialer.reapIdle(time.Now().Add(time.Hour))
-		}
+	call := func() error {
+		dialer.reapIdle(time.Now().Add(time.Hour)) // over a new one
 		_, err := dialer.Call(t.Context(), acceptor.Addr(), "hi", nil)
 		return err
 	}
-	if err := call(true); err != nil {
+	if err := call(); err != nil {
 		t.Fatal(err)
 	}
 	for step, do := range []func(){
@@ -188,15 +186,12 @@ func TestPeerTLS_change(t *testing.T) {
 		func() { change(&n1, next, after.Pool()) }, func() { change(&n2, next, after.Pool()) },
 	} {
 		do()
-		if err := call(true); err != nil {
+		if err := call(); err != nil {
 			t.Errorf("step %d: %v", step, err)
 		}
 	}
 	change(&n2, next, before.Pool())
-	if err := call(false); err != nil {
-		t.Errorf("over the connection that is open: %v", err)
-	}
-	if err := call(true); !errors.Is(err, errRefused) {
+	if err := call(); !errors.Is(err, errRefused) {
 		t.Errorf("over a new one: %v", err)
 	}
 }

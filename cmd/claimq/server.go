@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -147,6 +148,9 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 		Keys:            apiKeys(load),
 		Version:         version,
 		TLS:             certificates.httpConfig(),
+	}
+	if certificates.http != nil {
+		apiConfig.ClientAuthorities = func() *x509.CertPool { return certificates.http.store.Current().Authorities }
 	}
 	boundAPI(&apiConfig, &cfg, nodeConfig.MemoryLimit)
 	server, err := api.New(apiConfig)
