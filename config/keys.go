@@ -58,6 +58,7 @@ func (f *fileReader) keys(sequence *yaml.Node) {
 		f.mistake("%s: there are over %d keys", f.at(sequence), keysMax)
 		return
 	}
+	f.loaded.KeyFiles = append(f.loaded.KeyFiles, f.path)
 	origin := Origin{FromFile, f.path}
 	if before := f.loaded.Origins[keysName]; before.From == FromFile && before.Name != f.path {
 		origin.Name = before.Name + ", " + f.path

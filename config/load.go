@@ -22,6 +22,8 @@ type Loaded struct {
 	// Origins has, by the setting's name, where its value is from; keys may be
 	// from two files.
 	Origins map[string]Origin
+	// KeyFiles are the files that keys are from.
+	KeyFiles []string
 	// Warnings are what is probably not meant, a sentence each; the server goes
 	// on.
 	Warnings []string

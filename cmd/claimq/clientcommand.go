@@ -40,6 +40,7 @@ func addClientFlags(a *app, cmd *cobra.Command, f *clientFlags, moreOutputs ...s
 		if err := setFromVariables(a, cmd.Flags()); err != nil {
 			return err
 		}
+		a.warnOfSecret(f.tls.keyFile)
 		return f.check()
 	}
 }

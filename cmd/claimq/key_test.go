@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api"
@@ -36,7 +37,7 @@ func TestKeyGenerate(t *testing.T) {
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.AddServerFlags(flags)
-	keys, err := apiKeys(func() (config.Loaded, error) { return config.LoadServer(file, nil, flags) })()
+	keys, err := apiKeys(func() (config.Loaded, error) { return config.LoadServer(file, nil, flags) }, newSecretFiles(hclog.NewNullLogger()))()
 	if err != nil || len(keys) != 1 || api.CheckKeys(keys) != nil {
 		t.Fatalf("%v, %v, from:\n%s", keys, err, yaml)
 	}

@@ -94,12 +94,14 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	hangups := newHangups()
 	defer hangups.stop()
 	logger := newServerLogger(a, loaded)
+	files := newSecretFiles(logger)
+	files.look(&loaded)
 	told := newNotices(a, logger)
 	defer told.stop()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	certificates, err := openTLS(cfg, logger)
+	certificates, err := openTLS(cfg, logger, func() { files.look(&loaded) })
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 		AdvertisedHosts: advertisedHosts(cfg),
 		Insecure:        cfg.Insecure,
 		AllowedOrigins:  cfg.AllowedOrigins,
-		Keys:            apiKeys(load),
+		Keys:            apiKeys(load, files),
 		Version:         version,
 		TLS:             certificates.httpConfig(),
 	}

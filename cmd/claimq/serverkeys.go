@@ -13,14 +13,15 @@ import (
 	"github.com/claimq/claimq/config"
 )
 
-// apiKeys returns a function that reads the configuration anew with load, and
-// returns the API keys in it.
-func apiKeys(load func() (config.Loaded, error)) func() ([]api.Key, error) {
+// apiKeys returns a function that reads the configuration anew with load, has files
+// look at the secrets that it names, and returns the API keys in it.
+func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]api.Key, error) {
 	return func() ([]api.Key, error) {
 		loaded, err := load()
 		if err != nil {
 			return nil, err
 		}
+		files.look(&loaded)
 		keys := make([]api.Key, len(loaded.Keys))
 		for i, k := range loaded.Keys {
 			keys[i] = api.Key{

@@ -27,6 +27,8 @@ type serverTLS struct {
 	logger hclog.Logger
 	http   *tlsPort // nil: plain HTTP
 	peer   *tlsPort // nil: no TLS
+	// changed is called when the files of a port are new.
+	changed func()
 }
 
 // tlsPort is the certificate of one port.
@@ -36,9 +38,9 @@ type tlsPort struct {
 	warnedAt time.Time // for the goroutine that looks
 }
 
-// openTLS reads the certificates that cfg names.
-func openTLS(cfg config.Server, logger hclog.Logger) (*serverTLS, error) {
-	t := &serverTLS{logger: logger}
+// openTLS reads the certificates that cfg names. changed is called when it finds new ones.
+func openTLS(cfg config.Server, logger hclog.Logger, changed func()) (*serverTLS, error) {
+	t := &serverTLS{logger: logger, changed: changed}
 	for _, p := range []struct {
 		port  **tlsPort
 		name  string
@@ -157,6 +159,7 @@ func (t *serverTLS) look(now time.Time) {
 		case changed:
 			t.logger.Info("new certificate", "port", p.name, "expires_at", p.store.Current().ExpiresAt.UTC().Format(time.RFC3339))
 			p.warnedAt = time.Time{}
+			t.changed()
 		}
 		t.warn(p, now)
 	}

@@ -60,7 +60,11 @@ is asked on and on.`,
   claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'`,
 		Args: cobra.MinimumNArgs(1),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			return setFromVariables(a, cmd.Flags())
+			if err := setFromVariables(a, cmd.Flags()); err != nil {
+				return err
+			}
+			a.warnOfSecret(o.tls.keyFile)
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

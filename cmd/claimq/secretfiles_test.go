@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/config"
+	"github.com/claimq/claimq/internal/certs/certstest"
+)
+
+// Every file that a server reads a secret from is looked at, and one that others may
+// read is told once as long as its mode is the same.
+func TestSecretFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	hash := strings.Repeat("0f", 32)
+	put := func(name, text string, mode fs.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil { // whatever the mask
+			t.Fatal(err)
+		}
+		return path
+	}
+	file := put("claimq.yaml", "node_id: n1\nkeys: [{name: a, role: reader, key_sha256: "+hash+"}]\n", 0o644)
+	keys := put("my keys.yaml", "keys: []\n", 0o640)
+	open := []string{
+		file, keys, put("node.key", "", 0o604), put("join.key", "", 0o644), put("join.token", "", 0o660),
+		put("http.key", "", 0o644), put("peer.key", "", 0o620),
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.AddServerFlags(flags)
+	for name, value := range map[string]string{
+		"data-dir": dir, "keys-file": keys, "join-key-file": open[3], "join-token-file": open[4],
+		"http-tls-cert-file": put("http.crt", "", 0o644), "http-tls-key-file": open[5],
+		"peer-tls-cert-file": put("peer.crt", "", 0o644), "peer-tls-key-file": open[6], "peer-tls-ca-file": put("ca.crt", "", 0o644),
+	} {
+		if err := flags.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log bytes.Buffer
+	files := newSecretFiles(hclog.New(&hclog.LoggerOptions{Output: &log}))
+	reload := func() (told string) {
+		t.Helper()
+		log.Reset()
+		load := func() (config.Loaded, error) { return config.LoadServer(file, nil, flags) }
+		if list, err := apiKeys(load, files)(); err != nil || api.CheckKeys(list) != nil {
+			t.Fatal(err)
+		}
+		return log.String()
+	}
+	told := reload()
+	for _, path := range open {
+		if strings.Count(told, path) != 2 { // beside its name the command
+			t.Errorf("%s is not told once:\n%s", path, told)
+		}
+	}
+	for _, want := range []string{
+		`mode=0644 mend="chmod 0600 ` + file + `"`, `mend="chmod 0600 '` + keys + `'"`, `mode=0604 mend="chmod 0600 ` + open[2] + `"`,
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("nothing tells %s:\n%s", want, told)
+		}
+	}
+	if n := strings.Count(told, "others may read"); n != len(open) {
+		t.Errorf("%d files are told, want %d:\n%s", n, len(open), told)
+	}
+	if told := reload(); told != "" {
+		t.Errorf("told again: %s", told)
+	}
+	chmod := func(path string, mode fs.FileMode) {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod(open[3], 0o664)
+	if told := reload(); strings.Count(told, "others may read") != 1 || !strings.Contains(told, "mode=0664") {
+		t.Errorf("another mode: %s", told)
+	}
+	chmod(open[3], 0o600)
+	if told := reload(); told != "" {
+		t.Errorf("a file that was mended: %s", told)
+	}
+	chmod(open[3], 0o664)
+	if told := reload(); strings.Count(told, "others may read") != 1 {
+		t.Errorf("a file that was opened again: %s", told)
+	}
+}
+
+// A file of the server's own user is for that one alone; one of another user is read by
+// its group, which may not write it.
+func TestJudgeSecret(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		perm   fs.FileMode
+		own    bool
+		closed fs.FileMode
+		open   bool
+	}{
+		{0o600, true, 0o600, false},
+		{0o400, true, 0o400, false},
+		{0o640, true, 0o600, true},
+		{0o604, true, 0o600, true},
+		{0o610, true, 0o600, true},
+		{0o440, false, 0o440, false},
+		{0o640, false, 0o640, false},
+		{0o660, false, 0o640, true},
+		{0o644, false, 0o640, true},
+		{0o444, false, 0o440, true},
+	} {
+		if mode, closed, open := judgeSecret(c.perm, c.own); mode != c.perm || closed != c.closed || open != c.open {
+			t.Errorf("%04o, own %v: %04o, %04o, %v", c.perm, c.own, mode, closed, open)
+		}
+	}
+}
+
+// A client command warns of its private key.
+func TestClient_OpenKeyFile(t *testing.T) {
+	t.Parallel()
+	a := certstest.NewAuthority(t, "a")
+	p := certstest.Write(t, t.TempDir(), a.Issue([]string{"worker"}), a)
+	warned := func() bool {
+		var errs bytes.Buffer
+		app := &app{stdin: strings.NewReader(""), stdout: &bytes.Buffer{}, stderr: &errs}
+		run(t.Context(), app, []string{"stats", "--endpoint", "https://127.0.0.1:1", "--timeout", "1ms", "--cert-file", p.Cert, "--key-file", p.Key})
+		return strings.Contains(errs.String(), "warning: others may read "+p.Key+" (mode 0644): chmod 0600 "+p.Key+"\n")
+	}
+	if warned() {
+		t.Error("warned of a file with the mode 0600")
+	}
+	if err := os.Chmod(p.Key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if !warned() {
+		t.Error("not warned of a file with the mode 0644")
+	}
+}
