@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"time"
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
@@ -28,7 +29,7 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	var why failure
 	var bad *refusal
 	if keys := s.keys.Load(); keys != nil {
-		_, why, bad = keys.sentWith(h)
+		_, why, bad = keys.sentWith(h, time.Now())
 	}
 	if bad == nil && !conn.known {
 		conn.known = true

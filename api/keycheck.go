@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -52,6 +53,9 @@ func (r *request) authenticate() *refusal {
 	case k == nil:
 		return failures.refuse(failUnknown, refuseUnauthorized("Unknown API key"))
 	}
+	if why, bad := k.bars(r.start); bad != nil {
+		return failures.refuse(why, bad)
+	}
 	r.who, r.key, r.role, r.onlyTypes = k, k.name, k.role, k.types
 	if bad := r.mayCall(c); bad != nil {
 		return bad
@@ -64,7 +68,7 @@ func (r *request) authenticate() *refusal {
 
 // sentWith returns the key that a request of the public port was sent with, or
 // refuses it and says why.
-func (t *keyTable) sentWith(h *fasthttp.RequestHeader) (k *apiKey, why failure, bad *refusal) {
+func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time) (k *apiKey, why failure, bad *refusal) {
 	text, malformed := presentedKey(h)
 	switch {
 	case malformed:
@@ -74,6 +78,9 @@ func (t *keyTable) sentWith(h *fasthttp.RequestHeader) (k *apiKey, why failure, 
 	}
 	if k = t.findText(text); k == nil {
 		return nil, failUnknown, refuseUnauthorized("Unknown API key")
+	}
+	if why, bad = k.bars(now); bad != nil {
+		return nil, why, bad
 	}
 	return k, 0, nil
 }

@@ -12,13 +12,14 @@ const (
 	failMalformed
 	failUnknown
 	failDiffer
+	failExpired
 	failRole
 	failType
 	failOrigin
 	failCount
 )
 
-var failureNames = [failCount]string{"missing", "malformed", "unknown", "differ", "role", "task_type", "origin"}
+var failureNames = [failCount]string{"missing", "malformed", "unknown", "differ", "expired", "role", "task_type", "origin"}
 
 // authFailures counts refusals by their reason.
 type authFailures struct {
@@ -29,7 +30,7 @@ type authFailures struct {
 func newAuthFailures() authFailures {
 	a := authFailures{total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "claimq_auth_failures_total",
-		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know (401); a role, a task type or an origin that is not allowed (403).",
+		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know, one that has expired (401); a role, a task type or an origin that is not allowed (403).",
 	}, []string{"reason"})}
 	for f := range failCount {
 		a.counts[f] = a.total.WithLabelValues(failureNames[f])

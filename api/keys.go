@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
 )
 
 // The bounds of the keys of a server.
@@ -44,6 +47,9 @@ type Key struct {
 	RateLimitPerMinute *int64
 	// TaskTypes are those that it may submit, claim, change and see; none: all.
 	TaskTypes []string
+	// ExpiresAt is from when on it is refused, by the clock of the node that it
+	// reaches and of the leader; zero: never.
+	ExpiresAt time.Time
 }
 
 // CheckKeys returns every mistake in keys, each naming the field, nil if there
@@ -58,8 +64,9 @@ type apiKey struct {
 	name    string
 	role    role
 	sum     [sha256.Size]byte
-	types   []string // sorted; none: all
-	bucket  *bucket  // nil: no bound
+	types   []string  // sorted; none: all
+	expires time.Time // zero: never
+	bucket  *bucket   // nil: no bound
 	refused atomic.Uint64
 }
 
@@ -116,7 +123,7 @@ func newAPIKey(c *Key) (*apiKey, error) {
 	add := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf(c.Field+"."+field+" "+format, args...))
 	}
-	k := &apiKey{name: c.Name, types: slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))}
+	k := &apiKey{name: c.Name, expires: c.ExpiresAt, types: slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))}
 	if !keyNamePattern.MatchString(c.Name) {
 		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", shorten(c.Name))
 	}
@@ -167,10 +174,21 @@ func (k *apiKey) inherit(before *keyTable) {
 	}
 }
 
+// bars refuses a key that is of no use now, nil if it is.
+func (k *apiKey) bars(now time.Time) (why failure, bad *refusal) {
+	if !k.expires.IsZero() && !now.Before(k.expires) {
+		return failExpired, &refusal{
+			code: wire.CodeUnauthorized, text: "The API key expired at " + k.expires.UTC().Format(time.RFC3339),
+			advice: "Use another key: an operator makes one with 'claimq key generate'",
+		}
+	}
+	return 0, nil
+}
+
 // same reports whether two tables have the same keys.
 func (t *keyTable) same(before *keyTable) bool {
 	return before != nil && slices.EqualFunc(t.sorted, before.sorted, func(a, b *apiKey) bool {
-		return a.name == b.name && a.role == b.role && a.sum == b.sum && slices.Equal(a.types, b.types) && a.rate() == b.rate()
+		return a.name == b.name && a.role == b.role && a.sum == b.sum && slices.Equal(a.types, b.types) && a.rate() == b.rate() && a.expires.Equal(b.expires)
 	})
 }
 

@@ -144,7 +144,7 @@ func (st *stream) run(ctx context.Context) error {
 	if err := st.say(ctx, "retry: "+streamRetryMS+"\n"); err != nil {
 		return err
 	}
-	silence := time.NewTimer(streamSilence)
+	silence := time.NewTimer(st.silence())
 	defer silence.Stop()
 	for {
 		if bad := st.revoked(); bad != nil {
@@ -175,24 +175,40 @@ func (st *stream) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		silence.Reset(streamSilence)
+		silence.Reset(st.silence())
 	}
 }
 
-// revoked refuses to go on with a stream whose key is known no more, or is for
-// other task types.
+// revoked refuses to go on with a stream whose key is known no more, is for other
+// task types, or has expired.
 func (st *stream) revoked() *refusal {
-	keys := st.server.keys.Load()
-	if keys == st.keys {
+	failures := &st.server.metrics.authFailures
+	if keys := st.server.keys.Load(); keys != st.keys {
+		var k *apiKey
+		if st.who != nil {
+			k = keys.find(&st.who.sum)
+		}
+		if k == nil || !slices.Equal(k.types, st.who.types) {
+			return failures.refuse(failUnknown, refuseUnauthorized("The API key of the stream is known no more"))
+		}
+		st.keys, st.who = keys, k
+	}
+	if st.who == nil {
 		return nil
 	}
-	if st.who != nil {
-		if k := keys.find(&st.who.sum); k != nil && slices.Equal(k.types, st.who.types) {
-			st.keys = keys
-			return nil
-		}
+	if why, bad := st.who.bars(time.Now()); bad != nil {
+		return failures.refuse(why, bad)
 	}
-	return st.server.metrics.authFailures.refuse(failUnknown, refuseUnauthorized("The API key of the stream is known no more"))
+	return nil
+}
+
+// silence is how long the stream says nothing at most: until its key expires, if that
+// is soon.
+func (st *stream) silence() time.Duration {
+	if st.who == nil || st.who.expires.IsZero() {
+		return streamSilence
+	}
+	return min(streamSilence, time.Until(st.who.expires))
 }
 
 // say sends lines, and the place that the stream has come to: a client that has

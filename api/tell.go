@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/claimq/claimq/fsm"
 )
@@ -35,7 +36,7 @@ func (r *request) keyText() string {
 }
 
 // Operator returns the name of the operator's key that text is; ok is false if it
-// is none.
+// is none, or has expired.
 func (s *Server) Operator(text string) (name string, ok bool) {
 	keys := s.keys.Load()
 	if keys == nil || !validKeyText([]byte(text)) {
@@ -45,7 +46,8 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 	if k == nil || k.role != roleOperator {
 		return "", false
 	}
-	return k.name, true
+	_, bad := k.bars(time.Now())
+	return k.name, bad == nil
 }
 
 // unsigned takes out of a command what err says is above the cluster's feature

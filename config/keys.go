@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -94,6 +95,12 @@ func (f *fileReader) key(m *yaml.Node) Key {
 			k.RateLimitPerMinute = &n
 		case name == "task_types" && value.Kind == yaml.SequenceNode:
 			k.TaskTypes, _ = f.texts("task_types", value)
+		case name == "expires_at" && single:
+			at, err := time.Parse(time.RFC3339, value.Value)
+			if err != nil {
+				f.mistake("%s: expires_at is %q: it must be a time of RFC 3339, as 2027-01-31T12:00:00Z", f.at(value), value.Value)
+			}
+			k.ExpiresAt = at
 		case slices.Contains(keyFields[:], name):
 			f.mistake("%s: %s of a key is of the wrong kind", f.at(value), name)
 		default:
@@ -103,7 +110,7 @@ func (f *fileReader) key(m *yaml.Node) Key {
 	return k
 }
 
-var keyFields = [...]string{"name", "role", "key_sha256", "rate_limit_per_minute", "task_types"}
+var keyFields = [...]string{"name", "role", "key_sha256", "rate_limit_per_minute", "task_types", "expires_at"}
 
 // validateKeys finds what is wrong with keys; a hash is never told in full.
 func (s *Server) validateKeys(add func(string, ...any)) {

@@ -90,6 +90,8 @@ type Key struct {
 	RateLimitPerMinute *int64
 	// TaskTypes are those that it may submit, claim and change; none: all.
 	TaskTypes []string
+	// ExpiresAt is from when on it is refused; zero: never.
+	ExpiresAt time.Time
 }
 
 // HTTPTLS is the TLS of the API's port; without CertFile it speaks plain HTTP.

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // keyHashShown is how many digits of a key's hash are told: enough to find it in
@@ -51,5 +52,9 @@ func (k Key) String() string {
 	if len(k.TaskTypes) > 0 {
 		types = "types " + strings.Join(k.TaskTypes, ",")
 	}
-	return fmt.Sprintf("%s (%s, %s..., %s, %s)", k.Name, k.Role, k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types)
+	expires := ""
+	if !k.ExpiresAt.IsZero() {
+		expires = ", until " + k.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s (%s, %s..., %s, %s%s)", k.Name, k.Role, k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types, expires)
 }

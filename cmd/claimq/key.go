@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,12 +47,14 @@ type newKey struct {
 	SHA256             string   `json:"key_sha256"`
 	RateLimitPerMinute *int64   `json:"rate_limit_per_minute,omitempty"`
 	TaskTypes          []string `json:"task_types,omitempty"`
+	ExpiresAt          string   `json:"expires_at,omitempty"`
 }
 
 func newKeyGenerateCommand(a *app) *cobra.Command {
 	var k newKey
 	var rate int64
-	var output string
+	var expiresAt, output string
+	var expiresIn time.Duration
 	cmd := &cobra.Command{
 		Use:   "generate --role ROLE --name NAME",
 		Short: "Make an API key",
@@ -63,7 +66,8 @@ Roles: reader (GETs), producer (submit, change, cancel, retry, delete, and GETs)
 worker (claim, complete, fail, extend, release, finalization, and GETs), operator
 (everything).`,
 		Example: `  claimq key generate --role producer --name shop
-  claimq key generate --role worker --name mailer --type mail --rate 0 --output json`,
+  claimq key generate --role worker --name mailer --type mail --rate 0 --output json
+  claimq key generate --role reader --name audit --expires-in 2160h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
@@ -72,13 +76,18 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 			if cmd.Flags().Changed("rate") {
 				k.RateLimitPerMinute = &rate
 			}
+			at, err := expiry(cmd.Flags().Changed("expires-in"), expiresIn, expiresAt, time.Now())
+			if err != nil {
+				return err
+			}
+			k.ExpiresAt = at
 			if err := k.make(); err != nil {
 				return err
 			}
 			if output == "json" {
 				return json.NewEncoder(a.stdout).Encode(k)
 			}
-			_, err := fmt.Fprint(a.stdout, k.text())
+			_, err = fmt.Fprint(a.stdout, k.text())
 			return err
 		},
 	}
@@ -86,8 +95,33 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 	cmd.Flags().StringVar(&k.Name, "name", "", "name for the trail and for metrics: 1 to 64 of A-Z a-z 0-9 _ . -")
 	cmd.Flags().Int64Var(&rate, "rate", 0, "requests a minute, and at once; 0 = no limit (default: the standard 100)")
 	cmd.Flags().StringSliceVar(&k.TaskTypes, "type", nil, "task type that it is for; repeatable (default: all)")
+	cmd.Flags().DurationVar(&expiresIn, "expires-in", 0, "how long from now servers take it, as 2160h (default: for ever)")
+	cmd.Flags().StringVar(&expiresAt, "expires-at", "", "from when on servers refuse it, in RFC 3339, as 2027-01-31T12:00:00Z")
 	cmd.Flags().StringVar(&output, "output", "table", "table or json")
 	return cmd
+}
+
+// expiry returns from when on a key is refused, "" for never. in counts from now, if it
+// is given.
+func expiry(given bool, in time.Duration, at string, now time.Time) (string, error) {
+	switch {
+	case given && at != "":
+		return "", usageErrorf("--expires-in and --expires-at: give only one of them")
+	case given && in < time.Second:
+		return "", usageErrorf("--expires-in is %v: it must be at least 1s", in)
+	case given:
+		return now.Add(in).UTC().Format(time.RFC3339), nil
+	case at == "":
+		return "", nil
+	}
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return "", usageErrorf("--expires-at is %q: it must be a time of RFC 3339, as 2027-01-31T12:00:00Z", at)
+	}
+	if !t.After(now) {
+		return "", usageErrorf("--expires-at is %s, which is over: servers would refuse the key", at)
+	}
+	return at, nil
 }
 
 // make makes the key, once what it is for makes sense.
@@ -123,6 +157,9 @@ func (k *newKey) text() string {
 			quoted[i] = fmt.Sprintf("%q", t)
 		}
 		fmt.Fprintf(&b, "    task_types: [%s]\n", strings.Join(quoted, ", "))
+	}
+	if k.ExpiresAt != "" {
+		fmt.Fprintf(&b, "    expires_at: %s\n", k.ExpiresAt)
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/pflag"
@@ -23,7 +24,7 @@ func TestKeyGenerate(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
-	if code := run(t.Context(), a, []string{"key", "generate", "--role", "worker", "--name", "mailer", "--rate", "600", "--type", "mail", "--type", "sms:eu"}); code != exitDone {
+	if code := run(t.Context(), a, []string{"key", "generate", "--role", "worker", "--name", "mailer", "--rate", "600", "--type", "mail", "--type", "sms:eu", "--expires-at", "2999-01-31T12:00:00+01:00"}); code != exitDone {
 		t.Fatalf("%d %s", code, errs.String())
 	}
 	key := regexp.MustCompile(`(?m)^  (claimq_[a-z2-7]{52})$`).FindStringSubmatch(out.String())
@@ -43,11 +44,17 @@ func TestKeyGenerate(t *testing.T) {
 	}
 	sum := sha256.Sum256([]byte(key[1]))
 	k := keys[0]
-	if k.SHA256 != hex.EncodeToString(sum[:]) || k.Name != "mailer" || k.Role != "worker" || *k.RateLimitPerMinute != 600 || strings.Join(k.TaskTypes, " ") != "mail sms:eu" || k.Field != "keys[0]" {
+	if k.SHA256 != hex.EncodeToString(sum[:]) || k.Name != "mailer" || k.Role != "worker" || *k.RateLimitPerMinute != 600 || strings.Join(k.TaskTypes, " ") != "mail sms:eu" || k.Field != "keys[0]" ||
+		!k.ExpiresAt.Equal(time.Date(2999, time.January, 31, 11, 0, 0, 0, time.UTC)) {
 		t.Errorf("read as %+v", k)
 	}
-	if other := generate(t, "--role", "reader", "--name", "a"); other.Key == key[1] || other.RateLimitPerMinute != nil || other.TaskTypes != nil {
+	if other := generate(t, "--role", "reader", "--name", "a"); other.Key == key[1] || other.RateLimitPerMinute != nil || other.TaskTypes != nil || other.ExpiresAt != "" {
 		t.Errorf("another: %+v", other)
+	}
+	before := time.Now().Add(90 * time.Minute).Truncate(time.Second)
+	at, err := time.Parse(time.RFC3339, generate(t, "--role", "reader", "--name", "a", "--expires-in", "90m").ExpiresAt)
+	if after := time.Now().Add(90 * time.Minute); err != nil || at.Before(before) || at.After(after) {
+		t.Errorf("in 90 minutes, from %v to %v: %v, %v", before, after, at, err)
 	}
 }
 
@@ -62,6 +69,11 @@ func TestKeyGenerate_Usage(t *testing.T) {
 		{"--role", "worker", "--name", "a", "--rate", "-1"},
 		{"--role", "worker", "--name", "a", "--type", "no type"},
 		{"--role", "worker", "--name", "a", "--output", "yaml"},
+		{"--role", "worker", "--name", "a", "--expires-in", "0s"},
+		{"--role", "worker", "--name", "a", "--expires-in", "-1h"},
+		{"--role", "worker", "--name", "a", "--expires-at", "2999-01-31"},
+		{"--role", "worker", "--name", "a", "--expires-at", "2001-01-31T12:00:00Z"},
+		{"--role", "worker", "--name", "a", "--expires-in", "1h", "--expires-at", "2999-01-31T12:00:00Z"},
 	} {
 		var out, errs bytes.Buffer
 		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}

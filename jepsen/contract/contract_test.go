@@ -65,7 +65,8 @@ const keyedFile = "keys"
 // writeKeys writes the keys of the nodes that have some: key-ROLE of each role
 // without a rate; key-mail and key-post, workers of these types, each for one row
 // that submits and claims, as rows run at the same time; key-slow, a reader that
-// may ask each node once a minute.
+// may ask each node once a minute; key-over, an operator's that has expired, and
+// key-later, a reader's that will.
 func writeKeys(t *testing.T) (file string) {
 	t.Helper()
 	b := []byte("keys:\n")
@@ -78,6 +79,8 @@ func writeKeys(t *testing.T) (file string) {
 	add("mail", "worker", "rate_limit_per_minute: 0, task_types: [mail]")
 	add("post", "worker", "rate_limit_per_minute: 0, task_types: [post]")
 	add("slow", "reader", "rate_limit_per_minute: 1")
+	add("over", "operator", "rate_limit_per_minute: 0, expires_at: 2026-01-31T12:00:00+01:00")
+	add("later", "reader", "rate_limit_per_minute: 0, expires_at: 2999-01-31T12:00:00Z")
 	file = filepath.Join(t.TempDir(), "keys.yaml")
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"bufio"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+func expiring(k Key, at time.Time) Key {
+	k.ExpiresAt = at
+	return k
+}
+
+// A key is of use until it expires, on the node that it reaches and on the leader.
+func TestKeys_Expired(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	over, later := expiring(testKey("operator"), now.Add(-time.Second)), expiring(testKey("operator"), now.Add(time.Hour))
+	refused := func(s *Server, from string) {
+		t.Helper()
+		for _, target := range []string{"GET /api/stats", "POST /api/tasks", "GET /metrics"} {
+			got := s.call(t, target, goodBodies[target], with("operator"))
+			f := got.refused(t, wire.CodeUnauthorized)
+			want := "The API key expired at " + over.ExpiresAt.UTC().Format(time.RFC3339)
+			if f["error"] != want || got.header["Www-Authenticate"] == "" {
+				t.Errorf("%s, %s: %v", from, target, f)
+			}
+		}
+	}
+	leader, follower := setupBoth(t, []Key{over}, []Key{over})
+	refused(leader, "the leader")
+	refused(follower, "a follower")
+	if f := leader.call(t, "GET /api/stats", "", with("nobody")).refused(t, wire.CodeUnauthorized); f["error"] != "Unknown API key" {
+		t.Errorf("to a stranger: %v", f)
+	}
+	if name, ok := leader.Operator(keyText("operator")); ok {
+		t.Errorf("an act of %s is told as an operator's", name)
+	}
+	// The leader goes by its own list and clock, whatever the follower says.
+	_, follower = setupBoth(t, []Key{over}, []Key{later})
+	got := follower.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).refused(t, wire.CodeUnauthorized)
+	if !strings.Contains(got["error"].(string), "expired at") {
+		t.Errorf("a key that has expired for the leader alone: %v", got)
+	}
+	leader, follower = setupBoth(t, []Key{later}, []Key{later})
+	for _, s := range []*Server{leader, follower} {
+		s.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).good(t, 201)
+	}
+}
+
+// Whoever has a key that has expired holds no more than one without.
+func TestServer_ExpiredBody(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(testKey("operator"), expiring(testKey("producer"), time.Now().Add(-time.Second))))
+	addr := listen(t, s)
+	const large = "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
+	dial(t, addr, large+with("operator")+"\r\n\r\n")
+	waitFor(t, func() bool { return s.open.Load() == 1 && s.strangers.count() == 0 })
+	expired := dial(t, addr, large+with("producer")+"\r\n\r\n")
+	if f := receive(t, bufio.NewReader(expired)).refused(t, wire.CodeUnauthorized); !strings.Contains(f["error"].(string), "expired at") {
+		t.Errorf("%v", f)
+	}
+}
+
+// A stream ends when its key expires, also if nothing happens.
+func TestStream_KeyExpires(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(testKey("operator"), expiring(testKey("reader"), time.Now().Add(300*time.Millisecond))))
+	st := openStream(t, listen(t, s), "/api/events", with("reader"))
+	st.begin()
+	for {
+		b, err := st.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.event == "error" {
+			if !strings.Contains(b.data, `"unauthorized"`) || !strings.Contains(b.data, "expired at") {
+				t.Errorf("it ends with %s", b.data)
+			}
+			break
+		}
+	}
+}
+
+// A stream looks at its key when that expires, if nothing happens before.
+func TestStream_silence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		who  *apiKey
+		most time.Duration
+	}{
+		"an open server":      {nil, streamSilence},
+		"a key for ever":      {&apiKey{}, streamSilence},
+		"a key for a day":     {&apiKey{expires: time.Now().Add(24 * time.Hour)}, streamSilence},
+		"a key for a second":  {&apiKey{expires: time.Now().Add(time.Second)}, time.Second},
+		"a key that was good": {&apiKey{expires: time.Now().Add(-time.Second)}, 0},
+	} {
+		got := (&stream{who: c.who}).silence()
+		if got > c.most || c.most == streamSilence && got != c.most {
+			t.Errorf("%s: %v, want %v", name, got, c.most)
+		}
+	}
+}
