@@ -29,7 +29,7 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	var why failure
 	var bad *refusal
 	if keys := s.keys.Load(); keys != nil {
-		_, why, bad = keys.sentWith(h, time.Now())
+		_, why, bad = keys.sentWith(h, time.Now(), sourceOf(conn.RemoteAddr()))
 	}
 	if bad == nil && !conn.known {
 		conn.known = true

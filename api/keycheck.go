@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -53,7 +54,7 @@ func (r *request) authenticate() *refusal {
 	case k == nil:
 		return failures.refuse(failUnknown, refuseUnauthorized("Unknown API key"))
 	}
-	if why, bad := k.bars(r.start); bad != nil {
+	if why, bad := k.bars(r.start, r.source()); bad != nil {
 		return failures.refuse(why, bad)
 	}
 	r.who, r.key, r.role, r.onlyTypes = k, k.name, k.role, k.types
@@ -68,7 +69,7 @@ func (r *request) authenticate() *refusal {
 
 // sentWith returns the key that a request of the public port was sent with, or
 // refuses it and says why.
-func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time) (k *apiKey, why failure, bad *refusal) {
+func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *apiKey, why failure, bad *refusal) {
 	text, malformed := presentedKey(h)
 	switch {
 	case malformed:
@@ -79,7 +80,7 @@ func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time) (k *apiKey
 	if k = t.findText(text); k == nil {
 		return nil, failUnknown, refuseUnauthorized("Unknown API key")
 	}
-	if why, bad = k.bars(now); bad != nil {
+	if why, bad = k.bars(now, from); bad != nil {
 		return nil, why, bad
 	}
 	return k, 0, nil

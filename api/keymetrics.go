@@ -15,11 +15,12 @@ const (
 	failExpired
 	failRole
 	failType
+	failAddress
 	failOrigin
 	failCount
 )
 
-var failureNames = [failCount]string{"missing", "malformed", "unknown", "differ", "expired", "role", "task_type", "origin"}
+var failureNames = [failCount]string{"missing", "malformed", "unknown", "differ", "expired", "role", "task_type", "address", "origin"}
 
 // authFailures counts refusals by their reason.
 type authFailures struct {
@@ -30,7 +31,7 @@ type authFailures struct {
 func newAuthFailures() authFailures {
 	a := authFailures{total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "claimq_auth_failures_total",
-		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know, one that has expired (401); a role, a task type or an origin that is not allowed (403).",
+		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know, one that has expired (401); a role, a task type, an address or an origin that is not allowed (403).",
 	}, []string{"reason"})}
 	for f := range failCount {
 		a.counts[f] = a.total.WithLabelValues(failureNames[f])

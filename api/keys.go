@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ const (
 	// keyTypesBytes bounds the task types of one key, with a comma after each:
 	// each call of the key goes through them.
 	keyTypesBytes = 2 << 10
+	// keyAddressesMax bounds the addresses of one key, for the same reason.
+	keyAddressesMax = 64
 	// keyRateMax bounds a rate_limit_per_minute.
 	keyRateMax = 1_000_000_000
 	// keyRateDefault is how many requests a minute a key may make that sets
@@ -50,6 +53,8 @@ type Key struct {
 	// ExpiresAt is from when on it is refused, by the clock of the node that it
 	// reaches and of the leader; zero: never.
 	ExpiresAt time.Time
+	// Addresses are those that it may be used from; none: all.
+	Addresses []netip.Prefix
 }
 
 // CheckKeys returns every mistake in keys, each naming the field, nil if there
@@ -61,13 +66,14 @@ func CheckKeys(keys []Key) error {
 
 // apiKey is a key as the server uses it.
 type apiKey struct {
-	name    string
-	role    role
-	sum     [sha256.Size]byte
-	types   []string  // sorted; none: all
-	expires time.Time // zero: never
-	bucket  *bucket   // nil: no bound
-	refused atomic.Uint64
+	name      string
+	role      role
+	sum       [sha256.Size]byte
+	types     []string       // sorted; none: all
+	expires   time.Time      // zero: never
+	addresses []netip.Prefix // none: all
+	bucket    *bucket        // nil: no bound
+	refused   atomic.Uint64
 }
 
 // keyTable is the keys of a server. It is never changed: a reload makes a new
@@ -123,7 +129,7 @@ func newAPIKey(c *Key) (*apiKey, error) {
 	add := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf(c.Field+"."+field+" "+format, args...))
 	}
-	k := &apiKey{name: c.Name, expires: c.ExpiresAt, types: slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))}
+	k := &apiKey{name: c.Name, expires: c.ExpiresAt, addresses: c.Addresses, types: slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))}
 	if !keyNamePattern.MatchString(c.Name) {
 		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", shorten(c.Name))
 	}
@@ -153,6 +159,9 @@ func newAPIKey(c *Key) (*apiKey, error) {
 	if size > keyTypesBytes {
 		add("task_types", "are %d bytes together, with a comma after each: at most %d are allowed", size, keyTypesBytes)
 	}
+	if len(c.Addresses) > keyAddressesMax {
+		add("addresses", "are %d: at most %d are allowed", len(c.Addresses), keyAddressesMax)
+	}
 	return k, errors.Join(errs...)
 }
 
@@ -174,13 +183,19 @@ func (k *apiKey) inherit(before *keyTable) {
 	}
 }
 
-// bars refuses a key that is of no use now, nil if it is.
-func (k *apiKey) bars(now time.Time) (why failure, bad *refusal) {
-	if !k.expires.IsZero() && !now.Before(k.expires) {
+// expired reports whether the key's time is over.
+func (k *apiKey) expired(now time.Time) bool { return !k.expires.IsZero() && !now.Before(k.expires) }
+
+// bars refuses a key that is of no use now or from there, nil if it is.
+func (k *apiKey) bars(now time.Time, from netip.Addr) (why failure, bad *refusal) {
+	if k.expired(now) {
 		return failExpired, &refusal{
 			code: wire.CodeUnauthorized, text: "The API key expired at " + k.expires.UTC().Format(time.RFC3339),
 			advice: "Use another key: an operator makes one with 'claimq key generate'",
 		}
+	}
+	if !k.admits(from) {
+		return failAddress, refuseSource(from)
 	}
 	return 0, nil
 }
@@ -188,7 +203,7 @@ func (k *apiKey) bars(now time.Time) (why failure, bad *refusal) {
 // same reports whether two tables have the same keys.
 func (t *keyTable) same(before *keyTable) bool {
 	return before != nil && slices.EqualFunc(t.sorted, before.sorted, func(a, b *apiKey) bool {
-		return a.name == b.name && a.role == b.role && a.sum == b.sum && slices.Equal(a.types, b.types) && a.rate() == b.rate() && a.expires.Equal(b.expires)
+		return a.name == b.name && a.role == b.role && a.sum == b.sum && slices.Equal(a.types, b.types) && a.rate() == b.rate() && a.expires.Equal(b.expires) && slices.Equal(a.addresses, b.addresses)
 	})
 }
 

@@ -188,6 +188,7 @@ func TestCheckKeys(t *testing.T) {
 		{"rates", []Key{change(func(k *Key) { k.RateLimitPerMinute = n(-1) }), change(func(k *Key) { k.RateLimitPerMinute = n(keyRateMax + 1) })}, []string{"keys[0].rate_limit_per_minute is -1", "keys[1].rate_limit_per_minute"}},
 		{"types", []Key{ofTypes(good, "a", "b c")}, []string{`keys[0].task_types[1] is "b c"`}},
 		{"too many types", []Key{ofTypes(good, strings.Split(strings.Repeat(strings.Repeat("t", 127)+",", 17)+"t", ",")...)}, []string{"keys[0].task_types are"}},
+		{"too many addresses", []Key{fromAddresses(good, strings.Split(strings.Repeat("10.0.0.1/32 ", keyAddressesMax)+"10.0.0.1/32", " ")...)}, []string{"keys[0].addresses are 65"}},
 		{"two mistakes of one", []Key{change(func(k *Key) { k.Name, k.Role = "", "" })}, []string{"keys[0].name", "keys[0].role"}},
 		{"too many", make([]Key, keysMax+1), []string{"at most 10000 are allowed"}},
 	} {

@@ -169,8 +169,11 @@ func TestRate_Reload(t *testing.T) {
 // The reasons of refusals are counted.
 func TestMetrics_AuthFailures(t *testing.T) {
 	t.Parallel()
-	s, _ := setup(t, withKeys(append(allRoles(), ofTypes(testKey("producer", "typed"), "a"))...))
+	s, _ := setup(t, withKeys(append(allRoles(), ofTypes(testKey("producer", "typed"), "a"),
+		expiring(testKey("reader", "over"), time.Now().Add(-time.Second)), fromAddresses(testKey("reader", "far"), "192.0.2.0/24"))...))
 	s.call(t, "GET /api/stats", "")
+	s.call(t, "GET /api/stats", "", with("over"))
+	s.call(t, "GET /api/stats", "", with("far"))
 	s.call(t, "GET /api/stats", "", with("nobody"))
 	s.call(t, "GET /api/stats", "", "Authorization: Digest x")
 	s.call(t, "POST /api/tasks", `{"params":1}`, with("reader"))

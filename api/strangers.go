@@ -122,11 +122,7 @@ func (s *strangers) count() int {
 
 // addressOf returns the address that a connection counts for.
 func addressOf(remote net.Addr) netip.Addr {
-	tcp, ok := remote.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	address := sourceOf(remote)
 	if address.Is6() {
 		if prefix, err := address.Prefix(addressBitsIPv6); err == nil {
 			return prefix.Addr()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -48,7 +49,7 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 		r.refuse(refuse(wire.CodeOverloaded))
 		return
 	}
-	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...), who: r.who}
+	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...), who: r.who, from: r.source()}
 	if !filtered(&q) && r.http.Request.Header.HasAcceptEncoding("gzip") {
 		st.sum = new(gzipSum)
 	}
@@ -97,6 +98,7 @@ type stream struct {
 	id     []byte         // request id
 	sum    *gzipSum       // of what was sent; nil: it is not compressed
 	who    *apiKey        // with which it was opened, nil: the server was open
+	from   netip.Addr     // where its client is
 	keys   *keyTable      // in which the key was found last
 	buf    []byte         // for what it says by itself
 	once   sync.Once
@@ -180,7 +182,7 @@ func (st *stream) run(ctx context.Context) error {
 }
 
 // revoked refuses to go on with a stream whose key is known no more, is for other
-// task types, or has expired.
+// task types or addresses, or has expired.
 func (st *stream) revoked() *refusal {
 	failures := &st.server.metrics.authFailures
 	if keys := st.server.keys.Load(); keys != st.keys {
@@ -196,7 +198,7 @@ func (st *stream) revoked() *refusal {
 	if st.who == nil {
 		return nil
 	}
-	if why, bad := st.who.bars(time.Now()); bad != nil {
+	if why, bad := st.who.bars(time.Now(), st.from); bad != nil {
 		return failures.refuse(why, bad)
 	}
 	return nil

@@ -46,8 +46,7 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 	if k == nil || k.role != roleOperator {
 		return "", false
 	}
-	_, bad := k.bars(time.Now())
-	return k.name, bad == nil
+	return k.name, !k.expired(time.Now())
 }
 
 // unsigned takes out of a command what err says is above the cluster's feature

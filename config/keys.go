@@ -18,6 +18,8 @@ const (
 	keyRateMax = 1_000_000_000
 	// keyTypesMax bounds the task types of a key.
 	keyTypesMax = 1_000
+	// keyAddressesMax bounds the addresses of a key.
+	keyAddressesMax = 64
 )
 
 var (
@@ -101,6 +103,9 @@ func (f *fileReader) key(m *yaml.Node) Key {
 				f.mistake("%s: expires_at is %q: it must be a time of RFC 3339, as 2027-01-31T12:00:00Z", f.at(value), value.Value)
 			}
 			k.ExpiresAt = at
+		case name == "addresses" && value.Kind == yaml.SequenceNode:
+			texts, _ := f.texts("addresses", value)
+			k.Addresses = f.addresses(texts, f.at(value))
 		case slices.Contains(keyFields[:], name):
 			f.mistake("%s: %s of a key is of the wrong kind", f.at(value), name)
 		default:
@@ -110,7 +115,7 @@ func (f *fileReader) key(m *yaml.Node) Key {
 	return k
 }
 
-var keyFields = [...]string{"name", "role", "key_sha256", "rate_limit_per_minute", "task_types", "expires_at"}
+var keyFields = [...]string{"name", "role", "key_sha256", "rate_limit_per_minute", "task_types", "expires_at", "addresses"}
 
 // validateKeys finds what is wrong with keys; a hash is never told in full.
 func (s *Server) validateKeys(add func(string, ...any)) {
@@ -138,6 +143,9 @@ func (s *Server) validateKeys(add func(string, ...any)) {
 			add("%s: its rate_limit_per_minute is %d: it must be 0 (no bound) or from 1 to %d", which, *r, keyRateMax)
 		}
 		validateKeyTypes(add, which, k.TaskTypes)
+		if len(k.Addresses) > keyAddressesMax {
+			add("%s: it has %d addresses: it may have %d", which, len(k.Addresses), keyAddressesMax)
+		}
 	}
 }
 

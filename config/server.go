@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Server is the configuration of one node. docs/configuration.md tells for
 // each setting what it costs; settings has their names.
@@ -92,6 +95,8 @@ type Key struct {
 	TaskTypes []string
 	// ExpiresAt is from when on it is refused; zero: never.
 	ExpiresAt time.Time
+	// Addresses are those that it may be used from; none: all.
+	Addresses []netip.Prefix
 }
 
 // HTTPTLS is the TLS of the API's port; without CertFile it speaks plain HTTP.

@@ -56,5 +56,13 @@ func (k Key) String() string {
 	if !k.ExpiresAt.IsZero() {
 		expires = ", until " + k.ExpiresAt.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%s (%s, %s..., %s, %s%s)", k.Name, k.Role, k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types, expires)
+	from := ""
+	if len(k.Addresses) > 0 {
+		texts := make([]string, len(k.Addresses))
+		for i, p := range k.Addresses {
+			texts[i] = FormatAddress(p)
+		}
+		from = ", from " + strings.Join(texts, ",")
+	}
+	return fmt.Sprintf("%s (%s, %s..., %s, %s%s%s)", k.Name, k.Role, k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types, expires, from)
 }

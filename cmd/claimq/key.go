@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/claimq/claimq/api"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/config"
 )
 
 const (
@@ -48,6 +50,7 @@ type newKey struct {
 	RateLimitPerMinute *int64   `json:"rate_limit_per_minute,omitempty"`
 	TaskTypes          []string `json:"task_types,omitempty"`
 	ExpiresAt          string   `json:"expires_at,omitempty"`
+	Addresses          []string `json:"addresses,omitempty"`
 }
 
 func newKeyGenerateCommand(a *app) *cobra.Command {
@@ -95,6 +98,7 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 	cmd.Flags().StringVar(&k.Name, "name", "", "name for the trail and for metrics: 1 to 64 of A-Z a-z 0-9 _ . -")
 	cmd.Flags().Int64Var(&rate, "rate", 0, "requests a minute, and at once; 0 = no limit (default: the standard 100)")
 	cmd.Flags().StringSliceVar(&k.TaskTypes, "type", nil, "task type that it is for; repeatable (default: all)")
+	cmd.Flags().StringSliceVar(&k.Addresses, "address", nil, "address or prefix, as 10.0.0.0/8, that it may be used from; repeatable (default: all)")
 	cmd.Flags().DurationVar(&expiresIn, "expires-in", 0, "how long from now servers take it, as 2160h (default: for ever)")
 	cmd.Flags().StringVar(&expiresAt, "expires-at", "", "from when on servers refuse it, in RFC 3339, as 2027-01-31T12:00:00Z")
 	cmd.Flags().StringVar(&output, "output", "table", "table or json")
@@ -133,13 +137,32 @@ func (k *newKey) make() error {
 	k.Key = keyPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
 	sum := sha256.Sum256([]byte(k.Key))
 	k.SHA256 = hex.EncodeToString(sum[:])
-	err := api.CheckKeys([]api.Key{{
+	addresses, err := k.prefixes()
+	if err != nil {
+		return err
+	}
+	err = api.CheckKeys([]api.Key{{
 		Field: "the key", Name: k.Name, Role: k.Role, SHA256: k.SHA256, RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes,
+		Addresses: addresses,
 	}})
 	if err != nil {
 		return usageErrorf("%w", err)
 	}
 	return nil
+}
+
+// prefixes are the key's addresses.
+func (k *newKey) prefixes() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for i, text := range k.Addresses {
+		p, err := config.ParseAddress(text)
+		if err != nil {
+			return nil, usageErrorf("--address: %w", err)
+		}
+		k.Addresses[i] = config.FormatAddress(p)
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // text tells what to do with the key.
@@ -151,17 +174,24 @@ func (k *newKey) text() string {
 	if k.RateLimitPerMinute != nil {
 		fmt.Fprintf(&b, "    rate_limit_per_minute: %d\n", *k.RateLimitPerMinute)
 	}
-	if len(k.TaskTypes) > 0 {
-		quoted := make([]string, len(k.TaskTypes))
-		for i, t := range k.TaskTypes {
-			quoted[i] = fmt.Sprintf("%q", t)
-		}
-		fmt.Fprintf(&b, "    task_types: [%s]\n", strings.Join(quoted, ", "))
-	}
+	writeTexts(&b, "task_types", k.TaskTypes)
 	if k.ExpiresAt != "" {
 		fmt.Fprintf(&b, "    expires_at: %s\n", k.ExpiresAt)
 	}
+	writeTexts(&b, "addresses", k.Addresses)
 	return b.String()
+}
+
+// writeTexts writes a field of a key with a list of texts, if there are any.
+func writeTexts(b *strings.Builder, field string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		quoted[i] = fmt.Sprintf("%q", t)
+	}
+	fmt.Fprintf(b, "    %s: [%s]\n", field, strings.Join(quoted, ", "))
 }
 
 func newKeyReloadCommand(a *app) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,7 +25,7 @@ func TestKeyGenerate(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
-	if code := run(t.Context(), a, []string{"key", "generate", "--role", "worker", "--name", "mailer", "--rate", "600", "--type", "mail", "--type", "sms:eu", "--expires-at", "2999-01-31T12:00:00+01:00"}); code != exitDone {
+	if code := run(t.Context(), a, []string{"key", "generate", "--role", "worker", "--name", "mailer", "--rate", "600", "--type", "mail", "--type", "sms:eu", "--expires-at", "2999-01-31T12:00:00+01:00", "--address", "10.0.0.0/8,::ffff:192.0.2.7"}); code != exitDone {
 		t.Fatalf("%d %s", code, errs.String())
 	}
 	key := regexp.MustCompile(`(?m)^  (claimq_[a-z2-7]{52})$`).FindStringSubmatch(out.String())
@@ -45,7 +46,7 @@ func TestKeyGenerate(t *testing.T) {
 	sum := sha256.Sum256([]byte(key[1]))
 	k := keys[0]
 	if k.SHA256 != hex.EncodeToString(sum[:]) || k.Name != "mailer" || k.Role != "worker" || *k.RateLimitPerMinute != 600 || strings.Join(k.TaskTypes, " ") != "mail sms:eu" || k.Field != "keys[0]" ||
-		!k.ExpiresAt.Equal(time.Date(2999, time.January, 31, 11, 0, 0, 0, time.UTC)) {
+		!k.ExpiresAt.Equal(time.Date(2999, time.January, 31, 11, 0, 0, 0, time.UTC)) || fmt.Sprint(k.Addresses) != "[10.0.0.0/8 192.0.2.7/32]" {
 		t.Errorf("read as %+v", k)
 	}
 	if other := generate(t, "--role", "reader", "--name", "a"); other.Key == key[1] || other.RateLimitPerMinute != nil || other.TaskTypes != nil || other.ExpiresAt != "" {
@@ -69,6 +70,7 @@ func TestKeyGenerate_Usage(t *testing.T) {
 		{"--role", "worker", "--name", "a", "--rate", "-1"},
 		{"--role", "worker", "--name", "a", "--type", "no type"},
 		{"--role", "worker", "--name", "a", "--output", "yaml"},
+		{"--role", "worker", "--name", "a", "--address", "host"},
 		{"--role", "worker", "--name", "a", "--expires-in", "0s"},
 		{"--role", "worker", "--name", "a", "--expires-in", "-1h"},
 		{"--role", "worker", "--name", "a", "--expires-at", "2999-01-31"},

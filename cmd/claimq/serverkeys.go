@@ -26,7 +26,7 @@ func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]a
 		for i, k := range loaded.Keys {
 			keys[i] = api.Key{
 				Field: fmt.Sprintf("keys[%d]", i), Name: k.Name, Role: k.Role, SHA256: k.KeySHA256,
-				RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes, ExpiresAt: k.ExpiresAt,
+				RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes, ExpiresAt: k.ExpiresAt, Addresses: k.Addresses,
 			}
 		}
 		return keys, nil

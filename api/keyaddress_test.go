@@ -1,0 +1,110 @@
+package api
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+func fromAddresses(k Key, prefixes ...string) Key {
+	for _, p := range prefixes {
+		k.Addresses = append(k.Addresses, netip.MustParsePrefix(p))
+	}
+	return k
+}
+
+// remoteConn is a connection from somewhere.
+type remoteConn struct {
+	nopConn
+	remote net.Addr
+}
+
+func (c remoteConn) RemoteAddr() net.Addr { return c.remote }
+
+// callFrom is call of a client at an address.
+func (s *Server) callFrom(t *testing.T, from, target, body string, headers ...string) answer {
+	t.Helper()
+	remote := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 4711))
+	return do(t, func(ctx *fasthttp.RequestCtx) {
+		var own fasthttp.RequestCtx
+		own.Init2(remoteConn{remote: remote}, nil, true)
+		ctx.Request.CopyTo(&own.Request)
+		s.handle(&own, false)
+		own.Response.CopyTo(&ctx.Response)
+	}, target, body, headers...)
+}
+
+// A key with addresses is of use from these alone, whichever node is asked, and whatever
+// a client says of itself.
+func TestKeys_Addresses(t *testing.T) {
+	t.Parallel()
+	key := fromAddresses(testKey("operator"), "10.0.0.0/8", "2001:db8::/32", "::1/128")
+	anywhere := testKey("operator")
+	for _, c := range []struct {
+		name               string
+		ofLeader, follower []Key
+	}{
+		{"both have the addresses", []Key{key}, []Key{key}},
+		{"the leader alone has them", []Key{key}, []Key{anywhere}},
+		{"the follower has no keys", []Key{key}, nil},
+	} {
+		leader, follower := setupBoth(t, c.ofLeader, c.follower)
+		for _, s := range []*Server{leader, follower} {
+			for from, may := range map[string]bool{
+				"10.0.0.1": true, "10.255.1.2": true, "::ffff:10.0.0.1": true, "2001:db8::7": true, "::1": true,
+				"11.0.0.1": false, "127.0.0.1": false, "2001:db9::1": false, "::2": false, "fe80::1%eth0": false,
+			} {
+				got := s.callFrom(t, from, "POST /api/tasks", `{"params":1}`, with("operator"))
+				if may {
+					got.good(t, 201)
+					continue
+				}
+				f := got.refused(t, wire.CodeForbidden)
+				plain, _, _ := strings.Cut(from, "%")
+				if f["error"] != "This API key may not be used from "+plain {
+					t.Errorf("%s, from %s: %v", c.name, from, f)
+				}
+				for _, forged := range []string{"X-Claimq-From: 10.0.0.1", "x-claimq-from: 10.0.0.1", "X-Forwarded-For: 10.0.0.1", "Forwarded: for=10.0.0.1"} {
+					s.callFrom(t, from, "POST /api/tasks", `{"params":1}`, with("operator"), forged).refused(t, wire.CodeForbidden)
+				}
+			}
+		}
+	}
+}
+
+// What a node passes on without saying from where is refused.
+func TestKeys_AddressUntold(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(fromAddresses(testKey("operator"), "0.0.0.0/0", "::/0"), testKey("worker")))
+	pass := func(headers ...string) answer {
+		return do(t, s.ForwardHandler(), "POST /api/tasks/claim", `{"worker_id":"w","limit":1}`, headers...)
+	}
+	for _, told := range []string{"X-Request-ID: a", headerFrom + ": nowhere"} {
+		f := pass(headerKey+": "+keyText("operator"), told).refused(t, wire.CodeForbidden)
+		if f["error"] != "This API key may not be used from an address that this node does not know" {
+			t.Errorf("%s: %v", told, f)
+		}
+	}
+	pass(headerKey+": "+keyText("operator"), headerFrom+": 192.0.2.1").good(t, 200)
+	pass(headerKey+": "+keyText("worker")).good(t, 200)
+}
+
+// A stream ends when its key is no more for where its client is.
+func TestStream_KeyAddresses(t *testing.T) {
+	t.Parallel()
+	key := fromAddresses(testKey("reader"), "127.0.0.0/8")
+	keys := []Key{testKey("operator"), key}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]Key, error) { return keys, nil } })
+	st := openStream(t, listen(t, s), "/api/events", with("reader"))
+	st.begin()
+	keys = []Key{testKey("operator"), fromAddresses(testKey("reader"), "10.0.0.0/8")}
+	s.HangUp()
+	if b, err := st.next(); err != nil || b.event != "error" || !strings.Contains(b.data, `"forbidden"`) {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
