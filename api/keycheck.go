@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -57,7 +58,7 @@ func (r *request) authenticate() *refusal {
 	if why, bad := k.bars(r.start, r.source()); bad != nil {
 		return failures.refuse(why, bad)
 	}
-	r.who, r.key, r.role, r.onlyTypes = k, k.name, k.role, k.types
+	r.who, r.key, r.roles, r.onlyTypes = k, k.name, k.roles, k.types
 	if bad := r.mayCall(c); bad != nil {
 		return bad
 	}
@@ -116,8 +117,8 @@ func (r *request) passKey(out *fasthttp.Request) {
 // mayCall refuses a call that the key's role or its task types do not allow.
 func (r *request) mayCall(c *callRole) *refusal {
 	failures := &r.server.metrics.authFailures
-	if !c.roles.has(r.role) {
-		return failures.refuse(failRole, refuseRole(r.role, callNames[r.target.call], c.roles))
+	if c.roles&r.roles == 0 {
+		return failures.refuse(failRole, refuseRole(r.roles, callNames[r.target.call], c.roles))
 	}
 	if c.whole && len(r.onlyTypes) > 0 {
 		return failures.refuse(failType, &refusal{
@@ -146,8 +147,8 @@ func (r *request) mayBatch() *refusal {
 		call := opCall(op)
 		c := &callRoles[call]
 		counted = counted || !c.unlimited
-		if !c.roles.has(r.role) {
-			f := refuseRole(r.role, callNames[call], c.roles)
+		if c.roles&r.roles == 0 {
+			f := refuseRole(r.roles, callNames[call], c.roles)
 			f.field = "ops[" + strconv.Itoa(i) + "].op"
 			return r.server.metrics.authFailures.refuse(failRole, f)
 		}
@@ -219,10 +220,15 @@ func refuseUnauthorized(text string) *refusal {
 }
 
 // refuseRole names the role that a call needs.
-func refuseRole(r role, call string, needs roles) *refusal {
+func refuseRole(has roles, call string, needs roles) *refusal {
 	least := needs.least()
+	names := has.names()
+	word := "role "
+	if len(names) > 1 {
+		word = "roles "
+	}
 	return &refusal{
-		code: wire.CodeForbidden, text: "The call " + call + " needs the role " + least + ", and this key has the role " + roleNames[r],
+		code: wire.CodeForbidden, text: "The call " + call + " needs the role " + least + ", and this key has the " + word + strings.Join(names, " and "),
 		advice:  "Use a key with that role, or with the role operator",
 		details: `,"role":"` + least + `"`,
 	}

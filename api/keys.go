@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -41,8 +42,10 @@ type Key struct {
 	Field string
 	// Name is told in the trail and in metrics: 1 to 64 of A-Z a-z 0-9 _ . -.
 	Name string
-	// Role is reader, producer, worker or operator.
-	Role string
+	// Role is reader, producer, worker or operator. Roles are several of them, in its
+	// place: the key may do what any of them may.
+	Role  string
+	Roles []string
 	// SHA256 is the SHA-256 of the whole key in 64 hex digits.
 	SHA256 string
 	// RateLimitPerMinute bounds its requests, and is how many may come at once;
@@ -67,7 +70,7 @@ func CheckKeys(keys []Key) error {
 // apiKey is a key as the server uses it.
 type apiKey struct {
 	name      string
-	role      role
+	roles     roles
 	sum       [sha256.Size]byte
 	types     []string       // sorted; none: all
 	expires   time.Time      // zero: never
@@ -133,10 +136,7 @@ func newAPIKey(c *Key) (*apiKey, error) {
 	if !keyNamePattern.MatchString(c.Name) {
 		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", shorten(c.Name))
 	}
-	var ok bool
-	if k.role, ok = parseRole(c.Role); !ok {
-		add("role", "is %q: it must be %s", shorten(c.Role), rolesAllowed)
-	}
+	k.setRoles(c, add)
 	if n, err := hex.Decode(k.sum[:], []byte(c.SHA256[:min(len(c.SHA256), 2*sha256.Size)])); err != nil || n != sha256.Size || len(c.SHA256) != 2*sha256.Size {
 		add("key_sha256", "is not the SHA-256 of a key: it must be 64 hex digits, as claimq key generate prints them (its value is not shown: it may be the key itself)")
 	}
@@ -163,6 +163,29 @@ func newAPIKey(c *Key) (*apiKey, error) {
 		add("addresses", "are %d: at most %d are allowed", len(c.Addresses), keyAddressesMax)
 	}
 	return k, errors.Join(errs...)
+}
+
+// setRoles sets what the key may do.
+func (k *apiKey) setRoles(c *Key, add func(field, format string, args ...any)) {
+	given, field := c.Roles, func(i int) string { return "roles[" + strconv.Itoa(i) + "]" }
+	switch {
+	case c.Role != "" && len(given) > 0:
+		add("role", "and roles are both given: give one of them")
+		return
+	case len(given) == 0:
+		given, field = []string{c.Role}, func(int) string { return "role" }
+	}
+	for i, name := range given {
+		r, ok := parseRole(name)
+		switch {
+		case !ok:
+			add(field(i), "is %q: it must be %s", shorten(name), rolesAllowed)
+		case k.roles.has(r):
+			add(field(i), "is %q, which is there already", name)
+		default:
+			k.roles |= 1 << r
+		}
+	}
 }
 
 // inherit takes over what the key with the same hash has used of its rate, and
@@ -203,7 +226,7 @@ func (k *apiKey) bars(now time.Time, from netip.Addr) (why failure, bad *refusal
 // same reports whether two tables have the same keys.
 func (t *keyTable) same(before *keyTable) bool {
 	return before != nil && slices.EqualFunc(t.sorted, before.sorted, func(a, b *apiKey) bool {
-		return a.name == b.name && a.role == b.role && a.sum == b.sum && slices.Equal(a.types, b.types) && a.rate() == b.rate() && a.expires.Equal(b.expires) && slices.Equal(a.addresses, b.addresses)
+		return a.name == b.name && a.roles == b.roles && a.sum == b.sum && slices.Equal(a.types, b.types) && a.rate() == b.rate() && a.expires.Equal(b.expires) && slices.Equal(a.addresses, b.addresses)
 	})
 }
 

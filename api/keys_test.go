@@ -39,6 +39,11 @@ func ofTypes(k Key, types ...string) Key {
 	return k
 }
 
+func ofRoles(k Key, roles ...string) Key {
+	k.Role, k.Roles = "", roles
+	return k
+}
+
 // testKey is a key without a rate, named after its role unless name says else.
 func testKey(role string, name ...string) Key {
 	n := role
@@ -181,6 +186,10 @@ func TestCheckKeys(t *testing.T) {
 		{"a name twice", []Key{good, change(func(k *Key) { k.SHA256 = keyHash("other") })}, []string{`keys[1].name is "reader", the name of keys[0] too`}},
 		{"a hash twice", []Key{good, change(func(k *Key) { k.Name = "other" })}, []string{"keys[1].key_sha256 is that of keys[0] too"}},
 		{"roles", []Key{good, testKey("producer"), change(func(k *Key) { k.Role = "admin" })}, []string{`keys[2].role is "admin": it must be reader, producer, worker or operator`}},
+		{"several roles", []Key{ofRoles(good, "reader", "producer", "worker")}, nil},
+		{"a wrong one of several roles", []Key{ofRoles(good, "reader", "king")}, []string{`keys[0].roles[1] is "king": it must be`}},
+		{"a role twice", []Key{ofRoles(good, "reader", "reader")}, []string{`keys[0].roles[1] is "reader", which is there already`}},
+		{"role and roles", []Key{change(func(k *Key) { k.Roles = []string{"reader"} })}, []string{"keys[0].role and roles are both given"}},
 		{"no role", []Key{change(func(k *Key) { k.Role = "" })}, []string{`keys[0].role`}},
 		{"the key for its hash", []Key{change(func(k *Key) { k.SHA256 = keyText("reader") })}, []string{"keys[0].key_sha256 is not the SHA-256 of a key: it must be 64 hex digits"}},
 		{"short", []Key{change(func(k *Key) { k.SHA256 = k.SHA256[:62] })}, []string{"keys[0].key_sha256"}},

@@ -55,12 +55,12 @@ type request struct {
 	code      wire.Code
 	label     string // of the metrics; "" = by code
 	minIndex  uint64
-	// key is the name of the key that the request was made with, role its role;
+	// key is the name of the key that the request was made with, roles what it may do;
 	// "" and none in open mode. onlyTypes are the task types that it may touch,
 	// nil = all. who is the key itself, quota what it has left, if the request was
 	// counted. passed says that another node knows the key, and counted the request.
 	key       string
-	role      role
+	roles     roles
 	onlyTypes []string
 	passed    bool
 	who       *apiKey
@@ -156,7 +156,7 @@ func (r *request) serve() {
 		r.refuse(s.bodyTooLarge())
 		return
 	}
-	if t.call == callBatch && r.role != roleNone {
+	if t.call == callBatch && r.roles != 0 {
 		if bad := r.mayBatch(); bad != nil {
 			r.refuse(bad)
 			return

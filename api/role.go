@@ -42,6 +42,17 @@ const (
 
 func (rs roles) has(r role) bool { return rs&(1<<r) != 0 }
 
+// names are those of the roles, from the least to the most.
+func (rs roles) names() []string {
+	var names []string
+	for r := roleReader; r <= roleOperator; r++ {
+		if rs.has(r) {
+			names = append(names, roleNames[r])
+		}
+	}
+	return names
+}
+
 // least names the roles that a refusal says are needed: the operator, who may
 // do everything, only where nobody else may.
 func (rs roles) least() string {

@@ -398,3 +398,31 @@ func TestRoles_Described(t *testing.T) {
 		}
 	}
 }
+
+// A key with several roles may do what any of them may, on every call, and no more.
+func TestRoles_Several(t *testing.T) {
+	t.Parallel()
+	targets := routesOf()
+	for c := callNone + 1; c < callCount; c++ {
+		leader, follower, _ := setupKeys(t, ofRoles(testKey("both"), "producer", "worker"))
+		may := mayByContract(t, c, "producer") || mayByContract(t, c, "worker")
+		for _, s := range []*Server{leader, follower} {
+			got := s.call(t, targets[c], roleBody(targets[c], "operator"), with("both"))
+			if refused := got.status == http.StatusUnauthorized || got.status == http.StatusForbidden; refused == may {
+				t.Errorf("%s: %d %s", targets[c], got.status, got.body)
+			}
+			if !may && !strings.Contains(got.body, "this key has the roles producer and worker") {
+				t.Errorf("%s: %s", targets[c], got.body)
+			}
+		}
+	}
+	_, follower, _ := setupKeys(t, ofRoles(testKey("both"), "reader", "producer"))
+	f := follower.call(t, "POST /api/batch", `{"ops":[{"op":"submit","params":1},{"op":"claim","worker_id":"w","limit":1}]}`, with("both")).refused(t, wire.CodeForbidden)
+	if f["field"] != "ops[1].op" || f["role"] != "worker" {
+		t.Errorf("a batch: %v", f)
+	}
+	leader, _, _ := setupKeys(t, ofRoles(testKey("all"), "reader", "operator"))
+	if name, ok := leader.Operator(keyText("all")); !ok || name != "all" {
+		t.Errorf("an operator beside another role: %q %v", name, ok)
+	}
+}

@@ -43,7 +43,7 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 		return "", false
 	}
 	k := keys.findText([]byte(text))
-	if k == nil || k.role != roleOperator {
+	if k == nil || !k.roles.has(roleOperator) {
 		return "", false
 	}
 	return k.name, !k.expired(time.Now())

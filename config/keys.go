@@ -87,6 +87,11 @@ func (f *fileReader) key(m *yaml.Node) Key {
 			k.Name = value.Value
 		case name == "role" && single:
 			k.Role = value.Value
+		case name == "roles" && value.Kind == yaml.SequenceNode:
+			k.Roles, _ = f.texts("roles", value)
+			if len(value.Content) == 0 {
+				f.mistake("%s: roles has none: it must have one or more of reader, producer, worker and operator", f.at(value))
+			}
 		case name == "key_sha256" && single:
 			k.KeySHA256 = value.Value
 		case name == "rate_limit_per_minute" && single:
@@ -115,7 +120,7 @@ func (f *fileReader) key(m *yaml.Node) Key {
 	return k
 }
 
-var keyFields = [...]string{"name", "role", "key_sha256", "rate_limit_per_minute", "task_types", "expires_at", "addresses"}
+var keyFields = [...]string{"name", "role", "roles", "key_sha256", "rate_limit_per_minute", "task_types", "expires_at", "addresses"}
 
 // validateKeys finds what is wrong with keys; a hash is never told in full.
 func (s *Server) validateKeys(add func(string, ...any)) {
@@ -130,9 +135,7 @@ func (s *Server) validateKeys(add func(string, ...any)) {
 			add("%s: its name is there twice", which)
 		}
 		names[k.Name] = true
-		if !slices.Contains(keyRoles[:], k.Role) {
-			add("%s: its role is %q: it must be reader, producer, worker or operator", which, k.Role)
-		}
+		validateKeyRoles(add, which, k)
 		if !keyHashPattern.MatchString(k.KeySHA256) {
 			add("%s: its key_sha256 must be the 64 lower-case hex digits of a SHA-256: never the key itself", which)
 		} else if other, ok := hashes[k.KeySHA256]; ok {
@@ -147,6 +150,28 @@ func (s *Server) validateKeys(add func(string, ...any)) {
 			add("%s: it has %d addresses: it may have %d", which, len(k.Addresses), keyAddressesMax)
 		}
 	}
+}
+
+func validateKeyRoles(add func(string, ...any), which string, k *Key) {
+	if k.Role != "" && len(k.Roles) > 0 {
+		add("%s: it has role and roles: give one of them", which)
+		return
+	}
+	for i, role := range k.AllRoles() {
+		if !slices.Contains(keyRoles[:], role) {
+			add("%s: its role is %q: it must be reader, producer, worker or operator", which, role)
+		} else if slices.Contains(k.Roles[:min(i, len(k.Roles))], role) {
+			add("%s: its roles have %q twice", which, role)
+		}
+	}
+}
+
+// AllRoles are the key's roles, be it one or several.
+func (k *Key) AllRoles() []string {
+	if len(k.Roles) > 0 {
+		return k.Roles
+	}
+	return []string{k.Role}
 }
 
 func validateKeyTypes(add func(string, ...any), which string, types []string) {

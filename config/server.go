@@ -86,9 +86,10 @@ type Server struct {
 
 // Key is an API key, by the SHA-256 of the whole key.
 type Key struct {
-	Name      string // 1 to 64 of A-Z a-z 0-9 _ . -, once
-	Role      string // reader, producer, worker or operator
-	KeySHA256 string // 64 hex digits, lower-case, once
+	Name      string   // 1 to 64 of A-Z a-z 0-9 _ . -, once
+	Role      string   // reader, producer, worker or operator; or
+	Roles     []string // several of them: the key may do what any of them may
+	KeySHA256 string   // 64 hex digits, lower-case, once
 	// RateLimitPerMinute bounds its requests; nil: 100 a minute, 0: no bound.
 	RateLimitPerMinute *int64
 	// TaskTypes are those that it may submit, claim and change; none: all.

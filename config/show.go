@@ -64,5 +64,5 @@ func (k Key) String() string {
 		}
 		from = ", from " + strings.Join(texts, ",")
 	}
-	return fmt.Sprintf("%s (%s, %s..., %s, %s%s%s)", k.Name, k.Role, k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types, expires, from)
+	return fmt.Sprintf("%s (%s, %s..., %s, %s%s%s)", k.Name, strings.Join(k.AllRoles(), " and "), k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types, expires, from)
 }

@@ -44,7 +44,8 @@ func newKeyCommand(a *app) *cobra.Command {
 // newKey is a key that was just made.
 type newKey struct {
 	Name               string   `json:"name"`
-	Role               string   `json:"role"`
+	Role               string   `json:"role,omitempty"`
+	Roles              []string `json:"roles,omitempty"`
 	Key                string   `json:"key"`
 	SHA256             string   `json:"key_sha256"`
 	RateLimitPerMinute *int64   `json:"rate_limit_per_minute,omitempty"`
@@ -56,10 +57,11 @@ type newKey struct {
 func newKeyGenerateCommand(a *app) *cobra.Command {
 	var k newKey
 	var rate int64
+	var roles []string
 	var expiresAt, output string
 	var expiresIn time.Duration
 	cmd := &cobra.Command{
-		Use:   "generate --role ROLE --name NAME",
+		Use:   "generate --role ROLE... --name NAME",
 		Short: "Make an API key",
 		Long: `Make an API key of 256 random bits and print it, once, with what to put into the
 servers' configuration: its name, its role and its hash. Nothing is stored, and no
@@ -67,7 +69,7 @@ server is asked.
 
 Roles: reader (GETs), producer (submit, change, cancel, retry, delete, and GETs),
 worker (claim, complete, fail, extend, release, finalization, and GETs), operator
-(everything).`,
+(everything). A key with several roles may do what any of them may.`,
 		Example: `  claimq key generate --role producer --name shop
   claimq key generate --role worker --name mailer --type mail --rate 0 --output json
   claimq key generate --role reader --name audit --expires-in 2160h`,
@@ -78,6 +80,9 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 			}
 			if cmd.Flags().Changed("rate") {
 				k.RateLimitPerMinute = &rate
+			}
+			if k.Roles = roles; len(roles) == 1 {
+				k.Role, k.Roles = roles[0], nil
 			}
 			at, err := expiry(cmd.Flags().Changed("expires-in"), expiresIn, expiresAt, time.Now())
 			if err != nil {
@@ -94,7 +99,7 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&k.Role, "role", "", "reader, producer, worker or operator")
+	cmd.Flags().StringSliceVar(&roles, "role", nil, "reader, producer, worker or operator; repeatable: it may do what any of them may")
 	cmd.Flags().StringVar(&k.Name, "name", "", "name for the trail and for metrics: 1 to 64 of A-Z a-z 0-9 _ . -")
 	cmd.Flags().Int64Var(&rate, "rate", 0, "requests a minute, and at once; 0 = no limit (default: the standard 100)")
 	cmd.Flags().StringSliceVar(&k.TaskTypes, "type", nil, "task type that it is for; repeatable (default: all)")
@@ -142,7 +147,7 @@ func (k *newKey) make() error {
 		return err
 	}
 	err = api.CheckKeys([]api.Key{{
-		Field: "the key", Name: k.Name, Role: k.Role, SHA256: k.SHA256, RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes,
+		Field: "the key", Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.SHA256, RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes,
 		Addresses: addresses,
 	}})
 	if err != nil {
@@ -170,7 +175,12 @@ func (k *newKey) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "For the client, as CLAIMQ_API_KEY (it is not shown again):\n\n  %s\n\n", k.Key)
 	fmt.Fprintf(&b, "For each server's configuration file or keys_file; then 'claimq key reload' or SIGHUP:\n\n")
-	fmt.Fprintf(&b, "keys:\n  - name: %q\n    role: %s\n    key_sha256: %q\n", k.Name, k.Role, k.SHA256)
+	fmt.Fprintf(&b, "keys:\n  - name: %q\n", k.Name)
+	if k.Role != "" {
+		fmt.Fprintf(&b, "    role: %s\n", k.Role)
+	}
+	writeTexts(&b, "roles", k.Roles)
+	fmt.Fprintf(&b, "    key_sha256: %q\n", k.SHA256)
 	if k.RateLimitPerMinute != nil {
 		fmt.Fprintf(&b, "    rate_limit_per_minute: %d\n", *k.RateLimitPerMinute)
 	}

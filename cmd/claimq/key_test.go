@@ -52,6 +52,9 @@ func TestKeyGenerate(t *testing.T) {
 	if other := generate(t, "--role", "reader", "--name", "a"); other.Key == key[1] || other.RateLimitPerMinute != nil || other.TaskTypes != nil || other.ExpiresAt != "" {
 		t.Errorf("another: %+v", other)
 	}
+	if both := generate(t, "--role", "producer", "--role", "worker", "--name", "a"); both.Role != "" || strings.Join(both.Roles, " ") != "producer worker" || !strings.Contains(both.text(), "    roles: [\"producer\", \"worker\"]\n") {
+		t.Errorf("of two roles: %+v", both)
+	}
 	before := time.Now().Add(90 * time.Minute).Truncate(time.Second)
 	at, err := time.Parse(time.RFC3339, generate(t, "--role", "reader", "--name", "a", "--expires-in", "90m").ExpiresAt)
 	if after := time.Now().Add(90 * time.Minute); err != nil || at.Before(before) || at.After(after) {
@@ -66,6 +69,8 @@ func TestKeyGenerate_Usage(t *testing.T) {
 		{"--role", "worker"},
 		{"--name", "a"},
 		{"--role", "king", "--name", "a"},
+		{"--role", "worker,worker", "--name", "a"},
+		{"--role", "worker", "--role", "king", "--name", "a"},
 		{"--role", "worker", "--name", "a b"},
 		{"--role", "worker", "--name", "a", "--rate", "-1"},
 		{"--role", "worker", "--name", "a", "--type", "no type"},

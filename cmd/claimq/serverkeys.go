@@ -25,7 +25,7 @@ func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]a
 		keys := make([]api.Key, len(loaded.Keys))
 		for i, k := range loaded.Keys {
 			keys[i] = api.Key{
-				Field: fmt.Sprintf("keys[%d]", i), Name: k.Name, Role: k.Role, SHA256: k.KeySHA256,
+				Field: fmt.Sprintf("keys[%d]", i), Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.KeySHA256,
 				RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes, ExpiresAt: k.ExpiresAt, Addresses: k.Addresses,
 			}
 		}

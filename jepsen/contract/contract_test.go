@@ -67,7 +67,7 @@ const keyedFile = "keys"
 // that submits and claims, as rows run at the same time; key-slow, a reader that
 // may ask each node once a minute; key-over, an operator's that has expired, and
 // key-later, a reader's that will; key-near, a producer's for this machine, and key-far,
-// an operator's for others.
+// an operator's for others; key-both, a producer's and worker's.
 func writeKeys(t *testing.T) (file string) {
 	t.Helper()
 	b := []byte("keys:\n")
@@ -83,6 +83,7 @@ func writeKeys(t *testing.T) (file string) {
 	add("over", "operator", "rate_limit_per_minute: 0, expires_at: 2026-01-31T12:00:00+01:00")
 	add("near", "producer", "rate_limit_per_minute: 0, addresses: [127.0.0.0/8, '::1']")
 	add("far", "operator", "rate_limit_per_minute: 0, addresses: [192.0.2.0/24, 2001:db8::/32]")
+	b = fmt.Appendf(b, "  - {name: both, roles: [producer, worker], key_sha256: %x, rate_limit_per_minute: 0}\n", sha256.Sum256([]byte("key-both")))
 	add("later", "reader", "rate_limit_per_minute: 0, expires_at: 2999-01-31T12:00:00Z")
 	file = filepath.Join(t.TempDir(), "keys.yaml")
 	if err := os.WriteFile(file, b, 0o600); err != nil {
