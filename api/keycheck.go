@@ -55,8 +55,12 @@ func (r *request) authenticate() *refusal {
 	case k == nil:
 		return failures.refuse(failUnknown, refuseUnauthorized("Unknown API key"))
 	}
-	if why, bad := k.bars(r.start, r.source()); bad != nil {
+	from := r.source()
+	if why, bad := k.bars(r.start, from); bad != nil {
 		return failures.refuse(why, bad)
+	}
+	if !r.passed { // else the other node has noted it
+		k.used(r.start, from)
 	}
 	r.who, r.key, r.roles, r.onlyTypes = k, k.name, k.roles, k.types
 	if bad := r.mayCall(c); bad != nil {

@@ -77,6 +77,7 @@ type apiKey struct {
 	addresses []netip.Prefix // none: all
 	bucket    *bucket        // nil: no bound
 	refused   atomic.Uint64
+	last      atomic.Pointer[keyUse] // nil: not since the server began
 }
 
 // keyTable is the keys of a server. It is never changed: a reload makes a new
@@ -188,8 +189,8 @@ func (k *apiKey) setRoles(c *Key, add func(field, format string, args ...any)) {
 	}
 }
 
-// inherit takes over what the key with the same hash has used of its rate, and
-// how often it was refused.
+// inherit takes over what the key with the same hash has used of its rate, how
+// often it was refused and when it was used.
 func (k *apiKey) inherit(before *keyTable) {
 	if before == nil {
 		return
@@ -198,6 +199,7 @@ func (k *apiKey) inherit(before *keyTable) {
 	if old == nil {
 		return
 	}
+	k.last.Store(old.last.Load())
 	if old.name == k.name {
 		k.refused.Store(old.refused.Load())
 	}

@@ -311,6 +311,8 @@ func (r *request) answerOperator() {
 		r.restore()
 	case callReload:
 		r.reload()
+	case callKeys:
+		r.keyList()
 	case callUpgrade:
 		r.upgrade()
 	case callSetJoinToken:

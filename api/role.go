@@ -137,6 +137,7 @@ var callRoles = [callCount]callRole{
 	callSaveSnapshot:    {roles: operators, whole: true},
 	callRestore:         {roles: operators, whole: true},
 	callReload:          {roles: operators, whole: true},
+	callKeys:            {roles: operators, whole: true},
 
 	callOptions: {roles: anybody},
 	callHealth:  {roles: anybody},

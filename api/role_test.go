@@ -48,7 +48,7 @@ var contractRoles = map[string]string{
 	"worker":   "claim claim_task complete fail extend release claim_finalization extend_finalization release_finalization finalize",
 	"both":     "batch",
 	"operator": "set_type set_schedule delete_schedule cluster hashes join_node remove_node promote_node demote_node transfer upgrade set_join_token revoke_join_token join_tokens " +
-		"take_snapshot save_snapshot restore reload",
+		"take_snapshot save_snapshot restore reload keys",
 }
 
 // mayByContract reports whether the contract lets the role make the call.

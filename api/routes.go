@@ -59,6 +59,7 @@ const (
 	callSaveSnapshot
 	callRestore
 	callReload
+	callKeys
 	callHealth
 	callReady
 	callMetrics
@@ -71,7 +72,7 @@ var callNames = [callCount]string{
 	"claim_finalization", "extend_finalization", "release_finalization", "finalize", "batch", "set_type",
 	"act", "set_schedule", "delete_schedule",
 	"join_node", "remove_node", "promote_node", "demote_node", "transfer", "upgrade", "set_join_token", "revoke_join_token", "take_snapshot", "get", "get_by_key", "list", "why", "finalization", "task_events", "events",
-	"types", "workers", "schedules", "schedule", "stats", "cluster", "hashes", "join_tokens", "options", "save_snapshot", "restore", "reload", "health", "ready", "metrics", "openapi",
+	"types", "workers", "schedules", "schedule", "stats", "cluster", "hashes", "join_tokens", "options", "save_snapshot", "restore", "reload", "keys", "health", "ready", "metrics", "openapi",
 }
 
 // local reports whether the call is always answered by the node it reached.
@@ -143,6 +144,7 @@ var fixed = map[string]methods{
 	"/api/snapshots/latest":      {get: callSaveSnapshot, allow: allowGet},
 	"/api/restore":               {post: callRestore, allow: allowPost},
 	"/api/reload":                {post: callReload, allow: allowPost},
+	"/api/keys":                  {get: callKeys, allow: allowGet},
 	"/api/cluster/tokens/revoke": {post: callRevokeJoinToken, allow: allowPost},
 	"/healthz":                   {get: callHealth, allow: allowGet},
 	"/readyz":                    {get: callReady, allow: allowGet},

@@ -133,6 +133,27 @@ type JoinTokens struct {
 	Tokens  []JoinToken `json:"tokens"`
 }
 
+// Keys is the answer of GET /api/keys: a page of the keys of one node, by name.
+type Keys struct {
+	Success bool      `json:"success"`
+	NodeID  string    `json:"node_id"`
+	Since   time.Time `json:"since"` // the node knows of no use of a key before
+	Keys    []Key     `json:"keys"`
+	Next    *string   `json:"next"` // what after is for the next page; nil: there is none
+}
+
+// Key is an API key as operators see it: not the key, nor its hash.
+type Key struct {
+	Name               string     `json:"name"`
+	Roles              []string   `json:"roles"`
+	TaskTypes          []string   `json:"task_types"`            // none: all
+	RateLimitPerMinute int64      `json:"rate_limit_per_minute"` // 0: no bound
+	ExpiresAt          *time.Time `json:"expires_at"`            // nil: never
+	Addresses          []string   `json:"addresses"`             // none: all
+	LastUsedAt         *time.Time `json:"last_used_at"`          // nil: not since Keys.Since
+	LastUsedFrom       *string    `json:"last_used_from"`        // nil: not known
+}
+
 // Transferred is the answer of POST /api/cluster/transfer: who leads now.
 type Transferred struct {
 	Success bool   `json:"success"`

@@ -57,10 +57,11 @@ type callError struct {
 	asked   []string // the endpoints
 }
 
-// askedAt notes at which endpoints the call was tried that err is about.
+// askedAt notes at which endpoints the call was tried that err is about, unless that is
+// known already.
 func askedAt(endpoints []string, err error) error {
 	var call *callError
-	if errors.As(err, &call) {
+	if errors.As(err, &call) && call.asked == nil {
 		call.asked = endpoints
 	}
 	return err

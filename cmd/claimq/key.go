@@ -32,12 +32,12 @@ const (
 func newKeyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "key",
-		Short:   "Make and reload API keys",
+		Short:   "Make, show and reload API keys",
 		Example: "  claimq key generate --role producer --name shop",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newKeyGenerateCommand(a), newKeyReloadCommand(a))
+	cmd.AddCommand(newKeyGenerateCommand(a), newKeyListCommand(a), newKeyReloadCommand(a))
 	return cmd
 }
 

@@ -98,6 +98,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "doctor", args: "--data-dir " + dir},
 		{path: "key generate", args: "--role reader --name n"},
 		{path: "key reload"},
+		{path: "key list"},
 		{path: "config show", args: "--node-id n1 --data-dir d"},
 		{path: "health", args: "--node-id n1 --data-dir d --http-addr " + strings.TrimPrefix(d.url(0), "http://")},
 		{path: "version"},
