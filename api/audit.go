@@ -41,14 +41,17 @@ type AuditConfig struct {
 
 // Audit writes this node's trail to a file: each event as one line of JSON in
 // the shape of GET /api/events, in order, each once. It goes on where the file
-// ends. Its methods are safe for concurrent use.
+// ends. Between them it writes the requests with known keys that this node has
+// denied. Its methods are safe for concurrent use.
 type Audit struct {
-	cfg  AuditConfig
-	stop context.CancelFunc
-	done chan struct{} // closed when the goroutine has ended
+	cfg     AuditConfig
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	ended   sync.Once
+	denials denials
 
 	mu       sync.Mutex // guards what follows
-	file     *auditFile // nil: it could not be written, and is opened anew
+	file     *auditFile // nil: it could not be written, and is opened again
 	at       fsm.EventPos
 	unsynced int       // bytes
 	synced   time.Time // when nothing was unsynced last
@@ -62,15 +65,13 @@ func OpenAudit(cfg AuditConfig) (*Audit, error) {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Audit{cfg: cfg, stop: cancel, done: make(chan struct{}), at: fsm.EventPos{Sub: wholeEntry}}
+	a := &Audit{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, at: fsm.EventPos{Sub: wholeEntry}}
 	if err := a.openLocked(); err != nil {
 		cancel()
 		return nil, fmt.Errorf("open audit file: %w", err)
 	}
-	go func() {
-		defer close(a.done)
-		a.run(ctx)
-	}()
+	a.running.Go(func() { a.run(ctx) })
+	a.running.Go(func() { a.runDenials(ctx) })
 	return a, nil
 }
 
@@ -84,13 +85,14 @@ func (a *Audit) Reopen() {
 		a.cfg.Logger.Error("the audit file cannot be opened; it is tried again", "path", a.cfg.Path, "error", err)
 		return
 	}
-	a.cfg.Logger.Info("opened the audit file anew", "path", a.cfg.Path)
+	a.cfg.Logger.Info("reopened the audit file", "path", a.cfg.Path)
 }
 
 // Close ends the writing and closes the file. It is safe twice.
 func (a *Audit) Close() {
 	a.stop()
-	<-a.done
+	a.running.Wait()
+	a.ended.Do(func() { a.writeDenials(time.Now(), true) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closeLocked()
@@ -209,12 +211,27 @@ func (a *Audit) append(after fsm.EventPos, lines []byte, next fsm.EventPos) erro
 	if a.file == nil || a.at != after {
 		return nil
 	}
-	if err := a.file.write(lines); err != nil {
-		a.closeLocked() // what of the lines is in it shows when it is opened
+	if err := a.writeLocked(lines); err != nil {
 		return err
 	}
 	a.at = next
-	if a.unsynced += len(lines); a.unsynced >= auditSyncBytes || time.Since(a.synced) >= auditSyncInterval {
+	return a.syncDueLocked()
+}
+
+// writeLocked writes lines. On an error the file is closed: what of them is in it shows
+// when it is opened.
+func (a *Audit) writeLocked(lines []byte) error {
+	if err := a.file.write(lines); err != nil {
+		a.closeLocked()
+		return err
+	}
+	a.unsynced += len(lines)
+	return nil
+}
+
+// syncDueLocked is syncLocked if so much or so long ago is unsynced.
+func (a *Audit) syncDueLocked() error {
+	if a.unsynced >= auditSyncBytes || time.Since(a.synced) >= auditSyncInterval {
 		return a.syncLocked()
 	}
 	return nil

@@ -83,7 +83,7 @@ func lastPlace(tail []byte) (good int, at fsm.EventPos, ok bool) {
 		line, _, whole := bytes.Cut(tail[good:], []byte{'\n'})
 		next, isLine := linePlace(line)
 		switch {
-		case whole && isLine && (good == 0 || behind(next, at)):
+		case whole && isLine && (good == 0 || behind(next, at) || next == at && isDenial(line)):
 			good, at = good+len(line)+1, next
 		case good > 0 || len(tail) == 0:
 			return good, at, true

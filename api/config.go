@@ -32,6 +32,8 @@ type Config struct {
 	// Keys reads the API keys as they are configured: New calls it, and every
 	// reload. nil, or none: the server is open.
 	Keys func() ([]Key, error)
+	// Audit gets every request with a known key that is denied. nil: nobody does.
+	Audit *Audit
 	// AllowedOrigins are the origins, as https://host[:port], whose pages may
 	// call the API from a browser.
 	AllowedOrigins []string

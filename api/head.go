@@ -20,16 +20,17 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	if !ok {
 		return config
 	}
-	conn.refusal = nil
+	conn.refusal, conn.barred = nil, nil
 	length := h.ContentLength()
 	chunked := length == -1
 	if conn.known && !chunked && length <= bodyFreeBytes {
 		return config
 	}
+	var k *apiKey
 	var why failure
 	var bad *refusal
 	if keys := s.keys.Load(); keys != nil {
-		_, why, bad = keys.sentWith(h, time.Now(), sourceOf(conn.RemoteAddr()))
+		k, why, bad = keys.sentWith(h, time.Now(), sourceOf(conn.RemoteAddr()))
 	}
 	if bad == nil && !conn.known {
 		conn.known = true
@@ -38,7 +39,7 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	}
 	switch {
 	case bad != nil && (chunked || length > strangerBodyBytes):
-		conn.refusal, conn.why = bad, why
+		conn.refusal, conn.why, conn.barred = bad, why, k
 		config.MaxRequestBodySize = min(strangerBodyBytes, s.cfg.Limits.BodyBytes)
 	case bad == nil && length > bodyFreeBytes && length <= s.cfg.Limits.BodyBytes && !conn.body.expect(length):
 		conn.refusal, config.MaxRequestBodySize = s.bodiesFull(), 1

@@ -57,6 +57,7 @@ func (r *request) authenticate() *refusal {
 	}
 	from := r.source()
 	if why, bad := k.bars(r.start, from); bad != nil {
+		r.barred = k
 		return failures.refuse(why, bad)
 	}
 	if !r.passed { // else the other node has noted it
@@ -72,8 +73,8 @@ func (r *request) authenticate() *refusal {
 	return r.limit()
 }
 
-// sentWith returns the key that a request of the public port was sent with, or
-// refuses it and says why.
+// sentWith returns the key that a request of the public port was sent with, nil if it
+// is not known. A key that is of no use, or none, is refused.
 func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *apiKey, why failure, bad *refusal) {
 	text, malformed := presentedKey(h)
 	switch {
@@ -86,7 +87,7 @@ func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time, from netip
 		return nil, failUnknown, refuseUnauthorized("Unknown API key")
 	}
 	if why, bad = k.bars(now, from); bad != nil {
-		return nil, why, bad
+		return k, why, bad
 	}
 	return k, 0, nil
 }

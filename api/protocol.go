@@ -31,10 +31,12 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	var timeout net.Error
 	f := &refusal{code: wire.CodeInvalidRequest, text: "The request is not valid HTTP/1.1", advice: "Send a well-formed request"}
 	conn, _ := ctx.Conn().(*countedConn)
+	denied := false // for want of a valid key
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && conn != nil && conn.refusal != nil:
-		if f = conn.refusal; f.code == wire.CodeUnauthorized {
+		if f = conn.refusal; f.code != wire.CodeOverloaded {
 			s.metrics.authFailures.refuse(conn.why, f)
+			denied = true
 		}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		f = s.bodyTooLarge()
@@ -60,6 +62,9 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp.Header.SetContentType("application/json")
 	resp.Header.SetBytesV(headerRequestID, id)
 	resp.SetBody(appendRefusal(nil, f, id))
+	if denied {
+		s.denied(ctx, conn.barred, callNone, id, time.Now())
+	}
 	s.metrics.answered(callNone, string(f.code)).count.Inc()
 	setRetryAfter(resp, f.code)
 	switch f.code {
@@ -150,6 +155,7 @@ type countedConn struct {
 	known     bool
 	refusal   *refusal
 	why       failure       // of a refusal for want of a valid key
+	barred    *apiKey       // the key of such a refusal, nil: it is not known
 	place     strangerPlace // its strangers guard it
 	uncovered atomic.Bool   // no authority vouches any more for what its client has shown
 	tls       *tls.Conn     // whose hands are not shaken yet; nil once they are, or without TLS

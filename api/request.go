@@ -64,6 +64,7 @@ type request struct {
 	onlyTypes []string
 	passed    bool
 	who       *apiKey
+	barred    *apiKey // that the request was made with, if it has expired or is for other addresses
 	quota     quota
 	room      int64         // that is taken for the answer
 	ops       *batchRequest // of a batch that was looked at, nil: it was not
@@ -105,7 +106,7 @@ func (r *request) finish() {
 	if !r.forwarded {
 		r.shareAnswer()
 	}
-	r.logDenied()
+	r.tellDenied()
 	s.metrics.inFlight.Dec()
 	if !r.takeOver() {
 		s.metrics.observe(r)
@@ -114,7 +115,7 @@ func (r *request) finish() {
 		r.release()
 	}
 	r.http, r.query, r.holds, r.release, r.target = nil, nil, nil, nil, target{}
-	r.onlyTypes, r.who, r.ops = nil, nil, nil
+	r.onlyTypes, r.who, r.barred, r.ops = nil, nil, nil, nil
 	s.requests.Put(r)
 }
 

@@ -29,22 +29,3 @@ func (s *sampled) mayLog(now time.Time) (quiet int, ok bool) {
 	s.loggedAt, s.quiet = now, 0
 	return quiet, true
 }
-
-// logDenied logs a request from outside that was answered with 401 or 403: from where
-// it came and what it was after, but nothing that it sent, which may have a key in it.
-func (r *request) logDenied() {
-	status := r.http.Response.StatusCode()
-	if status != 401 && status != 403 || r.forwarded {
-		return
-	}
-	quiet, ok := r.server.denied.mayLog(r.start)
-	if !ok {
-		return
-	}
-	name := ""
-	if r.who != nil {
-		name = r.who.name
-	}
-	r.server.logger.Warn("denied a request", "remote_addr", r.http.RemoteAddr(), "status", status, "call", callNames[r.target.call], "key", name,
-		"request_id", string(r.id), "more_not_logged", quiet)
-}

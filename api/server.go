@@ -63,7 +63,7 @@ type Server struct {
 	bodies     atomic.Int64 // bytes of the bodies that they have read and not answered
 	handshakes handshakes   // of TLS
 	shown      shownConns   // with certificates of clients
-	denied     sampled      // answers of 401 and 403, in the log
+	denials    sampled      // answers of 401 and 403, in the log
 	requests   sync.Pool    // of *request
 	// description returns what /openapi.json answers; the first call makes it.
 	description func() ([]byte, error)

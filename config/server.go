@@ -71,8 +71,9 @@ type Server struct {
 	// them. 0: what the cluster has.
 	TrailBytes int64
 	TrailAge   time.Duration
-	// AuditFile is a file that every event of the trail is written to, as a line
-	// of JSON. SIGHUP opens it anew. Empty: none.
+	// AuditFile is a file that every event of the trail is written to, and every
+	// denied request with a known key, as a line of JSON. SIGHUP closes and reopens
+	// it. Empty: none.
 	AuditFile string
 	// LogLevel is trace, debug, info, warn or error; LogFormat text or json.
 	LogLevel  string

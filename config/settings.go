@@ -91,7 +91,7 @@ func storageSettings() []setting {
 			return &number[int64]{p: &s.TrailBytes, bytes: true, min: 1 << 20, max: 64 << 30, zero: "what the cluster has"}
 		}},
 		{name: "trail_age", usage: "how long the cluster keeps events (default: what it has, at first 24h)", value: func(s *Server) value { return &age{&s.TrailAge} }},
-		{name: "audit_file", usage: "file to write every event of the trail to, a line of JSON each; SIGHUP opens it anew", value: func(s *Server) value { return &text{p: &s.AuditFile} }},
+		{name: "audit_file", usage: "file to write every event of the trail and every denied request with a known key to, a line of JSON each; SIGHUP closes and reopens it", value: func(s *Server) value { return &text{p: &s.AuditFile} }},
 	}
 }
 

@@ -12,14 +12,15 @@ import (
 )
 
 // startAudit writes the node's trail to the file at path until stop is called;
-// SIGHUP opens the file anew. Without a path it does nothing.
-func startAudit(path string, node api.Node, logger hclog.Logger) (stop func(), err error) {
+// SIGHUP closes the file and opens it again. Without a path it does nothing, and audit
+// is nil.
+func startAudit(path string, node api.Node, logger hclog.Logger) (audit *api.Audit, stop func(), err error) {
 	if path == "" {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
-	audit, err := api.OpenAudit(api.AuditConfig{Path: path, Node: node, Logger: logger.Named("audit")})
+	audit, err = api.OpenAudit(api.AuditConfig{Path: path, Node: node, Logger: logger.Named("audit")})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -29,7 +30,7 @@ func startAudit(path string, node api.Node, logger hclog.Logger) (stop func(), e
 			audit.Reopen()
 		}
 	})
-	return func() {
+	return audit, func() {
 		signal.Stop(hangups)
 		close(hangups)
 		wait.Wait()

@@ -133,7 +133,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	if err != nil {
 		return fmt.Errorf("start node %s: %w", cfg.NodeID, err)
 	}
-	stopAudit, err := startAudit(cfg.AuditFile, node, logger)
+	audit, stopAudit, err := startAudit(cfg.AuditFile, node, logger)
 	if err != nil {
 		return errors.Join(err, closeNode(node))
 	}
@@ -148,6 +148,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 		Insecure:        cfg.Insecure,
 		AllowedOrigins:  cfg.AllowedOrigins,
 		Keys:            apiKeys(load, files),
+		Audit:           audit,
 		Version:         version,
 		TLS:             certificates.httpConfig(),
 	}

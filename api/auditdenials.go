@@ -1,0 +1,173 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// denialsPerSecond bounds the denials that an audit file gets in a second, and those
+	// that wait for it while it cannot be written. The others are counted.
+	denialsPerSecond = 100
+	// denialErrorBytes bounds what is told of why.
+	denialErrorBytes = 512
+)
+
+// The lines of an audit file that are about requests that were denied.
+const (
+	auditDenied        = "denied"
+	auditDenialsUntold = "denials_left_out"
+)
+
+// denial is a request with a known key that was answered with 401 or 403.
+type denial struct {
+	at        time.Time
+	key       string // its name
+	from      netip.Addr
+	call      call
+	status    int
+	requestID string
+	answer    []byte // the body of the answer
+}
+
+// denials are those on their way to an audit file.
+type denials struct {
+	wake chan struct{} // has one element if there is something to write
+
+	mu      sync.Mutex // guards what follows
+	second  int64      // of Unix time
+	taken   int        // in that second
+	waiting []denial
+	leftOut int
+}
+
+// denied notes a request that was denied, which made describes, unless there were too
+// many within the second. It waits for nothing.
+func (a *Audit) denied(now time.Time, made func() denial) {
+	d := &a.denials
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if second := now.Unix(); second != d.second {
+		d.second, d.taken = second, 0
+	}
+	if d.taken >= denialsPerSecond || len(d.waiting) >= denialsPerSecond {
+		d.leftOut++
+	} else {
+		d.taken++
+		d.waiting = append(d.waiting, made())
+	}
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// runDenials writes denials until ctx ends.
+func (a *Audit) runDenials(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.denials.wake:
+		}
+		for a.writeDenials(time.Now(), false) {
+			select { // more later: some were left out, or the disk failed
+			case <-ctx.Done():
+				return
+			case <-a.denials.wake:
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// writeDenials writes what waits, and how many were left out once their second is over,
+// or at the end. It reports whether anything is left to be written.
+func (a *Audit) writeDenials(now time.Time, end bool) (more bool) {
+	waiting, leftOut, more := a.denials.take(now, end)
+	if len(waiting) == 0 && leftOut == 0 {
+		return more
+	}
+	if err := a.appendDenials(waiting, leftOut, now); err != nil {
+		a.denials.putBack(waiting, leftOut)
+		return true // the goroutine of events says so
+	}
+	return more
+}
+
+// take takes what is to be written. more says that something is left for later.
+func (d *denials) take(now time.Time, end bool) (waiting []denial, leftOut int, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	waiting, d.waiting = d.waiting, nil
+	if end || now.Unix() != d.second {
+		leftOut, d.leftOut = d.leftOut, 0
+	}
+	return waiting, leftOut, d.leftOut > 0
+}
+
+// putBack puts back what could not be written.
+func (d *denials) putBack(waiting []denial, leftOut int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	waiting = append(waiting, d.waiting...)
+	kept := min(len(waiting), denialsPerSecond)
+	d.waiting = waiting[:kept:kept]
+	d.leftOut += leftOut + len(waiting) - kept
+}
+
+func (a *Audit) appendDenials(waiting []denial, leftOut int, now time.Time) error {
+	if _, err := a.place(); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file == nil {
+		return errors.New("the audit file is closed")
+	}
+	var lines []byte
+	for i := range waiting {
+		lines = waiting[i].append(lines, a.at)
+	}
+	if leftOut > 0 {
+		lines = appendAuditNote(lines, a.at, now.UnixMilli(), auditDenialsUntold, strconv.Itoa(leftOut)+" more requests with known keys were denied")
+	}
+	if err := a.writeLocked(lines); err != nil {
+		return err
+	}
+	return a.syncDueLocked()
+}
+
+// append appends the denial as a line of an audit file whose last event has a place.
+func (d *denial) append(b []byte, at fsm.EventPos) []byte {
+	var answer struct{ Code, Error string }
+	_ = json.Unmarshal(d.answer, &answer) // of our own making; else it says nothing
+	from := ""
+	if d.from.IsValid() {
+		from = d.from.String()
+	}
+	b = appendEventHead(b, &fsm.Event{EventPos: at, T: d.at.UnixMilli()})
+	b = append(b, auditDenied+`","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
+	b = appendString(b, answer.Error[:min(len(answer.Error), denialErrorBytes)])
+	b = appendString(append(b, `,"key":`...), d.key)
+	b = appendString(append(b, `,"address":`...), from)
+	b = appendString(append(b, `,"call":`...), callNames[d.call])
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(d.status), 10)
+	b = appendString(append(b, `,"code":`...), answer.Code)
+	b = appendString(append(b, `,"request_id":`...), d.requestID)
+	return append(b, '}', '\n')
+}
+
+// isDenial reports whether a line of an audit file is about denials: it has the place of
+// the event before.
+func isDenial(line []byte) bool {
+	return bytes.Contains(line, []byte(`,"event":"`+auditDenied+`",`)) || bytes.Contains(line, []byte(`,"event":"`+auditDenialsUntold+`",`))
+}
