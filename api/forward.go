@@ -84,7 +84,7 @@ func (r *request) forward() {
 		out.Header.SetBytesV(headerTraceparent, v)
 	}
 	r.passKey(out)
-	r.passSource(out)
+	passSource(out, r.source())
 	out.SetBodyRaw(in.Body())
 	if r.asks.After(r.start) {
 		r.setWaited(out)

@@ -30,8 +30,8 @@ func (r *request) source() netip.Addr {
 }
 
 // passSource tells the leader where a request comes from.
-func (r *request) passSource(out *fasthttp.Request) {
-	if from := r.source(); from.IsValid() {
+func passSource(out *fasthttp.Request, from netip.Addr) {
+	if from.IsValid() {
 		out.Header.Set(headerFrom, from.String())
 	}
 }

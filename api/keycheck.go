@@ -111,10 +111,18 @@ func (r *request) sentKey() (key []byte, bad bool) {
 // client sent.
 func (r *request) passKey(out *fasthttp.Request) {
 	key, bad := presentedKey(&r.http.Request.Header)
+	if bad {
+		key = nil
+	}
+	passKey(out, key, r.who != nil)
+}
+
+// passKey is request.passKey of a key, empty for none, that this node knows or not.
+func passKey(out *fasthttp.Request, key []byte, known bool) {
 	switch {
-	case r.who != nil:
+	case known:
 		out.Header.SetBytesV(headerKey, key)
-	case len(key) > 0 && !bad:
+	case len(key) > 0:
 		out.Header.SetBytesV(headerAPIKey, key)
 	}
 }

@@ -142,7 +142,7 @@ type countedConn struct {
 	// The claims of the answer that is not written yet, and who releases them.
 	// Only the goroutine that serves the connection touches these and what
 	// follows.
-	unsent []fsm.Hold
+	unsent unsent
 	server *Server
 
 	reading, writing lazyDeadline

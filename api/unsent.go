@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -36,6 +38,24 @@ type unsentConn interface {
 	OnUnsent(fn func())
 }
 
+// unsent are the claims of an answer that may not arrive, and by whom they were made: a
+// leader that asks for keys has nobody else release them.
+type unsent struct {
+	holds []fsm.Hold
+	key   []byte // that the client sent, empty: none
+	known bool   // this node knows the key
+	from  netip.Addr
+}
+
+// unsentBy makes to the claims of the request's answer.
+func (r *request) unsentBy(to *unsent) {
+	key, bad := r.sentKey()
+	if bad {
+		key = nil
+	}
+	to.holds, to.key, to.known, to.from = r.holds, append(to.key[:0], key...), r.who != nil, r.source()
+}
+
 // holdUntilSent notes the claims of an answer, to be released if the answer
 // cannot be written. requestID is the claim_request_id that they were made with.
 // It adds up: each part of an answer that has claims is noted by itself.
@@ -55,15 +75,18 @@ func (r *request) guardAnswer() {
 	if len(r.holds) == 0 {
 		return
 	}
-	holds, s := r.holds, r.server
+	s := r.server
 	switch conn := r.http.Conn().(type) {
 	case *countedConn:
-		conn.unsent, conn.server = holds, s
+		conn.server = s
+		r.unsentBy(&conn.unsent)
 	case unsentConn:
-		conn.OnUnsent(func() { s.releaseUnsent(holds) })
+		var u unsent
+		r.unsentBy(&u)
+		conn.OnUnsent(func() { s.releaseUnsent(&u) })
 	}
 	if r.forwarded {
-		if text := appendHolds(nil, holds); len(text) <= holdsHeaderMax {
+		if text := appendHolds(nil, r.holds); len(text) <= holdsHeaderMax {
 			r.http.Response.Header.SetBytesV(headerHolds, text)
 		}
 	}
@@ -71,14 +94,16 @@ func (r *request) guardAnswer() {
 
 // giveBack releases the claims of an answer that nobody waits for.
 func (r *request) giveBack() {
-	r.server.releaseUnsent(r.holds)
+	var u unsent
+	r.unsentBy(&u)
+	r.server.releaseUnsent(&u)
 	r.holds = nil
 }
 
 // sent says that the answer before has been written: a new request came.
 func (r *request) sent() {
 	if conn, ok := r.http.Conn().(*countedConn); ok {
-		conn.unsent = nil
+		conn.unsent.holds = nil
 		conn.answerTaken()
 		if !conn.known {
 			r.server.strangers.answered(conn)
@@ -91,7 +116,7 @@ func (r *request) sent() {
 // here on a Write that fails is about something else, such as "100 Continue",
 // and the worker has its claims.
 func (c *countedConn) Read(b []byte) (int, error) {
-	c.unsent = nil
+	c.unsent.holds = nil
 	c.answerTaken()
 	if !c.heard && c.server != nil {
 		defer c.endUnasked()()
@@ -139,10 +164,9 @@ func (c *countedConn) endUnasked() (stop func()) {
 func (c *countedConn) Write(b []byte) (int, error) {
 	c.body.answered()
 	n, err := c.writePieces(b)
-	if err != nil && len(c.unsent) > 0 {
-		holds := c.unsent
-		c.unsent = nil
-		c.server.releaseUnsent(holds)
+	if err != nil && len(c.unsent.holds) > 0 {
+		c.server.releaseUnsent(&c.unsent)
+		c.unsent.holds = nil
 	}
 	return n, err
 }
@@ -172,12 +196,12 @@ func (c *countedConn) writePieces(b []byte) (n int, err error) {
 
 // releaseUnsent releases claims, here or through the leader, in order. Where
 // that fails, the lease's end does it.
-func (s *Server) releaseUnsent(holds []fsm.Hold) {
+func (s *Server) releaseUnsent(u *unsent) {
 	ctx := s.waits.at(time.Now())
-	for part := range slices.Chunk(holds, releasesMax) {
+	for part := range slices.Chunk(u.holds, releasesMax) {
 		_, err := s.node.Propose(ctx, releaseOf(part))
 		if errors.Is(err, fsm.ErrNotLeader) {
-			err = s.releaseThere(ctx, part)
+			err = s.releaseThere(ctx, u, part)
 		}
 		if err != nil {
 			s.logger.Debug("claims whose answer could not be written were not released", "task_id", part[0].ID, "count", len(part), "error", err)
@@ -198,14 +222,22 @@ func releaseOf(holds []fsm.Hold) fsm.Command {
 	return fsm.Batch{Ops: ops}
 }
 
-// releaseThere has the leader release claims.
-func (s *Server) releaseThere(ctx context.Context, holds []fsm.Hold) error {
+// releaseThere has the leader release some of the claims of u.
+func (s *Server) releaseThere(ctx context.Context, u *unsent, holds []fsm.Hold) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
 	setForward(req, []byte(fasthttp.MethodPost), []byte(batchPath))
+	passKey(req, u.key, u.known)
+	passSource(req, u.from)
 	req.SetBodyRaw(appendReleases(nil, holds))
-	return s.node.Forward(ctx, req, resp)
+	if err := s.node.Forward(ctx, req, resp); err != nil {
+		return err
+	}
+	if status := resp.StatusCode(); status != fasthttp.StatusOK {
+		return fmt.Errorf("the leader answered %d", status)
+	}
+	return nil
 }
 
 // batchPath is the path of the call that releases several claims at once.

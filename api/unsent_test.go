@@ -80,7 +80,7 @@ func TestServer_SentClaim(t *testing.T) {
 		t.Errorf("%d commands, want 2", len(node.proposed))
 	}
 
-	conn := &countedConn{Conn: brokenConn{}, open: &s.open, server: s, unsent: nil}
+	conn := &countedConn{Conn: brokenConn{}, open: &s.open, server: s}
 	if _, err := conn.Write([]byte("x")); err == nil || len(node.proposed) != 2 {
 		t.Errorf("a later answer: %v, %d commands", err, len(node.proposed))
 	}
@@ -98,7 +98,7 @@ func TestServer_SentClaimBeforeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold := fsm.Hold{ID: 1, WorkerID: "w", Token: p.Result.Claims[0].Token}
-	conn := &countedConn{Conn: brokenConn{}, open: &s.open, server: s, unsent: []fsm.Hold{hold}}
+	conn := &countedConn{Conn: brokenConn{}, open: &s.open, server: s, unsent: unsent{holds: []fsm.Hold{hold}}}
 	// The server reads on: so it has written the claim's answer.
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Fatal("a broken connection was read from")
@@ -234,5 +234,42 @@ func TestHolds(t *testing.T) {
 	}
 	if n := len(appendHolds(nil, most)); n > holdsHeaderMax {
 		t.Errorf("a thousand claims take %d bytes, more than %d", n, holdsHeaderMax)
+	}
+}
+
+// TestServer_UnsentKeyed checks that a node that only passes on releases claims at a
+// leader that asks for keys, by the key that they were made with, whether or not the
+// node has keys itself.
+func TestServer_UnsentKeyed(t *testing.T) {
+	t.Parallel()
+	for name, ofFollower := range map[string][]Key{"with keys": allRoles(), "without keys": nil} {
+		leader, follower := setupBoth(t, []Key{testKey("producer"), fromAddresses(testKey("worker"), "127.0.0.0/8")}, ofFollower)
+		leader.call(t, "POST /api/tasks", `{"params":0}`, with("producer")).good(t, 201)
+		addr := listen(t, follower)
+		claimed, gone := make(chan struct{}), make(chan struct{})
+		other := follower.node.(*fakeNode)
+		forward := other.onForward
+		other.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+			err := forward(req, resp)
+			if len(resp.Header.Peek(headerHolds)) > 0 {
+				close(claimed)
+				<-gone
+			}
+			return err
+		}
+		const body = `{"worker_id":"w"}`
+		conn := dial(t, addr, fmt.Sprintf("POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: %d\r\n\r\n%s", with("worker"), len(body), body))
+		<-claimed
+		if err := errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close()); err != nil { // with a reset
+			t.Fatal(err)
+		}
+		close(gone)
+		waitFor(t, func() bool { return follower.open.Load() == 0 })
+		node := leader.node.(*fakeNode)
+		node.mu.Lock()
+		if got := node.machine.Get(1).Status; got != fsm.StatusPending {
+			t.Errorf("a follower %s: the task is %s", name, got)
+		}
+		node.mu.Unlock()
 	}
 }
