@@ -422,6 +422,7 @@ func (p *peerPort) greet(conn net.Conn) (*peerConn, error) {
 		p.lingerClose(c)
 		return nil, err
 	}
+	c.proven()
 	c.noteShown()
 	return c, nil
 }

@@ -38,6 +38,12 @@ func (l *logText) contains(part string) bool {
 	return strings.Contains(l.text.String(), part)
 }
 
+func (l *logText) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
+}
+
 func (l *logText) logger() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: l, Level: hclog.Info})
 }

@@ -67,20 +67,31 @@ type peerTLS struct {
 	raw         net.Conn
 	dialed      bool
 	authorities *x509.CertPool
-	// either is what is below TLS if the other side may do without, else nil; plain
-	// says, from shake on, that it does.
-	either *peekedConn
-	plain  bool
-	own    []byte // of a dialer, the certificate that it shows
+	// early is what is below the TLS of an acceptor. either: the other side may do
+	// without TLS; plain says, from shake on, that it does.
+	early         *earlyConn
+	either, plain bool
+	own           []byte // of a dialer, the certificate that it shows
 }
 
-// peekedConn is a connection of which one byte may be looked at before it is read.
-type peekedConn struct {
+// earlyBytesMax bounds what is read of a dialer over TLS before it has proven who it
+// is: what TLS itself takes, of certificates above all, is far more.
+const earlyBytesMax = 64 << 10
+
+// errEarlyBytes is returned for what comes beyond it.
+var errEarlyBytes = fmt.Errorf("more than %d bytes came before the dialer has proven who it is", earlyBytesMax)
+
+// earlyConn is a connection of which so much is read and no more, until that is
+// lifted, and of which one byte may be looked at before it is read.
+type earlyConn struct {
 	net.Conn
 	peeked []byte
+	left   int // -1: as much as comes
 }
 
-func (c *peekedConn) peek() (byte, error) {
+func newEarlyConn(conn net.Conn) *earlyConn { return &earlyConn{Conn: conn, left: earlyBytesMax} }
+
+func (c *earlyConn) peek() (byte, error) {
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(c.Conn, first); err != nil {
 		return 0, err
@@ -90,13 +101,28 @@ func (c *peekedConn) peek() (byte, error) {
 }
 
 // Read reads from the connection, what was looked at first.
-func (c *peekedConn) Read(b []byte) (int, error) {
-	if len(c.peeked) == 0 {
+func (c *earlyConn) Read(b []byte) (int, error) {
+	if len(c.peeked) > 0 {
+		n := copy(b, c.peeked)
+		c.peeked = c.peeked[n:]
+		return n, nil
+	}
+	if c.left < 0 {
 		return c.Conn.Read(b)
 	}
-	n := copy(b, c.peeked)
-	c.peeked = c.peeked[n:]
-	return n, nil
+	if c.left == 0 && len(b) > 0 {
+		return 0, errEarlyBytes
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// proven lifts the bound on what is read, once the dialer has proven who it is.
+func (c *peerConn) proven() {
+	if secured, ok := c.Conn.(*peerTLS); ok && secured.early != nil {
+		secured.early.left = -1
+	}
 }
 
 // secure puts TLS around a connection, if the port speaks it. It says nothing
@@ -112,11 +138,8 @@ func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 	}
 	if !dialed {
 		cfg.ClientAuth = tls.RequestClientCert // and shake requires it, in words
-		if p.cfg.TLSMode == TLSRequired {
-			return &peerTLS{Conn: tls.Server(conn, cfg), raw: conn, authorities: authorities}
-		}
-		either := &peekedConn{Conn: conn}
-		return &peerTLS{Conn: tls.Server(either, cfg), raw: conn, authorities: authorities, either: either}
+		early := newEarlyConn(conn)
+		return &peerTLS{Conn: tls.Server(early, cfg), raw: conn, authorities: authorities, early: early, either: p.cfg.TLSMode != TLSRequired}
 	}
 	host, _, _ := net.SplitHostPort(addr) // it was dialed, so it has one
 	cfg.RootCAs, cfg.ServerName = authorities, host
@@ -132,8 +155,8 @@ func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 // that the other side should be told, within TLS or, if that side speaks none,
 // without.
 func (c *peerTLS) shake() error {
-	if c.either != nil {
-		first, err := c.either.peek()
+	if c.either {
+		first, err := c.early.peek()
 		if err != nil {
 			return fmt.Errorf("%w: read preamble: %w", errHandshake, err)
 		}
@@ -249,7 +272,7 @@ func certificateNames(c *x509.Certificate) string {
 // that of TCP: whatever nodes say to each other says itself how long it is.
 func (c *peerTLS) Read(b []byte) (int, error) {
 	if c.plain {
-		return c.either.Read(b)
+		return c.early.Read(b)
 	}
 	n, err := c.Conn.Read(b)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
