@@ -84,11 +84,10 @@ func (r *request) removeNode() {
 	if !ok {
 		return
 	}
-	if err := r.server.node.RemoveNode(r.wait(), req.nodeID); err != nil {
+	if err := r.server.node.RemoveNode(r.wait(), req.nodeID, r.operator()); err != nil {
 		r.refuseMembership(err)
 		return
 	}
-	r.tell(fsm.EventMemberRemoved, req.nodeID)
 	r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
 }
 
@@ -98,15 +97,14 @@ func (r *request) changeSuffrage() {
 	if !ok {
 		return
 	}
-	change, event := r.server.node.PromoteNode, fsm.EventMemberPromoted
+	change := r.server.node.PromoteNode
 	if r.target.call == callDemoteNode {
-		change, event = r.server.node.DemoteNode, fsm.EventMemberDemoted
+		change = r.server.node.DemoteNode
 	}
-	if err := change(r.wait(), req.nodeID); err != nil {
+	if err := change(r.wait(), req.nodeID, r.operator()); err != nil {
 		r.refuseMembership(err)
 		return
 	}
-	r.tell(event, req.nodeID)
 	r.answerMember(req.nodeID)
 }
 

@@ -77,9 +77,9 @@ type Node interface {
 	JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool) error
 
 	// PromoteNode makes a nonvoter that has caught up a voter, DemoteNode a voter
-	// a nonvoter that stays one. Errors: RemoveNode's.
-	PromoteNode(ctx context.Context, nodeID string) error
-	DemoteNode(ctx context.Context, nodeID string) error
+	// a nonvoter that stays one, and tell the trail. Errors: RemoveNode's.
+	PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) error
+	DemoteNode(ctx context.Context, nodeID string, by fsm.Operator) error
 
 	// Transfer hands the leadership to the voter named nodeID, to the one that is
 	// furthest if that is "", and returns who leads then. Errors: RemoveNode's.
@@ -108,10 +108,11 @@ type Node interface {
 	// ErrOutcomeUnknown.
 	RestoreBackup(ctx context.Context, r io.Reader) (index uint64, err error)
 
-	// RemoveNode takes the member named nodeID out of the cluster. Errors:
+	// RemoveNode takes the member named nodeID out of the cluster, and tells the trail
+	// of it. Errors:
 	// *fsm.MembershipRefused, fsm.ErrNotLeader, ErrNoLeader, ErrShuttingDown
 	// (nothing was changed); ErrOutcomeUnknown.
-	RemoveNode(ctx context.Context, nodeID string) error
+	RemoveNode(ctx context.Context, nodeID string, by fsm.Operator) error
 
 	// Upgrade raises the cluster's feature level to the highest that every member
 	// knows, and returns it; by is whose key it was, "" in open mode. From then on

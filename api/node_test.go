@@ -200,24 +200,30 @@ func (n *fakeNode) Forward(ctx context.Context, req *fasthttp.Request, resp *fas
 
 func (n *fakeNode) Cluster(context.Context) fsm.ClusterView { return n.view }
 
-func (n *fakeNode) RemoveNode(_ context.Context, nodeID string) error {
+func (n *fakeNode) RemoveNode(ctx context.Context, nodeID string, by fsm.Operator) error {
 	if nodeID == n.NodeID() {
 		return &fsm.MembershipRefused{Reason: nodeID + " leads", Advice: "Stop it first"}
 	}
 	n.removed = append(n.removed, nodeID)
-	return nil
+	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberRemoved, By: by.Name, What: nodeID}, by.Key)
 }
 
 func (n *fakeNode) JoinNode(_ context.Context, nodeID, peerAddr string, voter bool) error {
 	return n.changeMember(fmt.Sprintf("join %s at %s, voter %t", nodeID, peerAddr, voter))
 }
 
-func (n *fakeNode) PromoteNode(_ context.Context, nodeID string) error {
-	return n.changeMember("promote " + nodeID)
+func (n *fakeNode) PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+	if err := n.changeMember("promote " + nodeID); err != nil {
+		return err
+	}
+	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberPromoted, By: by.Name, What: nodeID}, by.Key)
 }
 
-func (n *fakeNode) DemoteNode(_ context.Context, nodeID string) error {
-	return n.changeMember("demote " + nodeID)
+func (n *fakeNode) DemoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+	if err := n.changeMember("demote " + nodeID); err != nil {
+		return err
+	}
+	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberDemoted, By: by.Name, What: nodeID}, by.Key)
 }
 
 func (n *fakeNode) Transfer(_ context.Context, nodeID string) (string, error) {

@@ -23,6 +23,9 @@ func (s *Server) tell(cmd fsm.Tell, key string) {
 	}
 }
 
+// operator returns who asks.
+func (r *request) operator() fsm.Operator { return fsm.Operator{Name: r.by(), Key: r.keyText()} }
+
 // by returns the name of the key that the request came with, "" in open mode.
 func (r *request) by() string { return r.key }
 
@@ -36,10 +39,13 @@ func (r *request) keyText() string {
 }
 
 // Operator returns the name of the operator's key that text is; ok is false if it
-// is none, or has expired.
+// is none, or has expired. Where there are no keys, no key is an operator's.
 func (s *Server) Operator(text string) (name string, ok bool) {
 	keys := s.keys.Load()
-	if keys == nil || !validKeyText([]byte(text)) {
+	if keys == nil {
+		return "", text == ""
+	}
+	if !validKeyText([]byte(text)) {
 		return "", false
 	}
 	k := keys.findText([]byte(text))

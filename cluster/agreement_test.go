@@ -182,12 +182,12 @@ func TestAgreement_nonvoterDiffers(t *testing.T) {
 		node := c.Followers()[0]
 		at := c.Place(node)
 		leader := c.Leader()
-		if err := leader.DemoteNode(context.Background(), node.NodeID()); err != nil {
+		if err := leader.DemoteNode(context.Background(), node.NodeID(), fsm.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		differ(c, at)
 		var refused *fsm.MembershipRefused
-		if err := leader.PromoteNode(context.Background(), node.NodeID()); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "applied something else") {
+		if err := leader.PromoteNode(context.Background(), node.NodeID(), fsm.Operator{}); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "applied something else") {
 			t.Errorf("promoted: %v", err)
 		}
 		c.Wait("it to stop", func() bool { return c.Stopped(at) != nil })

@@ -33,10 +33,25 @@ const (
 	actDemote  memberAct = "demote"
 )
 
-// memberQuestion asks the leader for a change of one member.
+// event returns what the trail tells of the act.
+func (a memberAct) event() fsm.EventKind {
+	switch a {
+	case actPromote:
+		return fsm.EventMemberPromoted
+	case actDemote:
+		return fsm.EventMemberDemoted
+	default:
+		return fsm.EventMemberRemoved
+	}
+}
+
+// memberQuestion asks the leader for a change of one member. The leader finds out by
+// Key whose act it is, and makes none that no operator asked for: no member removes
+// another by its own will.
 type memberQuestion struct {
 	Act    memberAct `json:"act"`
 	NodeID string    `json:"node_id"`
+	Key    string    `json:"key,omitempty"` // "": there are no keys
 }
 
 // memberAnswer is what came of it; nothing set: it is done.
@@ -54,31 +69,35 @@ func (e errNoMember) Unwrap() error { return e.MembershipRefused }
 
 // RemoveNode takes the member named nodeID, alive or dead, out of the cluster.
 // Its data stays in its folder, but it can never come back under that identity.
-// A leader hands over first, and the next one removes it. It is refused where
-// the rest could not go on. Errors: *fsm.MembershipRefused, fsm.ErrLevel,
+// A leader hands over first, and the next one removes it, if it knows by's key for an
+// operator's too. It is refused where the rest could not go on. Whoever does it tells
+// the trail. Errors: *fsm.MembershipRefused, fsm.ErrLevel,
 // fsm.ErrNotLeader, fsm.ErrNoLeader, fsm.ErrOverloaded, fsm.ErrShuttingDown
 // (nothing was changed); fsm.ErrOutcomeUnknown.
-func (n *Node) RemoveNode(ctx context.Context, nodeID string) error {
-	return n.changeMember(ctx, memberQuestion{Act: actRemove, NodeID: nodeID})
+func (n *Node) RemoveNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+	return n.changeMember(ctx, memberQuestion{Act: actRemove, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // PromoteNode makes a nonvoter that has caught up a voter. Errors: RemoveNode's.
-func (n *Node) PromoteNode(ctx context.Context, nodeID string) error {
-	return n.changeMember(ctx, memberQuestion{Act: actPromote, NodeID: nodeID})
+func (n *Node) PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+	return n.changeMember(ctx, memberQuestion{Act: actPromote, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // DemoteNode makes a voter a nonvoter that stays one until it is promoted. A
 // leader hands over first. Errors: RemoveNode's.
-func (n *Node) DemoteNode(ctx context.Context, nodeID string) error {
-	return n.changeMember(ctx, memberQuestion{Act: actDemote, NodeID: nodeID})
+func (n *Node) DemoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+	return n.changeMember(ctx, memberQuestion{Act: actDemote, NodeID: nodeID, Key: by.Key}, by)
 }
 
 // changeMember makes the change here, or has the next leader make it when it is
 // about this one.
-func (n *Node) changeMember(ctx context.Context, q memberQuestion) error {
+func (n *Node) changeMember(ctx context.Context, q memberQuestion, by fsm.Operator) error {
 	for range changeTriesMax {
 		moved, err := n.changeHere(ctx, q, true)
 		if !moved || err != nil {
+			if err == nil {
+				n.tellChange(q, by.Name)
+			}
 			return err
 		}
 		leads, err := n.changeThere(ctx, q)
@@ -173,15 +192,48 @@ func (n *Node) changeThere(ctx context.Context, q memberQuestion) (leads bool, e
 	}
 }
 
+// tellChange tells of a change that this node has made. Who asked for it may not be a
+// member any more, so it is told where it was made; it stands if it could not be told.
+func (n *Node) tellChange(q memberQuestion, by string) {
+	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
+	defer cancel()
+	if err := n.Tell(ctx, fsm.Tell{Kind: q.Act.event(), By: by, What: q.NodeID}, q.Key); err != nil {
+		n.logger.Warn("a change of the membership is not in the trail", "act", string(q.Act), "node_id", q.NodeID, "by", by, "error", err)
+	}
+}
+
+// actsFor returns the name of the operator for whom another node asks for a change. An
+// answer that is not nil is what it is told instead.
+func (n *Node) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
+	if n.operators.Load() == nil {
+		return "", &memberAnswer{Retry: "this node is starting"}
+	}
+	by, ok := n.operator(q.Key)
+	if !ok {
+		return "", &memberAnswer{Refused: &fsm.MembershipRefused{
+			Reason: "The next leader, " + n.cfg.NodeID + ", does not know the API key for an operator's",
+			Advice: "Give all nodes the same keys, and ask again: only the leadership has changed",
+		}}
+	}
+	return by, nil
+}
+
 // answerMember makes a change for a node that led before.
 func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 	var q memberQuestion
 	if err := json.Unmarshal(body, &q); err != nil {
 		return nil, err
 	}
+	by, refused := n.actsFor(q)
+	if refused != nil {
+		return json.Marshal(refused)
+	}
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
 	_, err := n.changeHere(ctx, q, false)
+	if err == nil {
+		n.tellChange(q, by)
+	}
 	var answer memberAnswer
 	var stranger errNoMember
 	answer.Stranger = errors.As(err, &stranger)

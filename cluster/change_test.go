@@ -135,7 +135,7 @@ func TestNode_Transfer_refused(t *testing.T) {
 		nonvoter, down := followers[0].NodeID(), followers[1].NodeID()
 		_, err := leader.Transfer(patiently(t), "n9")
 		refusedWith(t, "to nobody", err, `No member is named "n9"`)
-		if err := leader.DemoteNode(patiently(t), nonvoter); err != nil {
+		if err := leader.DemoteNode(patiently(t), nonvoter, fsm.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		_, err = leader.Transfer(patiently(t), nonvoter)
@@ -161,8 +161,8 @@ func TestNode_Transfer_refused(t *testing.T) {
 		c := clustertest.New(t, 1)
 		_, err := c.Leader().Transfer(patiently(t), "")
 		refusedWith(t, "of a single node", err, "No other voter")
-		refusedWith(t, "removing the last voter", c.Leader().RemoveNode(patiently(t), "n1"), "last voter")
-		refusedWith(t, "demoting the last voter", c.Leader().DemoteNode(patiently(t), "n1"), "last voter")
+		refusedWith(t, "removing the last voter", c.Leader().RemoveNode(patiently(t), "n1", fsm.Operator{}), "last voter")
+		refusedWith(t, "demoting the last voter", c.Leader().DemoteNode(patiently(t), "n1", fsm.Operator{}), "last voter")
 	})
 }
 
@@ -174,7 +174,7 @@ func TestNode_DemoteNode(t *testing.T) {
 		c := clustertest.New(t, 4)
 		node := c.Followers()[0]
 		id, place := node.NodeID(), c.Place(node)
-		if err := c.Leader().DemoteNode(patiently(t), id); err != nil {
+		if err := c.Leader().DemoteNode(patiently(t), id, fsm.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		stays := func(when string) {
@@ -197,7 +197,7 @@ func TestNode_DemoteNode(t *testing.T) {
 		stays("after restarts")
 		c.EnsureSame()
 		for range 2 { // a repeat is fine
-			c.Wait("the promotion", func() bool { return c.Leader().PromoteNode(patiently(t), id) == nil })
+			c.Wait("the promotion", func() bool { return c.Leader().PromoteNode(patiently(t), id, fsm.Operator{}) == nil })
 		}
 		if v := viewOf(c.Leader(), id); v.Suffrage != "voter" {
 			t.Errorf("after the promotion it is a %s", v.Suffrage)
@@ -212,7 +212,7 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 4)
 		demoted := c.Leader()
-		if err := demoted.DemoteNode(patiently(t), demoted.NodeID()); err != nil {
+		if err := demoted.DemoteNode(patiently(t), demoted.NodeID(), fsm.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		if c.Leader() == demoted || viewOf(c.Leader(), demoted.NodeID()).Suffrage != "nonvoter" {
@@ -220,7 +220,7 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 		}
 		c.Propose(submit("a"))
 		removed := c.Leader()
-		if err := removed.RemoveNode(patiently(t), removed.NodeID()); err != nil {
+		if err := removed.RemoveNode(patiently(t), removed.NodeID(), fsm.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		if c.Leader() == removed || viewOf(c.Leader(), removed.NodeID()).UUID != "" {
@@ -232,7 +232,60 @@ func TestNode_removeAndDemoteLeader(t *testing.T) {
 		if _, err := removed.Propose(t.Context(), submit("c")); !errors.Is(err, fsm.ErrNoLeader) {
 			t.Errorf("propose at a removed node: %v, want ErrNoLeader", err)
 		}
-		refusedWith(t, "removing it again", c.Leader().RemoveNode(patiently(t), removed.NodeID()), "No member is named")
+		refusedWith(t, "removing it again", c.Leader().RemoveNode(patiently(t), removed.NodeID(), fsm.Operator{}), "No member is named")
+	})
+}
+
+// What is done to a leader is in the trail, by whose key it was: the next leader, which
+// does it, finds that out for itself.
+func TestNode_changeOfLeaderIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 4)
+		for _, n := range append(c.Followers(), c.Leader()) {
+			n.SetOperators(func(key string) (string, bool) { return "ann", key == "ann's key" })
+		}
+		by := fsm.Operator{Name: "not ann", Key: "ann's key"}
+		demoted := c.Leader()
+		if err := demoted.DemoteNode(patiently(t), demoted.NodeID(), by); err != nil {
+			t.Fatal(err)
+		}
+		removed := c.Leader()
+		if err := removed.RemoveNode(patiently(t), removed.NodeID(), by); err != nil {
+			t.Fatal(err)
+		}
+		for kind, id := range map[fsm.EventKind]string{fsm.EventMemberDemoted: demoted.NodeID(), fsm.EventMemberRemoved: removed.NodeID()} {
+			if got := toldOf(t, c.Leader(), kind); len(got) != 1 || got[0] != id+" by ann" {
+				t.Errorf("%s: the trail tells %q", kind, got)
+			}
+		}
+	})
+}
+
+// A member has the leader change nothing that no operator asked for.
+func TestNode_changeWithoutOperator(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3)
+		for _, n := range append(c.Followers(), c.Leader()) {
+			n.SetOperators(func(key string) (string, bool) { return "ann", key == "ann's key" })
+		}
+		leader, victim := c.Leader(), c.Followers()[0].NodeID()
+		for _, key := range []string{"", "another key"} {
+			question := fmt.Sprintf(`{"act":"remove","node_id":%q,"key":%q}`, victim, key)
+			answer, err := leader.Answer(t.Context(), "member", []byte(question))
+			if err != nil || !strings.Contains(string(answer), "does not know the API key") {
+				t.Errorf("key %q: %s, %v", key, answer, err)
+			}
+			refusedWith(t, "demoting the leader", leader.DemoteNode(patiently(t), leader.NodeID(), fsm.Operator{Key: key}), "does not know the API key")
+			leader = c.Leader() // the leadership has moved
+		}
+		if view := viewOf(leader, victim); view.Suffrage != "voter" {
+			t.Errorf("the victim is %+v", view)
+		}
+		if got := toldOf(t, leader, fsm.EventMemberRemoved); len(got) > 0 {
+			t.Errorf("the trail tells %q", got)
+		}
 	})
 }
 
@@ -244,7 +297,7 @@ func TestNode_removedWhileAway(t *testing.T) {
 		c := clustertest.New(t, 3)
 		leader, away := c.Leader(), c.Followers()[0]
 		c.Partition(away)
-		if err := leader.RemoveNode(patiently(t), away.NodeID()); err != nil {
+		if err := leader.RemoveNode(patiently(t), away.NodeID(), fsm.Operator{}); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(time.Minute)
@@ -268,11 +321,11 @@ func TestNode_RemoveNode_quorum(t *testing.T) {
 		leader, followers := c.Leader(), c.Followers()
 		c.Stop(c.Place(followers[0]))
 		for _, id := range []string{followers[1].NodeID(), leader.NodeID()} {
-			refusedWith(t, "remove "+id, leader.RemoveNode(patiently(t), id), "only 1 of 2 voters would be healthy")
-			refusedWith(t, "demote "+id, leader.DemoteNode(patiently(t), id), "only 1 of 2 voters would be healthy")
+			refusedWith(t, "remove "+id, leader.RemoveNode(patiently(t), id, fsm.Operator{}), "only 1 of 2 voters would be healthy")
+			refusedWith(t, "demote "+id, leader.DemoteNode(patiently(t), id, fsm.Operator{}), "only 1 of 2 voters would be healthy")
 		}
-		refusedWith(t, "promote the dead one", leader.PromoteNode(patiently(t), followers[0].NodeID()), "could not vote")
-		if err := leader.RemoveNode(patiently(t), followers[0].NodeID()); err != nil {
+		refusedWith(t, "promote the dead one", leader.PromoteNode(patiently(t), followers[0].NodeID(), fsm.Operator{}), "could not vote")
+		if err := leader.RemoveNode(patiently(t), followers[0].NodeID(), fsm.Operator{}); err != nil {
 			t.Errorf("remove the dead one: %v", err)
 		}
 	})

@@ -97,13 +97,13 @@ func TestNode_RemoveNode(t *testing.T) {
 	closeNode(t, dead)
 
 	// On a busy machine the leadership may be lost, or move, at any moment.
-	err := nodes[1].RemoveNode(context.Background(), "n3")
+	err := nodes[1].RemoveNode(context.Background(), "n3", fsm.Operator{})
 	if !errors.Is(err, fsm.ErrNotLeader) && !errors.Is(err, fsm.ErrNoLeader) && nodes[0].IsLeader() {
 		t.Errorf("removing at a follower: %v, want ErrNotLeader", err)
 	}
 	eventually(t, "n3 to be removed", func() bool {
 		for _, n := range nodes {
-			if err := n.RemoveNode(context.Background(), "n3"); err != nil && !errors.Is(err, fsm.ErrNoLeader) && !errors.Is(err, fsm.ErrNotLeader) {
+			if err := n.RemoveNode(context.Background(), "n3", fsm.Operator{}); err != nil && !errors.Is(err, fsm.ErrNoLeader) && !errors.Is(err, fsm.ErrNotLeader) {
 				t.Logf("remove n3: %v", err)
 			}
 		}

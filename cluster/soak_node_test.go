@@ -78,6 +78,7 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 	}
 	o.runs(n)
 	o.serve(n)
+	n.SetOperators(func(key string) (string, bool) { return "", key == "" })
 	n.run()
 	return n, nil
 }

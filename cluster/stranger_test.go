@@ -155,7 +155,7 @@ func TestNode_strangersGetNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	eventually(t, "n2 is removed", func() bool { return a.n1.RemoveNode(context.Background(), "n2") == nil })
+	eventually(t, "n2 is removed", func() bool { return a.n1.RemoveNode(context.Background(), "n2", fsm.Operator{}) == nil })
 	for _, waits := range []bool{false, true} {
 		if got := a.pass(t, member, waits); !strings.Contains(got, `"no_leader"`) || !strings.Contains(got, notMember) {
 			t.Errorf("a removed member, over its old connections, waiting %v: answered %s", waits, got)

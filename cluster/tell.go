@@ -67,8 +67,8 @@ func cutTold(text string) string {
 	return strings.ToValidUTF8(text[:tellTextMax], "")
 }
 
-// SetOperators sets what names the operator whose API key it is. Until it is set
-// nobody is known by a key.
+// SetOperators sets what names the operator whose API key it is; "" is nobody's, and ok
+// for that is true where there are no keys. Until it is set nobody is known by a key.
 func (n *Node) SetOperators(name func(key string) (name string, ok bool)) { n.operators.Store(&name) }
 
 // answerTell tells for another node, if this one leads.

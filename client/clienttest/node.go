@@ -165,9 +165,9 @@ func refused() error {
 }
 
 func (n *node) JoinNode(context.Context, string, string, bool) error     { return refused() }
-func (n *node) PromoteNode(context.Context, string) error                { return refused() }
-func (n *node) DemoteNode(context.Context, string) error                 { return refused() }
-func (n *node) RemoveNode(context.Context, string) error                 { return refused() }
+func (n *node) PromoteNode(context.Context, string, fsm.Operator) error  { return refused() }
+func (n *node) DemoteNode(context.Context, string, fsm.Operator) error   { return refused() }
+func (n *node) RemoveNode(context.Context, string, fsm.Operator) error   { return refused() }
 func (n *node) Transfer(context.Context, string) (string, error)         { return "", refused() }
 func (n *node) RestoreBackup(context.Context, io.Reader) (uint64, error) { return 0, refused() }
 

@@ -99,6 +99,7 @@ func (c *Cluster) Start(i int) {
 	if err != nil {
 		c.t.Fatalf("start %s: %v", m.name, err)
 	}
+	node.SetOperators(func(key string) (string, bool) { return "", key == "" })
 	c.mu.Lock()
 	m.node = node
 	c.mu.Unlock()
