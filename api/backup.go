@@ -86,7 +86,7 @@ func (r *request) saveSnapshot() {
 	resp.SetConnectionClose()
 	resp.SetBodyStream(&backupStream{
 		server: s, conn: r.http.Conn(), backup: backup,
-		saved: fsm.Tell{Kind: fsm.EventBackupSaved, By: r.by(), What: "at index " + index}, key: r.keyText(),
+		by: r.operator(), index: index, to: r.http.RemoteIP().String(),
 	}, -1)
 	resp.ImmediateHeaderFlush = true
 }
@@ -97,8 +97,9 @@ type backupStream struct {
 	server *Server
 	conn   net.Conn
 	backup *fsm.Backup
-	saved  fsm.Tell
-	key    string // whose act that is
+	by     fsm.Operator
+	index  string // of the log
+	to     string // the address that it is sent to
 	once   sync.Once
 
 	ctx   context.Context // ends with the server's serving and after saveTimeMax
@@ -119,14 +120,26 @@ func (b *backupStream) Read([]byte) (int, error) {
 			_ = conn.SetWriteDeadline(time.Now().Add(streamEndTimeout)) // of the body's end
 		}()
 	}
+	b.tell(fsm.EventBackupBegun, "at index "+b.index)
 	b.ctx, b.start = ctx, time.Now()
 	defer context.AfterFunc(ctx, func() { _ = b.conn.SetWriteDeadline(time.Now()) })()
-	if _, err := b.backup.WriteTo(b); err != nil {
-		return 0, errors.Join(err, context.Cause(ctx))
+	_, err := b.backup.WriteTo(b)
+	if err != nil {
+		err = errors.Join(err, context.Cause(ctx))
 	}
 	b.backup.Release() // before the trail is told: that may take a while
-	b.server.tell(b.saved, b.key)
+	sent := strconv.FormatInt(b.sent, 10) + " bytes"
+	if err != nil {
+		b.tell(fsm.EventBackupBroken, "at index "+b.index+", after "+sent)
+		return 0, err
+	}
+	b.tell(fsm.EventBackupSaved, "at index "+b.index+", "+sent)
 	return 0, io.EOF
+}
+
+// tell tells the trail what became of it.
+func (b *backupStream) tell(kind fsm.EventKind, what string) {
+	b.server.tell(fsm.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
 }
 
 // Close ends the capture, sent or not.
@@ -198,17 +211,21 @@ func (r *request) restoreFrom(ctx context.Context, body io.Reader) {
 		r.redirectRestore()
 		return
 	}
+	from := "from " + r.http.RemoteIP().String()
+	r.tell(fsm.EventRestoreBegun, from)
 	index, err := s.node.RestoreBackup(ctx, body)
 	switch {
 	case errors.Is(err, fsm.ErrNotLeader):
 		r.redirectRestore()
-		return
 	case err != nil:
 		r.refuseRestore(err)
+	}
+	if err != nil {
+		r.tell(fsm.EventRestoreBroken, from+", "+string(r.code))
 		return
 	}
 	s.logger.Info("restored a backup", "index", index, "by", r.by())
-	r.tell(fsm.EventRestored, "at index "+strconv.FormatUint(index, 10))
+	r.tell(fsm.EventRestored, "at index "+strconv.FormatUint(index, 10)+", "+from)
 	r.setIndex(index)
 	r.sendIndexed(index)
 }

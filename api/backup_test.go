@@ -10,10 +10,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
@@ -106,6 +109,11 @@ func TestServer_Restore(t *testing.T) {
 			t.Errorf("%s: the node got %d bytes of %d, error %v", test.name, r.size, len(test.want), r.err)
 		}
 	}
+	told := toldBackups(node)
+	slices.Sort(told)
+	if diff := cmp.Diff([]string{"restore_begun from 127.0.0.1", "restored at index N, from 127.0.0.1"}, slices.Compact(told)); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
 	// Every other path has its bound.
 	if status, answer, _ := post(t, strings.TrimSuffix(url, "/api/restore")+"/api/tasks", bytes.NewReader(big)); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a submit of 16 MiB: %d %s", status, answer)
@@ -147,6 +155,10 @@ func TestServer_RestoreRefused(t *testing.T) {
 	} {
 		node.onRestore = func(context.Context, io.Reader) (uint64, error) { return 0, test.err }
 		check(test.err.Error(), test.status, test.names)
+	}
+	told := toldBackups(node)
+	if last := told[len(told)-2:]; last[0] != "restore_begun from 127.0.0.1" || last[1] != "restore_broken_off from 127.0.0.1, internal" {
+		t.Errorf("told %q", last)
 	}
 	node.follower, node.leaderAddr = true, "http://10.0.0.2:7400"
 	status, answer, header := post(t, url, bytes.NewReader(big))
@@ -238,17 +250,37 @@ func TestServer_SaveBackup(t *testing.T) {
 		}
 	}
 	waitFor(t, func() bool { return len(s.saving) == 0 })
-	if last := node.proposed[len(node.proposed)-1].(fsm.Tell); last.Kind != fsm.EventBackupSaved || !strings.HasPrefix(last.What, "at index ") {
-		t.Errorf("told %+v", last)
+	told := toldBackups(node)
+	want := []string{"backup_begun at index N, to 127.0.0.1", "backup_saved at index N, N bytes, to 127.0.0.1"}
+	if diff := cmp.Diff(append(want, want...), told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	resp, err := http.Head(url)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("HEAD: %v %v", resp, err)
 	}
 	waitFor(t, func() bool { return len(s.saving) == 0 })
+	if now := toldBackups(node); len(now) != len(told) {
+		t.Errorf("HEAD is told: %q", now)
+	}
 	if resp, err := http.Get(url + "?x=1"); err != nil || resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("an unknown parameter: %v %v", resp.Status, err)
 	}
+}
+
+// toldBackups returns what was told of backups, with N for numbers.
+func toldBackups(n *fakeNode) (told []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	numbers := regexp.MustCompile(`\b(index|after|,) \d+\b`)
+	for _, cmd := range n.proposed {
+		tell, ok := cmd.(fsm.Tell)
+		if !ok || !strings.Contains(tell.Kind.String(), "backup") && !strings.Contains(tell.Kind.String(), "restore") {
+			continue
+		}
+		told = append(told, numbers.ReplaceAllString(tell.Kind.String()+" "+tell.What, "$1 N"))
+	}
+	return told
 }
 
 // A reader that does not read holds one of two places, and no third gets one; when
@@ -282,6 +314,12 @@ func TestServer_SaveBackupBounds(t *testing.T) {
 		_ = conn.Close()
 	}
 	waitFor(t, func() bool { return len(s.saving) == 0 })
+	told := toldBackups(node)
+	slices.Sort(told)
+	want := []string{"backup_begun at index N, to 127.0.0.1", "backup_broken_off at index N, after N bytes, to 127.0.0.1"}
+	if diff := cmp.Diff(want, slices.Compact(told)); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
 }
 
 func TestServer_TakeSnapshot(t *testing.T) {

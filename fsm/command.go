@@ -456,7 +456,7 @@ type SetLevel struct {
 }
 
 // Tell tells of an operator's act in the trail and changes nothing else. A Kind
-// that is not one of EventMemberAdded to EventKeysReloaded is not told.
+// that is not one of EventMemberAdded to EventKeysReloaded or EventBackupBegun to EventRestoreBroken is not told.
 type Tell struct {
 	Kind EventKind
 	By   string // as in SetType

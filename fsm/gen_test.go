@@ -282,7 +282,7 @@ func (g *generator) other(m *Machine) Command {
 	case 4:
 		return SetLevel{Level: uint32(g.dice(int(FeatureLevel) + 1)), By: g.operator()}
 	case 5, 6:
-		return Tell{Kind: EventKind(int(EventMemberAdded) + g.dice(9)), By: g.operator(), What: pick(g, "n2", "", "at index 7")}
+		return Tell{Kind: g.toldKind(), By: g.operator(), What: pick(g, "n2", "", "at index 7")}
 	}
 	return Tick{}
 }
@@ -645,4 +645,14 @@ func liveLeases(m *Machine) []Lease {
 		leases = append(leases, l)
 	}
 	return leases
+}
+
+// toldKind draws an event that a Tell brings.
+func (g *generator) toldKind() EventKind {
+	const first, second = int(EventKeysReloaded-EventMemberAdded) + 1, int(EventRestoreBroken-EventBackupBegun) + 1
+	draw := g.dice(first + second)
+	if draw < first {
+		return EventMemberAdded + EventKind(draw)
+	}
+	return EventBackupBegun + EventKind(draw-first)
 }

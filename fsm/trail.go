@@ -49,14 +49,22 @@ const (
 	EventJoinTokenRevoked EventKind = 50
 	EventJoinTokenExpired EventKind = 51
 
-	eventLast = EventJoinTokenExpired
+	// Of backups: EventBackupSaved and EventRestored tell of those that came to their end.
+	EventBackupBegun   EventKind = 52
+	EventBackupBroken  EventKind = 53
+	EventRestoreBegun  EventKind = 54
+	EventRestoreBroken EventKind = 55
+
+	eventLast = EventRestoreBroken
 )
 
 // isAct reports whether it is an operator's act, which is about no task.
 func (k EventKind) isAct() bool { return k >= EventTypeChanged }
 
 // isTold reports whether a Tell brings it.
-func (k EventKind) isTold() bool { return k >= EventMemberAdded && k <= EventKeysReloaded }
+func (k EventKind) isTold() bool {
+	return k >= EventMemberAdded && k <= EventKeysReloaded || k >= EventBackupBegun && k <= EventRestoreBroken
+}
 
 // Event is one thing that happened, as the trail tells it.
 type Event struct {
@@ -247,6 +255,11 @@ var eventNames = [...]string{
 	EventJoinTokenUsed:    "join_token_used",
 	EventJoinTokenRevoked: "join_token_revoked",
 	EventJoinTokenExpired: "join_token_expired",
+
+	EventBackupBegun:   "backup_begun",
+	EventBackupBroken:  "backup_broken_off",
+	EventRestoreBegun:  "restore_begun",
+	EventRestoreBroken: "restore_broken_off",
 }
 
 // String returns the contract's name of the kind, "" for an unknown one.

@@ -393,7 +393,7 @@ func (w *world) admin(d *dice) {
 		return
 	}
 	c := pick(d, &command{verb: verbCheckpoint}, &command{verb: verbSetNode, node: pick(d, "n1", "n2", "n3")}, &command{verb: verbSetLevel, level: uint32(d.n(6)), by: pick(d, "", "ann")},
-		&command{verb: verbTell, told: pick(d, "member_added", "snapshot_taken", "keys_reloaded"), by: pick(d, "", "ann"), what: pick(d, "", "n2")},
+		&command{verb: verbTell, told: pick(d, "member_added", "snapshot_taken", "keys_reloaded", "backup_begun", "restore_broken_off"), by: pick(d, "", "ann"), what: pick(d, "", "n2")},
 		&command{verb: verbSetTrail, bounds: bounds{bytes: pick[int64](d, 1<<20, 64<<20), ageMS: pick[int64](d, 60_000, 10*60_000, dayMS)}})
 	if fsm.LevelOf(c.real()) > w.model.level {
 		return
