@@ -34,6 +34,7 @@ func (r *request) batch() {
 		done.Result = p.Result.Results[i]
 		if code := opCode(body, &done.Result); code != "" {
 			failed++
+			r.opRefused = true
 			b = r.appendOpRefusal(b, body, code, &done.Result)
 			continue
 		}

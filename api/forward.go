@@ -115,6 +115,10 @@ func (r *request) forwardDone() {
 		r.holds = parseHolds(holds)
 		h.Del(headerHolds)
 	}
+	if len(h.Peek(headerOpRefused)) > 0 {
+		r.opRefused = true
+		h.Del(headerOpRefused)
+	}
 	h.ResetConnectionClose()
 	h.Del(fasthttp.HeaderServer) // the peer port's own
 	h.SetCanonical(nameRequestID, r.id)

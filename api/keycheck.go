@@ -67,7 +67,11 @@ func (r *request) authenticate() *refusal {
 	if bad := r.mayCall(c); bad != nil {
 		return bad
 	}
-	if c.unlimited || r.target.call == callBatch {
+	if c.unlimited {
+		r.settles = r.target.call.mutation()
+		return nil
+	}
+	if r.target.call == callBatch {
 		return nil
 	}
 	return r.limit()
@@ -143,7 +147,7 @@ func (r *request) mayCall(c *callRole) *refusal {
 }
 
 // mayBatch refuses a batch that has an op which the key's role does not allow,
-// and counts the batch, once, unless all its ops are never counted. It is for
+// and counts the batch, once, unless all its ops settle. It is for
 // requests that have a role.
 func (r *request) mayBatch() *refusal {
 	req, bad := decodeBatch(r.http.Request.Body(), &r.server.cfg.Limits)
@@ -167,7 +171,7 @@ func (r *request) mayBatch() *refusal {
 		}
 	}
 	r.ops = &req
-	if counted && r.who != nil {
+	if r.settles = !counted; counted && r.who != nil {
 		return r.limit()
 	}
 	return nil

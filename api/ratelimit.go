@@ -83,6 +83,24 @@ func (r *request) charge() *refusal {
 	}
 }
 
+// chargeRefused counts a settle, or a batch of such ops, that was refused: those that
+// are not are never counted. The answer stays what it is: a worker is to learn that its
+// claim is over, whatever its key has left.
+func (r *request) chargeRefused() {
+	status := r.http.Response.StatusCode()
+	refused := r.opRefused || status >= fasthttp.StatusBadRequest && status < fasthttp.StatusInternalServerError
+	switch {
+	case !r.settles || !refused:
+	case r.passed:
+		if r.opRefused {
+			r.http.Response.Header.Set(headerOpRefused, "1")
+		}
+	case r.who != nil && r.who.bucket != nil:
+		r.quota, _ = r.who.bucket.take(int64(r.start.Sub(r.server.begun)))
+		r.quota.retryNS = 0
+	}
+}
+
 // setQuota tells of a request that was counted what is left.
 func (q *quota) set(resp *fasthttp.Response) {
 	var buf [20]byte

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
 )
 
 // A key may make its requests of a minute at once, and one more after each
@@ -96,11 +97,12 @@ func TestRate_Calls(t *testing.T) {
 	}
 }
 
-// A batch counts once, and one that only settles not at all.
+// A batch counts once, and one that only settles not at all, if nothing of it is refused.
 func TestRate_Batch(t *testing.T) {
 	t.Parallel()
 	leader, follower, node := setupKeys(t, limited(testKey("operator"), 3))
-	settle := `{"ops":[{"op":"complete","id":1,"worker_id":"w"},{"op":"fail","id":1,"worker_id":"w","error":"e"},{"op":"extend","id":1,"worker_id":"w"},{"op":"release","id":1,"worker_id":"w"}]}`
+	holdTask(t, node)
+	settle := `{"ops":[{"op":"extend","id":1,"worker_id":"w"},{"op":"extend","id":1,"worker_id":"w"}]}`
 	for _, s := range []*Server{leader, follower} {
 		batch := func(body string) answer { return s.call(t, "POST /api/batch", body, with("operator")) }
 		batch(settle).good(t, 200)
@@ -123,6 +125,67 @@ func TestRate_Batch(t *testing.T) {
 		if got.header["Ratelimit-Limit"] != "" {
 			t.Errorf("a batch that settles was counted: %v", got.header)
 		}
+	}
+}
+
+// holdTask has the worker w claim a task, whose id is 1.
+func holdTask(t *testing.T, n *fakeNode) {
+	t.Helper()
+	for _, cmd := range []fsm.Command{
+		fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`1`), MaxAttempts: 3, LeaseMS: 30_000}}},
+		fsm.ClaimTask{ID: 1, WorkerID: "w"},
+	} {
+		if p, err := n.apply(cmd); err != nil || p.Result.Code != "" {
+			t.Fatalf("%T: %+v, %v", cmd, p.Result, err)
+		}
+	}
+}
+
+// A settle that is refused counts, wherever it arrives, and is never refused for that.
+func TestRate_RefusedSettles(t *testing.T) {
+	t.Parallel()
+	settles := []struct {
+		target, good, bad string
+		status            int
+	}{
+		{"POST /api/tasks/1/extend", `{"worker_id":"w"}`, `{"worker_id":"x"}`, 409},
+		{"POST /api/tasks/1/fail", "", `{"worker_id":"w","claim_token":9,"error":"e"}`, 409},
+		{"POST /api/tasks/1/release", "", `{"worker_id":"x"}`, 409},
+		{"POST /api/tasks/9/complete", "", `{"worker_id":"w"}`, 404},
+		{"POST /api/tasks/1/complete", "", `{"worker_id":`, 400},
+		{"POST /api/tasks/1/finalize", "", `{"processor_id":"p","outcome":"completed"}`, 409},
+		{"POST /api/batch", `{"ops":[{"op":"extend","id":1,"worker_id":"w"}]}`, `{"ops":[{"op":"extend","id":1,"worker_id":"w"},{"op":"extend","id":1,"worker_id":"x"}]}`, 200},
+		{"POST /api/batch", "", `{"atomic":true,"ops":[{"op":"extend","id":1,"worker_id":"w"},{"op":"extend","id":1,"worker_id":"x"}]}`, 409},
+		{"POST /api/tasks/1/complete", `{"worker_id":"w"}`, "", 0}, // and its repeat
+		{"POST /api/tasks/1/complete", `{"worker_id":"w"}`, `{"worker_id":"x"}`, 409},
+	}
+	for _, of := range []string{"leader", "follower"} {
+		leader, follower, node := setupKeys(t, limited(testKey("worker"), 100))
+		holdTask(t, node)
+		s := map[string]*Server{"leader": leader, "follower": follower}[of]
+		left := 100
+		for _, c := range settles {
+			if c.good != "" {
+				if got := s.call(t, c.target, c.good, with("worker")); got.status != 200 || got.header["Ratelimit-Limit"] != "" {
+					t.Errorf("%s %s of the %s: %+v", c.target, c.good, of, got)
+				}
+			}
+			if c.bad == "" {
+				continue
+			}
+			left--
+			got := s.call(t, c.target, c.bad, with("worker"))
+			if got.status != c.status || got.header["Ratelimit-Remaining"] != strconv.Itoa(left) || got.header[headerOpRefused] != "" {
+				t.Errorf("%s %s of the %s: %+v, want %d, and %d left", c.target, c.bad, of, got, c.status, left)
+			}
+		}
+		for range left + 5 {
+			got := s.call(t, "POST /api/tasks/1/extend", `{"worker_id":"x"}`, with("worker"))
+			if got.status != 409 || got.header["Retry-After"] != "" {
+				t.Fatalf("a settle past the rate: %+v", got)
+			}
+		}
+		s.call(t, "POST /api/tasks/claim", `{"worker_id":"w"}`, with("worker")).refused(t, wire.CodeRateLimited)
 	}
 }
 

@@ -31,6 +31,9 @@ const (
 	headerWaited  = "X-Claimq-Waited-Ms"
 	headerHolds   = "X-Claimq-Holds"
 	headerGivenUp = "X-Claimq-Given-Up"
+	// headerOpRefused is of the leader's answer to a batch, for the node that counts
+	// it: an op was refused. No client sees it.
+	headerOpRefused = "X-Claimq-Op-Refused"
 )
 
 // The headers of every answer, ready for SetCanonical: normalizing a name costs
@@ -66,6 +69,8 @@ type request struct {
 	who       *apiKey
 	barred    *apiKey // that the request was made with, if it has expired or is for other addresses
 	quota     quota
+	settles   bool          // it is counted only if it is refused
+	opRefused bool          // of a batch that was answered: an op of it was
 	room      int64         // that is taken for the answer
 	ops       *batchRequest // of a batch that was looked at, nil: it was not
 	// holds are the claims to release if the answer cannot be written.
@@ -100,6 +105,7 @@ func (r *request) finish() {
 	r.countAnswer()
 	r.guardAnswer()
 	r.closeUncovered()
+	r.chargeRefused()
 	if r.quota.limit > 0 {
 		r.quota.set(&r.http.Response)
 	}

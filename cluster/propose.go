@@ -36,6 +36,10 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 		p, err := n.batcher.propose(ctx, cmd)
 		n.tellRepeats(c, err)
 		return p, err
+	case fsm.Complete, fsm.Fail, fsm.Extend, fsm.Release, fsm.Finalize, fsm.Batch:
+		if p, done, err := n.judge(ctx, cmd); done {
+			return p, err
+		}
 	}
 	return n.batcher.propose(ctx, cmd)
 }
@@ -54,12 +58,46 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Propose
 		p.Stamp = now
 	})
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", fsm.ErrNoLeader, err)
-		}
-		return fsm.Proposed{}, true, err
+		return fsm.Proposed{}, true, unread(ctx, err)
 	}
 	return p, !claimable, nil
+}
+
+// judge answers a command that would change nothing: it writes nothing. done is false
+// if it would, as far as can be seen without a majority, or may.
+//
+// Also what this leader has in its log already counts, though nobody was told of it yet:
+// a claim on its way, say, that would make the command a good one.
+func (n *Node) judge(ctx context.Context, cmd fsm.Command) (p fsm.Proposed, done bool, err error) {
+	n.fsm.read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
+	if !done {
+		return p, false, nil
+	}
+	p.Index, err = n.ReadLinearizable(ctx, n.lastApplicable(n.lastIndex()), func(m *fsm.Machine, now fsm.Stamp) {
+		p.Result, done = m.Judge(cmd, now)
+		p.Stamp = now
+	})
+	if err != nil {
+		return fsm.Proposed{}, true, unread(ctx, err)
+	}
+	return p, done, nil
+}
+
+// lastIndex returns the index of the last entry of this node's log.
+func (n *Node) lastIndex() uint64 {
+	if n.raft == nil {
+		return 0
+	}
+	return n.raft.LastIndex()
+}
+
+// unread is the error of a command that was to be answered without writing anything,
+// and could not be.
+func unread(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", fsm.ErrNoLeader, err)
+	}
+	return err
 }
 
 // reach returns how many tasks a command may change.

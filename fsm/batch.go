@@ -79,14 +79,17 @@ func (m *Machine) applyOp(op Command, start int) Result {
 
 // shown counts the task as part of the answer. It returns a bare copy if the
 // answer is full.
-func (m *Machine) shown(t *Task) *Task {
-	m.answered += answerBytes(t)
-	if m.answered <= answerBytesMax {
+func (m *Machine) shown(t *Task) *Task { return shownIn(&m.answered, t) }
+
+// shownIn is shown of an answer that holds so much already.
+func shownIn(answered *int, t *Task) *Task {
+	*answered += answerBytes(t)
+	if *answered <= answerBytesMax {
 		return t
 	}
-	t = m.copyOf(t)
-	t.bare()
-	return t
+	short := *t
+	short.bare()
+	return &short
 }
 
 func (m *Machine) applyAny(op Command) Result {

@@ -94,7 +94,8 @@ func (m *Machine) repeatThen(result Result) Result {
 
 func (m *Machine) repeatFollowUp(f FollowUp) Submitted {
 	if t := m.tasks.get(f.ID); t != nil {
-		return Submitted{Task: m.copyOf(t), Created: f.Created}
+		shown := *t
+		return Submitted{Task: &shown, Created: f.Created}
 	}
 	return Submitted{Task: &Task{ID: f.ID}, Created: f.Created}
 }

@@ -65,7 +65,7 @@ func attempted(attempts []FinalizationAttempt, a FinalizationAttempt) []Finaliza
 
 // extendFinalization lets the claim last longer.
 func (m *Machine) extendFinalization(c ExtendFinalization) Result {
-	t, f, answer := m.askFinalization(c.ID)
+	t, f, answer := m.askFinalization(c.ID, m.header.Stamp.U)
 	if f != nil && answer.Holder == c.ProcessorID {
 		timeoutMS := c.TimeoutMS
 		if timeoutMS == 0 {
@@ -81,7 +81,7 @@ func (m *Machine) extendFinalization(c ExtendFinalization) Result {
 // releaseFinalization gives the claim back. That of the one who finalized the
 // parent has been given back with that.
 func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
-	t, f, answer := m.askFinalization(c.ID)
+	t, f, answer := m.askFinalization(c.ID, m.header.Stamp.U)
 	switch {
 	case t == nil:
 		g := m.findGone(c.ID)
@@ -97,46 +97,58 @@ func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
 }
 
 // askFinalization returns the task and what it has of its finalization, nil if it
-// has none, and an answer that says how it is.
-func (m *Machine) askFinalization(id uint64) (*Task, *Finalization, *ParentAnswer) {
+// has none, and an answer that says how it is at u by the lease clock.
+func (m *Machine) askFinalization(id uint64, u int64) (*Task, *Finalization, *ParentAnswer) {
 	answer := &ParentAnswer{State: m.finalizationState(id)}
 	t := m.tasks.get(id)
 	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
 		return t, nil, answer
 	}
 	f := t.Parent().Finalization
-	answer.Holder = f.holder(m.header.Stamp.U)
+	answer.Holder = f.holder(u)
 	return t, f, answer
 }
 
 // finalize ends a parent.
 func (m *Machine) finalize(c Finalize) Result {
-	t, f, answer := m.askFinalization(c.ID)
+	result, ends := m.finalizable(c, m.header.Stamp.U)
+	if ends {
+		m.endByProcessor(result.Task, &c, result.Parent.Holder != "")
+		result.Task = m.tasks.get(c.ID)
+		result.Parent.State, result.Parent.Holder = m.finalizationState(c.ID), ""
+		result.Parent.Steps = m.Steps(c.ID)
+	}
+	if result.Task != nil && !result.Gone {
+		result.Task = m.copyOf(result.Task)
+	}
+	return result
+}
+
+// finalizable returns ends true if the processor may end the parent at u by the lease
+// clock, else the answer. It changes nothing, and the result has the state's own task.
+func (m *Machine) finalizable(c Finalize, u int64) (result Result, ends bool) {
+	t, f, answer := m.askFinalization(c.ID, u)
 	switch {
 	case t == nil:
-		return m.finalizeGone(c.ID)
+		return m.finalizeGone(c.ID), false
 	case t.Parent() == nil:
-		result := m.refused(CodeTaskNotClaimable, t)
-		result.Reason = ReasonNoSteps
-		return result
+		return Result{Code: CodeTaskNotClaimable, Reason: ReasonNoSteps, Task: t}, false
 	}
-	var code Code
+	result = Result{Task: t, Parent: answer}
 	switch {
 	case t.Status.Ended():
 		answer.AlreadyFinalized = true
 	case answer.Holder != "" && answer.Holder != c.ProcessorID:
-		code = CodeTaskAlreadyClaimed
+		result.Code = CodeTaskAlreadyClaimed
 	case c.Token != 0 && (answer.Holder == "" || c.Token != f.Token):
-		code = CodeStaleClaim
+		result.Code = CodeStaleClaim
 	case answer.State == StateWaitingForSteps:
-		code = CodeStepsUnfinished
+		result.Code = CodeStepsUnfinished
 	default:
-		m.endByProcessor(t, &c, answer.Holder != "")
-		t = m.tasks.get(c.ID)
-		answer.State, answer.Holder = m.finalizationState(c.ID), ""
+		return result, true
 	}
 	answer.Steps = m.Steps(c.ID)
-	return Result{Code: code, Task: m.copyOf(t), Parent: answer}
+	return result, false
 }
 
 // endByProcessor ends the parent as the processor says, which has the claim if

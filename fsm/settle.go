@@ -75,26 +75,34 @@ func (m *Machine) lengthen(t *Task, leaseMS int64) {
 	t.LeaseSeq++ // also if the end stays: an expiry on its way is for the old state
 }
 
-// held goes through the contract's order of checks for a call that ends a
-// claim with the outcome (OutcomeNone: that does not end it). It returns ok
-// true if the task is claimed by h, else the answer.
+// held returns ok true if the task is claimed by h, whose call ends the claim with
+// the outcome (OutcomeNone: does not end it), else the answer.
 func (m *Machine) held(h Hold, outcome Outcome) (result Result, ok bool) {
+	if result, ok = m.holdOf(h, outcome); result.Task != nil && !result.Gone {
+		result.Task = m.copyOf(result.Task)
+	}
+	return result, ok
+}
+
+// holdOf is held, by the contract's order of checks. It changes nothing, and the
+// result has the state's own task.
+func (m *Machine) holdOf(h Hold, outcome Outcome) (result Result, ok bool) {
 	t := m.tasks.get(h.ID)
 	switch {
 	case t == nil:
 		return m.heldGone(h, outcome), false
 	case repeats(t, h, outcome):
-		return Result{Repeated: true, Task: m.copyOf(t)}, false
+		return Result{Repeated: true, Task: t}, false
 	case t.Status.Ended():
-		return m.refused(endedCode(t.Status), t), false
+		return Result{Code: endedCode(t.Status), Task: t}, false
 	case t.Status != StatusClaimed && h.Token != 0:
-		return m.refused(CodeStaleClaim, t), false
+		return Result{Code: CodeStaleClaim, Task: t}, false
 	case t.Status != StatusClaimed:
-		return m.refused(CodeTaskNotClaimed, t), false
+		return Result{Code: CodeTaskNotClaimed, Task: t}, false
 	case t.WorkerID != h.WorkerID:
-		return m.refused(CodeWrongWorker, t), false
+		return Result{Code: CodeWrongWorker, Task: t}, false
 	case h.Token != 0 && h.Token != t.Token:
-		return m.refused(CodeStaleClaim, t), false
+		return Result{Code: CodeStaleClaim, Task: t}, false
 	}
 	return Result{}, true
 }

@@ -1,0 +1,63 @@
+package fsm
+
+// Judge returns what applying cmd at now would answer, if that changes nothing but
+// index and clocks: the refusal of a Complete, Fail, Extend, Release or Finalize, or the
+// answer to one that is repeated; of a Batch, if each of its ops is refused so, or if it
+// is atomic and its first op is. Else, and of every other command, ok is false.
+//
+// It reads only. The result is made of memory of its own, but for byte slices, which are
+// never changed in place.
+func (m *Machine) Judge(cmd Command, now Stamp) (result Result, ok bool) {
+	acts := true
+	switch c := cmd.(type) {
+	case Complete:
+		if result, acts = m.holdOf(c.Hold, OutcomeCompleted); result.Repeated {
+			result = m.repeatThen(result)
+		}
+	case Fail:
+		result, acts = m.holdOf(c.Hold, OutcomeFailed)
+	case Extend:
+		result, acts = m.holdOf(c.Hold, OutcomeNone)
+	case Release:
+		result, acts = m.holdOf(c.Hold, OutcomeReleased)
+	case Finalize:
+		result, acts = m.finalizable(c, max(now.U, m.header.Stamp.U))
+	case Batch:
+		return m.judgeBatch(c, now)
+	}
+	switch {
+	case acts:
+		return Result{}, false
+	case result.Gone && m.gone.get(result.Task.ID).ForgetU <= now.U:
+		return Result{Code: CodeTaskNotFound}, true
+	}
+	if result.Task != nil && !result.Gone {
+		shown := *result.Task
+		result.Task = &shown
+	}
+	return result, true
+}
+
+// judgeBatch is Judge of a batch. An op that is refused changes nothing for those
+// behind it.
+func (m *Machine) judgeBatch(c Batch, now Stamp) (result Result, ok bool) {
+	var results []Result
+	answered := 0
+	for i, op := range c.Ops {
+		r, ok := m.Judge(op, now)
+		switch {
+		case !ok || r.Code == "":
+			return Result{}, false
+		case c.Atomic:
+			refusal, _ := refusalOf(op, r)
+			return refusal, true
+		case results == nil:
+			results = make([]Result, len(c.Ops))
+		}
+		if r.Task != nil {
+			r.Task = shownIn(&answered, r.Task)
+		}
+		results[i] = r
+	}
+	return Result{Results: results}, len(results) > 0
+}

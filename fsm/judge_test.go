@@ -1,0 +1,66 @@
+package fsm
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestMachine_Judge judges each command before it is applied. What was judged is what
+// applying it answers, and a machine that is given nothing in its place comes to the same
+// state; every refusal of a settle, and every repeat, is judged.
+func TestMachine_Judge(t *testing.T) {
+	t.Parallel()
+	judged := map[kind]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		full, spared := New(), New()
+		full.goneMax, spared.goneMax = smallMemory, smallMemory
+		for _, e := range drawLog(rt, 40) {
+			c := e.Commands[0]
+			got, ok := full.Judge(c, e.Stamp)
+			want := mustApplyTo(rt, full, e).Results[0]
+			if ok != judgeable(c, want) {
+				rt.Fatalf("entry %d: %#v is judged: %v, and applied it says %+v", e.Index, c, ok, want)
+			}
+			if ok {
+				judged[c.kind()]++
+				if diff := diffBy(want, got, plansToo); diff != "" {
+					rt.Fatalf("entry %d: %#v (-applied +judged):\n%s", e.Index, c, diff)
+				}
+				e.Commands[0] = Checkpoint{}
+			}
+			mustApplyTo(rt, spared, e)
+		}
+		if full.Snapshot().Hash() != spared.Snapshot().Hash() {
+			rt.Fatal("the states differ")
+		}
+	})
+	for _, k := range []kind{kindComplete, kindFail, kindExtend, kindRelease, kindFinalize, kindBatch} {
+		if judged[k] == 0 {
+			t.Errorf("no command of kind %d was judged", k)
+		}
+	}
+}
+
+// judgeable reports whether what applying the command said is to be known before.
+func judgeable(c Command, r Result) bool {
+	switch c := c.(type) {
+	case Complete:
+		return r.Code != "" && r.Code != CodeInvalidRequest || r.Repeated
+	case Fail, Extend, Release:
+		return r.Code != "" || r.Repeated
+	case Finalize:
+		return r.Code != "" || r.Parent.AlreadyFinalized
+	case Batch:
+		if c.Atomic {
+			return r.Code != "" && r.FailedOp == 0 && judgeable(c.Ops[0], r)
+		}
+		for i, op := range c.Ops {
+			if r.Results[i].Code == "" || !judgeable(op, r.Results[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
