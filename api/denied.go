@@ -31,14 +31,14 @@ func (s *Server) denied(ctx *fasthttp.RequestCtx, k *apiKey, c call, id []byte, 
 	}
 	if quiet, ok := s.denials.mayLog(now); ok {
 		s.logger.Warn("denied a request", "remote_addr", ctx.RemoteAddr(), "status", resp.StatusCode(), "call", callNames[c], "key", name,
-			"request_id", string(id), "more_not_logged", quiet)
+			"request_id", s.loggedID(id), "more_not_logged", quiet)
 	}
 	if s.cfg.Audit == nil || k == nil {
 		return
 	}
 	s.cfg.Audit.denied(now, func() denial {
 		return denial{
-			at: now, key: name, from: sourceOf(ctx.RemoteAddr()), call: c, status: resp.StatusCode(), requestID: string(id),
+			at: now, key: name, from: sourceOf(ctx.RemoteAddr()), call: c, status: resp.StatusCode(), requestID: s.loggedID(id),
 			answer: bytes.Clone(resp.Body()),
 		}
 	})

@@ -35,6 +35,9 @@ const (
 	keyRateDefault = 100
 )
 
+// KeyPrefix is what keys begin with that claimq makes. Others may begin otherwise.
+const KeyPrefix = "claimq_"
+
 // Key is an API key as it is configured: the key itself is nowhere.
 type Key struct {
 	// Field says where it stands in the configuration, as keys[2]: errors begin

@@ -98,7 +98,7 @@ func (r *request) finish() {
 	s := r.server
 	if p := recover(); p != nil {
 		s.metrics.panics.Inc()
-		s.logger.Error("panic while answering a request", "request_id", string(r.id), "call", callNames[r.target.call], "panic", p, "stack", string(debug.Stack()))
+		s.logger.Error("panic while answering a request", "request_id", s.loggedID(r.id), "call", callNames[r.target.call], "panic", p, "stack", string(debug.Stack()))
 		r.resetAnswer()
 		r.refuse(refuse(wire.CodeInternal))
 	}
@@ -425,7 +425,7 @@ func (r *request) refuseCode(err error) {
 		r.refuse(tooLarge("", "The request is larger than a log entry may be"))
 		return
 	case wire.CodeInternal:
-		r.server.logger.Error("request failed", "request_id", string(r.id), "call", callNames[r.target.call], "error", err, "stack", string(debug.Stack()))
+		r.server.logger.Error("request failed", "request_id", r.server.loggedID(r.id), "call", callNames[r.target.call], "error", err, "stack", string(debug.Stack()))
 	}
 	f := refuse(code)
 	if over := (*fsm.Overload)(nil); code == wire.CodeOverloaded && errors.As(err, &over) {

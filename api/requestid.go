@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/hex"
 	"math/rand/v2"
 	"time"
@@ -13,6 +14,16 @@ func requestID(b, given []byte, now time.Time) []byte {
 		return append(b, given...)
 	}
 	return appendUUID(b, now.UnixMilli(), rand.Uint64(), rand.Uint64())
+}
+
+// loggedID is a request's id for the log and the audit file. One that has a key in it,
+// sent in the wrong header, stays out of them.
+func (s *Server) loggedID(id []byte) string {
+	keys := s.keys.Load()
+	if bytes.Contains(id, []byte(KeyPrefix)) || keys != nil && keys.findText(id) != nil {
+		return "(not shown: it has an API key in it)"
+	}
+	return string(id)
 }
 
 func validRequestID(id []byte) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/httplog"
 )
 
 // The bounds of the HTTP protocol itself.
@@ -126,7 +127,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		Handler:            func(ctx *fasthttp.RequestCtx) { s.handle(ctx, false) },
 		ErrorHandler:       s.malformed,
 		HeaderReceived:     s.headRead,
-		Logger:             httpLogger{s.logger},
+		Logger:             httplog.Logger{Log: s.logger, Message: "http connection"},
 		ReadTimeout:        readTimeout,
 		WriteTimeout:       writeTimeout,
 		IdleTimeout:        idleTimeout,
@@ -188,13 +189,4 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // passed on again: if this node does not lead, the answer is no_leader.
 func (s *Server) ForwardHandler() fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) { s.handle(ctx, true) }
-}
-
-// httpLogger gives fasthttp's remarks about single connections to the log.
-type httpLogger struct{ logger hclog.Logger }
-
-func (l httpLogger) Printf(format string, args ...any) {
-	if l.logger.IsDebug() {
-		l.logger.Debug("http connection", "remark", fmt.Sprintf(format, args...))
-	}
 }

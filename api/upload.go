@@ -127,7 +127,7 @@ func (u *upload) restore() {
 	defer func() {
 		if p := recover(); p != nil {
 			r.server.metrics.panics.Inc()
-			r.server.logger.Error("panic while restoring a backup", "request_id", string(r.id), "panic", p, "stack", string(debug.Stack()))
+			r.server.logger.Error("panic while restoring a backup", "request_id", r.server.loggedID(r.id), "panic", p, "stack", string(debug.Stack()))
 			r.resetAnswer()
 			r.refuse(refuse(wire.CodeInternal))
 		}

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/httplog"
 )
 
 // Bounds of the HTTP side of the peer port.
@@ -222,7 +222,7 @@ func newPeerServer(p *peerPort) *fasthttp.Server {
 		NoDefaultServerHeader:        true,
 		NoDefaultDate:                true,
 		NoDefaultContentType:         true,
-		Logger:                       serverLog{p.log},
+		Logger:                       httplog.Logger{Log: p.log, Message: "peer port"},
 	}
 }
 
@@ -378,12 +378,4 @@ func errorText(body []byte) string {
 		return printable(answer.Error)
 	}
 	return printable(string(cutText(string(body), refusalBytesMax)))
-}
-
-// serverLog hands fasthttp's rare lines to our logger.
-type serverLog struct{ log hclog.Logger }
-
-// Printf logs at debug level: what ends a connection is no news.
-func (l serverLog) Printf(format string, args ...any) {
-	l.log.Debug("peer port: " + fmt.Sprintf(format, args...))
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/internal/httplog"
 )
 
 // errCallerGone is the cause with which the context of a request ends that
@@ -146,7 +148,7 @@ func (s *streamServer) cancel(stream uint32) {
 func (s *streamServer) answer(caller context.Context, f frame, gone context.CancelCauseFunc) {
 	var ctx fasthttp.RequestCtx
 	conn := &streamConn{Conn: s.conn, caller: caller}
-	ctx.Init2(conn, serverLog{s.port.log}, true)
+	ctx.Init2(conn, httplog.Logger{Log: s.port.log, Message: "peer port"}, true)
 	if err := s.port.parseRequest(f.payload, &ctx.Request); err != nil {
 		answerBroken(&ctx, err)
 	} else {

@@ -23,7 +23,7 @@ import (
 const (
 	// keyPrefix is how every key begins that this command makes: it can be found
 	// in a log or a repository where it should not be.
-	keyPrefix = "claimq_"
+	keyPrefix = api.KeyPrefix
 	// keyBytes is how many random bytes a key has: 256 bits, so that a plain hash
 	// of it tells nothing.
 	keyBytes = 32
