@@ -21,10 +21,17 @@ type callerConn interface {
 // caller returns the context of whoever waits for the answer to a request that
 // may be held for long. It ends with errGone when the client, or the node that
 // passed the request on, waits no more, and with fsm.ErrShuttingDown when this
-// server drains. end must be called before the request is answered; it reports
-// whether the caller has gone.
-func (r *request) caller() (ctx context.Context, end func() (gone bool)) {
+// server drains, with a *keyEnded when its key is of no use any more. end must be called before the
+// request is answered; it reports whether the caller has gone. ok is false if there is an
+// answer already: the key has too many that wait.
+func (r *request) caller() (ctx context.Context, end func() (gone bool), ok bool) {
 	ctx, cancel := context.WithCancelCause(r.server.serving)
+	leave, bad := r.server.hold(lastingWait, r.who, r.source(), cancel)
+	if bad != nil {
+		cancel(nil)
+		r.refuse(bad)
+		return nil, nil, false
+	}
 	var stop func()
 	switch conn := r.http.Conn().(type) {
 	case callerConn:
@@ -47,9 +54,10 @@ func (r *request) caller() (ctx context.Context, end func() (gone bool)) {
 		if stop != nil {
 			stop()
 		}
+		leave()
 		cancel(nil) // of no effect if it has ended
 		return errors.Is(context.Cause(ctx), errGone)
-	}
+	}, true
 }
 
 // waitLeft returns how much of wait_ms is left to a request that another node
@@ -84,7 +92,10 @@ func (r *request) refuseGone() {
 // waits for its answer any more.
 func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
 	r.server.noteClaim(&cmd, r.server.clock(r.start))
-	caller, end := r.caller()
+	caller, end, ok := r.caller()
+	if !ok {
+		return p, false, false
+	}
 	p, err := r.server.node.Claim(caller, cmd, wait)
 	gone = end()
 	r.server.asked.note(cmd.Types, r.server.clock(time.Now())) // it has asked until now
@@ -111,7 +122,10 @@ func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.P
 // waitEnded waits until the task has ended by this node's state, wait at most.
 // ok is false if there is an answer already.
 func (r *request) waitEnded(id uint64, wait time.Duration) (ok bool) {
-	caller, end := r.caller()
+	caller, end, ok := r.caller()
+	if !ok {
+		return false
+	}
 	err := r.server.node.WaitEnded(caller, id, wait)
 	gone := end()
 	r.asks = time.Now()

@@ -59,6 +59,10 @@ type Config struct {
 	// no valid key yet; of one more, the longest that has waited is closed. An IPv6
 	// address counts for its /64. 0: 1,024.
 	ConnectionsPerAddress int
+	// WaitsPerKey bounds the claims and GETs with wait_ms of one key that wait at the
+	// same time, on the leader those that other nodes passed on, too. One more is answered
+	// overloaded. 0: 16,384.
+	WaitsPerKey int
 	// BodiesBytes bounds what the bodies of the requests that are received and
 	// answered take together, those of up to 32 KiB left out; one more is answered
 	// overloaded. At least one body of Limits.BodyBytes. 0: 256 MiB.
@@ -82,6 +86,7 @@ const (
 	defaultWait        = 10 * time.Second
 	defaultConnections = 16_384
 	defaultPerAddress  = 1_024
+	defaultKeyWaits    = 16_384
 	defaultBodiesBytes = 256 << 20
 	defaultAnswerBytes = 256 << 20
 
@@ -144,6 +149,9 @@ func (c *Config) setDefaults() {
 	if c.ConnectionsPerAddress == 0 {
 		c.ConnectionsPerAddress = defaultPerAddress
 	}
+	if c.WaitsPerKey == 0 {
+		c.WaitsPerKey = defaultKeyWaits
+	}
 }
 
 func (c *Config) validate() error {
@@ -156,6 +164,9 @@ func (c *Config) validate() error {
 	}
 	if least := int64(l.BodyBytes + headerBytes); c.BodiesBytes < least {
 		return fmt.Errorf("api: Config.BodiesBytes is %d, less than one body and its headers, %d", c.BodiesBytes, least)
+	}
+	if c.WaitsPerKey < 1 {
+		return fmt.Errorf("api: Config.WaitsPerKey is %d", c.WaitsPerKey)
 	}
 	if c.AnswersBytes < 0 {
 		return fmt.Errorf("api: Config.AnswersBytes is %d", c.AnswersBytes)

@@ -158,7 +158,10 @@ func (r *request) setWaited(out *fasthttp.Request) {
 // the client goes, or this server drains, the leader is told.
 func (r *request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 	r.setWaited(out)
-	caller, end := r.caller()
+	caller, end, ok := r.caller()
+	if !ok {
+		return
+	}
 	ctx, cancel := context.WithTimeout(caller, wait+r.server.cfg.Wait)
 	defer cancel()
 	resp := &r.http.Response

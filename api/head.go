@@ -20,26 +20,29 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	if !ok {
 		return config
 	}
-	conn.refusal, conn.barred = nil, nil
+	conn.refusal, conn.barred, conn.crowded = nil, nil, false
 	length := h.ContentLength()
 	chunked := length == -1
 	if conn.known && !chunked && length <= bodyFreeBytes {
 		return config
 	}
-	var k *apiKey
+	var who *apiKey
 	var why failure
 	var bad *refusal
 	if keys := s.keys.Load(); keys != nil {
-		k, why, bad = keys.sentWith(h, time.Now(), sourceOf(conn.RemoteAddr()))
+		who, why, bad = keys.sentWith(h, time.Now(), sourceOf(conn.RemoteAddr()))
 	}
-	if bad == nil && !conn.known {
+	conn.crowded = bad == nil && !conn.known && who != nil && !s.shares.enterConn(conn, who)
+	if bad == nil && !conn.known && !conn.crowded {
 		conn.known = true
 		s.strangers.leave(conn)
 		config.ReadTimeout = readTimeout
 	}
 	switch {
+	case conn.crowded && (chunked || length > bodyFreeBytes):
+		conn.refusal, config.MaxRequestBodySize = refuseShare(lastingConnection), 1
 	case bad != nil && (chunked || length > strangerBodyBytes):
-		conn.refusal, conn.why, conn.barred = bad, why, k
+		conn.refusal, conn.why, conn.barred = bad, why, who
 		config.MaxRequestBodySize = min(strangerBodyBytes, s.cfg.Limits.BodyBytes)
 	case bad == nil && length > bodyFreeBytes && length <= s.cfg.Limits.BodyBytes && !conn.body.expect(length):
 		conn.refusal, config.MaxRequestBodySize = s.bodiesFull(), 1

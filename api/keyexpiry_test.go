@@ -85,22 +85,39 @@ func TestStream_KeyExpires(t *testing.T) {
 	}
 }
 
-// A stream looks at its key when that expires, if nothing happens before.
-func TestStream_silence(t *testing.T) {
+// What waits ends with 401 when its key expires: at once if keys that are read anew say that
+// it has, and later if they say so.
+func TestServer_WaitKeyExpires(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		who  *apiKey
-		most time.Duration
-	}{
-		"an open server":      {nil, streamSilence},
-		"a key for ever":      {&apiKey{}, streamSilence},
-		"a key for a day":     {&apiKey{expires: time.Now().Add(24 * time.Hour)}, streamSilence},
-		"a key for a second":  {&apiKey{expires: time.Now().Add(time.Second)}, time.Second},
-		"a key that was good": {&apiKey{expires: time.Now().Add(-time.Second)}, 0},
+	for name, c := range map[string]struct{ first, then time.Duration }{
+		"as it was":    {300 * time.Millisecond, 0},
+		"from now on":  {time.Hour, -time.Second},
+		"sooner":       {time.Hour, 300 * time.Millisecond},
+		"a bit later":  {300 * time.Millisecond, 600 * time.Millisecond},
+		"after a look": {2 * keyLookInterval, 300 * time.Millisecond},
 	} {
-		got := (&stream{who: c.who}).silence()
-		if got > c.most || c.most == streamSilence && got != c.most {
-			t.Errorf("%s: %v, want %v", name, got, c.most)
+		var keys changingKeys
+		start := time.Now()
+		keys.set(testKey("operator"), expiring(testKey("worker"), start.Add(c.first)))
+		s, node := setup(t, keys.use)
+		waiting := waitsForEver(node)
+		answers := make(chan answer, 1)
+		go func() {
+			answers <- s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","wait_ms":60000}`, with("worker"))
+		}()
+		<-waiting
+		until := c.first
+		if c.then != 0 {
+			until = c.then
+			keys.set(testKey("operator"), expiring(testKey("worker"), start.Add(c.then)))
+			reread(t, s)
+		}
+		f := (<-answers).refused(t, wire.CodeUnauthorized)
+		if !strings.Contains(f["error"].(string), "expired at") {
+			t.Errorf("%s: %v", name, f)
+		}
+		if after := time.Since(start); after < until {
+			t.Errorf("%s: it ended after %s", name, after)
 		}
 	}
 }

@@ -153,10 +153,13 @@ type countedConn struct {
 	// known says that this is no stranger. refusal is what a body is refused with
 	// for the head before it, nil: it is too large for anybody.
 	known     bool
+	crowded   bool // the key that it showed has too many connections
 	refusal   *refusal
 	why       failure       // of a refusal for want of a valid key
 	barred    *apiKey       // the key of such a refusal, nil: it is not known
 	place     strangerPlace // its strangers guard it
+	who       *apiKey       // that it counts for; its key shares guard this and the next
+	over      bool          // it is closed
 	uncovered atomic.Bool   // no authority vouches any more for what its client has shown
 	tls       *tls.Conn     // whose hands are not shaken yet; nil once they are, or without TLS
 }
@@ -166,6 +169,7 @@ func (c *countedConn) Close() error {
 	if c.server != nil {
 		c.server.strangers.leave(c)
 		c.server.shown.leave(c)
+		c.server.shares.leaveConn(c)
 	}
 	c.countOut()
 	c.body.give()

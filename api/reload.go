@@ -40,6 +40,7 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 		return 0, false, err
 	}
 	s.keys.Store(table)
+	s.lookAtHeld()
 	return len(list), !table.same(before), nil
 }
 

@@ -180,6 +180,10 @@ func (r *request) serve() {
 // it reaches, or for who made it, which every node looks at.
 func (r *request) admit() *refusal {
 	if !r.forwarded {
+		if conn, ok := r.http.Conn().(*countedConn); ok && conn.crowded {
+			r.http.Response.SetConnectionClose()
+			return refuseShare(lastingConnection)
+		}
 		if bad := r.server.guard(&r.http.Request.Header, r.target.call); bad != nil {
 			return bad
 		}
@@ -416,6 +420,11 @@ func (r *request) refuseError(err error) {
 
 // refuseCode answers an error with its code.
 func (r *request) refuseCode(err error) {
+	if ended := (*keyEnded)(nil); errors.As(err, &ended) && !errors.Is(err, fsm.ErrOutcomeUnknown) {
+		r.http.Response.Header.Del(headerIndex) // of the look before the wait
+		r.refuse(r.server.refuseEnded(ended))
+		return
+	}
 	code := codeOf(err, r.target.call.mutation())
 	switch code {
 	case wire.CodeInvalidRequest:

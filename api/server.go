@@ -60,6 +60,7 @@ type Server struct {
 	draining   atomic.Bool
 	open       atomic.Int64 // connections
 	strangers  strangers
+	shares     keyShares
 	answers    answerRoom
 	bodies     atomic.Int64 // bytes of the bodies that they have read and not answered
 	handshakes handshakes   // of TLS
@@ -109,6 +110,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.serving, s.leave = context.WithCancelCause(ctx)
 	s.feed = newFeed(s)
+	s.shares.most = [lastingCount]int{
+		lastingConnection: max(cfg.Connections/2, 1), lastingWait: cfg.WaitsPerKey, lastingStream: streamsMax / 2,
+	}
 	s.strangers.perAddress, s.answers.most = cfg.ConnectionsPerAddress, cfg.AnswersBytes
 	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })
 	s.requests.New = func() any { return &request{server: s} }

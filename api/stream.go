@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -45,11 +43,26 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 		r.refuse(refuseUnready(err)) // what is new to this node happened long ago
 		return
 	}
+	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...)}
+	key, end := context.WithCancelCause(context.Background())
+	st.key = key
+	leave, bad := s.hold(lastingStream, r.who, r.source(), end)
+	if bad != nil {
+		end(nil)
+		r.refuse(bad)
+		return
+	}
 	if !s.feed.open() {
+		leave()
+		end(nil)
 		r.refuse(refuse(wire.CodeOverloaded))
 		return
 	}
-	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...), who: r.who, from: r.source()}
+	st.leave = func() {
+		leave()
+		end(nil)
+		s.feed.close()
+	}
 	if !filtered(&q) && r.http.Request.Header.HasAcceptEncoding("gzip") {
 		st.sum = new(gzipSum)
 	}
@@ -70,7 +83,7 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 		r.startStream(st)
 		return
 	}
-	s.feed.close()
+	st.leave()
 }
 
 // startStream answers with the head of a stream, whose body is st.
@@ -94,13 +107,12 @@ func (r *request) startStream(st *stream) {
 type stream struct {
 	server *Server
 	conn   net.Conn
-	query  fsm.EventQuery // After is the place that the stream has come to
-	id     []byte         // request id
-	sum    *gzipSum       // of what was sent; nil: it is not compressed
-	who    *apiKey        // with which it was opened, nil: the server was open
-	from   netip.Addr     // where its client is
-	keys   *keyTable      // in which the key was found last
-	buf    []byte         // for what it says by itself
+	query  fsm.EventQuery  // After is the place that the stream has come to
+	id     []byte          // request id
+	sum    *gzipSum        // of what was sent; nil: it is not compressed
+	key    context.Context // ends with a *keyEnded when its key is of no use any more
+	buf    []byte          // for what it says by itself
+	leave  func()          // counts it out
 	once   sync.Once
 }
 
@@ -137,7 +149,7 @@ func (st *stream) Read([]byte) (int, error) {
 
 // Close counts the stream out, sent or not.
 func (st *stream) Close() error {
-	st.once.Do(st.server.feed.close)
+	st.once.Do(st.leave)
 	return nil
 }
 
@@ -146,17 +158,17 @@ func (st *stream) run(ctx context.Context) error {
 	if err := st.say(ctx, "retry: "+streamRetryMS+"\n"); err != nil {
 		return err
 	}
-	silence := time.NewTimer(st.silence())
+	silence := time.NewTimer(streamSilence)
 	defer silence.Stop()
 	for {
-		if bad := st.revoked(); bad != nil {
-			return st.fail(ctx, bad)
-		}
 		p, news, isBehind := st.server.feed.next(st.query.After)
+		ended := st.ended()
 		var err error
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case ended != nil:
+			return st.fail(ctx, st.server.refuseEnded(ended))
 		case p != nil:
 			err = st.send(ctx, p)
 		case isBehind:
@@ -168,6 +180,8 @@ func (st *stream) run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return nil
+			case <-st.key.Done():
+				continue
 			case <-news:
 				continue
 			case <-silence.C:
@@ -177,40 +191,14 @@ func (st *stream) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		silence.Reset(st.silence())
+		silence.Reset(streamSilence)
 	}
 }
 
-// revoked refuses to go on with a stream whose key is known no more, is for other
-// task types or addresses, or has expired.
-func (st *stream) revoked() *refusal {
-	failures := &st.server.metrics.authFailures
-	if keys := st.server.keys.Load(); keys != st.keys {
-		var k *apiKey
-		if st.who != nil {
-			k = keys.find(&st.who.sum)
-		}
-		if k == nil || !slices.Equal(k.types, st.who.types) {
-			return failures.refuse(failUnknown, refuseUnauthorized("The API key of the stream is known no more"))
-		}
-		st.keys, st.who = keys, k
-	}
-	if st.who == nil {
-		return nil
-	}
-	if why, bad := st.who.bars(time.Now(), st.from); bad != nil {
-		return failures.refuse(why, bad)
-	}
-	return nil
-}
-
-// silence is how long the stream says nothing at most: until its key expires, if that
-// is soon.
-func (st *stream) silence() time.Duration {
-	if st.who == nil || st.who.expires.IsZero() {
-		return streamSilence
-	}
-	return min(streamSilence, time.Until(st.who.expires))
+// ended returns why the stream's key is of no use any more, nil if it is.
+func (st *stream) ended() (ended *keyEnded) {
+	errors.As(context.Cause(st.key), &ended)
+	return ended
 }
 
 // say sends lines, and the place that the stream has come to: a client that has

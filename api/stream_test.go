@@ -400,7 +400,7 @@ func TestServer_StreamGone(t *testing.T) {
 	submitOne(t, s, `{"params":1}`)
 	client, server := net.Pipe()
 	defer client.Close()
-	st := &stream{server: s, conn: server, id: []byte("r"), query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
+	st := &stream{server: s, key: t.Context(), leave: s.feed.close, conn: server, id: []byte("r"), query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
 	loseTrail(t, node)
 	if !s.feed.open() {
 		t.Fatal("no stream may be opened")
@@ -509,7 +509,7 @@ func TestStream_Silence(t *testing.T) {
 		if !s.feed.open() {
 			t.Fatal("no stream may be opened")
 		}
-		st := &stream{server: s, conn: server, query: fsm.EventQuery{Type: "none"}}
+		st := &stream{server: s, key: t.Context(), leave: s.feed.close, conn: server, query: fsm.EventQuery{Type: "none"}}
 		var wait sync.WaitGroup
 		defer wait.Wait()
 		wait.Go(func() {
@@ -555,7 +555,7 @@ func TestStream_SleepingClient(t *testing.T) {
 			if !s.feed.open() {
 				t.Fatal("no stream may be opened")
 			}
-			st := &stream{server: s, conn: server}
+			st := &stream{server: s, key: t.Context(), leave: s.feed.close, conn: server}
 			defer st.Close()
 			want := streamWriteTimeout
 			if drain {

@@ -43,6 +43,11 @@ const (
 	BoundConnections   Bound = "connections"    // of the API, kept there
 	BoundBodies        Bound = "bodies"         // of requests that are received, kept there
 	BoundAnswers       Bound = "answers"        // that are not written yet, kept there
+
+	// Of one API key, kept there.
+	BoundKeyConnections Bound = "key_connections"
+	BoundKeyWaits       Bound = "key_waits"
+	BoundKeyStreams     Bound = "key_streams"
 )
 
 // Overload is an ErrOverloaded that says what is full.

@@ -41,4 +41,5 @@ func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
 	l := &cfg.Limits
 	c.Limits = api.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
 	c.Connections, c.ConnectionsPerAddress = l.Connections, l.ConnectionsPerAddress
+	c.WaitsPerKey = max(l.WaitingClaims/2, 1) // one key is not to take them all
 }

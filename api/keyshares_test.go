@@ -1,0 +1,230 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// changingKeys are keys that a test takes out.
+type changingKeys struct {
+	mu   sync.Mutex
+	keys []Key
+}
+
+func (c *changingKeys) set(keys ...Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = keys
+}
+
+func (c *changingKeys) use(cfg *Config) {
+	cfg.Keys = func() ([]Key, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return slices.Clone(c.keys), nil
+	}
+}
+
+// reread has the server read its keys anew, as SIGHUP does.
+func reread(t *testing.T, s *Server) {
+	t.Helper()
+	if _, _, err := s.readKeys(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitsForEver makes claims and GETs of the node that wait do so until nobody wants the
+// answer, and says how many do on the channel.
+func waitsForEver(n *fakeNode) <-chan struct{} {
+	waiting := make(chan struct{}, 16)
+	n.onClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+		waiting <- struct{}{}
+		<-caller.Done()
+		return fsm.Proposed{}, context.Cause(caller)
+	}
+	n.onWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
+		waiting <- struct{}{}
+		<-caller.Done()
+		return context.Cause(caller)
+	}
+	return waiting
+}
+
+// A key has half of the waits that there are; another one has its own. When a key is
+// taken out, or is for something else, what waits for it is 401; wherever the request
+// came in, and whichever node reads its keys anew.
+func TestKeyShares_Waits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ through, reread string }{{"leader", "leader"}, {"follower", "follower"}, {"follower", "leader"}} {
+		var keys changingKeys
+		all := []Key{testKey("worker", "a"), testKey("worker", "b"), testKey("operator")}
+		keys.set(all...)
+		leader, node := setup(t, keys.use, func(cfg *Config) { cfg.WaitsPerKey = 2 })
+		follower, followerNode := setup(t, keys.use, func(cfg *Config) { cfg.WaitsPerKey = 2 })
+		followerNode.follower = true
+		followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+			passOn(leader, ctx, req, resp)
+			return nil
+		}
+		servers := map[string]*Server{"leader": leader, "follower": follower}
+		leader.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).good(t, 201)
+		waiting := waitsForEver(node)
+		answers := make(chan answer, 3)
+		wait := func(target, body, key string) {
+			go func() { answers <- servers[c.through].call(t, target, body, with(key)) }()
+			<-waiting
+		}
+		const claim, body = "POST /api/tasks/claim", `{"worker_id":"w","wait_ms":60000}`
+		wait(claim, body, "a")
+		wait("GET /api/tasks/1?wait_ms=60000", "", "a")
+		if f := servers[c.through].call(t, claim, body, with("a")).refused(t, wire.CodeOverloaded); f["reason"] != "key_waits" {
+			t.Errorf("%v: one more wait: %v", c, f)
+		}
+		wait(claim, body, "b")
+
+		other := ofTypes(all[0], "mail") // it is for something else now
+		keys.set(other, all[1], all[2])
+		reread(t, servers[c.reread])
+		for range 2 {
+			(<-answers).refused(t, wire.CodeUnauthorized)
+		}
+		keys.set(all[2])
+		reread(t, servers[c.reread])
+		(<-answers).refused(t, wire.CodeUnauthorized)
+		for name, s := range servers {
+			if len(s.shares.shares) > 0 {
+				t.Errorf("%v: the %s still counts what is over: %v", c, name, s.shares.shares)
+			}
+		}
+	}
+}
+
+// A request that was let in with a key which was taken out before it waits does not.
+func TestKeyShares_TakenOutBefore(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(allRoles()...))
+	who := s.keys.Load().findText([]byte(keyText("worker")))
+	table, err := newKeyTable([]Key{testKey("operator")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.keys.Store(table)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	leave, bad := s.hold(lastingWait, who, netip.Addr{}, cancel)
+	if ended := (*keyEnded)(nil); bad != nil || !errors.As(context.Cause(ctx), &ended) {
+		t.Errorf("%v, %v", bad, context.Cause(ctx))
+	}
+	leave()
+}
+
+// One key has half of the streams, and one more of another key is served. A stream ends
+// at once when its key is taken out, also one of a server that was open.
+func TestKeyShares_Streams(t *testing.T) {
+	t.Parallel()
+	var keys changingKeys
+	s, _ := setup(t, keys.use)
+	s.shares.most[lastingStream] = 1
+	addr := listen(t, s)
+	open := func(key string) *bufio.Reader {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET /api/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n%s\r\n\r\n", with(key))
+		return bufio.NewReader(conn)
+	}
+	status := func(r *bufio.Reader) *http.Response {
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	ends := func(name string, resp *http.Response) {
+		t.Helper()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || !strings.Contains(string(body), "event: error\ndata: {") || !strings.Contains(string(body), string(wire.CodeUnauthorized)) {
+			t.Errorf("%s: %q, %v", name, body, err)
+		}
+	}
+	first, second := status(open("nobody")), status(open("nobody")) // who is open bounds nobody
+	keys.set(testKey("reader", "a"), testKey("reader", "b"))
+	reread(t, s)
+	ends("of an open server", first)
+	ends("of an open server", second)
+
+	a := status(open("a"))
+	over := status(open("a"))
+	body, _ := io.ReadAll(over.Body)
+	if over.StatusCode != 503 || !strings.Contains(string(body), `"reason":"key_streams"`) {
+		t.Errorf("one more stream: %d %s", over.StatusCode, body)
+	}
+	b := status(open("b"))
+	if a.StatusCode != 200 || b.StatusCode != 200 {
+		t.Errorf("streams: %d, %d", a.StatusCode, b.StatusCode)
+	}
+	keys.set(testKey("reader", "b"))
+	reread(t, s)
+	ends("of a key that was taken out", a)
+	keys.set(testKey("reader", "c"))
+	reread(t, s)
+	ends("of the other", b)
+}
+
+// One key has half of the connections; it is told so, and others still get in.
+func TestKeyShares_Connections(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t, withKeys(testKey("operator", "a"), testKey("operator", "b")), func(c *Config) { c.Connections = 8 })
+	addr := listen(t, s)
+	request := func(key, more string) string {
+		return "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\n" + with(key) + "\r\n" + more
+	}
+	small := "Content-Length: 12\r\n\r\n{\"params\":1}"
+	var held []net.Conn
+	for range 4 {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		held = append(held, conn)
+		_, _ = io.WriteString(conn, request("a", small))
+		if got := receive(t, bufio.NewReader(conn)); got.status != 201 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	for _, more := range []string{small, "Content-Length: 40000\r\n\r\n" + strings.Repeat(" ", 40_000)} {
+		got := raw(t, addr, request("a", more))
+		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "key_connections" {
+			t.Errorf("one more connection: %+v", got)
+		}
+	}
+	if got := raw(t, addr, request("b", small)); got.status != 201 {
+		t.Errorf("another key: %+v", got)
+	}
+	if err := held[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return s.open.Load() <= 4 })
+	waitFor(t, func() bool { return raw(t, addr, request("a", small)).status == 201 })
+}
