@@ -34,7 +34,16 @@ type decoder struct {
 	code    wire.Code // of a field's refusal
 	at      []place   // where the object that is being read stands in the body
 	submits int       // tasks that the body submits, steps counted, so far
+
+	// Of a body of many names it was found out before whether an object has a name twice: then
+	// twice is its refusal. Of any other the JSON decoder does.
+	twice   *refusal
+	options []jsontext.Options
 }
+
+// anyNames are the options of a decoder that does not look for names that are there
+// twice. They are never changed.
+var anyNames = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
 
 // place is one step on the way to an object: a field's name and, if the field
 // is an array, the index in it, else -1.
@@ -53,7 +62,14 @@ func newDecoder(body []byte, limits *Limits) *decoder {
 	d := decoders.Get().(*decoder)
 	d.body, d.limits, d.code, d.at, d.submits = body, limits, wire.CodeInvalidRequest, d.at[:0], 0
 	d.buf = *bytes.NewBuffer(body)
-	d.dec.Reset(&d.buf)
+	d.twice, d.options = nil, nil
+	if hasManyNames(body) {
+		d.options = anyNames
+		if at, found := findDuplicate(body); found {
+			d.twice = refuseDuplicate(at)
+		}
+	}
+	d.dec.Reset(&d.buf, d.options...)
 	return d
 }
 
@@ -72,8 +88,11 @@ func isBlank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
 // begin reads the start of the object that the body must be. some is false if
 // the body is blank: then there is nothing to read.
 func (d *decoder) begin() (some bool, bad *refusal) {
-	if isBlank(d.body) {
+	switch {
+	case isBlank(d.body):
 		return false, nil
+	case d.twice != nil:
+		return false, d.twice
 	}
 	if kind := d.dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
 		// The kind goes by the first byte: task_type=x is no boolean.
@@ -163,7 +182,7 @@ func (d *decoder) skipOut(depth int) *refusal {
 // text, "" if it is no string. given is false if there is none that can be read.
 func (d *decoder) ahead(field string) (text string, given bool) {
 	d.rest = *bytes.NewBuffer(d.body[d.dec.InputOffset()-1:])
-	d.scout.Reset(&d.rest)
+	d.scout.Reset(&d.rest, d.options...)
 	if _, err := d.scout.ReadToken(); err != nil {
 		return "", false
 	}
@@ -500,8 +519,7 @@ func (d *decoder) syntax(err error) *refusal {
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		errors.As(err, &syn)
-		r.field = pointerPath(syn.JSONPointer)
-		r.text = "Duplicate field: " + r.field
+		return refuseDuplicate(syn.JSONPointer)
 	case errors.As(err, &syn) && strings.Count(string(syn.JSONPointer), "/") > d.limits.Depth:
 		r.field = pointerPath(syn.JSONPointer)
 		r.text = "The body nests deeper than " + strconv.Itoa(d.limits.Depth) + " levels"
@@ -514,6 +532,12 @@ func (d *decoder) syntax(err error) *refusal {
 		r.text = "The body is not valid JSON"
 	}
 	return r
+}
+
+// refuseDuplicate is the refusal of a body that has a field twice.
+func refuseDuplicate(at jsontext.Pointer) *refusal {
+	field := pointerPath(at)
+	return &refusal{code: wire.CodeInvalidRequest, text: "Duplicate field: " + field, advice: adviceSyntax, field: field, syntax: true}
 }
 
 // fieldBytes is about where a path that the client made up is cut.

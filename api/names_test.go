@@ -1,0 +1,160 @@
+package api
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// manyNames is a body of about size bytes, all in one object's names.
+func manyNames(before, after string, size int) []byte {
+	var b strings.Builder
+	b.WriteString(before + "{")
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, `"%x":1,`, i)
+	}
+	return []byte(b.String() + `"last":1}` + after)
+}
+
+// A body costs a small multiple of its bytes, whatever names are in it, and wherever.
+func TestNames_Memory(t *testing.T) { // not parallel: it measures all that is allocated
+	limits := Limits{}
+	limits.setDefaults()
+	const most = 5
+	for name, c := range map[string]struct {
+		body []byte
+		read func(body []byte) *refusal
+	}{
+		"params": {manyNames(`{"params":`, `}`, 1<<20-100), func(b []byte) *refusal {
+			_, bad := decodeSubmit(b, &limits)
+			return bad
+		}},
+		"labels": {manyNames(`{"params":1,"labels":`, `}`, 4<<20), func(b []byte) *refusal {
+			_, bad := decodeSubmit(b, &limits)
+			return bad
+		}},
+		"an unknown field": {manyNames(`{"x":`, `}`, 4<<20), func(b []byte) *refusal {
+			_, bad := decodeSubmit(b, &limits)
+			return bad
+		}},
+		"a result": {manyNames(`{"worker_id":"w","result":`, `}`, 4<<20), func(b []byte) *refusal {
+			_, bad := decodeComplete(1, b, &limits)
+			return bad
+		}},
+		"an op": {manyNames(`{"ops":[`, `]}`, 4<<20), func(b []byte) *refusal {
+			_, bad := decodeBatch(b, &limits)
+			return bad
+		}},
+		"a name twice": {manyNames(`{"params":`, `,"params":1}`, 4<<20), func(b []byte) *refusal {
+			_, bad := decodeSubmit(b, &limits)
+			return bad
+		}},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		bad := c.read(c.body)
+		runtime.ReadMemStats(&after)
+		if times := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(c.body)); times > most {
+			t.Errorf("%s: %.1f times the bytes of the body, at most %d are allowed", name, times, most)
+		}
+		if (bad == nil) != (name == "params") {
+			t.Errorf("%s: %+v", name, bad)
+		}
+	}
+}
+
+// A name that is there twice among many is found as among few.
+func TestNames_Duplicate(t *testing.T) {
+	t.Parallel()
+	s, _ := setup(t)
+	many := string(manyNames("", "", 64<<10))
+	large := `{"pad":` + many + `,"a":[{"b":1,"b2":{"b":1}},`
+	for body, field := range map[string]string{
+		`{"params":` + large + `1]}}`:                               "",
+		`{"params":` + large + `1]},"params":1}`:                    "params",
+		`{"params":` + large + `1]},"par\u0061ms":1}`:               "params",
+		`{"params":` + large + `{"c":1,"d":{"e":[]},"c":2}]}}`:      "params.a[1].c",
+		`{"tasks":[{"params":` + large + `1]},"params":1}]}`:        "tasks[0].params",
+		`{"params":` + large + `{"c\"\\":1,"d":1,"c\u0022\\":2}]}}`: `params.a[1].c"\`,
+		`{"params":` + large + `{"c":1,"d":1}],"a":1,"z":{"a":1}}}`: "params.a",
+	} {
+		got := s.call(t, "POST /api/tasks", body)
+		if field == "" {
+			got.good(t, 201)
+			continue
+		}
+		if f := got.refused(t, "invalid_request"); f["field"] != field || f["error"] != "Duplicate field: "+field {
+			t.Errorf("%s: %v, want %s", body[len(large):], f, field)
+		}
+	}
+}
+
+// findDuplicate finds a name twice where the JSON decoder does.
+func TestNames_AsTheDecoder(t *testing.T) {
+	t.Parallel()
+	limits := Limits{}
+	limits.setDefaults()
+	rapid.Check(t, func(rt *rapid.T) {
+		body := drawJSON(rt, 3)
+		d := newDecoder([]byte(body), &limits)
+		defer d.free()
+		_, bad := d.value()
+		at, found := findDuplicate([]byte(body))
+		if found != (bad != nil) || found && !strings.HasPrefix(bad.text, "Duplicate field: ") {
+			rt.Fatalf("%s: %q %v; the decoder: %+v", body, at, found, bad)
+		}
+	})
+}
+
+// Many names are those in objects that are open at the same time.
+func TestNames_Many(t *testing.T) {
+	t.Parallel()
+	pad := `"pad":"` + strings.Repeat(`\\\"{:`, namesFreeBytes/6) + `",`
+	few := strings.TrimSuffix(strings.Repeat(`{"a":1,"b":{"c":2}},`, namesFree), ",")
+	half := func(inner string) string {
+		var b strings.Builder
+		for i := range namesFree / 2 {
+			fmt.Fprintf(&b, `"%d":1,`, i)
+		}
+		return `{` + b.String() + `"x":` + inner + `}`
+	}
+	for body, want := range map[string]bool{
+		`{` + pad + `"a":1}`:                         false,
+		`{` + pad + `"a":[` + few + `]}`:             false,
+		`{` + pad + `"a":` + half("1") + `}`:         false,
+		`{` + pad + `"a":` + half(half("1")) + `}`:   true,
+		`{` + pad + `"a":[` + half(half("{")):        true,
+		`{` + pad + `"a":"` + half(half("1")) + `}`:  false,
+		`}` + pad + half(half("1")):                  false,
+		pad + half(half("1")):                        false,
+		strings.Repeat("{", 2*namesFreeBytes):        false,
+		string(manyNames("", "", namesFreeBytes-40)): false,
+	} {
+		if got := hasManyNames([]byte(body)); got != want {
+			t.Errorf("%.40q... %.40q: %v, want %v", body, body[len(body)-40:], got, want)
+		}
+	}
+}
+
+// drawJSON draws a value, of few names.
+func drawJSON(t *rapid.T, depth int) string {
+	switch kind := rapid.IntRange(0, 2).Draw(t, "kind"); {
+	case kind == 0 || depth == 0:
+		return rapid.SampledFrom([]string{`1`, `"a"`, `null`, `"\""`}).Draw(t, "leaf")
+	case kind == 1:
+		var items []string
+		for range rapid.IntRange(0, 3).Draw(t, "items") {
+			items = append(items, drawJSON(t, depth-1))
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	}
+	var members []string
+	for range rapid.IntRange(0, 3).Draw(t, "members") {
+		name := rapid.SampledFrom([]string{`"a"`, `"\u0061"`, `"b"`, `"c\""`, `""`, `"d\\"`}).Draw(t, "name")
+		members = append(members, name+":"+drawJSON(t, depth-1))
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
