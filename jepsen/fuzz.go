@@ -100,7 +100,7 @@ func fuzzNodesOf(ctx context.Context, cfg fuzzConfig) (*fuzz.Report, error) {
 			return nil, err
 		}
 		run.TLS, run.APIKey, run.Flags = s.tls, s.keys["operator"], append(run.Flags, s.flags...)
-		to.TLS, to.Key = s.tls, s.keys["operator"]
+		to.TLS, to.Key, to.FoeKey = s.tls, s.keys["operator"], s.keys["reader"]
 		to.Keys = append(slices.Sorted(maps.Values(s.keys)), "", "claimq_nobody", "x\ty")
 		to.Keys = append(to.Keys, slices.Repeat([]string{to.Key}, len(to.Keys))...) // or most would be refused for their key
 	}

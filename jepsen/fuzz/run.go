@@ -25,6 +25,9 @@ type Config struct {
 	// Both are empty in open mode.
 	Keys []string
 	Key  string
+	// FoeKey is a reader's, which some of those who besiege have: one key has its share
+	// of the connections and no more.
+	FoeKey string
 	// TLS, if any, is how their APIs are spoken to.
 	TLS *tls.Config
 	// JoinKey is the nodes' secret.

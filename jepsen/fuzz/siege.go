@@ -53,7 +53,7 @@ type siege struct {
 
 // sieges are all kinds that this run can lay.
 func (r *run) sieges() []siege {
-	key := "X-API-Key: " + r.cfg.Key + "\r\n"
+	key := "X-API-Key: " + r.cfg.FoeKey + "\r\n"
 	list := "GET /api/tasks?task_type=" + listType + "&include=params HTTP/1.1\r\nHost: x\r\n" + key + "\r\n"
 	all := []siege{
 		{name: "readers that read nothing", foes: r.cfg.Foes / readersPart, lay: says(list, false)},

@@ -106,7 +106,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "finalizer-not-asked", What: "a finalize does not look who holds the claim", Rows: "4/finalize_refused",
-			edits: []edit{{"fsm/finalization_claim.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		code = CodeTaskAlreadyClaimed\n", ""}},
+			edits: []edit{{"fsm/finalization_claim.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		result.Code = CodeTaskAlreadyClaimed\n", ""}},
 		},
 		{
 			Name: "dead-finalizer-kept", What: "the claim of a dead finalizer never ends", Rows: "4/finalization_timeout",

@@ -101,8 +101,8 @@ var planted = []struct {
 		"	case t.Status.Ended() && (!$on || c.ProcessorID == t.WorkerID):\n		answer.AlreadyFinalized = true\n",
 	}}},
 	{"finalized while another holds it", []edit{{
-		"fsm/finalization_claim.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		code = ",
-		"	case answer.Holder != \"\" && answer.Holder != c.ProcessorID && !($on && c.Token == 0):\n		code = ",
+		"fsm/finalization_claim.go", "	case answer.Holder != \"\" && answer.Holder != c.ProcessorID:\n		result.Code = ",
+		"	case answer.Holder != \"\" && answer.Holder != c.ProcessorID && !($on && c.Token == 0):\n		result.Code = ",
 	}}},
 	{"finalized before the steps have ended", []edit{{
 		"fsm/finalization_claim.go", "	case answer.State == StateWaitingForSteps:\n", "	case answer.State == StateWaitingForSteps && !($on && c.Token != 0):\n",

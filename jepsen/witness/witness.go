@@ -57,7 +57,7 @@ type call struct {
 	ops   []int
 	first *history.Op
 	index uint64
-	inLog bool // it is a command in the log, not a read
+	inLog bool // it is a command in the log for certain, not a read
 }
 
 // Check checks h.
@@ -95,7 +95,7 @@ func (w *witness) group() {
 			continue
 		}
 		at[k] = len(w.calls)
-		w.calls = append(w.calls, call{ops: []int{i}, first: op, index: op.Index, inLog: inLog(op)})
+		w.calls = append(w.calls, call{ops: []int{i}, first: op, index: op.Index, inLog: inLog(op) && !mayBeJudged(op)})
 		if op.Index > 0 {
 			w.report.Answers++
 		}
@@ -114,6 +114,16 @@ func inLog(op *history.Op) bool {
 		return !saysNoTask(op)
 	}
 	return true
+}
+
+// mayBeJudged reports whether the op is a settle, or the claim that came with one, that
+// was refused or repeated: the leader may have answered it from its state, as a read.
+func mayBeJudged(op *history.Op) bool {
+	switch op.Kind {
+	case history.Complete, history.Fail, history.Extend, history.Release, history.Finalize, history.Claim:
+		return op.Outcome == history.Failed || op.Repeated
+	}
+	return false
 }
 
 // saysNoTask reports whether the op is a claim's answer that there is no task.

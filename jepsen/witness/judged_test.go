@@ -1,0 +1,50 @@
+package witness
+
+import (
+	"testing"
+
+	"github.com/claimq/claimq/jepsen/history"
+)
+
+// A settle that is refused or repeated may be a read: its index is one that was answered
+// before it was called, but not an older one. What was done is in the log.
+func TestCheck_judgedSettles(t *testing.T) {
+	t.Parallel()
+	done := &history.Task{ID: 1, Status: "completed", Token: 1, Attempts: 1}
+	for _, tt := range []struct {
+		name  string
+		op    history.Op
+		index uint64
+		ok    bool
+	}{
+		{"repeated", history.Op{Kind: history.Complete, Outcome: history.OK, Repeated: true, Seen: done}, 3, true},
+		{"repeated, of an older state", history.Op{Kind: history.Complete, Outcome: history.OK, Repeated: true, Seen: done}, 2, false},
+		{"refused", history.Op{Kind: history.Fail, Outcome: history.Failed, Code: "task_completed"}, 3, true},
+		{"refused, of an older state", history.Op{Kind: history.Fail, Outcome: history.Failed, Code: "task_completed"}, 2, false},
+		{"done", history.Op{Kind: history.Delete, Outcome: history.OK}, 3, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := &history.History{}
+			add := func(op history.Op, index uint64) {
+				op.TaskID, op.Worker, op.Index = 1, "w", index
+				op.Call = int64(len(h.Ops)) * 10
+				op.Return = op.Call + 5
+				h.Ops = append(h.Ops, op)
+			}
+			add(history.Op{Kind: history.Submit, Outcome: history.OK, Created: true, Key: "1"}, 1)
+			add(history.Op{Kind: history.ClaimTask, Outcome: history.OK, Token: 1, Seen: &history.Task{ID: 1, Status: "claimed", Token: 1, Attempts: 1, Worker: "w"}}, 2)
+			add(history.Op{Kind: history.Complete, Outcome: history.OK, Token: 1, Seen: done}, 3)
+			tt.op.Token = 1
+			add(tt.op, tt.index)
+			r := Check(h)
+			early := false
+			for _, v := range r.Violations {
+				early = early || v.Rule == RuleTime
+			}
+			if early == tt.ok {
+				t.Errorf("got %+v", r.Violations)
+			}
+		})
+	}
+}
