@@ -85,7 +85,7 @@ func TestStream_KeyExpires(t *testing.T) {
 	}
 }
 
-// What waits ends with 401 when its key expires: at once if keys that are read anew say that
+// What waits ends with 401 when its key expires: at once if keys that are reloaded say that
 // it has, and later if they say so.
 func TestServer_WaitKeyExpires(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,7 @@ func (s *Server) hold(what lasting, who *apiKey, from netip.Addr, end context.Ca
 	}
 	h := &heldRequest{who: who, from: from, end: end}
 	share.held[h] = struct{}{}
-	s.lookLocked(h) // the keys may have been read anew since the request was let in
+	s.lookLocked(h) // the keys may have been reloaded since the request was let in
 	return func() {
 		shares.mu.Lock()
 		defer shares.mu.Unlock()
@@ -186,17 +186,16 @@ func (s *Server) lookAtHeld() {
 
 // ends returns why a request does not go on with its key, nil if it does: then expires is
 // until when, the zero value: for ever.
-func (t *keyTable) ends(h *heldRequest, now time.Time) (_ *keyEnded, expires time.Time) {
-	gone := &keyEnded{failUnknown, refuseUnauthorized("The API key is known no more, or is for something else")}
-	if t == nil || h.who == nobody {
-		if t == nil && h.who == nobody {
-			gone = nil
-		}
-		return gone, time.Time{}
+func (t *keyTable) ends(h *heldRequest, now time.Time) (ended *keyEnded, expires time.Time) {
+	if t == nil && h.who == nobody {
+		return nil, time.Time{}
 	}
-	k := t.find(&h.who.sum)
+	var k *apiKey
+	if t != nil {
+		k = t.find(&h.who.sum)
+	}
 	if k == nil || k.roles != h.who.roles || !slices.Equal(k.types, h.who.types) {
-		return gone, time.Time{}
+		return &keyEnded{failUnknown, refuseUnauthorized("The API key is known no more, or is for something else")}, time.Time{}
 	}
 	if why, bad := k.bars(now, h.from); bad != nil {
 		return &keyEnded{why, bad}, time.Time{}

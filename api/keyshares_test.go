@@ -41,7 +41,7 @@ func (c *changingKeys) use(cfg *Config) {
 	}
 }
 
-// reread has the server read its keys anew, as SIGHUP does.
+// reread has the server reload its keys, as SIGHUP does.
 func reread(t *testing.T, s *Server) {
 	t.Helper()
 	if _, _, err := s.readKeys(); err != nil {
@@ -68,7 +68,7 @@ func waitsForEver(n *fakeNode) <-chan struct{} {
 
 // A key has half of the waits that there are; another one has its own. When a key is
 // taken out, or is for something else, what waits for it is 401; wherever the request
-// came in, and whichever node reads its keys anew.
+// came in, and whichever node reloads its keys.
 func TestKeyShares_Waits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ through, reread string }{{"leader", "leader"}, {"follower", "follower"}, {"follower", "leader"}} {

@@ -59,7 +59,7 @@ func nodeSettings() []setting {
 
 func accessSettings() []setting {
 	return []setting{
-		{name: "join_key_file", usage: "file with the secret that lets nodes meet: a line of at least 32 characters, or several while it is exchanged; read anew when it changes", value: func(s *Server) value { return &text{p: &s.JoinKeyFile} }},
+		{name: "join_key_file", usage: "file with the secret that lets nodes meet: a line of at least 32 characters, or several while it is exchanged; read again when it changes", value: func(s *Server) value { return &text{p: &s.JoinKeyFile} }},
 		{name: "insecure", usage: "allow listening beyond loopback without authentication", value: func(s *Server) value { return &toggle{&s.Insecure} }},
 		{name: "keys_file", usage: "YAML file with API keys, beside those of the configuration file; SIGHUP reads it again", value: func(s *Server) value { return &text{p: &s.KeysFile} }},
 		{name: "allowed_origins", usage: "origins, as https://HOST, whose pages may call the API from a browser", value: func(s *Server) value { return &list{p: &s.AllowedOrigins} }},
