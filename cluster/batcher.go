@@ -180,6 +180,7 @@ type batcher struct {
 
 	mu      sync.Mutex // guards all below
 	gate    gate
+	ended   bool // run has returned, or is about to: the gate stays closed
 	clock   func() fsm.Stamp
 	lanes   [laneCount]laneQueue
 	count   int
@@ -367,11 +368,21 @@ func (b *batcher) abandonLocked(p *pending) {
 	b.countLocked(p, -1)
 }
 
-// open lets proposals in; clock stamps their entries.
+// open lets proposals in, unless run has ended; clock stamps their entries.
 func (b *batcher) open(g gate, clock func() fsm.Stamp) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gate, b.clock = g, clock
+	if !b.ended {
+		b.gate, b.clock = g, clock
+	}
+}
+
+// end closes the batcher for good: nobody would answer what is queued from here on.
+func (b *batcher) end() {
+	b.mu.Lock()
+	b.ended = true
+	b.mu.Unlock()
+	b.close(b.refuse())
 }
 
 // close refuses proposals, answers what is queued with err (nothing of it was
@@ -411,8 +422,9 @@ type entry struct {
 }
 
 // run is the batcher's goroutine. It returns when stop is closed and nothing
-// is in flight.
+// is in flight; what is queued then, or comes later, is refused.
 func (b *batcher) run(stop <-chan struct{}) {
+	defer b.end()
 	look := time.NewTimer(endedInterval)
 	defer look.Stop()
 	var before *entry

@@ -442,6 +442,22 @@ func TestBatcher_close(t *testing.T) {
 	})
 }
 
+// A batcher that has stopped answers everybody: a leadership that began late must not
+// wait for it.
+func TestBatcher_stopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBatcher(nil, func() error { return errClosedGate }, nil)
+		stop := make(chan struct{})
+		close(stop)
+		b.run(stop)
+		b.open(gateInternal, func() fsm.Stamp { return fsm.Stamp{} })
+		if _, err := b.propose(t.Context(), fsm.Tick{}); !errors.Is(err, errClosedGate) {
+			t.Errorf("after the stop: %v, want %v", err, errClosedGate)
+		}
+	})
+}
+
 // Each command goes to its lane, with the tasks that it may change.
 func TestBatcher_lanes(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,10 @@ var (
 	soakReal = flag.Duration("soak.real", 5*time.Minute, "real time after which a seed is told to hang")
 	soakStop = flag.Bool("soak.stop", false, "leave out what comes after a seed that fails")
 )
+
+// soakOver bounds the virtual time that a seed takes beside soakVirtual: while something
+// waits for ever, time goes on as long as anybody else has a timer.
+const soakOver = time.Hour
 
 // TestSoak plays faults on clusters with real stores while workers submit,
 // claim and settle, in virtual time. It checks that nothing acknowledged is
@@ -124,6 +129,11 @@ func runSoak(t *testing.T, seed uint64) (result soakResult) {
 		bubble = ownBubble()
 		start := time.Now()
 		c := newSoakCluster(t, seed, dir, nil)
+		endless := time.AfterFunc(*soakVirtual+soakOver, func() {
+			debug.SetTraceback("all")
+			panic(fmt.Sprintf("seed %d does not end: everything that happened: %s", seed, c.log.text()))
+		})
+		defer endless.Stop()
 		defer func() {
 			c.close()
 			if t.Failed() {
