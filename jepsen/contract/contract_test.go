@@ -65,9 +65,10 @@ const keyedFile = "keys"
 // writeKeys writes the keys of the nodes that have some: key-ROLE of each role
 // without a rate; key-mail and key-post, workers of these types, each for one row
 // that submits and claims, as rows run at the same time; key-slow, a reader that
-// may ask each node once a minute; key-over, an operator's that has expired, and
-// key-later, a reader's that will; key-near, a producer's for this machine, and key-far,
-// an operator's for others; key-both, a producer's and worker's.
+// may ask each node once a minute, and key-hasty, a worker that may twice; key-over,
+// an operator's that has expired, and key-later, a reader's that will; key-near, a
+// producer's for this machine, and key-far, an operator's for others; key-both, a
+// producer's and worker's.
 func writeKeys(t *testing.T) (file string) {
 	t.Helper()
 	b := []byte("keys:\n")
@@ -80,6 +81,7 @@ func writeKeys(t *testing.T) (file string) {
 	add("mail", "worker", "rate_limit_per_minute: 0, task_types: [mail]")
 	add("post", "worker", "rate_limit_per_minute: 0, task_types: [post]")
 	add("slow", "reader", "rate_limit_per_minute: 1")
+	add("hasty", "worker", "rate_limit_per_minute: 2")
 	add("over", "operator", "rate_limit_per_minute: 0, expires_at: 2026-01-31T12:00:00+01:00")
 	add("near", "producer", "rate_limit_per_minute: 0, addresses: [127.0.0.0/8, '::1']")
 	add("far", "operator", "rate_limit_per_minute: 0, addresses: [192.0.2.0/24, 2001:db8::/32]")
