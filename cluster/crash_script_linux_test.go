@@ -28,6 +28,7 @@ type crashScript struct {
 	nodes int
 	joins int    // of these, the last ones do not belong to the cluster at first
 	store string // --log-store, "" for the default
+	level uint32 // feature level that the nodes know at first, 0 for this build's
 	play  func(r *crashRun)
 	// mend, if not nil, is what an operator does to the folder of who led before the
 	// node is started again; the others stay down.
@@ -50,6 +51,7 @@ func crashScripts() []crashScript {
 		{name: "remove", nodes: 3, play: playRemove},
 		{name: "restore", nodes: 3, play: playRestore},
 		{name: "recover", nodes: 3, play: playRecover, mend: recoverAgain},
+		{name: "upgrade", nodes: 3, level: fsm.FeatureLevel - 1, play: playUpgrade},
 	} {
 		scripts = append(scripts, s)
 		s.name, s.store = s.name+"-boltdb", logStoreBoltDB
@@ -102,6 +104,12 @@ func recordCrash(t *testing.T, s crashScript, binary string) *crashRun {
 	if s.store != "" {
 		cfg.Flags = []string{"--log-store", s.store}
 	}
+	var err error
+	if s.level > 0 {
+		if cfg.Binary, err = procs.BuildLevel(r.ctx, t.TempDir(), s.level); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for i := range s.nodes {
 		disk, err := lossyfs.New(filepath.Join(r.dir, fmt.Sprintf("disk%d", i)))
 		if err != nil {
@@ -111,7 +119,6 @@ func recordCrash(t *testing.T, s crashScript, binary string) *crashRun {
 		disk.Record(r.journal, i)
 		cfg.DataDirs = append(cfg.DataDirs, filepath.Join(disk.Dir(), crashFolder))
 	}
-	var err error
 	if r.procs, err = procs.Start(r.ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -458,6 +465,28 @@ func playRecover(r *crashRun) {
 	}
 	r.start(kept)
 	r.work("2")
+}
+
+// playUpgrade has the nodes run this build, one by one, and then for good.
+func playUpgrade(r *crashRun) {
+	r.work("1")
+	r.judged()
+	for _, n := range r.procs.Nodes {
+		if err := n.Stop(r.ctx); err != nil {
+			r.t.Fatal(err)
+		}
+		n.SetBinary(r.binary)
+		r.start(n)
+	}
+	r.work("2")
+	r.must(http.MethodPost, "/api/cluster/upgrade", "", &struct{}{})
+	r.know("the feature level is this build's", func(m *fsm.Machine) error {
+		if level := m.Level(); level != fsm.FeatureLevel {
+			return fmt.Errorf("it is %d", level)
+		}
+		return nil
+	})
+	r.work("3")
 }
 
 // recoverAgain goes on with a recovery that was cut off.
