@@ -461,5 +461,14 @@ func All() []Plant {
 				new:  "	if moved := l.port.whereabouts.of(want); moved == \"-\" {\n",
 			}},
 		},
+		{
+			Name: "batcher-gone", What: "a leadership that begins while the node stops waits for ever for an entry that nobody writes",
+			Nodes: 3, Faults: "rolling-restart", Test: "^TestBatcher_stopped$", Soak: "everything",
+			edits: []edit{{
+				file: "cluster/batcher.go",
+				old:  "	b.ended = true\n",
+				new:  "	b.ended = false\n",
+			}},
+		},
 	}
 }
