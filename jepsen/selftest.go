@@ -28,8 +28,8 @@ type caught struct {
 	seed  int64
 }
 
-// runSelftest shows that each planted bug is caught: by tests of package cluster or the
-// soak, built with it, or by a run of claimq that is.
+// runSelftest shows that each planted bug is caught: by tests of a package or the soak,
+// built with it, or by a run of claimq that is.
 func runSelftest(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("selftest", flag.ContinueOnError)
 	only := flags.String("only", "", "names of plants, separated by commas; all if not given")
@@ -68,7 +68,7 @@ func runSelftest(ctx context.Context, args []string, out io.Writer) error {
 	return sayCaught(out, all)
 }
 
-// catch runs the cluster's tests that are to find the planted bug, which takes the
+// catch runs the tests that are to find the planted bug, which takes the
 // least, then the soak, if that is; with neither, or when they pass, it makes runs until
 // one fails.
 func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int, seed int64, dir string, out io.Writer) (caught, error) {
@@ -90,7 +90,7 @@ func catch(ctx context.Context, p plants.Plant, length time.Duration, tries int,
 	return c, nil
 }
 
-// byTests runs the plant's tests of package cluster, and the soak, if it has any.
+// byTests runs the plant's tests, and the soak, if it has any.
 func (c *caught) byTests(ctx context.Context, dir string) error {
 	started := time.Now()
 	if c.plant.Test != "" {
@@ -99,7 +99,7 @@ func (c *caught) byTests(ctx context.Context, dir string) error {
 			return err
 		}
 		if len(failed) > 0 {
-			c.by = "cluster's tests: " + strings.Join(failed, ", ")
+			c.by = c.plant.TestPackage() + "'s tests: " + strings.Join(failed, ", ")
 		}
 	}
 	if c.by == "" && c.plant.Soak != "" {

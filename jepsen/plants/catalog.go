@@ -470,5 +470,99 @@ func All() []Plant {
 				new:  "	b.ended = false\n",
 			}},
 		},
+		{
+			Name: "identity-unchecked", What: "a node is taken for the member that it says it is, whatever key it shows",
+			Nodes: 3, Faults: "kill-one", Test: "^TestHandshake_identityIsProven$",
+			edits: []edit{{
+				file: "cluster/handshake.go",
+				old:  "	if nodeUUID(public) != from.UUID {\n",
+				new:  "	if nodeUUID(public) != from.UUID && from.UUID == \"\" {\n",
+			}},
+		},
+		{
+			Name: "certificate-of-anybody", What: "a certificate may be for the names that a node says of itself, not those recorded of it",
+			Nodes: 3, Faults: "kill-one", Test: "^TestNode_strangersWithACertificate$",
+			edits: []edit{{
+				file: "cluster/peer.go",
+				old:  "	if p.cfg.Recorded != nil {\n		nodeID, peerAddr",
+				new:  "	if p.cfg.Recorded != nil && secured == nil {\n		nodeID, peerAddr",
+			}},
+		},
+		{
+			Name: "change-of-nobody", What: "a leader changes the membership for another node that no operator asked",
+			Nodes: 3, Faults: "kill-one", Test: "^TestNode_changeWithoutOperator$",
+			edits: []edit{{
+				file: "cluster/change.go",
+				old:  "	by, ok := n.operator(q.Key)\n	if !ok {\n",
+				new:  "	by, ok := n.operator(q.Key)\n	if !ok && q.NodeID == \"\" {\n",
+			}},
+		},
+		{
+			Name: "settles-unjudged", What: "a settle that is refused goes into the log first",
+			Nodes: 3, Faults: "kill-one", Test: "^TestNode_refusedSettles$",
+			edits: []edit{{
+				file: "cluster/propose.go",
+				old:  "		if p, done, err := n.judge(ctx, cmd); done {\n",
+				new:  "		if p, done, err := n.judge(ctx, cmd); done && err != nil {\n",
+			}},
+		},
+		{
+			Name: "keyless-passed-on", What: "a leader with keys takes what another node passes on without one",
+			Nodes: 3, Faults: "kill-one", Test: "^TestKeys_differ$|^TestRoles_Leader$", Package: "api",
+			edits: []edit{{
+				file: "api/keycheck.go",
+				old:  "	case len(text) == 0 && r.forwarded:\n		return failures",
+				new:  "	case len(text) == 0 && r.forwarded:\n		return nil\n	case len(text) == 1:\n		return failures",
+			}},
+		},
+		{
+			Name: "answers-uncounted", What: "what was rendered and not written yet is not counted",
+			Nodes: 3, Faults: "kill-one", Test: "^TestServer_Answers$", Package: "api",
+			edits: []edit{{
+				file: "api/answers.go",
+				old:  "	return max(int64(n)-r.room, 0)\n",
+				new:  "	return max(int64(n)-r.room, 0) * 0\n",
+			}},
+		},
+		{
+			Name: "strangers-send", What: "the body of a caller without a key may be as large as any",
+			Nodes: 3, Faults: "kill-one", Test: "^TestServer_StrangersBody$", Package: "api",
+			edits: []edit{{
+				file: "api/head.go",
+				old:  "	case bad != nil && (chunked || length > strangerBodyBytes):\n",
+				new:  "	case bad != nil && (chunked || length > s.cfg.Limits.BodyBytes):\n",
+			}},
+		},
+		{
+			Name: "one-key-takes-all", What: "one key may have all connections",
+			Nodes: 3, Faults: "kill-one", Test: "^TestKeyShares_Connections$", Package: "api",
+			edits: []edit{{
+				file: "api/keyshares.go",
+				old:  "	if who != nobody && share.count[what] >= s.most[what] {\n",
+				new:  "	if who != nobody && what != lastingConnection && share.count[what] >= s.most[what] {\n",
+			}},
+		},
+		{
+			Name: "waits-go-on", What: "what waits goes on when its key was taken out or has expired",
+			Nodes: 3, Faults: "kill-one", Test: "^TestKeyShares_TakenOutBefore$", Package: "api",
+			edits: []edit{{
+				file: "api/keyshares.go",
+				old:  "	case ended != nil:\n",
+				new:  "	case ended != nil && h.end == nil:\n",
+			}},
+		},
+		{
+			Name: "done-is-forbidden", What: "a batch that was done is forbidden for what its follow-ups found",
+			Nodes: 3, Faults: "kill-one", Test: "^TestTypes_BatchDone$", Package: "api",
+			edits: []edit{{
+				file: "api/batch.go",
+				old:  "	b := append(r.body(), `{\"success\":true,\"results\":[`...)\n",
+				new:  "	for _, res := range p.Result.Results {\n		for _, f := range res.Submitted {\n			if !r.maySee(f.Task.Type) {\n				r.refuse(r.refuseType(f.Task.Type))\n				return\n			}\n		}\n	}\n	b := append(r.body(), `{\"success\":true,\"results\":[`...)\n",
+			}, {
+				file: "api/batch.go",
+				old:  "				r.narrowKeys(c.submit)\n",
+				new:  "				c.submit = c.submit[:len(c.submit):len(c.submit)]\n",
+			}},
+		},
 	}
 }

@@ -30,9 +30,10 @@ type Plant struct {
 	Clients, Rate int
 	// Rows is a row of the contract that shows the bug, of Rules.
 	Rows string
-	// Test, if not "", are tests of package cluster that find it, too: of what
-	// happens within too short a time for a run to hit it always.
-	Test string
+	// Test, if not "", are tests that find it, too: of what happens within too short
+	// a time for a run to hit it always, or what no caller of a run does. They are
+	// those of Package, "" is cluster.
+	Test, Package string
 	// Soak, if not "", is the mix of faults with which the soak of package cluster finds
 	// it, from seed 1 on.
 	Soak  string
@@ -82,10 +83,13 @@ func (p Plant) Build(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
+// TestPackage returns the package of the plant's tests.
+func (p Plant) TestPackage() string { return cmp.Or(p.Package, "cluster") }
+
 // RunTest runs the plant's tests with the bug in, and returns the names of those
 // that fail.
 func (p Plant) RunTest(ctx context.Context, dir string) (failed []string, err error) {
-	return p.test(ctx, dir, testFailed, "-run", p.Test, "./cluster")
+	return p.test(ctx, dir, testFailed, "-run", p.Test, "./"+p.TestPackage())
 }
 
 // soakSeeds bounds the seeds that RunSoak tries: two virtual minutes each, an hour of

@@ -1,8 +1,8 @@
 package plants
 
 // Rules returns bugs in the rules of submitting, claiming, settling, seeing,
-// scheduling and finalizing: no fault is needed to see them, the contract's rows
-// (package contract) must. Rows names one that does.
+// scheduling and finalizing, and of API keys: no fault is needed to see them, the
+// contract's rows (package contract) must. Rows names one that does.
 func Rules() []Plant {
 	return []Plant{
 		{
@@ -135,6 +135,42 @@ func Rules() []Plant {
 		{
 			Name: "step-cancelled-alone", What: "a cancelled step does not cancel the others", Rows: "4/steps_a_cancelled_step",
 			edits: []edit{{"fsm/steps_end.go", "	case t.Status != StatusCompleted && !s.Plan.Continue:\n", "	case t.Status == StatusFailed && !s.Plan.Continue:\n"}},
+		},
+		{
+			Name: "expiry-ignored", What: "a key is taken after its expires_at", Rows: "4/keys_expired",
+			edits: []edit{{"api/keys.go", "	if k.expired(now) {\n", "	if k.expired(now) && k.roles == 0 {\n"}},
+		},
+		{
+			Name: "addresses-ignored", What: "a key with addresses is taken from any", Rows: "4/keys_addresses",
+			edits: []edit{{"api/keys.go", "	if !k.admits(from) {\n", "	if !k.admits(from) && k.roles == 0 {\n"}},
+		},
+		{
+			Name: "key-told", What: "a key is taken from the header in which nodes tell it, also from a client", Rows: "4/keys_told",
+			edits: []edit{{"api/keycheck.go", "	if r.forwarded {\n		if key = h.Peek(headerKey)", "	if r.forwarded || h != nil {\n		if key = h.Peek(headerKey)"}},
+		},
+		{
+			Name: "keys-meet", What: "idempotency keys of follow-ups are looked up among tasks of all types, whatever types the API key has", Rows: "4/keys_types_apart",
+			edits: []edit{{"api/keytypes.go", "		tasks[i].KeyOfType = tasks[i].Key != \"\"\n", "		tasks[i].KeyOfType = false\n"}},
+		},
+		{
+			Name: "removed-shown", What: "a key learns of removed tasks of types that it does not have", Rows: "4/keys_types_gone",
+			edits: []edit{{"api/keytypes.go", "	return m.Removed(id)\n", "	return nil\n"}},
+		},
+		{
+			Name: "steps-unasked", What: "a call on a parent needs the parent's type alone, not those of its steps", Rows: "4/keys_types_steps",
+			edits: []edit{{"api/keytypes.go", "	if len(r.onlyTypes) == 0 || t.Parent() == nil {\n", "	if len(r.onlyTypes) == 0 || t.ID > 0 {\n"}},
+		},
+		{
+			Name: "refused-free", What: "a settle that is refused does not count against its key's rate", Rows: "4/keys_refused_settles",
+			edits: []edit{{"api/ratelimit.go", "	case !r.settles || !refused:\n", "	case !r.settles || !refused || r.who != nil:\n"}},
+		},
+		{
+			Name: "backup-untold", What: "the trail does not tell that a backup begins", Rows: "4/keys_backup",
+			edits: []edit{{"api/backup.go", "	b.tell(fsm.EventBackupBegun, \"at index \"+b.index)\n", ""}},
+		},
+		{
+			Name: "token-for-good", What: "a join token does not end by itself", Rows: "4/keys_join_tokens",
+			edits: []edit{{"fsm/jointoken.go", "m.header.JoinTokens[at]; t.ExpiresAt <=", "m.header.JoinTokens[at]; t.ExpiresAt+JoinTokenLifeMax <="}},
 		},
 	}
 }
