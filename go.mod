@@ -7,6 +7,7 @@ require (
 	github.com/adhocore/gronx v1.20.0
 	github.com/anishathalye/porcupine v1.3.0
 	github.com/getkin/kin-openapi v0.152.0
+	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0

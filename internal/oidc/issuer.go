@@ -1,0 +1,242 @@
+package oidc
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
+	"github.com/hashicorp/go-hclog"
+)
+
+// The bounds of what is taken from an issuer.
+const (
+	// refreshInterval is how often its keys are fetched.
+	refreshInterval = 5 * time.Minute
+	// retryInterval is how soon they are fetched again after that failed, and retryMax
+	// how late: the time doubles.
+	retryInterval = time.Second
+	retryMax      = time.Minute
+	// askInterval is the least time between two fetches because of tokens that are
+	// signed with an unknown key.
+	askInterval = 10 * time.Second
+	// keysUseMax is how long keys are of use that could not be fetched again.
+	keysUseMax = 24 * time.Hour
+	// keysMax bounds the keys of an issuer.
+	keysMax = 100
+	// fetchTimeout bounds a fetch, discovery and keys together.
+	fetchTimeout = 10 * time.Second
+	// discoveryBytes and keysBytes bound the two bodies.
+	discoveryBytes = 64 << 10
+	keysBytes      = 256 << 10
+)
+
+// algorithms is never changed.
+var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+// Algorithms returns the names of the algorithms that tokens may be signed by. None of
+// them takes a secret that issuer and checkers would share.
+func Algorithms() []string { return slices.Clone(algorithms) }
+
+// CheckURL says what is wrong with the URL of an issuer: nothing, if it is one of https,
+// or of http on this machine, and is no more than scheme, host and path.
+func CheckURL(issuer string) error {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "":
+		return errors.New("it must be https://HOST, with a port and a path if the issuer has them")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(issuer, "#"):
+		return errors.New("it must have no user, query or fragment")
+	}
+	return checkScheme(u)
+}
+
+// checkScheme refuses URLs whose answers others could change on their way.
+func checkScheme(u *url.URL) error {
+	if u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()) {
+		return nil
+	}
+	return errors.New("it must begin with https://: http:// is for issuers on this machine alone")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// Config says who the issuer is and which tokens of it are taken. All fields but those
+// that say so are required.
+type Config struct {
+	// URL is the issuer's, as its tokens have it.
+	URL string
+	// Audience is what tokens must be made for.
+	Audience string
+	// Algorithms are those that they may be signed by, of Algorithms.
+	Algorithms []string
+	// Leeway is how far the issuer's clock may be from this one. It may be 0.
+	Leeway time.Duration
+	// LifetimeMax bounds the time for which a token is good. 0: no bound.
+	LifetimeMax time.Duration
+	// Authorities sign the issuer's certificate. nil: the system's.
+	Authorities *x509.CertPool
+	// Logger hears when the keys can be fetched no more, and again. nil: none.
+	Logger hclog.Logger
+}
+
+// same reports whether the two are of the same issuer, for the same tokens.
+func (c *Config) same(other *Config) bool {
+	return c.URL == other.URL && c.Audience == other.Audience && slices.Equal(c.Algorithms, other.Algorithms) && c.Leeway == other.Leeway &&
+		c.LifetimeMax == other.LifetimeMax && c.Authorities.Equal(other.Authorities)
+}
+
+func (c *Config) validate() error {
+	if err := CheckURL(c.URL); err != nil {
+		return fmt.Errorf("the issuer's URL is %q: %w", c.URL, err)
+	}
+	if c.Audience == "" {
+		return errors.New("the audience is missing")
+	}
+	if len(c.Algorithms) == 0 {
+		return errors.New("there is no algorithm")
+	}
+	for _, a := range c.Algorithms {
+		if !slices.Contains(algorithms, a) {
+			return fmt.Errorf("the algorithm %q is none of %s", a, strings.Join(algorithms, ", "))
+		}
+	}
+	if c.Leeway < 0 || c.LifetimeMax < 0 {
+		return fmt.Errorf("the leeway (%s) or the longest lifetime (%s) is negative", c.Leeway, c.LifetimeMax)
+	}
+	return nil
+}
+
+// Issuer checks the tokens of an issuer. Its methods are safe for concurrent use.
+type Issuer struct {
+	cfg        Config
+	algorithms []jose.SignatureAlgorithm
+	client     *http.Client
+	keys       atomic.Pointer[keySet] // nil: not fetched yet
+
+	ask      chan struct{} // has one element if a token asks for new keys
+	stop     context.CancelFunc
+	over     sync.WaitGroup
+	fetching atomic.Bool   // or about to
+	lost     atomic.Bool   // the last fetch failed
+	asked    atomic.Int64  // when a token last asked, in Unix nanoseconds; 0: never
+	fetched  atomic.Uint64 // how often it succeeded
+	failed   atomic.Uint64
+}
+
+// Open begins to fetch the issuer's keys and does not wait for them: an issuer that
+// cannot be reached is no error. The caller calls Close.
+func Open(cfg Config) (*Issuer, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("oidc: %w", err)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	i := &Issuer{cfg: cfg, client: newHTTPClient(&cfg), ask: make(chan struct{}, 1)}
+	for _, a := range cfg.Algorithms {
+		i.algorithms = append(i.algorithms, jose.SignatureAlgorithm(a))
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	i.stop = stop
+	i.fetching.Store(true)
+	i.over.Go(func() { i.run(ctx) })
+	return i, nil
+}
+
+// Close ends the fetching and waits for that. It is safe twice. What was fetched stays
+// of use.
+func (i *Issuer) Close() {
+	i.stop()
+	i.over.Wait()
+	i.client.CloseIdleConnections()
+}
+
+// Serves reports whether it does what one would that is opened by cfg.
+func (i *Issuer) Serves(cfg *Config) bool { return i.cfg.same(cfg) }
+
+// Stats are what an issuer has done so far.
+type Stats struct {
+	Fetched, Failed uint64        // how often its keys were fetched, and could not be
+	Keys            int           // that it has
+	Age             time.Duration // since they were fetched; negative: they never were
+}
+
+// Stats returns what the issuer has done so far.
+func (i *Issuer) Stats(now time.Time) Stats {
+	s := Stats{Fetched: i.fetched.Load(), Failed: i.failed.Load(), Age: -1}
+	if keys := i.keys.Load(); keys != nil {
+		s.Keys, s.Age = len(keys.all), max(now.Sub(keys.at), 0)
+	}
+	return s
+}
+
+// run fetches the keys until ctx ends: every refreshInterval, soon after it failed, and
+// when a token asks.
+func (i *Issuer) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	wait := retryInterval
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-i.ask:
+		case <-timer.C:
+		}
+		i.fetching.Store(true)
+		keys, err := i.fetch(ctx)
+		next := refreshInterval
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			i.failed.Add(1)
+			if !i.lost.Swap(true) {
+				i.cfg.Logger.Warn("the keys of the issuer of tokens could not be fetched: those from before, if any, stay in use for a day", "issuer", i.cfg.URL, "error", err)
+			}
+			next = wait
+			wait = min(2*wait, retryMax)
+		default:
+			if before := i.keys.Swap(keys); before == nil || i.lost.Load() {
+				i.cfg.Logger.Info("the keys of the issuer of tokens were fetched", "issuer", i.cfg.URL, "keys", len(keys.all))
+			}
+			i.fetched.Add(1)
+			i.lost.Store(false)
+			wait = retryInterval
+		}
+		i.fetching.Store(false)
+		timer.Reset(next)
+	}
+}
+
+// askForKeys has the keys fetched because of a token that is signed with another one, at
+// most once in askInterval: anybody can make such tokens up. It reports whether the token
+// may turn out to be good: that the keys are being fetched, or could not be.
+func (i *Issuer) askForKeys(now time.Time) bool {
+	if i.fetching.Load() {
+		return true
+	}
+	at, last := now.UnixNano(), i.asked.Load()
+	if last != 0 && at >= last && at-last < int64(askInterval) || !i.asked.CompareAndSwap(last, at) {
+		return i.lost.Load() || i.fetching.Load()
+	}
+	i.fetching.Store(true)
+	select {
+	case i.ask <- struct{}{}:
+	default:
+	}
+	return true
+}
