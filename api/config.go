@@ -30,8 +30,11 @@ type Config struct {
 	// port, that clients may use in the Host header beside the loopback ones.
 	AdvertisedHosts []string
 	// Keys reads the API keys as they are configured: New calls it, and every
-	// reload. nil, or none: the server is open.
+	// reload. nil, or none, and no Tokens: the server is open.
 	Keys func() ([]Key, error)
+	// Tokens reads whose tokens are taken beside the keys, when Keys are read. nil, or nil
+	// of it: nobody's.
+	Tokens func() (*Tokens, error)
 	// Audit gets every request with a known key that is denied. nil: nobody does.
 	Audit *Audit
 	// AllowedOrigins are the origins, as https://host[:port], whose pages may

@@ -51,13 +51,17 @@ func (k *apiKey) admits(from netip.Addr) bool {
 }
 
 // refuseSource is the refusal of a key that is not for the address.
-func refuseSource(from netip.Addr) *refusal {
+func refuseSource(k *apiKey, from netip.Addr) *refusal {
 	where := "from " + from.String()
 	if !from.IsValid() {
 		where = "from an address that this node does not know"
 	}
+	what := "API key"
+	if k.token != nil {
+		what = "token"
+	}
 	return &refusal{
-		code: wire.CodeForbidden, text: "This API key may not be used " + where,
+		code: wire.CodeForbidden, text: "This " + what + " may not be used " + where,
 		advice: "Use it from one of its addresses: behind a proxy, the proxy's address counts",
 	}
 }

@@ -48,12 +48,12 @@ func (r *request) authenticate() *refusal {
 	case len(text) == 0:
 		return failures.refuse(failMissing, refuseUnauthorized("Missing API key"))
 	}
-	k := keys.findText(text)
+	k, why, refused := keys.who(text, r.start)
 	switch {
-	case k == nil && r.passed:
+	case refused != nil && why == failUnknown && r.passed:
 		return failures.refuse(failDiffer, refuseDiffer("The leader does not know the API key, and the node that passed the request on does"))
-	case k == nil:
-		return failures.refuse(failUnknown, refuseUnauthorized("Unknown API key"))
+	case refused != nil:
+		return failures.refuse(why, refused)
 	}
 	from := r.source()
 	if why, bad := k.bars(r.start, from); bad != nil {
@@ -87,8 +87,8 @@ func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time, from netip
 	case len(text) == 0:
 		return nil, failMissing, refuseUnauthorized("Missing API key")
 	}
-	if k = t.findText(text); k == nil {
-		return nil, failUnknown, refuseUnauthorized("Unknown API key")
+	if k, why, bad = t.who(text, now); bad != nil {
+		return nil, why, bad
 	}
 	if why, bad = k.bars(now, from); bad != nil {
 		return k, why, bad

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -17,10 +19,19 @@ const (
 	failType
 	failAddress
 	failOrigin
+	failIssuer
+	failAudience
+	failSignature
+	failEarly
+	failLifetime
+	failUnchecked
 	failCount
 )
 
-var failureNames = [failCount]string{"missing", "malformed", "unknown", "differ", "expired", "role", "task_type", "address", "origin"}
+var failureNames = [failCount]string{
+	"missing", "malformed", "unknown", "differ", "expired", "role", "task_type", "address", "origin",
+	"issuer", "audience", "signature", "early", "lifetime", "unchecked",
+}
 
 // authFailures counts refusals by their reason.
 type authFailures struct {
@@ -31,7 +42,7 @@ type authFailures struct {
 func newAuthFailures() authFailures {
 	a := authFailures{total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "claimq_auth_failures_total",
-		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know, one that has expired (401); a role, a task type, an address or an origin that is not allowed (403).",
+		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know, one that has expired (401); a role, a task type, an address or an origin that is not allowed (403); a token of another issuer or audience, with another signature, not valid yet, valid for too long (401), or one that could not be checked (503).",
 	}, []string{"reason"})}
 	for f := range failCount {
 		a.counts[f] = a.total.WithLabelValues(failureNames[f])
@@ -46,9 +57,29 @@ func (a *authFailures) refuse(why failure, f *refusal) *refusal {
 }
 
 var (
-	rateLimitedDesc = prometheus.NewDesc("claimq_rate_limited_total", "Requests over a key's rate, by its name, answered 429: of the keys of now that were ever over it.", []string{"key"}, nil)
-	keysDesc        = prometheus.NewDesc("claimq_api_keys", "API keys that this node knows. 0: it is open.", nil, nil)
+	rateLimitedDesc = prometheus.NewDesc("claimq_rate_limited_total", "Requests over a key's rate, by its name, answered 429: of the keys of now that were ever over it; oidc: is all tokens.", []string{"key"}, nil)
+	keysDesc        = prometheus.NewDesc("claimq_api_keys", "API keys that this node knows. 0, and no tokens taken: it is open.", nil, nil)
 )
+
+var (
+	issuerFetchesDesc = prometheus.NewDesc("claimq_oidc_fetches_total", "Fetches of the keys of the issuer of tokens, since it was configured, by how they ended: ok or failed.", []string{"result"}, nil)
+	issuerKeysDesc    = prometheus.NewDesc("claimq_oidc_keys", "Keys of the issuer that tokens are checked with. 0: none is taken.", nil, nil)
+	issuerAgeDesc     = prometheus.NewDesc("claimq_oidc_keys_age_seconds", "Since the keys of the issuer were fetched; they are of use for a day. Not there until they were.", nil, nil)
+)
+
+// collect tells of the issuer of tokens.
+func (t *tokenTable) collect(ch chan<- prometheus.Metric) {
+	s := t.issuer.Stats(time.Now())
+	ch <- prometheus.MustNewConstMetric(issuerFetchesDesc, prometheus.CounterValue, float64(s.Fetched), "ok")
+	ch <- prometheus.MustNewConstMetric(issuerFetchesDesc, prometheus.CounterValue, float64(s.Failed), "failed")
+	ch <- prometheus.MustNewConstMetric(issuerKeysDesc, prometheus.GaugeValue, float64(s.Keys))
+	if s.Age >= 0 {
+		ch <- prometheus.MustNewConstMetric(issuerAgeDesc, prometheus.GaugeValue, s.Age.Seconds())
+	}
+	if n := t.refused.Load(); n > 0 {
+		ch <- prometheus.MustNewConstMetric(rateLimitedDesc, prometheus.CounterValue, float64(n), "oidc:")
+	}
+}
 
 // keyCollector tells of the keys that there are at the moment.
 type keyCollector struct{ server *Server }
@@ -57,6 +88,9 @@ type keyCollector struct{ server *Server }
 func (keyCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- rateLimitedDesc
 	ch <- keysDesc
+	ch <- issuerFetchesDesc
+	ch <- issuerKeysDesc
+	ch <- issuerAgeDesc
 }
 
 // Collect is prometheus.Collector's.
@@ -66,6 +100,9 @@ func (c keyCollector) Collect(ch chan<- prometheus.Metric) {
 		keys = &keyTable{}
 	}
 	ch <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(len(keys.sorted)))
+	if keys.tokens != nil {
+		keys.tokens.collect(ch)
+	}
 	for _, k := range keys.sorted {
 		if n := k.refused.Load(); n > 0 {
 			ch <- prometheus.MustNewConstMetric(rateLimitedDesc, prometheus.CounterValue, float64(n), k.name)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/oidc"
 )
 
 // The bounds of the keys of a server.
@@ -70,17 +71,18 @@ func CheckKeys(keys []Key) error {
 	return err
 }
 
-// apiKey is a key as the server uses it.
+// apiKey is a key as the server uses it, or what a token stands for.
 type apiKey struct {
 	name      string
 	roles     roles
-	sum       [sha256.Size]byte
-	types     []string       // sorted; none: all
-	expires   time.Time      // zero: never
-	addresses []netip.Prefix // none: all
-	bucket    *bucket        // nil: no bound
-	refused   atomic.Uint64
+	sum       [sha256.Size]byte // of the key, or of whom the token is about
+	types     []string          // sorted; none: all
+	expires   time.Time         // zero: never
+	addresses []netip.Prefix    // none: all
+	bucket    *bucket           // nil: no bound
+	refused   *atomic.Uint64
 	last      atomic.Pointer[keyUse] // nil: not since the server began
+	token     *tokenUse              // nil: it is a key
 }
 
 // keyTable is the keys of a server. It is never changed: a reload makes a new
@@ -90,7 +92,8 @@ type keyTable struct {
 	// so that the time that a look-up takes tells nothing of the keys.
 	seed   maphash.Seed
 	byHash map[uint64]*apiKey
-	sorted []*apiKey // by name
+	sorted []*apiKey   // by name
+	tokens *tokenTable // nil: none are taken
 }
 
 var keyNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -133,17 +136,30 @@ func newKeyTable(keys []Key, before *keyTable) (*keyTable, error) {
 
 func newAPIKey(c *Key) (*apiKey, error) {
 	var errs []error
-	add := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf(c.Field+"."+field+" "+format, args...))
-	}
-	k := &apiKey{name: c.Name, expires: c.ExpiresAt, addresses: c.Addresses, types: slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))}
+	add := adder(c, &errs)
+	k := &apiKey{name: c.Name, expires: c.ExpiresAt, refused: new(atomic.Uint64)}
 	if !keyNamePattern.MatchString(c.Name) {
 		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", shorten(c.Name))
 	}
-	k.setRoles(c, add)
 	if n, err := hex.Decode(k.sum[:], []byte(c.SHA256[:min(len(c.SHA256), 2*sha256.Size)])); err != nil || n != sha256.Size || len(c.SHA256) != 2*sha256.Size {
 		add("key_sha256", "is not the SHA-256 of a key: it must be 64 hex digits, as claimq key generate prints them (its value is not shown: it may be the key itself)")
 	}
+	k.grant(c, &errs)
+	return k, errors.Join(errs...)
+}
+
+// adder returns a function that adds a mistake in a field of c to errs.
+func adder(c *Key, errs *[]error) func(field, format string, args ...any) {
+	return func(field, format string, args ...any) {
+		*errs = append(*errs, fmt.Errorf(c.Field+"."+field+" "+format, args...))
+	}
+}
+
+// grant sets what the key may do, and how often.
+func (k *apiKey) grant(c *Key, errs *[]error) {
+	add := adder(c, errs)
+	k.addresses, k.types = c.Addresses, slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))
+	k.setRoles(c, add)
 	rate := int64(keyRateDefault)
 	if c.RateLimitPerMinute != nil {
 		rate = *c.RateLimitPerMinute
@@ -166,7 +182,6 @@ func newAPIKey(c *Key) (*apiKey, error) {
 	if len(c.Addresses) > keyAddressesMax {
 		add("addresses", "are %d: at most %d are allowed", len(c.Addresses), keyAddressesMax)
 	}
-	return k, errors.Join(errs...)
 }
 
 // setRoles sets what the key may do.
@@ -204,7 +219,7 @@ func (k *apiKey) inherit(before *keyTable) {
 	}
 	k.last.Store(old.last.Load())
 	if old.name == k.name {
-		k.refused.Store(old.refused.Load())
+		k.refused = old.refused
 	}
 	if k.bucket != nil && k.rate() == old.rate() {
 		k.bucket = old.bucket
@@ -216,21 +231,28 @@ func (k *apiKey) expired(now time.Time) bool { return !k.expires.IsZero() && !no
 
 // bars refuses a key that is of no use now or from there, nil if it is.
 func (k *apiKey) bars(now time.Time, from netip.Addr) (why failure, bad *refusal) {
-	if k.expired(now) {
+	switch {
+	case k.expired(now) && k.token != nil:
+		return refuseToken(oidc.ErrExpired)
+	case k.expired(now):
 		return failExpired, &refusal{
 			code: wire.CodeUnauthorized, text: "The API key expired at " + k.expires.UTC().Format(time.RFC3339),
 			advice: "Use another key: an operator makes one with 'claimq key generate'",
 		}
-	}
-	if !k.admits(from) {
-		return failAddress, refuseSource(from)
+	case k.roles == 0:
+		return failRole, &refusal{
+			code: wire.CodeForbidden, text: "The token has no group that has a role here",
+			advice: "Have " + k.name + " made a member of a group that oidc.roles names, or have that name a group of theirs",
+		}
+	case !k.admits(from):
+		return failAddress, refuseSource(k, from)
 	}
 	return 0, nil
 }
 
 // same reports whether two tables have the same keys.
 func (t *keyTable) same(before *keyTable) bool {
-	return before != nil && slices.EqualFunc(t.sorted, before.sorted, func(a, b *apiKey) bool {
+	return before != nil && t.tokens.same(before.tokens) && slices.EqualFunc(t.sorted, before.sorted, func(a, b *apiKey) bool {
 		return a.name == b.name && a.roles == b.roles && a.sum == b.sum && slices.Equal(a.types, b.types) && a.rate() == b.rate() && a.expires.Equal(b.expires) && slices.Equal(a.addresses, b.addresses)
 	})
 }
@@ -269,10 +291,10 @@ func (t *keyTable) findText(text []byte) *apiKey {
 	return t.find(&sum)
 }
 
-// validKeyText reports whether what was sent can be a key: 1 to 256 bytes of
-// ASCII that is printed, without spaces.
+// validKeyText reports whether what was sent can be a key, 1 to 256 bytes of ASCII that
+// is printed, without spaces, or a token, of the same and of up to 8 KiB.
 func validKeyText(key []byte) bool {
-	if len(key) == 0 || len(key) > keyBytesMax {
+	if len(key) == 0 || len(key) > keyBytesMax && (len(key) > oidc.TokenBytesMax || !oidc.IsToken(key)) {
 		return false
 	}
 	for _, c := range key {

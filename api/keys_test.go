@@ -81,7 +81,13 @@ func setupKeys(t *testing.T, keys ...Key) (leader, follower *Server, node *fakeN
 func setupBoth(t *testing.T, ofLeader, ofFollower []Key) (leader, follower *Server) {
 	t.Helper()
 	leader, _ = setup(t, withKeys(ofLeader...))
-	follower, other := setup(t, withKeys(ofFollower...))
+	return leader, followerOf(t, leader, withKeys(ofFollower...))
+}
+
+// followerOf returns a follower that passes requests on to the leader.
+func followerOf(t *testing.T, leader *Server, options ...func(*Config)) (follower *Server) {
+	t.Helper()
+	follower, other := setup(t, options...)
 	other.follower, other.leaderAddr = true, "http://10.0.0.7:7400"
 	handler := leader.ForwardHandler()
 	other.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
@@ -92,7 +98,7 @@ func setupBoth(t *testing.T, ofLeader, ofFollower []Key) (leader, follower *Serv
 		ctx.Response.CopyTo(resp)
 		return nil
 	}
-	return leader, follower
+	return follower
 }
 
 // A key is needed, in one of two headers, and whatever is no key of the server

@@ -191,8 +191,16 @@ func (t *keyTable) ends(h *heldRequest, now time.Time) (ended *keyEnded, expires
 		return nil, time.Time{}
 	}
 	var k *apiKey
-	if t != nil {
+	switch {
+	case t == nil:
+	case h.who.token == nil:
 		k = t.find(&h.who.sum)
+	case t.tokens != nil:
+		var err error
+		if k, err = t.tokens.again(h.who, now); err != nil {
+			why, bad := refuseToken(err)
+			return &keyEnded{why, bad}, time.Time{}
+		}
 	}
 	if k == nil || k.roles != h.who.roles || !slices.Equal(k.types, h.who.types) {
 		return &keyEnded{failUnknown, refuseUnauthorized("The API key is known no more, or is for something else")}, time.Time{}

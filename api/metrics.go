@@ -115,7 +115,7 @@ func (m *metrics) makeOverloads() *prometheus.CounterVec {
 	m.overloads = map[fsm.Bound]prometheus.Counter{"": vec.WithLabelValues("other")}
 	for _, b := range []fsm.Bound{
 		fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads, fsm.BoundConnections, fsm.BoundBodies, fsm.BoundAnswers,
-		fsm.BoundKeyConnections, fsm.BoundKeyWaits, fsm.BoundKeyStreams,
+		fsm.BoundKeyConnections, fsm.BoundKeyWaits, fsm.BoundKeyStreams, fsm.BoundIssuer,
 	} {
 		m.overloads[b] = vec.WithLabelValues(string(b))
 	}

@@ -19,17 +19,14 @@ var errNoKeys = errors.New("there is no key any more, which would open the serve
 // is any change. On an error the keys from before stay in force. A server that
 // was open has keys from then on; one that has keys never becomes open.
 func (s *Server) readKeys() (count int, changed bool, err error) {
-	if s.cfg.Keys == nil {
-		return 0, false, nil
-	}
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	list, err := s.cfg.Keys()
+	list, tokens, err := s.readAccess()
 	if err != nil {
 		return 0, false, err
 	}
 	before := s.keys.Load()
-	if len(list) == 0 {
+	if len(list) == 0 && tokens == nil {
 		if before != nil {
 			return 0, false, errNoKeys
 		}
@@ -39,9 +36,45 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
+	if before == nil {
+		before = new(keyTable)
+	}
+	if tokens != nil {
+		if table.tokens, err = newTokenTable(tokens, before.tokens); err != nil {
+			return 0, false, err
+		}
+	}
 	s.keys.Store(table)
+	before.tokens.close(table.tokens)
 	s.lookAtHeld()
 	return len(list), !table.same(before), nil
+}
+
+// readAccess reads the keys, and whose tokens are taken, nil: nobody's.
+func (s *Server) readAccess() (keys []Key, tokens *Tokens, err error) {
+	if s.cfg.Keys != nil {
+		if keys, err = s.cfg.Keys(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s.cfg.Tokens != nil {
+		if tokens, err = s.cfg.Tokens(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if tokens != nil {
+		tokens.Issuer.Logger = s.logger.Named("oidc")
+	}
+	return keys, tokens, nil
+}
+
+// closeTokens ends the fetching of the keys of tokens. Those that are there stay of use.
+func (s *Server) closeTokens() {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	if keys := s.keys.Load(); keys != nil {
+		keys.tokens.close(nil)
+	}
 }
 
 // HangUp is what SIGHUP does: the keys are read anew, as by POST /api/reload. A
@@ -74,7 +107,7 @@ func (s *Server) loadKeys() error {
 	return nil
 }
 
-// Open reports whether the server has no keys, so that whoever reaches it may
+// Open reports whether the server has no keys and takes no tokens, so that whoever reaches it may
 // do everything.
 func (s *Server) Open() bool { return s.keys.Load() == nil }
 

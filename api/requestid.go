@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"time"
+
+	"github.com/claimq/claimq/internal/oidc"
 )
 
 // requestID appends the request's id to b: the given one if it is 1 to 128
@@ -20,7 +22,7 @@ func requestID(b, given []byte, now time.Time) []byte {
 // sent in the wrong header, stays out of them.
 func (s *Server) loggedID(id []byte) string {
 	keys := s.keys.Load()
-	if bytes.Contains(id, []byte(KeyPrefix)) || keys != nil && keys.findText(id) != nil {
+	if bytes.Contains(id, []byte(KeyPrefix)) || oidc.IsToken(id) || keys != nil && keys.findText(id) != nil {
 		return "(not shown: it has an API key in it)"
 	}
 	return string(id)

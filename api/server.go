@@ -119,6 +119,7 @@ func New(cfg Config) (*Server, error) {
 	s.http = s.newHTTP()
 	m, err := newMetrics(s)
 	if err != nil {
+		s.closeTokens()
 		stop()
 		return nil, err
 	}
@@ -180,6 +181,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	err := s.http.ShutdownWithContext(ctx)
 	s.stop()
+	s.closeTokens()
 	s.feed.wait()
 	s.uploading.Wait()
 	if err != nil {

@@ -48,11 +48,12 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 	if !validKeyText([]byte(text)) {
 		return "", false
 	}
-	k := keys.findText([]byte(text))
-	if k == nil || !k.roles.has(roleOperator) {
+	now := time.Now()
+	k, _, bad := keys.who([]byte(text), now)
+	if bad != nil || !k.roles.has(roleOperator) {
 		return "", false
 	}
-	return k.name, !k.expired(time.Now())
+	return k.name, !k.expired(now)
 }
 
 // unsigned takes out of a command what err says is above the cluster's feature

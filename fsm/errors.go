@@ -48,6 +48,8 @@ const (
 	BoundKeyConnections Bound = "key_connections"
 	BoundKeyWaits       Bound = "key_waits"
 	BoundKeyStreams     Bound = "key_streams"
+	// The keys of the issuer of tokens are not there, kept there.
+	BoundIssuer Bound = "issuer"
 )
 
 // Overload is an ErrOverloaded that says what is full.

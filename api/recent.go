@@ -1,0 +1,68 @@
+package api
+
+import (
+	"crypto/sha256"
+	"sync"
+)
+
+// recent keeps what was asked for last, by a hash: at most as many as it was made for, and
+// at least the last half of them. It is safe for concurrent use.
+type recent[V any] struct {
+	half int
+
+	mu         sync.Mutex // guards what follows
+	young, old map[[sha256.Size]byte]V
+}
+
+func newRecent[V any](most int) *recent[V] {
+	return &recent[V]{half: most / 2, young: make(map[[sha256.Size]byte]V)}
+}
+
+// get returns what is kept by that hash.
+func (r *recent[V]) get(sum *[sha256.Size]byte) (v V, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v, ok = r.young[*sum]; ok {
+		return v, true
+	}
+	if v, ok = r.old[*sum]; ok {
+		r.putLocked(sum, v)
+	}
+	return v, ok
+}
+
+// keep returns what is kept by that hash, made by made if nothing is.
+func (r *recent[V]) keep(sum *[sha256.Size]byte, made func() V) V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v, ok := r.young[*sum]
+	if ok {
+		return v
+	}
+	if v, ok = r.old[*sum]; !ok {
+		v = made()
+	}
+	r.putLocked(sum, v)
+	return v
+}
+
+// put keeps v in place of what was there.
+func (r *recent[V]) put(sum *[sha256.Size]byte, v V) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.putLocked(sum, v)
+}
+
+func (r *recent[V]) putLocked(sum *[sha256.Size]byte, v V) {
+	if _, ok := r.young[*sum]; !ok && len(r.young) >= r.half {
+		r.old, r.young = r.young, make(map[[sha256.Size]byte]V, r.half)
+	}
+	r.young[*sum] = v
+}
+
+// count returns how many are kept, some of them twice.
+func (r *recent[V]) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.young) + len(r.old)
+}
