@@ -52,7 +52,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// Each setting has a flag with its default, but keys.
+// Each setting has a flag with its default, but keys and oidc.roles.
 func TestDocumented_Flags(t *testing.T) {
 	t.Parallel()
 	_, rows := readDocumented(t)
@@ -61,9 +61,9 @@ func TestDocumented_Flags(t *testing.T) {
 	for name, row := range rows {
 		f := fs.Lookup(strings.NewReplacer("_", "-", ".", "-").Replace(name))
 		switch {
-		case name == "keys":
+		case name == "keys", name == "oidc.roles":
 			if f != nil {
-				t.Error("keys has a flag")
+				t.Errorf("%s has a flag", name)
 			}
 		case f == nil:
 			t.Errorf("%s has no flag", name)
@@ -78,8 +78,8 @@ func TestDocumented_Examples(t *testing.T) {
 	t.Parallel()
 	page, _ := readDocumented(t)
 	examples := regexp.MustCompile("(?s)```yaml\n(.+?)```").FindAllStringSubmatch(page, -1)
-	if len(examples) != 2 {
-		t.Fatalf("the page has %d examples, want 2", len(examples))
+	if len(examples) != 3 {
+		t.Fatalf("the page has %d examples, want 3", len(examples))
 	}
 	dir := t.TempDir()
 	keys := filepath.Join(dir, "keys.yaml")
@@ -87,11 +87,11 @@ func TestDocumented_Examples(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := strings.ReplaceAll(examples[0][1], "/etc/claimq/keys.yaml", keys)
-	got, err := load(t, whole, nil)
+	got, err := load(t, whole+examples[2][1], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Keys) != 1 || got.Keys[0].Name != "billing" || len(got.InitialCluster) != 3 || got.MemoryLimit != 4<<30 {
+	if len(got.Keys) != 1 || got.Keys[0].Name != "billing" || len(got.InitialCluster) != 3 || got.MemoryLimit != 4<<30 || len(got.OIDC.Roles) != 2 {
 		t.Errorf("the examples set %+v", got)
 	}
 }
@@ -102,6 +102,7 @@ func TestLoadServer_EverySetting(t *testing.T) {
 	t.Parallel()
 	_, rows := readDocumented(t)
 	delete(rows, "keys")
+	delete(rows, "oidc.roles")
 	values := map[string]string{
 		"bootstrap": "true", "insecure": "true", "log_level": "warn", "log_format": "json", "log_store": "boltdb",
 		"http_addr": "127.0.0.2:1", "peer_addr": "127.0.0.2:2", "http_advertise": "a:3", "peer_advertise": "a:4",
@@ -109,6 +110,7 @@ func TestLoadServer_EverySetting(t *testing.T) {
 		"snapshot_log_bytes": "7MiB", "trail_bytes": "8MiB", "trail_age": "9m", "limits.body_bytes": "10KiB", "limits.value_bytes": "11KiB",
 		"limits.error_bytes": "120", "limits.depth": "13", "limits.items": "14", "limits.connections": "15", "limits.waiting_claims": "16",
 		"limits.in_flight": "17", "peer_tls.mode": "prefer", "limits.connections_per_address": "18",
+		"oidc.issuer": "https://login.example.org", "oidc.algorithms": "ES256,PS512", "oidc.leeway": "19s", "oidc.lifetime_max": "20m",
 	}
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
 	if err := os.WriteFile(keys, []byte("keys: []"), 0o600); err != nil {

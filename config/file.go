@@ -99,10 +99,12 @@ func (f *fileReader) mapping(prefix string, m *yaml.Node) {
 		name := prefix + key.Value
 		d := find(f.all, name)
 		switch {
-		case isNull(value) && (d != nil || name == keysName || f.isLevel(name)):
+		case isNull(value) && (d != nil || name == keysName || name == rolesName || f.isLevel(name)):
 			// As if it were not there.
 		case name == keysName:
 			f.keys(value)
+		case name == rolesName:
+			f.tokenRoles(value)
 		case d != nil:
 			f.setting(d, value)
 		case f.isLevel(name) && value.Kind == yaml.MappingNode:
@@ -127,7 +129,7 @@ func (f *fileReader) isLevel(name string) bool {
 
 // names are those that a file may set, levels included.
 func (f *fileReader) names() []string {
-	names := []string{keysName}
+	names := []string{keysName, rolesName}
 	for i := range f.all {
 		name := f.all[i].name
 		if level, _, ok := strings.Cut(name, "."); ok && names[len(names)-1] != level {

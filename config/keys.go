@@ -85,32 +85,15 @@ func (f *fileReader) key(m *yaml.Node) Key {
 			// As if it were not there.
 		case name == "name" && single:
 			k.Name = value.Value
-		case name == "role" && single:
-			k.Role = value.Value
-		case name == "roles" && value.Kind == yaml.SequenceNode:
-			k.Roles, _ = f.texts("roles", value)
-			if len(value.Content) == 0 {
-				f.mistake("%s: roles has none: it must have one or more of reader, producer, worker and operator", f.at(value))
-			}
 		case name == "key_sha256" && single:
 			k.KeySHA256 = value.Value
-		case name == "rate_limit_per_minute" && single:
-			n, err := strconv.ParseInt(value.Value, 10, 64)
-			if err != nil {
-				f.mistake("%s: rate_limit_per_minute is %q: it must be a whole number", f.at(value), value.Value)
-			}
-			k.RateLimitPerMinute = &n
-		case name == "task_types" && value.Kind == yaml.SequenceNode:
-			k.TaskTypes, _ = f.texts("task_types", value)
+		case f.grant(&k, name, value):
 		case name == "expires_at" && single:
 			at, err := time.Parse(time.RFC3339, value.Value)
 			if err != nil {
 				f.mistake("%s: expires_at is %q: it must be a time of RFC 3339, as 2027-01-31T12:00:00Z", f.at(value), value.Value)
 			}
 			k.ExpiresAt = at
-		case name == "addresses" && value.Kind == yaml.SequenceNode:
-			texts, _ := f.texts("addresses", value)
-			k.Addresses = f.addresses(texts, f.at(value))
 		case slices.Contains(keyFields[:], name):
 			f.mistake("%s: %s of a key is of the wrong kind", f.at(value), name)
 		default:
@@ -118,6 +101,35 @@ func (f *fileReader) key(m *yaml.Node) Key {
 		}
 	})
 	return k
+}
+
+// grant sets the field of that name if it is one of those that keys and the roles of groups
+// have both, and of the right kind.
+func (f *fileReader) grant(k *Key, name string, value *yaml.Node) (ok bool) {
+	single, several := value.Kind == yaml.ScalarNode, value.Kind == yaml.SequenceNode
+	switch {
+	case name == "role" && single:
+		k.Role = value.Value
+	case name == "roles" && several:
+		k.Roles, _ = f.texts("roles", value)
+		if len(value.Content) == 0 {
+			f.mistake("%s: roles has none: it must have one or more of reader, producer, worker and operator", f.at(value))
+		}
+	case name == "rate_limit_per_minute" && single:
+		n, err := strconv.ParseInt(value.Value, 10, 64)
+		if err != nil {
+			f.mistake("%s: rate_limit_per_minute is %q: it must be a whole number", f.at(value), value.Value)
+		}
+		k.RateLimitPerMinute = &n
+	case name == "task_types" && several:
+		k.TaskTypes, _ = f.texts("task_types", value)
+	case name == "addresses" && several:
+		texts, _ := f.texts("addresses", value)
+		k.Addresses = f.addresses(texts, f.at(value))
+	default:
+		return false
+	}
+	return true
 }
 
 var keyFields = [...]string{"name", "role", "roles", "key_sha256", "rate_limit_per_minute", "task_types", "expires_at", "addresses"}
@@ -135,20 +147,25 @@ func (s *Server) validateKeys(add func(string, ...any)) {
 			add("%s: its name is there twice", which)
 		}
 		names[k.Name] = true
-		validateKeyRoles(add, which, k)
+		k.validateGrant(add, which)
 		if !keyHashPattern.MatchString(k.KeySHA256) {
 			add("%s: its key_sha256 must be the 64 lower-case hex digits of a SHA-256: never the key itself", which)
 		} else if other, ok := hashes[k.KeySHA256]; ok {
 			add("%s: its key_sha256 is also that of %q", which, other)
 		}
 		hashes[k.KeySHA256] = k.Name
-		if r := k.RateLimitPerMinute; r != nil && (*r < 0 || *r > keyRateMax) {
-			add("%s: its rate_limit_per_minute is %d: it must be 0 (no bound) or from 1 to %d", which, *r, keyRateMax)
-		}
-		validateKeyTypes(add, which, k.TaskTypes)
-		if len(k.Addresses) > keyAddressesMax {
-			add("%s: it has %d addresses: it may have %d", which, len(k.Addresses), keyAddressesMax)
-		}
+	}
+}
+
+// validateGrant finds what is wrong with what a key, or a role of a group, may do.
+func (k *Key) validateGrant(add func(string, ...any), which string) {
+	validateKeyRoles(add, which, k)
+	if r := k.RateLimitPerMinute; r != nil && (*r < 0 || *r > keyRateMax) {
+		add("%s: its rate_limit_per_minute is %d: it must be 0 (no bound) or from 1 to %d", which, *r, keyRateMax)
+	}
+	validateKeyTypes(add, which, k.TaskTypes)
+	if len(k.Addresses) > keyAddressesMax {
+		add("%s: it has %d addresses: it may have %d", which, len(k.Addresses), keyAddressesMax)
 	}
 }
 

@@ -52,6 +52,7 @@ func LoadServer(path string, environ []string, fs *pflag.FlagSet) (Loaded, error
 		l.loaded.Origins[d.name] = Origin{From: FromDefault}
 	}
 	l.loaded.Origins[keysName] = Origin{From: FromDefault}
+	l.loaded.Origins[rolesName] = Origin{From: FromDefault}
 	if path != "" {
 		if err := l.readFile(path); err != nil {
 			return Loaded{}, fmt.Errorf("read config file: %w", err)
@@ -110,6 +111,9 @@ func (l *loader) readVariables(environ []string) {
 	}
 	if values[variablePrefix+"KEYS"] != "" {
 		l.mistake("variable CLAIMQ_KEYS: keys are set in a file alone; name it with CLAIMQ_KEYS_FILE or --keys-file")
+	}
+	if values[variablePrefix+"OIDC__ROLES"] != "" {
+		l.mistake("variable CLAIMQ_OIDC__ROLES: oidc.roles are set in the configuration file alone")
 	}
 }
 

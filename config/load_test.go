@@ -16,6 +16,13 @@ import (
 
 func load(t *testing.T, file string, environ []string, args ...string) (config.Server, error) {
 	t.Helper()
+	loaded, err := loadWhole(t, file, environ, args...)
+	return loaded.Server, err
+}
+
+// loadWhole is load with where settings are from, and warnings.
+func loadWhole(t *testing.T, file string, environ []string, args ...string) (config.Loaded, error) {
+	t.Helper()
 	path := ""
 	if file != "" {
 		path = filepath.Join(t.TempDir(), "claimq.yaml")
@@ -29,8 +36,7 @@ func load(t *testing.T, file string, environ []string, args ...string) (config.S
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := config.LoadServer(path, environ, fs)
-	return loaded.Server, err
+	return config.LoadServer(path, environ, fs)
 }
 
 // A flag beats a variable, a variable beats the file, the file beats the default.
@@ -162,6 +168,26 @@ func TestLoadServer_Mistakes(t *testing.T) {
 		{name: "two keys of a hash", file: keys("{name: a, role: reader, key_sha256: HASH}", "{name: b, role: reader, key_sha256: HASH}"), want: `also that of "a"`},
 		{name: "a key that is a text", file: keys("a"), want: "a key must be a mapping"},
 		{name: "keys that are a text", file: "keys: a\n", want: "keys must be a list"},
+		{name: "an issuer over plain HTTP", file: tokens("issuer: http://login.example.org"), want: "oidc.issuer is"},
+		{name: "an issuer with a query", file: tokens("issuer: 'https://login.example.org/?a'"), want: "oidc.issuer is"},
+		{name: "an issuer without a scheme", file: tokens("issuer: login.example.org"), want: "oidc.issuer is"},
+		{name: "an audience without an issuer", file: "oidc: {audience: a}\n", want: "oidc.issuer is not set"},
+		{name: "roles without an issuer", file: "oidc: {roles: [{group: a, role: reader}]}\n", want: "oidc.issuer is not set"},
+		{name: "an issuer without an audience", file: tokens("audience: ''"), want: "oidc.audience is not set"},
+		{name: "tokens with a secret", file: tokens("algorithms: [RS256, HS256]"), want: `oidc.algorithms has "HS256"`},
+		{name: "tokens that are not signed", file: tokens("algorithms: [none]"), want: `oidc.algorithms has "none"`},
+		{name: "no algorithm", file: tokens("algorithms: []"), want: "oidc.algorithms has none"},
+		{name: "no claim with groups", file: tokens("groups_claim: ''"), want: "oidc.groups_claim"},
+		{name: "clocks of another hour", file: tokens("leeway: 1h"), want: "oidc.leeway is 1h: it must be from 0 to 5m"},
+		{name: "tokens for an instant", file: tokens("lifetime_max: 1s"), want: "oidc.lifetime_max is 1s: it must be 0 (no bound) or from 1m to 8760h"},
+		{name: "a lifetime without a unit", file: tokens("lifetime_max: 1"), want: "it must be a duration"},
+		{name: "roles of tokens that are one", file: tokens("roles: operator"), want: "oidc.roles must be a list"},
+		{name: "a role of tokens that is a text", file: tokens("roles: [operator]"), want: "each of oidc.roles must be a mapping"},
+		{name: "a role of tokens without a group", file: tokens("roles: [{role: reader}]"), want: "its group must be"},
+		{name: "a role of tokens that is unknown", file: tokens("roles: [{group: a, role: boss}]"), want: `oidc.roles: role 1 (group "a"): its role is "boss"`},
+		{name: "a role of tokens with a key's field", file: tokens("roles: [{group: a, role: reader, key_sha256: x}]"), want: "key_sha256"},
+		{name: "a role of tokens with types as one", file: tokens("roles: [{group: a, role: reader, task_types: x}]"), want: "task_types of oidc.roles is of the wrong kind"},
+		{name: "roles of tokens in a variable", env: []string{"CLAIMQ_OIDC__ROLES=x"}, want: "in the configuration file alone"},
 		{name: "no raft but a cluster", args: []string{"--no-raft", "--bootstrap"}, want: "no_raft"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -178,6 +204,46 @@ func TestLoadServer_Mistakes(t *testing.T) {
 func keys(each ...string) string {
 	list := "keys:\n  - " + strings.Join(each, "\n  - ") + "\n"
 	return strings.NewReplacer("HASH", strings.Repeat("0a", 32), "OTHER", strings.Repeat("0b", 32)).Replace(list)
+}
+
+// tokens writes settings of an issuer for a file; change is one of them.
+func tokens(change string) string {
+	settings := map[string]string{"issuer": "https://login.example.org", "audience": "a", "roles": "[{group: a, role: reader}]"}
+	name, value, _ := strings.Cut(change, ": ")
+	settings[name] = value
+	var text strings.Builder
+	text.WriteString("oidc:\n")
+	for name, value := range settings {
+		text.WriteString("  " + name + ": " + value + "\n")
+	}
+	return text.String()
+}
+
+// An issuer takes the place of keys beyond loopback; one without roles is warned of.
+func TestLoadServer_OIDC(t *testing.T) {
+	t.Parallel()
+	const file = "node_id: n1\ndata_dir: d\nhttp_addr: 10.0.0.1:7400\n"
+	got, err := loadWhole(t, file+tokens("roles: [{group: a, role: operator, task_types: [mail], addresses: [10.0.0.0/8]}, {group: b c, roles: [reader, worker], rate_limit_per_minute: 0}]"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, s := range got.Show() {
+		if s.Name == "oidc.roles" {
+			lines = s.Lines
+		}
+	}
+	want := []string{"a (operator, the standard rate, types mail, from 10.0.0.0/8)", "b c (reader and worker, no rate limit, all types)"}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Error(d)
+	}
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "tokens travel in the clear") {
+		t.Errorf("%q", got.Warnings)
+	}
+	got, err = loadWhole(t, file+tokens("roles: []"), nil)
+	if err != nil || len(got.Warnings) != 2 || !strings.Contains(got.Warnings[1], "oidc.roles has none") {
+		t.Errorf("%q, %v", got.Warnings, err)
+	}
 }
 
 // Every mistake is told at once: in the file, in variables, in the whole.

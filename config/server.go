@@ -43,9 +43,12 @@ type Server struct {
 	Insecure bool
 	// Keys are the API keys. LoadServer adds those of KeysFile, a YAML file
 	// with a list of the same form under the same name; SIGHUP reads both again.
-	// Without any the server is open.
+	// Without any, and without OIDC, the server is open.
 	Keys     []Key
 	KeysFile string
+	// OIDC is the issuer whose tokens are taken beside keys; without Issuer nobody's are.
+	// SIGHUP reads it again.
+	OIDC OIDC
 	// AllowedOrigins are the origins, as https://host[:port], whose pages may
 	// call the API from a browser.
 	AllowedOrigins []string
@@ -157,6 +160,10 @@ func DefaultServer() Server {
 		LogLevel:         "info",
 		LogFormat:        "text",
 		PeerTLS:          PeerTLS{Mode: peerTLSRequired},
+		OIDC: OIDC{
+			GroupsClaim: "groups", NameClaim: "sub", Algorithms: []string{"RS256", "ES256", "EdDSA"},
+			Leeway: 30 * time.Second, LifetimeMax: 24 * time.Hour,
+		},
 		Limits: Limits{
 			BodyBytes:             8 << 20,
 			ValueBytes:            1 << 20,

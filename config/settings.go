@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -31,10 +32,13 @@ func (d *setting) variable() string {
 // mappings fits neither.
 const keysName = "keys"
 
+// rolesName is another one.
+const rolesName = "oidc.roles"
+
 // variablePrefix begins the names of all our environment variables.
 const variablePrefix = "CLAIMQ_"
 
-// settings returns all settings but keys, in the order in which they are told.
+// settings returns all settings but keys and oidc.roles, in the order in which they are told.
 func settings() []setting {
 	return slices.Concat(nodeSettings(), accessSettings(), storageSettings(), limitSettings())
 }
@@ -62,6 +66,18 @@ func accessSettings() []setting {
 		{name: "join_key_file", usage: "file with the secret that lets nodes meet: a line of at least 32 characters, or several while it is exchanged; read again when it changes", value: func(s *Server) value { return &text{p: &s.JoinKeyFile} }},
 		{name: "insecure", usage: "allow listening beyond loopback without authentication", value: func(s *Server) value { return &toggle{&s.Insecure} }},
 		{name: "keys_file", usage: "YAML file with API keys, beside those of the configuration file; SIGHUP reads it again", value: func(s *Server) value { return &text{p: &s.KeysFile} }},
+		{name: "oidc.issuer", usage: "URL of the OpenID Connect issuer whose tokens are taken beside keys", value: func(s *Server) value { return &text{p: &s.OIDC.Issuer} }},
+		{name: "oidc.audience", usage: "audience that its tokens must be made for", value: func(s *Server) value { return &text{p: &s.OIDC.Audience} }},
+		{name: "oidc.groups_claim", usage: "claim with the groups that oidc.roles go by; dots lead through objects", value: func(s *Server) value { return &text{p: &s.OIDC.GroupsClaim} }},
+		{name: "oidc.name_claim", usage: "claim with the name for trail and log", value: func(s *Server) value { return &text{p: &s.OIDC.NameClaim} }},
+		{name: "oidc.algorithms", usage: "algorithms that tokens may be signed by", value: func(s *Server) value { return &list{p: &s.OIDC.Algorithms} }},
+		{name: "oidc.leeway", usage: "how far the issuer's clock may be off", value: func(s *Server) value {
+			return &duration{p: &s.OIDC.Leeway, min: 0, max: oidcLeewayMax}
+		}},
+		{name: "oidc.lifetime_max", usage: "how long a token may be valid", value: func(s *Server) value {
+			return &duration{p: &s.OIDC.LifetimeMax, min: time.Minute, max: oidcLifetimeMax, zero: "no bound"}
+		}},
+		{name: "oidc.ca_file", usage: "authorities that sign the issuer's certificate, PEM (default: the system's)", value: func(s *Server) value { return &text{p: &s.OIDC.CAFile} }},
 		{name: "allowed_origins", usage: "origins, as https://HOST, whose pages may call the API from a browser", value: func(s *Server) value { return &list{p: &s.AllowedOrigins} }},
 		{name: "http_tls.cert_file", usage: "certificate of the API's port, PEM; without it the port speaks plain HTTP", value: func(s *Server) value { return &text{p: &s.HTTPTLS.CertFile} }},
 		{name: "http_tls.key_file", usage: "private key of that certificate, PEM", value: func(s *Server) value { return &text{p: &s.HTTPTLS.KeyFile} }},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -37,32 +38,57 @@ func (l *Loaded) Show() []Shown {
 	if len(lines) == 0 {
 		lines = []string{""}
 	}
+	all = append(all, l.showRoles())
 	return append(all, Shown{Name: keysName, Lines: lines, Plain: keys, Allowed: (&list{}).allowed(), Origin: l.Origins[keysName]})
+}
+
+// showRoles shows what groups may do.
+func (l *Loaded) showRoles() Shown {
+	roles := make([]string, 0, len(l.OIDC.Roles))
+	for i := range l.OIDC.Roles {
+		roles = append(roles, l.OIDC.Roles[i].String())
+	}
+	lines := roles
+	if len(lines) == 0 {
+		lines = []string{""}
+	}
+	return Shown{Name: rolesName, Lines: lines, Plain: roles, Allowed: (&list{}).allowed(), Origin: l.Origins[rolesName]}
 }
 
 // String describes the key in a line, its hash shortened.
 func (k Key) String() string {
-	rate := "the standard rate"
-	if r := k.RateLimitPerMinute; r != nil && *r == 0 {
-		rate = "no rate limit"
-	} else if r != nil {
-		rate = fmt.Sprintf("%d/min", *r)
-	}
-	types := "all types"
-	if len(k.TaskTypes) > 0 {
-		types = "types " + strings.Join(k.TaskTypes, ",")
-	}
+	rate, types, from := describeGrant(k.RateLimitPerMinute, k.TaskTypes, k.Addresses)
 	expires := ""
 	if !k.ExpiresAt.IsZero() {
 		expires = ", until " + k.ExpiresAt.UTC().Format(time.RFC3339)
 	}
-	from := ""
-	if len(k.Addresses) > 0 {
-		texts := make([]string, len(k.Addresses))
-		for i, p := range k.Addresses {
+	return fmt.Sprintf("%s (%s, %s..., %s, %s%s%s)", k.Name, strings.Join(k.AllRoles(), " and "), k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types, expires, from)
+}
+
+// String describes the role in a line.
+func (r TokenRole) String() string {
+	rate, types, from := describeGrant(r.RateLimitPerMinute, r.TaskTypes, r.Addresses)
+	return fmt.Sprintf("%s (%s, %s, %s%s)", r.Group, strings.Join(r.AllRoles(), " and "), rate, types, from)
+}
+
+// describeGrant describes how often and for what something may be used, and, with a comma
+// before it, from where.
+func describeGrant(perMinute *int64, taskTypes []string, addresses []netip.Prefix) (rate, types, from string) {
+	rate, types = "the standard rate", "all types"
+	if perMinute != nil && *perMinute == 0 {
+		rate = "no rate limit"
+	} else if perMinute != nil {
+		rate = fmt.Sprintf("%d/min", *perMinute)
+	}
+	if len(taskTypes) > 0 {
+		types = "types " + strings.Join(taskTypes, ",")
+	}
+	if len(addresses) > 0 {
+		texts := make([]string, len(addresses))
+		for i, p := range addresses {
 			texts[i] = FormatAddress(p)
 		}
 		from = ", from " + strings.Join(texts, ",")
 	}
-	return fmt.Sprintf("%s (%s, %s..., %s, %s%s%s)", k.Name, strings.Join(k.AllRoles(), " and "), k.KeySHA256[:min(keyHashShown, len(k.KeySHA256))], rate, types, expires, from)
+	return rate, types, from
 }

@@ -32,6 +32,7 @@ func (s *Server) Validate() error {
 	s.validateStart(add)
 	s.validateTLS(add)
 	s.validateKeys(add)
+	s.validateOIDC(add)
 	for _, origin := range s.AllowedOrigins {
 		if !isOrigin(origin) {
 			add("allowed_origins has %q: each must be https://HOST or https://HOST:PORT (or http://), without a path", origin)
@@ -55,7 +56,7 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 		guarded     bool   // may be beyond loopback
 		guards      string // what would let it
 	}{
-		{"http_addr", s.HTTPAddr, false, s.Insecure || len(s.Keys) > 0, "without API keys a node serves on loopback only: set keys or keys_file; --insecure serves everybody, on a network that you trust"},
+		{"http_addr", s.HTTPAddr, false, s.Insecure || s.asks(), "without API keys a node serves on loopback only: set keys, keys_file or oidc; --insecure serves everybody, on a network that you trust"},
 		{"peer_addr", s.PeerAddr, false, s.Insecure || s.meets(), "without a secret a node meets others on loopback only: set join_key_file, or peer_tls; --insecure meets everybody, on a network that you trust"},
 		{"http_advertise", s.HTTPAdvertise, true, true, ""},
 		{"peer_advertise", s.PeerAdvertise, true, true, ""},
@@ -82,6 +83,9 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 		}
 	}
 }
+
+// asks reports whether whoever comes in has to have a key or a token.
+func (s *Server) asks() bool { return len(s.Keys) > 0 || s.OIDC.Issuer != "" }
 
 // meets reports whether there is a secret by which nodes know each other.
 func (s *Server) meets() bool { return s.JoinKeyFile != "" || s.PeerTLS.required() }
@@ -138,8 +142,11 @@ func isOrigin(s string) bool {
 func (l *loader) warn() {
 	s := &l.loaded.Server
 	host, _, _ := net.SplitHostPort(s.HTTPAddr)
-	if beyond := !IsLoopback(host); beyond && len(s.Keys) > 0 && s.HTTPTLS.CertFile == "" {
-		l.loaded.Warnings = append(l.loaded.Warnings, "API keys travel in the clear: http_addr is beyond loopback and http_tls is not set")
+	if beyond := !IsLoopback(host); beyond && s.asks() && s.HTTPTLS.CertFile == "" {
+		l.loaded.Warnings = append(l.loaded.Warnings, "API keys and tokens travel in the clear: http_addr is beyond loopback and http_tls is not set")
+	}
+	if s.OIDC.Issuer != "" && len(s.OIDC.Roles) == 0 {
+		l.loaded.Warnings = append(l.loaded.Warnings, "no token may do anything: oidc.issuer is set and oidc.roles has none")
 	}
 	host, _, _ = net.SplitHostPort(s.PeerAddr)
 	switch beyond := !IsLoopback(host); {

@@ -173,6 +173,37 @@ func (v *age) allowed() string {
 	return "0 (what the cluster has) or at least " + shortDuration(trailAgeMin)
 }
 
+// duration is a duration within bounds.
+type duration struct {
+	p        *time.Duration
+	min, max time.Duration
+	zero     string // what 0 stands for although it is below min; "" if it is refused there
+}
+
+func (v *duration) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return errors.New(`it must be a duration such as "90s" or "24h"`)
+	}
+	*v.p = d
+	return nil
+}
+func (v *duration) String() string { return shortDuration(*v.p) }
+func (v *duration) Type() string   { return "duration" }
+func (v *duration) plain() any     { return v.String() }
+
+func (v *duration) ok() bool {
+	return *v.p >= v.min && *v.p <= v.max || *v.p == 0 && v.zero != ""
+}
+
+func (v *duration) allowed() string {
+	zero := ""
+	if v.zero != "" {
+		zero = "0 (" + v.zero + ") or "
+	}
+	return zero + "from " + shortDuration(v.min) + " to " + shortDuration(v.max)
+}
+
 // shortDuration is d without the zero units that time.Duration ends in.
 func shortDuration(d time.Duration) string {
 	if d == 0 {

@@ -148,6 +148,7 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 		Insecure:        cfg.Insecure,
 		AllowedOrigins:  cfg.AllowedOrigins,
 		Keys:            apiKeys(load, files),
+		Tokens:          apiTokens(load),
 		Audit:           audit,
 		Version:         version,
 		TLS:             certificates.httpConfig(),

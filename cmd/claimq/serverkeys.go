@@ -73,8 +73,8 @@ func warnOpen(server *api.Server, insecure bool, logger hclog.Logger) {
 	switch {
 	case !server.Open():
 	case insecure:
-		logger.Warn("no API keys are configured, and --insecure is given: whoever reaches the port, from wherever, may do everything")
+		logger.Warn("no API keys and no oidc are configured, and --insecure is given: whoever reaches the port, from wherever, may do everything")
 	default:
-		logger.Warn("no API keys are configured: whoever reaches the port may do everything")
+		logger.Warn("no API keys and no oidc are configured: whoever reaches the port may do everything")
 	}
 }
