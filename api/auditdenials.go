@@ -156,7 +156,7 @@ func (d *denial) append(b []byte, at fsm.EventPos) []byte {
 	}
 	b = appendEventHead(b, &fsm.Event{EventPos: at, T: d.at.UnixMilli()})
 	b = append(b, auditDenied+`","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
-	b = appendString(b, answer.Error[:min(len(answer.Error), denialErrorBytes)])
+	b = appendString(b, cut(answer.Error, denialErrorBytes))
 	b = appendString(append(b, `,"key":`...), d.key)
 	b = appendString(append(b, `,"address":`...), from)
 	b = appendString(append(b, `,"call":`...), callNames[d.call])

@@ -206,3 +206,17 @@ func TestAudit_denialsAndEvents(t *testing.T) {
 		t.Errorf("%d events", len(events))
 	}
 }
+
+// A long text is cut between two characters.
+func TestDenial_cutsWholeCharacters(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("x", denialErrorBytes-1)
+	d := denial{answer: fmt.Appendf(nil, `{"code":"forbidden","error":%q}`, text+"é and more")}
+	var line deniedLine
+	if err := json.Unmarshal(d.append(nil, fsm.EventPos{}), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line.Message != text {
+		t.Errorf("the message is %q, want %d times x", line.Message, len(text))
+	}
+}
