@@ -9,14 +9,16 @@ import (
 )
 
 // Bounds that a soak holds the cluster to (docs/guarantees.md). A lease that
-// has run out is noticed within a second; each change of leader may add six.
+// has run out is noticed within a second; each change of leader may add half a
+// second, and five more if nodes that knew of the lease clock have been started again.
 const (
 	soakLeaderMax   = 5 * time.Second
 	soakProgressMax = 10 * time.Second
 	soakLevelMax    = 30 * time.Second
 
 	soakExpiryMax       = time.Second
-	soakExpiryPerChange = 6 * time.Second
+	soakExpiryPerChange = 500 * time.Millisecond
+	soakExpiryUnhinted  = 5 * time.Second
 	soakHealthInterval  = 100 * time.Millisecond
 	// soakSlowAfter is how long a slow disk or network goes on to count: a leader that found
 	// itself late waits for the extends that piled up before it expires claims.
@@ -29,6 +31,7 @@ type soakMoment struct {
 	at      time.Time
 	unwell  time.Duration // time in which the cluster had no leader, or a slow disk or network
 	changes int           // of the leader
+	starts  int           // of nodes
 }
 
 // soakHealth looks at the cluster ten times a second, for what leases may be
@@ -73,7 +76,7 @@ func (h *soakHealth) run(ctx context.Context, l *soakLoad) {
 		if !same || now.Before(slowUntil) {
 			h.moment.unwell += now.Sub(last)
 		}
-		h.moment.at, last = now, now
+		h.moment.at, h.moment.starts, last = now, int(h.c.starts.Load()), now
 		moment := h.moment
 		h.mu.Unlock()
 		if same {
@@ -116,8 +119,9 @@ func (l *soakLoad) checkLate(n *Node, now soakMoment) {
 			continue
 		}
 		late := now.at.Sub(h.dueAt)
+		changes := now.changes - h.begun.changes
 		most := soakExpiryMax + 2*soakHealthInterval + h.lease/1000 + (now.unwell - h.begun.unwell) +
-			soakExpiryPerChange*time.Duration(now.changes-h.begun.changes)
+			soakExpiryPerChange*time.Duration(changes) + soakExpiryUnhinted*time.Duration(min(changes, now.starts-h.begun.starts))
 		if late > most {
 			l.c.fail("task %d, token %d: its lease of %s ended %s ago and the claim is still live, at most %s is allowed", lease.TaskID, lease.Token, h.lease, late, most)
 		}

@@ -42,6 +42,7 @@ type soakCluster struct {
 	// crashed holds the nodes that have lost their power: what they say counts for
 	// nothing, as nobody could have heard it.
 	crashed sync.Map
+	starts  atomic.Int64 // of nodes
 
 	// What nodes that were stopped have counted.
 	snapshots, restores, loops, crashes atomic.Int64

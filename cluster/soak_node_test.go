@@ -21,6 +21,7 @@ const soakJoinKey = "the join key of a soak, which is long enough"
 func (c *soakCluster) start(m *soakMember) {
 	c.t.Helper()
 	c.bury(m)
+	c.starts.Add(1)
 	logger := hclog.New(&hclog.LoggerOptions{Name: m.name, Output: c.log, Level: hclog.Info, DisableTime: true})
 	host := c.network.Host(m.name)
 	m.disk.crash = func() { c.crash(m, host) }
