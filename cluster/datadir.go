@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -157,23 +158,22 @@ func (d *dataDir) Identity() identity {
 	return d.id
 }
 
-// SetClusterID notes durably which cluster the node belongs to. A folder that
-// has one keeps it: another is refused with ErrClusterIDMismatch, the same is
-// fine.
-func (d *dataDir) SetClusterID(id string) error {
+// SetCluster notes durably which cluster the node belongs to, and who told it so, if
+// anybody has. A folder that has a cluster keeps it: another is refused with
+// ErrClusterIDMismatch, the same is fine.
+func (d *dataDir) SetCluster(id string, by []introducer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch d.id.ClusterID {
-	case id:
-		return nil
-	case "":
-		changed := d.id
-		changed.ClusterID = id
-		return d.replaceLocked(changed)
-	default:
+	if d.id.ClusterID != "" && d.id.ClusterID != id {
 		return fmt.Errorf("%w: %s belongs to cluster %s, not %s: give the node an empty folder to let it join another cluster",
 			ErrClusterIDMismatch, d.path, d.id.ClusterID, id)
 	}
+	if d.id.ClusterID == id && slices.Equal(d.id.Introducers, by) {
+		return nil
+	}
+	changed := d.id
+	changed.ClusterID, changed.Introducers = id, by
+	return d.replaceLocked(changed)
 }
 
 // leaveCluster notes durably that the node belongs to another cluster now. Only

@@ -49,7 +49,7 @@ func TestDataDir_KeepsItsIdentity(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder: %v, %v", info.Mode(), err)
 	}
-	if err := d.SetClusterID("c1"); err != nil {
+	if err := d.SetCluster("c1", nil); err != nil {
 		t.Fatal(err)
 	}
 	want := d.Identity()
@@ -59,7 +59,7 @@ func TestDataDir_KeepsItsIdentity(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Errorf("second close: %v", err)
 	}
-	wantError(t, d.SetClusterID("c2"), ErrClusterIDMismatch)
+	wantError(t, d.SetCluster("c2", nil), ErrClusterIDMismatch)
 
 	d = mustOpenDataDir(t, path)
 	got := d.Identity()
@@ -70,10 +70,10 @@ func TestDataDir_KeepsItsIdentity(t *testing.T) {
 	if got.ClusterID != "c1" || got.UUID != id.UUID {
 		t.Errorf("after reopening: %+v", got)
 	}
-	if err := d.SetClusterID("c1"); err != nil {
+	if err := d.SetCluster("c1", nil); err != nil {
 		t.Errorf("the same cluster id again: %v", err)
 	}
-	wantError(t, d.SetClusterID("c2"), ErrClusterIDMismatch, "c1", "c2", path)
+	wantError(t, d.SetCluster("c2", nil), ErrClusterIDMismatch, "c1", "c2", path)
 }
 
 func TestDataDir_IsHeldByOneProcess(t *testing.T) {
@@ -159,7 +159,7 @@ func TestDataDir_NoticesEachFlippedBitOfTheIdentity(t *testing.T) {
 	for bit := range len(intact) * 8 {
 		got, err := parseIdentity(flipBit(intact, bit))
 		got.CRC = want.CRC
-		if err == nil && got != want {
+		if err == nil && !cmp.Equal(got, want) {
 			t.Fatalf("bit %d: read %+v", bit, got)
 		}
 	}

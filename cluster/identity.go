@@ -48,12 +48,21 @@ type identity struct {
 	// StoresCreated is set once the log exists: from then on its absence is a
 	// loss.
 	StoresCreated bool `json:"stores_created"`
+	// Introducers are the members by the word of who made this node one. They count until
+	// its own log says that it is a member; see acquaintances.
+	Introducers []introducer `json:"introducers,omitempty"`
 	// Start is the latest start of the node over this folder; see proveStart.
 	Start start `json:"start,omitzero"`
 
 	// CRC is the CRC32C of this struct's JSON with CRC 0: a flipped bit in UUID
 	// would make two members of one.
 	CRC uint32 `json:"crc32c"`
+}
+
+// introducer is a member of the cluster, as a node is told that has no log yet.
+type introducer struct {
+	UUID     string `json:"uuid"`
+	PeerAddr string `json:"peer_addr"`
 }
 
 func newIdentity(nodeID, logStore string, key ed25519.PublicKey) identity {

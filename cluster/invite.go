@@ -31,8 +31,8 @@ type whoAnswer struct {
 type admission struct {
 	UUID      string `json:"uuid"` // whom it is for
 	ClusterID string `json:"cluster_id"`
-
-	by hello // who told it
+	// Members are the members, who tells of it first.
+	Members []introducer `json:"members"`
 }
 
 // JoinNode makes the running node named nodeID, whose peer port is at peerAddr,
@@ -191,7 +191,7 @@ func (n *Node) tellAdmitted(ctx context.Context, uuid, addr string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, inviteAskTimeout)
 	defer cancel()
-	_, _ = ask[struct{}](ctx, n, addr, callAdmitted, admission{UUID: uuid, ClusterID: n.dir.Identity().ClusterID})
+	_, _ = ask[struct{}](ctx, n, addr, callAdmitted, admission{UUID: uuid, ClusterID: n.dir.Identity().ClusterID, Members: n.introducing()})
 }
 
 // answerWho says who this node is.
@@ -213,7 +213,7 @@ func (o *opening) serveInvitations(n *Node) {
 		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
 			return nil, errors.New("this admission is for another node")
 		}
-		a.by = from
+		a.Members = introducedBy(introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
 		select {
 		case o.admitted <- a:
 		default: // it has one

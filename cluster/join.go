@@ -46,9 +46,8 @@ func (e *joinRefusal) Is(target error) bool { return target == ErrJoinRefused }
 
 // joined is what a node learns when it was admitted.
 type joined struct {
-	ClusterID  string
-	LeaderAddr string // peer address of who admitted it
-	LeaderUUID string // and who that is
+	ClusterID string
+	Members   []introducer // who admitted it first
 }
 
 // joinConfig is what a node needs to answer those who want to join.
@@ -61,16 +60,19 @@ type joinConfig struct {
 	// is final; anything else is tried again by the node that joins. A repeat
 	// for a member with the same record succeeds.
 	Admit func(ctx context.Context, req joinRequest) (clusterID string, err error)
+	// Members returns the members, this node first.
+	Members func() []introducer
 	// Logger gets a line for each node that is admitted or refused.
 	Logger hclog.Logger
 }
 
-// joinAnswer is what goes back. Exactly one of the fields is set.
+// joinAnswer is what goes back. Exactly one of the fields is set, but for Members.
 type joinAnswer struct {
-	ClusterID  string `json:"cluster_id,omitempty"`  // admitted
-	LeaderAddr string `json:"leader_addr,omitempty"` // ask there
-	Refused    string `json:"refused,omitempty"`     // for good
-	Retry      string `json:"retry,omitempty"`       // not now, because
+	ClusterID  string       `json:"cluster_id,omitempty"`  // admitted
+	Members    []introducer `json:"members,omitempty"`     // with ClusterID
+	LeaderAddr string       `json:"leader_addr,omitempty"` // ask there
+	Refused    string       `json:"refused,omitempty"`     // for good
+	Retry      string       `json:"retry,omitempty"`       // not now, because
 }
 
 // serveJoins answers those who want to join: the leader decides, others say
@@ -108,7 +110,7 @@ func answerJoin(ctx context.Context, cfg joinConfig, from hello, body []byte) jo
 		return joinAnswer{Retry: err.Error()}
 	default:
 		cfg.Logger.Info("admitted a node", "node_id", record.NodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr)
-		return joinAnswer{ClusterID: clusterID}
+		return joinAnswer{ClusterID: clusterID, Members: cfg.Members()}
 	}
 }
 
@@ -182,7 +184,7 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 		case answer.Refused != "":
 			return joined{}, &joinRefusal{Text: printable(answer.Refused)}
 		case answer.ClusterID != "":
-			return joined{ClusterID: answer.ClusterID, LeaderAddr: addr, LeaderUUID: by.UUID}, nil
+			return joined{ClusterID: answer.ClusterID, Members: introducedBy(introducer{UUID: by.UUID, PeerAddr: addr}, answer.Members)}, nil
 		case answer.Retry != "" || answer.LeaderAddr == "":
 			return joined{}, fmt.Errorf("not now: %s", printable(answer.Retry))
 		case slices.Contains(asked, answer.LeaderAddr):
@@ -191,6 +193,18 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 		addr = answer.LeaderAddr
 	}
 	return joined{}, fmt.Errorf("sent on %d times without reaching the leader", joinHopsMax)
+}
+
+// introducedBy returns the members that who admitted this node told of, itself first, as
+// this node has met it.
+func introducedBy(leader introducer, told []introducer) []introducer {
+	members := []introducer{leader}
+	for _, m := range told {
+		if m.UUID != leader.UUID {
+			members = append(members, m)
+		}
+	}
+	return members
 }
 
 func callJoinOnce(ctx context.Context, port peerCaller, addr string, body []byte) (answer joinAnswer, by hello, err error) {

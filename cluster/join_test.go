@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/fsm"
@@ -26,10 +27,16 @@ func recordHello(r fsm.NodeRecord) hello {
 // startJoinNode starts a member that answers who wants to join.
 func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.NodeRecord) (string, error)) {
 	serveJoins(network.open(addr, hello{}), joinConfig{
-		Leader: func() (string, bool) { return leader, leader == addr },
-		Admit:  func(_ context.Context, r joinRequest) (string, error) { return admit(r.NodeRecord) },
-		Logger: hclog.NewNullLogger(),
+		Leader:  func() (string, bool) { return leader, leader == addr },
+		Admit:   func(_ context.Context, r joinRequest) (string, error) { return admit(r.NodeRecord) },
+		Members: testMembers,
+		Logger:  hclog.NewNullLogger(),
 	})
+}
+
+// testMembers are a leader's members, whose own address is not the one it was asked at.
+func testMembers() []introducer {
+	return []introducer{{UUID: testUUID("n1"), PeerAddr: "elsewhere:7401"}, {UUID: testUUID("n2"), PeerAddr: "host2:7401"}}
 }
 
 func mustNotAdmit(t *testing.T) func(fsm.NodeRecord) (string, error) {
@@ -48,8 +55,9 @@ func TestRequestJoin_throughFollower(t *testing.T) {
 	port := network.open("host4:7401", recordHello(testRecord()))
 
 	got, err := requestJoin(t.Context(), port, []string{"host9:7401", "host2:7401"}, joinRequest{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
-	if want := (joined{ClusterID: "c1", LeaderAddr: "host1:7401"}); err != nil || got != want {
-		t.Fatalf("got %+v, %v, want %+v", got, err, want)
+	want := joined{ClusterID: "c1", Members: append([]introducer{{PeerAddr: "host1:7401"}}, testMembers()...)}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v, %s", err, diff)
 	}
 	if admitted != testRecord() {
 		t.Errorf("the leader got %+v", admitted)
@@ -80,7 +88,8 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 				}
 				return "c1", nil
 			},
-			Logger: hclog.NewNullLogger(),
+			Members: testMembers,
+			Logger:  hclog.NewNullLogger(),
 		})
 		startJoinNode(network, "host2:7401", "host1:7401", mustNotAdmit(t))
 		port := network.open("host4:7401", recordHello(testRecord()))
@@ -149,7 +158,7 @@ func TestRequestJoin_refused(t *testing.T) {
 // A node can only ask for itself.
 func TestAnswerJoin_forSomebodyElse(t *testing.T) {
 	t.Parallel()
-	cfg := joinConfig{Leader: func() (string, bool) { return "host1:7401", true }, Admit: func(context.Context, joinRequest) (string, error) { return "c1", nil }, Logger: hclog.NewNullLogger()}
+	cfg := joinConfig{Leader: func() (string, bool) { return "host1:7401", true }, Admit: func(context.Context, joinRequest) (string, error) { return "c1", nil }, Members: testMembers, Logger: hclog.NewNullLogger()}
 	record := testRecord()
 	noAddr := record
 	noAddr.PeerAddr = ""
@@ -185,11 +194,13 @@ func TestRequestJoin_overPeerPorts(t *testing.T) {
 			Admit: func(_ context.Context, r joinRequest) (string, error) {
 				return "c1", checkJoin(r.NodeRecord, []fsm.NodeRecord{{UUID: "u1", NodeID: "n1", PeerAddr: leader.Addr()}}, 1)
 			},
-			Logger: hclog.NewNullLogger(),
+			Members: testMembers,
+			Logger:  hclog.NewNullLogger(),
 		})
 	}
 	got, err := requestJoin(t.Context(), newcomer, []string{follower.Addr()}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
-	if want := (joined{ClusterID: "c1", LeaderAddr: leader.Addr(), LeaderUUID: testUUID("n1")}); err != nil || got != want {
-		t.Fatalf("got %+v, %v, want %+v", got, err, want)
+	want := joined{ClusterID: "c1", Members: []introducer{{UUID: testUUID("n1"), PeerAddr: leader.Addr()}, testMembers()[1]}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v, %s", err, diff)
 	}
 }

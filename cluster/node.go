@@ -62,9 +62,10 @@ type Node struct {
 	stores *stores
 	peers  *peerPort
 	gate   *voteGate
-	// introducers are those who told this node, when it had no configuration, that it is
-	// a member. Set before Raft runs.
+	// introducers are the members by the word of who made this node one; see acquaintances.
+	// Set before Raft runs.
 	introducers []raft.Server
+	belonged    atomic.Bool // its own configuration has had this node since it started
 	vouches     vouches
 	// call asks the node at a peer address; nil if nobody can be asked.
 	call func(ctx context.Context, addr, name string, body []byte) ([]byte, error)

@@ -140,6 +140,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	gated := func() raft.Transport { return newGatedTransport(o.transport(), o.gate) }
 	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: gated()}
 	parts.NewTransport = func() (raft.Transport, error) { return gated(), nil }
+	n.introduced(o.dir.Identity().Introducers)
 	n.logs = parts.Logs
 	n.dir, n.stores, n.peers, n.gate, n.call = o.dir, o.stores, o.peers, o.gate, o.peers.Call
 	if !has {
@@ -283,6 +284,7 @@ func (o *opening) meetConfig() meetConfig {
 // bootstrap, nil = nothing.
 func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig) (servers []raft.Server, err error) {
 	var clusterID string
+	var members []introducer
 	switch {
 	case o.cfg.Bootstrap:
 		if err := o.checkAlone(ctx, n); err != nil {
@@ -305,7 +307,9 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		if m.Bootstrap {
 			servers = m.Configuration.Servers
 		} else {
-			n.introducers = m.Configuration.Servers
+			for _, s := range m.Configuration.Servers {
+				members = append(members, introducer{UUID: string(s.ID), PeerAddr: string(s.Address)})
+			}
 		}
 	case len(o.cfg.Join) > 0:
 		token, err := o.cfg.joinToken()
@@ -316,17 +320,16 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		if err != nil {
 			return nil, err
 		}
-		clusterID = j.ClusterID
-		n.introduced(j.LeaderUUID, j.LeaderAddr)
+		clusterID, members = j.ClusterID, j.Members
 	default:
 		a, err := o.awaitAdmission(ctx, n)
 		if err != nil {
 			return nil, err
 		}
-		clusterID = a.ClusterID
-		n.introduced(a.by.UUID, a.by.PeerAddr)
+		clusterID, members = a.ClusterID, a.Members
 	}
-	return servers, o.dir.SetClusterID(clusterID)
+	n.introduced(members)
+	return servers, o.dir.SetCluster(clusterID, members)
 }
 
 // checkAlone refuses to make a new cluster where a running one has a member of
@@ -364,7 +367,8 @@ func (o *opening) serve(n *Node) {
 			addr, id := n.raft.LeaderWithID()
 			return string(addr), string(id) == n.uuid
 		},
-		Admit:  n.admitJoin,
-		Logger: o.cfg.Logger,
+		Admit:   n.admitJoin,
+		Members: n.introducing,
+		Logger:  o.cfg.Logger,
 	})
 }

@@ -93,6 +93,10 @@ func (h *soakHealth) slow() bool {
 		if m.disk.slow.Load() > 0 || m.disk.waiting.Load() > 0 {
 			return true
 		}
+		// Raft refuses every write while it hands over to one that does not answer.
+		if n := m.running(); n != nil && n.transferSince.Load() > 0 {
+			return true
+		}
 	}
 	return false
 }

@@ -55,7 +55,7 @@ func (d *soakDisk) uuid() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir.Identity().UUID, errors.Join(dir.SetClusterID("soak"), dir.Close())
+	return dir.Identity().UUID, errors.Join(dir.SetCluster("soak", nil), dir.Close())
 }
 
 // open opens the folder and its stores, the product's own around either log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -88,10 +89,7 @@ func (n *Node) raftPeer(ctx context.Context, from hello) error {
 func (n *Node) askVouch(ctx context.Context, uuid string) bool {
 	ctx, cancel := context.WithTimeout(ctx, vouchTimeout)
 	defer cancel()
-	members := n.introducers
-	if servers := n.servers(); len(servers) > 0 {
-		members = servers
-	}
+	members := n.acquaintances()
 	q := vouchQuestion{UUID: uuid, Log: n.logEnd()}
 	var wg sync.WaitGroup
 	yes := make(chan struct{}, len(members))
@@ -111,19 +109,24 @@ func (n *Node) askVouch(ctx context.Context, uuid string) bool {
 	return len(yes) > 0
 }
 
-// isServer reports whether a node is in Raft's configuration. While there is none here,
-// those are who have told this node that it is a member.
-func (n *Node) isServer(uuid string) bool {
+// acquaintances returns whom this node takes for members: those of Raft's configuration.
+// Until that has this node, all that it has is older than its membership, and there may
+// be nobody left of the members of then: so those come first that were members when it
+// became one.
+func (n *Node) acquaintances() []raft.Server {
 	servers := n.servers()
-	if len(servers) == 0 {
-		servers = n.introducers
+	if !n.belonged.Load() && slices.ContainsFunc(servers, func(s raft.Server) bool { return string(s.ID) == n.uuid }) {
+		n.belonged.Store(true)
 	}
-	for _, s := range servers {
-		if string(s.ID) == uuid {
-			return true
-		}
+	if n.belonged.Load() {
+		return servers
 	}
-	return false
+	return slices.Concat(n.introducers, servers)
+}
+
+// isServer reports whether this node takes another one for a member.
+func (n *Node) isServer(uuid string) bool {
+	return slices.ContainsFunc(n.acquaintances(), func(s raft.Server) bool { return string(s.ID) == uuid })
 }
 
 // vouches holds what members said about nodes that this one does not know. The zero
@@ -197,20 +200,30 @@ func (w *vouchWord) over() bool {
 	}
 }
 
-// introduced notes who told this node, which has no configuration, that it is a member.
-// Before it runs.
-func (n *Node) introduced(uuid, peerAddr string) {
-	n.introducers = append(n.introducers, raft.Server{ID: raft.ServerID(uuid), Address: raft.ServerAddress(peerAddr)})
+// introduced notes who the members were when this node became one. Before it runs.
+func (n *Node) introduced(members []introducer) {
+	n.introducers = nil
+	for _, m := range members {
+		n.introducers = append(n.introducers, raft.Server{ID: raft.ServerID(m.UUID), Address: raft.ServerAddress(m.PeerAddr)})
+	}
+}
+
+// introducing returns the members, for a node that becomes one: this node first, which
+// it has met.
+func (n *Node) introducing() []introducer {
+	members := []introducer{{UUID: n.uuid, PeerAddr: n.record.PeerAddr}}
+	for _, s := range n.servers() {
+		if string(s.ID) != n.uuid {
+			members = append(members, introducer{UUID: string(s.ID), PeerAddr: string(s.Address)})
+		}
+	}
+	return members
 }
 
 // memberAt returns the UUID of the member at a peer address, "" if this node knows of
 // none there: by Raft's configuration, by the records, by where they said that they are.
 func (n *Node) memberAt(addr string) (uuid string) {
-	servers := n.servers()
-	if len(servers) == 0 {
-		servers = n.introducers
-	}
-	for _, s := range servers {
+	for _, s := range n.acquaintances() {
 		if string(s.Address) == addr {
 			return string(s.ID)
 		}

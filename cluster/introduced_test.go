@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// A node joins a cluster whose first members have all been replaced: by the beginning of
+// the log, which it gets first, nobody who is left is a member.
+func TestNode_joinsAfterTheFirstMembersHaveGone(t *testing.T) {
+	t.Parallel()
+	addrs := freeAddrs(t, 3)
+	cfgs := make([]Config, len(addrs))
+	for i, addr := range addrs {
+		cfgs[i] = testConfig(t, fmt.Sprintf("n%d", i+1), t.TempDir(), addr)
+	}
+	cfgs[0].Bootstrap = true
+	first := openNode(t, cfgs[0])
+	for i := range 100 * appendEntriesMax { // enough for more than raftTakenInterval
+		submitKey(t, first, fmt.Sprint("first ", i))
+	}
+	token := joinTokenOf(t, first)
+	cfgs[1].Join, cfgs[1].JoinToken = addrs[:1], token
+	second := openNode(t, cfgs[1])
+	eventually(t, "two vote", func() bool { return len(first.votersNow()) == 2 })
+	eventually(t, "n2 leads", func() bool {
+		_, _ = first.Transfer(context.Background(), "n2")
+		return second.IsLeader()
+	})
+	eventually(t, "n1 is removed", func() bool { return second.RemoveNode(context.Background(), "n1", fsm.Operator{}) == nil })
+	closeNode(t, first)
+	cfgs[2].Join, cfgs[2].JoinToken = addrs[1:2], token
+	third := openNode(t, cfgs[2])
+	eventually(t, "n3 has the beginning", func() bool { return third.AppliedIndex() > 0 })
+	closeNode(t, third)
+
+	// Started again in the midst of it, it still knows who made it a member.
+	cfgs[2].Join, cfgs[2].Registerer = nil, testConfig(t, "n3", "", "").Registerer
+	third = openNode(t, cfgs[2])
+	eventually(t, "n3 votes", func() bool { return len(second.votersNow()) == 2 })
+	if third.isServer(first.uuid) {
+		t.Error("n3 takes Raft's messages from a node that was removed")
+	}
+}
+
+func submitKey(t *testing.T, n *Node, key string) {
+	t.Helper()
+	eventually(t, "a task", func() bool {
+		_, err := n.Propose(t.Context(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1"), Key: key}}})
+		return err == nil
+	})
+}
