@@ -49,18 +49,26 @@ func (t together) Inject(ctx context.Context, c *Cluster, rng *rand.Rand) (func(
 // cluster that works, as recovery begins with the last one; then losses of power, as
 // a disk comes back only when nothing else holds it.
 func InOrder(list []Fault) []Fault {
-	rank := func(f Fault) int {
-		switch f.(type) {
-		case member, rot:
-			return 0
-		case power:
-			return 1
-		}
-		return 2
-	}
 	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b Fault) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(sorted, func(a, b Fault) int { return order(a) - order(b) })
 	return sorted
+}
+
+// order is a fault's place in InOrder; of several at once that of the first.
+func order(f Fault) int {
+	switch f := f.(type) {
+	case together:
+		first := 2
+		for _, part := range f {
+			first = min(first, order(part))
+		}
+		return first
+	case member, rot:
+		return 0
+	case power:
+		return 1
+	}
+	return 2
 }
 
 // Clash reports whether both faults take a node's folder, vote or address: at once they
