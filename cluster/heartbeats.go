@@ -94,15 +94,18 @@ func (h *heartbeats) meet(rpc raft.RPC) {
 	h.toLoop(rpc)
 }
 
-// ask has the loop answer args. It returns nil after close.
-func (h *heartbeats) ask(args *raft.AppendEntriesRequest) *raft.AppendEntriesResponse {
+// ask has the loop answer args. Errors: Raft's, raft.ErrTransportShutdown after close.
+func (h *heartbeats) ask(args *raft.AppendEntriesRequest) (*raft.AppendEntriesResponse, error) {
 	answer := make(chan raft.RPCResponse, 1)
 	h.toLoop(raft.RPC{Command: args, RespChan: answer})
 	select {
 	case a := <-answer:
-		return a.Response.(*raft.AppendEntriesResponse)
+		if a.Error != nil {
+			return nil, a.Error
+		}
+		return a.Response.(*raft.AppendEntriesResponse), nil
 	case <-h.done:
-		return nil
+		return nil, raft.ErrTransportShutdown
 	}
 }
 

@@ -73,14 +73,14 @@ func (s *seam) has(args *raft.InstallSnapshotRequest) bool {
 
 // answerCovered answers an offer of a snapshot that the state covers, without taking
 // it: "taken" if its last entry is this node's, else with an error. beat has Raft judge
-// the leader and its term by a heartbeat of the same, and returns nil when Raft ends.
-func (s *seam) answerCovered(rpc raft.RPC, args *raft.InstallSnapshotRequest, beat func(*raft.AppendEntriesRequest) *raft.AppendEntriesResponse) {
+// the leader and its term by a heartbeat of the same; its error is the answer, too.
+func (s *seam) answerCovered(rpc raft.RPC, args *raft.InstallSnapshotRequest, beat func(*raft.AppendEntriesRequest) (*raft.AppendEntriesResponse, error)) {
 	has := s.has(args)
-	judged := beat(&raft.AppendEntriesRequest{RPCHeader: args.RPCHeader, Term: args.Term})
+	judged, err := beat(&raft.AppendEntriesRequest{RPCHeader: args.RPCHeader, Term: args.Term})
 	_, _ = io.Copy(io.Discard, rpc.Reader) // what comes next on the connection lies behind it
 	switch {
-	case judged == nil:
-		rpc.Respond(nil, raft.ErrTransportShutdown)
+	case err != nil:
+		rpc.Respond(nil, err)
 	case judged.Success && !has:
 		rpc.Respond(nil, fmt.Errorf("the snapshot of entry %d lies behind what this node has applied, and it does not know that entry any more", args.LastLogIndex))
 	default:

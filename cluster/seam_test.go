@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -189,5 +190,25 @@ func TestSeam_anotherHistoryAboveTheSnapshot(t *testing.T) {
 			t.Error("what follows the snapshot is refused")
 		}
 		b.want(1, 6, 7, 6, 7)
+	})
+}
+
+// An offer that Raft refuses for its protocol is refused, also where the state covers it.
+func TestSeam_offerOfAnotherProtocol(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, b *seamBench) {
+		if !b.install(10, 3) {
+			t.Fatal("a snapshot is refused")
+		}
+		header := b.header()
+		header.ProtocolVersion = raft.ProtocolVersionMax + 1
+		var resp raft.InstallSnapshotResponse
+		err := b.leader.InstallSnapshot("a", b.to, &raft.InstallSnapshotRequest{
+			RPCHeader: header, SnapshotVersion: 1, Term: 9, LastLogIndex: 10, LastLogTerm: 3, Size: 1,
+		}, &resp, bytes.NewReader([]byte("s")))
+		if !errors.Is(err, raft.ErrUnsupportedProtocol) {
+			t.Errorf("error is %v, want %v", err, raft.ErrUnsupportedProtocol)
+		}
+		b.want(1, 0, 0)
 	})
 }
