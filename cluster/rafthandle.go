@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +23,9 @@ type raftRun struct {
 	raft      *raft.Raft
 	confirmer *confirmer
 	cancel    context.CancelCauseFunc // ends the waits of its calls, and its snapshot
-	end       sync.Once
-	ended     chan struct{} // closed when it has shut down
+	ending    atomic.Bool             // it shuts down, or has
+	endErr    error                   // why it did not shut down well; set before ended is closed
+	ended     chan struct{}           // closed when it has shut down
 }
 
 func newRaftHandle(run *raftRun) *raftHandle {
@@ -114,12 +114,20 @@ var errRunEnded = errors.New("raft is being shut down")
 
 // shutdown ends the run and waits for its goroutines. The transport goes first:
 // a call to a peer that does not answer would hold the rest up. So would a snapshot
-// that is being written, a minute for 1.5 GB: it is given up. A second call does
-// nothing.
+// that is being written, a minute for 1.5 GB: it is given up. Another call waits for
+// the first, and returns what that does.
 func (r *raftRun) shutdown() error {
+	if r.ending.CompareAndSwap(false, true) {
+		r.endErr = r.shutdownOnce()
+		close(r.ended)
+	}
+	<-r.ended
+	return r.endErr
+}
+
+func (r *raftRun) shutdownOnce() error {
 	r.cancel(errRunEnded)
 	err := r.confirmer.Close()
-	defer r.end.Do(func() { close(r.ended) })
 	if down := r.raft.Shutdown().Error(); down != nil {
 		return fmt.Errorf("stop raft: %w", down)
 	}
@@ -192,6 +200,9 @@ func (n *Node) restartRaft() error {
 		return fmt.Errorf("start raft anew: %w", err)
 	}
 	n.raft.run.Store(run)
+	if n.removed.Load() {
+		return run.shutdown() // leaveForGood may have seen the one before
+	}
 	n.logger.Info("raft started anew", "took_ms", (n.clock.Mono() - begin).Milliseconds())
 	return nil
 }

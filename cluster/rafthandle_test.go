@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
 
@@ -65,4 +68,102 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 		_, err := leader.snapshotNow(ctx)
 		return err == nil
 	})
+}
+
+// A node that leads on, between two scopes of its leadership, keeps its Raft: a transfer
+// that failed just before must not break a restore off.
+func TestEndTransfer_leadsBetweenScopes(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
+	cfg.Bootstrap = true
+	n := openNode(t, cfg)
+	defer closeNode(t, n)
+	l := leaderOf(t, n).leader.Load()
+	before := n.raft.run.Load()
+	_, err := n.between(t.Context(), func() (uint64, error) {
+		ended := make(chan struct{})
+		n.transfers <- transferred{from: l, restarted: ended}
+		<-ended
+		return 0, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.raft.run.Load() != before {
+		t.Error("raft was started anew on a node that leads")
+	}
+}
+
+// stuckFSM applies nothing before it is let go.
+type stuckFSM struct {
+	raft.FSM
+	goes chan struct{}
+}
+
+func (f stuckFSM) Apply(*raft.Log) any {
+	<-f.goes
+	return nil
+}
+
+// Each call returns when the run is over, also one that comes while another waits:
+// nobody may start the next over stores that are in use.
+func TestRaftRun_shutdownTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		addr, transport := raft.NewInmemTransport("a")
+		conf := raft.DefaultConfig()
+		conf.LocalID, conf.Logger = "a", hclog.NewNullLogger()
+		store, snapshots := raft.NewInmemStore(), raft.NewInmemSnapshotStore()
+		servers := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: addr}}}
+		if err := raft.BootstrapCluster(conf, store, store, snapshots, transport, servers); err != nil {
+			t.Fatal(err)
+		}
+		c := newConfirmer(transport)
+		c.heartbeats.start(transport.Consumer())
+		state := stuckFSM{goes: make(chan struct{})}
+		r, err := raft.NewRaft(conf, state, store, store, snapshots, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := &raftRun{raft: r, confirmer: c, cancel: func(error) {}, ended: make(chan struct{})}
+		<-r.LeaderCh()
+		r.Apply([]byte("x"), 0)
+		synctest.Wait() // it is being applied
+		var over atomic.Int32
+		for range 2 {
+			go func() {
+				if err := run.shutdown(); err != nil {
+					t.Error(err)
+				}
+				over.Add(1)
+			}()
+			synctest.Wait()
+		}
+		if n := over.Load(); n != 0 {
+			t.Errorf("%d calls returned while an entry was applied", n)
+		}
+		close(state.goes)
+		synctest.Wait()
+		if n := over.Load(); n != 2 {
+			t.Errorf("%d calls returned, want 2", n)
+		}
+	})
+}
+
+// A node that learns that it was removed while its Raft is being started anew has none
+// that runs on.
+func TestRestartRaft_removed(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
+	cfg.Bootstrap = true
+	n := openNode(t, cfg)
+	defer closeNode(t, n)
+	leaderOf(t, n)
+	n.leaveForGood()
+	if err := n.restartRaft(); err != nil {
+		t.Fatal(err)
+	}
+	if state := n.raft.State(); state != raft.Shutdown {
+		t.Errorf("raft is in state %s, want %s", state, raft.Shutdown)
+	}
 }

@@ -168,8 +168,9 @@ func (n *Node) endTransfer(ctx context.Context, t transferred) {
 	case <-t.from.ctx.Done():
 	}
 	t.from.wg.Wait()
-	if n.leader.Load() != nil || ctx.Err() != nil {
-		return // it leads again
+	// By Raft's word: between two scopes of a leadership, as for a restore, there is no leader here.
+	if n.raft.State() == raft.Leader || n.leader.Load() != nil || ctx.Err() != nil {
+		return // it leads again, or on
 	}
 	if err := n.restartRaft(); err != nil {
 		n.cfg.Fatal(fmt.Errorf("after the leadership was handed over: %w: start this node again", err))
