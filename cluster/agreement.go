@@ -62,8 +62,11 @@ func (c *comparison) accord(voters []raft.Server) (a accord, majority string) {
 		return agreed, majority
 	case ok:
 		return outvoted, majority
-	case len(c.differing()) > 0:
-		return divided, ""
+	}
+	for _, chain := range chains {
+		if chain != "" && chain != c.at.String() {
+			return divided, ""
+		}
 	}
 	return undecided, ""
 }
