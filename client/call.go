@@ -216,7 +216,11 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 		}
 		return outcome{verdict: repeat.Settled, err: err}
 	}
-	return judge(resp, body, a)
+	o := judge(resp, body, a)
+	if errors.Is(o.err, ErrUnauthorized) && c.keyFile != nil && c.keyFile.Changed(req.Header.Get(headerAPIKey)) {
+		o.verdict = repeat.Unwritten // a token that expired, and there is another one
+	}
+	return o
 }
 
 // tryTimeout returns how long a try may take whose answer may be held back for
@@ -233,6 +237,17 @@ func tryTimeout(ctx context.Context, wait time.Duration) time.Duration {
 	return wait + min(max((time.Until(deadline)-wait)/2, tryTimeoutMin), most)
 }
 
+// headerAPIKey is what the key is sent in.
+const headerAPIKey = "X-API-Key"
+
+// key returns the key to send, "": none.
+func (c *Client) key() string {
+	if c.keyFile != nil {
+		return c.keyFile.Key()
+	}
+	return c.apiKey
+}
+
 func (c *Client) newRequest(ctx context.Context, base string, r Request, redirect bool) (*http.Request, error) {
 	var body io.Reader
 	if r.Body != nil {
@@ -247,8 +262,8 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.apiKey != "" {
-		req.Header.Set("X-API-Key", c.apiKey)
+	if key := c.key(); key != "" {
+		req.Header.Set(headerAPIKey, key)
 	}
 	if redirect {
 		req.Header.Set("X-Claimq-Redirect", "1")

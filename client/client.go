@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/claimq/claimq/internal/keyfile"
 )
 
 // waitMax bounds what a call waits: beyond it nobody can tell the difference.
@@ -46,6 +48,7 @@ var _ TaskManager = (*Client)(nil)
 // Client makes calls to a cluster. It is safe for concurrent use.
 type Client struct {
 	apiKey  string
+	keyFile *keyfile.File // in place of apiKey; nil: none
 	timeout time.Duration // of a call whose context has no deadline
 	logger  *slog.Logger
 	http    *http.Client

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/claimq/claimq/internal/keyfile"
 )
 
 // Bounds of what a client holds and waits for.
@@ -49,8 +51,13 @@ type Config struct {
 	// kept (a proxy's prefix), a query is refused. Empty: CLAIMQ_ENDPOINTS,
 	// separated by commas, else http://127.0.0.1:7400.
 	Endpoints []string
-	// APIKey is sent with every request. Empty: CLAIMQ_API_KEY, else none.
+	// APIKey is sent with every request; a token of the servers' issuer may stand for it.
+	// Empty: APIKeyFile, else CLAIMQ_API_KEY, else CLAIMQ_API_KEY_FILE, else none.
 	APIKey string
+	// APIKeyFile is a file with one line, the key or a token, in place of APIKey. It is
+	// read again every second that there is a call, and before a call is given up for
+	// whose key was refused: tokens expire. What cannot be read leaves the one from before.
+	APIKeyFile string
 	// TLS is for https endpoints. nil: the system's roots.
 	TLS *tls.Config
 	// Timeout is how long a call may take with its repeats when its context has
@@ -66,8 +73,10 @@ func New(cfg Config) (*Client, error) {
 	if len(cfg.Endpoints) == 0 {
 		cfg.Endpoints = endpointsFromEnv(os.Getenv("CLAIMQ_ENDPOINTS"))
 	}
-	if cfg.APIKey == "" {
-		cfg.APIKey = os.Getenv("CLAIMQ_API_KEY")
+	if cfg.APIKey == "" && cfg.APIKeyFile == "" {
+		if cfg.APIKey = os.Getenv("CLAIMQ_API_KEY"); cfg.APIKey == "" {
+			cfg.APIKeyFile = os.Getenv("CLAIMQ_API_KEY_FILE")
+		}
 	}
 	transport := newTransport(cfg, connsMax)
 	transport.ResponseHeaderTimeout = headerTimeout
@@ -103,6 +112,9 @@ func newClient(cfg Config, transport, waiting http.RoundTripper) (*Client, error
 	if strings.ContainsAny(cfg.APIKey, "\r\n\x00") {
 		return nil, errors.New("the API key has a line break or a zero byte in it")
 	}
+	if cfg.APIKey != "" && cfg.APIKeyFile != "" {
+		return nil, errors.New("the API key and a file with it are both given: give one of them")
+	}
 	if cfg.Timeout < 0 {
 		return nil, fmt.Errorf("timeout is %v, it must not be negative", cfg.Timeout)
 	}
@@ -112,7 +124,15 @@ func newClient(cfg Config, transport, waiting http.RoundTripper) (*Client, error
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return newClosable(cfg, transport, waiting, endpoints), nil
+	c := newClosable(cfg, transport, waiting, endpoints)
+	if cfg.APIKeyFile != "" {
+		file, err := keyfile.Open(cfg.APIKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("API key file: %w", err)
+		}
+		c.keyFile = file
+	}
+	return c, nil
 }
 
 // endpointsFromEnv splits the value of CLAIMQ_ENDPOINTS.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/internal/keyfile"
 )
 
 // callTimeout is how long a call is tried unless --timeout says otherwise.
@@ -22,6 +23,7 @@ const callTimeout = 30 * time.Second
 type clientFlags struct {
 	endpoints []string
 	apiKey    string
+	keyFile   string
 	tls       tlsFlags
 	timeout   time.Duration
 	output    string
@@ -37,10 +39,9 @@ func addClientFlags(a *app, cmd *cobra.Command, f *clientFlags, moreOutputs ...s
 	flags.DurationVar(&f.timeout, "timeout", callTimeout, "how long to go on trying")
 	flags.StringVar(&f.output, "output", "table", strings.Join(f.outputs, ", ")+": json is the server's answer as it is")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := setFromVariables(a, cmd.Flags()); err != nil {
+		if err := f.setFromVariables(a, cmd.Flags()); err != nil {
 			return err
 		}
-		a.warnOfSecret(f.tls.keyFile)
 		return f.check()
 	}
 }
@@ -56,6 +57,7 @@ func longer(cmd *cobra.Command, timeout time.Duration) {
 func (f *clientFlags) addNodeFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.endpoints, "endpoint", []string{"http://127.0.0.1:7400"}, "URL of a node; repeatable (CLAIMQ_ENDPOINTS)")
 	flags.StringVar(&f.apiKey, "api-key", "", "API key (CLAIMQ_API_KEY, which ps does not show)")
+	flags.StringVar(&f.keyFile, "api-key-file", "", "file with the API key or a token, one line, read again while the command runs (CLAIMQ_API_KEY_FILE)")
 	f.tls.add(flags)
 }
 
@@ -113,11 +115,37 @@ func setFromVariables(a *app, flags *pflag.FlagSet) error {
 func onlyExplicit(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		switch f.Name {
-		case "endpoint", "api-key", "ca-file", "cert-file", "key-file", "timeout", "output":
+		case "endpoint", "api-key", "api-key-file", "ca-file", "cert-file", "key-file", "timeout", "output":
 		default:
 			f.Annotations = map[string][]string{explicitOnly: {}}
 		}
 	})
+}
+
+// setFromVariables sets the flags that were not given, and warns of secrets that others may
+// read. A flag with the key beats the other one's variable; of the variables the key's does.
+func (f *clientFlags) setFromVariables(a *app, flags *pflag.FlagSet) error {
+	key, file := flags.Changed("api-key"), flags.Changed("api-key-file")
+	if err := setFromVariables(a, flags); err != nil {
+		return err
+	}
+	if key && file {
+		return usageErrorf("--api-key and --api-key-file are both given: give one of them")
+	}
+	f.oneKey(file)
+	a.warnOfSecret(f.tls.keyFile)
+	a.warnOfSecret(f.keyFile)
+	return nil
+}
+
+// oneKey leaves one of key and file.
+func (f *clientFlags) oneKey(file bool) {
+	switch {
+	case file:
+		f.apiKey = ""
+	case f.apiKey != "":
+		f.keyFile = ""
+	}
 }
 
 func (f *clientFlags) check() error {
@@ -130,6 +158,18 @@ func (f *clientFlags) check() error {
 		}
 	}
 	return usageErrorf("--output is %q: it must be one of %s", f.output, strings.Join(f.outputs, ", "))
+}
+
+// keySource returns a function that returns the key to send, "": none.
+func (f *clientFlags) keySource() (func() string, error) {
+	if f.keyFile == "" {
+		return func() string { return f.apiKey }, nil
+	}
+	file, err := keyfile.Open(f.keyFile)
+	if err != nil {
+		return nil, usageErrorf("--api-key-file: %w", err)
+	}
+	return file.Key, nil
 }
 
 // session is one command's talk with a server.
@@ -154,7 +194,7 @@ func (a *app) talk(f *clientFlags, fn func(s session) error) error {
 	if err != nil {
 		return usageErrorf("%w", err)
 	}
-	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.apiKey, TLS: tlsConfig, Timeout: f.timeout})
+	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.apiKey, APIKeyFile: f.keyFile, TLS: tlsConfig, Timeout: f.timeout})
 	if err != nil {
 		return usageErrorf("%w", err)
 	}

@@ -73,6 +73,8 @@ func (a *app) readNodeFlags(cmd *cobra.Command, f *clientFlags) error {
 		}
 		err = flag.Value.Set(typed.Value.String())
 	})
+	file := cmd.Flags().Lookup("api-key-file")
+	f.oneKey(file != nil && file.Changed)
 	return err
 }
 

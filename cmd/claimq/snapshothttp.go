@@ -31,6 +31,7 @@ const (
 // client would read into memory.
 type transfer struct {
 	f    *clientFlags
+	key  func() string // "": none
 	http *http.Client
 }
 
@@ -39,7 +40,11 @@ func newTransfer(f *clientFlags) (*transfer, error) {
 	if err != nil {
 		return nil, usageErrorf("%w", err)
 	}
-	return &transfer{f: f, http: &http.Client{
+	key, err := f.keySource()
+	if err != nil {
+		return nil, err
+	}
+	return &transfer{f: f, key: key, http: &http.Client{
 		Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           (&net.Dialer{Timeout: transferDial}).DialContext,
@@ -152,8 +157,8 @@ func (t *transfer) once(ctx context.Context, method, target string, body *transf
 	} else {
 		req.Body, req.ContentLength = nil, 0
 	}
-	if t.f.apiKey != "" {
-		req.Header.Set("X-API-Key", t.f.apiKey)
+	if key := t.key(); key != "" {
+		req.Header.Set("X-API-Key", key)
 	}
 	resp, err = t.http.Do(req)
 	return resp, counted.read, err

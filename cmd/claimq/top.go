@@ -92,7 +92,7 @@ func (a *app) top(ctx context.Context, o *topOptions) error {
 }
 
 func (o *topOptions) topConfig() (top.Config, error) {
-	cfg := top.Config{APIKey: o.apiKey, Timeout: o.timeout}
+	cfg := top.Config{Timeout: o.timeout}
 	for _, e := range o.endpoints {
 		if e = strings.TrimRight(strings.TrimSpace(e), "/"); e != "" {
 			cfg.Endpoints = append(cfg.Endpoints, e)
@@ -105,8 +105,11 @@ func (o *topOptions) topConfig() (top.Config, error) {
 	if cfg.TLS, err = o.tls.config(); err != nil {
 		return cfg, usageErrorf("%w", err)
 	}
+	if cfg.APIKey, err = o.keySource(); err != nil {
+		return cfg, err
+	}
 	// The client knows what an endpoint and a key look like.
-	c, err := client.New(client.Config{Endpoints: cfg.Endpoints, APIKey: cfg.APIKey, TLS: cfg.TLS})
+	c, err := client.New(client.Config{Endpoints: cfg.Endpoints, APIKey: o.apiKey, APIKeyFile: o.keyFile, TLS: cfg.TLS})
 	if err != nil {
 		return cfg, usageErrorf("%w", err)
 	}

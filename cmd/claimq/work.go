@@ -45,7 +45,7 @@ fails it for good, any other fails the attempt. COMMAND is no shell line; sh -c 
 one.
 
 It has CLAIMQ_TASK_ID, _TASK_TYPE, _ATTEMPT, _CLAIM_TOKEN, _WORKER and _ENDPOINTS in
-its environment, and this process's, without CLAIMQ_API_KEY.
+its environment, and this process's, without CLAIMQ_API_KEY and CLAIMQ_API_KEY_FILE.
 
 COMMAND and all of its process group get SIGTERM, and 5 s later SIGKILL, when its time
 is over, somebody cancels the task or the claim is lost (then after 250 ms). It may run
@@ -60,11 +60,7 @@ is asked on and on.`,
   claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'`,
 		Args: cobra.MinimumNArgs(1),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := setFromVariables(a, cmd.Flags()); err != nil {
-				return err
-			}
-			a.warnOfSecret(o.tls.keyFile)
-			return nil
+			return o.setFromVariables(a, cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

@@ -50,7 +50,7 @@ func commandEnviron(environ, endpoints []string, worker string) []string {
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {
-		case "CLAIMQ_API_KEY", "CLAIMQ_TOKEN", "CLAIMQ_PARAMS", "CLAIMQ_PAYLOAD":
+		case "CLAIMQ_API_KEY", "CLAIMQ_API_KEY_FILE", "CLAIMQ_TOKEN", "CLAIMQ_PARAMS", "CLAIMQ_PAYLOAD":
 		default:
 			kept = append(kept, e)
 		}

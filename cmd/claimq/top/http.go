@@ -59,8 +59,10 @@ func (s *Source) get(ctx context.Context, base, path string) ([]byte, error) {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
 	req.Header.Set("User-Agent", "claimq-top")
-	if s.cfg.APIKey != "" {
-		req.Header.Set("X-API-Key", s.cfg.APIKey)
+	if s.cfg.APIKey != nil {
+		if key := s.cfg.APIKey(); key != "" {
+			req.Header.Set("X-API-Key", key)
+		}
 	}
 	resp, err := s.http.Do(req)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 // Config says whom to ask.
 type Config struct {
 	Endpoints []string      // base URLs without a slash at the end; at least one
-	APIKey    string        // "": none
+	APIKey    func() string // what it returns is sent; nil, or "": none
 	TLS       *tls.Config   // nil: the system's
 	Timeout   time.Duration // of one request; positive
 }

@@ -102,7 +102,7 @@ func (c *nodes) answer(w http.ResponseWriter, r *http.Request, id string) {
 
 func newTestSource(t *testing.T, timeout time.Duration, endpoints ...string) *Source {
 	t.Helper()
-	s := NewSource(Config{Endpoints: endpoints, APIKey: "key", Timeout: timeout})
+	s := NewSource(Config{Endpoints: endpoints, APIKey: func() string { return "key" }, Timeout: timeout})
 	t.Cleanup(s.Close)
 	return s
 }
