@@ -62,7 +62,8 @@ type joinConfig struct {
 	Admit func(ctx context.Context, req joinRequest) (clusterID string, err error)
 	// Members returns the members, this node first.
 	Members func() []introducer
-	// Logger gets a line for each node that is admitted or refused.
+	// Logger gets a line for each node that is admitted, and of those that are refused
+	// what a refusalLog says.
 	Logger hclog.Logger
 }
 
@@ -78,12 +79,13 @@ type joinAnswer struct {
 // serveJoins answers those who want to join: the leader decides, others say
 // where the leader is.
 func serveJoins(port peerHandler, cfg joinConfig) {
+	var refusals refusalLog
 	port.Handle(callJoin, func(ctx context.Context, from hello, body []byte) ([]byte, error) {
-		return json.Marshal(answerJoin(ctx, cfg, from, body))
+		return json.Marshal(answerJoin(ctx, cfg, &refusals, from, body))
 	})
 }
 
-func answerJoin(ctx context.Context, cfg joinConfig, from hello, body []byte) joinAnswer {
+func answerJoin(ctx context.Context, cfg joinConfig, refusals *refusalLog, from hello, body []byte) joinAnswer {
 	var req joinRequest
 	if err := json.Unmarshal(body, &req); err != nil || len(req.Token) > joinTokenBytesMax {
 		return joinAnswer{Refused: "the request to join is malformed"}
@@ -104,7 +106,7 @@ func answerJoin(ctx context.Context, cfg joinConfig, from hello, body []byte) jo
 	var refusal *joinRefusal
 	switch {
 	case errors.As(err, &refusal):
-		cfg.Logger.Warn("refused a node that wants to join", "node_id", record.NodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "reason", refusal.Text)
+		refusals.warn(cfg.Logger, "refused a node that wants to join", "node_id", record.NodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "reason", refusal.Text)
 		return joinAnswer{Refused: refusal.Text}
 	case err != nil:
 		return joinAnswer{Retry: err.Error()}

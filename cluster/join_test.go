@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -175,10 +176,43 @@ func TestAnswerJoin_forSomebodyElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := answerJoin(t.Context(), cfg, tc.from, body); got.Refused == "" || got.ClusterID != "" {
+		if got := answerJoin(t.Context(), cfg, &refusalLog{}, tc.from, body); got.Refused == "" || got.ClusterID != "" {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
+}
+
+// Who asks to join again and again does not fill the log of who refuses.
+func TestServeJoins_refusedOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		network := newFakeNetwork()
+		serveJoins(network.open("host1:7401", hello{}), joinConfig{
+			Leader: func() (string, bool) { return "host1:7401", true },
+			Admit:  func(context.Context, joinRequest) (string, error) { return "", &joinRefusal{Text: "not this one"} },
+			Logger: hclog.New(&hclog.LoggerOptions{Output: &log}),
+		})
+		record := testRecord()
+		port := network.open("host4:7401", recordHello(record))
+		ask := func() {
+			_, err := requestJoin(t.Context(), port, []string{"host1:7401"}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
+			if !errors.Is(err, ErrJoinRefused) {
+				t.Fatal(err)
+			}
+		}
+		for range 100 {
+			ask()
+		}
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "refused a node that wants to join: node_id=n4") || !strings.Contains(got, "not this one") {
+			t.Errorf("the log has %q", got)
+		}
+		<-time.After(refusalLogInterval)
+		ask()
+		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "more_not_logged=99") {
+			t.Errorf("then the log has %q", got)
+		}
+	})
 }
 
 // The same over real ports.

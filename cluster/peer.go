@@ -39,9 +39,6 @@ const (
 	// acceptPauseMax bounds the pause after an accept that failed, when the
 	// process has run out of files, say.
 	acceptPauseMax = time.Second
-	// handshakeLogInterval is the least time between two log lines about
-	// handshakes that failed: a port scan must not fill the log.
-	handshakeLogInterval = time.Second
 )
 
 // ErrPeerAddrInUse is returned when another process listens on the address of
@@ -112,7 +109,7 @@ type peerPort struct {
 	addr     string           // advertised
 	server   *fasthttp.Server // of members
 	meets    *fasthttp.Server // of whoever wants to join
-	failures handshakeLog
+	failures refusalLog
 
 	ctx    context.Context // ends with the port
 	cancel context.CancelFunc
@@ -370,7 +367,7 @@ func (p *peerPort) serve(conn net.Conn, end func()) {
 	c, err := p.greet(conn)
 	end()
 	if err != nil {
-		p.failures.log(p.log, conn.RemoteAddr(), err)
+		p.failures.warn(p.log, "refused a connection to the peer port", "remote_addr", conn.RemoteAddr(), "error", err)
 		return
 	}
 	if c == nil {
@@ -575,26 +572,4 @@ func (p *peerPort) dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", addr)
-}
-
-// handshakeLog logs handshakes that failed, at most one in an interval, and
-// how many it kept quiet about. The zero value is ready.
-type handshakeLog struct {
-	mu    sync.Mutex
-	last  time.Time
-	quiet int
-}
-
-func (l *handshakeLog) log(logger hclog.Logger, remote net.Addr, err error) {
-	l.mu.Lock()
-	now := time.Now()
-	if now.Sub(l.last) < handshakeLogInterval {
-		l.quiet++
-		l.mu.Unlock()
-		return
-	}
-	quiet := l.quiet
-	l.last, l.quiet = now, 0
-	l.mu.Unlock()
-	logger.Warn("refused a connection to the peer port", "remote_addr", remote, "error", err, "more_not_logged", quiet)
 }

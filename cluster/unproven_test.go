@@ -194,7 +194,7 @@ func TestPeerPort_unprovenChangesNothing(t *testing.T) {
 		if n := p.meeting.Len() + p.shaking.Len() + len(p.handshakes); n > 0 {
 			t.Errorf("%s: %d places are taken", name, n)
 		}
-		lines, bound := log.count("\n"), 2+int(time.Since(began)/handshakeLogInterval)
+		lines, bound := log.count("\n"), 2+int(time.Since(began)/refusalLogInterval)
 		if lines > bound {
 			t.Errorf("%s: %d lines in the log for %d connections in %v, want %d at most", name, lines, len(texts), time.Since(began), bound)
 		}
