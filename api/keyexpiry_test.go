@@ -112,7 +112,7 @@ func TestServer_WaitKeyExpires(t *testing.T) {
 			keys.set(testKey("operator"), expiring(testKey("worker"), start.Add(c.then)))
 			reread(t, s)
 		}
-		f := (<-answers).refused(t, wire.CodeUnauthorized)
+		f := arrived(t, answers).refused(t, wire.CodeUnauthorized)
 		if !strings.Contains(f["error"].(string), "expired at") {
 			t.Errorf("%s: %v", name, f)
 		}

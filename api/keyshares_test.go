@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -66,6 +67,18 @@ func waitsForEver(n *fakeNode) <-chan struct{} {
 	return waiting
 }
 
+// arrived returns an answer to one of the requests under way.
+func arrived(t *testing.T, answers <-chan answer) answer {
+	t.Helper()
+	select {
+	case a := <-answers:
+		return a
+	case <-time.After(10 * time.Second):
+		t.Fatal("it still waits")
+		return answer{}
+	}
+}
+
 // A key has half of the waits that there are; another one has its own. When a key is
 // taken out, or is for something else, what waits for it is 401; wherever the request
 // came in, and whichever node reloads its keys.
@@ -93,7 +106,8 @@ func TestKeyShares_Waits(t *testing.T) {
 		const claim, body = "POST /api/tasks/claim", `{"worker_id":"w","wait_ms":60000}`
 		wait(claim, body, "a")
 		wait("GET /api/tasks/1?wait_ms=60000", "", "a")
-		if f := servers[c.through].call(t, claim, body, with("a")).refused(t, wire.CodeOverloaded); f["reason"] != "key_waits" {
+		go func() { answers <- servers[c.through].call(t, claim, body, with("a")) }()
+		if f := arrived(t, answers).refused(t, wire.CodeOverloaded); f["reason"] != "key_waits" {
 			t.Errorf("%v: one more wait: %v", c, f)
 		}
 		wait(claim, body, "b")
@@ -102,11 +116,11 @@ func TestKeyShares_Waits(t *testing.T) {
 		keys.set(other, all[1], all[2])
 		reread(t, servers[c.reread])
 		for range 2 {
-			(<-answers).refused(t, wire.CodeUnauthorized)
+			arrived(t, answers).refused(t, wire.CodeUnauthorized)
 		}
 		keys.set(all[2])
 		reread(t, servers[c.reread])
-		(<-answers).refused(t, wire.CodeUnauthorized)
+		arrived(t, answers).refused(t, wire.CodeUnauthorized)
 		for name, s := range servers {
 			if len(s.shares.shares) > 0 {
 				t.Errorf("%v: the %s still counts what is over: %v", c, name, s.shares.shares)
@@ -131,6 +145,37 @@ func TestKeyShares_TakenOutBefore(t *testing.T) {
 		t.Errorf("%v, %v", bad, context.Cause(ctx))
 	}
 	leave()
+}
+
+// What waits is looked at now and then, and goes on until its key expires.
+func TestKeyShares_LookedAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const life = 2*keyLookInterval + keyLookInterval/2
+		table, err := newKeyTable([]Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{}
+		s.keys.Store(table)
+		s.shares.most[lastingWait] = 1
+		ctx, cancel := context.WithCancelCause(t.Context())
+		leave, bad := s.hold(lastingWait, table.findText([]byte(keyText("worker"))), netip.Addr{}, cancel)
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		<-time.After(life - 1)
+		synctest.Wait()
+		if err := context.Cause(ctx); err != nil {
+			t.Errorf("it ended too early: %v", err)
+		}
+		<-time.After(1)
+		synctest.Wait()
+		if ended := (*keyEnded)(nil); !errors.As(context.Cause(ctx), &ended) || ended.why != failExpired {
+			t.Errorf("when its key expires: %v", context.Cause(ctx))
+		}
+		leave()
+	})
 }
 
 // One key has half of the streams, and one more of another key is served. A stream ends

@@ -109,6 +109,19 @@ func TestNames_AsTheDecoder(t *testing.T) {
 	})
 }
 
+// Two names that have the same hash need not be the same.
+func TestNames_SameHash(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"a":1,"b":2,"\u0061":3}`)
+	names := []nameAt{{hash: 7, at: 1}, {hash: 7, at: 7}, {hash: 7, at: 13}}
+	if name, twice := sameName(body, names[:2]); twice {
+		t.Errorf("%q is there once", name)
+	}
+	if name, twice := sameName(body, names); !twice || name != "a" {
+		t.Errorf("twice is %q, %v", name, twice)
+	}
+}
+
 // Many names are those in objects that are open at the same time.
 func TestNames_Many(t *testing.T) {
 	t.Parallel()

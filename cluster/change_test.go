@@ -254,6 +254,7 @@ func TestNode_changeOfLeaderIsTold(t *testing.T) {
 		if err := removed.RemoveNode(patiently(t), removed.NodeID(), by); err != nil {
 			t.Fatal(err)
 		}
+		refusedWith(t, "removing it again", c.Leader().RemoveNode(patiently(t), removed.NodeID(), by), "No member is named")
 		for kind, id := range map[fsm.EventKind]string{fsm.EventMemberDemoted: demoted.NodeID(), fsm.EventMemberRemoved: removed.NodeID()} {
 			if got := toldOf(t, c.Leader(), kind); len(got) != 1 || got[0] != id+" by ann" {
 				t.Errorf("%s: the trail tells %q", kind, got)

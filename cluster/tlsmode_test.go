@@ -83,13 +83,14 @@ func TestPeerTLS_modeStripped(t *testing.T) {
 			return
 		}
 		defer plain.Close()
-		between.Go(func() { _, _ = io.Copy(plain, stripped) })
+		between.Go(func() { _, _ = io.Copy(plain, stripped); _ = plain.Close() })
 		_, _ = io.Copy(stripped, plain)
 	})
 	_, err = dialer.Call(t.Context(), listener.Addr().String(), "echo", []byte("x"))
 	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "another join key") {
 		t.Errorf("over a connection without TLS in the middle: %v", err)
 	}
+	_ = dialer.Close()
 	_ = listener.Close()
 	between.Wait()
 }

@@ -75,14 +75,19 @@ func TestPeerPort_uncoveredIsClosed(t *testing.T) {
 				t.Fatal(err)
 			}
 			conns = append(conns, over.(*peerConn))
-			change(w)
 			side := map[bool]*peerPort{true: w.acceptor, false: w.dialer}[name == "at the acceptor"]
+			waitUntil(t, "the port has noted what all have shown", func() bool { return len(side.shownConns()) == len(conns) })
+			change(w)
 			waitUntil(t, "the port has looked", func() bool {
 				return !slices.ContainsFunc(side.shownConns(), func(c *peerConn) bool { return !c.retired.Load() })
 			})
 			side.endUncovered(time.Now().Add(uncoveredGrace))
+			if open := len(side.shownConns()); open > 0 {
+				t.Errorf("%d connections are not closed", open)
+			}
+			end := time.Now().Add(testWait)
 			for _, c := range conns {
-				_ = c.SetReadDeadline(time.Now().Add(testWait))
+				_ = c.SetReadDeadline(end)
 				if _, err := io.Copy(io.Discard, c); isTimeout(err) {
 					t.Errorf("the connection for %s is not closed", c.why)
 				}
@@ -142,10 +147,13 @@ func TestPeerPort_exchangedAuthority(t *testing.T) {
 		_, err := w.dialer.Call(t.Context(), w.acceptor.Addr(), "wait", nil)
 		failed.add(err)
 	})
-	waiting.Go(func() {
-		req, resp := newSubmit("x")
-		failed.add(w.dialer.ForwardWaiting(t.Context(), w.acceptor.Addr(), testUUID("n2"), req, resp))
-	})
+	wait := func() {
+		waiting.Go(func() {
+			req, resp := newSubmit("x")
+			failed.add(w.dialer.ForwardWaiting(t.Context(), w.acceptor.Addr(), testUUID("n2"), req, resp))
+		})
+	}
+	wait()
 	open := func() (conns []*peerConn) {
 		w.dialer.mu.Lock()
 		defer w.dialer.mu.Unlock()
@@ -155,16 +163,25 @@ func TestPeerPort_exchangedAuthority(t *testing.T) {
 		return conns
 	}
 	waitUntil(t, "both are under way", func() bool { return len(open()) == 2 && w.acceptor.streams.Load() == 1 })
+	if _, err := w.dialer.Call(t.Context(), w.acceptor.Addr(), "echo", nil); err != nil { // it leaves one idle
+		t.Fatal(err)
+	}
 	old := open()
 	trust(&w.n1, both)
 	trust(&w.n2, both)
 	w.n1.Store(&trusting{w.after.Issue([]string{"127.0.0.1"}).TLS(t), both})
 	w.dialer.endUncovered(time.Now())
+	if now := open(); len(now) != 2 {
+		t.Errorf("%d connections are open, want the two that are in use", len(now))
+	}
 	if _, err := w.dialer.Call(t.Context(), w.acceptor.Addr(), "echo", nil); err != nil {
 		t.Error(err)
 	}
-	if now := open(); len(now) != 3 {
-		t.Errorf("%d connections are open, want the two that are in use and a new one", len(now))
+	wait()
+	waitUntil(t, "another one waits", func() bool { return w.acceptor.streams.Load() == 2 })
+	anew := slices.DeleteFunc(open(), func(c *peerConn) bool { return slices.Contains(old, c) })
+	if now := open(); len(anew) != 2 || len(now) != 4 {
+		t.Errorf("%d connections are open, %d of them new, want the two that are in use and two new ones", len(now), len(anew))
 	}
 	close(release)
 	waiting.Wait()
