@@ -43,6 +43,8 @@ type soakCluster struct {
 	// nothing, as nobody could have heard it.
 	crashed sync.Map
 	starts  atomic.Int64 // of nodes
+	// silentUntil is when workers may ask again, in Unix nanoseconds.
+	silentUntil atomic.Int64
 
 	// What nodes that were stopped have counted.
 	snapshots, restores, loops, crashes atomic.Int64

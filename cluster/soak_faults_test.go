@@ -50,6 +50,7 @@ func soakFaults() []soakFault {
 		{"jump a wall clock", faultClock, 3, (*soakCluster).jumpClock},
 		{"burst", faultLoad, 3, (*soakCluster).burst},
 		{"stream", faultLoad, 3, (*soakCluster).stream},
+		{"silence", faultLoad, 2, (*soakCluster).silence},
 		{"burst while the leader is cut off", faultLoad, 3, func(c *soakCluster) {
 			c.cutOff(c.leaderOrAny())
 			c.burst()
@@ -323,6 +324,17 @@ func (c *soakCluster) burst() {
 			})
 		}
 	}
+}
+
+// silence lets no worker ask for anything for a while, in whose midst the leader is cut
+// off: what the next one knows of the lease clock is not in the log then.
+func (c *soakCluster) silence() {
+	before, after := time.Duration(c.random.IntN(6000))*time.Millisecond, 2*time.Second
+	c.log.event("silence for %s", before+after)
+	c.silentUntil.Store(time.Now().Add(before + after).UnixNano())
+	<-time.After(before)
+	c.cutOff(c.leaderOrAny())
+	<-time.After(after)
 }
 
 // stream submits a task every few milliseconds for a while, to whoever believes to

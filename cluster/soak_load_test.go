@@ -108,6 +108,10 @@ func (w *soakWorker) node() *Node {
 // earlier try may have been applied.
 func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Proposed, unknown, ok bool) {
 	for ctx.Err() == nil {
+		if silent := time.Until(time.Unix(0, w.load.c.silentUntil.Load())); silent > 0 {
+			pause(ctx, silent)
+			continue
+		}
 		n := w.node()
 		if n == nil {
 			pause(ctx, 50*time.Millisecond)
