@@ -28,7 +28,7 @@ const (
 // copy that is started again and again stays an old copy.
 //
 // Until ctx ends it goes on telling those that did not answer, and who joins later:
-// whoever was not told could not tell an old copy.
+// whoever was not told could not tell an old copy. One of them may know better, too.
 func (n *Node) proveStart(ctx context.Context) {
 	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.isOpen()) {
 		return
@@ -43,8 +43,12 @@ func (n *Node) proveStart(ctx context.Context) {
 	n.gate.open()
 	noted := make(map[string]bool)
 	for pause(ctx, startTellInterval) {
-		if n.unnoted(noted) {
-			_ = n.askStarts(ctx, n.dir.Identity().Start, noted) // else at the next look
+		if !n.unnoted(noted) {
+			continue
+		}
+		if err := n.askStarts(ctx, n.dir.Identity().Start, noted); err != nil && ctx.Err() == nil {
+			n.cfg.Fatal(err)
+			return
 		}
 	}
 }

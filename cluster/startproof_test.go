@@ -110,6 +110,37 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	}
 }
 
+// An old copy that passed, as nobody who answered knew better, is found out once somebody
+// who does is back.
+func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
+	t.Parallel()
+	c := newBackupCluster(t, logStoreWAL)
+	at := slices.Index(c.nodes, c.follower())
+	knows, knowsNot := (at+1)%3, (at+2)%3
+	eventually(t, "all to have started once", func() bool {
+		return !slices.ContainsFunc(c.nodes, func(n *Node) bool { return n.dir.Identity().Start.Number == 0 })
+	})
+	closeNode(t, c.nodes[at])
+	old := copiedFolder(t, c.cfgs[at].DataDir)
+	closeNode(t, c.nodes[knowsNot])
+	again, _ := over(t, c.cfgs[at], c.cfgs[at].DataDir)
+	newest := openNode(t, again)
+	eventually(t, "the node to vote after its restart", newest.gate.isOpen)
+	closeNode(t, newest)
+	closeNode(t, c.nodes[knows])
+
+	again, _ = over(t, c.cfgs[knowsNot], c.cfgs[knowsNot].DataDir)
+	openNode(t, again)
+	again, ended := over(t, c.cfgs[at], old)
+	passed := openNode(t, again)
+	eventually(t, "the old copy to pass", passed.gate.isOpen)
+	again, _ = over(t, c.cfgs[knows], c.cfgs[knows].DataDir)
+	openNode(t, again)
+	if err := endOf(t, ended); !errors.Is(err, ErrOldCopy) {
+		t.Errorf("%v, want an ErrOldCopy", err)
+	}
+}
+
 // A node whose majority is away follows and tells, but does not vote; with one other
 // that starts, too, both do.
 func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
