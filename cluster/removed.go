@@ -34,6 +34,9 @@ type standingQuestion struct {
 	Record fsm.NodeRecord `json:"record"`
 }
 
+// commitPollInterval is how often it is looked whether entries have been committed.
+const commitPollInterval = 5 * time.Millisecond
+
 // standingAnswer is the leader's word. Others say nothing.
 type standingAnswer struct {
 	Member  bool `json:"member,omitempty"`
@@ -169,7 +172,8 @@ func aboutItself(from hello, body []byte) error {
 }
 
 // answerStanding says, if this node leads for certain, whether a node is a
-// member, and notes its address.
+// member, and notes its address. It writes nothing and locks nothing for who is none:
+// whoever has the join key may ask.
 func (n *Node) answerStanding(ctx context.Context, body []byte) ([]byte, error) {
 	var q standingQuestion
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -177,38 +181,50 @@ func (n *Node) answerStanding(ctx context.Context, body []byte) ([]byte, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, standingAskTimeout)
 	defer cancel()
-	l, unlock, err := n.lockLeading(ctx)
-	if err != nil {
+	l := n.leader.Load()
+	if n.raft == nil || l == nil || !l.serves() || n.closing.Load() {
 		return json.Marshal(standingAnswer{})
 	}
-	defer unlock()
-	servers := n.servers()
+	removed := !slices.ContainsFunc(n.servers(), q.isAbout)
 	if err := l.confirmHistory(ctx); err != nil {
 		return json.Marshal(standingAnswer{})
 	}
-	for _, s := range servers {
-		if string(s.ID) == q.Record.UUID {
-			l.moveLocked(ctx, s, q.Record.PeerAddr)
-			return json.Marshal(standingAnswer{Member: true})
-		}
+	if removed {
+		return json.Marshal(standingAnswer{Removed: true})
 	}
-	return json.Marshal(standingAnswer{Removed: true})
+	return json.Marshal(standingAnswer{Member: n.noteMoved(ctx, &q)})
+}
+
+func (q *standingQuestion) isAbout(s raft.Server) bool { return string(s.ID) == q.Record.UUID }
+
+// noteMoved notes where a member is, and reports whether it is one still.
+func (n *Node) noteMoved(ctx context.Context, q *standingQuestion) bool {
+	l, unlock, err := n.lockLeading(ctx)
+	if err != nil {
+		return false
+	}
+	defer unlock()
+	servers := n.servers()
+	i := slices.IndexFunc(servers, q.isAbout)
+	if i >= 0 {
+		l.moveLocked(ctx, servers[i], q.Record.PeerAddr)
+	}
+	return i >= 0
 }
 
 // confirmHistory waits until all that this node's log had at the call, as a leader
-// in l's term, is committed and applied here. The latest configuration need not be
-// without it: nobody waits any more for a change whose caller gave up, and the next
-// leader may know nothing of it. Errors: Raft's, ctx's cause, fsm.ErrNotLeader.
+// in l's term, is committed. The latest configuration need not be without it: nobody
+// waits any more for a change whose caller gave up, and the next leader may know nothing
+// of it. Errors: ctx's cause, those of confirmRead.
 func (l *leadership) confirmHistory(ctx context.Context) error {
 	n := l.node
-	if err := n.await(ctx, func() raft.Future { return n.raft.Barrier(standingAskTimeout) }); err != nil {
-		return err
+	for end := n.lastIndex(); n.raft.CommitIndex() < end; {
+		if !pause(ctx, commitPollInterval) {
+			return context.Cause(ctx)
+		}
 	}
-	// Else the barrier may be of a later term, and what was there is gone.
-	if n.raft.CurrentTerm() != l.term {
-		return fsm.ErrNotLeader
-	}
-	return nil
+	// That it leads still in the term: else what was there at the call may be gone.
+	return n.confirmRead(ctx, l, 0)
 }
 
 // leaveForGood ends what this node does as a member. It goes on running, so that

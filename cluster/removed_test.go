@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,6 +58,32 @@ func newHeldCluster(t *testing.T) (nodes []*Node, held *atomic.Bool) {
 		nodes = append(nodes, n)
 	}
 	return nodes, held
+}
+
+// Who is no member is told so without a word in the log, and while the membership is
+// locked: anybody with the join key may ask as often as he likes.
+func TestNode_answerStandingOfAStranger(t *testing.T) {
+	t.Parallel()
+	nodes, _ := newHeldCluster(t)
+	leader := leaderOf(t, nodes...)
+	eventually(t, "all to have what the leader has", func() bool {
+		return !slices.ContainsFunc(nodes, func(n *Node) bool { return n.AppliedIndex() < leader.AppliedIndex() })
+	})
+	unlock, err := leader.lockMembers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	before := leader.lastIndex()
+	for range 20 {
+		answer, err := leader.answerStanding(t.Context(), []byte(`{"record":{"uuid":"stranger","peer_addr":"host9:7401"}}`))
+		if err != nil || string(answer) != `{"removed":true}` {
+			t.Errorf("%s, %v", answer, err)
+		}
+	}
+	if after := leader.lastIndex(); after != before {
+		t.Errorf("the log ends at %d, and %d before", after, before)
+	}
 }
 
 // A leader whose removal of a node is not committed leads for certain, but does not

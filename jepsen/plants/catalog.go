@@ -376,8 +376,8 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-one", Test: "^TestNode_answerStandingWaitsForTheRemoval$",
 			edits: []edit{{
 				file: "cluster/removed.go",
-				old:  "	if err := l.confirmHistory(ctx); err != nil {\n",
-				new:  "	if err := n.confirmRead(ctx, l, 0); err != nil {\n",
+				old:  "	for end := n.lastIndex(); n.raft.CommitIndex() < end; {\n",
+				new:  "	for end := n.raft.CommitIndex(); n.raft.CommitIndex() < end; {\n",
 			}},
 		},
 		{
