@@ -1,0 +1,150 @@
+// Command pairs sets two builds of claimq side by side:
+//
+//	go run ./bench/pairs --rounds 24 OLD NEW
+//
+// It starts a cluster of three nodes of each, in a folder of its own below --dir, and
+// measures them in turn, the other one idle, so that the machine's hour is the same for
+// both: for 1.5 s linearizable reads of a task over 64 connections, then --tasks tasks
+// by NEW's `claimq bench` over 64 connections, submit, claim and complete. Who comes
+// first changes with each round; the first round is not counted. It prints the medians,
+// and of the ratio NEW/OLD by round the median and the quartiles.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+const (
+	conns    = 64
+	readTime = 1500 * time.Millisecond
+	warmUp   = "300ms"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 24, "how many pairs of each kind")
+	tasks := flag.Int("tasks", 6000, "tasks of a measurement")
+	dir := flag.String("dir", ".", "folder whose file system the nodes write to")
+	flag.Parse()
+	if flag.NArg() != 2 || *rounds < 1 || *tasks < 1 {
+		fmt.Fprintln(os.Stderr, "usage: pairs [--rounds N] [--tasks N] [--dir DIR] OLD NEW, two claimq binaries")
+		os.Exit(2)
+	}
+	p := pairs{old: flag.Arg(0), changed: flag.Arg(1), rounds: *rounds, tasks: *tasks, dir: *dir, readTime: readTime}
+	if err := p.run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "pairs:", err)
+		os.Exit(1)
+	}
+}
+
+// pairs is what is measured.
+type pairs struct {
+	old, changed  string // binaries
+	rounds, tasks int
+	dir           string
+	readTime      time.Duration
+}
+
+// rates are those of one round, of the old build and of the new one.
+type rates [2]float64
+
+// run measures, and prints to out.
+func (p *pairs) run(ctx context.Context, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp(p.dir, "pairs-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	var targets [2]target
+	for i, binary := range []string{p.old, p.changed} {
+		nodes := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.Mkdir(nodes, 0o700); err != nil {
+			return err
+		}
+		if targets[i].cluster, err = procs.Start(ctx, procs.Config{Binary: binary, Dir: nodes, Nodes: 3}); err != nil {
+			return fmt.Errorf("start %s: %w", binary, err)
+		}
+		defer targets[i].cluster.Close()
+		if err := targets[i].prepare(ctx); err != nil {
+			return fmt.Errorf("%s: %w", binary, err)
+		}
+	}
+	var reads, tasks []rates
+	for round := range p.rounds + 1 {
+		r, err := inTurn(round, func(i int) (float64, error) { return readRate(targets[i].task, conns, p.readTime) })
+		if err != nil {
+			return fmt.Errorf("reads: %w", err)
+		}
+		t, err := inTurn(round, func(i int) (float64, error) { return p.taskRate(ctx, targets[i].url) })
+		if err != nil {
+			return fmt.Errorf("tasks: %w", err)
+		}
+		if round > 0 {
+			reads, tasks = append(reads, r), append(tasks, t)
+		}
+	}
+	say(out, "reads/s", reads)
+	say(out, "tasks/s", tasks)
+	return nil
+}
+
+// inTurn measures both; which one first depends on the round.
+func inTurn(round int, measure func(i int) (float64, error)) (r rates, err error) {
+	for i := range r {
+		i = (i + round) % len(r)
+		if r[i], err = measure(i); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// taskRate drives the cluster whose leader is at url with the new build's load.
+func (p *pairs) taskRate(ctx context.Context, url string) (float64, error) {
+	bench := exec.CommandContext(ctx, p.changed, "bench", "--endpoint", url, "--conns", strconv.Itoa(conns),
+		"--tasks", strconv.Itoa(p.tasks), "--warm-up", warmUp, "--output", "json")
+	bench.Stderr = os.Stderr
+	text, err := bench.Output()
+	if err != nil {
+		return 0, err
+	}
+	var result struct {
+		TasksPerS float64 `json:"tasks_per_s"`
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return 0, fmt.Errorf("read what claimq bench printed: %w", err)
+	}
+	return result.TasksPerS, nil
+}
+
+// say prints a line of one kind of measurement.
+func say(out io.Writer, what string, all []rates) {
+	var of [3][]float64
+	for _, r := range all {
+		of[0], of[1], of[2] = append(of[0], r[0]), append(of[1], r[1]), append(of[2], r[1]/r[0])
+	}
+	fmt.Fprintf(out, "%s  %8.0f before, %8.0f after; ratio %.3f in the median of %d pairs, quartiles %.3f and %.3f\n",
+		what, quantile(of[0], 0.5), quantile(of[1], 0.5), quantile(of[2], 0.5), len(all), quantile(of[2], 0.25), quantile(of[2], 0.75))
+}
+
+// quantile returns the value below which that share of all lies, between two neighbours
+// in proportion.
+func quantile(all []float64, share float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	at := share * float64(len(sorted)-1)
+	low := int(at)
+	high := min(low+1, len(sorted)-1)
+	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+}

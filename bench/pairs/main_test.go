@@ -1,0 +1,56 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+// A build beside itself.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	binary, err := procs.Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	p := pairs{old: binary, changed: binary, rounds: 1, tasks: 300, dir: t.TempDir(), readTime: 50 * time.Millisecond}
+	if err := p.run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`^reads/s +[1-9]\d* before, +[1-9]\d* after; ratio .* of 1 pairs.*\ntasks/s +[1-9]\d* before, +[1-9]\d* after; `)
+	if !want.MatchString(out.String()) {
+		t.Errorf("printed %s", out.String())
+	}
+	p.old = "/nonexistent"
+	if err := p.run(t.Context(), &out); err == nil || !strings.Contains(err.Error(), p.old) {
+		t.Errorf("a binary that is not there: %v", err)
+	}
+}
+
+func TestInTurn(t *testing.T) {
+	t.Parallel()
+	for round, want := range []string{"01", "10", "01"} {
+		order := ""
+		got, err := inTurn(round, func(i int) (float64, error) {
+			order += string(rune('0' + i))
+			return float64(i), nil
+		})
+		if err != nil || order != want || got != (rates{0, 1}) {
+			t.Errorf("round %d: %s, %v, %v", round, order, got, err)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	t.Parallel()
+	all := []float64{4, 1, 3, 2}
+	for share, want := range map[float64]float64{0: 1, 0.25: 1.75, 0.5: 2.5, 1: 4} {
+		if got := quantile(all, share); got != want {
+			t.Errorf("%v: %v, want %v", share, got, want)
+		}
+	}
+}
