@@ -130,8 +130,8 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-leader", Test: "^TestAgreement_twoAliveDiffer$",
 			edits: []edit{{
 				file: "cluster/agreement.go",
-				old:  "		return outvoted, majority\n	case len(c.differing()) > 0:\n",
-				new:  "		return outvoted, majority\n	case len(c.differing()) > len(voters):\n",
+				old:  "		if chain != \"\" && chain != c.at.String() {\n			return divided, \"\"\n",
+				new:  "		if chain != \"\" && chain != c.at.String() {\n			return undecided, \"\"\n",
 			}},
 		},
 		{

@@ -138,11 +138,11 @@ func Rules() []Plant {
 		},
 		{
 			Name: "expiry-ignored", What: "a key is taken after its expires_at", Rows: "4/keys_expired",
-			edits: []edit{{"api/keys.go", "	if k.expired(now) {\n", "	if k.expired(now) && k.roles == 0 {\n"}},
+			edits: []edit{{"api/keys.go", "	case k.expired(now):\n", "	case k.expired(now) && k.roles == 0:\n"}},
 		},
 		{
 			Name: "addresses-ignored", What: "a key with addresses is taken from any", Rows: "4/keys_addresses",
-			edits: []edit{{"api/keys.go", "	if !k.admits(from) {\n", "	if !k.admits(from) && k.roles == 0 {\n"}},
+			edits: []edit{{"api/keys.go", "	case !k.admits(from):\n", "	case !k.admits(from) && k.roles == 0:\n"}},
 		},
 		{
 			Name: "key-told", What: "a key is taken from the header in which nodes tell it, also from a client", Rows: "4/keys_told",
