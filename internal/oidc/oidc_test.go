@@ -130,6 +130,38 @@ func TestIssuer_Check(t *testing.T) {
 	}
 }
 
+// A token that anybody can make up takes little stack, wherever it is nested.
+func TestIssuer_CheckDeep(t *testing.T) {
+	t.Parallel()
+	at := oidctest.New(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kid := at.Add(key, "ES256")
+	i := open(t, at)
+	nested := func(levels int) any {
+		return json.RawMessage(`["\"]",` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels))
+	}
+	head := func(levels int) string {
+		return oidctest.Sign(t, key, "ES256", map[string]any{"kid": kid, "x": nested(levels)}, at.Claims("s"))
+	}
+	for name, c := range map[string]struct {
+		token string
+		want  error
+	}{
+		"claims":            {at.Sign(with(at.Claims("s"), "x", nested(63))), nil},
+		"a header":          {head(63), nil},
+		"claims that are":   {at.Sign(with(at.Claims("s"), "x", nested(64))), oidc.ErrMalformed},
+		"a header that is":  {head(64), oidc.ErrMalformed},
+		"a header, by much": {head(2000), oidc.ErrMalformed},
+	} {
+		if _, err := i.Check([]byte(c.token), time.Now()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -1,6 +1,8 @@
 package oidc
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"time"
@@ -12,6 +14,12 @@ import (
 
 // TokenBytesMax bounds a token as it is sent.
 const TokenBytesMax = 8 << 10
+
+// nestingMax bounds the levels of JSON in a token's header and in its claims, the
+// outermost value being the first. Reading one takes stack and time for each of them, and
+// whoever reads it keeps the stack until memory is collected: half a MiB, if anybody could
+// have thousands.
+const nestingMax = 64
 
 // Why a token is not taken. No error has anything of the token.
 var (
@@ -67,7 +75,7 @@ var kinds = map[string]bool{"": true, "jwt": true, "at+jwt": true, "application/
 // this package. What a token says of itself is looked at first: only one that would be
 // good costs the check of a signature, or a look at the issuer.
 func (i *Issuer) Check(token []byte, now time.Time) (*Claims, error) {
-	if len(token) > TokenBytesMax {
+	if len(token) > TokenBytesMax || isDeep(token) {
 		return nil, ErrMalformed
 	}
 	signed, err := jose.ParseSignedCompact(string(token), i.algorithms)
@@ -101,6 +109,39 @@ func (i *Issuer) Check(token []byte, now time.Time) (*Claims, error) {
 	}
 	claims.Signer = key.id
 	return claims, nil
+}
+
+// isDeep reports whether the header or the claims of a token have more levels than
+// nestingMax, or are no base64.
+func isDeep(token []byte) bool {
+	parts := bytes.SplitN(token, []byte{'.'}, 3)
+	for _, part := range parts[:min(len(parts), 2)] {
+		text, err := base64.RawURLEncoding.AppendDecode(nil, part)
+		if err != nil || levels(text) > nestingMax {
+			return true
+		}
+	}
+	return false
+}
+
+// levels returns how many levels JSON has; of what is no JSON any number.
+func levels(text []byte) (most int) {
+	level, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++ // a quote behind it ends nothing
+		case quoted:
+		case c == '{' || c == '[':
+			level++
+			most = max(most, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return most
 }
 
 // Trusts says what is wrong with a key that signed a token before: nothing, if it is among
