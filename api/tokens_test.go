@@ -439,7 +439,9 @@ func TestTokens_KeyWithdrawn(t *testing.T) {
 	issuer := oidctest.New(t)
 	s, _ := setup(t, withTokens(tokensOf(issuer)))
 	awaitIssuer(t, s)
-	before := bearerOf(issuer.Token("alice", "ops"))
+	claims := issuer.Claims("alice", "ops")
+	claims["iat"] = time.Now().Unix() - 30
+	before := bearerOf(issuer.Sign(claims))
 	s.call(t, "GET /api/tasks", "", before).good(t, 200)
 	issuer.Rotate()
 	after := bearerOf(issuer.Token("alice", "ops"))

@@ -63,10 +63,11 @@ func (i *Issuer) fetch(ctx context.Context) (*keySet, error) {
 		return nil, errors.New("discovery: jwks_uri: it must begin with https://, as the issuer does")
 	}
 	var sent jwks
+	at := time.Now() // what the issuer has after that may be missing
 	if err := i.get(ctx, about.JWKSURI, keysBytes, &sent); err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
-	keys, err := newKeySet(&sent, time.Now())
+	keys, err := newKeySet(&sent, at)
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}

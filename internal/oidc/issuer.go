@@ -224,7 +224,7 @@ func (i *Issuer) run(ctx context.Context) {
 
 // askForKeys has the keys fetched because of a token that is signed with another one, at
 // most once in askInterval: anybody can make such tokens up. It reports whether the token
-// may turn out to be good: that the keys are being fetched, or could not be.
+// may turn out to be good by that: the keys are being fetched, or could not be.
 func (i *Issuer) askForKeys(now time.Time) bool {
 	if i.fetching.Load() {
 		return true

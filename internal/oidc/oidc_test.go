@@ -232,7 +232,7 @@ func TestIssuer_UnknownKID(t *testing.T) {
 	at := oidctest.New(t)
 	i := open(t, at)
 	now := time.Now()
-	before := []byte(at.Token("s"))
+	before := []byte(at.Sign(with(at.Claims("s"), "iat", now.Unix()-30)))
 	old, err := i.Check(before, now)
 	if err != nil {
 		t.Fatal(err)
@@ -259,6 +259,32 @@ func TestIssuer_UnknownKID(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return i.Stats(now).Fetched == 3 })
+}
+
+// Whoever makes tokens up decides when the keys are fetched, and not what becomes of the
+// tokens of a key that is new since: such a token is younger than the keys.
+func TestIssuer_YoungToken(t *testing.T) {
+	t.Parallel()
+	at, other := oidctest.New(t), oidctest.New(t)
+	other.Rotate() // to a kid that the issuer does not have
+	i := open(t, at)
+	now := time.Now()
+	if _, err := i.Check([]byte(other.Sign(at.Claims("mallory"))), now); !errors.Is(err, oidc.ErrNoKeys) {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return i.Stats(now).Fetched == 2 })
+	at.Rotate()
+	then := time.Now()
+	old := []byte(at.Sign(with(at.Claims("s"), "iat", then.Unix()-30)))
+	waitFor(t, func() bool { _, err := i.Check(old, then); return errors.Is(err, oidc.ErrSignature) })
+	young := []byte(at.Sign(with(at.Claims("s"), "iat", then.Unix())))
+	if _, err := i.Check(young, then); !errors.Is(err, oidc.ErrNoKeys) {
+		t.Errorf("a token of a key that is newer than those that are there: %v", err)
+	}
+	if _, err := i.Check(young, then.Add(11*time.Second)); !errors.Is(err, oidc.ErrNoKeys) {
+		t.Error(err)
+	}
+	waitFor(t, func() bool { _, err := i.Check(young, then); return err == nil })
 }
 
 // An issuer that cannot be reached stops nobody: not at the start, and later its keys are

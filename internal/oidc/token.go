@@ -41,8 +41,9 @@ var (
 	ErrLifetime = errors.New("the token is valid for longer than is allowed")
 	// ErrSignature is returned for a token that no key of the issuer signed.
 	ErrSignature = errors.New("the token is not signed with a key of the issuer")
-	// ErrNoKeys is returned while the issuer's keys are not there, or are being fetched
-	// because the token names one that is not among them: asking again is worth it.
+	// ErrNoKeys is returned while the issuer's keys are not there, or the token names one
+	// that is not among them, and they are being fetched or older than the token: asking
+	// again is worth it.
 	ErrNoKeys = errors.New("the keys of the issuer are not there")
 )
 
@@ -58,7 +59,8 @@ type Claims struct {
 	// Signer is the key that it was signed with.
 	Signer SignerID
 
-	all map[string]any
+	issued time.Time // by its issuer's clock; zero: it does not say
+	all    map[string]any
 }
 
 // IsToken reports whether text looks like a signed token: three parts, of which the
@@ -99,7 +101,7 @@ func (i *Issuer) Check(token []byte, now time.Time) (*Claims, error) {
 	}
 	key := keys.find(head.KeyID, head.Algorithm)
 	switch {
-	case key == nil && i.askForKeys(now):
+	case key == nil && (i.askForKeys(now) || head.KeyID != "" && claims.younger(keys, i.cfg.Leeway)):
 		return nil, ErrNoKeys
 	case key == nil:
 		return nil, ErrSignature
@@ -182,14 +184,23 @@ func (i *Issuer) read(payload []byte, now time.Time) (*Claims, error) {
 	case err != nil:
 		return nil, ErrMalformed
 	}
+	claims := &Claims{Subject: c.Subject, ExpiresAt: c.Expiry.Time(), all: all}
 	from := now
 	if c.IssuedAt != nil {
 		from = c.IssuedAt.Time()
+		claims.issued = from
 	}
 	if most := i.cfg.LifetimeMax; most > 0 && c.Expiry.Time().Sub(from) > most {
 		return nil, ErrLifetime
 	}
-	return &Claims{Subject: c.Subject, ExpiresAt: c.Expiry.Time(), all: all}, nil
+	return claims, nil
+}
+
+// younger reports whether a token may have been issued after the keys were fetched: what
+// signed it may then be a key that they do not have yet.
+func (c *Claims) younger(keys *keySet, leeway time.Duration) bool {
+	const exact = time.Second // iat has no fractions
+	return !c.issued.IsZero() && !c.issued.Add(exact+leeway).Before(keys.at)
 }
 
 // Texts returns the texts of a claim: one, those of a list, or the words of scope and scp.
