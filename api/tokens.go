@@ -71,6 +71,8 @@ type tokenTable struct {
 
 // tokenUse is what a key that was made of a token has of it.
 type tokenUse struct {
+	issuer *oidc.Issuer // that found it good
+	claim  string       // that the groups are of
 	groups []string
 	signer oidc.SignerID
 }
@@ -162,7 +164,7 @@ var errNoName = errors.New("the token has no name")
 
 // grantOf returns a key with what groups may do, without roles if that is nothing.
 func (t *tokenTable) grantOf(groups []string) *apiKey {
-	k := &apiKey{token: &tokenUse{groups: groups}, refused: t.refused}
+	k := &apiKey{token: &tokenUse{issuer: t.issuer, claim: t.cfg.GroupsClaim, groups: groups}, refused: t.refused}
 	var first *apiKey
 	for i, g := range t.grants {
 		switch {
@@ -182,8 +184,15 @@ func (k *apiKey) alike(other *apiKey) bool {
 	return slices.Equal(k.types, other.types) && slices.Equal(k.addresses, other.addresses)
 }
 
-// again returns what the key of a token is now: nil if its token is taken no more.
+// again returns what the key of a token is now: nil if its token is taken no more, or that
+// is not known.
 func (t *tokenTable) again(k *apiKey, now time.Time) (*apiKey, error) {
+	switch {
+	case k.token.issuer != t.issuer: // other settings found it good: it has to be asked again
+		return nil, oidc.ErrNoKeys
+	case k.token.claim != t.cfg.GroupsClaim:
+		return nil, nil
+	}
 	if err := t.issuer.Trusts(k.token.signer, now); err != nil {
 		return nil, err
 	}

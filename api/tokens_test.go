@@ -393,7 +393,8 @@ func TestTokens_WaitEnds(t *testing.T) {
 			s.call(t, "GET /api/tasks", "", bearerOf(issuer.Token("x", "ops")))
 			waitFor(t, func() bool { return s.keys.Load().tokens.issuer.Stats(time.Now()).Fetched == 2 })
 		}, "not signed with a key"},
-		"another issuer": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *Tokens) { tokens.Issuer.Audience = "others" }, "cannot be checked"},
+		"its groups are another claim": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *Tokens) { tokens.GroupsClaim = "roles" }, "known no more"},
+		"another issuer":               {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *Tokens) { tokens.Issuer.Audience = "others" }, "cannot be checked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -430,6 +431,36 @@ func TestTokens_WaitEnds(t *testing.T) {
 				t.Errorf("it ends with %+v", got)
 			}
 		})
+	}
+}
+
+// What was let in before a reload, and begins to wait after it, does not go on by a token
+// that the settings of now would not take.
+func TestTokens_WaitBegins(t *testing.T) {
+	t.Parallel()
+	issuer := oidctest.New(t)
+	var settings changingTokens
+	settings.set(tokensOf(issuer))
+	s, _ := setup(t, settings.use)
+	awaitIssuer(t, s)
+	k, err := s.keys.Load().tokens.find([]byte(issuer.Token("bob", "workers")), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := tokensOf(issuer)
+	changed.Issuer.Audience = "others"
+	settings.set(changed)
+	reread(t, s)
+	awaitIssuer(t, s)
+	ctx, end := context.WithCancelCause(t.Context())
+	defer end(nil)
+	leave, bad := s.hold(lastingWait, k, netip.Addr{}, end)
+	if bad != nil {
+		t.Fatal(bad.text)
+	}
+	defer leave()
+	if ctx.Err() == nil {
+		t.Error("it goes on by a token for another audience")
 	}
 }
 
