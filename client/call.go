@@ -136,13 +136,23 @@ func (c *Client) leave(base string, o *outcome) {
 		o.err = fmt.Errorf("%s redirects to %q", base, o.location)
 	case repeat.Unwritten:
 		// Another node would count alike, or pass it on to the same leader.
-		if errors.Is(o.err, ErrRateLimited) || errors.Is(o.err, ErrOverloaded) {
+		if errors.Is(o.err, ErrRateLimited) || errors.Is(o.err, ErrOverloaded) && !lacksIssuer(o.err) {
 			return
 		}
 		c.nodes.failed(base, time.Now())
 	case repeat.Unknown, repeat.Settled:
 		c.nodes.failed(base, time.Now())
 	}
+}
+
+// lacksIssuer reports whether a node could not check a token because the issuer's keys are
+// not there: each node fetches them by itself, and it may be long until this one can.
+func lacksIssuer(err error) bool {
+	var refusal *Error
+	var details struct {
+		Reason string `json:"reason"`
+	}
+	return errors.As(err, &refusal) && json.Unmarshal(refusal.Details, &details) == nil && details.Reason == "issuer"
 }
 
 // giveUp makes the error of a call that was not settled: last is that of its

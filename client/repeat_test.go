@@ -205,6 +205,21 @@ func TestCall_waitsAsLongAsTheServerAsks(t *testing.T) {
 	}
 }
 
+// A node that is cut off from the issuer of tokens is left for one that is not.
+func TestCall_leavesANodeThatCannotCheckTokens(t *testing.T) {
+	t.Parallel()
+	cannot := says(503, `{"success":false,"error":"E","code":"overloaded","message":"M","request_id":"R","reason":"issuer"}`)
+	cut, cutServer := node(t, cannot, says(200, okAnswer))
+	alive, aliveServer := node(t, says(200, okAnswer))
+	c := clientOf(t, cutServer.URL, aliveServer.URL)
+	if err := c.Retry(t.Context(), "17"); err != nil {
+		t.Error(err)
+	}
+	if a, b := len(cut.requests()), len(alive.requests()); a != 1 || b != 1 {
+		t.Errorf("%d and %d requests, want one each", a, b)
+	}
+}
+
 func TestCall_givesUpInTime(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
