@@ -33,6 +33,9 @@ func newHTTPClient(cfg *Config) *http.Client {
 			if len(via) > redirectsMax {
 				return fmt.Errorf("there are over %d redirects", redirectsMax)
 			}
+			if via[0].URL.Scheme == "https" && req.URL.Scheme != "https" {
+				return errors.New("the redirect leads away from https://")
+			}
 			return checkScheme(req.URL)
 		},
 	}

@@ -18,7 +18,7 @@ import (
 // The bits of an RSA key: less can be broken, more takes long.
 const (
 	rsaBitsMin = 2048
-	rsaBitsMax = 8192
+	rsaBitsMax = 4096 // jose.MaxRSAModulusBits
 )
 
 // jwks is a JSON Web Key Set as it is sent.
@@ -64,7 +64,7 @@ func newKeySet(sent *jwks, at time.Time) (*keySet, error) {
 		set.all = append(set.all, s)
 	}
 	if len(set.all) == 0 {
-		return nil, errors.New("there is none that signs tokens: RSA of 2,048 to 8,192 bits, EC and Ed25519 are taken")
+		return nil, errors.New("there is none that signs tokens: RSA of 2,048 to 4,096 bits, EC and Ed25519 are taken")
 	}
 	return set, nil
 }

@@ -11,11 +11,16 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	jose "github.com/go-jose/go-jose/v4"
 
 	"github.com/claimq/claimq/internal/oidc"
 	"github.com/claimq/claimq/internal/oidc/oidctest"
@@ -356,6 +361,41 @@ func TestIssuer_BadKeys(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// An issuer with https is not asked without, also not on this machine, where anybody may
+// listen.
+func TestIssuer_Redirect(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: "k1"}}}
+	var secure *httptest.Server
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/jwks" {
+			_ = json.NewEncoder(w).Encode(keys) // who asked sees it cut short
+			return
+		}
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, secure.URL, secure.URL+"/jwks")
+	}))
+	t.Cleanup(plain.Close)
+	secure = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, plain.URL+r.URL.Path, http.StatusFound)
+	}))
+	t.Cleanup(secure.Close)
+	authorities := x509.NewCertPool()
+	authorities.AddCert(secure.Certificate())
+	i, err := oidc.Open(oidc.Config{URL: secure.URL, Audience: oidctest.Audience, Algorithms: oidc.Algorithms(), Authorities: authorities})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.Close)
+	waitFor(t, func() bool { s := i.Stats(time.Now()); return s.Fetched+s.Failed > 0 })
+	if s := i.Stats(time.Now()); s.Fetched > 0 {
+		t.Errorf("keys were taken that came by http: %+v", s)
 	}
 }
 
