@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -253,8 +252,8 @@ type majorityState struct {
 // answerDiffer is told what a majority has. A node that knows of itself that it has
 // something else stops for good: it would serve, or come to lead with, a wrong state.
 func (n *Node) answerDiffer(_ context.Context, body []byte) ([]byte, error) {
-	var majority majorityState
-	if err := json.Unmarshal(body, &majority); err != nil {
+	majority, err := readQuestion[majorityState](body)
+	if err != nil {
 		return nil, err
 	}
 	hash, chain := n.notes.at(majority.Index).Hash, n.fsm.chainAt(majority.Index)

@@ -28,6 +28,21 @@ const (
 	callVouch    = "vouch"    // vouchQuestion → vouchAnswer
 )
 
+// questionError is returned for a question that the asker has to put otherwise, with what is
+// wrong with it. It is answered 400.
+type questionError string
+
+// Error says what is wrong.
+func (e questionError) Error() string { return string(e) }
+
+// readQuestion decodes the body of a call. Errors: a questionError.
+func readQuestion[T any](body []byte) (q T, err error) {
+	if err := json.Unmarshal(body, &q); err != nil {
+		return q, questionError("the question is malformed: " + err.Error())
+	}
+	return q, nil
+}
+
 // callTable holds what answers the calls, by name.
 type callTable map[string]func(ctx context.Context, body []byte) ([]byte, error)
 
@@ -89,8 +104,8 @@ func (n *Node) Answer(ctx context.Context, name string, body []byte) ([]byte, er
 }
 
 func (n *Node) answerStatus(_ context.Context, body []byte) ([]byte, error) {
-	var q statusQuestion
-	if err := json.Unmarshal(body, &q); err != nil {
+	q, err := readQuestion[statusQuestion](body)
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(n.status(q))

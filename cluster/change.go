@@ -220,8 +220,8 @@ func (n *Node) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
 
 // answerMember makes a change for a node that led before.
 func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
-	var q memberQuestion
-	if err := json.Unmarshal(body, &q); err != nil {
+	q, err := readQuestion[memberQuestion](body)
+	if err != nil {
 		return nil, err
 	}
 	by, refused := n.actsFor(q)
@@ -230,7 +230,7 @@ func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, membershipTimeout)
 	defer cancel()
-	_, err := n.changeHere(ctx, q, false)
+	_, err = n.changeHere(ctx, q, false)
 	if err == nil {
 		n.tellChange(q, by)
 	}

@@ -92,8 +92,8 @@ func (n *Node) noteHashes(ctx context.Context) {
 }
 
 func (n *Node) answerHash(_ context.Context, body []byte) ([]byte, error) {
-	var q hashQuestion
-	if err := json.Unmarshal(body, &q); err != nil {
+	q, err := readQuestion[hashQuestion](body)
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(n.notes.at(q.Index))

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -39,9 +38,9 @@ func (h *hints) get() lease.Hint {
 // answerHint takes the leader's hint, unless a newer term has begun here: then it
 // counts time in which nobody could extend.
 func (n *Node) answerHint(_ context.Context, body []byte) ([]byte, error) {
-	var hint lease.Hint
-	if err := json.Unmarshal(body, &hint); err != nil {
-		return nil, fmt.Errorf("read the hint: %w", err)
+	hint, err := readQuestion[lease.Hint](body)
+	if err != nil {
+		return nil, err
 	}
 	if term := n.currentTerm(); hint.Term < term {
 		return nil, fmt.Errorf("the hint is of term %d, this node is in term %d", hint.Term, term)

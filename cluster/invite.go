@@ -206,12 +206,12 @@ func (o *opening) serveInvitations(n *Node) {
 		return json.Marshal(whoAnswer{Record: n.record, Waits: true})
 	})
 	o.peers.Handle(callAdmitted, func(_ context.Context, from hello, body []byte) ([]byte, error) {
-		var a admission
-		if err := json.Unmarshal(body, &a); err != nil {
+		a, err := readQuestion[admission](body)
+		if err != nil {
 			return nil, err
 		}
 		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
-			return nil, errors.New("this admission is for another node")
+			return nil, questionError("this admission is for another node")
 		}
 		a.Members = introducedBy(introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
 		select {

@@ -48,7 +48,8 @@ const (
 
 // callHandler answers one kind of node-to-node call. from is the other node, as it
 // proved and said when its connection opened: a member unless the call is open. body is only valid until the
-// handler returns. ctx ends with the port, and after callTimeoutMax.
+// handler returns. ctx ends with the port, and after callTimeoutMax. A questionError is
+// answered 400, any other error 500.
 type callHandler func(ctx context.Context, from hello, body []byte) ([]byte, error)
 
 // peerError is returned by Call when the other node answered with an error.
@@ -320,6 +321,10 @@ func (p *peerPort) handleCall(ctx *fasthttp.RequestCtx, name string) {
 	callCtx, cancel := context.WithTimeout(p.ctx, callTimeoutMax)
 	defer cancel()
 	answer, err := handler(callCtx, from, ctx.Request.Body())
+	if wrong := questionError(""); errors.As(err, &wrong) {
+		answerError(ctx, fasthttp.StatusBadRequest, "invalid_request", wrong.Error())
+		return
+	}
 	if err != nil {
 		answerError(ctx, fasthttp.StatusInternalServerError, "internal", err.Error())
 		return

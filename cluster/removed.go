@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -161,12 +160,12 @@ func (n *Node) knownAddrs() []string {
 // aboutItself says why a question about a node's standing is not answered: unless it
 // is the node itself, by the address that its hello has.
 func aboutItself(from hello, body []byte) error {
-	var q standingQuestion
-	if err := json.Unmarshal(body, &q); err != nil {
+	q, err := readQuestion[standingQuestion](body)
+	if err != nil {
 		return err
 	}
 	if q.Record.UUID != from.UUID || q.Record.PeerAddr != from.PeerAddr {
-		return errors.New("the question is not about the node that asks")
+		return questionError("the question is not about the node that asks")
 	}
 	return nil
 }
@@ -175,8 +174,8 @@ func aboutItself(from hello, body []byte) error {
 // member, and notes its address. It writes nothing and locks nothing for who is none:
 // whoever has the join key may ask.
 func (n *Node) answerStanding(ctx context.Context, body []byte) ([]byte, error) {
-	var q standingQuestion
-	if err := json.Unmarshal(body, &q); err != nil {
+	q, err := readQuestion[standingQuestion](body)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, standingAskTimeout)

@@ -149,9 +149,9 @@ func (s *starts) writeLocked(told []toldStart) error {
 // is.
 func serveStarts(port *peerPort, s *starts, self string) {
 	port.Handle(callStart, func(_ context.Context, from hello, body []byte) ([]byte, error) {
-		var told start
-		if err := json.Unmarshal(body, &told); err != nil {
-			return nil, fmt.Errorf("read a start: %w", err)
+		told, err := readQuestion[start](body)
+		if err != nil {
+			return nil, err
 		}
 		latest, err := s.note(from.UUID, told)
 		if err != nil {

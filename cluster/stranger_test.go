@@ -206,6 +206,36 @@ func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
 	}
 }
 
+// Whoever asks wrongly is told so: it is no fault of the node that is asked.
+func TestNode_wrongQuestions(t *testing.T) {
+	t.Parallel()
+	a := openAttacked(t, 2)
+	waiting := openTestPort(t, "n5")
+	(&opening{peers: waiting, admitted: make(chan admission, 1)}).serveInvitations(&Node{uuid: testUUID("n5")})
+	stranger, member := a.port(t, testSigner("n9"), testUUID("n9"), "n9"), a.port(t, a.n2.dir.key, a.n2.uuid, "n2")
+	leader := openTestPort(t, "n8")
+	for _, c := range []struct {
+		asker            *peerPort
+		addr, call, body string
+		status           int
+		want             string
+	}{
+		{stranger, a.addrs[0], callStanding, ``, 400, "the question is malformed: unexpected end of JSON"},
+		{stranger, a.addrs[0], callStanding, `{"record":[]}`, 400, "the question is malformed"},
+		{stranger, a.addrs[0], callStanding, `{}`, 400, "the question is not about the node that asks"},
+		{leader, waiting.Addr(), callAdmitted, `[]`, 400, "the question is malformed"},
+		{leader, waiting.Addr(), callAdmitted, `{}`, 400, "this admission is for another node"},
+		{member, a.addrs[0], callStatus, `[]`, 400, "the question is malformed"},
+		{member, a.addrs[0], callHint, `{"term":0}`, 500, "the hint is of term 0"},
+	} {
+		_, err := c.asker.Call(t.Context(), c.addr, c.call, []byte(c.body))
+		var answer *peerError
+		if !errors.As(err, &answer) || answer.Status != c.status || !strings.Contains(answer.Text, c.want) {
+			t.Errorf("%s %s: %v (%+v), want %d %q", c.call, c.body, err, answer, c.status, c.want)
+		}
+	}
+}
+
 // A certificate of the authority is no identity: it has to be for the recorded name, or
 // the recorded address, of the node that the handshake proves its holder to be.
 func TestNode_strangersWithACertificate(t *testing.T) {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -73,9 +72,9 @@ func (n *Node) SetOperators(name func(key string) (name string, ok bool)) { n.op
 
 // answerTell tells for another node, if this one leads.
 func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
-	var t told
-	if err := json.Unmarshal(body, &t); err != nil {
-		return nil, fmt.Errorf("read what to tell: %w", err)
+	t, err := readQuestion[told](body)
+	if err != nil {
+		return nil, err
 	}
 	if !n.IsLeader() {
 		return nil, fsm.ErrNotLeader

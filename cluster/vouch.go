@@ -69,9 +69,9 @@ func (n *Node) logEnd() logPoint {
 
 // answerVouch says whether a node is a member that who asks cannot know of.
 func (n *Node) answerVouch(_ context.Context, body []byte) ([]byte, error) {
-	var q vouchQuestion
-	if err := json.Unmarshal(body, &q); err != nil {
-		return nil, fmt.Errorf("read the question: %w", err)
+	q, err := readQuestion[vouchQuestion](body)
+	if err != nil {
+		return nil, err
 	}
 	return json.Marshal(vouchAnswer{Member: n.raft != nil && n.logEnd().after(q.Log) && n.isServer(q.UUID)})
 }
