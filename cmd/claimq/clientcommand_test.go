@@ -4,9 +4,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/client"
 )
 
 // The key is of a flag or of a file, by a flag before a variable, and itself before a file.
@@ -52,6 +55,17 @@ func TestClientFlags_Key(t *testing.T) {
 		}
 		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// Whose key is refused is told of each way in which one is given.
+func TestCallText_Unauthorized(t *testing.T) {
+	t.Parallel()
+	text := callText(&callError{err: &client.Error{Status: 401, Code: "unauthorized", Text: "Unknown API key"}})
+	for _, way := range []string{"CLAIMQ_API_KEY,", "--api-key ", "--api-key-file ", "claimq key generate"} {
+		if !strings.Contains(text, way) {
+			t.Errorf("%q does not name %q", text, way)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func callText(call *callError) string {
 			text += "\n" + printable(refusal.Advice)
 		}
 		if wire.Code(refusal.Code) == wire.CodeUnauthorized {
-			text += "\nCLAIMQ_API_KEY or --api-key has the key; 'claimq key generate' makes one for the servers' configuration."
+			text += "\nCLAIMQ_API_KEY, --api-key or the file of --api-key-file has the key or token; 'claimq key generate' makes a key for the servers' configuration."
 		}
 		return text
 	}
