@@ -158,16 +158,26 @@ func checkNotices(t *testing.T, notices string, binary []byte) {
 	}
 }
 
-// What cannot be built is said.
+// What cannot be built is said, and why, before anything is built: nothing can be in the
+// folder of this package.
 func TestBuild_Mistakes(t *testing.T) {
-	for _, args := range [][]string{{"--sign-key", "none"}, {"--sign-key", makeKey(t, "rsa")}, {"--sign-key", "main.go"}, {"--version", "../x"}, {"--target", "linux"}, {"--target", "plan9/mips"}, {"--colour"}} {
-		t.Setenv("SOURCE_DATE_EPOCH", "1")
-		if err := run(t.Context(), append(args, "--out", t.TempDir())); err == nil {
-			t.Errorf("%q is built", args)
+	const epoch = "1"
+	for _, c := range []struct {
+		args        []string
+		epoch, want string
+	}{
+		{[]string{"--sign-key", "none"}, epoch, "ssh-keygen -l -f none"},
+		{[]string{"--sign-key", "main.go"}, epoch, "ssh-keygen -l -f main.go"},
+		{[]string{"--sign-key", makeKey(t, "rsa")}, epoch, "it must be an Ed25519 key"},
+		{[]string{"--version", "../x"}, epoch, `version "../x": it must be`},
+		{[]string{"--target", "linux"}, epoch, `target "linux": it must be OS/ARCHITECTURE`},
+		{[]string{"--target", "plan9/mips"}, epoch, "unsupported GOOS/GOARCH pair plan9/mips"},
+		{[]string{"--colour"}, epoch, "unknown flag: --colour"},
+		{nil, "yesterday", `SOURCE_DATE_EPOCH is "yesterday"`},
+	} {
+		t.Setenv("SOURCE_DATE_EPOCH", c.epoch)
+		if err := run(t.Context(), append(c.args, "--out", t.TempDir())); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q, %s: %v, want %q", c.args, c.epoch, err, c.want)
 		}
-	}
-	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-	if err := run(t.Context(), []string{"--out", t.TempDir()}); err == nil {
-		t.Error("a time that is none is taken")
 	}
 }

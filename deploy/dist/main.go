@@ -71,6 +71,9 @@ func (o *options) build(ctx context.Context) error {
 	if !versionPattern.MatchString(o.version) {
 		return fmt.Errorf("version %q: it must be letters, digits, dots, + and - alone", o.version)
 	}
+	if err := o.checkTargets(ctx); err != nil {
+		return err
+	}
 	if err := o.checkSignKey(ctx); err != nil {
 		return err
 	}
@@ -83,10 +86,7 @@ func (o *options) build(ctx context.Context) error {
 	}
 	var sums strings.Builder
 	for _, target := range o.targets {
-		goos, arch, ok := strings.Cut(target, "/")
-		if !ok {
-			return fmt.Errorf("target %q: it must be OS/ARCHITECTURE", target)
-		}
+		goos, arch, _ := strings.Cut(target, "/")
 		made, err := o.buildTarget(ctx, goos, arch, pages)
 		if err != nil {
 			return fmt.Errorf("build for %s: %w", target, err)
@@ -104,6 +104,20 @@ func (o *options) build(ctx context.Context) error {
 		return err
 	}
 	return o.sign(ctx)
+}
+
+// checkTargets refuses what Go does not build for, before anything is built.
+func (o *options) checkTargets(ctx context.Context) error {
+	for _, target := range o.targets {
+		goos, arch, ok := strings.Cut(target, "/")
+		if !ok {
+			return fmt.Errorf("target %q: it must be OS/ARCHITECTURE", target)
+		}
+		if _, err := o.goTool(ctx, goos, arch, "build", "-n", "unsafe"); err != nil {
+			return fmt.Errorf("target %q: %w", target, err)
+		}
+	}
+	return nil
 }
 
 // packed are the files beside the binary and the notices, by their place in an
