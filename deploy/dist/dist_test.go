@@ -158,8 +158,8 @@ func checkNotices(t *testing.T, notices string, binary []byte) {
 	}
 }
 
-// What cannot be built is said, and why, before anything is built: nothing can be in the
-// folder of this package.
+// What cannot be built is refused with its reason, before anything is built: in the folder
+// of this package nothing could be.
 func TestBuild_Mistakes(t *testing.T) {
 	const epoch = "1"
 	for _, c := range []struct {

@@ -1,15 +1,16 @@
 package contract
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -34,9 +35,12 @@ const (
 // Each promise of the contract, shown on three real nodes.
 func TestContract(t *testing.T) {
 	rows := readRows(t)
-	open, keyed := newCluster(t), newCluster(t, "--keys-file", writeKeys(t))
+	issuer := newIssuer(t)
+	open, keyed := newCluster(t), newCluster(t, "--keys-file", writeKeys(t), "--config", issuer.config)
+	issuer.awaited(t, keyed)
+	keyed.tokens = issuer.tokens
 	of := func(r row) *cluster {
-		if r.file == keyedFile {
+		if r.file == keysFile || r.file == tokensFile {
 			return keyed
 		}
 		return open
@@ -59,8 +63,12 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// keyedFile has the rows that run against nodes with keys.
-const keyedFile = "keys"
+// keysFile and tokensFile have the rows that run against nodes with keys, which take the
+// tokens of an issuer too.
+const (
+	keysFile   = "keys"
+	tokensFile = "tokens"
+)
 
 // writeKeys writes the keys of the nodes that have some: key-ROLE of each role
 // without a rate; key-mail and key-post, workers of these types, each for one row
@@ -134,6 +142,7 @@ func document(rows []row) string {
 type cluster struct {
 	*procs.Cluster
 	turn        atomic.Uint64
+	tokens      vars                 // that the rows of tokensFile have
 	description *openapitest.Checker // as the nodes serve it
 }
 
@@ -226,6 +235,9 @@ func (c *cluster) run(t *testing.T, r row) {
 		return '-'
 	}, unique)
 	v := vars{}
+	if r.file == tokensFile {
+		maps.Copy(v, c.tokens)
+	}
 	for _, name := range []string{"T", "T2", "K", "W"} {
 		v[name] = strconv.Quote(name + "-" + unique)
 	}
@@ -239,9 +251,8 @@ func (c *cluster) run(t *testing.T, r row) {
 		}
 		if s.method != "" && s.name != "" {
 			sent := make(chan answer, 1)
-			url := c.url(t, *s)
-			target, body := v.fill(s.target), v.fill(s.body)
-			go func() { sent <- c.send(t.Context(), url, target, body, *s) }()
+			url, filled := c.url(t, *s), v.filled(*s)
+			go func() { sent <- c.send(t.Context(), url, filled) }()
 			background[s.name] = sent
 			continue
 		}
@@ -294,7 +305,7 @@ func (c *cluster) answered(t *testing.T, v vars, asked, s *step, background map[
 		return "an answer without a request"
 	}
 	for end := time.Now().Add(s.within); ; {
-		a := c.send(t.Context(), c.url(t, *asked), v.fill(asked.target), v.fill(asked.body), *asked)
+		a := c.send(t.Context(), c.url(t, *asked), v.filled(*asked))
 		if a.undescribed != nil {
 			return a.undescribed.Error() // whatever comes later
 		}
@@ -325,10 +336,20 @@ func (v vars) fits(a answer, s *step) string {
 	return ""
 }
 
-func (c *cluster) send(ctx context.Context, url, target, body string, s step) answer {
+// filled is the request with the values in it that the row has.
+func (v vars) filled(s step) step {
+	s.target, s.body, s.headers = v.fill(s.target), v.fill(s.body), slices.Clone(s.headers)
+	for i, h := range s.headers {
+		s.headers[i][1] = v.fill(h[1])
+	}
+	return s
+}
+
+// send sends a request to the node at url.
+func (c *cluster) send(ctx context.Context, url string, s step) answer {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, s.method, url+target, bytes.NewReader([]byte(body)))
+	req, err := http.NewRequestWithContext(ctx, s.method, url+s.target, strings.NewReader(s.body))
 	if err != nil {
 		return answer{err: err}
 	}
@@ -343,14 +364,14 @@ func (c *cluster) send(ctx context.Context, url, target, body string, s step) an
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	a := answer{status: resp.StatusCode, body: string(text), took: time.Since(begun), err: err}
-	a.undescribed = c.description.Check(openapitest.Exchange{Method: s.method, Target: target, Sent: []byte(body), Status: a.status, Header: resp.Header, Body: text})
+	a.undescribed = c.description.Check(openapitest.Exchange{Method: s.method, Target: s.target, Sent: []byte(s.body), Status: a.status, Header: resp.Header, Body: text})
 	return a
 }
 
 // nothingLeft fails if a row that ran alone left something to claim.
 func (c *cluster) nothingLeft(t *testing.T) {
 	t.Helper()
-	a := c.send(t.Context(), c.Nodes[0].URL(), "/api/stats", "", step{method: "GET", headers: [][2]string{{"X-API-Key", "key-reader"}}})
+	a := c.send(t.Context(), c.Nodes[0].URL(), step{method: "GET", target: "/api/stats", headers: [][2]string{{"X-API-Key", "key-reader"}}})
 	v := vars{}
 	if problem := v.fits(a, &step{status: 200, body: `{"counts": {"pending": 0}}`}); problem != "" {
 		t.Errorf("the row left something to claim: %s", problem)
