@@ -8,6 +8,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/certs/certstest"
+	"github.com/claimq/claimq/internal/oidc/oidctest"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -56,24 +59,46 @@ func TestScrape(t *testing.T) {
 	})
 }
 
-// scrapeNodes starts three nodes, works with them, and returns what they tell.
-func scrapeNodes(t *testing.T) scrape {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+// watched is three nodes that take the tokens of an issuer, with an operator's.
+type watched struct {
+	*procs.Cluster
+	token string
+}
+
+// startWatched starts them. They end with the test.
+func startWatched(ctx context.Context, t *testing.T) *watched {
+	t.Helper()
 	binary, err := procs.Build(ctx, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	authority := certstest.NewAuthority(t, "nodes")
 	paths := certstest.Write(t, t.TempDir(), authority.Issue([]string{"127.0.0.1"}), authority)
-	c, err := procs.Start(ctx, procs.Config{
-		Binary: binary, Dir: t.TempDir(), Nodes: 3,
-		Flags: []string{"--peer-tls-cert-file", paths.Cert, "--peer-tls-key-file", paths.Key, "--peer-tls-ca-file", paths.CA},
+	issuer := oidctest.New(t)
+	claims := issuer.Claims("prometheus", "ops")
+	claims["exp"] = time.Now().Add(time.Hour).Unix()
+	w := &watched{token: issuer.Sign(claims)}
+	settings := filepath.Join(t.TempDir(), "claimq.yaml")
+	oidc := fmt.Sprintf("oidc: {issuer: %q, audience: %s, roles: [{group: ops, role: operator, rate_limit_per_minute: 0}]}\n", issuer.URL, oidctest.Audience)
+	if err := os.WriteFile(settings, []byte(oidc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.Cluster, err = procs.Start(ctx, procs.Config{
+		Binary: binary, Dir: t.TempDir(), Nodes: 3, APIKey: w.token,
+		Flags: []string{"--config", settings, "--peer-tls-cert-file", paths.Cert, "--peer-tls-key-file", paths.Key, "--peer-tls-ca-file", paths.CA},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(w.Close)
+	return w
+}
+
+// scrapeNodes works with three nodes, and returns what they tell.
+func scrapeNodes(t *testing.T) scrape {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := startWatched(ctx, t)
 	work(t, c)
 	all := make(scrape)
 	// The leader asks the others for their clocks every few seconds.
@@ -82,7 +107,7 @@ func scrapeNodes(t *testing.T) scrape {
 			t.Fatalf("the leader knows the clocks of %q only", knows)
 		}
 		for _, n := range c.Nodes {
-			all.read(t, strings.NewReader(request(t, "GET", n.URL()+"/metrics", "")))
+			all.read(t, strings.NewReader(c.request(t, "GET", n.URL()+"/metrics", "")))
 		}
 		var nodes []string
 		if ahead := all["claimq_clock_ahead_seconds"]; ahead != nil {
@@ -101,43 +126,43 @@ func scrapeNodes(t *testing.T) scrape {
 }
 
 // work gives the nodes something to tell of.
-func work(t *testing.T, c *procs.Cluster) {
+func work(t *testing.T, c *watched) {
 	for i, n := range c.Nodes {
 		tasks := n.URL() + "/api/tasks"
 		for range 3 {
-			request(t, "POST", tasks, `{"task_type":"mail","params":{}}`)
+			c.request(t, "POST", tasks, `{"task_type":"mail","params":{}}`)
 		}
-		request(t, "POST", tasks, `{"nonsense":1}`)
-		request(t, "POST", tasks+"/claim", `{"worker_id":"w1","task_types":["mail"],"limit":2}`)
-		request(t, "POST", fmt.Sprintf("%s/%d/complete", tasks, 3*i+1), `{"worker_id":"w1"}`)
-		request(t, "POST", fmt.Sprintf("%s/%d/fail", tasks, 3*i+2), `{"worker_id":"w1","error":"no","permanent":true}`)
-		request(t, "GET", n.URL()+"/api/stats", "")
+		c.request(t, "POST", tasks, `{"nonsense":1}`)
+		c.request(t, "POST", tasks+"/claim", `{"worker_id":"w1","task_types":["mail"],"limit":2}`)
+		c.request(t, "POST", fmt.Sprintf("%s/%d/complete", tasks, 3*i+1), `{"worker_id":"w1"}`)
+		c.request(t, "POST", fmt.Sprintf("%s/%d/fail", tasks, 3*i+2), `{"worker_id":"w1","error":"no","permanent":true}`)
+		c.request(t, "GET", n.URL()+"/api/stats", "")
 	}
-	request(t, "PUT", c.Nodes[0].URL()+"/api/schedules/often", `{"task":{"params":{}},"every_ms":1000}`)
+	c.request(t, "PUT", c.Nodes[0].URL()+"/api/schedules/often", `{"task":{"params":{}},"every_ms":1000}`)
 	finalize(t, c)
 }
 
 // finalize has three processors at a parent, through each node: the first gets it.
-func finalize(t *testing.T, c *procs.Cluster) {
+func finalize(t *testing.T, c *watched) {
 	var parent struct{ Task struct{ ID int } }
-	submitted := request(t, "POST", c.Nodes[0].URL()+"/api/tasks", `{"steps":[{"step":"a","task_type":"scan","params":{}}],"finalize":"claim"}`)
+	submitted := c.request(t, "POST", c.Nodes[0].URL()+"/api/tasks", `{"steps":[{"step":"a","task_type":"scan","params":{}}],"finalize":"claim"}`)
 	if err := json.Unmarshal([]byte(submitted), &parent); err != nil {
 		t.Fatal(err)
 	}
 	id := parent.Task.ID
-	request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/finalization/claim", c.Nodes[0].URL(), id), `{"processor_id":"p1"}`) // not ready
-	request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/claim", c.Nodes[1].URL(), id+1), `{"worker_id":"w1"}`)
-	request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/complete", c.Nodes[2].URL(), id+1), `{"worker_id":"w1"}`)
+	c.request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/finalization/claim", c.Nodes[0].URL(), id), `{"processor_id":"p1"}`) // not ready
+	c.request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/claim", c.Nodes[1].URL(), id+1), `{"worker_id":"w1"}`)
+	c.request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/complete", c.Nodes[2].URL(), id+1), `{"worker_id":"w1"}`)
 	for i, n := range c.Nodes {
 		processor := fmt.Sprintf(`{"processor_id":"p%d"}`, i+1)
 		for _, call := range []string{"claim", "extend", "release"} {
-			request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/finalization/%s", n.URL(), id, call), processor)
+			c.request(t, "POST", fmt.Sprintf("%s/api/tasks/%d/finalization/%s", n.URL(), id, call), processor)
 		}
 	}
 }
 
 // request returns the body of the answer, whatever its status.
-func request(t *testing.T, method, url, body string) string {
+func (c *watched) request(t *testing.T, method, url, body string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -145,6 +170,7 @@ func request(t *testing.T, method, url, body string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
