@@ -1,7 +1,7 @@
 package plants
 
 // Rules returns bugs in the rules of submitting, claiming, settling, seeing,
-// scheduling and finalizing, and of API keys: no fault is needed to see them, the
+// scheduling and finalizing, of API keys and of tokens: no fault is needed to see them, the
 // contract's rows (package contract) must. Rows names one that does.
 func Rules() []Plant {
 	return []Plant{
@@ -171,6 +171,34 @@ func Rules() []Plant {
 		{
 			Name: "token-for-good", What: "a join token does not end by itself", Rows: "4/keys_join_tokens",
 			edits: []edit{{"fsm/jointoken.go", "m.header.JoinTokens[at]; t.ExpiresAt <=", "m.header.JoinTokens[at]; t.ExpiresAt+JoinTokenLifeMax <="}},
+		},
+		{
+			Name: "token-audience", What: "a token for another audience is taken", Rows: "4/tokens_claims",
+			edits: []edit{{"internal/oidc/token.go", "AnyAudience: jwt.Audience{i.cfg.Audience}, ", ""}},
+		},
+		{
+			Name: "token-signature", What: "the signature of a token is not looked at", Rows: "4/tokens_signatures",
+			edits: []edit{{"internal/oidc/token.go", "signed.Verify(key.key); err != nil {\n", "signed.Verify(key.key); err != nil && key == nil {\n"}},
+		},
+		{
+			Name: "token-group", What: "a token of any group has the roles of the first one", Rows: "4/tokens_without_a_group",
+			edits: []edit{{"api/tokens.go", "		case !slices.Contains(groups, t.cfg.Roles[i].Group):\n", "		case !slices.Contains(groups, t.cfg.Roles[i].Group) && len(groups) == 0:\n"}},
+		},
+		{
+			Name: "token-types", What: "a token is for tasks of all types", Rows: "4/tokens_types",
+			edits: []edit{{"api/tokens.go", "= g.roles, g.types, g.addresses, g.bucket\n", "= g.roles, nil, g.addresses, g.bucket\n"}},
+		},
+		{
+			Name: "token-rate", What: "each token has a rate of its own, not its subject", Rows: "4/tokens_rate",
+			edits: []edit{{"api/tokens.go", "fmt.Appendf(k.sum[:len(k.sum):len(k.sum)], ", "fmt.Appendf(sum[:len(sum):len(sum)], "}},
+		},
+		{
+			Name: "token-name", What: "the trail has the name of a token's subject as if it were a key's", Rows: "4/tokens_trail",
+			edits: []edit{{"api/tokens.go", "	return subjectPrefix + clean\n", "	return clean\n"}},
+		},
+		{
+			Name: "token-passed", What: "a leader takes no token that another node passes on", Rows: "4/tokens_everywhere",
+			edits: []edit{{"api/keycheck.go", "			return key, !validKeyText(key)\n", "			return key, len(key) > keyBytesMax\n"}},
 		},
 	}
 }
