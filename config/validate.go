@@ -56,7 +56,7 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 		guarded     bool   // may be beyond loopback
 		guards      string // what would let it
 	}{
-		{"http_addr", s.HTTPAddr, false, s.Insecure || s.asks(), "without API keys a node serves on loopback only: set keys, keys_file or oidc; --insecure serves everybody, on a network that you trust"},
+		{"http_addr", s.HTTPAddr, false, s.Insecure || s.Asks(), "without API keys a node serves on loopback only: set keys, keys_file or oidc; --insecure serves everybody, on a network that you trust"},
 		{"peer_addr", s.PeerAddr, false, s.Insecure || s.meets(), "without a secret a node meets others on loopback only: set join_key_file, or peer_tls; --insecure meets everybody, on a network that you trust"},
 		{"http_advertise", s.HTTPAdvertise, true, true, ""},
 		{"peer_advertise", s.PeerAdvertise, true, true, ""},
@@ -84,8 +84,8 @@ func (s *Server) validateAddresses(add func(string, ...any)) {
 	}
 }
 
-// asks reports whether whoever comes in has to have a key or a token.
-func (s *Server) asks() bool { return len(s.Keys) > 0 || s.OIDC.Issuer != "" }
+// Asks reports whether whoever comes in has to have a key or a token.
+func (s *Server) Asks() bool { return len(s.Keys) > 0 || s.OIDC.Issuer != "" }
 
 // meets reports whether there is a secret by which nodes know each other.
 func (s *Server) meets() bool { return s.JoinKeyFile != "" || s.PeerTLS.required() }
@@ -142,7 +142,7 @@ func isOrigin(s string) bool {
 func (l *loader) warn() {
 	s := &l.loaded.Server
 	host, _, _ := net.SplitHostPort(s.HTTPAddr)
-	if beyond := !IsLoopback(host); beyond && s.asks() && s.HTTPTLS.CertFile == "" {
+	if beyond := !IsLoopback(host); beyond && s.Asks() && s.HTTPTLS.CertFile == "" {
 		l.loaded.Warnings = append(l.loaded.Warnings, "API keys and tokens travel in the clear: http_addr is beyond loopback and http_tls is not set")
 	}
 	if s.OIDC.Issuer != "" && len(s.OIDC.Roles) == 0 {

@@ -158,6 +158,9 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	}
 	boundAPI(&apiConfig, &cfg, nodeConfig.MemoryLimit)
 	server, err := api.New(apiConfig)
+	if err == nil && server.Open() && cfg.Asks() {
+		err = errKeysGone
+	}
 	if err != nil {
 		return errors.Join(err, closeNode(node))
 	}
@@ -181,6 +184,10 @@ func runServer(ctx context.Context, a *app, loaded config.Loaded, load func() (c
 	told.stopping()
 	return stopServer(server, node, served, logger)
 }
+
+// errKeysGone is returned when the keys were taken out of the file while the node began:
+// it listens as one that asks for them.
+var errKeysGone = errors.New("the API keys and oidc that were there when this node began to start are gone: it does not serve whoever comes; put them back, or start it again without them")
 
 // newServerLogger returns the server's log, which begins with what the
 // configuration warns of.
