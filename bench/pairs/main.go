@@ -30,7 +30,7 @@ import (
 const (
 	conns    = 64
 	readTime = 1500 * time.Millisecond
-	warmUp   = "300ms"
+	warmUp   = 300 * time.Millisecond
 )
 
 func main() {
@@ -42,7 +42,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: pairs [--rounds N] [--tasks N] [--dir DIR] OLD NEW, two claimq binaries")
 		os.Exit(2)
 	}
-	p := pairs{old: flag.Arg(0), changed: flag.Arg(1), rounds: *rounds, tasks: *tasks, dir: *dir, readTime: readTime}
+	p := pairs{old: flag.Arg(0), changed: flag.Arg(1), rounds: *rounds, tasks: *tasks, dir: *dir, readTime: readTime, warmUp: warmUp}
 	if err := p.run(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "pairs:", err)
 		os.Exit(1)
@@ -55,6 +55,7 @@ type pairs struct {
 	rounds, tasks int
 	dir           string
 	readTime      time.Duration
+	warmUp        time.Duration // of the tasks, beside what is counted
 }
 
 // rates are those of one round, of the old build and of the new one.
@@ -114,7 +115,7 @@ func inTurn(round int, measure func(i int) (float64, error)) (r rates, err error
 // taskRate drives the cluster whose leader is at url with the new build's load.
 func (p *pairs) taskRate(ctx context.Context, url string) (float64, error) {
 	bench := exec.CommandContext(ctx, p.changed, "bench", "--endpoint", url, "--conns", strconv.Itoa(conns),
-		"--tasks", strconv.Itoa(p.tasks), "--warm-up", warmUp, "--output", "json")
+		"--tasks", strconv.Itoa(p.tasks), "--warm-up", p.warmUp.String(), "--output", "json")
 	bench.Stderr = os.Stderr
 	text, err := bench.Output()
 	if err != nil {

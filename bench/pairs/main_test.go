@@ -17,7 +17,7 @@ func TestPairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	p := pairs{old: binary, changed: binary, rounds: 1, tasks: 300, dir: t.TempDir(), readTime: 50 * time.Millisecond}
+	p := pairs{old: binary, changed: binary, rounds: 1, tasks: 300, dir: t.TempDir(), readTime: 50 * time.Millisecond, warmUp: time.Millisecond}
 	if err := p.run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
