@@ -1,5 +1,5 @@
-// Package keyfile reads an API key, or a token, from a file that somebody else writes
-// anew: tokens expire.
+// Package keyfile reads an API key, or a token, from a file that somebody else
+// writes again and again: tokens expire.
 package keyfile
 
 import (
