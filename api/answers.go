@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -24,6 +25,9 @@ const (
 	answerFreeBytes = 32 << 10
 	// taskRoom is what a task takes in an answer beside its users' own data.
 	taskRoom = 512
+	// keptBytes bounds the buffers, one for bodies and one for answers, that a
+	// connection keeps while it waits for its next request.
+	keptBytes = 32 << 10
 	// unsentBytes bounds what the system keeps of a connection's answers that it has
 	// not even sent: it counts for the node's memory too.
 	unsentBytes = 128 << 10
@@ -134,6 +138,20 @@ func (r *request) roomForResult(res *fsm.Result) bool {
 	}
 	r.room += more
 	return true
+}
+
+// errAnswersFull is returned for a leader's answer that there is no room for.
+var errAnswersFull = errors.New("answers that were not read yet take as much memory as they may")
+
+// roomForLeaders takes room for a leader's answer of n bytes before it is read here.
+// That about what was done waits for room until ctx ends. Errors: errAnswersFull.
+func (r *request) roomForLeaders(ctx context.Context, n int) error {
+	more := r.more(n)
+	if more > 0 && !r.server.answers.take(more) && (!r.target.call.mutation() || !r.server.answers.wait(ctx, more)) {
+		return errAnswersFull
+	}
+	r.room += more
+	return nil
 }
 
 // countAnswer counts the whole answer, which is made, until it is written. One that

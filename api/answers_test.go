@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,6 +55,62 @@ func TestServer_Answers(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return s.answers.taken() == 0 })
+}
+
+// TestServer_idleKeepsNoBodies ensures that connections that wait for their next
+// request do not keep the bodies and the answers of those before: there may be
+// thousands of them. It is not parallel: it looks at the process's heap.
+func TestServer_idleKeepsNoBodies(t *testing.T) {
+	s, _ := setup(t)
+	fillBig(t, s, 6)
+	addr := listen(t, s)
+	submit := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6000000\r\n\r\n" + strings.Repeat("x", 6_000_000)
+	before := heap()
+	for _, request := range []string{bigList, submit} {
+		for range 6 {
+			conn := dial(t, addr, request)
+			if got := receive(t, bufio.NewReader(conn)); got.status != 200 && got.status != 400 {
+				t.Fatalf("%d %.200s", got.status, got.body)
+			}
+		}
+		if more := heap() - before; more > 8_000_000 {
+			t.Errorf("6 idle connections keep %d bytes after %.20q", more, request)
+		}
+	}
+}
+
+// heap returns how many bytes are live.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what pools hold goes with the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // less than there is memory
+}
+
+// TestServer_forwardedAnswers ensures that a follower has room for a large answer
+// before it reads that from the leader: a read is refused if there is none, what was
+// done is answered once there is.
+func TestServer_forwardedAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		follower, leader, _, _ := setupPair(t)
+		fillBig(t, leader, 1)
+		follower.answers.take(follower.answers.most)
+		full := follower.answers.taken()
+		if f := follower.call(t, "GET /api/tasks?include=params", "").refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
+			t.Errorf("a read: %v", f)
+		}
+		follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
+		time.AfterFunc(time.Second, func() { follower.answers.give(full) })
+		a := follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
+		if a.Task == nil || len(a.Task.Params) < 1_000_000 {
+			t.Errorf("the repeat: %+v", a.Task)
+		}
+		if n := follower.answers.taken(); n != 0 {
+			t.Errorf("%d bytes are taken", n)
+		}
+	})
 }
 
 // TestServer_AnswerOfWhatWasDone ensures that the answer about what was done is made

@@ -99,7 +99,8 @@ func (r *request) forward() {
 		ctx, cancel = r.actionWait()
 		defer cancel()
 	}
-	if err := r.server.node.Forward(ctx, out, &r.http.Response); err != nil {
+	room := func(n int) error { return r.roomForLeaders(ctx, n) }
+	if err := r.server.node.Forward(ctx, out, &r.http.Response, room); err != nil {
 		r.resetAnswer()
 		r.forwardFailed(err)
 		return
@@ -197,6 +198,8 @@ func (r *request) forwardFailed(err error) {
 	switch {
 	case call == callCluster:
 		r.cluster()
+	case errors.Is(err, errAnswersFull) && !call.mutation():
+		r.refuse(r.server.answersFull())
 	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.mutation() && !timedOut(err):
 		r.refuse(refuse(wire.CodeNoLeader))
 	default:

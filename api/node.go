@@ -55,9 +55,11 @@ type Node interface {
 	LeaderHTTPAddr() string
 
 	// Forward sends req to the leader over the peer port and fills resp with
-	// its answer. Errors: fsm.ErrNoLeader, ErrShuttingDown (nothing was sent);
-	// ErrOutcomeUnknown (it may have been).
-	Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
+	// its answer. room, if not nil, is told how many bytes the answer's body has
+	// before it is read; an error of it drops the answer, and is in the chain of
+	// ErrOutcomeUnknown. Errors: fsm.ErrNoLeader, ErrShuttingDown (nothing was
+	// sent); ErrOutcomeUnknown (it may have been).
+	Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error
 
 	// ForwardWaiting is Forward of a request that the leader may hold for as long
 	// as its wait_ms: many share a connection. When ctx ends, the leader learns

@@ -185,17 +185,28 @@ func (n *fakeNode) ForwardWaiting(ctx context.Context, req *fasthttp.Request, re
 	if n.onForwardWaiting != nil {
 		return n.onForwardWaiting(ctx, req, resp)
 	}
-	return n.Forward(ctx, req, resp)
+	return n.Forward(ctx, req, resp, nil)
 }
 
-func (n *fakeNode) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+func (n *fakeNode) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(int) error) error {
 	if n.onForwardCtx != nil {
 		n.onForwardCtx(ctx)
 	}
 	if n.onForward == nil {
 		return fsm.ErrNoLeader
 	}
-	return n.onForward(req, resp)
+	answer := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(answer)
+	if err := n.onForward(req, answer); err != nil {
+		return err
+	}
+	if size := len(answer.Body()); room != nil && size > 0 {
+		if err := room(size); err != nil {
+			return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+		}
+	}
+	answer.CopyTo(resp)
+	return nil
 }
 
 func (n *fakeNode) Cluster(context.Context) fsm.ClusterView { return n.view }

@@ -84,7 +84,8 @@ type Server struct {
 }
 
 // New returns a server that does not listen yet. It fails for a Config that is
-// out of range, and when Registry holds metrics of its names already.
+// out of range, and when Registry holds metrics of its names already. It bounds what
+// fasthttp keeps of bodies, for the whole process.
 func New(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -116,6 +117,7 @@ func New(cfg Config) (*Server, error) {
 	s.strangers.perAddress, s.answers.most = cfg.ConnectionsPerAddress, cfg.AnswersBytes
 	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })
 	s.requests.New = func() any { return &request{server: s} }
+	fasthttp.SetBodySizePoolLimit(keptBytes, keptBytes)
 	s.http = s.newHTTP()
 	m, err := newMetrics(s)
 	if err != nil {

@@ -231,7 +231,7 @@ func (s *Server) releaseThere(ctx context.Context, u *unsent, holds []fsm.Hold) 
 	passKey(req, u.key, u.known)
 	passSource(req, u.from)
 	req.SetBodyRaw(appendReleases(nil, holds))
-	if err := s.node.Forward(ctx, req, resp); err != nil {
+	if err := s.node.Forward(ctx, req, resp, nil); err != nil {
 		return err
 	}
 	if status := resp.StatusCode(); status != fasthttp.StatusOK {

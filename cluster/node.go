@@ -334,9 +334,11 @@ func (n *Node) SetForwardHandler(h fasthttp.RequestHandler) {
 }
 
 // Forward sends req to the leader over the peer port and fills resp with its
-// answer. Errors: fsm.ErrNoLeader, fsm.ErrShuttingDown (nothing was sent);
+// answer. room, if not nil, is told how many bytes the answer's body has before it is
+// read; an error of it drops the answer, and is in fsm.ErrOutcomeUnknown's chain.
+// Errors: fsm.ErrNoLeader, fsm.ErrShuttingDown (nothing was sent);
 // fsm.ErrOutcomeUnknown (it may have been).
-func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
 	if n.closing.Load() {
 		return fsm.ErrShuttingDown
 	}
@@ -347,7 +349,7 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 	if addr == "" || string(id) == n.uuid {
 		return fsm.ErrNoLeader
 	}
-	return n.peers.Forward(ctx, string(addr), req, resp)
+	return n.peers.Forward(ctx, string(addr), req, resp, room)
 }
 
 // currentTerm returns Raft's term.

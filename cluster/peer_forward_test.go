@@ -136,7 +136,7 @@ func TestPeerPort_Forward_errors(t *testing.T) {
 			fake := openFakePeer(t, tc.serve)
 			p := openTestPort(t, "n1")
 			req, resp := newSubmit(strings.Repeat("x", tc.body))
-			err := p.Forward(t.Context(), fake.addr, req, resp)
+			err := p.Forward(t.Context(), fake.addr, req, resp, nil)
 			if !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
@@ -172,13 +172,13 @@ func TestPeerPort_Forward_nothingSent(t *testing.T) {
 		"an address that's none": {t.Context(), "nonsense"},
 	} {
 		req, resp := newSubmit("{}")
-		if err := p.Forward(tc.ctx, tc.addr, req, resp); !errors.Is(err, fsm.ErrNoLeader) || errors.Is(err, fsm.ErrOutcomeUnknown) {
+		if err := p.Forward(tc.ctx, tc.addr, req, resp, nil); !errors.Is(err, fsm.ErrNoLeader) || errors.Is(err, fsm.ErrOutcomeUnknown) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	_ = p.Close()
 	req, resp := newSubmit("{}")
-	if err := p.Forward(t.Context(), other.Addr(), req, resp); !errors.Is(err, fsm.ErrShuttingDown) {
+	if err := p.Forward(t.Context(), other.Addr(), req, resp, nil); !errors.Is(err, fsm.ErrShuttingDown) {
 		t.Errorf("closed port: got %v", err)
 	}
 }
@@ -197,14 +197,14 @@ func TestPeerPort_Forward_context(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-received; cancel() }()
 	req, resp := newSubmit("{}")
-	if err := p.Forward(ctx, fake.addr, req, resp); !errors.Is(err, fsm.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) {
+	if err := p.Forward(ctx, fake.addr, req, resp, nil); !errors.Is(err, fsm.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 
 	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	req, resp = newSubmit("{}")
-	if err := p.Forward(ctx, fake.addr, req, resp); !errors.Is(err, fsm.ErrOutcomeUnknown) {
+	if err := p.Forward(ctx, fake.addr, req, resp, nil); !errors.Is(err, fsm.ErrOutcomeUnknown) {
 		t.Errorf("past the deadline: got %v", err)
 	}
 }
@@ -229,7 +229,7 @@ func TestPeerPort_Forward_staleConnection(t *testing.T) {
 	p := openTestPort(t, "n1")
 	for range 2 {
 		req, resp := newSubmit("{}")
-		if err := p.Forward(t.Context(), fake.addr, req, resp); err != nil || string(resp.Body()) != "{}" {
+		if err := p.Forward(t.Context(), fake.addr, req, resp, nil); err != nil || string(resp.Body()) != "{}" {
 			t.Fatalf("forward: %q, %v", resp.Body(), err)
 		}
 		<-gone
@@ -253,12 +253,31 @@ func idleClosedByPeer(p *peerPort, addr string) bool {
 	return true
 }
 
+// An answer that the caller has no room for is not read; the caller learns why.
+func TestPeerPort_Forward_noRoom(t *testing.T) {
+	t.Parallel()
+	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
+	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("12345") })
+	full := errors.New("full")
+	for _, room := range []error{full, nil} {
+		req, resp := newSubmit("{}")
+		asked := 0
+		err := p.Forward(t.Context(), leader.Addr(), req, resp, func(n int) error { asked = n; return room })
+		if asked != 5 {
+			t.Errorf("asked for %d bytes, want 5", asked)
+		}
+		if !errors.Is(err, room) || room != nil && (!errors.Is(err, fsm.ErrOutcomeUnknown) || len(resp.Body()) > 0) || room == nil && string(resp.Body()) != "12345" {
+			t.Errorf("room %v: %q, %v", room, resp.Body(), err)
+		}
+	}
+}
+
 // A request arrives as it was sent, and its answer comes back as it was given.
 func TestPeerPort_Forward_isFaithful(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
 	req, resp := newSubmit(`{"task_type":"email"}`)
-	if err := p.Forward(t.Context(), leader.Addr(), req, resp); err != nil || resp.StatusCode() != fasthttp.StatusServiceUnavailable || !strings.Contains(string(resp.Body()), `"no_leader"`) {
+	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || resp.StatusCode() != fasthttp.StatusServiceUnavailable || !strings.Contains(string(resp.Body()), `"no_leader"`) {
 		t.Fatalf("before a handler is set: %d %q, %v", resp.StatusCode(), resp.Body(), err)
 	}
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) {
@@ -272,7 +291,7 @@ func TestPeerPort_Forward_isFaithful(t *testing.T) {
 	req.Header.Set("Expect", "100-continue")
 	req.SetRequestURI("/api/tasks/by-key/a%2Fb%20c?x=1&y=%20#no")
 	_ = req.URI().Path() // as a router would, before it passes the request on
-	if err := p.Forward(t.Context(), leader.Addr(), req, resp); err != nil {
+	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := `POST /api/tasks/by-key/a%2Fb%20c?x=1&y=%20 a b n1.example {"task_type":"email"}`
@@ -287,12 +306,12 @@ func TestPeerPort_Forward_isFaithful(t *testing.T) {
 	req.Header.SetMethod(fasthttp.MethodHead)
 	req.ResetBody()
 	req.Header.Del("Expect")
-	if err := p.Forward(t.Context(), leader.Addr(), req, resp); err != nil || resp.Header.ContentLength() != 5 {
+	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || resp.Header.ContentLength() != 5 {
 		t.Errorf("HEAD: %v, length %d", err, resp.Header.ContentLength())
 	}
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusNoContent) })
 	req.Header.SetMethod(fasthttp.MethodGet)
-	if err := p.Forward(t.Context(), leader.Addr(), req, resp); err != nil || resp.StatusCode() != fasthttp.StatusNoContent {
+	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || resp.StatusCode() != fasthttp.StatusNoContent {
 		t.Errorf("no content: %v, %d", err, resp.StatusCode())
 	}
 	if n := connCount(p); n != 1 {
@@ -321,7 +340,7 @@ func TestPeerPort_Forward_framing(t *testing.T) {
 			t.Fatalf("%q: %v", raw, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), testWait)
-		if err := p.Forward(ctx, leader.Addr(), &req, &resp); err != nil || string(resp.Body()) != want {
+		if err := p.Forward(ctx, leader.Addr(), &req, &resp, nil); err != nil || string(resp.Body()) != want {
 			t.Errorf("%q: got %s, want %s, %v", raw, resp.Body(), want, err)
 		}
 		cancel()
@@ -344,7 +363,7 @@ func TestPeerPort_Forward_isNoCall(t *testing.T) {
 		if err := req.Read(bufio.NewReader(strings.NewReader(raw))); err != nil {
 			t.Fatalf("%q: %v", raw, err)
 		}
-		if err := p.Forward(t.Context(), leader.Addr(), &req, &resp); err != nil || resp.StatusCode() != fasthttp.StatusNotFound {
+		if err := p.Forward(t.Context(), leader.Addr(), &req, &resp, nil); err != nil || resp.StatusCode() != fasthttp.StatusNotFound {
 			t.Errorf("%s: %d, %v", target, resp.StatusCode(), err)
 		}
 	}
@@ -358,11 +377,11 @@ func TestPeerPort_Forward_largest(t *testing.T) {
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("served") })
 	req, resp := newSubmit("{}")
 	req.Header.Set("X-Long", strings.Repeat("x", apiHeaderMax))
-	if err := p.Forward(t.Context(), leader.Addr(), req, resp); err != nil || string(resp.Body()) != "served" {
+	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "served" {
 		t.Errorf("headers: %v, %d %q", err, resp.StatusCode(), resp.Body())
 	}
 	req, resp = newSubmit(strings.Repeat("x", apiBodyMax))
-	if err := p.Forward(t.Context(), leader.Addr(), req, resp); err != nil || string(resp.Body()) != "served" {
+	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "served" {
 		t.Errorf("body: %v, %d %q", err, resp.StatusCode(), resp.Body())
 	}
 }
@@ -388,7 +407,7 @@ func TestPeerPort_Forward_manyAtOnce(t *testing.T) {
 		wg.Go(func() {
 			body := fmt.Sprintf("task %d", i)
 			req, resp := newSubmit(body)
-			if err := p.Forward(t.Context(), leader.Addr(), req, resp); err != nil || string(resp.Body()) != body {
+			if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || string(resp.Body()) != body {
 				t.Errorf("request %d: %q, %v", i, resp.Body(), err)
 			}
 		})

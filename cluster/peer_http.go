@@ -116,7 +116,7 @@ func (p *peerPort) Ask(ctx context.Context, addr, name string, body []byte) (ans
 	if isOpenCall(name) {
 		by, err = p.exchangeMeet(ctx, addr, name, req, resp)
 	} else {
-		by, _, err = p.exchange(ctx, addr, req, resp, callTimeoutMax)
+		by, _, err = p.exchange(ctx, addr, req, resp, nil, callTimeoutMax)
 	}
 	if err != nil {
 		return nil, by, fmt.Errorf("call %s: %w", name, err)
@@ -145,16 +145,18 @@ func (p *peerPort) exchangeMeet(ctx context.Context, addr, name string, req *fas
 		return by, err
 	}
 	defer conn.Close()
-	_, _, err = newPooledConn(conn).roundTrip(ctx, req, resp)
+	_, _, err = newPooledConn(conn).roundTrip(ctx, req, resp, nil)
 	return conn.other, err
 }
 
 // Forward sends req, an API request, to the node at addr and fills resp with
-// its answer. It sends at most once. Errors: fsm.ErrNoLeader, or
+// its answer. It sends at most once. room, if not nil, is told how many bytes the
+// answer's body has before it is read; an error of it is wrapped in Forward's, and
+// drops the answer. Errors: fsm.ErrNoLeader, or
 // fsm.ErrShuttingDown when this port is closed (nothing was sent);
 // fsm.ErrOutcomeUnknown (something may have been, and no whole answer came).
 // On an error resp is empty.
-func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response) error {
+func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
 	// What another node runs is not a client's to call, whatever form its
 	// request line has: the path is parsed here, and sent as it was parsed.
 	if bytes.HasPrefix(req.URI().PathOriginal(), []byte(callPathPrefix)) {
@@ -167,7 +169,7 @@ func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Reque
 	clientCloses := req.Header.ConnectionClose()
 	req.Header.ResetConnectionClose()
 	req.Header.Del(fasthttp.HeaderExpect)
-	_, sent, err := p.exchange(ctx, addr, req, resp, forwardTimeoutMax)
+	_, sent, err := p.exchange(ctx, addr, req, resp, room, forwardTimeoutMax)
 	if clientCloses {
 		req.Header.SetConnectionClose()
 	}
@@ -185,8 +187,8 @@ func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Reque
 }
 
 // exchange sends req to the member at addr and reads the answer, which by has given.
-// sent says whether a byte of req may have left this node.
-func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, timeoutMax time.Duration) (by hello, sent bool, err error) {
+// sent says whether a byte of req may have left this node. room is Forward's.
+func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error, timeoutMax time.Duration) (by hello, sent bool, err error) {
 	resp.Reset()
 	ctx, cancel := context.WithTimeout(ctx, timeoutMax)
 	defer cancel()
@@ -197,7 +199,7 @@ func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Requ
 		return by, false, err
 	}
 	by = c.other
-	sent, reusable, err := c.roundTrip(ctx, req, resp)
+	sent, reusable, err := c.roundTrip(ctx, req, resp, room)
 	if err != nil {
 		resp.Reset()
 	}

@@ -199,8 +199,8 @@ var errNoLength = errors.New("the answer does not say how long it is")
 
 // roundTrip sends req, once, and reads the answer. ctx has a deadline. sent
 // says whether a byte may have left; reusable whether the connection is as
-// good as new.
-func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) (sent, reusable bool, err error) {
+// good as new. room is readAnswerBody's.
+func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) (sent, reusable bool, err error) {
 	deadline, _ := ctx.Deadline()
 	if err := c.SetDeadline(deadline); err != nil {
 		return false, false, err
@@ -211,7 +211,7 @@ func (c *pooledConn) roundTrip(ctx context.Context, req *fasthttp.Request, resp 
 	err = writeRequest(c.w, req)
 	if err == nil {
 		resp.SkipBody = req.Header.IsHead()
-		err = readAnswerBody(c.r, resp)
+		err = readAnswerBody(c.r, resp, room)
 	}
 	// If the context's end is under way it may still touch the deadline.
 	untouched := stop()
@@ -239,8 +239,9 @@ func writeRequest(w *bufio.Writer, req *fasthttp.Request) error {
 	return nil
 }
 
-// readAnswerBody reads one whole answer, or fails.
-func readAnswerBody(r *bufio.Reader, resp *fasthttp.Response) error {
+// readAnswerBody reads one whole answer, or fails. room, if not nil, is told how many
+// bytes a body has before it is read, and an error of it ends the reading.
+func readAnswerBody(r *bufio.Reader, resp *fasthttp.Response, room func(n int) error) error {
 	for {
 		if err := resp.Header.Read(r); err != nil {
 			return fmt.Errorf("read answer: %w", endIsUnexpected(err))
@@ -255,6 +256,11 @@ func readAnswerBody(r *bufio.Reader, resp *fasthttp.Response) error {
 	length := resp.Header.ContentLength()
 	if length < -1 {
 		return fmt.Errorf("read answer: %w", errNoLength)
+	}
+	if room != nil && length > 0 {
+		if err := room(length); err != nil {
+			return fmt.Errorf("read answer of %d bytes: %w", length, err)
+		}
 	}
 	if err := resp.ReadBody(r, forwardAnswerMax); err != nil {
 		return fmt.Errorf("read answer: %w", endIsUnexpected(err))

@@ -51,7 +51,7 @@ func (p *peerPort) ForwardWaiting(ctx context.Context, addr, uuid string, req *f
 		return fmt.Errorf("forward to %s: %w: %w", addr, fsm.ErrNoLeader, err)
 	}
 	if payload.Len() > streamRequestMax {
-		return p.Forward(ctx, addr, req, resp)
+		return p.Forward(ctx, addr, req, resp, nil)
 	}
 	resp.Reset()
 	if !p.enterStream() {
@@ -91,7 +91,7 @@ func (p *peerPort) exchangeStream(ctx context.Context, to streamTarget, payload 
 	defer p.readers.Put(r)
 	r.Reset(bytes.NewReader(answer))
 	defer r.Reset(nil)
-	return true, readAnswerBody(r, resp)
+	return true, readAnswerBody(r, resp, nil)
 }
 
 // streamTarget is the node at the other end of a connection.

@@ -212,7 +212,7 @@ func TestPeerTLS_silentStrangers(t *testing.T) {
 	}
 	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate = certificate })
 	req, resp := newSubmit("x")
-	if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp); err != nil || string(resp.Body()) != "done" {
+	if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "done" {
 		t.Errorf("%q, %v", resp.Body(), err)
 	}
 	strict := openTestPort(t, "n3", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = certificate, 50*time.Millisecond })
@@ -249,7 +249,7 @@ func TestPeerTLS_moreSilentStrangersThanHandshakes(t *testing.T) {
 		}
 		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate = tlsOn })
 		req, resp := newSubmit("x")
-		if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp); err != nil || string(resp.Body()) != "done" {
+		if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "done" {
 			t.Errorf("%s: a node among strangers: %q, %v", name, resp.Body(), err)
 		}
 		_ = first.SetDeadline(time.Now().Add(testWait))

@@ -80,7 +80,7 @@ func (a *attacked) pass(t *testing.T, p *peerPort, waits bool) string {
 	if waits {
 		err = p.ForwardWaiting(t.Context(), a.addrs[0], a.n1.uuid, req, resp)
 	} else {
-		err = p.Forward(t.Context(), a.addrs[0], req, resp)
+		err = p.Forward(t.Context(), a.addrs[0], req, resp, nil)
 	}
 	if err != nil {
 		return err.Error()

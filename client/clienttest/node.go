@@ -136,7 +136,7 @@ func (n *node) Ready() error           { return nil }
 func (n *node) NodeID() string         { return nodeID }
 
 // Forward is never asked for: this node leads.
-func (n *node) Forward(context.Context, *fasthttp.Request, *fasthttp.Response) error {
+func (n *node) Forward(context.Context, *fasthttp.Request, *fasthttp.Response, func(int) error) error {
 	return fsm.ErrNoLeader
 }
 
