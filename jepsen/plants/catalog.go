@@ -525,6 +525,24 @@ func All() []Plant {
 			}},
 		},
 		{
+			Name: "idle-keeps-bodies", What: "a connection that waits for its next request keeps the largest body and answer before",
+			Nodes: 3, Faults: "kill-one", Test: "^TestServer_idleKeepsNoBodies$", Package: "api",
+			edits: []edit{{
+				file: "api/server.go",
+				old:  "	fasthttp.SetBodySizePoolLimit(keptBytes, keptBytes)\n",
+				new:  "",
+			}},
+		},
+		{
+			Name: "leaders-answers-uncounted", What: "a follower does not ask for room before it reads a large answer of the leader",
+			Nodes: 3, Faults: "kill-one", Test: "^TestServer_forwardedAnswers$", Package: "api",
+			edits: []edit{{
+				file: "api/forward.go",
+				old:  "&r.http.Response, room); err != nil {\n",
+				new:  "&r.http.Response, func(int) error { _ = room; return nil }); err != nil {\n",
+			}},
+		},
+		{
 			Name: "strangers-send", What: "the body of a caller without a key may be as large as any",
 			Nodes: 3, Faults: "kill-one", Test: "^TestServer_StrangersBody$", Package: "api",
 			edits: []edit{{
