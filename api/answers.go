@@ -147,7 +147,7 @@ var errAnswersFull = errors.New("answers that were not read yet take as much mem
 // That about what was done waits for room until ctx ends. Errors: errAnswersFull.
 func (r *request) roomForLeaders(ctx context.Context, n int) error {
 	more := r.more(n)
-	if more > 0 && !r.server.answers.take(more) && (!r.target.call.mutation() || !r.server.answers.wait(ctx, more)) {
+	if more > 0 && !r.server.answers.take(more) && (!r.target.call.has(mutation) || !r.server.answers.wait(ctx, more)) {
 		return errAnswersFull
 	}
 	r.room += more
@@ -163,7 +163,7 @@ func (r *request) countAnswer() {
 		if more > 0 && !r.server.answers.take(more) {
 			more = 0
 			r.resetAnswer()
-			if r.target.call.mutation() {
+			if r.target.call.has(mutation) {
 				r.giveBack()
 				r.refuse(refuse(wire.CodeOutcomeUnknown))
 			} else {

@@ -159,7 +159,7 @@ func (d *denial) append(b []byte, at fsm.EventPos) []byte {
 	b = appendString(b, cut(answer.Error, denialErrorBytes))
 	b = appendString(append(b, `,"key":`...), d.key)
 	b = appendString(append(b, `,"address":`...), from)
-	b = appendString(append(b, `,"call":`...), callNames[d.call])
+	b = appendString(append(b, `,"call":`...), d.call.String())
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(d.status), 10)
 	b = appendString(append(b, `,"code":`...), answer.Code)
 	b = appendString(append(b, `,"request_id":`...), d.requestID)

@@ -30,7 +30,7 @@ func (s *Server) denied(ctx *fasthttp.RequestCtx, k *apiKey, c call, id []byte, 
 		name = k.name
 	}
 	if quiet, ok := s.denials.mayLog(now); ok {
-		s.logger.Warn("denied a request", "remote_addr", ctx.RemoteAddr(), "status", resp.StatusCode(), "call", callNames[c], "key", name,
+		s.logger.Warn("denied a request", "remote_addr", ctx.RemoteAddr(), "status", resp.StatusCode(), "call", c.String(), "key", name,
 			"request_id", s.loggedID(id), "more_not_logged", quiet)
 	}
 	if s.cfg.Audit == nil || k == nil {

@@ -198,9 +198,9 @@ func (r *request) forwardFailed(err error) {
 	switch {
 	case call == callCluster:
 		r.cluster()
-	case errors.Is(err, errAnswersFull) && !call.mutation():
+	case errors.Is(err, errAnswersFull) && !call.has(mutation):
 		r.refuse(r.server.answersFull())
-	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.mutation() && !timedOut(err):
+	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.has(mutation) && !timedOut(err):
 		r.refuse(refuse(wire.CodeNoLeader))
 	default:
 		r.refuseCode(err)

@@ -30,7 +30,7 @@ var bearer = []byte("Bearer ")
 // node's own keys. Without keys everybody may do everything.
 func (r *request) authenticate() *refusal {
 	keys := r.server.keys.Load()
-	c := &callRoles[r.target.call]
+	c := &routes[r.target.call]
 	if c.roles.has(roleNone) {
 		return nil
 	}
@@ -67,8 +67,8 @@ func (r *request) authenticate() *refusal {
 	if bad := r.mayCall(c); bad != nil {
 		return bad
 	}
-	if c.unlimited {
-		r.settles = r.target.call.mutation()
+	if c.is&uncounted != 0 {
+		r.settles = r.target.call.has(mutation)
 		return nil
 	}
 	if r.target.call == callBatch {
@@ -132,14 +132,14 @@ func passKey(out *fasthttp.Request, key []byte, known bool) {
 }
 
 // mayCall refuses a call that the key's role or its task types do not allow.
-func (r *request) mayCall(c *callRole) *refusal {
+func (r *request) mayCall(c *route) *refusal {
 	failures := &r.server.metrics.authFailures
 	if c.roles&r.roles == 0 {
-		return failures.refuse(failRole, refuseRole(r.roles, callNames[r.target.call], c.roles))
+		return failures.refuse(failRole, refuseRole(r.roles, r.target.call.String(), c.roles))
 	}
-	if c.whole && len(r.onlyTypes) > 0 {
+	if c.is&whole != 0 && len(r.onlyTypes) > 0 {
 		return failures.refuse(failType, &refusal{
-			code: wire.CodeForbidden, text: "The call " + callNames[r.target.call] + " is about all task types, and this key has only some",
+			code: wire.CodeForbidden, text: "The call " + r.target.call.String() + " is about all task types, and this key has only some",
 			advice: "Use a key without task_types",
 		})
 	}
@@ -162,10 +162,10 @@ func (r *request) mayBatch() *refusal {
 	counted := false
 	for i, op := range req.ops {
 		call := opCall(op)
-		c := &callRoles[call]
-		counted = counted || !c.unlimited
+		c := &routes[call]
+		counted = counted || c.is&uncounted == 0
 		if c.roles&r.roles == 0 {
-			f := refuseRole(r.roles, callNames[call], c.roles)
+			f := refuseRole(r.roles, call.String(), c.roles)
 			f.field = "ops[" + strconv.Itoa(i) + "].op"
 			return r.server.metrics.authFailures.refuse(failRole, f)
 		}

@@ -152,5 +152,5 @@ func (m *metrics) observe(r *request) {
 }
 
 func (m *metrics) answered(c call, code string) answered {
-	return answered{m.requests.WithLabelValues(callNames[c], code), m.durations.WithLabelValues(callNames[c], code)}
+	return answered{m.requests.WithLabelValues(c.String(), code), m.durations.WithLabelValues(c.String(), code)}
 }

@@ -81,7 +81,7 @@ const contractUnlimited = "complete fail extend release claim_finalization exten
 func TestRate_Calls(t *testing.T) {
 	t.Parallel()
 	for c, target := range routesOf() {
-		if callRoles[c].roles.has(roleNone) {
+		if routes[c].roles.has(roleNone) {
 			continue
 		}
 		leader, follower, _ := setupKeys(t, limited(testKey("operator"), 1))
@@ -89,7 +89,7 @@ func TestRate_Calls(t *testing.T) {
 			s.call(t, "GET /api/stats", "", with("operator")).good(t, 200)
 			for range 3 {
 				got := s.call(t, target, goodBodies[target], with("operator"))
-				if unlimited := strings.Contains(" "+contractUnlimited+" ", " "+callNames[c]+" "); (got.status == 429) == unlimited {
+				if unlimited := strings.Contains(" "+contractUnlimited+" ", " "+c.String()+" "); (got.status == 429) == unlimited {
 					t.Errorf("%s: %d %s", target, got.status, got.body)
 				}
 			}

@@ -98,7 +98,7 @@ func (r *request) finish() {
 	s := r.server
 	if p := recover(); p != nil {
 		s.metrics.panics.Inc()
-		s.logger.Error("panic while answering a request", "request_id", s.loggedID(r.id), "call", callNames[r.target.call], "panic", p, "stack", string(debug.Stack()))
+		s.logger.Error("panic while answering a request", "request_id", s.loggedID(r.id), "call", r.target.call.String(), "panic", p, "stack", string(debug.Stack()))
 		r.resetAnswer()
 		r.refuse(refuse(wire.CodeInternal))
 	}
@@ -135,7 +135,7 @@ func (r *request) serve() {
 		}
 	}
 	path, query := splitURI(uri)
-	t, bad := route(r.http.Request.Header.Method(), path)
+	t, bad := paths.find(r.http.Request.Header.Method(), path)
 	r.target = t
 	if bad == nil && !printable(uri) {
 		bad = refuseParam("", "The path or the query has a space or a control character that is not percent-encoded")
@@ -169,8 +169,8 @@ func (r *request) serve() {
 			return
 		}
 	}
-	if t.call.local() || r.stale || r.streams() || s.node.IsLeader() {
-		r.answer()
+	if t.call.has(local) || r.stale || r.streams() || s.node.IsLeader() {
+		routes[t.call].answer(r)
 		return
 	}
 	r.elsewhere()
@@ -194,7 +194,7 @@ func (r *request) admit() *refusal {
 // readQuery takes the parameters and headers that several calls have in
 // common; what is left is the call's own.
 func (r *request) readQuery(query []byte) *refusal {
-	if r.target.call >= callHealth {
+	if r.target.call.has(probe) {
 		return nil // probes and scrapers may add their own
 	}
 	params, bad := parseQuery(query)
@@ -202,7 +202,7 @@ func (r *request) readQuery(query []byte) *refusal {
 		return bad
 	}
 	r.query = params
-	if r.target.call.mutation() {
+	if r.target.call.has(mutation) {
 		return refuseQuery(params)
 	}
 	for i, p := range params {
@@ -224,124 +224,6 @@ func (r *request) readQuery(query []byte) *refusal {
 		r.minIndex = n
 	}
 	return nil
-}
-
-// answer answers the request with this node's own means.
-func (r *request) answer() {
-	id := r.target.id
-	switch r.target.call {
-	case callSubmit:
-		r.submit()
-	case callClaim:
-		r.claim()
-	case callClaimTask:
-		r.claimTask()
-	case callComplete:
-		r.complete()
-	case callFail:
-		r.act(newFail(id))
-	case callExtend:
-		r.act(newExtend(id))
-	case callRelease:
-		r.act(newRelease(id))
-	case callRetry:
-		r.act(newRetry(id))
-	case callCancel:
-		r.act(newCancel(id))
-	case callPatch:
-		r.act(newPatch(id))
-	case callDelete:
-		r.delete()
-	case callClaimFinalization:
-		r.actFinalization(newClaimFinalization(id))
-	case callExtendFinalization:
-		r.actFinalization(newExtendFinalization(id))
-	case callReleaseFinalization:
-		r.actFinalization(newReleaseFinalization(id))
-	case callFinalize:
-		r.actFinalization(newFinalize(id))
-	case callBatch:
-		r.batch()
-	case callSetType:
-		r.setType()
-	case callGet, callGetByKey:
-		r.get()
-	case callList:
-		r.list()
-	case callAct:
-		r.actions()
-	case callWhy:
-		r.why()
-	case callFinalization:
-		r.finalization()
-	case callTaskEvents:
-		r.taskEvents()
-	default:
-		r.answerOperator()
-	}
-}
-
-// answerOperator answers the calls that are about no task.
-func (r *request) answerOperator() {
-	switch r.target.call {
-	case callTypes:
-		r.types()
-	case callStats:
-		r.stats()
-	case callWorkers:
-		r.workers()
-	case callEvents:
-		r.events()
-	case callSchedules:
-		r.schedules()
-	case callSchedule:
-		r.schedule()
-	case callSetSchedule:
-		r.setSchedule()
-	case callDeleteSchedule:
-		r.deleteSchedule()
-	case callOpenAPI:
-		r.openAPI()
-	case callCluster:
-		r.cluster()
-	case callJoinNode:
-		r.joinNode()
-	case callRemoveNode:
-		r.removeNode()
-	case callPromoteNode, callDemoteNode:
-		r.changeSuffrage()
-	case callTransfer:
-		r.transfer()
-	case callHashes:
-		r.hashes()
-	case callTakeSnapshot:
-		r.takeSnapshot()
-	case callSaveSnapshot:
-		r.saveSnapshot()
-	case callRestore:
-		r.restore()
-	case callReload:
-		r.reload()
-	case callKeys:
-		r.keyList()
-	case callUpgrade:
-		r.upgrade()
-	case callSetJoinToken:
-		r.setJoinToken()
-	case callRevokeJoinToken:
-		r.revokeJoinToken()
-	case callJoinTokens:
-		r.joinTokens()
-	case callOptions:
-		r.http.Response.Header.Set("Allow", r.target.allow)
-		r.http.SetStatusCode(fasthttp.StatusNoContent)
-	case callHealth:
-		r.health()
-	case callReady:
-		r.ready()
-	case callMetrics:
-		r.server.metrics.handler(r.http)
-	}
 }
 
 // wait returns the context that bounds how long the node may take.
@@ -425,7 +307,7 @@ func (r *request) refuseCode(err error) {
 		r.refuse(r.server.refuseEnded(ended))
 		return
 	}
-	code := codeOf(err, r.target.call.mutation())
+	code := codeOf(err, r.target.call.has(mutation))
 	switch code {
 	case wire.CodeInvalidRequest:
 		r.refuse(refuseLevel())
@@ -434,7 +316,7 @@ func (r *request) refuseCode(err error) {
 		r.refuse(tooLarge("", "The request is larger than a log entry may be"))
 		return
 	case wire.CodeInternal:
-		r.server.logger.Error("request failed", "request_id", r.server.loggedID(r.id), "call", callNames[r.target.call], "error", err, "stack", string(debug.Stack()))
+		r.server.logger.Error("request failed", "request_id", r.server.loggedID(r.id), "call", r.target.call.String(), "error", err, "stack", string(debug.Stack()))
 	}
 	f := refuse(code)
 	if over := (*fsm.Overload)(nil); code == wire.CodeOverloaded && errors.As(err, &over) {

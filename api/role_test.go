@@ -16,27 +16,25 @@ import (
 // routesOf returns a target for each call that a route leads to.
 func routesOf() map[call]string {
 	targets := map[call]string{}
-	add := func(path string, m methods) {
-		for method, c := range map[string]call{"GET": m.get, "POST": m.post, "PUT": m.put, "PATCH": m.patch, "DELETE": m.del} {
-			if c != callNone {
-				targets[c] = method + " " + path
-			}
+	for c, r := range routes {
+		before, after, _ := strings.Cut(r.pattern, "{")
+		_, after, _ = strings.Cut(after, "}")
+		if targets[call(c)] = before + after; before != r.pattern {
+			targets[call(c)] = before + "1" + after
 		}
-	}
-	for path, m := range fixed {
-		add(path, m)
-	}
-	for i := range variable {
-		add(string(variable[i].prefix)+"1", variable[i].methods)
-	}
-	for verb, c := range verbs {
-		add("/api/tasks/1/"+verb, methods{post: c})
-	}
-	for view, c := range views {
-		add("/api/tasks/1/"+view, methods{get: c})
 	}
 	targets[callOptions] = "OPTIONS /api/tasks"
 	return targets
+}
+
+// called returns the call of that name.
+func called(t *testing.T, name string) call {
+	t.Helper()
+	c := slices.IndexFunc(routes[:], func(r route) bool { return r.name == name })
+	if c < 0 {
+		t.Fatalf("no call is named %s", name)
+	}
+	return call(c)
 }
 
 // contractRoles is what the contract says of who may do what, by the names of
@@ -55,7 +53,7 @@ var contractRoles = map[string]string{
 func mayByContract(t *testing.T, c call, roleName string) bool {
 	t.Helper()
 	for who, calls := range contractRoles {
-		if !slices.Contains(strings.Fields(calls), callNames[c]) {
+		if !slices.Contains(strings.Fields(calls), c.String()) {
 			continue
 		}
 		switch who {
@@ -66,7 +64,7 @@ func mayByContract(t *testing.T, c call, roleName string) bool {
 		}
 		return roleName == who || roleName == "operator"
 	}
-	t.Fatalf("the contract's roles do not have the call %s", callNames[c])
+	t.Fatalf("the contract's roles do not have the call %s", c.String())
 	return false
 }
 
@@ -78,10 +76,10 @@ func TestRoles_EveryCall(t *testing.T) {
 	for c := callNone + 1; c < callCount; c++ {
 		target := targets[c]
 		if target == "" {
-			t.Fatalf("no route leads to %s", callNames[c])
+			t.Fatalf("no route leads to %s", c.String())
 		}
-		if callRoles[c].roles == 0 {
-			t.Fatalf("%s has no roles", callNames[c])
+		if routes[c].roles == 0 {
+			t.Fatalf("%s has no roles", c.String())
 		}
 		for _, roleName := range []string{"", "reader", "producer", "worker", "operator"} {
 			leader, follower, node := setupKeys(t, allRoles()...)
@@ -93,7 +91,7 @@ func TestRoles_EveryCall(t *testing.T) {
 				before := len(node.proposed)
 				got := s.call(t, target, roleBody(target, roleName), headers...)
 				switch {
-				case roleName == "" && !callRoles[c].roles.has(roleNone):
+				case roleName == "" && !routes[c].roles.has(roleNone):
 					got.refused(t, wire.CodeUnauthorized)
 				case roleName == "" || mayByContract(t, c, roleName):
 					if got.status == http.StatusUnauthorized || got.status == http.StatusForbidden {
@@ -135,7 +133,7 @@ func TestRoles_Known(t *testing.T) {
 	seen := map[string]bool{}
 	for _, calls := range contractRoles {
 		for _, name := range strings.Fields(calls) {
-			if seen[name] || !slices.Contains(callNames[:], name) {
+			if seen[name] || !slices.ContainsFunc(routes[:], func(r route) bool { return r.name == name }) {
 				t.Errorf("%s is there twice, or is no call", name)
 			}
 			seen[name] = true
@@ -375,10 +373,10 @@ func TestRoles_Described(t *testing.T) {
 			if err := json.Unmarshal(text, &op); err != nil {
 				t.Fatal(err)
 			}
-			c := call(slices.Index(callNames[:], op.ID))
+			c := called(t, op.ID)
 			var want []string
 			for r := roleReader; r <= roleOperator; r++ {
-				if callRoles[c].roles.has(r) {
+				if routes[c].roles.has(r) {
 					want = append(want, roleNames[r])
 				}
 			}
@@ -389,7 +387,7 @@ func TestRoles_Described(t *testing.T) {
 			if (op.Responses["401"] != nil) != keyed || (op.Security == nil) != keyed {
 				t.Errorf("%s needs a key: %v; its 401: %v, security %v", op.ID, keyed, op.Responses["401"], op.Security)
 			}
-			if limited := keyed && !callRoles[c].unlimited; (op.Responses["429"] != nil) != limited {
+			if limited := keyed && !c.has(uncounted); (op.Responses["429"] != nil) != limited {
 				t.Errorf("%s is counted: %v; its 429: %v", op.ID, limited, op.Responses["429"])
 			}
 			if op.Responses["403"] == nil {
