@@ -83,7 +83,7 @@ func talk(t *testing.T, addr, sent string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(conn, sent) // it may be closed meanwhile

@@ -73,7 +73,7 @@ func arrived(t *testing.T, answers <-chan answer) answer {
 	select {
 	case a := <-answers:
 		return a
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it still waits")
 		return answer{}
 	}
@@ -192,7 +192,7 @@ func TestKeyShares_Streams(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(conn, "GET /api/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n%s\r\n\r\n", with(key))

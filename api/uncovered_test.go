@@ -67,7 +67,7 @@ func TestServer_UncoveredClients(t *testing.T) {
 		t.Errorf("one more answer: %+v, %v", resp, err)
 	}
 	s.endUncovered(time.Now().Add(uncoveredGrace))
-	_ = silentConn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = silentConn.SetReadDeadline(time.Now().Add(patience))
 	if _, err := io.Copy(io.Discard, silentConn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("who says nothing is not cut off: %v", err)
 	}

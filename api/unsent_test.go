@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -118,13 +117,17 @@ func (brokenConn) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 // waitFor waits until cond holds.
 func waitFor(t *testing.T, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(patience); !cond(); <-ticker.C {
 		if time.Now().After(deadline) {
-			t.Fatal("waited 10 s in vain")
+			t.Fatalf("waited %s in vain", patience)
 		}
-		runtime.Gosched()
 	}
 }
+
+// patience bounds the waits of tests: on a busy machine what takes a moment takes long.
+const patience = time.Minute
 
 // TestServer_UnsentThere checks that a follower has the leader release the
 // claims of answers that it could not write to their client.

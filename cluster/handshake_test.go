@@ -60,7 +60,7 @@ func agreeing() handshakeCase {
 func (c handshakeCase) shake(t *testing.T) (dialed, accepted hello, dialErr, acceptErr error) {
 	t.Helper()
 	a, b := net.Pipe()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	_ = a.SetDeadline(deadline)
 	_ = b.SetDeadline(deadline)
 	done := make(chan struct{})

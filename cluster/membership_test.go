@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -38,7 +37,7 @@ func TestNode_promotesNobodyAnew(t *testing.T) {
 	n := openNode(t, cfg)
 	eventually(t, "n1 to lead", n.IsLeader)
 	removed := fsm.NodeView{NodeRecord: fsm.NodeRecord{UUID: "removed", NodeID: "n2", PeerAddr: n.record.PeerAddr}, Suffrage: suffrageNonvoter}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var refused *fsm.MembershipRefused
 	if err := n.promoteMember(ctx, n.leader.Load(), removed); !errors.As(err, &refused) {

@@ -67,19 +67,22 @@ func openNode(t *testing.T, cfg Config) *Node {
 
 func closeNode(t *testing.T, n *Node) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := n.Close(ctx); err != nil {
 		t.Errorf("close %s: %v", n.NodeID(), err)
 	}
 }
 
+// patience bounds the waits of tests: on a busy machine what takes a moment takes long.
+const patience = time.Minute
+
 // eventually waits until the condition is true.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); <-ticker.C {
+	for deadline := time.Now().Add(patience); !condition(); <-ticker.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited too long for %s", what)
 		}

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +49,9 @@ func openSoon(t *testing.T, at *oidctest.Issuer, options ...func(*oidc.Config)) 
 
 func waitFor(t testing.TB, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); runtime.Gosched() {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(time.Minute); !ok(); <-ticker.C {
 		if time.Now().After(end) {
 			t.Fatal("it does not come")
 		}
