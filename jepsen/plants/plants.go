@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/jepsen/faults"
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // ErrGone is returned when the text that a plant changes is not there.
@@ -76,7 +77,7 @@ func (p Plant) Build(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(program)+"-"+p.Name)
 	build := exec.CommandContext(ctx, "go", "build", "-tags", faults.BuildTag, "-overlay", overlay, "-o", path, program)
 	build.Dir = root
-	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	build.Env = procs.Environ()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("plant %s: build %s: %w\n%s", p.Name, program, err, out)
 	}

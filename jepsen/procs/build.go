@@ -11,6 +11,13 @@ import (
 	"strings"
 )
 
+// Environ is the environment of the go command for everything that tests build beside
+// themselves: as releases are built, without C and without paths of this machine. So it
+// is all compiled once.
+func Environ() []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false -trimpath")
+}
+
 // Build builds the claimq binary into dir and returns its path. It is to be
 // called inside the module. tags are Go build tags.
 func Build(ctx context.Context, dir string, tags ...string) (string, error) {
@@ -29,7 +36,7 @@ func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	}
 	build := exec.CommandContext(ctx, "go", append(args, "./cmd/claimq")...)
 	build.Dir = root
-	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	build.Env = Environ()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build claimq: %w\n%s", err, out)
 	}

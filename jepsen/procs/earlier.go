@@ -38,7 +38,7 @@ func BuildLevel(ctx context.Context, dir string, level uint32) (string, error) {
 	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay,
 		"-ldflags", fmt.Sprintf("-X main.version=level-%d", level), "-o", path, "./cmd/claimq")
 	build.Dir = root
-	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	build.Env = Environ()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build claimq of feature level %d: %w\n%s", level, err, out)
 	}

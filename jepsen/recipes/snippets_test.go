@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // snippetsDir is where the snippets are for the compiler, within the module. There is
@@ -68,8 +70,8 @@ func TestSnippets(t *testing.T) {
 	if err := os.WriteFile(file, replaced, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay", file, "./"+snippetsDir+"/...")
-	build.Dir = root
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", file, "./"+snippetsDir+"/...")
+	build.Dir, build.Env = root, procs.Environ()
 	var out bytes.Buffer
 	build.Stdout, build.Stderr = &out, &out
 	if err := build.Run(); err != nil {

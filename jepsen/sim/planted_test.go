@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // plantedSeeds is how many seeds a planted bug may take at most.
@@ -129,7 +131,7 @@ func buildPlanted(t *testing.T, root string) string {
 	}
 	binary := filepath.Join(dir, "sim.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./jepsen/sim")
-	build.Dir = root
+	build.Dir, build.Env = root, procs.Environ()
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

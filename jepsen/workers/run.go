@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -52,7 +51,7 @@ const (
 func Build(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "worker")
 	build := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/claimq/claimq/jepsen/workers/worker")
-	build.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	build.Env = procs.Environ()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the worker: %w\n%s", err, out)
 	}
