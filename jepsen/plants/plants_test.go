@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -17,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/jepsen/procs"
 )
 
 // Every plant still fits the source: what it changes is there, once, and what
@@ -33,26 +36,72 @@ func TestPlants_fit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
+	var sets []*plantSet
 	for _, p := range all {
-		t.Run(p.Name, func(t *testing.T) {
-			t.Parallel()
-			replace, err := p.changed(root, t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := built.check(p.folders(), replace); err != nil {
-				t.Errorf("it does not compile: %v", err)
-			}
-		})
+		replace, err := p.changed(root, dir)
+		if err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+			continue
+		}
+		sets = addToSets(sets, p, replace)
 	}
+	for _, s := range sets {
+		if built.check(s.plants, s.replace) == nil {
+			continue
+		}
+		for i, p := range s.plants {
+			if err := built.check(s.plants[i:i+1], s.changed[i]); err != nil {
+				t.Errorf("%s: it does not compile: %v", p.Name, err)
+			}
+		}
+	}
+	t.Logf("%d plants in %d sets", len(all), len(sets))
 }
 
-// folders returns the folders of the plant's packages, as patterns of the go command.
-func (p Plant) folders() []string {
+// plantSet are plants that change different files, so that one look shows whether what
+// comes of them compiles.
+type plantSet struct {
+	plants  []Plant
+	changed []map[string]string // by plant, the changed files by those that they replace
+	replace map[string]string   // all of them
+}
+
+// addToSets adds the plant to the first set none of whose plants changes one of its files.
+func addToSets(sets []*plantSet, p Plant, replace map[string]string) []*plantSet {
+	for _, s := range sets {
+		if !s.changes(replace) {
+			s.add(p, replace)
+			return sets
+		}
+	}
+	s := &plantSet{replace: map[string]string{}}
+	s.add(p, replace)
+	return append(sets, s)
+}
+
+func (s *plantSet) changes(files map[string]string) bool {
+	for path := range files {
+		if _, ok := s.replace[path]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *plantSet) add(p Plant, replace map[string]string) {
+	s.plants, s.changed = append(s.plants, p), append(s.changed, replace)
+	maps.Copy(s.replace, replace)
+}
+
+// foldersOf returns the folders of the plants' packages, as patterns of the go command.
+func foldersOf(plants []Plant) []string {
 	var dirs []string
-	for _, e := range p.edits {
-		if dir := "./" + path.Dir(e.file); !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
+	for _, p := range plants {
+		for _, e := range p.edits {
+			if dir := "./" + path.Dir(e.file); !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
 		}
 	}
 	return dirs
@@ -65,9 +114,14 @@ type builtPackage struct {
 }
 
 // packages are those that plants change, by folder, and all that these import, by path.
+// What they are made of is read once for all plants.
 type packages struct {
 	byFolder map[string]*builtPackage
 	byPath   map[string]*builtPackage
+
+	files    *token.FileSet
+	imported types.Importer
+	parsed   map[string]*ast.File // unchanged, by path
 }
 
 // listBuilt has the packages compiled, as they are, if they are not yet: to check one
@@ -75,22 +129,15 @@ type packages struct {
 // It is several times as fast as compiling it.
 func listBuilt(t *testing.T, root string, all []Plant) (*packages, error) {
 	args := []string{"list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles"}
-	var dirs []string
-	for _, p := range all {
-		for _, dir := range p.folders() {
-			if !slices.Contains(dirs, dir) {
-				dirs = append(dirs, dir)
-			}
-		}
-	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, dirs...)...)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, foldersOf(all)...)...)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	cmd.Env = procs.Environ()
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list packages: %w", err)
 	}
-	found := &packages{byFolder: map[string]*builtPackage{}, byPath: map[string]*builtPackage{}}
+	found := &packages{byFolder: map[string]*builtPackage{}, byPath: map[string]*builtPackage{}, files: token.NewFileSet(), parsed: map[string]*ast.File{}}
+	found.imported = importer.ForCompiler(found.files, "gc", found.export)
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		p := &builtPackage{}
 		if err := dec.Decode(p); errors.Is(err, io.EOF) {
@@ -105,40 +152,49 @@ func listBuilt(t *testing.T, root string, all []Plant) (*packages, error) {
 	}
 }
 
-// check type-checks the packages in these folders with some files replaced. Errors: the
-// first of each package.
-func (s *packages) check(dirs []string, replace map[string]string) error {
-	files := token.NewFileSet()
-	compiled := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) {
-		p := s.byPath[path]
-		if p == nil || p.Export == "" {
-			return nil, fmt.Errorf("%s was not compiled", path)
-		}
-		return os.Open(p.Export)
-	})
+// check type-checks the packages that the plants change, with some files replaced. Errors:
+// the first of each package.
+func (s *packages) check(plants []Plant, replace map[string]string) error {
 	var errs []error
-	for _, dir := range dirs {
+	for _, dir := range foldersOf(plants) {
 		p := s.byFolder[dir]
 		if p == nil {
 			return fmt.Errorf("there is no package in %s", dir)
 		}
 		var parsed []*ast.File
 		for _, name := range p.GoFiles {
-			full := filepath.Join(p.Dir, name)
-			source := full
-			if changed, ok := replace[full]; ok {
-				source = changed
-			}
-			f, err := parser.ParseFile(files, source, nil, parser.SkipObjectResolution)
+			f, err := s.parse(filepath.Join(p.Dir, name), replace)
 			if err != nil {
 				return err
 			}
 			parsed = append(parsed, f)
 		}
-		conf := types.Config{Importer: compiled}
-		if _, err := conf.Check(p.ImportPath, files, parsed, nil); err != nil {
+		conf := types.Config{Importer: s.imported}
+		if _, err := conf.Check(p.ImportPath, s.files, parsed, nil); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// parse parses the file, or what replaces it.
+func (s *packages) parse(path string, replace map[string]string) (*ast.File, error) {
+	if changed, ok := replace[path]; ok {
+		return parser.ParseFile(s.files, changed, nil, parser.SkipObjectResolution)
+	}
+	if f, ok := s.parsed[path]; ok {
+		return f, nil
+	}
+	f, err := parser.ParseFile(s.files, path, nil, parser.SkipObjectResolution)
+	s.parsed[path] = f
+	return f, err
+}
+
+// export opens what the compiler noted of a package.
+func (s *packages) export(path string) (io.ReadCloser, error) {
+	p := s.byPath[path]
+	if p == nil || p.Export == "" {
+		return nil, fmt.Errorf("%s was not compiled", path)
+	}
+	return os.Open(p.Export)
 }
