@@ -348,7 +348,7 @@ func (l *fullLoad) finish() {
 func TestFull_memory(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
-			const limit = 24 << 20
+			const limit = 8 << 20
 			c := newCluster(t, nodes, "--memory-limit", strconv.Itoa(limit))
 			pids := pidsOf(c)
 			l := newFullLoad(t, c, 64<<10)
@@ -385,13 +385,13 @@ func TestFull_memory(t *testing.T) {
 
 // Ended tasks alone never keep anybody from submitting.
 func TestFull_endedTasks(t *testing.T) {
-	c := newCluster(t, 1, "--memory-limit", strconv.Itoa(24<<20))
+	c := newCluster(t, 1, "--memory-limit", strconv.Itoa(8<<20))
 	l := newFullLoad(t, c, 64<<10)
-	l.ahead = 100 // what waits for slow workers takes memory, too
+	l.ahead = 30 // what waits for slow workers takes memory, too
 	l.work(4)
 	l.produce(4)
 	// About four times what fits.
-	l.more(1500, 1000)
+	l.more(500, 350)
 	l.finish()
 	if _, _, refused := l.count("memory"); refused > 0 {
 		t.Errorf("%d submits were refused", refused)
