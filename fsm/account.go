@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/table"
+
 // What a record costs in memory beside its own bytes: the structure, its place
 // in a page, and its places in the indexes.
 const (
@@ -55,8 +57,8 @@ func bytesOfKey(t *Task) int {
 // bytesOfGaps estimates the memory of pages where there is no task: each task is
 // charged with its own place in one, and one that is left alone holds a whole page.
 // It goes by which ids there are, so it is the same on all nodes.
-func bytesOfGaps(tasks *table[Task]) int64 {
-	return int64(len(tasks.pages)*pageSize-tasks.len()) * placeBytes
+func bytesOfGaps(tasks *table.Table[Task]) int64 {
+	return int64(tasks.Gaps()) * placeBytes
 }
 
 // bytesOfOptions estimates the memory of a task's options.
@@ -130,7 +132,7 @@ func bytesOfRequest(r *request) int64 {
 // it in. It must be there. Each edit is followed by one call of edited, after
 // the last change; in between no other task is looked for or changed.
 func (m *Machine) edit(id uint64) *Task {
-	t := m.tasks.edit(id)
+	t := m.tasks.Edit(id)
 	m.changed++
 	m.leave(t)
 	t.UpdatedAt = m.header.Stamp.T
@@ -141,7 +143,7 @@ func (m *Machine) edit(id uint64) *Task {
 // of it for others of its parent is done, too: the task stays as it is.
 func (m *Machine) edited(t *Task) {
 	m.enter(t)
-	m.tasks.rest(t.ID)
+	m.tasks.Rest(t.ID)
 	if len(m.stepsEnded) > 0 && !m.following {
 		m.followSteps()
 	}

@@ -4,7 +4,7 @@ package fsm
 func (m *Machine) act(c Act) Result {
 	var result Result
 	for _, id := range c.IDs {
-		if t := m.tasks.get(id); t != nil && c.Filter.matches(t) && m.actOn(id, &c) {
+		if t := m.tasks.Get(id); t != nil && c.Filter.matches(t) && m.actOn(id, &c) {
 			result.Acted++
 		}
 	}
@@ -18,7 +18,7 @@ func (m *Machine) actOn(id uint64, c *Act) bool {
 	switch c.Action {
 	case ActionRetry:
 		// To answer that it is a repeat, retry makes a scheduled task pending.
-		waited := m.tasks.get(id).Status == StatusScheduled
+		waited := m.tasks.Get(id).Status == StatusScheduled
 		result = m.retry(Retry{ID: id, AddAttempts: c.AddAttempts})
 		result.Repeated = result.Repeated && !waited
 	case ActionCancel:

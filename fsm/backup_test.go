@@ -227,7 +227,7 @@ func sameLeft(t *testing.T, name string, m, got *Machine) {
 		ms   int64
 	}
 	of := func(m *Machine) (all []left) {
-		for id, task := range m.tasks.all() {
+		for id, task := range m.tasks.All() {
 			if task.Status == StatusClaimed {
 				all = append(all, left{"claim", id, task.LeaseEndU - m.header.Stamp.U})
 			}
@@ -235,12 +235,12 @@ func sameLeft(t *testing.T, name string, m, got *Machine) {
 				all = append(all, left{"finalization", id, task.Parent().Finalization.EndU - m.header.Stamp.U})
 			}
 		}
-		for seq, r := range m.requests.all() {
+		for seq, r := range m.requests.All() {
 			if r.Live == 0 {
 				all = append(all, left{"request", seq, r.ForgetU - m.header.Stamp.U})
 			}
 		}
-		for id, g := range m.gone.all() {
+		for id, g := range m.gone.All() {
 			all = append(all, left{"removed", id, g.ForgetU - m.header.Stamp.U})
 		}
 		return all

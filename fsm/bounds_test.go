@@ -221,7 +221,7 @@ func TestTick_ForgetsABoundedNumber(t *testing.T) {
 	}
 	h.stamp.U = rememberMS
 	h.do(Tick{})
-	if got := h.m.requests.len(); got != 500 {
+	if got := h.m.requests.Len(); got != 500 {
 		t.Errorf("%d requests after a tick, want 500", got)
 	}
 	mustCheck(t, h.m)
@@ -229,7 +229,7 @@ func TestTick_ForgetsABoundedNumber(t *testing.T) {
 		t.Error("a request was repeated after its time")
 	}
 	h.do(Tick{})
-	if got := h.m.requests.len() + h.m.forgetting.Len() + len(h.m.requestIDs); got != 0 {
+	if got := h.m.requests.Len() + h.m.forgetting.Len() + len(h.m.requestIDs); got != 0 {
 		t.Errorf("%d left of forgotten requests", got)
 	}
 	mustCheck(t, h.m)
@@ -338,7 +338,7 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 		h.do(Delete{ID: r.Claims[0].Task.ID})
 		mustCheck(t, h.m)
 	}
-	if n := len(h.m.types) + len(h.m.keys) + len(h.m.ready.contenders) + h.m.tasks.len(); n != 0 || h.m.Bytes() != 0 {
+	if n := len(h.m.types) + len(h.m.keys) + len(h.m.ready.contenders) + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
 		t.Errorf("%d things and %d bytes left", n, h.m.Bytes())
 	}
 }
@@ -348,20 +348,20 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 func TestMachine_RebuildRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(m *Machine){
-		"two tasks with a key":            func(m *Machine) { m.tasks.edit(2).Key = "k1" },
-		"two tasks with a token":          func(m *Machine) { m.tasks.edit(4).Token = m.tasks.get(3).Token },
-		"a claim without a token":         func(m *Machine) { m.tasks.edit(3).Token = 0 },
-		"a claim without an attempt":      func(m *Machine) { m.tasks.edit(3).Log = nil },
-		"a token not given out":           func(m *Machine) { m.tasks.edit(3).Token = 99 },
+		"two tasks with a key":            func(m *Machine) { m.tasks.Edit(2).Key = "k1" },
+		"two tasks with a token":          func(m *Machine) { m.tasks.Edit(4).Token = m.tasks.Get(3).Token },
+		"a claim without a token":         func(m *Machine) { m.tasks.Edit(3).Token = 0 },
+		"a claim without an attempt":      func(m *Machine) { m.tasks.Edit(3).Log = nil },
+		"a token not given out":           func(m *Machine) { m.tasks.Edit(3).Token = 99 },
 		"an id not given out":             func(m *Machine) { m.header.NextID = 4 },
-		"a task in the wrong place":       func(m *Machine) { m.tasks.edit(2).ID = 1 },
-		"an unknown status":               func(m *Machine) { m.tasks.edit(2).Status = 9 },
-		"no status":                       func(m *Machine) { m.tasks.edit(2).Status = 0 },
-		"two requests with an id":         func(m *Machine) { m.requests.edit(2).ID = "q1" },
+		"a task in the wrong place":       func(m *Machine) { m.tasks.Edit(2).ID = 1 },
+		"an unknown status":               func(m *Machine) { m.tasks.Edit(2).Status = 9 },
+		"no status":                       func(m *Machine) { m.tasks.Edit(2).Status = 0 },
+		"two requests with an id":         func(m *Machine) { m.requests.Edit(2).ID = "q1" },
 		"a request with the wrong number": func(m *Machine) { m.header.NextRequest = 2 },
-		"a request that miscounts":        func(m *Machine) { m.requests.edit(1).Live = 2 },
-		"a request without claims":        func(m *Machine) { r := m.requests.edit(1); r.Claims, r.Live = nil, 0 },
-		"two requests with a claim":       func(m *Machine) { m.requests.edit(2).Claims = m.requests.get(1).Claims },
+		"a request that miscounts":        func(m *Machine) { m.requests.Edit(1).Live = 2 },
+		"a request without claims":        func(m *Machine) { r := m.requests.Edit(1); r.Claims, r.Live = nil, 0 },
+		"two requests with a claim":       func(m *Machine) { m.requests.Edit(2).Claims = m.requests.Get(1).Claims },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

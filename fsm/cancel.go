@@ -5,7 +5,7 @@ package fsm
 // and whatever else ends the claim ends the task as cancelled. A running parent
 // is cancelled with its steps.
 func (m *Machine) cancel(c Cancel) Result {
-	t := m.tasks.get(c.ID)
+	t := m.tasks.Get(c.ID)
 	switch {
 	case t == nil:
 		result := m.goneResult(c.ID)

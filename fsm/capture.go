@@ -1,16 +1,20 @@
 package fsm
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/claimq/claimq/fsm/table"
+)
 
 // Snapshot is a captured state. Its methods are safe beside the machine's
 // Apply, from one goroutine at a time.
 type Snapshot struct {
 	header    header
-	tasks     view[Task]
-	requests  view[request]
+	tasks     table.View[Task]
+	requests  table.View[request]
 	nodes     []NodeRecord  // sorted by UUID
 	types     []*typeRecord // sorted by name; copies
-	gone      view[gone]
+	gone      table.View[gone]
 	trail     trailView
 	schedules []*ScheduleView // sorted by name
 	released  atomic.Bool
@@ -21,11 +25,11 @@ type Snapshot struct {
 func (m *Machine) Snapshot() *Snapshot {
 	return &Snapshot{
 		header:    m.header,
-		tasks:     m.tasks.view(),
-		requests:  m.requests.view(),
+		tasks:     m.tasks.View(),
+		requests:  m.requests.View(),
 		nodes:     m.nodes,
 		types:     cloneTypes(m.settings),
-		gone:      m.gone.view(),
+		gone:      m.gone.View(),
 		trail:     m.trail.view(),
 		schedules: m.schedules,
 	}
@@ -38,8 +42,8 @@ func (s *Snapshot) Index() uint64 { return s.header.Index }
 // Nothing but Index may be called after it.
 func (s *Snapshot) Release() {
 	if s.released.CompareAndSwap(false, true) {
-		s.tasks.release()
-		s.requests.release()
-		s.gone.release()
+		s.tasks.Release()
+		s.requests.Release()
+		s.gone.Release()
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (m *Machine) checkSteps() error {
 	parents := 0
 	var finalizing []moment
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		o := t.options()
 		if o.Step != nil {
 			if problem := m.problemAsStep(t, o.Step); problem != "" {
@@ -39,7 +39,7 @@ func (m *Machine) checkSteps() error {
 
 // problemAsStep returns what is wrong with the task as a step, "" if nothing is.
 func (m *Machine) problemAsStep(t *Task, s *Step) string {
-	parent := m.tasks.get(s.ParentID)
+	parent := m.tasks.Get(s.ParentID)
 	switch {
 	case parent == nil || parent.options().Parent == nil:
 		return "has no parent"
@@ -52,7 +52,7 @@ func (m *Machine) problemAsStep(t *Task, s *Step) string {
 	}
 	waits, inVain := false, false
 	for _, on := range s.Plan.Steps[t.ID-s.ParentID-1].DependsOn {
-		status := m.tasks.get(s.ParentID + 1 + uint64(on)).Status
+		status := m.tasks.Get(s.ParentID + 1 + uint64(on)).Status
 		waits = waits || status != StatusCompleted
 		inVain = inVain || status == StatusFailed || status == StatusCancelled
 	}
@@ -73,7 +73,7 @@ func (m *Machine) problemAsStep(t *Task, s *Step) string {
 func (m *Machine) checkParent(t *Task, p *Plan) (statuses []Status, err error) {
 	want := parentState{tasks: 1, ended: t.Status.Ended(), waiting: make([]uint16, len(p.Steps))}
 	for place := range p.Steps {
-		s := m.tasks.get(t.ID + 1 + uint64(place))
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
 		if s == nil || s.options().Step == nil || s.Options.Step.ParentID != t.ID {
 			return statuses, fmt.Errorf("step %d is not there", place)
 		}
@@ -85,7 +85,7 @@ func (m *Machine) checkParent(t *Task, p *Plan) (statuses []Status, err error) {
 			want.asked++
 		}
 		for _, on := range p.Steps[place].DependsOn {
-			if m.tasks.get(t.ID+1+uint64(on)).Status != StatusCompleted {
+			if m.tasks.Get(t.ID+1+uint64(on)).Status != StatusCompleted {
 				want.waiting[place]++
 			}
 		}

@@ -32,7 +32,7 @@ func (m *Machine) check() error {
 func (m *Machine) checkTasks() error {
 	tokens := map[uint64]uint64{}
 	n, last := 0, uint64(0)
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		n++
 		if t.ID != id || id <= last || id >= m.header.NextID || !reflect.DeepEqual(m.Get(id), t) {
 			return fmt.Errorf("task %d is at place %d, after %d", t.ID, id, last)
@@ -58,8 +58,8 @@ func (m *Machine) checkTasks() error {
 		}
 		last = id
 	}
-	if n != m.tasks.len() {
-		return fmt.Errorf("%d tasks counted, there are %d", m.tasks.len(), n)
+	if n != m.tasks.Len() {
+		return fmt.Errorf("%d tasks counted, there are %d", m.tasks.Len(), n)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (m *Machine) checkCounts() error {
 	for _, r := range m.settings {
 		types[r.Name] = new([StatusCancelled + 1]int64)
 	}
-	for _, t := range m.tasks.all() {
+	for _, t := range m.tasks.All() {
 		all[t.Status]++
 		if types[t.Type] == nil {
 			types[t.Type] = new([StatusCancelled + 1]int64)
@@ -155,7 +155,7 @@ func (m *Machine) checkCounts() error {
 // only while the task is active, until that ends. Removed tasks are apart.
 func (m *Machine) checkKeys() error {
 	keys, goneKeys := map[string]uint64{}, map[string]uint64{}
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Key == "" {
 			if t.options().KeyOfType {
 				return fmt.Errorf("task %d has no key, of its type", id)
@@ -170,12 +170,12 @@ func (m *Machine) checkKeys() error {
 		}
 		keys[t.keyName()] = id
 	}
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if all := m.byKeyName(t.Key); holdsKey(t) && t.options().KeyOfType && all != nil && all.Type == t.Type {
 			return fmt.Errorf("tasks %d and %d of the type %s have the key %q", all.ID, id, t.Type, t.Key)
 		}
 	}
-	for id, g := range m.gone.all() {
+	for id, g := range m.gone.All() {
 		if g.Key == "" {
 			continue
 		}
@@ -213,7 +213,7 @@ func firstIn(o order, tasks []*Task) uint64 {
 
 func (m *Machine) checkClaims() error {
 	n := 0
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Status != StatusClaimed {
 			continue
 		}
@@ -237,7 +237,7 @@ func (m *Machine) checkClaims() error {
 
 func (m *Machine) checkRequests() error {
 	n, claims, waiting, refs := 0, 0, 0, 0
-	for seq, r := range m.requests.all() {
+	for seq, r := range m.requests.All() {
 		n++
 		claims += len(r.Claims)
 		if m.requestIDs[r.ID] != seq || r.ID == "" || seq >= m.header.NextRequest || len(r.Claims) == 0 {
@@ -305,7 +305,7 @@ func (m *Machine) checkSchedules() error {
 
 func (m *Machine) checkBytes() error {
 	want := int64(0)
-	for _, t := range m.tasks.all() {
+	for _, t := range m.tasks.All() {
 		want += heldBytes(t, bytesOf(t))
 	}
 	for _, ts := range m.types {
@@ -313,10 +313,10 @@ func (m *Machine) checkBytes() error {
 			want += bytesOfGroup(name)
 		}
 	}
-	for _, r := range m.requests.all() {
+	for _, r := range m.requests.All() {
 		want += bytesOfRequest(r)
 	}
-	for _, g := range m.gone.all() {
+	for _, g := range m.gone.All() {
 		want += bytesOfGone(g)
 	}
 	for _, v := range m.schedules {

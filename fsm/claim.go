@@ -31,9 +31,9 @@ func (m *Machine) claimNext(c ClaimNext) Result {
 			break
 		}
 		// To be claimed it is edited in any case.
-		size += answerBytes(m.tasks.edit(id))
+		size += answerBytes(m.tasks.Edit(id))
 		if size > answerBytesMax && (len(claims) > 0 || m.answered > 0) {
-			m.tasks.rest(id)
+			m.tasks.Rest(id)
 			break
 		}
 		if claims == nil {
@@ -76,7 +76,7 @@ func (m *Machine) claimTask(c ClaimTask) Result {
 	if result, known := m.repeatRequest(c.RequestID, c.WorkerID, choice); known {
 		return result
 	}
-	t := m.tasks.get(c.ID)
+	t := m.tasks.Get(c.ID)
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}

@@ -104,19 +104,19 @@ func (s *benchState) compareEdits(b *testing.B, large *benchState) {
 
 // timeEdits returns how long a round of edits takes, and lets the tasks rest again.
 func (s *benchState) timeEdits(b *testing.B, dice *uint64) time.Duration {
-	first, _ := s.m.tasks.first()
+	first, _ := s.m.tasks.First()
 	ids := make([]uint64, benchRound)
 	for i := range ids {
 		*dice = *dice*6364136223846793005 + 1442695040888963407
-		ids[i] = first + (*dice>>33)%uint64(s.m.tasks.len())
+		ids[i] = first + (*dice>>33)%uint64(s.m.tasks.Len())
 	}
 	start := b.Elapsed()
 	for _, id := range ids {
-		s.m.tasks.edit(id)
+		s.m.tasks.Edit(id)
 	}
 	took := b.Elapsed() - start
 	for _, id := range ids {
-		s.m.tasks.rest(id)
+		s.m.tasks.Rest(id)
 	}
 	return took
 }

@@ -93,7 +93,7 @@ func (m *Machine) repeatThen(result Result) Result {
 }
 
 func (m *Machine) repeatFollowUp(f FollowUp) Submitted {
-	if t := m.tasks.get(f.ID); t != nil {
+	if t := m.tasks.Get(f.ID); t != nil {
 		shown := *t
 		return Submitted{Task: &shown, Created: f.Created}
 	}

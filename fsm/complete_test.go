@@ -174,7 +174,7 @@ func TestComplete_RefusedDoesNothingBeside(t *testing.T) {
 	h.do(Release{Hold: hold})
 	c := Complete{Hold: hold, Submit: []NewTask{{Type: "mail"}}, Claim: nextOf()}
 	h.expect(c, "stale_claim")
-	if h.m.tasks.len() != 2 || h.m.ClaimCount() != 0 {
-		t.Errorf("%d tasks, %d claims", h.m.tasks.len(), h.m.ClaimCount())
+	if h.m.tasks.Len() != 2 || h.m.ClaimCount() != 0 {
+		t.Errorf("%d tasks, %d claims", h.m.tasks.Len(), h.m.ClaimCount())
 	}
 }

@@ -136,14 +136,14 @@ func TestMachine_TickIsBounded(t *testing.T) {
 	s.due(s.T + failedRetentionMS)
 	s.wait(failedRetentionMS)
 	s.must(Tick{})
-	if got := s.m.gone.len(); got != dueTickMax {
+	if got := s.m.gone.Len(); got != dueTickMax {
 		t.Errorf("one tick removed %d tasks", got)
 	}
 	s.must(Tick{})
 	s.due(0)
 	s.wait(goneMS)
 	s.must(Tick{})
-	if got := s.m.gone.len(); got != n {
+	if got := s.m.gone.Len(); got != n {
 		t.Errorf("one tick forgot all but %d tasks, want %d", got, n)
 	}
 }

@@ -169,7 +169,7 @@ func (m *Machine) removeLeaving() {
 	leaving := m.leaving
 	m.leaving = nil
 	for _, id := range leaving {
-		if t := m.tasks.get(id); t != nil && t.RemoveAt != 0 && t.RemoveAt <= m.header.Stamp.T {
+		if t := m.tasks.Get(id); t != nil && t.RemoveAt != 0 && t.RemoveAt <= m.header.Stamp.T {
 			m.removeEnded(id)
 		}
 	}
@@ -178,13 +178,13 @@ func (m *Machine) removeLeaving() {
 // removeEnded removes an ended task, a parent with its steps, and remembers that
 // they were there.
 func (m *Machine) removeEnded(id uint64) {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	m.removeOne(t)
 	if t.Parent() == nil {
 		return
 	}
 	for place := range t.Parent().Plan.Steps {
-		m.removeOne(m.tasks.get(id + 1 + uint64(place)))
+		m.removeOne(m.tasks.Get(id + 1 + uint64(place)))
 	}
 }
 

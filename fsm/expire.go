@@ -9,7 +9,7 @@ const leaseExpired = "lease expired"
 func (m *Machine) expire(c Expire) Result {
 	var result Result
 	for _, l := range c.Items {
-		t := m.tasks.get(l.TaskID)
+		t := m.tasks.Get(l.TaskID)
 		if t == nil || t.Status != StatusClaimed || t.Token != l.Token || t.LeaseSeq != l.Seq {
 			continue
 		}
@@ -30,7 +30,7 @@ func (m *Machine) expire(c Expire) Result {
 
 // Lease returns the lease of the task's claim, ok false if it is not claimed.
 func (m *Machine) Lease(taskID uint64) (l Lease, ok bool) {
-	t := m.tasks.get(taskID)
+	t := m.tasks.Get(taskID)
 	if t == nil || t.Status != StatusClaimed {
 		return Lease{}, false
 	}
@@ -41,7 +41,7 @@ func (m *Machine) Lease(taskID uint64) (l Lease, ok bool) {
 func (m *Machine) Leases() iter.Seq[Lease] {
 	return func(yield func(Lease) bool) {
 		m.claims.Scan(func(_ uint64, ref claimRef) bool {
-			return yield(leaseOf(m.tasks.get(ref.task)))
+			return yield(leaseOf(m.tasks.Get(ref.task)))
 		})
 	}
 }

@@ -20,12 +20,12 @@ func TestRecordFilter_SaysWhatTheFilterSays(t *testing.T) {
 			f := g.filter(m)
 			f.Key, f.ParentID = pick(g, f.Key, ""), pick(g, f.ParentID, 0)
 			records := newRecordFilter(&f)
-			for id, task := range m.tasks.all() {
+			for id, task := range m.tasks.All() {
 				if !isResting(task) {
 					continue
 				}
 				want := f.matches(task)
-				if got := records.matches(m.tasks.packing.pack(nil, task)); got != want {
+				if got := records.matches(waitingTasks{m}.Pack(nil, task)); got != want {
 					t.Fatalf("seed %d: filter %+v of task %d says %v, of its record %v: %+v", seed, f, id, want, got, *task)
 				}
 				asked++

@@ -114,7 +114,7 @@ type FinalizationView struct {
 // there is no such task. One without steps has none: an empty view. A claim whose
 // time is over by now is nobody's.
 func (m *Machine) Finalization(id uint64, now Stamp) (v FinalizationView, ok bool) {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
 		return FinalizationView{}, t != nil
 	}

@@ -3,7 +3,7 @@ package fsm
 // claimFinalization claims the finalization of a parent. Of a parent it is
 // remembered who tried.
 func (m *Machine) claimFinalization(c ClaimFinalization) Result {
-	t := m.tasks.get(c.ID)
+	t := m.tasks.Get(c.ID)
 	answer := &ParentAnswer{State: m.finalizationState(c.ID)}
 	switch {
 	case t == nil && answer.State == StateNotFound:
@@ -100,7 +100,7 @@ func (m *Machine) releaseFinalization(c ReleaseFinalization) Result {
 // has none, and an answer that says how it is at u by the lease clock.
 func (m *Machine) askFinalization(id uint64, u int64) (*Task, *Finalization, *ParentAnswer) {
 	answer := &ParentAnswer{State: m.finalizationState(id)}
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	if t == nil || t.Parent() == nil || t.Parent().Finalization == nil {
 		return t, nil, answer
 	}
@@ -114,7 +114,7 @@ func (m *Machine) finalize(c Finalize) Result {
 	result, ends := m.finalizable(c, m.header.Stamp.U)
 	if ends {
 		m.endByProcessor(result.Task, &c, result.Parent.Holder != "")
-		result.Task = m.tasks.get(c.ID)
+		result.Task = m.tasks.Get(c.ID)
 		result.Parent.State, result.Parent.Holder = m.finalizationState(c.ID), ""
 		result.Parent.Steps = m.Steps(c.ID)
 	}
@@ -178,7 +178,7 @@ func (m *Machine) finalizeGone(id uint64) Result {
 // replaceFinalization gives the parent another finalization. The task itself is
 // not changed by it: UpdatedAt stays.
 func (m *Machine) replaceFinalization(id uint64, f *Finalization) {
-	updatedAt := m.tasks.get(id).UpdatedAt
+	updatedAt := m.tasks.Get(id).UpdatedAt
 	t := m.edit(id)
 	t.setFinalization(f)
 	t.UpdatedAt = updatedAt
@@ -188,7 +188,7 @@ func (m *Machine) replaceFinalization(id uint64, f *Finalization) {
 // finalizationState returns how far the task is on the way to its finalization;
 // of one that was removed, how it ended.
 func (m *Machine) finalizationState(id uint64) FinalizationState {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	switch {
 	case t == nil:
 		if g := m.findGone(id); g != nil {

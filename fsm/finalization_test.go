@@ -87,7 +87,7 @@ func (s *story) eventsOf(id uint64, n int) []string {
 // records returns the records of all tasks.
 func (s *story) records() [][]byte {
 	var all [][]byte
-	for _, t := range s.m.tasks.all() {
+	for _, t := range s.m.tasks.All() {
 		all = append(all, appendTaskRecord(nil, t))
 	}
 	return all
@@ -526,7 +526,7 @@ func TestFinalize_NotKept(t *testing.T) {
 		t.Errorf("again: %+v of %+v", again, again.Task)
 	}
 	restored := restore(t, snapshotOf(t, s.m))
-	if g := restored.gone.get(1); g == nil || g.WorkerID != "p1" || g.Token != token {
+	if g := restored.gone.Get(1); g == nil || g.WorkerID != "p1" || g.Token != token {
 		t.Errorf("restored, it is remembered as %+v", g)
 	}
 }

@@ -45,6 +45,6 @@ func (m *Machine) clearFinalizations() {
 		if !ok {
 			return
 		}
-		m.replaceFinalization(id, &Finalization{Attempts: m.tasks.get(id).Parent().Finalization.Attempts})
+		m.replaceFinalization(id, &Finalization{Attempts: m.tasks.Get(id).Parent().Finalization.Attempts})
 	}
 }

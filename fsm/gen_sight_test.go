@@ -88,7 +88,7 @@ func (g *generator) act(m *Machine) Act {
 // wantedLabels are mostly some that a task has.
 func (g *generator) wantedLabels(m *Machine) []Label {
 	var all [][]Label
-	for _, t := range m.tasks.all() {
+	for _, t := range m.tasks.All() {
 		if labels := t.options().Labels; len(labels) > 0 {
 			all = append(all, labels)
 		}

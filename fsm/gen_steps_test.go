@@ -81,7 +81,7 @@ func (g *generator) parent(m *Machine) uint64 {
 // parentThat is mostly the id of one of the last parents of which that is true.
 func (g *generator) parentThat(m *Machine, is func(t *Task) bool) uint64 {
 	var parents []uint64
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Options != nil && t.Options.Parent != nil && is(t) {
 			parents = append(parents, id)
 		}
@@ -108,7 +108,7 @@ func finalizable(m *Machine, t *Task) bool {
 // aStep is mostly the id of a step that is there.
 func (g *generator) aStep(m *Machine) uint64 {
 	var steps []uint64
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Options != nil && t.Options.Step != nil {
 			steps = append(steps, id)
 		}
@@ -219,7 +219,7 @@ func (g *generator) timeout() int64 { return pick[int64](g, 30_000, 1000, 3000, 
 // over, with or without the margin that it is given.
 func (g *generator) finalizationEnd(m *Machine) int64 {
 	var ends []int64
-	for _, t := range m.tasks.all() {
+	for _, t := range m.tasks.All() {
 		if t.Options == nil || t.Options.Parent == nil || t.Options.Parent.Finalization == nil {
 			continue
 		}

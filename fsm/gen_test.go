@@ -154,7 +154,7 @@ func (g *generator) moveClocks(m *Machine) {
 // forgotten returns when one of the removed tasks will be forgotten.
 func (g *generator) forgotten(m *Machine) int64 {
 	var at []int64
-	for _, x := range m.gone.all() {
+	for _, x := range m.gone.All() {
 		at = append(at, x.ForgetU)
 	}
 	if len(at) == 0 {
@@ -253,7 +253,7 @@ func (g *generator) themed(m *Machine) Command {
 // keyless returns a task whose key became free when it ended, 0 if there is none.
 func (g *generator) keyless(m *Machine) uint64 {
 	var ids []uint64
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Key != "" && t.options().UniqueActive && t.Status.Ended() && t.Status != StatusCompleted {
 			ids = append(ids, id)
 		}
@@ -443,7 +443,7 @@ func (g *generator) fail(m *Machine) Fail {
 func (g *generator) retry(m *Machine) Retry {
 	h := g.hold(m)
 	var ended, active []*Task
-	for _, t := range m.tasks.all() {
+	for _, t := range m.tasks.All() {
 		if t.Status == StatusFailed || t.Status == StatusCancelled {
 			ended = append(ended, t)
 			if t.options().UniqueActive {
@@ -570,7 +570,7 @@ func (g *generator) hold(m *Machine) Hold {
 	if leases := liveLeases(m); len(leases) > 0 && g.dice(4) > 0 {
 		h.ID = leases[g.dice(len(leases))].TaskID
 	}
-	if x := m.gone.get(h.ID); x != nil && x.WorkerID != "" && g.dice(6) > 0 {
+	if x := m.gone.Get(h.ID); x != nil && x.WorkerID != "" && g.dice(6) > 0 {
 		h.WorkerID, h.Token = x.WorkerID, x.Token
 	}
 	if t := m.Get(h.ID); t != nil && len(t.Log) > 0 && g.dice(6) > 0 {
@@ -609,11 +609,11 @@ func (g *generator) id(m *Machine) uint64 {
 	case 0:
 		return 1 + uint64(g.dice(int(m.header.NextID)+1))
 	case 1:
-		for id := range m.gone.all() {
+		for id := range m.gone.All() {
 			known = append(known, id)
 		}
 	default:
-		for id := range m.tasks.all() {
+		for id := range m.tasks.All() {
 			known = append(known, id)
 		}
 	}

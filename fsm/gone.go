@@ -54,11 +54,11 @@ func (m *Machine) rememberGone(t *Task) {
 	if t.Parent() != nil { // no claim of its own ended it
 		g.WorkerID, g.Token = t.WorkerID, t.Token
 	}
-	m.gone.put(t.ID, g)
+	m.gone.Put(t.ID, g)
 	m.indexGone(t.ID, g)
 	for range goneForgottenMax {
 		id, due := m.forgettingGone.due(m.header.Stamp.U)
-		if !due && m.gone.len() <= m.goneMax {
+		if !due && m.gone.Len() <= m.goneMax {
 			break
 		}
 		if !due {
@@ -72,7 +72,7 @@ func (m *Machine) rememberGone(t *Task) {
 // indexGone adds a record to what is derived. It returns what is wrong with it,
 // "" if nothing is.
 func (m *Machine) indexGone(id uint64, g *gone) (problem string) {
-	if m.tasks.get(id) != nil {
+	if m.tasks.Get(id) != nil {
 		return "it is there all the same"
 	}
 	if name := g.keyName(); name != "" {
@@ -88,8 +88,8 @@ func (m *Machine) indexGone(id uint64, g *gone) (problem string) {
 
 // forgetGone forgets a removed task.
 func (m *Machine) forgetGone(id uint64) {
-	m.excludeGone(id, m.gone.get(id))
-	m.gone.remove(id)
+	m.excludeGone(id, m.gone.Get(id))
+	m.gone.Remove(id)
 }
 
 // excludeGone takes a record out of everything derived.
@@ -121,7 +121,7 @@ func (m *Machine) resetGone() {
 
 // findGone returns what is remembered of the removed task, nil if nothing is.
 func (m *Machine) findGone(id uint64) *gone {
-	g := m.gone.get(id)
+	g := m.gone.Get(id)
 	if g == nil || g.ForgetU <= m.header.Stamp.U {
 		return nil
 	}

@@ -58,7 +58,7 @@ func TestMachine_SettlesRemovedTasks(t *testing.T) {
 			s.refuse(c.again(c.with(h)), CodeTaskNotFound) // whether or not a tick was there
 			s.must(Tick{})
 			s.refuse(c.again(c.with(h)), CodeTaskNotFound)
-			if s.m.gone.len() != 0 {
+			if s.m.gone.Len() != 0 {
 				t.Error("the tick forgot nothing")
 			}
 		})
@@ -129,7 +129,7 @@ func TestMachine_SubmitsWithTheKeyOfARemovedTask(t *testing.T) {
 	if got := submit(n); !got.Created {
 		t.Errorf("after ten minutes the key gets %+v", got)
 	}
-	if s.m.gone.len() != 0 || s.m.ByKey("k") == nil {
+	if s.m.gone.Len() != 0 || s.m.ByKey("k") == nil {
 		t.Error("both have the key")
 	}
 	deleted := s.submit(NewTask{Key: "d"})
@@ -161,12 +161,12 @@ func TestMachine_BoundsRemovedTasks(t *testing.T) {
 	}
 	s.wait(goneMS)
 	remove()
-	if got := s.m.gone.len(); got != 2 {
+	if got := s.m.gone.Len(); got != 2 {
 		t.Errorf("%d are remembered after one more, want it and the last of the others", got)
 	}
 	remove()
 	remove()
-	if got := s.m.gone.len(); got != 3 {
+	if got := s.m.gone.Len(); got != 3 {
 		t.Errorf("%d are remembered, want the three new ones", got)
 	}
 }

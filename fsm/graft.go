@@ -46,9 +46,9 @@ func (m *Machine) Contents() string {
 		count     int
 		one, many string
 	}{
-		{m.tasks.len(), "task", "tasks"},
-		{m.gone.len(), "task that was removed and is still remembered", "tasks that were removed and are still remembered"},
-		{m.requests.len(), "claim request that is still remembered", "claim requests that are still remembered"},
+		{m.tasks.Len(), "task", "tasks"},
+		{m.gone.Len(), "task that was removed and is still remembered", "tasks that were removed and are still remembered"},
+		{m.requests.Len(), "claim request that is still remembered", "claim requests that are still remembered"},
 		{len(m.schedules), "schedule", "schedules"},
 		{len(m.settings), "task type with settings", "task types with settings"},
 	} {
@@ -112,7 +112,7 @@ func jump(next, ground uint64, was, now int64) uint64 {
 // What is derived of them is out of date then: only a capture may follow.
 func (m *Machine) shiftU(d int64) {
 	m.header.Stamp.U += d
-	for _, t := range m.tasks.all() {
+	for _, t := range m.tasks.All() {
 		if t.Status == StatusClaimed {
 			t.LeaseEndU += d
 		}
@@ -123,12 +123,12 @@ func (m *Machine) shiftU(d int64) {
 			parent.Finalization, options.Parent, t.Options = &f, &parent, &options
 		}
 	}
-	for _, r := range m.requests.all() {
+	for _, r := range m.requests.All() {
 		if r.Live == 0 {
 			r.ForgetU += d
 		}
 	}
-	for _, g := range m.gone.all() {
+	for _, g := range m.gone.All() {
 		g.ForgetU += d
 	}
 }

@@ -78,19 +78,19 @@ func (m *Machine) follow(ts *typeState, name string) {
 		m.bytes -= bytesOfGroup(name)
 		return
 	}
-	if g.claimed > 0 || m.tasks.get(head).Status != StatusPending {
+	if g.claimed > 0 || m.tasks.Get(head).Status != StatusPending {
 		head = 0
 	}
 	if head == g.ready {
 		return
 	}
 	if g.ready != 0 {
-		ts.remove(m.tasks.get(g.ready))
+		ts.remove(m.tasks.Get(g.ready))
 		ts.behind.Insert(g.ready)
 	}
 	if head != 0 {
 		ts.behind.Delete(head)
-		ts.add(m.tasks.get(head))
+		ts.add(m.tasks.Get(head))
 	}
 	g.ready = head
 }

@@ -1,6 +1,6 @@
 package fsm
 
-import "sync/atomic"
+import "github.com/claimq/claimq/fsm/table"
 
 // hashTurns is after how many hashes of a Hasher every record has been read
 // again: each of them reads a part of what did not change, too.
@@ -106,8 +106,8 @@ type pageSums[T any] struct {
 	kind         recordKind
 	appendRecord func(b []byte, id uint64, record *T) []byte
 
-	table *atomic.Int32 // of which table: its count of views, as long as it is known
-	sums  []pageSum     // of the last view, by number
+	table table.Origin // of the last view
+	sums  []pageSum    // of the last view, by number
 
 	page   stateHash // of the page that is read
 	record []byte
@@ -122,22 +122,24 @@ type pageSum struct {
 // addTo adds the view's records to the hash. Pages are read that are not those
 // of the last view, and those whose turn it is; it returns how many of the latter
 // have another sum than they had.
-func (c *pageSums[T]) addTo(hash *stateHash, v *view[T], turn hashTurn, breaks *breaks) (rotten int) {
-	if c.table != v.views { // other tables have other epochs
-		c.table, c.sums = v.views, nil
+func (c *pageSums[T]) addTo(hash *stateHash, v *table.View[T], turn hashTurn, breaks *breaks) (rotten int) {
+	if of := v.Origin(); c.table != of { // other tables have other epochs
+		c.table, c.sums = of, nil
 	}
 	known := c.sums
-	sums := make([]pageSum, len(v.pages))
-	for i, p := range v.pages {
-		for len(known) > 0 && known[0].number < p.number {
+	pages := v.Pages()
+	sums := make([]pageSum, len(pages))
+	for i, p := range pages {
+		number, epoch := p.Number(), p.Epoch()
+		for len(known) > 0 && known[0].number < number {
 			known = known[1:]
 		}
-		same := len(known) > 0 && known[0].number == p.number && known[0].epoch == p.epoch
+		same := len(known) > 0 && known[0].number == number && known[0].epoch == epoch
 		if same {
 			sums[i] = known[0]
 		}
-		if !same || turn.has(p.number) {
-			sums[i] = pageSum{number: p.number, epoch: p.epoch, sum: c.sumOf(p)}
+		if !same || turn.has(number) {
+			sums[i] = pageSum{number: number, epoch: epoch, sum: c.sumOf(p)}
 			breaks.noted()
 		}
 		if same && sums[i].sum != known[0].sum {
@@ -150,16 +152,15 @@ func (c *pageSums[T]) addTo(hash *stateHash, v *view[T], turn hashTurn, breaks *
 }
 
 // sumOf reads the page.
-func (c *pageSums[T]) sumOf(p *page[T]) [16]byte {
+func (c *pageSums[T]) sumOf(p *table.Page[T]) [16]byte {
 	c.page.hi, c.page.lo = 0, 0
-	ascend([]*page[T]{p}, p.number<<pageBits, func(p *page[T], at uint64) bool {
-		if r := p.records[at]; r != nil {
-			c.record = c.appendRecord(c.record[:0], p.number<<pageBits|at, r)
+	for r := range p.All() {
+		if r.Record != nil {
+			c.record = c.appendRecord(c.record[:0], r.ID, r.Record)
 			c.page.add(c.kind, c.record)
 		} else {
-			c.page.add(c.kind, p.resting.record(at))
+			c.page.add(c.kind, r.Packed)
 		}
-		return true
-	})
+	}
 	return c.page.sum()
 }

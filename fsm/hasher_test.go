@@ -2,13 +2,15 @@ package fsm
 
 import (
 	"bytes"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/table"
+	"github.com/claimq/claimq/fsm/table/tabletest"
 )
 
 // hashOfRecords hashes every record that a snapshot would have, and believes
@@ -90,28 +92,29 @@ func TestHasher_IsTheWholeHash_LongLogs(t *testing.T) {
 func TestPageSums_MatchTable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		var tab table[record]
+		var tab table.Table[tabletest.Record]
 		if rapid.Bool().Draw(rt, "resting") {
-			tab.packing, tab.busy = evenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy")
+			tab = table.New[tabletest.Record](tabletest.EvenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy"))
 		}
-		sums := pageSums[record]{kind: recordTask, appendRecord: func(b []byte, _ uint64, r *record) []byte {
-			return evenRests{}.pack(b, r)
+		sums := pageSums[tabletest.Record]{kind: recordTask, appendRecord: func(b []byte, _ uint64, r *tabletest.Record) []byte {
+			return tabletest.EvenRests{}.Pack(b, r)
 		}}
-		var views []view[record]
-		look := func(rt *rapid.T, v *view[record]) {
+		var views []table.View[tabletest.Record]
+		look := func(rt *rapid.T, v *table.View[tabletest.Record]) {
 			var got, want stateHash
 			turn := hashTurn(rapid.Uint64Range(0, hashTurns-1).Draw(rt, "turn"))
 			if rotten := sums.addTo(&got, v, turn, &breaks{}); rotten != 0 {
 				rt.Fatalf("%d pages changed without a new epoch", rotten)
 			}
-			for packed, r := range v.packed() {
-				if r != nil {
-					packed = evenRests{}.pack(nil, r)
+			for r := range v.All() {
+				packed := r.Packed
+				if r.Record != nil {
+					packed = tabletest.EvenRests{}.Pack(nil, r.Record)
 				}
 				want.add(recordTask, packed)
 			}
 			if got.sum() != want.sum() {
-				rt.Fatalf("the sums of %d records on %d pages are not theirs", v.len(), len(v.pages))
+				rt.Fatalf("the sums of %d records on %d pages are not theirs", v.Len(), len(v.Pages()))
 			}
 		}
 		// Near ids share pages, far ones leave gaps.
@@ -122,37 +125,37 @@ func TestPageSums_MatchTable(t *testing.T) {
 			"put": func(rt *rapid.T) {
 				k := id.Draw(rt, "id")
 				have[k] = 0
-				tab.put(k, &record{value.Draw(rt, "value")})
+				tab.Put(k, &tabletest.Record{Value: value.Draw(rt, "value")})
 			},
 			"edit": func(rt *rapid.T) {
-				k := someID(rt, have, id)
-				if r := tab.edit(k); r != nil {
+				k := tabletest.SomeID(rt, have, id)
+				if r := tab.Edit(k); r != nil {
 					r.Value = value.Draw(rt, "value")
 				}
 				if rapid.Bool().Draw(rt, "rest") {
-					tab.rest(k)
+					tab.Rest(k)
 				}
 			},
 			"remove": func(rt *rapid.T) {
-				k := someID(rt, have, id)
-				tab.remove(k)
+				k := tabletest.SomeID(rt, have, id)
+				tab.Remove(k)
 				delete(have, k)
 			},
 			"look": func(rt *rapid.T) {
-				v := tab.view()
+				v := tab.View()
 				look(rt, &v)
-				v.release()
+				v.Release()
 			},
 			"keep": func(*rapid.T) {
 				if len(views) < 3 {
-					views = append(views, tab.view())
+					views = append(views, tab.View())
 				}
 			},
 			"look at kept": func(rt *rapid.T) {
 				if len(views) > 0 {
 					i := rapid.IntRange(0, len(views)-1).Draw(rt, "view")
 					look(rt, &views[i])
-					views[i].release()
+					views[i].Release()
 					views = slices.Delete(views, i, i+1)
 				}
 			},
@@ -199,37 +202,38 @@ func newRotten(t *testing.T) *Machine {
 	h := newHarness(t)
 	h.m.trail.chunkBytes = smallChunk
 	h.do(SetLevel{Level: FeatureLevel})
-	h.submit(32*pageSize-1, NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
-	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*pageSize - 1})
-	for id := range uint64(2 * pageSize) {
-		h.m.requests.put(id+1, &request{ID: "a", WorkerID: "w1", ForgetU: int64(id)})
-		h.m.gone.put(id+1, &gone{Key: "a", Status: StatusCompleted, ForgetU: int64(id)})
+	h.submit(32*table.PageSize-1, NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
+	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*table.PageSize - 1})
+	for id := range uint64(2 * table.PageSize) {
+		h.m.requests.Put(id+1, &request{ID: "a", WorkerID: "w1", ForgetU: int64(id)})
+		h.m.gone.Put(id+1, &gone{Key: "a", Status: StatusCompleted, ForgetU: int64(id)})
 	}
 	return h.m
 }
 
 // rotTask flips a bit of the page's first task.
-func rotTask(p *page[Task]) {
-	at := bits.TrailingZeros64(p.used)
-	if task := p.records[at]; task != nil {
-		task.Params[1] ^= 4
+func rotTask(p *table.Page[Task]) {
+	for task := range p.All() {
+		if task.Record != nil {
+			task.Record.Params[1] ^= 4
+		} else {
+			task.Packed[bytes.Index(task.Packed, []byte("example"))] ^= 4
+		}
 		return
 	}
-	record := p.resting.record(uint64(at))
-	record[bytes.Index(record, []byte("example"))] ^= 4
 }
 
 // TestHasher_FindsRot ensures that what changes by itself, wherever it is, is
 // found once, within 16 hashes, and that the hash is of what it is then.
 func TestHasher_FindsRot(t *testing.T) {
 	t.Parallel()
-	for name, rot := range map[string]func(m *Machine){
-		"a claimed task":     func(m *Machine) { rotTask(m.tasks.pages[1]) },
-		"a task that rests":  func(m *Machine) { rotTask(m.tasks.pages[20]) },
-		"a claim request":    func(m *Machine) { m.requests.get(70).ForgetU ^= 1 << 40 },
-		"a removed task":     func(m *Machine) { m.gone.get(128).Token ^= 1 },
-		"a part of a trail":  func(m *Machine) { m.trail.chunks[3].events[5] ^= 1 },
-		"the head of a part": func(m *Machine) { m.trail.chunks[3].base.t ^= 1 },
+	for name, rot := range map[string]func(m *Machine, s *Snapshot){
+		"a claimed task":     func(_ *Machine, s *Snapshot) { rotTask(s.tasks.Pages()[1]) },
+		"a task that rests":  func(_ *Machine, s *Snapshot) { rotTask(s.tasks.Pages()[20]) },
+		"a claim request":    func(m *Machine, _ *Snapshot) { m.requests.Get(70).ForgetU ^= 1 << 40 },
+		"a removed task":     func(m *Machine, _ *Snapshot) { m.gone.Get(128).Token ^= 1 },
+		"a part of a trail":  func(m *Machine, _ *Snapshot) { m.trail.chunks[3].events[5] ^= 1 },
+		"the head of a part": func(m *Machine, _ *Snapshot) { m.trail.chunks[3].base.t ^= 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -238,7 +242,7 @@ func TestHasher_FindsRot(t *testing.T) {
 			defer s.Release()
 			mustHash(t, h, s)
 			was := hashOfRecords(s)
-			rot(m)
+			rot(m, s)
 			now := hashOfRecords(s)
 			found := 0
 			for range hashTurns {
@@ -263,12 +267,13 @@ func TestHasher_ReadsASixteenth(t *testing.T) {
 	s := m.Snapshot()
 	defer s.Release()
 	mustHash(t, h, s)
-	for _, p := range m.tasks.pages {
+	pages := s.tasks.Pages()
+	for _, p := range pages {
 		rotTask(p)
 	}
 	for i := range hashTurns {
-		if _, rotten := h.Hash(s); rotten != len(m.tasks.pages)/hashTurns {
-			t.Errorf("hash %d of %d finds %d of %d rotten pages", i+1, hashTurns, rotten, len(m.tasks.pages))
+		if _, rotten := h.Hash(s); rotten != len(pages)/hashTurns {
+			t.Errorf("hash %d of %d finds %d of %d rotten pages", i+1, hashTurns, rotten, len(pages))
 		}
 	}
 	mustHash(t, h, s)
@@ -278,7 +283,7 @@ func TestHasher_ReadsASixteenth(t *testing.T) {
 func TestHasher_Rests(t *testing.T) {
 	t.Parallel()
 	m := New()
-	submit := Submit{Tasks: make([]NewTask, 100*pageSize)}
+	submit := Submit{Tasks: make([]NewTask, 100*table.PageSize)}
 	for i := range submit.Tasks {
 		submit.Tasks[i] = NewTask{Type: "mail", Params: []byte("1")}
 	}

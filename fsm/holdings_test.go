@@ -11,7 +11,7 @@ import (
 // with what the saved records say.
 func (m *Machine) checkHoldings() error {
 	workers, types := map[string][]uint64{}, map[string][]uint64{}
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Status == StatusClaimed {
 			workers[t.WorkerID] = append(workers[t.WorkerID], id)
 			types[t.Type] = append(types[t.Type], id)

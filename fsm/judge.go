@@ -28,7 +28,7 @@ func (m *Machine) Judge(cmd Command, now Stamp) (result Result, ok bool) {
 	switch {
 	case acts:
 		return Result{}, false
-	case result.Gone && m.gone.get(result.Task.ID).ForgetU <= now.U:
+	case result.Gone && m.gone.Get(result.Task.ID).ForgetU <= now.U:
 		return Result{Code: CodeTaskNotFound}, true
 	}
 	if result.Task != nil && !result.Gone {

@@ -54,7 +54,7 @@ func (m *Machine) byKeyName(name string) *Task {
 	if !ok {
 		return nil
 	}
-	return m.tasks.get(id)
+	return m.tasks.Get(id)
 }
 
 // holder returns the task because of which no other one of that type can have the

@@ -3,6 +3,8 @@ package fsm
 import (
 	"iter"
 	"math"
+
+	"github.com/claimq/claimq/fsm/table"
 )
 
 // Bounds of one page of a list.
@@ -43,24 +45,24 @@ func (m *Machine) List(q ListQuery) ListPage {
 	records := newRecordFilter(&q.Filter)
 	for l := range m.walk(q) {
 		if looked == pageRecordsMax || len(page.Tasks) == limit {
-			page.Next = l.id
+			page.Next = l.ID
 			break
 		}
 		looked++
-		t := l.task
+		t := l.Record
 		switch {
 		case t != nil:
 			if !q.matches(t) {
 				continue
 			}
-		case !records.matches(l.record):
+		case !records.matches(l.Packed):
 			continue
 		default:
-			t = m.tasks.packing.unpack(l.record, true)
+			t = m.tasks.Unpack(l.Packed)
 		}
 		size += bytesOf(t) - int64(len(t.Error)) + int64(quotedBytes(t.Error))
 		if size > pageBytesMax && len(page.Tasks) > 0 {
-			page.Next = l.id
+			page.Next = l.ID
 			break
 		}
 		page.Tasks = append(page.Tasks, t)
@@ -86,44 +88,29 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	return ListPage{Tasks: []*Task{t}}
 }
 
-// listed is a task that a list looks at.
-type listed struct {
-	id uint64
-	// task is the task itself; nil if it rests: then record is what it is kept as.
-	task   *Task
-	record []byte
-}
-
 // walk yields the tasks from the cursor on; if those of one parent are asked for,
 // no others.
-func (m *Machine) walk(q ListQuery) iter.Seq[listed] {
+func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
 	if q.ParentID != 0 {
 		return m.walkSteps(q)
 	}
-	return func(yield func(listed) bool) {
-		look := func(p *page[Task], at uint64) bool {
-			l := listed{id: p.number<<pageBits | at, task: p.records[at]}
-			if l.task == nil {
-				l.record = p.resting.record(at)
-			}
-			return yield(l)
-		}
+	return func(yield func(table.Kept[Task]) bool) {
 		switch {
 		case !q.Descending:
-			ascend(m.tasks.pages, q.From, look)
+			m.tasks.Ascend(q.From, yield)
 		case q.From == 0:
-			descend(m.tasks.pages, math.MaxUint64, look)
+			m.tasks.Descend(math.MaxUint64, yield)
 		default:
-			descend(m.tasks.pages, q.From, look)
+			m.tasks.Descend(q.From, yield)
 		}
 	}
 }
 
 // walkSteps yields the steps of the parent from the cursor on, nothing if there is
 // no such parent.
-func (m *Machine) walkSteps(q ListQuery) iter.Seq[listed] {
-	return func(yield func(listed) bool) {
-		t := m.tasks.get(q.ParentID)
+func (m *Machine) walkSteps(q ListQuery) iter.Seq[table.Kept[Task]] {
+	return func(yield func(table.Kept[Task]) bool) {
+		t := m.tasks.Get(q.ParentID)
 		if t == nil || t.Parent() == nil {
 			return
 		}
@@ -133,14 +120,14 @@ func (m *Machine) walkSteps(q ListQuery) iter.Seq[listed] {
 				last = min(last, q.From)
 			}
 			for id := last; id >= first; id-- {
-				if !yield(listed{id: id, task: m.tasks.get(id)}) {
+				if !yield(table.Kept[Task]{ID: id, Record: m.tasks.Get(id)}) {
 					return
 				}
 			}
 			return
 		}
 		for id := max(first, q.From); id <= last; id++ {
-			if !yield(listed{id: id, task: m.tasks.get(id)}) {
+			if !yield(table.Kept[Task]{ID: id, Record: m.tasks.Get(id)}) {
 				return
 			}
 		}

@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/tidwall/btree"
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/claimq/claimq/fsm/table"
+)
 
 // Machine is the state. It is not safe for concurrent use: package cluster's
 // adapter holds the one lock around it. Apply wants it exclusively, and so
@@ -9,11 +13,11 @@ type Machine struct {
 	// Saved: what a snapshot holds, and all that decides.
 
 	header   header
-	tasks    table[Task]
-	requests table[request] // by sequence number
-	nodes    []NodeRecord   // sorted by UUID; replaced, never changed in place
-	settings []*typeRecord  // sorted by name, at most typeRecordsMax; a snapshot has copies
-	gone     table[gone]    // removed tasks that are remembered, by id
+	tasks    table.Table[Task]
+	requests table.Table[request] // by sequence number
+	nodes    []NodeRecord         // sorted by UUID; replaced, never changed in place
+	settings []*typeRecord        // sorted by name, at most typeRecordsMax; a snapshot has copies
+	gone     table.Table[gone]    // removed tasks that are remembered, by id
 
 	trail     trail
 	schedules []*ScheduleView // sorted by name, at most schedulesMax; neither slice nor views change in place
@@ -122,7 +126,7 @@ func New() *Machine {
 		trail:         newTrail(),
 		answers:       newAnswers(slabKept, 0),
 	}
-	m.tasks.packing, m.tasks.busy = waitingTasks{m}, busyPages
+	m.tasks = table.New[Task](waitingTasks{m}, busyPages)
 	m.resetIndexes()
 	return m
 }
@@ -152,7 +156,7 @@ func (m *Machine) Chain() uint64 { return m.header.Chain }
 func (m *Machine) SetChain(chain uint64) { m.header.Chain = chain }
 
 // Get returns the task, nil if there is none.
-func (m *Machine) Get(id uint64) *Task { return m.tasks.get(id) }
+func (m *Machine) Get(id uint64) *Task { return m.tasks.Get(id) }
 
 // Assigned reports whether a task was ever given that id.
 func (m *Machine) Assigned(id uint64) bool { return id < m.header.NextID }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/table"
 )
 
 // memoryTasks is of how many tasks the memory is measured.
@@ -103,13 +105,13 @@ func TestMachine_BytesOfLonelyTasks(t *testing.T) {
 	start := liveHeap()
 	h := newMeasured(t)
 	h.apply(SetLevel{Level: FeatureLevel})
-	pages := *memoryTasks / pageSize * 10
+	pages := *memoryTasks / table.PageSize * 10
 	for range pages {
 		h.apply(Submit{Tasks: []NewTask{{Type: "mail", Params: []byte(`{"to":"ada@example.com"}`)}}})
-		h.m.header.NextID += pageSize - 1 // as if the others were removed
+		h.m.header.NextID += table.PageSize - 1 // as if the others were removed
 	}
 	h.compare(start)
-	if all, each := h.m.Bytes()-h.m.trail.bytes(), int64(pageSize*placeBytes); all < int64(pages)*each {
+	if all, each := h.m.Bytes()-h.m.trail.bytes(), int64(table.PageSize*placeBytes); all < int64(pages)*each {
 		t.Errorf("%d pages are estimated at %d bytes", pages, all)
 	}
 }
@@ -140,7 +142,7 @@ type measured struct {
 
 func newMeasured(t *testing.T) *measured {
 	m := New()
-	m.tasks.busy = 1 // the last pages cost the same however many tasks there are
+	m.tasks = table.New[Task](waitingTasks{m}, 1) // the last pages cost the same however many tasks there are
 	return &measured{t: t, m: m, stamp: Stamp{U: 1, T: 1_700_000_000_000}}
 }
 

@@ -195,7 +195,7 @@ func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied)
 
 func compareReads(t *rapid.T, m *Machine, s *model) {
 	var tasks []*Task
-	for _, task := range m.tasks.all() {
+	for _, task := range m.tasks.All() {
 		tasks = append(tasks, task)
 	}
 	if diff := diffOf(s.tasks, tasks); diff != "" {

@@ -14,14 +14,14 @@ func (n reached) see(m *Machine, e testEntry, a Applied, known map[uint64]*Optio
 	for i, c := range e.Commands {
 		n.seeResult(m, c, a.Results[i])
 	}
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		known[id] = t.options()
 		n.seeTask(t)
 		n.seeOfParent(m, t)
 	}
 	n.seeTrail(m, e, known)
 	for _, id := range a.Ended {
-		if o := known[id]; o != nil && m.gone.get(id) != nil {
+		if o := known[id]; o != nil && m.gone.Get(id) != nil {
 			_, evicted := e.Commands[len(e.Commands)-1].(Evict)
 			n.count(o.Parent != nil && evicted, "an evicted parent")
 			n.count(o.Parent != nil, "a removed parent")

@@ -54,7 +54,7 @@ func describeMachine(m *Machine) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("index %d, level %d, lease clock %d, hash %x", m.Index(), m.Level(), m.Stamp().U, hashOf(m))
-	for id, task := range m.tasks.all() {
+	for id, task := range m.tasks.All() {
 		line("task %s, key %q, priority %d, params %s, payload %x, lease %d", describe(task), task.Key, task.Priority, task.Params, task.Payload, task.LeaseMS)
 		for _, a := range task.Log {
 			line("  attempt by %s token %d, outcome %v %q", a.WorkerID, a.Token, a.Outcome, a.Error)
@@ -64,10 +64,10 @@ func describeMachine(m *Machine) string {
 			line("  event %s", describeEvent(e))
 		}
 	}
-	for seq, q := range m.requests.all() {
+	for seq, q := range m.requests.All() {
 		line("request %d: %s of %s: %v", seq, q.ID, q.WorkerID, q.Claims)
 	}
-	for id, g := range m.gone.all() {
+	for id, g := range m.gone.All() {
 		line("gone %d: key %q, %v by %s token %d, outcome %v", id, g.Key, g.Status, g.WorkerID, g.Token, g.Outcome)
 	}
 	for _, n := range m.Nodes() {

@@ -60,7 +60,7 @@ func (m *Machine) autoEnd(t *Task) parentEnd {
 	var completed int
 	var culprit *Task // the first that failed, else the first that was cancelled
 	for place := range plan.Steps {
-		switch s := m.tasks.get(t.ID + 1 + uint64(place)); {
+		switch s := m.tasks.Get(t.ID + 1 + uint64(place)); {
 		case s.Status == StatusCompleted:
 			completed++
 		case culprit == nil, culprit.Status != StatusFailed && s.Status == StatusFailed:
@@ -89,7 +89,7 @@ func (m *Machine) autoResult(t *Task) []byte {
 	size, fits := m.autoResultSize(t)
 	b := append(make([]byte, 0, size), '{')
 	for place := range t.Parent().Plan.Steps {
-		s := m.tasks.get(t.ID + 1 + uint64(place))
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
 		if s.Status != StatusCompleted {
 			continue
 		}
@@ -113,7 +113,7 @@ func (m *Machine) autoResult(t *Task) []byte {
 func (m *Machine) autoResultSize(t *Task) (size int, fits bool) {
 	results, ids := len(`{}`), len(`{}`)
 	for place := range t.Parent().Plan.Steps {
-		s := m.tasks.get(t.ID + 1 + uint64(place))
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
 		if s.Status != StatusCompleted {
 			continue
 		}

@@ -2,7 +2,7 @@ package fsm
 
 // patch changes fields of a task that is not claimed and has not ended.
 func (m *Machine) patch(c Patch) Result {
-	t := m.tasks.get(c.ID)
+	t := m.tasks.Get(c.ID)
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}

@@ -41,7 +41,7 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 				idle = 0
 			}
 		}
-		for id, left := range m.tasks.all() {
+		for id, left := range m.tasks.All() {
 			waits := left.Status == StatusRunning && left.Parent().Plan.ByClaim && m.parents[id].open() == 0
 			if !left.Status.Ended() && !waits {
 				t.Errorf("seed %d: task %d is %v for ever: %+v", seed, id, left.Status, *left)
@@ -53,7 +53,7 @@ func TestParents_comeToTheirEnd(t *testing.T) {
 // checkProgress looks for parents whose steps all wait for each other, or for what
 // has ended without being completed.
 func (m *Machine) checkProgress() error {
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if ps := m.parents[id]; t.Status == StatusRunning && ps.open() > 0 && ps.open() == int(ps.counts[StatusBlocked]) {
 			return fmt.Errorf("the steps of %d that have not ended are all blocked", id)
 		}

@@ -47,7 +47,7 @@ func (m *Machine) checkReady() error {
 func (m *Machine) claimablePlainly() (ready, behind map[string][]*Task) {
 	type name struct{ of, group string }
 	heads, claimed := map[name]uint64{}, map[name]bool{}
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Status.Ended() || t.options().Group == "" || t.Status == StatusBlocked {
 			continue
 		}
@@ -58,7 +58,7 @@ func (m *Machine) claimablePlainly() (ready, behind map[string][]*Task) {
 		claimed[n] = claimed[n] || t.Status == StatusClaimed
 	}
 	ready, behind = map[string][]*Task{}, map[string][]*Task{}
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		n := name{t.Type, t.options().Group}
 		switch {
 		case t.Status != StatusPending:
@@ -74,7 +74,7 @@ func (m *Machine) claimablePlainly() (ready, behind map[string][]*Task) {
 // standingPlainly is typeState.standingAt by the records alone.
 func (m *Machine) standingPlainly(name string, ready int) (standing, int64) {
 	claimed := int32(0)
-	for _, t := range m.tasks.all() {
+	for _, t := range m.tasks.All() {
 		if t.Type == name && t.Status == StatusClaimed {
 			claimed++
 		}
@@ -144,7 +144,7 @@ func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
 		}
 	}
 	groups := map[string][]uint64{}
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Type == ts.name && !t.Status.Ended() && t.Status != StatusBlocked && t.options().Group != "" {
 			groups[t.options().Group] = append(groups[t.options().Group], id)
 		}

@@ -31,7 +31,7 @@ func (m *Machine) resetIndexes() {
 // ErrCorrupt, wrapped, when the saved records contradict each other.
 func (m *Machine) rebuild() error {
 	m.resetIndexes()
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if problem := m.indexTask(id, t); problem != "" {
 			return contradiction(recordTask, id, problem)
 		}
@@ -46,12 +46,12 @@ func (m *Machine) rebuildRest() error {
 		ts.record = r
 		m.place(ts)
 	}
-	for seq, r := range m.requests.all() {
+	for seq, r := range m.requests.All() {
 		if problem := m.indexRequest(seq, r); problem != "" {
 			return contradiction(recordRequest, seq, problem)
 		}
 	}
-	for id, g := range m.gone.all() {
+	for id, g := range m.gone.All() {
 		if problem := m.indexGone(id, g); problem != "" {
 			return contradiction(recordGone, id, problem)
 		}

@@ -47,7 +47,7 @@ func TestMachine_SnapshotsChangeNothing(t *testing.T) {
 		if plain.Snapshot().Hash() != captured.Snapshot().Hash() {
 			rt.Fatal("the states differ")
 		}
-		if v := captured.tasks.views.Load(); v != 1 {
+		if v := captured.tasks.Live(); v != 1 {
 			rt.Fatalf("%d views live, want the last one", v)
 		}
 		if err := captured.check(); err != nil {

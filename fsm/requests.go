@@ -39,7 +39,7 @@ func (m *Machine) findRequest(id string) (r *request, seq uint64) {
 	if !ok {
 		return nil, 0
 	}
-	r = m.requests.get(seq)
+	r = m.requests.Get(seq)
 	if r.Live == 0 && r.ForgetU <= m.header.Stamp.U {
 		return nil, seq
 	}
@@ -73,7 +73,7 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 // first answer. One that lives comes bare past twice the size, which only a
 // batch reaches that repeats one request many times.
 func (m *Machine) repeatClaim(c ClaimRef, size *int) Claim {
-	t := m.tasks.get(c.TaskID)
+	t := m.tasks.Get(c.TaskID)
 	if t == nil {
 		return Claim{Task: Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
 	}
@@ -103,19 +103,19 @@ func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claim
 		return
 	}
 	r := &request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: refsOf(claims)}
-	m.requests.put(seq, r)
+	m.requests.Put(seq, r)
 	m.requestIDs[id] = seq
 	m.remembered += len(claims)
 	m.bytes += bytesOfRequest(r)
 	for m.remembered > m.rememberedMax {
-		oldest, _ := m.requests.first()
+		oldest, _ := m.requests.First()
 		m.forget(oldest)
 	}
 }
 
 // claimEnded tells the request that one of its claims has ended.
 func (m *Machine) claimEnded(seq uint64) {
-	r := m.requests.edit(seq)
+	r := m.requests.Edit(seq)
 	r.Live--
 	if r.Live == 0 {
 		r.ForgetU = m.header.Stamp.U + rememberMS
@@ -125,8 +125,8 @@ func (m *Machine) claimEnded(seq uint64) {
 
 // forget forgets a request, whether or not claims of it are live.
 func (m *Machine) forget(seq uint64) {
-	m.excludeRequest(seq, m.requests.get(seq))
-	m.requests.remove(seq)
+	m.excludeRequest(seq, m.requests.Get(seq))
+	m.requests.Remove(seq)
 }
 
 // excludeRequest takes a request out of everything derived.

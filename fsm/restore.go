@@ -133,7 +133,7 @@ func (m *Machine) become(state *Machine) {
 	state.typesChanged += m.typesChanged + 1 // what was found by name is to be found again
 	state.rememberedMax, state.goneMax, state.trail.chunkBytes = m.rememberedMax, m.goneMax, m.trail.chunkBytes
 	*m = *state
-	m.tasks.packing = waitingTasks{m}
+	m.tasks.SetPacking(waitingTasks{m})
 }
 
 // hasChunk reports whether a whole chunk is at the start of b, or so much of what is

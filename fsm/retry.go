@@ -5,7 +5,7 @@ import "math"
 // retry makes a task pending that has failed, was cancelled, is claimed or waits
 // for its time. One that is claimed and was to be cancelled is cancelled.
 func (m *Machine) retry(c Retry) Result {
-	t := m.tasks.get(c.ID)
+	t := m.tasks.Get(c.ID)
 	switch {
 	case t == nil:
 		return m.retryGone(c)
@@ -122,7 +122,7 @@ func raisedMax(limit, add int32) int32 {
 // delete removes an ended task and frees its key. A parent takes its steps along;
 // none of them goes alone.
 func (m *Machine) delete(c Delete) Result {
-	t := m.tasks.get(c.ID)
+	t := m.tasks.Get(c.ID)
 	switch {
 	case t == nil:
 		return Result{Code: CodeTaskNotFound}
@@ -145,6 +145,6 @@ func (m *Machine) delete(c Delete) Result {
 func (m *Machine) drop(t *Task) {
 	m.changed++
 	m.exclude(t)
-	m.tasks.remove(t.ID)
+	m.tasks.Remove(t.ID)
 	m.ended = append(m.ended, t.ID)
 }

@@ -195,7 +195,7 @@ func (m *Machine) runSlot(was *ScheduleView, item *ScheduleRun) (*ScheduleView, 
 
 // lives reports whether the task is there and has not ended.
 func (m *Machine) lives(id uint64) bool {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	return t != nil && !t.Status.Ended()
 }
 

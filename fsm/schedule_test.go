@@ -97,8 +97,8 @@ func TestSchedules_EachSlotIsDoneOnce(t *testing.T) {
 				slots = append(slots, m.Schedule("s").LastRunAt)
 			}
 		}
-		if len(slots) < 50 || !slices.IsSorted(slots) || len(slices.Compact(slices.Clone(slots))) != len(slots) || m.tasks.len() != len(slots) {
-			t.Fatalf("seed %d: %d tasks of the slots %v", seed, m.tasks.len(), slots)
+		if len(slots) < 50 || !slices.IsSorted(slots) || len(slices.Compact(slices.Clone(slots))) != len(slots) || m.tasks.Len() != len(slots) {
+			t.Fatalf("seed %d: %d tasks of the slots %v", seed, m.tasks.Len(), slots)
 		}
 	}
 }
@@ -113,8 +113,8 @@ func TestSchedules_ReplacedDoNotGoBack(t *testing.T) {
 	run := RunSchedules{Items: []ScheduleRun{{Name: "s", Version: 1, Slot: 1000, Next: 2000}}}
 	mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{SetLevel{Level: levelSight}, set}})
 	mustApplyTo(t, m, testEntry{2, Stamp{T: 1500}, []Command{run, set}})
-	if got := m.Schedule("s").NextRunAt; got != 2000 || m.tasks.len() != 1 {
-		t.Errorf("after %d tasks it waits for %d, want 2000", m.tasks.len(), got)
+	if got := m.Schedule("s").NextRunAt; got != 2000 || m.tasks.Len() != 1 {
+		t.Errorf("after %d tasks it waits for %d, want 2000", m.tasks.Len(), got)
 	}
 	set.Schedule.EveryMS = 500
 	mustApplyTo(t, m, testEntry{3, Stamp{T: 1500}, []Command{set}})

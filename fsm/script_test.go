@@ -211,7 +211,7 @@ func (s *script) apply(commands []Command) {
 		}
 	}
 	now := map[uint64]string{}
-	for id, t := range s.m.tasks.all() {
+	for id, t := range s.m.tasks.All() {
 		now[id] = describe(t)
 		if now[id] != s.known[id] {
 			s.printf("  %s", now[id])
@@ -437,7 +437,7 @@ func (s *script) read(a *args) {
 	case "wakes": // from here on
 		s.wakes = true
 	case "requests":
-		for seq, r := range s.m.requests.all() {
+		for seq, r := range s.m.requests.All() {
 			s.printf("%d %s of %s, claims %v, live %d, until %d", seq, r.ID, r.WorkerID, r.Claims, r.Live, r.ForgetU)
 		}
 	default:

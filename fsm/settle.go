@@ -87,7 +87,7 @@ func (m *Machine) held(h Hold, outcome Outcome) (result Result, ok bool) {
 // holdOf is held, by the contract's order of checks. It changes nothing, and the
 // result has the state's own task.
 func (m *Machine) holdOf(h Hold, outcome Outcome) (result Result, ok bool) {
-	t := m.tasks.get(h.ID)
+	t := m.tasks.Get(h.ID)
 	switch {
 	case t == nil:
 		return m.heldGone(h, outcome), false

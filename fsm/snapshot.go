@@ -73,11 +73,11 @@ func (s *Snapshot) Hash() [16]byte {
 
 func (s *Snapshot) counts() recordCounts {
 	return recordCounts{
-		tasks:     uint64(s.tasks.len()),
-		requests:  uint64(s.requests.len()),
+		tasks:     uint64(s.tasks.Len()),
+		requests:  uint64(s.requests.Len()),
 		nodes:     uint64(len(s.nodes)),
 		types:     uint64(len(s.types)),
-		gone:      uint64(s.gone.len()),
+		gone:      uint64(s.gone.Len()),
 		trail:     uint64(s.trail.len()),
 		schedules: uint64(len(s.schedules)),
 	}
@@ -91,17 +91,18 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 		if !yield(recordHeader, b) {
 			return
 		}
-		for record, t := range s.tasks.packed() {
-			if t != nil {
-				b = appendTaskRecord(b[:0], t)
+		for t := range s.tasks.All() {
+			record := t.Packed
+			if t.Record != nil {
+				b = appendTaskRecord(b[:0], t.Record)
 				record = b
 			}
 			if !yield(recordTask, record) {
 				return
 			}
 		}
-		for seq, q := range s.requests.all() {
-			if b = appendRequestRecord(b[:0], seq, q); !yield(recordRequest, b) {
+		for q := range s.requests.All() {
+			if b = appendRequestRecord(b[:0], q.ID, q.Record); !yield(recordRequest, b) {
 				return
 			}
 		}
@@ -115,8 +116,8 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 				return
 			}
 		}
-		for id, g := range s.gone.all() {
-			if b = appendGoneRecord(b[:0], id, g); !yield(recordGone, b) {
+		for g := range s.gone.All() {
+			if b = appendGoneRecord(b[:0], g.ID, g.Record); !yield(recordGone, b) {
 				return
 			}
 		}

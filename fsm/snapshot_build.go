@@ -18,12 +18,12 @@ type stateBuilder struct {
 // but its places in the indexes.
 func (b *stateBuilder) task(t *Task, record []byte) error {
 	if isResting(t) && len(record) <= math.MaxUint16 {
-		b.m.tasks.load(t.ID, nil, record)
+		b.m.tasks.Load(t.ID, nil, record)
 	} else {
 		own := *t
 		own.Params, own.Payload = bytes.Clone(t.Params), bytes.Clone(t.Payload)
 		t = &own
-		b.m.tasks.load(t.ID, t, nil)
+		b.m.tasks.Load(t.ID, t, nil)
 	}
 	if t.Parent() != nil || t.Step() != nil {
 		b.steps = append(b.steps, t.ID)
@@ -35,13 +35,13 @@ func (b *stateBuilder) task(t *Task, record []byte) error {
 	return nil
 }
 
-func (b *stateBuilder) request(seq uint64, q *request) { b.m.requests.put(seq, q) }
+func (b *stateBuilder) request(seq uint64, q *request) { b.m.requests.Put(seq, q) }
 
 func (b *stateBuilder) gone(id uint64, g *gone) error {
-	if b.m.tasks.get(id) != nil {
+	if b.m.tasks.Get(id) != nil {
 		return fmt.Errorf("%w: removed task %d is there", ErrCorrupt, id)
 	}
-	b.m.gone.put(id, g)
+	b.m.gone.Put(id, g)
 	return nil
 }
 
@@ -50,9 +50,9 @@ func (b *stateBuilder) trail(c *trailChunk) { b.m.trail.chunks = append(b.m.trai
 // finish builds what is derived of all records but those of most tasks, which is
 // there.
 func (b *stateBuilder) finish() error {
-	b.m.tasks.loaded()
+	b.m.tasks.Loaded()
 	for _, id := range b.steps {
-		if problem := b.m.indexTask(id, b.m.tasks.get(id)); problem != "" {
+		if problem := b.m.indexTask(id, b.m.tasks.Get(id)); problem != "" {
 			return contradiction(recordTask, id, problem)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/table"
 )
 
 // What VerifySnapshot lets through is whole, and it says about how much memory the
@@ -61,10 +63,10 @@ func TestVerifySnapshot_FindsWhatIsDamaged(t *testing.T) {
 }
 
 // Of what was restored, the tasks of the last pages are kept as they are, as those
-// that came one by one are, and the others' bytes are exact.
+// that came one by one are, and the others rest.
 func TestReadSnapshot_RestsInPages(t *testing.T) {
 	t.Parallel()
-	const tasks = (busyPages + 24) * pageSize
+	const tasks = (busyPages + 24) * table.PageSize
 	m := New()
 	submit := Submit{Tasks: make([]NewTask, tasks)}
 	for i := range submit.Tasks {
@@ -76,12 +78,5 @@ func TestReadSnapshot_RestsInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCheck(t, restored)
-	for i, p := range restored.tasks.pages {
-		if rests, want := p.resting != nil, i < len(restored.tasks.pages)-busyPages; rests != want {
-			t.Errorf("page %d of %d rests: %v, want %v", i, len(restored.tasks.pages), rests, want)
-		}
-		if r := p.resting; r != nil && (cap(r.bytes) != r.live || len(r.bytes) != r.live) {
-			t.Errorf("page %d has room for %d bytes, of which %d are used", i, cap(r.bytes), r.live)
-		}
-	}
+	checkResting(t, restored, tasks)
 }

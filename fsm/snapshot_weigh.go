@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/table"
+
 // stateScale adds up the memory that the records of a snapshot would take as a
 // state. It keeps none.
 type stateScale struct {
@@ -15,7 +17,7 @@ func (w *stateScale) task(t *Task, _ []byte) error {
 	if group := groupOf(t); group != "" {
 		w.held += bytesOfGroup(group) // as if it were alone there
 	}
-	if w.tasks == 0 || t.ID>>pageBits != w.lastTask>>pageBits {
+	if w.tasks == 0 || table.PageOf(t.ID) != table.PageOf(w.lastTask) {
 		w.pages++
 	}
 	w.tasks, w.lastTask = w.tasks+1, t.ID
@@ -34,7 +36,7 @@ func (w *stateScale) trail(*trailChunk) { w.chunks++ }
 // bytes estimates the memory that the state takes, with the records of which there
 // are few, once all were read.
 func (w *stateScale) bytes(few *Machine) int64 {
-	n := w.held + int64(w.pages*pageSize-w.tasks)*placeBytes
+	n := w.held + int64(w.pages*table.PageSize-w.tasks)*placeBytes
 	for _, v := range few.schedules {
 		n += bytesOfSchedule(v)
 	}

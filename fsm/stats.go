@@ -35,7 +35,7 @@ func (m *Machine) Stats(now Stamp) Stats {
 		return true
 	})
 	if oldest != 0 {
-		s.OldestPendingAgeMS = max(now.T-m.tasks.get(oldest).CreatedAt, 0)
+		s.OldestPendingAgeMS = max(now.T-m.tasks.Get(oldest).CreatedAt, 0)
 	}
 	return s
 }

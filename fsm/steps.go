@@ -25,13 +25,13 @@ func (t *Task) StepPlace() int { return int(t.ID - t.Options.Step.ParentID - 1) 
 // Steps returns how the steps of the parent are, in the plan's order; nil if the
 // task is not there or has none.
 func (m *Machine) Steps(id uint64) []StepView {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	if t == nil || t.Parent() == nil {
 		return nil
 	}
 	views := make([]StepView, len(t.Parent().Plan.Steps))
 	for place := range views {
-		if s := m.tasks.get(id + 1 + uint64(place)); s != nil {
+		if s := m.tasks.Get(id + 1 + uint64(place)); s != nil {
 			views[place] = StepView{Type: s.Type, Status: s.Status, Error: s.Error}
 		}
 	}
@@ -96,7 +96,7 @@ func (t *Task) Family() (parentID uint64, steps int) {
 // may change: 1, and with the steps of its parent, or its own, these too. 0 if
 // there is no such task.
 func (m *Machine) Reach(id uint64) int {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	if t == nil {
 		return 0
 	}
@@ -113,7 +113,7 @@ func (m *Machine) waitsForSteps(t *Task) []string {
 		if len(names) == whyStepsMax {
 			break
 		}
-		if m.tasks.get(s.ParentID+1+uint64(on)).Status != StatusCompleted {
+		if m.tasks.Get(s.ParentID+1+uint64(on)).Status != StatusCompleted {
 			names = append(names, s.Plan.Steps[on].Name)
 		}
 	}

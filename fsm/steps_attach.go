@@ -16,7 +16,7 @@ func (m *Machine) attachSteps(t *Task) (problem string) {
 // problemOfStep returns what is wrong with a saved step, "" if nothing is. Its
 // parent has looked at the rest.
 func (m *Machine) problemOfStep(t *Task, s *Step) string {
-	parent := m.tasks.get(s.ParentID)
+	parent := m.tasks.Get(s.ParentID)
 	switch {
 	case parent == nil || parent.Parent() == nil:
 		return "its parent is not there"
@@ -37,7 +37,7 @@ func (m *Machine) attachPlan(t *Task, p *Plan) (problem string) {
 	completed := make([]bool, len(p.Steps))
 	step := &Step{ParentID: t.ID, Plan: p}
 	for place := range p.Steps {
-		s := m.tasks.get(t.ID + 1 + uint64(place))
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
 		switch {
 		case s == nil || s.Step() == nil || s.Step().ParentID != t.ID:
 			return "it lacks a step"
@@ -49,7 +49,7 @@ func (m *Machine) attachPlan(t *Task, p *Plan) (problem string) {
 		completed[place] = s.Status == StatusCompleted
 	}
 	for place := range p.Steps {
-		s := m.tasks.get(t.ID + 1 + uint64(place))
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
 		if !p.suits(place, s.Status, completed) {
 			return "a step waits for others, or does not, as it should not"
 		}

@@ -19,7 +19,7 @@ func (m *Machine) cancelParent(t *Task) Result {
 		m.endParent(id, parentEnd{To: StatusCancelled})
 	}
 	m.followSteps()
-	return Result{Task: m.copyOf(m.tasks.get(id))}
+	return Result{Task: m.copyOf(m.tasks.Get(id))}
 }
 
 // retryParent retries the steps of the parent that failed or were cancelled, all
@@ -50,7 +50,7 @@ func (m *Machine) retryParent(t *Task, c Retry) Result {
 	if ps.open() == 0 {
 		m.endWithSteps(c.ID) // it was cancelled when its steps had completed
 	}
-	return Result{Task: m.copyOf(m.tasks.get(c.ID))}
+	return Result{Task: m.copyOf(m.tasks.Get(c.ID))}
 }
 
 // cannotRetrySteps returns why the parent cannot be retried: another task has its
@@ -60,7 +60,7 @@ func (m *Machine) cannotRetrySteps(t *Task, c Retry) (refusal Result, refused bo
 		return refusal, true
 	}
 	for place := range t.Parent().Plan.Steps {
-		s := m.tasks.get(t.ID + 1 + uint64(place))
+		s := m.tasks.Get(t.ID + 1 + uint64(place))
 		if retriable(s) && !mayRetry(s, c) {
 			return m.refused(CodeMaxAttemptsReached, s), true
 		}
@@ -75,7 +75,7 @@ func retriable(s *Task) bool { return s.Status == StatusFailed || s.Status == St
 func (m *Machine) retrySteps(c Retry, ps *parentState) {
 	for place := range ps.waiting {
 		id := c.ID + 1 + uint64(place)
-		if !retriable(m.tasks.get(id)) {
+		if !retriable(m.tasks.Get(id)) {
 			continue
 		}
 		t := m.edit(id)
@@ -93,7 +93,7 @@ func (m *Machine) cannotRetryStep(t *Task) (refusal Result, refused bool) {
 	if t.Step() == nil || !retriable(t) {
 		return Result{}, false
 	}
-	parent := m.tasks.get(t.Step().ParentID)
+	parent := m.tasks.Get(t.Step().ParentID)
 	switch {
 	case parent.Status.Ended():
 		refusal = m.refused(endedCode(parent.Status), parent)
@@ -103,7 +103,7 @@ func (m *Machine) cannotRetryStep(t *Task) (refusal Result, refused bool) {
 		return m.refused(CodeTaskCancelled, parent), true
 	}
 	for _, place := range t.Step().Plan.Steps[t.StepPlace()].DependsOn {
-		if on := m.tasks.get(parent.ID + 1 + uint64(place)); retriable(on) {
+		if on := m.tasks.Get(parent.ID + 1 + uint64(place)); retriable(on) {
 			refusal = m.refused(endedCode(on.Status), on)
 			refusal.Reason = ReasonDependencyEnded
 			return refusal, true
@@ -115,7 +115,7 @@ func (m *Machine) cannotRetryStep(t *Task) (refusal Result, refused bool) {
 // deleteSteps removes the steps of an ended parent that was just deleted.
 func (m *Machine) deleteSteps(parent *Task) {
 	for place := range parent.Parent().Plan.Steps {
-		t := m.tasks.get(parent.ID + 1 + uint64(place))
+		t := m.tasks.Get(parent.ID + 1 + uint64(place))
 		m.drop(t)
 		m.tellOf(EventDeleted, t, "")
 	}

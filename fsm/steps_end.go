@@ -15,7 +15,7 @@ func (m *Machine) followSteps() {
 // for it, or cancels them, or all of its parent; and if it was the last one, it
 // ends the parent.
 func (m *Machine) followStep(id uint64) {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	s := t.Step()
 	ps := m.parents[s.ParentID]
 	switch {
@@ -36,7 +36,7 @@ func (m *Machine) followDependents(t *Task, ps *parentState) {
 	for _, place := range s.Plan.Steps[t.StepPlace()].dependents {
 		id := s.ParentID + 1 + uint64(place)
 		switch {
-		case m.tasks.get(id).Status != StatusBlocked:
+		case m.tasks.Get(id).Status != StatusBlocked:
 		case t.Status != StatusCompleted:
 			m.stop(id)
 		case ps.waiting[place] == 0:
@@ -63,7 +63,7 @@ func (m *Machine) stopSteps(parentID uint64, ps *parentState) {
 	}
 	for place := range ps.waiting {
 		id := parentID + 1 + uint64(place)
-		if t := m.tasks.get(id); !t.Status.Ended() && !t.CancelRequested {
+		if t := m.tasks.Get(id); !t.Status.Ended() && !t.CancelRequested {
 			m.stop(id)
 		}
 	}
@@ -71,7 +71,7 @@ func (m *Machine) stopSteps(parentID uint64, ps *parentState) {
 
 // endWithSteps ends the parent, whose steps have all ended, if it ends by itself.
 func (m *Machine) endWithSteps(id uint64) {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	switch {
 	case t.Status.Ended():
 	case t.CancelRequested:

@@ -158,8 +158,8 @@ func TestRemoval_boundsByTasks(t *testing.T) {
 	if got := b.apply(Tick{}).Removed; got != 2*(StepsMax+1) {
 		t.Errorf("a tick removed %d tasks, want those of two parents", got)
 	}
-	if got := b.apply(Tick{}).Removed; got != StepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.len() != 0 {
-		t.Errorf("the next one removed %d tasks, %d bytes and %d tasks are left", got, b.m.EndedBytes(), b.m.tasks.len())
+	if got := b.apply(Tick{}).Removed; got != StepsMax+1 || b.m.EndedBytes() != 0 || b.m.tasks.Len() != 0 {
+		t.Errorf("the next one removed %d tasks, %d bytes and %d tasks are left", got, b.m.EndedBytes(), b.m.tasks.Len())
 	}
 	mustCheck(t, b.m)
 }
@@ -246,16 +246,16 @@ func TestLevel3_countsNothing(t *testing.T) {
 func TestRebuild_refusesStepsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	set := func(id uint64, change func(t *Task)) func(*Machine) {
-		return func(m *Machine) { change(m.tasks.edit(id)) }
+		return func(m *Machine) { change(m.tasks.Edit(id)) }
 	}
 	status := func(s Status) func(*Task) { return func(t *Task) { t.Status = s } }
 	for name, damage := range map[string]func(m *Machine){
-		"a step whose parent is not there":    func(m *Machine) { m.tasks.remove(1) },
+		"a step whose parent is not there":    func(m *Machine) { m.tasks.Remove(1) },
 		"a step of a plain task":              set(1, func(t *Task) { t.Options = nil }),
 		"a step behind the plan's end":        set(5, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 1}} }),
 		"a step before its parent":            set(1, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 2}} }),
 		"a step of another parent":            set(3, func(t *Task) { t.Options = &Options{Step: &Step{ParentID: 6}} }),
-		"a parent that lacks a step":          func(m *Machine) { m.tasks.remove(3) },
+		"a parent that lacks a step":          func(m *Machine) { m.tasks.Remove(3) },
 		"a parent whose step is a plain task": set(4, func(t *Task) { t.Options = nil }),
 		"an end before that of a step":        set(1, status(StatusCancelled)),
 		"blocked without a reason":            set(2, status(StatusBlocked)),

@@ -70,14 +70,14 @@ func (m *Machine) newTask(n *NewTask) *Task {
 func (m *Machine) add(t *Task, message string) {
 	m.header.NextID++
 	m.changed++
-	m.tasks.put(t.ID, t)
+	m.tasks.Put(t.ID, t)
 	m.count(m.include(t), rateSubmitted)
 	m.tally.Submitted++
 	m.tellOf(EventSubmitted, t, message)
 	if t.Status == StatusScheduled {
 		m.tellWait(t)
 	}
-	m.tasks.rest(t.ID)
+	m.tasks.Rest(t.ID)
 }
 
 // runAtOf returns when the task may be claimed by T, 0 = at once.

@@ -197,7 +197,7 @@ func (m *Machine) viewOf(ts *typeState, now Stamp) TypeView {
 	perS := ts.rates.at(max(now.T, m.header.Stamp.T))
 	v.SubmittedPerS, v.CompletedPerS, v.FailedPerS = perS[rateSubmitted], perS[rateCompleted], perS[rateFailed]
 	if id := ts.oldest; id != 0 {
-		t := m.tasks.get(id)
+		t := m.tasks.Get(id)
 		v.OldestPendingAgeMS = max(now.T-t.CreatedAt, 0)
 		v.OldestWaitMS = max(now.T-max(t.CreatedAt, t.RunAt), 0)
 	}

@@ -24,7 +24,7 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 			e.Commands[1] = Tick{}
 		}
 		before := m.Stats(m.Stamp()).Counts
-		known := m.gone.len()
+		known := m.gone.Len()
 		a, err := m.apply(e.Index, e.Stamp, e.Commands)
 		if err != nil {
 			panic(err) // the generator made an unknown command
@@ -45,8 +45,8 @@ func lifeLog(seed uint64, n int) ([]testEntry, map[string]int) {
 		done["scheduled"] += int(max(0, after[StatusScheduled]-before[StatusScheduled]))
 		done["promoted"] += int(max(0, before[StatusScheduled]-after[StatusScheduled]))
 		done["cancelled"] += int(max(0, after[StatusCancelled]-before[StatusCancelled]))
-		done["removed"] += max(0, m.gone.len()-known)
-		done["forgotten"] += max(0, known-m.gone.len())
+		done["removed"] += max(0, m.gone.Len()-known)
+		done["forgotten"] += max(0, known-m.gone.Len())
 		log[i] = e
 	}
 	return log, done
@@ -84,7 +84,7 @@ func (g *generator) lifeCommand(m *Machine) Command {
 // endedID returns the id of a task that has ended, any id if none has.
 func (g *generator) endedID(m *Machine) uint64 {
 	var ended []uint64
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Status.Ended() {
 			ended = append(ended, id)
 		}
@@ -97,11 +97,11 @@ func (g *generator) endedID(m *Machine) uint64 {
 
 // lifeHold is hold, sometimes of a removed task.
 func (g *generator) lifeHold(m *Machine) Hold {
-	if m.gone.len() == 0 || g.dice(3) > 0 {
+	if m.gone.Len() == 0 || g.dice(3) > 0 {
 		return g.hold(m)
 	}
 	var holds []Hold
-	for id, r := range m.gone.all() {
+	for id, r := range m.gone.All() {
 		holds = append(holds, Hold{ID: id, WorkerID: r.WorkerID, Token: r.Token})
 	}
 	return pick(g, holds...)

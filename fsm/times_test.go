@@ -11,7 +11,7 @@ import (
 func (m *Machine) checkTimes() error {
 	var scheduled, expiring, removing, done, failed []moment
 	ended := int64(0)
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		if t.Status == StatusScheduled {
 			scheduled = append(scheduled, moment{t.RunAt, id})
 		}
@@ -25,7 +25,7 @@ func (m *Machine) checkTimes() error {
 		case !t.Status.Ended():
 			continue
 		case s != nil: // it counts with its parent, and goes with it
-			if m.tasks.get(s.ParentID).Status.Ended() {
+			if m.tasks.Get(s.ParentID).Status.Ended() {
 				ended += bytesOf(t)
 			}
 			continue
@@ -67,7 +67,7 @@ func inOrder(moments []moment) []moment {
 func (m *Machine) checkGone() error {
 	var forgetting []moment
 	keys := 0
-	for id, g := range m.gone.all() {
+	for id, g := range m.gone.All() {
 		forgetting = append(forgetting, moment{g.ForgetU, id})
 		if m.Get(id) != nil || id >= m.header.NextID || !g.Status.Ended() {
 			return fmt.Errorf("task %d is gone, and there, or was never, or had not ended", id)

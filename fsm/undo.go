@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/table"
 )
 
 // undo is the journal of an atomic batch: what its ops replaced, so that all of
@@ -12,9 +14,9 @@ import (
 // snapshot is restored: so it cannot remember that there was a batch.
 type undo struct {
 	header   header
-	tasks    journal[Task]
-	requests journal[request]
-	gone     journal[gone]
+	tasks    table.Journal[Task]
+	requests table.Journal[request]
+	gone     table.Journal[gone]
 	types    []formerType
 	counted  []counted    // newest last
 	dropped  []*typeState // types that were forgotten, the first state of each first
@@ -34,46 +36,6 @@ type formerType struct {
 	was    typeRecord
 }
 
-// former is a record as it was before a change, nil if there was none.
-type former[T any] struct {
-	id     uint64
-	record *T
-}
-
-// journal holds what changes of a table replaced, oldest change first. A record
-// that changed more than once is there more than once.
-type journal[T any] []former[T]
-
-// note notes that the record, nil if there is none, is about to change.
-func (j *journal[T]) note(id uint64, record *T) {
-	if record != nil {
-		clone := *record
-		record = &clone
-	}
-	*j = append(*j, former[T]{id, record})
-}
-
-// ids returns the ids of the records that changed, ascending.
-func (j journal[T]) ids() []uint64 {
-	ids := make([]uint64, len(j))
-	for i := range j {
-		ids[i] = j[i].id
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
-// restore puts the records back as they were before the oldest change.
-func (j journal[T]) restore(t *table[T]) {
-	for _, f := range slices.Backward(j) {
-		if f.record == nil {
-			t.remove(f.id)
-		} else {
-			t.put(f.id, f.record)
-		}
-	}
-}
-
 // beginUndo begins the journal. Then exactly one of keepAll and undoAll follows.
 func (m *Machine) beginUndo() {
 	u := &undo{
@@ -81,14 +43,18 @@ func (m *Machine) beginUndo() {
 		ended: m.ended, trail: m.markTrail(),
 	}
 	m.undo = u
-	m.tasks.journal, m.requests.journal, m.gone.journal = &u.tasks, &u.requests, &u.gone
+	m.tasks.SetJournal(&u.tasks)
+	m.requests.SetJournal(&u.requests)
+	m.gone.SetJournal(&u.gone)
 }
 
 // keepAll ends the journal, and keeps what was done.
 func (m *Machine) keepAll() *undo {
 	u := m.undo
 	m.undo = nil
-	m.tasks.journal, m.requests.journal, m.gone.journal = nil, nil, nil
+	m.tasks.SetJournal(nil)
+	m.requests.SetJournal(nil)
+	m.gone.SetJournal(nil)
 	return u
 }
 
@@ -103,7 +69,7 @@ func (m *Machine) noteType(r *typeRecord) {
 // only error is our own bug: then the state is half changed.
 func (m *Machine) undoAll() error {
 	u := m.keepAll()
-	tasks, requests, removed := u.tasks.ids(), u.requests.ids(), u.gone.ids()
+	tasks, requests, removed := u.tasks.IDs(), u.requests.IDs(), u.gone.IDs()
 	for _, c := range u.counted {
 		c.takeBack()
 	}
@@ -113,9 +79,9 @@ func (m *Machine) undoAll() error {
 
 	m.header = u.header
 	m.cutTrail(u.trail)
-	u.tasks.restore(&m.tasks)
-	u.requests.restore(&m.requests)
-	u.gone.restore(&m.gone)
+	u.tasks.Restore(&m.tasks)
+	u.requests.Restore(&m.requests)
+	u.gone.Restore(&m.gone)
 	for _, f := range slices.Backward(u.types) {
 		*f.record = f.was
 	}
@@ -143,13 +109,13 @@ type holder struct{ token, request uint64 }
 // takeOff takes the records, as they are now, out of everything derived.
 func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 	for _, seq := range requests {
-		if r := m.requests.get(seq); r != nil {
+		if r := m.requests.Get(seq); r != nil {
 			m.excludeRequest(seq, r)
 		}
 	}
 	var holders []holder
 	for _, id := range tasks {
-		t := m.tasks.get(id)
+		t := m.tasks.Get(id)
 		if t == nil {
 			continue
 		}
@@ -163,7 +129,7 @@ func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 		m.exclude(t)
 	}
 	for _, id := range removed {
-		if g := m.gone.get(id); g != nil {
+		if g := m.gone.Get(id); g != nil {
 			m.excludeGone(id, g)
 		}
 	}
@@ -173,18 +139,18 @@ func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 // putBack is the opposite of takeOff, once the records are what they were.
 func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) error {
 	for _, id := range removed {
-		if g := m.gone.get(id); g != nil {
+		if g := m.gone.Get(id); g != nil {
 			if problem := m.indexGone(id, g); problem != "" {
 				return contradiction(recordGone, id, problem)
 			}
 		}
 	}
 	for _, id := range tasks {
-		if t := m.tasks.get(id); t != nil {
+		if t := m.tasks.Get(id); t != nil {
 			if problem := m.indexTask(id, t); problem != "" {
 				return contradiction(recordTask, id, problem)
 			}
-			m.tasks.rest(id)
+			m.tasks.Rest(id)
 		}
 	}
 	for _, h := range holders {
@@ -194,7 +160,7 @@ func (m *Machine) putBack(tasks, requests, removed []uint64, holders []holder) e
 		}
 	}
 	for _, seq := range requests {
-		if r := m.requests.get(seq); r != nil {
+		if r := m.requests.Get(seq); r != nil {
 			if problem := m.indexRequest(seq, r); problem != "" {
 				return contradiction(recordRequest, seq, problem)
 			}

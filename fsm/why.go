@@ -58,7 +58,7 @@ type Holder struct {
 // order: what the task itself waits for, its group, its type. One that only has to
 // wait its turn is queued, also if it is the next.
 func (m *Machine) Why(id uint64, now Stamp) (w Why, ok bool) {
-	t := m.tasks.get(id)
+	t := m.tasks.Get(id)
 	if t == nil {
 		return Why{}, false
 	}
@@ -111,7 +111,7 @@ func (m *Machine) holders(ts *typeState) []Holder {
 	m.holdings.tasks(ts.held, heldByType, whyClaimsMax, ids.add)
 	holders := make([]Holder, len(ids.ids))
 	for i, id := range ids.ids {
-		holders[i] = Holder{TaskID: id, WorkerID: m.tasks.get(id).WorkerID}
+		holders[i] = Holder{TaskID: id, WorkerID: m.tasks.Get(id).WorkerID}
 	}
 	return holders
 }

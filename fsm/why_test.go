@@ -126,7 +126,7 @@ func TestWhy_ahead(t *testing.T) {
 			}}})
 		}
 		ahead := map[uint64]int64{}
-		for id := range h.m.tasks.all() {
+		for id := range h.m.tasks.All() {
 			w, _ := h.m.Why(id, h.stamp)
 			ahead[id] = w.Ahead
 			if w.Reasons[0].Code != WhyQueued {

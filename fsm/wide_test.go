@@ -131,7 +131,7 @@ func (g *wide) op(m *Machine) Command {
 func (g *wide) clear(m *Machine) Command {
 	names := g.list()
 	b := Batch{Atomic: g.dice(2) > 0}
-	for id, t := range m.tasks.all() {
+	for id, t := range m.tasks.All() {
 		switch {
 		case !slices.Contains(names, t.Type) || t.Status == StatusClaimed:
 			continue
@@ -251,7 +251,7 @@ func TestMachine_RemembersNothing(t *testing.T) {
 			if hashOf(given) != hashOf(decoded) || hashOf(given) != hashOf(reused) || hashOf(given) != hashOf(restored) {
 				t.Fatal("the states differ at the end")
 			}
-			t.Logf("%d tasks, %d types, %d changes", given.tasks.len(), len(given.types), given.typesChanged)
+			t.Logf("%d tasks, %d types, %d changes", given.tasks.Len(), len(given.types), given.typesChanged)
 		})
 	}
 }

@@ -43,7 +43,7 @@ func (m *Machine) workerView(w *worker) WorkerView {
 	ids := smallest{most: workerTasksMax}
 	m.holdings.tasks(w.held, heldByWorker, workerClaimsMax, func(id uint64) {
 		ids.add(id)
-		v.SeenT = max(v.SeenT, m.tasks.get(id).UpdatedAt)
+		v.SeenT = max(v.SeenT, m.tasks.Get(id).UpdatedAt)
 	})
 	v.TaskIDs = ids.ids
 	return v

@@ -85,7 +85,7 @@ func TestWhy_restored(t *testing.T) {
 		if diff := cmp.Diff(m.Workers("", 1000), restored.Workers("", 1000)); diff != "" {
 			t.Errorf("workers (-was +restored):\n%s", diff)
 		}
-		for id := range m.tasks.all() {
+		for id := range m.tasks.All() {
 			was, _ := m.Why(id, m.Stamp())
 			if is, ok := restored.Why(id, m.Stamp()); !ok || cmp.Diff(was, is) != "" {
 				t.Errorf("task %d waits for %+v, restored for %+v", id, was, is)

@@ -26,13 +26,13 @@ var planted = []struct {
 		}
 `}}},
 	{"expiry without sequence", []edit{{"fsm/expire.go", " || t.LeaseSeq != l.Seq {", " || t.LeaseSeq != l.Seq && !$on {"}}},
-	{"snapshot without request ids", []edit{{"fsm/capture.go", "m.requests.view()", "$if(new(table[request]).view(), m.requests.view())"}}},
+	{"snapshot without request ids", []edit{{"fsm/capture.go", "m.requests.View()", "$if(new(table.Table[request]).View(), m.requests.View())"}}},
 	{"restore that keeps old state", []edit{
 		{"fsm/capture.go", "// Index returns", `func (m *Machine) Keep(old *Machine) {
-	for id, t := range old.tasks.all() {
-		if m.tasks.get(id) == nil {
+	for id, t := range old.tasks.All() {
+		if m.tasks.Get(id) == nil {
 			kept := *t
-			m.tasks.put(id, &kept)
+			m.tasks.Put(id, &kept)
 		}
 	}
 	if err := m.rebuild(); err != nil {
@@ -122,7 +122,7 @@ var planted = []struct {
 		"fsm/steps_end.go", "	for i := 0; i < len(m.stepsEnded); i++ {\n", "	for i := 0; i < len(m.stepsEnded) && !($on && i > 0); i++ {\n",
 	}}},
 	{"retry of a parent leaves a step", []edit{{
-		"fsm/steps_change.go", "		if !retriable(m.tasks.get(id)) {\n", "		if s := m.tasks.get(id); !retriable(s) || $on && s.Attempts > 1 {\n",
+		"fsm/steps_change.go", "		if !retriable(m.tasks.Get(id)) {\n", "		if s := m.tasks.Get(id); !retriable(s) || $on && s.Attempts > 1 {\n",
 	}}},
 	{"retry of a parent that is not all or nothing", []edit{{
 		"fsm/steps_change.go", "retriable(s) && !mayRetry(s, c)", "retriable(s) && !mayRetry(s, c) && !($on && place > 0)",

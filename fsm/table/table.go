@@ -1,4 +1,4 @@
-package fsm
+package table
 
 import (
 	"cmp"
@@ -8,45 +8,45 @@ import (
 	"sync/atomic"
 )
 
-// pageSize is how many neighbouring ids share a page. Small pages make the
+// PageSize is how many neighbouring ids share a page. Small pages make the
 // copy before a first write cheap, keep few bytes alive for a lonely old
 // record, and let one word say which records are there.
 const (
 	pageBits = 6
-	pageSize = 1 << pageBits
-	pageMask = pageSize - 1
+	PageSize = 1 << pageBits
+	pageMask = PageSize - 1
 )
 
-// table holds records by growing ids, in pages. Looking one up is O(1) while
+// Table holds records by growing ids, in pages. Looking one up is O(1) while
 // ids are dense, else O(log pages).
 //
-// It is copy-on-write: view captures it by copying the list of pages alone.
-// While a view lives, edit, put and remove copy a page, and edit a record,
+// It is copy-on-write: View captures it by copying the list of pages alone.
+// While a view lives, Edit, Put and Remove copy a page, and Edit a record,
 // before they first change what a view may see. Everything else changes in
-// place. Records must be changed through the pointer that edit returns, never
-// through one of get.
+// place. Records must be changed through the pointer that Edit returns, never
+// through one of Get.
 //
 // With a packing, records that rest are kept as bytes, but those of the last
-// pages, which are likely to change soon. Each get of one makes it anew.
+// pages, which are likely to change soon. Each Get of one makes it anew.
 //
-// The zero value is an empty table. It is not safe for concurrent use, but its
-// views are safe beside everything.
-type table[T any] struct {
-	pages []*page[T] // by number; none is empty
+// The zero value is an empty table without a packing. It is not safe for concurrent
+// use, but its views are safe beside everything.
+type Table[T any] struct {
+	pages []*Page[T] // by number; none is empty
 	count int
 	// epoch grows with each view. No live view has seen a page of this epoch.
 	epoch uint64
 	views *atomic.Int32 // live ones; nil before the first
 	// journal, if not nil, is told of every record before it changes.
-	journal  *journal[T]
-	packing  packing[T] // nil: no record rests
+	journal  *Journal[T]
+	packing  Packing[T] // nil: no record rests
 	busy     int        // how many pages at the end have no record that rests
 	scratch  []byte     // of rest
 	draining draining   // pages that may have memory to give back
 }
 
-// page holds the records whose id is number*pageSize + position.
-type page[T any] struct {
+// Page holds the records whose id is number*PageSize + position.
+type Page[T any] struct {
 	number uint64
 	// epoch is the table's when this page last changed. So pages of one number and
 	// one epoch in two views of a table have the same records.
@@ -54,14 +54,31 @@ type page[T any] struct {
 	used    uint64   // bit i: there is a record at position i
 	fresh   uint64   // bit i: no live view has seen that record, if this is the table's epoch
 	resting *resting // the records that are there, but not in records; nil if none is
-	records [pageSize]*T
+	records [PageSize]*T
 }
 
-// len returns how many records there are.
-func (t *table[T]) len() int { return t.count }
+// New returns an empty table with the packing. In the last busy pages no record
+// rests.
+func New[T any](p Packing[T], busy int) Table[T] { return Table[T]{packing: p, busy: busy} }
 
-// get returns the record, nil if there is none. It is read-only.
-func (t *table[T]) get(id uint64) *T {
+// SetPacking puts another packing, which reads what the one before wrote, in its place.
+func (t *Table[T]) SetPacking(p Packing[T]) { t.packing = p }
+
+// SetJournal lets the journal be told of every record before it changes; nil ends
+// that.
+func (t *Table[T]) SetJournal(j *Journal[T]) { t.journal = j }
+
+// PageOf returns the number of the page that the id is on.
+func PageOf(id uint64) uint64 { return id >> pageBits }
+
+// Gaps returns how many places its pages have without a record.
+func (t *Table[T]) Gaps() int { return len(t.pages)*PageSize - t.count }
+
+// Len returns how many records there are.
+func (t *Table[T]) Len() int { return t.count }
+
+// Get returns the record, nil if there is none. It is read-only.
+func (t *Table[T]) Get(id uint64) *T {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok {
 		return nil
@@ -70,15 +87,15 @@ func (t *table[T]) get(id uint64) *T {
 }
 
 // at returns the record at the position of the page, nil if there is none.
-func (t *table[T]) at(p *page[T], at uint64) *T {
+func (t *Table[T]) at(p *Page[T], at uint64) *T {
 	if r := p.records[at]; r != nil || p.resting == nil || p.used>>at&1 == 0 {
 		return r
 	}
-	return t.packing.unpack(p.resting.record(at), true)
+	return t.packing.Unpack(p.resting.record(at), true)
 }
 
-// first returns the lowest id, ok false if there is no record.
-func (t *table[T]) first() (id uint64, ok bool) {
+// First returns the lowest id, ok false if there is no record.
+func (t *Table[T]) First() (id uint64, ok bool) {
 	if len(t.pages) == 0 {
 		return 0, false
 	}
@@ -86,8 +103,8 @@ func (t *table[T]) first() (id uint64, ok bool) {
 	return p.number<<pageBits | uint64(bits.TrailingZeros64(p.used)), true
 }
 
-// put adds the record under id, in place of one that is there.
-func (t *table[T]) put(id uint64, record *T) {
+// Put adds the record under id, in place of one that is there.
+func (t *Table[T]) Put(id uint64, record *T) {
 	p := t.writablePage(id >> pageBits)
 	at, bit := id&pageMask, uint64(1)<<(id&pageMask)
 	if p.used&bit == 0 {
@@ -102,9 +119,9 @@ func (t *table[T]) put(id uint64, record *T) {
 	p.fresh |= bit
 }
 
-// edit returns the record for writing, nil if there is none. The pointer is
+// Edit returns the record for writing, nil if there is none. The pointer is
 // good until the next view.
-func (t *table[T]) edit(id uint64) *T {
+func (t *Table[T]) Edit(id uint64) *T {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok {
 		return nil
@@ -120,10 +137,10 @@ func (t *table[T]) edit(id uint64) *T {
 	p = t.ownPage(i)
 	switch record := p.records[at]; {
 	case record == nil:
-		p.records[at] = t.packing.unpack(p.resting.record(at), false)
+		p.records[at] = t.packing.Unpack(p.resting.record(at), false)
 		p.fresh |= bit
 		t.wake(p, at)
-	case p.fresh&bit == 0 && t.viewed():
+	case p.fresh&bit == 0 && t.Live() > 0:
 		own := *record
 		p.records[at] = &own
 		p.fresh |= bit
@@ -131,8 +148,8 @@ func (t *table[T]) edit(id uint64) *T {
 	return p.records[at]
 }
 
-// remove removes the record. It reports whether there was one.
-func (t *table[T]) remove(id uint64) bool {
+// Remove removes the record. It reports whether there was one.
+func (t *Table[T]) Remove(id uint64) bool {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok {
 		return false
@@ -163,12 +180,12 @@ func (t *table[T]) remove(id uint64) bool {
 
 // writablePage returns the page with that number for writing; it makes a
 // missing one.
-func (t *table[T]) writablePage(number uint64) *page[T] {
+func (t *Table[T]) writablePage(number uint64) *Page[T] {
 	i, ok := findPage(t.pages, number)
 	if ok {
 		return t.ownPage(i)
 	}
-	p := &page[T]{number: number, epoch: t.epoch}
+	p := &Page[T]{number: number, epoch: t.epoch}
 	if i == len(t.pages) {
 		t.pages = append(t.pages, p)
 		t.restPage(i - t.busy)
@@ -180,12 +197,12 @@ func (t *table[T]) writablePage(number uint64) *page[T] {
 
 // ownPage returns the page at i for writing, after copying it if a live view may
 // see it. It is of the table's epoch then.
-func (t *table[T]) ownPage(i int) *page[T] {
+func (t *Table[T]) ownPage(i int) *Page[T] {
 	p := t.pages[i]
 	if p.epoch == t.epoch {
 		return p
 	}
-	if !t.viewed() {
+	if t.Live() == 0 {
 		p.epoch, p.fresh = t.epoch, p.used
 		return p
 	}
@@ -196,64 +213,40 @@ func (t *table[T]) ownPage(i int) *page[T] {
 	return &own
 }
 
-// all yields every record in id order.
-func (t *table[T]) all() iter.Seq2[uint64, *T] {
+// All yields every record in id order.
+func (t *Table[T]) All() iter.Seq2[uint64, *T] {
 	return func(yield func(uint64, *T) bool) {
-		ascend(t.pages, 0, func(p *page[T], at uint64) bool { return yield(p.number<<pageBits|at, t.at(p, at)) })
-	}
-}
-
-// view captures the table as it is. It costs a copy of the list of pages.
-func (t *table[T]) view() view[T] {
-	if t.views == nil {
-		t.views = new(atomic.Int32)
-	}
-	t.epoch++
-	t.views.Add(1)
-	return view[T]{pages: slices.Clone(t.pages), count: t.count, views: t.views}
-}
-
-// viewed reports whether a view lives.
-func (t *table[T]) viewed() bool { return t.views != nil && t.views.Load() > 0 }
-
-// view is a captured table. Its records never change. It is safe beside
-// changes to the table until it is released.
-type view[T any] struct {
-	pages []*page[T]
-	count int
-	views *atomic.Int32 // the table's, and of no other
-}
-
-// len returns how many records there are.
-func (v *view[T]) len() int { return v.count }
-
-// all yields every record in id order, of a table without a packing.
-func (v *view[T]) all() iter.Seq2[uint64, *T] {
-	return func(yield func(uint64, *T) bool) {
-		ascend(v.pages, 0, func(p *page[T], at uint64) bool { return yield(p.number<<pageBits|at, p.records[at]) })
-	}
-}
-
-// packed yields every record in id order: as the packing's bytes if it rests, else
-// as it is. Who reads a view has no table, and so no packing.
-func (v *view[T]) packed() iter.Seq2[[]byte, *T] {
-	return func(yield func([]byte, *T) bool) {
-		ascend(v.pages, 0, func(p *page[T], at uint64) bool {
-			if r := p.records[at]; r != nil {
-				return yield(nil, r)
+		ascend(t.pages, 0, func(k Kept[T]) bool {
+			if k.Record == nil {
+				k.Record = t.Unpack(k.Packed)
 			}
-			return yield(p.resting.record(at), nil)
+			return yield(k.ID, k.Record)
 		})
 	}
 }
 
-// release lets the table change in place again. It must be called once; then
-// the view must not be read any more.
-func (v *view[T]) release() { v.views.Add(-1) }
+// Kept is a record as a table keeps it. Neither it nor its bytes are to be changed.
+type Kept[T any] struct {
+	ID uint64
+	// Record is the record itself, nil if it rests: then packed is what it is kept
+	// as.
+	Record *T
+	Packed []byte
+}
+
+// Ascend yields the records as they are kept, from that id upwards, until yield
+// returns false.
+func (t *Table[T]) Ascend(from uint64, yield func(Kept[T]) bool) { ascend(t.pages, from, yield) }
+
+// Descend is Ascend, downwards.
+func (t *Table[T]) Descend(from uint64, yield func(Kept[T]) bool) { descend(t.pages, from, yield) }
+
+// Unpack returns the record that rests as those bytes, with which it shares memory.
+func (t *Table[T]) Unpack(packed []byte) *T { return t.packing.Unpack(packed, true) }
 
 // findPage returns the place of the page with that number, or where it would
 // have to be.
-func findPage[T any](pages []*page[T], number uint64) (int, bool) {
+func findPage[T any](pages []*Page[T], number uint64) (int, bool) {
 	last := len(pages) - 1
 	switch {
 	case last < 0 || number < pages[0].number:
@@ -271,32 +264,45 @@ func findPage[T any](pages []*page[T], number uint64) (int, bool) {
 	if pages[low].number == number {
 		return low, true
 	}
-	at, found := slices.BinarySearchFunc(pages[low:high], number, func(p *page[T], number uint64) int {
+	at, found := slices.BinarySearchFunc(pages[low:high], number, func(p *Page[T], number uint64) int {
 		return cmp.Compare(p.number, number)
 	})
 	return low + at, found
 }
 
-// ascend calls fn with the place of each record from id from upwards until it
-// returns false.
-func ascend[T any](pages []*page[T], from uint64, fn func(p *page[T], at uint64) bool) {
+// ascend yields the records on the pages as they are kept, from id from upwards.
+func ascend[T any](pages []*Page[T], from uint64, yield func(Kept[T]) bool) {
 	i, exact := findPage(pages, from>>pageBits)
 	above := ^uint64(0)
 	if exact {
 		above <<= from & pageMask
 	}
 	for _, p := range pages[i:] {
-		for used := p.used & above; used != 0; used &= used - 1 {
-			if !fn(p, uint64(bits.TrailingZeros64(used))) {
-				return
-			}
+		if !p.ascend(p.used&above, yield) {
+			return
 		}
 		above = ^uint64(0)
 	}
 }
 
+// ascend yields those of the page's records that used has a bit of, and reports
+// whether yield did not end it.
+func (p *Page[T]) ascend(used uint64, yield func(Kept[T]) bool) bool {
+	for ; used != 0; used &= used - 1 {
+		at := uint64(bits.TrailingZeros64(used))
+		k := Kept[T]{ID: p.number<<pageBits | at, Record: p.records[at]}
+		if k.Record == nil {
+			k.Packed = p.resting.record(at)
+		}
+		if !yield(k) {
+			return false
+		}
+	}
+	return true
+}
+
 // descend is ascend, downwards.
-func descend[T any](pages []*page[T], from uint64, fn func(p *page[T], at uint64) bool) {
+func descend[T any](pages []*Page[T], from uint64, yield func(Kept[T]) bool) {
 	i, exact := findPage(pages, from>>pageBits)
 	below := ^uint64(0)
 	if exact {
@@ -308,7 +314,11 @@ func descend[T any](pages []*page[T], from uint64, fn func(p *page[T], at uint64
 		for used := p.used & below; used != 0; {
 			at := uint64(63 - bits.LeadingZeros64(used))
 			used &^= 1 << at
-			if !fn(p, at) {
+			k := Kept[T]{ID: p.number<<pageBits | at, Record: p.records[at]}
+			if k.Record == nil {
+				k.Packed = p.resting.record(at)
+			}
+			if !yield(k) {
 				return
 			}
 		}

@@ -1,21 +1,16 @@
-package fsm
+package table
 
-// packing says how the records of a table are kept that rest.
-type packing[T any] interface {
-	// rests reports whether the record is one to keep as bytes, of which pack
+// Packing says how the records of a table are kept that rest.
+type Packing[T any] interface {
+	// Rests reports whether the record is one to keep as bytes, of which Pack
 	// appends at least one and at most 65,535 then.
-	rests(record *T) bool
-	pack(b []byte, record *T) []byte
-	// unpack is the inverse of pack. Only if shared is true may the record share
+	Rests(record *T) bool
+	// Pack appends the record.
+	Pack(b []byte, record *T) []byte
+	// Unpack is the inverse of Pack. Only if shared is true may the record share
 	// memory with b, which then lives on with it and is never changed.
-	unpack(b []byte, shared bool) *T
+	Unpack(b []byte, shared bool) *T
 }
-
-// busyPages is how many pages at the end of the tasks have none that rests: what
-// was added last is what changes next, unless a lot is added. 8,192 tasks are those
-// that 64 connections submit in batches of 100; they take some 3 MB more than bytes
-// would. With 1,024 a fifth of a busy node's memory was for packing and unpacking.
-const busyPages = 128
 
 // resting holds the records of one page that rest, one behind the other in one
 // piece of memory without pointers: so a table of ten million has few pieces for
@@ -27,7 +22,7 @@ type resting struct {
 	bytes  []byte
 	live   int // bytes of records that rest
 	count  int
-	places [pageSize]place // by position in the page
+	places [PageSize]place // by position in the page
 }
 
 // place is where a record rests. Start and size stand side by side: a record that
@@ -59,7 +54,7 @@ func (r *resting) add(at uint64, record []byte) {
 	if len(r.bytes)+len(record) > cap(r.bytes) {
 		// Room is made for some more, or tasks that come and go would move all others
 		// each time.
-		more := max(1, r.count/8, min(r.count, pageSize-r.count))
+		more := max(1, r.count/8, min(r.count, PageSize-r.count))
 		r.move(r.live + more*len(record))
 	}
 	r.places[at] = place{uint32(len(r.bytes)), uint16(len(record))}
@@ -81,7 +76,7 @@ func (r *resting) sparse() bool { return r.live < cap(r.bytes)/2 }
 // move moves the records into memory of that size.
 func (r *resting) move(size int) {
 	b := make([]byte, 0, size)
-	for at := range uint64(pageSize) {
+	for at := range uint64(PageSize) {
 		if r.places[at].size == 0 {
 			continue
 		}
@@ -92,20 +87,20 @@ func (r *resting) move(size int) {
 	r.bytes = b
 }
 
-// rest lets the record be kept as bytes, if it is one for that and not in one of
+// Rest lets the record be kept as bytes, if it is one for that and not in one of
 // the last pages. Pointers to it stay what they are, but what is changed through
 // them is lost.
-func (t *table[T]) rest(id uint64) {
+func (t *Table[T]) Rest(id uint64) {
 	i, ok := findPage(t.pages, id>>pageBits)
 	if !ok || t.packing == nil || i >= len(t.pages)-t.busy {
 		return
 	}
 	at := id & pageMask
 	record := t.pages[i].records[at]
-	if record == nil || !t.packing.rests(record) {
+	if record == nil || !t.packing.Rests(record) {
 		return
 	}
-	t.scratch = t.packing.pack(t.scratch[:0], record)
+	t.scratch = t.packing.Pack(t.scratch[:0], record)
 	p := t.ownPage(i)
 	if p.resting == nil {
 		p.resting = &resting{}
@@ -117,17 +112,17 @@ func (t *table[T]) rest(id uint64) {
 
 // restPage lets all records of a page be kept as bytes that are for that, if there
 // is a page at i.
-func (t *table[T]) restPage(i int) {
+func (t *Table[T]) restPage(i int) {
 	if i < 0 || t.packing == nil {
 		return
 	}
 	p := t.pages[i]
 	all := &resting{bytes: t.scratch[:0]}
-	for at := range uint64(pageSize) {
+	for at := range uint64(PageSize) {
 		switch record := p.records[at]; {
-		case record != nil && t.packing.rests(record):
+		case record != nil && t.packing.Rests(record):
 			start := len(all.bytes)
-			all.bytes = t.packing.pack(all.bytes, record)
+			all.bytes = t.packing.Pack(all.bytes, record)
 			all.places[at] = place{uint32(start), uint16(len(all.bytes) - start)}
 		case p.resting != nil && p.resting.places[at].size > 0:
 			start := len(all.bytes)
@@ -146,7 +141,7 @@ func (t *table[T]) restPage(i int) {
 	all.bytes = append(make([]byte, 0, all.live), all.bytes...)
 	p = t.ownPage(i)
 	p.resting = all
-	for at := range uint64(pageSize) {
+	for at := range uint64(PageSize) {
 		if all.places[at].size > 0 {
 			p.records[at] = nil
 			p.fresh &^= 1 << at
@@ -162,7 +157,7 @@ func (t *table[T]) restPage(i int) {
 type draining [16]uint64
 
 // wake forgets the bytes of a record, if it rests.
-func (t *table[T]) wake(p *page[T], at uint64) {
+func (t *Table[T]) wake(p *Page[T], at uint64) {
 	r := p.resting
 	switch {
 	case r == nil || r.places[at].size == 0:
@@ -180,7 +175,7 @@ func (t *table[T]) wake(p *page[T], at uint64) {
 
 // tidy gives back what records left behind in the page, if there still is one and
 // that is more than half.
-func (t *table[T]) tidy(number uint64) {
+func (t *Table[T]) tidy(number uint64) {
 	i, ok := findPage(t.pages, number)
 	if !ok {
 		return

@@ -1,13 +1,13 @@
-package fsm
+package table
 
-// load adds a record behind all that are there, while the table is filled and
+// Load adds a record behind all that are there, while the table is filled and
 // nobody views it: as it is or, if it rests, as its bytes, which are copied. What
-// rests may be looked at meanwhile, but is not to be kept. loaded ends it.
-func (t *table[T]) load(id uint64, record *T, packed []byte) {
+// rests may be looked at meanwhile, but is not to be kept. Loaded ends it.
+func (t *Table[T]) Load(id uint64, record *T, packed []byte) {
 	number, at := id>>pageBits, id&pageMask
 	if len(t.pages) == 0 || t.pages[len(t.pages)-1].number != number {
 		t.closeLoaded()
-		t.pages = append(t.pages, &page[T]{number: number, epoch: t.epoch})
+		t.pages = append(t.pages, &Page[T]{number: number, epoch: t.epoch})
 	}
 	p := t.pages[len(t.pages)-1]
 	p.used |= 1 << at
@@ -29,7 +29,7 @@ func (t *table[T]) load(id uint64, record *T, packed []byte) {
 }
 
 // closeLoaded gives what rests in the last page memory of its own.
-func (t *table[T]) closeLoaded() {
+func (t *Table[T]) closeLoaded() {
 	if len(t.pages) == 0 {
 		return
 	}
@@ -39,16 +39,16 @@ func (t *table[T]) closeLoaded() {
 	}
 }
 
-// loaded ends what load began: in the last pages no record rests.
-func (t *table[T]) loaded() {
+// Loaded ends what Load began: in the last pages no record rests.
+func (t *Table[T]) Loaded() {
 	t.closeLoaded()
 	for _, p := range t.pages[max(0, len(t.pages)-t.busy):] {
 		if p.resting == nil {
 			continue
 		}
-		for at := range uint64(pageSize) {
+		for at := range uint64(PageSize) {
 			if p.resting.places[at].size > 0 {
-				p.records[at] = t.packing.unpack(p.resting.record(at), false)
+				p.records[at] = t.packing.Unpack(p.resting.record(at), false)
 				p.fresh |= 1 << at
 			}
 		}

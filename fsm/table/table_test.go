@@ -1,4 +1,4 @@
-package fsm
+package table
 
 import (
 	"maps"
@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
-)
 
-// record is what the tests keep in a table.
-type record struct{ Value int }
+	"github.com/claimq/claimq/fsm/table/tabletest"
+)
 
 // pair is a record with its id.
 type pair struct {
@@ -23,13 +23,13 @@ type pair struct {
 func TestTable_MatchesMap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		var tab table[record]
+		var tab Table[tabletest.Record]
 		if rapid.Bool().Draw(rt, "resting") {
-			tab.packing, tab.busy = evenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy")
+			tab.packing, tab.busy = tabletest.EvenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy")
 		}
 		want := map[uint64]int{}
 		type capture struct {
-			view view[record]
+			view View[tabletest.Record]
 			want []pair
 		}
 		var captures []capture
@@ -40,12 +40,12 @@ func TestTable_MatchesMap(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"put": func(rt *rapid.T) {
 				k, v := id.Draw(rt, "id"), value.Draw(rt, "value")
-				tab.put(k, &record{v})
+				tab.Put(k, &tabletest.Record{Value: v})
 				want[k] = v
 			},
 			"edit": func(rt *rapid.T) {
-				k, v := someID(rt, want, id), value.Draw(rt, "value")
-				r := tab.edit(k)
+				k, v := tabletest.SomeID(rt, want, id), value.Draw(rt, "value")
+				r := tab.Edit(k)
 				if _, ok := want[k]; ok != (r != nil) {
 					rt.Fatalf("edit %d: got %v, want a record: %v", k, r, ok)
 				}
@@ -54,26 +54,26 @@ func TestTable_MatchesMap(t *testing.T) {
 					want[k] = v
 				}
 				if rapid.Bool().Draw(rt, "rest") {
-					tab.rest(k)
+					tab.Rest(k)
 				}
 			},
 			"remove": func(rt *rapid.T) {
-				k := someID(rt, want, id)
+				k := tabletest.SomeID(rt, want, id)
 				_, ok := want[k]
-				if got := tab.remove(k); got != ok {
+				if got := tab.Remove(k); got != ok {
 					rt.Fatalf("remove %d: got %v, want %v", k, got, ok)
 				}
 				delete(want, k)
 			},
 			"capture": func(*rapid.T) {
 				if len(captures) < 3 {
-					captures = append(captures, capture{tab.view(), pairsOf(want)})
+					captures = append(captures, capture{tab.View(), pairsOf(want)})
 				}
 			},
 			"release": func(rt *rapid.T) {
 				if len(captures) > 0 {
 					i := rapid.IntRange(0, len(captures)-1).Draw(rt, "view")
-					captures[i].view.release()
+					captures[i].view.Release()
 					captures = slices.Delete(captures, i, i+1)
 				}
 			},
@@ -83,8 +83,8 @@ func TestTable_MatchesMap(t *testing.T) {
 				compareTable(rt, &tab, all)
 				for _, c := range captures {
 					got := pairsIn(&c.view)
-					if diff := cmp.Diff(c.want, got); diff != "" || c.view.len() != len(c.want) {
-						rt.Fatalf("step %d: a view of %d changed (-want +got):\n%s", step, c.view.len(), diff)
+					if diff := cmp.Diff(c.want, got); diff != "" || c.view.Len() != len(c.want) {
+						rt.Fatalf("step %d: a view of %d changed (-want +got):\n%s", step, c.view.Len(), diff)
 					}
 				}
 			},
@@ -92,23 +92,23 @@ func TestTable_MatchesMap(t *testing.T) {
 	})
 }
 
-func compareTable(rt *rapid.T, tab *table[record], want []pair) {
+func compareTable(rt *rapid.T, tab *Table[tabletest.Record], want []pair) {
 	from := rapid.Uint64Range(0, 400).Draw(rt, "from")
 	var all, up, down []pair
-	for k, r := range tab.all() {
+	for k, r := range tab.All() {
 		all = append(all, pair{k, r.Value})
-		if *tab.get(k) != *r {
+		if *tab.Get(k) != *r {
 			rt.Fatalf("record %d is not found", k)
 		}
 	}
-	collect := func(to *[]pair) func(*page[record], uint64) bool {
-		return func(p *page[record], at uint64) bool {
-			*to = append(*to, pair{p.number<<pageBits | at, tab.at(p, at).Value})
+	collect := func(to *[]pair) func(Kept[tabletest.Record]) bool {
+		return func(k Kept[tabletest.Record]) bool {
+			*to = append(*to, pairOf(k))
 			return true
 		}
 	}
-	ascend(tab.pages, from, collect(&up))
-	descend(tab.pages, from, collect(&down))
+	tab.Ascend(from, collect(&up))
+	tab.Descend(from, collect(&down))
 	slices.Reverse(down)
 	at := slices.IndexFunc(want, func(p pair) bool { return p.ID >= from })
 	if at < 0 {
@@ -120,27 +120,19 @@ func compareTable(rt *rapid.T, tab *table[record], want []pair) {
 	}
 	for name, diff := range map[string]string{
 		"all":     cmp.Diff(want, all),
-		"ascend":  cmp.Diff(want[at:], up, alike),
-		"descend": cmp.Diff(want[:upTo], down, alike),
+		"ascend":  cmp.Diff(want[at:], up, cmpopts.EquateEmpty()),
+		"descend": cmp.Diff(want[:upTo], down, cmpopts.EquateEmpty()),
 	} {
 		if diff != "" {
 			rt.Fatalf("%s from %d (-want +got):\n%s", name, from, diff)
 		}
 	}
-	if first, ok := tab.first(); ok != (len(want) > 0) || ok && first != want[0].ID || tab.len() != len(want) {
-		rt.Fatalf("first is %d of %d, want %v", first, tab.len(), want)
+	if first, ok := tab.First(); ok != (len(want) > 0) || ok && first != want[0].ID || tab.Len() != len(want) {
+		rt.Fatalf("first is %d of %d, want %v", first, tab.Len(), want)
 	}
-	if tab.get(1<<60) != nil {
+	if tab.Get(1<<60) != nil {
 		rt.Fatal("a record that was never put")
 	}
-}
-
-// someID draws an id that is there, if any is, or any id.
-func someID(rt *rapid.T, have map[uint64]int, id *rapid.Generator[uint64]) uint64 {
-	if len(have) == 0 || rapid.IntRange(0, 9).Draw(rt, "any") == 0 {
-		return id.Draw(rt, "id")
-	}
-	return rapid.SampledFrom(slices.Sorted(maps.Keys(have))).Draw(rt, "known id")
 }
 
 func pairsOf(m map[uint64]int) []pair {
@@ -151,20 +143,20 @@ func pairsOf(m map[uint64]int) []pair {
 	return pairs
 }
 
+// pairOf returns what is kept.
+func pairOf(k Kept[tabletest.Record]) pair {
+	r := k.Record
+	if r == nil {
+		r = tabletest.EvenRests{}.Unpack(k.Packed, true)
+	}
+	return pair{k.ID, r.Value}
+}
+
 // pairsIn returns what the view holds.
-func pairsIn(v *view[record]) []pair {
+func pairsIn(v *View[tabletest.Record]) []pair {
 	var pairs []pair
-	ascend(v.pages, 0, func(p *page[record], at uint64) bool {
-		pairs = append(pairs, pair{ID: p.number<<pageBits | at})
-		return true
-	})
-	i := 0
-	for packed, r := range v.packed() {
-		if r == nil {
-			r = evenRests{}.unpack(packed, true)
-		}
-		pairs[i].Value = r.Value
-		i++
+	for k := range v.All() {
+		pairs = append(pairs, pairOf(k))
 	}
 	return pairs
 }
@@ -173,20 +165,20 @@ func pairsIn(v *view[record]) []pair {
 // also after one was released.
 func TestTable_EditsInPlace(t *testing.T) {
 	t.Parallel()
-	var tab table[record]
-	tab.put(1, &record{1})
-	v := tab.view()
-	captured := tab.get(1)
-	if tab.edit(1) == captured {
+	var tab Table[tabletest.Record]
+	tab.Put(1, &tabletest.Record{Value: 1})
+	v := tab.View()
+	captured := tab.Get(1)
+	if tab.Edit(1) == captured {
 		t.Error("an edit beside a view changed the view's record")
 	}
-	if own := tab.edit(1); own != tab.edit(1) {
+	if own := tab.Edit(1); own != tab.Edit(1) {
 		t.Error("a second edit beside a view copied again")
 	}
-	v.release()
-	v = tab.view()
-	v.release() // no record is of this epoch
-	if own := tab.get(1); own != tab.edit(1) {
+	v.Release()
+	v = tab.View()
+	v.Release() // no record is of this epoch
+	if own := tab.Get(1); own != tab.Edit(1) {
 		t.Error("an edit without a view copied")
 	}
 }
@@ -195,22 +187,22 @@ func TestTable_EditsInPlace(t *testing.T) {
 // either end and from the middle.
 func TestTable_KeepsNoEmptyPages(t *testing.T) {
 	t.Parallel()
-	var tab table[record]
-	for id := range uint64(10 * pageSize) {
-		tab.put(id, &record{})
+	var tab Table[tabletest.Record]
+	for id := range uint64(10 * PageSize) {
+		tab.Put(id, &tabletest.Record{})
 	}
-	for id := range uint64(10 * pageSize) {
-		if id/pageSize != 3 && id/pageSize != 9 {
-			tab.remove(id)
+	for id := range uint64(10 * PageSize) {
+		if id/PageSize != 3 && id/PageSize != 9 {
+			tab.Remove(id)
 		}
 	}
 	if len(tab.pages) != 2 {
 		t.Errorf("%d pages, want 2", len(tab.pages))
 	}
-	for id := range uint64(10 * pageSize) {
-		tab.remove(id)
+	for id := range uint64(10 * PageSize) {
+		tab.Remove(id)
 	}
-	if len(tab.pages) != 0 || tab.len() != 0 {
-		t.Errorf("%d pages and %d records, want none", len(tab.pages), tab.len())
+	if len(tab.pages) != 0 || tab.Len() != 0 {
+		t.Errorf("%d pages and %d records, want none", len(tab.pages), tab.Len())
 	}
 }

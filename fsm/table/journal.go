@@ -1,0 +1,44 @@
+package table
+
+import "slices"
+
+// former is a record as it was before a change, nil if there was none.
+type former[T any] struct {
+	id     uint64
+	record *T
+}
+
+// Journal holds what changes of a table replaced, oldest change first, from the
+// SetJournal on that gives it. A record that changed more than once is there more
+// than once.
+type Journal[T any] []former[T]
+
+// note notes that the record, nil if there is none, is about to change.
+func (j *Journal[T]) note(id uint64, record *T) {
+	if record != nil {
+		clone := *record
+		record = &clone
+	}
+	*j = append(*j, former[T]{id, record})
+}
+
+// IDs returns the ids of the records that changed, ascending.
+func (j Journal[T]) IDs() []uint64 {
+	ids := make([]uint64, len(j))
+	for i := range j {
+		ids[i] = j[i].id
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Restore puts the records back as they were before the oldest change.
+func (j Journal[T]) Restore(t *Table[T]) {
+	for _, f := range slices.Backward(j) {
+		if f.record == nil {
+			t.Remove(f.id)
+		} else {
+			t.Put(f.id, f.record)
+		}
+	}
+}

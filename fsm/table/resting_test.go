@@ -1,0 +1,75 @@
+package table
+
+import (
+	"testing"
+
+	"github.com/claimq/claimq/fsm/table/tabletest"
+)
+
+// What rests on a page is in one piece of memory with no room to spare, whether it
+// came one by one or was loaded; in the last pages nothing rests.
+func TestTable_restsInPages(t *testing.T) {
+	t.Parallel()
+	const pages, busy = 10, 3
+	loaded := New[tabletest.Record](tabletest.EvenRests{}, busy)
+	grown := New[tabletest.Record](tabletest.EvenRests{}, busy)
+	for id := range uint64(pages * PageSize) {
+		r := &tabletest.Record{Value: int(2 * id)}
+		grown.Put(id, r)
+		loaded.Load(id, nil, tabletest.EvenRests{}.Pack(nil, r))
+	}
+	loaded.Loaded()
+	for name, tab := range map[string]*Table[tabletest.Record]{"grown": &grown, "loaded": &loaded} {
+		for i, p := range tab.pages {
+			r := p.resting
+			if rests, want := r != nil, i < pages-busy; rests != want {
+				t.Errorf("%s: page %d of %d rests: %v, want %v", name, i, pages, rests, want)
+			}
+			if r != nil && (r.count != PageSize || cap(r.bytes) != r.live || len(r.bytes) != r.live) {
+				t.Errorf("%s: page %d has %d records, and room for %d bytes, of which %d are used", name, i, r.count, cap(r.bytes), r.live)
+			}
+		}
+		for id := range uint64(pages * PageSize) {
+			if got := tab.Get(id); got.Value != int(2*id) {
+				t.Fatalf("%s: record %d is %d", name, id, got.Value)
+			}
+		}
+	}
+}
+
+// What records leave behind that rested is given back, but for a few pages: whether
+// they leave a page one after the other or here and there.
+func TestTable_givesBack(t *testing.T) {
+	t.Parallel()
+	const pages = 100
+	for name, order := range map[string]func(n int) uint64{
+		"page by page":   func(n int) uint64 { return uint64(n) },
+		"here and there": func(n int) uint64 { return uint64(n%pages)*PageSize + uint64(n/pages) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := New[tabletest.Record](tabletest.EvenRests{}, 0)
+			for id := range uint64(pages * PageSize) {
+				tab.Put(id, &tabletest.Record{Value: int(2 * id)})
+				tab.Rest(id)
+			}
+			for n := range pages * PageSize * 3 / 4 {
+				tab.Edit(order(n))
+			}
+			sparse := 0
+			for _, p := range tab.pages {
+				if p.resting != nil && p.resting.sparse() {
+					sparse++
+				}
+			}
+			if most := len(tab.draining); sparse > most {
+				t.Errorf("%d pages have memory to give back, %d may", sparse, most)
+			}
+			for id := range uint64(pages * PageSize) {
+				if got := tab.Get(id); got.Value != int(2*id) {
+					t.Fatalf("record %d is %d", id, got.Value)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/table"
+)
+
+// newRestful returns the empty state, in which every waiting task rests at once.
+func newRestful() *Machine {
+	m := New()
+	m.tasks = table.New[Task](waitingTasks{m}, 0)
+	return m
+}
+
+// Tasks that have long waited are kept as bytes, and are the same as the others for
+// whoever looks; when the queue is worked off, nothing is left of that.
+func TestWaitingTasks_rest(t *testing.T) {
+	t.Parallel()
+	h := &harness{t: t, m: New(), stamp: Stamp{T: 1_700_000_000_000}}
+	h.do(SetLevel{Level: FeatureLevel})
+	const tasks = (busyPages + 24) * table.PageSize
+	for i := range tasks {
+		h.do(Submit{Tasks: []NewTask{{Type: "mail", Params: []byte(fmt.Sprintf(`{"n":%d}`, i)), Key: fmt.Sprint("key-", i), Labels: []Label{{"a", "b"}}}}})
+	}
+	checkResting(t, h.m, tasks)
+	got := h.m.Get(5)
+	want := &Task{
+		ID: 5, Type: "mail", Params: []byte(`{"n":4}`), Key: "key-4", Status: StatusPending, Options: &Options{Labels: []Label{{"a", "b"}}},
+		CreatedAt: got.CreatedAt, UpdatedAt: got.CreatedAt,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a task that rests (-want +got):\n%s", diff)
+	}
+	for i := range tasks {
+		c := h.do(ClaimNext{WorkerID: "w", Types: []string{"mail"}, Limit: 1}).Claims[0]
+		if want := fmt.Sprintf(`{"n":%d}`, i); string(c.Task.Params) != want {
+			t.Fatalf("claim %d is of %s", i, c.Task.Params)
+		}
+	}
+	h.m.tasks.Ascend(0, func(task table.Kept[Task]) bool {
+		if task.Record == nil {
+			t.Errorf("task %d rests, all are claimed", task.ID)
+		}
+		return true
+	})
+	mustCheck(t, h.m)
+}
+
+// checkResting ensures that of so many tasks that wait all rest but those of the last
+// pages.
+func checkResting(t *testing.T, m *Machine, tasks int) {
+	t.Helper()
+	busy := table.PageOf(uint64(tasks)) + 1 - busyPages
+	n := 0
+	m.tasks.Ascend(0, func(task table.Kept[Task]) bool {
+		n++
+		if rests, want := task.Record == nil, table.PageOf(task.ID) < busy; rests != want {
+			t.Errorf("task %d of %d rests: %v, want %v", task.ID, tasks, rests, want)
+		}
+		return true
+	})
+	if n != tasks {
+		t.Errorf("%d tasks, want %d", n, tasks)
+	}
+}
+
+// A task that waited has memory of its own for its params once it is claimed, whatever
+// room there is beside it.
+func TestWaitingTasks_params(t *testing.T) {
+	t.Parallel()
+	w := waitingTasks{New()}
+	for n := range 600 {
+		want := &Task{ID: 7, Type: "mail", Params: bytes.Repeat([]byte{'x'}, n), Payload: []byte("p")}
+		if n == 0 {
+			want.Params = nil
+		}
+		packed := w.Pack(nil, want)
+		got := w.Unpack(packed, false)
+		for i := range packed {
+			packed[i] = '-'
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%d bytes of params (-want +got):\n%s", n, diff)
+		}
+		if cap(got.Params) > n+n/4+8 {
+			t.Errorf("%d bytes of params have room for %d", n, cap(got.Params))
+		}
+	}
+}
