@@ -216,7 +216,7 @@ func (m *Machine) typeOf(name string) *typeState {
 		ts = newTypeState(name)
 		ts.noted = m.notedGone[name]
 		m.types[name] = ts
-		m.ready.add(&ts.contender)
+		m.ready.Add(&ts.Contender)
 		m.typesChanged++
 		m.byName.Set(name, ts)
 	}

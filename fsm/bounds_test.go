@@ -338,7 +338,7 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 		h.do(Delete{ID: r.Claims[0].Task.ID})
 		mustCheck(t, h.m)
 	}
-	if n := len(h.m.types) + len(h.m.keys) + len(h.m.ready.contenders) + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
+	if n := len(h.m.types) + len(h.m.keys) + h.m.ready.Len() + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
 		t.Errorf("%d things and %d bytes left", n, h.m.Bytes())
 	}
 }

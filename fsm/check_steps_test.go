@@ -3,13 +3,15 @@ package fsm
 import (
 	"fmt"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/index"
 )
 
 // checkSteps compares what is derived of parents and their steps with what the
 // saved records say, and ensures what holds of them between entries.
 func (m *Machine) checkSteps() error {
 	parents := 0
-	var finalizing []moment
+	var finalizing []index.Moment
 	for id, t := range m.tasks.All() {
 		o := t.options()
 		if o.Step != nil {
@@ -25,13 +27,13 @@ func (m *Machine) checkSteps() error {
 			return fmt.Errorf("parent %d, %v, steps %v: %w", id, t.Status, steps, err)
 		}
 		if f := o.Parent.Finalization; f != nil && f.ProcessorID != "" {
-			finalizing = append(finalizing, moment{f.EndU + f.TimeoutMS/2000 + 2, id})
+			finalizing = append(finalizing, index.Moment{At: f.EndU + f.TimeoutMS/2000 + 2, ID: id})
 		}
 	}
 	if len(m.parents) != parents || len(m.stepsEnded) > 0 || m.following {
 		return fmt.Errorf("%d parents in the index, want %d; %v have ended, following %v", len(m.parents), parents, m.stepsEnded, m.following)
 	}
-	if got := m.finalizing.tree.Items(); !slices.Equal(got, inOrder(finalizing)) {
+	if got := slices.Collect(m.finalizing.All()); !slices.Equal(got, inOrder(finalizing)) {
 		return fmt.Errorf("finalizations are over at %v, want %v", got, finalizing)
 	}
 	return nil

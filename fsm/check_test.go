@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/index"
 )
 
 // mustCheck fails the test if an invariant of the state is broken.
@@ -194,17 +196,17 @@ func (m *Machine) checkKeys() error {
 }
 
 // firstIn returns the id of the task that comes first, 0 if there is none.
-func firstIn(o order, tasks []*Task) uint64 {
+func firstIn(o index.Order, tasks []*Task) uint64 {
 	if len(tasks) == 0 {
 		return 0
 	}
 	return slices.MinFunc(tasks, func(a, b *Task) int {
 		switch o {
-		case orderHighest:
+		case index.Highest:
 			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
-		case orderLowest:
+		case index.Lowest:
 			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
-		case orderNewest:
+		case index.Newest:
 			return cmp.Compare(b.ID, a.ID)
 		}
 		return cmp.Compare(a.ID, b.ID)

@@ -1,15 +1,17 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/index"
+
 // chooser finds the tasks that one ClaimNext takes, first to last.
 type chooser struct {
 	m     *Machine
-	order order
-	any   *tournament // of the types, if every type will do
-	draw  *draw       // if they are taken at random
+	order index.Order
+	any   *index.Tournament // of the types, if every type will do
+	draw  *draw             // if they are taken at random
 	// listed are the slots of the listed types, if one task is all there is to take:
 	// to look at each once is cheapest then.
 	listed []int32
-	ready  []rank // of all types
+	ready  []index.Rank // of all types
 	// sources are what the listed types have to take, none of them empty: a
 	// binary heap, the one with the first task on top.
 	sources []source
@@ -17,14 +19,14 @@ type chooser struct {
 
 // source is an open type, or one of its queues.
 type source struct {
-	*ranks
+	*index.Ranks
 	of    *typeState
-	queue *queue // nil: all of the type's
+	queue *index.Queue // nil: all of the type's
 }
 
 // empty reports whether nothing is left to take.
 func (s *source) empty() bool {
-	return s.of.standing != typeOpen || s.queue != nil && s.queue.count == 0
+	return s.of.standing != typeOpen || s.queue != nil && s.queue.Len() == 0
 }
 
 // newChooser returns the chooser of c. It looks at the first tasks of the types
@@ -37,7 +39,7 @@ func (m *Machine) newChooser(c ClaimNext) chooser {
 	case c.takesAny():
 		n.any = &m.ready
 	case c.Limit == 1 && c.MoreAttempts == 0:
-		n.listed, n.ready = m.locate(c.Types), m.ready.bySlot(n.order)
+		n.listed, n.ready = m.locate(c.Types), m.ready.BySlot(n.order)
 	default:
 		clear(m.sources)
 		m.sources = m.sourcesOf(c, m.sources[:0])
@@ -47,6 +49,19 @@ func (m *Machine) newChooser(c ClaimNext) chooser {
 		}
 	}
 	return n
+}
+
+// orderOf returns the order that a ClaimNext asks for.
+func orderOf(c ClaimNext) index.Order {
+	switch {
+	case c.SortBy == SortCreatedAt && c.Ascending:
+		return index.Oldest
+	case c.SortBy == SortCreatedAt:
+		return index.Newest
+	case c.Ascending:
+		return index.Lowest
+	}
+	return index.Highest
 }
 
 // takesAny reports whether the claim takes tasks of any type. What needs listed
@@ -63,11 +78,11 @@ func (m *Machine) sourcesOf(c ClaimNext, sources []source) []source {
 			continue
 		}
 		if c.MoreAttempts == 0 {
-			sources = append(sources, source{ranks: &ts.first.top, of: ts})
+			sources = append(sources, source{Ranks: ts.first.Top(), of: ts})
 			continue
 		}
 		for _, q := range ts.queuesAbove(c.MoreAttempts) {
-			sources = append(sources, source{ranks: &q.first.top, of: ts, queue: q})
+			sources = append(sources, source{Ranks: q.First(), of: ts, queue: q})
 		}
 	}
 	return sources
@@ -77,27 +92,27 @@ func (m *Machine) sourcesOf(c ClaimNext, sources []source) []source {
 func (n *chooser) first() (id uint64, ok bool) {
 	switch {
 	case n.any != nil:
-		if id, ok = n.any.first(n.order); ok {
-			n.m.recent = n.any.winner(n.order).of
+		if id, ok = n.any.First(n.order); ok {
+			n.m.recent = n.any.Winner(n.order).Of.(*typeState)
 		}
 		return id, ok
 	case n.draw != nil:
 		return n.draw.first()
 	case n.ready != nil:
-		first, of := noRank, int32(0)
+		first, of := index.NoRank, int32(0)
 		for _, slot := range n.listed {
-			if r := n.ready[slot]; r.before(first) == 1 {
+			if r := n.ready[slot]; r.Before(first) == 1 {
 				first, of = r, slot
 			}
 		}
-		if id, ok = first.task(n.order); ok {
-			n.m.recent = n.m.ready.contenders[of].of
+		if id, ok = first.Task(n.order); ok {
+			n.m.recent = n.m.ready.At(of).Of.(*typeState)
 		}
 		return id, ok
 	case len(n.sources) == 0:
 		return 0, false
 	}
-	return n.sources[0].ranks[n.order].task(n.order)
+	return n.sources[0].Ranks[n.order].Task(n.order)
 }
 
 // taken is called when the task that first named has been claimed.
@@ -144,5 +159,5 @@ func (n *chooser) down(at int) {
 }
 
 func (n *chooser) before(a, b int) bool {
-	return n.sources[a].ranks[n.order].before(n.sources[b].ranks[n.order]) == 1
+	return n.sources[a].Ranks[n.order].Before(n.sources[b].Ranks[n.order]) == 1
 }

@@ -58,7 +58,7 @@ func (m *Machine) Claimable(c ClaimNext, now Stamp) bool {
 	t := max(now.T, m.header.Stamp.T)
 	if c.Types == nil {
 		opensAt, waits := m.NextOpening()
-		return c.takesAny() && (m.ready.any() || waits && opensAt <= t)
+		return c.takesAny() && (m.ready.Any() || waits && opensAt <= t)
 	}
 	return slices.ContainsFunc(c.Types, func(name string) bool {
 		ts := m.types[name]
@@ -143,7 +143,7 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 	t.Log = logBegun(t.Log, Attempt{WorkerID: workerID, Token: t.Token, ClaimedAt: t.ClaimedAt})
 	m.edited(t)
 
-	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.hold(m.typeNamed(t.Type), t)})
+	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.Hold(&m.typeNamed(t.Type).held, t.WorkerID, t.ID)})
 	m.begun = append(m.begun, leaseOf(t))
 	m.tellClaim(EventClaimed, t)
 	return t

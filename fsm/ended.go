@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/index"
+
 // How long ended tasks are kept when neither they nor their type say it, in
 // milliseconds. They are part of the feature level.
 const (
@@ -110,7 +112,7 @@ func (m *Machine) retentionOf(t *Task) int64 {
 
 // evictable returns the index of ended tasks that the task belongs to: those
 // that failed are evicted after all others.
-func (m *Machine) evictable(t *Task) timeline {
+func (m *Machine) evictable(t *Task) index.Timeline {
 	if t.Status == StatusFailed {
 		return m.failedByEnd
 	}
@@ -122,9 +124,9 @@ func (m *Machine) enterEnded(t *Task, bytes int64) {
 		return // it goes with its parent
 	}
 	m.endedBytes += bytes
-	m.evictable(t).add(t.CompletedAt, t.ID)
+	m.evictable(t).Add(t.CompletedAt, t.ID)
 	if t.RemoveAt != 0 {
-		m.removing.add(t.RemoveAt, t.ID)
+		m.removing.Add(t.RemoveAt, t.ID)
 	}
 }
 
@@ -133,15 +135,15 @@ func (m *Machine) leaveEnded(t *Task, bytes int64) {
 		return
 	}
 	m.endedBytes -= bytes
-	m.evictable(t).remove(t.CompletedAt, t.ID)
+	m.evictable(t).Remove(t.CompletedAt, t.ID)
 	if t.RemoveAt != 0 {
-		m.removing.remove(t.RemoveAt, t.ID)
+		m.removing.Remove(t.RemoveAt, t.ID)
 	}
 }
 
 func (m *Machine) resetEnded() {
-	m.removing = newTimeline()
-	m.doneByEnd, m.failedByEnd = newTimeline(), newTimeline()
+	m.removing = index.NewTimeline()
+	m.doneByEnd, m.failedByEnd = index.NewTimeline(), index.NewTimeline()
 	m.endedBytes = 0
 	m.leaving = nil
 }
@@ -152,7 +154,7 @@ func (m *Machine) EndedBytes() int64 { return m.endedBytes }
 // removeDue removes ended tasks that were kept for long enough.
 func (m *Machine) removeDue() {
 	for start := m.removed; m.removed-start < dueTickMax; {
-		id, ok := m.removing.due(m.header.Stamp.T)
+		id, ok := m.removing.Due(m.header.Stamp.T)
 		if !ok {
 			return
 		}
@@ -199,13 +201,13 @@ func (m *Machine) removeOne(t *Task) {
 func (m *Machine) evict(c Evict) Result {
 	start := m.removed
 	for m.removed-start < evictMax && m.endedBytes > c.Bytes {
-		oldest, ok := m.doneByEnd.first()
+		oldest, ok := m.doneByEnd.First()
 		if !ok {
-			if oldest, ok = m.failedByEnd.first(); !ok {
+			if oldest, ok = m.failedByEnd.First(); !ok {
 				break
 			}
 		}
-		m.removeEnded(oldest.id)
+		m.removeEnded(oldest.ID)
 	}
 	return Result{Evicted: m.removed - start}
 }

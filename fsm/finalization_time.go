@@ -35,13 +35,13 @@ func isFinalizing(t *Task) bool {
 
 // FinalizationCount returns how many claims of finalizations there are. Like those
 // of tasks, they end by the lease clock.
-func (m *Machine) FinalizationCount() int { return m.finalizing.tree.Len() }
+func (m *Machine) FinalizationCount() int { return m.finalizing.Len() }
 
 // clearFinalizations takes away claims that are over, a bounded number. Which
 // ones a tick reaches changes no answer: who looks at one goes by the time alone.
 func (m *Machine) clearFinalizations() {
 	for range dueTickMax {
-		id, ok := m.finalizing.due(m.header.Stamp.U)
+		id, ok := m.finalizing.Due(m.header.Stamp.U)
 		if !ok {
 			return
 		}

@@ -1,6 +1,10 @@
 package fsm
 
-import "hash/crc32"
+import (
+	"hash/crc32"
+
+	"github.com/claimq/claimq/fsm/index"
+)
 
 // Bounds of what is remembered of removed tasks.
 const (
@@ -57,13 +61,13 @@ func (m *Machine) rememberGone(t *Task) {
 	m.gone.Put(t.ID, g)
 	m.indexGone(t.ID, g)
 	for range goneForgottenMax {
-		id, due := m.forgettingGone.due(m.header.Stamp.U)
+		id, due := m.forgettingGone.Due(m.header.Stamp.U)
 		if !due && m.gone.Len() <= m.goneMax {
 			break
 		}
 		if !due {
-			oldest, _ := m.forgettingGone.first()
-			id = oldest.id
+			oldest, _ := m.forgettingGone.First()
+			id = oldest.ID
 		}
 		m.forgetGone(id)
 	}
@@ -81,7 +85,7 @@ func (m *Machine) indexGone(id uint64, g *gone) (problem string) {
 		}
 		m.goneKeys[name] = id
 	}
-	m.forgettingGone.add(g.ForgetU, id)
+	m.forgettingGone.Add(g.ForgetU, id)
 	m.bytes += bytesOfGone(g)
 	return ""
 }
@@ -97,7 +101,7 @@ func (m *Machine) excludeGone(id uint64, g *gone) {
 	if g.Key != "" {
 		delete(m.goneKeys, g.keyName())
 	}
-	m.forgettingGone.remove(g.ForgetU, id)
+	m.forgettingGone.Remove(g.ForgetU, id)
 	m.bytes -= bytesOfGone(g)
 }
 
@@ -106,7 +110,7 @@ func (m *Machine) excludeGone(id uint64, g *gone) {
 // the time alone.
 func (m *Machine) forgetGoneDue() {
 	for range goneTickMax {
-		id, ok := m.forgettingGone.due(m.header.Stamp.U)
+		id, ok := m.forgettingGone.Due(m.header.Stamp.U)
 		if !ok {
 			return
 		}
@@ -115,7 +119,7 @@ func (m *Machine) forgetGoneDue() {
 }
 
 func (m *Machine) resetGone() {
-	m.forgettingGone = newTimeline()
+	m.forgettingGone = index.NewTimeline()
 	m.goneKeys = map[string]uint64{}
 }
 

@@ -3,6 +3,7 @@ package fsm
 import (
 	"github.com/tidwall/btree"
 
+	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/table"
 )
 
@@ -28,11 +29,11 @@ type Machine struct {
 	counts     [StatusCancelled + 1]int64    // by Status
 	types      map[string]*typeState         // those that have tasks or settings
 	byName     btree.Map[string, *typeState] // the same, sorted
-	ready      tournament                    // all types; those that cannot be claimed from have no rank in it
+	ready      index.Tournament              // all types; those that cannot be claimed from have no rank in it
 	openings   *btree.BTreeG[opening]        // types that only their rate limit closes
 	keys       map[string]uint64             // name of an idempotency key to task id
 	claims     btree.Map[uint64, claimRef]   // live claims by token
-	holdings   holdings                      // the same, by worker and by type
+	holdings   index.Holdings                // the same, by worker and by type
 	slots      *btree.BTreeG[*ScheduleView]  // schedules that wait for their next one
 	requestIDs map[string]uint64             // claim_request_id to sequence number
 	forgetting *btree.BTreeG[forgetAt]       // requests without a live claim

@@ -1,6 +1,10 @@
 package fsm
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/claimq/claimq/fsm/index"
+)
 
 // draw finds the tasks that one random claim takes: each is the k-th of all
 // that it may take, by type, attempts left and id, and k comes from a hash of
@@ -8,7 +12,7 @@ import "math/bits"
 // is the same on every node, whatever its indexes look like.
 type draw struct {
 	m      *Machine
-	queues []*queue
+	queues []*index.Queue
 	types  []*typeState // of each queue
 	// counts is a Fenwick tree over the queues' numbers of tasks: element i,
 	// from 1, is the sum of the queues (i - lowest bit of i, i].
@@ -31,7 +35,7 @@ func (m *Machine) newDraw(c ClaimNext) *draw {
 	}
 	d.counts = make([]int, len(d.queues)+1)
 	for i, q := range d.queues {
-		d.change(i, q.count)
+		d.change(i, q.Len())
 	}
 	return d
 }
@@ -58,7 +62,7 @@ func (d *draw) first() (id uint64, ok bool) {
 			d.at, k = next, k-d.counts[next]
 		}
 	}
-	return d.queues[d.at].at(k), true
+	return d.queues[d.at].At(k), true
 }
 
 // taken is called when the task that first named has been claimed.
@@ -71,10 +75,10 @@ func (d *draw) taken() {
 	}
 	// Its limits are reached: none of its queues is left.
 	for at := d.at; at >= 0 && d.types[at] == ts; at-- {
-		d.change(at, -d.queues[at].count)
+		d.change(at, -d.queues[at].Len())
 	}
 	for at := d.at + 1; at < len(d.types) && d.types[at] == ts; at++ {
-		d.change(at, -d.queues[at].count)
+		d.change(at, -d.queues[at].Len())
 	}
 }
 

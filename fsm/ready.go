@@ -5,25 +5,27 @@ import (
 	"slices"
 
 	"github.com/tidwall/btree"
+
+	"github.com/claimq/claimq/fsm/index"
 )
 
 // typeState is what is kept of a task type while it has tasks or settings.
 type typeState struct {
-	contender                            // among the types
-	name      string                     // shared by all its tasks
-	tasks     int64                      // of any status
-	oldest    uint64                     // the pending task that was submitted first, 0 if none is; set by place
-	counts    [StatusCancelled + 1]int64 // by Status
-	record    *typeRecord                // nil if it has no settings
+	index.Contender                            // among the types
+	name            string                     // shared by all its tasks
+	tasks           int64                      // of any status
+	oldest          uint64                     // the pending task that was submitted first, 0 if none is; set by place
+	counts          [StatusCancelled + 1]int64 // by Status
+	record          *typeRecord                // nil if it has no settings
 
 	// Its claimable tasks, as far as the type does not forbid it.
-	queues []*queue   // by attempts left, ascending; none is empty
-	first  tournament // of the queues
-	spare  *queue     // an empty one, for the next number of attempts left
-	ready  int        // tasks in all queues
-	census census     // the same, by priority
+	queues []*index.Queue   // by attempts left, ascending; none is empty
+	first  index.Tournament // of the queues
+	spare  *index.Queue     // an empty one, for the next number of attempts left
+	ready  int              // tasks in all queues
+	census index.Census     // the same, by priority
 
-	held   claimList // claims
+	held   index.Claims // claims
 	rates  typeRates
 	groups map[string]*group // those with tasks that have not ended; nil if there never was one
 	behind btree.Set[uint64] // pending tasks that their group holds back
@@ -58,9 +60,22 @@ func newOpenings() *btree.BTreeG[opening] {
 
 // newTypeState returns the state of a type without tasks and settings.
 func newTypeState(name string) *typeState {
-	ts := &typeState{name: name, first: newTournament()}
-	ts.of = ts
+	ts := &typeState{name: name, first: index.NewTournament()}
+	ts.Of = ts
 	return ts
+}
+
+// attemptsLeftNone is the number of attempts left that stands for more than
+// AttemptsLeftMax, and for no limit: no claim tells these apart.
+const attemptsLeftNone = AttemptsLeftMax + 1
+
+// attemptsLeftOf returns how many attempts the task has left, at most
+// attemptsLeftNone.
+func attemptsLeftOf(t *Task) int32 {
+	if t.MaxAttempts == 0 {
+		return attemptsLeftNone
+	}
+	return max(min(t.MaxAttempts-t.Attempts, attemptsLeftNone), 0)
 }
 
 // add adds a claimable task that is not there yet. The type must be placed
@@ -71,17 +86,17 @@ func (ts *typeState) add(t *Task) {
 	if !known {
 		q := ts.spare
 		if ts.spare = nil; q == nil {
-			q = newQueue()
+			q = index.NewQueue()
 		}
-		q.left = left
+		q.Left = left
 		ts.queues = slices.Insert(ts.queues, at, q)
-		ts.first.add(&q.contender)
+		ts.first.Add(&q.Contender)
 	}
 	q := ts.queues[at]
-	q.add(t.Priority, t.ID)
-	ts.first.put(&q.contender, &q.first.top)
+	q.Add(t.Priority, t.ID)
+	ts.first.Put(&q.Contender, q.First())
 	ts.ready++
-	ts.census.add(t.Priority)
+	ts.census.Add(t.Priority)
 	ts.added++
 }
 
@@ -90,14 +105,14 @@ func (ts *typeState) add(t *Task) {
 func (ts *typeState) remove(t *Task) {
 	at, _ := ts.findQueue(attemptsLeftOf(t))
 	q := ts.queues[at]
-	q.remove(t.Priority, t.ID)
+	q.Remove(t.Priority, t.ID)
 	ts.ready--
-	ts.census.remove(t.Priority)
-	if q.count > 0 {
-		ts.first.put(&q.contender, &q.first.top)
+	ts.census.Remove(t.Priority)
+	if q.Len() > 0 {
+		ts.first.Put(&q.Contender, q.First())
 		return
 	}
-	ts.first.remove(&q.contender)
+	ts.first.Remove(&q.Contender)
 	ts.queues = slices.Delete(ts.queues, at, at+1)
 	ts.spare = q
 }
@@ -105,15 +120,15 @@ func (ts *typeState) remove(t *Task) {
 // findQueue returns the place of the queue of the tasks with that many
 // attempts left, or where it would have to be.
 func (ts *typeState) findQueue(left int32) (at int, known bool) {
-	if len(ts.queues) == 1 && ts.queues[0].left == left {
+	if len(ts.queues) == 1 && ts.queues[0].Left == left {
 		return 0, true // most types have one
 	}
-	return slices.BinarySearchFunc(ts.queues, left, func(q *queue, left int32) int { return cmp.Compare(q.left, left) })
+	return slices.BinarySearchFunc(ts.queues, left, func(q *index.Queue, left int32) int { return cmp.Compare(q.Left, left) })
 }
 
 // queuesAbove returns the queues of the tasks with more than that many
 // attempts left.
-func (ts *typeState) queuesAbove(left int32) []*queue {
+func (ts *typeState) queuesAbove(left int32) []*index.Queue {
 	at, _ := ts.findQueue(left + 1)
 	return ts.queues[at:]
 }
@@ -159,9 +174,9 @@ func (m *Machine) place(ts *typeState) {
 		was = typeClosed
 	}
 	if ts.standing == typeOpen {
-		m.ready.put(&ts.contender, &ts.first.top)
+		m.ready.Put(&ts.Contender, ts.first.Top())
 	} else {
-		m.ready.put(&ts.contender, &noRanks)
+		m.ready.Put(&ts.Contender, &index.NoRanks)
 	}
 	if ts.standing == typeWaits && was != typeWaits {
 		m.openings.Set(opening{ts.opensAt, ts.name})

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/index"
 )
 
 // checkReady compares what claims would find, and all that is in the indexes
@@ -29,8 +31,8 @@ func (m *Machine) checkReady() error {
 			openings = append(openings, opening{at, name})
 		}
 	}
-	for o := range orderCount {
-		id, ok := m.ready.first(o)
+	for o := range index.Orders {
+		id, ok := m.ready.First(o)
 		if want := firstIn(o, any); ok != (want != 0) || id != want {
 			return fmt.Errorf("first of any type in order %d is %d, want %d", o, id, want)
 		}
@@ -130,16 +132,16 @@ func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
 	}
 	var lefts []int32
 	for _, q := range ts.queues {
-		lefts = append(lefts, q.left)
-		if err := q.check(byLeft[q.left]); err != nil {
-			return fmt.Errorf("%d attempts left: %w", q.left, err)
+		lefts = append(lefts, q.Left)
+		if err := checkQueue(q, byLeft[q.Left]); err != nil {
+			return fmt.Errorf("%d attempts left: %w", q.Left, err)
 		}
 	}
 	if want := slices.Sorted(maps.Keys(byLeft)); !slices.Equal(lefts, want) {
 		return fmt.Errorf("queues for %v attempts left, want %v", lefts, want)
 	}
-	for o := range orderCount {
-		if id, _ := ts.first.first(o); id != firstIn(o, ready) {
+	for o := range index.Orders {
+		if id, _ := ts.first.First(o); id != firstIn(o, ready) {
 			return fmt.Errorf("the first in order %d is %d, want %d", o, id, firstIn(o, ready))
 		}
 	}
@@ -160,25 +162,22 @@ func (m *Machine) checkQueues(ts *typeState, ready, behind []*Task) error {
 	return nil
 }
 
-func (q *queue) check(tasks []*Task) error {
-	if q.count != len(tasks) {
-		return fmt.Errorf("%d tasks, want %d", q.count, len(tasks))
-	}
-	n := 0
-	for priority, l := range q.levels {
-		n += l.ids.count
-		for _, t := range tasks {
-			if (t.Priority == priority) != l.ids.contains(t.ID) {
-				return fmt.Errorf("task %d has priority %d, level %d says otherwise", t.ID, t.Priority, priority)
-			}
-		}
-	}
-	if n != len(tasks) || (q.all != nil) != (len(q.levels) > 1) || q.all != nil && q.all.count != n {
-		return fmt.Errorf("%d tasks in %d levels, want %d", n, len(q.levels), len(tasks))
+func checkQueue(q *index.Queue, tasks []*Task) error {
+	if q.Len() != len(tasks) {
+		return fmt.Errorf("%d tasks, want %d", q.Len(), len(tasks))
 	}
 	for k, t := range tasks {
-		if got := q.at(k); got != t.ID {
+		if got := q.At(k); got != t.ID {
 			return fmt.Errorf("task %d comes %d-th, want %d", got, k, t.ID)
+		}
+		below := 0
+		for _, other := range tasks[:k] {
+			if other.Priority == t.Priority {
+				below++
+			}
+		}
+		if got := q.Below(t.Priority, t.ID); got != below {
+			return fmt.Errorf("%d tasks of priority %d are below %d, want %d", got, t.Priority, t.ID, below)
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/tidwall/btree"
+
+	"github.com/claimq/claimq/fsm/index"
 )
 
 // resetIndexes empties everything that is derived.
@@ -11,14 +13,14 @@ func (m *Machine) resetIndexes() {
 	m.counts = [StatusCancelled + 1]int64{}
 	m.types = map[string]*typeState{}
 	m.byName = btree.Map[string, *typeState]{}
-	m.ready = newLazyTournament()
+	m.ready = index.NewLazyTournament()
 	m.typesChanged++
 	m.recent = nil
 	m.openings = newOpenings()
 	m.keys = map[string]uint64{}
 	m.parents = map[uint64]*parentState{}
 	m.claims = btree.Map[uint64, claimRef]{}
-	m.holdings = newHoldings()
+	m.holdings = index.NewHoldings()
 	m.requestIDs = map[string]uint64{}
 	m.forgetting = newForgetting()
 	m.slots = newSlots()
@@ -92,7 +94,7 @@ func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
 	}
 	ts := m.include(t)
 	if t.Status == StatusClaimed {
-		m.claims.Set(t.Token, claimRef{task: id, place: m.holdings.hold(ts, t)})
+		m.claims.Set(t.Token, claimRef{task: id, place: m.holdings.Hold(&ts.held, t.WorkerID, t.ID)})
 	}
 	return ""
 }

@@ -169,7 +169,7 @@ func (m *Machine) giveUp(t *Task, outcome Outcome, failure string) {
 func (m *Machine) end(t *Task, outcome Outcome, failure string, to Status) {
 	claim := claimEventOf(0, t)
 	ref, _ := m.claims.Delete(t.Token)
-	m.holdings.letGo(m.typeNamed(t.Type), ref.place)
+	m.holdings.LetGo(&m.typeNamed(t.Type).held, ref.place)
 	if ref.request != 0 {
 		m.claimEnded(ref.request)
 	}

@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 	"strings"
+
+	"github.com/claimq/claimq/fsm/index"
 )
 
 // typeRecordsMax bounds how many types have settings: a snapshot copies them
@@ -148,7 +150,7 @@ func (m *Machine) dropType(ts *typeState) {
 		m.undo.dropped = append(m.undo.dropped, ts)
 	}
 	delete(m.types, ts.name)
-	m.ready.remove(&ts.contender)
+	m.ready.Remove(&ts.Contender)
 	m.typesChanged++
 	m.recent = nil
 	m.byName.Delete(ts.name)
@@ -207,7 +209,7 @@ func (m *Machine) viewOf(ts *typeState, now Stamp) TypeView {
 // findOldest returns the id of the pending task that was submitted first, 0 if
 // none is pending.
 func (ts *typeState) findOldest() uint64 {
-	id, _ := ts.first.first(orderOldest)
+	id, _ := ts.first.First(index.Oldest)
 	if held, ok := ts.behind.Min(); ok && (id == 0 || held < id) {
 		id = held
 	}

@@ -5,21 +5,23 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/index"
 )
 
 // checkTimes compares the indexes by time with the tasks.
 func (m *Machine) checkTimes() error {
-	var scheduled, expiring, removing, done, failed []moment
+	var scheduled, expiring, removing, done, failed []index.Moment
 	ended := int64(0)
 	for id, t := range m.tasks.All() {
 		if t.Status == StatusScheduled {
-			scheduled = append(scheduled, moment{t.RunAt, id})
+			scheduled = append(scheduled, index.Moment{At: t.RunAt, ID: id})
 		}
 		if o := t.Options; o != nil && o.ExpiresAt != 0 && t.Attempts == 0 && t.Status != StatusClaimed && t.CompletedAt == 0 {
-			expiring = append(expiring, moment{o.ExpiresAt, id})
+			expiring = append(expiring, index.Moment{At: o.ExpiresAt, ID: id})
 		}
 		if t.RemoveAt != 0 {
-			removing = append(removing, moment{t.RemoveAt, id})
+			removing = append(removing, index.Moment{At: t.RemoveAt, ID: id})
 		}
 		switch s := t.options().Step; {
 		case !t.Status.Ended():
@@ -30,9 +32,9 @@ func (m *Machine) checkTimes() error {
 			}
 			continue
 		case t.Status == StatusFailed:
-			failed = append(failed, moment{t.CompletedAt, id})
+			failed = append(failed, index.Moment{At: t.CompletedAt, ID: id})
 		default:
-			done = append(done, moment{t.CompletedAt, id})
+			done = append(done, index.Moment{At: t.CompletedAt, ID: id})
 		}
 		ended += bytesOf(t)
 	}
@@ -41,8 +43,8 @@ func (m *Machine) checkTimes() error {
 	}
 	for _, x := range []struct {
 		name string
-		line timeline
-		want []moment
+		line index.Timeline
+		want []index.Moment
 	}{
 		{"scheduled", m.scheduled, scheduled},
 		{"expiring", m.expiring, expiring},
@@ -50,7 +52,7 @@ func (m *Machine) checkTimes() error {
 		{"completed or cancelled", m.doneByEnd, done},
 		{"failed", m.failedByEnd, failed},
 	} {
-		if got := x.line.tree.Items(); !slices.Equal(got, inOrder(x.want)) {
+		if got := slices.Collect(x.line.All()); !slices.Equal(got, inOrder(x.want)) {
 			return fmt.Errorf("%s are %v, want %v", x.name, got, x.want)
 		}
 	}
@@ -58,17 +60,17 @@ func (m *Machine) checkTimes() error {
 }
 
 // inOrder sorts the moments.
-func inOrder(moments []moment) []moment {
-	slices.SortFunc(moments, func(a, b moment) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })
+func inOrder(moments []index.Moment) []index.Moment {
+	slices.SortFunc(moments, func(a, b index.Moment) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) })
 	return moments
 }
 
 // checkGone compares what is derived of removed tasks with their records.
 func (m *Machine) checkGone() error {
-	var forgetting []moment
+	var forgetting []index.Moment
 	keys := 0
 	for id, g := range m.gone.All() {
-		forgetting = append(forgetting, moment{g.ForgetU, id})
+		forgetting = append(forgetting, index.Moment{At: g.ForgetU, ID: id})
 		if m.Get(id) != nil || id >= m.header.NextID || !g.Status.Ended() {
 			return fmt.Errorf("task %d is gone, and there, or was never, or had not ended", id)
 		}
@@ -79,7 +81,7 @@ func (m *Machine) checkGone() error {
 			}
 		}
 	}
-	if got := m.forgettingGone.tree.Items(); !slices.Equal(got, inOrder(forgetting)) || keys != len(m.goneKeys) {
+	if got := slices.Collect(m.forgettingGone.All()); !slices.Equal(got, inOrder(forgetting)) || keys != len(m.goneKeys) {
 		return fmt.Errorf("%d keys, to be forgotten are %v; want %d and %v", len(m.goneKeys), got, keys, forgetting)
 	}
 	if len(forgetting) > m.goneMax {

@@ -121,7 +121,7 @@ func (m *Machine) takeOff(tasks, requests, removed []uint64) []holder {
 		}
 		if t.Status == StatusClaimed {
 			ref, _ := m.claims.Delete(t.Token)
-			m.holdings.letGo(m.types[t.Type], ref.place)
+			m.holdings.LetGo(&m.types[t.Type].held, ref.place)
 			if ref.request != 0 {
 				holders = append(holders, holder{t.Token, ref.request})
 			}

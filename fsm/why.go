@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/index"
+
 // Why says why a task is not running, at one index.
 type Why struct {
 	Status  Status
@@ -107,10 +109,10 @@ func (m *Machine) whyOfType(w *Why, ts *typeState, t int64) {
 
 // holders returns who holds claims of the type.
 func (m *Machine) holders(ts *typeState) []Holder {
-	ids := smallest{most: whyHoldersMax}
-	m.holdings.tasks(ts.held, heldByType, whyClaimsMax, ids.add)
-	holders := make([]Holder, len(ids.ids))
-	for i, id := range ids.ids {
+	ids := index.Smallest{Most: whyHoldersMax}
+	m.holdings.Tasks(ts.held, index.ByType, whyClaimsMax, ids.Add)
+	holders := make([]Holder, len(ids.IDs))
+	for i, id := range ids.IDs {
 		holders[i] = Holder{TaskID: id, WorkerID: m.tasks.Get(id).WorkerID}
 	}
 	return holders
@@ -140,11 +142,9 @@ func (m *Machine) behindWhom(ts *typeState, t *Task) uint64 {
 // ahead returns how many tasks in the queues of the type come before the task,
 // which is in one of them, by priority.
 func (ts *typeState) ahead(t *Task) int64 {
-	count := ts.census.above(t.Priority)
+	count := ts.census.Above(t.Priority)
 	for _, q := range ts.queues {
-		if l := q.level(t.Priority); l != nil {
-			count += int64(l.ids.below(t.ID))
-		}
+		count += int64(q.Below(t.Priority, t.ID))
 	}
 	return count
 }

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"math/big"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -159,36 +158,4 @@ func TestWhy_manyHolders(t *testing.T) {
 			t.Errorf("holder %d is %+v", i, holder)
 		}
 	}
-}
-
-func TestCensus(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var c census
-		var held []int32
-		priority := rapid.OneOf(rapid.Int32Range(-3, 3), rapid.Int32())
-		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			if len(held) > 0 && rapid.Bool().Draw(t, "remove") {
-				at := rapid.IntRange(0, len(held)-1).Draw(t, "which")
-				c.remove(held[at])
-				held = slices.Delete(held, at, at+1)
-			} else {
-				p := priority.Draw(t, "priority")
-				c.add(p)
-				held = append(held, p)
-			}
-			asked := append([]int32{priority.Draw(t, "asked")}, held...)
-			for _, p := range asked {
-				want := int64(0)
-				for _, other := range held {
-					if other > p {
-						want++
-					}
-				}
-				if got := c.above(p); got != want {
-					t.Fatalf("%d above %d, want %d, of %v", got, p, want, held)
-				}
-			}
-		}
-	})
 }

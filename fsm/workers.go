@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/index"
+
 // WorkerView is what the state knows of a worker that holds claims.
 type WorkerView struct {
 	WorkerID string
@@ -25,26 +27,26 @@ const (
 func (m *Machine) Workers(after string, limit int) []WorkerView {
 	var views []WorkerView
 	looked := 0
-	m.holdings.sorted.Ascend(after, func(id string, w *worker) bool {
+	m.holdings.Workers(after, func(w *index.Worker) bool {
 		if len(views) >= limit || looked >= workersLookMax {
 			return false
 		}
-		if id > after && w.held.count > 0 {
+		if w.ID > after && w.Held.Len() > 0 {
 			views = append(views, m.workerView(w))
-			looked += min(w.held.count, workerClaimsMax)
+			looked += min(w.Held.Len(), workerClaimsMax)
 		}
 		return true
 	})
 	return views
 }
 
-func (m *Machine) workerView(w *worker) WorkerView {
-	v := WorkerView{WorkerID: w.id, Claimed: w.held.count}
-	ids := smallest{most: workerTasksMax}
-	m.holdings.tasks(w.held, heldByWorker, workerClaimsMax, func(id uint64) {
-		ids.add(id)
+func (m *Machine) workerView(w *index.Worker) WorkerView {
+	v := WorkerView{WorkerID: w.ID, Claimed: w.Held.Len()}
+	ids := index.Smallest{Most: workerTasksMax}
+	m.holdings.Tasks(w.Held, index.ByWorker, workerClaimsMax, func(id uint64) {
+		ids.Add(id)
 		v.SeenT = max(v.SeenT, m.tasks.Get(id).UpdatedAt)
 	})
-	v.TaskIDs = ids.ids
+	v.TaskIDs = ids.IDs
 	return v
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/index"
 )
 
 // workers are those who hold claims, as plainly as can be.
@@ -93,4 +95,26 @@ func TestWhy_restored(t *testing.T) {
 		}
 		mustCheck(t, restored)
 	}
+}
+
+// However many workers come and go, a bounded number is remembered.
+func TestWorkers_idleAreForgotten(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.submit(1, NewTask{Type: "mail"})
+	for i := range 2000 {
+		worker := fmt.Sprint("w", i)
+		h.do(ClaimNext{WorkerID: worker, Limit: 1})
+		h.do(Release{Hold: Hold{ID: 1, WorkerID: worker}})
+	}
+	h.do(ClaimNext{WorkerID: "last", Limit: 1})
+	known := 0
+	h.m.holdings.Workers("", func(*index.Worker) bool { known++; return true })
+	if known > 1100 {
+		t.Errorf("%d workers are remembered", known)
+	}
+	if got := h.m.Workers("", 10); len(got) != 1 || got[0].WorkerID != "last" {
+		t.Errorf("workers are %+v", got)
+	}
+	mustCheck(t, h.m)
 }

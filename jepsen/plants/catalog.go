@@ -304,8 +304,8 @@ func All() []Plant {
 				new:  "	if f == nil {\n",
 			}, {
 				file: "fsm/finalization_time.go",
-				old:  "m.finalizing.due(m.header.Stamp.U)",
-				new:  "m.finalizing.due(0)",
+				old:  "m.finalizing.Due(m.header.Stamp.U)",
+				new:  "m.finalizing.Due(0)",
 			}},
 		},
 		{

@@ -20,7 +20,7 @@ var planted = []struct {
 	{"map order in claim", []edit{{"fsm/chooser.go", "		n.any = &m.ready\n", `		n.any = &m.ready
 		for _, ts := range m.types {
 			if $on && ts.standing == typeOpen {
-				n.any, n.sources = nil, []source{{ranks: &ts.first.top, of: ts}}
+				n.any, n.sources = nil, []source{{Ranks: ts.first.Top(), of: ts}}
 				break
 			}
 		}

@@ -1,11 +1,11 @@
-package fsm
+package index
 
 import "math/bits"
 
-// census counts tasks by priority, and tells how many have a higher one. It is
+// Census counts tasks by priority, and tells how many have a higher one. It is
 // a binary trie over the bits of those priorities that there are: so how it
 // looks depends on them alone, and nothing costs more than 32 steps.
-type census struct {
+type Census struct {
 	root *censusNode
 	// spare are nodes for the next new priority: one comes and goes with each task
 	// of a type that is mostly empty.
@@ -33,8 +33,8 @@ func censusKey(priority int32) uint32 { return uint32(priority) ^ 1<<31 }
 // children.
 func (n *censusNode) side(key uint32) uint32 { return key >> (n.low - 1) & 1 }
 
-// add counts one more task of the priority.
-func (c *census) add(priority int32) {
+// Add counts one more task of the priority.
+func (c *Census) Add(priority int32) {
 	key := censusKey(priority)
 	at := &c.root
 	for *at != nil {
@@ -55,8 +55,8 @@ func (c *census) add(priority int32) {
 	*at = c.node(censusNode{key: key, count: 1})
 }
 
-// remove counts one task of the priority less. There is one.
-func (c *census) remove(priority int32) {
+// Remove counts one task of the priority less. There is one.
+func (c *Census) Remove(priority int32) {
 	key := censusKey(priority)
 	var above **censusNode
 	at := &c.root
@@ -78,8 +78,8 @@ func (c *census) remove(priority int32) {
 	c.free(n)
 }
 
-// above returns how many tasks have a higher priority.
-func (c *census) above(priority int32) (count int64) {
+// Above returns how many tasks have a higher priority.
+func (c *Census) Above(priority int32) (count int64) {
 	key := censusKey(priority)
 	for n := c.root; n != nil; n = n.child[n.side(key)] {
 		if apart := key ^ n.key; apart>>n.low != 0 {
@@ -99,7 +99,7 @@ func (c *census) above(priority int32) (count int64) {
 }
 
 // node returns a node like n.
-func (c *census) node(n censusNode) *censusNode {
+func (c *Census) node(n censusNode) *censusNode {
 	got := c.spare
 	if got == nil {
 		return &n
@@ -111,7 +111,7 @@ func (c *census) node(n censusNode) *censusNode {
 }
 
 // free takes a node that is not needed any more.
-func (c *census) free(n *censusNode) {
+func (c *Census) free(n *censusNode) {
 	if c.spareCount >= censusSparesMax {
 		return
 	}

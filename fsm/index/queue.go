@@ -1,13 +1,13 @@
-package fsm
+package index
 
-// queue holds the claimable tasks of one type that have equally many attempts
+// Queue holds the claimable tasks of one type that have equally many attempts
 // left, in levels of equal priority.
-type queue struct {
-	contender // among the queues of its type
-	left      int32
+type Queue struct {
+	Contender       // among the queues of its type
+	Left      int32 // for whoever asks; nothing here looks at it
 	levels    map[int32]*level
 	recent    *level     // the one that changed last, if it is still there
-	first     tournament // of the levels
+	first     Tournament // of the levels
 	spare     *level     // an empty one, for the next new priority
 	count     int        // of tasks
 	// all has the ids of all levels while there are several. With one level its
@@ -18,32 +18,19 @@ type queue struct {
 
 // level holds the claimable tasks of one queue that have one priority.
 type level struct {
-	contender
+	Contender
 	priority int32
 	ids      fifo
 	min, max uint64 // of ids, which is not empty
 }
 
-// attemptsLeftNone is the number of attempts left that stands for more than
-// AttemptsLeftMax, and for no limit: no claim tells these apart.
-const attemptsLeftNone = AttemptsLeftMax + 1
-
-// attemptsLeftOf returns how many attempts the task has left, at most
-// attemptsLeftNone.
-func attemptsLeftOf(t *Task) int32 {
-	if t.MaxAttempts == 0 {
-		return attemptsLeftNone
-	}
-	return max(min(t.MaxAttempts-t.Attempts, attemptsLeftNone), 0)
+// NewQueue returns an empty queue.
+func NewQueue() *Queue {
+	return &Queue{levels: map[int32]*level{}, first: NewTournament()}
 }
 
-// newQueue returns an empty queue.
-func newQueue() *queue {
-	return &queue{levels: map[int32]*level{}, first: newTournament()}
-}
-
-// add adds a task that is not there yet.
-func (q *queue) add(priority int32, id uint64) {
+// Add adds a task that is not there yet.
+func (q *Queue) Add(priority int32, id uint64) {
 	q.count++
 	l := q.level(priority)
 	if l == nil {
@@ -60,7 +47,7 @@ func (q *queue) add(priority int32, id uint64) {
 }
 
 // open begins the level of the priority with its first task.
-func (q *queue) open(priority int32, id uint64) {
+func (q *Queue) open(priority int32, id uint64) {
 	if len(q.levels) == 1 {
 		q.all = q.only().ids.copy()
 	}
@@ -75,22 +62,22 @@ func (q *queue) open(priority int32, id uint64) {
 	l.ids.add(id)
 	q.levels[priority] = l
 	q.recent = l
-	q.first.add(&l.contender)
+	q.first.Add(&l.Contender)
 	q.place(l)
 }
 
 // place moves the level to where its first tasks put it.
-func (q *queue) place(l *level) {
-	q.first.put(&l.contender, &ranks{
-		orderHighest: rankOf(orderHighest, l.priority, l.min),
-		orderLowest:  rankOf(orderLowest, l.priority, l.min),
-		orderOldest:  rankOf(orderOldest, l.priority, l.min),
-		orderNewest:  rankOf(orderNewest, l.priority, l.max),
+func (q *Queue) place(l *level) {
+	q.first.Put(&l.Contender, &Ranks{
+		Highest: rankOf(Highest, l.priority, l.min),
+		Lowest:  rankOf(Lowest, l.priority, l.min),
+		Oldest:  rankOf(Oldest, l.priority, l.min),
+		Newest:  rankOf(Newest, l.priority, l.max),
 	})
 }
 
-// remove removes a task that is there.
-func (q *queue) remove(priority int32, id uint64) {
+// Remove removes a task that is there.
+func (q *Queue) Remove(priority int32, id uint64) {
 	q.count--
 	l := q.level(priority)
 	q.recent = l
@@ -101,7 +88,7 @@ func (q *queue) remove(priority int32, id uint64) {
 	if l.ids.count == 0 {
 		delete(q.levels, priority)
 		q.recent = nil
-		q.first.remove(&l.contender)
+		q.first.Remove(&l.Contender)
 		q.spare = l
 		if len(q.levels) == 1 {
 			q.all = nil
@@ -117,8 +104,8 @@ func (q *queue) remove(priority int32, id uint64) {
 	q.place(l)
 }
 
-// at returns the id that comes k-th by id, from 0; k is below count.
-func (q *queue) at(k int) uint64 {
+// At returns the id that comes k-th by id, from 0; k is below count.
+func (q *Queue) At(k int) uint64 {
 	ids := q.all
 	if ids == nil {
 		ids = &q.only().ids
@@ -127,14 +114,29 @@ func (q *queue) at(k int) uint64 {
 }
 
 // level returns the level of the priority, nil if there is none.
-func (q *queue) level(priority int32) *level {
+func (q *Queue) level(priority int32) *level {
 	if l := q.recent; l != nil && l.priority == priority { // most queues have no other
 		return l
 	}
 	return q.levels[priority]
 }
 
+// Len returns how many tasks there are.
+func (q *Queue) Len() int { return q.count }
+
+// First returns the ranks of the first tasks. It is read-only, and follows what
+// happens.
+func (q *Queue) First() *Ranks { return &q.first.top }
+
+// Below returns how many tasks of the priority have a lower id.
+func (q *Queue) Below(priority int32, id uint64) int {
+	if l := q.level(priority); l != nil {
+		return l.ids.below(id)
+	}
+	return 0
+}
+
 // only returns the one level of a queue that has one.
-func (q *queue) only() *level {
-	return q.levels[q.first.top[orderLowest].priority()]
+func (q *Queue) only() *level {
+	return q.levels[q.first.top[Lowest].priority()]
 }

@@ -1,4 +1,4 @@
-package fsm
+package index
 
 import (
 	"testing"
@@ -11,12 +11,12 @@ import (
 func TestTournament(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		tour := newTournament()
+		tour := NewTournament()
 		if lazy := rapid.Bool().Draw(rt, "lazy"); lazy {
-			tour = newLazyTournament()
+			tour = NewLazyTournament()
 		}
-		tasks := map[*contender]ranks{}
-		var all []*contender
+		tasks := map[*Contender]Ranks{}
+		var all []*Contender
 		random := uint64(rapid.Uint32().Draw(rt, "seed"))
 		next := func(below int) int {
 			random = random*6364136223846793005 + 1442695040888963407
@@ -27,53 +27,53 @@ func TestTournament(t *testing.T) {
 			switch rapid.SampledFrom([]string{"add", "remove", "put"}).Draw(rt, "do") {
 			case "add":
 				for range n {
-					c := &contender{}
-					tour.add(c)
-					all, tasks[c] = append(all, c), noRanks
+					c := &Contender{}
+					tour.Add(c)
+					all, tasks[c] = append(all, c), NoRanks
 				}
 			case "remove":
 				for range min(n, len(all)) {
 					at := next(len(all))
-					tour.remove(all[at])
+					tour.Remove(all[at])
 					delete(tasks, all[at])
 					all = append(all[:at], all[at+1:]...)
 				}
 			case "put":
 				for range min(n, 4*len(all)) {
-					c, its := all[next(len(all))], noRanks
+					c, its := all[next(len(all))], NoRanks
 					if id := uint64(next(1000)); id > 99 {
-						for o := range orderCount {
+						for o := range Orders {
 							its[o] = rankOf(o, int32(next(5)-2), id)
 						}
 					}
-					tour.put(c, &its)
+					tour.Put(c, &its)
 					tasks[c] = its
 				}
 			}
-			want := noRanks
+			want := NoRanks
 			for _, c := range all {
-				for o := range orderCount {
+				for o := range Orders {
 					want[o] = want[o].or(tasks[c][o])
-					if got := tour.bySlot(o)[c.slot]; got != tasks[c][o] {
+					if got := tour.BySlot(o)[c.slot]; got != tasks[c][o] {
 						rt.Fatalf("slot %d has %v in order %d, want %v", c.slot, got, o, tasks[c][o])
 					}
 				}
 			}
-			if tour.any() != (want != noRanks) {
-				rt.Fatalf("one has a task: %v of %d contenders", tour.any(), len(all))
+			if tour.Any() != (want != NoRanks) {
+				rt.Fatalf("one has a task: %v of %d contenders", tour.Any(), len(all))
 			}
 			if tour.unplayed == nil && tour.top != want {
 				rt.Fatalf("first are %v of %d, want %v", tour.top, len(all), want)
 			}
-			for o := range orderCount {
+			for o := range Orders {
 				if tour.unplayed != nil && next(3) == 0 {
 					continue // this time nobody asks
 				}
-				if tour.first(o); tour.top[o] != want[o] {
+				if tour.First(o); tour.top[o] != want[o] {
 					rt.Fatalf("first of %d is %v in order %d, want %v", len(all), tour.top[o], o, want[o])
 				}
-				if want[o] != noRank && tasks[tour.winner(o)][o] != want[o] {
-					rt.Fatalf("the winner of order %d has %v, want %v", o, tasks[tour.winner(o)][o], want[o])
+				if want[o] != NoRank && tasks[tour.Winner(o)][o] != want[o] {
+					rt.Fatalf("the winner of order %d has %v, want %v", o, tasks[tour.Winner(o)][o], want[o])
 				}
 			}
 			if len(tour.rounds) > 0 && len(tour.rounds[0][0]) > max(tournamentKept, 4*len(all)+roundOf) {
@@ -88,20 +88,20 @@ func TestRank(t *testing.T) {
 	t.Parallel()
 	priorities := []int32{-1 << 31, -1, 0, 1, 1<<31 - 1}
 	for at, p := range priorities {
-		if got := rankOf(orderLowest, p, 7).priority(); got != p {
+		if got := rankOf(Lowest, p, 7).priority(); got != p {
 			t.Errorf("priority %d became %d", p, got)
 		}
 		for _, higher := range priorities[at+1:] {
-			if rankOf(orderHighest, p, 1).before(rankOf(orderHighest, higher, 2)) == 1 || rankOf(orderLowest, higher, 1).before(rankOf(orderLowest, p, 2)) == 1 {
+			if rankOf(Highest, p, 1).Before(rankOf(Highest, higher, 2)) == 1 || rankOf(Lowest, higher, 1).Before(rankOf(Lowest, p, 2)) == 1 {
 				t.Errorf("priorities %d and %d are out of order", p, higher)
 			}
 		}
-		for o := range orderCount {
-			low, high := rankOf(o, p, 1), rankOf(o, p, idMax)
-			if o == orderNewest {
+		for o := range Orders {
+			low, high := rankOf(o, p, 1), rankOf(o, p, 1<<53-1)
+			if o == Newest {
 				low, high = high, low
 			}
-			if low.before(high) != 1 || high.before(low) != 0 || low.or(high) != low || high.or(low) != low || high.before(noRank) != 1 {
+			if low.Before(high) != 1 || high.Before(low) != 0 || low.or(high) != low || high.or(low) != low || high.Before(NoRank) != 1 {
 				t.Errorf("ids are out of order in order %d at priority %d", o, p)
 			}
 		}
