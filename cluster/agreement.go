@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -128,7 +130,7 @@ func (l *leadership) agree(at chainPoint) bool {
 		case wait == agreeAskMax:
 			l.hold(c, voters, a)
 		}
-		if !pause(l.ctx, wait/agreePausePart) {
+		if !pause.For(l.ctx, wait/agreePausePart) {
 			return false
 		}
 		// One that was sent a snapshot meanwhile knows no more of what is below it.

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -183,7 +184,7 @@ func (n *Node) changeThere(ctx context.Context, q memberQuestion) (leads bool, e
 				return false, nil
 			}
 		}
-		if !pause(ctx, leaderPollInterval) {
+		if !pause.For(ctx, leaderPollInterval) {
 			if asked {
 				return false, fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, context.Cause(ctx))
 			}
@@ -331,7 +332,7 @@ func (n *Node) awaitNear(ctx context.Context, member fsm.NodeView) error {
 			}
 		}
 		at = newest
-		if pause(ctx, leaderPollInterval) {
+		if pause.For(ctx, leaderPollInterval) {
 			continue
 		}
 		reason := fmt.Sprintf("%s does not answer: %v", member.NodeID, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -71,7 +72,7 @@ func (h *hashNotes) at(index uint64) hashAnswer {
 func (n *Node) noteHashes(ctx context.Context) {
 	hasher := fsm.NewHasher(func() {
 		if !n.fsm.replacing.Load() {
-			pause(ctx, hashRest)
+			pause.For(ctx, hashRest)
 		}
 	})
 	for {
@@ -138,7 +139,7 @@ func (l *leadership) checkpoint() {
 func (n *Node) askHashes(ctx context.Context, nodes []raft.Server, index uint64, interval time.Duration) map[string]string {
 	hashes := make(map[string]string)
 	for range hashAskMax {
-		if !pause(ctx, interval) {
+		if !pause.For(ctx, interval) {
 			break
 		}
 		for _, s := range nodes {

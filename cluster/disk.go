@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -74,7 +75,7 @@ func (d *diskRoom) fits(bytes int64) bool {
 
 // monitorDisk watches the free space of the data folder's disk.
 func (n *Node) monitorDisk(ctx context.Context) {
-	for ok := true; ok; ok = pause(ctx, diskCheckInterval) {
+	for ok := true; ok; ok = pause.For(ctx, diskCheckInterval) {
 		free, size, err := n.cfg.DiskSpace()
 		if err != nil {
 			continue // the stores say so, if it matters
@@ -117,7 +118,7 @@ func (l *leadership) runDisks() {
 	d := voterDisks{low: make(map[raft.ServerID]bool), misses: make(map[raft.ServerID]int)}
 	for {
 		l.lookAtDisks(&d)
-		if !pause(l.ctx, voterDiskInterval) {
+		if !pause.For(l.ctx, voterDiskInterval) {
 			return
 		}
 	}

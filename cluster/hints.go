@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // hintTimeout bounds telling one node; until it answers it is told nothing else.
@@ -57,10 +58,10 @@ func (l *leadership) runHints() {
 	telling := make(map[raft.ServerID]chan struct{}) // holds an element while the node is being told
 	for {
 		begun := n.clock.Mono()
-		if !pause(l.ctx, lease.HintInterval) {
+		if !pause.For(l.ctx, lease.HintInterval) {
 			return
 		}
-		if lease.Late(n.clock.Mono()-begun, lease.HintInterval) && !pause(l.ctx, lease.LatePause) {
+		if lease.Late(n.clock.Mono()-begun, lease.HintInterval) && !pause.For(l.ctx, lease.LatePause) {
 			return
 		}
 		hint, due := l.hint()

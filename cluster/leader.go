@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -275,21 +276,9 @@ func (l *leadership) retry(what string, do func() error) bool {
 			return true
 		}
 		l.node.logger.Warn("leader duty failed, trying again", "duty", what, "term", l.term, "error", err)
-		if !pause(l.ctx, dutyRetryInterval) {
+		if !pause.For(l.ctx, dutyRetryInterval) {
 			return false
 		}
-	}
-}
-
-// pause waits for d and reports false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

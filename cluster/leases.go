@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // read is the state under its read lock, as the timers look at it.
@@ -28,7 +29,7 @@ func (l *leadership) runTimers() {
 			continue
 		case <-timer.C:
 		}
-		if lease.Late(l.node.clock.Mono()-begun, wait) && !pause(l.ctx, lease.LatePause) {
+		if lease.Late(l.node.clock.Mono()-begun, wait) && !pause.For(l.ctx, lease.LatePause) {
 			return
 		}
 		l.expireDue()
@@ -51,7 +52,7 @@ func (l *leadership) expireDue() {
 		p, err := l.node.batcher.propose(l.ctx, fsm.Expire{Items: expired})
 		l.timers.Proposed(expired, p.Result.Expired)
 		if err == nil {
-			if lease.Late(l.node.clock.Mono()-begun, 0) && !pause(l.ctx, lease.LatePause) {
+			if lease.Late(l.node.clock.Mono()-begun, 0) && !pause.For(l.ctx, lease.LatePause) {
 				return
 			}
 			continue
@@ -59,7 +60,7 @@ func (l *leadership) expireDue() {
 		if l.ctx.Err() == nil {
 			l.node.logger.Warn("expiry not written, trying again", "claims", len(expired), "error", err)
 		}
-		if !pause(l.ctx, dutyRetryInterval) {
+		if !pause.For(l.ctx, dutyRetryInterval) {
 			return
 		}
 	}

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"time"
+
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // levelNoteInterval is how often a node looks whether its cluster's feature level
@@ -14,7 +16,7 @@ const levelNoteInterval = time.Second
 // else find the entry that it cannot apply when it is told that it is committed.
 func (n *Node) noteLevels(ctx context.Context) {
 	for ok := true; ok; {
-		ok = pause(ctx, levelNoteInterval)
+		ok = pause.For(ctx, levelNoteInterval)
 		if err := n.dir.SetLevel(n.fsm.level.Load()); err != nil {
 			n.logger.Warn("the data folder's format is behind the feature level, trying again", "error", err)
 		}

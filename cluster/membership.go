@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -51,7 +52,7 @@ func (l *leadership) runMembers() {
 		newest := l.node.fsm.newestChain()
 		l.lookAfterMembers(looks, ask)
 		looks.at = newest
-		if !pause(l.ctx, memberInterval) {
+		if !pause.For(l.ctx, memberInterval) {
 			return
 		}
 	}

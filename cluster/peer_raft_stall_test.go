@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // stallingSnapshot is a leader's snapshot of which no more comes once head is read,
@@ -105,11 +107,11 @@ func TestRaftInbound_silenceBetweenMessages(t *testing.T) {
 		go func() {
 			b := make([]byte, 1)
 			for range 2 {
-				pause(t.Context(), silence)
+				pause.For(t.Context(), silence)
 				_, _ = there.Write([]byte("ask")) // until all of it is read
 				_, _ = there.Read(b)
 			}
-			pause(t.Context(), silence)
+			pause.For(t.Context(), silence)
 			_ = there.Close()
 		}()
 		b := make([]byte, 2)
@@ -119,7 +121,7 @@ func TestRaftInbound_silenceBetweenMessages(t *testing.T) {
 					t.Fatalf("message %d: got %d bytes and error %v, want %d", i+1, n, err, want)
 				}
 			}
-			pause(t.Context(), silence)
+			pause.For(t.Context(), silence)
 			if _, err := c.Write([]byte("y")); err != nil {
 				t.Fatal(err)
 			}

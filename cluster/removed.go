@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -218,7 +219,7 @@ func (n *Node) noteMoved(ctx context.Context, q *standingQuestion) bool {
 func (l *leadership) confirmHistory(ctx context.Context) error {
 	n := l.node
 	for end := n.lastIndex(); n.raft.CommitIndex() < end; {
-		if !pause(ctx, commitPollInterval) {
+		if !pause.For(ctx, commitPollInterval) {
 			return context.Cause(ctx)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -69,7 +71,7 @@ func (r *remover) run(ctx context.Context) {
 			if ctx.Err() == nil {
 				r.note(path, os.RemoveAll(path))
 			}
-			pause(ctx, removePause)
+			pause.For(ctx, removePause)
 		}
 	}
 }
@@ -96,7 +98,7 @@ func shorten(ctx context.Context, path string) {
 			if os.Truncate(path, size) != nil {
 				return nil
 			}
-			if !pause(ctx, removePause) {
+			if !pause.For(ctx, removePause) {
 				return ctx.Err()
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // Bounds that a soak holds the cluster to (docs/guarantees.md). A lease that
@@ -55,7 +56,7 @@ func (h *soakHealth) now() soakMoment {
 func (h *soakHealth) run(ctx context.Context, l *soakLoad) {
 	last := time.Now()
 	var slowUntil time.Time
-	for pause(ctx, soakHealthInterval) {
+	for pause.For(ctx, soakHealthInterval) {
 		m := h.c.leader()
 		var term uint64
 		if m != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 // soakLoad is what the workers of a soak do and what they were told. It checks
@@ -90,7 +91,7 @@ func (w *soakWorker) run(ctx context.Context) {
 		default:
 			w.read(ctx)
 		}
-		pause(ctx, time.Duration(w.random.Int64N(int64(w.load.c.plan.pace))))
+		pause.For(ctx, time.Duration(w.random.Int64N(int64(w.load.c.plan.pace))))
 	}
 }
 
@@ -109,12 +110,12 @@ func (w *soakWorker) node() *Node {
 func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Proposed, unknown, ok bool) {
 	for ctx.Err() == nil {
 		if silent := time.Until(time.Unix(0, w.load.c.silentUntil.Load())); silent > 0 {
-			pause(ctx, silent)
+			pause.For(ctx, silent)
 			continue
 		}
 		n := w.node()
 		if n == nil {
-			pause(ctx, 50*time.Millisecond)
+			pause.For(ctx, 50*time.Millisecond)
 			continue
 		}
 		try, cancel := context.WithTimeout(ctx, time.Duration(100+w.random.IntN(5000))*time.Millisecond)
@@ -135,7 +136,7 @@ func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Propos
 		default:
 			w.load.c.fail("%s: propose %T: %v", w.name, cmd, err)
 		}
-		pause(ctx, time.Duration(10+w.random.IntN(100))*time.Millisecond)
+		pause.For(ctx, time.Duration(10+w.random.IntN(100))*time.Millisecond)
 	}
 	return p, unknown, false
 }
@@ -198,13 +199,13 @@ func (w *soakWorker) work(ctx context.Context) {
 	}
 	hold := fsm.Hold{ID: claim.Task.ID, WorkerID: w.name, Token: claim.Token}
 	for w.random.IntN(3) == 0 {
-		pause(ctx, time.Duration(w.random.Int64N(int64(lease))))
+		pause.For(ctx, time.Duration(w.random.Int64N(int64(lease))))
 		if !w.extend(ctx, hold, h) {
 			return
 		}
 	}
 	if w.random.IntN(2) == 0 {
-		pause(ctx, time.Duration(w.random.Int64N(int64(lease))))
+		pause.For(ctx, time.Duration(w.random.Int64N(int64(lease))))
 	}
 	w.settle(ctx, hold, h)
 }

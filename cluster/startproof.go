@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -42,7 +44,7 @@ func (n *Node) proveStart(ctx context.Context) {
 	}
 	n.gate.open()
 	noted := make(map[string]bool)
-	for pause(ctx, startTellInterval) {
+	for pause.For(ctx, startTellInterval) {
 		if !n.unnoted(noted) {
 			continue
 		}
@@ -76,7 +78,7 @@ func (n *Node) tellStart(ctx context.Context, s start, once bool) bool {
 			n.logger.Warn("waiting for a majority of the voters: this node neither votes nor leads until they have said that its data folder is no old copy",
 				"answered", len(noted)-1)
 		}
-		if !pause(ctx, startRetryInterval) {
+		if !pause.For(ctx, startRetryInterval) {
 			return false
 		}
 	}

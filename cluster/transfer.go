@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -191,7 +192,7 @@ func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 		case n.IsLeader():
 			return n.cfg.NodeID, nil
 		}
-		if !pause(ctx, leaderPollInterval) {
+		if !pause.For(ctx, leaderPollInterval) {
 			return "", fmt.Errorf("%w: %w", fsm.ErrNoLeader, context.Cause(ctx))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/pause"
 )
 
 const (
@@ -50,7 +51,7 @@ func (l *leadership) startLevel() error {
 			level = max(level, known)
 			break
 		}
-		if !pause(l.ctx, dutyRetryInterval) {
+		if !pause.For(l.ctx, dutyRetryInterval) {
 			return context.Cause(l.ctx)
 		}
 	}
