@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/claimq/claimq/cluster/nodekey"
 )
 
 const (
@@ -147,7 +149,7 @@ func takeIdentity(path, nodeID, logStore string) (identity, ed25519.PrivateKey, 
 	if err != nil {
 		return identity{}, nil, err
 	}
-	id = newIdentity(nodeID, logStore, publicKeyOf(key))
+	id = newIdentity(nodeID, logStore, nodekey.Public(key))
 	return id, key, writeIdentity(path, id)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/cluster/nodekey"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -43,7 +44,7 @@ func TestDataDir_KeepsItsIdentity(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	d := mustOpenDataDir(t, path)
 	id := d.Identity()
-	if id.NodeID != "n1" || len(id.UUID) != 36 || id.UUID != nodeUUID(publicKeyOf(d.key)) || id.LogStore != logStoreDefault || id.ClusterID != "" {
+	if id.NodeID != "n1" || len(id.UUID) != 36 || id.UUID != nodekey.UUID(nodekey.Public(d.key)) || id.LogStore != logStoreDefault || id.ClusterID != "" {
 		t.Errorf("new identity: %+v", id)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {

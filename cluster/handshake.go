@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/claimq/claimq/cluster/nodekey"
 )
 
 // The handshake opens every connection of the peer port. Both sides speak in
@@ -105,7 +107,7 @@ type hello struct {
 	FeatureLevel uint32 `json:"feature_level"`        // highest that the binary knows
 	Version      string `json:"version"`              // of the binary
 	PeerAddr     string `json:"peer_addr,omitempty"`  // that it advertises
-	Key          string `json:"key"`                  // public key that UUID is of; see encodeNodeKey
+	Key          string `json:"key"`                  // public key that UUID is of; see nodekey.Encode
 }
 
 // helloMessage is a hello as it travels.
@@ -321,11 +323,11 @@ func (h handshake) showedKey(frame []byte, some bool, role string, transcript []
 // checkSignature says whether the side in that role has shown, in a frame with its
 // proof, that it is the node that it says it is.
 func checkSignature(from hello, frame []byte, role string, transcript []byte) error {
-	public, err := decodeNodeKey(from.Key)
+	public, err := nodekey.Decode(from.Key)
 	if err != nil {
 		return refuse("the key of node %q: %v", from.NodeID, err)
 	}
-	if nodeUUID(public) != from.UUID {
+	if nodekey.UUID(public) != from.UUID {
 		return refuse("node %q shows another key than that of identity %s", from.NodeID, from.UUID)
 	}
 	if !ed25519.Verify(public, said(role, transcript), frame[frameHeaderSize:][macSize:]) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/cluster/nodekey"
 )
 
 var (
@@ -26,12 +28,12 @@ func testSigner(nodeID string) ed25519.PrivateKey {
 }
 
 // testUUID returns the identity of the node of that name.
-func testUUID(nodeID string) string { return nodeUUID(publicKeyOf(testSigner(nodeID))) }
+func testUUID(nodeID string) string { return nodekey.UUID(nodekey.Public(testSigner(nodeID))) }
 
 func testHello(nodeID string) hello {
 	return hello{
 		ClusterID: "c1", UUID: testUUID(nodeID), NodeID: nodeID, FeatureLevel: 1, Version: "v0.1.0",
-		Key: encodeNodeKey(publicKeyOf(testSigner(nodeID))),
+		Key: nodekey.Encode(nodekey.Public(testSigner(nodeID))),
 	}
 }
 

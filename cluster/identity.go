@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/claimq/claimq/cluster/nodekey"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -40,7 +41,7 @@ func formatOf(level uint32) int {
 // the folder, but for the node's key, and outlives every change of address.
 type identity struct {
 	NodeID    string    `json:"node_id"`    // the operator's name for the node
-	UUID      string    `json:"uuid"`       // the ServerID of Raft: nodeUUID of the key; a wiped folder gets another
+	UUID      string    `json:"uuid"`       // the ServerID of Raft: nodekey.UUID of the key; a wiped folder gets another
 	ClusterID string    `json:"cluster_id"` // "" until the node has met its cluster; never changes then
 	LogStore  string    `json:"log_store"`  // kind of log store: "wal" or "boltdb"
 	Format    int       `json:"format"`     // version of the folder's files
@@ -68,7 +69,7 @@ type introducer struct {
 func newIdentity(nodeID, logStore string, key ed25519.PublicKey) identity {
 	return identity{
 		NodeID:    nodeID,
-		UUID:      nodeUUID(key),
+		UUID:      nodekey.UUID(key),
 		LogStore:  logStore,
 		Format:    storageFormat,
 		CreatedAt: time.Now().UTC().Truncate(time.Millisecond),

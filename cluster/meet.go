@@ -15,6 +15,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/nodekey"
 )
 
 const (
@@ -345,7 +347,7 @@ func clusterIDOf(uuids map[string]string) string {
 		// Quoted, so that no two lists are written alike.
 		fmt.Fprintf(h, "%q %q\n", nodeID, uuids[nodeID])
 	}
-	return uuidOfHash([sha256.Size]byte(h.Sum(nil)))
+	return nodekey.UUIDOfHash([sha256.Size]byte(h.Sum(nil)))
 }
 
 // listHash returns the hex SHA-256 of a list, "" for none.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/cluster/nodekey"
 )
 
 // Bounds of the peer port.
@@ -440,7 +442,7 @@ func (p *peerPort) lingerClose(c *peerConn) {
 func (p *peerPort) self() hello {
 	self := p.cfg.Self()
 	self.PeerAddr = p.addr
-	self.Key = encodeNodeKey(publicKeyOf(p.cfg.Signer))
+	self.Key = nodekey.Encode(nodekey.Public(p.cfg.Signer))
 	return self
 }
 

@@ -476,8 +476,8 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-one", Test: "^TestHandshake_identityIsProven$",
 			edits: []edit{{
 				file: "cluster/handshake.go",
-				old:  "	if nodeUUID(public) != from.UUID {\n",
-				new:  "	if nodeUUID(public) != from.UUID && from.UUID == \"\" {\n",
+				old:  "	if nodekey.UUID(public) != from.UUID {\n",
+				new:  "	if nodekey.UUID(public) != from.UUID && from.UUID == \"\" {\n",
 			}},
 		},
 		{

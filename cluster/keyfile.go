@@ -3,16 +3,14 @@ package cluster
 import (
 	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"github.com/google/uuid"
+	"github.com/claimq/claimq/cluster/nodekey"
 )
 
 // nodeKeyFileName is the file of a node's private key: PKCS #8 in PEM, mode 0600,
@@ -21,41 +19,6 @@ const nodeKeyFileName = "node.key"
 
 // nodeKeyPEM is the type of its PEM block.
 const nodeKeyPEM = "PRIVATE KEY"
-
-// nodeUUID returns the identity of the node with that public key: a version 8 UUID of
-// its SHA-256. So Raft's configuration, and whatever else names a node by its UUID, says
-// by which key it is known; whoever has not that key cannot be it.
-func nodeUUID(public ed25519.PublicKey) string {
-	return uuidOfHash(sha256.Sum256(append([]byte("claimq node 1\n"), public...)))
-}
-
-// uuidOfHash returns a version 8 UUID of the beginning of a hash.
-func uuidOfHash(hash [sha256.Size]byte) string {
-	var id uuid.UUID
-	copy(id[:], hash[:])
-	id[6] = id[6]&0x0f | 0x80 // version 8: vendor's own
-	id[8] = id[8]&0x3f | 0x80 // variant of RFC 9562
-	return id.String()
-}
-
-// encodeNodeKey returns a public key in base64, as it travels.
-func encodeNodeKey(public ed25519.PublicKey) string {
-	return base64.RawStdEncoding.EncodeToString(public)
-}
-
-// decodeNodeKey is encodeNodeKey's other end.
-func decodeNodeKey(text string) (ed25519.PublicKey, error) {
-	public, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil || len(public) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("it is not the base64 of an Ed25519 key of %d bytes", ed25519.PublicKeySize)
-	}
-	return public, nil
-}
-
-// publicKeyOf returns the public part of a node's key.
-func publicKeyOf(key ed25519.PrivateKey) ed25519.PublicKey {
-	return key.Public().(ed25519.PublicKey)
-}
 
 // takeNodeKey returns the key of a folder without an identity: the one that is there,
 // after a start that was cut off, or a new one, which is on disk then.
@@ -111,7 +74,7 @@ func keyOf(dir string, id identity) (ed25519.PrivateKey, error) {
 		return nil, corruptIdentity(path, "the file is missing beside "+identityFileName)
 	case err != nil:
 		return nil, err
-	case nodeUUID(publicKeyOf(key)) != id.UUID:
+	case nodekey.UUID(nodekey.Public(key)) != id.UUID:
 		return nil, corruptIdentity(path, "it is the key of another node than "+id.UUID)
 	}
 	return key, nil
