@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"time"
 
@@ -18,9 +19,9 @@ const (
 	// it is prepared, written to the log and applied here.
 	restoreWaitMax = 10 * time.Minute
 	// restoreChunkBytes is how much of the state an entry of the log has.
-	restoreChunkBytes = 512 << 10
+	restoreChunkBytes = largeEntryBytes
 	// restoreInFlightMax bounds the entries of a restore that are on their way.
-	restoreInFlightMax = 8
+	restoreInFlightMax = largeEntriesMax
 	// restoreServeMax bounds how long a restore waits until this node serves again.
 	restoreServeMax = 10 * time.Second
 )
@@ -247,6 +248,15 @@ func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground) (*spool, error) {
 		return nil, fmt.Errorf("prepare the backup's state: %w", err)
 	}
 	return to, nil
+}
+
+// newSpool makes an empty spool in the data folder. The caller closes it.
+func (n *Node) newSpool() (*spool, error) {
+	dir := os.TempDir()
+	if n.dir != nil {
+		dir = n.dir.Path()
+	}
+	return newSpool(dir, n.cfg.DiskFreeMin)
 }
 
 // restorePrepared has the state go through the log, and returns the index of the

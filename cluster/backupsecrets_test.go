@@ -40,7 +40,7 @@ func TestSaveBackup_hasNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := bytes.Split(file, []byte("\n"))[1] // the PEM's own are not the secret
-	seed := n.dir.key.Seed()
+	seed := n.dir.Key().Seed()
 	for what, secret := range map[string][]byte{
 		"the node's key": seed, "the node's key in base64": []byte(base64.StdEncoding.EncodeToString(seed)), "the node's key in PEM": line,
 		"the join key": joinKey, "the join token": []byte(token),

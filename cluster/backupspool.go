@@ -23,18 +23,15 @@ const spoolStep = 4 << 20
 type spool struct {
 	file *os.File
 	dir  string
-	min  uint64 // bytes to leave free; 0 = as diskMark says
+	min  uint64 // bytes to leave free; 0 = as freeMinOf says
 	size int64
 	next int64 // size at which the free space is looked at
 	back writeBack
 }
 
-// newSpool makes an empty spool. The caller closes it.
-func (n *Node) newSpool() (*spool, error) {
-	dir := os.TempDir()
-	if n.dir != nil {
-		dir = n.dir.path
-	}
+// newSpool makes an empty spool in the folder dir, on whose disk freeMin bytes are to
+// stay free, as freeMinOf says. The caller closes it.
+func newSpool(dir string, freeMin uint64) (*spool, error) {
 	f, err := os.CreateTemp(dir, spoolPattern)
 	if err != nil {
 		return nil, fmt.Errorf("make a file to restore from: %w", err)
@@ -42,7 +39,7 @@ func (n *Node) newSpool() (*spool, error) {
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, errors.Join(fmt.Errorf("make a file to restore from: %w", err), f.Close())
 	}
-	return &spool{file: f, dir: dir, min: n.cfg.DiskFreeMin, back: newWriteBack(f)}, nil
+	return &spool{file: f, dir: dir, min: freeMin, back: newWriteBack(f)}, nil
 }
 
 // Write adds b. fsm.ErrOverloaded if that would not leave enough space free.
@@ -66,11 +63,11 @@ func (s *spool) Write(b []byte) (int, error) {
 
 // room returns fsm.ErrOverloaded unless so many bytes can be written.
 func (s *spool) room(bytes uint64) error {
-	free, size, err := checkFreeSpace(s.dir)
+	free, size, err := freeSpace(s.dir)
 	if err != nil {
 		return err
 	}
-	if mark := diskMark(s.min, size); free < mark+bytes {
+	if mark := freeMinOf(s.min, size); free < mark+bytes {
 		return s.full(fmt.Sprintf("the disk of the data folder has %d bytes free, of which %d must stay free: a restore takes three times the backup's size while it runs",
 			free, mark))
 	}

@@ -19,7 +19,7 @@ const chainPointsMax = 16_384
 func chainLink(chain, index, term uint64, entry []byte) uint64 {
 	chain = mix64(mix64(chain) + index)
 	chain = mix64(chain + term)
-	return mix64(chain + uint64(len(entry))<<32 + uint64(crc32.Checksum(entry, castagnoli())))
+	return mix64(chain + uint64(len(entry))<<32 + uint64(crc32.Checksum(entry, crc32.MakeTable(crc32.Castagnoli))))
 }
 
 // mix64 maps 64 bits onto 64 bits, one to one.

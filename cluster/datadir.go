@@ -153,6 +153,12 @@ func takeIdentity(path, nodeID, logStore string) (identity, ed25519.PrivateKey, 
 	return id, key, writeIdentity(path, id)
 }
 
+// Path returns where the folder is, absolute.
+func (d *dataDir) Path() string { return d.path }
+
+// Key returns the node's key, which the UUID of its identity is of.
+func (d *dataDir) Key() ed25519.PrivateKey { return d.key }
+
 // Identity returns who the folder belongs to.
 func (d *dataDir) Identity() identity {
 	d.mu.Lock()

@@ -16,10 +16,6 @@ import (
 const (
 	// diskCheckInterval is how often a node looks at the free space of its disk.
 	diskCheckInterval = 250 * time.Millisecond
-	// diskFreePart and diskFreeMax are the DiskFreeMin that 0 stands for: this part
-	// of the file system, at most so many bytes.
-	diskFreePart = 20
-	diskFreeMax  = 1 << 30
 	// diskSlackPart of the mark has to be free above it before a disk that was low
 	// no longer is.
 	diskSlackPart = 8
@@ -36,17 +32,9 @@ type diskRoom struct {
 	handedOverAt atomic.Int64
 }
 
-// diskMark returns how many bytes of a file system of that size are to be free.
-func diskMark(configured, size uint64) uint64 {
-	if configured == 0 {
-		return min(size/diskFreePart, diskFreeMax)
-	}
-	return configured
-}
-
 // note takes what was found.
 func (d *diskRoom) note(free, size, configured uint64) (low, changed bool) {
-	mark := diskMark(configured, size)
+	mark := freeMinOf(configured, size)
 	was := d.low.Load()
 	low = free < mark || was && free < mark+mark/diskSlackPart
 	d.free.Store(free)

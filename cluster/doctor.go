@@ -305,13 +305,13 @@ func examineTail(dir string) (logTail, error) {
 }
 
 func (e *examination) disk(freeMin uint64) {
-	free, size, err := checkFreeSpace(e.dir)
+	free, size, err := freeSpace(e.dir)
 	switch {
 	case err != nil:
 		e.bad("disk", "check the disk", "%v", err)
-	case free < diskMark(freeMin, size):
+	case free < freeMinOf(freeMin, size):
 		e.bad("disk", "make room: below that the node refuses to take tasks, and with no space at all it stops",
-			"%d of %d bytes are free, less than the %d that should be", free, size, diskMark(freeMin, size))
+			"%d of %d bytes are free, less than the %d that should be", free, size, freeMinOf(freeMin, size))
 	default:
 		e.ok("disk", "%d of %d bytes are free", free, size)
 	}

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// cacheLargeEntry is from how many bytes on an entry is large, and cacheLargePart
-	// what part of the bound the cache has room for when one is put in: more than are on their
-	// way (restoreInFlightMax).
-	cacheLargeEntry = restoreChunkBytes
+	// largeEntryBytes is from how many bytes on an entry is large, and cacheLargePart
+	// what part of the bound the cache has room for when one is put in: more than the
+	// largeEntriesMax that are on their way at once.
+	largeEntryBytes = 512 << 10
+	largeEntriesMax = 8
 	cacheLargePart  = 8
 )
 
@@ -71,7 +72,7 @@ func (c *logCache) addLocked(log *raft.Log) {
 		return
 	}
 	room := c.bytesMax
-	if size > cacheLargeEntry {
+	if size > largeEntryBytes {
 		room /= cacheLargePart
 	}
 	for c.count > 0 && c.bytes+size > room {

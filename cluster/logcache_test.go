@@ -105,13 +105,13 @@ func TestLogCache_largeEntries(t *testing.T) {
 	c := newLogCache(bytesMax)
 	c.add([]*raft.Log{{Index: 1, Data: make([]byte, bytesMax/2)}})
 	for index := uint64(1); index <= 100; index++ {
-		c.add([]*raft.Log{{Index: index, Data: make([]byte, restoreChunkBytes)}})
+		c.add([]*raft.Log{{Index: index, Data: make([]byte, largeEntryBytes)}})
 		if index > 1 && c.bytes > bytesMax/cacheLargePart {
 			t.Fatalf("after %d large entries the cache holds %d bytes", index, c.bytes)
 		}
 	}
 	var log raft.Log
-	for index := uint64(100 - restoreInFlightMax); index <= 100; index++ {
+	for index := uint64(100 - largeEntriesMax); index <= 100; index++ {
 		if !c.get(index, &log) {
 			t.Errorf("entry %d is gone", index)
 		}

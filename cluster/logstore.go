@@ -99,7 +99,7 @@ func boltOptions(path string) raftboltdb.Options {
 // Entries share Data and Extensions with the cache: nobody may change them.
 type logStore struct {
 	path    string // of the bbolt file or raft-wal's folder, for errors
-	disk    logBackend
+	disk    raft.LogStore
 	guard   *failStop
 	tail    *tailFile
 	cache   *logCache
@@ -121,7 +121,7 @@ type logStore struct {
 	sizes logSizes
 }
 
-func newLogStore(path string, disk logBackend, tail *tailFile, guard *failStop, summary logSummary, cfg storesConfig) *logStore {
+func newLogStore(path string, disk raft.LogStore, tail *tailFile, guard *failStop, summary logSummary, cfg storesConfig) *logStore {
 	observe := cfg.ObserveFsync
 	if observe == nil {
 		observe = func(time.Duration) {}

@@ -247,7 +247,7 @@ func (n *Node) run() {
 		n.leaderNotes <- true
 	}
 	if n.cfg.DiskSpace == nil && n.dir != nil {
-		n.cfg.DiskSpace = func() (free, size uint64, err error) { return checkFreeSpace(n.dir.path) }
+		n.cfg.DiskSpace = func() (free, size uint64, err error) { return freeSpace(n.dir.Path()) }
 	}
 	if n.cfg.DiskSpace != nil {
 		n.start(func() { n.monitorDisk(n.ctx) })

@@ -120,7 +120,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	starts, err := openStarts(o.dir.path)
+	starts, err := openStarts(o.dir.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	o.starting.Unlock()
 	if errors.Is(err, fsm.ErrCorrupt) {
-		err = fmt.Errorf("%w: %w: %s", ErrCorruptSnapshot, err, rejoinAdvice(o.dir.path))
+		err = fmt.Errorf("%w: %w: %s", ErrCorruptSnapshot, err, rejoinAdvice(o.dir.Path()))
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeTransport(parts.Transport))
@@ -214,7 +214,7 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 		Certificate: o.cfg.PeerCertificate,
 		TLSMode:     o.cfg.PeerTLSMode,
 		Self:        o.self,
-		Signer:      o.dir.key,
+		Signer:      o.dir.Key(),
 		Logger:      o.cfg.Logger.Named("peers"),
 		Admit: func(ctx context.Context, why purpose, other hello) error {
 			if level := n.fsm.level.Load(); other.FeatureLevel < level {

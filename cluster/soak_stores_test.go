@@ -65,16 +65,14 @@ func (d *soakDisk) open(fatal func(error), logger hclog.Logger) (*soakFolder, er
 		return nil, err
 	}
 	// The cache is small, so that entries are read back from the store too.
-	s, err := openStores(dir, storesConfig{Fatal: fatal, Logger: logger, CacheBytesMax: 32 << 10, SegmentBytes: d.wal})
+	s, err := openStores(dir, storesConfig{
+		Fatal: fatal, Logger: logger, CacheBytesMax: 32 << 10, SegmentBytes: d.wal,
+		WrapLog:    func(log raft.LogStore) raft.LogStore { return &soakLogStore{log, d} },
+		WrapStable: func(stable raft.StableStore) raft.StableStore { return &soakStableStore{stable, d} },
+	})
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	bolt := &soakStore{boltStore: s.bolt, disk: d}
-	s.Log.disk = bolt
-	if d.wal > 0 {
-		s.Log.disk = &soakWAL{logBackend: s.log, disk: d}
-	}
-	s.Stable.(*stableStore).bolt = bolt
 	return &soakFolder{dir: dir, stores: s}, nil
 }
 
@@ -96,42 +94,31 @@ func (d *soakDisk) storeLogs(logs []*raft.Log, store func([]*raft.Log) error) er
 	return err
 }
 
-// soakStore is raft-boltdb on a soakDisk.
-type soakStore struct {
-	boltStore
+// soakLogStore is raft-boltdb or raft-wal on a soakDisk.
+type soakLogStore struct {
+	raft.LogStore
 	disk *soakDisk
 }
 
-func (s *soakStore) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
-
-func (s *soakStore) StoreLogs(logs []*raft.Log) error {
-	return s.disk.storeLogs(logs, s.boltStore.StoreLogs)
+func (s *soakLogStore) StoreLogs(logs []*raft.Log) error {
+	return s.disk.storeLogs(logs, s.LogStore.StoreLogs)
 }
 
-func (s *soakStore) DeleteRange(first, last uint64) error {
-	_, err := s.disk.durable(writeTruncate, func() error { return s.boltStore.DeleteRange(first, last) })
+func (s *soakLogStore) DeleteRange(first, last uint64) error {
+	_, err := s.disk.durable(writeTruncate, func() error { return s.LogStore.DeleteRange(first, last) })
 	return err
 }
 
-func (s *soakStore) Set(key, val []byte) error {
+// soakStableStore is raft-boltdb with Raft's term and vote on a soakDisk.
+type soakStableStore struct {
+	raft.StableStore
+	disk *soakDisk
+}
+
+func (s *soakStableStore) Set(key, val []byte) error {
 	s.disk.entries.noteStable(s.disk.nodeID, string(key))
 	s.disk.wait()
-	_, err := s.disk.durable(writeStable, func() error { return s.boltStore.Set(key, val) })
-	return err
-}
-
-// soakWAL is raft-wal on a soakDisk.
-type soakWAL struct {
-	logBackend
-	disk *soakDisk
-}
-
-func (s *soakWAL) StoreLogs(logs []*raft.Log) error {
-	return s.disk.storeLogs(logs, s.logBackend.StoreLogs)
-}
-
-func (s *soakWAL) DeleteRange(first, last uint64) error {
-	_, err := s.disk.durable(writeTruncate, func() error { return s.logBackend.DeleteRange(first, last) })
+	_, err := s.disk.durable(writeStable, func() error { return s.StableStore.Set(key, val) })
 	return err
 }
 

@@ -7,6 +7,13 @@ import (
 	"github.com/hashicorp/raft"
 )
 
+// What Raft calls its vote, and the candidate that stands for nobody.
+const (
+	soakVoteTerm      = "LastVoteTerm"
+	soakVoteCandidate = "LastVoteCand"
+	soakVoteNobody    = "\x00"
+)
+
 // soakVotes knows what every node decided to vote: a disk holds no other vote than
 // one that its node decided, and none of two in a term is followed by the other.
 // The zero value is ready.
@@ -30,14 +37,14 @@ type soakStable struct {
 }
 
 func (s *soakStable) SetUint64(key []byte, value uint64) error {
-	if string(key) == voteTermKey {
+	if string(key) == soakVoteTerm {
 		s.term = value
 	}
 	return s.StableStore.SetUint64(key, value)
 }
 
 func (s *soakStable) Set(key, value []byte) error {
-	if string(key) != voteCandidateKey {
+	if string(key) != soakVoteCandidate {
 		return s.StableStore.Set(key, value)
 	}
 	at, candidate := soakBallot{s.member.name, s.term}, string(value)
@@ -73,9 +80,9 @@ func (v *soakVotes) write(at soakBallot, candidate string) string {
 
 // check checks the vote that a node starts with.
 func (v *soakVotes) check(c *soakCluster, m *soakMember, stable raft.StableStore) {
-	term, termErr := stable.GetUint64([]byte(voteTermKey))
-	candidate, candidateErr := stable.Get([]byte(voteCandidateKey))
-	if termErr != nil || candidateErr != nil || string(candidate) == voteForNobody {
+	term, termErr := stable.GetUint64([]byte(soakVoteTerm))
+	candidate, candidateErr := stable.Get([]byte(soakVoteCandidate))
+	if termErr != nil || candidateErr != nil || string(candidate) == soakVoteNobody {
 		return // it has not voted yet
 	}
 	v.mu.Lock()

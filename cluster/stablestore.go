@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 )
 
@@ -18,7 +19,7 @@ import (
 // since a flipped bit in a term or a vote can elect two leaders. The two parts of
 // a vote are one value: see vote. It is safe for concurrent use.
 type stableStore struct {
-	bolt  boltStore
+	bolt  raft.StableStore
 	guard *failStop
 	path  string // of the file, for errors
 

@@ -143,11 +143,11 @@ func (n *Node) unnoted(nodes map[string]bool) bool {
 }
 
 func (n *Node) oldCopy(s start, answer startAnswer, addr string) error {
-	known := fmt.Sprintf("start %d of this node, and %s is of start %d", answer.Latest.Number, n.dir.path, s.Number)
+	known := fmt.Sprintf("start %d of this node, and %s is of start %d", answer.Latest.Number, n.dir.Path(), s.Number)
 	if answer.Latest.Number == s.Number {
-		known = fmt.Sprintf("another start %d of this node than %s is of", s.Number, n.dir.path)
+		known = fmt.Sprintf("another start %d of this node than %s is of", s.Number, n.dir.Path())
 	}
 	return fmt.Errorf("%w: node %s at %s was told of %s: what this node acknowledged and voted since is not in it, so it must not take part. "+
 		"If the newer folder is still there, start the node over that. Else remove the node (`claimq cluster remove %s`), move %s away, and start it again with --join, as a new node",
-		ErrOldCopy, n.nameOfMember(answer.UUID), addr, known, n.cfg.NodeID, n.dir.path)
+		ErrOldCopy, n.nameOfMember(answer.UUID), addr, known, n.cfg.NodeID, n.dir.Path())
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,19 +14,10 @@ import (
 )
 
 const (
-	// callStart is the name of the call by which a node tells others which start of
-	// its folder this is. Who is asked while it starts answers once it knows its members,
-	// which no answer is needed for: all nodes may start at once.
-	callStart = "start" // start → startAnswer
-
 	startsFileName = "starts.json"
 	// startsMax bounds the nodes whose starts are kept; the one told of longest ago goes.
 	startsMax = 1024
 )
-
-// ErrOldCopy is returned when another node knows a later start of this node than its
-// data folder does.
-var ErrOldCopy = errors.New("the data folder is an old copy")
 
 // start is one start of a node over its data folder. A later one has a higher Number;
 // two of the same Number, over copies of one folder, differ in Nonce. The zero value
@@ -43,17 +33,6 @@ func (s start) next() start { return start{Number: s.Number + 1, Nonce: uuid.New
 // rules reports whether s shows that other is of an old folder, or of a copy.
 func (s start) rules(other start) bool {
 	return s.Number > other.Number || s.Number == other.Number && s.Nonce != other.Nonce
-}
-
-// startAnswer is what a node makes of what it was told.
-type startAnswer struct {
-	UUID string `json:"uuid"` // who answers
-	// Latest is the latest start that the answering node was ever told of: what it
-	// was told now, or one that rules that.
-	Latest start `json:"latest"`
-	// Whereabouts are the peer addresses that other nodes said they have, by UUID: who
-	// has moved may know of few others where they are now.
-	Whereabouts map[string]string `json:"whereabouts,omitempty"`
 }
 
 // starts are what this node was told of the others' starts. They are in its data
@@ -143,20 +122,4 @@ func (s *starts) writeLocked(told []toldStart) error {
 		return storageError(s.dir, "write "+startsFileName, err)
 	}
 	return nil
-}
-
-// serveStarts answers the calls of nodes that start, as the node self, whose port it
-// is.
-func serveStarts(port *peerPort, s *starts, self string) {
-	port.Handle(callStart, func(_ context.Context, from hello, body []byte) ([]byte, error) {
-		told, err := readQuestion[start](body)
-		if err != nil {
-			return nil, err
-		}
-		latest, err := s.note(from.UUID, told)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(startAnswer{UUID: self, Latest: latest, Whereabouts: port.whereabouts.all()})
-	})
 }

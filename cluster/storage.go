@@ -76,6 +76,11 @@ type storesConfig struct {
 	SegmentBytes int
 	// ReadFromDisk, if not nil, takes the place of readFromDisk in tests.
 	ReadFromDisk func(dir string) error
+	// WrapLog and WrapStable, if not nil, stand between the stores, once they are open,
+	// and what is on disk of entries, and of Raft's term and vote. Tests have the disk
+	// slow there, and failing.
+	WrapLog    func(disk raft.LogStore) raft.LogStore
+	WrapStable func(disk raft.StableStore) raft.StableStore
 	// SlowCallMax is how long a call into log or stable store may take while the
 	// process runs; 0 means 10 s. It is noticed at most an eighth later.
 	SlowCallMax time.Duration
@@ -169,8 +174,9 @@ func openBesideSnapshots(d *dataDir, cfg storesConfig, guard *failStop, snapshot
 	if err != nil {
 		return nil, errors.Join(err, tail.close())
 	}
+	stable := &stableStore{bolt: l.bolt, guard: guard, path: filepath.Join(d.path, logFileName)}
 	s := &stores{
-		Stable:    &stableStore{bolt: l.bolt, guard: guard, path: filepath.Join(d.path, logFileName)},
+		Stable:    stable,
 		Snapshots: snapshots,
 		Log:       newLogStore(l.path, l.log, tail, guard, l.summary, cfg),
 		guard:     guard,
@@ -180,6 +186,12 @@ func openBesideSnapshots(d *dataDir, cfg storesConfig, guard *failStop, snapshot
 	}
 	if err := s.dropReplaced(l.summary, snapshotIndex, snapshotTerm); err != nil {
 		return nil, errors.Join(err, s.Close())
+	}
+	if cfg.WrapLog != nil {
+		s.Log.disk = cfg.WrapLog(s.Log.disk)
+	}
+	if cfg.WrapStable != nil {
+		stable.bolt = cfg.WrapStable(stable.bolt)
 	}
 	return s, nil
 }
@@ -369,14 +381,4 @@ func storageError(dir, step string, err error) error {
 	default:
 		return fmt.Errorf("%w: %s: %w: check the disk of %s, then start this node again", ErrStorageFailed, step, err, dir)
 	}
-}
-
-// checkFreeSpace returns how many bytes this process may still write on the
-// file system that holds path, and how many that has in all.
-func checkFreeSpace(path string) (freeBytes, sizeBytes uint64, err error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(path, &st); err != nil {
-		return 0, 0, fmt.Errorf("free space of %s: %w", path, err)
-	}
-	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
 }

@@ -336,11 +336,11 @@ func TestStores_DoNotWaitForALockedLog(t *testing.T) {
 
 func TestCheckFreeSpace(t *testing.T) {
 	t.Parallel()
-	free, size, err := checkFreeSpace(t.TempDir())
+	free, size, err := freeSpace(t.TempDir())
 	if err != nil || free == 0 || size < free {
 		t.Errorf("got %d of %d, %v", free, size, err)
 	}
-	if _, _, err := checkFreeSpace(filepath.Join(t.TempDir(), "missing")); err == nil {
+	if _, _, err := freeSpace(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("a missing folder has free space")
 	}
 }

@@ -144,7 +144,7 @@ func TestNode_strangersGetNothing(t *testing.T) {
 		t.Errorf("the outsider is remembered to be at %s", where)
 	}
 
-	member := a.port(t, a.n2.dir.key, a.n2.uuid, "n2")
+	member := a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2")
 	for _, waits := range []bool{false, true} {
 		if got := a.pass(t, member, waits); got != "done" {
 			t.Errorf("a member, waiting %v: answered %s", waits, got)
@@ -170,7 +170,7 @@ func TestNode_strangersGetNothing(t *testing.T) {
 	for err = nil; err == nil; { // the first message after a while ends the connection
 		_, err = conn.Write([]byte{0})
 	}
-	a.refused(t, "a removed member, over new ones", a.port(t, a.n2.dir.key, a.n2.uuid, "n2"), notMember)
+	a.refused(t, "a removed member, over new ones", a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2"), notMember)
 }
 
 // A stranger's questions are about itself: with another's address it does not get that
@@ -192,7 +192,7 @@ func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
 		t.Errorf("a question in n2's name was answered: %s, %v", answer, err)
 	}
 	// A member that leads the leader to a stranger's address gets nobody's place either.
-	member := a.port(t, a.n2.dir.key, uuid, "n2", func(c *peerConfig) { c.Advertise = stranger.Addr() })
+	member := a.port(t, a.n2.dir.Key(), uuid, "n2", func(c *peerConfig) { c.Advertise = stranger.Addr() })
 	if err := a.n2.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestNode_wrongQuestions(t *testing.T) {
 	a := openAttacked(t, 2)
 	waiting := openTestPort(t, "n5")
 	(&opening{peers: waiting, admitted: make(chan admission, 1)}).serveInvitations(&Node{uuid: testUUID("n5")})
-	stranger, member := a.port(t, testSigner("n9"), testUUID("n9"), "n9"), a.port(t, a.n2.dir.key, a.n2.uuid, "n2")
+	stranger, member := a.port(t, testSigner("n9"), testUUID("n9"), "n9"), a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2")
 	leader := openTestPort(t, "n8")
 	for _, c := range []struct {
 		asker            *peerPort
@@ -253,9 +253,9 @@ func TestNode_strangersWithACertificate(t *testing.T) {
 	own := certificate("n9", "n9.example")
 	a.refused(t, "an outsider", a.port(t, testSigner("n9"), testUUID("n9"), "n9", own), "is not a member of the cluster")
 	a.refused(t, "one that says that it is n2", a.port(t, testSigner("n9"), a.n2.uuid, "n2", own), "shows another key")
-	a.refused(t, "n2 with the certificate of another", a.port(t, a.n2.dir.key, a.n2.uuid, "n2", own), "neither for its node id")
-	a.refused(t, "n2 under another name", a.port(t, a.n2.dir.key, a.n2.uuid, "n9", own), "neither for its node id")
-	if got := a.pass(t, a.port(t, a.n2.dir.key, a.n2.uuid, "n2", certificate("n2")), false); got != "done" {
+	a.refused(t, "n2 with the certificate of another", a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2", own), "neither for its node id")
+	a.refused(t, "n2 under another name", a.port(t, a.n2.dir.Key(), a.n2.uuid, "n9", own), "neither for its node id")
+	if got := a.pass(t, a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2", certificate("n2")), false); got != "done" {
 		t.Errorf("n2 from another address: %s", got)
 	}
 }
