@@ -256,7 +256,7 @@ func TestRestoreBackup_damaged(t *testing.T) {
 	if g, err := n.ground(); err != nil || g.NextID != 1 || g.NextToken != 1 {
 		t.Errorf("the state was changed: %+v, %v", g, err)
 	}
-	if files, err := filepath.Glob(filepath.Join(cfg.DataDir, spoolPattern)); err != nil || len(files) > 0 {
+	if files, err := filepath.Glob(filepath.Join(cfg.DataDir, "restore-*.tmp")); err != nil || len(files) > 0 {
 		t.Errorf("left in the data folder: %v, %v", files, err)
 	}
 	submitOne(t, n)

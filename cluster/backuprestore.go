@@ -80,14 +80,14 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	if err := received.receive(ctx, r); err != nil {
 		return 0, err
 	}
-	backup, err := fsm.ReadBackup(received.reader(), received.size)
+	backup, err := fsm.ReadBackup(received.reader(), received.Size())
 	if err != nil {
 		return 0, err
 	}
 	if err := n.admitBytes(backup.Bytes()); err != nil {
 		return 0, err
 	}
-	if err := received.room(2 * uint64(received.size)); err != nil {
+	if err := received.room(2 * uint64(received.Size())); err != nil {
 		return 0, err
 	}
 	// A node that joined meanwhile might not know the level.
@@ -266,7 +266,7 @@ func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64,
 	// The backup's own state, which was verified, is garbage by now, and the new one
 	// is to have its room.
 	runtime.GC()
-	begin, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, fsm.RestoreBegin{Bytes: uint64(p.grafted.size)}))
+	begin, err := n.awaitEntry(ctx, n.applyAlone(p.stamp, fsm.RestoreBegin{Bytes: uint64(p.grafted.Size())}))
 	if err != nil {
 		return 0, restoreFailed(err)
 	}
@@ -293,13 +293,13 @@ func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64,
 func (n *Node) sendChunks(ctx context.Context, p *preparedRestore, begin uint64) error {
 	from := p.grafted.reader()
 	flight := make(chan raft.ApplyFuture, restoreInFlightMax)
-	for offset := int64(0); offset < p.grafted.size; {
+	for offset := int64(0); offset < p.grafted.Size(); {
 		if len(flight) == cap(flight) {
 			if _, err := n.awaitEntry(ctx, <-flight); err != nil {
 				return err
 			}
 		}
-		data := make([]byte, min(restoreChunkBytes, p.grafted.size-offset))
+		data := make([]byte, min(restoreChunkBytes, p.grafted.Size()-offset))
 		if _, err := io.ReadFull(from, data); err != nil {
 			return fmt.Errorf("read the backup's state: %w", err)
 		}

@@ -35,7 +35,7 @@ func TestSaveBackup_hasNoSecrets(t *testing.T) {
 			t.Errorf("the backup has no %s as it is: this test cannot tell", what)
 		}
 	}
-	file, err := os.ReadFile(filepath.Join(cfg.DataDir, nodeKeyFileName))
+	file, err := os.ReadFile(filepath.Join(cfg.DataDir, "node.key"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,4 +99,7 @@ func (s *spool) receive(ctx context.Context, r io.Reader) error {
 // reader returns a reader of all that was written.
 func (s *spool) reader() *io.SectionReader { return io.NewSectionReader(s.file, 0, s.size) }
 
+// Size returns how many bytes were written.
+func (s *spool) Size() int64 { return s.size }
+
 func (s *spool) close() { _ = s.file.Close() } // nobody needs what was in it

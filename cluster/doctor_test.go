@@ -81,11 +81,13 @@ func TestExamine(t *testing.T) {
 			t.Parallel()
 			dir := usedFolder(t, logStore)
 			// What a crash left of a snapshot that was being removed.
-			left := filepath.Join(dir, snapshotsFolder, "9-9-9"+snapshotGone)
-			if err := os.Mkdir(left, dataDirMode); err != nil {
+			left := filepath.Join(dir, "snapshots", "9-9-9.gone.tmp")
+			if err := os.Mkdir(left, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			mustWrite(t, filepath.Join(left, snapshotDataFile), []byte("half"))
+			if err := os.WriteFile(filepath.Join(left, "state.bin"), []byte("half"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			before := contents(t, dir)
 			findings, err := Examine(dir, 1)
 			if parts, texts := wrong(findings); err != nil || len(parts) > 0 || len(findings) != 6 {
@@ -100,15 +102,15 @@ func TestExamine(t *testing.T) {
 			if parts, texts := wrong(mustExamine(t, dir, 1<<62)); len(parts) != 1 || parts[0] != "disk" {
 				t.Errorf("a full disk: %s", texts)
 			}
-			log := logFileName
+			log := "raft.db"
 			if logStore == logStoreWAL {
-				log = filepath.Join(walDirName, "*.wal")
+				log = filepath.Join("wal", "*.wal")
 			}
 			for _, damage := range []struct{ file, part string }{
-				{identityFileName, "identity"},
-				{tailFileName, "log"},
-				{filepath.Join(snapshotsFolder, "*", snapshotDataFile), "snapshots"},
-				{filepath.Join(snapshotsFolder, "*", snapshotMetaFile), "snapshots"},
+				{"identity.json", "identity"},
+				{"raft.tail", "log"},
+				{filepath.Join("snapshots", "*", "state.bin"), "snapshots"},
+				{filepath.Join("snapshots", "*", "meta.json"), "snapshots"},
 				{log, "log"},
 			} {
 				bad := copyDir(t, dir)
@@ -119,7 +121,7 @@ func TestExamine(t *testing.T) {
 				}
 			}
 			gone := copyDir(t, dir)
-			if err := os.RemoveAll(filepath.Join(gone, snapshotsFolder)); err != nil {
+			if err := os.RemoveAll(filepath.Join(gone, "snapshots")); err != nil {
 				t.Fatal(err)
 			}
 			// The log still begins at its first entry, so nothing is missing.
@@ -157,7 +159,7 @@ func flipIn(t *testing.T, pattern string) {
 	if bytes.Equal(flipped, b) {
 		flipped[len(bytes.TrimRight(b, "\x00"))/2] ^= 4
 	}
-	if err := os.WriteFile(files[0], flipped, dataFileMode); err != nil {
+	if err := os.WriteFile(files[0], flipped, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -171,13 +173,13 @@ func TestExamine_other(t *testing.T) {
 	if _, err := Examine(filepath.Join(dir, "none"), 0); err == nil {
 		t.Error("a folder that is not there is examined")
 	}
-	if err := os.WriteFile(filepath.Join(dir, logFileName), []byte("x"), dataFileMode); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "raft.db"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if parts, texts := wrong(mustExamine(t, dir, 1)); len(parts) != 1 || parts[0] != "identity" {
 		t.Errorf("a log without an identity: %s", texts)
 	}
-	if _, err := Examine(filepath.Join(dir, logFileName), 0); err == nil {
+	if _, err := Examine(filepath.Join(dir, "raft.db"), 0); err == nil {
 		t.Error("a file is examined")
 	}
 }

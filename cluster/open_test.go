@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -74,20 +75,11 @@ func closeNode(t *testing.T, n *Node) {
 	}
 }
 
-// patience bounds the waits of tests: on a busy machine what takes a moment takes long.
-const patience = time.Minute
+// patience bounds the waits of tests.
+const patience = testwait.Patience
 
-// eventually waits until the condition is true.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(patience); !condition(); <-ticker.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long for %s", what)
-		}
-	}
-}
+// eventually waits until a condition is true.
+var eventually = testwait.Until
 
 func leaderOf(t *testing.T, nodes ...*Node) *Node {
 	t.Helper()

@@ -42,7 +42,7 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 		_, err := leader.snapshotNow(context.Background())
 		taken <- err
 	}()
-	unfinished := filepath.Join(leader.cfg.DataDir, snapshotsFolder, "*"+snapshotTmp)
+	unfinished := filepath.Join(leader.cfg.DataDir, "snapshots", "*.tmp")
 	eventually(t, "a snapshot to be begun", func() bool {
 		found, err := filepath.Glob(unfinished)
 		return err == nil && len(found) > 0

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // largeFile makes a file of that many bytes, which takes no room on the disk.
@@ -150,5 +152,5 @@ func TestRemover_removesWhatItCannotCut(t *testing.T) {
 	r := newRemover(1, hclog.NewNullLogger())
 	defer r.close()
 	r.remove(path)
-	eventually(t, "it to go", func() bool { return sizeOf(t, path) == -1 })
+	testwait.Until(t, "it to go", func() bool { return sizeOf(t, path) == -1 })
 }

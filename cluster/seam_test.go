@@ -17,7 +17,7 @@ import (
 // state is the list of what was applied.
 type seamBench struct {
 	t      *testing.T
-	stores storageBench
+	stores testFolder
 	raft   *raft.Raft
 	leader *raft.InmemTransport
 	to     raft.ServerAddress
@@ -48,7 +48,7 @@ func (s *appliedState) Restore(r io.ReadCloser) error {
 
 func (s *appliedState) Snapshot() (raft.FSMSnapshot, error) { return nil, io.ErrUnexpectedEOF }
 
-func newSeamBench(t *testing.T, stores storageBench) *seamBench {
+func newSeamBench(t *testing.T, stores testFolder) *seamBench {
 	t.Helper()
 	addr, own := raft.NewInmemTransport("a")
 	_, leader := raft.NewInmemTransport("b")
@@ -128,12 +128,10 @@ func (b *seamBench) want(restores int, first, last uint64, applied ...uint64) {
 }
 
 func onBothStores(t *testing.T, test func(t *testing.T, b *seamBench)) {
-	for name, open := range map[string]func(*testing.T, string, storesConfig) storageBench{
-		logStoreWAL: openTestStores, logStoreBoltDB: openBoltStores,
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+		t.Run(logStore, func(t *testing.T) {
 			t.Parallel()
-			test(t, newSeamBench(t, open(t, t.TempDir(), storesConfig{})))
+			test(t, newSeamBench(t, openFolder(t, t.TempDir(), logStore, storesConfig{})))
 		})
 	}
 }

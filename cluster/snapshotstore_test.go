@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 func testConfiguration() raft.Configuration {
@@ -106,7 +108,7 @@ func TestSnapshots_KeepTwo(t *testing.T) {
 	for i := uint64(1); i <= 12; i++ {
 		takeSnapshot(t, b, i, "state")
 	}
-	eventually(t, "two to be left", func() bool { return len(snapshotFolders(t, b)) == 2 })
+	testwait.Until(t, "two to be left", func() bool { return len(snapshotFolders(t, b)) == 2 })
 	if list, err := b.Snapshots.List(); err != nil || len(list) != 1 || list[0].Index != 12 {
 		t.Errorf("list: %v, %v", list, err)
 	}
@@ -156,7 +158,7 @@ func TestSnapshots_GoBitByBit(t *testing.T) {
 			b := openTestStores(t, path, storesConfig{})
 			folder := drop(b)
 			left := filepath.Join(folder+snapshotGone, snapshotDataFile)
-			eventually(t, "the first bytes to go", func() bool { return sizeOf(t, left) < large })
+			testwait.Until(t, "the first bytes to go", func() bool { return sizeOf(t, left) < large })
 			check := func(when string, folders int) {
 				t.Helper()
 				if got := snapshotFolders(t, b); len(got) != folders {
@@ -190,7 +192,7 @@ func TestSnapshots_StayWhileTheyAreRead(t *testing.T) {
 	for i := uint64(20); i <= 50; i += 10 {
 		takeSnapshot(t, b, i, "newer")
 	}
-	eventually(t, "all but it and two to go", func() bool { return len(snapshotFolders(t, b)) == 3 })
+	testwait.Until(t, "all but it and two to go", func() bool { return len(snapshotFolders(t, b)) == 3 })
 	if ok, err := fileExists(folder); !ok || err != nil {
 		t.Errorf("it is being removed: %v", err)
 	}
@@ -200,7 +202,7 @@ func TestSnapshots_StayWhileTheyAreRead(t *testing.T) {
 	if err := state.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it to go", func() bool { return len(snapshotFolders(t, b)) == 2 })
+	testwait.Until(t, "it to go", func() bool { return len(snapshotFolders(t, b)) == 2 })
 }
 
 // A flipped bit anywhere in the newest snapshot, metadata included, is noticed:

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -12,13 +13,13 @@ import (
 type voteBench struct {
 	servers    []raft.Server // the node is the first
 	transports []*raft.InmemTransport
-	open       func(t *testing.T, path string, cfg storesConfig) storageBench
 	path       string
+	logStore   string
 }
 
-func newVoteBench(t *testing.T, open func(*testing.T, string, storesConfig) storageBench) *voteBench {
+func newVoteBench(t *testing.T, logStore string) *voteBench {
 	t.Helper()
-	b := &voteBench{open: open, path: t.TempDir()}
+	b := &voteBench{path: t.TempDir(), logStore: logStore}
 	for i := range 3 {
 		addr, transport := raft.NewInmemTransport("")
 		b.servers = append(b.servers, raft.Server{ID: raft.ServerID(fmt.Sprint("uuid-", i)), Address: addr})
@@ -27,13 +28,15 @@ func newVoteBench(t *testing.T, open func(*testing.T, string, storesConfig) stor
 	for _, from := range b.transports {
 		from.Connect(b.servers[0].Address, b.transports[0])
 	}
-	b.write(t, func(s storageBench) error {
+	b.write(t, func(s testFolder) error {
 		for i := uint64(1); i <= 50; i++ {
 			entry := &raft.Log{Index: i, Term: 5, Type: raft.LogNoop}
 			if i == 1 {
 				entry.Type, entry.Data = raft.LogConfiguration, raft.EncodeConfiguration(raft.Configuration{Servers: b.servers})
 			}
-			mustStore(t, s.Log, entry)
+			if err := s.Log.StoreLog(entry); err != nil {
+				return err
+			}
 		}
 		return s.Stable.SetUint64([]byte("CurrentTerm"), 6)
 	})
@@ -41,9 +44,9 @@ func newVoteBench(t *testing.T, open func(*testing.T, string, storesConfig) stor
 }
 
 // write opens the stores for do alone.
-func (b *voteBench) write(t *testing.T, do func(storageBench) error) {
+func (b *voteBench) write(t *testing.T, do func(testFolder) error) {
 	t.Helper()
-	s := b.open(t, b.path, storesConfig{})
+	s := openFolder(t, b.path, b.logStore, storesConfig{})
 	if err := do(s); err != nil {
 		t.Fatal(err)
 	}
@@ -54,36 +57,39 @@ func (b *voteBench) write(t *testing.T, do func(storageBench) error) {
 // crash comes before if it is 0.
 func (b *voteBench) vote(t *testing.T, term uint64, candidate int) {
 	t.Helper()
-	b.write(t, func(s storageBench) error {
-		if err := s.Stable.SetUint64([]byte(voteTermKey), term); err != nil || candidate == 0 {
+	b.write(t, func(s testFolder) error {
+		if err := s.Stable.SetUint64([]byte("LastVoteTerm"), term); err != nil || candidate == 0 {
 			return err
 		}
-		return s.Stable.Set([]byte(voteCandidateKey), []byte(b.servers[candidate].Address))
+		return s.Stable.Set([]byte("LastVoteCand"), []byte(b.servers[candidate].Address))
 	})
 }
 
-// oldVote writes the two parts as values of their own.
+// oldVote writes the two parts as values of their own, each with its CRC32C.
 func (b *voteBench) oldVote(t *testing.T, term uint64, candidate int) {
 	t.Helper()
-	b.write(t, func(s storageBench) error {
-		for key, val := range map[string][]byte{
-			"LastVoteTerm": binary.BigEndian.AppendUint64(nil, term),
-			"LastVoteCand": []byte(b.servers[candidate].Address),
-		} {
-			sealed := binary.BigEndian.AppendUint32(val, stableChecksum([]byte(key), val))
-			if err := s.bolt.Set([]byte(key), sealed); err != nil {
-				return err
-			}
+	var disk raft.StableStore
+	s := openFolder(t, b.path, b.logStore, storesConfig{WrapStable: func(d raft.StableStore) raft.StableStore {
+		disk = d
+		return d
+	}})
+	for key, val := range map[string][]byte{
+		"LastVoteTerm": binary.BigEndian.AppendUint64(nil, term),
+		"LastVoteCand": []byte(b.servers[candidate].Address),
+	} {
+		crc := crc32.Checksum(append([]byte(key), val...), crc32.MakeTable(crc32.Castagnoli))
+		if err := disk.Set([]byte(key), binary.BigEndian.AppendUint32(val, crc)); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
+	}
+	s.close(t)
 }
 
 // votesFor starts the node and says whether it votes in term for the candidate,
 // whose log ends at last, of the node's own term.
 func (b *voteBench) votesFor(t *testing.T, term uint64, candidate int, last uint64) bool {
 	t.Helper()
-	s := b.open(t, b.path, storesConfig{})
+	s := openFolder(t, b.path, b.logStore, storesConfig{})
 	// Closing a node closes its transport.
 	addr, transport := raft.NewInmemTransport(b.servers[0].Address)
 	b.transports[candidate].Connect(addr, transport)
@@ -110,9 +116,7 @@ func (b *voteBench) votesFor(t *testing.T, term uint64, candidate int, last uint
 func TestVote(t *testing.T) {
 	t.Parallel()
 	const x, y = 1, 2
-	for logStore, open := range map[string]func(*testing.T, string, storesConfig) storageBench{
-		logStoreWAL: openTestStores, logStoreBoltDB: openBoltStores,
-	} {
+	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
 		for _, c := range []struct {
 			name      string
 			had       func(t *testing.T, b *voteBench)
@@ -135,7 +139,7 @@ func TestVote(t *testing.T) {
 		} {
 			t.Run(logStore+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
-				b := newVoteBench(t, open)
+				b := newVoteBench(t, logStore)
 				c.had(t, b)
 				if got := b.votesFor(t, c.term, c.candidate, c.last); got != c.want {
 					t.Errorf("it votes: %v, want %v", got, c.want)
@@ -143,56 +147,4 @@ func TestVote(t *testing.T) {
 			})
 		}
 	}
-}
-
-// At no write of a vote is an earlier candidate on disk with a later term.
-func TestVote_eachWrite(t *testing.T) {
-	t.Parallel()
-	b := newFaultBench(t)
-	persist := func(term uint64, candidate string) {
-		if err := b.stable.SetUint64([]byte(voteTermKey), term); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.stable.Set([]byte(voteCandidateKey), []byte(candidate)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	persist(4, "w")
-	var seen []string
-	b.bolt.before = func(string) error {
-		v, err := b.stable.vote()
-		if err != nil {
-			t.Error(err)
-		}
-		seen = append(seen, fmt.Sprintf("%d %q", v.term, v.candidate))
-		return nil
-	}
-	persist(5, "x")
-	persist(6, "y")
-	want := `[4 "w" 5 "" 5 "x" 6 ""]`
-	if got := fmt.Sprint(seen); got != want {
-		t.Errorf("before its writes the disk has %s, want %s", got, want)
-	}
-	if term, err := b.stable.GetUint64([]byte(voteTermKey)); err != nil || term != 6 {
-		t.Errorf("term %d, %v", term, err)
-	}
-	if candidate, err := b.stable.Get([]byte(voteCandidateKey)); err != nil || string(candidate) != "y" {
-		t.Errorf("candidate %q, %v", candidate, err)
-	}
-}
-
-// A vote without its term is damage, whoever reads it.
-func TestVote_damaged(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir()
-	var fatal error
-	s := openTestStores(t, path, storesConfig{Fatal: func(err error) { fatal = err }})
-	if err := s.Stable.Set([]byte(voteTermKey), []byte("1234567")); err != nil {
-		t.Fatal(err)
-	}
-	_, err := s.Stable.Get([]byte(voteCandidateKey))
-	wantError(t, err, ErrCorruptLog, "LastVoteTerm has 7 bytes")
-	wantError(t, fatal, ErrCorruptLog)
-	s.close(t)
-	wantError(t, reopenError(t, path), ErrCorruptLog, "LastVoteTerm has 7 bytes")
 }

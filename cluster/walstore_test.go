@@ -15,6 +15,8 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // smallWAL makes a log with segments of 1 KiB. It returns its folder, and what opens it.
@@ -415,7 +417,7 @@ func TestWAL_SegmentsGoBitByBit(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(w)
-	eventually(t, "the first bytes to go", func() bool { return sizeOf(t, oldest) < large })
+	testwait.Until(t, "the first bytes to go", func() bool { return sizeOf(t, oldest) < large })
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +428,7 @@ func TestWAL_SegmentsGoBitByBit(t *testing.T) {
 	w = open()
 	defer w.Close()
 	check(w)
-	eventually(t, "it to go", func() bool { return sizeOf(t, oldest) == -1 })
+	testwait.Until(t, "it to go", func() bool { return sizeOf(t, oldest) == -1 })
 }
 
 // A data folder keeps its kind of log store.

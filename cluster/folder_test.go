@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"testing"
+)
+
+// testFolder is a data folder with its stores open.
+type testFolder struct {
+	*stores
+	dir *dataDir
+}
+
+// openFolder opens the folder at path and its stores. What would end the process fails
+// the test.
+func openFolder(t *testing.T, path, logStore string, cfg storesConfig) testFolder {
+	t.Helper()
+	dir, err := openDataDir(path, "n1", logStore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
+	cfg.Fatal = func(err error) { t.Errorf("fatal: %v", err) }
+	s, err := openStores(dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return testFolder{stores: s, dir: dir}
+}
+
+func (f testFolder) close(t *testing.T) {
+	t.Helper()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/storage/disktest"
+	"github.com/claimq/claimq/fsm"
+)
+
+// newGatedCluster is three nodes with data folders, whose disks can be held up.
+func newGatedCluster(t *testing.T) (nodes []*Node, disks []*disktest.GatedLog) {
+	t.Helper()
+	var servers []raft.Server
+	var transports []*raft.InmemTransport
+	for i := range 3 {
+		addr, transport := raft.NewInmemTransport("")
+		servers = append(servers, raft.Server{ID: raft.ServerID(fmt.Sprint("uuid-", i)), Address: addr})
+		transports = append(transports, transport)
+	}
+	for i, transport := range transports {
+		for _, other := range transports {
+			transport.Connect(other.LocalAddr(), other)
+		}
+		disk := &disktest.GatedLog{}
+		stores := openFolder(t, t.TempDir(), "", storesConfig{WrapLog: func(log raft.LogStore) raft.LogStore {
+			disk.LogStore = log
+			return disk
+		}})
+		cfg := testConfig(t, fmt.Sprint("n", i+1), "", "")
+		parts := Parts{UUID: string(servers[i].ID), Logs: stores.Log, Stable: stores.Stable, Snapshots: stores.Snapshots, Transport: transport, Servers: servers}
+		n, err := OpenParts(cfg, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeNode(t, n) })
+		nodes, disks = append(nodes, n), append(disks, disk)
+	}
+	return nodes, disks
+}
+
+// While the leader's own disk does not have an entry nobody applies it, however many
+// others have it: they and a leader that loses power could be outvoted by the third.
+func TestLeader_ownDisk(t *testing.T) {
+	t.Parallel()
+	nodes, disks := newGatedCluster(t)
+	leader := leaderOf(t, nodes...)
+	propose := func() (fsm.Proposed, error) {
+		return leader.Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})
+	}
+	eventually(t, "a submit to be taken", func() bool { _, err := propose(); return err == nil })
+	at := 0
+	for i, n := range nodes {
+		if n == leader {
+			at = i
+		}
+	}
+	before, _ := leader.logs.LastIndex()
+	open := sync.OnceFunc(disks[at].Hold())
+	t.Cleanup(open)
+	type answer struct {
+		fsm.Proposed
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		p, err := propose()
+		answered <- answer{p, err}
+	}()
+	index := before + 1
+	eventually(t, "Raft to take the entry for committed", func() bool { return leader.raft.CommitIndex() >= index })
+	sent := leader.raft.confirmer().sent.Load()
+	eventually(t, "Raft to tell of it", func() bool { return leader.raft.confirmer().sent.Load() >= sent+20 })
+	for _, n := range nodes {
+		if applied := n.fsm.applied.Load(); applied >= index {
+			t.Errorf("%s has applied entry %d; the leader's disk does not have entry %d", n.NodeID(), applied, index)
+		}
+	}
+	select {
+	case a := <-answered:
+		t.Fatalf("answered: %v, %v", a.Proposed, a.err)
+	default:
+	}
+	open()
+	if a := <-answered; a.err != nil || a.Index < index {
+		t.Errorf("entry %d: index %d, %v", index, a.Index, a.err)
+	}
+	eventually(t, "all to apply the entry", func() bool {
+		for _, n := range nodes {
+			if n.fsm.applied.Load() < index {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A leader whose disk fails while an entry is on its way to it neither answers nor
+// applies it, nor anything after it, and takes no snapshot that would hide that.
+func TestRaftFSM_leaderDiskFails(t *testing.T) {
+	t.Parallel()
+	f := newTestFSM(t, func(err error) { t.Errorf("fatal: %v", err) })
+	failure := errors.New("the disk is gone")
+	f.stored = func(index uint64) error {
+		if index == 2 {
+			return failure
+		}
+		return nil
+	}
+	entry := func(index uint64) *raft.Log {
+		return &raft.Log{Index: index, Data: fsm.AppendEntry(nil, fsm.Stamp{U: int64(index)}, fsm.SetLevel{Level: fsm.FeatureLevel})}
+	}
+	if a, ok := f.Apply(entry(1)).(*fsm.Applied); !ok || a.Index != 1 {
+		t.Errorf("entry 1: %v", a)
+	}
+	for _, index := range []uint64{2, 3} {
+		if err, ok := f.Apply(entry(index)).(error); !ok || !errors.Is(err, failure) {
+			t.Errorf("entry %d: %v", index, err)
+		}
+	}
+	f.StoreConfiguration(4, raft.Configuration{})
+	if _, err := f.Snapshot(); !errors.Is(err, failure) {
+		t.Errorf("snapshot: %v", err)
+	}
+	if applied := f.applied.Load(); applied != 1 {
+		t.Errorf("applied up to %d", applied)
+	}
+}
+
+// commitWire notes the commit index of each message.
+type commitWire struct {
+	raft.Transport
+	told []uint64
+}
+
+func (w *commitWire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) error {
+	w.told = append(w.told, args.LeaderCommitIndex)
+	return nil
+}
+
+// commitPipe is the same of a pipeline.
+type commitPipe struct {
+	raft.AppendPipeline
+	wire *commitWire
+}
+
+func (p commitPipe) AppendEntries(args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	p.wire.told = append(p.wire.told, args.LeaderCommitIndex)
+	return nil, nil
+}
+
+// However a message goes, it tells of no commit index that the leader's disk has not.
+func TestConfirmer_tellsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	wire := &commitWire{}
+	c := newConfirmer(wire)
+	c.stored = func(index uint64) uint64 { return min(index, 7) }
+	pipe := &confirmPipeline{AppendPipeline: commitPipe{wire: wire}, confirmer: c, numbers: map[*raft.AppendEntriesRequest]uint64{}}
+	for _, commit := range []uint64{6, 9} {
+		if err := c.AppendEntries("b", "", &raft.AppendEntriesRequest{LeaderCommitIndex: commit}, &raft.AppendEntriesResponse{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pipe.AppendEntries(&raft.AppendEntriesRequest{LeaderCommitIndex: commit}, &raft.AppendEntriesResponse{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []uint64{6, 6, 7, 7}; !slices.Equal(wire.told, want) {
+		t.Errorf("told %d, want %d", wire.told, want)
+	}
+}
