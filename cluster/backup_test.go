@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -181,7 +182,7 @@ func restoreInto(t *testing.T, logStore string, backup []byte) (c *backupCluster
 // stays there when all nodes are restarted.
 func TestRestoreBackup(t *testing.T) {
 	t.Parallel()
-	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
 		t.Run(logStore, func(t *testing.T) {
 			t.Parallel()
 			old := newBackupCluster(t, logStore)
@@ -275,7 +276,7 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 	first := submitOne(t, old).Result.Submitted[0].Task.ID
 	backup := save(t, old)
 	for round := range 4 {
-		c := newBackupCluster(t, logStoreBoltDB)
+		c := newBackupCluster(t, storage.KindBoltDB)
 		restored := make(chan error, 1)
 		leader := leaderOf(t, c.nodes...)
 		go func() {
@@ -317,7 +318,7 @@ func TestRestoreBackup_underLoad(t *testing.T) {
 // lost when the leadership has come back by then.
 func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, logStoreWAL)
+	c := newBackupCluster(t, storage.KindWAL)
 	saved := save(t, leaderOf(t, c.nodes...))
 	backup, err := fsm.ReadBackup(bytes.NewReader(saved), int64(len(saved)))
 	if err != nil {
@@ -338,7 +339,7 @@ func TestRestoreBackup_leadershipCameBack(t *testing.T) {
 		if err != nil {
 			return 0, err
 		}
-		defer p.grafted.close()
+		defer p.grafted.Close()
 		move(leader, other)
 		acknowledged = submitOne(t, other).Result.Submitted[0].Task.ID
 		move(other, leader)
@@ -360,7 +361,7 @@ func submitKeyed(key string) fsm.Submit {
 // leader says so, unless what it has is asked for.
 func TestSaveBackup_withoutLeader(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, logStoreWAL)
+	c := newBackupCluster(t, storage.KindWAL)
 	id := c.propose(submitKeyed("a")).Result.Submitted[0].Task.ID
 	backup := save(t, c.follower())
 	saved, err := fsm.ReadBackup(bytes.NewReader(backup), int64(len(backup)))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -19,9 +20,9 @@ const (
 	// it is prepared, written to the log and applied here.
 	restoreWaitMax = 10 * time.Minute
 	// restoreChunkBytes is how much of the state an entry of the log has.
-	restoreChunkBytes = largeEntryBytes
+	restoreChunkBytes = storage.LargeEntryBytes
 	// restoreInFlightMax bounds the entries of a restore that are on their way.
-	restoreInFlightMax = largeEntriesMax
+	restoreInFlightMax = storage.LargeEntriesMax
 	// restoreServeMax bounds how long a restore waits until this node serves again.
 	restoreServeMax = 10 * time.Second
 )
@@ -76,18 +77,18 @@ func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (index uint64, er
 	if err != nil {
 		return 0, err
 	}
-	defer received.close()
-	if err := received.receive(ctx, r); err != nil {
+	defer received.Close()
+	if err := received.Receive(ctx, r); err != nil {
 		return 0, err
 	}
-	backup, err := fsm.ReadBackup(received.reader(), received.Size())
+	backup, err := fsm.ReadBackup(received.Reader(), received.Size())
 	if err != nil {
 		return 0, err
 	}
 	if err := n.admitBytes(backup.Bytes()); err != nil {
 		return 0, err
 	}
-	if err := received.room(2 * uint64(received.Size())); err != nil {
+	if err := received.Room(2 * uint64(received.Size())); err != nil {
 		return 0, err
 	}
 	// A node that joined meanwhile might not know the level.
@@ -199,7 +200,7 @@ func (n *Node) restore(backup *fsm.SavedBackup) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer p.grafted.close()
+	defer p.grafted.Close()
 	index, err := n.restorePrepared(ctx, p)
 	if err != nil {
 		n.logger.Error("backup not restored", "error", err)
@@ -212,7 +213,7 @@ func (n *Node) restore(backup *fsm.SavedBackup) (uint64, error) {
 // preparedRestore is a state that is ready to replace an empty one.
 type preparedRestore struct {
 	stamp   fsm.Stamp // of the empty one: time stands still while it is replaced
-	grafted *spool
+	grafted *storage.Spool
 	info    fsm.BackupInfo
 }
 
@@ -233,7 +234,7 @@ func (n *Node) prepareRestore(ctx context.Context, backup *fsm.SavedBackup) (*pr
 
 // graft writes the backup's state, as that of this cluster, to a spool. The caller
 // closes it.
-func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground) (*spool, error) {
+func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground) (*storage.Spool, error) {
 	s, err := backup.Graft(g)
 	if err != nil {
 		return nil, err
@@ -244,19 +245,19 @@ func (n *Node) graft(backup *fsm.SavedBackup, g fsm.Ground) (*spool, error) {
 		return nil, err
 	}
 	if _, err = s.WriteTo(to); err != nil {
-		to.close()
+		to.Close()
 		return nil, fmt.Errorf("prepare the backup's state: %w", err)
 	}
 	return to, nil
 }
 
 // newSpool makes an empty spool in the data folder. The caller closes it.
-func (n *Node) newSpool() (*spool, error) {
+func (n *Node) newSpool() (*storage.Spool, error) {
 	dir := os.TempDir()
 	if n.dir != nil {
 		dir = n.dir.Path()
 	}
-	return newSpool(dir, n.cfg.DiskFreeMin)
+	return storage.NewSpool(dir, n.cfg.DiskFreeMin)
 }
 
 // restorePrepared has the state go through the log, and returns the index of the
@@ -291,7 +292,7 @@ func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64,
 
 // sendChunks proposes all of the state, behind the entry at index begin.
 func (n *Node) sendChunks(ctx context.Context, p *preparedRestore, begin uint64) error {
-	from := p.grafted.reader()
+	from := p.grafted.Reader()
 	flight := make(chan raft.ApplyFuture, restoreInFlightMax)
 	for offset := int64(0); offset < p.grafted.Size(); {
 		if len(flight) == cap(flight) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claimq/claimq/cluster/storage"
 )
 
 // Config is what a node is opened with. Fill DefaultConfig's value and Open
@@ -152,7 +154,7 @@ func (c *Config) Validate() error {
 		return errors.New("no data folder (--data-dir)")
 	}
 	switch c.LogStore {
-	case "", logStoreWAL, logStoreBoltDB:
+	case "", storage.KindWAL, storage.KindBoltDB:
 	default:
 		return fmt.Errorf("log store %q: wal or boltdb (--log-store)", c.LogStore)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/jepsen/lossyfs"
 )
@@ -155,17 +156,17 @@ func (j *crashJudge) start(dir string) error {
 }
 
 func (j *crashJudge) startNode(i int, path string) error {
-	id, ok, err := readIdentity(path)
+	id, ok, err := storage.ReadIdentity(path)
 	if err != nil || !ok || id.ClusterID == "" {
 		return err // it never knew of a cluster: nothing was promised on it
 	}
-	dir, err := openDataDir(path, id.NodeID, "")
+	dir, err := storage.OpenDir(path, id.NodeID, "")
 	if err != nil {
 		return err
 	}
 	// It may hold locks: nothing can go on from here.
 	fatal := func(err error) { panic(fmt.Sprintf("%v: node %d ends itself: %v", j.crash, i, err)) }
-	s, err := openStores(dir, storesConfig{Fatal: fatal, Logger: j.logs.Named(id.NodeID)})
+	s, err := storage.Open(dir, storage.Config{Fatal: fatal, Logger: j.logs.Named(id.NodeID)})
 	if err != nil {
 		return errors.Join(err, dir.Close())
 	}

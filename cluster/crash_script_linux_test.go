@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/jepsen/lossyfs"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -54,7 +55,7 @@ func crashScripts() []crashScript {
 		{name: "upgrade", nodes: 3, level: fsm.FeatureLevel - 1, play: playUpgrade},
 	} {
 		scripts = append(scripts, s)
-		s.name, s.store = s.name+"-boltdb", logStoreBoltDB
+		s.name, s.store = s.name+"-boltdb", storage.KindBoltDB
 		scripts = append(scripts, s)
 	}
 	return scripts

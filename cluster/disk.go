@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -34,7 +35,7 @@ type diskRoom struct {
 
 // note takes what was found.
 func (d *diskRoom) note(free, size, configured uint64) (low, changed bool) {
-	mark := freeMinOf(configured, size)
+	mark := storage.FreeMin(configured, size)
 	was := d.low.Load()
 	low = free < mark || was && free < mark+mark/diskSlackPart
 	d.free.Store(free)

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/cluster/storage"
 )
 
 // wrong returns the parts that are wrong, and what is said of them.
-func wrong(findings []Finding) (parts []string, texts string) {
+func wrong(findings []storage.Finding) (parts []string, texts string) {
 	for _, f := range findings {
 		if !f.OK {
 			parts = append(parts, f.Part)
@@ -57,7 +59,7 @@ func usedFolder(t *testing.T, logStore string) string {
 	for range 20 {
 		submitOne(t, n)
 	}
-	if findings, err := Examine(cfg.DataDir, 1); err != nil || len(findings) != 1 || findings[0].OK || !strings.Contains(findings[0].Text, fmt.Sprintf("pid %d", os.Getpid())) {
+	if findings, err := storage.Examine(cfg.DataDir, 1); err != nil || len(findings) != 1 || findings[0].OK || !strings.Contains(findings[0].Text, fmt.Sprintf("pid %d", os.Getpid())) {
 		t.Errorf("of a running node: %+v, %v", findings, err)
 	}
 	closeNode(t, n)
@@ -76,7 +78,7 @@ func copyDir(t *testing.T, from string) string {
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
 		t.Run(logStore, func(t *testing.T) {
 			t.Parallel()
 			dir := usedFolder(t, logStore)
@@ -89,7 +91,7 @@ func TestExamine(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := contents(t, dir)
-			findings, err := Examine(dir, 1)
+			findings, err := storage.Examine(dir, 1)
 			if parts, texts := wrong(findings); err != nil || len(parts) > 0 || len(findings) != 6 {
 				t.Fatalf("a sound folder: %+v %v\n%s", findings, err, texts)
 			}
@@ -103,7 +105,7 @@ func TestExamine(t *testing.T) {
 				t.Errorf("a full disk: %s", texts)
 			}
 			log := "raft.db"
-			if logStore == logStoreWAL {
+			if logStore == storage.KindWAL {
 				log = filepath.Join("wal", "*.wal")
 			}
 			for _, damage := range []struct{ file, part string }{
@@ -132,9 +134,9 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-func mustExamine(t *testing.T, dir string, freeMin uint64) []Finding {
+func mustExamine(t *testing.T, dir string, freeMin uint64) []storage.Finding {
 	t.Helper()
-	findings, err := Examine(dir, freeMin)
+	findings, err := storage.Examine(dir, freeMin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +172,7 @@ func TestExamine_other(t *testing.T) {
 	if parts, texts := wrong(mustExamine(t, dir, 1)); len(parts) > 0 {
 		t.Errorf("an empty folder: %s", texts)
 	}
-	if _, err := Examine(filepath.Join(dir, "none"), 0); err == nil {
+	if _, err := storage.Examine(filepath.Join(dir, "none"), 0); err == nil {
 		t.Error("a folder that is not there is examined")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "raft.db"), []byte("x"), 0o600); err != nil {
@@ -179,7 +181,7 @@ func TestExamine_other(t *testing.T) {
 	if parts, texts := wrong(mustExamine(t, dir, 1)); len(parts) != 1 || parts[0] != "identity" {
 		t.Errorf("a log without an identity: %s", texts)
 	}
-	if _, err := Examine(filepath.Join(dir, "raft.db"), 0); err == nil {
+	if _, err := storage.Examine(filepath.Join(dir, "raft.db"), 0); err == nil {
 		t.Error("a file is examined")
 	}
 }

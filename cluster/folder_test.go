@@ -2,30 +2,32 @@ package cluster
 
 import (
 	"testing"
+
+	"github.com/claimq/claimq/cluster/storage"
 )
 
 // testFolder is a data folder with its stores open.
 type testFolder struct {
-	*stores
-	dir *dataDir
+	*storage.Stores
+	dir *storage.Dir
 }
 
 // openFolder opens the folder at path and its stores. What would end the process fails
 // the test.
-func openFolder(t *testing.T, path, logStore string, cfg storesConfig) testFolder {
+func openFolder(t *testing.T, path, logStore string, cfg storage.Config) testFolder {
 	t.Helper()
-	dir, err := openDataDir(path, "n1", logStore)
+	dir, err := storage.OpenDir(path, "n1", logStore)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = dir.Close() })
 	cfg.Fatal = func(err error) { t.Errorf("fatal: %v", err) }
-	s, err := openStores(dir, cfg)
+	s, err := storage.Open(dir, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return testFolder{stores: s, dir: dir}
+	return testFolder{Stores: s, dir: dir}
 }
 
 func (f testFolder) close(t *testing.T) {

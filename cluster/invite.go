@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -32,7 +33,7 @@ type admission struct {
 	UUID      string `json:"uuid"` // whom it is for
 	ClusterID string `json:"cluster_id"`
 	// Members are the members, who tells of it first.
-	Members []introducer `json:"members"`
+	Members []storage.Introducer `json:"members"`
 }
 
 // JoinNode makes the running node named nodeID, whose peer port is at peerAddr,
@@ -213,7 +214,7 @@ func (o *opening) serveInvitations(n *Node) {
 		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
 			return nil, questionError("this admission is for another node")
 		}
-		a.Members = introducedBy(introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
+		a.Members = introducedBy(storage.Introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
 		select {
 		case o.admitted <- a:
 		default: // it has one

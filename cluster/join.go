@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -47,7 +48,7 @@ func (e *joinRefusal) Is(target error) bool { return target == ErrJoinRefused }
 // joined is what a node learns when it was admitted.
 type joined struct {
 	ClusterID string
-	Members   []introducer // who admitted it first
+	Members   []storage.Introducer // who admitted it first
 }
 
 // joinConfig is what a node needs to answer those who want to join.
@@ -61,7 +62,7 @@ type joinConfig struct {
 	// for a member with the same record succeeds.
 	Admit func(ctx context.Context, req joinRequest) (clusterID string, err error)
 	// Members returns the members, this node first.
-	Members func() []introducer
+	Members func() []storage.Introducer
 	// Logger gets a line for each node that is admitted, and of those that are refused
 	// what a refusalLog says.
 	Logger hclog.Logger
@@ -69,11 +70,11 @@ type joinConfig struct {
 
 // joinAnswer is what goes back. Exactly one of the fields is set, but for Members.
 type joinAnswer struct {
-	ClusterID  string       `json:"cluster_id,omitempty"`  // admitted
-	Members    []introducer `json:"members,omitempty"`     // with ClusterID
-	LeaderAddr string       `json:"leader_addr,omitempty"` // ask there
-	Refused    string       `json:"refused,omitempty"`     // for good
-	Retry      string       `json:"retry,omitempty"`       // not now, because
+	ClusterID  string               `json:"cluster_id,omitempty"`  // admitted
+	Members    []storage.Introducer `json:"members,omitempty"`     // with ClusterID
+	LeaderAddr string               `json:"leader_addr,omitempty"` // ask there
+	Refused    string               `json:"refused,omitempty"`     // for good
+	Retry      string               `json:"retry,omitempty"`       // not now, because
 }
 
 // serveJoins answers those who want to join: the leader decides, others say
@@ -186,7 +187,7 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 		case answer.Refused != "":
 			return joined{}, &joinRefusal{Text: printable(answer.Refused)}
 		case answer.ClusterID != "":
-			return joined{ClusterID: answer.ClusterID, Members: introducedBy(introducer{UUID: by.UUID, PeerAddr: addr}, answer.Members)}, nil
+			return joined{ClusterID: answer.ClusterID, Members: introducedBy(storage.Introducer{UUID: by.UUID, PeerAddr: addr}, answer.Members)}, nil
 		case answer.Retry != "" || answer.LeaderAddr == "":
 			return joined{}, fmt.Errorf("not now: %s", printable(answer.Retry))
 		case slices.Contains(asked, answer.LeaderAddr):
@@ -199,8 +200,8 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 
 // introducedBy returns the members that who admitted this node told of, itself first, as
 // this node has met it.
-func introducedBy(leader introducer, told []introducer) []introducer {
-	members := []introducer{leader}
+func introducedBy(leader storage.Introducer, told []storage.Introducer) []storage.Introducer {
+	members := []storage.Introducer{leader}
 	for _, m := range told {
 		if m.UUID != leader.UUID {
 			members = append(members, m)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -36,8 +37,8 @@ func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.Nod
 }
 
 // testMembers are a leader's members, whose own address is not the one it was asked at.
-func testMembers() []introducer {
-	return []introducer{{UUID: testUUID("n1"), PeerAddr: "elsewhere:7401"}, {UUID: testUUID("n2"), PeerAddr: "host2:7401"}}
+func testMembers() []storage.Introducer {
+	return []storage.Introducer{{UUID: testUUID("n1"), PeerAddr: "elsewhere:7401"}, {UUID: testUUID("n2"), PeerAddr: "host2:7401"}}
 }
 
 func mustNotAdmit(t *testing.T) func(fsm.NodeRecord) (string, error) {
@@ -56,7 +57,7 @@ func TestRequestJoin_throughFollower(t *testing.T) {
 	port := network.open("host4:7401", recordHello(testRecord()))
 
 	got, err := requestJoin(t.Context(), port, []string{"host9:7401", "host2:7401"}, joinRequest{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
-	want := joined{ClusterID: "c1", Members: append([]introducer{{PeerAddr: "host1:7401"}}, testMembers()...)}
+	want := joined{ClusterID: "c1", Members: append([]storage.Introducer{{PeerAddr: "host1:7401"}}, testMembers()...)}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v, %s", err, diff)
 	}
@@ -233,7 +234,7 @@ func TestRequestJoin_overPeerPorts(t *testing.T) {
 		})
 	}
 	got, err := requestJoin(t.Context(), newcomer, []string{follower.Addr()}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
-	want := joined{ClusterID: "c1", Members: []introducer{{UUID: testUUID("n1"), PeerAddr: leader.Addr()}, testMembers()[1]}}
+	want := joined{ClusterID: "c1", Members: []storage.Introducer{{UUID: testUUID("n1"), PeerAddr: leader.Addr()}, testMembers()[1]}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v, %s", err, diff)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -53,7 +54,7 @@ func TestNode_promotesNobodyAnew(t *testing.T) {
 // acknowledged, and both would vote. A member that has moved does.
 func TestLeadership_movesNobodyToACopy(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, logStoreWAL)
+	c := newBackupCluster(t, storage.KindWAL)
 	leader := leaderOf(t, c.nodes...)
 	at := slices.Index(c.nodes, c.follower())
 	// moved says what the leader has of a node that says that it is at addr now.

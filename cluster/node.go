@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -58,8 +59,8 @@ type Node struct {
 	trailing func(bytes, entries int64) uint64
 
 	// Of a node that Open opened; nil in memory.
-	dir    *dataDir
-	stores *stores
+	dir    *storage.Dir
+	stores *storage.Stores
 	peers  *peerPort
 	gate   *voteGate
 	// introducers are the members by the word of who made this node one; see acquaintances.
@@ -247,7 +248,7 @@ func (n *Node) run() {
 		n.leaderNotes <- true
 	}
 	if n.cfg.DiskSpace == nil && n.dir != nil {
-		n.cfg.DiskSpace = func() (free, size uint64, err error) { return freeSpace(n.dir.Path()) }
+		n.cfg.DiskSpace = func() (free, size uint64, err error) { return storage.FreeSpace(n.dir.Path()) }
 	}
 	if n.cfg.DiskSpace != nil {
 		n.start(func() { n.monitorDisk(n.ctx) })

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -55,8 +56,8 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 // opening is a node that is being opened.
 type opening struct {
 	cfg    Config
-	dir    *dataDir
-	stores *stores
+	dir    *storage.Dir
+	stores *storage.Stores
 	peers  *peerPort
 	gate   *voteGate
 	// admitted takes the word that an operator has made this node, which waits for
@@ -92,7 +93,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	var err error
 	// The folder first: it is locked against a second process, and it holds the
 	// identity, which must be durable before anybody hears it.
-	if o.dir, err = openDataDir(o.cfg.DataDir, o.cfg.NodeID, o.cfg.LogStore); err != nil {
+	if o.dir, err = storage.OpenDir(o.cfg.DataDir, o.cfg.NodeID, o.cfg.LogStore); err != nil {
 		return nil, err
 	}
 	// The stores before the port: a node that finds its log damaged must not
@@ -109,7 +110,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 			n.cancel(errNodeClosed)
 		}
 	}()
-	o.stores, err = openStores(o.dir, storesConfig{
+	o.stores, err = storage.Open(o.dir, storage.Config{
 		Logger: o.cfg.Logger, Fatal: o.cfg.Fatal,
 		ObserveFsync: func(d time.Duration) { stats.fsync.Observe(d.Seconds()) },
 	})
@@ -120,7 +121,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	starts, err := openStarts(o.dir.Path())
+	starts, err := storage.OpenStarts(o.dir.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +157,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	o.starting.Unlock()
 	if errors.Is(err, fsm.ErrCorrupt) {
-		err = fmt.Errorf("%w: %w: %s", ErrCorruptSnapshot, err, rejoinAdvice(o.dir.Path()))
+		err = fmt.Errorf("%w: %w: %s", storage.ErrCorruptSnapshot, err, storage.RejoinAdvice(o.dir.Path()))
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeTransport(parts.Transport))
@@ -284,7 +285,7 @@ func (o *opening) meetConfig() meetConfig {
 // bootstrap, nil = nothing.
 func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig) (servers []raft.Server, err error) {
 	var clusterID string
-	var members []introducer
+	var members []storage.Introducer
 	switch {
 	case o.cfg.Bootstrap:
 		if err := o.checkAlone(ctx, n); err != nil {
@@ -308,7 +309,7 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 			servers = m.Configuration.Servers
 		} else {
 			for _, s := range m.Configuration.Servers {
-				members = append(members, introducer{UUID: string(s.ID), PeerAddr: string(s.Address)})
+				members = append(members, storage.Introducer{UUID: string(s.ID), PeerAddr: string(s.Address)})
 			}
 		}
 	case len(o.cfg.Join) > 0:

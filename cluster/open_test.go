@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -253,7 +254,7 @@ func TestOpen_refuses(t *testing.T) {
 	openNode(t, cfg)
 	second := cfg
 	second.Registerer = prometheus.NewRegistry()
-	if _, err := Open(context.Background(), second); !errors.Is(err, ErrDataDirInUse) {
+	if _, err := Open(context.Background(), second); !errors.Is(err, storage.ErrDataDirInUse) {
 		t.Errorf("a second process on the folder: %v, want ErrDataDirInUse", err)
 	}
 	taken := testConfig(t, "n2", t.TempDir(), addr)
@@ -269,11 +270,11 @@ func TestOpen_bootstrapCutShort(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, "n1", t.TempDir(), freeAddrs(t, 1)[0])
 	cfg.Bootstrap = true
-	dir, err := openDataDir(cfg.DataDir, cfg.NodeID, "")
+	dir, err := storage.OpenDir(cfg.DataDir, cfg.NodeID, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openStores(dir, storesConfig{Fatal: func(err error) { t.Error(err) }})
+	s, err := storage.Open(dir, storage.Config{Fatal: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}

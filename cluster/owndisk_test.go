@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/cluster/storage/disktest"
 	"github.com/claimq/claimq/fsm"
 )
@@ -29,7 +30,7 @@ func newGatedCluster(t *testing.T) (nodes []*Node, disks []*disktest.GatedLog) {
 			transport.Connect(other.LocalAddr(), other)
 		}
 		disk := &disktest.GatedLog{}
-		stores := openFolder(t, t.TempDir(), "", storesConfig{WrapLog: func(log raft.LogStore) raft.LogStore {
+		stores := openFolder(t, t.TempDir(), "", storage.Config{WrapLog: func(log raft.LogStore) raft.LogStore {
 			disk.LogStore = log
 			return disk
 		}})

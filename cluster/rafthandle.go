@@ -168,7 +168,7 @@ func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftR
 	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil
 }
 
-// besideLog is a log that a leader writes beside sending it, as *logStore is.
+// besideLog is a log that a leader writes beside sending it, as *storage.Log is.
 type besideLog interface {
 	LedBy(leads func() bool)
 	AppliedTo(applied func() uint64)

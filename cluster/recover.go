@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -49,18 +50,18 @@ func Recover(cfg RecoverConfig) (r Recovery, err error) {
 	}
 	path, err := filepath.Abs(cfg.DataDir)
 	if err != nil {
-		return r, dataDirError(path, err)
+		return r, storage.DirError(path, err)
 	}
-	id, ok, err := readIdentity(path)
+	id, ok, err := storage.ReadIdentity(path)
 	switch {
 	case err != nil:
 		return r, err
 	case !ok:
-		return r, fmt.Errorf("%w: %s is no node's data folder: there is no %s in it", ErrNothingToRecover, path, identityFileName)
+		return r, fmt.Errorf("%w: %s is no node's data folder: there is no %s in it", ErrNothingToRecover, path, storage.IdentityFile)
 	case !id.StoresCreated || id.ClusterID == "":
 		return r, fmt.Errorf("%w: the node of %s has never been in a cluster", ErrNothingToRecover, path)
 	}
-	dir, err := openDataDir(path, id.NodeID, "")
+	dir, err := storage.OpenDir(path, id.NodeID, "")
 	if err != nil {
 		return r, err
 	}
@@ -70,7 +71,7 @@ func Recover(cfg RecoverConfig) (r Recovery, err error) {
 		return r, err
 	}
 	defer n.cancel(errNodeClosed)
-	s, err := openStores(dir, storesConfig{Logger: cfg.Logger, Fatal: n.cfg.Fatal})
+	s, err := storage.Open(dir, storage.Config{Logger: cfg.Logger, Fatal: n.cfg.Fatal})
 	if err != nil {
 		return r, err
 	}
@@ -83,7 +84,7 @@ func Recover(cfg RecoverConfig) (r Recovery, err error) {
 }
 
 // recovery looks what there is to recover.
-func (n *Node) recovery(s *stores) (Recovery, error) {
+func (n *Node) recovery(s *storage.Stores) (Recovery, error) {
 	r := Recovery{NodeID: n.cfg.NodeID}
 	has, err := s.HasState()
 	if err != nil {
@@ -116,7 +117,7 @@ func (n *Node) recovery(s *stores) (Recovery, error) {
 
 // latestConfiguration returns the newest configuration on disk, committed or
 // not, and the end of the log.
-func latestConfiguration(s *stores) (config raft.Configuration, last uint64, err error) {
+func latestConfiguration(s *storage.Stores) (config raft.Configuration, last uint64, err error) {
 	snapshots, err := s.Snapshots.List()
 	if err != nil {
 		return config, 0, fmt.Errorf("list snapshots: %w", err)
@@ -146,12 +147,12 @@ func latestConfiguration(s *stores) (config raft.Configuration, last uint64, err
 
 // recover does it. The new cluster's id comes first: whatever is cut off after
 // it, the other nodes and this one will not take each other for members.
-func (n *Node) recover(dir *dataDir, s *stores, r *Recovery) error {
+func (n *Node) recover(dir *storage.Dir, s *storage.Stores, r *Recovery) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return fmt.Errorf("make a cluster id: %w", err)
 	}
-	if err := dir.leaveCluster(id.String()); err != nil {
+	if err := dir.LeaveCluster(id.String()); err != nil {
 		return err
 	}
 	r.ClusterID = id.String()
@@ -194,12 +195,12 @@ func (f *recoveredFSM) Snapshot() (raft.FSMSnapshot, error) {
 }
 
 // recoveredLog is a log that may be empty behind its snapshot.
-type recoveredLog struct{ *logStore }
+type recoveredLog struct{ *storage.Log }
 
 // DeleteRange deletes nothing of an empty log.
 func (l *recoveredLog) DeleteRange(lo, hi uint64) error {
 	if hi == 0 || lo > hi {
 		return nil
 	}
-	return l.logStore.DeleteRange(lo, hi)
+	return l.Log.DeleteRange(lo, hi)
 }

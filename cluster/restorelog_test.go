@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -52,8 +53,8 @@ func prepared(t *testing.T, n *Node, saved []byte) *restoreSteps {
 		t.Error(err)
 		return nil
 	}
-	t.Cleanup(p.grafted.close)
-	all, err := io.ReadAll(p.grafted.reader())
+	t.Cleanup(p.grafted.Close)
+	all, err := io.ReadAll(p.grafted.Reader())
 	if err != nil {
 		t.Error(err)
 	}
@@ -415,7 +416,7 @@ func TestRestoreBackup_tooLarge(t *testing.T) {
 // rather than take the cluster's log from its first entry on for the rest of its own.
 func TestLogStore_otherHistory(t *testing.T) {
 	t.Parallel()
-	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
 		t.Run(logStore, func(t *testing.T) {
 			t.Parallel()
 			saved := savedBackup(t)
@@ -450,7 +451,7 @@ func TestLogStore_otherHistory(t *testing.T) {
 			defer func() { _ = n.Close(ctx) }() // its stores have failed
 			select {
 			case err := <-stopped:
-				if !errors.Is(err, ErrOtherHistory) {
+				if !errors.Is(err, storage.ErrOtherHistory) {
 					t.Errorf("it stopped by %v", err)
 				}
 			case <-ctx.Done():
@@ -477,14 +478,14 @@ func (c *backupCluster) plantSnapshot(at int, saved []byte, index uint64) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer g.close()
+	defer g.Close()
 	f := n.raft.GetConfiguration()
 	if err := f.Error(); err != nil {
 		c.t.Fatal(err)
 	}
 	sink, err := n.stores.Snapshots.Create(raft.SnapshotVersionMax, index, n.raft.CurrentTerm(), f.Configuration(), 1, n.parts.Transport)
 	if err == nil {
-		_, err = io.Copy(sink, g.reader())
+		_, err = io.Copy(sink, g.Reader())
 	}
 	if err == nil {
 		err = sink.Close()

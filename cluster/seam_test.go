@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/storage"
 )
 
 // seamBench is a follower of a leader, b, that the test plays. Its stores are real, its
@@ -128,10 +130,10 @@ func (b *seamBench) want(restores int, first, last uint64, applied ...uint64) {
 }
 
 func onBothStores(t *testing.T, test func(t *testing.T, b *seamBench)) {
-	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
 		t.Run(logStore, func(t *testing.T) {
 			t.Parallel()
-			test(t, newSeamBench(t, openFolder(t, t.TempDir(), logStore, storesConfig{})))
+			test(t, newSeamBench(t, openFolder(t, t.TempDir(), logStore, storage.Config{})))
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -22,7 +23,7 @@ const (
 	snapshotRateMax = 25 << 20
 	// snapshotChunkSize is how much is written between two pauses: a step that goes
 	// to disk at once.
-	snapshotChunkSize = writeBackStep
+	snapshotChunkSize = storage.WriteBackStep
 	// lowDiskLogBytes is how much log makes a snapshot due while the disk is low, if
 	// not less does.
 	lowDiskLogBytes = 2 * trailingBytes

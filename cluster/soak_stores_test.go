@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/storage"
 )
 
 // soakDisk is the data folder of a node, and how slow its disk is.
@@ -34,8 +36,8 @@ type soakDisk struct {
 
 // soakFolder is an open soakDisk.
 type soakFolder struct {
-	dir    *dataDir
-	stores *stores
+	dir    *storage.Dir
+	stores *storage.Stores
 }
 
 func (f *soakFolder) close() error {
@@ -44,14 +46,14 @@ func (f *soakFolder) close() error {
 
 func (d *soakDisk) logStore() string {
 	if d.wal > 0 {
-		return logStoreWAL
+		return storage.KindWAL
 	}
-	return logStoreBoltDB
+	return storage.KindBoltDB
 }
 
 // uuid makes the folder if it is not there and returns its identity.
 func (d *soakDisk) uuid() (string, error) {
-	dir, err := openDataDir(d.path, d.nodeID, d.logStore())
+	dir, err := storage.OpenDir(d.path, d.nodeID, d.logStore())
 	if err != nil {
 		return "", err
 	}
@@ -60,12 +62,12 @@ func (d *soakDisk) uuid() (string, error) {
 
 // open opens the folder and its stores, the product's own around either log.
 func (d *soakDisk) open(fatal func(error), logger hclog.Logger) (*soakFolder, error) {
-	dir, err := openDataDir(d.path, d.nodeID, d.logStore())
+	dir, err := storage.OpenDir(d.path, d.nodeID, d.logStore())
 	if err != nil {
 		return nil, err
 	}
 	// The cache is small, so that entries are read back from the store too.
-	s, err := openStores(dir, storesConfig{
+	s, err := storage.Open(dir, storage.Config{
 		Fatal: fatal, Logger: logger, CacheBytesMax: 32 << 10, SegmentBytes: d.wal,
 		WrapLog:    func(log raft.LogStore) raft.LogStore { return &soakLogStore{log, d} },
 		WrapStable: func(stable raft.StableStore) raft.StableStore { return &soakStableStore{stable, d} },

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+
+	"github.com/claimq/claimq/cluster/storage"
 )
 
 // callStart is the name of the call by which a node tells others which start of
@@ -20,7 +22,7 @@ type startAnswer struct {
 	UUID string `json:"uuid"` // who answers
 	// Latest is the latest start that the answering node was ever told of: what it
 	// was told now, or one that rules that.
-	Latest start `json:"latest"`
+	Latest storage.Start `json:"latest"`
 	// Whereabouts are the peer addresses that other nodes said they have, by UUID: who
 	// has moved may know of few others where they are now.
 	Whereabouts map[string]string `json:"whereabouts,omitempty"`
@@ -28,13 +30,13 @@ type startAnswer struct {
 
 // serveStarts answers the calls of nodes that start, as the node self, whose port it
 // is.
-func serveStarts(port *peerPort, s *starts, self string) {
+func serveStarts(port *peerPort, s *storage.Starts, self string) {
 	port.Handle(callStart, func(_ context.Context, from hello, body []byte) ([]byte, error) {
-		told, err := readQuestion[start](body)
+		told, err := readQuestion[storage.Start](body)
 		if err != nil {
 			return nil, err
 		}
-		latest, err := s.note(from.UUID, told)
+		latest, err := s.Note(from.UUID, told)
 		if err != nil {
 			return nil, err
 		}

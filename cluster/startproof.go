@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -35,7 +36,7 @@ func (n *Node) proveStart(ctx context.Context) {
 	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.isOpen()) {
 		return
 	}
-	if err := n.dir.beginStart(); err != nil {
+	if err := n.dir.BeginStart(); err != nil {
 		n.cfg.Fatal(err)
 		return
 	}
@@ -58,7 +59,7 @@ func (n *Node) proveStart(ctx context.Context) {
 // tellStart tells the others of s until a majority of the voters has noted it; once
 // only if that is not needed. It returns false when ctx ended or the folder is an old
 // copy.
-func (n *Node) tellStart(ctx context.Context, s start, once bool) bool {
+func (n *Node) tellStart(ctx context.Context, s storage.Start, once bool) bool {
 	noted := map[string]bool{n.uuid: true}
 	var loggedAt time.Duration
 	for began := n.clock.Mono(); ; {
@@ -86,7 +87,7 @@ func (n *Node) tellStart(ctx context.Context, s start, once bool) bool {
 
 // askStarts tells all of whom no answer is in noted of s, at once, and adds those
 // that have noted it. Errors: ErrOldCopy.
-func (n *Node) askStarts(ctx context.Context, s start, noted map[string]bool) error {
+func (n *Node) askStarts(ctx context.Context, s storage.Start, noted map[string]bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startAskTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -106,7 +107,7 @@ func (n *Node) askStarts(ctx context.Context, s start, noted map[string]bool) er
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if answer.Latest.rules(s) {
+			if answer.Latest.Rules(s) {
 				errs = append(errs, n.oldCopy(s, answer, addr))
 				return
 			}
@@ -142,7 +143,7 @@ func (n *Node) unnoted(nodes map[string]bool) bool {
 	return false
 }
 
-func (n *Node) oldCopy(s start, answer startAnswer, addr string) error {
+func (n *Node) oldCopy(s storage.Start, answer startAnswer, addr string) error {
 	known := fmt.Sprintf("start %d of this node, and %s is of start %d", answer.Latest.Number, n.dir.Path(), s.Number)
 	if answer.Latest.Number == s.Number {
 		known = fmt.Sprintf("another start %d of this node than %s is of", s.Number, n.dir.Path())

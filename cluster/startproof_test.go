@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -56,7 +57,7 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 // before it votes, however often it is tried. The newest folder goes on.
 func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, logStoreWAL)
+	c := newBackupCluster(t, storage.KindWAL)
 	at := slices.Index(c.nodes, c.follower())
 	cfg := c.cfgs[at]
 	c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
@@ -114,7 +115,7 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 // who does is back.
 func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, logStoreWAL)
+	c := newBackupCluster(t, storage.KindWAL)
 	at := slices.Index(c.nodes, c.follower())
 	knows, knowsNot := (at+1)%3, (at+2)%3
 	eventually(t, "all to have started once", func() bool {
@@ -145,7 +146,7 @@ func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 // that starts, too, both do.
 func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
 	t.Parallel()
-	c := newBackupCluster(t, logStoreWAL)
+	c := newBackupCluster(t, storage.KindWAL)
 	c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 	for _, n := range c.nodes {
 		closeNode(t, n)
@@ -236,7 +237,7 @@ func TestVoteGate(t *testing.T) {
 // An answer that cannot be kept is not given: it would be forgotten.
 func TestServeStarts_answersWhatIsOnDisk(t *testing.T) {
 	t.Parallel()
-	s, err := openStarts(filepath.Join(t.TempDir(), "gone"))
+	s, err := storage.OpenStarts(filepath.Join(t.TempDir(), "gone"))
 	if err != nil {
 		t.Fatal(err)
 	}

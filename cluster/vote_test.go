@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/storage"
 )
 
 // voteBench is the folder of a node of three, whose log ends at entry 50 of term 5.
@@ -46,7 +48,7 @@ func newVoteBench(t *testing.T, logStore string) *voteBench {
 // write opens the stores for do alone.
 func (b *voteBench) write(t *testing.T, do func(testFolder) error) {
 	t.Helper()
-	s := openFolder(t, b.path, b.logStore, storesConfig{})
+	s := openFolder(t, b.path, b.logStore, storage.Config{})
 	if err := do(s); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func (b *voteBench) vote(t *testing.T, term uint64, candidate int) {
 func (b *voteBench) oldVote(t *testing.T, term uint64, candidate int) {
 	t.Helper()
 	var disk raft.StableStore
-	s := openFolder(t, b.path, b.logStore, storesConfig{WrapStable: func(d raft.StableStore) raft.StableStore {
+	s := openFolder(t, b.path, b.logStore, storage.Config{WrapStable: func(d raft.StableStore) raft.StableStore {
 		disk = d
 		return d
 	}})
@@ -89,7 +91,7 @@ func (b *voteBench) oldVote(t *testing.T, term uint64, candidate int) {
 // whose log ends at last, of the node's own term.
 func (b *voteBench) votesFor(t *testing.T, term uint64, candidate int, last uint64) bool {
 	t.Helper()
-	s := openFolder(t, b.path, b.logStore, storesConfig{})
+	s := openFolder(t, b.path, b.logStore, storage.Config{})
 	// Closing a node closes its transport.
 	addr, transport := raft.NewInmemTransport(b.servers[0].Address)
 	b.transports[candidate].Connect(addr, transport)
@@ -116,7 +118,7 @@ func (b *voteBench) votesFor(t *testing.T, term uint64, candidate int, last uint
 func TestVote(t *testing.T) {
 	t.Parallel()
 	const x, y = 1, 2
-	for _, logStore := range []string{logStoreWAL, logStoreBoltDB} {
+	for _, logStore := range []string{storage.KindWAL, storage.KindBoltDB} {
 		for _, c := range []struct {
 			name      string
 			had       func(t *testing.T, b *voteBench)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -201,7 +202,7 @@ func (w *vouchWord) over() bool {
 }
 
 // introduced notes who the members were when this node became one. Before it runs.
-func (n *Node) introduced(members []introducer) {
+func (n *Node) introduced(members []storage.Introducer) {
 	n.introducers = nil
 	for _, m := range members {
 		n.introducers = append(n.introducers, raft.Server{ID: raft.ServerID(m.UUID), Address: raft.ServerAddress(m.PeerAddr)})
@@ -210,11 +211,11 @@ func (n *Node) introduced(members []introducer) {
 
 // introducing returns the members, for a node that becomes one: this node first, which
 // it has met.
-func (n *Node) introducing() []introducer {
-	members := []introducer{{UUID: n.uuid, PeerAddr: n.record.PeerAddr}}
+func (n *Node) introducing() []storage.Introducer {
+	members := []storage.Introducer{{UUID: n.uuid, PeerAddr: n.record.PeerAddr}}
 	for _, s := range n.servers() {
 		if string(s.ID) != n.uuid {
-			members = append(members, introducer{UUID: string(s.ID), PeerAddr: string(s.Address)})
+			members = append(members, storage.Introducer{UUID: string(s.ID), PeerAddr: string(s.Address)})
 		}
 	}
 	return members

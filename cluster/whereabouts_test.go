@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -30,7 +31,7 @@ func TestOpen_allHaveMoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newBackupCluster(t, logStoreWAL)
+			c := newBackupCluster(t, storage.KindWAL)
 			before := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 			for _, n := range c.nodes {
 				closeNode(t, n)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/cluster"
+	"github.com/claimq/claimq/cluster/storage"
 )
 
 // errUnhealthy is returned when doctor found something wrong, and has said what.
@@ -37,7 +38,7 @@ space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`
 			return nil
 		},
 		RunE: func(*cobra.Command, []string) error {
-			findings, err := cluster.Examine(dir, cluster.DefaultConfig().DiskFreeMin)
+			findings, err := storage.Examine(dir, cluster.DefaultConfig().DiskFreeMin)
 			if err != nil {
 				return usageErrorf("--data-dir: %w", err)
 			}
@@ -48,7 +49,7 @@ space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`
 			if err := show(a.stdout, findings); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(findings, func(f cluster.Finding) bool { return !f.OK }) {
+			if slices.ContainsFunc(findings, func(f storage.Finding) bool { return !f.OK }) {
 				return errUnhealthy
 			}
 			return nil
@@ -59,7 +60,7 @@ space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`
 	return cmd
 }
 
-func showFindings(w io.Writer, findings []cluster.Finding) error {
+func showFindings(w io.Writer, findings []storage.Finding) error {
 	for _, f := range findings {
 		verdict := "ok   "
 		if !f.OK {
@@ -77,7 +78,7 @@ func showFindings(w io.Writer, findings []cluster.Finding) error {
 	return nil
 }
 
-func showFindingsJSON(w io.Writer, findings []cluster.Finding) error {
+func showFindingsJSON(w io.Writer, findings []storage.Finding) error {
 	type finding struct {
 		Part   string `json:"part"`
 		OK     bool   `json:"ok"`

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// nodeKeyFile is the node's private key in its data folder, which package cluster
+	// nodeKeyFile is the node's private key in its data folder, which package cluster/storage
 	// makes.
 	nodeKeyFile = "node.key"
 	// ownSecretMode is what a secret file of the process's own user may be open to.

@@ -35,7 +35,7 @@ func All() []Plant {
 			Name: "no-fsync", What: "the log is not synced before it is acknowledged",
 			Nodes: 3, Faults: "power-all",
 			edits: []edit{{
-				file: "cluster/syncdata_linux.go",
+				file: "cluster/storage/syncdata_linux.go",
 				old:  "		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {\n",
 				new:  "		if err := error(nil); !errors.Is(err, syscall.EINTR) {\n",
 			}},
@@ -44,7 +44,7 @@ func All() []Plant {
 			Name: "split-vote", What: "the vote is two writes: its term is on disk with an earlier candidate first",
 			Nodes: 3, Faults: "kill-majority", Test: "^TestVote$", Soak: "crashes at writes",
 			edits: []edit{{
-				file: "cluster/stablestore.go",
+				file: "cluster/storage/stablestore.go",
 				old:  "		return s.write(key, vote{term: val}.encode())\n",
 				new:  "		v, _ := s.vote()\n		v.term = val\n		return s.write(key, v.encode())\n",
 			}},
@@ -347,9 +347,9 @@ func All() []Plant {
 		},
 		{
 			Name: "stopped-is-hung", What: "time in which the process stood still counts against a write to the disk",
-			Nodes: 3, Faults: "pause-leader", Test: "^TestFailStop_ForgivesTimeInWhichTheProcessStoodStill$",
+			Nodes: 3, Faults: "pause-leader", Test: "^TestFailStop_ForgivesTimeInWhichTheProcessStoodStill$", Package: "cluster/storage",
 			edits: []edit{{
-				file: "cluster/failstop.go",
+				file: "cluster/storage/failstop.go",
 				old:  "		if call.looks >= hangingLooks {\n",
 				new:  "		if now.Sub(call.startedAt) >= slowCallMaxDefault {\n",
 			}},
@@ -392,9 +392,9 @@ func All() []Plant {
 		},
 		{
 			Name: "cached-log", What: "a start relies on what the system has in memory of the log",
-			Nodes: 3, Faults: "kill-one", Test: "^TestOpenStores_relyOnTheDiskAlone$",
+			Nodes: 3, Faults: "kill-one", Test: "^TestOpenStores_relyOnTheDiskAlone$", Package: "cluster/storage",
 			edits: []edit{{
-				file: "cluster/storage.go",
+				file: "cluster/storage/storage.go",
 				old:  "	if err := cfg.ReadFromDisk(d.path); err != nil {\n",
 				new:  "	if err := error(nil); err != nil {\n",
 			}},
@@ -437,9 +437,9 @@ func All() []Plant {
 		},
 		{
 			Name: "log-emptied", What: "a follower deletes acknowledged entries above a snapshot that it is sent",
-			Nodes: 3, Faults: "pause-one", Test: "^TestStores_KeepWhatLiesAboveASnapshot$",
+			Nodes: 3, Faults: "pause-one", Test: "^TestStores_KeepWhatLiesAboveASnapshot$", Package: "cluster/storage",
 			edits: []edit{{
-				file: "cluster/logstore.go",
+				file: "cluster/storage/logstore.go",
 				old:  "	return min(hi, (*snapshot)()), nil\n",
 				new:  "	return hi, nil\n",
 			}},

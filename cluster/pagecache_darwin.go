@@ -1,6 +1,0 @@
-package cluster
-
-import "os"
-
-// dropCached does nothing: macOS has no call for it.
-func dropCached(*os.File) error { return nil }

@@ -1,0 +1,304 @@
+package storage
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/claimq/claimq/cluster/nodekey"
+)
+
+const (
+	lockFileName = "LOCK"
+	dataDirMode  = 0o700
+	dataFileMode = 0o600
+)
+
+// Dir is a data folder that this process holds. Its methods are safe for
+// concurrent use.
+type Dir struct {
+	path string
+	key  ed25519.PrivateKey // that the UUID of id is of
+	lock *os.File           // flock held while open; nil after Close
+
+	mu sync.Mutex // guards id and lock
+	id Identity
+}
+
+// OpenDir takes the data folder at path for the node named nodeID, and
+// creates it if it does not exist. logStore is the kind of log store that it is
+// to have; "" = the one it has, the default for a new one. Errors: ErrDataDir, ErrDataDirInUse,
+// ErrNodeIDMismatch, ErrLogStoreMismatch, ErrCorruptIdentity, ErrDiskFull.
+func OpenDir(path, nodeID, logStore string) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, DirError(path, err)
+	}
+	if err := makeDir(path); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(path)
+	if err != nil {
+		return nil, err
+	}
+	id, key, err := takeIdentity(path, nodeID, logStore)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &Dir{path: path, key: key, lock: lock, id: id}, nil
+}
+
+// makeDir creates the folder at path unless it is there, and makes its name
+// durable.
+func makeDir(path string) error {
+	info, err := os.Stat(path)
+	if err == nil {
+		if !info.IsDir() {
+			return fmt.Errorf("%w: %s is a file, not a folder: give another --data-dir, or move the file away", ErrDataDir, path)
+		}
+		return nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return DirError(path, err)
+	}
+	if err := os.MkdirAll(path, dataDirMode); err != nil {
+		return DirError(path, err)
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return DirError(path, err)
+	}
+	return nil
+}
+
+// lockDir takes the lock of the folder at path without waiting, and notes our
+// pid in it. The kernel lets it go with the process, however that ends.
+func lockDir(path string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(path, lockFileName), os.O_RDWR|os.O_CREATE, dataFileMode)
+	if err != nil {
+		return nil, DirError(path, err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf("%w: another claimq process (%s) uses %s: stop it first, or give this node a folder of its own",
+			ErrDataDirInUse, lockOwner(f), path)
+		return nil, errors.Join(err, f.Close())
+	}
+	if err == nil {
+		err = notePID(f)
+	}
+	if err != nil {
+		return nil, errors.Join(storageError(path, "lock "+lockFileName, err), f.Close())
+	}
+	return f, nil
+}
+
+func notePID(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// lockOwner returns "pid N" of who holds the lock f, as far as it is known: the
+// owner may be about to write it.
+func lockOwner(f *os.File) string {
+	b, err := io.ReadAll(io.LimitReader(f, 32))
+	pid := strings.TrimSpace(string(b))
+	if err != nil || pid == "" {
+		return "pid unknown"
+	}
+	return "pid " + pid
+}
+
+// takeIdentity returns the identity of the folder at path, with its key, a new one if
+// the folder has none and nothing that would need one.
+func takeIdentity(path, nodeID, logStore string) (Identity, ed25519.PrivateKey, error) {
+	id, ok, err := ReadIdentity(path)
+	if err != nil {
+		return Identity{}, nil, err
+	}
+	if ok {
+		if err := id.check(path, nodeID, logStore); err != nil {
+			return Identity{}, nil, err
+		}
+		key, err := keyOf(path, id)
+		return id, key, err
+	}
+	// A log without an identity: the identity was lost, and with it the name
+	// under which this node voted.
+	exists, err := fileExists(filepath.Join(path, logFileName))
+	if err != nil {
+		return Identity{}, nil, DirError(path, err)
+	}
+	if exists {
+		return Identity{}, nil, corruptIdentity(filepath.Join(path, IdentityFile), "the file is missing beside a log")
+	}
+	if logStore == "" {
+		logStore = kindDefault
+	}
+	key, err := takeNodeKey(path)
+	if err != nil {
+		return Identity{}, nil, err
+	}
+	id = newIdentity(nodeID, logStore, nodekey.Public(key))
+	return id, key, writeIdentity(path, id)
+}
+
+// Path returns where the folder is, absolute.
+func (d *Dir) Path() string { return d.path }
+
+// Key returns the node's key, which the UUID of its identity is of.
+func (d *Dir) Key() ed25519.PrivateKey { return d.key }
+
+// Identity returns who the folder belongs to.
+func (d *Dir) Identity() Identity {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.id
+}
+
+// SetCluster notes durably which cluster the node belongs to, and who told it so, if
+// anybody has. A folder that has a cluster keeps it: another is refused with
+// ErrClusterIDMismatch, the same is fine.
+func (d *Dir) SetCluster(id string, by []Introducer) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.id.ClusterID != "" && d.id.ClusterID != id {
+		return fmt.Errorf("%w: %s belongs to cluster %s, not %s: give the node an empty folder to let it join another cluster",
+			ErrClusterIDMismatch, d.path, d.id.ClusterID, id)
+	}
+	if d.id.ClusterID == id && slices.Equal(d.id.Introducers, by) {
+		return nil
+	}
+	changed := d.id
+	changed.ClusterID, changed.Introducers = id, by
+	return d.replaceLocked(changed)
+}
+
+// LeaveCluster notes durably that the node belongs to another cluster now. Only
+// cluster.Recover may do that.
+func (d *Dir) LeaveCluster(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed := d.id
+	changed.ClusterID = id
+	return d.replaceLocked(changed)
+}
+
+func (d *Dir) setStoresCreated() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed := d.id
+	changed.StoresCreated = true
+	return d.replaceLocked(changed)
+}
+
+// BeginStart notes durably that the node was started once more.
+func (d *Dir) BeginStart() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed := d.id
+	changed.Start = d.id.Start.Next()
+	return d.replaceLocked(changed)
+}
+
+// SetLevel notes durably that the folder needs a binary that knows the feature
+// level. It never goes down.
+func (d *Dir) SetLevel(level uint32) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	format := formatOf(level)
+	if d.id.Format >= format {
+		return nil
+	}
+	changed := d.id
+	changed.Format = format
+	return d.replaceLocked(changed)
+}
+
+func (d *Dir) replaceLocked(id Identity) error {
+	if d.lock == nil {
+		return fmt.Errorf("%w: %s was let go", ErrDataDir, d.path)
+	}
+	if err := writeIdentity(d.path, id); err != nil {
+		return err
+	}
+	d.id = id
+	return nil
+}
+
+// Close lets the folder go. A second Close does nothing.
+func (d *Dir) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lock == nil {
+		return nil
+	}
+	err := d.lock.Close()
+	d.lock = nil
+	return err
+}
+
+// DirError words an error about the data folder at path and what to do: ErrDiskFull,
+// else ErrDataDir.
+func DirError(path string, err error) error {
+	advice := "check --data-dir"
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: %w: free some space on the disk of %s, then start this node again", ErrDiskFull, err, path)
+	case errors.Is(err, syscall.EROFS):
+		advice = "its file system is mounted read-only: mount it writable (it may have been remounted after a disk error), or give another --data-dir"
+	case errors.Is(err, os.ErrPermission):
+		advice = fmt.Sprintf("give the user that runs claimq (uid %d) the right to read and write it", os.Geteuid())
+	case errors.Is(err, syscall.ENOTDIR):
+		advice = "a part of the path is a file: give another --data-dir"
+	}
+	return fmt.Errorf("%w: %s: %w: %s", ErrDataDir, path, err, advice)
+}
+
+// writeFileDurably replaces the file at path: once it returns nil the content
+// and the name are on disk, and a crash before leaves what was there.
+func writeFileDurably(path string, content []byte) error {
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, dataFileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes what was created, renamed or removed in the folder durable.
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func fileExists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,165 @@
+package storage
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/claimq/claimq/cluster/nodekey"
+	"github.com/claimq/claimq/fsm"
+)
+
+// IdentityFile is the name of the file that holds the identity.
+const IdentityFile = "identity.json"
+
+// The kinds of log store, as --log-store and Identity.LogStore name them.
+const (
+	KindBoltDB = "boltdb"
+	KindWAL    = "wal"
+)
+
+const (
+	// kindDefault is that of a new folder.
+	kindDefault = KindWAL
+	// storageFormat is the version of what a new data folder holds: entries end in
+	// a CRC32C, so do the values of the stable store, and snapshots begin with
+	// their metadata. With the feature level of the node's cluster it goes up, as
+	// formatOf says, so that a binary that could not read the log does not begin to.
+	storageFormat = 1
+	// firstFormatLevel is the highest feature level of that format.
+	firstFormatLevel = 4
+)
+
+// formatOf returns the format of the folder of a node whose cluster has reached
+// the feature level: each level after firstFormatLevel has its own.
+func formatOf(level uint32) int {
+	return storageFormat + int(max(level, firstFormatLevel)-firstFormatLevel)
+}
+
+// Identity says whose a data folder is. It is written before anything else in
+// the folder, but for the node's key, and outlives every change of address.
+type Identity struct {
+	NodeID    string    `json:"node_id"`    // the operator's name for the node
+	UUID      string    `json:"uuid"`       // the ServerID of Raft: nodekey.UUID of the key; a wiped folder gets another
+	ClusterID string    `json:"cluster_id"` // "" until the node has met its cluster; never changes then
+	LogStore  string    `json:"log_store"`  // kind of log store: "wal" or "boltdb"
+	Format    int       `json:"format"`     // version of the folder's files
+	CreatedAt time.Time `json:"created_at"` // by the node's wall clock; for people
+	// StoresCreated is set once the log exists: from then on its absence is a
+	// loss.
+	StoresCreated bool `json:"stores_created"`
+	// Introducers are the members by the word of who made this node one. They count until
+	// its own log says that it is a member.
+	Introducers []Introducer `json:"introducers,omitempty"`
+	// Start is the latest start of the node over this folder.
+	Start Start `json:"start,omitzero"`
+
+	// CRC is the CRC32C of this struct's JSON with CRC 0: a flipped bit in UUID
+	// would make two members of one.
+	CRC uint32 `json:"crc32c"`
+}
+
+// Introducer is a member of the cluster, as a node is told that has no log yet.
+type Introducer struct {
+	UUID     string `json:"uuid"`
+	PeerAddr string `json:"peer_addr"`
+}
+
+func newIdentity(nodeID, logStore string, key ed25519.PublicKey) Identity {
+	return Identity{
+		NodeID:    nodeID,
+		UUID:      nodekey.UUID(key),
+		LogStore:  logStore,
+		Format:    storageFormat,
+		CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
+	}
+}
+
+func (id Identity) checksum() (uint32, error) {
+	id.CRC = 0
+	b, err := json.Marshal(id)
+	if err != nil {
+		return 0, err
+	}
+	return crc32.Checksum(b, castagnoli()), nil
+}
+
+// ReadIdentity returns the identity in dir; ok is false if there is none.
+func ReadIdentity(dir string) (id Identity, ok bool, err error) {
+	path := filepath.Join(dir, IdentityFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return Identity{}, false, nil
+	}
+	if err != nil {
+		return Identity{}, false, DirError(dir, err)
+	}
+	id, err = parseIdentity(b)
+	if err != nil {
+		return Identity{}, false, corruptIdentity(path, err.Error())
+	}
+	return id, true, nil
+}
+
+func parseIdentity(b []byte) (id Identity, err error) {
+	if err := json.Unmarshal(b, &id); err != nil {
+		return Identity{}, err
+	}
+	crc, err := id.checksum()
+	if err != nil {
+		return Identity{}, err
+	}
+	if crc != id.CRC {
+		return Identity{}, errors.New("checksum mismatch")
+	}
+	return id, nil
+}
+
+// writeIdentity replaces the identity in dir. When it returns nil, the new one
+// is on disk; a crash leaves the old one or the new one.
+func writeIdentity(dir string, id Identity) error {
+	crc, err := id.checksum()
+	if err != nil {
+		return fmt.Errorf("encode identity: %w", err)
+	}
+	id.CRC = crc
+	b, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode identity: %w", err)
+	}
+	path := filepath.Join(dir, IdentityFile)
+	if err := writeFileDurably(path, append(b, '\n')); err != nil {
+		return storageError(dir, "write "+IdentityFile, err)
+	}
+	return nil
+}
+
+// check returns an error if the folder at dir, whose identity is id, must not be
+// used by this binary as node nodeID, with that kind of log store ("" = any).
+func (id Identity) check(dir, nodeID, logStore string) error {
+	if id.NodeID != nodeID {
+		return fmt.Errorf("%w: %s was made by node %q, not %q: start it with --node-id %s, or give node %q a folder of its own",
+			ErrNodeIDMismatch, dir, id.NodeID, nodeID, id.NodeID, nodeID)
+	}
+	if logStore == "" {
+		logStore = id.LogStore
+	}
+	if id.LogStore != logStore || logStore != KindWAL && logStore != KindBoltDB {
+		return fmt.Errorf("%w: %s was written by log store %q, this one is %q: use the version and settings that wrote it, "+
+			"or let the node join again with an empty folder", ErrLogStoreMismatch, dir, id.LogStore, logStore)
+	}
+	if known := formatOf(fsm.FeatureLevel); id.Format < storageFormat || id.Format > known {
+		return fmt.Errorf("%w: %s has format %d, this version of claimq knows up to %d: use the version that wrote it, or a newer one; "+
+			"there is no way back after \"cluster upgrade --finalize\"", ErrLogStoreMismatch, dir, id.Format, known)
+	}
+	return nil
+}
+
+func corruptIdentity(path, what string) error {
+	return fmt.Errorf("%w: %s: %s: %s", ErrCorruptIdentity, path, what, RejoinAdvice(filepath.Dir(path)))
+}

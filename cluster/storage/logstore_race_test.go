@@ -1,0 +1,35 @@
+package storage
+
+import "testing"
+
+// appendingBolt appends behind the back of who asks where the log ends.
+type appendingBolt struct {
+	boltStore
+	appends func()
+}
+
+func (b *appendingBolt) LastIndex() (uint64, error) {
+	last, err := b.boltStore.LastIndex()
+	if appends := b.appends; appends != nil {
+		b.appends = nil
+		appends()
+	}
+	return last, err
+}
+
+// Raft compacts the log from one goroutine while another appends to it. The
+// entry that was appended meanwhile is still the last one.
+func TestLogStore_AppendsWhileItIsCompacted(t *testing.T) {
+	t.Parallel()
+	b := newFaultBench(t)
+	mustStore(t, b.log, testEntries(1, 10)...)
+	b.log.disk = &appendingBolt{b.bolt, func() { mustStore(t, b.log, testEntry(11)) }}
+	if err := b.log.DeleteRange(1, 5); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := b.log.FirstIndex()
+	last, _ := b.log.LastIndex()
+	if first != 6 || last != 11 {
+		t.Errorf("the log has [%d, %d], want [6, 11]", first, last)
+	}
+}

@@ -1,0 +1,32 @@
+package storage
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// freePart and freeMax are the least free space that 0 stands for: this part of the
+// file system, at most so many bytes.
+const (
+	freePart = 20
+	freeMax  = 1 << 30
+)
+
+// FreeSpace returns how many bytes this process may still write on the file system
+// that holds path, and how many that has in all.
+func FreeSpace(path string) (freeBytes, sizeBytes uint64, err error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return 0, 0, fmt.Errorf("free space of %s: %w", path, err)
+	}
+	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
+}
+
+// FreeMin returns how many bytes of a file system of that size are to be free: as many
+// as are configured, and for 0 a twentieth of it, 1 GiB at most.
+func FreeMin(configured, size uint64) uint64 {
+	if configured == 0 {
+		return min(size/freePart, freeMax)
+	}
+	return configured
+}

@@ -1,0 +1,106 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// spoolPattern matches the names of the files that backups are put into.
+const spoolPattern = "restore-*.tmp"
+
+// spoolStep is how many bytes are written between two looks at the free space.
+const spoolStep = 4 << 20
+
+// Spool is a file of the data folder's disk without a name: it goes with the
+// process, however that ends. What is written to it goes to disk bit by bit: to keep
+// it would take memory, and in the end a burst of writes.
+type Spool struct {
+	file *os.File
+	dir  string
+	min  uint64 // bytes to leave free; 0 = as FreeMin says
+	size int64
+	next int64 // size at which the free space is looked at
+	back writeBack
+}
+
+// NewSpool makes an empty spool in the folder dir, on whose disk freeMin bytes are to
+// stay free, as FreeMin says. The caller closes it.
+func NewSpool(dir string, freeMin uint64) (*Spool, error) {
+	f, err := os.CreateTemp(dir, spoolPattern)
+	if err != nil {
+		return nil, fmt.Errorf("make a file to restore from: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a file to restore from: %w", err), f.Close())
+	}
+	return &Spool{file: f, dir: dir, min: freeMin, back: newWriteBack(f)}, nil
+}
+
+// Write adds b. fsm.ErrOverloaded if that would not leave enough space free.
+func (s *Spool) Write(b []byte) (int, error) {
+	if s.size+int64(len(b)) > s.next {
+		if err := s.Room(spoolStep + uint64(len(b))); err != nil {
+			return 0, err
+		}
+		s.next = s.size + int64(len(b)) + spoolStep
+	}
+	w, err := s.file.Write(b)
+	s.size += int64(w)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = s.full("the disk of the data folder is full")
+	}
+	if err == nil {
+		err = s.back.wrote(w, 0)
+	}
+	return w, err
+}
+
+// Room returns fsm.ErrOverloaded unless so many bytes can be written.
+func (s *Spool) Room(bytes uint64) error {
+	free, size, err := FreeSpace(s.dir)
+	if err != nil {
+		return err
+	}
+	if mark := FreeMin(s.min, size); free < mark+bytes {
+		return s.full(fmt.Sprintf("the disk of the data folder has %d bytes free, of which %d must stay free: a restore takes three times the backup's size while it runs",
+			free, mark))
+	}
+	return nil
+}
+
+func (s *Spool) full(text string) error { return &fsm.Overload{Bound: fsm.BoundDisk, Text: text} }
+
+// Receive fills the spool with what r has.
+func (s *Spool) Receive(ctx context.Context, r io.Reader) error {
+	buf := make([]byte, 256<<10)
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		got, err := r.Read(buf)
+		if _, failed := s.Write(buf[:got]); failed != nil {
+			return failed
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("receive the backup: %w", err)
+		}
+	}
+}
+
+// Reader returns a reader of all that was written.
+func (s *Spool) Reader() *io.SectionReader { return io.NewSectionReader(s.file, 0, s.size) }
+
+// Size returns how many bytes were written.
+func (s *Spool) Size() int64 { return s.size }
+
+// Close lets what was written go.
+func (s *Spool) Close() { _ = s.file.Close() } // nobody needs what was in it

@@ -1,0 +1,61 @@
+package storage
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a node was told it tells for good; of two starts the later one rules, and the
+// first of two of the same number.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := OpenStarts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := Start{}.Next()
+	second := first.Next()
+	for _, c := range []struct {
+		told, want Start
+	}{
+		{Start{}, Start{}},
+		{first, first},
+		{first, first},
+		{Start{}.Next(), first}, // of a copy of the same folder
+		{second, second},
+		{first, second},
+		{Start{}, second},
+	} {
+		if got, err := s.Note("n1", c.told); err != nil || got != c.want {
+			t.Errorf("told %v: %v, %v, want %v", c.told, got, err, c.want)
+		}
+		if s, err = OpenStarts(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range startsMax {
+		if _, err := s.Note(string(rune(i+0x100)), first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.told) != startsMax {
+		t.Errorf("%d are kept", len(s.told))
+	}
+	path := filepath.Join(dir, startsFileName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, damaged := range []string{strings.Replace(string(text), `"number": 1`, `"number": 3`, 1), "{"} {
+		if err := os.WriteFile(path, []byte(damaged), dataFileMode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenStarts(dir); !errors.Is(err, ErrCorruptIdentity) {
+			t.Errorf("damaged: %v", err)
+		}
+	}
+}

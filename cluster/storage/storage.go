@@ -1,0 +1,385 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// Errors of the data folder and its stores, wrapped with the file and with what
+// to do about it.
+var (
+	// ErrDataDir is returned when the data folder cannot be used: it is not a
+	// folder, cannot be written, or is not one of claimq's.
+	ErrDataDir = errors.New("data folder unusable")
+	// ErrDataDirInUse is returned when another process uses the data folder.
+	ErrDataDirInUse = errors.New("data folder in use")
+	// ErrNodeIDMismatch is returned when the data folder belongs to a node of
+	// another name.
+	ErrNodeIDMismatch = errors.New("data folder belongs to another node")
+	// ErrLogStoreMismatch is returned when the data folder's log was written by
+	// another kind of log store, or in a newer format.
+	ErrLogStoreMismatch = errors.New("log kept in another format")
+	// ErrClusterIDMismatch is returned when a data folder of one cluster is told
+	// that it belongs to another.
+	ErrClusterIDMismatch = errors.New("data folder belongs to another cluster")
+	// ErrCorruptIdentity is returned when identity.json does not read back as it
+	// was written.
+	ErrCorruptIdentity = errors.New("identity damaged")
+	// ErrCorruptLog is returned when the log, or Raft's term and vote, do not
+	// read back as they were written.
+	ErrCorruptLog = errors.New("log damaged")
+	// ErrCorruptSnapshot is returned when the newest snapshot does not read back
+	// as it was written.
+	ErrCorruptSnapshot = errors.New("snapshot damaged")
+	// ErrOtherHistory is returned when the cluster's log is another one than that of
+	// which this node has its state.
+	ErrOtherHistory = errors.New("the state is not of the cluster's log")
+	// ErrDiskFull is returned when a write found no space.
+	ErrDiskFull = errors.New("disk full")
+	// ErrStorageFailed is returned by every call after one has failed, and for a
+	// write that failed or hung.
+	ErrStorageFailed = errors.New("storage failed")
+	// ErrStorageClosed is returned by calls after Close.
+	ErrStorageClosed = errors.New("storage closed")
+)
+
+const (
+	logFileName       = "raft.db"
+	snapshotsRetained = 2
+
+	cacheBytesDefault   = 64 << 20
+	slowCallMaxDefault  = 10 * time.Second
+	boltFileLockTimeout = time.Second
+)
+
+// Config is how the stores of a data folder are opened.
+type Config struct {
+	// Logger gets what an operator would miss. Nil discards it.
+	Logger hclog.Logger
+	// Fatal is called once, with the first error of a write, the first call that
+	// took too long, or the first damage that was read. In production it ends
+	// the process and never returns: nothing is ever retried. Required.
+	Fatal func(error)
+	// CacheBytesMax bounds the log cache, in bytes; 0 means 64 MiB. Too small and
+	// entries are read back from disk for each follower and to apply them.
+	CacheBytesMax int64
+	// ObserveFsync, if not nil, gets how long each append to the log took until
+	// it was on disk. It must be quick.
+	ObserveFsync func(time.Duration)
+	// SegmentBytes is how large raft-wal's segments are; 0 means 16 MiB.
+	SegmentBytes int
+	// ReadFromDisk, if not nil, takes the place of readFromDisk in tests.
+	ReadFromDisk func(dir string) error
+	// WrapLog and WrapStable, if not nil, stand between the stores, once they are open,
+	// and what is on disk of entries, and of Raft's term and vote. Tests have the disk
+	// slow there, and failing.
+	WrapLog    func(disk raft.LogStore) raft.LogStore
+	WrapStable func(disk raft.StableStore) raft.StableStore
+	// SlowCallMax is how long a call into log or stable store may take while the
+	// process runs; 0 means 10 s. It is noticed at most an eighth later.
+	SlowCallMax time.Duration
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Fatal == nil {
+		return c, errors.New("open stores: no Fatal given")
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	if c.ReadFromDisk == nil {
+		c.ReadFromDisk = readFromDisk
+	}
+	if c.CacheBytesMax == 0 {
+		c.CacheBytesMax = cacheBytesDefault
+	}
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = walSegmentBytes
+	}
+	if c.SlowCallMax == 0 {
+		c.SlowCallMax = slowCallMaxDefault
+	}
+	return c, nil
+}
+
+// Stores are what Raft keeps on disk. They are for one Raft at a time; Close comes after
+// its end.
+type Stores struct {
+	Log       *Log
+	Stable    raft.StableStore
+	Snapshots *Snapshots
+
+	guard *failStop
+	bolt  boltStore  // Raft's term and vote; the log too, unless it is in raft-wal
+	log   logBackend // the log's own; bolt or a *walStore
+	tail  *tailFile
+}
+
+// Open opens the stores of d, or creates them if d is new, after it has
+// checked every byte of them that Raft will rely on, as the disk has it:
+// ErrCorruptLog, ErrCorruptSnapshot. The caller closes them, before d and after Raft.
+func Open(d *Dir, cfg Config) (*Stores, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := createStores(d); err != nil {
+		return nil, err
+	}
+	if err := cfg.ReadFromDisk(d.path); err != nil {
+		return nil, err
+	}
+	guard := newFailStop(cfg.Fatal, cfg.SlowCallMax)
+	s, err := openExistingStores(d, cfg, guard)
+	if err != nil {
+		guard.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func openExistingStores(d *Dir, cfg Config, guard *failStop) (*Stores, error) {
+	snapshots, err := openSnapshots(d.path, cfg.Logger.Named("snapshots"), guard)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openBesideSnapshots(d, cfg, guard, snapshots)
+	if err != nil {
+		snapshots.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openBesideSnapshots opens the rest, and returns stores that close the snapshots, too.
+func openBesideSnapshots(d *Dir, cfg Config, guard *failStop, snapshots *Snapshots) (*Stores, error) {
+	snapshotIndex, snapshotTerm, err := snapshots.verifyNewest()
+	if err != nil {
+		return nil, err
+	}
+	tail, err := openTail(d.path)
+	if err != nil {
+		return nil, err
+	}
+	open := openBoltLog
+	if d.Identity().LogStore == KindWAL {
+		open = openWALLog
+	}
+	l, err := open(d.path, snapshotIndex, tail.value, cfg)
+	if err != nil {
+		return nil, errors.Join(err, tail.close())
+	}
+	stable := &stableStore{bolt: l.bolt, guard: guard, path: filepath.Join(d.path, logFileName)}
+	s := &Stores{
+		Stable:    stable,
+		Snapshots: snapshots,
+		Log:       newLog(l.path, l.log, tail, guard, l.summary, cfg),
+		guard:     guard,
+		bolt:      l.bolt,
+		log:       l.log,
+		tail:      tail,
+	}
+	if err := s.dropReplaced(l.summary, snapshotIndex, snapshotTerm); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if cfg.WrapLog != nil {
+		s.Log.disk = cfg.WrapLog(s.Log.disk)
+	}
+	if cfg.WrapStable != nil {
+		stable.bolt = cfg.WrapStable(stable.bolt)
+	}
+	return s, nil
+}
+
+// dropReplaced deletes what the newest snapshot, whose last entry is of snapshotTerm,
+// has replaced: a log that ends before it, and one of another history up to it. Raft
+// does so once it has taken over a snapshot that was sent; a crash may have come
+// between. It goes on behind the snapshot, where raft-wal would refuse to append to what
+// ends before it, and nobody may ever be sent the entries of another history.
+func (s *Stores) dropReplaced(log logSummary, snapshotIndex, snapshotTerm uint64) error {
+	if log.last == 0 || log.first > snapshotIndex {
+		return nil
+	}
+	if log.last < snapshotIndex {
+		return s.Log.DeleteRange(log.first, log.last)
+	}
+	var own raft.Log
+	if err := s.Log.GetLog(snapshotIndex, &own); errors.Is(err, raft.ErrLogNotFound) || err == nil && own.Term == snapshotTerm {
+		return nil // of raft-boltdb's, which may have a gap there
+	} else if err != nil {
+		return err
+	}
+	return s.Log.DeleteRange(log.first, snapshotIndex)
+}
+
+// openedLog is a log that was checked and opened.
+type openedLog struct {
+	path    string // for errors
+	bolt    boltStore
+	log     logBackend
+	summary logSummary
+}
+
+// openBoltLog opens a log that is in raft-boltdb, in the data folder dir.
+func openBoltLog(dir string, snapshotIndex uint64, tail logTail, _ Config) (openedLog, error) {
+	path := filepath.Join(dir, logFileName)
+	summary, err := checkLog(path, snapshotIndex, tail)
+	if err != nil {
+		return openedLog{}, err
+	}
+	bolt, err := openBolt(path)
+	if err != nil {
+		return openedLog{}, err
+	}
+	return openedLog{path: path, bolt: bolt, log: bolt, summary: summary}, nil
+}
+
+// openWALLog opens a log that is in raft-wal, and Raft's term and vote beside it.
+func openWALLog(dir string, snapshotIndex uint64, tail logTail, cfg Config) (openedLog, error) {
+	stable := filepath.Join(dir, logFileName)
+	empty, err := checkLog(stable, 0, logTail{})
+	if err != nil {
+		return openedLog{}, err
+	}
+	if empty.last != 0 {
+		return openedLog{}, corruptLog(stable, "it has entries, which belong into "+walDirName)
+	}
+	bolt, err := openBolt(stable)
+	if err != nil {
+		return openedLog{}, err
+	}
+	path := filepath.Join(dir, walDirName)
+	w, summary, err := openCheckedWAL(path, cfg.SegmentBytes, snapshotIndex, tail, cfg.Logger.Named("wal"))
+	if err != nil {
+		return openedLog{}, errors.Join(err, bolt.Close())
+	}
+	return openedLog{path: path, bolt: bolt, log: w, summary: summary}, nil
+}
+
+// createStores makes the log of a new data folder, in steps that a crash may
+// cut anywhere: the folder's identity says whether they were finished once, so
+// that a log which has gone missing is not taken for a new one.
+func createStores(d *Dir) error {
+	path := filepath.Join(d.path, logFileName)
+	exists, err := fileExists(path)
+	if err != nil {
+		return DirError(d.path, err)
+	}
+	if d.Identity().StoresCreated {
+		if !exists {
+			return corruptLog(path, "the file is missing")
+		}
+		return nil
+	}
+	if !exists {
+		if err := createTail(d.path); err != nil {
+			return storageError(d.path, "create "+tailFileName, err)
+		}
+		if err := createBolt(path); err != nil {
+			return storageError(d.path, "create "+logFileName, err)
+		}
+	}
+	if d.Identity().LogStore == KindWAL {
+		if err := createWAL(filepath.Join(d.path, walDirName)); err != nil {
+			return storageError(d.path, "create "+walDirName, err)
+		}
+	}
+	return d.setStoresCreated()
+}
+
+// HasState reports whether Raft has ever been started on these stores: there is
+// a term, an entry, or a snapshot. What a bootstrap left that was cut short does
+// not count; it is undone.
+func (s *Stores) HasState() (bool, error) {
+	has, err := raft.HasExistingState(s.Log, s.Stable, s.Snapshots)
+	if err != nil {
+		return false, fmt.Errorf("look for existing state: %w", err)
+	}
+	if !has {
+		return false, nil
+	}
+	undone, err := s.undoBootstrap()
+	return !undone, err
+}
+
+// bootstrapTerm is the term that a bootstrap writes before its configuration.
+// Nobody ever leads in it: the first election is for the next.
+const bootstrapTerm = 1
+
+// undoBootstrap takes a bootstrap back of which only the term was written, and
+// reports whether it has. With that term alone Raft would have no configuration
+// and could not be bootstrapped any more; it cannot have voted or heard of a
+// leader.
+func (s *Stores) undoBootstrap() (bool, error) {
+	term := []byte("CurrentTerm")
+	current, err := s.Stable.GetUint64(term)
+	if isKeyNotFound(err) {
+		return false, nil
+	}
+	if err != nil || current != bootstrapTerm {
+		return false, err
+	}
+	last, err := s.Log.LastIndex()
+	if err != nil || last > 0 {
+		return false, err
+	}
+	snapshots, err := s.Snapshots.List()
+	if err != nil || len(snapshots) > 0 {
+		return false, err
+	}
+	return true, s.Stable.SetUint64(term, 0)
+}
+
+// Close closes the stores; calls after it return ErrStorageClosed. Raft must
+// have been shut down. A second Close does nothing.
+func (s *Stores) Close() error {
+	s.Log.unstored.close()
+	if !s.guard.close() {
+		return nil
+	}
+	s.Snapshots.close()
+	errs := []error{s.tail.close(), s.bolt.Close()}
+	if w, ok := s.log.(*walStore); ok {
+		errs = append(errs, w.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// corruptLog returns an ErrCorruptLog: what is wrong with the file at path, and
+// what to do.
+func corruptLog(path, what string) error {
+	return fmt.Errorf("%w: %s: %s: %s", ErrCorruptLog, path, what, RejoinAdvice(filepath.Dir(path)))
+}
+
+// corruptSnapshot returns an ErrCorruptSnapshot of the snapshot at path.
+func corruptSnapshot(path, what string) error {
+	dir := filepath.Dir(filepath.Dir(path))
+	return fmt.Errorf("%w: %s: %s: %s", ErrCorruptSnapshot, path, what, RejoinAdvice(dir))
+}
+
+// RejoinAdvice says what to do with a node whose disk has lost something.
+func RejoinAdvice(dir string) string {
+	return fmt.Sprintf("this node must not take part with what is left of its data; "+
+		"check its disk, remove the node from the cluster (claimq cluster remove NODE_ID), "+
+		"move %s away, and start it again with --join, as a new node", dir)
+}
+
+// storageError words an error of a write below the data folder dir: whether the
+// disk is full, and what to do.
+func storageError(dir, step string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: %s: %w: free some space on the disk of %s, then start this node again; nothing acknowledged is lost",
+			ErrDiskFull, step, err, dir)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return DirError(dir, fmt.Errorf("%s: %w", step, err))
+	default:
+		return fmt.Errorf("%w: %s: %w: check the disk of %s, then start this node again", ErrStorageFailed, step, err, dir)
+	}
+}
