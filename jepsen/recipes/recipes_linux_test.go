@@ -34,7 +34,6 @@ const (
 // Every command of docs/operations.md does what the page says, in its order, on
 // machines of their own. Needs root.
 func TestOperations(t *testing.T) {
-	t.Parallel()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
