@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
+.PHONY: help build demo test proof test-kill test-upgrade test-steps test-fuzz test-operations test-workers test-recipes soak crashes sim jepsen jepsen-long jepsen-selftest jepsen-rules lint fmt vuln bench bench-fsm bench-scale benchstat fuzz cover clean cluster dist
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -21,8 +21,11 @@ demo: build ## three nodes do real work, the leader is killed, a count at the en
 cluster: build ## a local three-node cluster in the foreground; Ctrl-C stops it
 	$(BIN)/claimq dev
 
-test: ## every test, with the race detector (a few minutes)
+test: ## every test, with the race detector, what proves by mass in its short form
 	./.ci/test
+
+proof: ## what proves by mass, whole: make proof PARTS='properties soak' (CONTRIBUTING.md; hours)
+	./.ci/proof $(PARTS)
 
 test-kill: build ## the long kill test: 50,000 tasks, 20 workers, the leader killed 20 times
 	$(GO) run ./jepsen kill --binary $(BIN)/claimq --tasks 50000 --workers 20 --kills 20

@@ -12,7 +12,7 @@ import (
 
 // All of them is: make crashes.
 var (
-	crashEvery   = flag.Int("crash.every", 67, "TestCrash tries one of so many crashes")
+	crashEvery   = flag.Int("crash.every", 67, "TestCrash tries one of so many crashes; a quarter of them with -short")
 	crashPattern = flag.String("crash.scripts", "load", "which scripts TestCrash plays: a pattern with *")
 )
 
@@ -35,8 +35,11 @@ func TestCrash(t *testing.T) {
 		}
 		t.Run(s.name, func(t *testing.T) {
 			r := recordCrash(t, s, binary)
-			tried := 0
-			crashCases(t, r, *crashEvery, func(replay *lossyfs.Replay, c crashCase) {
+			tried, every := 0, *crashEvery
+			if testing.Short() {
+				every *= 4
+			}
+			crashCases(t, r, every, func(replay *lossyfs.Replay, c crashCase) {
 				tried++
 				judgeCrash(t, r, replay, c, s.mend)
 			})

@@ -18,7 +18,7 @@ import (
 // and goroutines take turns as they like, so a seed does not replay exactly. A
 // seed that fails prints everything that happened.
 var (
-	soakSeeds   = flag.Int("soak.seeds", 8, "how many seeds TestSoak runs")
+	soakSeeds   = flag.Int("soak.seeds", 8, "how many seeds TestSoak runs; a quarter of them with -short")
 	soakFirst   = flag.Uint64("soak.first", 1, "the first seed")
 	soakMixName = flag.String("soak.mix", "", "the mix of faults of all seeds; each seed decides if not given")
 	soakVirtual = flag.Duration("soak.virtual", time.Minute, "virtual time of each seed")
@@ -41,7 +41,11 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	var total soakTotal
 	t.Run("seeds", func(t *testing.T) {
-		for i := range *soakSeeds {
+		seeds := *soakSeeds
+		if testing.Short() {
+			seeds = (seeds + 3) / 4
+		}
+		for i := range seeds {
 			seed := *soakFirst + uint64(i)
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()

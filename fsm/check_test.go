@@ -334,7 +334,7 @@ func (m *Machine) checkBytes() error {
 // after each entry.
 func TestMachine_InvariantsHold(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range seeds(8) {
 		m := newSmall()
 		for _, e := range randomLog(seed, 400) {
 			mustApplyTo(t, m, e)

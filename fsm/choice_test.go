@@ -127,7 +127,7 @@ func (g *choices) settings() Command {
 // makes the same choices ever after, in every index in which it could differ.
 func TestChoices_OfARestoredMachine(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for seed := range seeds(4) {
 		log := newChoices(seed).log(t, 120)
 		m, ahead := newSmall(), newSmall()
 		results := applyLog(t, ahead, log)

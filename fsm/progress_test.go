@@ -12,7 +12,7 @@ import (
 // left but parents that wait for their processor.
 func TestParents_comeToTheirEnd(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range seeds(60) {
 		g := lifeGenerator{newGenerator(rand.New(rand.NewPCG(seed, 11)).IntN)}
 		m := newSmall()
 		apply := func(commands ...Command) Applied {

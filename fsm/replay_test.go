@@ -134,7 +134,7 @@ func TestSnapshot_ReadsBesideApply(t *testing.T) {
 // saved records is what the commands had led to.
 func TestMachine_RebuildsWhatIsDerived(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(10) {
+	for seed := range seeds(10) {
 		m := New()
 		for i, e := range randomLog(seed, 300) {
 			mustApplyTo(t, m, e)

@@ -110,7 +110,7 @@ func (r replay) checkRestore(t rapid.TB, m *Machine, prefix int) {
 // prefix: in results, hash and the bytes of snapshots.
 func TestRestoreEqualsReplay(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range seeds(8) {
 		r := newReplay(t, randomLog(seed, 100))
 		m := newSmall()
 		for prefix := range len(r.log) {
@@ -135,7 +135,7 @@ func TestRestoreEqualsReplay_AnyLog(t *testing.T) {
 // A snapshot is of the moment of its capture, however late it is written.
 func TestSnapshot_IsWrittenWhileEntriesAreApplied(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(10) {
+	for seed := range seeds(10) {
 		log := randomLog(seed, 300)
 		m := newSmall()
 		applyLog(t, m, log[:150])

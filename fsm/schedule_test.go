@@ -127,7 +127,7 @@ func TestSchedules_ReplacedDoNotGoBack(t *testing.T) {
 // and actions.
 func TestRestoreEqualsReplay_Sight(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for seed := range seeds(4) {
 		g := newGenerator(rand.New(rand.NewPCG(seed, 13)).IntN)
 		g.theme = themeSight
 		m := newSmall()

@@ -12,7 +12,7 @@ import (
 // state takes: never much less.
 func TestVerifySnapshot(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range seeds(8) {
 		m := New()
 		applyLog(t, m, randomLog(seed, 400))
 		got, err := VerifySnapshot(bytes.NewReader(snapshotOf(t, m)))

@@ -133,7 +133,11 @@ func TestReadSnapshot_RefusesAWrongTrail(t *testing.T) {
 		}
 		for r, record := range chunks[c].records {
 			for i := range record {
-				for _, flip := range []byte{1, 2, 0x40, 0x80, 0xff} {
+				flips := []byte{1, 2, 0x40, 0x80, 0xff}
+				if testing.Short() { // another one at each byte
+					flips = flips[i%len(flips):][:1]
+				}
+				for _, flip := range flips {
 					bad := bytes.Clone(record)
 					bad[i] ^= flip
 					chunks[c].records[r] = bad

@@ -157,7 +157,7 @@ func TestBatch_UndoneLeavesNothing(t *testing.T) {
 // TestBatch_UndoneLeavesNothingOfALongRun is the same with more of everything.
 func TestBatch_UndoneLeavesNothingOfALongRun(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
+	for seed := range seeds(40) {
 		p := newTwins(t, rand.New(rand.NewPCG(seed, 7)).IntN)
 		for range 60 {
 			p.same()
@@ -245,7 +245,7 @@ func (p *twins) compare(want, got Applied, after any) {
 // batches, follow-ups and next claims come.
 func TestRestoreEqualsReplay_Batches(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for seed := range seeds(4) {
 		g := lifeGenerator{newGenerator(rand.New(rand.NewPCG(seed, 8)).IntN)}
 		m := newSmall()
 		log := make([]testEntry, 80)
