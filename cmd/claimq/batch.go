@@ -16,6 +16,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -26,7 +27,7 @@ func (e errRefusedOps) Error() string {
 	return fmt.Sprintf("%d of %d ops were refused", e.refused, e.all)
 }
 
-func newBatchCommand(a *app) *cobra.Command {
+func newBatchCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	var atomic bool
 	cmd := &cobra.Command{
@@ -44,11 +45,11 @@ random one, so that the command can repeat itself.`,
   echo '{"op":"cancel","id":17} {"op":"submit","task_type":"mail","params":{}}' | claimq batch - --atomic`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := a.readBatch(args[0], atomic)
+			b, err := readBatch(a, args[0], atomic)
 			if err != nil {
 				return err
 			}
-			return a.talk(&f, func(s session) error { return s.batch(cmd.Context(), b) })
+			return talk(a, &f, func(s session) error { return s.batch(cmd.Context(), b) })
 		},
 	}
 	addClientFlags(a, cmd, &f)
@@ -72,16 +73,16 @@ type batchOp struct {
 	ClaimToken     json.RawMessage `json:"claim_token"`
 }
 
-func (a *app) readBatch(file string, atomic bool) (*batchRequest, error) {
+func readBatch(a *term.App, file string, atomic bool) (*batchRequest, error) {
 	var data []byte
 	var err error
 	if file == "-" {
-		data, err = readBounded(a.stdin)
+		data, err = readBounded(a.Stdin)
 	} else {
 		data, err = readFileBounded(file)
 	}
 	if err != nil {
-		return nil, usageErrorf("FILE: %w", err)
+		return nil, term.UsageErrorf("FILE: %w", err)
 	}
 	b := &batchRequest{safe: true}
 	b.body = fmt.Appendf(nil, `{"atomic":%t,"ops":[`, atomic)
@@ -91,14 +92,14 @@ func (a *app) readBatch(file string, atomic bool) (*batchRequest, error) {
 		if err := dec.Decode(&value); err == io.EOF {
 			break
 		} else if err != nil {
-			return nil, usageErrorf("op %d: it is not JSON: %w", len(b.ops)+1, err)
+			return nil, term.UsageErrorf("op %d: it is not JSON: %w", len(b.ops)+1, err)
 		}
 		if err := b.addAll(value); err != nil {
 			return nil, err
 		}
 	}
 	if len(b.ops) == 0 {
-		return nil, usageErrorf("there are no ops: give one JSON object a line, or an array of them")
+		return nil, term.UsageErrorf("there are no ops: give one JSON object a line, or an array of them")
 	}
 	b.body = append(b.body, "]}"...)
 	return b, nil
@@ -111,7 +112,7 @@ func (b *batchRequest) addAll(value json.RawMessage) error {
 	}
 	var values []json.RawMessage
 	if err := json.Unmarshal(value, &values); err != nil {
-		return usageErrorf("op %d: %w", len(b.ops)+1, err)
+		return term.UsageErrorf("op %d: %w", len(b.ops)+1, err)
 	}
 	for _, v := range values {
 		if err := b.add(v); err != nil {
@@ -125,15 +126,15 @@ func (b *batchRequest) addAll(value json.RawMessage) error {
 func (b *batchRequest) add(raw json.RawMessage) error {
 	var op batchOp
 	if raw[0] != '{' {
-		return usageErrorf("op %d is not a JSON object", len(b.ops)+1)
+		return term.UsageErrorf("op %d is not a JSON object", len(b.ops)+1)
 	}
 	if err := json.Unmarshal(raw, &op); err != nil {
-		return usageErrorf("op %d: %w", len(b.ops)+1, err)
+		return term.UsageErrorf("op %d: %w", len(b.ops)+1, err)
 	}
 	marked := isSet(op.ClaimToken)
 	switch op.Op {
 	case "":
-		return usageErrorf(`op %d has no "op": say what to do`, len(b.ops)+1)
+		return term.UsageErrorf(`op %d has no "op": say what to do`, len(b.ops)+1)
 	case repeat.OpSubmit:
 		raw, marked = withKey("idempotency_key", op.IdempotencyKey, raw)
 	case repeat.OpClaim:
@@ -169,7 +170,7 @@ func (s session) batch(ctx context.Context, b *batchRequest) error {
 		return failedOp(err, b)
 	}
 	if !shown {
-		if err := s.a.showResults(b, &answer); err != nil {
+		if err := showResults(s.a, b, &answer); err != nil {
 			return err
 		}
 	}
@@ -181,7 +182,7 @@ func (s session) batch(ctx context.Context, b *batchRequest) error {
 
 // failedOp says which op an atomic batch was refused for.
 func failedOp(err error, b *batchRequest) error {
-	var call *callError
+	var call *term.CallError
 	var refusal *client.Error
 	if !errors.As(err, &call) || !errors.As(err, &refusal) {
 		return err
@@ -191,13 +192,13 @@ func failedOp(err error, b *batchRequest) error {
 	}
 	if json.Unmarshal(refusal.Details, &details) == nil && details.FailedOp != nil && *details.FailedOp >= 0 && *details.FailedOp < len(b.ops) {
 		i := *details.FailedOp
-		call.about = fmt.Sprintf("nothing is done because of op %d, %s: ", i+1, printable(string(b.ops[i].Op)))
+		call.About = fmt.Sprintf("nothing is done because of op %d, %s: ", i+1, term.Printable(string(b.ops[i].Op)))
 	}
 	return call
 }
 
 // showResults prints a row an op.
-func (a *app) showResults(b *batchRequest, answer *wire.BatchAnswer) error {
+func showResults(a *term.App, b *batchRequest, answer *wire.BatchAnswer) error {
 	rows := [][]string{{"OP", "WHAT", "TASK", "RESULT"}}
 	for i := range min(len(b.ops), len(answer.Results)) {
 		op, r := &b.ops[i], &answer.Results[i]
@@ -205,16 +206,16 @@ func (a *app) showResults(b *batchRequest, answer *wire.BatchAnswer) error {
 		if r.Task != nil {
 			id = strconv.FormatUint(r.Task.ID, 10)
 		}
-		rows = append(rows, []string{strconv.Itoa(i + 1), cell(string(op.Op)), cell(id), resultText(op.Op, r)})
+		rows = append(rows, []string{strconv.Itoa(i + 1), term.Cell(string(op.Op)), term.Cell(id), resultText(op.Op, r)})
 	}
-	return a.table(rows)
+	return a.Table(rows)
 }
 
 // resultText is what became of one op.
 func resultText(op repeat.Op, r *wire.OpResult) string {
 	switch {
 	case !r.Success:
-		return printable(r.Error) + " (" + printable(string(r.Code)) + ")"
+		return term.Printable(r.Error) + " (" + term.Printable(string(r.Code)) + ")"
 	case op == repeat.OpSubmit && r.Created:
 		return "submitted"
 	case op == repeat.OpSubmit:
@@ -224,11 +225,11 @@ func resultText(op repeat.Op, r *wire.OpResult) string {
 	case op == repeat.OpDelete:
 		return "deleted"
 	case op == repeat.OpExtend:
-		return "the lease has " + showMS(r.LeaseRemainingMS) + " left"
+		return "the lease has " + term.ShowMS(r.LeaseRemainingMS) + " left"
 	case r.Task == nil:
 		return "done"
 	}
-	text := printable(r.Task.Status)
+	text := term.Printable(r.Task.Status)
 	if r.Task.ClaimToken != nil && r.Task.Status == "claimed" {
 		text += fmt.Sprintf(", token %d", *r.Task.ClaimToken)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/cmd/claimq/bench"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type benchOptions struct {
@@ -23,7 +24,7 @@ type benchOptions struct {
 	output string
 }
 
-func newBenchCommand(a *app) *cobra.Command {
+func newBenchCommand(a *term.App) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -63,16 +64,16 @@ latency is lifecycle on one connection.`,
 	return cmd
 }
 
-func runBench(ctx context.Context, a *app, o benchOptions) error {
+func runBench(ctx context.Context, a *term.App, o benchOptions) error {
 	if o.output != "table" && o.output != "json" {
-		return usageErrorf("--output is %q: it must be table or json", o.output)
+		return term.UsageErrorf("--output is %q: it must be table or json", o.output)
 	}
 	if o.nodes < 0 || o.nodes > devNodesMax {
-		return usageErrorf("--nodes is %d: it must be 0 to %d", o.nodes, devNodesMax)
+		return term.UsageErrorf("--nodes is %d: it must be 0 to %d", o.nodes, devNodesMax)
 	}
 	own := o.noRaft || o.nodes > 0
 	if own && len(o.Endpoints) > 0 {
-		return usageErrorf("--endpoint goes with neither --nodes nor --no-raft: they start a cluster of their own")
+		return term.UsageErrorf("--endpoint goes with neither --nodes nor --no-raft: they start a cluster of their own")
 	}
 	if own {
 		o.Endpoints = []string{"http://127.0.0.1"} // its own, once it runs
@@ -80,11 +81,11 @@ func runBench(ctx context.Context, a *app, o benchOptions) error {
 		o.Endpoints = benchEndpoints(a)
 	}
 	if err := o.Validate(); err != nil {
-		return usageErrorf("%w", err)
+		return term.UsageErrorf("%w", err)
 	}
 	if own {
-		if a.relaxTimers != nil {
-			a.relaxTimers() // the load shares the processors with the nodes
+		if a.RelaxTimers != nil {
+			a.RelaxTimers() // the load shares the processors with the nodes
 		}
 		c, remove, err := startBenchCluster(ctx, o)
 		if err != nil {
@@ -112,11 +113,11 @@ func runBench(ctx context.Context, a *app, o benchOptions) error {
 	return nil
 }
 
-func printBench(a *app, r bench.Report, output string) error {
+func printBench(a *term.App, r bench.Report, output string) error {
 	if output == "table" {
-		return r.Print(a.stdout)
+		return r.Print(a.Stdout)
 	}
-	e := json.NewEncoder(a.stdout)
+	e := json.NewEncoder(a.Stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(r)
 }
@@ -153,8 +154,8 @@ func startBenchCluster(ctx context.Context, o benchOptions) (c *localCluster, re
 	return c, remove, nil
 }
 
-func benchEndpoints(a *app) []string {
-	if list := a.getenv("CLAIMQ_ENDPOINTS"); list != "" {
+func benchEndpoints(a *term.App) []string {
+	if list := a.Getenv("CLAIMQ_ENDPOINTS"); list != "" {
 		return strings.Split(list, ",")
 	}
 	return []string{"http://127.0.0.1:7400"}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type bulkOptions struct {
@@ -20,7 +21,7 @@ type bulkOptions struct {
 	addAttempts int32
 }
 
-func newBulkCommand(a *app) *cobra.Command {
+func newBulkCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bulk",
 		Short: "Retry, cancel or delete many tasks",
@@ -32,7 +33,7 @@ deleted.`,
 		Example: `  claimq bulk retry --status failed --type mail --dry-run
   claimq bulk retry --status failed --type mail --expect 112 --add-attempts 3
   claimq bulk delete --status completed --created-before 7d`,
-		Args: unknownCommand,
+		Args: term.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, action := range []string{"retry", "cancel", "delete"} {
@@ -41,7 +42,7 @@ deleted.`,
 	return cmd
 }
 
-func newBulkActionCommand(a *app, action string) *cobra.Command {
+func newBulkActionCommand(a *term.App, action string) *cobra.Command {
 	var o bulkOptions
 	cmd := &cobra.Command{
 		Use:     action,
@@ -53,7 +54,7 @@ func newBulkActionCommand(a *app, action string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.talk(&o.clientFlags, func(s session) error { return s.bulk(cmd, w) })
+			return talk(a, &o.clientFlags, func(s session) error { return s.bulk(cmd, w) })
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
@@ -65,21 +66,21 @@ func newBulkActionCommand(a *app, action string) *cobra.Command {
 	if action == "retry" {
 		f.Int32Var(&o.addAttempts, "add-attempts", 0, "give each so many attempts more")
 	}
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
 // action is the request that the flags describe.
-func (o *bulkOptions) action(a *app, cmd *cobra.Command, action string) (*wire.Action, error) {
-	filter, err := o.filter(a.clock())
+func (o *bulkOptions) action(a *term.App, cmd *cobra.Command, action string) (*wire.Action, error) {
+	filter, err := o.filter(a.Clock())
 	if err != nil {
 		return nil, err
 	}
 	switch none := len(query(&filter)) == 0; {
 	case none && !o.all:
-		return nil, usageErrorf("say which tasks: --status, --type, --worker, --label, --created-before, ..., or --all")
+		return nil, term.UsageErrorf("say which tasks: --status, --type, --worker, --label, --created-before, ..., or --all")
 	case !none && o.all:
-		return nil, usageErrorf("--all and a filter exclude each other")
+		return nil, term.UsageErrorf("--all and a filter exclude each other")
 	}
 	w := &wire.Action{Action: action, Filter: filter, AddAttempts: o.addAttempts, DryRun: o.dryRun}
 	if cmd.Flags().Changed("expect") {
@@ -117,10 +118,10 @@ func (s session) bulk(cmd *cobra.Command, w *wire.Action) error {
 			if matched == 1 {
 				verb = "matches"
 			}
-			_, err = fmt.Fprintf(s.a.stdout, "%s %s\n", tasksText(matched), verb)
+			_, err = fmt.Fprintf(s.a.Stdout, "%s %s\n", tasksText(matched), verb)
 			return err
 		}
-		_, err = fmt.Fprintf(s.a.stdout, "%s matched, %s done\n", tasksText(matched), counted(done))
+		_, err = fmt.Fprintf(s.a.Stdout, "%s matched, %s done\n", tasksText(matched), counted(done))
 		return err
 	}
 }

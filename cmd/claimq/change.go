@@ -9,9 +9,10 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newCancelCommand(a *app) *cobra.Command {
+func newCancelCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
@@ -23,14 +24,14 @@ that have not ended. Cancelling twice is no error.`,
 		Example: "  claimq cancel 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
+			return talkOfTask(a, &f, args[0], func(s session, id uint64) error {
 				var answer wire.Answer
 				r := client.Request{Method: http.MethodPost, Path: taskPath(id, "cancel"), Body: []byte("{}"), Repeatable: true}
 				shown, err := s.call(cmd.Context(), r, "Repeat the command: cancelling twice does no harm.", &answer)
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintln(a.stdout, a.settledText(id, "cancel", &answer))
+				_, err = fmt.Fprintln(a.Stdout, settledText(a, id, "cancel", &answer))
 				return err
 			})
 		},
@@ -47,7 +48,7 @@ type updateOptions struct {
 	noLabels bool
 }
 
-func newUpdateCommand(a *app) *cobra.Command {
+func newUpdateCommand(a *term.App) *cobra.Command {
 	var o updateOptions
 	cmd := &cobra.Command{
 		Use:   "update ID",
@@ -67,14 +68,14 @@ is; the labels given replace all that it has.`,
 			if err != nil {
 				return err
 			}
-			return a.talk(&o.clientFlags, func(s session) error {
+			return talk(a, &o.clientFlags, func(s session) error {
 				var answer wire.Answer
 				r := client.Request{Method: http.MethodPatch, Path: taskPath(id, ""), Body: body, Repeatable: true}
 				shown, err := s.call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
 				if err != nil || shown || answer.Task == nil {
 					return err
 				}
-				return a.showTask(answer.Task)
+				return a.ShowTask(answer.Task)
 			})
 		},
 	}
@@ -84,7 +85,7 @@ is; the labels given replace all that it has.`,
 	f.StringVar(&o.runAt, "run-at", "", "not claimable before this time, as 2026-01-02T15:04:05Z; now: at once")
 	f.StringArrayVar(&o.labels, "label", nil, "label, as name=value; repeatable; together they replace all labels")
 	f.BoolVar(&o.noLabels, "no-labels", false, "remove all labels")
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
@@ -107,7 +108,7 @@ func (o *updateOptions) patch(cmd *cobra.Command) ([]byte, error) {
 	}
 	switch {
 	case o.noLabels && len(o.labels) > 0:
-		return nil, usageErrorf("--label and --no-labels exclude each other")
+		return nil, term.UsageErrorf("--label and --no-labels exclude each other")
 	case o.noLabels:
 		fields["labels"] = wire.Labels{}
 	case len(o.labels) > 0:
@@ -118,7 +119,7 @@ func (o *updateOptions) patch(cmd *cobra.Command) ([]byte, error) {
 		fields["labels"] = labels
 	}
 	if len(fields) == 0 {
-		return nil, usageErrorf("say what to change: --priority, --run-at, --label or --no-labels")
+		return nil, term.UsageErrorf("say what to change: --priority, --run-at, --label or --no-labels")
 	}
 	return json.Marshal(fields)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type claimOptions struct {
@@ -24,7 +25,7 @@ type claimOptions struct {
 	limit             int
 }
 
-func newClaimCommand(a *app) *cobra.Command {
+func newClaimCommand(a *term.App) *cobra.Command {
 	var o claimOptions
 	cmd := &cobra.Command{
 		Use:   "claim",
@@ -48,7 +49,7 @@ eval fails too.`,
 			if err != nil {
 				return err
 			}
-			return a.talk(&o.clientFlags, func(s session) error { return s.claim(cmd.Context(), &o, w) })
+			return talk(a, &o.clientFlags, func(s session) error { return s.claim(cmd.Context(), &o, w) })
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags, "env")
@@ -68,13 +69,13 @@ eval fails too.`,
 func (o *claimOptions) claim(cmd *cobra.Command) (w wire.Claim, err error) {
 	switch {
 	case o.worker == "":
-		return w, usageErrorf("--worker is missing: say who claims")
+		return w, term.UsageErrorf("--worker is missing: say who claims")
 	case o.wait < 0:
-		return w, usageErrorf("--wait is %v: it must not be negative", o.wait)
+		return w, term.UsageErrorf("--wait is %v: it must not be negative", o.wait)
 	case o.limit < 0 || cmd.Flags().Changed("limit") && o.limit == 0:
-		return w, usageErrorf("--limit is %d: it must be 1 to 1000", o.limit)
+		return w, term.UsageErrorf("--limit is %d: it must be 1 to 1000", o.limit)
 	case o.limit > 0 && o.output == "env":
-		return w, usageErrorf("--limit does not go with --output env: it has room for one task")
+		return w, term.UsageErrorf("--limit does not go with --output env: it has room for one task")
 	}
 	w = wire.Claim{
 		WorkerID: o.worker, TaskTypes: o.types, SortBy: o.sortBy, SortOrder: o.sortOrder,
@@ -89,7 +90,7 @@ func (s session) claim(ctx context.Context, o *claimOptions, w wire.Claim) error
 	body, answer, err := s.claimNext(ctx, w, o.wait)
 	if err != nil && o.output == "env" {
 		// eval of nothing succeeds, and the variables may be of the claim before.
-		fmt.Fprint(s.a.stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
+		fmt.Fprint(s.a.Stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
 	}
 	shown, showErr := s.showJSON(body, err)
 	switch {
@@ -98,19 +99,19 @@ func (s session) claim(ctx context.Context, o *claimOptions, w wire.Claim) error
 	case showErr != nil:
 		return showErr
 	case answer.Task == nil && len(answer.Tasks) == 0:
-		return noTaskError{}
+		return term.NoTaskError{}
 	case shown:
 		return nil
 	case o.output == "env":
-		return showEnv(s.a.stdout, answer.Task, o.worker)
+		return showEnv(s.a.Stdout, answer.Task, o.worker)
 	case answer.Task != nil:
-		return s.a.showTask(answer.Task)
+		return s.a.ShowTask(answer.Task)
 	}
-	return s.a.showClaims(answer.Tasks)
+	return showClaims(s.a, answer.Tasks)
 }
 
 // showClaims prints a row a claimed task.
-func (a *app) showClaims(tasks []wire.Task) error {
+func showClaims(a *term.App, tasks []wire.Task) error {
 	rows := [][]string{{"ID", "TYPE", "TOKEN", "LEASE LEFT", "ATTEMPT", "PARAMS"}}
 	for i := range tasks {
 		t := &tasks[i]
@@ -119,21 +120,21 @@ func (a *app) showClaims(tasks []wire.Task) error {
 			token = strconv.FormatUint(*t.ClaimToken, 10)
 		}
 		if t.LeaseRemainingMS != nil {
-			left = showMS(*t.LeaseRemainingMS)
+			left = term.ShowMS(*t.LeaseRemainingMS)
 		}
 		rows = append(rows, []string{
-			strconv.FormatUint(t.ID, 10), cell(t.TaskType), cell(token), cell(left),
-			strconv.Itoa(int(t.Attempts)), cell(showValue(t.Params, t.Payload)),
+			strconv.FormatUint(t.ID, 10), term.Cell(t.TaskType), term.Cell(token), term.Cell(left),
+			strconv.Itoa(int(t.Attempts)), term.Cell(term.ShowValue(t.Params, t.Payload)),
 		})
 	}
-	return a.table(rows)
+	return a.Table(rows)
 }
 
 // showEnv prints the claim for a shell's eval.
 func showEnv(w io.Writer, t *wire.Task, worker string) error {
 	var b strings.Builder
 	set := func(name, value string) {
-		fmt.Fprintf(&b, "export CLAIMQ_%s=%s\n", name, shellQuote(value))
+		fmt.Fprintf(&b, "export CLAIMQ_%s=%s\n", name, term.ShellQuote(value))
 	}
 	set("TASK_ID", strconv.FormatUint(t.ID, 10))
 	set("TASK_TYPE", t.TaskType)
@@ -152,6 +153,3 @@ func showEnv(w io.Writer, t *wire.Task, worker string) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
-
-// shellQuote makes one word of s for any POSIX shell.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

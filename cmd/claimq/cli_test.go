@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // cliNode is a node in the server's JSON.
@@ -307,10 +309,10 @@ func TestRun(t *testing.T) {
 				server.Close()
 			}
 			var stdout, stderr bytes.Buffer
-			a := &app{
-				stdin: strings.NewReader(test.stdin), stdout: &stdout, stderr: &stderr, width: test.width,
-				environ: append([]string{"CLAIMQ_ENDPOINTS=" + server.URL}, test.environ...),
-				now:     func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 750e6, time.UTC) },
+			a := &term.App{
+				Stdin: strings.NewReader(test.stdin), Stdout: &stdout, Stderr: &stderr, Width: test.width,
+				Environ: append([]string{"CLAIMQ_ENDPOINTS=" + server.URL}, test.environ...),
+				Now:     func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 750e6, time.UTC) },
 			}
 			code := run(t.Context(), a, test.args)
 			if code != test.want {
@@ -366,7 +368,7 @@ func TestRun_readsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
 	if code := run(t.Context(), a, []string{"submit", "mail", "@" + path, "--endpoint", server.URL, "--key", "k"}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
@@ -389,7 +391,7 @@ func TestRun_submitsLargeFilesInParts(t *testing.T) {
 	}))
 	defer server.Close()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(strings.Repeat("{\"params\":1}\n", 2100)), stdout: &stdout, stderr: &stderr}
+	a := &term.App{Stdin: strings.NewReader(strings.Repeat("{\"params\":1}\n", 2100)), Stdout: &stdout, Stderr: &stderr}
 	if code := run(t.Context(), a, []string{"submit", "mail", "--file", "-", "--endpoint", server.URL}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
@@ -419,7 +421,7 @@ func TestRun_repeatsAFileWhoseAnswerWasLost(t *testing.T) {
 	}))
 	defer server.Close()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader("{\"params\":1}\n"), stdout: &stdout, stderr: &stderr}
+	a := &term.App{Stdin: strings.NewReader("{\"params\":1}\n"), Stdout: &stdout, Stderr: &stderr}
 	if code := run(t.Context(), a, []string{"submit", "mail", "--file", "-", "--endpoint", server.URL}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
@@ -460,7 +462,7 @@ func TestRun_waitsForATask(t *testing.T) {
 	}))
 	defer server.Close()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
 	if code := run(t.Context(), a, []string{"claim", "--worker", "w1", "--wait", "1h", "--lease", "20s", "--output", "json", "--endpoint", server.URL}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
@@ -483,7 +485,7 @@ func TestRun_waitsForAnEndInVain(t *testing.T) {
 	server := httptest.NewServer(api)
 	defer server.Close()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
 	if code := run(t.Context(), a, []string{"submit", "mail", "--key", "k", "--wait", "1ms", "--endpoint", server.URL}); code != 3 {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
@@ -510,31 +512,5 @@ func TestCommands_haveExamples(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(newRootCommand(&app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}))
-}
-
-func TestPrintable(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"plain é":       "plain é",
-		"a\x1b[2Jb\n\"": `a\x1b[2Jb\n"`,
-		"\u202eabc":     `\u202eabc`,
-		"bad \xff":      `bad \xff`,
-	} {
-		if got := printable(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-}
-
-func TestShowDuration(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "0s", 1500 * time.Microsecond: "1ms", 59*time.Second + 999*time.Millisecond: "59.999s",
-		time.Minute: "1m00s", 61 * time.Minute: "1h01m", 49 * time.Hour: "2d01h",
-	} {
-		if got := showDuration(d); got != want {
-			t.Errorf("%v: got %s, want %s", d, got, want)
-		}
-	}
+	walk(newRootCommand(&term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}))
 }

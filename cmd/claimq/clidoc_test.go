@@ -12,11 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // newTree is the command tree of a process without anything.
 func newTree() *cobra.Command {
-	return newRootCommand(&app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard})
+	return newRootCommand(&term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
 }
 
 const (
@@ -55,7 +57,7 @@ func cliReference(root *cobra.Command) string {
 	if err != nil {
 		panic(err)
 	}
-	eachCommand(root, func(cmd *cobra.Command, path string) {
+	term.EachCommand(root, func(cmd *cobra.Command, path string) {
 		if path == "" || !documented(cmd, path) {
 			return
 		}
@@ -72,18 +74,18 @@ func cliReference(root *cobra.Command) string {
 func flagLines(cmd, others *cobra.Command) string {
 	known := map[string]bool{}
 	if others != nil {
-		for _, f := range flagsOf(others) {
+		for _, f := range term.FlagsOf(others) {
 			known[flagLine(f)] = true
 		}
 	}
 	var rows [][]string
-	for _, f := range flagsOf(cmd) {
+	for _, f := range term.FlagsOf(cmd) {
 		if name, usage := flagText(f); !known[flagLine(f)] {
 			rows = append(rows, []string{name, usage})
 		}
 	}
 	var b strings.Builder
-	_ = columns(&b, rows)
+	_ = term.Columns(&b, rows)
 	return b.String()
 }
 
@@ -111,7 +113,7 @@ func writeCommand(b *strings.Builder, cmd, plain *cobra.Command) {
 func TestExamples_areTaken(t *testing.T) {
 	t.Parallel()
 	examples := 0
-	eachCommand(newTree(), func(cmd *cobra.Command, path string) {
+	term.EachCommand(newTree(), func(cmd *cobra.Command, path string) {
 		own := false
 		for _, args := range claimqCalls(t, cmd.Example) {
 			examples++
@@ -232,8 +234,8 @@ func TestMan(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "man1")
 	for range 2 {
-		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: os.Stderr}
-		if code := run(t.Context(), a, []string{"man", dir}); code != exitDone {
+		a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: os.Stderr}
+		if code := run(t.Context(), a, []string{"man", dir}); code != term.ExitDone {
 			t.Fatalf("exit code %d", code)
 		}
 	}
@@ -242,7 +244,7 @@ func TestMan(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := 0
-	eachCommand(newTree(), func(cmd *cobra.Command, path string) {
+	term.EachCommand(newTree(), func(cmd *cobra.Command, path string) {
 		if !documented(cmd, path) {
 			return
 		}
@@ -252,7 +254,7 @@ func TestMan(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		for _, f := range flagsOf(cmd) {
+		for _, f := range term.FlagsOf(cmd) {
 			if !strings.Contains(string(page), ".B "+roff("--"+f.Name)) && !strings.Contains(string(page), ", "+roff("--"+f.Name)) {
 				t.Errorf("the page of claimq %s does not have --%s", path, f.Name)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/keyfile"
 )
 
@@ -32,7 +33,7 @@ type clientFlags struct {
 
 // addClientFlags gives cmd the common flags, and lets variables set its flags:
 // CLAIMQ_WORKER says the same as --worker. A flag beats its variable.
-func addClientFlags(a *app, cmd *cobra.Command, f *clientFlags, moreOutputs ...string) {
+func addClientFlags(a *term.App, cmd *cobra.Command, f *clientFlags, moreOutputs ...string) {
 	f.outputs = append([]string{"table", "json"}, moreOutputs...)
 	flags := cmd.Flags()
 	f.addNodeFlags(flags)
@@ -61,80 +62,19 @@ func (f *clientFlags) addNodeFlags(flags *pflag.FlagSet) {
 	f.tls.add(flags)
 }
 
-// variables are those that are not named after their flag.
-func variableOf(flag string) []string {
-	switch flag {
-	case "endpoint":
-		return []string{"CLAIMQ_ENDPOINTS"}
-	case "token": // as claim --output env has it
-		return []string{"CLAIMQ_TOKEN", "CLAIMQ_CLAIM_TOKEN"}
-	}
-	return []string{"CLAIMQ_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
-}
-
-// variablesOf returns the variables that mean something to some command below cmd.
-func variablesOf(cmd *cobra.Command) []string {
-	names := []string{"CLAIMQ_CONFIG", "CLAIMQ_ENDPOINTS"}
-	var visit func(*cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, variableOf(f.Name)...) })
-		for _, sub := range cmd.Commands() {
-			visit(sub)
-		}
-	}
-	visit(cmd)
-	return names
-}
-
-// explicitOnly marks a flag that no variable sets: what changes settings must be
-// said on the command line.
-const explicitOnly = "claimq_explicit_only"
-
-// setFromVariables sets the flags that were not given.
-func setFromVariables(a *app, flags *pflag.FlagSet) error {
-	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" || f.Annotations[explicitOnly] != nil {
-			return
-		}
-		for _, name := range variableOf(f.Name) {
-			value := a.getenv(name)
-			if value == "" {
-				continue
-			}
-			if err := flags.Set(f.Name, value); err != nil {
-				errs = append(errs, usageErrorf("%s=%q: %w", name, value, err))
-			}
-			return
-		}
-	})
-	return errors.Join(errs...)
-}
-
-// onlyExplicit marks the flags that cmd has beside those of every client command.
-func onlyExplicit(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		switch f.Name {
-		case "endpoint", "api-key", "api-key-file", "ca-file", "cert-file", "key-file", "timeout", "output":
-		default:
-			f.Annotations = map[string][]string{explicitOnly: {}}
-		}
-	})
-}
-
 // setFromVariables sets the flags that were not given, and warns of secrets that others may
 // read. A flag with the key beats the other one's variable; of the variables the key's does.
-func (f *clientFlags) setFromVariables(a *app, flags *pflag.FlagSet) error {
+func (f *clientFlags) setFromVariables(a *term.App, flags *pflag.FlagSet) error {
 	key, file := flags.Changed("api-key"), flags.Changed("api-key-file")
-	if err := setFromVariables(a, flags); err != nil {
+	if err := term.SetFromVariables(a, flags); err != nil {
 		return err
 	}
 	if key && file {
-		return usageErrorf("--api-key and --api-key-file are both given: give one of them")
+		return term.UsageErrorf("--api-key and --api-key-file are both given: give one of them")
 	}
 	f.oneKey(file)
-	a.warnOfSecret(f.tls.keyFile)
-	a.warnOfSecret(f.keyFile)
+	a.WarnOfSecret(f.tls.keyFile)
+	a.WarnOfSecret(f.keyFile)
 	return nil
 }
 
@@ -152,12 +92,12 @@ func (f *clientFlags) check() error {
 	for _, o := range f.outputs {
 		if f.output == o {
 			if f.timeout <= 0 {
-				return usageErrorf("--timeout is %v: it must be positive", f.timeout)
+				return term.UsageErrorf("--timeout is %v: it must be positive", f.timeout)
 			}
 			return nil
 		}
 	}
-	return usageErrorf("--output is %q: it must be one of %s", f.output, strings.Join(f.outputs, ", "))
+	return term.UsageErrorf("--output is %q: it must be one of %s", f.output, strings.Join(f.outputs, ", "))
 }
 
 // keySource returns a function that returns the key to send, "": none.
@@ -167,20 +107,20 @@ func (f *clientFlags) keySource() (func() string, error) {
 	}
 	file, err := keyfile.Open(f.keyFile)
 	if err != nil {
-		return nil, usageErrorf("--api-key-file: %w", err)
+		return nil, term.UsageErrorf("--api-key-file: %w", err)
 	}
 	return file.Key, nil
 }
 
 // session is one command's talk with a server.
 type session struct {
-	a *app
+	a *term.App
 	f *clientFlags
 	c *client.Client
 }
 
 // talk runs fn with a client of the endpoints.
-func (a *app) talk(f *clientFlags, fn func(s session) error) error {
+func talk(a *term.App, f *clientFlags, fn func(s session) error) error {
 	var endpoints []string
 	for _, e := range f.endpoints {
 		if e = strings.TrimSpace(e); e != "" {
@@ -188,27 +128,27 @@ func (a *app) talk(f *clientFlags, fn func(s session) error) error {
 		}
 	}
 	if len(endpoints) == 0 {
-		return usageErrorf("--endpoint is empty")
+		return term.UsageErrorf("--endpoint is empty")
 	}
 	tlsConfig, err := f.tls.config()
 	if err != nil {
-		return usageErrorf("%w", err)
+		return term.UsageErrorf("%w", err)
 	}
 	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.apiKey, APIKeyFile: f.keyFile, TLS: tlsConfig, Timeout: f.timeout})
 	if err != nil {
-		return usageErrorf("%w", err)
+		return term.UsageErrorf("%w", err)
 	}
 	defer c.Close()
-	return askedAt(endpoints, fn(session{a: a, f: f, c: c}))
+	return term.AskedAt(endpoints, fn(session{a: a, f: f, c: c}))
 }
 
 // talkOfTask runs fn with a client of the endpoints and the task's id that arg is.
-func (a *app) talkOfTask(f *clientFlags, arg string, fn func(s session, id uint64) error) error {
+func talkOfTask(a *term.App, f *clientFlags, arg string, fn func(s session, id uint64) error) error {
 	id, err := parseID(arg)
 	if err != nil {
 		return err
 	}
-	return a.talk(f, func(s session) error { return fn(s, id) })
+	return talk(a, f, func(s session) error { return fn(s, id) })
 }
 
 // call makes a call and decodes the answer into answer. With --output json it
@@ -229,7 +169,7 @@ func (s session) call(ctx context.Context, r client.Request, unknown string, ans
 func (s session) do(ctx context.Context, r client.Request, unknown string, answer any) ([]byte, error) {
 	body, err := s.c.Do(ctx, r)
 	if err != nil {
-		return nil, &callError{err: err, unknown: unknown}
+		return nil, &term.CallError{Err: err, Unknown: unknown}
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
 		return body, fmt.Errorf("decode the server's answer: %w", err)
@@ -244,12 +184,12 @@ func (s session) showJSON(body []byte, err error) (shown bool, showErr error) {
 		return false, nil
 	}
 	if body != nil {
-		_, showErr := fmt.Fprintf(s.a.stdout, "%s\n", body)
+		_, showErr := fmt.Fprintf(s.a.Stdout, "%s\n", body)
 		return showErr == nil, showErr
 	}
 	var refusal *client.Error
 	if errors.As(err, &refusal) && refusal.Details != nil {
-		_, showErr = fmt.Fprintf(s.a.stdout, "%s\n", refusal.Details)
+		_, showErr = fmt.Fprintf(s.a.Stdout, "%s\n", refusal.Details)
 	}
 	return false, showErr
 }
@@ -258,7 +198,7 @@ func (s session) showJSON(body []byte, err error) (shown bool, showErr error) {
 func parseID(arg string) (uint64, error) {
 	id, err := strconv.ParseUint(arg, 10, 53)
 	if err != nil || id == 0 {
-		return 0, usageErrorf("%q is not a task id: it must be a positive number", arg)
+		return 0, term.UsageErrorf("%q is not a task id: it must be a positive number", arg)
 	}
 	return id, nil
 }

@@ -4,12 +4,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 
-	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // The key is of a flag or of a file, by a flag before a variable, and itself before a file.
@@ -38,7 +37,7 @@ func TestClientFlags_Key(t *testing.T) {
 		for name, value := range c.env {
 			environ = append(environ, name+"="+value)
 		}
-		a := &app{stderr: io.Discard, environ: environ}
+		a := &term.App{Stderr: io.Discard, Environ: environ}
 		var f clientFlags
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		f.addNodeFlags(flags)
@@ -55,17 +54,6 @@ func TestClientFlags_Key(t *testing.T) {
 		}
 		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%s: %q, %v", name, got, err)
-		}
-	}
-}
-
-// Whose key is refused is told of each way in which one is given.
-func TestCallText_Unauthorized(t *testing.T) {
-	t.Parallel()
-	text := callText(&callError{err: &client.Error{Status: 401, Code: "unauthorized", Text: "Unknown API key"}})
-	for _, way := range []string{"CLAIMQ_API_KEY,", "--api-key ", "--api-key-file ", "claimq key generate"} {
-		if !strings.Contains(text, way) {
-			t.Errorf("%q does not name %q", text, way)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -47,12 +46,4 @@ func (f *tlsFlags) config() (*tls.Config, error) {
 		c.Certificates = []tls.Certificate{own.Current().Certificate}
 	}
 	return c, nil
-}
-
-// isTLSError reports whether err is that client and server do not take each
-// other's certificates.
-func isTLSError(err error) bool {
-	var ours *tls.CertificateVerificationError
-	var theirs *net.OpError // the server's alert
-	return errors.As(err, &ours) || errors.As(err, &theirs) && theirs.Op == "remote error"
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // seeStatus is what to do when a change of the membership may have been made.
 const seeStatus = "See with 'claimq cluster status' whether it was done; to repeat the command is safe."
 
-func newClusterJoinCommand(a *app) *cobra.Command {
+func newClusterJoinCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	var nonvoter bool
 	cmd := &cobra.Command{
@@ -29,24 +30,24 @@ it has caught up; with --nonvoter it stays without a vote until it is promoted.`
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{"node_id": args[0], "peer_addr": args[1], "voter": !nonvoter}
-			return a.changeMember(cmd, &f, "join", body, func(n *wire.Node) string {
+			return changeMember(a, cmd, &f, "join", body, func(n *wire.Node) string {
 				switch {
 				case n.Suffrage == "voter":
-					return fmt.Sprintf("%s is a member and a voter", printable(n.NodeID))
+					return fmt.Sprintf("%s is a member and a voter", term.Printable(n.NodeID))
 				case nonvoter:
-					return fmt.Sprintf("%s is a member without a vote", printable(n.NodeID))
+					return fmt.Sprintf("%s is a member without a vote", term.Printable(n.NodeID))
 				}
-				return fmt.Sprintf("%s is a member; it becomes a voter once it has caught up", printable(n.NodeID))
+				return fmt.Sprintf("%s is a member; it becomes a voter once it has caught up", term.Printable(n.NodeID))
 			})
 		},
 	}
 	addClientFlags(a, cmd, &f)
 	cmd.Flags().BoolVar(&nonvoter, "nonvoter", false, "leave it without a vote until it is promoted")
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
-func newClusterPromoteCommand(a *app) *cobra.Command {
+func newClusterPromoteCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "promote NODE_ID",
@@ -56,8 +57,8 @@ is for those that were demoted, or joined with --nonvoter.`,
 		Example: "  claimq cluster promote n4",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeMember(cmd, &f, "promote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
-				return fmt.Sprintf("%s is a %s", printable(n.NodeID), printable(n.Suffrage))
+			return changeMember(a, cmd, &f, "promote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
+				return fmt.Sprintf("%s is a %s", term.Printable(n.NodeID), term.Printable(n.Suffrage))
 			})
 		},
 	}
@@ -65,7 +66,7 @@ is for those that were demoted, or joined with --nonvoter.`,
 	return cmd
 }
 
-func newClusterDemoteCommand(a *app) *cobra.Command {
+func newClusterDemoteCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "demote NODE_ID",
@@ -76,8 +77,8 @@ over first. What would leave too few healthy voters is refused.`,
 		Example: "  claimq cluster demote n4",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeMember(cmd, &f, "demote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
-				return fmt.Sprintf("%s is a %s, until it is promoted", printable(n.NodeID), printable(n.Suffrage))
+			return changeMember(a, cmd, &f, "demote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
+				return fmt.Sprintf("%s is a %s, until it is promoted", term.Printable(n.NodeID), term.Printable(n.Suffrage))
 			})
 		},
 	}
@@ -87,12 +88,12 @@ over first. What would leave too few healthy voters is refused.`,
 
 // changeMember makes the call POST /api/cluster/VERB, which answers with the
 // member, and prints what say says of it.
-func (a *app) changeMember(cmd *cobra.Command, f *clientFlags, verb string, body map[string]any, say func(*wire.Node) string) error {
+func changeMember(a *term.App, cmd *cobra.Command, f *clientFlags, verb string, body map[string]any, say func(*wire.Node) string) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
 	}
-	return a.talk(f, func(s session) error {
+	return talk(a, f, func(s session) error {
 		var answer wire.Member
 		// A repeat finds it done.
 		r := client.Request{Method: http.MethodPost, Path: "/api/cluster/" + verb, Body: text, Repeatable: true}
@@ -100,12 +101,12 @@ func (a *app) changeMember(cmd *cobra.Command, f *clientFlags, verb string, body
 		if err != nil || shown {
 			return err
 		}
-		_, err = fmt.Fprintln(a.stdout, say(&answer.Node))
+		_, err = fmt.Fprintln(a.Stdout, say(&answer.Node))
 		return err
 	})
 }
 
-func newClusterTransferCommand(a *app) *cobra.Command {
+func newClusterTransferCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "transfer [NODE_ID]",
@@ -122,7 +123,7 @@ func newClusterTransferCommand(a *app) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("encode request: %w", err)
 			}
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.Transferred
 				// Without a name a repeat would move it on.
 				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/transfer", Body: text, Repeatable: len(args) == 1}
@@ -130,7 +131,7 @@ func newClusterTransferCommand(a *app) *cobra.Command {
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintf(a.stdout, "%s leads\n", printable(answer.Leader))
+				_, err = fmt.Fprintf(a.Stdout, "%s leads\n", term.Printable(answer.Leader))
 				return err
 			})
 		},
@@ -139,7 +140,7 @@ func newClusterTransferCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newClusterHashCommand(a *app) *cobra.Command {
+func newClusterHashCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "hash",
@@ -150,7 +151,7 @@ differ.`,
 		Example: "  claimq cluster hash",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.ClusterHash
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster/hash"}, "", &answer)
 				if err == nil && !shown {
@@ -170,15 +171,15 @@ differ.`,
 // errStatesDiffer is returned when nodes have told different hashes.
 var errStatesDiffer = errors.New("the nodes' states differ: a node that differs from the majority stops by itself within a minute; see \"A node differs\" in docs/operations.md")
 
-func showHashes(a *app, h *wire.ClusterHash) error {
+func showHashes(a *term.App, h *wire.ClusterHash) error {
 	rows, silent := [][]string{{"NODE", "HASH"}}, 0
 	for _, n := range h.Nodes {
-		hash := printable(n.Hash)
+		hash := term.Printable(n.Hash)
 		if hash == "" {
 			hash = "no answer in time"
 			silent++
 		}
-		rows = append(rows, []string{cell(n.NodeID), hash})
+		rows = append(rows, []string{term.Cell(n.NodeID), hash})
 	}
 	word := "The states agree"
 	switch {
@@ -187,8 +188,8 @@ func showHashes(a *app, h *wire.ClusterHash) error {
 	case silent > 0:
 		word = fmt.Sprintf("The states of %d of %d nodes agree", len(h.Nodes)-silent, len(h.Nodes))
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%s at log index %d\n\n", word, h.Index); err != nil {
+	if _, err := fmt.Fprintf(a.Stdout, "%s at log index %d\n\n", word, h.Index); err != nil {
 		return err
 	}
-	return a.table(rows)
+	return a.Table(rows)
 }

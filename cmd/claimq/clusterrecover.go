@@ -9,15 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/cluster"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // recoverConsent is the flag without which nothing is recovered.
 const recoverConsent = "yes-i-know-this-may-lose-data"
 
-func newClusterRecoverCommand(a *app) *cobra.Command {
+func newClusterRecoverCommand(a *term.App) *cobra.Command {
 	var dataDir string
 	var consent bool
-	var o outputFlag
+	var o term.OutputFlag
 	cmd := &cobra.Command{
 		Use:   "recover --data-dir DIR",
 		Short: "Make one node a cluster again when most are lost for good",
@@ -34,29 +35,29 @@ tokens jump, so none is given out twice.
 Then start the node with its usual flags, and join new nodes with empty folders.`,
 		Example: "  claimq cluster recover --data-dir /var/lib/claimq\n  claimq cluster recover --data-dir /var/lib/claimq --" + recoverConsent,
 		Args:    cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error { return o.check() },
+		PreRunE: func(*cobra.Command, []string) error { return o.Check() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dataDir == "" {
-				return usageErrorf("--data-dir is missing")
+				return term.UsageErrorf("--data-dir is missing")
 			}
-			logger := hclog.New(&hclog.LoggerOptions{Name: "claimq", Level: hclog.Warn, Output: a.stderr})
-			r, err := cluster.Recover(cluster.RecoverConfig{DataDir: dataDir, Logger: logger, Version: version, DryRun: !consent})
+			logger := hclog.New(&hclog.LoggerOptions{Name: "claimq", Level: hclog.Warn, Output: a.Stderr})
+			r, err := cluster.Recover(cluster.RecoverConfig{DataDir: dataDir, Logger: logger, Version: a.Version, DryRun: !consent})
 			if err != nil {
 				return fmt.Errorf("recover %s: %w", dataDir, err)
 			}
 			show := showRecovery
-			if o.output == "json" {
+			if o.Output == "json" {
 				show = showRecoveryJSON
 			}
-			if err := show(a.stdout, &r, consent); err != nil || consent {
+			if err := show(a.Stdout, &r, consent); err != nil || consent {
 				return err
 			}
-			return usageErrorf("nothing was changed: give --%s to do it", recoverConsent)
+			return term.UsageErrorf("nothing was changed: give --%s to do it", recoverConsent)
 		},
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "data folder of a node that is stopped (required)")
 	cmd.Flags().BoolVar(&consent, recoverConsent, false, "do it")
-	o.add(cmd)
+	o.Add(cmd)
 	return cmd
 }
 
@@ -71,7 +72,7 @@ func showRecoveryJSON(w io.Writer, r *cluster.Recovery, done bool) error {
 	for _, o := range r.Others {
 		answer.Without = append(answer.Without, o.PeerAddr)
 	}
-	return showJSONOf(w, answer)
+	return term.ShowJSON(w, answer)
 }
 
 func showRecovery(w io.Writer, r *cluster.Recovery, done bool) error {
@@ -85,11 +86,11 @@ func showRecovery(w io.Writer, r *cluster.Recovery, done bool) error {
 	}
 	text := fmt.Sprintf("Node %s becomes the only member of a new cluster, without %s. What they have after log index %d is lost.\n"+
 		"Do it only if most of them are lost for good, with all nodes stopped, and never start them again with their old folders.\n",
-		printable(r.NodeID), left, r.LastIndex)
+		term.Printable(r.NodeID), left, r.LastIndex)
 	if done {
 		text = fmt.Sprintf("Node %s is the only member of the new cluster %s, without %s. It has what was in its log up to index %d.\n"+
 			"Start it with its usual flags, and join new nodes with empty folders. Never start the others again with their old folders.\n",
-			printable(r.NodeID), r.ClusterID, left, r.LastIndex)
+			term.Printable(r.NodeID), r.ClusterID, left, r.LastIndex)
 	}
 	_, err := io.WriteString(w, text)
 	return err

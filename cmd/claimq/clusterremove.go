@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newClusterRemoveCommand(a *app) *cobra.Command {
+func newClusterRemoveCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "remove NODE_ID",
@@ -28,14 +29,14 @@ learns it and serves nothing any more: stop it. Its folder is of no more use.`,
 			if err != nil {
 				return fmt.Errorf("encode request: %w", err)
 			}
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer struct{}
 				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/remove", Body: body}
 				shown, err := s.call(cmd.Context(), r, seeStatus, &answer)
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintf(a.stdout, "%s is no longer a member\n", printable(args[0]))
+				_, err = fmt.Fprintf(a.Stdout, "%s is no longer a member\n", term.Printable(args[0]))
 				return err
 			})
 		},

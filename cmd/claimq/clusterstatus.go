@@ -10,14 +10,15 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newClusterCommand(a *app) *cobra.Command {
+func newClusterCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cluster",
 		Short:   "Look after the cluster",
 		Example: "  claimq cluster status\n  claimq cluster remove n3",
-		Args:    unknownCommand,
+		Args:    term.UnknownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
@@ -35,7 +36,7 @@ func newClusterCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newClusterStatusCommand(a *app) *cobra.Command {
+func newClusterStatusCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -45,13 +46,13 @@ without one the node that answers. The exit code is 0 if it could be asked.`,
 		Example: "  claimq cluster status\n  claimq cluster status --endpoint http://127.0.0.1:7410 --output json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var cluster wire.Cluster
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster"}, "", &cluster)
 				if err != nil || shown {
 					return err
 				}
-				return a.showCluster(&cluster)
+				return showCluster(a, &cluster)
 			})
 		},
 	}
@@ -59,8 +60,8 @@ without one the node that answers. The exit code is 0 if it could be asked.`,
 	return cmd
 }
 
-func (a *app) showCluster(c *wire.Cluster) error {
-	leader := printable(c.Leader)
+func showCluster(a *term.App, c *wire.Cluster) error {
+	leader := term.Printable(c.Leader)
 	if leader == "" {
 		leader = "none"
 	}
@@ -69,7 +70,7 @@ func (a *app) showCluster(c *wire.Cluster) error {
 	for _, point := range d.points {
 		text += "  " + point + "\n"
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%s\nleader: %s   term: %d   feature level: %d\n\n", text, leader, c.Term, c.FeatureLevel); err != nil {
+	if _, err := fmt.Fprintf(a.Stdout, "%s\nleader: %s   term: %d   feature level: %d\n\n", text, leader, c.Term, c.FeatureLevel); err != nil {
 		return err
 	}
 	rows := [][]string{{"NODE", "STATE", "SUFFRAGE", "HTTP", "PEER", "APPLIED", "CONTACT", "VERSION", "HEALTH"}}
@@ -77,16 +78,16 @@ func (a *app) showCluster(c *wire.Cluster) error {
 		n := &c.Nodes[i]
 		contact := "never"
 		if n.LastContactMS >= 0 {
-			contact = showDuration(time.Duration(n.LastContactMS) * time.Millisecond)
+			contact = term.ShowDuration(time.Duration(n.LastContactMS) * time.Millisecond)
 		}
-		health := printable(n.Problem)
+		health := term.Printable(n.Problem)
 		if health == "" {
 			health = "ok"
 		}
 		rows = append(rows, []string{
-			cell(n.NodeID), cell(n.State), cell(n.Suffrage), cell(n.HTTPAddr), cell(n.PeerAddr),
-			strconv.FormatUint(n.AppliedIndex, 10), contact, cell(n.Version), health,
+			term.Cell(n.NodeID), term.Cell(n.State), term.Cell(n.Suffrage), term.Cell(n.HTTPAddr), term.Cell(n.PeerAddr),
+			strconv.FormatUint(n.AppliedIndex, 10), contact, term.Cell(n.Version), health,
 		})
 	}
-	return a.table(rows, "PEER", "CONTACT", "VERSION", "SUFFRAGE", "APPLIED")
+	return a.Table(rows, "PEER", "CONTACT", "VERSION", "SUFFRAGE", "APPLIED")
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 const (
@@ -25,21 +26,21 @@ const (
 	tokenBytes  = 32
 )
 
-func newClusterTokenCommand(a *app) *cobra.Command {
+func newClusterTokenCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke join tokens",
 		Long: `Make, list and revoke join tokens. A node that joins needs an operator's call, 'claimq
 cluster join', or a join token, which lets so many nodes in until it expires.`,
 		Example: "  claimq cluster token create --expires 1h > join.token",
-		Args:    unknownCommand,
+		Args:    term.UnknownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTokenCreateCommand(a), newTokenListCommand(a), newTokenRevokeCommand(a))
 	return cmd
 }
 
-func newTokenCreateCommand(a *app) *cobra.Command {
+func newTokenCreateCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	var expires time.Duration
 	var uses int
@@ -52,18 +53,18 @@ alone. Put it into a file on the new node, and start that with --join and
 		Example: "  claimq cluster token create --expires 1h > join.token\n  claimq cluster token create --expires 24h --uses 3 > join.token",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.createToken(cmd, &f, expires, uses, rand.Reader)
+			return createToken(a, cmd, &f, expires, uses, rand.Reader)
 		},
 	}
 	addClientFlags(a, cmd, &f)
 	cmd.Flags().DurationVar(&expires, "expires", time.Hour, "how long it lets nodes in, 30 days at most")
 	cmd.Flags().IntVar(&uses, "uses", 1, "how many nodes it lets in, 1 to 32")
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
 // createToken makes a token of what random gives, and prints it.
-func (a *app) createToken(cmd *cobra.Command, f *clientFlags, expires time.Duration, uses int, random io.Reader) error {
+func createToken(a *term.App, cmd *cobra.Command, f *clientFlags, expires time.Duration, uses int, random io.Reader) error {
 	secret := make([]byte, tokenBytes)
 	if _, err := io.ReadFull(random, secret); err != nil {
 		return fmt.Errorf("make a join token: %w", err)
@@ -74,7 +75,7 @@ func (a *app) createToken(cmd *cobra.Command, f *clientFlags, expires time.Durat
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
 	}
-	return a.talk(f, func(s session) error {
+	return talk(a, f, func(s session) error {
 		var answer wire.JoinTokenMade
 		// A repeat finds it made.
 		r := client.Request{Method: http.MethodPost, Path: "/api/cluster/tokens", Body: body, Repeatable: true}
@@ -82,12 +83,12 @@ func (a *app) createToken(cmd *cobra.Command, f *clientFlags, expires time.Durat
 			return err
 		}
 		if f.output == "json" {
-			return json.NewEncoder(a.stdout).Encode(madeToken{Success: true, Secret: token, Token: answer.Token})
+			return json.NewEncoder(a.Stdout).Encode(madeToken{Success: true, Secret: token, Token: answer.Token})
 		}
-		if _, err := fmt.Fprintln(a.stdout, token); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, token); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(a.stderr, "token %s lets %s in until %s\n", printable(answer.Token.ID), nodesText(answer.Token.Uses), answer.Token.ExpiresAt.Format(time.RFC3339))
+		_, err := fmt.Fprintf(a.Stderr, "token %s lets %s in until %s\n", term.Printable(answer.Token.ID), nodesText(answer.Token.Uses), answer.Token.ExpiresAt.Format(time.RFC3339))
 		return err
 	})
 }
@@ -106,7 +107,7 @@ func nodesText(n int) string {
 	return fmt.Sprintf("%d nodes", n)
 }
 
-func newTokenListCommand(a *app) *cobra.Command {
+func newTokenListCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -114,21 +115,21 @@ func newTokenListCommand(a *app) *cobra.Command {
 		Example: "  claimq cluster token list",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.JoinTokens
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster/tokens"}, "", &answer)
 				if err != nil || shown {
 					return err
 				}
 				if len(answer.Tokens) == 0 {
-					_, err = fmt.Fprintln(a.stdout, "no join tokens: nodes join by an operator's call alone")
+					_, err = fmt.Fprintln(a.Stdout, "no join tokens: nodes join by an operator's call alone")
 					return err
 				}
 				rows := [][]string{{"TOKEN", "USED", "EXPIRES (UTC)"}}
 				for _, t := range answer.Tokens {
-					rows = append(rows, []string{cell(t.ID), fmt.Sprintf("%d/%d", t.Used, t.Uses), t.ExpiresAt.UTC().Format(time.DateTime)})
+					rows = append(rows, []string{term.Cell(t.ID), fmt.Sprintf("%d/%d", t.Used, t.Uses), t.ExpiresAt.UTC().Format(time.DateTime)})
 				}
-				return a.table(rows)
+				return a.Table(rows)
 			})
 		},
 	}
@@ -136,7 +137,7 @@ func newTokenListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newTokenRevokeCommand(a *app) *cobra.Command {
+func newTokenRevokeCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "revoke ID",
@@ -149,14 +150,14 @@ func newTokenRevokeCommand(a *app) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("encode request: %w", err)
 			}
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer struct{}
 				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/tokens/revoke", Body: body}
 				shown, err := s.call(cmd.Context(), r, "See with 'claimq cluster token list' whether it was done.", &answer)
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintf(a.stdout, "token %s is revoked\n", printable(args[0]))
+				_, err = fmt.Fprintf(a.Stdout, "token %s is revoked\n", term.Printable(args[0]))
 				return err
 			})
 		},

@@ -11,9 +11,10 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newClusterUpgradeCommand(a *app) *cobra.Command {
+func newClusterUpgradeCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	var finalize bool
 	cmd := &cobra.Command{
@@ -27,9 +28,9 @@ from there. Refused while a node runs an older version, or a voter does not answ
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !finalize {
-				return a.talk(&f, func(s session) error { return showUpgrade(cmd.Context(), s) })
+				return talk(a, &f, func(s session) error { return showUpgrade(cmd.Context(), s) })
 			}
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.Upgraded
 				// Raising it to where it is changes nothing.
 				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/upgrade", Body: []byte("{}"), Repeatable: true}
@@ -37,14 +38,14 @@ from there. Refused while a node runs an older version, or a voter does not answ
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintf(a.stdout, "the cluster is at feature level %d\n", answer.FeatureLevel)
+				_, err = fmt.Fprintf(a.Stdout, "the cluster is at feature level %d\n", answer.FeatureLevel)
 				return err
 			})
 		},
 	}
 	addClientFlags(a, cmd, &f)
 	cmd.Flags().BoolVar(&finalize, "finalize", false, "do it")
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
@@ -63,18 +64,18 @@ func showUpgrade(ctx context.Context, s session) error {
 		highest = max(highest, n.FeatureLevel)
 	}
 	for _, n := range plan.Nodes {
-		rows = append(rows, []string{cell(n.NodeID), cell(n.Version), strconv.FormatUint(uint64(n.FeatureLevel), 10)})
+		rows = append(rows, []string{term.Cell(n.NodeID), term.Cell(n.Version), strconv.FormatUint(uint64(n.FeatureLevel), 10)})
 		if !n.Answers {
-			silent = append(silent, printable(n.NodeID))
+			silent = append(silent, term.Printable(n.NodeID))
 		}
 		if n.FeatureLevel < highest {
-			old = append(old, printable(n.NodeID))
+			old = append(old, term.Printable(n.NodeID))
 		}
 	}
-	if err := s.a.table(rows); err != nil {
+	if err := s.a.Table(rows); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.a.stdout, "\nthe cluster is at feature level %d; %s\n", plan.FeatureLevel, upgradeAdvice(&plan, silent, old))
+	_, err = fmt.Fprintf(s.a.Stdout, "\nthe cluster is at feature level %d; %s\n", plan.FeatureLevel, upgradeAdvice(&plan, silent, old))
 	return err
 }
 

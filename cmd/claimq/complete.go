@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type completeOptions struct {
@@ -18,7 +19,7 @@ type completeOptions struct {
 	lease  time.Duration
 }
 
-func newCompleteCommand(a *app) *cobra.Command {
+func newCompleteCommand(a *term.App) *cobra.Command {
 	var o completeOptions
 	cmd := &cobra.Command{
 		Use:   "complete ID [RESULT | @FILE | -]",
@@ -40,11 +41,11 @@ type or those of --type; the exit code is 0 also if there is none.`,
 			var result []byte
 			var err error
 			if len(args) > 1 {
-				if result, err = a.jsonArgument("RESULT", args[1]); err != nil {
+				if result, err = jsonArgument(a, "RESULT", args[1]); err != nil {
 					return err
 				}
 			}
-			submit, err := a.followUps(o.submit)
+			submit, err := followUps(a, o.submit)
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ type or those of --type; the exit code is 0 also if there is none.`,
 			if err != nil {
 				return err
 			}
-			return a.settle(cmd.Context(), &o.settleOptions, args[0], "complete", func(s wire.Settle) ([]byte, error) {
+			return settle(cmd.Context(), a, &o.settleOptions, args[0], "complete", func(s wire.Settle) ([]byte, error) {
 				s.Claim = next
 				body, err := withRaw("submit", submit, s)
 				if err != nil {
@@ -84,10 +85,10 @@ func (o *completeOptions) next() (*wire.Claim, error) {
 }
 
 // followUps makes one array of the tasks, byte for byte; nil for none.
-func (a *app) followUps(args []string) ([]byte, error) {
+func followUps(a *term.App, args []string) ([]byte, error) {
 	var all []byte
 	for _, arg := range args {
-		raw, err := a.jsonArgument("--submit", arg)
+		raw, err := jsonArgument(a, "--submit", arg)
 		if err != nil {
 			return nil, err
 		}

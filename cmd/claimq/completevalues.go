@@ -16,6 +16,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 const (
@@ -38,16 +39,16 @@ type completer struct {
 
 // complete makes a cobra function of fn, which asks a node that the command's flags
 // or the variables name. Of what fn returns it keeps what begins as was typed.
-func (a *app) complete(fn values) cobra.CompletionFunc {
+func complete(a *term.App, fn values) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var found []string
 		f := clientFlags{timeout: completeTimeout}
-		if a.readNodeFlags(cmd, &f) != nil {
+		if readNodeFlags(a, cmd, &f) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
-		_ = a.talk(&f, func(s session) error {
+		_ = talk(a, &f, func(s session) error {
 			found = fn(&completer{ctx: ctx, s: s}, args)
 			return nil
 		})
@@ -58,10 +59,10 @@ func (a *app) complete(fn values) cobra.CompletionFunc {
 
 // readNodeFlags reads where the nodes are from what has been typed, or from the
 // variables, also for a command that does not have these flags.
-func (a *app) readNodeFlags(cmd *cobra.Command, f *clientFlags) error {
+func readNodeFlags(a *term.App, cmd *cobra.Command, f *clientFlags) error {
 	own := pflag.NewFlagSet("nodes", pflag.ContinueOnError)
 	f.addNodeFlags(own)
-	err := setFromVariables(a, own)
+	err := term.SetFromVariables(a, own)
 	own.VisitAll(func(flag *pflag.Flag) {
 		typed := cmd.Flags().Lookup(flag.Name)
 		if typed == nil || !typed.Changed {
@@ -85,7 +86,7 @@ func (c *completer) get(path string, answer any) bool {
 }
 
 // described is a value with its description.
-func described(value, about string) string { return value + "\t" + printable(about) }
+func described(value, about string) string { return value + "\t" + term.Printable(about) }
 
 // fixed offers words, each perhaps with a description after a tab.
 func fixed(words ...string) cobra.CompletionFunc {
@@ -140,7 +141,7 @@ func aboutTask(t *wire.Task) string {
 		about += " by " + *t.WorkerID
 	}
 	if t.Status == "failed" && t.Error != "" {
-		about += ": " + cutTo(printable(t.Error), 40)
+		about += ": " + term.CutTo(term.Printable(t.Error), 40)
 	}
 	return about
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newCompletionCommand(a *app) *cobra.Command {
+func newCompletionCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a shell's completion script",
@@ -17,13 +19,13 @@ func newCompletionCommand(a *app) *cobra.Command {
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.stdout, true)
+				return root.GenBashCompletionV2(a.Stdout, true)
 			case "zsh":
-				return root.GenZshCompletion(a.stdout)
+				return root.GenZshCompletion(a.Stdout)
 			case "fish":
-				return root.GenFishCompletion(a.stdout, true)
+				return root.GenFishCompletion(a.Stdout, true)
 			default:
-				return root.GenPowerShellCompletionWithDesc(a.stdout)
+				return root.GenPowerShellCompletionWithDesc(a.Stdout)
 			}
 		},
 	}

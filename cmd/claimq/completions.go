@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -54,12 +55,12 @@ func takesFiles(path string) bool {
 
 // flagValues is what a flag of that name may be, in all commands but those that
 // commandFlagValues has.
-func (a *app) flagValues() map[string]cobra.CompletionFunc {
+func flagValues(a *term.App) map[string]cobra.CompletionFunc {
 	return map[string]cobra.CompletionFunc{
-		"endpoint":        a.complete(endpoints),
-		"type":            a.complete(taskTypes),
-		"worker":          a.complete(workers),
-		"parent":          a.complete(tasksThat(isParent, "running", "failed", "cancelled", "completed")),
+		"endpoint":        complete(a, endpoints),
+		"type":            complete(a, taskTypes),
+		"worker":          complete(a, workers),
+		"parent":          complete(a, tasksThat(isParent, "running", "failed", "cancelled", "completed")),
 		"output":          fixed("table", "json"),
 		"status":          fixed("pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"),
 		"event":           fixed(eventNames()...),
@@ -79,13 +80,13 @@ func (a *app) flagValues() map[string]cobra.CompletionFunc {
 }
 
 // commandFlagValues is what flags may be in one command, by its path and their name.
-func (a *app) commandFlagValues() map[string]cobra.CompletionFunc {
+func commandFlagValues(a *term.App) map[string]cobra.CompletionFunc {
 	all := map[string]cobra.CompletionFunc{"claim --output": fixed("table", "json", "env")}
 	for _, settling := range []string{"complete", "fail", "extend", "release"} {
-		all[settling+" --worker"] = a.complete(holder)
-		all[settling+" --token"] = a.complete(holdersToken)
+		all[settling+" --worker"] = complete(a, holder)
+		all[settling+" --token"] = complete(a, holdersToken)
 	}
-	all["retry --token"] = a.complete(holdersToken)
+	all["retry --token"] = complete(a, holdersToken)
 	return all
 }
 
@@ -101,17 +102,17 @@ func eventNames() (names []string) {
 
 // addCompletions says of every command and flag below root how it is completed: by
 // default the shell would offer files.
-func (a *app) addCompletions(root *cobra.Command) error {
-	arguments, flags, commandFlags := argumentValues(), a.flagValues(), a.commandFlagValues()
+func addCompletions(a *term.App, root *cobra.Command) error {
+	arguments, flags, commandFlags := argumentValues(), flagValues(a), commandFlagValues(a)
 	var errs []error
-	eachCommand(root, func(cmd *cobra.Command, path string) {
+	term.EachCommand(root, func(cmd *cobra.Command, path string) {
 		switch fn, ok := arguments[path]; {
 		case ok:
-			cmd.ValidArgsFunction = a.complete(fn)
+			cmd.ValidArgsFunction = complete(a, fn)
 		case cmd.ValidArgs == nil && !takesFiles(path):
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
-		for _, f := range flagsOf(cmd) {
+		for _, f := range term.FlagsOf(cmd) {
 			fn := commandFlags[path+" --"+f.Name]
 			if fn == nil {
 				fn = flags[f.Name]

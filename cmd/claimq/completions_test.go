@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // completed is what a press of the tab key at the end of args offers, and what the
@@ -18,8 +20,8 @@ import (
 func completed(t *testing.T, environ []string, args ...string) (values []string, directive string) {
 	t.Helper()
 	var stdout bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: io.Discard, environ: environ}
-	if code := run(t.Context(), a, append([]string{cobra.ShellCompRequestCmd}, args...)); code != exitDone {
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: io.Discard, Environ: environ}
+	if code := run(t.Context(), a, append([]string{cobra.ShellCompRequestCmd}, args...)); code != term.ExitDone {
 		t.Errorf("completing %q: exit code %d", args, code)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
@@ -41,8 +43,8 @@ func TestCompletion(t *testing.T) {
 	do := func(stdin, line string) {
 		t.Helper()
 		var stderr bytes.Buffer
-		a := &app{stdin: strings.NewReader(stdin), stdout: io.Discard, stderr: &stderr, environ: environ}
-		if code := run(t.Context(), a, strings.Fields(line)); code != exitDone {
+		a := &term.App{Stdin: strings.NewReader(stdin), Stdout: io.Discard, Stderr: &stderr, Environ: environ}
+		if code := run(t.Context(), a, strings.Fields(line)); code != term.ExitDone {
 			t.Fatalf("claimq %s: exit code %d: %s", line, code, stderr.String())
 		}
 	}
@@ -153,12 +155,12 @@ func TestCompletion_withoutServer(t *testing.T) {
 // Each completion is of a command and a flag that there are.
 func TestCompletions_areOfCommands(t *testing.T) {
 	t.Parallel()
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	root := newRootCommand(a)
 	known := map[string]bool{}
-	eachCommand(root, func(cmd *cobra.Command, path string) {
+	term.EachCommand(root, func(cmd *cobra.Command, path string) {
 		known[path] = true
-		for _, f := range flagsOf(cmd) {
+		for _, f := range term.FlagsOf(cmd) {
 			known[path+" --"+f.Name], known["--"+f.Name] = true, true
 		}
 	})
@@ -167,12 +169,12 @@ func TestCompletions_areOfCommands(t *testing.T) {
 			t.Errorf("there is no command %s", path)
 		}
 	}
-	for name := range a.flagValues() {
+	for name := range flagValues(a) {
 		if !known["--"+name] {
 			t.Errorf("no command has --%s", name)
 		}
 	}
-	for name := range a.commandFlagValues() {
+	for name := range commandFlagValues(a) {
 		if !known[name] {
 			t.Errorf("there is no %s", name)
 		}

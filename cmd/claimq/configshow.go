@@ -7,22 +7,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
 )
 
-func newConfigCommand(a *app) *cobra.Command {
+func newConfigCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
 		Short:   "Show what a server would be set to",
 		Example: "  claimq config show --config /etc/claimq/claimq.yaml",
-		Args:    unknownCommand,
+		Args:    term.UnknownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigShowCommand(a))
 	return cmd
 }
 
-func newConfigShowCommand(a *app) *cobra.Command {
+func newConfigShowCommand(a *term.App) *cobra.Command {
 	var file, output string
 	cmd := &cobra.Command{
 		Use:   "show",
@@ -36,16 +37,16 @@ file. It asks no server and starts none. With mistakes, it lists them all and en
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
-				return usageErrorf("--output is %q: it must be table or json", output)
+				return term.UsageErrorf("--output is %q: it must be table or json", output)
 			}
 			if file == "" {
-				file = a.getenv("CLAIMQ_CONFIG")
+				file = a.Getenv("CLAIMQ_CONFIG")
 			}
-			loaded, err := config.LoadServer(file, a.environ, cmd.Flags())
+			loaded, err := config.LoadServer(file, a.Environ, cmd.Flags())
 			if err != nil {
-				return usageErrorf("%w", err)
+				return term.UsageErrorf("%w", err)
 			}
-			loaded.Warnings = append(loaded.Warnings, config.MisspelledVariables(a.environ, variablesOf(cmd.Root()))...)
+			loaded.Warnings = append(loaded.Warnings, config.MisspelledVariables(a.Environ, term.VariablesOf(cmd.Root()))...)
 			if output == "json" {
 				return showConfigJSON(a, &loaded)
 			}
@@ -58,18 +59,18 @@ file. It asks no server and starts none. With mistakes, it lists them all and en
 	return cmd
 }
 
-func showConfig(a *app, loaded *config.Loaded) error {
+func showConfig(a *term.App, loaded *config.Loaded) error {
 	rows := [][]string{{"SETTING", "VALUE", "ORIGIN"}}
 	for _, s := range loaded.Show() {
 		for _, line := range s.Lines {
-			rows = append(rows, []string{s.Name, cmp.Or(printable(line), "-"), printable(s.Origin.String())})
+			rows = append(rows, []string{s.Name, cmp.Or(term.Printable(line), "-"), term.Printable(s.Origin.String())})
 		}
 	}
-	if err := a.table(rows); err != nil {
+	if err := a.Table(rows); err != nil {
 		return err
 	}
 	for _, w := range loaded.Warnings {
-		fmt.Fprintln(a.stderr, "warning: "+printable(w))
+		fmt.Fprintln(a.Stderr, "warning: "+term.Printable(w))
 	}
 	return nil
 }
@@ -82,7 +83,7 @@ type shownSetting struct {
 	Source string `json:"source,omitempty"` // its name; of files both, if there are two
 }
 
-func showConfigJSON(a *app, loaded *config.Loaded) error {
+func showConfigJSON(a *term.App, loaded *config.Loaded) error {
 	answer := struct {
 		Settings []shownSetting `json:"settings"`
 		Warnings []string       `json:"warnings"`
@@ -94,6 +95,6 @@ func showConfigJSON(a *app, loaded *config.Loaded) error {
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s\n", body)
+	_, err = fmt.Fprintf(a.Stdout, "%s\n", body)
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // showConfigOf runs `claimq config show` with a file of that content.
@@ -18,7 +20,7 @@ func showConfigOf(t *testing.T, content string, environ []string, args ...string
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, environ: environ}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: environ}
 	code = run(t.Context(), a, append([]string{"config", "show", "--config", path}, args...))
 	return strings.ReplaceAll(out.String(), path, "FILE"), strings.ReplaceAll(errs.String(), path, "FILE"), code
 }
@@ -88,7 +90,7 @@ func TestConfigShow_JSON(t *testing.T) {
 func TestConfigShow_Mistakes(t *testing.T) {
 	t.Parallel()
 	stdout, stderr, code := showConfigOf(t, "nod_id: n1\n", nil, "--log-level", "loud")
-	if code != exitUsage || stdout != "" {
+	if code != term.ExitUsage || stdout != "" {
 		t.Errorf("exit code %d, shown %q", code, stdout)
 	}
 	for _, want := range []string{`did you mean "node_id"?`, "log_level", "data_dir"} {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // A delete whose answer was lost finds no task when it is repeated: it is done.
@@ -22,9 +24,9 @@ func TestDelete_repeated(t *testing.T) {
 	}))
 	defer server.Close()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
 	code := run(t.Context(), a, []string{"delete", "17", "--endpoint", server.URL})
-	if code != exitDone || stdout.String() != "task 17 is deleted\n" || calls.Load() != 2 {
+	if code != term.ExitDone || stdout.String() != "task 17 is deleted\n" || calls.Load() != 2 {
 		t.Errorf("exit code %d after %d calls: %s%s", code, calls.Load(), stdout.String(), stderr.String())
 	}
 }

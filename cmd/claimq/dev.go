@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // devReadyTimeout bounds how long the nodes may take to find a leader.
@@ -31,7 +33,7 @@ type devOptions struct {
 	restart  bool
 }
 
-func newDevCommand(a *app) *cobra.Command {
+func newDevCommand(a *term.App) *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev",
@@ -55,12 +57,12 @@ in --data-dir for the next time.`,
 	return cmd
 }
 
-func runDev(ctx context.Context, a *app, o devOptions) error {
+func runDev(ctx context.Context, a *term.App, o devOptions) error {
 	if o.nodes < 1 || o.nodes > devNodesMax {
-		return usageErrorf("--nodes is %d: it must be 1 to %d", o.nodes, devNodesMax)
+		return term.UsageErrorf("--nodes is %d: it must be 1 to %d", o.nodes, devNodesMax)
 	}
 	if o.basePort < 1 || o.basePort+10*o.nodes > 65535 {
-		return usageErrorf("--port is %d: it must leave room for %d nodes below 65535", o.basePort, o.nodes)
+		return term.UsageErrorf("--port is %d: it must leave room for %d nodes below 65535", o.basePort, o.nodes)
 	}
 	binary, err := os.Executable()
 	if err != nil {
@@ -80,7 +82,7 @@ func runDev(ctx context.Context, a *app, o devOptions) error {
 		return err
 	}
 	for _, n := range c.nodes {
-		fmt.Fprintf(a.stdout, "%s  %s  pid %d  log %s\n", n.id, n.url, n.process.Pid, n.logPath)
+		fmt.Fprintf(a.Stdout, "%s  %s  pid %d  log %s\n", n.id, n.url, n.process.Pid, n.logPath)
 	}
 	file := filepath.Join(o.dataDir, devLeaderFile)
 	if err := removeIfThere(file); err != nil {
@@ -94,8 +96,8 @@ func runDev(ctx context.Context, a *app, o devOptions) error {
 	for i, n := range c.nodes {
 		urls[i] = n.url
 	}
-	fmt.Fprintf(a.stdout, "export CLAIMQ_ENDPOINTS=%s\n", strings.Join(urls, ","))
-	fmt.Fprintln(a.stdout, "Type that line in another terminal and try: claimq submit hello '{\"to\":\"world\"}'   Ctrl-C stops all nodes.")
+	fmt.Fprintf(a.Stdout, "export CLAIMQ_ENDPOINTS=%s\n", strings.Join(urls, ","))
+	fmt.Fprintln(a.Stdout, "Type that line in another terminal and try: claimq submit hello '{\"to\":\"world\"}'   Ctrl-C stops all nodes.")
 	return errors.Join(w.run(ctx), removeIfThere(file))
 }
 
@@ -110,7 +112,7 @@ func removeIfThere(path string) error {
 // devWatch tells of nodes that end and of changes of leader.
 type devWatch struct {
 	c       *localCluster
-	a       *app
+	a       *term.App
 	file    string // has the leader's pid
 	restart bool   // nodes that end
 	leader  string // the last that was told of; "": none, or it has ended
@@ -124,7 +126,7 @@ func (w *devWatch) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			fmt.Fprintln(w.a.stdout, "stopping")
+			fmt.Fprintln(w.a.Stdout, "stopping")
 			return nil
 		case <-tick.C:
 			if err := w.lookForLeader(ctx); err != nil {
@@ -146,7 +148,7 @@ func (w *devWatch) run(ctx context.Context) error {
 
 // ended tells that the node has ended, and starts it again if it is to.
 func (w *devWatch) ended(n *localNode) error {
-	fmt.Fprintf(w.a.stdout, "%s (pid %d) has ended: %v; its log ends with: %s\n", n.id, n.process.Pid, exitError(n.exit), lastLine(n.logPath))
+	fmt.Fprintf(w.a.Stdout, "%s (pid %d) has ended: %v; its log ends with: %s\n", n.id, n.process.Pid, exitError(n.exit), lastLine(n.logPath))
 	if n.id == w.leader {
 		w.leader = ""
 		if err := removeIfThere(w.file); err != nil {
@@ -160,7 +162,7 @@ func (w *devWatch) ended(n *localNode) error {
 	if err := w.c.start(n); err != nil {
 		return err
 	}
-	fmt.Fprintf(w.a.stdout, "%s is started again: pid %d\n", n.id, n.process.Pid)
+	fmt.Fprintf(w.a.Stdout, "%s is started again: pid %d\n", n.id, n.process.Pid)
 	return nil
 }
 
@@ -180,7 +182,7 @@ func (w *devWatch) lookForLeader(ctx context.Context) error {
 		if err := os.WriteFile(w.file, []byte(strconv.Itoa(w.c.nodes[i].process.Pid)+"\n"), 0o600); err != nil {
 			return fmt.Errorf("write the leader's pid: %w", err)
 		}
-		fmt.Fprintf(w.a.stdout, "leader: %s\n", w.leader)
+		fmt.Fprintf(w.a.Stdout, "leader: %s\n", w.leader)
 		return nil
 	}
 	return nil

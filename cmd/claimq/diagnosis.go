@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // diagnosis says in words how a cluster is: a line that sums it up, and what of
@@ -26,7 +27,7 @@ func diagnose(c *wire.Cluster) diagnosis {
 	versions := map[string][]string{}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		name := printable(n.NodeID)
+		name := term.Printable(n.NodeID)
 		if n.Version != "" {
 			versions[n.Version] = append(versions[n.Version], name)
 		}
@@ -64,11 +65,11 @@ func diagnose(c *wire.Cluster) diagnosis {
 	case c.Leader == "":
 		d.summary = "NO LEADER: nothing can be written or claimed. An election takes a second or two: look again"
 	case healthy < voters:
-		d.summary = fmt.Sprintf("%s leads, %s well: %s", printable(c.Leader), countOf(healthy, voters, "are"), spare(healthy-need))
+		d.summary = fmt.Sprintf("%s leads, %s well: %s", term.Printable(c.Leader), countOf(healthy, voters, "are"), spare(healthy-need))
 	case warned > 0 || len(d.points) > 0:
-		d.summary = fmt.Sprintf("%s leads %s; see below what needs attention", printable(c.Leader), bearing(voters, voters-need))
+		d.summary = fmt.Sprintf("%s leads %s; see below what needs attention", term.Printable(c.Leader), bearing(voters, voters-need))
 	default:
-		d.summary = fmt.Sprintf("All is well: %s leads %s", printable(c.Leader), bearing(voters, voters-need))
+		d.summary = fmt.Sprintf("All is well: %s leads %s", term.Printable(c.Leader), bearing(voters, voters-need))
 	}
 	return d
 }
@@ -125,7 +126,7 @@ func listVersions(versions map[string][]string) string {
 	}
 	slices.Sort(names)
 	for i, version := range names {
-		names[i] = printable(version) + " on " + strings.Join(versions[version], ", ")
+		names[i] = term.Printable(version) + " on " + strings.Join(versions[version], ", ")
 	}
 	return strings.Join(names, "; ")
 }

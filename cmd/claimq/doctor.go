@@ -10,12 +10,13 @@ import (
 
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/storage"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // errUnhealthy is returned when doctor found something wrong, and has said what.
 var errUnhealthy = errors.New("something is wrong with the data folder")
 
-func newDoctorCommand(a *app) *cobra.Command {
+func newDoctorCommand(a *term.App) *cobra.Command {
 	var dir, output string
 	cmd := &cobra.Command{
 		Use:   "doctor --data-dir DIR",
@@ -26,27 +27,27 @@ space. Nothing is changed. Exit code 1: something is wrong; it says what to do.`
 		Example: "  claimq doctor --data-dir /var/lib/claimq\n  claimq doctor --data-dir /var/lib/claimq --output json",
 		Args:    cobra.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := setFromVariables(a, cmd.Flags()); err != nil {
+			if err := term.SetFromVariables(a, cmd.Flags()); err != nil {
 				return err
 			}
 			switch {
 			case dir == "":
-				return usageErrorf("--data-dir is missing: name the node's data folder")
+				return term.UsageErrorf("--data-dir is missing: name the node's data folder")
 			case output != "table" && output != "json":
-				return usageErrorf("--output is %q: it must be one of table, json", output)
+				return term.UsageErrorf("--output is %q: it must be one of table, json", output)
 			}
 			return nil
 		},
 		RunE: func(*cobra.Command, []string) error {
 			findings, err := storage.Examine(dir, cluster.DefaultConfig().DiskFreeMin)
 			if err != nil {
-				return usageErrorf("--data-dir: %w", err)
+				return term.UsageErrorf("--data-dir: %w", err)
 			}
 			show := showFindings
 			if output == "json" {
 				show = showFindingsJSON
 			}
-			if err := show(a.stdout, findings); err != nil {
+			if err := show(a.Stdout, findings); err != nil {
 				return err
 			}
 			if slices.ContainsFunc(findings, func(f storage.Finding) bool { return !f.OK }) {
@@ -66,11 +67,11 @@ func showFindings(w io.Writer, findings []storage.Finding) error {
 		if !f.OK {
 			verdict = "WRONG"
 		}
-		if _, err := fmt.Fprintf(w, "%s  %-10s %s\n", verdict, f.Part, printable(f.Text)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %-10s %s\n", verdict, f.Part, term.Printable(f.Text)); err != nil {
 			return err
 		}
 		if f.Advice != "" {
-			if _, err := fmt.Fprintf(w, "       %-10s %s\n", "", printable(f.Advice)); err != nil {
+			if _, err := fmt.Fprintf(w, "       %-10s %s\n", "", term.Printable(f.Advice)); err != nil {
 				return err
 			}
 		}
@@ -93,5 +94,5 @@ func showFindingsJSON(w io.Writer, findings []storage.Finding) error {
 		report.OK = report.OK && f.OK
 		report.Findings = append(report.Findings, finding(f))
 	}
-	return showJSONOf(w, report)
+	return term.ShowJSON(w, report)
 }

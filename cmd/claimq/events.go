@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type eventsOptions struct {
@@ -21,7 +22,7 @@ type eventsOptions struct {
 	follow bool
 }
 
-func newEventsCommand(a *app) *cobra.Command {
+func newEventsCommand(a *term.App) *cobra.Command {
 	var o eventsOptions
 	cmd := &cobra.Command{
 		Use:   "events [ID]",
@@ -36,16 +37,16 @@ after --after, over changes of leader too, until Ctrl-C. With --output json each
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.talk(&o.clientFlags, func(s session) error { return s.events(cmd.Context(), &o) })
+				return talk(a, &o.clientFlags, func(s session) error { return s.events(cmd.Context(), &o) })
 			}
 			id, err := parseID(args[0])
 			if err != nil {
 				return err
 			}
 			if o.follow || o.filter != (client.EventFilter{}) {
-				return usageErrorf("--follow and the filters are for the events of all tasks: leave the ID away")
+				return term.UsageErrorf("--follow and the filters are for the events of all tasks: leave the ID away")
 			}
-			return a.talk(&o.clientFlags, func(s session) error { return s.taskEvents(cmd.Context(), id) })
+			return talk(a, &o.clientFlags, func(s session) error { return s.taskEvents(cmd.Context(), id) })
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
@@ -79,10 +80,10 @@ func (s session) taskEvents(ctx context.Context, id uint64) error {
 			attempt = strconv.Itoa(int(*e.Attempt))
 		}
 		rows = append(rows, []string{
-			e.Time.UTC().Format(exactTime), cell(e.Event), cell(worker), token, attempt, cell(e.Message),
+			e.Time.UTC().Format(term.ExactTime), term.Cell(e.Event), term.Cell(worker), token, attempt, term.Cell(e.Message),
 		})
 	}
-	return s.a.table(rows, "TOKEN")
+	return s.a.Table(rows, "TOKEN")
 }
 
 // events prints the events of all, a line each, as they come.
@@ -96,7 +97,7 @@ func (s session) events(ctx context.Context, o *eventsOptions) error {
 			if o.follow && errors.Is(err, context.Canceled) {
 				return nil // Ctrl-C is how it ends
 			}
-			return &callError{err: err}
+			return &term.CallError{Err: err}
 		}
 		if err := s.showEvent(&e); err != nil {
 			return err
@@ -111,7 +112,7 @@ func (s session) showEvent(e *client.Event) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.a.stdout, "%s\n", line)
+		_, err = fmt.Fprintf(s.a.Stdout, "%s\n", line)
 		return err
 	}
 	about := ""
@@ -119,12 +120,12 @@ func (s session) showEvent(e *client.Event) error {
 		about = " task " + e.TaskID
 	}
 	if e.WorkerID != "" {
-		about += " by " + printable(e.WorkerID)
+		about += " by " + term.Printable(e.WorkerID)
 	}
 	if e.Message != "" {
-		about += ": " + s.a.text(e.Message)
+		about += ": " + s.a.Text(e.Message)
 	}
-	_, err := fmt.Fprintf(s.a.stdout, "%s  %-10s %s%s\n", e.Time.UTC().Format(exactTime), e.Place, printable(e.Event), about)
+	_, err := fmt.Fprintf(s.a.Stdout, "%s  %-10s %s%s\n", e.Time.UTC().Format(term.ExactTime), e.Place, term.Printable(e.Event), about)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // filterFlags are the flags that select tasks.
@@ -80,7 +81,7 @@ func parseTimeOrAgo(flag, value string, now time.Time) (*time.Time, error) {
 	}
 	at, err := parseTime(flag, value)
 	if err != nil {
-		return nil, usageErrorf("%s is %q: it must be a time as 2026-01-02T15:04:05Z, or so long ago, as 90m or 7d", flag, value)
+		return nil, term.UsageErrorf("%s is %q: it must be a time as 2026-01-02T15:04:05Z, or so long ago, as 90m or 7d", flag, value)
 	}
 	return at, nil
 }

@@ -10,16 +10,17 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newFinalizationCommand(a *app) *cobra.Command {
+func newFinalizationCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "finalization",
 		Short: "Claim the right to end a task with steps",
 		Example: `  claimq finalization claim 17 --processor p1 --for 2m
   claimq finalization show 17
   claimq finalization release 17 --processor p1`,
-		Args: unknownCommand,
+		Args: term.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
@@ -31,15 +32,6 @@ func newFinalizationCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// notHeldError is returned when a processor does not get, or does not have, the
-// claim of a finalization; the server does not refuse such a call.
-type notHeldError struct {
-	text     string
-	notFound bool // there is no such task
-}
-
-func (e *notHeldError) Error() string { return e.text }
-
 // finalizationOptions say whose claim is meant, and how long it lasts.
 type finalizationOptions struct {
 	clientFlags
@@ -48,22 +40,22 @@ type finalizationOptions struct {
 }
 
 // postFinalization makes a call about the processor's claim, and decodes its answer.
-func (a *app) postFinalization(cmd *cobra.Command, o *finalizationOptions, arg, verb string, answer any, done func(id uint64, shown bool) error) error {
+func postFinalization(a *term.App, cmd *cobra.Command, o *finalizationOptions, arg, verb string, answer any, done func(id uint64, shown bool) error) error {
 	id, err := parseID(arg)
 	if err != nil {
 		return err
 	}
 	if o.processor == "" {
-		return usageErrorf("--processor is required: who would finalize the task")
+		return term.UsageErrorf("--processor is required: who would finalize the task")
 	}
 	if o.lasts < 0 || o.lasts%time.Second != 0 {
-		return usageErrorf("--for is %v: it must be whole seconds, not negative", o.lasts)
+		return term.UsageErrorf("--for is %v: it must be whole seconds, not negative", o.lasts)
 	}
 	body, err := json.Marshal(wire.FinalizationClaim{ProcessorID: o.processor, TimeoutSeconds: int64(o.lasts / time.Second)})
 	if err != nil {
 		return err
 	}
-	return a.talk(&o.clientFlags, func(s session) error {
+	return talk(a, &o.clientFlags, func(s session) error {
 		r := client.Request{Method: http.MethodPost, Path: taskPath(id, "finalization/"+verb), Body: body, Repeatable: true}
 		shown, err := s.call(cmd.Context(), r, "Repeat the command: the server knows the claim by its processor.", answer)
 		if err != nil {
@@ -73,7 +65,7 @@ func (a *app) postFinalization(cmd *cobra.Command, o *finalizationOptions, arg, 
 	})
 }
 
-func newFinalizationClaimCommand(a *app) *cobra.Command {
+func newFinalizationClaimCommand(a *term.App) *cobra.Command {
 	var o finalizationOptions
 	cmd := &cobra.Command{
 		Use:   "claim ID",
@@ -87,41 +79,41 @@ Exit code 0: claimed; 1: not, with the reason; 4: there is no such task.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationClaimed
-			return a.postFinalization(cmd, &o, args[0], "claim", &answer, func(id uint64, shown bool) error {
+			return postFinalization(a, cmd, &o, args[0], "claim", &answer, func(id uint64, shown bool) error {
 				if !answer.Claimed {
-					return &notHeldError{claimText(&answer), answer.TaskState == string(client.FinalizationNotFound)}
+					return &term.NotHeldError{Text: claimText(&answer), NotFound: answer.TaskState == string(client.FinalizationNotFound)}
 				}
 				if shown {
 					return nil
 				}
-				_, err := fmt.Fprintln(a.stdout, claimText(&answer))
+				_, err := fmt.Fprintln(a.Stdout, claimText(&answer))
 				return err
 			})
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	cmd.Flags().DurationVar(&o.lasts, "for", 0, "how long the claim lasts, 1s to 1h; 0: 30s")
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	addProcessorFlag(cmd, &o.processor)
 	return cmd
 }
 
 // claimText is the server's words, and who has the claim with which token.
 func claimText(w *wire.FinalizationClaimed) string {
-	text := printable(w.Message)
+	text := term.Printable(w.Message)
 	switch {
 	case w.ClaimToken != nil:
 		text += fmt.Sprintf(": token %d", *w.ClaimToken)
 	case w.AlreadyClaimedBy != nil:
-		text += ": by " + printable(*w.AlreadyClaimedBy)
+		text += ": by " + term.Printable(*w.AlreadyClaimedBy)
 	}
 	if w.TaskState != string(client.FinalizationNotFound) {
-		text += " (" + printable(w.TaskState) + ")"
+		text += " (" + term.Printable(w.TaskState) + ")"
 	}
 	return text
 }
 
-func newFinalizationExtendCommand(a *app) *cobra.Command {
+func newFinalizationExtendCommand(a *term.App) *cobra.Command {
 	var o finalizationOptions
 	cmd := &cobra.Command{
 		Use:     "extend ID",
@@ -131,19 +123,19 @@ func newFinalizationExtendCommand(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationExtended
-			return a.postFinalization(cmd, &o, args[0], "extend", &answer, func(id uint64, shown bool) error {
-				return a.heldText(&o, id, shown, answer.Extended, "is extended")
+			return postFinalization(a, cmd, &o, args[0], "extend", &answer, func(id uint64, shown bool) error {
+				return heldText(a, &o, id, shown, answer.Extended, "is extended")
 			})
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	cmd.Flags().DurationVar(&o.lasts, "for", 0, "how long from now, 1s to 1h; 0: as long as it was claimed for")
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	addProcessorFlag(cmd, &o.processor)
 	return cmd
 }
 
-func newFinalizationReleaseCommand(a *app) *cobra.Command {
+func newFinalizationReleaseCommand(a *term.App) *cobra.Command {
 	var o finalizationOptions
 	cmd := &cobra.Command{
 		Use:     "release ID",
@@ -153,8 +145,8 @@ func newFinalizationReleaseCommand(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var answer wire.FinalizationReleased
-			return a.postFinalization(cmd, &o, args[0], "release", &answer, func(id uint64, shown bool) error {
-				return a.heldText(&o, id, shown, answer.Released, "is released")
+			return postFinalization(a, cmd, &o, args[0], "release", &answer, func(id uint64, shown bool) error {
+				return heldText(a, &o, id, shown, answer.Released, "is released")
 			})
 		},
 	}
@@ -164,18 +156,18 @@ func newFinalizationReleaseCommand(a *app) *cobra.Command {
 }
 
 // heldText says that the claim was changed, or that there is none.
-func (a *app) heldText(o *finalizationOptions, id uint64, shown, held bool, what string) error {
+func heldText(a *term.App, o *finalizationOptions, id uint64, shown, held bool, what string) error {
 	if !held {
-		return &notHeldError{text: fmt.Sprintf("%s does not hold the finalization of task %d", printable(o.processor), id)}
+		return &term.NotHeldError{Text: fmt.Sprintf("%s does not hold the finalization of task %d", term.Printable(o.processor), id)}
 	}
 	if shown {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.stdout, "the claim of %s on the finalization of task %d %s\n", printable(o.processor), id, what)
+	_, err := fmt.Fprintf(a.Stdout, "the claim of %s on the finalization of task %d %s\n", term.Printable(o.processor), id, what)
 	return err
 }
 
-func newFinalizationShowCommand(a *app) *cobra.Command {
+func newFinalizationShowCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "show ID",
@@ -183,13 +175,13 @@ func newFinalizationShowCommand(a *app) *cobra.Command {
 		Example: "  claimq finalization show 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
+			return talkOfTask(a, &f, args[0], func(s session, id uint64) error {
 				var answer wire.Finalization
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "finalization")}, "", &answer)
 				if err != nil || shown {
 					return err
 				}
-				return a.showFinalization(&answer)
+				return showFinalization(a, &answer)
 			})
 		},
 	}
@@ -197,15 +189,15 @@ func newFinalizationShowCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) showFinalization(w *wire.Finalization) error {
+func showFinalization(a *term.App, w *wire.Finalization) error {
 	held := "nobody holds the claim"
 	if w.ClaimedBy != nil {
-		held = printable(*w.ClaimedBy) + " holds the claim"
+		held = term.Printable(*w.ClaimedBy) + " holds the claim"
 		if w.ClaimExpiresAt != nil {
-			held += ", until " + a.showTime(*w.ClaimExpiresAt) + " unless it extends"
+			held += ", until " + a.ShowTime(*w.ClaimExpiresAt) + " unless it extends"
 		}
 	}
-	if _, err := fmt.Fprintln(a.stdout, held); err != nil {
+	if _, err := fmt.Fprintln(a.Stdout, held); err != nil {
 		return err
 	}
 	if len(w.Attempts) == 0 {
@@ -222,8 +214,8 @@ func (a *app) showFinalization(w *wire.Finalization) error {
 			holder = *at.AlreadyClaimedBy
 		}
 		rows = append(rows, []string{
-			at.AttemptedAt.UTC().Format(exactTime), cell(at.ProcessorID), claimed, cell(holder), cell(at.TaskState), cell(at.Message),
+			at.AttemptedAt.UTC().Format(term.ExactTime), term.Cell(at.ProcessorID), claimed, term.Cell(holder), term.Cell(at.TaskState), term.Cell(at.Message),
 		})
 	}
-	return a.table(rows, "TASK")
+	return a.Table(rows, "TASK")
 }

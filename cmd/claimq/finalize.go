@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type finalizeOptions struct {
@@ -19,7 +20,7 @@ type finalizeOptions struct {
 	failed    bool // --error is given, if only as ""
 }
 
-func newFinalizeCommand(a *app) *cobra.Command {
+func newFinalizeCommand(a *term.App) *cobra.Command {
 	var o finalizeOptions
 	cmd := &cobra.Command{
 		Use:   "finalize ID [RESULT | @FILE | -]",
@@ -34,14 +35,14 @@ and all exit with 0. Who would do the same work only once claims it first, with
   claimq finalize 17 --processor p1 --token 9 @result.json
   claimq finalize 17 --processor p1 --error "the parts do not fit"`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.finalize(cmd, &o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return finalize(a, cmd, &o, args) },
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	f := cmd.Flags()
 	f.Var(&o.token, "token", "only if this is the token of the claim of its finalization")
 	f.StringVar(&o.outcome, "outcome", "", "completed or failed; not given: completed, with --error failed")
 	f.StringVar(&o.failure, "error", "", "why it failed")
-	onlyExplicit(cmd) // a token in the environment is of another claim
+	term.OnlyExplicit(cmd) // a token in the environment is of another claim
 	addProcessorFlag(cmd, &o.processor)
 	return cmd
 }
@@ -50,39 +51,39 @@ func addProcessorFlag(cmd *cobra.Command, processor *string) {
 	cmd.Flags().StringVar(processor, "processor", "", "who finalizes it (required; CLAIMQ_PROCESSOR)")
 }
 
-func (a *app) finalize(cmd *cobra.Command, o *finalizeOptions, args []string) error {
+func finalize(a *term.App, cmd *cobra.Command, o *finalizeOptions, args []string) error {
 	id, err := parseID(args[0])
 	if err != nil {
 		return err
 	}
 	o.failed = cmd.Flags().Changed("error")
-	body, err := a.finalizeBody(o, args[1:])
+	body, err := finalizeBody(a, o, args[1:])
 	if err != nil {
 		return err
 	}
-	return a.talk(&o.clientFlags, func(s session) error {
+	return talk(a, &o.clientFlags, func(s session) error {
 		var answer wire.Finalized
 		r := client.Request{Method: http.MethodPost, Path: taskPath(id, "finalize"), Body: body, Repeatable: true}
 		shown, err := s.call(cmd.Context(), r, "Repeat the command: it tells what was done.", &answer)
 		if err != nil || shown {
 			return err
 		}
-		text := fmt.Sprintf("task %d is %s", id, printable(answer.Action))
+		text := fmt.Sprintf("task %d is %s", id, term.Printable(answer.Action))
 		if answer.AlreadyFinalized {
 			text += " (this had been done before"
 			if answer.Task.WorkerID != nil {
-				text += ", by " + printable(*answer.Task.WorkerID)
+				text += ", by " + term.Printable(*answer.Task.WorkerID)
 			}
 			text += ")"
 		}
-		_, err = fmt.Fprintln(a.stdout, text)
+		_, err = fmt.Fprintln(a.Stdout, text)
 		return err
 	})
 }
 
-func (a *app) finalizeBody(o *finalizeOptions, args []string) ([]byte, error) {
+func finalizeBody(a *term.App, o *finalizeOptions, args []string) ([]byte, error) {
 	if o.processor == "" {
-		return nil, usageErrorf("--processor is required: who finalizes the task")
+		return nil, term.UsageErrorf("--processor is required: who finalizes the task")
 	}
 	w := wire.Finalize{ProcessorID: o.processor, ClaimToken: uint64(o.token), Outcome: o.outcome, Error: o.failure}
 	switch {
@@ -93,14 +94,14 @@ func (a *app) finalizeBody(o *finalizeOptions, args []string) ([]byte, error) {
 	}
 	switch {
 	case w.Outcome == string(client.StatusCompleted) && o.failed:
-		return nil, usageErrorf("--error is for a task that failed")
+		return nil, term.UsageErrorf("--error is for a task that failed")
 	case w.Outcome == string(client.StatusFailed) && len(args) > 0:
-		return nil, usageErrorf("RESULT is for a task that completed")
+		return nil, term.UsageErrorf("RESULT is for a task that completed")
 	}
 	var result []byte
 	if len(args) > 0 {
 		var err error
-		if result, err = a.jsonArgument("RESULT", args[0]); err != nil {
+		if result, err = jsonArgument(a, "RESULT", args[0]); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
 )
 
@@ -22,7 +23,7 @@ const (
 	healthBytesMax = 16 << 10
 )
 
-func newHealthCommand(a *app) *cobra.Command {
+func newHealthCommand(a *term.App) *cobra.Command {
 	var file, output string
 	var ready bool
 	cmd := &cobra.Command{
@@ -38,14 +39,14 @@ is, 1 it is not, or gave no answer in 5 s.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
-				return usageErrorf("--output is %q: it must be table or json", output)
+				return term.UsageErrorf("--output is %q: it must be table or json", output)
 			}
 			if file == "" {
-				file = a.getenv("CLAIMQ_CONFIG")
+				file = a.Getenv("CLAIMQ_CONFIG")
 			}
-			loaded, err := config.LoadServer(file, a.environ, cmd.Flags())
+			loaded, err := config.LoadServer(file, a.Environ, cmd.Flags())
 			if err != nil {
-				return usageErrorf("%w", err)
+				return term.UsageErrorf("%w", err)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()
@@ -54,9 +55,9 @@ is, 1 it is not, or gave no answer in 5 s.`,
 				return err
 			}
 			if output == "json" {
-				return json.NewEncoder(a.stdout).Encode(said)
+				return json.NewEncoder(a.Stdout).Encode(said)
 			}
-			_, err = fmt.Fprintf(a.stdout, "%s is %s\n", printable(said.NodeID), printable(said.Status))
+			_, err = fmt.Fprintf(a.Stdout, "%s is %s\n", term.Printable(said.NodeID), term.Printable(said.Status))
 			return err
 		},
 	}
@@ -110,11 +111,11 @@ func askHealth(ctx context.Context, server *config.Server, ready bool) (health, 
 		return health{}, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return health{}, fmt.Errorf("%s answered %s: %s", url, resp.Status, printable(string(body)))
+		return health{}, fmt.Errorf("%s answered %s: %s", url, resp.Status, term.Printable(string(body)))
 	}
 	var said health
 	if err := json.Unmarshal(body, &said); err != nil || said.Status == "" {
-		return health{}, fmt.Errorf("%s did not answer as claimq does: %s", url, printable(string(body)))
+		return health{}, fmt.Errorf("%s did not answer as claimq does: %s", url, term.Printable(string(body)))
 	}
 	return said, nil
 }

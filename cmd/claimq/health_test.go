@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // healthOf runs claimq health against a server at the address.
@@ -19,7 +21,7 @@ func healthOf(t *testing.T, addr string, args ...string) (stdout, stderr string,
 	t.Helper()
 	var out, errs bytes.Buffer
 	environ := []string{"CLAIMQ_NODE_ID=n1", "CLAIMQ_DATA_DIR=d", "CLAIMQ_HTTP_ADDR=" + addr, "CLAIMQ_HTTP_ADVERTISE=127.0.0.1:1", "CLAIMQ_INSECURE=true"}
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, environ: environ}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: environ}
 	code = run(t.Context(), a, append([]string{"health"}, args...))
 	return out.String(), errs.String(), code
 }
@@ -38,7 +40,7 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
 	defer other.Close()
-	if _, stderr, code := healthOf(t, other.Listener.Addr().String()); code != exitRefused || !strings.Contains(stderr, "did not answer as claimq does: hello") {
+	if _, stderr, code := healthOf(t, other.Listener.Addr().String()); code != term.ExitRefused || !strings.Contains(stderr, "did not answer as claimq does: hello") {
 		t.Errorf("another server: %d, %s", code, stderr)
 	}
 	plain := httptest.NewServer(http.HandlerFunc(wellAndUnready))
@@ -49,21 +51,21 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, at := range []string{addr, "0.0.0.0:" + port} {
-		if stdout, stderr, code := healthOf(t, at); code != exitDone || stdout != "n1 is alive\n" {
+		if stdout, stderr, code := healthOf(t, at); code != term.ExitDone || stdout != "n1 is alive\n" {
 			t.Errorf("at %s: %d, %s%s", at, code, stdout, stderr)
 		}
 	}
-	if stdout, stderr, code := healthOf(t, addr, "--ready"); code != exitRefused || !strings.Contains(stderr, `503 Service Unavailable: {"code":"no_leader"}`) {
+	if stdout, stderr, code := healthOf(t, addr, "--ready"); code != term.ExitRefused || !strings.Contains(stderr, `503 Service Unavailable: {"code":"no_leader"}`) {
 		t.Errorf("not ready: %d, %s%s", code, stdout, stderr)
 	}
-	if _, stderr, code := healthOf(t, addr, "--node-id", "no/id"); code != exitUsage || !strings.Contains(stderr, "node_id") {
+	if _, stderr, code := healthOf(t, addr, "--node-id", "no/id"); code != term.ExitUsage || !strings.Contains(stderr, "node_id") {
 		t.Errorf("a server that would not start: %d, %s", code, stderr)
 	}
-	if stdout, stderr, code := healthOf(t, addr, "--output", "json"); code != exitDone || stdout != "{\"status\":\"alive\",\"node_id\":\"n1\"}\n" {
+	if stdout, stderr, code := healthOf(t, addr, "--output", "json"); code != term.ExitDone || stdout != "{\"status\":\"alive\",\"node_id\":\"n1\"}\n" {
 		t.Errorf("as JSON: %d, %s%s", code, stdout, stderr)
 	}
 	plain.Close()
-	if _, stderr, code := healthOf(t, addr); code != exitRefused || !strings.Contains(stderr, "refused") {
+	if _, stderr, code := healthOf(t, addr); code != term.ExitRefused || !strings.Contains(stderr, "refused") {
 		t.Errorf("no server: %d, %s", code, stderr)
 	}
 }
@@ -83,15 +85,15 @@ func TestHealth_TLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"--http-tls-cert-file", file, "--http-tls-key-file", file}
-	if stdout, stderr, code := healthOf(t, addr, args...); code != exitDone || stdout != "n1 is alive\n" {
+	if stdout, stderr, code := healthOf(t, addr, args...); code != term.ExitDone || stdout != "n1 is alive\n" {
 		t.Errorf("%d, %s%s", code, stdout, stderr)
 	}
 	args = append(args, "--ready", "--http-tls-client-ca-file", file)
-	if stdout, stderr, code := healthOf(t, addr, args...); code != exitDone || stdout != "n1 is taking connections\n" {
+	if stdout, stderr, code := healthOf(t, addr, args...); code != term.ExitDone || stdout != "n1 is taking connections\n" {
 		t.Errorf("with certificates of clients: %d, %s%s", code, stdout, stderr)
 	}
 	secure.Close()
-	if _, stderr, code := healthOf(t, addr, args...); code != exitRefused || !strings.Contains(stderr, "refused") {
+	if _, stderr, code := healthOf(t, addr, args...); code != term.ExitRefused || !strings.Contains(stderr, "refused") {
 		t.Errorf("no server: %d, %s", code, stderr)
 	}
 }

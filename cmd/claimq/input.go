@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // inputBytesMax bounds what is read of a file or standard input at once; the
@@ -15,23 +17,23 @@ const inputBytesMax = 8 << 20
 
 // jsonArgument returns the JSON that the argument says: itself, the content of
 // FILE for @FILE, or standard input for -. name is for the error's text.
-func (a *app) jsonArgument(name, arg string) ([]byte, error) {
+func jsonArgument(a *term.App, name, arg string) ([]byte, error) {
 	var data []byte
 	var err error
 	switch {
 	case arg == "-":
-		data, err = readBounded(a.stdin)
+		data, err = readBounded(a.Stdin)
 	case strings.HasPrefix(arg, "@"):
 		data, err = readFileBounded(arg[1:])
 	default:
 		data = []byte(arg)
 	}
 	if err != nil {
-		return nil, usageErrorf("%s: %w", name, err)
+		return nil, term.UsageErrorf("%s: %w", name, err)
 	}
 	data = bytes.TrimSpace(data)
 	if !json.Valid(data) {
-		return nil, usageErrorf("%s is not JSON: %s\nA text is JSON in quotes: '\"text\"'; @FILE reads a file, - standard input.", name, cutTo(printable(string(data)), 40))
+		return nil, term.UsageErrorf("%s is not JSON: %s\nA text is JSON in quotes: '\"text\"'; @FILE reads a file, - standard input.", name, term.CutTo(term.Printable(string(data)), 40))
 	}
 	return data, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/claimq/claimq/api"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
 )
 
@@ -29,7 +30,7 @@ const (
 	keyBytes = 32
 )
 
-func newKeyCommand(a *app) *cobra.Command {
+func newKeyCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "key",
 		Short:   "Make, show and reload API keys",
@@ -54,7 +55,7 @@ type newKey struct {
 	Addresses          []string `json:"addresses,omitempty"`
 }
 
-func newKeyGenerateCommand(a *app) *cobra.Command {
+func newKeyGenerateCommand(a *term.App) *cobra.Command {
 	var k newKey
 	var rate int64
 	var roles []string
@@ -76,7 +77,7 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
-				return usageErrorf("--output is %q: it must be table or json", output)
+				return term.UsageErrorf("--output is %q: it must be table or json", output)
 			}
 			if cmd.Flags().Changed("rate") {
 				k.RateLimitPerMinute = &rate
@@ -93,9 +94,9 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 				return err
 			}
 			if output == "json" {
-				return json.NewEncoder(a.stdout).Encode(k)
+				return json.NewEncoder(a.Stdout).Encode(k)
 			}
-			_, err = fmt.Fprint(a.stdout, k.text())
+			_, err = fmt.Fprint(a.Stdout, k.text())
 			return err
 		},
 	}
@@ -115,9 +116,9 @@ worker (claim, complete, fail, extend, release, finalization, and GETs), operato
 func expiry(given bool, in time.Duration, at string, now time.Time) (string, error) {
 	switch {
 	case given && at != "":
-		return "", usageErrorf("--expires-in and --expires-at: give only one of them")
+		return "", term.UsageErrorf("--expires-in and --expires-at: give only one of them")
 	case given && in < time.Second:
-		return "", usageErrorf("--expires-in is %v: it must be at least 1s", in)
+		return "", term.UsageErrorf("--expires-in is %v: it must be at least 1s", in)
 	case given:
 		return now.Add(in).UTC().Format(time.RFC3339), nil
 	case at == "":
@@ -125,10 +126,10 @@ func expiry(given bool, in time.Duration, at string, now time.Time) (string, err
 	}
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {
-		return "", usageErrorf("--expires-at is %q: it must be a time of RFC 3339, as 2027-01-31T12:00:00Z", at)
+		return "", term.UsageErrorf("--expires-at is %q: it must be a time of RFC 3339, as 2027-01-31T12:00:00Z", at)
 	}
 	if !t.After(now) {
-		return "", usageErrorf("--expires-at is %s, which is over: servers would refuse the key", at)
+		return "", term.UsageErrorf("--expires-at is %s, which is over: servers would refuse the key", at)
 	}
 	return at, nil
 }
@@ -151,7 +152,7 @@ func (k *newKey) make() error {
 		Addresses: addresses,
 	}})
 	if err != nil {
-		return usageErrorf("%w", err)
+		return term.UsageErrorf("%w", err)
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func (k *newKey) prefixes() ([]netip.Prefix, error) {
 	for i, text := range k.Addresses {
 		p, err := config.ParseAddress(text)
 		if err != nil {
-			return nil, usageErrorf("--address: %w", err)
+			return nil, term.UsageErrorf("--address: %w", err)
 		}
 		k.Addresses[i] = config.FormatAddress(p)
 		all = append(all, p)
@@ -204,7 +205,7 @@ func writeTexts(b *strings.Builder, field string, texts []string) {
 	fmt.Fprintf(b, "    %s: [%s]\n", field, strings.Join(quoted, ", "))
 }
 
-func newKeyReloadCommand(a *app) *cobra.Command {
+func newKeyReloadCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "reload",
@@ -224,7 +225,7 @@ the clients to it, remove the old key on all nodes, reload.`,
 			for _, endpoint := range f.endpoints {
 				one := f
 				one.endpoints = []string{endpoint}
-				errs = append(errs, a.talk(&one, func(s session) error {
+				errs = append(errs, talk(a, &one, func(s session) error {
 					var answer struct {
 						NodeID string `json:"node_id"`
 						Keys   int    `json:"keys"`
@@ -234,7 +235,7 @@ the clients to it, remove the old key on all nodes, reload.`,
 					if err != nil || shown {
 						return err
 					}
-					_, err = fmt.Fprintf(a.stdout, "%s has %d keys\n", printable(answer.NodeID), answer.Keys)
+					_, err = fmt.Fprintf(a.Stdout, "%s has %d keys\n", term.Printable(answer.NodeID), answer.Keys)
 					return err
 				}))
 			}

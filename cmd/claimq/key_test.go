@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/cmd/claimq/server"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/config"
 )
 
@@ -24,8 +25,8 @@ import (
 func TestKeyGenerate(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
-	if code := run(t.Context(), a, []string{"key", "generate", "--role", "worker", "--name", "mailer", "--rate", "600", "--type", "mail", "--type", "sms:eu", "--expires-at", "2999-01-31T12:00:00+01:00", "--address", "10.0.0.0/8,::ffff:192.0.2.7"}); code != exitDone {
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+	if code := run(t.Context(), a, []string{"key", "generate", "--role", "worker", "--name", "mailer", "--rate", "600", "--type", "mail", "--type", "sms:eu", "--expires-at", "2999-01-31T12:00:00+01:00", "--address", "10.0.0.0/8,::ffff:192.0.2.7"}); code != term.ExitDone {
 		t.Fatalf("%d %s", code, errs.String())
 	}
 	key := regexp.MustCompile(`(?m)^  (claimq_[a-z2-7]{52})$`).FindStringSubmatch(out.String())
@@ -39,7 +40,8 @@ func TestKeyGenerate(t *testing.T) {
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.AddServerFlags(flags)
-	keys, err := apiKeys(func() (config.Loaded, error) { return config.LoadServer(file, nil, flags) }, newSecretFiles(hclog.NewNullLogger()))()
+	loaded, err := config.LoadServer(file, nil, flags)
+	keys := server.KeysOf(&loaded)
 	if err != nil || len(keys) != 1 || api.CheckKeys(keys) != nil {
 		t.Fatalf("%v, %v, from:\n%s", keys, err, yaml)
 	}
@@ -83,8 +85,8 @@ func TestKeyGenerate_Usage(t *testing.T) {
 		{"--role", "worker", "--name", "a", "--expires-in", "1h", "--expires-at", "2999-01-31T12:00:00Z"},
 	} {
 		var out, errs bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
-		if code := run(t.Context(), a, append([]string{"key", "generate"}, args...)); code != exitUsage || out.Len() > 0 || strings.Contains(errs.String(), keyPrefix) {
+		a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+		if code := run(t.Context(), a, append([]string{"key", "generate"}, args...)); code != term.ExitUsage || out.Len() > 0 || strings.Contains(errs.String(), api.KeyPrefix) {
 			t.Errorf("%v: %d %s%s", args, code, out.String(), errs.String())
 		}
 	}

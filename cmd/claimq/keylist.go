@@ -18,6 +18,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 	keyNodeTimeout = 5 * time.Second
 )
 
-func newKeyListCommand(a *app) *cobra.Command {
+func newKeyListCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -43,7 +44,7 @@ code is not 0; a use by way of it is missing then.`,
 		Example: "  claimq key list\n  claimq key list --output json | jq '.keys[] | select(.last_used_at == null).name'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error { return s.listKeys(cmd.Context(), time.Now()) })
+			return talk(a, &f, func(s session) error { return s.listKeys(cmd.Context(), time.Now()) })
 		},
 	}
 	addClientFlags(a, cmd, &f)
@@ -91,9 +92,9 @@ func (s session) listKeys(ctx context.Context, now time.Time) error {
 		errs = append(errs, n.err)
 	}
 	if s.f.output == "json" {
-		return errors.Join(append(errs, json.NewEncoder(s.a.stdout).Encode(list))...)
+		return errors.Join(append(errs, json.NewEncoder(s.a.Stdout).Encode(list))...)
 	}
-	return errors.Join(append(errs, s.a.showKeys(list, now))...)
+	return errors.Join(append(errs, showKeys(s.a, list, now))...)
 }
 
 // keysOf asks one node.
@@ -101,7 +102,7 @@ func (s session) keysOf(ctx context.Context, n wire.Node) keyNode {
 	asked := keyNode{NodeID: n.NodeID}
 	one := *s.f
 	one.endpoints, one.timeout = []string{n.HTTPAddr}, min(one.timeout, keyNodeTimeout)
-	err := s.a.talk(&one, func(s session) error {
+	err := talk(s.a, &one, func(s session) error {
 		for after := ""; ; {
 			query := url.Values{"limit": {strconv.Itoa(keyPage)}}
 			if after != "" {
@@ -121,7 +122,7 @@ func (s session) keysOf(ctx context.Context, n wire.Node) keyNode {
 	})
 	if err != nil {
 		asked.Since, asked.keys, asked.Error = nil, nil, err.Error()
-		asked.err = &callError{about: "node " + printable(n.NodeID) + " at " + printable(n.HTTPAddr) + ": ", err: err, asked: one.endpoints}
+		asked.err = &term.CallError{About: "node " + term.Printable(n.NodeID) + " at " + term.Printable(n.HTTPAddr) + ": ", Err: err, Asked: one.endpoints}
 	}
 	return asked
 }
@@ -164,7 +165,7 @@ func sameKey(a, b *wire.Key) bool {
 	return bytes.Equal(text(*a), text(*b))
 }
 
-func (a *app) showKeys(list *listedKeys, now time.Time) error {
+func showKeys(a *term.App, list *listedKeys, now time.Time) error {
 	var since time.Time // of the node that was started last
 	answered := 0
 	for _, n := range list.Nodes {
@@ -179,7 +180,7 @@ func (a *app) showKeys(list *listedKeys, now time.Time) error {
 		if answered == 0 {
 			return nil // the errors say why
 		}
-		_, err := fmt.Fprintln(a.stdout, "no API keys: whoever reaches the nodes may do everything")
+		_, err := fmt.Fprintln(a.Stdout, "no API keys: whoever reaches the nodes may do everything")
 		return err
 	}
 	rows := [][]string{{"NAME", "ROLES", "TYPES", "RATE", "EXPIRES (UTC)", "ADDRESSES", "LAST USED (UTC)", "FROM", "NODES"}}
@@ -189,10 +190,10 @@ func (a *app) showKeys(list *listedKeys, now time.Time) error {
 		unused = unused || k.LastUsedAt == nil
 		rows = append(rows, k.cells(answered, now))
 	}
-	if err := a.table(rows, "NODES", "RATE", "ADDRESSES", "TYPES"); err != nil || !unused {
+	if err := a.Table(rows, "NODES", "RATE", "ADDRESSES", "TYPES"); err != nil || !unused {
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "LAST USED -: not since %s, when the last of the nodes was started\n", since.UTC().Format(time.DateTime))
+	_, err := fmt.Fprintf(a.Stdout, "LAST USED -: not since %s, when the last of the nodes was started\n", since.UTC().Format(time.DateTime))
 	return err
 }
 
@@ -222,6 +223,6 @@ func (l *listedKey) cells(answered int, now time.Time) []string {
 	if l.Differs {
 		nodes += " (they differ)"
 	}
-	texts := func(all []string) string { return cell(strings.Join(all, ",")) }
-	return []string{cell(l.Name), texts(l.Roles), texts(l.TaskTypes), rate, expires, texts(l.Addresses), used, cell(from), cell(nodes)}
+	texts := func(all []string) string { return term.Cell(strings.Join(all, ",")) }
+	return []string{term.Cell(l.Name), texts(l.Roles), texts(l.TaskTypes), rate, expires, texts(l.Addresses), used, term.Cell(from), term.Cell(nodes)}
 }

@@ -10,14 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // runWith runs a command with an operator's key.
 func runWith(t *testing.T, key string, endpoint string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, environ: []string{"CLAIMQ_API_KEY=" + key, "CLAIMQ_ENDPOINTS=" + endpoint}}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Environ: []string{"CLAIMQ_API_KEY=" + key, "CLAIMQ_ENDPOINTS=" + endpoint}}
 	code = run(t.Context(), a, args)
 	return code, stdout.String(), stderr.String()
 }
@@ -37,18 +38,18 @@ func TestKeyList(t *testing.T) {
 	c.eventually("list of all nodes", func() bool { // a busy machine changes leaders
 		code, out, _ := runWith(t, ops.Key, c.nodes[0].url, "key", "list", "--output", "json")
 		list = listedKeys{}
-		return code == exitDone && json.Unmarshal([]byte(out), &list) == nil
+		return code == term.ExitDone && json.Unmarshal([]byte(out), &list) == nil
 	})
 	if len(list.Nodes) != 3 || len(list.Keys) != 3 || list.Keys[0].Name != "app" || list.Keys[1].Name != "idle" || list.Keys[2].Name != "ops" {
 		t.Fatalf("%+v", list)
 	}
 	k := list.Keys[0]
-	if k.LastUsedAt == nil || time.Since(*k.LastUsedAt) > 2*patience || k.LastUsedFrom == nil || *k.LastUsedFrom != "127.0.0.1" || len(k.Nodes) != 3 || k.Differs ||
+	if k.LastUsedAt == nil || time.Since(*k.LastUsedAt) > 2*claimqtest.Patience || k.LastUsedFrom == nil || *k.LastUsedFrom != "127.0.0.1" || len(k.Nodes) != 3 || k.Differs ||
 		strings.Join(k.Roles, " ") != "producer worker" || strings.Join(k.Addresses, " ") != "127.0.0.0/8" || k.ExpiresAt.Year() != 2999 || k.RateLimitPerMinute != 100 {
 		t.Errorf("%+v", k)
 	}
 	code, out, errs := runWith(t, ops.Key, c.nodes[2].url, "key", "list")
-	if code != exitDone {
+	if code != term.ExitDone {
 		t.Fatalf("%d %s", code, errs)
 	}
 	for _, want := range []string{"producer,worker", "mail", "2999-01-31 12:00:00", "127.0.0.0/8", "LAST USED -: not since 20"} {
@@ -61,7 +62,7 @@ func TestKeyList(t *testing.T) {
 			t.Errorf("it shows the key %s or its hash:\n%s", k.Name, out)
 		}
 	}
-	if code, _, errs := runWith(t, idle.Key, c.nodes[0].url, "key", "list"); code != exitRefused || !strings.Contains(errs, "operator") {
+	if code, _, errs := runWith(t, idle.Key, c.nodes[0].url, "key", "list"); code != term.ExitRefused || !strings.Contains(errs, "operator") {
 		t.Errorf("with a reader's key: %d %s", code, errs)
 	}
 	// The keys of a node differ, then it is gone.
@@ -81,26 +82,6 @@ func TestKeyList(t *testing.T) {
 	c.nodes = []*keyedNode{c.nodes[0], c.nodes[2]}
 	c.eventually("list without a node", func() bool {
 		code, out, errs := runWith(t, ops.Key, c.nodes[0].url, "key", "list", "--timeout", "1s")
-		return code != exitDone && strings.Contains(errs, "node n2 at http://") && strings.Contains(errs, "no node answered at "+gone.url+"\n") && strings.Contains(out, "app ")
+		return code != term.ExitDone && strings.Contains(errs, "node n2 at http://") && strings.Contains(errs, "no node answered at "+gone.url+"\n") && strings.Contains(out, "app ")
 	})
-}
-
-// The latest use counts, whichever node knows it.
-func TestMergeKeys(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	earlier, here, there := now.Add(-time.Hour), "192.0.2.1", "192.0.2.2"
-	list := mergeKeys([]keyNode{
-		{NodeID: "n1", keys: []wire.Key{{Name: "b", LastUsedAt: &earlier, LastUsedFrom: &here}}},
-		{NodeID: "n2", Error: "it is down"},
-		{NodeID: "n3", keys: []wire.Key{{Name: "a"}, {Name: "b", LastUsedAt: &now, LastUsedFrom: &there}}},
-		{NodeID: "n4", keys: []wire.Key{{Name: "a", RateLimitPerMinute: 1}, {Name: "b"}}},
-	})
-	a, b := list.Keys[0], list.Keys[1]
-	if a.Name != "a" || !a.Differs || a.LastUsedAt != nil || strings.Join(a.Nodes, " ") != "n3 n4" {
-		t.Errorf("%+v", a)
-	}
-	if b.Name != "b" || b.Differs || b.LastUsedAt != &now || b.LastUsedFrom != &there || strings.Join(b.Nodes, " ") != "n1 n3 n4" {
-		t.Errorf("%+v", b)
-	}
 }

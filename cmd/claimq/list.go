@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // listPageMax is how many tasks the server lists at once.
@@ -25,7 +26,7 @@ type listOptions struct {
 	newestFirst bool
 }
 
-func newListCommand(a *app) *cobra.Command {
+func newListCommand(a *term.App) *cobra.Command {
 	var o listOptions
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -38,9 +39,9 @@ page of the server's answer is one line.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.limit < 1 || o.limit > listLimitMax {
-				return usageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
+				return term.UsageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
 			}
-			return a.talk(&o.clientFlags, func(s session) error { return s.list(cmd.Context(), &o) })
+			return talk(a, &o.clientFlags, func(s session) error { return s.list(cmd.Context(), &o) })
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
@@ -53,7 +54,7 @@ page of the server's answer is one line.`,
 
 // list walks the pages until the limit is reached.
 func (s session) list(ctx context.Context, o *listOptions) error {
-	filter, err := o.filter(s.a.clock())
+	filter, err := o.filter(s.a.Clock())
 	if err != nil {
 		return err
 	}
@@ -78,16 +79,16 @@ func (s session) list(ctx context.Context, o *listOptions) error {
 			if shown {
 				return nil
 			}
-			return s.a.showTasks(tasks, page.NextCursor != "")
+			return showTasks(s.a, tasks, page.NextCursor != "")
 		}
 		q.Set("cursor", page.NextCursor)
 	}
 }
 
 // showTasks prints a row a task; more says whether there are further ones.
-func (a *app) showTasks(tasks []wire.Task, more bool) error {
+func showTasks(a *term.App, tasks []wire.Task, more bool) error {
 	if len(tasks) == 0 {
-		_, err := fmt.Fprintln(a.stdout, "no tasks")
+		_, err := fmt.Fprintln(a.Stdout, "no tasks")
 		return err
 	}
 	// Columns that most lists would leave empty are there if a task needs them.
@@ -117,13 +118,13 @@ func (a *app) showTasks(tasks []wire.Task, more bool) error {
 	rows := [][]string{some(header, "STEP", "RUNS AT (UTC)", "GROUP", "ERROR")}
 	for i := range tasks {
 		t := &tasks[i]
-		rows = append(rows, some(rowOf(t), cell(t.Step), runAtCell(t), cell(t.Group), cell(t.Error)))
+		rows = append(rows, some(rowOf(t), term.Cell(t.Step), runAtCell(t), term.Cell(t.Group), term.Cell(t.Error)))
 	}
-	if err := a.table(rows, "PRIORITY", "ATTEMPTS", "GROUP", "CREATED (UTC)"); err != nil {
+	if err := a.Table(rows, "PRIORITY", "ATTEMPTS", "GROUP", "CREATED (UTC)"); err != nil {
 		return err
 	}
 	if more {
-		_, err := fmt.Fprintln(a.stderr, "There are more: raise --limit, or filter.")
+		_, err := fmt.Fprintln(a.Stderr, "There are more: raise --limit, or filter.")
 		return err
 	}
 	return nil
@@ -139,13 +140,13 @@ func rowOf(t *wire.Task) []string {
 	if t.MaxAttempts == 0 {
 		attempts = strconv.Itoa(int(t.Attempts))
 	}
-	status := cell(t.Status)
+	status := term.Cell(t.Status)
 	if t.CancelRequested && t.Status == "claimed" {
 		status += ", cancel asked"
 	}
 	return []string{
-		strconv.FormatUint(t.ID, 10), cell(t.TaskType), status, strconv.Itoa(int(t.Priority)),
-		attempts, cell(worker), t.CreatedAt.UTC().Format(exactTime),
+		strconv.FormatUint(t.ID, 10), term.Cell(t.TaskType), status, strconv.Itoa(int(t.Priority)),
+		attempts, term.Cell(worker), t.CreatedAt.UTC().Format(term.ExactTime),
 	}
 }
 
@@ -154,5 +155,5 @@ func runAtCell(t *wire.Task) string {
 	if t.Status != "scheduled" || t.RunAt == nil {
 		return "-"
 	}
-	return t.RunAt.UTC().Format(exactTime)
+	return t.RunAt.UTC().Format(term.ExactTime)
 }

@@ -6,14 +6,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/server"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // version is what `claimq version` and the node records say. The linker sets
@@ -23,63 +23,35 @@ var version = "dev"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), relaxTimers: setTimerSlack}
-	a.width = terminalWidth(os.Stdout, a.getenv("COLUMNS"))
+	a := &term.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: version, RelaxTimers: server.SetTimerSlack}
+	a.Width = term.WidthOf(os.Stdout, a.Getenv("COLUMNS"))
 	code := run(ctx, a, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// app is what a command gets from the outside world. Commands touch nothing of
-// it but through these fields, so that tests can run them.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	width          int              // of the terminal that stdout is, in columns; 0: it is none
-	environ        []string         // KEY=value, as os.Environ has them
-	now            func() time.Time // nil: time.Now; for what is shown alone
-	relaxTimers    func()           // called before anything is started, by a server and by a bench with nodes of its own; nil in tests
-}
-
-func (a *app) clock() time.Time {
-	if a.now == nil {
-		return time.Now()
-	}
-	return a.now()
-}
-
-// getenv returns the variable's value, "" if it is not set.
-func (a *app) getenv(name string) string {
-	for i := len(a.environ) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(a.environ[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
 // run executes the command line args, prints an error once and returns the
 // process's exit code.
-func run(ctx context.Context, a *app, args []string) int {
+func run(ctx context.Context, a *term.App, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	var err error
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		err = a.addCompletions(root)
+		err = addCompletions(a, root)
 	}
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
 	if err != nil {
-		fmt.Fprintln(a.stderr, "claimq: "+errorText(err))
+		fmt.Fprintln(a.Stderr, "claimq: "+term.ErrorText(err))
 	}
-	return exitCode(err)
+	return term.ExitCode(err)
 }
 
 // newRootCommand builds the whole tree. A command gets its streams and its
 // environment from a, its context from cmd.Context(), and says with
-// usageErrorf that it was called wrongly.
-func newRootCommand(a *app) *cobra.Command {
+// term.UsageErrorf that it was called wrongly.
+func newRootCommand(a *term.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "claimq",
 		Short: "A replicated task queue",
@@ -91,19 +63,19 @@ outcome is unknown, 4 nothing to claim or not found.`,
 		Example: `  claimq dev
   claimq submit mail '{"to":"ada@example.org"}'
   claimq claim --worker w1 --type mail`,
-		Args:          unknownCommand,
+		Args:          term.UnknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(flagError)
-	root.SetUsageFunc(a.showUsage)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(term.FlagError)
+	root.SetUsageFunc(func(cmd *cobra.Command) error { return showUsage(a, cmd) })
 	root.AddCommand(
-		newServerCommand(a),
+		server.NewCommand(a),
 		newDevCommand(a),
 		newBenchCommand(a),
 		newSubmitCommand(a),
@@ -151,7 +123,7 @@ func wrapArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
+				return term.UsageErrorf("%w\nSee '%s --help'", err, cmd.CommandPath())
 			}
 			return nil
 		}

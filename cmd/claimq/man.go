@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newManCommand(a *app) *cobra.Command {
+func newManCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the man pages into a folder",
@@ -32,7 +34,7 @@ func writeManPages(root *cobra.Command, dir string) error {
 		return err
 	}
 	var err error
-	eachCommand(root, func(cmd *cobra.Command, path string) {
+	term.EachCommand(root, func(cmd *cobra.Command, path string) {
 		if err == nil && documented(cmd, path) {
 			err = os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd)), 0o644)
 		}
@@ -75,7 +77,7 @@ func manPage(cmd *cobra.Command) string {
 			}
 		}
 	}
-	if flags := flagsOf(cmd); len(flags) > 0 {
+	if flags := term.FlagsOf(cmd); len(flags) > 0 {
 		section("OPTIONS")
 		for _, f := range flags {
 			name, usage := flagText(f)

@@ -15,8 +15,13 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/jepsen/procs"
 )
+
+// recoverFlag is the flag without which cluster recover changes nothing.
+const recoverFlag = "--yes-i-know-this-may-lose-data"
 
 // processCluster is a cluster of real processes, with the commands against it.
 type processCluster struct {
@@ -54,7 +59,7 @@ func (c *processCluster) start(nodes ...*procs.Node) {
 			c.t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), claimqtest.Patience)
 	defer cancel()
 	for _, n := range nodes {
 		if err := n.WaitReady(ctx); err != nil {
@@ -79,7 +84,7 @@ func (c *processCluster) run(args ...string) (output string, code int) {
 func (c *processCluster) do(args ...string) string {
 	c.t.Helper()
 	output, code := c.run(args...)
-	if code != exitDone {
+	if code != term.ExitDone {
 		c.t.Fatalf("claimq %s: exit code %d: %s", strings.Join(args, " "), code, output)
 	}
 	return output
@@ -99,7 +104,7 @@ func (c *processCluster) letIn(n *procs.Node) {
 
 func runClaimq(t *testing.T, args ...string) (output string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), claimqtest.Patience)
 	defer cancel()
 	out, err := claimq(ctx, args...).CombinedOutput()
 	var exit *exec.ExitError
@@ -109,7 +114,7 @@ func runClaimq(t *testing.T, args ...string) (output string, code int) {
 	case err != nil:
 		t.Fatalf("claimq %s: %v", strings.Join(args, " "), err)
 	}
-	return string(out), exitDone
+	return string(out), term.ExitDone
 }
 
 // nodes returns the members as the leader sees them, by name.
@@ -117,7 +122,7 @@ func (c *processCluster) nodes() map[string]wire.Node {
 	c.t.Helper()
 	out, code := c.run("cluster", "status", "--output", "json")
 	var view wire.Cluster
-	if err := json.Unmarshal([]byte(out), &view); code != exitDone || err != nil {
+	if err := json.Unmarshal([]byte(out), &view); code != term.ExitDone || err != nil {
 		return nil
 	}
 	nodes := map[string]wire.Node{}
@@ -130,9 +135,9 @@ func (c *processCluster) nodes() map[string]wire.Node {
 // await waits until the condition holds.
 func (c *processCluster) await(what string, condition func() bool) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); <-time.After(50 * time.Millisecond) {
+	for deadline := time.Now().Add(claimqtest.Patience); !condition(); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			c.t.Fatalf("waited %s for %s: %v", patience, what, c.nodes())
+			c.t.Fatalf("waited %s for %s: %v", claimqtest.Patience, what, c.nodes())
 		}
 	}
 }
@@ -191,7 +196,7 @@ func TestClusterRecover(t *testing.T) {
 	c.voters("n1", "n2", "n3")
 	dir := old[2].DataDir
 
-	if out, code := runClaimq(t, "cluster", "recover", "--data-dir", dir, "--"+recoverConsent); code != exitRefused || !strings.Contains(out, "stop it first") {
+	if out, code := runClaimq(t, "cluster", "recover", "--data-dir", dir, recoverFlag); code != term.ExitRefused || !strings.Contains(out, "stop it first") {
 		t.Errorf("recover a folder in use: exit code %d: %s", code, out)
 	}
 	c.await("n3 to have the end of the log", func() bool {
@@ -204,14 +209,14 @@ func TestClusterRecover(t *testing.T) {
 		}
 	}
 	out, code := runClaimq(t, "cluster", "recover", "--data-dir", dir)
-	if code != exitUsage || !strings.Contains(out, "is lost") || !strings.Contains(out, "nothing was changed") {
+	if code != term.ExitUsage || !strings.Contains(out, "is lost") || !strings.Contains(out, "nothing was changed") {
 		t.Errorf("recover without consent: exit code %d: %s", code, out)
 	}
-	out, code = runClaimq(t, "cluster", "recover", "--data-dir", dir, "--"+recoverConsent)
-	if code != exitDone || !strings.Contains(out, "n3 is the only member") {
+	out, code = runClaimq(t, "cluster", "recover", "--data-dir", dir, recoverFlag)
+	if code != term.ExitDone || !strings.Contains(out, "n3 is the only member") {
 		t.Fatalf("recover: exit code %d: %s", code, out)
 	}
-	if out, code := runClaimq(t, "cluster", "recover", "--data-dir", dir, "--"+recoverConsent); code != exitRefused || !strings.Contains(out, "only member") {
+	if out, code := runClaimq(t, "cluster", "recover", "--data-dir", dir, recoverFlag); code != term.ExitRefused || !strings.Contains(out, "only member") {
 		t.Errorf("recover twice: exit code %d: %s", code, out)
 	}
 	c.start(old[2])
@@ -267,12 +272,12 @@ func TestClusterRecover_refused(t *testing.T) {
 		dir, want string
 		code      int
 	}{
-		{"", "--data-dir is missing", exitUsage},
-		{empty, "no node's data folder", exitRefused},
-		{filepath.Join(empty, "not there"), "no node's data folder", exitRefused},
-		{c.Nodes[0].DataDir, "just start it", exitRefused},
+		{"", "--data-dir is missing", term.ExitUsage},
+		{empty, "no node's data folder", term.ExitRefused},
+		{filepath.Join(empty, "not there"), "no node's data folder", term.ExitRefused},
+		{c.Nodes[0].DataDir, "just start it", term.ExitRefused},
 	} {
-		out, code := runClaimq(t, "cluster", "recover", "--data-dir", tc.dir, "--"+recoverConsent)
+		out, code := runClaimq(t, "cluster", "recover", "--data-dir", tc.dir, recoverFlag)
 		if code != tc.code || !strings.Contains(out, tc.want) {
 			t.Errorf("recover %q: exit code %d: %s", tc.dir, code, out)
 		}
@@ -286,7 +291,7 @@ func TestClusterRecover_refused(t *testing.T) {
 func (c *processCluster) refused(words string, args ...string) {
 	c.t.Helper()
 	out, code := c.run(args...)
-	if code != exitRefused || !strings.Contains(out, words) {
+	if code != term.ExitRefused || !strings.Contains(out, words) {
 		c.t.Errorf("claimq %s: exit code %d, want a refusal that says %q: %s", strings.Join(args, " "), code, words, out)
 	}
 }
@@ -300,7 +305,7 @@ func (c *processCluster) logs(n *procs.Node, text string) {
 // leader waits until a node leads, and returns it.
 func (c *processCluster) leader() *procs.Node {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), claimqtest.Patience)
 	defer cancel()
 	n, err := c.WaitLeader(ctx)
 	if err != nil {
@@ -399,7 +404,7 @@ func (c *processCluster) joinByCall(kept, voter *procs.Node) {
 	c.do("cluster", "join", kept.ID, kept.PeerAddr, "--nonvoter")
 	c.do("cluster", "join", kept.ID, kept.PeerAddr, "--nonvoter")
 	c.do("cluster", "join", voter.ID, voter.PeerAddr)
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), claimqtest.Patience)
 	defer cancel()
 	if err := errors.Join(kept.WaitReady(ctx), voter.WaitReady(ctx)); err != nil {
 		c.t.Fatal(err)
@@ -442,12 +447,12 @@ func TestCluster_wipedNode(t *testing.T) {
 		if err := dead.Start(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), claimqtest.Patience)
 		if err := dead.WaitExit(ctx); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
-		if log := dead.LogTail(3); dead.ExitCode() == exitDone || !strings.Contains(log, "claimq cluster remove n3") {
+		if log := dead.LogTail(3); dead.ExitCode() == term.ExitDone || !strings.Contains(log, "claimq cluster remove n3") {
 			t.Errorf("%s: exit code %d: %s", name, dead.ExitCode(), log)
 		}
 	}

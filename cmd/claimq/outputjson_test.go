@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // jsonRun is a command line that prints JSON.
@@ -32,21 +34,21 @@ func TestOutputJSON(t *testing.T) {
 		{path: "submit", args: `mail {"a":1}`},
 		{path: "submit", args: "mail 2"},
 		{path: "submit", args: "report --steps - --finalize claim", stdin: steps}, // 3, 4
-		{path: "submit", args: "--file -", stdin: "{\"params\":1}\n{\"params\":2}\nbad\n", want: exitRefused},
-		{path: "submit", args: "slow 1 --delay 1h --wait 1ms", want: exitUnknown}, // 7
+		{path: "submit", args: "--file -", stdin: "{\"params\":1}\n{\"params\":2}\nbad\n", want: term.ExitRefused},
+		{path: "submit", args: "slow 1 --delay 1h --wait 1ms", want: term.ExitUnknown}, // 7
 		{path: "claim", args: "--worker w1 --type mail"},
-		{path: "claim", args: "--worker w1 --type nothing", want: exitNone},
+		{path: "claim", args: "--worker w1 --type nothing", want: term.ExitNone},
 		{path: "extend", args: "1 --worker w1 --token 1"},
 		{path: "complete", args: "1 --worker w1 --token 1 [1] --claim --type mail"},
 		{path: "release", args: "2 --worker w1 --token 2"},
 		{path: "claim", args: "--worker w1 --type mail --limit 5"},
 		{path: "fail", args: "2 --worker w1 --token 3 --error no --permanent"},
-		{path: "fail", args: "2 --worker w1 --token 4 --error no", want: exitRefused},
+		{path: "fail", args: "2 --worker w1 --token 4 --error no", want: term.ExitRefused},
 		{path: "retry", args: "2"},
 		{path: "update", args: "2 --priority 5"},
 		{path: "cancel", args: "2"},
 		{path: "get", args: "2"},
-		{path: "get", args: "99", want: exitNone},
+		{path: "get", args: "99", want: term.ExitNone},
 		{path: "delete", args: "2"},
 		{path: "list", args: "--status pending"},
 		{path: "list", args: "--type nothing"},
@@ -58,7 +60,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "claim", args: "--worker w1 --type part"},
 		{path: "complete", args: "4 --worker w1 --token 4 1"},
 		{path: "finalization claim", args: "3 --processor p1"},
-		{path: "finalization claim", args: "3 --processor p2", want: exitRefused},
+		{path: "finalization claim", args: "3 --processor p2", want: term.ExitRefused},
 		{path: "finalization extend", args: "3 --processor p1"},
 		{path: "finalization release", args: "3 --processor p1"},
 		{path: "finalization show", args: "3"},
@@ -66,7 +68,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "bulk retry", args: "--status failed --dry-run"},
 		{path: "bulk cancel", args: "--type default"},
 		{path: "bulk delete", args: "--status cancelled"},
-		{path: "bulk delete", args: "--status cancelled --expect 9", want: exitRefused},
+		{path: "bulk delete", args: "--status cancelled --expect 9", want: term.ExitRefused},
 		{path: "stats"},
 		{path: "types"},
 		{path: "type set", args: "mail --pause"},
@@ -76,25 +78,25 @@ func TestOutputJSON(t *testing.T) {
 		{path: "schedule get", args: "nightly"},
 		{path: "schedule list"},
 		{path: "schedule delete", args: "nightly"},
-		{path: "schedule get", args: "nightly", want: exitNone},
+		{path: "schedule get", args: "nightly", want: term.ExitNone},
 		{path: "cluster status"},
 		{path: "cluster hash"},
 		{path: "cluster upgrade"},
 		{path: "cluster upgrade", args: "--finalize"},
-		{path: "cluster join", args: "n9", want: exitUsage, mute: true},
-		{path: "cluster join", args: "n1 127.0.0.1:1", want: exitRefused},
+		{path: "cluster join", args: "n9", want: term.ExitUsage, mute: true},
+		{path: "cluster join", args: "n1 127.0.0.1:1", want: term.ExitRefused},
 		{path: "cluster token create", args: "--expires 1h"},
 		{path: "cluster token list"},
-		{path: "cluster token revoke", args: "NOSUCH", want: exitRefused},
-		{path: "cluster remove", args: "n9", want: exitRefused},
-		{path: "cluster promote", args: "n9", want: exitRefused},
-		{path: "cluster demote", args: "n1", want: exitRefused},
-		{path: "cluster transfer", args: "n9", want: exitRefused},
-		{path: "cluster recover", args: "--data-dir " + filepath.Join(d.dir, "n1"), want: exitRefused, mute: true}, // it runs
+		{path: "cluster token revoke", args: "NOSUCH", want: term.ExitRefused},
+		{path: "cluster remove", args: "n9", want: term.ExitRefused},
+		{path: "cluster promote", args: "n9", want: term.ExitRefused},
+		{path: "cluster demote", args: "n1", want: term.ExitRefused},
+		{path: "cluster transfer", args: "n9", want: term.ExitRefused},
+		{path: "cluster recover", args: "--data-dir " + filepath.Join(d.dir, "n1"), want: term.ExitRefused, mute: true}, // it runs
 		{path: "snapshot take"},
 		{path: "snapshot save", args: filepath.Join(dir, "backup")},
 		{path: "snapshot inspect", args: filepath.Join(dir, "backup")},
-		{path: "snapshot restore", args: filepath.Join(dir, "backup"), want: exitRefused},
+		{path: "snapshot restore", args: filepath.Join(dir, "backup"), want: term.ExitRefused},
 		{path: "doctor", args: "--data-dir " + dir},
 		{path: "key generate", args: "--role reader --name n"},
 		{path: "key reload"},
@@ -108,7 +110,7 @@ func TestOutputJSON(t *testing.T) {
 	for _, r := range runs {
 		shown[r.path] = true
 		var stdout, stderr bytes.Buffer
-		a := &app{stdin: strings.NewReader(r.stdin), stdout: &stdout, stderr: &stderr, environ: []string{"CLAIMQ_ENDPOINTS=" + d.url(0)}, width: 80}
+		a := &term.App{Stdin: strings.NewReader(r.stdin), Stdout: &stdout, Stderr: &stderr, Environ: []string{"CLAIMQ_ENDPOINTS=" + d.url(0)}, Width: 80}
 		line := strings.TrimSpace(r.path + " " + r.args)
 		if code := run(t.Context(), a, append(strings.Fields(line), "--output", "json")); code != r.want {
 			t.Errorf("claimq %s: exit code %d, want %d: %s", line, code, r.want, stderr.String())
@@ -117,7 +119,7 @@ func TestOutputJSON(t *testing.T) {
 			t.Errorf("claimq %s prints %d JSON values, and then %v: %s", line, n, err, stderr.String())
 		}
 	}
-	eachCommand(newTree(), func(cmd *cobra.Command, path string) {
+	term.EachCommand(newTree(), func(cmd *cobra.Command, path string) {
 		has := cmd.Flags().Lookup("output") != nil
 		switch path {
 		case "server", "dev", "work", "completion", "man", "":

@@ -21,6 +21,8 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/cmd/claimq/bench"
+	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -29,19 +31,12 @@ import (
 const beClaimq = "CLAIMQ_TEST_IS_CLAIMQ"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beRelaxed) != "" {
-		tellTimerSlack()
-		return
-	}
 	if os.Getenv(beClaimq) != "" {
 		main()
 		return
 	}
 	os.Exit(m.Run())
 }
-
-// patience bounds every wait for a process.
-const patience = time.Minute
 
 // claimq returns a command that runs claimq with args.
 func claimq(ctx context.Context, args ...string) *exec.Cmd {
@@ -118,7 +113,7 @@ func (d *devCluster) waitFor(t *testing.T, text string) {
 // waitForTimes waits until text was printed so many times.
 func (d *devCluster) waitForTimes(t *testing.T, text string, times int) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(claimqtest.Patience)
 	for strings.Count(d.output(), text) < times {
 		select {
 		case <-d.changed:
@@ -171,17 +166,6 @@ func takeBasePort(t *testing.T) int {
 	return base
 }
 
-// takePorts returns ports that nobody else is given until the test ends.
-func takePorts(t *testing.T, count int) []int {
-	t.Helper()
-	ports, release, err := procs.TakePorts(count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(release)
-	return ports
-}
-
 // With --restart a killed node comes back by itself.
 func TestDev_Restart(t *testing.T) {
 	t.Parallel()
@@ -220,7 +204,7 @@ func TestDev_PortInUse(t *testing.T) {
 	}
 	defer l.Close()
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), claimqtest.Patience)
 	defer cancel()
 	out, err := claimq(ctx, "dev", "--nodes", "1", "--data-dir", t.TempDir(), "--port", port).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "is in use by another process") {
@@ -240,7 +224,7 @@ func TestBench_Modes(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*claimqtest.Patience)
 			defer cancel()
 			cmd := claimq(ctx, append([]string{"bench", "--tasks", "400", "--warm-up", "1ms", "--output", "json"}, args...)...)
 			var stderr bytes.Buffer
@@ -289,9 +273,9 @@ func TestServerDevBench_Usage(t *testing.T) {
 		t.Run(tc.args, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
-			if code := run(t.Context(), a, strings.Fields(tc.args)); code != exitUsage {
-				t.Errorf("exit code %d, want %d", code, exitUsage)
+			a := &term.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
+			if code := run(t.Context(), a, strings.Fields(tc.args)); code != term.ExitUsage {
+				t.Errorf("exit code %d, want %d", code, term.ExitUsage)
 			}
 			if !strings.Contains(stderr.String(), tc.want) {
 				t.Errorf("it says %q, want it to name %q", stderr.String(), tc.want)

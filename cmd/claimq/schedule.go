@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type scheduleSetOptions struct {
@@ -23,21 +24,21 @@ type scheduleSetOptions struct {
 	paused           bool
 }
 
-func newScheduleCommand(a *app) *cobra.Command {
+func newScheduleCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedule",
 		Short: "Submit tasks again and again, by the clock",
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
   claimq schedule list
   claimq schedule delete nightly`,
-		Args: unknownCommand,
+		Args: term.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newScheduleSetCommand(a), newScheduleListCommand(a), newScheduleGetCommand(a), newScheduleDeleteCommand(a))
 	return cmd
 }
 
-func newScheduleSetCommand(a *app) *cobra.Command {
+func newScheduleSetCommand(a *term.App) *cobra.Command {
 	var o scheduleSetOptions
 	cmd := &cobra.Command{
 		Use:   "set NAME TYPE [PARAMS | @FILE | -]",
@@ -58,14 +59,14 @@ missed while the cluster was down are made up by one task, unless --catch-up ski
 			if err != nil {
 				return err
 			}
-			return a.talk(&o.clientFlags, func(s session) error {
+			return talk(a, &o.clientFlags, func(s session) error {
 				var answer wire.Schedules
 				r := client.Request{Method: http.MethodPut, Path: schedulePath(args[0]), Body: body, Repeatable: true}
 				shown, err := s.call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
 				if err != nil || shown || answer.Schedule == nil {
 					return err
 				}
-				return a.showSchedule(answer.Schedule)
+				return showSchedule(a, answer.Schedule)
 			})
 		},
 	}
@@ -81,21 +82,21 @@ missed while the cluster was down are made up by one task, unless --catch-up ski
 	for _, name := range []string{"key", "run-at", "expires-at", "delay", "unique"} { // none for what is submitted again and again
 		_ = f.MarkHidden(name)
 	}
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
 // body is the request that the flags and arguments describe.
-func (o *scheduleSetOptions) body(a *app, cmd *cobra.Command, args []string) ([]byte, error) {
+func (o *scheduleSetOptions) body(a *term.App, cmd *cobra.Command, args []string) ([]byte, error) {
 	params := []byte("{}")
 	if len(args) > 1 {
 		var err error
-		if params, err = a.jsonArgument("PARAMS", args[1]); err != nil {
+		if params, err = jsonArgument(a, "PARAMS", args[1]); err != nil {
 			return nil, err
 		}
 	}
 	if (o.cron == "") == (o.every == 0) {
-		return nil, usageErrorf("say when: --cron or --every")
+		return nil, term.UsageErrorf("say when: --cron or --every")
 	}
 	task, err := o.task(cmd.Flags())
 	if err != nil {
@@ -115,7 +116,7 @@ func (o *scheduleSetOptions) body(a *app, cmd *cobra.Command, args []string) ([]
 	})
 }
 
-func newScheduleListCommand(a *app) *cobra.Command {
+func newScheduleListCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -123,13 +124,13 @@ func newScheduleListCommand(a *app) *cobra.Command {
 		Example: "  claimq schedule list",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.Schedules
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/schedules"}, "", &answer)
 				if err != nil || shown {
 					return err
 				}
-				return a.showSchedules(answer.Schedules)
+				return showSchedules(a, answer.Schedules)
 			})
 		},
 	}
@@ -137,7 +138,7 @@ func newScheduleListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newScheduleGetCommand(a *app) *cobra.Command {
+func newScheduleGetCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "get NAME",
@@ -145,13 +146,13 @@ func newScheduleGetCommand(a *app) *cobra.Command {
 		Example: "  claimq schedule get nightly",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.Schedules
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: schedulePath(args[0])}, "", &answer)
 				if err != nil || shown || answer.Schedule == nil {
 					return err
 				}
-				return a.showSchedule(answer.Schedule)
+				return showSchedule(a, answer.Schedule)
 			})
 		},
 	}
@@ -159,7 +160,7 @@ func newScheduleGetCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newScheduleDeleteCommand(a *app) *cobra.Command {
+func newScheduleDeleteCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "delete NAME",
@@ -167,14 +168,14 @@ func newScheduleDeleteCommand(a *app) *cobra.Command {
 		Example: "  claimq schedule delete nightly",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer json.RawMessage
 				r := client.Request{Method: http.MethodDelete, Path: schedulePath(args[0]), Repeatable: true}
 				shown, err := s.call(cmd.Context(), r, "Repeat the command: deleting twice does no harm.", &answer)
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintf(a.stdout, "deleted schedule %s\n", printable(args[0]))
+				_, err = fmt.Fprintf(a.Stdout, "deleted schedule %s\n", term.Printable(args[0]))
 				return err
 			})
 		},
@@ -186,9 +187,9 @@ func newScheduleDeleteCommand(a *app) *cobra.Command {
 func schedulePath(name string) string { return "/api/schedules/" + url.PathEscape(name) }
 
 // showSchedules prints a row a schedule.
-func (a *app) showSchedules(schedules []wire.Schedule) error {
+func showSchedules(a *term.App, schedules []wire.Schedule) error {
 	if len(schedules) == 0 {
-		_, err := fmt.Fprintln(a.stdout, "no schedules")
+		_, err := fmt.Fprintln(a.Stdout, "no schedules")
 		return err
 	}
 	rows := [][]string{{"NAME", "TYPE", "WHEN", "NEXT RUN (UTC)", "LAST TASK", "SKIPPED"}}
@@ -196,7 +197,7 @@ func (a *app) showSchedules(schedules []wire.Schedule) error {
 		s := &schedules[i]
 		next, last := "-", "-"
 		if s.NextRunAt != nil {
-			next = s.NextRunAt.UTC().Format(exactTime)
+			next = s.NextRunAt.UTC().Format(term.ExactTime)
 		}
 		if s.Paused {
 			next = "paused"
@@ -205,10 +206,10 @@ func (a *app) showSchedules(schedules []wire.Schedule) error {
 			last = strconv.FormatUint(*s.LastTaskID, 10)
 		}
 		rows = append(rows, []string{
-			cell(s.Name), cell(taskTypeOf(s)), cell(whenText(s)), next, last, strconv.FormatUint(s.Skipped, 10),
+			term.Cell(s.Name), term.Cell(taskTypeOf(s)), term.Cell(whenText(s)), next, last, strconv.FormatUint(s.Skipped, 10),
 		})
 	}
-	return a.table(rows, "SKIPPED", "LAST TASK")
+	return a.Table(rows, "SKIPPED", "LAST TASK")
 }
 
 // taskTypeOf is the type of the tasks that a schedule submits.
@@ -223,7 +224,7 @@ func taskTypeOf(s *wire.Schedule) string {
 func whenText(s *wire.Schedule) string {
 	switch {
 	case s.EveryMS != nil:
-		return "every " + showMS(*s.EveryMS)
+		return "every " + term.ShowMS(*s.EveryMS)
 	case s.Cron == nil:
 		return ""
 	case s.Timezone != nil:
@@ -233,27 +234,27 @@ func whenText(s *wire.Schedule) string {
 }
 
 // showSchedule prints a schedule, one field a line.
-func (a *app) showSchedule(s *wire.Schedule) error {
-	var f fields
-	f.add("name", printable(s.Name))
-	f.add("when", printable(whenText(s)))
+func showSchedule(a *term.App, s *wire.Schedule) error {
+	var f term.Fields
+	f.Add("name", term.Printable(s.Name))
+	f.Add("when", term.Printable(whenText(s)))
 	switch {
 	case s.Paused:
-		f.add("next run", "none: it is paused")
+		f.Add("next run", "none: it is paused")
 	case s.NextRunAt == nil:
-		f.add("next run", "none: its time never comes again")
+		f.Add("next run", "none: its time never comes again")
 	default:
-		f.add("next run", a.showTime(*s.NextRunAt))
+		f.Add("next run", a.ShowTime(*s.NextRunAt))
 	}
 	if s.LastTaskID != nil && s.LastRunAt != nil {
-		f.add("last run", a.showTime(*s.LastRunAt)+", task "+strconv.FormatUint(*s.LastTaskID, 10))
+		f.Add("last run", a.ShowTime(*s.LastRunAt)+", task "+strconv.FormatUint(*s.LastTaskID, 10))
 	}
-	f.add("overlap", printable(s.Overlap))
-	f.add("catch up", printable(s.CatchUp))
+	f.Add("overlap", term.Printable(s.Overlap))
+	f.Add("catch up", term.Printable(s.CatchUp))
 	if s.Skipped > 0 {
-		f.add("skipped", strconv.FormatUint(s.Skipped, 10))
+		f.Add("skipped", strconv.FormatUint(s.Skipped, 10))
 	}
-	f.add("type", printable(taskTypeOf(s)))
-	f.addSome("params", a.value(s.Task.Params, s.Task.Payload))
-	return columns(a.stdout, f)
+	f.Add("type", term.Printable(taskTypeOf(s)))
+	f.AddSome("params", a.Value(s.Task.Params, s.Task.Payload))
+	return term.Columns(a.Stdout, f)
 }

@@ -16,14 +16,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // generate makes a key with the command, and returns it.
 func generate(t *testing.T, flags ...string) newKey {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
-	if code := run(t.Context(), a, append([]string{"key", "generate", "--output", "json"}, flags...)); code != exitDone {
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+	if code := run(t.Context(), a, append([]string{"key", "generate", "--output", "json"}, flags...)); code != term.ExitDone {
 		t.Fatalf("key generate %v: %d %s", flags, code, errs.String())
 	}
 	var k newKey
@@ -68,7 +71,7 @@ func startKeyed(t *testing.T, keys ...newKey) *keyed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports := takePorts(t, 6)
+	ports := claimqtest.TakePorts(t, 6)
 	c := &keyed{t: t}
 	list := fmt.Sprintf("n1=127.0.0.1:%d,n2=127.0.0.1:%d,n3=127.0.0.1:%d", ports[1], ports[3], ports[5])
 	for i := range 3 {
@@ -127,7 +130,7 @@ func (c *keyed) eventually(what string, done func() bool) {
 	c.t.Helper()
 	tick := time.NewTicker(localPoll)
 	defer tick.Stop()
-	for deadline := time.After(patience); !done(); {
+	for deadline := time.After(claimqtest.Patience); !done(); {
 		select {
 		case <-tick.C:
 		case <-deadline:
@@ -362,10 +365,10 @@ func TestKeys_Roles(t *testing.T) {
 	// The commands send the key that they are given.
 	for _, args := range [][]string{{"submit", "mail"}, {"stats"}, {"key", "reload"}, {"cluster", "status"}} {
 		var out, errs bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, environ: []string{
+		a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: []string{
 			"CLAIMQ_API_KEY=" + keys["operator"].Key, "CLAIMQ_ENDPOINTS=" + c.nodes[0].url + "," + c.nodes[1].url + "," + c.nodes[2].url,
 		}}
-		if code := run(t.Context(), a, args); code != exitDone {
+		if code := run(t.Context(), a, args); code != term.ExitDone {
 			t.Errorf("claimq %v: %d %s%s", args, code, out.String(), errs.String())
 		}
 		if args[0] == "key" && out.String() != "n1 has 5 keys\nn2 has 5 keys\nn3 has 5 keys\n" {
@@ -378,9 +381,9 @@ func TestKeys_Roles(t *testing.T) {
 func TestServer_OpenBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	var errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &errs}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs}
 	code := run(t.Context(), a, []string{"server", "--node-id", "n1", "--data-dir", t.TempDir(), "--bootstrap", "--http-addr", "192.0.2.1:7400"})
-	if code != exitUsage || !strings.Contains(errs.String(), "--insecure") || !strings.Contains(errs.String(), "keys") {
+	if code != term.ExitUsage || !strings.Contains(errs.String(), "--insecure") || !strings.Contains(errs.String(), "keys") {
 		t.Errorf("%d %s", code, errs.String())
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
@@ -48,13 +50,13 @@ var localNames = []string{"127.0.0.1"}
 func startSecured(t *testing.T, count int, a *certstest.Authority, trusted ...*certstest.Authority) *secured {
 	t.Helper()
 	dir := t.TempDir()
-	ports := takePorts(t, 2*count)
+	ports := claimqtest.TakePorts(t, 2*count)
 	pool := a.Pool()
 	for _, other := range trusted {
 		pool.AppendCertsFromPEM(other.PEM())
 	}
 	c := &secured{t: t, ca: a, tls: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{a.Issue([]string{"worker"}).TLS(t)}}}
-	c.web = &http.Client{Transport: &http.Transport{TLSClientConfig: c.tls.Clone(), DisableKeepAlives: true}, Timeout: patience}
+	c.web = &http.Client{Transport: &http.Transport{TLSClientConfig: c.tls.Clone(), DisableKeepAlives: true}, Timeout: claimqtest.Patience}
 	var list []string
 	for i := range count {
 		list = append(list, fmt.Sprintf("n%d=127.0.0.1:%d", i+1, ports[2*i+1]))
@@ -125,7 +127,7 @@ func (c *secured) eventually(what string, holds func() bool) {
 	c.t.Helper()
 	tick := time.NewTicker(localPoll)
 	defer tick.Stop()
-	for deadline := time.After(2 * patience); !holds(); {
+	for deadline := time.After(2 * claimqtest.Patience); !holds(); {
 		select {
 		case <-tick.C:
 		case <-deadline:
@@ -189,7 +191,7 @@ func (c *secured) work() (stop func() (done int64)) {
 	var working sync.WaitGroup
 	var done atomic.Int64
 	for i := range 4 {
-		cl, err := client.New(client.Config{Endpoints: append(urls[i%3:len(urls):len(urls)], urls[:i%3]...), TLS: c.tls, Timeout: patience})
+		cl, err := client.New(client.Config{Endpoints: append(urls[i%3:len(urls):len(urls)], urls[:i%3]...), TLS: c.tls, Timeout: claimqtest.Patience})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -336,8 +338,8 @@ func TestTLS_Usage(t *testing.T) {
 		{[]string{"stats", "--ca-file", p.Key + ".none"}, "no such file"},
 	} {
 		var stderr bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr}
-		if code := run(t.Context(), a, tc.args); code != exitUsage || !strings.Contains(stderr.String(), tc.want) {
+		a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr}
+		if code := run(t.Context(), a, tc.args); code != term.ExitUsage || !strings.Contains(stderr.String(), tc.want) {
 			t.Errorf("%v: %d, %s, want %s", tc.args, code, stderr.String(), tc.want)
 		}
 	}
@@ -357,18 +359,18 @@ func TestTLS_Commands(t *testing.T) {
 		code int
 		want string
 	}{
-		"by flags":       {[]string{"--endpoint", url, "--ca-file", own.CA, "--cert-file", own.Cert, "--key-file", own.Key}, nil, exitDone, ""},
-		"by variables":   {nil, []string{"CLAIMQ_ENDPOINTS=" + url, "CLAIMQ_CA_FILE=" + own.CA, "CLAIMQ_CERT_FILE=" + own.Cert, "CLAIMQ_KEY_FILE=" + own.Key}, exitDone, ""},
-		"no authority":   {[]string{"--endpoint", url, "--timeout", "1s"}, nil, exitUnknown, "signed by unknown authority"},
-		"another's":      {[]string{"--endpoint", url, "--timeout", "1s", "--ca-file", stranger.CA}, nil, exitUnknown, "--ca-file names the authority"},
-		"another name":   {[]string{"--endpoint", strings.Replace(url, "127.0.0.1", "localhost", 1), "--timeout", "1s", "--ca-file", own.CA}, nil, exitUnknown, "localhost"},
-		"no certificate": {[]string{"--endpoint", url, "--timeout", "1s", "--ca-file", own.CA}, nil, exitUnknown, "certificate required"},
-		"a stranger's":   {[]string{"--endpoint", url, "--timeout", "1s", "--ca-file", own.CA, "--cert-file", stranger.Cert, "--key-file", stranger.Key}, nil, exitUnknown, "--cert-file and --key-file this client's own"},
-		"plain HTTP":     {[]string{"--endpoint", strings.Replace(url, "https", "http", 1)}, nil, exitRefused, "This port speaks HTTPS"},
+		"by flags":       {[]string{"--endpoint", url, "--ca-file", own.CA, "--cert-file", own.Cert, "--key-file", own.Key}, nil, term.ExitDone, ""},
+		"by variables":   {nil, []string{"CLAIMQ_ENDPOINTS=" + url, "CLAIMQ_CA_FILE=" + own.CA, "CLAIMQ_CERT_FILE=" + own.Cert, "CLAIMQ_KEY_FILE=" + own.Key}, term.ExitDone, ""},
+		"no authority":   {[]string{"--endpoint", url, "--timeout", "1s"}, nil, term.ExitUnknown, "signed by unknown authority"},
+		"another's":      {[]string{"--endpoint", url, "--timeout", "1s", "--ca-file", stranger.CA}, nil, term.ExitUnknown, "--ca-file names the authority"},
+		"another name":   {[]string{"--endpoint", strings.Replace(url, "127.0.0.1", "localhost", 1), "--timeout", "1s", "--ca-file", own.CA}, nil, term.ExitUnknown, "localhost"},
+		"no certificate": {[]string{"--endpoint", url, "--timeout", "1s", "--ca-file", own.CA}, nil, term.ExitUnknown, "certificate required"},
+		"a stranger's":   {[]string{"--endpoint", url, "--timeout", "1s", "--ca-file", own.CA, "--cert-file", stranger.Cert, "--key-file", stranger.Key}, nil, term.ExitUnknown, "--cert-file and --key-file this client's own"},
+		"plain HTTP":     {[]string{"--endpoint", strings.Replace(url, "https", "http", 1)}, nil, term.ExitRefused, "This port speaks HTTPS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr, environ: tc.env}
+			a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr, Environ: tc.env}
 			if code := run(t.Context(), a, append([]string{"stats"}, tc.args...)); code != tc.code || !strings.Contains(stderr.String(), tc.want) {
 				t.Errorf("exit code %d, want %d; it says %s, want %q", code, tc.code, stderr.String(), tc.want)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // settleOptions say which claim is meant.
@@ -18,47 +19,47 @@ type settleOptions struct {
 	token  uint64
 }
 
-func (o *settleOptions) addFlags(a *app, cmd *cobra.Command) {
+func (o *settleOptions) addFlags(a *term.App, cmd *cobra.Command) {
 	addClientFlags(a, cmd, &o.clientFlags)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "who holds the claim (required; CLAIMQ_WORKER)")
 	cmd.Flags().Uint64Var(&o.token, "token", 0, "the claim's token (required; CLAIMQ_CLAIM_TOKEN)")
 }
 
 // settle makes the call; body is made from what names the claim.
-func (a *app) settle(ctx context.Context, o *settleOptions, arg, verb string, body func(wire.Settle) ([]byte, error)) error {
+func settle(ctx context.Context, a *term.App, o *settleOptions, arg, verb string, body func(wire.Settle) ([]byte, error)) error {
 	id, err := parseID(arg)
 	if err != nil {
 		return err
 	}
 	if o.worker == "" || o.token == 0 {
-		return usageErrorf("--worker and --token are required: claim has printed them, and so does 'claimq get %d'", id)
+		return term.UsageErrorf("--worker and --token are required: claim has printed them, and so does 'claimq get %d'", id)
 	}
 	b, err := body(wire.Settle{WorkerID: o.worker, ClaimToken: o.token})
 	if err != nil {
 		return err
 	}
-	return a.talk(&o.clientFlags, func(s session) error {
+	return talk(a, &o.clientFlags, func(s session) error {
 		var answer wire.Answer
 		r := client.Request{Method: http.MethodPost, Path: taskPath(id, verb), Body: b, Repeatable: true}
 		shown, err := s.call(ctx, r, "Repeat the command: with the same token it is done once.", &answer)
 		if err != nil || shown {
 			return err
 		}
-		if _, err := fmt.Fprintln(a.stdout, a.settledText(id, verb, &answer)); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, settledText(a, id, verb, &answer)); err != nil {
 			return err
 		}
-		return a.showThen(&answer)
+		return showThen(a, &answer)
 	})
 }
 
 // showThen prints what a complete did beside.
-func (a *app) showThen(answer *wire.Answer) error {
+func showThen(a *term.App, answer *wire.Answer) error {
 	for i := range answer.Submitted {
 		text := fmt.Sprintf("submitted task %d", answer.Submitted[i].ID)
 		if !answer.Submitted[i].Created {
 			text = fmt.Sprintf("task %d has that key already", answer.Submitted[i].ID)
 		}
-		if _, err := fmt.Fprintln(a.stdout, text); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, text); err != nil {
 			return err
 		}
 	}
@@ -66,18 +67,18 @@ func (a *app) showThen(answer *wire.Answer) error {
 	case answer.Claimed == nil:
 		return nil
 	case answer.Claimed.Task == nil:
-		_, err := fmt.Fprintln(a.stdout, "nothing to claim next")
+		_, err := fmt.Fprintln(a.Stdout, "nothing to claim next")
 		return err
 	}
-	if _, err := fmt.Fprintln(a.stdout, "\nclaimed next:"); err != nil {
+	if _, err := fmt.Fprintln(a.Stdout, "\nclaimed next:"); err != nil {
 		return err
 	}
-	return a.showTask(answer.Claimed.Task)
+	return a.ShowTask(answer.Claimed.Task)
 }
 
-func (a *app) settledText(id uint64, verb string, answer *wire.Answer) string {
+func settledText(a *term.App, id uint64, verb string, answer *wire.Answer) string {
 	if verb == "extend" {
-		text := fmt.Sprintf("task %d: the lease has %s left", id, showMS(answer.LeaseRemainingMS))
+		text := fmt.Sprintf("task %d: the lease has %s left", id, term.ShowMS(answer.LeaseRemainingMS))
 		if answer.CancelRequested {
 			text += "; somebody asked for the task to be cancelled"
 		}
@@ -85,9 +86,9 @@ func (a *app) settledText(id uint64, verb string, answer *wire.Answer) string {
 	}
 	text := fmt.Sprintf("task %d", id)
 	if answer.Task != nil {
-		text += " is " + printable(answer.Task.Status)
+		text += " is " + term.Printable(answer.Task.Status)
 		if answer.Task.Status == "scheduled" && answer.Task.RunAt != nil {
-			text += ": it can be claimed at " + a.showTime(*answer.Task.RunAt)
+			text += ": it can be claimed at " + a.ShowTime(*answer.Task.RunAt)
 		}
 		if answer.Task.CancelRequested && answer.Task.Status == "claimed" {
 			text += ", and its worker is asked to stop"

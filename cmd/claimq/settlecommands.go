@@ -7,9 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newFailCommand(a *app) *cobra.Command {
+func newFailCommand(a *term.App) *cobra.Command {
 	var o settleOptions
 	var text string
 	var permanent bool
@@ -28,15 +29,15 @@ no error.`,
 			later := cmd.Flags().Changed("retry-in")
 			switch {
 			case text == "":
-				return usageErrorf("--error is missing: say what went wrong")
+				return term.UsageErrorf("--error is missing: say what went wrong")
 			case permanent && later:
-				return usageErrorf("--permanent and --retry-in exclude each other")
+				return term.UsageErrorf("--permanent and --retry-in exclude each other")
 			}
 			ms, err := wholeMS("--retry-in", retryIn)
 			if err != nil {
 				return err
 			}
-			return a.settle(cmd.Context(), &o, args[0], "fail", func(s wire.Settle) ([]byte, error) {
+			return settle(cmd.Context(), a, &o, args[0], "fail", func(s wire.Settle) ([]byte, error) {
 				s.Error, s.Permanent = text, permanent
 				if later {
 					s.RetryInMS = &ms
@@ -52,7 +53,7 @@ no error.`,
 	return cmd
 }
 
-func newExtendCommand(a *app) *cobra.Command {
+func newExtendCommand(a *term.App) *cobra.Command {
 	var o settleOptions
 	var lease time.Duration
 	var progress string
@@ -71,11 +72,11 @@ It also says whether somebody asked for the task to be cancelled.`,
 			}
 			var raw []byte
 			if progress != "" {
-				if raw, err = a.jsonArgument("--progress", progress); err != nil {
+				if raw, err = jsonArgument(a, "--progress", progress); err != nil {
 					return err
 				}
 			}
-			return a.settle(cmd.Context(), &o, args[0], "extend", func(s wire.Settle) ([]byte, error) {
+			return settle(cmd.Context(), a, &o, args[0], "extend", func(s wire.Settle) ([]byte, error) {
 				s.LeaseMS = ms
 				return withRaw("progress", raw, s)
 			})
@@ -87,7 +88,7 @@ It also says whether somebody asked for the task to be cancelled.`,
 	return cmd
 }
 
-func newReleaseCommand(a *app) *cobra.Command {
+func newReleaseCommand(a *term.App) *cobra.Command {
 	var o settleOptions
 	var delay time.Duration
 	cmd := &cobra.Command{
@@ -101,7 +102,7 @@ func newReleaseCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.settle(cmd.Context(), &o, args[0], "release", func(s wire.Settle) ([]byte, error) {
+			return settle(cmd.Context(), a, &o, args[0], "release", func(s wire.Settle) ([]byte, error) {
 				s.DelayMS = ms
 				return json.Marshal(s)
 			})

@@ -8,16 +8,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newSnapshotCommand(a *app) *cobra.Command {
+func newSnapshotCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
 		Short: "Back a cluster up, and restore it",
 		Example: `  claimq snapshot save claimq.backup
   claimq snapshot inspect claimq.backup
   claimq snapshot restore claimq.backup`,
-		Args: unknownCommand,
+		Args: term.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSnapshotTakeCommand(a), newSnapshotSaveCommand(a), newSnapshotInspectCommand(a), newSnapshotRestoreCommand(a))
@@ -28,7 +29,7 @@ func newSnapshotCommand(a *app) *cobra.Command {
 // write a snapshot slowly, 25 MiB a second, so that nobody is held up.
 const takeTimeout = 10 * time.Minute
 
-func newSnapshotTakeCommand(a *app) *cobra.Command {
+func newSnapshotTakeCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "take",
@@ -39,7 +40,7 @@ this is for before a restart, which is quicker then. It is no backup: see save.`
 		Example: "  claimq snapshot take",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer struct {
 					Index uint64 `json:"index"`
 				}
@@ -49,7 +50,7 @@ this is for before a restart, which is quicker then. It is no backup: see save.`
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintf(a.stdout, "snapshot taken at index %d\n", answer.Index)
+				_, err = fmt.Fprintf(a.Stdout, "snapshot taken at index %d\n", answer.Index)
 				return err
 			})
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 const (
@@ -38,7 +39,7 @@ type transfer struct {
 func newTransfer(f *clientFlags) (*transfer, error) {
 	tlsConfig, err := f.tls.config()
 	if err != nil {
-		return nil, usageErrorf("%w", err)
+		return nil, term.UsageErrorf("%w", err)
 	}
 	key, err := f.keySource()
 	if err != nil {

@@ -1,19 +1,18 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/fsm"
 )
 
-func newSnapshotInspectCommand(a *app) *cobra.Command {
+func newSnapshotInspectCommand(a *term.App) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
@@ -24,7 +23,7 @@ everything verified that a restore would. Exit code 1: it cannot be restored.`,
 		Args:    cobra.ExactArgs(1),
 		PreRunE: func(*cobra.Command, []string) error {
 			if output != "table" && output != "json" {
-				return usageErrorf("--output is %q: it must be one of table, json", output)
+				return term.UsageErrorf("--output is %q: it must be one of table, json", output)
 			}
 			return nil
 		},
@@ -34,9 +33,9 @@ everything verified that a restore would. Exit code 1: it cannot be restored.`,
 				return err
 			}
 			if output == "json" {
-				return errors.Join(showJSONOf(a.stdout, i), err)
+				return errors.Join(term.ShowJSON(a.Stdout, i), err)
 			}
-			return errors.Join(a.showInspection(i), err)
+			return errors.Join(showInspection(a, i), err)
 		},
 	}
 	cmd.Flags().StringVar(&output, "output", "table", "table, json")
@@ -102,36 +101,36 @@ func countsByName(counts *[fsm.StatusCancelled + 1]int64) map[string]int64 {
 	return named
 }
 
-func (a *app) showInspection(i *inspection) error {
-	var f fields
-	f.add("file", printable(i.File))
-	f.add("bytes", strconv.FormatInt(i.Bytes, 10))
+func showInspection(a *term.App, i *inspection) error {
+	var f term.Fields
+	f.Add("file", term.Printable(i.File))
+	f.Add("bytes", strconv.FormatInt(i.Bytes, 10))
 	verdict := "ok"
 	if !i.OK {
 		verdict = "BAD: " + i.Problem
 	}
-	f.add("checksum", verdict)
-	f.add("cluster id", cell(i.ClusterID))
-	f.add("index", strconv.FormatUint(i.Index, 10))
-	f.add("feature level", strconv.FormatUint(uint64(i.FeatureLevel), 10))
-	f.add("created", i.CreatedAt)
-	f.addSome("by version", i.Version)
+	f.Add("checksum", verdict)
+	f.Add("cluster id", term.Cell(i.ClusterID))
+	f.Add("index", strconv.FormatUint(i.Index, 10))
+	f.Add("feature level", strconv.FormatUint(uint64(i.FeatureLevel), 10))
+	f.Add("created", i.CreatedAt)
+	f.AddSome("by version", i.Version)
 	if !i.OK {
-		return columns(a.stdout, f)
+		return term.Columns(a.Stdout, f)
 	}
-	f.add("state bytes", strconv.FormatInt(i.StateBytes, 10))
-	if err := columns(a.stdout, f); err != nil {
+	f.Add("state bytes", strconv.FormatInt(i.StateBytes, 10))
+	if err := term.Columns(a.Stdout, f); err != nil {
 		return err
 	}
 	rows := [][]string{append([]string{"TYPE"}, statusNames()...)}
 	for _, t := range i.Types {
-		rows = append(rows, countsRow(cell(t.TaskType), t.Counts))
+		rows = append(rows, countsRow(term.Cell(t.TaskType), t.Counts))
 	}
 	rows = append(rows, countsRow("all", i.Counts))
-	if _, err := fmt.Fprintln(a.stdout); err != nil {
+	if _, err := fmt.Fprintln(a.Stdout); err != nil {
 		return err
 	}
-	return a.table(rows)
+	return a.Table(rows)
 }
 
 func statusNames() (names []string) {
@@ -147,14 +146,4 @@ func countsRow(name string, counts map[string]int64) []string {
 		row = append(row, strconv.FormatInt(counts[s], 10))
 	}
 	return row
-}
-
-// showJSONOf prints v as one line of JSON.
-func showJSONOf(w io.Writer, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", text)
-	return err
 }

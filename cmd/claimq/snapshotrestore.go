@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/fsm"
 )
 
-func newSnapshotRestoreCommand(a *app) *cobra.Command {
+func newSnapshotRestoreCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -28,14 +29,14 @@ those of the backup, so that neither is given out twice. The nodes stay those of
 the new cluster; claims go on with what they had left when the backup was saved.`,
 		Example: "  claimq snapshot restore claimq.backup",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.restoreBackup(cmd.Context(), &f, args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return restoreBackup(cmd.Context(), a, &f, args[0]) },
 	}
 	addClientFlags(a, cmd, &f)
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
-func (a *app) restoreBackup(ctx context.Context, f *clientFlags, path string) error {
+func restoreBackup(ctx context.Context, a *term.App, f *clientFlags, path string) error {
 	info, size, err := checkBackupFile(path)
 	if err != nil {
 		return fmt.Errorf("%s cannot be restored: %w", path, err)
@@ -52,7 +53,7 @@ func (a *app) restoreBackup(ctx context.Context, f *clientFlags, path string) er
 			err = fmt.Errorf("%w: %w", client.ErrOutcomeUnknown, err)
 		}
 		_, _ = session{a: a, f: f}.showJSON(nil, err)
-		return &callError{err: err, unknown: "Look with 'claimq stats' whether the tasks are there; if they are not, restore again.", asked: f.endpoints}
+		return &term.CallError{Err: err, Unknown: "Look with 'claimq stats' whether the tasks are there; if they are not, restore again.", Asked: f.endpoints}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, refusalBytes))
@@ -60,7 +61,7 @@ func (a *app) restoreBackup(ctx context.Context, f *clientFlags, path string) er
 		return fmt.Errorf("read the server's answer: %w", err)
 	}
 	if f.output == "json" {
-		_, err = fmt.Fprintf(a.stdout, "%s\n", body)
+		_, err = fmt.Fprintf(a.Stdout, "%s\n", body)
 		return err
 	}
 	var answer struct {
@@ -69,7 +70,7 @@ func (a *app) restoreBackup(ctx context.Context, f *clientFlags, path string) er
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("decode the server's answer: %w", err)
 	}
-	_, err = fmt.Fprintf(a.stdout, "restored %s: what was the state at index %d is that at index %d\n", printable(path), info.Index, answer.Index)
+	_, err = fmt.Fprintf(a.Stdout, "restored %s: what was the state at index %d is that at index %d\n", term.Printable(path), info.Index, answer.Index)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -24,7 +25,7 @@ type saveOptions struct {
 	stale bool
 }
 
-func newSnapshotSaveCommand(a *app) *cobra.Command {
+func newSnapshotSaveCommand(a *term.App) *cobra.Command {
 	var o saveOptions
 	cmd := &cobra.Command{
 		Use:   "save FILE",
@@ -39,17 +40,17 @@ cluster that has lost its quorum.`,
 		Example: `  claimq snapshot save claimq-2026-11-21.backup
   claimq snapshot save --stale --endpoint http://127.0.0.1:7410 last.backup`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.saveBackup(cmd.Context(), &o, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return saveBackup(cmd.Context(), a, &o, args[0]) },
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
 	cmd.Flags().BoolVar(&o.stale, "stale", false, "save what the node has, without asking the leader")
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
-func (a *app) saveBackup(ctx context.Context, o *saveOptions, path string) error {
+func saveBackup(ctx context.Context, a *term.App, o *saveOptions, path string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return usageErrorf("%s exists: give another name, or move it away", path)
+		return term.UsageErrorf("%s exists: give another name, or move it away", path)
 	}
 	t, err := newTransfer(&o.clientFlags)
 	if err != nil {
@@ -62,7 +63,7 @@ func (a *app) saveBackup(ctx context.Context, o *saveOptions, path string) error
 	resp, _, err := t.try(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		_, _ = session{a: a, f: &o.clientFlags}.showJSON(nil, err)
-		return &callError{err: err, asked: o.endpoints}
+		return &term.CallError{Err: err, Asked: o.endpoints}
 	}
 	defer resp.Body.Close()
 	partial, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+partialPattern)
@@ -79,7 +80,7 @@ func (a *app) saveBackup(ctx context.Context, o *saveOptions, path string) error
 	if err := syncFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return a.showSaved(&o.clientFlags, path, size, &info)
+	return showSaved(a, &o.clientFlags, path, size, &info)
 }
 
 // writeBackup writes what from has to the new file f, on disk when it returns, and
@@ -104,11 +105,11 @@ func syncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-func (a *app) showSaved(f *clientFlags, path string, size int64, info *fsm.BackupInfo) error {
+func showSaved(a *term.App, f *clientFlags, path string, size int64, info *fsm.BackupInfo) error {
 	if f.output == "json" {
-		return showJSONOf(a.stdout, savedBackup{File: path, Bytes: size, backupFacts: factsOf(info)})
+		return term.ShowJSON(a.Stdout, savedBackup{File: path, Bytes: size, backupFacts: factsOf(info)})
 	}
-	_, err := fmt.Fprintf(a.stdout, "saved %s: the state at index %d, %d bytes, verified\n", printable(path), info.Index, size)
+	_, err := fmt.Fprintf(a.Stdout, "saved %s: the state at index %d, %d bytes, verified\n", term.Printable(path), info.Index, size)
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // watchInterval is how often --watch looks.
@@ -24,7 +25,7 @@ type statsOptions struct {
 	watch    bool
 }
 
-func newStatsCommand(a *app) *cobra.Command {
+func newStatsCommand(a *term.App) *cobra.Command {
 	var o statsOptions
 	cmd := &cobra.Command{
 		Use:   "stats",
@@ -34,7 +35,7 @@ func newStatsCommand(a *app) *cobra.Command {
 		Example: "  claimq stats\n  claimq stats --type mail\n  claimq stats --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&o.clientFlags, func(s session) error {
+			return talk(a, &o.clientFlags, func(s session) error {
 				if o.watch {
 					return s.watchStats(cmd.Context(), o.taskType)
 				}
@@ -55,7 +56,7 @@ func (s session) stats(ctx context.Context, taskType string) error {
 	if err != nil || shown {
 		return err
 	}
-	return s.a.showStats(&stats, taskType)
+	return showStats(s.a, &stats, taskType)
 }
 
 // watchStats prints the counts again and again, until ctx ends. A cluster that
@@ -65,16 +66,16 @@ func (s session) watchStats(ctx context.Context, taskType string) error {
 	defer ticker.Stop()
 	for {
 		if s.f.output != "json" {
-			fmt.Fprintf(s.a.stdout, "%s   %s UTC\n\n", clearScreen, s.a.clock().UTC().Format(exactTime))
+			fmt.Fprintf(s.a.Stdout, "%s   %s UTC\n\n", clearScreen, s.a.Clock().UTC().Format(term.ExactTime))
 		}
 		err := s.stats(ctx, taskType)
 		switch {
 		case ctx.Err() != nil:
 			return nil // Ctrl-C is how it ends
-		case err != nil && exitCode(err) != exitUnknown:
+		case err != nil && term.ExitCode(err) != term.ExitUnknown:
 			return err
 		case err != nil:
-			fmt.Fprintln(s.a.stderr, "claimq: "+errorText(err))
+			fmt.Fprintln(s.a.Stderr, "claimq: "+term.ErrorText(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -89,7 +90,7 @@ const clearScreen = "\x1b[H\x1b[2J"
 
 // showStats prints a row a type; only the statuses that occur have a column,
 // but for those of everyday.
-func (a *app) showStats(stats *wire.Stats, taskType string) error {
+func showStats(a *term.App, stats *wire.Stats, taskType string) error {
 	var columns []string
 	for _, status := range []string{"pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"} {
 		everyday := status == "pending" || status == "claimed" || status == "completed" || status == "failed"
@@ -115,20 +116,20 @@ func (a *app) showStats(stats *wire.Stats, taskType string) error {
 		}
 	}
 	if taskType != "" && len(types) == 0 {
-		_, err := fmt.Fprintln(a.stdout, noSuchType(taskType))
+		_, err := fmt.Fprintln(a.Stdout, noSuchType(taskType))
 		return err
 	}
 	slices.Sort(types)
 	for _, t := range types {
-		rows = append(rows, row(cell(t), stats.Types[t]))
+		rows = append(rows, row(term.Cell(t), stats.Types[t]))
 	}
 	if taskType == "" {
 		rows = append(rows, row("(all)", stats.Counts))
 	}
-	if err := a.table(rows); err != nil {
+	if err := a.Table(rows); err != nil {
 		return err
 	}
 	oldest := time.Duration(stats.OldestPendingAgeMS) * time.Millisecond
-	_, err := fmt.Fprintf(a.stdout, "\noldest pending: %s   held: %d bytes   at log index %d\n", showDuration(oldest), stats.Bytes, stats.Index)
+	_, err := fmt.Fprintf(a.Stdout, "\noldest pending: %s   held: %d bytes   at log index %d\n", term.ShowDuration(oldest), stats.Bytes, stats.Index)
 	return err
 }

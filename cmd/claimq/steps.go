@@ -8,9 +8,10 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newStepsCommand(a *app) *cobra.Command {
+func newStepsCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:   "steps ID",
@@ -24,7 +25,7 @@ a step draws the task that it belongs to.
 		Example: "  claimq steps 17\n  claimq steps 17 --output json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.talkOfTask(&f, args[0], func(s session, id uint64) error { return s.steps(cmd, id) })
+			return talkOfTask(a, &f, args[0], func(s session, id uint64) error { return s.steps(cmd, id) })
 		},
 	}
 	addClientFlags(a, cmd, &f)
@@ -52,5 +53,5 @@ func (s session) steps(cmd *cobra.Command, id uint64) error {
 	if len(answer.Task.Steps) == 0 {
 		return fmt.Errorf("task %d has no steps", answer.Task.ID)
 	}
-	return s.a.drawSteps(answer.Task)
+	return s.a.DrawSteps(answer.Task)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // stepsFlags are the flags that make a task one with steps.
@@ -21,7 +23,7 @@ func (o *stepsFlags) addStepsFlags(f *pflag.FlagSet) (names []string) {
 	own.StringVar(&o.finalize, "finalize", "", "of --steps: auto (it ends with its last step, the default) or claim (a processor ends it)")
 	own.StringVar(&o.onStepFailure, "on-step-failure", "", "of --steps: fail (the other steps are cancelled, the default) or continue (only those that depend on it)")
 	own.VisitAll(func(flag *pflag.Flag) {
-		flag.Annotations = map[string][]string{explicitOnly: {}}
+		flag.Annotations = map[string][]string{term.ExplicitOnly: {}}
 		names = append(names, flag.Name)
 		f.AddFlag(flag)
 	})
@@ -37,22 +39,22 @@ type stepsFile struct {
 
 // steps reads the steps, byte for byte, and puts the rest of what was said of
 // them into task; nil without --steps.
-func (a *app) steps(o *stepsFlags, task *newTask) ([]byte, error) {
+func steps(a *term.App, o *stepsFlags, task *newTask) ([]byte, error) {
 	if o.from == "" {
 		if o.finalize != "" || o.onStepFailure != "" {
-			return nil, usageErrorf("--finalize and --on-step-failure are for a task with --steps")
+			return nil, term.UsageErrorf("--finalize and --on-step-failure are for a task with --steps")
 		}
 		return nil, nil
 	}
 	var data []byte
 	var err error
 	if o.from == "-" {
-		data, err = readBounded(a.stdin)
+		data, err = readBounded(a.Stdin)
 	} else {
 		data, err = readFileBounded(o.from)
 	}
 	if err != nil {
-		return nil, usageErrorf("--steps: %w", err)
+		return nil, term.UsageErrorf("--steps: %w", err)
 	}
 	var s stepsFile
 	if data = bytes.TrimSpace(data); bytes.HasPrefix(data, []byte{'['}) && json.Valid(data) {
@@ -61,10 +63,10 @@ func (a *app) steps(o *stepsFlags, task *newTask) ([]byte, error) {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&s); err != nil {
-			return nil, usageErrorf(`--steps: %w`+"\n"+`It must be an array of steps, or {"steps": [...], "finalize": ..., "on_step_failure": ...}.`, err)
+			return nil, term.UsageErrorf(`--steps: %w`+"\n"+`It must be an array of steps, or {"steps": [...], "finalize": ..., "on_step_failure": ...}.`, err)
 		}
 		if d.More() || s.Steps == nil {
-			return nil, usageErrorf(`--steps must be one array of steps, or one object with "steps".`)
+			return nil, term.UsageErrorf(`--steps must be one array of steps, or one object with "steps".`)
 		}
 	}
 	task.Finalize, task.OnStepFailure = s.Finalize, s.OnStepFailure

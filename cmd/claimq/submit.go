@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 type submitOptions struct {
@@ -22,7 +23,7 @@ type submitOptions struct {
 	wait          time.Duration
 }
 
-func newSubmitCommand(a *app) *cobra.Command {
+func newSubmitCommand(a *term.App) *cobra.Command {
 	var o submitOptions
 	cmd := &cobra.Command{
 		Use:   "submit TYPE [PARAMS | @FILE | -]",
@@ -58,12 +59,12 @@ was cancelled, 3 if it has not ended by then.`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.wait < 0 || o.wait > 0 && o.file != "" {
-				return usageErrorf("--wait is for one task, and not negative")
+				return term.UsageErrorf("--wait is for one task, and not negative")
 			}
 			if o.file != "" {
-				return a.submitFile(cmd, &o, args)
+				return submitFile(a, cmd, &o, args)
 			}
-			return a.submitOne(cmd, &o, args)
+			return submitOne(a, cmd, &o, args)
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
@@ -74,25 +75,25 @@ was cancelled, 3 if it has not ended by then.`,
 	return cmd
 }
 
-func (a *app) submitOne(cmd *cobra.Command, o *submitOptions, args []string) error {
+func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string) error {
 	if len(args) == 0 {
-		return usageErrorf("TYPE is missing: claimq submit TYPE [PARAMS]")
+		return term.UsageErrorf("TYPE is missing: claimq submit TYPE [PARAMS]")
 	}
 	task, err := o.task(cmd.Flags())
 	if err != nil {
 		return err
 	}
 	if len(args) > 1 && args[1] == "-" && o.from == "-" {
-		return usageErrorf("PARAMS and --steps cannot both be standard input")
+		return term.UsageErrorf("PARAMS and --steps cannot both be standard input")
 	}
-	steps, err := a.steps(&o.stepsFlags, task)
+	steps, err := steps(a, &o.stepsFlags, task)
 	if err != nil {
 		return err
 	}
 	var params []byte
 	switch {
 	case len(args) > 1:
-		if params, err = a.jsonArgument("PARAMS", args[1]); err != nil {
+		if params, err = jsonArgument(a, "PARAMS", args[1]); err != nil {
 			return err
 		}
 	case steps == nil: // a task with steps may have none
@@ -107,7 +108,7 @@ func (a *app) submitOne(cmd *cobra.Command, o *submitOptions, args []string) err
 		return err
 	}
 	body = withField("params", params, body)
-	return a.talk(&o.clientFlags, func(s session) error {
+	return talk(a, &o.clientFlags, func(s session) error {
 		var answer wire.Answer
 		r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: body, Repeatable: true}
 		repeatIt := "Repeat the command with --key " + task.IdempotencyKey + ": the task is not submitted twice."
@@ -118,7 +119,7 @@ func (a *app) submitOne(cmd *cobra.Command, o *submitOptions, args []string) err
 		if err != nil || shown || answer.Task == nil {
 			return err
 		}
-		_, err = fmt.Fprintln(a.stdout, a.submittedText(&answer, o.key))
+		_, err = fmt.Fprintln(a.Stdout, submittedText(a, &answer, o.key))
 		return err
 	})
 }
@@ -133,7 +134,7 @@ func (s session) submitAndWait(ctx context.Context, r client.Request, repeatIt s
 	}
 	id := answer.Task.ID
 	if s.f.output != "json" {
-		fmt.Fprintln(s.a.stdout, s.a.submittedText(&answer, o.key))
+		fmt.Fprintln(s.a.Stdout, submittedText(s.a, &answer, o.key))
 	}
 	ended, body, err := s.waitEnded(ctx, id, o.wait)
 	if err != nil {
@@ -141,7 +142,7 @@ func (s session) submitAndWait(ctx context.Context, r client.Request, repeatIt s
 	}
 	shown, err := s.showJSON(body, nil)
 	if err == nil && !shown {
-		err = s.a.showTask(ended)
+		err = s.a.ShowTask(ended)
 	}
 	if err != nil {
 		return err
@@ -157,20 +158,20 @@ func endError(t *wire.Task) error {
 	case client.StatusFailed, client.StatusCancelled:
 		return fmt.Errorf("task %d has %s", t.ID, map[string]string{"failed": "failed", "cancelled": "been cancelled"}[t.Status])
 	}
-	return &notEndedError{t.ID, t.Status}
+	return &term.NotEndedError{ID: t.ID, Status: t.Status}
 }
 
 // submittedText says what became of the task; key is the user's own.
-func (a *app) submittedText(answer *wire.Answer, key string) string {
+func submittedText(a *term.App, answer *wire.Answer, key string) string {
 	t := answer.Task
 	switch {
 	case answer.Created || key == "": // a random key is found taken by our own lost try
 		text := fmt.Sprintf("submitted task %d", t.ID)
 		if t.Status == "scheduled" && t.RunAt != nil {
-			text += ", to run at " + a.showTime(*t.RunAt)
+			text += ", to run at " + a.ShowTime(*t.RunAt)
 		}
 		if len(t.Steps) > 0 {
-			text += fmt.Sprintf(" with %s; 'claimq steps %d' draws them", stepCount(len(t.Steps)), t.ID)
+			text += fmt.Sprintf(" with %s; 'claimq steps %d' draws them", term.StepCount(len(t.Steps)), t.ID)
 		}
 		return text
 	case answer.SameRequest != nil && !*answer.SameRequest:

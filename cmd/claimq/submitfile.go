@@ -16,6 +16,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // Bounds of one request of submit --file, below the server's.
@@ -53,25 +54,25 @@ type fileItem struct {
 	ownKey bool // its key is random: found taken, it was by our own lost try
 }
 
-func (a *app) submitFile(cmd *cobra.Command, o *submitOptions, args []string) error {
+func submitFile(a *term.App, cmd *cobra.Command, o *submitOptions, args []string) error {
 	for _, name := range o.taskFlagNames {
 		if cmd.Flags().Changed(name) {
-			return usageErrorf("--file does not go with --%s: it stands in its lines", name)
+			return term.UsageErrorf("--file does not go with --%s: it stands in its lines", name)
 		}
 	}
 	if len(args) > 1 {
-		return usageErrorf("--file does not go with PARAMS: they stand in its lines")
+		return term.UsageErrorf("--file does not go with PARAMS: they stand in its lines")
 	}
-	input := a.stdin
+	input := a.Stdin
 	if o.file != "-" {
 		f, err := os.Open(o.file)
 		if err != nil {
-			return usageErrorf("--file: %w", err)
+			return term.UsageErrorf("--file: %w", err)
 		}
 		defer f.Close()
 		input = f
 	}
-	return a.talk(&o.clientFlags, func(s session) error {
+	return talk(a, &o.clientFlags, func(s session) error {
 		fs := &fileSubmit{s: s}
 		if len(args) == 1 {
 			fs.taskType = args[0]
@@ -80,7 +81,7 @@ func (a *app) submitFile(cmd *cobra.Command, o *submitOptions, args []string) er
 			return err
 		}
 		if o.output == "table" {
-			if _, err := fmt.Fprintf(a.stdout, "submitted %d tasks, %d were there already, %d lines refused\n", fs.created, fs.existed, fs.refused); err != nil {
+			if _, err := fmt.Fprintf(a.Stdout, "submitted %d tasks, %d were there already, %d lines refused\n", fs.created, fs.existed, fs.refused); err != nil {
 				return err
 			}
 		}
@@ -113,7 +114,7 @@ func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
 		if sendErr := fs.send(ctx); sendErr != nil {
 			return sendErr
 		}
-		return usageErrorf("line %d: %w\nThe lines before it are submitted.", number+1, err)
+		return term.UsageErrorf("line %d: %w\nThe lines before it are submitted.", number+1, err)
 	}
 	return fs.send(ctx)
 }
@@ -198,19 +199,19 @@ func (fs *fileSubmit) send(ctx context.Context) error {
 
 func (fs *fileSubmit) refuse(number int, why string) error {
 	fs.refused++
-	_, err := fmt.Fprintf(fs.s.a.stderr, "line %d: %s\n", number, printable(why))
+	_, err := fmt.Fprintf(fs.s.a.Stderr, "line %d: %s\n", number, term.Printable(why))
 	return err
 }
 
 // explain says which lines a call was about that did not succeed.
 func (fs *fileSubmit) explain(err error, first, last int) error {
-	var call *callError
+	var call *term.CallError
 	if !errors.As(err, &call) {
 		return fmt.Errorf("lines %d to %d: %w", first, last, err)
 	}
-	call.about = fmt.Sprintf("lines %d to %d: ", first, last)
+	call.About = fmt.Sprintf("lines %d to %d: ", first, last)
 	if number, ok := fs.lineOf(err); ok {
-		call.about = fmt.Sprintf("lines %d to %d are not submitted because of line %d, those before are: ", first, last, number)
+		call.About = fmt.Sprintf("lines %d to %d are not submitted because of line %d, those before are: ", first, last, number)
 	}
 	return call
 }

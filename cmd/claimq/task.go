@@ -10,9 +10,10 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newGetCommand(a *app) *cobra.Command {
+func newGetCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "get ID",
@@ -20,13 +21,13 @@ func newGetCommand(a *app) *cobra.Command {
 		Example: "  claimq get 17\n  claimq get 17 --output json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
+			return talkOfTask(a, &f, args[0], func(s session, id uint64) error {
 				var answer wire.Answer
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: taskPath(id, "")}, "", &answer)
 				if err != nil || shown || answer.Task == nil {
 					return err
 				}
-				return a.showTask(answer.Task)
+				return a.ShowTask(answer.Task)
 			})
 		},
 	}
@@ -34,7 +35,7 @@ func newGetCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newRetryCommand(a *app) *cobra.Command {
+func newRetryCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	var add int32
 	var token positive
@@ -58,7 +59,7 @@ command can be repeated.`,
 			if err != nil {
 				return err
 			}
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.Answer
 				r := client.Request{Method: http.MethodPost, Path: taskPath(id, "retry"), Body: body}
 				unknown := fmt.Sprintf("Look at the task with 'claimq get %d' before you repeat it.", id)
@@ -66,7 +67,7 @@ command can be repeated.`,
 				if err != nil || shown {
 					return err
 				}
-				_, err = fmt.Fprintln(a.stdout, a.settledText(id, "retry", &answer))
+				_, err = fmt.Fprintln(a.Stdout, settledText(a, id, "retry", &answer))
 				return err
 			})
 		},
@@ -75,11 +76,11 @@ command can be repeated.`,
 	cmd.Flags().Int32Var(&add, "add-attempts", 0, "raise the task's limit of attempts by this first")
 	cmd.Flags().Var(&token, "token", "only if this is the token of the task's current or last claim")
 	// The token of a claim in the environment may be of another task.
-	cmd.Flags().Lookup("token").Annotations = map[string][]string{explicitOnly: {}}
+	cmd.Flags().Lookup("token").Annotations = map[string][]string{term.ExplicitOnly: {}}
 	return cmd
 }
 
-func newDeleteCommand(a *app) *cobra.Command {
+func newDeleteCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
 		Use:     "delete ID",
@@ -88,7 +89,7 @@ func newDeleteCommand(a *app) *cobra.Command {
 		Example: "  claimq delete 17",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.talkOfTask(&f, args[0], func(s session, id uint64) error {
+			return talkOfTask(a, &f, args[0], func(s session, id uint64) error {
 				const unknown = "Repeat the command: that there is no such task means that it is done."
 				if f.output == "json" { // as the server said it; to a repeat it says that there is no such task
 					// Ids are never used again: a repeat deletes nothing else.
@@ -97,9 +98,9 @@ func newDeleteCommand(a *app) *cobra.Command {
 					return err
 				}
 				if err := s.c.Delete(cmd.Context(), strconv.FormatUint(id, 10)); err != nil {
-					return &callError{err: err, unknown: unknown}
+					return &term.CallError{Err: err, Unknown: unknown}
 				}
-				_, err := fmt.Fprintf(a.stdout, "task %d is deleted\n", id)
+				_, err := fmt.Fprintf(a.Stdout, "task %d is deleted\n", id)
 				return err
 			})
 		},

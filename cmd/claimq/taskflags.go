@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // taskFlags are the flags that say what a task is like.
@@ -55,7 +56,7 @@ func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
 func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
 	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, Unique: t.unique}}
 	if t.delay != 0 && t.runAt != "" {
-		return nil, usageErrorf("--delay and --run-at exclude each other")
+		return nil, term.UsageErrorf("--delay and --run-at exclude each other")
 	}
 	var err error
 	if n.DelayMS, err = wholeMS("--delay", t.delay); err != nil {
@@ -98,7 +99,7 @@ type newTask struct {
 // wholeMS refuses what would be sent as another length than was said.
 func wholeMS(flag string, d time.Duration) (int64, error) {
 	if d < 0 || d%time.Millisecond != 0 {
-		return 0, usageErrorf("%s is %v: it must be whole milliseconds, not negative", flag, d)
+		return 0, term.UsageErrorf("%s is %v: it must be whole milliseconds, not negative", flag, d)
 	}
 	return d.Milliseconds(), nil
 }
@@ -110,7 +111,7 @@ func parseTime(flag, value string) (*time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		return nil, usageErrorf("%s is %q: it must be a time as 2026-01-02T15:04:05Z or 2026-01-02T15:04:05+01:00", flag, value)
+		return nil, term.UsageErrorf("%s is %q: it must be a time as 2026-01-02T15:04:05Z or 2026-01-02T15:04:05+01:00", flag, value)
 	}
 	at = at.UTC()
 	return &at, nil
@@ -121,10 +122,10 @@ func parseLabels(args []string) (wire.Labels, error) {
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
-			return nil, usageErrorf("--label is %q: it must be name=value", arg)
+			return nil, term.UsageErrorf("--label is %q: it must be name=value", arg)
 		}
 		if _, twice := labels[name]; twice {
-			return nil, usageErrorf("--label %s is given twice", name)
+			return nil, term.UsageErrorf("--label %s is given twice", name)
 		}
 		if labels == nil {
 			labels = wire.Labels{}
@@ -142,12 +143,12 @@ const backoffForm = "INITIAL[,MAX[,FACTOR[,JITTER]]] as 1s,10m,2,0.2, or the API
 func parseBackoff(value string) (json.RawMessage, error) {
 	if strings.HasPrefix(value, "{") {
 		if !json.Valid([]byte(value)) {
-			return nil, usageErrorf("--backoff is not JSON: %s", value)
+			return nil, term.UsageErrorf("--backoff is not JSON: %s", value)
 		}
 		return json.RawMessage(value), nil
 	}
 	parts := strings.Split(value, ",")
-	bad := usageErrorf("--backoff is %q: it must be %s", value, backoffForm)
+	bad := term.UsageErrorf("--backoff is %q: it must be %s", value, backoffForm)
 	if len(parts) > 4 {
 		return nil, bad
 	}
@@ -176,7 +177,7 @@ func parseRetention(value string) (*int64, error) {
 	if value != "forever" {
 		d, err := parseLength(value)
 		if err != nil || d < 0 || d%time.Millisecond != 0 {
-			return nil, usageErrorf("--retention is %q: it must be a time as 12h or 7d, 0 (gone at once) or forever", value)
+			return nil, term.UsageErrorf("--retention is %q: it must be a time as 12h or 7d, 0 (gone at once) or forever", value)
 		}
 		ms = d.Milliseconds()
 	}

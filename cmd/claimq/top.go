@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/cmd/claimq/top"
 )
 
@@ -30,7 +31,7 @@ type topOptions struct {
 	once     bool
 }
 
-func newTopCommand(a *app) *cobra.Command {
+func newTopCommand(a *term.App) *cobra.Command {
 	var o topOptions
 	cmd := &cobra.Command{
 		Use:   "top",
@@ -46,9 +47,9 @@ shows what the key may see.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.interval < topIntervalMin || o.interval > topIntervalMax {
-				return usageErrorf("--interval is %v: it must be %v to %v", o.interval, topIntervalMin, topIntervalMax)
+				return term.UsageErrorf("--interval is %v: it must be %v to %v", o.interval, topIntervalMin, topIntervalMax)
 			}
-			return a.top(cmd.Context(), &o)
+			return watchTop(cmd.Context(), a, &o)
 		},
 	}
 	addClientFlags(a, cmd, &o.clientFlags)
@@ -63,8 +64,8 @@ shows what the key may see.`,
 	return cmd
 }
 
-// top looks once, so that a mistake is told as by any command, and then shows.
-func (a *app) top(ctx context.Context, o *topOptions) error {
+// watchTop looks once, so that a mistake is told as by any command, and then shows.
+func watchTop(ctx context.Context, a *term.App, o *topOptions) error {
 	cfg, err := o.topConfig()
 	if err != nil {
 		return err
@@ -75,20 +76,20 @@ func (a *app) top(ctx context.Context, o *topOptions) error {
 	if first.Err != nil {
 		return topError(first.Err)
 	}
-	options := top.Options{Interval: o.interval, Filter: o.types, Colours: a.getenv("NO_COLOR") == ""}
+	options := top.Options{Interval: o.interval, Filter: o.types, Colours: a.Getenv("NO_COLOR") == ""}
 	if o.output == "json" {
-		return top.Stream(ctx, a.stdout, source, first, o.once, options)
+		return top.Stream(ctx, a.Stdout, source, first, o.once, options)
 	}
-	in, _ := a.stdin.(*os.File)
-	out, _ := a.stdout.(*os.File)
+	in, _ := a.Stdin.(*os.File)
+	out, _ := a.Stdout.(*os.File)
 	columns := 0
 	if out != nil && top.IsTerminal(out) {
-		if !o.once && in != nil && top.IsTerminal(in) && a.getenv("TERM") != "dumb" {
+		if !o.once && in != nil && top.IsTerminal(in) && a.Getenv("TERM") != "dumb" {
 			return top.Run(ctx, source, first, in, out, options)
 		}
 		columns, _ = top.Size(out)
 	}
-	return top.Print(ctx, a.stdout, source, first, columns, options)
+	return top.Print(ctx, a.Stdout, source, first, columns, options)
 }
 
 func (o *topOptions) topConfig() (top.Config, error) {
@@ -99,11 +100,11 @@ func (o *topOptions) topConfig() (top.Config, error) {
 		}
 	}
 	if len(cfg.Endpoints) == 0 {
-		return cfg, usageErrorf("--endpoint is empty")
+		return cfg, term.UsageErrorf("--endpoint is empty")
 	}
 	var err error
 	if cfg.TLS, err = o.tls.config(); err != nil {
-		return cfg, usageErrorf("%w", err)
+		return cfg, term.UsageErrorf("%w", err)
 	}
 	if cfg.APIKey, err = o.keySource(); err != nil {
 		return cfg, err
@@ -111,7 +112,7 @@ func (o *topOptions) topConfig() (top.Config, error) {
 	// The client knows what an endpoint and a key look like.
 	c, err := client.New(client.Config{Endpoints: cfg.Endpoints, APIKey: o.apiKey, APIKeyFile: o.keyFile, TLS: cfg.TLS})
 	if err != nil {
-		return cfg, usageErrorf("%w", err)
+		return cfg, term.UsageErrorf("%w", err)
 	}
 	return cfg, c.Close()
 }
@@ -120,7 +121,7 @@ func (o *topOptions) topConfig() (top.Config, error) {
 func topError(err error) error {
 	var r *top.Refusal
 	if !errors.As(err, &r) {
-		return &callError{err: err}
+		return &term.CallError{Err: err}
 	}
-	return &callError{err: &client.Error{Status: r.Status, Code: string(r.Code), Text: r.Text, Advice: r.Advice}}
+	return &term.CallError{Err: &client.Error{Status: r.Status, Code: string(r.Code), Text: r.Text, Advice: r.Advice}}
 }

@@ -9,13 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/cmd/claimq/top"
 )
 
 // runTop runs claimq top and returns what it printed.
 func runTop(ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	var out, failures bytes.Buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &failures}
+	a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &failures}
 	code = run(ctx, a, append([]string{"top"}, args...))
 	return out.String(), failures.String(), code
 }
@@ -27,7 +28,7 @@ func TestTop(t *testing.T) {
 	claimqOf := func(args ...string) string {
 		t.Helper()
 		var out, failures bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &failures}
+		a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &failures}
 		if code := run(t.Context(), a, append(args, "--endpoint", d.url(0))); code != 0 {
 			t.Errorf("claimq %v: exit code %d: %s", args, code, failures.String())
 		}
@@ -103,12 +104,12 @@ func TestTop_refused(t *testing.T) {
 		code int
 		want string
 	}{
-		"not allowed": {[]string{"--endpoint", server.URL}, exitRefused, "This key may do nothing (forbidden)\nUse another\n"},
-		"no node":     {[]string{"--endpoint", gone.URL}, exitUnknown, "Start nodes with 'claimq dev'"},
-		"too often":   {[]string{"--interval", "100ms"}, exitUsage, "--interval is 100ms: it must be 200ms to 1m0s"},
-		"too seldom":  {[]string{"--interval", "2m"}, exitUsage, "--interval is 2m0s: it must be 200ms to 1m0s"},
-		"no endpoint": {[]string{"--endpoint", " "}, exitUsage, "--endpoint is empty"},
-		"no URL":      {[]string{"--endpoint", "localhost"}, exitUsage, "it must begin with http:// or https://"},
+		"not allowed": {[]string{"--endpoint", server.URL}, term.ExitRefused, "This key may do nothing (forbidden)\nUse another\n"},
+		"no node":     {[]string{"--endpoint", gone.URL}, term.ExitUnknown, "Start nodes with 'claimq dev'"},
+		"too often":   {[]string{"--interval", "100ms"}, term.ExitUsage, "--interval is 100ms: it must be 200ms to 1m0s"},
+		"too seldom":  {[]string{"--interval", "2m"}, term.ExitUsage, "--interval is 2m0s: it must be 200ms to 1m0s"},
+		"no endpoint": {[]string{"--endpoint", " "}, term.ExitUsage, "--endpoint is empty"},
+		"no URL":      {[]string{"--endpoint", "localhost"}, term.ExitUsage, "it must begin with http:// or https://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

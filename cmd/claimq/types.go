@@ -10,9 +10,10 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newTypesCommand(a *app) *cobra.Command {
+func newTypesCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	var taskType string
 	cmd := &cobra.Command{
@@ -26,13 +27,13 @@ set.`,
 		Example: "  claimq types\n  claimq types --type mail",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.Types
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/types"}, "", &answer)
 				if err != nil || shown {
 					return err
 				}
-				return a.showTypes(answer.Types, taskType)
+				return showTypes(a, answer.Types, taskType)
 			})
 		},
 	}
@@ -43,7 +44,7 @@ set.`,
 
 // showTypes prints a row a type; only the settings that some type has take a
 // column, and of the statuses but pending and claimed those of some task.
-func (a *app) showTypes(types []wire.Type, only string) error {
+func showTypes(a *term.App, types []wire.Type, only string) error {
 	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
 	used := make([]bool, len(rows[0]))
 	for i, name := range rows[0] {
@@ -56,7 +57,7 @@ func (a *app) showTypes(types []wire.Type, only string) error {
 		}
 		oldest, paused := "", ""
 		if t.OldestPendingAgeMS > 0 {
-			oldest = showMS(t.OldestPendingAgeMS)
+			oldest = term.ShowMS(t.OldestPendingAgeMS)
 		}
 		if t.Paused {
 			paused = "yes"
@@ -69,7 +70,7 @@ func (a *app) showTypes(types []wire.Type, only string) error {
 		row = append(row, settingsOf(&t.TypeSettings)...)
 		for i := range row {
 			used[i] = used[i] || row[i] != ""
-			row[i] = cell(row[i])
+			row[i] = term.Cell(row[i])
 		}
 		rows = append(rows, row)
 	}
@@ -78,7 +79,7 @@ func (a *app) showTypes(types []wire.Type, only string) error {
 		if only != "" {
 			text = noSuchType(only)
 		}
-		_, err := fmt.Fprintln(a.stdout, text)
+		_, err := fmt.Fprintln(a.Stdout, text)
 		return err
 	}
 	for i, row := range rows {
@@ -90,12 +91,12 @@ func (a *app) showTypes(types []wire.Type, only string) error {
 		}
 		rows[i] = kept
 	}
-	return a.table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "RATE/S", "MAX CLAIMED", "FAILED/S")
+	return a.Table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "RATE/S", "MAX CLAIMED", "FAILED/S")
 }
 
 // noSuchType is what is said of a type without tasks and settings.
 func noSuchType(name string) string {
-	return fmt.Sprintf("no tasks and no settings of type %s; 'claimq types' lists the types", printable(name))
+	return fmt.Sprintf("no tasks and no settings of type %s; 'claimq types' lists the types", term.Printable(name))
 }
 
 // showSome is a count, "" for none.
@@ -128,7 +129,7 @@ func settingsOf(s *wire.TypeSettings) []string {
 		words[1] = strconv.FormatFloat(*s.RateLimit, 'f', -1, 64)
 	}
 	if s.LeaseMS != nil {
-		words[2] = showMS(*s.LeaseMS)
+		words[2] = term.ShowMS(*s.LeaseMS)
 	}
 	if s.MaxAttempts != nil {
 		words[3] = strconv.Itoa(int(*s.MaxAttempts))
@@ -138,10 +139,10 @@ func settingsOf(s *wire.TypeSettings) []string {
 	}
 	if s.Backoff != nil {
 		b := s.Backoff
-		words[4] = fmt.Sprintf("%s,%s,%g,%g", showMS(b.InitialMS), showMS(b.MaxMS), b.Factor, b.Jitter) // as --backoff takes it
+		words[4] = fmt.Sprintf("%s,%s,%g,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor, b.Jitter) // as --backoff takes it
 	}
 	if s.RetentionMS != nil {
-		words[5] = showRetention(*s.RetentionMS)
+		words[5] = term.ShowRetention(*s.RetentionMS)
 	}
 	return words
 }

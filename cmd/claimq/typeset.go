@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // none clears a setting of a type.
@@ -23,19 +24,19 @@ type typeSetOptions struct {
 	backoff, typeRetention string
 }
 
-func newTypeCommand(a *app) *cobra.Command {
+func newTypeCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "type",
 		Short:   "Change the settings of a task type",
 		Example: "  claimq type set mail --pause",
-		Args:    unknownCommand,
+		Args:    term.UnknownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTypeSetCommand(a))
 	return cmd
 }
 
-func newTypeSetCommand(a *app) *cobra.Command {
+func newTypeSetCommand(a *term.App) *cobra.Command {
 	var o typeSetOptions
 	cmd := &cobra.Command{
 		Use:   "set TYPE",
@@ -53,14 +54,14 @@ only: what is claimed goes on.`,
 			if err != nil {
 				return err
 			}
-			return a.talk(&o.clientFlags, func(s session) error {
+			return talk(a, &o.clientFlags, func(s session) error {
 				var answer wire.Types
 				r := client.Request{Method: http.MethodPatch, Path: "/api/types/" + url.PathEscape(args[0]), Body: body, Repeatable: true}
 				shown, err := s.call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
 				if err != nil || shown || answer.Type == nil {
 					return err
 				}
-				return a.showType(answer.Type)
+				return showType(a, answer.Type)
 			})
 		},
 	}
@@ -74,7 +75,7 @@ only: what is claimed goes on.`,
 	f.StringVar(&o.maxAttempts, "max-attempts", "", "its tasks' default, 0: no limit, or none")
 	f.StringVar(&o.backoff, "backoff", "", "its tasks' default, "+backoffForm+", or none")
 	f.StringVar(&o.typeRetention, "retention", "", "its tasks' default: 12h, 7d, 0 (gone at once), forever, or none")
-	onlyExplicit(cmd)
+	term.OnlyExplicit(cmd)
 	return cmd
 }
 
@@ -83,7 +84,7 @@ func (o *typeSetOptions) patch() ([]byte, error) {
 	fields := map[string]any{}
 	switch {
 	case o.pause && o.resume:
-		return nil, usageErrorf("--pause and --resume exclude each other")
+		return nil, term.UsageErrorf("--pause and --resume exclude each other")
 	case o.pause || o.resume:
 		fields["paused"] = o.pause
 	}
@@ -112,7 +113,7 @@ func (o *typeSetOptions) patch() ([]byte, error) {
 		fields[f.name] = value
 	}
 	if len(fields) == 0 {
-		return nil, usageErrorf("say what to set: --pause, --resume, --max-claimed, --rate-limit, --lease, --max-attempts, --backoff or --retention")
+		return nil, term.UsageErrorf("say what to set: --pause, --resume, --max-claimed, --rate-limit, --lease, --max-attempts, --backoff or --retention")
 	}
 	return json.Marshal(fields)
 }
@@ -120,7 +121,7 @@ func (o *typeSetOptions) patch() ([]byte, error) {
 func parseCount(flag, value string) (any, error) {
 	n, err := strconv.ParseInt(value, 10, 32)
 	if err != nil || n < 0 {
-		return nil, usageErrorf("%s is %q: it must be a whole number, not negative, or none", flag, value)
+		return nil, term.UsageErrorf("%s is %q: it must be a whole number, not negative, or none", flag, value)
 	}
 	return n, nil
 }
@@ -128,7 +129,7 @@ func parseCount(flag, value string) (any, error) {
 // parseRate keeps the number as the user wrote it.
 func parseRate(value string) (any, error) {
 	if f, err := strconv.ParseFloat(value, 64); err != nil || f < 0 || !json.Valid([]byte(value)) {
-		return nil, usageErrorf("--rate-limit is %q: it must be claims per second, as 0.5 or 100, or none", value)
+		return nil, term.UsageErrorf("--rate-limit is %q: it must be claims per second, as 0.5 or 100, or none", value)
 	}
 	return json.RawMessage(value), nil
 }
@@ -136,25 +137,25 @@ func parseRate(value string) (any, error) {
 func parseLease(value string) (any, error) {
 	d, err := parseLength(value)
 	if err != nil {
-		return nil, usageErrorf("--lease is %q: it must be a time as 30s or 2m, or none", value)
+		return nil, term.UsageErrorf("--lease is %q: it must be a time as 30s or 2m, or none", value)
 	}
 	return wholeMS("--lease", d)
 }
 
 // showType prints a type, one field a line.
-func (a *app) showType(t *wire.Type) error {
-	var f fields
-	f.add("type", printable(t.TaskType))
+func showType(a *term.App, t *wire.Type) error {
+	var f term.Fields
+	f.Add("type", term.Printable(t.TaskType))
 	paused := "no"
 	if t.Paused {
 		paused = "yes"
 	}
-	f.add("paused", paused)
+	f.Add("paused", paused)
 	words := settingsOf(&t.TypeSettings)
 	for i, name := range []string{"max claimed", "rate/s", "lease", "attempts", "backoff", "retention"} {
-		f.add(name, cell(words[i]))
+		f.Add(name, term.Cell(words[i]))
 	}
-	f.add("pending", strconv.FormatInt(t.Counts["pending"], 10))
-	f.add("claimed", strconv.FormatInt(t.Counts["claimed"], 10))
-	return columns(a.stdout, f)
+	f.Add("pending", strconv.FormatInt(t.Counts["pending"], 10))
+	f.Add("claimed", strconv.FormatInt(t.Counts["claimed"], 10))
+	return term.Columns(a.Stdout, f)
 }

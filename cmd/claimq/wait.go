@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -73,7 +74,7 @@ func (s session) waitEnded(ctx context.Context, id uint64, wait time.Duration) (
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, nil, &callError{err: context.Cause(ctx)}
+			return nil, nil, &term.CallError{Err: context.Cause(ctx)}
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // workConcurrencyMax bounds how many commands run at a time: each has a thread and
@@ -30,7 +31,7 @@ type workOptions struct {
 	lease, attempt, stopWait time.Duration
 }
 
-func newWorkCommand(a *app) *cobra.Command {
+func newWorkCommand(a *term.App) *cobra.Command {
 	var o workOptions
 	cmd := &cobra.Command{
 		Use:   "work --type TYPE [flags] -- COMMAND [ARG...]",
@@ -68,10 +69,10 @@ is asked on and on.`,
 			}
 			path, err := exec.LookPath(args[0])
 			if err != nil {
-				return usageErrorf("the command cannot be started: %w", err)
+				return term.UsageErrorf("the command cannot be started: %w", err)
 			}
 			o.timeout = callTimeout
-			return a.talk(&o.clientFlags, func(s session) error { return s.work(cmd.Context(), &o, path, args) })
+			return talk(a, &o.clientFlags, func(s session) error { return s.work(cmd.Context(), &o, path, args) })
 		},
 	}
 	f := cmd.Flags()
@@ -84,7 +85,7 @@ is asked on and on.`,
 	f.DurationVar(&o.attempt, "timeout", 0, "how long a command may run; 0: no limit (no variable)")
 	f.DurationVar(&o.stopWait, "stop-wait", 30*time.Second, "how long commands have to finish after SIGTERM")
 	// CLAIMQ_TIMEOUT is for how long calls are tried: it must not end commands.
-	f.Lookup("timeout").Annotations = map[string][]string{explicitOnly: {}}
+	f.Lookup("timeout").Annotations = map[string][]string{term.ExplicitOnly: {}}
 	return cmd
 }
 
@@ -95,15 +96,15 @@ func (o *workOptions) check() error {
 	o.types = slices.Compact(o.types)
 	switch {
 	case len(o.types) == 0:
-		return usageErrorf("--type is missing: say which tasks to take")
+		return term.UsageErrorf("--type is missing: say which tasks to take")
 	case o.concurrency < 1 || o.concurrency > workConcurrencyMax:
-		return usageErrorf("--concurrency is %d: it must be 1 to %d", o.concurrency, workConcurrencyMax)
+		return term.UsageErrorf("--concurrency is %d: it must be 1 to %d", o.concurrency, workConcurrencyMax)
 	case o.stopWait < 0:
-		return usageErrorf("--stop-wait is %v: it must not be negative", o.stopWait)
+		return term.UsageErrorf("--stop-wait is %v: it must not be negative", o.stopWait)
 	}
 	for _, name := range o.types {
 		if !workTypePattern.MatchString(name) {
-			return usageErrorf("--type is %q: it must be 1 to 128 of A-Z a-z 0-9 _ . : -", name)
+			return term.UsageErrorf("--type is %q: it must be 1 to 128 of A-Z a-z 0-9 _ . : -", name)
 		}
 	}
 	if _, err := wholeMS("--timeout", o.attempt); err != nil {
@@ -117,7 +118,7 @@ func (o *workOptions) check() error {
 // refused, or commands that did not stop, is an error: a cluster that does not answer
 // is asked again.
 func (s session) work(ctx context.Context, o *workOptions, path string, args []string) error {
-	out := &lockedWriter{w: s.a.stderr}
+	out := &lockedWriter{w: s.a.Stderr}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	refusal := &keyRefusal{end: cancel}
@@ -127,11 +128,11 @@ func (s session) work(ctx context.Context, o *workOptions, path string, args []s
 		Logger:   slog.New(keyWatch{slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}), refusal}),
 	})
 	if err != nil {
-		return usageErrorf("%w", err)
+		return term.UsageErrorf("%w", err)
 	}
 	ctx, hurry, end := watchSignals(ctx)
 	defer end()
-	r := &runner{path: path, args: args, out: out, hurry: hurry, environ: commandEnviron(s.a.environ, o.endpoints, w.ID())}
+	r := &runner{path: path, args: args, out: out, hurry: hurry, environ: commandEnviron(s.a.Environ, o.endpoints, w.ID())}
 	for _, name := range o.types {
 		client.Handle(w, name, r.handle)
 	}
@@ -142,7 +143,7 @@ func (s session) work(ctx context.Context, o *workOptions, path string, args []s
 	stats := w.Stats()
 	fmt.Fprintf(out, "worker %s has stopped: %d completed, %d failed, %d given back, %d lost\n", w.ID(), stats.Completed, stats.Failed, stats.Released, stats.Lost)
 	if err := refusal.error(); err != nil {
-		return &callError{about: "the worker's key was refused: ", err: err}
+		return &term.CallError{About: "the worker's key was refused: ", Err: err}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/claimqtest"
 )
 
 // workLab is a cluster, a client of it and a folder for what commands leave behind.
@@ -51,7 +52,7 @@ func (l *workLab) submit(t *testing.T, taskType, payload string, attempts int) s
 // until waits until the task is as ok wants it, and returns it.
 func (l *workLab) until(t *testing.T, id, what string, ok func(*client.Task) bool) *client.Task {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(claimqtest.Patience)
 	for {
 		task, err := l.c.Get(t.Context(), id)
 		if err == nil && ok(task) {
@@ -73,7 +74,7 @@ func (l *workLab) ended(t *testing.T, id string) *client.Task {
 // appears waits for a file and returns what it has.
 func (l *workLab) appears(t *testing.T, name string) string {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(claimqtest.Patience)
 	for {
 		b, err := os.ReadFile(filepath.Join(l.dir, name))
 		if err == nil && bytes.HasSuffix(b, []byte("\n")) {
@@ -135,7 +136,7 @@ func gone(t *testing.T, pid string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(patience)
+	deadline := time.After(claimqtest.Patience)
 	for syscall.Kill(n, 0) == nil && !isZombie(n) {
 		select {
 		case <-time.After(20 * time.Millisecond):

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 const (
@@ -66,7 +67,7 @@ func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
 	about := fmt.Sprintf("task %s (%s, attempt %d)", job.Task.ID, job.Task.TaskType, job.Attempt)
 	if err != nil {
 		what, _, _ := strings.Cut(err.Error(), "\n")
-		fmt.Fprintf(r.out, "%s: after %v: %s\n", about, took, printable(what))
+		fmt.Fprintf(r.out, "%s: after %v: %s\n", about, took, term.Printable(what))
 		return err
 	}
 	fmt.Fprintf(r.out, "%s: done in %v\n", about, took)

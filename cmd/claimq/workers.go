@@ -12,9 +12,10 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-func newWorkersCommand(a *app) *cobra.Command {
+func newWorkersCommand(a *term.App) *cobra.Command {
 	var f clientFlags
 	var taskType string
 	cmd := &cobra.Command{
@@ -26,7 +27,7 @@ the workers that hold tasks of that type, and those tasks.`,
 		Example: "  claimq workers\n  claimq workers --type mail",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.talk(&f, func(s session) error {
+			return talk(a, &f, func(s session) error {
 				var answer wire.Workers
 				shown, err := s.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/workers"}, "", &answer)
 				if err != nil || shown {
@@ -38,7 +39,7 @@ the workers that hold tasks of that type, and those tasks.`,
 				if err != nil {
 					return err
 				}
-				return a.showWorkers(answer.Workers)
+				return showWorkers(a, answer.Workers)
 			})
 		},
 	}
@@ -78,9 +79,9 @@ func (s session) holdersOf(ctx context.Context, taskType string, workers []wire.
 }
 
 // showWorkers prints a row a worker.
-func (a *app) showWorkers(workers []wire.Worker) error {
+func showWorkers(a *term.App, workers []wire.Worker) error {
 	if len(workers) == 0 {
-		_, err := fmt.Fprintln(a.stdout, "no workers")
+		_, err := fmt.Fprintln(a.Stdout, "no workers")
 		return err
 	}
 	rows := [][]string{{"WORKER", "CLAIMED", "LAST SEEN", "TASKS"}}
@@ -88,15 +89,15 @@ func (a *app) showWorkers(workers []wire.Worker) error {
 		w := &workers[i]
 		seen := "-"
 		if w.LastSeenAt != nil {
-			seen = showDuration(max(a.clock().Sub(*w.LastSeenAt), 0)) + " ago"
+			seen = term.ShowDuration(max(a.Clock().Sub(*w.LastSeenAt), 0)) + " ago"
 		}
 		ids := make([]string, len(w.TaskIDs))
 		for j, id := range w.TaskIDs {
 			ids[j] = strconv.FormatUint(id, 10)
 		}
 		rows = append(rows, []string{
-			cell(w.WorkerID), strconv.Itoa(w.Claimed), seen, cell(strings.Join(ids, " ")),
+			term.Cell(w.WorkerID), strconv.Itoa(w.Claimed), seen, term.Cell(strings.Join(ids, " ")),
 		})
 	}
-	return a.table(rows)
+	return a.Table(rows)
 }

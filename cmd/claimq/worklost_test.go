@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // A command whose claim was taken from the worker is stopped while it runs, and how
@@ -58,9 +59,9 @@ func TestWork_keyIsRefused(t *testing.T) {
 			}))
 			defer server.Close()
 			var stderr bytes.Buffer
-			a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr, environ: []string{"CLAIMQ_API_KEY=k"}}
-			if got := run(t.Context(), a, []string{"work", "--type", "mail", "--endpoint", server.URL, "true"}); got != exitRefused {
-				t.Errorf("exit code %d, want %d", got, exitRefused)
+			a := &term.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &stderr, Environ: []string{"CLAIMQ_API_KEY=k"}}
+			if got := run(t.Context(), a, []string{"work", "--type", "mail", "--endpoint", server.URL, "true"}); got != term.ExitRefused {
+				t.Errorf("exit code %d, want %d", got, term.ExitRefused)
 			}
 			if want := "claimq: the worker's key was refused: The key is no good (" + code + ")\nTake another\n"; !strings.Contains(stderr.String(), want) {
 				t.Errorf("it says\n%s", stderr.String())

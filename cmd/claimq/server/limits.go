@@ -1,0 +1,45 @@
+package server
+
+import (
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/cluster"
+	"github.com/claimq/claimq/config"
+)
+
+// boundNode gives the node its bounds of memory, disk and what waits.
+func boundNode(c *cluster.Config, cfg *config.Server) {
+	c.MemoryLimit = cfg.MemoryLimit
+	if c.MemoryLimit == 0 {
+		c.MemoryLimit = cluster.DefaultMemoryLimit()
+	}
+	c.DiskFreeMin = uint64(cfg.DiskFreeMin)
+	c.InFlightMax = cfg.Limits.InFlight
+	c.WaitingClaimsMax = cfg.Limits.WaitingClaims
+}
+
+// What the bodies of requests that are received may take together: this part of
+// the memory limit, within these bounds.
+const (
+	bodiesPart = 4
+	bodiesMin  = 32 << 20
+	bodiesMax  = 256 << 20
+)
+
+// What the answers that are not written yet may take together: this part of the
+// memory limit, within these bounds. The longest answer fits.
+const (
+	answersPart = 8
+	answersMin  = 32 << 20
+	answersMax  = 256 << 20
+)
+
+// boundAPI gives the API its bounds of requests and connections; tasks may take
+// memoryLimit bytes.
+func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
+	c.BodiesBytes = min(max(memoryLimit/bodiesPart, bodiesMin), bodiesMax)
+	c.AnswersBytes = min(max(memoryLimit/answersPart, answersMin), answersMax)
+	l := &cfg.Limits
+	c.Limits = api.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
+	c.Connections, c.ConnectionsPerAddress = l.Connections, l.ConnectionsPerAddress
+	c.WaitsPerKey = max(l.WaitingClaims/2, 1) // one key is not to take them all
+}

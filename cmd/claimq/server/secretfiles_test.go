@@ -1,0 +1,98 @@
+package server
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/config"
+)
+
+// Every file that a server reads a secret from is looked at, and one that others may
+// read is told once as long as its mode is the same.
+func TestSecretFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	hash := strings.Repeat("0f", 32)
+	put := func(name, text string, mode fs.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil { // whatever the mask
+			t.Fatal(err)
+		}
+		return path
+	}
+	file := put("claimq.yaml", "node_id: n1\nkeys: [{name: a, role: reader, key_sha256: "+hash+"}]\n", 0o644)
+	keys := put("my keys.yaml", "keys: []\n", 0o640)
+	open := []string{
+		file, keys, put("node.key", "", 0o604), put("join.key", "", 0o644), put("join.token", "", 0o660),
+		put("http.key", "", 0o644), put("peer.key", "", 0o620),
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.AddServerFlags(flags)
+	for name, value := range map[string]string{
+		"data-dir": dir, "keys-file": keys, "join-key-file": open[3], "join-token-file": open[4],
+		"http-tls-cert-file": put("http.crt", "", 0o644), "http-tls-key-file": open[5],
+		"peer-tls-cert-file": put("peer.crt", "", 0o644), "peer-tls-key-file": open[6], "peer-tls-ca-file": put("ca.crt", "", 0o644),
+	} {
+		if err := flags.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log bytes.Buffer
+	files := newSecretFiles(hclog.New(&hclog.LoggerOptions{Output: &log}))
+	reload := func() (told string) {
+		t.Helper()
+		log.Reset()
+		load := func() (config.Loaded, error) { return config.LoadServer(file, nil, flags) }
+		if list, err := apiKeys(load, files)(); err != nil || api.CheckKeys(list) != nil {
+			t.Fatal(err)
+		}
+		return log.String()
+	}
+	told := reload()
+	for _, path := range open {
+		if strings.Count(told, path) != 2 { // beside its name the command
+			t.Errorf("%s is not told once:\n%s", path, told)
+		}
+	}
+	for _, want := range []string{
+		`mode=0644 mend="chmod 0600 ` + file + `"`, `mend="chmod 0600 '` + keys + `'"`, `mode=0604 mend="chmod 0600 ` + open[2] + `"`,
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("nothing tells %s:\n%s", want, told)
+		}
+	}
+	if n := strings.Count(told, "others may read"); n != len(open) {
+		t.Errorf("%d files are told, want %d:\n%s", n, len(open), told)
+	}
+	if told := reload(); told != "" {
+		t.Errorf("told again: %s", told)
+	}
+	chmod := func(path string, mode fs.FileMode) {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod(open[3], 0o664)
+	if told := reload(); strings.Count(told, "others may read") != 1 || !strings.Contains(told, "mode=0664") {
+		t.Errorf("another mode: %s", told)
+	}
+	chmod(open[3], 0o600)
+	if told := reload(); told != "" {
+		t.Errorf("a file that was mended: %s", told)
+	}
+	chmod(open[3], 0o664)
+	if told := reload(); strings.Count(told, "others may read") != 1 {
+		t.Errorf("a file that was opened again: %s", told)
+	}
+}

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// A node that finds no others counts as started after a while, or whoever starts
+// several one after the other would wait for ever.
+func TestNotices_Late(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	n := newNotices(&term.App{Environ: []string{"NOTIFY_SOCKET=" + socket}}, hclog.NewNullLogger())
+	defer n.stop()
+	n.reloading(func() {}) // not yet told: or it would be taken for started
+	n.late.Reset(0)
+	if got := claimqtest.NextNotice(t, manager); !strings.HasPrefix(got, "READY=1\nSTATUS=not ready yet") {
+		t.Errorf("first it told %q", got)
+	}
+	n.await(func() error { return nil })
+	if got := claimqtest.NextNotice(t, manager); got != "STATUS=ready" {
+		t.Errorf("then it told %q", got)
+	}
+}

@@ -1,0 +1,4 @@
+package server
+
+// SetTimerSlack does nothing: macOS coalesces timers by itself.
+func SetTimerSlack() {}

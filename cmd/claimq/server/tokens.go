@@ -1,0 +1,53 @@
+package server
+
+import (
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/config"
+	"github.com/claimq/claimq/internal/certs"
+	"github.com/claimq/claimq/internal/oidc"
+)
+
+// apiTokens returns a function that reads the configuration anew with load, and returns
+// whose tokens are taken, nil: nobody's.
+func apiTokens(load func() (config.Loaded, error)) func() (*api.Tokens, error) {
+	return func() (*api.Tokens, error) {
+		loaded, err := load()
+		if err != nil || loaded.OIDC.Issuer == "" {
+			return nil, err
+		}
+		o := &loaded.OIDC
+		authorities, err := readAuthorities(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("oidc.ca_file: %w", err)
+		}
+		tokens := &api.Tokens{
+			Issuer: oidc.Config{
+				URL: o.Issuer, Audience: o.Audience, Algorithms: o.Algorithms, Leeway: o.Leeway, LifetimeMax: o.LifetimeMax, Authorities: authorities,
+			},
+			GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim,
+		}
+		for i, r := range o.Roles {
+			tokens.Roles = append(tokens.Roles, api.TokenRole{
+				Field: fmt.Sprintf("oidc.roles[%d]", i), Group: r.Group, Role: r.Role, Roles: r.Roles,
+				RateLimitPerMinute: r.RateLimitPerMinute, TaskTypes: r.TaskTypes, Addresses: r.Addresses,
+			})
+		}
+		return tokens, nil
+	}
+}
+
+// readAuthorities reads a PEM file of authorities; nil: there is none.
+func readAuthorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return certs.ParseAuthorities(path, text)
+}

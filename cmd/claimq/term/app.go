@@ -1,0 +1,37 @@
+package term
+
+import (
+	"io"
+	"strings"
+	"time"
+)
+
+// App is what a command gets from the outside world. Commands touch nothing of
+// it but through these fields, so that tests can run them.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Width          int              // of the terminal that stdout is, in columns; 0: it is none
+	Environ        []string         // KEY=value, as os.Environ has them
+	Now            func() time.Time // nil: time.Now; for what is shown alone
+	Version        string           // of the program: what the node records say
+	RelaxTimers    func()           // called before anything is started, by a server and by a bench with nodes of its own; nil in tests
+}
+
+// Clock returns the time that what is shown is told by.
+func (a *App) Clock() time.Time {
+	if a.Now == nil {
+		return time.Now()
+	}
+	return a.Now()
+}
+
+// Getenv returns the variable's value, "" if it is not set.
+func (a *App) Getenv(name string) string {
+	for i := len(a.Environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(a.Environ[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

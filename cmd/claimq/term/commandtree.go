@@ -1,0 +1,32 @@
+package term
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// EachCommand calls visit for cmd and what is below it, in order, with the words that
+// call it; cmd's own are none.
+func EachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)) {
+	var walk func(cmd *cobra.Command, path string)
+	walk = func(cmd *cobra.Command, path string) {
+		visit(cmd, path)
+		for _, sub := range cmd.Commands() {
+			walk(sub, strings.TrimPrefix(path+" "+sub.Name(), " "))
+		}
+	}
+	walk(cmd, "")
+}
+
+// FlagsOf returns the flags of a command that are shown, by name, without --help.
+func FlagsOf(cmd *cobra.Command) []*pflag.Flag {
+	var flags []*pflag.Flag
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			flags = append(flags, f)
+		}
+	})
+	return flags
+}

@@ -1,0 +1,194 @@
+package term
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+// The exit codes of the contract. A node that had to stop for its disk has
+// others (docs/operations.md).
+const (
+	ExitDone    = 0
+	ExitRefused = 1 // the server refused
+	ExitUsage   = 2 // wrong usage
+	ExitUnknown = 3 // no server, or the outcome is unknown
+	ExitNone    = 4 // nothing to claim, or not found
+)
+
+// usageError is returned for a command line that makes no sense.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// UsageErrorf makes an error that ends the process with exit code 2. %w wraps.
+func UsageErrorf(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// NoTaskError is returned when a claim of several found none: unlike that of one,
+// such an answer is no refusal. It has the refusal's words.
+type NoTaskError struct{}
+
+func (NoTaskError) Error() string { return "No pending tasks available (no_pending_tasks)" }
+
+// NotEndedError is returned when a task has not ended in the time that was to be
+// waited for it.
+type NotEndedError struct {
+	ID     uint64
+	Status string
+}
+
+func (e *NotEndedError) Error() string {
+	return fmt.Sprintf("task %d has not ended yet: it is %s; 'claimq why %d' says why", e.ID, Printable(e.Status), e.ID)
+}
+
+// CallError is a call to a server that did not succeed.
+type CallError struct {
+	About   string // what the call was about, if the user needs to know; ends in ": "
+	Err     error
+	Unknown string   // what to do when the outcome is unknown
+	Asked   []string // the endpoints
+}
+
+// AskedAt notes at which endpoints the call was tried that err is about, unless that is
+// known already.
+func AskedAt(endpoints []string, err error) error {
+	var call *CallError
+	if errors.As(err, &call) && call.Asked == nil {
+		call.Asked = endpoints
+	}
+	return err
+}
+
+func (e *CallError) Error() string { return e.About + e.Err.Error() }
+func (e *CallError) Unwrap() error { return e.Err }
+
+// ExitCode is the one table from error to exit code.
+func ExitCode(err error) int {
+	var usage *usageError
+	var call *CallError
+	var notEnded *NotEndedError
+	var notHeld *NotHeldError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.Is(err, NoTaskError{}):
+		return ExitNone
+	case errors.As(err, &notEnded):
+		return ExitUnknown
+	case errors.As(err, &notHeld) && notHeld.NotFound:
+		return ExitNone
+	case errors.As(err, &call):
+		return callExitCode(call)
+	default:
+		return ExitRefused
+	}
+}
+
+func callExitCode(call *CallError) int {
+	var refusal *client.Error
+	if errors.Is(call, client.ErrOutcomeUnknown) || !errors.As(call, &refusal) {
+		return ExitUnknown
+	}
+	switch wire.Code(refusal.Code) {
+	case wire.CodeTaskNotFound, wire.CodeNoPendingTasks, wire.CodeScheduleNotFound:
+		return ExitNone
+	case wire.CodeNoLeader, wire.CodeShuttingDown:
+		return ExitUnknown
+	case "": // not one of our servers
+		if refusal.Status >= 500 {
+			return ExitUnknown
+		}
+	}
+	return ExitRefused
+}
+
+// ErrorText is what the user reads of an error: what happened, and what to do.
+func ErrorText(err error) string {
+	var call *CallError
+	if !errors.As(err, &call) {
+		return err.Error()
+	}
+	return call.About + callText(call)
+}
+
+func callText(call *CallError) string {
+	var refusal *client.Error
+	switch isRefusal := errors.As(call, &refusal); {
+	case errors.Is(call, client.ErrOutcomeUnknown):
+		return Printable(call.Err.Error()) + "\n" + call.Unknown
+	case isTLSError(call):
+		return Printable(call.Err.Error()) + "\nThe two sides do not trust each other: --ca-file names the authority that signed the nodes' certificates, --cert-file and --key-file this client's own where they want one."
+	case errors.Is(call, context.Canceled):
+		return "stopped before there was an answer"
+	case !isRefusal:
+		return noAnswerText(call) + "\nStart nodes with 'claimq dev', or say where they are with --endpoint or CLAIMQ_ENDPOINTS."
+	case refusal.Code == "":
+		return Printable(refusal.Error()) + "\nIt is not claimq that answered: check --endpoint, and a proxy on the way."
+	default:
+		text := Printable(refusal.Text) + " (" + Printable(refusal.Code) + ")" + against(refusal)
+		if refusal.Advice != "" && refusal.Advice != refusal.Text {
+			text += "\n" + Printable(refusal.Advice)
+		}
+		if wire.Code(refusal.Code) == wire.CodeUnauthorized {
+			text += "\nCLAIMQ_API_KEY, --api-key or the file of --api-key-file has the key or token; 'claimq key generate' makes a key for the servers' configuration."
+		}
+		return text
+	}
+}
+
+// noAnswerText names who did not answer, and why.
+func noAnswerText(call *CallError) string {
+	text := Printable(call.Err.Error())
+	if len(call.Asked) == 0 {
+		return text
+	}
+	return "no node answered at " + Printable(strings.Join(call.Asked, ", ")) + "\n" + text
+}
+
+// against is who or what stands against the call, where the text leaves it to the
+// details.
+func against(refusal *client.Error) string {
+	var details struct {
+		TaskID   uint64  `json:"task_id"`
+		WorkerID *string `json:"worker_id"`
+	}
+	if json.Unmarshal(refusal.Details, &details) != nil {
+		return ""
+	}
+	switch code := wire.Code(refusal.Code); {
+	case (code == wire.CodeTaskAlreadyClaimed || code == wire.CodeWrongWorker) && details.WorkerID != nil:
+		return ": by " + Printable(*details.WorkerID)
+	case code == wire.CodeMaxAttemptsReached && details.TaskID != 0: // it may be a step
+		return fmt.Sprintf(": task %d", details.TaskID)
+	}
+	return ""
+}
+
+// isTLSError reports whether err is that client and server do not take each
+// other's certificates.
+func isTLSError(err error) bool {
+	var ours *tls.CertificateVerificationError
+	var theirs *net.OpError // the server's alert
+	return errors.As(err, &ours) || errors.As(err, &theirs) && theirs.Op == "remote error"
+}
+
+// NotHeldError is returned when a processor does not get, or does not have, the
+// claim of a finalization; the server does not refuse such a call.
+type NotHeldError struct {
+	Text     string
+	NotFound bool // there is no such task
+}
+
+func (e *NotHeldError) Error() string { return e.Text }

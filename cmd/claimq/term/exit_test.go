@@ -1,0 +1,19 @@
+package term
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/claimq/claimq/client"
+)
+
+// Whose key is refused is told of each way in which one is given.
+func TestCallText_Unauthorized(t *testing.T) {
+	t.Parallel()
+	text := callText(&CallError{Err: &client.Error{Status: 401, Code: "unauthorized", Text: "Unknown API key"}})
+	for _, way := range []string{"CLAIMQ_API_KEY,", "--api-key ", "--api-key-file ", "claimq key generate"} {
+		if !strings.Contains(text, way) {
+			t.Errorf("%q does not name %q", text, way)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package term
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// UnknownCommand refuses what is not a command; cobra would take it as an
+// argument of the root.
+func UnknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = slipMax
+	return fmt.Errorf("unknown command %q%s", args[0], didYouMean(cmd.CommandPath()+" ", cmd.SuggestionsFor(args[0])))
+}
+
+// FlagError is what a command line says that has a flag which does not make sense.
+func FlagError(cmd *cobra.Command, err error) error {
+	hint := ""
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		// cobra compares names of commands only.
+		names := &cobra.Command{SuggestionsMinimumDistance: slipMax}
+		for _, f := range FlagsOf(cmd) {
+			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+		hint = didYouMean("--", names.SuggestionsFor(unknown.GetSpecifiedName()))
+	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		if form := formOf(invalid.GetFlag().Value.Type()); form != "" {
+			err = fmt.Errorf("--%s is %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), form)
+		}
+	}
+	return UsageErrorf("%w%s\nSee '%s --help'", err, hint, cmd.CommandPath())
+}
+
+// formOf is what a flag of the type takes, in words; "" if its own error says so.
+func formOf(flagType string) string {
+	switch flagType {
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "uint64":
+		return "a whole number, not negative"
+	case "duration":
+		return "a time as 500ms, 30s or 10m"
+	case "bool":
+		return "true or false"
+	}
+	return ""
+}
+
+// slipMax is how many letters of a name may be wrong.
+const slipMax = 2
+
+// didYouMean asks whether one of the names was meant, "" if there are none.
+func didYouMean(prefix string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	for i := range names {
+		names[i] = "'" + prefix + names[i] + "'"
+	}
+	return "\nDid you mean " + strings.Join(names, " or ") + "?"
+}

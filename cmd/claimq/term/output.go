@@ -1,0 +1,35 @@
+package term
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// ShowJSON prints v as one line of JSON.
+func ShowJSON(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
+}
+
+// OutputFlag is --output of a command that asks no server.
+type OutputFlag struct{ Output string }
+
+// Add gives cmd the flag.
+func (o *OutputFlag) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.Output, "output", "table", "table, json")
+}
+
+// Check refuses what the flag cannot be.
+func (o *OutputFlag) Check() error {
+	if o.Output != "table" && o.Output != "json" {
+		return UsageErrorf("--output is %q: it must be one of table, json", o.Output)
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package term
+
+import (
+	"io/fs"
+	"testing"
+)
+
+// A file of the server's own user is for that one alone; one of another user is read by
+// its group, which may not write it.
+func TestJudgeSecret(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		perm   fs.FileMode
+		own    bool
+		closed fs.FileMode
+		open   bool
+	}{
+		{0o600, true, 0o600, false},
+		{0o400, true, 0o400, false},
+		{0o640, true, 0o600, true},
+		{0o604, true, 0o600, true},
+		{0o610, true, 0o600, true},
+		{0o440, false, 0o440, false},
+		{0o640, false, 0o640, false},
+		{0o660, false, 0o640, true},
+		{0o644, false, 0o640, true},
+		{0o444, false, 0o440, true},
+	} {
+		if mode, closed, open := judgeSecret(c.perm, c.own); mode != c.perm || closed != c.closed || open != c.open {
+			t.Errorf("%04o, own %v: %04o, %04o, %v", c.perm, c.own, mode, closed, open)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package term
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+)
+
+// valueWidth is how many characters of a value are shown on a terminal.
+const valueWidth = 1_000
+
+// Printable makes s safe for a terminal: what others wrote may hold control
+// characters. Those are shown as Go writes them in a string.
+func Printable(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	q := strconv.Quote(s)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+}
+
+// Cell is s printable, and - for nothing.
+func Cell(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return Printable(s)
+}
+
+// Text is s printable, and on a terminal no longer than valueWidth.
+func (a *App) Text(s string) string {
+	if a.Width == 0 {
+		return Printable(s)
+	}
+	return CutTo(Printable(s), valueWidth)
+}
+
+// ExactTime is how times are shown, in UTC.
+const ExactTime = "2006-01-02 15:04:05.000"
+
+// ShowTime is a time as exact as the server has it, and how long ago it was.
+func (a *App) ShowTime(t time.Time) string {
+	ago := a.Clock().Sub(t)
+	if ago < 0 {
+		return t.UTC().Format(ExactTime) + " UTC (in " + ShowDuration(-ago) + ")"
+	}
+	return t.UTC().Format(ExactTime) + " UTC (" + ShowDuration(ago) + " ago)"
+}
+
+// ShowMS is ShowDuration of milliseconds.
+func ShowMS(ms int64) string { return ShowDuration(time.Duration(ms) * time.Millisecond) }
+
+// ShowDuration is d to the two greatest of its units.
+func ShowDuration(d time.Duration) string {
+	day := 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return d.Truncate(time.Millisecond).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < day:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
+}
+
+// Fields collects the lines of a thing that is shown one field a line.
+type Fields [][]string
+
+// Add adds the field, whose value is printable.
+func (f *Fields) Add(name, value string) { *f = append(*f, []string{name, value}) }
+
+// AddSome adds the field if there is a value.
+func (f *Fields) AddSome(name, value string) {
+	if value != "" {
+		f.Add(name, Printable(value))
+	}
+}
+
+// ShowTask prints a task, one field a line.
+func (a *App) ShowTask(t *wire.Task) error {
+	var f Fields
+	f.Add("id", strconv.FormatUint(t.ID, 10))
+	f.Add("type", Printable(t.TaskType))
+	f.Add("status", Printable(t.Status))
+	if t.CancelRequested && t.Status == "claimed" {
+		f.Add("cancel", "requested: its worker learns of it at its next extend")
+	}
+	if t.CancelRequested && t.Status == "running" {
+		f.Add("cancel", "requested: it ends when no step is claimed any more")
+	}
+	if t.RunAt != nil && t.Status == "scheduled" {
+		f.Add("runs at", a.ShowTime(*t.RunAt))
+	}
+	addSteps(&f, t)
+	a.addIdentity(&f, t)
+	a.addClaim(&f, t)
+	a.addTimes(&f, t)
+	f.AddSome("error", t.Error)
+	f.AddSome("params", a.Value(t.Params, t.Payload))
+	f.AddSome("progress", a.Value(t.Progress, nil))
+	f.AddSome("result", a.Value(t.Result, t.ResultPayload))
+	if err := Columns(a.Stdout, f); err != nil {
+		return err
+	}
+	return a.showAttempts(t.AttemptsLog)
+}
+
+// addSteps adds what makes the task a parent or a step.
+func addSteps(f *Fields, t *wire.Task) {
+	if t.ParentID != 0 {
+		f.Add("step", fmt.Sprintf("%s of task %d", Printable(t.Step), t.ParentID))
+		f.AddSome("depends on", strings.Join(t.DependsOn, ", "))
+	}
+	if len(t.Steps) > 0 {
+		f.Add("steps", fmt.Sprintf("%s ('claimq steps %d' draws them)", CountSteps(t.Steps), t.ID))
+	}
+	switch t.Finalize {
+	case "":
+	case client.FinalizeAuto:
+		f.Add("finalize", "auto: it ends with its last step")
+	case client.FinalizeClaim:
+		f.Add("finalize", "claim: a processor ends it")
+	default:
+		f.AddSome("finalize", t.Finalize)
+	}
+	switch t.OnStepFailure {
+	case "":
+	case client.FailOnStepFailure:
+		f.Add("step fails", "fail: the other steps are cancelled")
+	case client.ContinueOnStepFailure:
+		f.Add("step fails", "continue: those that depend on it are cancelled")
+	default:
+		f.AddSome("step fails", t.OnStepFailure)
+	}
+}
+
+// addIdentity adds what the task was submitted with.
+func (a *App) addIdentity(f *Fields, t *wire.Task) {
+	key := t.IdempotencyKey
+	if t.Unique == "active" {
+		key += " (until it ends)"
+	}
+	f.AddSome("key", key)
+	f.AddSome("group", t.Group)
+	f.AddSome("labels", showLabels(t.Labels))
+	f.Add("priority", strconv.Itoa(int(t.Priority)))
+	if t.Finalize == "" { // nobody claims a task with steps
+		f.Add("attempts", attemptsOf(t))
+	}
+	if t.LeaseMS > 0 {
+		f.Add("lease", ShowMS(t.LeaseMS))
+	}
+	if t.Backoff != nil {
+		f.Add("backoff", showBackoff(t.Backoff))
+	}
+	if t.RetentionMS != nil {
+		f.Add("retention", ShowRetention(*t.RetentionMS))
+	}
+}
+
+// addClaim adds who holds or held the task.
+func (a *App) addClaim(f *Fields, t *wire.Task) {
+	if t.WorkerID != nil {
+		f.Add("worker", Printable(*t.WorkerID))
+	}
+	if t.ClaimToken != nil {
+		f.Add("token", strconv.FormatUint(*t.ClaimToken, 10))
+	}
+	if t.LeaseRemainingMS != nil {
+		f.Add("lease left", ShowMS(*t.LeaseRemainingMS))
+	}
+}
+
+func (a *App) addTimes(f *Fields, t *wire.Task) {
+	f.Add("created", a.ShowTime(t.CreatedAt))
+	if t.ExpiresAt != nil {
+		f.Add("expires", a.ShowTime(*t.ExpiresAt))
+	}
+	if t.ClaimedAt != nil {
+		f.Add("claimed", a.ShowTime(*t.ClaimedAt))
+	}
+	if t.CompletedAt != nil {
+		f.Add("ended", a.ShowTime(*t.CompletedAt))
+	}
+}
+
+// showLabels is labels on one line, by name.
+func showLabels(labels wire.Labels) string {
+	names := slices.Sorted(maps.Keys(labels))
+	for i, name := range names {
+		names[i] = name + "=" + labels[name]
+	}
+	return strings.Join(names, " ")
+}
+
+func showBackoff(b *wire.Backoff) string {
+	text := fmt.Sprintf("%s, then %g times as long, at most %s", ShowMS(b.InitialMS), b.Factor, ShowMS(b.MaxMS))
+	if b.Jitter > 0 {
+		text += fmt.Sprintf(", less up to %g %%", b.Jitter*100)
+	}
+	return text
+}
+
+// ShowRetention is how long an ended task is kept.
+func ShowRetention(ms int64) string {
+	switch {
+	case ms < 0:
+		return "until it is deleted"
+	case ms == 0:
+		return "gone at its end"
+	}
+	return ShowMS(ms)
+}
+
+func (a *App) showAttempts(log []wire.Attempt) error {
+	if len(log) == 0 {
+		return nil
+	}
+	rows := [][]string{{"TOKEN", "WORKER", "CLAIMED (UTC)", "LASTED", "OUTCOME", "ERROR"}}
+	for _, at := range log {
+		lasted, outcome := "-", ""
+		if at.EndedAt != nil {
+			lasted = ShowDuration(at.EndedAt.Sub(at.ClaimedAt))
+		}
+		if at.Outcome != nil {
+			outcome = *at.Outcome
+		}
+		rows = append(rows, []string{
+			strconv.FormatUint(at.ClaimToken, 10), Cell(at.WorkerID), at.ClaimedAt.UTC().Format(ExactTime),
+			lasted, Cell(outcome), Cell(at.Error),
+		})
+	}
+	if _, err := fmt.Fprintln(a.Stdout); err != nil {
+		return err
+	}
+	return a.Table(rows, "TOKEN")
+}
+
+func attemptsOf(t *wire.Task) string {
+	if t.MaxAttempts == 0 {
+		return fmt.Sprintf("%d, no limit", t.Attempts)
+	}
+	return fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts)
+}
+
+// Value is params or a result, and on a terminal not too much of it.
+func (a *App) Value(asJSON json.RawMessage, asBytes []byte) string {
+	text := ShowValue(asJSON, asBytes)
+	if a.Width == 0 || displayWidth(text) <= valueWidth {
+		return text
+	}
+	return CutTo(text, valueWidth) + fmt.Sprintf(" (%d bytes; --output json shows all)", len(asJSON))
+}
+
+// ShowValue is params or a result on one line.
+func ShowValue(asJSON json.RawMessage, asBytes []byte) string {
+	switch {
+	case len(asBytes) > 0:
+		return fmt.Sprintf("%d bytes that are not JSON", len(asBytes))
+	case len(asJSON) == 0:
+		return ""
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, asJSON); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}
+
+// ShellQuote makes one word of s for any POSIX shell.
+func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,32 @@
+package term
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain é":       "plain é",
+		"a\x1b[2Jb\n\"": `a\x1b[2Jb\n"`,
+		"\u202eabc":     `\u202eabc`,
+		"bad \xff":      `bad \xff`,
+	} {
+		if got := Printable(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestShowDuration(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Microsecond: "1ms", 59*time.Second + 999*time.Millisecond: "59.999s",
+		time.Minute: "1m00s", 61 * time.Minute: "1h01m", 49 * time.Hour: "2d01h",
+	} {
+		if got := ShowDuration(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
+		}
+	}
+}

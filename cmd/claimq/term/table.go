@@ -1,0 +1,259 @@
+package term
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+const (
+	// columnGap is between two columns of a table.
+	columnGap = 2
+	// nameMin and textMin are how narrow a column of names or of texts becomes before
+	// whole columns are left out, and cutLeast how narrow if that is not enough.
+	nameMin  = 12
+	textMin  = 24
+	cutLeast = 6
+)
+
+// Table prints rows, of which the first has the names of the columns. On a terminal
+// they are made to fit it: columns that say nothing are left out, then those that
+// are named in less, in that order, and names and texts are cut. Where the output
+// is no terminal all is printed as it is. The cells must be printable.
+func (a *App) Table(rows [][]string, less ...string) error {
+	if a.Width == 0 {
+		return Columns(a.Stdout, rows)
+	}
+	rows, left := fitted(rows, a.Width, less)
+	if err := Columns(a.Stdout, rows); err != nil || len(left) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(a.Stdout, "(no room for %s)\n", strings.ToLower(strings.Join(left, ", ")))
+	return err
+}
+
+// Columns writes rows in columns, as wide as they need to be.
+func Columns(w io.Writer, rows [][]string) error {
+	widths := columnWidths(rows)
+	var b strings.Builder
+	for _, row := range rows {
+		for i, cell := range row {
+			b.WriteString(cell)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]+columnGap-displayWidth(cell)))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// columnWidths is how wide the columns are: the last cell of a row needs no room
+// for what would follow it.
+func columnWidths(rows [][]string) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if i < len(row)-1 {
+				widths[i] = max(widths[i], displayWidth(cell))
+			}
+		}
+	}
+	return widths
+}
+
+// fitted returns the rows so that they are no wider than width, if that can be, and
+// the names of the columns that were left out though they say something.
+func fitted(rows [][]string, width int, less []string) (fit [][]string, left []string) {
+	fit = make([][]string, len(rows))
+	for i := range rows {
+		fit[i] = slices.Clone(rows[i])
+	}
+	if tableWidth(fit) <= width {
+		return fit, nil
+	}
+	tooWide := func() bool { return leastWidth(fit) > width }
+	for i := len(fit[0]) - 1; i > 0; i-- {
+		if tooWide() && saysNothing(fit, i) {
+			fit = withoutColumn(fit, i)
+		}
+	}
+	for _, layout := range []string{"2006-01-02 15:04:05", "01-02 15:04:05"} {
+		if tooWide() {
+			shortenTimes(fit, layout)
+		}
+	}
+	for _, name := range less {
+		if i := slices.Index(fit[0], name); i >= 0 && tooWide() {
+			fit, left = withoutColumn(fit, i), append(left, strings.TrimSuffix(name, " (UTC)"))
+		}
+	}
+	cutRows(fit, width)
+	return fit, left
+}
+
+// cutRows cuts the longest texts, so that rows are no wider than width.
+func cutRows(rows [][]string, width int) {
+	widths, most := fullWidths(rows), 0
+	for i, name := range rows[0] {
+		if leastOf(name) > 0 {
+			most = max(most, min(widths[i], terminalWidthMax))
+		}
+	}
+	for most > cutLeast && widthWith(rows[0], widths, func(string) int { return most }) > width {
+		most--
+	}
+	for _, row := range rows[1:] {
+		for i, name := range rows[0] {
+			if leastOf(name) > 0 {
+				row[i] = CutTo(row[i], max(most, displayWidth(name)))
+			}
+		}
+	}
+}
+
+// fullWidths is how wide each column is.
+func fullWidths(rows [][]string) []int {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i := range row {
+			widths[i] = max(widths[i], displayWidth(row[i]))
+		}
+	}
+	return widths
+}
+
+// tableWidth is how wide the rows are when nothing is cut.
+func tableWidth(rows [][]string) int {
+	return widthWith(rows[0], fullWidths(rows), func(string) int { return terminalWidthMax })
+}
+
+// leastWidth is how wide the rows are when names and texts are cut as far as they
+// remain useful.
+func leastWidth(rows [][]string) int { return widthWith(rows[0], fullWidths(rows), leastOf) }
+
+// widthWith is how wide the columns are together when names and texts are cut to
+// what most says of their column, but not to less than its name.
+func widthWith(names []string, widths []int, most func(name string) int) int {
+	total := -columnGap
+	for i, name := range names {
+		widest := widths[i]
+		if leastOf(name) > 0 {
+			widest = min(widest, max(most(name), displayWidth(name)))
+		}
+		total += widest + columnGap
+	}
+	return total
+}
+
+// leastOf is how narrow a column of that name may be and still tell something, 0 if
+// it must not be cut: numbers and times say something else then.
+func leastOf(name string) int {
+	switch name {
+	case "TYPE", "WORKER", "STEP", "GROUP", "TASKS", "PROCESSOR", "HELD BY", "NAME", "WHEN", "NODE", "VERSION", "BACKOFF", "SETTING":
+		return nameMin
+	case "ERROR", "PARAMS", "MESSAGE", "HTTP", "PEER", "HEALTH", "RESULT", "VALUE", "ORIGIN":
+		return textMin
+	}
+	return 0
+}
+
+// saysNothing reports whether a column has a value in no row.
+func saysNothing(rows [][]string, column int) bool {
+	for _, row := range rows[1:] {
+		if row[column] != "-" && row[column] != "0" && row[column] != "" {
+			return false
+		}
+	}
+	return true
+}
+
+func withoutColumn(rows [][]string, column int) [][]string {
+	for i := range rows {
+		rows[i] = slices.Delete(rows[i], column, column+1)
+	}
+	return rows
+}
+
+// shortenTimes writes times in another layout.
+func shortenTimes(rows [][]string, layout string) {
+	for i, name := range rows[0] {
+		if !strings.HasSuffix(name, "(UTC)") {
+			continue
+		}
+		for _, row := range rows[1:] {
+			if at, err := time.Parse("2006-01-02 15:04:05", row[i]); err == nil { // reads milliseconds too
+				row[i] = at.Format(layout)
+			}
+		}
+	}
+}
+
+// CutTo cuts s to at most width columns of a terminal. width is positive.
+func CutTo(s string, width int) string {
+	if displayWidth(s) <= width {
+		return s
+	}
+	used := 0
+	for i, r := range s {
+		if used += runeWidth(r); used > width-1 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// DisplayWidth is how many columns of a terminal s takes, which must be printable.
+func displayWidth(s string) int {
+	width := 0
+	for _, r := range s {
+		width += runeWidth(r)
+	}
+	return width
+}
+
+// runeWidth is 2 for the characters of East Asia that terminals draw so wide and for
+// emoji, 0 for those that are drawn over the one before, and else 1.
+func runeWidth(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case isWide(r):
+		return 2
+	}
+	return 1
+}
+
+// isWide reports whether r is in one of the blocks of wide characters.
+func isWide(r rune) bool {
+	for _, block := range [...][2]rune{
+		{0x1100, 0x115f},
+		{0x2e80, 0x303e},
+		{0x3041, 0x4dbf},
+		{0x4e00, 0xa4cf},
+		{0xa960, 0xa97c},
+		{0xac00, 0xd7a3},
+		{0xf900, 0xfaff},
+		{0xfe30, 0xfe6f},
+		{0xff00, 0xff60},
+		{0xffe0, 0xffe6},
+		{0x1f300, 0x1f64f},
+		{0x1f680, 0x1f6ff},
+		{0x1f900, 0x1faff},
+		{0x20000, 0x3fffd},
+	} {
+		if r >= block[0] && r <= block[1] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,4 +1,0 @@
-package main
-
-// setTimerSlack does nothing: macOS coalesces timers by itself.
-func setTimerSlack() {}
