@@ -1,8 +1,6 @@
 package main
 
-import (
-	"strings"
-)
+import "strings"
 
 // terminalCases are command lines on a terminal of 80 columns.
 func terminalCases() []cliCase {

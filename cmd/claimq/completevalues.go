@@ -16,6 +16,8 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/cli"
+	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
@@ -34,7 +36,7 @@ type values func(c *completer, args []string) []string
 // user: what it cannot find out is not offered.
 type completer struct {
 	ctx context.Context
-	s   session
+	s   session.Talk
 }
 
 // complete makes a cobra function of fn, which asks a node that the command's flags
@@ -42,13 +44,13 @@ type completer struct {
 func complete(a *term.App, fn values) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var found []string
-		f := clientFlags{timeout: completeTimeout}
+		f := session.Flags{Timeout: completeTimeout}
 		if readNodeFlags(a, cmd, &f) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
-		_ = talk(a, &f, func(s session) error {
+		_ = session.With(a, &f, func(s session.Talk) error {
 			found = fn(&completer{ctx: ctx, s: s}, args)
 			return nil
 		})
@@ -59,9 +61,9 @@ func complete(a *term.App, fn values) cobra.CompletionFunc {
 
 // readNodeFlags reads where the nodes are from what has been typed, or from the
 // variables, also for a command that does not have these flags.
-func readNodeFlags(a *term.App, cmd *cobra.Command, f *clientFlags) error {
+func readNodeFlags(a *term.App, cmd *cobra.Command, f *session.Flags) error {
 	own := pflag.NewFlagSet("nodes", pflag.ContinueOnError)
-	f.addNodeFlags(own)
+	f.AddNodeFlags(own)
 	err := term.SetFromVariables(a, own)
 	own.VisitAll(func(flag *pflag.Flag) {
 		typed := cmd.Flags().Lookup(flag.Name)
@@ -75,13 +77,13 @@ func readNodeFlags(a *term.App, cmd *cobra.Command, f *clientFlags) error {
 		err = flag.Value.Set(typed.Value.String())
 	})
 	file := cmd.Flags().Lookup("api-key-file")
-	f.oneKey(file != nil && file.Changed)
+	f.OneKey(file != nil && file.Changed)
 	return err
 }
 
 // get decodes the answer of a GET, if there is one.
 func (c *completer) get(path string, answer any) bool {
-	body, err := c.s.c.Do(c.ctx, client.Request{Method: http.MethodGet, Path: path})
+	body, err := c.s.Client.Do(c.ctx, client.Request{Method: http.MethodGet, Path: path})
 	return err == nil && json.Unmarshal(body, answer) == nil
 }
 
@@ -117,7 +119,7 @@ func tasksThat(ok func(*wire.Task) bool, statuses ...string) values {
 	return func(c *completer, _ []string) []string {
 		var found []string
 		for _, status := range statuses {
-			q := query(&wire.Filter{Status: status})
+			q := cli.Query(&wire.Filter{Status: status})
 			q.Set("limit", strconv.Itoa(completeMax))
 			q.Set("order", "desc")
 			var page wire.Answer
@@ -205,12 +207,12 @@ func (c *completer) task(args []string) *wire.Task {
 	if len(args) == 0 {
 		return nil
 	}
-	id, err := parseID(args[0])
+	id, err := session.ParseID(args[0])
 	if err != nil {
 		return nil
 	}
 	var answer wire.Answer
-	c.get(taskPath(id, ""), &answer)
+	c.get(session.TaskPath(id, ""), &answer)
 	return answer.Task
 }
 
@@ -221,7 +223,7 @@ func schedules(c *completer, _ []string) []string {
 	var found []string
 	for i := range answer.Schedules {
 		s := &answer.Schedules[i]
-		found = append(found, described(s.Name, taskTypeOf(s)+", "+whenText(s)))
+		found = append(found, described(s.Name, cli.TaskTypeOf(s)+", "+cli.WhenText(s)))
 	}
 	return found
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/cmd/claimq/operate"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
@@ -61,7 +62,7 @@ func TestConfigShow_JSON(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var answer struct {
-		Settings []shownSetting
+		Settings []operate.ShownSetting
 		Warnings []string
 	}
 	if err := json.Unmarshal([]byte(stdout), &answer); err != nil {

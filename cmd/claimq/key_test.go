@@ -54,7 +54,7 @@ func TestKeyGenerate(t *testing.T) {
 	if other := generate(t, "--role", "reader", "--name", "a"); other.Key == key[1] || other.RateLimitPerMinute != nil || other.TaskTypes != nil || other.ExpiresAt != "" {
 		t.Errorf("another: %+v", other)
 	}
-	if both := generate(t, "--role", "producer", "--role", "worker", "--name", "a"); both.Role != "" || strings.Join(both.Roles, " ") != "producer worker" || !strings.Contains(both.text(), "    roles: [\"producer\", \"worker\"]\n") {
+	if both := generate(t, "--role", "producer", "--role", "worker", "--name", "a"); both.Role != "" || strings.Join(both.Roles, " ") != "producer worker" || !strings.Contains(both.Text(), "    roles: [\"producer\", \"worker\"]\n") {
 		t.Errorf("of two roles: %+v", both)
 	}
 	before := time.Now().Add(90 * time.Minute).Truncate(time.Second)

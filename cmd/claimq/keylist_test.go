@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/operate"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
@@ -34,10 +35,10 @@ func TestKeyList(t *testing.T) {
 	if status, answer, err := c.settled("POST", c.nodes[1].url+"/api/tasks", app.Key, `{"task_type":"mail","params":1}`); err != nil || status != http.StatusCreated {
 		t.Fatalf("%d %s %v", status, answer, err)
 	}
-	var list listedKeys
+	var list operate.ListedKeys
 	c.eventually("list of all nodes", func() bool { // a busy machine changes leaders
 		code, out, _ := runWith(t, ops.Key, c.nodes[0].url, "key", "list", "--output", "json")
-		list = listedKeys{}
+		list = operate.ListedKeys{}
 		return code == term.ExitDone && json.Unmarshal([]byte(out), &list) == nil
 	})
 	if len(list.Nodes) != 3 || len(list.Keys) != 3 || list.Keys[0].Name != "app" || list.Keys[1].Name != "idle" || list.Keys[2].Name != "ops" {
@@ -57,7 +58,7 @@ func TestKeyList(t *testing.T) {
 			t.Errorf("no %s in:\n%s", want, out)
 		}
 	}
-	for _, k := range []newKey{ops, app, idle} {
+	for _, k := range []operate.GeneratedKey{ops, app, idle} {
 		if strings.Contains(out, k.Key) || strings.Contains(out, k.SHA256[:8]) {
 			t.Errorf("it shows the key %s or its hash:\n%s", k.Name, out)
 		}

@@ -18,23 +18,28 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/cmd/claimq/claimqtest"
+	"github.com/claimq/claimq/cmd/claimq/local"
+	"github.com/claimq/claimq/cmd/claimq/operate"
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // generate makes a key with the command, and returns it.
-func generate(t *testing.T, flags ...string) newKey {
+func generate(t *testing.T, flags ...string) operate.GeneratedKey {
 	t.Helper()
 	var out, errs bytes.Buffer
 	a := &term.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
 	if code := run(t.Context(), a, append([]string{"key", "generate", "--output", "json"}, flags...)); code != term.ExitDone {
 		t.Fatalf("key generate %v: %d %s", flags, code, errs.String())
 	}
-	var k newKey
+	var k operate.GeneratedKey
 	if err := json.Unmarshal(out.Bytes(), &k); err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
+
+// pollInterval is how often a test asks again for what it waits for.
+const pollInterval = 50 * time.Millisecond
 
 // keyed is a cluster of three processes that have keys.
 type keyed struct {
@@ -50,13 +55,13 @@ type keyedNode struct {
 	cmd               *exec.Cmd
 }
 
-func (n *keyedNode) setKeys(t *testing.T, keys ...newKey) {
+func (n *keyedNode) setKeys(t *testing.T, keys ...operate.GeneratedKey) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(n.config)
 	b.WriteString("keys:\n")
 	for _, k := range keys {
-		_, entry, _ := strings.Cut(k.text(), "keys:\n")
+		_, entry, _ := strings.Cut(k.Text(), "keys:\n")
 		b.WriteString(entry)
 	}
 	if err := os.WriteFile(n.file, []byte(b.String()), 0o600); err != nil {
@@ -64,10 +69,10 @@ func (n *keyedNode) setKeys(t *testing.T, keys ...newKey) {
 	}
 }
 
-func startKeyed(t *testing.T, keys ...newKey) *keyed {
+func startKeyed(t *testing.T, keys ...operate.GeneratedKey) *keyed {
 	t.Helper()
 	dir := t.TempDir()
-	joinKey, err := localJoinKey(dir)
+	joinKey, err := local.JoinKey(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +105,7 @@ func startKeyed(t *testing.T, keys ...newKey) *keyed {
 	}
 	t.Cleanup(c.stop)
 	for _, n := range c.nodes {
-		c.eventually("a ready node", func() bool { return ready(t.Context(), n.url) })
+		c.eventually("a ready node", func() bool { return local.Ready(t.Context(), n.url) })
 	}
 	return c
 }
@@ -128,7 +133,7 @@ func (n *keyedNode) printed(t *testing.T) string {
 
 func (c *keyed) eventually(what string, done func() bool) {
 	c.t.Helper()
-	tick := time.NewTicker(localPoll)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for deadline := time.After(claimqtest.Patience); !done(); {
 		select {
@@ -241,7 +246,7 @@ func TestKeys_Rotation(t *testing.T) {
 	defer load.stop()
 	load.pass(c)
 
-	reload := func(keys ...newKey) {
+	reload := func(keys ...operate.GeneratedKey) {
 		t.Helper()
 		for i, n := range c.nodes {
 			n.setKeys(t, keys...)
@@ -302,7 +307,7 @@ func TestKeys_Rotation(t *testing.T) {
 		if strings.Contains(printed, "no API keys") {
 			t.Errorf("%s says that it is open:\n%s", n.file, printed)
 		}
-		for _, k := range []newKey{root, before, after} {
+		for _, k := range []operate.GeneratedKey{root, before, after} {
 			if strings.Contains(printed, k.Key) || strings.Contains(printed, k.SHA256) {
 				t.Errorf("the log has the key %s or its hash", k.Name)
 			}
@@ -313,8 +318,8 @@ func TestKeys_Rotation(t *testing.T) {
 // Each role may do on each node of three what it is for, and nothing else.
 func TestKeys_Roles(t *testing.T) {
 	t.Parallel()
-	keys := map[string]newKey{}
-	var all []newKey
+	keys := map[string]operate.GeneratedKey{}
+	var all []operate.GeneratedKey
 	for _, role := range []string{"reader", "producer", "worker", "operator"} {
 		keys[role] = generate(t, "--role", role, "--name", role, "--rate", "0")
 		all = append(all, keys[role])

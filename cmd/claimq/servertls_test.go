@@ -125,7 +125,7 @@ func (c *secured) stop() {
 
 func (c *secured) eventually(what string, holds func() bool) {
 	c.t.Helper()
-	tick := time.NewTicker(localPoll)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for deadline := time.After(2 * claimqtest.Patience); !holds(); {
 		select {

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+type bulkOptions struct {
+	session.Flags
+	filterFlags
+	all         bool
+	dryRun      bool
+	expect      int64
+	addAttempts int32
+}
+
+// NewBulkCommand returns the command `claimq bulk`.
+func NewBulkCommand(a *term.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bulk",
+		Short: "Retry, cancel or delete many tasks",
+		Long: `Retry, cancel or delete all tasks that a filter selects. --dry-run says how many
+they are; --expect does nothing unless they are that many. It is done in steps, not
+all at once: a task that the filter does not select any more when its step comes is
+left alone, and so is one that refuses, as a task that has not ended refuses to be
+deleted.`,
+		Example: `  claimq bulk retry --status failed --type mail --dry-run
+  claimq bulk retry --status failed --type mail --expect 112 --add-attempts 3
+  claimq bulk delete --status completed --created-before 7d`,
+		Args: term.UnknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, action := range []string{"retry", "cancel", "delete"} {
+		cmd.AddCommand(newBulkActionCommand(a, action))
+	}
+	return cmd
+}
+
+func newBulkActionCommand(a *term.App, action string) *cobra.Command {
+	var o bulkOptions
+	cmd := &cobra.Command{
+		Use:     action,
+		Short:   map[string]string{"retry": "Retry many tasks", "cancel": "Cancel many tasks", "delete": "Delete many ended tasks"}[action],
+		Example: fmt.Sprintf("  claimq bulk %s --status failed --type mail --dry-run", action),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w, err := o.action(a, cmd, action)
+			if err != nil {
+				return err
+			}
+			return session.With(a, &o.Flags, func(s session.Talk) error { return bulk(s, cmd, w) })
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	f := cmd.Flags()
+	o.addFilterFlags(f)
+	f.BoolVar(&o.all, "all", false, "all tasks: without a filter this must be said")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only say how many tasks it would be")
+	f.Int64Var(&o.expect, "expect", 0, "do nothing unless it is so many tasks")
+	if action == "retry" {
+		f.Int32Var(&o.addAttempts, "add-attempts", 0, "give each so many attempts more")
+	}
+	term.OnlyExplicit(cmd)
+	return cmd
+}
+
+// action is the request that the flags describe.
+func (o *bulkOptions) action(a *term.App, cmd *cobra.Command, action string) (*wire.Action, error) {
+	filter, err := o.filter(a.Clock())
+	if err != nil {
+		return nil, err
+	}
+	switch none := len(Query(&filter)) == 0; {
+	case none && !o.all:
+		return nil, term.UsageErrorf("say which tasks: --status, --type, --worker, --label, --created-before, ..., or --all")
+	case !none && o.all:
+		return nil, term.UsageErrorf("--all and a filter exclude each other")
+	}
+	w := &wire.Action{Action: action, Filter: filter, AddAttempts: o.addAttempts, DryRun: o.dryRun}
+	if cmd.Flags().Changed("expect") {
+		w.Expect = &o.expect
+	}
+	return w, nil
+}
+
+// bulk goes on until all is done: the server answers after a while, with what it
+// did by then.
+func bulk(s session.Talk, cmd *cobra.Command, w *wire.Action) error {
+	var done, matched int64
+	for {
+		body, err := json.Marshal(w)
+		if err != nil {
+			return err
+		}
+		var acted wire.Acted
+		r := client.Request{Method: http.MethodPost, Path: "/api/tasks/actions", Body: body}
+		shown, err := s.Call(cmd.Context(), r, "Repeat the command without --expect: it does what is left.", &acted)
+		if err != nil {
+			return err
+		}
+		done += acted.Done
+		matched = max(matched, acted.Matched)
+		if acted.More && acted.Done > 0 {
+			w.Expect = nil // it was met
+			continue
+		}
+		if shown {
+			return nil
+		}
+		if w.DryRun {
+			verb := "match"
+			if matched == 1 {
+				verb = "matches"
+			}
+			_, err = fmt.Fprintf(s.App.Stdout, "%s %s\n", tasksText(matched), verb)
+			return err
+		}
+		_, err = fmt.Fprintf(s.App.Stdout, "%s matched, %s done\n", tasksText(matched), counted(done))
+		return err
+	}
+}
+
+// tasksText is a number of tasks in words.
+func tasksText(n int64) string {
+	if n == 1 {
+		return "1 task"
+	}
+	return counted(n) + " tasks"
+}
+
+// counted is a number as it is read.
+func counted(n int64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

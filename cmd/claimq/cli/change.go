@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// NewCancelCommand returns the command `claimq cancel`.
+func NewCancelCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel a task",
+		Long: `Cancel a task. One that is not claimed ends as cancelled at once. Of a claimed one
+the worker is asked to stop: it learns of it at its next extend, and if it completes
+the task all the same, that counts. A task with steps is cancelled with all of them
+that have not ended. Cancelling twice is no error.`,
+		Example: "  claimq cancel 17",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
+				var answer wire.Answer
+				r := client.Request{Method: http.MethodPost, Path: session.TaskPath(id, "cancel"), Body: []byte("{}"), Repeatable: true}
+				shown, err := s.Call(cmd.Context(), r, "Repeat the command: cancelling twice does no harm.", &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintln(a.Stdout, settledText(a, id, "cancel", &answer))
+				return err
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+type updateOptions struct {
+	session.Flags
+	priority int32
+	runAt    string
+	labels   []string
+	noLabels bool
+}
+
+// NewUpdateCommand returns the command `claimq update`.
+func NewUpdateCommand(a *term.App) *cobra.Command {
+	var o updateOptions
+	cmd := &cobra.Command{
+		Use:   "update ID",
+		Short: "Change a task's priority, time or labels",
+		Long: `Change a task that is not claimed and has not ended. What no flag names stays as it
+is; the labels given replace all that it has.`,
+		Example: `  claimq update 17 --priority 100
+  claimq update 17 --run-at 2026-12-24T18:00:00Z
+  claimq update 17 --run-at now --label customer=7 --label tier=gold`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := session.ParseID(args[0])
+			if err != nil {
+				return err
+			}
+			body, err := o.patch(cmd)
+			if err != nil {
+				return err
+			}
+			return session.With(a, &o.Flags, func(s session.Talk) error {
+				var answer wire.Answer
+				r := client.Request{Method: http.MethodPatch, Path: session.TaskPath(id, ""), Body: body, Repeatable: true}
+				shown, err := s.Call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
+				if err != nil || shown || answer.Task == nil {
+					return err
+				}
+				return a.ShowTask(answer.Task)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	f := cmd.Flags()
+	f.Int32Var(&o.priority, "priority", 0, "higher is claimed first")
+	f.StringVar(&o.runAt, "run-at", "", "not claimable before this time, as 2026-01-02T15:04:05Z; now: at once")
+	f.StringArrayVar(&o.labels, "label", nil, "label, as name=value; repeatable; together they replace all labels")
+	f.BoolVar(&o.noLabels, "no-labels", false, "remove all labels")
+	term.OnlyExplicit(cmd)
+	return cmd
+}
+
+// patch is the request's body: null clears, what is not there stays.
+func (o *updateOptions) patch(cmd *cobra.Command) ([]byte, error) {
+	fields := map[string]any{}
+	if cmd.Flags().Changed("priority") {
+		fields["priority"] = o.priority
+	}
+	switch o.runAt {
+	case "":
+	case "now":
+		fields["run_at"] = nil
+	default:
+		at, err := parseTime("--run-at", o.runAt)
+		if err != nil {
+			return nil, err
+		}
+		fields["run_at"] = at
+	}
+	switch {
+	case o.noLabels && len(o.labels) > 0:
+		return nil, term.UsageErrorf("--label and --no-labels exclude each other")
+	case o.noLabels:
+		fields["labels"] = wire.Labels{}
+	case len(o.labels) > 0:
+		labels, err := parseLabels(o.labels)
+		if err != nil {
+			return nil, err
+		}
+		fields["labels"] = labels
+	}
+	if len(fields) == 0 {
+		return nil, term.UsageErrorf("say what to change: --priority, --run-at, --label or --no-labels")
+	}
+	return json.Marshal(fields)
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+type claimOptions struct {
+	session.Flags
+	worker            string
+	types             []string
+	lease, wait       time.Duration
+	sortBy, sortOrder string
+	attemptsLeft      int
+	limit             int
+}
+
+// NewClaimCommand returns the command `claimq claim`.
+func NewClaimCommand(a *term.App) *cobra.Command {
+	var o claimOptions
+	cmd := &cobra.Command{
+		Use:   "claim",
+		Short: "Claim the next task",
+		Long: `Claim the next task: the one with the highest priority, of those the oldest.
+--sort-by created_at takes the oldest first, random any of the listed types.
+
+With --wait it waits for a task if there is none. Without a task the exit code is 4.
+
+With --output env it prints lines for a shell's eval: CLAIMQ_TASK_ID, _TASK_TYPE,
+_ATTEMPT, _CLAIM_TOKEN, _WORKER, and _PARAMS (JSON) or _PAYLOAD (base64). The
+commands that settle the claim take worker and token from there. Without a task the
+eval fails too.`,
+		Example: `  claimq claim --worker w1
+  claimq claim --worker w1 --type mail --type sms --lease 2m --wait 1m
+  claimq claim --worker w1 --type mail --sort-by random --limit 10 --output json
+  eval "$(claimq claim --worker w1 --wait 30s --output env)" && claimq complete "$CLAIMQ_TASK_ID"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w, err := o.claim(cmd)
+			if err != nil {
+				return err
+			}
+			return session.With(a, &o.Flags, func(s session.Talk) error { return claim(cmd.Context(), s, &o, w) })
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags, "env")
+	f := cmd.Flags()
+	f.StringVar(&o.worker, "worker", "", "who claims: letters, digits, _ and - (required)")
+	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable; none: any")
+	f.DurationVar(&o.lease, "lease", 0, "how long the claim lasts; 0: the task's own, else its type's, else the server's default")
+	f.DurationVar(&o.wait, "wait", 0, "how long to wait for a task if there is none")
+	f.StringVar(&o.sortBy, "sort-by", "", "priority (the default), created_at or random")
+	f.StringVar(&o.sortOrder, "sort-order", "", "asc or desc; the default is desc for priority, asc for created_at")
+	f.IntVar(&o.attemptsLeft, "max-attempts-remaining", 0, "only tasks with more attempts left than this; needs --type")
+	f.IntVar(&o.limit, "limit", 0, "claim up to this many at once; 0: one")
+	return cmd
+}
+
+// claim is the request that the flags say, without how long it waits.
+func (o *claimOptions) claim(cmd *cobra.Command) (w wire.Claim, err error) {
+	switch {
+	case o.worker == "":
+		return w, term.UsageErrorf("--worker is missing: say who claims")
+	case o.wait < 0:
+		return w, term.UsageErrorf("--wait is %v: it must not be negative", o.wait)
+	case o.limit < 0 || cmd.Flags().Changed("limit") && o.limit == 0:
+		return w, term.UsageErrorf("--limit is %d: it must be 1 to 1000", o.limit)
+	case o.limit > 0 && o.Output == "env":
+		return w, term.UsageErrorf("--limit does not go with --output env: it has room for one task")
+	}
+	w = wire.Claim{
+		WorkerID: o.worker, TaskTypes: o.types, SortBy: o.sortBy, SortOrder: o.sortOrder,
+		MaxAttemptsRemaining: o.attemptsLeft, Limit: o.limit,
+	}
+	w.LeaseMS, err = wholeMS("--lease", o.lease)
+	return w, err
+}
+
+// claim claims and shows what it got.
+func claim(ctx context.Context, s session.Talk, o *claimOptions, w wire.Claim) error {
+	body, answer, err := claimNext(ctx, s, w, o.wait)
+	if err != nil && o.Output == "env" {
+		// eval of nothing succeeds, and the variables may be of the claim before.
+		fmt.Fprint(s.App.Stdout, "unset CLAIMQ_TASK_ID CLAIMQ_CLAIM_TOKEN\nfalse\n")
+	}
+	shown, showErr := s.ShowJSON(body, err)
+	switch {
+	case err != nil:
+		return err
+	case showErr != nil:
+		return showErr
+	case answer.Task == nil && len(answer.Tasks) == 0:
+		return term.NoTaskError{}
+	case shown:
+		return nil
+	case o.Output == "env":
+		return showEnv(s.App.Stdout, answer.Task, o.worker)
+	case answer.Task != nil:
+		return s.App.ShowTask(answer.Task)
+	}
+	return showClaims(s.App, answer.Tasks)
+}
+
+// showClaims prints a row a claimed task.
+func showClaims(a *term.App, tasks []wire.Task) error {
+	rows := [][]string{{"ID", "TYPE", "TOKEN", "LEASE LEFT", "ATTEMPT", "PARAMS"}}
+	for i := range tasks {
+		t := &tasks[i]
+		token, left := "", ""
+		if t.ClaimToken != nil {
+			token = strconv.FormatUint(*t.ClaimToken, 10)
+		}
+		if t.LeaseRemainingMS != nil {
+			left = term.ShowMS(*t.LeaseRemainingMS)
+		}
+		rows = append(rows, []string{
+			strconv.FormatUint(t.ID, 10), term.Cell(t.TaskType), term.Cell(token), term.Cell(left),
+			strconv.Itoa(int(t.Attempts)), term.Cell(term.ShowValue(t.Params, t.Payload)),
+		})
+	}
+	return a.Table(rows)
+}
+
+// showEnv prints the claim for a shell's eval.
+func showEnv(w io.Writer, t *wire.Task, worker string) error {
+	var b strings.Builder
+	set := func(name, value string) {
+		fmt.Fprintf(&b, "export CLAIMQ_%s=%s\n", name, term.ShellQuote(value))
+	}
+	set("TASK_ID", strconv.FormatUint(t.ID, 10))
+	set("TASK_TYPE", t.TaskType)
+	set("ATTEMPT", strconv.Itoa(int(t.Attempts)))
+	if t.ClaimToken != nil {
+		set("CLAIM_TOKEN", strconv.FormatUint(*t.ClaimToken, 10))
+	}
+	set("WORKER", worker)
+	if len(t.Payload) > 0 {
+		set("PAYLOAD", base64.StdEncoding.EncodeToString(t.Payload))
+		b.WriteString("unset CLAIMQ_PARAMS\n") // of the claim before
+	} else {
+		set("PARAMS", string(t.Params))
+		b.WriteString("unset CLAIMQ_PAYLOAD\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/rand"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+type completeOptions struct {
+	settleOptions
+	submit []string
+	claim  bool
+	types  []string
+	lease  time.Duration
+}
+
+// NewCompleteCommand returns the command `claimq complete`.
+func NewCompleteCommand(a *term.App) *cobra.Command {
+	var o completeOptions
+	cmd := &cobra.Command{
+		Use:   "complete ID [RESULT | @FILE | -]",
+		Short: "Complete a claimed task",
+		Long: `Complete a claimed task.
+
+RESULT is JSON, kept byte for byte; @FILE reads it from a file, - from standard
+input. Completing again with the same token is no error.
+
+In the same step --submit submits follow-up tasks: each an object with the fields of
+POST /api/tasks, or an array of them. --claim claims the worker's next task, of any
+type or those of --type; the exit code is 0 also if there is none.`,
+		Example: `  claimq complete 17 --worker w1 --token 5 '{"sent":true}'
+  claimq complete 17 --worker w1 --token 5 @result.json
+  claimq complete 17 --worker w1 --token 5 --submit '{"task_type":"invoice","params":{"order":17}}'
+  claimq complete 17 --worker w1 --token 5 --claim --type mail`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var result []byte
+			var err error
+			if len(args) > 1 {
+				if result, err = jsonArgument(a, "RESULT", args[1]); err != nil {
+					return err
+				}
+			}
+			submit, err := followUps(a, o.submit)
+			if err != nil {
+				return err
+			}
+			next, err := o.next()
+			if err != nil {
+				return err
+			}
+			return settle(cmd.Context(), a, &o.settleOptions, args[0], "complete", func(s wire.Settle) ([]byte, error) {
+				s.Claim = next
+				body, err := withRaw("submit", submit, s)
+				if err != nil {
+					return nil, err
+				}
+				return withField("result", result, body), nil
+			})
+		},
+	}
+	o.addFlags(a, cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.submit, "submit", nil, "follow-up task, or an array of them, as JSON, @FILE or -; repeatable")
+	f.BoolVar(&o.claim, "claim", false, "claim the next task")
+	f.StringSliceVar(&o.types, "type", nil, "of --claim: task type to take; repeatable; none: any")
+	f.DurationVar(&o.lease, "lease", 0, "of --claim: how long the claim lasts; 0: as in claim")
+	return cmd
+}
+
+// next is the claim of the next task, nil without --claim.
+func (o *completeOptions) next() (*wire.Claim, error) {
+	if !o.claim {
+		return nil, nil
+	}
+	ms, err := wholeMS("--lease", o.lease)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.Claim{WorkerID: o.worker, TaskTypes: o.types, LeaseMS: ms, ClaimRequestID: rand.Text()}, nil
+}
+
+// followUps makes one array of the tasks, byte for byte; nil for none.
+func followUps(a *term.App, args []string) ([]byte, error) {
+	var all []byte
+	for _, arg := range args {
+		raw, err := jsonArgument(a, "--submit", arg)
+		if err != nil {
+			return nil, err
+		}
+		if raw[0] == '[' {
+			raw = bytes.TrimSpace(raw[1 : len(raw)-1])
+		}
+		if len(raw) == 0 {
+			continue
+		}
+		if all != nil {
+			all = append(all, ',')
+		}
+		all = append(all, raw...)
+	}
+	if all == nil {
+		return nil, nil
+	}
+	return append(append([]byte{'['}, all...), ']'), nil
+}

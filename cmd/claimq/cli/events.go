@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+type eventsOptions struct {
+	session.Flags
+	filter client.EventFilter
+	follow bool
+}
+
+// NewEventsCommand returns the command `claimq events`.
+func NewEventsCommand(a *term.App) *cobra.Command {
+	var o eventsOptions
+	cmd := &cobra.Command{
+		Use:   "events [ID]",
+		Short: "Show what happened, to a task or in the cluster",
+		Long: `Show what happened to a task, its last 100 events, or without an ID what happened in
+the cluster, as far as it is kept. --follow goes on with what happens from now on, or
+after --after, over changes of leader too, until Ctrl-C. With --output json each event is one line.`,
+		Example: `  claimq events 17
+  claimq events --type mail --event failed
+  claimq events --follow
+  claimq events --follow --after 7041.2`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return session.With(a, &o.Flags, func(s session.Talk) error { return events(cmd.Context(), s, &o) })
+			}
+			id, err := session.ParseID(args[0])
+			if err != nil {
+				return err
+			}
+			if o.follow || o.filter != (client.EventFilter{}) {
+				return term.UsageErrorf("--follow and the filters are for the events of all tasks: leave the ID away")
+			}
+			return session.With(a, &o.Flags, func(s session.Talk) error { return taskEvents(cmd.Context(), s, id) })
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	f := cmd.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens")
+	f.StringVar(&o.filter.TaskType, "type", "", "only of this task type")
+	f.StringVar(&o.filter.WorkerID, "worker", "", "only of this worker's claims")
+	f.StringVar(&o.filter.Event, "event", "", "only these: submitted, claimed, failed, lease_expired, completed, ...")
+	f.StringVar(&o.filter.After, "after", "", "only what came after this place, as 7041.2")
+	return cmd
+}
+
+// taskEvents prints the events of one task.
+func taskEvents(ctx context.Context, s session.Talk, id uint64) error {
+	var page wire.Events
+	shown, err := s.Call(ctx, client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "events")}, "", &page)
+	if err != nil || shown {
+		return err
+	}
+	rows := [][]string{{"TIME (UTC)", "EVENT", "WORKER", "TOKEN", "ATTEMPT", "MESSAGE"}}
+	for i := range page.Events {
+		e := &page.Events[i]
+		worker, token, attempt := "", "-", "-"
+		if e.WorkerID != nil {
+			worker = *e.WorkerID
+		}
+		if e.ClaimToken != nil {
+			token = strconv.FormatUint(*e.ClaimToken, 10)
+		}
+		if e.Attempt != nil {
+			attempt = strconv.Itoa(int(*e.Attempt))
+		}
+		rows = append(rows, []string{
+			e.Time.UTC().Format(term.ExactTime), term.Cell(e.Event), term.Cell(worker), token, attempt, term.Cell(e.Message),
+		})
+	}
+	return s.App.Table(rows, "TOKEN")
+}
+
+// events prints the events of all, a line each, as they come.
+func events(ctx context.Context, s session.Talk, o *eventsOptions) error {
+	walk := s.Client.Events
+	if o.follow {
+		walk = s.Client.Follow
+	}
+	for e, err := range walk(ctx, o.filter) {
+		if err != nil {
+			if o.follow && errors.Is(err, context.Canceled) {
+				return nil // Ctrl-C is how it ends
+			}
+			return &term.CallError{Err: err}
+		}
+		if err := showEvent(s, &e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showEvent(s session.Talk, e *client.Event) error {
+	if s.Flags.Output == "json" {
+		line, err := json.Marshal(lineOf(e))
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.App.Stdout, "%s\n", line)
+		return err
+	}
+	about := ""
+	if e.TaskID != "" {
+		about = " task " + e.TaskID
+	}
+	if e.WorkerID != "" {
+		about += " by " + term.Printable(e.WorkerID)
+	}
+	if e.Message != "" {
+		about += ": " + s.App.Text(e.Message)
+	}
+	_, err := fmt.Fprintf(s.App.Stdout, "%s  %-10s %s%s\n", e.Time.UTC().Format(term.ExactTime), e.Place, term.Printable(e.Event), about)
+	return err
+}
+
+// eventLine is an event on a line of its own, as the server has it.
+type eventLine struct {
+	Index      json.Number  `json:"index"`
+	Sub        json.Number  `json:"sub"`
+	Time       string       `json:"time"`
+	TaskID     *json.Number `json:"task_id"`
+	Event      string       `json:"event"`
+	WorkerID   *string      `json:"worker_id"`
+	ClaimToken *int64       `json:"claim_token"`
+	Attempt    *int         `json:"attempt"`
+	Message    string       `json:"message"`
+}
+
+func lineOf(e *client.Event) eventLine {
+	index, sub, _ := strings.Cut(e.Place, ".")
+	id := json.Number(e.TaskID)
+	return eventLine{
+		Index: json.Number(index), Sub: json.Number(sub), Time: e.Time.UTC().Format("2006-01-02T15:04:05.000Z"), TaskID: unlessZero(&id),
+		Event: e.Event, WorkerID: unlessZero(&e.WorkerID), ClaimToken: unlessZero(&e.Token), Attempt: unlessZero(&e.Attempt), Message: e.Message,
+	}
+}
+
+// unlessZero is v, nil if it is zero: null.
+func unlessZero[T comparable](v *T) *T {
+	var zero T
+	if *v == zero {
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+type finalizeOptions struct {
+	session.Flags
+	processor string
+	token     positive
+	outcome   string
+	failure   string
+	failed    bool // --error is given, if only as ""
+}
+
+// NewFinalizeCommand returns the command `claimq finalize`.
+func NewFinalizeCommand(a *term.App) *cobra.Command {
+	var o finalizeOptions
+	cmd := &cobra.Command{
+		Use:   "finalize ID [RESULT | @FILE | -]",
+		Short: "End a task with steps, as completed or failed",
+		Long: `End a task whose steps have all ended, as completed or failed: one that was submitted
+with "finalize": "claim", others end by themselves. RESULT is JSON, kept byte for byte.
+
+Any number of processors may do so: one does it, the others are told what was done,
+and all exit with 0. Who would do the same work only once claims it first, with
+'claimq finalization claim'; with the claim's --token nothing is done if it is over.`,
+		Example: `  claimq finalize 17 --processor p1 '{"sum":42}'
+  claimq finalize 17 --processor p1 --token 9 @result.json
+  claimq finalize 17 --processor p1 --error "the parts do not fit"`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return finalize(a, cmd, &o, args) },
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	f := cmd.Flags()
+	f.Var(&o.token, "token", "only if this is the token of the claim of its finalization")
+	f.StringVar(&o.outcome, "outcome", "", "completed or failed; not given: completed, with --error failed")
+	f.StringVar(&o.failure, "error", "", "why it failed")
+	term.OnlyExplicit(cmd) // a token in the environment is of another claim
+	addProcessorFlag(cmd, &o.processor)
+	return cmd
+}
+
+func addProcessorFlag(cmd *cobra.Command, processor *string) {
+	cmd.Flags().StringVar(processor, "processor", "", "who finalizes it (required; CLAIMQ_PROCESSOR)")
+}
+
+func finalize(a *term.App, cmd *cobra.Command, o *finalizeOptions, args []string) error {
+	id, err := session.ParseID(args[0])
+	if err != nil {
+		return err
+	}
+	o.failed = cmd.Flags().Changed("error")
+	body, err := finalizeBody(a, o, args[1:])
+	if err != nil {
+		return err
+	}
+	return session.With(a, &o.Flags, func(s session.Talk) error {
+		var answer wire.Finalized
+		r := client.Request{Method: http.MethodPost, Path: session.TaskPath(id, "finalize"), Body: body, Repeatable: true}
+		shown, err := s.Call(cmd.Context(), r, "Repeat the command: it tells what was done.", &answer)
+		if err != nil || shown {
+			return err
+		}
+		text := fmt.Sprintf("task %d is %s", id, term.Printable(answer.Action))
+		if answer.AlreadyFinalized {
+			text += " (this had been done before"
+			if answer.Task.WorkerID != nil {
+				text += ", by " + term.Printable(*answer.Task.WorkerID)
+			}
+			text += ")"
+		}
+		_, err = fmt.Fprintln(a.Stdout, text)
+		return err
+	})
+}
+
+func finalizeBody(a *term.App, o *finalizeOptions, args []string) ([]byte, error) {
+	if o.processor == "" {
+		return nil, term.UsageErrorf("--processor is required: who finalizes the task")
+	}
+	w := wire.Finalize{ProcessorID: o.processor, ClaimToken: uint64(o.token), Outcome: o.outcome, Error: o.failure}
+	switch {
+	case w.Outcome == "" && o.failed:
+		w.Outcome = string(client.StatusFailed)
+	case w.Outcome == "":
+		w.Outcome = string(client.StatusCompleted)
+	}
+	switch {
+	case w.Outcome == string(client.StatusCompleted) && o.failed:
+		return nil, term.UsageErrorf("--error is for a task that failed")
+	case w.Outcome == string(client.StatusFailed) && len(args) > 0:
+		return nil, term.UsageErrorf("RESULT is for a task that completed")
+	}
+	var result []byte
+	if len(args) > 0 {
+		var err error
+		if result, err = jsonArgument(a, "RESULT", args[0]); err != nil {
+			return nil, err
+		}
+	}
+	return withRaw("result", result, w)
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// inputBytesMax bounds what is read of a file or standard input at once; the
+// server takes requests of up to 8 MiB.
+const inputBytesMax = 8 << 20
+
+// jsonArgument returns the JSON that the argument says: itself, the content of
+// FILE for @FILE, or standard input for -. name is for the error's text.
+func jsonArgument(a *term.App, name, arg string) ([]byte, error) {
+	var data []byte
+	var err error
+	switch {
+	case arg == "-":
+		data, err = readBounded(a.Stdin)
+	case strings.HasPrefix(arg, "@"):
+		data, err = readFileBounded(arg[1:])
+	default:
+		data = []byte(arg)
+	}
+	if err != nil {
+		return nil, term.UsageErrorf("%s: %w", name, err)
+	}
+	data = bytes.TrimSpace(data)
+	if !json.Valid(data) {
+		return nil, term.UsageErrorf("%s is not JSON: %s\nA text is JSON in quotes: '\"text\"'; @FILE reads a file, - standard input.", name, term.CutTo(term.Printable(string(data)), 40))
+	}
+	return data, nil
+}
+
+func readFileBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readBounded(f)
+}
+
+func readBounded(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, inputBytesMax+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > inputBytesMax {
+		return nil, fmt.Errorf("it has more than %d bytes", inputBytesMax)
+	}
+	return data, nil
+}
+
+// withRaw encodes v, a struct, with raw JSON as one more field, byte for byte:
+// what the user wrote is kept as given.
+func withRaw(name string, raw []byte, v any) ([]byte, error) {
+	object, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return withField(name, raw, object), nil
+}
+
+// withField returns the object with raw JSON as one more field in front; raw nil
+// adds none.
+func withField(name string, raw, object []byte) []byte {
+	if raw == nil {
+		return object
+	}
+	b := append([]byte(`{"`+name+`":`), raw...)
+	if len(object) > len("{}") {
+		b = append(b, ',')
+	}
+	return append(b, object[1:]...)
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// listPageMax is how many tasks the server lists at once.
+const listPageMax = 1_000
+
+// listLimitMax bounds --limit: the table is laid out in memory.
+const listLimitMax = 100_000
+
+type listOptions struct {
+	session.Flags
+	filterFlags
+	limit       int
+	newestFirst bool
+}
+
+// NewListCommand returns the command `claimq list`.
+func NewListCommand(a *term.App) *cobra.Command {
+	var o listOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tasks, oldest first",
+		Long: `List tasks, oldest first unless asked otherwise, without their params and results. With --output json each
+page of the server's answer is one line.`,
+		Example: `  claimq list --status failed
+  claimq list --label customer=7 --created-after 90m --newest-first
+  claimq list --type mail --limit 1000 --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.limit < 1 || o.limit > listLimitMax {
+				return term.UsageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
+			}
+			return session.With(a, &o.Flags, func(s session.Talk) error { return list(cmd.Context(), s, &o) })
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	f := cmd.Flags()
+	o.addFilterFlags(f)
+	f.BoolVar(&o.newestFirst, "newest-first", false, "list the newest first")
+	f.IntVar(&o.limit, "limit", 100, "how many at most")
+	return cmd
+}
+
+// list walks the pages until the limit is reached.
+func list(ctx context.Context, s session.Talk, o *listOptions) error {
+	filter, err := o.filter(s.App.Clock())
+	if err != nil {
+		return err
+	}
+	q := Query(&filter)
+	if o.newestFirst {
+		q.Set("order", "desc")
+	}
+	var tasks []wire.Task
+	for left := o.limit; ; {
+		q.Set("limit", strconv.Itoa(min(left, listPageMax)))
+		var page wire.Answer
+		r := client.Request{Method: http.MethodGet, Path: "/api/tasks?" + q.Encode()}
+		shown, err := s.Call(ctx, r, "", &page)
+		if err != nil {
+			return err
+		}
+		if !shown {
+			tasks = append(tasks, page.Tasks...)
+		}
+		left -= len(page.Tasks)
+		if page.NextCursor == "" || left <= 0 {
+			if shown {
+				return nil
+			}
+			return showTasks(s.App, tasks, page.NextCursor != "")
+		}
+		q.Set("cursor", page.NextCursor)
+	}
+}
+
+// showTasks prints a row a task; more says whether there are further ones.
+func showTasks(a *term.App, tasks []wire.Task, more bool) error {
+	if len(tasks) == 0 {
+		_, err := fmt.Fprintln(a.Stdout, "no tasks")
+		return err
+	}
+	// Columns that most lists would leave empty are there if a task needs them.
+	var withStep, withGroup, withRunAt, withError bool
+	for i := range tasks {
+		withStep = withStep || tasks[i].Step != ""
+		withGroup = withGroup || tasks[i].Group != ""
+		withRunAt = withRunAt || tasks[i].Status == "scheduled"
+		withError = withError || tasks[i].Error != ""
+	}
+	some := func(row []string, step, runAt, group, failure string) []string {
+		if withStep {
+			row = append(row, step)
+		}
+		if withRunAt {
+			row = append(row, runAt)
+		}
+		if withGroup {
+			row = append(row, group)
+		}
+		if withError {
+			row = append(row, failure)
+		}
+		return row
+	}
+	header := []string{"ID", "TYPE", "STATUS", "PRIORITY", "ATTEMPTS", "WORKER", "CREATED (UTC)"}
+	rows := [][]string{some(header, "STEP", "RUNS AT (UTC)", "GROUP", "ERROR")}
+	for i := range tasks {
+		t := &tasks[i]
+		rows = append(rows, some(rowOf(t), term.Cell(t.Step), runAtCell(t), term.Cell(t.Group), term.Cell(t.Error)))
+	}
+	if err := a.Table(rows, "PRIORITY", "ATTEMPTS", "GROUP", "CREATED (UTC)"); err != nil {
+		return err
+	}
+	if more {
+		_, err := fmt.Fprintln(a.Stderr, "There are more: raise --limit, or filter.")
+		return err
+	}
+	return nil
+}
+
+// rowOf is what every list shows of a task.
+func rowOf(t *wire.Task) []string {
+	worker := ""
+	if t.WorkerID != nil {
+		worker = *t.WorkerID
+	}
+	attempts := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
+	if t.MaxAttempts == 0 {
+		attempts = strconv.Itoa(int(t.Attempts))
+	}
+	status := term.Cell(t.Status)
+	if t.CancelRequested && t.Status == "claimed" {
+		status += ", cancel asked"
+	}
+	return []string{
+		strconv.FormatUint(t.ID, 10), term.Cell(t.TaskType), status, strconv.Itoa(int(t.Priority)),
+		attempts, term.Cell(worker), t.CreatedAt.UTC().Format(term.ExactTime),
+	}
+}
+
+// runAtCell is when a scheduled task runs.
+func runAtCell(t *wire.Task) string {
+	if t.Status != "scheduled" || t.RunAt == nil {
+		return "-"
+	}
+	return t.RunAt.UTC().Format(term.ExactTime)
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+type scheduleSetOptions struct {
+	session.Flags
+	taskFlags
+	cron, timezone   string
+	every            time.Duration
+	overlap, catchUp string
+	paused           bool
+}
+
+// NewScheduleCommand returns the command `claimq schedule`.
+func NewScheduleCommand(a *term.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schedule",
+		Short: "Submit tasks again and again, by the clock",
+		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
+  claimq schedule list
+  claimq schedule delete nightly`,
+		Args: term.UnknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newScheduleSetCommand(a), newScheduleListCommand(a), newScheduleGetCommand(a), newScheduleDeleteCommand(a))
+	return cmd
+}
+
+func newScheduleSetCommand(a *term.App) *cobra.Command {
+	var o scheduleSetOptions
+	cmd := &cobra.Command{
+		Use:   "set NAME TYPE [PARAMS | @FILE | -]",
+		Short: "Make a schedule, or replace the one of that name",
+		Long: `Make a schedule, or replace the one of that name: it submits a task of TYPE with
+PARAMS at each of its times, exactly one whatever happens to the leader.
+
+--cron has five fields (minute, hour, day of the month, month, day of the week) or is
+@hourly, @daily, @weekly, @monthly, @yearly; --timezone says where its clock hangs. While the
+task before has not ended its time is passed over, unless --overlap allow. Times that were
+missed while the cluster was down are made up by one task, unless --catch-up skip.`,
+		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
+  claimq schedule set poll fetch --every 30s --catch-up skip
+  claimq schedule set nightly report --cron "30 2 * * *" --paused`,
+		Args: cobra.RangeArgs(2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := o.body(a, cmd, args[1:])
+			if err != nil {
+				return err
+			}
+			return session.With(a, &o.Flags, func(s session.Talk) error {
+				var answer wire.Schedules
+				r := client.Request{Method: http.MethodPut, Path: schedulePath(args[0]), Body: body, Repeatable: true}
+				shown, err := s.Call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
+				if err != nil || shown || answer.Schedule == nil {
+					return err
+				}
+				return showSchedule(a, answer.Schedule)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	f := cmd.Flags()
+	f.StringVar(&o.cron, "cron", "", "when, as \"30 2 * * *\" or @daily")
+	f.StringVar(&o.timezone, "timezone", "", "of --cron, as Europe/Prague; not given: UTC")
+	f.DurationVar(&o.every, "every", 0, "in place of --cron: how often, a second or more")
+	f.StringVar(&o.overlap, "overlap", "", "while the task before has not ended: skip (the default) or allow")
+	f.StringVar(&o.catchUp, "catch-up", "", "times that were missed: one task for all of them (one, the default) or skip")
+	f.BoolVar(&o.paused, "paused", false, "do not run it until it is set without this")
+	o.addTaskFlags(f)
+	for _, name := range []string{"key", "run-at", "expires-at", "delay", "unique"} { // none for what is submitted again and again
+		_ = f.MarkHidden(name)
+	}
+	term.OnlyExplicit(cmd)
+	return cmd
+}
+
+// body is the request that the flags and arguments describe.
+func (o *scheduleSetOptions) body(a *term.App, cmd *cobra.Command, args []string) ([]byte, error) {
+	params := []byte("{}")
+	if len(args) > 1 {
+		var err error
+		if params, err = jsonArgument(a, "PARAMS", args[1]); err != nil {
+			return nil, err
+		}
+	}
+	if (o.cron == "") == (o.every == 0) {
+		return nil, term.UsageErrorf("say when: --cron or --every")
+	}
+	task, err := o.task(cmd.Flags())
+	if err != nil {
+		return nil, err
+	}
+	task.TaskType = args[0]
+	every, err := wholeMS("--every", o.every)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := withRaw("params", params, task)
+	if err != nil {
+		return nil, err
+	}
+	return withRaw("task", raw, wire.NewSchedule{
+		Cron: o.cron, Timezone: o.timezone, EveryMS: every, Overlap: o.overlap, CatchUp: o.catchUp, Paused: o.paused,
+	})
+}
+
+func newScheduleListCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the schedules",
+		Example: "  claimq schedule list",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Schedules
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/schedules"}, "", &answer)
+				if err != nil || shown {
+					return err
+				}
+				return showSchedules(a, answer.Schedules)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+func newScheduleGetCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:     "get NAME",
+		Short:   "Show a schedule",
+		Example: "  claimq schedule get nightly",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Schedules
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: schedulePath(args[0])}, "", &answer)
+				if err != nil || shown || answer.Schedule == nil {
+					return err
+				}
+				return showSchedule(a, answer.Schedule)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+func newScheduleDeleteCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:     "delete NAME",
+		Short:   "Delete a schedule; the tasks that it submitted stay",
+		Example: "  claimq schedule delete nightly",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer json.RawMessage
+				r := client.Request{Method: http.MethodDelete, Path: schedulePath(args[0]), Repeatable: true}
+				shown, err := s.Call(cmd.Context(), r, "Repeat the command: deleting twice does no harm.", &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintf(a.Stdout, "deleted schedule %s\n", term.Printable(args[0]))
+				return err
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+func schedulePath(name string) string { return "/api/schedules/" + url.PathEscape(name) }
+
+// showSchedules prints a row a schedule.
+func showSchedules(a *term.App, schedules []wire.Schedule) error {
+	if len(schedules) == 0 {
+		_, err := fmt.Fprintln(a.Stdout, "no schedules")
+		return err
+	}
+	rows := [][]string{{"NAME", "TYPE", "WHEN", "NEXT RUN (UTC)", "LAST TASK", "SKIPPED"}}
+	for i := range schedules {
+		s := &schedules[i]
+		next, last := "-", "-"
+		if s.NextRunAt != nil {
+			next = s.NextRunAt.UTC().Format(term.ExactTime)
+		}
+		if s.Paused {
+			next = "paused"
+		}
+		if s.LastTaskID != nil {
+			last = strconv.FormatUint(*s.LastTaskID, 10)
+		}
+		rows = append(rows, []string{
+			term.Cell(s.Name), term.Cell(TaskTypeOf(s)), term.Cell(WhenText(s)), next, last, strconv.FormatUint(s.Skipped, 10),
+		})
+	}
+	return a.Table(rows, "SKIPPED", "LAST TASK")
+}
+
+// TaskTypeOf is the type of the tasks that a schedule submits.
+func TaskTypeOf(s *wire.Schedule) string {
+	if s.Task.TaskType == "" {
+		return "default"
+	}
+	return s.Task.TaskType
+}
+
+// WhenText is when a schedule runs.
+func WhenText(s *wire.Schedule) string {
+	switch {
+	case s.EveryMS != nil:
+		return "every " + term.ShowMS(*s.EveryMS)
+	case s.Cron == nil:
+		return ""
+	case s.Timezone != nil:
+		return *s.Cron + " " + *s.Timezone
+	}
+	return *s.Cron
+}
+
+// showSchedule prints a schedule, one field a line.
+func showSchedule(a *term.App, s *wire.Schedule) error {
+	var f term.Fields
+	f.Add("name", term.Printable(s.Name))
+	f.Add("when", term.Printable(WhenText(s)))
+	switch {
+	case s.Paused:
+		f.Add("next run", "none: it is paused")
+	case s.NextRunAt == nil:
+		f.Add("next run", "none: its time never comes again")
+	default:
+		f.Add("next run", a.ShowTime(*s.NextRunAt))
+	}
+	if s.LastTaskID != nil && s.LastRunAt != nil {
+		f.Add("last run", a.ShowTime(*s.LastRunAt)+", task "+strconv.FormatUint(*s.LastTaskID, 10))
+	}
+	f.Add("overlap", term.Printable(s.Overlap))
+	f.Add("catch up", term.Printable(s.CatchUp))
+	if s.Skipped > 0 {
+		f.Add("skipped", strconv.FormatUint(s.Skipped, 10))
+	}
+	f.Add("type", term.Printable(TaskTypeOf(s)))
+	f.AddSome("params", a.Value(s.Task.Params, s.Task.Payload))
+	return term.Columns(a.Stdout, f)
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// watchInterval is how often --watch looks.
+const watchInterval = 2 * time.Second
+
+type statsOptions struct {
+	session.Flags
+	taskType string
+	watch    bool
+}
+
+// NewStatsCommand returns the command `claimq stats`.
+func NewStatsCommand(a *term.App) *cobra.Command {
+	var o statsOptions
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Show how many tasks there are, by type and status",
+		Long: `Show how many tasks there are, by type and status, exact at one index of the log.
+--watch shows them anew every two seconds, until Ctrl-C.`,
+		Example: "  claimq stats\n  claimq stats --type mail\n  claimq stats --watch",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return session.With(a, &o.Flags, func(s session.Talk) error {
+				if o.watch {
+					return watchStats(cmd.Context(), s, o.taskType)
+				}
+				return stats(cmd.Context(), s, o.taskType)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	cmd.Flags().StringVar(&o.taskType, "type", "", "only this task type, in the table")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "show them anew every two seconds")
+	return cmd
+}
+
+// stats prints the counts once.
+func stats(ctx context.Context, s session.Talk, taskType string) error {
+	var stats wire.Stats
+	shown, err := s.Call(ctx, client.Request{Method: http.MethodGet, Path: "/api/stats"}, "", &stats)
+	if err != nil || shown {
+		return err
+	}
+	return showStats(s.App, &stats, taskType)
+}
+
+// watchStats prints the counts again and again, until ctx ends. A cluster that
+// does not answer for a while is told of, and asked again.
+func watchStats(ctx context.Context, s session.Talk, taskType string) error {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for {
+		if s.Flags.Output != "json" {
+			fmt.Fprintf(s.App.Stdout, "%s   %s UTC\n\n", clearScreen, s.App.Clock().UTC().Format(term.ExactTime))
+		}
+		err := stats(ctx, s, taskType)
+		switch {
+		case ctx.Err() != nil:
+			return nil // Ctrl-C is how it ends
+		case err != nil && term.ExitCode(err) != term.ExitUnknown:
+			return err
+		case err != nil:
+			fmt.Fprintln(s.App.Stderr, "claimq: "+term.ErrorText(err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// clearScreen moves to the top of an empty screen.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// showStats prints a row a type; only the statuses that occur have a column,
+// but for those of everyday.
+func showStats(a *term.App, stats *wire.Stats, taskType string) error {
+	var columns []string
+	for _, status := range []string{"pending", "scheduled", "blocked", "claimed", "running", "completed", "failed", "cancelled"} {
+		everyday := status == "pending" || status == "claimed" || status == "completed" || status == "failed"
+		if everyday || stats.Counts[status] > 0 {
+			columns = append(columns, status)
+		}
+	}
+	row := func(name string, counts map[string]int64) []string {
+		cells := []string{name}
+		for _, status := range columns {
+			cells = append(cells, strconv.FormatInt(counts[status], 10))
+		}
+		return cells
+	}
+	rows := [][]string{append([]string{"TYPE"}, columns...)}
+	for i := 1; i < len(rows[0]); i++ {
+		rows[0][i] = strings.ToUpper(rows[0][i])
+	}
+	types := make([]string, 0, len(stats.Types))
+	for t := range stats.Types {
+		if taskType == "" || t == taskType {
+			types = append(types, t)
+		}
+	}
+	if taskType != "" && len(types) == 0 {
+		_, err := fmt.Fprintln(a.Stdout, noSuchType(taskType))
+		return err
+	}
+	slices.Sort(types)
+	for _, t := range types {
+		rows = append(rows, row(term.Cell(t), stats.Types[t]))
+	}
+	if taskType == "" {
+		rows = append(rows, row("(all)", stats.Counts))
+	}
+	if err := a.Table(rows); err != nil {
+		return err
+	}
+	oldest := time.Duration(stats.OldestPendingAgeMS) * time.Millisecond
+	_, err := fmt.Fprintf(a.Stdout, "\noldest pending: %s   held: %d bytes   at log index %d\n", term.ShowDuration(oldest), stats.Bytes, stats.Index)
+	return err
+}

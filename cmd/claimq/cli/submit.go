@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+type submitOptions struct {
+	session.Flags
+	taskFlags
+	stepsFlags
+	taskFlagNames []string // --file refuses them
+	file          string
+	wait          time.Duration
+}
+
+// NewSubmitCommand returns the command `claimq submit`.
+func NewSubmitCommand(a *term.App) *cobra.Command {
+	var o submitOptions
+	cmd := &cobra.Command{
+		Use:   "submit TYPE [PARAMS | @FILE | -]",
+		Short: "Submit a task, one with steps, or a file of tasks",
+		Long: `Submit a task, one with steps, or a file of tasks.
+
+PARAMS is JSON, kept byte for byte; @FILE reads it from a file, - from standard
+input; without it, it is {}. A task with a --key is submitted once: the same key
+again answers with the task that has it, for as long as that exists, or with
+--unique active until it ends.
+
+--file reads one task a line, each an object with the fields of POST /api/tasks
+(task_type, params, priority, idempotency_key, ...); TYPE, if given, is that of the
+lines without a task_type, and - is standard input. Lines go in requests of up to
+1,000 (10,000 tasks with their steps): of one request all valid lines are submitted,
+or none. Lines that are refused are named on standard error.
+
+--steps makes it a task with steps: a JSON array of them, each with the fields of
+POST /api/tasks, its name (step) and what it waits for (depends_on); or an object with
+steps, finalize and on_step_failure. Workers claim the steps as they claim tasks; the
+task ends with them. PARAMS may be left out. 'claimq steps ID' draws them.
+
+--wait waits until the task has ended and shows its result: exit code 1 if it failed or
+was cancelled, 3 if it has not ended by then.`,
+		Example: `  claimq submit mail '{"to":"ada@example.org"}'
+  claimq submit mail @letter.json --key letter-17 --priority 10
+  claimq submit mail '{"to":"bob"}' --delay 10m --label customer=7 --backoff 1s,10m
+  claimq submit report --run-at 2026-12-24T18:00:00+01:00 --group monthly --retention 30d
+  echo '[1,2,3]' | claimq submit sum - --wait 30s
+  claimq submit report --steps steps.json --wait 5m
+  echo '[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]' | claimq submit report --steps -
+  claimq submit --file tasks.ndjson`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.wait < 0 || o.wait > 0 && o.file != "" {
+				return term.UsageErrorf("--wait is for one task, and not negative")
+			}
+			if o.file != "" {
+				return submitFile(a, cmd, &o, args)
+			}
+			return submitOne(a, cmd, &o, args)
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	f := cmd.Flags()
+	o.taskFlagNames = append(o.addTaskFlags(f), o.addStepsFlags(f)...)
+	f.DurationVar(&o.wait, "wait", 0, "wait so long for the task's end, and show its result")
+	f.StringVar(&o.file, "file", "", "submit the tasks of a file, one JSON object a line; - is standard input")
+	return cmd
+}
+
+func submitOne(a *term.App, cmd *cobra.Command, o *submitOptions, args []string) error {
+	if len(args) == 0 {
+		return term.UsageErrorf("TYPE is missing: claimq submit TYPE [PARAMS]")
+	}
+	task, err := o.task(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	if len(args) > 1 && args[1] == "-" && o.from == "-" {
+		return term.UsageErrorf("PARAMS and --steps cannot both be standard input")
+	}
+	steps, err := stepsFrom(a, &o.stepsFlags, task)
+	if err != nil {
+		return err
+	}
+	var params []byte
+	switch {
+	case len(args) > 1:
+		if params, err = jsonArgument(a, "PARAMS", args[1]); err != nil {
+			return err
+		}
+	case steps == nil: // a task with steps may have none
+		params = []byte("{}")
+	}
+	task.TaskType = args[0]
+	if o.key == "" {
+		task.IdempotencyKey = rand.Text()
+	}
+	body, err := withRaw("steps", steps, task)
+	if err != nil {
+		return err
+	}
+	body = withField("params", params, body)
+	return session.With(a, &o.Flags, func(s session.Talk) error {
+		var answer wire.Answer
+		r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: body, Repeatable: true}
+		repeatIt := "Repeat the command with --key " + task.IdempotencyKey + ": the task is not submitted twice."
+		if o.wait > 0 {
+			return submitAndWait(cmd.Context(), s, r, repeatIt, o)
+		}
+		shown, err := s.Call(cmd.Context(), r, repeatIt, &answer)
+		if err != nil || shown || answer.Task == nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.Stdout, submittedText(a, &answer, o.key))
+		return err
+	})
+}
+
+// submitAndWait submits the task and shows how it ended. With --output json it
+// prints the task as it is then.
+func submitAndWait(ctx context.Context, s session.Talk, r client.Request, repeatIt string, o *submitOptions) error {
+	var answer wire.Answer
+	if _, err := s.Do(ctx, r, repeatIt, &answer); err != nil || answer.Task == nil {
+		_, _ = s.ShowJSON(nil, err)
+		return err
+	}
+	id := answer.Task.ID
+	if s.Flags.Output != "json" {
+		fmt.Fprintln(s.App.Stdout, submittedText(s.App, &answer, o.key))
+	}
+	ended, body, err := waitEnded(ctx, s, id, o.wait)
+	if err != nil {
+		return err
+	}
+	shown, err := s.ShowJSON(body, nil)
+	if err == nil && !shown {
+		err = s.App.ShowTask(ended)
+	}
+	if err != nil {
+		return err
+	}
+	return endError(ended)
+}
+
+// endError says that a task did not end well, or not yet.
+func endError(t *wire.Task) error {
+	switch client.TaskStatus(t.Status) {
+	case client.StatusCompleted:
+		return nil
+	case client.StatusFailed, client.StatusCancelled:
+		return fmt.Errorf("task %d has %s", t.ID, map[string]string{"failed": "failed", "cancelled": "been cancelled"}[t.Status])
+	}
+	return &term.NotEndedError{ID: t.ID, Status: t.Status}
+}
+
+// submittedText says what became of the task; key is the user's own.
+func submittedText(a *term.App, answer *wire.Answer, key string) string {
+	t := answer.Task
+	switch {
+	case answer.Created || key == "": // a random key is found taken by our own lost try
+		text := fmt.Sprintf("submitted task %d", t.ID)
+		if t.Status == "scheduled" && t.RunAt != nil {
+			text += ", to run at " + a.ShowTime(*t.RunAt)
+		}
+		if len(t.Steps) > 0 {
+			text += fmt.Sprintf(" with %s; 'claimq steps %d' draws them", term.StepCount(len(t.Steps)), t.ID)
+		}
+		return text
+	case answer.SameRequest != nil && !*answer.SameRequest:
+		return fmt.Sprintf("task %d has that key already, with another type or other params", t.ID)
+	}
+	return fmt.Sprintf("task %d has that key already", t.ID)
+}

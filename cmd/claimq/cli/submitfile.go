@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// Bounds of one request of submit --file, below the server's.
+const (
+	fileItemsMax = 1_000
+	fileTasksMax = 10_000 // items with their steps
+	fileBytesMax = 7 << 20
+	lineBytesMax = 4 << 20 // of one line; params have 1 MiB at most
+)
+
+// errRefusedLines is returned when some lines were refused; each is named.
+type errRefusedLines int
+
+func (e errRefusedLines) Error() string {
+	return fmt.Sprintf("%d lines were refused\nCorrect them, and submit them alone.", int(e))
+}
+
+// fileSubmit is a submit --file under way.
+type fileSubmit struct {
+	s        session.Talk
+	taskType string // of lines without one
+
+	body    []byte
+	items   []fileItem // of body
+	tasks   int        // items with their steps
+	unkeyed bool       // an item has no key, so the request cannot be repeated
+	created int
+	existed int
+	refused int
+}
+
+// fileItem is one task of a request.
+type fileItem struct {
+	line   int  // of the file
+	ownKey bool // its key is random: found taken, it was by our own lost try
+}
+
+func submitFile(a *term.App, cmd *cobra.Command, o *submitOptions, args []string) error {
+	for _, name := range o.taskFlagNames {
+		if cmd.Flags().Changed(name) {
+			return term.UsageErrorf("--file does not go with --%s: it stands in its lines", name)
+		}
+	}
+	if len(args) > 1 {
+		return term.UsageErrorf("--file does not go with PARAMS: they stand in its lines")
+	}
+	input := a.Stdin
+	if o.file != "-" {
+		f, err := os.Open(o.file)
+		if err != nil {
+			return term.UsageErrorf("--file: %w", err)
+		}
+		defer f.Close()
+		input = f
+	}
+	return session.With(a, &o.Flags, func(s session.Talk) error {
+		fs := &fileSubmit{s: s}
+		if len(args) == 1 {
+			fs.taskType = args[0]
+		}
+		if err := fs.run(cmd.Context(), input); err != nil {
+			return err
+		}
+		if o.Output == "table" {
+			if _, err := fmt.Fprintf(a.Stdout, "submitted %d tasks, %d were there already, %d lines refused\n", fs.created, fs.existed, fs.refused); err != nil {
+				return err
+			}
+		}
+		if fs.refused > 0 {
+			return errRefusedLines(fs.refused)
+		}
+		return nil
+	})
+}
+
+// run submits the lines of input, at most one request at a time in memory.
+func (fs *fileSubmit) run(ctx context.Context, input io.Reader) error {
+	scanner := bufio.NewScanner(input)
+	scanner.Buffer(make([]byte, 0, 64<<10), lineBytesMax)
+	number := 0
+	for scanner.Scan() {
+		number++
+		line := bytes.TrimSpace(scanner.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		if err := fs.add(ctx, number, line); err != nil {
+			return err
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("it has more than %d bytes", lineBytesMax)
+		}
+		if sendErr := fs.send(ctx); sendErr != nil {
+			return sendErr
+		}
+		return term.UsageErrorf("line %d: %w\nThe lines before it are submitted.", number+1, err)
+	}
+	return fs.send(ctx)
+}
+
+// add puts a line into the next request, and sends the one before if it is full.
+func (fs *fileSubmit) add(ctx context.Context, number int, line []byte) error {
+	var task map[string]json.RawMessage
+	if err := json.Unmarshal(line, &task); err != nil || task == nil {
+		return fs.refuse(number, "it is not a JSON object")
+	}
+	item := fs.item(line, task)
+	var steps []json.RawMessage
+	_ = json.Unmarshal(task["steps"], &steps) // what is no array the server refuses
+	size := 1 + len(steps)
+	if len(fs.items) == fileItemsMax || len(fs.items) > 0 && (fs.tasks+size > fileTasksMax || len(fs.body)+len(item) > fileBytesMax) {
+		if err := fs.send(ctx); err != nil {
+			return err
+		}
+	}
+	if len(fs.items) == 0 {
+		fs.body = append(fs.body[:0], `{"tasks":[`...)
+	} else {
+		fs.body = append(fs.body, ',')
+	}
+	fs.body = append(fs.body, item...)
+	key, hasKey := task["idempotency_key"]
+	if string(key) == "null" { // as absent for the server, and not ours to replace
+		fs.unkeyed = true
+	}
+	fs.items = append(fs.items, fileItem{line: number, ownKey: !hasKey})
+	fs.tasks += size
+	return nil
+}
+
+// item is the line with what it leaves out: a random key, which makes the
+// request repeatable, and the type. The rest is kept as given.
+func (fs *fileSubmit) item(line []byte, task map[string]json.RawMessage) []byte {
+	var front []byte
+	if _, ok := task["idempotency_key"]; !ok {
+		front = fmt.Appendf(front, `"idempotency_key":%q,`, rand.Text())
+	}
+	if _, ok := task["task_type"]; !ok && fs.taskType != "" {
+		name, _ := json.Marshal(fs.taskType) // a string can always be encoded
+		front = append(append(append(front, `"task_type":`...), name...), ',')
+	}
+	if len(task) == 0 {
+		front = bytes.TrimSuffix(front, []byte{','})
+	}
+	return append(append([]byte{'{'}, front...), line[1:]...)
+}
+
+// send makes the request, if there is one, and reports refused lines.
+func (fs *fileSubmit) send(ctx context.Context) error {
+	if len(fs.items) == 0 {
+		return nil
+	}
+	first, last := fs.items[0].line, fs.items[len(fs.items)-1].line
+	unknown := fmt.Sprintf("Lines %d to %d may be submitted, those before are. Lines with an idempotency_key can be submitted again.", first, last)
+	var answer wire.Answer
+	r := client.Request{Method: http.MethodPost, Path: "/api/tasks", Body: append(fs.body, "]}"...), Repeatable: !fs.unkeyed}
+	if _, err := fs.s.Call(ctx, r, unknown, &answer); err != nil {
+		return fs.explain(err, first, last)
+	}
+	if len(answer.Results) != len(fs.items) {
+		return fmt.Errorf("lines %d to %d: the answer has %d results for %d tasks", first, last, len(answer.Results), len(fs.items))
+	}
+	for i, r := range answer.Results {
+		switch {
+		case r.Code != "" || r.Error != "":
+			if err := fs.refuse(fs.items[i].line, r.Error+" ("+string(r.Code)+")"); err != nil {
+				return err
+			}
+		case r.Created || fs.items[i].ownKey:
+			fs.created++
+		default:
+			fs.existed++
+		}
+	}
+	fs.body, fs.items, fs.tasks, fs.unkeyed = fs.body[:0], fs.items[:0], 0, false
+	return nil
+}
+
+func (fs *fileSubmit) refuse(number int, why string) error {
+	fs.refused++
+	_, err := fmt.Fprintf(fs.s.App.Stderr, "line %d: %s\n", number, term.Printable(why))
+	return err
+}
+
+// explain says which lines a call was about that did not succeed.
+func (fs *fileSubmit) explain(err error, first, last int) error {
+	var call *term.CallError
+	if !errors.As(err, &call) {
+		return fmt.Errorf("lines %d to %d: %w", first, last, err)
+	}
+	call.About = fmt.Sprintf("lines %d to %d: ", first, last)
+	if number, ok := fs.lineOf(err); ok {
+		call.About = fmt.Sprintf("lines %d to %d are not submitted because of line %d, those before are: ", first, last, number)
+	}
+	return call
+}
+
+// lineOf returns the line that a refusal of the whole request names.
+func (fs *fileSubmit) lineOf(err error) (number int, ok bool) {
+	var refusal *client.Error
+	if !errors.As(err, &refusal) {
+		return 0, false
+	}
+	var details struct{ Field string }
+	if json.Unmarshal(refusal.Details, &details) != nil {
+		return 0, false
+	}
+	var item int
+	if _, err := fmt.Sscanf(details.Field, "tasks[%d]", &item); err != nil || item < 0 || item >= len(fs.items) {
+		return 0, false
+	}
+	return fs.items[item].line, true
+}

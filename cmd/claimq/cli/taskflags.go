@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// taskFlags are the flags that say what a task is like.
+type taskFlags struct {
+	key         string
+	priority    int32
+	delay       time.Duration
+	runAt       string
+	expiresAt   string
+	labels      []string
+	group       string
+	unique      string
+	backoff     string
+	retention   string
+	maxAttempts int32
+	lease       time.Duration
+}
+
+// addTaskFlags adds them to f and returns their names.
+func (t *taskFlags) addTaskFlags(f *pflag.FlagSet) (names []string) {
+	own := pflag.NewFlagSet("task", pflag.ContinueOnError)
+	own.StringVar(&t.key, "key", "", "idempotency key; none: a random one, so that the command can repeat itself")
+	own.Int32Var(&t.priority, "priority", 0, "higher is claimed first")
+	own.DurationVar(&t.delay, "delay", 0, "not claimable before this time has passed")
+	own.StringVar(&t.runAt, "run-at", "", "not claimable before this time, as 2026-01-02T15:04:05Z or with an offset")
+	own.StringVar(&t.expiresAt, "expires-at", "", "fails if it has not been claimed by this time")
+	own.StringArrayVar(&t.labels, "label", nil, "label, as name=value; repeatable")
+	own.StringVar(&t.group, "group", "", "tasks of a type with the same group run one at a time, in order")
+	own.StringVar(&t.unique, "unique", "", "for how long the key is taken: exists (while the task exists, the default) or active (until it ends)")
+	own.StringVar(&t.backoff, "backoff", "", "wait after a failed attempt: "+backoffForm)
+	own.StringVar(&t.retention, "retention", "", "keep it this long after its end: 12h, 7d, 0 (gone at once) or forever")
+	own.Int32Var(&t.maxAttempts, "max-attempts", 0, "attempts before it fails for good; 0: no limit; not given: the type's, else 3")
+	own.DurationVar(&t.lease, "lease", 0, "how long its claims last; 0: the type's, else the server's default")
+	own.VisitAll(func(flag *pflag.Flag) {
+		names = append(names, flag.Name)
+		f.AddFlag(flag)
+	})
+	return names
+}
+
+// task is the task that the flags describe, without its params.
+func (t *taskFlags) task(flags *pflag.FlagSet) (*newTask, error) {
+	n := &newTask{NewTask: wire.NewTask{Priority: t.priority, IdempotencyKey: t.key, Group: t.group, Unique: t.unique}}
+	if t.delay != 0 && t.runAt != "" {
+		return nil, term.UsageErrorf("--delay and --run-at exclude each other")
+	}
+	var err error
+	if n.DelayMS, err = wholeMS("--delay", t.delay); err != nil {
+		return nil, err
+	}
+	if n.LeaseMS, err = wholeMS("--lease", t.lease); err != nil {
+		return nil, err
+	}
+	if n.RunAt, err = parseTime("--run-at", t.runAt); err != nil {
+		return nil, err
+	}
+	if n.ExpiresAt, err = parseTime("--expires-at", t.expiresAt); err != nil {
+		return nil, err
+	}
+	if n.Labels, err = parseLabels(t.labels); err != nil {
+		return nil, err
+	}
+	if t.backoff != "" {
+		if n.Backoff, err = parseBackoff(t.backoff); err != nil {
+			return nil, err
+		}
+	}
+	if t.retention != "" {
+		if n.RetentionMS, err = parseRetention(t.retention); err != nil {
+			return nil, err
+		}
+	}
+	if flags.Changed("max-attempts") {
+		n.MaxAttempts = &t.maxAttempts
+	}
+	return n, nil
+}
+
+// newTask is a task as submitted, its backoff as the user wrote it.
+type newTask struct {
+	wire.NewTask
+	Backoff json.RawMessage `json:"backoff,omitempty"`
+}
+
+// wholeMS refuses what would be sent as another length than was said.
+func wholeMS(flag string, d time.Duration) (int64, error) {
+	if d < 0 || d%time.Millisecond != 0 {
+		return 0, term.UsageErrorf("%s is %v: it must be whole milliseconds, not negative", flag, d)
+	}
+	return d.Milliseconds(), nil
+}
+
+// parseTime reads a time of a flag, "" is none.
+func parseTime(flag, value string) (*time.Time, error) {
+	if value == "" {
+		return nil, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return nil, term.UsageErrorf("%s is %q: it must be a time as 2026-01-02T15:04:05Z or 2026-01-02T15:04:05+01:00", flag, value)
+	}
+	at = at.UTC()
+	return &at, nil
+}
+
+func parseLabels(args []string) (wire.Labels, error) {
+	var labels wire.Labels
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, term.UsageErrorf("--label is %q: it must be name=value", arg)
+		}
+		if _, twice := labels[name]; twice {
+			return nil, term.UsageErrorf("--label %s is given twice", name)
+		}
+		if labels == nil {
+			labels = wire.Labels{}
+		}
+		labels[name] = value
+	}
+	return labels, nil
+}
+
+// backoffForm is what parseBackoff reads, in words.
+const backoffForm = "INITIAL[,MAX[,FACTOR[,JITTER]]] as 1s,10m,2,0.2, or the API's JSON"
+
+// parseBackoff returns a backoff as JSON: what the user wrote, or made of the
+// short form.
+func parseBackoff(value string) (json.RawMessage, error) {
+	if strings.HasPrefix(value, "{") {
+		if !json.Valid([]byte(value)) {
+			return nil, term.UsageErrorf("--backoff is not JSON: %s", value)
+		}
+		return json.RawMessage(value), nil
+	}
+	parts := strings.Split(value, ",")
+	bad := term.UsageErrorf("--backoff is %q: it must be %s", value, backoffForm)
+	if len(parts) > 4 {
+		return nil, bad
+	}
+	names := [...]string{"initial_ms", "max_ms", "factor", "jitter"}
+	var b bytes.Buffer
+	for i, part := range parts {
+		number := part
+		if i < 2 {
+			d, err := parseLength(part)
+			if err != nil || d%time.Millisecond != 0 {
+				return nil, bad
+			}
+			number = strconv.FormatInt(d.Milliseconds(), 10)
+		} else if _, err := strconv.ParseFloat(part, 64); err != nil || !json.Valid([]byte(part)) {
+			return nil, bad
+		}
+		fmt.Fprintf(&b, `%c"%s":%s`, "{,,,"[i], names[i], number)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// parseRetention reads how long an ended task is kept, in milliseconds.
+func parseRetention(value string) (*int64, error) {
+	ms := int64(-1)
+	if value != "forever" {
+		d, err := parseLength(value)
+		if err != nil || d < 0 || d%time.Millisecond != 0 {
+			return nil, term.UsageErrorf("--retention is %q: it must be a time as 12h or 7d, 0 (gone at once) or forever", value)
+		}
+		ms = d.Milliseconds()
+	}
+	return &ms, nil
+}
+
+// parseLength reads a duration as Go writes it, or whole days as 7d.
+func parseLength(value string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(value, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return 0, err
+		}
+		return time.Duration(n) * 24 * time.Hour, nil
+	}
+	return time.ParseDuration(value)
+}

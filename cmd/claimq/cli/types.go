@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// NewTypesCommand returns the command `claimq types`.
+func NewTypesCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	var taskType string
+	cmd := &cobra.Command{
+		Use:   "types",
+		Short: "Show the task types with their rates and settings",
+		Long: `Show the task types that have tasks or settings: how many of their tasks are
+pending and claimed, and if there are any scheduled, blocked (steps) and running (tasks
+with steps), how many came, were completed and failed a second over the last minute,
+whether they are paused, their limits, and the defaults of their tasks. - is what is not
+set.`,
+		Example: "  claimq types\n  claimq types --type mail",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Types
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/types"}, "", &answer)
+				if err != nil || shown {
+					return err
+				}
+				return showTypes(a, answer.Types, taskType)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
+	return cmd
+}
+
+// showTypes prints a row a type; only the settings that some type has take a
+// column, and of the statuses but pending and claimed those of some task.
+func showTypes(a *term.App, types []wire.Type, only string) error {
+	rows := [][]string{{"TYPE", "PENDING", "SCHEDULED", "BLOCKED", "CLAIMED", "RUNNING", "OLDEST", "IN/S", "DONE/S", "FAILED/S", "PAUSED", "MAX CLAIMED", "RATE/S", "LEASE", "ATTEMPTS", "BACKOFF", "RETENTION"}}
+	used := make([]bool, len(rows[0]))
+	for i, name := range rows[0] {
+		used[i] = slices.Contains([]string{"TYPE", "PENDING", "CLAIMED", "OLDEST", "IN/S", "DONE/S", "FAILED/S"}, name)
+	}
+	for i := range types {
+		t := &types[i]
+		if only != "" && t.TaskType != only {
+			continue
+		}
+		oldest, paused := "", ""
+		if t.OldestPendingAgeMS > 0 {
+			oldest = term.ShowMS(t.OldestPendingAgeMS)
+		}
+		if t.Paused {
+			paused = "yes"
+		}
+		row := []string{
+			t.TaskType, strconv.FormatInt(t.Counts["pending"], 10), showSome(t.Counts["scheduled"]), showSome(t.Counts["blocked"]),
+			strconv.FormatInt(t.Counts["claimed"], 10), showSome(t.Counts["running"]), oldest,
+			showRate(t.SubmittedPerS), showRate(t.CompletedPerS), showRate(t.FailedPerS), paused,
+		}
+		row = append(row, settingsOf(&t.TypeSettings)...)
+		for i := range row {
+			used[i] = used[i] || row[i] != ""
+			row[i] = term.Cell(row[i])
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 1 {
+		text := "no types"
+		if only != "" {
+			text = noSuchType(only)
+		}
+		_, err := fmt.Fprintln(a.Stdout, text)
+		return err
+	}
+	for i, row := range rows {
+		kept := row[:0]
+		for column := range row {
+			if used[column] {
+				kept = append(kept, row[column])
+			}
+		}
+		rows[i] = kept
+	}
+	return a.Table(rows, "RETENTION", "BACKOFF", "ATTEMPTS", "LEASE", "RATE/S", "MAX CLAIMED", "FAILED/S")
+}
+
+// noSuchType is what is said of a type without tasks and settings.
+func noSuchType(name string) string {
+	return fmt.Sprintf("no tasks and no settings of type %s; 'claimq types' lists the types", term.Printable(name))
+}
+
+// showSome is a count, "" for none.
+func showSome(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// showRate is a rate with as many digits as tell something.
+func showRate(perSecond float64) string {
+	switch {
+	case perSecond == 0:
+		return ""
+	case perSecond < 10:
+		return strconv.FormatFloat(perSecond, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(perSecond, 'f', 0, 64)
+}
+
+// settingsOf are the limits and the defaults of a type in words, "" for what is
+// not set: claims at a time, rate, lease, attempts, backoff, retention.
+func settingsOf(s *wire.TypeSettings) []string {
+	words := make([]string, 6)
+	if s.MaxClaimed != nil {
+		words[0] = strconv.Itoa(int(*s.MaxClaimed))
+	}
+	if s.RateLimit != nil {
+		words[1] = strconv.FormatFloat(*s.RateLimit, 'f', -1, 64)
+	}
+	if s.LeaseMS != nil {
+		words[2] = term.ShowMS(*s.LeaseMS)
+	}
+	if s.MaxAttempts != nil {
+		words[3] = strconv.Itoa(int(*s.MaxAttempts))
+		if *s.MaxAttempts == 0 {
+			words[3] = "no limit"
+		}
+	}
+	if s.Backoff != nil {
+		b := s.Backoff
+		words[4] = fmt.Sprintf("%s,%s,%g,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor, b.Jitter) // as --backoff takes it
+	}
+	if s.RetentionMS != nil {
+		words[5] = term.ShowRetention(*s.RetentionMS)
+	}
+	return words
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// none clears a setting of a type.
+const none = "none"
+
+type typeSetOptions struct {
+	session.Flags
+	pause, resume          bool
+	maxClaimed, rateLimit  string
+	lease, maxAttempts     string
+	backoff, typeRetention string
+}
+
+// NewTypeCommand returns the command `claimq type`.
+func NewTypeCommand(a *term.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "type",
+		Short:   "Change the settings of a task type",
+		Example: "  claimq type set mail --pause",
+		Args:    term.UnknownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTypeSetCommand(a))
+	return cmd
+}
+
+func newTypeSetCommand(a *term.App) *cobra.Command {
+	var o typeSetOptions
+	cmd := &cobra.Command{
+		Use:   "set TYPE",
+		Short: "Change the settings of a task type",
+		Long: `Change the settings of a task type, which need not have tasks yet. What no flag
+names stays as it is; none clears a setting. A pause and the limits concern claims
+only: what is claimed goes on.`,
+		Example: `  claimq type set mail --pause
+  claimq type set mail --resume --max-claimed 10 --rate-limit 2.5
+  claimq type set report --lease 10m --max-attempts 5 --backoff 1s,10m,2,0.2 --retention 30d
+  claimq type set mail --rate-limit none`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := o.patch()
+			if err != nil {
+				return err
+			}
+			return session.With(a, &o.Flags, func(s session.Talk) error {
+				var answer wire.Types
+				r := client.Request{Method: http.MethodPatch, Path: "/api/types/" + url.PathEscape(args[0]), Body: body, Repeatable: true}
+				shown, err := s.Call(cmd.Context(), r, "Repeat the command: it sets the same again.", &answer)
+				if err != nil || shown || answer.Type == nil {
+					return err
+				}
+				return showType(a, answer.Type)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &o.Flags)
+	f := cmd.Flags()
+	f.BoolVar(&o.pause, "pause", false, "nothing of it is claimed any more, but by id")
+	f.BoolVar(&o.resume, "resume", false, "end the pause")
+	f.StringVar(&o.maxClaimed, "max-claimed", "", "how many of its tasks are claimed at a time, or none")
+	f.StringVar(&o.rateLimit, "rate-limit", "", "claims per second, as 0.5 or 100, or none")
+	f.StringVar(&o.lease, "lease", "", "its tasks' default lease, as 2m, or none")
+	f.StringVar(&o.maxAttempts, "max-attempts", "", "its tasks' default, 0: no limit, or none")
+	f.StringVar(&o.backoff, "backoff", "", "its tasks' default, "+backoffForm+", or none")
+	f.StringVar(&o.typeRetention, "retention", "", "its tasks' default: 12h, 7d, 0 (gone at once), forever, or none")
+	term.OnlyExplicit(cmd)
+	return cmd
+}
+
+// patch is the request's body: null clears, what is not there stays.
+func (o *typeSetOptions) patch() ([]byte, error) {
+	fields := map[string]any{}
+	switch {
+	case o.pause && o.resume:
+		return nil, term.UsageErrorf("--pause and --resume exclude each other")
+	case o.pause || o.resume:
+		fields["paused"] = o.pause
+	}
+	for _, f := range []struct {
+		name, value string
+		parse       func(value string) (any, error)
+	}{
+		{"max_claimed", o.maxClaimed, func(v string) (any, error) { return parseCount("--max-claimed", v) }},
+		{"rate_limit", o.rateLimit, parseRate},
+		{"lease_ms", o.lease, parseLease},
+		{"max_attempts", o.maxAttempts, func(v string) (any, error) { return parseCount("--max-attempts", v) }},
+		{"backoff", o.backoff, func(v string) (any, error) { return parseBackoff(v) }},
+		{"retention_ms", o.typeRetention, func(v string) (any, error) { return parseRetention(v) }},
+	} {
+		switch f.value {
+		case "":
+			continue
+		case none:
+			fields[f.name] = nil
+			continue
+		}
+		value, err := f.parse(f.value)
+		if err != nil {
+			return nil, err
+		}
+		fields[f.name] = value
+	}
+	if len(fields) == 0 {
+		return nil, term.UsageErrorf("say what to set: --pause, --resume, --max-claimed, --rate-limit, --lease, --max-attempts, --backoff or --retention")
+	}
+	return json.Marshal(fields)
+}
+
+func parseCount(flag, value string) (any, error) {
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || n < 0 {
+		return nil, term.UsageErrorf("%s is %q: it must be a whole number, not negative, or none", flag, value)
+	}
+	return n, nil
+}
+
+// parseRate keeps the number as the user wrote it.
+func parseRate(value string) (any, error) {
+	if f, err := strconv.ParseFloat(value, 64); err != nil || f < 0 || !json.Valid([]byte(value)) {
+		return nil, term.UsageErrorf("--rate-limit is %q: it must be claims per second, as 0.5 or 100, or none", value)
+	}
+	return json.RawMessage(value), nil
+}
+
+func parseLease(value string) (any, error) {
+	d, err := parseLength(value)
+	if err != nil {
+		return nil, term.UsageErrorf("--lease is %q: it must be a time as 30s or 2m, or none", value)
+	}
+	return wholeMS("--lease", d)
+}
+
+// showType prints a type, one field a line.
+func showType(a *term.App, t *wire.Type) error {
+	var f term.Fields
+	f.Add("type", term.Printable(t.TaskType))
+	paused := "no"
+	if t.Paused {
+		paused = "yes"
+	}
+	f.Add("paused", paused)
+	words := settingsOf(&t.TypeSettings)
+	for i, name := range []string{"max claimed", "rate/s", "lease", "attempts", "backoff", "retention"} {
+		f.Add(name, term.Cell(words[i]))
+	}
+	f.Add("pending", strconv.FormatInt(t.Counts["pending"], 10))
+	f.Add("claimed", strconv.FormatInt(t.Counts["claimed"], 10))
+	return term.Columns(a.Stdout, f)
+}

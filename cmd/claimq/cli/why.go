@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// NewWhyCommand returns the command `claimq why`.
+func NewWhyCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:   "why ID",
+		Short: "Say why a task is not running",
+		Long: `Say why a task is not running: whether it waits for its time, for its turn, for a
+limit, for others of its group, for the steps before it, or for a worker.`,
+		Example: "  claimq why 17",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return session.WithTask(a, &f, args[0], func(s session.Talk, id uint64) error {
+				var why wire.Why
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "why")}, "", &why)
+				if err != nil || shown {
+					return err
+				}
+				if len(why.Reasons) > 0 {
+					return showReasons(a, id, why.Reasons)
+				}
+				// It is not waiting: what it does is the answer.
+				var answer wire.Answer
+				if _, err := s.Do(cmd.Context(), client.Request{Method: http.MethodGet, Path: session.TaskPath(id, "")}, "", &answer); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.Stdout, "task %d does not wait: %s\n", id, stateText(a, answer.Task))
+				return err
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+// showReasons prints a line a reason.
+func showReasons(a *term.App, id uint64, reasons []wire.Reason) error {
+	rows := [][]string{{fmt.Sprintf("task %d waits:", id)}}
+	for i := range reasons {
+		rows = append(rows, []string{"  " + term.Printable(reasons[i].Code), reasonText(a, &reasons[i])})
+	}
+	return term.Columns(a.Stdout, rows)
+}
+
+// reasonText is a reason in the server's words, with how far its time is from now
+// and who holds the claims that stand against it.
+func reasonText(a *term.App, r *wire.Reason) string {
+	text := term.Printable(r.Message)
+	for _, at := range []*time.Time{r.At, r.RunAt, r.LastAskedAt} {
+		if at == nil {
+			continue
+		}
+		if left := at.Sub(a.Clock()); left >= 0 {
+			text += " (in " + term.ShowDuration(left) + ")"
+		} else {
+			text += " (" + term.ShowDuration(-left) + " ago)"
+		}
+	}
+	if len(r.Steps) > 0 {
+		text += ": " + a.Text(strings.Join(r.Steps, ", "))
+	}
+	if len(r.Holders) > 0 {
+		held := make([]string, len(r.Holders))
+		for i, h := range r.Holders {
+			held[i] = strconv.FormatUint(h.TaskID, 10) + " by " + term.Printable(h.WorkerID)
+		}
+		text += ": " + a.Text(strings.Join(held, ", "))
+	}
+	return text
+}
+
+// stateText is what a task that does not wait does, in words.
+func stateText(a *term.App, t *wire.Task) string {
+	switch {
+	case t == nil:
+		return "the server did not say what it does"
+	case t.Status == "claimed" && t.WorkerID != nil && t.LeaseRemainingMS != nil:
+		left := time.Duration(*t.LeaseRemainingMS) * time.Millisecond
+		return fmt.Sprintf("%s holds it, for another %s at least unless it extends", term.Printable(*t.WorkerID), term.ShowDuration(left))
+	case t.Finalize == client.FinalizeClaim && t.CompletedAt == nil && term.AllEnded(t.Steps):
+		return fmt.Sprintf("its steps have ended, and a processor ends it, as 'claimq finalize %d' does", t.ID)
+	case len(t.Steps) > 0 && t.CompletedAt == nil:
+		return "it runs, " + term.CountSteps(t.Steps) + fmt.Sprintf("; 'claimq steps %d' draws them", t.ID)
+	case t.CompletedAt != nil:
+		text := "it ended as " + term.Printable(t.Status) + ", " + a.ShowTime(*t.CompletedAt)
+		if t.Error != "" && t.Status == "failed" {
+			text += ": " + a.Text(t.Error)
+		}
+		return text
+	}
+	return "it is " + term.Printable(t.Status)
+}

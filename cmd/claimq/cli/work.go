@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// workConcurrencyMax bounds how many commands run at a time: each has a thread and
+// up to 1 MiB of output.
+const workConcurrencyMax = 1_000
+
+type workOptions struct {
+	session.Flags
+	worker                   string
+	types                    []string
+	concurrency              int
+	lease, attempt, stopWait time.Duration
+}
+
+// NewWorkCommand returns the command `claimq work`.
+func NewWorkCommand(a *term.App) *cobra.Command {
+	var o workOptions
+	cmd := &cobra.Command{
+		Use:   "work --type TYPE [flags] -- COMMAND [ARG...]",
+		Short: "Run a command for every task of a type: a worker without code",
+		Long: `Run a command for every task of a type: claim it, run COMMAND, extend the claim
+meanwhile, and settle the task by how COMMAND ends. It goes on until it is stopped.
+
+COMMAND reads the task's params (or payload) from standard input. What it prints is
+the result: JSON as JSON, anything else as bytes, up to 1 MiB. The end of what it
+writes to standard error is kept with a failure. Exit code 0 completes the task, 100
+fails it for good, any other fails the attempt. COMMAND is no shell line; sh -c runs
+one.
+
+It has CLAIMQ_TASK_ID, _TASK_TYPE, _ATTEMPT, _CLAIM_TOKEN, _WORKER and _ENDPOINTS in
+its environment, and this process's, without CLAIMQ_API_KEY and CLAIMQ_API_KEY_FILE.
+
+COMMAND and all of its process group get SIGTERM, and 5 s later SIGKILL, when its time
+is over, somebody cancels the task or the claim is lost (then after 250 ms). It may run
+again for the same task: docs/workers.md tells what that asks of it.
+
+SIGTERM, SIGHUP and Ctrl-C end the claiming. Commands have --stop-wait to finish; after
+that, or at a second signal, they are stopped and their tasks given back. A key that
+is refused ends it in the same way, with exit code 1; a cluster that does not answer
+is asked on and on.`,
+		Example: `  claimq work --type mail -- ./send-mail
+  claimq work --type thumbnail --concurrency 4 --timeout 1m -- python3 resize.py
+  claimq work --type report --type invoice --lease 5m -- sh -c 'jq .month | xargs ./report'`,
+		Args: cobra.MinimumNArgs(1),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			return o.SetFromVariables(a, cmd.Flags())
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			path, err := exec.LookPath(args[0])
+			if err != nil {
+				return term.UsageErrorf("the command cannot be started: %w", err)
+			}
+			o.Timeout = session.CallTimeout
+			return session.With(a, &o.Flags, func(s session.Talk) error { return work(cmd.Context(), s, &o, path, args) })
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // what follows COMMAND is its own
+	o.AddNodeFlags(f)
+	f.StringVar(&o.worker, "worker", "", "the worker's name: letters, digits, _ and -; none: made of the host's and something random")
+	f.StringSliceVar(&o.types, "type", nil, "task type to take; repeatable (required)")
+	f.IntVar(&o.concurrency, "concurrency", 1, "how many commands run at a time, up to 1000")
+	f.DurationVar(&o.lease, "lease", 0, "how long a claim lasts unless it is extended; 0: the task's own, else its type's, else the server's default")
+	f.DurationVar(&o.attempt, "timeout", 0, "how long a command may run; 0: no limit (no variable)")
+	f.DurationVar(&o.stopWait, "stop-wait", 30*time.Second, "how long commands have to finish after SIGTERM")
+	// CLAIMQ_TIMEOUT is for how long calls are tried: it must not end commands.
+	f.Lookup("timeout").Annotations = map[string][]string{term.ExplicitOnly: {}}
+	return cmd
+}
+
+var workTypePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
+
+func (o *workOptions) check() error {
+	slices.Sort(o.types)
+	o.types = slices.Compact(o.types)
+	switch {
+	case len(o.types) == 0:
+		return term.UsageErrorf("--type is missing: say which tasks to take")
+	case o.concurrency < 1 || o.concurrency > workConcurrencyMax:
+		return term.UsageErrorf("--concurrency is %d: it must be 1 to %d", o.concurrency, workConcurrencyMax)
+	case o.stopWait < 0:
+		return term.UsageErrorf("--stop-wait is %v: it must not be negative", o.stopWait)
+	}
+	for _, name := range o.types {
+		if !workTypePattern.MatchString(name) {
+			return term.UsageErrorf("--type is %q: it must be 1 to 128 of A-Z a-z 0-9 _ . : -", name)
+		}
+	}
+	if _, err := wholeMS("--timeout", o.attempt); err != nil {
+		return err
+	}
+	_, err := wholeMS("--lease", o.lease)
+	return err
+}
+
+// work runs the worker until ctx ends. Only a mistake of the options, a key that is
+// refused, or commands that did not stop, is an error: a cluster that does not answer
+// is asked again.
+func work(ctx context.Context, s session.Talk, o *workOptions, path string, args []string) error {
+	out := &lockedWriter{w: s.App.Stderr}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	refusal := &keyRefusal{end: cancel}
+	w, err := client.NewWorker(s.Client, client.WorkerConfig{
+		ID: o.worker, Concurrency: o.concurrency, Lease: o.lease, Timeout: o.attempt,
+		StopWait: max(o.stopWait, 1), // 0 would be the default
+		Logger:   slog.New(keyWatch{slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}), refusal}),
+	})
+	if err != nil {
+		return term.UsageErrorf("%w", err)
+	}
+	ctx, hurry, end := watchSignals(ctx)
+	defer end()
+	r := &runner{path: path, args: args, out: out, hurry: hurry, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID())}
+	for _, name := range o.types {
+		client.Handle(w, name, r.handle)
+	}
+	fmt.Fprintf(out, "worker %s takes %s, %d at a time\n", w.ID(), strings.Join(o.types, ", "), o.concurrency)
+	if err := w.Run(ctx); err != nil {
+		return err
+	}
+	stats := w.Stats()
+	fmt.Fprintf(out, "worker %s has stopped: %d completed, %d failed, %d given back, %d lost\n", w.ID(), stats.Completed, stats.Failed, stats.Released, stats.Lost)
+	if err := refusal.error(); err != nil {
+		return &term.CallError{About: "the worker's key was refused: ", Err: err}
+	}
+	return nil
+}
+
+// watchSignals returns ctx, which then ends at the first signal to stop, and a
+// channel that is closed at the second. A SIGHUP that is ignored, as under nohup,
+// stays so. The caller calls end.
+func watchSignals(ctx context.Context) (watched context.Context, hurry <-chan struct{}, end func()) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	got := make(chan os.Signal, 2)
+	signal.Notify(got, signals...)
+	watched, cancel := context.WithCancel(ctx)
+	second, over, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for _, act := range []func(){cancel, func() { close(second) }} {
+			select {
+			case <-got:
+				act()
+			case <-over:
+				return
+			}
+		}
+	}()
+	return watched, second, func() {
+		signal.Stop(got)
+		close(over)
+		<-ended
+		cancel()
+	}
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+const (
+	// permanentCode is the exit code that fails a task for good.
+	permanentCode = 100
+	// resultBytesMax bounds what a command prints; the server takes as much.
+	resultBytesMax = 1 << 20
+	// termGrace is how long a command has between SIGTERM and SIGKILL; a worker that
+	// stops waits for twice as long.
+	termGrace = 5 * time.Second
+	// lostGrace is the same after its claim was lost: somebody else may begin with the
+	// task within a second.
+	lostGrace = 250 * time.Millisecond
+	// pipeGrace is how long the output of a command that has ended is still read: what
+	// it left running may hold it open.
+	pipeGrace = time.Second
+)
+
+// runner runs the command of claimq work for tasks. It is safe for concurrent use.
+type runner struct {
+	path    string   // of the executable
+	args    []string // the first is the command's name
+	environ []string // without what is of one task
+	out     *lockedWriter
+	hurry   <-chan struct{} // closed when the commands are to stop now
+}
+
+// commandEnviron is environ without the API key, whatever a task brings about, and
+// without what another claim has left in it, and with the worker and its nodes: the
+// command can call claimq for its own task.
+func commandEnviron(environ, endpoints []string, worker string) []string {
+	var kept []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		switch name {
+		case "CLAIMQ_API_KEY", "CLAIMQ_API_KEY_FILE", "CLAIMQ_TOKEN", "CLAIMQ_PARAMS", "CLAIMQ_PAYLOAD":
+		default:
+			kept = append(kept, e)
+		}
+	}
+	return append(kept, "CLAIMQ_WORKER="+worker, "CLAIMQ_ENDPOINTS="+strings.Join(endpoints, ","))
+}
+
+// handle runs the command for a task. What it returns settles the claim.
+func (r *runner) handle(ctx context.Context, job *client.Job[[]byte]) error {
+	begun := time.Now()
+	result, err := r.run(ctx, job)
+	took := time.Since(begun).Round(time.Millisecond)
+	about := fmt.Sprintf("task %s (%s, attempt %d)", job.Task.ID, job.Task.TaskType, job.Attempt)
+	if err != nil {
+		what, _, _ := strings.Cut(err.Error(), "\n")
+		fmt.Fprintf(r.out, "%s: after %v: %s\n", about, took, term.Printable(what))
+		return err
+	}
+	fmt.Fprintf(r.out, "%s: done in %v\n", about, took)
+	job.SetResult(result)
+	return nil
+}
+
+// run runs the command and returns what it printed, or why that does not count.
+func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, error) {
+	var result boundedBuffer
+	stderr := taskLines{prefix: "task " + job.Task.ID + ": ", out: r.out}
+	cmd := &exec.Cmd{
+		Path: r.path, Args: r.args, Env: r.environOf(job), SysProcAttr: commandAttr(),
+		Stdin: bytes.NewReader(job.Params), Stdout: &result, Stderr: &stderr, WaitDelay: pipeGrace,
+	}
+	// commandAttr may tie the command's life to the thread that starts it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the command: %w", err)
+	}
+	stopped, err := r.await(ctx, cmd)
+	stderr.flush()
+	switch {
+	case stopped != nil:
+		// Many programs exit with 0 at SIGTERM: that does not mean that the work is done.
+		return nil, stopError(stopped, failureText(err, &stderr))
+	case err != nil:
+		return nil, failureOf(err, &stderr)
+	case result.over:
+		return nil, client.Permanent(fmt.Errorf("the command succeeded, but it printed more than %d bytes", resultBytesMax))
+	}
+	return resultOf(result.kept), nil
+}
+
+func (r *runner) environOf(job *client.Job[[]byte]) []string {
+	return append(slices.Clone(r.environ),
+		"CLAIMQ_TASK_ID="+job.Task.ID, "CLAIMQ_TASK_TYPE="+job.Task.TaskType,
+		"CLAIMQ_ATTEMPT="+strconv.Itoa(job.Attempt), "CLAIMQ_CLAIM_TOKEN="+strconv.FormatInt(job.Token, 10))
+}
+
+// errHurry is why a command is stopped before --stop-wait is over.
+var errHurry = errors.New("a second signal has stopped the worker")
+
+// await waits for the command and returns how it ended, and why it was stopped if
+// it was. Nothing of its process group is left then.
+func (r *runner) await(ctx context.Context, cmd *exec.Cmd) (stopped, err error) {
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	group := cmd.Process.Pid
+	// The number is the group's while there is a process in it, and not given to
+	// another so soon.
+	defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }()
+	select {
+	case err := <-ended:
+		return nil, withoutDelay(err)
+	case <-r.hurry:
+		stopped = errHurry
+	case <-ctx.Done():
+		stopped = context.Cause(ctx)
+	}
+	grace := termGrace
+	if errors.Is(stopped, client.ErrLeaseLost) {
+		grace = lostGrace
+	}
+	_ = syscall.Kill(-group, syscall.SIGTERM)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case err = <-ended:
+	case <-timer.C:
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+		err = <-ended
+	}
+	return stopped, withoutDelay(err)
+}
+
+// withoutDelay takes a command as ended that left something behind which holds its
+// output open.
+func withoutDelay(err error) error {
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	return err
+}
+
+// stopError is what a handler returns whose command was stopped. The worker knows
+// itself why, but for a second signal: then the task is given back. The exit code
+// means nothing any more.
+func stopError(stopped error, text string) error {
+	if errors.Is(stopped, errHurry) {
+		return client.Snooze(0)
+	}
+	return errors.New("stopped: " + text)
+}
+
+// failureOf is what a handler returns whose command has failed.
+func failureOf(err error, stderr *taskLines) error {
+	failure := errors.New(failureText(err, stderr))
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == permanentCode {
+		return client.Permanent(failure)
+	}
+	return failure
+}
+
+// failureText is how the command ended, and the end of what it wrote to standard
+// error.
+func failureText(err error, stderr *taskLines) string {
+	text := "exit code 0"
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		text = fmt.Sprintf("exit code %d", exit.ExitCode())
+	case err != nil:
+		text = err.Error()
+	}
+	if end := stderr.end(); end != "" {
+		text += "\n" + end
+	}
+	return text
+}
+
+// resultOf is a result as it is sent: JSON without the line's end after it, other
+// bytes as they are, nothing if there is nothing but white space.
+func resultOf(printed []byte) []byte {
+	trimmed := bytes.TrimSpace(printed)
+	if len(trimmed) == 0 || json.Valid(trimmed) {
+		return trimmed
+	}
+	return printed
+}
+
+// boundedBuffer keeps up to resultBytesMax bytes and drops the rest: the command
+// may go on.
+type boundedBuffer struct {
+	kept []byte
+	over bool
+}
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	room := resultBytesMax - len(b.kept)
+	if len(p) > room {
+		b.over = true
+	}
+	b.kept = append(b.kept, p[:min(len(p), room)]...)
+	return len(p), nil
+}

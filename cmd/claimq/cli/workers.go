@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// NewWorkersCommand returns the command `claimq workers`.
+func NewWorkersCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	var taskType string
+	cmd := &cobra.Command{
+		Use:   "workers",
+		Short: "Show who holds what, and when each worker was last heard from",
+		Long: `Show the workers that hold claims or were heard from in the last ten minutes. A new
+leader knows only of those who hold claims, until the others call. With --type these are
+the workers that hold tasks of that type, and those tasks.`,
+		Example: "  claimq workers\n  claimq workers --type mail",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Workers
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/workers"}, "", &answer)
+				if err != nil || shown {
+					return err
+				}
+				if taskType != "" {
+					answer.Workers, err = holdersOf(cmd.Context(), s, taskType, answer.Workers)
+				}
+				if err != nil {
+					return err
+				}
+				return showWorkers(a, answer.Workers)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
+	return cmd
+}
+
+// holdersOf returns those of the workers that hold tasks of the type, each with
+// these tasks only.
+func holdersOf(ctx context.Context, s session.Talk, taskType string, workers []wire.Worker) ([]wire.Worker, error) {
+	held := map[string][]uint64{}
+	q := url.Values{"status": {"claimed"}, "task_type": {taskType}, "limit": {strconv.Itoa(listPageMax)}}
+	for {
+		var page wire.Answer
+		if _, err := s.Do(ctx, client.Request{Method: http.MethodGet, Path: "/api/tasks?" + q.Encode()}, "", &page); err != nil {
+			return nil, err
+		}
+		for i := range page.Tasks {
+			if t := &page.Tasks[i]; t.WorkerID != nil {
+				held[*t.WorkerID] = append(held[*t.WorkerID], t.ID)
+			}
+		}
+		if page.NextCursor == "" {
+			break
+		}
+		q.Set("cursor", page.NextCursor)
+	}
+	var holders []wire.Worker
+	for _, w := range workers {
+		if w.TaskIDs = held[w.WorkerID]; len(w.TaskIDs) > 0 {
+			w.Claimed = len(w.TaskIDs)
+			holders = append(holders, w)
+		}
+	}
+	return holders, nil
+}
+
+// showWorkers prints a row a worker.
+func showWorkers(a *term.App, workers []wire.Worker) error {
+	if len(workers) == 0 {
+		_, err := fmt.Fprintln(a.Stdout, "no workers")
+		return err
+	}
+	rows := [][]string{{"WORKER", "CLAIMED", "LAST SEEN", "TASKS"}}
+	for i := range workers {
+		w := &workers[i]
+		seen := "-"
+		if w.LastSeenAt != nil {
+			seen = term.ShowDuration(max(a.Clock().Sub(*w.LastSeenAt), 0)) + " ago"
+		}
+		ids := make([]string, len(w.TaskIDs))
+		for j, id := range w.TaskIDs {
+			ids[j] = strconv.FormatUint(id, 10)
+		}
+		rows = append(rows, []string{
+			term.Cell(w.WorkerID), strconv.Itoa(w.Claimed), seen, term.Cell(strings.Join(ids, " ")),
+		})
+	}
+	return a.Table(rows)
+}

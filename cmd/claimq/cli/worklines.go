@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+const (
+	// stderrKept is how many bytes of the end of a command's standard error are kept
+	// with its failure.
+	stderrKept = 4 << 10
+	// passedLineMax is where a line that is passed on is broken.
+	passedLineMax = 8 << 10
+)
+
+// lockedWriter writes one thing at a time. It is safe for concurrent use.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// taskLines passes lines on, each behind a prefix, and keeps the end of what was
+// written.
+type taskLines struct {
+	prefix string
+	out    *lockedWriter
+	line   []byte // that has not ended; up to passedLineMax
+	last   []byte // up to twice stderrKept
+	cut    bool   // something was written before last
+}
+
+// Write never fails: a worker whose terminal is gone works on.
+func (t *taskLines) Write(p []byte) (int, error) {
+	t.keep(p)
+	for rest := p; len(rest) > 0; {
+		n := min(len(rest), passedLineMax-len(t.line))
+		end := bytes.IndexByte(rest[:n], '\n')
+		if end >= 0 {
+			n = end
+		}
+		t.line = append(t.line, rest[:n]...)
+		rest = rest[n:]
+		switch {
+		case end >= 0:
+			rest = rest[1:]
+			t.pass()
+		case len(t.line) == passedLineMax:
+			t.pass()
+		}
+	}
+	return len(p), nil
+}
+
+// pass passes the line on.
+func (t *taskLines) pass() {
+	_, _ = fmt.Fprintf(t.out, "%s%s\n", t.prefix, t.line)
+	t.line = t.line[:0]
+}
+
+// flush passes on a last line without an end.
+func (t *taskLines) flush() {
+	if len(t.line) > 0 {
+		t.pass()
+	}
+}
+
+func (t *taskLines) keep(p []byte) {
+	if len(p) > stderrKept {
+		p, t.cut, t.last = p[len(p)-stderrKept:], true, t.last[:0]
+	}
+	t.last = append(t.last, p...)
+	if n := len(t.last) - stderrKept; n > stderrKept {
+		t.last, t.cut = append(t.last[:0], t.last[n:]...), true
+	}
+}
+
+// end is the end of what was written, as text that begins with a whole character.
+func (t *taskLines) end() string {
+	last, cut := t.last, t.cut
+	if n := len(last) - stderrKept; n > 0 {
+		last, cut = last[n:], true
+	}
+	if cut {
+		for i := 0; i < utf8.UTFMax-1 && len(last) > 0 && !utf8.RuneStart(last[0]); i++ {
+			last = last[1:]
+		}
+	}
+	text := strings.TrimSpace(strings.ToValidUTF8(string(last), "\uFFFD"))
+	if cut {
+		text = "..." + text
+	}
+	return text
+}

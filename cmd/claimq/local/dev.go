@@ -1,0 +1,190 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// devReadyTimeout bounds how long the nodes may take to find a leader.
+const devReadyTimeout = 30 * time.Second
+
+// devLeaderFile is the file in the data folder with the leader's process id, for
+// kill -9 $(cat FILE). There is none while nobody is known to lead.
+const devLeaderFile = "leader.pid"
+
+// devNodesMax bounds --nodes: more than seven only make every write slower.
+const devNodesMax = 7
+
+type devOptions struct {
+	nodes    int
+	dataDir  string
+	basePort int
+	restart  bool
+}
+
+// NewDevCommand returns the command `claimq dev`.
+func NewDevCommand(a *term.App) *cobra.Command {
+	var o devOptions
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a local cluster of child processes until Ctrl-C",
+		Long: `Run a local cluster of child processes until Ctrl-C.
+
+Each node is a process of its own with its own folder, so that one can be killed
+(kill -9 PID) to see what happens; leader.pid in --data-dir has the leader's pid. A
+node that ends is reported and stays down, unless --restart is given. The data stays
+in --data-dir for the next time.`,
+		Example: `  claimq dev
+  claimq dev --nodes 5 --data-dir /tmp/q --restart`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, o) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.nodes, "nodes", 3, "number of nodes, 1 to 7; an odd one makes sense")
+	f.StringVar(&o.dataDir, "data-dir", "./claimq-data", "folder for all nodes' data and logs")
+	f.IntVar(&o.basePort, "port", 7400, "port of the first node's API; the next nodes have 10, 20, ... more, peer ports are one above")
+	f.BoolVar(&o.restart, "restart", false, "start a node again when it ends")
+	return cmd
+}
+
+func runDev(ctx context.Context, a *term.App, o devOptions) error {
+	if o.nodes < 1 || o.nodes > devNodesMax {
+		return term.UsageErrorf("--nodes is %d: it must be 1 to %d", o.nodes, devNodesMax)
+	}
+	if o.basePort < 1 || o.basePort+10*o.nodes > 65535 {
+		return term.UsageErrorf("--port is %d: it must leave room for %d nodes below 65535", o.basePort, o.nodes)
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find our own executable: %w", err)
+	}
+	c, err := startLocalCluster(localOptions{binary: binary, dir: o.dataDir, count: o.nodes, basePort: o.basePort})
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	readyCtx, cancel := context.WithTimeout(ctx, devReadyTimeout)
+	defer cancel()
+	if err := c.waitReady(readyCtx); err != nil {
+		if ctx.Err() != nil {
+			return nil // Ctrl-C while starting
+		}
+		return err
+	}
+	for _, n := range c.nodes {
+		fmt.Fprintf(a.Stdout, "%s  %s  pid %d  log %s\n", n.id, n.url, n.process.Pid, n.logPath)
+	}
+	file := filepath.Join(o.dataDir, devLeaderFile)
+	if err := removeIfThere(file); err != nil {
+		return err
+	}
+	w := devWatch{c: c, a: a, file: file, restart: o.restart}
+	if err := w.lookForLeader(ctx); err != nil {
+		return err
+	}
+	urls := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		urls[i] = n.url
+	}
+	fmt.Fprintf(a.Stdout, "export CLAIMQ_ENDPOINTS=%s\n", strings.Join(urls, ","))
+	fmt.Fprintln(a.Stdout, "Type that line in another terminal and try: claimq submit hello '{\"to\":\"world\"}'   Ctrl-C stops all nodes.")
+	return errors.Join(w.run(ctx), removeIfThere(file))
+}
+
+// removeIfThere removes a file.
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// devWatch tells of nodes that end and of changes of leader.
+type devWatch struct {
+	c       *localCluster
+	a       *term.App
+	file    string // has the leader's pid
+	restart bool   // nodes that end
+	leader  string // the last that was told of; "": none, or it has ended
+}
+
+// run watches until ctx ends.
+func (w *devWatch) run(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	alive := len(w.c.nodes)
+	for {
+		select {
+		case <-ctx.Done():
+			fmt.Fprintln(w.a.Stdout, "stopping")
+			return nil
+		case <-tick.C:
+			if err := w.lookForLeader(ctx); err != nil {
+				return err
+			}
+		case n := <-w.c.exits:
+			if err := w.ended(n); err != nil {
+				return err
+			}
+			if !w.restart {
+				alive--
+			}
+			if alive == 0 {
+				return errors.New("no node is left")
+			}
+		}
+	}
+}
+
+// ended tells that the node has ended, and starts it again if it is to.
+func (w *devWatch) ended(n *localNode) error {
+	fmt.Fprintf(w.a.Stdout, "%s (pid %d) has ended: %v; its log ends with: %s\n", n.id, n.process.Pid, exitError(n.exit), lastLine(n.logPath))
+	if n.id == w.leader {
+		w.leader = ""
+		if err := removeIfThere(w.file); err != nil {
+			return err
+		}
+	}
+	if !w.restart {
+		n.down = true
+		return nil
+	}
+	if err := w.c.start(n); err != nil {
+		return err
+	}
+	fmt.Fprintf(w.a.Stdout, "%s is started again: pid %d\n", n.id, n.process.Pid)
+	return nil
+}
+
+// lookForLeader tells who leads if it is another than before. That a node which
+// has ended leads is what the others believe until they have elected one.
+func (w *devWatch) lookForLeader(ctx context.Context) error {
+	for _, n := range w.c.nodes {
+		cl, err := clusterOf(ctx, n.url)
+		i := slices.IndexFunc(w.c.nodes, func(n *localNode) bool { return n.id == cl.Leader && !n.down })
+		if err != nil || i < 0 {
+			continue
+		}
+		if cl.Leader == w.leader {
+			return nil
+		}
+		w.leader = cl.Leader
+		if err := os.WriteFile(w.file, []byte(strconv.Itoa(w.c.nodes[i].process.Pid)+"\n"), 0o600); err != nil {
+			return fmt.Errorf("write the leader's pid: %w", err)
+		}
+		fmt.Fprintf(w.a.Stdout, "leader: %s\n", w.leader)
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package operate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// seeStatus is what to do when a change of the membership may have been made.
+const seeStatus = "See with 'claimq cluster status' whether it was done; to repeat the command is safe."
+
+func newClusterJoinCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	var nonvoter bool
+	cmd := &cobra.Command{
+		Use:   "join NODE_ID PEER_ADDR",
+		Short: "Make a node that runs and waits a member",
+		Long: `Make a node that runs and waits a member. Start it first, with an empty data folder
+and without --bootstrap and --initial-cluster: it says that it waits.
+PEER_ADDR is its peer port, as the members reach it. It becomes a voter by itself once
+it has caught up; with --nonvoter it stays without a vote until it is promoted.`,
+		Example: "  claimq cluster join n4 10.0.0.4:7401\n  claimq cluster join n5 10.0.0.5:7401 --nonvoter",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]any{"node_id": args[0], "peer_addr": args[1], "voter": !nonvoter}
+			return changeMember(a, cmd, &f, "join", body, func(n *wire.Node) string {
+				switch {
+				case n.Suffrage == "voter":
+					return fmt.Sprintf("%s is a member and a voter", term.Printable(n.NodeID))
+				case nonvoter:
+					return fmt.Sprintf("%s is a member without a vote", term.Printable(n.NodeID))
+				}
+				return fmt.Sprintf("%s is a member; it becomes a voter once it has caught up", term.Printable(n.NodeID))
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	cmd.Flags().BoolVar(&nonvoter, "nonvoter", false, "leave it without a vote until it is promoted")
+	term.OnlyExplicit(cmd)
+	return cmd
+}
+
+func newClusterPromoteCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:   "promote NODE_ID",
+		Short: "Give a nonvoter that has caught up a vote",
+		Long: `Give a nonvoter that has caught up a vote. Nodes that joined get it by themselves; this
+is for those that were demoted, or joined with --nonvoter.`,
+		Example: "  claimq cluster promote n4",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changeMember(a, cmd, &f, "promote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
+				return fmt.Sprintf("%s is a %s", term.Printable(n.NodeID), term.Printable(n.Suffrage))
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+func newClusterDemoteCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:   "demote NODE_ID",
+		Short: "Take a member's vote away",
+		Long: `Take a member's vote away: it goes on to get every entry and to serve, but no write
+waits for it, and it cannot lead. It stays so until it is promoted. A leader hands
+over first. What would leave too few healthy voters is refused.`,
+		Example: "  claimq cluster demote n4",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changeMember(a, cmd, &f, "demote", map[string]any{"node_id": args[0]}, func(n *wire.Node) string {
+				return fmt.Sprintf("%s is a %s, until it is promoted", term.Printable(n.NodeID), term.Printable(n.Suffrage))
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+// changeMember makes the call POST /api/cluster/VERB, which answers with the
+// member, and prints what say says of it.
+func changeMember(a *term.App, cmd *cobra.Command, f *session.Flags, verb string, body map[string]any, say func(*wire.Node) string) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	return session.With(a, f, func(s session.Talk) error {
+		var answer wire.Member
+		// A repeat finds it done.
+		r := client.Request{Method: http.MethodPost, Path: "/api/cluster/" + verb, Body: text, Repeatable: true}
+		shown, err := s.Call(cmd.Context(), r, seeStatus, &answer)
+		if err != nil || shown {
+			return err
+		}
+		_, err = fmt.Fprintln(a.Stdout, say(&answer.Node))
+		return err
+	})
+}
+
+func newClusterTransferCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:     "transfer [NODE_ID]",
+		Short:   "Hand the leadership over",
+		Long:    `Hand the leadership over to the voter NODE_ID, or to the one that has the most of the log.`,
+		Example: "  claimq cluster transfer\n  claimq cluster transfer n2",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]string{}
+			if len(args) == 1 {
+				body["node_id"] = args[0]
+			}
+			text, err := json.Marshal(body)
+			if err != nil {
+				return fmt.Errorf("encode request: %w", err)
+			}
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Transferred
+				// Without a name a repeat would move it on.
+				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/transfer", Body: text, Repeatable: len(args) == 1}
+				shown, err := s.Call(cmd.Context(), r, seeStatus, &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintf(a.Stdout, "%s leads\n", term.Printable(answer.Leader))
+				return err
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+func newClusterHashCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:   "hash",
+		Short: "Compare the nodes' states",
+		Long: `Compare the nodes' states by a hash of each, all at one index of the log. The cluster
+does so by itself every minute, and a node that differs stops. It exits with 1 if states
+differ.`,
+		Example: "  claimq cluster hash",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.ClusterHash
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster/hash"}, "", &answer)
+				if err == nil && !shown {
+					err = showHashes(a, &answer)
+				}
+				if err == nil && !answer.Agree {
+					err = errStatesDiffer
+				}
+				return err
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+// errStatesDiffer is returned when nodes have told different hashes.
+var errStatesDiffer = errors.New("the nodes' states differ: a node that differs from the majority stops by itself within a minute; see \"A node differs\" in docs/operations.md")
+
+func showHashes(a *term.App, h *wire.ClusterHash) error {
+	rows, silent := [][]string{{"NODE", "HASH"}}, 0
+	for _, n := range h.Nodes {
+		hash := term.Printable(n.Hash)
+		if hash == "" {
+			hash = "no answer in time"
+			silent++
+		}
+		rows = append(rows, []string{term.Cell(n.NodeID), hash})
+	}
+	word := "The states agree"
+	switch {
+	case !h.Agree:
+		word = "THE STATES DIFFER"
+	case silent > 0:
+		word = fmt.Sprintf("The states of %d of %d nodes agree", len(h.Nodes)-silent, len(h.Nodes))
+	}
+	if _, err := fmt.Fprintf(a.Stdout, "%s at log index %d\n\n", word, h.Index); err != nil {
+		return err
+	}
+	return a.Table(rows)
+}

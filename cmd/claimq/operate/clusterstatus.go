@@ -1,0 +1,95 @@
+package operate
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// NewClusterCommand returns the command `claimq cluster`.
+func NewClusterCommand(a *term.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "cluster",
+		Short:   "Look after the cluster",
+		Example: "  claimq cluster status\n  claimq cluster remove n3",
+		Args:    term.UnknownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newClusterStatusCommand(a),
+		newClusterJoinCommand(a),
+		newClusterTokenCommand(a),
+		newClusterRemoveCommand(a),
+		newClusterPromoteCommand(a),
+		newClusterDemoteCommand(a),
+		newClusterTransferCommand(a),
+		newClusterHashCommand(a),
+		newClusterUpgradeCommand(a),
+		newClusterRecoverCommand(a),
+	)
+	return cmd
+}
+
+func newClusterStatusCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the nodes, who leads, and what needs attention",
+		Long: `Show the nodes, who leads, and in words what needs attention, as the leader sees it, or
+without one the node that answers. The exit code is 0 if it could be asked.`,
+		Example: "  claimq cluster status\n  claimq cluster status --endpoint http://127.0.0.1:7410 --output json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return session.With(a, &f, func(s session.Talk) error {
+				var cluster wire.Cluster
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/cluster"}, "", &cluster)
+				if err != nil || shown {
+					return err
+				}
+				return showCluster(a, &cluster)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}
+
+func showCluster(a *term.App, c *wire.Cluster) error {
+	leader := term.Printable(c.Leader)
+	if leader == "" {
+		leader = "none"
+	}
+	d := diagnose(c)
+	text := d.summary + "\n"
+	for _, point := range d.points {
+		text += "  " + point + "\n"
+	}
+	if _, err := fmt.Fprintf(a.Stdout, "%s\nleader: %s   term: %d   feature level: %d\n\n", text, leader, c.Term, c.FeatureLevel); err != nil {
+		return err
+	}
+	rows := [][]string{{"NODE", "STATE", "SUFFRAGE", "HTTP", "PEER", "APPLIED", "CONTACT", "VERSION", "HEALTH"}}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		contact := "never"
+		if n.LastContactMS >= 0 {
+			contact = term.ShowDuration(time.Duration(n.LastContactMS) * time.Millisecond)
+		}
+		health := term.Printable(n.Problem)
+		if health == "" {
+			health = "ok"
+		}
+		rows = append(rows, []string{
+			term.Cell(n.NodeID), term.Cell(n.State), term.Cell(n.Suffrage), term.Cell(n.HTTPAddr), term.Cell(n.PeerAddr),
+			strconv.FormatUint(n.AppliedIndex, 10), contact, term.Cell(n.Version), health,
+		})
+	}
+	return a.Table(rows, "PEER", "CONTACT", "VERSION", "SUFFRAGE", "APPLIED")
+}

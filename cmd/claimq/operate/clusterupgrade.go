@@ -1,0 +1,94 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+func newClusterUpgradeCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	var finalize bool
+	cmd := &cobra.Command{
+		Use:   "upgrade [--finalize]",
+		Short: "Let the cluster use what its new version can do",
+		Long: `Show which feature level each node knows and, with --finalize, raise the cluster's to
+the highest that all know, once all nodes run the new version. Until then it does only
+what the old version knows, and nodes can be taken back to that; there is no way back
+from there. Refused while a node runs an older version, or a voter does not answer.`,
+		Example: "  claimq cluster upgrade\n  claimq cluster upgrade --finalize",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !finalize {
+				return session.With(a, &f, func(s session.Talk) error { return showUpgrade(cmd.Context(), s) })
+			}
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Upgraded
+				// Raising it to where it is changes nothing.
+				r := client.Request{Method: http.MethodPost, Path: "/api/cluster/upgrade", Body: []byte("{}"), Repeatable: true}
+				shown, err := s.Call(cmd.Context(), r, "Repeat the command: it changes nothing once it is done.", &answer)
+				if err != nil || shown {
+					return err
+				}
+				_, err = fmt.Fprintf(a.Stdout, "the cluster is at feature level %d\n", answer.FeatureLevel)
+				return err
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	cmd.Flags().BoolVar(&finalize, "finalize", false, "do it")
+	term.OnlyExplicit(cmd)
+	return cmd
+}
+
+// showUpgrade tells what each node knows, and what --finalize would do.
+func showUpgrade(ctx context.Context, s session.Talk) error {
+	var plan wire.Upgraded
+	r := client.Request{Method: http.MethodPost, Path: "/api/cluster/upgrade", Body: []byte(`{"dry_run":true}`), Repeatable: true}
+	shown, err := s.Call(ctx, r, "", &plan)
+	if err != nil || shown {
+		return err
+	}
+	rows := [][]string{{"NODE", "VERSION", "KNOWS LEVEL"}}
+	var silent, old []string
+	highest := plan.FeatureLevel
+	for _, n := range plan.Nodes {
+		highest = max(highest, n.FeatureLevel)
+	}
+	for _, n := range plan.Nodes {
+		rows = append(rows, []string{term.Cell(n.NodeID), term.Cell(n.Version), strconv.FormatUint(uint64(n.FeatureLevel), 10)})
+		if !n.Answers {
+			silent = append(silent, term.Printable(n.NodeID))
+		}
+		if n.FeatureLevel < highest {
+			old = append(old, term.Printable(n.NodeID))
+		}
+	}
+	if err := s.App.Table(rows); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.App.Stdout, "\nthe cluster is at feature level %d; %s\n", plan.FeatureLevel, upgradeAdvice(&plan, silent, old))
+	return err
+}
+
+// upgradeAdvice says what to do next.
+func upgradeAdvice(plan *wire.Upgraded, silent, old []string) string {
+	switch {
+	case len(silent) > 0:
+		return "bring back first, or remove, what does not answer: " + strings.Join(silent, ", ")
+	case len(old) > 0:
+		return "run the newer version first on " + strings.Join(old, ", ")
+	case plan.WouldBe > plan.FeatureLevel:
+		return fmt.Sprintf("--finalize would raise it to %d. From then on no older version can take part", plan.WouldBe)
+	}
+	return "there is nothing to finalize"
+}

@@ -1,0 +1,249 @@
+package operate
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/config"
+)
+
+const (
+	// keyPrefix is how every key begins that this command makes: it can be found
+	// in a log or a repository where it should not be.
+	keyPrefix = api.KeyPrefix
+	// keyBytes is how many random bytes a key has: 256 bits, so that a plain hash
+	// of it tells nothing.
+	keyBytes = 32
+)
+
+// NewKeyCommand returns the command `claimq key`.
+func NewKeyCommand(a *term.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "key",
+		Short:   "Make, show and reload API keys",
+		Example: "  claimq key generate --role producer --name shop",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newKeyGenerateCommand(a), newKeyListCommand(a), newKeyReloadCommand(a))
+	return cmd
+}
+
+// GeneratedKey is a key that was just made.
+type GeneratedKey struct {
+	Name               string   `json:"name"`
+	Role               string   `json:"role,omitempty"`
+	Roles              []string `json:"roles,omitempty"`
+	Key                string   `json:"key"`
+	SHA256             string   `json:"key_sha256"`
+	RateLimitPerMinute *int64   `json:"rate_limit_per_minute,omitempty"`
+	TaskTypes          []string `json:"task_types,omitempty"`
+	ExpiresAt          string   `json:"expires_at,omitempty"`
+	Addresses          []string `json:"addresses,omitempty"`
+}
+
+func newKeyGenerateCommand(a *term.App) *cobra.Command {
+	var k GeneratedKey
+	var rate int64
+	var roles []string
+	var expiresAt, output string
+	var expiresIn time.Duration
+	cmd := &cobra.Command{
+		Use:   "generate --role ROLE... --name NAME",
+		Short: "Make an API key",
+		Long: `Make an API key of 256 random bits and print it, once, with what to put into the
+servers' configuration: its name, its role and its hash. Nothing is stored, and no
+server is asked.
+
+Roles: reader (GETs), producer (submit, change, cancel, retry, delete, and GETs),
+worker (claim, complete, fail, extend, release, finalization, and GETs), operator
+(everything). A key with several roles may do what any of them may.`,
+		Example: `  claimq key generate --role producer --name shop
+  claimq key generate --role worker --name mailer --type mail --rate 0 --output json
+  claimq key generate --role reader --name audit --expires-in 2160h`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return term.UsageErrorf("--output is %q: it must be table or json", output)
+			}
+			if cmd.Flags().Changed("rate") {
+				k.RateLimitPerMinute = &rate
+			}
+			if k.Roles = roles; len(roles) == 1 {
+				k.Role, k.Roles = roles[0], nil
+			}
+			at, err := expiry(cmd.Flags().Changed("expires-in"), expiresIn, expiresAt, time.Now())
+			if err != nil {
+				return err
+			}
+			k.ExpiresAt = at
+			if err := k.make(); err != nil {
+				return err
+			}
+			if output == "json" {
+				return json.NewEncoder(a.Stdout).Encode(k)
+			}
+			_, err = fmt.Fprint(a.Stdout, k.Text())
+			return err
+		},
+	}
+	cmd.Flags().StringSliceVar(&roles, "role", nil, "reader, producer, worker or operator; repeatable: it may do what any of them may")
+	cmd.Flags().StringVar(&k.Name, "name", "", "name for the trail and for metrics: 1 to 64 of A-Z a-z 0-9 _ . -")
+	cmd.Flags().Int64Var(&rate, "rate", 0, "requests a minute, and at once; 0 = no limit (default: the standard 100)")
+	cmd.Flags().StringSliceVar(&k.TaskTypes, "type", nil, "task type that it is for; repeatable (default: all)")
+	cmd.Flags().StringSliceVar(&k.Addresses, "address", nil, "address or prefix, as 10.0.0.0/8, that it may be used from; repeatable (default: all)")
+	cmd.Flags().DurationVar(&expiresIn, "expires-in", 0, "how long from now servers take it, as 2160h (default: for ever)")
+	cmd.Flags().StringVar(&expiresAt, "expires-at", "", "from when on servers refuse it, in RFC 3339, as 2027-01-31T12:00:00Z")
+	cmd.Flags().StringVar(&output, "output", "table", "table or json")
+	return cmd
+}
+
+// expiry returns from when on a key is refused, "" for never. in counts from now, if it
+// is given.
+func expiry(given bool, in time.Duration, at string, now time.Time) (string, error) {
+	switch {
+	case given && at != "":
+		return "", term.UsageErrorf("--expires-in and --expires-at: give only one of them")
+	case given && in < time.Second:
+		return "", term.UsageErrorf("--expires-in is %v: it must be at least 1s", in)
+	case given:
+		return now.Add(in).UTC().Format(time.RFC3339), nil
+	case at == "":
+		return "", nil
+	}
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return "", term.UsageErrorf("--expires-at is %q: it must be a time of RFC 3339, as 2027-01-31T12:00:00Z", at)
+	}
+	if !t.After(now) {
+		return "", term.UsageErrorf("--expires-at is %s, which is over: servers would refuse the key", at)
+	}
+	return at, nil
+}
+
+// make makes the key, once what it is for makes sense.
+func (k *GeneratedKey) make() error {
+	secret := make([]byte, keyBytes)
+	if _, err := rand.Read(secret); err != nil {
+		return fmt.Errorf("make key: %w", err)
+	}
+	k.Key = keyPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
+	sum := sha256.Sum256([]byte(k.Key))
+	k.SHA256 = hex.EncodeToString(sum[:])
+	addresses, err := k.prefixes()
+	if err != nil {
+		return err
+	}
+	err = api.CheckKeys([]api.Key{{
+		Field: "the key", Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.SHA256, RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes,
+		Addresses: addresses,
+	}})
+	if err != nil {
+		return term.UsageErrorf("%w", err)
+	}
+	return nil
+}
+
+// prefixes are the key's addresses.
+func (k *GeneratedKey) prefixes() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for i, text := range k.Addresses {
+		p, err := config.ParseAddress(text)
+		if err != nil {
+			return nil, term.UsageErrorf("--address: %w", err)
+		}
+		k.Addresses[i] = config.FormatAddress(p)
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Text tells what to do with the key.
+func (k *GeneratedKey) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "For the client, as CLAIMQ_API_KEY (it is not shown again):\n\n  %s\n\n", k.Key)
+	fmt.Fprintf(&b, "For each server's configuration file or keys_file; then 'claimq key reload' or SIGHUP:\n\n")
+	fmt.Fprintf(&b, "keys:\n  - name: %q\n", k.Name)
+	if k.Role != "" {
+		fmt.Fprintf(&b, "    role: %s\n", k.Role)
+	}
+	writeTexts(&b, "roles", k.Roles)
+	fmt.Fprintf(&b, "    key_sha256: %q\n", k.SHA256)
+	if k.RateLimitPerMinute != nil {
+		fmt.Fprintf(&b, "    rate_limit_per_minute: %d\n", *k.RateLimitPerMinute)
+	}
+	writeTexts(&b, "task_types", k.TaskTypes)
+	if k.ExpiresAt != "" {
+		fmt.Fprintf(&b, "    expires_at: %s\n", k.ExpiresAt)
+	}
+	writeTexts(&b, "addresses", k.Addresses)
+	return b.String()
+}
+
+// writeTexts writes a field of a key with a list of texts, if there are any.
+func writeTexts(b *strings.Builder, field string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		quoted[i] = fmt.Sprintf("%q", t)
+	}
+	fmt.Fprintf(b, "    %s: [%s]\n", field, strings.Join(quoted, ", "))
+}
+
+func newKeyReloadCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have servers read their API keys anew",
+		Long: `Have each server that --endpoint names read its API keys anew, without a restart.
+Each has its own configuration: name all of them.
+
+A server whose configuration has a mistake keeps the keys that it has, and says
+what is wrong. It must be a key of an operator that is sent.
+
+To exchange a key without a refusal: add the new key on all nodes, reload, move
+the clients to it, remove the old key on all nodes, reload.`,
+		Example: "  claimq key reload --endpoint http://10.0.0.1:7400 --endpoint http://10.0.0.2:7400",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var errs []error
+			for _, endpoint := range f.Endpoints {
+				one := f
+				one.Endpoints = []string{endpoint}
+				errs = append(errs, session.With(a, &one, func(s session.Talk) error {
+					var answer struct {
+						NodeID string `json:"node_id"`
+						Keys   int    `json:"keys"`
+					}
+					r := client.Request{Method: http.MethodPost, Path: "/api/reload"}
+					shown, err := s.Call(cmd.Context(), r, "Reload again: it does no harm.", &answer)
+					if err != nil || shown {
+						return err
+					}
+					_, err = fmt.Fprintf(a.Stdout, "%s has %d keys\n", term.Printable(answer.NodeID), answer.Keys)
+					return err
+				}))
+			}
+			return errors.Join(errs...)
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	return cmd
+}

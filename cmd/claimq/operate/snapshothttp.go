@@ -1,0 +1,190 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+const (
+	// transferRetry is the pause before the next node is tried.
+	transferRetry = 500 * time.Millisecond
+	// transferRedirects bounds how often one request is sent elsewhere.
+	transferRedirects = 3
+	transferDial      = 5 * time.Second
+	// transferContinue is how long a body waits for the server to ask for it. One
+	// that does not know how to ask gets it then.
+	transferContinue = 10 * time.Second
+	refusalBytes     = 1 << 20
+)
+
+// transfer makes requests whose body or answer is a whole backup, which the
+// client would read into memory.
+type transfer struct {
+	f    *session.Flags
+	key  func() string // "": none
+	http *http.Client
+}
+
+func newTransfer(f *session.Flags) (*transfer, error) {
+	tlsConfig, err := f.TLS.Config()
+	if err != nil {
+		return nil, term.UsageErrorf("%w", err)
+	}
+	key, err := f.KeySource()
+	if err != nil {
+		return nil, err
+	}
+	return &transfer{f: f, key: key, http: &http.Client{
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: transferDial}).DialContext,
+			TLSHandshakeTimeout:   transferDial,
+			TLSClientConfig:       tlsConfig,
+			ExpectContinueTimeout: transferContinue,
+			DisableKeepAlives:     true,
+			DisableCompression:    true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// transferBody is what a request sends.
+type transferBody struct {
+	size int64
+	open func() (io.ReadCloser, error)
+}
+
+// try makes the request at one endpoint after the other until one takes it, or
+// --timeout has passed. body nil: none. The caller closes the answer's body.
+// After a body was sent and no answer came, sent is true: the outcome is unknown.
+func (t *transfer) try(ctx context.Context, method, path string, body *transferBody) (resp *http.Response, sent bool, err error) {
+	deadline := time.Now().Add(t.f.Timeout)
+	for {
+		for _, endpoint := range t.f.Endpoints {
+			if endpoint = strings.TrimRight(strings.TrimSpace(endpoint), "/"); endpoint == "" {
+				continue
+			}
+			var again bool
+			resp, sent, again, err = t.follow(ctx, method, endpoint+path, body)
+			if err == nil || !again || sent {
+				return resp, sent, err
+			}
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return nil, false, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		case <-time.After(transferRetry):
+		}
+	}
+}
+
+// follow makes the request at a URL and where that says to send it. again says
+// that another node, or a later moment, may have another answer.
+func (t *transfer) follow(ctx context.Context, method, target string, body *transferBody) (resp *http.Response, sent, again bool, err error) {
+	for range transferRedirects {
+		resp, sent, err = t.once(ctx, method, target, body)
+		if err != nil {
+			return nil, sent, true, err
+		}
+		if resp.StatusCode != http.StatusTemporaryRedirect {
+			break
+		}
+		next, err := redirectTarget(target, resp)
+		_ = resp.Body.Close()
+		if err != nil {
+			return nil, false, false, err
+		}
+		target = next
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, false, false, nil
+	}
+	defer resp.Body.Close()
+	refusal := readRefusal(resp)
+	code := wire.Code(refusal.Code)
+	again = code == wire.CodeNoLeader || code == wire.CodeShuttingDown || resp.StatusCode == http.StatusTemporaryRedirect
+	return nil, false, again, refusal
+}
+
+// redirectTarget returns where resp says to send the request. A key that was sent
+// over TLS is not sent without.
+func redirectTarget(from string, resp *http.Response) (string, error) {
+	to, err := resp.Location()
+	if err != nil {
+		return "", err
+	}
+	was, err := url.Parse(from)
+	if err != nil {
+		return "", err
+	}
+	if was.Scheme == "https" && to.Scheme != "https" {
+		return "", errors.New("the server sends the request on to " + to.Redacted() + ", which is not https")
+	}
+	return to.String(), nil
+}
+
+// once makes the request at a URL. sent says whether a byte of its body may have
+// arrived.
+func (t *transfer) once(ctx context.Context, method, target string, body *transferBody) (resp *http.Response, sent bool, err error) {
+	var from io.ReadCloser = http.NoBody
+	if body != nil {
+		if from, err = body.open(); err != nil {
+			return nil, false, err
+		}
+	}
+	counted := &countedBody{ReadCloser: from}
+	req, err := http.NewRequestWithContext(ctx, method, target, counted)
+	if err != nil {
+		return nil, false, errors.Join(err, from.Close())
+	}
+	if body != nil {
+		req.ContentLength = body.size
+		req.Header.Set("Expect", "100-continue") // it may be refused or sent elsewhere
+		req.Header.Set("Content-Type", "application/octet-stream")
+	} else {
+		req.Body, req.ContentLength = nil, 0
+	}
+	if key := t.key(); key != "" {
+		req.Header.Set("X-API-Key", key)
+	}
+	resp, err = t.http.Do(req)
+	return resp, counted.read, err
+}
+
+// countedBody notes whether anything was read of it. The transport has ended
+// reading when the request has its answer, or its error.
+type countedBody struct {
+	io.ReadCloser
+	read bool
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	b.read = true
+	return b.ReadCloser.Read(p)
+}
+
+// readRefusal makes an error of an answer that is none of success.
+func readRefusal(resp *http.Response) *client.Error {
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, refusalBytes)) // as much as there is
+	e := &client.Error{Status: resp.StatusCode, Text: http.StatusText(resp.StatusCode)}
+	var refusal wire.Refusal
+	if json.Unmarshal(text, &refusal) == nil && refusal.Code != "" {
+		e.Code, e.Text, e.Advice, e.RequestID, e.Details = string(refusal.Code), refusal.Error, refusal.Message, refusal.RequestID, text
+	}
+	return e
+}

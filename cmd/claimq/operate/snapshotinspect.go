@@ -1,0 +1,149 @@
+package operate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/fsm"
+)
+
+func newSnapshotInspectCommand(a *term.App) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Verify a backup, and show what is in it",
+		Long: `Verify a backup and show what is in it, without a server. All of it is read, and
+everything verified that a restore would. Exit code 1: it cannot be restored.`,
+		Example: "  claimq snapshot inspect claimq.backup\n  claimq snapshot inspect claimq.backup --output json",
+		Args:    cobra.ExactArgs(1),
+		PreRunE: func(*cobra.Command, []string) error {
+			if output != "table" && output != "json" {
+				return term.UsageErrorf("--output is %q: it must be one of table, json", output)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			i, err := inspectBackup(args[0])
+			if i == nil {
+				return err
+			}
+			if output == "json" {
+				return errors.Join(term.ShowJSON(a.Stdout, i), err)
+			}
+			return errors.Join(showInspection(a, i), err)
+		},
+	}
+	cmd.Flags().StringVar(&output, "output", "table", "table, json")
+	return cmd
+}
+
+// inspection is what inspect prints.
+type inspection struct {
+	File    string `json:"file"`
+	Bytes   int64  `json:"bytes"`
+	OK      bool   `json:"checksum_ok"`
+	Problem string `json:"problem,omitempty"`
+	backupFacts
+	Counts     map[string]int64 `json:"counts,omitempty"` // by status
+	StateBytes int64            `json:"state_bytes"`      // in a node's memory
+	Types      []inspectedType  `json:"types,omitempty"`
+}
+
+type inspectedType struct {
+	TaskType string           `json:"task_type"`
+	Counts   map[string]int64 `json:"counts"`
+}
+
+// inspectBackup reads the file at path. An error says why it cannot be restored;
+// what was found out all the same is in the inspection, nil if nothing was.
+func inspectBackup(path string) (*inspection, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	i := &inspection{File: path, Bytes: stat.Size()}
+	info, _, err := fsm.ReadBackupInfo(f, stat.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	i.backupFacts = factsOf(&info)
+	backup, err := fsm.ReadBackup(f, stat.Size())
+	if err != nil {
+		i.Problem = err.Error()
+		return i, fmt.Errorf("%s cannot be restored: %w", path, err)
+	}
+	stats := backup.Stats()
+	i.OK, i.StateBytes, i.Counts = true, stats.Bytes, countsByName(&stats.Counts)
+	for _, t := range stats.Types {
+		i.Types = append(i.Types, inspectedType{TaskType: t.Type, Counts: countsByName(&t.Counts)})
+	}
+	return i, nil
+}
+
+// countsByName leaves out what is not there.
+func countsByName(counts *[fsm.StatusCancelled + 1]int64) map[string]int64 {
+	named := make(map[string]int64)
+	for s, n := range counts {
+		if n != 0 {
+			named[fsm.Status(s).String()] = n
+		}
+	}
+	return named
+}
+
+func showInspection(a *term.App, i *inspection) error {
+	var f term.Fields
+	f.Add("file", term.Printable(i.File))
+	f.Add("bytes", strconv.FormatInt(i.Bytes, 10))
+	verdict := "ok"
+	if !i.OK {
+		verdict = "BAD: " + i.Problem
+	}
+	f.Add("checksum", verdict)
+	f.Add("cluster id", term.Cell(i.ClusterID))
+	f.Add("index", strconv.FormatUint(i.Index, 10))
+	f.Add("feature level", strconv.FormatUint(uint64(i.FeatureLevel), 10))
+	f.Add("created", i.CreatedAt)
+	f.AddSome("by version", i.Version)
+	if !i.OK {
+		return term.Columns(a.Stdout, f)
+	}
+	f.Add("state bytes", strconv.FormatInt(i.StateBytes, 10))
+	if err := term.Columns(a.Stdout, f); err != nil {
+		return err
+	}
+	rows := [][]string{append([]string{"TYPE"}, statusNames()...)}
+	for _, t := range i.Types {
+		rows = append(rows, countsRow(term.Cell(t.TaskType), t.Counts))
+	}
+	rows = append(rows, countsRow("all", i.Counts))
+	if _, err := fmt.Fprintln(a.Stdout); err != nil {
+		return err
+	}
+	return a.Table(rows)
+}
+
+func statusNames() (names []string) {
+	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
+		names = append(names, s.String())
+	}
+	return names
+}
+
+func countsRow(name string, counts map[string]int64) []string {
+	row := []string{name}
+	for _, s := range statusNames() {
+		row = append(row, strconv.FormatInt(counts[s], 10))
+	}
+	return row
+}

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
+	"github.com/claimq/claimq/internal/keyfile"
+)
+
+// CallTimeout is how long a call is tried unless --timeout says otherwise.
+const CallTimeout = 30 * time.Second
+
+// Flags are the flags that every command has that calls a server.
+type Flags struct {
+	Endpoints []string
+	APIKey    string
+	KeyFile   string
+	TLS       TLSFlags
+	Timeout   time.Duration
+	Output    string
+	outputs   []string // what output may be
+}
+
+// AddFlags gives cmd the common flags, and lets variables set its flags:
+// CLAIMQ_WORKER says the same as --worker. A flag beats its variable.
+func AddFlags(a *term.App, cmd *cobra.Command, f *Flags, moreOutputs ...string) {
+	f.outputs = append([]string{"table", "json"}, moreOutputs...)
+	flags := cmd.Flags()
+	f.AddNodeFlags(flags)
+	flags.DurationVar(&f.Timeout, "timeout", CallTimeout, "how long to go on trying")
+	flags.StringVar(&f.Output, "output", "table", strings.Join(f.outputs, ", ")+": json is the server's answer as it is")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := f.SetFromVariables(a, cmd.Flags()); err != nil {
+			return err
+		}
+		return f.check()
+	}
+}
+
+// Longer gives a command with client flags more time than CallTimeout.
+func Longer(cmd *cobra.Command, timeout time.Duration) {
+	flag := cmd.Flags().Lookup("timeout")
+	flag.DefValue = timeout.String()
+	_ = flag.Value.Set(flag.DefValue) // a duration's own text
+}
+
+// AddNodeFlags adds those that say where the nodes are and who calls.
+func (f *Flags) AddNodeFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.Endpoints, "endpoint", []string{"http://127.0.0.1:7400"}, "URL of a node; repeatable (CLAIMQ_ENDPOINTS)")
+	flags.StringVar(&f.APIKey, "api-key", "", "API key (CLAIMQ_API_KEY, which ps does not show)")
+	flags.StringVar(&f.KeyFile, "api-key-file", "", "file with the API key or a token, one line, read again while the command runs (CLAIMQ_API_KEY_FILE)")
+	f.TLS.add(flags)
+}
+
+// SetFromVariables sets the flags that were not given, and warns of secrets that others may
+// read. A flag with the key beats the other one's variable; of the variables the key's does.
+func (f *Flags) SetFromVariables(a *term.App, flags *pflag.FlagSet) error {
+	key, file := flags.Changed("api-key"), flags.Changed("api-key-file")
+	if err := term.SetFromVariables(a, flags); err != nil {
+		return err
+	}
+	if key && file {
+		return term.UsageErrorf("--api-key and --api-key-file are both given: give one of them")
+	}
+	f.OneKey(file)
+	a.WarnOfSecret(f.TLS.keyFile)
+	a.WarnOfSecret(f.KeyFile)
+	return nil
+}
+
+// OneKey leaves one of key and file.
+func (f *Flags) OneKey(file bool) {
+	switch {
+	case file:
+		f.APIKey = ""
+	case f.APIKey != "":
+		f.KeyFile = ""
+	}
+}
+
+func (f *Flags) check() error {
+	for _, o := range f.outputs {
+		if f.Output == o {
+			if f.Timeout <= 0 {
+				return term.UsageErrorf("--timeout is %v: it must be positive", f.Timeout)
+			}
+			return nil
+		}
+	}
+	return term.UsageErrorf("--output is %q: it must be one of %s", f.Output, strings.Join(f.outputs, ", "))
+}
+
+// KeySource returns a function that returns the key to send, "": none.
+func (f *Flags) KeySource() (func() string, error) {
+	if f.KeyFile == "" {
+		return func() string { return f.APIKey }, nil
+	}
+	file, err := keyfile.Open(f.KeyFile)
+	if err != nil {
+		return nil, term.UsageErrorf("--api-key-file: %w", err)
+	}
+	return file.Key, nil
+}

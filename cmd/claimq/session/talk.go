@@ -1,0 +1,113 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// Talk is one command's talk with a server.
+type Talk struct {
+	App    *term.App
+	Flags  *Flags
+	Client *client.Client
+}
+
+// With runs fn with a client of the endpoints.
+func With(a *term.App, f *Flags, fn func(s Talk) error) error {
+	var endpoints []string
+	for _, e := range f.Endpoints {
+		if e = strings.TrimSpace(e); e != "" {
+			endpoints = append(endpoints, e)
+		}
+	}
+	if len(endpoints) == 0 {
+		return term.UsageErrorf("--endpoint is empty")
+	}
+	tlsConfig, err := f.TLS.Config()
+	if err != nil {
+		return term.UsageErrorf("%w", err)
+	}
+	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.APIKey, APIKeyFile: f.KeyFile, TLS: tlsConfig, Timeout: f.Timeout})
+	if err != nil {
+		return term.UsageErrorf("%w", err)
+	}
+	defer c.Close()
+	return term.AskedAt(endpoints, fn(Talk{App: a, Flags: f, Client: c}))
+}
+
+// WithTask runs fn with a client of the endpoints and the task's id that arg is.
+func WithTask(a *term.App, f *Flags, arg string, fn func(s Talk, id uint64) error) error {
+	id, err := ParseID(arg)
+	if err != nil {
+		return err
+	}
+	return With(a, f, func(s Talk) error { return fn(s, id) })
+}
+
+// Call makes a call and decodes the answer into answer. With --output json it
+// prints the server's JSON, that of a refusal too, and shown is true: the
+// command has nothing more to print. unknown says what to do when the outcome
+// is unknown.
+func (s Talk) Call(ctx context.Context, r client.Request, unknown string, answer any) (shown bool, err error) {
+	body, err := s.Do(ctx, r, unknown, answer)
+	shown, showErr := s.ShowJSON(body, err)
+	if err == nil {
+		err = showErr
+	}
+	return shown, err
+}
+
+// Do makes a call and decodes the answer into answer; it returns the server's
+// JSON as it is.
+func (s Talk) Do(ctx context.Context, r client.Request, unknown string, answer any) ([]byte, error) {
+	body, err := s.Client.Do(ctx, r)
+	if err != nil {
+		return nil, &term.CallError{Err: err, Unknown: unknown}
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return body, fmt.Errorf("decode the server's answer: %w", err)
+	}
+	return body, nil
+}
+
+// ShowJSON prints, with --output json, what the server answered: body, or the
+// refusal that err is. It reports whether body was printed.
+func (s Talk) ShowJSON(body []byte, err error) (shown bool, showErr error) {
+	if s.Flags.Output != "json" {
+		return false, nil
+	}
+	if body != nil {
+		_, showErr := fmt.Fprintf(s.App.Stdout, "%s\n", body)
+		return showErr == nil, showErr
+	}
+	var refusal *client.Error
+	if errors.As(err, &refusal) && refusal.Details != nil {
+		_, showErr = fmt.Fprintf(s.App.Stdout, "%s\n", refusal.Details)
+	}
+	return false, showErr
+}
+
+// ParseID reads a task's id.
+func ParseID(arg string) (uint64, error) {
+	id, err := strconv.ParseUint(arg, 10, 53)
+	if err != nil || id == 0 {
+		return 0, term.UsageErrorf("%q is not a task id: it must be a positive number", arg)
+	}
+	return id, nil
+}
+
+// TaskPath is the path of a call about a task; verb is what is to be done, "": nothing.
+func TaskPath(id uint64, verb string) string {
+	path := "/api/tasks/" + strconv.FormatUint(id, 10)
+	if verb != "" {
+		path += "/" + verb
+	}
+	return path
+}
