@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // No API key gets into the log, wherever in a request it is, also where it does not
@@ -83,7 +85,7 @@ func talk(t *testing.T, addr, sent string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testwait.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(conn, sent) // it may be closed meanwhile

@@ -20,6 +20,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // changingKeys are keys that a test takes out.
@@ -73,7 +74,7 @@ func arrived(t *testing.T, answers <-chan answer) answer {
 	select {
 	case a := <-answers:
 		return a
-	case <-time.After(patience):
+	case <-time.After(testwait.Patience):
 		t.Fatal("it still waits")
 		return answer{}
 	}
@@ -192,7 +193,7 @@ func TestKeyShares_Streams(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(testwait.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(conn, "GET /api/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n%s\r\n\r\n", with(key))

@@ -111,7 +111,7 @@ func (s *Server) loadKeys() error {
 // do everything.
 func (s *Server) Open() bool { return s.keys.Load() == nil }
 
-// reload answers POST /api/reload: this node reads its keys anew, and no other.
+// reload answers POST /api/reload: this node reads its keys again, and no other.
 func (r *request) reload() {
 	d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
 	defer d.free()

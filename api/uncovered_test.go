@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/internal/certs/certstest"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // A client whose certificate no authority vouches for any more gets one more answer, or
@@ -67,7 +68,7 @@ func TestServer_UncoveredClients(t *testing.T) {
 		t.Errorf("one more answer: %+v, %v", resp, err)
 	}
 	s.endUncovered(time.Now().Add(uncoveredGrace))
-	_ = silentConn.SetReadDeadline(time.Now().Add(patience))
+	_ = silentConn.SetReadDeadline(time.Now().Add(testwait.Patience))
 	if _, err := io.Copy(io.Discard, silentConn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("who says nothing is not cut off: %v", err)
 	}

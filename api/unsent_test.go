@@ -8,13 +8,13 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // TestServer_UnsentClaim checks that a claim whose worker has gone before the
@@ -117,17 +117,8 @@ func (brokenConn) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 // waitFor waits until cond holds.
 func waitFor(t *testing.T, cond func() bool) {
 	t.Helper()
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(patience); !cond(); <-ticker.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %s in vain", patience)
-		}
-	}
+	testwait.Until(t, "what is to be", cond)
 }
-
-// patience bounds the waits of tests: on a busy machine what takes a moment takes long.
-const patience = time.Minute
 
 // TestServer_UnsentThere checks that a follower has the leader release the
 // claims of answers that it could not write to their client.

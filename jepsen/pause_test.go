@@ -27,7 +27,7 @@ func TestPause_leaderGivesNoStaleAnswer(t *testing.T) {
 	rec := recorder.New(1)
 	defer rec.Close()
 	for round := range pauseRounds {
-		p := pause{t: t, cluster: c, rec: rec, round: round}
+		p := pauseRound{t: t, cluster: c, rec: rec, round: round}
 		p.run()
 	}
 	if err := rec.ReadFinal(deadline(t), c.URLs()); err != nil {
@@ -41,15 +41,15 @@ func TestPause_leaderGivesNoStaleAnswer(t *testing.T) {
 	}
 }
 
-// pause is one round.
-type pause struct {
+// pauseRound is one round.
+type pauseRound struct {
 	t       *testing.T
 	cluster *procs.Cluster
 	rec     *recorder.Recorder
 	round   int
 }
 
-func (p *pause) run() {
+func (p *pauseRound) run() {
 	t := p.t
 	t.Helper()
 	if err := p.cluster.StartAll(deadline(t)); err != nil {
@@ -88,7 +88,7 @@ func (p *pause) run() {
 // askPaused sends reads, and a claim of the task that only the new leader
 // knows, to the stopped node, continues it, and goes on reading until it knows
 // the new leader. It returns how many reads were answered.
-func (p *pause) askPaused(old *procs.Node, tasks []uint64) int {
+func (p *pauseRound) askPaused(old *procs.Node, tasks []uint64) int {
 	t := p.t
 	var sent, all sync.WaitGroup
 	level := make(chan struct{}) // closed when the continued node follows
@@ -143,7 +143,7 @@ func (p *pause) askPaused(old *procs.Node, tasks []uint64) int {
 	return answered
 }
 
-func (p *pause) must(op history.Op) history.Op {
+func (p *pauseRound) must(op history.Op) history.Op {
 	p.t.Helper()
 	if op.Outcome != history.OK {
 		p.t.Fatalf("%s at %s: got %s %s, want ok", op.Kind, op.Node, op.Outcome, op.Code)
@@ -152,9 +152,9 @@ func (p *pause) must(op history.Op) history.Op {
 }
 
 // taskType is the type of a task of this round.
-func (p *pause) taskType(name string) string { return fmt.Sprintf("%s-%d", name, p.round) }
+func (p *pauseRound) taskType(name string) string { return fmt.Sprintf("%s-%d", name, p.round) }
 
-func (p *pause) submit(c *recorder.Caller, name string) uint64 {
+func (p *pauseRound) submit(c *recorder.Caller, name string) uint64 {
 	p.t.Helper()
 	noLimit := int32(0)
 	return p.must(c.Submit(p.t.Context(), wire.NewTask{
@@ -162,13 +162,13 @@ func (p *pause) submit(c *recorder.Caller, name string) uint64 {
 	})).TaskID
 }
 
-func (p *pause) claimOf(name string) wire.Claim {
+func (p *pauseRound) claimOf(name string) wire.Claim {
 	return wire.Claim{
 		WorkerID: "w-" + name, TaskTypes: []string{p.taskType(name)}, LeaseMS: pauseLeaseMS, ClaimRequestID: "claim-" + p.taskType(name),
 	}
 }
 
-func (p *pause) claim(c *recorder.Caller, name string) history.Op {
+func (p *pauseRound) claim(c *recorder.Caller, name string) history.Op {
 	p.t.Helper()
 	return p.must(c.Claim(p.t.Context(), p.claimOf(name)))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/hosts"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -182,7 +183,7 @@ func (r *restoreRun) killInside(ctx context.Context) (*procs.Node, error) {
 		if err = r.restoreSeen(ctx, leader); err == nil {
 			return leader, quick()
 		}
-		if !pauseFor(ctx, restoreAsk) { // on a busy machine nodes may not have answered in time
+		if !pause.For(ctx, restoreAsk) { // on a busy machine nodes may not have answered in time
 			return nil, err
 		}
 	}
@@ -313,19 +314,9 @@ func untilDone(ctx context.Context, ask func() error) error {
 		if err == nil {
 			return nil
 		}
-		if !pauseFor(ctx, restoreAsk) {
+		if !pause.For(ctx, restoreAsk) {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
-	}
-}
-
-// pauseFor waits, false if ctx ended first.
-func pauseFor(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

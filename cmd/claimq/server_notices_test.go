@@ -16,7 +16,7 @@ import (
 )
 
 // A server tells the service manager that started it when it is ready, when it
-// reads its keys anew and when it stops.
+// reads its keys again and when it stops.
 func TestServer_Notices(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "notify")

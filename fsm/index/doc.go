@@ -3,7 +3,7 @@
 // is due when (Timeline).
 //
 // It owns how these orders lie in memory and what they cost. All of it is derived: no
-// snapshot has it, package fsm alone keeps it, and builds it anew from the saved
+// snapshot has it, package fsm alone keeps it, and builds it again from the saved
 // records. Which tasks stand in an order, and under what, is a rule of package fsm:
 // here there are only ids, priorities, times and names.
 //

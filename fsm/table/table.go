@@ -27,7 +27,7 @@ const (
 // through one of Get.
 //
 // With a packing, records that rest are kept as bytes, but those of the last
-// pages, which are likely to change soon. Each Get of one makes it anew.
+// pages, which are likely to change soon. Each Get of one makes it again.
 //
 // The zero value is an empty table without a packing. It is not safe for concurrent
 // use, but its views are safe beside everything.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/claimq/claimq/internal/oidc"
 	"github.com/claimq/claimq/internal/oidc/oidctest"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // open opens an issuer as a server does, and waits until it has keys.
@@ -49,13 +50,7 @@ func openSoon(t *testing.T, at *oidctest.Issuer, options ...func(*oidc.Config)) 
 
 func waitFor(t testing.TB, ok func() bool) {
 	t.Helper()
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	for end := time.Now().Add(time.Minute); !ok(); <-ticker.C {
-		if time.Now().After(end) {
-			t.Fatal("it does not come")
-		}
-	}
+	testwait.Until(t, "what is to be", ok)
 }
 
 func with(claims map[string]any, name string, value any) map[string]any {

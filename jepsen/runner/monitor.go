@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/procs"
@@ -74,7 +75,7 @@ func (m *monitor) run(ctx context.Context, n *procs.Node) {
 		m.mu.Lock()
 		m.last[n.ID] = s
 		m.mu.Unlock()
-		if !pause(ctx, sampleInterval) {
+		if !pause.For(ctx, sampleInterval) {
 			return
 		}
 	}
@@ -133,7 +134,7 @@ func (m *monitor) waitLevel(ctx context.Context) error {
 		if said == "" {
 			return nil
 		}
-		if !pause(ctx, sampleInterval) {
+		if !pause.For(ctx, sampleInterval) {
 			return fmt.Errorf("%w: %s", context.Cause(ctx), said)
 		}
 	}

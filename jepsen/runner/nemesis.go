@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/history"
 )
@@ -27,7 +28,7 @@ func newNemesis(r *run) *nemesis {
 
 // torment lets faults come and go until shortly before loading ends. It heals all.
 func (n *nemesis) torment(ctx, loading context.Context) error {
-	if len(n.faults) == 0 || !pause(loading, quietStart) {
+	if len(n.faults) == 0 || !pause.For(loading, quietStart) {
 		return nil
 	}
 	deadline, _ := loading.Deadline()
@@ -44,7 +45,7 @@ func (n *nemesis) torment(ctx, loading context.Context) error {
 		if n.rng.Intn(3) == 0 {
 			rest = time.Duration(n.rng.Intn(1000)) * time.Millisecond
 		}
-		if !pause(loading, min(rest, max(time.Until(deadline)-quietEnd, 0))) {
+		if !pause.For(loading, min(rest, max(time.Until(deadline)-quietEnd, 0))) {
 			break
 		}
 	}
@@ -86,7 +87,7 @@ func (n *nemesis) round(ctx context.Context, count int, most time.Duration) erro
 	}
 	n.say("%s", strings.Join(names, " and "))
 	held := n.scaled(time.Duration(1500+n.rng.Intn(5500)) * time.Millisecond)
-	pause(ctx, min(held, max(most, time.Second)))
+	pause.For(ctx, min(held, max(most, time.Second)))
 	if err := heal(); err != nil {
 		return fmt.Errorf("heal %s: %w", strings.Join(names, ", "), err)
 	}

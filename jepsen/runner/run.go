@@ -118,13 +118,3 @@ func within(ctx context.Context, d time.Duration, do func(context.Context) error
 	defer cancel()
 	return do(ctx)
 }
-
-// pause waits, false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}

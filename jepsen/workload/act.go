@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // act acts on all tasks of a type, again and again. Nobody repeats an action.
 func (c *client) act(ctx context.Context) {
-	for pause(ctx, c.upTo(actPause)) {
+	for pause.For(ctx, c.upTo(actPause)) {
 		action, status := history.Cancel, ""
 		switch n := c.rng.Intn(100); {
 		case n < 20:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -18,9 +19,9 @@ const (
 
 // direct pauses a type for a while, again and again.
 func (c *client) direct(ctx context.Context) {
-	for pause(ctx, c.upTo(2*pauseMax)) {
+	for pause.For(ctx, c.upTo(2*pauseMax)) {
 		c.note(c.SetPaused(ctx, pausedType, true))
-		pause(ctx, c.upTo(pauseMax))
+		pause.For(ctx, c.upTo(pauseMax))
 		c.resume()
 	}
 }
@@ -29,7 +30,7 @@ func (c *client) direct(ctx context.Context) {
 func (c *client) resume() {
 	ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
 	defer cancel()
-	for c.note(c.SetPaused(ctx, pausedType, false)).Outcome != history.OK && pause(ctx, idlePause) {
+	for c.note(c.SetPaused(ctx, pausedType, false)).Outcome != history.OK && pause.For(ctx, idlePause) {
 	}
 }
 

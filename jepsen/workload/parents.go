@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
@@ -110,11 +111,11 @@ func (c *client) finish(ctx context.Context, id uint64) {
 		return
 	case n < 20: // it extends, some about when the time is over
 		if c.percent(30) {
-			pause(ctx, timeout*95/100+time.Duration(c.rng.Int63n(int64(timeout/10))))
+			pause.For(ctx, timeout*95/100+time.Duration(c.rng.Int63n(int64(timeout/10))))
 		}
 		c.again(ctx, func() history.Op { return c.ExtendFinalization(ctx, id, req) })
 	case n < 23: // about when the time is over
-		pause(ctx, timeout*9/10+time.Duration(c.rng.Int63n(int64(timeout/5))))
+		pause.For(ctx, timeout*9/10+time.Duration(c.rng.Int63n(int64(timeout/5))))
 	case n < 30: // again, as if it had not heard
 		c.again(ctx, func() history.Op { return c.ClaimFinalization(ctx, id, req) })
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 )
 
@@ -220,7 +221,7 @@ func (h *hold) goOn() {
 
 // wait waits for at least least, and up to more longer.
 func (h *hold) wait(ctx context.Context, least, more time.Duration) {
-	pause(ctx, least+time.Duration(h.rng.Int63n(int64(more)+1)))
+	pause.For(ctx, least+time.Duration(h.rng.Int63n(int64(more)+1)))
 }
 
 func (h *hold) extend(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claimq/claimq/internal/pause"
 	"github.com/claimq/claimq/jepsen/history"
 	"github.com/claimq/claimq/jepsen/recorder"
 )
@@ -160,7 +161,7 @@ func (w *Workload) waitEmpty(ctx context.Context) error {
 		if err != nil || open == 0 {
 			return err
 		}
-		if !pause(ctx, 2*idlePause) {
+		if !pause.For(ctx, 2*idlePause) {
 			return fmt.Errorf("%d tasks have not ended: %w", open, context.Cause(ctx))
 		}
 	}
@@ -172,7 +173,7 @@ const countInterval = time.Second
 // count counts the open tasks now and then: what the callers know of them is
 // not all.
 func (w *Workload) count(ctx context.Context) {
-	for pause(ctx, countInterval) {
+	for pause.For(ctx, countInterval) {
 		asking, cancel := context.WithTimeout(ctx, countInterval)
 		if open, err := w.rec.OpenCount(asking, w.cfg.Nodes); err == nil {
 			w.open.Store(open)
@@ -194,16 +195,6 @@ func (w *Workload) name(kind string) string {
 	return fmt.Sprintf("s%d-%s%d", w.cfg.Seed, kind, w.names.Add(1))
 }
 
-// pause waits, false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
 // client is one caller.
 type client struct {
 	*recorder.Caller
@@ -223,7 +214,7 @@ func (c *client) percent(n int) bool { return c.rng.Intn(100) < n }
 // breathe waits as long as the rate asks for: now and then hardly, now and then
 // long.
 func (c *client) breathe(ctx context.Context) bool {
-	return pause(ctx, time.Duration(c.rng.ExpFloat64()*float64(c.w.pace)))
+	return pause.For(ctx, time.Duration(c.rng.ExpFloat64()*float64(c.w.pace)))
 }
 
 // note takes what an answer says.
@@ -249,7 +240,7 @@ func (c *client) again(ctx context.Context, call func() history.Op) history.Op {
 		if op.Outcome == history.Unknown && c.percent(10) {
 			return op
 		}
-		if !pause(ctx, idlePause) {
+		if !pause.For(ctx, idlePause) {
 			return op
 		}
 	}

@@ -90,7 +90,7 @@ func startProfile(path string) (stop func(), err error) {
 	}, nil
 }
 
-// run runs a node until ctx ends. load reads its configuration anew.
+// run runs a node until ctx ends. load reads its configuration again.
 func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (config.Loaded, error)) error {
 	cfg := loaded.Server
 	hangups := newHangups()
