@@ -120,7 +120,7 @@ func (l *soakLoad) checkLate(n *Node, now soakMoment) {
 	defer l.mu.Unlock()
 	for _, lease := range live {
 		h := l.holds[lease.TaskID]
-		if h == nil || h.token != lease.Token || h.ending {
+		if h == nil || h.token != lease.Token || h.ending || h.trying {
 			continue
 		}
 		late := now.at.Sub(h.dueAt)

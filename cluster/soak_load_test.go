@@ -40,6 +40,16 @@ type soakHold struct {
 	dueAt  time.Time // it has to, unless it was extended, some time after this
 	begun  soakMoment
 	ending bool // the worker has asked for its end, or for what it did not hear of
+	trying bool // an extend is under way: it may have been applied, and its worker not know it
+}
+
+// tried is told the end of a try to extend. If it was applied, or may yet be, the lease
+// goes on from some moment until now.
+func (h *soakHold) tried(now time.Time, refused bool) {
+	h.trying = false
+	if !refused {
+		h.dueAt = now.Add(h.lease)
+	}
 }
 
 // soakCompletion is an acknowledged complete.
@@ -75,10 +85,11 @@ const leaseMin = 100 * time.Millisecond
 
 // soakWorker is one client: it repeats what it did not hear of.
 type soakWorker struct {
-	load   *soakLoad
-	name   string
-	random *rand.Rand
-	seq    int
+	load      *soakLoad
+	name      string
+	random    *rand.Rand
+	seq       int
+	extending *soakHold // what it asks to extend, nil while it asks for something else
 }
 
 func (w *soakWorker) run(ctx context.Context) {
@@ -118,12 +129,7 @@ func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Propos
 			pause.For(ctx, 50*time.Millisecond)
 			continue
 		}
-		try, cancel := context.WithTimeout(ctx, time.Duration(100+w.random.IntN(5000))*time.Millisecond)
-		p, err := n.Propose(try, cmd)
-		cancel()
-		if w.load.c.hasCrashed(n) {
-			err = fsm.ErrOutcomeUnknown
-		}
+		p, err := w.try(ctx, n, cmd)
 		switch {
 		case err == nil:
 			w.load.acknowledged(p.Index)
@@ -139,6 +145,28 @@ func (w *soakWorker) propose(ctx context.Context, cmd fsm.Command) (p fsm.Propos
 		pause.For(ctx, time.Duration(10+w.random.IntN(100))*time.Millisecond)
 	}
 	return p, unknown, false
+}
+
+// try asks once.
+func (w *soakWorker) try(ctx context.Context, n *Node, cmd fsm.Command) (fsm.Proposed, error) {
+	l := w.load
+	if w.extending != nil {
+		l.mu.Lock()
+		w.extending.trying = true
+		l.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(100+w.random.IntN(5000))*time.Millisecond)
+	defer cancel()
+	p, err := n.Propose(ctx, cmd)
+	if l.c.hasCrashed(n) {
+		err = fsm.ErrOutcomeUnknown
+	}
+	if w.extending != nil {
+		l.mu.Lock()
+		w.extending.tried(time.Now(), err != nil && !errors.Is(err, fsm.ErrOutcomeUnknown))
+		l.mu.Unlock()
+	}
+	return p, err
 }
 
 func (l *soakLoad) acknowledged(index uint64) {
@@ -243,7 +271,9 @@ func (l *soakLoad) noteClaim(worker string, p fsm.Proposed, lease time.Duration,
 // extend extends the claim, and reports whether it still holds.
 func (w *soakWorker) extend(ctx context.Context, hold fsm.Hold, h *soakHold) bool {
 	asked := time.Now()
+	w.extending = h
 	p, unknown, ok := w.propose(ctx, fsm.Extend{Hold: hold})
+	w.extending = nil
 	l := w.load
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,7 +288,6 @@ func (w *soakWorker) extend(ctx context.Context, hold fsm.Hold, h *soakHold) boo
 	}
 	// The earliest of the tries may have been the one that counted last.
 	h.asked = asked
-	h.dueAt = now.Add(h.lease)
 	if unknown {
 		h.ending = true // one of the tries may still be on its way
 	}
