@@ -221,6 +221,8 @@ func TestBench_Modes(t *testing.T) {
 		{"--no-raft", "--mode", "drain", "--conns", "8"},
 		{"--no-raft", "--mode", "submit", "--conns", "4", "--batch", "10"},
 		{"--no-raft", "--mode", "latency", "--request-ids=false"},
+		{"--nodes", "3", "--client", "--conns", "8"},
+		{"--no-raft", "--client", "--mode", "submit", "--conns", "8"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()

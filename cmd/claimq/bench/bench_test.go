@@ -59,6 +59,7 @@ func TestConfig_Validate(t *testing.T) {
 		"batch":    func(c *Config) { c.Batch = BatchMax + 1 },
 		"4 MiB":    func(c *Config) { c.Batch, c.Payload = 1000, 1<<20 },
 		"chain":    func(c *Config) { c.Mode, c.Batch = Chain, 2 },
+		"client":   func(c *Config) { c.Client, c.Mode = true, Chain },
 		"endpoint": func(c *Config) { c.Endpoints = nil },
 	} {
 		c := good

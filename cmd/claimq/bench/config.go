@@ -38,6 +38,10 @@ type Config struct {
 	Tasks   int // in all
 	Payload int // bytes of params a task, at least 2
 	Batch   int // tasks a submit, a claim and a batch of completes; 1 = the calls for one
+	// Client has package client do the work in place of connections of the load's own:
+	// Conns goroutines submit, and one Worker has Conns slots. It goes with the modes
+	// submit, drain and lifecycle, and Batch 1.
+	Client bool
 	// RequestIDs gives each claim a claim_request_id, as the Go client does.
 	RequestIDs bool
 	// WarmUp is how long the connections work before anything is counted.
@@ -55,6 +59,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Mode == Chain && c.Batch != 1 {
 		return fmt.Errorf("batch is %d: in mode chain it must be 1", c.Batch)
+	}
+	if c.Client && (c.Mode == Chain || c.Mode == Latency || c.Batch != 1) {
+		return fmt.Errorf("client goes with mode submit, drain or lifecycle and batch 1: mode is %q, batch %d", c.Mode, c.Batch)
 	}
 	for _, f := range []struct {
 		name           string

@@ -7,4 +7,7 @@
 // each answer: an id for each task that was submitted, a token for each that was
 // claimed, the right task completed. It does not repeat calls: an error ends the
 // run, for then the figures mean nothing.
+//
+// With Config.Client it has package client do the work, as a Go program does: its
+// figures are those that users get.
 package bench

@@ -8,7 +8,11 @@ import (
 
 // Print writes the report as tables for people.
 func (r Report) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %d nodes, %d connections, batch %d, %d bytes of params\n", r.Mode, r.Nodes, r.Conns, r.Batch, r.Payload)
+	what := "connections"
+	if r.Client {
+		what = "goroutines of package client"
+	}
+	fmt.Fprintf(w, "%s: %d nodes, %d %s, batch %d, %d bytes of params\n", r.Mode, r.Nodes, r.Conns, what, r.Batch, r.Payload)
 	fmt.Fprintf(w, "%.0f tasks/s: %d tasks in %.1f s\n", r.TasksPerSecond, r.Tasks, r.Seconds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "call\tcount\tp50 ms\tp95 ms\tp99 ms\tmax ms\t")
@@ -18,8 +22,8 @@ func (r Report) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "servers: %.1f s of CPU (%.1f µs a task), %.0f MiB resident\n",
-		r.ServerCPU, r.ServerCPU*1e6/float64(max(1, r.Tasks)), r.ServerRSS/(1<<20))
+	fmt.Fprintf(w, "servers: %.1f s of CPU (%.1f µs a task), %.0f MiB resident; the load: %.1f µs of CPU a task\n",
+		r.ServerCPU, r.ServerCPU*1e6/float64(max(1, r.Tasks)), r.ServerRSS/(1<<20), r.LoadCPU*1e6/float64(max(1, r.Tasks)))
 	if r.Mode == Submit {
 		return nil
 	}

@@ -21,10 +21,12 @@ type Report struct {
 	Batch          int           `json:"batch"`
 	Payload        int           `json:"payload"`
 	Nodes          int           `json:"nodes"`
+	Client         bool          `json:"client"`  // the load was package client
 	Seconds        float64       `json:"seconds"` // of counting
 	Tasks          int           `json:"tasks"`   // in that time
 	TasksPerSecond float64       `json:"tasks_per_s"`
 	Calls          []CallLatency `json:"calls"`
+	LoadCPU        float64       `json:"load_cpu_s"`   // of this process in that time
 	ServerCPU      float64       `json:"server_cpu_s"` // of all nodes in that time
 	ServerRSS      float64       `json:"server_rss_bytes"`
 	Done           int           `json:"done"` // in the whole run
@@ -59,6 +61,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{cfg: cfg, stop: cancel}
+	if cfg.Client {
+		return r.runClient(ctx, nodes)
+	}
 	conns := r.connect(leader)
 	defer func() {
 		for _, c := range conns {
@@ -73,7 +78,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			return Report{}, err
 		}
 	}
-	rep, err := r.measure(ctx, conns, nodes)
+	rep, err := r.measure(ctx, nodes, func(ctx context.Context) { r.each(ctx, conns, r.modeWork()) })
 	if err != nil {
 		return rep, err
 	}
@@ -113,25 +118,29 @@ func (r *run) each(ctx context.Context, conns []*conn, work func(context.Context
 	wg.Wait()
 }
 
-// measure lets the connections work and counts from the end of the warm-up.
-func (r *run) measure(ctx context.Context, conns []*conn, nodes []string) (Report, error) {
-	work := r.lifecycle
+// modeWork is what a connection does in the mode.
+func (r *run) modeWork() func(context.Context, *conn) error {
 	switch r.cfg.Mode {
 	case Submit:
-		work = r.submitAll
+		return r.submitAll
 	case Drain:
-		work = r.drain
+		return r.drain
 	case Chain:
-		work = r.chain
+		return r.chain
 	case Lifecycle, Latency:
 	}
+	return r.lifecycle
+}
+
+// measure has work done and counts from the end of the warm-up.
+func (r *run) measure(ctx context.Context, nodes []string, work func(context.Context)) (Report, error) {
 	if r.cfg.Mode != Drain {
 		r.left.Store(int64(r.cfg.Tasks))
 	}
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
-		r.each(ctx, conns, work)
+		work(ctx)
 	}()
 	warm := time.NewTimer(r.cfg.WarmUp)
 	defer warm.Stop()
@@ -147,6 +156,7 @@ func (r *run) measure(ctx context.Context, conns []*conn, nodes []string) (Repor
 	// as long as a small run.
 	from, start := r.done.Load(), time.Now()
 	r.counting.Store(true)
+	load := loadCPU()
 	before, err := usageOf(nodes)
 	if err != nil {
 		r.stop(err)
@@ -155,6 +165,7 @@ func (r *run) measure(ctx context.Context, conns []*conn, nodes []string) (Repor
 	}
 	<-finished
 	elapsed := time.Since(start)
+	load = loadCPU() - load
 	if err := context.Cause(ctx); err != nil {
 		return Report{}, err
 	}
@@ -166,7 +177,7 @@ func (r *run) measure(ctx context.Context, conns []*conn, nodes []string) (Repor
 	return Report{
 		Mode: r.cfg.Mode, Conns: r.cfg.Conns, Batch: r.cfg.Batch, Payload: r.cfg.Payload, Nodes: len(nodes),
 		Seconds: elapsed.Seconds(), Tasks: tasks, TasksPerSecond: float64(tasks) / elapsed.Seconds(),
-		ServerCPU: after.cpuSeconds - before.cpuSeconds, ServerRSS: after.rssBytes,
+		LoadCPU: load, ServerCPU: after.cpuSeconds - before.cpuSeconds, ServerRSS: after.rssBytes,
 	}, nil
 }
 

@@ -39,9 +39,14 @@ task types of its own and leaves its completed tasks behind.
 Modes: submit submits only; drain submits first and then measures claims and
 completes; lifecycle has each connection submit, claim and complete in turn; chain
 has it submit, and complete what it holds with a claim of the next in the same call;
-latency is lifecycle on one connection.`,
+latency is lifecycle on one connection.
+
+With --client it measures the Go client in place of connections of its own: as many
+goroutines submit as --conns says, while one Worker of so many slots claims and
+completes.`,
 		Example: `  claimq bench --nodes 3 --conns 64
   claimq bench --nodes 3 --mode chain
+  claimq bench --nodes 3 --client --conns 256
   claimq bench --no-raft --conns 256
   claimq bench --endpoint http://127.0.0.1:7400 --mode latency --tasks 2000 --output json`,
 		Args: cobra.NoArgs,
@@ -56,6 +61,7 @@ latency is lifecycle on one connection.`,
 	f.IntVar(&o.Tasks, "tasks", 100_000, "tasks in all")
 	f.IntVar(&o.Payload, "payload", 256, "bytes of params a task")
 	f.IntVar(&o.Batch, "batch", 1, "tasks a submit, a claim and a batch of completes")
+	f.BoolVar(&o.Client, "client", false, "have the Go client and its Worker do the work (modes submit, drain, lifecycle)")
 	f.BoolVar(&o.RequestIDs, "request-ids", true, "give each claim a claim_request_id, as the Go client does")
 	f.DurationVar(&o.WarmUp, "warm-up", time.Second, "how long to work before counting")
 	f.IntVar(&o.nodes, "nodes", 0, "start a cluster of this many nodes; 0: use --endpoint")
