@@ -45,6 +45,27 @@ type Request struct {
 
 	// prepare, if not nil, makes Body and Wait anew for each try.
 	prepare func() (body []byte, wait time.Duration, err error)
+	// take, if not nil, reads the body of a successful answer, and reports whether that
+	// is whole and says that it is a success. It may be called again, for another try.
+	take func(body []byte) bool
+}
+
+// successFirst is how the server's successful answers begin.
+var successFirst = []byte(`{"success":true`)
+
+// isSuccess reports whether body, of an answer with a status of success, says so too and
+// is whole: a proxy's page is not.
+func (r *Request) isSuccess(body []byte) bool {
+	if r.take != nil {
+		return r.take(body)
+	}
+	if bytes.HasPrefix(body, successFirst) {
+		return json.Valid(body)
+	}
+	var head struct {
+		Success bool `json:"success"`
+	}
+	return json.Unmarshal(body, &head) == nil && head.Success
 }
 
 // Do makes a call that has no method of its own, or whose JSON is wanted as
@@ -226,7 +247,7 @@ func (c *Client) try(ctx context.Context, base string, r Request, redirect bool,
 		}
 		return outcome{verdict: repeat.Settled, err: err}
 	}
-	o := judge(resp, body, a)
+	o := judge(&r, resp, body, a)
 	if errors.Is(o.err, ErrUnauthorized) && c.keyFile != nil && c.keyFile.Changed(req.Header.Get(headerAPIKey)) {
 		o.verdict = repeat.Unwritten // a token that expired, and there is another one
 	}
@@ -293,15 +314,15 @@ func broken(ctx context.Context, sent bool, err error) outcome {
 }
 
 // judge decides what a whole answer means.
-func judge(resp *http.Response, body []byte, a *answer) outcome {
-	var head wire.Refusal
-	isJSON := json.Unmarshal(body, &head) == nil
+func judge(r *Request, resp *http.Response, body []byte, a *answer) outcome {
 	status := resp.StatusCode
-	if status >= 200 && status < 300 && isJSON && head.Success {
+	if status >= 200 && status < 300 && r.isSuccess(body) {
 		a.body = body
 		a.index, _ = strconv.ParseUint(resp.Header.Get("X-Claimq-Index"), 10, 64)
 		return outcome{verdict: repeat.Settled}
 	}
+	var head wire.Refusal
+	isJSON := json.Unmarshal(body, &head) == nil
 	o := outcome{verdict: repeat.Judge(status, head.Code)}
 	switch {
 	case status < 300:

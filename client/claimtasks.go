@@ -80,7 +80,8 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 	if w.ClaimRequestID == "" {
 		w.ClaimRequestID = rand.Text()
 	}
-	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true)}
+	var decoded wire.Answer
+	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&decoded)}
 	r.prepare = func() ([]byte, time.Duration, error) {
 		d := repeat.PollWait(time.Until(k.waitUntil), k.req.Lease)
 		w.WaitMS = milliseconds(d)
@@ -88,10 +89,6 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 		return body, d, err
 	}
 	a, err := k.c.call(ctx, r)
-	if err != nil {
-		return nil, false, err
-	}
-	decoded, err := decodeAnswer(a.body)
 	if err != nil {
 		return nil, false, err
 	}

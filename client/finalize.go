@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -65,7 +66,7 @@ func (r *FinalizeRequest) encode(processorID string) ([]byte, error) {
 	switch {
 	case r.Token < 0:
 		return nil, fmt.Errorf("token is %d, it must not be negative", r.Token)
-	case len(r.Result) > 0 && !travelsAsJSON(r.Result):
+	case len(r.Result) > 0 && !hotjson.Travels(r.Result):
 		return nil, errors.New("the result is not JSON")
 	}
 	w := wire.Finalize{

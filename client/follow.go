@@ -104,7 +104,7 @@ func (s *stream) connect(ctx context.Context, base string) (repeat.Verdict, erro
 		if err != nil {
 			return repeat.Unwritten, err
 		}
-		o := judge(resp, body, &answer{})
+		o := judge(&Request{}, resp, body, &answer{})
 		if o.err == nil {
 			o.err = errors.New("the answer is no stream of events")
 		}

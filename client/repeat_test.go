@@ -301,3 +301,22 @@ func TestCall_boundsTheAnswer(t *testing.T) {
 		t.Errorf("got %d requests, want 2: a repeat would not help", n)
 	}
 }
+
+// An answer that begins as a success and is not whole is none: nobody knows what became
+// of the call, and it is repeated.
+func TestClient_aSuccessThatIsNotWhole(t *testing.T) {
+	t.Parallel()
+	half := says(200, `{"success":true,"task":{"id":17,"status":"pending"}`)
+	s, c := talk(t, half, says(201, pendingTask))
+	if id, err := c.Submit(t.Context(), Task{Payload: []byte("1")}); id != "17" || err != nil || len(s.requests()) != 2 {
+		t.Errorf("submit: %q, %v in %d requests, want the repeat's 17", id, err, len(s.requests()))
+	}
+	s, c = talk(t, half, says(200, pendingTask))
+	if _, err := c.Cancel(t.Context(), "17"); err != nil || len(s.requests()) != 2 {
+		t.Errorf("cancel: %v in %d requests", err, len(s.requests()))
+	}
+	s, c = talk(t, half)
+	if err := c.Retry(t.Context(), "17"); !errors.Is(err, ErrOutcomeUnknown) || len(s.requests()) != 1 {
+		t.Errorf("retry, which is not repeated: %v in %d requests, want ErrOutcomeUnknown", err, len(s.requests()))
+	}
+}

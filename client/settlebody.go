@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
 // errorBytesMax is where the server cuts the text of a failure.
@@ -17,7 +18,7 @@ const errorBytesMax = 16 << 10
 
 // completion is the body of a complete by s, with follow-ups.
 func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
-	asJSON := travelsAsJSON(result)
+	asJSON := hotjson.Travels(result)
 	if !asJSON {
 		s.ResultPayload = result
 	}

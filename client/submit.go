@@ -143,13 +143,18 @@ func submittedOf(r wire.SubmitResult, ownedKey bool) Submitted {
 }
 
 // post makes a call that the server recognizes when it is repeated.
-func (c *Client) post(ctx context.Context, path string, body []byte) (wire.Answer, answer, error) {
-	a, err := c.call(ctx, Request{Method: http.MethodPost, Path: path, Body: body, Repeatable: true})
-	if err != nil {
-		return wire.Answer{}, a, err
-	}
-	decoded, err := decodeAnswer(a.body)
+func (c *Client) post(ctx context.Context, path string, body []byte) (decoded wire.Answer, a answer, err error) {
+	r := Request{Method: http.MethodPost, Path: path, Body: body, Repeatable: true, take: takeAnswer(&decoded)}
+	a, err = c.call(ctx, r)
 	return decoded, a, err
+}
+
+// takeAnswer has the answer's body decoded as it is judged, once.
+func takeAnswer(decoded *wire.Answer) func(body []byte) bool {
+	return func(body []byte) bool {
+		*decoded = wire.Answer{}
+		return json.Unmarshal(body, decoded) == nil && decoded.Success
+	}
 }
 
 func decodeAnswer(body []byte) (wire.Answer, error) {

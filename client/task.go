@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotjson"
 )
 
 // DefaultAttempts in Task.MaxAttempts stands for the type's default, else the
@@ -158,7 +159,7 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 		attempts := int32(t.MaxAttempts)
 		n.MaxAttempts = &attempts
 	}
-	if travelsAsJSON(t.Payload) {
+	if hotjson.Travels(t.Payload) {
 		return withRaw("params", t.Payload, n)
 	}
 	n.Payload = t.Payload

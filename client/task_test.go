@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -64,36 +63,6 @@ func TestTask_encode_refusals(t *testing.T) {
 	} {
 		if _, err := task.encode("k"); !errors.Is(err, ErrInvalidTask) {
 			t.Errorf("%s: got %v", name, err)
-		}
-	}
-}
-
-func TestTravelsAsJSON(t *testing.T) {
-	t.Parallel()
-	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
-	for s, want := range map[string]bool{
-		`{"a":1,"b":[{"a":2},{"a":3}]}`:     true,
-		`[]`:                                true,
-		`"é \ud83d\ude00"`:                  true,
-		`{"a":{"a":{"a":"a"}},"b":"a"}`:     true,
-		`1e400`:                             true,
-		`false`:                             true,
-		"\"\uFFFD\"":                        true,
-		``:                                  false,
-		`{`:                                 false,
-		`null`:                              false,
-		` {}`:                               false,
-		"{}\n":                              false,
-		"\"\xff\"":                          false,
-		`{"a":1,"a":2}`:                     false,
-		`[{"b":{"a":1,"c":{},"\u0061":2}}]`: false,
-		`"\ud83d"`:                          false,
-		`{"\udE00":1}`:                      false,
-		deep(jsonDepthMax - 1):              true,
-		deep(jsonDepthMax):                  false,
-	} {
-		if got := travelsAsJSON([]byte(s)); got != want {
-			t.Errorf("%.60q: got %v", s, got)
 		}
 	}
 }
