@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -254,7 +255,7 @@ type majorityState struct {
 // answerDiffer is told what a majority has. A node that knows of itself that it has
 // something else stops for good: it would serve, or come to lead with, a wrong state.
 func (n *Node) answerDiffer(_ context.Context, body []byte) ([]byte, error) {
-	majority, err := readQuestion[majorityState](body)
+	majority, err := peer.ReadQuestion[majorityState](body)
 	if err != nil {
 		return nil, err
 	}

@@ -9,39 +9,22 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/lease"
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 )
 
 // The node-to-node calls of a running node. Bodies are JSON. isOpenCall says which are
 // answered to who is not a member.
 const (
-	callStatus   = "status"   // statusQuestion → peerStatus
-	callHash     = "hash"     // hashQuestion → hashAnswer
-	callDiffer   = "differ"   // majorityState → {}
-	callWho      = "who"      // → whoAnswer
-	callAdmitted = "admitted" // admission → {}; a node without a cluster takes it
-	callMember   = "member"   // memberQuestion → memberAnswer; the leader makes the change
-	callStanding = "standing" // standingQuestion → standingAnswer
-	callNudge    = "nudge"    // → {}: ask for your standing
-	callTell     = "tell"     // told → {}; the leader answers it
-	callHint     = "hint"     // lease.Hint → {}; the leader tells it
-	callVouch    = "vouch"    // vouchQuestion → vouchAnswer
+	callStatus = "status" // statusQuestion → peerStatus
+	callHash   = "hash"   // hashQuestion → hashAnswer
+	callDiffer = "differ" // majorityState → {}
+	callMember = "member" // memberQuestion → memberAnswer; the leader makes the change
+	callNudge  = "nudge"  // → {}: ask for your standing
+	callTell   = "tell"   // told → {}; the leader answers it
+	callHint   = "hint"   // lease.Hint → {}; the leader tells it
+	callVouch  = "vouch"  // vouchQuestion → vouchAnswer
 )
-
-// questionError is returned for a question that the asker has to put otherwise, with what is
-// wrong with it. It is answered 400.
-type questionError string
-
-// Error says what is wrong.
-func (e questionError) Error() string { return string(e) }
-
-// readQuestion decodes the body of a call. Errors: a questionError.
-func readQuestion[T any](body []byte) (q T, err error) {
-	if err := json.Unmarshal(body, &q); err != nil {
-		return q, questionError("the question is malformed: " + err.Error())
-	}
-	return q, nil
-}
 
 // callTable holds what answers the calls, by name.
 type callTable map[string]func(ctx context.Context, body []byte) ([]byte, error)
@@ -81,15 +64,15 @@ func (n *Node) registerCalls() {
 		callHash:   n.answerHash,
 		callDiffer: n.answerDiffer,
 
-		callWho:       n.answerWho,
-		callMember:    n.answerMember,
-		callStanding:  n.answerStanding,
-		callNudge:     n.answerNudge,
-		callTell:      n.answerTell,
-		callHint:      n.answerHint,
-		callVouch:     n.answerVouch,
-		callSnapshot:  n.answerSnapshot,
-		callReadIndex: n.answerReadIndex,
+		peer.CallWho:      n.answerWho,
+		callMember:        n.answerMember,
+		peer.CallStanding: n.answerStanding,
+		callNudge:         n.answerNudge,
+		callTell:          n.answerTell,
+		callHint:          n.answerHint,
+		callVouch:         n.answerVouch,
+		callSnapshot:      n.answerSnapshot,
+		callReadIndex:     n.answerReadIndex,
 	}
 }
 
@@ -104,7 +87,7 @@ func (n *Node) Answer(ctx context.Context, name string, body []byte) ([]byte, er
 }
 
 func (n *Node) answerStatus(_ context.Context, body []byte) ([]byte, error) {
-	q, err := readQuestion[statusQuestion](body)
+	q, err := peer.ReadQuestion[statusQuestion](body)
 	if err != nil {
 		return nil, err
 	}

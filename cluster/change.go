@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -221,7 +222,7 @@ func (n *Node) actsFor(q memberQuestion) (by string, answer *memberAnswer) {
 
 // answerMember makes a change for a node that led before.
 func (n *Node) answerMember(ctx context.Context, body []byte) ([]byte, error) {
-	q, err := readQuestion[memberQuestion](body)
+	q, err := peer.ReadQuestion[memberQuestion](body)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -93,7 +94,7 @@ func (n *Node) noteHashes(ctx context.Context) {
 }
 
 func (n *Node) answerHash(_ context.Context, body []byte) ([]byte, error) {
-	q, err := readQuestion[hashQuestion](body)
+	q, err := peer.ReadQuestion[hashQuestion](body)
 	if err != nil {
 		return nil, err
 	}

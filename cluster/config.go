@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 )
 
@@ -118,6 +119,13 @@ const (
 	defaultWaitingClaims = 32_768
 )
 
+const (
+	// joinKeysMax bounds the keys that a node has at once: an exchange needs two.
+	joinKeysMax = 4
+	// joinKeyBytesMin is the size of the shortest join key.
+	joinKeyBytesMin = 32
+)
+
 // exitFatal is the exit code of a node that stopped itself (EX_SOFTWARE).
 const exitFatal = 70
 
@@ -129,6 +137,21 @@ func DefaultConfig() Config {
 		Version:             "dev",
 	}
 }
+
+// What the peer port is told of its certificates and of TLS.
+type (
+	// PeerCertificate returns this node's certificate and the authorities that it trusts.
+	PeerCertificate = peer.Certificate
+	// TLSMode says which connections of the peer port speak TLS.
+	TLSMode = peer.TLSMode
+)
+
+// The modes; see peer.TLSMode.
+const (
+	TLSRequired = peer.TLSRequired
+	TLSPrefer   = peer.TLSPrefer
+	TLSAccept   = peer.TLSAccept
+)
 
 var nodeIDPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
@@ -178,6 +201,39 @@ func (c *Config) validateMeeting() error {
 		return fmt.Errorf("--initial-cluster does not list this node, %q", c.NodeID)
 	}
 	return c.CheckJoinKeys(c.joinKeys())
+}
+
+// joinKeys returns the keys of now.
+func (c *Config) joinKeys() peer.JoinKeys {
+	if c.JoinKeys == nil {
+		return nil
+	}
+	return c.JoinKeys()
+}
+
+// CheckJoinKeys says why a node cannot have these join keys: there are too many, one is
+// too short or, beyond loopback, somebody without one is taken, and neither
+// a PeerCertificate that is required of all nor Insecure allows that.
+func (c *Config) CheckJoinKeys(keys [][]byte) error {
+	if len(keys) > joinKeysMax {
+		return fmt.Errorf("there are %d join keys, %d are allowed", len(keys), joinKeysMax)
+	}
+	for _, key := range keys {
+		if len(key) > 0 && len(key) < joinKeyBytesMin {
+			return fmt.Errorf("the join key has %d characters, it must have %d or more", len(key), joinKeyBytesMin)
+		}
+	}
+	tlsRequired := c.PeerCertificate != nil && c.PeerTLSMode == TLSRequired
+	if !peer.JoinKeys(keys).TakesNone() || tlsRequired || c.Insecure || isLoopback(hostOf(c.PeerAddr)) {
+		return nil
+	}
+	if peer.JoinKeys(keys).TakesSome() {
+		return errors.New("a line `none` among the join keys lets in who has none, and peer address " + c.PeerAddr + " is not a loopback address: it needs mutual TLS that is required, or --insecure")
+	}
+	if c.PeerCertificate != nil {
+		return fmt.Errorf("peer address %s is not a loopback address, and connections without TLS are taken there (--peer-tls-mode): give --join-key-file, or --insecure", c.PeerAddr)
+	}
+	return fmt.Errorf("peer address %s is not a loopback address, and there is neither mutual TLS nor a join key: give --peer-tls-cert-file and the rest, or --join-key-file, or --insecure", c.PeerAddr)
 }
 
 // hostOf returns the host of a host:port.

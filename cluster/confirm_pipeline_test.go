@@ -1,50 +1,15 @@
 package cluster
 
 import (
-	"net"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/peer/peertest"
 )
-
-// memoryLayer is a raft.StreamLayer whose connections stay in memory. Dialing
-// reaches the layer to.
-type memoryLayer struct {
-	to       *memoryLayer
-	incoming chan net.Conn
-	closed   chan struct{}
-	once     sync.Once
-}
-
-func newMemoryLayer() *memoryLayer {
-	return &memoryLayer{incoming: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *memoryLayer) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.incoming:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *memoryLayer) Dial(raft.ServerAddress, time.Duration) (net.Conn, error) {
-	here, there := net.Pipe()
-	l.to.incoming <- there
-	return here, nil
-}
-
-func (l *memoryLayer) Addr() net.Addr { return peerAddr("memory") }
-
-func (l *memoryLayer) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
 
 // Raft stops to read a pipeline's answers at the first that refuses, and may have
 // decided to send more before it sees that it has stopped. It must be able to get
@@ -59,13 +24,11 @@ func TestConfirmer_pipelineAfterARefusal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				follower := newMemoryLayer()
-				leader := newMemoryLayer()
-				leader.to = follower
-				transport := func(l *memoryLayer) *raft.NetworkTransport {
-					return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-						Stream: l, MaxPool: raftConnsPerPeer, Timeout: raftCallTimeout, Logger: hclog.NewNullLogger(),
-					})
+				follower := peertest.NewMemoryLayer()
+				leader := peertest.NewMemoryLayer()
+				leader.To = follower
+				transport := func(l *peertest.MemoryLayer) *raft.NetworkTransport {
+					return peer.NewRaftTransport(l, hclog.NewNullLogger())
 				}
 				answering := transport(follower)
 				go func() {
@@ -74,7 +37,7 @@ func TestConfirmer_pipelineAfterARefusal(t *testing.T) {
 						case rpc := <-answering.Consumer():
 							resp := refusal
 							rpc.Respond(&resp, nil)
-						case <-follower.closed:
+						case <-follower.Closed:
 							return
 						}
 					}

@@ -198,7 +198,7 @@ func (j *crashJudge) startNode(i int, path string) error {
 
 // transport returns another transport at the address, that reaches all others.
 func (j *crashJudge) transport(addr raft.ServerAddress) raft.Transport {
-	_, tr := raft.NewInmemTransportWithTimeout(addr, raftCallTimeout)
+	_, tr := raft.NewInmemTransportWithTimeout(addr, 3*time.Second)
 	for other, to := range j.transports {
 		if other != addr {
 			tr.Connect(other, to)

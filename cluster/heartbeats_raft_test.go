@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/internal/simnet"
 )
 
@@ -90,9 +91,7 @@ func newRaftBench(t *testing.T) *raftBench {
 	transports := make(map[raft.ServerID]*raft.NetworkTransport)
 	for _, id := range []raft.ServerID{"a", "b", "c"} {
 		b.servers = append(b.servers, raft.Server{ID: id, Address: raft.ServerAddress(id)})
-		transports[id] = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-			Stream: newHostLayer(t, network.Host(string(id))), MaxPool: raftConnsPerPeer, Timeout: raftCallTimeout, Logger: hclog.NewNullLogger(),
-		})
+		transports[id] = peer.NewRaftTransport(newHostLayer(t, network.Host(string(id))), hclog.NewNullLogger())
 	}
 	for _, s := range b.servers[1:] {
 		b.peers[s.ID] = &playedPeer{NetworkTransport: transports[s.ID], server: s}

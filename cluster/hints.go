@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/lease"
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -39,7 +40,7 @@ func (h *hints) get() lease.Hint {
 // answerHint takes the leader's hint, unless a newer term has begun here: then it
 // counts time in which nobody could extend.
 func (n *Node) answerHint(_ context.Context, body []byte) ([]byte, error) {
-	hint, err := readQuestion[lease.Hint](body)
+	hint, err := peer.ReadQuestion[lease.Hint](body)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -99,12 +100,12 @@ func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.
 		switch {
 		case err != nil:
 			return record, false, &fsm.MembershipRefused{
-				Reason: fmt.Sprintf("No node could be asked at %s: %s", peerAddr, printable(err.Error())),
+				Reason: fmt.Sprintf("No node could be asked at %s: %s", peerAddr, peer.Printable(err.Error())),
 				Advice: fmt.Sprintf("Start it there first, with an empty data folder and the join key of this cluster: `claimq server --node-id %s --data-dir DIR --peer-addr %s`", nodeID, peerAddr),
 			}
 		case who.Record.NodeID != nodeID:
 			return record, false, &fsm.MembershipRefused{
-				Reason: fmt.Sprintf("The node at %s calls itself %q, not %q", peerAddr, printable(who.Record.NodeID), nodeID),
+				Reason: fmt.Sprintf("The node at %s calls itself %q, not %q", peerAddr, peer.Printable(who.Record.NodeID), nodeID),
 				Advice: "Name it so, or give the address of the other one",
 			}
 		case who.Record.UUID == "" || who.Record.PeerAddr == "":
@@ -125,9 +126,9 @@ func (n *Node) askWho(ctx context.Context, nodeID, peerAddr string) (record fsm.
 // that its identity is the record's.
 func (n *Node) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err error) {
 	if n.peers == nil {
-		return ask[whoAnswer](ctx, n, addr, callWho, struct{}{})
+		return ask[whoAnswer](ctx, n, addr, peer.CallWho, struct{}{})
 	}
-	text, by, err := n.peers.Ask(ctx, addr, callWho, []byte("{}"))
+	text, by, err := n.peers.Ask(ctx, addr, peer.CallWho, []byte("{}"))
 	if err != nil {
 		return who, err
 	}
@@ -135,7 +136,7 @@ func (n *Node) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err 
 		return who, err
 	}
 	if who.Record.UUID != by.UUID {
-		return whoAnswer{}, fmt.Errorf("node %q says that it is the node of identity %s, and is that of %s", by.NodeID, printable(who.Record.UUID), by.UUID)
+		return whoAnswer{}, fmt.Errorf("node %q says that it is the node of identity %s, and is that of %s", by.NodeID, peer.Printable(who.Record.UUID), by.UUID)
 	}
 	return who, nil
 }
@@ -192,7 +193,7 @@ func (n *Node) tellAdmitted(ctx context.Context, uuid, addr string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, inviteAskTimeout)
 	defer cancel()
-	_, _ = ask[struct{}](ctx, n, addr, callAdmitted, admission{UUID: uuid, ClusterID: n.dir.Identity().ClusterID, Members: n.introducing()})
+	_, _ = ask[struct{}](ctx, n, addr, peer.CallAdmitted, admission{UUID: uuid, ClusterID: n.dir.Identity().ClusterID, Members: n.introducing()})
 }
 
 // answerWho says who this node is.
@@ -203,16 +204,16 @@ func (n *Node) answerWho(context.Context, []byte) ([]byte, error) {
 // serveInvitations answers, for a node without a cluster, the leader of one that
 // makes it a member.
 func (o *opening) serveInvitations(n *Node) {
-	o.peers.Handle(callWho, func(context.Context, hello, []byte) ([]byte, error) {
+	o.peers.Handle(peer.CallWho, func(context.Context, peer.Hello, []byte) ([]byte, error) {
 		return json.Marshal(whoAnswer{Record: n.record, Waits: true})
 	})
-	o.peers.Handle(callAdmitted, func(_ context.Context, from hello, body []byte) ([]byte, error) {
-		a, err := readQuestion[admission](body)
+	o.peers.Handle(peer.CallAdmitted, func(_ context.Context, from peer.Hello, body []byte) ([]byte, error) {
+		a, err := peer.ReadQuestion[admission](body)
 		if err != nil {
 			return nil, err
 		}
 		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
-			return nil, questionError("this admission is for another node")
+			return nil, peer.QuestionError("this admission is for another node")
 		}
 		a.Members = introducedBy(storage.Introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
 		select {

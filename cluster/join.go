@@ -11,14 +11,12 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
 const (
-	// callJoin is the name of the call by which a node asks to become a member.
-	callJoin = "join"
-
 	joinBackoffMin  = 250 * time.Millisecond
 	joinBackoffMax  = 5 * time.Second
 	joinLogInterval = 5 * time.Second
@@ -64,7 +62,7 @@ type joinConfig struct {
 	// Members returns the members, this node first.
 	Members func() []storage.Introducer
 	// Logger gets a line for each node that is admitted, and of those that are refused
-	// what a refusalLog says.
+	// what a peer.RefusalLog says.
 	Logger hclog.Logger
 }
 
@@ -80,13 +78,13 @@ type joinAnswer struct {
 // serveJoins answers those who want to join: the leader decides, others say
 // where the leader is.
 func serveJoins(port peerHandler, cfg joinConfig) {
-	var refusals refusalLog
-	port.Handle(callJoin, func(ctx context.Context, from hello, body []byte) ([]byte, error) {
+	var refusals peer.RefusalLog
+	port.Handle(peer.CallJoin, func(ctx context.Context, from peer.Hello, body []byte) ([]byte, error) {
 		return json.Marshal(answerJoin(ctx, cfg, &refusals, from, body))
 	})
 }
 
-func answerJoin(ctx context.Context, cfg joinConfig, refusals *refusalLog, from hello, body []byte) joinAnswer {
+func answerJoin(ctx context.Context, cfg joinConfig, refusals *peer.RefusalLog, from peer.Hello, body []byte) joinAnswer {
 	var req joinRequest
 	if err := json.Unmarshal(body, &req); err != nil || len(req.Token) > joinTokenBytesMax {
 		return joinAnswer{Refused: "the request to join is malformed"}
@@ -107,7 +105,7 @@ func answerJoin(ctx context.Context, cfg joinConfig, refusals *refusalLog, from 
 	var refusal *joinRefusal
 	switch {
 	case errors.As(err, &refusal):
-		refusals.warn(cfg.Logger, "refused a node that wants to join", "node_id", record.NodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "reason", refusal.Text)
+		refusals.Warn(cfg.Logger, "refused a node that wants to join", "node_id", record.NodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "reason", refusal.Text)
 		return joinAnswer{Refused: refusal.Text}
 	case err != nil:
 		return joinAnswer{Retry: err.Error()}
@@ -185,11 +183,11 @@ func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byt
 		}
 		switch {
 		case answer.Refused != "":
-			return joined{}, &joinRefusal{Text: printable(answer.Refused)}
+			return joined{}, &joinRefusal{Text: peer.Printable(answer.Refused)}
 		case answer.ClusterID != "":
 			return joined{ClusterID: answer.ClusterID, Members: introducedBy(storage.Introducer{UUID: by.UUID, PeerAddr: addr}, answer.Members)}, nil
 		case answer.Retry != "" || answer.LeaderAddr == "":
-			return joined{}, fmt.Errorf("not now: %s", printable(answer.Retry))
+			return joined{}, fmt.Errorf("not now: %s", peer.Printable(answer.Retry))
 		case slices.Contains(asked, answer.LeaderAddr):
 			return joined{}, errors.New("not now: the leader is changing")
 		}
@@ -210,10 +208,10 @@ func introducedBy(leader storage.Introducer, told []storage.Introducer) []storag
 	return members
 }
 
-func callJoinOnce(ctx context.Context, port peerCaller, addr string, body []byte) (answer joinAnswer, by hello, err error) {
+func callJoinOnce(ctx context.Context, port peerCaller, addr string, body []byte) (answer joinAnswer, by peer.Hello, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinCallTimeout)
 	defer cancel()
-	text, by, err := port.Ask(ctx, addr, callJoin, body)
+	text, by, err := port.Ask(ctx, addr, peer.CallJoin, body)
 	if err != nil {
 		return joinAnswer{}, by, err
 	}

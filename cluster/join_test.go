@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -22,13 +24,13 @@ func testRecord() fsm.NodeRecord {
 	return fsm.NodeRecord{UUID: "u4", NodeID: "n4", PeerAddr: "host4:7401", HTTPAddr: "http://host4:7400", Version: "v0.1.0", Level: 1}
 }
 
-func recordHello(r fsm.NodeRecord) hello {
-	return hello{UUID: r.UUID, NodeID: r.NodeID, FeatureLevel: r.Level, Version: r.Version}
+func recordHello(r fsm.NodeRecord) peer.Hello {
+	return peer.Hello{UUID: r.UUID, NodeID: r.NodeID, FeatureLevel: r.Level, Version: r.Version}
 }
 
 // startJoinNode starts a member that answers who wants to join.
 func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.NodeRecord) (string, error)) {
-	serveJoins(network.open(addr, hello{}), joinConfig{
+	serveJoins(network.open(addr, peer.Hello{}), joinConfig{
 		Leader:  func() (string, bool) { return leader, leader == addr },
 		Admit:   func(_ context.Context, r joinRequest) (string, error) { return admit(r.NodeRecord) },
 		Members: testMembers,
@@ -38,7 +40,7 @@ func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.Nod
 
 // testMembers are a leader's members, whose own address is not the one it was asked at.
 func testMembers() []storage.Introducer {
-	return []storage.Introducer{{UUID: testUUID("n1"), PeerAddr: "elsewhere:7401"}, {UUID: testUUID("n2"), PeerAddr: "host2:7401"}}
+	return []storage.Introducer{{UUID: peertest.UUID("n1"), PeerAddr: "elsewhere:7401"}, {UUID: peertest.UUID("n2"), PeerAddr: "host2:7401"}}
 }
 
 func mustNotAdmit(t *testing.T) func(fsm.NodeRecord) (string, error) {
@@ -73,7 +75,7 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 		network := newFakeNetwork()
 		start := time.Now()
 		var calls atomic.Int32
-		serveJoins(network.open("host1:7401", hello{}), joinConfig{
+		serveJoins(network.open("host1:7401", peer.Hello{}), joinConfig{
 			Leader: func() (string, bool) {
 				switch elapsed := time.Since(start); {
 				case elapsed < 10*time.Second:
@@ -165,11 +167,11 @@ func TestAnswerJoin_forSomebodyElse(t *testing.T) {
 	noAddr := record
 	noAddr.PeerAddr = ""
 	for name, tc := range map[string]struct {
-		from hello
+		from peer.Hello
 		body any
 	}{
-		"another identity": {hello{UUID: "u9", NodeID: "n4"}, record},
-		"another name":     {hello{UUID: "u4", NodeID: "n9"}, record},
+		"another identity": {peer.Hello{UUID: "u9", NodeID: "n4"}, record},
+		"another name":     {peer.Hello{UUID: "u4", NodeID: "n9"}, record},
 		"no address":       {recordHello(record), noAddr},
 		"no record":        {recordHello(record), "nonsense"},
 	} {
@@ -177,7 +179,7 @@ func TestAnswerJoin_forSomebodyElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := answerJoin(t.Context(), cfg, &refusalLog{}, tc.from, body); got.Refused == "" || got.ClusterID != "" {
+		if got := answerJoin(t.Context(), cfg, &peer.RefusalLog{}, tc.from, body); got.Refused == "" || got.ClusterID != "" {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -189,7 +191,7 @@ func TestServeJoins_refusedOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		network := newFakeNetwork()
-		serveJoins(network.open("host1:7401", hello{}), joinConfig{
+		serveJoins(network.open("host1:7401", peer.Hello{}), joinConfig{
 			Leader: func() (string, bool) { return "host1:7401", true },
 			Admit:  func(context.Context, joinRequest) (string, error) { return "", &joinRefusal{Text: "not this one"} },
 			Logger: hclog.New(&hclog.LoggerOptions{Output: &log}),
@@ -208,7 +210,7 @@ func TestServeJoins_refusedOften(t *testing.T) {
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "refused a node that wants to join: node_id=n4") || !strings.Contains(got, "not this one") {
 			t.Errorf("the log has %q", got)
 		}
-		<-time.After(refusalLogInterval)
+		<-time.After(peer.RefusalLogInterval)
 		ask()
 		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "more_not_logged=99") {
 			t.Errorf("then the log has %q", got)
@@ -219,11 +221,11 @@ func TestServeJoins_refusedOften(t *testing.T) {
 // The same over real ports.
 func TestRequestJoin_overPeerPorts(t *testing.T) {
 	t.Parallel()
-	leader, follower := openTestPort(t, "n1"), openTestPort(t, "n2")
-	newcomer := openTestPort(t, "n4")
+	leader, follower := openPort(t, "n1"), openPort(t, "n2")
+	newcomer := openPort(t, "n4")
 	record := testRecord()
-	record.UUID = testUUID("n4")
-	for _, port := range []*peerPort{leader, follower} {
+	record.UUID = peertest.UUID("n4")
+	for _, port := range []*peer.Port{leader, follower} {
 		serveJoins(port, joinConfig{
 			Leader: func() (string, bool) { return leader.Addr(), port == leader },
 			Admit: func(_ context.Context, r joinRequest) (string, error) {
@@ -234,7 +236,7 @@ func TestRequestJoin_overPeerPorts(t *testing.T) {
 		})
 	}
 	got, err := requestJoin(t.Context(), newcomer, []string{follower.Addr()}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
-	want := joined{ClusterID: "c1", Members: []storage.Introducer{{UUID: testUUID("n1"), PeerAddr: leader.Addr()}, testMembers()[1]}}
+	want := joined{ClusterID: "c1", Members: []storage.Introducer{{UUID: peertest.UUID("n1"), PeerAddr: leader.Addr()}, testMembers()[1]}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v, %s", err, diff)
 	}

@@ -13,7 +13,7 @@ import (
 // joinTokenBytesMax bounds the token that a node shows.
 const joinTokenBytesMax = 256
 
-// joinRequest is the body of callJoin: who asks, and by what right.
+// joinRequest is the body of peer.CallJoin: who asks, and by what right.
 type joinRequest struct {
 	fsm.NodeRecord
 	Token string `json:",omitempty"` // a join token; "": an operator admits the node

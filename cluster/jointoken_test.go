@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -73,7 +74,7 @@ func TestNode_joinWaitsForAnOperator(t *testing.T) {
 	}
 	// It says so to whoever asks it, which proves that it runs and waits.
 	eventually(t, "n2 to answer", func() bool {
-		who, err := ask[whoAnswer](t.Context(), n1, addrs[1], callWho, struct{}{})
+		who, err := ask[whoAnswer](t.Context(), n1, addrs[1], peer.CallWho, struct{}{})
 		return err == nil && who.Waits
 	})
 	if got := nodeIDs(n1); len(got) != 1 {

@@ -17,12 +17,10 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/nodekey"
+	"github.com/claimq/claimq/cluster/peer"
 )
 
 const (
-	// callMeet is the name of the call by which nodes meet.
-	callMeet = "meet"
-
 	meetCallTimeout    = 2 * time.Second
 	meetRetryInterval  = 500 * time.Millisecond
 	meetLogInterval    = 5 * time.Second
@@ -40,26 +38,26 @@ var (
 	ErrNotAMember = errors.New("this node is not a member of the cluster")
 )
 
-// peerCaller asks other nodes; *peerPort is one.
+// peerCaller asks other nodes; *peer.Port is one.
 type peerCaller interface {
-	Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by hello, err error)
+	Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by peer.Hello, err error)
 }
 
-// peerHandler lets other nodes ask; *peerPort is one.
+// peerHandler lets other nodes ask; *peer.Port is one.
 type peerHandler interface {
-	Handle(name string, h callHandler)
+	Handle(name string, h peer.CallHandler)
 }
 
 var (
-	_ peerCaller  = (*peerPort)(nil)
-	_ peerHandler = (*peerPort)(nil)
+	_ peerCaller  = (*peer.Port)(nil)
+	_ peerHandler = (*peer.Port)(nil)
 )
 
 // meetConfig is what a node brings to a meeting.
 type meetConfig struct {
 	// Self returns this node's own words; NodeID and UUID never change, and are
 	// durable before the first call.
-	Self func() hello
+	Self func() peer.Hello
 	// List is --initial-cluster: node ids and the peer addresses that the nodes
 	// advertise. nil on a node that was started without it.
 	List map[string]string
@@ -138,7 +136,7 @@ func checkList(list map[string]string, self string) error {
 // is open: a late starter has to learn what became of its list.
 func serveMeetings(port peerHandler, cfg meetConfig) {
 	hash := listHash(cfg.List)
-	port.Handle(callMeet, func(context.Context, hello, []byte) ([]byte, error) {
+	port.Handle(peer.CallMeet, func(context.Context, peer.Hello, []byte) ([]byte, error) {
 		// State before Self: the cluster id is on disk before any data, so an
 		// answer with data has it, whatever happens in between.
 		state := cfg.State()
@@ -224,7 +222,7 @@ func askAll(ctx context.Context, port peerCaller, list map[string]string, self s
 }
 
 func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, error) {
-	body, by, err := port.Ask(ctx, addr, callMeet, []byte("{}"))
+	body, by, err := port.Ask(ctx, addr, peer.CallMeet, []byte("{}"))
 	if err != nil {
 		return meetAnswer{}, err
 	}
@@ -240,7 +238,7 @@ func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, erro
 
 // decideMeeting is the rule of meet for the answers of one round. decided is
 // false while somebody is missing.
-func decideMeeting(list map[string]string, self hello, answers map[string]meetAnswer) (result meeting, decided bool, err error) {
+func decideMeeting(list map[string]string, self peer.Hello, answers map[string]meetAnswer) (result meeting, decided bool, err error) {
 	uuids := map[string]string{self.NodeID: self.UUID}
 	owners := map[string]string{self.UUID: self.NodeID}
 	var withData []raft.Server
@@ -278,7 +276,7 @@ func decideMeeting(list map[string]string, self hello, answers map[string]meetAn
 
 // checkUnclaimed refuses to bootstrap a cluster of nodes of which one was in
 // another cluster already: its folder, or that of the others, has lost data.
-func checkUnclaimed(clusterID string, self hello, answers map[string]meetAnswer) error {
+func checkUnclaimed(clusterID string, self peer.Hello, answers map[string]meetAnswer) error {
 	earlier := map[string]string{self.NodeID: self.ClusterID}
 	for nodeID, a := range answers {
 		earlier[nodeID] = a.ClusterID
@@ -292,11 +290,11 @@ func checkUnclaimed(clusterID string, self hello, answers map[string]meetAnswer)
 }
 
 // checkAnswer says what in one answer cannot be mended by waiting.
-func checkAnswer(list map[string]string, self hello, nodeID string, a meetAnswer) error {
+func checkAnswer(list map[string]string, self peer.Hello, nodeID string, a meetAnswer) error {
 	addr := list[nodeID]
 	switch {
 	case a.NodeID != nodeID:
-		return fmt.Errorf("%w: the node at %s calls itself %q, the list says %q", ErrInitialCluster, addr, printable(a.NodeID), nodeID)
+		return fmt.Errorf("%w: the node at %s calls itself %q, the list says %q", ErrInitialCluster, addr, peer.Printable(a.NodeID), nodeID)
 	case a.HasData && !slices.Contains(a.MemberUUIDs, self.UUID):
 		return notAMember(list, self, nodeID)
 	case a.HasData && a.ClusterID == "":
@@ -310,7 +308,7 @@ func checkAnswer(list map[string]string, self hello, nodeID string, a meetAnswer
 }
 
 // notAMember says how a node without data gets into a cluster that has some.
-func notAMember(list map[string]string, self hello, withData string) error {
+func notAMember(list map[string]string, self peer.Hello, withData string) error {
 	var peers []string
 	for _, nodeID := range sortedKeys(list) {
 		if nodeID != self.NodeID {

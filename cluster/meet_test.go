@@ -14,28 +14,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/peer/peertest"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // fakeNetwork carries calls between nodes in memory: peer address to handlers.
 // Who has not started cannot be reached.
 type fakeNetwork struct {
 	mu       sync.Mutex
-	handlers map[string]map[string]callHandler
-	nodes    map[string]hello // who is at an address
+	handlers map[string]map[string]peer.CallHandler
+	nodes    map[string]peer.Hello // who is at an address
 }
 
 func newFakeNetwork() *fakeNetwork {
-	return &fakeNetwork{handlers: make(map[string]map[string]callHandler), nodes: make(map[string]hello)}
+	return &fakeNetwork{handlers: make(map[string]map[string]peer.CallHandler), nodes: make(map[string]peer.Hello)}
 }
 
 // fakePort is one node's end of a fakeNetwork.
 type fakePort struct {
 	network *fakeNetwork
 	addr    string
-	self    hello
+	self    peer.Hello
 }
 
-func (n *fakeNetwork) open(addr string, self hello) *fakePort {
+func (n *fakeNetwork) open(addr string, self peer.Hello) *fakePort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.nodes[addr] = self
@@ -49,16 +53,16 @@ func (n *fakeNetwork) stop(addr string) {
 	delete(n.handlers, addr)
 }
 
-func (p *fakePort) Handle(name string, h callHandler) {
+func (p *fakePort) Handle(name string, h peer.CallHandler) {
 	p.network.mu.Lock()
 	defer p.network.mu.Unlock()
 	if p.network.handlers[p.addr] == nil {
-		p.network.handlers[p.addr] = make(map[string]callHandler)
+		p.network.handlers[p.addr] = make(map[string]peer.CallHandler)
 	}
 	p.network.handlers[p.addr][name] = h
 }
 
-func (p *fakePort) Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by hello, err error) {
+func (p *fakePort) Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by peer.Hello, err error) {
 	p.network.mu.Lock()
 	h, by := p.network.handlers[addr][name], p.network.nodes[addr]
 	p.network.mu.Unlock()
@@ -76,7 +80,7 @@ type meetNode struct {
 
 	mu    sync.Mutex
 	state meetState
-	self  hello
+	self  peer.Hello
 }
 
 func (n *meetNode) become(m meeting) {
@@ -97,10 +101,10 @@ func testList() map[string]string {
 
 // startMeetNode starts an empty node that answers meetings.
 func startMeetNode(network *fakeNetwork, nodeID, uuid string, list map[string]string) *meetNode {
-	n := &meetNode{self: hello{UUID: uuid, NodeID: nodeID, FeatureLevel: 1}}
+	n := &meetNode{self: peer.Hello{UUID: uuid, NodeID: nodeID, FeatureLevel: 1}}
 	n.port = network.open(testList()[nodeID], n.self)
 	n.cfg = meetConfig{
-		Self:   func() hello { n.mu.Lock(); defer n.mu.Unlock(); return n.self },
+		Self:   func() peer.Hello { n.mu.Lock(); defer n.mu.Unlock(); return n.self },
 		State:  func() meetState { n.mu.Lock(); defer n.mu.Unlock(); return n.state },
 		List:   list,
 		Logger: hclog.NewNullLogger(),
@@ -279,7 +283,7 @@ func TestDecideMeeting(t *testing.T) {
 	}
 	derived := clusterIDOf(map[string]string{"n1": "u1", "n2": "u2", "n3": "u3"})
 	cases := map[string]struct {
-		self    hello
+		self    peer.Hello
 		answers []meetAnswer
 		want    string // "wait", "bootstrap", "member CLUSTER", or part of the error
 	}{
@@ -298,8 +302,8 @@ func TestDecideMeeting(t *testing.T) {
 		"our folder, copied":                 {answers: []meetAnswer{{NodeID: "n2", UUID: "u1", ListHash: hash}}, want: "is a copy"},
 		"another list":                       {answers: []meetAnswer{empty("n2"), {NodeID: "n3", UUID: "u3", ListHash: "other"}}, want: "not started with the same list"},
 		"no list":                            {answers: []meetAnswer{{NodeID: "n2", UUID: "u2"}}, want: "not started with the same list"},
-		"we were in another cluster":         {self: hello{ClusterID: "earlier"}, answers: []meetAnswer{empty("n2"), empty("n3")}, want: "belonged to cluster earlier"},
-		"we were about to bootstrap":         {self: hello{ClusterID: derived}, answers: []meetAnswer{empty("n2"), empty("n3")}, want: "bootstrap"},
+		"we were in another cluster":         {self: peer.Hello{ClusterID: "earlier"}, answers: []meetAnswer{empty("n2"), empty("n3")}, want: "belonged to cluster earlier"},
+		"we were about to bootstrap":         {self: peer.Hello{ClusterID: derived}, answers: []meetAnswer{empty("n2"), empty("n3")}, want: "bootstrap"},
 		"an empty one was in another":        {answers: []meetAnswer{empty("n2"), {NodeID: "n3", UUID: "u3", ListHash: hash, ClusterID: "earlier"}}, want: "belonged to cluster earlier"},
 		"with data and no list, as restarts": {answers: []meetAnswer{member("n3", "c", "u1", "u2", "u3")}, want: "member c"},
 	}
@@ -375,19 +379,20 @@ func TestClusterIDOf(t *testing.T) {
 // The same over real ports.
 func TestMeet_overPeerPorts(t *testing.T) {
 	t.Parallel()
-	list, ports := make(map[string]string), make(map[string]*peerPort)
+	list, ports := make(map[string]string), make(map[string]*peer.Port)
 	for _, nodeID := range []string{"n1", "n2", "n3"} {
-		ports[nodeID] = openTestPort(t, nodeID, func(c *peerConfig) {
-			c.Self = func() hello { return hello{UUID: testUUID(nodeID), NodeID: nodeID} }
+		ports[nodeID] = openPort(t, nodeID, func(c *peer.Config) {
+			c.Self = func() peer.Hello { return peer.Hello{UUID: peertest.UUID(nodeID), NodeID: nodeID} }
 		})
 		list[nodeID] = ports[nodeID].Addr()
 	}
 	results := make(chan meeting, len(ports))
-	for _, port := range ports {
-		cfg := meetConfig{Self: port.cfg.Self, List: list, State: func() meetState { return meetState{} }, Logger: hclog.NewNullLogger(), RetryInterval: 10 * time.Millisecond}
+	for nodeID, port := range ports {
+		self := func() peer.Hello { return peer.Hello{UUID: peertest.UUID(nodeID), NodeID: nodeID} }
+		cfg := meetConfig{Self: self, List: list, State: func() meetState { return meetState{} }, Logger: hclog.NewNullLogger(), RetryInterval: 10 * time.Millisecond}
 		serveMeetings(port, cfg)
 		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), testWait)
+			ctx, cancel := context.WithTimeout(t.Context(), testwait.Patience)
 			defer cancel()
 			m, err := meet(ctx, port, cfg)
 			if err != nil {

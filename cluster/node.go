@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -61,7 +62,7 @@ type Node struct {
 	// Of a node that Open opened; nil in memory.
 	dir    *storage.Dir
 	stores *storage.Stores
-	peers  *peerPort
+	peers  *peer.Port
 	gate   *voteGate
 	// introducers are the members by the word of who made this node one; see acquaintances.
 	// Set before Raft runs.
@@ -351,6 +352,26 @@ func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthtt
 		return fsm.ErrNoLeader
 	}
 	return n.peers.Forward(ctx, string(addr), req, resp, room)
+}
+
+// ForwardWaiting is Forward of a request that the leader may hold for long. Many
+// share one connection. When ctx ends, or this node closes, the leader learns
+// that the caller has gone, and answers at once; that answer is returned like any
+// other. Errors: Forward's.
+func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+	if n.closing.Load() {
+		return fsm.ErrShuttingDown
+	}
+	if n.raft == nil || n.peers == nil {
+		return fsm.ErrNoLeader
+	}
+	addr, id := n.raft.LeaderWithID()
+	if addr == "" || string(id) == n.uuid {
+		return fsm.ErrNoLeader
+	}
+	ctx, cancel := withScope(ctx, n.ctx)
+	defer cancel()
+	return n.peers.ForwardWaiting(ctx, string(addr), string(id), req, resp)
 }
 
 // currentTerm returns Raft's term.

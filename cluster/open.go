@@ -10,21 +10,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
 
-const (
-	// raftCallTimeout bounds one of Raft's calls to a peer, connecting included.
-	// Lower, and a follower with a slow disk is given up while it writes; higher,
-	// and calls into a cut cable hang on after it was mended.
-	raftCallTimeout = 3 * time.Second
-	// raftConnsPerPeer is how many idle connections Raft keeps to a peer.
-	raftConnsPerPeer = 3
-	// aloneWait is how long a node that is to make a new cluster listens whether an
-	// old one looks for it: a leader tries four times a second to reach a member.
-	aloneWait = time.Second
-)
+// aloneWait is how long a node that is to make a new cluster listens whether an
+// old one looks for it: a leader tries four times a second to reach a member.
+const aloneWait = time.Second
 
 // ErrNoCluster is returned when the data folder is empty, the node was not told
 // how to find its cluster, and nobody made it a member of one while it waited.
@@ -45,7 +38,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		n.run()
 		return n, nil
 	}
-	o := &opening{cfg: cfg, admitted: make(chan admission, 1), missed: make(chan hello, 1), ran: make(chan struct{}), gate: newVoteGate()}
+	o := &opening{cfg: cfg, admitted: make(chan admission, 1), missed: make(chan peer.Hello, 1), ran: make(chan struct{}), gate: newVoteGate()}
 	n, err := o.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, o.undo())
@@ -58,13 +51,13 @@ type opening struct {
 	cfg    Config
 	dir    *storage.Dir
 	stores *storage.Stores
-	peers  *peerPort
+	peers  *peer.Port
 	gate   *voteGate
 	// admitted takes the word that an operator has made this node, which waits for
 	// that, a member; capacity 1.
 	admitted chan admission
 	// missed takes who dialed this node and meant another one; capacity 1.
-	missed chan hello
+	missed chan peer.Hello
 
 	// starting is held while the node has data but no Raft that could tell its
 	// members: who meets us waits for it rather than be told that we are empty.
@@ -131,14 +124,16 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 		o.gate.open() // nobody can have heard of it
 	}
 	// The port before Raft, because nodes without data meet on it.
-	if o.peers, err = listenPeers(o.peerConfig(n)); err != nil {
+	if o.peers, err = peer.Listen(o.peerConfig(n)); err != nil {
 		return nil, err
 	}
 	n.record.PeerAddr = o.peers.Addr()
 	meeting := o.meetConfig()
 	serveMeetings(o.peers, meeting)
 	serveStarts(o.peers, starts, n.uuid)
-	gated := func() raft.Transport { return newGatedTransport(o.transport(), o.gate) }
+	gated := func() raft.Transport {
+		return newGatedTransport(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), o.gate)
+	}
 	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: gated()}
 	parts.NewTransport = func() (raft.Transport, error) { return gated(), nil }
 	n.introduced(o.dir.Identity().Introducers)
@@ -177,20 +172,10 @@ func closeTransport(t raft.Transport) error {
 	return nil
 }
 
-// transport returns Raft's transport over the peer port.
-func (o *opening) transport() *raft.NetworkTransport {
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream:  o.peers.StreamLayer(),
-		MaxPool: raftConnsPerPeer,
-		Timeout: raftCallTimeout,
-		Logger:  o.cfg.Logger.Named("raft-net"),
-	})
-}
-
 // self is what this node says of itself when a connection opens.
-func (o *opening) self() hello {
+func (o *opening) self() peer.Hello {
 	id := o.dir.Identity()
-	return hello{ClusterID: id.ClusterID, UUID: id.UUID, NodeID: id.NodeID, FeatureLevel: fsm.FeatureLevel, Version: o.cfg.Version}
+	return peer.Hello{ClusterID: id.ClusterID, UUID: id.UUID, NodeID: id.NodeID, FeatureLevel: fsm.FeatureLevel, Version: o.cfg.Version}
 }
 
 func (o *opening) running() *Node {
@@ -207,8 +192,8 @@ func (o *opening) runs(n *Node) {
 	close(o.ran)
 }
 
-func (o *opening) peerConfig(n *Node) peerConfig {
-	return peerConfig{
+func (o *opening) peerConfig(n *Node) peer.Config {
+	return peer.Config{
 		ListenAddr:  o.cfg.PeerAddr,
 		Advertise:   o.cfg.PeerAdvertise,
 		JoinKeys:    o.cfg.joinKeys,
@@ -217,11 +202,11 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 		Self:        o.self,
 		Signer:      o.dir.Key(),
 		Logger:      o.cfg.Logger.Named("peers"),
-		Admit: func(ctx context.Context, why purpose, other hello) error {
+		Admit: func(ctx context.Context, why peer.Purpose, other peer.Hello) error {
 			if level := n.fsm.level.Load(); other.FeatureLevel < level {
 				return fmt.Errorf("node %q knows feature level %d, the cluster is at %d: run a newer version on it", other.NodeID, other.FeatureLevel, level)
 			}
-			if why == purposeMeet {
+			if why == peer.PurposeMeet {
 				return nil
 			}
 			// Before, this node does not know who is a member.
@@ -232,11 +217,11 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 				return errors.New("this node is starting, or waits to be joined")
 			}
 		},
-		Member: func(other hello) bool {
+		Member: func(other peer.Hello) bool {
 			n := o.running()
 			return n != nil && n.isMember(other.UUID, other.NodeID)
 		},
-		RaftPeer: func(ctx context.Context, other hello) error {
+		RaftPeer: func(ctx context.Context, other peer.Hello) error {
 			return o.running().raftPeer(ctx, other)
 		},
 		Recorded: func(uuid string) (nodeID, peerAddr string) {
@@ -245,7 +230,7 @@ func (o *opening) peerConfig(n *Node) peerConfig {
 			}
 			return "", ""
 		},
-		Missed: func(from hello) {
+		Missed: func(from peer.Hello) {
 			select {
 			case o.missed <- from:
 			default:
@@ -347,15 +332,15 @@ func (o *opening) checkAlone(ctx context.Context, n *Node) error {
 	case from := <-o.missed:
 		return fmt.Errorf("%w: node %q of cluster %s takes the node at %s for a member that it has had: the data folder of this node is empty or was wiped, and --bootstrap would make a second cluster. "+
 			"It may not take part under its old identity again. Remove the old member first, `claimq cluster remove %s`, and start this node with --join in place of --bootstrap",
-			ErrNotAMember, printable(from.NodeID), printable(from.ClusterID), n.record.PeerAddr, n.record.NodeID)
+			ErrNotAMember, peer.Printable(from.NodeID), peer.Printable(from.ClusterID), n.record.PeerAddr, n.record.NodeID)
 	}
 }
 
 // serve answers the other nodes' calls.
 func (o *opening) serve(n *Node) {
 	for name, answer := range n.calls {
-		o.peers.Handle(name, func(ctx context.Context, from hello, body []byte) ([]byte, error) {
-			if name == callStanding {
+		o.peers.Handle(name, func(ctx context.Context, from peer.Hello, body []byte) ([]byte, error) {
+			if name == peer.CallStanding {
 				if err := aboutItself(from, body); err != nil {
 					return nil, err
 				}

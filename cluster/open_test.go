@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
@@ -259,7 +260,7 @@ func TestOpen_refuses(t *testing.T) {
 	}
 	taken := testConfig(t, "n2", t.TempDir(), addr)
 	taken.Bootstrap = true
-	if _, err := Open(context.Background(), taken); !errors.Is(err, ErrPeerAddrInUse) {
+	if _, err := Open(context.Background(), taken); !errors.Is(err, peer.ErrAddrInUse) {
 		t.Errorf("a port in use: %v, want ErrPeerAddrInUse", err)
 	}
 }

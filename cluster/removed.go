@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -89,7 +90,7 @@ func (n *Node) askStanding(ctx context.Context) standingAnswer {
 	n.findMembers(ctx)
 	for _, addr := range n.knownAddrs() {
 		ctx, cancel := context.WithTimeout(ctx, standingAskTimeout)
-		answer, err := ask[standingAnswer](ctx, n, addr, callStanding, standingQuestion{Record: n.record})
+		answer, err := ask[standingAnswer](ctx, n, addr, peer.CallStanding, standingQuestion{Record: n.record})
 		cancel()
 		if err == nil && (answer.Member || answer.Removed) {
 			return answer
@@ -148,7 +149,7 @@ func (n *Node) knownAddrs() []string {
 		}
 	})
 	if n.peers != nil {
-		others := n.peers.whereabouts.all()
+		others := n.peers.Whereabouts().All()
 		for _, uuid := range sortedKeys(others) {
 			if uuid != n.uuid {
 				add(others[uuid])
@@ -160,13 +161,13 @@ func (n *Node) knownAddrs() []string {
 
 // aboutItself says why a question about a node's standing is not answered: unless it
 // is the node itself, by the address that its hello has.
-func aboutItself(from hello, body []byte) error {
-	q, err := readQuestion[standingQuestion](body)
+func aboutItself(from peer.Hello, body []byte) error {
+	q, err := peer.ReadQuestion[standingQuestion](body)
 	if err != nil {
 		return err
 	}
 	if q.Record.UUID != from.UUID || q.Record.PeerAddr != from.PeerAddr {
-		return questionError("the question is not about the node that asks")
+		return peer.QuestionError("the question is not about the node that asks")
 	}
 	return nil
 }
@@ -175,7 +176,7 @@ func aboutItself(from hello, body []byte) error {
 // member, and notes its address. It writes nothing and locks nothing for who is none:
 // whoever has the join key may ask.
 func (n *Node) answerStanding(ctx context.Context, body []byte) ([]byte, error) {
-	q, err := readQuestion[standingQuestion](body)
+	q, err := peer.ReadQuestion[standingQuestion](body)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/internal/simnet"
 )
 
@@ -59,13 +60,13 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 	}
 	peers := o.peerConfig(n)
 	peers.Listen, peers.Dial = host.Listen, host.Dial
-	if o.peers, err = listenPeers(peers); err != nil {
+	if o.peers, err = peer.Listen(peers); err != nil {
 		return nil, err
 	}
 	n.record.PeerAddr = o.peers.Addr()
 	n.dir, n.stores, n.peers, n.call, n.logs = f.dir, f.stores, o.peers, o.peers.Call, f.stores.Log
 	transport := func() (raft.Transport, error) {
-		return newSoakTransport(o.transport(), &c.manners), nil
+		return newSoakTransport(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), &c.manners), nil
 	}
 	first, _ := transport()
 	err = n.startRaft(Parts{

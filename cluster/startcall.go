@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 )
 
@@ -30,9 +31,9 @@ type startAnswer struct {
 
 // serveStarts answers the calls of nodes that start, as the node self, whose port it
 // is.
-func serveStarts(port *peerPort, s *storage.Starts, self string) {
-	port.Handle(callStart, func(_ context.Context, from hello, body []byte) ([]byte, error) {
-		told, err := readQuestion[storage.Start](body)
+func serveStarts(port *peer.Port, s *storage.Starts, self string) {
+	port.Handle(callStart, func(_ context.Context, from peer.Hello, body []byte) ([]byte, error) {
+		told, err := peer.ReadQuestion[storage.Start](body)
 		if err != nil {
 			return nil, err
 		}
@@ -40,6 +41,6 @@ func serveStarts(port *peerPort, s *storage.Starts, self string) {
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(startAnswer{UUID: self, Latest: latest, Whereabouts: port.whereabouts.all()})
+		return json.Marshal(startAnswer{UUID: self, Latest: latest, Whereabouts: port.Whereabouts().All()})
 	})
 }

@@ -102,7 +102,7 @@ func (n *Node) askStarts(ctx context.Context, s storage.Start, noted map[string]
 			}
 			for uuid, at := range answer.Whereabouts {
 				if n.isServer(uuid) {
-					n.peers.whereabouts.heard(uuid, at)
+					n.peers.Whereabouts().Heard(uuid, at)
 				}
 			}
 			mu.Lock()

@@ -161,7 +161,7 @@ func (n *Node) eachStatus(ctx context.Context, servers []raft.Server, q statusQu
 func (n *Node) addressesOf(s raft.Server) []string {
 	recorded := string(s.Address)
 	if n.peers != nil {
-		if moved := n.peers.whereabouts.of(string(s.ID)); moved != "" && moved != recorded {
+		if moved := n.peers.Whereabouts().Of(string(s.ID)); moved != "" && moved != recorded {
 			return []string{moved, recorded}
 		}
 	}

@@ -14,8 +14,11 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/certs/certstest"
+	"github.com/claimq/claimq/internal/testwait"
 )
 
 // attacked is a cluster whose door others try.
@@ -56,8 +59,8 @@ func (a *attacked) records() (count int) {
 
 // port returns the port of somebody who has a key of its own, says that it is the node
 // uuid of that name, and knows who the members are. It has the join key, if there is one.
-func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID string, change ...func(*peerConfig)) *peerPort {
-	return openTestPort(t, nodeID, append([]func(*peerConfig){func(cfg *peerConfig) {
+func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID string, change ...func(*peer.Config)) *peer.Port {
+	return openPort(t, nodeID, append([]func(*peer.Config){func(cfg *peer.Config) {
 		cfg.JoinKeys, cfg.Certificate = nil, nil
 		cfg.Signer = signer
 		cfg.TargetUUID = func(addr string) string {
@@ -66,16 +69,16 @@ func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID st
 			}
 			return a.n1.uuid
 		}
-		cfg.Self = func() hello {
-			return hello{ClusterID: a.n1.dir.Identity().ClusterID, UUID: uuid, NodeID: nodeID, FeatureLevel: fsm.FeatureLevel}
+		cfg.Self = func() peer.Hello {
+			return peer.Hello{ClusterID: a.n1.dir.Identity().ClusterID, UUID: uuid, NodeID: nodeID, FeatureLevel: fsm.FeatureLevel}
 		}
 	}}, change...)...)
 }
 
 // pass returns what n1 says to a request that p passes on.
-func (a *attacked) pass(t *testing.T, p *peerPort, waits bool) string {
+func (a *attacked) pass(t *testing.T, p *peer.Port, waits bool) string {
 	t.Helper()
-	req, resp := newSubmit(`{}`)
+	req, resp := peertest.Submit(`{}`)
 	var err error
 	if waits {
 		err = p.ForwardWaiting(t.Context(), a.addrs[0], a.n1.uuid, req, resp)
@@ -92,7 +95,7 @@ func (a *attacked) pass(t *testing.T, p *peerPort, waits bool) string {
 func (a *attacked) membersCalls() []string {
 	calls := []string{callStart}
 	for name := range a.n1.calls {
-		if !isOpenCall(name) {
+		if name != peer.CallWho && name != peer.CallStanding {
 			calls = append(calls, name)
 		}
 	}
@@ -101,7 +104,7 @@ func (a *attacked) membersCalls() []string {
 }
 
 // refused checks that nothing is taken from p, which says why.
-func (a *attacked) refused(t *testing.T, what string, p *peerPort, why string) {
+func (a *attacked) refused(t *testing.T, what string, p *peer.Port, why string) {
 	t.Helper()
 	for _, waits := range []bool{false, true} {
 		if got := a.pass(t, p, waits); !strings.Contains(got, why) {
@@ -113,11 +116,11 @@ func (a *attacked) refused(t *testing.T, what string, p *peerPort, why string) {
 			t.Errorf("%s, call %s: %v", what, call, err)
 		}
 	}
-	conn, err := p.StreamLayer().Dial(raft.ServerAddress(a.addrs[0]), testWait)
+	conn, err := p.StreamLayer().Dial(raft.ServerAddress(a.addrs[0]), testwait.Patience)
 	if err == nil {
 		_ = conn.Close()
 	}
-	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), why) {
+	if !errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), why) {
 		t.Errorf("%s, Raft: %v", what, err)
 	}
 }
@@ -129,18 +132,18 @@ func TestNode_strangersGetNothing(t *testing.T) {
 	t.Parallel()
 	a := openAttacked(t, 2)
 	const notMember, notProven = "is not a member of the cluster", "shows another key than that of identity"
-	outsider := testSigner("n9")
-	a.refused(t, "an outsider", a.port(t, outsider, testUUID("n9"), "n9"), notMember)
+	outsider := peertest.Signer("n9")
+	a.refused(t, "an outsider", a.port(t, outsider, peertest.UUID("n9"), "n9"), notMember)
 	for _, victim := range []*Node{a.n1, a.n2} {
 		claims := a.port(t, outsider, victim.uuid, victim.cfg.NodeID)
-		for _, call := range append(a.membersCalls(), callStanding, callJoin, callWho, callAdmitted) {
+		for _, call := range append(a.membersCalls(), peer.CallStanding, peer.CallJoin, peer.CallWho, peer.CallAdmitted) {
 			if _, err := claims.Call(t.Context(), a.addrs[0], call, []byte(`{}`)); err == nil || !strings.Contains(err.Error(), notProven) {
 				t.Errorf("one that says that it is %s, call %s: %v", victim.cfg.NodeID, call, err)
 			}
 		}
 	}
 	a.refused(t, "one that says that it is n2", a.port(t, outsider, a.n2.uuid, "n2"), notProven)
-	if where := a.n1.peers.whereabouts.of(testUUID("n9")); where != "" {
+	if where := a.n1.peers.Whereabouts().Of(peertest.UUID("n9")); where != "" {
 		t.Errorf("the outsider is remembered to be at %s", where)
 	}
 
@@ -150,7 +153,7 @@ func TestNode_strangersGetNothing(t *testing.T) {
 			t.Errorf("a member, waiting %v: answered %s", waits, got)
 		}
 	}
-	conn, err := member.StreamLayer().Dial(raft.ServerAddress(a.addrs[0]), testWait)
+	conn, err := member.StreamLayer().Dial(raft.ServerAddress(a.addrs[0]), testwait.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +169,7 @@ func TestNode_strangersGetNothing(t *testing.T) {
 			t.Errorf("a removed member, over its old connections, call %s: %v", call, err)
 		}
 	}
-	_ = conn.SetDeadline(time.Now().Add(testWait))
+	_ = conn.SetDeadline(time.Now().Add(testwait.Patience))
 	for err = nil; err == nil; { // the first message after a while ends the connection
 		_, err = conn.Write([]byte{0})
 	}
@@ -180,23 +183,23 @@ func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
 	a := openAttacked(t, 3)
 	uuid := a.n2.uuid
 	eventually(t, "all vote", func() bool { return len(a.n1.votersNow()) == 3 })
-	stranger := a.port(t, testSigner("n9"), testUUID("n9"), "n9")
-	stranger.Handle(callWho, func(context.Context, hello, []byte) ([]byte, error) {
+	stranger := a.port(t, peertest.Signer("n9"), peertest.UUID("n9"), "n9")
+	stranger.Handle(peer.CallWho, func(context.Context, peer.Hello, []byte) ([]byte, error) {
 		return json.Marshal(whoAnswer{Record: fsm.NodeRecord{UUID: uuid, NodeID: "n2", PeerAddr: stranger.Addr()}})
 	})
 	question, err := json.Marshal(standingQuestion{Record: fsm.NodeRecord{UUID: uuid, NodeID: "n2", PeerAddr: stranger.Addr()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := stranger.Call(t.Context(), a.addrs[0], callStanding, question); err == nil || !strings.Contains(err.Error(), "not about the node that asks") {
+	if answer, err := stranger.Call(t.Context(), a.addrs[0], peer.CallStanding, question); err == nil || !strings.Contains(err.Error(), "not about the node that asks") {
 		t.Errorf("a question in n2's name was answered: %s, %v", answer, err)
 	}
 	// A member that leads the leader to a stranger's address gets nobody's place either.
-	member := a.port(t, a.n2.dir.Key(), uuid, "n2", func(c *peerConfig) { c.Advertise = stranger.Addr() })
+	member := a.port(t, a.n2.dir.Key(), uuid, "n2", func(c *peer.Config) { c.Advertise = stranger.Addr() })
 	if err := a.n2.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := member.Call(t.Context(), a.addrs[0], callStanding, question); err != nil || string(answer) != `{"member":true}` {
+	if answer, err := member.Call(t.Context(), a.addrs[0], peer.CallStanding, question); err != nil || string(answer) != `{"member":true}` {
 		t.Errorf("%s, %v", answer, err)
 	}
 	for _, s := range a.n1.servers() {
@@ -210,26 +213,26 @@ func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
 func TestNode_wrongQuestions(t *testing.T) {
 	t.Parallel()
 	a := openAttacked(t, 2)
-	waiting := openTestPort(t, "n5")
-	(&opening{peers: waiting, admitted: make(chan admission, 1)}).serveInvitations(&Node{uuid: testUUID("n5")})
-	stranger, member := a.port(t, testSigner("n9"), testUUID("n9"), "n9"), a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2")
-	leader := openTestPort(t, "n8")
+	waiting := openPort(t, "n5")
+	(&opening{peers: waiting, admitted: make(chan admission, 1)}).serveInvitations(&Node{uuid: peertest.UUID("n5")})
+	stranger, member := a.port(t, peertest.Signer("n9"), peertest.UUID("n9"), "n9"), a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2")
+	leader := openPort(t, "n8")
 	for _, c := range []struct {
-		asker            *peerPort
+		asker            *peer.Port
 		addr, call, body string
 		status           int
 		want             string
 	}{
-		{stranger, a.addrs[0], callStanding, ``, 400, "the question is malformed: unexpected end of JSON"},
-		{stranger, a.addrs[0], callStanding, `{"record":[]}`, 400, "the question is malformed"},
-		{stranger, a.addrs[0], callStanding, `{}`, 400, "the question is not about the node that asks"},
-		{leader, waiting.Addr(), callAdmitted, `[]`, 400, "the question is malformed"},
-		{leader, waiting.Addr(), callAdmitted, `{}`, 400, "this admission is for another node"},
+		{stranger, a.addrs[0], peer.CallStanding, ``, 400, "the question is malformed: unexpected end of JSON"},
+		{stranger, a.addrs[0], peer.CallStanding, `{"record":[]}`, 400, "the question is malformed"},
+		{stranger, a.addrs[0], peer.CallStanding, `{}`, 400, "the question is not about the node that asks"},
+		{leader, waiting.Addr(), peer.CallAdmitted, `[]`, 400, "the question is malformed"},
+		{leader, waiting.Addr(), peer.CallAdmitted, `{}`, 400, "this admission is for another node"},
 		{member, a.addrs[0], callStatus, `[]`, 400, "the question is malformed"},
 		{member, a.addrs[0], callHint, `{"term":0}`, 500, "the hint is of term 0"},
 	} {
 		_, err := c.asker.Call(t.Context(), c.addr, c.call, []byte(c.body))
-		var answer *peerError
+		var answer *peer.CallError
 		if !errors.As(err, &answer) || answer.Status != c.status || !strings.Contains(answer.Text, c.want) {
 			t.Errorf("%s %s: %v (%+v), want %d %q", c.call, c.body, err, answer, c.status, c.want)
 		}
@@ -242,17 +245,17 @@ func TestNode_strangersWithACertificate(t *testing.T) {
 	t.Parallel()
 	authority := certstest.NewAuthority(t, "nodes")
 	a := openAttacked(t, 2, func(cfg *Config) {
-		cfg.PeerCertificate = certificateOf(t, authority, authority.Issue([]string{"127.0.0.1", cfg.NodeID}))
+		cfg.PeerCertificate = peertest.Certificate(t, authority, authority.Issue([]string{"127.0.0.1", cfg.NodeID}))
 	})
-	certificate := func(names ...string) func(*peerConfig) {
-		return func(cfg *peerConfig) {
-			cfg.Certificate = certificateOf(t, authority, authority.Issue(names))
+	certificate := func(names ...string) func(*peer.Config) {
+		return func(cfg *peer.Config) {
+			cfg.Certificate = peertest.Certificate(t, authority, authority.Issue(names))
 			cfg.Advertise = "n9.example:7401"
 		}
 	}
 	own := certificate("n9", "n9.example")
-	a.refused(t, "an outsider", a.port(t, testSigner("n9"), testUUID("n9"), "n9", own), "is not a member of the cluster")
-	a.refused(t, "one that says that it is n2", a.port(t, testSigner("n9"), a.n2.uuid, "n2", own), "shows another key")
+	a.refused(t, "an outsider", a.port(t, peertest.Signer("n9"), peertest.UUID("n9"), "n9", own), "is not a member of the cluster")
+	a.refused(t, "one that says that it is n2", a.port(t, peertest.Signer("n9"), a.n2.uuid, "n2", own), "shows another key")
 	a.refused(t, "n2 with the certificate of another", a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2", own), "neither for its node id")
 	a.refused(t, "n2 under another name", a.port(t, a.n2.dir.Key(), a.n2.uuid, "n9", own), "neither for its node id")
 	if got := a.pass(t, a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2", certificate("n2")), false); got != "done" {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -72,7 +73,7 @@ func (n *Node) SetOperators(name func(key string) (name string, ok bool)) { n.op
 
 // answerTell tells for another node, if this one leads.
 func (n *Node) answerTell(ctx context.Context, body []byte) ([]byte, error) {
-	t, err := readQuestion[told](body)
+	t, err := peer.ReadQuestion[told](body)
 	if err != nil {
 		return nil, err
 	}

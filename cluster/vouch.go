@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -70,7 +71,7 @@ func (n *Node) logEnd() logPoint {
 
 // answerVouch says whether a node is a member that who asks cannot know of.
 func (n *Node) answerVouch(_ context.Context, body []byte) ([]byte, error) {
-	q, err := readQuestion[vouchQuestion](body)
+	q, err := peer.ReadQuestion[vouchQuestion](body)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +79,11 @@ func (n *Node) answerVouch(_ context.Context, body []byte) ([]byte, error) {
 }
 
 // raftPeer says why Raft's messages are not taken from a node, nil if they are.
-func (n *Node) raftPeer(ctx context.Context, from hello) error {
+func (n *Node) raftPeer(ctx context.Context, from peer.Hello) error {
 	if n.isServer(from.UUID) || n.vouches.hold(ctx, from.UUID, n.askVouch) {
 		return nil
 	}
-	return fmt.Errorf("%w, nor does a member that this node knows and that is further say so", notMember(from))
+	return fmt.Errorf("%w, nor does a member that this node knows and that is further say so", peer.NotMember(from))
 }
 
 // askVouch asks the members that this node knows about another node, and returns
@@ -237,7 +238,7 @@ func (n *Node) memberAt(addr string) (uuid string) {
 		}
 	})
 	if uuid == "" && n.peers != nil {
-		uuid = n.peers.whereabouts.at(addr)
+		uuid = n.peers.Whereabouts().At(addr)
 	}
 	return uuid
 }

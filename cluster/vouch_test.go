@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
 // A node that was down while another became a member, and the leader, takes that one's
@@ -49,7 +52,7 @@ func TestNode_raftPeer_leaderThatItDoesNotKnow(t *testing.T) {
 	nodes[1] = openNode(t, cfgs[1])
 	eventually(t, "n2 knows n4", func() bool { return nodes[1].isServer(nodes[3].uuid) })
 
-	stranger := hello{UUID: testUUID("n9"), NodeID: "n9"}
+	stranger := peer.Hello{UUID: peertest.UUID("n9"), NodeID: "n9"}
 	for i, n := range nodes {
 		if err := n.raftPeer(t.Context(), stranger); err == nil || !strings.Contains(err.Error(), "is not a member of the cluster") {
 			t.Errorf("n%d takes a stranger's messages: %v", i+1, err)

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -59,42 +57,5 @@ func TestOpen_allHaveMoved(t *testing.T) {
 			})
 			c.ensureSame()
 		})
-	}
-}
-
-// A node is dialed where it said last that it is, and where the configuration has it
-// if it is not there; another one at either place is not taken for it.
-func TestRaftLayer_dialsWhereTheNodeIs(t *testing.T) {
-	t.Parallel()
-	here := openTestPort(t, "n2", func(c *peerConfig) {})
-	other := openTestPort(t, "n3", func(c *peerConfig) {})
-	recorded := here.Addr()
-	port := openTestPort(t, "n1", func(c *peerConfig) {
-		c.TargetUUID = func(string) string { return here.cfg.Self().UUID }
-	})
-	layer := port.StreamLayer()
-	t.Cleanup(func() { _ = layer.Close() })
-	gone := freeAddrs(t, 1)[0]
-	uuid := here.cfg.Self().UUID
-	for _, c := range []struct {
-		said, recorded string
-		reached        bool
-	}{
-		{"", recorded, true},
-		{recorded, gone, true},
-		{recorded, other.Addr(), true},
-		{gone, recorded, true},
-		{other.Addr(), recorded, true},
-		{gone, other.Addr(), false},
-	} {
-		port.whereabouts = whereabouts{}
-		port.whereabouts.met(uuid, c.said)
-		conn, err := layer.Dial(raft.ServerAddress(c.recorded), testWait)
-		if (err == nil) != c.reached {
-			t.Errorf("said to be at %q, recorded at %q: %v", c.said, c.recorded, err)
-		}
-		if err == nil {
-			_ = conn.Close()
-		}
 	}
 }

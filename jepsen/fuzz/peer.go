@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The handshake of the peer port, as cluster/handshake.go draws it.
+// The handshake of the peer port, as cluster/peer/handshake.go draws it.
 const (
 	preamble     = "CLQ\x02"
 	nonceSize    = 32

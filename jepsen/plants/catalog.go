@@ -215,9 +215,9 @@ func All() []Plant {
 		},
 		{
 			Name: "snapshot-stalls", What: "a follower waits without a bound for the rest of a snapshot",
-			Nodes: 3, Faults: "pause-leader", Test: "^TestRaftInbound_snapshotThatStops$",
+			Nodes: 3, Faults: "pause-leader", Test: "^TestRaftInbound_snapshotThatStops$", Package: "cluster/peer",
 			edits: []edit{{
-				file: "cluster/peer_raft.go",
+				file: "cluster/peer/raft.go",
 				old:  "		deadline = time.Now().Add(raftStallMax)\n",
 				new:  "		deadline = time.Time{}\n",
 			}},
@@ -356,9 +356,9 @@ func All() []Plant {
 		},
 		{
 			Name: "transcript-unchecked", What: "nobody looks whether a node signed the handshake's transcript",
-			Nodes: 3, Faults: "kill-one", Test: "^TestHandshake_identityIsProven$",
+			Nodes: 3, Faults: "kill-one", Test: "^TestHandshake_identityIsProven$", Package: "cluster/peer",
 			edits: []edit{{
-				file: "cluster/handshake.go",
+				file: "cluster/peer/handshake.go",
 				old:  "	if !ed25519.Verify(public, said(role, transcript), frame[frameHeaderSize:][macSize:]) {\n",
 				new:  "	if len(public) == 0 {\n",
 			}},
@@ -367,7 +367,7 @@ func All() []Plant {
 			Name: "calls-of-strangers", What: "a node that was removed goes on calling over the connections that it has",
 			Nodes: 3, Faults: "kill-one", Test: "^TestNode_strangersGetNothing$",
 			edits: []edit{{
-				file: "cluster/peer_http.go",
+				file: "cluster/peer/http.go",
 				old:  "	case ok && !isOpenCall(name) && !p.isMember(from):\n",
 				new:  "	case ok && !isOpenCall(name) && p.cfg.Member == nil && !p.isMember(from):\n",
 			}},
@@ -457,9 +457,9 @@ func All() []Plant {
 			Name: "moved-majority-lost", What: "nodes are dialed where the configuration has them only",
 			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_allHaveMoved$",
 			edits: []edit{{
-				file: "cluster/peer_raft.go",
-				old:  "	if moved := l.port.whereabouts.of(want); moved != \"\" && moved != string(address) {\n",
-				new:  "	if moved := l.port.whereabouts.of(want); moved == \"-\" {\n",
+				file: "cluster/peer/raft.go",
+				old:  "	if moved := l.port.whereabouts.Of(want); moved != \"\" && moved != string(address) {\n",
+				new:  "	if moved := l.port.whereabouts.Of(want); moved == \"-\" {\n",
 			}},
 		},
 		{
@@ -473,9 +473,9 @@ func All() []Plant {
 		},
 		{
 			Name: "identity-unchecked", What: "a node is taken for the member that it says it is, whatever key it shows",
-			Nodes: 3, Faults: "kill-one", Test: "^TestHandshake_identityIsProven$",
+			Nodes: 3, Faults: "kill-one", Test: "^TestHandshake_identityIsProven$", Package: "cluster/peer",
 			edits: []edit{{
-				file: "cluster/handshake.go",
+				file: "cluster/peer/handshake.go",
 				old:  "	if nodekey.UUID(public) != from.UUID {\n",
 				new:  "	if nodekey.UUID(public) != from.UUID && from.UUID == \"\" {\n",
 			}},
@@ -484,7 +484,7 @@ func All() []Plant {
 			Name: "certificate-of-anybody", What: "a certificate may be for the names that a node says of itself, not those recorded of it",
 			Nodes: 3, Faults: "kill-one", Test: "^TestNode_strangersWithACertificate$",
 			edits: []edit{{
-				file: "cluster/peer.go",
+				file: "cluster/peer/port.go",
 				old:  "	if p.cfg.Recorded != nil {\n		nodeID, peerAddr",
 				new:  "	if p.cfg.Recorded != nil && secured == nil {\n		nodeID, peerAddr",
 			}},

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bufio"
@@ -43,8 +43,8 @@ func (c *streamConn) OnWritten(fn func()) { c.written = fn }
 // streamServer answers the streams of one connection.
 type streamServer struct {
 	*frameConn
-	port *peerPort
-	from hello
+	port *Port
+	from Hello
 	wg   sync.WaitGroup // the requests under way
 
 	mu      sync.Mutex
@@ -53,7 +53,7 @@ type streamServer struct {
 
 // serveStreams answers the requests on c until it ends; then whoever waits has
 // gone. It returns when all of them are over, and closes c.
-func (p *peerPort) serveStreams(c *peerConn) {
+func (p *Port) serveStreams(c *peerConn) {
 	s := &streamServer{frameConn: newFrameConn(c), port: p, from: c.other, callers: make(map[uint32]context.CancelCauseFunc)}
 	err := s.run()
 	_ = c.Close()
@@ -164,7 +164,7 @@ func (s *streamServer) answer(caller context.Context, f frame, gone context.Canc
 	}
 }
 
-func (p *peerPort) parseRequest(payload []byte, req *fasthttp.Request) error {
+func (p *Port) parseRequest(payload []byte, req *fasthttp.Request) error {
 	r := p.readers.Get().(*bufio.Reader)
 	defer p.readers.Put(r)
 	r.Reset(bytes.NewReader(payload))

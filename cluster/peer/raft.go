@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"context"
@@ -7,23 +7,43 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+)
+
+const (
+	// raftCallTimeout bounds one of Raft's calls to a peer, connecting included.
+	// Lower, and a follower with a slow disk is given up while it writes; higher,
+	// and calls into a cut cable hang on after it was mended.
+	raftCallTimeout = 3 * time.Second
+	// raftConnsPerPeer is how many idle connections Raft keeps to a peer.
+	raftConnsPerPeer = 3
 )
 
 // raftLayer is the part of the peer port that Raft's network transport sees.
 // Closing it ends its connections but not the port, so that a node can start
 // its Raft anew with a layer of its own.
 type raftLayer struct {
-	port *peerPort
+	port *Port
 	done chan struct{} // closed by Close
 	once sync.Once
 }
 
 var _ raft.StreamLayer = (*raftLayer)(nil)
 
+// NewRaftTransport returns Raft's transport over a layer.
+func NewRaftTransport(layer raft.StreamLayer, logger hclog.Logger) *raft.NetworkTransport {
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:  layer,
+		MaxPool: raftConnsPerPeer,
+		Timeout: raftCallTimeout,
+		Logger:  logger.Named("raft-net"),
+	})
+}
+
 // StreamLayer returns a layer for one raft.NetworkTransport, which closes it.
 // At most one should be open at a time: two would share what comes in.
-func (p *peerPort) StreamLayer() raft.StreamLayer {
+func (p *Port) StreamLayer() raft.StreamLayer {
 	return &raftLayer{port: p, done: make(chan struct{})}
 }
 
@@ -32,7 +52,7 @@ func (p *peerPort) StreamLayer() raft.StreamLayer {
 // elsewhere and it answers.
 func (l *raftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	want := l.port.cfg.TargetUUID(string(address))
-	if moved := l.port.whereabouts.of(want); moved != "" && moved != string(address) {
+	if moved := l.port.whereabouts.Of(want); moved != "" && moved != string(address) {
 		// Half of the time: it may be where the configuration has it after all.
 		if c, err := l.dial(moved, timeout/2, want); err == nil {
 			return c, nil
@@ -49,7 +69,7 @@ func (l *raftLayer) dial(addr string, timeout time.Duration, want string) (net.C
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	c, err := l.port.dial(ctx, addr, purposeRaft, want)
+	c, err := l.port.dial(ctx, addr, PurposeRaft, want)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +96,7 @@ func (l *raftLayer) Accept() (net.Conn, error) {
 		if !l.own(c) {
 			return nil, net.ErrClosed
 		}
-		return &raftInbound{Conn: c, taken: func() error { return l.port.mayOpen(l.port.ctx, purposeRaft, c.other) }, takenAt: time.Now()}, nil
+		return &raftInbound{Conn: c, taken: func() error { return l.port.mayOpen(l.port.ctx, PurposeRaft, c.other) }, takenAt: time.Now()}, nil
 	}
 }
 
@@ -98,7 +118,7 @@ func (l *raftLayer) Close() error {
 }
 
 // Addr returns the advertised address of the port.
-func (l *raftLayer) Addr() net.Addr { return peerAddr(l.port.addr) }
+func (l *raftLayer) Addr() net.Addr { return hostPort(l.port.addr) }
 
 // own makes c end with the layer; false, c being closed, if that has happened.
 func (l *raftLayer) own(c *peerConn) bool {
@@ -118,7 +138,7 @@ func (l *raftLayer) own(c *peerConn) bool {
 
 // deliverRaft hands c to whoever accepts. Without a Raft that runs it gives up
 // after the handshake timeout: the dialer tries again.
-func (p *peerPort) deliverRaft(c *peerConn) {
+func (p *Port) deliverRaft(c *peerConn) {
 	timer := time.NewTimer(p.cfg.HandshakeTimeout)
 	defer timer.Stop()
 	select {
@@ -130,14 +150,14 @@ func (p *peerPort) deliverRaft(c *peerConn) {
 	}
 }
 
-// peerAddr is an advertised host:port, which need not be an IP address.
-type peerAddr string
+// hostPort is an advertised host:port, which need not be an IP address.
+type hostPort string
 
 // Network returns "tcp".
-func (a peerAddr) Network() string { return "tcp" }
+func (a hostPort) Network() string { return "tcp" }
 
 // String returns the host:port.
-func (a peerAddr) String() string { return string(a) }
+func (a hostPort) String() string { return string(a) }
 
 // raftInbound is a connection on which somebody asks this node's Raft, one message
 // after the other, each answered before the next is read. It closes itself when a

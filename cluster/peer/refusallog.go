@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"sync"
@@ -7,22 +7,23 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// refusalLogInterval is the least time between two log lines of a refusalLog.
-const refusalLogInterval = time.Second
+// RefusalLogInterval is the least time between two log lines of a RefusalLog.
+const RefusalLogInterval = time.Second
 
-// refusalLog logs refusals of one kind, which others can bring about as often as they
+// RefusalLog logs refusals of one kind, which others can bring about as often as they
 // like, as with a port scan: the first within an interval, and how many it kept quiet
 // about. The zero value is ready. It is safe for concurrent use.
-type refusalLog struct {
+type RefusalLog struct {
 	mu    sync.Mutex
 	last  time.Time
 	quiet int
 }
 
-func (l *refusalLog) warn(logger hclog.Logger, text string, args ...any) {
+// Warn logs a refusal, unless another one was logged within the interval.
+func (l *RefusalLog) Warn(logger hclog.Logger, text string, args ...any) {
 	l.mu.Lock()
 	now := time.Now()
-	if now.Sub(l.last) < refusalLogInterval {
+	if now.Sub(l.last) < RefusalLogInterval {
 		l.quiet++
 		l.mu.Unlock()
 		return

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -33,7 +34,7 @@ func openFakePeer(t *testing.T, serve func(n int, conn net.Conn, r *bufio.Reader
 		t.Fatal(err)
 	}
 	f := &fakePeer{addr: listener.Addr().String()}
-	testAddrs.Store(f.addr, testUUID("n2"))
+	testAddrs.Store(f.addr, peertest.UUID("n2"))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -67,19 +68,9 @@ func readRequest(r *bufio.Reader) error {
 	return req.Read(r)
 }
 
-func newSubmit(body string) (*fasthttp.Request, *fasthttp.Response) {
-	var req fasthttp.Request
-	var resp fasthttp.Response
-	req.Header.SetMethod(fasthttp.MethodPost)
-	req.Header.SetHost("n1.example")
-	req.SetRequestURI("/api/tasks")
-	req.SetBodyString(body)
-	return &req, &resp
-}
-
 // What did not leave this node was not done; what may have left is unknown.
 // Nothing is ever sent twice.
-func TestPeerPort_Forward_errors(t *testing.T) {
+func TestPort_Forward_errors(t *testing.T) {
 	t.Parallel()
 	const large = 4 << 20 // more than the sockets hold
 	cases := map[string]struct {
@@ -135,7 +126,7 @@ func TestPeerPort_Forward_errors(t *testing.T) {
 			t.Parallel()
 			fake := openFakePeer(t, tc.serve)
 			p := openTestPort(t, "n1")
-			req, resp := newSubmit(strings.Repeat("x", tc.body))
+			req, resp := peertest.Submit(strings.Repeat("x", tc.body))
 			err := p.Forward(t.Context(), fake.addr, req, resp, nil)
 			if !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
@@ -151,7 +142,7 @@ func TestPeerPort_Forward_errors(t *testing.T) {
 	}
 }
 
-func TestPeerPort_Forward_nothingSent(t *testing.T) {
+func TestPort_Forward_nothingSent(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -159,7 +150,7 @@ func TestPeerPort_Forward_nothingSent(t *testing.T) {
 	}
 	_ = closed.Close()
 	p := openTestPort(t, "n1")
-	other := openTestPort(t, "n2", func(c *peerConfig) { c.JoinKeys = onlyKey(testOtherKey) })
+	other := openTestPort(t, "n2", func(c *Config) { c.JoinKeys = onlyKey(testOtherKey) })
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tc := range map[string]struct {
@@ -171,20 +162,20 @@ func TestPeerPort_Forward_nothingSent(t *testing.T) {
 		"cancelled before":       {cancelled, other.Addr()},
 		"an address that's none": {t.Context(), "nonsense"},
 	} {
-		req, resp := newSubmit("{}")
+		req, resp := peertest.Submit("{}")
 		if err := p.Forward(tc.ctx, tc.addr, req, resp, nil); !errors.Is(err, fsm.ErrNoLeader) || errors.Is(err, fsm.ErrOutcomeUnknown) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	_ = p.Close()
-	req, resp := newSubmit("{}")
+	req, resp := peertest.Submit("{}")
 	if err := p.Forward(t.Context(), other.Addr(), req, resp, nil); !errors.Is(err, fsm.ErrShuttingDown) {
 		t.Errorf("closed port: got %v", err)
 	}
 }
 
 // The caller's context ends the wait, and what was sent by then is unknown.
-func TestPeerPort_Forward_context(t *testing.T) {
+func TestPort_Forward_context(t *testing.T) {
 	t.Parallel()
 	received := make(chan struct{}, 2)
 	fake := openFakePeer(t, func(_ int, _ net.Conn, r *bufio.Reader) {
@@ -196,14 +187,14 @@ func TestPeerPort_Forward_context(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-received; cancel() }()
-	req, resp := newSubmit("{}")
+	req, resp := peertest.Submit("{}")
 	if err := p.Forward(ctx, fake.addr, req, resp, nil); !errors.Is(err, fsm.ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 
 	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	req, resp = newSubmit("{}")
+	req, resp = peertest.Submit("{}")
 	if err := p.Forward(ctx, fake.addr, req, resp, nil); !errors.Is(err, fsm.ErrOutcomeUnknown) {
 		t.Errorf("past the deadline: got %v", err)
 	}
@@ -211,7 +202,7 @@ func TestPeerPort_Forward_context(t *testing.T) {
 
 // A kept connection that the peer has closed is not used: the request goes out
 // on a new one, once.
-func TestPeerPort_Forward_staleConnection(t *testing.T) {
+func TestPort_Forward_staleConnection(t *testing.T) {
 	t.Parallel()
 	gone := make(chan struct{})
 	fake := openFakePeer(t, func(n int, conn net.Conn, r *bufio.Reader) {
@@ -228,7 +219,7 @@ func TestPeerPort_Forward_staleConnection(t *testing.T) {
 	})
 	p := openTestPort(t, "n1")
 	for range 2 {
-		req, resp := newSubmit("{}")
+		req, resp := peertest.Submit("{}")
 		if err := p.Forward(t.Context(), fake.addr, req, resp, nil); err != nil || string(resp.Body()) != "{}" {
 			t.Fatalf("forward: %q, %v", resp.Body(), err)
 		}
@@ -240,7 +231,7 @@ func TestPeerPort_Forward_staleConnection(t *testing.T) {
 	}
 }
 
-func idleClosedByPeer(p *peerPort, addr string) bool {
+func idleClosedByPeer(p *Port, addr string) bool {
 	pool := p.acquirePool(addr)
 	defer p.releasePool(pool)
 	pool.mu.Lock()
@@ -254,13 +245,13 @@ func idleClosedByPeer(p *peerPort, addr string) bool {
 }
 
 // An answer that the caller has no room for is not read; the caller learns why.
-func TestPeerPort_Forward_noRoom(t *testing.T) {
+func TestPort_Forward_noRoom(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("12345") })
 	full := errors.New("full")
 	for _, room := range []error{full, nil} {
-		req, resp := newSubmit("{}")
+		req, resp := peertest.Submit("{}")
 		asked := 0
 		err := p.Forward(t.Context(), leader.Addr(), req, resp, func(n int) error { asked = n; return room })
 		if asked != 5 {
@@ -273,10 +264,10 @@ func TestPeerPort_Forward_noRoom(t *testing.T) {
 }
 
 // A request arrives as it was sent, and its answer comes back as it was given.
-func TestPeerPort_Forward_isFaithful(t *testing.T) {
+func TestPort_Forward_isFaithful(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
-	req, resp := newSubmit(`{"task_type":"email"}`)
+	req, resp := peertest.Submit(`{"task_type":"email"}`)
 	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || resp.StatusCode() != fasthttp.StatusServiceUnavailable || !strings.Contains(string(resp.Body()), `"no_leader"`) {
 		t.Fatalf("before a handler is set: %d %q, %v", resp.StatusCode(), resp.Body(), err)
 	}
@@ -320,7 +311,7 @@ func TestPeerPort_Forward_isFaithful(t *testing.T) {
 }
 
 // Requests as clients send them, odd ones too, keep their framing.
-func TestPeerPort_Forward_framing(t *testing.T) {
+func TestPort_Forward_framing(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { fmt.Fprintf(ctx, "%s %q", ctx.Method(), ctx.Request.Body()) })
@@ -348,10 +339,10 @@ func TestPeerPort_Forward_framing(t *testing.T) {
 }
 
 // A client of the API cannot have its request taken for a node's call.
-func TestPeerPort_Forward_isNoCall(t *testing.T) {
+func TestPort_Forward_isNoCall(t *testing.T) {
 	t.Parallel()
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
-	leader.Handle("join", func(context.Context, hello, []byte) ([]byte, error) {
+	leader.Handle("join", func(context.Context, Hello, []byte) ([]byte, error) {
 		t.Error("a client made a node's call")
 		return nil, nil
 	})
@@ -370,17 +361,17 @@ func TestPeerPort_Forward_isNoCall(t *testing.T) {
 }
 
 // The largest headers and the largest body that the API accepts are passed on.
-func TestPeerPort_Forward_largest(t *testing.T) {
+func TestPort_Forward_largest(t *testing.T) {
 	t.Parallel()
 	const apiHeaderMax, apiBodyMax = 12 << 10, 8 << 20
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("served") })
-	req, resp := newSubmit("{}")
+	req, resp := peertest.Submit("{}")
 	req.Header.Set("X-Long", strings.Repeat("x", apiHeaderMax))
 	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "served" {
 		t.Errorf("headers: %v, %d %q", err, resp.StatusCode(), resp.Body())
 	}
-	req, resp = newSubmit(strings.Repeat("x", apiBodyMax))
+	req, resp = peertest.Submit(strings.Repeat("x", apiBodyMax))
 	if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "served" {
 		t.Errorf("body: %v, %d %q", err, resp.StatusCode(), resp.Body())
 	}
@@ -388,7 +379,7 @@ func TestPeerPort_Forward_largest(t *testing.T) {
 
 // Many requests are under way at once, and past the bound they wait for a free
 // connection.
-func TestPeerPort_Forward_manyAtOnce(t *testing.T) {
+func TestPort_Forward_manyAtOnce(t *testing.T) {
 	leavesNothing(t)
 	p, leader := openTestPort(t, "n1"), openTestPort(t, "n2")
 	const waves = 2
@@ -406,7 +397,7 @@ func TestPeerPort_Forward_manyAtOnce(t *testing.T) {
 	for i := range waves * connsPerPeerMax {
 		wg.Go(func() {
 			body := fmt.Sprintf("task %d", i)
-			req, resp := newSubmit(body)
+			req, resp := peertest.Submit(body)
 			if err := p.Forward(t.Context(), leader.Addr(), req, resp, nil); err != nil || string(resp.Body()) != body {
 				t.Errorf("request %d: %q, %v", i, resp.Body(), err)
 			}

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bufio"
@@ -14,17 +14,18 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/fsm"
 )
 
 // forwardWaiting passes a request with that body on and returns its answer.
-func forwardWaiting(ctx context.Context, p *peerPort, addr, body string) (*fasthttp.Response, error) {
-	req, resp := newSubmit(body)
+func forwardWaiting(ctx context.Context, p *Port, addr, body string) (*fasthttp.Response, error) {
+	req, resp := peertest.Submit(body)
 	return resp, p.ForwardWaiting(ctx, addr, testUUIDAt(addr), req, resp)
 }
 
 // openStreamPair returns a port and another one that answers with handler.
-func openStreamPair(t *testing.T, handler fasthttp.RequestHandler) (follower, leader *peerPort) {
+func openStreamPair(t *testing.T, handler fasthttp.RequestHandler) (follower, leader *Port) {
 	t.Helper()
 	follower, leader = openTestPort(t, "n1"), openTestPort(t, "n2")
 	leader.SetForwardHandler(handler)
@@ -37,7 +38,7 @@ func callerOf(ctx *fasthttp.RequestCtx) context.Context {
 }
 
 // Many requests that wait share one connection, and each gets its own answer.
-func TestPeerPort_ForwardWaiting(t *testing.T) {
+func TestPort_ForwardWaiting(t *testing.T) {
 	t.Parallel()
 	const count = 500
 	var waiting sync.WaitGroup
@@ -67,7 +68,7 @@ func TestPeerPort_ForwardWaiting(t *testing.T) {
 }
 
 // What is too long to share a connection gets one of its own.
-func TestPeerPort_ForwardWaiting_long(t *testing.T) {
+func TestPort_ForwardWaiting_long(t *testing.T) {
 	t.Parallel()
 	follower, leader := openStreamPair(t, func(ctx *fasthttp.RequestCtx) {
 		if _, ok := ctx.Conn().(*streamConn); ok {
@@ -82,7 +83,7 @@ func TestPeerPort_ForwardWaiting_long(t *testing.T) {
 
 // A large answer that its reader is slow to take does not hold back others for
 // more than a part of it.
-func TestPeerPort_ForwardWaiting_largeAnswer(t *testing.T) {
+func TestPort_ForwardWaiting_largeAnswer(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 20<<20)
 	follower, leader := openStreamPair(t, func(ctx *fasthttp.RequestCtx) {
@@ -110,7 +111,7 @@ func TestPeerPort_ForwardWaiting_largeAnswer(t *testing.T) {
 
 // The leader learns of a caller that has gone, and its answer still arrives: it
 // says what was done.
-func TestPeerPort_ForwardWaiting_gone(t *testing.T) {
+func TestPort_ForwardWaiting_gone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	follower, leader := openStreamPair(t, func(ctx *fasthttp.RequestCtx) {
@@ -125,7 +126,7 @@ func TestPeerPort_ForwardWaiting_gone(t *testing.T) {
 
 // With the connection all its callers have gone; the answers that it does not
 // take are known not to have arrived.
-func TestPeerPort_ForwardWaiting_lost(t *testing.T) {
+func TestPort_ForwardWaiting_lost(t *testing.T) {
 	t.Parallel()
 	const count = 20
 	came := make(chan struct{}, count)
@@ -165,7 +166,7 @@ func TestPeerPort_ForwardWaiting_lost(t *testing.T) {
 
 // A follower that does not read is cut off, and its answers are known not to
 // have arrived.
-func TestPeerPort_ForwardWaiting_slowReader(t *testing.T) {
+func TestPort_ForwardWaiting_slowReader(t *testing.T) {
 	t.Parallel()
 	unsent := make(chan struct{})
 	leader := openTestPort(t, "n2")
@@ -187,7 +188,7 @@ func TestPeerPort_ForwardWaiting_slowReader(t *testing.T) {
 	}
 }
 
-func TestPeerPort_ForwardWaiting_errors(t *testing.T) {
+func TestPort_ForwardWaiting_errors(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -198,7 +199,7 @@ func TestPeerPort_ForwardWaiting_errors(t *testing.T) {
 	if _, err := forwardWaiting(t.Context(), follower, closed.Addr().String(), "x"); !errors.Is(err, fsm.ErrNoLeader) {
 		t.Errorf("nobody there: %v", err)
 	}
-	req, resp := newSubmit("x")
+	req, resp := peertest.Submit("x")
 	if err := follower.ForwardWaiting(t.Context(), leader.Addr(), "another node", req, resp); !errors.Is(err, fsm.ErrNoLeader) || !strings.Contains(err.Error(), "identity") {
 		t.Errorf("another node there: %v", err)
 	}
@@ -227,7 +228,7 @@ func TestPeerPort_ForwardWaiting_errors(t *testing.T) {
 }
 
 // What a follower must not send ends its connection.
-func TestPeerPort_streamFrames(t *testing.T) {
+func TestPort_streamFrames(t *testing.T) {
 	t.Parallel()
 	leader := openTestPort(t, "n2")
 	leader.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { <-callerOf(ctx).Done() })
@@ -269,7 +270,7 @@ func TestPeerPort_streamFrames(t *testing.T) {
 }
 
 // A port that is closed has its waits answered first, and leaves nothing behind.
-func TestPeerPort_CloseStreams(t *testing.T) {
+func TestPort_CloseStreams(t *testing.T) {
 	leavesNothing(t)
 	came := make(chan struct{})
 	ended, end := context.WithCancel(t.Context())
@@ -298,9 +299,9 @@ func TestPeerPort_CloseStreams(t *testing.T) {
 }
 
 // dialStream opens a connection for streams and shakes hands.
-func dialStream(t *testing.T, to *peerPort) *frameConn {
+func dialStream(t *testing.T, to *Port) *frameConn {
 	t.Helper()
-	c, err := openTestPort(t, "n1").dial(t.Context(), to.Addr(), purposeStream, to.cfg.Self().UUID)
+	c, err := openTestPort(t, "n1").dial(t.Context(), to.Addr(), PurposeStream, to.cfg.Self().UUID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"crypto/tls"
@@ -9,16 +9,17 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
 // tlsPort opens a port with a mode; nil = without TLS.
-func tlsPort(t *testing.T, nodeID string, a *certstest.Authority, mode *TLSMode) *peerPort {
+func tlsPort(t *testing.T, nodeID string, a *certstest.Authority, mode *TLSMode) *Port {
 	t.Helper()
-	p := openTestPort(t, nodeID, func(c *peerConfig) {
+	p := openTestPort(t, nodeID, func(c *Config) {
 		c.Certificate = nil
 		if mode != nil {
-			c.Certificate, c.TLSMode = certificateOf(t, a, a.Issue([]string{"127.0.0.1"})), *mode
+			c.Certificate, c.TLSMode = peertest.Certificate(t, a, a.Issue([]string{"127.0.0.1"})), *mode
 		}
 	})
 	p.Handle("echo", echoCall)
@@ -28,7 +29,7 @@ func tlsPort(t *testing.T, nodeID string, a *certstest.Authority, mode *TLSMode)
 // Nodes whose modes are next to each other take each other in both directions, so that
 // TLS is switched on and off while they serve; the others refuse each other. Nobody
 // falls back.
-func TestPeerTLS_modes(t *testing.T) {
+func TestTLS_modes(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
 	required, prefer, accept := TLSRequired, TLSPrefer, TLSAccept
@@ -41,7 +42,7 @@ func TestPeerTLS_modes(t *testing.T) {
 			switch next := j-i >= -1 && j-i <= 1; {
 			case next && err != nil:
 				t.Errorf("%s dials %s: %v", names[i], names[j], err)
-			case i >= 2 && j == 0 && !errors.Is(err, errRefused), i <= 1 && j == 3 && !errors.Is(err, errRefused):
+			case i >= 2 && j == 0 && !errors.Is(err, ErrRefused), i <= 1 && j == 3 && !errors.Is(err, ErrRefused):
 				t.Errorf("%s dials %s: %v, want a refusal", names[i], names[j], err)
 			}
 			// What a node dials, and what it takes.
@@ -58,7 +59,7 @@ func TestPeerTLS_modes(t *testing.T) {
 
 // Who is between two nodes, and even has a certificate for the address that is dialed,
 // gets nowhere by taking TLS off on the way: the handshake covers the channel.
-func TestPeerTLS_modeStripped(t *testing.T) {
+func TestTLS_modeStripped(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
 	prefer, accept := TLSPrefer, TLSAccept
@@ -67,7 +68,7 @@ func TestPeerTLS_modeStripped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testAddrs.Store(listener.Addr().String(), testUUID("n2"))
+	testAddrs.Store(listener.Addr().String(), peertest.UUID("n2"))
 	own := a.Issue([]string{"127.0.0.1"}).TLS(t)
 	var between sync.WaitGroup
 	between.Go(func() {
@@ -87,7 +88,7 @@ func TestPeerTLS_modeStripped(t *testing.T) {
 		_, _ = io.Copy(stripped, plain)
 	})
 	_, err = dialer.Call(t.Context(), listener.Addr().String(), "echo", []byte("x"))
-	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "another join key") {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "another join key") {
 		t.Errorf("over a connection without TLS in the middle: %v", err)
 	}
 	_ = dialer.Close()
@@ -96,7 +97,7 @@ func TestPeerTLS_modeStripped(t *testing.T) {
 }
 
 // A node that takes both takes strangers as little as one without TLS.
-func TestPeerTLS_modeStrangers(t *testing.T) {
+func TestTLS_modeStrangers(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
 	accept := TLSAccept
@@ -110,8 +111,8 @@ func TestPeerTLS_modeStrangers(t *testing.T) {
 		}
 	}
 	waitUntil(t, "no connection is left", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.inbound == 0 })
-	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate, c.JoinKeys = nil, onlyKey(testOtherKey) })
-	if _, err := dialer.Call(t.Context(), p.Addr(), "echo", nil); !errors.Is(err, errRefused) {
+	dialer := openTestPort(t, "n1", func(c *Config) { c.Certificate, c.JoinKeys = nil, onlyKey(testOtherKey) })
+	if _, err := dialer.Call(t.Context(), p.Addr(), "echo", nil); !errors.Is(err, ErrRefused) {
 		t.Errorf("with another join key: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"net"
@@ -15,11 +15,11 @@ import (
 // them; closing one makes the port forget it.
 type peerConn struct {
 	net.Conn
-	port *peerPort
+	port *Port
 
 	// Set once, before the connection is handed on.
-	why     purpose
-	other   hello // who is on the other side
+	why     Purpose
+	other   Hello // who is on the other side
 	inbound bool  // the other side opened it
 
 	// shown is what the other side has shown, nil without TLS and until hands are shaken;

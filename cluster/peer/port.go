@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bufio"
@@ -43,12 +43,12 @@ const (
 	acceptPauseMax = time.Second
 )
 
-// ErrPeerAddrInUse is returned when another process listens on the address of
+// ErrAddrInUse is returned when another process listens on the address of
 // the peer port.
-var ErrPeerAddrInUse = errors.New("the peer address is in use")
+var ErrAddrInUse = errors.New("the peer address is in use")
 
-// peerConfig says how the peer port listens, dials and decides.
-type peerConfig struct {
+// Config says how the peer port listens, dials and decides.
+type Config struct {
 	// ListenAddr is the host:port to listen on; port 0 picks a free one.
 	ListenAddr string
 	// Advertise is the host:port that others reach the port by; "" = the
@@ -56,26 +56,26 @@ type peerConfig struct {
 	Advertise string
 	// JoinKeys returns the secrets by which both sides of each connection show that
 	// they belong here; nil = none. Whether that is allowed is the caller's decision.
-	JoinKeys func() joinKeys
+	JoinKeys func() JoinKeys
 	// Self is asked at each handshake, because the cluster id comes late. PeerAddr and
 	// Key are the port's to fill in.
-	Self func() hello
+	Self func() Hello
 	// Signer is the node's own key, which the UUID of Self is of.
 	Signer ed25519.PrivateKey
 	// Admit is asked at the end of each handshake of somebody who dialed us,
 	// key, cluster and target having been checked, and before Member and RaftPeer: it
 	// may wait until these can tell, or ctx ends. Its error refuses, and its
 	// text is told to the dialer. nil admits all.
-	Admit func(ctx context.Context, why purpose, from hello) error
+	Admit func(ctx context.Context, why Purpose, from Hello) error
 	// Member reports whether who dialed us is a member of the cluster: requests of
 	// the API, since the public port of who passes them on has checked their keys, and
 	// all calls but the open ones are taken from members alone. It is asked for each
 	// request, because a connection outlives a membership. nil = all are.
-	Member func(hello) bool
+	Member func(Hello) bool
 	// RaftPeer says why Raft's messages are not taken from a node: nil if they are.
 	// It is asked when that node opens a connection, and then again and again. nil =
 	// they are taken from all.
-	RaftPeer func(ctx context.Context, from hello) error
+	RaftPeer func(ctx context.Context, from Hello) error
 	// Recorded returns by which name and peer address the cluster knows the node with
 	// an identity, "" for what it has not recorded. nil = nothing is.
 	Recorded func(uuid string) (nodeID, peerAddr string)
@@ -86,7 +86,7 @@ type peerConfig struct {
 	TargetUUID func(addr string) string
 	// Missed is told who dialed us, and proved who it is, and meant a node of another
 	// identity, which was at this address before. nil = nobody is told.
-	Missed func(hello)
+	Missed func(Hello)
 	// Logger gets one line per event that an operator would miss.
 	Logger hclog.Logger
 	// Listen listens on an address; nil = TCP.
@@ -95,29 +95,29 @@ type peerConfig struct {
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// Certificate makes the port speak mutual TLS; nil = none. TLSMode says on which
 	// connections.
-	Certificate PeerCertificate
+	Certificate Certificate
 	TLSMode     TLSMode
 	// HandshakeTimeout bounds connecting and shaking hands; 0 = 5 s.
 	HandshakeTimeout time.Duration
 }
 
-// peerPort is the one port for everything that nodes say to each other: Raft,
+// Port is the one port for everything that nodes say to each other: Raft,
 // requests passed on to the leader, node-to-node calls. Its methods are safe
 // for concurrent use.
-type peerPort struct {
-	cfg      peerConfig
+type Port struct {
+	cfg      Config
 	log      hclog.Logger
 	listener net.Listener
 	addr     string           // advertised
 	server   *fasthttp.Server // of members
 	meets    *fasthttp.Server // of whoever wants to join
-	failures refusalLog
+	failures RefusalLog
 
 	ctx    context.Context // ends with the port
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // every goroutine of the port; Add under mu only
 
-	whereabouts whereabouts
+	whereabouts Whereabouts
 
 	handshakes chan struct{} // a slot each, handshakesMax
 	raftConns  chan *peerConn
@@ -132,18 +132,18 @@ type peerPort struct {
 	mu      sync.Mutex
 	closed  bool
 	shaking list.List              // of net.Conn: the handshakes under way, the oldest first
-	meeting list.List              // of *peerConn: those of purposeMeet that others opened, the oldest first
+	meeting list.List              // of *peerConn: those of PurposeMeet that others opened, the oldest first
 	conns   map[*peerConn]struct{} // inbound and outbound
 	inbound int                    // how many others opened
-	calls   map[string]callHandler
+	calls   map[string]CallHandler
 	pools   map[string]*connPool // by peer address
 	clients map[streamTarget]*streamClient
 }
 
-// listenPeers opens the peer port. It accepts at once, so handlers should be
+// Listen opens the peer port. It accepts at once, so handlers should be
 // set before others learn the address; until then requests get 503 and calls
-// an error. The caller must Close it. ErrPeerAddrInUse if the address is taken.
-func listenPeers(cfg peerConfig) (*peerPort, error) {
+// an error. The caller must Close it. ErrAddrInUse if the address is taken.
+func Listen(cfg Config) (*Port, error) {
 	if cfg.HandshakeTimeout <= 0 {
 		cfg.HandshakeTimeout = handshakeTimeoutDefault
 	}
@@ -155,7 +155,7 @@ func listenPeers(cfg peerConfig) (*peerPort, error) {
 	}
 	listener, err := cfg.Listen(cfg.ListenAddr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: another process listens on %s: stop it, or choose another address with --peer-addr: %w", ErrPeerAddrInUse, cfg.ListenAddr, err)
+		return nil, fmt.Errorf("%w: another process listens on %s: stop it, or choose another address with --peer-addr: %w", ErrAddrInUse, cfg.ListenAddr, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on --peer-addr %s: %w", cfg.ListenAddr, err)
@@ -166,18 +166,18 @@ func listenPeers(cfg peerConfig) (*peerPort, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &peerPort{
+	p := &Port{
 		cfg: cfg, log: cfg.Logger, listener: listener, addr: addr,
 		ctx: ctx, cancel: cancel,
 		handshakes: make(chan struct{}, handshakesMax),
 		raftConns:  make(chan *peerConn),
 		conns:      make(map[*peerConn]struct{}),
-		calls:      make(map[string]callHandler),
+		calls:      make(map[string]CallHandler),
 		pools:      make(map[string]*connPool),
 		clients:    make(map[streamTarget]*streamClient),
 	}
 	p.readers.New = func() any { return bufio.NewReaderSize(nil, forwardHeaderMax) }
-	p.server, p.meets = newPeerServer(p), newMeetServer(p)
+	p.server, p.meets = newServer(p), newMeetServer(p)
 	p.start(p.runAccept)
 	p.start(p.runIdleReaper)
 	if cfg.Certificate != nil {
@@ -203,12 +203,15 @@ func advertised(listening net.Addr, advertise string) (string, error) {
 }
 
 // Addr returns the advertised host:port of the peer port.
-func (p *peerPort) Addr() string { return p.addr }
+func (p *Port) Addr() string { return p.addr }
+
+// Whereabouts returns where the other members are, by their own words.
+func (p *Port) Whereabouts() *Whereabouts { return &p.whereabouts }
 
 // Close ends the listener and every connection, Raft's included, and waits for
 // the port's goroutines and the handlers that they run. It is safe to call
 // more than once; each call returns when it is over.
-func (p *peerPort) Close() error {
+func (p *Port) Close() error {
 	p.mu.Lock()
 	first := !p.closed
 	p.closed = true
@@ -233,7 +236,7 @@ func (p *peerPort) Close() error {
 
 // endStreams gives the requests that wait a moment to be answered. The function
 // it returns waits until all of them have ended.
-func (p *peerPort) endStreams() (wait func()) {
+func (p *Port) endStreams() (wait func()) {
 	ended := make(chan struct{})
 	go func() {
 		p.waits.Wait()
@@ -249,7 +252,7 @@ func (p *peerPort) endStreams() (wait func()) {
 }
 
 // enterStream counts a stream, which p.waits.Done ends; false once Close began.
-func (p *peerPort) enterStream() bool {
+func (p *Port) enterStream() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -260,7 +263,7 @@ func (p *peerPort) enterStream() bool {
 }
 
 // start runs fn in a goroutine that Close waits for; false once Close began.
-func (p *peerPort) start(fn func()) bool {
+func (p *Port) start(fn func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -272,7 +275,7 @@ func (p *peerPort) start(fn func()) bool {
 
 // track makes conn one of the port's; nil, conn being closed, once Close began
 // or when others have opened too many.
-func (p *peerPort) track(conn net.Conn, inbound bool) *peerConn {
+func (p *Port) track(conn net.Conn, inbound bool) *peerConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || (inbound && p.inbound >= inboundConnsMax) {
@@ -288,7 +291,7 @@ func (p *peerPort) track(conn net.Conn, inbound bool) *peerConn {
 }
 
 // forget is track's other end.
-func (p *peerPort) forget(c *peerConn) {
+func (p *Port) forget(c *peerConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, ok := p.conns[c]; !ok {
@@ -302,7 +305,7 @@ func (p *peerPort) forget(c *peerConn) {
 
 // runAccept takes connections until the listener is closed. Each waits for a
 // handshake slot, which is soon there: if there is none, one is made free.
-func (p *peerPort) runAccept() {
+func (p *Port) runAccept() {
 	pause := time.Millisecond
 	for {
 		conn, err := p.listener.Accept()
@@ -330,7 +333,7 @@ func (p *peerPort) runAccept() {
 
 // beginHandshake counts a handshake on conn, and cuts the oldest one off if there
 // are too many. end must follow; ok is false once the port closes.
-func (p *peerPort) beginHandshake(conn net.Conn) (end func(), ok bool) {
+func (p *Port) beginHandshake(conn net.Conn) (end func(), ok bool) {
 	select {
 	case p.handshakes <- struct{}{}:
 	default:
@@ -354,7 +357,7 @@ func (p *peerPort) beginHandshake(conn net.Conn) (end func(), ok bool) {
 
 // cutOldest ends the oldest handshake under way, whose goroutine notices and
 // gives its slot back.
-func (p *peerPort) cutOldest() {
+func (p *Port) cutOldest() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if oldest := p.shaking.Front(); oldest != nil {
@@ -365,24 +368,24 @@ func (p *peerPort) cutOldest() {
 
 // serve shakes hands with whoever opened conn and hands it on. It calls end as
 // soon as hands are shaken.
-func (p *peerPort) serve(conn net.Conn, end func()) {
+func (p *Port) serve(conn net.Conn, end func()) {
 	c, err := p.greet(conn)
 	end()
 	if err != nil {
-		p.failures.warn(p.log, "refused a connection to the peer port", "remote_addr", conn.RemoteAddr(), "error", err)
+		p.failures.Warn(p.log, "refused a connection to the peer port", "remote_addr", conn.RemoteAddr(), "error", err)
 		return
 	}
 	if c == nil {
 		return
 	}
 	switch c.why {
-	case purposeRaft:
+	case PurposeRaft:
 		p.deliverRaft(c)
 		return
-	case purposeStream:
+	case PurposeStream:
 		p.serveStreams(c)
 		return
-	case purposeMeet:
+	case PurposeMeet:
 		p.serveMeet(c)
 		return
 	}
@@ -395,7 +398,7 @@ func (p *peerPort) serve(conn net.Conn, end func()) {
 
 // greet is the acceptor's handshake. nil and no error: the port is closing, or
 // full.
-func (p *peerPort) greet(conn net.Conn) (*peerConn, error) {
+func (p *Port) greet(conn net.Conn) (*peerConn, error) {
 	c := p.track(p.secure(conn, false, ""), true)
 	if c == nil {
 		return nil, nil
@@ -429,7 +432,7 @@ func (p *peerPort) greet(conn net.Conn) (*peerConn, error) {
 // lingerClose closes a refused connection so that the dialer can read why: an
 // end with unread bytes on our side would be a reset, and throw the answer
 // away. What it reads is bounded in bytes and by the handshake's deadline.
-func (p *peerPort) lingerClose(c *peerConn) {
+func (p *Port) lingerClose(c *peerConn) {
 	defer c.Close()
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -439,7 +442,7 @@ func (p *peerPort) lingerClose(c *peerConn) {
 }
 
 // self is what this node says of itself.
-func (p *peerPort) self() hello {
+func (p *Port) self() Hello {
 	self := p.cfg.Self()
 	self.PeerAddr = p.addr
 	self.Key = nodekey.Encode(nodekey.Public(p.cfg.Signer))
@@ -448,7 +451,7 @@ func (p *peerPort) self() hello {
 
 // newHandshake shakes TLS's hands on c, if the port speaks it, and returns what is to
 // be done within.
-func (p *peerPort) newHandshake(c *peerConn) (h handshake, err error) {
+func (p *Port) newHandshake(c *peerConn) (h handshake, err error) {
 	if err := shakeTLS(c); err != nil {
 		return h, err
 	}
@@ -461,8 +464,8 @@ func (p *peerPort) newHandshake(c *peerConn) (h handshake, err error) {
 }
 
 // admitOn returns what decides at the end of a handshake on c.
-func (p *peerPort) admitOn(c *peerConn) func(purpose, hello) error {
-	return func(why purpose, from hello) error {
+func (p *Port) admitOn(c *peerConn) func(Purpose, Hello) error {
+	return func(why Purpose, from Hello) error {
 		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.HandshakeTimeout)
 		defer cancel()
 		if p.cfg.Admit != nil {
@@ -479,7 +482,7 @@ func (p *peerPort) admitOn(c *peerConn) func(purpose, hello) error {
 
 // checkCertificate checks that the dialer's certificate, if the port wants one, is for
 // the node that it has proven to be.
-func (p *peerPort) checkCertificate(c *peerConn, from hello) error {
+func (p *Port) checkCertificate(c *peerConn, from Hello) error {
 	secured := tlsOf(c.Conn)
 	if secured == nil {
 		return nil
@@ -492,38 +495,39 @@ func (p *peerPort) checkCertificate(c *peerConn, from hello) error {
 }
 
 // mayOpen says whether a node may open a connection of that purpose.
-func (p *peerPort) mayOpen(ctx context.Context, why purpose, from hello) error {
+func (p *Port) mayOpen(ctx context.Context, why Purpose, from Hello) error {
 	switch {
-	case why == purposeMeet:
+	case why == PurposeMeet:
 		return nil
-	case why == purposeRaft && p.cfg.RaftPeer == nil:
+	case why == PurposeRaft && p.cfg.RaftPeer == nil:
 		return nil
-	case why == purposeRaft:
+	case why == PurposeRaft:
 		return p.cfg.RaftPeer(ctx, from)
 	case !p.isMember(from):
-		return notMember(from)
+		return NotMember(from)
 	}
 	return nil
 }
 
-func (p *peerPort) isMember(from hello) bool { return p.cfg.Member == nil || p.cfg.Member(from) }
+func (p *Port) isMember(from Hello) bool { return p.cfg.Member == nil || p.cfg.Member(from) }
 
-func notMember(from hello) error {
+// NotMember returns the error for a node that is not a member of the cluster.
+func NotMember(from Hello) error {
 	return fmt.Errorf("node %q with identity %s is not a member of the cluster", from.NodeID, from.UUID)
 }
 
 // met notes where a node is that has shaken hands: nobody else's word counts.
-func (p *peerPort) met(other hello) {
+func (p *Port) met(other Hello) {
 	if p.isMember(other) {
 		p.whereabouts.met(other.UUID, other.PeerAddr)
 	}
 }
 
 // dial opens a connection to the peer at addr. want is the UUID that it must
-// have, "" for any, which purposeMeet alone allows. ctx bounds it, and so does the
+// have, "" for any, which PurposeMeet alone allows. ctx bounds it, and so does the
 // handshake timeout.
-func (p *peerPort) dial(ctx context.Context, addr string, why purpose, want string) (*peerConn, error) {
-	if want == "" && why != purposeMeet {
+func (p *Port) dial(ctx context.Context, addr string, why Purpose, want string) (*peerConn, error) {
+	if want == "" && why != PurposeMeet {
 		return nil, fmt.Errorf("dial peer %s: no member is known to be there", addr)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.HandshakeTimeout)
@@ -568,7 +572,7 @@ func (p *peerPort) dial(ctx context.Context, addr string, why purpose, want stri
 	return c, nil
 }
 
-func (p *peerPort) dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+func (p *Port) dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 	if p.cfg.Dial != nil {
 		return p.cfg.Dial(ctx, addr)
 	}

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
@@ -27,12 +28,12 @@ import (
 const peersOverTLS = "CLAIMQ_TEST_PEERS_OVER_TLS"
 
 // What the peer port does it does over TLS as well: its tests pass over it.
-func TestPeerPort_allOverTLS(t *testing.T) {
+func TestPort_allOverTLS(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(peersOverTLS) != "" {
 		return // this is that run
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestPeerPort|TestRaftLayer|TestListenPeers)", "-test.count=1")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestPort|TestRaftLayer|TestListen)", "-test.count=1")
 	cmd.Env = append(os.Environ(), peersOverTLS+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, out)
@@ -42,27 +43,20 @@ func TestPeerPort_allOverTLS(t *testing.T) {
 // everyone makes the certificate of a run over TLS.
 var everyone struct {
 	once        sync.Once
-	certificate PeerCertificate
+	certificate Certificate
 }
 
 // certificateOfAll returns the one certificate that all ports of a run over TLS
 // have; nil in other runs.
-func certificateOfAll(t *testing.T) PeerCertificate {
+func certificateOfAll(t *testing.T) Certificate {
 	if os.Getenv(peersOverTLS) == "" {
 		return nil
 	}
 	everyone.once.Do(func() {
 		a := certstest.NewAuthority(t, "everyone's")
-		everyone.certificate = certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+		everyone.certificate = peertest.Certificate(t, a, a.Issue([]string{"127.0.0.1"}))
 	})
 	return everyone.certificate
-}
-
-// certificateOf returns the certificate, and the authority to trust.
-func certificateOf(t *testing.T, trusted *certstest.Authority, c certstest.Certificate) PeerCertificate {
-	t.Helper()
-	own, pool := c.TLS(t), trusted.Pool()
-	return func() (tls.Certificate, *x509.CertPool) { return own, pool }
 }
 
 // secureFake puts TLS around a connection that no port made, in a run over TLS.
@@ -71,29 +65,31 @@ func secureFake(t *testing.T, conn net.Conn, dialed bool) net.Conn {
 	if certificate == nil {
 		return conn
 	}
-	p := peerPort{cfg: peerConfig{Certificate: certificate}}
+	p := Port{cfg: Config{Certificate: certificate}}
 	secured := p.secure(conn, dialed, "127.0.0.1:1")
-	_ = secured.(*peerTLS).shake() // what follows fails, too
+	_ = secured.(*tlsConn).shake() // what follows fails, too
 	return secured
 }
 
 // Whoever is refused learns why, and so does the operator of the other side.
-func TestPeerTLS_refused(t *testing.T) {
+func TestTLS_refused(t *testing.T) {
 	t.Parallel()
 	ours, others := certstest.NewAuthority(t, "ours"), certstest.NewAuthority(t, "others'")
-	good := func(t *testing.T) PeerCertificate {
-		return certificateOf(t, ours, ours.Issue([]string{"127.0.0.1", "n1", "n2"}))
+	good := func(t *testing.T) Certificate {
+		return peertest.Certificate(t, ours, ours.Issue([]string{"127.0.0.1", "n1", "n2"}))
 	}
-	none := func(*testing.T) PeerCertificate { return nil }
-	issued := func(trusted, by *certstest.Authority, names []string, change ...func(*x509.Certificate)) func(*testing.T) PeerCertificate {
-		return func(t *testing.T) PeerCertificate { return certificateOf(t, trusted, by.Issue(names, change...)) }
+	none := func(*testing.T) Certificate { return nil }
+	issued := func(trusted, by *certstest.Authority, names []string, change ...func(*x509.Certificate)) func(*testing.T) Certificate {
+		return func(t *testing.T) Certificate {
+			return peertest.Certificate(t, trusted, by.Issue(names, change...))
+		}
 	}
 	local := []string{"127.0.0.1"}
 	serverOnly := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
 	clientOnly := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }
 	const takesNot = "does not take this node's certificate, its log says why"
 	for name, c := range map[string]struct {
-		dialer, acceptor func(*testing.T) PeerCertificate
+		dialer, acceptor func(*testing.T) Certificate
 		told, logged     string
 	}{
 		"a dialer without TLS":          {none, good, "the other side says: this node wants mutual TLS and the dialer speaks none", "wants mutual TLS and the dialer speaks none"},
@@ -106,7 +102,7 @@ func TestPeerTLS_refused(t *testing.T) {
 		"an acceptor with a client's":   {good, issued(ours, ours, local, clientOnly), "incompatible key usage", takesNot},
 		"a dialer of another name":      {issued(ours, ours, []string{"n3", "::1"}), good, `neither for its node id, "n1", nor for the host of its peer address, "127.0.0.1:`, "it is for n3, ::1"},
 		"an acceptor of another name":   {good, issued(ours, ours, []string{"n2", "n2.example"}), "doesn't contain any IP SANs", takesNot},
-		"a dialer that has none to show": {func(*testing.T) PeerCertificate {
+		"a dialer that has none to show": {func(*testing.T) Certificate {
 			return func() (tls.Certificate, *x509.CertPool) { return tls.Certificate{}, ours.Pool() }
 		}, good, "the dialer has no certificate", "has no certificate"},
 		"an acceptor of a name in common": {good, issued(ours, ours, local, func(c *x509.Certificate) { c.IPAddresses, c.Subject.CommonName = nil, "127.0.0.1" }), "Common Name", takesNot},
@@ -114,11 +110,11 @@ func TestPeerTLS_refused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log logText
-			acceptor := openTestPort(t, "n2", func(p *peerConfig) { p.Logger, p.Certificate = log.logger(), c.acceptor(t) })
-			acceptor.Handle("hi", func(context.Context, hello, []byte) ([]byte, error) { return []byte("hi"), nil })
-			dialer := openTestPort(t, "n1", func(p *peerConfig) { p.Certificate = c.dialer(t) })
+			acceptor := openTestPort(t, "n2", func(p *Config) { p.Logger, p.Certificate = log.logger(), c.acceptor(t) })
+			acceptor.Handle("hi", func(context.Context, Hello, []byte) ([]byte, error) { return []byte("hi"), nil })
+			dialer := openTestPort(t, "n1", func(p *Config) { p.Certificate = c.dialer(t) })
 			_, err := dialer.Call(t.Context(), acceptor.Addr(), "hi", nil)
-			if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), c.told) {
+			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.told) {
 				t.Errorf("the dialer got %v, want %q", err, c.told)
 			}
 			waitUntil(t, "the acceptor has logged "+c.logged, func() bool { return log.contains(c.logged) })
@@ -127,22 +123,22 @@ func TestPeerTLS_refused(t *testing.T) {
 }
 
 // Either name will do for a dialer; the acceptor needs the one that is dialed.
-func TestPeerTLS_names(t *testing.T) {
+func TestTLS_names(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
-	acceptor := openTestPort(t, "n2", func(c *peerConfig) {
-		c.JoinKeys, c.Certificate = nil, certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+	acceptor := openTestPort(t, "n2", func(c *Config) {
+		c.JoinKeys, c.Certificate = nil, peertest.Certificate(t, a, a.Issue([]string{"127.0.0.1"}))
 	})
-	acceptor.Handle("who", func(_ context.Context, from hello, _ []byte) ([]byte, error) { return []byte(from.NodeID), nil })
+	acceptor.Handle("who", func(_ context.Context, from Hello, _ []byte) ([]byte, error) { return []byte(from.NodeID), nil })
 	for name, names := range map[string][]string{"node id": {"n1"}, "address": {"127.0.0.1"}} {
-		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.JoinKeys, c.Certificate = nil, certificateOf(t, a, a.Issue(names)) })
+		dialer := openTestPort(t, "n1", func(c *Config) { c.JoinKeys, c.Certificate = nil, peertest.Certificate(t, a, a.Issue(names)) })
 		if got, err := dialer.Call(t.Context(), acceptor.Addr(), "who", nil); err != nil || string(got) != "n1" {
 			t.Errorf("by its %s: %q, %v", name, got, err)
 		}
 	}
 	// A name, and one that only a pattern has.
-	dialer := openTestPort(t, "n1", func(c *peerConfig) {
-		c.JoinKeys, c.Advertise, c.Certificate = nil, "claimq-0.claimq.example:7401", certificateOf(t, a, a.Issue([]string{"*.claimq.example"}))
+	dialer := openTestPort(t, "n1", func(c *Config) {
+		c.JoinKeys, c.Advertise, c.Certificate = nil, "claimq-0.claimq.example:7401", peertest.Certificate(t, a, a.Issue([]string{"*.claimq.example"}))
 	})
 	if got, err := dialer.Call(t.Context(), acceptor.Addr(), "who", nil); err != nil || string(got) != "n1" {
 		t.Errorf("by a pattern: %q, %v", got, err)
@@ -151,7 +147,7 @@ func TestPeerTLS_names(t *testing.T) {
 
 // Certificates and authorities are asked for at each connection: a change counts
 // from the next one on.
-func TestPeerTLS_change(t *testing.T) {
+func TestTLS_change(t *testing.T) {
 	t.Parallel()
 	before, after := certstest.NewAuthority(t, "before"), certstest.NewAuthority(t, "after")
 	both := before.Pool()
@@ -165,13 +161,13 @@ func TestPeerTLS_change(t *testing.T) {
 	change := func(p *atomic.Pointer[set], own tls.Certificate, trusted *x509.CertPool) { p.Store(&set{own, trusted}) }
 	change(&n1, old, before.Pool())
 	change(&n2, old, before.Pool())
-	open := func(id string, p *atomic.Pointer[set]) *peerPort {
-		return openTestPort(t, id, func(c *peerConfig) {
+	open := func(id string, p *atomic.Pointer[set]) *Port {
+		return openTestPort(t, id, func(c *Config) {
 			c.Certificate = func() (tls.Certificate, *x509.CertPool) { s := p.Load(); return s.own, s.trusted }
 		})
 	}
 	dialer, acceptor := open("n1", &n1), open("n2", &n2)
-	acceptor.Handle("hi", func(context.Context, hello, []byte) ([]byte, error) { return nil, nil })
+	acceptor.Handle("hi", func(context.Context, Hello, []byte) ([]byte, error) { return nil, nil })
 	call := func() error {
 		dialer.reapIdle(time.Now().Add(time.Hour)) // over a new one
 		_, err := dialer.Call(t.Context(), acceptor.Addr(), "hi", nil)
@@ -191,17 +187,17 @@ func TestPeerTLS_change(t *testing.T) {
 		}
 	}
 	change(&n2, next, before.Pool())
-	if err := call(); !errors.Is(err, errRefused) {
+	if err := call(); !errors.Is(err, ErrRefused) {
 		t.Errorf("over a new one: %v", err)
 	}
 }
 
 // Strangers who say nothing do not hold up nodes, and are cut off.
-func TestPeerTLS_silentStrangers(t *testing.T) {
+func TestTLS_silentStrangers(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
-	certificate := certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
-	acceptor := openTestPort(t, "n2", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = certificate, testWait })
+	certificate := peertest.Certificate(t, a, a.Issue([]string{"127.0.0.1"}))
+	acceptor := openTestPort(t, "n2", func(c *Config) { c.Certificate, c.HandshakeTimeout = certificate, testWait })
 	acceptor.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("done") })
 	for range 1_000 {
 		conn, err := net.Dial("tcp", acceptor.Addr())
@@ -210,12 +206,12 @@ func TestPeerTLS_silentStrangers(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate = certificate })
-	req, resp := newSubmit("x")
+	dialer := openTestPort(t, "n1", func(c *Config) { c.Certificate = certificate })
+	req, resp := peertest.Submit("x")
 	if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "done" {
 		t.Errorf("%q, %v", resp.Body(), err)
 	}
-	strict := openTestPort(t, "n3", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = certificate, 50*time.Millisecond })
+	strict := openTestPort(t, "n3", func(c *Config) { c.Certificate, c.HandshakeTimeout = certificate, 50*time.Millisecond })
 	conn, err := net.Dial("tcp", strict.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -229,12 +225,12 @@ func TestPeerTLS_silentStrangers(t *testing.T) {
 
 // Nor do more strangers than there may be handshakes under way: each one more
 // cuts the oldest off.
-func TestPeerTLS_moreSilentStrangersThanHandshakes(t *testing.T) {
+func TestTLS_moreSilentStrangersThanHandshakes(t *testing.T) {
 	t.Parallel()
 	a := certstest.NewAuthority(t, "ours")
-	certificate := certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
-	for name, tlsOn := range map[string]PeerCertificate{"TLS": certificate, "no TLS": nil} {
-		acceptor := openTestPort(t, "n2", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = tlsOn, time.Hour })
+	certificate := peertest.Certificate(t, a, a.Issue([]string{"127.0.0.1"}))
+	for name, tlsOn := range map[string]Certificate{"TLS": certificate, "no TLS": nil} {
+		acceptor := openTestPort(t, "n2", func(c *Config) { c.Certificate, c.HandshakeTimeout = tlsOn, time.Hour })
 		acceptor.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("done") })
 		var first net.Conn
 		for range handshakesMax {
@@ -247,8 +243,8 @@ func TestPeerTLS_moreSilentStrangersThanHandshakes(t *testing.T) {
 				first = conn
 			}
 		}
-		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate = tlsOn })
-		req, resp := newSubmit("x")
+		dialer := openTestPort(t, "n1", func(c *Config) { c.Certificate = tlsOn })
+		req, resp := peertest.Submit("x")
 		if err := dialer.Forward(t.Context(), acceptor.Addr(), req, resp, nil); err != nil || string(resp.Body()) != "done" {
 			t.Errorf("%s: a node among strangers: %q, %v", name, resp.Body(), err)
 		}
@@ -261,15 +257,15 @@ func TestPeerTLS_moreSilentStrangersThanHandshakes(t *testing.T) {
 
 // Whatever comes in place of a handshake ends its own connection, and leaves
 // nothing behind.
-func TestPeerTLS_garbage(t *testing.T) {
+func TestTLS_garbage(t *testing.T) {
 	leavesNothing(t)
 	a := certstest.NewAuthority(t, "ours")
-	certificate := certificateOf(t, a, a.Issue([]string{"127.0.0.1"}))
+	certificate := peertest.Certificate(t, a, a.Issue([]string{"127.0.0.1"}))
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
-	for name, tlsOn := range map[string]PeerCertificate{"TLS": certificate, "no TLS": nil} {
-		p := openTestPort(t, "n2", func(c *peerConfig) { c.Certificate, c.HandshakeTimeout = tlsOn, 100*time.Millisecond })
-		hellos := [][]byte{{}, {firstByteTLS, 3, 1}, newPreamble(purposeRaft), clientHello(t), []byte("GET / HTTP/1.1\r\n\r\n")}
+	for name, tlsOn := range map[string]Certificate{"TLS": certificate, "no TLS": nil} {
+		p := openTestPort(t, "n2", func(c *Config) { c.Certificate, c.HandshakeTimeout = tlsOn, 100*time.Millisecond })
+		hellos := [][]byte{{}, {firstByteTLS, 3, 1}, newPreamble(PurposeRaft), clientHello(t), []byte("GET / HTTP/1.1\r\n\r\n")}
 		var wg sync.WaitGroup
 		for i := range 300 {
 			text := bytes.Clone(hellos[i%len(hellos)])
@@ -295,7 +291,7 @@ func TestPeerTLS_garbage(t *testing.T) {
 		}
 		wg.Wait()
 		waitUntil(t, "no connection is left", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.inbound == 0 })
-		dialer := openTestPort(t, "n1", func(c *peerConfig) { c.Certificate = tlsOn })
+		dialer := openTestPort(t, "n1", func(c *Config) { c.Certificate = tlsOn })
 		if _, err := dialer.Call(t.Context(), p.Addr(), "hi", nil); err == nil || !strings.Contains(err.Error(), "no such call") {
 			t.Errorf("%s: a node gets %v", name, err)
 		}

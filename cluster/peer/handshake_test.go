@@ -1,9 +1,7 @@
-package cluster
+package peer
 
 import (
 	"bytes"
-	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -14,38 +12,30 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/cluster/nodekey"
+	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
 var (
-	testKey      = []byte("a join key of at least 32 characters")
+	testKey      = peertest.JoinKey()
 	testOtherKey = []byte("another key of at least 32 characters")
 )
 
-// testSigner returns the key of the node of that name: always the same.
-func testSigner(nodeID string) ed25519.PrivateKey {
-	seed := sha256.Sum256([]byte(nodeID))
-	return ed25519.NewKeyFromSeed(seed[:])
-}
-
-// testUUID returns the identity of the node of that name.
-func testUUID(nodeID string) string { return nodekey.UUID(nodekey.Public(testSigner(nodeID))) }
-
-func testHello(nodeID string) hello {
-	return hello{
-		ClusterID: "c1", UUID: testUUID(nodeID), NodeID: nodeID, FeatureLevel: 1, Version: "v0.1.0",
-		Key: nodekey.Encode(nodekey.Public(testSigner(nodeID))),
+func testHello(nodeID string) Hello {
+	return Hello{
+		ClusterID: "c1", UUID: peertest.UUID(nodeID), NodeID: nodeID, FeatureLevel: 1, Version: "v0.1.0",
+		Key: nodekey.Encode(nodekey.Public(peertest.Signer(nodeID))),
 	}
 }
 
 // testHandshake returns the side of the node of that name.
 func testHandshake(nodeID string) handshake {
-	return handshake{keys: joinKeys{testKey}, self: testHello(nodeID), signer: testSigner(nodeID)}
+	return handshake{keys: JoinKeys{testKey}, self: testHello(nodeID), signer: peertest.Signer(nodeID)}
 }
 
 // handshakeCase is one dialer and one acceptor, who agree unless changed.
 type handshakeCase struct {
 	dialer, acceptor handshake
-	why              purpose
+	why              Purpose
 	want             string
 }
 
@@ -53,16 +43,16 @@ func agreeing() handshakeCase {
 	return handshakeCase{
 		dialer:   testHandshake("n1"),
 		acceptor: testHandshake("n2"),
-		why:      purposeRaft,
-		want:     testUUID("n2"),
+		why:      PurposeRaft,
+		want:     peertest.UUID("n2"),
 	}
 }
 
 // shake runs both sides over a pipe and returns what each of them says.
-func (c handshakeCase) shake(t *testing.T) (dialed, accepted hello, dialErr, acceptErr error) {
+func (c handshakeCase) shake(t *testing.T) (dialed, accepted Hello, dialErr, acceptErr error) {
 	t.Helper()
 	a, b := net.Pipe()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testWait)
 	_ = a.SetDeadline(deadline)
 	_ = b.SetDeadline(deadline)
 	done := make(chan struct{})
@@ -82,11 +72,11 @@ func TestHandshake_agreement(t *testing.T) {
 	cases := map[string]func(*handshakeCase){
 		"with a key on both sides":           func(*handshakeCase) {},
 		"without a key on both sides":        func(c *handshakeCase) { c.dialer.keys, c.acceptor.keys = nil, nil },
-		"with no target in mind":             func(c *handshakeCase) { c.why, c.want = purposeMeet, "" },
+		"with no target in mind":             func(c *handshakeCase) { c.why, c.want = PurposeMeet, "" },
 		"when the dialer has no cluster yet": func(c *handshakeCase) { c.dialer.self.ClusterID = "" },
 		"when the acceptor has none":         func(c *handshakeCase) { c.acceptor.self.ClusterID = "" },
-		"for http":                           func(c *handshakeCase) { c.why = purposeHTTP },
-		"of a node with itself for http":     func(c *handshakeCase) { c.why, c.dialer = purposeHTTP, c.acceptor },
+		"for http":                           func(c *handshakeCase) { c.why = PurposeHTTP },
+		"of a node with itself for http":     func(c *handshakeCase) { c.why, c.dialer = PurposeHTTP, c.acceptor },
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +101,7 @@ func TestHandshake_refusal(t *testing.T) {
 		change func(*handshakeCase)
 		want   string // both sides say this
 	}{
-		"another key":             {func(c *handshakeCase) { c.dialer.keys = joinKeys{testOtherKey} }, "another join key"},
+		"another key":             {func(c *handshakeCase) { c.dialer.keys = JoinKeys{testOtherKey} }, "another join key"},
 		"a key of the dialer's":   {func(c *handshakeCase) { c.acceptor.keys = nil }, `node "n2" has no join key, node "n1" has one`},
 		"a key of the acceptor's": {func(c *handshakeCase) { c.dialer.keys = nil }, `node "n2" has a join key, node "n1" has none`},
 		"another cluster":         {func(c *handshakeCase) { c.dialer.self.ClusterID = "c2" }, "belongs to cluster"},
@@ -121,8 +111,8 @@ func TestHandshake_refusal(t *testing.T) {
 		"no identity":             {func(c *handshakeCase) { c.dialer.self.UUID = "" }, "no identity"},
 		"a name not for logs":     {func(c *handshakeCase) { c.dialer.self.NodeID = "n1\nfake log line" }, "not printable"},
 		"a level that is too low": {func(c *handshakeCase) {
-			c.acceptor.admit = func(p purpose, h hello) error {
-				if p == purposeRaft && h.FeatureLevel < 2 {
+			c.acceptor.admit = func(p Purpose, h Hello) error {
+				if p == PurposeRaft && h.FeatureLevel < 2 {
 					return errors.New("feature level 1 is below the cluster's, 2")
 				}
 				return nil
@@ -136,7 +126,7 @@ func TestHandshake_refusal(t *testing.T) {
 			tc.change(&c)
 			_, _, dialErr, acceptErr := c.shake(t)
 			for side, err := range map[string]error{"dialer": dialErr, "acceptor": acceptErr} {
-				if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), tc.want) {
+				if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("%s got %v, want a refusal with %q", side, err, tc.want)
 				}
 			}
@@ -186,15 +176,15 @@ func TestHandshake_dialerChecksAcceptor(t *testing.T) {
 			_, err := c.dialer.dial(a, c.why, c.want)
 			_ = a.Close()
 			<-done
-			if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("got %v, want a refusal with %q", err, tc.want)
 			}
 		})
 	}
 }
 
-func answerHello(w io.Writer, h hello, hasKey bool) {
-	frame, _ := newHelloFrame(helloMessage{hello: h}, hasKey)
+func answerHello(w io.Writer, h Hello, hasKey bool) {
+	frame, _ := newHelloFrame(helloMessage{Hello: h}, hasKey)
 	_, _ = w.Write(frame)
 }
 
@@ -229,28 +219,28 @@ func TestHandshake_replayAndChange(t *testing.T) {
 	}
 
 	sent := tape.sent.Bytes()
-	if err := acceptBytes(c.acceptor, sent); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "join key") {
+	if err := acceptBytes(c.acceptor, sent); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "join key") {
 		t.Fatalf("replayed: got %v, want a refusal for the key", err)
 	}
 	for name, change := range map[string]func(h *helloMessage){
 		"node id": func(h *helloMessage) { h.NodeID = "n9" },
-		"uuid":    func(h *helloMessage) { h.UUID = testUUID("n9") },
+		"uuid":    func(h *helloMessage) { h.UUID = peertest.UUID("n9") },
 		"level":   func(h *helloMessage) { h.FeatureLevel = 9 },
-		"target":  func(h *helloMessage) { h.WantUUID = testUUID("n9") },
+		"target":  func(h *helloMessage) { h.WantUUID = peertest.UUID("n9") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := shakeChanged(c, change)
-			if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "join key") {
+			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "join key") {
 				t.Fatalf("got %v, want a refusal for the key", err)
 			}
 		})
 	}
 	t.Run("purpose", func(t *testing.T) {
 		err := shakeThrough(c, func(preamble, hello []byte) []byte {
-			preamble[4] = byte(purposeHTTP)
+			preamble[4] = byte(PurposeHTTP)
 			return append(preamble, hello...)
 		})
-		if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "join key") {
+		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "join key") {
 			t.Fatalf("got %v, want a refusal for the key", err)
 		}
 	})
@@ -270,11 +260,11 @@ func TestHandshake_identityIsProven(t *testing.T) {
 		dial, told string // what the dialer says, and the acceptor
 	}{
 		"a dialer with another's public key": {
-			func(c *handshakeCase) { c.dialer.signer = testSigner("n9") },
+			func(c *handshakeCase) { c.dialer.signer = peertest.Signer("n9") },
 			"has not proven that it has the key", "has not proven that it has the key",
 		},
 		"a dialer with another's identity": {
-			func(c *handshakeCase) { c.dialer.self.UUID = testUUID("n3") },
+			func(c *handshakeCase) { c.dialer.self.UUID = peertest.UUID("n3") },
 			"shows another key than that of identity", "shows another key than that of identity",
 		},
 		"a dialer without a key": {
@@ -282,16 +272,16 @@ func TestHandshake_identityIsProven(t *testing.T) {
 			"not the base64 of an Ed25519 key", "not the base64 of an Ed25519 key",
 		},
 		"an acceptor with another's public key": {
-			func(c *handshakeCase) { c.acceptor.signer = testSigner("n9") },
+			func(c *handshakeCase) { c.acceptor.signer = peertest.Signer("n9") },
 			"has not proven that it has the key", "",
 		},
 		"an acceptor with another's identity": {
-			func(c *handshakeCase) { c.acceptor.self.UUID, c.want = testUUID("n3"), testUUID("n3") },
+			func(c *handshakeCase) { c.acceptor.self.UUID, c.want = peertest.UUID("n3"), peertest.UUID("n3") },
 			"shows another key than that of identity", "",
 		},
 		// Somebody who is dialed passes all on to a third node.
 		"a dialer that wants another node": {
-			func(c *handshakeCase) { c.want = testUUID("n9") },
+			func(c *handshakeCase) { c.want = peertest.UUID("n9") },
 			"its data folder is another one", "its data folder is another one",
 		},
 		"a dialer at the other end of another channel": {
@@ -304,10 +294,10 @@ func TestHandshake_identityIsProven(t *testing.T) {
 			c := keyless()
 			tc.change(&c)
 			_, _, dialErr, acceptErr := c.shake(t)
-			if !errors.Is(dialErr, errRefused) || !strings.Contains(dialErr.Error(), tc.dial) {
+			if !errors.Is(dialErr, ErrRefused) || !strings.Contains(dialErr.Error(), tc.dial) {
 				t.Errorf("the dialer got %v", dialErr)
 			}
-			if tc.told != "" && (!errors.Is(acceptErr, errRefused) || !strings.Contains(acceptErr.Error(), tc.told)) {
+			if tc.told != "" && (!errors.Is(acceptErr, ErrRefused) || !strings.Contains(acceptErr.Error(), tc.told)) {
 				t.Errorf("the acceptor got %v", acceptErr)
 			}
 		})
@@ -328,7 +318,7 @@ func TestHandshake_identityIsProven(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if err := acceptBytes(c.acceptor, tape.sent.Bytes()); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "has not proven") {
+		if err := acceptBytes(c.acceptor, tape.sent.Bytes()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "has not proven") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -382,9 +372,9 @@ func TestHandshake_bounds(t *testing.T) {
 	t.Parallel()
 	h := testHandshake("n2")
 	h.keys = nil
-	oversized := append(newPreamble(purposeRaft), frameHello, 0, 0)
+	oversized := append(newPreamble(PurposeRaft), frameHello, 0, 0)
 	binary.BigEndian.PutUint16(oversized[len(oversized)-2:], helloBytesMax+1)
-	future := newPreamble(purposeRaft)
+	future := newPreamble(PurposeRaft)
 	future[3] = handshakeVersion + 1
 	flags := newFrame(frameHello, append(make([]byte, nonceSize), 0x80, '{', '}'))
 
@@ -393,16 +383,16 @@ func TestHandshake_bounds(t *testing.T) {
 		is   error
 		want string
 	}{
-		"an oversized hello":   {oversized, errRefused, "over the bound"},
-		"a later version":      {future, errRefused, "version 3"},
-		"an unknown purpose":   {newPreamble('x'), errRefused, "unknown purpose"},
-		"unknown flags":        {append(newPreamble(purposeRaft), flags...), errRefused, "unknown flags"},
+		"an oversized hello":   {oversized, ErrRefused, "over the bound"},
+		"a later version":      {future, ErrRefused, "version 3"},
+		"an unknown purpose":   {newPreamble('x'), ErrRefused, "unknown purpose"},
+		"unknown flags":        {append(newPreamble(PurposeRaft), flags...), ErrRefused, "unknown flags"},
 		"another protocol":     {[]byte("GET / HTTP/1.1\r\n\r\n"), errHandshake, "not a claimq node"},
 		"nothing":              {nil, errHandshake, "read preamble"},
-		"half a preamble":      {newPreamble(purposeRaft)[:3], errHandshake, "read preamble"},
-		"a hello that is none": {append(newPreamble(purposeRaft), newFrame(frameHello, make([]byte, nonceSize+1))...), errHandshake, "decode hello"},
-		"too short a hello":    {append(newPreamble(purposeRaft), newFrame(frameHello, []byte("x"))...), errHandshake, "too short"},
-		"a proof first":        {append(newPreamble(purposeRaft), newFrame(frameProof, make([]byte, proofSize))...), errHandshake, "want 'H'"},
+		"half a preamble":      {newPreamble(PurposeRaft)[:3], errHandshake, "read preamble"},
+		"a hello that is none": {append(newPreamble(PurposeRaft), newFrame(frameHello, make([]byte, nonceSize+1))...), errHandshake, "decode hello"},
+		"too short a hello":    {append(newPreamble(PurposeRaft), newFrame(frameHello, []byte("x"))...), errHandshake, "too short"},
+		"a proof first":        {append(newPreamble(PurposeRaft), newFrame(frameProof, make([]byte, proofSize))...), errHandshake, "want 'H'"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -418,12 +408,12 @@ func TestHandshake_bounds(t *testing.T) {
 // nobody without the key is let in.
 func FuzzHandshake(f *testing.F) {
 	c := agreeing()
-	frame, err := newHelloFrame(helloMessage{hello: c.dialer.self, WantUUID: c.want}, true)
+	frame, err := newHelloFrame(helloMessage{Hello: c.dialer.self, WantUUID: c.want}, true)
 	if err != nil {
 		f.Fatal(err)
 	}
 	proof := newFrame(frameProof, make([]byte, proofSize))
-	f.Add(bytes.Join([][]byte{newPreamble(purposeRaft), frame, proof}, nil))
+	f.Add(bytes.Join([][]byte{newPreamble(PurposeRaft), frame, proof}, nil))
 	f.Add(bytes.Join([][]byte{frame, newFrame(frameAccept, make([]byte, proofSize))}, nil))
 	f.Add(newFrame(frameRefuse, []byte("no")))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
@@ -439,7 +429,7 @@ func FuzzHandshake(f *testing.F) {
 			_, _ = b.Write(sent)
 			_ = b.Close()
 		}()
-		if _, err := c.dialer.dial(a, purposeMeet, ""); err == nil {
+		if _, err := c.dialer.dial(a, PurposeMeet, ""); err == nil {
 			t.Error("the dialer took who does not have the key")
 		}
 		_ = a.Close()

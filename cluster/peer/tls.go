@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"crypto/tls"
@@ -35,14 +35,14 @@ import (
 // certificates of that moment, and those that are open once the authorities change
 // (uncovered.go).
 
-// PeerCertificate returns this node's certificate, with Leaf, and the authorities
+// Certificate returns this node's certificate, with Leaf, and the authorities
 // whose signature it takes on those of other nodes. It is asked for each
 // connection, by several goroutines; what it returns is not changed.
-type PeerCertificate func() (tls.Certificate, *x509.CertPool)
+type Certificate func() (tls.Certificate, *x509.CertPool)
 
-// TLSMode says which connections of the peer port of a node with a PeerCertificate
+// TLSMode says which connections of the peer port of a node with a Certificate
 // speak TLS. Nodes take each other if their modes are next to each other; a node without
-// a PeerCertificate is next to TLSAccept. So TLS is switched on, or off, by a mode after
+// a Certificate is next to TLSAccept. So TLS is switched on, or off, by a mode after
 // the other on all nodes.
 type TLSMode uint8
 
@@ -60,9 +60,9 @@ const (
 // record that is part of a handshake.
 const firstByteTLS = 0x16
 
-// peerTLS is the TLS of one connection of the peer port, in either direction. Its
+// tlsConn is the TLS of one connection of the peer port, in either direction. Its
 // hands are not shaken before shake.
-type peerTLS struct {
+type tlsConn struct {
 	*tls.Conn
 	raw         net.Conn
 	dialed      bool
@@ -120,14 +120,14 @@ func (c *earlyConn) Read(b []byte) (int, error) {
 
 // proven lifts the bound on what is read, once the dialer has proven who it is.
 func (c *peerConn) proven() {
-	if secured, ok := c.Conn.(*peerTLS); ok && secured.early != nil {
+	if secured, ok := c.Conn.(*tlsConn); ok && secured.early != nil {
 		secured.early.left = -1
 	}
 }
 
 // secure puts TLS around a connection, if the port speaks it. It says nothing
 // yet. addr is whom the dialer means to reach.
-func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
+func (p *Port) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 	if p.cfg.Certificate == nil || dialed && p.cfg.TLSMode == TLSAccept {
 		return conn
 	}
@@ -139,12 +139,12 @@ func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 	if !dialed {
 		cfg.ClientAuth = tls.RequestClientCert // and shake requires it, in words
 		early := newEarlyConn(conn)
-		return &peerTLS{Conn: tls.Server(early, cfg), raw: conn, authorities: authorities, early: early, either: p.cfg.TLSMode != TLSRequired}
+		return &tlsConn{Conn: tls.Server(early, cfg), raw: conn, authorities: authorities, early: early, either: p.cfg.TLSMode != TLSRequired}
 	}
 	host, _, _ := net.SplitHostPort(addr) // it was dialed, so it has one
 	cfg.RootCAs, cfg.ServerName = authorities, host
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
-	secured := &peerTLS{Conn: tls.Client(conn, cfg), raw: conn, dialed: true, authorities: authorities}
+	secured := &tlsConn{Conn: tls.Client(conn, cfg), raw: conn, dialed: true, authorities: authorities}
 	if len(own.Certificate) > 0 {
 		secured.own = own.Certificate[0]
 	}
@@ -154,7 +154,7 @@ func (p *peerPort) secure(conn net.Conn, dialed bool, addr string) net.Conn {
 // shake shakes TLS's hands within the connection's deadline. A *refusal is one
 // that the other side should be told, within TLS or, if that side speaks none,
 // without.
-func (c *peerTLS) shake() error {
+func (c *tlsConn) shake() error {
 	if c.either {
 		first, err := c.early.peek()
 		if err != nil {
@@ -174,7 +174,7 @@ func (c *peerTLS) shake() error {
 		return nil
 	case errors.As(err, &noTLS) && noTLS.Conn != nil && c.dialed:
 		return refuse("this node wants mutual TLS and the other side speaks none: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
-	case errors.As(err, &noTLS) && noTLS.Conn != nil && noTLS.RecordHeader[0] == newPreamble(purposeRaft)[0]:
+	case errors.As(err, &noTLS) && noTLS.Conn != nil && noTLS.RecordHeader[0] == newPreamble(PurposeRaft)[0]:
 		return refuse("this node wants mutual TLS and the dialer speaks none: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
 	case errors.As(err, &noTLS) && noTLS.Conn != nil:
 		return fmt.Errorf("%w: whoever dialed is not a claimq node", errHandshake)
@@ -195,7 +195,7 @@ func isCertificateError(err error) bool {
 }
 
 // checkDialer checks the dialer's certificate, but for its names.
-func (c *peerTLS) checkDialer(now time.Time) error {
+func (c *tlsConn) checkDialer(now time.Time) error {
 	chain := c.ConnectionState().PeerCertificates
 	if len(chain) == 0 {
 		return refuse("the dialer has no certificate: nodes show theirs to each other")
@@ -208,14 +208,14 @@ func (c *peerTLS) checkDialer(now time.Time) error {
 		Roots: c.authorities, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
-		return refuse("the certificate of the dialer is not to be trusted: %s", printable(err.Error()))
+		return refuse("the certificate of the dialer is not to be trusted: %s", Printable(err.Error()))
 	}
 	return nil
 }
 
 // checkName checks that the dialer's certificate is for the node with that id and
 // that peer address: for the one or for the host of the other.
-func (c *peerTLS) checkName(nodeID, peerAddr string) error {
+func (c *tlsConn) checkName(nodeID, peerAddr string) error {
 	leaf := c.ConnectionState().PeerCertificates[0]
 	if leaf.VerifyHostname(nodeID) == nil {
 		return nil
@@ -246,8 +246,8 @@ func channelOf(conn net.Conn) ([]byte, error) {
 }
 
 // tlsOf returns the TLS that a connection, whose hands are shaken, speaks; nil for none.
-func tlsOf(conn net.Conn) *peerTLS {
-	if secured, ok := conn.(*peerTLS); ok && !secured.plain {
+func tlsOf(conn net.Conn) *tlsConn {
+	if secured, ok := conn.(*tlsConn); ok && !secured.plain {
 		return secured
 	}
 	return nil
@@ -265,12 +265,12 @@ func certificateNames(c *x509.Certificate) string {
 	if len(names) == 0 {
 		return "no name at all"
 	}
-	return printable(strings.Join(names, ", "))
+	return Printable(strings.Join(names, ", "))
 }
 
 // Read reads from the connection. An end without TLS's word for it is an end as
 // that of TCP: whatever nodes say to each other says itself how long it is.
-func (c *peerTLS) Read(b []byte) (int, error) {
+func (c *tlsConn) Read(b []byte) (int, error) {
 	if c.plain {
 		return c.early.Read(b)
 	}
@@ -282,7 +282,7 @@ func (c *peerTLS) Read(b []byte) (int, error) {
 }
 
 // Write writes to the connection.
-func (c *peerTLS) Write(b []byte) (int, error) {
+func (c *tlsConn) Write(b []byte) (int, error) {
 	if c.plain {
 		return c.raw.Write(b)
 	}
@@ -291,11 +291,11 @@ func (c *peerTLS) Write(b []byte) (int, error) {
 
 // Close ends the connection at once, as that of a plain one does: TLS's word for
 // the end would wait for a peer that does not read.
-func (c *peerTLS) Close() error { return c.raw.Close() }
+func (c *tlsConn) Close() error { return c.raw.Close() }
 
 // CloseWrite ends the sending side: of TLS, if its hands were shaken, and of TCP
 // below it.
-func (c *peerTLS) CloseWrite() error {
+func (c *tlsConn) CloseWrite() error {
 	if c.ConnectionState().HandshakeComplete {
 		if err := c.Conn.CloseWrite(); err != nil {
 			return err
@@ -309,7 +309,7 @@ func (c *peerTLS) CloseWrite() error {
 
 // rawOf returns the connection below TLS, or conn itself.
 func rawOf(conn net.Conn) net.Conn {
-	if secured, ok := conn.(*peerTLS); ok {
+	if secured, ok := conn.(*tlsConn); ok {
 		return secured.raw
 	}
 	return conn
@@ -318,7 +318,7 @@ func rawOf(conn net.Conn) net.Conn {
 // shakeTLS is shake for a connection of the port, which may be without TLS. A
 // dialer that is refused is told so.
 func shakeTLS(c *peerConn) error {
-	secured, ok := c.Conn.(*peerTLS)
+	secured, ok := c.Conn.(*tlsConn)
 	if !ok {
 		return nil
 	}

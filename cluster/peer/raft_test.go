@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
 // listFSM keeps what was applied, once each.
@@ -38,15 +40,15 @@ func (f *listFSM) len() int {
 }
 
 type raftPeer struct {
-	port *peerPort
+	port *Port
 	raft *raft.Raft
 	fsm  *listFSM
 }
 
-func startPortRaft(t *testing.T, nodeID string, port *peerPort, servers []raft.Server) raftPeer {
+func startPortRaft(t *testing.T, nodeID string, port *Port, servers []raft.Server) raftPeer {
 	t.Helper()
 	cfg := raft.DefaultConfig()
-	cfg.LocalID = raft.ServerID(testUUID(nodeID))
+	cfg.LocalID = raft.ServerID(peertest.UUID(nodeID))
 	cfg.HeartbeatTimeout, cfg.ElectionTimeout, cfg.LeaderLeaseTimeout = time.Second, time.Second, 500*time.Millisecond
 	cfg.CommitTimeout = 5 * time.Millisecond
 	cfg.Logger = hclog.NewNullLogger()
@@ -73,12 +75,12 @@ func startPortRaft(t *testing.T, nodeID string, port *peerPort, servers []raft.S
 // Three real Rafts elect, replicate, and elect again over the peer port.
 func TestStreamLayer_carriesRaft(t *testing.T) {
 	t.Parallel()
-	ports := make(map[string]*peerPort)
+	ports := make(map[string]*Port)
 	var servers []raft.Server
 	for _, nodeID := range []string{"n1", "n2", "n3"} {
 		port := openTestPort(t, nodeID)
 		ports[nodeID] = port
-		servers = append(servers, raft.Server{ID: raft.ServerID(testUUID(nodeID)), Address: raft.ServerAddress(port.Addr())})
+		servers = append(servers, raft.Server{ID: raft.ServerID(peertest.UUID(nodeID)), Address: raft.ServerAddress(port.Addr())})
 	}
 	peers := make(map[string]raftPeer)
 	for nodeID, port := range ports {
@@ -135,33 +137,33 @@ func waitForRaftLeader(t *testing.T, peers map[string]raftPeer) (leader string) 
 func TestStreamLayer_Dial_namesItsTarget(t *testing.T) {
 	t.Parallel()
 	wiped := openTestPort(t, "n2")
-	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.TargetUUID = func(string) string { return testUUID("the old n2") } })
+	dialer := openTestPort(t, "n1", func(c *Config) { c.TargetUUID = func(string) string { return peertest.UUID("the old n2") } })
 	_, err := dialer.StreamLayer().Dial(raft.ServerAddress(wiped.Addr()), testWait)
-	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "its data folder is another one") {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "its data folder is another one") {
 		t.Fatalf("got %v", err)
 	}
 }
 
 func TestStreamLayer_Dial_refusals(t *testing.T) {
 	t.Parallel()
-	acceptor := openTestPort(t, "n2", func(c *peerConfig) {
-		c.Admit = func(_ context.Context, why purpose, from hello) error {
-			if why == purposeRaft && from.UUID != testUUID("n1") {
+	acceptor := openTestPort(t, "n2", func(c *Config) {
+		c.Admit = func(_ context.Context, why Purpose, from Hello) error {
+			if why == PurposeRaft && from.UUID != peertest.UUID("n1") {
 				return fmt.Errorf("node %q is not a member", from.NodeID)
 			}
 			return nil
 		}
 	})
 	for name, tc := range map[string]struct {
-		change func(*peerConfig)
+		change func(*Config)
 		want   string
 	}{
-		"not a member":    {func(c *peerConfig) { c.Self, c.Signer = func() hello { return testHello("n9") }, testSigner("n9") }, "is not a member"},
-		"another cluster": {func(c *peerConfig) { c.Self = func() hello { h := testHello("n1"); h.ClusterID = "c2"; return h } }, "belongs to cluster"},
-		"another key":     {func(c *peerConfig) { c.JoinKeys = onlyKey(testOtherKey) }, "another join key"},
+		"not a member":    {func(c *Config) { c.Self, c.Signer = func() Hello { return testHello("n9") }, peertest.Signer("n9") }, "is not a member"},
+		"another cluster": {func(c *Config) { c.Self = func() Hello { h := testHello("n1"); h.ClusterID = "c2"; return h } }, "belongs to cluster"},
+		"another key":     {func(c *Config) { c.JoinKeys = onlyKey(testOtherKey) }, "another join key"},
 	} {
 		dialer := openTestPort(t, "n1", tc.change)
-		if _, err := dialer.StreamLayer().Dial(raft.ServerAddress(acceptor.Addr()), testWait); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), tc.want) {
+		if _, err := dialer.StreamLayer().Dial(raft.ServerAddress(acceptor.Addr()), testWait); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -208,7 +210,7 @@ func TestStreamLayer_Close(t *testing.T) {
 // A Raft connection that nobody takes is given up.
 func TestStreamLayer_nobodyAccepts(t *testing.T) {
 	t.Parallel()
-	a, b := openTestPort(t, "n1"), openTestPort(t, "n2", func(c *peerConfig) { c.HandshakeTimeout = 50 * time.Millisecond })
+	a, b := openTestPort(t, "n1"), openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = 50 * time.Millisecond })
 	conn, err := a.StreamLayer().Dial(raft.ServerAddress(b.Addr()), testWait)
 	if err != nil {
 		t.Fatal(err)

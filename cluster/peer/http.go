@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bytes"
@@ -37,24 +37,24 @@ const (
 	// meetBodyMax bounds the body of a call that is open to who is no member.
 	meetBodyMax = 64 << 10
 
-	peerReadTimeout  = 30 * time.Second // for one whole request
-	peerWriteTimeout = 30 * time.Second // for one whole answer
-	// peerIdleTimeout is well above connIdleTimeout: so it is the dialer who
+	readTimeout  = 30 * time.Second // for one whole request
+	writeTimeout = 30 * time.Second // for one whole answer
+	// idleTimeout is well above connIdleTimeout: so it is the dialer who
 	// closes what is idle, and no request meets a closed connection.
-	peerIdleTimeout = 5 * connIdleTimeout
+	idleTimeout = 5 * connIdleTimeout
 
 	callPathPrefix = "/peer/"
 )
 
-// callHandler answers one kind of node-to-node call. from is the other node, as it
+// CallHandler answers one kind of node-to-node call. from is the other node, as it
 // proved and said when its connection opened: a member unless the call is open. body is only valid until the
-// handler returns. ctx ends with the port, and after callTimeoutMax. A questionError is
+// handler returns. ctx ends with the port, and after callTimeoutMax. A QuestionError is
 // answered 400, any other error 500.
-type callHandler func(ctx context.Context, from hello, body []byte) ([]byte, error)
+type CallHandler func(ctx context.Context, from Hello, body []byte) ([]byte, error)
 
-// peerError is returned by Call when the other node answered with an error.
+// CallError is returned by Call when the other node answered with an error.
 // What Call returns otherwise is that no whole answer came.
-type peerError struct {
+type CallError struct {
 	Addr   string // of the node that answered
 	Call   string
 	Status int // of HTTP
@@ -62,46 +62,31 @@ type peerError struct {
 }
 
 // Error says who answered what.
-func (e *peerError) Error() string {
+func (e *CallError) Error() string {
 	return fmt.Sprintf("call %s: node at %s answers: %s", e.Call, e.Addr, e.Text)
 }
 
 // SetForwardHandler sets what answers the API requests that other nodes pass
 // on. Until it is set they get 503.
-func (p *peerPort) SetForwardHandler(h fasthttp.RequestHandler) { p.forward.Store(&h) }
+func (p *Port) SetForwardHandler(h fasthttp.RequestHandler) { p.forward.Store(&h) }
 
 // Handle sets what answers the calls of that name; the last one set counts.
-func (p *peerPort) Handle(name string, h callHandler) {
+func (p *Port) Handle(name string, h CallHandler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[name] = h
 }
 
-// isOpenCall reports whether a call is answered to whoever has shaken hands: what
-// joining needs, and a node's question about itself, which may have been removed. All
-// others are answered to members alone.
-func isOpenCall(call string) bool { return isForWhoever(call) || call == callStanding }
-
-// isForWhoever reports whether a call is made of whoever is at an address. All others
-// are made of the member alone that is known to be there.
-func isForWhoever(call string) bool {
-	switch call {
-	case callMeet, callJoin, callWho, callAdmitted:
-		return true
-	}
-	return false
-}
-
 // Call is Ask without who answered.
-func (p *peerPort) Call(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
+func (p *Port) Call(ctx context.Context, addr, name string, body []byte) ([]byte, error) {
 	answer, _, err := p.Ask(ctx, addr, name, body)
 	return answer, err
 }
 
 // Ask asks the node at addr and returns its answer, which is the caller's, and who
-// answered. Bodies are JSON, at most callBodyMax. A *peerError is the other node's
+// answered. Bodies are JSON, at most callBodyMax. A *CallError is the other node's
 // refusal; with any other error the call may or may not have been answered.
-func (p *peerPort) Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by hello, err error) {
+func (p *Port) Ask(ctx context.Context, addr, name string, body []byte) (answer []byte, by Hello, err error) {
 	if len(body) > callBodyMax {
 		return nil, by, fmt.Errorf("call %s: body of %d bytes is over the bound of %d", name, len(body), callBodyMax)
 	}
@@ -125,13 +110,13 @@ func (p *peerPort) Ask(ctx context.Context, addr, name string, body []byte) (ans
 		return nil, by, fmt.Errorf("call %s: answer of %d bytes is over the bound of %d", name, len(resp.Body()), callBodyMax)
 	}
 	if status := resp.StatusCode(); status != fasthttp.StatusOK {
-		return nil, by, &peerError{Addr: addr, Call: name, Status: status, Text: errorText(resp.Body())}
+		return nil, by, &CallError{Addr: addr, Call: name, Status: status, Text: errorText(resp.Body())}
 	}
 	return append([]byte(nil), resp.Body()...), by, nil
 }
 
 // exchangeMeet is exchange for an open call, over a connection for it alone.
-func (p *peerPort) exchangeMeet(ctx context.Context, addr, name string, req *fasthttp.Request, resp *fasthttp.Response) (by hello, err error) {
+func (p *Port) exchangeMeet(ctx context.Context, addr, name string, req *fasthttp.Request, resp *fasthttp.Response) (by Hello, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeoutMax)
 	defer cancel()
 	want := ""
@@ -140,7 +125,7 @@ func (p *peerPort) exchangeMeet(ctx context.Context, addr, name string, req *fas
 			return by, fmt.Errorf("no member is known to be at %s", addr)
 		}
 	}
-	conn, err := p.dial(ctx, addr, purposeMeet, want)
+	conn, err := p.dial(ctx, addr, PurposeMeet, want)
 	if err != nil {
 		return by, err
 	}
@@ -156,7 +141,7 @@ func (p *peerPort) exchangeMeet(ctx context.Context, addr, name string, req *fas
 // fsm.ErrShuttingDown when this port is closed (nothing was sent);
 // fsm.ErrOutcomeUnknown (something may have been, and no whole answer came).
 // On an error resp is empty.
-func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
+func (p *Port) Forward(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error) error {
 	// What another node runs is not a client's to call, whatever form its
 	// request line has: the path is parsed here, and sent as it was parsed.
 	if bytes.HasPrefix(req.URI().PathOriginal(), []byte(callPathPrefix)) {
@@ -188,7 +173,7 @@ func (p *peerPort) Forward(ctx context.Context, addr string, req *fasthttp.Reque
 
 // exchange sends req to the member at addr and reads the answer, which by has given.
 // sent says whether a byte of req may have left this node. room is Forward's.
-func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error, timeoutMax time.Duration) (by hello, sent bool, err error) {
+func (p *Port) exchange(ctx context.Context, addr string, req *fasthttp.Request, resp *fasthttp.Response, room func(n int) error, timeoutMax time.Duration) (by Hello, sent bool, err error) {
 	resp.Reset()
 	ctx, cancel := context.WithTimeout(ctx, timeoutMax)
 	defer cancel()
@@ -207,18 +192,18 @@ func (p *peerPort) exchange(ctx context.Context, addr string, req *fasthttp.Requ
 	return by, sent, err
 }
 
-// newPeerServer returns the server behind the connections of purpose http. It
+// newServer returns the server behind the connections of purpose http. It
 // never listens: the port hands it connections whose hands are shaken.
-func newPeerServer(p *peerPort) *fasthttp.Server {
+func newServer(p *Port) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:            p.handleHTTP,
 		ErrorHandler:       answerBroken,
 		Name:               "claimq-peer",
 		Concurrency:        inboundConnsMax,
 		ReadBufferSize:     forwardHeaderMax,
-		ReadTimeout:        peerReadTimeout,
-		WriteTimeout:       peerWriteTimeout,
-		IdleTimeout:        peerIdleTimeout,
+		ReadTimeout:        readTimeout,
+		WriteTimeout:       writeTimeout,
+		IdleTimeout:        idleTimeout,
 		MaxRequestBodySize: forwardBodyMax,
 		// A body is JSON whatever its Content-Type says.
 		DisablePreParseMultipartForm: true,
@@ -231,8 +216,8 @@ func newPeerServer(p *peerPort) *fasthttp.Server {
 
 // newMeetServer returns the server behind the connections of purpose meet: for one
 // call each, and a small one.
-func newMeetServer(p *peerPort) *fasthttp.Server {
-	s := newPeerServer(p)
+func newMeetServer(p *Port) *fasthttp.Server {
+	s := newServer(p)
 	s.Handler = p.handleMeet
 	s.MaxRequestBodySize = meetBodyMax
 	s.DisableKeepalive = true
@@ -240,7 +225,7 @@ func newMeetServer(p *peerPort) *fasthttp.Server {
 }
 
 // serveMeet answers the call that comes on c, of whoever that is, and closes c.
-func (p *peerPort) serveMeet(c *peerConn) {
+func (p *Port) serveMeet(c *peerConn) {
 	p.mu.Lock()
 	place := p.meeting.PushBack(c)
 	var oldest *peerConn
@@ -259,7 +244,7 @@ func (p *peerPort) serveMeet(c *peerConn) {
 }
 
 // handleMeet answers an open call.
-func (p *peerPort) handleMeet(ctx *fasthttp.RequestCtx) {
+func (p *Port) handleMeet(ctx *fasthttp.RequestCtx) {
 	name, ok := strings.CutPrefix(string(ctx.Request.Header.RequestURI()), callPathPrefix)
 	if !ok || !isOpenCall(name) {
 		answerError(ctx, fasthttp.StatusNotFound, "not_found", "no such call for who is not a member of the cluster")
@@ -269,7 +254,7 @@ func (p *peerPort) handleMeet(ctx *fasthttp.RequestCtx) {
 }
 
 // handleHTTP answers what a member asks.
-func (p *peerPort) handleHTTP(ctx *fasthttp.RequestCtx) {
+func (p *Port) handleHTTP(ctx *fasthttp.RequestCtx) {
 	// The path as sent: a percent-encoded key of an API path must not come to
 	// look like a call.
 	path := string(ctx.Request.Header.RequestURI())
@@ -285,7 +270,7 @@ func (p *peerPort) handleHTTP(ctx *fasthttp.RequestCtx) {
 }
 
 // answerForwarded answers an API request that the node from passed on.
-func (p *peerPort) answerForwarded(ctx *fasthttp.RequestCtx, from hello) {
+func (p *Port) answerForwarded(ctx *fasthttp.RequestCtx, from Hello) {
 	handler := p.forward.Load()
 	switch {
 	case !p.isMember(from):
@@ -301,17 +286,17 @@ func (p *peerPort) answerForwarded(ctx *fasthttp.RequestCtx, from hello) {
 	(*handler)(ctx)
 }
 
-func (p *peerPort) handleCall(ctx *fasthttp.RequestCtx, name string) {
+func (p *Port) handleCall(ctx *fasthttp.RequestCtx, name string) {
 	p.mu.Lock()
 	handler := p.calls[name]
 	p.mu.Unlock()
 	from, ok := peerOf(ctx)
 	switch {
 	case ok && !isOpenCall(name) && !p.isMember(from):
-		answerError(ctx, fasthttp.StatusForbidden, "forbidden", fmt.Sprintf("call %q: %v", name, notMember(from)))
+		answerError(ctx, fasthttp.StatusForbidden, "forbidden", fmt.Sprintf("call %q: %v", name, NotMember(from)))
 		return
 	case handler == nil || !ok:
-		answerError(ctx, fasthttp.StatusNotFound, "not_found", "no such call: "+printable(string(cutText(name, helloFieldMax))))
+		answerError(ctx, fasthttp.StatusNotFound, "not_found", "no such call: "+Printable(string(cutText(name, helloFieldMax))))
 		return
 	case !ctx.IsPost():
 		answerError(ctx, fasthttp.StatusMethodNotAllowed, "method_not_allowed", "calls are POST")
@@ -323,7 +308,7 @@ func (p *peerPort) handleCall(ctx *fasthttp.RequestCtx, name string) {
 	callCtx, cancel := context.WithTimeout(p.ctx, callTimeoutMax)
 	defer cancel()
 	answer, err := handler(callCtx, from, ctx.Request.Body())
-	if wrong := questionError(""); errors.As(err, &wrong) {
+	if wrong := QuestionError(""); errors.As(err, &wrong) {
 		answerError(ctx, fasthttp.StatusBadRequest, "invalid_request", wrong.Error())
 		return
 	}
@@ -340,10 +325,10 @@ func (p *peerPort) handleCall(ctx *fasthttp.RequestCtx, name string) {
 }
 
 // peerOf returns the node that a request on the peer port came from.
-func peerOf(ctx *fasthttp.RequestCtx) (hello, bool) {
+func peerOf(ctx *fasthttp.RequestCtx) (Hello, bool) {
 	c, ok := ctx.Conn().(*httpConn)
 	if !ok {
-		return hello{}, false
+		return Hello{}, false
 	}
 	return c.other, true
 }
@@ -382,7 +367,7 @@ func answerBroken(ctx *fasthttp.RequestCtx, err error) {
 func errorText(body []byte) string {
 	var answer peerAnswer
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
-		return printable(answer.Error)
+		return Printable(answer.Error)
 	}
-	return printable(string(cutText(string(body), refusalBytesMax)))
+	return Printable(string(cutText(string(body), refusalBytesMax)))
 }

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bufio"
@@ -22,29 +22,9 @@ const streamGoneTimeout = 10 * time.Second
 // answer.
 var errStreamLost = errors.New("the connection to the leader was lost")
 
-// ForwardWaiting is Forward of a request that the leader may hold for long. Many
-// share one connection. When ctx ends, or this node closes, the leader learns
-// that the caller has gone, and answers at once; that answer is returned like any
-// other. Errors: Forward's.
-func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
-	if n.closing.Load() {
-		return fsm.ErrShuttingDown
-	}
-	if n.raft == nil || n.peers == nil {
-		return fsm.ErrNoLeader
-	}
-	addr, id := n.raft.LeaderWithID()
-	if addr == "" || string(id) == n.uuid {
-		return fsm.ErrNoLeader
-	}
-	ctx, cancel := withScope(ctx, n.ctx)
-	defer cancel()
-	return n.peers.ForwardWaiting(ctx, string(addr), string(id), req, resp)
-}
-
 // ForwardWaiting is Forward to the node at addr with that UUID, over the
 // connection that all such requests share.
-func (p *peerPort) ForwardWaiting(ctx context.Context, addr, uuid string, req *fasthttp.Request, resp *fasthttp.Response) error {
+func (p *Port) ForwardWaiting(ctx context.Context, addr, uuid string, req *fasthttp.Request, resp *fasthttp.Response) error {
 	var payload bytes.Buffer
 	w := bufio.NewWriterSize(&payload, 512)
 	if err := writeRequest(w, req); err != nil {
@@ -74,7 +54,7 @@ func (p *peerPort) ForwardWaiting(ctx context.Context, addr, uuid string, req *f
 
 // exchangeStream sends a request and reads its answer. sent says whether the
 // other node may have got it.
-func (p *peerPort) exchangeStream(ctx context.Context, to streamTarget, payload []byte, resp *fasthttp.Response) (sent bool, err error) {
+func (p *Port) exchangeStream(ctx context.Context, to streamTarget, payload []byte, resp *fasthttp.Response) (sent bool, err error) {
 	s, wait, err := p.openStream(ctx, to)
 	if err != nil {
 		return false, err
@@ -100,7 +80,7 @@ type streamTarget struct{ addr, uuid string }
 // streamClient is the connection that this node's requests to one node share.
 // It is dialed when the first of them comes.
 type streamClient struct {
-	port  *peerPort
+	port  *Port
 	to    streamTarget
 	ready chan struct{} // closed when it is dialed, or could not be
 	lost  chan struct{} // closed when no more answers come
@@ -124,7 +104,7 @@ type streamWait struct {
 
 // openStream returns a new stream to the node, over the connection there is or
 // a new one.
-func (p *peerPort) openStream(ctx context.Context, to streamTarget) (*streamClient, *streamWait, error) {
+func (p *Port) openStream(ctx context.Context, to streamTarget) (*streamClient, *streamWait, error) {
 	for {
 		s := p.streamTo(to)
 		select {
@@ -145,7 +125,7 @@ func (p *peerPort) openStream(ctx context.Context, to streamTarget) (*streamClie
 }
 
 // streamTo returns the connection to the node; it may still be being dialed.
-func (p *peerPort) streamTo(to streamTarget) *streamClient {
+func (p *Port) streamTo(to streamTarget) *streamClient {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.clients[to]; s != nil {
@@ -168,7 +148,7 @@ func (p *peerPort) streamTo(to streamTarget) *streamClient {
 // run dials, and then reads answers until the connection ends.
 func (s *streamClient) run() {
 	defer s.forget()
-	c, err := s.port.dial(s.port.ctx, s.to.addr, purposeStream, s.to.uuid)
+	c, err := s.port.dial(s.port.ctx, s.to.addr, PurposeStream, s.to.uuid)
 	if err != nil {
 		s.dialErr = err
 		s.forget() // before others see the error: they may try anew

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
@@ -39,20 +40,20 @@ func (a *asked) all() []string {
 
 // openAskedPort opens a port that notes all that it asks its node and all that it
 // hands on.
-func openAskedPort(t *testing.T, a *asked, change func(*peerConfig)) *peerPort {
+func openAskedPort(t *testing.T, a *asked, change func(*Config)) *Port {
 	t.Helper()
-	p := openTestPort(t, "n2", func(c *peerConfig) {
+	p := openTestPort(t, "n2", func(c *Config) {
 		c.HandshakeTimeout = 5 * time.Second
-		c.Admit = func(context.Context, purpose, hello) error { a.note("admit"); return nil }
-		c.Member = func(hello) bool { a.note("member"); return true }
-		c.RaftPeer = func(context.Context, hello) error { a.note("raft peer"); return nil }
+		c.Admit = func(context.Context, Purpose, Hello) error { a.note("admit"); return nil }
+		c.Member = func(Hello) bool { a.note("member"); return true }
+		c.RaftPeer = func(context.Context, Hello) error { a.note("raft peer"); return nil }
 		c.Recorded = func(string) (string, string) { a.note("recorded"); return "", "" }
 		c.TargetUUID = func(string) string { a.note("target"); return "" }
-		c.Missed = func(hello) { a.note("missed") }
+		c.Missed = func(Hello) { a.note("missed") }
 		change(c)
 	})
 	for name := range unprovenCalls {
-		p.Handle(name, func(context.Context, hello, []byte) ([]byte, error) { a.note(name); return nil, nil })
+		p.Handle(name, func(context.Context, Hello, []byte) ([]byte, error) { a.note(name); return nil, nil })
 	}
 	p.SetForwardHandler(func(*fasthttp.RequestCtx) { a.note("forwarded") })
 	layer := p.StreamLayer()
@@ -71,16 +72,10 @@ func openAskedPort(t *testing.T, a *asked, change func(*peerConfig)) *peerPort {
 	return p
 }
 
-// unprovenCalls are all calls between nodes.
-var unprovenCalls = func() map[string]bool {
-	calls := map[string]bool{callMeet: true, callJoin: true, callStart: true}
-	var n Node
-	n.registerCalls()
-	for name := range n.calls {
-		calls[name] = true
-	}
-	return calls
-}()
+// unprovenCalls are the open calls, and one that members alone make.
+var unprovenCalls = map[string]bool{
+	CallMeet: true, CallJoin: true, CallWho: true, CallAdmitted: true, CallStanding: true, "status": true,
+}
 
 // unprovenTexts returns, by name, all kinds of messages as somebody sends them who has
 // neither the join key nor a member's: in the place of the handshake, and in the midst
@@ -106,11 +101,11 @@ func unprovenTexts() map[string][]byte {
 	for kind := range byte(8) { // Raft's kinds of messages
 		after[fmt.Sprintf("Raft's message %d", kind)] = append([]byte{kind}, make([]byte, 64)...)
 	}
-	for _, why := range []purpose{purposeRaft, purposeHTTP, purposeStream, purposeMeet, 'x'} {
+	for _, why := range []Purpose{PurposeRaft, PurposeHTTP, PurposeStream, PurposeMeet, 'x'} {
 		preamble := newPreamble(why)
-		for _, who := range []hello{testHello("n1"), testHello("n2"), {NodeID: "n1", UUID: testUUID("n1"), ClusterID: "other"}, {}} {
-			frame, _ := newHelloFrame(helloMessage{hello: who, WantUUID: testUUID("n2")}, true)
-			missing, _ := newHelloFrame(helloMessage{hello: who, WantUUID: testUUID("n5")}, true)
+		for _, who := range []Hello{testHello("n1"), testHello("n2"), {NodeID: "n1", UUID: peertest.UUID("n1"), ClusterID: "other"}, {}} {
+			frame, _ := newHelloFrame(helloMessage{Hello: who, WantUUID: peertest.UUID("n2")}, true)
+			missing, _ := newHelloFrame(helloMessage{Hello: who, WantUUID: peertest.UUID("n5")}, true)
 			said := fmt.Sprintf("%s, hello of %q", why, who.NodeID+who.ClusterID)
 			texts[said] = slices.Concat(preamble, frame)
 			texts[said+", proof of nothing"] = slices.Concat(preamble, frame, newFrame(frameProof, make([]byte, proofSize)))
@@ -132,23 +127,23 @@ func unprovenTexts() map[string][]byte {
 
 // Whatever is sent before the join key, and who sends it, was proven changes nothing: the
 // node is not even asked, nothing is handed on or remembered, and the log does not fill.
-func TestPeerPort_unprovenChangesNothing(t *testing.T) {
+func TestPort_unprovenChangesNothing(t *testing.T) {
 	leavesNothing(t)
 	authority := certstest.NewAuthority(t, "ours")
 	texts := unprovenTexts()
-	for name, change := range map[string]func(*peerConfig){
-		"without TLS": func(c *peerConfig) { c.Certificate = nil },
-		"with either": func(c *peerConfig) {
-			c.Certificate, c.TLSMode = certificateOf(t, authority, authority.Issue([]string{"127.0.0.1"})), TLSAccept
+	for name, change := range map[string]func(*Config){
+		"without TLS": func(c *Config) { c.Certificate = nil },
+		"with either": func(c *Config) {
+			c.Certificate, c.TLSMode = peertest.Certificate(t, authority, authority.Issue([]string{"127.0.0.1"})), TLSAccept
 		},
-		"within TLS": func(c *peerConfig) {
-			c.Certificate = certificateOf(t, authority, authority.Issue([]string{"127.0.0.1"}))
+		"within TLS": func(c *Config) {
+			c.Certificate = peertest.Certificate(t, authority, authority.Issue([]string{"127.0.0.1"}))
 		},
 	} {
 		var a asked
 		var log logText
 		began := time.Now()
-		p := openAskedPort(t, &a, func(c *peerConfig) { change(c); c.Logger = log.logger() })
+		p := openAskedPort(t, &a, func(c *Config) { change(c); c.Logger = log.logger() })
 		certificate := authority.Issue([]string{"127.0.0.1", "n1"}).TLS(t)
 		var sending sync.WaitGroup
 		slots := make(chan struct{}, 64)
@@ -192,10 +187,10 @@ func TestPeerPort_unprovenChangesNothing(t *testing.T) {
 			slices.Sort(all)
 			t.Errorf("%s: the node was asked %v", name, slices.Compact(all))
 		}
-		if there := p.whereabouts.all(); len(there) > 0 {
+		if there := p.whereabouts.All(); len(there) > 0 {
 			t.Errorf("%s: remembered are %v", name, there)
 		}
-		lines, bound := log.count("\n"), 2+int(time.Since(began)/refusalLogInterval)
+		lines, bound := log.count("\n"), 2+int(time.Since(began)/RefusalLogInterval)
 		if lines > bound {
 			t.Errorf("%s: %d lines in the log for %d connections in %v, want %d at most", name, lines, len(texts), time.Since(began), bound)
 		}
@@ -206,12 +201,12 @@ func TestPeerPort_unprovenChangesNothing(t *testing.T) {
 }
 
 // What TLS would read of somebody who has proven nothing is bounded by the port.
-func TestPeerPort_unprovenCertificates(t *testing.T) {
+func TestPort_unprovenCertificates(t *testing.T) {
 	t.Parallel()
 	ours := certstest.NewAuthority(t, "ours")
 	var log logText
-	p := openTestPort(t, "n2", func(c *peerConfig) {
-		c.Certificate, c.Logger = certificateOf(t, ours, ours.Issue([]string{"127.0.0.1"})), log.logger()
+	p := openTestPort(t, "n2", func(c *Config) {
+		c.Certificate, c.Logger = peertest.Certificate(t, ours, ours.Issue([]string{"127.0.0.1"})), log.logger()
 	})
 	own := ours.Issue([]string{"127.0.0.1"}, func(c *x509.Certificate) {
 		for i := range 4_000 {
@@ -228,7 +223,7 @@ func TestPeerPort_unprovenCertificates(t *testing.T) {
 	defer raw.Close()
 	_ = raw.SetDeadline(time.Now().Add(testWait))
 	conn := tls.Client(raw, &tls.Config{RootCAs: ours.Pool(), ServerName: "127.0.0.1", Certificates: []tls.Certificate{own}})
-	_, _ = conn.Write(newPreamble(purposeMeet))
+	_, _ = conn.Write(newPreamble(PurposeMeet))
 	if answer, err := io.ReadAll(conn); len(answer) > 0 || isTimeout(err) {
 		t.Errorf("answered with %q, %v", answer, err)
 	}

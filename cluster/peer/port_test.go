@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
+
+	"github.com/claimq/claimq/cluster/peer/peertest"
 )
 
 // testWait bounds every wait in the tests of this file; nothing takes long.
@@ -75,13 +77,13 @@ func testUUIDAt(addr string) string {
 }
 
 // openTestPort opens a port for node nodeID on a free loopback port.
-func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *peerPort {
+func openTestPort(t *testing.T, nodeID string, change ...func(*Config)) *Port {
 	t.Helper()
-	cfg := peerConfig{
+	cfg := Config{
 		ListenAddr: "127.0.0.1:0",
 		JoinKeys:   onlyKey(testKey),
-		Self:       func() hello { return testHello(nodeID) },
-		Signer:     testSigner(nodeID),
+		Self:       func() Hello { return testHello(nodeID) },
+		Signer:     peertest.Signer(nodeID),
 		TargetUUID: testUUIDAt,
 
 		Certificate:      certificateOfAll(t),
@@ -90,7 +92,7 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *pee
 	for _, c := range change {
 		c(&cfg)
 	}
-	p, err := listenPeers(cfg)
+	p, err := Listen(cfg)
 	if err != nil {
 		t.Fatalf("listenPeers: %v", err)
 	}
@@ -100,7 +102,7 @@ func openTestPort(t *testing.T, nodeID string, change ...func(*peerConfig)) *pee
 }
 
 // onlyKey is the join keys of a port that has one.
-func onlyKey(key []byte) func() joinKeys { return func() joinKeys { return joinKeys{key} } }
+func onlyKey(key []byte) func() JoinKeys { return func() JoinKeys { return JoinKeys{key} } }
 
 // leavesNothing fails the test if it leaves a goroutine behind. The test must
 // not be parallel.
@@ -110,11 +112,11 @@ func leavesNothing(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 }
 
-func TestListenPeers_errors(t *testing.T) {
+func TestListen_errors(t *testing.T) {
 	t.Parallel()
 	taken := openTestPort(t, "n1")
-	_, err := listenPeers(peerConfig{ListenAddr: taken.Addr(), Self: func() hello { return testHello("n2") }})
-	if !errors.Is(err, ErrPeerAddrInUse) || !strings.Contains(err.Error(), "--peer-addr") || !strings.Contains(err.Error(), taken.Addr()) {
+	_, err := Listen(Config{ListenAddr: taken.Addr(), Self: func() Hello { return testHello("n2") }})
+	if !errors.Is(err, ErrAddrInUse) || !strings.Contains(err.Error(), "--peer-addr") || !strings.Contains(err.Error(), taken.Addr()) {
 		t.Errorf("taken address: got %v", err)
 	}
 	for name, tc := range map[string]struct{ listen, advertise, want string }{
@@ -123,25 +125,25 @@ func TestListenPeers_errors(t *testing.T) {
 		"advertised without port": {"127.0.0.1:0", "localhost", "--peer-advertise"},
 		"advertised port 0":       {"127.0.0.1:0", "localhost:0", "--peer-advertise"},
 	} {
-		if _, err := listenPeers(peerConfig{ListenAddr: tc.listen, Advertise: tc.advertise}); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := Listen(Config{ListenAddr: tc.listen, Advertise: tc.advertise}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want an error that names %q", name, err, tc.want)
 		}
 	}
-	advertising := openTestPort(t, "n3", func(c *peerConfig) { c.Advertise = "n3.example:7401" })
+	advertising := openTestPort(t, "n3", func(c *Config) { c.Advertise = "n3.example:7401" })
 	if got := advertising.StreamLayer().Addr().String(); got != "n3.example:7401" || advertising.Addr() != got {
 		t.Errorf("advertised %q and %q", got, advertising.Addr())
 	}
 }
 
 // Whoever is refused reads why, and so does the operator of the other side.
-func TestPeerPort_refusalIsToldAndLogged(t *testing.T) {
+func TestPort_refusalIsToldAndLogged(t *testing.T) {
 	t.Parallel()
 	var log logText
-	acceptor := openTestPort(t, "n2", func(c *peerConfig) { c.Logger = log.logger() })
-	dialer := openTestPort(t, "n1", func(c *peerConfig) { c.JoinKeys = nil })
+	acceptor := openTestPort(t, "n2", func(c *Config) { c.Logger = log.logger() })
+	dialer := openTestPort(t, "n1", func(c *Config) { c.JoinKeys = nil })
 	_, err := dialer.Call(t.Context(), acceptor.Addr(), "any", nil)
 	const want = `node "n2" has a join key, node "n1" has none`
-	if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), want) {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
 		t.Errorf("the dialer got %v", err)
 	}
 	waitUntil(t, "the acceptor has logged the refusal", func() bool { return log.contains("has none: give it the same file with --join-key-file") })
@@ -149,11 +151,11 @@ func TestPeerPort_refusalIsToldAndLogged(t *testing.T) {
 
 // A refusal reaches the dialer although the acceptor has not read all that it
 // sent.
-func TestPeerPort_oversizedHelloIsToldWhy(t *testing.T) {
+func TestPort_oversizedHelloIsToldWhy(t *testing.T) {
 	t.Parallel()
 	p := openTestPort(t, "n2")
 	conn := dialRaw(t, p.Addr())
-	big := append(newPreamble(purposeRaft), frameHello, 0xff, 0xff)
+	big := append(newPreamble(PurposeRaft), frameHello, 0xff, 0xff)
 	if _, err := conn.Write(append(big, make([]byte, 0xffff)...)); err != nil {
 		t.Logf("write: %v", err) // the acceptor may be gone before the end
 	}
@@ -164,14 +166,14 @@ func TestPeerPort_oversizedHelloIsToldWhy(t *testing.T) {
 }
 
 // Whoever says nothing, or half of it, is cut off at the deadline.
-func TestPeerPort_slowHello(t *testing.T) {
+func TestPort_slowHello(t *testing.T) {
 	t.Parallel()
-	p := openTestPort(t, "n2", func(c *peerConfig) { c.HandshakeTimeout = 50 * time.Millisecond })
-	frame, err := newHelloFrame(helloMessage{hello: testHello("n1")}, true)
+	p := openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = 50 * time.Millisecond })
+	frame, err := newHelloFrame(helloMessage{Hello: testHello("n1")}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := append(newPreamble(purposeRaft), frame...)
+	whole := append(newPreamble(PurposeRaft), frame...)
 	for _, sent := range [][]byte{nil, whole[:3], whole[:len(whole)-1], whole} {
 		conn := dialRaw(t, p.Addr())
 		_, _ = conn.Write(sent) // on a busy machine it may be cut off already
@@ -184,18 +186,18 @@ func TestPeerPort_slowHello(t *testing.T) {
 
 // A node that answers nothing holds a dialer no longer than the handshake's
 // timeout, or the caller's context.
-func TestPeerPort_silentAcceptor(t *testing.T) {
+func TestPort_silentAcceptor(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	quick := openTestPort(t, "n1", func(c *peerConfig) { c.HandshakeTimeout = 50 * time.Millisecond })
+	quick := openTestPort(t, "n1", func(c *Config) { c.HandshakeTimeout = 50 * time.Millisecond })
 	if _, err := quick.Call(t.Context(), silent.Addr().String(), "any", nil); err == nil {
 		t.Error("a call to a silent port succeeded")
 	}
-	patient := openTestPort(t, "n1", func(c *peerConfig) { c.HandshakeTimeout = time.Hour })
+	patient := openTestPort(t, "n1", func(c *Config) { c.HandshakeTimeout = time.Hour })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := patient.Call(ctx, silent.Addr().String(), "any", nil); err == nil {
@@ -204,17 +206,17 @@ func TestPeerPort_silentAcceptor(t *testing.T) {
 }
 
 // Random bytes at the real port: it stays up, and nothing is left over.
-func TestPeerPort_randomBytes(t *testing.T) {
+func TestPort_randomBytes(t *testing.T) {
 	leavesNothing(t)
-	p := openTestPort(t, "n2", func(c *peerConfig) { c.HandshakeTimeout = 100 * time.Millisecond })
+	p := openTestPort(t, "n2", func(c *Config) { c.HandshakeTimeout = 100 * time.Millisecond })
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	frame, err := newHelloFrame(helloMessage{hello: testHello("n1")}, true)
+	frame, err := newHelloFrame(helloMessage{Hello: testHello("n1")}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid := append(newPreamble(purposeHTTP), frame...)
+	valid := append(newPreamble(PurposeHTTP), frame...)
 	for range 300 {
 		sent := bytes.Clone(valid)
 		for range rnd.IntN(8) {
@@ -234,11 +236,11 @@ func TestPeerPort_randomBytes(t *testing.T) {
 	waitUntil(t, "only the friend is connected", func() bool { return connCount(p) == 1 })
 }
 
-func TestPeerPort_Close(t *testing.T) {
+func TestPort_Close(t *testing.T) {
 	leavesNothing(t)
 	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")
 	entered, left := make(chan struct{}), make(chan struct{})
-	b.Handle("wait", func(ctx context.Context, _ hello, _ []byte) ([]byte, error) {
+	b.Handle("wait", func(ctx context.Context, _ Hello, _ []byte) ([]byte, error) {
 		defer close(left)
 		close(entered)
 		<-ctx.Done()
@@ -276,21 +278,21 @@ func TestPeerPort_Close(t *testing.T) {
 	}
 }
 
-func TestPeerPort_Call(t *testing.T) {
+func TestPort_Call(t *testing.T) {
 	t.Parallel()
 	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")
 	b.Handle("echo", echoCall)
-	b.Handle("who", func(_ context.Context, from hello, _ []byte) ([]byte, error) {
+	b.Handle("who", func(_ context.Context, from Hello, _ []byte) ([]byte, error) {
 		return []byte(from.NodeID + " " + from.UUID), nil
 	})
-	b.Handle("refuse", func(context.Context, hello, []byte) ([]byte, error) { return nil, errors.New("not today") })
-	b.Handle("big", func(context.Context, hello, []byte) ([]byte, error) { return make([]byte, callBodyMax+1), nil })
+	b.Handle("refuse", func(context.Context, Hello, []byte) ([]byte, error) { return nil, errors.New("not today") })
+	b.Handle("big", func(context.Context, Hello, []byte) ([]byte, error) { return make([]byte, callBodyMax+1), nil })
 
 	largest := bytes.Repeat([]byte("x"), callBodyMax)
 	if got, err := a.Call(t.Context(), b.Addr(), "echo", largest); err != nil || !bytes.Equal(got, largest) {
 		t.Errorf("the largest body: %d bytes back, %v", len(got), err)
 	}
-	if got, err := a.Call(t.Context(), b.Addr(), "who", nil); err != nil || string(got) != "n1 "+testUUID("n1") {
+	if got, err := a.Call(t.Context(), b.Addr(), "who", nil); err != nil || string(got) != "n1 "+peertest.UUID("n1") {
 		t.Errorf("who: got %q, %v", got, err)
 	}
 	if _, err := a.Call(t.Context(), b.Addr(), "echo", append(largest, 'x')); err == nil {
@@ -298,7 +300,7 @@ func TestPeerPort_Call(t *testing.T) {
 	}
 	for name, want := range map[string]string{"refuse": "not today", "unknown": "no such call: unknown", "big": "over 1048576 bytes"} {
 		_, err := a.Call(t.Context(), b.Addr(), name, nil)
-		var remote *peerError
+		var remote *CallError
 		if !errors.As(err, &remote) || remote.Text == "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want a peerError with %q", name, err, want)
 		}
@@ -308,10 +310,10 @@ func TestPeerPort_Call(t *testing.T) {
 	}
 }
 
-func echoCall(_ context.Context, _ hello, body []byte) ([]byte, error) { return body, nil }
+func echoCall(_ context.Context, _ Hello, body []byte) ([]byte, error) { return body, nil }
 
 // Idle connections go, and so do the pools of addresses that nobody asks.
-func TestPeerPort_reapIdle(t *testing.T) {
+func TestPort_reapIdle(t *testing.T) {
 	t.Parallel()
 	a, b := openTestPort(t, "n1"), openTestPort(t, "n2")
 	b.Handle("echo", echoCall)
@@ -335,7 +337,7 @@ func TestPeerPort_reapIdle(t *testing.T) {
 }
 
 // The number of those who may hold a connection to us is bounded.
-func TestPeerPort_inboundBound(t *testing.T) {
+func TestPort_inboundBound(t *testing.T) {
 	t.Parallel()
 	p := openTestPort(t, "n2")
 	p.mu.Lock()
@@ -349,15 +351,15 @@ func TestPeerPort_inboundBound(t *testing.T) {
 
 // Whoever wants to join makes one small call per connection, and there are few of these:
 // the oldest goes.
-func TestPeerPort_meetsBound(t *testing.T) {
+func TestPort_meetsBound(t *testing.T) {
 	t.Parallel()
 	p, dialer := openTestPort(t, "n2"), openTestPort(t, "n1")
-	p.Handle(callWho, echoCall)
-	if got, err := dialer.Call(t.Context(), p.Addr(), callWho, make([]byte, meetBodyMax)); err != nil || len(got) != meetBodyMax {
+	p.Handle(CallWho, echoCall)
+	if got, err := dialer.Call(t.Context(), p.Addr(), CallWho, make([]byte, meetBodyMax)); err != nil || len(got) != meetBodyMax {
 		t.Errorf("the largest call: %d bytes, %v", len(got), err)
 	}
-	var remote *peerError
-	if _, err := dialer.Call(t.Context(), p.Addr(), callWho, make([]byte, meetBodyMax+1)); err == nil {
+	var remote *CallError
+	if _, err := dialer.Call(t.Context(), p.Addr(), CallWho, make([]byte, meetBodyMax+1)); err == nil {
 		t.Error("a larger call was answered")
 	} else if errors.As(err, &remote) && remote.Status != fasthttp.StatusRequestEntityTooLarge {
 		t.Errorf("a larger call: %v", err)
@@ -365,7 +367,7 @@ func TestPeerPort_meetsBound(t *testing.T) {
 	conns := make([]*peerConn, meetsMax+1)
 	for i := range conns {
 		var err error
-		if conns[i], err = dialer.dial(t.Context(), p.Addr(), purposeMeet, ""); err != nil {
+		if conns[i], err = dialer.dial(t.Context(), p.Addr(), PurposeMeet, ""); err != nil {
 			t.Fatal(err)
 		}
 		defer conns[i].Close()
@@ -375,7 +377,7 @@ func TestPeerPort_meetsBound(t *testing.T) {
 			return p.meeting.Len() == min(i+1, meetsMax)
 		})
 	}
-	_ = conns[0].SetDeadline(time.Now().Add(peerReadTimeout / 2)) // then it would go anyway
+	_ = conns[0].SetDeadline(time.Now().Add(readTimeout / 2)) // then it would go anyway
 	if n, err := io.Copy(io.Discard, conns[0]); n != 0 || isTimeout(err) {
 		t.Errorf("the oldest was kept: %d bytes, %v", n, err)
 	}
@@ -397,7 +399,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &ne) && ne.Timeout()
 }
 
-func connCount(p *peerPort) int {
+func connCount(p *Port) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)

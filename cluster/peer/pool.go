@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bufio"
@@ -29,7 +29,7 @@ const (
 // rather than an HTTP client's because every failure has to be told apart by
 // whether a byte of the request may have left, and nothing may be repeated.
 type connPool struct {
-	port *peerPort
+	port *Port
 	addr string
 	free chan struct{} // a slot per connection, connsPerPeerMax
 
@@ -56,7 +56,7 @@ func (c *pooledConn) Write(b []byte) (int, error) {
 }
 
 // acquirePool returns the pool for addr; releasePool must follow.
-func (p *peerPort) acquirePool(addr string) *connPool {
+func (p *Port) acquirePool(addr string) *connPool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pool := p.pools[addr]
@@ -68,7 +68,7 @@ func (p *peerPort) acquirePool(addr string) *connPool {
 	return pool
 }
 
-func (p *peerPort) releasePool(pool *connPool) {
+func (p *Port) releasePool(pool *connPool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pool.users--
@@ -91,7 +91,7 @@ func (pool *connPool) get(ctx context.Context) (*pooledConn, error) {
 		}
 		_ = c.Close()
 	}
-	conn, err := pool.port.dial(ctx, pool.addr, purposeHTTP, pool.port.cfg.TargetUUID(pool.addr))
+	conn, err := pool.port.dial(ctx, pool.addr, PurposeHTTP, pool.port.cfg.TargetUUID(pool.addr))
 	if err != nil {
 		<-pool.free
 		return nil, err
@@ -153,7 +153,7 @@ func (pool *connPool) reap(cutoff time.Time) (empty bool) {
 
 // runIdleReaper closes idle connections and forgets unused pools until the
 // port is closed.
-func (p *peerPort) runIdleReaper() {
+func (p *Port) runIdleReaper() {
 	ticker := time.NewTicker(idleReapInterval)
 	defer ticker.Stop()
 	for {
@@ -166,7 +166,7 @@ func (p *peerPort) runIdleReaper() {
 	}
 }
 
-func (p *peerPort) reapIdle(cutoff time.Time) {
+func (p *Port) reapIdle(cutoff time.Time) {
 	p.mu.Lock()
 	pools := make([]*connPool, 0, len(p.pools))
 	for _, pool := range p.pools {

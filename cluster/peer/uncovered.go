@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func (c *peerConn) noteShown() {
 
 // runUncovered ends connections that the authorities do not cover any more, until the
 // port is closed.
-func (p *peerPort) runUncovered() {
+func (p *Port) runUncovered() {
 	ticker := time.NewTicker(uncoveredLookInterval)
 	defer ticker.Stop()
 	for {
@@ -56,7 +56,7 @@ func (p *peerPort) runUncovered() {
 
 // endUncovered retires what is not covered, and closes what has been so for
 // uncoveredGrace.
-func (p *peerPort) endUncovered(now time.Time) {
+func (p *Port) endUncovered(now time.Time) {
 	p.looking.Lock()
 	defer p.looking.Unlock()
 	own, authorities := p.cfg.Certificate()
@@ -65,7 +65,7 @@ func (p *peerPort) endUncovered(now time.Time) {
 		covered := c.shown.Load().VouchedBy(authorities, now)
 		if covered {
 			c.uncoveredAt = time.Time{}
-			if c.own != nil && c.why != purposeRaft && len(own.Certificate) > 0 && !bytes.Equal(c.own, own.Certificate[0]) {
+			if c.own != nil && c.why != PurposeRaft && len(own.Certificate) > 0 && !bytes.Equal(c.own, own.Certificate[0]) {
 				c.retired.Store(true)
 			}
 			continue
@@ -74,7 +74,7 @@ func (p *peerPort) endUncovered(now time.Time) {
 		if c.uncoveredAt.IsZero() {
 			c.uncoveredAt = now
 		}
-		if c.why == purposeRaft || now.Sub(c.uncoveredAt) >= uncoveredGrace {
+		if c.why == PurposeRaft || now.Sub(c.uncoveredAt) >= uncoveredGrace {
 			_ = c.Close()
 			closed = append(closed, c.other.NodeID)
 		}
@@ -88,7 +88,7 @@ func (p *peerPort) endUncovered(now time.Time) {
 }
 
 // shownConns returns the connections whose other side has shown a certificate.
-func (p *peerPort) shownConns() []*peerConn {
+func (p *Port) shownConns() []*peerConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var conns []*peerConn
@@ -101,7 +101,7 @@ func (p *peerPort) shownConns() []*peerConn {
 }
 
 // dropRetired sees to it that nothing new is asked over connections that are retired.
-func (p *peerPort) dropRetired() {
+func (p *Port) dropRetired() {
 	p.mu.Lock()
 	pools := make([]*connPool, 0, len(p.pools))
 	for _, pool := range p.pools {

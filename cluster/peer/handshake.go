@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"bytes"
@@ -33,15 +33,15 @@ import (
 //	said:   role 0x00 preamble, dialer's H, acceptor's H, channel
 //
 // The HMAC shows that a side belongs here, the signature who it is: the UUID of a
-// node is a hash of its public key (nodekey.go), which its hello has, so whoever
+// node is a hash of its public key (package nodekey), which its hello has, so whoever
 // knows a UUID, as that of a member in Raft's configuration, can tell its node
 // from all others.
 //
 // A proof covers both hellos and both nonces byte for byte, and the role of
 // the one that gives it: nothing can be swapped, replayed or reflected. It covers
-// whom the dialer means to reach, and with TLS (peertls.go) the very channel below,
+// whom the dialer means to reach, and with TLS (tls.go) the very channel below,
 // so that nobody who is dialed can pass as the dialer elsewhere. Only a connection
-// of purposeMeet may be opened without saying whom: it gives no member's rights. The
+// of PurposeMeet may be opened without saying whom: it gives no member's rights. The
 // dialer proves first, so a stranger at the port never gets a proof to work
 // on. The HMAC of a side that shows no join key is zeros; each side shows one key and
 // may take several (joinkeys.go), so that keys can be exchanged. What follows
@@ -70,37 +70,38 @@ const (
 	roleAcceptor = "claimq peer handshake 2 acceptor"
 )
 
-// purpose is what a connection of the peer port is for.
-type purpose byte
+// Purpose is what a connection of the peer port is for.
+type Purpose byte
 
+// The purposes. The acceptor refuses all others.
 const (
-	purposeRaft purpose = 'r' // Raft's own messages
-	purposeHTTP purpose = 'h' // requests passed on, and node-to-node calls of members
-	// purposeStream is for requests passed on that the leader may hold for long.
-	purposeStream purpose = 's'
-	// purposeMeet is for one call that is open to who is no member; isOpenCall has them.
-	purposeMeet purpose = 'm'
+	PurposeRaft Purpose = 'r' // Raft's own messages
+	PurposeHTTP Purpose = 'h' // requests passed on, and node-to-node calls of members
+	// PurposeStream is for requests passed on that the leader may hold for long.
+	PurposeStream Purpose = 's'
+	// PurposeMeet is for one call that is open to who is no member; isOpenCall has them.
+	PurposeMeet Purpose = 'm'
 )
 
 // String returns the purpose's name for logs.
-func (p purpose) String() string {
+func (p Purpose) String() string {
 	switch p {
-	case purposeRaft:
+	case PurposeRaft:
 		return "raft"
-	case purposeHTTP:
+	case PurposeHTTP:
 		return "http"
-	case purposeStream:
+	case PurposeStream:
 		return "stream"
-	case purposeMeet:
+	case PurposeMeet:
 		return "meet"
 	default:
 		return fmt.Sprintf("unknown purpose %#02x", byte(p))
 	}
 }
 
-// hello is what a node says of itself when a connection opens. UUID is proven by the
+// Hello is what a node says of itself when a connection opens. UUID is proven by the
 // signature of the key that it is of, and all else is that node's word.
-type hello struct {
+type Hello struct {
 	ClusterID    string `json:"cluster_id,omitempty"` // "" until the node belongs to a cluster
 	UUID         string `json:"uuid"`                 // identity, from the data folder
 	NodeID       string `json:"node_id"`              // the operator's name
@@ -112,9 +113,9 @@ type hello struct {
 
 // helloMessage is a hello as it travels.
 type helloMessage struct {
-	hello
+	Hello
 	// WantUUID is the node that the dialer means to reach, "" if it does not
-	// know, which purposeMeet alone allows; the acceptor sends "".
+	// know, which PurposeMeet alone allows; the acceptor sends "".
 	WantUUID string `json:"want_uuid,omitempty"`
 }
 
@@ -123,20 +124,20 @@ var (
 	// errHandshake is returned when the other side does not speak the
 	// handshake, or breaks it off.
 	errHandshake = errors.New("peer handshake")
-	// errRefused is returned when one of the two sides refuses the other: wrong
+	// ErrRefused is returned when one of the two sides refuses the other: wrong
 	// key, cluster, node or feature level. The text says which.
-	errRefused = errors.New("peer connection refused")
+	ErrRefused = errors.New("peer connection refused")
 )
 
-// refusal is a reason that the other side is told. It is an errRefused.
+// refusal is a reason that the other side is told. It is an ErrRefused.
 type refusal struct {
 	text string
 	// missed is true if the other side wants the node of another identity.
 	missed bool
 }
 
-func (r *refusal) Error() string        { return errRefused.Error() + ": " + r.text }
-func (r *refusal) Is(target error) bool { return target == errRefused }
+func (r *refusal) Error() string        { return ErrRefused.Error() + ": " + r.text }
+func (r *refusal) Is(target error) bool { return target == ErrRefused }
 
 func refuse(format string, args ...any) *refusal {
 	return &refusal{text: fmt.Sprintf(format, args...)}
@@ -144,8 +145,8 @@ func refuse(format string, args ...any) *refusal {
 
 // handshake is one side's part in opening one connection.
 type handshake struct {
-	keys joinKeys
-	self hello
+	keys JoinKeys
+	self Hello
 	// signer is the node's own key: that of self.
 	signer ed25519.PrivateKey
 	// channel is what both ends of the channel below know, and of no other; nil = it has
@@ -153,30 +154,30 @@ type handshake struct {
 	channel []byte
 	// admit is asked last, once the other side has proven the key. Its error's
 	// text is told to the other side. nil admits all.
-	admit func(purpose, hello) error
+	admit func(Purpose, Hello) error
 }
 
 // dial opens conn as the dialer and returns who answered. want is the UUID of
 // the node to reach, "" for whoever is there. The caller sets the deadline.
-func (h handshake) dial(conn io.ReadWriter, why purpose, want string) (hello, error) {
+func (h handshake) dial(conn io.ReadWriter, why Purpose, want string) (Hello, error) {
 	preamble := newPreamble(why)
-	own, err := newHelloFrame(helloMessage{hello: h.self, WantUUID: want}, h.keys.shows())
+	own, err := newHelloFrame(helloMessage{Hello: h.self, WantUUID: want}, h.keys.shows())
 	if err != nil {
-		return hello{}, err
+		return Hello{}, err
 	}
 	if _, err := conn.Write(append(bytes.Clone(preamble), own...)); err != nil {
-		return hello{}, fmt.Errorf("%w: send hello: %w", errHandshake, err)
+		return Hello{}, fmt.Errorf("%w: send hello: %w", errHandshake, err)
 	}
 	theirs, err := readAnswer(conn, frameHello, helloBytesMax)
 	if err != nil {
-		return hello{}, err
+		return Hello{}, err
 	}
 	msg, hasKey, err := parseHello(theirs)
 	if err != nil {
-		return hello{}, err
+		return Hello{}, err
 	}
-	if err := h.checkAcceptor(msg.hello, hasKey); err != nil {
-		return msg.hello, err
+	if err := h.checkAcceptor(msg.Hello, hasKey); err != nil {
+		return msg.Hello, err
 	}
 	transcript := bytes.Join([][]byte{preamble, own, theirs, h.channel}, nil)
 	_, err = conn.Write(newFrame(frameProof, h.proof(roleDialer, transcript)))
@@ -190,20 +191,20 @@ func (h handshake) dial(conn io.ReadWriter, why purpose, want string) (hello, er
 	// After the proof: who sits at another's address believes who misses that one only
 	// when that is proven.
 	if want != "" && msg.UUID != want {
-		return msg.hello, refuse("the node there is %q with identity %s, not %s: its data folder is another one", msg.NodeID, msg.UUID, want)
+		return msg.Hello, refuse("the node there is %q with identity %s, not %s: its data folder is another one", msg.NodeID, msg.UUID, want)
 	}
 	if err != nil {
-		return msg.hello, err
+		return msg.Hello, err
 	}
 	if !h.showedKey(answer, hasKey, roleAcceptor, transcript) {
-		return msg.hello, refuse("node %q does not have this node's join key", msg.NodeID)
+		return msg.Hello, refuse("node %q does not have this node's join key", msg.NodeID)
 	}
-	return msg.hello, checkSignature(msg.hello, answer, roleAcceptor, transcript)
+	return msg.Hello, checkSignature(msg.Hello, answer, roleAcceptor, transcript)
 }
 
 // accept opens conn as the acceptor and returns who dialed and what for. The
 // caller sets the deadline. Reasons for a refusal are told to the dialer.
-func (h handshake) accept(conn io.ReadWriter) (purpose, hello, error) {
+func (h handshake) accept(conn io.ReadWriter) (Purpose, Hello, error) {
 	why, from, err := h.acceptUntold(conn)
 	var reason *refusal
 	if errors.As(err, &reason) {
@@ -213,58 +214,58 @@ func (h handshake) accept(conn io.ReadWriter) (purpose, hello, error) {
 	return why, from, err
 }
 
-func (h handshake) acceptUntold(conn io.ReadWriter) (purpose, hello, error) {
+func (h handshake) acceptUntold(conn io.ReadWriter) (Purpose, Hello, error) {
 	preamble, why, err := readPreamble(conn)
 	if err != nil {
-		return why, hello{}, err
+		return why, Hello{}, err
 	}
 	theirs, err := readFrame(conn, frameHello, helloBytesMax)
 	if err != nil {
-		return why, hello{}, err
+		return why, Hello{}, err
 	}
 	msg, hasKey, err := parseHello(theirs)
 	if err != nil {
-		return why, hello{}, err
+		return why, Hello{}, err
 	}
 	if err := h.checkDialer(why, msg, hasKey); err != nil {
-		return why, msg.hello, err
+		return why, msg.Hello, err
 	}
-	own, err := newHelloFrame(helloMessage{hello: h.self}, h.keys.shows())
+	own, err := newHelloFrame(helloMessage{Hello: h.self}, h.keys.shows())
 	if err != nil {
-		return why, msg.hello, err
+		return why, msg.Hello, err
 	}
 	if _, err := conn.Write(own); err != nil {
-		return why, msg.hello, fmt.Errorf("%w: send hello: %w", errHandshake, err)
+		return why, msg.Hello, fmt.Errorf("%w: send hello: %w", errHandshake, err)
 	}
 	proof, err := readFrame(conn, frameProof, proofSize)
 	if err != nil {
-		return why, msg.hello, err
+		return why, msg.Hello, err
 	}
 	transcript := bytes.Join([][]byte{preamble, theirs, own, h.channel}, nil)
 	if !h.showedKey(proof, hasKey, roleDialer, transcript) {
-		return why, msg.hello, refuse("node %q was given another join key than node %q: both need the same file in --join-key-file", msg.NodeID, h.self.NodeID)
+		return why, msg.Hello, refuse("node %q was given another join key than node %q: both need the same file in --join-key-file", msg.NodeID, h.self.NodeID)
 	}
-	if err := checkSignature(msg.hello, proof, roleDialer, transcript); err != nil {
-		return why, msg.hello, err
+	if err := checkSignature(msg.Hello, proof, roleDialer, transcript); err != nil {
+		return why, msg.Hello, err
 	}
 	if msg.WantUUID != "" && msg.WantUUID != h.self.UUID {
 		r := refuse("this is node %q with identity %s, not %s: its data folder is another one", h.self.NodeID, h.self.UUID, msg.WantUUID)
 		r.missed = true
-		return why, msg.hello, r
+		return why, msg.Hello, r
 	}
 	if h.admit != nil {
-		if err := h.admit(why, msg.hello); err != nil {
-			return why, msg.hello, refuse("%s", err)
+		if err := h.admit(why, msg.Hello); err != nil {
+			return why, msg.Hello, refuse("%s", err)
 		}
 	}
 	if _, err := conn.Write(newFrame(frameAccept, h.proof(roleAcceptor, transcript))); err != nil {
-		return why, msg.hello, fmt.Errorf("%w: send proof: %w", errHandshake, err)
+		return why, msg.Hello, fmt.Errorf("%w: send proof: %w", errHandshake, err)
 	}
-	return why, msg.hello, nil
+	return why, msg.Hello, nil
 }
 
 // checkAcceptor says whether the node that answered is one to talk to.
-func (h handshake) checkAcceptor(from hello, hasKey bool) error {
+func (h handshake) checkAcceptor(from Hello, hasKey bool) error {
 	if err := h.checkKey(from, hasKey); err != nil {
 		return err
 	}
@@ -272,31 +273,31 @@ func (h handshake) checkAcceptor(from hello, hasKey bool) error {
 }
 
 // checkDialer says whether the node that dialed may go on.
-func (h handshake) checkDialer(why purpose, msg helloMessage, hasKey bool) error {
-	if err := h.checkKey(msg.hello, hasKey); err != nil {
+func (h handshake) checkDialer(why Purpose, msg helloMessage, hasKey bool) error {
+	if err := h.checkKey(msg.Hello, hasKey); err != nil {
 		return err
 	}
-	if why != purposeMeet && msg.WantUUID == "" {
+	if why != PurposeMeet && msg.WantUUID == "" {
 		return refuse("the dialer does not say which node it wants")
 	}
-	if why == purposeRaft && msg.UUID == h.self.UUID {
+	if why == PurposeRaft && msg.UUID == h.self.UUID {
 		return refuse("node %q has the identity of this node, %q: one data folder is a copy of the other", msg.NodeID, h.self.NodeID)
 	}
-	return h.checkCluster(msg.hello)
+	return h.checkCluster(msg.Hello)
 }
 
-func (h handshake) checkKey(other hello, otherHasKey bool) error {
+func (h handshake) checkKey(other Hello, otherHasKey bool) error {
 	switch {
-	case !otherHasKey && !h.keys.takesNone():
+	case !otherHasKey && !h.keys.TakesNone():
 		return refuse("node %q has a join key, node %q has none: give it the same file with --join-key-file", h.self.NodeID, other.NodeID)
-	case otherHasKey && !h.keys.takesSome():
+	case otherHasKey && !h.keys.TakesSome():
 		return refuse("node %q has no join key, node %q has one: give it the same file with --join-key-file", h.self.NodeID, other.NodeID)
 	default:
 		return nil
 	}
 }
 
-func (h handshake) checkCluster(other hello) error {
+func (h handshake) checkCluster(other Hello) error {
 	if h.self.ClusterID != "" && other.ClusterID != "" && h.self.ClusterID != other.ClusterID {
 		return refuse("node %q belongs to cluster %s, node %q to cluster %s", h.self.NodeID, h.self.ClusterID, other.NodeID, other.ClusterID)
 	}
@@ -322,7 +323,7 @@ func (h handshake) showedKey(frame []byte, some bool, role string, transcript []
 
 // checkSignature says whether the side in that role has shown, in a frame with its
 // proof, that it is the node that it says it is.
-func checkSignature(from hello, frame []byte, role string, transcript []byte) error {
+func checkSignature(from Hello, frame []byte, role string, transcript []byte) error {
 	public, err := nodekey.Decode(from.Key)
 	if err != nil {
 		return refuse("the key of node %q: %v", from.NodeID, err)
@@ -338,16 +339,16 @@ func checkSignature(from hello, frame []byte, role string, transcript []byte) er
 
 const preambleSize = 5
 
-func newPreamble(why purpose) []byte {
+func newPreamble(why Purpose) []byte {
 	return []byte{'C', 'L', 'Q', handshakeVersion, byte(why)}
 }
 
-func readPreamble(r io.Reader) ([]byte, purpose, error) {
+func readPreamble(r io.Reader) ([]byte, Purpose, error) {
 	preamble := make([]byte, preambleSize)
 	if _, err := io.ReadFull(r, preamble); err != nil {
 		return nil, 0, fmt.Errorf("%w: read preamble: %w", errHandshake, err)
 	}
-	why := purpose(preamble[4])
+	why := Purpose(preamble[4])
 	if preamble[0] == firstByteTLS {
 		return nil, 0, refuse("the dialer speaks TLS and this node does not: give both nodes certificates, or neither (--peer-tls-cert-file); --peer-tls-mode switches it on while they serve")
 	}
@@ -358,7 +359,7 @@ func readPreamble(r io.Reader) ([]byte, purpose, error) {
 		return nil, why, refuse("the dialer speaks version %d of the peer protocol, this node speaks %d", preamble[3], handshakeVersion)
 	}
 	switch why {
-	case purposeRaft, purposeHTTP, purposeStream, purposeMeet:
+	case PurposeRaft, PurposeHTTP, PurposeStream, PurposeMeet:
 		return preamble, why, nil
 	}
 	return nil, why, refuse("the dialer wants a connection for an %v", why)
@@ -416,7 +417,7 @@ func readAnswer(r io.Reader, kind byte, payloadMax int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, refuse("the other side says: %s", printable(string(frame[frameHeaderSize:])))
+		return nil, refuse("the other side says: %s", Printable(string(frame[frameHeaderSize:])))
 	default:
 		return nil, fmt.Errorf("%w: got frame %q, want %q (it may be no claimq peer port)", errHandshake, header[0], kind)
 	}
@@ -454,7 +455,7 @@ func parseHello(frame []byte) (msg helloMessage, hasKey bool, err error) {
 		return helloMessage{}, false, fmt.Errorf("%w: decode hello: %w", errHandshake, err)
 	}
 	for _, text := range []string{msg.ClusterID, msg.UUID, msg.NodeID, msg.Version, msg.PeerAddr, msg.Key, msg.WantUUID} {
-		if len(text) > helloFieldMax || text != printable(text) {
+		if len(text) > helloFieldMax || text != Printable(text) {
 			return helloMessage{}, false, refuse("a text in the hello is over %d bytes or not printable", helloFieldMax)
 		}
 	}
@@ -464,8 +465,8 @@ func parseHello(frame []byte) (msg helloMessage, hasKey bool, err error) {
 	return msg, flags&flagKey != 0, nil
 }
 
-// printable replaces what would garble a log line.
-func printable(text string) string {
+// Printable replaces what would garble a log line.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return '?'

@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/internal/certs/certstest"
 )
 
@@ -28,7 +29,7 @@ type trusting struct {
 type twoTrusting struct {
 	before, after    *certstest.Authority
 	n1, n2           atomic.Pointer[trusting]
-	dialer, acceptor *peerPort
+	dialer, acceptor *Port
 }
 
 func newTwoTrusting(t *testing.T) *twoTrusting {
@@ -37,8 +38,8 @@ func newTwoTrusting(t *testing.T) *twoTrusting {
 	for _, n := range []*atomic.Pointer[trusting]{&w.n1, &w.n2} {
 		n.Store(&trusting{w.before.Issue([]string{"127.0.0.1"}).TLS(t), w.before.Pool()})
 	}
-	open := func(id string, n *atomic.Pointer[trusting]) *peerPort {
-		return openTestPort(t, id, func(c *peerConfig) {
+	open := func(id string, n *atomic.Pointer[trusting]) *Port {
+		return openTestPort(t, id, func(c *Config) {
 			c.Certificate = func() (tls.Certificate, *x509.CertPool) { has := n.Load(); return has.own, has.trusted }
 		})
 	}
@@ -51,7 +52,7 @@ func trust(n *atomic.Pointer[trusting], by *x509.CertPool) { n.Store(&trusting{n
 
 // A connection of whichever purpose, and in either direction, is closed soon after no
 // authority vouches any more for what its other side has shown.
-func TestPeerPort_uncoveredIsClosed(t *testing.T) {
+func TestPort_uncoveredIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*twoTrusting){
 		"at the acceptor": func(w *twoTrusting) { trust(&w.n2, w.after.Pool()) },
@@ -61,8 +62,8 @@ func TestPeerPort_uncoveredIsClosed(t *testing.T) {
 			t.Parallel()
 			w := newTwoTrusting(t)
 			var conns []*peerConn
-			for _, why := range []purpose{purposeHTTP, purposeStream, purposeMeet} {
-				c, err := w.dialer.dial(t.Context(), w.acceptor.Addr(), why, testUUID("n2"))
+			for _, why := range []Purpose{PurposeHTTP, PurposeStream, PurposeMeet} {
+				c, err := w.dialer.dial(t.Context(), w.acceptor.Addr(), why, peertest.UUID("n2"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -75,7 +76,7 @@ func TestPeerPort_uncoveredIsClosed(t *testing.T) {
 				t.Fatal(err)
 			}
 			conns = append(conns, over.(*peerConn))
-			side := map[bool]*peerPort{true: w.acceptor, false: w.dialer}[name == "at the acceptor"]
+			side := map[bool]*Port{true: w.acceptor, false: w.dialer}[name == "at the acceptor"]
 			waitUntil(t, "the port has noted what all have shown", func() bool { return len(side.shownConns()) == len(conns) })
 			change(w)
 			waitUntil(t, "the port has looked", func() bool {
@@ -98,12 +99,12 @@ func TestPeerPort_uncoveredIsClosed(t *testing.T) {
 
 // What is under way over a connection that is not covered any more has a moment, and
 // nothing new is asked over it; what is covered again stays.
-func TestPeerPort_uncoveredHasAMoment(t *testing.T) {
+func TestPort_uncoveredHasAMoment(t *testing.T) {
 	t.Parallel()
 	w := newTwoTrusting(t)
 	both := w.before.Pool()
 	both.AppendCertsFromPEM(w.after.PEM())
-	c, err := w.dialer.dial(t.Context(), w.acceptor.Addr(), purposeHTTP, testUUID("n2"))
+	c, err := w.dialer.dial(t.Context(), w.acceptor.Addr(), PurposeHTTP, peertest.UUID("n2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,13 +134,13 @@ func TestPeerPort_uncoveredHasAMoment(t *testing.T) {
 
 // An exchange of the authority in three rounds breaks nothing that is under way: who
 // has a new certificate asks over new connections, before its old one's authority goes.
-func TestPeerPort_exchangedAuthority(t *testing.T) {
+func TestPort_exchangedAuthority(t *testing.T) {
 	t.Parallel()
 	w := newTwoTrusting(t)
 	both := w.before.Pool()
 	both.AppendCertsFromPEM(w.after.PEM())
 	release := make(chan struct{})
-	w.acceptor.Handle("wait", func(context.Context, hello, []byte) ([]byte, error) { <-release; return nil, nil })
+	w.acceptor.Handle("wait", func(context.Context, Hello, []byte) ([]byte, error) { <-release; return nil, nil })
 	w.acceptor.SetForwardHandler(func(ctx *fasthttp.RequestCtx) { <-release; ctx.SetBodyString("done") })
 	var waiting sync.WaitGroup
 	var failed errorList
@@ -149,8 +150,8 @@ func TestPeerPort_exchangedAuthority(t *testing.T) {
 	})
 	wait := func() {
 		waiting.Go(func() {
-			req, resp := newSubmit("x")
-			failed.add(w.dialer.ForwardWaiting(t.Context(), w.acceptor.Addr(), testUUID("n2"), req, resp))
+			req, resp := peertest.Submit("x")
+			failed.add(w.dialer.ForwardWaiting(t.Context(), w.acceptor.Addr(), peertest.UUID("n2"), req, resp))
 		})
 	}
 	wait()

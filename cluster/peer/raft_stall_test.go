@@ -1,4 +1,4 @@
-package cluster
+package peer
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer/peertest"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -30,11 +31,11 @@ func (s *stallingSnapshot) Read(b []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// inboundLayer is a memoryLayer whose connections are accepted as the peer port's.
-type inboundLayer struct{ *memoryLayer }
+// inboundLayer is a layer in memory whose connections are accepted as the peer port's.
+type inboundLayer struct{ *peertest.MemoryLayer }
 
 func (l inboundLayer) Accept() (net.Conn, error) {
-	c, err := l.memoryLayer.Accept()
+	c, err := l.MemoryLayer.Accept()
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +47,10 @@ func (l inboundLayer) Accept() (net.Conn, error) {
 func TestRaftInbound_snapshotThatStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		follower, leader := newMemoryLayer(), newMemoryLayer()
-		leader.to = follower
+		follower, leader := peertest.NewMemoryLayer(), peertest.NewMemoryLayer()
+		leader.To = follower
 		transport := func(l raft.StreamLayer) *raft.NetworkTransport {
-			return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-				Stream: l, MaxPool: raftConnsPerPeer, Timeout: raftCallTimeout, Logger: hclog.NewNullLogger(),
-			})
+			return NewRaftTransport(l, hclog.NewNullLogger())
 		}
 		receiving, sending := transport(inboundLayer{follower}), transport(leader)
 		end := make(chan struct{})
