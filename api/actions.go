@@ -8,6 +8,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -29,12 +32,12 @@ const (
 // actions answers POST /api/tasks/actions: it counts what the filter matches,
 // page by page, and then proposes the action on those tasks, step by step.
 func (r *request) actions() {
-	req, bad := decodeAction(r.http.Request.Body(), &r.server.cfg.Limits)
+	req, bad := callbody.DecodeAction(r.http.Request.Body(), &r.server.cfg.Limits)
 	if bad != nil {
 		r.refuse(bad)
 		return
 	}
-	if bad := r.refuseFilter("filter.task_type", req.filter.Type); bad != nil {
+	if bad := r.refuseFilter("filter.task_type", req.Filter.Type); bad != nil {
 		r.refuse(bad)
 		return
 	}
@@ -42,8 +45,8 @@ func (r *request) actions() {
 	case r.server.acting <- struct{}{}:
 		defer func() { <-r.server.acting }()
 	default:
-		f := refuse(wire.CodeOverloaded)
-		f.text = "The leader is busy with " + strconv.Itoa(actionsMax) + " actions on many tasks, its limit"
+		f := refuse.Because(wire.CodeOverloaded)
+		f.Text = "The leader is busy with " + strconv.Itoa(actionsMax) + " actions on many tasks, its limit"
 		r.refuse(f)
 		return
 	}
@@ -51,15 +54,15 @@ func (r *request) actions() {
 	if !ok {
 		return
 	}
-	if req.expects && req.expect != found.matched {
-		f := refuse(wire.CodeCountMismatch)
-		f.text = "The filter matches " + strconv.FormatInt(found.matched, 10) + " tasks, not the " + strconv.FormatInt(req.expect, 10) + " expected"
-		f.details = `,"matched":` + strconv.FormatInt(found.matched, 10) + `,"expect":` + strconv.FormatInt(req.expect, 10)
+	if req.Expects && req.Expect != found.matched {
+		f := refuse.Because(wire.CodeCountMismatch)
+		f.Text = "The filter matches " + strconv.FormatInt(found.matched, 10) + " tasks, not the " + strconv.FormatInt(req.Expect, 10) + " expected"
+		f.Details = `,"matched":` + strconv.FormatInt(found.matched, 10) + `,"expect":` + strconv.FormatInt(req.Expect, 10)
 		r.refuse(f)
 		return
 	}
 	done, more := 0, false
-	if !req.dryRun {
+	if !req.DryRun {
 		if done, more, ok = r.actOn(&req, &found); !ok {
 			return
 		}
@@ -82,13 +85,13 @@ type actionMatches struct {
 // match finds the tasks that the filter matches. The first page is
 // linearizable; what comes after it is no older. ok is false if there is an
 // answer already.
-func (r *request) match(req *actionRequest) (found actionMatches, ok bool) {
-	q := fsm.ListQuery{Filter: req.filter, Limit: actionStep}
+func (r *request) match(req *callbody.Action) (found actionMatches, ok bool) {
+	q := fsm.ListQuery{Filter: req.Filter, Limit: actionStep}
 	index := uint64(0)
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
 		page := m.List(q)
 		for _, t := range page.Tasks {
-			found.add(t, req.action, r.maySeeSteps(m, t))
+			found.add(t, req.Action, r.maySeeSteps(m, t))
 		}
 		q.From, index = page.Next, m.Index()
 	}
@@ -97,8 +100,8 @@ func (r *request) match(req *actionRequest) (found actionMatches, ok bool) {
 	}
 	for q.From != 0 {
 		if time.Since(r.start) > actionTime {
-			f := refuse(wire.CodeOverloaded)
-			f.text = "The tasks that match could not be counted within " + actionTime.String()
+			f := refuse.Because(wire.CodeOverloaded)
+			f.Text = "The tasks that match could not be counted within " + actionTime.String()
 			r.refuse(f)
 			return found, false
 		}
@@ -138,16 +141,16 @@ func (found *actionMatches) add(t *fsm.Task, action fsm.Action, mayChange bool) 
 // done, and whether there are more for which there was no time. ok is false if
 // there is an answer already. Once something is done, an error of which is known
 // that it left the rest undone only ends it.
-func (r *request) actOn(req *actionRequest, found *actionMatches) (done int, more, ok bool) {
+func (r *request) actOn(req *callbody.Action, found *actionMatches) (done int, more, ok bool) {
 	began := false
-	for ids := found.ids.next(actionStep, changesMax); len(ids) > 0; ids = found.ids.next(actionStep, changesMax) {
+	for ids := found.ids.next(actionStep, bound.ChangesMax); len(ids) > 0; ids = found.ids.next(actionStep, bound.ChangesMax) {
 		if began && (time.Since(r.start) >= actionTime || r.server.draining.Load()) {
 			return done, true, true
 		}
 		r.asks = time.Now()
-		p, err := r.server.node.Propose(r.wait(), fsm.Act{Action: req.action, IDs: ids, Filter: req.filter, AddAttempts: req.addAttempts})
+		p, err := r.server.node.Propose(r.wait(), fsm.Act{Action: req.Action, IDs: ids, Filter: req.Filter, AddAttempts: req.AddAttempts})
 		switch {
-		case err != nil && began && codeOf(err, true) != wire.CodeOutcomeUnknown:
+		case err != nil && began && refuse.CodeOf(err, true) != wire.CodeOutcomeUnknown:
 			return done, true, true
 		case err != nil:
 			r.refuseError(err)

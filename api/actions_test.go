@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -58,27 +60,27 @@ func badActions() []badInput {
 // TestDecodeAction reads every field.
 func TestDecodeAction(t *testing.T) {
 	t.Parallel()
-	for body, want := range map[string]actionRequest{
-		`{"action":"cancel","filter":{},"add_attempts":null,"dry_run":null,"expect":null}`: {action: fsm.ActionCancel, filtered: true},
+	for body, want := range map[string]callbody.Action{
+		`{"action":"cancel","filter":{},"add_attempts":null,"dry_run":null,"expect":null}`: {Action: fsm.ActionCancel, Filtered: true},
 		`{"action":"retry","add_attempts":3,"dry_run":true,"expect":0,"filter":{"status":"failed","task_type":"a","worker_id":"w","parent_id":7,
 		"labels":{"b":"2","a":""},"created_after":"2026-03-01T12:00:00.0005Z","created_before":"2026-03-01T13:00:00.0005+01:00"}}`: {
-			action: fsm.ActionRetry, filtered: true, addAttempts: 3, adds: true, dryRun: true, expects: true,
-			filter: fsm.Filter{
+			Action: fsm.ActionRetry, Filtered: true, AddAttempts: 3, Adds: true, DryRun: true, Expects: true,
+			Filter: fsm.Filter{
 				Status: fsm.StatusFailed, Type: "a", WorkerID: "w", ParentID: 7, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}},
 				CreatedAfter: testStart, CreatedBefore: testStart + 1,
 			},
 		},
 		`{"action":"delete","filter":{"status":null,"task_type":null,"worker_id":null,"parent_id":null,"labels":null,"created_after":null,"created_before":null}}`: {
-			action: fsm.ActionDelete, filtered: true,
+			Action: fsm.ActionDelete, Filtered: true,
 		},
 	} {
-		var limits Limits
-		limits.setDefaults()
-		got, bad := decodeAction([]byte(body), &limits)
+		var limits bound.Limits
+		limits.SetDefaults()
+		got, bad := callbody.DecodeAction([]byte(body), &limits)
 		if bad != nil {
-			t.Fatalf("%s: %s", body, bad.text)
+			t.Fatalf("%s: %s", body, bad.Text)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(actionRequest{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(callbody.Action{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", body, diff)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -133,7 +134,7 @@ func (r *request) roomFor(n int) bool {
 func (r *request) roomForResult(res *fsm.Result) bool {
 	more := r.more(resultBytes(res))
 	if more > 0 && !r.server.answers.take(more) && !r.server.answers.wait(r.wait(), more) {
-		r.refuse(refuse(wire.CodeOutcomeUnknown))
+		r.refuse(refuse.Because(wire.CodeOutcomeUnknown))
 		return false
 	}
 	r.room += more
@@ -165,7 +166,7 @@ func (r *request) countAnswer() {
 			r.resetAnswer()
 			if r.target.call.has(mutation) {
 				r.giveBack()
-				r.refuse(refuse(wire.CodeOutcomeUnknown))
+				r.refuse(refuse.Because(wire.CodeOutcomeUnknown))
 			} else {
 				r.refuse(r.server.answersFull())
 			}
@@ -187,10 +188,10 @@ func (r *request) countAnswer() {
 }
 
 // answersFull is the refusal of an answer that there is no room for.
-func (s *Server) answersFull() *refusal {
-	f := refuse(wire.CodeOverloaded)
-	f.text = "The server holds as many large answers that were not read yet as it may, of " + strconv.FormatInt(s.answers.most, 10) + " bytes"
-	f.reason = fsm.Reason(fsm.BoundAnswers)
+func (s *Server) answersFull() *refuse.Refusal {
+	f := refuse.Because(wire.CodeOverloaded)
+	f.Text = "The server holds as many large answers that were not read yet as it may, of " + strconv.FormatInt(s.answers.most, 10) + " bytes"
+	f.Reason = fsm.Reason(fsm.BoundAnswers)
 	return f
 }
 

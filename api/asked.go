@@ -1,11 +1,15 @@
 package api
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/claimq/claimq/api/bound"
+)
 
 // askedWindowMS is how long ago a worker may have asked for a type to count as
 // one that takes its tasks. A claim that waits has asked no longer ago, for none
 // waits longer, and it counts once more when it ends.
-const askedWindowMS = waitMSMax
+const askedWindowMS = bound.WaitMSMax
 
 // asked remembers when claims last asked for each type, and for any. Only the
 // leader is asked, so only its table says something.

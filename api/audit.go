@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -264,5 +265,5 @@ func (a *Audit) syncLocked() error {
 func appendAuditNote(b []byte, at fsm.EventPos, t int64, event, message string) []byte {
 	b = appendEventHead(b, &fsm.Event{EventPos: at, T: t})
 	b = append(append(b, event...), `","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
-	return append(appendString(b, message), '}', '\n')
+	return append(jsonout.String(b, message), '}', '\n')
 }

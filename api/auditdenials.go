@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -156,13 +157,13 @@ func (d *denial) append(b []byte, at fsm.EventPos) []byte {
 	}
 	b = appendEventHead(b, &fsm.Event{EventPos: at, T: d.at.UnixMilli()})
 	b = append(b, auditDenied+`","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
-	b = appendString(b, cut(answer.Error, denialErrorBytes))
-	b = appendString(append(b, `,"key":`...), d.key)
-	b = appendString(append(b, `,"address":`...), from)
-	b = appendString(append(b, `,"call":`...), d.call.String())
+	b = jsonout.String(b, jsonout.Cut(answer.Error, denialErrorBytes))
+	b = jsonout.String(append(b, `,"key":`...), d.key)
+	b = jsonout.String(append(b, `,"address":`...), from)
+	b = jsonout.String(append(b, `,"call":`...), d.call.String())
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(d.status), 10)
-	b = appendString(append(b, `,"code":`...), answer.Code)
-	b = appendString(append(b, `,"request_id":`...), d.requestID)
+	b = jsonout.String(append(b, `,"code":`...), answer.Code)
+	b = jsonout.String(append(b, `,"request_id":`...), d.requestID)
 	return append(b, '}', '\n')
 }
 

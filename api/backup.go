@@ -13,6 +13,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -32,9 +34,9 @@ const (
 // takeSnapshot answers POST /api/snapshots.
 func (r *request) takeSnapshot() {
 	if len(r.http.Request.Body()) > 0 {
-		d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
-		defer d.free()
-		if bad := d.fields(d.unknown); bad != nil {
+		d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+		defer d.Free()
+		if bad := d.Fields(d.Unknown); bad != nil {
 			r.refuse(bad)
 			return
 		}
@@ -66,8 +68,8 @@ func (r *request) saveSnapshot() {
 	select {
 	case s.saving <- struct{}{}:
 	default:
-		bad := refuse(wire.CodeOverloaded)
-		bad.text = "This node is sending " + strconv.Itoa(savesMax) + " backups already"
+		bad := refuse.Because(wire.CodeOverloaded)
+		bad.Text = "This node is sending " + strconv.Itoa(savesMax) + " backups already"
 		r.refuse(bad)
 		return
 	}
@@ -234,12 +236,12 @@ func (r *request) restoreFrom(ctx context.Context, body io.Reader) {
 func (r *request) redirectRestore() {
 	leader := r.server.node.LeaderHTTPAddr()
 	if leader == "" {
-		r.refuse(refuse(wire.CodeNoLeader))
+		r.refuse(refuse.Because(wire.CodeNoLeader))
 		return
 	}
-	r.refuse(&refusal{
-		code: wire.CodeNoLeader, text: "This node does not lead: the leader at " + leader + " restores backups",
-		advice: "Send it there, to the URL in Location, which curl -L does by itself; nothing was changed",
+	r.refuse(&refuse.Refusal{
+		Code: wire.CodeNoLeader, Text: "This node does not lead: the leader at " + leader + " restores backups",
+		Advice: "Send it there, to the URL in Location, which curl -L does by itself; nothing was changed",
 	})
 	r.label = "redirected"
 	r.http.Response.Header.Del(fasthttp.HeaderRetryAfter)
@@ -250,30 +252,30 @@ func (r *request) redirectRestore() {
 // refuseRestore answers what the node said of a backup.
 func (r *request) refuseRestore(err error) {
 	var refused *fsm.MembershipRefused
-	f := &refusal{code: wire.CodeInvalidRequest}
+	f := &refuse.Refusal{Code: wire.CodeInvalidRequest}
 	switch {
 	case errors.Is(err, fsm.ErrNotEmpty):
-		f.code, f.text = wire.CodeClusterNotEmpty, sentence(err)
-		f.advice = "Nothing was changed: restore into a new cluster, whose nodes start with empty folders"
+		f.Code, f.Text = wire.CodeClusterNotEmpty, sentence(err)
+		f.Advice = "Nothing was changed: restore into a new cluster, whose nodes start with empty folders"
 	case errors.As(err, &refused):
-		f.code, f.text, f.advice = wire.CodeMembershipRefused, refused.Reason, refused.Advice
+		f.Code, f.Text, f.Advice = wire.CodeMembershipRefused, refused.Reason, refused.Advice
 	case errors.Is(err, errUpload):
-		f.text, f.advice = sentence(err), "Nothing was changed: send the whole backup again"
+		f.Text, f.Advice = sentence(err), "Nothing was changed: send the whole backup again"
 	case errors.Is(err, fsm.ErrUnknownCommand):
-		f.text = "The backup cannot be read here: " + err.Error()
-		f.advice = "Nothing was changed: run the version that wrote it, or a later one, on every node"
+		f.Text = "The backup cannot be read here: " + err.Error()
+		f.Advice = "Nothing was changed: run the version that wrote it, or a later one, on every node"
 	case errors.Is(err, fsm.ErrCorrupt), errors.Is(err, fsm.ErrCountersUsedUp):
-		f.text = "The backup cannot be restored: " + err.Error()
-		f.advice = "Nothing was changed: use another copy; 'claimq snapshot inspect FILE' checks one"
+		f.Text = "The backup cannot be restored: " + err.Error()
+		f.Advice = "Nothing was changed: use another copy; 'claimq snapshot inspect FILE' checks one"
 	case errors.Is(err, fsm.ErrOverloaded):
-		f = refuse(wire.CodeOverloaded)
-		f.text = sentence(err)
+		f = refuse.Because(wire.CodeOverloaded)
+		f.Text = sentence(err)
 		if over := (*fsm.Overload)(nil); errors.As(err, &over) {
-			f.reason = fsm.Reason(over.Bound)
+			f.Reason = fsm.Reason(over.Bound)
 		}
 	case errors.Is(err, fsm.ErrOutcomeUnknown):
-		f = refuse(wire.CodeOutcomeUnknown)
-		f.advice = "Once there is a leader, look with 'claimq stats' whether the tasks are there; if they are not, restore again"
+		f = refuse.Because(wire.CodeOutcomeUnknown)
+		f.Advice = "Once there is a leader, look with 'claimq stats' whether the tasks are there; if they are not, restore again"
 		r.server.logger.Error("restore", "error", err)
 	default:
 		r.refuseCode(err)

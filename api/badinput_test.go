@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -424,7 +425,7 @@ func badTargets() []badInput {
 	for _, key := range []string{"", "%", "%2", "%zz", "%00", "%0a", "%ff", "%C3", strings.Repeat("k", 257)} {
 		cases = append(cases, badInput{"GET /api/tasks/by-key/" + key, "", ir, "idempotency_key", "Invalid idempotency_key"})
 	}
-	long := strings.Repeat("l", labelBytes+1)
+	long := strings.Repeat("l", bound.LabelBytes+1)
 	for query, want := range map[string][2]string{
 		"limit=0":                       {"limit", "an integer from 1 to 1000"},
 		"limit=1001":                    {"limit", "an integer from 1 to 1000"},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -75,9 +76,9 @@ func (b *bodyShare) answered() {
 }
 
 // bodiesFull is the refusal of a body that there is no room for.
-func (s *Server) bodiesFull() *refusal {
-	f := refuse(wire.CodeOverloaded)
-	f.text = "The server is receiving as many large requests as it may, of " + strconv.FormatInt(s.cfg.BodiesBytes, 10) + " bytes"
-	f.reason = fsm.Reason(fsm.BoundBodies)
+func (s *Server) bodiesFull() *refuse.Refusal {
+	f := refuse.Because(wire.CodeOverloaded)
+	f.Text = "The server is receiving as many large requests as it may, of " + strconv.FormatInt(s.cfg.BodiesBytes, 10) + " bytes"
+	f.Reason = fsm.Reason(fsm.BoundBodies)
 	return f
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -76,9 +77,9 @@ func (r *request) waitLeft(waitMS int64) time.Duration {
 // refuseGone answers a caller that has gone. Only one that has closed nothing
 // but its sending side will read it.
 func (r *request) refuseGone() {
-	r.refuse(&refusal{
-		code: wire.CodeInvalidRequest, text: "The connection was closed while the request waited",
-		advice: "Nothing was done: keep the connection open in both directions until the answer has come",
+	r.refuse(&refuse.Refusal{
+		Code: wire.CodeInvalidRequest, Text: "The connection was closed while the request waited",
+		Advice: "Nothing was done: keep the connection open in both directions until the answer has come",
 	})
 	r.label = "gone"
 	if r.forwarded {

@@ -1,5 +1,7 @@
 package api
 
+import "github.com/claimq/claimq/api/callbody"
+
 // call is one call of the API: its place in routes.
 type call uint8
 
@@ -117,25 +119,25 @@ func init() {
 		callGetByKey: {name: "get_by_key", pattern: "GET /api/tasks/by-key/{key}", roles: everyRole, answer: (*request).get},
 		callList:     {name: "list", pattern: "GET /api/tasks", roles: everyRole, answer: (*request).list},
 		callWhy:      {name: "why", pattern: "GET /api/tasks/{id}/why", roles: everyRole, answer: (*request).why},
-		callPatch:    {name: "patch", pattern: "PATCH /api/tasks/{id}", roles: producers, is: mutation, answer: func(r *request) { r.act(newPatch(r.target.id)) }},
+		callPatch:    {name: "patch", pattern: "PATCH /api/tasks/{id}", roles: producers, is: mutation, answer: func(r *request) { r.act(callbody.NewPatch(r.target.id)) }},
 		callDelete:   {name: "delete", pattern: "DELETE /api/tasks/{id}", roles: producers, is: mutation, answer: (*request).delete},
-		callRetry:    {name: "retry", pattern: "POST /api/tasks/{id}/retry", roles: producers, is: mutation, answer: func(r *request) { r.act(newRetry(r.target.id)) }},
-		callCancel:   {name: "cancel", pattern: "POST /api/tasks/{id}/cancel", roles: producers, is: mutation, answer: func(r *request) { r.act(newCancel(r.target.id)) }},
+		callRetry:    {name: "retry", pattern: "POST /api/tasks/{id}/retry", roles: producers, is: mutation, answer: func(r *request) { r.act(callbody.NewRetry(r.target.id)) }},
+		callCancel:   {name: "cancel", pattern: "POST /api/tasks/{id}/cancel", roles: producers, is: mutation, answer: func(r *request) { r.act(callbody.NewCancel(r.target.id)) }},
 		callAct:      {name: "act", pattern: "POST /api/tasks/actions", roles: producers, is: mutation, answer: (*request).actions},
 		callBatch:    {name: "batch", pattern: "POST /api/batch", roles: producers | workers, is: mutation, answer: (*request).batch},
 
 		callClaim:     {name: "claim", pattern: "POST /api/tasks/claim", roles: workers, is: mutation, answer: (*request).claim},
 		callClaimTask: {name: "claim_task", pattern: "POST /api/tasks/{id}/claim", roles: workers, is: mutation, answer: (*request).claimTask},
 		callComplete:  {name: "complete", pattern: "POST /api/tasks/{id}/complete", roles: workers, is: mutation | uncounted, answer: (*request).complete},
-		callFail:      {name: "fail", pattern: "POST /api/tasks/{id}/fail", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.act(newFail(r.target.id)) }},
-		callExtend:    {name: "extend", pattern: "POST /api/tasks/{id}/extend", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.act(newExtend(r.target.id)) }},
-		callRelease:   {name: "release", pattern: "POST /api/tasks/{id}/release", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.act(newRelease(r.target.id)) }},
+		callFail:      {name: "fail", pattern: "POST /api/tasks/{id}/fail", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.act(callbody.NewFail(r.target.id)) }},
+		callExtend:    {name: "extend", pattern: "POST /api/tasks/{id}/extend", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.act(callbody.NewExtend(r.target.id)) }},
+		callRelease:   {name: "release", pattern: "POST /api/tasks/{id}/release", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.act(callbody.NewRelease(r.target.id)) }},
 
 		callFinalization:        {name: "finalization", pattern: "GET /api/tasks/{id}/finalization", roles: everyRole, is: uncounted, answer: (*request).finalization},
-		callClaimFinalization:   {name: "claim_finalization", pattern: "POST /api/tasks/{id}/finalization/claim", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.actFinalization(newClaimFinalization(r.target.id)) }},
-		callExtendFinalization:  {name: "extend_finalization", pattern: "POST /api/tasks/{id}/finalization/extend", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.actFinalization(newExtendFinalization(r.target.id)) }},
-		callReleaseFinalization: {name: "release_finalization", pattern: "POST /api/tasks/{id}/finalization/release", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.actFinalization(newReleaseFinalization(r.target.id)) }},
-		callFinalize:            {name: "finalize", pattern: "POST /api/tasks/{id}/finalize", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.actFinalization(newFinalize(r.target.id)) }},
+		callClaimFinalization:   {name: "claim_finalization", pattern: "POST /api/tasks/{id}/finalization/claim", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.actFinalization(callbody.NewClaimFinalization(r.target.id)) }},
+		callExtendFinalization:  {name: "extend_finalization", pattern: "POST /api/tasks/{id}/finalization/extend", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.actFinalization(callbody.NewExtendFinalization(r.target.id)) }},
+		callReleaseFinalization: {name: "release_finalization", pattern: "POST /api/tasks/{id}/finalization/release", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.actFinalization(callbody.NewReleaseFinalization(r.target.id)) }},
+		callFinalize:            {name: "finalize", pattern: "POST /api/tasks/{id}/finalize", roles: workers, is: mutation | uncounted, answer: func(r *request) { r.actFinalization(callbody.NewFinalize(r.target.id)) }},
 
 		callTypes:          {name: "types", pattern: "GET /api/types", roles: everyRole, answer: (*request).types},
 		callSetType:        {name: "set_type", pattern: "PATCH /api/types/{type}", roles: operators, is: mutation, answer: (*request).setType},

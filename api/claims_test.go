@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -198,21 +200,21 @@ func TestServer_Commands(t *testing.T) {
 func TestServer_CommandsOwnTheirBytes(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"tasks":[{"params":{"a":"b"},"task_type":"tt","idempotency_key":"kk"},{"payload":"AAAA","idempotency_key":"k\u0065"}]}`)
-	limits := Limits{}
-	limits.setDefaults()
-	req, bad := decodeSubmit(body, &limits)
+	limits := bound.Limits{}
+	limits.SetDefaults()
+	req, bad := callbody.DecodeSubmit(body, &limits)
 	if bad != nil {
-		t.Fatal(bad.text)
+		t.Fatal(bad.Text)
 	}
 	claimBody := []byte(`{"worker_id":"ww","task_types":["xx"],"claim_request_id":"r\u0072"}`)
-	claim, bad := decodeClaim(claimBody, &limits)
+	claim, bad := callbody.DecodeClaim(claimBody, &limits)
 	if bad != nil {
-		t.Fatal(bad.text)
+		t.Fatal(bad.Text)
 	}
 	failBody := []byte(`{"worker_id":"ww","error":"ee"}`)
-	fail := newFail(1)
-	if bad := decodeCall(fail, failBody, &limits); bad != nil {
-		t.Fatal(bad.text)
+	fail := callbody.NewFail(1)
+	if bad := callbody.Decode(fail, failBody, &limits); bad != nil {
+		t.Fatal(bad.Text)
 	}
 	for _, b := range [][]byte{body, claimBody, failBody} {
 		for i := range b {
@@ -220,18 +222,18 @@ func TestServer_CommandsOwnTheirBytes(t *testing.T) {
 		}
 	}
 	// The decoder's own memory is used again, too.
-	if _, bad := decodeClaim([]byte(`{"worker_id":"\u0021\u0021\u0021"}`), &limits); bad == nil {
+	if _, bad := callbody.DecodeClaim([]byte(`{"worker_id":"\u0021\u0021\u0021"}`), &limits); bad == nil {
 		t.Fatal("not refused")
 	}
 	want := []fsm.NewTask{
 		{Type: "tt", Params: []byte(`{"a":"b"}`), Key: "kk", MaxAttempts: fsm.DefaultAttempts},
 		{Type: "default", Payload: []byte{0, 0, 0}, Key: "ke", MaxAttempts: fsm.DefaultAttempts},
 	}
-	if diff := cmp.Diff(want, req.tasks); diff != "" {
+	if diff := cmp.Diff(want, req.Tasks); diff != "" {
 		t.Errorf("submit (-want +got):\n%s", diff)
 	}
-	if claim.cmd.WorkerID != "ww" || claim.cmd.Types[0] != "xx" || claim.cmd.RequestID != "rr" || fail.cmd.Error != "ee" {
-		t.Errorf("claim %+v, fail %+v", claim.cmd, fail)
+	if claim.Cmd.WorkerID != "ww" || claim.Cmd.Types[0] != "xx" || claim.Cmd.RequestID != "rr" || fail.Cmd.Error != "ee" {
+		t.Errorf("claim %+v, fail %+v", claim.Cmd, fail)
 	}
 }
 

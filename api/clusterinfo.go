@@ -5,6 +5,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -39,14 +41,14 @@ func wireNode(n fsm.NodeView) wire.Node {
 
 // upgrade answers POST /api/cluster/upgrade.
 func (r *request) upgrade() {
-	d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
-	defer d.free()
+	d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+	defer d.Free()
 	var dryRun bool
-	bad := d.fields(func(name []byte) (bad *refusal) {
+	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		if string(name) != "dry_run" {
-			return d.unknown(name)
+			return d.Unknown(name)
 		}
-		dryRun, bad = d.boolean("dry_run")
+		dryRun, bad = d.Boolean("dry_run")
 		return bad
 	})
 	if bad != nil {

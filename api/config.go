@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claimq/claimq/api/bound"
 )
 
 // Config is what New needs. Only Node is required; zero fields have the
@@ -43,7 +45,7 @@ type Config struct {
 	// Version is the binary's, shown by /healthz.
 	Version string
 	// Limits bound what a request may ask for.
-	Limits Limits
+	Limits bound.Limits
 	// Wait bounds how long a request waits for the node: a mutation then
 	// answers outcome_unknown, a read overloaded. 0: 10 s. It may be up to half
 	// a second less.
@@ -76,15 +78,6 @@ type Config struct {
 	AnswersBytes int64
 }
 
-// Limits bound a request. Zero fields have the contract's values.
-type Limits struct {
-	BodyBytes  int // of a whole body; 0: 8 MiB
-	ValueBytes int // of params, payload, result, result_payload each; 0: 1 MiB
-	ErrorBytes int // of a fail's error, cut there; 0: 16 KiB
-	Depth      int // of nested objects and arrays, the body itself being 1; 0: 64
-	Items      int // of tasks in a submit, a claim and a page, of ops in a batch; 0: 1,000
-}
-
 const (
 	defaultWait        = 10 * time.Second
 	defaultConnections = 16_384
@@ -92,45 +85,10 @@ const (
 	defaultKeyWaits    = 16_384
 	defaultBodiesBytes = 256 << 20
 	defaultAnswerBytes = 256 << 20
-
-	idMax      = 1<<53 - 1 // ids and tokens; JSON numbers are exact up to here
-	keyMax     = 256       // bytes of an idempotency key
-	requestMax = 128       // bytes of a claim_request_id, of X-Request-ID
-	nameMax    = 128       // bytes of a worker_id, of a task_type
-	leaseMSMin = 100
-	leaseMSMax = 86_400_000
-	waitMSMax  = 60_000
-	// delayMSMax bounds delay_ms, retry_in_ms and the fields of a backoff: 365 days.
-	delayMSMax = 31_536_000_000
-	// retentionMSMax bounds retention_ms: 100 years of 365 days.
-	retentionMSMax = 3_153_600_000_000
-	progressBytes  = 4 << 10 // of a progress
-	labelsMax      = 16      // of a task
-	labelBytes     = 64      // of a label's name, of its value
-	groupMax       = 128     // bytes of a group
-	changesMax     = 10_000  // tasks that one request changes at most
-	pageDefault    = 100     // tasks of a page without limit
 )
 
-func (l *Limits) setDefaults() {
-	for _, f := range []struct {
-		value *int
-		def   int
-	}{
-		{&l.BodyBytes, 8 << 20},
-		{&l.ValueBytes, 1 << 20},
-		{&l.ErrorBytes, 16 << 10},
-		{&l.Depth, 64},
-		{&l.Items, 1_000},
-	} {
-		if *f.value == 0 {
-			*f.value = f.def
-		}
-	}
-}
-
 func (c *Config) setDefaults() {
-	c.Limits.setDefaults()
+	c.Limits.SetDefaults()
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
@@ -161,11 +119,10 @@ func (c *Config) validate() error {
 	if c.Node == nil {
 		return errors.New("api: Config.Node is missing")
 	}
-	l := c.Limits
-	if l.BodyBytes < 1 || l.ValueBytes < 1 || l.ErrorBytes < 1 || l.Depth < 2 || l.Items < 1 || l.Items > 1_000 {
-		return fmt.Errorf("api: Config.Limits out of range: %+v", l)
+	if !c.Limits.Valid() {
+		return fmt.Errorf("api: Config.Limits out of range: %+v", c.Limits)
 	}
-	if least := int64(l.BodyBytes + headerBytes); c.BodiesBytes < least {
+	if least := int64(c.Limits.BodyBytes + headerBytes); c.BodiesBytes < least {
 		return fmt.Errorf("api: Config.BodiesBytes is %d, less than one body and its headers, %d", c.BodiesBytes, least)
 	}
 	if c.WaitsPerKey < 1 {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -61,9 +62,9 @@ func before(at fsm.EventPos) fsm.EventPos {
 func appendEvent(b []byte, e *fsm.Event) []byte {
 	b = append(appendEventHead(b, e), e.Kind.String()...)
 	b = append(b, `","worker_id":`...)
-	b = appendWorker(b, e.WorkerID)
+	b = jsonout.StringOrNull(b, e.WorkerID)
 	b = append(b, `,"claim_token":`...)
-	b = appendToken(b, e.Token)
+	b = jsonout.UintOrNull(b, e.Token)
 	if e.Attempt == 0 { // about no claim of a worker: that of a parent's finalization is no attempt
 		b = append(b, `,"attempt":null`...)
 	} else {
@@ -71,7 +72,7 @@ func appendEvent(b []byte, e *fsm.Event) []byte {
 		b = strconv.AppendInt(b, int64(e.Attempt), 10)
 	}
 	b = append(b, `,"message":`...)
-	b = appendString(b, e.Message)
+	b = jsonout.String(b, e.Message)
 	return append(b, '}')
 }
 
@@ -82,9 +83,9 @@ func appendEventHead(b []byte, e *fsm.Event) []byte {
 	b = append(b, `,"sub":`...)
 	b = strconv.AppendUint(b, uint64(e.Sub), 10)
 	b = append(b, `,"time":`...)
-	b = appendTime(b, e.T)
+	b = jsonout.Time(b, e.T)
 	b = append(b, `,"task_id":`...)
-	b = appendToken(b, e.TaskID)
+	b = jsonout.UintOrNull(b, e.TaskID)
 	return append(b, `,"event":"`...)
 }
 

@@ -6,6 +6,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -55,7 +58,7 @@ func (r *request) taskEvents() {
 	id := r.target.id
 	var events []fsm.Event
 	var newest fsm.EventPos
-	var bad *refusal
+	var bad *refuse.Refusal
 	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
 		events, newest = m.TaskEvents(id), m.NewestEvent()
 		t := m.Get(id)
@@ -88,17 +91,17 @@ func appendEvents(b []byte, events []fsm.Event, next fsm.EventPos) []byte {
 }
 
 // refuseEventsGone is the refusal of a place of the trail that is kept no more.
-func refuseEventsGone(oldest fsm.EventPos) *refusal {
-	f := refuse(wire.CodeEventsGone)
-	f.text = "The events asked for are kept no more: the oldest is " + string(appendPlace(nil, oldest))
-	f.details = string(append(appendPlace([]byte(`,"oldest":"`), oldest), '"'))
+func refuseEventsGone(oldest fsm.EventPos) *refuse.Refusal {
+	f := refuse.Because(wire.CodeEventsGone)
+	f.Text = "The events asked for are kept no more: the oldest is " + string(appendPlace(nil, oldest))
+	f.Details = string(append(appendPlace([]byte(`,"oldest":"`), oldest), '"'))
 	return f
 }
 
 // parseEvents reads the parameters of GET /api/events. given says that there was
 // a place to begin after.
-func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, given bool, bad *refusal) {
-	q.Limit = min(pageDefault, limitMax)
+func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, given bool, bad *refuse.Refusal) {
+	q.Limit = min(bound.PageDefault, limitMax)
 	for _, p := range params {
 		var ok bool
 		var err error
@@ -108,12 +111,12 @@ func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, 
 				return q, false, badParam(p.name, "a place in the trail, as INDEX or INDEX.SUB,")
 			}
 		case "task_type":
-			if q.Type = p.value; !validTaskType(p.value) {
-				return q, false, badParam(p.name, taskTypeAllowed)
+			if q.Type = p.value; !bound.ValidTaskType(p.value) {
+				return q, false, badParam(p.name, bound.TaskTypeAllowed)
 			}
 		case "worker_id":
-			if q.WorkerID = p.value; !validProcessorID(p.value) {
-				return q, false, refuseHolderID(p.name)
+			if q.WorkerID = p.value; !bound.ValidProcessorID(p.value) {
+				return q, false, callbody.RefuseHolderID(p.name)
 			}
 		case "event":
 			if q.Kind, ok = fsm.ParseEventKind(p.value); !ok {
@@ -121,7 +124,7 @@ func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, 
 			}
 		case "limit":
 			if streams {
-				return q, false, refuseParam(p.name, "limit does not go with Accept: "+eventStream)
+				return q, false, refuse.Param(p.name, "limit does not go with Accept: "+eventStream)
 			}
 			if q.Limit, err = strconv.Atoi(p.value); err != nil || q.Limit < 1 || q.Limit > limitMax {
 				return q, false, badParam(p.name, "an integer from 1 to "+strconv.Itoa(limitMax))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -230,7 +231,7 @@ func cancelWide(t *testing.T, s *Server) {
 		}
 	}
 	got := s.call(undescribed{t}, "POST /api/batch", `{"ops":[`+strings.Join(ops, ",")+`]}`)
-	if len(got.body) > dependsOnBytes+500_000 {
+	if len(got.body) > encode.DependsOnBytes+500_000 {
 		t.Errorf("an answer of %d bytes", len(got.body))
 	}
 	if n := strings.Count(got.body, `"status":"cancelled"`); n != len(ops) {

@@ -5,6 +5,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -16,7 +20,7 @@ func (r *request) finalization() {
 	}
 	var view fsm.FinalizationView
 	var now fsm.Stamp
-	var bad *refusal
+	var bad *refuse.Refusal
 	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
 		if bad = r.refuseTask(m, m.Get(r.target.id)); bad == nil {
 			view, _ = m.Finalization(r.target.id, stamp)
@@ -41,29 +45,29 @@ func appendFinalization(b []byte, v *fsm.FinalizationView, now fsm.Stamp) []byte
 		b = appendFinalizationAttempt(b, &v.Attempts[i])
 	}
 	b = append(b, `],"claimed_by":`...)
-	b = appendWorker(b, v.ClaimedBy)
+	b = jsonout.StringOrNull(b, v.ClaimedBy)
 	b = append(b, `,"claim_expires_at":`...)
 	if v.ClaimedBy == "" {
 		b = append(b, "null"...)
 	} else {
-		b = appendTime(b, now.T+v.LeftMS)
+		b = jsonout.Time(b, now.T+v.LeftMS)
 	}
 	return append(b, '}')
 }
 
 func appendFinalizationAttempt(b []byte, a *fsm.FinalizationAttempt) []byte {
 	b = append(b, `{"processor_id":`...)
-	b = appendString(b, a.ProcessorID)
+	b = jsonout.String(b, a.ProcessorID)
 	b = append(b, `,"claimed":`...)
 	b = strconv.AppendBool(b, a.Outcome.Claimed())
 	b = append(b, `,"already_claimed_by":`...)
-	b = appendWorker(b, a.Holder)
+	b = jsonout.StringOrNull(b, a.Holder)
 	b = append(b, `,"reason":`...)
-	b = appendWorker(b, finalizationReason(a.Outcome))
+	b = jsonout.StringOrNull(b, callbody.FinalizationReason(a.Outcome))
 	b = append(b, `,"task_state":"`...)
 	b = append(b, a.State.String()...)
 	b = append(b, `","message":"`...)
-	b = append(b, finalizationMessage(a.Outcome)...)
+	b = append(b, encode.FinalizationMessage(a.Outcome)...)
 	b = append(b, `","attempted_at":`...)
-	return append(appendTime(b, a.At), '}')
+	return append(jsonout.Time(b, a.At), '}')
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -143,7 +144,7 @@ func (m *finalizationMetrics) observe(r *request, cmd fsm.Command, answer *fsm.P
 
 func (p *processorMetrics) observeClaim(r *request, o fsm.FinalizationOutcome) {
 	p.claims.observe(r)
-	reason := finalizationReason(o)
+	reason := callbody.FinalizationReason(o)
 	if reason == "" {
 		p.claimed.Inc()
 		return

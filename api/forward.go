@@ -10,6 +10,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -20,7 +22,7 @@ func (r *request) elsewhere() {
 	r.server.followed.Store(r.server.clock(r.start))
 	switch {
 	case r.forwarded:
-		r.refuse(refuse(wire.CodeNoLeader))
+		r.refuse(refuse.Because(wire.CodeNoLeader))
 	case string(r.http.Request.Header.Peek(headerRedirect)) == "1":
 		r.redirect()
 	default:
@@ -36,7 +38,7 @@ func (r *request) redirect() {
 		r.cluster() // our own client asks for redirects, and an operator wants to see this of all
 		return
 	case leader == "":
-		r.refuse(refuse(wire.CodeNoLeader))
+		r.refuse(refuse.Because(wire.CodeNoLeader))
 		return
 	}
 	path, query := splitURI(r.http.Request.Header.RequestURI())
@@ -135,11 +137,11 @@ func (r *request) held() time.Duration {
 		if !bytes.Contains(body, waitName) && bytes.IndexByte(body, '\\') < 0 {
 			return 0
 		}
-		req, bad := decodeClaim(body, &r.server.cfg.Limits)
+		req, bad := callbody.DecodeClaim(body, &r.server.cfg.Limits)
 		if bad != nil {
 			return 0
 		}
-		return r.waitLeft(req.waitMS)
+		return r.waitLeft(req.WaitMS)
 	case callGet, callGetByKey:
 		q, bad := r.parseGet()
 		if bad != nil {
@@ -201,7 +203,7 @@ func (r *request) forwardFailed(err error) {
 	case errors.Is(err, errAnswersFull) && !call.has(mutation):
 		r.refuse(r.server.answersFull())
 	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.has(mutation) && !timedOut(err):
-		r.refuse(refuse(wire.CodeNoLeader))
+		r.refuse(refuse.Because(wire.CodeNoLeader))
 	default:
 		r.refuseCode(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -15,16 +16,16 @@ import (
 // name that somebody made point here is no name of this server (Host): with keys
 // that is no matter, as such a page has none. Liveness and readiness are told
 // under any Host: probes use whatever address they have.
-func (s *Server) guard(h *fasthttp.RequestHeader, c call) *refusal {
+func (s *Server) guard(h *fasthttp.RequestHeader, c call) *refuse.Refusal {
 	host := h.Host()
 	if c != callHealth && c != callReady {
 		if len(host) == 0 {
-			return refuseParam("Host", "Missing required header: Host")
+			return refuse.Param("Host", "Missing required header: Host")
 		}
 		if s.Open() && !s.knowsHost(host) {
-			return &refusal{
-				code: wire.CodeForbidden, field: "Host", text: "The Host header names an address that is not this server's",
-				advice: "Use a loopback address, or start the server with --http-advertise set to the address that clients use",
+			return &refuse.Refusal{
+				Code: wire.CodeForbidden, Field: "Host", Text: "The Host header names an address that is not this server's",
+				Advice: "Use a loopback address, or start the server with --http-advertise set to the address that clients use",
 			}
 		}
 	}
@@ -40,10 +41,10 @@ func (s *Server) guard(h *fasthttp.RequestHeader, c call) *refusal {
 	return nil
 }
 
-func refuseOrigin(header string) *refusal {
-	return &refusal{
-		code: wire.CodeForbidden, field: header, text: "A cross-origin request of a browser is refused",
-		advice: "Call the API from a program, from a page of the same origin, or from one that allowed_origins names",
+func refuseOrigin(header string) *refuse.Refusal {
+	return &refuse.Refusal{
+		Code: wire.CodeForbidden, Field: header, Text: "A cross-origin request of a browser is refused",
+		Advice: "Call the API from a program, from a page of the same origin, or from one that allowed_origins names",
 	}
 }
 

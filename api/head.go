@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/refuse"
 )
 
 // The head of a request, its line and headers, is there before its body is read:
@@ -28,7 +30,7 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	}
 	var who *apiKey
 	var why failure
-	var bad *refusal
+	var bad *refuse.Refusal
 	if keys := s.keys.Load(); keys != nil {
 		who, why, bad = keys.sentWith(h, time.Now(), sourceOf(conn.RemoteAddr()))
 	}

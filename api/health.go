@@ -3,6 +3,8 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -12,7 +14,7 @@ func (r *request) health() { r.sendState("alive") }
 // ready answers GET /readyz: the node knows a leader and has caught up.
 func (r *request) ready() {
 	if r.server.draining.Load() {
-		r.refuse(refuse(wire.CodeShuttingDown))
+		r.refuse(refuse.Because(wire.CodeShuttingDown))
 		return
 	}
 	if err := r.server.node.Ready(); err != nil {
@@ -22,19 +24,19 @@ func (r *request) ready() {
 	r.sendState("ready")
 }
 
-func refuseUnready(err error) *refusal {
-	return &refusal{
-		code: wire.CodeNoLeader, text: "The node is not ready: " + err.Error(),
-		advice: "Wait until the node knows a leader and has caught up with it",
+func refuseUnready(err error) *refuse.Refusal {
+	return &refuse.Refusal{
+		Code: wire.CodeNoLeader, Text: "The node is not ready: " + err.Error(),
+		Advice: "Wait until the node knows a leader and has caught up with it",
 	}
 }
 
 func (r *request) sendState(state string) {
 	b := append(r.body(), `{"success":true,"status":`...)
-	b = appendString(b, state)
+	b = jsonout.String(b, state)
 	b = append(b, `,"node_id":`...)
-	b = appendString(b, r.server.node.NodeID())
+	b = jsonout.String(b, r.server.node.NodeID())
 	b = append(b, `,"version":`...)
-	b = appendString(b, r.server.cfg.Version)
+	b = jsonout.String(b, r.server.cfg.Version)
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }

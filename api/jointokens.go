@@ -8,6 +8,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -25,7 +29,7 @@ func (r *request) setJoinToken() {
 	switch {
 	case !ok:
 	case p.Result.Code != "":
-		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: "There are too many join tokens", advice: "Revoke one that is needed no more; 'claimq cluster token list' shows them"})
+		r.refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: "There are too many join tokens", Advice: "Revoke one that is needed no more; 'claimq cluster token list' shows them"})
 	default:
 		b := appendJoinToken(append(r.body(), `{"success":true,"token":`...), p.Result.JoinToken)
 		r.send(fasthttp.StatusOK, append(b, '}'))
@@ -33,38 +37,38 @@ func (r *request) setJoinToken() {
 }
 
 // decodeJoinToken reads the body of a call that makes a join token.
-func decodeJoinToken(body []byte, limits *Limits) (cmd fsm.SetJoinToken, bad *refusal) {
+func decodeJoinToken(body []byte, limits *bound.Limits) (cmd fsm.SetJoinToken, bad *refuse.Refusal) {
 	const hashAllowed = "the SHA-256 of the token, 64 digits of hex"
 	cmd.Uses = 1
-	d := newDecoder(body, limits)
-	defer d.free()
-	bad = d.fields(func(name []byte) (bad *refusal) {
+	d := callbody.NewDecoder(body, limits)
+	defer d.Free()
+	bad = d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		switch string(name) {
 		case "token_sha256":
 			var text []byte
-			if text, _, bad = d.text("token_sha256", hashAllowed); bad == nil && text != nil {
+			if text, _, bad = d.Text("token_sha256", hashAllowed); bad == nil && text != nil {
 				if cmd.Hash, _ = hex.DecodeString(string(text)); len(cmd.Hash) != sha256.Size {
-					bad = d.invalid("token_sha256", hashAllowed)
+					bad = d.Invalid("token_sha256", hashAllowed)
 				}
 			}
 		case "expires_in_ms":
-			cmd.LifeMS, _, bad = d.integer("expires_in_ms", 1, fsm.JoinTokenLifeMax)
+			cmd.LifeMS, _, bad = d.Integer("expires_in_ms", 1, fsm.JoinTokenLifeMax)
 		case "uses":
-			n, given, refused := d.integer("uses", 1, fsm.JoinTokenUsesMax)
+			n, given, refused := d.Integer("uses", 1, fsm.JoinTokenUsesMax)
 			if bad = refused; given && bad == nil {
 				cmd.Uses = int32(n)
 			}
 		default:
-			bad = d.unknown(name)
+			bad = d.Unknown(name)
 		}
 		return bad
 	})
 	switch {
 	case bad != nil:
 	case cmd.Hash == nil:
-		bad = d.missing("token_sha256")
+		bad = d.Missing("token_sha256")
 	case cmd.LifeMS == 0:
-		bad = d.missing("expires_in_ms")
+		bad = d.Missing("expires_in_ms")
 	}
 	return cmd, bad
 }
@@ -92,19 +96,19 @@ func (r *request) joinTokens() {
 // revokeJoinToken answers POST /api/cluster/tokens/revoke.
 func (r *request) revokeJoinToken() {
 	var id string
-	d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
-	defer d.free()
-	bad := d.fields(func(name []byte) (bad *refusal) {
+	d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+	defer d.Free()
+	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		if string(name) != "id" {
-			return d.unknown(name)
+			return d.Unknown(name)
 		}
 		var text []byte
-		text, _, bad = d.text("id", "the id of a join token")
+		text, _, bad = d.Text("id", "the id of a join token")
 		id = string(text)
 		return bad
 	})
 	if bad == nil && id == "" {
-		bad = d.missing("id")
+		bad = d.Missing("id")
 	}
 	if bad != nil {
 		r.refuse(bad)
@@ -114,7 +118,7 @@ func (r *request) revokeJoinToken() {
 	switch {
 	case !ok:
 	case p.Result.Code != "":
-		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: fmt.Sprintf("No join token has the id %q", id), advice: "It may have expired; 'claimq cluster token list' shows those that there are"})
+		r.refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: fmt.Sprintf("No join token has the id %q", id), Advice: "It may have expired; 'claimq cluster token list' shows those that there are"})
 	default:
 		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
 	}
@@ -125,7 +129,7 @@ func appendJoinToken(b []byte, t *fsm.JoinToken) []byte {
 	b = append(append(b, `{"id":"`...), t.ID()...)
 	b = strconv.AppendInt(append(b, `","uses":`...), int64(t.Uses), 10)
 	b = strconv.AppendInt(append(b, `,"used":`...), int64(len(t.UsedBy)), 10)
-	b = appendTime(append(b, `,"created_at":`...), t.CreatedAt)
-	b = appendTime(append(b, `,"expires_at":`...), t.ExpiresAt)
+	b = jsonout.Time(append(b, `,"created_at":`...), t.CreatedAt)
+	b = jsonout.Time(append(b, `,"expires_at":`...), t.ExpiresAt)
 	return append(b, '}')
 }

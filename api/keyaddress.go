@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -51,7 +52,7 @@ func (k *apiKey) admits(from netip.Addr) bool {
 }
 
 // refuseSource is the refusal of a key that is not for the address.
-func refuseSource(k *apiKey, from netip.Addr) *refusal {
+func refuseSource(k *apiKey, from netip.Addr) *refuse.Refusal {
 	where := "from " + from.String()
 	if !from.IsValid() {
 		where = "from an address that this node does not know"
@@ -60,8 +61,8 @@ func refuseSource(k *apiKey, from netip.Addr) *refusal {
 	if k.token != nil {
 		what = "token"
 	}
-	return &refusal{
-		code: wire.CodeForbidden, text: "This " + what + " may not be used " + where,
-		advice: "Use it from one of its addresses: behind a proxy, the proxy's address counts",
+	return &refuse.Refusal{
+		Code: wire.CodeForbidden, Text: "This " + what + " may not be used " + where,
+		Advice: "Use it from one of its addresses: behind a proxy, the proxy's address counts",
 	}
 }

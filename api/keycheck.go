@@ -9,6 +9,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -28,7 +30,7 @@ var bearer = []byte("Bearer ")
 
 // authenticate finds out who makes a request, and whether they may, by this
 // node's own keys. Without keys everybody may do everything.
-func (r *request) authenticate() *refusal {
+func (r *request) authenticate() *refuse.Refusal {
 	keys := r.server.keys.Load()
 	c := &routes[r.target.call]
 	if c.roles.has(roleNone) {
@@ -79,7 +81,7 @@ func (r *request) authenticate() *refusal {
 
 // sentWith returns the key that a request of the public port was sent with, nil if it
 // is not known. A key that is of no use, or none, is refused.
-func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *apiKey, why failure, bad *refusal) {
+func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *apiKey, why failure, bad *refuse.Refusal) {
 	text, malformed := presentedKey(h)
 	switch {
 	case malformed:
@@ -132,15 +134,15 @@ func passKey(out *fasthttp.Request, key []byte, known bool) {
 }
 
 // mayCall refuses a call that the key's role or its task types do not allow.
-func (r *request) mayCall(c *route) *refusal {
+func (r *request) mayCall(c *route) *refuse.Refusal {
 	failures := &r.server.metrics.authFailures
 	if c.roles&r.roles == 0 {
 		return failures.refuse(failRole, refuseRole(r.roles, r.target.call.String(), c.roles))
 	}
 	if c.is&whole != 0 && len(r.onlyTypes) > 0 {
-		return failures.refuse(failType, &refusal{
-			code: wire.CodeForbidden, text: "The call " + r.target.call.String() + " is about all task types, and this key has only some",
-			advice: "Use a key without task_types",
+		return failures.refuse(failType, &refuse.Refusal{
+			Code: wire.CodeForbidden, Text: "The call " + r.target.call.String() + " is about all task types, and this key has only some",
+			Advice: "Use a key without task_types",
 		})
 	}
 	return nil
@@ -149,8 +151,8 @@ func (r *request) mayCall(c *route) *refusal {
 // mayBatch refuses a batch that has an op which the key's role does not allow,
 // and counts the batch, once, unless all its ops settle. It is for
 // requests that have a role.
-func (r *request) mayBatch() *refusal {
-	req, bad := decodeBatch(r.http.Request.Body(), &r.server.cfg.Limits)
+func (r *request) mayBatch() *refuse.Refusal {
+	req, bad := callbody.DecodeBatch(r.http.Request.Body(), &r.server.cfg.Limits)
 	if bad != nil {
 		if r.who != nil {
 			if over := r.limit(); over != nil {
@@ -160,13 +162,13 @@ func (r *request) mayBatch() *refusal {
 		return bad
 	}
 	counted := false
-	for i, op := range req.ops {
+	for i, op := range req.Ops {
 		call := opCall(op)
 		c := &routes[call]
 		counted = counted || c.is&uncounted == 0
 		if c.roles&r.roles == 0 {
 			f := refuseRole(r.roles, call.String(), c.roles)
-			f.field = "ops[" + strconv.Itoa(i) + "].op"
+			f.Field = "ops[" + strconv.Itoa(i) + "].op"
 			return r.server.metrics.authFailures.refuse(failRole, f)
 		}
 	}
@@ -178,25 +180,25 @@ func (r *request) mayBatch() *refusal {
 }
 
 // opCall returns the call that an op of a batch stands for.
-func opCall(op callBody) call {
+func opCall(op callbody.Body) call {
 	switch op.(type) {
-	case *submitBody:
+	case *callbody.One:
 		return callSubmit
-	case *claimRequest:
+	case *callbody.Claim:
 		return callClaim
-	case *completeBody:
+	case *callbody.Complete:
 		return callComplete
-	case *failBody:
+	case *callbody.Fail:
 		return callFail
-	case *extendBody:
+	case *callbody.Extend:
 		return callExtend
-	case *releaseBody:
+	case *callbody.Release:
 		return callRelease
-	case *retryBody:
+	case *callbody.Retry:
 		return callRetry
-	case *cancelBody:
+	case *callbody.Cancel:
 		return callCancel
-	case *deleteBody:
+	case *callbody.Delete:
 		return callDelete
 	}
 	return callReload // what nobody thought of is the operator's
@@ -222,31 +224,31 @@ func presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 
 // refuseDiffer is the refusal of a request that one node lets in and another
 // does not.
-func refuseDiffer(text string) *refusal {
-	return &refusal{
-		code: wire.CodeUnauthorized, text: text + ": the keys of the nodes differ",
-		advice: "Nothing was done: give all nodes the same keys and reload them, claimq key reload with each --endpoint",
+func refuseDiffer(text string) *refuse.Refusal {
+	return &refuse.Refusal{
+		Code: wire.CodeUnauthorized, Text: text + ": the keys of the nodes differ",
+		Advice: "Nothing was done: give all nodes the same keys and reload them, claimq key reload with each --endpoint",
 	}
 }
 
-func refuseUnauthorized(text string) *refusal {
-	return &refusal{
-		code: wire.CodeUnauthorized, text: text,
-		advice: "Send a key that this server knows, as X-API-Key: KEY or Authorization: Bearer KEY",
+func refuseUnauthorized(text string) *refuse.Refusal {
+	return &refuse.Refusal{
+		Code: wire.CodeUnauthorized, Text: text,
+		Advice: "Send a key that this server knows, as X-API-Key: KEY or Authorization: Bearer KEY",
 	}
 }
 
 // refuseRole names the role that a call needs.
-func refuseRole(has roles, call string, needs roles) *refusal {
+func refuseRole(has roles, call string, needs roles) *refuse.Refusal {
 	least := needs.least()
 	names := has.names()
 	word := "role "
 	if len(names) > 1 {
 		word = "roles "
 	}
-	return &refusal{
-		code: wire.CodeForbidden, text: "The call " + call + " needs the role " + least + ", and this key has the " + word + strings.Join(names, " and "),
-		advice:  "Use a key with that role, or with the role operator",
-		details: `,"role":"` + least + `"`,
+	return &refuse.Refusal{
+		Code: wire.CodeForbidden, Text: "The call " + call + " needs the role " + least + ", and this key has the " + word + strings.Join(names, " and "),
+		Advice:  "Use a key with that role, or with the role operator",
+		Details: `,"role":"` + least + `"`,
 	}
 }

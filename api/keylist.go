@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 )
 
 // keyUse is when and from where a key was used.
@@ -49,16 +53,16 @@ func (r *request) keyList() {
 	if more {
 		keys = keys[:limit]
 	}
-	b := appendString(append(r.body(), `{"success":true,"node_id":`...), s.node.NodeID())
-	b = appendTime(append(b, `,"since":`...), s.begun.UnixMilli())
+	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.node.NodeID())
+	b = jsonout.Time(append(b, `,"since":`...), s.begun.UnixMilli())
 	b = append(b, `,"keys":[`...)
 	start := len(b)
 	for _, k := range keys {
-		b = k.append(comma(b, start))
+		b = k.append(jsonout.Comma(b, start))
 	}
 	b = append(b, `],"next":`...)
 	if more {
-		b = appendString(b, keys[limit-1].name)
+		b = jsonout.String(b, keys[limit-1].name)
 	} else {
 		b = append(b, "null"...)
 	}
@@ -66,8 +70,8 @@ func (r *request) keyList() {
 }
 
 // parseKeyList reads the query of GET /api/keys.
-func parseKeyList(params []param) (after string, limit int, bad *refusal) {
-	limit = pageDefault
+func parseKeyList(params []param) (after string, limit int, bad *refuse.Refusal) {
+	limit = bound.PageDefault
 	for _, p := range params {
 		switch p.name {
 		case "after":
@@ -92,7 +96,7 @@ const keyPageMax = 1_000
 
 // append appends the key as operators see it.
 func (k *apiKey) append(b []byte) []byte {
-	b = appendString(append(b, `{"name":`...), k.name)
+	b = jsonout.String(append(b, `{"name":`...), k.name)
 	b = appendTexts(append(b, `,"roles":`...), k.roles.names())
 	b = appendTexts(append(b, `,"task_types":`...), k.types)
 	b = strconv.AppendInt(append(b, `,"rate_limit_per_minute":`...), k.rate(), 10)
@@ -100,7 +104,7 @@ func (k *apiKey) append(b []byte) []byte {
 	if k.expires.IsZero() {
 		b = append(b, "null"...)
 	} else {
-		b = appendTime(b, k.expires.UnixMilli())
+		b = jsonout.Time(b, k.expires.UnixMilli())
 	}
 	addresses := make([]string, len(k.addresses))
 	for i, p := range k.addresses {
@@ -113,12 +117,12 @@ func (k *apiKey) append(b []byte) []byte {
 	if last == nil {
 		return append(b, `,"last_used_at":null,"last_used_from":null}`...)
 	}
-	b = appendTime(append(b, `,"last_used_at":`...), last.at.UnixMilli())
+	b = jsonout.Time(append(b, `,"last_used_at":`...), last.at.UnixMilli())
 	b = append(b, `,"last_used_from":`...)
 	if !last.from.IsValid() {
 		return append(b, "null}"...)
 	}
-	return append(appendString(b, last.from.String()), '}')
+	return append(jsonout.String(b, last.from.String()), '}')
 }
 
 // appendTexts appends an array of texts.
@@ -128,7 +132,7 @@ func appendTexts(b []byte, texts []string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, t)
+		b = jsonout.String(b, t)
 	}
 	return append(b, ']')
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/claimq/claimq/api/refuse"
 )
 
 // failure is why a request was refused for who made it.
@@ -51,7 +53,7 @@ func newAuthFailures() authFailures {
 }
 
 // refuse counts a refusal, and returns it.
-func (a *authFailures) refuse(why failure, f *refusal) *refusal {
+func (a *authFailures) refuse(why failure, f *refuse.Refusal) *refuse.Refusal {
 	a.counts[why].Inc()
 	return f
 }

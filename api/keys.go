@@ -15,6 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/oidc"
 )
@@ -139,7 +142,7 @@ func newAPIKey(c *Key) (*apiKey, error) {
 	add := adder(c, &errs)
 	k := &apiKey{name: c.Name, expires: c.ExpiresAt, refused: new(atomic.Uint64)}
 	if !keyNamePattern.MatchString(c.Name) {
-		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", shorten(c.Name))
+		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", jsonout.Shorten(c.Name))
 	}
 	if n, err := hex.Decode(k.sum[:], []byte(c.SHA256[:min(len(c.SHA256), 2*sha256.Size)])); err != nil || n != sha256.Size || len(c.SHA256) != 2*sha256.Size {
 		add("key_sha256", "is not the SHA-256 of a key: it must be 64 hex digits, as claimq key generate prints them (its value is not shown: it may be the key itself)")
@@ -172,8 +175,8 @@ func (k *apiKey) grant(c *Key, errs *[]error) {
 	size := 0
 	for i, t := range c.TaskTypes {
 		size += len(t) + 1
-		if !validTaskType(t) {
-			add("task_types["+fmt.Sprint(i)+"]", "is %q: it must be %s", shorten(t), taskTypeAllowed)
+		if !bound.ValidTaskType(t) {
+			add("task_types["+fmt.Sprint(i)+"]", "is %q: it must be %s", jsonout.Shorten(t), bound.TaskTypeAllowed)
 		}
 	}
 	if size > keyTypesBytes {
@@ -198,7 +201,7 @@ func (k *apiKey) setRoles(c *Key, add func(field, format string, args ...any)) {
 		r, ok := parseRole(name)
 		switch {
 		case !ok:
-			add(field(i), "is %q: it must be %s", shorten(name), rolesAllowed)
+			add(field(i), "is %q: it must be %s", jsonout.Shorten(name), rolesAllowed)
 		case k.roles.has(r):
 			add(field(i), "is %q, which is there already", name)
 		default:
@@ -230,19 +233,19 @@ func (k *apiKey) inherit(before *keyTable) {
 func (k *apiKey) expired(now time.Time) bool { return !k.expires.IsZero() && !now.Before(k.expires) }
 
 // bars refuses a key that is of no use now or from there, nil if it is.
-func (k *apiKey) bars(now time.Time, from netip.Addr) (why failure, bad *refusal) {
+func (k *apiKey) bars(now time.Time, from netip.Addr) (why failure, bad *refuse.Refusal) {
 	switch {
 	case k.expired(now) && k.token != nil:
 		return refuseToken(oidc.ErrExpired)
 	case k.expired(now):
-		return failExpired, &refusal{
-			code: wire.CodeUnauthorized, text: "The API key expired at " + k.expires.UTC().Format(time.RFC3339),
-			advice: "Use another key: an operator makes one with 'claimq key generate'",
+		return failExpired, &refuse.Refusal{
+			Code: wire.CodeUnauthorized, Text: "The API key expired at " + k.expires.UTC().Format(time.RFC3339),
+			Advice: "Use another key: an operator makes one with 'claimq key generate'",
 		}
 	case k.roles == 0:
-		return failRole, &refusal{
-			code: wire.CodeForbidden, text: "The token has no group that has a role here",
-			advice: "Have " + k.name + " made a member of a group that oidc.roles names, or have that name a group of theirs",
+		return failRole, &refuse.Refusal{
+			Code: wire.CodeForbidden, Text: "The token has no group that has a role here",
+			Advice: "Have " + k.name + " made a member of a group that oidc.roles names, or have that name a group of theirs",
 		}
 	case !k.admits(from):
 		return failAddress, refuseSource(k, from)

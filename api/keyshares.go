@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -36,10 +37,10 @@ var nobody = &apiKey{}
 // keyEnded ends what waits for a key that is of no use any more.
 type keyEnded struct {
 	why failure
-	bad *refusal
+	bad *refuse.Refusal
 }
 
-func (e *keyEnded) Error() string { return e.bad.text }
+func (e *keyEnded) Error() string { return e.bad.Text }
 
 // keyLookInterval is how often what lasts of a key that expires is looked at, at least:
 // the clock may be set.
@@ -121,7 +122,7 @@ func (s *keyShares) leaveConn(c *countedConn) {
 // hold counts a request that lasts in, from the address from, and has it ended with a
 // *keyEnded once its key is not what it was. The caller calls leave when it is over.
 // Without a key, nil, there is no bound.
-func (s *Server) hold(what lasting, who *apiKey, from netip.Addr, end context.CancelCauseFunc) (leave func(), bad *refusal) {
+func (s *Server) hold(what lasting, who *apiKey, from netip.Addr, end context.CancelCauseFunc) (leave func(), bad *refuse.Refusal) {
 	if who == nil {
 		who = nobody
 	}
@@ -211,14 +212,14 @@ func (t *keyTable) ends(h *heldRequest, now time.Time) (ended *keyEnded, expires
 	return nil, k.expires
 }
 
-func refuseShare(what lasting) *refusal {
-	f := refuse(wire.CodeOverloaded)
-	f.text = "The API key has as many " + [lastingCount]string{"connections", "waiting requests", "streams"}[what] + " as one key may have"
-	f.reason = fsm.Reason(lastingBounds[what])
+func refuseShare(what lasting) *refuse.Refusal {
+	f := refuse.Because(wire.CodeOverloaded)
+	f.Text = "The API key has as many " + [lastingCount]string{"connections", "waiting requests", "streams"}[what] + " as one key may have"
+	f.Reason = fsm.Reason(lastingBounds[what])
 	return f
 }
 
 // refuseEnded is the refusal of a request whose key was of no use any more while it waited.
-func (s *Server) refuseEnded(ended *keyEnded) *refusal {
+func (s *Server) refuseEnded(ended *keyEnded) *refuse.Refusal {
 	return s.metrics.authFailures.refuse(ended.why, ended.bad)
 }

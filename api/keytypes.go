@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -21,26 +23,26 @@ func (r *request) maySee(taskType string) bool {
 }
 
 // refuseType is the refusal of a task type that the key does not have.
-func (r *request) refuseType(taskType string) *refusal {
-	return r.server.metrics.authFailures.refuse(failType, &refusal{
-		code: wire.CodeForbidden, text: "This key is not for tasks of the type " + taskType,
-		advice: "Use a key whose task_types have this type",
+func (r *request) refuseType(taskType string) *refuse.Refusal {
+	return r.server.metrics.authFailures.refuse(failType, &refuse.Refusal{
+		Code: wire.CodeForbidden, Text: "This key is not for tasks of the type " + taskType,
+		Advice: "Use a key whose task_types have this type",
 	})
 }
 
 // refuseFilter refuses a list whose filter does not keep to the key's types.
-func (r *request) refuseFilter(field, taskType string) *refusal {
+func (r *request) refuseFilter(field, taskType string) *refuse.Refusal {
 	switch {
 	case len(r.onlyTypes) == 0:
 		return nil
 	case taskType == "":
-		return r.server.metrics.authFailures.refuse(failType, &refusal{
-			code: wire.CodeForbidden, field: field, text: "This key is for some task types, and the request is about all",
-			advice: "Send " + field + " with one of the key's task_types",
+		return r.server.metrics.authFailures.refuse(failType, &refuse.Refusal{
+			Code: wire.CodeForbidden, Field: field, Text: "This key is for some task types, and the request is about all",
+			Advice: "Send " + field + " with one of the key's task_types",
 		})
 	case !r.maySee(taskType):
 		f := r.refuseType(taskType)
-		f.field = field
+		f.Field = field
 		return f
 	}
 	return nil
@@ -48,12 +50,12 @@ func (r *request) refuseFilter(field, taskType string) *refusal {
 
 // refuseTask refuses a call about a task, nil if there is none: as if it had never
 // been there, if the key does not have its type.
-func (r *request) refuseTask(m *fsm.Machine, t *fsm.Task) *refusal {
+func (r *request) refuseTask(m *fsm.Machine, t *fsm.Task) *refuse.Refusal {
 	switch {
 	case t == nil:
-		return refuse(wire.CodeTaskNotFound)
+		return refuse.Because(wire.CodeTaskNotFound)
 	case !r.maySee(t.Type):
-		return r.server.metrics.authFailures.refuse(failType, refuse(wire.CodeTaskNotFound))
+		return r.server.metrics.authFailures.refuse(failType, refuse.Because(wire.CodeTaskNotFound))
 	case !r.maySeeSteps(m, t):
 		return r.refuseParts("The task has steps")
 	}
@@ -94,33 +96,33 @@ func known(m *fsm.Machine, id uint64) *fsm.Task {
 
 // refuseParts is the refusal of a task that the key may see and that goes together
 // with others which it may not.
-func (r *request) refuseParts(what string) *refusal {
-	return r.server.metrics.authFailures.refuse(failType, &refusal{
-		code: wire.CodeForbidden, text: what + " of task types that this key does not have",
-		advice: "Use a key whose task_types have those of all of them",
+func (r *request) refuseParts(what string) *refuse.Refusal {
+	return r.server.metrics.authFailures.refuse(failType, &refuse.Refusal{
+		Code: wire.CodeForbidden, Text: what + " of task types that this key does not have",
+		Advice: "Use a key whose task_types have those of all of them",
 	})
 }
 
 // refuseResult is the refusal that the state machine found. It does not show a task
 // of another type, which stood against the command.
-func (r *request) refuseResult(cmd fsm.Command, res fsm.Result) *refusal {
-	f := refuseResult(cmd, res)
-	if f.task != nil && !r.maySee(f.task.Type) {
-		f.task = nil
+func (r *request) refuseResult(cmd fsm.Command, res fsm.Result) *refuse.Refusal {
+	f := refuse.Result(cmd, res)
+	if f.Task != nil && !r.maySee(f.Task.Type) {
+		f.Task = nil
 	}
 	return f
 }
 
 // narrow makes a claim of any type one of the key's types, and its
 // claim_request_id one of theirs.
-func (r *request) narrow(c *claimRequest) {
+func (r *request) narrow(c *callbody.Claim) {
 	if c == nil || len(r.onlyTypes) == 0 {
 		return
 	}
-	if len(c.cmd.Types) == 0 {
-		c.cmd.Types = r.onlyTypes
+	if len(c.Cmd.Types) == 0 {
+		c.Cmd.Types = r.onlyTypes
 	}
-	c.cmd.RequestID = r.narrowRequestID(c.cmd.RequestID)
+	c.Cmd.RequestID = r.narrowRequestID(c.Cmd.RequestID)
 }
 
 // narrowRequestID returns a claim_request_id as the state knows it: with the key's
@@ -147,7 +149,7 @@ func (r *request) narrowKeys(tasks []fsm.NewTask) {
 
 // byKey returns the task that has the idempotency key: of the type, if one is given;
 // else the one among those that the key may see, or a refusal if there are several.
-func (r *request) byKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refusal) {
+func (r *request) byKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refuse.Refusal) {
 	switch {
 	case taskType != "":
 		return m.ByTypeKey(taskType, key), nil
@@ -158,9 +160,9 @@ func (r *request) byKey(m *fsm.Machine, taskType, key string) (*fsm.Task, *refus
 	for _, taskType := range r.onlyTypes {
 		t := m.ByTypeKey(taskType, key)
 		if t != nil && found != nil {
-			return nil, &refusal{
-				code: wire.CodeInvalidRequest, field: "task_type", text: "Tasks of several types have this idempotency_key",
-				advice: "Send task_type with the type of the one that is meant",
+			return nil, &refuse.Refusal{
+				Code: wire.CodeInvalidRequest, Field: "task_type", Text: "Tasks of several types have this idempotency_key",
+				Advice: "Send task_type with the type of the one that is meant",
 			}
 		}
 		if t != nil {
@@ -196,7 +198,7 @@ func (t *touched) task(id uint64) { t.tasks = append(t.tasks, subject{id: id, op
 // command cannot reach one that is submitted after this. That it never was is
 // said only by a node that certainly still leads, and in the same way that a task
 // is of another type.
-func (r *request) permit(cmd fsm.Command) *refusal {
+func (r *request) permit(cmd fsm.Command) *refuse.Refusal {
 	if len(r.onlyTypes) == 0 {
 		return nil
 	}
@@ -211,13 +213,13 @@ func (r *request) permit(cmd fsm.Command) *refusal {
 		}
 		switch {
 		case err != nil:
-			return refuse(codeOf(err, false))
+			return refuse.Because(refuse.CodeOf(err, false))
 		case t.missing >= 0:
 			r.setIndex(index)
 			return refuseMissing(cmd, t.missing)
 		case t.hidden && isDeleteSchedule(cmd):
 			r.setIndex(index)
-			return refuse(wire.CodeScheduleNotFound)
+			return refuse.Because(wire.CodeScheduleNotFound)
 		}
 	}
 	switch {
@@ -349,10 +351,10 @@ func (r *request) resolve(t *touched, m *fsm.Machine) {
 
 // refuseMissing is the refusal of a task that there never was, or of another type
 // than the key's; of a batch, with the op that names it.
-func refuseMissing(cmd fsm.Command, op int) *refusal {
-	f := refuse(wire.CodeTaskNotFound)
+func refuseMissing(cmd fsm.Command, op int) *refuse.Refusal {
+	f := refuse.Because(wire.CodeTaskNotFound)
 	if _, ok := cmd.(fsm.Batch); ok {
-		f.details = `,"failed_op":` + strconv.Itoa(op)
+		f.Details = `,"failed_op":` + strconv.Itoa(op)
 	}
 	return f
 }

@@ -5,10 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -55,7 +59,7 @@ func (r *request) list() {
 	if !r.roomFor(size) {
 		return
 	}
-	view := taskView{now: now, params: req.params, result: req.result}
+	view := encode.View{Now: now, Params: req.params, Result: req.result}
 	b := append(r.body(), `{"success":true,"tasks":[`...)
 	for i := range tasks {
 		if i > 0 && len(b) > listBytes {
@@ -65,20 +69,20 @@ func (r *request) list() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendTask(b, &tasks[i], view)
+		b = encode.Task(b, &tasks[i], view)
 	}
 	b = append(b, `],"next_cursor":`...)
 	if next == 0 {
 		b = append(b, "null"...)
 	} else {
-		b = appendString(b, formatCursor(next, req.query.Descending))
+		b = jsonout.String(b, formatCursor(next, req.query.Descending))
 	}
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
 // parseList reads the parameters of a list.
-func parseList(params []param, limitMax int) (listRequest, *refusal) {
-	req := listRequest{query: fsm.ListQuery{Limit: min(pageDefault, limitMax)}}
+func parseList(params []param, limitMax int) (listRequest, *refuse.Refusal) {
+	req := listRequest{query: fsm.ListQuery{Limit: min(bound.PageDefault, limitMax)}}
 	for _, p := range params {
 		if bad := req.set(p, limitMax); bad != nil {
 			return req, bad
@@ -86,8 +90,8 @@ func parseList(params []param, limitMax int) (listRequest, *refusal) {
 	}
 	if labels := &req.query.Labels; len(*labels) > 1 {
 		slices.SortFunc(*labels, compareLabels)
-		if *labels = slices.Compact(*labels); len(*labels) > labelsMax {
-			return req, badParam("label", "up to "+strconv.Itoa(labelsMax)+" labels, as many as a task has,")
+		if *labels = slices.Compact(*labels); len(*labels) > bound.LabelsMax {
+			return req, badParam("label", "up to "+strconv.Itoa(bound.LabelsMax)+" labels, as many as a task has,")
 		}
 	}
 	if req.cursor != "" {
@@ -100,30 +104,30 @@ func parseList(params []param, limitMax int) (listRequest, *refusal) {
 	return req, nil
 }
 
-func badParam(name, allowed string) *refusal {
-	return refuseParam(name, "Invalid "+name+": "+allowed+" is allowed")
+func badParam(name, allowed string) *refuse.Refusal {
+	return refuse.Param(name, "Invalid "+name+": "+allowed+" is allowed")
 }
 
 // set reads one parameter.
-func (req *listRequest) set(p param, limitMax int) *refusal {
+func (req *listRequest) set(p param, limitMax int) *refuse.Refusal {
 	q := &req.query
 	var ok bool
 	var err error
 	switch p.name {
 	case "status":
 		if q.Status, ok = fsm.ParseStatus(p.value); !ok {
-			return badParam(p.name, statusAllowed)
+			return badParam(p.name, bound.StatusAllowed)
 		}
 	case "task_type":
-		if q.Type = p.value; !validTaskType(p.value) {
-			return badParam(p.name, taskTypeAllowed)
+		if q.Type = p.value; !bound.ValidTaskType(p.value) {
+			return badParam(p.name, bound.TaskTypeAllowed)
 		}
 	case "worker_id":
-		if q.WorkerID = p.value; !validProcessorID(p.value) {
-			return refuseHolderID(p.name)
+		if q.WorkerID = p.value; !bound.ValidProcessorID(p.value) {
+			return callbody.RefuseHolderID(p.name)
 		}
 	case "idempotency_key":
-		if q.Key = p.value; !validKey(p.value, keyMax) {
+		if q.Key = p.value; !bound.ValidKey(p.value, bound.KeyMax) {
 			return badParam(p.name, "1 to 256 bytes without control characters")
 		}
 	case "parent_id":
@@ -133,12 +137,12 @@ func (req *listRequest) set(p param, limitMax int) *refusal {
 	case paramLabel:
 		return req.addLabel(p)
 	case "created_after":
-		if q.CreatedAfter, ok = parseCreated(p.value, false); !ok {
-			return badParam(p.name, createdAllowed)
+		if q.CreatedAfter, ok = callbody.ParseCreated(p.value, false); !ok {
+			return badParam(p.name, bound.CreatedAllowed)
 		}
 	case "created_before":
-		if q.CreatedBefore, ok = parseCreated(p.value, true); !ok {
-			return badParam(p.name, createdAllowed)
+		if q.CreatedBefore, ok = callbody.ParseCreated(p.value, true); !ok {
+			return badParam(p.name, bound.CreatedAllowed)
 		}
 	case "order":
 		if q.Descending = p.value == "desc"; !q.Descending && p.value != "asc" {
@@ -162,32 +166,13 @@ func (req *listRequest) set(p param, limitMax int) *refusal {
 
 // The words for what a filter's fields may be.
 const (
-	statusAllowed  = "pending, scheduled, blocked, claimed, running, completed, failed or cancelled"
-	idAllowed      = "an integer from 1 to 9007199254740991"
-	createdAllowed = "a time in RFC 3339, as 2006-01-02T15:04:05.000Z,"
+	idAllowed = "an integer from 1 to 9007199254740991"
 )
 
-// parseCreated reads created_before, or created_after. The state has
-// milliseconds: a finer time is rounded so that the comparison stays exact.
-func parseCreated(text string, before bool) (ms int64, ok bool) {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return 0, false
-	}
-	ms = t.UnixMilli()
-	if !before {
-		return max(ms, 0), true
-	}
-	if t.Nanosecond()%int(time.Millisecond) != 0 {
-		ms++
-	}
-	return max(ms, 1), true // 0 would not filter
-}
-
 // addLabel reads one label: name and value, cut at the first colon.
-func (req *listRequest) addLabel(p param) *refusal {
+func (req *listRequest) addLabel(p param) *refuse.Refusal {
 	name, value, ok := strings.Cut(p.value, ":")
-	if !ok || !validKey(name, labelBytes) || value != "" && !validKey(value, labelBytes) {
+	if !ok || !bound.ValidKey(name, bound.LabelBytes) || value != "" && !bound.ValidKey(value, bound.LabelBytes) {
 		return badParam(p.name, "NAME:VALUE, a name of 1 to 64 and a value of up to 64 bytes without control characters,")
 	}
 	req.query.Labels = append(req.query.Labels, fsm.Label{Name: name, Value: value})
@@ -198,7 +183,7 @@ func compareLabels(a, b fsm.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
-func (req *listRequest) setInclude(p param) *refusal {
+func (req *listRequest) setInclude(p param) *refuse.Refusal {
 	for what := range strings.SplitSeq(p.value, ",") {
 		switch what {
 		case "params":
@@ -224,7 +209,7 @@ func formatCursor(next uint64, descending bool) string {
 
 func parseCursor(cursor string, descending bool) (from uint64, ok bool) {
 	from, err := strconv.ParseUint(cursor[1:], 36, 64)
-	if err != nil || from == 0 || from > idMax {
+	if err != nil || from == 0 || from > bound.IDMax {
 		return 0, false
 	}
 	return from, cursor == formatCursor(from, descending)

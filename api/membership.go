@@ -8,6 +8,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -24,36 +27,36 @@ type memberRequest struct {
 
 // decodeMember reads the body of a call about a member. join allows the fields
 // of a join; optional, that no node is named.
-func decodeMember(body []byte, limits *Limits, join, optional bool) (req memberRequest, bad *refusal) {
+func decodeMember(body []byte, limits *bound.Limits, join, optional bool) (req memberRequest, bad *refuse.Refusal) {
 	req.voter = true
-	d := newDecoder(body, limits)
-	defer d.free()
-	bad = d.fields(func(name []byte) (bad *refusal) {
+	d := callbody.NewDecoder(body, limits)
+	defer d.Free()
+	bad = d.Fields(func(name []byte) (bad *refuse.Refusal) {
 		var text []byte
 		switch {
 		case string(name) == "node_id":
-			text, _, bad = d.text("node_id", "the name of a node")
+			text, _, bad = d.Text("node_id", "the name of a node")
 			req.nodeID = string(text)
 		case join && string(name) == "peer_addr":
-			text, _, bad = d.text("peer_addr", "HOST:PORT")
+			text, _, bad = d.Text("peer_addr", "HOST:PORT")
 			req.peerAddr = string(text)
 		case join && string(name) == "voter":
-			null := d.isNull()
-			req.voter, bad = d.boolean("voter")
+			null := d.IsNull()
+			req.voter, bad = d.Boolean("voter")
 			req.voter = req.voter || null
 		default:
-			bad = d.unknown(name)
+			bad = d.Unknown(name)
 		}
 		return bad
 	})
 	switch {
 	case bad != nil:
 	case req.nodeID == "" && !optional:
-		bad = d.missing("node_id")
+		bad = d.Missing("node_id")
 	case join && req.peerAddr == "":
-		bad = d.missing("peer_addr")
+		bad = d.Missing("peer_addr")
 	case join && !isHostPort(req.peerAddr):
-		bad = d.invalid("peer_addr", "HOST:PORT")
+		bad = d.Invalid("peer_addr", "HOST:PORT")
 	}
 	return req, bad
 }
@@ -156,7 +159,7 @@ func (r *request) member(join, optional bool) (req memberRequest, ok bool) {
 func (r *request) refuseMembership(err error) {
 	var refused *fsm.MembershipRefused
 	if errors.As(err, &refused) {
-		r.refuse(&refusal{code: wire.CodeMembershipRefused, text: refused.Reason, advice: refused.Advice})
+		r.refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: refused.Reason, Advice: refused.Advice})
 		return
 	}
 	r.refuseError(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -94,10 +95,10 @@ func TestNew_Refuses(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no node":            {},
 		"metrics twice":      {Node: newFakeNode(), Registry: registry},
-		"limits":             {Node: newFakeNode(), Limits: Limits{Items: 1001}},
+		"limits":             {Node: newFakeNode(), Limits: bound.Limits{Items: 1001}},
 		"a negative wait":    {Node: newFakeNode(), Wait: -1},
 		"no connections":     {Node: newFakeNode(), Connections: -1},
-		"a depth of nothing": {Node: newFakeNode(), Limits: Limits{Depth: 1}},
+		"a depth of nothing": {Node: newFakeNode(), Limits: bound.Limits{Depth: 1}},
 	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: accepted", name)

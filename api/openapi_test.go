@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/api/openapitest"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -174,7 +175,7 @@ func TestOpenAPI_Codes(t *testing.T) {
 			t.Errorf("%s is no code of the contract", code)
 		}
 	}
-	for code := range phrases {
+	for code := range refuse.Phrases {
 		if !described[code] {
 			t.Errorf("%s is not described", code)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -29,57 +30,57 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	id := requestID(nil, ctx.Request.Header.Peek(headerRequestID), time.Now())
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
-	f := &refusal{code: wire.CodeInvalidRequest, text: "The request is not valid HTTP/1.1", advice: "Send a well-formed request"}
+	f := &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "The request is not valid HTTP/1.1", Advice: "Send a well-formed request"}
 	conn, _ := ctx.Conn().(*countedConn)
 	denied := false // for want of a valid key
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && conn != nil && conn.refusal != nil:
-		if f = conn.refusal; f.code != wire.CodeOverloaded {
+		if f = conn.refusal; f.Code != wire.CodeOverloaded {
 			s.metrics.authFailures.refuse(conn.why, f)
 			denied = true
 		}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		f = s.bodyTooLarge()
 	case errors.As(err, &small):
-		f.text = "The request's line and headers are larger than " + strconv.Itoa(headerBytes) + " bytes"
-		f.advice = "Send shorter headers and a shorter query"
+		f.Text = "The request's line and headers are larger than " + strconv.Itoa(headerBytes) + " bytes"
+		f.Advice = "Send shorter headers and a shorter query"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		within := readTimeout
 		if conn != nil && !conn.known {
 			within = strangerTimeout
 		}
-		f.text = "The request did not arrive within " + within.String()
-		f.advice = "Send the whole request at once"
+		f.Text = "The request did not arrive within " + within.String()
+		f.Advice = "Send the whole request at once"
 	case errors.Is(err, errBodiesFull):
 		f = s.bodiesFull()
 	case errors.Is(err, errClientTLS):
-		f.text = "The client speaks TLS and this port speaks plain HTTP"
-		f.advice = "Use http:// in place of https://, or start the server with a certificate (--http-tls-cert-file)"
+		f.Text = "The client speaks TLS and this port speaks plain HTTP"
+		f.Advice = "Use http:// in place of https://, or start the server with a certificate (--http-tls-cert-file)"
 	}
 	resp := &ctx.Response
 	resp.Reset()
-	resp.SetStatusCode(f.code.Status())
+	resp.SetStatusCode(f.Code.Status())
 	resp.Header.SetContentType("application/json")
 	resp.Header.SetBytesV(headerRequestID, id)
-	resp.SetBody(appendRefusal(nil, f, id))
+	resp.SetBody(refuse.Append(nil, f, id))
 	if denied {
 		s.denied(ctx, conn.barred, callNone, id, time.Now())
 	}
-	s.metrics.answered(callNone, string(f.code)).count.Inc()
-	setRetryAfter(resp, f.code)
-	switch f.code {
+	s.metrics.answered(callNone, string(f.Code)).count.Inc()
+	setRetryAfter(resp, f.Code)
+	switch f.Code {
 	case wire.CodeOverloaded:
-		s.metrics.overload(f.reason)
+		s.metrics.overload(f.Reason)
 	case wire.CodeUnauthorized:
 		resp.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
 	}
-	if errors.Is(err, fasthttp.ErrBodyTooLarge) || f.code == wire.CodeOverloaded || errors.Is(err, errClientTLS) {
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) || f.Code == wire.CodeOverloaded || errors.Is(err, errClientTLS) {
 		answerSender(ctx)
 	}
 }
 
-func (s *Server) bodyTooLarge() *refusal {
-	return tooLarge("", "The body is larger than "+strconv.Itoa(s.cfg.Limits.BodyBytes)+" bytes")
+func (s *Server) bodyTooLarge() *refuse.Refusal {
+	return refuse.TooLarge("", "The body is larger than "+strconv.Itoa(s.cfg.Limits.BodyBytes)+" bytes")
 }
 
 // answerSender answers a client that is still sending its body: it sends the
@@ -154,7 +155,7 @@ type countedConn struct {
 	// for the head before it, nil: it is too large for anybody.
 	known     bool
 	crowded   bool // the key that it showed has too many connections
-	refusal   *refusal
+	refusal   *refuse.Refusal
 	why       failure       // of a refusal for want of a valid key
 	barred    *apiKey       // the key of such a refusal, nil: it is not known
 	place     strangerPlace // its strangers guard it
@@ -201,15 +202,15 @@ func (c *countedConn) closeWrite() error {
 // does not wait.
 func (s *Server) turnAway(conn net.Conn) {
 	id := requestID(nil, nil, time.Now())
-	f := refuse(wire.CodeOverloaded)
-	f.reason = fsm.Reason(fsm.BoundConnections)
-	f.text = "The server has " + strconv.Itoa(s.cfg.Connections) + " connections open, its limit"
+	f := refuse.Because(wire.CodeOverloaded)
+	f.Reason = fsm.Reason(fsm.BoundConnections)
+	f.Text = "The server has " + strconv.Itoa(s.cfg.Connections) + " connections open, its limit"
 	// Within TLS it could only be told after a handshake.
 	if s.cfg.TLS == nil && conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {
 		// A client that is gone needs no answer.
-		_, _ = conn.Write(plainAnswer("503 Service Unavailable", "Retry-After: "+retryAfterS+"\r\n", f, id))
+		_, _ = conn.Write(plainAnswer("503 Service Unavailable", "Retry-After: "+refuse.RetryAfterS+"\r\n", f, id))
 	}
 	_ = conn.Close()
-	s.metrics.answered(callNone, string(f.code)).count.Inc()
-	s.metrics.overload(f.reason)
+	s.metrics.answered(callNone, string(f.Code)).count.Inc()
+	s.metrics.overload(f.Reason)
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 )
 
 // splitURI splits a request's target as sent into path and query. An absolute
@@ -38,7 +41,7 @@ const paramLabel = "label"
 
 // parseQuery decodes a query strictly: each parameter once, but for label,
 // percent-encoding right, the result UTF-8. A name without = has the value "".
-func parseQuery(query []byte) ([]param, *refusal) {
+func parseQuery(query []byte) ([]param, *refuse.Refusal) {
 	var params []param
 	for len(query) > 0 {
 		var part []byte
@@ -49,15 +52,15 @@ func parseQuery(query []byte) ([]param, *refusal) {
 		rawName, rawValue, _ := bytes.Cut(part, []byte{'='})
 		name, ok := unescape(rawName, true)
 		if !ok {
-			return nil, refuseParam("", "A query parameter's name is not percent-encoded UTF-8")
+			return nil, refuse.Param("", "A query parameter's name is not percent-encoded UTF-8")
 		}
 		value, ok := unescape(rawValue, true)
 		if !ok {
-			return nil, refuseParam(shorten(name), "Invalid "+shorten(name)+": percent-encoded UTF-8 is allowed")
+			return nil, refuse.Param(jsonout.Shorten(name), "Invalid "+jsonout.Shorten(name)+": percent-encoded UTF-8 is allowed")
 		}
 		for _, p := range params {
 			if p.name == name && name != paramLabel {
-				return nil, refuseParam(shorten(name), "Repeated query parameter: "+shorten(name))
+				return nil, refuse.Param(jsonout.Shorten(name), "Repeated query parameter: "+jsonout.Shorten(name))
 			}
 		}
 		params = append(params, param{name, value})
@@ -104,27 +107,18 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// shorten bounds what an answer repeats of a name that the client made up.
-func shorten(name string) string {
-	const most = 128
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "") + "..."
-}
-
 // refuseQuery is the refusal of the first parameter, where none is known.
-func refuseQuery(params []param) *refusal {
+func refuseQuery(params []param) *refuse.Refusal {
 	if len(params) == 0 {
 		return nil
 	}
 	return unknownParam(params[0].name)
 }
 
-func unknownParam(name string) *refusal {
-	return &refusal{
-		code: "invalid_request", field: shorten(name),
-		text:   "Unknown query parameter: " + shorten(name),
-		advice: "Remove it, or check its spelling",
+func unknownParam(name string) *refuse.Refusal {
+	return &refuse.Refusal{
+		Code: "invalid_request", Field: jsonout.Shorten(name),
+		Text:   "Unknown query parameter: " + jsonout.Shorten(name),
+		Advice: "Remove it, or check its spelling",
 	}
 }

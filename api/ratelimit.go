@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -59,7 +60,7 @@ func (b *bucket) take(now int64) (q quota, ok bool) {
 func seconds(ns int64) int64 { return (ns + int64(time.Second) - 1) / int64(time.Second) }
 
 // limit counts a request against its key's rate, unless another node did.
-func (r *request) limit() *refusal {
+func (r *request) limit() *refuse.Refusal {
 	if r.passed {
 		return nil
 	}
@@ -67,7 +68,7 @@ func (r *request) limit() *refusal {
 }
 
 // charge counts a request against its key's rate.
-func (r *request) charge() *refusal {
+func (r *request) charge() *refuse.Refusal {
 	k := r.who
 	if k.bucket == nil {
 		return nil
@@ -77,9 +78,9 @@ func (r *request) charge() *refusal {
 		return nil
 	}
 	k.refused.Add(1)
-	return &refusal{
-		code: wire.CodeRateLimited, text: "The key " + k.name + " has made its " + strconv.FormatInt(k.bucket.perMinute, 10) + " requests a minute",
-		advice: "Nothing was done: repeat the request after the time in Retry-After, or have the key's rate_limit_per_minute raised",
+	return &refuse.Refusal{
+		Code: wire.CodeRateLimited, Text: "The key " + k.name + " has made its " + strconv.FormatInt(k.bucket.perMinute, 10) + " requests a minute",
+		Advice: "Nothing was done: repeat the request after the time in Retry-After, or have the key's rate_limit_per_minute raised",
 	}
 }
 

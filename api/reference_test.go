@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -124,8 +125,8 @@ func TestReference_complete(t *testing.T) {
 		if wire.Code(code).Status() == 0 {
 			t.Errorf("the code %s has no status", code)
 		}
-		if fixed, ok := phrases[wire.Code(code)]; ok && text(advice) == "" {
-			t.Errorf("the code %s: %s", code, fixed.advice)
+		if fixed, ok := refuse.Phrases[wire.Code(code)]; ok && text(advice) == "" {
+			t.Errorf("the code %s: %s", code, fixed.Advice)
 		}
 	}
 	var all []string

@@ -7,6 +7,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -113,9 +116,9 @@ func (s *Server) Open() bool { return s.keys.Load() == nil }
 
 // reload answers POST /api/reload: this node reads its keys again, and no other.
 func (r *request) reload() {
-	d := newDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
-	defer d.free()
-	if bad := d.fields(d.unknown); bad != nil {
+	d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+	defer d.Free()
+	if bad := d.Fields(d.Unknown); bad != nil {
 		r.refuse(bad)
 		return
 	}
@@ -123,15 +126,15 @@ func (r *request) reload() {
 	count, _, err := s.readKeys()
 	if err != nil {
 		s.logger.Error(notReloaded, "error", err)
-		r.refuse(&refusal{
-			code: wire.CodeInvalidRequest, text: "The keys were not reloaded: " + err.Error(),
-			advice: "Correct the configuration of this node and reload again; the keys from before stay in force",
+		r.refuse(&refuse.Refusal{
+			Code: wire.CodeInvalidRequest, Text: "The keys were not reloaded: " + err.Error(),
+			Advice: "Correct the configuration of this node and reload again; the keys from before stay in force",
 		})
 		return
 	}
 	s.logger.Info("reloaded the API keys", "keys", count, "by", r.by())
 	r.tell(fsm.EventKeysReloaded, s.keysWords(count))
-	b := appendString(append(r.body(), `{"success":true,"node_id":`...), s.node.NodeID())
+	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.node.NodeID())
 	b = strconv.AppendInt(append(b, `,"keys":`...), int64(count), 10)
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }

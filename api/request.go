@@ -9,6 +9,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -69,10 +71,10 @@ type request struct {
 	who       *apiKey
 	barred    *apiKey // that the request was made with, if it has expired or is for other addresses
 	quota     quota
-	settles   bool          // it is counted only if it is refused
-	opRefused bool          // of a batch that was answered: an op of it was
-	room      int64         // that is taken for the answer
-	ops       *batchRequest // of a batch that was looked at, nil: it was not
+	settles   bool            // it is counted only if it is refused
+	opRefused bool            // of a batch that was answered: an op of it was
+	room      int64           // that is taken for the answer
+	ops       *callbody.Batch // of a batch that was looked at, nil: it was not
 	// holds are the claims to release if the answer cannot be written.
 	holds []fsm.Hold
 	// release, if not nil, gives back the memory of the result that the answer was
@@ -100,7 +102,7 @@ func (r *request) finish() {
 		s.metrics.panics.Inc()
 		s.logger.Error("panic while answering a request", "request_id", s.loggedID(r.id), "call", r.target.call.String(), "panic", p, "stack", string(debug.Stack()))
 		r.resetAnswer()
-		r.refuse(refuse(wire.CodeInternal))
+		r.refuse(refuse.Because(wire.CodeInternal))
 	}
 	r.countAnswer()
 	r.guardAnswer()
@@ -138,21 +140,21 @@ func (r *request) serve() {
 	t, bad := paths.find(r.http.Request.Header.Method(), path)
 	r.target = t
 	if bad == nil && !printable(uri) {
-		bad = refuseParam("", "The path or the query has a space or a control character that is not percent-encoded")
+		bad = refuse.Param("", "The path or the query has a space or a control character that is not percent-encoded")
 	}
 	if bad := r.admit(); bad != nil {
 		r.refuse(bad)
 		return
 	}
 	if bad != nil {
-		if bad.code == wire.CodeMethodNotAllowed {
+		if bad.Code == wire.CodeMethodNotAllowed {
 			r.http.Response.Header.Set("Allow", t.allow)
 		}
 		r.refuse(bad)
 		return
 	}
 	if s.draining.Load() && t.call != callHealth && t.call != callReady && t.call != callMetrics {
-		r.refuse(refuse(wire.CodeShuttingDown))
+		r.refuse(refuse.Because(wire.CodeShuttingDown))
 		return
 	}
 	if bad := r.readQuery(query); bad != nil {
@@ -178,7 +180,7 @@ func (r *request) serve() {
 
 // admit refuses a request for where it comes from, which the node looks at that
 // it reaches, or for who made it, which every node looks at.
-func (r *request) admit() *refusal {
+func (r *request) admit() *refuse.Refusal {
 	if !r.forwarded {
 		if conn, ok := r.http.Conn().(*countedConn); ok && conn.crowded {
 			r.http.Response.SetConnectionClose()
@@ -193,7 +195,7 @@ func (r *request) admit() *refusal {
 
 // readQuery takes the parameters and headers that several calls have in
 // common; what is left is the call's own.
-func (r *request) readQuery(query []byte) *refusal {
+func (r *request) readQuery(query []byte) *refuse.Refusal {
 	if r.target.call.has(probe) {
 		return nil // probes and scrapers may add their own
 	}
@@ -210,7 +212,7 @@ func (r *request) readQuery(query []byte) *refusal {
 			continue
 		}
 		if p.value != "stale" && p.value != "linearizable" {
-			return refuseParam("consistency", "Invalid consistency: linearizable (the default) or stale is allowed")
+			return refuse.Param("consistency", "Invalid consistency: linearizable (the default) or stale is allowed")
 		}
 		r.stale = p.value == "stale"
 		r.query = append(params[:i], params[i+1:]...)
@@ -219,7 +221,7 @@ func (r *request) readQuery(query []byte) *refusal {
 	if v := r.http.Request.Header.Peek(headerMinIndex); len(v) > 0 {
 		n, err := strconv.ParseUint(string(v), 10, 64)
 		if err != nil {
-			return refuseParam("X-Claimq-Min-Index", "Invalid X-Claimq-Min-Index: an integer from 0 to 18446744073709551615 is allowed")
+			return refuse.Param("X-Claimq-Min-Index", "Invalid X-Claimq-Min-Index: an integer from 0 to 18446744073709551615 is allowed")
 		}
 		r.minIndex = n
 	}
@@ -307,20 +309,20 @@ func (r *request) refuseCode(err error) {
 		r.refuse(r.server.refuseEnded(ended))
 		return
 	}
-	code := codeOf(err, r.target.call.has(mutation))
+	code := refuse.CodeOf(err, r.target.call.has(mutation))
 	switch code {
 	case wire.CodeInvalidRequest:
-		r.refuse(refuseLevel())
+		r.refuse(refuse.Level())
 		return
 	case wire.CodePayloadTooLarge:
-		r.refuse(tooLarge("", "The request is larger than a log entry may be"))
+		r.refuse(refuse.TooLarge("", "The request is larger than a log entry may be"))
 		return
 	case wire.CodeInternal:
 		r.server.logger.Error("request failed", "request_id", r.server.loggedID(r.id), "call", r.target.call.String(), "error", err, "stack", string(debug.Stack()))
 	}
-	f := refuse(code)
+	f := refuse.Because(code)
 	if over := (*fsm.Overload)(nil); code == wire.CodeOverloaded && errors.As(err, &over) {
-		f.reason = fsm.Reason(over.Bound)
+		f.Reason = fsm.Reason(over.Bound)
 	}
 	r.refuse(f)
 }
@@ -349,25 +351,25 @@ func (r *request) resetAnswer() {
 }
 
 // refuse answers a refusal.
-func (r *request) refuse(f *refusal) {
-	r.code = f.code
-	status := f.code.Status()
+func (r *request) refuse(f *refuse.Refusal) {
+	r.code = f.Code
+	status := f.Code.Status()
 	if status >= fasthttp.StatusInternalServerError {
 		r.http.Response.Header.Del(headerIndex) // of a read before: this reflects nothing
 	}
-	r.send(status, appendRefusal(r.body(), f, r.id))
-	setRetryAfter(&r.http.Response, f.code)
-	if f.code == wire.CodeUnauthorized {
+	r.send(status, refuse.Append(r.body(), f, r.id))
+	setRetryAfter(&r.http.Response, f.Code)
+	if f.Code == wire.CodeUnauthorized {
 		r.http.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
 	}
-	if f.code == wire.CodeOverloaded {
-		r.server.metrics.overload(f.reason)
+	if f.Code == wire.CodeOverloaded {
+		r.server.metrics.overload(f.Reason)
 	}
 }
 
 func setRetryAfter(resp *fasthttp.Response, code wire.Code) {
 	switch code {
 	case wire.CodeOverloaded, wire.CodeNoLeader, wire.CodeShuttingDown:
-		resp.Header.Set("Retry-After", retryAfterS)
+		resp.Header.Set("Retry-After", refuse.RetryAfterS)
 	}
 }

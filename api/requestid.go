@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/internal/oidc"
 )
 
@@ -29,7 +30,7 @@ func (s *Server) loggedID(id []byte) string {
 }
 
 func validRequestID(id []byte) bool {
-	if len(id) == 0 || len(id) > requestMax {
+	if len(id) == 0 || len(id) > bound.RequestMax {
 		return false
 	}
 	for _, c := range id {

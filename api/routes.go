@@ -6,6 +6,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -127,7 +129,7 @@ func (m *methods) setAllow() {
 
 // find finds the call of a method and a path as sent. A refusal is one of
 // not_found, method_not_allowed, or an id that is none.
-func (p *pathTable) find(method, path []byte) (target, *refusal) {
+func (p *pathTable) find(method, path []byte) (target, *refuse.Refusal) {
 	if m, ok := p.fixed[string(path)]; ok {
 		return m.pick(method)
 	}
@@ -141,28 +143,28 @@ func (p *pathTable) find(method, path []byte) (target, *refusal) {
 	if rest, ok := bytes.CutPrefix(path, []byte("/api/tasks/")); ok {
 		return p.findTask(method, rest)
 	}
-	return target{}, refuse(wire.CodeNotFound)
+	return target{}, refuse.Because(wire.CodeNotFound)
 }
 
 // findTask finds the call of what follows /api/tasks/: an id, and perhaps more.
-func (p *pathTable) findTask(method, rest []byte) (target, *refusal) {
+func (p *pathTable) findTask(method, rest []byte) (target, *refuse.Refusal) {
 	idText, more, _ := bytes.Cut(rest, []byte{'/'})
 	m, ok := p.task[string(more)]
 	if !ok || len(more) == 0 && len(idText) != len(rest) {
-		return target{}, refuse(wire.CodeNotFound)
+		return target{}, refuse.Because(wire.CodeNotFound)
 	}
 	t, bad := m.pick(method)
 	if bad != nil || t.call == callOptions {
 		return t, bad
 	}
 	if t.id, ok = parseID(idText); !ok {
-		return t, refuseParam("id", "Invalid id: an integer from 1 to 9007199254740991, in digits, is allowed")
+		return t, refuse.Param("id", "Invalid id: an integer from 1 to 9007199254740991, in digits, is allowed")
 	}
 	return t, nil
 }
 
 // pick chooses the call by the method.
-func (m *methods) pick(method []byte) (target, *refusal) {
+func (m *methods) pick(method []byte) (target, *refuse.Refusal) {
 	t := target{allow: m.allow}
 	if string(method) == fasthttp.MethodOptions {
 		t.call = callOptions
@@ -172,7 +174,7 @@ func (m *methods) pick(method []byte) (target, *refusal) {
 		t.call = *c
 		return t, nil
 	}
-	return t, refuse(wire.CodeMethodNotAllowed)
+	return t, refuse.Because(wire.CodeMethodNotAllowed)
 }
 
 // options answers which methods a path has.
@@ -193,5 +195,5 @@ func parseID(b []byte) (uint64, bool) {
 		}
 		id = id*10 + uint64(c-'0')
 	}
-	return id, id <= idMax
+	return id, id <= bound.IDMax
 }

@@ -7,6 +7,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -20,7 +24,7 @@ func (r *request) schedules() {
 	var views []*fsm.ScheduleView
 	if r.read(func(m *fsm.Machine, _ fsm.Stamp) { views = slices.Clone(m.Schedules()) }) {
 		views = slices.DeleteFunc(views, func(v *fsm.ScheduleView) bool { return !r.maySee(v.Task.Type) })
-		r.send(fasthttp.StatusOK, appendSchedules(r.body(), views))
+		r.send(fasthttp.StatusOK, encode.Schedules(r.body(), views))
 	}
 }
 
@@ -38,9 +42,9 @@ func (r *request) schedule() {
 	switch ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) { view = m.Schedule(name) }); {
 	case !ok:
 	case view == nil, !r.maySee(view.Task.Type):
-		r.refuse(refuse(wire.CodeScheduleNotFound))
+		r.refuse(refuse.Because(wire.CodeScheduleNotFound))
 	default:
-		r.send(fasthttp.StatusOK, appendScheduleAnswer(r.body(), view))
+		r.send(fasthttp.StatusOK, encode.ScheduleAnswer(r.body(), view))
 	}
 }
 
@@ -50,7 +54,7 @@ func (r *request) setSchedule() {
 	if !ok {
 		return
 	}
-	c, bad := decodeSchedule(r.http.Request.Body(), &r.server.cfg.Limits)
+	c, bad := callbody.DecodeSchedule(r.http.Request.Body(), &r.server.cfg.Limits)
 	if bad != nil {
 		r.refuse(bad)
 		return
@@ -60,7 +64,7 @@ func (r *request) setSchedule() {
 	if !ok {
 		return
 	}
-	if bad := c.setNext(now, before); bad != nil {
+	if bad := c.SetNext(now, before); bad != nil {
 		r.refuse(bad)
 		return
 	}
@@ -72,7 +76,7 @@ func (r *request) setSchedule() {
 	if p.Result.Created {
 		status = fasthttp.StatusCreated
 	}
-	r.send(status, appendScheduleAnswer(r.body(), p.Result.Schedule))
+	r.send(status, encode.ScheduleAnswer(r.body(), p.Result.Schedule))
 }
 
 // deleteSchedule answers DELETE /api/schedules/{name}.
@@ -90,8 +94,8 @@ func (r *request) deleteSchedule() {
 // is false if there is an answer already.
 func (r *request) scheduleName() (name string, ok bool) {
 	name, ok = unescape(r.target.rest, false)
-	if !ok || !validTaskType(name) {
-		r.refuse(badParam("name", taskTypeAllowed))
+	if !ok || !bound.ValidTaskType(name) {
+		r.refuse(badParam("name", bound.TaskTypeAllowed))
 		return "", false
 	}
 	return name, true
@@ -105,7 +109,7 @@ func (r *request) readSchedule(name string) (now fsm.Stamp, before *fsm.Schedule
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		r.refuse(refuse(wire.CodeOverloaded))
+		r.refuse(refuse.Because(wire.CodeOverloaded))
 	case err != nil:
 		r.refuseError(err)
 	}

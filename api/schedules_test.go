@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -161,7 +162,7 @@ func TestSchedule_Answer(t *testing.T) {
 	}
 	const first = `{"success":true,"schedule":{"name":"nightly","task":{"params":{"a": 1}},"cron":"30 2 * * *","every_ms":null,"timezone":"UTC","overlap":"skip","catch_up":"one","paused":false,` +
 		`"next_run_at":"2026-03-01T12:01:00.000Z","last_task_id":null,"last_run_at":null,"skipped":0,"created_at":"2026-03-01T12:00:00.000Z","updated_at":"2026-03-01T12:00:00.001Z"}}`
-	if got := string(appendScheduleAnswer(nil, &view)); got != first {
+	if got := string(encode.ScheduleAnswer(nil, &view)); got != first {
 		t.Errorf("a new one:\n got %s\nwant %s", got, first)
 	}
 	view = fsm.ScheduleView{
@@ -177,10 +178,10 @@ func TestSchedule_Answer(t *testing.T) {
 	const second = `{"name":"x","task":{"task_type":"mail","payload":"eA==","priority":-3,"max_attempts":0,"unique":"active","delay_ms":20,"lease_ms":1000,` +
 		`"backoff":{"initial_ms":10,"max_ms":20,"factor":2,"jitter":0},"retention_ms":0,"labels":{"a":"b"},"group":"g"},"cron":null,"every_ms":5000,"timezone":null,"overlap":"allow","catch_up":"skip","paused":true,` +
 		`"next_run_at":null,"last_task_id":12,"last_run_at":"2026-03-01T12:00:00.000Z","skipped":3,"created_at":"2026-03-01T12:00:00.000Z","updated_at":"2026-03-01T12:00:00.000Z"}`
-	if got := string(appendSchedule(nil, &view, true)); got != second {
+	if got := string(encode.Schedule(nil, &view, true)); got != second {
 		t.Errorf("an old one:\n got %s\nwant %s", got, second)
 	}
-	if got := string(appendSchedule(nil, &view, false)); got != strings.Replace(second, `"payload":"eA==",`, "", 1) {
+	if got := string(encode.Schedule(nil, &view, false)); got != strings.Replace(second, `"payload":"eA==",`, "", 1) {
 		t.Errorf("without its payload: %s", got)
 	}
 	large := view
@@ -189,7 +190,7 @@ func TestSchedule_Answer(t *testing.T) {
 	for i := range views {
 		views[i] = &large
 	}
-	list := answer{status: 200, body: string(appendSchedules(nil, views))}.schedules(t, 200).Schedules
+	list := answer{status: 200, body: string(encode.Schedules(nil, views))}.schedules(t, 200).Schedules
 	if len(list) != 20 || len(list[0].Task.Payload) != 1<<20 || list[19].Task.Payload != nil || list[19].Name != "x" {
 		t.Errorf("a long list has %d schedules, the last with %d bytes", len(list), len(list[19].Task.Payload))
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/api/callbody"
 )
 
 func TestLastSeen(t *testing.T) {
@@ -55,21 +57,21 @@ func TestLastSeen_bound(t *testing.T) {
 // TestServer_NoteAllocatesNothing checks what a claim pays for being remembered.
 func TestServer_NoteAllocatesNothing(t *testing.T) {
 	s, _ := setup(t)
-	claim, bad := decodeClaim([]byte(`{"worker_id":"w","task_types":["a","b"]}`), &s.cfg.Limits)
+	claim, bad := callbody.DecodeClaim([]byte(`{"worker_id":"w","task_types":["a","b"]}`), &s.cfg.Limits)
 	if bad != nil {
 		t.Fatal(bad)
 	}
-	cmd := claim.command()
-	extend, bad := decodeBatch([]byte(`{"ops":[{"op":"extend","id":1,"worker_id":"w"},{"op":"complete","id":2,"worker_id":"w","claim":{}}]}`), &s.cfg.Limits)
+	cmd := claim.Command()
+	extend, bad := callbody.DecodeBatch([]byte(`{"ops":[{"op":"extend","id":1,"worker_id":"w"},{"op":"complete","id":2,"worker_id":"w","claim":{}}]}`), &s.cfg.Limits)
 	if bad != nil {
 		t.Fatal(bad)
 	}
-	batch := extend.command()
+	batch := extend.Command()
 	s.note(cmd, time.Now())
 	s.note(batch, time.Now())
 	if n := testing.AllocsPerRun(100, func() {
 		s.note(cmd, time.Now())
-		s.noteClaim(&claim.cmd, s.clock(time.Now()))
+		s.noteClaim(&claim.Cmd, s.clock(time.Now()))
 	}); n != 0 {
 		t.Errorf("a claim: %v allocations", n)
 	}

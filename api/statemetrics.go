@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -120,9 +121,9 @@ func (g gauges) setType(t *fsm.TypeView) {
 		g.set(typesDesc, float64(t.Counts[s]), t.Type, s.String())
 	}
 	g.set(waitDesc, float64(t.OldestWaitMS)/1000, t.Type)
-	g.set(rateDesc, float64(t.SubmittedPerS)/micro, t.Type, "submitted")
-	g.set(rateDesc, float64(t.CompletedPerS)/micro, t.Type, "completed")
-	g.set(rateDesc, float64(t.FailedPerS)/micro, t.Type, "failed")
+	g.set(rateDesc, float64(t.SubmittedPerS)/jsonout.Micro, t.Type, "submitted")
+	g.set(rateDesc, float64(t.CompletedPerS)/jsonout.Micro, t.Type, "completed")
+	g.set(rateDesc, float64(t.FailedPerS)/jsonout.Micro, t.Type, "failed")
 	paused := 0.0
 	if t.Settings.Paused {
 		paused = 1

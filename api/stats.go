@@ -6,6 +6,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -45,33 +47,19 @@ func appendStats(b []byte, st *fsm.Stats) []byte {
 	b = append(b, `{"success":true,"index":`...)
 	b = strconv.AppendUint(b, st.Index, 10)
 	b = append(b, `,"counts":`...)
-	b = appendCounts(b, &st.Counts)
+	b = encode.Counts(b, &st.Counts)
 	b = append(b, `,"types":{`...)
 	for i := range st.Types {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, st.Types[i].Type)
+		b = jsonout.String(b, st.Types[i].Type)
 		b = append(b, ':')
-		b = appendCounts(b, &st.Types[i].Counts)
+		b = encode.Counts(b, &st.Types[i].Counts)
 	}
 	b = append(b, `},"bytes":`...)
 	b = strconv.AppendInt(b, st.Bytes, 10)
 	b = append(b, `,"oldest_pending_age_ms":`...)
 	b = strconv.AppendInt(b, st.OldestPendingAgeMS, 10)
-	return append(b, '}')
-}
-
-// appendCounts appends a count for every status.
-func appendCounts(b []byte, counts *[fsm.StatusCancelled + 1]int64) []byte {
-	b = append(b, '{')
-	for s := fsm.StatusPending; s <= fsm.StatusCancelled; s++ {
-		if s > fsm.StatusPending {
-			b = append(b, ',')
-		}
-		b = appendString(b, s.String())
-		b = append(b, ':')
-		b = strconv.AppendInt(b, counts[s], 10)
-	}
 	return append(b, '}')
 }

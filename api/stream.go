@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -55,7 +56,7 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 	if !s.feed.open() {
 		leave()
 		end(nil)
-		r.refuse(refuse(wire.CodeOverloaded))
+		r.refuse(refuse.Because(wire.CodeOverloaded))
 		return
 	}
 	st.leave = func() {
@@ -274,7 +275,7 @@ func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
 	<-s.feed.catchUps
 	switch {
 	case err != nil:
-		return true, st.fail(ctx, refuse(codeOf(err, false)))
+		return true, st.fail(ctx, refuse.Because(refuse.CodeOf(err, false)))
 	case read.gone:
 		return true, st.fail(ctx, refuseEventsGone(read.oldest))
 	}
@@ -283,9 +284,9 @@ func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
 }
 
 // fail tells the client why the stream ends.
-func (st *stream) fail(ctx context.Context, f *refusal) error {
+func (st *stream) fail(ctx context.Context, f *refuse.Refusal) error {
 	b := append(st.buf[:0], "event: error\ndata: "...)
-	st.buf = append(appendRefusal(b, f, st.id), "\n\n"...)
+	st.buf = append(refuse.Append(b, f, st.id), "\n\n"...)
 	return st.sendOwn(ctx)
 }
 

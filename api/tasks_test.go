@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -227,7 +228,7 @@ func TestServer_ListLabels(t *testing.T) {
 		}
 	}
 	many := ""
-	for i := range labelsMax {
+	for i := range bound.LabelsMax {
 		many += fmt.Sprintf("&label=n%d:", i)
 	}
 	s.call(t, "GET /api/tasks?"+many[1:], "").good(t, 200)

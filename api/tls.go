@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -118,11 +119,11 @@ func looksLikeHTTP(b []byte) bool {
 func (s *Server) answerPlain(raw net.Conn) {
 	defer raw.Close()
 	id := requestID(nil, nil, time.Now())
-	f := &refusal{
-		code: wire.CodeInvalidRequest, text: "This port speaks HTTPS and the request was plain HTTP",
-		advice: "Use https:// in place of http://",
+	f := &refuse.Refusal{
+		Code: wire.CodeInvalidRequest, Text: "This port speaks HTTPS and the request was plain HTTP",
+		Advice: "Use https:// in place of http://",
 	}
-	s.metrics.answered(callNone, string(f.code)).count.Inc()
+	s.metrics.answered(callNone, string(f.Code)).count.Inc()
 	if raw.SetDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
@@ -135,8 +136,8 @@ func (s *Server) answerPlain(raw net.Conn) {
 }
 
 // plainAnswer returns a whole answer that does not come from the HTTP server.
-func plainAnswer(status, header string, f *refusal, id []byte) []byte {
-	body := appendRefusal(nil, f, id)
+func plainAnswer(status, header string, f *refuse.Refusal, id []byte) []byte {
+	body := refuse.Append(nil, f, id)
 	b := append([]byte(nil), "HTTP/1.1 "+status+"\r\nContent-Type: application/json\r\nConnection: close\r\n"+header+"X-Request-Id: "...)
 	b = append(append(b, id...), "\r\nContent-Length: "...)
 	b = append(strconv.AppendInt(b, int64(len(body)), 10), "\r\n\r\n"...)

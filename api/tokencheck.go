@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/oidc"
@@ -11,7 +12,7 @@ import (
 
 // who returns the key that was sent as text or that a token which was sent stands for. A
 // key comes before a token.
-func (t *keyTable) who(text []byte, now time.Time) (k *apiKey, why failure, bad *refusal) {
+func (t *keyTable) who(text []byte, now time.Time) (k *apiKey, why failure, bad *refuse.Refusal) {
 	k = t.findText(text)
 	switch {
 	case k != nil:
@@ -46,16 +47,16 @@ var tokenFailures = []struct {
 }
 
 // refuseToken is the refusal of a token. Nothing of it is told.
-func refuseToken(err error) (failure, *refusal) {
+func refuseToken(err error) (failure, *refuse.Refusal) {
 	for _, f := range tokenFailures {
 		if errors.Is(err, f.err) {
-			return f.why, &refusal{
-				code: wire.CodeUnauthorized, text: f.text,
-				advice: "Get a new token from the issuer for this server's audience, and send it as Authorization: Bearer TOKEN",
+			return f.why, &refuse.Refusal{
+				Code: wire.CodeUnauthorized, Text: f.text,
+				Advice: "Get a new token from the issuer for this server's audience, and send it as Authorization: Bearer TOKEN",
 			}
 		}
 	}
-	f := refuse(wire.CodeOverloaded)
-	f.text, f.reason = "The token cannot be checked now: the keys of its issuer are not there yet", fsm.Reason(fsm.BoundIssuer)
+	f := refuse.Because(wire.CodeOverloaded)
+	f.Text, f.Reason = "The token cannot be checked now: the keys of its issuer are not there yet", fsm.Reason(fsm.BoundIssuer)
 	return failUnchecked, f
 }

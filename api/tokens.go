@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/internal/oidc"
 )
 
@@ -88,7 +89,7 @@ func newTokenTable(cfg *Tokens, before *tokenTable) (*tokenTable, error) {
 	for i := range cfg.Roles {
 		c := &cfg.Roles[i]
 		if c.Group == "" || len(c.Group) > groupBytesMax {
-			errs = append(errs, fmt.Errorf("%s.group is %q: it must be 1 to %d bytes", c.Field, shorten(c.Group), groupBytesMax))
+			errs = append(errs, fmt.Errorf("%s.group is %q: it must be 1 to %d bytes", c.Field, jsonout.Shorten(c.Group), groupBytesMax))
 		}
 		k := &apiKey{}
 		k.grant(&Key{Field: c.Field, Role: c.Role, Roles: c.Roles, RateLimitPerMinute: c.RateLimitPerMinute, TaskTypes: c.TaskTypes, Addresses: c.Addresses}, &errs)

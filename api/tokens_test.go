@@ -456,7 +456,7 @@ func TestTokens_WaitBegins(t *testing.T) {
 	defer end(nil)
 	leave, bad := s.hold(lastingWait, k, netip.Addr{}, end)
 	if bad != nil {
-		t.Fatal(bad.text)
+		t.Fatal(bad.Text)
 	}
 	defer leave()
 	if ctx.Err() == nil {

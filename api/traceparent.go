@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -72,18 +73,18 @@ func traceOne(t *fsm.NewTask, traceparent string) {
 	}
 }
 
-// trace gives the request's trace context to the tasks that the ops submit.
-func (req *batchRequest) trace(r *request) {
+// traceOps gives the request's trace context to the tasks that the ops submit.
+func (r *request) traceOps(req *callbody.Batch) {
 	traceparent := r.traceparent()
 	if traceparent == "" {
 		return
 	}
-	for _, body := range req.ops {
+	for _, body := range req.Ops {
 		switch c := body.(type) {
-		case *submitBody:
+		case *callbody.One:
 			traceOne(&c.NewTask, traceparent)
-		case *completeBody:
-			setTrace(c.submit, traceparent)
+		case *callbody.Complete:
+			setTrace(c.Submit, traceparent)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
 )
@@ -224,7 +225,7 @@ func TestHolds(t *testing.T) {
 	})
 	most := make([]fsm.Hold, 1_000)
 	for i := range most {
-		most[i] = fsm.Hold{ID: 1<<53 - 1 - uint64(i%2)<<52, WorkerID: strings.Repeat("w", nameMax), Token: 1<<53 - 2_000 + uint64(i)}
+		most[i] = fsm.Hold{ID: 1<<53 - 1 - uint64(i%2)<<52, WorkerID: strings.Repeat("w", bound.NameMax), Token: 1<<53 - 2_000 + uint64(i)}
 	}
 	if n := len(appendHolds(nil, most)); n > holdsHeaderMax {
 		t.Errorf("a thousand claims take %d bytes, more than %d", n, holdsHeaderMax)

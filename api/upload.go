@@ -16,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -129,7 +130,7 @@ func (u *upload) restore() {
 			r.server.metrics.panics.Inc()
 			r.server.logger.Error("panic while restoring a backup", "request_id", r.server.loggedID(r.id), "panic", p, "stack", string(debug.Stack()))
 			r.resetAnswer()
-			r.refuse(refuse(wire.CodeInternal))
+			r.refuse(refuse.Because(wire.CodeInternal))
 		}
 	}()
 	ctx, cancel := context.WithTimeout(r.server.serving, uploadTimeMax)

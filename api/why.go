@@ -5,6 +5,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -29,7 +31,7 @@ func (r *request) why() {
 		return
 	}
 	var a whyAnswer
-	var bad *refusal
+	var bad *refuse.Refusal
 	ok := r.read(func(m *fsm.Machine, now fsm.Stamp) {
 		t := m.Get(r.target.id)
 		if bad = r.refuseTask(m, t); bad == nil {
@@ -71,33 +73,25 @@ func (a *whyAnswer) append(b []byte) []byte {
 		if queued = a.Reasons[i].Code == fsm.WhyQueued; queued {
 			break // it is the only one
 		}
-		b = a.appendReason(comma(b, start), &a.Reasons[i])
+		b = a.appendReason(jsonout.Comma(b, start), &a.Reasons[i])
 	}
 	if a.noWorker {
-		b = a.appendNoWorker(comma(b, start))
+		b = a.appendNoWorker(jsonout.Comma(b, start))
 	}
 	if queued {
-		b = a.appendQueued(comma(b, start))
+		b = a.appendQueued(jsonout.Comma(b, start))
 	}
 	b = append(b, `],"ahead":`...)
-	b = appendSetting(b, a.Ahead >= 0, a.Ahead)
+	b = jsonout.IntOrNull(b, a.Ahead >= 0, a.Ahead)
 	return append(b, '}')
-}
-
-// comma separates the elements of an array that began at start.
-func comma(b []byte, start int) []byte {
-	if len(b) > start {
-		return append(b, ',')
-	}
-	return b
 }
 
 // appendReason appends a reason of the state without its end, then what it has
 // beside code and message.
 func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 	words := func(text string) {
-		b = appendString(append(b, `{"code":`...), string(reason.Code))
-		b = appendString(append(b, `,"message":`...), text)
+		b = jsonout.String(append(b, `{"code":`...), string(reason.Code))
+		b = jsonout.String(append(b, `,"message":`...), text)
 	}
 	switch reason.Code {
 	case fsm.WhyTypePaused:
@@ -107,10 +101,10 @@ func (a *whyAnswer) appendReason(b []byte, reason *fsm.WhyReason) []byte {
 		b = appendHolders(append(b, `,"holders":`...), reason.Holders)
 	case fsm.WhyRateLimited:
 		words("The type " + a.taskType + " has used its rate_limit up" + until(reason.At))
-		b = appendTime(append(b, `,"at":`...), reason.At)
+		b = jsonout.Time(append(b, `,"at":`...), reason.At)
 	case fsm.WhyScheduled:
 		words("It waits" + until(reason.At))
-		b = appendTime(append(b, `,"run_at":`...), reason.At)
+		b = jsonout.Time(append(b, `,"run_at":`...), reason.At)
 	case fsm.WhyBlocked:
 		words(blockedWords(reason.Steps))
 		b = appendNames(append(b, `,"steps":`...), reason.Steps)
@@ -128,7 +122,7 @@ func until(at int64) string {
 	if at == 0 {
 		return ""
 	}
-	quoted := appendTime(nil, at)
+	quoted := jsonout.Time(nil, at)
 	return " until " + string(quoted[1:len(quoted)-1])
 }
 
@@ -148,7 +142,7 @@ func appendNames(b []byte, names []string) []byte {
 	b = append(b, '[')
 	start := len(b)
 	for _, name := range names {
-		b = appendString(comma(b, start), name)
+		b = jsonout.String(jsonout.Comma(b, start), name)
 	}
 	return append(b, ']')
 }
@@ -157,8 +151,8 @@ func appendHolders(b []byte, holders []fsm.Holder) []byte {
 	b = append(b, '[')
 	start := len(b)
 	for _, h := range holders {
-		b = strconv.AppendUint(append(comma(b, start), `{"task_id":`...), h.TaskID, 10)
-		b = append(appendWorker(append(b, `,"worker_id":`...), h.WorkerID), '}')
+		b = strconv.AppendUint(append(jsonout.Comma(b, start), `{"task_id":`...), h.TaskID, 10)
+		b = append(jsonout.StringOrNull(append(b, `,"worker_id":`...), h.WorkerID), '}')
 	}
 	return append(b, ']')
 }
@@ -168,8 +162,8 @@ func (a *whyAnswer) appendNoWorker(b []byte) []byte {
 	if a.lastAskedAt != 0 {
 		text = "No worker asks for tasks of the type " + a.taskType + " any more"
 	}
-	b = appendString(append(b, `{"code":"`+whyNoWorker+`","message":`...), text)
-	b = appendTime(append(b, `,"last_asked_at":`...), a.lastAskedAt)
+	b = jsonout.String(append(b, `{"code":"`+whyNoWorker+`","message":`...), text)
+	b = jsonout.Time(append(b, `,"last_asked_at":`...), a.lastAskedAt)
 	return append(b, '}')
 }
 
@@ -181,7 +175,7 @@ func (a *whyAnswer) appendQueued(b []byte) []byte {
 	case a.Ahead > 1:
 		text = strconv.FormatInt(a.Ahead, 10) + " tasks of its type are claimed before it"
 	}
-	b = appendString(append(b, `{"code":"queued","message":`...), text)
+	b = jsonout.String(append(b, `{"code":"queued","message":`...), text)
 	b = strconv.AppendInt(append(b, `,"ahead":`...), a.Ahead, 10)
 	return append(b, '}')
 }

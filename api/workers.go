@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -76,14 +77,14 @@ func appendWorkers(b []byte, workers []fsm.WorkerView) []byte {
 	start := len(b)
 	for i := range workers {
 		w := &workers[i]
-		b = appendString(append(comma(b, start), `{"worker_id":`...), w.WorkerID)
+		b = jsonout.String(append(jsonout.Comma(b, start), `{"worker_id":`...), w.WorkerID)
 		b = strconv.AppendInt(append(b, `,"claimed":`...), int64(w.Claimed), 10)
 		b = append(b, `,"task_ids":[`...)
 		ids := len(b)
 		for _, id := range w.TaskIDs {
-			b = strconv.AppendUint(comma(b, ids), id, 10)
+			b = strconv.AppendUint(jsonout.Comma(b, ids), id, 10)
 		}
-		b = appendTime(append(b, `],"last_seen_at":`...), w.SeenT)
+		b = jsonout.Time(append(b, `],"last_seen_at":`...), w.SeenT)
 		b = append(b, '}')
 	}
 	return append(b, "]}"...)

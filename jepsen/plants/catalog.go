@@ -579,8 +579,8 @@ func All() []Plant {
 				new:  "	for _, res := range p.Result.Results {\n		for _, f := range res.Submitted {\n			if !r.maySee(f.Task.Type) {\n				r.refuse(r.refuseType(f.Task.Type))\n				return\n			}\n		}\n	}\n	b := append(r.body(), `{\"success\":true,\"results\":[`...)\n",
 			}, {
 				file: "api/batch.go",
-				old:  "				r.narrowKeys(c.submit)\n",
-				new:  "				c.submit = c.submit[:len(c.submit):len(c.submit)]\n",
+				old:  "				r.narrowKeys(c.Submit)\n",
+				new:  "				c.Submit = c.Submit[:len(c.Submit):len(c.Submit)]\n",
 			}},
 		},
 	}

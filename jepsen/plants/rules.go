@@ -86,7 +86,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "expect-not-checked", What: "an action does not look at expect", Rows: "4/actions_expect",
-			edits: []edit{{"api/actions.go", "	if req.expects && req.expect != found.matched {\n", "	if req.expects && req.expect < 0 {\n"}},
+			edits: []edit{{"api/actions.go", "	if req.Expects && req.Expect != found.matched {\n", "	if req.Expects && req.Expect < 0 {\n"}},
 		},
 		{
 			Name: "slot-twice", What: "a slot of a schedule has two tasks", Rows: "4/schedule_overlap",

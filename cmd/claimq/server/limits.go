@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/config"
 )
@@ -39,7 +40,7 @@ func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
 	c.BodiesBytes = min(max(memoryLimit/bodiesPart, bodiesMin), bodiesMax)
 	c.AnswersBytes = min(max(memoryLimit/answersPart, answersMin), answersMax)
 	l := &cfg.Limits
-	c.Limits = api.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
+	c.Limits = bound.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
 	c.Connections, c.ConnectionsPerAddress = l.Connections, l.ConnectionsPerAddress
 	c.WaitsPerKey = max(l.WaitingClaims/2, 1) // one key is not to take them all
 }

@@ -1,0 +1,33 @@
+package bound
+
+// Limits bound a request. Zero fields have the contract's values.
+type Limits struct {
+	BodyBytes  int // of a whole body; 0: 8 MiB
+	ValueBytes int // of params, payload, result, result_payload each; 0: 1 MiB
+	ErrorBytes int // of a fail's error, cut there; 0: 16 KiB
+	Depth      int // of nested objects and arrays, the body itself being 1; 0: 64
+	Items      int // of tasks in a submit, a claim and a page, of ops in a batch; 0: 1,000
+}
+
+// SetDefaults gives the fields that are zero the contract's values.
+func (l *Limits) SetDefaults() {
+	for _, f := range []struct {
+		value *int
+		def   int
+	}{
+		{&l.BodyBytes, 8 << 20},
+		{&l.ValueBytes, 1 << 20},
+		{&l.ErrorBytes, 16 << 10},
+		{&l.Depth, 64},
+		{&l.Items, 1_000},
+	} {
+		if *f.value == 0 {
+			*f.value = f.def
+		}
+	}
+}
+
+// Valid reports whether a server can work with the limits.
+func (l *Limits) Valid() bool {
+	return l.BodyBytes >= 1 && l.ValueBytes >= 1 && l.ErrorBytes >= 1 && l.Depth >= 2 && l.Items >= 1 && l.Items <= 1_000
+}

@@ -1,0 +1,51 @@
+package bound
+
+// ValidWorkerID reports whether b is 1 to 128 letters, digits, _ and -.
+func ValidWorkerID[T ~string | ~[]byte](b T) bool {
+	if len(b) == 0 || len(b) > NameMax {
+		return false
+	}
+	for i := range len(b) {
+		if c := b[i]; !alphanumeric(c) && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidTaskType reports whether b is 1 to 128 of A-Z a-z 0-9 _ . : -.
+func ValidTaskType[T ~string | ~[]byte](b T) bool {
+	if len(b) == 0 || len(b) > NameMax {
+		return false
+	}
+	for i := range len(b) {
+		if c := b[i]; !alphanumeric(c) && c != '_' && c != '-' && c != '.' && c != ':' {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidStepName reports whether b is the name of a step.
+func ValidStepName[T ~string | ~[]byte](b T) bool { return ValidTaskType(b) }
+
+// ValidProcessorID reports whether b names a processor. Every worker_id does.
+func ValidProcessorID[T ~string | ~[]byte](b T) bool { return ValidTaskType(b) }
+
+// ValidKey reports whether b is 1 to most bytes without control characters
+// (U+0000 to U+001F and U+007F).
+func ValidKey[T ~string | ~[]byte](b T, most int) bool {
+	if len(b) == 0 || len(b) > most {
+		return false
+	}
+	for i := range len(b) {
+		if b[i] < ' ' || b[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}

@@ -1,0 +1,133 @@
+package callbody
+
+import (
+	"math"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// Action is the body of POST /api/tasks/actions.
+type Action struct {
+	Action      fsm.Action // 0 = none was given
+	Filter      fsm.Filter
+	Filtered    bool // filter was given
+	AddAttempts int32
+	Adds        bool // add_attempts was given
+	DryRun      bool
+	Expect      int64
+	Expects     bool // expect was given
+}
+
+const actionsAllowed = `"retry", "cancel" or "delete"`
+
+// DecodeAction reads the body of POST /api/tasks/actions.
+func DecodeAction(body []byte, limits *bound.Limits) (req Action, bad *refuse.Refusal) {
+	d := NewDecoder(body, limits)
+	defer d.Free()
+	if bad := d.Fields(func(name []byte) *refuse.Refusal { return req.field(d, name) }); bad != nil {
+		return req, bad
+	}
+	switch {
+	case req.Action == 0:
+		bad = d.Missing("action")
+	case !req.Filtered:
+		bad = d.Missing("filter")
+		bad.Advice = "Send filter in the JSON body; {} stands for all tasks"
+	case req.Adds && req.Action != fsm.ActionRetry:
+		bad = &refuse.Refusal{
+			Code: wire.CodeInvalidRequest, Field: "add_attempts", Text: "add_attempts is only for the action retry",
+			Advice: "Leave add_attempts out",
+		}
+	}
+	return req, bad
+}
+
+func (req *Action) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
+	switch string(name) {
+	case "action":
+		req.Action, bad = d.action()
+	case "filter":
+		req.Filtered, bad = d.object("filter", func(name []byte) *refuse.Refusal { return d.filterField(name, &req.Filter) })
+	case "add_attempts":
+		var n int64
+		n, req.Adds, bad = d.Integer("add_attempts", 0, math.MaxInt32)
+		req.AddAttempts = int32(n)
+	case "dry_run":
+		req.DryRun, bad = d.Boolean("dry_run")
+	case "expect":
+		req.Expect, req.Expects, bad = d.Integer("expect", 0, bound.IDMax)
+	default:
+		bad = d.Unknown(name)
+	}
+	return bad
+}
+
+func (d *Decoder) action() (fsm.Action, *refuse.Refusal) {
+	s, ok, bad := d.Text("action", actionsAllowed)
+	if !ok || bad != nil {
+		return 0, bad
+	}
+	switch string(s) {
+	case "retry":
+		return fsm.ActionRetry, nil
+	case "cancel":
+		return fsm.ActionCancel, nil
+	case "delete":
+		return fsm.ActionDelete, nil
+	}
+	return 0, d.Invalid("action", actionsAllowed)
+}
+
+// filterField reads one field of a filter: they are a list's parameters.
+func (d *Decoder) filterField(name []byte, f *fsm.Filter) (bad *refuse.Refusal) {
+	var n int64
+	switch string(name) {
+	case "status":
+		f.Status, bad = d.status()
+	case "task_type":
+		f.Type, _, bad = d.taskType("task_type")
+	case "worker_id":
+		f.WorkerID, bad = d.holderID()
+	case "parent_id":
+		n, _, bad = d.Integer("parent_id", 1, bound.IDMax)
+		f.ParentID = uint64(n)
+	case "labels":
+		f.Labels, bad = d.labels()
+	case "created_after":
+		f.CreatedAfter, bad = d.created("created_after", false)
+	case "created_before":
+		f.CreatedBefore, bad = d.created("created_before", true)
+	default:
+		bad = d.Unknown(name)
+	}
+	return bad
+}
+
+// status reads the name of a status, 0 if it is null.
+func (d *Decoder) status() (fsm.Status, *refuse.Refusal) {
+	s, ok, bad := d.Text("status", bound.StatusAllowed)
+	if !ok || bad != nil {
+		return 0, bad
+	}
+	status, ok := fsm.ParseStatus(string(s))
+	if !ok {
+		return 0, d.Invalid("status", bound.StatusAllowed)
+	}
+	return status, nil
+}
+
+// created reads created_before or created_after, 0 if it is null.
+func (d *Decoder) created(field string, before bool) (int64, *refuse.Refusal) {
+	s, ok, bad := d.Text(field, bound.CreatedAllowed)
+	if !ok || bad != nil {
+		return 0, bad
+	}
+	ms, ok := ParseCreated(string(s), before)
+	if !ok {
+		return 0, d.Invalid(field, bound.CreatedAllowed)
+	}
+	return ms, nil
+}

@@ -1,0 +1,200 @@
+package callbody
+
+import (
+	"strconv"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// OpCode returns the code with which an op's own call is refused, "" if it is
+// not.
+func OpCode(body Body, res *fsm.Result) wire.Code {
+	if claim, ok := body.(*Claim); ok && res.Code == "" && !claim.Many && len(res.Claims) == 0 {
+		return wire.CodeNoPendingTasks
+	}
+	return wire.Code(res.Code)
+}
+
+// Batch is the body of POST /api/batch.
+type Batch struct {
+	atomic bool
+	Ops    []Body
+}
+
+// Command is that of Body.
+func (req *Batch) Command() fsm.Batch {
+	cmd := fsm.Batch{Atomic: req.atomic, Ops: make([]fsm.Command, len(req.Ops))}
+	for i, body := range req.Ops {
+		cmd.Ops[i] = body.Command()
+	}
+	return cmd
+}
+
+// ClaimOf returns the claim that an op makes, nil if it makes none.
+func ClaimOf(body Body) *Claim {
+	switch c := body.(type) {
+	case *Claim:
+		return c
+	case *Complete:
+		return c.Claim
+	}
+	return nil
+}
+
+// DecodeBatch reads the body of POST /api/batch. What is wrong with one op is
+// wrong with all.
+func DecodeBatch(body []byte, limits *bound.Limits) (Batch, *refuse.Refusal) {
+	var req Batch
+	d := NewDecoder(body, limits)
+	defer d.Free()
+	changes := 0
+	bad := d.Fields(func(name []byte) (bad *refuse.Refusal) {
+		switch string(name) {
+		case "atomic":
+			req.atomic, bad = d.Boolean("atomic")
+		case "ops":
+			_, bad = d.array("ops", "ops", d.limits.Items, func() *refuse.Refusal {
+				op, bad := d.op()
+				if bad == nil {
+					changes += changesOf(op)
+					req.Ops = append(req.Ops, op)
+				}
+				return bad
+			})
+		default:
+			bad = d.Unknown(name)
+		}
+		return bad
+	})
+	switch {
+	case bad != nil:
+	case len(req.Ops) == 0:
+		bad = d.Missing("ops")
+	case changes > bound.ChangesMax:
+		bad = &refuse.Refusal{
+			Code: d.code, Field: "ops", Text: "The ops change up to " + strconv.Itoa(changes) + " tasks; at most " + strconv.Itoa(bound.ChangesMax) + " are allowed",
+			Advice: "Send several batches",
+		}
+	}
+	return req, bad
+}
+
+// changesOf returns how many tasks an op changes at most.
+func changesOf(op Body) int {
+	n := 1
+	switch op := op.(type) {
+	case *One:
+		n = fsm.CountTasks([]fsm.NewTask{op.NewTask})
+	case *Complete:
+		n += fsm.CountTasks(op.Submit)
+	case *Claim:
+		n = 0
+	}
+	if claim := ClaimOf(op); claim != nil {
+		n += int(claim.Cmd.Limit)
+	}
+	return n
+}
+
+// newOp returns the body of an op of that name; setID takes its id, nil if it
+// has none. The body is nil if there is no such op.
+func newOp(name string) (body Body, setID func(id uint64)) {
+	switch name {
+	case "submit":
+		return &One{draft: newDraft()}, nil
+	case "claim":
+		claim := newClaimRequest()
+		claim.noWait = true
+		return &claim, nil
+	}
+	var op interface {
+		Body
+		setID(id uint64)
+	}
+	switch name {
+	case "complete":
+		op = &Complete{}
+	case "fail":
+		op = &Fail{}
+	case "extend":
+		op = &Extend{}
+	case "release":
+		op = &Release{}
+	case "retry":
+		op = &Retry{}
+	case "cancel":
+		op = &Cancel{}
+	case "delete":
+		op = &Delete{}
+	default:
+		return nil, nil
+	}
+	return op, op.setID
+}
+
+// op reads one op of a batch.
+func (d *Decoder) op() (Body, *refuse.Refusal) {
+	ok, bad := d.beginItem()
+	if bad != nil {
+		return nil, bad
+	}
+	if !ok {
+		return nil, d.Invalid("", "an object")
+	}
+	name, given := d.ahead("op")
+	if !given {
+		if bad := d.skipObject(); bad != nil {
+			return nil, bad
+		}
+		return nil, d.Missing("op")
+	}
+	body, setID := newOp(name)
+	if body == nil {
+		return nil, d.Invalid("op", opsAllowed)
+	}
+	if _, ok := body.(*One); ok {
+		if bad := d.countTask(); bad != nil {
+			return nil, bad
+		}
+		d.code = wire.CodeInvalidTask
+		defer func() { d.code = wire.CodeInvalidRequest }()
+	}
+	if bad := d.opFields(body, setID); bad != nil {
+		return nil, bad
+	}
+	return body, body.check(d)
+}
+
+// opFields reads the fields of an op: those of its own call, and id if that has
+// one in its path.
+func (d *Decoder) opFields(body Body, setID func(id uint64)) *refuse.Refusal {
+	given := setID == nil
+	for {
+		name, more, bad := d.next()
+		switch {
+		case bad != nil:
+			return bad
+		case !more && !given:
+			return d.Missing("id")
+		case !more:
+			return nil
+		case string(name) == "op":
+			bad = d.skip()
+		case string(name) == "id" && setID != nil:
+			var id int64
+			if id, given, bad = d.Integer("id", 1, bound.IDMax); given {
+				setID(uint64(id))
+			}
+		default:
+			bad = body.field(d, name)
+		}
+		if bad != nil {
+			return bad
+		}
+	}
+}
+
+const opsAllowed = `"submit", "claim", "complete", "fail", "extend", "release", "retry", "cancel" or "delete"`

@@ -1,0 +1,163 @@
+package callbody
+
+import (
+	"strconv"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// Complete is the body of POST /api/tasks/{id}/complete.
+type Complete struct {
+	held
+	result, payload []byte
+	Submit          []fsm.NewTask
+	Claim           *Claim // nil: none
+}
+
+// DecodeComplete is decodeCall of a complete: through the interface, each of
+// them would cost an allocation more.
+func DecodeComplete(id uint64, body []byte, limits *bound.Limits) (c Complete, bad *refuse.Refusal) {
+	c.hold.ID = id
+	d := NewDecoder(body, limits)
+	defer d.Free()
+	if bad = d.Fields(func(name []byte) *refuse.Refusal { return c.field(d, name) }); bad == nil {
+		bad = c.check(d)
+	}
+	return c, bad
+}
+
+func (c *Complete) field(d *Decoder, name []byte) *refuse.Refusal {
+	ok, bad := c.holdField(d, name)
+	if ok {
+		return bad
+	}
+	switch string(name) {
+	case "result":
+		c.result, bad = d.raw("result", d.limits.ValueBytes)
+	case "result_payload":
+		if c.payload, bad = d.base64("result_payload"); len(c.payload) == 0 {
+			c.payload = nil // no bytes are no result
+		}
+	case "submit":
+		_, bad = d.taskArray("submit", func(t *draft, bad *refuse.Refusal) *refuse.Refusal {
+			c.Submit = append(c.Submit, t.NewTask)
+			return bad
+		})
+	case "claim":
+		bad = c.readClaim(d)
+	default:
+		bad = d.Unknown(name)
+	}
+	return bad
+}
+
+// readClaim reads the claim that follows, which does not wait.
+func (c *Complete) readClaim(d *Decoder) *refuse.Refusal {
+	claim := newClaimRequest()
+	claim.noWait = true
+	ok, bad := d.object("claim", func(name []byte) *refuse.Refusal { return d.claimField(name, &claim) })
+	if ok {
+		c.Claim = &claim
+	}
+	return bad
+}
+
+func (c *Complete) check(d *Decoder) *refuse.Refusal {
+	if bad := c.held.check(d); bad != nil {
+		return bad
+	}
+	if c.result != nil && c.payload != nil {
+		return &refuse.Refusal{
+			Code: wire.CodeInvalidRequest, Field: d.path("result_payload"), Text: "result and result_payload are both given",
+			Advice: "Send at most one of result and result_payload",
+		}
+	}
+	if n := changesOf(c); n > bound.ChangesMax {
+		return &refuse.Refusal{
+			Code: wire.CodeInvalidRequest, Field: d.path("submit"),
+			Text:   "The call changes up to " + strconv.Itoa(n) + " tasks, steps counted; at most " + strconv.Itoa(bound.ChangesMax) + " are allowed",
+			Advice: "Submit fewer tasks, or claim fewer",
+		}
+	}
+	if c.Claim == nil {
+		return nil
+	}
+	if c.Claim.Cmd.WorkerID == "" {
+		c.Claim.Cmd.WorkerID = c.hold.WorkerID
+	}
+	d.enter("claim", -1)
+	defer d.leave()
+	return d.checkClaim(c.Claim)
+}
+
+// Command is that of Body.
+func (c *Complete) Command() fsm.Command {
+	cmd := fsm.Complete{Hold: c.hold, Result: c.result, ResultPayload: c.payload, Submit: c.Submit}
+	if c.Claim != nil {
+		cmd.Claim = &c.Claim.Cmd
+	}
+	return cmd
+}
+
+// Answer is that of Body.
+func (c *Complete) Answer(b []byte, p *fsm.Proposed) []byte {
+	b = appendTaskAnswer(b, p)
+	if len(c.Submit) > 0 {
+		b = appendSubmitted(b, p.Result.Submitted, p.Result.Repeated)
+	}
+	if c.Claim != nil {
+		b = c.appendClaimed(b, p)
+	}
+	return appendRepeated(b, p.Result.Repeated)
+}
+
+// appendSubmitted appends what became of the follow-up tasks. A repeated answer
+// does not know any more what a task was compared with.
+func appendSubmitted(b []byte, done []fsm.Submitted, repeated bool) []byte {
+	b = append(b, `,"submitted":[`...)
+	for i := range done {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"id":`...)
+		b = strconv.AppendUint(b, done[i].Task.ID, 10)
+		b = appendCreated(b, done[i].Created, done[i].SameRequest || repeated)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// appendClaimed appends what the claim took: a task or null, or with limit the
+// tasks.
+func (c *Complete) appendClaimed(b []byte, p *fsm.Proposed) []byte {
+	claims := p.Result.Claims
+	if c.Claim.Many {
+		b = append(b, `,"claimed":{"tasks":[`...)
+		b = appendClaimedTasks(b, claims, p)
+		return append(b, "]}"...)
+	}
+	b = append(b, `,"claimed":{"task":`...)
+	if len(claims) == 0 {
+		return append(b, "null}"...)
+	}
+	return append(encode.Claimed(b, &claims[0], claimsRepeated(&p.Result), p.Stamp), '}')
+}
+
+// appendClaimedTasks appends tasks that were claimed, with commas between them.
+func appendClaimedTasks(b []byte, claims []fsm.Claim, p *fsm.Proposed) []byte {
+	for i := range claims {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = encode.Claimed(b, &claims[i], claimsRepeated(&p.Result), p.Stamp)
+	}
+	return b
+}
+
+// claimsRepeated reports whether the claims in a complete's answer were answered
+// before: to the complete, or to another request with their claim_request_id.
+func claimsRepeated(res *fsm.Result) bool { return res.Repeated || res.ClaimsRepeated }

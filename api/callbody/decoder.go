@@ -1,0 +1,604 @@
+package callbody
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+)
+
+// Decoder reads one request body: a JSON object whose fields the caller takes
+// one by one with next and one of the readers. It is strict: names are
+// case-sensitive and appear once at every level, text is UTF-8, nothing
+// follows the object. null counts as absent, so readers return a zero value
+// and false for it.
+//
+// A refusal of a field is made after its value was read, so that the rest of
+// the body can still be skipped, unless the refusal says syntax. What readers
+// return shares no memory with the body, but for raw and bytes that say so.
+type Decoder struct {
+	dec     jsontext.Decoder
+	buf     bytes.Buffer
+	scout   jsontext.Decoder // looks ahead in the body, through rest
+	rest    bytes.Buffer
+	body    []byte
+	scratch []byte
+	limits  *bound.Limits
+	code    wire.Code // of a field's refusal
+	at      []place   // where the object that is being read stands in the body
+	submits int       // tasks that the body submits, steps counted, so far
+
+	// Of a body of many names it was found out before whether an object has a name twice: then
+	// twice is its refusal. Of any other the JSON decoder does.
+	twice   *refuse.Refusal
+	options []jsontext.Options
+}
+
+// anyNames are the options of a decoder that does not look for names that are there
+// twice. They are never changed.
+var anyNames = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
+
+// place is one step on the way to an object: a field's name and, if the field
+// is an array, the index in it, else -1.
+type place struct {
+	name  string
+	index int
+}
+
+// kindString is for the readers in other files.
+const kindString = jsontext.KindString
+
+var decoders = sync.Pool{New: func() any { return new(Decoder) }}
+
+// NewDecoder returns a decoder of body; the caller calls free when it is done.
+func NewDecoder(body []byte, limits *bound.Limits) *Decoder {
+	d := decoders.Get().(*Decoder)
+	d.body, d.limits, d.code, d.at, d.submits = body, limits, wire.CodeInvalidRequest, d.at[:0], 0
+	d.buf = *bytes.NewBuffer(body)
+	d.twice, d.options = nil, nil
+	if hasManyNames(body) {
+		d.options = anyNames
+		if at, found := findDuplicate(body); found {
+			d.twice = refuseDuplicate(at)
+		}
+	}
+	d.dec.Reset(&d.buf, d.options...)
+	return d
+}
+
+// Free gives the decoder back; nothing of it is used afterwards.
+func (d *Decoder) Free() {
+	const scratchMax = 64 << 10
+	d.body, d.limits, d.buf, d.rest = nil, nil, bytes.Buffer{}, bytes.Buffer{}
+	if cap(d.scratch) > scratchMax {
+		d.scratch = nil
+	}
+	decoders.Put(d)
+}
+
+// isBlank reports whether a body holds nothing. It then has no fields.
+func isBlank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
+
+// begin reads the start of the object that the body must be. some is false if
+// the body is blank: then there is nothing to read.
+func (d *Decoder) begin() (some bool, bad *refuse.Refusal) {
+	switch {
+	case isBlank(d.body):
+		return false, nil
+	case d.twice != nil:
+		return false, d.twice
+	}
+	if kind := d.dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
+		// The kind goes by the first byte: task_type=x is no boolean.
+		if bad := d.skip(); bad != nil {
+			return false, bad
+		}
+		return false, &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "The body is " + kindName(kind) + ", not a JSON object", Advice: refuse.AdviceSyntax, Syntax: true}
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return false, d.syntax(err)
+	}
+	return true, nil
+}
+
+// Fields reads a whole body: it calls field with each name, and field reads the
+// value. The first refusal ends it. A blank body has no fields.
+func (d *Decoder) Fields(field func(name []byte) *refuse.Refusal) *refuse.Refusal {
+	some, bad := d.begin()
+	if bad != nil || !some {
+		return bad
+	}
+	for {
+		name, more, bad := d.next()
+		if bad != nil {
+			return bad
+		}
+		if !more {
+			return d.end()
+		}
+		if bad := field(name); bad != nil {
+			return bad
+		}
+	}
+}
+
+// next returns the name of the next field of the current object, valid until
+// the next call. more is false after the last one.
+func (d *Decoder) next() (name []byte, more bool, bad *refuse.Refusal) {
+	if d.dec.PeekKind() == jsontext.KindEndObject {
+		_, err := d.dec.ReadToken()
+		if err != nil {
+			return nil, false, d.syntax(err)
+		}
+		return nil, false, nil
+	}
+	name, bad = d.value()
+	if bad != nil {
+		return nil, false, bad
+	}
+	return d.unquote(name), true, nil
+}
+
+// end checks that nothing follows the object.
+func (d *Decoder) end() *refuse.Refusal {
+	_, err := d.dec.ReadToken()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return d.syntax(err)
+	}
+	return &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "The body goes on after the JSON object", Advice: refuse.AdviceSyntax, Syntax: true}
+}
+
+// skipObject skips what is left of the current object, its end too.
+func (d *Decoder) skipObject() *refuse.Refusal { return d.skipOut(d.dec.StackDepth()) }
+
+// skipOut skips what is left of the object or array at that depth, its end too,
+// wherever in it the decoder is.
+func (d *Decoder) skipOut(depth int) *refuse.Refusal {
+	for d.dec.StackDepth() >= depth {
+		switch d.dec.PeekKind() {
+		case jsontext.KindEndObject, jsontext.KindEndArray:
+			if _, err := d.dec.ReadToken(); err != nil {
+				return d.syntax(err)
+			}
+		default:
+			if bad := d.skip(); bad != nil {
+				return bad
+			}
+		}
+	}
+	return nil
+}
+
+// ahead looks for a field of the object that has just begun, and returns its
+// text, "" if it is no string. given is false if there is none that can be read.
+func (d *Decoder) ahead(field string) (text string, given bool) {
+	d.rest = *bytes.NewBuffer(d.body[d.dec.InputOffset()-1:])
+	d.scout.Reset(&d.rest, d.options...)
+	if _, err := d.scout.ReadToken(); err != nil {
+		return "", false
+	}
+	for d.scout.PeekKind() == jsontext.KindString {
+		name, err := d.scout.ReadValue()
+		if err != nil {
+			return "", false
+		}
+		if string(d.unquote(name)) != field {
+			if d.scout.SkipValue() != nil {
+				return "", false
+			}
+			continue
+		}
+		value, err := d.scout.ReadValue()
+		switch {
+		case err != nil, value.Kind() == jsontext.KindNull:
+			return "", false
+		case value.Kind() != jsontext.KindString:
+			return "", true
+		}
+		return string(d.unquote(value)), true
+	}
+	return "", false
+}
+
+// IsNull reports whether the next value is null.
+func (d *Decoder) IsNull() bool { return d.dec.PeekKind() == jsontext.KindNull }
+
+func (d *Decoder) skip() *refuse.Refusal {
+	if err := d.dec.SkipValue(); err != nil {
+		return d.syntax(err)
+	}
+	return nil
+}
+
+// value returns the next value's bytes as sent, inside the body.
+func (d *Decoder) value() ([]byte, *refuse.Refusal) {
+	v, err := d.dec.ReadValue()
+	if err != nil {
+		return nil, d.syntax(err)
+	}
+	end := int(d.dec.InputOffset())
+	return d.body[end-len(v) : end], nil
+}
+
+// unquote returns the text of a valid JSON string: inside the body, or inside
+// the scratch buffer if it has escapes.
+func (d *Decoder) unquote(quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1]
+	}
+	d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], quoted)
+	return d.scratch
+}
+
+// enter says that what is read next stands in that field of the current object,
+// leave that it has been read.
+func (d *Decoder) enter(name string, index int) { d.at = append(d.at, place{name, index}) }
+
+func (d *Decoder) leave() { d.at = d.at[:len(d.at)-1] }
+
+// path is where a field of the current object is, "" the object itself.
+func (d *Decoder) path(field string) string {
+	if len(d.at) == 0 {
+		return field
+	}
+	var b strings.Builder
+	for i, p := range d.at {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(p.name)
+		if p.index >= 0 {
+			b.WriteString("[" + strconv.Itoa(p.index) + "]")
+		}
+	}
+	if field != "" {
+		b.WriteString("." + field)
+	}
+	return b.String()
+}
+
+// Invalid is the refusal of a field's value; allowed says what it may be.
+func (d *Decoder) Invalid(field, allowed string) *refuse.Refusal {
+	path := d.path(field)
+	return &refuse.Refusal{Code: d.code, Text: "Invalid " + path + ": " + allowed + " is allowed", Advice: refuse.AdviceField, Field: path}
+}
+
+// Missing is the refusal of an object without a field that it needs.
+func (d *Decoder) Missing(field string) *refuse.Refusal {
+	path := d.path(field)
+	return &refuse.Refusal{Code: d.code, Text: "Missing required field: " + path, Advice: "Send " + field + " in the JSON body", Field: path}
+}
+
+// Unknown is the refusal of a field that nobody knows. Its value is skipped.
+func (d *Decoder) Unknown(name []byte) *refuse.Refusal {
+	path := d.path(jsonout.Shorten(string(name)))
+	if bad := d.skip(); bad != nil {
+		return bad
+	}
+	return &refuse.Refusal{Code: d.code, Text: "Unknown field: " + path, Advice: "Remove it, or check its spelling: names are case-sensitive", Field: path}
+}
+
+// takes reads a value of the wanted kind, as sent. ok is false for null. Any
+// other kind is skipped and refused.
+func (d *Decoder) takes(kind jsontext.Kind, field, allowed string) (raw []byte, ok bool, bad *refuse.Refusal) {
+	switch got := d.dec.PeekKind(); got {
+	case kind, jsontext.KindInvalid:
+		raw, bad = d.value()
+		return raw, bad == nil, bad
+	case jsontext.KindNull:
+		return nil, false, d.skip()
+	default:
+		if bad := d.skip(); bad != nil {
+			return nil, false, bad
+		}
+		return nil, false, d.Invalid(field, allowed)
+	}
+}
+
+// Integer reads an integer of [lo, hi]. Fractions, exponents and strings are
+// no integers.
+func (d *Decoder) Integer(field string, lo, hi int64) (n int64, ok bool, bad *refuse.Refusal) {
+	raw, ok, bad := d.takes(jsontext.KindNumber, field, "")
+	if bad == nil && !ok {
+		return 0, false, nil
+	}
+	if bad == nil {
+		var err error
+		if n, err = strconv.ParseInt(string(raw), 10, 64); err == nil && lo <= n && n <= hi {
+			return n, true, nil
+		}
+	} else if bad.Syntax {
+		return 0, false, bad
+	}
+	return 0, false, d.Invalid(field, "an integer from "+strconv.FormatInt(lo, 10)+" to "+strconv.FormatInt(hi, 10))
+}
+
+// Text reads a string, valid until the next call of the decoder.
+func (d *Decoder) Text(field, allowed string) (s []byte, ok bool, bad *refuse.Refusal) {
+	raw, ok, bad := d.takes(jsontext.KindString, field, allowed)
+	if !ok || bad != nil {
+		return nil, false, bad
+	}
+	return d.unquote(raw), true, nil
+}
+
+// workerID reads a worker_id, "" if it is null. Anything but a well-formed one
+// has the contract's own refusal.
+func (d *Decoder) workerID() (string, *refuse.Refusal) {
+	s, ok, bad := d.Text("worker_id", "")
+	switch {
+	case bad != nil && bad.Syntax:
+		return "", bad
+	case bad != nil, ok && !bound.ValidWorkerID(s):
+		return "", refuseWorkerID(d.path("worker_id"))
+	}
+	return string(s), nil
+}
+
+// holderID reads the worker_id of a filter, "" if it is null: a processor may
+// have ended a task, too.
+func (d *Decoder) holderID() (string, *refuse.Refusal) {
+	s, ok, bad := d.Text("worker_id", "")
+	switch {
+	case bad != nil && bad.Syntax:
+		return "", bad
+	case bad != nil, ok && !bound.ValidProcessorID(s):
+		return "", RefuseHolderID(d.path("worker_id"))
+	}
+	return string(s), nil
+}
+
+// RefuseHolderID refuses a parameter or field that names a worker or a processor.
+func RefuseHolderID(field string) *refuse.Refusal {
+	f := refuseWorkerID(field)
+	f.Advice = "Send the worker_id of a worker, or the processor_id of a processor: 1 to 128 of A-Z a-z 0-9 _ . : -"
+	return f
+}
+
+func refuseWorkerID(field string) *refuse.Refusal {
+	return &refuse.Refusal{
+		Code: wire.CodeInvalidWorkerID, Field: field, Text: "Invalid worker_id format",
+		Advice: "Send a worker_id of 1 to 128 letters, digits, _ and -",
+	}
+}
+
+// taskType reads a task_type.
+func (d *Decoder) taskType(field string) (string, bool, *refuse.Refusal) {
+	s, ok, bad := d.Text(field, bound.TaskTypeAllowed)
+	if !ok || bad != nil {
+		return "", false, bad
+	}
+	if !bound.ValidTaskType(s) {
+		return "", false, d.Invalid(field, bound.TaskTypeAllowed)
+	}
+	return string(s), true, nil
+}
+
+// key reads a string of 1 to most bytes without control characters.
+func (d *Decoder) key(field string, most int) (string, bool, *refuse.Refusal) {
+	allowed := ""
+	s, ok, bad := d.Text(field, "")
+	if bad != nil && bad.Syntax || bad == nil && !ok {
+		return "", false, bad
+	}
+	if bad == nil && bound.ValidKey(s, most) {
+		return string(s), true, nil
+	}
+	allowed = "a string of 1 to " + strconv.Itoa(most) + " bytes without control characters"
+	return "", false, d.Invalid(field, allowed)
+}
+
+// raw reads any JSON value of at most so many bytes, as a copy of the bytes
+// sent.
+func (d *Decoder) raw(field string, most int) ([]byte, *refuse.Refusal) {
+	if d.IsNull() {
+		return nil, d.skip()
+	}
+	depth := d.dec.StackDepth()
+	v, bad := d.value()
+	if bad != nil {
+		return nil, bad
+	}
+	if len(v) > most {
+		return nil, d.oversized(field, most)
+	}
+	if depth+nesting(v) > d.limits.Depth {
+		return nil, d.Invalid(field, "a nesting of "+strconv.Itoa(d.limits.Depth)+" levels, the body being the first,")
+	}
+	return bytes.Clone(v), nil
+}
+
+// base64 reads opaque bytes, nil if the field is null.
+func (d *Decoder) base64(field string) ([]byte, *refuse.Refusal) {
+	const allowed = "a string in base64 (standard alphabet, padded)"
+	s, ok, bad := d.Text(field, allowed)
+	if !ok || bad != nil {
+		return nil, bad
+	}
+	if base64.StdEncoding.DecodedLen(len(s)) > d.limits.ValueBytes+2 {
+		return nil, d.oversized(field, d.limits.ValueBytes)
+	}
+	out := make([]byte, base64.StdEncoding.DecodedLen(len(s)))
+	n, err := base64.StdEncoding.Strict().Decode(out, s)
+	if err != nil || bytes.ContainsAny(s, "\r\n") {
+		return nil, d.Invalid(field, allowed)
+	}
+	if n > d.limits.ValueBytes {
+		return nil, d.oversized(field, d.limits.ValueBytes)
+	}
+	return out[:n:n], nil
+}
+
+func (d *Decoder) oversized(field string, most int) *refuse.Refusal {
+	path := d.path(field)
+	return refuse.TooLarge(path, path+" is larger than "+strconv.Itoa(most)+" bytes")
+}
+
+// beginArray reads the start of an array. ok is false for null.
+func (d *Decoder) beginArray(field, allowed string) (ok bool, bad *refuse.Refusal) {
+	switch d.dec.PeekKind() {
+	case jsontext.KindBeginArray, jsontext.KindInvalid:
+		if _, err := d.dec.ReadToken(); err != nil {
+			return false, d.syntax(err)
+		}
+		return true, nil
+	case jsontext.KindNull:
+		return false, d.skip()
+	}
+	if bad := d.skip(); bad != nil {
+		return false, bad
+	}
+	return false, d.Invalid(field, allowed)
+}
+
+// endArray reads the end of an array, if it is next.
+func (d *Decoder) endArray() (ended bool, bad *refuse.Refusal) {
+	if d.dec.PeekKind() != jsontext.KindEndArray {
+		return false, nil
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return false, d.syntax(err)
+	}
+	return true, nil
+}
+
+// array reads the array of 1 to most things that a field is: element reads each
+// of them. ok is false for null.
+func (d *Decoder) array(field, things string, most int, element func() *refuse.Refusal) (ok bool, bad *refuse.Refusal) {
+	allowed := "an array of 1 to " + strconv.Itoa(most) + " " + things
+	ok, bad = d.beginArray(field, allowed)
+	if bad != nil || !ok {
+		return false, bad
+	}
+	for i := 0; ; i++ {
+		ended, bad := d.endArray()
+		switch {
+		case bad != nil:
+			return false, bad
+		case ended && i > 0:
+			return true, nil
+		case ended, i == most:
+			return false, d.Invalid(field, allowed)
+		}
+		d.enter(field, i)
+		bad = element()
+		d.leave()
+		if bad != nil {
+			return false, bad
+		}
+	}
+}
+
+// beginItem reads the start of an object in an array. ok is false, and the
+// value is skipped, if something else is there.
+func (d *Decoder) beginItem() (ok bool, bad *refuse.Refusal) {
+	switch d.dec.PeekKind() {
+	case jsontext.KindBeginObject, jsontext.KindInvalid:
+		if _, err := d.dec.ReadToken(); err != nil {
+			return false, d.syntax(err)
+		}
+		return true, nil
+	}
+	return false, d.skip()
+}
+
+// syntax puts an error of the decoder into words.
+func (d *Decoder) syntax(err error) *refuse.Refusal {
+	r := &refuse.Refusal{Code: wire.CodeInvalidRequest, Advice: refuse.AdviceSyntax, Syntax: true}
+	var syn *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		errors.As(err, &syn)
+		return refuseDuplicate(syn.JSONPointer)
+	case errors.As(err, &syn) && strings.Count(string(syn.JSONPointer), "/") > d.limits.Depth:
+		r.Field = pointerPath(syn.JSONPointer)
+		r.Text = "The body nests deeper than " + strconv.Itoa(d.limits.Depth) + " levels"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		r.Text = "The body is not valid JSON: it ends too early"
+	case errors.As(err, &syn):
+		r.Field = pointerPath(syn.JSONPointer)
+		r.Text = "The body is not valid JSON: " + syn.Err.Error() + " at byte " + strconv.FormatInt(syn.ByteOffset, 10)
+	default:
+		r.Text = "The body is not valid JSON"
+	}
+	return r
+}
+
+// refuseDuplicate is the refusal of a body that has a field twice.
+func refuseDuplicate(at jsontext.Pointer) *refuse.Refusal {
+	field := pointerPath(at)
+	return &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "Duplicate field: " + field, Advice: refuse.AdviceSyntax, Field: field, Syntax: true}
+}
+
+// fieldBytes is about where a path that the client made up is cut.
+const fieldBytes = 100
+
+// pointerPath writes a JSON pointer as the contract names fields:
+// tasks[3].params.x.
+func pointerPath(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		if b.Len() > fieldBytes {
+			break
+		}
+		if _, err := strconv.ParseUint(token, 10, 32); err == nil && b.Len() > 0 {
+			b.WriteString("[" + token + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(token)
+	}
+	return jsonout.Shorten(b.String())
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "a boolean"
+	case jsontext.KindString:
+		return "a string"
+	case jsontext.KindNumber:
+		return "a number"
+	case jsontext.KindBeginArray:
+		return "an array"
+	}
+	return "something else"
+}
+
+// nesting returns how deep objects and arrays nest in a valid JSON value, 0
+// for a scalar.
+func nesting(v []byte) int {
+	depth, deepest, quoted := 0, 0, false
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}

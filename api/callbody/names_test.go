@@ -1,0 +1,180 @@
+package callbody
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+)
+
+// manyNames is a body of about size bytes, all in one object's names.
+func manyNames(before, after string, size int) []byte {
+	var b strings.Builder
+	b.WriteString(before + "{")
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, `"%x":1,`, i)
+	}
+	return []byte(b.String() + `"last":1}` + after)
+}
+
+// A body costs a small multiple of its bytes, whatever names are in it, and wherever.
+func TestNames_Memory(t *testing.T) { // not parallel: it measures all that is allocated
+	limits := bound.Limits{}
+	limits.SetDefaults()
+	const most = 5
+	for name, c := range map[string]struct {
+		body []byte
+		read func(body []byte) *refuse.Refusal
+	}{
+		"params": {manyNames(`{"params":`, `}`, 1<<20-100), func(b []byte) *refuse.Refusal {
+			_, bad := DecodeSubmit(b, &limits)
+			return bad
+		}},
+		"labels": {manyNames(`{"params":1,"labels":`, `}`, 4<<20), func(b []byte) *refuse.Refusal {
+			_, bad := DecodeSubmit(b, &limits)
+			return bad
+		}},
+		"an unknown field": {manyNames(`{"x":`, `}`, 4<<20), func(b []byte) *refuse.Refusal {
+			_, bad := DecodeSubmit(b, &limits)
+			return bad
+		}},
+		"a result": {manyNames(`{"worker_id":"w","result":`, `}`, 4<<20), func(b []byte) *refuse.Refusal {
+			_, bad := DecodeComplete(1, b, &limits)
+			return bad
+		}},
+		"an op": {manyNames(`{"ops":[`, `]}`, 4<<20), func(b []byte) *refuse.Refusal {
+			_, bad := DecodeBatch(b, &limits)
+			return bad
+		}},
+		"a name twice": {manyNames(`{"params":`, `,"params":1}`, 4<<20), func(b []byte) *refuse.Refusal {
+			_, bad := DecodeSubmit(b, &limits)
+			return bad
+		}},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		bad := c.read(c.body)
+		runtime.ReadMemStats(&after)
+		if times := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(c.body)); times > most {
+			t.Errorf("%s: %.1f times the bytes of the body, at most %d are allowed", name, times, most)
+		}
+		if (bad == nil) != (name == "params") {
+			t.Errorf("%s: %+v", name, bad)
+		}
+	}
+}
+
+// A name that is there twice among many is found as among few.
+func TestNames_Duplicate(t *testing.T) {
+	t.Parallel()
+	limits := bound.Limits{}
+	limits.SetDefaults()
+	many := string(manyNames("", "", 64<<10))
+	large := `{"pad":` + many + `,"a":[{"b":1,"b2":{"b":1}},`
+	for body, field := range map[string]string{
+		`{"params":` + large + `1]}}`:                               "",
+		`{"params":` + large + `1]},"params":1}`:                    "params",
+		`{"params":` + large + `1]},"par\u0061ms":1}`:               "params",
+		`{"params":` + large + `{"c":1,"d":{"e":[]},"c":2}]}}`:      "params.a[1].c",
+		`{"tasks":[{"params":` + large + `1]},"params":1}]}`:        "tasks[0].params",
+		`{"params":` + large + `{"c\"\\":1,"d":1,"c\u0022\\":2}]}}`: `params.a[1].c"\`,
+		`{"params":` + large + `{"c":1,"d":1}],"a":1,"z":{"a":1}}}`: "params.a",
+	} {
+		_, bad := DecodeSubmit([]byte(body), &limits)
+		if field == "" {
+			if bad != nil {
+				t.Errorf("%s: %+v", body[len(large):], bad)
+			}
+			continue
+		}
+		if bad == nil || bad.Code != wire.CodeInvalidRequest || bad.Field != field || bad.Text != "Duplicate field: "+field {
+			t.Errorf("%s: %+v, want %s", body[len(large):], bad, field)
+		}
+	}
+}
+
+// findDuplicate finds a name twice where the JSON decoder does.
+func TestNames_AsTheDecoder(t *testing.T) {
+	t.Parallel()
+	limits := bound.Limits{}
+	limits.SetDefaults()
+	rapid.Check(t, func(rt *rapid.T) {
+		body := drawJSON(rt, 3)
+		d := NewDecoder([]byte(body), &limits)
+		defer d.Free()
+		_, bad := d.value()
+		at, found := findDuplicate([]byte(body))
+		if found != (bad != nil) || found && !strings.HasPrefix(bad.Text, "Duplicate field: ") {
+			rt.Fatalf("%s: %q %v; the decoder: %+v", body, at, found, bad)
+		}
+	})
+}
+
+// Two names that have the same hash need not be the same.
+func TestNames_SameHash(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"a":1,"b":2,"\u0061":3}`)
+	names := []nameAt{{hash: 7, at: 1}, {hash: 7, at: 7}, {hash: 7, at: 13}}
+	if name, twice := sameName(body, names[:2]); twice {
+		t.Errorf("%q is there once", name)
+	}
+	if name, twice := sameName(body, names); !twice || name != "a" {
+		t.Errorf("twice is %q, %v", name, twice)
+	}
+}
+
+// Many names are those in objects that are open at the same time.
+func TestNames_Many(t *testing.T) {
+	t.Parallel()
+	pad := `"pad":"` + strings.Repeat(`\\\"{:`, namesFreeBytes/6) + `",`
+	few := strings.TrimSuffix(strings.Repeat(`{"a":1,"b":{"c":2}},`, namesFree), ",")
+	half := func(inner string) string {
+		var b strings.Builder
+		for i := range namesFree / 2 {
+			fmt.Fprintf(&b, `"%d":1,`, i)
+		}
+		return `{` + b.String() + `"x":` + inner + `}`
+	}
+	for body, want := range map[string]bool{
+		`{` + pad + `"a":1}`:                         false,
+		`{` + pad + `"a":[` + few + `]}`:             false,
+		`{` + pad + `"a":` + half("1") + `}`:         false,
+		`{` + pad + `"a":` + half(half("1")) + `}`:   true,
+		`{` + pad + `"a":[` + half(half("{")):        true,
+		`{` + pad + `"a":"` + half(half("1")) + `}`:  false,
+		`}` + pad + half(half("1")):                  false,
+		pad + half(half("1")):                        false,
+		strings.Repeat("{", 2*namesFreeBytes):        false,
+		string(manyNames("", "", namesFreeBytes-40)): false,
+	} {
+		if got := hasManyNames([]byte(body)); got != want {
+			t.Errorf("%.40q... %.40q: %v, want %v", body, body[len(body)-40:], got, want)
+		}
+	}
+}
+
+// drawJSON draws a value, of few names.
+func drawJSON(t *rapid.T, depth int) string {
+	switch kind := rapid.IntRange(0, 2).Draw(t, "kind"); {
+	case kind == 0 || depth == 0:
+		return rapid.SampledFrom([]string{`1`, `"a"`, `null`, `"\""`}).Draw(t, "leaf")
+	case kind == 1:
+		var items []string
+		for range rapid.IntRange(0, 3).Draw(t, "items") {
+			items = append(items, drawJSON(t, depth-1))
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	}
+	var members []string
+	for range rapid.IntRange(0, 3).Draw(t, "members") {
+		name := rapid.SampledFrom([]string{`"a"`, `"\u0061"`, `"b"`, `"c\""`, `""`, `"d\\"`}).Draw(t, "name")
+		members = append(members, name+":"+drawJSON(t, depth-1))
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}

@@ -1,0 +1,172 @@
+package callbody
+
+import (
+	"errors"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/cron"
+)
+
+// The bounds of a schedule's fields.
+const (
+	everyMSMin    = 1_000
+	everyMSMax    = 31_536_000_000 // 365 days
+	cronBytes     = 256
+	timezoneBytes = 64
+)
+
+const (
+	cronAllowed     = `a cron expression of five fields (minute, hour, day of month, month, day of week), as 30 2 * * 1-5, or @hourly, @daily, @weekly, @monthly or @yearly,`
+	timezoneAllowed = "the name of a time zone in the IANA database, as Europe/Paris,"
+)
+
+// Schedule is the body of PUT /api/schedules/{name}.
+type Schedule struct {
+	fsm.Schedule
+	task draft
+	some bool // task was given
+}
+
+// DecodeSchedule reads the body of PUT /api/schedules/{name}.
+func DecodeSchedule(body []byte, limits *bound.Limits) (Schedule, *refuse.Refusal) {
+	c := Schedule{task: newDraft()}
+	d := NewDecoder(body, limits)
+	defer d.Free()
+	bad := d.Fields(func(name []byte) *refuse.Refusal { return c.field(d, name) })
+	if bad == nil {
+		bad = c.check(d)
+	}
+	c.Task = c.task.NewTask
+	return c, bad
+}
+
+func (c *Schedule) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
+	switch string(name) {
+	case "task":
+		d.code = wire.CodeInvalidTask
+		c.some, bad = d.object("task", func(name []byte) *refuse.Refusal { return d.scheduledField(name, &c.task) })
+		d.code = wire.CodeInvalidRequest
+	case "cron":
+		c.Cron, bad = d.planText("cron", cronAllowed, cronBytes)
+	case "timezone":
+		c.Timezone, bad = d.planText("timezone", timezoneAllowed, timezoneBytes)
+	case "every_ms":
+		c.EveryMS, _, bad = d.Integer("every_ms", everyMSMin, everyMSMax)
+	case "overlap":
+		c.OverlapAllow, bad = d.choice("overlap", "skip", "allow")
+	case "catch_up":
+		c.CatchUpSkip, bad = d.choice("catch_up", "one", "skip")
+	case "paused":
+		c.Paused, bad = d.Boolean("paused")
+	default:
+		bad = d.Unknown(name)
+	}
+	return bad
+}
+
+// scheduledField reads one field of the task that a schedule submits: those of a
+// submit, but for what can only be said of one task.
+func (d *Decoder) scheduledField(name []byte, t *draft) *refuse.Refusal {
+	switch string(name) {
+	case "idempotency_key", "run_at", "expires_at":
+		return d.forbidden(name, "a schedule's task cannot have it", "Remove it: each slot of a schedule submits another task")
+	case "steps", "finalize", "on_step_failure":
+		return d.Unknown(name)
+	}
+	return d.taskField(name, t)
+}
+
+// planText reads a cron expression or the name of a time zone, "" if it is null.
+// Whether it is one is checked with the others.
+func (d *Decoder) planText(field, allowed string, most int) (string, *refuse.Refusal) {
+	s, ok, bad := d.Text(field, allowed)
+	if !ok || bad != nil {
+		return "", bad
+	}
+	if !bound.ValidKey(s, most) {
+		return "", d.Invalid(field, allowed)
+	}
+	return string(s), nil
+}
+
+// choice reads one of two words; other says that it is the second. null is the
+// first.
+func (d *Decoder) choice(field, first, second string) (other bool, bad *refuse.Refusal) {
+	allowed := `"` + first + `" or "` + second + `"`
+	s, ok, bad := d.Text(field, allowed)
+	if !ok || bad != nil {
+		return false, bad
+	}
+	other = string(s) == second
+	if !other && string(s) != first {
+		return false, d.Invalid(field, allowed)
+	}
+	return other, nil
+}
+
+func (c *Schedule) check(d *Decoder) *refuse.Refusal {
+	wrong := func(field, text, advice string) *refuse.Refusal {
+		return &refuse.Refusal{Code: d.code, Field: field, Text: text, Advice: advice}
+	}
+	switch {
+	case !c.some:
+		return d.Missing("task")
+	case c.Cron == "" && c.EveryMS == 0:
+		return wrong("cron", "Missing required field: cron or every_ms", "Send exactly one of cron and every_ms")
+	case c.Cron != "" && c.EveryMS != 0:
+		return wrong("every_ms", "cron and every_ms are both given", "Send exactly one of cron and every_ms")
+	case c.Timezone != "" && c.Cron == "":
+		return wrong("timezone", "timezone is given without cron", "Send timezone only with cron: every_ms counts from one slot to the next")
+	}
+	if bad := c.checkTask(d); bad != nil {
+		return bad
+	}
+	if c.Timezone == "UTC" {
+		c.Timezone = "" // one way to say it, so that it is no other plan
+	}
+	err := c.plan().Check()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, cron.ErrTimezone):
+		return d.Invalid("timezone", timezoneAllowed)
+	}
+	return d.Invalid("cron", cronAllowed)
+}
+
+// checkTask checks what one field of the task alone does not show.
+func (c *Schedule) checkTask(d *Decoder) *refuse.Refusal {
+	d.enter("task", -1)
+	d.code = wire.CodeInvalidTask
+	bad := d.checkTask(&c.task)
+	d.code = wire.CodeInvalidRequest
+	d.leave()
+	return bad
+}
+
+func (c *Schedule) plan() cron.Plan {
+	return cron.Plan{Cron: c.Cron, Timezone: c.Timezone, EveryMS: c.EveryMS}
+}
+
+// SetNext sets the slot to wait for, by the leader's clocks. A schedule that
+// goes on as it did before keeps the slot that it waits for: so one that is set
+// again and again still runs.
+func (c *Schedule) SetNext(now fsm.Stamp, before *fsm.ScheduleView) *refuse.Refusal {
+	next, ok := c.plan().Next(now.T)
+	switch {
+	case !ok:
+		return &refuse.Refusal{
+			Code: wire.CodeInvalidRequest, Field: "cron", Text: "Invalid cron: its time never comes",
+			Advice: refuse.AdviceField,
+		}
+	case c.Paused:
+		next = 0
+	case before != nil && before.NextRunAt != 0 && before.Cron == c.Cron && before.Timezone == c.Timezone && before.EveryMS == c.EveryMS:
+		next = before.NextRunAt
+	}
+	c.NextRunAt = next
+	return nil
+}

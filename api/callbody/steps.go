@@ -1,0 +1,303 @@
+package callbody
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// cycleNamesMax bounds the names by which a refusal tells a cycle.
+const cycleNamesMax = 20
+
+// stepsDraft is the steps of a task while they are being read. A step may depend
+// on one that comes later, so what it depends on is looked up at the end.
+type stepsDraft struct {
+	steps []fsm.NewStep
+	named map[string]uint16 // the place of each step
+	// dependsOn has per step the names as sent, a JSON array inside the body; nil
+	// if there are none.
+	dependsOn [][]byte
+}
+
+// parentField reads one of the fields that only a task with steps has.
+func (d *Decoder) parentField(name []byte, t *draft) (bad *refuse.Refusal) {
+	if d.IsNull() {
+		return d.skip()
+	}
+	switch string(name) {
+	case "steps":
+		return d.steps(t)
+	case "finalize":
+		t.byClaim, bad = d.choice("finalize", wire.FinalizeAuto, wire.FinalizeClaim)
+	default:
+		t.goesOn, bad = d.choice("on_step_failure", wire.OnFailureFail, wire.OnFailureGoOn)
+	}
+	if t.ofParents == "" {
+		t.ofParents = string(name)
+	}
+	return bad
+}
+
+// steps reads the steps of a task.
+func (d *Decoder) steps(t *draft) *refuse.Refusal {
+	s := stepsDraft{named: make(map[string]uint16)}
+	_, bad := d.array("steps", "steps", fsm.StepsMax, func() *refuse.Refusal {
+		if bad := d.countTask(); bad != nil {
+			return bad
+		}
+		return d.step(&s)
+	})
+	if bad == nil {
+		bad = d.resolve(&s)
+	}
+	if bad == nil {
+		t.Parent = &fsm.NewParent{Steps: s.steps}
+	}
+	return bad
+}
+
+// countTask counts a task that the body submits. A body with more than one
+// request may change is refused as a whole, at the first that is too many: what
+// is read of it is bounded by that, too.
+func (d *Decoder) countTask() *refuse.Refusal {
+	d.submits++
+	if d.submits <= bound.ChangesMax {
+		return nil
+	}
+	return &refuse.Refusal{
+		Code: wire.CodeInvalidRequest, Field: d.path(""), Syntax: true,
+		Text:   "The request submits more than " + strconv.Itoa(bound.ChangesMax) + " tasks, steps counted",
+		Advice: "Send several requests",
+	}
+}
+
+// step reads one step of the array.
+func (d *Decoder) step(s *stepsDraft) *refuse.Refusal {
+	ok, bad := d.beginItem()
+	if bad != nil {
+		return bad
+	}
+	if !ok {
+		return d.Invalid("", "an object")
+	}
+	var step fsm.NewStep
+	var dependsOn []byte
+	task := newDraft()
+	for {
+		name, more, bad := d.next()
+		if bad != nil {
+			return bad
+		}
+		if !more {
+			break
+		}
+		switch string(name) {
+		case "step":
+			step.Name, bad = d.stepName()
+		case "depends_on":
+			dependsOn, bad = d.dependsOn()
+		default:
+			bad = d.stepField(name, &task)
+		}
+		if bad != nil {
+			return bad
+		}
+	}
+	if step.Name == "" {
+		return d.Missing("step")
+	}
+	if at, taken := s.named[step.Name]; taken {
+		return d.wrong("step", "the name "+step.Name+" is that of steps["+strconv.Itoa(int(at))+"]")
+	}
+	if bad := d.checkTask(&task); bad != nil {
+		return bad
+	}
+	step.Task = task.NewTask
+	s.named[step.Name] = uint16(len(s.steps))
+	s.steps = append(s.steps, step)
+	s.dependsOn = append(s.dependsOn, dependsOn)
+	return nil
+}
+
+// stepField reads one field that a step has as any task: not those that are of
+// its parent.
+func (d *Decoder) stepField(name []byte, t *draft) *refuse.Refusal {
+	switch string(name) {
+	case "idempotency_key", "unique", "retention_ms", "steps", "finalize", "on_step_failure":
+		return d.forbidden(name, "a step cannot have "+string(name), "Remove it: it is for the task that has the steps")
+	}
+	return d.taskField(name, t)
+}
+
+// forbidden skips a field that the object cannot have, and refuses it unless it
+// is null.
+func (d *Decoder) forbidden(name []byte, why, advice string) *refuse.Refusal {
+	path, absent := d.path(string(name)), d.IsNull()
+	if bad := d.skip(); bad != nil || absent {
+		return bad
+	}
+	return &refuse.Refusal{Code: d.code, Field: path, Text: "Invalid " + path + ": " + why, Advice: advice}
+}
+
+// wrong is the refusal of a value that has the right form.
+func (d *Decoder) wrong(field, why string) *refuse.Refusal {
+	path := d.path(field)
+	return &refuse.Refusal{Code: d.code, Field: path, Text: "Invalid " + path + ": " + why, Advice: refuse.AdviceField}
+}
+
+// stepName reads the name of a step, "" if it is null.
+func (d *Decoder) stepName() (string, *refuse.Refusal) {
+	s, ok, bad := d.Text("step", bound.StepNameAllowed)
+	if !ok || bad != nil {
+		return "", bad
+	}
+	if !bound.ValidStepName(s) {
+		return "", d.Invalid("step", bound.StepNameAllowed)
+	}
+	return string(s), nil
+}
+
+// dependsOn reads the names in a depends_on and returns them as sent, nil if
+// there are none.
+func (d *Decoder) dependsOn() (raw []byte, bad *refuse.Refusal) {
+	const most = fsm.StepsMax - 1
+	allowed := "an array of up to " + strconv.Itoa(most) + " names of steps"
+	start := int(d.dec.InputOffset())
+	ok, bad := d.beginArray("depends_on", allowed)
+	if bad != nil || !ok {
+		return nil, bad
+	}
+	for i := 0; ; i++ {
+		ended, bad := d.endArray()
+		switch {
+		case bad != nil:
+			return nil, bad
+		case ended && i == 0:
+			return nil, nil
+		case ended:
+			// Between the name and the array stand only a colon and space.
+			raw = d.body[start:d.dec.InputOffset()]
+			return raw[bytes.IndexByte(raw, '['):], nil
+		case i == most:
+			return nil, d.Invalid("depends_on", allowed)
+		}
+		d.enter("depends_on", i)
+		s, ok, bad := d.Text("", bound.StepNameAllowed)
+		if bad == nil && (!ok || !bound.ValidStepName(s)) {
+			bad = d.Invalid("", bound.StepNameAllowed)
+		}
+		d.leave()
+		if bad != nil {
+			return nil, bad
+		}
+	}
+}
+
+// resolve looks up what the steps depend on. It refuses names of no other step,
+// and cycles.
+func (d *Decoder) resolve(s *stepsDraft) *refuse.Refusal {
+	var places []uint16
+	seenBy := make([]int, len(s.steps)) // the last step, from 1, that depends on it
+	for place, raw := range s.dependsOn {
+		if raw == nil {
+			continue
+		}
+		places = places[:0]
+		d.enter("steps", place)
+		bad := d.names(raw, func(name []byte) *refuse.Refusal {
+			on, known := s.named[string(name)]
+			switch {
+			case !known:
+				return d.wrong("", "no step is named "+string(name))
+			case int(on) == place:
+				return d.wrong("", "a step cannot depend on itself")
+			case seenBy[on] == place+1:
+				return d.wrong("", string(name)+" is there twice")
+			}
+			seenBy[on] = place + 1
+			places = append(places, on)
+			return nil
+		})
+		d.leave()
+		if bad != nil {
+			return bad
+		}
+		slices.Sort(places)
+		s.steps[place].DependsOn = slices.Clone(places)
+	}
+	cycle := fsm.FindCycle(len(s.steps), func(place uint16) []uint16 { return s.steps[place].DependsOn })
+	if cycle == nil {
+		return nil
+	}
+	d.enter("steps", int(cycle[0]))
+	defer d.leave()
+	return d.wrong("depends_on", "the steps wait for each other: "+nameCycle(s.steps, cycle))
+}
+
+// names calls each with the names in an array that dependsOn has read, as the
+// elements of depends_on.
+func (d *Decoder) names(raw []byte, each func(name []byte) *refuse.Refusal) *refuse.Refusal {
+	d.rest = *bytes.NewBuffer(raw)
+	d.scout.Reset(&d.rest)
+	if _, err := d.scout.ReadToken(); err != nil {
+		return d.syntax(err)
+	}
+	for i := 0; d.scout.PeekKind() == jsontext.KindString; i++ {
+		name, err := d.scout.ReadValue()
+		if err != nil {
+			return d.syntax(err)
+		}
+		d.enter("depends_on", i)
+		bad := each(d.unquote(name))
+		d.leave()
+		if bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// nameCycle writes a cycle as a -> b -> a; of a long one the first names.
+func nameCycle(steps []fsm.NewStep, cycle []uint16) string {
+	var names []string
+	for _, place := range cycle[:min(len(cycle), cycleNamesMax)] {
+		names = append(names, steps[place].Name)
+	}
+	if more := len(cycle) - len(names); more > 0 {
+		names = append(names, "("+strconv.Itoa(more)+" more)")
+	}
+	return strings.Join(append(names, steps[cycle[0]].Name), " -> ")
+}
+
+// checkParent checks what only tasks with steps have, and what they cannot
+// have.
+func (d *Decoder) checkParent(t *draft) *refuse.Refusal {
+	if t.Parent == nil {
+		path := d.path(t.ofParents)
+		return &refuse.Refusal{Code: d.code, Field: path, Text: path + " is only for a task with steps", Advice: "Send steps, or leave it out"}
+	}
+	t.Parent.ByClaim, t.Parent.Continue = t.byClaim, t.goesOn
+	field := ""
+	switch {
+	case t.RunAt != 0:
+		field = "run_at"
+	case t.delayed:
+		field = "delay_ms"
+	case t.ExpiresAt != 0:
+		field = "expires_at"
+	case t.Group != "":
+		field = "group"
+	default:
+		return nil
+	}
+	path := d.path(field)
+	return &refuse.Refusal{Code: d.code, Field: path, Text: "Invalid " + path + ": a task with steps cannot have it", Advice: "Remove it, and set it for its steps"}
+}

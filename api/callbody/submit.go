@@ -1,0 +1,330 @@
+package callbody
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// Submit is the body of a submit.
+type Submit struct {
+	Many  bool
+	Tasks []fsm.NewTask // the valid ones, in order
+	// Items says per task of a submit of many what is wrong with it, nil for
+	// a valid one.
+	Items []*refuse.Refusal
+}
+
+// DecodeSubmit reads the body of POST /api/tasks: one task, or many in tasks.
+// Of many, an invalid task is noted in its place; of one it is the refusal.
+func DecodeSubmit(body []byte, limits *bound.Limits) (Submit, *refuse.Refusal) {
+	var req Submit
+	d := NewDecoder(body, limits)
+	defer d.Free()
+	if isBlank(body) {
+		return req, &refuse.Refusal{Code: wire.CodeInvalidRequest, Text: "The body is empty", Advice: "Send a task as a JSON object, with params or payload"}
+	}
+	d.code = wire.CodeInvalidTask
+	task, single := newDraft(), false
+	bad := d.Fields(func(name []byte) *refuse.Refusal {
+		isTasks := string(name) == "tasks"
+		if isTasks && d.IsNull() {
+			return d.skip()
+		}
+		if req.Many || isTasks && single {
+			return d.mixed()
+		}
+		if isTasks {
+			return d.tasks(&req)
+		}
+		single = true
+		return d.taskField(name, &task)
+	})
+	if bad != nil || req.Many {
+		return req, bad
+	}
+	if bad := d.checkTask(&task); bad != nil {
+		return req, bad
+	}
+	req.Tasks = []fsm.NewTask{task.NewTask}
+	return req, nil
+}
+
+// draft is a task whose fields are being read.
+type draft struct {
+	fsm.NewTask
+	delayed bool // delay_ms was given
+	// ofParents is the first field given of those that only a task with steps
+	// has beside them; byClaim and goesOn are what they say.
+	ofParents       string
+	byClaim, goesOn bool
+}
+
+func newDraft() draft {
+	return draft{NewTask: fsm.NewTask{Type: "default", MaxAttempts: fsm.DefaultAttempts}}
+}
+
+func (d *Decoder) mixed() *refuse.Refusal {
+	return &refuse.Refusal{
+		Code: wire.CodeInvalidRequest, Field: "tasks",
+		Text: "tasks stands beside other fields", Advice: "Send one task's fields, or only tasks with an array of tasks",
+	}
+}
+
+// tasks reads the array of a submit of many.
+func (d *Decoder) tasks(req *Submit) *refuse.Refusal {
+	d.code = wire.CodeInvalidRequest
+	defer func() { d.code = wire.CodeInvalidTask }()
+	ok, bad := d.taskArray("tasks", func(t *draft, bad *refuse.Refusal) *refuse.Refusal {
+		if req.Items == nil {
+			n := d.likeThis()
+			req.Tasks, req.Items = make([]fsm.NewTask, 0, n), make([]*refuse.Refusal, 0, n)
+		}
+		if bad == nil {
+			req.Tasks = append(req.Tasks, t.NewTask)
+		}
+		req.Items = append(req.Items, bad)
+		return nil
+	})
+	req.Many = ok
+	return bad
+}
+
+// likeThis returns how many things the body has if all are as long as its beginning
+// up to here, which is the first of them: at most as many as are allowed.
+func (d *Decoder) likeThis() int {
+	return min(len(d.body)/int(d.dec.InputOffset())+1, d.limits.Items)
+}
+
+// taskArray reads an array of 1 to 1,000 tasks. It calls each with every one
+// and with what is wrong with it; what each returns ends the array.
+func (d *Decoder) taskArray(field string, each func(t *draft, bad *refuse.Refusal) *refuse.Refusal) (ok bool, bad *refuse.Refusal) {
+	outer := d.code
+	var task draft // one for all of them
+	return d.array(field, "tasks", d.limits.Items, func() *refuse.Refusal {
+		d.code = wire.CodeInvalidTask
+		defer func() { d.code = outer }()
+		before := d.submits
+		if bad := d.countTask(); bad != nil {
+			return bad
+		}
+		task = newDraft()
+		bad := d.task(&task)
+		if bad != nil && bad.Syntax {
+			return bad
+		}
+		if bad != nil {
+			d.submits = before // it is not submitted
+		}
+		return each(&task, bad)
+	})
+}
+
+// task reads one task of an array, to its end even if a field is refused.
+func (d *Decoder) task(t *draft) *refuse.Refusal {
+	ok, bad := d.beginItem()
+	if bad != nil {
+		return bad
+	}
+	if !ok {
+		return d.Invalid("", "an object")
+	}
+	depth := d.dec.StackDepth()
+	for {
+		name, more, bad := d.next()
+		if bad != nil {
+			return bad
+		}
+		if !more {
+			return d.checkTask(t)
+		}
+		if bad := d.taskField(name, t); bad != nil {
+			if syntax := d.skipRest(bad, depth); syntax != nil {
+				return syntax
+			}
+			return bad
+		}
+	}
+}
+
+// skipRest skips the rest of the object at that depth, a field of which was
+// refused. It returns what of that, or of the refusal, is about the syntax.
+func (d *Decoder) skipRest(bad *refuse.Refusal, depth int) *refuse.Refusal {
+	if bad.Syntax {
+		return bad
+	}
+	return d.skipOut(depth)
+}
+
+// taskField reads one field of a task.
+func (d *Decoder) taskField(name []byte, t *draft) (bad *refuse.Refusal) {
+	var n int64
+	var ok bool
+	switch string(name) {
+	case "task_type":
+		var taskType string
+		if taskType, ok, bad = d.taskType("task_type"); ok {
+			t.Type = taskType
+		}
+	case "params":
+		t.Params, bad = d.raw("params", d.limits.ValueBytes)
+	case "payload":
+		if t.Payload, bad = d.base64("payload"); bad == nil && t.Payload != nil && len(t.Payload) == 0 {
+			bad = d.Invalid("payload", "at least one byte, in base64,")
+		}
+	case "priority":
+		n, _, bad = d.Integer("priority", math.MinInt32, math.MaxInt32)
+		t.Priority = int32(n)
+	case "max_attempts":
+		if n, ok, bad = d.Integer("max_attempts", 0, math.MaxInt32); ok {
+			t.MaxAttempts = int32(n)
+		}
+	case "idempotency_key":
+		t.Key, _, bad = d.key("idempotency_key", bound.KeyMax)
+	case "lease_ms":
+		t.LeaseMS, _, bad = d.Integer("lease_ms", bound.LeaseMSMin, bound.LeaseMSMax)
+	default:
+		bad = d.taskOption(name, t)
+	}
+	return bad
+}
+
+// taskOption reads one of the rarer fields of a task.
+func (d *Decoder) taskOption(name []byte, t *draft) (bad *refuse.Refusal) {
+	switch string(name) {
+	case "run_at":
+		t.RunAt, _, bad = d.instant("run_at")
+	case "delay_ms":
+		t.DelayMS, t.delayed, bad = d.Integer("delay_ms", 0, bound.DelayMSMax)
+	case "expires_at":
+		t.ExpiresAt, _, bad = d.instant("expires_at")
+	case "backoff":
+		t.Backoff, bad = d.backoff()
+	case "retention_ms":
+		t.RetentionMS, _, bad = d.retention()
+	case "labels":
+		t.Labels, bad = d.labels()
+	case "group":
+		t.Group, _, bad = d.key("group", bound.GroupMax)
+	case "unique":
+		t.UniqueActive, bad = d.unique()
+	case "steps", "finalize", "on_step_failure":
+		bad = d.parentField(name, t)
+	default:
+		bad = d.Unknown(name)
+	}
+	return bad
+}
+
+// unique reads unique: whether a key is taken only until its task ends.
+func (d *Decoder) unique() (active bool, bad *refuse.Refusal) {
+	const allowed = `"exists" or "active"`
+	s, ok, bad := d.Text("unique", allowed)
+	if !ok || bad != nil {
+		return false, bad
+	}
+	active = string(s) == "active"
+	if !active && string(s) != "exists" {
+		return false, d.Invalid("unique", allowed)
+	}
+	return active, nil
+}
+
+// checkTask checks what one field alone does not show.
+func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
+	if t.Parent != nil || t.ofParents != "" {
+		if bad := d.checkParent(t); bad != nil {
+			return bad
+		}
+	}
+	switch {
+	case t.RunAt != 0 && t.delayed:
+		return &refuse.Refusal{Code: d.code, Field: d.path("delay_ms"), Text: "run_at and delay_ms are both given", Advice: "Send at most one of run_at and delay_ms"}
+	case t.Params != nil && t.Payload != nil:
+		return &refuse.Refusal{Code: d.code, Field: d.path("payload"), Text: "params and payload are both given", Advice: "Send exactly one of params and payload"}
+	case t.Params == nil && t.Payload == nil && t.Parent == nil:
+		return &refuse.Refusal{Code: d.code, Field: d.path("params"), Text: "Missing required field: " + d.path("params"), Advice: "Send exactly one of params (any JSON) and payload (base64)"}
+	}
+	return nil
+}
+
+// One is a batch's op that submits a task.
+type One struct{ draft }
+
+func (c *One) field(d *Decoder, name []byte) *refuse.Refusal {
+	return d.taskField(name, &c.draft)
+}
+
+func (c *One) check(d *Decoder) *refuse.Refusal { return d.checkTask(&c.draft) }
+
+// Command is that of Body.
+func (c *One) Command() fsm.Command { return fsm.Submit{Tasks: []fsm.NewTask{c.NewTask}} }
+
+// Answer is that of Body.
+func (c *One) Answer(b []byte, p *fsm.Proposed) []byte {
+	return AppendSubmitOne(b, p)
+}
+
+// AppendSubmitOne appends the answer to the submit of one task.
+func AppendSubmitOne(b []byte, p *fsm.Proposed) []byte {
+	done := &p.Result.Submitted[0]
+	b = append(b, `{"success":true,"task":`...)
+	if done.Gone {
+		b = encode.Gone(b, done.Task)
+	} else {
+		b = encode.Task(b, done.Task, encode.View{Now: p.Stamp, Params: true, Result: true, Steps: stepsOf(&p.Result)})
+	}
+	b = appendCreated(b, done.Created, done.SameRequest)
+	return append(b, '}')
+}
+
+// appendCreated appends created, and same_request where it says something.
+func appendCreated(b []byte, created, same bool) []byte {
+	if created {
+		return append(b, `,"created":true`...)
+	}
+	b = append(b, `,"created":false`...)
+	if !same {
+		b = append(b, `,"same_request":false`...)
+	}
+	return b
+}
+
+// AppendSubmitMany appends the answer to a submit of many: items says what is
+// wrong with each, done has what became of the others, in order.
+func AppendSubmitMany(b []byte, items []*refuse.Refusal, done []fsm.Submitted) []byte {
+	b = append(b, `{"success":true,"results":[`...)
+	failed := 0
+	for i, bad := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if bad != nil {
+			failed++
+			b = append(b, `{"error":`...)
+			b = jsonout.String(b, bad.Text)
+			b = append(b, `,"code":"`...)
+			b = append(b, bad.Code...)
+			b = append(b, `","message":`...)
+			b = jsonout.String(b, bad.Advice)
+			b = append(b, `,"field":`...)
+			b = jsonout.String(b, bad.Field)
+			b = append(b, '}')
+			continue
+		}
+		b = append(b, `{"id":`...)
+		b = strconv.AppendUint(b, done[0].Task.ID, 10)
+		b = appendCreated(b, done[0].Created, done[0].SameRequest)
+		b = append(b, '}')
+		done = done[1:]
+	}
+	b = append(b, `],"failed":`...)
+	b = strconv.AppendInt(b, int64(failed), 10)
+	return append(b, '}')
+}

@@ -1,0 +1,200 @@
+package callbody
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/fsm"
+)
+
+// object reads the object that a field is: it calls field with each name in it,
+// and field reads the value. ok is false for null. A refusal is made after the
+// object was read to its end.
+func (d *Decoder) object(name string, field func(name []byte) *refuse.Refusal) (ok bool, bad *refuse.Refusal) {
+	switch d.dec.PeekKind() {
+	case jsontext.KindBeginObject, jsontext.KindInvalid:
+		if _, err := d.dec.ReadToken(); err != nil {
+			return false, d.syntax(err)
+		}
+	case jsontext.KindNull:
+		return false, d.skip()
+	default:
+		if bad := d.skip(); bad != nil {
+			return false, bad
+		}
+		return false, d.Invalid(name, "an object")
+	}
+	d.enter(name, -1)
+	defer d.leave()
+	depth := d.dec.StackDepth()
+	for {
+		name, more, bad := d.next()
+		if bad != nil || !more {
+			return bad == nil, bad
+		}
+		if bad := field(name); bad != nil {
+			if syntax := d.skipRest(bad, depth); syntax != nil {
+				return false, syntax
+			}
+			return false, bad
+		}
+	}
+}
+
+// Boolean reads true or false.
+func (d *Decoder) Boolean(field string) (value bool, bad *refuse.Refusal) {
+	switch kind := d.dec.PeekKind(); kind {
+	case jsontext.KindTrue, jsontext.KindFalse, jsontext.KindNull:
+		return kind == jsontext.KindTrue, d.skip()
+	}
+	if bad := d.skip(); bad != nil {
+		return false, bad
+	}
+	return false, d.Invalid(field, "true or false")
+}
+
+// instant reads a time as milliseconds since the Unix epoch. What is finer is
+// rounded up, and nothing is before the first millisecond: 0 stands for none.
+func (d *Decoder) instant(field string) (ms int64, ok bool, bad *refuse.Refusal) {
+	const allowed = "a time in RFC 3339 of the years 1970 to 9999, as 2006-01-02T15:04:05.000Z,"
+	const farMS = 253_402_300_800_000 // the year 10000
+	s, ok, bad := d.Text(field, allowed)
+	if !ok || bad != nil {
+		return 0, false, bad
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(s))
+	if err != nil || s[len("2006-01-02T15")] != ':' || bytes.IndexByte(s, ',') >= 0 { // Parse lets in 9:00 and a comma
+		return 0, false, d.Invalid(field, allowed)
+	}
+	ms = t.UnixMilli()
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
+		ms++
+	}
+	if ms < 0 || ms >= farMS {
+		return 0, false, d.Invalid(field, allowed)
+	}
+	return max(ms, 1), true, nil
+}
+
+// decimal reads a number of [lo, hi], given in millionths as what it returns.
+// What is finer is rounded to the nearest.
+func (d *Decoder) decimal(field string, lo, hi int64) (n int64, ok bool, bad *refuse.Refusal) {
+	raw, ok, bad := d.takes(jsontext.KindNumber, field, "")
+	switch {
+	case bad != nil && bad.Syntax:
+		return 0, false, bad
+	case bad == nil && !ok:
+		return 0, false, nil
+	case bad == nil:
+		f, err := strconv.ParseFloat(string(raw), 64)
+		if err == nil && f >= float64(lo)/jsonout.Micro && f <= float64(hi)/jsonout.Micro {
+			return int64(math.Round(f * jsonout.Micro)), true, nil
+		}
+	}
+	return 0, false, d.Invalid(field, "a number from "+string(jsonout.Decimal(nil, lo))+" to "+string(jsonout.Decimal(nil, hi)))
+}
+
+// backoff reads a backoff, nil if it is null.
+func (d *Decoder) backoff() (*fsm.Backoff, *refuse.Refusal) {
+	b := fsm.Backoff{Factor: bound.BackoffFactor}
+	ok, bad := d.object("backoff", func(name []byte) (bad *refuse.Refusal) {
+		var n int64
+		var ok bool
+		switch string(name) {
+		case "initial_ms":
+			b.InitialMS, _, bad = d.Integer("initial_ms", 1, bound.DelayMSMax)
+		case "max_ms":
+			b.MaxMS, _, bad = d.Integer("max_ms", 1, bound.DelayMSMax)
+		case "factor":
+			if n, ok, bad = d.decimal("factor", jsonout.Micro, bound.FactorMax); ok {
+				b.Factor = n
+			}
+		case "jitter":
+			b.Jitter, _, bad = d.decimal("jitter", 0, jsonout.Micro)
+		default:
+			bad = d.Unknown(name)
+		}
+		return bad
+	})
+	if !ok || bad != nil {
+		return nil, bad
+	}
+	d.enter("backoff", -1)
+	defer d.leave()
+	switch {
+	case b.InitialMS == 0:
+		return nil, d.Missing("initial_ms")
+	case b.MaxMS == 0:
+		b.MaxMS = max(bound.BackoffMaxMS, b.InitialMS)
+	case b.MaxMS < b.InitialMS:
+		return nil, d.Invalid("max_ms", "an integer from initial_ms ("+strconv.FormatInt(b.InitialMS, 10)+") to "+strconv.Itoa(bound.DelayMSMax))
+	}
+	return &b, nil
+}
+
+// retention reads a retention_ms as the state machine has it.
+func (d *Decoder) retention() (ms int64, ok bool, bad *refuse.Refusal) {
+	ms, ok, bad = d.Integer("retention_ms", -1, bound.RetentionMSMax)
+	switch {
+	case !ok || bad != nil:
+		return 0, ok, bad
+	case ms == -1:
+		return fsm.KeepForever, true, nil
+	case ms == 0:
+		return fsm.KeepNone, true, nil
+	}
+	return ms, true, nil
+}
+
+// labels reads labels, sorted by name.
+func (d *Decoder) labels() (labels []fsm.Label, bad *refuse.Refusal) {
+	const nameAllowed = "an object of up to 16 labels with names of 1 to 64 bytes without : and control characters"
+	const valueAllowed = "a string of up to 64 bytes without control characters"
+	_, bad = d.object("labels", func(name []byte) *refuse.Refusal {
+		label := fsm.Label{Name: string(name)}
+		if len(labels) == bound.LabelsMax || !bound.ValidKey(name, bound.LabelBytes) || strings.Contains(label.Name, ":") {
+			if bad := d.skip(); bad != nil {
+				return bad
+			}
+			return d.Invalid("", nameAllowed)
+		}
+		value, ok, bad := d.Text(label.Name, valueAllowed)
+		if bad != nil {
+			return bad
+		}
+		if !ok || len(value) > 0 && !bound.ValidKey(value, bound.LabelBytes) {
+			return d.Invalid(label.Name, valueAllowed)
+		}
+		label.Value = string(value)
+		labels = append(labels, label)
+		return nil
+	})
+	slices.SortFunc(labels, func(a, b fsm.Label) int { return strings.Compare(a.Name, b.Name) })
+	return labels, bad
+}
+
+// ParseCreated reads created_before, or created_after. The state has
+// milliseconds: a finer time is rounded so that the comparison stays exact.
+func ParseCreated(text string, before bool) (ms int64, ok bool) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return 0, false
+	}
+	ms = t.UnixMilli()
+	if !before {
+		return max(ms, 0), true
+	}
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
+		ms++
+	}
+	return max(ms, 1), true // 0 would not filter
+}

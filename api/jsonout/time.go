@@ -1,0 +1,55 @@
+package jsonout
+
+import "time"
+
+// Time appends milliseconds since the Unix epoch as RFC 3339 in UTC with
+// milliseconds, quoted; null for 0.
+func Time(b []byte, ms int64) []byte {
+	if ms == 0 {
+		return append(b, "null"...)
+	}
+	const dayMS = 86_400_000
+	const farMS = 253_402_300_800_000 // the year 10000
+	if ms < 0 || ms >= farMS {
+		return time.UnixMilli(ms).UTC().AppendFormat(b, `"2006-01-02T15:04:05.000Z"`)
+	}
+	year, month, day := civil(ms / dayMS)
+	left := int(ms % dayMS)
+	b = append(b, '"')
+	b = append2(append2(b, year/100), year%100)
+	b = append2(append(b, '-'), month)
+	b = append2(append(b, '-'), day)
+	b = append2(append(b, 'T'), left/3_600_000)
+	b = append2(append(b, ':'), left/60_000%60)
+	b = append2(append(b, ':'), left/1_000%60)
+	b = append2(append(b, '.', byte('0'+left%1_000/100)), left%100)
+	return append(b, 'Z', '"')
+}
+
+// append2 appends a number of [0, 100) in two digits.
+func append2(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
+
+// civil returns the date that is days after 1970-01-01, days not negative. It
+// counts years from March, so that the leap day is a year's last.
+func civil(days int64) (year, month, day int) {
+	const (
+		era       = 146_097 // days of 400 years
+		toMarch0  = 719_468 // from 0000-03-01 to 1970-01-01
+		fiveMonth = 153     // days of five months from March or August
+	)
+	z := days + toMarch0
+	inEra := z % era
+	yearOfEra := (inEra - inEra/1_460 + inEra/36_524 - inEra/(era-1)) / 365
+	dayOfYear := inEra - (365*yearOfEra + yearOfEra/4 - yearOfEra/100)
+	fromMarch := (5*dayOfYear + 2) / fiveMonth
+	day = int(dayOfYear-(fiveMonth*fromMarch+2)/5) + 1
+	month = int(fromMarch) + 3
+	if month > 12 {
+		month -= 12
+	}
+	year = int(z/era*400 + yearOfEra)
+	if month <= 2 {
+		year++
+	}
+	return year, month, day
+}

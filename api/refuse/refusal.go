@@ -1,0 +1,174 @@
+package refuse
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// Refusal is a failed call before it is encoded: the contract's error body.
+type Refusal struct {
+	Code   wire.Code
+	Text   string // error: what happened
+	Advice string // message: what to do
+	Field  string // JSON path of what is wrong, "" if no field is
+	// Syntax says that the rest of the body cannot be read, or is not: then the
+	// request is refused as a whole.
+	Syntax bool
+	// Task is what stood against the command, nil if nothing did.
+	Task *fsm.Task
+	// Reason says why that task cannot be claimed, or what is full; "" if that is not
+	// the matter.
+	Reason fsm.Reason
+	// holder is who stands against the command, if it is not that task's worker.
+	holder string
+	// Details are further fields of the body, as JSON, a comma before each.
+	Details string
+}
+
+// phrase is the text of a code that always says the same.
+type phrase struct{ text, Advice string }
+
+// Phrases has the codes that need no words of their own. It is never changed.
+var Phrases = map[wire.Code]phrase{
+	wire.CodeTaskNotFound:       {"Task not found", "Check the id or the key: there is no such task, or it was deleted"},
+	wire.CodeNoPendingTasks:     {"No pending tasks available", "No pending tasks available"},
+	wire.CodeScheduleNotFound:   {"Schedule not found", "Check the name: there is no such schedule, or it was deleted"},
+	wire.CodeNotFound:           {"No such path", "Check the path: docs/protocol.md lists the calls of this server"},
+	wire.CodeMethodNotAllowed:   {"Method not allowed", "Use one of the methods in the Allow header"},
+	wire.CodeTaskAlreadyClaimed: {"Task already claimed by another worker", "Race condition detected, please retry"},
+	wire.CodeTaskNotClaimed:     {"Task is not claimed", "Claim the task first; its claim has ended or never began"},
+	wire.CodeTaskNotClaimable:   {"Task cannot be claimed now", "Wait until what reason names has passed"},
+	wire.CodeWrongWorker:        {"Task is claimed by another worker", "Stop working on this task: only the worker that holds its claim may change it"},
+	wire.CodeStaleClaim:         {"Claim is no longer valid", "Stop working on this task: its claim has ended, and whoever claims it next does it again"},
+	wire.CodeTaskCompleted:      {"Task is already completed", "Nothing is left to do: the task has its result"},
+	wire.CodeTaskFailed:         {"Task has already failed", "Retry the task if it is to run again"},
+	wire.CodeTaskCancelled:      {"Task is cancelled", "Retry the task if it is to run again"},
+	wire.CodeTaskNotTerminal:    {"Task has not ended", "Wait until the task is completed, failed or cancelled, then delete it"},
+	wire.CodeStepsUnfinished:    {"The task has steps that have not ended", "Wait until all of its steps have ended, then finalize it"},
+	wire.CodeKeyTaken:           {"The idempotency_key is taken by another task", "Retry this one once the task in task_id no longer has the key"},
+	wire.CodeCountMismatch:      {"The filter does not match as many tasks as expected", "Nothing was done: check the filter, then send matched as expect"},
+	wire.CodeEventsGone:         {"The events asked for are kept no more", "Go on without a place: oldest is the first that is kept"},
+	wire.CodeMaxAttemptsReached: {"Maximum attempts reached", "Send add_attempts to raise max_attempts"},
+	wire.CodeInternal:           {"Internal server error", "Report this with its request_id: the server's log has the reason"},
+	wire.CodeOverloaded:         {"The server is overloaded", "Nothing was written: repeat the request after the time in Retry-After"},
+	wire.CodeNoLeader:           {"The cluster has no leader", "Nothing was written: repeat the request after the time in Retry-After"},
+	wire.CodeShuttingDown:       {"The server is shutting down", "Nothing was written: repeat the request at another node"},
+	wire.CodeOutcomeUnknown:     {"The outcome is unknown", "The command may still be applied: repeat it with the same idempotency_key, claim_request_id or claim_token"},
+}
+
+const (
+	// AdviceField is the advice for a wrong field.
+	AdviceField = "Correct the field and send the request again"
+	// AdviceSyntax is that for a body that is no JSON.
+	AdviceSyntax = "Send one JSON object in UTF-8, each field at most once"
+)
+
+// RetryAfterS is Retry-After of the answers that say nothing was written: a
+// new leader is elected in about a second.
+const RetryAfterS = "1"
+
+// Because returns the refusal of a code, in the code's own words if it has some.
+func Because(code wire.Code) *Refusal {
+	p := Phrases[code]
+	return &Refusal{Code: code, Text: p.text, Advice: p.Advice}
+}
+
+// Result is the refusal of cmd that the state machine decided.
+func Result(cmd fsm.Command, res fsm.Result) *Refusal {
+	switch {
+	case res.Reason == fsm.ReasonReach:
+		return reach()
+	case res.Code == fsm.CodeInvalidRequest:
+		return invalid(cmd)
+	}
+	r := Because(wire.Code(res.Code))
+	r.Task, r.Reason = res.Task, res.Reason
+	if _, ok := cmd.(fsm.Finalize); ok {
+		finalize(r, &res)
+	} else {
+		family(r, cmd)
+	}
+	return r
+}
+
+// invalid is the refusal of a command that the state machine found
+// malformed.
+func invalid(cmd fsm.Command) *Refusal {
+	f := &Refusal{
+		Code: wire.CodeInvalidRequest, Field: "claim_request_id",
+		Text:   "The claim_request_id was used before for another request",
+		Advice: "Use a new claim_request_id, or repeat the request with the same worker, task types and order",
+	}
+	switch cmd.(type) {
+	case fsm.Complete:
+		f.Field = "claim." + f.Field
+	case fsm.SetType:
+		return &Refusal{
+			Code: wire.CodeInvalidRequest, Text: "Too many task types have settings",
+			Advice: "Clear the settings of types that are no longer used, by null in each field",
+		}
+	case fsm.SetSchedule:
+		return &Refusal{
+			Code: wire.CodeInvalidRequest, Text: "There are too many schedules",
+			Advice: "Delete the schedules that are no longer used: there may be 10,000",
+		}
+	}
+	return f
+}
+
+// reach is the refusal of an op with which its batch would change too many
+// tasks.
+func reach() *Refusal {
+	return &Refusal{
+		Code: wire.CodeInvalidRequest, Field: "ops",
+		Text:   "The ops before it and the steps that it reaches are more than " + strconv.Itoa(bound.ChangesMax) + " tasks",
+		Advice: "Send it in another batch",
+	}
+}
+
+// Level is the refusal of what the cluster's feature level does not have.
+func Level() *Refusal {
+	return &Refusal{
+		Code: wire.CodeInvalidRequest, Text: "The cluster's feature level is too low for this request",
+		Advice: "Once all nodes run the new version, run claimq cluster upgrade --finalize",
+	}
+}
+
+// Param is a refusal of something outside the body.
+func Param(field, text string) *Refusal {
+	return &Refusal{Code: wire.CodeInvalidRequest, Text: text, Advice: AdviceField, Field: field}
+}
+
+// TooLarge is a refusal for the size of field; "" means the body.
+func TooLarge(field, text string) *Refusal {
+	return &Refusal{Code: wire.CodePayloadTooLarge, Text: text, Advice: "Send less, or keep the data elsewhere and send where it is", Field: field}
+}
+
+// CodeOf maps an error of the node to the code to answer. mutation says
+// whether something may have been written. CodeInternal stands for errors that
+// nobody expected.
+func CodeOf(err error, mutation bool) wire.Code {
+	switch {
+	case errors.Is(err, fsm.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		if mutation {
+			return wire.CodeOutcomeUnknown
+		}
+		return wire.CodeOverloaded
+	case errors.Is(err, fsm.ErrNotLeader), errors.Is(err, fsm.ErrNoLeader):
+		return wire.CodeNoLeader
+	case errors.Is(err, fsm.ErrOverloaded):
+		return wire.CodeOverloaded
+	case errors.Is(err, fsm.ErrShuttingDown):
+		return wire.CodeShuttingDown
+	case errors.Is(err, fsm.ErrTooLarge):
+		return wire.CodePayloadTooLarge
+	case errors.Is(err, fsm.ErrLevel):
+		return wire.CodeInvalidRequest
+	}
+	return wire.CodeInternal
+}
