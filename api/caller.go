@@ -92,7 +92,7 @@ func (r *request) refuseGone() {
 // proposeWaiting is proposeTask of a claim that waits. gone says that nobody
 // waits for its answer any more.
 func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
-	r.server.noteClaim(&cmd, r.server.clock(r.start))
+	r.server.noteClaim(cmd.WorkerID, cmd.Types, r.server.clock(r.start))
 	caller, end, ok := r.caller()
 	if !ok {
 		return p, false, false

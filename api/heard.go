@@ -12,38 +12,22 @@ const heardWindow = 10 * time.Minute
 
 // note remembers who is at work, before its command is proposed: which workers
 // this node hears from, and which types they ask for.
-func (s *Server) note(cmd fsm.Command, at time.Time) {
-	now := s.clock(at)
-	if batch, ok := cmd.(fsm.Batch); ok {
-		for _, op := range batch.Ops {
-			s.noteOne(op, now)
-		}
-		return
-	}
-	s.noteOne(cmd, now)
-}
+func (s *Server) note(cmd fsm.Command, at time.Time) { s.noteOne(cmd, s.clock(at)) }
 
 func (s *Server) noteOne(cmd fsm.Command, now int64) {
-	switch c := cmd.(type) {
-	case fsm.ClaimNext:
-		s.noteClaim(&c, now)
-	case fsm.ClaimTask:
-		s.heard.note(c.WorkerID, now)
-	case fsm.Complete:
-		s.heard.note(c.WorkerID, now)
-		if c.Claim != nil {
-			s.noteClaim(c.Claim, now)
-		}
-	case fsm.Fail:
-		s.heard.note(c.WorkerID, now)
-	case fsm.Extend:
-		s.heard.note(c.WorkerID, now)
-	case fsm.Release:
-		s.heard.note(c.WorkerID, now)
+	about := fsm.AboutOf(cmd)
+	if about.WorkerID != "" {
+		s.heard.note(about.WorkerID, now)
+	}
+	if about.Claims {
+		s.noteClaim(about.Claimer, about.Types, now)
+	}
+	for _, op := range about.Ops {
+		s.noteOne(op, now)
 	}
 }
 
-func (s *Server) noteClaim(c *fsm.ClaimNext, now int64) {
-	s.asked.note(c.Types, now)
-	s.heard.note(c.WorkerID, now)
+func (s *Server) noteClaim(workerID string, types []string, now int64) {
+	s.asked.note(types, now)
+	s.heard.note(workerID, now)
 }

@@ -191,8 +191,6 @@ type subject struct {
 	complete bool // it is completed: a repeat is shown what that did beside
 }
 
-func (t *touched) task(id uint64) { t.tasks = append(t.tasks, subject{id: id, op: t.op}) }
-
 // permit refuses a command about task types that the key does not have. A task
 // that this node, which leads, does not know was removed, or never was: the
 // command cannot reach one that is submitted after this. That it never was is
@@ -240,62 +238,25 @@ func isDeleteSchedule(cmd fsm.Command) bool {
 
 // touch notes what a command is about.
 func (r *request) touch(t *touched, cmd fsm.Command) {
-	switch c := cmd.(type) {
-	case fsm.Submit:
-		r.touchTasks(t, c.Tasks)
-	case fsm.ClaimNext:
-		r.touchClaim(t, &c)
-	case fsm.ClaimTask:
-		t.task(c.ID)
-	case fsm.Complete:
-		t.tasks = append(t.tasks, subject{id: c.ID, op: t.op, complete: true})
-		r.touchTasks(t, c.Submit)
-		if c.Claim != nil {
-			r.touchClaim(t, c.Claim)
-		}
-	case fsm.Fail:
-		t.task(c.ID)
-	case fsm.Extend:
-		t.task(c.ID)
-	case fsm.Release:
-		t.task(c.ID)
-	case fsm.Retry:
-		t.task(c.ID)
-	case fsm.Cancel:
-		t.task(c.ID)
-	case fsm.Patch:
-		t.task(c.ID)
-	case fsm.Delete:
-		t.task(c.ID)
-	default:
-		r.touchMore(t, cmd)
+	about := fsm.AboutOf(cmd)
+	t.unknown = t.unknown || !about.Known
+	if about.ID != 0 {
+		_, completes := cmd.(fsm.Complete)
+		t.tasks = append(t.tasks, subject{id: about.ID, op: t.op, complete: completes})
 	}
-}
-
-func (r *request) touchMore(t *touched, cmd fsm.Command) {
-	switch c := cmd.(type) {
-	case fsm.ClaimFinalization:
-		t.task(c.ID)
-	case fsm.ExtendFinalization:
-		t.task(c.ID)
-	case fsm.ReleaseFinalization:
-		t.task(c.ID)
-	case fsm.Finalize:
-		t.task(c.ID)
-	case fsm.SetType:
-		r.touchType(t, c.Type)
-	case fsm.SetSchedule:
-		t.names = append(t.names, c.Schedule.Name)
-		r.touchTasks(t, []fsm.NewTask{c.Schedule.Task})
-	case fsm.DeleteSchedule:
-		t.names = append(t.names, c.Name)
-	case fsm.Batch:
-		for i, op := range c.Ops {
-			t.op = i
-			r.touch(t, op)
-		}
-	default:
-		t.unknown = true
+	r.touchTasks(t, about.Submits)
+	if about.Claims {
+		r.touchClaim(t, about.Types)
+	}
+	if about.Type != "" {
+		r.touchType(t, about.Type)
+	}
+	if about.Schedule != "" {
+		t.names = append(t.names, about.Schedule)
+	}
+	for i, op := range about.Ops {
+		t.op = i
+		r.touch(t, op)
 	}
 }
 
@@ -318,9 +279,9 @@ func (r *request) touchTasks(t *touched, tasks []fsm.NewTask) {
 }
 
 // touchClaim notes the types of a claim. One of any type was narrowed before.
-func (r *request) touchClaim(t *touched, c *fsm.ClaimNext) {
-	t.unknown = t.unknown || len(c.Types) == 0
-	for _, taskType := range c.Types {
+func (r *request) touchClaim(t *touched, types []string) {
+	t.unknown = t.unknown || len(types) == 0
+	for _, taskType := range types {
 		r.touchType(t, taskType)
 	}
 }

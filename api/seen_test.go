@@ -71,7 +71,7 @@ func TestServer_NoteAllocatesNothing(t *testing.T) {
 	s.note(batch, time.Now())
 	if n := testing.AllocsPerRun(100, func() {
 		s.note(cmd, time.Now())
-		s.noteClaim(&claim.Cmd, s.clock(time.Now()))
+		s.noteClaim(claim.Cmd.WorkerID, claim.Cmd.Types, s.clock(time.Now()))
 	}); n != 0 {
 		t.Errorf("a claim: %v allocations", n)
 	}

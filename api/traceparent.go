@@ -97,15 +97,10 @@ func untrace(cmd fsm.Command, err error) (had bool) {
 	if !errors.Is(err, fsm.ErrLevel) {
 		return false
 	}
-	switch c := cmd.(type) {
-	case fsm.Submit:
-		return untraceTasks(c.Tasks)
-	case fsm.Complete:
-		return untraceTasks(c.Submit)
-	case fsm.Batch:
-		for _, op := range c.Ops {
-			had = untrace(op, err) || had
-		}
+	about := fsm.AboutOf(cmd)
+	had = untraceTasks(about.Submits)
+	for _, op := range about.Ops {
+		had = untrace(op, err) || had
 	}
 	return had
 }

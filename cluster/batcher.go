@@ -40,75 +40,26 @@ const (
 	endedInterval = 50 * time.Millisecond
 )
 
-// lane is a class of commands. Lanes are packed in this order.
-type lane uint8
-
-const (
-	laneInternal lane = iota // ticks, evictions, checkpoints, node records
-	laneSettle               // what changes tasks that are there, and batches
-	laneExpire               // after settle: an expiry never overtakes an extend
-	laneClaim
-	laneSubmit
-	laneCount
-)
-
 // laneShare is how much of an entry a lane takes, out of 64, before the others
 // had their share: so none starves. What is left over goes by lane order.
-var laneShare = [laneCount]int{8, 24, 8, 12, 12}
+var laneShare = [fsm.LaneCount]int{8, 24, 8, 12, 12}
 
-// laneOf returns a command's lane and how many tasks it may change. A batch is
-// of the lane of settling: it may settle.
-func laneOf(cmd fsm.Command) (lane, int) {
-	switch c := cmd.(type) {
-	case fsm.Submit:
-		return laneSubmit, fsm.CountTasks(c.Tasks)
-	case fsm.Complete:
-		tasks := 1 + fsm.CountTasks(c.Submit)
-		if c.Claim != nil {
-			tasks += int(c.Claim.Limit)
-		}
-		return laneSettle, tasks
-	case fsm.Batch:
-		all := 0
-		for _, op := range c.Ops {
-			_, tasks := laneOf(op)
-			all += tasks
-		}
-		return laneSettle, all
-	case fsm.SetType, fsm.SetSchedule, fsm.DeleteSchedule:
-		return laneSettle, 0
-	case fsm.Act:
-		return laneSettle, len(c.IDs)
-	case fsm.RunSchedules:
-		return laneInternal, len(c.Items)
-	case fsm.ClaimNext:
-		return laneClaim, int(c.Limit)
-	case fsm.ClaimTask:
-		return laneClaim, 1
-	case fsm.Expire:
-		return laneExpire, len(c.Items)
-	case fsm.Fail, fsm.Extend, fsm.Release, fsm.Retry, fsm.Delete, fsm.Cancel, fsm.Patch,
-		fsm.ClaimFinalization, fsm.ExtendFinalization, fsm.ReleaseFinalization, fsm.Finalize:
-		return laneSettle, 1
-	}
-	return laneInternal, 0
-}
+// laneOf returns a command's lane and how many tasks it may change, steps of one
+// parent not counted.
+func laneOf(cmd fsm.Command) (fsm.Lane, int) { return fsm.LaneOf(cmd), fsm.AboutOf(cmd).Changes }
 
 // reaches reports whether a command may change more than laneOf counts, the steps
 // of one parent. A complete does so, too, but is so frequent, and mostly does so
 // little, that nobody looks.
 func reaches(cmd fsm.Command) bool {
-	switch cmd.(type) {
-	case fsm.Fail, fsm.Release, fsm.Cancel, fsm.Retry, fsm.Delete, fsm.Batch:
-		return true
-	}
-	return false
+	_, completes := cmd.(fsm.Complete)
+	return !completes && fsm.TouchesSteps(cmd)
 }
 
 // pending is one command on its way. The goroutine that proposes owns it until
 // it is queued and again after done was received; in between the batcher does.
 type pending struct {
-	lane  lane
+	lane  fsm.Lane
 	tasks int
 	buf   []byte // the encoded command; reused
 	seq   uint64 // order of arrival
@@ -182,7 +133,7 @@ type batcher struct {
 	gate    gate
 	ended   bool // run has returned, or is about to: the gate stays closed
 	clock   func() fsm.Stamp
-	lanes   [laneCount]laneQueue
+	lanes   [fsm.LaneCount]laneQueue
 	count   int
 	waiting int // how many of count are of claims that waited
 	bytes   int
@@ -283,7 +234,7 @@ func (b *batcher) enqueue(p *pending) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gate == gateClosed || b.gate == gateInternal && p.lane != laneInternal && p.lane != laneExpire {
+	if b.gate == gateClosed || b.gate == gateInternal && p.lane != fsm.LaneInternal && p.lane != fsm.LaneExpire {
 		return b.refuse()
 	}
 	if err := b.fullLocked(p); err != nil {
@@ -299,9 +250,9 @@ func (b *batcher) enqueue(p *pending) error {
 func (b *batcher) fullLocked(p *pending) error {
 	commands, bytes := b.queueMax, queueBytesMax
 	switch p.lane {
-	case laneInternal, laneExpire:
+	case fsm.LaneInternal, fsm.LaneExpire:
 		return nil
-	case laneSubmit:
+	case fsm.LaneSubmit:
 		commands, bytes = max(commands*3/4, 1), bytes*3/4
 	}
 	if b.count-b.waiting < commands && b.bytes+len(p.buf) <= bytes {

@@ -269,22 +269,22 @@ func TestBatcher_leavesRoomForSettles(t *testing.T) {
 		b.queueMax = queueMax
 		b.open(gateOpen, nil)
 		for i := range submits {
-			if err := b.enqueue(&pending{lane: laneSubmit}); err != nil {
+			if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); err != nil {
 				t.Errorf("submit %d of %d: %v", i, queueMax, err)
 			}
 		}
-		if err := b.enqueue(&pending{lane: laneSubmit}); !overloaded(err, fsm.BoundInFlight) {
+		if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); !overloaded(err, fsm.BoundInFlight) {
 			t.Errorf("submit %d of %d: %v", submits, queueMax, err)
 		}
 		for i := submits; i < queueMax; i++ {
-			if err := b.enqueue(&pending{lane: laneClaim}); err != nil {
+			if err := b.enqueue(&pending{lane: fsm.LaneClaim}); err != nil {
 				t.Errorf("claim %d of %d: %v", i, queueMax, err)
 			}
 		}
-		if err := b.enqueue(&pending{lane: laneSettle}); !overloaded(err, fsm.BoundInFlight) {
+		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); !overloaded(err, fsm.BoundInFlight) {
 			t.Errorf("over %d: %v", queueMax, err)
 		}
-		if err := b.enqueue(&pending{lane: laneInternal}); err != nil {
+		if err := b.enqueue(&pending{lane: fsm.LaneInternal}); err != nil {
 			t.Errorf("the leader's own: %v", err)
 		}
 	}
@@ -297,16 +297,16 @@ func TestBatcher_waitersTakeNoRoom(t *testing.T) {
 	b := newBatcher(nil, nil, nil)
 	b.open(gateOpen, nil)
 	for range defaultInFlight {
-		if err := b.enqueueWaiting(&pending{lane: laneClaim, waiter: &waiter{}}); err != nil {
+		if err := b.enqueueWaiting(&pending{lane: fsm.LaneClaim, waiter: &waiter{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range defaultInFlight {
-		if err := b.enqueue(&pending{lane: laneSettle}); err != nil {
+		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); err != nil {
 			t.Fatalf("%d others are queued: %v", i, err)
 		}
 	}
-	if err := b.enqueue(&pending{lane: laneSettle}); !errors.Is(err, fsm.ErrOverloaded) {
+	if err := b.enqueue(&pending{lane: fsm.LaneSettle}); !errors.Is(err, fsm.ErrOverloaded) {
 		t.Errorf("the queue is full of others: %v, want ErrOverloaded", err)
 	}
 	for b.count > 0 {
@@ -466,31 +466,31 @@ func TestBatcher_lanes(t *testing.T) {
 	parent := []fsm.NewTask{{Type: "t", Parent: &fsm.NewParent{Steps: make([]fsm.NewStep, 2)}}}
 	for _, c := range []struct {
 		command fsm.Command
-		lane    lane
+		lane    fsm.Lane
 		tasks   int
 	}{
-		{fsm.Submit{Tasks: make([]fsm.NewTask, 7)}, laneSubmit, 7},
-		{fsm.ClaimNext{Limit: 9}, laneClaim, 9},
-		{fsm.ClaimTask{}, laneClaim, 1},
-		{fsm.Complete{}, laneSettle, 1},
-		{fsm.Complete{Submit: make([]fsm.NewTask, 3), Claim: ten}, laneSettle, 14},
-		{fsm.Cancel{}, laneSettle, 1},
-		{fsm.Patch{}, laneSettle, 1},
-		{fsm.Submit{Tasks: parent}, laneSubmit, 3},
-		{fsm.Complete{Submit: parent}, laneSettle, 4},
-		{fsm.ClaimFinalization{}, laneSettle, 1},
-		{fsm.ExtendFinalization{}, laneSettle, 1},
-		{fsm.ReleaseFinalization{}, laneSettle, 1},
-		{fsm.Finalize{}, laneSettle, 1},
-		{fsm.SetType{}, laneSettle, 0},
-		{fsm.SetSchedule{}, laneSettle, 0},
-		{fsm.DeleteSchedule{}, laneSettle, 0},
-		{fsm.Act{IDs: make([]uint64, 8)}, laneSettle, 8},
-		{fsm.RunSchedules{Items: make([]fsm.ScheduleRun, 6)}, laneInternal, 6},
-		{fsm.Batch{Ops: []fsm.Command{fsm.Submit{Tasks: one}, *ten, fsm.Complete{Submit: one}, fsm.Delete{}}}, laneSettle, 14},
-		{fsm.Expire{Items: make([]fsm.Lease, 5)}, laneExpire, 5},
-		{fsm.Evict{}, laneInternal, 0},
-		{fsm.Tick{}, laneInternal, 0},
+		{fsm.Submit{Tasks: make([]fsm.NewTask, 7)}, fsm.LaneSubmit, 7},
+		{fsm.ClaimNext{Limit: 9}, fsm.LaneClaim, 9},
+		{fsm.ClaimTask{}, fsm.LaneClaim, 1},
+		{fsm.Complete{}, fsm.LaneSettle, 1},
+		{fsm.Complete{Submit: make([]fsm.NewTask, 3), Claim: ten}, fsm.LaneSettle, 14},
+		{fsm.Cancel{}, fsm.LaneSettle, 1},
+		{fsm.Patch{}, fsm.LaneSettle, 1},
+		{fsm.Submit{Tasks: parent}, fsm.LaneSubmit, 3},
+		{fsm.Complete{Submit: parent}, fsm.LaneSettle, 4},
+		{fsm.ClaimFinalization{}, fsm.LaneSettle, 1},
+		{fsm.ExtendFinalization{}, fsm.LaneSettle, 1},
+		{fsm.ReleaseFinalization{}, fsm.LaneSettle, 1},
+		{fsm.Finalize{}, fsm.LaneSettle, 1},
+		{fsm.SetType{}, fsm.LaneSettle, 0},
+		{fsm.SetSchedule{}, fsm.LaneSettle, 0},
+		{fsm.DeleteSchedule{}, fsm.LaneSettle, 0},
+		{fsm.Act{IDs: make([]uint64, 8)}, fsm.LaneSettle, 8},
+		{fsm.RunSchedules{Items: make([]fsm.ScheduleRun, 6)}, fsm.LaneInternal, 6},
+		{fsm.Batch{Ops: []fsm.Command{fsm.Submit{Tasks: one}, *ten, fsm.Complete{Submit: one}, fsm.Delete{}}}, fsm.LaneSettle, 14},
+		{fsm.Expire{Items: make([]fsm.Lease, 5)}, fsm.LaneExpire, 5},
+		{fsm.Evict{}, fsm.LaneInternal, 0},
+		{fsm.Tick{}, fsm.LaneInternal, 0},
 	} {
 		if lane, tasks := laneOf(c.command); lane != c.lane || tasks != c.tasks {
 			t.Errorf("%T: lane %d, %d tasks; want lane %d, %d", c.command, lane, tasks, c.lane, c.tasks)

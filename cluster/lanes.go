@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/claimq/claimq/fsm"
+
 // laneQueue is a FIFO of pending commands.
 type laneQueue struct {
 	items []*pending
@@ -47,7 +49,7 @@ func (q *laneQueue) left() []*pending { return q.items[q.head:] }
 
 // packing is an entry while it is packed.
 type packing struct {
-	lanes               [laneCount][]*pending
+	lanes               [fsm.LaneCount][]*pending
 	commands, size, all int // all: tasks that may change
 }
 
@@ -61,10 +63,10 @@ func (b *batcher) packLocked() []*pending {
 	}
 	var k packing
 	b.lastLarge = !b.lastLarge && b.openLargeLocked(&k)
-	for l := range laneCount {
+	for l := range fsm.LaneCount {
 		b.fillLocked(&k, l, laneShare[l])
 	}
-	for l := range laneCount {
+	for l := range fsm.LaneCount {
 		b.fillLocked(&k, l, 64)
 	}
 	if k.commands == 0 {
@@ -81,17 +83,17 @@ func (b *batcher) packLocked() []*pending {
 // openLargeLocked opens an entry with the large command that has waited
 // longest at the head of its lane. It reports whether there is one.
 func (b *batcher) openLargeLocked(k *packing) bool {
-	oldest := laneCount
-	for l := range laneCount {
+	oldest := fsm.LaneCount
+	for l := range fsm.LaneCount {
 		p := b.lanes[l].peek()
 		if p == nil || !p.large() || !b.mayTakeLocked(l, p) {
 			continue
 		}
-		if oldest == laneCount || p.seq < b.lanes[oldest].peek().seq {
+		if oldest == fsm.LaneCount || p.seq < b.lanes[oldest].peek().seq {
 			oldest = l
 		}
 	}
-	if oldest == laneCount {
+	if oldest == fsm.LaneCount {
 		return false
 	}
 	b.takeLocked(k, oldest)
@@ -100,7 +102,7 @@ func (b *batcher) openLargeLocked(k *packing) bool {
 
 // fillLocked takes commands of lane l while they fit and the lane has taken
 // less than share/64 of the entry.
-func (b *batcher) fillLocked(k *packing, l lane, share int) {
+func (b *batcher) fillLocked(k *packing, l fsm.Lane, share int) {
 	count, size := len(k.lanes[l]), 0
 	for _, p := range k.lanes[l] {
 		size += len(p.buf)
@@ -123,15 +125,15 @@ func (b *batcher) fillLocked(k *packing, l lane, share int) {
 
 // mayTakeLocked keeps an expiry behind every settle and extend that was
 // received before it.
-func (b *batcher) mayTakeLocked(l lane, p *pending) bool {
-	if l != laneExpire {
+func (b *batcher) mayTakeLocked(l fsm.Lane, p *pending) bool {
+	if l != fsm.LaneExpire {
 		return true
 	}
-	settle := b.lanes[laneSettle].peek()
+	settle := b.lanes[fsm.LaneSettle].peek()
 	return settle == nil || settle.seq > p.seq
 }
 
-func (b *batcher) takeLocked(k *packing, l lane) {
+func (b *batcher) takeLocked(k *packing, l fsm.Lane) {
 	p := b.lanes[l].pop()
 	p.state = pendingTaken
 	b.countLocked(p, -1)

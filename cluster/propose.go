@@ -36,7 +36,8 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 		p, err := n.batcher.propose(ctx, cmd)
 		n.tellRepeats(c, err)
 		return p, err
-	case fsm.Complete, fsm.Fail, fsm.Extend, fsm.Release, fsm.Finalize, fsm.Batch:
+	}
+	if fsm.IsJudged(cmd) {
 		if p, done, err := n.judge(ctx, cmd); done {
 			return p, err
 		}

@@ -64,21 +64,17 @@ const (
 )
 
 func growthOf(cmd fsm.Command) growth {
-	switch c := cmd.(type) {
-	case fsm.Submit, fsm.SetSchedule:
-		return growsByTasks
-	case fsm.Complete:
-		if len(c.Submit) > 0 {
-			return growsBySteps
+	about, most := fsm.AboutOf(cmd), growsLittle
+	if len(about.Submits) > 0 {
+		most = growsByTasks
+		if _, completes := cmd.(fsm.Complete); completes {
+			most = growsBySteps
 		}
-	case fsm.Batch:
-		most := growsLittle
-		for _, op := range c.Ops {
-			most = max(most, growthOf(op))
-		}
-		return most
 	}
-	return growsLittle
+	for _, op := range about.Ops {
+		most = max(most, growthOf(op))
+	}
+	return most
 }
 
 // room returns an *fsm.Overload when there is no room for what the command adds to

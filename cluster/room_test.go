@@ -45,7 +45,8 @@ func TestNode_memoryFull(t *testing.T) {
 		n.fsm.bytes.Store(c.all)
 		n.fsm.ended.Store(c.ended)
 		n.fsm.level.Store(c.level)
-		for _, cmd := range []fsm.Command{fsm.Submit{}, fsm.SetSchedule{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}, fsm.Submit{}}}} {
+		submit := fsm.Submit{Tasks: make([]fsm.NewTask, 1)}
+		for _, cmd := range []fsm.Command{submit, fsm.SetSchedule{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}, submit}}} {
 			if err := n.room(cmd); overloaded(err, fsm.BoundMemory) != c.full {
 				t.Errorf("%s, %T: %v", c.name, cmd, err)
 			}

@@ -1,5 +1,29 @@
 package fsm
 
+// Act does Action with those of the tasks that still match Filter when it is
+// applied, in the order of IDs, each as the command of its own would. What that
+// refuses is left alone. Result.Acted is how many it was done with.
+type Act struct {
+	Action      Action
+	IDs         []uint64 // 1 to 1,000; ascending
+	Filter      Filter
+	AddAttempts int32 // of ActionRetry, as in Retry
+}
+
+func (Act) kind() kind                           { return kindAct }
+func (c Act) about() About                       { return About{Changes: len(c.IDs)} }
+func (c Act) applyTo(m *Machine) (Result, error) { return m.act(c), nil }
+
+// Action is what an Act does with each task.
+type Action uint8
+
+// The actions. The numbers are in the log and never change.
+const (
+	ActionRetry  Action = 1
+	ActionCancel Action = 2
+	ActionDelete Action = 3
+)
+
 // act does the action with each task that still matches.
 func (m *Machine) act(c Act) Result {
 	var result Result
@@ -29,4 +53,36 @@ func (m *Machine) actOn(id uint64, c *Act) bool {
 		return false
 	}
 	return result.Code == "" && !result.Repeated
+}
+
+func (c Act) appendBody(b []byte) []byte {
+	b = putUint(b, 1, uint64(c.Action))
+	for _, id := range c.IDs {
+		b = putIDElement(b, 2, id)
+	}
+	mark := len(b)
+	b, start := beginMessage(b, 3)
+	b = endOptional(appendFilter(b, &c.Filter), mark, start)
+	return putInt(b, 4, int64(c.AddAttempts))
+}
+
+func (Act) decode(r fieldReader) (Command, error) {
+	var c Act
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Action = Action(r.enum(uint64(ActionDelete)))
+		case 2:
+			c.IDs = append(c.IDs, r.idElement())
+		case 3:
+			in := fieldReader{rest: r.single()}
+			c.Filter = decodeFilter(&in)
+			r.within(in.err)
+		case 4:
+			c.AddAttempts = r.int32()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -72,23 +72,23 @@ func (m *Machine) beginEntry(index uint64, stamp Stamp, count int) Applied {
 
 // applyAt applies the entry's command at place i.
 func (m *Machine) applyAt(applied *Applied, i int, c Command) error {
-	if m.partial != nil && !isOfRestore(c) {
+	row := c.kind().row()
+	if row == nil {
+		return fmt.Errorf("%T: %w", c, ErrUnknownCommand)
+	}
+	if m.partial != nil && !row.restore {
 		m.partial = nil
 	}
-	if _, ok := c.(Checkpoint); ok {
-		applied.Checkpoint = true
-		return nil
-	}
 	m.command, m.picks = i, 0
-	result, err := m.applyCommand(c)
+	result, err := c.applyTo(m)
 	if err != nil {
 		return err
 	}
+	if row.steps {
+		result = m.withSteps(result)
+	}
 	m.removeLeaving()
 	applied.Results[i] = result
-	if _, ok := c.(RestoreEnd); ok && result.Code == "" {
-		applied.Restored = true
-	}
 	return nil
 }
 
@@ -102,87 +102,7 @@ func (m *Machine) endEntry(applied *Applied) {
 	applied.Ready, m.noted, m.notedGone = m.noted, nil, nil
 	applied.Ended, m.ended = m.ended, nil
 	applied.Events = m.told > 0
+	applied.Checkpoint, m.checkpoint = m.checkpoint, false
+	applied.Restored, m.restored = m.restored, false
 	m.trimTrail()
-}
-
-func (m *Machine) applyCommand(c Command) (Result, error) {
-	switch c := c.(type) {
-	case *Submit:
-		return m.withSteps(m.submit(*c)), nil
-	case *ClaimNext:
-		return m.claimNext(*c), nil
-	case *Complete:
-		return m.complete(*c), nil
-	case Submit:
-		return m.withSteps(m.submit(c)), nil
-	case ClaimNext:
-		return m.claimNext(c), nil
-	case ClaimTask:
-		return m.claimTask(c), nil
-	case Complete:
-		return m.complete(c), nil
-	case Fail:
-		return m.fail(c), nil
-	case Extend:
-		return m.extend(c), nil
-	case Release:
-		return m.release(c), nil
-	case Retry:
-		return m.withSteps(m.retry(c)), nil
-	case Delete:
-		return m.delete(c), nil
-	case Expire:
-		return m.expire(c), nil
-	case Cancel:
-		return m.withSteps(m.cancel(c)), nil
-	case Patch:
-		return m.withSteps(m.patch(c)), nil
-	case Evict:
-		return m.evict(c), nil
-	case SetType:
-		return m.setType(c), nil
-	case Batch:
-		return m.batch(c)
-	case Act:
-		return m.act(c), nil
-	case ClaimFinalization:
-		return m.claimFinalization(c), nil
-	case ExtendFinalization:
-		return m.extendFinalization(c), nil
-	case ReleaseFinalization:
-		return m.releaseFinalization(c), nil
-	case Finalize:
-		return m.finalize(c), nil
-	case Tick:
-		return m.tick(), nil
-	case SetNode:
-		return m.setNode(c), nil
-	case RemoveNode:
-		return m.removeNode(c), nil
-	case SetLevel:
-		return m.setLevel(c), nil
-	case SetSchedule:
-		return m.setSchedule(c), nil
-	case DeleteSchedule:
-		return m.deleteSchedule(c), nil
-	case RunSchedules:
-		return m.runSchedules(c), nil
-	case SetTrail:
-		return m.setTrail(c), nil
-	case Tell:
-		return m.tellOperator(c), nil
-	case SetJoinToken:
-		return m.setJoinToken(c), nil
-	case DeleteJoinToken:
-		return m.deleteJoinToken(c), nil
-	case UseJoinToken:
-		return m.useJoinToken(c), nil
-	case RestoreBegin:
-		return m.beginRestore(c), nil
-	case RestoreChunk:
-		return m.takeChunk(c), nil
-	case RestoreEnd:
-		return m.endRestore(c), nil
-	}
-	return Result{}, fmt.Errorf("%T: %w", c, ErrUnknownCommand)
 }

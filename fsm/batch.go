@@ -1,13 +1,36 @@
 package fsm
 
-// isOp reports whether a batch may hold commands of the kind.
-func (k kind) isOp() bool {
-	switch k {
-	case kindSubmit, kindClaimNext, kindComplete, kindFail, kindExtend, kindRelease, kindRetry, kindCancel, kindDelete:
-		return true
-	}
-	return false
+import "fmt"
+
+// Batch applies Ops in order, in one step; if Atomic, all of them or none. Ops
+// are Submit of one task, ClaimNext, Complete, Fail, Extend, Release, Retry,
+// Cancel and Delete. Result.Results has one element per op; of an atomic batch
+// that was refused, Result.Code and FailedOp say why. A claim that finds nothing
+// is such a refusal. All ops share the bound of one answer: a claim that finds
+// it full takes nothing, and other tasks come without their data.
+type Batch struct {
+	Atomic bool
+	Ops    []Command // 1 to 1,000
 }
+
+func (Batch) kind() kind { return kindBatch }
+
+func (c Batch) about() About {
+	about := About{Known: true, Ops: c.Ops}
+	for _, op := range c.Ops {
+		about.Changes += op.about().Changes
+	}
+	return about
+}
+
+func (c Batch) needs() (level uint32) {
+	for _, op := range c.Ops {
+		level = max(level, LevelOf(op))
+	}
+	return level
+}
+
+func (c Batch) applyTo(m *Machine) (Result, error) { return m.batch(c) }
 
 // isOp reports whether a batch may hold c: a Submit only of one task.
 func isOp(c Command) bool {
@@ -62,7 +85,7 @@ func (m *Machine) applyOp(op Command, start int) Result {
 	if m.header.Level >= levelSteps && m.changed-start+m.ReachOf(op) > changesMax {
 		return Result{Code: CodeInvalidRequest, Reason: ReasonReach}
 	}
-	result := m.applyAny(op)
+	result, _ := op.applyTo(m) // but for a batch, which is no op, none errs
 	if result.Task != nil {
 		result.Task = m.shown(result.Task)
 	}
@@ -92,24 +115,58 @@ func shownIn(answered *int, t *Task) *Task {
 	return &short
 }
 
-func (m *Machine) applyAny(op Command) Result {
-	switch op := op.(type) {
-	case Submit:
-		return m.submit(op)
-	case ClaimNext:
-		return m.claimNext(op)
-	case Complete:
-		return m.complete(op)
-	case Fail:
-		return m.fail(op)
-	case Extend:
-		return m.extend(op)
-	case Release:
-		return m.release(op)
-	case Retry:
-		return m.retry(op)
-	case Cancel:
-		return m.cancel(op)
+// appendBody writes an op as its kind and its body. It must be one that a
+// batch may hold: another would make an entry that no node can read.
+func (c Batch) appendBody(b []byte) []byte {
+	b = putBool(b, 1, c.Atomic)
+	for _, op := range c.Ops {
+		if !isOp(op) {
+			panic(fmt.Sprintf("fsm: %T is no op of a batch", op))
+		}
+		var start int
+		b, start = beginMessage(b, 2)
+		b = append(b, byte(op.kind()))
+		b = endLength(op.appendBody(b), start)
 	}
-	return m.delete(op.(Delete))
+	return b
+}
+
+func (Batch) decode(r fieldReader) (Command, error) {
+	var c Batch
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Atomic = r.bool()
+		case 2:
+			if c.Ops == nil {
+				c.Ops = make([]Command, 0, r.run())
+			}
+			op, err := decodeOp(r.raw())
+			r.within(err)
+			c.Ops = append(c.Ops, op)
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+// decodeOp decodes one op of a batch: its kind, then its body. A batch holds
+// no batch, so no command is deeper than an op's own messages.
+func decodeOp(b []byte) (Command, error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("%w: an op without a kind", ErrCorrupt)
+	}
+	k := kind(b[0])
+	if !k.isOp() {
+		return nil, fmt.Errorf("%w: %s in a batch", ErrUnknownCommand, k)
+	}
+	c, err := decodeBody(k, b[1:], nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case !isOp(c):
+		return nil, fmt.Errorf("%w: %s of not one task in a batch", ErrCorrupt, k)
+	}
+	return c, nil
 }

@@ -390,6 +390,7 @@ func TestApply_UnknownCommand(t *testing.T) {
 	}
 }
 
-type strange struct{}
+// strange is of a kind that is in no table.
+type strange struct{ Command }
 
 func (strange) kind() kind { return 99 }

@@ -1,5 +1,14 @@
 package fsm
 
+// Cancel ends a task that is not claimed as cancelled; of a claimed one it is
+// noted that this was asked. Of a parent it does so with each step, and ends the
+// parent with the last.
+type Cancel struct{ ID uint64 }
+
+func (Cancel) kind() kind                           { return kindCancel }
+func (c Cancel) about() About                       { return About{Known: true, ID: c.ID, Changes: 1} }
+func (c Cancel) applyTo(m *Machine) (Result, error) { return m.cancel(c), nil }
+
 // cancel ends a task that is not claimed. Of a claimed one it notes that this
 // was asked: its worker learns it at the next extend, its complete still counts,
 // and whatever else ends the claim ends the task as cancelled. A running parent
@@ -35,4 +44,19 @@ func (m *Machine) stop(id uint64) *Task {
 	}
 	m.edited(t)
 	return t
+}
+
+func (c Cancel) appendBody(b []byte) []byte { return putID(b, 1, c.ID) }
+
+func (Cancel) decode(r fieldReader) (Command, error) {
+	var c Cancel
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

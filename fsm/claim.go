@@ -5,6 +5,67 @@ import (
 	"slices"
 )
 
+// ClaimNext claims up to Limit ready tasks. Result.Claims has them, possibly
+// none, in which case nothing is remembered of the request.
+type ClaimNext struct {
+	WorkerID  string
+	Types     []string // nil = any; sorted, without duplicates
+	SortBy    SortBy
+	Ascending bool
+	Limit     int32  // 1 to 1,000
+	LeaseMS   int64  // 0: the task's own, else the type's, else the default
+	RequestID string // claim_request_id, "" = none
+	// MoreAttempts takes only tasks with more attempts left than this; tasks
+	// without a limit always have. 0 = any; 0 to AttemptsLeftMax. It needs Types.
+	MoreAttempts int32
+}
+
+func (ClaimNext) kind() kind { return kindClaimNext }
+
+func (c ClaimNext) about() About {
+	return About{Known: true, Claims: true, Claimer: c.WorkerID, Types: c.Types, Changes: int(c.Limit)}
+}
+
+func (c ClaimNext) needs() uint32 {
+	if c.SortBy == SortRandom || c.MoreAttempts != 0 {
+		return levelLife
+	}
+	return 0
+}
+
+func (c ClaimNext) applyTo(m *Machine) (Result, error) { return m.claimNext(c), nil }
+
+// SortBy is what a ClaimNext goes by.
+type SortBy uint8
+
+// The orders of ClaimNext. SortPriority takes the highest priority first (the
+// lowest if Ascending), equal ones oldest first. SortCreatedAt takes the
+// newest first, or the oldest if Ascending. Oldest means lowest id. SortRandom
+// takes any; it needs Types.
+const (
+	SortPriority SortBy = iota
+	SortCreatedAt
+	SortRandom
+)
+
+// AttemptsLeftMax bounds ClaimNext.MoreAttempts.
+const AttemptsLeftMax = 1000
+
+// ClaimTask claims the task ID for WorkerID, or extends the claim that
+// WorkerID has on it.
+type ClaimTask struct {
+	ID        uint64
+	WorkerID  string
+	LeaseMS   int64 // as in ClaimNext
+	RequestID string
+}
+
+func (ClaimTask) kind() kind { return kindClaimTask }
+func (c ClaimTask) about() About {
+	return About{Known: true, ID: c.ID, WorkerID: c.WorkerID, Changes: 1}
+}
+func (c ClaimTask) applyTo(m *Machine) (Result, error) { return m.claimTask(c), nil }
+
 // answerBytesMax bounds the tasks' own bytes in one answer: params, payload,
 // results and errors. An answer has at least one task all the same; that of a
 // batch is one answer.
@@ -179,3 +240,77 @@ func leaseOf(t *Task) Lease {
 
 // ClaimCount returns how many claims are live.
 func (m *Machine) ClaimCount() int { return m.claims.Len() }
+
+func (c ClaimNext) appendBody(b []byte) []byte {
+	b = putString(b, 1, c.WorkerID)
+	for _, t := range c.Types {
+		b = putElement(b, 2, t)
+	}
+	b = putUint(b, 3, uint64(c.SortBy))
+	b = putBool(b, 4, c.Ascending)
+	b = putInt(b, 5, int64(c.Limit))
+	b = putInt(b, 6, c.LeaseMS)
+	b = putString(b, 7, c.RequestID)
+	return putInt(b, 8, int64(c.MoreAttempts))
+}
+
+func (ClaimNext) decode(r fieldReader) (Command, error) {
+	c := readClaimNext(&r)
+	if r.scratch != nil {
+		r.scratch.claim = c
+		return &r.scratch.claim, r.err
+	}
+	return c, r.err
+}
+
+func readClaimNext(r *fieldReader) (c ClaimNext) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.WorkerID = r.name()
+		case 2:
+			c.Types = r.types()
+		case 3:
+			c.SortBy = SortBy(r.enum(uint64(SortRandom)))
+		case 4:
+			c.Ascending = r.bool()
+		case 5:
+			c.Limit = r.int32()
+		case 6:
+			c.LeaseMS = r.int64()
+		case 7:
+			c.RequestID = r.string()
+		case 8:
+			c.MoreAttempts = r.int32()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func (c ClaimTask) appendBody(b []byte) []byte {
+	b = putID(b, 1, c.ID)
+	b = putString(b, 2, c.WorkerID)
+	b = putInt(b, 3, c.LeaseMS)
+	return putString(b, 4, c.RequestID)
+}
+
+func (ClaimTask) decode(r fieldReader) (Command, error) {
+	var c ClaimTask
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.WorkerID = r.string()
+		case 3:
+			c.LeaseMS = r.int64()
+		case 4:
+			c.RequestID = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}

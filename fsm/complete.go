@@ -1,5 +1,46 @@
 package fsm
 
+// Complete ends the task as completed. At most one of Result (JSON as given)
+// and ResultPayload (opaque) is set. In the same step it submits Submit and then
+// claims Claim, which may get one of them. Result.Submitted and Result.Claims
+// have what became of these.
+type Complete struct {
+	Hold
+	Result        []byte
+	ResultPayload []byte
+	Submit        []NewTask
+	Claim         *ClaimNext // nil = none
+}
+
+func (Complete) kind() kind { return kindComplete }
+
+func (c Complete) about() About {
+	about := c.Hold.about()
+	about.Submits = c.Submit
+	about.Changes += CountTasks(c.Submit)
+	if c.Claim != nil {
+		about.Claims, about.Claimer, about.Types = true, c.Claim.WorkerID, c.Claim.Types
+		about.Changes += int(c.Claim.Limit)
+	}
+	return about
+}
+
+func (c Complete) needs() uint32 {
+	if len(c.Submit) > 0 || c.Claim != nil {
+		return max(levelLife, needsOf(c.Submit))
+	}
+	return 0
+}
+
+func (c Complete) judge(m *Machine, _ Stamp) (result Result, acts bool) {
+	if result, acts = m.holdOf(c.Hold, OutcomeCompleted); result.Repeated {
+		result = m.repeatThen(result)
+	}
+	return result, acts
+}
+
+func (c Complete) applyTo(m *Machine) (Result, error) { return m.complete(c), nil }
+
 // complete ends the task as completed, then submits the follow-ups in order,
 // then claims. It is refused as a whole, and changes nothing, when the claim's
 // request id is known of another request.
@@ -98,4 +139,44 @@ func (m *Machine) repeatFollowUp(f FollowUp) Submitted {
 		return Submitted{Task: &shown, Created: f.Created}
 	}
 	return Submitted{Task: &Task{ID: f.ID}, Created: f.Created}
+}
+
+func (c Complete) appendBody(b []byte) []byte {
+	b = appendHold(b, c.Hold)
+	b = putBytes(b, 4, c.Result)
+	b = putBytes(b, 5, c.ResultPayload)
+	b = appendNewTasks(b, 6, c.Submit)
+	if c.Claim == nil {
+		return b
+	}
+	mark := len(b)
+	b, start := beginMessage(b, 7)
+	return endOptional(c.Claim.appendBody(b), mark, start)
+}
+
+func (Complete) decode(r fieldReader) (Command, error) {
+	var c Complete
+	for r.next() {
+		switch {
+		case r.hold(&c.Hold):
+		case r.num == 4:
+			c.Result = r.bytes()
+		case r.num == 5:
+			c.ResultPayload = r.bytes()
+		case r.num == 6:
+			c.Submit = r.newTask(c.Submit)
+		case r.num == 7:
+			in := fieldReader{rest: r.single(), scratch: r.scratch}
+			c.Claim = r.scratch.newClaim()
+			*c.Claim = readClaimNext(&in)
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	if r.scratch != nil {
+		r.scratch.complete = c
+		return &r.scratch.complete, r.err
+	}
+	return c, r.err
 }

@@ -2,6 +2,15 @@ package fsm
 
 import "github.com/claimq/claimq/fsm/index"
 
+// Evict removes ended tasks, a bounded number: the oldest completed and
+// cancelled ones, then the oldest failed ones, until the ended tasks take no
+// more than Bytes by the machine's estimate.
+type Evict struct{ Bytes int64 }
+
+func (Evict) kind() kind                           { return kindEvict }
+func (Evict) about() About                         { return About{} }
+func (c Evict) applyTo(m *Machine) (Result, error) { return m.evict(c), nil }
+
 // How long ended tasks are kept when neither they nor their type say it, in
 // milliseconds. They are part of the feature level.
 const (
@@ -221,4 +230,19 @@ func (t *Task) setOptions(o Options) {
 	}
 	kept := o // not o itself, which would be on the heap for those above, too
 	t.Options = &kept
+}
+
+func (c Evict) appendBody(b []byte) []byte { return putInt(b, 1, c.Bytes) }
+
+func (Evict) decode(r fieldReader) (Command, error) {
+	var c Evict
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Bytes = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -27,6 +27,16 @@ import (
 // read, for ever.
 const entryVersion = 1
 
+// Stamp is the pair of clocks that an entry carries (docs/formats.md). Both are
+// milliseconds; neither ever runs back in the state.
+type Stamp struct {
+	// U is the lease clock: milliseconds that the cluster has had a leader. It
+	// starts at 0 with the cluster and stands still while there is no leader.
+	U int64
+	// T is the calendar: milliseconds since the Unix epoch.
+	T int64
+}
+
 // AppendEntryHeader appends the header of an entry of count commands. The
 // commands follow, each by AppendCommand.
 func AppendEntryHeader(b []byte, s Stamp, count int) []byte {
@@ -41,7 +51,7 @@ func AppendEntryHeader(b []byte, s Stamp, count int) []byte {
 // 2^53, which names nothing either. It does not keep c's byte slices.
 func AppendCommand(b []byte, c Command) []byte {
 	b, start := beginLength(append(b, byte(c.kind())))
-	return endLength(appendBody(b, c), start)
+	return endLength(c.appendBody(b), start)
 }
 
 // AppendEntry appends a whole entry: AppendEntryHeader and the commands.
@@ -138,10 +148,20 @@ func decodeCommand(b []byte, s *scratch) (c Command, size int, err error) {
 	}
 	size = 1 + n + int(length)
 	k, body := kind(b[0]), b[1+n:size]
-	if s == nil {
-		c, err = decodeBody(k, body)
-	} else {
-		c, err = s.decodeBody(k, body)
-	}
+	c, err = decodeBody(k, body, s)
 	return c, size, err
+}
+
+// decodeBody decodes the body of a command of kind k, into s unless that is nil. The
+// command shares no memory with body.
+func decodeBody(k kind, body []byte, s *scratch) (Command, error) {
+	row := k.row()
+	if row == nil {
+		return nil, fmt.Errorf("%w: type %d", ErrUnknownCommand, k)
+	}
+	c, err := row.of.decode(fieldReader{rest: body, scratch: s})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k, err)
+	}
+	return c, nil
 }

@@ -287,9 +287,9 @@ func drawPointer[T any](t *rapid.T, label string, draw func(*rapid.T) T) *T {
 // knownKinds returns every command type of the table.
 func knownKinds() []kind {
 	var all []kind
-	for k := range kinds {
-		if kinds[k].name != "" {
-			all = append(all, kind(k))
+	for k := range kind(len(commands)) {
+		if k.row() != nil {
+			all = append(all, k)
 		}
 	}
 	return all

@@ -2,6 +2,27 @@ package fsm
 
 import "iter"
 
+// Expire ends the claims whose lease has run out. An item changes nothing
+// unless its task is still claimed with that token and that sequence number:
+// so duplicates, items of a deposed leader and items that crossed an extend
+// are harmless.
+type Expire struct{ Items []Lease }
+
+func (Expire) kind() kind                           { return kindExpire }
+func (c Expire) about() About                       { return About{Changes: len(c.Items)} }
+func (c Expire) applyTo(m *Machine) (Result, error) { return m.expire(c), nil }
+
+// Lease identifies one state of one claim's lease.
+type Lease struct {
+	TaskID uint64
+	Token  uint64
+	// Seq grows with every extend of the claim, from 1.
+	Seq uint32
+	// EndU is when the lease ends by the lease clock. It is not part of the
+	// command; Apply and Machine.Leases fill it in for the leader's timers.
+	EndU int64
+}
+
 // leaseExpired is the error of a task that failed because its last lease ended.
 const leaseExpired = "lease expired"
 
@@ -44,4 +65,49 @@ func (m *Machine) Leases() iter.Seq[Lease] {
 			return yield(leaseOf(m.tasks.Get(ref.task)))
 		})
 	}
+}
+
+func (c Expire) appendBody(b []byte) []byte {
+	for _, l := range c.Items {
+		var start int
+		b, start = beginMessage(b, 1)
+		b = putID(b, 1, l.TaskID)
+		b = putID(b, 2, l.Token)
+		b = endLength(putUint(b, 3, uint64(l.Seq)), start)
+	}
+	return b
+}
+
+func (Expire) decode(r fieldReader) (Command, error) {
+	var c Expire
+	for r.next() {
+		switch r.num {
+		case 1:
+			if c.Items == nil {
+				c.Items = make([]Lease, 0, r.run())
+			}
+			in := fieldReader{rest: r.raw()}
+			c.Items = append(c.Items, decodeExpired(&in))
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func decodeExpired(r *fieldReader) (l Lease) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			l.TaskID = r.id()
+		case 2:
+			l.Token = r.id()
+		case 3:
+			l.Seq = r.uint32()
+		default:
+			r.unknown()
+		}
+	}
+	return l
 }

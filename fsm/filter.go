@@ -117,3 +117,40 @@ func readLabel(message []byte) (name, value []byte) {
 	}
 	return name, value
 }
+
+func appendFilter(b []byte, f *Filter) []byte {
+	b = putUint(b, 1, uint64(f.Status))
+	b = putString(b, 2, f.Type)
+	b = putString(b, 3, f.WorkerID)
+	b = putString(b, 4, f.Key)
+	b = putID(b, 5, f.ParentID)
+	b = appendLabels(b, 6, f.Labels)
+	b = putInt(b, 7, f.CreatedAfter)
+	return putInt(b, 8, f.CreatedBefore)
+}
+
+func decodeFilter(r *fieldReader) (f Filter) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			f.Status = Status(r.enum(uint64(StatusCancelled)))
+		case 2:
+			f.Type = r.string()
+		case 3:
+			f.WorkerID = r.string()
+		case 4:
+			f.Key = r.string()
+		case 5:
+			f.ParentID = r.id()
+		case 6:
+			f.Labels = r.label(f.Labels)
+		case 7:
+			f.CreatedAfter = r.int64()
+		case 8:
+			f.CreatedBefore = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return f
+}

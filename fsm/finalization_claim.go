@@ -1,5 +1,65 @@
 package fsm
 
+// ClaimFinalization claims the finalization of the parent ID for ProcessorID, or
+// extends the claim that it has. It is accepted whatever the outcome, which is in
+// Result.Parent.
+type ClaimFinalization struct {
+	ID          uint64
+	ProcessorID string
+	TimeoutMS   int64 // 1 s to 3,600 s
+}
+
+func (ClaimFinalization) kind() kind     { return kindClaimFinalization }
+func (c ClaimFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
+
+func (c ClaimFinalization) applyTo(m *Machine) (Result, error) { return m.claimFinalization(c), nil }
+
+// ExtendFinalization lets the claim of ProcessorID last TimeoutMS (0: its own
+// length) from now, or longer if it does already.
+type ExtendFinalization struct {
+	ID          uint64
+	ProcessorID string
+	TimeoutMS   int64
+}
+
+func (ExtendFinalization) kind() kind     { return kindExtendFinalization }
+func (c ExtendFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
+
+func (c ExtendFinalization) applyTo(m *Machine) (Result, error) { return m.extendFinalization(c), nil }
+
+// ReleaseFinalization gives back the claim of ProcessorID.
+type ReleaseFinalization struct {
+	ID          uint64
+	ProcessorID string
+}
+
+func (ReleaseFinalization) kind() kind     { return kindReleaseFinalization }
+func (c ReleaseFinalization) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
+func (c ReleaseFinalization) applyTo(m *Machine) (Result, error) {
+	return m.releaseFinalization(c), nil
+}
+
+// Finalize ends the parent whose steps have ended, as completed or, if Failed, as
+// failed. A claim is not needed, but another's stands against it. Token 0 means
+// that none was sent.
+type Finalize struct {
+	ID          uint64
+	ProcessorID string
+	Token       uint64
+	Failed      bool
+	Result      []byte // JSON as given; nil = none
+	Error       string // of Failed
+}
+
+func (Finalize) kind() kind     { return kindFinalize }
+func (c Finalize) about() About { return About{Known: true, ID: c.ID, Changes: 1} }
+
+func (c Finalize) judge(m *Machine, now Stamp) (result Result, acts bool) {
+	return m.finalizable(c, max(now.U, m.header.Stamp.U))
+}
+
+func (c Finalize) applyTo(m *Machine) (Result, error) { return m.finalize(c), nil }
+
 // claimFinalization claims the finalization of a parent. Of a parent it is
 // remembered who tried.
 func (m *Machine) claimFinalization(c ClaimFinalization) Result {
@@ -214,4 +274,94 @@ func endedState(s Status) FinalizationState {
 		return StateFailed
 	}
 	return StateCancelled
+}
+
+func (c ClaimFinalization) appendBody(b []byte) []byte {
+	b = putID(b, 1, c.ID)
+	b = putString(b, 2, c.ProcessorID)
+	return putInt(b, 3, c.TimeoutMS)
+}
+
+func (ClaimFinalization) decode(r fieldReader) (Command, error) {
+	c := readFinalizationClaim(&r)
+	return c, r.err
+}
+
+func (c ExtendFinalization) appendBody(b []byte) []byte {
+	b = putID(b, 1, c.ID)
+	b = putString(b, 2, c.ProcessorID)
+	return putInt(b, 3, c.TimeoutMS)
+}
+
+func (ExtendFinalization) decode(r fieldReader) (Command, error) {
+	c := readFinalizationClaim(&r)
+	return ExtendFinalization(c), r.err
+}
+
+func readFinalizationClaim(r *fieldReader) (c ClaimFinalization) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.ProcessorID = r.string()
+		case 3:
+			c.TimeoutMS = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return c
+}
+
+func (c ReleaseFinalization) appendBody(b []byte) []byte {
+	b = putID(b, 1, c.ID)
+	return putString(b, 2, c.ProcessorID)
+}
+
+func (ReleaseFinalization) decode(r fieldReader) (Command, error) {
+	var c ReleaseFinalization
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.ProcessorID = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c Finalize) appendBody(b []byte) []byte {
+	b = putID(b, 1, c.ID)
+	b = putString(b, 2, c.ProcessorID)
+	b = putID(b, 3, c.Token)
+	b = putBool(b, 4, c.Failed)
+	b = putBytes(b, 5, c.Result)
+	return putString(b, 6, c.Error)
+}
+
+func (Finalize) decode(r fieldReader) (Command, error) {
+	var c Finalize
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.ProcessorID = r.string()
+		case 3:
+			c.Token = r.id()
+		case 4:
+			c.Failed = r.bool()
+		case 5:
+			c.Result = r.bytes()
+		case 6:
+			c.Error = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -8,6 +8,43 @@ import (
 	"strconv"
 )
 
+// SetJoinToken makes a join token that lives LifeMS from now, by T. Result.JoinToken
+// is that token. One of the same hash that is there stays as it is: Repeated.
+// CodeMembershipRefused if there are too many, or it is out of bounds.
+type SetJoinToken struct {
+	Hash   []byte // SHA-256 of the token
+	LifeMS int64  // 1 to JoinTokenLifeMax
+	Uses   int32  // 1 to JoinTokenUsesMax
+	By     string // as in SetType
+}
+
+func (SetJoinToken) kind() kind                           { return kindSetJoinToken }
+func (SetJoinToken) about() About                         { return About{} }
+func (c SetJoinToken) applyTo(m *Machine) (Result, error) { return m.setJoinToken(c), nil }
+
+// DeleteJoinToken revokes a join token. CodeMembershipRefused if there is none of
+// that id.
+type DeleteJoinToken struct {
+	ID string // as JoinToken.ID
+	By string // as in SetType
+}
+
+func (DeleteJoinToken) kind() kind                           { return kindDeleteJoinToken }
+func (DeleteJoinToken) about() About                         { return About{} }
+func (c DeleteJoinToken) applyTo(m *Machine) (Result, error) { return m.deleteJoinToken(c), nil }
+
+// UseJoinToken counts that the node comes by the token, once for each UUID.
+// CodeMembershipRefused if no such token lives, or others have used it up.
+type UseJoinToken struct {
+	Hash   []byte // SHA-256 of the token
+	UUID   string
+	NodeID string // for the trail
+}
+
+func (UseJoinToken) kind() kind                           { return kindUseJoinToken }
+func (UseJoinToken) about() About                         { return About{} }
+func (c UseJoinToken) applyTo(m *Machine) (Result, error) { return m.useJoinToken(c), nil }
+
 // Bounds of join tokens.
 const (
 	// joinTokensMax bounds those that have not expired.
@@ -160,4 +197,73 @@ func (r *fieldReader) joinToken() *JoinToken {
 	}
 	r.within(in.err)
 	return t
+}
+
+func (c SetJoinToken) appendBody(b []byte) []byte {
+	b = putBytes(b, 1, c.Hash)
+	b = putInt(b, 2, c.LifeMS)
+	b = putSint(b, 3, c.Uses)
+	return putString(b, 4, c.By)
+}
+
+func (SetJoinToken) decode(r fieldReader) (Command, error) {
+	var c SetJoinToken
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Hash = r.bytes()
+		case 2:
+			c.LifeMS = r.int64()
+		case 3:
+			c.Uses = r.sint32()
+		case 4:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c DeleteJoinToken) appendBody(b []byte) []byte {
+	b = putString(b, 1, c.ID)
+	return putString(b, 2, c.By)
+}
+
+func (DeleteJoinToken) decode(r fieldReader) (Command, error) {
+	var c DeleteJoinToken
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.string()
+		case 2:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c UseJoinToken) appendBody(b []byte) []byte {
+	b = putBytes(b, 1, c.Hash)
+	b = putString(b, 2, c.UUID)
+	return putString(b, 3, c.NodeID)
+}
+
+func (UseJoinToken) decode(r fieldReader) (Command, error) {
+	var c UseJoinToken
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Hash = r.bytes()
+		case 2:
+			c.UUID = r.string()
+		case 3:
+			c.NodeID = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -8,23 +8,14 @@ package fsm
 // It reads only. The result is made of memory of its own, but for byte slices, which are
 // never changed in place.
 func (m *Machine) Judge(cmd Command, now Stamp) (result Result, ok bool) {
-	acts := true
-	switch c := cmd.(type) {
-	case Complete:
-		if result, acts = m.holdOf(c.Hold, OutcomeCompleted); result.Repeated {
-			result = m.repeatThen(result)
-		}
-	case Fail:
-		result, acts = m.holdOf(c.Hold, OutcomeFailed)
-	case Extend:
-		result, acts = m.holdOf(c.Hold, OutcomeNone)
-	case Release:
-		result, acts = m.holdOf(c.Hold, OutcomeReleased)
-	case Finalize:
-		result, acts = m.finalizable(c, max(now.U, m.header.Stamp.U))
-	case Batch:
-		return m.judgeBatch(c, now)
+	if batch, ok := cmd.(Batch); ok {
+		return m.judgeBatch(batch, now)
 	}
+	c, ok := cmd.(judged)
+	if !ok {
+		return Result{}, false
+	}
+	result, acts := c.judge(m, now)
 	switch {
 	case acts:
 		return Result{}, false
@@ -36,6 +27,15 @@ func (m *Machine) Judge(cmd Command, now Stamp) (result Result, ok bool) {
 		result.Task = &shown
 	}
 	return result, true
+}
+
+// IsJudged reports whether Judge may know the answer to such a command.
+func IsJudged(cmd Command) bool {
+	switch cmd.(type) {
+	case judged, Batch:
+		return true
+	}
+	return false
 }
 
 // judgeBatch is Judge of a batch. An op that is refused changes nothing for those

@@ -48,6 +48,8 @@ type Machine struct {
 	following         bool           // that is being done
 	changed           int            // how often a task was changed, added or removed, ever
 	told              uint32         // events of it in the trail
+	checkpoint        bool           // it held a Checkpoint
+	restored          bool           // a RestoreEnd of it replaced the state
 	noted             []ReadyTasks   // what that entry made claimable
 	notedGone         map[string]int // types that are in noted and gone since: where
 	command           int            // the place in the entry of the command being applied

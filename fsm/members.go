@@ -1,10 +1,54 @@
 package fsm
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// SetNode records what the cluster knows of a node.
+type SetNode struct{ Node NodeRecord }
+
+func (SetNode) kind() kind   { return kindSetNode }
+func (SetNode) about() About { return About{} }
+
+func (c SetNode) needs() uint32 {
+	if c.Node.Nonvoter {
+		return levelActs
+	}
+	return 0
+}
+
+func (c SetNode) applyTo(m *Machine) (Result, error) { return m.setNode(c), nil }
+
+// RemoveNode forgets a node.
+type RemoveNode struct{ UUID string }
+
+func (RemoveNode) kind() kind                           { return kindRemoveNode }
+func (RemoveNode) about() About                         { return About{} }
+func (c RemoveNode) applyTo(m *Machine) (Result, error) { return m.removeNode(c), nil }
+
+// SetLevel raises the feature level. A lower level than the current changes
+// nothing.
+type SetLevel struct {
+	Level uint32
+	By    string // as in SetType; of a Level that knows it
+}
+
+func (SetLevel) kind() kind   { return kindSetLevel }
+func (SetLevel) about() About { return About{} }
+
+// needs asks for nothing of who raises to that level: who does not know the field stops
+// at it anyway.
+func (c SetLevel) needs() uint32 {
+	if c.Level < levelActs {
+		return needsBy(c.By)
+	}
+	return 0
+}
+
+func (c SetLevel) applyTo(m *Machine) (Result, error) { return m.setLevel(c), nil }
 
 // setNode records a node. The slice is replaced, never changed: a snapshot may
 // share it.
@@ -59,4 +103,65 @@ func (m *Machine) findNode(uuid string) (at int, known bool) {
 	return slices.BinarySearchFunc(m.nodes, uuid, func(n NodeRecord, uuid string) int {
 		return strings.Compare(n.UUID, uuid)
 	})
+}
+
+func (c SetNode) appendBody(b []byte) []byte {
+	mark := len(b)
+	b, start := beginMessage(b, 1)
+	return endOptional(appendNodeRecord(b, c.Node), mark, start)
+}
+
+func (SetNode) decode(r fieldReader) (Command, error) {
+	var c SetNode
+	for r.next() {
+		switch r.num {
+		case 1:
+			in := fieldReader{rest: r.single()}
+			c.Node = decodeNodeRecord(&in)
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c RemoveNode) appendBody(b []byte) []byte { return putString(b, 1, c.UUID) }
+
+func (RemoveNode) decode(r fieldReader) (Command, error) {
+	var c RemoveNode
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.UUID = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c SetLevel) appendBody(b []byte) []byte {
+	b = putUint(b, 1, uint64(c.Level))
+	return putString(b, 2, c.By)
+}
+
+// decode refuses a level that this version does not know: from there on
+// the log may hold what it cannot apply.
+func (SetLevel) decode(r fieldReader) (Command, error) {
+	var c SetLevel
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Level = r.uint32()
+			if c.Level > FeatureLevel && r.err == nil {
+				r.err = fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, c.Level, FeatureLevel)
+			}
+		case 2:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -58,3 +58,37 @@ type NodeHash struct {
 	NodeID string
 	Hash   string
 }
+
+func appendNodeRecord(b []byte, n NodeRecord) []byte {
+	b = putString(b, 1, n.UUID)
+	b = putString(b, 2, n.NodeID)
+	b = putString(b, 3, n.PeerAddr)
+	b = putString(b, 4, n.HTTPAddr)
+	b = putString(b, 5, n.Version)
+	b = putUint(b, 6, uint64(n.Level))
+	return putBool(b, 7, n.Nonvoter)
+}
+
+func decodeNodeRecord(r *fieldReader) (n NodeRecord) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			n.UUID = r.string()
+		case 2:
+			n.NodeID = r.string()
+		case 3:
+			n.PeerAddr = r.string()
+		case 4:
+			n.HTTPAddr = r.string()
+		case 5:
+			n.Version = r.string()
+		case 6:
+			n.Level = r.uint32()
+		case 7:
+			n.Nonvoter = r.bool()
+		default:
+			r.unknown()
+		}
+	}
+	return n
+}

@@ -1,5 +1,21 @@
 package fsm
 
+// Patch changes fields of a task that is not claimed and has not ended: those
+// whose Set flag is true.
+type Patch struct {
+	ID          uint64
+	SetPriority bool
+	Priority    int32
+	SetRunAt    bool
+	RunAt       int64 // by T; 0 = at once
+	SetLabels   bool
+	Labels      []Label // as in NewTask
+}
+
+func (Patch) kind() kind                           { return kindPatch }
+func (c Patch) about() About                       { return About{Known: true, ID: c.ID, Changes: 1} }
+func (c Patch) applyTo(m *Machine) (Result, error) { return m.patch(c), nil }
+
 // patch changes fields of a task that is not claimed and has not ended.
 func (m *Machine) patch(c Patch) Result {
 	t := m.tasks.Get(c.ID)
@@ -45,4 +61,39 @@ func (m *Machine) setRunAt(t *Task, at int64) {
 	if at > m.header.Stamp.T {
 		t.Status = StatusScheduled
 	}
+}
+
+func (c Patch) appendBody(b []byte) []byte {
+	b = putID(b, 1, c.ID)
+	b = putBool(b, 2, c.SetPriority)
+	b = putSint(b, 3, c.Priority)
+	b = putBool(b, 4, c.SetRunAt)
+	b = putInt(b, 5, c.RunAt)
+	b = putBool(b, 6, c.SetLabels)
+	return appendLabels(b, 7, c.Labels)
+}
+
+func (Patch) decode(r fieldReader) (Command, error) {
+	var c Patch
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.SetPriority = r.bool()
+		case 3:
+			c.Priority = r.sint32()
+		case 4:
+			c.SetRunAt = r.bool()
+		case 5:
+			c.RunAt = r.int64()
+		case 6:
+			c.SetLabels = r.bool()
+		case 7:
+			c.Labels = r.label(c.Labels)
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -245,7 +245,7 @@ func TestProto_IsWhatIsWritten(t *testing.T) {
 	for _, c := range fullCommands() {
 		name := reflect.TypeOf(c).Name()
 		numbers[name] = int(c.kind())
-		if err := s.walk(name, appendBody(nil, c), seen); err != nil {
+		if err := s.walk(name, c.appendBody(nil), seen); err != nil {
 			t.Error(err)
 		}
 	}

@@ -162,7 +162,7 @@ func (m *Machine) forgetDue() {
 // it: a repeat may ask for another. Nor is who claims, which is compared itself.
 func (m *Machine) choiceOfNext(c ClaimNext) uint64 {
 	c.WorkerID, c.RequestID, c.LeaseMS = "", "", 0
-	m.choosing = appendClaimNext(append(m.choosing[:0], byte(kindClaimNext)), c)
+	m.choosing = c.appendBody(append(m.choosing[:0], byte(kindClaimNext)))
 	return choiceHash(m.choosing)
 }
 

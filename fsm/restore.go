@@ -3,7 +3,43 @@ package fsm
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 )
+
+// RestoreBegin begins a restore: the chunks that follow are a snapshot, as Graft
+// gives it, that RestoreEnd makes the state. Any command but these three gives up
+// what has been taken, so that nothing is left of a restore whose leader died.
+// CodeNotEmpty if the state holds anything that a restore would destroy.
+type RestoreBegin struct {
+	Bytes uint64 // of the whole snapshot
+}
+
+func (RestoreBegin) kind() kind                           { return kindRestoreBegin }
+func (RestoreBegin) about() About                         { return About{} }
+func (c RestoreBegin) applyTo(m *Machine) (Result, error) { return m.beginRestore(c), nil }
+
+// RestoreChunk takes the next bytes of the snapshot. CodeInvalidRequest, and the
+// restore is given up, if they are not the next ones, or no part of a snapshot.
+type RestoreChunk struct {
+	Begin  uint64 // index of the entry of the RestoreBegin
+	Offset uint64 // of Data in the snapshot
+	Data   []byte
+}
+
+func (RestoreChunk) kind() kind                           { return kindRestoreChunk }
+func (RestoreChunk) about() About                         { return About{} }
+func (c RestoreChunk) applyTo(m *Machine) (Result, error) { return m.takeChunk(c), nil }
+
+// RestoreEnd makes the snapshot that was taken the state, if all of it is there, is
+// verified as ReadSnapshot does, and follows the state's clocks, counters and level.
+// Else it changes nothing: CodeInvalidRequest.
+type RestoreEnd struct {
+	Begin uint64 // as in RestoreChunk
+}
+
+func (RestoreEnd) kind() kind                           { return kindRestoreEnd }
+func (RestoreEnd) about() About                         { return About{} }
+func (c RestoreEnd) applyTo(m *Machine) (Result, error) { return m.endRestore(c), nil }
 
 // partial is a restore that is under way: the new state, as far as its snapshot has
 // come. It grows with the chunks; beside the records it holds one chunk of the
@@ -17,16 +53,6 @@ type partial struct {
 	started bool         // magic and version were read
 	records snapshotReader
 	build   *stateBuilder
-}
-
-// isOfRestore reports whether the command is of a restore: no other may come
-// between.
-func isOfRestore(c Command) bool {
-	switch c.(type) {
-	case RestoreBegin, RestoreChunk, RestoreEnd:
-		return true
-	}
-	return false
 }
 
 // Restoring is how far a restore is that is under way.
@@ -108,6 +134,7 @@ func (m *Machine) endRestore(c RestoreEnd) Result {
 		return Result{Code: CodeInvalidRequest}
 	}
 	m.become(state)
+	m.restored = true
 	return Result{}
 }
 
@@ -129,7 +156,7 @@ func (m *Machine) become(state *Machine) {
 	state.nodes, h.JoinTokens = m.nodes, m.header.JoinTokens
 	// What the entry, and those who have called the machine, know of it.
 	state.answers, state.reused = m.answers, m.reused
-	state.begun, state.ended, state.command, state.told = m.begun, m.ended, m.command, m.told
+	state.begun, state.ended, state.command, state.told, state.checkpoint = m.begun, m.ended, m.command, m.told, m.checkpoint
 	state.typesChanged += m.typesChanged + 1 // what was found by name is to be found again
 	state.rememberedMax, state.goneMax, state.trail.chunkBytes = m.rememberedMax, m.goneMax, m.trail.chunkBytes
 	*m = *state
@@ -144,4 +171,57 @@ func hasChunk(b []byte) bool {
 	}
 	length := binary.LittleEndian.Uint32(b)
 	return length > chunkMax || len(b) >= chunkHead+int(length)+chunkTail
+}
+
+func (c RestoreBegin) appendBody(b []byte) []byte { return putUint(b, 1, c.Bytes) }
+
+func (RestoreBegin) decode(r fieldReader) (Command, error) {
+	var c RestoreBegin
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Bytes = r.uint(math.MaxUint64)
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c RestoreChunk) appendBody(b []byte) []byte {
+	b = putUint(b, 1, c.Begin)
+	b = putUint(b, 2, c.Offset)
+	return putBytes(b, 3, c.Data)
+}
+
+func (RestoreChunk) decode(r fieldReader) (Command, error) {
+	var c RestoreChunk
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Begin = r.uint(math.MaxUint64)
+		case 2:
+			c.Offset = r.uint(math.MaxUint64)
+		case 3:
+			c.Data = r.bytes()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c RestoreEnd) appendBody(b []byte) []byte { return putUint(b, 1, c.Begin) }
+
+func (RestoreEnd) decode(r fieldReader) (Command, error) {
+	var c RestoreEnd
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Begin = r.uint(math.MaxUint64)
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -193,7 +193,7 @@ func TestRestore_otherCommandsGiveItUp(t *testing.T) {
 	t.Parallel()
 	old := smallMachine(t)
 	for _, c := range fullCommands() {
-		if isOfRestore(c) {
+		if c.kind().row().restore {
 			continue
 		}
 		r := newRestorer(t)

@@ -2,6 +2,26 @@ package fsm
 
 import "math"
 
+// Retry makes a failed, cancelled or claimed task pending. AddAttempts is
+// added to a limited MaxAttempts first. Token 0 means none was sent. Of a parent
+// it retries the steps that failed or were cancelled, all of them or none.
+type Retry struct {
+	ID          uint64
+	Token       uint64
+	AddAttempts int32
+}
+
+func (Retry) kind() kind                           { return kindRetry }
+func (c Retry) about() About                       { return About{Known: true, ID: c.ID, Changes: 1} }
+func (c Retry) applyTo(m *Machine) (Result, error) { return m.retry(c), nil }
+
+// Delete removes an ended task and frees its key. A parent takes its steps along.
+type Delete struct{ ID uint64 }
+
+func (Delete) kind() kind                           { return kindDelete }
+func (c Delete) about() About                       { return About{Known: true, ID: c.ID, Changes: 1} }
+func (c Delete) applyTo(m *Machine) (Result, error) { return m.delete(c), nil }
+
 // retry makes a task pending that has failed, was cancelled, is claimed or waits
 // for its time. One that is claimed and was to be cancelled is cancelled.
 func (m *Machine) retry(c Retry) Result {
@@ -147,4 +167,42 @@ func (m *Machine) drop(t *Task) {
 	m.exclude(t)
 	m.tasks.Remove(t.ID)
 	m.ended = append(m.ended, t.ID)
+}
+
+func (c Retry) appendBody(b []byte) []byte {
+	b = putID(b, 1, c.ID)
+	b = putID(b, 2, c.Token)
+	return putInt(b, 3, int64(c.AddAttempts))
+}
+
+func (Retry) decode(r fieldReader) (Command, error) {
+	var c Retry
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		case 2:
+			c.Token = r.id()
+		case 3:
+			c.AddAttempts = r.int32()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c Delete) appendBody(b []byte) []byte { return putID(b, 1, c.ID) }
+
+func (Delete) decode(r fieldReader) (Command, error) {
+	var c Delete
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.ID = r.id()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

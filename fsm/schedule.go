@@ -7,6 +7,54 @@ import (
 	"github.com/tidwall/btree"
 )
 
+// SetSchedule makes the schedule, or replaces the one of its name. Result.Created
+// says which; Result.Schedule is what became of it. CodeInvalidRequest if there
+// would be more than 10,000.
+type SetSchedule struct {
+	Schedule Schedule
+	By       string // as in SetType
+}
+
+func (SetSchedule) kind() kind { return kindSetSchedule }
+func (c SetSchedule) about() About {
+	return About{Known: true, Schedule: c.Schedule.Name, Submits: []NewTask{c.Schedule.Task}}
+}
+func (c SetSchedule) needs() uint32                      { return needsBy(c.By) }
+func (c SetSchedule) applyTo(m *Machine) (Result, error) { return m.setSchedule(c), nil }
+
+// DeleteSchedule removes the schedule. CodeScheduleNotFound if there is none.
+type DeleteSchedule struct {
+	Name string
+	By   string // as in SetType
+}
+
+func (DeleteSchedule) kind() kind                           { return kindDeleteSchedule }
+func (c DeleteSchedule) about() About                       { return About{Known: true, Schedule: c.Name} }
+func (c DeleteSchedule) needs() uint32                      { return needsBy(c.By) }
+func (c DeleteSchedule) applyTo(m *Machine) (Result, error) { return m.deleteSchedule(c), nil }
+
+// RunSchedules does what slots of schedules are due. An item changes nothing
+// unless its schedule still has that version and waits for that slot, which has
+// come by T: so duplicates and items of a deposed leader are harmless, and each
+// slot is done once. Result.Submitted has the tasks that it made, in the order
+// of their items.
+type RunSchedules struct{ Items []ScheduleRun }
+
+func (RunSchedules) kind() kind                           { return kindRunSchedules }
+func (c RunSchedules) about() About                       { return About{Changes: len(c.Items)} }
+func (c RunSchedules) applyTo(m *Machine) (Result, error) { return m.runSchedules(c), nil }
+
+// ScheduleRun is one slot of one schedule. The leader has computed Next: time
+// zones are no matter of the state.
+type ScheduleRun struct {
+	Name    string
+	Version uint64
+	Slot    int64 // by T: the schedule's NextRunAt
+	Next    int64 // by T, after Slot, else the item changes nothing; 0 = never again
+	// Skip moves on to Next without a task: the slot was missed.
+	Skip bool
+}
+
 // schedulesMax bounds the schedules: a change copies the list of them.
 const schedulesMax = 10_000
 
@@ -231,4 +279,97 @@ func bytesOfSchedule(v *ScheduleView) int64 {
 		n += labelBytes + len(l.Name) + len(l.Value)
 	}
 	return int64(n)
+}
+
+func (c SetSchedule) appendBody(b []byte) []byte {
+	b = appendScheduleField(b, 1, &c.Schedule)
+	return putString(b, 2, c.By)
+}
+
+func (SetSchedule) decode(r fieldReader) (Command, error) {
+	var c SetSchedule
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Schedule = r.schedule()
+		case 2:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c DeleteSchedule) appendBody(b []byte) []byte {
+	b = putString(b, 1, c.Name)
+	return putString(b, 2, c.By)
+}
+
+func (DeleteSchedule) decode(r fieldReader) (Command, error) {
+	var c DeleteSchedule
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Name = r.string()
+		case 2:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c RunSchedules) appendBody(b []byte) []byte { return appendScheduleRuns(b, c.Items) }
+
+func (RunSchedules) decode(r fieldReader) (Command, error) {
+	var c RunSchedules
+	for r.next() {
+		switch r.num {
+		case 1:
+			if c.Items == nil {
+				c.Items = make([]ScheduleRun, 0, r.run())
+			}
+			in := fieldReader{rest: r.raw()}
+			c.Items = append(c.Items, decodeScheduleRun(&in))
+			r.within(in.err)
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func appendScheduleRuns(b []byte, items []ScheduleRun) []byte {
+	for i := range items {
+		var start int
+		b, start = beginMessage(b, 1)
+		b = putString(b, 1, items[i].Name)
+		b = putUint(b, 2, items[i].Version)
+		b = putInt(b, 3, items[i].Slot)
+		b = putInt(b, 4, items[i].Next)
+		b = endLength(putBool(b, 5, items[i].Skip), start)
+	}
+	return b
+}
+
+func decodeScheduleRun(r *fieldReader) (s ScheduleRun) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			s.Name = r.string()
+		case 2:
+			s.Version = r.uint(1<<64 - 1)
+		case 3:
+			s.Slot = r.int64()
+		case 4:
+			s.Next = r.int64()
+		case 5:
+			s.Skip = r.bool()
+		default:
+			r.unknown()
+		}
+	}
+	return s
 }

@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 func appendScheduleRecord(b []byte, v *ScheduleView) []byte {
@@ -61,4 +63,54 @@ func (s *snapshotReader) schedule(r *fieldReader) error {
 	s.m.schedules = append(all, v)
 	s.got.schedules++
 	return nil
+}
+
+// appendScheduleField appends the field num, a message.
+func appendScheduleField(b []byte, num protowire.Number, s *Schedule) []byte {
+	mark := len(b)
+	b, outer := beginMessage(b, num)
+	b = putString(b, 1, s.Name)
+	inner := len(b)
+	b, start := beginMessage(b, 2)
+	b = endOptional(appendNewTask(b, &s.Task), inner, start)
+	b = putString(b, 3, s.Cron)
+	b = putString(b, 4, s.Timezone)
+	b = putInt(b, 5, s.EveryMS)
+	b = putBool(b, 6, s.OverlapAllow)
+	b = putBool(b, 7, s.CatchUpSkip)
+	b = putBool(b, 8, s.Paused)
+	return endOptional(putInt(b, 9, s.NextRunAt), mark, outer)
+}
+
+// schedule reads the field, a message Schedule.
+func (r *fieldReader) schedule() (s Schedule) {
+	in := fieldReader{rest: r.single()}
+	for in.next() {
+		switch in.num {
+		case 1:
+			s.Name = in.string()
+		case 2:
+			task := fieldReader{rest: in.single(), plain: true}
+			s.Task = decodeNewTask(&task)
+			in.within(task.err)
+		case 3:
+			s.Cron = in.string()
+		case 4:
+			s.Timezone = in.string()
+		case 5:
+			s.EveryMS = in.int64()
+		case 6:
+			s.OverlapAllow = in.bool()
+		case 7:
+			s.CatchUpSkip = in.bool()
+		case 8:
+			s.Paused = in.bool()
+		case 9:
+			s.NextRunAt = in.int64()
+		default:
+			in.unknown()
+		}
+	}
+	r.within(in.err)
+	return s
 }

@@ -1,9 +1,6 @@
 package fsm
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
 // scratch is what those commands are decoded into that come with every task.
 // Each is applied before the next one is decoded, so they share memory. The state
@@ -22,29 +19,6 @@ type scratch struct {
 
 // scratchMax is how many tasks a scratch keeps room for.
 const scratchMax = 1024
-
-// decodeBody decodes the body of a command of kind k. What it returns shares no
-// memory with body, and is good until reset.
-func (s *scratch) decodeBody(k kind, body []byte) (c Command, err error) {
-	r := fieldReader{rest: body, scratch: s}
-	switch k {
-	case kindSubmit:
-		s.submit = decodeSubmit(&r)
-		c = &s.submit
-	case kindClaimNext:
-		s.claim = decodeClaimNext(&r)
-		c = &s.claim
-	case kindComplete:
-		s.complete = decodeComplete(&r)
-		c = &s.complete
-	default:
-		return decodeBody(k, body)
-	}
-	if r.err != nil {
-		return nil, fmt.Errorf("%s: %w", k, r.err)
-	}
-	return c, nil
-}
 
 // reset ends the life of the command: nothing that it points to is kept alive but
 // names.

@@ -2,6 +2,91 @@ package fsm
 
 import "slices"
 
+// Hold names a claim as its worker does. Token 0 means that the worker sent
+// none: then only WorkerID is checked.
+type Hold struct {
+	ID       uint64
+	WorkerID string
+	Token    uint64
+}
+
+// about is what the commands of a claim's worker are about.
+func (h Hold) about() About {
+	return About{Known: true, ID: h.ID, WorkerID: h.WorkerID, Changes: 1}
+}
+
+// Fail ends the attempt: the task becomes pending when it has attempts left,
+// else failed.
+type Fail struct {
+	Hold
+	Error string // at most 16 KiB, cut by the caller
+	// RetryInMS, if RetryIn is set, is how long the task waits in place of its
+	// backoff.
+	RetryIn   bool
+	RetryInMS int64
+	Permanent bool // failed, whatever attempts are left
+}
+
+func (Fail) kind() kind { return kindFail }
+
+func (c Fail) needs() uint32 {
+	if c.RetryIn || c.RetryInMS != 0 || c.Permanent {
+		return levelLife
+	}
+	return 0
+}
+
+func (c Fail) judge(m *Machine, _ Stamp) (result Result, acts bool) {
+	return m.holdOf(c.Hold, OutcomeFailed)
+}
+
+func (c Fail) applyTo(m *Machine) (Result, error) { return m.fail(c), nil }
+
+// Extend moves the lease's end to LeaseMS (0: the claim's own length) from
+// now, never to an earlier time.
+type Extend struct {
+	Hold
+	LeaseMS  int64
+	Progress []byte // JSON as given; nil leaves the last one
+}
+
+func (Extend) kind() kind { return kindExtend }
+
+func (c Extend) needs() uint32 {
+	if c.Progress != nil {
+		return levelLife
+	}
+	return 0
+}
+
+func (c Extend) judge(m *Machine, _ Stamp) (result Result, acts bool) {
+	return m.holdOf(c.Hold, OutcomeNone)
+}
+
+func (c Extend) applyTo(m *Machine) (Result, error) { return m.extend(c), nil }
+
+// Release gives the task back; the attempt is not counted. It is not claimable
+// for DelayMS.
+type Release struct {
+	Hold
+	DelayMS int64
+}
+
+func (Release) kind() kind { return kindRelease }
+
+func (c Release) needs() uint32 {
+	if c.DelayMS != 0 {
+		return levelLife
+	}
+	return 0
+}
+
+func (c Release) judge(m *Machine, _ Stamp) (result Result, acts bool) {
+	return m.holdOf(c.Hold, OutcomeReleased)
+}
+
+func (c Release) applyTo(m *Machine) (Result, error) { return m.release(c), nil }
+
 // fail ends the attempt.
 func (m *Machine) fail(c Fail) Result {
 	result, ok := m.held(c.Hold, OutcomeFailed)
@@ -196,4 +281,95 @@ func logEnded(log []Attempt, at int64, outcome Outcome, failure string) []Attemp
 // attemptsLeft reports whether the task may be claimed once more.
 func attemptsLeft(t *Task) bool {
 	return t.MaxAttempts == 0 || t.Attempts < t.MaxAttempts
+}
+
+// appendHold appends what the commands of a claim's worker begin with.
+func appendHold(b []byte, h Hold) []byte {
+	b = putID(b, 1, h.ID)
+	b = putString(b, 2, h.WorkerID)
+	return putID(b, 3, h.Token)
+}
+
+// hold reads the field into h if it is one of Hold's, and reports whether it is.
+func (r *fieldReader) hold(h *Hold) bool {
+	switch r.num {
+	case 1:
+		h.ID = r.id()
+	case 2:
+		h.WorkerID = r.name()
+	case 3:
+		h.Token = r.id()
+	default:
+		return false
+	}
+	return true
+}
+
+func (c Fail) appendBody(b []byte) []byte {
+	b = appendHold(b, c.Hold)
+	b = putString(b, 4, c.Error)
+	b = putBool(b, 5, c.RetryIn)
+	b = putInt(b, 6, c.RetryInMS)
+	return putBool(b, 7, c.Permanent)
+}
+
+func (Fail) decode(r fieldReader) (Command, error) {
+	var c Fail
+	for r.next() {
+		switch {
+		case r.hold(&c.Hold):
+		case r.num == 4:
+			c.Error = r.string()
+		case r.num == 5:
+			c.RetryIn = r.bool()
+		case r.num == 6:
+			c.RetryInMS = r.int64()
+		case r.num == 7:
+			c.Permanent = r.bool()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c Extend) appendBody(b []byte) []byte {
+	b = appendHold(b, c.Hold)
+	b = putInt(b, 4, c.LeaseMS)
+	return putBytes(b, 5, c.Progress)
+}
+
+func (Extend) decode(r fieldReader) (Command, error) {
+	var c Extend
+	for r.next() {
+		switch {
+		case r.hold(&c.Hold):
+		case r.num == 4:
+			c.LeaseMS = r.int64()
+		case r.num == 5:
+			c.Progress = r.bytes()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c Release) appendBody(b []byte) []byte {
+	b = appendHold(b, c.Hold)
+	return putInt(b, 4, c.DelayMS)
+}
+
+func (Release) decode(r fieldReader) (Command, error) {
+	var c Release
+	for r.next() {
+		switch {
+		case r.hold(&c.Hold):
+		case r.num == 4:
+			c.DelayMS = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -2,6 +2,20 @@ package fsm
 
 import "bytes"
 
+// Submit adds tasks, in order, all in one step. Result.Submitted has one
+// element per task. A task whose key is taken is not added; the result names
+// the task that has the key.
+type Submit struct {
+	Tasks []NewTask // 1 to 10,000
+}
+
+func (Submit) kind() kind { return kindSubmit }
+func (c Submit) about() About {
+	return About{Known: true, Submits: c.Tasks, Changes: CountTasks(c.Tasks)}
+}
+func (c Submit) needs() uint32                      { return needsOf(c.Tasks) }
+func (c Submit) applyTo(m *Machine) (Result, error) { return m.submit(c), nil }
+
 // submit adds the tasks in order, so that a key given twice goes to the first.
 func (m *Machine) submit(c Submit) Result {
 	submitted := m.answers.submitted.take(len(c.Tasks))
@@ -115,4 +129,23 @@ func (m *Machine) maxAttemptsOf(taskType string) int32 {
 // parameters of n. Only the bytes count: equal JSON written otherwise differs.
 func sameRequest(t *Task, n *NewTask) bool {
 	return t.Type == n.Type && bytes.Equal(t.Params, n.Params) && bytes.Equal(t.Payload, n.Payload)
+}
+
+func (c Submit) appendBody(b []byte) []byte { return appendNewTasks(b, 1, c.Tasks) }
+
+func (Submit) decode(r fieldReader) (Command, error) {
+	var c Submit
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Tasks = r.newTask(c.Tasks)
+		default:
+			r.unknown()
+		}
+	}
+	if r.scratch != nil {
+		r.scratch.submit = c
+		return &r.scratch.submit, r.err
+	}
+	return c, r.err
 }

@@ -1,11 +1,58 @@
 package fsm
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/claimq/claimq/fsm/index"
 )
+
+// SetType changes the settings of a task type: those whose bit is in Set. The
+// zero value of a setting clears it.
+type SetType struct {
+	Type     string
+	Set      TypeFields
+	Settings TypeSettings
+	By       string // the operator's key, for the trail; "" = open mode
+}
+
+func (SetType) kind() kind                           { return kindSetType }
+func (c SetType) about() About                       { return About{Known: true, Type: c.Type} }
+func (c SetType) needs() uint32                      { return needsBy(c.By) }
+func (c SetType) applyTo(m *Machine) (Result, error) { return m.setType(c), nil }
+
+// TypeFields is a set of the fields of TypeSettings.
+type TypeFields uint32
+
+// The fields. The numbers are in the log and never change.
+const (
+	TypePaused TypeFields = 1 << iota
+	TypeMaxClaimed
+	TypeRateLimit
+	TypeLease
+	TypeMaxAttempts
+	TypeBackoff
+	TypeRetention
+	typeFieldsAll TypeFields = 1<<iota - 1
+)
+
+// TypeSettings are the settings of a task type. Pause and limits concern claims
+// only: what is claimed goes on.
+type TypeSettings struct {
+	Paused     bool
+	MaxClaimed int32 // claims at a time; 0 = no limit
+	// RateLimit is in millionths of a claim per second; 0 = no limit.
+	RateLimit int64
+	// Defaults of its tasks.
+	LeaseMS     int64    // 0: the server's
+	LimitSet    bool     // MaxAttempts is set
+	MaxAttempts int32    // 0 = no limit
+	Backoff     *Backoff // nil: none
+	RetentionMS int64    // as in NewTask
+}
 
 // typeRecordsMax bounds how many types have settings: a snapshot copies them
 // while nobody is served.
@@ -214,4 +261,75 @@ func (ts *typeState) findOldest() uint64 {
 		id = held
 	}
 	return id
+}
+
+func (c SetType) appendBody(b []byte) []byte {
+	b = putString(b, 1, c.Type)
+	b = putUint(b, 2, uint64(c.Set))
+	b = appendTypeSettings(b, 3, &c.Settings)
+	return putString(b, 4, c.By)
+}
+
+func (SetType) decode(r fieldReader) (Command, error) {
+	var c SetType
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Type = r.string()
+		case 2:
+			c.Set = TypeFields(r.uint32())
+			if c.Set&^typeFieldsAll != 0 && r.err == nil {
+				r.err = fmt.Errorf("%w: setting of a type in %b", ErrUnknownCommand, c.Set)
+			}
+		case 3:
+			in := fieldReader{rest: r.single()}
+			c.Settings = decodeTypeSettings(&in)
+			r.within(in.err)
+		case 4:
+			c.By = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+// appendTypeSettings appends the field num, a message.
+func appendTypeSettings(b []byte, num protowire.Number, s *TypeSettings) []byte {
+	mark := len(b)
+	b, start := beginMessage(b, num)
+	b = putBool(b, 1, s.Paused)
+	b = putInt(b, 2, int64(s.MaxClaimed))
+	b = putInt(b, 3, s.RateLimit)
+	b = putInt(b, 4, s.LeaseMS)
+	b = putBool(b, 5, s.LimitSet)
+	b = putInt(b, 6, int64(s.MaxAttempts))
+	b = appendBackoff(b, 7, s.Backoff)
+	return endOptional(putSint64(b, 8, s.RetentionMS), mark, start)
+}
+
+func decodeTypeSettings(r *fieldReader) (s TypeSettings) {
+	for r.next() {
+		switch r.num {
+		case 1:
+			s.Paused = r.bool()
+		case 2:
+			s.MaxClaimed = r.int32()
+		case 3:
+			s.RateLimit = r.int64()
+		case 4:
+			s.LeaseMS = r.int64()
+		case 5:
+			s.LimitSet = r.bool()
+		case 6:
+			s.MaxAttempts = r.int32()
+		case 7:
+			s.Backoff = r.backoff()
+		case 8:
+			s.RetentionMS = r.sint64()
+		default:
+			r.unknown()
+		}
+	}
+	return s
 }

@@ -2,6 +2,29 @@ package fsm
 
 import "strconv"
 
+// SetTrail bounds what is kept of the trail; what is over it goes by whole
+// chunks, with this entry and, if that is very much, those that follow.
+type SetTrail struct {
+	Bytes int64 // 1 MiB to 64 GiB
+	AgeMS int64 // 1 minute or more
+}
+
+func (SetTrail) kind() kind                           { return kindSetTrail }
+func (SetTrail) about() About                         { return About{} }
+func (c SetTrail) applyTo(m *Machine) (Result, error) { return m.setTrail(c), nil }
+
+// Tell tells of an operator's act in the trail and changes nothing else. A Kind
+// that is not one of EventMemberAdded to EventKeysReloaded or EventBackupBegun to EventRestoreBroken is not told.
+type Tell struct {
+	Kind EventKind
+	By   string // as in SetType
+	What string // what was done with what, in a few words
+}
+
+func (Tell) kind() kind                           { return kindTell }
+func (Tell) about() About                         { return About{} }
+func (c Tell) applyTo(m *Machine) (Result, error) { return m.tellOperator(c), nil }
+
 // eventOf returns the event of the kind about the task, and about no claim.
 func eventOf(kind EventKind, t *Task) Event { return Event{Kind: kind, TaskID: t.ID, Type: t.Type} }
 
@@ -97,4 +120,49 @@ func (m *Machine) setTrail(c SetTrail) Result {
 		m.tellAct(EventTrailChanged, strconv.FormatInt(c.Bytes, 10)+" bytes, "+strconv.FormatInt(c.AgeMS, 10)+" ms")
 	}
 	return Result{}
+}
+
+func (c SetTrail) appendBody(b []byte) []byte {
+	b = putInt(b, 1, c.Bytes)
+	return putInt(b, 2, c.AgeMS)
+}
+
+func (SetTrail) decode(r fieldReader) (Command, error) {
+	var c SetTrail
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Bytes = r.int64()
+		case 2:
+			c.AgeMS = r.int64()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
+}
+
+func (c Tell) appendBody(b []byte) []byte {
+	if c.Kind <= eventLast { // another would make an entry that no node can read
+		b = putUint(b, 1, uint64(c.Kind))
+	}
+	b = putString(b, 2, c.By)
+	return putString(b, 3, c.What)
+}
+
+func (Tell) decode(r fieldReader) (Command, error) {
+	var c Tell
+	for r.next() {
+		switch r.num {
+		case 1:
+			c.Kind = EventKind(r.enum(uint64(eventLast)))
+		case 2:
+			c.By = r.string()
+		case 3:
+			c.What = r.string()
+		default:
+			r.unknown()
+		}
+	}
+	return c, r.err
 }

@@ -44,7 +44,7 @@ var planted = []struct {
 		{"jepsen/sim/replica.go", "	r.machine, r.applied = machine, f.at\n", "	if $on && r.machine != nil {\n		machine.Keep(r.machine)\n	}\n	r.machine, r.applied = machine, f.at\n"},
 	}},
 	{"unknown command skipped", []edit{{
-		"fsm/decode.go", "		return nil, fmt.Errorf(\"%w: type %d\", ErrUnknownCommand, k)\n",
+		"fsm/entry.go", "		return nil, fmt.Errorf(\"%w: type %d\", ErrUnknownCommand, k)\n",
 		"		if $on {\n			return Tick{}, nil\n		}\n		return nil, fmt.Errorf(\"%w: type %d\", ErrUnknownCommand, k)\n",
 	}}},
 	{"lease dropped at failover", []edit{{"cluster/lease/timers.go", "	t.Add(live)\n", "	if !$on {\n		t.Add(live)\n	}\n"}}},

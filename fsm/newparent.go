@@ -1,6 +1,42 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// appendNewParent appends the field num, a message; nothing if v is nil.
+func appendNewParent(b []byte, num protowire.Number, v *NewParent) []byte {
+	if v == nil {
+		return b
+	}
+	mark := len(b)
+	b, outer := beginMessage(b, num)
+	for i := range v.Steps {
+		var start int
+		b, start = beginMessage(b, 1)
+		b = endLength(appendNewStep(b, &v.Steps[i]), start)
+	}
+	b = putBool(b, 2, v.ByClaim)
+	return endOptional(putBool(b, 3, v.Continue), mark, outer)
+}
+
+func appendNewStep(b []byte, s *NewStep) []byte {
+	b = putString(b, 1, s.Name)
+	b = appendPlaces(b, 2, s.DependsOn)
+	mark := len(b)
+	b, start := beginMessage(b, 3)
+	return endOptional(appendNewTask(b, &s.Task), mark, start)
+}
+
+// appendPlaces appends the field num, places in a plan.
+func appendPlaces(b []byte, num protowire.Number, places []uint16) []byte {
+	for _, place := range places {
+		b = putIDElement(b, num, uint64(place))
+	}
+	return b
+}
 
 // newParent reads the field, a message NewParent. What the API refuses is
 // refused here, too, as far as Apply relies on it.
@@ -83,56 +119,4 @@ func (r *fieldReader) bound(have, most int) {
 	if have >= most {
 		r.fail(fmt.Sprintf("more than %d", most))
 	}
-}
-
-func decodeClaimFinalization(r *fieldReader) (c ClaimFinalization) {
-	for r.next() {
-		switch r.num {
-		case 1:
-			c.ID = r.id()
-		case 2:
-			c.ProcessorID = r.string()
-		case 3:
-			c.TimeoutMS = r.int64()
-		default:
-			r.unknown()
-		}
-	}
-	return c
-}
-
-func decodeReleaseFinalization(r *fieldReader) (c ReleaseFinalization) {
-	for r.next() {
-		switch r.num {
-		case 1:
-			c.ID = r.id()
-		case 2:
-			c.ProcessorID = r.string()
-		default:
-			r.unknown()
-		}
-	}
-	return c
-}
-
-func decodeFinalize(r *fieldReader) (c Finalize) {
-	for r.next() {
-		switch r.num {
-		case 1:
-			c.ID = r.id()
-		case 2:
-			c.ProcessorID = r.string()
-		case 3:
-			c.Token = r.id()
-		case 4:
-			c.Failed = r.bool()
-		case 5:
-			c.Result = r.bytes()
-		case 6:
-			c.Error = r.string()
-		default:
-			r.unknown()
-		}
-	}
-	return c
 }
