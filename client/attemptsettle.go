@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/repeat"
 )
 
 // settle settles the claim by what the handler returned. It returns the next
@@ -78,7 +79,7 @@ func (a *attempt) complete() (next *Claim) {
 		a.fail(Permanent(fmt.Errorf("the handler succeeded, but its result or follow-up tasks are no good: %w", resultErr)))
 		return nil
 	}
-	decoded, ans, err := a.send("complete", body)
+	decoded, ans, err := a.send(repeat.OpComplete, len(then) > 0, body)
 	if err == nil && decoded.Claimed != nil && decoded.Claimed.Task != nil {
 		next = a.nextOf(w.c.claimsOf(&req, []wire.Task{*decoded.Claimed.Task}, decoded.Repeated, &ans), &free)
 	}
@@ -131,7 +132,7 @@ func (a *attempt) fail(cause error) {
 	}
 	body, err := failure(a.cl.hold(), cause)
 	if err == nil {
-		_, _, err = a.send("fail", body)
+		_, _, err = a.send(repeat.OpFail, false, body)
 	}
 	a.report(&a.r.w.counts.failed, err)
 }
@@ -139,7 +140,7 @@ func (a *attempt) fail(cause error) {
 func (a *attempt) release(delay time.Duration) error {
 	body, err := releasing(a.cl.hold(), delay)
 	if err == nil {
-		_, _, err = a.send("release", body)
+		_, _, err = a.send(repeat.OpRelease, false, body)
 	}
 	return err
 }
@@ -147,12 +148,12 @@ func (a *attempt) release(delay time.Duration) error {
 // send makes a settling call and repeats it, with the same body, until it is
 // answered, the lease has ended, or the worker has to stop. The claim is extended
 // meanwhile, so that the lease may end later than at first.
-func (a *attempt) send(verb string, body []byte) (decoded wire.Answer, ans answer, err error) {
+func (a *attempt) send(kind repeat.Op, submits bool, body []byte) (decoded wire.Answer, ans answer, err error) {
 	base := a.traced()
 	for {
 		deadline := a.cl.LeaseEndsAt()
 		ctx, cancel := context.WithDeadline(base, deadline)
-		decoded, ans, err = a.cl.settle(ctx, verb, func() ([]byte, error) { return body, nil })
+		decoded, ans, err = a.cl.settle(ctx, kind, submits, func() ([]byte, error) { return body, nil })
 		cancel()
 		switch {
 		case err == nil:

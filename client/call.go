@@ -84,6 +84,8 @@ func (c *Client) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 type answer struct {
 	body  []byte // of the successful answer
 	index uint64 // of the log, that it reflects; 0: it does not say
+	// requestID is what the server calls the request of the successful answer.
+	requestID string
 	// firstSentAt and sentAt are when the first and the last try began, before
 	// anything was sent, with monotonic readings.
 	firstSentAt, sentAt time.Time
@@ -319,6 +321,7 @@ func judge(r *Request, resp *http.Response, body []byte, a *answer) outcome {
 	if status >= 200 && status < 300 && r.isSuccess(body) {
 		a.body = body
 		a.index, _ = strconv.ParseUint(resp.Header.Get("X-Claimq-Index"), 10, 64)
+		a.requestID = resp.Header.Get("X-Request-Id")
 		return outcome{verdict: repeat.Settled}
 	}
 	var head wire.Refusal

@@ -97,7 +97,7 @@ type Claim struct {
 // again when the lease has ended.
 func (c *Client) ClaimNext(ctx context.Context, req ClaimRequest) (*Claim, error) {
 	req.Limit = 0
-	claims, err := c.claimTasks(ctx, "/api/tasks/claim", req)
+	claims, err := c.claimTasks(ctx, claimPath, req)
 	if err != nil {
 		return nil, fmt.Errorf("claim next task: %w", err)
 	}
@@ -113,7 +113,7 @@ func (c *Client) ClaimNext(ctx context.Context, req ClaimRequest) (*Claim, error
 // ClaimNext, without ErrNoTasks.
 func (c *Client) ClaimMany(ctx context.Context, req ClaimRequest) ([]*Claim, error) {
 	req.Limit = max(req.Limit, 1)
-	claims, err := c.claimTasks(ctx, "/api/tasks/claim", req)
+	claims, err := c.claimTasks(ctx, claimPath, req)
 	if err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)
 	}

@@ -23,6 +23,9 @@ const (
 	emptyPause = 100 * time.Millisecond
 )
 
+// claimPath is that of a claim of the next task.
+const claimPath = "/api/tasks/claim"
+
 // claimCall is a claim under way, over its requests: each waits for a part of
 // the time, and each has a request id of its own, which it keeps until an answer
 // to it has been received.
@@ -80,15 +83,7 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 	if w.ClaimRequestID == "" {
 		w.ClaimRequestID = rand.Text()
 	}
-	var decoded wire.Answer
-	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&decoded)}
-	r.prepare = func() ([]byte, time.Duration, error) {
-		d := repeat.PollWait(time.Until(k.waitUntil), k.req.Lease)
-		w.WaitMS = milliseconds(d)
-		body, err := json.Marshal(w)
-		return body, d, err
-	}
-	a, err := k.c.call(ctx, r)
+	decoded, a, err := k.call(ctx, w)
 	if err != nil {
 		return nil, false, err
 	}
@@ -100,6 +95,27 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 		claims = refresh(ctx, claims)
 	}
 	return claims, len(claims) == 0 && len(decoded.Tasks) > 0, nil
+}
+
+// call makes the request. One for one task at once goes with others that are asked for
+// meanwhile.
+func (k *claimCall) call(ctx context.Context, w wire.Claim) (decoded wire.Answer, a answer, err error) {
+	if k.path == claimPath && k.req.Wait == 0 && k.req.Limit <= 1 {
+		body, err := json.Marshal(w)
+		if err != nil {
+			return decoded, a, fmt.Errorf("encode request: %w", err)
+		}
+		return k.c.op(ctx, k.c.lanes.claims, opCall{kind: repeat.OpClaim, body: body})
+	}
+	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&decoded)}
+	r.prepare = func() ([]byte, time.Duration, error) {
+		d := repeat.PollWait(time.Until(k.waitUntil), k.req.Lease)
+		w.WaitMS = milliseconds(d)
+		body, err := json.Marshal(w)
+		return body, d, err
+	}
+	a, err = k.c.call(ctx, r)
+	return decoded, a, err
 }
 
 // refresh extends the claims that were waited for so long that too little of

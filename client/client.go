@@ -55,6 +55,7 @@ type Client struct {
 	waiting *http.Client // for requests that the server may hold
 	nodes   nodes
 	claims  claimMemory
+	lanes   lanes
 
 	// life ends with Close, with ErrStoreClosed as its cause.
 	life    context.Context
@@ -62,7 +63,8 @@ type Client struct {
 
 	mu     sync.Mutex // guards closed and orders running.Add before Close's Wait
 	closed bool
-	// running counts calls under way and KeepAlive's goroutines.
+	// running counts calls under way, the goroutines that make shared requests, and
+	// KeepAlive's.
 	running sync.WaitGroup
 }
 
@@ -78,6 +80,7 @@ func newClosable(cfg Config, transport, waiting http.RoundTripper, endpoints []s
 		nodes:   nodes{endpoints: endpoints},
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
+	c.lanes = c.newLanes()
 	return c
 }
 

@@ -40,6 +40,15 @@
 // have been done is ErrOutcomeUnknown (a retry, a batch with a retry or a delete),
 // and so is a call whose time was over before it could be settled.
 //
+// # Many at once
+//
+// Calls that many goroutines make at the same time go to the server together: beyond 8
+// submits under way, those that come while a request is out go in the next one, and so do
+// claims of one task that do not wait, settling calls, and extends, each kind by itself.
+// Each call has its own result and its own error, and its context is its own: one that ends
+// before the call was sent takes it back; after that the outcome is unknown, and the
+// request goes on for the others.
+//
 // # Waiting
 //
 // A claim that waits asks in requests of at most 25 s, shorter ones for a short

@@ -62,7 +62,7 @@ func (c *Client) Claim(ctx context.Context, taskID, workerID string) error {
 // ErrTaskNotFound; what the task has ended as by another claim; ErrTaskNotClaimed
 // or ErrWrongWorker if this client has no claim; ErrStaleClaim if that is over.
 func (c *Client) Complete(ctx context.Context, taskID string, result []byte) error {
-	return c.settleByID(ctx, taskID, "complete", func(s wire.Settle) ([]byte, error) {
+	return c.settleByID(ctx, taskID, repeat.OpComplete, func(s wire.Settle) ([]byte, error) {
 		return completion(s, result, nil)
 	})
 }
@@ -72,13 +72,13 @@ func (c *Client) Complete(ctx context.Context, taskID string, result []byte) err
 // one, else failed. It understands Permanent and RetryAfter. Errors: as of
 // Complete.
 func (c *Client) Fail(ctx context.Context, taskID string, err error) error {
-	return c.settleByID(ctx, taskID, "fail", func(s wire.Settle) ([]byte, error) { return failure(s, err) })
+	return c.settleByID(ctx, taskID, repeat.OpFail, func(s wire.Settle) ([]byte, error) { return failure(s, err) })
 }
 
-func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(wire.Settle) ([]byte, error)) error {
+func (c *Client) settleByID(ctx context.Context, taskID string, kind repeat.Op, body func(wire.Settle) ([]byte, error)) error {
 	id, err := parseID(taskID)
 	if err != nil {
-		return fmt.Errorf("%s task: %w", verb, err)
+		return fmt.Errorf("%s task: %w", kind, err)
 	}
 	claim, ok := c.claims.recall(id)
 	if !ok {
@@ -88,10 +88,10 @@ func (c *Client) settleByID(ctx context.Context, taskID, verb string, body func(
 	}
 	b, err := body(wire.Settle{WorkerID: claim.workerID, ClaimToken: claim.token})
 	if err == nil {
-		_, _, err = c.post(ctx, taskPath(id, verb), b)
+		_, _, err = c.op(ctx, c.lanes.settles, opCall{kind: kind, id: id, body: b})
 	}
 	if err != nil {
-		return fmt.Errorf("%s task %d: %w", verb, id, err)
+		return fmt.Errorf("%s task %d: %w", kind, id, err)
 	}
 	return nil
 }

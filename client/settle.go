@@ -29,7 +29,7 @@ func (cl *Claim) hold() wire.Settle {
 // completed the task, ErrInvalidTask if one of then is malformed, ...; then
 // nothing was done.
 func (cl *Claim) Complete(ctx context.Context, result []byte, then ...Task) error {
-	_, _, err := cl.settle(ctx, "complete", func() ([]byte, error) {
+	_, _, err := cl.settle(ctx, repeat.OpComplete, len(then) > 0, func() ([]byte, error) {
 		return completion(cl.hold(), result, then)
 	})
 	return err
@@ -48,7 +48,7 @@ func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next Claim
 	if next.WorkerID == "" {
 		next.WorkerID = cl.workerID
 	}
-	decoded, a, err := cl.settle(ctx, "complete", func() ([]byte, error) {
+	decoded, a, err := cl.settle(ctx, repeat.OpComplete, false, func() ([]byte, error) {
 		if err := next.check(); err != nil {
 			return nil, fmt.Errorf("claim the next: %w", err)
 		}
@@ -77,7 +77,7 @@ func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next Claim
 // is or wraps Permanent makes it failed at once; one of RetryAfter says how long
 // it waits. Failing twice with the same claim is nil. Errors: as of Complete.
 func (cl *Claim) Fail(ctx context.Context, cause error) error {
-	_, _, err := cl.settle(ctx, "fail", func() ([]byte, error) { return failure(cl.hold(), cause) })
+	_, _, err := cl.settle(ctx, repeat.OpFail, false, func() ([]byte, error) { return failure(cl.hold(), cause) })
 	return err
 }
 
@@ -85,20 +85,23 @@ func (cl *Claim) Fail(ctx context.Context, cause error) error {
 // before delay has passed. Releasing twice with the same claim is nil. Errors:
 // as of Complete.
 func (cl *Claim) Release(ctx context.Context, delay time.Duration) error {
-	_, _, err := cl.settle(ctx, "release", func() ([]byte, error) { return releasing(cl.hold(), delay) })
+	_, _, err := cl.settle(ctx, repeat.OpRelease, false, func() ([]byte, error) { return releasing(cl.hold(), delay) })
 	return err
 }
 
-// settle makes a call that ends the claim.
-func (cl *Claim) settle(ctx context.Context, verb string, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
+// settle makes a call that ends the claim. submits says that it submits tasks, too: these
+// keep the trace context of their request, so it goes alone.
+func (cl *Claim) settle(ctx context.Context, kind repeat.Op, submits bool, body func() ([]byte, error)) (decoded wire.Answer, a answer, err error) {
 	cl.beginSettling()
 	defer cl.endSettling()
 	b, err := body()
 	if err == nil {
-		decoded, a, err = cl.c.post(ctx, taskPath(cl.taskID, verb), b)
+		// The answer shows this task, and with a claim another that may be like it.
+		o := opCall{kind: kind, id: cl.taskID, body: b, weight: 2 * len(cl.Task.Payload), lonely: submits}
+		decoded, a, err = cl.c.op(ctx, cl.c.lanes.settles, o)
 	}
 	if err != nil {
-		return decoded, a, fmt.Errorf("%s task %d: %w", verb, cl.taskID, err)
+		return decoded, a, fmt.Errorf("%s task %d: %w", kind, cl.taskID, err)
 	}
 	cl.settledHere()
 	return decoded, a, nil
@@ -168,7 +171,8 @@ func (cl *Claim) extend(ctx context.Context, d time.Duration, progress json.RawM
 	if err != nil {
 		return false, err
 	}
-	decoded, a, err := cl.c.post(ctx, taskPath(cl.taskID, "extend"), body)
+	o := opCall{kind: repeat.OpExtend, id: cl.taskID, body: body, weight: len(cl.Task.Payload)}
+	decoded, a, err := cl.c.op(ctx, cl.c.lanes.extends, o)
 	if err != nil {
 		return false, err
 	}

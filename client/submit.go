@@ -35,11 +35,27 @@ type Submitted struct {
 // Submit returns the id of the task that has it, whatever that task looks like.
 // Errors: ErrInvalidTask, ErrTooLarge, ErrOverloaded, ErrOutcomeUnknown, ...
 func (c *Client) Submit(ctx context.Context, task Task) (string, error) {
-	answer, err := c.submit(ctx, &task)
+	id, err := c.submitID(ctx, &task)
 	if err != nil {
 		return "", fmt.Errorf("submit task: %w", err)
 	}
-	return strconv.FormatUint(answer.Task.ID, 10), nil
+	return strconv.FormatUint(id, 10), nil
+}
+
+func (c *Client) submitID(ctx context.Context, task *Task) (uint64, error) {
+	if len(task.Steps) > 0 {
+		answer, err := c.submit(ctx, task)
+		if err != nil {
+			return 0, err
+		}
+		return answer.Task.ID, nil
+	}
+	body, err := task.encode(rand.Text())
+	if err != nil {
+		return 0, err
+	}
+	result, err := c.submitOne(ctx, body)
+	return result.ID, err
 }
 
 // submit returns an answer that has a task.

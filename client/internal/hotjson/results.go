@@ -1,0 +1,84 @@
+package hotjson
+
+import "bytes"
+
+// Results returns the elements of the array "results" of an object that begins with
+// "success": true, as they stand in b, which has to have n of them. ok is false if b is
+// no such object, or not whole. The elements are brackets and strings that match; who
+// decodes one finds what else is wrong with it.
+func Results(b []byte, n int) (results [][]byte, ok bool) {
+	const begin = `{"success":true,"results":[`
+	if !bytes.HasPrefix(b, []byte(begin)) {
+		return nil, false
+	}
+	results = make([][]byte, 0, n)
+	at := len(begin)
+	for at < len(b) && b[at] != ']' {
+		end := skip(b, at)
+		if end < 0 || len(results) == n {
+			return nil, false
+		}
+		results = append(results, b[at:end:end])
+		at = end
+		if at < len(b) && b[at] == ',' {
+			at++
+		}
+	}
+	if len(results) != n || at >= len(b) {
+		return nil, false
+	}
+	return results, isRest(b[at+1:])
+}
+
+// isRest reports whether b is what may follow results: further fields, and the end.
+func isRest(b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	object := append([]byte{'['}, b[:len(b)-1]...)
+	return b[len(b)-1] == '}' && skip(append(object, ']'), 0) == len(b)+1
+}
+
+// skip returns the end of the object, array or string that begins at b[at], -1 if it has
+// none, or something else begins there.
+func skip(b []byte, at int) int {
+	depth := 0
+	for i := at; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			if i = endOfString(b, i); i < 0 {
+				return -1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if depth <= 0 {
+			if depth < 0 || b[i] != '"' && b[i] != '}' && b[i] != ']' {
+				return -1
+			}
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// endOfString returns where the quote is that ends the string at b[at], -1 if none does.
+func endOfString(b []byte, at int) int {
+	for i := at + 1; ; {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return -1
+		}
+		i += n
+		escapes := 0
+		for b[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i
+		}
+		i++
+	}
+}

@@ -1,0 +1,80 @@
+package lane
+
+import (
+	"context"
+	"time"
+)
+
+// Bounds of one shared request, at or below the server's.
+const (
+	// CallsMax is how many calls one has at most.
+	CallsMax = 1_000
+	// BytesMax bounds what its calls weigh together, and CallBytesMax the item of a call
+	// that may be in one: larger ones go alone, as nothing is saved with them.
+	BytesMax     = 7 << 20
+	CallBytesMax = 256 << 10
+)
+
+// Call is one call that waits for its place in a shared request. Item, Weight and
+// Result are its caller's, but that Result is set by Send.
+type Call[R any] struct {
+	// Item is what stands for the call in the request. It does not change: the request
+	// is repeated byte for byte.
+	Item []byte
+	// Weight is how many bytes it counts for: of the request, and of the answer if that
+	// is likely to be longer.
+	Weight int
+	Result R
+
+	deadline time.Time
+	bounded  bool // it has a deadline
+	done     chan struct{}
+	group    *group[R] // nil: it is in the queue; the lane's lock guards it
+	left     bool      // its caller has left; the lane's lock guards it
+}
+
+// group is the calls of one shared request.
+type group[R any] struct {
+	calls  []*Call[R]
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	// The lane's lock guards these.
+	waiting int  // callers that have not left
+	over    bool // it has been answered
+	overdue bool // another may go beside it
+}
+
+// newGroup makes a group of calls of the queue. Its context carries nothing of any
+// caller's but the latest deadline; the calls of those without one wait for as long as
+// Send does.
+func newGroup[R any](calls []*Call[R]) *group[R] {
+	g := &group[R]{calls: calls, waiting: len(calls)}
+	latest, bounded := time.Time{}, true
+	for _, c := range calls {
+		c.group = g
+		bounded = bounded && c.bounded
+		if c.deadline.After(latest) {
+			latest = c.deadline
+		}
+	}
+	if bounded {
+		g.ctx, g.cancel = context.WithDeadline(context.Background(), latest)
+	} else {
+		g.ctx, g.cancel = context.WithCancel(context.Background())
+	}
+	return g
+}
+
+// fit returns how many calls of the queue one request takes that has no more than most: at
+// least one, if there is any.
+func fit[R any](queue []*Call[R], most int) int {
+	bytes := 0
+	for n, c := range queue {
+		bytes += c.Weight
+		if n == most || n > 0 && bytes > BytesMax {
+			return n
+		}
+	}
+	return len(queue)
+}

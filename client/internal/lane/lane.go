@@ -1,0 +1,217 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// AloneMax is how many calls of a lane may be under way by themselves.
+	AloneMax = 8
+	// outMax bounds the shared requests of a lane that are out: one, and another beside
+	// one that is out for unusually long, so that a node that hangs does not hold all.
+	outMax = 2
+	// A shared request is out for unusually long after overdueFactor times what is usual,
+	// and overdueMin.
+	overdueFactor = 4
+	overdueMin    = 50 * time.Millisecond
+	// growth is of how many calls of the largest request the next may have one more.
+	growth = 16
+	// usualShare is the weight of all before in what is usual, against the last one's 1.
+	usualShare = 7
+)
+
+var (
+	// ErrQueued is returned for a call whose context ended while it was in the queue:
+	// nothing of it was sent.
+	ErrQueued = errors.New("not sent")
+	// ErrSent is returned for a call whose context ended while its request was out. The
+	// request goes on.
+	ErrSent = errors.New("sent and not answered")
+)
+
+// Send makes the shared request of a group and sets the Result of each of its calls.
+// ctx ends when all callers have left, and at the latest of their deadlines. tooMuch says
+// that the request was refused for what is in it, or for how much.
+type Send[R any] func(ctx context.Context, calls []*Call[R]) (tooMuch bool)
+
+// Lane is the queue of calls of one kind. It is safe for concurrent use. The queue is
+// as long as there are callers in Share.
+type Lane[R any] struct {
+	send  Send[R]
+	begin func(func()) // begins a goroutine that somebody waits for
+
+	mu      sync.Mutex // guards what follows, and the groups
+	alone   int        // calls under way by themselves
+	out     int        // shared requests under way
+	overdue int        // of them, those that are out for unusually long
+	queue   []*Call[R]
+	most    int           // how many calls a request has at most
+	usual   time.Duration // how long a shared request is out; 0: there was none
+}
+
+// New returns a lane. begin begins a goroutine; the lane begins them in Share alone.
+func New[R any](send Send[R], begin func(func())) *Lane[R] {
+	return &Lane[R]{send: send, begin: begin, most: CallsMax}
+}
+
+// Alone reports whether the caller is to make its call by itself; it then calls Left
+// after it.
+func (l *Lane[R]) Alone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.out > 0 || l.alone >= AloneMax {
+		return false
+	}
+	l.alone++
+	return true
+}
+
+// Left ends a call that was made alone.
+func (l *Lane[R]) Left() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.alone--
+}
+
+// Share has the call made with others, and waits for its Result, or for the end of ctx.
+// Errors: ErrQueued, ErrSent.
+func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
+	if ctx.Err() != nil {
+		return ErrQueued
+	}
+	c.done = make(chan struct{})
+	c.deadline, c.bounded = ctx.Deadline()
+	l.mu.Lock()
+	l.queue = append(l.queue, c)
+	l.start()
+	l.mu.Unlock()
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return l.leave(c)
+	}
+}
+
+// leave takes a call back whose caller waits no longer, as far as it can be.
+func (l *Lane[R]) leave(c *Call[R]) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.group == nil {
+		l.queue = slices.DeleteFunc(l.queue, func(other *Call[R]) bool { return other == c })
+		return ErrQueued
+	}
+	if c.group.over {
+		<-c.done // it is closed by now, or will be at once
+		return nil
+	}
+	c.left = true
+	if c.group.waiting--; c.group.waiting == 0 {
+		c.group.cancel()
+	}
+	return ErrSent
+}
+
+// start begins a shared request if there are calls for it, and it may be. The caller
+// holds the lock.
+func (l *Lane[R]) start() {
+	if len(l.queue) > 0 && l.mayBegin() {
+		l.out++
+		l.begin(l.run)
+	}
+}
+
+func (l *Lane[R]) mayBegin() bool { return l.out < min(1+l.overdue, outMax) }
+
+// run sends one group after the other, until the queue is empty.
+func (l *Lane[R]) run() {
+	l.mu.Lock()
+	for {
+		g := l.take()
+		if g == nil {
+			break
+		}
+		l.mu.Unlock()
+		l.carry(g)
+		l.mu.Lock()
+		if l.out > 1+l.overdue {
+			break // the one beside which it was begun goes on
+		}
+	}
+	l.out--
+	l.mu.Unlock()
+}
+
+// take makes a group of the calls at the head of the queue; nil: there are none. The
+// caller holds the lock.
+func (l *Lane[R]) take() *group[R] {
+	n := fit(l.queue, l.most)
+	if n == 0 {
+		return nil
+	}
+	g := newGroup(slices.Clone(l.queue[:n]))
+	l.queue = slices.Delete(l.queue, 0, n)
+	return g
+}
+
+// carry sends a group and ends its calls.
+func (l *Lane[R]) carry(g *group[R]) {
+	begun := time.Now()
+	l.mu.Lock()
+	usual := l.usual
+	l.mu.Unlock()
+	late := time.AfterFunc(max(overdueFactor*usual, overdueMin), func() { l.late(g) })
+	tooMuch := l.send(g.ctx, g.calls)
+	late.Stop()
+	g.cancel()
+	l.mu.Lock()
+	g.over = true
+	if g.overdue {
+		l.overdue--
+	}
+	l.learn(time.Since(begun))
+	l.resize(len(g.calls), tooMuch)
+	l.mu.Unlock()
+	for _, c := range g.calls {
+		close(c.done)
+	}
+}
+
+// late lets another request go beside one that is out for unusually long.
+func (l *Lane[R]) late(g *group[R]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !g.over {
+		g.overdue = true
+		l.overdue++
+		l.start()
+	}
+}
+
+// learn takes how long a shared request was out into what is usual. One that was out
+// for unusually long counts as one that just was not. The caller holds the lock.
+func (l *Lane[R]) learn(d time.Duration) {
+	if l.usual == 0 {
+		l.usual = min(d, overdueMin)
+		return
+	}
+	d = min(d, max(overdueFactor*l.usual, overdueMin))
+	l.usual = (usualShare*l.usual + d) / (usualShare + 1)
+}
+
+// resize takes into account how a request of n calls went. One that was refused is
+// followed by such of half its size, and those that are not grow again: so a server that
+// takes less, or callers that are refused, cost the others little. The caller holds the
+// lock.
+func (l *Lane[R]) resize(n int, tooMuch bool) {
+	switch {
+	case tooMuch:
+		l.most = max(n/2, 1)
+	case n >= l.most:
+		l.most = min(l.most+l.most/growth+1, CallsMax)
+	}
+}

@@ -1,0 +1,338 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// road is a lane whose requests the test answers.
+type road struct {
+	*Lane[string]
+	begun sync.WaitGroup
+
+	mu   sync.Mutex
+	sent []*request
+}
+
+// request is a shared request that is out, or was.
+type request struct {
+	ctx     context.Context
+	calls   []*Call[string]
+	answer  chan struct{} // closed by the test
+	tooMuch bool
+}
+
+func newRoad() *road {
+	r := &road{}
+	r.Lane = New(r.send, r.begun.Go)
+	return r
+}
+
+func (r *road) send(ctx context.Context, calls []*Call[string]) (tooMuch bool) {
+	q := &request{ctx: ctx, calls: calls, answer: make(chan struct{})}
+	r.mu.Lock()
+	r.sent = append(r.sent, q)
+	r.mu.Unlock()
+	select {
+	case <-q.answer:
+	case <-ctx.Done():
+	}
+	for _, c := range calls {
+		c.Result = "answer to " + string(c.Item)
+	}
+	return q.tooMuch
+}
+
+// items returns those of the n-th request.
+func (r *road) items(n int) (items []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n < len(r.sent) {
+		for _, c := range r.sent[n].calls {
+			items = append(items, string(c.Item))
+		}
+	}
+	return items
+}
+
+// share has calls of these items made, each in a goroutine of its own, and returns once
+// they wait.
+func (r *road) share(ctx context.Context, items ...string) (errs []chan error) {
+	for _, item := range items {
+		err := make(chan error, 1)
+		go func() {
+			c := &Call[string]{Item: []byte(item), Weight: len(item)}
+			e := r.Share(ctx, c)
+			if e == nil && c.Result != "answer to "+item {
+				e = fmt.Errorf("%s has %q", item, c.Result)
+			}
+			err <- e
+		}()
+		errs = append(errs, err)
+		synctest.Wait()
+	}
+	return errs
+}
+
+func (r *road) want(t *testing.T, n int, items ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := r.items(n); !slices.Equal(got, items) {
+		t.Fatalf("request %d has %q, want %q", n, got, items)
+	}
+}
+
+// bubble runs a test with a road whose requests are all answered at its end.
+func bubble(t *testing.T, test func(t *testing.T, r *road)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoad()
+		test(t, r)
+		for n := 0; ; n++ {
+			synctest.Wait()
+			if n == len(r.sent) {
+				break
+			}
+			select {
+			case <-r.sent[n].answer:
+			default:
+				close(r.sent[n].answer)
+			}
+		}
+		r.begun.Wait()
+		if r.out != 0 || r.overdue != 0 || len(r.queue) != 0 {
+			t.Errorf("at the end %d requests are out, %d overdue, %d calls wait", r.out, r.overdue, len(r.queue))
+		}
+	})
+}
+
+func check(t *testing.T, errs []chan error, want error) {
+	t.Helper()
+	for i, err := range errs {
+		if got := <-err; !errors.Is(got, want) {
+			t.Errorf("call %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// Few calls go alone, and none while a shared request is out.
+func TestLane_Alone(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		for i := range AloneMax {
+			if !r.Alone() {
+				t.Fatalf("call %d may not go alone", i)
+			}
+		}
+		if r.Alone() {
+			t.Error("one call too many goes alone")
+		}
+		r.Left()
+		if !r.Alone() {
+			t.Error("a call may not go alone although one has ended")
+		}
+		for range AloneMax {
+			r.Left()
+		}
+		calls := r.share(t.Context(), "a")
+		if r.Alone() {
+			t.Error("a call goes alone beside a shared request")
+		}
+		close(r.sent[0].answer)
+		check(t, calls, nil)
+		synctest.Wait()
+		if !r.Alone() {
+			t.Error("no call may go alone when the shared request is over")
+		}
+	})
+}
+
+// While a request is out calls queue, and the next takes all of them, in order.
+func TestLane_takesTheQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		first := r.share(t.Context(), "a")
+		rest := r.share(t.Context(), "b", "c", "d")
+		r.want(t, 0, "a")
+		r.want(t, 1)
+		close(r.sent[0].answer)
+		check(t, first, nil)
+		r.want(t, 1, "b", "c", "d")
+		close(r.sent[1].answer)
+		check(t, rest, nil)
+	})
+}
+
+// A call whose caller leaves the queue is not sent; nor is one whose context has ended
+// before.
+func TestLane_leavesTheQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		r.share(t.Context(), "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		b := r.share(ctx, "b")
+		c := r.share(t.Context(), "c")
+		cancel()
+		check(t, b, ErrQueued)
+		check(t, r.share(ctx, "d"), ErrQueued)
+		close(r.sent[0].answer)
+		r.want(t, 1, "c")
+		close(r.sent[1].answer)
+		check(t, c, nil)
+		check(t, r.share(ctx, "e"), ErrQueued)
+		r.want(t, 2)
+	})
+}
+
+// A request that is out goes on when a caller leaves, and ends when all have left.
+func TestLane_allHaveLeft(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		r.share(t.Context(), "a")
+		ctxB, leaveB := context.WithCancel(t.Context())
+		b := r.share(ctxB, "b")
+		ctxC, leaveC := context.WithCancel(t.Context())
+		c := r.share(ctxC, "c")
+		close(r.sent[0].answer)
+		r.want(t, 1, "b", "c")
+		leaveB()
+		check(t, b, ErrSent)
+		if err := r.sent[1].ctx.Err(); err != nil {
+			t.Errorf("the request has ended with its first caller: %v", err)
+		}
+		leaveC()
+		check(t, c, ErrSent)
+		synctest.Wait()
+		if r.sent[1].ctx.Err() == nil {
+			t.Error("the request goes on although all callers have left")
+		}
+	})
+}
+
+// The deadline of a request is the latest of its calls; with one that has none it has
+// none.
+func TestLane_latestDeadline(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		long, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		defer cancel()
+		r.share(t.Context(), "a")
+		b := r.share(long, "b")
+		r.share(short, "c")
+		close(r.sent[0].answer)
+		r.want(t, 1, "b", "c")
+		if d, ok := r.sent[0].ctx.Deadline(); ok {
+			t.Errorf("without a deadline of its call the request has %v", d)
+		}
+		want, _ := long.Deadline()
+		if d, ok := r.sent[1].ctx.Deadline(); !ok || !d.Equal(want) {
+			t.Errorf("the deadline is %v, %v; want the later one, %v", d, ok, want)
+		}
+		<-time.After(20 * time.Millisecond)
+		if r.sent[1].ctx.Err() != nil {
+			t.Error("the request ended at the earlier deadline")
+		}
+		<-b[0] // the request and its caller end at once
+	})
+}
+
+// A request that is out for long lets another go, but no third; when it is over there is
+// one again.
+func TestLane_overdue(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		r.share(t.Context(), "a")
+		b := r.share(t.Context(), "b")
+		<-time.After(overdueMin - time.Millisecond)
+		r.want(t, 1)
+		<-time.After(2 * time.Millisecond)
+		r.want(t, 1, "b")
+		c := r.share(t.Context(), "c")
+		<-time.After(10 * overdueMin)
+		r.want(t, 2)
+		close(r.sent[1].answer) // the second takes the queue, for the first is out still
+		check(t, b, nil)
+		r.want(t, 2, "c")
+		d := r.share(t.Context(), "d")
+		close(r.sent[0].answer)
+		r.want(t, 3) // one is out, and not for long
+		close(r.sent[2].answer)
+		check(t, c, nil)
+		r.want(t, 3, "d")
+		close(r.sent[3].answer)
+		check(t, d, nil)
+	})
+}
+
+// What takes long as a rule is overdue later.
+func TestLane_usual(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		for n := range 20 {
+			r.share(t.Context(), "a")
+			<-time.After(40 * time.Millisecond)
+			close(r.sent[n].answer)
+			synctest.Wait()
+		}
+		r.share(t.Context(), "b")
+		r.share(t.Context(), "c")
+		<-time.After(150 * time.Millisecond)
+		r.want(t, 21)
+		<-time.After(11 * time.Millisecond)
+		r.want(t, 21, "c")
+	})
+}
+
+// After a request that was too much the next ones are smaller, and grow again.
+func TestLane_tooMuch(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		r.share(t.Context(), "a")
+		r.share(t.Context(), "b", "c", "d", "e")
+		r.sent[0].tooMuch = true // of one call: smaller there is none
+		close(r.sent[0].answer)
+		r.want(t, 1, "b")
+		close(r.sent[1].answer)
+		r.want(t, 2, "c", "d")
+		r.share(t.Context(), "f", "g", "h", "i", "j", "k")
+		r.sent[2].tooMuch = true
+		close(r.sent[2].answer)
+		r.want(t, 3, "e")
+		close(r.sent[3].answer)
+		r.want(t, 4, "f", "g")
+		close(r.sent[4].answer)
+		r.want(t, 5, "h", "i", "j")
+	})
+}
+
+// A request has no more calls and bytes than it may, but one call of any size.
+func TestFit(t *testing.T) {
+	t.Parallel()
+	queue := func(n, weight int) []*Call[int] {
+		calls := make([]*Call[int], n)
+		for i := range calls {
+			calls[i] = &Call[int]{Weight: weight}
+		}
+		return calls
+	}
+	for _, c := range []struct{ n, weight, want int }{
+		{0, 1, 0},
+		{CallsMax, 1, CallsMax},
+		{CallsMax + 1, 1, CallsMax},
+		{8, BytesMax / 8, 8},
+		{9, BytesMax / 8, 8},
+		{2, BytesMax + 1, 1},
+	} {
+		if got := fit(queue(c.n, c.weight), CallsMax); got != c.want {
+			t.Errorf("of %d calls of %d bytes a request has %d, want %d", c.n, c.weight, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/lane"
+	"github.com/claimq/claimq/internal/repeat"
+)
+
+// fullAnswerMin is how long the answer of a batch is at least in which claims may have
+// taken nothing for want of room: the server stops at 8 MiB of tasks, one of which may
+// have had no room any more.
+const fullAnswerMin = 4 << 20
+
+// opCall is a call that a batch has an op for.
+type opCall struct {
+	kind   repeat.Op
+	id     uint64 // of the task, 0: the call is about none
+	body   []byte // of the call by itself
+	weight int    // how much longer than the body the answer is likely to be
+	lonely bool   // it goes by itself in any case
+}
+
+// path is that of the call by itself.
+func (o *opCall) path() string {
+	if o.id == 0 {
+		return claimPath // submits have a lane without ops
+	}
+	return taskPath(o.id, string(o.kind))
+}
+
+// item is the call as an op of a batch.
+func (o *opCall) item() []byte {
+	b := append(make([]byte, 0, len(o.body)+len(`{"op":"complete","id":9007199254740991,`)), `{"op":"`...)
+	b = append(b, o.kind...)
+	b = append(b, '"')
+	if o.id != 0 {
+		b = append(b, `,"id":`...)
+		b = strconv.AppendUint(b, o.id, 10)
+	}
+	if len(o.body) > len("{}") {
+		b = append(b, ',')
+	}
+	return append(b, o.body[1:]...)
+}
+
+// op makes a call by itself, or with others of its lane.
+func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (decoded wire.Answer, a answer, err error) {
+	alone := func(ctx context.Context) (err error) {
+		decoded, a, err = c.post(ctx, o.path(), o.body)
+		return err
+	}
+	if o.lonely || len(o.body) > lane.CallBytesMax {
+		err = alone(ctx)
+		return decoded, a, err
+	}
+	if l.Alone() {
+		defer l.Left()
+		err = alone(ctx)
+		return decoded, a, err
+	}
+	item := o.item()
+	take := func(r share) (ok bool, err error) {
+		a = r.ans
+		decoded, err = opAnswer(r.body)
+		return !o.fallsShort(&decoded, err, len(r.ans.body)), err
+	}
+	err = c.together(ctx, l, &ride{Item: item, Weight: len(item) + o.weight}, take, alone)
+	return decoded, a, err
+}
+
+// opAnswer reads what the call of an op is answered with.
+func opAnswer(body []byte) (wire.Answer, error) {
+	var decoded wire.Answer
+	if !bytes.HasPrefix(body, successFirst) {
+		return decoded, opRefusal(body)
+	}
+	if !takeAnswer(&decoded)(body) {
+		return decoded, errOpAnswer
+	}
+	return decoded, nil
+}
+
+// errOpAnswer is returned when what a shared request says of a call cannot be read.
+var errOpAnswer = fmt.Errorf("%w: the answer is not claimq's", ErrOutcomeUnknown)
+
+// opRefusal is why an op was refused.
+func opRefusal(body []byte) error {
+	var head wire.Refusal
+	if json.Unmarshal(body, &head) != nil || head.Code.Status() == 0 {
+		return errOpAnswer
+	}
+	return &Error{
+		Status: head.Code.Status(), Code: string(head.Code), Text: head.Error, Advice: head.Message, RequestID: head.RequestID,
+		Details: bytes.Clone(body),
+	}
+}
+
+// fallsShort reports whether the call by itself may be answered otherwise than as one of
+// many: it is refused as malformed, which an op may be for what the ops before it change;
+// a claim took nothing in an answer that may have been full; or what it took comes
+// without its payload, as the answer was. size is the whole answer's.
+func (o *opCall) fallsShort(decoded *wire.Answer, err error, size int) bool {
+	var refusal *Error
+	switch {
+	case errors.Is(err, ErrNoTasks):
+		return size >= fullAnswerMin
+	case errors.As(err, &refusal):
+		return refusal.Status == http.StatusBadRequest
+	case err != nil:
+		return false
+	case o.kind == repeat.OpClaim && decoded.Task == nil && len(decoded.Tasks) == 0:
+		return size >= fullAnswerMin
+	}
+	if claimed := decoded.Claimed; claimed != nil && isBare(claimed.Task) {
+		return true
+	}
+	if o.kind != repeat.OpClaim {
+		return false
+	}
+	for i := range decoded.Tasks {
+		if isBare(&decoded.Tasks[i]) {
+			return true
+		}
+	}
+	return isBare(decoded.Task)
+}
+
+// isBare reports whether a claimed task comes without its payload: each has one.
+func isBare(t *wire.Task) bool {
+	return t != nil && t.ClaimState != "ended" && len(t.Params) == 0 && len(t.Payload) == 0
+}

@@ -1,0 +1,120 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/claimq/claimq/client/internal/hotjson"
+	"github.com/claimq/claimq/client/internal/lane"
+)
+
+// lanes are where calls wait that are made together, by kind: of one request all are
+// refused if the key may not do one, and only settles and extends are not counted for
+// its rate. Extends have a lane of their own, so that no lease waits behind completes.
+type lanes struct{ submits, claims, settles, extends *lane.Lane[share] }
+
+type ride = lane.Call[share]
+
+// share is what a shared request says of one of its calls.
+type share struct {
+	// alone says that nothing was done for the call, or nothing that it would not be
+	// answered with again, and that it has to be made by itself.
+	alone bool
+	err   error
+	body  []byte // what the call's own answer would be; of a submit, its element of the answer
+	ans   answer // of the request
+}
+
+func (c *Client) newLanes() lanes {
+	ops := func() *lane.Lane[share] { return lane.New(c.sendOps, c.running.Go) }
+	return lanes{submits: lane.New(c.sendSubmits, c.running.Go), claims: ops(), settles: ops(), extends: ops()}
+}
+
+func (c *Client) sendSubmits(ctx context.Context, rides []*ride) (tooMuch bool) {
+	return c.sendTogether(ctx, "/api/tasks", `{"tasks":[`, rides)
+}
+
+func (c *Client) sendOps(ctx context.Context, rides []*ride) (tooMuch bool) {
+	return c.sendTogether(ctx, "/api/batch", `{"ops":[`, rides)
+}
+
+// sendTogether makes a shared request: open and the items, with commas between them. Each
+// item has what the server recognizes its repeat by, so the request is repeated as it is.
+// refused says that it was refused for what its calls are.
+func (c *Client) sendTogether(ctx context.Context, path, open string, rides []*ride) (refused bool) {
+	n := len(open) + len("]}")
+	for _, r := range rides {
+		n += len(r.Item) + 1
+	}
+	body := append(make([]byte, 0, n), open...)
+	for i, r := range rides {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, r.Item...)
+	}
+	var results [][]byte
+	a, err := c.call(ctx, Request{
+		Method: http.MethodPost, Path: path, Body: append(body, "]}"...), Repeatable: true,
+		take: func(body []byte) (ok bool) {
+			results, ok = hotjson.Results(body, len(rides))
+			return ok
+		},
+	})
+	refused = refusedWhole(err)
+	for i, r := range rides {
+		if err != nil {
+			r.Result = share{alone: refused, err: ofEach(err)}
+			continue
+		}
+		r.Result = share{body: results[i], ans: a}
+	}
+	return refused
+}
+
+// refusedWhole reports whether a shared request was refused for what one of its calls
+// is: nothing was done, and each is refused, or not, by itself.
+func refusedWhole(err error) bool {
+	var refusal *Error
+	return errors.As(err, &refusal) && !errors.Is(err, ErrOutcomeUnknown) && refusal.Status >= 400 && refusal.Status < 500 &&
+		refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusTooManyRequests
+}
+
+// ofEach returns the error for one of several callers, none of whom shares what it may
+// change.
+func ofEach(err error) error {
+	if refusal, ok := err.(*Error); ok { //nolint:errorlint // one that is wrapped is not the caller's
+		own := *refusal
+		return &own
+	}
+	return err
+}
+
+// together makes a call in a shared request, or by alone if it has to be made by itself.
+// take reads what the request says of the call: ok is false if the call has to be made by
+// itself all the same, else err is the call's.
+func (c *Client) together(ctx context.Context, l *lane.Lane[share], r *ride, take func(share) (ok bool, err error), alone func(context.Context) error) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	defer c.running.Done()
+	ctx, end := c.bound(ctx, 0)
+	defer end()
+	switch err := l.Share(ctx, r); {
+	case errors.Is(err, lane.ErrQueued):
+		return ended(ctx)
+	case errors.Is(err, lane.ErrSent):
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, ended(ctx))
+	case r.Result.alone:
+		return alone(ctx)
+	case r.Result.err != nil:
+		return r.Result.err
+	}
+	ok, err := take(r.Result)
+	if !ok {
+		return alone(ctx)
+	}
+	return err
+}
