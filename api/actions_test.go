@@ -14,6 +14,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -67,7 +68,7 @@ func TestDecodeAction(t *testing.T) {
 			Action: fsm.ActionRetry, Filtered: true, AddAttempts: 3, Adds: true, DryRun: true, Expects: true,
 			Filter: fsm.Filter{
 				Status: fsm.StatusFailed, Type: "a", WorkerID: "w", ParentID: 7, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}},
-				CreatedAfter: testStart, CreatedBefore: testStart + 1,
+				CreatedAfter: nodetest.Start, CreatedBefore: nodetest.Start + 1,
 			},
 		},
 		`{"action":"delete","filter":{"status":null,"task_type":null,"worker_id":null,"parent_id":null,"labels":null,"created_after":null,"created_before":null}}`: {
@@ -180,7 +181,7 @@ func TestServer_Actions(t *testing.T) {
 	check(`{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true,"expect":3}`, `"matched":3,"done":0`, all)
 	check(`{"action":"delete","filter":{}}`, `"matched":6,"done":0`, all)
 	check(`{"action":"retry","filter":{"status":"failed"}}`, `"matched":0,"done":0`, all)
-	if proposed := len(node.proposed); proposed != 6 {
+	if proposed := len(node.Proposed); proposed != 6 {
 		t.Errorf("%d commands for what changes nothing", proposed-6)
 	}
 	got := s.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"t0"},"expect":2}`, "X-Request-ID: r-1")
@@ -191,9 +192,9 @@ func TestServer_Actions(t *testing.T) {
 	s.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true,"expect":2}`).refused(t, wire.CodeCountMismatch)
 	check(`{"action":"cancel","filter":{"task_type":"t0"},"expect":3}`, `"matched":3,"done":3`, "1:cancelled 2:pending 3:cancelled 4:pending 5:cancelled 6:pending")
 	check(`{"action":"cancel","filter":{}}`, `"matched":6,"done":3`, "1:cancelled 2:cancelled 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
-	proposed := len(node.proposed)
+	proposed := len(node.Proposed)
 	check(`{"action":"cancel","filter":{}}`, `"matched":6,"done":0`, "1:cancelled 2:cancelled 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
-	if len(node.proposed) != proposed {
+	if len(node.Proposed) != proposed {
 		t.Error("proposed to cancel what has ended")
 	}
 	check(`{"action":"retry","filter":{"labels":{"n":"1"}}}`, `"matched":1,"done":1`, "1:cancelled 2:pending 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
@@ -225,18 +226,18 @@ func TestServer_ActionSteps(t *testing.T) {
 	s, node := setup(t)
 	submitMany(t, s, 2500)
 	var steps []fsm.Act
-	node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 		act := cmd.(fsm.Act)
 		if len(steps) == 0 { // something comes in between
-			if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1")}}}); err != nil {
+			if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "default", Params: []byte("1")}}}); err != nil {
 				t.Error(err)
 			}
-			if _, err := node.apply(fsm.Cancel{ID: 1700}); err != nil {
+			if _, err := node.Apply(fsm.Cancel{ID: 1700}); err != nil {
 				t.Error(err)
 			}
 		}
 		steps = append(steps, act)
-		return node.apply(cmd)
+		return node.Apply(cmd)
 	}
 	if got := s.acted(t, `{"action":"cancel","filter":{"status":"pending"},"expect":2500}`); got != `"matched":2500,"done":2499` {
 		t.Errorf("got %s", got)
@@ -253,7 +254,7 @@ func TestServer_ActionSteps(t *testing.T) {
 			next++
 		}
 	}
-	if last := node.machine.Get(2501); last.Status != fsm.StatusPending {
+	if last := node.Machine.Get(2501); last.Status != fsm.StatusPending {
 		t.Errorf("the task that came later is %s", last.Status)
 	}
 }
@@ -266,16 +267,16 @@ func TestServer_ActionTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, leader, followerNode, node := setupPair(t)
 		submitMany(t, leader, 9500)
-		node.onPropose = func(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 			select {
 			case <-time.After(9 * time.Second):
-				return node.apply(cmd)
+				return node.Apply(cmd)
 			case <-ctx.Done():
 				return fsm.Proposed{}, ctx.Err()
 			}
 		}
 		var bound time.Duration
-		followerNode.onForwardCtx = func(ctx context.Context) {
+		followerNode.OnForwardCtx = func(ctx context.Context) {
 			deadline, _ := ctx.Deadline()
 			bound = time.Until(deadline)
 		}
@@ -289,7 +290,7 @@ func TestServer_ActionTime(t *testing.T) {
 		if bound < 35*time.Second || bound > time.Minute {
 			t.Errorf("the follower waits for %s", bound)
 		}
-		node.onPropose = nil
+		node.OnPropose = nil
 		if got := follower.acted(t, `{"action":"cancel","filter":{"status":"pending"}}`); got != `"matched":6500,"done":6500` {
 			t.Errorf("going on: %s", got)
 		}
@@ -320,11 +321,11 @@ func TestServer_ActionFails(t *testing.T) {
 		s, node := setup(t)
 		submitMany(t, s, 2500)
 		step := 0
-		node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 			if step++; step > c.at {
 				return fsm.Proposed{}, c.err
 			}
-			return node.apply(cmd)
+			return node.Apply(cmd)
 		}
 		const body = `{"action":"cancel","filter":{}}`
 		if c.code != "" {
@@ -343,9 +344,9 @@ func TestServer_ActionDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	submitMany(t, s, 2500)
-	node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 		s.Drain()
-		return node.apply(cmd)
+		return node.Apply(cmd)
 	}
 	if got := s.acted(t, `{"action":"cancel","filter":{}}`); got != `"matched":2500,"done":1000,"more":true` {
 		t.Errorf("got %s", got)
@@ -358,10 +359,10 @@ func TestServer_ActionsBound(t *testing.T) {
 	s, node := setup(t)
 	submitOne(t, s, `{"params":1}`)
 	began, goOn := make(chan struct{}), make(chan struct{})
-	node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 		began <- struct{}{}
 		<-goOn
-		return node.apply(cmd)
+		return node.Apply(cmd)
 	}
 	const body = `{"action":"cancel","filter":{}}`
 	ended := make(chan struct{})
@@ -377,7 +378,7 @@ func TestServer_ActionsBound(t *testing.T) {
 	for range actionsMax {
 		<-ended
 	}
-	node.onPropose = nil
+	node.OnPropose = nil
 	s.acted(t, body)
 }
 
@@ -388,14 +389,14 @@ func TestServer_ActionUncounted(t *testing.T) {
 	s, node := setup(t)
 	submitMany(t, s, 2500)
 	reads := 0
-	node.onRead = func(context.Context, uint64) error {
+	node.OnRead = func(context.Context, uint64) error {
 		if reads++; reads == 2 {
 			return fsm.ErrShuttingDown
 		}
 		return nil
 	}
 	s.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{}}`).refused(t, wire.CodeShuttingDown)
-	if last := node.proposed[len(node.proposed)-1]; fmt.Sprintf("%T", last) != "fsm.Submit" {
+	if last := node.Proposed[len(node.Proposed)-1]; fmt.Sprintf("%T", last) != "fsm.Submit" {
 		t.Errorf("proposed %T", last)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -33,9 +34,9 @@ type received struct {
 }
 
 // receiver has the node read backups whole.
-func receiver(node *fakeNode) <-chan received {
+func receiver(node *nodetest.Node) <-chan received {
 	got := make(chan received, 1)
-	node.onRestore = func(_ context.Context, r io.Reader) (uint64, error) {
+	node.OnRestore = func(_ context.Context, r io.Reader) (uint64, error) {
 		b, err := io.ReadAll(r)
 		got <- received{sha256.Sum256(b), len(b), err}
 		return 41, err
@@ -153,14 +154,14 @@ func TestServer_RestoreRefused(t *testing.T) {
 		{fsm.ErrOutcomeUnknown, 504, "claimq stats"},
 		{errors.New("a bug"), 500, "Internal server error"},
 	} {
-		node.onRestore = func(context.Context, io.Reader) (uint64, error) { return 0, test.err }
+		node.OnRestore = func(context.Context, io.Reader) (uint64, error) { return 0, test.err }
 		check(test.err.Error(), test.status, test.names)
 	}
 	told := toldBackups(node)
 	if last := told[len(told)-2:]; last[0] != "restore_begun from 127.0.0.1" || last[1] != "restore_broken_off from 127.0.0.1, internal" {
 		t.Errorf("told %q", last)
 	}
-	node.follower, node.leaderAddr = true, "http://10.0.0.2:7400"
+	node.Follower, node.LeaderAddr = true, "http://10.0.0.2:7400"
 	status, answer, header := post(t, url, bytes.NewReader(big))
 	if status != http.StatusTemporaryRedirect || header.Get("Location") != "http://10.0.0.2:7400/api/restore" ||
 		!strings.Contains(answer, "the leader at http://10.0.0.2:7400") || !strings.Contains(answer, `"success":false`) {
@@ -232,7 +233,7 @@ func TestServer_SaveBackup(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	url := "http://" + listen(t, s) + "/api/snapshots/latest"
-	if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte("x"), 3<<20)}}}); err != nil {
+	if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte("x"), 3<<20)}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, query := range []string{"", "?consistency=stale"} {
@@ -269,11 +270,11 @@ func TestServer_SaveBackup(t *testing.T) {
 }
 
 // toldBackups returns what was told of backups, with N for numbers.
-func toldBackups(n *fakeNode) (told []string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func toldBackups(n *nodetest.Node) (told []string) {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
 	numbers := regexp.MustCompile(`\b(index|after|,) \d+\b`)
-	for _, cmd := range n.proposed {
+	for _, cmd := range n.Proposed {
 		tell, ok := cmd.(fsm.Tell)
 		if !ok || !strings.Contains(tell.Kind.String(), "backup") && !strings.Contains(tell.Kind.String(), "restore") {
 			continue
@@ -290,7 +291,7 @@ func TestServer_SaveBackupBounds(t *testing.T) {
 	s, node := setup(t)
 	addr := listen(t, s)
 	for i := range 16 { // more than the sockets' buffers hold
-		if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, 1<<20)}}}); err != nil {
+		if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Payload: bytes.Repeat([]byte{byte(i)}, 1<<20)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -332,7 +333,7 @@ func TestServer_TakeSnapshot(t *testing.T) {
 			t.Errorf("%q: %d %s", body, a.status, a.body)
 		}
 	}
-	if last := node.proposed[len(node.proposed)-1].(fsm.Tell); last.Kind != fsm.EventSnapshotTaken || last.What != "at index 7" {
+	if last := node.Proposed[len(node.Proposed)-1].(fsm.Tell); last.Kind != fsm.EventSnapshotTaken || last.What != "at index 7" {
 		t.Errorf("told %+v", last)
 	}
 }

@@ -53,8 +53,8 @@ func TestServer_BadInput(t *testing.T) {
 			t.Errorf("%s:\n field %q, want %q\n error %q, want %q in it", name, field, c.field, text, c.text)
 		}
 	}
-	if len(node.proposed) > 0 {
-		t.Errorf("proposed all the same: %+v", node.proposed)
+	if len(node.Proposed) > 0 {
+		t.Errorf("proposed all the same: %+v", node.Proposed)
 	}
 }
 

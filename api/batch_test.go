@@ -107,7 +107,7 @@ func TestServer_BatchAtomic(t *testing.T) {
 			t.Errorf("%s: %d\n got %s\nwant %s", c.op, got.status, got.body, c.want)
 		}
 	}
-	if n := node.machine.Stats(node.stamp).Counts; n[fsm.StatusPending] != 1 || n[fsm.StatusCancelled] != 0 {
+	if n := node.Machine.Stats(node.Stamp).Counts; n[fsm.StatusPending] != 1 || n[fsm.StatusCancelled] != 0 {
 		t.Errorf("counts %v", n)
 	}
 	good := s.call(t, "POST /api/batch", `{"atomic":true,"ops":[{"op":"submit","params":1},{"op":"cancel","id":1}]}`)
@@ -129,7 +129,7 @@ func TestServer_BatchAtTheLimit(t *testing.T) {
 		ops[i] = `{"op":"submit","params":0}`
 	}
 	got := s.call(t, "POST /api/batch", `{"ops":[`+strings.Join(ops, ",")+`]}`)
-	if got.status != 200 || !strings.HasSuffix(got.body, `,"failed":0}`) || node.machine.Stats(node.stamp).Counts[fsm.StatusPending] != 1000 {
+	if got.status != 200 || !strings.HasSuffix(got.body, `,"failed":0}`) || node.Machine.Stats(node.Stamp).Counts[fsm.StatusPending] != 1000 {
 		t.Errorf("1,000 ops: %d %.200s", got.status, got.body)
 	}
 	claims := strings.TrimSuffix(strings.Repeat(`{"op":"claim","worker_id":"w","limit":1000},`, 10), ",")

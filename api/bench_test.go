@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -21,7 +22,7 @@ func benchmarkHandler(b *testing.B, target, body string, p fsm.Proposed) {
 // server has.
 func benchmarkKeyed(b *testing.B, target, body string, p fsm.Proposed, name string, keys []Key) {
 	s, node := setup(b, withKeys(keys...))
-	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return p, nil }
+	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return p, nil }
 	method, path, _ := strings.Cut(target, " ")
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(nopConn{}, nil, true)
@@ -49,11 +50,11 @@ func benchTask() fsm.Task {
 	return fsm.Task{
 		ID: 123456, Type: "mail", Params: []byte(`"` + strings.Repeat("x", 254) + `"`), MaxAttempts: 3, Attempts: 1,
 		Status: fsm.StatusClaimed, WorkerID: "worker-17", Token: 234567, LeaseSeq: 1, ClaimLeaseMS: 30_000, LeaseEndU: 31_000,
-		ClaimedAt: testStart, CreatedAt: testStart, UpdatedAt: testStart,
+		ClaimedAt: nodetest.Start, CreatedAt: nodetest.Start, UpdatedAt: nodetest.Start,
 	}
 }
 
-var benchStamp = fsm.Stamp{U: 1_000, T: testStart}
+var benchStamp = fsm.Stamp{U: 1_000, T: nodetest.Start}
 
 func BenchmarkSubmitHandler(b *testing.B) {
 	task := benchTask()

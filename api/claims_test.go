@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -80,7 +81,7 @@ func TestServer_ClaimRepeated(t *testing.T) {
 	}
 	const body = `{"worker_id":"w","limit":2,"claim_request_id":"r","lease_ms":10000}`
 	first := s.call(t, "POST /api/tasks/claim", body).good(t, 200)
-	node.advance(4000)
+	node.Advance(4000)
 	s.call(t, "POST /api/tasks/1/release", `{"worker_id":"w","claim_token":1}`).good(t, 200)
 	s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"v"}`).good(t, 200)
 	again := s.call(t, "POST /api/tasks/claim", body)
@@ -115,7 +116,7 @@ func TestServer_ClaimByID(t *testing.T) {
 	if a.Task.Attempts != 1 || a.Repeated || a.Message != "Task claimed successfully" {
 		t.Errorf("first: %+v", a)
 	}
-	node.advance(600)
+	node.Advance(600)
 	a = s.call(t, "POST /api/tasks/1/claim", `{"worker_id":"w","lease_ms":1000}`).good(t, 200)
 	if !a.Repeated || a.Task.Attempts != 1 || *a.Task.ClaimToken != 1 || *a.Task.LeaseRemainingMS != 1000 {
 		t.Errorf("same worker again: %+v", a.Task)
@@ -133,9 +134,9 @@ func TestServer_LeaseOverdue(t *testing.T) {
 	s, node := setup(t)
 	submitOne(t, s, `{"params":0}`)
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","lease_ms":100}`).good(t, 200)
-	node.advance(250)
+	node.Advance(250)
 	task := s.call(t, "GET /api/tasks/1", "").good(t, 200).Task
-	if *task.LeaseRemainingMS != 0 || task.LeaseExpiresAt.UnixMilli() != testStart+100 {
+	if *task.LeaseRemainingMS != 0 || task.LeaseExpiresAt.UnixMilli() != nodetest.Start+100 {
 		t.Errorf("left %d, ends %s", *task.LeaseRemainingMS, task.LeaseExpiresAt)
 	}
 }
@@ -180,16 +181,16 @@ func TestServer_Commands(t *testing.T) {
 		s, node := setup(t)
 		got := s.call(t, c.target, c.body, "Content-Type: application/x-www-form-urlencoded")
 		if c.want == nil {
-			if len(node.proposed) != 0 || got.status != 400 {
-				t.Errorf("%s %.100s: %d, proposed %v", c.target, c.body, got.status, node.proposed)
+			if len(node.Proposed) != 0 || got.status != 400 {
+				t.Errorf("%s %.100s: %d, proposed %v", c.target, c.body, got.status, node.Proposed)
 			}
 			continue
 		}
-		if len(node.proposed) != 1 {
+		if len(node.Proposed) != 1 {
 			t.Errorf("%s %.100s: nothing proposed: %s", c.target, c.body, got.body)
 			continue
 		}
-		if diff := cmp.Diff(c.want, node.proposed[0]); diff != "" {
+		if diff := cmp.Diff(c.want, node.Proposed[0]); diff != "" {
 			t.Errorf("%s %.100s: command (-want +got):\n%s", c.target, c.body, diff)
 		}
 	}
@@ -267,12 +268,12 @@ func TestServer_Stats(t *testing.T) {
 	submitOne(t, s, `{"params":0,"task_type":"a"}`)
 	submitOne(t, s, `{"params":0,"task_type":"b"}`)
 	claimOne(t, s, "w")
-	node.advance(2500)
+	node.Advance(2500)
 	got := s.call(t, "GET /api/stats", "")
 	zero := func(pending, claimed int) string {
 		return `{"pending":` + strconv.Itoa(pending) + `,"scheduled":0,"blocked":0,"claimed":` + strconv.Itoa(claimed) + `,"running":0,"completed":0,"failed":0,"cancelled":0}`
 	}
-	bytes := strconv.FormatInt(node.machine.Bytes(), 10)
+	bytes := strconv.FormatInt(node.Machine.Bytes(), 10)
 	want := `{"success":true,"index":3,"counts":` + zero(1, 1) + `,"types":{"a":` + zero(0, 1) + `,"b":` + zero(1, 0) + `},"bytes":` + bytes + `,"oldest_pending_age_ms":2500}`
 	if got.status != 200 || got.body != want || got.header["X-Claimq-Index"] != "3" {
 		t.Errorf("%d\n got %s\nwant %s", got.status, got.body, want)
@@ -283,7 +284,7 @@ func TestServer_Cluster(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	ahead := int64(-4)
-	node.view = fsm.ClusterView{Leader: "n1", Term: 3, FeatureLevel: 1, Nodes: []fsm.NodeView{{
+	node.View = fsm.ClusterView{Leader: "n1", Term: 3, FeatureLevel: 1, Nodes: []fsm.NodeView{{
 		NodeRecord: fsm.NodeRecord{UUID: "u", NodeID: "n1", PeerAddr: "p:1", HTTPAddr: "http://h:2", Version: "v"},
 		Suffrage:   "voter", State: "leader", LastContactMS: 0, ClockAheadMS: &ahead, AppliedIndex: 9, Healthy: true,
 	}}}
@@ -292,12 +293,12 @@ func TestServer_Cluster(t *testing.T) {
 	if got := s.call(t, "GET /api/cluster", ""); got.status != 200 || got.body != want {
 		t.Errorf("%d\n got %s\nwant %s", got.status, got.body, want)
 	}
-	node.view.Restoring = &fsm.Restoring{Begin: 7, Taken: 100, Bytes: 2000}
+	node.View.Restoring = &fsm.Restoring{Begin: 7, Taken: 100, Bytes: 2000}
 	if got := s.call(t, "GET /api/cluster", ""); !strings.HasSuffix(got.body, `"restore":{"index":7,"taken":100,"bytes":2000}}`) {
 		t.Errorf("while a backup is restored: %s", got.body)
 	}
 	// Without a leader a node still tells what it sees.
-	node.follower, node.view.Leader = true, ""
+	node.Follower, node.View.Leader = true, ""
 	if got := s.call(t, "GET /api/cluster", ""); got.status != 200 || !strings.Contains(got.body, `"leader":""`) {
 		t.Errorf("without a leader: %d %s", got.status, got.body)
 	}
@@ -311,14 +312,14 @@ func TestRemoveNode(t *testing.T) {
 	if got := s.call(t, "POST /api/cluster/remove", `{"node_id":"n3"}`); got.status != 200 || got.body != `{"success":true}` {
 		t.Errorf("remove n3: %d %s", got.status, got.body)
 	}
-	if len(node.removed) != 1 || node.removed[0] != "n3" {
-		t.Errorf("removed %v", node.removed)
+	if len(node.Removed) != 1 || node.Removed[0] != "n3" {
+		t.Errorf("removed %v", node.Removed)
 	}
 	s.call(t, "POST /api/cluster/remove", `{"node_id":"n1"}`).refused(t, wire.CodeMembershipRefused)
 	for _, body := range []string{`{}`, `{"node_id":null}`, `{"node_id":7}`, `{"node":"n3"}`, ``} {
 		s.call(t, "POST /api/cluster/remove", body).refused(t, wire.CodeInvalidRequest)
 	}
-	if len(node.removed) != 1 {
-		t.Errorf("removed %v", node.removed)
+	if len(node.Removed) != 1 {
+		t.Errorf("removed %v", node.Removed)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -39,7 +40,7 @@ func TestServer_LifeCommands(t *testing.T) {
 		},
 		{
 			"PATCH /api/tasks/7", `{"run_at":"2026-03-01T12:00:00Z","labels":{"b":"2","a":""}}`,
-			fsm.Patch{ID: 7, SetRunAt: true, RunAt: testStart, SetLabels: true, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}}},
+			fsm.Patch{ID: 7, SetRunAt: true, RunAt: nodetest.Start, SetLabels: true, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}}},
 		},
 		{"PATCH /api/tasks/7", `{"labels":{}}`, fsm.Patch{ID: 7, SetLabels: true}},
 		{
@@ -110,7 +111,7 @@ func proposedBy(t *testing.T, target, body string) fsm.Command {
 	t.Helper()
 	s, node := setup(t)
 	var got fsm.Command
-	node.propose(func(cmd fsm.Command) { got = cmd })
+	node.ProposeTo(func(cmd fsm.Command) { got = cmd })
 	if a := s.call(t, target, body); got == nil {
 		t.Errorf("%s %.100s: nothing proposed: %s", target, body, a.body)
 	}
@@ -122,16 +123,16 @@ func TestServer_SubmitFields(t *testing.T) {
 	t.Parallel()
 	full := &fsm.Backoff{InitialMS: 1000, MaxMS: 86_400_000, Factor: 2_000_000}
 	for body, set := range map[string]func(n *fsm.NewTask){
-		`"run_at":"2026-03-01T12:00:00Z"`:                 func(n *fsm.NewTask) { n.RunAt = testStart },
-		`"run_at":"2026-03-01T13:30:00.001+01:30"`:        func(n *fsm.NewTask) { n.RunAt = testStart + 1 },
-		`"run_at":"2026-03-01T12:00:00.0000001Z"`:         func(n *fsm.NewTask) { n.RunAt = testStart + 1 },
+		`"run_at":"2026-03-01T12:00:00Z"`:                 func(n *fsm.NewTask) { n.RunAt = nodetest.Start },
+		`"run_at":"2026-03-01T13:30:00.001+01:30"`:        func(n *fsm.NewTask) { n.RunAt = nodetest.Start + 1 },
+		`"run_at":"2026-03-01T12:00:00.0000001Z"`:         func(n *fsm.NewTask) { n.RunAt = nodetest.Start + 1 },
 		`"run_at":"1970-01-01T00:00:00Z"`:                 func(n *fsm.NewTask) { n.RunAt = 1 },
 		`"run_at":"9999-12-31T23:59:59.999Z"`:             func(n *fsm.NewTask) { n.RunAt = 253_402_300_799_999 },
 		`"run_at":null,"delay_ms":5`:                      func(n *fsm.NewTask) { n.DelayMS = 5 },
-		`"run_at":"2026-03-01T12:00:00Z","delay_ms":null`: func(n *fsm.NewTask) { n.RunAt = testStart },
+		`"run_at":"2026-03-01T12:00:00Z","delay_ms":null`: func(n *fsm.NewTask) { n.RunAt = nodetest.Start },
 		`"delay_ms":0`:                               func(*fsm.NewTask) {},
 		`"delay_ms":31536000000`:                     func(n *fsm.NewTask) { n.DelayMS = 31_536_000_000 },
-		`"expires_at":"2026-03-01T12:00:00Z"`:        func(n *fsm.NewTask) { n.ExpiresAt = testStart },
+		`"expires_at":"2026-03-01T12:00:00Z"`:        func(n *fsm.NewTask) { n.ExpiresAt = nodetest.Start },
 		`"expires_at":"1970-01-01T01:00:00+01:00"`:   func(n *fsm.NewTask) { n.ExpiresAt = 1 },
 		`"expires_at":null`:                          func(*fsm.NewTask) {},
 		`"retention_ms":-1`:                          func(n *fsm.NewTask) { n.RetentionMS = fsm.KeepForever },

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/api/audit"
 	"github.com/claimq/claimq/api/bound"
 )
 
@@ -38,7 +39,7 @@ type Config struct {
 	// of it: nobody's.
 	Tokens func() (*Tokens, error)
 	// Audit gets every request with a known key that is denied. nil: nobody does.
-	Audit *Audit
+	Audit *audit.Writer
 	// AllowedOrigins are the origins, as https://host[:port], whose pages may
 	// call the API from a browser.
 	AllowedOrigins []string

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/audit"
 )
 
 // tellDenied tells of a request from outside that was answered with 401 or 403: the log,
@@ -36,10 +38,10 @@ func (s *Server) denied(ctx *fasthttp.RequestCtx, k *apiKey, c call, id []byte, 
 	if s.cfg.Audit == nil || k == nil {
 		return
 	}
-	s.cfg.Audit.denied(now, func() denial {
-		return denial{
-			at: now, key: name, from: sourceOf(ctx.RemoteAddr()), call: c, status: resp.StatusCode(), requestID: s.loggedID(id),
-			answer: bytes.Clone(resp.Body()),
+	s.cfg.Audit.Denied(now, func() audit.Denial {
+		return audit.Denial{
+			At: now, Key: name, From: sourceOf(ctx.RemoteAddr()), Call: c.String(), Status: resp.StatusCode(), RequestID: s.loggedID(id),
+			Answer: bytes.Clone(resp.Body()),
 		}
 	})
 }

@@ -94,7 +94,7 @@ func TestServer_ResultCodes(t *testing.T) {
 		fsm.CodeTaskCancelled:    {"Task is cancelled", "Retry the task if it is to run again"},
 	} {
 		s, node := setup(t)
-		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
 			return fsm.Proposed{Result: fsm.Result{Code: code, Task: &fsm.Task{ID: 5, Status: fsm.StatusScheduled}}}, nil
 		}
 		checkRefusal(t, s.call(t, "POST /api/tasks/5/claim", `{"worker_id":"w"}`), wire.Code(code), want[0], want[1], `"task_id":5,"status":"scheduled","worker_id":null`)
@@ -125,8 +125,8 @@ func TestServer_NodeErrors(t *testing.T) {
 	} {
 		s, node := setup(t)
 		wrapped := fmt.Errorf("propose: %w", c.err)
-		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, wrapped }
-		node.onRead = func(context.Context, uint64) error { return wrapped }
+		node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, wrapped }
+		node.OnRead = func(context.Context, uint64) error { return wrapped }
 		for _, target := range []string{"POST /api/tasks", "POST /api/tasks/claim", "POST /api/tasks/1/claim", "POST /api/tasks/1/complete", "POST /api/tasks/1/fail", "POST /api/tasks/1/extend", "POST /api/tasks/1/release", "POST /api/tasks/1/retry", "POST /api/tasks/1/cancel", "PATCH /api/tasks/1", "DELETE /api/tasks/1", "POST /api/batch", "PATCH /api/types/a", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalization/extend", "POST /api/tasks/1/finalization/release", "POST /api/tasks/1/finalize"} {
 			checkRefusal(t, s.call(t, target, goodBodies[target]), c.code, c.text, c.advice, "")
 		}
@@ -164,10 +164,10 @@ var goodBodies = map[string]string{
 func TestServer_Panic(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { panic("a bug") }
+	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { panic("a bug") }
 	got := s.call(t, "POST /api/tasks", `{"params":1}`, "X-Request-ID: r-7")
 	checkRefusal(t, got, wire.CodeInternal, "Internal server error", "Report this with its request_id: the server's log has the reason", `"request_id":"r-7"`)
-	node.onPropose = nil
+	node.OnPropose = nil
 	submitOne(t, s, `{"params":1}`)
 }
 
@@ -177,7 +177,7 @@ func TestServer_Wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
-		node.onPropose = func(ctx context.Context, _ fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(ctx context.Context, _ fsm.Command) (fsm.Proposed, error) {
 			<-ctx.Done()
 			return fsm.Proposed{}, ctx.Err()
 		}

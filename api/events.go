@@ -9,6 +9,7 @@ import (
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -84,17 +85,17 @@ func appendEvents(b []byte, events []fsm.Event, next fsm.EventPos) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendEvent(b, &events[i])
+		b = trail.AppendEvent(b, &events[i])
 	}
 	b = append(b, `],"next":"`...)
-	return append(appendPlace(b, next), `"}`...)
+	return append(trail.AppendPlace(b, next), `"}`...)
 }
 
 // refuseEventsGone is the refusal of a place of the trail that is kept no more.
 func refuseEventsGone(oldest fsm.EventPos) *refuse.Refusal {
 	f := refuse.Because(wire.CodeEventsGone)
-	f.Text = "The events asked for are kept no more: the oldest is " + string(appendPlace(nil, oldest))
-	f.Details = string(append(appendPlace([]byte(`,"oldest":"`), oldest), '"'))
+	f.Text = "The events asked for are kept no more: the oldest is " + string(trail.AppendPlace(nil, oldest))
+	f.Details = string(append(trail.AppendPlace([]byte(`,"oldest":"`), oldest), '"'))
 	return f
 }
 
@@ -107,7 +108,7 @@ func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, 
 		var err error
 		switch p.name {
 		case "after":
-			if q.After, given = parsePlace(p.value); !given {
+			if q.After, given = trail.ParsePlace(p.value); !given {
 				return q, false, badParam(p.name, "a place in the trail, as INDEX or INDEX.SUB,")
 			}
 		case "task_type":

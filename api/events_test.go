@@ -2,14 +2,13 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 )
 
 // eventsOf returns the answer to a call for events.
@@ -23,29 +22,6 @@ func eventsOf(t testing.TB, a answer) wire.Events {
 		t.Fatalf("%v: %s", err, a.body)
 	}
 	return out
-}
-
-// brief writes events as PLACE EVENT, separated by commas.
-func brief(events []wire.Event) string {
-	var out []string
-	for _, e := range events {
-		out = append(out, fmt.Sprintf("%d.%d %s", e.Index, e.Sub, e.Event))
-	}
-	return strings.Join(out, ", ")
-}
-
-// loseTrail has the node keep no event that it has now. What is left is one more:
-// trail_changed, at index+3 if the node was at index.
-func loseTrail(t testing.TB, node *fakeNode) {
-	t.Helper()
-	for _, cmd := range []fsm.Command{fsm.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}, fsm.Tick{}, fsm.SetTrail{Bytes: 2 << 20, AgeMS: 60_000}} {
-		if _, err := node.apply(cmd); err != nil {
-			t.Fatal(err)
-		}
-		if cmd == (fsm.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}) {
-			node.advance(120_000)
-		}
-	}
 }
 
 func TestServer_Events(t *testing.T) {
@@ -112,7 +88,7 @@ func TestServer_EventsRefused(t *testing.T) {
 	if f := s.call(t, "GET /api/events", "", accept, "Last-Event-ID: x").refused(t, wire.CodeInvalidRequest); f["field"] != "Last-Event-ID" {
 		t.Errorf("a bad Last-Event-ID: field %v", f["field"])
 	}
-	if n := s.feed.count(); n != 0 {
+	if n := s.feed.Count(); n != 0 {
 		t.Errorf("%d streams are counted", n)
 	}
 }
@@ -123,7 +99,7 @@ func TestServer_EventsGone(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	submitOne(t, s, `{"params":1}`)
-	loseTrail(t, node)
+	nodetest.LoseTrail(t, node)
 	for _, header := range []string{"X: y", "Accept: text/event-stream"} {
 		for _, after := range []string{"0", "1", "1.0"} {
 			f := s.call(t, "GET /api/events?after="+after, "", header).refused(t, wire.CodeEventsGone)

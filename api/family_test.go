@@ -157,11 +157,11 @@ func TestServer_FamilyActions(t *testing.T) {
 	submitOne(t, s, `{"params":1}`)
 	entries := func(body, want string, most int) {
 		t.Helper()
-		before := len(node.proposed)
+		before := len(node.Proposed)
 		if got := s.acted(t, body); got != want {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
-		for _, cmd := range node.proposed[before:] {
+		for _, cmd := range node.Proposed[before:] {
 			changes := map[uint64]bool{}
 			for _, id := range cmd.(fsm.Act).IDs {
 				changes[(id-1)/1000] = true
@@ -170,20 +170,20 @@ func TestServer_FamilyActions(t *testing.T) {
 				t.Errorf("an entry reaches %d families", len(changes))
 			}
 		}
-		if n := len(node.proposed) - before; n > most {
+		if n := len(node.Proposed) - before; n > most {
 			t.Errorf("%s: %d entries", body, n)
 		}
 	}
 	entries(`{"action":"retry","filter":{}}`, `"matched":12001,"done":0`, 2) // of parents that run nothing is known before
 	// A parent takes its steps along: they do not count by themselves.
 	entries(`{"action":"cancel","filter":{"status":"running"}}`, `"matched":12,"done":12`, 2)
-	if n := node.machine.Stats(node.stamp).Counts; n[fsm.StatusCancelled] != 12_000 || n[fsm.StatusPending] != 1 {
+	if n := node.Machine.Stats(node.Stamp).Counts; n[fsm.StatusCancelled] != 12_000 || n[fsm.StatusPending] != 1 {
 		t.Errorf("counts %v", n)
 	}
 	entries(`{"action":"retry","filter":{"status":"cancelled"}}`, `"matched":12000,"done":12`, 12)
 	entries(`{"action":"cancel","filter":{"status":"pending"}}`, `"matched":11989,"done":13`, 12)
 	entries(`{"action":"delete","filter":{}}`, `"matched":12001,"done":13`, 2)
-	if n := node.machine.Stats(node.stamp).Counts; n != [len(n)]int64{} {
+	if n := node.Machine.Stats(node.Stamp).Counts; n != [len(n)]int64{} {
 		t.Errorf("counts %v", n)
 	}
 }

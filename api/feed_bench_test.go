@@ -3,6 +3,7 @@ package api
 import (
 	"testing"
 
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -14,18 +15,18 @@ func BenchmarkPacket(b *testing.B) {
 	for i := range tasks {
 		tasks[i] = fsm.NewTask{Type: "mail", Params: []byte("1")}
 	}
-	if _, err := node.apply(fsm.Submit{Tasks: tasks}); err != nil {
+	if _, err := node.Apply(fsm.Submit{Tasks: tasks}); err != nil {
 		b.Fatal(err)
 	}
 	events := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		read, err := s.readTrail(b.Context(), fsm.EventQuery{})
+		read, err := trail.Read(b.Context(), s.node, fsm.EventQuery{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		events += len(read.packet.events)
-		read.packet.zip()
+		events += len(read.Packet.Events)
+		read.Packet.Zip()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -97,20 +98,20 @@ func finalizationStories() []finalized {
 }
 
 // tell does what a story is made of.
-func tell(t *testing.T, s *Server, node *fakeNode, before []string) {
+func tell(t *testing.T, s *Server, node *nodetest.Node, before []string) {
 	t.Helper()
 	for _, b := range before {
 		for call := range strings.SplitSeq(b, "\n") {
 			switch call {
 			case later:
-				node.advance(10_000)
+				node.Advance(10_000)
 				continue
 			case overdue:
-				node.advance(10_007)
+				node.Advance(10_007)
 				continue
 			case rested, forgotten:
-				node.advance(86_400_000)
-				if _, err := node.apply(fsm.Tick{}); err != nil {
+				node.Advance(86_400_000)
+				if _, err := node.Apply(fsm.Tick{}); err != nil {
 					t.Fatal(err)
 				}
 				continue
@@ -161,7 +162,7 @@ func TestServer_Finalization(t *testing.T) {
 				if want := `{"success":true,` + c.want + `}`; got.status != 200 || got.body != want {
 					t.Errorf("%d\n got %s\nwant %s", got.status, got.body, want)
 				}
-				if got.header["X-Claimq-Index"] != fmt.Sprint(node.machine.Index()) {
+				if got.header["X-Claimq-Index"] != fmt.Sprint(node.Machine.Index()) {
 					t.Errorf("X-Claimq-Index %q", got.header["X-Claimq-Index"])
 				}
 				if strings.HasSuffix(target, "/claim") {
@@ -299,7 +300,7 @@ func TestServer_Finalize(t *testing.T) {
 				path = "/api/tasks/1/finalize"
 			}
 			got := follower.call(t, "POST "+path, c.body)
-			if got.status != c.status || got.header["X-Claimq-Index"] != fmt.Sprint(node.machine.Index()) {
+			if got.status != c.status || got.header["X-Claimq-Index"] != fmt.Sprint(node.Machine.Index()) {
 				t.Fatalf("status %d, index %q: %s", got.status, got.header["X-Claimq-Index"], got.body)
 			}
 			for _, part := range c.parts {
@@ -349,11 +350,11 @@ func TestServer_FinalizeEvents(t *testing.T) {
 func TestServer_FinalizationLevel(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 		if fsm.LevelOf(cmd) > 3 {
 			return fsm.Proposed{}, fsm.ErrLevel
 		}
-		return node.apply(cmd)
+		return node.Apply(cmd)
 	}
 	for _, target := range []string{"POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalization/extend", "POST /api/tasks/1/finalization/release", "POST /api/tasks/1/finalize", "POST /api/tasks"} {
 		body := goodBodies[target]

@@ -148,7 +148,7 @@ func TestServer_finalizationMetrics(t *testing.T) {
 	follower.call(t, path+"extend", `{"processor_id":"p"}`)
 	follower.call(t, path+"claim", `{"processor_id":"p","timeout_seconds":0}`)
 	follower.call(t, "POST /api/tasks/1/finalize", `{"processor_id":"p","outcome":"failed"}`)
-	followerNode.onForward = nil
+	followerNode.OnForward = nil
 	follower.call(t, path+"claim", `{"processor_id":"p"}`)
 	body := leader.call(t, "GET /metrics", "").body
 	for _, line := range []string{

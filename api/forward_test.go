@@ -9,19 +9,20 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
 // setupPair returns a follower that passes requests on to a leader, through an
 // HTTP client's view of them.
-func setupPair(t *testing.T) (follower *Server, leader *Server, followerNode, leaderNode *fakeNode) {
+func setupPair(t *testing.T) (follower *Server, leader *Server, followerNode, leaderNode *nodetest.Node) {
 	t.Helper()
 	follower, followerNode = setup(t)
 	leader, leaderNode = setup(t)
-	followerNode.follower, followerNode.leaderAddr = true, "http://10.0.0.7:7400"
+	followerNode.Follower, followerNode.LeaderAddr = true, "http://10.0.0.7:7400"
 	handler := leader.ForwardHandler()
-	followerNode.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+	followerNode.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
 		req.URI() // a client parses it, and so writes it normalized
 		var ctx fasthttp.RequestCtx
 		ctx.Init2(nopConn{}, nil, true)
@@ -57,7 +58,7 @@ func TestServer_Forward(t *testing.T) {
 		t.Errorf("a refusal: %v", f)
 	}
 	minIndex := uint64(0)
-	leaderNode.onRead = func(_ context.Context, index uint64) error { minIndex = index; return nil }
+	leaderNode.OnRead = func(_ context.Context, index uint64) error { minIndex = index; return nil }
 	follower.call(t, "GET /api/stats", "", "X-Claimq-Min-Index: 18446744073709551615")
 	if minIndex != 1<<64-1 {
 		t.Errorf("X-Claimq-Min-Index arrived as %d", minIndex)
@@ -72,10 +73,10 @@ func TestServer_Forward(t *testing.T) {
 func TestServer_Local(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)
-	if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "here", Params: []byte("1")}}}); err != nil {
+	if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "here", Params: []byte("1")}}}); err != nil {
 		t.Fatal(err)
 	}
-	node.onForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
+	node.OnForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
 		t.Errorf("passed on: %s", req.Header.RequestURI())
 		return fsm.ErrNoLeader
 	}
@@ -96,9 +97,9 @@ func TestServer_ForwardOnce(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)
 	for _, lost := range []bool{true, false} { // not leading; losing it while proposing
-		node.follower = lost
-		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
-		node.onRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
+		node.Follower = lost
+		node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
+		node.OnRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
 		for _, target := range []string{"POST /api/tasks", "GET /api/stats", "GET /api/tasks/1", "POST /api/tasks/1/finalization/claim", "POST /api/tasks/1/finalize", "GET /api/tasks/1/finalization"} {
 			got := do(t, follower.ForwardHandler(), target, goodBodies[target], "X-Claimq-Redirect: 1")
 			checkRefusal(t, got, wire.CodeNoLeader, "The cluster has no leader", "Nothing was written: repeat the request after the time in Retry-After", "")
@@ -111,9 +112,9 @@ func TestServer_ForwardOnce(t *testing.T) {
 func TestServer_LeadershipLost(t *testing.T) {
 	t.Parallel()
 	follower, _, node, _ := setupPair(t)
-	node.follower = false
-	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
-	node.onRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
+	node.Follower = false
+	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, fsm.ErrNotLeader }
+	node.OnRead = func(context.Context, uint64) error { return fsm.ErrNotLeader }
 	submitOne(t, follower, `{"params":1}`)
 	follower.call(t, "GET /api/tasks/1", "").good(t, 200)
 }
@@ -132,7 +133,7 @@ func TestServer_ForwardFails(t *testing.T) {
 		{err: fsm.ErrShuttingDown, write: wire.CodeShuttingDown, read: wire.CodeShuttingDown},
 	} {
 		follower, _, node, _ := setupPair(t)
-		node.onForward = func(_ *fasthttp.Request, resp *fasthttp.Response) error {
+		node.OnForward = func(_ *fasthttp.Request, resp *fasthttp.Response) error {
 			if c.brokenPartway {
 				resp.SetStatusCode(201)
 				resp.SetBodyString(`{"succ`)
@@ -162,7 +163,7 @@ func TestServer_Redirect(t *testing.T) {
 	// The leader itself answers, and so does a node that is not asked to redirect.
 	leader.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 1").good(t, 200)
 	follower.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 0").good(t, 200)
-	node.leaderAddr = ""
+	node.LeaderAddr = ""
 	follower.call(t, "GET /api/stats", "", "X-Claimq-Redirect: 1").refused(t, wire.CodeNoLeader)
 	// What a node sees of the cluster it can always tell.
 	follower.call(t, "GET /api/cluster", "", "X-Claimq-Redirect: 1").good(t, 200)

@@ -50,8 +50,8 @@ func FuzzRequests(f *testing.F) {
 		for _, method := range []string{"GET", "POST", "PATCH", "DELETE", string(body[:min(len(body), 10)])} {
 			fuzzOne(t, s, method, path, body)
 		}
-		if node.machine.ClaimCount() > 100 { // keep it small
-			node.machine = fsm.New()
+		if node.Machine.ClaimCount() > 100 { // keep it small
+			node.Machine = fsm.New()
 		}
 	})
 }

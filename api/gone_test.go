@@ -129,7 +129,7 @@ func TestServer_WaitingGone(t *testing.T) {
 			submitOne(t, s, `{"params":0}`)
 			submitOne(t, s, `{"params":0}`)
 			began, ended := make(chan struct{}), make(chan struct{})
-			node.onClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+			node.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
 				defer close(ended)
 				close(began)
 				<-caller.Done()
@@ -137,7 +137,7 @@ func TestServer_WaitingGone(t *testing.T) {
 					t.Errorf("waits %s", wait)
 				}
 				if c.taken {
-					return node.apply(cmd)
+					return node.Apply(cmd)
 				}
 				return fsm.Proposed{}, context.Cause(caller)
 			}
@@ -149,7 +149,7 @@ func TestServer_WaitingGone(t *testing.T) {
 			}
 			<-ended
 			waitFor(t, func() bool { return s.open.Load() == 0 })
-			if got := node.machine.Get(1).Status; got != c.want {
+			if got := node.Machine.Get(1).Status; got != c.want {
 				t.Errorf("client %s, %s, taken %v: task is %s, want %s", name, c.body, c.taken, got, c.want)
 			}
 		}
@@ -161,7 +161,7 @@ func TestServer_WaitingGone(t *testing.T) {
 func TestServer_WaitingDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.onClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+	node.OnClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
 		s.Drain()
 		<-caller.Done()
 		return fsm.Proposed{}, context.Cause(caller)
@@ -230,7 +230,7 @@ func TestServer_WaitingThere(t *testing.T) {
 			submitOne(t, leader, `{"params":0}`)
 			submitOne(t, leader, `{"params":0}`)
 			began := make(chan struct{})
-			leaderNode.onClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+			leaderNode.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
 				if !c.late {
 					<-caller.Done()
 				}
@@ -238,11 +238,11 @@ func TestServer_WaitingThere(t *testing.T) {
 					t.Errorf("waits %s", wait)
 				}
 				if c.taken {
-					return leaderNode.apply(cmd)
+					return leaderNode.Apply(cmd)
 				}
 				return fsm.Proposed{}, context.Cause(caller)
 			}
-			followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+			followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 				close(began)
 				<-ctx.Done()
 				if c.late {
@@ -259,7 +259,7 @@ func TestServer_WaitingThere(t *testing.T) {
 			}
 			answered, err := io.ReadAll(conn) // a client that only half went
 			waitFor(t, func() bool { return follower.open.Load() == 0 })
-			if got := leaderNode.machine.Get(1).Status; got != c.want {
+			if got := leaderNode.Machine.Get(1).Status; got != c.want {
 				t.Errorf("task is %s, want %s; answer %s, %v", got, c.want, answered, err)
 			}
 		})
@@ -276,11 +276,11 @@ func TestServer_WaitingFollowerDrained(t *testing.T) {
 	} {
 		follower, leader, followerNode, leaderNode := setupPair(t)
 		submitOne(t, leader, `{"params":0}`)
-		leaderNode.onClaim = func(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+		leaderNode.OnClaim = func(caller context.Context, cmd fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
 			<-caller.Done()
-			return leaderNode.apply(cmd)
+			return leaderNode.Apply(cmd)
 		}
-		followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 			follower.Drain()
 			passOn(leader, ctx, req, resp)
 			return nil
@@ -292,7 +292,7 @@ func TestServer_WaitingFollowerDrained(t *testing.T) {
 		if want == 503 {
 			got.refused(t, wire.CodeShuttingDown)
 		}
-		if status := leaderNode.machine.Get(1).Status; (status == fsm.StatusClaimed) != (want == 200) {
+		if status := leaderNode.Machine.Get(1).Status; (status == fsm.StatusClaimed) != (want == 200) {
 			t.Errorf("%s: task is %s", body, status)
 		}
 	}
@@ -304,9 +304,9 @@ func TestServer_Waited(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	var waited time.Duration
-	node.onClaim = func(_ context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+	node.OnClaim = func(_ context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
 		waited = wait
-		return node.apply(cmd)
+		return node.Apply(cmd)
 	}
 	const body = `{"worker_id":"w","wait_ms":60000}`
 	do(t, s.ForwardHandler(), "POST /api/tasks/claim", body, headerWaited+": 50000")

@@ -150,7 +150,7 @@ func TestServer_Health(t *testing.T) {
 	if got := s.call(t, "GET /readyz?x=1", ""); got.status != 200 || got.body != `{"success":true,"status":"ready","node_id":"n1","version":"v0.0.1"}` {
 		t.Errorf("readyz: %d %s", got.status, got.body)
 	}
-	node.readyErr = errNotCaughtUp
+	node.ReadyErr = errNotCaughtUp
 	checkRefusal(t, s.call(t, "GET /readyz", ""), wire.CodeNoLeader, "The node is not ready: 12 entries behind", "Wait until the node knows a leader and has caught up with it", "")
 	if got := s.call(t, "GET /healthz", ""); got.status != 200 {
 		t.Errorf("healthz while not ready: %d", got.status)

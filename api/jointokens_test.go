@@ -19,7 +19,7 @@ const (
 func TestJoinTokens(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	if _, err := node.apply(fsm.SetLevel{Level: fsm.FeatureLevel}); err != nil {
+	if _, err := node.Apply(fsm.SetLevel{Level: fsm.FeatureLevel}); err != nil {
 		t.Fatal(err)
 	}
 	token := `{"id":"13657558360c","uses":2,"used":0,"created_at":`
@@ -40,7 +40,7 @@ func TestJoinTokens(t *testing.T) {
 	}
 	s.call(t, "POST /api/cluster/tokens/revoke", `{"id":"13657558360c"}`).refused(t, wire.CodeMembershipRefused)
 	var told []string
-	for _, e := range node.machine.Events(fsm.EventQuery{Limit: 100}).Events {
+	for _, e := range node.Machine.Events(fsm.EventQuery{Limit: 100}).Events {
 		if e.Kind >= fsm.EventJoinTokenMade {
 			told = append(told, e.Kind.String()+" "+e.Message)
 		}
@@ -78,7 +78,7 @@ func TestJoinTokens_badInput(t *testing.T) {
 			s.call(t, target, body).refused(t, wire.CodeInvalidRequest)
 		}
 	}
-	if len(node.proposed) != 0 {
-		t.Errorf("proposed: %v", node.proposed)
+	if len(node.Proposed) != 0 {
+		t.Errorf("proposed: %v", node.Proposed)
 	}
 }

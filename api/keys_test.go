@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -71,10 +72,10 @@ func with(name string) string { return "X-API-Key: " + keyText(name) }
 
 // setupKeys returns a leader and a follower that passes requests on to it. Both
 // have the keys.
-func setupKeys(t *testing.T, keys ...Key) (leader, follower *Server, node *fakeNode) {
+func setupKeys(t *testing.T, keys ...Key) (leader, follower *Server, node *nodetest.Node) {
 	t.Helper()
 	leader, follower = setupBoth(t, keys, keys)
-	return leader, follower, leader.node.(*fakeNode)
+	return leader, follower, leader.node.(*nodetest.Node)
 }
 
 // setupBoth is setupKeys of nodes with different keys.
@@ -88,9 +89,9 @@ func setupBoth(t *testing.T, ofLeader, ofFollower []Key) (leader, follower *Serv
 func followerOf(t *testing.T, leader *Server, options ...func(*Config)) (follower *Server) {
 	t.Helper()
 	follower, other := setup(t, options...)
-	other.follower, other.leaderAddr = true, "http://10.0.0.7:7400"
+	other.Follower, other.LeaderAddr = true, "http://10.0.0.7:7400"
 	handler := leader.ForwardHandler()
-	other.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+	other.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
 		var ctx fasthttp.RequestCtx
 		ctx.Init2(nopConn{}, nil, true)
 		req.CopyTo(&ctx.Request)
@@ -273,7 +274,7 @@ func TestReload(t *testing.T) {
 	s.call(t, "GET /api/stats", "", with("reader")).good(t, 200)
 	s.HangUp() // of no change, so nothing is told
 	var told []fsm.Tell
-	for _, cmd := range node.proposed {
+	for _, cmd := range node.Proposed {
 		if tell, ok := cmd.(fsm.Tell); ok {
 			told = append(told, tell)
 		}
@@ -295,7 +296,7 @@ func TestReload(t *testing.T) {
 // A node that has keys cannot be made from a configuration with a mistake.
 func TestNew_KeysWithMistake(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Node: newFakeNode()}
+	cfg := Config{Node: nodetest.New()}
 	withKeys(Key{Name: "a", Role: "b", SHA256: "c"})(&cfg)
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "keys[0].role") {
 		t.Errorf("New: %v", err)

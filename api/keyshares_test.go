@@ -18,6 +18,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
@@ -53,14 +54,14 @@ func reread(t *testing.T, s *Server) {
 
 // waitsForEver makes claims and GETs of the node that wait do so until nobody wants the
 // answer, and says how many do on the channel.
-func waitsForEver(n *fakeNode) <-chan struct{} {
+func waitsForEver(n *nodetest.Node) <-chan struct{} {
 	waiting := make(chan struct{}, 16)
-	n.onClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
+	n.OnClaim = func(caller context.Context, _ fsm.ClaimNext, _ time.Duration) (fsm.Proposed, error) {
 		waiting <- struct{}{}
 		<-caller.Done()
 		return fsm.Proposed{}, context.Cause(caller)
 	}
-	n.onWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
+	n.OnWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
 		waiting <- struct{}{}
 		<-caller.Done()
 		return context.Cause(caller)
@@ -91,8 +92,8 @@ func TestKeyShares_Waits(t *testing.T) {
 		keys.set(all...)
 		leader, node := setup(t, keys.use, func(cfg *Config) { cfg.WaitsPerKey = 2 })
 		follower, followerNode := setup(t, keys.use, func(cfg *Config) { cfg.WaitsPerKey = 2 })
-		followerNode.follower = true
-		followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+		followerNode.Follower = true
+		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 			passOn(leader, ctx, req, resp)
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -21,7 +22,7 @@ func typed() []Key {
 }
 
 // seed submits task 1 of the type a and task 2 of the type secret, claimed by w.
-func seed(t *testing.T, s *Server, node *fakeNode) {
+func seed(t *testing.T, s *Server, node *nodetest.Node) {
 	t.Helper()
 	for _, taskType := range []string{"a", "secret"} {
 		body := fmt.Sprintf(`{"task_type":%q,"params":"hidden","idempotency_key":"k-%s"}`, taskType, taskType)
@@ -29,7 +30,7 @@ func seed(t *testing.T, s *Server, node *fakeNode) {
 		s.call(t, "POST /api/tasks/claim", fmt.Sprintf(`{"worker_id":"w","task_types":[%q]}`, taskType), with("root")).good(t, 200)
 		s.call(t, "PUT /api/schedules/of-"+taskType, fmt.Sprintf(`{"task":{"task_type":%q,"params":1},"every_ms":60000}`, taskType), with("root")).good(t, 201)
 	}
-	node.proposed = nil
+	node.Proposed = nil
 }
 
 // What a key with task_types may not touch is refused, names the type, and is
@@ -77,8 +78,8 @@ func TestTypes_Refused(t *testing.T) {
 			if strings.Contains(got.body, "hidden") || !strings.Contains(f["error"].(string)+f["message"].(string), "type") {
 				t.Errorf("%s %s: %s", c.target, c.body, got.body)
 			}
-			if len(node.proposed) > 0 {
-				t.Errorf("%s %s was proposed: %v", c.target, c.body, node.proposed)
+			if len(node.Proposed) > 0 {
+				t.Errorf("%s %s was proposed: %v", c.target, c.body, node.Proposed)
 			}
 		}
 	}
@@ -140,7 +141,7 @@ func TestTypes_Narrowed(t *testing.T) {
 				t.Errorf("%s %s claims of the types %v", c.target, c.body, claim.Types)
 			}
 		}
-		for _, cmd := range node.proposed[1:] {
+		for _, cmd := range node.Proposed[1:] {
 			visitClaims(cmd, note)
 		}
 		if claims < 2 {
@@ -209,7 +210,7 @@ func TestTypes_NeverThere(t *testing.T) {
 		seed(t, leader, node)
 		leader.call(t, "POST /api/tasks", `{"task_type":"secret","params":1,"retention_ms":0,"idempotency_key":"k-gone"}`, with("root")).good(t, 201)
 		leader.call(t, "POST /api/tasks/3/cancel", "", with("root")).good(t, 200)
-		node.proposed = nil
+		node.Proposed = nil
 		for _, s := range []*Server{leader, follower} {
 			var answers []string
 			for _, id := range []int{2, 3, never} {
@@ -222,8 +223,8 @@ func TestTypes_NeverThere(t *testing.T) {
 				t.Errorf("%s %s: another's\n%s, one that was removed\n%s, none\n%s", c.target, c.body, answers[0], answers[1], answers[2])
 			}
 		}
-		if len(node.proposed) > 0 {
-			t.Errorf("%s %s was proposed: %v", c.target, c.body, node.proposed)
+		if len(node.Proposed) > 0 {
+			t.Errorf("%s %s was proposed: %v", c.target, c.body, node.Proposed)
 		}
 	}
 }
@@ -333,7 +334,7 @@ func TestTypes_Together(t *testing.T) {
 	complete := `{"worker_id":"w","submit":[{"task_type":"a","params":1}],"claim":{"task_types":["secret"]}}`
 	repeat := `{"worker_id":"w","submit":[{"task_type":"a","params":1}],"claim":{"task_types":["a"]}}`
 	leader.call(t, "POST /api/tasks/3/complete", complete, with("root")).good(t, 200)
-	node.proposed = nil
+	node.Proposed = nil
 	for _, c := range []struct{ target, body, key string }{
 		{"POST /api/tasks/1/cancel", "", "producer"},
 		{"POST /api/tasks/1/retry", "", "producer"},
@@ -354,8 +355,8 @@ func TestTypes_Together(t *testing.T) {
 			t.Errorf("%s %s: %s", c.target, c.body, got.body)
 		}
 	}
-	if len(node.proposed) > 0 {
-		t.Errorf("proposed: %v", node.proposed)
+	if len(node.Proposed) > 0 {
+		t.Errorf("proposed: %v", node.Proposed)
 	}
 	got := leader.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"a"}}`, with("producer"))
 	if got.body != `{"success":true,"matched":3,"done":1}` {
@@ -371,8 +372,8 @@ func TestTypes_NoTask(t *testing.T) {
 	seed(t, leader, node)
 	leader.call(t, "POST /api/tasks/3/cancel", "", with("producer")).refused(t, wire.CodeTaskNotFound)
 	leader.call(t, "POST /api/batch", `{"ops":[{"op":"submit","task_type":"a","params":1},{"op":"cancel","id":3}]}`, with("producer")).refused(t, wire.CodeTaskNotFound)
-	if len(node.proposed) > 0 {
-		t.Errorf("proposed: %v", node.proposed)
+	if len(node.Proposed) > 0 {
+		t.Errorf("proposed: %v", node.Proposed)
 	}
 	leader.call(t, "POST /api/tasks", `{"task_type":"b","params":1,"retention_ms":0}`, with("producer")).good(t, 201)
 	token := leader.call(t, "POST /api/tasks/claim", `{"worker_id":"w","task_types":["b"]}`, with("worker")).good(t, 200).Task.ClaimToken
@@ -387,8 +388,8 @@ func TestTypes_NoTaskHere(t *testing.T) {
 	t.Parallel()
 	leader, _, node := setupKeys(t, typed()...)
 	seed(t, leader, node)
-	node.onRead = func(context.Context, uint64) error {
-		node.follower = true
+	node.OnRead = func(context.Context, uint64) error {
+		node.Follower = true
 		return nil
 	}
 	leader.call(t, "POST /api/tasks/3/cancel", "", with("producer")).refused(t, wire.CodeNoLeader)
@@ -410,7 +411,7 @@ func TestTypes_BatchDone(t *testing.T) {
 			if got.status != 200 || strings.Contains(got.body, "forbidden") || !strings.Contains(got.body, `"completed"`) {
 				t.Errorf("%s: %d %s", call.target, got.status, got.body)
 			}
-			if task := node.machine.Get(1); task.Status != fsm.StatusCompleted {
+			if task := node.Machine.Get(1); task.Status != fsm.StatusCompleted {
 				t.Errorf("%s: %s", call.target, task.Status)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -19,10 +20,10 @@ type step struct {
 	want         string
 }
 
-func follow(t *testing.T, s *Server, node *fakeNode, steps []step) {
+func follow(t *testing.T, s *Server, node *nodetest.Node, steps []step) {
 	t.Helper()
 	for _, st := range steps {
-		node.advance(st.advance)
+		node.Advance(st.advance)
 		got := s.call(t, st.target, st.body, "X-Request-ID: r-1")
 		if got.status != st.status {
 			t.Fatalf("%s %s: status %d, want %d: %s", st.target, st.body, got.status, st.status, got.body)
@@ -179,7 +180,7 @@ func TestServer_Gone(t *testing.T) {
 func TestServer_GoneWithoutClaim(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
 		return fsm.Proposed{Result: fsm.Result{Gone: true, Repeated: true, Task: &fsm.Task{ID: 3, Status: fsm.StatusCancelled}}}, nil
 	}
 	want := `{"success":true,"task":{"id":3,"status":"cancelled","worker_id":null,"claim_token":null},"repeated":true}`
@@ -230,7 +231,7 @@ func TestServer_Types(t *testing.T) {
 			want: `{"success":true,"type":{"task_type":"a:1",` + counts("0") + `,"oldest_pending_age_ms":0,` + still + unset + `}`,
 		},
 	})
-	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
 		return fsm.Proposed{Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
 	}
 	checkRefusal(t, s.call(t, "PATCH /api/types/a", `{"paused":true}`), wire.CodeInvalidRequest, "Too many task types have settings",
@@ -246,7 +247,7 @@ func TestServer_Upgrade(t *testing.T) {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
 		}
 	}
-	node.view = fsm.ClusterView{FeatureLevel: 3, Nodes: []fsm.NodeView{
+	node.View = fsm.ClusterView{FeatureLevel: 3, Nodes: []fsm.NodeView{
 		{NodeRecord: fsm.NodeRecord{NodeID: "n1", Version: "v2", Level: 9}, State: "leader"},
 		{NodeRecord: fsm.NodeRecord{NodeID: "n2", Version: "v1", Level: 4}, State: "unknown"},
 	}}
@@ -254,8 +255,8 @@ func TestServer_Upgrade(t *testing.T) {
 	if got := s.call(t, "POST /api/cluster/upgrade", `{"dry_run":true}`); got.status != 200 || got.body != want {
 		t.Errorf("dry run: %d %s", got.status, got.body)
 	}
-	node.upgradeErr = &fsm.MembershipRefused{Reason: "n3 cannot be asked", Advice: "Start it"}
+	node.UpgradeErr = &fsm.MembershipRefused{Reason: "n3 cannot be asked", Advice: "Start it"}
 	checkRefusal(t, s.call(t, "POST /api/cluster/upgrade", ""), wire.CodeMembershipRefused, "n3 cannot be asked", "Start it", "")
-	node.upgradeErr = fsm.ErrOutcomeUnknown
+	node.UpgradeErr = fsm.ErrOutcomeUnknown
 	s.call(t, "POST /api/cluster/upgrade", "").refused(t, wire.CodeOutcomeUnknown)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -15,10 +16,10 @@ import (
 func TestMembership(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	if _, err := node.apply(fsm.SetLevel{Level: fsm.FeatureLevel}); err != nil {
+	if _, err := node.Apply(fsm.SetLevel{Level: fsm.FeatureLevel}); err != nil {
 		t.Fatal(err)
 	}
-	node.view = fsm.ClusterView{Leader: "n1", Nodes: []fsm.NodeView{
+	node.View = fsm.ClusterView{Leader: "n1", Nodes: []fsm.NodeView{
 		{NodeRecord: fsm.NodeRecord{NodeID: "n4", UUID: "u4", PeerAddr: "h4:7401"}, Suffrage: "nonvoter", State: "follower", Healthy: true},
 	}}
 	for _, c := range []struct{ target, body, change, answer, event string }{
@@ -30,12 +31,12 @@ func TestMembership(t *testing.T) {
 		{"POST /api/cluster/transfer", `{"node_id":"n2"}`, "transfer to n2", `{"success":true,"leader":"n2"}`, "leadership_transferred to n2"},
 		{"POST /api/cluster/transfer", ``, "transfer to ", `{"success":true,"leader":"n2"}`, "leadership_transferred to n2"},
 	} {
-		node.changes = nil
+		node.Changes = nil
 		got := s.call(t, c.target, c.body)
 		if got.status != 200 || !strings.Contains(got.body, c.answer) {
 			t.Errorf("%s %s: %d %s", c.target, c.body, got.status, got.body)
 		}
-		if diff := cmp.Diff([]string{c.change}, node.changes); diff != "" {
+		if diff := cmp.Diff([]string{c.change}, node.Changes); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.target, c.body, diff)
 		}
 		if told := lastTold(node); told != c.event {
@@ -45,10 +46,10 @@ func TestMembership(t *testing.T) {
 }
 
 // lastTold returns the last event of the trail.
-func lastTold(n *fakeNode) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	last := n.proposed[len(n.proposed)-1]
+func lastTold(n *nodetest.Node) string {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	last := n.Proposed[len(n.Proposed)-1]
 	if tell, ok := last.(fsm.Tell); ok {
 		return tell.Kind.String() + " " + tell.What
 	}
@@ -59,7 +60,7 @@ func lastTold(n *fakeNode) string {
 func TestMembership_refused(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.memberErr = &fsm.MembershipRefused{Reason: "n1 is the last voter", Advice: "Promote another"}
+	node.MemberErr = &fsm.MembershipRefused{Reason: "n1 is the last voter", Advice: "Promote another"}
 	calls := map[string]string{
 		"POST /api/cluster/join":     `{"node_id":"n4","peer_addr":"h4:7401"}`,
 		"POST /api/cluster/promote":  `{"node_id":"n4"}`,
@@ -73,19 +74,19 @@ func TestMembership_refused(t *testing.T) {
 			t.Errorf("%s: %s", target, got.body)
 		}
 	}
-	node.memberErr = fsm.ErrNoLeader
+	node.MemberErr = fsm.ErrNoLeader
 	for target, body := range calls {
 		s.call(t, target, body).refused(t, wire.CodeNoLeader)
 	}
 	s.call(t, "GET /api/cluster/hash", "").refused(t, wire.CodeNoLeader)
-	node.memberErr = fsm.ErrOutcomeUnknown
+	node.MemberErr = fsm.ErrOutcomeUnknown
 	for target, body := range calls {
 		s.call(t, target, body).refused(t, wire.CodeOutcomeUnknown)
 	}
-	node.memberErr = fsm.ErrLevel
+	node.MemberErr = fsm.ErrLevel
 	s.call(t, "POST /api/cluster/demote", `{"node_id":"n4"}`).refused(t, wire.CodeInvalidRequest)
-	if len(node.proposed) != 0 {
-		t.Errorf("the trail tells of %v", node.proposed)
+	if len(node.Proposed) != 0 {
+		t.Errorf("the trail tells of %v", node.Proposed)
 	}
 }
 
@@ -109,8 +110,8 @@ func TestMembership_badInput(t *testing.T) {
 			s.call(t, target, body).refused(t, wire.CodeInvalidRequest)
 		}
 	}
-	if len(node.changes) != 0 {
-		t.Errorf("the node was asked for %v", node.changes)
+	if len(node.Changes) != 0 {
+		t.Errorf("the node was asked for %v", node.Changes)
 	}
 }
 
@@ -118,7 +119,7 @@ func TestMembership_badInput(t *testing.T) {
 func TestHashes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.hashes = fsm.HashView{Index: 7, Agree: true, Nodes: []fsm.NodeHash{{NodeID: "n1", Hash: "ab"}, {NodeID: "n2"}}}
+	node.HashView = fsm.HashView{Index: 7, Agree: true, Nodes: []fsm.NodeHash{{NodeID: "n1", Hash: "ab"}, {NodeID: "n2"}}}
 	got := s.call(t, "GET /api/cluster/hash", "")
 	want := `{"success":true,"index":7,"agree":true,"nodes":[{"node_id":"n1","hash":"ab"},{"node_id":"n2","hash":""}]}`
 	if got.status != 200 || got.body != want {

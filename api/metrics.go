@@ -88,7 +88,7 @@ func newMetrics(s *Server) (*metrics, error) {
 	}, func() float64 { return float64(s.strangers.count()) })
 	streams := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_event_streams", Help: "Open streams of events.",
-	}, func() float64 { return float64(s.feed.count()) })
+	}, func() float64 { return float64(s.feed.Count()) })
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "claimq_build_info", Help: "Always 1: the node's name, its version and that of Go are in the labels.",
 		ConstLabels: prometheus.Labels{"node_id": s.node.NodeID(), "version": s.cfg.Version, "go_version": runtime.Version()},

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -30,7 +31,7 @@ func TestServer_Metrics(t *testing.T) {
 	s.call(t, "GET /nothing", "")
 	s.call(t, "PATCH /api/types/t002", `{"paused":true}`)
 	s.call(t, "PUT /api/schedules/often", `{"task":{"params":0},"every_ms":1000}`)
-	node.advance(3000)
+	node.Advance(3000)
 	scrape := func() string {
 		got := s.call(t, "GET /metrics", "")
 		if got.status != 200 || !strings.HasPrefix(got.header["Content-Type"], "text/plain") {
@@ -80,7 +81,7 @@ func TestServer_Metrics(t *testing.T) {
 		t.Error("a new type took the place of an old one")
 	}
 	// A node that cannot be read has no counts, but still its other metrics.
-	node.onRead = func(context.Context, uint64) error { return fsm.ErrShuttingDown }
+	node.OnRead = func(context.Context, uint64) error { return fsm.ErrShuttingDown }
 	if body := scrape(); strings.Contains(body, "claimq_tasks{") || !strings.Contains(body, "claimq_http_requests_total{") {
 		t.Error("a node that cannot be read has task counts, or nothing at all")
 	}
@@ -89,16 +90,16 @@ func TestServer_Metrics(t *testing.T) {
 func TestNew_Refuses(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	if _, err := New(Config{Node: newFakeNode(), Registry: registry}); err != nil {
+	if _, err := New(Config{Node: nodetest.New(), Registry: registry}); err != nil {
 		t.Fatal(err)
 	}
 	for name, cfg := range map[string]Config{
 		"no node":            {},
-		"metrics twice":      {Node: newFakeNode(), Registry: registry},
-		"limits":             {Node: newFakeNode(), Limits: bound.Limits{Items: 1001}},
-		"a negative wait":    {Node: newFakeNode(), Wait: -1},
-		"no connections":     {Node: newFakeNode(), Connections: -1},
-		"a depth of nothing": {Node: newFakeNode(), Limits: bound.Limits{Depth: 1}},
+		"metrics twice":      {Node: nodetest.New(), Registry: registry},
+		"limits":             {Node: nodetest.New(), Limits: bound.Limits{Items: 1001}},
+		"a negative wait":    {Node: nodetest.New(), Wait: -1},
+		"no connections":     {Node: nodetest.New(), Connections: -1},
+		"a depth of nothing": {Node: nodetest.New(), Limits: bound.Limits{Depth: 1}},
 	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -111,7 +112,7 @@ func TestServer_Overloads(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	var err error
-	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, err }
+	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, err }
 	bounds := []fsm.Bound{fsm.BoundMemory, fsm.BoundDisk, fsm.BoundInFlight, fsm.BoundWaitingClaims, fsm.BoundWaitingReads}
 	for _, bound := range bounds {
 		err = fmt.Errorf("propose: %w", &fsm.Overload{Bound: bound, Text: "x"})

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -64,7 +65,7 @@ func TestOrigin_Preflight(t *testing.T) {
 func TestOrigin_Malformed(t *testing.T) {
 	t.Parallel()
 	for _, origin := range []string{"", "*", "board.example", "https://", "https://board.example/", "https://board.example/app", "ftp://board.example", "https://u@board.example", "https://board.example?x"} {
-		if _, err := New(Config{Node: newFakeNode(), AllowedOrigins: []string{"https://a.example", origin}}); err == nil || !strings.Contains(err.Error(), "allowed_origins[1]") {
+		if _, err := New(Config{Node: nodetest.New(), AllowedOrigins: []string{"https://a.example", origin}}); err == nil || !strings.Contains(err.Error(), "allowed_origins[1]") {
 			t.Errorf("%q: %v", origin, err)
 		}
 	}

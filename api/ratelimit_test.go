@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -114,10 +115,10 @@ func TestRate_Batch(t *testing.T) {
 				t.Errorf("%s: %+v", body, got)
 			}
 		}
-		before := len(node.proposed)
+		before := len(node.Proposed)
 		batch(`{"ops":[{"op":"submit","params":1}]}`).refused(t, wire.CodeRateLimited)
 		batch(`{"ops":[{}]}`).refused(t, wire.CodeRateLimited)
-		if len(node.proposed) != before {
+		if len(node.Proposed) != before {
 			t.Error("a batch over the rate was proposed")
 		}
 		got := batch(settle)
@@ -129,13 +130,13 @@ func TestRate_Batch(t *testing.T) {
 }
 
 // holdTask has the worker w claim a task, whose id is 1.
-func holdTask(t *testing.T, n *fakeNode) {
+func holdTask(t *testing.T, n *nodetest.Node) {
 	t.Helper()
 	for _, cmd := range []fsm.Command{
 		fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`1`), MaxAttempts: 3, LeaseMS: 30_000}}},
 		fsm.ClaimTask{ID: 1, WorkerID: "w"},
 	} {
-		if p, err := n.apply(cmd); err != nil || p.Result.Code != "" {
+		if p, err := n.Apply(cmd); err != nil || p.Result.Code != "" {
 			t.Fatalf("%T: %+v, %v", cmd, p.Result, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -88,7 +89,7 @@ func TestRoles_EveryCall(t *testing.T) {
 				if roleName != "" {
 					headers = append(headers, with(roleName))
 				}
-				before := len(node.proposed)
+				before := len(node.Proposed)
 				got := s.call(t, target, roleBody(target, roleName), headers...)
 				switch {
 				case roleName == "" && !routes[c].roles.has(roleNone):
@@ -106,7 +107,7 @@ func TestRoles_EveryCall(t *testing.T) {
 						t.Errorf("%s with the role %s names the role %q: %s", target, roleName, needed, got.body)
 					}
 				}
-				if len(node.proposed) != before {
+				if len(node.Proposed) != before {
 					t.Errorf("%s with the role %q was proposed", target, roleName)
 				}
 			}
@@ -162,7 +163,7 @@ func TestRoles_Batch(t *testing.T) {
 		for _, roleName := range []string{"producer", "worker", "operator"} {
 			leader, follower, node := setupKeys(t, allRoles()...)
 			for _, s := range []*Server{leader, follower} {
-				before := len(node.proposed)
+				before := len(node.Proposed)
 				got := s.call(t, "POST /api/batch", `{"ops":[`+op+`]}`, with(roleName))
 				if roleName == needs || roleName == "operator" {
 					got.good(t, 200)
@@ -172,7 +173,7 @@ func TestRoles_Batch(t *testing.T) {
 				if f["role"] != needs || f["field"] != "ops[0].op" {
 					t.Errorf("%s with the role %s: %s", op, roleName, got.body)
 				}
-				if len(node.proposed) != before {
+				if len(node.Proposed) != before {
 					t.Errorf("%s with the role %s was proposed", op, roleName)
 				}
 			}
@@ -219,12 +220,12 @@ func TestRoles_Leader(t *testing.T) {
 		passed("POST /api/batch", `{"ops":[`+op+`]}`, append(claims, headerKey+": "+keyText("reader"))...).refused(t, wire.CodeForbidden)
 	}
 	passed("POST /api/tasks/claim", `{"worker_id":"w","task_types":["secret"]}`, append(claims, headerKey+": "+keyText("typed"))...).refused(t, wire.CodeForbidden)
-	if len(node.proposed) > 0 {
-		t.Errorf("proposed: %v", node.proposed)
+	if len(node.Proposed) > 0 {
+		t.Errorf("proposed: %v", node.Proposed)
 	}
 	passed("PATCH /api/types/mail", `{"paused":true}`, headerKey+": "+keyText("operator")).good(t, 200)
-	if cmd, ok := node.proposed[0].(fsm.SetType); !ok || cmd.By != "operator" {
-		t.Errorf("by whom: %+v", node.proposed[0])
+	if cmd, ok := node.Proposed[0].(fsm.SetType); !ok || cmd.By != "operator" {
+		t.Errorf("by whom: %+v", node.Proposed[0])
 	}
 }
 
@@ -295,7 +296,7 @@ func TestRoles_Stripped(t *testing.T) {
 		s.call(t, "POST /api/tasks", `{"params":1,"task_type":"a"}`, append(forged, with("typed"))...).good(t, 201)
 	}
 	sent := map[string]string{}
-	follower.node.(*fakeNode).onForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
+	follower.node.(*nodetest.Node).OnForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
 		for name, value := range req.Header.All() {
 			sent[string(name)] = string(value)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -71,8 +72,8 @@ func TestSchedule_BadInput(t *testing.T) {
 			t.Errorf("%s %s:\n field %q, want %q\n error %q, want %q in it", c.target, c.body, field, c.field, text, c.text)
 		}
 	}
-	if len(node.proposed) > 0 {
-		t.Errorf("proposed all the same: %+v", node.proposed)
+	if len(node.Proposed) > 0 {
+		t.Errorf("proposed all the same: %+v", node.Proposed)
 	}
 }
 
@@ -85,21 +86,21 @@ func TestSchedule_Command(t *testing.T) {
 		Labels: []fsm.Label{{Name: "a", Value: "b"}}, Backoff: &fsm.Backoff{InitialMS: 10, MaxMS: 86_400_000, Factor: 2_000_000},
 	}
 	for body, want := range map[string]fsm.Schedule{
-		`{"task":{"params":1},"every_ms":1000}`:                                      {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: testStart + 1000},
-		`{"task":{"params":1,"idempotency_key":null,"run_at":null},"every_ms":1000}`: {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: testStart + 1000},
-		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"UTC"}`:                {Name: "a:b", Task: plain, Cron: "30 14 * * *", NextRunAt: testStart + 9_000_000},
-		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"Europe/Helsinki"}`:    {Name: "a:b", Task: plain, Cron: "30 14 * * *", Timezone: "Europe/Helsinki", NextRunAt: testStart + 1_800_000},
+		`{"task":{"params":1},"every_ms":1000}`:                                      {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: nodetest.Start + 1000},
+		`{"task":{"params":1,"idempotency_key":null,"run_at":null},"every_ms":1000}`: {Name: "a:b", Task: plain, EveryMS: 1000, NextRunAt: nodetest.Start + 1000},
+		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"UTC"}`:                {Name: "a:b", Task: plain, Cron: "30 14 * * *", NextRunAt: nodetest.Start + 9_000_000},
+		`{"task":{"params":1},"cron":"30 14 * * *","timezone":"Europe/Helsinki"}`:    {Name: "a:b", Task: plain, Cron: "30 14 * * *", Timezone: "Europe/Helsinki", NextRunAt: nodetest.Start + 1_800_000},
 		`{"task":{"params":1},"every_ms":31536000000,"paused":true,"cron":null,"overlap":null,"catch_up":null}`: {
 			Name: "a:b", Task: plain, EveryMS: 31_536_000_000, Paused: true,
 		},
 		`{"task":{"task_type":"mail","payload":"eA==","priority":-3,"max_attempts":5,"lease_ms":1000,"delay_ms":20,"retention_ms":-1,"group":"g","labels":{"a":"b"},"backoff":{"initial_ms":10}},
 			"every_ms":5000,"overlap":"allow","catch_up":"skip","paused":false}`: {
-			Name: "a:b", Task: whole, EveryMS: 5000, OverlapAllow: true, CatchUpSkip: true, NextRunAt: testStart + 5000,
+			Name: "a:b", Task: whole, EveryMS: 5000, OverlapAllow: true, CatchUpSkip: true, NextRunAt: nodetest.Start + 5000,
 		},
 	} {
 		s, node := setup(t)
 		var got fsm.Command
-		node.propose(func(cmd fsm.Command) { got = cmd })
+		node.ProposeTo(func(cmd fsm.Command) { got = cmd })
 		s.call(t, "PUT /api/schedules/a%3Ab", body).refused(t, wire.CodeOverloaded)
 		if diff := cmp.Diff(fsm.Command(fsm.SetSchedule{Schedule: want}), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", body, diff)
@@ -126,12 +127,12 @@ func TestSchedule_Refused(t *testing.T) {
 		{nil, fsm.ErrTooLarge, wire.CodePayloadTooLarge},
 	} {
 		s, node := setup(t)
-		node.onRead = func(context.Context, uint64) error { return c.read }
-		node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, c.propose }
+		node.OnRead = func(context.Context, uint64) error { return c.read }
+		node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return fsm.Proposed{}, c.propose }
 		s.call(t, "PUT /api/schedules/a", body).refused(t, c.code)
 	}
 	s, node := setup(t)
-	node.onPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) {
 		return fsm.Proposed{Index: 7, Result: fsm.Result{Code: fsm.CodeInvalidRequest}}, nil
 	}
 	if f := s.call(t, "PUT /api/schedules/a", body).refused(t, wire.CodeInvalidRequest); f["error"] != "There are too many schedules" {
@@ -155,10 +156,10 @@ func TestSchedule_Answer(t *testing.T) {
 	t.Parallel()
 	view := fsm.ScheduleView{
 		Schedule: fsm.Schedule{
-			Name: "nightly", Cron: "30 2 * * *", NextRunAt: testStart + 60_000,
+			Name: "nightly", Cron: "30 2 * * *", NextRunAt: nodetest.Start + 60_000,
 			Task: fsm.NewTask{Type: "default", Params: []byte(`{"a": 1}`), MaxAttempts: fsm.DefaultAttempts},
 		},
-		CreatedAt: testStart, UpdatedAt: testStart + 1,
+		CreatedAt: nodetest.Start, UpdatedAt: nodetest.Start + 1,
 	}
 	const first = `{"success":true,"schedule":{"name":"nightly","task":{"params":{"a": 1}},"cron":"30 2 * * *","every_ms":null,"timezone":"UTC","overlap":"skip","catch_up":"one","paused":false,` +
 		`"next_run_at":"2026-03-01T12:01:00.000Z","last_task_id":null,"last_run_at":null,"skipped":0,"created_at":"2026-03-01T12:00:00.000Z","updated_at":"2026-03-01T12:00:00.001Z"}}`
@@ -173,7 +174,7 @@ func TestSchedule_Answer(t *testing.T) {
 				Labels: []fsm.Label{{Name: "a", Value: "b"}}, Backoff: &fsm.Backoff{InitialMS: 10, MaxMS: 20, Factor: 2_000_000},
 			},
 		},
-		LastTaskID: 12, LastRunAt: testStart, Skipped: 3, CreatedAt: testStart, UpdatedAt: testStart,
+		LastTaskID: 12, LastRunAt: nodetest.Start, Skipped: 3, CreatedAt: nodetest.Start, UpdatedAt: nodetest.Start,
 	}
 	const second = `{"name":"x","task":{"task_type":"mail","payload":"eA==","priority":-3,"max_attempts":0,"unique":"active","delay_ms":20,"lease_ms":1000,` +
 		`"backoff":{"initial_ms":10,"max_ms":20,"factor":2,"jitter":0},"retention_ms":0,"labels":{"a":"b"},"group":"g"},"cron":null,"every_ms":5000,"timezone":null,"overlap":"allow","catch_up":"skip","paused":true,` +
@@ -200,7 +201,7 @@ func TestSchedule_Answer(t *testing.T) {
 func TestSchedule_Life(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	at := func(ms int64) *time.Time { v := time.UnixMilli(testStart + ms).UTC(); return &v }
+	at := func(ms int64) *time.Time { v := time.UnixMilli(nodetest.Start + ms).UTC(); return &v }
 	if list := s.call(t, "GET /api/schedules", ""); list.body != `{"success":true,"schedules":[]}` || list.status != 200 {
 		t.Errorf("an empty list: %d %s", list.status, list.body)
 	}
@@ -218,7 +219,7 @@ func TestSchedule_Life(t *testing.T) {
 	}
 
 	// The same plan goes on, whatever else changes; another one begins anew.
-	node.advance(2000)
+	node.Advance(2000)
 	set = s.call(t, "PUT /api/schedules/b", `{"task":{"params":3},"every_ms":5000,"overlap":"allow"}`).schedules(t, 200).Schedule
 	if !set.NextRunAt.Equal(*at(5000)) || !set.CreatedAt.Equal(*at(0)) || !set.UpdatedAt.Equal(*at(2000)) || set.Overlap != "allow" {
 		t.Errorf("the same plan: %+v", set)
@@ -236,11 +237,11 @@ func TestSchedule_Life(t *testing.T) {
 		t.Errorf("paused no more: %+v", set)
 	}
 
-	node.mu.Lock()
-	version := node.machine.Schedule("b").Version
-	node.mu.Unlock()
-	node.advance(6000)
-	if _, err := node.apply(fsm.RunSchedules{Items: []fsm.ScheduleRun{{Name: "b", Version: version, Slot: testStart + 8000, Next: testStart + 14_000}}}); err != nil {
+	node.Mu.Lock()
+	version := node.Machine.Schedule("b").Version
+	node.Mu.Unlock()
+	node.Advance(6000)
+	if _, err := node.Apply(fsm.RunSchedules{Items: []fsm.ScheduleRun{{Name: "b", Version: version, Slot: nodetest.Start + 8000, Next: nodetest.Start + 14_000}}}); err != nil {
 		t.Fatal(err)
 	}
 	got := s.call(t, "GET /api/schedules/b", "").schedules(t, 200).Schedule

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/httplog"
 )
@@ -44,7 +45,7 @@ type Server struct {
 	metrics *metrics
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	http    *fasthttp.Server
-	feed    *feed           // the end of the trail, for streams
+	feed    *trail.Feed     // the end of the trail, for streams
 	origins map[string]bool // whose pages may call
 	// keys are the API keys, nil: there are none, and the server is open.
 	// reloading is held by whoever changes them.
@@ -110,9 +111,9 @@ func New(cfg Config) (*Server, error) {
 		s.hosts[hostName(h)] = true
 	}
 	s.serving, s.leave = context.WithCancelCause(ctx)
-	s.feed = newFeed(s)
+	s.feed = trail.NewFeed(s.serving, s.node, s.logger)
 	s.shares.most = [lastingCount]int{
-		lastingConnection: max(cfg.Connections/2, 1), lastingWait: cfg.WaitsPerKey, lastingStream: streamsMax / 2,
+		lastingConnection: max(cfg.Connections/2, 1), lastingWait: cfg.WaitsPerKey, lastingStream: trail.StreamsMax / 2,
 	}
 	s.strangers.perAddress, s.answers.most = cfg.ConnectionsPerAddress, cfg.AnswersBytes
 	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })
@@ -184,7 +185,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.ShutdownWithContext(ctx)
 	s.stop()
 	s.closeTokens()
-	s.feed.wait()
+	s.feed.Wait()
 	s.uploading.Wait()
 	if err != nil {
 		return fmt.Errorf("shut http down: %w", err)

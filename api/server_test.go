@@ -231,10 +231,10 @@ func TestServer_ShutdownFinishes(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	began, finish := make(chan struct{}), make(chan struct{})
-	node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 		close(began)
 		<-finish
-		return node.apply(cmd)
+		return node.Apply(cmd)
 	}
 	addr := listen(t, s)
 	got := make(chan answer, 1)

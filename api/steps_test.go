@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -58,9 +59,9 @@ func TestServer_StepCommands(t *testing.T) {
 				Steps: []fsm.NewStep{
 					{Name: "a", Task: fsm.NewTask{
 						Type: "t", Payload: []byte{0}, Priority: -3, LeaseMS: 100, Backoff: &fsm.Backoff{InitialMS: 1, MaxMS: 86_400_000, Factor: 2_000_000},
-						Labels: []fsm.Label{{Name: "a", Value: "b"}}, Group: "g", DelayMS: 5, ExpiresAt: testStart,
+						Labels: []fsm.Label{{Name: "a", Value: "b"}}, Group: "g", DelayMS: 5, ExpiresAt: nodetest.Start,
 					}},
-					{Name: "b", Task: fsm.NewTask{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, RunAt: testStart}},
+					{Name: "b", Task: fsm.NewTask{Type: "default", Params: []byte("1"), MaxAttempts: fsm.DefaultAttempts, RunAt: nodetest.Start}},
 				},
 			}),
 		},
@@ -237,7 +238,7 @@ func TestServer_StepsAtTheLimit(t *testing.T) {
 		all[i] = fmt.Sprintf(`{"step":"%d","params":1,"depends_on":[%s]}`, i, strings.Join(names[:i], ","))
 	}
 	got := s.call(t, "POST /api/tasks", `{"steps":[`+strings.Join(all, ",")+`]}`).good(t, 201)
-	if n := len(got.Task.Steps[999].DependsOn); n != 999 || node.machine.Stats(node.stamp).Counts[fsm.StatusBlocked] != 999 {
+	if n := len(got.Task.Steps[999].DependsOn); n != 999 || node.Machine.Stats(node.Stamp).Counts[fsm.StatusBlocked] != 999 {
 		t.Errorf("%d dependencies", n)
 	}
 }

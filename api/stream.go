@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -22,9 +23,6 @@ const (
 	streamEndTimeout = time.Second
 	// streamRetryMS is how long a browser waits before it connects again.
 	streamRetryMS = "1000"
-	// catchUpsMax bounds the streams that read the trail themselves at the same
-	// moment, because they began at an old place or were slow.
-	catchUpsMax = 4
 )
 
 const headerLastEventID = "Last-Event-Id" // as fasthttp spells it
@@ -34,7 +32,7 @@ const headerLastEventID = "Last-Event-Id" // as fasthttp spells it
 // place that a browser sends when it connects again beats the one in its URL.
 func (r *request) stream(q fsm.EventQuery, given bool) {
 	if id := r.http.Request.Header.Peek(headerLastEventID); len(id) > 0 {
-		if q.After, given = parsePlace(string(id)); !given {
+		if q.After, given = trail.ParsePlace(string(id)); !given {
 			r.refuse(badParam("Last-Event-ID", "the id of an event, as INDEX.SUB,"))
 			return
 		}
@@ -53,7 +51,7 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 		r.refuse(bad)
 		return
 	}
-	if !s.feed.open() {
+	if !s.feed.Open() {
 		leave()
 		end(nil)
 		r.refuse(refuse.Because(wire.CodeOverloaded))
@@ -62,10 +60,10 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 	st.leave = func() {
 		leave()
 		end(nil)
-		s.feed.close()
+		s.feed.Close()
 	}
-	if !filtered(&q) && r.http.Request.Header.HasAcceptEncoding("gzip") {
-		st.sum = new(gzipSum)
+	if !trail.Filtered(&q) && r.http.Request.Header.HasAcceptEncoding("gzip") {
+		st.sum = new(trail.Gzip)
 	}
 	r.stale = true // whatever was asked for: any node may answer
 	var page fsm.EventPage
@@ -110,7 +108,7 @@ type stream struct {
 	conn   net.Conn
 	query  fsm.EventQuery  // After is the place that the stream has come to
 	id     []byte          // request id
-	sum    *gzipSum        // of what was sent; nil: it is not compressed
+	sum    *trail.Gzip     // of what was sent; nil: it is not compressed
 	key    context.Context // ends with a *keyEnded when its key is of no use any more
 	buf    []byte          // for what it says by itself
 	leave  func()          // counts it out
@@ -162,7 +160,7 @@ func (st *stream) run(ctx context.Context) error {
 	silence := time.NewTimer(streamSilence)
 	defer silence.Stop()
 	for {
-		p, news, isBehind := st.server.feed.next(st.query.After)
+		p, news, isBehind := st.server.feed.Next(st.query.After)
 		ended := st.ended()
 		var err error
 		switch {
@@ -206,33 +204,33 @@ func (st *stream) ended() (ended *keyEnded) {
 // seen no event for long goes on there.
 func (st *stream) say(ctx context.Context, lines string) error {
 	b := append(st.buf[:0], lines...)
-	b = appendPlace(append(b, "id: "...), st.query.After)
+	b = trail.AppendPlace(append(b, "id: "...), st.query.After)
 	st.buf = append(b, "\n\n"...)
 	return st.sendOwn(ctx)
 }
 
 // send sends what the stream's client wants of a packet.
-func (st *stream) send(ctx context.Context, p *packet) error {
+func (st *stream) send(ctx context.Context, p *trail.Packet) error {
 	after := st.query.After
-	st.query.After = p.next
-	if p.after == after && !filtered(&st.query) {
+	st.query.After = p.Next
+	if p.After == after && !trail.Filtered(&st.query) {
 		return st.sendWhole(ctx, p)
 	}
-	st.buf = p.part(st.buf[:0], after, &st.query)
+	st.buf = p.Part(st.buf[:0], after, &st.query)
 	return st.sendOwn(ctx)
 }
 
 // sendWhole sends a whole packet.
-func (st *stream) sendWhole(ctx context.Context, p *packet) error {
+func (st *stream) sendWhole(ctx context.Context, p *trail.Packet) error {
 	switch {
-	case len(p.events) == 0:
+	case len(p.Events) == 0:
 		return nil
 	case st.sum == nil:
-		return st.write(ctx, p.whole())
+		return st.write(ctx, p.Whole())
 	}
-	z := p.zip()
-	st.sum.add(z)
-	return st.write(ctx, z.chunk)
+	z := p.Zip()
+	st.sum.Add(z)
+	return st.write(ctx, z.Chunk)
 }
 
 // sendOwn sends what is in buf.
@@ -240,16 +238,16 @@ func (st *stream) sendOwn(ctx context.Context) error {
 	if len(st.buf) == 0 {
 		return nil
 	}
-	b := beginChunk(make([]byte, 0, chunkHead+len(st.buf)+answerBuffer/8))
+	b := trail.BeginChunk(make([]byte, 0, trail.ChunkHead+len(st.buf)+answerBuffer/8))
 	if st.sum == nil {
 		b = append(b, st.buf...)
 	} else {
-		b = st.sum.store(b, st.buf)
+		b = st.sum.Store(b, st.buf)
 	}
 	if cap(st.buf) > answerBuffer {
 		st.buf = nil
 	}
-	b, start := endChunk(b)
+	b, start := trail.EndChunk(b)
 	return st.write(ctx, b[start:])
 }
 
@@ -258,7 +256,7 @@ func (st *stream) finish(ctx context.Context) error {
 	if st.sum == nil {
 		return nil
 	}
-	b, start := endChunk(st.sum.end(beginChunk(nil)))
+	b, start := trail.EndChunk(st.sum.End(trail.BeginChunk(nil)))
 	return st.write(ctx, b[start:])
 }
 
@@ -267,20 +265,20 @@ func (st *stream) finish(ctx context.Context) error {
 func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
 	s := st.server
 	select {
-	case s.feed.catchUps <- struct{}{}:
+	case s.feed.CatchUps <- struct{}{}:
 	case <-ctx.Done():
 		return true, nil
 	}
-	read, err := s.readTrail(s.waits.at(time.Now()), st.query)
-	<-s.feed.catchUps
+	read, err := trail.Read(s.waits.at(time.Now()), s.node, st.query)
+	<-s.feed.CatchUps
 	switch {
 	case err != nil:
 		return true, st.fail(ctx, refuse.Because(refuse.CodeOf(err, false)))
-	case read.gone:
-		return true, st.fail(ctx, refuseEventsGone(read.oldest))
+	case read.Gone:
+		return true, st.fail(ctx, refuseEventsGone(read.Oldest))
 	}
-	st.query.After = read.packet.next
-	return false, st.sendWhole(ctx, read.packet)
+	st.query.After = read.Packet.Next
+	return false, st.sendWhole(ctx, read.Packet)
 }
 
 // fail tells the client why the stream ends.

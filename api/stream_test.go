@@ -22,6 +22,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/api/nodetest"
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -165,9 +167,9 @@ func (f *streamReader) events(n int) []wire.Event {
 // streamsLeft waits until the server counts n streams.
 func streamsLeft(t testing.TB, s *Server, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); s.feed.count() != n; {
+	for deadline := time.Now().Add(30 * time.Second); s.feed.Count() != n; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d streams are counted, want %d", s.feed.count(), n)
+			t.Fatalf("%d streams are counted, want %d", s.feed.Count(), n)
 		}
 		<-time.After(time.Millisecond)
 	}
@@ -178,13 +180,13 @@ func TestServer_Stream(t *testing.T) {
 	s, node := setup(t)
 	addr := listen(t, s)
 	submitOne(t, s, `{"task_type":"a","params":1}`)
-	node.follower = true // whoever it is answers
+	node.Follower = true // whoever it is answers
 
-	node.readyErr = fsm.ErrNoLeader
+	node.ReadyErr = fsm.ErrNoLeader
 	s.call(t, "GET /api/events", "", "Accept: text/event-stream").refused(t, wire.CodeNoLeader)
 	openStream(t, addr, "/api/events?after=1.1").conn.Close() // goes on anywhere
 	streamsLeft(t, s, 0)
-	node.readyErr = nil
+	node.ReadyErr = nil
 
 	fresh := openStream(t, addr, "/api/events")
 	if at := fresh.begin(); at != "1.1" {
@@ -208,7 +210,7 @@ func TestServer_Stream(t *testing.T) {
 	filtered.begin()
 	streamsLeft(t, s, 4)
 
-	node.follower = false
+	node.Follower = false
 	submitOne(t, s, `{"task_type":"a","params":1}`)
 	submitOne(t, s, `{"task_type":"b","params":1}`)
 	for _, c := range []struct {
@@ -270,9 +272,9 @@ func TestServer_StreamsAgree(t *testing.T) {
 		})
 	}
 	for i := range tasks {
-		_, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: []string{"a", "b"}[i%2], Params: []byte("1"), MaxAttempts: 3}}})
+		_, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: []string{"a", "b"}[i%2], Params: []byte("1"), MaxAttempts: 3}}})
 		if err == nil && i%2 == 0 {
-			_, err = node.apply(fsm.ClaimNext{WorkerID: "w", Limit: 2, LeaseMS: 1000})
+			_, err = node.Apply(fsm.ClaimNext{WorkerID: "w", Limit: 2, LeaseMS: 1000})
 		}
 		if err != nil {
 			t.Error(err)
@@ -323,24 +325,24 @@ func TestServer_StreamCompressed(t *testing.T) {
 func TestGzipSum(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		sum := gzipSum{}
-		file, all := sum.store(nil, []byte("head")), []byte("head")
+		sum := trail.Gzip{}
+		file, all := sum.Store(nil, []byte("head")), []byte("head")
 		for range rapid.IntRange(0, 5).Draw(t, "parts") {
 			part := bytes.Repeat(rapid.SliceOfN(rapid.Byte(), 1, 100).Draw(t, "bytes"), rapid.SampledFrom([]int{1, 2, 1000}).Draw(t, "times"))
 			all = append(all, part...)
 			if rapid.Bool().Draw(t, "stored") {
-				file = sum.store(file, part)
+				file = sum.Store(file, part)
 				continue
 			}
-			z := zip(part)
-			sum.add(&z)
-			chunk, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(append(z.chunk, "0\r\n\r\n"...))))
+			z := trail.Zip(part)
+			sum.Add(&z)
+			chunk, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(append(z.Chunk, "0\r\n\r\n"...))))
 			if err != nil {
 				t.Fatal(err)
 			}
 			file = append(file, chunk...)
 		}
-		r, err := gzip.NewReader(bytes.NewReader(sum.end(file)))
+		r, err := gzip.NewReader(bytes.NewReader(sum.End(file)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +373,7 @@ func TestServer_StreamWithinPacket(t *testing.T) {
 	addr := listen(t, s)
 	first := openStream(t, addr, "/api/events")
 	first.begin()
-	submitTo(t, node, 5)
+	nodetest.SubmitTo(t, node, 5)
 	first.events(6)
 	for _, c := range []struct{ query, encoding, want string }{
 		{"after=1.3", "identity", "1.4 submitted, 1.5 submitted, 2.0 submitted"},
@@ -382,8 +384,8 @@ func TestServer_StreamWithinPacket(t *testing.T) {
 		f := openStream(t, addr, "/api/events?"+c.query, "Accept-Encoding: "+c.encoding)
 		f.begin()
 		n := strings.Count(c.want, ",") + 1
-		if s.feed.place().Index == 1 {
-			submitTo(t, node, 1)
+		if s.feed.Place().Index == 1 {
+			nodetest.SubmitTo(t, node, 1)
 			first.events(1)
 		}
 		if got := brief(f.events(n)); got != c.want {
@@ -400,9 +402,9 @@ func TestServer_StreamGone(t *testing.T) {
 	submitOne(t, s, `{"params":1}`)
 	client, server := net.Pipe()
 	defer client.Close()
-	st := &stream{server: s, key: t.Context(), leave: s.feed.close, conn: server, id: []byte("r"), query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
-	loseTrail(t, node)
-	if !s.feed.open() {
+	st := &stream{server: s, key: t.Context(), leave: s.feed.Close, conn: server, id: []byte("r"), query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
+	nodetest.LoseTrail(t, node)
+	if !s.feed.Open() {
 		t.Fatal("no stream may be opened")
 	}
 	done := make(chan error, 1)
@@ -430,8 +432,8 @@ func TestServer_StreamBounds(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
 	addr := listen(t, s)
-	for range streamsMax - 1 {
-		if !s.feed.open() {
+	for range trail.StreamsMax - 1 {
+		if !s.feed.Open() {
 			t.Fatal("no stream may be opened")
 		}
 	}
@@ -439,7 +441,7 @@ func TestServer_StreamBounds(t *testing.T) {
 	last.begin()
 	s.call(t, "GET /api/events", "", "Accept: text/event-stream").refused(t, wire.CodeOverloaded)
 	last.conn.Close()
-	streamsLeft(t, s, streamsMax-1)
+	streamsLeft(t, s, trail.StreamsMax-1)
 	openStream(t, addr, "/api/events").begin()
 }
 
@@ -464,7 +466,7 @@ func TestServer_StreamsDrain(t *testing.T) {
 		for i := range tasks {
 			tasks[i] = fsm.NewTask{Type: strings.Repeat("t", 100), Params: []byte("1")}
 		}
-		if _, err := node.apply(fsm.Submit{Tasks: tasks}); err != nil {
+		if _, err := node.Apply(fsm.Submit{Tasks: tasks}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -493,7 +495,7 @@ func TestServer_StreamsDrain(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("Shutdown: %v", err)
 	}
-	if n := s.feed.count(); n != 0 {
+	if n := s.feed.Count(); n != 0 {
 		t.Errorf("%d streams are left", n)
 	}
 }
@@ -506,10 +508,10 @@ func TestStream_Silence(t *testing.T) {
 		s, node := setup(t)
 		client, server := net.Pipe()
 		defer client.Close()
-		if !s.feed.open() {
+		if !s.feed.Open() {
 			t.Fatal("no stream may be opened")
 		}
-		st := &stream{server: s, key: t.Context(), leave: s.feed.close, conn: server, query: fsm.EventQuery{Type: "none"}}
+		st := &stream{server: s, key: t.Context(), leave: s.feed.Close, conn: server, query: fsm.EventQuery{Type: "none"}}
 		var wait sync.WaitGroup
 		defer wait.Wait()
 		wait.Go(func() {
@@ -524,7 +526,7 @@ func TestStream_Silence(t *testing.T) {
 			t.Fatalf("first block: %+v, %v", b, err)
 		}
 		start := time.Now()
-		if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
+		if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 5 {
@@ -552,10 +554,10 @@ func TestStream_SleepingClient(t *testing.T) {
 			s, _ := setup(t)
 			client, server := net.Pipe() // without a buffer
 			defer client.Close()
-			if !s.feed.open() {
+			if !s.feed.Open() {
 				t.Fatal("no stream may be opened")
 			}
-			st := &stream{server: s, key: t.Context(), leave: s.feed.close, conn: server}
+			st := &stream{server: s, key: t.Context(), leave: s.feed.Close, conn: server}
 			defer st.Close()
 			want := streamWriteTimeout
 			if drain {
@@ -580,23 +582,23 @@ func TestFeed_Looks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
 		for range 3 {
-			s.feed.open()
+			s.feed.Open()
 		}
 		synctest.Wait()
 		looks := 0
-		node.onRead = func(context.Context, uint64) error { looks++; return nil }
+		node.OnRead = func(context.Context, uint64) error { looks++; return nil }
 		for range 1_000 {
-			if _, err := node.apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
+			if _, err := node.Apply(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a", Params: []byte("1")}}}); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(time.Millisecond)
 		}
-		if most := int(time.Second/lookInterval) + 1; looks > most || looks < most/2 {
+		if most := int(time.Second/trail.LookInterval) + 1; looks > most || looks < most/2 {
 			t.Errorf("%d looks in a second, want %d", looks, most)
 		}
 		for range 3 {
-			s.feed.close()
+			s.feed.Close()
 		}
-		s.feed.wait()
+		s.feed.Wait()
 	})
 }

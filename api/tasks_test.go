@@ -65,7 +65,7 @@ func TestServer_Lifecycle(t *testing.T) {
 		},
 		{target: "DELETE /api/tasks/1", status: 200, index: "5", want: `{"success":true,"deleted":1}`},
 	} {
-		node.advance(step.advance)
+		node.Advance(step.advance)
 		got := s.call(t, step.target, step.body)
 		if got.status != step.status {
 			t.Fatalf("%s: status %d, want %d: %s", step.target, got.status, step.status, got.body)
@@ -116,8 +116,8 @@ func TestServer_SubmitMany(t *testing.T) {
 	if diff := cmp.Diff(want, got.body); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
-	if got.status != 200 || len(node.proposed) != 1 {
-		t.Errorf("status %d, %d commands, want 200 and one", got.status, len(node.proposed))
+	if got.status != 200 || len(node.Proposed) != 1 {
+		t.Errorf("status %d, %d commands, want 200 and one", got.status, len(node.Proposed))
 	}
 }
 
@@ -125,8 +125,8 @@ func TestServer_SubmitManyNoneValid(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	got := s.call(t, "POST /api/tasks", `{"tasks":[{},{"params":1,"x":2}]}`)
-	if a := got.good(t, 200); a.Failed != 2 || len(node.proposed) != 0 {
-		t.Errorf("%d commands, answer %s", len(node.proposed), got.body)
+	if a := got.good(t, 200); a.Failed != 2 || len(node.Proposed) != 0 {
+		t.Errorf("%d commands, answer %s", len(node.Proposed), got.body)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestServer_List(t *testing.T) {
 	s, node := setup(t)
 	for i := range 7 {
 		submitOne(t, s, fmt.Sprintf(`{"params":%d,"task_type":"t%d","idempotency_key":"k %d"}`, i, i%2, i))
-		node.advance(1000)
+		node.Advance(1000)
 	}
 	claimOne(t, s, "w1") // task 1
 	for _, c := range []struct{ query, ids string }{

@@ -45,7 +45,7 @@ func TestServer_tell(t *testing.T) {
 	if len(got.Events) != 1 || got.Events[0].Message != "3 keys by ann" {
 		t.Errorf("told %+v", got.Events)
 	}
-	node.tellErr = errors.New("the leader is far away")
+	node.TellErr = errors.New("the leader is far away")
 	s.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: "4 keys"}, "")
 	if !strings.Contains(log.String(), "keys_reloaded") || !strings.Contains(log.String(), "far away") {
 		t.Errorf("logged: %s", log.String())

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/certs/certstest"
@@ -97,7 +98,7 @@ func passOver(client *net.TCPConn, addr string, cfg *tls.Config) {
 }
 
 // setupTLS returns a server that speaks HTTPS, its address and how to reach it.
-func setupTLS(t *testing.T, change func(server *tls.Config), options ...func(*Config)) (s *Server, node *fakeNode, addr string, client *tls.Config) {
+func setupTLS(t *testing.T, change func(server *tls.Config), options ...func(*Config)) (s *Server, node *nodetest.Node, addr string, client *tls.Config) {
 	t.Helper()
 	server, client := testTLS(t)
 	if change != nil {
@@ -120,12 +121,12 @@ func TestServer_TLSUnsent(t *testing.T) {
 	s, node, addr, client := setupTLS(t, nil)
 	submitOne(t, s, `{"params":0}`)
 	began, gone := make(chan struct{}), make(chan struct{})
-	node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 		if _, release := cmd.(fsm.Release); !release {
 			close(began)
 			<-gone
 		}
-		return node.apply(cmd)
+		return node.Apply(cmd)
 	}
 	conn := dialTLS(t, addr, client)
 	sendClaim(t, conn, `{"worker_id":"w"}`)
@@ -136,7 +137,7 @@ func TestServer_TLSUnsent(t *testing.T) {
 	}
 	close(gone)
 	waitFor(t, func() bool { return s.open.Load() == 0 })
-	if got := node.machine.Get(1).Status; got != fsm.StatusPending {
+	if got := node.Machine.Get(1).Status; got != fsm.StatusPending {
 		t.Errorf("the task is %s, want pending", got)
 	}
 }
@@ -319,7 +320,7 @@ func TestServer_TLSGarbage(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for _, secured := range []bool{true, false} {
 		server, client := testTLS(t)
-		s, err := New(Config{Node: newFakeNode()})
+		s, err := New(Config{Node: nodetest.New()})
 		if err != nil {
 			t.Fatal(err)
 		}

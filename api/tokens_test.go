@@ -288,7 +288,7 @@ func TestTokens_Told(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	follower.cfg.Audit = openAudit(t, path, node)
 	var by []string
-	node.propose(func(cmd fsm.Command) {
+	node.ProposeTo(func(cmd fsm.Command) {
 		if c, ok := cmd.(fsm.SetType); ok {
 			by = append(by, c.By)
 		}

@@ -74,11 +74,11 @@ func TestServer_Traceparent(t *testing.T) {
 func TestServer_TraceparentBelowLevel(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
-	node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 		if fsm.LevelOf(cmd) >= 3 {
 			return fsm.Proposed{}, fsm.ErrLevel
 		}
-		return node.apply(cmd)
+		return node.Apply(cmd)
 	}
 	const trace = "traceparent: " + testTrace
 	s.call(t, "POST /api/tasks", `{"params":1}`, trace).good(t, 201)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
 )
@@ -35,12 +36,12 @@ func TestServer_UnsentClaim(t *testing.T) {
 		s, node := setup(t)
 		submitOne(t, s, `{"params":0}`)
 		began, gone := make(chan struct{}), make(chan struct{})
-		node.onPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		node.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 			if _, release := cmd.(fsm.Release); !release {
 				close(began)
 				<-gone
 			}
-			return node.apply(cmd)
+			return node.Apply(cmd)
 		}
 		conn, err := net.Dial("tcp", listen(t, s))
 		if err != nil {
@@ -58,11 +59,11 @@ func TestServer_UnsentClaim(t *testing.T) {
 		}
 		close(gone)
 		waitFor(t, func() bool { return s.open.Load() == 0 })
-		node.mu.Lock()
-		if got := node.machine.Get(1).Status; len(node.proposed) != c.want || got != c.status {
-			t.Errorf("%s %s: %d commands, task %s, want %d, %s", c.path, c.body, len(node.proposed), got, c.want, c.status)
+		node.Mu.Lock()
+		if got := node.Machine.Get(1).Status; len(node.Proposed) != c.want || got != c.status {
+			t.Errorf("%s %s: %d commands, task %s, want %d, %s", c.path, c.body, len(node.Proposed), got, c.want, c.status)
 		}
-		node.mu.Unlock()
+		node.Mu.Unlock()
 	}
 }
 
@@ -76,13 +77,13 @@ func TestServer_SentClaim(t *testing.T) {
 	got := raw(t, addr, "POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n{\"worker_id\":\"w\"}")
 	got.good(t, 200)
 	waitFor(t, func() bool { return s.open.Load() == 0 })
-	if len(node.proposed) != 2 {
-		t.Errorf("%d commands, want 2", len(node.proposed))
+	if len(node.Proposed) != 2 {
+		t.Errorf("%d commands, want 2", len(node.Proposed))
 	}
 
 	conn := &countedConn{Conn: brokenConn{}, open: &s.open, server: s}
-	if _, err := conn.Write([]byte("x")); err == nil || len(node.proposed) != 2 {
-		t.Errorf("a later answer: %v, %d commands", err, len(node.proposed))
+	if _, err := conn.Write([]byte("x")); err == nil || len(node.Proposed) != 2 {
+		t.Errorf("a later answer: %v, %d commands", err, len(node.Proposed))
 	}
 }
 
@@ -93,7 +94,7 @@ func TestServer_SentClaimBeforeRead(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	submitOne(t, s, `{"params":0}`)
-	p, err := node.apply(fsm.ClaimNext{WorkerID: "w", Limit: 1})
+	p, err := node.Apply(fsm.ClaimNext{WorkerID: "w", Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestServer_SentClaimBeforeRead(t *testing.T) {
 	if _, err := conn.Write([]byte("x")); err == nil {
 		t.Fatal("a broken connection was written to")
 	}
-	if got := node.machine.Get(1).Status; got != fsm.StatusClaimed {
+	if got := node.Machine.Get(1).Status; got != fsm.StatusClaimed {
 		t.Errorf("the task is %s, want claimed", got)
 	}
 }
@@ -139,8 +140,8 @@ func TestServer_UnsentThere(t *testing.T) {
 		submitOne(t, leader, `{"params":0}`)
 		submitOne(t, leader, `{"params":0}`)
 		began, gone := make(chan struct{}), make(chan struct{})
-		pass := followerNode.onForward
-		followerNode.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+		pass := followerNode.OnForward
+		followerNode.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
 			if string(req.Header.Peek(headerTarget)) == c.path && string(req.Body()) == c.body {
 				close(began)
 				<-gone
@@ -158,7 +159,7 @@ func TestServer_UnsentThere(t *testing.T) {
 		close(gone)
 		waitFor(t, func() bool { return follower.open.Load() == 0 })
 		for _, id := range []uint64{1, 2} {
-			if got := leaderNode.machine.Get(id).Status; got != fsm.StatusPending && id == 2 || got != c.want && id == 1 {
+			if got := leaderNode.Machine.Get(id).Status; got != fsm.StatusPending && id == 2 || got != c.want && id == 1 {
 				t.Errorf("%s %s: task %d is %s", c.path, c.body, id, got)
 			}
 		}
@@ -202,7 +203,7 @@ func TestServer_UnsentPeer(t *testing.T) {
 			conn.unsent()
 		}
 		for _, h := range c.held {
-			if got := node.machine.Get(h.ID).Status; got != fsm.StatusPending {
+			if got := node.Machine.Get(h.ID).Status; got != fsm.StatusPending {
 				t.Errorf("%s %s: task %d is %s", c.path, c.body, h.ID, got)
 			}
 		}
@@ -242,9 +243,9 @@ func TestServer_UnsentKeyed(t *testing.T) {
 		leader.call(t, "POST /api/tasks", `{"params":0}`, with("producer")).good(t, 201)
 		addr := listen(t, follower)
 		claimed, gone := make(chan struct{}), make(chan struct{})
-		other := follower.node.(*fakeNode)
-		forward := other.onForward
-		other.onForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
+		other := follower.node.(*nodetest.Node)
+		forward := other.OnForward
+		other.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
 			err := forward(req, resp)
 			if len(resp.Header.Peek(headerHolds)) > 0 {
 				close(claimed)
@@ -260,11 +261,11 @@ func TestServer_UnsentKeyed(t *testing.T) {
 		}
 		close(gone)
 		waitFor(t, func() bool { return follower.open.Load() == 0 })
-		node := leader.node.(*fakeNode)
-		node.mu.Lock()
-		if got := node.machine.Get(1).Status; got != fsm.StatusPending {
+		node := leader.node.(*nodetest.Node)
+		node.Mu.Lock()
+		if got := node.Machine.Get(1).Status; got != fsm.StatusPending {
 			t.Errorf("a follower %s: the task is %s", name, got)
 		}
-		node.mu.Unlock()
+		node.Mu.Unlock()
 	}
 }

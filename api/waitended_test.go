@@ -11,18 +11,19 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
 // endsTask returns what waits for a task until it is completed.
-func endsTask(t *testing.T, node *fakeNode) func(context.Context, uint64, time.Duration) error {
+func endsTask(t *testing.T, node *nodetest.Node) func(context.Context, uint64, time.Duration) error {
 	return func(_ context.Context, id uint64, _ time.Duration) error {
 		for _, cmd := range []fsm.Command{
 			fsm.ClaimTask{ID: id, WorkerID: "w"},
 			fsm.Complete{Hold: fsm.Hold{ID: id, WorkerID: "w"}, Result: []byte("7")},
 		} {
-			if _, err := node.apply(cmd); err != nil {
+			if _, err := node.Apply(cmd); err != nil {
 				t.Error(err)
 			}
 		}
@@ -48,7 +49,7 @@ func TestServer_WaitEnded(t *testing.T) {
 		s, node := setup(t)
 		submitOne(t, s, `{"params":1,"idempotency_key":"k","unique":"active"}`)
 		waited := false
-		node.onWaitEnded = func(ctx context.Context, id uint64, wait time.Duration) error {
+		node.OnWaitEnded = func(ctx context.Context, id uint64, wait time.Duration) error {
 			waited = true
 			if id != 1 || wait > time.Minute || wait < 30*time.Second {
 				t.Errorf("%s: waits %s for task %d", c.target, wait, id)
@@ -59,7 +60,7 @@ func TestServer_WaitEnded(t *testing.T) {
 		if waited != c.waits || (task.Status == "completed") != c.waits || (string(task.Result) == "7") != c.waits {
 			t.Errorf("%s: waited %v, task %+v", c.target, waited, task)
 		}
-		node.onWaitEnded = func(context.Context, uint64, time.Duration) error {
+		node.OnWaitEnded = func(context.Context, uint64, time.Duration) error {
 			t.Errorf("%s: waits for what is not to be waited for", c.target)
 			return nil
 		}
@@ -82,12 +83,12 @@ func TestServer_WaitEndedOver(t *testing.T) {
 		t.Errorf("the time is over: %+v", task)
 	}
 	for err, code := range map[error]wire.Code{fsm.ErrOverloaded: wire.CodeOverloaded, fsm.ErrShuttingDown: wire.CodeShuttingDown} {
-		node.onWaitEnded = func(context.Context, uint64, time.Duration) error { return fmt.Errorf("wait: %w", err) }
+		node.OnWaitEnded = func(context.Context, uint64, time.Duration) error { return fmt.Errorf("wait: %w", err) }
 		s.call(t, target, "").refused(t, code)
 	}
-	node.onWaitEnded = func(ctx context.Context, id uint64, wait time.Duration) error {
+	node.OnWaitEnded = func(ctx context.Context, id uint64, wait time.Duration) error {
 		err := endsTask(t, node)(ctx, id, wait)
-		if _, deleted := node.apply(fsm.Delete{ID: id}); deleted != nil {
+		if _, deleted := node.Apply(fsm.Delete{ID: id}); deleted != nil {
 			t.Error(deleted)
 		}
 		return err
@@ -102,12 +103,12 @@ func TestServer_WaitEndedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, node := setup(t)
 		submitOne(t, s, `{"params":1}`)
-		node.onWaitEnded = func(_ context.Context, _ uint64, wait time.Duration) error {
+		node.OnWaitEnded = func(_ context.Context, _ uint64, wait time.Duration) error {
 			<-time.After(wait)
 			return nil
 		}
 		reads := 0
-		node.onRead = func(ctx context.Context, _ uint64) error {
+		node.OnRead = func(ctx context.Context, _ uint64) error {
 			reads++
 			if deadline, _ := ctx.Deadline(); time.Until(deadline) < s.cfg.Wait-time.Second {
 				t.Errorf("read %d has %s", reads, time.Until(deadline))
@@ -128,13 +129,13 @@ func TestServer_WaitEndedGone(t *testing.T) {
 	t.Parallel()
 	for _, through := range []string{"leader", "follower"} {
 		follower, leader, followerNode, leaderNode := setupPair(t)
-		followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 			passOn(leader, ctx, req, resp)
 			return nil
 		}
 		submitOne(t, leader, `{"params":1}`)
 		began, ended := make(chan struct{}), make(chan struct{})
-		leaderNode.onWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
+		leaderNode.OnWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
 			defer close(ended)
 			close(began)
 			<-caller.Done()
@@ -164,7 +165,7 @@ func TestServer_WaitEndedDrained(t *testing.T) {
 	t.Parallel()
 	s, node := setup(t)
 	submitOne(t, s, `{"params":1}`)
-	node.onWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
+	node.OnWaitEnded = func(caller context.Context, _ uint64, _ time.Duration) error {
 		s.Drain()
 		<-caller.Done()
 		return context.Cause(caller)
@@ -187,7 +188,7 @@ func TestServer_WaitEndedThere(t *testing.T) {
 		follower, leader, followerNode, leaderNode := setupPair(t)
 		submitOne(t, leader, `{"params":1,"idempotency_key":"k"}`)
 		passed := 0
-		followerNode.onForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+		followerNode.OnForwardWaiting = func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
 			passed++
 			if req.Header.Peek(headerWaited) == nil {
 				t.Error("the leader does not learn how long it has waited")
@@ -195,7 +196,7 @@ func TestServer_WaitEndedThere(t *testing.T) {
 			passOn(leader, ctx, req, resp)
 			return nil
 		}
-		leaderNode.onWaitEnded = endsTask(t, leaderNode)
+		leaderNode.OnWaitEnded = endsTask(t, leaderNode)
 		task := follower.call(t, target, "").good(t, 200).Task
 		if passed != 1 || task.Status != "completed" {
 			t.Errorf("%s: passed on %d times, %+v", target, passed, task)
@@ -215,15 +216,15 @@ func TestServer_WaitEndedLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			old, leader, oldNode, leaderNode := setupPair(t)
 			submitOne(t, leader, `{"params":1}`)
-			oldNode.follower = false
+			oldNode.Follower = false
 			submitOne(t, old, `{"params":1}`)
-			oldNode.onWaitEnded = func(context.Context, uint64, time.Duration) error {
+			oldNode.OnWaitEnded = func(context.Context, uint64, time.Duration) error {
 				<-time.After(waited)
-				oldNode.follower = true
+				oldNode.Follower = true
 				return nil
 			}
 			left := time.Duration(0)
-			leaderNode.onWaitEnded = func(_ context.Context, _ uint64, wait time.Duration) error {
+			leaderNode.OnWaitEnded = func(_ context.Context, _ uint64, wait time.Duration) error {
 				left = wait
 				return nil
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
@@ -17,7 +18,7 @@ import (
 // TestWhyAnswer_append checks each reason's code, words and details.
 func TestWhyAnswer_append(t *testing.T) {
 	t.Parallel()
-	const noonMS = testStart
+	const noonMS = nodetest.Start
 	for _, c := range []struct {
 		name string
 		why  whyAnswer
@@ -142,7 +143,7 @@ func TestServer_WhyNoWorker(t *testing.T) {
 			s.call(t, c.target, c.body)
 			wait := func(d time.Duration) {
 				<-time.After(d)
-				node.advance(d.Milliseconds())
+				node.Advance(d.Milliseconds())
 			}
 			wait(time.Minute)
 			want := "no_worker queued"
@@ -179,7 +180,7 @@ func TestServer_WhyAnyType(t *testing.T) {
 		if got := s.whyCodes(t, "/api/tasks/1/why"); got != "no_worker queued" {
 			t.Errorf("later: %s", got)
 		}
-		node.onClaim = func(_ context.Context, _ fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+		node.OnClaim = func(_ context.Context, _ fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
 			<-time.After(wait)
 			return fsm.Proposed{}, nil
 		}
@@ -189,12 +190,12 @@ func TestServer_WhyAnyType(t *testing.T) {
 			t.Errorf("a minute after the end of a claim that waited: %s", got)
 		}
 		<-time.After(time.Second)
-		node.follower = true
+		node.Follower = true
 		if got := s.whyCodes(t, "/api/tasks/1/why?consistency=stale"); got != "queued" {
 			t.Errorf("a follower says %s", got)
 		}
 		s.call(t, "POST /api/tasks/claim", `{"worker_id":"w"}`).refused(t, wire.CodeNoLeader)
-		node.follower = false // again
+		node.Follower = false // again
 		if got := s.call(t, "GET /api/tasks/1/why", "").body; !strings.Contains(got, `since this leader leads","last_asked_at":null}`) {
 			t.Errorf("who was asked meanwhile is not known: %s", got)
 		}
@@ -219,12 +220,12 @@ func TestServer_Workers(t *testing.T) {
 			return w.Workers
 		}
 		at := func(ms int64) *time.Time {
-			v := time.UnixMilli(testStart + ms).UTC()
+			v := time.UnixMilli(nodetest.Start + ms).UTC()
 			return &v
 		}
 		wait := func(d time.Duration) {
 			<-time.After(d)
-			node.advance(d.Milliseconds())
+			node.Advance(d.Milliseconds())
 		}
 		check := func(want ...wire.Worker) {
 			t.Helper()

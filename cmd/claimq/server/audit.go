@@ -9,16 +9,17 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/api/audit"
 )
 
 // startAudit writes the node's trail to the file at path until stop is called;
-// SIGHUP closes the file and opens it again. Without a path it does nothing, and audit
+// SIGHUP closes the file and opens it again. Without a path it does nothing, and log
 // is nil.
-func startAudit(path string, node api.Node, logger hclog.Logger) (audit *api.Audit, stop func(), err error) {
+func startAudit(path string, node api.Node, logger hclog.Logger) (log *audit.Writer, stop func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
 	}
-	audit, err = api.OpenAudit(api.AuditConfig{Path: path, Node: node, Logger: logger.Named("audit")})
+	log, err = audit.Open(audit.Config{Path: path, Node: node, Logger: logger.Named("audit")})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -27,13 +28,13 @@ func startAudit(path string, node api.Node, logger hclog.Logger) (audit *api.Aud
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for range hangups {
-			audit.Reopen()
+			log.Reopen()
 		}
 	})
-	return audit, func() {
+	return log, func() {
 		signal.Stop(hangups)
 		close(hangups)
 		wait.Wait()
-		audit.Close()
+		log.Close()
 	}, nil
 }

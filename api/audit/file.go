@@ -1,4 +1,4 @@
-package api
+package audit
 
 import (
 	"bytes"
@@ -10,40 +10,41 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 )
 
-// auditTail is how much of an audit file's end is looked at when it is opened:
+// tailMax is how much of an audit file's end is looked at when it is opened:
 // more than a loss of power can have damaged.
-const auditTail = 2 * auditSyncBytes
+const tailMax = 2 * syncBytes
 
-// auditFileMode is for files that are made: an audit tells who did what.
-const auditFileMode = 0o640
+// fileMode is for files that are made: an audit tells who did what.
+const fileMode = 0o640
 
-// auditFile is an open audit file. One process at a time has it.
-type auditFile struct {
+// file is an open audit file. One process at a time has it.
+type file struct {
 	file  *os.File
 	empty bool
 	at    fsm.EventPos // of the last line, if it is not empty
 	cut   int64        // bytes of a broken end that were taken off
 }
 
-// openAuditFile opens the file at path, or makes it, and takes off what is
+// openFile opens the file at path, or makes it, and takes off what is
 // broken at its end. It refuses a file that is something else.
-func openAuditFile(path string) (*auditFile, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, auditFileMode)
+func openFile(path string) (*file, error) {
+	opened, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, fileMode)
 	if err != nil {
 		return nil, err
 	}
-	f := &auditFile{file: file}
+	f := &file{file: opened}
 	if err := f.begin(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), opened.Close())
 	}
 	return f, nil
 }
 
 // begin locks the file and finds its end.
-func (f *auditFile) begin() error {
+func (f *file) begin() error {
 	info, err := f.file.Stat()
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (f *auditFile) begin() error {
 		return fmt.Errorf("another process writes it: %w", err)
 	}
 	size := info.Size()
-	from := max(0, size-auditTail)
+	from := max(0, size-tailMax)
 	tail := make([]byte, size-from)
 	if _, err := f.file.ReadAt(tail, from); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -83,7 +84,7 @@ func lastPlace(tail []byte) (good int, at fsm.EventPos, ok bool) {
 		line, _, whole := bytes.Cut(tail[good:], []byte{'\n'})
 		next, isLine := linePlace(line)
 		switch {
-		case whole && isLine && (good == 0 || behind(next, at) || next == at && isDenial(line)):
+		case whole && isLine && (good == 0 || trail.Behind(next, at) || next == at && isDenial(line)):
 			good, at = good+len(line)+1, next
 		case good > 0 || len(tail) == 0:
 			return good, at, true
@@ -110,12 +111,12 @@ func linePlace(line []byte) (at fsm.EventPos, ok bool) {
 	return fsm.EventPos{Index: i, Sub: uint32(s)}, err == nil && err2 == nil
 }
 
-func (f *auditFile) write(lines []byte) error {
+func (f *file) write(lines []byte) error {
 	_, err := f.file.Write(lines)
 	return err
 }
 
-func (f *auditFile) sync() error { return f.file.Sync() }
+func (f *file) sync() error { return f.file.Sync() }
 
 // close closes the file, synced.
-func (f *auditFile) close() error { return errors.Join(f.sync(), f.file.Close()) }
+func (f *file) close() error { return errors.Join(f.sync(), f.file.Close()) }

@@ -1,4 +1,4 @@
-package api
+package trail
 
 import (
 	"math"
@@ -9,13 +9,13 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// wholeEntry as the number of a place stands for the end of its entry.
-const wholeEntry = math.MaxUint32
+// WholeEntry as the number of a place stands for the end of its entry.
+const WholeEntry = math.MaxUint32
 
-// parsePlace reads a place of the trail: INDEX.SUB, or INDEX, which is behind
+// ParsePlace reads a place of the trail: INDEX.SUB, or INDEX, which is behind
 // all events of that entry.
-func parsePlace(text string) (at fsm.EventPos, ok bool) {
-	at.Sub = wholeEntry
+func ParsePlace(text string) (at fsm.EventPos, ok bool) {
+	at.Sub = WholeEntry
 	indexText, subText, hasSub := strings.Cut(text, ".")
 	if hasSub {
 		sub, err := strconv.ParseUint(subText, 10, 32)
@@ -33,34 +33,34 @@ func parsePlace(text string) (at fsm.EventPos, ok bool) {
 // a sign.
 func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// appendPlace appends a place as parsePlace reads it.
-func appendPlace(b []byte, at fsm.EventPos) []byte {
+// AppendPlace appends a place as parsePlace reads it.
+func AppendPlace(b []byte, at fsm.EventPos) []byte {
 	b = strconv.AppendUint(b, at.Index, 10)
-	if at.Sub == wholeEntry {
+	if at.Sub == WholeEntry {
 		return b
 	}
 	return strconv.AppendUint(append(b, '.'), uint64(at.Sub), 10)
 }
 
-// behind reports whether the place a comes after b.
-func behind(a, b fsm.EventPos) bool {
+// Behind reports whether the place a comes after b.
+func Behind(a, b fsm.EventPos) bool {
 	return a.Index > b.Index || a.Index == b.Index && a.Sub > b.Sub
 }
 
-// before returns a place that has everything before at behind it, and not at.
-func before(at fsm.EventPos) fsm.EventPos {
+// Before returns a place that has everything before at behind it, and not at.
+func Before(at fsm.EventPos) fsm.EventPos {
 	switch {
 	case at.Sub > 0:
 		return fsm.EventPos{Index: at.Index, Sub: at.Sub - 1}
 	case at.Index > 0:
-		return fsm.EventPos{Index: at.Index - 1, Sub: wholeEntry}
+		return fsm.EventPos{Index: at.Index - 1, Sub: WholeEntry}
 	}
 	return fsm.EventPos{}
 }
 
-// appendEvent appends an event as the contract shows it.
-func appendEvent(b []byte, e *fsm.Event) []byte {
-	b = append(appendEventHead(b, e), e.Kind.String()...)
+// AppendEvent appends an event as the contract shows it.
+func AppendEvent(b []byte, e *fsm.Event) []byte {
+	b = append(AppendEventHead(b, e), e.Kind.String()...)
 	b = append(b, `","worker_id":`...)
 	b = jsonout.StringOrNull(b, e.WorkerID)
 	b = append(b, `,"claim_token":`...)
@@ -76,8 +76,8 @@ func appendEvent(b []byte, e *fsm.Event) []byte {
 	return append(b, '}')
 }
 
-// appendEventHead appends an event up to its name.
-func appendEventHead(b []byte, e *fsm.Event) []byte {
+// AppendEventHead appends an event up to its name.
+func AppendEventHead(b []byte, e *fsm.Event) []byte {
 	b = append(b, `{"index":`...)
 	b = strconv.AppendUint(b, e.Index, 10)
 	b = append(b, `,"sub":`...)
@@ -94,5 +94,5 @@ func selects(q *fsm.EventQuery, e *fsm.Event) bool {
 	return (q.Type == "" || q.Type == e.Type) && (q.WorkerID == "" || q.WorkerID == e.WorkerID) && (q.Kind == 0 || q.Kind == e.Kind)
 }
 
-// filtered reports whether q leaves any event out.
-func filtered(q *fsm.EventQuery) bool { return q.Type != "" || q.WorkerID != "" || q.Kind != 0 }
+// Filtered reports whether q leaves any event out.
+func Filtered(q *fsm.EventQuery) bool { return q.Type != "" || q.WorkerID != "" || q.Kind != 0 }

@@ -1,32 +1,36 @@
-package api
+package trail
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/claimq/claimq/fsm"
 )
 
 const (
-	// streamsMax bounds the streams of events that a node serves at once.
-	streamsMax = 1_000
+	// StreamsMax bounds the streams of events that a node serves at once.
+	StreamsMax = 1_000
 	// feedBytes bounds the packets that the feed keeps for streams that have not
 	// sent them yet. A stream that is slower reads the trail itself.
 	feedBytes = 4 << 20
 )
 
-// feed reads the end of this node's trail once for all streams. While there are
+// Feed reads the end of this node's trail once for all streams. While there are
 // streams, one goroutine looks at the trail whenever it has grown, but not more
 // often than every lookInterval, and makes a packet of what is new. The newest
 // packets are kept: each begins where the one before it ends.
-type feed struct {
-	server   *Server
-	catchUps chan struct{} // an element per stream that reads the trail itself just now
+type Feed struct {
+	node     Source
+	logger   hclog.Logger
+	serving  context.Context // ends when the server drains
+	CatchUps chan struct{}   // an element per stream that reads the trail itself just now
 
 	mu      sync.Mutex // guards what follows
 	streams int
-	packets []*packet
+	packets []*Packet
 	size    int           // bytes of packets
 	head    fsm.EventPos  // where the next packet begins
 	news    chan struct{} // closed, and replaced, when head moves
@@ -34,23 +38,25 @@ type feed struct {
 	done    chan struct{} // closed when the goroutine has ended; nil before the first
 }
 
-func newFeed(s *Server) *feed {
-	return &feed{server: s, catchUps: make(chan struct{}, catchUpsMax), news: make(chan struct{})}
+// NewFeed returns a feed of the node's trail, which nobody reads yet. Its reading ends
+// with serving.
+func NewFeed(serving context.Context, node Source, logger hclog.Logger) *Feed {
+	return &Feed{serving: serving, node: node, logger: logger, CatchUps: make(chan struct{}, catchUpsMax), news: make(chan struct{})}
 }
 
-// open counts a stream in, and starts the reading for the first one. ok is false
+// Open counts a stream in, and starts the reading for the first one. ok is false
 // if there are too many.
-func (f *feed) open() (ok bool) {
+func (f *Feed) Open() (ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.streams >= streamsMax {
+	if f.streams >= StreamsMax {
 		return false
 	}
 	f.streams++
 	if f.streams > 1 {
 		return true
 	}
-	ctx, cancel := context.WithCancel(f.server.serving)
+	ctx, cancel := context.WithCancel(f.serving)
 	last, done := f.done, make(chan struct{})
 	f.end, f.done = cancel, done
 	go func() {
@@ -63,8 +69,8 @@ func (f *feed) open() (ok bool) {
 	return true
 }
 
-// close counts a stream out; the last one ends the reading.
-func (f *feed) close() {
+// Close counts a stream out; the last one ends the reading.
+func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.streams--; f.streams == 0 {
@@ -72,15 +78,15 @@ func (f *feed) close() {
 	}
 }
 
-// count returns the number of open streams.
-func (f *feed) count() int {
+// Count returns the number of open streams.
+func (f *Feed) Count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.streams
 }
 
-// wait waits until nobody reads any more. The server must be draining.
-func (f *feed) wait() {
+// Wait waits until nobody reads any more. The server must be draining.
+func (f *Feed) Wait() {
 	f.mu.Lock()
 	done := f.done
 	f.mu.Unlock()
@@ -89,25 +95,25 @@ func (f *feed) wait() {
 	}
 }
 
-// next returns the packet to send to a stream that has sent everything up to
+// Next returns the packet to send to a stream that has sent everything up to
 // after. nil: there is none yet, and news is closed when there may be; or, if
 // behind, none is kept any more, and the stream reads the trail itself.
-func (f *feed) next(after fsm.EventPos) (p *packet, news <-chan struct{}, isBehind bool) {
+func (f *Feed) Next(after fsm.EventPos) (p *Packet, news <-chan struct{}, isBehind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := len(f.packets) - 1; i >= 0; i-- {
-		if p := f.packets[i]; !behind(p.after, after) {
-			if behind(p.next, after) {
+		if p := f.packets[i]; !Behind(p.After, after) {
+			if Behind(p.Next, after) {
 				return p, nil, false
 			}
 			return nil, f.news, false
 		}
 	}
-	return nil, f.news, behind(f.head, after)
+	return nil, f.news, Behind(f.head, after)
 }
 
 // run reads until ctx ends.
-func (f *feed) run(ctx context.Context) {
+func (f *Feed) run(ctx context.Context) {
 	f.restart()
 	for pause := time.NewTimer(0); ; {
 		select {
@@ -116,36 +122,36 @@ func (f *feed) run(ctx context.Context) {
 			return
 		case <-pause.C:
 		}
-		err := f.server.node.WaitEvent(ctx, f.place())
-		pause.Reset(lookInterval)
+		err := f.node.WaitEvent(ctx, f.Place())
+		pause.Reset(LookInterval)
 		if err == nil {
 			err = f.look(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			f.server.logger.Debug("the trail could not be read for streams; it is tried again", "error", err)
+			f.logger.Debug("the trail could not be read for streams; it is tried again", "error", err)
 		}
 	}
 }
 
-// place returns where the next packet begins.
-func (f *feed) place() fsm.EventPos {
+// Place returns where the next packet begins.
+func (f *Feed) Place() fsm.EventPos {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.head
 }
 
 // look makes packets of what is new.
-func (f *feed) look(ctx context.Context) error {
+func (f *Feed) look(ctx context.Context) error {
 	for ctx.Err() == nil {
-		read, err := f.server.readTrail(ctx, fsm.EventQuery{After: f.place()})
+		read, err := Read(ctx, f.node, fsm.EventQuery{After: f.Place()})
 		if err != nil {
 			return err
 		}
-		if read.gone {
+		if read.Gone {
 			f.restart()
 			return nil
 		}
-		f.add(read.packet)
+		f.add(read.Packet)
 		if !read.more {
 			break
 		}
@@ -155,9 +161,9 @@ func (f *feed) look(ctx context.Context) error {
 
 // restart drops all packets and goes on at the newest event. Streams that have
 // not got that far read the trail themselves.
-func (f *feed) restart() {
+func (f *Feed) restart() {
 	var newest fsm.EventPos
-	_, err := f.server.node.ReadStale(f.server.serving, 0, func(m *fsm.Machine, _ fsm.Stamp) { newest = m.NewestEvent() })
+	_, err := f.node.ReadStale(f.serving, 0, func(m *fsm.Machine, _ fsm.Stamp) { newest = m.NewestEvent() })
 	if err != nil {
 		return // it goes on where it was
 	}
@@ -168,10 +174,10 @@ func (f *feed) restart() {
 }
 
 // add appends a packet and drops the oldest ones past the bound.
-func (f *feed) add(p *packet) {
+func (f *Feed) add(p *Packet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !behind(p.next, f.head) {
+	if !Behind(p.Next, f.head) {
 		return
 	}
 	f.packets = append(f.packets, p)
@@ -182,12 +188,18 @@ func (f *feed) add(p *packet) {
 		f.packets[drop] = nil
 	}
 	f.packets = f.packets[drop:]
-	f.head = p.next
+	f.head = p.Next
 	f.tell()
 }
 
 // tell wakes those that wait for a packet; mu is held.
-func (f *feed) tell() {
+func (f *Feed) tell() {
 	close(f.news)
 	f.news = make(chan struct{})
 }
+
+const (
+	// catchUpsMax bounds the streams that read the trail themselves at the same
+	// moment, because they began at an old place or were slow.
+	catchUpsMax = 4
+)

@@ -1,4 +1,4 @@
-package api
+package audit
 
 import (
 	"context"
@@ -10,63 +10,64 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 )
 
 const (
-	// auditRetryMin and auditRetryMax bound the pause after an error of the disk;
+	// retryMin and retryMax bound the pause after an error of the disk;
 	// each error in a row doubles it.
-	auditRetryMin = time.Second
-	auditRetryMax = 30 * time.Second
-	// auditSyncInterval and auditSyncBytes bound what a loss of power takes from
+	retryMin = time.Second
+	retryMax = 30 * time.Second
+	// syncInterval and syncBytes bound what a loss of power takes from
 	// the file's end. It costs nothing but time: the trail still has it.
-	auditSyncInterval = 5 * time.Second
-	auditSyncBytes    = 8 << 20
+	syncInterval = 5 * time.Second
+	syncBytes    = 8 << 20
 )
 
 // The lines of an audit file that are no events of the trail.
 const (
-	auditGone      = "events_gone"
-	auditContinued = "continued"
+	lineGone      = "events_gone"
+	lineContinued = "continued"
 )
 
-// AuditConfig is what OpenAudit needs.
-type AuditConfig struct {
+// Config is what Open needs.
+type Config struct {
 	// Path names the file.
 	Path string
 	// Node is whose trail is written.
-	Node Node
+	Node trail.Source
 	// Logger is told of errors of the disk. nil: nobody.
 	Logger hclog.Logger
 }
 
-// Audit writes this node's trail to a file: each event as one line of JSON in
+// Writer writes this node's trail to a file: each event as one line of JSON in
 // the shape of GET /api/events, in order, each once. It goes on where the file
 // ends. Between them it writes the requests with known keys that this node has
 // denied. Its methods are safe for concurrent use.
-type Audit struct {
-	cfg     AuditConfig
+type Writer struct {
+	cfg     Config
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	ended   sync.Once
 	denials denials
 
 	mu       sync.Mutex // guards what follows
-	file     *auditFile // nil: it could not be written, and is opened again
+	file     *file      // nil: it could not be written, and is opened again
 	at       fsm.EventPos
 	unsynced int       // bytes
 	synced   time.Time // when nothing was unsynced last
 }
 
-// OpenAudit opens the file, which it makes if there is none, takes off a line
+// Open opens the file, which it makes if there is none, takes off a line
 // that a crash cut, and writes what happens until Close. It fails if the file
 // cannot be used; later errors are logged and tried again.
-func OpenAudit(cfg AuditConfig) (*Audit, error) {
+func Open(cfg Config) (*Writer, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Audit{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, at: fsm.EventPos{Sub: wholeEntry}}
+	a := &Writer{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, at: fsm.EventPos{Sub: trail.WholeEntry}}
 	if err := a.openLocked(); err != nil {
 		cancel()
 		return nil, fmt.Errorf("open audit file: %w", err)
@@ -78,7 +79,7 @@ func OpenAudit(cfg AuditConfig) (*Audit, error) {
 
 // Reopen closes the file and opens what has its name now: after the file was
 // moved away, a new one. Its first line then names the last event of the old one.
-func (a *Audit) Reopen() {
+func (a *Writer) Reopen() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closeLocked()
@@ -90,7 +91,7 @@ func (a *Audit) Reopen() {
 }
 
 // Close ends the writing and closes the file. It is safe twice.
-func (a *Audit) Close() {
+func (a *Writer) Close() {
 	a.stop()
 	a.running.Wait()
 	a.ended.Do(func() { a.writeDenials(time.Now(), true) })
@@ -101,8 +102,8 @@ func (a *Audit) Close() {
 
 // openLocked opens the file and takes its end for where to go on. A new file
 // begins where the last one ended, if there was one, and says so.
-func (a *Audit) openLocked() error {
-	f, err := openAuditFile(a.cfg.Path)
+func (a *Writer) openLocked() error {
+	f, err := openFile(a.cfg.Path)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (a *Audit) openLocked() error {
 	case !f.empty:
 		a.at = f.at
 	case a.at.Index > 0:
-		line := appendAuditNote(nil, a.at, time.Now().UnixMilli(), auditContinued, "the file before ended with this place")
+		line := appendNote(nil, a.at, time.Now().UnixMilli(), lineContinued, "the file before ended with this place")
 		if err := f.write(line); err != nil {
 			return errors.Join(err, f.close())
 		}
@@ -122,7 +123,7 @@ func (a *Audit) openLocked() error {
 	return nil
 }
 
-func (a *Audit) closeLocked() {
+func (a *Writer) closeLocked() {
 	if a.file == nil {
 		return
 	}
@@ -133,23 +134,23 @@ func (a *Audit) closeLocked() {
 }
 
 // run writes until ctx ends.
-func (a *Audit) run(ctx context.Context) {
-	retry, failing := auditRetryMin, false
+func (a *Writer) run(ctx context.Context) {
+	retry, failing := retryMin, false
 	for ctx.Err() == nil {
 		more, err := a.step(ctx)
-		pause := lookInterval
+		pause := trail.LookInterval
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			if !failing || retry == auditRetryMax {
+			if !failing || retry == retryMax {
 				a.cfg.Logger.Error("the audit file is not written; it is tried again", "path", a.cfg.Path, "error", err)
 			}
 			failing, pause = true, retry
-			retry = min(2*retry, auditRetryMax)
+			retry = min(2*retry, retryMax)
 		case failing:
 			a.cfg.Logger.Info("the audit file is written again", "path", a.cfg.Path)
-			retry, failing = auditRetryMin, false
+			retry, failing = retryMin, false
 		}
 		if more && err == nil {
 			continue
@@ -161,14 +162,14 @@ func (a *Audit) run(ctx context.Context) {
 	}
 }
 
-// step waits for events, for auditSyncInterval at most, and writes some. more:
+// step waits for events, for syncInterval at most, and writes some. more:
 // there are others. Errors are those of the disk.
-func (a *Audit) step(ctx context.Context) (more bool, err error) {
+func (a *Writer) step(ctx context.Context) (more bool, err error) {
 	after, err := a.place()
 	if err != nil {
 		return false, err
 	}
-	wait, cancel := context.WithTimeout(ctx, auditSyncInterval)
+	wait, cancel := context.WithTimeout(ctx, syncInterval)
 	err = a.cfg.Node.WaitEvent(wait, after)
 	cancel()
 	if err != nil { // nothing new, or a node that stops
@@ -177,24 +178,24 @@ func (a *Audit) step(ctx context.Context) (more bool, err error) {
 	var page fsm.EventPage
 	var now fsm.Stamp
 	_, err = a.cfg.Node.ReadStale(ctx, 0, func(m *fsm.Machine, stamp fsm.Stamp) {
-		page, now = m.Events(fsm.EventQuery{After: after, Limit: eventPage}), stamp
+		page, now = m.Events(fsm.EventQuery{After: after, Limit: trail.PageMax}), stamp
 	})
 	if err != nil {
 		return false, nil
 	}
 	var lines []byte
 	if page.Gone {
-		page.Next = before(page.Oldest)
-		lines = appendAuditNote(nil, page.Next, now.T, auditGone, "events after "+string(appendPlace(nil, after))+" and up to this place are kept no more")
+		page.Next = trail.Before(page.Oldest)
+		lines = appendNote(nil, page.Next, now.T, lineGone, "events after "+string(trail.AppendPlace(nil, after))+" and up to this place are kept no more")
 	}
 	for i := range page.Events {
-		lines = append(appendEvent(lines, &page.Events[i]), '\n')
+		lines = append(trail.AppendEvent(lines, &page.Events[i]), '\n')
 	}
 	return page.More || page.Gone, a.append(after, lines, page.Next)
 }
 
 // place returns where to go on, once the file is open.
-func (a *Audit) place() (fsm.EventPos, error) {
+func (a *Writer) place() (fsm.EventPos, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.file != nil {
@@ -206,7 +207,7 @@ func (a *Audit) place() (fsm.EventPos, error) {
 
 // append writes lines, which follow after, up to next. If the file is another
 // than the one that ended there, it does nothing.
-func (a *Audit) append(after fsm.EventPos, lines []byte, next fsm.EventPos) error {
+func (a *Writer) append(after fsm.EventPos, lines []byte, next fsm.EventPos) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.file == nil || a.at != after {
@@ -221,7 +222,7 @@ func (a *Audit) append(after fsm.EventPos, lines []byte, next fsm.EventPos) erro
 
 // writeLocked writes lines. On an error the file is closed: what of them is in it shows
 // when it is opened.
-func (a *Audit) writeLocked(lines []byte) error {
+func (a *Writer) writeLocked(lines []byte) error {
 	if err := a.file.write(lines); err != nil {
 		a.closeLocked()
 		return err
@@ -231,21 +232,21 @@ func (a *Audit) writeLocked(lines []byte) error {
 }
 
 // syncDueLocked is syncLocked if so much or so long ago is unsynced.
-func (a *Audit) syncDueLocked() error {
-	if a.unsynced >= auditSyncBytes || time.Since(a.synced) >= auditSyncInterval {
+func (a *Writer) syncDueLocked() error {
+	if a.unsynced >= syncBytes || time.Since(a.synced) >= syncInterval {
 		return a.syncLocked()
 	}
 	return nil
 }
 
 // sync makes what is written durable.
-func (a *Audit) sync() error {
+func (a *Writer) sync() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.syncLocked()
 }
 
-func (a *Audit) syncLocked() error {
+func (a *Writer) syncLocked() error {
 	if a.file == nil {
 		return nil
 	}
@@ -261,9 +262,9 @@ func (a *Audit) syncLocked() error {
 	return nil
 }
 
-// appendAuditNote appends a line that is no event of the trail.
-func appendAuditNote(b []byte, at fsm.EventPos, t int64, event, message string) []byte {
-	b = appendEventHead(b, &fsm.Event{EventPos: at, T: t})
+// appendNote appends a line that is no event of the trail.
+func appendNote(b []byte, at fsm.EventPos, t int64, event, message string) []byte {
+	b = trail.AppendEventHead(b, &fsm.Event{EventPos: at, T: t})
 	b = append(append(b, event...), `","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
 	return append(jsonout.String(b, message), '}', '\n')
 }

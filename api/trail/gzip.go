@@ -1,4 +1,4 @@
-package api
+package trail
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ const (
 
 // zipped is a packet as gzip streams send it.
 type zipped struct {
-	chunk []byte // as a chunk of an HTTP body
+	Chunk []byte // as a chunk of an HTTP body
 	size  uint32 // of the content, before compression
 	crc   uint32 // of the content
 	shift uint32 // what moves a checksum in front of the content
@@ -44,34 +44,34 @@ var flaters = sync.Pool{New: func() any {
 	return w
 }}
 
-// zip compresses content, which is not empty.
-func zip(content []byte) zipped {
-	out := bytes.NewBuffer(beginChunk(make([]byte, 0, len(content)/4)))
+// Zip compresses content, which is not empty.
+func Zip(content []byte) zipped {
+	out := bytes.NewBuffer(BeginChunk(make([]byte, 0, len(content)/4)))
 	w := flaters.Get().(*flate.Writer)
 	w.Reset(out)
 	// A buffer takes all that is written.
 	_, _ = w.Write(content)
 	_ = w.Flush()
 	flaters.Put(w)
-	chunk, start := endChunk(out.Bytes())
-	return zipped{chunk: chunk[start:], size: uint32(len(content)), crc: crc32.ChecksumIEEE(content), shift: crcShift(len(content))}
+	chunk, start := EndChunk(out.Bytes())
+	return zipped{Chunk: chunk[start:], size: uint32(len(content)), crc: crc32.ChecksumIEEE(content), shift: crcShift(len(content))}
 }
 
-// gzipSum is the checksum and the length of what a gzip stream has sent.
-type gzipSum struct {
+// Gzip is the checksum and the length of what a gzip stream has sent.
+type Gzip struct {
 	begun     bool // the head is sent
 	crc, size uint32
 }
 
-// add adds a packet.
-func (s *gzipSum) add(z *zipped) {
+// Add adds a packet.
+func (s *Gzip) Add(z *zipped) {
 	s.crc = crcMul(s.crc, z.shift) ^ z.crc
 	s.size += z.size
 }
 
-// store appends content as stored blocks, and before the first of them the head
+// Store appends content as stored blocks, and before the first of them the head
 // of the file.
-func (s *gzipSum) store(b, content []byte) []byte {
+func (s *Gzip) Store(b, content []byte) []byte {
 	if !s.begun {
 		b, s.begun = append(b, gzipHead...), true
 	}
@@ -88,8 +88,8 @@ func (s *gzipSum) store(b, content []byte) []byte {
 	return append(b, gzipSync...)
 }
 
-// end appends the end of the file.
-func (s *gzipSum) end(b []byte) []byte {
+// End appends the end of the file.
+func (s *Gzip) End(b []byte) []byte {
 	b = append(b, gzipEnd...)
 	b = binary.LittleEndian.AppendUint32(b, s.crc)
 	return binary.LittleEndian.AppendUint32(b, s.size)

@@ -1,4 +1,4 @@
-package api
+package audit
 
 import (
 	"bytes"
@@ -12,16 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/api/nodetest"
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
 )
 
 // openAudit opens an audit file until the test ends.
-func openAudit(t testing.TB, path string, node Node) *Audit {
+func openFor(t testing.TB, path string, node *nodetest.Node) *Writer {
 	t.Helper()
-	a, err := OpenAudit(AuditConfig{Path: path, Node: node})
+	a, err := Open(Config{Path: path, Node: node})
 	if err != nil {
-		t.Fatalf("OpenAudit: %v", err)
+		t.Fatalf("Open: %v", err)
 	}
 	t.Cleanup(a.Close)
 	return a
@@ -29,11 +30,11 @@ func openAudit(t testing.TB, path string, node Node) *Audit {
 
 // audited waits until the file's last line is of the node's newest event, and
 // returns its lines.
-func audited(t testing.TB, path string, node *fakeNode) []string {
+func audited(t testing.TB, path string, node *nodetest.Node) []string {
 	t.Helper()
-	node.mu.Lock()
-	newest := node.machine.NewestEvent()
-	node.mu.Unlock()
+	node.Mu.Lock()
+	newest := node.Machine.NewestEvent()
+	node.Mu.Unlock()
 	want := fmt.Sprintf(`{"index":%d,"sub":%d,`, newest.Index, newest.Sub)
 	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(time.Millisecond) {
 		b, err := os.ReadFile(path)
@@ -51,8 +52,8 @@ func audited(t testing.TB, path string, node *fakeNode) []string {
 	}
 }
 
-// auditBrief writes lines as brief writes events.
-func auditBrief(t testing.TB, lines []string) string {
+// brief writes of each line the event's place and name.
+func brief(t testing.TB, lines []string) string {
 	t.Helper()
 	var events []wire.Event
 	for _, line := range lines {
@@ -64,39 +65,28 @@ func auditBrief(t testing.TB, lines []string) string {
 		}
 		events = append(events, e)
 	}
-	return brief(events)
-}
-
-func submitTo(t testing.TB, node *fakeNode, tasks int) {
-	t.Helper()
-	cmd := fsm.Submit{Tasks: make([]fsm.NewTask, tasks)}
-	for i := range cmd.Tasks {
-		cmd.Tasks[i] = fsm.NewTask{Type: "t", Params: []byte("1")}
+	var out []string
+	for _, e := range events {
+		out = append(out, fmt.Sprintf("%d.%d %s", e.Index, e.Sub, e.Event))
 	}
-	if _, err := node.apply(cmd); err != nil {
-		t.Fatal(err)
-	}
+	return strings.Join(out, ", ")
 }
 
 // TestAudit checks that the file has every event once, whatever happens to it
 // and to the process.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	s, node := setup(t)
+	node := nodetest.New()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	a := openAudit(t, path, node)
-	submitTo(t, node, 3)
-	submitTo(t, node, 1)
+	a := openFor(t, path, node)
+	nodetest.SubmitTo(t, node, 3)
+	nodetest.SubmitTo(t, node, 1)
 	lines := audited(t, path, node)
 	const want = "1.0 level_raised, 1.1 submitted, 1.2 submitted, 1.3 submitted, 2.0 submitted"
-	if got := auditBrief(t, lines); got != want {
+	if got := brief(t, lines); got != want {
 		t.Fatalf("the file has %s, want %s", got, want)
 	}
-	page := s.call(t, "GET /api/events", "").body
-	if joined := `{"success":true,"events":[` + strings.Join(lines, ",") + `],"next":"2.0"}`; joined != page {
-		t.Errorf("the lines differ from the API's:\n%s\n%s", joined, page)
-	}
-	if _, err := OpenAudit(AuditConfig{Path: path, Node: node}); err == nil {
+	if _, err := Open(Config{Path: path, Node: node}); err == nil {
 		t.Error("another may write the file too")
 	}
 
@@ -111,8 +101,8 @@ func TestAudit(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a := openAudit(t, path, node)
-		if got := auditBrief(t, audited(t, path, node)); got != want {
+		a := openFor(t, path, node)
+		if got := brief(t, audited(t, path, node)); got != want {
 			t.Errorf("cut to %d bytes, the file then has %s", cut, got)
 		}
 		a.Close()
@@ -126,8 +116,8 @@ func TestAudit(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a := openAudit(t, path, node)
-		if got := auditBrief(t, audited(t, path, node)); got != want {
+		a := openFor(t, path, node)
+		if got := brief(t, audited(t, path, node)); got != want {
 			t.Errorf("after a loss of power the file has %s", got)
 		}
 		a.Close()
@@ -137,14 +127,14 @@ func TestAudit(t *testing.T) {
 // TestAudit_Many checks the order over many pages and files.
 func TestAudit_Many(t *testing.T) {
 	t.Parallel()
-	_, node := setup(t)
+	node := nodetest.New()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit")
-	a := openAudit(t, path, node)
+	a := openFor(t, path, node)
 	var want []string
 	index := 0
 	for i := range 40 {
-		submitTo(t, node, 100)
+		nodetest.SubmitTo(t, node, 100)
 		index++
 		if index == 1 {
 			want = append(want, "1.0 level_raised")
@@ -166,7 +156,7 @@ func TestAudit_Many(t *testing.T) {
 		}
 		if i%10 == 7 {
 			a.Close()
-			a = openAudit(t, path, node)
+			a = openFor(t, path, node)
 		}
 	}
 	lines := audited(t, path, node)
@@ -186,7 +176,7 @@ func TestAudit_Many(t *testing.T) {
 	}
 	var events []string
 	continued := 0
-	for e := range strings.SplitSeq(auditBrief(t, append(got, lines...)), ", ") {
+	for e := range strings.SplitSeq(brief(t, append(got, lines...)), ", ") {
 		if strings.HasSuffix(e, " continued") {
 			continued++
 			continue
@@ -205,16 +195,16 @@ func TestAudit_Many(t *testing.T) {
 // the file does not have.
 func TestAudit_Gone(t *testing.T) {
 	t.Parallel()
-	_, node := setup(t)
+	node := nodetest.New()
 	path := filepath.Join(t.TempDir(), "audit")
-	submitTo(t, node, 1)
-	a := openAudit(t, path, node)
+	nodetest.SubmitTo(t, node, 1)
+	a := openFor(t, path, node)
 	audited(t, path, node)
 	a.Close()
-	loseTrail(t, node)
-	openAudit(t, path, node)
+	nodetest.LoseTrail(t, node)
+	openFor(t, path, node)
 	lines := audited(t, path, node)
-	if got := auditBrief(t, lines); got != "1.0 level_raised, 1.1 submitted, 3.4294967295 events_gone, 4.0 trail_changed" {
+	if got := brief(t, lines); got != "1.0 level_raised, 1.1 submitted, 3.4294967295 events_gone, 4.0 trail_changed" {
 		t.Errorf("the file has %s", got)
 	}
 	if !strings.Contains(lines[2], "events after 1.1 and up to this place are kept no more") {
@@ -222,8 +212,8 @@ func TestAudit_Gone(t *testing.T) {
 	}
 
 	fresh := filepath.Join(t.TempDir(), "audit")
-	openAudit(t, fresh, node)
-	if got := auditBrief(t, audited(t, fresh, node)); got != "3.4294967295 events_gone, 4.0 trail_changed" {
+	openFor(t, fresh, node)
+	if got := brief(t, audited(t, fresh, node)); got != "3.4294967295 events_gone, 4.0 trail_changed" {
 		t.Errorf("a new file has %s", got)
 	}
 }
@@ -231,7 +221,7 @@ func TestAudit_Gone(t *testing.T) {
 // TestAudit_Refuses checks what is no audit file is left alone.
 func TestAudit_Refuses(t *testing.T) {
 	t.Parallel()
-	_, node := setup(t)
+	node := nodetest.New()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"prose": "dear diary\n", "unended": "dear diary", "blank": "\n", "json": "{\"a\":1}\n", "almost": "{\"index\":1}\n{\"index\":2}\n",
@@ -240,7 +230,7 @@ func TestAudit_Refuses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if a, err := OpenAudit(AuditConfig{Path: path, Node: node}); err == nil {
+		if a, err := Open(Config{Path: path, Node: node}); err == nil {
 			a.Close()
 			t.Errorf("%s is taken for an audit file", name)
 		}
@@ -249,7 +239,7 @@ func TestAudit_Refuses(t *testing.T) {
 		}
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "none", "audit"), "/dev/null"} {
-		if a, err := OpenAudit(AuditConfig{Path: path, Node: node}); err == nil {
+		if a, err := Open(Config{Path: path, Node: node}); err == nil {
 			a.Close()
 			t.Errorf("%s is taken for an audit file", path)
 		}
@@ -259,10 +249,10 @@ func TestAudit_Refuses(t *testing.T) {
 // TestAudit_DiskFails checks that errors of the disk cost no event.
 func TestAudit_DiskFails(t *testing.T) {
 	t.Parallel()
-	_, node := setup(t)
+	node := nodetest.New()
 	path := filepath.Join(t.TempDir(), "audit")
-	a := openAudit(t, path, node)
-	submitTo(t, node, 1)
+	a := openFor(t, path, node)
+	nodetest.SubmitTo(t, node, 1)
 	audited(t, path, node)
 	a.mu.Lock()
 	if _, err := a.file.file.WriteString(`{"index":2,"su`); err != nil { // what a full disk leaves
@@ -272,8 +262,8 @@ func TestAudit_DiskFails(t *testing.T) {
 		t.Error(err)
 	}
 	a.mu.Unlock()
-	submitTo(t, node, 2)
-	if got := auditBrief(t, audited(t, path, node)); got != "1.0 level_raised, 1.1 submitted, 2.0 submitted, 2.1 submitted" {
+	nodetest.SubmitTo(t, node, 2)
+	if got := brief(t, audited(t, path, node)); got != "1.0 level_raised, 1.1 submitted, 2.0 submitted, 2.1 submitted" {
 		t.Errorf("the file has %s", got)
 	}
 }
@@ -282,31 +272,31 @@ func TestAudit_DiskFails(t *testing.T) {
 // tried again and again without a pause, however much there is to write.
 func TestAudit_DiskFailsWithABacklog(t *testing.T) {
 	t.Parallel()
-	_, node := setup(t)
+	node := nodetest.New()
 	path := filepath.Join(t.TempDir(), "audit")
 	for range 4 {
-		submitTo(t, node, eventPage)
+		nodetest.SubmitTo(t, node, trail.PageMax)
 	}
 	var tries atomic.Int32
-	var a *Audit
+	var a *Writer
 	opened := make(chan struct{})
-	node.onRead = func(context.Context, uint64) error { // of the trail, before the file is written
+	node.OnRead = func(context.Context, uint64) error { // of the trail, before the file is written
 		<-opened
 		tries.Add(1)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return a.file.file.Close() // writes to it fail
 	}
-	a = openAudit(t, path, node)
+	a = openFor(t, path, node)
 	close(opened)
 	for deadline := time.Now().Add(30 * time.Second); tries.Load() < 2; <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is not tried again")
 		}
 	}
-	<-time.After(auditRetryMin)
+	<-time.After(retryMin)
 	if n := tries.Load(); n > 8 {
-		t.Errorf("%d tries, one is made every %s at most", n, auditRetryMin)
+		t.Errorf("%d tries, one is made every %s at most", n, retryMin)
 	}
 }
 
@@ -314,19 +304,19 @@ func TestAudit_DiskFailsWithABacklog(t *testing.T) {
 // too.
 func TestAudit_Syncs(t *testing.T) {
 	t.Parallel()
-	_, node := setup(t)
+	node := nodetest.New()
 	path := filepath.Join(t.TempDir(), "audit")
-	a := openAudit(t, path, node)
-	submitTo(t, node, 1)
+	a := openFor(t, path, node)
+	nodetest.SubmitTo(t, node, 1)
 	audited(t, path, node)
 	a.mu.Lock()
-	a.synced = time.Now().Add(-auditSyncInterval)
+	a.synced = time.Now().Add(-syncInterval)
 	a.mu.Unlock()
-	submitTo(t, node, 1)
+	nodetest.SubmitTo(t, node, 1)
 	audited(t, path, node)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.unsynced > 0 {
-		t.Errorf("%d bytes are not synced after %s", a.unsynced, auditSyncInterval)
+		t.Errorf("%d bytes are not synced after %s", a.unsynced, syncInterval)
 	}
 }

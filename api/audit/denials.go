@@ -1,4 +1,4 @@
-package api
+package audit
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -24,19 +25,19 @@ const (
 
 // The lines of an audit file that are about requests that were denied.
 const (
-	auditDenied        = "denied"
-	auditDenialsUntold = "denials_left_out"
+	lineDenied = "denied"
+	lineUntold = "denials_left_out"
 )
 
-// denial is a request with a known key that was answered with 401 or 403.
-type denial struct {
-	at        time.Time
-	key       string // its name
-	from      netip.Addr
-	call      call
-	status    int
-	requestID string
-	answer    []byte // the body of the answer
+// Denial is a request with a known key that was answered with 401 or 403.
+type Denial struct {
+	At        time.Time
+	Key       string // its name
+	From      netip.Addr
+	Call      string // the name of the call
+	Status    int
+	RequestID string
+	Answer    []byte // the body of the answer
 }
 
 // denials are those on their way to an audit file.
@@ -46,13 +47,13 @@ type denials struct {
 	mu      sync.Mutex // guards what follows
 	second  int64      // of Unix time
 	taken   int        // in that second
-	waiting []denial
+	waiting []Denial
 	leftOut int
 }
 
-// denied notes a request that was denied, which made describes, unless there were too
+// Denied notes a request that was denied, which made describes, unless there were too
 // many within the second. It waits for nothing.
-func (a *Audit) denied(now time.Time, made func() denial) {
+func (a *Writer) Denied(now time.Time, made func() Denial) {
 	d := &a.denials
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +73,7 @@ func (a *Audit) denied(now time.Time, made func() denial) {
 }
 
 // runDenials writes denials until ctx ends.
-func (a *Audit) runDenials(ctx context.Context) {
+func (a *Writer) runDenials(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,7 +93,7 @@ func (a *Audit) runDenials(ctx context.Context) {
 
 // writeDenials writes what waits, and how many were left out once their second is over,
 // or at the end. It reports whether anything is left to be written.
-func (a *Audit) writeDenials(now time.Time, end bool) (more bool) {
+func (a *Writer) writeDenials(now time.Time, end bool) (more bool) {
 	waiting, leftOut, more := a.denials.take(now, end)
 	if len(waiting) == 0 && leftOut == 0 {
 		return more
@@ -105,7 +106,7 @@ func (a *Audit) writeDenials(now time.Time, end bool) (more bool) {
 }
 
 // take takes what is to be written. more says that something is left for later.
-func (d *denials) take(now time.Time, end bool) (waiting []denial, leftOut int, more bool) {
+func (d *denials) take(now time.Time, end bool) (waiting []Denial, leftOut int, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	waiting, d.waiting = d.waiting, nil
@@ -116,7 +117,7 @@ func (d *denials) take(now time.Time, end bool) (waiting []denial, leftOut int, 
 }
 
 // putBack puts back what could not be written.
-func (d *denials) putBack(waiting []denial, leftOut int) {
+func (d *denials) putBack(waiting []Denial, leftOut int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	waiting = append(waiting, d.waiting...)
@@ -125,7 +126,7 @@ func (d *denials) putBack(waiting []denial, leftOut int) {
 	d.leftOut += leftOut + len(waiting) - kept
 }
 
-func (a *Audit) appendDenials(waiting []denial, leftOut int, now time.Time) error {
+func (a *Writer) appendDenials(waiting []Denial, leftOut int, now time.Time) error {
 	if _, err := a.place(); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (a *Audit) appendDenials(waiting []denial, leftOut int, now time.Time) erro
 		lines = waiting[i].append(lines, a.at)
 	}
 	if leftOut > 0 {
-		lines = appendAuditNote(lines, a.at, now.UnixMilli(), auditDenialsUntold, strconv.Itoa(leftOut)+" more requests with known keys were denied")
+		lines = appendNote(lines, a.at, now.UnixMilli(), lineUntold, strconv.Itoa(leftOut)+" more requests with known keys were denied")
 	}
 	if err := a.writeLocked(lines); err != nil {
 		return err
@@ -148,27 +149,27 @@ func (a *Audit) appendDenials(waiting []denial, leftOut int, now time.Time) erro
 }
 
 // append appends the denial as a line of an audit file whose last event has a place.
-func (d *denial) append(b []byte, at fsm.EventPos) []byte {
+func (d *Denial) append(b []byte, at fsm.EventPos) []byte {
 	var answer struct{ Code, Error string }
-	_ = json.Unmarshal(d.answer, &answer) // of our own making; else it says nothing
+	_ = json.Unmarshal(d.Answer, &answer) // of our own making; else it says nothing
 	from := ""
-	if d.from.IsValid() {
-		from = d.from.String()
+	if d.From.IsValid() {
+		from = d.From.String()
 	}
-	b = appendEventHead(b, &fsm.Event{EventPos: at, T: d.at.UnixMilli()})
-	b = append(b, auditDenied+`","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
+	b = trail.AppendEventHead(b, &fsm.Event{EventPos: at, T: d.At.UnixMilli()})
+	b = append(b, lineDenied+`","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
 	b = jsonout.String(b, jsonout.Cut(answer.Error, denialErrorBytes))
-	b = jsonout.String(append(b, `,"key":`...), d.key)
+	b = jsonout.String(append(b, `,"key":`...), d.Key)
 	b = jsonout.String(append(b, `,"address":`...), from)
-	b = jsonout.String(append(b, `,"call":`...), d.call.String())
-	b = strconv.AppendInt(append(b, `,"status":`...), int64(d.status), 10)
+	b = jsonout.String(append(b, `,"call":`...), d.Call)
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(d.Status), 10)
 	b = jsonout.String(append(b, `,"code":`...), answer.Code)
-	b = jsonout.String(append(b, `,"request_id":`...), d.requestID)
+	b = jsonout.String(append(b, `,"request_id":`...), d.RequestID)
 	return append(b, '}', '\n')
 }
 
 // isDenial reports whether a line of an audit file is about denials: it has the place of
 // the event before.
 func isDenial(line []byte) bool {
-	return bytes.Contains(line, []byte(`,"event":"`+auditDenied+`",`)) || bytes.Contains(line, []byte(`,"event":"`+auditDenialsUntold+`",`))
+	return bytes.Contains(line, []byte(`,"event":"`+lineDenied+`",`)) || bytes.Contains(line, []byte(`,"event":"`+lineUntold+`",`))
 }

@@ -1,0 +1,340 @@
+package nodetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/trail"
+	"github.com/claimq/claimq/fsm"
+)
+
+// Node is a node over a real state machine, without Raft: a command is
+// applied at once. Its func fields stand in for what the real one cannot be
+// made to do here.
+type Node struct {
+	Mu      sync.Mutex
+	Machine *fsm.Machine
+	Stamp   fsm.Stamp
+
+	Follower   bool // does not lead
+	LeaderAddr string
+	Proposed   []fsm.Command
+
+	OnPropose func(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) // nil: apply
+	OnRead    func(ctx context.Context, minIndex uint64) error                 // nil: read
+	OnForward func(req *fasthttp.Request, resp *fasthttp.Response) error       // nil: no leader
+	// OnForwardCtx sees how long Forward may take, nil: nobody does.
+	OnForwardCtx func(ctx context.Context)
+	// nil: as Propose and Forward, which do not wait.
+	OnClaim          func(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error)
+	OnForwardWaiting func(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error
+	OnWaitEnded      func(caller context.Context, id uint64, wait time.Duration) error // nil: does not wait
+
+	OnRestore func(ctx context.Context, r io.Reader) (uint64, error) // nil: no leader
+
+	ReadyErr error
+
+	UpgradeErr error
+	View       fsm.ClusterView
+	Changes    []string // what was asked for of the membership
+	MemberErr  error
+	HashView   fsm.HashView
+	Removed    []string
+	TellErr    error
+}
+
+// Start is the fake node's calendar at the start: 2026-03-01T12:00:00.000Z.
+const Start = 1_772_366_400_000
+
+// New returns a node that leads and has no tasks.
+func New() *Node {
+	return &Node{Machine: fsm.New(), Stamp: fsm.Stamp{U: 1_000, T: Start}}
+}
+
+// Propose is that of package api's Node.
+func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+	if n.OnPropose != nil {
+		return n.OnPropose(ctx, cmd)
+	}
+	if n.Follower {
+		return fsm.Proposed{}, fsm.ErrNotLeader
+	}
+	return n.Apply(cmd)
+}
+
+// Apply applies a command at once.
+func (n *Node) Apply(cmd fsm.Command) (fsm.Proposed, error) {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.Proposed = append(n.Proposed, cmd)
+	cmds := []fsm.Command{cmd}
+	if n.Machine.Level() == 0 { // as the first leader does, but without an index of its own
+		cmds = []fsm.Command{fsm.SetLevel{Level: fsm.FeatureLevel}, cmd}
+	}
+	applied, err := n.Machine.Apply(n.Machine.Index()+1, fsm.AppendEntry(nil, n.Stamp, cmds...))
+	if err != nil {
+		return fsm.Proposed{}, err
+	}
+	result := applied.Results[len(cmds)-1]
+	return fsm.Proposed{Index: applied.Index, Stamp: applied.Stamp, Result: result, Release: releaseOnce(result)}, nil
+}
+
+// releaseOnce returns what overwrites the memory of the result: whoever reads it
+// after it was released shows so in an answer.
+func releaseOnce(result fsm.Result) func() {
+	released := false
+	return func() {
+		if released {
+			panic("a result was released twice")
+		}
+		released = true
+		junk := fsm.Task{ID: 666, Type: "released", WorkerID: "released", Key: "released", Params: []byte(`"released"`)}
+		if result.Task != nil {
+			*result.Task = junk
+		}
+		for i := range result.Submitted {
+			*result.Submitted[i].Task = junk
+			result.Submitted[i] = fsm.Submitted{}
+		}
+		for i := range result.Claims {
+			result.Claims[i] = fsm.Claim{Task: junk, Token: 666}
+		}
+		for i := range result.Results {
+			result.Results[i] = fsm.Result{Code: "released"}
+		}
+	}
+}
+
+// ProposeTo has commands go to note, and none applied: what is answered means
+// nothing.
+func (n *Node) ProposeTo(note func(cmd fsm.Command)) {
+	n.OnPropose = func(_ context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+		note(cmd)
+		return fsm.Proposed{}, fsm.ErrOverloaded
+	}
+}
+
+// Advance moves both clocks on.
+func (n *Node) Advance(ms int64) {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	n.Stamp.U += ms
+	n.Stamp.T += ms
+}
+
+// ReadLinearizable is that of package api's Node.
+func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
+	if n.Follower {
+		return 0, fsm.ErrNotLeader
+	}
+	return n.ReadStale(ctx, minIndex, fn)
+}
+
+// ReadStale is that of package api's Node.
+func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(*fsm.Machine, fsm.Stamp)) (uint64, error) {
+	if n.OnRead != nil {
+		if err := n.OnRead(ctx, minIndex); err != nil {
+			return 0, err
+		}
+	}
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	fn(n.Machine, n.Stamp)
+	return n.Machine.Index(), nil
+}
+
+// WaitEnded is that of package api's Node.
+func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
+	if n.OnWaitEnded != nil {
+		return n.OnWaitEnded(caller, id, wait)
+	}
+	return nil
+}
+
+// WaitEvent looks every now and then.
+func (n *Node) WaitEvent(ctx context.Context, after fsm.EventPos) error {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for {
+		n.Mu.Lock()
+		newest := n.Machine.NewestEvent()
+		n.Mu.Unlock()
+		if trail.Behind(newest, after) {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// IsLeader is that of package api's Node.
+func (n *Node) IsLeader() bool { return !n.Follower }
+
+// LeaderHTTPAddr is that of package api's Node.
+func (n *Node) LeaderHTTPAddr() string { return n.LeaderAddr }
+
+// Ready is that of package api's Node.
+func (n *Node) Ready() error { return n.ReadyErr }
+
+// NodeID is that of package api's Node.
+func (n *Node) NodeID() string { return "n1" }
+
+// Claim is that of package api's Node.
+func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Duration) (fsm.Proposed, error) {
+	if n.OnClaim != nil {
+		return n.OnClaim(caller, cmd, wait)
+	}
+	return n.Propose(caller, cmd)
+}
+
+// ForwardWaiting is that of package api's Node.
+func (n *Node) ForwardWaiting(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response) error {
+	if n.OnForwardWaiting != nil {
+		return n.OnForwardWaiting(ctx, req, resp)
+	}
+	return n.Forward(ctx, req, resp, nil)
+}
+
+// Forward is that of package api's Node.
+func (n *Node) Forward(ctx context.Context, req *fasthttp.Request, resp *fasthttp.Response, room func(int) error) error {
+	if n.OnForwardCtx != nil {
+		n.OnForwardCtx(ctx)
+	}
+	if n.OnForward == nil {
+		return fsm.ErrNoLeader
+	}
+	answer := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(answer)
+	if err := n.OnForward(req, answer); err != nil {
+		return err
+	}
+	if size := len(answer.Body()); room != nil && size > 0 {
+		if err := room(size); err != nil {
+			return fmt.Errorf("%w: %w", fsm.ErrOutcomeUnknown, err)
+		}
+	}
+	answer.CopyTo(resp)
+	return nil
+}
+
+// Cluster is that of package api's Node.
+func (n *Node) Cluster(context.Context) fsm.ClusterView { return n.View }
+
+// RemoveNode is that of package api's Node.
+func (n *Node) RemoveNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+	if nodeID == n.NodeID() {
+		return &fsm.MembershipRefused{Reason: nodeID + " leads", Advice: "Stop it first"}
+	}
+	n.Removed = append(n.Removed, nodeID)
+	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberRemoved, By: by.Name, What: nodeID}, by.Key)
+}
+
+// JoinNode is that of package api's Node.
+func (n *Node) JoinNode(_ context.Context, nodeID, peerAddr string, voter bool) error {
+	return n.changeMember(fmt.Sprintf("join %s at %s, voter %t", nodeID, peerAddr, voter))
+}
+
+// PromoteNode is that of package api's Node.
+func (n *Node) PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+	if err := n.changeMember("promote " + nodeID); err != nil {
+		return err
+	}
+	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberPromoted, By: by.Name, What: nodeID}, by.Key)
+}
+
+// DemoteNode is that of package api's Node.
+func (n *Node) DemoteNode(ctx context.Context, nodeID string, by fsm.Operator) error {
+	if err := n.changeMember("demote " + nodeID); err != nil {
+		return err
+	}
+	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberDemoted, By: by.Name, What: nodeID}, by.Key)
+}
+
+// Transfer is that of package api's Node.
+func (n *Node) Transfer(_ context.Context, nodeID string) (string, error) {
+	return "n2", n.changeMember("transfer to " + nodeID)
+}
+
+// changeMember notes a change of the membership, unless memberErr refuses it.
+func (n *Node) changeMember(change string) error {
+	if n.MemberErr == nil {
+		n.Changes = append(n.Changes, change)
+	}
+	return n.MemberErr
+}
+
+// Hashes is that of package api's Node.
+func (n *Node) Hashes(context.Context) (fsm.HashView, error) { return n.HashView, n.MemberErr }
+
+// TakeSnapshot is that of package api's Node.
+func (n *Node) TakeSnapshot(context.Context) (uint64, error) { return 7, nil }
+
+// SaveBackup is that of package api's Node.
+func (n *Node) SaveBackup(context.Context, bool) (*fsm.Backup, error) {
+	n.Mu.Lock()
+	defer n.Mu.Unlock()
+	return fsm.NewBackup(n.Machine.Snapshot(), fsm.BackupInfo{ClusterID: "c"}), nil
+}
+
+// RestoreBackup is that of package api's Node.
+func (n *Node) RestoreBackup(ctx context.Context, r io.Reader) (uint64, error) {
+	if n.OnRestore == nil {
+		return 0, fsm.ErrNoLeader
+	}
+	return n.OnRestore(ctx, r)
+}
+
+// Upgrade is that of package api's Node.
+func (n *Node) Upgrade(_ context.Context, by string) (uint32, error) {
+	if n.UpgradeErr != nil {
+		return 0, n.UpgradeErr
+	}
+	if _, err := n.Apply(fsm.SetLevel{Level: fsm.FeatureLevel, By: by}); err != nil {
+		return 0, err
+	}
+	return fsm.FeatureLevel, nil
+}
+
+// Tell is that of package api's Node.
+func (n *Node) Tell(_ context.Context, cmd fsm.Tell, _ string) error {
+	if n.TellErr != nil {
+		return n.TellErr
+	}
+	_, err := n.Apply(cmd)
+	return err
+}
+
+// LoseTrail has the node keep no event that it has now. What is left is one more:
+// trail_changed, at index+3 if the node was at index.
+func LoseTrail(t testing.TB, node *Node) {
+	t.Helper()
+	for _, cmd := range []fsm.Command{fsm.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}, fsm.Tick{}, fsm.SetTrail{Bytes: 2 << 20, AgeMS: 60_000}} {
+		if _, err := node.Apply(cmd); err != nil {
+			t.Fatal(err)
+		}
+		if cmd == (fsm.SetTrail{Bytes: 1 << 20, AgeMS: 60_000}) {
+			node.Advance(120_000)
+		}
+	}
+}
+
+// SubmitTo submits so many tasks of type t to the node.
+func SubmitTo(t testing.TB, node *Node, tasks int) {
+	t.Helper()
+	cmd := fsm.Submit{Tasks: make([]fsm.NewTask, tasks)}
+	for i := range cmd.Tasks {
+		cmd.Tasks[i] = fsm.NewTask{Type: "t", Params: []byte("1")}
+	}
+	if _, err := node.Apply(cmd); err != nil {
+		t.Fatal(err)
+	}
+}

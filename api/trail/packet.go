@@ -1,0 +1,148 @@
+package trail
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+const (
+	// PageMax is how many events are read under the read lock at once.
+	PageMax = 250
+	// packetBytes ends a packet: it has at most one page more.
+	packetBytes = 256 << 10
+	// eventRoom is the bytes that most events take at most.
+	eventRoom = 200
+	// ChunkHead is the room for a chunk's length before the bytes of a packet,
+	// chunkTail what follows them.
+	ChunkHead = 10
+	chunkTail = 2
+)
+
+// Packet is a part of the trail, (after, next], encoded for streams once,
+// however many send it. It is not changed once it is whole.
+type Packet struct {
+	After, Next fsm.EventPos
+	Events      []fsm.Event
+	// ends has where each event ends in chunk. The first one begins at
+	// chunkHead.
+	ends []int
+	// chunk is the events as one chunk of an HTTP body; it begins at start.
+	chunk []byte
+	start int
+
+	zipOnce sync.Once
+	zipped  zipped // once somebody has asked for it
+}
+
+// add appends an event.
+func (p *Packet) add(e *fsm.Event) {
+	p.Events = append(p.Events, *e)
+	p.chunk = append(p.chunk, "data: "...)
+	p.chunk = AppendEvent(p.chunk, e)
+	p.chunk = append(p.chunk, "\nid: "...)
+	p.chunk = AppendPlace(p.chunk, e.EventPos)
+	p.chunk = append(p.chunk, "\n\n"...)
+	p.ends = append(p.ends, len(p.chunk))
+}
+
+// Whole returns all events as a chunk, empty if there are none.
+func (p *Packet) Whole() []byte {
+	if len(p.Events) == 0 {
+		return nil
+	}
+	return p.chunk[p.start:]
+}
+
+// Zip returns the events, of which there are some, compressed.
+func (p *Packet) Zip() *zipped {
+	p.zipOnce.Do(func() { p.zipped = Zip(p.chunk[ChunkHead : len(p.chunk)-chunkTail]) })
+	return &p.zipped
+}
+
+// Part appends the events behind a place that q selects to b.
+func (p *Packet) Part(b []byte, after fsm.EventPos, q *fsm.EventQuery) []byte {
+	from := ChunkHead
+	for i := range p.Events {
+		if e := &p.Events[i]; Behind(e.EventPos, after) && selects(q, e) {
+			b = append(b, p.chunk[from:p.ends[i]]...)
+		}
+		from = p.ends[i]
+	}
+	return b
+}
+
+// bytes is an estimate of the memory that the packet holds, compressed too.
+func (p *Packet) bytes() int {
+	const eventBytes = 128
+	return cap(p.chunk)*5/4 + len(p.Events)*eventBytes
+}
+
+// BeginChunk begins a chunk in b, whose bytes are overwritten.
+func BeginChunk(b []byte) []byte { return append(b[:0], make([]byte, ChunkHead)...) }
+
+// EndChunk ends a chunk. It begins at start; one of nothing is empty, for an
+// empty chunk would end the body.
+func EndChunk(b []byte) (chunk []byte, start int) {
+	n := len(b) - ChunkHead
+	if n == 0 {
+		return b, len(b)
+	}
+	var size [ChunkHead]byte
+	head := append(strconv.AppendInt(size[:0], int64(n), 16), "\r\n"...)
+	start = ChunkHead - len(head)
+	copy(b[start:], head)
+	return append(b, "\r\n"...), start
+}
+
+// Found is what a look at the trail found.
+type Found struct {
+	Packet *Packet
+	more   bool         // there is more behind packet.next
+	Gone   bool         // what comes next is kept no more
+	Oldest fsm.EventPos // of gone: what is kept
+}
+
+// Source is the node whose trail is read: of package api's Node what is needed here.
+type Source interface {
+	ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (index uint64, err error)
+	WaitEvent(ctx context.Context, after fsm.EventPos) error
+}
+
+// Read reads on behind q.After, about packetBytes at most, in pages that
+// are short enough for the read lock.
+func Read(ctx context.Context, node Source, q fsm.EventQuery) (Found, error) {
+	p := &Packet{After: q.After, Next: q.After, chunk: BeginChunk(nil)}
+	read := Found{Packet: p}
+	q.Limit = PageMax
+	for {
+		var page fsm.EventPage
+		_, err := node.ReadStale(ctx, 0, func(m *fsm.Machine, _ fsm.Stamp) { page = m.Events(q) })
+		if err != nil {
+			return read, err
+		}
+		if page.Gone {
+			read.Gone, read.Oldest = len(p.Events) == 0, page.Oldest
+			break
+		}
+		n := len(page.Events)
+		p.Events, p.ends, p.chunk = slices.Grow(p.Events, n), slices.Grow(p.ends, n), slices.Grow(p.chunk, n*eventRoom+chunkTail)
+		for i := range page.Events {
+			p.add(&page.Events[i])
+		}
+		q.After, p.Next, read.more = page.Next, page.Next, page.More
+		if !page.More || len(p.chunk) >= packetBytes {
+			break
+		}
+	}
+	p.chunk, p.start = EndChunk(p.chunk)
+	return read, nil
+}
+
+// LookInterval is the least time between two looks of one reader of the trail
+// that has caught up: what happens meanwhile is one packet.
+const LookInterval = 50 * time.Millisecond
