@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -221,7 +222,7 @@ type preparedRestore struct {
 // The backup has no state after it. The caller closes what was grafted.
 func (n *Node) prepareRestore(ctx context.Context, backup *fsm.SavedBackup) (*preparedRestore, error) {
 	// What an earlier entry's caller was told is unknown may be committed yet.
-	if err := n.await(ctx, func() raft.Future { return n.raft.Barrier(enqueueTimeout) }); err != nil {
+	if err := n.await(ctx, func() raft.Future { return n.raft.Barrier(batch.EnqueueTimeout) }); err != nil {
 		return nil, fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)
 	}
 	g, err := n.ground()
@@ -284,7 +285,7 @@ func (n *Node) restorePrepared(ctx context.Context, p *preparedRestore) (uint64,
 	case ctx.Err() != nil:
 		return 0, fmt.Errorf("%w: %w: %w", fsm.ErrOutcomeUnknown, errRestoreUnknown, err)
 	}
-	if err = proposeError(err); errors.Is(err, fsm.ErrOutcomeUnknown) {
+	if err = batch.ProposeError(err); errors.Is(err, fsm.ErrOutcomeUnknown) {
 		return 0, fmt.Errorf("%w: %w", err, errRestoreUnknown)
 	}
 	return 0, err
@@ -317,7 +318,7 @@ func (n *Node) sendChunks(ctx context.Context, p *preparedRestore, begin uint64)
 
 // applyAlone hands Raft an entry of one command.
 func (n *Node) applyAlone(stamp fsm.Stamp, cmd fsm.Command) raft.ApplyFuture {
-	return n.raft.Apply(fsm.AppendEntry(nil, stamp, cmd), enqueueTimeout)
+	return n.raft.Apply(fsm.AppendEntry(nil, stamp, cmd), batch.EnqueueTimeout)
 }
 
 // restoreRefused is returned for an entry of a restore that was applied and refused.

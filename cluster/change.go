@@ -362,7 +362,7 @@ func (n *Node) wishNonvoter(ctx context.Context, record fsm.NodeRecord, nonvoter
 	if err := n.checkLevel(cmd); err != nil {
 		return false, err
 	}
-	if _, err := n.batcher.propose(ctx, cmd); err != nil {
+	if _, err := n.batcher.Propose(ctx, cmd); err != nil {
 		return false, err
 	}
 	return true, nil

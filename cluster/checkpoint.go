@@ -106,7 +106,7 @@ func (n *Node) answerHash(_ context.Context, body []byte) ([]byte, error) {
 // majority, nobody stops: it is logged.
 func (l *leadership) checkpoint() {
 	n := l.node
-	p, err := n.batcher.propose(l.ctx, fsm.Checkpoint{})
+	p, err := n.batcher.Propose(l.ctx, fsm.Checkpoint{})
 	if err != nil {
 		return // the next one comes
 	}

@@ -140,7 +140,7 @@ func (l *leadership) evictWhileOver() {
 		}
 		limit := n.cfg.MemoryLimit
 		evict := fsm.Evict{Bytes: endedMax(limit, all-ended) - limit/evictPart}
-		p, err := n.batcher.propose(l.ctx, evict)
+		p, err := n.batcher.Propose(l.ctx, evict)
 		if err != nil {
 			if l.ctx.Err() == nil {
 				n.logger.Warn("eviction not written, trying again", "error", err)
@@ -168,9 +168,9 @@ func (l *leadership) runOpenings() {
 			if some {
 				sleep = untilT(next, now)
 			}
-			l.waiters.noteOpened(due)
+			l.waiters.NoteOpened(due)
 		})
-		l.waiters.wake()
+		l.waiters.Wake()
 		timer.Reset(sleep)
 		select {
 		case <-l.ctx.Done():

@@ -7,19 +7,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
 // newMemoryNode starts a node without Raft whose entries go through apply. It
 // serves when it returns.
-func newMemoryNode(t *testing.T, apply func(n *Node, entry []byte) entryFuture) *Node {
+func newMemoryNode(t *testing.T, apply func(n *Node, entry []byte) batch.Future, change ...func(*Config)) *Node {
 	t.Helper()
-	n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{UUID: "u"})
+	cfg := Config{NodeID: "n"}
+	for _, c := range change {
+		c(&cfg)
+	}
+	n, err := newNode(cfg.withDefaults(), Parts{UUID: "u"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.batcher.apply = func(entry []byte) entryFuture { return apply(n, entry) }
+	n.batcher = n.newBatcher(func(entry []byte) batch.Future { return apply(n, entry) })
 	n.run()
 	t.Cleanup(func() {
 		if err := n.Close(context.Background()); err != nil {
@@ -52,7 +57,7 @@ func TestLeadership_extendBeforeExpiry(t *testing.T) {
 		const lease = 1000 // ms
 		var hold atomic.Pointer[fsm.Hold]
 		var expiries atomic.Int32
-		n := newMemoryNode(t, func(n *Node, entry []byte) entryFuture {
+		n := newMemoryNode(t, func(n *Node, entry []byte) batch.Future {
 			stamp, commands, err := fsm.DecodeEntry(entry)
 			if err != nil {
 				t.Error(err)
@@ -95,7 +100,7 @@ func TestLeadership_endsBeforeTimers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel(errNodeClosed)
-	l := &leadership{node: n, timers: lease.NewTimers(), waiters: newWaiters(n.batcher, nil, nil, nil)}
+	l := &leadership{node: n, timers: lease.NewTimers(), waiters: batch.NewWaiters(batch.WaitersConfig{})}
 	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
 	l.end()
 	l.startTimers()

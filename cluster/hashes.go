@@ -25,7 +25,7 @@ func (n *Node) Hashes(ctx context.Context) (fsm.HashView, error) {
 	if l == nil || !l.serves() || n.closing.Load() {
 		return fsm.HashView{}, n.notServing()
 	}
-	p, err := n.batcher.propose(ctx, fsm.Checkpoint{})
+	p, err := n.batcher.Propose(ctx, fsm.Checkpoint{})
 	if err != nil {
 		return fsm.HashView{}, fmt.Errorf("log a checkpoint: %w", err)
 	}

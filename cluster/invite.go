@@ -150,7 +150,7 @@ func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRe
 	}
 	if record.Nonvoter {
 		// The wish first: else another leader might promote it before it reads that.
-		if _, err := n.batcher.propose(ctx, fsm.SetNode{Node: record}); err != nil {
+		if _, err := n.batcher.Propose(ctx, fsm.SetNode{Node: record}); err != nil {
 			return err
 		}
 	}

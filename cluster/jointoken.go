@@ -36,7 +36,7 @@ func (n *Node) mayJoin(ctx context.Context, record fsm.NodeRecord, token string)
 	if !known { // nothing is written for whoever guesses
 		return errTokenRefused()
 	}
-	p, err := n.batcher.propose(ctx, fsm.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
+	p, err := n.batcher.Propose(ctx, fsm.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
 	if err != nil {
 		return fmt.Errorf("use the join token: %w", err)
 	}

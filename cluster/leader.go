@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
@@ -36,7 +37,7 @@ type leadership struct {
 	// confirmer is that of the Raft that gained it; nil without Raft.
 	confirmer *confirmer
 	timers    *lease.Timers
-	waiters   *waiters
+	waiters   *batch.Waiters
 	// catching is since when nonvoters that are to get a vote are behind, by this
 	// node's monotonic clock.
 	catchingMu sync.Mutex
@@ -122,8 +123,9 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	l.catching = make(map[raft.ServerID]time.Duration)
 	l.timers = lease.NewTimers()
 	l.wallClocks = newWallClocks(n.logger)
-	l.waiters = newWaiters(n.batcher, l.read, l.claimable, n.stats.fsm.woken)
-	l.waiters.max = n.cfg.WaitingClaimsMax
+	l.waiters = batch.NewWaiters(batch.WaitersConfig{
+		Batcher: n.batcher, Read: l.read, Claimable: l.claimable, Woken: n.stats.fsm.woken, Max: n.cfg.WaitingClaimsMax,
+	})
 	if n.raft != nil {
 		l.confirmer = n.raft.confirmer()
 	}
@@ -163,8 +165,8 @@ func (l *leadership) end() {
 // does not wait.
 func (l *leadership) refuse() {
 	l.cancel(errLeadershipEnded)
-	l.waiters.end(l.node.leadershipError())
-	l.node.batcher.close(l.node.leadershipError())
+	l.waiters.End(l.node.leadershipError())
+	l.node.batcher.Close(l.node.leadershipError())
 }
 
 // leadershipError is what those are told whose commands were queued when a
@@ -247,8 +249,8 @@ func (l *leadership) run() {
 	applied := n.fsm.newestChain()
 	l.startClocks(n.clockVoters())
 	// end may close the batcher just before it is opened below.
-	defer func() { n.batcher.close(n.leadershipError()) }()
-	n.batcher.open(gateInternal, l.clock.Now)
+	defer func() { n.batcher.Close(n.leadershipError()) }()
+	n.batcher.Open(batch.GateInternal, l.clock.Now)
 	if !l.retry("first tick", func() error { return l.propose(fsm.Tick{}) }) {
 		return
 	}
@@ -259,7 +261,7 @@ func (l *leadership) run() {
 		return
 	}
 	l.startTimers()
-	n.batcher.open(gateOpen, l.clock.Now)
+	n.batcher.Open(batch.GateOpen, l.clock.Now)
 	close(l.established)
 	n.logger.Info("serving as leader", "term", l.term)
 	l.runDuties()
@@ -289,7 +291,7 @@ func (l *leadership) barrier() error {
 	// Raft answers a barrier when the leadership ends; if it does not, the
 	// deadline does.
 	done := make(chan error, 1)
-	go func() { done <- l.node.raft.Barrier(enqueueTimeout).Error() }()
+	go func() { done <- l.node.raft.Barrier(batch.EnqueueTimeout).Error() }()
 	timer := time.NewTimer(barrierTimeout)
 	defer timer.Stop()
 	select {
@@ -302,7 +304,7 @@ func (l *leadership) barrier() error {
 
 // propose proposes one of the leader's own commands.
 func (l *leadership) propose(cmd fsm.Command) error {
-	_, err := l.node.batcher.propose(l.ctx, cmd)
+	_, err := l.node.batcher.Propose(l.ctx, cmd)
 	return err
 }
 
@@ -332,7 +334,7 @@ func (l *leadership) applied(m *fsm.Machine, a *fsm.Applied) {
 		l.timers.Add(a.Leases)
 	}
 	if len(a.Ready) > 0 {
-		l.waiters.noteReady(a.Ready)
+		l.waiters.NoteReady(a.Ready)
 	}
 	l.due.note(m.NextDue())
 	if l.node.evicts(m.Bytes(), m.EndedBytes()) {

@@ -49,7 +49,7 @@ func (l *leadership) expireDue() {
 			continue
 		}
 		begun := l.node.clock.Mono()
-		p, err := l.node.batcher.propose(l.ctx, fsm.Expire{Items: expired})
+		p, err := l.node.batcher.Propose(l.ctx, fsm.Expire{Items: expired})
 		l.timers.Proposed(expired, p.Result.Expired)
 		if err == nil {
 			if lease.Late(l.node.clock.Mono()-begun, 0) && !pause.For(l.ctx, lease.LatePause) {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,11 +26,10 @@ type nodeStats struct {
 	collectors []prometheus.Collector
 }
 
-// batchStats are what the batcher counts.
+// batchStats are what is counted of the batcher.
 type batchStats struct {
 	commands prometheus.Histogram
 	bytes    prometheus.Histogram
-	queued   atomic.Int64
 }
 
 func (s *batchStats) entry(commands, bytes int) {
@@ -279,7 +277,7 @@ func (c *nodeCollector) addLoad() {
 	c.always("claimq_live_claims", "Claims that live, by this node's state.", func() int64 { return n.fsm.claims.Load() })
 	c.always("claimq_waiting_claims", "Claims that wait on this node, as the leader, for tasks.", func() int64 {
 		if l := n.leader.Load(); l != nil {
-			return int64(l.waiters.len())
+			return int64(l.waiters.Len())
 		}
 		return 0
 	})
@@ -306,7 +304,7 @@ func (c *nodeCollector) addDisk() {
 		func() float64 { return float64(oneIf(n.disk.low.Load())) })
 }
 
-func (n *Node) queuedCount() int64 { return n.stats.batch.queued.Load() }
+func (n *Node) queuedCount() int64 { return n.batcher.LastQueued() }
 
 // Describe implements prometheus.Collector.
 func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {

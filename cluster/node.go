@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
@@ -36,7 +37,7 @@ type Node struct {
 	stats  *nodeStats
 
 	fsm         *raftFSM
-	batcher     *batcher
+	batcher     *batch.Batcher
 	parts       Parts
 	raft        *raftHandle   // nil without Raft
 	logs        raft.LogStore // nil without Raft
@@ -162,15 +163,32 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.fsm.logger = n.logger
 	n.fsm.beforeCompact = n.keepTrailing
 	n.fsm.restoreRoom = restoreRoom(cfg.MemoryLimit, memoryTotal())
-	n.batcher = newBatcher(n.applyEntry, n.notServing, &stats.batch)
+	n.batcher = n.newBatcher(n.applyEntry)
 	// Of a restore that is under way here, the results are awaited, too.
-	n.fsm.awaited = func() bool { return n.batcher.awaits() || len(n.restoring) > 0 }
-	n.batcher.observe = n.observeEntry
-	n.batcher.settled = n.settleWaiters
-	n.batcher.reach = n.reach
-	n.batcher.queueMax = n.cfg.InFlightMax
+	n.fsm.awaited = func() bool { return n.batcher.Awaits() || len(n.restoring) > 0 }
 	n.registerCalls()
 	return n, nil
+}
+
+// newBatcher returns the node's batcher, whose entries go to apply.
+func (n *Node) newBatcher(apply func(entry []byte) batch.Future) *batch.Batcher {
+	return batch.New(batch.Config{
+		Apply:    apply,
+		Refuse:   n.notServing,
+		Observe:  n.observeEntry,
+		Packed:   n.stats.batch.entry,
+		Waiters:  n.waiters,
+		Reach:    n.reach,
+		QueueMax: n.cfg.InFlightMax,
+	})
+}
+
+// waiters returns the claims that wait on this node's leadership, nil for none.
+func (n *Node) waiters() *batch.Waiters {
+	if l := n.leader.Load(); l != nil {
+		return l.waiters
+	}
+	return nil
 }
 
 // startRaft starts Raft over parts.
@@ -238,7 +256,7 @@ func (n *Node) raftConfig() *raft.Config {
 
 // run starts the node's goroutines.
 func (n *Node) run() {
-	n.start(func() { n.batcher.run(n.ctx.Done()) })
+	n.start(func() { n.batcher.Run(n.ctx.Done()) })
 	n.start(func() { n.monitorLeadership(n.ctx) })
 	n.start(func() { n.noteHashes(n.ctx) })
 	if n.raft != nil {
@@ -265,12 +283,12 @@ func (n *Node) start(fn func()) {
 }
 
 // applyEntry hands an entry to Raft; without Raft, to the state machine.
-func (n *Node) applyEntry(data []byte) entryFuture {
+func (n *Node) applyEntry(data []byte) batch.Future {
 	if n.raft == nil {
 		return appliedNow{n.fsm.apply(n.fsm.applied.Load()+1, n.currentTerm(), data)}
 	}
 	start := n.clock.Mono()
-	return timedEntry{n.raft.Apply(data, enqueueTimeout), n, start}
+	return timedEntry{n.raft.Apply(data, batch.EnqueueTimeout), n, start}
 }
 
 // timedEntry notes how long an entry took, when it is there.
@@ -445,7 +463,7 @@ func (n *Node) close(ctx context.Context) error {
 	n.closing.Store(true)
 	n.fsm.watches.end()
 	if l := n.leader.Load(); l != nil {
-		l.waiters.end(fsm.ErrShuttingDown)
+		l.waiters.End(fsm.ErrShuttingDown)
 	}
 	if n.raft != nil && n.leader.Load() != nil {
 		n.handOver(ctx)

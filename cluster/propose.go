@@ -33,7 +33,7 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 		if p, done, err := n.claimNothing(ctx, c); done {
 			return p, err
 		}
-		p, err := n.batcher.propose(ctx, cmd)
+		p, err := n.batcher.Propose(ctx, cmd)
 		n.tellRepeats(c, err)
 		return p, err
 	}
@@ -42,7 +42,7 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 			return p, err
 		}
 	}
-	return n.batcher.propose(ctx, cmd)
+	return n.batcher.Propose(ctx, cmd)
 }
 
 // claimNothing answers a claim that finds nothing: it writes nothing. done is

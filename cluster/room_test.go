@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/claimq/claimq/fsm"
@@ -101,4 +102,10 @@ func TestDiskRoom(t *testing.T) {
 	if d.note(399, 1000, 800); d.full(true) == nil {
 		t.Error("half of what is kept free is used up, and more goes on")
 	}
+}
+
+// overloaded reports whether err says that the bound is reached.
+func overloaded(err error, bound fsm.Bound) bool {
+	var over *fsm.Overload
+	return errors.Is(err, fsm.ErrOverloaded) && errors.As(err, &over) && over.Bound == bound
 }

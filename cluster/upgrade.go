@@ -94,7 +94,7 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 	if fsm.LevelOf(cmd) > known {
 		cmd.By = ""
 	}
-	if _, err := n.batcher.propose(ctx, cmd); err != nil {
+	if _, err := n.batcher.Propose(ctx, cmd); err != nil {
 		return 0, err
 	}
 	n.logger.Info("feature level raised", "feature_level", known)

@@ -90,7 +90,7 @@ func (s *storm) step() {
 	case k < 12:
 		c := s.claim()
 		s.note("wait %+v", c)
-		w := &claimer{done: make(chan struct{})}
+		w := &claimer{claim: c, done: make(chan struct{})}
 		var ctx context.Context
 		ctx, w.gone = context.WithCancel(context.Background())
 		wait := time.Duration(1+s.rand.IntN(30_000)) * time.Millisecond
@@ -132,8 +132,8 @@ func (s *storm) collect() {
 	s.waiting = still
 }
 
-// check sees to it that nobody waits for what is there, and that nothing is
-// promised, as soon as no command is under way.
+// check sees to it that nobody waits for what is there as soon as no command is under
+// way.
 func (s *storm) check() {
 	var problem string
 	for range 20 {
@@ -146,24 +146,16 @@ func (s *storm) check() {
 }
 
 func (s *storm) problem() (problem string) {
-	synctest.Wait()
+	s.collect()
 	l := s.node.leader.Load()
+	if count := l.waiters.Len(); count != len(s.waiting) {
+		return fmt.Sprintf("%d are parked, %d wait", count, len(s.waiting))
+	}
 	l.read(func(m *fsm.Machine) {
-		l.waiters.mu.Lock()
-		defer l.waiters.mu.Unlock()
-		parked := make(map[*waiter]bool)
-		for _, q := range l.waiters.queues {
-			for _, class := range q.classes {
-				for _, w := range class.waiting.Values() {
-					parked[w] = true
-					if l.claimable(m, w.claim) {
-						problem = fmt.Sprintf("%+v waits for what is there", w.claim)
-					}
-				}
+		for _, w := range s.waiting {
+			if l.claimable(m, w.claim) {
+				problem = fmt.Sprintf("%+v waits for what is there", w.claim)
 			}
-		}
-		if len(parked) != l.waiters.count || len(l.waiters.promised) > 0 || len(l.waiters.ready) > 0 {
-			problem = fmt.Sprintf("%d of %d are parked, promised %v, ready %v", len(parked), l.waiters.count, l.waiters.promised, l.waiters.ready)
 		}
 	})
 	return problem

@@ -3,13 +3,15 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -26,10 +28,10 @@ func (h *held) set(before func(*Node, fsm.Stamp, []fsm.Command)) {
 }
 
 // newHeldNode starts a node without Raft that calls h before each entry.
-func newHeldNode(t *testing.T) (*Node, *held) {
+func newHeldNode(t *testing.T, change ...func(*Config)) (*Node, *held) {
 	t.Helper()
 	h := &held{}
-	n := newMemoryNode(t, func(n *Node, entry []byte) entryFuture {
+	n := newMemoryNode(t, func(n *Node, entry []byte) batch.Future {
 		stamp, commands, err := fsm.DecodeEntry(entry)
 		if err != nil {
 			t.Error(err)
@@ -41,7 +43,7 @@ func newHeldNode(t *testing.T) (*Node, *held) {
 			before(n, stamp, commands)
 		}
 		return n.applyEntry(entry)
-	})
+	}, change...)
 	return n, h
 }
 
@@ -55,14 +57,15 @@ func submitMail(count int) fsm.Submit {
 
 // claimer is a claim in a goroutine of its own.
 type claimer struct {
-	p    fsm.Proposed
-	err  error
-	done chan struct{}
-	gone context.CancelFunc
+	claim fsm.ClaimNext
+	p     fsm.Proposed
+	err   error
+	done  chan struct{}
+	gone  context.CancelFunc
 }
 
 func startWaiting(n *Node, c fsm.ClaimNext, wait time.Duration) *claimer {
-	w := &claimer{done: make(chan struct{})}
+	w := &claimer{claim: c, done: make(chan struct{})}
 	var ctx context.Context
 	ctx, w.gone = context.WithCancel(context.Background())
 	go func() {
@@ -172,56 +175,11 @@ func TestWaiters_callerGoesWhileProposed(t *testing.T) {
 	})
 }
 
-// Whoever waits for other types costs nothing, and is woken by nothing.
-func TestWaiters_othersAreNotLookedAt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n, _ := newHeldNode(t)
-		set := n.leader.Load().waiters
-		looks := 0
-		claimable := set.claimable
-		set.claimable = func(m *fsm.Machine, c fsm.ClaimNext) bool {
-			looks++
-			return claimable(m, c)
-		}
-		var others []*waiter
-		for i := range 10_000 {
-			w, err := set.admit(fsm.ClaimNext{WorkerID: "w", Types: []string{fmt.Sprint("type", i%100)}, Limit: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			others = append(others, w)
-		}
-		mail := startWaiting(n, mailFor("w1"), time.Hour)
-		looks = 0
-		mustPropose(t, n, submitMail(1))
-		if !mail.finished() {
-			t.Fatal("the claim got nothing")
-		}
-		if looks > 8 {
-			t.Errorf("%d looks at the state for one task", looks)
-		}
-		if got := set.len(); got != len(others) {
-			t.Errorf("%d wait, want %d", got, len(others))
-		}
-		for _, w := range others {
-			if !set.leave(w, true) {
-				t.Fatal("a claim of another type was woken")
-			}
-		}
-		if len(set.queues) != 0 || set.len() != 0 {
-			t.Errorf("%d queues and %d claims are left", len(set.queues), set.len())
-		}
-	})
-}
-
 // No more than the bound wait.
 func TestWaiters_bounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n, _ := newHeldNode(t)
-		set := n.leader.Load().waiters
-		set.max, set.count = 5, 4
+		n, _ := newHeldNode(t, func(c *Config) { c.WaitingClaimsMax = 1 })
 		last := startWaiting(n, mailFor("w1"), time.Minute)
 		if last.finished() {
 			t.Fatalf("below the bound: %v", last.err)
@@ -239,8 +197,6 @@ func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, h := newHeldNode(t)
-		wakes := 0
-		n.leader.Load().waiters.woken = func(count int) { wakes += count }
 		first := startWaiting(n, mailFor("w1"), time.Hour)
 		second := startWaiting(n, mailFor("w2"), time.Hour)
 		goOn := make(chan struct{})
@@ -255,8 +211,9 @@ func TestWaiters_newcomerWaitsItsTurn(t *testing.T) {
 		if !first.finished() || second.finished() || third.finished() {
 			t.Errorf("finished: %v, %v, %v", first.finished(), second.finished(), third.finished())
 		}
-		if wakes != 1 {
-			t.Errorf("%d claims were tried for one task", wakes)
+		var wakes dto.Metric
+		if err := n.stats.fsm.wakes.Write(&wakes); err != nil || wakes.GetCounter().GetValue() != 1 {
+			t.Errorf("%v claims were tried for one task, %v", wakes.GetCounter().GetValue(), err)
 		}
 	})
 }
@@ -290,7 +247,7 @@ func TestWaiters_takenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, h := newHeldNode(t)
-		const count = entryCommandsMax + 10 // they do not fit into one entry
+		const count = 1024 + 10 // they do not fit into one entry
 		var all []*claimer
 		for range count + 1 {
 			all = append(all, startWaiting(n, mailFor("w"), time.Hour))
@@ -320,7 +277,7 @@ func TestWaiters_releaseWhatFoundNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var released atomic.Int64
 		steal := false
-		n := newMemoryNode(t, func(n *Node, entry []byte) entryFuture {
+		n := newMemoryNode(t, func(n *Node, entry []byte) batch.Future {
 			stamp, commands, err := fsm.DecodeEntry(entry)
 			if err != nil {
 				t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -27,30 +28,16 @@ func (n *Node) Claim(caller context.Context, cmd fsm.ClaimNext, wait time.Durati
 	if l == nil || !l.serves() {
 		return fsm.Proposed{}, n.notServing()
 	}
-	w, err := l.waiters.admit(cmd)
-	if err != nil {
-		return fsm.Proposed{}, err
+	p, timedOut, err := l.waiters.Wait(caller, cmd, wait)
+	if timedOut {
+		return n.claimNow(caller, cmd)
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-w.done:
-	case <-timer.C:
-		if l.waiters.leave(w, false) {
-			return n.claimNow(caller, cmd)
-		}
-	case <-caller.Done():
-		if l.waiters.leave(w, true) {
-			return fsm.Proposed{}, context.Cause(caller)
-		}
-	}
-	<-w.done // the batcher answers in outcomeTimeout
-	return w.result, w.err
+	return p, err
 }
 
 // claimNow claims what is there now, or answers that nothing is, confirmed.
 func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (fsm.Proposed, error) {
-	ctx, cancel := context.WithTimeout(caller, outcomeTimeout)
+	ctx, cancel := context.WithTimeout(caller, batch.OutcomeTimeout)
 	defer cancel()
 	p, done, err := n.claimNothing(ctx, cmd)
 	switch {
@@ -59,7 +46,7 @@ func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (fsm.Proposed
 	case done:
 		return p, err
 	}
-	p, err = n.batcher.proposeToEnd(caller, cmd)
+	p, err = n.batcher.ProposeToEnd(caller, cmd)
 	n.tellRepeats(cmd, err)
 	return p, err
 }
@@ -68,20 +55,6 @@ func (n *Node) claimNow(caller context.Context, cmd fsm.ClaimNext) (fsm.Proposed
 // the same request, sent before or after it, has its answer now.
 func (n *Node) tellRepeats(cmd fsm.ClaimNext, err error) {
 	if l := n.leader.Load(); l != nil && err == nil && cmd.RequestID != "" {
-		l.waiters.answered(cmd.RequestID)
-	}
-}
-
-// settleWaiters tells those who wait what became of an entry. Their commands are
-// all of the leadership that proposed it.
-func (n *Node) settleWaiters(e *entry) {
-	for _, p := range e.items {
-		if p != nil && p.waiter != nil {
-			p.waiter.set.settled(e)
-			return
-		}
-	}
-	if l := n.leader.Load(); l != nil {
-		l.waiters.settled(e)
+		l.waiters.Answered(cmd.RequestID)
 	}
 }

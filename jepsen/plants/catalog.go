@@ -8,7 +8,7 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-leader,pause-leader,kill-majority",
 			edits: []edit{{
 				file: "cluster/propose.go",
-				old:  "	return n.batcher.propose(ctx, cmd)\n",
+				old:  "	return n.batcher.Propose(ctx, cmd)\n",
 				new: `	if c, ok := cmd.(fsm.Complete); ok && n.IsLeader() {
 		var held *fsm.Task
 		var stamp fsm.Stamp
@@ -23,11 +23,11 @@ func All() []Plant {
 			c.Result = append([]byte(nil), c.Result...)
 			c.ResultPayload = nil
 			held.Status, held.Result = fsm.StatusCompleted, c.Result
-			go func() { _, _ = n.batcher.propose(context.WithoutCancel(ctx), c) }()
+			go func() { _, _ = n.batcher.Propose(context.WithoutCancel(ctx), c) }()
 			return fsm.Proposed{Index: index + 1, Stamp: stamp, Result: fsm.Result{Task: held}}, nil
 		}
 	}
-	return n.batcher.propose(ctx, cmd)
+	return n.batcher.Propose(ctx, cmd)
 `,
 			}},
 		},
@@ -190,8 +190,8 @@ func All() []Plant {
 			Name: "waiter-gone", What: "a waiting claim whose caller has gone takes a task all the same",
 			Nodes: 3, Faults: "kill-one", Test: "^TestWaiters_callerGoesWhileProposed$",
 			edits: []edit{{
-				file: "cluster/waiters.go",
-				old:  "		left = gone && s.batcher.withdraw(&w.pending)\n",
+				file: "cluster/batch/waiters.go",
+				old:  "		left = gone && s.cfg.Batcher.withdraw(&w.pending)\n",
 				new:  "		left = gone && w.pending.waiter == nil\n",
 			}},
 		},
@@ -199,7 +199,7 @@ func All() []Plant {
 			Name: "promise-kept", What: "a waiting claim whose caller goes does not pass on what it was woken for",
 			Nodes: 3, Faults: "kill-one", Test: "^TestWaiters_takenBack$",
 			edits: []edit{{
-				file: "cluster/waiters.go",
+				file: "cluster/batch/waiters.go",
 				old:  "			s.unpromiseLocked(w, 0)\n",
 				new:  "			w.promisedCount = 0\n",
 			}},
@@ -464,9 +464,9 @@ func All() []Plant {
 		},
 		{
 			Name: "batcher-gone", What: "a leadership that begins while the node stops waits for ever for an entry that nobody writes",
-			Nodes: 3, Faults: "rolling-restart", Test: "^TestBatcher_stopped$", Soak: "everything",
+			Nodes: 3, Faults: "rolling-restart", Test: "^TestBatcher_stopped$", Package: "cluster/batch", Soak: "everything",
 			edits: []edit{{
-				file: "cluster/batcher.go",
+				file: "cluster/batch/batcher.go",
 				old:  "	b.ended = true\n",
 				new:  "	b.ended = false\n",
 			}},

@@ -43,7 +43,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "waiting-claim-forgotten", What: "what becomes claimable wakes nobody who waits", Rows: "4/claim_waits_for_a_delay",
-			edits: []edit{{"cluster/waiters.go", "	if count <= 0 {\n		return\n	}\n	for i := range s.ready {", "	if count >= 0 {\n		return\n	}\n	for i := range s.ready {"}},
+			edits: []edit{{"cluster/batch/waiters.go", "	if count <= 0 {\n		return\n	}\n	for i := range s.ready {", "	if count >= 0 {\n		return\n	}\n	for i := range s.ready {"}},
 		},
 		{
 			Name: "backoff-over-retry-in", What: "retry_in_ms does not override the backoff", Rows: "4/fail_retry_in_ms",

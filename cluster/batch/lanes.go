@@ -1,4 +1,4 @@
-package cluster
+package batch
 
 import "github.com/claimq/claimq/fsm"
 
@@ -57,7 +57,7 @@ type packing struct {
 // lane's share, then what is left in lane order. A large command opens an
 // entry of its own turn, every other entry at most, so that neither the large
 // nor the small ones starve.
-func (b *batcher) packLocked() []*pending {
+func (b *Batcher) packLocked() []*pending {
 	if b.count == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (b *batcher) packLocked() []*pending {
 
 // openLargeLocked opens an entry with the large command that has waited
 // longest at the head of its lane. It reports whether there is one.
-func (b *batcher) openLargeLocked(k *packing) bool {
+func (b *Batcher) openLargeLocked(k *packing) bool {
 	oldest := fsm.LaneCount
 	for l := range fsm.LaneCount {
 		p := b.lanes[l].peek()
@@ -102,7 +102,7 @@ func (b *batcher) openLargeLocked(k *packing) bool {
 
 // fillLocked takes commands of lane l while they fit and the lane has taken
 // less than share/64 of the entry.
-func (b *batcher) fillLocked(k *packing, l fsm.Lane, share int) {
+func (b *Batcher) fillLocked(k *packing, l fsm.Lane, share int) {
 	count, size := len(k.lanes[l]), 0
 	for _, p := range k.lanes[l] {
 		size += len(p.buf)
@@ -125,7 +125,7 @@ func (b *batcher) fillLocked(k *packing, l fsm.Lane, share int) {
 
 // mayTakeLocked keeps an expiry behind every settle and extend that was
 // received before it.
-func (b *batcher) mayTakeLocked(l fsm.Lane, p *pending) bool {
+func (b *Batcher) mayTakeLocked(l fsm.Lane, p *pending) bool {
 	if l != fsm.LaneExpire {
 		return true
 	}
@@ -133,7 +133,7 @@ func (b *batcher) mayTakeLocked(l fsm.Lane, p *pending) bool {
 	return settle == nil || settle.seq > p.seq
 }
 
-func (b *batcher) takeLocked(k *packing, l fsm.Lane) {
+func (b *Batcher) takeLocked(k *packing, l fsm.Lane) {
 	p := b.lanes[l].pop()
 	p.state = pendingTaken
 	b.countLocked(p, -1)

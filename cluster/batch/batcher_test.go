@@ -1,4 +1,4 @@
-package cluster
+package batch
 
 import (
 	"context"
@@ -14,6 +14,9 @@ import (
 
 	"github.com/claimq/claimq/fsm"
 )
+
+// testQueueMax is how many commands wait in the tests at most.
+const testQueueMax = 16_384
 
 // fakeRaft takes entries and answers them when it is told to.
 type fakeRaft struct {
@@ -31,7 +34,7 @@ type fakeFuture struct {
 func (f fakeFuture) Error() error  { return f.err }
 func (f fakeFuture) Response() any { return f.applied }
 
-func (r *fakeRaft) apply(data []byte) entryFuture {
+func (r *fakeRaft) apply(data []byte) Future {
 	_, commands, err := fsm.DecodeEntry(data)
 	if err != nil {
 		return fakeFuture{err: err}
@@ -66,36 +69,31 @@ func describe(c fsm.Command) string {
 
 var errClosedGate = errors.New("closed")
 
-func newTestBatcher(t *testing.T) (*batcher, *fakeRaft) {
+func newTestBatcher(t *testing.T) (*Batcher, *fakeRaft) {
 	t.Helper()
-	n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &fakeRaft{answer: make(chan error, 10_000)}
-	b := newBatcher(r.apply, func() error { return errClosedGate }, &n.stats.batch)
+	b := New(Config{Apply: r.apply, Refuse: func() error { return errClosedGate }, QueueMax: testQueueMax})
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		b.run(stop)
+		b.Run(stop)
 	}()
 	t.Cleanup(func() {
 		close(r.answer)
 		close(stop)
 		<-stopped
-		n.cancel(errNodeClosed)
 	})
-	b.open(gateOpen, func() fsm.Stamp { return fsm.Stamp{U: 1, T: 2} })
+	b.Open(GateOpen, func() fsm.Stamp { return fsm.Stamp{U: 1, T: 2} })
 	return b, r
 }
 
 // proposeAll proposes commands at once, in order, and returns their ends.
-func proposeAll(b *batcher, ctx context.Context, commands ...fsm.Command) []<-chan error {
+func proposeAll(b *Batcher, ctx context.Context, commands ...fsm.Command) []<-chan error {
 	var ends []<-chan error
 	for _, c := range commands {
 		end := make(chan error, 1)
 		go func() {
-			p, err := b.propose(ctx, c)
+			p, err := b.Propose(ctx, c)
 			if err == nil && string(p.Result.Code) != describe(c) {
 				err = fmt.Errorf("got the result of %q for %q", p.Result.Code, describe(c))
 			}
@@ -220,25 +218,25 @@ func TestBatcher_bounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, r := newTestBatcher(t)
-		if _, err := b.propose(t.Context(), submitOf("", commandBytesMax)); !errors.Is(err, fsm.ErrTooLarge) {
+		if _, err := b.Propose(t.Context(), submitOf("", commandBytesMax)); !errors.Is(err, fsm.ErrTooLarge) {
 			t.Errorf("over 9 MiB: %v, want ErrTooLarge", err)
 		}
 		many := fsm.Submit{Tasks: make([]fsm.NewTask, entryTasksMax+1)}
-		if _, err := b.propose(t.Context(), many); !errors.Is(err, fsm.ErrTooLarge) {
+		if _, err := b.Propose(t.Context(), many); !errors.Is(err, fsm.ErrTooLarge) {
 			t.Errorf("over 10,000 tasks: %v, want ErrTooLarge", err)
 		}
 		ends := proposeAll(b, t.Context(), submitOf("first", 1))
 		for i := range 6 {
 			ends = append(ends, proposeAll(b, t.Context(), submitOf(fmt.Sprint(i), 8<<20-100))...)
 		}
-		if _, err := b.propose(t.Context(), submitOf("over", 4<<10)); !overloaded(err, fsm.BoundInFlight) {
+		if _, err := b.Propose(t.Context(), submitOf("over", 4<<10)); fullOf(err) != fsm.BoundInFlight {
 			t.Errorf("no more submits: %v, want it named", err)
 		}
 		// The rest is for what would cost a lease.
 		for range 2 {
 			ends = append(ends, proposeAll(b, t.Context(), extendOf(strings.Repeat("w", 8<<20-100)))...)
 		}
-		if _, err := b.propose(t.Context(), extendOf(strings.Repeat("w", 4<<10))); !overloaded(err, fsm.BoundInFlight) {
+		if _, err := b.Propose(t.Context(), extendOf(strings.Repeat("w", 4<<10))); fullOf(err) != fsm.BoundInFlight {
 			t.Errorf("a full queue: %v, want it named", err)
 		}
 		for range len(ends) {
@@ -255,25 +253,27 @@ func TestBatcher_bounds(t *testing.T) {
 	})
 }
 
-// overloaded reports whether err says that the bound is reached.
-func overloaded(err error, bound fsm.Bound) bool {
+// fullOf returns the bound that err says is reached, "" for none.
+func fullOf(err error) fsm.Bound {
 	var over *fsm.Overload
-	return errors.Is(err, fsm.ErrOverloaded) && errors.As(err, &over) && over.Bound == bound
+	if !errors.As(err, &over) {
+		return ""
+	}
+	return over.Bound
 }
 
 // Submits leave the last quarter of the queue to others, however small it is.
 func TestBatcher_leavesRoomForSettles(t *testing.T) {
 	t.Parallel()
 	for queueMax, submits := range map[int]int{1: 1, 2: 1, 4: 3, 100: 75} {
-		b := newBatcher(nil, nil, nil)
-		b.queueMax = queueMax
-		b.open(gateOpen, nil)
+		b := New(Config{QueueMax: queueMax})
+		b.Open(GateOpen, nil)
 		for i := range submits {
 			if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); err != nil {
 				t.Errorf("submit %d of %d: %v", i, queueMax, err)
 			}
 		}
-		if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); !overloaded(err, fsm.BoundInFlight) {
+		if err := b.enqueue(&pending{lane: fsm.LaneSubmit}); fullOf(err) != fsm.BoundInFlight {
 			t.Errorf("submit %d of %d: %v", submits, queueMax, err)
 		}
 		for i := submits; i < queueMax; i++ {
@@ -281,7 +281,7 @@ func TestBatcher_leavesRoomForSettles(t *testing.T) {
 				t.Errorf("claim %d of %d: %v", i, queueMax, err)
 			}
 		}
-		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); !overloaded(err, fsm.BoundInFlight) {
+		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); fullOf(err) != fsm.BoundInFlight {
 			t.Errorf("over %d: %v", queueMax, err)
 		}
 		if err := b.enqueue(&pending{lane: fsm.LaneInternal}); err != nil {
@@ -294,14 +294,14 @@ func TestBatcher_leavesRoomForSettles(t *testing.T) {
 // extend that is refused could cost a lease.
 func TestBatcher_waitersTakeNoRoom(t *testing.T) {
 	t.Parallel()
-	b := newBatcher(nil, nil, nil)
-	b.open(gateOpen, nil)
-	for range defaultInFlight {
+	b := New(Config{QueueMax: testQueueMax})
+	b.Open(GateOpen, nil)
+	for range testQueueMax {
 		if err := b.enqueueWaiting(&pending{lane: fsm.LaneClaim, waiter: &waiter{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i := range defaultInFlight {
+	for i := range testQueueMax {
 		if err := b.enqueue(&pending{lane: fsm.LaneSettle}); err != nil {
 			t.Fatalf("%d others are queued: %v", i, err)
 		}
@@ -364,8 +364,8 @@ func TestBatcher_hangingFuture(t *testing.T) {
 		if err := <-ends[0]; !errors.Is(err, fsm.ErrOutcomeUnknown) {
 			t.Errorf("got %v, want ErrOutcomeUnknown", err)
 		}
-		if waited := time.Since(start); waited != outcomeTimeout {
-			t.Errorf("waited %s, want %s", waited, outcomeTimeout)
+		if waited := time.Since(start); waited != OutcomeTimeout {
+			t.Errorf("waited %s, want %s", waited, OutcomeTimeout)
 		}
 		r.answer <- nil // of the first entry: too late
 		r.answer <- nil
@@ -412,7 +412,7 @@ func TestBatcher_close(t *testing.T) {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
-			b.close(gone)
+			b.Close(gone)
 		}()
 		if err := <-ends[1]; !errors.Is(err, gone) {
 			t.Errorf("queued: %v, want %v", err, gone)
@@ -428,11 +428,11 @@ func TestBatcher_close(t *testing.T) {
 			t.Errorf("in flight: %v", err)
 		}
 		<-closed
-		if _, err := b.propose(t.Context(), submitOf("late", 1)); !errors.Is(err, errClosedGate) {
+		if _, err := b.Propose(t.Context(), submitOf("late", 1)); !errors.Is(err, errClosedGate) {
 			t.Errorf("after close: %v", err)
 		}
-		b.open(gateInternal, func() fsm.Stamp { return fsm.Stamp{} })
-		if _, err := b.propose(t.Context(), submitOf("early", 1)); !errors.Is(err, errClosedGate) {
+		b.Open(GateInternal, func() fsm.Stamp { return fsm.Stamp{} })
+		if _, err := b.Propose(t.Context(), submitOf("early", 1)); !errors.Is(err, errClosedGate) {
 			t.Errorf("before the barrier is done: %v", err)
 		}
 		r.answer <- nil
@@ -447,12 +447,12 @@ func TestBatcher_close(t *testing.T) {
 func TestBatcher_stopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBatcher(nil, func() error { return errClosedGate }, nil)
+		b := New(Config{Refuse: func() error { return errClosedGate }})
 		stop := make(chan struct{})
 		close(stop)
-		b.run(stop)
-		b.open(gateInternal, func() fsm.Stamp { return fsm.Stamp{} })
-		if _, err := b.propose(t.Context(), fsm.Tick{}); !errors.Is(err, errClosedGate) {
+		b.Run(stop)
+		b.Open(GateInternal, func() fsm.Stamp { return fsm.Stamp{} })
+		if _, err := b.Propose(t.Context(), fsm.Tick{}); !errors.Is(err, errClosedGate) {
 			t.Errorf("after the stop: %v, want %v", err, errClosedGate)
 		}
 	})
@@ -505,7 +505,7 @@ func TestBatcher_reach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r := newTestBatcher(t)
 		asked := 0
-		b.reach = func(fsm.Command) int { asked++; return entryTasksMax * 3 }
+		b.cfg.Reach = func(fsm.Command) int { asked++; return entryTasksMax * 3 }
 		ends := proposeAll(b, t.Context(), submitOf("first", 1))
 		synctest.Wait()
 		reaching := []fsm.Command{fsm.Fail{}, fsm.Release{}, fsm.Cancel{}, fsm.Retry{}, fsm.Delete{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}}}}

@@ -1,10 +1,11 @@
-package cluster
+package batch
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -25,15 +26,15 @@ const (
 	largeCommandBytes = entryBytesMax / 4
 	largeCommandTasks = entryTasksMax / 4
 
-	// queueBytesMax bounds the bytes of the queue; Config.InFlightMax its commands.
+	// queueBytesMax bounds the bytes of the queue; Config.QueueMax its commands.
 	queueBytesMax = 64 << 20
 
-	// enqueueTimeout bounds the wait for Raft's loop to take an entry; past it
+	// EnqueueTimeout bounds the wait for Raft's loop to take an entry; past it
 	// nothing was written.
-	enqueueTimeout = 5 * time.Second
-	// outcomeTimeout bounds the wait for an entry; past it the outcome is
+	EnqueueTimeout = 5 * time.Second
+	// OutcomeTimeout bounds the wait for an entry; past it the outcome is
 	// unknown. Raft's futures can hang.
-	outcomeTimeout = 10 * time.Second
+	OutcomeTimeout = 10 * time.Second
 	// endedInterval is how often, while an entry is in flight, the batcher looks
 	// for callers whose context has ended. A caller that watched it itself, by a
 	// select, would cost 5 % of a busy leader's CPU.
@@ -72,7 +73,7 @@ type pending struct {
 	err    error
 
 	// waiter, if not nil, is whose command it is. Then done, result and err are
-	// not used: batcher.settled is told.
+	// not used: settle tells it.
 	waiter *waiter
 }
 
@@ -89,48 +90,56 @@ func (p *pending) large() bool {
 	return len(p.buf) > largeCommandBytes || p.tasks > largeCommandTasks
 }
 
-// entryFuture is what becomes of an entry; raft.ApplyFuture is one.
-type entryFuture interface {
+// Future is what becomes of an entry; raft.ApplyFuture is one.
+type Future interface {
 	Error() error
 	Response() any
 }
 
-// gate says which proposals the batcher takes.
-type gate uint8
+// Gate says which proposals the batcher takes.
+type Gate uint8
 
+// The gates. A batcher begins with the first.
 const (
-	gateClosed   gate = iota
-	gateInternal      // the leader's own: the barrier is done
-	gateOpen
+	gateClosed   Gate = iota
+	GateInternal      // the leader's own: the barrier is done
+	GateOpen
 )
 
-// batcher packs commands into log entries: whatever has queued up while the
+// Config is what a batcher has of its node.
+type Config struct {
+	// Apply hands an entry to Raft. It may block up to EnqueueTimeout.
+	Apply func(entry []byte) Future
+	// Refuse says why the gate is closed.
+	Refuse func() error
+	// Observe, if not nil, is told what Raft answered to an entry, nil = written.
+	Observe func(error)
+	// Packed, if not nil, is told of each entry how many commands and bytes it has.
+	Packed func(commands, bytes int)
+	// Waiters, if not nil, returns the claims that wait now, nil for none: they learn
+	// what became of each entry before the next one is packed.
+	Waiters func() *Waiters
+	// Reach, if not nil, says how many tasks a command may change.
+	Reach func(fsm.Command) int
+	// QueueMax bounds the commands that wait, but for those of waiters, which have
+	// their own bound: they take no room from others.
+	QueueMax int
+}
+
+// Batcher packs commands into log entries: whatever has queued up while the
 // entry before was in flight becomes the next one. One entry is in flight. An
 // idle system has the latency of one write, a busy one large entries; there is
-// no timer.
-type batcher struct {
-	// apply hands an entry to Raft. It may block up to enqueueTimeout.
-	apply func(entry []byte) entryFuture
-	// refuse says why the gate is closed.
-	refuse func() error
-	// observe, if not nil, is told what Raft answered to an entry, nil = written.
-	observe func(error)
-	// settled, if not nil, is told of each entry that has its outcome, before the
-	// next one is packed. It takes the waiters' commands out of it.
-	settled func(*entry)
-	// reach, if not nil, says how many tasks a command may change.
-	reach func(fsm.Command) int
-	stats *batchStats
-	// queueMax bounds the commands that wait, but for those of waiters, which have
-	// their own bound (Config.WaitingClaimsMax): they take no room from others.
-	queueMax int
+// no timer. Its methods are safe for concurrent use.
+type Batcher struct {
+	cfg    Config
+	queued atomic.Int64 // commands that the last entry left in the queue
 
 	pool sync.Pool     // of *pending
 	wake chan struct{} // capacity 1; an element says that something was queued
 	idle *sync.Cond    // on mu; signalled when busy becomes false
 
 	mu      sync.Mutex // guards all below
-	gate    gate
+	gate    Gate
 	ended   bool // run has returned, or is about to: the gate stays closed
 	clock   func() fsm.Stamp
 	lanes   [fsm.LaneCount]laneQueue
@@ -143,34 +152,35 @@ type batcher struct {
 	lastLarge bool
 }
 
-func newBatcher(apply func([]byte) entryFuture, refuse func() error, stats *batchStats) *batcher {
-	b := &batcher{apply: apply, refuse: refuse, stats: stats, queueMax: defaultInFlight, wake: make(chan struct{}, 1)}
+// New returns a batcher whose gate is closed, and which does nothing before Run.
+func New(cfg Config) *Batcher {
+	b := &Batcher{cfg: cfg, wake: make(chan struct{}, 1)}
 	b.idle = sync.NewCond(&b.mu)
 	b.pool.New = func() any { return &pending{done: make(chan struct{}, 1)} }
 	return b
 }
 
-// propose queues cmd and waits for what becomes of it. ctx ends the wait only:
+// Propose queues cmd and waits for what becomes of it. ctx ends the wait only:
 // a command that is in an entry already goes on, its outcome is unknown to the
 // caller.
-func (b *batcher) propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+func (b *Batcher) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 	return b.await(ctx, cmd, false)
 }
 
-// proposeToEnd is propose, but waits for the outcome of a command that is in an
-// entry, also when ctx has ended. Errors: propose's, ctx's cause in place of
+// ProposeToEnd is Propose, but waits for the outcome of a command that is in an
+// entry, also when ctx has ended. Errors: Propose's, ctx's cause in place of
 // fsm.ErrOverloaded when it was in none.
-func (b *batcher) proposeToEnd(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
+func (b *Batcher) ProposeToEnd(ctx context.Context, cmd fsm.Command) (fsm.Proposed, error) {
 	return b.await(ctx, cmd, true)
 }
 
-func (b *batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.Proposed, error) {
+func (b *Batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.Proposed, error) {
 	p := b.pool.Get().(*pending)
 	p.ctx, p.toEnd = ctx, toEnd
 	p.lane, p.tasks = laneOf(cmd)
-	if b.reach != nil && reaches(cmd) {
+	if b.cfg.Reach != nil && reaches(cmd) {
 		// Not more than an entry takes: nothing is refused for what it may reach.
-		p.tasks = max(p.tasks, min(b.reach(cmd), entryTasksMax))
+		p.tasks = max(p.tasks, min(b.cfg.Reach(cmd), entryTasksMax))
 	}
 	p.buf = fsm.AppendCommand(p.buf[:0], cmd)
 	if err := b.enqueue(p); err != nil {
@@ -187,7 +197,7 @@ func (b *batcher) await(ctx context.Context, cmd fsm.Command, toEnd bool) (fsm.P
 }
 
 // put returns p to the pool. Large buffers are left to the collector.
-func (b *batcher) put(p *pending) {
+func (b *Batcher) put(p *pending) {
 	p.ctx, p.result, p.err, p.state = nil, fsm.Proposed{}, nil, pendingQueued
 	if cap(p.buf) > 64<<10 {
 		p.buf = nil
@@ -196,7 +206,7 @@ func (b *batcher) put(p *pending) {
 }
 
 // poke says that something was queued.
-func (b *batcher) poke() {
+func (b *Batcher) poke() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -205,11 +215,11 @@ func (b *batcher) poke() {
 
 // enqueueWaiting queues the command of a waiter. The bounds of the queue are not
 // for it: waiters have theirs, and it had its place before.
-func (b *batcher) enqueueWaiting(p *pending) error {
+func (b *Batcher) enqueueWaiting(p *pending) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gate != gateOpen {
-		return b.refuse()
+	if b.gate != GateOpen {
+		return b.cfg.Refuse()
 	}
 	p.state = pendingQueued
 	b.queueLocked(p)
@@ -218,7 +228,7 @@ func (b *batcher) enqueueWaiting(p *pending) error {
 }
 
 // withdraw takes a waiter's command back. It returns false if that is too late.
-func (b *batcher) withdraw(p *pending) bool {
+func (b *Batcher) withdraw(p *pending) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.state != pendingQueued {
@@ -228,14 +238,14 @@ func (b *batcher) withdraw(p *pending) bool {
 	return true
 }
 
-func (b *batcher) enqueue(p *pending) error {
+func (b *Batcher) enqueue(p *pending) error {
 	if len(p.buf) > commandBytesMax || p.tasks > entryTasksMax {
 		return fsm.ErrTooLarge
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gate == gateClosed || b.gate == gateInternal && p.lane != fsm.LaneInternal && p.lane != fsm.LaneExpire {
-		return b.refuse()
+	if b.gate == gateClosed || b.gate == GateInternal && p.lane != fsm.LaneInternal && p.lane != fsm.LaneExpire {
+		return b.cfg.Refuse()
 	}
 	if err := b.fullLocked(p); err != nil {
 		return err
@@ -247,8 +257,8 @@ func (b *batcher) enqueue(p *pending) error {
 // fullLocked returns an *fsm.Overload if the queue has no room for p. The leader's
 // own duties are few and must not be refused for the load. The last quarter is not
 // for submits: a settle or an extend that is refused could cost a lease.
-func (b *batcher) fullLocked(p *pending) error {
-	commands, bytes := b.queueMax, queueBytesMax
+func (b *Batcher) fullLocked(p *pending) error {
+	commands, bytes := b.cfg.QueueMax, queueBytesMax
 	switch p.lane {
 	case fsm.LaneInternal, fsm.LaneExpire:
 		return nil
@@ -264,7 +274,7 @@ func (b *batcher) fullLocked(p *pending) error {
 	}
 }
 
-func (b *batcher) queueLocked(p *pending) {
+func (b *Batcher) queueLocked(p *pending) {
 	b.seq++
 	p.seq = b.seq
 	b.countLocked(p, 1)
@@ -272,7 +282,7 @@ func (b *batcher) queueLocked(p *pending) {
 }
 
 // countLocked counts p, which comes (1) or goes (-1).
-func (b *batcher) countLocked(p *pending, by int) {
+func (b *Batcher) countLocked(p *pending, by int) {
 	b.count += by
 	b.bytes += by * len(p.buf)
 	if p.waiter != nil {
@@ -282,7 +292,7 @@ func (b *batcher) countLocked(p *pending, by int) {
 
 // release answers the callers whose context has ended, also those in e, which is
 // in flight: of theirs the outcome is unknown.
-func (b *batcher) release(e *entry) {
+func (b *Batcher) release(e *entry) {
 	for i, p := range e.items {
 		if p != nil && p.waiter == nil && !p.toEnd && p.ctx.Err() != nil {
 			e.items[i] = nil // it is not delivered
@@ -314,13 +324,13 @@ func (p *pending) end(err error) {
 
 // abandonLocked leaves p in its lane until the lane comes to it; it no longer
 // counts.
-func (b *batcher) abandonLocked(p *pending) {
+func (b *Batcher) abandonLocked(p *pending) {
 	p.state = pendingAbandoned
 	b.countLocked(p, -1)
 }
 
-// open lets proposals in, unless run has ended; clock stamps their entries.
-func (b *batcher) open(g gate, clock func() fsm.Stamp) {
+// Open lets proposals in, unless Run has ended; clock stamps their entries.
+func (b *Batcher) Open(g Gate, clock func() fsm.Stamp) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended {
@@ -329,16 +339,16 @@ func (b *batcher) open(g gate, clock func() fsm.Stamp) {
 }
 
 // end closes the batcher for good: nobody would answer what is queued from here on.
-func (b *batcher) end() {
+func (b *Batcher) end() {
 	b.mu.Lock()
 	b.ended = true
 	b.mu.Unlock()
-	b.close(b.refuse())
+	b.Close(b.cfg.Refuse())
 }
 
-// close refuses proposals, answers what is queued with err (nothing of it was
+// Close refuses proposals, answers what is queued with err (nothing of it was
 // written), and waits until the entry in flight is answered.
-func (b *batcher) close(err error) {
+func (b *Batcher) Close(err error) {
 	var waiting []*waiter
 	b.mu.Lock()
 	b.gate = gateClosed
@@ -372,9 +382,9 @@ type entry struct {
 	err     error
 }
 
-// run is the batcher's goroutine. It returns when stop is closed and nothing
+// Run is the batcher's goroutine. It returns when stop is closed and nothing
 // is in flight; what is queued then, or comes later, is refused.
-func (b *batcher) run(stop <-chan struct{}) {
+func (b *Batcher) Run(stop <-chan struct{}) {
 	defer b.end()
 	look := time.NewTimer(endedInterval)
 	defer look.Stop()
@@ -398,16 +408,31 @@ func (b *batcher) run(stop <-chan struct{}) {
 		outcome := b.start(e)
 		before.deliver()
 		b.attend(e, outcome, look)
-		if b.settled != nil {
-			b.settled(e)
-		}
+		b.settle(e)
 		before = e
+	}
+}
+
+// settle tells those who wait what became of e, and takes their commands out of it.
+// These are all of one leadership, which need not be that of now.
+func (b *Batcher) settle(e *entry) {
+	for _, p := range e.items {
+		if p != nil && p.waiter != nil {
+			p.waiter.set.settled(e)
+			return
+		}
+	}
+	if b.cfg.Waiters == nil {
+		return
+	}
+	if s := b.cfg.Waiters(); s != nil {
+		s.settled(e)
 	}
 }
 
 // attend waits for what becomes of e, and meanwhile, as often as look says, for
 // callers who wait no more.
-func (b *batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
+func (b *Batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
 	begun := time.Now()
 	for {
 		look.Reset(endedInterval)
@@ -417,16 +442,19 @@ func (b *batcher) attend(e *entry, done <-chan outcome, look *time.Timer) {
 			return
 		case <-look.C:
 		}
-		if time.Since(begun) >= outcomeTimeout {
-			e.err = fmt.Errorf("%w: no answer from Raft in %s", fsm.ErrOutcomeUnknown, outcomeTimeout)
+		if time.Since(begun) >= OutcomeTimeout {
+			e.err = fmt.Errorf("%w: no answer from Raft in %s", fsm.ErrOutcomeUnknown, OutcomeTimeout)
 			return
 		}
 		b.release(e)
 	}
 }
 
-// awaits reports whether an entry is in flight, or not yet delivered.
-func (b *batcher) awaits() bool {
+// LastQueued returns how many commands the last entry has left in the queue.
+func (b *Batcher) LastQueued() int64 { return b.queued.Load() }
+
+// Awaits reports whether an entry is in flight, or not yet delivered.
+func (b *Batcher) Awaits() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.busy
@@ -434,7 +462,7 @@ func (b *batcher) awaits() bool {
 
 // take makes the next entry of what is queued, nil if nothing is. delivering
 // keeps the batcher busy although nothing is in flight any more.
-func (b *batcher) take(delivering bool) *entry {
+func (b *Batcher) take(delivering bool) *entry {
 	b.mu.Lock()
 	items := b.packLocked()
 	if len(items) == 0 {
@@ -447,7 +475,7 @@ func (b *batcher) take(delivering bool) *entry {
 	}
 	b.busy = true
 	clock := b.clock
-	b.stats.queued.Store(int64(b.count))
+	b.queued.Store(int64(b.count))
 	b.mu.Unlock()
 	return &entry{items: items, stamp: clock()}
 }
@@ -459,7 +487,7 @@ type outcome struct {
 }
 
 // start encodes e and hands it over. The channel gets what became of it.
-func (b *batcher) start(e *entry) <-chan outcome {
+func (b *Batcher) start(e *entry) <-chan outcome {
 	size := 32
 	for _, p := range e.items {
 		size += len(p.buf)
@@ -469,18 +497,20 @@ func (b *batcher) start(e *entry) <-chan outcome {
 	for _, p := range e.items {
 		data = append(data, p.buf...)
 	}
-	b.stats.entry(len(e.items), len(data))
+	if b.cfg.Packed != nil {
+		b.cfg.Packed(len(e.items), len(data))
+	}
 	// Its own goroutine, because a future of Raft can hang for ever.
 	done := make(chan outcome, 1)
 	count := len(e.items) // e is no longer ours once the deadline has passed
 	go func() {
-		f := b.apply(data)
+		f := b.cfg.Apply(data)
 		err := f.Error()
-		if b.observe != nil {
-			b.observe(err)
+		if b.cfg.Observe != nil {
+			b.cfg.Observe(err)
 		}
 		if err != nil {
-			done <- outcome{err: proposeError(err)}
+			done <- outcome{err: ProposeError(err)}
 			return
 		}
 		applied, ok := f.Response().(*fsm.Applied)
@@ -517,10 +547,10 @@ func (e *entry) result(i int) fsm.Proposed {
 	return fsm.Proposed{Index: e.applied.Index, Stamp: e.applied.Stamp, Result: e.applied.Results[i], Release: e.applied.Release}
 }
 
-// proposeError translates what Raft says of an entry. Raft answers the first
+// ProposeError translates what Raft says of an entry. Raft answers the first
 // three before it gives the entry an index, so nothing of it was written; with
 // any other error it may be in some node's log and may still be committed.
-func proposeError(err error) error {
+func ProposeError(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
 		return fmt.Errorf("%w: %w", fsm.ErrNotLeader, err)

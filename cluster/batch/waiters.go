@@ -1,9 +1,11 @@
-package cluster
+package batch
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -13,7 +15,22 @@ import (
 // anyType is the queue of the claims that take any type. No task has it.
 const anyType = ""
 
-// waiters are the claims that wait on one leadership, in order of arrival.
+// WaitersConfig is what the waiters have of their leadership.
+type WaitersConfig struct {
+	// Batcher takes their commands.
+	Batcher *Batcher
+	// Read calls its argument with the state under its read lock.
+	Read func(func(*fsm.Machine))
+	// Claimable is the state's Claimable, by the clocks of now.
+	Claimable func(*fsm.Machine, fsm.ClaimNext) bool
+	// Woken counts how often somebody is proposed.
+	Woken func(count int)
+	// Max bounds the claims that wait. Each takes a goroutine and its request's
+	// memory.
+	Max int
+}
+
+// Waiters are the claims that wait on one leadership, in order of arrival.
 //
 // An entry that makes tasks claimable says of which types, and how many. So many
 // of the first waiters whom they suit are proposed again, at once: they are
@@ -28,16 +45,8 @@ const anyType = ""
 // state is asked.
 //
 // Locks are taken in this order: the state's, mu, the batcher's.
-type waiters struct {
-	// read calls its argument with the state under its read lock.
-	read func(func(*fsm.Machine))
-	// claimable is the state's Claimable, by the clocks of now.
-	claimable func(*fsm.Machine, fsm.ClaimNext) bool
-	batcher   *batcher
-	woken     func(count int) // counts
-	// max bounds the claims that wait. Each takes a goroutine and its request's
-	// memory.
-	max int
+type Waiters struct {
+	cfg WaitersConfig
 
 	mu       sync.Mutex // guards all below, and the waiters
 	ended    error      // why nobody waits here any more; nil = they may
@@ -71,7 +80,7 @@ const (
 
 // waiter is one claim that waits.
 type waiter struct {
-	set   *waiters
+	set   *Waiters
 	claim fsm.ClaimNext
 	seq   uint64 // order of arrival
 
@@ -89,15 +98,43 @@ type waiter struct {
 	err     error
 }
 
-func newWaiters(b *batcher, read func(func(*fsm.Machine)), claimable func(*fsm.Machine, fsm.ClaimNext) bool, woken func(int)) *waiters {
-	return &waiters{
-		read: read, claimable: claimable, batcher: b, woken: woken, max: defaultWaitingClaims,
+// NewWaiters returns the waiters of a leadership, none yet.
+func NewWaiters(cfg WaitersConfig) *Waiters {
+	return &Waiters{
+		cfg:    cfg,
 		queues: make(map[string]*typeQueue), requests: make(map[string][]*waiter), promised: make(map[string]int),
 	}
 }
 
-// len returns how many claims wait.
-func (s *waiters) len() int {
+// Wait is a claim that waits until it has something, in order of arrival. While it
+// waits nothing is written. timedOut: it had nothing after that time, and waits no
+// more. When caller ends a claim that waits takes nothing; one that is in an entry
+// already is answered all the same. Errors: fsm.ErrOverloaded; what End was given;
+// caller's cause when it was given up; the batcher's.
+func (s *Waiters) Wait(caller context.Context, c fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, timedOut bool, err error) {
+	w, err := s.admit(c)
+	if err != nil {
+		return fsm.Proposed{}, false, err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-timer.C:
+		if s.leave(w, false) {
+			return fsm.Proposed{}, true, nil
+		}
+	case <-caller.Done():
+		if s.leave(w, true) {
+			return fsm.Proposed{}, false, context.Cause(caller)
+		}
+	}
+	<-w.done // the batcher answers in OutcomeTimeout
+	return w.result, false, w.err
+}
+
+// Len returns how many claims wait.
+func (s *Waiters) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count
@@ -105,21 +142,21 @@ func (s *waiters) len() int {
 
 // admit parks a claim, or proposes it if there is something for it that nobody
 // before it waits for. Errors: fsm.ErrOverloaded; what end was given.
-func (s *waiters) admit(c fsm.ClaimNext) (w *waiter, err error) {
+func (s *Waiters) admit(c fsm.ClaimNext) (w *waiter, err error) {
 	w = &waiter{set: s, claim: c, done: make(chan struct{})}
 	w.pending.waiter = w
 	w.pending.lane, w.pending.tasks = laneOf(c)
 	w.pending.buf = fsm.AppendCommand(nil, c)
 	// No entry is applied between the look and the place in the queue.
-	s.read(func(m *fsm.Machine) {
+	s.cfg.Read(func(m *fsm.Machine) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch {
 		case s.ended != nil:
 			err = s.ended
 			return
-		case s.count >= s.max:
-			err = &fsm.Overload{Bound: fsm.BoundWaitingClaims, Text: fmt.Sprintf("%d claims wait (limits.waiting_claims)", s.max)}
+		case s.count >= s.cfg.Max:
+			err = &fsm.Overload{Bound: fsm.BoundWaitingClaims, Text: fmt.Sprintf("%d claims wait (limits.waiting_claims)", s.cfg.Max)}
 			return
 		}
 		s.count++
@@ -135,7 +172,7 @@ func (s *waiters) admit(c fsm.ClaimNext) (w *waiter, err error) {
 // false if it is done, or will be by the command that is under way. gone says
 // that nobody wants the answer: then a command that is in no entry yet is taken
 // back.
-func (s *waiters) leave(w *waiter, gone bool) bool {
+func (s *Waiters) leave(w *waiter, gone bool) bool {
 	s.mu.Lock()
 	left := false
 	switch w.state {
@@ -144,7 +181,7 @@ func (s *waiters) leave(w *waiter, gone bool) bool {
 		left = true
 	case waiterProposed:
 		w.last = true
-		left = gone && s.batcher.withdraw(&w.pending)
+		left = gone && s.cfg.Batcher.withdraw(&w.pending)
 		if left {
 			s.unpromiseLocked(w, 0)
 		}
@@ -153,13 +190,13 @@ func (s *waiters) leave(w *waiter, gone bool) bool {
 		s.doneLocked(w)
 	}
 	s.mu.Unlock()
-	s.wake() // what it was promised
+	s.Wake() // what it was promised
 	return left
 }
 
-// end answers those who are parked with err, and whoever comes later. What is
+// End answers those who are parked with err, and whoever comes later. What is
 // with the batcher is answered by it.
-func (s *waiters) end(err error) {
+func (s *Waiters) End(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended == nil {
@@ -182,9 +219,9 @@ func (s *waiters) end(err error) {
 	s.ready = nil
 }
 
-// noteReady is told, under the state's lock, of what an entry made claimable.
-// wake comes after it.
-func (s *waiters) noteReady(types []fsm.ReadyTasks) {
+// NoteReady is told, under the state's lock, of what an entry made claimable.
+// Wake comes after it.
+func (s *Waiters) NoteReady(types []fsm.ReadyTasks) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count == 0 || s.ended != nil {
@@ -195,9 +232,9 @@ func (s *waiters) noteReady(types []fsm.ReadyTasks) {
 	}
 }
 
-// noteOpened is noteReady of types that time has opened. Those who were promised
+// NoteOpened is NoteReady of types that time has opened. Those who were promised
 // tasks of such a type already show what it has.
-func (s *waiters) noteOpened(types []fsm.ReadyTasks) {
+func (s *Waiters) NoteOpened(types []fsm.ReadyTasks) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count == 0 || s.ended != nil {
@@ -210,7 +247,7 @@ func (s *waiters) noteOpened(types []fsm.ReadyTasks) {
 	}
 }
 
-func (s *waiters) readyLocked(taskType string, count int) {
+func (s *Waiters) readyLocked(taskType string, count int) {
 	if count <= 0 {
 		return
 	}
@@ -223,22 +260,22 @@ func (s *waiters) readyLocked(taskType string, count int) {
 	s.ready = append(s.ready, fsm.ReadyTasks{Type: taskType, Count: count})
 }
 
-// wake promises what is ready.
-func (s *waiters) wake() {
+// Wake promises what is ready.
+func (s *Waiters) Wake() {
 	s.mu.Lock()
 	none := len(s.ready) == 0
 	s.mu.Unlock()
 	if none {
 		return
 	}
-	s.read(func(m *fsm.Machine) {
+	s.cfg.Read(func(m *fsm.Machine) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.wakeLocked(m)
 	})
 }
 
-func (s *waiters) wakeLocked(m *fsm.Machine) {
+func (s *Waiters) wakeLocked(m *fsm.Machine) {
 	ready := s.ready
 	s.ready = nil
 	for _, r := range ready {
@@ -248,14 +285,14 @@ func (s *waiters) wakeLocked(m *fsm.Machine) {
 
 // settled is told what became of an entry, by the batcher, before the next one
 // is packed: whoever is proposed now is in that.
-func (s *waiters) settled(e *entry) {
+func (s *Waiters) settled(e *entry) {
 	s.mu.Lock()
 	idle := s.count == 0
 	s.mu.Unlock()
 	if idle {
 		return
 	}
-	s.read(func(m *fsm.Machine) {
+	s.cfg.Read(func(m *fsm.Machine) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		var empty []*waiter
@@ -289,7 +326,7 @@ func (s *waiters) settled(e *entry) {
 // outcomeLocked takes what became of w's command. It returns true if w took
 // nothing and is parked again, at its old place. served counts what was taken,
 // by the types that were promised.
-func (s *waiters) outcomeLocked(w *waiter, result fsm.Proposed, err error, served map[string]int) (again bool) {
+func (s *Waiters) outcomeLocked(w *waiter, result fsm.Proposed, err error, served map[string]int) (again bool) {
 	taken := 0
 	for i := range result.Result.Claims {
 		if !result.Result.Repeated && result.Result.Claims[i].Task.Type == w.promisedType {
@@ -316,9 +353,9 @@ func (s *waiters) outcomeLocked(w *waiter, result fsm.Proposed, err error, serve
 	return false
 }
 
-// answered is told that a claim with that request id was answered, which did not
+// Answered is told that a claim with that request id was answered, which did not
 // wait here.
-func (s *waiters) answered(requestID string) {
+func (s *Waiters) Answered(requestID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answeredLocked(requestID)
@@ -326,14 +363,14 @@ func (s *waiters) answered(requestID string) {
 
 // answeredLocked proposes those who sent the same request, before or after: it
 // has its answer now.
-func (s *waiters) answeredLocked(requestID string) {
+func (s *Waiters) answeredLocked(requestID string) {
 	for _, repeat := range slices.Clone(s.requests[requestID]) {
 		s.proposeLocked(repeat)
 	}
 }
 
 // unpromiseLocked ends what w was promised, of which it took so many.
-func (s *waiters) unpromiseLocked(w *waiter, taken int) {
+func (s *Waiters) unpromiseLocked(w *waiter, taken int) {
 	if w.promisedCount == 0 {
 		return
 	}
@@ -350,7 +387,7 @@ func (s *waiters) unpromiseLocked(w *waiter, taken int) {
 // still something that nobody was promised: a type whose limits let through
 // more than was known. Twice as many as were served: a limit shows by what the
 // state says after these.
-func (s *waiters) moreLocked(m *fsm.Machine, served map[string]int) {
+func (s *Waiters) moreLocked(m *fsm.Machine, served map[string]int) {
 	types := make([]string, 0, len(served))
 	for t := range served {
 		types = append(types, t)
@@ -365,12 +402,12 @@ func (s *waiters) moreLocked(m *fsm.Machine, served map[string]int) {
 
 // lookLocked proposes the parked w if there is something for it that nobody
 // before it waits for.
-func (s *waiters) lookLocked(m *fsm.Machine, w *waiter) {
-	if !s.claimable(m, w.claim) {
+func (s *Waiters) lookLocked(m *fsm.Machine, w *waiter) {
+	if !s.cfg.Claimable(m, w.claim) {
 		return
 	}
 	// A request that is known has its answer: no task has the type.
-	if w.claim.RequestID != "" && s.claimable(m, fsm.ClaimNext{Types: []string{anyType}, RequestID: w.claim.RequestID, Limit: 1}) {
+	if w.claim.RequestID != "" && s.cfg.Claimable(m, fsm.ClaimNext{Types: []string{anyType}, RequestID: w.claim.RequestID, Limit: 1}) {
 		s.proposeLocked(w)
 		return
 	}
@@ -381,7 +418,7 @@ func (s *waiters) lookLocked(m *fsm.Machine, w *waiter) {
 		return
 	}
 	for _, t := range w.claim.Types {
-		if s.claimable(m, ofType(t, w.claim.MoreAttempts)) && s.firstLocked(m, t) == w {
+		if s.cfg.Claimable(m, ofType(t, w.claim.MoreAttempts)) && s.firstLocked(m, t) == w {
 			s.proposeLocked(w)
 			return
 		}
@@ -395,14 +432,14 @@ func ofType(taskType string, more int32) fsm.ClaimNext {
 
 // firstLocked returns the first waiter whom a claimable task of the type suits,
 // nil if there is none.
-func (s *waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
-	if !s.claimable(m, ofType(taskType, 0)) {
+func (s *Waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
+	if !s.cfg.Claimable(m, ofType(taskType, 0)) {
 		return nil
 	}
 	first := s.firstOf(anyType, 0)
 	if q := s.queues[taskType]; q != nil {
 		for _, class := range q.classes {
-			if class.more > 0 && !s.claimable(m, ofType(taskType, class.more)) {
+			if class.more > 0 && !s.cfg.Claimable(m, ofType(taskType, class.more)) {
 				break // nor those who ask for more
 			}
 			if _, w, ok := class.waiting.Min(); ok && (first == nil || w.seq < first.seq) {
@@ -414,7 +451,7 @@ func (s *waiters) firstLocked(m *fsm.Machine, taskType string) *waiter {
 }
 
 // firstOf returns the first waiter of a queue's class, nil if there is none.
-func (s *waiters) firstOf(taskType string, more int32) *waiter {
+func (s *Waiters) firstOf(taskType string, more int32) *waiter {
 	q := s.queues[taskType]
 	if q == nil {
 		return nil
@@ -427,7 +464,7 @@ func (s *waiters) firstOf(taskType string, more int32) *waiter {
 }
 
 // promiseLocked proposes the first waiters whom count tasks of the type suit.
-func (s *waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
+func (s *Waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
 	for count > 0 {
 		w := s.firstLocked(m, taskType)
 		if w == nil {
@@ -441,11 +478,11 @@ func (s *waiters) promiseLocked(m *fsm.Machine, taskType string, count int) {
 }
 
 // proposeLocked hands the parked w's command to the batcher.
-func (s *waiters) proposeLocked(w *waiter) {
+func (s *Waiters) proposeLocked(w *waiter) {
 	s.unparkLocked(w)
 	w.state = waiterProposed
-	s.woken(1)
-	if err := s.batcher.enqueueWaiting(&w.pending); err != nil {
+	s.cfg.Woken(1)
+	if err := s.cfg.Batcher.enqueueWaiting(&w.pending); err != nil {
 		s.unpromiseLocked(w, w.promisedCount) // nobody can be promised anything
 		w.err = err
 		s.doneLocked(w)
@@ -453,7 +490,7 @@ func (s *waiters) proposeLocked(w *waiter) {
 }
 
 // drop is told that the batcher refused what it had queued of w.
-func (s *waiters) drop(w *waiter, err error) {
+func (s *Waiters) drop(w *waiter, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unpromiseLocked(w, w.promisedCount)
@@ -461,14 +498,14 @@ func (s *waiters) drop(w *waiter, err error) {
 	s.doneLocked(w)
 }
 
-func (s *waiters) doneLocked(w *waiter) {
+func (s *Waiters) doneLocked(w *waiter) {
 	w.state = waiterDone
 	s.count--
 	close(w.done)
 }
 
 // parkLocked puts w where its order of arrival says.
-func (s *waiters) parkLocked(w *waiter) {
+func (s *Waiters) parkLocked(w *waiter) {
 	w.state = waiterParked
 	for _, t := range w.listed() {
 		q := s.queues[t]
@@ -488,7 +525,7 @@ func (s *waiters) parkLocked(w *waiter) {
 }
 
 // unparkLocked undoes parkLocked.
-func (s *waiters) unparkLocked(w *waiter) {
+func (s *Waiters) unparkLocked(w *waiter) {
 	for _, t := range w.listed() {
 		q := s.queues[t]
 		at, _ := q.find(w.claim.MoreAttempts)

@@ -1,0 +1,112 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// leading is a state with a batcher and those who wait, without a node.
+type leading struct {
+	mu      sync.RWMutex // guards the state
+	m       *fsm.Machine
+	index   uint64
+	batcher *Batcher
+	waiters *Waiters
+	looks   atomic.Int32 // how often it was asked whether something is claimable
+}
+
+// startLeading starts a state that leads until the test ends.
+func startLeading(t *testing.T) *leading {
+	t.Helper()
+	l := &leading{m: fsm.New()}
+	l.batcher = New(Config{Apply: l.apply, Refuse: func() error { return errClosedGate }, Waiters: func() *Waiters { return l.waiters }, QueueMax: testQueueMax})
+	l.waiters = NewWaiters(WaitersConfig{Batcher: l.batcher, Read: l.read, Claimable: l.claimable, Woken: func(int) {}, Max: 20_000})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		l.batcher.Run(stop)
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-stopped
+	})
+	l.batcher.Open(GateOpen, l.now)
+	return l
+}
+
+func (l *leading) now() fsm.Stamp { return fsm.Stamp{U: 1, T: 2} }
+
+func (l *leading) read(see func(*fsm.Machine)) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	see(l.m)
+}
+
+func (l *leading) claimable(m *fsm.Machine, c fsm.ClaimNext) bool {
+	l.looks.Add(1)
+	return m.Claimable(c, l.now())
+}
+
+func (l *leading) apply(entry []byte) Future {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.index++
+	applied, err := l.m.Apply(l.index, entry)
+	l.waiters.NoteReady(applied.Ready)
+	return fakeFuture{err: err, applied: &applied}
+}
+
+// Whoever waits for other types costs nothing, and is woken by nothing.
+func TestWaiters_othersAreNotLookedAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := startLeading(t)
+		set := l.waiters
+		var others []*waiter
+		for i := range 10_000 {
+			w, err := set.admit(fsm.ClaimNext{WorkerID: "w", Types: []string{fmt.Sprint("type", i%100)}, Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			others = append(others, w)
+		}
+		mail := make(chan error, 1)
+		go func() {
+			p, _, err := set.Wait(context.Background(), fsm.ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 1, LeaseMS: 1000}, time.Hour)
+			if err == nil && len(p.Result.Claims) != 1 {
+				err = fmt.Errorf("%d tasks", len(p.Result.Claims))
+			}
+			mail <- err
+		}()
+		synctest.Wait()
+		l.looks.Store(0)
+		if _, err := l.batcher.Propose(context.Background(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(`{}`)}}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-mail; err != nil {
+			t.Fatalf("the claim got nothing: %v", err)
+		}
+		synctest.Wait()
+		if looks := l.looks.Load(); looks > 8 {
+			t.Errorf("%d looks at the state for one task", looks)
+		}
+		if got := set.Len(); got != len(others) {
+			t.Errorf("%d wait, want %d", got, len(others))
+		}
+		for _, w := range others {
+			if !set.leave(w, true) {
+				t.Fatal("a claim of another type was woken")
+			}
+		}
+		if len(set.queues) != 0 || set.Len() != 0 {
+			t.Errorf("%d queues and %d claims are left", len(set.queues), set.Len())
+		}
+	})
+}
