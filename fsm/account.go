@@ -202,7 +202,7 @@ func (m *Machine) arrange(ts *typeState, t *Task) {
 }
 
 // typeNamed returns what is kept of the type, nil if nothing is.
-func (m *Machine) typeNamed(name string) *typeState {
+func (m *derived) typeNamed(name string) *typeState {
 	if ts := m.recent; ts != nil && ts.name == name {
 		return ts
 	}

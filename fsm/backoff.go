@@ -54,7 +54,7 @@ func jitterOf(taskID uint64, attempts int32) uint64 {
 }
 
 // backoffOf returns the task's backoff, else its type's; nil if there is none.
-func (m *Machine) backoffOf(t *Task) *Backoff {
+func (m *derived) backoffOf(t *Task) *Backoff {
 	if b := t.options().Backoff; b != nil {
 		return b
 	}
@@ -63,7 +63,7 @@ func (m *Machine) backoffOf(t *Task) *Backoff {
 
 // backoffDelay returns how long a task waits whose attempt is over, 0 = not at
 // all.
-func (m *Machine) backoffDelay(t *Task) int64 {
+func (m *derived) backoffDelay(t *Task) int64 {
 	b := m.backoffOf(t)
 	if b == nil {
 		return 0
@@ -73,7 +73,7 @@ func (m *Machine) backoffDelay(t *Task) int64 {
 
 // fromNow returns the time by T that is ms from now. There is no later one than
 // the last that an int64 holds.
-func (m *Machine) fromNow(ms int64) int64 {
+func (m *saved) fromNow(ms int64) int64 {
 	now := m.header.Stamp.T
 	if ms > math.MaxInt64-now {
 		return math.MaxInt64

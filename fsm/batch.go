@@ -102,7 +102,7 @@ func (m *Machine) applyOp(op Command, start int) Result {
 
 // shown counts the task as part of the answer. It returns a bare copy if the
 // answer is full.
-func (m *Machine) shown(t *Task) *Task { return shownIn(&m.answered, t) }
+func (m *effects) shown(t *Task) *Task { return shownIn(&m.answered, t) }
 
 // shownIn is shown of an answer that holds so much already.
 func shownIn(answered *int, t *Task) *Task {

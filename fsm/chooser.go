@@ -71,7 +71,7 @@ func (c *ClaimNext) takesAny() bool {
 }
 
 // sourcesOf appends what the listed types have to take.
-func (m *Machine) sourcesOf(c ClaimNext, sources []source) []source {
+func (m *derived) sourcesOf(c ClaimNext, sources []source) []source {
 	for _, name := range c.Types {
 		ts := m.types[name]
 		if ts == nil || ts.standing != typeOpen {

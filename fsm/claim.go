@@ -211,7 +211,7 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 }
 
 // leaseOfTask returns how long a claim of the task lasts that asks for nothing.
-func (m *Machine) leaseOfTask(t *Task) int64 {
+func (m *derived) leaseOfTask(t *Task) int64 {
 	switch byType := m.settingsOf(t.Type).LeaseMS; {
 	case t.LeaseMS != 0:
 		return t.LeaseMS

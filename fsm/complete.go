@@ -118,7 +118,7 @@ func (m *Machine) keepThen(id uint64, then *Then) {
 // repeatThen adds the follow-ups and claims of the first answer to a repeated
 // one, as they are now. Of a task that was removed there is only the id, and
 // the token of its claim.
-func (m *Machine) repeatThen(result Result) Result {
+func (m *saved) repeatThen(result Result) Result {
 	then := result.Task.Then
 	if then == nil {
 		return result
@@ -133,7 +133,7 @@ func (m *Machine) repeatThen(result Result) Result {
 	return result
 }
 
-func (m *Machine) repeatFollowUp(f FollowUp) Submitted {
+func (m *saved) repeatFollowUp(f FollowUp) Submitted {
 	if t := m.tasks.Get(f.ID); t != nil {
 		shown := *t
 		return Submitted{Task: &shown, Created: f.Created}

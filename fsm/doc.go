@@ -8,6 +8,11 @@
 // starts a goroutine, takes a lock, does I/O of its own or logs: time arrives
 // as a Stamp inside the entry, decided by the leader.
 //
+// A Machine is three parts: what is saved, what is derived of it, and the effects of
+// the entry that is being applied (machine.go). A method that needs one part alone is
+// that part's; what has to keep two of them in step is the Machine's. A command is one
+// row of the table in commands.go, and one type, in the file of what it does.
+//
 // What it does not do: it does not know Raft, HTTP, or which node it runs on.
 // Package cluster feeds it committed entries and owns the one lock around it.
 //

@@ -46,7 +46,7 @@ type times struct {
 
 // enterTimes puts a task that takes so many bytes into the indexes by time
 // where its fields place it.
-func (m *Machine) enterTimes(t *Task, bytes int64) {
+func (m *derived) enterTimes(t *Task, bytes int64) {
 	if t.Status.Ended() {
 		m.enterEnded(t, bytes)
 		return
@@ -63,7 +63,7 @@ func (m *Machine) enterTimes(t *Task, bytes int64) {
 }
 
 // leaveTimes undoes enterTimes.
-func (m *Machine) leaveTimes(t *Task, bytes int64) {
+func (m *derived) leaveTimes(t *Task, bytes int64) {
 	if t.Status.Ended() {
 		m.leaveEnded(t, bytes)
 		return
@@ -80,7 +80,7 @@ func (m *Machine) leaveTimes(t *Task, bytes int64) {
 }
 
 // resetTimes empties the indexes by time.
-func (m *Machine) resetTimes() {
+func (m *derived) resetTimes() {
 	m.scheduled, m.expiring = index.NewTimeline(), index.NewTimeline()
 	m.finalizing = index.NewTimeline()
 	m.resetEnded()

@@ -94,7 +94,7 @@ func (m *Machine) revive(t *Task) {
 }
 
 // unend takes from the ended task that is being edited what its end left.
-func (m *Machine) unend(t *Task) {
+func (m *derived) unend(t *Task) {
 	t.WorkerID, t.Token = "", 0
 	t.CompletedAt, t.RemoveAt = 0, 0
 	t.Result, t.ResultPayload = nil, nil
@@ -106,7 +106,7 @@ func (m *Machine) unend(t *Task) {
 
 // retentionOf returns how long the task that has ended is kept: milliseconds
 // above 0, KeepForever or KeepNone.
-func (m *Machine) retentionOf(t *Task) int64 {
+func (m *derived) retentionOf(t *Task) int64 {
 	if ms := t.options().RetentionMS; ms != 0 {
 		return ms
 	}
@@ -121,14 +121,14 @@ func (m *Machine) retentionOf(t *Task) int64 {
 
 // evictable returns the index of ended tasks that the task belongs to: those
 // that failed are evicted after all others.
-func (m *Machine) evictable(t *Task) index.Timeline {
+func (m *derived) evictable(t *Task) index.Timeline {
 	if t.Status == StatusFailed {
 		return m.failedByEnd
 	}
 	return m.doneByEnd
 }
 
-func (m *Machine) enterEnded(t *Task, bytes int64) {
+func (m *derived) enterEnded(t *Task, bytes int64) {
 	if t.Step() != nil {
 		return // it goes with its parent
 	}
@@ -139,7 +139,7 @@ func (m *Machine) enterEnded(t *Task, bytes int64) {
 	}
 }
 
-func (m *Machine) leaveEnded(t *Task, bytes int64) {
+func (m *derived) leaveEnded(t *Task, bytes int64) {
 	if t.Step() != nil {
 		return
 	}
@@ -150,7 +150,7 @@ func (m *Machine) leaveEnded(t *Task, bytes int64) {
 	}
 }
 
-func (m *Machine) resetEnded() {
+func (m *derived) resetEnded() {
 	m.removing = index.NewTimeline()
 	m.doneByEnd, m.failedByEnd = index.NewTimeline(), index.NewTimeline()
 	m.endedBytes = 0

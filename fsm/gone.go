@@ -97,7 +97,7 @@ func (m *Machine) forgetGone(id uint64) {
 }
 
 // excludeGone takes a record out of everything derived.
-func (m *Machine) excludeGone(id uint64, g *gone) {
+func (m *derived) excludeGone(id uint64, g *gone) {
 	if g.Key != "" {
 		delete(m.goneKeys, g.keyName())
 	}
@@ -118,13 +118,13 @@ func (m *Machine) forgetGoneDue() {
 	}
 }
 
-func (m *Machine) resetGone() {
+func (m *derived) resetGone() {
 	m.forgettingGone = index.NewTimeline()
 	m.goneKeys = map[string]uint64{}
 }
 
 // findGone returns what is remembered of the removed task, nil if nothing is.
-func (m *Machine) findGone(id uint64) *gone {
+func (m *saved) findGone(id uint64) *gone {
 	g := m.gone.Get(id)
 	if g == nil || g.ForgetU <= m.header.Stamp.U {
 		return nil
@@ -153,7 +153,7 @@ func (g *gone) task(id uint64) *Task {
 
 // goneResult answers a call for a task that is not there: why nothing more can
 // happen to it if it was removed, else that there is none.
-func (m *Machine) goneResult(id uint64) Result {
+func (m *saved) goneResult(id uint64) Result {
 	g := m.findGone(id)
 	if g == nil {
 		return Result{Code: CodeTaskNotFound}
@@ -163,7 +163,7 @@ func (m *Machine) goneResult(id uint64) Result {
 
 // heldGone is held of a task that is not there: a call that ended its last claim
 // is repeated.
-func (m *Machine) heldGone(h Hold, outcome Outcome) Result {
+func (m *saved) heldGone(h Hold, outcome Outcome) Result {
 	result := m.goneResult(h.ID)
 	if !result.Gone || outcome == OutcomeNone {
 		return result

@@ -110,7 +110,7 @@ func jump(next, ground uint64, was, now int64) uint64 {
 
 // shiftU moves the lease clock by d, and with it all saved times that go by it.
 // What is derived of them is out of date then: only a capture may follow.
-func (m *Machine) shiftU(d int64) {
+func (m *saved) shiftU(d int64) {
 	m.header.Stamp.U += d
 	for _, t := range m.tasks.All() {
 		if t.Status == StatusClaimed {

@@ -26,7 +26,7 @@ func groupOf(t *Task) string {
 }
 
 // enterGroup adds a task that has not ended to its group.
-func (m *Machine) enterGroup(ts *typeState, t *Task) {
+func (m *derived) enterGroup(ts *typeState, t *Task) {
 	name := t.Options.Group
 	g := ts.groups[name]
 	if g == nil {
@@ -97,7 +97,7 @@ func (m *Machine) follow(ts *typeState, name string) {
 
 // leads reports whether the group of the pending task, if it has one, lets it
 // be claimed.
-func (m *Machine) leads(t *Task) bool {
+func (m *derived) leads(t *Task) bool {
 	name := groupOf(t)
 	return name == "" || m.types[t.Type].groups[name].ready == t.ID
 }

@@ -137,7 +137,7 @@ func (m *Machine) expireJoinTokens() {
 
 // nextJoinTokenEnd returns when the first token expires, by T; ok false if there is
 // none.
-func (m *Machine) nextJoinTokenEnd() (t int64, ok bool) {
+func (m *saved) nextJoinTokenEnd() (t int64, ok bool) {
 	for _, token := range m.header.JoinTokens {
 		if !ok || token.ExpiresAt < t {
 			t, ok = token.ExpiresAt, true
@@ -146,12 +146,12 @@ func (m *Machine) nextJoinTokenEnd() (t int64, ok bool) {
 	return t, ok
 }
 
-func (m *Machine) dropJoinToken(at int) {
+func (m *saved) dropJoinToken(at int) {
 	m.header.JoinTokens = slices.Delete(slices.Clone(m.header.JoinTokens), at, at+1)
 }
 
 // findJoinToken returns the place of the token with that hash, -1 if there is none.
-func (m *Machine) findJoinToken(hash []byte) int {
+func (m *saved) findJoinToken(hash []byte) int {
 	return slices.IndexFunc(m.header.JoinTokens, func(t *JoinToken) bool { return bytes.Equal(t.Hash, hash) })
 }
 

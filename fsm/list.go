@@ -90,7 +90,7 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 
 // walk yields the tasks from the cursor on; if those of one parent are asked for,
 // no others.
-func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
+func (m *saved) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
 	if q.ParentID != 0 {
 		return m.walkSteps(q)
 	}
@@ -108,7 +108,7 @@ func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
 
 // walkSteps yields the steps of the parent from the cursor on, nothing if there is
 // no such parent.
-func (m *Machine) walkSteps(q ListQuery) iter.Seq[table.Kept[Task]] {
+func (m *saved) walkSteps(q ListQuery) iter.Seq[table.Kept[Task]] {
 	return func(yield func(table.Kept[Task]) bool) {
 		t := m.tasks.Get(q.ParentID)
 		if t == nil || t.Parent() == nil {

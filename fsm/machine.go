@@ -10,9 +10,33 @@ import (
 // Machine is the state. It is not safe for concurrent use: package cluster's
 // adapter holds the one lock around it. Apply wants it exclusively, and so
 // does Snapshot; every other method only reads.
+//
+// What its parts need of each other goes through it: a method that is a part's own
+// reads and changes nothing but that part.
 type Machine struct {
-	// Saved: what a snapshot holds, and all that decides.
+	saved   // what a snapshot holds, and all that decides
+	derived // bookkeeping of it, in memory only
+	effects // what the entry that is being applied did so far
 
+	// answers is what results are made of: of memory that is theirs, or while
+	// Replay runs of reused.
+	answers, reused *answers
+	sources         []source // memory of chooser
+	choosing        []byte   // memory of choiceOfNext
+
+	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
+	// change them.
+	rememberedMax int
+	goneMax       int
+
+	// partial is the restore that is under way, nil if none is. It is derived of the
+	// log alone: no snapshot has it, so none may replace the log that it is of.
+	partial *partial
+}
+
+// saved is what a snapshot holds. Tasks are changed by Machine.edit and Machine.edited
+// alone, which keep derived in step.
+type saved struct {
 	header   header
 	tasks    table.Table[Task]
 	requests table.Table[request] // by sequence number
@@ -22,9 +46,16 @@ type Machine struct {
 
 	trail     trail
 	schedules []*ScheduleView // sorted by name, at most schedulesMax; neither slice nor views change in place
+}
 
-	// Derived: bookkeeping in memory only, built anew by rebuild.
+// newSaved returns what the empty state saves: index 0, both clocks 0.
+func newSaved() saved {
+	return saved{header: header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: newTrail()}
+}
 
+// derived is what is known of the saved state beside: Machine.rebuild makes it anew of
+// that alone, and it comes out as it was.
+type derived struct {
 	parents    map[uint64]*parentState       // by the parent's id
 	counts     [StatusCancelled + 1]int64    // by Status
 	types      map[string]*typeState         // those that have tasks or settings
@@ -40,37 +71,30 @@ type Machine struct {
 	remembered int                           // claims in all requests
 	bytes      int64                         // the estimate that Bytes returns
 	times
-	begun             []Lease        // claims begun by the entry being applied
-	requeued, removed int            // by the entry being applied, for Applied
+
+	typesChanged uint64     // how often a type began or was forgotten; never goes back
+	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name
+}
+
+// effects is what the entry that is being applied did so far: for its Applied, and for
+// what follows of it in the same entry.
+type effects struct {
+	begun             []Lease        // claims begun
+	requeued, removed int            // for Applied
 	tally             Tally          // the same
 	ended             []uint64       // what it ended or removed
-	stepsEnded        []uint64       // steps that ended, of which nothing has followed yet
-	following         bool           // that is being done
-	changed           int            // how often a task was changed, added or removed, ever
+	noted             []ReadyTasks   // what it made claimable
+	notedGone         map[string]int // types that are in noted and gone since: where
 	told              uint32         // events of it in the trail
 	checkpoint        bool           // it held a Checkpoint
 	restored          bool           // a RestoreEnd of it replaced the state
-	noted             []ReadyTasks   // what that entry made claimable
-	notedGone         map[string]int // types that are in noted and gone since: where
-	command           int            // the place in the entry of the command being applied
-	picks             int            // tasks that the command took at random
 
-	typesChanged uint64     // how often a type began or was forgotten
-	recent       *typeState // of the task that changed last or changes next, nil if unknown; found without its name
-	sources      []source   // memory of chooser
-	choosing     []byte     // memory of choiceOfNext
+	command    int      // the place in the entry of the command being applied
+	picks      int      // tasks that the command took at random
+	changed    int      // how often a task was changed, added or removed, ever
+	stepsEnded []uint64 // steps that ended, of which nothing has followed yet
+	following  bool     // that is being done
 
-	// rememberedMax is the bound of remembered, goneMax that of gone; only tests
-	// change them.
-	rememberedMax int
-	goneMax       int
-
-	// answers is what results are made of: of memory that is theirs, or while
-	// Replay runs of reused.
-	answers, reused *answers
-	// partial is the restore that is under way, nil if none is. It is derived of the
-	// log alone: no snapshot has it, so none may replace the log that it is of.
-	partial *partial
 	// undo is the journal while an atomic batch is applied, else nil.
 	undo *undo
 	// answered is how many bytes of tasks the answer of the batch that is being
@@ -123,10 +147,9 @@ type claimRef struct {
 // New returns the empty state: index 0, both clocks 0.
 func New() *Machine {
 	m := &Machine{
-		header:        header{NextID: 1, NextToken: 1, NextRequest: 1},
+		saved:         newSaved(),
 		rememberedMax: rememberedMax,
 		goneMax:       goneMax,
-		trail:         newTrail(),
 		answers:       newAnswers(slabKept, 0),
 	}
 	m.tasks = table.New[Task](waitingTasks{m}, busyPages)
@@ -140,7 +163,7 @@ func (m *Machine) Index() uint64 { return m.header.Index }
 // moment returns what the entry being applied is known by in the trail and as a
 // schedule's version: it grows with each entry, also where a state was restored that
 // had come to a higher index elsewhere.
-func (m *Machine) moment() uint64 { return m.header.moment() }
+func (m *saved) moment() uint64 { return m.header.moment() }
 
 func (h *header) moment() uint64 { return h.Index + h.Ahead }
 

@@ -99,7 +99,7 @@ func (m *Machine) Node(uuid string) (n NodeRecord, ok bool) {
 // Nodes returns the node records, sorted by UUID. The caller owns the slice.
 func (m *Machine) Nodes() []NodeRecord { return slices.Clone(m.nodes) }
 
-func (m *Machine) findNode(uuid string) (at int, known bool) {
+func (m *saved) findNode(uuid string) (at int, known bool) {
 	return slices.BinarySearchFunc(m.nodes, uuid, func(n NodeRecord, uuid string) int {
 		return strings.Compare(n.UUID, uuid)
 	})

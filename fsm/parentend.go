@@ -55,7 +55,7 @@ func (m *Machine) tellParentEnd(t *Task) {
 }
 
 // autoEnd returns how a parent ends by itself, once all its steps have ended.
-func (m *Machine) autoEnd(t *Task) parentEnd {
+func (m *saved) autoEnd(t *Task) parentEnd {
 	plan := t.Parent().Plan
 	var completed int
 	var culprit *Task // the first that failed, else the first that was cancelled
@@ -85,7 +85,7 @@ func autoError(plan *Plan, s *Task) string {
 // autoResult returns the JSON object of the results of the steps that completed,
 // in the plan's order; of their ids if that is too large. A step's name needs no
 // escaping: the API takes only letters, digits and _ . : - in it.
-func (m *Machine) autoResult(t *Task) []byte {
+func (m *saved) autoResult(t *Task) []byte {
 	size, fits := m.autoResultSize(t)
 	b := append(make([]byte, 0, size), '{')
 	for place := range t.Parent().Plan.Steps {
@@ -110,7 +110,7 @@ func (m *Machine) autoResult(t *Task) []byte {
 
 // autoResultSize returns how long the object of results is, or if that is too
 // large, a bound of how long that of the ids is.
-func (m *Machine) autoResultSize(t *Task) (size int, fits bool) {
+func (m *saved) autoResultSize(t *Task) (size int, fits bool) {
 	results, ids := len(`{}`), len(`{}`)
 	for place := range t.Parent().Plan.Steps {
 		s := m.tasks.Get(t.ID + 1 + uint64(place))

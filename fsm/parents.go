@@ -51,7 +51,7 @@ func (ps *parentState) unasked() int32 { return ps.counts[StatusClaimed] - ps.as
 
 // joinParent begins what is derived of the task's parent, or of the task if it is
 // one. A task that is neither has no part in it.
-func (m *Machine) joinParent(t *Task) {
+func (m *derived) joinParent(t *Task) {
 	id, plan := parentOf(t)
 	if plan == nil {
 		return
@@ -65,7 +65,7 @@ func (m *Machine) joinParent(t *Task) {
 }
 
 // quitParent undoes joinParent.
-func (m *Machine) quitParent(t *Task) {
+func (m *derived) quitParent(t *Task) {
 	id, plan := parentOf(t)
 	if plan == nil {
 		return
@@ -91,7 +91,7 @@ func parentOf(t *Task) (id uint64, plan *Plan) {
 
 // enterSteps puts a parent or step that takes so many bytes where its fields
 // place it.
-func (m *Machine) enterSteps(t *Task, o *Options, bytes int64) {
+func (m *derived) enterSteps(t *Task, o *Options, bytes int64) {
 	switch {
 	case o.Step != nil:
 		m.countStep(t, o.Step, 1, bytes)
@@ -103,7 +103,7 @@ func (m *Machine) enterSteps(t *Task, o *Options, bytes int64) {
 }
 
 // leaveSteps undoes enterSteps.
-func (m *Machine) leaveSteps(t *Task, o *Options, bytes int64) {
+func (m *derived) leaveSteps(t *Task, o *Options, bytes int64) {
 	switch {
 	case o.Step != nil:
 		m.countStep(t, o.Step, -1, -bytes)
@@ -115,7 +115,7 @@ func (m *Machine) leaveSteps(t *Task, o *Options, bytes int64) {
 }
 
 // countStep adds by, 1 or -1, steps like t, and their bytes.
-func (m *Machine) countStep(t *Task, s *Step, by int32, bytes int64) {
+func (m *derived) countStep(t *Task, s *Step, by int32, bytes int64) {
 	ps := m.parents[s.ParentID]
 	ps.counts[t.Status] += by
 	if t.Status == StatusClaimed && t.CancelRequested {

@@ -56,7 +56,7 @@ func (m *Machine) patch(c Patch) Result {
 
 // setRunAt lets the task that is being edited, and that is not claimed, wait
 // until then: it is scheduled, or pending if that is not in the future.
-func (m *Machine) setRunAt(t *Task, at int64) {
+func (m *saved) setRunAt(t *Task, at int64) {
 	t.RunAt, t.Status = at, StatusPending
 	if at > m.header.Stamp.T {
 		t.Status = StatusScheduled

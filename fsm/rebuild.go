@@ -9,7 +9,7 @@ import (
 )
 
 // resetIndexes empties everything that is derived.
-func (m *Machine) resetIndexes() {
+func (m *derived) resetIndexes() {
 	m.counts = [StatusCancelled + 1]int64{}
 	m.types = map[string]*typeState{}
 	m.byName = btree.Map[string, *typeState]{}

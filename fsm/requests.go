@@ -72,7 +72,7 @@ func (m *Machine) repeatRequest(id, workerID string, choice uint64) (result Resu
 // comes bare once the answer's size is used up: tasks may have grown since the
 // first answer. One that lives comes bare past twice the size, which only a
 // batch reaches that repeats one request many times.
-func (m *Machine) repeatClaim(c ClaimRef, size *int) Claim {
+func (m *saved) repeatClaim(c ClaimRef, size *int) Claim {
 	t := m.tasks.Get(c.TaskID)
 	if t == nil {
 		return Claim{Task: Task{ID: c.TaskID, Token: c.Token}, Token: c.Token}
@@ -87,7 +87,7 @@ func (m *Machine) repeatClaim(c ClaimRef, size *int) Claim {
 
 // nextRequest takes a sequence number for a request that is to be remembered:
 // 0 if it has no id.
-func (m *Machine) nextRequest(id string) uint64 {
+func (m *saved) nextRequest(id string) uint64 {
 	if id == "" {
 		return 0
 	}
@@ -130,7 +130,7 @@ func (m *Machine) forget(seq uint64) {
 }
 
 // excludeRequest takes a request out of everything derived.
-func (m *Machine) excludeRequest(seq uint64, r *request) {
+func (m *derived) excludeRequest(seq uint64, r *request) {
 	if r.Live == 0 {
 		m.forgetting.Delete(forgetAt{r.ForgetU, seq})
 	} else {

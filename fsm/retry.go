@@ -123,7 +123,7 @@ func endedByRetry(t *Task, token uint64) bool {
 
 // retryGone answers a retry of a task that is not there: it is a repeat if it
 // had cancelled the task, which was removed since. Else nothing is left to retry.
-func (m *Machine) retryGone(c Retry) Result {
+func (m *saved) retryGone(c Retry) Result {
 	g := m.findGone(c.ID)
 	if g == nil || c.Token == 0 || g.Token != c.Token || g.Outcome != OutcomeCancelled {
 		return Result{Code: CodeTaskNotFound}

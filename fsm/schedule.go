@@ -137,7 +137,7 @@ func newSlots() *btree.BTreeG[*ScheduleView] {
 	}, btree.Options{NoLocks: true})
 }
 
-func (m *Machine) findSchedule(name string) (at int, known bool) {
+func (m *saved) findSchedule(name string) (at int, known bool) {
 	return slices.BinarySearchFunc(m.schedules, name, func(v *ScheduleView, name string) int {
 		return strings.Compare(v.Name, name)
 	})
@@ -220,7 +220,7 @@ func (m *Machine) runSchedules(c RunSchedules) Result {
 
 // waitsFor reports whether the item is of the slot that the schedule waits for,
 // and that has come.
-func (m *Machine) waitsFor(v *ScheduleView, item *ScheduleRun) bool {
+func (m *saved) waitsFor(v *ScheduleView, item *ScheduleRun) bool {
 	return v.Version == item.Version && v.NextRunAt == item.Slot && item.Slot != 0 && item.Slot <= m.header.Stamp.T &&
 		(item.Next == 0 || item.Next > item.Slot)
 }
@@ -242,13 +242,13 @@ func (m *Machine) runSlot(was *ScheduleView, item *ScheduleRun) (*ScheduleView, 
 }
 
 // lives reports whether the task is there and has not ended.
-func (m *Machine) lives(id uint64) bool {
+func (m *saved) lives(id uint64) bool {
 	t := m.tasks.Get(id)
 	return t != nil && !t.Status.Ended()
 }
 
 // includeSchedule adds a schedule to everything derived.
-func (m *Machine) includeSchedule(v *ScheduleView) {
+func (m *derived) includeSchedule(v *ScheduleView) {
 	if v.NextRunAt != 0 {
 		m.slots.Set(v)
 	}
@@ -256,7 +256,7 @@ func (m *Machine) includeSchedule(v *ScheduleView) {
 }
 
 // excludeSchedule undoes includeSchedule.
-func (m *Machine) excludeSchedule(v *ScheduleView) {
+func (m *derived) excludeSchedule(v *ScheduleView) {
 	if v.NextRunAt != 0 {
 		m.slots.Delete(v)
 	}

@@ -146,7 +146,7 @@ func (m *Machine) extendLease(id uint64, leaseMS int64) *Task {
 }
 
 // lengthen is extendLease of the task that is being edited.
-func (m *Machine) lengthen(t *Task, leaseMS int64) {
+func (m *saved) lengthen(t *Task, leaseMS int64) {
 	asked := leaseMS != 0
 	if !asked {
 		leaseMS = t.ClaimLeaseMS
@@ -171,7 +171,7 @@ func (m *Machine) held(h Hold, outcome Outcome) (result Result, ok bool) {
 
 // holdOf is held, by the contract's order of checks. It changes nothing, and the
 // result has the state's own task.
-func (m *Machine) holdOf(h Hold, outcome Outcome) (result Result, ok bool) {
+func (m *saved) holdOf(h Hold, outcome Outcome) (result Result, ok bool) {
 	t := m.tasks.Get(h.ID)
 	switch {
 	case t == nil:

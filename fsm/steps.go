@@ -106,7 +106,7 @@ func (m *Machine) Reach(id uint64) int {
 
 // waitsForSteps returns the names of the steps that the step depends on and that
 // have not completed: at most whyStepsMax, in the plan's order.
-func (m *Machine) waitsForSteps(t *Task) []string {
+func (m *saved) waitsForSteps(t *Task) []string {
 	var names []string
 	s := t.Step()
 	for _, on := range s.Plan.Steps[t.StepPlace()].DependsOn {

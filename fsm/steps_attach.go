@@ -3,7 +3,7 @@ package fsm
 // attachSteps looks at what a saved task has to do with its parent or its steps,
 // and gives the steps of a parent its plan. It returns what is wrong, "" if
 // nothing is. Parents come before their steps, and all records are there.
-func (m *Machine) attachSteps(t *Task) (problem string) {
+func (m *saved) attachSteps(t *Task) (problem string) {
 	switch o := t.options(); {
 	case o.Parent != nil:
 		return m.attachPlan(t, o.Parent.Plan)
@@ -15,7 +15,7 @@ func (m *Machine) attachSteps(t *Task) (problem string) {
 
 // problemOfStep returns what is wrong with a saved step, "" if nothing is. Its
 // parent has looked at the rest.
-func (m *Machine) problemOfStep(t *Task, s *Step) string {
+func (m *saved) problemOfStep(t *Task, s *Step) string {
 	parent := m.tasks.Get(s.ParentID)
 	switch {
 	case parent == nil || parent.Parent() == nil:
@@ -30,7 +30,7 @@ func (m *Machine) problemOfStep(t *Task, s *Step) string {
 
 // attachPlan gives the plan of a saved parent to its steps. It returns what is
 // wrong with them, "" if nothing is.
-func (m *Machine) attachPlan(t *Task, p *Plan) (problem string) {
+func (m *saved) attachPlan(t *Task, p *Plan) (problem string) {
 	if !p.sound() {
 		return "its steps depend on each other, or on what is not there"
 	}

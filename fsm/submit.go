@@ -95,7 +95,7 @@ func (m *Machine) add(t *Task, message string) {
 }
 
 // runAtOf returns when the task may be claimed by T, 0 = at once.
-func (m *Machine) runAtOf(n *NewTask) int64 {
+func (m *saved) runAtOf(n *NewTask) int64 {
 	if n.DelayMS != 0 {
 		return m.fromNow(n.DelayMS)
 	}
@@ -118,7 +118,7 @@ func optionsOf(n *NewTask) Options {
 }
 
 // maxAttemptsOf returns the default of the type's tasks.
-func (m *Machine) maxAttemptsOf(taskType string) int32 {
+func (m *derived) maxAttemptsOf(taskType string) int32 {
 	if s := m.settingsOf(taskType); s.LimitSet {
 		return s.MaxAttempts
 	}

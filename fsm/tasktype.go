@@ -169,7 +169,7 @@ func (s *TypeSettings) change(c SetType) {
 
 // findRecord returns the place of the type's record, or where it would have to
 // be.
-func (m *Machine) findRecord(name string) (at int, known bool) {
+func (m *saved) findRecord(name string) (at int, known bool) {
 	return slices.BinarySearchFunc(m.settings, name, func(r *typeRecord, name string) int {
 		return strings.Compare(r.Name, name)
 	})
@@ -177,7 +177,7 @@ func (m *Machine) findRecord(name string) (at int, known bool) {
 
 // settingsOf returns the settings of the type, read-only; the zero value if it
 // has none.
-func (m *Machine) settingsOf(name string) *TypeSettings {
+func (m *derived) settingsOf(name string) *TypeSettings {
 	ts := m.typeNamed(name)
 	if ts == nil || ts.record == nil {
 		return &noSettings
@@ -238,7 +238,7 @@ func (m *Machine) typeResult(name string) Result {
 	return Result{Type: &v}
 }
 
-func (m *Machine) viewOf(ts *typeState, now Stamp) TypeView {
+func (m *saved) viewOf(ts *typeState, now Stamp) TypeView {
 	v := TypeView{Type: ts.name, Counts: ts.counts}
 	if ts.record != nil {
 		v.Settings = ts.record.Settings

@@ -170,7 +170,7 @@ func (t *trail) chunkBehind(after EventPos) int {
 
 // oldestEvent returns the place of the oldest event that is kept; of none, where
 // the next entry's first will be.
-func (m *Machine) oldestEvent() EventPos {
+func (m *saved) oldestEvent() EventPos {
 	if len(m.trail.chunks) == 0 {
 		return EventPos{Index: m.moment() + 1}
 	}

@@ -170,7 +170,7 @@ func (s *snapshotReader) trail(r *fieldReader) error {
 
 // indexTrail builds what is derived of the trail. It returns what is wrong with
 // it, "" if nothing is: each event must be one that Apply could have told.
-func (m *Machine) indexTrail() (problem string) {
+func (m *saved) indexTrail() (problem string) {
 	t, h := &m.trail, &m.header.Trail
 	t.last = newLastEvents()
 	newest, newestT, end := h.Gone, int64(math.MinInt64), h.End
@@ -208,7 +208,7 @@ func (m *Machine) indexTrail() (problem string) {
 
 // followsLast notes that the event is its task's newest, and reports whether it
 // leads to the one before.
-func (m *Machine) followsLast(e *rawEvent, at uint64) bool {
+func (m *saved) followsLast(e *rawEvent, at uint64) bool {
 	if e.task == 0 {
 		return e.before == 0
 	}

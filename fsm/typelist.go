@@ -91,7 +91,7 @@ func (m *Machine) locate(types []string) []int32 {
 	return list.slots
 }
 
-func (m *Machine) appendSlots(slots []int32, types []string) []int32 {
+func (m *derived) appendSlots(slots []int32, types []string) []int32 {
 	for _, name := range types {
 		if ts := m.types[name]; ts != nil {
 			slots = append(slots, ts.Slot())

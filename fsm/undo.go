@@ -59,7 +59,7 @@ func (m *Machine) keepAll() *undo {
 }
 
 // noteType notes that the record of the type is about to change.
-func (m *Machine) noteType(r *typeRecord) {
+func (m *effects) noteType(r *typeRecord) {
 	if m.undo != nil {
 		m.undo.types = append(m.undo.types, formerType{r, *r})
 	}

@@ -162,7 +162,7 @@ func unpackRest(b []byte, t *Task) {
 
 // nameOfType returns the type's name, the string that all its tasks share if there
 // are any.
-func (m *Machine) nameOfType(name []byte) string {
+func (m *derived) nameOfType(name []byte) string {
 	if ts := m.recent; ts != nil && ts.name == string(name) {
 		return ts.name
 	}
