@@ -378,6 +378,11 @@ func playJoin(r *crashRun) {
 	r.work("1")
 	r.judged()
 	last := r.procs.Nodes[len(r.procs.Nodes)-1]
+	token, body := procs.NewJoinToken()
+	r.must(http.MethodPost, "/api/cluster/tokens", body, &struct{}{})
+	if err := last.SetJoinToken(token); err != nil {
+		r.t.Fatal(err)
+	}
 	r.start(last)
 	eventually(r.t, "it to get a vote", func() bool {
 		view, err := procs.View(r.ctx, r.waitLeader())
