@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 )
@@ -20,7 +21,7 @@ func benchmarkHandler(b *testing.B, target, body string, p fsm.Proposed) {
 
 // benchmarkKeyed is benchmarkHandler with the key of that name, of those that the
 // server has.
-func benchmarkKeyed(b *testing.B, target, body string, p fsm.Proposed, name string, keys []Key) {
+func benchmarkKeyed(b *testing.B, target, body string, p fsm.Proposed, name string, keys []keyring.Key) {
 	s, node := setup(b, withKeys(keys...))
 	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return p, nil }
 	method, path, _ := strings.Cut(target, " ")
@@ -94,7 +95,7 @@ func BenchmarkKeyedSubmitHandler(b *testing.B) {
 	task := benchTask()
 	task.Status, task.WorkerID, task.Token = fsm.StatusPending, "", 0
 	p := fsm.Proposed{Index: 99, Stamp: benchStamp, Result: fsm.Result{Submitted: []fsm.Submitted{{Task: &task, Created: true}}}}
-	keys := []Key{testKey("producer", "free"), limited(testKey("producer", "rated"), keyRateMax)}
+	keys := []keyring.Key{testKey("producer", "free"), limited(testKey("producer", "rated"), keyring.RateMax)}
 	for i := range 998 {
 		keys = append(keys, testKey("producer", "other-"+strconv.Itoa(i)))
 	}

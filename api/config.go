@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/api/audit"
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/keyring"
 )
 
 // Config is what New needs. Only Node is required; zero fields have the
@@ -34,10 +35,10 @@ type Config struct {
 	AdvertisedHosts []string
 	// Keys reads the API keys as they are configured: New calls it, and every
 	// reload. nil, or none, and no Tokens: the server is open.
-	Keys func() ([]Key, error)
+	Keys func() ([]keyring.Key, error)
 	// Tokens reads whose tokens are taken beside the keys, when Keys are read. nil, or nil
 	// of it: nobody's.
-	Tokens func() (*Tokens, error)
+	Tokens func() (*keyring.Tokens, error)
 	// Audit gets every request with a known key that is denied. nil: nobody does.
 	Audit *audit.Writer
 	// AllowedOrigins are the origins, as https://host[:port], whose pages may

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/audit"
+	"github.com/claimq/claimq/api/keyring"
 )
 
 // tellDenied tells of a request from outside that was answered with 401 or 403: the log,
@@ -26,10 +27,10 @@ func (r *request) tellDenied() {
 
 // denied is tellDenied of a request of which no more is known than its answer, and by
 // which key it was made, nil: it is not known.
-func (s *Server) denied(ctx *fasthttp.RequestCtx, k *apiKey, c call, id []byte, now time.Time) {
+func (s *Server) denied(ctx *fasthttp.RequestCtx, k *keyring.Caller, c call, id []byte, now time.Time) {
 	name, resp := "", &ctx.Response
 	if k != nil {
-		name = k.name
+		name = k.Name
 	}
 	if quiet, ok := s.denials.mayLog(now); ok {
 		s.logger.Warn("denied a request", "remote_addr", ctx.RemoteAddr(), "status", resp.StatusCode(), "call", c.String(), "key", name,
@@ -40,7 +41,7 @@ func (s *Server) denied(ctx *fasthttp.RequestCtx, k *apiKey, c call, id []byte, 
 	}
 	s.cfg.Audit.Denied(now, func() audit.Denial {
 		return audit.Denial{
-			At: now, Key: name, From: sourceOf(ctx.RemoteAddr()), Call: c.String(), Status: resp.StatusCode(), RequestID: s.loggedID(id),
+			At: now, Key: name, From: keyring.SourceOf(ctx.RemoteAddr()), Call: c.String(), Status: resp.StatusCode(), RequestID: s.loggedID(id),
 			Answer: bytes.Clone(resp.Body()),
 		}
 	})

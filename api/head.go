@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 )
 
@@ -28,11 +29,11 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	if conn.known && !chunked && length <= bodyFreeBytes {
 		return config
 	}
-	var who *apiKey
-	var why failure
+	var who *keyring.Caller
+	var why keyring.Failure
 	var bad *refuse.Refusal
 	if keys := s.keys.Load(); keys != nil {
-		who, why, bad = keys.sentWith(h, time.Now(), sourceOf(conn.RemoteAddr()))
+		who, why, bad = sentWith(keys, h, time.Now(), keyring.SourceOf(conn.RemoteAddr()))
 	}
 	conn.crowded = bad == nil && !conn.known && who != nil && !s.shares.enterConn(conn, who)
 	if bad == nil && !conn.known && !conn.crowded {

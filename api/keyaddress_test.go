@@ -8,10 +8,11 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/wire"
 )
 
-func fromAddresses(k Key, prefixes ...string) Key {
+func fromAddresses(k keyring.Key, prefixes ...string) keyring.Key {
 	for _, p := range prefixes {
 		k.Addresses = append(k.Addresses, netip.MustParsePrefix(p))
 	}
@@ -47,11 +48,11 @@ func TestKeys_Addresses(t *testing.T) {
 	anywhere := testKey("operator")
 	for _, c := range []struct {
 		name               string
-		ofLeader, follower []Key
+		ofLeader, follower []keyring.Key
 	}{
-		{"both have the addresses", []Key{key}, []Key{key}},
-		{"the leader alone has them", []Key{key}, []Key{anywhere}},
-		{"the follower has no keys", []Key{key}, nil},
+		{"both have the addresses", []keyring.Key{key}, []keyring.Key{key}},
+		{"the leader alone has them", []keyring.Key{key}, []keyring.Key{anywhere}},
+		{"the follower has no keys", []keyring.Key{key}, nil},
 	} {
 		leader, follower := setupBoth(t, c.ofLeader, c.follower)
 		for _, s := range []*Server{leader, follower} {
@@ -98,11 +99,11 @@ func TestKeys_AddressUntold(t *testing.T) {
 func TestStream_KeyAddresses(t *testing.T) {
 	t.Parallel()
 	key := fromAddresses(testKey("reader"), "127.0.0.0/8")
-	keys := []Key{testKey("operator"), key}
-	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]Key, error) { return keys, nil } })
+	keys := []keyring.Key{testKey("operator"), key}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } })
 	st := openStream(t, listen(t, s), "/api/events", with("reader"))
 	st.begin()
-	keys = []Key{testKey("operator"), fromAddresses(testKey("reader"), "10.0.0.0/8")}
+	keys = []keyring.Key{testKey("operator"), fromAddresses(testKey("reader"), "10.0.0.0/8")}
 	s.HangUp()
 	if b, err := st.next(); err != nil || b.event != "error" || !strings.Contains(b.data, `"forbidden"`) {
 		t.Errorf("%+v, %v", b, err)

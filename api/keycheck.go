@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -18,9 +18,6 @@ import (
 // the key, and has counted the request. It is read from the peer port alone: the
 // public port hears it from anybody.
 const headerKey = "X-Claimq-Key"
-
-// challenge is what a 401 says is wanted.
-const challenge = `Bearer realm="claimq"`
 
 // headerAPIKey is X-API-Key as fasthttp spells it.
 const headerAPIKey = "X-Api-Key"
@@ -33,39 +30,39 @@ var bearer = []byte("Bearer ")
 func (r *request) authenticate() *refuse.Refusal {
 	keys := r.server.keys.Load()
 	c := &routes[r.target.call]
-	if c.roles.has(roleNone) {
+	if c.roles.Has(keyring.RoleNone) {
 		return nil
 	}
 	text, bad := r.sentKey()
 	failures := &r.server.metrics.authFailures
 	switch {
 	case keys == nil && r.passed:
-		return failures.refuse(failDiffer, refuseDiffer("This node leads and has no API keys, and the node that passed the request on has"))
+		return failures.refuse(keyring.FailDiffer, keyring.Differ("This node leads and has no API keys, and the node that passed the request on has"))
 	case keys == nil:
 		return nil
 	case bad:
-		return failures.refuse(failMalformed, refuseUnauthorized("The API key is malformed"))
+		return failures.refuse(keyring.FailMalformed, keyring.Unauthorized("The API key is malformed"))
 	case len(text) == 0 && r.forwarded:
-		return failures.refuse(failMissing, refuseUnauthorized("Missing API key: the node that passed the request on may have no keys, but the leader has"))
+		return failures.refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key: the node that passed the request on may have no keys, but the leader has"))
 	case len(text) == 0:
-		return failures.refuse(failMissing, refuseUnauthorized("Missing API key"))
+		return failures.refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key"))
 	}
-	k, why, refused := keys.who(text, r.start)
+	k, why, refused := keys.Who(text, r.start)
 	switch {
-	case refused != nil && why == failUnknown && r.passed:
-		return failures.refuse(failDiffer, refuseDiffer("The leader does not know the API key, and the node that passed the request on does"))
+	case refused != nil && why == keyring.FailUnknown && r.passed:
+		return failures.refuse(keyring.FailDiffer, keyring.Differ("The leader does not know the API key, and the node that passed the request on does"))
 	case refused != nil:
 		return failures.refuse(why, refused)
 	}
 	from := r.source()
-	if why, bad := k.bars(r.start, from); bad != nil {
+	if why, bad := k.Bars(r.start, from); bad != nil {
 		r.barred = k
 		return failures.refuse(why, bad)
 	}
 	if !r.passed { // else the other node has noted it
-		k.used(r.start, from)
+		k.Used(r.start, from)
 	}
-	r.who, r.key, r.roles, r.onlyTypes = k, k.name, k.roles, k.types
+	r.who, r.key, r.roles, r.onlyTypes = k, k.Name, k.Roles, k.Types
 	if bad := r.mayCall(c); bad != nil {
 		return bad
 	}
@@ -81,18 +78,18 @@ func (r *request) authenticate() *refuse.Refusal {
 
 // sentWith returns the key that a request of the public port was sent with, nil if it
 // is not known. A key that is of no use, or none, is refused.
-func (t *keyTable) sentWith(h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *apiKey, why failure, bad *refuse.Refusal) {
+func sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *keyring.Caller, why keyring.Failure, bad *refuse.Refusal) {
 	text, malformed := presentedKey(h)
 	switch {
 	case malformed:
-		return nil, failMalformed, refuseUnauthorized("The API key is malformed")
+		return nil, keyring.FailMalformed, keyring.Unauthorized("The API key is malformed")
 	case len(text) == 0:
-		return nil, failMissing, refuseUnauthorized("Missing API key")
+		return nil, keyring.FailMissing, keyring.Unauthorized("Missing API key")
 	}
-	if k, why, bad = t.who(text, now); bad != nil {
+	if k, why, bad = t.Who(text, now); bad != nil {
 		return nil, why, bad
 	}
-	if why, bad = k.bars(now, from); bad != nil {
+	if why, bad = k.Bars(now, from); bad != nil {
 		return k, why, bad
 	}
 	return k, 0, nil
@@ -106,7 +103,7 @@ func (r *request) sentKey() (key []byte, bad bool) {
 	if r.forwarded {
 		if key = h.Peek(headerKey); len(key) > 0 {
 			r.passed = true
-			return key, !validKeyText(key)
+			return key, !keyring.ValidText(key)
 		}
 	}
 	return presentedKey(h)
@@ -137,10 +134,10 @@ func passKey(out *fasthttp.Request, key []byte, known bool) {
 func (r *request) mayCall(c *route) *refuse.Refusal {
 	failures := &r.server.metrics.authFailures
 	if c.roles&r.roles == 0 {
-		return failures.refuse(failRole, refuseRole(r.roles, r.target.call.String(), c.roles))
+		return failures.refuse(keyring.FailRole, keyring.NoRole(r.roles, r.target.call.String(), c.roles))
 	}
 	if c.is&whole != 0 && len(r.onlyTypes) > 0 {
-		return failures.refuse(failType, &refuse.Refusal{
+		return failures.refuse(keyring.FailType, &refuse.Refusal{
 			Code: wire.CodeForbidden, Text: "The call " + r.target.call.String() + " is about all task types, and this key has only some",
 			Advice: "Use a key without task_types",
 		})
@@ -167,9 +164,9 @@ func (r *request) mayBatch() *refuse.Refusal {
 		c := &routes[call]
 		counted = counted || c.is&uncounted == 0
 		if c.roles&r.roles == 0 {
-			f := refuseRole(r.roles, call.String(), c.roles)
+			f := keyring.NoRole(r.roles, call.String(), c.roles)
 			f.Field = "ops[" + strconv.Itoa(i) + "].op"
-			return r.server.metrics.authFailures.refuse(failRole, f)
+			return r.server.metrics.authFailures.refuse(keyring.FailRole, f)
 		}
 	}
 	r.ops = &req
@@ -219,36 +216,5 @@ func presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 		}
 		key = authorization[n:]
 	}
-	return key, !validKeyText(key)
-}
-
-// refuseDiffer is the refusal of a request that one node lets in and another
-// does not.
-func refuseDiffer(text string) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: wire.CodeUnauthorized, Text: text + ": the keys of the nodes differ",
-		Advice: "Nothing was done: give all nodes the same keys and reload them, claimq key reload with each --endpoint",
-	}
-}
-
-func refuseUnauthorized(text string) *refuse.Refusal {
-	return &refuse.Refusal{
-		Code: wire.CodeUnauthorized, Text: text,
-		Advice: "Send a key that this server knows, as X-API-Key: KEY or Authorization: Bearer KEY",
-	}
-}
-
-// refuseRole names the role that a call needs.
-func refuseRole(has roles, call string, needs roles) *refuse.Refusal {
-	least := needs.least()
-	names := has.names()
-	word := "role "
-	if len(names) > 1 {
-		word = "roles "
-	}
-	return &refuse.Refusal{
-		Code: wire.CodeForbidden, Text: "The call " + call + " needs the role " + least + ", and this key has the " + word + strings.Join(names, " and "),
-		Advice:  "Use a key with that role, or with the role operator",
-		Details: `,"role":"` + least + `"`,
-	}
+	return key, !keyring.ValidText(key)
 }

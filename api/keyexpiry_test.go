@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/wire"
 )
 
-func expiring(k Key, at time.Time) Key {
+func expiring(k keyring.Key, at time.Time) keyring.Key {
 	k.ExpiresAt = at
 	return k
 }
@@ -30,7 +31,7 @@ func TestKeys_Expired(t *testing.T) {
 			}
 		}
 	}
-	leader, follower := setupBoth(t, []Key{over}, []Key{over})
+	leader, follower := setupBoth(t, []keyring.Key{over}, []keyring.Key{over})
 	refused(leader, "the leader")
 	refused(follower, "a follower")
 	if f := leader.call(t, "GET /api/stats", "", with("nobody")).refused(t, wire.CodeUnauthorized); f["error"] != "Unknown API key" {
@@ -40,12 +41,12 @@ func TestKeys_Expired(t *testing.T) {
 		t.Errorf("an act of %s is told as an operator's", name)
 	}
 	// The leader goes by its own list and clock, whatever the follower says.
-	_, follower = setupBoth(t, []Key{over}, []Key{later})
+	_, follower = setupBoth(t, []keyring.Key{over}, []keyring.Key{later})
 	got := follower.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).refused(t, wire.CodeUnauthorized)
 	if !strings.Contains(got["error"].(string), "expired at") {
 		t.Errorf("a key that has expired for the leader alone: %v", got)
 	}
-	leader, follower = setupBoth(t, []Key{later}, []Key{later})
+	leader, follower = setupBoth(t, []keyring.Key{later}, []keyring.Key{later})
 	for _, s := range []*Server{leader, follower} {
 		s.call(t, "POST /api/tasks", `{"params":1}`, with("operator")).good(t, 201)
 	}

@@ -1,36 +1,17 @@
 package api
 
 import (
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 )
-
-// keyUse is when and from where a key was used.
-type keyUse struct {
-	at   time.Time
-	from netip.Addr // the zero value: unknown
-}
-
-// keyUseInterval is how exact the time of a key's last use is: noting each would cost
-// every request.
-const keyUseInterval = time.Second
-
-// used notes that the key was used.
-func (k *apiKey) used(now time.Time, from netip.Addr) {
-	last := k.last.Load()
-	if last == nil || now.Sub(last.at) >= keyUseInterval {
-		k.last.CompareAndSwap(last, &keyUse{now, from})
-	}
-}
 
 // keyList answers GET /api/keys: the keys of this node, by name, and when each was last
 // used here. What they hash to is told to nobody.
@@ -41,13 +22,13 @@ func (r *request) keyList() {
 		return
 	}
 	s := r.server
-	var keys []*apiKey
+	var keys []*keyring.Caller
 	if t := s.keys.Load(); t != nil {
-		from, found := slices.BinarySearchFunc(t.sorted, after, func(k *apiKey, name string) int { return strings.Compare(k.name, name) })
+		from, found := slices.BinarySearchFunc(t.Sorted, after, func(k *keyring.Caller, name string) int { return strings.Compare(k.Name, name) })
 		if found {
 			from++
 		}
-		keys = t.sorted[from:]
+		keys = t.Sorted[from:]
 	}
 	more := len(keys) > limit
 	if more {
@@ -58,11 +39,11 @@ func (r *request) keyList() {
 	b = append(b, `,"keys":[`...)
 	start := len(b)
 	for _, k := range keys {
-		b = k.append(jsonout.Comma(b, start))
+		b = appendKey(jsonout.Comma(b, start), k)
 	}
 	b = append(b, `],"next":`...)
 	if more {
-		b = jsonout.String(b, keys[limit-1].name)
+		b = jsonout.String(b, keys[limit-1].Name)
 	} else {
 		b = append(b, "null"...)
 	}
@@ -75,7 +56,7 @@ func parseKeyList(params []param) (after string, limit int, bad *refuse.Refusal)
 	for _, p := range params {
 		switch p.name {
 		case "after":
-			if after = p.value; !keyNamePattern.MatchString(after) {
+			if after = p.value; !keyring.NamePattern.MatchString(after) {
 				return "", 0, badParam("after", "the name of a key, 1 to 64 of A-Z a-z 0-9 _ . -,")
 			}
 		case "limit":
@@ -94,35 +75,35 @@ func parseKeyList(params []param) (after string, limit int, bad *refuse.Refusal)
 // keyPageMax bounds the keys of an answer, so that it stays below 8 MiB.
 const keyPageMax = 1_000
 
-// append appends the key as operators see it.
-func (k *apiKey) append(b []byte) []byte {
-	b = jsonout.String(append(b, `{"name":`...), k.name)
-	b = appendTexts(append(b, `,"roles":`...), k.roles.names())
-	b = appendTexts(append(b, `,"task_types":`...), k.types)
-	b = strconv.AppendInt(append(b, `,"rate_limit_per_minute":`...), k.rate(), 10)
+// appendKey appends the key as operators see it.
+func appendKey(b []byte, k *keyring.Caller) []byte {
+	b = jsonout.String(append(b, `{"name":`...), k.Name)
+	b = appendTexts(append(b, `,"roles":`...), k.Roles.Names())
+	b = appendTexts(append(b, `,"task_types":`...), k.Types)
+	b = strconv.AppendInt(append(b, `,"rate_limit_per_minute":`...), k.Rate(), 10)
 	b = append(b, `,"expires_at":`...)
-	if k.expires.IsZero() {
+	if k.Expires.IsZero() {
 		b = append(b, "null"...)
 	} else {
-		b = jsonout.Time(b, k.expires.UnixMilli())
+		b = jsonout.Time(b, k.Expires.UnixMilli())
 	}
-	addresses := make([]string, len(k.addresses))
-	for i, p := range k.addresses {
+	addresses := make([]string, len(k.Addresses))
+	for i, p := range k.Addresses {
 		if addresses[i] = p.String(); p.IsSingleIP() {
 			addresses[i] = p.Addr().String()
 		}
 	}
 	b = appendTexts(append(b, `,"addresses":`...), addresses)
-	last := k.last.Load()
+	last := k.Last.Load()
 	if last == nil {
 		return append(b, `,"last_used_at":null,"last_used_from":null}`...)
 	}
-	b = jsonout.Time(append(b, `,"last_used_at":`...), last.at.UnixMilli())
+	b = jsonout.Time(append(b, `,"last_used_at":`...), last.At.UnixMilli())
 	b = append(b, `,"last_used_from":`...)
-	if !last.from.IsValid() {
+	if !last.From.IsValid() {
 		return append(b, "null}"...)
 	}
-	return append(jsonout.String(b, last.from.String()), '}')
+	return append(jsonout.String(b, last.From.String()), '}')
 }
 
 // appendTexts appends an array of texts.

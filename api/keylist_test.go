@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -58,7 +59,7 @@ func TestKeyList(t *testing.T) {
 // A page follows the other, whatever it begins behind.
 func TestKeyList_pages(t *testing.T) {
 	t.Parallel()
-	all := []Key{testKey("operator")}
+	all := []keyring.Key{testKey("operator")}
 	var want []string
 	for i := range 150 {
 		all = append(all, testKey("reader", fmt.Sprintf("key-%03d", i)))
@@ -135,15 +136,15 @@ func TestKeyList_lastUse(t *testing.T) {
 
 func TestAPIKey_used(t *testing.T) {
 	t.Parallel()
-	var k apiKey
+	var k keyring.Caller
 	now, here, there := time.Now(), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	k.used(now, here)
-	k.used(now.Add(keyUseInterval-1), there)
-	if last := k.last.Load(); !last.at.Equal(now) || last.from != here {
+	k.Used(now, here)
+	k.Used(now.Add(keyring.UseInterval-1), there)
+	if last := k.Last.Load(); !last.At.Equal(now) || last.From != here {
 		t.Errorf("within a second: %+v", last)
 	}
-	k.used(now.Add(keyUseInterval), there)
-	if last := k.last.Load(); !last.at.Equal(now.Add(keyUseInterval)) || last.from != there {
+	k.Used(now.Add(keyring.UseInterval), there)
+	if last := k.Last.Load(); !last.At.Equal(now.Add(keyring.UseInterval)) || last.From != there {
 		t.Errorf("after a second: %+v", last)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/internal/testwait"
 )
 
@@ -69,7 +70,7 @@ func TestServer_KeysStayOutOfTheLog(t *testing.T) {
 			sent := strings.ReplaceAll(request, "KEY", key)
 			before := len(log.String())
 			talk(t, addr, sent)
-			if text := log.String()[before:]; strings.Contains(text, key[len(KeyPrefix):]) {
+			if text := log.String()[before:]; strings.Contains(text, key[len(keyring.Prefix):]) {
 				t.Errorf("%q is logged:\n%s", sent, text)
 			}
 		}

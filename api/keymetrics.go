@@ -5,40 +5,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 )
-
-// failure is why a request was refused for who made it.
-type failure uint8
-
-const (
-	failMissing failure = iota
-	failMalformed
-	failUnknown
-	failDiffer
-	failExpired
-	failRole
-	failType
-	failAddress
-	failOrigin
-	failIssuer
-	failAudience
-	failSignature
-	failEarly
-	failLifetime
-	failUnchecked
-	failCount
-)
-
-var failureNames = [failCount]string{
-	"missing", "malformed", "unknown", "differ", "expired", "role", "task_type", "address", "origin",
-	"issuer", "audience", "signature", "early", "lifetime", "unchecked",
-}
 
 // authFailures counts refusals by their reason.
 type authFailures struct {
 	total  *prometheus.CounterVec
-	counts [failCount]prometheus.Counter
+	counts [keyring.FailCount]prometheus.Counter
 }
 
 func newAuthFailures() authFailures {
@@ -46,14 +20,14 @@ func newAuthFailures() authFailures {
 		Name: "claimq_auth_failures_total",
 		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know, one that has expired (401); a role, a task type, an address or an origin that is not allowed (403); a token of another issuer or audience, with another signature, not valid yet, valid for too long (401), or one that could not be checked (503).",
 	}, []string{"reason"})}
-	for f := range failCount {
-		a.counts[f] = a.total.WithLabelValues(failureNames[f])
+	for f := range keyring.FailCount {
+		a.counts[f] = a.total.WithLabelValues(keyring.FailureNames[f])
 	}
 	return a
 }
 
 // refuse counts a refusal, and returns it.
-func (a *authFailures) refuse(why failure, f *refuse.Refusal) *refuse.Refusal {
+func (a *authFailures) refuse(why keyring.Failure, f *refuse.Refusal) *refuse.Refusal {
 	a.counts[why].Inc()
 	return f
 }
@@ -69,16 +43,16 @@ var (
 	issuerAgeDesc     = prometheus.NewDesc("claimq_oidc_keys_age_seconds", "Since the keys of the issuer were fetched; they are of use for a day. Not there until they were.", nil, nil)
 )
 
-// collect tells of the issuer of tokens.
-func (t *tokenTable) collect(ch chan<- prometheus.Metric) {
-	s := t.issuer.Stats(time.Now())
+// collectTokens tells of the issuer of tokens.
+func collectTokens(t *keyring.TokenRing, ch chan<- prometheus.Metric) {
+	s := t.Issuer.Stats(time.Now())
 	ch <- prometheus.MustNewConstMetric(issuerFetchesDesc, prometheus.CounterValue, float64(s.Fetched), "ok")
 	ch <- prometheus.MustNewConstMetric(issuerFetchesDesc, prometheus.CounterValue, float64(s.Failed), "failed")
 	ch <- prometheus.MustNewConstMetric(issuerKeysDesc, prometheus.GaugeValue, float64(s.Keys))
 	if s.Age >= 0 {
 		ch <- prometheus.MustNewConstMetric(issuerAgeDesc, prometheus.GaugeValue, s.Age.Seconds())
 	}
-	if n := t.refused.Load(); n > 0 {
+	if n := t.Refused.Load(); n > 0 {
 		ch <- prometheus.MustNewConstMetric(rateLimitedDesc, prometheus.CounterValue, float64(n), "oidc:")
 	}
 }
@@ -99,15 +73,15 @@ func (keyCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c keyCollector) Collect(ch chan<- prometheus.Metric) {
 	keys := c.server.keys.Load()
 	if keys == nil {
-		keys = &keyTable{}
+		keys = &keyring.Ring{}
 	}
-	ch <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(len(keys.sorted)))
-	if keys.tokens != nil {
-		keys.tokens.collect(ch)
+	ch <- prometheus.MustNewConstMetric(keysDesc, prometheus.GaugeValue, float64(len(keys.Sorted)))
+	if keys.Tokens != nil {
+		collectTokens(keys.Tokens, ch)
 	}
-	for _, k := range keys.sorted {
-		if n := k.refused.Load(); n > 0 {
-			ch <- prometheus.MustNewConstMetric(rateLimitedDesc, prometheus.CounterValue, float64(n), k.name)
+	for _, k := range keys.Sorted {
+		if n := k.Refused.Load(); n > 0 {
+			ch <- prometheus.MustNewConstMetric(rateLimitedDesc, prometheus.CounterValue, float64(n), k.Name)
 		}
 	}
 }

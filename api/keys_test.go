@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -25,46 +26,46 @@ func keyHash(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func unlimited(k Key) Key {
+func unlimited(k keyring.Key) keyring.Key {
 	k.RateLimitPerMinute = new(int64)
 	return k
 }
 
-func limited(k Key, perMinute int64) Key {
+func limited(k keyring.Key, perMinute int64) keyring.Key {
 	k.RateLimitPerMinute = &perMinute
 	return k
 }
 
-func ofTypes(k Key, types ...string) Key {
+func ofTypes(k keyring.Key, types ...string) keyring.Key {
 	k.TaskTypes = types
 	return k
 }
 
-func ofRoles(k Key, roles ...string) Key {
+func ofRoles(k keyring.Key, roles ...string) keyring.Key {
 	k.Role, k.Roles = "", roles
 	return k
 }
 
 // testKey is a key without a rate, named after its role unless name says else.
-func testKey(role string, name ...string) Key {
+func testKey(role string, name ...string) keyring.Key {
 	n := role
 	if len(name) > 0 {
 		n = name[0]
 	}
-	return unlimited(Key{Field: "keys[?]", Name: n, Role: role, SHA256: keyHash(n)})
+	return unlimited(keyring.Key{Field: "keys[?]", Name: n, Role: role, SHA256: keyHash(n)})
 }
 
 // allRoles has a key of each role, named after it.
-func allRoles() []Key {
-	return []Key{testKey("reader"), testKey("producer"), testKey("worker"), testKey("operator")}
+func allRoles() []keyring.Key {
+	return []keyring.Key{testKey("reader"), testKey("producer"), testKey("worker"), testKey("operator")}
 }
 
 // withKeys gives a server keys.
-func withKeys(keys ...Key) func(*Config) {
+func withKeys(keys ...keyring.Key) func(*Config) {
 	for i := range keys {
 		keys[i].Field = fmt.Sprintf("keys[%d]", i)
 	}
-	return func(c *Config) { c.Keys = func() ([]Key, error) { return keys, nil } }
+	return func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } }
 }
 
 // with is the header that sends the key of that name.
@@ -72,14 +73,14 @@ func with(name string) string { return "X-API-Key: " + keyText(name) }
 
 // setupKeys returns a leader and a follower that passes requests on to it. Both
 // have the keys.
-func setupKeys(t *testing.T, keys ...Key) (leader, follower *Server, node *nodetest.Node) {
+func setupKeys(t *testing.T, keys ...keyring.Key) (leader, follower *Server, node *nodetest.Node) {
 	t.Helper()
 	leader, follower = setupBoth(t, keys, keys)
 	return leader, follower, leader.node.(*nodetest.Node)
 }
 
 // setupBoth is setupKeys of nodes with different keys.
-func setupBoth(t *testing.T, ofLeader, ofFollower []Key) (leader, follower *Server) {
+func setupBoth(t *testing.T, ofLeader, ofFollower []keyring.Key) (leader, follower *Server) {
 	t.Helper()
 	leader, _ = setup(t, withKeys(ofLeader...))
 	return leader, followerOf(t, leader, withKeys(ofFollower...))
@@ -122,7 +123,7 @@ func TestKeys_Unauthorized(t *testing.T) {
 			{"bearer without a key", "The API key is malformed", []string{"Authorization: Bearer"}},
 			{"a space inside", "The API key is malformed", []string{"X-API-Key: a b"}},
 			{"a byte beyond ASCII", "The API key is malformed", []string{"X-API-Key: \xff"}},
-			{"too long", "The API key is malformed", []string{"X-API-Key: " + strings.Repeat("k", keyBytesMax+1)}},
+			{"too long", "The API key is malformed", []string{"X-API-Key: " + strings.Repeat("k", keyring.BytesMax+1)}},
 			{"a wrong one beside a right one", "Unknown API key", []string{with("nobody"), "Authorization: Bearer " + keyText("operator")}},
 		} {
 			for _, target := range []string{"GET /api/tasks", "POST /api/tasks", "GET /metrics", "GET /api/no/such/path", "PUT /api/tasks", "POST /api/batch"} {
@@ -176,7 +177,7 @@ func TestKeys_Host(t *testing.T) {
 func TestCheckKeys(t *testing.T) {
 	t.Parallel()
 	good := testKey("reader")
-	change := func(fn func(k *Key)) Key {
+	change := func(fn func(k *keyring.Key)) keyring.Key {
 		k := good
 		fn(&k)
 		return k
@@ -184,34 +185,34 @@ func TestCheckKeys(t *testing.T) {
 	n := func(v int64) *int64 { return &v }
 	for _, c := range []struct {
 		name string
-		keys []Key
+		keys []keyring.Key
 		want []string // none: they are right
 	}{
-		{"right", []Key{good, testKey("worker")}, nil},
-		{"upper case", []Key{change(func(k *Key) { k.SHA256 = strings.ToUpper(k.SHA256) })}, nil},
-		{"names", []Key{change(func(k *Key) { k.Name = "a b" }), change(func(k *Key) { k.Name = "" }), change(func(k *Key) { k.Name = strings.Repeat("n", 65) })}, []string{"keys[0].name", "keys[1].name", "keys[2].name"}},
-		{"a name twice", []Key{good, change(func(k *Key) { k.SHA256 = keyHash("other") })}, []string{`keys[1].name is "reader", the name of keys[0] too`}},
-		{"a hash twice", []Key{good, change(func(k *Key) { k.Name = "other" })}, []string{"keys[1].key_sha256 is that of keys[0] too"}},
-		{"roles", []Key{good, testKey("producer"), change(func(k *Key) { k.Role = "admin" })}, []string{`keys[2].role is "admin": it must be reader, producer, worker or operator`}},
-		{"several roles", []Key{ofRoles(good, "reader", "producer", "worker")}, nil},
-		{"a wrong one of several roles", []Key{ofRoles(good, "reader", "king")}, []string{`keys[0].roles[1] is "king": it must be`}},
-		{"a role twice", []Key{ofRoles(good, "reader", "reader")}, []string{`keys[0].roles[1] is "reader", which is there already`}},
-		{"role and roles", []Key{change(func(k *Key) { k.Roles = []string{"reader"} })}, []string{"keys[0].role and roles are both given"}},
-		{"no role", []Key{change(func(k *Key) { k.Role = "" })}, []string{`keys[0].role`}},
-		{"the key for its hash", []Key{change(func(k *Key) { k.SHA256 = keyText("reader") })}, []string{"keys[0].key_sha256 is not the SHA-256 of a key: it must be 64 hex digits"}},
-		{"short", []Key{change(func(k *Key) { k.SHA256 = k.SHA256[:62] })}, []string{"keys[0].key_sha256"}},
-		{"long", []Key{change(func(k *Key) { k.SHA256 += "00" })}, []string{"keys[0].key_sha256"}},
-		{"rates", []Key{change(func(k *Key) { k.RateLimitPerMinute = n(-1) }), change(func(k *Key) { k.RateLimitPerMinute = n(keyRateMax + 1) })}, []string{"keys[0].rate_limit_per_minute is -1", "keys[1].rate_limit_per_minute"}},
-		{"types", []Key{ofTypes(good, "a", "b c")}, []string{`keys[0].task_types[1] is "b c"`}},
-		{"too many types", []Key{ofTypes(good, strings.Split(strings.Repeat(strings.Repeat("t", 127)+",", 17)+"t", ",")...)}, []string{"keys[0].task_types are"}},
-		{"too many addresses", []Key{fromAddresses(good, strings.Split(strings.Repeat("10.0.0.1/32 ", keyAddressesMax)+"10.0.0.1/32", " ")...)}, []string{"keys[0].addresses are 65"}},
-		{"two mistakes of one", []Key{change(func(k *Key) { k.Name, k.Role = "", "" })}, []string{"keys[0].name", "keys[0].role"}},
-		{"too many", make([]Key, keysMax+1), []string{"at most 10000 are allowed"}},
+		{"right", []keyring.Key{good, testKey("worker")}, nil},
+		{"upper case", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 = strings.ToUpper(k.SHA256) })}, nil},
+		{"names", []keyring.Key{change(func(k *keyring.Key) { k.Name = "a b" }), change(func(k *keyring.Key) { k.Name = "" }), change(func(k *keyring.Key) { k.Name = strings.Repeat("n", 65) })}, []string{"keys[0].name", "keys[1].name", "keys[2].name"}},
+		{"a name twice", []keyring.Key{good, change(func(k *keyring.Key) { k.SHA256 = keyHash("other") })}, []string{`keys[1].name is "reader", the name of keys[0] too`}},
+		{"a hash twice", []keyring.Key{good, change(func(k *keyring.Key) { k.Name = "other" })}, []string{"keys[1].key_sha256 is that of keys[0] too"}},
+		{"roles", []keyring.Key{good, testKey("producer"), change(func(k *keyring.Key) { k.Role = "admin" })}, []string{`keys[2].role is "admin": it must be reader, producer, worker or operator`}},
+		{"several roles", []keyring.Key{ofRoles(good, "reader", "producer", "worker")}, nil},
+		{"a wrong one of several roles", []keyring.Key{ofRoles(good, "reader", "king")}, []string{`keys[0].roles[1] is "king": it must be`}},
+		{"a role twice", []keyring.Key{ofRoles(good, "reader", "reader")}, []string{`keys[0].roles[1] is "reader", which is there already`}},
+		{"role and roles", []keyring.Key{change(func(k *keyring.Key) { k.Roles = []string{"reader"} })}, []string{"keys[0].role and roles are both given"}},
+		{"no role", []keyring.Key{change(func(k *keyring.Key) { k.Role = "" })}, []string{`keys[0].role`}},
+		{"the key for its hash", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 = keyText("reader") })}, []string{"keys[0].key_sha256 is not the SHA-256 of a key: it must be 64 hex digits"}},
+		{"short", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 = k.SHA256[:62] })}, []string{"keys[0].key_sha256"}},
+		{"long", []keyring.Key{change(func(k *keyring.Key) { k.SHA256 += "00" })}, []string{"keys[0].key_sha256"}},
+		{"rates", []keyring.Key{change(func(k *keyring.Key) { k.RateLimitPerMinute = n(-1) }), change(func(k *keyring.Key) { k.RateLimitPerMinute = n(keyring.RateMax + 1) })}, []string{"keys[0].rate_limit_per_minute is -1", "keys[1].rate_limit_per_minute"}},
+		{"types", []keyring.Key{ofTypes(good, "a", "b c")}, []string{`keys[0].task_types[1] is "b c"`}},
+		{"too many types", []keyring.Key{ofTypes(good, strings.Split(strings.Repeat(strings.Repeat("t", 127)+",", 17)+"t", ",")...)}, []string{"keys[0].task_types are"}},
+		{"too many addresses", []keyring.Key{fromAddresses(good, strings.Split(strings.Repeat("10.0.0.1/32 ", keyring.AddressesMax)+"10.0.0.1/32", " ")...)}, []string{"keys[0].addresses are 65"}},
+		{"two mistakes of one", []keyring.Key{change(func(k *keyring.Key) { k.Name, k.Role = "", "" })}, []string{"keys[0].name", "keys[0].role"}},
+		{"too many", make([]keyring.Key, keyring.Max+1), []string{"at most 10000 are allowed"}},
 	} {
 		for i := range c.keys {
 			c.keys[i].Field = fmt.Sprintf("keys[%d]", i)
 		}
-		err := CheckKeys(c.keys)
+		err := keyring.Check(c.keys)
 		if (err == nil) != (c.want == nil) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -231,9 +232,9 @@ func TestCheckKeys(t *testing.T) {
 // without keys, leave those that there are.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	var keys []Key
+	var keys []keyring.Key
 	var broken error
-	s, node := setup(t, func(c *Config) { c.Keys = func() ([]Key, error) { return keys, broken } })
+	s, node := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, broken } })
 	reload := func(headers ...string) answer { return s.call(t, "POST /api/reload", "", headers...) }
 	if got := reload(); got.body != `{"success":true,"node_id":"n1","keys":0}` || got.status != 200 {
 		t.Fatalf("of an open server: %+v", got)
@@ -255,7 +256,7 @@ func TestReload(t *testing.T) {
 
 	for name, spoil := range map[string]func(){
 		"an unreadable file": func() { broken = errors.New("read config file: line 3 is no YAML") },
-		"a mistake":          func() { keys = []Key{{Field: "keys[0]", Name: "x", Role: "king", SHA256: keyText("new")}} },
+		"a mistake":          func() { keys = []keyring.Key{{Field: "keys[0]", Name: "x", Role: "king", SHA256: keyText("new")}} },
 		"no key at all":      func() { keys = nil },
 	} {
 		keys, broken = nil, nil
@@ -297,7 +298,7 @@ func TestReload(t *testing.T) {
 func TestNew_KeysWithMistake(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Node: nodetest.New()}
-	withKeys(Key{Name: "a", Role: "b", SHA256: "c"})(&cfg)
+	withKeys(keyring.Key{Name: "a", Role: "b", SHA256: "c"})(&cfg)
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "keys[0].role") {
 		t.Errorf("New: %v", err)
 	}
@@ -307,8 +308,8 @@ func TestNew_KeysWithMistake(t *testing.T) {
 // of another key goes on.
 func TestReload_Streams(t *testing.T) {
 	t.Parallel()
-	keys := []Key{testKey("operator"), testKey("reader"), testKey("reader", "leaver")}
-	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]Key, error) { return keys, nil } })
+	keys := []keyring.Key{testKey("operator"), testKey("reader"), testKey("reader", "leaver")}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } })
 	addr := listen(t, s)
 	stays := openStream(t, addr, "/api/events", with("reader"))
 	stays.begin()

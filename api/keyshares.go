@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -32,11 +32,11 @@ var lastingBounds = [lastingCount]fsm.Bound{
 }
 
 // nobody stands for the requests of a server without keys. They end when it has some.
-var nobody = &apiKey{}
+var nobody = &keyring.Caller{}
 
 // keyEnded ends what waits for a key that is of no use any more.
 type keyEnded struct {
-	why failure
+	why keyring.Failure
 	bad *refuse.Refusal
 }
 
@@ -63,21 +63,21 @@ type keyShare struct {
 
 // heldRequest is a request that lasts.
 type heldRequest struct {
-	who  *apiKey
+	who  *keyring.Caller
 	from netip.Addr
 	end  context.CancelCauseFunc
 	look *time.Timer // until it is looked at again; nil: its key does not expire
 	over bool
 }
 
-func (s *keyShares) enterLocked(what lasting, who *apiKey) (share *keyShare, ok bool) {
-	share = s.shares[who.sum]
+func (s *keyShares) enterLocked(what lasting, who *keyring.Caller) (share *keyShare, ok bool) {
+	share = s.shares[who.Sum]
 	if share == nil {
 		share = &keyShare{held: make(map[*heldRequest]struct{})}
 		if s.shares == nil {
 			s.shares = make(map[[sha256.Size]byte]*keyShare)
 		}
-		s.shares[who.sum] = share
+		s.shares[who.Sum] = share
 	}
 	if who != nobody && share.count[what] >= s.most[what] {
 		return nil, false
@@ -86,17 +86,17 @@ func (s *keyShares) enterLocked(what lasting, who *apiKey) (share *keyShare, ok 
 	return share, true
 }
 
-func (s *keyShares) leaveLocked(what lasting, who *apiKey) {
-	share := s.shares[who.sum]
+func (s *keyShares) leaveLocked(what lasting, who *keyring.Caller) {
+	share := s.shares[who.Sum]
 	share.count[what]--
 	if share.count == [lastingCount]int{} {
-		delete(s.shares, who.sum)
+		delete(s.shares, who.Sum)
 	}
 }
 
 // enterConn counts a connection for the key that it was the first to show. ok is false
 // if the key has too many.
-func (s *keyShares) enterConn(c *countedConn, who *apiKey) (ok bool) {
+func (s *keyShares) enterConn(c *countedConn, who *keyring.Caller) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.over {
@@ -122,7 +122,7 @@ func (s *keyShares) leaveConn(c *countedConn) {
 // hold counts a request that lasts in, from the address from, and has it ended with a
 // *keyEnded once its key is not what it was. The caller calls leave when it is over.
 // Without a key, nil, there is no bound.
-func (s *Server) hold(what lasting, who *apiKey, from netip.Addr, end context.CancelCauseFunc) (leave func(), bad *refuse.Refusal) {
+func (s *Server) hold(what lasting, who *keyring.Caller, from netip.Addr, end context.CancelCauseFunc) (leave func(), bad *refuse.Refusal) {
 	if who == nil {
 		who = nobody
 	}
@@ -151,7 +151,7 @@ func (s *Server) hold(what lasting, who *apiKey, from netip.Addr, end context.Ca
 func (s *Server) lookLocked(h *heldRequest) {
 	h.rest()
 	now := time.Now()
-	ended, expires := s.keys.Load().ends(h, now)
+	ended, expires := s.ends(h, now)
 	switch {
 	case ended != nil:
 		h.end(ended)
@@ -187,29 +187,16 @@ func (s *Server) lookAtHeld() {
 
 // ends returns why a request does not go on with its key, nil if it does: then expires is
 // until when, the zero value: for ever.
-func (t *keyTable) ends(h *heldRequest, now time.Time) (ended *keyEnded, expires time.Time) {
+func (s *Server) ends(h *heldRequest, now time.Time) (ended *keyEnded, expires time.Time) {
+	t := s.keys.Load()
 	if t == nil && h.who == nobody {
 		return nil, time.Time{}
 	}
-	var k *apiKey
-	switch {
-	case t == nil:
-	case h.who.token == nil:
-		k = t.find(&h.who.sum)
-	case t.tokens != nil:
-		var err error
-		if k, err = t.tokens.again(h.who, now); err != nil {
-			why, bad := refuseToken(err)
-			return &keyEnded{why, bad}, time.Time{}
-		}
-	}
-	if k == nil || k.roles != h.who.roles || !slices.Equal(k.types, h.who.types) {
-		return &keyEnded{failUnknown, refuseUnauthorized("The API key is known no more, or is for something else")}, time.Time{}
-	}
-	if why, bad := k.bars(now, h.from); bad != nil {
+	expires, why, bad := t.Again(h.who, h.from, now)
+	if bad != nil {
 		return &keyEnded{why, bad}, time.Time{}
 	}
-	return nil, k.expires
+	return nil, expires
 }
 
 func refuseShare(what lasting) *refuse.Refusal {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -27,17 +28,17 @@ import (
 // changingKeys are keys that a test takes out.
 type changingKeys struct {
 	mu   sync.Mutex
-	keys []Key
+	keys []keyring.Key
 }
 
-func (c *changingKeys) set(keys ...Key) {
+func (c *changingKeys) set(keys ...keyring.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keys = keys
 }
 
 func (c *changingKeys) use(cfg *Config) {
-	cfg.Keys = func() ([]Key, error) {
+	cfg.Keys = func() ([]keyring.Key, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return slices.Clone(c.keys), nil
@@ -88,7 +89,7 @@ func TestKeyShares_Waits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ through, reread string }{{"leader", "leader"}, {"follower", "follower"}, {"follower", "leader"}} {
 		var keys changingKeys
-		all := []Key{testKey("worker", "a"), testKey("worker", "b"), testKey("operator")}
+		all := []keyring.Key{testKey("worker", "a"), testKey("worker", "b"), testKey("operator")}
 		keys.set(all...)
 		leader, node := setup(t, keys.use, func(cfg *Config) { cfg.WaitsPerKey = 2 })
 		follower, followerNode := setup(t, keys.use, func(cfg *Config) { cfg.WaitsPerKey = 2 })
@@ -135,8 +136,8 @@ func TestKeyShares_Waits(t *testing.T) {
 func TestKeyShares_TakenOutBefore(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, withKeys(allRoles()...))
-	who := s.keys.Load().findText([]byte(keyText("worker")))
-	table, err := newKeyTable([]Key{testKey("operator")}, nil)
+	who := s.keys.Load().FindText([]byte(keyText("worker")))
+	table, err := keyring.New([]keyring.Key{testKey("operator")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestKeyShares_LookedAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const life = 2*keyLookInterval + keyLookInterval/2
-		table, err := newKeyTable([]Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
+		table, err := keyring.New([]keyring.Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func TestKeyShares_LookedAt(t *testing.T) {
 		s.keys.Store(table)
 		s.shares.most[lastingWait] = 1
 		ctx, cancel := context.WithCancelCause(t.Context())
-		leave, bad := s.hold(lastingWait, table.findText([]byte(keyText("worker"))), netip.Addr{}, cancel)
+		leave, bad := s.hold(lastingWait, table.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
 		if bad != nil {
 			t.Fatal(bad)
 		}
@@ -173,7 +174,7 @@ func TestKeyShares_LookedAt(t *testing.T) {
 		}
 		<-time.After(1)
 		synctest.Wait()
-		if ended := (*keyEnded)(nil); !errors.As(context.Cause(ctx), &ended) || ended.why != failExpired {
+		if ended := (*keyEnded)(nil); !errors.As(context.Cause(ctx), &ended) || ended.why != keyring.FailExpired {
 			t.Errorf("when its key expires: %v", context.Cause(ctx))
 		}
 		leave()

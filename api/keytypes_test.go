@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
 
 // typed are a free operator's key and one of each role for the types a and b.
-func typed() []Key {
-	keys := []Key{testKey("operator", "root")}
+func typed() []keyring.Key {
+	keys := []keyring.Key{testKey("operator", "root")}
 	for _, k := range allRoles() {
 		keys = append(keys, ofTypes(k, "b", "a"))
 	}

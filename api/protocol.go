@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -72,7 +73,7 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	case wire.CodeOverloaded:
 		s.metrics.overload(f.Reason)
 	case wire.CodeUnauthorized:
-		resp.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
+		resp.Header.Set(fasthttp.HeaderWWWAuthenticate, keyring.Challenge)
 	}
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) || f.Code == wire.CodeOverloaded || errors.Is(err, errClientTLS) {
 		answerSender(ctx)
@@ -156,13 +157,13 @@ type countedConn struct {
 	known     bool
 	crowded   bool // the key that it showed has too many connections
 	refusal   *refuse.Refusal
-	why       failure       // of a refusal for want of a valid key
-	barred    *apiKey       // the key of such a refusal, nil: it is not known
-	place     strangerPlace // its strangers guard it
-	who       *apiKey       // that it counts for; its key shares guard this and the next
-	over      bool          // it is closed
-	uncovered atomic.Bool   // no authority vouches any more for what its client has shown
-	tls       *tls.Conn     // whose hands are not shaken yet; nil once they are, or without TLS
+	why       keyring.Failure // of a refusal for want of a valid key
+	barred    *keyring.Caller // the key of such a refusal, nil: it is not known
+	place     strangerPlace   // its strangers guard it
+	who       *keyring.Caller // that it counts for; its key shares guard this and the next
+	over      bool            // it is closed
+	uncovered atomic.Bool     // no authority vouches any more for what its client has shown
+	tls       *tls.Conn       // whose hands are not shaken yet; nil once they are, or without TLS
 }
 
 // Close closes the connection; twice is safe.

@@ -4,76 +4,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
-
-// A key may make its requests of a minute at once, and one more after each
-// interval.
-func TestRate_Bucket(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		standard := testKey("reader", "standard")
-		standard.RateLimitPerMinute = nil
-		s, _ := setup(t, withKeys(standard, limited(testKey("reader", "slow"), 6), testKey("reader", "free")))
-		get := func(name string) answer { return s.call(t, "GET /api/stats", "", with(name)) }
-		check := func(got answer, status int, limit, remaining, reset, retry string) {
-			t.Helper()
-			h := got.header
-			if got.status != status || h["Ratelimit-Limit"] != limit || h["Ratelimit-Remaining"] != remaining || h["Ratelimit-Reset"] != reset || h["Retry-After"] != retry {
-				t.Fatalf("%+v, want %d %s %s %s %q", got, status, limit, remaining, reset, retry)
-			}
-		}
-		for i := range 100 {
-			check(get("standard"), 200, "100", strconv.Itoa(99-i), strconv.Itoa((6*(i+1)+9)/10), "")
-		}
-		check(get("standard"), 429, "100", "0", "60", "1")
-		f := get("standard").refused(t, wire.CodeRateLimited)
-		if f["error"] != "The key standard has made its 100 requests a minute" {
-			t.Errorf("%v", f)
-		}
-		<-time.After(599 * time.Millisecond)
-		check(get("standard"), 429, "100", "0", "60", "1")
-		<-time.After(time.Millisecond)
-		check(get("standard"), 200, "100", "0", "60", "")
-		check(get("standard"), 429, "100", "0", "60", "1")
-		<-time.After(time.Hour) // it holds no more than a minute's worth
-		for range 100 {
-			get("standard").good(t, 200)
-		}
-		get("standard").refused(t, wire.CodeRateLimited)
-
-		for i := range 6 { // another key has its own
-			check(get("slow"), 200, "6", strconv.Itoa(5-i), strconv.Itoa(10*(i+1)), "")
-		}
-		check(get("slow"), 429, "6", "0", "60", "10")
-		for range 300 {
-			check(get("free"), 200, "", "", "", "")
-		}
-		// What needs no key is not counted, whoever asks.
-		for range 10 {
-			if got := s.call(t, "GET /healthz", "", with("slow")); got.status != 200 {
-				t.Errorf("healthz: %+v", got)
-			}
-		}
-		text := s.call(t, "GET /metrics", "", with("free")).body
-		for _, want := range []string{`claimq_rate_limited_total{key="slow"} 1`, `claimq_rate_limited_total{key="standard"} 5`, "claimq_api_keys 3"} {
-			if !strings.Contains(text, want+"\n") {
-				t.Errorf("metrics lack %s", want)
-			}
-		}
-		if strings.Contains(text, `key="free"`) {
-			t.Error("a key that was never over is in the metrics")
-		}
-	})
-}
 
 // contractUnlimited are the calls that the contract never limits.
 const contractUnlimited = "complete fail extend release claim_finalization extend_finalization release_finalization finalize finalization"
@@ -82,7 +21,7 @@ const contractUnlimited = "complete fail extend release claim_finalization exten
 func TestRate_Calls(t *testing.T) {
 	t.Parallel()
 	for c, target := range routesOf() {
-		if routes[c].roles.has(roleNone) {
+		if routes[c].roles.Has(keyring.RoleNone) {
 			continue
 		}
 		leader, follower, _ := setupKeys(t, limited(testKey("operator"), 1))
@@ -190,39 +129,18 @@ func TestRate_RefusedSettles(t *testing.T) {
 	}
 }
 
-// Nobody gets more by asking at the same time.
-func TestRate_Concurrent(t *testing.T) {
-	t.Parallel()
-	b := newBucket(500)
-	var got atomic.Int64
-	var wait sync.WaitGroup
-	for range 8 {
-		wait.Go(func() {
-			for range 200 {
-				if _, ok := b.take(1); ok {
-					got.Add(1)
-				}
-			}
-		})
-	}
-	wait.Wait()
-	if got.Load() != 500 {
-		t.Errorf("%d of 500", got.Load())
-	}
-}
-
 // A reload is no way to a full bucket, but a new rate counts anew.
 func TestRate_Reload(t *testing.T) {
 	t.Parallel()
-	keys := []Key{limited(testKey("operator"), 2), limited(testKey("reader"), 2)}
-	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]Key, error) { return keys, nil } })
+	keys := []keyring.Key{limited(testKey("operator"), 2), limited(testKey("reader"), 2)}
+	s, _ := setup(t, func(c *Config) { c.Keys = func() ([]keyring.Key, error) { return keys, nil } })
 	get := func() answer { return s.call(t, "GET /api/stats", "", with("reader")) }
 	get().good(t, 200)
 	get().good(t, 200)
 	get().refused(t, wire.CodeRateLimited)
 	s.HangUp()
 	get().refused(t, wire.CodeRateLimited)
-	keys = []Key{keys[0], limited(testKey("reader"), 3)}
+	keys = []keyring.Key{keys[0], limited(testKey("reader"), 3)}
 	s.HangUp()
 	get().good(t, 200)
 	if text := s.call(t, "GET /metrics", "", with("reader")).body; !strings.Contains(text, `claimq_rate_limited_total{key="reader"} 2`) {
@@ -244,14 +162,74 @@ func TestMetrics_AuthFailures(t *testing.T) {
 	s.call(t, "POST /api/tasks", `{"params":1}`, with("typed"))
 	s.call(t, "GET /api/stats", "", with("reader"), "Origin: http://evil.example")
 	text := s.call(t, "GET /metrics", "", with("reader")).body
-	for why, reason := range failureNames {
+	for why, reason := range keyring.FailureNames {
 		count := 1
 		// Of requests that another node passes on; of tokens, which TestTokens_Refused has.
-		if f := failure(why); f == failDiffer || f >= failIssuer {
+		if f := keyring.Failure(why); f == keyring.FailDiffer || f >= keyring.FailIssuer {
 			count = 0
 		}
 		if want := fmt.Sprintf("claimq_auth_failures_total{reason=%q} %d\n", reason, count); !strings.Contains(text, want) {
 			t.Errorf("metrics lack %s", want)
 		}
 	}
+}
+
+// A key may make its requests of a minute at once, and one more after each
+// interval.
+func TestRate_Bucket(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		standard := testKey("reader", "standard")
+		standard.RateLimitPerMinute = nil
+		s, _ := setup(t, withKeys(standard, limited(testKey("reader", "slow"), 6), testKey("reader", "free")))
+		get := func(name string) answer { return s.call(t, "GET /api/stats", "", with(name)) }
+		check := func(got answer, status int, limit, remaining, reset, retry string) {
+			t.Helper()
+			h := got.header
+			if got.status != status || h["Ratelimit-Limit"] != limit || h["Ratelimit-Remaining"] != remaining || h["Ratelimit-Reset"] != reset || h["Retry-After"] != retry {
+				t.Fatalf("%+v, want %d %s %s %s %q", got, status, limit, remaining, reset, retry)
+			}
+		}
+		for i := range 100 {
+			check(get("standard"), 200, "100", strconv.Itoa(99-i), strconv.Itoa((6*(i+1)+9)/10), "")
+		}
+		check(get("standard"), 429, "100", "0", "60", "1")
+		f := get("standard").refused(t, wire.CodeRateLimited)
+		if f["error"] != "The key standard has made its 100 requests a minute" {
+			t.Errorf("%v", f)
+		}
+		<-time.After(599 * time.Millisecond)
+		check(get("standard"), 429, "100", "0", "60", "1")
+		<-time.After(time.Millisecond)
+		check(get("standard"), 200, "100", "0", "60", "")
+		check(get("standard"), 429, "100", "0", "60", "1")
+		<-time.After(time.Hour) // it holds no more than a minute's worth
+		for range 100 {
+			get("standard").good(t, 200)
+		}
+		get("standard").refused(t, wire.CodeRateLimited)
+
+		for i := range 6 { // another key has its own
+			check(get("slow"), 200, "6", strconv.Itoa(5-i), strconv.Itoa(10*(i+1)), "")
+		}
+		check(get("slow"), 429, "6", "0", "60", "10")
+		for range 300 {
+			check(get("free"), 200, "", "", "", "")
+		}
+		// What needs no key is not counted, whoever asks.
+		for range 10 {
+			if got := s.call(t, "GET /healthz", "", with("slow")); got.status != 200 {
+				t.Errorf("healthz: %+v", got)
+			}
+		}
+		text := s.call(t, "GET /metrics", "", with("free")).body
+		for _, want := range []string{`claimq_rate_limited_total{key="slow"} 1`, `claimq_rate_limited_total{key="standard"} 5`, "claimq_api_keys 3"} {
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("metrics lack %s", want)
+			}
+		}
+		if strings.Contains(text, `key="free"`) {
+			t.Error("a key that was never over is in the metrics")
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -35,26 +36,26 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 		}
 		return 0, false, nil
 	}
-	table, err := newKeyTable(list, before)
+	table, err := keyring.New(list, before)
 	if err != nil {
 		return 0, false, err
 	}
 	if before == nil {
-		before = new(keyTable)
+		before = new(keyring.Ring)
 	}
 	if tokens != nil {
-		if table.tokens, err = newTokenTable(tokens, before.tokens); err != nil {
+		if table.Tokens, err = keyring.NewTokens(tokens, before.Tokens); err != nil {
 			return 0, false, err
 		}
 	}
 	s.keys.Store(table)
-	before.tokens.close(table.tokens)
+	before.Tokens.Close(table.Tokens)
 	s.lookAtHeld()
-	return len(list), !table.same(before), nil
+	return len(list), !table.Same(before), nil
 }
 
 // readAccess reads the keys, and whose tokens are taken, nil: nobody's.
-func (s *Server) readAccess() (keys []Key, tokens *Tokens, err error) {
+func (s *Server) readAccess() (keys []keyring.Key, tokens *keyring.Tokens, err error) {
 	if s.cfg.Keys != nil {
 		if keys, err = s.cfg.Keys(); err != nil {
 			return nil, nil, err
@@ -76,7 +77,7 @@ func (s *Server) closeTokens() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	if keys := s.keys.Load(); keys != nil {
-		keys.tokens.close(nil)
+		keys.Tokens.Close(nil)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -65,12 +66,12 @@ type request struct {
 	// nil = all. who is the key itself, quota what it has left, if the request was
 	// counted. passed says that another node knows the key, and counted the request.
 	key       string
-	roles     roles
+	roles     keyring.Roles
 	onlyTypes []string
 	passed    bool
-	who       *apiKey
-	barred    *apiKey // that the request was made with, if it has expired or is for other addresses
-	quota     quota
+	who       *keyring.Caller
+	barred    *keyring.Caller // that the request was made with, if it has expired or is for other addresses
+	quota     keyring.Quota
 	settles   bool            // it is counted only if it is refused
 	opRefused bool            // of a batch that was answered: an op of it was
 	room      int64           // that is taken for the answer
@@ -108,8 +109,8 @@ func (r *request) finish() {
 	r.guardAnswer()
 	r.closeUncovered()
 	r.chargeRefused()
-	if r.quota.limit > 0 {
-		r.quota.set(&r.http.Response)
+	if r.quota.Limit > 0 {
+		setQuota(&r.quota, &r.http.Response)
 	}
 	if !r.forwarded {
 		r.shareAnswer()
@@ -360,7 +361,7 @@ func (r *request) refuse(f *refuse.Refusal) {
 	r.send(status, refuse.Append(r.body(), f, r.id))
 	setRetryAfter(&r.http.Response, f.Code)
 	if f.Code == wire.CodeUnauthorized {
-		r.http.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
+		r.http.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, keyring.Challenge)
 	}
 	if f.Code == wire.CodeOverloaded {
 		r.server.metrics.overload(f.Reason)

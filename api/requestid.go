@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/internal/oidc"
 )
 
@@ -23,7 +24,7 @@ func requestID(b, given []byte, now time.Time) []byte {
 // sent in the wrong header, stays out of them.
 func (s *Server) loggedID(id []byte) string {
 	keys := s.keys.Load()
-	if bytes.Contains(id, []byte(KeyPrefix)) || oidc.IsToken(id) || keys != nil && keys.findText(id) != nil {
+	if bytes.Contains(id, []byte(keyring.Prefix)) || oidc.IsToken(id) || keys != nil && keys.FindText(id) != nil {
 		return "(not shown: it has an API key in it)"
 	}
 	return string(id)

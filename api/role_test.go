@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -92,7 +93,7 @@ func TestRoles_EveryCall(t *testing.T) {
 				before := len(node.Proposed)
 				got := s.call(t, target, roleBody(target, roleName), headers...)
 				switch {
-				case roleName == "" && !routes[c].roles.has(roleNone):
+				case roleName == "" && !routes[c].roles.Has(keyring.RoleNone):
 					got.refused(t, wire.CodeUnauthorized)
 				case roleName == "" || mayByContract(t, c, roleName):
 					if got.status == http.StatusUnauthorized || got.status == http.StatusForbidden {
@@ -236,7 +237,7 @@ func TestKeys_differ(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name             string
-		follower, leader []Key
+		follower, leader []keyring.Key
 		sent             string // "": no key
 		want, reason     string // "": it is served
 	}{
@@ -271,7 +272,7 @@ func TestKeys_differ(t *testing.T) {
 // reached, if that knows its key, else by the leader.
 func TestKeys_counted(t *testing.T) {
 	t.Parallel()
-	keys := []Key{limited(testKey("reader"), 1)}
+	keys := []keyring.Key{limited(testKey("reader"), 1)}
 	_, follower := setupBoth(t, keys, keys)
 	follower.call(t, "GET /api/stats", "", with("reader")).good(t, 200)
 	if got := follower.call(t, "GET /api/stats", "", with("reader")); got.status != 429 || got.header["Ratelimit-Limit"] != "1" {
@@ -376,9 +377,9 @@ func TestRoles_Described(t *testing.T) {
 			}
 			c := called(t, op.ID)
 			var want []string
-			for r := roleReader; r <= roleOperator; r++ {
-				if routes[c].roles.has(r) {
-					want = append(want, roleNames[r])
+			for r := keyring.RoleReader; r <= keyring.RoleOperator; r++ {
+				if routes[c].roles.Has(r) {
+					want = append(want, keyring.RoleNames[r])
 				}
 			}
 			if !slices.Equal(op.Roles, want) {

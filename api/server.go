@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/httplog"
@@ -49,7 +50,7 @@ type Server struct {
 	origins map[string]bool // whose pages may call
 	// keys are the API keys, nil: there are none, and the server is open.
 	// reloading is held by whoever changes them.
-	keys      atomic.Pointer[keyTable]
+	keys      atomic.Pointer[keyring.Ring]
 	reloading sync.Mutex
 
 	waits *deadlines

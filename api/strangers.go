@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/claimq/claimq/api/keyring"
 )
 
 // A stranger is a connection that has shown no valid key yet or, where there are
@@ -122,7 +124,7 @@ func (s *strangers) count() int {
 
 // addressOf returns the address that a connection counts for.
 func addressOf(remote net.Addr) netip.Addr {
-	address := sourceOf(remote)
+	address := keyring.SourceOf(remote)
 	if address.Is6() {
 		if prefix, err := address.Prefix(addressBitsIPv6); err == nil {
 			return prefix.Addr()

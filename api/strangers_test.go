@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -136,7 +137,7 @@ func TestServer_StrangersBody(t *testing.T) {
 	} {
 		got := raw(t, addr, request)
 		got.refused(t, wire.CodeUnauthorized)
-		if got.header["Www-Authenticate"] != challenge {
+		if got.header["Www-Authenticate"] != keyring.Challenge {
 			t.Errorf("%s: WWW-Authenticate %q", name, got.header["Www-Authenticate"])
 		}
 	}

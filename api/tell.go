@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -45,15 +46,15 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 	if keys == nil {
 		return "", text == ""
 	}
-	if !validKeyText([]byte(text)) {
+	if !keyring.ValidText([]byte(text)) {
 		return "", false
 	}
 	now := time.Now()
-	k, _, bad := keys.who([]byte(text), now)
-	if bad != nil || !k.roles.has(roleOperator) {
+	k, _, bad := keys.Who([]byte(text), now)
+	if bad != nil || !k.Roles.Has(keyring.RoleOperator) {
 		return "", false
 	}
-	return k.name, !k.expired(now)
+	return k.Name, !k.Expired(now)
 }
 
 // unsigned takes out of a command what err says is above the cluster's feature

@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/oidc"
@@ -26,8 +26,8 @@ import (
 )
 
 // tokensOf are the settings by which tokens of the issuer are taken.
-func tokensOf(issuer *oidctest.Issuer) *Tokens {
-	roles := []TokenRole{
+func tokensOf(issuer *oidctest.Issuer) *keyring.Tokens {
+	roles := []keyring.TokenRole{
 		{Group: "ops", Role: "operator"},
 		{Group: "senders", Role: "producer"},
 		{Group: "mail", Roles: []string{"producer", "worker"}, TaskTypes: []string{"mail"}},
@@ -41,40 +41,40 @@ func tokensOf(issuer *oidctest.Issuer) *Tokens {
 			roles[i].RateLimitPerMinute = new(int64)
 		}
 	}
-	return &Tokens{
+	return &keyring.Tokens{
 		Issuer:      oidc.Config{URL: issuer.URL, Audience: oidctest.Audience, Algorithms: []string{"ES256"}, LifetimeMax: time.Hour},
 		GroupsClaim: "groups", NameClaim: "sub", Roles: roles,
 	}
 }
 
 // withTokens has a server take tokens.
-func withTokens(tokens *Tokens) func(*Config) {
+func withTokens(tokens *keyring.Tokens) func(*Config) {
 	return func(c *Config) {
-		c.Tokens = func() (*Tokens, error) { copied := *tokens; return &copied, nil }
+		c.Tokens = func() (*keyring.Tokens, error) { copied := *tokens; return &copied, nil }
 	}
 }
 
 // changingTokens are settings that a test changes.
 type changingTokens struct {
 	mu     sync.Mutex
-	tokens *Tokens
+	tokens *keyring.Tokens
 }
 
-func (c *changingTokens) set(tokens *Tokens) {
+func (c *changingTokens) set(tokens *keyring.Tokens) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tokens = tokens
 }
 
 func (c *changingTokens) use(cfg *Config) {
-	cfg.Tokens = func() (*Tokens, error) { c.mu.Lock(); defer c.mu.Unlock(); return c.tokens, nil }
+	cfg.Tokens = func() (*keyring.Tokens, error) { c.mu.Lock(); defer c.mu.Unlock(); return c.tokens, nil }
 }
 
 // awaitIssuer waits until the server can check tokens.
 func awaitIssuer(t *testing.T, servers ...*Server) {
 	t.Helper()
 	for _, s := range servers {
-		waitFor(t, func() bool { return s.keys.Load().tokens.issuer.Stats(time.Now()).Fetched > 0 })
+		waitFor(t, func() bool { return s.keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched > 0 })
 	}
 }
 
@@ -225,7 +225,7 @@ func TestTokens_IssuerDown(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s.call(t, "GET /api/tasks", "", with("operator")).good(t, 200)
-	waitFor(t, func() bool { return s.keys.Load().tokens.issuer.Stats(time.Now()).Failed > 0 })
+	waitFor(t, func() bool { return s.keys.Load().Tokens.Issuer.Stats(time.Now()).Failed > 0 })
 	issuer.SetDown(false)
 	waitFor(t, func() bool { return s.call(t, "GET /api/tasks", "", token).status == 200 })
 	issuer.SetDown(true)
@@ -257,7 +257,7 @@ func TestTokens_Differ(t *testing.T) {
 		leader, _ := setup(t, c.leader...)
 		follower := followerOf(t, leader, c.follower...)
 		for _, s := range []*Server{leader, follower} {
-			if keys := s.keys.Load(); keys != nil && keys.tokens != nil {
+			if keys := s.keys.Load(); keys != nil && keys.Tokens != nil {
 				awaitIssuer(t, s)
 			}
 		}
@@ -272,7 +272,7 @@ func TestTokens_Differ(t *testing.T) {
 	}
 }
 
-func fewer(tokens *Tokens) *Tokens {
+func fewer(tokens *keyring.Tokens) *keyring.Tokens {
 	tokens.Roles = tokens.Roles[1:]
 	return tokens
 }
@@ -315,22 +315,6 @@ func TestTokens_Told(t *testing.T) {
 		if strings.Contains(text, "eyJ") || strings.Contains(text, "workers\"") {
 			t.Errorf("it has a token, or a claim: %s", text)
 		}
-	}
-}
-
-func TestSubjectName(t *testing.T) {
-	t.Parallel()
-	seen := map[string]string{}
-	long := strings.Repeat("a", 64)
-	for _, text := range []string{"alice", "a@b.c", "a_b", "a b", "a/b", "a:b", "a\x00b", "é", "ü", long, long + "a", long + "b", "a_b~", "~", " "} {
-		name := subjectName(text)
-		if other, ok := seen[name]; ok || len(name) > len(subjectPrefix)+subjectNameMax || keyNamePattern.MatchString(name) {
-			t.Errorf("%q is %q, as %q is", text, name, other)
-		}
-		seen[name] = text
-	}
-	if got := subjectName("alice"); got != "oidc:alice" {
-		t.Error(got)
 	}
 }
 
@@ -380,21 +364,21 @@ func TestTokens_WaitEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lifetime time.Duration
-		then     func(issuer *oidctest.Issuer, s *Server, tokens *Tokens)
+		then     func(issuer *oidctest.Issuer, s *Server, tokens *keyring.Tokens)
 		want     string
 	}{
 		"it expires": {1100 * time.Millisecond, nil, "The token has expired"},
-		"its group may something else": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *Tokens) {
+		"its group may something else": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) {
 			tokens.Roles[4].Roles, tokens.Roles[4].Role = []string{"producer", "worker"}, ""
 		}, "known no more"},
-		"its group is none": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *Tokens) { tokens.Roles = tokens.Roles[:4] }, "known no more"},
-		"its key is gone": {time.Minute, func(issuer *oidctest.Issuer, s *Server, _ *Tokens) {
+		"its group is none": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) { tokens.Roles = tokens.Roles[:4] }, "known no more"},
+		"its key is gone": {time.Minute, func(issuer *oidctest.Issuer, s *Server, _ *keyring.Tokens) {
 			issuer.Rotate()
 			s.call(t, "GET /api/tasks", "", bearerOf(issuer.Token("x", "ops")))
-			waitFor(t, func() bool { return s.keys.Load().tokens.issuer.Stats(time.Now()).Fetched == 2 })
+			waitFor(t, func() bool { return s.keys.Load().Tokens.Issuer.Stats(time.Now()).Fetched == 2 })
 		}, "not signed with a key"},
-		"its groups are another claim": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *Tokens) { tokens.GroupsClaim = "roles" }, "known no more"},
-		"another issuer":               {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *Tokens) { tokens.Issuer.Audience = "others" }, "cannot be checked"},
+		"its groups are another claim": {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) { tokens.GroupsClaim = "roles" }, "known no more"},
+		"another issuer":               {time.Minute, func(_ *oidctest.Issuer, _ *Server, tokens *keyring.Tokens) { tokens.Issuer.Audience = "others" }, "cannot be checked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -414,7 +398,7 @@ func TestTokens_WaitEnds(t *testing.T) {
 			<-waiting
 			if c.then != nil {
 				same := tokensOf(issuer)
-				same.Roles = append(same.Roles, TokenRole{Field: "oidc.roles[6]", Group: "new", Role: "reader"})
+				same.Roles = append(same.Roles, keyring.TokenRole{Field: "oidc.roles[6]", Group: "new", Role: "reader"})
 				settings.set(same)
 				reread(t, s)
 				select {
@@ -443,7 +427,7 @@ func TestTokens_WaitBegins(t *testing.T) {
 	settings.set(tokensOf(issuer))
 	s, _ := setup(t, settings.use)
 	awaitIssuer(t, s)
-	k, err := s.keys.Load().tokens.find([]byte(issuer.Token("bob", "workers")), time.Now())
+	k, err := s.keys.Load().Tokens.Find([]byte(issuer.Token("bob", "workers")), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -514,7 +498,7 @@ func TestTokens_Mistakes(t *testing.T) {
 	s, _ := setup(t, settings.use)
 	awaitIssuer(t, s)
 	wrong := tokensOf(issuer)
-	wrong.Roles = []TokenRole{{Field: "oidc.roles[0]"}, {Field: "oidc.roles[1]", Group: "g", Role: "boss", TaskTypes: []string{"a b"}}}
+	wrong.Roles = []keyring.TokenRole{{Field: "oidc.roles[0]"}, {Field: "oidc.roles[1]", Group: "g", Role: "boss", TaskTypes: []string{"a b"}}}
 	settings.set(wrong)
 	_, _, err := s.readKeys()
 	for _, want := range []string{"oidc.roles[0].group", "oidc.roles[0].role", `oidc.roles[1].role is "boss"`, "oidc.roles[1].task_types[0]"} {
@@ -552,29 +536,5 @@ func TestTokens_Large(t *testing.T) {
 	got := raw(t, addr, "GET /api/tasks HTTP/1.1\r\nHost: localhost\r\n"+bearerOf(token)+"\r\n\r\n")
 	if got.status != 200 {
 		t.Errorf("a token of %d bytes: %+v", len(token), got)
-	}
-}
-
-func TestRecent(t *testing.T) {
-	t.Parallel()
-	r := newRecent[int](100)
-	sum := func(i int) *[sha256.Size]byte { s := sha256.Sum256(fmt.Append(nil, i)); return &s }
-	for i := range 1000 {
-		if got := r.keep(sum(i), func() int { return i }); got != i {
-			t.Fatalf("%d: %d", i, got)
-		}
-		if _, ok := r.get(sum(0)); !ok {
-			t.Fatalf("what is asked for is gone after %d", i)
-		}
-		if n := r.count(); n > 100 {
-			t.Fatalf("%d are kept", n)
-		}
-		if _, ok := r.get(sum(max(i-20, 0))); !ok {
-			t.Fatalf("%d is gone after %d", i-20, i)
-		}
-	}
-	r.put(sum(0), -1)
-	if v, ok := r.get(sum(0)); !ok || v != -1 {
-		t.Error(v, ok)
 	}
 }

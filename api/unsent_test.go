@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
@@ -238,8 +239,8 @@ func TestHolds(t *testing.T) {
 // node has keys itself.
 func TestServer_UnsentKeyed(t *testing.T) {
 	t.Parallel()
-	for name, ofFollower := range map[string][]Key{"with keys": allRoles(), "without keys": nil} {
-		leader, follower := setupBoth(t, []Key{testKey("producer"), fromAddresses(testKey("worker"), "127.0.0.0/8")}, ofFollower)
+	for name, ofFollower := range map[string][]keyring.Key{"with keys": allRoles(), "without keys": nil} {
+		leader, follower := setupBoth(t, []keyring.Key{testKey("producer"), fromAddresses(testKey("worker"), "127.0.0.0/8")}, ofFollower)
 		leader.call(t, "POST /api/tasks", `{"params":0}`, with("producer")).good(t, 201)
 		addr := listen(t, follower)
 		claimed, gone := make(chan struct{}), make(chan struct{})

@@ -138,11 +138,11 @@ func Rules() []Plant {
 		},
 		{
 			Name: "expiry-ignored", What: "a key is taken after its expires_at", Rows: "4/keys_expired",
-			edits: []edit{{"api/keys.go", "	case k.expired(now):\n", "	case k.expired(now) && k.roles == 0:\n"}},
+			edits: []edit{{"api/keyring/ring.go", "	case k.Expired(now):\n", "	case k.Expired(now) && k.Roles == 0:\n"}},
 		},
 		{
 			Name: "addresses-ignored", What: "a key with addresses is taken from any", Rows: "4/keys_addresses",
-			edits: []edit{{"api/keys.go", "	case !k.admits(from):\n", "	case !k.admits(from) && k.roles == 0:\n"}},
+			edits: []edit{{"api/keyring/ring.go", "	case !k.admits(from):\n", "	case !k.admits(from) && k.Roles == 0:\n"}},
 		},
 		{
 			Name: "key-told", What: "a key is taken from the header in which nodes tell it, also from a client", Rows: "4/keys_told",
@@ -182,23 +182,23 @@ func Rules() []Plant {
 		},
 		{
 			Name: "token-group", What: "a token of any group has the roles of the first one", Rows: "4/tokens_without_a_group",
-			edits: []edit{{"api/tokens.go", "		case !slices.Contains(groups, t.cfg.Roles[i].Group):\n", "		case !slices.Contains(groups, t.cfg.Roles[i].Group) && len(groups) == 0:\n"}},
+			edits: []edit{{"api/keyring/tokens.go", "		case !slices.Contains(groups, t.cfg.Roles[i].Group):\n", "		case !slices.Contains(groups, t.cfg.Roles[i].Group) && len(groups) == 0:\n"}},
 		},
 		{
 			Name: "token-types", What: "a token is for tasks of all types", Rows: "4/tokens_types",
-			edits: []edit{{"api/tokens.go", "= g.roles, g.types, g.addresses, g.bucket\n", "= g.roles, nil, g.addresses, g.bucket\n"}},
+			edits: []edit{{"api/keyring/tokens.go", "= g.Roles, g.Types, g.Addresses, g.Bucket\n", "= g.Roles, nil, g.Addresses, g.Bucket\n"}},
 		},
 		{
 			Name: "token-rate", What: "each token has a rate of its own, not its subject", Rows: "4/tokens_rate",
-			edits: []edit{{"api/tokens.go", "fmt.Appendf(k.sum[:len(k.sum):len(k.sum)], ", "fmt.Appendf(sum[:len(sum):len(sum)], "}},
+			edits: []edit{{"api/keyring/tokens.go", "fmt.Appendf(k.Sum[:len(k.Sum):len(k.Sum)], ", "fmt.Appendf(sum[:len(sum):len(sum)], "}},
 		},
 		{
 			Name: "token-name", What: "the trail has the name of a token's subject as if it were a key's", Rows: "4/tokens_trail",
-			edits: []edit{{"api/tokens.go", "	return subjectPrefix + clean\n", "	return clean\n"}},
+			edits: []edit{{"api/keyring/tokens.go", "	return subjectPrefix + clean\n", "	return clean\n"}},
 		},
 		{
 			Name: "token-passed", What: "a leader takes no token that another node passes on", Rows: "4/tokens_everywhere",
-			edits: []edit{{"api/keycheck.go", "			return key, !validKeyText(key)\n", "			return key, len(key) > keyBytesMax\n"}},
+			edits: []edit{{"api/keycheck.go", "			return key, !keyring.ValidText(key)\n", "			return key, len(key) > keyring.BytesMax\n"}},
 		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/client"
 	"github.com/claimq/claimq/cmd/claimq/session"
 	"github.com/claimq/claimq/cmd/claimq/term"
@@ -25,7 +25,7 @@ import (
 const (
 	// keyPrefix is how every key begins that this command makes: it can be found
 	// in a log or a repository where it should not be.
-	keyPrefix = api.KeyPrefix
+	keyPrefix = keyring.Prefix
 	// keyBytes is how many random bytes a key has: 256 bits, so that a plain hash
 	// of it tells nothing.
 	keyBytes = 32
@@ -149,7 +149,7 @@ func (k *GeneratedKey) make() error {
 	if err != nil {
 		return err
 	}
-	err = api.CheckKeys([]api.Key{{
+	err = keyring.Check([]keyring.Key{{
 		Field: "the key", Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.SHA256, RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes,
 		Addresses: addresses,
 	}})

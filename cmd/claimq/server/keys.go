@@ -10,13 +10,14 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/config"
 )
 
 // apiKeys returns a function that reads the configuration anew with load, has files
 // look at the secrets that it names, and returns the API keys in it.
-func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]api.Key, error) {
-	return func() ([]api.Key, error) {
+func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]keyring.Key, error) {
+	return func() ([]keyring.Key, error) {
 		loaded, err := load()
 		if err != nil {
 			return nil, err
@@ -27,10 +28,10 @@ func apiKeys(load func() (config.Loaded, error), files *secretFiles) func() ([]a
 }
 
 // KeysOf returns the API keys of a configuration, each with the field that it is from.
-func KeysOf(loaded *config.Loaded) []api.Key {
-	keys := make([]api.Key, len(loaded.Keys))
+func KeysOf(loaded *config.Loaded) []keyring.Key {
+	keys := make([]keyring.Key, len(loaded.Keys))
 	for i, k := range loaded.Keys {
-		keys[i] = api.Key{
+		keys[i] = keyring.Key{
 			Field: fmt.Sprintf("keys[%d]", i), Name: k.Name, Role: k.Role, Roles: k.Roles, SHA256: k.KeySHA256,
 			RateLimitPerMinute: k.RateLimitPerMinute, TaskTypes: k.TaskTypes, ExpiresAt: k.ExpiresAt, Addresses: k.Addresses,
 		}

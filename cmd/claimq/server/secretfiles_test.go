@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/pflag"
 
-	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/config"
 )
 
@@ -54,7 +54,7 @@ func TestSecretFiles(t *testing.T) {
 		t.Helper()
 		log.Reset()
 		load := func() (config.Loaded, error) { return config.LoadServer(file, nil, flags) }
-		if list, err := apiKeys(load, files)(); err != nil || api.CheckKeys(list) != nil {
+		if list, err := apiKeys(load, files)(); err != nil || keyring.Check(list) != nil {
 			t.Fatal(err)
 		}
 		return log.String()

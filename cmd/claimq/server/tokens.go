@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/claimq/claimq/api"
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/config"
 	"github.com/claimq/claimq/internal/certs"
 	"github.com/claimq/claimq/internal/oidc"
@@ -13,8 +13,8 @@ import (
 
 // apiTokens returns a function that reads the configuration anew with load, and returns
 // whose tokens are taken, nil: nobody's.
-func apiTokens(load func() (config.Loaded, error)) func() (*api.Tokens, error) {
-	return func() (*api.Tokens, error) {
+func apiTokens(load func() (config.Loaded, error)) func() (*keyring.Tokens, error) {
+	return func() (*keyring.Tokens, error) {
 		loaded, err := load()
 		if err != nil || loaded.OIDC.Issuer == "" {
 			return nil, err
@@ -24,14 +24,14 @@ func apiTokens(load func() (config.Loaded, error)) func() (*api.Tokens, error) {
 		if err != nil {
 			return nil, fmt.Errorf("oidc.ca_file: %w", err)
 		}
-		tokens := &api.Tokens{
+		tokens := &keyring.Tokens{
 			Issuer: oidc.Config{
 				URL: o.Issuer, Audience: o.Audience, Algorithms: o.Algorithms, Leeway: o.Leeway, LifetimeMax: o.LifetimeMax, Authorities: authorities,
 			},
 			GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim,
 		}
 		for i, r := range o.Roles {
-			tokens.Roles = append(tokens.Roles, api.TokenRole{
+			tokens.Roles = append(tokens.Roles, keyring.TokenRole{
 				Field: fmt.Sprintf("oidc.roles[%d]", i), Group: r.Group, Role: r.Role, Roles: r.Roles,
 				RateLimitPerMinute: r.RateLimitPerMinute, TaskTypes: r.TaskTypes, Addresses: r.Addresses,
 			})

@@ -1,4 +1,4 @@
-package api
+package keyring
 
 import (
 	"crypto/sha256"
@@ -59,15 +59,15 @@ type TokenRole struct {
 	Addresses          []netip.Prefix
 }
 
-// tokenTable is how tokens become keys. But for what it keeps it is never changed: a reload
+// TokenRing is how tokens become keys. But for what it keeps it is never changed: a reload
 // makes a new one.
-type tokenTable struct {
+type TokenRing struct {
 	cfg     *Tokens
-	issuer  *oidc.Issuer
-	grants  []*apiKey        // as cfg.Roles, without names
-	checked *recent[*apiKey] // by the SHA-256 of the token
+	Issuer  *oidc.Issuer
+	grants  []*Caller        // as cfg.Roles, without names
+	checked *recent[*Caller] // by the SHA-256 of the token
 	buckets *recent[*bucket] // by the subject and what its rate is
-	refused *atomic.Uint64   // requests over a subject's rate, of all of them
+	Refused *atomic.Uint64   // requests over a subject's rate, of all of them
 }
 
 // tokenUse is what a key that was made of a token has of it.
@@ -78,69 +78,69 @@ type tokenUse struct {
 	signer oidc.SignerID
 }
 
-// newTokenTable makes the table, and begins to fetch the issuer's keys unless before does.
+// NewTokens makes the table, and begins to fetch the issuer's keys unless before does.
 // All mistakes are returned at once.
-func newTokenTable(cfg *Tokens, before *tokenTable) (*tokenTable, error) {
+func NewTokens(cfg *Tokens, before *TokenRing) (*TokenRing, error) {
 	if len(cfg.Roles) > tokenRolesMax {
 		return nil, fmt.Errorf("there are %d oidc.roles: at most %d are allowed", len(cfg.Roles), tokenRolesMax)
 	}
-	t := &tokenTable{cfg: cfg, checked: newRecent[*apiKey](tokensKept)}
+	t := &TokenRing{cfg: cfg, checked: newRecent[*Caller](tokensKept)}
 	var errs []error
 	for i := range cfg.Roles {
 		c := &cfg.Roles[i]
 		if c.Group == "" || len(c.Group) > groupBytesMax {
 			errs = append(errs, fmt.Errorf("%s.group is %q: it must be 1 to %d bytes", c.Field, jsonout.Shorten(c.Group), groupBytesMax))
 		}
-		k := &apiKey{}
+		k := &Caller{}
 		k.grant(&Key{Field: c.Field, Role: c.Role, Roles: c.Roles, RateLimitPerMinute: c.RateLimitPerMinute, TaskTypes: c.TaskTypes, Addresses: c.Addresses}, &errs)
 		t.grants = append(t.grants, k)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	if before != nil && before.issuer.Serves(&cfg.Issuer) {
-		t.issuer = before.issuer
+	if before != nil && before.Issuer.Serves(&cfg.Issuer) {
+		t.Issuer = before.Issuer
 	} else {
 		issuer, err := oidc.Open(cfg.Issuer)
 		if err != nil {
 			return nil, err
 		}
-		t.issuer = issuer
+		t.Issuer = issuer
 	}
 	if before != nil {
-		t.buckets, t.refused = before.buckets, before.refused
+		t.buckets, t.Refused = before.buckets, before.Refused
 	} else {
-		t.buckets, t.refused = newRecent[*bucket](subjectsKept), new(atomic.Uint64)
+		t.buckets, t.Refused = newRecent[*bucket](subjectsKept), new(atomic.Uint64)
 	}
 	return t, nil
 }
 
-// close ends the fetching of the issuer's keys unless then goes on with it.
-func (t *tokenTable) close(then *tokenTable) {
-	if t != nil && (then == nil || then.issuer != t.issuer) {
-		t.issuer.Close()
+// Close ends the fetching of the issuer's keys unless then goes on with it.
+func (t *TokenRing) Close(then *TokenRing) {
+	if t != nil && (then == nil || then.Issuer != t.Issuer) {
+		t.Issuer.Close()
 	}
 }
 
 // same reports whether two tables make the same of each token.
-func (t *tokenTable) same(other *tokenTable) bool {
+func (t *TokenRing) same(other *TokenRing) bool {
 	if t == nil || other == nil {
 		return t == other
 	}
-	return t.issuer == other.issuer && t.cfg.GroupsClaim == other.cfg.GroupsClaim && t.cfg.NameClaim == other.cfg.NameClaim &&
+	return t.Issuer == other.Issuer && t.cfg.GroupsClaim == other.cfg.GroupsClaim && t.cfg.NameClaim == other.cfg.NameClaim &&
 		slices.EqualFunc(t.cfg.Roles, other.cfg.Roles, func(a, b TokenRole) bool { return a.Group == b.Group }) &&
-		slices.EqualFunc(t.grants, other.grants, func(a, b *apiKey) bool {
-			return a.roles == b.roles && a.rate() == b.rate() && a.alike(b)
+		slices.EqualFunc(t.grants, other.grants, func(a, b *Caller) bool {
+			return a.Roles == b.Roles && a.Rate() == b.Rate() && a.alike(b)
 		})
 }
 
-// find returns the key that a token stands for, or why it stands for none.
-func (t *tokenTable) find(token []byte, now time.Time) (*apiKey, error) {
+// Find returns the key that a token stands for, or why it stands for none.
+func (t *TokenRing) Find(token []byte, now time.Time) (*Caller, error) {
 	sum := sha256.Sum256(token)
-	if k, ok := t.checked.get(&sum); ok && t.issuer.Trusts(k.token.signer, now) == nil {
+	if k, ok := t.checked.get(&sum); ok && t.Issuer.Trusts(k.token.signer, now) == nil {
 		return k, nil
 	}
-	claims, err := t.issuer.Check(token, now)
+	claims, err := t.Issuer.Check(token, now)
 	if err != nil {
 		return nil, err
 	}
@@ -149,12 +149,12 @@ func (t *tokenTable) find(token []byte, now time.Time) (*apiKey, error) {
 		return nil, errNoName
 	}
 	k := t.grantOf(claims.Texts(t.cfg.GroupsClaim))
-	k.name, k.expires = subjectName(name[0]), claims.ExpiresAt.Add(t.cfg.Issuer.Leeway)
-	k.sum = sha256.Sum256([]byte("oidc\x00" + t.cfg.Issuer.URL + "\x00" + claims.Subject))
+	k.Name, k.Expires = subjectName(name[0]), claims.ExpiresAt.Add(t.cfg.Issuer.Leeway)
+	k.Sum = sha256.Sum256([]byte("oidc\x00" + t.cfg.Issuer.URL + "\x00" + claims.Subject))
 	k.token.signer = claims.Signer
-	if rate := k.rate(); rate > 0 {
-		of := sha256.Sum256(fmt.Appendf(k.sum[:len(k.sum):len(k.sum)], "%d", rate))
-		k.bucket = t.buckets.keep(&of, func() *bucket { return newBucket(rate) })
+	if rate := k.Rate(); rate > 0 {
+		of := sha256.Sum256(fmt.Appendf(k.Sum[:len(k.Sum):len(k.Sum)], "%d", rate))
+		k.Bucket = t.buckets.keep(&of, func() *bucket { return newBucket(rate) })
 	}
 	t.checked.put(&sum, k)
 	return k, nil
@@ -164,41 +164,41 @@ func (t *tokenTable) find(token []byte, now time.Time) (*apiKey, error) {
 var errNoName = errors.New("the token has no name")
 
 // grantOf returns a key with what groups may do, without roles if that is nothing.
-func (t *tokenTable) grantOf(groups []string) *apiKey {
-	k := &apiKey{token: &tokenUse{issuer: t.issuer, claim: t.cfg.GroupsClaim, groups: groups}, refused: t.refused}
-	var first *apiKey
+func (t *TokenRing) grantOf(groups []string) *Caller {
+	k := &Caller{token: &tokenUse{issuer: t.Issuer, claim: t.cfg.GroupsClaim, groups: groups}, Refused: t.Refused}
+	var first *Caller
 	for i, g := range t.grants {
 		switch {
 		case !slices.Contains(groups, t.cfg.Roles[i].Group):
 		case first == nil:
 			first = g
-			k.roles, k.types, k.addresses, k.bucket = g.roles, g.types, g.addresses, g.bucket
+			k.Roles, k.Types, k.Addresses, k.Bucket = g.Roles, g.Types, g.Addresses, g.Bucket
 		case g.alike(first):
-			k.roles |= g.roles
+			k.Roles |= g.Roles
 		}
 	}
 	return k
 }
 
 // alike reports whether two are for the same task types and addresses.
-func (k *apiKey) alike(other *apiKey) bool {
-	return slices.Equal(k.types, other.types) && slices.Equal(k.addresses, other.addresses)
+func (k *Caller) alike(other *Caller) bool {
+	return slices.Equal(k.Types, other.Types) && slices.Equal(k.Addresses, other.Addresses)
 }
 
 // again returns what the key of a token is now: nil if its token is taken no more, or that
 // is not known.
-func (t *tokenTable) again(k *apiKey, now time.Time) (*apiKey, error) {
+func (t *TokenRing) again(k *Caller, now time.Time) (*Caller, error) {
 	switch {
-	case k.token.issuer != t.issuer: // other settings found it good: it has to be asked again
+	case k.token.issuer != t.Issuer: // other settings found it good: it has to be asked again
 		return nil, oidc.ErrNoKeys
 	case k.token.claim != t.cfg.GroupsClaim:
 		return nil, nil
 	}
-	if err := t.issuer.Trusts(k.token.signer, now); err != nil {
+	if err := t.Issuer.Trusts(k.token.signer, now); err != nil {
 		return nil, err
 	}
 	is := t.grantOf(k.token.groups)
-	is.name, is.sum, is.expires = k.name, k.sum, k.expires
+	is.Name, is.Sum, is.Expires = k.Name, k.Sum, k.Expires
 	return is, nil
 }
 
@@ -207,7 +207,7 @@ func (t *tokenTable) again(k *apiKey, now time.Time) (*apiKey, error) {
 // hash behind a ~, which no other name has: so two subjects have two names.
 func subjectName(text string) string {
 	clean := strings.Map(func(c rune) rune {
-		if c < 0x80 && (keyNamePattern.MatchString(string(c)) || c == '@') {
+		if c < 0x80 && (NamePattern.MatchString(string(c)) || c == '@') {
 			return c
 		}
 		return '_'

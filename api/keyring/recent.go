@@ -1,4 +1,4 @@
-package api
+package keyring
 
 import (
 	"crypto/sha256"

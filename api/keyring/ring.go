@@ -1,0 +1,332 @@
+package keyring
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/internal/oidc"
+)
+
+// The bounds of the keys of a server.
+const (
+	Max = 10_000 // keys at once
+	// BytesMax bounds a key as it is sent.
+	BytesMax = 256
+	// typesBytes bounds the task types of one key, with a comma after each:
+	// each call of the key goes through them.
+	typesBytes = 2 << 10
+	// AddressesMax bounds the addresses of one key, for the same reason.
+	AddressesMax = 64
+	// RateMax bounds a rate_limit_per_minute.
+	RateMax = 1_000_000_000
+	// rateDefault is how many requests a minute a key may make that sets
+	// nothing.
+	rateDefault = 100
+)
+
+// Prefix is what keys begin with that claimq makes. Others may begin otherwise.
+const Prefix = "claimq_"
+
+// Key is an API key as it is configured: the key itself is nowhere.
+type Key struct {
+	// Field says where it stands in the configuration, as keys[2]: errors begin
+	// with it.
+	Field string
+	// Name is told in the trail and in metrics: 1 to 64 of A-Z a-z 0-9 _ . -.
+	Name string
+	// Role is reader, producer, worker or operator. Roles are several of them, in its
+	// place: the key may do what any of them may.
+	Role  string
+	Roles []string
+	// SHA256 is the SHA-256 of the whole key in 64 hex digits.
+	SHA256 string
+	// RateLimitPerMinute bounds its requests, and is how many may come at once;
+	// nil: 100, 0: no bound.
+	RateLimitPerMinute *int64
+	// TaskTypes are those that it may submit, claim, change and see; none: all.
+	TaskTypes []string
+	// ExpiresAt is from when on it is refused, by the clock of the node that it
+	// reaches and of the leader; zero: never.
+	ExpiresAt time.Time
+	// Addresses are those that it may be used from; none: all.
+	Addresses []netip.Prefix
+}
+
+// Check returns every mistake in keys, each naming the field, nil if there
+// is none. No error repeats a hash: somebody may have put the key itself there.
+func Check(keys []Key) error {
+	_, err := New(keys, nil)
+	return err
+}
+
+// Caller is a key as the server uses it, or what a token stands for.
+type Caller struct {
+	Name      string
+	Roles     Roles
+	Sum       [sha256.Size]byte // of the key, or of whom the token is about
+	Types     []string          // sorted; none: all
+	Expires   time.Time         // zero: never
+	Addresses []netip.Prefix    // none: all
+	Bucket    *bucket           // nil: no bound
+	Refused   *atomic.Uint64
+	Last      atomic.Pointer[Use] // nil: not since the server began
+	token     *tokenUse           // nil: it is a key
+}
+
+// Ring is the keys of a server. It is never changed: a reload makes a new
+// one.
+type Ring struct {
+	// byHash finds a key by a hash of its SHA-256 that nobody outside can compute,
+	// so that the time that a look-up takes tells nothing of the keys.
+	seed   maphash.Seed
+	byHash map[uint64]*Caller
+	Sorted []*Caller  // by name
+	Tokens *TokenRing // nil: none are taken
+}
+
+// NamePattern is what names of keys are like.
+var NamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// New makes the table of keys. A key that before has too goes on with
+// what it has used of its rate. All mistakes are returned at once.
+func New(keys []Key, before *Ring) (*Ring, error) {
+	if len(keys) > Max {
+		return nil, fmt.Errorf("there are %d keys: at most %d are allowed", len(keys), Max)
+	}
+	t := &Ring{seed: maphash.MakeSeed(), byHash: make(map[uint64]*Caller, len(keys))}
+	names, sums := map[string]string{}, map[[sha256.Size]byte]string{}
+	var errs []error
+	for i := range keys {
+		c := &keys[i]
+		k, err := newCaller(c)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if other, ok := names[k.Name]; ok {
+			errs = append(errs, fmt.Errorf("%s.name is %q, the name of %s too: each key has its own", c.Field, k.Name, other))
+			continue
+		}
+		if other, ok := sums[k.Sum]; ok {
+			errs = append(errs, fmt.Errorf("%s.key_sha256 is that of %s too: each key has its own", c.Field, other))
+			continue
+		}
+		names[k.Name], sums[k.Sum] = c.Field, c.Field
+		k.inherit(before)
+		for t.byHash[t.hash(&k.Sum)] != nil { // two of 2^64: another seed parts them
+			t.reseed()
+		}
+		t.byHash[t.hash(&k.Sum)] = k
+		t.Sorted = append(t.Sorted, k)
+	}
+	slices.SortFunc(t.Sorted, func(a, b *Caller) int { return strings.Compare(a.Name, b.Name) })
+	return t, errors.Join(errs...)
+}
+
+func newCaller(c *Key) (*Caller, error) {
+	var errs []error
+	add := adder(c, &errs)
+	k := &Caller{Name: c.Name, Expires: c.ExpiresAt, Refused: new(atomic.Uint64)}
+	if !NamePattern.MatchString(c.Name) {
+		add("name", "is %q: it must be 1 to 64 of A-Z a-z 0-9 _ . -", jsonout.Shorten(c.Name))
+	}
+	if n, err := hex.Decode(k.Sum[:], []byte(c.SHA256[:min(len(c.SHA256), 2*sha256.Size)])); err != nil || n != sha256.Size || len(c.SHA256) != 2*sha256.Size {
+		add("key_sha256", "is not the SHA-256 of a key: it must be 64 hex digits, as claimq key generate prints them (its value is not shown: it may be the key itself)")
+	}
+	k.grant(c, &errs)
+	return k, errors.Join(errs...)
+}
+
+// adder returns a function that adds a mistake in a field of c to errs.
+func adder(c *Key, errs *[]error) func(field, format string, args ...any) {
+	return func(field, format string, args ...any) {
+		*errs = append(*errs, fmt.Errorf(c.Field+"."+field+" "+format, args...))
+	}
+}
+
+// grant sets what the key may do, and how often.
+func (k *Caller) grant(c *Key, errs *[]error) {
+	add := adder(c, errs)
+	k.Addresses, k.Types = c.Addresses, slices.Compact(slices.Sorted(slices.Values(c.TaskTypes)))
+	k.setRoles(c, add)
+	rate := int64(rateDefault)
+	if c.RateLimitPerMinute != nil {
+		rate = *c.RateLimitPerMinute
+	}
+	if rate < 0 || rate > RateMax {
+		add("rate_limit_per_minute", "is %d: it must be 0 (no limit) or a number of requests up to %d", rate, RateMax)
+	} else if rate > 0 {
+		k.Bucket = newBucket(rate)
+	}
+	size := 0
+	for i, t := range c.TaskTypes {
+		size += len(t) + 1
+		if !bound.ValidTaskType(t) {
+			add("task_types["+fmt.Sprint(i)+"]", "is %q: it must be %s", jsonout.Shorten(t), bound.TaskTypeAllowed)
+		}
+	}
+	if size > typesBytes {
+		add("task_types", "are %d bytes together, with a comma after each: at most %d are allowed", size, typesBytes)
+	}
+	if len(c.Addresses) > AddressesMax {
+		add("addresses", "are %d: at most %d are allowed", len(c.Addresses), AddressesMax)
+	}
+}
+
+// setRoles sets what the key may do.
+func (k *Caller) setRoles(c *Key, add func(field, format string, args ...any)) {
+	given, field := c.Roles, func(i int) string { return "roles[" + strconv.Itoa(i) + "]" }
+	switch {
+	case c.Role != "" && len(given) > 0:
+		add("role", "and roles are both given: give one of them")
+		return
+	case len(given) == 0:
+		given, field = []string{c.Role}, func(int) string { return "role" }
+	}
+	for i, name := range given {
+		r, ok := parseRole(name)
+		switch {
+		case !ok:
+			add(field(i), "is %q: it must be %s", jsonout.Shorten(name), rolesAllowed)
+		case k.Roles.Has(r):
+			add(field(i), "is %q, which is there already", name)
+		default:
+			k.Roles |= 1 << r
+		}
+	}
+}
+
+// inherit takes over what the key with the same hash has used of its rate, how
+// often it was refused and when it was used.
+func (k *Caller) inherit(before *Ring) {
+	if before == nil {
+		return
+	}
+	old := before.find(&k.Sum)
+	if old == nil {
+		return
+	}
+	k.Last.Store(old.Last.Load())
+	if old.Name == k.Name {
+		k.Refused = old.Refused
+	}
+	if k.Bucket != nil && k.Rate() == old.Rate() {
+		k.Bucket = old.Bucket
+	}
+}
+
+// Expired reports whether the key's time is over.
+func (k *Caller) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
+
+// Bars refuses a key that is of no use now or from there, nil if it is.
+func (k *Caller) Bars(now time.Time, from netip.Addr) (why Failure, bad *refuse.Refusal) {
+	switch {
+	case k.Expired(now) && k.token != nil:
+		return BadToken(oidc.ErrExpired)
+	case k.Expired(now):
+		return FailExpired, &refuse.Refusal{
+			Code: wire.CodeUnauthorized, Text: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339),
+			Advice: "Use another key: an operator makes one with 'claimq key generate'",
+		}
+	case k.Roles == 0:
+		return FailRole, &refuse.Refusal{
+			Code: wire.CodeForbidden, Text: "The token has no group that has a role here",
+			Advice: "Have " + k.Name + " made a member of a group that oidc.roles names, or have that name a group of theirs",
+		}
+	case !k.admits(from):
+		return failAddress, refuseSource(k, from)
+	}
+	return 0, nil
+}
+
+// Same reports whether two tables have the same keys.
+func (t *Ring) Same(before *Ring) bool {
+	return before != nil && t.Tokens.same(before.Tokens) && slices.EqualFunc(t.Sorted, before.Sorted, func(a, b *Caller) bool {
+		return a.Name == b.Name && a.Roles == b.Roles && a.Sum == b.Sum && slices.Equal(a.Types, b.Types) && a.Rate() == b.Rate() && a.Expires.Equal(b.Expires) && slices.Equal(a.Addresses, b.Addresses)
+	})
+}
+
+// Rate returns how many requests a minute the key may make, 0 = any number.
+func (k *Caller) Rate() int64 {
+	if k.Bucket == nil {
+		return 0
+	}
+	return k.Bucket.PerMinute
+}
+
+func (t *Ring) hash(sum *[sha256.Size]byte) uint64 { return maphash.Bytes(t.seed, sum[:]) }
+
+func (t *Ring) reseed() {
+	t.seed = maphash.MakeSeed()
+	clear(t.byHash)
+	for _, k := range t.Sorted {
+		t.byHash[t.hash(&k.Sum)] = k
+	}
+}
+
+// find returns the key with that SHA-256, nil if there is none. The comparison
+// takes the same time wherever two hashes differ.
+func (t *Ring) find(sum *[sha256.Size]byte) *Caller {
+	k := t.byHash[t.hash(sum)]
+	if k == nil || subtle.ConstantTimeCompare(k.Sum[:], sum[:]) != 1 {
+		return nil
+	}
+	return k
+}
+
+// FindText returns the key that was sent as text, nil if it is unknown.
+func (t *Ring) FindText(text []byte) *Caller {
+	sum := sha256.Sum256(text)
+	return t.find(&sum)
+}
+
+// ValidText reports whether what was sent can be a key, 1 to 256 bytes of ASCII that
+// is printed, without spaces, or a token, of the same and of up to 8 KiB.
+func ValidText(key []byte) bool {
+	if len(key) == 0 || len(key) > BytesMax && (len(key) > oidc.TokenBytesMax || !oidc.IsToken(key)) {
+		return false
+	}
+	for _, c := range key {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// Again looks up anew who made a request that goes on. bad says why it does not, nil if it
+// does: then expires is until when, the zero value: for ever. t may be nil: nobody is known.
+func (t *Ring) Again(who *Caller, from netip.Addr, now time.Time) (expires time.Time, why Failure, bad *refuse.Refusal) {
+	var k *Caller
+	switch {
+	case t == nil:
+	case who.token == nil:
+		k = t.find(&who.Sum)
+	case t.Tokens != nil:
+		var err error
+		if k, err = t.Tokens.again(who, now); err != nil {
+			why, bad = BadToken(err)
+			return expires, why, bad
+		}
+	}
+	if k == nil || k.Roles != who.Roles || !slices.Equal(k.Types, who.Types) {
+		return expires, FailUnknown, Unauthorized("The API key is known no more, or is for something else")
+	}
+	why, bad = k.Bars(now, from)
+	return k.Expires, why, bad
+}
