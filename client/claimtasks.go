@@ -3,13 +3,13 @@ package client
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -101,17 +101,17 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 // meanwhile.
 func (k *claimCall) call(ctx context.Context, w wire.Claim) (decoded wire.Answer, a answer, err error) {
 	if k.path == claimPath && k.req.Wait == 0 && k.req.Limit <= 1 {
-		body, err := json.Marshal(w)
+		body, err := hotwire.Claim(&w)
 		if err != nil {
 			return decoded, a, fmt.Errorf("encode request: %w", err)
 		}
 		return k.c.op(ctx, k.c.lanes.claims, opCall{kind: repeat.OpClaim, body: body})
 	}
-	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&decoded)}
+	r := Request{Method: http.MethodPost, Path: k.path, Repeatable: repeat.OpClaim.Safe(true), take: takeAnswer(&decoded, true)}
 	r.prepare = func() ([]byte, time.Duration, error) {
 		d := repeat.PollWait(time.Until(k.waitUntil), k.req.Lease)
 		w.WaitMS = milliseconds(d)
-		body, err := json.Marshal(w)
+		body, err := hotwire.Claim(&w)
 		return body, d, err
 	}
 	a, err = k.c.call(ctx, r)

@@ -69,20 +69,20 @@ func (c *Client) op(ctx context.Context, l *lane.Lane[share], o opCall) (decoded
 	item := o.item()
 	take := func(r share) (ok bool, err error) {
 		a = r.ans
-		decoded, err = opAnswer(r.body)
+		decoded, err = opAnswer(r.body, o.kind == repeat.OpClaim)
 		return !o.fallsShort(&decoded, err, len(r.ans.body)), err
 	}
 	err = c.together(ctx, l, &ride{Item: item, Weight: len(item) + o.weight}, take, alone)
 	return decoded, a, err
 }
 
-// opAnswer reads what the call of an op is answered with.
-func opAnswer(body []byte) (wire.Answer, error) {
+// opAnswer reads what the call of an op is answered with, as takeAnswer.
+func opAnswer(body []byte, tasks bool) (wire.Answer, error) {
 	var decoded wire.Answer
 	if !bytes.HasPrefix(body, successFirst) {
 		return decoded, opRefusal(body)
 	}
-	if !takeAnswer(&decoded)(body) {
+	if !takeAnswer(&decoded, tasks)(body) {
 		return decoded, errOpAnswer
 	}
 	return decoded, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/hotjson"
+	"github.com/claimq/claimq/client/internal/hotwire"
 )
 
 // errorBytesMax is where the server cuts the text of a failure.
@@ -22,7 +23,7 @@ func completion(s wire.Settle, result []byte, then []Task) ([]byte, error) {
 	if !asJSON {
 		s.ResultPayload = result
 	}
-	body, err := json.Marshal(s)
+	body, err := hotwire.Settle(&s)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func failure(s wire.Settle, cause error) ([]byte, error) {
 		ms := milliseconds(max(later.after, 0))
 		s.RetryInMS = &ms
 	}
-	return json.Marshal(s)
+	return hotwire.Settle(&s)
 }
 
 // failureText is a failure's text, cut at a whole character. What the server
@@ -94,12 +95,12 @@ func releasing(s wire.Settle, delay time.Duration) ([]byte, error) {
 		return nil, fmt.Errorf("delay is %v, it must not be negative", delay)
 	}
 	s.DelayMS = milliseconds(delay)
-	return json.Marshal(s)
+	return hotwire.Settle(&s)
 }
 
 // extension is the body of an extend by s, with progress unless it is nil.
 func extension(s wire.Settle, progress json.RawMessage) ([]byte, error) {
-	body, err := json.Marshal(s)
+	body, err := hotwire.Settle(&s)
 	if err != nil || progress == nil {
 		return body, err
 	}

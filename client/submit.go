@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotwire"
 )
 
 // Bounds of one request of SubmitMany, below the server's 1,000 items, 10,000
@@ -160,16 +161,17 @@ func submittedOf(r wire.SubmitResult, ownedKey bool) Submitted {
 
 // post makes a call that the server recognizes when it is repeated.
 func (c *Client) post(ctx context.Context, path string, body []byte) (decoded wire.Answer, a answer, err error) {
-	r := Request{Method: http.MethodPost, Path: path, Body: body, Repeatable: true, take: takeAnswer(&decoded)}
+	r := Request{Method: http.MethodPost, Path: path, Body: body, Repeatable: true, take: takeAnswer(&decoded, true)}
 	a, err = c.call(ctx, r)
 	return decoded, a, err
 }
 
-// takeAnswer has the answer's body decoded as it is judged, once.
-func takeAnswer(decoded *wire.Answer) func(body []byte) bool {
-	return func(body []byte) bool {
-		*decoded = wire.Answer{}
-		return json.Unmarshal(body, decoded) == nil && decoded.Success
+// takeAnswer has the answer's body decoded as it is judged, once. Without tasks the task
+// that the call is about is left out.
+func takeAnswer(decoded *wire.Answer, tasks bool) func(body []byte) bool {
+	return func(body []byte) (ok bool) {
+		*decoded, ok = hotwire.Answer(body, tasks)
+		return ok && decoded.Success
 	}
 }
 

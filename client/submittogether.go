@@ -3,12 +3,12 @@ package client
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotwire"
 	"github.com/claimq/claimq/client/internal/lane"
 )
 
@@ -45,8 +45,8 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (result wire.Submit
 
 // submitResultOf reads the element that an answer to a submit of many has for a task.
 func submitResultOf(r *share) (wire.SubmitResult, error) {
-	var result wire.SubmitResult
-	if json.Unmarshal(r.body, &result) != nil || result.ID == 0 && result.Code.Status() == 0 {
+	result, ok := hotwire.SubmitResult(r.body)
+	if !ok || result.ID == 0 && result.Code.Status() == 0 {
 		return result, errOpAnswer
 	}
 	if result.Code == "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/client/internal/hotjson"
+	"github.com/claimq/claimq/client/internal/hotwire"
 )
 
 // DefaultAttempts in Task.MaxAttempts stands for the type's default, else the
@@ -160,10 +161,14 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 		n.MaxAttempts = &attempts
 	}
 	if hotjson.Travels(t.Payload) {
-		return withRaw("params", t.Payload, n)
+		fields, err := hotwire.Task(&n)
+		if err != nil {
+			return nil, err
+		}
+		return withField("params", t.Payload, fields), nil
 	}
 	n.Payload = t.Payload
-	return json.Marshal(n)
+	return hotwire.Task(&n)
 }
 
 // check refuses what would not reach the server as it is meant; the rest is the

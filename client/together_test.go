@@ -589,7 +589,7 @@ func TestTogether_unreadable(t *testing.T) {
 		c.request(1, "/api/tasks").say(200, `{"success":true,"results":[{"created":true}],"failed":0}`)
 		wantErrors(t, errs, ErrOutcomeUnknown)
 		cl := c.someClaims("1")[0]
-		for _, result := range []string{`{"success":true,"task":[]}`, `{"success":false}`, `{"success":false,"code":"later"}`} {
+		for _, result := range []string{`{"success":true,"claimed":[]}`, `{"success":false}`, `{"success":false,"code":"later"}`} {
 			n := c.requests()
 			errs := begin(func() error { return cl.Complete(t.Context(), nil) })
 			c.request(n, "/api/batch").say(200, `{"success":true,"results":[`+result+`],"failed":0}`)

@@ -1,0 +1,185 @@
+package hotjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+)
+
+// Reader reads a document in one pass. The caller says what it expects; after something
+// else OK is false, and what was read since means nothing. Values that it does not look
+// into need to have brackets and strings that match, and no more.
+type Reader struct {
+	b   []byte
+	at  int
+	bad bool
+}
+
+// NewReader returns a reader of b, which it does not change.
+func NewReader(b []byte) *Reader { return &Reader{b: b} }
+
+// OK reports whether all was as expected, and the document is read to its end.
+func (r *Reader) OK() bool {
+	r.space()
+	return !r.bad && r.at == len(r.b)
+}
+
+// Fail says that what was read is not as expected.
+func (r *Reader) Fail() { r.bad = true }
+
+func (r *Reader) space() {
+	for r.at < len(r.b) && (r.b[r.at] == ' ' || r.b[r.at] == '\n' || r.b[r.at] == '\t' || r.b[r.at] == '\r') {
+		r.at++
+	}
+}
+
+// takes goes past c if that is next.
+func (r *Reader) takes(c byte) bool {
+	r.space()
+	if r.at < len(r.b) && r.b[r.at] == c {
+		r.at++
+		return true
+	}
+	return false
+}
+
+// want goes past c, which has to be next.
+func (r *Reader) want(c byte) { r.bad = !r.takes(c) || r.bad }
+
+// Fields reads an object: field is called with each name, and reads the value. A name is
+// valid until field returns; one with escapes is not expected.
+func (r *Reader) Fields(field func(name []byte)) {
+	r.want('{')
+	if r.takes('}') {
+		return
+	}
+	for !r.bad {
+		name, escaped := r.quoted()
+		r.want(':')
+		if r.bad = r.bad || escaped; r.bad {
+			return
+		}
+		field(name)
+		if !r.takes(',') {
+			r.want('}')
+			return
+		}
+	}
+}
+
+// Items reads an array, or null: item is called for each element, and reads it.
+func (r *Reader) Items(item func()) {
+	if r.Null() {
+		return
+	}
+	r.want('[')
+	if r.takes(']') {
+		return
+	}
+	for !r.bad {
+		item()
+		if !r.takes(',') {
+			r.want(']')
+			return
+		}
+	}
+}
+
+// Null reads null, if that is next.
+func (r *Reader) Null() bool {
+	r.space()
+	if !bytes.HasPrefix(r.b[r.at:], []byte("null")) {
+		return false
+	}
+	r.at += len("null")
+	return true
+}
+
+// quoted reads a string and returns what is between its quotes.
+func (r *Reader) quoted() (s []byte, escaped bool) {
+	r.want('"')
+	if r.bad {
+		return nil, false
+	}
+	end := endOfString(r.b, r.at-1)
+	if end < 0 {
+		r.bad = true
+		return nil, false
+	}
+	s, r.at = r.b[r.at:end], end+1
+	return s, bytes.IndexByte(s, '\\') >= 0
+}
+
+// Text reads a string.
+func (r *Reader) Text() string {
+	s, escaped := r.quoted()
+	if !escaped {
+		return string(s)
+	}
+	var text string
+	r.bad = json.Unmarshal(r.b[r.at-len(s)-2:r.at], &text) != nil || r.bad
+	return text
+}
+
+// Plain reads a string without escapes, which is valid as long as the document is.
+func (r *Reader) Plain() []byte {
+	s, escaped := r.quoted()
+	r.bad = r.bad || escaped
+	return s
+}
+
+// Int reads an integer.
+func (r *Reader) Int() int64 {
+	negative := r.takes('-')
+	var n int64
+	begin := r.at
+	for ; r.at < len(r.b) && r.b[r.at] >= '0' && r.b[r.at] <= '9'; r.at++ {
+		digit := int64(r.b[r.at] - '0')
+		if n > (math.MaxInt64-digit)/10 {
+			r.bad = true
+			return 0
+		}
+		n = n*10 + digit
+	}
+	r.bad = r.bad || r.at == begin
+	if negative {
+		return -n
+	}
+	return n
+}
+
+// Bool reads true or false.
+func (r *Reader) Bool() bool {
+	raw := string(r.Raw())
+	r.bad = r.bad || raw != "true" && raw != "false"
+	return raw == "true"
+}
+
+// Raw reads any value and returns it as it stands in the document.
+func (r *Reader) Raw() []byte {
+	r.space()
+	begin := r.at
+	if r.at == len(r.b) {
+		r.bad = true
+		return nil
+	}
+	switch r.b[r.at] {
+	case '"', '{', '[':
+		if end := skip(r.b, r.at); end >= 0 {
+			r.at = end
+		} else {
+			r.bad = true
+		}
+	default:
+		for r.at < len(r.b) && isOfWord(r.b[r.at]) {
+			r.at++
+		}
+		r.bad = r.bad || r.at == begin
+	}
+	return r.b[begin:r.at]
+}
+
+// isOfWord reports whether c may be in a number, or in true, false and null.
+func isOfWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
+}

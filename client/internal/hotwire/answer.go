@@ -1,0 +1,236 @@
+package hotwire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/hotjson"
+)
+
+// Answer decodes body, which shares no memory with it then. Without tasks it leaves out
+// Answer.Task, the task that the call was about. ok is false if body is no answer.
+func Answer(body []byte, tasks bool) (a wire.Answer, ok bool) {
+	r := hotjson.NewReader(body)
+	known := true
+	r.Fields(func(name []byte) { known = answerField(r, name, &a, tasks) && known })
+	if known && r.OK() {
+		return a, true
+	}
+	a = wire.Answer{}
+	if json.Unmarshal(body, &a) != nil {
+		return wire.Answer{}, false
+	}
+	return a, true
+}
+
+// answerField reads a field of an answer. It returns false for one that hot answers do
+// not have.
+func answerField(r *hotjson.Reader, name []byte, a *wire.Answer, tasks bool) bool {
+	switch string(name) {
+	case "success":
+		a.Success = r.Bool()
+	case "repeated":
+		a.Repeated = r.Bool()
+	case "created":
+		a.Created = r.Bool()
+	case "cancel_requested":
+		a.CancelRequested = r.Bool()
+	case "lease_remaining_ms":
+		a.LeaseRemainingMS = r.Int()
+	case "message":
+		a.Message = r.Text()
+	case "task":
+		if !tasks {
+			r.Raw()
+			return true
+		}
+		a.Task = task(r)
+	case "tasks":
+		r.Items(func() { a.Tasks = appendTask(a.Tasks, task(r)) })
+	case "claimed":
+		if !r.Null() {
+			var known bool
+			a.Claimed, known = claimed(r)
+			return known
+		}
+	default:
+		r.Raw()
+		return false
+	}
+	return true
+}
+
+func appendTask(all []wire.Task, t *wire.Task) []wire.Task {
+	if t == nil {
+		return append(all, wire.Task{})
+	}
+	return append(all, *t)
+}
+
+// claimed reads what a complete claimed. known is false if it has fields that are not read
+// here.
+func claimed(r *hotjson.Reader) (c *wire.Claimed, known bool) {
+	c, known = &wire.Claimed{}, true
+	r.Fields(func(name []byte) {
+		switch string(name) {
+		case "task":
+			c.Task = task(r)
+		case "tasks":
+			r.Items(func() { c.Tasks = appendTask(c.Tasks, task(r)) })
+		default:
+			r.Raw()
+			known = false
+		}
+	})
+	return c, known
+}
+
+// held is a task with what its pointers point to.
+type held struct {
+	wire.Task
+	workerID  string
+	token     uint64
+	lease     int64
+	claimedAt time.Time
+}
+
+// task reads a task, nil if it is null. One with fields that few tasks have is left to
+// encoding/json.
+func task(r *hotjson.Reader) *wire.Task {
+	if r.Null() {
+		return nil
+	}
+	raw := r.Raw()
+	h := &held{}
+	own, known := hotjson.NewReader(raw), true
+	own.Fields(func(name []byte) { known = h.field(own, name) && known })
+	if known && own.OK() {
+		return &h.Task
+	}
+	t := &wire.Task{}
+	if json.Unmarshal(raw, t) != nil {
+		r.Fail()
+	}
+	return t
+}
+
+// field reads a field of a task. It returns false for one that is not read here, or not
+// as it is.
+func (h *held) field(r *hotjson.Reader, name []byte) bool {
+	switch string(name) {
+	case "id":
+		h.ID = natural(r)
+	case "task_type":
+		h.TaskType = r.Text()
+	case "params":
+		h.Params = bytes.Clone(r.Raw())
+	case "priority":
+		h.Priority = int32Of(r)
+	case "max_attempts":
+		h.MaxAttempts = int32Of(r)
+	case "attempts":
+		h.Attempts = int32Of(r)
+	case "idempotency_key":
+		h.IdempotencyKey = r.Text()
+	case "status":
+		h.Status = status(r.Plain())
+	case "created_at":
+		instant(r, &h.CreatedAt)
+	case "updated_at":
+		instant(r, &h.UpdatedAt)
+	case "cancel_requested":
+		h.CancelRequested = r.Bool()
+	default:
+		return h.claimField(r, name)
+	}
+	return true
+}
+
+// claimField reads what a task has while it is claimed.
+func (h *held) claimField(r *hotjson.Reader, name []byte) bool {
+	if r.Null() {
+		return true
+	}
+	switch string(name) {
+	case "worker_id":
+		h.workerID = r.Text()
+		h.WorkerID = &h.workerID
+	case "claim_token":
+		h.token = natural(r)
+		h.ClaimToken = &h.token
+	case "lease_remaining_ms":
+		h.lease = r.Int()
+		h.LeaseRemainingMS = &h.lease
+	case "claimed_at":
+		instant(r, &h.claimedAt)
+		h.ClaimedAt = &h.claimedAt
+	case "lease_expires_at":
+		var at time.Time
+		instant(r, &at)
+		h.LeaseExpiresAt = &at
+	default:
+		r.Raw()
+		return false
+	}
+	return true
+}
+
+// statuses are those of hot answers, so that none is made anew. It is never changed.
+var statuses = [...]string{"pending", "claimed", "completed", "scheduled", "failed"}
+
+func status(b []byte) string {
+	for _, s := range statuses {
+		if string(b) == s {
+			return s
+		}
+	}
+	return string(b)
+}
+
+func instant(r *hotjson.Reader, t *time.Time) {
+	if t.UnmarshalText(r.Plain()) != nil {
+		r.Fail()
+	}
+}
+
+func natural(r *hotjson.Reader) uint64 {
+	n := r.Int()
+	if n < 0 {
+		r.Fail()
+	}
+	return uint64(n)
+}
+
+func int32Of(r *hotjson.Reader) int32 {
+	n := r.Int()
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		r.Fail()
+	}
+	return int32(n)
+}
+
+// SubmitResult decodes an element of the answer to a submit of many. ok is false if it is
+// none.
+func SubmitResult(body []byte) (s wire.SubmitResult, ok bool) {
+	r := hotjson.NewReader(body)
+	known := true
+	r.Fields(func(name []byte) {
+		switch string(name) {
+		case "id":
+			s.ID = natural(r)
+		case "created":
+			s.Created = r.Bool()
+		default:
+			known = false
+			r.Raw()
+		}
+	})
+	if known && r.OK() {
+		return s, true
+	}
+	s = wire.SubmitResult{}
+	return s, json.Unmarshal(body, &s) == nil
+}

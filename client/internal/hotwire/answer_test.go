@@ -1,0 +1,156 @@
+package hotwire
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// hotTask is a task as a claim answers it.
+const hotTask = `{"id":17,"task_type":"mail","params":{ "to" : "ada\"}" },"priority":-2,"max_attempts":3,"attempts":1,"idempotency_key":"k\u00e9",` +
+	`"status":"claimed","worker_id":"w1","claim_token":5,"claimed_at":"2026-01-02T03:04:05.678Z","lease_expires_at":"2026-01-02T03:04:35.678Z",` +
+	`"lease_remaining_ms":30000,"created_at":"2026-01-02T03:04:00.000Z","updated_at":"2026-01-02T03:04:06.000Z","completed_at":null,"cancel_requested":false}`
+
+// answers are bodies of answers, and whether they are any.
+var answers = map[string]bool{
+	`{"success":true,"task":` + hotTask + `,"message":"Task claimed successfully"}`: true,
+	`{"success":true,"tasks":[` + hotTask + `,` + hotTask + `],"repeated":true}`:    true,
+	`{"success":true,"tasks":[]}`:                                                                                                         true,
+	`{"success":true,"task":{"id":1},"claimed":{"task":` + hotTask + `}}`:                                                                 true,
+	`{"success":true,"task":{"id":1},"claimed":{"task":null}}`:                                                                            true,
+	`{"success":true,"task":{"id":1},"claimed":{"tasks":[` + hotTask + `],"later":[1]}}`:                                                  true,
+	`{"success":true,"task":{"id":1},"claimed":null,"repeated":true}`:                                                                     true,
+	`{"success":true,"task":{"id":1},"lease_remaining_ms":30000,"cancel_requested":true}`:                                                 true,
+	`{"success":true,"task":{"id":1},"created":false,"same_request":false}`:                                                               true,
+	`{"success":true,"task":{"id":1,"payload":"AP8=","labels":{"a":"b"}},"later":{"a":[]}}`:                                               true,
+	`{"success":true,"task":{"id":1,"claim_state":"live","completed_at":"2026-01-02T03:04:06.000Z","worker_id":null,"claim_token":null}}`: true,
+	`{"success":true,"task":null}`:                                                                                                        true,
+	`{"success":false,"error":"E"}`:                                                                                                       true,
+	` { "success" : true , "tasks" : [ { "id" : 1 } ] } `:                                                                                 true,
+	`{}`:                                    true,
+	`{"success":true`:                       false,
+	`{"success":true}}`:                     false,
+	`{"success":1}`:                         false,
+	`{"success":true,"tasks":{}}`:           false,
+	`{"success":true,"tasks":[{"id":1.5}]}`: false,
+	`{"success":true,"tasks":[{"id":-1}]}`:  false,
+	`{"success":true,"tasks":[{"id":99999999999999999999}]}`:         false,
+	`{"success":true,"tasks":[{"priority":2147483648}]}`:             false,
+	`{"success":true,"tasks":[{"created_at":"yesterday"}]}`:          false,
+	`{"success":true,"tasks":[{"params":{"a":1}]}`:                   false,
+	`{"success":true,"claimed":{"task":{"id":1,"claimed_at":17}}}`:   false,
+	`{"success":true,"claimed":{"task":{"id":1,"worker_id":["a"]}}}`: false,
+	`{"success":true,"lease_remaining_ms":"30000"}`:                  false,
+	``:   false,
+	`[]`: false,
+}
+
+// What is read without reflection is what encoding/json reads.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	for body, good := range answers {
+		got, ok := Answer([]byte(body), true)
+		var want wire.Answer
+		if err := json.Unmarshal([]byte(body), &want); (err == nil) != good || ok != good {
+			t.Errorf("%s: read %v, by encoding/json %v, want %v", body, ok, err, good)
+			continue
+		}
+		if !good {
+			want = wire.Answer{}
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: -want +got\n%s", body, diff)
+		}
+	}
+}
+
+// Without tasks the one that the call is about is left out, and only it.
+func TestAnswer_withoutTheTask(t *testing.T) {
+	t.Parallel()
+	got, ok := Answer([]byte(`{"success":true,"task":`+hotTask+`,"claimed":{"task":`+hotTask+`}}`), false)
+	if !ok || got.Task != nil || got.Claimed == nil || got.Claimed.Task.ID != 17 {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	if _, ok := Answer([]byte(`{"success":true,"task":{"id":[}}`), false); ok {
+		t.Error("brackets that do not match were read")
+	}
+}
+
+// An answer lives as long as whoever has it; the body of a thousand does not live for one.
+func TestAnswer_sharesNothing(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"success":true,"task":` + hotTask + `}`)
+	got, _ := Answer(body, true)
+	for i := range body {
+		body[i] = 'x'
+	}
+	if s := string(got.Task.Params) + got.Task.TaskType + got.Task.Status + *got.Task.WorkerID; s != `{ "to" : "ada\"}" }mailclaimedw1` {
+		t.Errorf("after the body has changed: %s", s)
+	}
+}
+
+// A hot task is read by hand: what there is of it is no field that only encoding/json knows.
+func TestTask_isHot(t *testing.T) {
+	allocs := testing.AllocsPerRun(100, func() {
+		Answer([]byte(`{"success":true,"tasks":[`+strings.Replace(hotTask, `\u00e9`, "e", 1)+`]}`), true)
+	})
+	if allocs > 12 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func TestSubmitResult(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{"id":17,"created":true}`, `{"id":17,"created":false,"same_request":false}`, `{"error":"E","code":"invalid_task","message":"M","field":"tasks[3].priority"}`,
+		`{"id":"x"}`, `{"id":1`, `{"id":1}]`, `{"created":null}`, `{}`,
+	} {
+		var want wire.SubmitResult
+		err := json.Unmarshal([]byte(body), &want)
+		got, ok := SubmitResult([]byte(body))
+		if ok != (err == nil) || ok && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v, %v", body, got, ok, want, err)
+		}
+	}
+}
+
+// FuzzAnswer checks that whatever encoding/json takes is read as it reads it.
+func FuzzAnswer(f *testing.F) {
+	for body := range answers {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var want wire.Answer
+		if !json.Valid(body) || json.Unmarshal(body, &want) != nil {
+			return
+		}
+		if got, ok := Answer(body, true); !ok || !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
+			t.Errorf("%s: %v\n%s", body, ok, cmp.Diff(want, got))
+		}
+	})
+}
+
+func BenchmarkAnswer(b *testing.B) {
+	body := []byte(`{"success":true,"task":` + hotTask + `,"claimed":{"task":` + hotTask + `}}`)
+	b.Run("hot", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			Answer(body, false)
+		}
+	})
+	b.Run("json", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			var a wire.Answer
+			if json.Unmarshal(body, &a) != nil {
+				b.Fatal("no answer")
+			}
+		}
+	})
+}

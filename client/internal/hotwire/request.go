@@ -1,0 +1,163 @@
+package hotwire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// objectBytes is room for the object of a request with short values.
+const objectBytes = 256
+
+// Task is json.Marshal of a task that is submitted.
+func Task(n *wire.NewTask) ([]byte, error) {
+	if n.Params != nil || n.RunAt != nil || n.ExpiresAt != nil || n.Backoff != nil || n.RetentionMS != nil || len(n.Labels) > 0 || len(n.Steps) > 0 ||
+		n.DelayMS != 0 || n.Finalize != "" || n.OnStepFailure != "" {
+		return json.Marshal(n)
+	}
+	o := open(base64.StdEncoding.EncodedLen(len(n.Payload)))
+	o.text("task_type", n.TaskType)
+	o.bytes("payload", n.Payload)
+	o.number("priority", int64(n.Priority))
+	if n.MaxAttempts != nil {
+		o.name("max_attempts")
+		o.b = strconv.AppendInt(o.b, int64(*n.MaxAttempts), 10)
+	}
+	o.text("idempotency_key", n.IdempotencyKey)
+	o.text("unique", n.Unique)
+	o.number("lease_ms", n.LeaseMS)
+	o.text("group", n.Group)
+	return o.close()
+}
+
+// Settle is json.Marshal of a settling call, or an extend.
+func Settle(s *wire.Settle) ([]byte, error) {
+	if s.Result != nil || len(s.Submit) > 0 || s.Progress != nil {
+		return json.Marshal(s)
+	}
+	o := open(base64.StdEncoding.EncodedLen(len(s.ResultPayload)) + len(s.Error))
+	o.name("worker_id")
+	o.string(s.WorkerID)
+	if s.ClaimToken != 0 {
+		o.name("claim_token")
+		o.b = strconv.AppendUint(o.b, s.ClaimToken, 10)
+	}
+	o.bytes("result_payload", s.ResultPayload)
+	if s.Claim != nil {
+		o.name("claim")
+		o.claim(s.Claim)
+	}
+	o.text("error", s.Error)
+	if s.RetryInMS != nil {
+		o.name("retry_in_ms")
+		o.b = strconv.AppendInt(o.b, *s.RetryInMS, 10)
+	}
+	if s.Permanent {
+		o.name("permanent")
+		o.b = append(o.b, "true"...)
+	}
+	o.number("lease_ms", s.LeaseMS)
+	o.number("delay_ms", s.DelayMS)
+	return o.close()
+}
+
+// Claim is json.Marshal of a claim.
+func Claim(c *wire.Claim) ([]byte, error) {
+	o := object{b: make([]byte, 0, objectBytes)}
+	o.claim(c)
+	return o.b, o.err
+}
+
+// claim appends a claim.
+func (o *object) claim(c *wire.Claim) {
+	outer := o.some
+	o.b, o.some = append(o.b, '{'), false
+	o.name("worker_id")
+	o.string(c.WorkerID)
+	if len(c.TaskTypes) > 0 {
+		o.name("task_types")
+		for i, t := range c.TaskTypes {
+			if i == 0 {
+				o.b = append(o.b, '[')
+			} else {
+				o.b = append(o.b, ',')
+			}
+			o.string(t)
+		}
+		o.b = append(o.b, ']')
+	}
+	o.number("max_attempts_remaining", int64(c.MaxAttemptsRemaining))
+	o.text("sort_by", c.SortBy)
+	o.text("sort_order", c.SortOrder)
+	o.number("limit", int64(c.Limit))
+	o.number("lease_ms", c.LeaseMS)
+	o.number("wait_ms", c.WaitMS)
+	o.text("claim_request_id", c.ClaimRequestID)
+	o.b, o.some = append(o.b, '}'), outer
+}
+
+// object is a JSON object that is being written. Fields that are empty are left out by
+// text, bytes and number.
+type object struct {
+	b    []byte
+	some bool  // it has a field
+	err  error // the first
+}
+
+func open(more int) *object {
+	return &object{b: append(make([]byte, 0, objectBytes+more), '{')}
+}
+
+func (o *object) close() ([]byte, error) { return append(o.b, '}'), o.err }
+
+func (o *object) name(name string) {
+	if o.some {
+		o.b = append(o.b, ',')
+	}
+	o.some = true
+	o.b = append(o.b, '"')
+	o.b = append(o.b, name...)
+	o.b = append(o.b, '"', ':')
+}
+
+func (o *object) text(name, value string) {
+	if value != "" {
+		o.name(name)
+		o.string(value)
+	}
+}
+
+func (o *object) bytes(name string, value []byte) {
+	if len(value) > 0 {
+		o.name(name)
+		o.b = append(o.b, '"')
+		o.b = base64.StdEncoding.AppendEncode(o.b, value)
+		o.b = append(o.b, '"')
+	}
+}
+
+func (o *object) number(name string, value int64) {
+	if value != 0 {
+		o.name(name)
+		o.b = strconv.AppendInt(o.b, value, 10)
+	}
+}
+
+// string appends a string as encoding/json does.
+func (o *object) string(s string) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, err := json.Marshal(s)
+			if err != nil && o.err == nil {
+				o.err = err
+			}
+			o.b = append(o.b, quoted...)
+			return
+		}
+	}
+	o.b = append(o.b, '"')
+	o.b = append(o.b, s...)
+	o.b = append(o.b, '"')
+}
