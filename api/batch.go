@@ -43,7 +43,11 @@ func (r *request) batch() {
 		if claim := callbody.ClaimOf(body); claim != nil {
 			r.holdUntilSent(claim.Cmd.RequestID, &done.Result)
 		}
-		b = body.Answer(b, &done)
+		if req.Minimal {
+			b = callbody.AppendMinimal(b, body, &done)
+		} else {
+			b = body.Answer(b, &done)
+		}
 	}
 	b = append(b, `],"failed":`...)
 	b = strconv.AppendInt(b, int64(failed), 10)

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -184,5 +185,31 @@ func TestServer_BatchFirstFieldOfOp(t *testing.T) {
 		if diff := cmp.Diff(fsm.Command(fsm.Submit{Tasks: []fsm.NewTask{want}}), got.(fsm.Batch).Ops[1]); diff != "" {
 			t.Errorf("op at %d: command (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// TestServer_BatchMinimal checks that a batch that wants little gets ids and statuses for
+// tasks, and all else as ever.
+func TestServer_BatchMinimal(t *testing.T) {
+	t.Parallel()
+	s := setupOwnCalls(t)
+	got := s.call(t, "POST /api/batch", `{"return":"minimal","ops":[{"op":"submit","params":5,"idempotency_key":"k"},{"op":"submit","params":6,"idempotency_key":"k"},`+
+		`{"op":"extend","id":1,"worker_id":"w","claim_token":1},{"op":"complete","id":1,"worker_id":"w","claim_token":1,"submit":[{"params":3}],"claim":{"worker_id":"v","limit":1}},`+
+		`{"op":"complete","id":9,"worker_id":"w"},{"op":"cancel","id":3},{"op":"delete","id":3}]}`, "X-Request-ID: r-1")
+	claimed := regexp.MustCompile(`"claimed":\{"tasks":\[\{"id":2,.*"params":0,.*\}\]\}`)
+	if !claimed.MatchString(got.body) {
+		t.Errorf("the claimed task is not whole: %s", got.body)
+	}
+	want := `{"success":true,"results":[{"success":true,"task":{"id":4,"status":"pending"},"created":true},` +
+		`{"success":true,"task":{"id":4,"status":"pending"},"created":false,"same_request":false},` +
+		`{"success":true,"task":{"id":1,"status":"claimed"},"lease_remaining_ms":30000,"cancel_requested":false},` +
+		`{"success":true,"task":{"id":1,"status":"completed"},"submitted":[{"id":5,"created":true}],CLAIMED},` +
+		`{"success":false,"error":"Task not found","code":"task_not_found","message":"Check the id or the key: there is no such task, or it was deleted","request_id":"r-1"},` +
+		`{"success":true,"task":{"id":3,"status":"cancelled"}},{"success":true,"deleted":1}],"failed":1}`
+	if diff := cmp.Diff(want, claimed.ReplaceAllString(got.body, "CLAIMED")); got.status != 200 || diff != "" {
+		t.Errorf("%d (-want +got):\n%s", got.status, diff)
+	}
+	if f := s.call(t, "POST /api/batch", `{"return":"ids","ops":[{"op":"cancel","id":2}]}`).refused(t, ir); f["field"] != "return" {
+		t.Errorf("an unknown return: %v", f)
 	}
 }

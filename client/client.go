@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claimq/claimq/internal/keyfile"
@@ -56,6 +57,8 @@ type Client struct {
 	nodes   nodes
 	claims  claimMemory
 	lanes   lanes
+	// wholeAnswers is true once a server refused to answer a batch with less.
+	wholeAnswers atomic.Bool
 
 	// life ends with Close, with ErrStoreClosed as its cause.
 	life    context.Context

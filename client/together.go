@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,16 +29,43 @@ type share struct {
 }
 
 func (c *Client) newLanes() lanes {
-	ops := func() *lane.Lane[share] { return lane.New(c.sendOps, c.running.Go) }
-	return lanes{submits: lane.New(c.sendSubmits, c.running.Go), claims: ops(), settles: ops(), extends: ops()}
+	return lanes{
+		submits: lane.New(c.sendSubmits, c.running.Go), claims: lane.New(c.sendClaims, c.running.Go),
+		settles: lane.New(c.sendHolds, c.running.Go), extends: lane.New(c.sendHolds, c.running.Go),
+	}
 }
 
 func (c *Client) sendSubmits(ctx context.Context, rides []*ride) (tooMuch bool) {
 	return c.sendTogether(ctx, "/api/tasks", `{"tasks":[`, rides)
 }
 
-func (c *Client) sendOps(ctx context.Context, rides []*ride) (tooMuch bool) {
+func (c *Client) sendClaims(ctx context.Context, rides []*ride) (tooMuch bool) {
 	return c.sendTogether(ctx, "/api/batch", `{"ops":[`, rides)
+}
+
+// sendHolds sends settles or extends. Their callers know their tasks, so the answer does
+// without them, but with a server that does not know how.
+func (c *Client) sendHolds(ctx context.Context, rides []*ride) (tooMuch bool) {
+	if !c.wholeAnswers.Load() {
+		tooMuch = c.sendTogether(ctx, "/api/batch", `{"return":"minimal","ops":[`, rides)
+		if !tooMuch || fieldOf(rides[0].Result.err) != "return" {
+			return tooMuch
+		}
+		c.wholeAnswers.Store(true)
+	}
+	return c.sendTogether(ctx, "/api/batch", `{"ops":[`, rides)
+}
+
+// fieldOf returns the field that a refusal is about.
+func fieldOf(err error) string {
+	var refusal *Error
+	var details struct {
+		Field string `json:"field"`
+	}
+	if errors.As(err, &refusal) && json.Unmarshal(refusal.Details, &details) == nil {
+		return details.Field
+	}
+	return ""
 }
 
 // sendTogether makes a shared request: open and the items, with commas between them. Each

@@ -464,7 +464,7 @@ func TestTogether_settlesAndExtends(t *testing.T) {
 		)
 		extend := begin(func() error { _, err := cl[4].Extend(t.Context(), time.Minute, nil); return err })
 		h := c.request(2, "/api/batch") // while the settle is out, and others wait
-		if want := `{"ops":[{"op":"extend","id":5,"worker_id":"w1","claim_token":5,"lease_ms":60000}]}`; h.body != want {
+		if want := `{"return":"minimal","ops":[{"op":"extend","id":5,"worker_id":"w1","claim_token":5,"lease_ms":60000}]}`; h.body != want {
 			t.Errorf("the extend is %s", h.body)
 		}
 		h.say(200, `{"success":true,"results":[{"success":true,"task":{"id":5},"lease_remaining_ms":60000,"cancel_requested":false}],"failed":0}`)
@@ -475,7 +475,7 @@ func TestTogether_settlesAndExtends(t *testing.T) {
 		out.say(200, `{"success":true,"results":[{"success":true,"task":{"id":1}}],"failed":0}`)
 		wantErrors(t, first, nil)
 		h = c.request(3, "/api/batch")
-		want := `{"ops":[{"op":"complete","id":2,"result":"b","worker_id":"w1","claim_token":2},` +
+		want := `{"return":"minimal","ops":[{"op":"complete","id":2,"result":"b","worker_id":"w1","claim_token":2},` +
 			`{"op":"fail","id":3,"worker_id":"w1","claim_token":3,"error":"no"},{"op":"release","id":4,"worker_id":"w1","claim_token":4,"delay_ms":1000}]}`
 		if h.body != want {
 			t.Errorf("the others are %s,\nwant %s", h.body, want)
@@ -594,6 +594,28 @@ func TestTogether_unreadable(t *testing.T) {
 			errs := begin(func() error { return cl.Complete(t.Context(), nil) })
 			c.request(n, "/api/batch").say(200, `{"success":true,"results":[`+result+`],"failed":0}`)
 			wantErrors(t, errs, ErrOutcomeUnknown)
+		}
+	})
+}
+
+// A server that does not know that answers can do without tasks is asked for whole ones,
+// with the same ops, and from then on.
+func TestTogether_earlierServer(t *testing.T) {
+	t.Parallel()
+	crowd(t, func(t *testing.T, c *crowded) {
+		cl := c.someClaims("1", "2")
+		errs := begin(func() error { return cl[0].Complete(t.Context(), nil) })
+		first := c.request(1, "/api/batch")
+		first.say(400, `{"success":false,"error":"Unknown field: return","code":"invalid_request","message":"Remove it","request_id":"R","field":"return"}`)
+		again := c.request(2, "/api/batch")
+		if want := strings.Replace(first.body, `"return":"minimal",`, "", 1); again.body != want || want == first.body {
+			t.Errorf("after %s the client sends %s", first.body, again.body)
+		}
+		again.say(200, `{"success":true,"results":[{"success":true,"task":{"id":1}}],"failed":0}`)
+		wantErrors(t, errs, nil)
+		begin(func() error { return cl[1].Complete(t.Context(), nil) })
+		if h := c.request(3, "/api/batch"); strings.Contains(h.body, "return") {
+			t.Errorf("the next is %s", h.body)
 		}
 	})
 }

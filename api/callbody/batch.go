@@ -21,7 +21,9 @@ func OpCode(body Body, res *fsm.Result) wire.Code {
 // Batch is the body of POST /api/batch.
 type Batch struct {
 	atomic bool
-	Ops    []Body
+	// Minimal says that of the tasks that ops are about ids and statuses are enough.
+	Minimal bool
+	Ops     []Body
 }
 
 // Command is that of Body.
@@ -55,6 +57,8 @@ func DecodeBatch(body []byte, limits *bound.Limits) (Batch, *refuse.Refusal) {
 		switch string(name) {
 		case "atomic":
 			req.atomic, bad = d.Boolean("atomic")
+		case "return":
+			req.Minimal, bad = d.choice("return", wire.ReturnAll, wire.ReturnMinimal)
 		case "ops":
 			_, bad = d.array("ops", "ops", d.limits.Items, func() *refuse.Refusal {
 				op, bad := d.op()

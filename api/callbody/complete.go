@@ -104,8 +104,10 @@ func (c *Complete) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *Complete) Answer(b []byte, p *fsm.Proposed) []byte {
-	b = appendTaskAnswer(b, p)
+func (c *Complete) Answer(b []byte, p *fsm.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
+
+// rest appends what the answer has after the task.
+func (c *Complete) rest(b []byte, p *fsm.Proposed) []byte {
 	if len(c.Submit) > 0 {
 		b = appendSubmitted(b, p.Result.Submitted, p.Result.Repeated)
 	}

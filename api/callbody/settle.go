@@ -107,8 +107,10 @@ func (c *Extend) Command() fsm.Command {
 }
 
 // Answer is that of Body.
-func (c *Extend) Answer(b []byte, p *fsm.Proposed) []byte {
-	b = appendTaskAnswer(b, p)
+func (c *Extend) Answer(b []byte, p *fsm.Proposed) []byte { return c.rest(appendTaskAnswer(b, p), p) }
+
+// rest appends what the answer has after the task.
+func (c *Extend) rest(b []byte, p *fsm.Proposed) []byte {
 	b = append(b, `,"lease_remaining_ms":`...)
 	b = strconv.AppendInt(b, encode.LeaseLeft(p.Result.Task, p.Stamp), 10)
 	b = append(b, `,"cancel_requested":`...)

@@ -8,9 +8,17 @@ import (
 
 // Batch is the body of POST /api/batch: 1 to 1,000 ops in one entry of the log.
 type Batch struct {
-	Atomic bool `json:"atomic,omitempty"` // all of them or none
-	Ops    []Op `json:"ops"`
+	Atomic bool   `json:"atomic,omitempty"` // all of them or none
+	Return string `json:"return,omitempty"` // ReturnAll, the default, or ReturnMinimal
+	Ops    []Op   `json:"ops"`
 }
+
+// What the answer to a batch shows of the tasks that its ops are about: all of them, or
+// their ids and statuses. What an op claims it shows in any case.
+const (
+	ReturnAll     = "all"
+	ReturnMinimal = "minimal"
+)
 
 // Op is one op of a batch.
 type Op struct {

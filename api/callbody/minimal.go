@@ -1,0 +1,34 @@
+package callbody
+
+import (
+	"strconv"
+
+	"github.com/claimq/claimq/fsm"
+)
+
+// AppendMinimal is the body's Answer for who knows the task that it is about: of that it
+// has the id and the status alone. What the call claims is whole.
+func AppendMinimal(b []byte, body Body, p *fsm.Proposed) []byte {
+	switch c := body.(type) {
+	case *Claim, *Delete:
+		return c.Answer(b, p)
+	case *One:
+		done := &p.Result.Submitted[0]
+		b = appendCreated(appendMinimalTask(b, done.Task), done.Created, done.SameRequest)
+		return append(b, '}')
+	case interface {
+		rest(b []byte, p *fsm.Proposed) []byte
+	}:
+		return c.rest(appendMinimalTask(b, p.Result.Task), p)
+	}
+	return appendRepeated(appendMinimalTask(b, p.Result.Task), p.Result.Repeated)
+}
+
+// appendMinimalTask appends the beginning of an answer, with a task.
+func appendMinimalTask(b []byte, t *fsm.Task) []byte {
+	b = append(b, `{"success":true,"task":{"id":`...)
+	b = strconv.AppendUint(b, t.ID, 10)
+	b = append(b, `,"status":"`...)
+	b = append(b, t.Status.String()...)
+	return append(b, '"', '}')
+}
