@@ -10,8 +10,8 @@
 //
 //	claim, err := c.ClaimNext(ctx, client.ClaimRequest{WorkerID: "w1", Types: []string{"mail"}, Wait: time.Minute})
 //	if errors.Is(err, client.ErrNoTasks) { ... } // none came in that time
-//	ctx, stop := claim.KeepAlive(ctx)
-//	result, err := send(ctx, claim.Task.Payload)
+//	work, stop := claim.KeepAlive(ctx) // ends when the claim is lost
+//	result, err := send(work, claim.Task.Payload)
 //	stop()
 //	err = claim.Complete(ctx, result)
 //

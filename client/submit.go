@@ -28,6 +28,9 @@ type Submitted struct {
 	// the task that has it. A repeat after a lost answer may find the task that
 	// this very call created; then it is false too.
 	Created bool
+	// Differs is true if the task that has the key has another type or payload than the
+	// one that was submitted: a mistake in how the keys are made.
+	Differs bool
 	Err     error
 }
 
@@ -137,7 +140,7 @@ func (s *submission) send(ctx context.Context) {
 	if len(s.members) == 0 {
 		return
 	}
-	answer, _, err := s.c.post(ctx, "/api/tasks", append(s.body, "]}"...))
+	answer, a, err := s.c.post(ctx, "/api/tasks", append(s.body, "]}"...))
 	if err == nil && len(answer.Results) != len(s.members) {
 		err = fmt.Errorf("the answer has %d results for %d tasks", len(answer.Results), len(s.members))
 	}
@@ -147,16 +150,20 @@ func (s *submission) send(ctx context.Context) {
 			s.results[i].Err = err
 			continue
 		}
-		s.results[i] = submittedOf(answer.Results[n], s.ownedKey[n])
+		s.results[i] = submittedOf(answer.Results[n], s.ownedKey[n], a.requestID)
 	}
 	s.body, s.members, s.tasks, s.ownedKey = nil, nil, 0, nil
 }
 
-func submittedOf(r wire.SubmitResult, ownedKey bool) Submitted {
+func submittedOf(r wire.SubmitResult, ownedKey bool, requestID string) Submitted {
 	if r.Code != "" || r.Error != "" {
-		return Submitted{Err: &Error{Status: r.Code.Status(), Code: string(r.Code), Text: r.Error}}
+		element, err := json.Marshal(r)
+		if err != nil {
+			element = nil // it was read from JSON
+		}
+		return Submitted{Err: submitRefusal(r, element, requestID)}
 	}
-	return Submitted{ID: strconv.FormatUint(r.ID, 10), Created: r.Created || ownedKey}
+	return Submitted{ID: strconv.FormatUint(r.ID, 10), Created: r.Created || ownedKey, Differs: r.SameRequest != nil && !*r.SameRequest}
 }
 
 // post makes a call that the server recognizes when it is repeated.

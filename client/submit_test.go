@@ -109,3 +109,23 @@ func TestSubmitMany_stopsAtARequestThatFails(t *testing.T) {
 		t.Errorf("of none: got %v, %v", got, err)
 	}
 }
+
+// A refused task of many has the whole of its refusal, without its place in the request;
+// one whose key is another task's is told from a repeat.
+func TestSubmitMany_saysWhatTheServerSays(t *testing.T) {
+	t.Parallel()
+	_, c := talk(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-ID", "R")
+		says(200, `{"success":true,"failed":1,"results":[{"error":"Invalid tasks[0].priority: x","code":"invalid_task","message":"Correct it","field":"tasks[0].priority"},`+
+			`{"id":2,"created":false,"same_request":false},{"id":3,"created":false}]}`)(w, r)
+	})
+	task := Task{Payload: []byte("1"), IdempotencyKey: "k"}
+	got, err := c.SubmitMany(t.Context(), []Task{task, task, task})
+	var e *Error
+	if !errors.As(err, &e) || e.Text != "Invalid priority: x" || e.Advice != "Correct it" || e.RequestID != "R" || !strings.Contains(string(e.Details), `"field":"priority"`) {
+		t.Errorf("refused: %+v", e)
+	}
+	if !got[1].Differs || got[2].Differs {
+		t.Errorf("got %+v and %+v", got[1], got[2])
+	}
+}

@@ -52,14 +52,19 @@ func submitResultOf(r *share) (wire.SubmitResult, error) {
 	if result.Code == "" {
 		return result, nil
 	}
-	details := bytes.Clone(r.body)
+	return result, submitRefusal(result, r.body, r.ans.requestID)
+}
+
+// submitRefusal is why one of many tasks was refused: element is what the answer has for
+// it. Its caller knows nothing of its place in the request, so that is cut out.
+func submitRefusal(result wire.SubmitResult, element []byte, requestID string) *Error {
+	details := bytes.Clone(element)
 	if place := placeOf(result.Field); place != "" {
 		result.Error = strings.ReplaceAll(result.Error, place, "")
 		details = bytes.ReplaceAll(details, []byte(place), nil)
 	}
-	return result, &Error{
-		Status: result.Code.Status(), Code: string(result.Code), Text: result.Error, Advice: result.Message,
-		RequestID: r.ans.requestID, Details: details,
+	return &Error{
+		Status: result.Code.Status(), Code: string(result.Code), Text: result.Error, Advice: result.Message, RequestID: requestID, Details: details,
 	}
 }
 

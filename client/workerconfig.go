@@ -51,7 +51,8 @@ type WorkerConfig struct {
 	// use. nil: 1 s, doubled for each attempt up to 10 min, give or take 20 %.
 	Retry func(attempt int) time.Duration
 	// Logger hears at level Info when the worker begins, ends, and is answered
-	// again; at Warn what goes wrong; at Error of panics. nil: none.
+	// again; at Warn what goes wrong; at Error of panics. nil: what is at Warn and above
+	// goes to slog.Default; slog.New(slog.DiscardHandler) hears nothing.
 	Logger *slog.Logger
 }
 
@@ -71,7 +72,7 @@ func (cfg WorkerConfig) withDefaults() (WorkerConfig, error) {
 		cfg.Retry = defaultRetry
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+		cfg.Logger = slog.New(warnings{slog.Default().Handler()})
 	}
 	switch {
 	case !isName(cfg.ID, "_-"):
