@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,11 +42,16 @@ func callerOf(ctx *fasthttp.RequestCtx) context.Context {
 func TestPort_ForwardWaiting(t *testing.T) {
 	t.Parallel()
 	const count = 500
-	var waiting sync.WaitGroup
-	waiting.Add(count)
+	var came atomic.Int32
+	all := make(chan struct{})
 	follower, leader := openStreamPair(t, func(ctx *fasthttp.RequestCtx) {
-		waiting.Done()
-		waiting.Wait() // nobody is answered before all have come
+		if came.Add(1) == count {
+			close(all)
+		}
+		select {
+		case <-all: // nobody is answered before all have come
+		case <-callerOf(ctx).Done(): // a connection that broke: its caller says so
+		}
 		ctx.SetStatusCode(fasthttp.StatusCreated)
 		ctx.Response.Header.Set("X-Target", string(ctx.Request.Header.RequestURI()))
 		ctx.Response.SetBody(append([]byte("to "), ctx.Request.Body()...))
