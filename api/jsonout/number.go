@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Micro is a millionth, the unit of decimal.
+// Micro is how many millionths one is: the unit of Decimal.
 const Micro = 1_000_000
 
 // Decimal appends a number that is given in millionths.
@@ -26,10 +26,10 @@ func IntOrNull(b []byte, set bool, n int64) []byte {
 	return strconv.AppendInt(b, n, 10)
 }
 
-// UintOrNull appends a claim_token, null if there is none.
-func UintOrNull(b []byte, token uint64) []byte {
-	if token == 0 {
+// UintOrNull appends a number, null if it is 0.
+func UintOrNull(b []byte, n uint64) []byte {
+	if n == 0 {
 		return append(b, "null"...)
 	}
-	return strconv.AppendUint(b, token, 10)
+	return strconv.AppendUint(b, n, 10)
 }

@@ -69,7 +69,7 @@ func escaped(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// StringOrNull appends a worker_id, null if there is none.
+// StringOrNull appends a string, null if it is empty.
 func StringOrNull(b []byte, id string) []byte {
 	if id == "" {
 		return append(b, "null"...)

@@ -14,7 +14,7 @@ func Append(b []byte, f *Refusal, requestID []byte) []byte {
 	return append(b, '}')
 }
 
-// AppendOpen is appendRefusal without the closing brace.
+// AppendOpen is Append without the closing brace.
 func AppendOpen(b []byte, f *Refusal, requestID []byte) []byte {
 	b = append(b, `{"success":false,"error":`...)
 	b = jsonout.String(b, f.Text)
