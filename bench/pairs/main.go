@@ -7,7 +7,12 @@
 // both: for 1.5 s linearizable reads of a task over 64 connections, then --tasks tasks
 // by NEW's `claimq bench` over 64 connections, submit, claim and complete. Who comes
 // first changes with each round; the first round is not counted. It prints the medians,
-// and of the ratio NEW/OLD by round the median and the quartiles.
+// and of the ratio NEW/OLD by round the median and the quartiles; beside each rate the
+// CPU time of the three nodes for one, in µs, which moves less with the machine's hour.
+//
+// Where a build puts its code alone moves either by up to 5 %: before a difference of that
+// size is believed, both are built with -ldflags=-randlayout=N for several N, and each
+// pair is measured.
 package main
 
 import (
@@ -58,8 +63,14 @@ type pairs struct {
 	warmUp        time.Duration // of the tasks, beside what is counted
 }
 
-// rates are those of one round, of the old build and of the new one.
-type rates [2]float64
+// figures are those of one round, of the old build and of the new one.
+type figures [2]figure
+
+// figure is of one measurement.
+type figure struct {
+	rate float64 // a second
+	cpu  float64 // µs of the nodes' CPU for one
+}
 
 // run measures, and prints to out.
 func (p *pairs) run(ctx context.Context, out io.Writer) (err error) {
@@ -82,13 +93,13 @@ func (p *pairs) run(ctx context.Context, out io.Writer) (err error) {
 			return fmt.Errorf("%s: %w", binary, err)
 		}
 	}
-	var reads, tasks []rates
+	var reads, tasks []figures
 	for round := range p.rounds + 1 {
-		r, err := inTurn(round, func(i int) (float64, error) { return readRate(targets[i].task, conns, p.readTime) })
+		r, err := inTurn(round, func(i int) (figure, error) { return targets[i].reads(p.readTime) })
 		if err != nil {
 			return fmt.Errorf("reads: %w", err)
 		}
-		t, err := inTurn(round, func(i int) (float64, error) { return p.taskRate(ctx, targets[i].url) })
+		t, err := inTurn(round, func(i int) (figure, error) { return p.tasksOf(ctx, &targets[i]) })
 		if err != nil {
 			return fmt.Errorf("tasks: %w", err)
 		}
@@ -96,13 +107,13 @@ func (p *pairs) run(ctx context.Context, out io.Writer) (err error) {
 			reads, tasks = append(reads, r), append(tasks, t)
 		}
 	}
-	say(out, "reads/s", reads)
-	say(out, "tasks/s", tasks)
+	say(out, "reads", reads)
+	say(out, "tasks", tasks)
 	return nil
 }
 
 // inTurn measures both; which one first depends on the round.
-func inTurn(round int, measure func(i int) (float64, error)) (r rates, err error) {
+func inTurn(round int, measure func(i int) (figure, error)) (r figures, err error) {
 	for i := range r {
 		i = (i + round) % len(r)
 		if r[i], err = measure(i); err != nil {
@@ -130,11 +141,27 @@ func (p *pairs) taskRate(ctx context.Context, url string) (float64, error) {
 	return result.TasksPerS, nil
 }
 
-// say prints a line of one kind of measurement.
-func say(out io.Writer, what string, all []rates) {
+// tasksOf is the figure of the target's tasks. The tasks of the warm-up, which claimq
+// bench does not count, are reckoned by the rate.
+func (p *pairs) tasksOf(ctx context.Context, t *target) (figure, error) {
+	return t.measure(func() (rate, count float64, err error) {
+		rate, err = p.taskRate(ctx, t.url)
+		return rate, float64(p.tasks) + rate*p.warmUp.Seconds(), err
+	})
+}
+
+// say prints two lines of one kind of measurement.
+func say(out io.Writer, what string, all []figures) {
+	sayOne(out, what+"/s", all, func(f figure) float64 { return f.rate })
+	sayOne(out, what+" µs", all, func(f figure) float64 { return f.cpu })
+}
+
+// sayOne prints the line of one of the figures' fields.
+func sayOne(out io.Writer, what string, all []figures, field func(figure) float64) {
 	var of [3][]float64
 	for _, r := range all {
-		of[0], of[1], of[2] = append(of[0], r[0]), append(of[1], r[1]), append(of[2], r[1]/r[0])
+		before, after := field(r[0]), field(r[1])
+		of[0], of[1], of[2] = append(of[0], before), append(of[1], after), append(of[2], after/before)
 	}
 	fmt.Fprintf(out, "%s  %8.0f before, %8.0f after; ratio %.3f in the median of %d pairs, quartiles %.3f and %.3f\n",
 		what, quantile(of[0], 0.5), quantile(of[1], 0.5), quantile(of[2], 0.5), len(all), quantile(of[2], 0.25), quantile(of[2], 0.75))

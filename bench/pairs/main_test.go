@@ -21,7 +21,8 @@ func TestPairs(t *testing.T) {
 	if err := p.run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	want := regexp.MustCompile(`^reads/s +[1-9]\d* before, +[1-9]\d* after; ratio .* of 1 pairs.*\ntasks/s +[1-9]\d* before, +[1-9]\d* after; `)
+	want := regexp.MustCompile(`^reads/s +[1-9]\d* before, +[1-9]\d* after; ratio .* of 1 pairs.*\nreads µs +[1-9]\d* before, .*\n` +
+		`tasks/s +[1-9]\d* before, +[1-9]\d* after; .*\ntasks µs +[1-9]\d* before, `)
 	if !want.MatchString(out.String()) {
 		t.Errorf("printed %s", out.String())
 	}
@@ -35,11 +36,11 @@ func TestInTurn(t *testing.T) {
 	t.Parallel()
 	for round, want := range []string{"01", "10", "01"} {
 		order := ""
-		got, err := inTurn(round, func(i int) (float64, error) {
+		got, err := inTurn(round, func(i int) (figure, error) {
 			order += string(rune('0' + i))
-			return float64(i), nil
+			return figure{rate: float64(i)}, nil
 		})
-		if err != nil || order != want || got != (rates{0, 1}) {
+		if err != nil || order != want || got != (figures{{rate: 0}, {rate: 1}}) {
 			t.Errorf("round %d: %s, %v, %v", round, order, got, err)
 		}
 	}

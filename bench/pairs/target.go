@@ -56,6 +56,44 @@ func (t *target) prepare(ctx context.Context) error {
 	return nil
 }
 
+// reads is the figure of reading the target's task for so long.
+func (t *target) reads(during time.Duration) (figure, error) {
+	return t.measure(func() (rate, count float64, err error) {
+		rate, err = readRate(t.task, conns, during)
+		return rate, rate * during.Seconds(), err
+	})
+}
+
+// measure runs a load that returns its rate a second and how many it did, and takes the
+// nodes' CPU time beside it.
+func (t *target) measure(load func() (rate, count float64, err error)) (figure, error) {
+	before, err := t.cpuTime()
+	if err != nil {
+		return figure{}, err
+	}
+	rate, count, err := load()
+	if err != nil {
+		return figure{}, err
+	}
+	after, err := t.cpuTime()
+	if err != nil {
+		return figure{}, err
+	}
+	return figure{rate: rate, cpu: float64((after - before).Microseconds()) / count}, nil
+}
+
+// cpuTime returns what CPU time all nodes together have had.
+func (t *target) cpuTime() (sum time.Duration, err error) {
+	for _, n := range t.cluster.Nodes {
+		took, err := cpuTime(n.PID())
+		if err != nil {
+			return 0, err
+		}
+		sum += took
+	}
+	return sum, nil
+}
+
 // readRate reads the URL over so many connections, each with one request under way, and
 // returns how many a second were answered.
 func readRate(url string, conns int, during time.Duration) (float64, error) {
