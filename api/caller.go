@@ -92,14 +92,14 @@ func (r *request) refuseGone() {
 // proposeWaiting is proposeTask of a claim that waits. gone says that nobody
 // waits for its answer any more.
 func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
-	r.server.noteClaim(cmd.WorkerID, cmd.Types, r.server.clock(r.start))
+	r.server.atWork.NoteClaim(cmd.WorkerID, cmd.Types, r.start)
 	caller, end, ok := r.caller()
 	if !ok {
 		return p, false, false
 	}
 	p, err := r.server.node.Claim(caller, cmd, wait)
 	gone = end()
-	r.server.asked.note(cmd.Types, r.server.clock(time.Now())) // it has asked until now
+	r.server.atWork.NoteAsked(cmd.Types, time.Now()) // it has asked until now
 	switch {
 	case errors.Is(err, errGone):
 		r.refuseGone()

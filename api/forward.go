@@ -19,7 +19,7 @@ import (
 // elsewhere answers a request that only the leader can answer: by passing it
 // on, once, or by saying where the leader is.
 func (r *request) elsewhere() {
-	r.server.followed.Store(r.server.clock(r.start))
+	r.server.atWork.NoteElsewhere(r.start)
 	switch {
 	case r.forwarded:
 		r.refuse(refuse.Because(wire.CodeNoLeader))

@@ -239,7 +239,7 @@ func (r *request) propose(cmd fsm.Command) (p fsm.Proposed, ok bool) {
 		r.refuse(bad)
 		return p, false
 	}
-	r.server.note(cmd, r.start)
+	r.server.atWork.Note(cmd, r.start)
 	p, err := r.server.node.Propose(r.wait(), cmd)
 	if err != nil && untrace(cmd, err) {
 		p, err = r.server.node.Propose(r.wait(), cmd)

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/presence"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/httplog"
@@ -72,12 +73,8 @@ type Server struct {
 	// description returns what /openapi.json answers; the first call makes it.
 	description func() ([]byte, error)
 
-	begun time.Time // where clock starts
-	asked asked
-	heard *lastSeen // workers
-	// followed is when this node last passed a request on, by clock, 0 = never:
-	// since then others may have been asked.
-	followed atomic.Int64
+	begun  time.Time
+	atWork *presence.Board
 
 	acting chan struct{} // one element per action on many tasks
 	saving chan struct{} // one element per backup that is sent
@@ -98,10 +95,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	begun := time.Now()
 	s := &Server{
 		cfg: cfg, node: cfg.Node, logger: cfg.Logger, hosts: make(map[string]bool), origins: origins,
 		waits: newDeadlines(ctx, cfg.Wait), stop: stop,
-		begun: time.Now(), asked: asked{types: newLastSeen()}, heard: newLastSeen(),
+		begun: begun, atWork: presence.New(begun),
 		acting: make(chan struct{}, actionsMax), saving: make(chan struct{}, savesMax),
 	}
 	if err := s.loadKeys(); err != nil {

@@ -55,12 +55,11 @@ func (r *request) askedFor(a *whyAnswer) {
 	if a.Status != fsm.StatusPending || !r.server.node.IsLeader() {
 		return
 	}
-	now := r.server.clock(r.asks)
-	last := r.server.asked.last(a.taskType)
-	if last > r.server.followed.Load() {
-		a.lastAskedAt = a.now.T - max(now-last, 0)
+	agoMS, known, lately := r.server.atWork.Asked(a.taskType, r.asks)
+	if known {
+		a.lastAskedAt = a.now.T - agoMS
 	}
-	a.noWorker = last == 0 || now-last > askedWindowMS
+	a.noWorker = !lately
 }
 
 // append appends the answer. That nobody asks for the type comes before the

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/presence"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -51,21 +52,17 @@ func (r *request) holders() (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 // by id, at most workersMax. SeenT is the later of what the state and this node
 // know.
 func (r *request) atWork(holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
-	s := r.server
-	clock := s.clock(r.asks)
-	heard := s.heard.all()
-	// By T: what this node's clock says is how long ago it was.
-	at := func(last int64) int64 { return now.T - max(clock-last, 0) }
+	heard := r.server.atWork.Workers(r.asks)
 	for i := range holders {
 		w := &holders[i]
-		if last, ok := heard[w.WorkerID]; ok {
-			w.SeenT = max(w.SeenT, at(last))
+		if agoMS, ok := heard[w.WorkerID]; ok {
+			w.SeenT = max(w.SeenT, now.T-agoMS)
 			delete(heard, w.WorkerID)
 		}
 	}
-	for id, last := range heard {
-		if clock-last <= heardWindow.Milliseconds() {
-			holders = append(holders, fsm.WorkerView{WorkerID: id, SeenT: at(last)})
+	for id, agoMS := range heard {
+		if agoMS <= presence.HeardWindow.Milliseconds() {
+			holders = append(holders, fsm.WorkerView{WorkerID: id, SeenT: now.T - agoMS})
 		}
 	}
 	slices.SortFunc(holders, func(a, b fsm.WorkerView) int { return strings.Compare(a.WorkerID, b.WorkerID) })

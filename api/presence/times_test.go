@@ -1,0 +1,52 @@
+package presence
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	l := newTimes()
+	if at := l.last("a"); at != 0 {
+		t.Errorf("never seen: %d", at)
+	}
+	l.note("a", 5)
+	l.note("b", 7)
+	l.note("a", 6)
+	l.note("a", 4) // a request that was slow
+	if a, b := l.last("a"), l.last("b"); a != 6 || b != 7 {
+		t.Errorf("a %d, b %d", a, b)
+	}
+	if seen := l.all(); len(seen) != 2 || seen["a"] != 6 || seen["b"] != 7 {
+		t.Errorf("all: %v", seen)
+	}
+}
+
+// TestTimes_bound checks that names are forgotten past the bound, and those
+// first that were not seen for longest.
+func TestTimes_bound(t *testing.T) {
+	t.Parallel()
+	l := newTimes()
+	const names = 3 * namesMax
+	for i := range names {
+		l.note(fmt.Sprint("name ", i), int64(i+1))
+		l.note("always", int64(i+1))
+	}
+	if seen := l.all(); len(seen) > namesMax || len(seen) < namesMax/2 {
+		t.Errorf("%d names are remembered, the bound is %d", len(seen), namesMax)
+	}
+	if l.last("always") != names {
+		t.Error("the one that is always seen was forgotten")
+	}
+	for i := names - namesMax/4; i < names; i++ {
+		if at := l.last(fmt.Sprint("name ", i)); at != int64(i+1) {
+			t.Fatalf("name %d, one of the latest, was seen at %d", i, at)
+		}
+	}
+	for i := range names / 3 {
+		if at := l.last(fmt.Sprint("name ", i)); at != 0 {
+			t.Fatalf("name %d is remembered, of %d", i, names)
+		}
+	}
+}
