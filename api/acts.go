@@ -47,6 +47,6 @@ func (r *request) actFinalization(c callbody.Body) {
 	cmd := c.Command()
 	if p, ok := r.proposeTask(cmd); ok {
 		r.send(fasthttp.StatusOK, c.Answer(r.body(), &p))
-		r.server.metrics.finalization.observe(r, cmd, p.Result.Parent)
+		r.server.metrics.Finalizations.Observe(r.start, cmd, p.Result.Parent)
 	}
 }

@@ -174,7 +174,7 @@ func init() {
 		callOptions: {name: "options", roles: keyring.Anybody, is: local, answer: (*request).options},
 		callHealth:  {name: "health", pattern: "GET /healthz", roles: keyring.Anybody, is: local | probe, answer: (*request).health},
 		callReady:   {name: "ready", pattern: "GET /readyz", roles: keyring.Anybody, is: local | probe, answer: (*request).ready},
-		callMetrics: {name: "metrics", pattern: "GET /metrics", roles: keyring.EveryRole, is: local | whole | probe, answer: func(r *request) { r.server.metrics.handler(r.http) }},
+		callMetrics: {name: "metrics", pattern: "GET /metrics", roles: keyring.EveryRole, is: local | whole | probe, answer: (*request).showMetrics},
 		callOpenAPI: {name: "openapi", pattern: "GET /openapi.json", roles: keyring.Anybody, is: local | probe, answer: (*request).openAPI},
 	}
 	paths = newPaths()

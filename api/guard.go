@@ -34,10 +34,10 @@ func (s *Server) guard(h *fasthttp.RequestHeader, c call) *refuse.Refusal {
 		return nil
 	}
 	if site := h.Peek("Sec-Fetch-Site"); len(site) > 0 && string(site) != "same-origin" && string(site) != "none" {
-		return s.metrics.authFailures.refuse(keyring.FailOrigin, refuseOrigin("Sec-Fetch-Site"))
+		return s.metrics.AuthFailures.Refuse(keyring.FailOrigin, refuseOrigin("Sec-Fetch-Site"))
 	}
 	if origin := h.Peek("Origin"); len(origin) > 0 && !sameOrigin(origin, host) {
-		return s.metrics.authFailures.refuse(keyring.FailOrigin, refuseOrigin("Origin"))
+		return s.metrics.AuthFailures.Refuse(keyring.FailOrigin, refuseOrigin("Origin"))
 	}
 	return nil
 }

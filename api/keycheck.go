@@ -34,30 +34,30 @@ func (r *request) authenticate() *refuse.Refusal {
 		return nil
 	}
 	text, bad := r.sentKey()
-	failures := &r.server.metrics.authFailures
+	failures := &r.server.metrics.AuthFailures
 	switch {
 	case keys == nil && r.passed:
-		return failures.refuse(keyring.FailDiffer, keyring.Differ("This node leads and has no API keys, and the node that passed the request on has"))
+		return failures.Refuse(keyring.FailDiffer, keyring.Differ("This node leads and has no API keys, and the node that passed the request on has"))
 	case keys == nil:
 		return nil
 	case bad:
-		return failures.refuse(keyring.FailMalformed, keyring.Unauthorized("The API key is malformed"))
+		return failures.Refuse(keyring.FailMalformed, keyring.Unauthorized("The API key is malformed"))
 	case len(text) == 0 && r.forwarded:
-		return failures.refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key: the node that passed the request on may have no keys, but the leader has"))
+		return failures.Refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key: the node that passed the request on may have no keys, but the leader has"))
 	case len(text) == 0:
-		return failures.refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key"))
+		return failures.Refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key"))
 	}
 	k, why, refused := keys.Who(text, r.start)
 	switch {
 	case refused != nil && why == keyring.FailUnknown && r.passed:
-		return failures.refuse(keyring.FailDiffer, keyring.Differ("The leader does not know the API key, and the node that passed the request on does"))
+		return failures.Refuse(keyring.FailDiffer, keyring.Differ("The leader does not know the API key, and the node that passed the request on does"))
 	case refused != nil:
-		return failures.refuse(why, refused)
+		return failures.Refuse(why, refused)
 	}
 	from := r.source()
 	if why, bad := k.Bars(r.start, from); bad != nil {
 		r.barred = k
-		return failures.refuse(why, bad)
+		return failures.Refuse(why, bad)
 	}
 	if !r.passed { // else the other node has noted it
 		k.Used(r.start, from)
@@ -132,12 +132,12 @@ func passKey(out *fasthttp.Request, key []byte, known bool) {
 
 // mayCall refuses a call that the key's role or its task types do not allow.
 func (r *request) mayCall(c *route) *refuse.Refusal {
-	failures := &r.server.metrics.authFailures
+	failures := &r.server.metrics.AuthFailures
 	if c.roles&r.roles == 0 {
-		return failures.refuse(keyring.FailRole, keyring.NoRole(r.roles, r.target.call.String(), c.roles))
+		return failures.Refuse(keyring.FailRole, keyring.NoRole(r.roles, r.target.call.String(), c.roles))
 	}
 	if c.is&whole != 0 && len(r.onlyTypes) > 0 {
-		return failures.refuse(keyring.FailType, &refuse.Refusal{
+		return failures.Refuse(keyring.FailType, &refuse.Refusal{
 			Code: wire.CodeForbidden, Text: "The call " + r.target.call.String() + " is about all task types, and this key has only some",
 			Advice: "Use a key without task_types",
 		})
@@ -166,7 +166,7 @@ func (r *request) mayBatch() *refuse.Refusal {
 		if c.roles&r.roles == 0 {
 			f := keyring.NoRole(r.roles, call.String(), c.roles)
 			f.Field = "ops[" + strconv.Itoa(i) + "].op"
-			return r.server.metrics.authFailures.refuse(keyring.FailRole, f)
+			return r.server.metrics.AuthFailures.Refuse(keyring.FailRole, f)
 		}
 	}
 	r.ops = &req

@@ -208,5 +208,5 @@ func refuseShare(what lasting) *refuse.Refusal {
 
 // refuseEnded is the refusal of a request whose key was of no use any more while it waited.
 func (s *Server) refuseEnded(ended *keyEnded) *refuse.Refusal {
-	return s.metrics.authFailures.refuse(ended.why, ended.bad)
+	return s.metrics.AuthFailures.Refuse(ended.why, ended.bad)
 }

@@ -25,7 +25,7 @@ func (r *request) maySee(taskType string) bool {
 
 // refuseType is the refusal of a task type that the key does not have.
 func (r *request) refuseType(taskType string) *refuse.Refusal {
-	return r.server.metrics.authFailures.refuse(keyring.FailType, &refuse.Refusal{
+	return r.server.metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
 		Code: wire.CodeForbidden, Text: "This key is not for tasks of the type " + taskType,
 		Advice: "Use a key whose task_types have this type",
 	})
@@ -37,7 +37,7 @@ func (r *request) refuseFilter(field, taskType string) *refuse.Refusal {
 	case len(r.onlyTypes) == 0:
 		return nil
 	case taskType == "":
-		return r.server.metrics.authFailures.refuse(keyring.FailType, &refuse.Refusal{
+		return r.server.metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
 			Code: wire.CodeForbidden, Field: field, Text: "This key is for some task types, and the request is about all",
 			Advice: "Send " + field + " with one of the key's task_types",
 		})
@@ -56,7 +56,7 @@ func (r *request) refuseTask(m *fsm.Machine, t *fsm.Task) *refuse.Refusal {
 	case t == nil:
 		return refuse.Because(wire.CodeTaskNotFound)
 	case !r.maySee(t.Type):
-		return r.server.metrics.authFailures.refuse(keyring.FailType, refuse.Because(wire.CodeTaskNotFound))
+		return r.server.metrics.AuthFailures.Refuse(keyring.FailType, refuse.Because(wire.CodeTaskNotFound))
 	case !r.maySeeSteps(m, t):
 		return r.refuseParts("The task has steps")
 	}
@@ -98,7 +98,7 @@ func known(m *fsm.Machine, id uint64) *fsm.Task {
 // refuseParts is the refusal of a task that the key may see and that goes together
 // with others which it may not.
 func (r *request) refuseParts(what string) *refuse.Refusal {
-	return r.server.metrics.authFailures.refuse(keyring.FailType, &refuse.Refusal{
+	return r.server.metrics.AuthFailures.Refuse(keyring.FailType, &refuse.Refusal{
 		Code: wire.CodeForbidden, Text: what + " of task types that this key does not have",
 		Advice: "Use a key whose task_types have those of all of them",
 	})

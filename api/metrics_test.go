@@ -139,3 +139,34 @@ func TestServer_Overloads(t *testing.T) {
 		t.Errorf("metrics have no %s", line)
 	}
 }
+
+// The leader counts what it answers, whoever passed it on; a follower and a refusal
+// count nothing.
+func TestServer_FinalizationMetrics(t *testing.T) {
+	t.Parallel()
+	follower, leader, followerNode, _ := setupPair(t)
+	const path = "POST /api/tasks/1/finalization/"
+	follower.call(t, path+"claim", `{"processor_id":"p"}`)
+	leader.call(t, path+"claim", `{"processor_id":"p"}`)
+	follower.call(t, path+"release", `{"processor_id":"p"}`)
+	follower.call(t, path+"extend", `{"processor_id":"p"}`)
+	follower.call(t, path+"claim", `{"processor_id":"p","timeout_seconds":0}`)
+	follower.call(t, "POST /api/tasks/1/finalize", `{"processor_id":"p","outcome":"failed"}`)
+	followerNode.OnForward = nil
+	follower.call(t, path+"claim", `{"processor_id":"p"}`)
+	body := leader.call(t, "GET /metrics", "").body
+	for _, line := range []string{
+		`finalization_claim_attempts_total{processor_id="p"} 2`,
+		`finalization_claim_contention_by_reason_total{processor_id="p",reason="other"} 2`,
+		`finalization_claim_duration_seconds_count{processor_id="p"} 2`,
+		`finalization_claim_release_not_owned_total{processor_id="p"} 1`,
+		`finalization_claim_extend_failed_total{processor_id="p"} 1`,
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if strings.Contains(follower.call(t, "GET /metrics", "").body, `processor_id="p"`) {
+		t.Error("a follower counts what it passed on, or what found no leader")
+	}
+}

@@ -37,7 +37,7 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && conn != nil && conn.refusal != nil:
 		if f = conn.refusal; f.Code != wire.CodeOverloaded {
-			s.metrics.authFailures.refuse(conn.why, f)
+			s.metrics.AuthFailures.Refuse(conn.why, f)
 			denied = true
 		}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
@@ -67,11 +67,11 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	if denied {
 		s.denied(ctx, conn.barred, callNone, id, time.Now())
 	}
-	s.metrics.answered(callNone, string(f.Code)).count.Inc()
+	s.counts[callNone].Count(string(f.Code))
 	setRetryAfter(resp, f.Code)
 	switch f.Code {
 	case wire.CodeOverloaded:
-		s.metrics.overload(f.Reason)
+		s.metrics.Overload(f.Reason)
 	case wire.CodeUnauthorized:
 		resp.Header.Set(fasthttp.HeaderWWWAuthenticate, keyring.Challenge)
 	}
@@ -212,6 +212,6 @@ func (s *Server) turnAway(conn net.Conn) {
 		_, _ = conn.Write(plainAnswer("503 Service Unavailable", "Retry-After: "+refuse.RetryAfterS+"\r\n", f, id))
 	}
 	_ = conn.Close()
-	s.metrics.answered(callNone, string(f.Code)).count.Inc()
-	s.metrics.overload(f.Reason)
+	s.counts[callNone].Count(string(f.Code))
+	s.metrics.Overload(f.Reason)
 }

@@ -88,7 +88,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 	r := s.requests.Get().(*request)
 	*r = request{server: s, http: ctx, forwarded: forwarded, start: time.Now(), id: r.id[:0]}
 	r.asks = r.start
-	s.metrics.inFlight.Inc()
+	s.metrics.InFlight.Inc()
 	defer r.finish()
 	r.sent()
 	r.id = requestID(r.id, ctx.Request.Header.Peek(headerRequestID), r.start)
@@ -100,7 +100,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 func (r *request) finish() {
 	s := r.server
 	if p := recover(); p != nil {
-		s.metrics.panics.Inc()
+		s.metrics.Panics.Inc()
 		s.logger.Error("panic while answering a request", "request_id", s.loggedID(r.id), "call", r.target.call.String(), "panic", p, "stack", string(debug.Stack()))
 		r.resetAnswer()
 		r.refuse(refuse.Because(wire.CodeInternal))
@@ -116,9 +116,9 @@ func (r *request) finish() {
 		r.shareAnswer()
 	}
 	r.tellDenied()
-	s.metrics.inFlight.Dec()
+	s.metrics.InFlight.Dec()
 	if !r.takeOver() {
-		s.metrics.observe(r)
+		r.count()
 	}
 	if r.release != nil {
 		r.release()
@@ -126,6 +126,15 @@ func (r *request) finish() {
 	r.http, r.query, r.holds, r.release, r.target = nil, nil, nil, nil, target{}
 	r.onlyTypes, r.who, r.barred, r.ops = nil, nil, nil, nil
 	s.requests.Put(r)
+}
+
+// count counts and times the answer.
+func (r *request) count() {
+	code := r.label
+	if code == "" {
+		code = string(r.code)
+	}
+	r.server.counts[r.target.call].Observe(code, r.start)
 }
 
 // serve guards, routes, and answers here or through the leader.
@@ -364,7 +373,7 @@ func (r *request) refuse(f *refuse.Refusal) {
 		r.http.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, keyring.Challenge)
 	}
 	if f.Code == wire.CodeOverloaded {
-		r.server.metrics.overload(f.Reason)
+		r.server.metrics.Overload(f.Reason)
 	}
 }
 

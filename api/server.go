@@ -11,8 +11,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/meter"
 	"github.com/claimq/claimq/api/presence"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
@@ -44,7 +46,9 @@ type Server struct {
 	cfg     Config
 	node    Node
 	logger  hclog.Logger
-	metrics *metrics
+	metrics *meter.Metrics
+	counts  [callCount]meter.Call // of the calls
+	scrape  fasthttp.RequestHandler
 	hosts   map[string]bool // advertised names and addresses, in lower case
 	http    *fasthttp.Server
 	feed    *trail.Feed     // the end of the trail, for streams
@@ -119,15 +123,36 @@ func New(cfg Config) (*Server, error) {
 	s.requests.New = func() any { return &request{server: s} }
 	fasthttp.SetBodySizePoolLimit(keptBytes, keptBytes)
 	s.http = s.newHTTP()
-	m, err := newMetrics(s)
-	if err != nil {
+	if err := s.newMetrics(); err != nil {
 		s.closeTokens()
 		stop()
 		return nil, err
 	}
-	s.metrics = m
 	return s, nil
 }
+
+func (s *Server) newMetrics() (err error) {
+	s.metrics, err = meter.New(s.cfg.Registry, &meter.Sources{
+		NodeID: s.node.NodeID(), Version: s.cfg.Version,
+		Connections: s.open.Load, Strangers: s.strangers.count, BodyBytes: s.bodies.Load, AnswerBytes: s.answers.taken, Streams: s.feed.Count,
+		Keys: s.keys.Load,
+		Read: func(fn func(m *fsm.Machine, now fsm.Stamp)) error {
+			_, err := s.node.ReadStale(s.waits.at(time.Now()), 0, fn)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	for c := range callCount {
+		s.counts[c] = s.metrics.Call(c.String())
+	}
+	s.scrape = fasthttpadaptor.NewFastHTTPHandler(s.metrics.Handler)
+	return nil
+}
+
+// showMetrics answers GET /metrics.
+func (r *request) showMetrics() { r.server.scrape(r.http) }
 
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{

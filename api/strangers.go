@@ -109,7 +109,7 @@ func (s *strangers) makeRoom() bool {
 // endLocked closes a stranger. Whoever serves it notices.
 func (s *strangers) endLocked(c *countedConn) {
 	s.leaveLocked(c)
-	c.server.metrics.strangersEnded.Inc()
+	c.server.metrics.StrangersEnded.Inc()
 	c.countOut()
 	// Of TLS too: nobody is to wait for the other side's farewell.
 	_ = c.socket().Close()

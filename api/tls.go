@@ -123,7 +123,7 @@ func (s *Server) answerPlain(raw net.Conn) {
 		Code: wire.CodeInvalidRequest, Text: "This port speaks HTTPS and the request was plain HTTP",
 		Advice: "Use https:// in place of http://",
 	}
-	s.metrics.answered(callNone, string(f.Code)).count.Inc()
+	s.counts[callNone].Count(string(f.Code))
 	if raw.SetDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}

@@ -83,7 +83,7 @@ func scrape(t *testing.T, s *Server, line string) (value float64) {
 	t.Helper()
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(nopConn{}, nil, true)
-	s.metrics.handler(&ctx)
+	s.scrape(&ctx)
 	for text := range strings.Lines(string(ctx.Response.Body())) {
 		if rest, ok := strings.CutPrefix(text, line+" "); ok {
 			value, _ = strconv.ParseFloat(strings.TrimSpace(rest), 64)

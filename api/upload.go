@@ -105,8 +105,8 @@ type upload struct {
 func (u *upload) run(conn net.Conn) {
 	s := u.request.server
 	defer s.uploading.Done()
-	s.metrics.inFlight.Inc()
-	defer s.metrics.inFlight.Dec()
+	s.metrics.InFlight.Inc()
+	defer s.metrics.InFlight.Dec()
 	u.conn = conn
 	if c, ok := conn.(interface{ UnsafeConn() net.Conn }); ok {
 		u.raw, _ = c.UnsafeConn().(*countedConn)
@@ -118,7 +118,7 @@ func (u *upload) run(conn net.Conn) {
 	if u.request.code == "" {
 		u.restore()
 	}
-	s.metrics.observe(u.request)
+	u.request.count()
 	u.answer()
 }
 
@@ -127,7 +127,7 @@ func (u *upload) restore() {
 	r := u.request
 	defer func() {
 		if p := recover(); p != nil {
-			r.server.metrics.panics.Inc()
+			r.server.metrics.Panics.Inc()
 			r.server.logger.Error("panic while restoring a backup", "request_id", r.server.loggedID(r.id), "panic", p, "stack", string(debug.Stack()))
 			r.resetAnswer()
 			r.refuse(refuse.Because(wire.CodeInternal))

@@ -1,8 +1,7 @@
-package api
+package meter
 
 import (
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -41,13 +40,13 @@ var (
 
 // stateCollector collects what the state that this node has says of itself.
 type stateCollector struct {
-	server *Server
+	of     *Sources
 	mu     sync.Mutex
 	labels map[string]bool // the types that have a label; guarded by mu
 }
 
-func newStateCollector(s *Server) *stateCollector {
-	return &stateCollector{server: s, labels: make(map[string]bool)}
+func newStateCollector(of *Sources) *stateCollector {
+	return &stateCollector{of: of, labels: make(map[string]bool)}
 }
 
 // stateView is what is read of the state at once.
@@ -95,8 +94,7 @@ func (g gauges) set(d *prometheus.Desc, v float64, labels ...string) {
 // values.
 func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	var v stateView
-	_, err := c.server.node.ReadStale(c.server.waits.at(time.Now()), 0, v.read)
-	if err != nil {
+	if c.of.Read(v.read) != nil {
 		return
 	}
 	g := gauges(ch)

@@ -1,4 +1,4 @@
-package api
+package meter
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // gathered returns the lines of what m tells.
-func gathered(t *testing.T, m *finalizationMetrics) string {
+func gathered(t *testing.T, m *Finalizations) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	for _, c := range m.collectors() {
@@ -39,20 +39,20 @@ func gathered(t *testing.T, m *finalizationMetrics) string {
 	return b.String()
 }
 
-func TestFinalizationMetrics_counts(t *testing.T) {
+func TestFinalizations_counts(t *testing.T) {
 	t.Parallel()
-	m := newFinalizationMetrics()
-	r := &request{start: time.Now()}
+	m := newFinalizations()
+	start := time.Now()
 	for o := fsm.FinalizationClaimed; o <= fsm.FinalizationNotFound; o++ {
 		for range o {
-			m.observe(r, fsm.ClaimFinalization{ProcessorID: "p"}, &fsm.ParentAnswer{Outcome: o})
+			m.Observe(start, fsm.ClaimFinalization{ProcessorID: "p"}, &fsm.ParentAnswer{Outcome: o})
 		}
 	}
 	for _, done := range []bool{true, false, false} {
-		m.observe(r, fsm.ReleaseFinalization{ProcessorID: "p"}, &fsm.ParentAnswer{Done: done})
-		m.observe(r, fsm.ExtendFinalization{ProcessorID: "q"}, &fsm.ParentAnswer{Done: done})
+		m.Observe(start, fsm.ReleaseFinalization{ProcessorID: "p"}, &fsm.ParentAnswer{Done: done})
+		m.Observe(start, fsm.ExtendFinalization{ProcessorID: "q"}, &fsm.ParentAnswer{Done: done})
 	}
-	m.observe(r, fsm.Finalize{ProcessorID: "r"}, nil)
+	m.Observe(start, fsm.Finalize{ProcessorID: "r"}, nil)
 	got := gathered(t, m)
 	for _, line := range []string{
 		"finalization_claim_attempts_total{processor_id=p} 21",
@@ -88,9 +88,9 @@ func TestFinalizationMetrics_counts(t *testing.T) {
 
 // However many processors call, only so many have metrics of their own; one that
 // calls nothing for an hour makes room.
-func TestFinalizationMetrics_bounded(t *testing.T) {
+func TestFinalizations_bounded(t *testing.T) {
 	t.Parallel()
-	m := newFinalizationMetrics()
+	m := newFinalizations()
 	now := time.Now()
 	name := func(i int) string { return fmt.Sprintf("p%03d", i) }
 	for i := range processorLabelsMax {
@@ -125,44 +125,13 @@ func TestFinalizationMetrics_bounded(t *testing.T) {
 }
 
 // What is counted does not make work for the garbage collector.
-func TestFinalizationMetrics_allocates(t *testing.T) {
-	m := newFinalizationMetrics()
-	r := &request{start: time.Now()}
+func TestFinalizations_allocates(t *testing.T) {
+	m := newFinalizations()
+	start := time.Now()
 	var cmd fsm.Command = fsm.ClaimFinalization{ProcessorID: "p"}
 	answer := &fsm.ParentAnswer{Outcome: fsm.FinalizationNotReady}
-	m.observe(r, cmd, answer)
-	if n := testing.AllocsPerRun(100, func() { m.observe(r, cmd, answer) }); n != 0 {
+	m.Observe(start, cmd, answer)
+	if n := testing.AllocsPerRun(100, func() { m.Observe(start, cmd, answer) }); n != 0 {
 		t.Errorf("counting a claim allocates %v times", n)
-	}
-}
-
-// The leader counts what it answers, whoever passed it on; a follower and a refusal
-// count nothing.
-func TestServer_finalizationMetrics(t *testing.T) {
-	t.Parallel()
-	follower, leader, followerNode, _ := setupPair(t)
-	const path = "POST /api/tasks/1/finalization/"
-	follower.call(t, path+"claim", `{"processor_id":"p"}`)
-	leader.call(t, path+"claim", `{"processor_id":"p"}`)
-	follower.call(t, path+"release", `{"processor_id":"p"}`)
-	follower.call(t, path+"extend", `{"processor_id":"p"}`)
-	follower.call(t, path+"claim", `{"processor_id":"p","timeout_seconds":0}`)
-	follower.call(t, "POST /api/tasks/1/finalize", `{"processor_id":"p","outcome":"failed"}`)
-	followerNode.OnForward = nil
-	follower.call(t, path+"claim", `{"processor_id":"p"}`)
-	body := leader.call(t, "GET /metrics", "").body
-	for _, line := range []string{
-		`finalization_claim_attempts_total{processor_id="p"} 2`,
-		`finalization_claim_contention_by_reason_total{processor_id="p",reason="other"} 2`,
-		`finalization_claim_duration_seconds_count{processor_id="p"} 2`,
-		`finalization_claim_release_not_owned_total{processor_id="p"} 1`,
-		`finalization_claim_extend_failed_total{processor_id="p"} 1`,
-	} {
-		if !strings.Contains(body, line+"\n") {
-			t.Errorf("no line %s", line)
-		}
-	}
-	if strings.Contains(follower.call(t, "GET /metrics", "").body, `processor_id="p"`) {
-		t.Error("a follower counts what it passed on, or what found no leader")
 	}
 }

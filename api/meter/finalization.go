@@ -1,4 +1,4 @@
-package api
+package meter
 
 import (
 	"sync"
@@ -25,12 +25,12 @@ const (
 // got. They are never changed. Nothing can lose a race: that one stays 0.
 var contentionReasons = [...]string{"already_claimed", "already_complete", "not_ready", "race_condition", "other"}
 
-// finalizationMetrics count and time the calls about finalizations, by processor.
+// Finalizations count and time the calls about finalizations, by processor.
 // Only calls that the log has answered are counted, and only on the leader that
 // proposed them: so attempts are successes and failures together, of the whole
 // cluster when it is summed up. What was malformed, found no leader or got no
 // answer in time is among the requests.
-type finalizationMetrics struct {
+type Finalizations struct {
 	claims, releases, extends *finalizationCall
 	contention                *prometheus.CounterVec // by reason
 	claimed, contended        *prometheus.CounterVec
@@ -59,11 +59,11 @@ type processorMetrics struct {
 	released, notOwned        prometheus.Counter
 	extended, extendFailed    prometheus.Counter
 
-	lastAt time.Time // of its last call; guarded by the mutex of finalizationMetrics
+	lastAt time.Time // of its last call; guarded by the mutex of Finalizations
 }
 
-func newFinalizationMetrics() *finalizationMetrics {
-	m := &finalizationMetrics{
+func newFinalizations() *Finalizations {
+	m := &Finalizations{
 		claims:       newFinalizationCall("finalization_claim", "claims of a finalization"),
 		claimed:      newProcessorCounter("finalization_claim_success_total", "Claims of a finalization that were got, or extended by their holder."),
 		contended:    newProcessorCounter("finalization_claim_contention_total", "Claims of a finalization that were not got, for whatever reason."),
@@ -96,7 +96,7 @@ func newProcessorCounter(name, help string, labels ...string) *prometheus.Counte
 }
 
 // collectors returns all that is to be registered.
-func (m *finalizationMetrics) collectors() []prometheus.Collector {
+func (m *Finalizations) collectors() []prometheus.Collector {
 	cs := make([]prometheus.Collector, 0, len(m.vectors()))
 	for _, c := range []*finalizationCall{m.claims, m.releases, m.extends} {
 		cs = append(cs, c.attempts, c.durations)
@@ -108,13 +108,13 @@ func (m *finalizationMetrics) collectors() []prometheus.Collector {
 }
 
 // counters returns the counters of what became of the calls.
-func (m *finalizationMetrics) counters() []*prometheus.CounterVec {
+func (m *Finalizations) counters() []*prometheus.CounterVec {
 	return []*prometheus.CounterVec{
 		m.claimed, m.contended, m.contention, m.released, m.notOwned, m.extended, m.extendFailed,
 	}
 }
 
-func (m *finalizationMetrics) vectors() []*prometheus.MetricVec {
+func (m *Finalizations) vectors() []*prometheus.MetricVec {
 	var vs []*prometheus.MetricVec
 	for _, c := range []*finalizationCall{m.claims, m.releases, m.extends} {
 		vs = append(vs, c.attempts.MetricVec, c.durations.MetricVec)
@@ -125,25 +125,25 @@ func (m *finalizationMetrics) vectors() []*prometheus.MetricVec {
 	return vs
 }
 
-// observe counts and times what the log answered to the request r about a
-// finalization. It ignores other commands.
-func (m *finalizationMetrics) observe(r *request, cmd fsm.Command, answer *fsm.ParentAnswer) {
+// Observe counts and times what the log answered to a request about a finalization, which
+// is there since start. It ignores other commands.
+func (m *Finalizations) Observe(start time.Time, cmd fsm.Command, answer *fsm.ParentAnswer) {
 	switch c := cmd.(type) {
 	case fsm.ClaimFinalization:
-		m.processor(c.ProcessorID, time.Now()).observeClaim(r, answer.Outcome)
+		m.processor(c.ProcessorID, time.Now()).observeClaim(start, answer.Outcome)
 	case fsm.ReleaseFinalization:
 		p := m.processor(c.ProcessorID, time.Now())
-		p.releases.observe(r)
+		p.releases.observe(start)
 		either(answer.Done, p.released, p.notOwned).Inc()
 	case fsm.ExtendFinalization:
 		p := m.processor(c.ProcessorID, time.Now())
-		p.extends.observe(r)
+		p.extends.observe(start)
 		either(answer.Done, p.extended, p.extendFailed).Inc()
 	}
 }
 
-func (p *processorMetrics) observeClaim(r *request, o fsm.FinalizationOutcome) {
-	p.claims.observe(r)
+func (p *processorMetrics) observeClaim(start time.Time, o fsm.FinalizationOutcome) {
+	p.claims.observe(start)
 	reason := callbody.FinalizationReason(o)
 	if reason == "" {
 		p.claimed.Inc()
@@ -162,7 +162,7 @@ func either(so bool, yes, no prometheus.Counter) prometheus.Counter {
 }
 
 // processor returns the metrics that calls of the processor count as.
-func (m *finalizationMetrics) processor(id string, now time.Time) *processorMetrics {
+func (m *Finalizations) processor(id string, now time.Time) *processorMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.processors[id]
@@ -180,7 +180,7 @@ func (m *finalizationMetrics) processor(id string, now time.Time) *processorMetr
 
 // makeRoomLocked reports whether one more processor may have metrics of its own.
 // When there is no room, those of one that has been idle go.
-func (m *finalizationMetrics) makeRoomLocked(now time.Time) bool {
+func (m *Finalizations) makeRoomLocked(now time.Time) bool {
 	if len(m.processors) < processorLabelsMax {
 		return true
 	}
@@ -204,7 +204,7 @@ func (m *finalizationMetrics) makeRoomLocked(now time.Time) bool {
 }
 
 // newProcessor begins all metrics of one processor, at 0.
-func (m *finalizationMetrics) newProcessor(id string) *processorMetrics {
+func (m *Finalizations) newProcessor(id string) *processorMetrics {
 	p := &processorMetrics{
 		claims: m.claims.of(id), claimed: m.claimed.WithLabelValues(id), contended: m.contended.WithLabelValues(id),
 		releases: m.releases.of(id), released: m.released.WithLabelValues(id), notOwned: m.notOwned.WithLabelValues(id),

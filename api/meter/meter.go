@@ -1,4 +1,4 @@
-package api
+package meter
 
 import (
 	"context"
@@ -9,9 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttpadaptor"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -21,94 +20,95 @@ const (
 	scrapesMax    = 4 // at once
 )
 
-// metrics are the server's own metrics.
-type metrics struct {
-	inFlight  prometheus.Gauge
-	panics    prometheus.Counter
+// Metrics are a server's own metrics. They are safe for concurrent use.
+type Metrics struct {
+	InFlight prometheus.Gauge   // requests that are being answered
+	Panics   prometheus.Counter // requests that ended in one
+	// StrangersEnded counts connections without a valid key that were closed for others.
+	StrangersEnded prometheus.Counter
+	Finalizations  *Finalizations
+	AuthFailures   AuthFailures
+	Handler        http.Handler // of /metrics
+
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	ok        [callCount]answered // code ok: the usual case
-	handler   fasthttp.RequestHandler
-
-	overloads    map[fsm.Bound]prometheus.Counter // never changed; "" is all else
-	finalization *finalizationMetrics
-	authFailures authFailures
-	// strangersEnded counts those that were closed for others.
-	strangersEnded prometheus.Counter
+	overloads map[fsm.Bound]prometheus.Counter // never changed; "" is all else
 }
 
-// answered counts and times the answers of one call with one code.
-type answered struct {
-	count    prometheus.Counter
-	duration prometheus.Observer
+// Sources are what is looked at when somebody scrapes.
+type Sources struct {
+	NodeID, Version string
+
+	Connections func() int64 // that are open
+	Strangers   func() int   // of them, those without a valid key
+	BodyBytes   func() int64 // of large requests
+	AnswerBytes func() int64 // of large answers
+	Streams     func() int   // of events
+	// Keys returns the keys of now, nil if there are none.
+	Keys func() *keyring.Ring
+	// Read reads this node's state.
+	Read func(fn func(m *fsm.Machine, now fsm.Stamp)) error
 }
 
-func (a answered) observe(r *request) {
-	a.count.Inc()
-	a.duration.Observe(time.Since(r.start).Seconds())
-}
-
-func newMetrics(s *Server) (*metrics, error) {
+// New registers the metrics. It fails if registry holds one of their names already.
+func New(registry *prometheus.Registry, of *Sources) (*Metrics, error) {
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "claimq_http_request_duration_seconds", Help: "Time from the whole request to the answer, by call and code; of one with wait_ms, the wait too.",
 		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
 	}, []string{"call", "code"})
-	m := &metrics{
+	m := &Metrics{
 		durations: durations,
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "claimq_http_in_flight", Help: "Requests that are being answered.",
 		}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
+		Panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "claimq_http_panics_total", Help: "Requests that ended in a panic, answered as internal. Each is a bug.",
 		}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "claimq_http_requests_total", Help: "Answers by call and code: ok, a stable error code, forwarded or redirected.",
 		}, []string{"call", "code"}),
-		finalization: newFinalizationMetrics(),
-		authFailures: newAuthFailures(),
-		strangersEnded: prometheus.NewCounter(prometheus.CounterOpts{
+		Finalizations: newFinalizations(),
+		AuthFailures:  newAuthFailures(),
+		StrangersEnded: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "claimq_http_connections_ended_total", Help: "Connections without a valid key that were closed to make room for others.",
 		}),
 	}
 	overloads := m.makeOverloads()
-	for c := range callCount {
-		m.ok[c] = m.answered(c, "ok")
-	}
 	connections := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_connections", Help: "Open connections to the HTTP port.",
-	}, func() float64 { return float64(s.open.Load()) })
+	}, func() float64 { return float64(of.Connections()) })
 	bodies := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_body_bytes", Help: "Bytes of the requests above 32 KiB that are being received and answered.",
-	}, func() float64 { return float64(s.bodies.Load()) })
+	}, func() float64 { return float64(of.BodyBytes()) })
 	answers := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_answer_bytes", Help: "Bytes of the answers above 32 KiB that are made and not written yet.",
-	}, func() float64 { return float64(s.answers.taken()) })
+	}, func() float64 { return float64(of.AnswerBytes()) })
 	unknown := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_http_connections_without_key", Help: "Open connections to the HTTP port that have shown no valid key; without keys, that have asked nothing.",
-	}, func() float64 { return float64(s.strangers.count()) })
+	}, func() float64 { return float64(of.Strangers()) })
 	streams := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "claimq_event_streams", Help: "Open streams of events.",
-	}, func() float64 { return float64(s.feed.Count()) })
+	}, func() float64 { return float64(of.Streams()) })
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "claimq_build_info", Help: "Always 1: the node's name, its version and that of Go are in the labels.",
-		ConstLabels: prometheus.Labels{"node_id": s.node.NodeID(), "version": s.cfg.Version, "go_version": runtime.Version()},
+		ConstLabels: prometheus.Labels{"node_id": of.NodeID, "version": of.Version, "go_version": runtime.Version()},
 	})
 	build.Set(1)
-	state := newStateCollector(s)
-	collectors := append(m.finalization.collectors(), durations, m.inFlight, m.panics, m.requests, overloads, bodies, answers, connections, unknown, m.strangersEnded, streams, build, state, m.authFailures.total, keyCollector{s})
+	state := newStateCollector(of)
+	collectors := append(m.Finalizations.collectors(), durations, m.InFlight, m.Panics, m.requests, overloads, bodies, answers, connections, unknown, m.StrangersEnded, streams, build, state, m.AuthFailures.total, keyCollector{of})
 	for _, c := range collectors {
-		if err := s.cfg.Registry.Register(c); err != nil {
+		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register http metrics: %w", err)
 		}
 	}
-	m.handler = fasthttpadaptor.NewFastHTTPHandler(outlive(promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
+	m.Handler = outlive(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax, Timeout: scrapeTimeout,
-	})))
+	}))
 	return m, nil
 }
 
 // makeOverloads makes the counters of what is full, all known from the start.
-func (m *metrics) makeOverloads() *prometheus.CounterVec {
+func (m *Metrics) makeOverloads() *prometheus.CounterVec {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "claimq_overloads_total", Help: "Answers overloaded that this node decided, by what is full.",
 	}, []string{"bound"})
@@ -122,8 +122,8 @@ func (m *metrics) makeOverloads() *prometheus.CounterVec {
 	return vec
 }
 
-// overload counts an answer overloaded.
-func (m *metrics) overload(reason fsm.Reason) {
+// Overload counts an answer overloaded.
+func (m *Metrics) Overload(reason fsm.Reason) {
 	c := m.overloads[fsm.Bound(reason)]
 	if c == nil {
 		c = m.overloads[""]
@@ -137,20 +137,4 @@ func outlive(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
 	})
-}
-
-// observe counts and times an answered request.
-func (m *metrics) observe(r *request) {
-	switch {
-	case r.label != "":
-		m.answered(r.target.call, r.label).observe(r)
-	case r.code != "":
-		m.answered(r.target.call, string(r.code)).observe(r)
-	default:
-		m.ok[r.target.call].observe(r)
-	}
-}
-
-func (m *metrics) answered(c call, code string) answered {
-	return answered{m.requests.WithLabelValues(c.String(), code), m.durations.WithLabelValues(c.String(), code)}
 }

@@ -1,4 +1,4 @@
-package api
+package meter
 
 import (
 	"time"
@@ -9,14 +9,14 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 )
 
-// authFailures counts refusals by their reason.
-type authFailures struct {
+// AuthFailures counts the refusals of who may not call, by their reason.
+type AuthFailures struct {
 	total  *prometheus.CounterVec
 	counts [keyring.FailCount]prometheus.Counter
 }
 
-func newAuthFailures() authFailures {
-	a := authFailures{total: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newAuthFailures() AuthFailures {
+	a := AuthFailures{total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "claimq_auth_failures_total",
 		Help: "Requests refused for who made them: no key, a malformed or an unknown one, one that not all nodes know, one that has expired (401); a role, a task type, an address or an origin that is not allowed (403); a token of another issuer or audience, with another signature, not valid yet, valid for too long (401), or one that could not be checked (503).",
 	}, []string{"reason"})}
@@ -26,8 +26,8 @@ func newAuthFailures() authFailures {
 	return a
 }
 
-// refuse counts a refusal, and returns it.
-func (a *authFailures) refuse(why keyring.Failure, f *refuse.Refusal) *refuse.Refusal {
+// Refuse counts a refusal, and returns it.
+func (a *AuthFailures) Refuse(why keyring.Failure, f *refuse.Refusal) *refuse.Refusal {
 	a.counts[why].Inc()
 	return f
 }
@@ -58,7 +58,7 @@ func collectTokens(t *keyring.TokenRing, ch chan<- prometheus.Metric) {
 }
 
 // keyCollector tells of the keys that there are at the moment.
-type keyCollector struct{ server *Server }
+type keyCollector struct{ of *Sources }
 
 // Describe is prometheus.Collector's.
 func (keyCollector) Describe(ch chan<- *prometheus.Desc) {
@@ -71,7 +71,7 @@ func (keyCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect is prometheus.Collector's.
 func (c keyCollector) Collect(ch chan<- prometheus.Metric) {
-	keys := c.server.keys.Load()
+	keys := c.of.Keys()
 	if keys == nil {
 		keys = &keyring.Ring{}
 	}
