@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -22,12 +23,12 @@ type callerConn interface {
 // caller returns the context of whoever waits for the answer to a request that
 // may be held for long. It ends with errGone when the client, or the node that
 // passed the request on, waits no more, and with fsm.ErrShuttingDown when this
-// server drains, with a *keyEnded when its key is of no use any more. end must be called before the
+// server drains, with a *lasting.Ended when its key is of no use any more. end must be called before the
 // request is answered; it reports whether the caller has gone. ok is false if there is an
 // answer already: the key has too many that wait.
 func (r *request) caller() (ctx context.Context, end func() (gone bool), ok bool) {
 	ctx, cancel := context.WithCancelCause(r.server.serving)
-	leave, bad := r.server.hold(lastingWait, r.who, r.source(), cancel)
+	leave, bad := r.server.shares.Hold(lasting.Wait, r.who, r.source(), cancel)
 	if bad != nil {
 		cancel(nil)
 		r.refuse(bad)

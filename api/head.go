@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/refuse"
 )
 
@@ -35,7 +36,7 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	if keys := s.keys.Load(); keys != nil {
 		who, why, bad = sentWith(keys, h, time.Now(), keyring.SourceOf(conn.RemoteAddr()))
 	}
-	conn.crowded = bad == nil && !conn.known && who != nil && !s.shares.enterConn(conn, who)
+	conn.crowded = bad == nil && !conn.known && who != nil && !s.shares.Enter(&conn.share, who)
 	if bad == nil && !conn.known && !conn.crowded {
 		conn.known = true
 		s.strangers.leave(conn)
@@ -43,7 +44,7 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	}
 	switch {
 	case conn.crowded && (chunked || length > bodyFreeBytes):
-		conn.refusal, config.MaxRequestBodySize = refuseShare(lastingConnection), 1
+		conn.refusal, config.MaxRequestBodySize = lasting.Refuse(lasting.Connection), 1
 	case bad != nil && (chunked || length > strangerBodyBytes):
 		conn.refusal, conn.why, conn.barred = bad, why, who
 		config.MaxRequestBodySize = min(strangerBodyBytes, s.cfg.Limits.BodyBytes)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -217,4 +218,9 @@ func presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 		key = authorization[n:]
 	}
 	return key, !keyring.ValidText(key)
+}
+
+// refuseEnded is the refusal of a request whose key was of no use any more while it waited.
+func (s *Server) refuseEnded(ended *lasting.Ended) *refuse.Refusal {
+	return s.metrics.AuthFailures.Refuse(ended.Why, ended.Refusal)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -95,7 +96,7 @@ func TestServer_WaitKeyExpires(t *testing.T) {
 		"from now on":  {time.Hour, -time.Second},
 		"sooner":       {time.Hour, 300 * time.Millisecond},
 		"a bit later":  {300 * time.Millisecond, 600 * time.Millisecond},
-		"after a look": {2 * keyLookInterval, 300 * time.Millisecond},
+		"after a look": {2 * lasting.LookInterval, 300 * time.Millisecond},
 	} {
 		var keys changingKeys
 		start := time.Now()

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -160,8 +161,7 @@ type countedConn struct {
 	why       keyring.Failure // of a refusal for want of a valid key
 	barred    *keyring.Caller // the key of such a refusal, nil: it is not known
 	place     strangerPlace   // its strangers guard it
-	who       *keyring.Caller // that it counts for; its key shares guard this and the next
-	over      bool            // it is closed
+	share     lasting.Conn    // of its key's connections
 	uncovered atomic.Bool     // no authority vouches any more for what its client has shown
 	tls       *tls.Conn       // whose hands are not shaken yet; nil once they are, or without TLS
 }
@@ -171,7 +171,7 @@ func (c *countedConn) Close() error {
 	if c.server != nil {
 		c.server.strangers.leave(c)
 		c.server.shown.leave(c)
-		c.server.shares.leaveConn(c)
+		c.server.shares.Leave(&c.share)
 	}
 	c.countOut()
 	c.body.give()

@@ -50,7 +50,7 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 	}
 	s.keys.Store(table)
 	before.Tokens.Close(table.Tokens)
-	s.lookAtHeld()
+	s.shares.Look()
 	return len(list), !table.Same(before), nil
 }
 

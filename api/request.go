@@ -11,6 +11,7 @@ import (
 
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -194,7 +195,7 @@ func (r *request) admit() *refuse.Refusal {
 	if !r.forwarded {
 		if conn, ok := r.http.Conn().(*countedConn); ok && conn.crowded {
 			r.http.Response.SetConnectionClose()
-			return refuseShare(lastingConnection)
+			return lasting.Refuse(lasting.Connection)
 		}
 		if bad := r.server.guard(&r.http.Request.Header, r.target.call); bad != nil {
 			return bad
@@ -314,7 +315,7 @@ func (r *request) refuseError(err error) {
 
 // refuseCode answers an error with its code.
 func (r *request) refuseCode(err error) {
-	if ended := (*keyEnded)(nil); errors.As(err, &ended) && !errors.Is(err, fsm.ErrOutcomeUnknown) {
+	if ended := (*lasting.Ended)(nil); errors.As(err, &ended) && !errors.Is(err, fsm.ErrOutcomeUnknown) {
 		r.http.Response.Header.Del(headerIndex) // of the look before the wait
 		r.refuse(r.server.refuseEnded(ended))
 		return

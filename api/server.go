@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/meter"
 	"github.com/claimq/claimq/api/presence"
 	"github.com/claimq/claimq/api/trail"
@@ -67,7 +68,7 @@ type Server struct {
 	draining   atomic.Bool
 	open       atomic.Int64 // connections
 	strangers  strangers
-	shares     keyShares
+	shares     lasting.Shares
 	answers    answerRoom
 	bodies     atomic.Int64 // bytes of the bodies that they have read and not answered
 	handshakes handshakes   // of TLS
@@ -115,8 +116,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.serving, s.leave = context.WithCancelCause(ctx)
 	s.feed = trail.NewFeed(s.serving, s.node, s.logger)
-	s.shares.most = [lastingCount]int{
-		lastingConnection: max(cfg.Connections/2, 1), lastingWait: cfg.WaitsPerKey, lastingStream: trail.StreamsMax / 2,
+	s.shares.Keys = &s.keys
+	s.shares.Most = lasting.Most{
+		lasting.Connection: max(cfg.Connections/2, 1), lasting.Wait: cfg.WaitsPerKey, lasting.Stream: trail.StreamsMax / 2,
 	}
 	s.strangers.perAddress, s.answers.most = cfg.ConnectionsPerAddress, cfg.AnswersBytes
 	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
@@ -45,7 +46,7 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...)}
 	key, end := context.WithCancelCause(context.Background())
 	st.key = key
-	leave, bad := s.hold(lastingStream, r.who, r.source(), end)
+	leave, bad := s.shares.Hold(lasting.Stream, r.who, r.source(), end)
 	if bad != nil {
 		end(nil)
 		r.refuse(bad)
@@ -109,7 +110,7 @@ type stream struct {
 	query  fsm.EventQuery  // After is the place that the stream has come to
 	id     []byte          // request id
 	sum    *trail.Gzip     // of what was sent; nil: it is not compressed
-	key    context.Context // ends with a *keyEnded when its key is of no use any more
+	key    context.Context // ends with a *lasting.Ended when its key is of no use any more
 	buf    []byte          // for what it says by itself
 	leave  func()          // counts it out
 	once   sync.Once
@@ -195,7 +196,7 @@ func (st *stream) run(ctx context.Context) error {
 }
 
 // ended returns why the stream's key is of no use any more, nil if it is.
-func (st *stream) ended() (ended *keyEnded) {
+func (st *stream) ended() (ended *lasting.Ended) {
 	errors.As(context.Cause(st.key), &ended)
 	return ended
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/oidc"
@@ -438,7 +439,7 @@ func TestTokens_WaitBegins(t *testing.T) {
 	awaitIssuer(t, s)
 	ctx, end := context.WithCancelCause(t.Context())
 	defer end(nil)
-	leave, bad := s.hold(lastingWait, k, netip.Addr{}, end)
+	leave, bad := s.shares.Hold(lasting.Wait, k, netip.Addr{}, end)
 	if bad != nil {
 		t.Fatal(bad.Text)
 	}

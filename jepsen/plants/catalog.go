@@ -556,16 +556,16 @@ func All() []Plant {
 			Name: "one-key-takes-all", What: "one key may have all connections",
 			Nodes: 3, Faults: "kill-one", Test: "^TestKeyShares_Connections$", Package: "api",
 			edits: []edit{{
-				file: "api/keyshares.go",
-				old:  "	if who != nobody && share.count[what] >= s.most[what] {\n",
-				new:  "	if who != nobody && what != lastingConnection && share.count[what] >= s.most[what] {\n",
+				file: "api/lasting/shares.go",
+				old:  "	if who != nobody && of.count[what] >= s.Most[what] {\n",
+				new:  "	if who != nobody && what != Connection && of.count[what] >= s.Most[what] {\n",
 			}},
 		},
 		{
 			Name: "waits-go-on", What: "what waits goes on when its key was taken out or has expired",
 			Nodes: 3, Faults: "kill-one", Test: "^TestKeyShares_TakenOutBefore$", Package: "api",
 			edits: []edit{{
-				file: "api/keyshares.go",
+				file: "api/lasting/held.go",
 				old:  "	case ended != nil:\n",
 				new:  "	case ended != nil && h.end == nil:\n",
 			}},

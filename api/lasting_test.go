@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -125,8 +126,8 @@ func TestKeyShares_Waits(t *testing.T) {
 		reread(t, servers[c.reread])
 		arrived(t, answers).refused(t, wire.CodeUnauthorized)
 		for name, s := range servers {
-			if len(s.shares.shares) > 0 {
-				t.Errorf("%v: the %s still counts what is over: %v", c, name, s.shares.shares)
+			if s.shares.Callers() > 0 {
+				t.Errorf("%v: the %s still counts what is over", c, name)
 			}
 		}
 	}
@@ -143,8 +144,8 @@ func TestKeyShares_TakenOutBefore(t *testing.T) {
 	}
 	s.keys.Store(table)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	leave, bad := s.hold(lastingWait, who, netip.Addr{}, cancel)
-	if ended := (*keyEnded)(nil); bad != nil || !errors.As(context.Cause(ctx), &ended) {
+	leave, bad := s.shares.Hold(lasting.Wait, who, netip.Addr{}, cancel)
+	if ended := (*lasting.Ended)(nil); bad != nil || !errors.As(context.Cause(ctx), &ended) {
 		t.Errorf("%v, %v", bad, context.Cause(ctx))
 	}
 	leave()
@@ -154,16 +155,16 @@ func TestKeyShares_TakenOutBefore(t *testing.T) {
 func TestKeyShares_LookedAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const life = 2*keyLookInterval + keyLookInterval/2
+		const life = 2*lasting.LookInterval + lasting.LookInterval/2
 		table, err := keyring.New([]keyring.Key{expiring(testKey("worker"), time.Now().Add(life))}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := &Server{}
 		s.keys.Store(table)
-		s.shares.most[lastingWait] = 1
+		s.shares.Keys, s.shares.Most[lasting.Wait] = &s.keys, 1
 		ctx, cancel := context.WithCancelCause(t.Context())
-		leave, bad := s.hold(lastingWait, table.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
+		leave, bad := s.shares.Hold(lasting.Wait, table.FindText([]byte(keyText("worker"))), netip.Addr{}, cancel)
 		if bad != nil {
 			t.Fatal(bad)
 		}
@@ -174,7 +175,7 @@ func TestKeyShares_LookedAt(t *testing.T) {
 		}
 		<-time.After(1)
 		synctest.Wait()
-		if ended := (*keyEnded)(nil); !errors.As(context.Cause(ctx), &ended) || ended.why != keyring.FailExpired {
+		if ended := (*lasting.Ended)(nil); !errors.As(context.Cause(ctx), &ended) || ended.Why != keyring.FailExpired {
 			t.Errorf("when its key expires: %v", context.Cause(ctx))
 		}
 		leave()
@@ -187,7 +188,7 @@ func TestKeyShares_Streams(t *testing.T) {
 	t.Parallel()
 	var keys changingKeys
 	s, _ := setup(t, keys.use)
-	s.shares.most[lastingStream] = 1
+	s.shares.Most[lasting.Stream] = 1
 	addr := listen(t, s)
 	open := func(key string) *bufio.Reader {
 		conn, err := net.Dial("tcp", addr)

@@ -1,0 +1,103 @@
+package lasting
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/refuse"
+)
+
+// LookInterval is how often what lasts of a key that expires is looked at, at least:
+// the clock may be set.
+const LookInterval = time.Minute
+
+// held is a wait or a stream.
+type held struct {
+	who  *keyring.Caller
+	from netip.Addr
+	end  context.CancelCauseFunc
+	look *time.Timer // until it is looked at again; nil: its key does not expire
+	over bool
+}
+
+// Hold counts a wait or a stream in, from the address from, and has it ended with an
+// *Ended once its key is not what it was. The caller calls leave when it is over.
+// Without a key, nil, there is no bound.
+func (s *Shares) Hold(what Kind, who *keyring.Caller, from netip.Addr, end context.CancelCauseFunc) (leave func(), bad *refuse.Refusal) {
+	if who == nil {
+		who = nobody
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share, ok := s.enterLocked(what, who)
+	if !ok {
+		return nil, Refuse(what)
+	}
+	h := &held{who: who, from: from, end: end}
+	share.held[h] = struct{}{}
+	s.lookLocked(h) // the keys may have been reloaded since the request was let in
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		h.rest()
+		h.over = true
+		delete(share.held, h)
+		s.leaveLocked(what, who)
+	}, nil
+}
+
+// lookLocked ends a request whose key is not what it was, and sees that it is looked at
+// again when the key expires.
+func (s *Shares) lookLocked(h *held) {
+	h.rest()
+	now := time.Now()
+	ended, expires := s.ends(h, now)
+	switch {
+	case ended != nil:
+		h.end(ended)
+	case !expires.IsZero():
+		h.look = time.AfterFunc(min(expires.Sub(now), LookInterval), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !h.over {
+				s.lookLocked(h)
+			}
+		})
+	}
+}
+
+// rest stops the timer.
+func (h *held) rest() {
+	if h.look != nil {
+		h.look.Stop()
+		h.look = nil
+	}
+}
+
+// Look ends what lasts of keys that are not what they were. It is called when the keys
+// have changed.
+func (s *Shares) Look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, share := range s.shares {
+		for h := range share.held {
+			s.lookLocked(h)
+		}
+	}
+}
+
+// ends returns why a request does not go on with its key, nil if it does: then expires is
+// until when, the zero value: for ever.
+func (s *Shares) ends(h *held, now time.Time) (ended *Ended, expires time.Time) {
+	t := s.Keys.Load()
+	if t == nil && h.who == nobody {
+		return nil, time.Time{}
+	}
+	expires, why, bad := t.Again(h.who, h.from, now)
+	if bad != nil {
+		return &Ended{why, bad}, time.Time{}
+	}
+	return nil, expires
+}
