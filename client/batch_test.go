@@ -21,8 +21,8 @@ func TestClient_Batch(t *testing.T) {
 		{"success":true,"lease_remaining_ms":90000,"cancel_requested":true,"task":{"id":17}},
 		{"success":true,"task":{"id":17,"status":"completed"}}]}`))
 	results, err := cl.c.Batch(t.Context(),
-		SubmitOp(Task{Payload: []byte("[1,  2]"), MaxAttempts: DefaultAttempts}),
-		SubmitOp(Task{Payload: []byte("1"), IdempotencyKey: "mine", MaxAttempts: DefaultAttempts}),
+		SubmitOp(Task{Payload: []byte("[1,  2]")}),
+		SubmitOp(Task{Payload: []byte("1"), IdempotencyKey: "mine"}),
 		ClaimOp(ClaimRequest{WorkerID: "w1", RequestID: "r", Wait: time.Hour}),
 		ClaimOp(ClaimRequest{WorkerID: "w1", RequestID: "r2", Limit: 3}),
 		DeleteOp("99"), CancelOp("22"), cl.ExtendOp(time.Minute), cl.CompleteOp([]byte(`"x"`)))

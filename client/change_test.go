@@ -115,11 +115,11 @@ func TestClient_SetType(t *testing.T) {
 	}{
 		"nothing": {TypeSettings{}, `{}`},
 		"all": {
-			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(0), &Backoff{Initial: time.Second}, new(KeepNone)},
+			TypeSettings{new(false), new(5), new(0.1 + 0.2), new(time.Minute), new(UnlimitedAttempts), &Backoff{Initial: time.Second}, new(KeepNone)},
 			`{"backoff":{"initial_ms":1000},"lease_ms":60000,"max_attempts":0,"max_claimed":5,"paused":false,"rate_limit":0.3,"retention_ms":0}`,
 		},
 		"cleared": {
-			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(DefaultAttempts), &Backoff{}, new(time.Duration(0))},
+			TypeSettings{nil, new(0), new(0.0), new(time.Duration(0)), new(0), &Backoff{}, new(time.Duration(0))},
 			`{"backoff":null,"lease_ms":null,"max_attempts":null,"max_claimed":null,"rate_limit":null,"retention_ms":null}`,
 		},
 	} {
@@ -147,7 +147,7 @@ func TestClient_Types(t *testing.T) {
 		{
 			Name: "mail", Counts: map[TaskStatus]int64{StatusPending: 2, StatusFailed: 1}, OldestPendingAge: 1500 * time.Millisecond,
 			SubmittedPerSecond: 1.5, CompletedPerSecond: 2, FailedPerSecond: 0.5,
-			Settings: TypeSettings{new(true), new(3), new(0.5), new(time.Second), new(0), &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2}, new(KeepForever)},
+			Settings: TypeSettings{new(true), new(3), new(0.5), new(time.Second), new(UnlimitedAttempts), &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2}, new(KeepForever)},
 		},
 		{Name: "sms", Counts: map[TaskStatus]int64{}, Settings: TypeSettings{Paused: new(false)}},
 	}

@@ -193,7 +193,7 @@ func ExampleClient_SetSchedule() {
 	inMemory(func(ctx context.Context, c *client.Client, _ *clienttest.Server) error {
 		nightly := client.Schedule{
 			Name: "nightly", Cron: "30 2 * * *", Timezone: "Europe/Prague",
-			Task: client.Task{TaskType: "report", Payload: []byte(`{"of":"yesterday"}`), MaxAttempts: client.DefaultAttempts},
+			Task: client.Task{TaskType: "report", Payload: []byte(`{"of":"yesterday"}`)},
 		}
 		set, err := c.SetSchedule(ctx, nightly) // setting it again changes nothing
 		if err != nil {

@@ -54,7 +54,7 @@ func ExampleClient_SubmitWorkflow() {
 	c, done := stepsClient()
 	defer done()
 
-	report := client.Task{TaskType: "report", IdempotencyKey: "report-2029-12", MaxAttempts: client.DefaultAttempts}
+	report := client.Task{TaskType: "report", IdempotencyKey: "report-2029-12"}
 	report.AddStep("fetch", newTask("fetch", map[string]int{"month": 12}))
 	report.AddStep("mail", newTask("sum", "mail"), "fetch")
 	report.AddStep("shop", newTask("sum", "shop"), "fetch")

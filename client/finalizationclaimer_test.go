@@ -149,7 +149,7 @@ func TestFinalizationClaimer_Finalize_answer(t *testing.T) {
 	t.Parallel()
 	_, c := talk(t, says(200, finalizedAnswer))
 	got, err := NewFinalizationClaimer(c, "p1").Finalize(t.Context(), "17", FinalizeRequest{Outcome: StatusFailed})
-	want := &Finalized{Action: StatusCompleted, AlreadyFinalized: true, Task: &Task{ID: "17", Status: StatusCompleted, ClaimedBy: "p2", Result: []byte(`{ "a": 1 }`)}}
+	want := &Finalized{Action: StatusCompleted, AlreadyFinalized: true, Task: &Task{ID: "17", MaxAttempts: UnlimitedAttempts, Status: StatusCompleted, ClaimedBy: "p2", Result: []byte(`{ "a": 1 }`)}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}

@@ -108,7 +108,7 @@ func TestClient_Schedules(t *testing.T) {
 	if diff := cmp.Diff(want, sent[0], cmp.AllowUnexported(request{})); diff != "" || len(sent) != 2 {
 		t.Errorf("%d requests (-want +got):\n%s", len(sent), diff)
 	}
-	if got.Name != "a/b" || got.Cron != "@daily" || got.LastTaskID != "7" || got.Skipped != 2 || got.Task.TaskType != "mail" || got.Task.MaxAttempts != DefaultAttempts ||
+	if got.Name != "a/b" || got.Cron != "@daily" || got.LastTaskID != "7" || got.Skipped != 2 || got.Task.TaskType != "mail" || got.Task.MaxAttempts != 0 ||
 		string(got.Task.Payload) != `{ "x": 1 }` || got.NextRunAt.Day() != 3 || got.LastRunAt.Day() != 2 || !got.OverlapAllow || !got.CatchUpSkip {
 		t.Errorf("got %+v", got)
 	}

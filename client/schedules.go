@@ -134,6 +134,9 @@ func scheduleFromWire(w *wire.Schedule) Schedule {
 		NextRunAt: timeOf(w.NextRunAt), LastRunAt: timeOf(w.LastRunAt), Skipped: int64(w.Skipped), CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
 	}
 	s.Task.ID = ""
+	if w.Task.MaxAttempts == nil {
+		s.Task.MaxAttempts = 0
+	}
 	if w.Cron != nil {
 		s.Cron = *w.Cron
 	}
@@ -152,7 +155,7 @@ func scheduleFromWire(w *wire.Schedule) Schedule {
 // newTaskOf is a task as it would be read that was submitted as n.
 func newTaskOf(n *wire.NewTask) *wire.Task {
 	t := &wire.Task{
-		TaskType: n.TaskType, Params: n.Params, Payload: n.Payload, Priority: n.Priority, MaxAttempts: DefaultAttempts,
+		TaskType: n.TaskType, Params: n.Params, Payload: n.Payload, Priority: n.Priority,
 		LeaseMS: n.LeaseMS, Backoff: n.Backoff, RetentionMS: n.RetentionMS, Labels: n.Labels, Group: n.Group, Unique: n.Unique,
 	}
 	if n.MaxAttempts != nil {

@@ -12,7 +12,7 @@ import (
 func TestClaim_Complete_submitsFollowUps(t *testing.T) {
 	t.Parallel()
 	s, cl := claimFor(t, breaks, says(200, okAnswer))
-	err := cl.Complete(t.Context(), []byte(`{ "a":1}`), Task{Payload: []byte(`[1,  2]`), MaxAttempts: DefaultAttempts}, Task{Payload: []byte{0xff}, IdempotencyKey: "mine"})
+	err := cl.Complete(t.Context(), []byte(`{ "a":1}`), Task{Payload: []byte(`[1,  2]`)}, Task{Payload: []byte{0xff}, IdempotencyKey: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestClaim_Complete_submitsFollowUps(t *testing.T) {
 	if len(key) != 26 {
 		t.Errorf("the key of the first is %q", key)
 	}
-	want := fmt.Sprintf(`{"result":{ "a":1},"submit":[{"params":[1,  2],"idempotency_key":%q},{"payload":"/w==","max_attempts":0,"idempotency_key":"mine"}],"worker_id":"w1","claim_token":5}`, key)
+	want := fmt.Sprintf(`{"result":{ "a":1},"submit":[{"params":[1,  2],"idempotency_key":%q},{"payload":"/w==","idempotency_key":"mine"}],"worker_id":"w1","claim_token":5}`, key)
 	if got[0].body != want {
 		t.Errorf("sent %s\nwant %s", got[0].body, want)
 	}

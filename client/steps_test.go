@@ -18,8 +18,8 @@ const submittedParent = `{"success":true,"created":true,"task":{"id":17,"task_ty
 func TestSubmitWorkflow(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, breaks, says(201, submittedParent))
-	parent := Task{TaskType: "report", IdempotencyKey: "k", MaxAttempts: DefaultAttempts, Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure}
-	parent.AddStep("fetch", Task{TaskType: "fetch", Payload: []byte(`{ "a" :1}`), MaxAttempts: DefaultAttempts})
+	parent := Task{TaskType: "report", IdempotencyKey: "k", Finalize: FinalizeClaim, OnStepFailure: ContinueOnStepFailure}
+	parent.AddStep("fetch", Task{TaskType: "fetch", Payload: []byte(`{ "a" :1}`)})
 	parent.AddStep("merge", Task{Payload: []byte{0, 255}, MaxAttempts: 2, Group: "g", Lease: time.Second}, "fetch", "é")
 	got, err := c.SubmitWorkflow(t.Context(), parent)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestFromWire_steps(t *testing.T) {
 	}
 	parent := decode(submittedParent)
 	want := &Task{
-		ID: "17", TaskType: "report", Status: StatusRunning, Finalize: FinalizeAuto, OnStepFailure: FailOnStepFailure,
+		ID: "17", TaskType: "report", MaxAttempts: UnlimitedAttempts, Status: StatusRunning, Finalize: FinalizeAuto, OnStepFailure: FailOnStepFailure,
 		Steps: []Step{
 			{Name: "fetch", Task: Task{ID: "18", TaskType: "fetch", Status: StatusPending}},
 			{Name: "merge", DependsOn: []string{"fetch"}, Task: Task{ID: "19", TaskType: "default", Status: StatusBlocked, Error: "once"}},
@@ -107,7 +107,7 @@ func TestFromWire_steps(t *testing.T) {
 		t.Errorf("parent: -want +got\n%s", diff)
 	}
 	step := decode(`{"task":{"id":19,"status":"blocked","parent_id":17,"step":"merge","depends_on":["fetch"]}}`)
-	if diff := cmp.Diff(&Task{ID: "19", Status: StatusBlocked, ParentID: "17", StepName: "merge", DependsOn: []string{"fetch"}}, step); diff != "" {
+	if diff := cmp.Diff(&Task{ID: "19", MaxAttempts: UnlimitedAttempts, Status: StatusBlocked, ParentID: "17", StepName: "merge", DependsOn: []string{"fetch"}}, step); diff != "" {
 		t.Errorf("step: -want +got\n%s", diff)
 	}
 	if first := decode(`{"task":{"id":18,"parent_id":17,"step":"fetch","depends_on":[]}}`); first.DependsOn != nil {

@@ -14,10 +14,6 @@ import (
 	"github.com/claimq/claimq/client/internal/hotwire"
 )
 
-// DefaultAttempts in Task.MaxAttempts stands for the type's default, else the
-// server's, 3.
-const DefaultAttempts = -1
-
 // Special values of Task.Retention.
 const (
 	KeepForever = time.Duration(-1) // until it is deleted
@@ -42,7 +38,8 @@ type Task struct {
 	Payload  []byte
 	Priority int // int32; higher is claimed first
 	// MaxAttempts is how many claims are counted before the task fails for
-	// good. 0 is no limit. DefaultAttempts: the type's, else the server's.
+	// good. 0: the type's, else the server's, 3; as read it is what came of that.
+	// UnlimitedAttempts: no limit.
 	MaxAttempts int
 	// RunAt is before when nobody can claim the task. Zero: at once. As read it
 	// is what the task waits for, or last waited for.
@@ -118,14 +115,13 @@ type Attempt struct {
 	Error   string
 }
 
-// NewTask returns a task with params as JSON and DefaultAttempts. Errors: what
-// json.Marshal returns.
+// NewTask returns a task with params as JSON. Errors: what json.Marshal returns.
 func NewTask[P any](taskType string, params P) (Task, error) {
 	payload, err := marshal(params)
 	if err != nil {
 		return Task{}, fmt.Errorf("encode params: %w", err)
 	}
-	return Task{TaskType: taskType, Payload: payload, MaxAttempts: DefaultAttempts}, nil
+	return Task{TaskType: taskType, Payload: payload}, nil
 }
 
 // encode returns the task's JSON as submitted, with key in place of its own
@@ -151,14 +147,10 @@ func (t *Task) encodeFields(key string) ([]byte, error) {
 		key = t.IdempotencyKey
 	}
 	n := wire.NewTask{
-		TaskType: t.TaskType, Priority: int32(t.Priority), IdempotencyKey: key, Unique: t.Unique,
+		TaskType: t.TaskType, Priority: int32(t.Priority), MaxAttempts: wireAttempts(t.MaxAttempts), IdempotencyKey: key, Unique: t.Unique,
 		RunAt: wireTime(t.RunAt), ExpiresAt: wireTime(t.ExpiresAt), LeaseMS: milliseconds(t.Lease),
 		Backoff: t.Backoff.wire(), RetentionMS: wireRetention(t.Retention), Labels: t.Labels, Group: t.Group,
 		Finalize: t.Finalize, OnStepFailure: t.OnStepFailure,
-	}
-	if t.MaxAttempts != DefaultAttempts {
-		attempts := int32(t.MaxAttempts)
-		n.MaxAttempts = &attempts
 	}
 	if hotjson.Travels(t.Payload) {
 		fields, err := hotwire.Task(&n)
@@ -181,8 +173,6 @@ func (t *Task) check() error {
 		return errors.New("the payload is empty")
 	case t.Priority < math.MinInt32 || t.Priority > math.MaxInt32:
 		return fmt.Errorf("priority %d is not an int32", t.Priority)
-	case t.MaxAttempts < DefaultAttempts || t.MaxAttempts > math.MaxInt32:
-		return fmt.Errorf("max attempts %d", t.MaxAttempts)
 	case t.Lease < 0:
 		return fmt.Errorf("lease %v is negative", t.Lease)
 	case t.Retention < KeepNone:
@@ -191,10 +181,7 @@ func (t *Task) check() error {
 	case !utf8.ValidString(t.IdempotencyKey) || !utf8.ValidString(t.TaskType) || !utf8.ValidString(t.Group):
 		return errors.New("key, type or group is not UTF-8")
 	}
-	if err := checkLabels(t.Labels); err != nil {
-		return err
-	}
-	return t.Backoff.check()
+	return errors.Join(checkAttempts(t.MaxAttempts), checkLabels(t.Labels), t.Backoff.check())
 }
 
 func checkLabels(labels map[string]string) error {
@@ -259,7 +246,7 @@ func milliseconds(d time.Duration) int64 {
 func fromWire(w *wire.Task) *Task {
 	t := &Task{
 		ID: strconv.FormatUint(w.ID, 10), IdempotencyKey: w.IdempotencyKey, TaskType: w.TaskType,
-		Payload: either(w.Params, w.Payload), Priority: int(w.Priority), MaxAttempts: int(w.MaxAttempts),
+		Payload: either(w.Params, w.Payload), Priority: int(w.Priority), MaxAttempts: attemptsFromWire(w.MaxAttempts),
 		Lease: time.Duration(w.LeaseMS) * time.Millisecond, Status: TaskStatus(w.Status), Attempts: int(w.Attempts),
 		Retention: retentionFromWire(w.RetentionMS), Backoff: backoffFromWire(w.Backoff), Labels: w.Labels, Group: w.Group,
 		Traceparent: w.Traceparent,

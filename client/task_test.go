@@ -18,20 +18,20 @@ func TestTask_encode(t *testing.T) {
 		task Task
 		want string
 	}{
-		"JSON as it is":  {Task{Payload: []byte(`{ "a" :"<é" }`)}, `{"params":{ "a" :"<é" },"max_attempts":0,"idempotency_key":"k"}`},
-		"bytes":          {Task{Payload: []byte{0, 255}}, `{"payload":"AP8=","max_attempts":0,"idempotency_key":"k"}`},
-		"no limit":       {Task{Payload: []byte("1"), MaxAttempts: 0}, `{"params":1,"max_attempts":0,"idempotency_key":"k"}`},
-		"default limit":  {Task{Payload: []byte("1"), MaxAttempts: DefaultAttempts}, `{"params":1,"idempotency_key":"k"}`},
+		"JSON as it is":  {Task{Payload: []byte(`{ "a" :"<é" }`)}, `{"params":{ "a" :"<é" },"idempotency_key":"k"}`},
+		"bytes":          {Task{Payload: []byte{0, 255}}, `{"payload":"AP8=","idempotency_key":"k"}`},
+		"no limit":       {Task{Payload: []byte("1"), MaxAttempts: UnlimitedAttempts}, `{"params":1,"max_attempts":0,"idempotency_key":"k"}`},
+		"default limit":  {Task{Payload: []byte("1")}, `{"params":1,"idempotency_key":"k"}`},
 		"its own key":    {Task{Payload: []byte("1"), MaxAttempts: 2, IdempotencyKey: "mine"}, `{"params":1,"max_attempts":2,"idempotency_key":"mine"}`},
 		"all that there": {Task{Payload: []byte("1"), TaskType: "mail", Priority: -3, MaxAttempts: 9, Lease: time.Minute, ID: "7", Status: StatusFailed}, `{"params":1,"task_type":"mail","priority":-3,"max_attempts":9,"idempotency_key":"k","lease_ms":60000}`},
-		"its times":      {Task{Payload: []byte("1"), RunAt: time.Date(2026, 1, 2, 3, 4, 5, 1, time.FixedZone("", 3600)), ExpiresAt: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)}, `{"params":1,"max_attempts":0,"idempotency_key":"k","run_at":"2026-01-02T02:04:05.001Z","expires_at":"2026-01-03T00:00:00Z"}`},
-		"its backoff":    {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: time.Second, Factor: 1.00000049, Jitter: 0.1 + 0.2}}, `{"params":1,"max_attempts":0,"idempotency_key":"k","backoff":{"initial_ms":1000,"factor":1,"jitter":0.3}}`},
-		"small shares":   {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: 1, Max: time.Hour, Factor: 1.000001, Jitter: 0.000001}}, `{"params":1,"max_attempts":0,"idempotency_key":"k","backoff":{"initial_ms":1,"max_ms":3600000,"factor":1.000001,"jitter":0.000001}}`},
-		"kept for ever":  {Task{Payload: []byte("1"), Retention: KeepForever}, `{"params":1,"max_attempts":0,"idempotency_key":"k","retention_ms":-1}`},
-		"not kept":       {Task{Payload: []byte("1"), Retention: KeepNone}, `{"params":1,"max_attempts":0,"idempotency_key":"k","retention_ms":0}`},
-		"kept a while":   {Task{Payload: []byte("1"), Retention: time.Nanosecond}, `{"params":1,"max_attempts":0,"idempotency_key":"k","retention_ms":1}`},
-		"who it is":      {Task{Payload: []byte("1"), Labels: map[string]string{"b": "", "a": "1"}, Group: "g", Unique: UniqueActive}, `{"params":1,"max_attempts":0,"idempotency_key":"k","unique":"active","labels":{"a":"1","b":""},"group":"g"}`},
-		"a short lease":  {Task{Payload: []byte("1"), MaxAttempts: -1, Lease: time.Nanosecond}, `{"params":1,"idempotency_key":"k","lease_ms":1}`},
+		"its times":      {Task{Payload: []byte("1"), RunAt: time.Date(2026, 1, 2, 3, 4, 5, 1, time.FixedZone("", 3600)), ExpiresAt: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)}, `{"params":1,"idempotency_key":"k","run_at":"2026-01-02T02:04:05.001Z","expires_at":"2026-01-03T00:00:00Z"}`},
+		"its backoff":    {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: time.Second, Factor: 1.00000049, Jitter: 0.1 + 0.2}}, `{"params":1,"idempotency_key":"k","backoff":{"initial_ms":1000,"factor":1,"jitter":0.3}}`},
+		"small shares":   {Task{Payload: []byte("1"), Backoff: &Backoff{Initial: 1, Max: time.Hour, Factor: 1.000001, Jitter: 0.000001}}, `{"params":1,"idempotency_key":"k","backoff":{"initial_ms":1,"max_ms":3600000,"factor":1.000001,"jitter":0.000001}}`},
+		"kept for ever":  {Task{Payload: []byte("1"), Retention: KeepForever}, `{"params":1,"idempotency_key":"k","retention_ms":-1}`},
+		"not kept":       {Task{Payload: []byte("1"), Retention: KeepNone}, `{"params":1,"idempotency_key":"k","retention_ms":0}`},
+		"kept a while":   {Task{Payload: []byte("1"), Retention: time.Nanosecond}, `{"params":1,"idempotency_key":"k","retention_ms":1}`},
+		"who it is":      {Task{Payload: []byte("1"), Labels: map[string]string{"b": "", "a": "1"}, Group: "g", Unique: UniqueActive}, `{"params":1,"idempotency_key":"k","unique":"active","labels":{"a":"1","b":""},"group":"g"}`},
+		"a short lease":  {Task{Payload: []byte("1"), Lease: time.Nanosecond}, `{"params":1,"idempotency_key":"k","lease_ms":1}`},
 	}
 	for name, test := range tests {
 		got, err := test.task.encode("k")
@@ -105,6 +105,10 @@ func TestFromWire(t *testing.T) {
 	if diff := cmp.Diff(want, fromWire(&w)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+	// A task that is read and submitted again is limited as it was.
+	if w.MaxAttempts = 0; fromWire(&w).MaxAttempts != UnlimitedAttempts {
+		t.Errorf("no limit is read as %d", fromWire(&w).MaxAttempts)
+	}
 }
 
 func TestNewTask(t *testing.T) {
@@ -115,7 +119,7 @@ func TestNewTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Task{TaskType: "mail", Payload: []byte(`{"to":"<ada>"}`), MaxAttempts: DefaultAttempts}, task); diff != "" {
+	if diff := cmp.Diff(Task{TaskType: "mail", Payload: []byte(`{"to":"<ada>"}`)}, task); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if _, err := NewTask("mail", func() {}); err == nil {

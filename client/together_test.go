@@ -159,7 +159,7 @@ func ids(keys ...string) string {
 func tasksOf(keys ...string) string {
 	items := make([]string, len(keys))
 	for i, key := range keys {
-		items[i] = `{"params":1,"max_attempts":0,"idempotency_key":"` + key + `"}`
+		items[i] = `{"params":1,"idempotency_key":"` + key + `"}`
 	}
 	return `{"tasks":[` + strings.Join(items, ",") + `]}`
 }
@@ -253,9 +253,9 @@ func TestTogether_refusedAsAWhole(t *testing.T) {
 			for n := 2; n < 4; n++ {
 				h := c.request(n, "/api/tasks")
 				switch {
-				case strings.Contains(h.body, `{"params":1,"max_attempts":0,"idempotency_key":"1"}`):
+				case strings.Contains(h.body, `{"params":1,"idempotency_key":"1"}`):
 					h.say(201, `{"success":true,"task":{"id":1},"created":true}`)
-				case h.body == `{"params":1,"max_attempts":0,"idempotency_key":"2"}`:
+				case h.body == `{"params":1,"idempotency_key":"2"}`:
 					h.say(status, refusal)
 				default:
 					t.Errorf("%d: request %s", status, h.body)

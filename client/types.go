@@ -23,7 +23,7 @@ type TypeSettings struct {
 	RateLimit  *float64 // claims per second, six decimals; 0 clears it
 	// The defaults of the type's tasks.
 	Lease       *time.Duration // 0 clears it
-	MaxAttempts *int           // 0 is no limit; DefaultAttempts clears it
+	MaxAttempts *int           // UnlimitedAttempts is no limit; 0 clears it
 	Backoff     *Backoff       // the zero Backoff clears it
 	Retention   *time.Duration // as Task.Retention; 0 clears it
 }
@@ -112,7 +112,10 @@ func (s *TypeSettings) encode() ([]byte, error) {
 		set("lease_ms", *s.Lease == 0, milliseconds(*s.Lease))
 	}
 	if s.MaxAttempts != nil {
-		set("max_attempts", *s.MaxAttempts == DefaultAttempts, *s.MaxAttempts)
+		if err := checkAttempts(*s.MaxAttempts); err != nil {
+			return nil, err
+		}
+		set("max_attempts", *s.MaxAttempts == 0, wireAttempts(*s.MaxAttempts))
 	}
 	if s.Backoff != nil {
 		cleared := *s.Backoff == Backoff{}
@@ -148,7 +151,7 @@ func typeFromWire(w *wire.Type) TaskType {
 		s.Lease = new(time.Duration(*w.LeaseMS) * time.Millisecond)
 	}
 	if w.MaxAttempts != nil {
-		s.MaxAttempts = new(int(*w.MaxAttempts))
+		s.MaxAttempts = new(attemptsFromWire(*w.MaxAttempts))
 	}
 	if w.RetentionMS != nil {
 		s.Retention = new(retentionFromWire(w.RetentionMS))

@@ -75,7 +75,7 @@ func (u *upgradeCrew) run(ctx context.Context, worker string) {
 			do   func() error
 		}{
 			{"submit", func() (err error) {
-				id, err = u.client.Submit(ctx, client.Task{TaskType: crewType, Payload: []byte(`{}`)})
+				id, err = u.client.Submit(ctx, client.Task{TaskType: crewType, Payload: []byte(`{}`), MaxAttempts: client.UnlimitedAttempts})
 				return err
 			}},
 			{"claim", func() error { return u.client.Claim(ctx, id, worker) }},

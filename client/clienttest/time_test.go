@@ -100,7 +100,7 @@ func TestServer_waitingClaimIsWokenBySubmitAndAdvance(t *testing.T) {
 func TestServer_steps(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)
-	task := client.Task{TaskType: "report", MaxAttempts: client.DefaultAttempts}
+	task := client.Task{TaskType: "report"}
 	task.AddStep("read", mail())
 	task.AddStep("write", mail(), "read")
 	w, err := s.Client().SubmitWorkflow(t.Context(), task)

@@ -70,7 +70,7 @@ func submitOrders(ctx context.Context, t *testing.T, c *client.Client, n int) {
 	t.Helper()
 	tasks := make([]client.Task, n)
 	for i := range tasks {
-		tasks[i] = client.Task{TaskType: "order", Payload: []byte("{}"), MaxAttempts: client.DefaultAttempts}
+		tasks[i] = client.Task{TaskType: "order", Payload: []byte("{}")}
 	}
 	if _, err := c.SubmitMany(ctx, tasks); err != nil {
 		t.Fatal(err)

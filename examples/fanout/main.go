@@ -115,7 +115,7 @@ func run(ctx context.Context, c *client.Client, args []string, out io.Writer) er
 
 // describe returns the task: what there is to do, and what waits for what.
 func describe(path string, byClaim bool) (client.Task, error) {
-	task := client.Task{TaskType: "fanout", MaxAttempts: client.DefaultAttempts}
+	task := client.Task{TaskType: "fanout"}
 	var errs []error
 	step := func(name, taskType string, params any, after ...string) {
 		t, err := client.NewTask(taskType, params)

@@ -49,7 +49,7 @@ func (p *producer) run(ctx context.Context, c *client.Client, cfg Config, end ti
 		if err != nil {
 			return err
 		}
-		task.IdempotencyKey, task.MaxAttempts = s.key, 0
+		task.IdempotencyKey, task.MaxAttempts = s.key, client.UnlimitedAttempts
 		if err := submit(ctx, c, task); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (r *run) runClient(ctx context.Context, nodes []string) (Report, error) {
 	defer c.Close()
 	l := &clientLoad{r: r, c: c}
 	params := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, r.cfg.Payload-2)...), '"')
-	l.task = client.Task{TaskType: fmt.Sprintf("bench-%x", time.Now().UnixNano()), Payload: params, MaxAttempts: client.DefaultAttempts}
+	l.task = client.Task{TaskType: fmt.Sprintf("bench-%x", time.Now().UnixNano()), Payload: params}
 	for range r.cfg.Conns {
 		l.timings, l.ledgers = append(l.timings, &timings{}), append(l.ledgers, &ledger{})
 	}

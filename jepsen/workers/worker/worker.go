@@ -46,7 +46,7 @@ func thenOf(p diary.Params) []client.Task {
 	for i, key := range p.Then {
 		// It cannot fail: these are numbers.
 		t, _ := client.NewTask(diary.Plain, diary.Params{Seed: p.Seed + int64(i) + 1})
-		t.IdempotencyKey, t.MaxAttempts = key, 0
+		t.IdempotencyKey, t.MaxAttempts = key, client.UnlimitedAttempts
 		tasks = append(tasks, t)
 	}
 	return tasks
