@@ -102,7 +102,7 @@ func TestNewWorker(t *testing.T) {
 	defer c.Close()
 	for name, cfg := range map[string]WorkerConfig{
 		"id": {ID: "a b"}, "long id": {ID: strings.Repeat("a", 129)}, "concurrency": {Concurrency: -1}, "much concurrency": {Concurrency: 10_001},
-		"lease": {Lease: time.Millisecond}, "long lease": {Lease: 25 * time.Hour}, "timeout": {Timeout: -1}, "stop wait": {StopWait: -1},
+		"lease": {Lease: time.Millisecond}, "long lease": {Lease: 25 * time.Hour}, "timeout": {Timeout: -1}, "stop wait": {StopWait: -2},
 	} {
 		if _, err := NewWorker(c, cfg); err == nil || strings.Contains(name, "id") != errors.Is(err, ErrInvalidWorkerID) {
 			t.Errorf("%s: %v", name, err)

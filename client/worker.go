@@ -36,6 +36,9 @@ type Worker struct {
 	middleware []Middleware
 	mistakes   []error // of Handle, for Run to return
 
+	now    context.Context // ends with StopNow
+	endNow context.CancelFunc
+
 	slots    *slots // set by Run
 	health   health
 	backoffs typeBackoffs
@@ -53,14 +56,22 @@ func NewWorker(c *Client, cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	return &Worker{c: c, cfg: cfg, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c}}, nil
+	w := &Worker{c: c, cfg: cfg, handlers: map[string]*handler{}, backoffs: typeBackoffs{c: c}}
+	w.now, w.endNow = context.WithCancel(context.Background())
+	return w, nil
 }
 
 // ID returns the worker's id: WorkerConfig.ID or the one that was made up.
 func (w *Worker) ID() string { return w.cfg.ID }
 
+// StopNow ends Run without WorkerConfig.StopWait: it claims nothing more, and the
+// contexts of the handlers end. It is for who has ended Run's context and does not want
+// to wait any more, at a second signal to stop, say. It does not wait for Run, may be
+// called at any time and again, and before Run it has Run return at once.
+func (w *Worker) StopNow() { w.endNow() }
+
 // Run claims and handles tasks until ctx ends. Then it claims nothing more and
-// gives the running handlers WorkerConfig.StopWait to finish. After that their
+// gives the running handlers WorkerConfig.StopWait to finish, or until StopNow. After that their
 // contexts end with ErrShutdown: what they return then counts, but an error that is
 // neither Permanent nor RetryAfter gives the task back, without a counted attempt.
 // A handler that has not returned 10 s later is left behind, and its claim
@@ -119,6 +130,8 @@ type shift struct {
 	endLife context.CancelFunc
 	// stopping is closed when StopWait is over.
 	stopping chan struct{}
+	// unhook ends that StopNow ends claiming.
+	unhook func() (ended bool)
 
 	lines sync.WaitGroup // the goroutines that handle tasks, one after the other
 
@@ -133,10 +146,15 @@ func newShift(ctx context.Context, w *Worker) *shift {
 	r := &shift{w: w, stopping: make(chan struct{})}
 	r.claiming, r.endClaiming = context.WithCancel(ctx)
 	r.life, r.endLife = context.WithCancel(context.WithoutCancel(ctx))
+	r.unhook = context.AfterFunc(w.now, r.endClaiming)
+	if w.now.Err() != nil {
+		r.endClaiming()
+	}
 	return r
 }
 
 func (r *shift) end() {
+	r.unhook()
 	r.endClaiming()
 	r.endLife()
 }
@@ -150,9 +168,9 @@ func (r *shift) stop() error {
 		r.lines.Wait()
 		close(idle)
 	}()
-	if !waitIdle(idle, r.w.cfg.StopWait) {
+	if !waitIdle(r.w.now, idle, r.w.cfg.StopWait) {
 		close(r.stopping)
-		waitIdle(idle, stopGrace)
+		waitIdle(r.life, idle, stopGrace)
 	}
 	r.endLife()
 	<-idle
@@ -168,16 +186,18 @@ func (r *shift) stop() error {
 	return errors.Join(errs...)
 }
 
-// waitIdle waits for idle to be closed, for d at most, and reports whether it is.
-func waitIdle(idle <-chan struct{}, d time.Duration) bool {
+// waitIdle waits for idle to be closed, for d at most and until ctx ends, and reports
+// whether it is.
+func waitIdle(ctx context.Context, idle <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-idle:
 		return true
 	case <-timer.C:
-		return false
+	case <-ctx.Done():
 	}
+	return false
 }
 
 // samplesMax bounds how many tasks an error names.

@@ -74,6 +74,55 @@ func TestWorker_stops(t *testing.T) {
 	}
 }
 
+// StopNow ends the handlers' contexts without StopWait, as NoStopWait does; before Run it
+// has Run return.
+func TestWorker_StopNow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		stopWait time.Duration
+		stop     func(*running)
+		took     time.Duration
+	}{
+		"alone":                 {time.Hour, func(r *running) { r.StopNow() }, 0},
+		"as the second stage":   {time.Hour, func(r *running) { r.stop(); <-time.After(time.Minute); r.StopNow(); r.StopNow() }, time.Minute},
+		"without a wait anyway": {NoStopWait, func(r *running) { r.stop() }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(wire.Task{}, wire.Task{})
+			var cause error
+			runWorker(t, o, WorkerConfig{Concurrency: 1, StopWait: test.stopWait}, func(w *Worker) {
+				Handle(w, "mail", func(ctx context.Context, _ *Job[mail]) error {
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					return cause
+				})
+			}, func(t *testing.T, r *running) {
+				start := time.Now()
+				test.stop(r)
+				if err := r.wait(); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+				if took := time.Since(start); took != test.took {
+					t.Errorf("it took %v", took)
+				}
+			})
+			if one, two := o.task(1), o.task(2); fmt.Sprint(one.log) != "[claimed released]" || two.Status != "pending" || !errors.Is(cause, ErrShutdown) {
+				t.Errorf("%v, %s, the cause is %v", one.log, two.Status, cause)
+			}
+		})
+	}
+	o := newOffice(wire.Task{})
+	runWorker(t, o, WorkerConfig{}, func(w *Worker) {
+		Handle(w, "mail", func(context.Context, *Job[mail]) error { t.Error("a handler begins"); return nil })
+		w.StopNow()
+	}, func(t *testing.T, r *running) {
+		if err := r.wait(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
 // A handler that ignores its context is left behind: Run says so, and the claim
 // is extended no more.
 func TestWorker_leavesBehind(t *testing.T) {

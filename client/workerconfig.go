@@ -2,7 +2,6 @@ package client
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,6 +20,9 @@ const (
 	// nameBytesMax bounds a worker's id and a task type.
 	nameBytesMax = 128
 )
+
+// NoStopWait in WorkerConfig.StopWait is no wait.
+const NoStopWait = time.Duration(-1)
 
 // WorkerConfig says how a Worker works. The zero value is good.
 type WorkerConfig struct {
@@ -42,7 +44,7 @@ type WorkerConfig struct {
 	// not extended any more. 0: no limit. WithTimeout is for one type.
 	Timeout time.Duration
 	// StopWait is for how long Run waits, when its context has ended, before it
-	// ends the contexts of the handlers. 0 = 30 s.
+	// ends the contexts of the handlers. 0 = 30 s; NoStopWait: it ends them at once.
 	StopWait time.Duration
 	// Retry is how long a task waits after its attempt-th attempt has failed
 	// (counted from 1) where neither the task nor its type has a backoff, and the
@@ -65,8 +67,11 @@ func (cfg WorkerConfig) withDefaults() (WorkerConfig, error) {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = workerConcurrency
 	}
-	if cfg.StopWait == 0 {
+	switch cfg.StopWait {
+	case 0:
 		cfg.StopWait = stopWaitDefault
+	case NoStopWait:
+		cfg.StopWait = 0
 	}
 	if cfg.Retry == nil {
 		cfg.Retry = defaultRetry
@@ -84,7 +89,7 @@ func (cfg WorkerConfig) withDefaults() (WorkerConfig, error) {
 	case cfg.Timeout < 0:
 		return cfg, fmt.Errorf("timeout is %v, it must not be negative", cfg.Timeout)
 	case cfg.StopWait < 0:
-		return cfg, errors.New("stop wait is negative")
+		return cfg, fmt.Errorf("stop wait is %v, it must not be negative, but for NoStopWait", cfg.StopWait)
 	}
 	return cfg, nil
 }

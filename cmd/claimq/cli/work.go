@@ -123,18 +123,22 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	out := &lockedWriter{w: s.App.Stderr}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	stopWait := o.stopWait
+	if stopWait == 0 {
+		stopWait = client.NoStopWait
+	}
 	refusal := &keyRefusal{end: cancel}
 	w, err := client.NewWorker(s.Client, client.WorkerConfig{
 		ID: o.worker, Concurrency: o.concurrency, Lease: o.lease, Timeout: o.attempt,
-		StopWait: max(o.stopWait, 1), // 0 would be the default
+		StopWait: stopWait,
 		Logger:   slog.New(keyWatch{slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}), refusal}),
 	})
 	if err != nil {
 		return term.UsageErrorf("%w", err)
 	}
-	ctx, hurry, end := watchSignals(ctx)
+	ctx, end := watchSignals(ctx, w.StopNow)
 	defer end()
-	r := &runner{path: path, args: args, out: out, hurry: hurry, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID())}
+	r := &runner{path: path, args: args, out: out, environ: commandEnviron(s.App.Environ, o.Endpoints, w.ID())}
 	for _, name := range o.types {
 		client.Handle(w, name, r.handle)
 	}
@@ -150,10 +154,10 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 	return nil
 }
 
-// watchSignals returns ctx, which then ends at the first signal to stop, and a
-// channel that is closed at the second. A SIGHUP that is ignored, as under nohup,
-// stays so. The caller calls end.
-func watchSignals(ctx context.Context) (watched context.Context, hurry <-chan struct{}, end func()) {
+// watchSignals returns ctx, which then ends at the first signal to stop; at the second
+// it calls hurry. A SIGHUP that is ignored, as under nohup, stays so. The caller calls
+// end.
+func watchSignals(ctx context.Context, hurry func()) (watched context.Context, end func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		signals = append(signals, syscall.SIGHUP)
@@ -161,10 +165,10 @@ func watchSignals(ctx context.Context) (watched context.Context, hurry <-chan st
 	got := make(chan os.Signal, 2)
 	signal.Notify(got, signals...)
 	watched, cancel := context.WithCancel(ctx)
-	second, over, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for _, act := range []func(){cancel, func() { close(second) }} {
+		for _, act := range []func(){cancel, hurry} {
 			select {
 			case <-got:
 				act()
@@ -173,7 +177,7 @@ func watchSignals(ctx context.Context) (watched context.Context, hurry <-chan st
 			}
 		}
 	}()
-	return watched, second, func() {
+	return watched, func() {
 		signal.Stop(got)
 		close(over)
 		<-ended

@@ -40,7 +40,6 @@ type runner struct {
 	args    []string // the first is the command's name
 	environ []string // without what is of one task
 	out     *lockedWriter
-	hurry   <-chan struct{} // closed when the commands are to stop now
 }
 
 // commandEnviron is environ without the API key, whatever a task brings about, and
@@ -94,7 +93,8 @@ func (r *runner) run(ctx context.Context, job *client.Job[[]byte]) ([]byte, erro
 	switch {
 	case stopped != nil:
 		// Many programs exit with 0 at SIGTERM: that does not mean that the work is done.
-		return nil, stopError(stopped, failureText(err, &stderr))
+		// The worker knows itself why.
+		return nil, errors.New("stopped: " + failureText(err, &stderr))
 	case err != nil:
 		return nil, failureOf(err, &stderr)
 	case result.over:
@@ -109,9 +109,6 @@ func (r *runner) environOf(job *client.Job[[]byte]) []string {
 		"CLAIMQ_ATTEMPT="+strconv.Itoa(job.Attempt), "CLAIMQ_CLAIM_TOKEN="+strconv.FormatInt(job.Token, 10))
 }
 
-// errHurry is why a command is stopped before --stop-wait is over.
-var errHurry = errors.New("a second signal has stopped the worker")
-
 // await waits for the command and returns how it ended, and why it was stopped if
 // it was. Nothing of its process group is left then.
 func (r *runner) await(ctx context.Context, cmd *exec.Cmd) (stopped, err error) {
@@ -124,8 +121,6 @@ func (r *runner) await(ctx context.Context, cmd *exec.Cmd) (stopped, err error) 
 	select {
 	case err := <-ended:
 		return nil, withoutDelay(err)
-	case <-r.hurry:
-		stopped = errHurry
 	case <-ctx.Done():
 		stopped = context.Cause(ctx)
 	}
@@ -152,16 +147,6 @@ func withoutDelay(err error) error {
 		return nil
 	}
 	return err
-}
-
-// stopError is what a handler returns whose command was stopped. The worker knows
-// itself why, but for a second signal: then the task is given back. The exit code
-// means nothing any more.
-func stopError(stopped error, text string) error {
-	if errors.Is(stopped, errHurry) {
-		return client.Snooze(0)
-	}
-	return errors.New("stopped: " + text)
 }
 
 // failureOf is what a handler returns whose command has failed.
