@@ -50,7 +50,7 @@ func (r *shift) handle(cl *Claim) (next *Claim) {
 		return nil
 	}
 	a := &attempt{r: r, handler: r.w.handlers[cl.Task.TaskType], cl: cl, extendsEnd: make(chan struct{})}
-	work, cancel := context.WithCancelCause(a.traced())
+	work, cancel := context.WithCancelCause(r.traced(cl))
 	a.cancel = cancel
 	defer a.cancel(context.Canceled)
 	a.keepAlive()
@@ -64,19 +64,19 @@ func (r *shift) handle(cl *Claim) (next *Claim) {
 		r.mu.Lock()
 		r.left = append(r.left, nameOf(cl))
 		r.mu.Unlock()
-		r.w.logClaim(slog.LevelWarn, "handler left behind, its claim expires", cl)
+		r.tellOf(cl, slog.LevelWarn, "handler left behind", errLeftBehind)
 		return nil
 	}
 	return a.settle(work, err)
 }
 
-// traced is the life of the shift with the task's trace context, for the calls
-// that are made for it.
-func (a *attempt) traced() context.Context {
-	if trace := a.cl.Task.Traceparent; trace != "" {
-		return WithTraceparent(a.r.life, trace)
+// traced is the life of the shift with the trace context of the claim's task, for the
+// calls that are made for it.
+func (r *shift) traced(cl *Claim) context.Context {
+	if trace := cl.Task.Traceparent; trace != "" {
+		return WithTraceparent(r.life, trace)
 	}
-	return a.r.life
+	return r.life
 }
 
 func nameOf(cl *Claim) string { return cl.Task.ID + " (" + cl.Task.TaskType + ")" }
@@ -138,7 +138,7 @@ func (a *attempt) run(ctx context.Context) (err error, returned bool) {
 		case <-tooLong:
 			a.letGo.Store(true)
 			a.stopExtends()
-			a.r.w.logClaim(slog.LevelWarn, "handler ignores that its time is over; its claim is not extended any more", a.cl, "timeout", a.handler.timeout)
+			a.r.tellOf(a.cl, slog.LevelWarn, "handler goes on, its claim is let go", timeoutError(a.handler.timeout))
 		case <-a.r.life.Done():
 			select {
 			case err := <-done:
@@ -175,12 +175,12 @@ func (r *shift) giveBack(cl *Claim) {
 
 // giveBackUnasked releases a claim that the worker has no handler or no slot for.
 func (r *shift) giveBackUnasked(cl *Claim) {
-	r.w.logClaim(slog.LevelWarn, "task given back: the worker did not ask for it", cl)
+	r.tellOf(cl, slog.LevelWarn, "task given back", errUnasked)
 	r.giveBack(cl)
 }
 
 // lost notes that a claim is over, and what its handler did does not count.
 func (r *shift) lost(cl *Claim, why error) {
 	r.w.counts.lost.Add(1)
-	r.w.logClaim(slog.LevelWarn, "claim lost", cl, "err", why)
+	r.tellOf(cl, slog.LevelWarn, "claim lost", why)
 }

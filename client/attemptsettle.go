@@ -18,7 +18,7 @@ import (
 func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 	a.r.w.health.settles.asking()
 	defer a.r.w.health.settles.stopped()
-	a.logPanic(err)
+	a.tellPanic(err)
 	cause := context.Cause(ctx)
 	a.cancel(context.Canceled) // the handler has returned
 	if a.leaseLost.Load() || a.cl.toldLost() || !time.Now().Before(a.cl.LeaseEndsAt()) {
@@ -39,11 +39,11 @@ func (a *attempt) settle(ctx context.Context, err error) (next *Claim) {
 	return nil
 }
 
-// logPanic logs a panic of the handler: it is a mistake in the program.
-func (a *attempt) logPanic(err error) {
+// tellPanic tells of a panic of the handler: it is a mistake in the program.
+func (a *attempt) tellPanic(err error) {
 	if p := (*PanicError)(nil); errors.As(err, &p) {
 		a.r.w.counts.panics.Add(1)
-		a.r.w.logClaim(slog.LevelError, "handler panicked", a.cl, "panic", fmt.Sprint(p.Value), "stack", string(p.Stack))
+		a.r.tellOf(a.cl, slog.LevelError, "handler panicked", p, "panic", fmt.Sprint(p.Value), "stack", string(p.Stack))
 	}
 }
 
@@ -128,7 +128,7 @@ func (a *attempt) fail(cause error) {
 	t := a.cl.Task
 	lastAttempt := t.MaxAttempts > 0 && t.Attempts >= t.MaxAttempts
 	if !saysWhatNext(cause) && !lastAttempt && t.Backoff == nil && !a.r.w.backoffs.has(a.r.life, t.TaskType) {
-		cause = RetryAfter(a.r.w.cfg.Retry(t.Attempts), cause)
+		cause = RetryAfter(a.r.w.cfg.Retry(t, cause), cause)
 	}
 	body, err := failure(a.cl.hold(), cause)
 	if err == nil {
@@ -149,7 +149,7 @@ func (a *attempt) release(delay time.Duration) error {
 // answered, the lease has ended, or the worker has to stop. The claim is extended
 // meanwhile, so that the lease may end later than at first.
 func (a *attempt) send(kind repeat.Op, submits bool, body []byte) (decoded wire.Answer, ans answer, err error) {
-	base := a.traced()
+	base := a.r.traced(a.cl)
 	for {
 		deadline := a.cl.LeaseEndsAt()
 		ctx, cancel := context.WithDeadline(base, deadline)

@@ -133,7 +133,7 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 		case repeat.Take:
 			return a, o.err
 		case repeat.Follow:
-			c.logger.Debug("claimq: following the leader", "leader", o.location)
+			c.logger.DebugContext(ctx, "claimq: following the leader", "leader", o.location)
 			continue
 		case repeat.GiveUp:
 			return a, giveUp(a, o.err, nil)
@@ -147,7 +147,7 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 		if err := pause(ctx, &a.repeats, o.wait); err != nil {
 			return a, giveUp(a, o.err, err)
 		}
-		c.logger.Debug("claimq: repeating", "method", r.Method, "path", r.Path, "node", base, "err", o.err)
+		c.logger.DebugContext(ctx, "claimq: repeating", "method", r.Method, "path", r.Path, "node", base, "err", o.err)
 	}
 }
 

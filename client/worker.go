@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 )
@@ -80,9 +79,10 @@ func (w *Worker) StopNow() { w.endNow() }
 // No goroutine of the worker is left when Run returns, but those of handlers that
 // were left behind. A Worker runs once. The error is nil after ctx's end, or
 // names the tasks whose handlers were left behind and those that could not be
-// settled; before that it is ErrStoreClosed if the client was closed, or says
-// what is wrong with the handlers. That the cluster does not answer or refuses the
-// worker's claims ends nothing: see Health.
+// settled. Before that Run ends as at ctx's end when the client was closed, with
+// ErrStoreClosed, and when a claim is refused for the API key, with ErrUnauthorized or
+// ErrForbidden: asking on would not help. It also says what is wrong with the handlers.
+// That the cluster does not answer, or has enough, ends nothing: see Health.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return fmt.Errorf("run worker: %w", err)
@@ -90,7 +90,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.health.ended()
 	r := newShift(ctx, w)
 	defer r.end()
-	w.cfg.Logger.Info("claimq: worker has begun", "worker_id", w.cfg.ID, "task_types", w.slots.names, "concurrency", w.cfg.Concurrency)
+	w.cfg.Logger.InfoContext(ctx, "claimq: worker has begun", "worker_id", w.cfg.ID, "task_types", w.slots.names, "concurrency", w.cfg.Concurrency)
 	err := r.claimTasks()
 	if err = errors.Join(err, r.stop()); err != nil {
 		return fmt.Errorf("run worker %s: %w", w.cfg.ID, err)
@@ -216,9 +216,4 @@ func sample(names []string) string {
 		text += ", ..."
 	}
 	return text
-}
-
-func (w *Worker) logClaim(level slog.Level, what string, cl *Claim, args ...any) {
-	args = append([]any{"worker_id", w.cfg.ID, "task_id", cl.Task.ID, "task_type", cl.Task.TaskType, "claim_token", cl.Token}, args...)
-	w.cfg.Logger.Log(context.Background(), level, "claimq: "+what, args...)
 }

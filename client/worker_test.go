@@ -74,7 +74,12 @@ func TestWorker_settlesByWhatTheHandlerReturns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(wire.Task{})
-			retry := func(attempt int) time.Duration { return time.Duration(attempt) * 7 * time.Second }
+			retry := func(task *Task, err error) time.Duration {
+				if task.ID != "1" || err == nil || test.err != nil && !errors.Is(err, boom) {
+					t.Errorf("the retry of %v after %v", task, err)
+				}
+				return time.Duration(task.Attempts) * 7 * time.Second
+			}
 			runWorker(t, o, WorkerConfig{Retry: retry}, func(w *Worker) {
 				Handle(w, "mail", func(_ context.Context, job *Job[mail]) error {
 					job.SetResult("result")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"log/slog"
 	mathrand "math/rand/v2"
 	"time"
 
@@ -26,7 +28,7 @@ var errMoreRoom = errors.New("more types have room")
 
 // claimTasks is the claim loop: it takes all slots that are free and claims that
 // many tasks at most, waiting for the first. It returns when claiming has ended,
-// or when the client was closed.
+// or why it cannot go on.
 //
 // One claim waits at a time. A worker that is busy seldom gets here: a handler's
 // slot goes on to the next task in the request that completes the last one.
@@ -53,7 +55,8 @@ func (r *shift) claimTasks() error {
 }
 
 // fill claims tasks for the room and begins with them, until one request was
-// answered or it is certain that it took nothing. The error is ErrStoreClosed.
+// answered or it is certain that it took nothing. The error is why there is nothing more to
+// ask for: the client was closed, or the key is refused.
 func (r *shift) fill(free *room) error {
 	r.w.health.claims.asking()
 	defer r.w.health.claims.stopped()
@@ -74,6 +77,8 @@ func (r *shift) fill(free *room) error {
 			return nil
 		case errors.Is(err, ErrStoreClosed):
 			return err
+		case refusesKey(err) && r.claiming.Err() == nil:
+			return fmt.Errorf("the API key is refused: %w", err)
 		}
 		doubted = doubted || errors.Is(err, ErrOutcomeUnknown)
 		if !errors.Is(err, errMoreRoom) {
@@ -142,7 +147,7 @@ func (r *shift) giveBackLost(req ClaimRequest) {
 		_, err = r.w.c.Batch(ctx, ops...)
 	}
 	if err != nil && !errors.Is(err, ErrStaleClaim) {
-		r.w.cfg.Logger.Warn("claimq: what the last claim may have got could not be given back; it expires", "worker_id", r.w.cfg.ID, "err", err)
+		r.tell(r.life, slog.LevelWarn, "what the last claim may have got could not be given back; it expires", nil, err, "err", err)
 	}
 }
 
@@ -150,7 +155,7 @@ func (r *shift) giveBackLost(req ClaimRequest) {
 func (r *shift) answered() {
 	r.w.health.claims.answered()
 	if r.failures > 0 {
-		r.w.cfg.Logger.Info("claimq: claims are answered again", "worker_id", r.w.cfg.ID)
+		r.w.cfg.Logger.InfoContext(r.claiming, "claimq: claims are answered again", "worker_id", r.w.cfg.ID)
 	}
 	r.failures = 0
 }
@@ -162,7 +167,12 @@ func (r *shift) refused(err error) {
 	}
 	r.failures++
 	r.w.health.claims.failed(err)
-	r.w.cfg.Logger.Warn("claimq: claim failed", "worker_id", r.w.cfg.ID, "failures", r.failures, "err", err)
+	r.tell(r.claiming, slog.LevelWarn, "claim failed", nil, err, "failures", r.failures, "err", err)
+}
+
+// refusesKey reports whether a claim was refused for who asks.
+func refusesKey(err error) bool {
+	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrForbidden)
 }
 
 // claimPause is how long to wait after claims have failed.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -46,12 +47,20 @@ type WorkerConfig struct {
 	// StopWait is for how long Run waits, when its context has ended, before it
 	// ends the contexts of the handlers. 0 = 30 s; NoStopWait: it ends them at once.
 	StopWait time.Duration
-	// Retry is how long a task waits after its attempt-th attempt has failed
-	// (counted from 1) where neither the task nor its type has a backoff, and the
-	// handler's error is not RetryAfter; below 0 is 0. Whether the type has one is
-	// asked of the server at most once a minute. It must be safe for concurrent
-	// use. nil: 1 s, doubled for each attempt up to 10 min, give or take 20 %.
-	Retry func(attempt int) time.Duration
+	// Retry is how long a task waits after an attempt, the Task.Attempts-th, has failed
+	// with err, where neither the task nor its type has a backoff, and err is not
+	// RetryAfter; below 0 is 0. Whether the type has one is asked of the server at most
+	// once a minute. It must be safe for concurrent use. nil: 1 s, doubled for each
+	// attempt up to 10 min, give or take 20 %.
+	Retry func(task *Task, err error) time.Duration
+	// OnError is called with what goes wrong, and neither a handler nor the error of Run
+	// tells: all that Logger hears at Warn and Error. Of a task, those are a *PanicError
+	// and what is ErrLeaseLost or an error of its settling call: the claim was lost, and
+	// what the handler did may not count; without a task, nil, it is a claim that failed.
+	// ctx has the values of Run's, and the task's trace context. It is called in the
+	// goroutine that is to go on, so it should not take long; it must be safe for
+	// concurrent use. nil: nobody is called.
+	OnError func(ctx context.Context, task *Task, err error)
 	// Logger hears at level Info when the worker begins, ends, and is answered
 	// again; at Warn what goes wrong; at Error of panics. nil: what is at Warn and above
 	// goes to slog.Default; slog.New(slog.DiscardHandler) hears nothing.

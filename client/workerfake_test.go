@@ -361,6 +361,12 @@ type running struct {
 // looks whether it left goroutines.
 func runWorker(t *testing.T, o *office, cfg WorkerConfig, set func(*Worker), test func(*testing.T, *running)) {
 	t.Helper()
+	runWorkerIn(t, context.Background(), o, cfg, set, test)
+}
+
+// runWorkerIn is runWorker with the values of a context for Run.
+func runWorkerIn(t *testing.T, values context.Context, o *office, cfg WorkerConfig, set func(*Worker), test func(*testing.T, *running)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o.changed = make(chan struct{}) // the bubble's
 		c := o.client(t)
@@ -372,7 +378,7 @@ func runWorker(t *testing.T, o *office, cfg WorkerConfig, set func(*Worker), tes
 			t.Fatal(err)
 		}
 		set(w)
-		ctx, stop := context.WithCancel(t.Context())
+		ctx, stop := context.WithCancel(values)
 		r := &running{Worker: w, stop: stop, done: make(chan error, 1)}
 		go func() { r.done <- w.Run(ctx) }()
 		synctest.Wait()

@@ -19,8 +19,7 @@ func TestWorker_Health(t *testing.T) {
 		bad   string // a part of what is wrong; "": nothing
 	}{
 		"no tasks":           {},
-		"unauthorized":       {fault: refuses(wire.CodeUnauthorized), bad: "claiming for 2m0s without success: claim tasks: E (unauthorized)"},
-		"no leader":          {fault: refuses(wire.CodeNoLeader), bad: "(no_leader)"},
+		"no leader":          {fault: refuses(wire.CodeNoLeader), bad: "claiming for 2m0s without success: claim tasks: E (no_leader)"},
 		"settling":           {fault: refuses(wire.CodeNoLeader), path: "/complete", bad: "settling for"},
 		"claims that hang":   {fault: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, bad: "claiming for"},
 		"slow, but answered": {fault: nil, path: "slow"},
@@ -122,7 +121,7 @@ func TestDefaultRetry(t *testing.T) {
 	for attempt, want := range map[int]time.Duration{-1: time.Second, 0: time.Second, 1: time.Second, 2: 2 * time.Second, 10: 512 * time.Second, 11: 10 * time.Minute, 1 << 40: 10 * time.Minute} {
 		least, most := 10*want, time.Duration(0)
 		for range 1000 {
-			d := defaultRetry(attempt)
+			d := defaultRetry(&Task{Attempts: attempt}, nil)
 			least, most = min(least, d), max(most, d)
 		}
 		if least < want*4/5 || most > want*6/5+1 || least > want*85/100 || most < want*115/100 {

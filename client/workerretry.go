@@ -20,9 +20,9 @@ const (
 )
 
 // defaultRetry is WorkerConfig.Retry where there is none.
-func defaultRetry(attempt int) time.Duration {
+func defaultRetry(task *Task, _ error) time.Duration {
 	d := retryMax
-	if shift := attempt - 1; shift < 10 {
+	if shift := task.Attempts - 1; shift < 10 {
 		d = min(retryMin<<max(shift, 0), retryMax)
 	}
 	return d*4/5 + rand.N(d*2/5+1)
@@ -52,7 +52,7 @@ func (b *typeBackoffs) has(ctx context.Context, taskType string) bool {
 	types, err := b.c.Types(ctx)
 	b.askedAt = time.Now()
 	if err != nil {
-		b.c.logger.Debug("claimq: the types' backoffs are not known", "err", err)
+		b.c.logger.DebugContext(ctx, "claimq: the types' backoffs are not known", "err", err)
 		return b.names[taskType]
 	}
 	b.names = map[string]bool{}

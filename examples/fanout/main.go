@@ -151,7 +151,7 @@ func (p *program) say(format string, args ...any) {
 
 // work does steps until ctx ends, of this task or any other like it.
 func (p *program) work(ctx context.Context, name string) error {
-	w, err := client.NewWorker(p.c, client.WorkerConfig{ID: name, Concurrency: 1, Retry: func(int) time.Duration { return 0 }})
+	w, err := client.NewWorker(p.c, client.WorkerConfig{ID: name, Concurrency: 1, Retry: func(*client.Task, error) time.Duration { return 0 }})
 	if err != nil {
 		return err
 	}

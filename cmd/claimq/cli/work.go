@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -121,17 +122,14 @@ func (o *workOptions) check() error {
 // is asked again.
 func work(ctx context.Context, s session.Talk, o *workOptions, path string, args []string) error {
 	out := &lockedWriter{w: s.App.Stderr}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	stopWait := o.stopWait
 	if stopWait == 0 {
 		stopWait = client.NoStopWait
 	}
-	refusal := &keyRefusal{end: cancel}
 	w, err := client.NewWorker(s.Client, client.WorkerConfig{
 		ID: o.worker, Concurrency: o.concurrency, Lease: o.lease, Timeout: o.attempt,
 		StopWait: stopWait,
-		Logger:   slog.New(keyWatch{slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}), refusal}),
+		Logger:   slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return term.UsageErrorf("%w", err)
@@ -143,12 +141,14 @@ func work(ctx context.Context, s session.Talk, o *workOptions, path string, args
 		client.Handle(w, name, r.handle)
 	}
 	fmt.Fprintf(out, "worker %s takes %s, %d at a time\n", w.ID(), strings.Join(o.types, ", "), o.concurrency)
-	if err := w.Run(ctx); err != nil {
+	err = w.Run(ctx)
+	refused := errors.Is(err, client.ErrUnauthorized) || errors.Is(err, client.ErrForbidden)
+	if err != nil && !refused {
 		return err
 	}
 	stats := w.Stats()
 	fmt.Fprintf(out, "worker %s has stopped: %d completed, %d failed, %d given back, %d lost\n", w.ID(), stats.Completed, stats.Failed, stats.Released, stats.Lost)
-	if err := refusal.error(); err != nil {
+	if refused {
 		return &term.CallError{About: "the worker's key was refused: ", Err: err}
 	}
 	return nil

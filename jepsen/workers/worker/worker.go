@@ -16,7 +16,7 @@ const handlerTimeout = time.Minute
 func (h *hand) runWorker(ctx context.Context, c *client.Client, log *slog.Logger) error {
 	w, err := client.NewWorker(c, client.WorkerConfig{
 		ID: h.cfg.id, Concurrency: h.cfg.concurrency, Lease: h.cfg.lease, StopWait: h.cfg.stopWait, Logger: log,
-		Retry: func(int) time.Duration { return retryDelay }, // a task that panics late need not wait for minutes
+		Retry: func(*client.Task, error) time.Duration { return retryDelay }, // a task that panics late need not wait for minutes
 	})
 	if err != nil {
 		return err

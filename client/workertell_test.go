@@ -1,0 +1,133 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/claimq/claimq/api/wire"
+)
+
+// A key that is refused ends Run as its context's end does: what runs finishes.
+func TestWorker_refusedKey(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[wire.Code]error{wire.CodeUnauthorized: ErrUnauthorized, wire.CodeForbidden: ErrForbidden} {
+		t.Run(string(code), func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(wire.Task{})
+			var begun atomic.Bool
+			o.fault = func(r request, before bool) reply {
+				if before && strings.HasSuffix(r.path, "/claim") && begun.Load() {
+					return refuses(code)
+				}
+				return nil
+			}
+			runWorker(t, o, WorkerConfig{Concurrency: 2}, func(w *Worker) {
+				Handle(w, "mail", func(context.Context, *Job[mail]) error {
+					begun.Store(true)
+					<-time.After(20 * time.Second)
+					return nil
+				})
+			}, func(t *testing.T, r *running) {
+				start := time.Now()
+				err := r.wait()
+				if !errors.Is(err, want) || err.Error() != fmt.Sprintf("run worker w1: the API key is refused: claim tasks: E (%s): M", code) {
+					t.Errorf("Run: %v", err)
+				}
+				if took := time.Since(start); took != 20*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+			if got := o.task(1); got.Status != "completed" {
+				t.Errorf("the task is %s", got.Status)
+			}
+		})
+	}
+}
+
+type runKey struct{}
+
+// told are what a worker tells, with a word for what is in the context.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (o *told) add(ctx context.Context, line string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	trace, _ := ctx.Value(traceparentKey{}).(string)
+	o.lines = append(o.lines, fmt.Sprint(line, " ", ctx.Value(runKey{}), trace))
+}
+
+// logOf is a handler that adds what it hears.
+type logOf struct {
+	slog.Handler
+	told *told
+}
+
+func (l logOf) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l logOf) Handle(ctx context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "task_id" || a.Key == "attempt" || a.Key == "task_type" {
+			line += " " + a.Value.String()
+		}
+		return true
+	})
+	l.told.add(ctx, line)
+	return nil
+}
+
+// OnError hears what only the log has, and both have Run's context.
+func TestWorker_OnError(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault        string // a path that finds no leader
+		handle       func(context.Context) error
+		what         error // that there is
+		hook, logged string
+	}{
+		"panic":      {handle: func(context.Context) error { panic(errors.ErrUnsupported) }, what: errors.ErrUnsupported, hook: "1 v 00-t", logged: "claimq: handler panicked 1 mail 1 v 00-t"},
+		"lost claim": {fault: "/extend", handle: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, what: ErrLeaseLost, hook: "1 v 00-t", logged: "claimq: claim lost 1 mail 1 v 00-t"},
+		"claims":     {fault: "/claim", what: ErrNoLeader, hook: "none v", logged: "claimq: claim failed v"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(wire.Task{Traceparent: " 00-t", MaxAttempts: 1})
+			o.fault = func(r request, before bool) reply {
+				if before && test.fault != "" && strings.HasSuffix(r.path, test.fault) {
+					return refuses(wire.CodeNoLeader)
+				}
+				return nil
+			}
+			var hook, log told
+			cfg := WorkerConfig{Logger: slog.New(logOf{told: &log}), OnError: func(ctx context.Context, task *Task, err error) {
+				line := "none"
+				if task != nil {
+					line = task.ID
+				}
+				if !errors.Is(err, test.what) {
+					line += err.Error()
+				}
+				hook.add(ctx, line)
+			}}
+			runWorkerIn(t, context.WithValue(context.Background(), runKey{}, "v"), o, cfg, func(w *Worker) {
+				Handle(w, "mail", func(ctx context.Context, _ *Job[mail]) error { return test.handle(ctx) })
+			}, func(t *testing.T, r *running) { <-time.After(50 * time.Second) })
+			if len(hook.lines) == 0 || hook.lines[0] != test.hook {
+				t.Errorf("OnError: %q", hook.lines)
+			}
+			if len(log.lines) < 2 || log.lines[0] != "claimq: worker has begun v" || log.lines[1] != test.logged {
+				t.Errorf("logged: %q", log.lines)
+			}
+		})
+	}
+}
