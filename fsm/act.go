@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/wire"
+
 // Act does Action with those of the tasks that still match Filter when it is
 // applied, in the order of IDs, each as the command of its own would. What that
 // refuses is left alone. Result.Acted is how many it was done with.
@@ -56,33 +58,33 @@ func (m *Machine) actOn(id uint64, c *Act) bool {
 }
 
 func (c Act) appendBody(b []byte) []byte {
-	b = putUint(b, 1, uint64(c.Action))
+	b = wire.PutUint(b, 1, uint64(c.Action))
 	for _, id := range c.IDs {
-		b = putIDElement(b, 2, id)
+		b = wire.PutIDElement(b, 2, id)
 	}
 	mark := len(b)
-	b, start := beginMessage(b, 3)
-	b = endOptional(appendFilter(b, &c.Filter), mark, start)
-	return putInt(b, 4, int64(c.AddAttempts))
+	b, start := wire.BeginMessage(b, 3)
+	b = wire.EndOptional(appendFilter(b, &c.Filter), mark, start)
+	return wire.PutInt(b, 4, int64(c.AddAttempts))
 }
 
 func (Act) decode(r fieldReader) (Command, error) {
 	var c Act
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Action = Action(r.enum(uint64(ActionDelete)))
+			c.Action = Action(r.Enum(uint64(ActionDelete)))
 		case 2:
-			c.IDs = append(c.IDs, r.idElement())
+			c.IDs = append(c.IDs, r.IDElement())
 		case 3:
-			in := fieldReader{rest: r.single()}
+			in := fieldsOf(r.Single())
 			c.Filter = decodeFilter(&in)
-			r.within(in.err)
+			r.Within(in.Err)
 		case 4:
-			c.AddAttempts = r.int32()
+			c.AddAttempts = r.Int32()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

@@ -9,6 +9,8 @@ import (
 	"hash"
 	"io"
 	"math"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // A backup, as docs/formats.md draws it: what it is of, a whole snapshot, and a
@@ -92,30 +94,30 @@ func (s *summer) Write(b []byte) (int, error) {
 
 func appendBackupHead(b []byte, info *BackupInfo) []byte {
 	b = append(append(b, backupMagic...), backupVersion, 0, 0, 0, 0)
-	b = putString(b, 1, info.ClusterID)
-	b = putUint(b, 2, info.Index)
-	b = putUint(b, 3, uint64(info.Level))
-	b = putInt(b, 4, info.CreatedAt)
-	b = putString(b, 5, info.Version)
+	b = wire.PutString(b, 1, info.ClusterID)
+	b = wire.PutUint(b, 2, info.Index)
+	b = wire.PutUint(b, 3, uint64(info.Level))
+	b = wire.PutInt(b, 4, info.CreatedAt)
+	b = wire.PutString(b, 5, info.Version)
 	binary.LittleEndian.PutUint32(b[backupHead-4:], uint32(len(b)-backupHead))
 	return binary.LittleEndian.AppendUint32(b, chunkSum(b))
 }
 
 func decodeBackupInfo(r *fieldReader) (info BackupInfo) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			info.ClusterID = r.string()
+			info.ClusterID = r.Text()
 		case 2:
-			info.Index = r.uint(math.MaxUint64)
+			info.Index = r.Uint(math.MaxUint64)
 		case 3:
-			info.Level = r.uint32()
+			info.Level = r.Uint32()
 		case 4:
-			info.CreatedAt = r.int64()
+			info.CreatedAt = r.Int64()
 		case 5:
-			info.Version = r.string()
+			info.Version = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return info
@@ -154,10 +156,10 @@ func ReadBackupInfo(r io.ReaderAt, size int64) (info BackupInfo, start int64, er
 	if chunkSum(body) != binary.LittleEndian.Uint32(whole[len(body):]) {
 		return info, 0, fmt.Errorf("%w: the checksum of its header differs", ErrCorrupt)
 	}
-	fields := fieldReader{rest: body[backupHead:]}
+	fields := fieldsOf(body[backupHead:])
 	info = decodeBackupInfo(&fields)
-	if fields.err != nil {
-		return info, 0, fmt.Errorf("its header: %w", fields.err)
+	if fields.Err != nil {
+		return info, 0, fmt.Errorf("its header: %w", fields.Err)
 	}
 	return info, start, nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // backupOf returns a backup of the machine.
@@ -264,7 +266,7 @@ func TestGraft_CountersUsedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := saved.Graft(Ground{NextID: idMax - 5, NextToken: 1}); !errors.Is(err, ErrCountersUsedUp) {
+	if _, err := saved.Graft(Ground{NextID: wire.IDMax - 5, NextToken: 1}); !errors.Is(err, ErrCountersUsedUp) {
 		t.Errorf("error %v, want ErrCountersUsedUp", err)
 	}
 }

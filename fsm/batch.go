@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Batch applies Ops in order, in one step; if Atomic, all of them or none. Ops
 // are Submit of one task, ClaimNext, Complete, Fail, Extend, Release, Retry,
@@ -118,37 +122,37 @@ func shownIn(answered *int, t *Task) *Task {
 // appendBody writes an op as its kind and its body. It must be one that a
 // batch may hold: another would make an entry that no node can read.
 func (c Batch) appendBody(b []byte) []byte {
-	b = putBool(b, 1, c.Atomic)
+	b = wire.PutBool(b, 1, c.Atomic)
 	for _, op := range c.Ops {
 		if !isOp(op) {
 			panic(fmt.Sprintf("fsm: %T is no op of a batch", op))
 		}
 		var start int
-		b, start = beginMessage(b, 2)
+		b, start = wire.BeginMessage(b, 2)
 		b = append(b, byte(op.kind()))
-		b = endLength(op.appendBody(b), start)
+		b = wire.EndLength(op.appendBody(b), start)
 	}
 	return b
 }
 
 func (Batch) decode(r fieldReader) (Command, error) {
 	var c Batch
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Atomic = r.bool()
+			c.Atomic = r.Bool()
 		case 2:
 			if c.Ops == nil {
-				c.Ops = make([]Command, 0, r.run())
+				c.Ops = make([]Command, 0, r.Run())
 			}
-			op, err := decodeOp(r.raw())
-			r.within(err)
+			op, err := decodeOp(r.Raw())
+			r.Within(err)
 			c.Ops = append(c.Ops, op)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 // decodeOp decodes one op of a batch: its kind, then its body. A batch holds

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/wire"
+
 // Cancel ends a task that is not claimed as cancelled; of a claimed one it is
 // noted that this was asked. Of a parent it does so with each step, and ends the
 // parent with the last.
@@ -46,17 +48,17 @@ func (m *Machine) stop(id uint64) *Task {
 	return t
 }
 
-func (c Cancel) appendBody(b []byte) []byte { return putID(b, 1, c.ID) }
+func (c Cancel) appendBody(b []byte) []byte { return wire.PutID(b, 1, c.ID) }
 
 func (Cancel) decode(r fieldReader) (Command, error) {
 	var c Cancel
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.id()
+			c.ID = r.ID()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

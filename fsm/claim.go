@@ -3,6 +3,8 @@ package fsm
 import (
 	"math"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // ClaimNext claims up to Limit ready tasks. Result.Claims has them, possibly
@@ -242,75 +244,75 @@ func leaseOf(t *Task) Lease {
 func (m *Machine) ClaimCount() int { return m.claims.Len() }
 
 func (c ClaimNext) appendBody(b []byte) []byte {
-	b = putString(b, 1, c.WorkerID)
+	b = wire.PutString(b, 1, c.WorkerID)
 	for _, t := range c.Types {
-		b = putElement(b, 2, t)
+		b = wire.PutElement(b, 2, t)
 	}
-	b = putUint(b, 3, uint64(c.SortBy))
-	b = putBool(b, 4, c.Ascending)
-	b = putInt(b, 5, int64(c.Limit))
-	b = putInt(b, 6, c.LeaseMS)
-	b = putString(b, 7, c.RequestID)
-	return putInt(b, 8, int64(c.MoreAttempts))
+	b = wire.PutUint(b, 3, uint64(c.SortBy))
+	b = wire.PutBool(b, 4, c.Ascending)
+	b = wire.PutInt(b, 5, int64(c.Limit))
+	b = wire.PutInt(b, 6, c.LeaseMS)
+	b = wire.PutString(b, 7, c.RequestID)
+	return wire.PutInt(b, 8, int64(c.MoreAttempts))
 }
 
 func (ClaimNext) decode(r fieldReader) (Command, error) {
 	c := readClaimNext(&r)
 	if r.scratch != nil {
 		r.scratch.claim = c
-		return &r.scratch.claim, r.err
+		return &r.scratch.claim, r.Err
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func readClaimNext(r *fieldReader) (c ClaimNext) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.WorkerID = r.name()
+			c.WorkerID = r.Name()
 		case 2:
 			c.Types = r.types()
 		case 3:
-			c.SortBy = SortBy(r.enum(uint64(SortRandom)))
+			c.SortBy = SortBy(r.Enum(uint64(SortRandom)))
 		case 4:
-			c.Ascending = r.bool()
+			c.Ascending = r.Bool()
 		case 5:
-			c.Limit = r.int32()
+			c.Limit = r.Int32()
 		case 6:
-			c.LeaseMS = r.int64()
+			c.LeaseMS = r.Int64()
 		case 7:
-			c.RequestID = r.string()
+			c.RequestID = r.Text()
 		case 8:
-			c.MoreAttempts = r.int32()
+			c.MoreAttempts = r.Int32()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return c
 }
 
 func (c ClaimTask) appendBody(b []byte) []byte {
-	b = putID(b, 1, c.ID)
-	b = putString(b, 2, c.WorkerID)
-	b = putInt(b, 3, c.LeaseMS)
-	return putString(b, 4, c.RequestID)
+	b = wire.PutID(b, 1, c.ID)
+	b = wire.PutString(b, 2, c.WorkerID)
+	b = wire.PutInt(b, 3, c.LeaseMS)
+	return wire.PutString(b, 4, c.RequestID)
 }
 
 func (ClaimTask) decode(r fieldReader) (Command, error) {
 	var c ClaimTask
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.id()
+			c.ID = r.ID()
 		case 2:
-			c.WorkerID = r.string()
+			c.WorkerID = r.Text()
 		case 3:
-			c.LeaseMS = r.int64()
+			c.LeaseMS = r.Int64()
 		case 4:
-			c.RequestID = r.string()
+			c.RequestID = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/wire"
+
 // Complete ends the task as completed. At most one of Result (JSON as given)
 // and ResultPayload (opaque) is set. In the same step it submits Submit and then
 // claims Claim, which may get one of them. Result.Submitted and Result.Claims
@@ -143,40 +145,40 @@ func (m *saved) repeatFollowUp(f FollowUp) Submitted {
 
 func (c Complete) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
-	b = putBytes(b, 4, c.Result)
-	b = putBytes(b, 5, c.ResultPayload)
+	b = wire.PutBytes(b, 4, c.Result)
+	b = wire.PutBytes(b, 5, c.ResultPayload)
 	b = appendNewTasks(b, 6, c.Submit)
 	if c.Claim == nil {
 		return b
 	}
 	mark := len(b)
-	b, start := beginMessage(b, 7)
-	return endOptional(c.Claim.appendBody(b), mark, start)
+	b, start := wire.BeginMessage(b, 7)
+	return wire.EndOptional(c.Claim.appendBody(b), mark, start)
 }
 
 func (Complete) decode(r fieldReader) (Command, error) {
 	var c Complete
-	for r.next() {
+	for r.Next() {
 		switch {
 		case r.hold(&c.Hold):
-		case r.num == 4:
-			c.Result = r.bytes()
-		case r.num == 5:
-			c.ResultPayload = r.bytes()
-		case r.num == 6:
+		case r.Num == 4:
+			c.Result = r.Bytes()
+		case r.Num == 5:
+			c.ResultPayload = r.Bytes()
+		case r.Num == 6:
 			c.Submit = r.newTask(c.Submit)
-		case r.num == 7:
-			in := fieldReader{rest: r.single(), scratch: r.scratch}
+		case r.Num == 7:
+			in := r.scratch.fieldsOf(r.Single())
 			c.Claim = r.scratch.newClaim()
 			*c.Claim = readClaimNext(&in)
-			r.within(in.err)
+			r.Within(in.Err)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	if r.scratch != nil {
 		r.scratch.complete = c
-		return &r.scratch.complete, r.err
+		return &r.scratch.complete, r.Err
 	}
-	return c, r.err
+	return c, r.Err
 }

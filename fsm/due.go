@@ -146,6 +146,6 @@ func (m *Machine) expireDue() {
 func (Tick) appendBody(b []byte) []byte { return b }
 
 func (c Tick) decode(r fieldReader) (Command, error) {
-	r.none()
-	return c, r.err
+	r.None()
+	return c, r.Err
 }

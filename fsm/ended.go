@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/index"
+import (
+	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Evict removes ended tasks, a bounded number: the oldest completed and
 // cancelled ones, then the oldest failed ones, until the ended tasks take no
@@ -232,17 +235,17 @@ func (t *Task) setOptions(o Options) {
 	t.Options = &kept
 }
 
-func (c Evict) appendBody(b []byte) []byte { return putInt(b, 1, c.Bytes) }
+func (c Evict) appendBody(b []byte) []byte { return wire.PutInt(b, 1, c.Bytes) }
 
 func (Evict) decode(r fieldReader) (Command, error) {
 	var c Evict
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Bytes = r.int64()
+			c.Bytes = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // An entry of the log, as docs/formats.md draws it:
@@ -21,7 +23,7 @@ import (
 //	| 1 byte  | varint  | length bytes |
 //	+---------+---------+--------------+
 //
-// The body is a message of fsm.proto in the canonical form of wire.go. A new
+// The body is a message of fsm.proto in the canonical form of package wire. A new
 // command type or field raises FeatureLevel and nothing here; entryVersion
 // rises only when the frame itself changes, and then the old frame is still
 // read, for ever.
@@ -50,8 +52,8 @@ func AppendEntryHeader(b []byte, s Stamp, count int) []byte {
 // DecodeEntry refuses: an id or a token above 2^53 names nothing and becomes
 // 2^53, which names nothing either. It does not keep c's byte slices.
 func AppendCommand(b []byte, c Command) []byte {
-	b, start := beginLength(append(b, byte(c.kind())))
-	return endLength(c.appendBody(b), start)
+	b, start := wire.BeginLength(append(b, byte(c.kind())))
+	return wire.EndLength(c.appendBody(b), start)
 }
 
 // AppendEntry appends a whole entry: AppendEntryHeader and the commands.
@@ -98,7 +100,7 @@ func decodeHeader(entry []byte) (s Stamp, count int, rest []byte, err error) {
 	rest = entry[1:]
 	var header [3]uint64
 	for i := range header {
-		v, n := consumeVarint(rest)
+		v, n := wire.Varint(rest)
 		if n == 0 {
 			return Stamp{}, 0, nil, fmt.Errorf("%w: bad varint in the entry's header", ErrCorrupt)
 		}
@@ -139,7 +141,7 @@ func decodeCommand(b []byte, s *scratch) (c Command, size int, err error) {
 	if len(b) < commandMin {
 		return nil, 0, fmt.Errorf("%w: it is cut off", ErrCorrupt)
 	}
-	length, n := consumeVarint(b[1:])
+	length, n := wire.Varint(b[1:])
 	if n == 0 {
 		return nil, 0, fmt.Errorf("%w: bad length", ErrCorrupt)
 	}
@@ -159,7 +161,7 @@ func decodeBody(k kind, body []byte, s *scratch) (Command, error) {
 	if row == nil {
 		return nil, fmt.Errorf("%w: type %d", ErrUnknownCommand, k)
 	}
-	c, err := row.of.decode(fieldReader{rest: body, scratch: s})
+	c, err := row.of.decode(s.fieldsOf(body))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k, err)
 	}

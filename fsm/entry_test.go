@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // fullStamp is the stamp of golden entries.
@@ -119,7 +121,7 @@ func drawBytes(t *rapid.T, label string) []byte {
 	return b
 }
 
-func drawID(t *rapid.T, label string) uint64 { return rapid.Uint64Range(0, idMax).Draw(t, label) }
+func drawID(t *rapid.T, label string) uint64 { return rapid.Uint64Range(0, wire.IDMax).Draw(t, label) }
 
 func drawHold(t *rapid.T) Hold {
 	return Hold{ID: drawID(t, "id"), WorkerID: rapid.String().Draw(t, "worker"), Token: drawID(t, "token")}
@@ -339,7 +341,7 @@ func TestAppendCommand_IDsOutOfRangeNameNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Command{Complete{Hold: Hold{ID: idMax, WorkerID: "w", Token: idMax}}}
+	want := []Command{Complete{Hold: Hold{ID: wire.IDMax, WorkerID: "w", Token: wire.IDMax}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}
@@ -390,7 +392,7 @@ func entryOf(k kind, body ...byte) []byte {
 
 func TestDecodeEntry_Refuses(t *testing.T) {
 	t.Parallel()
-	tooLarge := protowire.AppendVarint([]byte{0x08}, idMax+1)
+	tooLarge := protowire.AppendVarint([]byte{0x08}, wire.IDMax+1)
 	parentOf := func(parent ...byte) []byte {
 		task := protowire.AppendBytes([]byte{0x8a, 1}, parent)
 		return entryOf(kindSubmit, protowire.AppendBytes([]byte{10}, task)...)

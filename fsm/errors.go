@@ -1,6 +1,10 @@
 package fsm
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Errors of proposing and reading, declared here so that the HTTP layer and
 // the node share them without knowing each other.
@@ -72,14 +76,14 @@ type MembershipRefused struct {
 
 func (e *MembershipRefused) Error() string { return e.Reason + ": " + e.Advice }
 
-// Errors of formats.
+// Errors of formats: those of wire.
 var (
 	// ErrUnknownCommand is returned for an entry or a snapshot that holds what
 	// this binary does not know: a version, a command type, a field, a feature
 	// level. The node must stop: skipping it would make its state differ from
 	// the others'.
-	ErrUnknownCommand = errors.New("the data was written by a newer version of claimq")
+	ErrUnknownCommand = wire.ErrUnknown
 	// ErrCorrupt is returned for an entry or a snapshot whose bytes are not
 	// what was written.
-	ErrCorrupt = errors.New("the data is corrupt")
+	ErrCorrupt = wire.ErrCorrupt
 )

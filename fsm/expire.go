@@ -1,6 +1,10 @@
 package fsm
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Expire ends the claims whose lease has run out. An item changes nothing
 // unless its task is still claimed with that token and that sequence number:
@@ -70,43 +74,43 @@ func (m *Machine) Leases() iter.Seq[Lease] {
 func (c Expire) appendBody(b []byte) []byte {
 	for _, l := range c.Items {
 		var start int
-		b, start = beginMessage(b, 1)
-		b = putID(b, 1, l.TaskID)
-		b = putID(b, 2, l.Token)
-		b = endLength(putUint(b, 3, uint64(l.Seq)), start)
+		b, start = wire.BeginMessage(b, 1)
+		b = wire.PutID(b, 1, l.TaskID)
+		b = wire.PutID(b, 2, l.Token)
+		b = wire.EndLength(wire.PutUint(b, 3, uint64(l.Seq)), start)
 	}
 	return b
 }
 
 func (Expire) decode(r fieldReader) (Command, error) {
 	var c Expire
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
 			if c.Items == nil {
-				c.Items = make([]Lease, 0, r.run())
+				c.Items = make([]Lease, 0, r.Run())
 			}
-			in := fieldReader{rest: r.raw()}
+			in := fieldsOf(r.Raw())
 			c.Items = append(c.Items, decodeExpired(&in))
-			r.within(in.err)
+			r.Within(in.Err)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func decodeExpired(r *fieldReader) (l Lease) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			l.TaskID = r.id()
+			l.TaskID = r.ID()
 		case 2:
-			l.Token = r.id()
+			l.Token = r.ID()
 		case 3:
-			l.Seq = r.uint32()
+			l.Seq = r.Uint32()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return l

@@ -1,6 +1,10 @@
 package fsm
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Filter selects tasks. Zero fields do not filter.
 type Filter struct {
@@ -119,37 +123,37 @@ func readLabel(message []byte) (name, value []byte) {
 }
 
 func appendFilter(b []byte, f *Filter) []byte {
-	b = putUint(b, 1, uint64(f.Status))
-	b = putString(b, 2, f.Type)
-	b = putString(b, 3, f.WorkerID)
-	b = putString(b, 4, f.Key)
-	b = putID(b, 5, f.ParentID)
+	b = wire.PutUint(b, 1, uint64(f.Status))
+	b = wire.PutString(b, 2, f.Type)
+	b = wire.PutString(b, 3, f.WorkerID)
+	b = wire.PutString(b, 4, f.Key)
+	b = wire.PutID(b, 5, f.ParentID)
 	b = appendLabels(b, 6, f.Labels)
-	b = putInt(b, 7, f.CreatedAfter)
-	return putInt(b, 8, f.CreatedBefore)
+	b = wire.PutInt(b, 7, f.CreatedAfter)
+	return wire.PutInt(b, 8, f.CreatedBefore)
 }
 
 func decodeFilter(r *fieldReader) (f Filter) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			f.Status = Status(r.enum(uint64(StatusCancelled)))
+			f.Status = Status(r.Enum(uint64(StatusCancelled)))
 		case 2:
-			f.Type = r.string()
+			f.Type = r.Text()
 		case 3:
-			f.WorkerID = r.string()
+			f.WorkerID = r.Text()
 		case 4:
-			f.Key = r.string()
+			f.Key = r.Text()
 		case 5:
-			f.ParentID = r.id()
+			f.ParentID = r.ID()
 		case 6:
 			f.Labels = r.label(f.Labels)
 		case 7:
-			f.CreatedAfter = r.int64()
+			f.CreatedAfter = r.Int64()
 		case 8:
-			f.CreatedBefore = r.int64()
+			f.CreatedBefore = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return f

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/wire"
+
 // ClaimFinalization claims the finalization of the parent ID for ProcessorID, or
 // extends the claim that it has. It is accepted whatever the outcome, which is in
 // Result.Parent.
@@ -277,91 +279,91 @@ func endedState(s Status) FinalizationState {
 }
 
 func (c ClaimFinalization) appendBody(b []byte) []byte {
-	b = putID(b, 1, c.ID)
-	b = putString(b, 2, c.ProcessorID)
-	return putInt(b, 3, c.TimeoutMS)
+	b = wire.PutID(b, 1, c.ID)
+	b = wire.PutString(b, 2, c.ProcessorID)
+	return wire.PutInt(b, 3, c.TimeoutMS)
 }
 
 func (ClaimFinalization) decode(r fieldReader) (Command, error) {
 	c := readFinalizationClaim(&r)
-	return c, r.err
+	return c, r.Err
 }
 
 func (c ExtendFinalization) appendBody(b []byte) []byte {
-	b = putID(b, 1, c.ID)
-	b = putString(b, 2, c.ProcessorID)
-	return putInt(b, 3, c.TimeoutMS)
+	b = wire.PutID(b, 1, c.ID)
+	b = wire.PutString(b, 2, c.ProcessorID)
+	return wire.PutInt(b, 3, c.TimeoutMS)
 }
 
 func (ExtendFinalization) decode(r fieldReader) (Command, error) {
 	c := readFinalizationClaim(&r)
-	return ExtendFinalization(c), r.err
+	return ExtendFinalization(c), r.Err
 }
 
 func readFinalizationClaim(r *fieldReader) (c ClaimFinalization) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.id()
+			c.ID = r.ID()
 		case 2:
-			c.ProcessorID = r.string()
+			c.ProcessorID = r.Text()
 		case 3:
-			c.TimeoutMS = r.int64()
+			c.TimeoutMS = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return c
 }
 
 func (c ReleaseFinalization) appendBody(b []byte) []byte {
-	b = putID(b, 1, c.ID)
-	return putString(b, 2, c.ProcessorID)
+	b = wire.PutID(b, 1, c.ID)
+	return wire.PutString(b, 2, c.ProcessorID)
 }
 
 func (ReleaseFinalization) decode(r fieldReader) (Command, error) {
 	var c ReleaseFinalization
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.id()
+			c.ID = r.ID()
 		case 2:
-			c.ProcessorID = r.string()
+			c.ProcessorID = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c Finalize) appendBody(b []byte) []byte {
-	b = putID(b, 1, c.ID)
-	b = putString(b, 2, c.ProcessorID)
-	b = putID(b, 3, c.Token)
-	b = putBool(b, 4, c.Failed)
-	b = putBytes(b, 5, c.Result)
-	return putString(b, 6, c.Error)
+	b = wire.PutID(b, 1, c.ID)
+	b = wire.PutString(b, 2, c.ProcessorID)
+	b = wire.PutID(b, 3, c.Token)
+	b = wire.PutBool(b, 4, c.Failed)
+	b = wire.PutBytes(b, 5, c.Result)
+	return wire.PutString(b, 6, c.Error)
 }
 
 func (Finalize) decode(r fieldReader) (Command, error) {
 	var c Finalize
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.id()
+			c.ID = r.ID()
 		case 2:
-			c.ProcessorID = r.string()
+			c.ProcessorID = r.Text()
 		case 3:
-			c.Token = r.id()
+			c.Token = r.ID()
 		case 4:
-			c.Failed = r.bool()
+			c.Failed = r.Bool()
 		case 5:
-			c.Result = r.bytes()
+			c.Result = r.Bytes()
 		case 6:
-			c.Error = r.string()
+			c.Error = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // CounterJump is how far above those of a backup the ids and claim tokens of the
@@ -17,7 +19,7 @@ const (
 	// would use the counters up.
 	counterUSMax = 1 << 52
 	// counterMax is the highest that a counter may jump to.
-	counterMax = idMax - CounterJump
+	counterMax = wire.IDMax - CounterJump
 )
 
 // ErrCountersUsedUp is returned for a backup whose ids or tokens could not jump

@@ -54,6 +54,6 @@ func (h *stateHash) sum() (b [16]byte) {
 func (Checkpoint) appendBody(b []byte) []byte { return b }
 
 func (c Checkpoint) decode(r fieldReader) (Command, error) {
-	r.none()
-	return c, r.err
+	r.None()
+	return c, r.Err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // SetJoinToken makes a join token that lives LifeMS from now, by T. Result.JoinToken
@@ -159,111 +161,111 @@ func (m *saved) findJoinToken(hash []byte) int {
 func appendJoinTokens(b []byte, tokens []*JoinToken) []byte {
 	for _, t := range tokens {
 		var start int
-		b, start = beginMessage(b, 24)
-		b = putBytes(b, 1, t.Hash)
-		b = putInt(b, 2, t.CreatedAt)
-		b = putInt(b, 3, t.ExpiresAt)
-		b = putSint(b, 4, t.Uses)
+		b, start = wire.BeginMessage(b, 24)
+		b = wire.PutBytes(b, 1, t.Hash)
+		b = wire.PutInt(b, 2, t.CreatedAt)
+		b = wire.PutInt(b, 3, t.ExpiresAt)
+		b = wire.PutSint(b, 4, t.Uses)
 		for _, uuid := range t.UsedBy {
-			b = putElement(b, 5, uuid)
+			b = wire.PutElement(b, 5, uuid)
 		}
-		b = endLength(b, start)
+		b = wire.EndLength(b, start)
 	}
 	return b
 }
 
 // joinToken reads the field, a message JoinToken.
 func (r *fieldReader) joinToken() *JoinToken {
-	in := fieldReader{rest: r.raw()}
+	in := fieldsOf(r.Raw())
 	t := &JoinToken{}
-	for in.next() {
-		switch in.num {
+	for in.Next() {
+		switch in.Num {
 		case 1:
-			t.Hash = in.bytes()
+			t.Hash = in.Bytes()
 		case 2:
-			t.CreatedAt = in.int64()
+			t.CreatedAt = in.Int64()
 		case 3:
-			t.ExpiresAt = in.int64()
+			t.ExpiresAt = in.Int64()
 		case 4:
-			t.Uses = in.sint32()
+			t.Uses = in.Sint32()
 		case 5:
-			t.UsedBy = in.strings(nil)
+			t.UsedBy = in.Strings(nil)
 		default:
-			in.unknown()
+			in.Unknown()
 		}
 	}
 	if len(t.Hash) != sha256.Size {
-		in.fail("a join token without a hash")
+		in.Fail("a join token without a hash")
 	}
-	r.within(in.err)
+	r.Within(in.Err)
 	return t
 }
 
 func (c SetJoinToken) appendBody(b []byte) []byte {
-	b = putBytes(b, 1, c.Hash)
-	b = putInt(b, 2, c.LifeMS)
-	b = putSint(b, 3, c.Uses)
-	return putString(b, 4, c.By)
+	b = wire.PutBytes(b, 1, c.Hash)
+	b = wire.PutInt(b, 2, c.LifeMS)
+	b = wire.PutSint(b, 3, c.Uses)
+	return wire.PutString(b, 4, c.By)
 }
 
 func (SetJoinToken) decode(r fieldReader) (Command, error) {
 	var c SetJoinToken
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Hash = r.bytes()
+			c.Hash = r.Bytes()
 		case 2:
-			c.LifeMS = r.int64()
+			c.LifeMS = r.Int64()
 		case 3:
-			c.Uses = r.sint32()
+			c.Uses = r.Sint32()
 		case 4:
-			c.By = r.string()
+			c.By = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c DeleteJoinToken) appendBody(b []byte) []byte {
-	b = putString(b, 1, c.ID)
-	return putString(b, 2, c.By)
+	b = wire.PutString(b, 1, c.ID)
+	return wire.PutString(b, 2, c.By)
 }
 
 func (DeleteJoinToken) decode(r fieldReader) (Command, error) {
 	var c DeleteJoinToken
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.string()
+			c.ID = r.Text()
 		case 2:
-			c.By = r.string()
+			c.By = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c UseJoinToken) appendBody(b []byte) []byte {
-	b = putBytes(b, 1, c.Hash)
-	b = putString(b, 2, c.UUID)
-	return putString(b, 3, c.NodeID)
+	b = wire.PutBytes(b, 1, c.Hash)
+	b = wire.PutString(b, 2, c.UUID)
+	return wire.PutString(b, 3, c.NodeID)
 }
 
 func (UseJoinToken) decode(r fieldReader) (Command, error) {
 	var c UseJoinToken
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Hash = r.bytes()
+			c.Hash = r.Bytes()
 		case 2:
-			c.UUID = r.string()
+			c.UUID = r.Text()
 		case 3:
-			c.NodeID = r.string()
+			c.NodeID = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // SetNode records what the cluster knows of a node.
@@ -107,61 +109,61 @@ func (m *saved) findNode(uuid string) (at int, known bool) {
 
 func (c SetNode) appendBody(b []byte) []byte {
 	mark := len(b)
-	b, start := beginMessage(b, 1)
-	return endOptional(appendNodeRecord(b, c.Node), mark, start)
+	b, start := wire.BeginMessage(b, 1)
+	return wire.EndOptional(appendNodeRecord(b, c.Node), mark, start)
 }
 
 func (SetNode) decode(r fieldReader) (Command, error) {
 	var c SetNode
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			in := fieldReader{rest: r.single()}
+			in := fieldsOf(r.Single())
 			c.Node = decodeNodeRecord(&in)
-			r.within(in.err)
+			r.Within(in.Err)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
-func (c RemoveNode) appendBody(b []byte) []byte { return putString(b, 1, c.UUID) }
+func (c RemoveNode) appendBody(b []byte) []byte { return wire.PutString(b, 1, c.UUID) }
 
 func (RemoveNode) decode(r fieldReader) (Command, error) {
 	var c RemoveNode
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.UUID = r.string()
+			c.UUID = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c SetLevel) appendBody(b []byte) []byte {
-	b = putUint(b, 1, uint64(c.Level))
-	return putString(b, 2, c.By)
+	b = wire.PutUint(b, 1, uint64(c.Level))
+	return wire.PutString(b, 2, c.By)
 }
 
 // decode refuses a level that this version does not know: from there on
 // the log may hold what it cannot apply.
 func (SetLevel) decode(r fieldReader) (Command, error) {
 	var c SetLevel
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Level = r.uint32()
-			if c.Level > FeatureLevel && r.err == nil {
-				r.err = fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, c.Level, FeatureLevel)
+			c.Level = r.Uint32()
+			if c.Level > FeatureLevel && r.Err == nil {
+				r.Err = fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, c.Level, FeatureLevel)
 			}
 		case 2:
-			c.By = r.string()
+			c.By = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

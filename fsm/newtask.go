@@ -1,9 +1,9 @@
 package fsm
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // NewTask is a task as submitted. The caller has validated every field against
@@ -116,31 +116,31 @@ func (t *NewTask) needs() uint32 {
 func appendNewTasks(b []byte, num protowire.Number, tasks []NewTask) []byte {
 	for i := range tasks {
 		var start int
-		b, start = beginMessage(b, num)
-		b = endLength(appendNewTask(b, &tasks[i]), start)
+		b, start = wire.BeginMessage(b, num)
+		b = wire.EndLength(appendNewTask(b, &tasks[i]), start)
 	}
 	return b
 }
 
 func appendNewTask(b []byte, t *NewTask) []byte {
-	b = putString(b, 1, t.Type)
-	b = putBytes(b, 2, t.Params)
-	b = putBytes(b, 3, t.Payload)
-	b = putSint(b, 4, t.Priority)
-	b = putSint(b, 5, t.MaxAttempts)
-	b = putString(b, 6, t.Key)
-	b = putInt(b, 7, t.LeaseMS)
-	b = putInt(b, 8, t.RunAt)
-	b = putInt(b, 9, t.DelayMS)
-	b = putInt(b, 10, t.ExpiresAt)
+	b = wire.PutString(b, 1, t.Type)
+	b = wire.PutBytes(b, 2, t.Params)
+	b = wire.PutBytes(b, 3, t.Payload)
+	b = wire.PutSint(b, 4, t.Priority)
+	b = wire.PutSint(b, 5, t.MaxAttempts)
+	b = wire.PutString(b, 6, t.Key)
+	b = wire.PutInt(b, 7, t.LeaseMS)
+	b = wire.PutInt(b, 8, t.RunAt)
+	b = wire.PutInt(b, 9, t.DelayMS)
+	b = wire.PutInt(b, 10, t.ExpiresAt)
 	b = appendBackoff(b, 11, t.Backoff)
-	b = putSint64(b, 12, t.RetentionMS)
+	b = wire.PutSint64(b, 12, t.RetentionMS)
 	b = appendLabels(b, 13, t.Labels)
-	b = putString(b, 14, t.Group)
-	b = putBool(b, 15, t.UniqueActive)
-	b = putString(b, 16, t.Traceparent)
+	b = wire.PutString(b, 14, t.Group)
+	b = wire.PutBool(b, 15, t.UniqueActive)
+	b = wire.PutString(b, 16, t.Traceparent)
 	b = appendNewParent(b, 17, t.Parent)
-	return putBool(b, 18, t.KeyOfType)
+	return wire.PutBool(b, 18, t.KeyOfType)
 }
 
 // appendBackoff appends the field num, a message; nothing if v is nil.
@@ -149,20 +149,20 @@ func appendBackoff(b []byte, num protowire.Number, v *Backoff) []byte {
 		return b
 	}
 	mark := len(b)
-	b, start := beginMessage(b, num)
-	b = putInt(b, 1, v.InitialMS)
-	b = putInt(b, 2, v.MaxMS)
-	b = putInt(b, 3, v.Factor)
-	return endOptional(putInt(b, 4, v.Jitter), mark, start)
+	b, start := wire.BeginMessage(b, num)
+	b = wire.PutInt(b, 1, v.InitialMS)
+	b = wire.PutInt(b, 2, v.MaxMS)
+	b = wire.PutInt(b, 3, v.Factor)
+	return wire.EndOptional(wire.PutInt(b, 4, v.Jitter), mark, start)
 }
 
 // appendLabels appends the repeated field num.
 func appendLabels(b []byte, num protowire.Number, labels []Label) []byte {
 	for _, l := range labels {
 		var start int
-		b, start = beginMessage(b, num)
-		b = putString(b, 1, l.Name)
-		b = endLength(putString(b, 2, l.Value), start)
+		b, start = wire.BeginMessage(b, num)
+		b = wire.PutString(b, 1, l.Name)
+		b = wire.EndLength(wire.PutString(b, 2, l.Value), start)
 	}
 	return b
 }
@@ -170,31 +170,31 @@ func appendLabels(b []byte, num protowire.Number, labels []Label) []byte {
 // newTask reads the field, one element of repeated NewTask, and appends it.
 func (r *fieldReader) newTask(tasks []NewTask) []NewTask {
 	if tasks == nil {
-		tasks = r.scratch.newTasks(r.run())
+		tasks = r.scratch.newTasks(r.Run())
 	}
-	in := fieldReader{rest: r.raw(), scratch: r.scratch}
+	in := r.scratch.fieldsOf(r.Raw())
 	tasks = append(tasks, decodeNewTask(&in))
-	r.within(in.err)
+	r.Within(in.Err)
 	return tasks
 }
 
 func decodeNewTask(r *fieldReader) (t NewTask) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			t.Type = r.name()
+			t.Type = r.Name()
 		case 2:
-			t.Params = r.bytes()
+			t.Params = r.Bytes()
 		case 3:
-			t.Payload = r.bytes()
+			t.Payload = r.Bytes()
 		case 4:
-			t.Priority = r.sint32()
+			t.Priority = r.Sint32()
 		case 5:
-			t.MaxAttempts = r.sint32()
+			t.MaxAttempts = r.Sint32()
 		case 6:
-			t.Key = r.string()
+			t.Key = r.Text()
 		case 7:
-			t.LeaseMS = r.int64()
+			t.LeaseMS = r.Int64()
 		default:
 			decodeNewTaskRest(r, &t)
 		}
@@ -204,78 +204,78 @@ func decodeNewTask(r *fieldReader) (t NewTask) {
 
 // decodeNewTaskRest reads the field, one of the rarer ones.
 func decodeNewTaskRest(r *fieldReader, t *NewTask) {
-	switch r.num {
+	switch r.Num {
 	case 8:
-		t.RunAt = r.int64()
+		t.RunAt = r.Int64()
 	case 9:
-		t.DelayMS = r.int64()
+		t.DelayMS = r.Int64()
 	case 10:
-		t.ExpiresAt = r.int64()
+		t.ExpiresAt = r.Int64()
 	case 11:
 		t.Backoff = r.backoff()
 	case 12:
-		t.RetentionMS = r.sint64()
+		t.RetentionMS = r.Sint64()
 	case 13:
 		t.Labels = r.label(t.Labels)
 	case 14:
-		t.Group = r.string()
+		t.Group = r.Text()
 	case 15:
-		t.UniqueActive = r.bool()
+		t.UniqueActive = r.Bool()
 	case 16:
-		t.Traceparent = r.string()
+		t.Traceparent = r.Text()
 	case 17:
 		if r.plain {
-			r.unknown()
+			r.Unknown()
 			return
 		}
 		t.Parent = r.newParent()
 	case 18:
-		t.KeyOfType = r.bool()
+		t.KeyOfType = r.Bool()
 	default:
-		r.unknown()
+		r.Unknown()
 	}
 }
 
 // backoff reads the field, a message Backoff.
 func (r *fieldReader) backoff() *Backoff {
-	in := fieldReader{rest: r.single()}
+	in := fieldsOf(r.Single())
 	v := &Backoff{}
-	for in.next() {
-		switch in.num {
+	for in.Next() {
+		switch in.Num {
 		case 1:
-			v.InitialMS = in.int64()
+			v.InitialMS = in.Int64()
 		case 2:
-			v.MaxMS = in.int64()
+			v.MaxMS = in.Int64()
 		case 3:
-			v.Factor = in.int64()
+			v.Factor = in.Int64()
 		case 4:
-			v.Jitter = in.int64()
+			v.Jitter = in.Int64()
 		default:
-			in.unknown()
+			in.Unknown()
 		}
 	}
-	r.within(in.err)
+	r.Within(in.Err)
 	return v
 }
 
 // label reads the field, one element of repeated Label, and appends it.
 func (r *fieldReader) label(labels []Label) []Label {
 	if labels == nil {
-		labels = make([]Label, 0, r.run())
+		labels = make([]Label, 0, r.Run())
 	}
-	in := fieldReader{rest: r.raw()}
+	in := fieldsOf(r.Raw())
 	var l Label
-	for in.next() {
-		switch in.num {
+	for in.Next() {
+		switch in.Num {
 		case 1:
-			l.Name = in.string()
+			l.Name = in.Text()
 		case 2:
-			l.Value = in.string()
+			l.Value = in.Text()
 		default:
-			in.unknown()
+			in.Unknown()
 		}
 	}
-	r.within(in.err)
+	r.Within(in.Err)
 	return append(labels, l)
 }
 
@@ -285,28 +285,28 @@ func appendNewParent(b []byte, num protowire.Number, v *NewParent) []byte {
 		return b
 	}
 	mark := len(b)
-	b, outer := beginMessage(b, num)
+	b, outer := wire.BeginMessage(b, num)
 	for i := range v.Steps {
 		var start int
-		b, start = beginMessage(b, 1)
-		b = endLength(appendNewStep(b, &v.Steps[i]), start)
+		b, start = wire.BeginMessage(b, 1)
+		b = wire.EndLength(appendNewStep(b, &v.Steps[i]), start)
 	}
-	b = putBool(b, 2, v.ByClaim)
-	return endOptional(putBool(b, 3, v.Continue), mark, outer)
+	b = wire.PutBool(b, 2, v.ByClaim)
+	return wire.EndOptional(wire.PutBool(b, 3, v.Continue), mark, outer)
 }
 
 func appendNewStep(b []byte, s *NewStep) []byte {
-	b = putString(b, 1, s.Name)
+	b = wire.PutString(b, 1, s.Name)
 	b = appendPlaces(b, 2, s.DependsOn)
 	mark := len(b)
-	b, start := beginMessage(b, 3)
-	return endOptional(appendNewTask(b, &s.Task), mark, start)
+	b, start := wire.BeginMessage(b, 3)
+	return wire.EndOptional(appendNewTask(b, &s.Task), mark, start)
 }
 
 // appendPlaces appends the field num, places in a plan.
 func appendPlaces(b []byte, num protowire.Number, places []uint16) []byte {
 	for _, place := range places {
-		b = putIDElement(b, num, uint64(place))
+		b = wire.PutIDElement(b, num, uint64(place))
 	}
 	return b
 }
@@ -314,52 +314,53 @@ func appendPlaces(b []byte, num protowire.Number, places []uint16) []byte {
 // newParent reads the field, a message NewParent. What the API refuses is
 // refused here, too, as far as Apply relies on it.
 func (r *fieldReader) newParent() *NewParent {
-	in := fieldReader{rest: r.single()}
+	in := fieldsOf(r.Single())
 	v := &NewParent{}
-	for in.next() {
-		switch in.num {
+	for in.Next() {
+		switch in.Num {
 		case 1:
 			if v.Steps == nil {
-				v.Steps = make([]NewStep, 0, min(in.run(), StepsMax))
+				v.Steps = make([]NewStep, 0, min(in.Run(), StepsMax))
 			}
-			in.bound(len(v.Steps), StepsMax)
-			one := fieldReader{rest: in.raw()}
+			in.Bound(len(v.Steps), StepsMax)
+			one := fieldsOf(in.Raw())
 			v.Steps = append(v.Steps, decodeNewStep(&one))
-			in.within(one.err)
+			in.Within(one.Err)
 		case 2:
-			v.ByClaim = in.bool()
+			v.ByClaim = in.Bool()
 		case 3:
-			v.Continue = in.bool()
+			v.Continue = in.Bool()
 		default:
-			in.unknown()
+			in.Unknown()
 		}
 	}
-	if in.err == nil && len(v.Steps) == 0 {
-		in.fail("a parent without steps")
+	if in.Err == nil && len(v.Steps) == 0 {
+		in.Fail("a parent without steps")
 	}
 	for place := range v.Steps {
 		in.checkPlaces(v.Steps[place].DependsOn, place, len(v.Steps))
 	}
-	if in.err == nil && FindCycle(len(v.Steps), func(place uint16) []uint16 { return v.Steps[place].DependsOn }) != nil {
-		in.fail("steps that depend on each other in a circle")
+	if in.Err == nil && FindCycle(len(v.Steps), func(place uint16) []uint16 { return v.Steps[place].DependsOn }) != nil {
+		in.Fail("steps that depend on each other in a circle")
 	}
-	r.within(in.err)
+	r.Within(in.Err)
 	return v
 }
 
 func decodeNewStep(r *fieldReader) (s NewStep) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			s.Name = r.string()
+			s.Name = r.Text()
 		case 2:
 			s.DependsOn = r.place(s.DependsOn)
 		case 3:
-			in := fieldReader{rest: r.single(), plain: true}
+			in := fieldsOf(r.Single())
+			in.plain = true
 			s.Task = decodeNewTask(&in)
-			r.within(in.err)
+			r.Within(in.Err)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return s
@@ -367,12 +368,12 @@ func decodeNewStep(r *fieldReader) (s NewStep) {
 
 // place reads the field, one of the ascending places in a plan, and appends it.
 func (r *fieldReader) place(places []uint16) []uint16 {
-	v := r.idElement()
+	v := r.IDElement()
 	switch n := len(places); {
 	case v >= StepsMax:
-		r.fail("a place that no step has")
+		r.Fail("a place that no step has")
 	case n > 0 && uint64(places[n-1]) >= v:
-		r.fail("places that do not ascend")
+		r.Fail("places that do not ascend")
 	}
 	return append(places, uint16(v))
 }
@@ -382,14 +383,7 @@ func (r *fieldReader) place(places []uint16) []uint16 {
 func (r *fieldReader) checkPlaces(dependsOn []uint16, place, n int) {
 	for _, on := range dependsOn {
 		if int(on) >= n || int(on) == place {
-			r.fail("a step depends on one that is not there, or on itself")
+			r.Fail("a step depends on one that is not there, or on itself")
 		}
-	}
-}
-
-// bound fails if there are as many elements as there may be, and here is another.
-func (r *fieldReader) bound(have, most int) {
-	if have >= most {
-		r.fail(fmt.Sprintf("more than %d", most))
 	}
 }

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/wire"
+
 // NodeRecord is what the cluster knows of one of its nodes. It is replicated,
 // so that every node can tell where another one is.
 type NodeRecord struct {
@@ -60,34 +62,34 @@ type NodeHash struct {
 }
 
 func appendNodeRecord(b []byte, n NodeRecord) []byte {
-	b = putString(b, 1, n.UUID)
-	b = putString(b, 2, n.NodeID)
-	b = putString(b, 3, n.PeerAddr)
-	b = putString(b, 4, n.HTTPAddr)
-	b = putString(b, 5, n.Version)
-	b = putUint(b, 6, uint64(n.Level))
-	return putBool(b, 7, n.Nonvoter)
+	b = wire.PutString(b, 1, n.UUID)
+	b = wire.PutString(b, 2, n.NodeID)
+	b = wire.PutString(b, 3, n.PeerAddr)
+	b = wire.PutString(b, 4, n.HTTPAddr)
+	b = wire.PutString(b, 5, n.Version)
+	b = wire.PutUint(b, 6, uint64(n.Level))
+	return wire.PutBool(b, 7, n.Nonvoter)
 }
 
 func decodeNodeRecord(r *fieldReader) (n NodeRecord) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			n.UUID = r.string()
+			n.UUID = r.Text()
 		case 2:
-			n.NodeID = r.string()
+			n.NodeID = r.Text()
 		case 3:
-			n.PeerAddr = r.string()
+			n.PeerAddr = r.Text()
 		case 4:
-			n.HTTPAddr = r.string()
+			n.HTTPAddr = r.Text()
 		case 5:
-			n.Version = r.string()
+			n.Version = r.Text()
 		case 6:
-			n.Level = r.uint32()
+			n.Level = r.Uint32()
 		case 7:
-			n.Nonvoter = r.bool()
+			n.Nonvoter = r.Bool()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return n

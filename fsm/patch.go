@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/wire"
+
 // Patch changes fields of a task that is not claimed and has not ended: those
 // whose Set flag is true.
 type Patch struct {
@@ -64,36 +66,36 @@ func (m *saved) setRunAt(t *Task, at int64) {
 }
 
 func (c Patch) appendBody(b []byte) []byte {
-	b = putID(b, 1, c.ID)
-	b = putBool(b, 2, c.SetPriority)
-	b = putSint(b, 3, c.Priority)
-	b = putBool(b, 4, c.SetRunAt)
-	b = putInt(b, 5, c.RunAt)
-	b = putBool(b, 6, c.SetLabels)
+	b = wire.PutID(b, 1, c.ID)
+	b = wire.PutBool(b, 2, c.SetPriority)
+	b = wire.PutSint(b, 3, c.Priority)
+	b = wire.PutBool(b, 4, c.SetRunAt)
+	b = wire.PutInt(b, 5, c.RunAt)
+	b = wire.PutBool(b, 6, c.SetLabels)
 	return appendLabels(b, 7, c.Labels)
 }
 
 func (Patch) decode(r fieldReader) (Command, error) {
 	var c Patch
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.id()
+			c.ID = r.ID()
 		case 2:
-			c.SetPriority = r.bool()
+			c.SetPriority = r.Bool()
 		case 3:
-			c.Priority = r.sint32()
+			c.Priority = r.Sint32()
 		case 4:
-			c.SetRunAt = r.bool()
+			c.SetRunAt = r.Bool()
 		case 5:
-			c.RunAt = r.int64()
+			c.RunAt = r.Int64()
 		case 6:
-			c.SetLabels = r.bool()
+			c.SetLabels = r.Bool()
 		case 7:
 			c.Labels = r.label(c.Labels)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

@@ -348,10 +348,10 @@ func TestRecords_RoundTrip(t *testing.T) {
 	records, names := fullRecords(), &interner{}
 	check := func(kind recordKind, want any, decode func(*fieldReader) any) {
 		t.Helper()
-		r := fieldReader{rest: records[kind]}
+		r := fieldsOf(records[kind])
 		got := decode(&r)
-		if r.err != nil {
-			t.Errorf("%v: %v", kind, r.err)
+		if r.Err != nil {
+			t.Errorf("%v: %v", kind, r.Err)
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(recordCounts{}, trailBytes{}, eventBase{}, Plan{}, PlannedStep{})); diff != "" {
 			t.Errorf("%v (-encoded +decoded):\n%s", kind, diff)

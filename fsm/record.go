@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // The records of a snapshot, as messages of fsm.proto. The state hash is made
@@ -56,61 +58,61 @@ func (k recordKind) String() string {
 type recordCounts struct{ tasks, requests, nodes, types, gone, trail, schedules uint64 }
 
 func appendHeaderRecord(b []byte, h *header, n recordCounts) []byte {
-	b = putUint(b, 1, h.Index)
-	b = putInt(b, 2, h.Stamp.U)
-	b = putInt(b, 3, h.Stamp.T)
-	b = putUint(b, 4, uint64(h.Level))
-	b = putID(b, 5, h.NextID)
-	b = putID(b, 6, h.NextToken)
-	b = putID(b, 7, h.NextRequest)
-	b = putUint(b, 8, n.tasks)
-	b = putUint(b, 9, n.requests)
-	b = putUint(b, 10, n.nodes)
-	b = putUint(b, 11, n.types)
-	b = putUint(b, 12, n.gone)
-	b = putUint(b, 13, n.trail)
-	b = putUint(b, 14, n.schedules)
+	b = wire.PutUint(b, 1, h.Index)
+	b = wire.PutInt(b, 2, h.Stamp.U)
+	b = wire.PutInt(b, 3, h.Stamp.T)
+	b = wire.PutUint(b, 4, uint64(h.Level))
+	b = wire.PutID(b, 5, h.NextID)
+	b = wire.PutID(b, 6, h.NextToken)
+	b = wire.PutID(b, 7, h.NextRequest)
+	b = wire.PutUint(b, 8, n.tasks)
+	b = wire.PutUint(b, 9, n.requests)
+	b = wire.PutUint(b, 10, n.nodes)
+	b = wire.PutUint(b, 11, n.types)
+	b = wire.PutUint(b, 12, n.gone)
+	b = wire.PutUint(b, 13, n.trail)
+	b = wire.PutUint(b, 14, n.schedules)
 	b = appendTrailHeader(b, &h.Trail)
-	b = putUint(b, 22, h.Chain)
-	b = putUint(b, 23, h.Ahead)
+	b = wire.PutUint(b, 22, h.Chain)
+	b = wire.PutUint(b, 23, h.Ahead)
 	return appendJoinTokens(b, h.JoinTokens)
 }
 
 func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			h.Index = r.uint(math.MaxUint64)
+			h.Index = r.Uint(math.MaxUint64)
 		case 2:
-			h.Stamp.U = r.int64()
+			h.Stamp.U = r.Int64()
 		case 3:
-			h.Stamp.T = r.int64()
+			h.Stamp.T = r.Int64()
 		case 4:
-			h.Level = r.uint32()
+			h.Level = r.Uint32()
 		case 5:
-			h.NextID = r.id()
+			h.NextID = r.ID()
 		case 6:
-			h.NextToken = r.id()
+			h.NextToken = r.ID()
 		case 7:
-			h.NextRequest = r.id()
+			h.NextRequest = r.ID()
 		case 8:
-			n.tasks = r.uint(math.MaxUint64)
+			n.tasks = r.Uint(math.MaxUint64)
 		case 9:
-			n.requests = r.uint(math.MaxUint64)
+			n.requests = r.Uint(math.MaxUint64)
 		case 10:
-			n.nodes = r.uint(math.MaxUint64)
+			n.nodes = r.Uint(math.MaxUint64)
 		case 11:
-			n.types = r.uint(math.MaxUint64)
+			n.types = r.Uint(math.MaxUint64)
 		case 12:
-			n.gone = r.uint(math.MaxUint64)
+			n.gone = r.Uint(math.MaxUint64)
 		case 13:
-			n.trail = r.uint(math.MaxUint64)
+			n.trail = r.Uint(math.MaxUint64)
 		case 14:
-			n.schedules = r.uint(math.MaxUint64)
+			n.schedules = r.Uint(math.MaxUint64)
 		case 22:
-			h.Chain = r.uint(math.MaxUint64)
+			h.Chain = r.Uint(math.MaxUint64)
 		case 23:
-			h.Ahead = r.uint(math.MaxUint64)
+			h.Ahead = r.Uint(math.MaxUint64)
 		case 24:
 			h.JoinTokens = append(h.JoinTokens, r.joinToken())
 		default:
@@ -121,48 +123,48 @@ func decodeHeaderRecord(r *fieldReader) (h header, n recordCounts) {
 }
 
 func appendTaskRecord(b []byte, t *Task) []byte {
-	b = putID(b, 1, t.ID)
-	b = putString(b, 2, t.Type)
-	b = putBytes(b, 3, t.Params)
-	b = putBytes(b, 4, t.Payload)
-	b = putSint(b, 5, t.Priority)
-	b = putSint(b, 6, t.MaxAttempts)
-	b = putSint(b, 7, t.Attempts)
-	b = putString(b, 8, t.Key)
-	b = putInt(b, 9, t.LeaseMS)
-	b = putUint(b, 10, uint64(t.Status))
-	b = putString(b, 11, t.WorkerID)
-	b = putID(b, 12, t.Token)
-	b = putUint(b, 13, uint64(t.LeaseSeq))
-	b = putInt(b, 14, t.ClaimLeaseMS)
-	b = putInt(b, 15, t.LeaseEndU)
-	b = putInt(b, 16, t.ClaimedAt)
-	b = putInt(b, 17, t.CreatedAt)
-	b = putInt(b, 18, t.UpdatedAt)
-	b = putInt(b, 19, t.CompletedAt)
-	b = putBytes(b, 20, t.Result)
-	b = putBytes(b, 21, t.ResultPayload)
-	b = putString(b, 22, t.Error)
+	b = wire.PutID(b, 1, t.ID)
+	b = wire.PutString(b, 2, t.Type)
+	b = wire.PutBytes(b, 3, t.Params)
+	b = wire.PutBytes(b, 4, t.Payload)
+	b = wire.PutSint(b, 5, t.Priority)
+	b = wire.PutSint(b, 6, t.MaxAttempts)
+	b = wire.PutSint(b, 7, t.Attempts)
+	b = wire.PutString(b, 8, t.Key)
+	b = wire.PutInt(b, 9, t.LeaseMS)
+	b = wire.PutUint(b, 10, uint64(t.Status))
+	b = wire.PutString(b, 11, t.WorkerID)
+	b = wire.PutID(b, 12, t.Token)
+	b = wire.PutUint(b, 13, uint64(t.LeaseSeq))
+	b = wire.PutInt(b, 14, t.ClaimLeaseMS)
+	b = wire.PutInt(b, 15, t.LeaseEndU)
+	b = wire.PutInt(b, 16, t.ClaimedAt)
+	b = wire.PutInt(b, 17, t.CreatedAt)
+	b = wire.PutInt(b, 18, t.UpdatedAt)
+	b = wire.PutInt(b, 19, t.CompletedAt)
+	b = wire.PutBytes(b, 20, t.Result)
+	b = wire.PutBytes(b, 21, t.ResultPayload)
+	b = wire.PutString(b, 22, t.Error)
 	for i := range t.Log {
 		var start int
-		b, start = beginMessage(b, 23)
-		b = endLength(appendAttempt(b, &t.Log[i]), start)
+		b, start = wire.BeginMessage(b, 23)
+		b = wire.EndLength(appendAttempt(b, &t.Log[i]), start)
 	}
-	b = putInt(b, 24, t.RunAt)
-	b = putInt(b, 25, t.RemoveAt)
-	b = putBool(b, 26, t.CancelRequested)
-	b = putBytes(b, 27, t.Progress)
+	b = wire.PutInt(b, 24, t.RunAt)
+	b = wire.PutInt(b, 25, t.RemoveAt)
+	b = wire.PutBool(b, 26, t.CancelRequested)
+	b = wire.PutBytes(b, 27, t.Progress)
 	o := t.options()
-	b = putInt(b, 28, o.ExpiresAt)
+	b = wire.PutInt(b, 28, o.ExpiresAt)
 	b = appendBackoff(b, 29, o.Backoff)
-	b = putSint64(b, 30, o.RetentionMS)
+	b = wire.PutSint64(b, 30, o.RetentionMS)
 	b = appendLabels(b, 31, o.Labels)
-	b = putString(b, 32, o.Group)
-	b = putBool(b, 33, o.UniqueActive)
+	b = wire.PutString(b, 32, o.Group)
+	b = wire.PutBool(b, 33, o.UniqueActive)
 	b = appendThen(b, 34, t.Then)
-	b = putString(b, 35, o.Traceparent)
+	b = wire.PutString(b, 35, o.Traceparent)
 	b = appendStepsRecord(b, o)
-	return putBool(b, 39, o.KeyOfType)
+	return wire.PutBool(b, 39, o.KeyOfType)
 }
 
 // appendThen appends the field num, a message; nothing if v is nil.
@@ -171,29 +173,29 @@ func appendThen(b []byte, num protowire.Number, v *Then) []byte {
 		return b
 	}
 	mark := len(b)
-	b, outer := beginMessage(b, num)
+	b, outer := wire.BeginMessage(b, num)
 	for _, f := range v.Submitted {
 		var start int
-		b, start = beginMessage(b, 1)
-		b = putID(b, 1, f.ID)
-		b = endLength(putBool(b, 2, f.Created), start)
+		b, start = wire.BeginMessage(b, 1)
+		b = wire.PutID(b, 1, f.ID)
+		b = wire.EndLength(wire.PutBool(b, 2, f.Created), start)
 	}
 	for _, c := range v.Claims {
 		b = appendClaimRef(b, 2, c)
 	}
-	return endOptional(b, mark, outer)
+	return wire.EndOptional(b, mark, outer)
 }
 
 // appendClaimRef appends the field num, a message.
 func appendClaimRef(b []byte, num protowire.Number, c ClaimRef) []byte {
-	b, start := beginMessage(b, num)
-	b = putID(b, 1, c.TaskID)
-	return endLength(putID(b, 2, c.Token), start)
+	b, start := wire.BeginMessage(b, num)
+	b = wire.PutID(b, 1, c.TaskID)
+	return wire.EndLength(wire.PutID(b, 2, c.Token), start)
 }
 
 func decodeTaskRecord(r *fieldReader, names *interner) *Task {
 	t := &Task{}
-	for r.next() {
+	for r.Next() {
 		decodeTaskField(r, t, names)
 	}
 	return t
@@ -201,37 +203,37 @@ func decodeTaskRecord(r *fieldReader, names *interner) *Task {
 
 // decodeTaskField reads the field.
 func decodeTaskField(r *fieldReader, t *Task, names *interner) {
-	switch r.num {
+	switch r.Num {
 	case 1:
-		t.ID = r.id()
+		t.ID = r.ID()
 	case 2:
-		t.Type = names.intern(r.single())
+		t.Type = names.intern(r.Single())
 	case 3:
-		t.Params = r.bytes()
+		t.Params = r.Bytes()
 	case 4:
-		t.Payload = r.bytes()
+		t.Payload = r.Bytes()
 	case 5:
-		t.Priority = r.sint32()
+		t.Priority = r.Sint32()
 	case 6:
-		t.MaxAttempts = r.sint32()
+		t.MaxAttempts = r.Sint32()
 	case 7:
-		t.Attempts = r.sint32()
+		t.Attempts = r.Sint32()
 	case 8:
-		t.Key = r.string()
+		t.Key = r.Text()
 	case 9:
-		t.LeaseMS = r.int64()
+		t.LeaseMS = r.Int64()
 	case 10:
-		t.Status = Status(r.enum(uint64(StatusCancelled)))
+		t.Status = Status(r.Enum(uint64(StatusCancelled)))
 	case 11:
-		t.WorkerID = names.intern(r.single())
+		t.WorkerID = names.intern(r.Single())
 	case 12:
-		t.Token = r.id()
+		t.Token = r.ID()
 	case 13:
-		t.LeaseSeq = r.uint32()
+		t.LeaseSeq = r.Uint32()
 	case 14:
-		t.ClaimLeaseMS = r.int64()
+		t.ClaimLeaseMS = r.Int64()
 	case 15:
-		t.LeaseEndU = r.int64()
+		t.LeaseEndU = r.Int64()
 	default:
 		decodeTaskRest(r, t, names)
 	}
@@ -239,40 +241,40 @@ func decodeTaskField(r *fieldReader, t *Task, names *interner) {
 
 // decodeTaskRest reads the field, one of those that take a tag of two bytes.
 func decodeTaskRest(r *fieldReader, t *Task, names *interner) {
-	switch r.num {
+	switch r.Num {
 	case 16:
-		t.ClaimedAt = r.int64()
+		t.ClaimedAt = r.Int64()
 	case 17:
-		t.CreatedAt = r.int64()
+		t.CreatedAt = r.Int64()
 	case 18:
-		t.UpdatedAt = r.int64()
+		t.UpdatedAt = r.Int64()
 	case 19:
-		t.CompletedAt = r.int64()
+		t.CompletedAt = r.Int64()
 	case 20:
-		t.Result = r.bytes()
+		t.Result = r.Bytes()
 	case 21:
-		t.ResultPayload = r.bytes()
+		t.ResultPayload = r.Bytes()
 	case 22:
-		t.Error = r.string()
+		t.Error = r.Text()
 	case 23:
 		if t.Log == nil {
-			t.Log = make([]Attempt, 0, r.run())
+			t.Log = make([]Attempt, 0, r.Run())
 		}
-		in := fieldReader{rest: r.raw()}
+		in := fieldsOf(r.Raw())
 		a := decodeAttempt(&in, names)
 		if a.Error == t.Error {
 			a.Error = t.Error // one string for both
 		}
 		t.Log = append(t.Log, a)
-		r.within(in.err)
+		r.Within(in.Err)
 	case 24:
-		t.RunAt = r.int64()
+		t.RunAt = r.Int64()
 	case 25:
-		t.RemoveAt = r.int64()
+		t.RemoveAt = r.Int64()
 	case 26:
-		t.CancelRequested = r.bool()
+		t.CancelRequested = r.Bool()
 	case 27:
-		t.Progress = r.bytes()
+		t.Progress = r.Bytes()
 	case 34:
 		t.Then = r.then()
 	default:
@@ -285,23 +287,23 @@ func decodeTaskRest(r *fieldReader, t *Task, names *interner) {
 
 // decodeOptions reads the field, one of Options.
 func decodeOptions(r *fieldReader, o *Options, names *interner) {
-	switch r.num {
+	switch r.Num {
 	case 28:
-		o.ExpiresAt = r.int64()
+		o.ExpiresAt = r.Int64()
 	case 29:
 		o.Backoff = r.backoff()
 	case 30:
-		o.RetentionMS = r.sint64()
+		o.RetentionMS = r.Sint64()
 	case 31:
 		o.Labels = r.label(o.Labels)
 	case 32:
-		o.Group = names.intern(r.single())
+		o.Group = names.intern(r.Single())
 	case 33:
-		o.UniqueActive = r.bool()
+		o.UniqueActive = r.Bool()
 	case 35:
-		o.Traceparent = r.string()
+		o.Traceparent = r.Text()
 	case 39:
-		o.KeyOfType = r.bool()
+		o.KeyOfType = r.Bool()
 	default:
 		decodeStepsRecord(r, o, names)
 	}
@@ -309,203 +311,203 @@ func decodeOptions(r *fieldReader, o *Options, names *interner) {
 
 // then reads the field, a message Then.
 func (r *fieldReader) then() *Then {
-	in := fieldReader{rest: r.single()}
+	in := fieldsOf(r.Single())
 	v := &Then{}
-	for in.next() {
-		switch in.num {
+	for in.Next() {
+		switch in.Num {
 		case 1:
 			if v.Submitted == nil {
-				v.Submitted = make([]FollowUp, 0, in.run())
+				v.Submitted = make([]FollowUp, 0, in.Run())
 			}
-			one := fieldReader{rest: in.raw()}
+			one := fieldsOf(in.Raw())
 			v.Submitted = append(v.Submitted, decodeFollowUp(&one))
-			in.within(one.err)
+			in.Within(one.Err)
 		case 2:
 			if v.Claims == nil {
-				v.Claims = make([]ClaimRef, 0, in.run())
+				v.Claims = make([]ClaimRef, 0, in.Run())
 			}
-			one := fieldReader{rest: in.raw()}
+			one := fieldsOf(in.Raw())
 			v.Claims = append(v.Claims, decodeClaimRef(&one))
-			in.within(one.err)
+			in.Within(one.Err)
 		default:
-			in.unknown()
+			in.Unknown()
 		}
 	}
-	r.within(in.err)
+	r.Within(in.Err)
 	return v
 }
 
 func decodeFollowUp(r *fieldReader) (f FollowUp) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			f.ID = r.id()
+			f.ID = r.ID()
 		case 2:
-			f.Created = r.bool()
+			f.Created = r.Bool()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return f
 }
 
 func appendAttempt(b []byte, a *Attempt) []byte {
-	b = putString(b, 1, a.WorkerID)
-	b = putID(b, 2, a.Token)
-	b = putInt(b, 3, a.ClaimedAt)
-	b = putInt(b, 4, a.EndedAt)
-	b = putUint(b, 5, uint64(a.Outcome))
-	return putString(b, 6, a.Error)
+	b = wire.PutString(b, 1, a.WorkerID)
+	b = wire.PutID(b, 2, a.Token)
+	b = wire.PutInt(b, 3, a.ClaimedAt)
+	b = wire.PutInt(b, 4, a.EndedAt)
+	b = wire.PutUint(b, 5, uint64(a.Outcome))
+	return wire.PutString(b, 6, a.Error)
 }
 
 func decodeAttempt(r *fieldReader, names *interner) (a Attempt) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			a.WorkerID = names.intern(r.single())
+			a.WorkerID = names.intern(r.Single())
 		case 2:
-			a.Token = r.id()
+			a.Token = r.ID()
 		case 3:
-			a.ClaimedAt = r.int64()
+			a.ClaimedAt = r.Int64()
 		case 4:
-			a.EndedAt = r.int64()
+			a.EndedAt = r.Int64()
 		case 5:
-			a.Outcome = Outcome(r.enum(uint64(OutcomeCancelled)))
+			a.Outcome = Outcome(r.Enum(uint64(OutcomeCancelled)))
 		case 6:
-			a.Error = r.string()
+			a.Error = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return a
 }
 
 func appendRequestRecord(b []byte, seq uint64, q *request) []byte {
-	b = putID(b, 1, seq)
-	b = putString(b, 2, q.ID)
-	b = putString(b, 3, q.WorkerID)
-	b = putUint(b, 4, q.Choice)
+	b = wire.PutID(b, 1, seq)
+	b = wire.PutString(b, 2, q.ID)
+	b = wire.PutString(b, 3, q.WorkerID)
+	b = wire.PutUint(b, 4, q.Choice)
 	for _, c := range q.Claims {
 		b = appendClaimRef(b, 5, c)
 	}
-	b = putInt(b, 6, int64(q.Live))
-	return putInt(b, 7, q.ForgetU)
+	b = wire.PutInt(b, 6, int64(q.Live))
+	return wire.PutInt(b, 7, q.ForgetU)
 }
 
 func decodeRequestRecord(r *fieldReader, names *interner) (seq uint64, _ *request) {
 	q := &request{}
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			seq = r.id()
+			seq = r.ID()
 		case 2:
-			q.ID = r.string()
+			q.ID = r.Text()
 		case 3:
-			q.WorkerID = names.intern(r.single())
+			q.WorkerID = names.intern(r.Single())
 		case 4:
-			q.Choice = r.uint(math.MaxUint64)
+			q.Choice = r.Uint(math.MaxUint64)
 		case 5:
 			if q.Claims == nil {
-				q.Claims = make([]ClaimRef, 0, r.run())
+				q.Claims = make([]ClaimRef, 0, r.Run())
 			}
-			in := fieldReader{rest: r.raw()}
+			in := fieldsOf(r.Raw())
 			q.Claims = append(q.Claims, decodeClaimRef(&in))
-			r.within(in.err)
+			r.Within(in.Err)
 		case 6:
-			q.Live = r.int32()
+			q.Live = r.Int32()
 		case 7:
-			q.ForgetU = r.int64()
+			q.ForgetU = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return seq, q
 }
 
 func decodeClaimRef(r *fieldReader) (c ClaimRef) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.TaskID = r.id()
+			c.TaskID = r.ID()
 		case 2:
-			c.Token = r.id()
+			c.Token = r.ID()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return c
 }
 
 func appendTypeRecord(b []byte, t *typeRecord) []byte {
-	b = putString(b, 1, t.Name)
+	b = wire.PutString(b, 1, t.Name)
 	b = appendTypeSettings(b, 2, &t.Settings)
-	b = putInt(b, 3, t.Bucket)
-	return putInt(b, 4, t.BucketT)
+	b = wire.PutInt(b, 3, t.Bucket)
+	return wire.PutInt(b, 4, t.BucketT)
 }
 
 func decodeTypeRecord(r *fieldReader, names *interner) *typeRecord {
 	t := &typeRecord{}
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			t.Name = names.intern(r.single())
+			t.Name = names.intern(r.Single())
 		case 2:
-			in := fieldReader{rest: r.single()}
+			in := fieldsOf(r.Single())
 			t.Settings = decodeTypeSettings(&in)
-			r.within(in.err)
+			r.Within(in.Err)
 		case 3:
-			t.Bucket = r.int64()
+			t.Bucket = r.Int64()
 		case 4:
-			t.BucketT = r.int64()
+			t.BucketT = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return t
 }
 
 func appendGoneRecord(b []byte, id uint64, g *gone) []byte {
-	b = putID(b, 1, id)
-	b = putString(b, 2, g.Key)
-	b = putUint(b, 3, uint64(g.Status))
-	b = putString(b, 4, g.WorkerID)
-	b = putID(b, 5, g.Token)
-	b = putUint(b, 6, uint64(g.Outcome))
-	b = putUint(b, 7, g.Same)
-	b = putInt(b, 8, g.ForgetU)
+	b = wire.PutID(b, 1, id)
+	b = wire.PutString(b, 2, g.Key)
+	b = wire.PutUint(b, 3, uint64(g.Status))
+	b = wire.PutString(b, 4, g.WorkerID)
+	b = wire.PutID(b, 5, g.Token)
+	b = wire.PutUint(b, 6, uint64(g.Outcome))
+	b = wire.PutUint(b, 7, g.Same)
+	b = wire.PutInt(b, 8, g.ForgetU)
 	b = appendThen(b, 9, g.Then)
-	b = putString(b, 10, g.Type)
-	return putBool(b, 11, g.KeyOfType)
+	b = wire.PutString(b, 10, g.Type)
+	return wire.PutBool(b, 11, g.KeyOfType)
 }
 
 func decodeGoneRecord(r *fieldReader, names *interner) (id uint64, _ *gone) {
 	g := &gone{}
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			id = r.id()
+			id = r.ID()
 		case 2:
-			g.Key = r.string()
+			g.Key = r.Text()
 		case 3:
-			g.Status = Status(r.enum(uint64(StatusCancelled)))
+			g.Status = Status(r.Enum(uint64(StatusCancelled)))
 		case 4:
-			g.WorkerID = names.intern(r.single())
+			g.WorkerID = names.intern(r.Single())
 		case 5:
-			g.Token = r.id()
+			g.Token = r.ID()
 		case 6:
-			g.Outcome = Outcome(r.enum(uint64(OutcomeCancelled)))
+			g.Outcome = Outcome(r.Enum(uint64(OutcomeCancelled)))
 		case 7:
-			g.Same = r.uint(math.MaxUint64)
+			g.Same = r.Uint(math.MaxUint64)
 		case 8:
-			g.ForgetU = r.int64()
+			g.ForgetU = r.Int64()
 		case 9:
 			g.Then = r.then()
 		case 10:
-			g.Type = names.intern(r.single())
+			g.Type = names.intern(r.Single())
 		case 11:
-			g.KeyOfType = r.bool()
+			g.KeyOfType = r.Bool()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return id, g
@@ -513,39 +515,39 @@ func decodeGoneRecord(r *fieldReader, names *interner) (id uint64, _ *gone) {
 
 // appendEndRecord appends what a snapshot ends with.
 func appendEndRecord(b []byte, n recordCounts, hash [16]byte) []byte {
-	b = putUint(b, 1, n.tasks)
-	b = putUint(b, 2, n.requests)
-	b = putUint(b, 3, n.nodes)
-	b = putBytes(b, 4, hash[:])
-	b = putUint(b, 5, n.types)
-	b = putUint(b, 6, n.gone)
-	b = putUint(b, 7, n.trail)
-	return putUint(b, 8, n.schedules)
+	b = wire.PutUint(b, 1, n.tasks)
+	b = wire.PutUint(b, 2, n.requests)
+	b = wire.PutUint(b, 3, n.nodes)
+	b = wire.PutBytes(b, 4, hash[:])
+	b = wire.PutUint(b, 5, n.types)
+	b = wire.PutUint(b, 6, n.gone)
+	b = wire.PutUint(b, 7, n.trail)
+	return wire.PutUint(b, 8, n.schedules)
 }
 
 func decodeEndRecord(r *fieldReader) (n recordCounts, hash [16]byte) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			n.tasks = r.uint(math.MaxUint64)
+			n.tasks = r.Uint(math.MaxUint64)
 		case 2:
-			n.requests = r.uint(math.MaxUint64)
+			n.requests = r.Uint(math.MaxUint64)
 		case 3:
-			n.nodes = r.uint(math.MaxUint64)
+			n.nodes = r.Uint(math.MaxUint64)
 		case 4:
-			if copy(hash[:], r.single()) != len(hash) {
-				r.fail("it is no hash")
+			if copy(hash[:], r.Single()) != len(hash) {
+				r.Fail("it is no hash")
 			}
 		case 5:
-			n.types = r.uint(math.MaxUint64)
+			n.types = r.Uint(math.MaxUint64)
 		case 6:
-			n.gone = r.uint(math.MaxUint64)
+			n.gone = r.Uint(math.MaxUint64)
 		case 7:
-			n.trail = r.uint(math.MaxUint64)
+			n.trail = r.Uint(math.MaxUint64)
 		case 8:
-			n.schedules = r.uint(math.MaxUint64)
+			n.schedules = r.Uint(math.MaxUint64)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return n, hash

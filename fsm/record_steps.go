@@ -1,12 +1,16 @@
 package fsm
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // appendStepsRecord appends the fields of a task's record that are of parents and
 // steps. The plan is in the parent's record alone.
 func appendStepsRecord(b []byte, o *Options) []byte {
 	if o.Step != nil {
-		b = putID(b, 36, o.Step.ParentID)
+		b = wire.PutID(b, 36, o.Step.ParentID)
 	}
 	if o.Parent == nil {
 		return b
@@ -17,15 +21,15 @@ func appendStepsRecord(b []byte, o *Options) []byte {
 
 // appendPlan appends the field num, a message.
 func appendPlan(b []byte, num protowire.Number, p *Plan) []byte {
-	b, outer := beginMessage(b, num)
+	b, outer := wire.BeginMessage(b, num)
 	for i := range p.Steps {
 		var start int
-		b, start = beginMessage(b, 1)
-		b = putString(b, 1, p.Steps[i].Name)
-		b = endLength(appendPlaces(b, 2, p.Steps[i].DependsOn), start)
+		b, start = wire.BeginMessage(b, 1)
+		b = wire.PutString(b, 1, p.Steps[i].Name)
+		b = wire.EndLength(appendPlaces(b, 2, p.Steps[i].DependsOn), start)
 	}
-	b = putBool(b, 2, p.ByClaim)
-	return endLength(putBool(b, 3, p.Continue), outer)
+	b = wire.PutBool(b, 2, p.ByClaim)
+	return wire.EndLength(wire.PutBool(b, 3, p.Continue), outer)
 }
 
 // appendFinalization appends the field num, a message; nothing if v is nil.
@@ -34,85 +38,85 @@ func appendFinalization(b []byte, num protowire.Number, v *Finalization) []byte 
 		return b
 	}
 	mark := len(b)
-	b, outer := beginMessage(b, num)
-	b = putString(b, 1, v.ProcessorID)
-	b = putID(b, 2, v.Token)
-	b = putInt(b, 3, v.TimeoutMS)
-	b = putInt(b, 4, v.EndU)
+	b, outer := wire.BeginMessage(b, num)
+	b = wire.PutString(b, 1, v.ProcessorID)
+	b = wire.PutID(b, 2, v.Token)
+	b = wire.PutInt(b, 3, v.TimeoutMS)
+	b = wire.PutInt(b, 4, v.EndU)
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
 		var start int
-		b, start = beginMessage(b, 5)
-		b = putString(b, 1, a.ProcessorID)
-		b = putUint(b, 2, uint64(a.Outcome))
-		b = putString(b, 3, a.Holder)
-		b = putUint(b, 4, uint64(a.State))
-		b = endLength(putInt(b, 5, a.At), start)
+		b, start = wire.BeginMessage(b, 5)
+		b = wire.PutString(b, 1, a.ProcessorID)
+		b = wire.PutUint(b, 2, uint64(a.Outcome))
+		b = wire.PutString(b, 3, a.Holder)
+		b = wire.PutUint(b, 4, uint64(a.State))
+		b = wire.EndLength(wire.PutInt(b, 5, a.At), start)
 	}
-	return endOptional(b, mark, outer)
+	return wire.EndOptional(b, mark, outer)
 }
 
 // decodeStepsRecord reads the field, one of appendStepsRecord's. A step gets its
 // plan from its parent later.
 func decodeStepsRecord(r *fieldReader, o *Options, names *interner) {
-	switch r.num {
+	switch r.Num {
 	case 36:
-		o.Step = &Step{ParentID: r.id()}
+		o.Step = &Step{ParentID: r.ID()}
 	case 37:
 		o.Parent = &Parent{Plan: r.plan(names)}
 	case 38:
 		if o.Parent == nil {
-			r.fail("the finalization of a task without steps")
+			r.Fail("the finalization of a task without steps")
 			return
 		}
 		o.Parent.Finalization = r.finalization(names)
 	default:
-		r.unknown()
+		r.Unknown()
 	}
 }
 
 // plan reads the field, a message Plan.
 func (r *fieldReader) plan(names *interner) *Plan {
-	in := fieldReader{rest: r.single()}
+	in := fieldsOf(r.Single())
 	p := &Plan{}
-	for in.next() {
-		switch in.num {
+	for in.Next() {
+		switch in.Num {
 		case 1:
 			if p.Steps == nil {
-				p.Steps = make([]PlannedStep, 0, min(in.run(), StepsMax))
+				p.Steps = make([]PlannedStep, 0, min(in.Run(), StepsMax))
 			}
-			in.bound(len(p.Steps), StepsMax)
-			one := fieldReader{rest: in.raw()}
+			in.Bound(len(p.Steps), StepsMax)
+			one := fieldsOf(in.Raw())
 			p.Steps = append(p.Steps, decodePlannedStep(&one, names))
-			in.within(one.err)
+			in.Within(one.Err)
 		case 2:
-			p.ByClaim = in.bool()
+			p.ByClaim = in.Bool()
 		case 3:
-			p.Continue = in.bool()
+			p.Continue = in.Bool()
 		default:
-			in.unknown()
+			in.Unknown()
 		}
 	}
-	if in.err == nil && len(p.Steps) == 0 {
-		in.fail("a plan without steps")
+	if in.Err == nil && len(p.Steps) == 0 {
+		in.Fail("a plan without steps")
 	}
 	for place := range p.Steps {
 		in.checkPlaces(p.Steps[place].DependsOn, place, len(p.Steps))
 	}
-	r.within(in.err)
+	r.Within(in.Err)
 	p.link()
 	return p
 }
 
 func decodePlannedStep(r *fieldReader, names *interner) (s PlannedStep) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			s.Name = names.intern(r.single())
+			s.Name = names.intern(r.Single())
 		case 2:
 			s.DependsOn = r.place(s.DependsOn)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return s
@@ -120,49 +124,49 @@ func decodePlannedStep(r *fieldReader, names *interner) (s PlannedStep) {
 
 // finalization reads the field, a message Finalization.
 func (r *fieldReader) finalization(names *interner) *Finalization {
-	in := fieldReader{rest: r.single()}
+	in := fieldsOf(r.Single())
 	v := &Finalization{}
-	for in.next() {
-		switch in.num {
+	for in.Next() {
+		switch in.Num {
 		case 1:
-			v.ProcessorID = names.intern(in.single())
+			v.ProcessorID = names.intern(in.Single())
 		case 2:
-			v.Token = in.id()
+			v.Token = in.ID()
 		case 3:
-			v.TimeoutMS = in.int64()
+			v.TimeoutMS = in.Int64()
 		case 4:
-			v.EndU = in.int64()
+			v.EndU = in.Int64()
 		case 5:
 			if v.Attempts == nil {
-				v.Attempts = make([]FinalizationAttempt, 0, min(in.run(), finalizationAttemptsMax))
+				v.Attempts = make([]FinalizationAttempt, 0, min(in.Run(), finalizationAttemptsMax))
 			}
-			in.bound(len(v.Attempts), finalizationAttemptsMax)
-			one := fieldReader{rest: in.raw()}
+			in.Bound(len(v.Attempts), finalizationAttemptsMax)
+			one := fieldsOf(in.Raw())
 			v.Attempts = append(v.Attempts, decodeFinalizationAttempt(&one, names))
-			in.within(one.err)
+			in.Within(one.Err)
 		default:
-			in.unknown()
+			in.Unknown()
 		}
 	}
-	r.within(in.err)
+	r.Within(in.Err)
 	return v
 }
 
 func decodeFinalizationAttempt(r *fieldReader, names *interner) (a FinalizationAttempt) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			a.ProcessorID = names.intern(r.single())
+			a.ProcessorID = names.intern(r.Single())
 		case 2:
-			a.Outcome = FinalizationOutcome(r.enum(uint64(FinalizationNotReady)))
+			a.Outcome = FinalizationOutcome(r.Enum(uint64(FinalizationNotReady)))
 		case 3:
-			a.Holder = names.intern(r.single())
+			a.Holder = names.intern(r.Single())
 		case 4:
-			a.State = FinalizationState(r.enum(uint64(StateCancelled)))
+			a.State = FinalizationState(r.Enum(uint64(StateCancelled)))
 		case 5:
-			a.At = r.int64()
+			a.At = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return a

@@ -17,7 +17,7 @@ const (
 )
 
 // recordReader walks the fields of a record that this machine wrote itself, to look
-// at some of them. Nothing is checked as in fieldReader: what it does not
+// at some of them. Nothing is checked as in wire.Reader: what it does not
 // understand ends the walk.
 type recordReader struct {
 	rest  []byte

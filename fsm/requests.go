@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 
 	"github.com/tidwall/btree"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Bounds of what is remembered of claim requests.
@@ -168,7 +170,7 @@ func (m *Machine) choiceOfNext(c ClaimNext) uint64 {
 
 // choiceOfTask is choiceOfNext for a claim by id.
 func (m *Machine) choiceOfTask(c ClaimTask) uint64 {
-	m.choosing = putID(append(m.choosing[:0], byte(kindClaimTask)), 1, c.ID)
+	m.choosing = wire.PutID(append(m.choosing[:0], byte(kindClaimTask)), 1, c.ID)
 	return choiceHash(m.choosing)
 }
 

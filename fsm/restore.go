@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // RestoreBegin begins a restore: the chunks that follow are a snapshot, as Graft
@@ -173,55 +175,55 @@ func hasChunk(b []byte) bool {
 	return length > chunkMax || len(b) >= chunkHead+int(length)+chunkTail
 }
 
-func (c RestoreBegin) appendBody(b []byte) []byte { return putUint(b, 1, c.Bytes) }
+func (c RestoreBegin) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Bytes) }
 
 func (RestoreBegin) decode(r fieldReader) (Command, error) {
 	var c RestoreBegin
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Bytes = r.uint(math.MaxUint64)
+			c.Bytes = r.Uint(math.MaxUint64)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c RestoreChunk) appendBody(b []byte) []byte {
-	b = putUint(b, 1, c.Begin)
-	b = putUint(b, 2, c.Offset)
-	return putBytes(b, 3, c.Data)
+	b = wire.PutUint(b, 1, c.Begin)
+	b = wire.PutUint(b, 2, c.Offset)
+	return wire.PutBytes(b, 3, c.Data)
 }
 
 func (RestoreChunk) decode(r fieldReader) (Command, error) {
 	var c RestoreChunk
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Begin = r.uint(math.MaxUint64)
+			c.Begin = r.Uint(math.MaxUint64)
 		case 2:
-			c.Offset = r.uint(math.MaxUint64)
+			c.Offset = r.Uint(math.MaxUint64)
 		case 3:
-			c.Data = r.bytes()
+			c.Data = r.Bytes()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
-func (c RestoreEnd) appendBody(b []byte) []byte { return putUint(b, 1, c.Begin) }
+func (c RestoreEnd) appendBody(b []byte) []byte { return wire.PutUint(b, 1, c.Begin) }
 
 func (RestoreEnd) decode(r fieldReader) (Command, error) {
 	var c RestoreEnd
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Begin = r.uint(math.MaxUint64)
+			c.Begin = r.Uint(math.MaxUint64)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // restorer is an empty cluster's machine, into which a backup is restored through
@@ -275,8 +277,8 @@ func TestRestore_refused(t *testing.T) {
 	for name, change := range map[string]func(*header){
 		"older by U":              func(h *header) { h.Stamp.U = math.MaxInt64 },
 		"older by T":              func(h *header) { h.Stamp.T = math.MaxInt64 },
-		"ids that were given out": func(h *header) { h.NextID = idMax },
-		"tokens that were":        func(h *header) { h.NextToken = idMax },
+		"ids that were given out": func(h *header) { h.NextID = wire.IDMax },
+		"tokens that were":        func(h *header) { h.NextToken = wire.IDMax },
 		"a lower level":           func(h *header) { h.Level++ },
 	} {
 		r := newRestorer(t)

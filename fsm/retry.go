@@ -1,6 +1,10 @@
 package fsm
 
-import "math"
+import (
+	"math"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Retry makes a failed, cancelled or claimed task pending. AddAttempts is
 // added to a limited MaxAttempts first. Token 0 means none was sent. Of a parent
@@ -170,39 +174,39 @@ func (m *Machine) drop(t *Task) {
 }
 
 func (c Retry) appendBody(b []byte) []byte {
-	b = putID(b, 1, c.ID)
-	b = putID(b, 2, c.Token)
-	return putInt(b, 3, int64(c.AddAttempts))
+	b = wire.PutID(b, 1, c.ID)
+	b = wire.PutID(b, 2, c.Token)
+	return wire.PutInt(b, 3, int64(c.AddAttempts))
 }
 
 func (Retry) decode(r fieldReader) (Command, error) {
 	var c Retry
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.id()
+			c.ID = r.ID()
 		case 2:
-			c.Token = r.id()
+			c.Token = r.ID()
 		case 3:
-			c.AddAttempts = r.int32()
+			c.AddAttempts = r.Int32()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
-func (c Delete) appendBody(b []byte) []byte { return putID(b, 1, c.ID) }
+func (c Delete) appendBody(b []byte) []byte { return wire.PutID(b, 1, c.ID) }
 
 func (Delete) decode(r fieldReader) (Command, error) {
 	var c Delete
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.ID = r.id()
+			c.ID = r.ID()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/btree"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // SetSchedule makes the schedule, or replaces the one of its name. Result.Created
@@ -283,92 +285,92 @@ func bytesOfSchedule(v *ScheduleView) int64 {
 
 func (c SetSchedule) appendBody(b []byte) []byte {
 	b = appendScheduleField(b, 1, &c.Schedule)
-	return putString(b, 2, c.By)
+	return wire.PutString(b, 2, c.By)
 }
 
 func (SetSchedule) decode(r fieldReader) (Command, error) {
 	var c SetSchedule
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
 			c.Schedule = r.schedule()
 		case 2:
-			c.By = r.string()
+			c.By = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c DeleteSchedule) appendBody(b []byte) []byte {
-	b = putString(b, 1, c.Name)
-	return putString(b, 2, c.By)
+	b = wire.PutString(b, 1, c.Name)
+	return wire.PutString(b, 2, c.By)
 }
 
 func (DeleteSchedule) decode(r fieldReader) (Command, error) {
 	var c DeleteSchedule
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Name = r.string()
+			c.Name = r.Text()
 		case 2:
-			c.By = r.string()
+			c.By = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c RunSchedules) appendBody(b []byte) []byte { return appendScheduleRuns(b, c.Items) }
 
 func (RunSchedules) decode(r fieldReader) (Command, error) {
 	var c RunSchedules
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
 			if c.Items == nil {
-				c.Items = make([]ScheduleRun, 0, r.run())
+				c.Items = make([]ScheduleRun, 0, r.Run())
 			}
-			in := fieldReader{rest: r.raw()}
+			in := fieldsOf(r.Raw())
 			c.Items = append(c.Items, decodeScheduleRun(&in))
-			r.within(in.err)
+			r.Within(in.Err)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func appendScheduleRuns(b []byte, items []ScheduleRun) []byte {
 	for i := range items {
 		var start int
-		b, start = beginMessage(b, 1)
-		b = putString(b, 1, items[i].Name)
-		b = putUint(b, 2, items[i].Version)
-		b = putInt(b, 3, items[i].Slot)
-		b = putInt(b, 4, items[i].Next)
-		b = endLength(putBool(b, 5, items[i].Skip), start)
+		b, start = wire.BeginMessage(b, 1)
+		b = wire.PutString(b, 1, items[i].Name)
+		b = wire.PutUint(b, 2, items[i].Version)
+		b = wire.PutInt(b, 3, items[i].Slot)
+		b = wire.PutInt(b, 4, items[i].Next)
+		b = wire.EndLength(wire.PutBool(b, 5, items[i].Skip), start)
 	}
 	return b
 }
 
 func decodeScheduleRun(r *fieldReader) (s ScheduleRun) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			s.Name = r.string()
+			s.Name = r.Text()
 		case 2:
-			s.Version = r.uint(1<<64 - 1)
+			s.Version = r.Uint(1<<64 - 1)
 		case 3:
-			s.Slot = r.int64()
+			s.Slot = r.Int64()
 		case 4:
-			s.Next = r.int64()
+			s.Next = r.Int64()
 		case 5:
-			s.Skip = r.bool()
+			s.Skip = r.Bool()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return s

@@ -5,38 +5,40 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 func appendScheduleRecord(b []byte, v *ScheduleView) []byte {
 	b = appendScheduleField(b, 1, &v.Schedule)
-	b = putUint(b, 2, v.Version)
-	b = putID(b, 3, v.LastTaskID)
-	b = putInt(b, 4, v.LastRunAt)
-	b = putUint(b, 5, v.Skipped)
-	b = putInt(b, 6, v.CreatedAt)
-	return putInt(b, 7, v.UpdatedAt)
+	b = wire.PutUint(b, 2, v.Version)
+	b = wire.PutID(b, 3, v.LastTaskID)
+	b = wire.PutInt(b, 4, v.LastRunAt)
+	b = wire.PutUint(b, 5, v.Skipped)
+	b = wire.PutInt(b, 6, v.CreatedAt)
+	return wire.PutInt(b, 7, v.UpdatedAt)
 }
 
 func decodeScheduleRecord(r *fieldReader) *ScheduleView {
 	v := &ScheduleView{}
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
 			v.Schedule = r.schedule()
 		case 2:
-			v.Version = r.uint(math.MaxUint64)
+			v.Version = r.Uint(math.MaxUint64)
 		case 3:
-			v.LastTaskID = r.id()
+			v.LastTaskID = r.ID()
 		case 4:
-			v.LastRunAt = r.int64()
+			v.LastRunAt = r.Int64()
 		case 5:
-			v.Skipped = r.uint(math.MaxUint64)
+			v.Skipped = r.Uint(math.MaxUint64)
 		case 6:
-			v.CreatedAt = r.int64()
+			v.CreatedAt = r.Int64()
 		case 7:
-			v.UpdatedAt = r.int64()
+			v.UpdatedAt = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return v
@@ -44,8 +46,8 @@ func decodeScheduleRecord(r *fieldReader) *ScheduleView {
 
 func (s *snapshotReader) schedule(r *fieldReader) error {
 	v := decodeScheduleRecord(r)
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	all := s.m.schedules
 	switch {
@@ -68,49 +70,50 @@ func (s *snapshotReader) schedule(r *fieldReader) error {
 // appendScheduleField appends the field num, a message.
 func appendScheduleField(b []byte, num protowire.Number, s *Schedule) []byte {
 	mark := len(b)
-	b, outer := beginMessage(b, num)
-	b = putString(b, 1, s.Name)
+	b, outer := wire.BeginMessage(b, num)
+	b = wire.PutString(b, 1, s.Name)
 	inner := len(b)
-	b, start := beginMessage(b, 2)
-	b = endOptional(appendNewTask(b, &s.Task), inner, start)
-	b = putString(b, 3, s.Cron)
-	b = putString(b, 4, s.Timezone)
-	b = putInt(b, 5, s.EveryMS)
-	b = putBool(b, 6, s.OverlapAllow)
-	b = putBool(b, 7, s.CatchUpSkip)
-	b = putBool(b, 8, s.Paused)
-	return endOptional(putInt(b, 9, s.NextRunAt), mark, outer)
+	b, start := wire.BeginMessage(b, 2)
+	b = wire.EndOptional(appendNewTask(b, &s.Task), inner, start)
+	b = wire.PutString(b, 3, s.Cron)
+	b = wire.PutString(b, 4, s.Timezone)
+	b = wire.PutInt(b, 5, s.EveryMS)
+	b = wire.PutBool(b, 6, s.OverlapAllow)
+	b = wire.PutBool(b, 7, s.CatchUpSkip)
+	b = wire.PutBool(b, 8, s.Paused)
+	return wire.EndOptional(wire.PutInt(b, 9, s.NextRunAt), mark, outer)
 }
 
 // schedule reads the field, a message Schedule.
 func (r *fieldReader) schedule() (s Schedule) {
-	in := fieldReader{rest: r.single()}
-	for in.next() {
-		switch in.num {
+	in := fieldsOf(r.Single())
+	for in.Next() {
+		switch in.Num {
 		case 1:
-			s.Name = in.string()
+			s.Name = in.Text()
 		case 2:
-			task := fieldReader{rest: in.single(), plain: true}
+			task := fieldsOf(in.Single())
+			task.plain = true
 			s.Task = decodeNewTask(&task)
-			in.within(task.err)
+			in.Within(task.Err)
 		case 3:
-			s.Cron = in.string()
+			s.Cron = in.Text()
 		case 4:
-			s.Timezone = in.string()
+			s.Timezone = in.Text()
 		case 5:
-			s.EveryMS = in.int64()
+			s.EveryMS = in.Int64()
 		case 6:
-			s.OverlapAllow = in.bool()
+			s.OverlapAllow = in.Bool()
 		case 7:
-			s.CatchUpSkip = in.bool()
+			s.CatchUpSkip = in.Bool()
 		case 8:
-			s.Paused = in.bool()
+			s.Paused = in.Bool()
 		case 9:
-			s.NextRunAt = in.int64()
+			s.NextRunAt = in.Int64()
 		default:
-			in.unknown()
+			in.Unknown()
 		}
 	}
-	r.within(in.err)
+	r.Within(in.Err)
 	return s
 }

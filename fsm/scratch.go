@@ -1,6 +1,6 @@
 package fsm
 
-import "encoding/binary"
+import "github.com/claimq/claimq/fsm/wire"
 
 // scratch is what those commands are decoded into that come with every task.
 // Each is applied before the next one is decoded, so they share memory. The state
@@ -12,7 +12,7 @@ type scratch struct {
 	then     ClaimNext // of complete
 
 	tasks []NewTask // of submit or complete; at most scratchMax
-	names names
+	names wire.Names
 	lists typeLists
 	list  *typeList // the types of claim or then, if they are one of lists
 }
@@ -47,24 +47,24 @@ func (s *scratch) newClaim() *ClaimNext {
 	return &s.then
 }
 
-// names are strings that come again and again, as those of workers and of types:
-// they are shared in place of being made anew. A name takes the place of another
-// with its hash.
-type names [256]string
-
-// of returns b as a string.
-func (n *names) of(b []byte) string {
-	slot := &n[hashEnd(b)]
-	if *slot != string(b) {
-		*slot = string(b)
-	}
-	return *slot
+// fieldReader reads a command, or a record: beside the fields it knows what the
+// command is decoded into.
+type fieldReader struct {
+	wire.Reader
+	plain   bool     // of a NewTask: one that has no steps, so that nothing nests
+	scratch *scratch // what lists and names are made of; nil: of memory of their own
 }
 
-// hashEnd hashes the last 8 bytes of a name: there is where names of one kind
-// differ.
-func hashEnd(b []byte) uint8 {
-	var end [8]byte
-	copy(end[:], b[max(0, len(b)-len(end)):])
-	return uint8(uint64(fnvPrime) * (binary.LittleEndian.Uint64(end[:]) + uint64(len(b))) >> 56)
+// fieldsOf returns a reader of the message, which makes memory of its own for all.
+func fieldsOf(message []byte) fieldReader {
+	return fieldReader{Reader: wire.Reader{Rest: message}}
+}
+
+// fieldsOf returns a reader of the message, which decodes into s unless that is nil.
+func (s *scratch) fieldsOf(message []byte) fieldReader {
+	r := fieldsOf(message)
+	if s != nil {
+		r.scratch, r.Names = s, &s.names
+	}
+	return r
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // TestApply_KeepsNothingOfItsScratch applies the same log encoded, and decoded
@@ -108,16 +110,16 @@ func TestScratch_DecodesWhatWasEncoded(t *testing.T) {
 
 // Names are what they were made of, also when many share a place.
 func TestNames_Of(t *testing.T) { // not parallel: it counts allocations
-	var n names
+	var n wire.Names
 	for i := range 4 * len(n) {
 		for _, name := range []string{fmt.Sprint("worker-", i), "", "x", "mail"} {
-			if got := n.of([]byte(name)); got != name {
+			if got := n.Of([]byte(name)); got != name {
 				t.Fatalf("%q became %q", name, got)
 			}
 		}
 	}
 	mail := []byte("mail")
-	if got := testing.AllocsPerRun(10, func() { n.of(mail) }); got != 0 {
+	if got := testing.AllocsPerRun(10, func() { n.Of(mail) }); got != 0 {
 		t.Errorf("a known name allocates %v times", got)
 	}
 }

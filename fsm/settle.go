@@ -1,6 +1,10 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // Hold names a claim as its worker does. Token 0 means that the worker sent
 // none: then only WorkerID is checked.
@@ -285,20 +289,20 @@ func attemptsLeft(t *Task) bool {
 
 // appendHold appends what the commands of a claim's worker begin with.
 func appendHold(b []byte, h Hold) []byte {
-	b = putID(b, 1, h.ID)
-	b = putString(b, 2, h.WorkerID)
-	return putID(b, 3, h.Token)
+	b = wire.PutID(b, 1, h.ID)
+	b = wire.PutString(b, 2, h.WorkerID)
+	return wire.PutID(b, 3, h.Token)
 }
 
 // hold reads the field into h if it is one of Hold's, and reports whether it is.
 func (r *fieldReader) hold(h *Hold) bool {
-	switch r.num {
+	switch r.Num {
 	case 1:
-		h.ID = r.id()
+		h.ID = r.ID()
 	case 2:
-		h.WorkerID = r.name()
+		h.WorkerID = r.Name()
 	case 3:
-		h.Token = r.id()
+		h.Token = r.ID()
 	default:
 		return false
 	}
@@ -307,69 +311,69 @@ func (r *fieldReader) hold(h *Hold) bool {
 
 func (c Fail) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
-	b = putString(b, 4, c.Error)
-	b = putBool(b, 5, c.RetryIn)
-	b = putInt(b, 6, c.RetryInMS)
-	return putBool(b, 7, c.Permanent)
+	b = wire.PutString(b, 4, c.Error)
+	b = wire.PutBool(b, 5, c.RetryIn)
+	b = wire.PutInt(b, 6, c.RetryInMS)
+	return wire.PutBool(b, 7, c.Permanent)
 }
 
 func (Fail) decode(r fieldReader) (Command, error) {
 	var c Fail
-	for r.next() {
+	for r.Next() {
 		switch {
 		case r.hold(&c.Hold):
-		case r.num == 4:
-			c.Error = r.string()
-		case r.num == 5:
-			c.RetryIn = r.bool()
-		case r.num == 6:
-			c.RetryInMS = r.int64()
-		case r.num == 7:
-			c.Permanent = r.bool()
+		case r.Num == 4:
+			c.Error = r.Text()
+		case r.Num == 5:
+			c.RetryIn = r.Bool()
+		case r.Num == 6:
+			c.RetryInMS = r.Int64()
+		case r.Num == 7:
+			c.Permanent = r.Bool()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c Extend) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
-	b = putInt(b, 4, c.LeaseMS)
-	return putBytes(b, 5, c.Progress)
+	b = wire.PutInt(b, 4, c.LeaseMS)
+	return wire.PutBytes(b, 5, c.Progress)
 }
 
 func (Extend) decode(r fieldReader) (Command, error) {
 	var c Extend
-	for r.next() {
+	for r.Next() {
 		switch {
 		case r.hold(&c.Hold):
-		case r.num == 4:
-			c.LeaseMS = r.int64()
-		case r.num == 5:
-			c.Progress = r.bytes()
+		case r.Num == 4:
+			c.LeaseMS = r.Int64()
+		case r.Num == 5:
+			c.Progress = r.Bytes()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c Release) appendBody(b []byte) []byte {
 	b = appendHold(b, c.Hold)
-	return putInt(b, 4, c.DelayMS)
+	return wire.PutInt(b, 4, c.DelayMS)
 }
 
 func (Release) decode(r fieldReader) (Command, error) {
 	var c Release
-	for r.next() {
+	for r.Next() {
 		switch {
 		case r.hold(&c.Hold):
-		case r.num == 4:
-			c.DelayMS = r.int64()
+		case r.Num == 4:
+			c.DelayMS = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

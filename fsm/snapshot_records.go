@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // snapshotReader takes the records of a snapshot, in the one order that they have,
 // checks each, and hands those of which there may be many to keep.
@@ -54,7 +58,7 @@ func (s *snapshotReader) chunk(kind recordKind, payload []byte) error {
 		return fmt.Errorf("%w: it is empty", ErrCorrupt)
 	}
 	for n := 1; len(payload) > 0; n++ {
-		size, skip := consumeVarint(payload)
+		size, skip := wire.Varint(payload)
 		if skip == 0 || size > uint64(len(payload)-skip) {
 			return fmt.Errorf("%w: record %d: bad size", ErrCorrupt, n)
 		}
@@ -73,7 +77,7 @@ func (s *snapshotReader) record(kind recordKind, record []byte) error {
 		return fmt.Errorf("%w: it is out of order, behind a %v", ErrCorrupt, s.last)
 	}
 	s.last = kind
-	r := fieldReader{rest: record}
+	r := fieldsOf(record)
 	var err error
 	switch kind {
 	case recordHeader:
@@ -105,8 +109,8 @@ func (s *snapshotReader) header(r *fieldReader) error {
 	s.m.header, s.want = decodeHeaderRecord(r)
 	h := &s.m.header
 	switch {
-	case r.err != nil:
-		return r.err
+	case r.Err != nil:
+		return r.Err
 	case h.Level > FeatureLevel:
 		return fmt.Errorf("%w: feature level %d, this one knows %d", ErrUnknownCommand, h.Level, FeatureLevel)
 	case h.NextID == 0 || h.NextToken == 0 || h.NextRequest == 0:
@@ -122,8 +126,8 @@ func (s *snapshotReader) task(r *fieldReader, record []byte) error {
 	decodeSharedTask(r, t, &s.names)
 	h := &s.m.header
 	switch {
-	case r.err != nil:
-		return r.err
+	case r.Err != nil:
+		return r.Err
 	case t.ID <= s.lastTask || t.ID >= h.NextID:
 		return fmt.Errorf("%w: id %d between %d and %d", ErrCorrupt, t.ID, s.lastTask, h.NextID)
 	case t.Token >= h.NextToken:
@@ -141,12 +145,12 @@ func (s *snapshotReader) task(r *fieldReader, record []byte) error {
 
 // decodeSharedTask reads a task's record. Parameters and payload are parts of it.
 func decodeSharedTask(r *fieldReader, t *Task, names *interner) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 3:
-			t.Params = r.single()
+			t.Params = r.Single()
 		case 4:
-			t.Payload = r.single()
+			t.Payload = r.Single()
 		default:
 			decodeTaskField(r, t, names)
 		}
@@ -156,8 +160,8 @@ func decodeSharedTask(r *fieldReader, t *Task, names *interner) {
 func (s *snapshotReader) request(r *fieldReader) error {
 	seq, q := decodeRequestRecord(r, &s.names)
 	switch {
-	case r.err != nil:
-		return r.err
+	case r.Err != nil:
+		return r.Err
 	case seq <= s.lastRequest || seq >= s.m.header.NextRequest:
 		return fmt.Errorf("%w: number %d between %d and %d", ErrCorrupt, seq, s.lastRequest, s.m.header.NextRequest)
 	}
@@ -169,8 +173,8 @@ func (s *snapshotReader) request(r *fieldReader) error {
 
 func (s *snapshotReader) node(r *fieldReader) error {
 	n := decodeNodeRecord(r)
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	if all := s.m.nodes; len(all) > 0 && n.UUID <= all[len(all)-1].UUID {
 		return fmt.Errorf("%w: node %q behind %q", ErrCorrupt, n.UUID, all[len(all)-1].UUID)
@@ -182,8 +186,8 @@ func (s *snapshotReader) node(r *fieldReader) error {
 
 func (s *snapshotReader) taskType(r *fieldReader) error {
 	t := decodeTypeRecord(r, &s.names)
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	all := s.m.settings
 	switch {
@@ -202,8 +206,8 @@ func (s *snapshotReader) taskType(r *fieldReader) error {
 func (s *snapshotReader) gone(r *fieldReader) error {
 	id, g := decodeGoneRecord(r, &s.names)
 	switch {
-	case r.err != nil:
-		return r.err
+	case r.Err != nil:
+		return r.Err
 	case id <= s.lastGone || id >= s.m.header.NextID:
 		return fmt.Errorf("%w: id %d between %d and %d", ErrCorrupt, id, s.lastGone, s.m.header.NextID)
 	case !g.Status.Ended():
@@ -220,8 +224,8 @@ func (s *snapshotReader) end(r *fieldReader) error {
 	counts, hash := decodeEndRecord(r)
 	got := s.got
 	switch {
-	case r.err != nil:
-		return r.err
+	case r.Err != nil:
+		return r.Err
 	case got != s.want || got != counts:
 		return fmt.Errorf("%w: %d tasks, %d claim requests, %d nodes, %d task types, %d removed tasks, %d parts of the trail and %d schedules differ from their counts",
 			ErrCorrupt, got.tasks, got.requests, got.nodes, got.types, got.gone, got.trail, got.schedules)

@@ -83,9 +83,9 @@ func seal(chunks []rawChunk) []rawChunk {
 	}
 	for i, c := range chunks {
 		for j, record := range c.records {
-			r := fieldReader{rest: record}
+			r := fieldsOf(record)
 			switch h, _ := decodeHeaderRecord(&r); {
-			case c.kind == recordHeader && r.err == nil:
+			case c.kind == recordHeader && r.Err == nil:
 				chunks[i].records[j] = appendHeaderRecord(nil, &h, n)
 			case c.kind == recordEnd:
 				chunks[i].records[j] = appendEndRecord(nil, n, hash.sum())
@@ -268,7 +268,7 @@ func TestReadSnapshot_RefusesCountsAndHash(t *testing.T) {
 	}
 	chunks := whole()
 	last := len(chunks) - 1
-	r := fieldReader{rest: chunks[last].records[0]}
+	r := fieldsOf(chunks[last].records[0])
 	counts, hash := decodeEndRecord(&r)
 	hash[15]++
 	chunks[last].records[0] = appendEndRecord(nil, counts, hash)

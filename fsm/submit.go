@@ -135,17 +135,17 @@ func (c Submit) appendBody(b []byte) []byte { return appendNewTasks(b, 1, c.Task
 
 func (Submit) decode(r fieldReader) (Command, error) {
 	var c Submit
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
 			c.Tasks = r.newTask(c.Tasks)
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	if r.scratch != nil {
 		r.scratch.submit = c
-		return &r.scratch.submit, r.err
+		return &r.scratch.submit, r.Err
 	}
-	return c, r.err
+	return c, r.Err
 }

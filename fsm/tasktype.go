@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/index"
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // SetType changes the settings of a task type: those whose bit is in Set. The
@@ -264,71 +265,71 @@ func (ts *typeState) findOldest() uint64 {
 }
 
 func (c SetType) appendBody(b []byte) []byte {
-	b = putString(b, 1, c.Type)
-	b = putUint(b, 2, uint64(c.Set))
+	b = wire.PutString(b, 1, c.Type)
+	b = wire.PutUint(b, 2, uint64(c.Set))
 	b = appendTypeSettings(b, 3, &c.Settings)
-	return putString(b, 4, c.By)
+	return wire.PutString(b, 4, c.By)
 }
 
 func (SetType) decode(r fieldReader) (Command, error) {
 	var c SetType
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Type = r.string()
+			c.Type = r.Text()
 		case 2:
-			c.Set = TypeFields(r.uint32())
-			if c.Set&^typeFieldsAll != 0 && r.err == nil {
-				r.err = fmt.Errorf("%w: setting of a type in %b", ErrUnknownCommand, c.Set)
+			c.Set = TypeFields(r.Uint32())
+			if c.Set&^typeFieldsAll != 0 && r.Err == nil {
+				r.Err = fmt.Errorf("%w: setting of a type in %b", ErrUnknownCommand, c.Set)
 			}
 		case 3:
-			in := fieldReader{rest: r.single()}
+			in := fieldsOf(r.Single())
 			c.Settings = decodeTypeSettings(&in)
-			r.within(in.err)
+			r.Within(in.Err)
 		case 4:
-			c.By = r.string()
+			c.By = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 // appendTypeSettings appends the field num, a message.
 func appendTypeSettings(b []byte, num protowire.Number, s *TypeSettings) []byte {
 	mark := len(b)
-	b, start := beginMessage(b, num)
-	b = putBool(b, 1, s.Paused)
-	b = putInt(b, 2, int64(s.MaxClaimed))
-	b = putInt(b, 3, s.RateLimit)
-	b = putInt(b, 4, s.LeaseMS)
-	b = putBool(b, 5, s.LimitSet)
-	b = putInt(b, 6, int64(s.MaxAttempts))
+	b, start := wire.BeginMessage(b, num)
+	b = wire.PutBool(b, 1, s.Paused)
+	b = wire.PutInt(b, 2, int64(s.MaxClaimed))
+	b = wire.PutInt(b, 3, s.RateLimit)
+	b = wire.PutInt(b, 4, s.LeaseMS)
+	b = wire.PutBool(b, 5, s.LimitSet)
+	b = wire.PutInt(b, 6, int64(s.MaxAttempts))
 	b = appendBackoff(b, 7, s.Backoff)
-	return endOptional(putSint64(b, 8, s.RetentionMS), mark, start)
+	return wire.EndOptional(wire.PutSint64(b, 8, s.RetentionMS), mark, start)
 }
 
 func decodeTypeSettings(r *fieldReader) (s TypeSettings) {
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			s.Paused = r.bool()
+			s.Paused = r.Bool()
 		case 2:
-			s.MaxClaimed = r.int32()
+			s.MaxClaimed = r.Int32()
 		case 3:
-			s.RateLimit = r.int64()
+			s.RateLimit = r.Int64()
 		case 4:
-			s.LeaseMS = r.int64()
+			s.LeaseMS = r.Int64()
 		case 5:
-			s.LimitSet = r.bool()
+			s.LimitSet = r.Bool()
 		case 6:
-			s.MaxAttempts = r.int32()
+			s.MaxAttempts = r.Int32()
 		case 7:
 			s.Backoff = r.backoff()
 		case 8:
-			s.RetentionMS = r.sint64()
+			s.RetentionMS = r.Sint64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return s

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // An event in a chunk of the trail. Everything is told against the chunk's base,
@@ -185,7 +187,7 @@ func (r *eventReader) varint() uint64 {
 		r.rest = r.rest[1:]
 		return uint64(v)
 	}
-	v, n := consumeVarint(r.rest)
+	v, n := wire.Varint(r.rest)
 	if n == 0 {
 		r.rest, r.bad = nil, true
 		return 0

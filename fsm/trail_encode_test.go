@@ -8,13 +8,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 func drawBase(t *rapid.T) eventBase {
 	return eventBase{
 		EventPos: EventPos{Index: rapid.Uint64Max(1<<50).Draw(t, "index"), Sub: rapid.Uint32().Draw(t, "sub")},
 		t:        rapid.Int64Range(0, 1<<42).Draw(t, "t"),
-		task:     rapid.Uint64Range(1, idMax).Draw(t, "task"), token: rapid.Uint64Range(1, idMax).Draw(t, "token"),
+		task:     rapid.Uint64Range(1, wire.IDMax).Draw(t, "task"), token: rapid.Uint64Range(1, wire.IDMax).Draw(t, "token"),
 	}
 }
 
@@ -24,12 +26,12 @@ func drawEvent(t *rapid.T, base *eventBase) (e Event, before uint64, until int64
 	e.T = base.t + rapid.Int64Range(0, 1<<40).Draw(t, "later")
 	e.Kind = rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventFinalized, EventNodeSet, EventTypeChanged, EventKeysReloaded}).Draw(t, "kind")
 	if !e.Kind.isAct() {
-		e.TaskID = rapid.Uint64Range(1, idMax).Draw(t, "task")
+		e.TaskID = rapid.Uint64Range(1, wire.IDMax).Draw(t, "task")
 		before = rapid.Uint64().Draw(t, "before")
 		e.Type = rapid.StringN(0, 20, eventNameMax).Draw(t, "type")
 	}
 	if rapid.Bool().Draw(t, "has claim") {
-		e.Token, e.Attempt = rapid.Uint64Range(1, idMax).Draw(t, "token"), rapid.Int32Range(0, math.MaxInt32).Draw(t, "attempt")
+		e.Token, e.Attempt = rapid.Uint64Range(1, wire.IDMax).Draw(t, "token"), rapid.Int32Range(0, math.MaxInt32).Draw(t, "attempt")
 		e.WorkerID = rapid.StringN(0, 20, eventNameMax).Draw(t, "worker")
 	} else if rapid.Bool().Draw(t, "has worker") { // a parent that was finalized without a claim
 		e.WorkerID = rapid.StringN(1, 20, eventNameMax).Draw(t, "worker")

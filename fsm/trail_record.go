@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // trailView is the trail as it was captured: what its chunks hold by then. The
@@ -83,35 +85,35 @@ func (v *trailView) addTo(hash *stateHash, turn hashTurn, breaks *breaks) (rotte
 }
 
 func appendTrailRecord(b []byte, c *trailBytes) []byte {
-	b = putUint(b, 1, c.start)
-	b = putUint(b, 2, c.base.Index)
-	b = putUint(b, 3, uint64(c.base.Sub))
-	b = putInt(b, 4, c.base.t)
-	b = putID(b, 5, c.base.task)
-	b = putID(b, 6, c.base.token)
-	return putBytes(b, 7, c.events)
+	b = wire.PutUint(b, 1, c.start)
+	b = wire.PutUint(b, 2, c.base.Index)
+	b = wire.PutUint(b, 3, uint64(c.base.Sub))
+	b = wire.PutInt(b, 4, c.base.t)
+	b = wire.PutID(b, 5, c.base.task)
+	b = wire.PutID(b, 6, c.base.token)
+	return wire.PutBytes(b, 7, c.events)
 }
 
 func decodeTrailRecord(r *fieldReader) *trailChunk {
 	c := &trailChunk{}
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.start = r.uint(math.MaxUint64)
+			c.start = r.Uint(math.MaxUint64)
 		case 2:
-			c.base.Index = r.uint(math.MaxUint64)
+			c.base.Index = r.Uint(math.MaxUint64)
 		case 3:
-			c.base.Sub = r.uint32()
+			c.base.Sub = r.Uint32()
 		case 4:
-			c.base.t = r.int64()
+			c.base.t = r.Int64()
 		case 5:
-			c.base.task = r.id()
+			c.base.task = r.ID()
 		case 6:
-			c.base.token = r.id()
+			c.base.token = r.ID()
 		case 7:
-			c.events = r.bytes()
+			c.events = r.Bytes()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
 	return c
@@ -120,34 +122,34 @@ func decodeTrailRecord(r *fieldReader) *trailChunk {
 // appendTrailHeader appends the fields of the header's record that are of the
 // trail.
 func appendTrailHeader(b []byte, h *trailHeader) []byte {
-	b = putInt(b, 15, h.Bounds.Bytes)
-	b = putInt(b, 16, h.Bounds.AgeMS)
-	b = putUint(b, 17, h.End)
-	b = putUint(b, 18, h.Newest.Index)
-	b = putUint(b, 19, uint64(h.Newest.Sub))
-	b = putUint(b, 20, h.Gone.Index)
-	return putUint(b, 21, uint64(h.Gone.Sub))
+	b = wire.PutInt(b, 15, h.Bounds.Bytes)
+	b = wire.PutInt(b, 16, h.Bounds.AgeMS)
+	b = wire.PutUint(b, 17, h.End)
+	b = wire.PutUint(b, 18, h.Newest.Index)
+	b = wire.PutUint(b, 19, uint64(h.Newest.Sub))
+	b = wire.PutUint(b, 20, h.Gone.Index)
+	return wire.PutUint(b, 21, uint64(h.Gone.Sub))
 }
 
 // decodeTrailHeader reads the field, one of appendTrailHeader's.
 func decodeTrailHeader(r *fieldReader, h *trailHeader) {
-	switch r.num {
+	switch r.Num {
 	case 15:
-		h.Bounds.Bytes = r.int64()
+		h.Bounds.Bytes = r.Int64()
 	case 16:
-		h.Bounds.AgeMS = r.int64()
+		h.Bounds.AgeMS = r.Int64()
 	case 17:
-		h.End = r.uint(math.MaxUint64)
+		h.End = r.Uint(math.MaxUint64)
 	case 18:
-		h.Newest.Index = r.uint(math.MaxUint64)
+		h.Newest.Index = r.Uint(math.MaxUint64)
 	case 19:
-		h.Newest.Sub = r.uint32()
+		h.Newest.Sub = r.Uint32()
 	case 20:
-		h.Gone.Index = r.uint(math.MaxUint64)
+		h.Gone.Index = r.Uint(math.MaxUint64)
 	case 21:
-		h.Gone.Sub = r.uint32()
+		h.Gone.Sub = r.Uint32()
 	default:
-		r.unknown()
+		r.Unknown()
 	}
 }
 
@@ -155,8 +157,8 @@ func decodeTrailHeader(r *fieldReader, h *trailHeader) {
 func (s *snapshotReader) trail(r *fieldReader) error {
 	c := decodeTrailRecord(r)
 	switch {
-	case r.err != nil:
-		return r.err
+	case r.Err != nil:
+		return r.Err
 	case len(c.events) == 0 || len(c.events) > trailChunkBytes || c.start > math.MaxUint64-trailChunkBytes:
 		return fmt.Errorf("%w: %d bytes of events at %d", ErrCorrupt, len(c.events), c.start)
 	case s.got.trail > 0 && c.start != s.trailEnd:

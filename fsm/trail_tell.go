@@ -1,6 +1,10 @@
 package fsm
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
 
 // SetTrail bounds what is kept of the trail; what is over it goes by whole
 // chunks, with this entry and, if that is very much, those that follow.
@@ -123,46 +127,46 @@ func (m *Machine) setTrail(c SetTrail) Result {
 }
 
 func (c SetTrail) appendBody(b []byte) []byte {
-	b = putInt(b, 1, c.Bytes)
-	return putInt(b, 2, c.AgeMS)
+	b = wire.PutInt(b, 1, c.Bytes)
+	return wire.PutInt(b, 2, c.AgeMS)
 }
 
 func (SetTrail) decode(r fieldReader) (Command, error) {
 	var c SetTrail
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Bytes = r.int64()
+			c.Bytes = r.Int64()
 		case 2:
-			c.AgeMS = r.int64()
+			c.AgeMS = r.Int64()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }
 
 func (c Tell) appendBody(b []byte) []byte {
 	if c.Kind <= eventLast { // another would make an entry that no node can read
-		b = putUint(b, 1, uint64(c.Kind))
+		b = wire.PutUint(b, 1, uint64(c.Kind))
 	}
-	b = putString(b, 2, c.By)
-	return putString(b, 3, c.What)
+	b = wire.PutString(b, 2, c.By)
+	return wire.PutString(b, 3, c.What)
 }
 
 func (Tell) decode(r fieldReader) (Command, error) {
 	var c Tell
-	for r.next() {
-		switch r.num {
+	for r.Next() {
+		switch r.Num {
 		case 1:
-			c.Kind = EventKind(r.enum(uint64(eventLast)))
+			c.Kind = EventKind(r.Enum(uint64(eventLast)))
 		case 2:
-			c.By = r.string()
+			c.By = r.Text()
 		case 3:
-			c.What = r.string()
+			c.What = r.Text()
 		default:
-			r.unknown()
+			r.Unknown()
 		}
 	}
-	return c, r.err
+	return c, r.Err
 }

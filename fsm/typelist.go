@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // typeLists remembers lists of types that claims came with: workers ask for the same
@@ -28,7 +30,7 @@ const typeListMax = 8 << 10
 // place returns the place of the list at the start of rest, a part of a command.
 func (l *typeLists) place(rest []byte) *typeList {
 	first := rest[:min(len(rest), 1+int(rest[0]))]
-	return &l[(int(hashEnd(first))+len(rest))%len(l)]
+	return &l[(int(wire.HashEnd(first))+len(rest))%len(l)]
 }
 
 // isAt reports whether the list, and no longer one, is at the start of rest, where
@@ -41,41 +43,25 @@ func (l *typeList) isAt(rest []byte, tag byte) bool {
 // types reads the field, a list of types, and all that follow it and belong to the
 // same list.
 func (r *fieldReader) types() []string {
-	if r.scratch == nil || r.typ != protowire.BytesType || len(r.rest) == 0 {
-		return r.strings(nil)
+	if r.scratch == nil || !r.HasLength() || len(r.Rest) == 0 {
+		return r.Strings(nil)
 	}
-	list := r.scratch.lists.place(r.rest)
-	if tag := byte(protowire.EncodeTag(r.num, r.typ)); list.isAt(r.rest, tag) {
-		r.rest = r.rest[len(list.encoded):]
+	list := r.scratch.lists.place(r.Rest)
+	if tag := byte(protowire.EncodeTag(r.Num, protowire.BytesType)); list.isAt(r.Rest, tag) {
+		r.Rest = r.Rest[len(list.encoded):]
 		r.scratch.list = list
 		return list.names
 	}
-	before := r.rest
-	names := r.strings(list.names[:0])
-	encoded := before[:len(before)-len(r.rest)]
-	if r.err != nil || len(encoded) > typeListMax {
+	before := r.Rest
+	names := r.Strings(list.names[:0])
+	encoded := before[:len(before)-len(r.Rest)]
+	if r.Err != nil || len(encoded) > typeListMax {
 		*list = typeList{}
 		return names
 	}
 	*list = typeList{encoded: append(list.encoded[:0], encoded...), names: names, slots: list.slots[:0]}
 	r.scratch.list = list
 	return names
-}
-
-// strings reads the field, a list of names, and all of the same number that follow
-// it. It appends them to list.
-func (r *fieldReader) strings(list []string) []string {
-	if n := r.run(); n > cap(list) {
-		list = make([]string, 0, n)
-	}
-	for {
-		list = append(list, r.nameOf(r.raw()))
-		ahead := *r
-		if !ahead.next() || ahead.num != r.num {
-			return list
-		}
-		*r = ahead
-	}
 }
 
 // locate returns the slots in ready of the listed types that there are.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // lifeGenerator makes random commands of feature level 2.
@@ -190,7 +192,7 @@ func (p *twins) same() { p.apply(p.command(p.plain), p.command(p.plain)) }
 // undone applies an entry that has, between two others, a batch that is refused
 // at its end; then some more.
 func (p *twins) undone(opsMax int) {
-	refused := Delete{ID: idMax}
+	refused := Delete{ID: wire.IDMax}
 	batch := Batch{Atomic: true, Ops: append(p.accepted(opsMax), refused)}
 	first, last := p.command(p.plain), p.command(p.plain)
 	p.pass()

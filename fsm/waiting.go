@@ -151,12 +151,12 @@ func (w waitingTasks) read(b []byte, t *Task) {
 
 // unpackRest reads what is left of a task's record, which is not its type.
 func unpackRest(b []byte, t *Task) {
-	r := fieldReader{rest: b}
-	for r.next() {
+	r := fieldsOf(b)
+	for r.Next() {
 		decodeTaskField(&r, t, nil)
 	}
-	if r.err != nil {
-		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: %v", r.err))
+	if r.Err != nil {
+		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: %v", r.Err))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // wide makes commands about many types and many tasks of each: more than what the
@@ -141,7 +143,7 @@ func (g *wide) clear(m *Machine) Command {
 		b.Ops = append(b.Ops, Delete{ID: id})
 	}
 	if len(b.Ops) == 0 || g.dice(3) == 0 {
-		b.Ops = append(b.Ops, Delete{ID: idMax}) // is refused
+		b.Ops = append(b.Ops, Delete{ID: wire.IDMax}) // is refused
 	}
 	return b
 }
@@ -169,7 +171,7 @@ func (g *wide) command(m *Machine) Command {
 			b.Ops = append(b.Ops, g.op(m))
 		}
 		if b.Atomic && g.dice(2) > 0 {
-			b.Ops = append(b.Ops, Delete{ID: idMax}) // is refused
+			b.Ops = append(b.Ops, Delete{ID: wire.IDMax}) // is refused
 		}
 		return b
 	case 6:
