@@ -169,7 +169,7 @@ func (a *attempt) send(kind repeat.Op, submits bool, body []byte) (decoded wire.
 // isFinal reports whether the server has decided.
 func isFinal(err error) bool {
 	var refusal *Error
-	return errors.Is(err, ErrStoreClosed) || errors.As(err, &refusal) && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
+	return errors.Is(err, ErrClosed) || errors.As(err, &refusal) && refusal.Status < http.StatusInternalServerError && refusal.Status != http.StatusTooManyRequests
 }
 
 // report counts the claim as settled, or what became of it else.

@@ -30,11 +30,11 @@ type Op struct {
 type OpResult struct {
 	// Task is the one that the op is about, as it is after it; of a submit whose
 	// key was taken, the task that has it. nil of a claim and a delete.
-	Task            *Task
-	Created         bool     // of a submit
-	Claims          []*Claim // of a claim; none: there was nothing to claim
-	CancelRequested bool     // of an extend, and of a cancel
-	Err             error
+	Task             *Task
+	Created, Differs bool     // of a submit, as of Submitted
+	Claims           []*Claim // of a claim; none: there was nothing to claim
+	CancelRequested  bool     // of an extend, and of a cancel
+	Err              error
 }
 
 // SubmitOp submits a task. One without an idempotency key gets a random one.
@@ -43,15 +43,16 @@ func SubmitOp(task Task) Op {
 	return Op{kind: repeat.OpSubmit, fields: fields, err: err, ownedKey: task.IdempotencyKey == ""}
 }
 
-// ClaimOp claims up to req.Limit tasks, and may get what ops before it
+// ClaimOp claims up to limit tasks, 1 to 1,000, and may get what ops before it
 // submitted. Wait is not used. In Atomically it is refused if there is nothing
 // to claim.
-func ClaimOp(req ClaimRequest) Op {
-	req.Limit, req.Wait = max(req.Limit, 1), 0
-	if err := req.check(); err != nil {
+func ClaimOp(req ClaimRequest, limit int) Op {
+	req.Wait = 0
+	if err := errors.Join(req.check(), checkLimit(limit)); err != nil {
 		return Op{kind: repeat.OpClaim, err: err}
 	}
 	w := req.wire()
+	w.Limit = limit
 	if w.ClaimRequestID == "" {
 		w.ClaimRequestID = rand.Text()
 	}
@@ -221,7 +222,7 @@ func (c *Client) opResult(o *Op, w *wire.OpResult, a *answer) OpResult {
 		}
 		return OpResult{Err: &Error{Status: w.Code.Status(), Code: string(w.Code), Text: w.Error, Advice: w.Message}}
 	}
-	r := OpResult{Created: w.Created || o.kind == repeat.OpSubmit && o.ownedKey, CancelRequested: w.CancelRequested}
+	r := OpResult{Created: w.Created || o.kind == repeat.OpSubmit && o.ownedKey, Differs: differs(w.SameRequest), CancelRequested: w.CancelRequested}
 	if w.Task != nil {
 		r.Task = fromWire(w.Task)
 		r.CancelRequested = r.CancelRequested || w.Task.CancelRequested

@@ -23,8 +23,8 @@ func TestClient_Batch(t *testing.T) {
 	results, err := cl.c.Batch(t.Context(),
 		SubmitOp(Task{Payload: []byte("[1,  2]")}),
 		SubmitOp(Task{Payload: []byte("1"), IdempotencyKey: "mine"}),
-		ClaimOp(ClaimRequest{WorkerID: "w1", RequestID: "r", Wait: time.Hour}),
-		ClaimOp(ClaimRequest{WorkerID: "w1", RequestID: "r2", Limit: 3}),
+		ClaimOp(ClaimRequest{WorkerID: "w1", RequestID: "r", Wait: time.Hour}, 1),
+		ClaimOp(ClaimRequest{WorkerID: "w1", RequestID: "r2"}, 3),
 		DeleteOp("99"), CancelOp("22"), cl.ExtendOp(time.Minute), cl.CompleteOp([]byte(`"x"`)))
 	if !errors.Is(err, ErrTaskNotFound) || !strings.Contains(err.Error(), "op 5 of 8, delete") {
 		t.Errorf("got %v", err)
@@ -106,12 +106,15 @@ func TestClient_Batch_sendsNothingMalformed(t *testing.T) {
 	t.Parallel()
 	s, cl := claimFor(t, refuses(wire.CodeInvalidRequest))
 	for name, op := range map[string]Op{
-		"submit": SubmitOp(Task{}), "claim": ClaimOp(ClaimRequest{}), "cancel": CancelOp("x"), "retry": RetryOp("0", 1), "delete": DeleteOp(""),
+		"submit": SubmitOp(Task{}), "claim": ClaimOp(ClaimRequest{}, 1), "cancel": CancelOp("x"), "retry": RetryOp("0", 1), "delete": DeleteOp(""),
 		"release": cl.ReleaseOp(-1), "extend": cl.ExtendOp(-1), "complete": cl.CompleteOp(nil, Task{}),
 	} {
 		if _, err := cl.c.Batch(t.Context(), op); err == nil || !strings.Contains(err.Error(), "op 1 of 1, "+name) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+	if _, err := cl.c.Batch(t.Context(), ClaimOp(ClaimRequest{WorkerID: "w1"}, 0)); err == nil || !strings.Contains(err.Error(), "claim: limit is 0") {
+		t.Errorf("limit: got %v", err)
 	}
 	if results, err := cl.c.Batch(t.Context()); err != nil || results != nil {
 		t.Errorf("of nothing: %v, %v", results, err)

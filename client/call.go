@@ -310,7 +310,7 @@ func (c *Client) newRequest(ctx context.Context, base string, r Request, redirec
 // broken is the outcome of a try without a whole answer.
 func broken(ctx context.Context, sent bool, err error) outcome {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err) // ErrStoreClosed, say
+		err = fmt.Errorf("%w: %w", cause, err) // ErrClosed, say
 	}
 	return outcome{verdict: repeat.Broken(sent && !isUntrusted(err)), err: err}
 }

@@ -22,9 +22,6 @@ type ClaimRequest struct {
 	// (higher first, equal ones oldest first) and asc for created_at (oldest
 	// first). Lowest priority first needs Types.
 	SortBy, SortOrder string
-	// Limit is how many ClaimMany takes at most, 1 to 1,000. 0 = 1. ClaimNext
-	// takes one.
-	Limit int
 	// Lease is how long the claim lasts. 0: the task's own, else its type's, else
 	// the server's default.
 	Lease time.Duration
@@ -43,7 +40,7 @@ type ClaimRequest struct {
 func (r *ClaimRequest) wire() wire.Claim {
 	return wire.Claim{
 		WorkerID: r.WorkerID, TaskTypes: r.Types, MaxAttemptsRemaining: r.MaxAttemptsRemaining,
-		SortBy: r.SortBy, SortOrder: r.SortOrder, Limit: r.Limit, LeaseMS: milliseconds(r.Lease), ClaimRequestID: r.RequestID,
+		SortBy: r.SortBy, SortOrder: r.SortOrder, LeaseMS: milliseconds(r.Lease), ClaimRequestID: r.RequestID,
 	}
 }
 
@@ -56,6 +53,14 @@ func (r *ClaimRequest) check() error {
 		return fmt.Errorf("lease is %v, it must not be negative", r.Lease)
 	case r.Wait < 0:
 		return fmt.Errorf("wait is %v, it must not be negative", r.Wait)
+	}
+	return nil
+}
+
+// checkLimit refuses what is no number of tasks to claim.
+func checkLimit(limit int) error {
+	if limit < 1 || limit > claimLimitMax {
+		return fmt.Errorf("limit is %d, it must be 1 to %d", limit, claimLimitMax)
 	}
 	return nil
 }
@@ -96,8 +101,7 @@ type Claim struct {
 // ended while the server may have been answering: what it claimed is claimable
 // again when the lease has ended.
 func (c *Client) ClaimNext(ctx context.Context, req ClaimRequest) (*Claim, error) {
-	req.Limit = 0
-	claims, err := c.claimTasks(ctx, claimPath, req)
+	claims, err := c.claimTasks(ctx, claimPath, req, 0)
 	if err != nil {
 		return nil, fmt.Errorf("claim next task: %w", err)
 	}
@@ -107,13 +111,16 @@ func (c *Client) ClaimNext(ctx context.Context, req ClaimRequest) (*Claim, error
 	return claims[0], nil
 }
 
-// ClaimMany claims up to req.Limit tasks in one step; if there are none, it
+// ClaimMany claims up to limit tasks, 1 to 1,000, in one step; if there are none, it
 // returns none and no error, after waiting as long as req.Wait says. It may
 // return fewer than there are: an answer stops at 8 MiB. Errors: as of
 // ClaimNext, without ErrNoTasks.
-func (c *Client) ClaimMany(ctx context.Context, req ClaimRequest) ([]*Claim, error) {
-	req.Limit = max(req.Limit, 1)
-	claims, err := c.claimTasks(ctx, claimPath, req)
+func (c *Client) ClaimMany(ctx context.Context, req ClaimRequest, limit int) ([]*Claim, error) {
+	err := checkLimit(limit)
+	var claims []*Claim
+	if err == nil {
+		claims, err = c.claimTasks(ctx, claimPath, req, limit)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("claim tasks: %w", err)
 	}

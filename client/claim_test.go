@@ -102,8 +102,8 @@ func TestClaimMany(t *testing.T) {
 	s, c := talk(t,
 		says(200, `{"success":true,"tasks":[{"id":1,"claim_token":3,"lease_remaining_ms":1000},{"id":2,"claim_token":4,"lease_remaining_ms":1000}]}`),
 		says(200, `{"success":true,"tasks":[]}`))
-	req := ClaimRequest{WorkerID: "w1", Types: []string{"a", "b"}, SortBy: "created_at", SortOrder: "desc", Limit: 5, Lease: 1500 * time.Microsecond, RequestID: "r"}
-	claims, err := c.ClaimMany(t.Context(), req)
+	req := ClaimRequest{WorkerID: "w1", Types: []string{"a", "b"}, SortBy: "created_at", SortOrder: "desc", Lease: 1500 * time.Microsecond, RequestID: "r"}
+	claims, err := c.ClaimMany(t.Context(), req, 5)
 	if err != nil || len(claims) != 2 || claims[0].Task.ID != "1" || claims[1].Token != 4 {
 		t.Fatalf("got %v, %v", claims, err)
 	}
@@ -111,16 +111,21 @@ func TestClaimMany(t *testing.T) {
 	if got := s.requests()[0]; got.body != want || got.path != "/api/tasks/claim" {
 		t.Errorf("sent %s %s\nwant %s", got.path, got.body, want)
 	}
-	claims, err = c.ClaimMany(t.Context(), req)
+	claims, err = c.ClaimMany(t.Context(), req, 5)
 	if err != nil || len(claims) != 0 {
 		t.Errorf("of none: got %v, %v", claims, err)
+	}
+	for _, limit := range []int{-1, 0, 1001} {
+		if _, err := c.ClaimMany(t.Context(), req, limit); err == nil || !strings.Contains(err.Error(), "must be 1 to 1000") {
+			t.Errorf("limit %d: %v", limit, err)
+		}
 	}
 }
 
 func TestClaimNext_refusals(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, refuses(wire.CodeNoPendingTasks))
-	if _, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1", Limit: 7}); !errors.Is(err, ErrNoTasks) {
+	if _, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w1"}); !errors.Is(err, ErrNoTasks) {
 		t.Errorf("nothing to claim: %v", err)
 	}
 	if got := s.requests()[0].body; strings.Contains(got, "limit") {
@@ -277,12 +282,12 @@ func TestClaim_KeepAlive_endsWithTheClient(t *testing.T) {
 		ctx, stop := cl.KeepAlive(t.Context())
 		defer stop()
 		c.Close() // waits for the goroutine
-		if !errors.Is(context.Cause(ctx), ErrStoreClosed) {
+		if !errors.Is(context.Cause(ctx), ErrClosed) {
 			t.Errorf("the cause is %v", context.Cause(ctx))
 		}
 		late, stopLate := cl.KeepAlive(t.Context())
 		defer stopLate()
-		if !errors.Is(context.Cause(late), ErrStoreClosed) {
+		if !errors.Is(context.Cause(late), ErrClosed) {
 			t.Errorf("after Close the cause is %v", context.Cause(late))
 		}
 	})

@@ -33,19 +33,20 @@ type claimCall struct {
 	c         *Client
 	path      string
 	req       ClaimRequest
+	limit     int       // 0: one task, as an answer without a list
 	waitUntil time.Time // before which a request may wait
 }
 
 // claimTasks claims by the request, waiting as long as it says. With a request
 // id of its own making it asks anew if what an earlier try claimed is over by
 // the time of the answer.
-func (c *Client) claimTasks(ctx context.Context, path string, req ClaimRequest) ([]*Claim, error) {
+func (c *Client) claimTasks(ctx context.Context, path string, req ClaimRequest, limit int) ([]*Claim, error) {
 	if err := req.check(); err != nil {
 		return nil, err
 	}
 	ctx, end := c.bound(ctx, req.Wait)
 	defer end()
-	k := claimCall{c: c, path: path, req: req, waitUntil: waitUntil(ctx, req.Wait)}
+	k := claimCall{c: c, path: path, req: req, limit: limit, waitUntil: waitUntil(ctx, req.Wait)}
 	for {
 		asked := time.Now()
 		claims, over, err := k.ask(ctx)
@@ -80,6 +81,7 @@ func waitUntil(ctx context.Context, d time.Duration) time.Time {
 // that it had claimed something that has ended since.
 func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err error) {
 	w := k.req.wire()
+	w.Limit = k.limit
 	if w.ClaimRequestID == "" {
 		w.ClaimRequestID = rand.Text()
 	}
@@ -100,7 +102,7 @@ func (k *claimCall) ask(ctx context.Context) (claims []*Claim, over bool, err er
 // call makes the request. One for one task at once goes with others that are asked for
 // meanwhile.
 func (k *claimCall) call(ctx context.Context, w wire.Claim) (decoded wire.Answer, a answer, err error) {
-	if k.path == claimPath && k.req.Wait == 0 && k.req.Limit <= 1 {
+	if k.path == claimPath && k.req.Wait == 0 && k.limit <= 1 {
 		body, err := hotwire.Claim(&w)
 		if err != nil {
 			return decoded, a, fmt.Errorf("encode request: %w", err)

@@ -106,7 +106,7 @@ func TestClaimNext_endsAfterItsWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, c := talkInMemory(t, slowly(3*time.Second, says(200, `{"success":true,"tasks":[]}`)))
 			defer c.Close()
-			claims, err := c.ClaimMany(t.Context(), ClaimRequest{WorkerID: "w1", Wait: 3 * time.Second})
+			claims, err := c.ClaimMany(t.Context(), ClaimRequest{WorkerID: "w1", Wait: 3 * time.Second}, 1)
 			if err != nil || len(claims) != 0 || len(s.requests()) != 1 {
 				t.Errorf("got %v, %v after %d requests", claims, err, len(s.requests()))
 			}

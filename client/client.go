@@ -40,7 +40,7 @@ type TaskManager interface {
 	List(ctx context.Context, status TaskStatus) ([]*Task, error)
 	// Delete removes a task that has ended, and frees its key.
 	Delete(ctx context.Context, taskID string) error
-	// Close ends what is under way. Every later call is ErrStoreClosed.
+	// Close ends what is under way. Every later call is ErrClosed.
 	Close() error
 }
 
@@ -60,7 +60,7 @@ type Client struct {
 	// wholeAnswers is true once a server refused to answer a batch with less.
 	wholeAnswers atomic.Bool
 
-	// life ends with Close, with ErrStoreClosed as its cause.
+	// life ends with Close, with ErrClosed as its cause.
 	life    context.Context
 	endLife context.CancelCauseFunc
 
@@ -94,7 +94,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.endLife(ErrStoreClosed)
+	c.endLife(ErrClosed)
 	c.running.Wait()
 	c.http.CloseIdleConnections()
 	c.waiting.CloseIdleConnections()
@@ -102,12 +102,12 @@ func (c *Client) Close() error {
 }
 
 // begin counts something that Close has to wait for; the caller calls
-// c.running.Done. It fails with ErrStoreClosed.
+// c.running.Done. It fails with ErrClosed.
 func (c *Client) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return ErrStoreClosed
+		return ErrClosed
 	}
 	c.running.Add(1)
 	return nil
@@ -118,7 +118,7 @@ func (c *Client) begin() error {
 // beside.
 func (c *Client) bound(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(ErrStoreClosed) })
+	stop := context.AfterFunc(c.life, func() { cancel(ErrClosed) })
 	end := func() { stop(); cancel(nil) }
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, end

@@ -81,8 +81,8 @@ var (
 	// ErrNoLeader is returned when the cluster had no leader. Nothing was
 	// written.
 	ErrNoLeader = errors.New("no leader")
-	// ErrStoreClosed is returned after Close.
-	ErrStoreClosed = errors.New("client is closed")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("client is closed")
 )
 
 // ErrLeaseLost is the context.Cause of the context of Claim.KeepAlive when the

@@ -149,7 +149,7 @@ func ExampleClient_ClaimMany() {
 				return err
 			}
 		}
-		claims, err := c.ClaimMany(ctx, client.ClaimRequest{WorkerID: "w1", Limit: 2})
+		claims, err := c.ClaimMany(ctx, client.ClaimRequest{WorkerID: "w1"}, 2)
 		if err != nil {
 			return err
 		}

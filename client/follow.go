@@ -60,7 +60,7 @@ type stream struct {
 func (s *stream) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(s.c.life, func() { cancel(ErrStoreClosed) })
+	stop := context.AfterFunc(s.c.life, func() { cancel(ErrClosed) })
 	defer stop()
 	for {
 		base, _ := s.c.nodes.pick(time.Now())

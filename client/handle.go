@@ -71,7 +71,7 @@ func WithTimeout(d time.Duration) HandlerOption {
 //   - ErrCancelRequested: somebody asked for the task to be cancelled. An error
 //     that fn returns ends the task as cancelled; nil still completes it.
 //   - ErrShutdown: see Run.
-//   - ErrStoreClosed: the client was closed.
+//   - ErrClosed: the client was closed.
 //   - an error that is context.DeadlineExceeded: see WorkerConfig.Timeout.
 //
 // It ends once. A handler that goes on after another of these, to finish or to clean

@@ -17,7 +17,7 @@ const keepAliveWaitMin = 20 * time.Millisecond
 // KeepAlive extends the claim whenever a third of its lease has passed, until
 // the claim is settled with one of its methods, the returned function is called
 // or ctx ends. The returned context ends with ctx, with that function, with
-// ErrStoreClosed when the client is closed, and with one of these as its
+// ErrClosed when the client is closed, and with one of these as its
 // context.Cause, upon which whoever does the work stops:
 //
 // ErrLeaseLost: the claim is over, or no extend got through and the lease is
@@ -76,7 +76,7 @@ func (cl *Claim) keepAlive(ctx context.Context, cancelWork context.CancelCauseFu
 		cancel()
 		switch {
 		case cl.c.life.Err() != nil:
-			return ErrStoreClosed
+			return ErrClosed
 		case err == nil:
 			if cancelRequested {
 				cancelWork(ErrCancelRequested)

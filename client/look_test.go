@@ -297,7 +297,7 @@ func TestClient_Follow_ends(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range c.Follow(t.Context(), EventFilter{}) {
-		if !errors.Is(err, ErrStoreClosed) {
+		if !errors.Is(err, ErrClosed) {
 			t.Errorf("closed: %v", err)
 		}
 	}

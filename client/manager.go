@@ -51,7 +51,7 @@ func (c *Client) Claim(ctx context.Context, taskID, workerID string) error {
 	if err != nil {
 		return fmt.Errorf("claim task: %w", err)
 	}
-	if _, err := c.claimTasks(ctx, taskPath(id, "claim"), ClaimRequest{WorkerID: workerID}); err != nil {
+	if _, err := c.claimTasks(ctx, taskPath(id, "claim"), ClaimRequest{WorkerID: workerID}, 0); err != nil {
 		return fmt.Errorf("claim task %d: %w", id, err)
 	}
 	return nil

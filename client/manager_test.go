@@ -182,7 +182,7 @@ func TestClient_Close(t *testing.T) {
 		go func() { result <- c.Retry(context.Background(), "17") }()
 		<-started
 		c.Close()
-		if err := <-result; !errors.Is(err, ErrStoreClosed) || !errors.Is(err, ErrOutcomeUnknown) {
+		if err := <-result; !errors.Is(err, ErrClosed) || !errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -194,10 +194,10 @@ func TestClient_Close(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := c.Get(t.Context(), "17"); !errors.Is(err, ErrStoreClosed) {
+		if _, err := c.Get(t.Context(), "17"); !errors.Is(err, ErrClosed) {
 			t.Errorf("get: %v", err)
 		}
-		if _, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w"}); !errors.Is(err, ErrStoreClosed) {
+		if _, err := c.ClaimNext(t.Context(), ClaimRequest{WorkerID: "w"}); !errors.Is(err, ErrClosed) {
 			t.Errorf("claim: %v", err)
 		}
 		if n := len(s.requests()); n != 0 {

@@ -36,7 +36,7 @@ func (cl *Claim) Complete(ctx context.Context, result []byte, then ...Task) erro
 }
 
 // CompleteAndClaim is Complete, and in the same step and request the claim of
-// the next task. Of next, Limit and Wait are not used: the server answers at
+// the next task. Of next, Wait is not used: the server answers at
 // once with one task or none; an empty WorkerID is this claim's.
 //
 // If there was nothing to claim, the error is ErrNoTasks: the task is completed
@@ -44,7 +44,7 @@ func (cl *Claim) Complete(ctx context.Context, result []byte, then ...Task) erro
 // error means that the task was not completed, or, with ErrOutcomeUnknown, that
 // nobody knows; repeating the call or Complete settles it.
 func (cl *Claim) CompleteAndClaim(ctx context.Context, result []byte, next ClaimRequest) (*Claim, error) {
-	next.Limit, next.Wait = 0, 0
+	next.Wait = 0
 	if next.WorkerID == "" {
 		next.WorkerID = cl.workerID
 	}

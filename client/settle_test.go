@@ -58,7 +58,7 @@ func TestClaim_CompleteAndClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, cl := claimFor(t, lost, says(200, nextAnswer(`,"repeated":true`, fmt.Sprintf(nextTask, `,"claim_state":"live"`))), says(200, okAnswer))
-			req := ClaimRequest{Types: []string{"mail"}, Limit: 7, Wait: time.Minute, MaxAttemptsRemaining: 2, SortBy: "random", Lease: 10 * time.Second}
+			req := ClaimRequest{Types: []string{"mail"}, Wait: time.Minute, MaxAttemptsRemaining: 2, SortBy: "random", Lease: 10 * time.Second}
 			before := time.Now()
 			next, err := cl.CompleteAndClaim(t.Context(), []byte(`"x"`), req)
 			if err != nil || next.Task.ID != "18" || next.Token != 6 || !next.Repeated {

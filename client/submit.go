@@ -21,7 +21,7 @@ const (
 	submitBytesMax = 7 << 20
 )
 
-// Submitted is what became of one task of SubmitMany: an ID, or an Err.
+// Submitted is what became of a task that was submitted: an ID, or an Err.
 type Submitted struct {
 	ID string
 	// Created is false if the task's own idempotency key was taken; ID is then
@@ -31,35 +31,57 @@ type Submitted struct {
 	// Differs is true if the task that has the key has another type or payload than the
 	// one that was submitted: a mistake in how the keys are made.
 	Differs bool
-	Err     error
+	Err     error // of one of SubmitMany
 }
 
 // Submit adds a task and returns its id. A task without an idempotency key
 // gets a random one, so that the call can be repeated. If the key is taken,
-// Submit returns the id of the task that has it, whatever that task looks like.
-// Errors: ErrInvalidTask, ErrTooLarge, ErrOverloaded, ErrOutcomeUnknown, ...
+// Submit returns the id of the task that has it, whatever that task looks like:
+// SubmitTask tells. Errors: ErrInvalidTask, ErrTooLarge, ErrOverloaded,
+// ErrOutcomeUnknown, ...
 func (c *Client) Submit(ctx context.Context, task Task) (string, error) {
-	id, err := c.submitID(ctx, &task)
-	if err != nil {
-		return "", fmt.Errorf("submit task: %w", err)
-	}
-	return strconv.FormatUint(id, 10), nil
+	s, err := c.SubmitTask(ctx, task)
+	return s.ID, err
 }
 
-func (c *Client) submitID(ctx context.Context, task *Task) (uint64, error) {
+// SubmitTask is Submit that tells whether the task is new, and if its key was taken,
+// whether by another task.
+func (c *Client) SubmitTask(ctx context.Context, task Task) (Submitted, error) {
+	result, err := c.submitResult(ctx, &task)
+	if err != nil {
+		return Submitted{}, fmt.Errorf("submit task: %w", err)
+	}
+	return submittedAs(result, task.IdempotencyKey == ""), nil
+}
+
+// submittedAs is the result of a submit that was not refused. ownedKey says that its key is
+// random, so nobody else has it.
+func submittedAs(r wire.SubmitResult, ownedKey bool) Submitted {
+	return Submitted{ID: strconv.FormatUint(r.ID, 10), Created: r.Created || ownedKey, Differs: differs(r.SameRequest)}
+}
+
+// differs reports whether the answer to a submit says that the task that has its key is
+// another.
+func differs(same *bool) bool { return same != nil && !*same }
+
+func (c *Client) submitResult(ctx context.Context, task *Task) (wire.SubmitResult, error) {
 	if len(task.Steps) > 0 {
 		answer, err := c.submit(ctx, task)
 		if err != nil {
-			return 0, err
+			return wire.SubmitResult{}, err
 		}
-		return answer.Task.ID, nil
+		return resultOfOne(&answer), nil
 	}
 	body, err := task.encode(rand.Text())
 	if err != nil {
-		return 0, err
+		return wire.SubmitResult{}, err
 	}
-	result, err := c.submitOne(ctx, body)
-	return result.ID, err
+	return c.submitOne(ctx, body)
+}
+
+// resultOfOne is what the answer to a submit of one task says, as one of many says it.
+func resultOfOne(answer *wire.Answer) wire.SubmitResult {
+	return wire.SubmitResult{ID: answer.Task.ID, Created: answer.Created, SameRequest: answer.SameRequest}
 }
 
 // submit returns an answer that has a task.
@@ -163,7 +185,7 @@ func submittedOf(r wire.SubmitResult, ownedKey bool, requestID string) Submitted
 		}
 		return Submitted{Err: submitRefusal(r, element, requestID)}
 	}
-	return Submitted{ID: strconv.FormatUint(r.ID, 10), Created: r.Created || ownedKey, Differs: r.SameRequest != nil && !*r.SameRequest}
+	return submittedAs(r, ownedKey)
 }
 
 // post makes a call that the server recognizes when it is repeated.

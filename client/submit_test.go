@@ -129,3 +129,31 @@ func TestSubmitMany_saysWhatTheServerSays(t *testing.T) {
 		t.Errorf("got %+v and %+v", got[1], got[2])
 	}
 }
+
+// A submit tells whether its task is new, and whether its key is another task's, by itself
+// and as an op.
+func TestSubmitTask_tellsWhatTheServerSays(t *testing.T) {
+	t.Parallel()
+	const task = `"task":{"id":17,"status":"pending"}`
+	task1 := Task{Payload: []byte("1"), IdempotencyKey: "k"}
+	for answer, want := range map[string]Submitted{
+		`"created":true`:                       {ID: "17", Created: true},
+		`"created":false`:                      {ID: "17"},
+		`"created":false,"same_request":false`: {ID: "17", Differs: true},
+	} {
+		body := `{"success":true,` + task + `,` + answer + `}`
+		_, c := talk(t, says(200, body), says(200, `{"success":true,"results":[`+body+`]}`))
+		if got, err := c.SubmitTask(t.Context(), task1); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v", answer, got, err)
+		}
+		got, err := c.Batch(t.Context(), SubmitOp(task1))
+		if err != nil || got[0].Created != want.Created || got[0].Differs != want.Differs {
+			t.Errorf("%s as an op: got %+v, %v", answer, got, err)
+		}
+	}
+	// A random key is nobody else's, so what has it is new.
+	_, c := talk(t, says(200, `{"success":true,`+task+`,"created":false}`))
+	if got, err := c.SubmitTask(t.Context(), Task{Payload: []byte("1")}); err != nil || !got.Created {
+		t.Errorf("without a key: got %+v, %v", got, err)
+	}
+}

@@ -21,7 +21,7 @@ func (c *Client) submitOne(ctx context.Context, body []byte) (result wire.Submit
 			err = errors.New("the answer has no task")
 		}
 		if err == nil {
-			result = wire.SubmitResult{ID: answer.Task.ID, Created: answer.Created, SameRequest: answer.SameRequest}
+			result = resultOfOne(&answer)
 		}
 		return err
 	}

@@ -391,13 +391,13 @@ func TestTogether_close(t *testing.T) {
 		if h.gone.Err() == nil {
 			t.Error("Close has returned while the request is out")
 		}
-		if err := <-out[0]; !errors.Is(err, ErrStoreClosed) || !errors.Is(err, ErrOutcomeUnknown) {
+		if err := <-out[0]; !errors.Is(err, ErrClosed) || !errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("out: %v", err)
 		}
-		if err := <-queued[0]; !errors.Is(err, ErrStoreClosed) || errors.Is(err, ErrOutcomeUnknown) {
+		if err := <-queued[0]; !errors.Is(err, ErrClosed) || errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("in the queue: %v", err)
 		}
-		wantErrors(t, c.submits(t.Context(), "3"), ErrStoreClosed)
+		wantErrors(t, c.submits(t.Context(), "3"), ErrClosed)
 	})
 }
 
@@ -442,7 +442,7 @@ func (c *crowded) someClaims(ids ...string) []*Claim {
 	n := c.requests()
 	var claims []*Claim
 	errs := begin(func() (err error) {
-		claims, err = c.ClaimMany(context.Background(), ClaimRequest{WorkerID: "w1", Limit: 100})
+		claims, err = c.ClaimMany(context.Background(), ClaimRequest{WorkerID: "w1"}, 100)
 		return err
 	})
 	c.request(n, claimPath).say(200, `{"success":true,"tasks":[`+strings.Join(tasks, ",")+`]}`)

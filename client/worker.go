@@ -80,7 +80,7 @@ func (w *Worker) StopNow() { w.endNow() }
 // were left behind. A Worker runs once. The error is nil after ctx's end, or
 // names the tasks whose handlers were left behind and those that could not be
 // settled. Before that Run ends as at ctx's end when the client was closed, with
-// ErrStoreClosed, and when a claim is refused for the API key, with ErrUnauthorized or
+// ErrClosed, and when a claim is refused for the API key, with ErrUnauthorized or
 // ErrForbidden: asking on would not help. It also says what is wrong with the handlers.
 // That the cluster does not answer, or has enough, ends nothing: see Health.
 func (w *Worker) Run(ctx context.Context) error {

@@ -250,7 +250,7 @@ func TestWorker_closedClient(t *testing.T) {
 		Handle(w, "mail", func(ctx context.Context, job *Job[mail]) error { <-ctx.Done(); return context.Cause(ctx) })
 	}, func(t *testing.T, r *running) {
 		r.c.Close()
-		if err := r.wait(); !errors.Is(err, ErrStoreClosed) {
+		if err := r.wait(); !errors.Is(err, ErrClosed) {
 			t.Errorf("Run: %v", err)
 		}
 		if err := r.Health(); err == nil {

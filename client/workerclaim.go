@@ -41,7 +41,7 @@ func (r *shift) claimTasks() error {
 			case <-s.changed:
 			case <-r.claiming.Done():
 			case <-r.w.c.life.Done():
-				return ErrStoreClosed
+				return ErrClosed
 			}
 			continue
 		}
@@ -61,11 +61,11 @@ func (r *shift) fill(free *room) error {
 	r.w.health.claims.asking()
 	defer r.w.health.claims.stopped()
 	req := r.request(free.types)
-	req.Limit = free.n
+	limit := free.n
 	req.Wait = repeat.PollWait(repeat.PollMax, req.Lease)
 	doubted := false
 	for {
-		claims, err := r.ask(free, req)
+		claims, err := r.ask(free, req, limit)
 		if err == nil {
 			r.answered()
 			r.begin(claims, free)
@@ -75,7 +75,7 @@ func (r *shift) fill(free *room) error {
 		case errors.Is(err, ErrStaleClaim): // what it got is over by now
 			r.answered()
 			return nil
-		case errors.Is(err, ErrStoreClosed):
+		case errors.Is(err, ErrClosed):
 			return err
 		case refusesKey(err) && r.claiming.Err() == nil:
 			return fmt.Errorf("the API key is refused: %w", err)
@@ -88,7 +88,7 @@ func (r *shift) fill(free *room) error {
 		switch {
 		case r.claiming.Err() != nil:
 			if doubted {
-				r.lines.Go(func() { r.giveBackLost(req) })
+				r.lines.Go(func() { r.giveBackLost(req, limit) })
 			}
 			return nil
 		case !doubted:
@@ -108,14 +108,14 @@ func (r *shift) request(types []string) ClaimRequest {
 
 // ask makes one claim. The error is errMoreRoom if it was cut off to be begun
 // anew.
-func (r *shift) ask(free *room, req ClaimRequest) ([]*Claim, error) {
+func (r *shift) ask(free *room, req ClaimRequest, limit int) ([]*Claim, error) {
 	ctx, cancel := context.WithCancelCause(r.claiming)
 	defer cancel(nil)
 	if req.Wait > 0 {
 		end := r.w.slots.watch(free, func() { cancel(errMoreRoom) })
 		defer end()
 	}
-	return r.w.c.ClaimMany(ctx, req)
+	return r.w.c.ClaimMany(ctx, req, limit)
 }
 
 // begin starts a goroutine for each claim.
@@ -132,11 +132,11 @@ func (r *shift) begin(claims []*Claim, free *room) {
 
 // giveBackLost gives back what a claim got whose answer did not come before the
 // end of claiming: repeating the request tells.
-func (r *shift) giveBackLost(req ClaimRequest) {
+func (r *shift) giveBackLost(req ClaimRequest, limit int) {
 	ctx, cancel := context.WithTimeout(r.life, giveBackTimeout)
 	defer cancel()
 	req.Wait = 0
-	claims, err := r.w.c.ClaimMany(ctx, req)
+	claims, err := r.w.c.ClaimMany(ctx, req, limit)
 	if err == nil && len(claims) > 0 {
 		ops := make([]Op, len(claims))
 		for i, cl := range claims {

@@ -97,7 +97,7 @@ func TestServer_everyTaskManagerCall(t *testing.T) {
 		t.Errorf("Get of what was deleted: %v", err)
 	}
 	must("Close", m.Close())
-	if _, err := m.Submit(ctx, task); !errors.Is(err, client.ErrStoreClosed) {
+	if _, err := m.Submit(ctx, task); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("Submit after Close: %v", err)
 	}
 }
@@ -180,7 +180,7 @@ func TestServer_Close(t *testing.T) {
 	}()
 	s.Close()
 	for range 2 {
-		if err := <-waits; !errors.Is(err, client.ErrStoreClosed) {
+		if err := <-waits; !errors.Is(err, client.ErrClosed) {
 			t.Errorf("a call that waited: %v", err)
 		}
 	}
