@@ -102,6 +102,9 @@ type soakMember struct {
 	node  *Node        // guarded by mu; nil while stopped, and once it has crashed
 	ghost *Node        // guarded by mu; one that has crashed, and goes on unheard
 	loops atomic.Int32 // 1: the node ended itself for a loop of restores
+	// mayDiffer is true when the node may find out that it differs, and differed once it has
+	// ended itself for that.
+	mayDiffer, differed atomic.Bool
 }
 
 // running returns the node, nil while it is stopped. Any goroutine may call it.

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/claimq/claimq/internal/simnet"
 )
@@ -27,6 +29,9 @@ type soakCrash struct {
 	after int  // that many of the kind go by first
 	done  bool // the write is on disk, but nobody has heard of it
 }
+
+// soakUnwrittenMax is how long a leader gets to come to a write that it is to crash in.
+const soakUnwrittenMax = 5 * time.Second
 
 // arm has the node crash at a durable write to come.
 func (d *soakDisk) arm(c soakCrash) {
@@ -175,6 +180,38 @@ func (d *soakDisk) revive() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.crashed = false
+}
+
+// crashUnwritten has the leader of what is just a majority crash in a slow write to its
+// log, and those elect that had no part in it: what was acknowledged before the leader's
+// own disk had it is on one disk too few.
+func (c *soakCluster) crashUnwritten() {
+	leader := c.leader()
+	if leader == nil {
+		return
+	}
+	others := slices.DeleteFunc(slices.Clone(c.members), func(m *soakMember) bool { return m == leader })
+	c.random.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	away, with := others[:len(others)/2], others[len(others)/2:]
+	for _, m := range away {
+		c.network.Hold(c.linksOf(m)...)
+	}
+	c.log.event("%s is to crash before a slow write", leader.name)
+	leader.disk.silent = c.random.IntN(2) == 0
+	leader.disk.slow.Store(int64(100+c.random.IntN(900)) * int64(time.Millisecond))
+	leader.disk.arm(soakCrash{kind: writeLog, after: c.random.IntN(3)})
+	c.soakWaitOnce(soakUnwrittenMax, leader.disk.hasCrashed)
+	leader.disk.slow.Store(0)
+	for _, m := range with {
+		c.stop(m, 0)
+	}
+	for _, m := range away {
+		c.network.Release(c.linksOf(m)...)
+	}
+	if leader.running() == nil {
+		c.start(leader)
+	}
+	<-time.After(time.Duration(2+c.random.IntN(4)) * time.Second)
 }
 
 // crashAtWrite has a node crash at one of its next durable writes.

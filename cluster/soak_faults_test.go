@@ -42,6 +42,7 @@ func soakFaults() []soakFault {
 		{"crash a node", faultCrash, 2, func(c *soakCluster) { c.crashAtWrite(c.any()) }},
 		{"crash the leader", faultCrash, 1, func(c *soakCluster) { c.crashAtWrite(c.leaderOrAny()) }},
 		{"crash all", faultCrash, 1, (*soakCluster).crashAll},
+		{"crash the leader before it has written", faultCrash, 1, (*soakCluster).crashUnwritten},
 		{"transfer the leadership", faultTransfer, 3, (*soakCluster).transfer},
 		{"transfer again and again", faultTransfer, 2, (*soakCluster).transferOften},
 		{"change a vote", faultMembers, 1, (*soakCluster).changeVote},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -117,10 +118,15 @@ func (c *soakCluster) stop(m *soakMember, handover time.Duration) {
 }
 
 // fatal is a node's Config.Fatal. Only a loop of restores is expected, and
-// that seldom: the node is started again, as whoever watches the process does.
+// that seldom: the node is started again, as whoever watches the process does. One that
+// was made to differ is not.
 func (c *soakCluster) fatal(m *soakMember, err error) {
 	c.log.event("%s ends itself: %v", m.name, err)
 	if m.disk.hasCrashed() || c.t.Failed() {
+		runtime.Goexit()
+	}
+	if m.mayDiffer.Load() && strings.Contains(err.Error(), differsAdvice) {
+		m.differed.Store(true)
 		runtime.Goexit()
 	}
 	if !errors.Is(err, ErrRestoreLoop) {

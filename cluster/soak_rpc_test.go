@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -38,6 +39,8 @@ type soakManners struct {
 	mu     sync.Mutex
 	random *rand.Rand            // guarded by mu
 	of     [soakKinds]soakManner // guarded by mu
+
+	bent atomic.Pointer[string] // name of the node whose entries are bent, nil: none's
 }
 
 func (s *soakManners) set(of [soakKinds]soakManner) {
@@ -135,6 +138,7 @@ func (t *soakTransport) later(d time.Duration, do func() error) {
 }
 
 func (t *soakTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	args = t.manners.bend(target, args)
 	kind, copied := kindEntries, *args
 	if isHeartbeat(args) {
 		kind = kindHeartbeat
@@ -178,12 +182,13 @@ func (t *soakTransport) AppendEntriesPipeline(id raft.ServerID, target raft.Serv
 	if err != nil {
 		return nil, err
 	}
-	return &soakPipeline{inner, t}, nil
+	return &soakPipeline{inner, t, target}, nil
 }
 
 type soakPipeline struct {
 	raft.AppendPipeline
 	transport *soakTransport
+	target    raft.ServerAddress
 }
 
 func (p *soakPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
@@ -191,7 +196,7 @@ func (p *soakPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft
 	if f.wait > 0 && !p.transport.pause(f.wait) || f.lost || f.late {
 		return nil, errSoakLost
 	}
-	return p.AppendPipeline.AppendEntries(args, resp)
+	return p.AppendPipeline.AppendEntries(p.transport.manners.bend(p.target, args), resp)
 }
 
 // Close closes the transport. Nothing comes late from it any more.

@@ -24,6 +24,8 @@ type soakDisk struct {
 	// closed.
 	snapshots atomic.Pointer[chan struct{}]
 	entries   *soakEntries
+	// differs is true once the node may be sent other entries than the others are.
+	differs atomic.Bool
 
 	crash  func() // what a crash does to the rest of the node
 	silent bool   // the next crash is one of the machine, not of the process
@@ -90,7 +92,7 @@ func (d *soakDisk) wait() {
 func (d *soakDisk) storeLogs(logs []*raft.Log, store func([]*raft.Log) error) error {
 	d.wait()
 	counts, err := d.durable(writeLog, func() error { return store(logs) })
-	if err == nil && counts {
+	if err == nil && counts && !d.differs.Load() {
 		d.entries.note(d.nodeID, logs)
 	}
 	return err

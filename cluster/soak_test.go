@@ -35,8 +35,8 @@ const soakOver = time.Hour
 // TestSoak plays faults on clusters with real stores while workers submit,
 // claim and settle, in virtual time. It checks that nothing acknowledged is
 // lost, that no claims overlap, that no lease ends early or late, that the
-// cluster serves soon after everything is healed, and that all nodes end up in
-// the same state; and synctest checks that no goroutine is left.
+// cluster serves soon after everything is healed, that all nodes end up in
+// the same state, and that one which then comes to differ serves nobody; and synctest checks that no goroutine is left.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	var total soakTotal
@@ -189,6 +189,7 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 	c.checkRecovery(l)
 	c.checkSame()
 	c.checkAcknowledged(l)
+	c.checkDiffering()
 	for _, m := range c.members {
 		c.stop(m, 0) // which counts
 	}

@@ -118,7 +118,7 @@ func All() []Plant {
 		},
 		{
 			Name: "uncompared-leader", What: "a new leader serves before it knows that a majority has applied the same",
-			Nodes: 3, Faults: "kill-leader", Test: "^TestAgreement_electedNodeDiffers$",
+			Nodes: 3, Faults: "kill-leader", Test: "^TestAgreement_electedNodeDiffers$", Soak: "everything",
 			edits: []edit{{
 				file: "cluster/leader.go",
 				old:  "	if !l.agree(applied) {\n",
@@ -401,7 +401,7 @@ func All() []Plant {
 		},
 		{
 			Name: "own-disk", What: "a leader does not wait for its own disk",
-			Nodes: 3, Faults: "power-leader", Test: "^TestLeader_ownDisk$",
+			Nodes: 3, Faults: "power-leader", Test: "^TestLeader_ownDisk$", Soak: "crashes at writes",
 			edits: []edit{{
 				file: "cluster/rafthandle.go",
 				old:  "		c.stored, n.fsm.stored = logs.Stored, logs.AwaitStored\n",
