@@ -2,7 +2,6 @@ package api
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"runtime"
 	"strings"
@@ -32,7 +31,7 @@ func TestServer_Answers(t *testing.T) {
 	fillBig(t, s, 6)
 	addr := listen(t, s)
 	silent := dial(t, addr, bigList)
-	waitFor(t, func() bool { return s.answers.taken() > 6_000_000 })
+	waitFor(t, func() bool { return s.port.Answers.Taken() > 6_000_000 })
 	for range 3 {
 		got := raw(t, addr, bigList)
 		if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "answers" || got.header["Retry-After"] != "1" {
@@ -46,15 +45,15 @@ func TestServer_Answers(t *testing.T) {
 	if got := receive(t, reader); got.status != 200 || len(got.body) < 6_000_000 {
 		t.Errorf("the first: %d, %d bytes", got.status, len(got.body))
 	}
-	waitFor(t, func() bool { return s.answers.taken() == 0 })
+	waitFor(t, func() bool { return s.port.Answers.Taken() == 0 })
 	if _, err := io.WriteString(silent, bigList); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.answers.taken() > 6_000_000 })
+	waitFor(t, func() bool { return s.port.Answers.Taken() > 6_000_000 })
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.answers.taken() == 0 })
+	waitFor(t, func() bool { return s.port.Answers.Taken() == 0 })
 }
 
 // TestServer_idleKeepsNoBodies ensures that connections that wait for their next
@@ -96,18 +95,18 @@ func TestServer_forwardedAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follower, leader, _, _ := setupPair(t)
 		fillBig(t, leader, 1)
-		follower.answers.take(follower.answers.most)
-		full := follower.answers.taken()
+		follower.port.Answers.Take(follower.cfg.AnswersBytes)
+		full := follower.port.Answers.Taken()
 		if f := follower.call(t, "GET /api/tasks?include=params", "").refused(t, wire.CodeOverloaded); f["reason"] != "answers" {
 			t.Errorf("a read: %v", f)
 		}
 		follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
-		time.AfterFunc(time.Second, func() { follower.answers.give(full) })
+		time.AfterFunc(time.Second, func() { follower.port.Answers.Give(full) })
 		a := follower.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
 		if a.Task == nil || len(a.Task.Params) < 1_000_000 {
 			t.Errorf("the repeat: %+v", a.Task)
 		}
-		if n := follower.answers.taken(); n != 0 {
+		if n := follower.port.Answers.Taken(); n != 0 {
 			t.Errorf("%d bytes are taken", n)
 		}
 	})
@@ -120,68 +119,14 @@ func TestServer_AnswerOfWhatWasDone(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t, func(c *Config) { c.AnswersBytes, c.Wait = 1<<20, time.Second })
 	fillBig(t, s, 1)
-	s.answers.take(1 << 20)
+	s.port.Answers.Take(1 << 20)
 	s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).refused(t, wire.CodeOutcomeUnknown)
-	s.answers.give(1 << 20)
+	s.port.Answers.Give(1 << 20)
 	a := s.call(t, "POST /api/tasks/claim", `{"worker_id":"w","claim_request_id":"r"}`).good(t, 200)
 	if a.Task == nil || a.Task.WorkerID == nil || *a.Task.WorkerID != "w" {
 		t.Errorf("the repeat: %+v", a.Task)
 	}
-	if n := s.answers.taken(); n != 0 {
+	if n := s.port.Answers.Taken(); n != 0 {
 		t.Errorf("%d bytes are taken", n)
-	}
-}
-
-// TestAnswerRoom_wait ensures that who waits for room gets it when it is given back,
-// and nothing when its time is over.
-func TestAnswerRoom_wait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		room := &answerRoom{most: 100}
-		if !room.take(1000) {
-			t.Fatal("one answer alone has no room")
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if room.wait(ctx, 1) {
-			t.Error("there was room")
-		}
-		got := make(chan bool)
-		for range 2 {
-			go func() { got <- room.wait(t.Context(), 60) }()
-		}
-		synctest.Wait()
-		room.give(1000)
-		if !<-got {
-			t.Error("no room for one")
-		}
-		room.give(60)
-		if !<-got {
-			t.Error("no room for the other")
-		}
-		if n := room.taken(); n != 60 {
-			t.Errorf("%d bytes are taken, want 60", n)
-		}
-	})
-}
-
-// TestCountedConn_slowReader ensures that a client that reads a piece in time goes
-// on, and is ended when it reads less than it has to.
-func TestCountedConn_slowReader(t *testing.T) {
-	t.Parallel()
-	inner := &deadlineConn{}
-	c := &countedConn{Conn: inner}
-	before := time.Now()
-	_ = c.SetWriteDeadline(before.Add(writeTimeout))
-	if n, err := c.Write(make([]byte, 3*writePiece)); n != 3*writePiece || err != nil {
-		t.Fatalf("%d bytes, error %v", n, err)
-	}
-	if len(inner.write) == 0 {
-		t.Fatal("no deadline")
-	}
-	for _, at := range inner.write {
-		if at.Before(before.Add(writeTimeout)) || at.After(time.Now().Add(writeTimeout+deadlineSlack)) {
-			t.Errorf("a piece may take until %s after the beginning", at.Sub(before))
-		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/callbody"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -113,14 +114,9 @@ type backupStream struct {
 func (b *backupStream) Read([]byte) (int, error) {
 	ctx, cancel := context.WithTimeout(b.server.serving, saveTimeMax)
 	defer cancel()
-	if conn, ok := b.conn.(*countedConn); ok {
-		// The connection itself: its deadline is set from another goroutine too.
-		b.conn = conn.Conn
-		defer func() {
-			conn.reading.forget()
-			conn.writing.forget()
-			_ = conn.SetWriteDeadline(time.Now().Add(streamEndTimeout)) // of the body's end
-		}()
+	if conn, ok := b.conn.(*port.Conn); ok {
+		b.conn = conn.Lend()
+		defer conn.Return(streamEndTimeout) // of the body's end
 	}
 	b.tell(fsm.EventBackupBegun, "at index "+b.index)
 	b.ctx, b.start = ctx, time.Now()

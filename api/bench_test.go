@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
@@ -26,7 +27,7 @@ func benchmarkKeyed(b *testing.B, target, body string, p fsm.Proposed, name stri
 	node.OnPropose = func(context.Context, fsm.Command) (fsm.Proposed, error) { return p, nil }
 	method, path, _ := strings.Cut(target, " ")
 	var ctx fasthttp.RequestCtx
-	ctx.Init2(nopConn{}, nil, true)
+	ctx.Init2(conntest.Nop{}, nil, true)
 	ctx.Request.Header.SetMethod(method)
 	ctx.Request.SetRequestURI(path)
 	ctx.Request.Header.SetHost("127.0.0.1:7400")

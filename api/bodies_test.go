@@ -30,7 +30,7 @@ func TestServer_Bodies(t *testing.T) {
 	if _, err := io.WriteString(first, head(half)+body[:half-1]); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.bodies.Load() > half/2 })
+	waitFor(t, func() bool { return s.port.BodyBytes() > half/2 })
 
 	for range 3 {
 		got := raw(t, addr, head(half)+body)
@@ -47,7 +47,7 @@ func TestServer_Bodies(t *testing.T) {
 	if got := receive(t, bufio.NewReader(first)); got.status != 201 {
 		t.Errorf("the first: %d %.200s", got.status, got.body)
 	}
-	waitFor(t, func() bool { return s.bodies.Load() == 0 })
+	waitFor(t, func() bool { return s.port.BodyBytes() == 0 })
 	if got := raw(t, addr, head(half)+body); got.status != 201 {
 		t.Errorf("after it: %d %.200s", got.status, got.body)
 	}
@@ -59,9 +59,9 @@ func TestServer_Bodies(t *testing.T) {
 	if _, err := io.WriteString(gone, head(half)+body[:half-1]); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.bodies.Load() > half/2 })
+	waitFor(t, func() bool { return s.port.BodyBytes() > half/2 })
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.bodies.Load() == 0 })
+	waitFor(t, func() bool { return s.port.BodyBytes() == 0 })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -38,7 +39,7 @@ func do(t testing.TB, handler fasthttp.RequestHandler, target, body string, head
 	}
 	req.SetBodyString(body)
 	var ctx fasthttp.RequestCtx
-	ctx.Init2(nopConn{}, nil, true)
+	ctx.Init2(conntest.Nop{}, nil, true)
 	req.CopyTo(&ctx.Request)
 	handler(&ctx)
 	a := answer{status: ctx.Response.StatusCode(), header: make(map[string]string), body: string(ctx.Response.Body())}

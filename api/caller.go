@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -21,7 +22,7 @@ type callerConn interface {
 }
 
 // caller returns the context of whoever waits for the answer to a request that
-// may be held for long. It ends with errGone when the client, or the node that
+// may be held for long. It ends with port.ErrGone when the client, or the node that
 // passed the request on, waits no more, and with fsm.ErrShuttingDown when this
 // server drains, with a *lasting.Ended when its key is of no use any more. end must be called before the
 // request is answered; it reports whether the caller has gone. ok is false if there is an
@@ -38,19 +39,14 @@ func (r *request) caller() (ctx context.Context, end func() (gone bool), ok bool
 	switch conn := r.http.Conn().(type) {
 	case callerConn:
 		other := conn.Caller()
-		unhook := context.AfterFunc(other, func() { cancel(errGone) })
+		unhook := context.AfterFunc(other, func() { cancel(port.ErrGone) })
 		stop = func() {
 			if unhook(); other.Err() != nil {
-				cancel(errGone)
+				cancel(port.ErrGone)
 			}
 		}
-	case *countedConn:
-		if w := watchConn(conn.Conn, cancel); w != nil {
-			stop = func() {
-				w.end()
-				conn.reading.forget()
-			}
-		}
+	case *port.Conn:
+		stop = conn.Watch(cancel)
 	}
 	return ctx, func() bool {
 		if stop != nil {
@@ -58,7 +54,7 @@ func (r *request) caller() (ctx context.Context, end func() (gone bool), ok bool
 		}
 		leave()
 		cancel(nil) // of no effect if it has ended
-		return errors.Is(context.Cause(ctx), errGone)
+		return errors.Is(context.Cause(ctx), port.ErrGone)
 	}, true
 }
 
@@ -102,7 +98,7 @@ func (r *request) proposeWaiting(cmd fsm.ClaimNext, wait time.Duration) (p fsm.P
 	gone = end()
 	r.server.atWork.NoteAsked(cmd.Types, time.Now()) // it has asked until now
 	switch {
-	case errors.Is(err, errGone):
+	case errors.Is(err, port.ErrGone):
 		r.refuseGone()
 		return p, gone, false
 	case err != nil:

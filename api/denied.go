@@ -32,7 +32,7 @@ func (s *Server) denied(ctx *fasthttp.RequestCtx, k *keyring.Caller, c call, id 
 	if k != nil {
 		name = k.Name
 	}
-	if quiet, ok := s.denials.mayLog(now); ok {
+	if quiet, ok := s.denials.MayLog(now); ok {
 		s.logger.Warn("denied a request", "remote_addr", ctx.RemoteAddr(), "status", resp.StatusCode(), "call", c.String(), "key", name,
 			"request_id", s.loggedID(id), "more_not_logged", quiet)
 	}

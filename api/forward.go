@@ -201,7 +201,7 @@ func (r *request) forwardFailed(err error) {
 	case call == callCluster:
 		r.cluster()
 	case errors.Is(err, errAnswersFull) && !call.has(mutation):
-		r.refuse(r.server.answersFull())
+		r.refuse(r.server.port.Answers.Full())
 	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.has(mutation) && !timedOut(err):
 		r.refuse(refuse.Because(wire.CodeNoLeader))
 	default:

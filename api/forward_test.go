@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -25,7 +26,7 @@ func setupPair(t *testing.T) (follower *Server, leader *Server, followerNode, le
 	followerNode.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
 		req.URI() // a client parses it, and so writes it normalized
 		var ctx fasthttp.RequestCtx
-		ctx.Init2(nopConn{}, nil, true)
+		ctx.Init2(conntest.Nop{}, nil, true)
 		req.CopyTo(&ctx.Request)
 		ctx.Request.Header.SetRequestURIBytes(req.URI().RequestURI())
 		handler(&ctx)

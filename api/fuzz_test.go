@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -58,7 +59,7 @@ func FuzzRequests(f *testing.F) {
 
 func fuzzOne(t *testing.T, s *Server, method string, uri, body []byte) {
 	var ctx fasthttp.RequestCtx
-	ctx.Init2(nopConn{}, nil, true)
+	ctx.Init2(conntest.Nop{}, nil, true)
 	ctx.Request.Header.SetMethod(method)
 	ctx.Request.Header.SetRequestURIBytes(uri)
 	ctx.Request.Header.SetHost("localhost")

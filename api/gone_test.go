@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,110 +10,17 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 )
-
-// connPair returns the two ends of a connection.
-func connPair(t *testing.T) (ours, theirs *net.TCPConn) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	out, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = in.Close(), out.Close() })
-	return in.(*net.TCPConn), out.(*net.TCPConn)
-}
-
-// hangUps are the ways in which a client goes.
-var hangUps = map[string]func(*net.TCPConn) error{
-	"closes":                  (*net.TCPConn).Close,
-	"resets":                  func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
-	"closes its sending side": (*net.TCPConn).CloseWrite,
-	"closes with data on the way": func(c *net.TCPConn) error {
-		_, err := io.WriteString(c, "GET / HTTP/1.1\r\n")
-		return errors.Join(err, c.Close())
-	},
-}
-
-// TestConnWatch_gone checks that a client that goes is noticed: at once while
-// the connection is watched, and at the end if that had not begun.
-func TestConnWatch_gone(t *testing.T) {
-	t.Parallel()
-	for name, hangUp := range hangUps {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, watched := range []bool{true, false} {
-				ours, theirs := connPair(t)
-				// A deadline of the past, as reading the request may have left.
-				if err := ours.SetReadDeadline(time.Unix(1, 0)); err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancelCause(context.Background())
-				w := watchConn(tlsLike{ours}, cancel)
-				if watched {
-					<-time.After(2 * watchAfter) // it is in the poller by then, most likely
-				}
-				if err := hangUp(theirs); err != nil {
-					t.Fatal(err)
-				}
-				if watched {
-					<-ctx.Done()
-				}
-				w.end()
-				if !errors.Is(context.Cause(ctx), errGone) {
-					t.Errorf("watched %v: got %v", watched, context.Cause(ctx))
-				}
-			}
-		})
-	}
-}
-
-// tlsLike is a connection around another one.
-type tlsLike struct{ net.Conn }
-
-func (c tlsLike) NetConn() net.Conn { return c.Conn }
-
-// TestConnWatch_here checks that a client that sends its next request is still
-// there, and that the request can be read.
-func TestConnWatch_here(t *testing.T) {
-	t.Parallel()
-	ours, theirs := connPair(t)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	for range 3 {
-		w := watchConn(ours, cancel)
-		<-time.After(2 * watchAfter)
-		if _, err := io.WriteString(theirs, "next"); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(watchAfter)
-		w.end()
-		got := make([]byte, 4)
-		if _, err := io.ReadFull(ours, got); err != nil || string(got) != "next" {
-			t.Fatalf("read %q, %v", got, err)
-		}
-	}
-	if ctx.Err() != nil {
-		t.Errorf("gone: %v", context.Cause(ctx))
-	}
-}
 
 // TestServer_WaitingGone checks that a claim is given up whose client goes while
 // it waits, and that what it took meanwhile is released, unless the client can
 // ask for it again.
 func TestServer_WaitingGone(t *testing.T) {
 	t.Parallel()
-	for name, hangUp := range hangUps {
+	for name, hangUp := range conntest.HangUps {
 		for _, c := range []struct {
 			body  string
 			taken bool // the claim is in the log when the client goes
@@ -148,7 +54,7 @@ func TestServer_WaitingGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-ended
-			waitFor(t, func() bool { return s.open.Load() == 0 })
+			waitFor(t, func() bool { return s.port.Open() == 0 })
 			if got := node.Machine.Get(1).Status; got != c.want {
 				t.Errorf("client %s, %s, taken %v: task is %s, want %s", name, c.body, c.taken, got, c.want)
 			}
@@ -188,7 +94,7 @@ func sendClaim(t *testing.T, conn net.Conn, body string) {
 
 // streamed is a connection of the peer port as a handler sees it.
 type streamed struct {
-	nopConn
+	conntest.Nop
 	caller context.Context
 	unsent func()
 }
@@ -258,7 +164,7 @@ func TestServer_WaitingThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			answered, err := io.ReadAll(conn) // a client that only half went
-			waitFor(t, func() bool { return follower.open.Load() == 0 })
+			waitFor(t, func() bool { return follower.port.Open() == 0 })
 			if got := leaderNode.Machine.Get(1).Status; got != c.want {
 				t.Errorf("task is %s, want %s; answer %s, %v", got, c.want, answered, err)
 			}

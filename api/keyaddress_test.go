@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -21,7 +22,7 @@ func fromAddresses(k keyring.Key, prefixes ...string) keyring.Key {
 
 // remoteConn is a connection from somewhere.
 type remoteConn struct {
-	nopConn
+	conntest.Nop
 	remote net.Addr
 }
 

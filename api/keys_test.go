@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
@@ -94,7 +95,7 @@ func followerOf(t *testing.T, leader *Server, options ...func(*Config)) (followe
 	handler := leader.ForwardHandler()
 	other.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
 		var ctx fasthttp.RequestCtx
-		ctx.Init2(nopConn{}, nil, true)
+		ctx.Init2(conntest.Nop{}, nil, true)
 		req.CopyTo(&ctx.Request)
 		handler(&ctx)
 		ctx.Response.CopyTo(resp)

@@ -274,6 +274,6 @@ func TestKeyShares_Connections(t *testing.T) {
 	if err := held[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.open.Load() <= 4 })
+	waitFor(t, func() bool { return s.port.Open() <= 4 })
 	waitFor(t, func() bool { return raw(t, addr, request("a", small)).status == 201 })
 }

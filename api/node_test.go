@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/claimq/claimq/api/nodetest"
@@ -16,6 +17,9 @@ func setup(t testing.TB, options ...func(*Config)) (*Server, *nodetest.Node) {
 	cfg := Config{Node: node, Version: "v0.0.1", AdvertisedHosts: []string{"http://queue.example:7400"}}
 	for _, o := range options {
 		o(&cfg)
+	}
+	if os.Getenv(serversOverTLS) != "" {
+		cfg.TLS, _ = sharedTLS(t)
 	}
 	s, err := New(cfg)
 	if err != nil {

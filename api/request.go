@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -108,7 +109,9 @@ func (r *request) finish() {
 	}
 	r.countAnswer()
 	r.guardAnswer()
-	r.closeUncovered()
+	if conn, ok := r.http.Conn().(*port.Conn); ok && conn.Uncovered() {
+		r.http.SetConnectionClose()
+	}
 	r.chargeRefused()
 	if r.quota.Limit > 0 {
 		setQuota(&r.quota, &r.http.Response)
@@ -193,7 +196,7 @@ func (r *request) serve() {
 // it reaches, or for who made it, which every node looks at.
 func (r *request) admit() *refuse.Refusal {
 	if !r.forwarded {
-		if conn, ok := r.http.Conn().(*countedConn); ok && conn.crowded {
+		if conn, ok := r.http.Conn().(*port.Conn); ok && conn.Head.Crowded {
 			r.http.Response.SetConnectionClose()
 			return lasting.Refuse(lasting.Connection)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
@@ -323,7 +324,7 @@ func TestRoles_Stripped(t *testing.T) {
 func requestOf(target string, headers ...string) *fasthttp.RequestCtx {
 	method, uri, _ := strings.Cut(target, " ")
 	var ctx fasthttp.RequestCtx
-	ctx.Init2(nopConn{}, nil, true)
+	ctx.Init2(conntest.Nop{}, nil, true)
 	ctx.Request.Header.SetMethod(method)
 	ctx.Request.SetRequestURI(uri)
 	ctx.Request.Header.SetHost("127.0.0.1:7400")

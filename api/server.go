@@ -16,23 +16,17 @@ import (
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/meter"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/presence"
+	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/trail"
+	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/httplog"
 )
 
 // The bounds of the HTTP protocol itself.
 const (
-	// readTimeout bounds the arrival of one whole request. This and the next two
-	// are kept to within deadlineSlack.
-	readTimeout = 30 * time.Second
-	// writeTimeout is how long a client may take to read the next writePiece bytes
-	// of an answer; all of an answer it has to read at writeRate or faster, beside
-	// that.
-	writeTimeout = 10 * time.Second
-	writePiece   = 64 << 10
-	writeRate    = 64 << 10 // bytes per second
 	// idleTimeout is how long a connection may wait between requests.
 	idleTimeout = 2 * time.Minute
 	// headerBytes bounds a request's line and headers together. What is passed
@@ -63,18 +57,13 @@ type Server struct {
 	stop  context.CancelFunc // ends the waiting of every request
 	// serving ends with fsm.ErrShuttingDown when the server drains: then nobody
 	// is left waiting for something to happen.
-	serving    context.Context
-	leave      context.CancelCauseFunc
-	draining   atomic.Bool
-	open       atomic.Int64 // connections
-	strangers  strangers
-	shares     lasting.Shares
-	answers    answerRoom
-	bodies     atomic.Int64 // bytes of the bodies that they have read and not answered
-	handshakes handshakes   // of TLS
-	shown      shownConns   // with certificates of clients
-	denials    sampled      // answers of 401 and 403, in the log
-	requests   sync.Pool    // of *request
+	serving  context.Context
+	leave    context.CancelCauseFunc
+	draining atomic.Bool
+	shares   lasting.Shares
+	port     *port.Port
+	denials  port.Sampled // answers of 401 and 403, in the log
+	requests sync.Pool    // of *request
 	// description returns what /openapi.json answers; the first call makes it.
 	description func() ([]byte, error)
 
@@ -120,7 +109,7 @@ func New(cfg Config) (*Server, error) {
 	s.shares.Most = lasting.Most{
 		lasting.Connection: max(cfg.Connections/2, 1), lasting.Wait: cfg.WaitsPerKey, lasting.Stream: trail.StreamsMax / 2,
 	}
-	s.strangers.perAddress, s.answers.most = cfg.ConnectionsPerAddress, cfg.AnswersBytes
+	s.port = s.newPort()
 	s.description = sync.OnceValues(func() ([]byte, error) { return describe(openAPISource, cfg.Version) })
 	s.requests.New = func() any { return &request{server: s} }
 	fasthttp.SetBodySizePoolLimit(keptBytes, keptBytes)
@@ -136,7 +125,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) newMetrics() (err error) {
 	s.metrics, err = meter.New(s.cfg.Registry, &meter.Sources{
 		NodeID: s.node.NodeID(), Version: s.cfg.Version,
-		Connections: s.open.Load, Strangers: s.strangers.count, BodyBytes: s.bodies.Load, AnswerBytes: s.answers.taken, Streams: s.feed.Count,
+		Connections: s.port.Open, Strangers: s.port.Strangers, BodyBytes: s.port.BodyBytes, AnswerBytes: s.port.Answers.Taken, Streams: s.feed.Count,
 		Keys: s.keys.Load,
 		Read: func(fn func(m *fsm.Machine, now fsm.Stamp)) error {
 			_, err := s.node.ReadStale(s.waits.at(time.Now()), 0, fn)
@@ -156,14 +145,34 @@ func (s *Server) newMetrics() (err error) {
 // showMetrics answers GET /metrics.
 func (r *request) showMetrics() { r.server.scrape(r.http) }
 
+func (s *Server) newPort() *port.Port {
+	return port.New(port.Config{
+		Connections: s.cfg.Connections, PerAddress: s.cfg.ConnectionsPerAddress, BodiesBytes: s.cfg.BodiesBytes, AnswersBytes: s.cfg.AnswersBytes,
+		TLS: s.cfg.TLS, ClientAuthorities: s.cfg.ClientAuthorities,
+		Logger: s.logger, Serving: s.serving, Shares: &s.shares,
+		Answered:      s.answeredAlone,
+		StrangerEnded: func() { s.metrics.StrangersEnded.Inc() },
+		Release:       s.releaseUnsent,
+	})
+}
+
+// answeredAlone counts an answer of the port, to no request, and returns an id for it.
+func (s *Server) answeredAlone(f *refuse.Refusal) (id []byte) {
+	s.counts[callNone].Count(string(f.Code))
+	if f.Code == wire.CodeOverloaded {
+		s.metrics.Overload(f.Reason)
+	}
+	return requestID(nil, nil, time.Now())
+}
+
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:            func(ctx *fasthttp.RequestCtx) { s.handle(ctx, false) },
 		ErrorHandler:       s.malformed,
 		HeaderReceived:     s.headRead,
 		Logger:             httplog.Logger{Log: s.logger, Message: "http connection"},
-		ReadTimeout:        readTimeout,
-		WriteTimeout:       writeTimeout,
+		ReadTimeout:        port.ReadTimeout,
+		WriteTimeout:       port.WriteTimeout,
 		IdleTimeout:        idleTimeout,
 		ReadBufferSize:     headerBytes,
 		WriteBufferSize:    answerBuffer,
@@ -184,8 +193,8 @@ func (s *Server) newHTTP() *fasthttp.Server {
 // Serve answers the connections of ln until Shutdown, then returns nil. It
 // closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	defer s.runUncovered()()
-	err := s.http.Serve(&boundedListener{Listener: ln, server: s})
+	defer s.port.CloseUncovered()()
+	err := s.http.Serve(s.port.Listen(ln))
 	if s.draining.Load() && (err == nil || errors.Is(err, net.ErrClosed)) {
 		return nil
 	}

@@ -26,8 +26,7 @@ func listen(t *testing.T, s *Server) string {
 	}
 	addr := ln.Addr().String()
 	if os.Getenv(serversOverTLS) != "" {
-		server, client := testTLS(t)
-		s.cfg.TLS = server
+		_, client := sharedTLS(t)
 		addr = overTLS(t, addr, client)
 	}
 	done := make(chan error, 1)
@@ -219,7 +218,7 @@ func TestServer_Connections(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.open.Load() == 0 })
+	waitFor(t, func() bool { return s.port.Open() == 0 })
 	if got := raw(t, addr, request); got.status != 200 {
 		t.Errorf("after the first has gone: %+v", got)
 	}

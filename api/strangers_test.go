@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/wire"
 )
 
@@ -55,7 +56,7 @@ func TestServer_Strangers(t *testing.T) {
 	probe := dial(t, addr, "")
 	silent := dial(t, addr, "GET /api/stats HTTP/1.1\r\nHost: a\r\nX-")
 	unknown := dial(t, addr, "")
-	waitFor(t, func() bool { return s.strangers.count() == 3 })
+	waitFor(t, func() bool { return s.port.Strangers() == 3 })
 	for _, c := range []net.Conn{probe, unknown} { // answered, they have waited less than the silent one
 		if _, err := io.WriteString(c, healthy); err != nil {
 			t.Fatal(err)
@@ -77,8 +78,8 @@ func TestServer_Strangers(t *testing.T) {
 	if got := receive(t, reader); got.status != 200 {
 		t.Errorf("the first one, with a key: %+v", got)
 	}
-	if n := s.open.Load(); n != 4 || s.strangers.count() != 0 {
-		t.Errorf("%d connections, %d of strangers, want 4 and 0", n, s.strangers.count())
+	if n := s.port.Open(); n != 4 || s.port.Strangers() != 0 {
+		t.Errorf("%d connections, %d of strangers, want 4 and 0", n, s.port.Strangers())
 	}
 	got := receive(t, bufio.NewReader(dial(t, addr, "")))
 	if f := got.refused(t, wire.CodeOverloaded); f["reason"] != "connections" {
@@ -97,25 +98,8 @@ func TestServer_StrangersPerAddress(t *testing.T) {
 		dial(t, addr, "")
 	}
 	ended(t, first)
-	if n := s.strangers.count(); n != 2 {
+	if n := s.port.Strangers(); n != 2 {
 		t.Errorf("%d strangers, want 2", n)
-	}
-}
-
-// TestAddressOf ensures that a host of IPv6, which has many addresses, counts once.
-func TestAddressOf(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ a, b string }{
-		{"192.0.2.1", "::ffff:192.0.2.1"},
-		{"2001:db8:1:2::1", "2001:db8:1:2:ffff::9"},
-	} {
-		a, b := addressOf(&net.TCPAddr{IP: net.ParseIP(test.a)}), addressOf(&net.TCPAddr{IP: net.ParseIP(test.b), Zone: "x"})
-		if a != b || !a.IsValid() {
-			t.Errorf("%s counts for %s, %s for %s", test.a, a, test.b, b)
-		}
-	}
-	if a, b := addressOf(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), addressOf(&net.TCPAddr{IP: net.ParseIP("192.0.2.2")}); a == b {
-		t.Errorf("two hosts count for %s", a)
 	}
 }
 
@@ -128,7 +112,7 @@ func TestServer_StrangersBody(t *testing.T) {
 	head := func(framing string, headers ...string) string {
 		return "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(append(headers, framing, "\r\n"), "\r\n")
 	}
-	big := fmt.Sprintf("Content-Length: %d", strangerBodyBytes+1)
+	big := fmt.Sprintf("Content-Length: %d", port.StrangerBodyBytes+1)
 	for name, request := range map[string]string{
 		"no key":        head(big),
 		"unknown key":   head(big, "X-API-Key: claimq_nobody"),
@@ -141,10 +125,10 @@ func TestServer_StrangersBody(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q", name, got.header["Www-Authenticate"])
 		}
 	}
-	if n := s.bodies.Load(); n != 0 {
+	if n := s.port.BodyBytes(); n != 0 {
 		t.Errorf("%d bytes of bodies are counted", n)
 	}
-	body := `{"params":"` + strings.Repeat("x", strangerBodyBytes) + `"}`
+	body := `{"params":"` + strings.Repeat("x", port.StrangerBodyBytes) + `"}`
 	if got := raw(t, addr, head(fmt.Sprintf("Content-Length: %d", len(body)), with("operator"))+body); got.status != 201 {
 		t.Errorf("with a key: %d %.200s", got.status, got.body)
 	}
@@ -161,14 +145,14 @@ func TestServer_ExpectedBody(t *testing.T) {
 	addr := listen(t, s)
 	head := "POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n"
 	first := dial(t, addr, head)
-	waitFor(t, func() bool { return s.bodies.Load() == 1<<20 })
+	waitFor(t, func() bool { return s.port.BodyBytes() == 1<<20 })
 	if f := raw(t, addr, head).refused(t, wire.CodeOverloaded); f["reason"] != "bodies" {
 		t.Errorf("another: %v", f)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.bodies.Load() == 0 })
+	waitFor(t, func() bool { return s.port.BodyBytes() == 0 })
 }
 
 // TestServer_ctxOf ensures that a head leads to its own connection, whichever of
@@ -183,7 +167,7 @@ func TestServer_ctxOf(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		dial(t, addr, "")
-		waitFor(t, func() bool { return s.strangers.count() == n+1 })
+		waitFor(t, func() bool { return s.port.Strangers() == n+1 })
 	}
 }
 

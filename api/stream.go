@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
@@ -123,16 +124,11 @@ var errStreamCut = errors.New("the stream of events was cut")
 func (st *stream) Read([]byte) (int, error) {
 	ctx, cancel := context.WithCancelCause(st.server.serving)
 	defer cancel(nil)
-	if conn, ok := st.conn.(*countedConn); ok {
-		// The connection itself: its deadlines are set from another goroutine too.
-		st.conn = conn.Conn
-		defer func() {
-			conn.reading.forget()
-			conn.writing.forget()
-			_ = conn.SetWriteDeadline(time.Now().Add(streamEndTimeout)) // of the body's end
-		}()
-		if w := watchConn(conn.Conn, cancel); w != nil {
-			defer w.end()
+	if conn, ok := st.conn.(*port.Conn); ok {
+		st.conn = conn.Lend()
+		defer conn.Return(streamEndTimeout) // of the body's end
+		if end := conn.Watch(cancel); end != nil {
+			defer end()
 		}
 	}
 	// A client that does not read must not hold up a server that drains.
@@ -293,10 +289,10 @@ func (st *stream) fail(ctx context.Context, f *refuse.Refusal) error {
 func (st *stream) write(ctx context.Context, chunk []byte) error {
 	if room := int64(len(chunk)); room > answerFreeBytes {
 		// Packets are shared, but not by those who are slow.
-		if !st.server.answers.take(room) {
+		if !st.server.port.Answers.Take(room) {
 			return errStreamCut
 		}
-		defer st.server.answers.give(room)
+		defer st.server.port.Answers.Give(room)
 	}
 	err := st.setDeadline(streamWriteTimeout)
 	if err == nil && ctx.Err() != nil {

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/claimq/claimq/api/nodetest"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/certs/certstest"
@@ -51,6 +52,19 @@ func testTLS(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	a := certstest.NewAuthority(t, "tests")
 	return &tls.Config{Certificates: []tls.Certificate{a.Issue([]string{"127.0.0.1"}).TLS(t)}}, &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"}
+}
+
+// allTLS is that of all servers and clients of a run over TLS.
+var allTLS struct {
+	once           sync.Once
+	server, client *tls.Config
+}
+
+// sharedTLS returns it.
+func sharedTLS(t testing.TB) (server, client *tls.Config) {
+	t.Helper()
+	allTLS.once.Do(func() { allTLS.server, allTLS.client = testTLS(t) })
+	return allTLS.server, allTLS.client
 }
 
 // overTLS returns the address of somebody who passes on to addr, over TLS, what
@@ -136,7 +150,7 @@ func TestServer_TLSUnsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(gone)
-	waitFor(t, func() bool { return s.open.Load() == 0 })
+	waitFor(t, func() bool { return s.port.Open() == 0 })
 	if got := node.Machine.Get(1).Status; got != fsm.StatusPending {
 		t.Errorf("the task is %s, want pending", got)
 	}
@@ -174,7 +188,7 @@ func TestServer_PlainToTLS(t *testing.T) {
 	if b, _ := io.ReadAll(conn); strings.Contains(string(b), "HTTP") {
 		t.Errorf("got %q", b)
 	}
-	waitFor(t, func() bool { return s.open.Load() == 0 })
+	waitFor(t, func() bool { return s.port.Open() == 0 })
 }
 
 // Who speaks TLS to a port without it learns that at once.
@@ -189,7 +203,7 @@ func TestServer_TLSToPlain(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	conn := dialServer(t, addr)
-	if _, err := conn.Write([]byte{firstByteTLS, 3, 1, 0, 200, 1}); err != nil {
+	if _, err := conn.Write([]byte{0x16, 3, 1, 0, 200, 1}); err != nil {
 		t.Fatal(err)
 	}
 	got := receive(t, bufio.NewReader(conn))
@@ -241,46 +255,13 @@ func TestServer_TLSClients(t *testing.T) {
 	waitFor(t, func() bool { return strings.Contains(log.String(), "refused a TLS connection") })
 }
 
-// One handshake too many ends the oldest, and no other.
-func TestHandshakes(t *testing.T) {
-	t.Parallel()
-	var h handshakes
-	conns := make([]closedConn, tlsHandshakesMax+2)
-	var ends []func()
-	for i := range tlsHandshakesMax {
-		ends = append(ends, h.begin(&conns[i]))
-	}
-	ends[1]() // over in time
-	for i := tlsHandshakesMax; i < len(conns); i++ {
-		ends = append(ends, h.begin(&conns[i]))
-	}
-	for i := range conns {
-		if closed := conns[i].closed; closed != (i == 0) {
-			t.Errorf("connection %d: closed %v", i, closed)
-		}
-	}
-	for _, end := range ends {
-		end()
-	}
-	if n := h.conns.Len(); n != 0 {
-		t.Errorf("%d are left", n)
-	}
-}
-
-type closedConn struct {
-	nopConn
-	closed bool
-}
-
-func (c *closedConn) Close() error { c.closed = true; return nil }
-
 // Strangers who say nothing are cut off, the oldest first when they are many, and
 // do not hold up clients.
 func TestServer_TLSStrangers(t *testing.T) {
 	t.Parallel()
 	s, _, addr, client := setupTLS(t, nil)
 	var strangers []*net.TCPConn
-	for range tlsHandshakesMax + 100 {
+	for range port.HandshakesMax + 100 {
 		strangers = append(strangers, dialServer(t, addr))
 	}
 	conn := dialTLS(t, addr, client)
@@ -303,8 +284,8 @@ func TestServer_TLSStrangers(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, func() bool { return s.open.Load() == 0 })
-	if n := s.handshakes.conns.Len(); n != 0 {
+	waitFor(t, func() bool { return s.port.Open() == 0 })
+	if n := s.port.Handshakes(); n != 0 {
 		t.Errorf("%d handshakes are left", n)
 	}
 }
@@ -320,12 +301,13 @@ func TestServer_TLSGarbage(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for _, secured := range []bool{true, false} {
 		server, client := testTLS(t)
-		s, err := New(Config{Node: nodetest.New()})
+		cfg := Config{Node: nodetest.New()}
+		if secured {
+			cfg.TLS = server
+		}
+		s, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
-		}
-		if secured {
-			s.cfg.TLS = server
 		}
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -364,7 +346,7 @@ func TestServer_TLSGarbage(t *testing.T) {
 			t.Error(err)
 		}
 		serving.Wait()
-		if n := s.open.Load(); n != 0 {
+		if n := s.port.Open(); n != 0 {
 			t.Errorf("%d connections are left", n)
 		}
 	}

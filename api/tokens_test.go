@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/wire"
@@ -83,7 +84,7 @@ func awaitIssuer(t *testing.T, servers ...*Server) {
 func scrape(t *testing.T, s *Server, line string) (value float64) {
 	t.Helper()
 	var ctx fasthttp.RequestCtx
-	ctx.Init2(nopConn{}, nil, true)
+	ctx.Init2(conntest.Nop{}, nil, true)
 	s.scrape(&ctx)
 	for text := range strings.Lines(string(ctx.Response.Body())) {
 		if rest, ok := strings.CutPrefix(text, line+" "); ok {

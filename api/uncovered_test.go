@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/internal/certs/certstest"
 	"github.com/claimq/claimq/internal/testwait"
 )
@@ -54,20 +55,13 @@ func TestServer_UncoveredClients(t *testing.T) {
 	}
 	trusted.Store(stays.Pool())
 	waitFor(t, func() bool { // the server has looked
-		s.shown.mu.Lock()
-		defer s.shown.mu.Unlock()
-		marked := 0
-		for c := range s.shown.conns {
-			if c.uncovered.Load() {
-				marked++
-			}
-		}
-		return marked == 2
+		_, uncovered := s.port.Shown()
+		return uncovered == 2
 	})
 	if resp, err := asking(); err != nil || resp.StatusCode != http.StatusOK || !resp.Close {
 		t.Errorf("one more answer: %+v, %v", resp, err)
 	}
-	s.endUncovered(time.Now().Add(uncoveredGrace))
+	s.port.EndUncovered(time.Now().Add(port.UncoveredGrace))
 	_ = silentConn.SetReadDeadline(time.Now().Add(testwait.Patience))
 	if _, err := io.Copy(io.Discard, silentConn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("who says nothing is not cut off: %v", err)
@@ -75,5 +69,5 @@ func TestServer_UncoveredClients(t *testing.T) {
 	if resp, err := staying(); err != nil || resp.Close {
 		t.Errorf("the one that stays: %+v, %v", resp, err)
 	}
-	waitFor(t, func() bool { s.shown.mu.Lock(); defer s.shown.mu.Unlock(); return len(s.shown.conns) == 1 })
+	waitFor(t, func() bool { all, _ := s.port.Shown(); return all == 1 })
 }

@@ -5,16 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -38,22 +35,13 @@ type unsentConn interface {
 	OnUnsent(fn func())
 }
 
-// unsent are the claims of an answer that may not arrive, and by whom they were made: a
-// leader that asks for keys has nobody else release them.
-type unsent struct {
-	holds []fsm.Hold
-	key   []byte // that the client sent, empty: none
-	known bool   // this node knows the key
-	from  netip.Addr
-}
-
 // unsentBy makes to the claims of the request's answer.
-func (r *request) unsentBy(to *unsent) {
+func (r *request) unsentBy(to *port.Unsent) {
 	key, bad := r.sentKey()
 	if bad {
 		key = nil
 	}
-	to.holds, to.key, to.known, to.from = r.holds, append(to.key[:0], key...), r.who != nil, r.source()
+	to.Holds, to.Key, to.Known, to.From = r.holds, append(to.Key[:0], key...), r.who != nil, r.source()
 }
 
 // holdUntilSent notes the claims of an answer, to be released if the answer
@@ -77,11 +65,10 @@ func (r *request) guardAnswer() {
 	}
 	s := r.server
 	switch conn := r.http.Conn().(type) {
-	case *countedConn:
-		conn.server = s
-		r.unsentBy(&conn.unsent)
+	case *port.Conn:
+		r.unsentBy(conn.Unsent())
 	case unsentConn:
-		var u unsent
+		var u port.Unsent
 		r.unsentBy(&u)
 		conn.OnUnsent(func() { s.releaseUnsent(&u) })
 	}
@@ -94,7 +81,7 @@ func (r *request) guardAnswer() {
 
 // giveBack releases the claims of an answer that nobody waits for.
 func (r *request) giveBack() {
-	var u unsent
+	var u port.Unsent
 	r.unsentBy(&u)
 	r.server.releaseUnsent(&u)
 	r.holds = nil
@@ -102,103 +89,16 @@ func (r *request) giveBack() {
 
 // sent says that the answer before has been written: a new request came.
 func (r *request) sent() {
-	if conn, ok := r.http.Conn().(*countedConn); ok {
-		conn.unsent.holds = nil
-		conn.answerTaken()
-		if !conn.known {
-			r.server.strangers.answered(conn)
-		}
-	}
-}
-
-// Read reads from the connection. Who reads on has written the answer before
-// (or has more requests at hand, and leaves the claims to their leases): from
-// here on a Write that fails is about something else, such as "100 Continue",
-// and the worker has its claims.
-func (c *countedConn) Read(b []byte) (int, error) {
-	c.unsent.holds = nil
-	c.answerTaken()
-	if !c.heard && c.server != nil {
-		defer c.endUnasked()()
-	}
-	if c.tls != nil {
-		if err := c.shake(); err != nil {
-			return 0, err
-		}
-	}
-	if err := c.reading.apply(net.Conn.SetReadDeadline, c.Conn); err != nil {
-		return 0, err
-	}
-	n, err := c.Conn.Read(b)
-	if !c.heard && n > 0 && b[0] == firstByteTLS && c.server != nil && c.server.cfg.TLS == nil {
-		return 0, errClientTLS
-	}
-	c.heard = c.heard || n > 0
-	if !c.heard && errors.Is(err, os.ErrDeadlineExceeded) {
-		// Some clients open more connections than they use. Nobody asked anything,
-		// so nobody is answered: Go's client logs answers that it did not ask for.
-		return 0, io.EOF
-	}
-	if !c.body.take(n) {
-		return 0, errBodiesFull
-	}
-	return n, err
-}
-
-// endUnasked ends a Read when the server drains, until stop is called: the HTTP
-// server closes the connections between two requests, but waits for those that it
-// has not had the first of.
-func (c *countedConn) endUnasked() (stop func()) {
-	unhook := context.AfterFunc(c.server.serving, func() {
-		_ = c.Conn.SetReadDeadline(time.Unix(0, 1)) // it fails if the connection is closed
-	})
-	return func() {
-		if !unhook() {
-			c.reading.forget()
-		}
-	}
-}
-
-// Write writes to the connection. If that fails, nobody learns of the claims
-// that the answer was about, and they are released before Write returns.
-func (c *countedConn) Write(b []byte) (int, error) {
-	c.body.answered()
-	n, err := c.writePieces(b)
-	if err != nil && len(c.unsent.holds) > 0 {
-		c.server.releaseUnsent(&c.unsent)
-		c.unsent.holds = nil
-	}
-	return n, err
-}
-
-// writePieces writes b, of which the other side must read each piece in time, and
-// all of it.
-func (c *countedConn) writePieces(b []byte) (n int, err error) {
-	var until time.Time // 0: b is one piece, and its deadline is noted
-	if len(b) > writePiece {
-		until = time.Now().Add(writeTimeout + time.Duration(len(b))*time.Second/writeRate)
-	}
-	for {
-		if err := c.writing.apply(net.Conn.SetWriteDeadline, c.Conn); err != nil {
-			return n, err
-		}
-		m, err := c.Conn.Write(b[n:min(n+writePiece, len(b))])
-		if n += m; err != nil || n == len(b) {
-			return n, err
-		}
-		next := time.Now().Add(writeTimeout)
-		if next.After(until) {
-			next = until
-		}
-		c.writing.wanted = next
+	if conn, ok := r.http.Conn().(*port.Conn); ok {
+		conn.Answered()
 	}
 }
 
 // releaseUnsent releases claims, here or through the leader, in order. Where
 // that fails, the lease's end does it.
-func (s *Server) releaseUnsent(u *unsent) {
+func (s *Server) releaseUnsent(u *port.Unsent) {
 	ctx := s.waits.at(time.Now())
-	for part := range slices.Chunk(u.holds, releasesMax) {
+	for part := range slices.Chunk(u.Holds, releasesMax) {
 		_, err := s.node.Propose(ctx, releaseOf(part))
 		if errors.Is(err, fsm.ErrNotLeader) {
 			err = s.releaseThere(ctx, u, part)
@@ -223,13 +123,13 @@ func releaseOf(holds []fsm.Hold) fsm.Command {
 }
 
 // releaseThere has the leader release some of the claims of u.
-func (s *Server) releaseThere(ctx context.Context, u *unsent, holds []fsm.Hold) error {
+func (s *Server) releaseThere(ctx context.Context, u *port.Unsent, holds []fsm.Hold) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
 	setForward(req, []byte(fasthttp.MethodPost), []byte(batchPath))
-	passKey(req, u.key, u.known)
-	passSource(req, u.from)
+	passKey(req, u.Key, u.Known)
+	passSource(req, u.From)
 	req.SetBodyRaw(appendReleases(nil, holds))
 	if err := s.node.Forward(ctx, req, resp, nil); err != nil {
 		return err

@@ -14,8 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/conntest"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/nodetest"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/testwait"
 )
@@ -59,7 +61,7 @@ func TestServer_UnsentClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return s.open.Load() == 0 })
+		waitFor(t, func() bool { return s.port.Open() == 0 })
 		node.Mu.Lock()
 		if got := node.Machine.Get(1).Status; len(node.Proposed) != c.want || got != c.status {
 			t.Errorf("%s %s: %d commands, task %s, want %d, %s", c.path, c.body, len(node.Proposed), got, c.want, c.status)
@@ -77,12 +79,12 @@ func TestServer_SentClaim(t *testing.T) {
 	addr := listen(t, s)
 	got := raw(t, addr, "POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n{\"worker_id\":\"w\"}")
 	got.good(t, 200)
-	waitFor(t, func() bool { return s.open.Load() == 0 })
+	waitFor(t, func() bool { return s.port.Open() == 0 })
 	if len(node.Proposed) != 2 {
 		t.Errorf("%d commands, want 2", len(node.Proposed))
 	}
 
-	conn := &countedConn{Conn: brokenConn{}, open: &s.open, server: s}
+	conn := accepted(t, s, brokenConn{})
 	if _, err := conn.Write([]byte("x")); err == nil || len(node.Proposed) != 2 {
 		t.Errorf("a later answer: %v, %d commands", err, len(node.Proposed))
 	}
@@ -100,7 +102,8 @@ func TestServer_SentClaimBeforeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold := fsm.Hold{ID: 1, WorkerID: "w", Token: p.Result.Claims[0].Token}
-	conn := &countedConn{Conn: brokenConn{}, open: &s.open, server: s, unsent: unsent{holds: []fsm.Hold{hold}}}
+	conn := accepted(t, s, brokenConn{})
+	conn.Unsent().Holds = []fsm.Hold{hold}
 	// The server reads on: so it has written the claim's answer.
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Fatal("a broken connection was read from")
@@ -113,9 +116,27 @@ func TestServer_SentClaimBeforeRead(t *testing.T) {
 	}
 }
 
-type brokenConn struct{ nopConn }
+type brokenConn struct{ conntest.Nop }
 
 func (brokenConn) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// oneConn is a listener that has one connection.
+type oneConn struct {
+	net.Listener
+	conn net.Conn
+}
+
+func (l oneConn) Accept() (net.Conn, error) { return l.conn, nil }
+
+// accepted returns a connection of the server's port.
+func accepted(t *testing.T, s *Server, inner net.Conn) *port.Conn {
+	t.Helper()
+	conn, err := s.port.Listen(oneConn{conn: inner}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*port.Conn)
+}
 
 // waitFor waits until cond holds.
 func waitFor(t *testing.T, cond func() bool) {
@@ -158,7 +179,7 @@ func TestServer_UnsentThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return follower.open.Load() == 0 })
+		waitFor(t, func() bool { return follower.port.Open() == 0 })
 		for _, id := range []uint64{1, 2} {
 			if got := leaderNode.Machine.Get(id).Status; got != fsm.StatusPending && id == 2 || got != c.want && id == 1 {
 				t.Errorf("%s %s: task %d is %s", c.path, c.body, id, got)
@@ -261,7 +282,7 @@ func TestServer_UnsentKeyed(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return follower.open.Load() == 0 })
+		waitFor(t, func() bool { return follower.port.Open() == 0 })
 		node := leader.node.(*nodetest.Node)
 		node.Mu.Lock()
 		if got := node.Machine.Get(1).Status; got != fsm.StatusPending {

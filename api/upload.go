@@ -16,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -98,7 +99,7 @@ type upload struct {
 	expected bool     // the client waits to be asked for the body
 	left     int64    // bytes of the body that are still to come; -1: it is chunked
 	conn     net.Conn
-	raw      *countedConn // conn without what the HTTP server has read already
+	raw      *port.Conn // conn without what the HTTP server has read already
 }
 
 // run answers the request. The connection is closed after it.
@@ -109,12 +110,12 @@ func (u *upload) run(conn net.Conn) {
 	defer s.metrics.InFlight.Dec()
 	u.conn = conn
 	if c, ok := conn.(interface{ UnsafeConn() net.Conn }); ok {
-		u.raw, _ = c.UnsafeConn().(*countedConn)
+		u.raw, _ = c.UnsafeConn().(*port.Conn)
 	}
 	if u.raw == nil {
 		return // there is no other kind
 	}
-	u.raw.body.streamed = true
+	u.raw.StreamBody()
 	if u.request.code == "" {
 		u.restore()
 	}
@@ -144,17 +145,17 @@ func (u *upload) restore() {
 // answer sends the answer, and reads on for a moment: closing a connection with
 // unread bytes in it would reset it, and the client might not see the answer.
 func (u *upload) answer() {
-	u.raw.reading.forget() // a read may have been ended
-	if u.raw.SetDeadline(time.Now().Add(lingerTime)) != nil {
+	u.raw.ReadingMoved() // a read may have been ended
+	if u.raw.SetDeadline(time.Now().Add(port.LingerTime)) != nil {
 		return
 	}
 	resp := &u.request.http.Response
 	resp.SetConnectionClose()
-	if _, err := resp.WriteTo(u.conn); err != nil || u.raw.closeWrite() != nil {
+	if _, err := resp.WriteTo(u.conn); err != nil || u.raw.CloseWrite() != nil {
 		return
 	}
 	if u.left != 0 {
-		_, _ = io.Copy(io.Discard, io.LimitReader(u.conn, lingerBytes))
+		_, _ = io.Copy(io.Discard, io.LimitReader(u.conn, port.LingerBytes))
 	}
 }
 
@@ -209,7 +210,7 @@ func (u *upload) ask() error {
 	if !u.expected {
 		return nil
 	}
-	if err := u.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := u.conn.SetWriteDeadline(time.Now().Add(port.WriteTimeout)); err != nil {
 		return err
 	}
 	_, err := u.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))

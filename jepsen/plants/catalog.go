@@ -547,8 +547,8 @@ func All() []Plant {
 			Name: "strangers-send", What: "the body of a caller without a key may be as large as any",
 			Nodes: 3, Faults: "kill-one", Test: "^TestServer_StrangersBody$", Package: "api",
 			edits: []edit{{
-				file: "api/head.go",
-				old:  "	case bad != nil && (chunked || length > strangerBodyBytes):\n",
+				file: "api/beforebody.go",
+				old:  "	case bad != nil && (chunked || length > port.StrangerBodyBytes):\n",
 				new:  "	case bad != nil && (chunked || length > s.cfg.Limits.BodyBytes):\n",
 			}},
 		},

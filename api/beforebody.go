@@ -9,6 +9,7 @@ import (
 
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 )
 
@@ -20,14 +21,14 @@ import (
 func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
 	hideUpload(h)
 	closeAmbiguous(h)
-	conn, ok := ctxOf(h).Conn().(*countedConn)
+	conn, ok := ctxOf(h).Conn().(*port.Conn)
 	if !ok {
 		return config
 	}
-	conn.refusal, conn.barred, conn.crowded = nil, nil, false
+	conn.Head = port.Head{}
 	length := h.ContentLength()
 	chunked := length == -1
-	if conn.known && !chunked && length <= bodyFreeBytes {
+	if conn.Known() && !chunked && length <= port.BodyFreeBytes {
 		return config
 	}
 	var who *keyring.Caller
@@ -36,20 +37,19 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestCon
 	if keys := s.keys.Load(); keys != nil {
 		who, why, bad = sentWith(keys, h, time.Now(), keyring.SourceOf(conn.RemoteAddr()))
 	}
-	conn.crowded = bad == nil && !conn.known && who != nil && !s.shares.Enter(&conn.share, who)
-	if bad == nil && !conn.known && !conn.crowded {
-		conn.known = true
-		s.strangers.leave(conn)
-		config.ReadTimeout = readTimeout
+	conn.Head.Crowded = bad == nil && !conn.Known() && who != nil && !conn.CountFor(who)
+	if bad == nil && !conn.Known() && !conn.Head.Crowded {
+		conn.Admit()
+		config.ReadTimeout = port.ReadTimeout
 	}
 	switch {
-	case conn.crowded && (chunked || length > bodyFreeBytes):
-		conn.refusal, config.MaxRequestBodySize = lasting.Refuse(lasting.Connection), 1
-	case bad != nil && (chunked || length > strangerBodyBytes):
-		conn.refusal, conn.why, conn.barred = bad, why, who
-		config.MaxRequestBodySize = min(strangerBodyBytes, s.cfg.Limits.BodyBytes)
-	case bad == nil && length > bodyFreeBytes && length <= s.cfg.Limits.BodyBytes && !conn.body.expect(length):
-		conn.refusal, config.MaxRequestBodySize = s.bodiesFull(), 1
+	case conn.Head.Crowded && (chunked || length > port.BodyFreeBytes):
+		conn.Head.Refusal, config.MaxRequestBodySize = lasting.Refuse(lasting.Connection), 1
+	case bad != nil && (chunked || length > port.StrangerBodyBytes):
+		conn.Head.Refusal, conn.Head.Why, conn.Head.Barred = bad, why, who
+		config.MaxRequestBodySize = min(port.StrangerBodyBytes, s.cfg.Limits.BodyBytes)
+	case bad == nil && length > port.BodyFreeBytes && length <= s.cfg.Limits.BodyBytes && !conn.ExpectBody(length):
+		conn.Head.Refusal, config.MaxRequestBodySize = s.port.BodiesFull(), 1
 	}
 	return config
 }

@@ -1,4 +1,4 @@
-package api
+package port
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // watched. Most claims of a busy system are answered sooner, and cost a timer.
 const watchAfter = 20 * time.Millisecond
 
-// errGone is the cause with which the context of a caller ends that waits no
+// ErrGone is the cause with which the context of a caller ends that waits no
 // more: its connection is closed, or at least the side that it sends on.
-var errGone = errors.New("the client has closed its connection")
+var ErrGone = errors.New("the client has closed its connection")
 
 // connWatch notices that the other side has closed a connection while nobody
 // reads from it. A client that has closed only its sending side counts as gone:
@@ -28,7 +28,7 @@ var errGone = errors.New("the client has closed its connection")
 type connWatch struct {
 	conn  net.Conn
 	raw   syscall.RawConn
-	gone  context.CancelCauseFunc // called with errGone, perhaps twice
+	gone  context.CancelCauseFunc // called with ErrGone, perhaps twice
 	timer *time.Timer
 	done  chan struct{} // closed when the watching, if it began, is over
 
@@ -36,9 +36,9 @@ type connWatch struct {
 	ended bool
 }
 
-// watchConn watches conn until end is called, which must be before anybody reads
+// watch watches conn until end is called, which must be before anybody reads
 // from conn. nil: it cannot be watched.
-func watchConn(conn net.Conn, gone context.CancelCauseFunc) *connWatch {
+func watch(conn net.Conn, gone context.CancelCauseFunc) *connWatch {
 	for {
 		if sc, ok := conn.(syscall.Conn); ok {
 			raw, err := sc.SyscallConn()
@@ -57,6 +57,20 @@ func watchConn(conn net.Conn, gone context.CancelCauseFunc) *connWatch {
 	}
 }
 
+// Watch watches the connection until end is called, which must be before anybody reads
+// from it: gone is called with ErrGone, perhaps twice, when the client has gone. end nil:
+// it cannot be watched.
+func (c *Conn) Watch(gone context.CancelCauseFunc) (end func()) {
+	w := watch(c.Conn, gone)
+	if w == nil {
+		return nil
+	}
+	return func() {
+		w.end()
+		c.reading.forget()
+	}
+}
+
 // run waits in the runtime's poller, which wakes it when something happens on
 // the connection, until the connection is closed or end moves the deadline.
 func (w *connWatch) run() {
@@ -67,7 +81,7 @@ func (w *connWatch) run() {
 	if err := w.raw.Read(hungUp); errors.Is(err, os.ErrDeadlineExceeded) {
 		return // ended, and end looks once more
 	}
-	w.gone(errGone)
+	w.gone(ErrGone)
 }
 
 // begin lifts the deadline that reading the request had; false once end was
@@ -93,7 +107,7 @@ func (w *connWatch) end() {
 	}
 	gone := true
 	if err := w.raw.Control(func(fd uintptr) { gone = hungUp(fd) }); err != nil || gone {
-		w.gone(errGone)
+		w.gone(ErrGone)
 	}
 }
 

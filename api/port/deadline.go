@@ -1,4 +1,4 @@
-package api
+package port
 
 import (
 	"net"
@@ -41,9 +41,9 @@ func (d *lazyDeadline) forget() { d.set = time.Unix(0, 0) } // long past, and no
 
 // SetReadDeadline has a Read from t on fail, or up to deadlineSlack later. A
 // stranger's request has less time than others, but as much between two of them.
-func (c *countedConn) SetReadDeadline(t time.Time) error {
-	if !c.known && c.server != nil {
-		if soon := time.Now().Add(strangerTimeout); t.After(soon) && t.Before(soon.Add(readTimeout-strangerTimeout+deadlineSlack)) {
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	if !c.known {
+		if soon := time.Now().Add(StrangerTimeout); t.After(soon) && t.Before(soon.Add(ReadTimeout-StrangerTimeout+deadlineSlack)) {
 			t = soon
 		}
 	}
@@ -52,13 +52,13 @@ func (c *countedConn) SetReadDeadline(t time.Time) error {
 }
 
 // SetWriteDeadline has a Write from t on fail, or up to deadlineSlack later.
-func (c *countedConn) SetWriteDeadline(t time.Time) error {
+func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writing.wanted = t
 	return nil
 }
 
 // SetDeadline is both.
-func (c *countedConn) SetDeadline(t time.Time) error {
+func (c *Conn) SetDeadline(t time.Time) error {
 	c.reading.wanted, c.writing.wanted = t, t
 	return nil
 }

@@ -1,4 +1,4 @@
-package api
+package port
 
 import (
 	"crypto/x509"
@@ -15,15 +15,15 @@ import (
 const (
 	// uncoveredLookInterval is how often connections are looked through.
 	uncoveredLookInterval = time.Second
-	// uncoveredGrace is what a request under way has to end.
-	uncoveredGrace = 3 * time.Second
+	// UncoveredGrace is what a request under way has to end.
+	UncoveredGrace = 3 * time.Second
 )
 
 // shownConns are the connections whose clients have shown a certificate. The zero
 // value is ready. It is safe for concurrent use.
 type shownConns struct {
 	mu    sync.Mutex
-	conns map[*countedConn]*shownConn
+	conns map[*Conn]*shownConn
 }
 
 // shownConn is one of them. Guarded by the mutex of its shownConns.
@@ -33,25 +33,25 @@ type shownConn struct {
 }
 
 // enter notes a connection whose hands are shaken.
-func (s *shownConns) enter(c *countedConn, chain []*x509.Certificate) {
+func (s *shownConns) enter(c *Conn, chain []*x509.Certificate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conns == nil {
-		s.conns = make(map[*countedConn]*shownConn)
+		s.conns = make(map[*Conn]*shownConn)
 	}
 	s.conns[c] = &shownConn{Shown: certs.NewShown(chain, x509.ExtKeyUsageClientAuth, time.Now())}
 }
 
 // leave forgets a connection; twice is safe.
-func (s *shownConns) leave(c *countedConn) {
+func (s *shownConns) leave(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 }
 
 // uncovered marks the connections that authorities do not vouch for, and returns those
-// of which that is so for uncoveredGrace.
-func (s *shownConns) uncovered(authorities *x509.CertPool, now time.Time) (over []*countedConn) {
+// of which that is so for UncoveredGrace.
+func (s *shownConns) uncovered(authorities *x509.CertPool, now time.Time) (over []*Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c, shown := range s.conns {
@@ -62,17 +62,30 @@ func (s *shownConns) uncovered(authorities *x509.CertPool, now time.Time) (over 
 		case shown.uncoveredAt.IsZero():
 			shown.uncoveredAt = now
 			c.uncovered.Store(true)
-		case now.Sub(shown.uncoveredAt) >= uncoveredGrace:
+		case now.Sub(shown.uncoveredAt) >= UncoveredGrace:
 			over = append(over, c)
 		}
 	}
 	return over
 }
 
-// runUncovered closes connections that the authorities do not cover any more until
+// Shown returns how many connections have clients that have shown a certificate, and how
+// many of these no authority vouches for.
+func (p *Port) Shown() (all, uncovered int) {
+	p.shown.mu.Lock()
+	defer p.shown.mu.Unlock()
+	for _, c := range p.shown.conns {
+		if !c.uncoveredAt.IsZero() {
+			uncovered++
+		}
+	}
+	return len(p.shown.conns), uncovered
+}
+
+// CloseUncovered closes connections that the authorities do not cover any more until
 // stop is called, which waits for that.
-func (s *Server) runUncovered() (stop func()) {
-	if s.cfg.ClientAuthorities == nil {
+func (p *Port) CloseUncovered() (stop func()) {
+	if p.cfg.ClientAuthorities == nil {
 		return func() {}
 	}
 	ended := make(chan struct{})
@@ -83,7 +96,7 @@ func (s *Server) runUncovered() (stop func()) {
 		for {
 			select {
 			case now := <-ticker.C:
-				s.endUncovered(now)
+				p.EndUncovered(now)
 			case <-ended:
 				return
 			}
@@ -95,27 +108,23 @@ func (s *Server) runUncovered() (stop func()) {
 	}
 }
 
-// endUncovered looks at all connections once. While clients need no certificate none
+// EndUncovered looks at all connections once. While clients need no certificate none
 // is closed.
-func (s *Server) endUncovered(now time.Time) {
-	authorities := s.cfg.ClientAuthorities()
+func (p *Port) EndUncovered(now time.Time) {
+	authorities := p.cfg.ClientAuthorities()
 	if authorities == nil {
 		return
 	}
-	over := s.shown.uncovered(authorities, now)
+	over := p.shown.uncovered(authorities, now)
 	for _, c := range over {
 		_ = c.socket().Close() // who serves it notices, and counts it out
-		s.shown.leave(c)
+		p.shown.leave(c)
 	}
 	if len(over) > 0 {
-		s.logger.Warn("closed connections with certificates that no authority of client_ca_file vouches for any more", "count", len(over))
+		p.cfg.Logger.Warn("closed connections with certificates that no authority of client_ca_file vouches for any more", "count", len(over))
 	}
 }
 
-// closeUncovered makes the answer to be the connection's last if its client is not
-// covered any more.
-func (r *request) closeUncovered() {
-	if conn, ok := r.http.Conn().(*countedConn); ok && conn.uncovered.Load() {
-		r.http.SetConnectionClose()
-	}
-}
+// Uncovered reports whether no authority vouches any more for the connection's client:
+// the answer to be is its last.
+func (c *Conn) Uncovered() bool { return c.uncovered.Load() }

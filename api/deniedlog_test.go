@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/claimq/claimq/api/port"
 )
 
 // What is answered with 401 or 403 is logged with the address, the first of each
@@ -31,11 +33,11 @@ func TestDenied_Logged(t *testing.T) {
 				t.Errorf("one more within the second: %s", line)
 			}
 		}
-		<-time.After(sampledInterval)
+		<-time.After(port.SampledInterval)
 		if line := ask(with("reader")); !strings.Contains(line, "status=403") || !strings.Contains(line, "key=reader") || !strings.Contains(line, "more_not_logged=3") {
 			t.Errorf("a role that may not: %s", line)
 		}
-		<-time.After(sampledInterval)
+		<-time.After(port.SampledInterval)
 		if line := ask(with("producer")); line != "" {
 			t.Errorf("one that may: %s", line)
 		}

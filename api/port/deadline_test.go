@@ -1,18 +1,19 @@
-package api
+package port
 
 import (
 	"errors"
 	"io"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/claimq/claimq/api/conntest"
 )
 
 // deadlineConn notes the deadlines that it is given.
 type deadlineConn struct {
-	nopConn
+	conntest.Nop
 	read, write []time.Time
 }
 
@@ -26,14 +27,14 @@ func (c *deadlineConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestCountedConn_deadlines checks that a deadline is never early, at most
+// TestConn_deadlines checks that a deadline is never early, at most
 // deadlineSlack late, and set no more often than that asks for.
-func TestCountedConn_deadlines(t *testing.T) {
+func TestConn_deadlines(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	at := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
 	inner := &deadlineConn{}
-	c := &countedConn{Conn: inner, open: new(atomic.Int64)}
+	c := newPort(t).accept(inner)
 	for _, ms := range []int{1000, 30_000, 120_000, 120_900, 121_000, 121_001} {
 		if err := c.SetReadDeadline(at(ms)); err != nil {
 			t.Fatal(err)
@@ -63,13 +64,13 @@ func TestCountedConn_deadlines(t *testing.T) {
 	}
 }
 
-// TestCountedConn_expires checks that a deadline ends a Read that waits: as the
+// TestConn_expires checks that a deadline ends a Read that waits: as the
 // connection's end if nothing ever came, as some clients open more connections
 // than they use; else as a timeout.
-func TestCountedConn_expires(t *testing.T) {
+func TestConn_expires(t *testing.T) {
 	t.Parallel()
-	ours, theirs := connPair(t)
-	c := &countedConn{Conn: ours, open: new(atomic.Int64)}
+	ours, theirs := conntest.Pair(t)
+	c := newPort(t).accept(ours)
 	soon := func() { _ = c.SetReadDeadline(time.Now().Add(20*time.Millisecond - deadlineSlack)) }
 	soon()
 	if _, err := c.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // io.Reader's contract: EOF itself
@@ -85,5 +86,26 @@ func TestCountedConn_expires(t *testing.T) {
 	soon()
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("error %v, want a timeout", err)
+	}
+}
+
+// TestConn_slowReader ensures that a client that reads a piece in time goes
+// on, and is ended when it reads less than it has to.
+func TestConn_slowReader(t *testing.T) {
+	t.Parallel()
+	inner := &deadlineConn{}
+	c := newPort(t).accept(inner)
+	before := time.Now()
+	_ = c.SetWriteDeadline(before.Add(WriteTimeout))
+	if n, err := c.Write(make([]byte, 3*writePiece)); n != 3*writePiece || err != nil {
+		t.Fatalf("%d bytes, error %v", n, err)
+	}
+	if len(inner.write) == 0 {
+		t.Fatal("no deadline")
+	}
+	for _, at := range inner.write {
+		if at.Before(before.Add(WriteTimeout)) || at.After(time.Now().Add(WriteTimeout+deadlineSlack)) {
+			t.Errorf("a piece may take until %s after the beginning", at.Sub(before))
+		}
 	}
 }

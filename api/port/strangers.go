@@ -1,4 +1,4 @@
-package api
+package port
 
 import (
 	"container/list"
@@ -16,11 +16,11 @@ import (
 // the one goes that has waited longest since it was opened or answered.
 
 const (
-	// strangerTimeout bounds the arrival of a whole request of a stranger; the body
-	// of one that shows a valid key has readTimeout from there on.
-	strangerTimeout = 10 * time.Second
-	// strangerBodyBytes bounds a body that comes without a valid key.
-	strangerBodyBytes = bodyFreeBytes
+	// StrangerTimeout bounds the arrival of a whole request of a stranger; the body
+	// of one that shows a valid key has ReadTimeout from there on.
+	StrangerTimeout = 10 * time.Second
+	// StrangerBodyBytes bounds a body that comes without a valid key.
+	StrangerBodyBytes = BodyFreeBytes
 	// addressBitsIPv6 is how much of an IPv6 address says who it is: a host has the
 	// rest to choose from.
 	addressBitsIPv6 = 64
@@ -32,7 +32,7 @@ type strangers struct {
 	perAddress int // of them from one address at most
 
 	mu      sync.Mutex // guards what follows, and the places of connections
-	waiting list.List  // of *countedConn, the one that has waited longest first
+	waiting list.List  // of *Conn, the one that has waited longest first
 	from    map[netip.Addr]*list.List
 }
 
@@ -44,7 +44,7 @@ type strangerPlace struct {
 
 // enter adds a connection that was just opened. If its address has too many, the
 // one of them that has waited longest is closed.
-func (s *strangers) enter(c *countedConn) {
+func (s *strangers) enter(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.from == nil {
@@ -59,12 +59,12 @@ func (s *strangers) enter(c *countedConn) {
 	}
 	p.all, p.same = s.waiting.PushBack(c), same.PushBack(c)
 	if same.Len() > s.perAddress {
-		s.endLocked(same.Front().Value.(*countedConn))
+		s.endLocked(same.Front().Value.(*Conn))
 	}
 }
 
 // answered says that a stranger's request is answered, which anybody may make.
-func (s *strangers) answered(c *countedConn) {
+func (s *strangers) answered(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := &c.place; p.all != nil {
@@ -75,13 +75,13 @@ func (s *strangers) answered(c *countedConn) {
 
 // leave takes a connection out that is no stranger any more, or is closed. It is
 // safe twice.
-func (s *strangers) leave(c *countedConn) {
+func (s *strangers) leave(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaveLocked(c)
 }
 
-func (s *strangers) leaveLocked(c *countedConn) {
+func (s *strangers) leaveLocked(c *Conn) {
 	p := &c.place
 	if p.all == nil {
 		return
@@ -102,14 +102,14 @@ func (s *strangers) makeRoom() bool {
 	if first == nil {
 		return false
 	}
-	s.endLocked(first.Value.(*countedConn))
+	s.endLocked(first.Value.(*Conn))
 	return true
 }
 
 // endLocked closes a stranger. Whoever serves it notices.
-func (s *strangers) endLocked(c *countedConn) {
+func (s *strangers) endLocked(c *Conn) {
 	s.leaveLocked(c)
-	c.server.metrics.StrangersEnded.Inc()
+	c.port.cfg.StrangerEnded()
 	c.countOut()
 	// Of TLS too: nobody is to wait for the other side's farewell.
 	_ = c.socket().Close()

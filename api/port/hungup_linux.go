@@ -1,4 +1,4 @@
-package api
+package port
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package api
+package port
 
 import (
 	"errors"
@@ -16,12 +16,12 @@ import (
 // has. So what the connections have read of requests that are not answered yet is
 // bounded for all of them together.
 
-// bodyFreeBytes is what each connection may have read without that: claims,
+// BodyFreeBytes is what each connection may have read without that: claims,
 // settles and most submits are smaller, and go on when large bodies are refused.
-const bodyFreeBytes = 32 << 10
+const BodyFreeBytes = 32 << 10
 
-// errBodiesFull is what a Read returns when there is no room for a body.
-var errBodiesFull = errors.New("the requests that are being received take too much memory")
+// ErrBodiesFull is what a Read returns when there is no room for a body.
+var ErrBodiesFull = errors.New("the requests that are being received take too much memory")
 
 // bodyShare is what one connection has read of a request that it has not begun to
 // answer. Only the goroutine that serves the connection reads and answers; anybody
@@ -53,7 +53,7 @@ func (b *bodyShare) expect(n int) bool {
 // count sees to it that at least n bytes are counted.
 func (b *bodyShare) count(n int) bool {
 	more := int64(max(n, b.expected)) - b.counted.Load()
-	if n <= bodyFreeBytes || b.streamed || b.all == nil || more <= 0 {
+	if n <= BodyFreeBytes || b.streamed || b.all == nil || more <= 0 {
 		return true
 	}
 	b.counted.Add(more)
@@ -69,16 +69,16 @@ func (b *bodyShare) give() {
 
 // answered is give, when the answer begins.
 func (b *bodyShare) answered() {
-	if max(b.read, b.expected) > bodyFreeBytes {
+	if max(b.read, b.expected) > BodyFreeBytes {
 		b.give()
 	}
 	b.read, b.expected = 0, 0
 }
 
-// bodiesFull is the refusal of a body that there is no room for.
-func (s *Server) bodiesFull() *refuse.Refusal {
+// BodiesFull is the refusal of a body that there is no room for.
+func (p *Port) BodiesFull() *refuse.Refusal {
 	f := refuse.Because(wire.CodeOverloaded)
-	f.Text = "The server is receiving as many large requests as it may, of " + strconv.FormatInt(s.cfg.BodiesBytes, 10) + " bytes"
+	f.Text = "The server is receiving as many large requests as it may, of " + strconv.FormatInt(p.cfg.BodiesBytes, 10) + " bytes"
 	f.Reason = fsm.Reason(fsm.BoundBodies)
 	return f
 }

@@ -1,4 +1,4 @@
-package api
+package port
 
 import (
 	"container/list"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,14 +17,14 @@ const (
 	// tlsHandshakeTimeout bounds TLS's handshake, from when the connection is
 	// there. Whoever says nothing is cut off then.
 	tlsHandshakeTimeout = 10 * time.Second
-	// tlsHandshakesMax bounds the handshakes under way. One more cuts the oldest
+	// HandshakesMax bounds the handshakes under way. One more cuts the oldest
 	// off: that is a stranger who says nothing rather than a client, which needs
 	// a few round trips.
-	tlsHandshakesMax = 1_024
+	HandshakesMax = 1_024
 )
 
-// errClientTLS is returned when a client speaks TLS to a port that does not.
-var errClientTLS = errors.New("the client speaks TLS and this port does not")
+// ErrClientTLS is returned when a client speaks TLS to a port that does not.
+var ErrClientTLS = errors.New("the client speaks TLS and this port does not")
 
 // firstByteTLS begins what a client says that speaks TLS; no request of HTTP
 // begins with it.
@@ -36,7 +35,7 @@ const firstByteTLS = 0x16
 type handshakes struct {
 	mu     sync.Mutex
 	conns  list.List // of net.Conn, the oldest first
-	failed sampled
+	failed Sampled
 }
 
 // begin counts a handshake on conn, and cuts the oldest one off if there are too
@@ -45,7 +44,7 @@ func (h *handshakes) begin(conn net.Conn) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	place := h.conns.PushBack(conn)
-	if h.conns.Len() > tlsHandshakesMax {
+	if h.conns.Len() > HandshakesMax {
 		oldest := h.conns.Front()
 		_ = oldest.Value.(net.Conn).Close() // its goroutine notices
 		h.conns.Remove(oldest)
@@ -57,32 +56,39 @@ func (h *handshakes) begin(conn net.Conn) (end func()) {
 	}
 }
 
+// Handshakes returns how many TLS handshakes are under way.
+func (p *Port) Handshakes() int {
+	p.handshakes.mu.Lock()
+	defer p.handshakes.mu.Unlock()
+	return p.handshakes.conns.Len()
+}
+
 // shake shakes TLS's hands before the first byte of a connection is read. An
 // error ends the connection; whoever speaks plain HTTP has been answered.
-func (c *countedConn) shake() error {
-	secured, s := c.tls, c.server
+func (c *Conn) shake() error {
+	secured, p := c.tls, c.port
 	c.tls = nil
 	raw := secured.NetConn()
-	defer s.handshakes.begin(raw)()
+	defer p.handshakes.begin(raw)()
 	err := raw.SetDeadline(time.Now().Add(tlsHandshakeTimeout))
-	if err == nil && s.serving.Err() == nil { // whoever ends unasked reads does it once
+	if err == nil && p.cfg.Serving.Err() == nil { // whoever ends unasked reads does it once
 		err = secured.Handshake()
 	}
 	if err == nil {
 		err = raw.SetDeadline(time.Time{})
 	}
-	if s.serving.Err() != nil {
+	if p.cfg.Serving.Err() != nil {
 		return io.EOF
 	}
 	if err == nil {
-		if chain := secured.ConnectionState().PeerCertificates; len(chain) > 0 && s.cfg.ClientAuthorities != nil {
-			s.shown.enter(c, chain)
+		if chain := secured.ConnectionState().PeerCertificates; len(chain) > 0 && p.cfg.ClientAuthorities != nil {
+			p.shown.enter(c, chain)
 		}
 		return nil
 	}
 	var noTLS tls.RecordHeaderError
 	if errors.As(err, &noTLS) && noTLS.Conn != nil && looksLikeHTTP(noTLS.RecordHeader[:]) {
-		s.answerPlain(raw)
+		p.answerPlain(raw)
 		return io.EOF
 	}
 	_ = raw.Close()
@@ -91,9 +97,9 @@ func (c *countedConn) shake() error {
 	told := errors.As(err, &verification) || errors.As(err, &remote) && remote.Op == "remote error"
 	if !told && !isNoCertificate(err) {
 		// Port scans, probes that only connect, clients that gave up.
-		s.logger.Debug("a TLS handshake was not finished", "remote_addr", raw.RemoteAddr(), "error", err)
-	} else if quiet, ok := s.handshakes.failed.mayLog(time.Now()); ok {
-		s.logger.Warn("refused a TLS connection", "remote_addr", raw.RemoteAddr(), "error", err, "more_not_logged", quiet)
+		p.cfg.Logger.Debug("a TLS handshake was not finished", "remote_addr", raw.RemoteAddr(), "error", err)
+	} else if quiet, ok := p.handshakes.failed.MayLog(time.Now()); ok {
+		p.cfg.Logger.Warn("refused a TLS connection", "remote_addr", raw.RemoteAddr(), "error", err, "more_not_logged", quiet)
 	}
 	return io.EOF
 }
@@ -116,30 +122,20 @@ func looksLikeHTTP(b []byte) bool {
 
 // answerPlain tells a client that speaks plain HTTP what to do, and closes the
 // connection once it has read that.
-func (s *Server) answerPlain(raw net.Conn) {
+func (p *Port) answerPlain(raw net.Conn) {
 	defer raw.Close()
-	id := requestID(nil, nil, time.Now())
 	f := &refuse.Refusal{
 		Code: wire.CodeInvalidRequest, Text: "This port speaks HTTPS and the request was plain HTTP",
 		Advice: "Use https:// in place of http://",
 	}
-	s.counts[callNone].Count(string(f.Code))
-	if raw.SetDeadline(time.Now().Add(lingerTime)) != nil {
+	id := p.cfg.Answered(f)
+	if raw.SetDeadline(time.Now().Add(LingerTime)) != nil {
 		return
 	}
 	if _, err := raw.Write(plainAnswer("400 Bad Request", "", f, id)); err != nil {
 		return
 	}
 	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(raw, lingerBytes)) // else a reset might overtake the answer
+		_, _ = io.Copy(io.Discard, io.LimitReader(raw, LingerBytes)) // else a reset might overtake the answer
 	}
-}
-
-// plainAnswer returns a whole answer that does not come from the HTTP server.
-func plainAnswer(status, header string, f *refuse.Refusal, id []byte) []byte {
-	body := refuse.Append(nil, f, id)
-	b := append([]byte(nil), "HTTP/1.1 "+status+"\r\nContent-Type: application/json\r\nConnection: close\r\n"+header+"X-Request-Id: "...)
-	b = append(append(b, id...), "\r\nContent-Length: "...)
-	b = append(strconv.AppendInt(b, int64(len(body)), 10), "\r\n\r\n"...)
-	return append(b, body...)
 }

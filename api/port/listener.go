@@ -1,0 +1,76 @@
+package port
+
+import (
+	"crypto/tls"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/fsm"
+)
+
+// listener closes a stranger for a connection over the bound or, if there is
+// none, answers it with overloaded, in JSON, and closes it.
+type listener struct {
+	net.Listener
+	port *Port
+}
+
+// Listen returns what accepts the connections of ln, each of them a *Conn.
+func (p *Port) Listen(ln net.Listener) net.Listener { return &listener{ln, p} }
+
+// Accept returns the next connection within the bound.
+func (l *listener) Accept() (net.Conn, error) {
+	p := l.port
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if p.open.Add(1) <= int64(p.cfg.Connections) || p.strangers.makeRoom() {
+			return p.accept(conn), nil
+		}
+		p.open.Add(-1)
+		p.turnAway(conn)
+	}
+}
+
+// accept makes a connection that is counted one of the port's.
+func (p *Port) accept(conn net.Conn) *Conn {
+	c := &Conn{Conn: conn, port: p}
+	c.body.all, c.body.most = &p.bodies, p.cfg.BodiesBytes
+	if p.cfg.TLS != nil {
+		c.tls = tls.Server(conn, p.cfg.TLS)
+		c.Conn = c.tls
+	}
+	boundUnsent(conn)
+	p.strangers.enter(c)
+	return c
+}
+
+// turnAway answers overloaded without reading a request, or just closes a
+// connection that is to be TLS. The answer fits into the socket's buffer, so this
+// does not wait.
+func (p *Port) turnAway(conn net.Conn) {
+	f := refuse.Because(wire.CodeOverloaded)
+	f.Reason = fsm.Reason(fsm.BoundConnections)
+	f.Text = "The server has " + strconv.Itoa(p.cfg.Connections) + " connections open, its limit"
+	id := p.cfg.Answered(f)
+	// Within TLS it could only be told after a handshake.
+	if p.cfg.TLS == nil && conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)) == nil {
+		// A client that is gone needs no answer.
+		_, _ = conn.Write(plainAnswer("503 Service Unavailable", "Retry-After: "+refuse.RetryAfterS+"\r\n", f, id))
+	}
+	_ = conn.Close()
+}
+
+// plainAnswer returns a whole answer that does not come from the HTTP server.
+func plainAnswer(status, header string, f *refuse.Refusal, id []byte) []byte {
+	body := refuse.Append(nil, f, id)
+	b := append([]byte(nil), "HTTP/1.1 "+status+"\r\nContent-Type: application/json\r\nConnection: close\r\n"+header+"X-Request-Id: "...)
+	b = append(append(b, id...), "\r\nContent-Length: "...)
+	b = append(strconv.AppendInt(b, int64(len(body)), 10), "\r\n\r\n"...)
+	return append(b, body...)
+}
