@@ -119,8 +119,9 @@ func opOf(kind repeat.Op, taskID string, fields []byte) Op {
 }
 
 // Batch does up to 1,000 ops in order, in one request and one step: each is done
-// or refused by itself, and the results say which. err joins the refusals. If the
-// call itself did not succeed there are no results.
+// or refused by itself, and the results say which. One that is malformed as far as the
+// client can tell is not sent, and does not hold up the others. err joins the refusals. If
+// the call itself did not succeed there are no results.
 //
 // A batch whose answer was lost is repeated, unless it has a retry or a delete:
 // then the error is ErrOutcomeUnknown.
@@ -138,7 +139,7 @@ func (c *Client) Batch(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return results, errors.Join(errs...)
 }
 
-// Atomically is Batch that does all ops or, if one is refused, none; then the
+// Atomically is Batch that does all ops or, if one is malformed or refused, none; then the
 // error says which. A submit whose key is taken is not refused.
 func (c *Client) Atomically(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	results, repeats, err := c.batch(ctx, ops, true)
@@ -166,9 +167,15 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 	if len(ops) == 0 {
 		return nil, repeat.Call{}, nil
 	}
-	body, safe, err := encodeBatch(ops, atomic)
-	if err != nil {
-		return nil, repeat.Call{}, err
+	results := make([]OpResult, len(ops))
+	for i := range ops {
+		if results[i].Err = ops[i].err; ops[i].err != nil && atomic {
+			return nil, repeat.Call{}, fmt.Errorf("op %d of %d, %s: %w", i+1, len(ops), ops[i].kind, ops[i].err)
+		}
+	}
+	body, sent, safe := encodeBatch(ops, atomic)
+	if len(sent) == 0 {
+		return results, repeat.Call{}, nil
 	}
 	for i := range ops {
 		if ops[i].settles() {
@@ -184,31 +191,32 @@ func (c *Client) batch(ctx context.Context, ops []Op, atomic bool) ([]OpResult, 
 	if err := json.Unmarshal(a.body, &decoded); err != nil {
 		return nil, a.repeats, fmt.Errorf("decode answer: %w", err)
 	}
-	if len(decoded.Results) != len(ops) {
-		return nil, a.repeats, fmt.Errorf("the answer has %d results for %d ops", len(decoded.Results), len(ops))
+	if len(decoded.Results) != len(sent) {
+		return nil, a.repeats, fmt.Errorf("the answer has %d results for %d ops", len(decoded.Results), len(sent))
 	}
-	results := make([]OpResult, len(ops))
-	for i := range ops {
-		results[i] = c.opResult(&ops[i], &decoded.Results[i], &a)
+	for n, i := range sent {
+		results[i] = c.opResult(&ops[i], &decoded.Results[n], &a)
 	}
 	return results, a.repeats, nil
 }
 
-// encodeBatch returns the request's body, and whether it may be repeated.
-func encodeBatch(ops []Op, atomic bool) (body []byte, safe bool, err error) {
+// encodeBatch returns the request's body, the indexes of the ops in it, those that could
+// be made, and whether it may be repeated.
+func encodeBatch(ops []Op, atomic bool) (body []byte, sent []int, safe bool) {
 	safe = true
 	body = fmt.Appendf(nil, `{"atomic":%t,"ops":[`, atomic)
 	for i := range ops {
 		if ops[i].err != nil {
-			return nil, false, fmt.Errorf("op %d of %d, %s: %w", i+1, len(ops), ops[i].kind, ops[i].err)
+			continue
 		}
-		if i > 0 {
+		if len(sent) > 0 {
 			body = append(body, ',')
 		}
+		sent = append(sent, i)
 		body = append(body, withField("op", strconv.AppendQuote(nil, string(ops[i].kind)), ops[i].fields)...)
 		safe = safe && ops[i].kind.BatchSafe(true)
 	}
-	return append(body, "]}"...), safe, nil
+	return append(body, "]}"...), sent, safe
 }
 
 // settles reports whether the op ends the claim of its holder.

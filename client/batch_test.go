@@ -123,3 +123,28 @@ func TestClient_Batch_sendsNothingMalformed(t *testing.T) {
 		t.Errorf("%d requests were sent", n)
 	}
 }
+
+// An op that cannot be made is refused in its place: the others are sent, unless all of
+// them are to be done.
+func TestClient_Batch_refusesTheMalformedInTheirPlaces(t *testing.T) {
+	t.Parallel()
+	s, cl := claimFor(t, says(200, `{"success":true,"results":[{"success":true,"task":{"id":17,"status":"completed"}},{"success":true,"task":{"id":3,"status":"cancelled"}}],"failed":0}`))
+	ops := []Op{SubmitOp(Task{}), cl.CompleteOp(nil), DeleteOp("x"), CancelOp("3")}
+	results, err := cl.c.Batch(t.Context(), ops...)
+	if !errors.Is(err, ErrInvalidTask) || !errors.Is(err, ErrTaskNotFound) || !strings.Contains(err.Error(), "op 1 of 4, submit") || !strings.Contains(err.Error(), "op 3 of 4, delete") {
+		t.Fatalf("got %v", err)
+	}
+	if !errors.Is(results[0].Err, ErrInvalidTask) || results[1].Err != nil || !errors.Is(results[2].Err, ErrTaskNotFound) || results[3].Task == nil || results[3].Task.ID != "3" {
+		t.Errorf("got %+v", results)
+	}
+	want := `{"atomic":false,"ops":[{"op":"complete","id":17,"worker_id":"w1","claim_token":5},{"op":"cancel","id":3}]}`
+	if got := s.requests(); len(got) != 2 || got[1].body != want {
+		t.Errorf("sent %v", got[1:])
+	}
+	if !cl.isOver() {
+		t.Error("the claim goes on after its complete")
+	}
+	if _, err := cl.c.Atomically(t.Context(), ops...); !errors.Is(err, ErrInvalidTask) || len(s.requests()) != 2 {
+		t.Errorf("all or none: %v, %d requests", err, len(s.requests()))
+	}
+}
