@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/binary"
 	"strconv"
 	"time"
@@ -18,9 +17,6 @@ import (
 const (
 	// actionsMax bounds the actions on many tasks that a leader does at a time.
 	actionsMax = 2
-	// actionTime is how long one goes on; then it answers what it has done. The
-	// entry that it is in takes up to Config.Wait more.
-	actionTime = 25 * time.Second
 	// actionStep is with how many tasks one entry of the log does it at most; what
 	// changes with them because of steps is bounded by changesMax, but for one
 	// task with its steps, which may be more than what is left of that.
@@ -29,9 +25,17 @@ const (
 	actionIDsMax = 32 << 20
 )
 
-// actions answers POST /api/tasks/actions: it counts what the filter matches,
+// Actions are the actions on many tasks that a leader does.
+type Actions struct {
+	under chan struct{} // one element for each under way
+}
+
+// NewActions returns no action.
+func NewActions() *Actions { return &Actions{under: make(chan struct{}, actionsMax)} }
+
+// Answer answers POST /api/tasks/actions: it counts what the filter matches,
 // page by page, and then proposes the action on those tasks, step by step.
-func (r *request) actions() {
+func (a *Actions) Answer(r *request) {
 	req, bad := callbody.DecodeAction(r.http.Request.Body(), &r.server.cfg.Limits)
 	if bad != nil {
 		r.refuse(bad)
@@ -42,15 +46,15 @@ func (r *request) actions() {
 		return
 	}
 	select {
-	case r.server.acting <- struct{}{}:
-		defer func() { <-r.server.acting }()
+	case a.under <- struct{}{}:
+		defer func() { <-a.under }()
 	default:
 		f := refuse.Because(wire.CodeOverloaded)
 		f.Text = "The leader is busy with " + strconv.Itoa(actionsMax) + " actions on many tasks, its limit"
 		r.refuse(f)
 		return
 	}
-	found, ok := r.match(&req)
+	found, ok := matchTasks(r, &req)
 	if !ok {
 		return
 	}
@@ -63,7 +67,7 @@ func (r *request) actions() {
 	}
 	done, more := 0, false
 	if !req.DryRun {
-		if done, more, ok = r.actOn(&req, &found); !ok {
+		if done, more, ok = actOn(r, &req, &found); !ok {
 			return
 		}
 	}
@@ -82,10 +86,10 @@ type actionMatches struct {
 	more    bool   // ids has no room for the rest
 }
 
-// match finds the tasks that the filter matches. The first page is
+// matchTasks finds the tasks that the filter matches. The first page is
 // linearizable; what comes after it is no older. ok is false if there is an
 // answer already.
-func (r *request) match(req *callbody.Action) (found actionMatches, ok bool) {
+func matchTasks(r *request, req *callbody.Action) (found actionMatches, ok bool) {
 	q := fsm.ListQuery{Filter: req.Filter, Limit: actionStep}
 	index := uint64(0)
 	look := func(m *fsm.Machine, _ fsm.Stamp) {
@@ -99,9 +103,9 @@ func (r *request) match(req *callbody.Action) (found actionMatches, ok bool) {
 		return found, false
 	}
 	for q.From != 0 {
-		if time.Since(r.start) > actionTime {
+		if time.Since(r.start) > slowTime {
 			f := refuse.Because(wire.CodeOverloaded)
-			f.Text = "The tasks that match could not be counted within " + actionTime.String()
+			f.Text = "The tasks that match could not be counted within " + slowTime.String()
 			r.refuse(f)
 			return found, false
 		}
@@ -141,10 +145,10 @@ func (found *actionMatches) add(t *fsm.Task, action fsm.Action, mayChange bool) 
 // done, and whether there are more for which there was no time. ok is false if
 // there is an answer already. Once something is done, an error of which is known
 // that it left the rest undone only ends it.
-func (r *request) actOn(req *callbody.Action, found *actionMatches) (done int, more, ok bool) {
+func actOn(r *request, req *callbody.Action, found *actionMatches) (done int, more, ok bool) {
 	began := false
 	for ids := found.ids.next(actionStep, bound.ChangesMax); len(ids) > 0; ids = found.ids.next(actionStep, bound.ChangesMax) {
-		if began && (time.Since(r.start) >= actionTime || r.server.draining.Load()) {
+		if began && (time.Since(r.start) >= slowTime || r.server.draining.Load()) {
 			return done, true, true
 		}
 		r.asks = time.Now()
@@ -161,12 +165,6 @@ func (r *request) actOn(req *callbody.Action, found *actionMatches) (done int, m
 		r.setIndex(p.Index)
 	}
 	return done, found.more, true
-}
-
-// actionWait returns the context of an action that is passed on: the leader
-// takes its time.
-func (r *request) actionWait() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.server.waits.base, actionTime+2*r.server.cfg.Wait)
 }
 
 // idList is a list of ascending ids, each as the difference from the one before.

@@ -32,8 +32,8 @@ const (
 	savePiece = 1 << 20
 )
 
-// takeSnapshot answers POST /api/snapshots.
-func (r *request) takeSnapshot() {
+// TakeSnapshot answers POST /api/snapshots.
+func TakeSnapshot(r *request) {
 	if len(r.http.Request.Body()) > 0 {
 		d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
 		defer d.Free()
@@ -50,24 +50,37 @@ func (r *request) takeSnapshot() {
 		return
 	}
 	r.tell(fsm.EventSnapshotTaken, "at index "+strconv.FormatUint(index, 10))
-	r.sendIndexed(index)
+	sendIndexed(r, index)
 }
 
 // sendIndexed answers success with an index of the log.
-func (r *request) sendIndexed(index uint64) {
+func sendIndexed(r *request, index uint64) {
 	b := strconv.AppendUint(append(r.body(), `{"success":true,"index":`...), index, 10)
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
-// saveSnapshot answers GET /api/snapshots/latest.
-func (r *request) saveSnapshot() {
+// Backups are the backups that a node sends and receives.
+type Backups struct {
+	saving chan struct{} // one element for each that is sent
+	// uploading counts the requests whose connection was taken over.
+	uploading sync.WaitGroup
+}
+
+// NewBackups returns none.
+func NewBackups() *Backups { return &Backups{saving: make(chan struct{}, savesMax)} }
+
+// Wait waits until the requests have their answers whose connection was taken over.
+func (b *Backups) Wait() { b.uploading.Wait() }
+
+// Save answers GET /api/snapshots/latest.
+func (b *Backups) Save(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
 	}
 	s := r.server
 	select {
-	case s.saving <- struct{}{}:
+	case b.saving <- struct{}{}:
 	default:
 		bad := refuse.Because(wire.CodeOverloaded)
 		bad.Text = "This node is sending " + strconv.Itoa(savesMax) + " backups already"
@@ -76,7 +89,7 @@ func (r *request) saveSnapshot() {
 	}
 	backup, err := s.node.SaveBackup(r.wait(), r.stale)
 	if err != nil {
-		<-s.saving
+		<-b.saving
 		r.refuseCode(err)
 		return
 	}
@@ -88,7 +101,7 @@ func (r *request) saveSnapshot() {
 	r.setIndex(backup.Info.Index)
 	resp.SetConnectionClose()
 	resp.SetBodyStream(&backupStream{
-		server: s, conn: r.http.Conn(), backup: backup,
+		server: s, saving: b.saving, conn: r.http.Conn(), backup: backup,
 		by: r.operator(), index: index, to: r.http.RemoteIP().String(),
 	}, -1)
 	resp.ImmediateHeaderFlush = true
@@ -97,7 +110,8 @@ func (r *request) saveSnapshot() {
 // backupStream is a backup as the body of an answer. Like a stream of events it
 // writes to the connection itself, on the connection's goroutine.
 type backupStream struct {
-	server *Server
+	server *host
+	saving chan struct{}
 	conn   net.Conn
 	backup *fsm.Backup
 	by     fsm.Operator
@@ -144,7 +158,7 @@ func (b *backupStream) tell(kind fsm.EventKind, what string) {
 func (b *backupStream) Close() error {
 	b.once.Do(func() {
 		b.backup.Release()
-		<-b.server.saving
+		<-b.saving
 	})
 	return nil
 }
@@ -191,22 +205,22 @@ func (b *backupStream) pace() error {
 	}
 }
 
-// restore answers POST /api/restore. A backup that is still to come is not
+// Restore answers POST /api/restore. A backup that is still to come is not
 // waited for here: see takeOver.
-func (r *request) restore() {
-	if r.uploads() {
+func Restore(r *request) {
+	if uploads(r) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.server.serving, uploadTimeMax)
 	defer cancel()
-	r.restoreFrom(ctx, bytes.NewReader(r.http.Request.Body()))
+	restoreFrom(ctx, r, bytes.NewReader(r.http.Request.Body()))
 }
 
 // restoreFrom restores the backup that body has.
-func (r *request) restoreFrom(ctx context.Context, body io.Reader) {
+func restoreFrom(ctx context.Context, r *request, body io.Reader) {
 	s := r.server
 	if !s.node.IsLeader() {
-		r.redirectRestore()
+		redirectRestore(r)
 		return
 	}
 	from := "from " + r.http.RemoteIP().String()
@@ -214,9 +228,9 @@ func (r *request) restoreFrom(ctx context.Context, body io.Reader) {
 	index, err := s.node.RestoreBackup(ctx, body)
 	switch {
 	case errors.Is(err, fsm.ErrNotLeader):
-		r.redirectRestore()
+		redirectRestore(r)
 	case err != nil:
-		r.refuseRestore(err)
+		refuseRestore(r, err)
 	}
 	if err != nil {
 		r.tell(fsm.EventRestoreBroken, from+", "+string(r.code))
@@ -225,11 +239,11 @@ func (r *request) restoreFrom(ctx context.Context, body io.Reader) {
 	s.logger.Info("restored a backup", "index", index, "by", r.by())
 	r.tell(fsm.EventRestored, "at index "+strconv.FormatUint(index, 10)+", "+from)
 	r.setIndex(index)
-	r.sendIndexed(index)
+	sendIndexed(r, index)
 }
 
 // redirectRestore says where the leader is: what is sent here it cannot take.
-func (r *request) redirectRestore() {
+func redirectRestore(r *request) {
 	leader := r.server.node.LeaderHTTPAddr()
 	if leader == "" {
 		r.refuse(refuse.Because(wire.CodeNoLeader))
@@ -246,7 +260,7 @@ func (r *request) redirectRestore() {
 }
 
 // refuseRestore answers what the node said of a backup.
-func (r *request) refuseRestore(err error) {
+func refuseRestore(r *request, err error) {
 	var refused *fsm.MembershipRefused
 	f := &refuse.Refusal{Code: wire.CodeInvalidRequest}
 	switch {

@@ -215,7 +215,7 @@ func TestServer_RestoreDrain(t *testing.T) {
 	if _, err := io.WriteString(conn, "POST /api/restore HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc"); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return s.port.Open() == 1 })
+	waitFor(t, func() bool { return s.host.port.Open() == 1 })
 	if err := s.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
@@ -250,7 +250,7 @@ func TestServer_SaveBackup(t *testing.T) {
 			t.Fatalf("%s: %d bytes, %v %v", resp.Status, len(b), err, resp.Header)
 		}
 	}
-	waitFor(t, func() bool { return len(s.saving) == 0 })
+	waitFor(t, func() bool { return len(s.backups.saving) == 0 })
 	told := toldBackups(node)
 	want := []string{"backup_begun at index N, to 127.0.0.1", "backup_saved at index N, N bytes, to 127.0.0.1"}
 	if diff := cmp.Diff(append(want, want...), told); diff != "" {
@@ -260,7 +260,7 @@ func TestServer_SaveBackup(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("HEAD: %v %v", resp, err)
 	}
-	waitFor(t, func() bool { return len(s.saving) == 0 })
+	waitFor(t, func() bool { return len(s.backups.saving) == 0 })
 	if now := toldBackups(node); len(now) != len(told) {
 		t.Errorf("HEAD is told: %q", now)
 	}
@@ -307,14 +307,14 @@ func TestServer_SaveBackupBounds(t *testing.T) {
 		}
 		slow = append(slow, conn)
 	}
-	waitFor(t, func() bool { return len(s.saving) == savesMax })
+	waitFor(t, func() bool { return len(s.backups.saving) == savesMax })
 	if a := raw(t, addr, "GET /api/snapshots/latest HTTP/1.1\r\nHost: localhost\r\n\r\n"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "backups already") {
 		t.Errorf("a third: %d %s", a.status, a.body)
 	}
 	for _, conn := range slow {
 		_ = conn.Close()
 	}
-	waitFor(t, func() bool { return len(s.saving) == 0 })
+	waitFor(t, func() bool { return len(s.backups.saving) == 0 })
 	told := toldBackups(node)
 	slices.Sort(told)
 	want := []string{"backup_begun at index N, to 127.0.0.1", "backup_broken_off at index N, after N bytes, to 127.0.0.1"}
@@ -346,6 +346,6 @@ func BenchmarkHideUpload(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		hideUpload(&h)
+		HideUpload(&h)
 	}
 }

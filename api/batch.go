@@ -11,9 +11,9 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// batch answers POST /api/batch.
-func (r *request) batch() {
-	req, bad := r.readBatch()
+// Batch answers POST /api/batch.
+func Batch(r *request) {
+	req, bad := readBatch(r)
 	if bad != nil {
 		r.refuse(bad)
 		return
@@ -24,7 +24,7 @@ func (r *request) batch() {
 		return
 	}
 	if p.Result.Code != "" {
-		r.refuseBatch(&req, &p)
+		refuseBatch(r, &req, &p)
 		return
 	}
 	b := append(r.body(), `{"success":true,"results":[`...)
@@ -37,7 +37,7 @@ func (r *request) batch() {
 		if code := callbody.OpCode(body, &done.Result); code != "" {
 			failed++
 			r.opRefused = true
-			b = r.appendOpRefusal(b, body, code, &done.Result)
+			b = appendOpRefusal(r, b, body, code, &done.Result)
 			continue
 		}
 		if claim := callbody.ClaimOf(body); claim != nil {
@@ -57,7 +57,7 @@ func (r *request) batch() {
 // readBatch reads the body, unless that was done when it was looked at, and
 // keeps its claims and idempotency keys to the
 // key's task types.
-func (r *request) readBatch() (req callbody.Batch, bad *refuse.Refusal) {
+func readBatch(r *request) (req callbody.Batch, bad *refuse.Refusal) {
 	if r.ops != nil {
 		req = *r.ops
 	} else if req, bad = callbody.DecodeBatch(r.http.Request.Body(), &r.server.cfg.Limits); bad != nil {
@@ -78,7 +78,7 @@ func (r *request) readBatch() (req callbody.Batch, bad *refuse.Refusal) {
 }
 
 // appendOpRefusal appends what an op's own call answers when it is refused.
-func (r *request) appendOpRefusal(b []byte, body callbody.Body, code wire.Code, res *fsm.Result) []byte {
+func appendOpRefusal(r *request, b []byte, body callbody.Body, code wire.Code, res *fsm.Result) []byte {
 	if claim, ok := body.(*callbody.Claim); ok && code == wire.CodeNoPendingTasks {
 		return callbody.AppendNoTasks(b, claim, r.id)
 	}
@@ -87,9 +87,9 @@ func (r *request) appendOpRefusal(b []byte, body callbody.Body, code wire.Code, 
 
 // refuseBatch answers an atomic batch of which an op was refused: as the op's
 // own call, with the op's place.
-func (r *request) refuseBatch(req *callbody.Batch, p *fsm.Proposed) {
+func refuseBatch(r *request, req *callbody.Batch, p *fsm.Proposed) {
 	r.code = wire.Code(p.Result.Code)
-	b := r.appendOpRefusal(r.body(), req.Ops[p.Result.FailedOp], r.code, &p.Result)
+	b := appendOpRefusal(r, r.body(), req.Ops[p.Result.FailedOp], r.code, &p.Result)
 	b = append(b[:len(b)-1], `,"failed_op":`...)
 	b = strconv.AppendInt(b, int64(p.Result.FailedOp), 10)
 	r.send(r.code.Status(), append(b, '}'))

@@ -18,8 +18,7 @@ import (
 // memory for a body is not asked for before there is room for it.
 
 // headRead is called with the head of each request before its body is read.
-func (s *Server) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
-	hideUpload(h)
+func (s *host) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
 	closeAmbiguous(h)
 	conn, ok := ctxOf(h).Conn().(*port.Conn)
 	if !ok {

@@ -40,7 +40,7 @@ func benchmarkKeyed(b *testing.B, target, body string, p fsm.Proposed, name stri
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx.Response.Reset()
-		s.handle(&ctx, false)
+		s.host.handle(&ctx, false)
 	}
 	if ctx.Response.StatusCode() >= 300 {
 		b.Fatalf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -10,15 +11,15 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// claim answers POST /api/tasks/claim.
-func (r *request) claim() {
+// Claim answers POST /api/tasks/claim.
+func Claim(r *request) {
 	req, bad := callbody.DecodeClaim(r.http.Request.Body(), &r.server.cfg.Limits)
 	if bad != nil {
 		r.refuse(bad)
 		return
 	}
 	r.narrow(&req)
-	p, gone, ok := r.proposeClaim(req.Cmd, r.waitLeft(req.WaitMS))
+	p, gone, ok := proposeClaim(r, req.Cmd, r.waitLeft(req.WaitMS))
 	if !ok {
 		return
 	}
@@ -37,9 +38,26 @@ func (r *request) claim() {
 	}
 }
 
+// waitName is the field that makes the leader hold a claim. It is never changed.
+var waitName = []byte("wait_ms")
+
+// HeldClaim returns for how long a claim may be held.
+func HeldClaim(r *request) time.Duration {
+	body := r.http.Request.Body()
+	// The name may be spelled with escapes.
+	if !bytes.Contains(body, waitName) && bytes.IndexByte(body, '\\') < 0 {
+		return 0
+	}
+	req, bad := callbody.DecodeClaim(body, &r.server.cfg.Limits)
+	if bad != nil {
+		return 0
+	}
+	return r.waitLeft(req.WaitMS)
+}
+
 // proposeClaim is proposeTask of a claim that waits for as long as wait. gone
 // says that meanwhile the client has gone.
-func (r *request) proposeClaim(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
+func proposeClaim(r *request, cmd fsm.ClaimNext, wait time.Duration) (p fsm.Proposed, gone, ok bool) {
 	if wait > 0 {
 		if bad := r.permit(cmd); bad != nil {
 			r.refuse(bad)
@@ -51,8 +69,8 @@ func (r *request) proposeClaim(cmd fsm.ClaimNext, wait time.Duration) (p fsm.Pro
 	return p, false, ok
 }
 
-// claimTask answers POST /api/tasks/{id}/claim.
-func (r *request) claimTask() {
+// ClaimTask answers POST /api/tasks/{id}/claim.
+func ClaimTask(r *request) {
 	cmd, bad := callbody.DecodeClaimTask(r.target.id, r.http.Request.Body(), &r.server.cfg.Limits)
 	if bad != nil {
 		r.refuse(bad)

@@ -11,8 +11,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// cluster answers GET /api/cluster with what this node sees.
-func (r *request) cluster() {
+// Cluster answers GET /api/cluster with what this node sees.
+func Cluster(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
@@ -39,8 +39,8 @@ func wireNode(n fsm.NodeView) wire.Node {
 	}
 }
 
-// upgrade answers POST /api/cluster/upgrade.
-func (r *request) upgrade() {
+// Upgrade answers POST /api/cluster/upgrade.
+func Upgrade(r *request) {
 	d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
 	defer d.Free()
 	var dryRun bool
@@ -61,7 +61,7 @@ func (r *request) upgrade() {
 	}
 	level, err := r.server.node.Upgrade(r.wait(), r.by())
 	if err != nil {
-		r.refuseMembership(err)
+		refuseMembership(r, err)
 		return
 	}
 	b := append(r.body(), `{"success":true,"feature_level":`...)

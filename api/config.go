@@ -124,7 +124,7 @@ func (c *Config) validate() error {
 	if !c.Limits.Valid() {
 		return fmt.Errorf("api: Config.Limits out of range: %+v", c.Limits)
 	}
-	if least := int64(c.Limits.BodyBytes + headerBytes); c.BodiesBytes < least {
+	if least := int64(c.Limits.BodyBytes + HeaderBytes); c.BodiesBytes < least {
 		return fmt.Errorf("api: Config.BodiesBytes is %d, less than one body and its headers, %d", c.BodiesBytes, least)
 	}
 	if c.WaitsPerKey < 1 {

@@ -27,7 +27,7 @@ func (r *request) tellDenied() {
 
 // denied is tellDenied of a request of which no more is known than its answer, and by
 // which key it was made, nil: it is not known.
-func (s *Server) denied(ctx *fasthttp.RequestCtx, k *keyring.Caller, c call, id []byte, now time.Time) {
+func (s *host) denied(ctx *fasthttp.RequestCtx, k *keyring.Caller, c *call, id []byte, now time.Time) {
 	name, resp := "", &ctx.Response
 	if k != nil {
 		name = k.Name

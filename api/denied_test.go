@@ -24,7 +24,7 @@ func TestServer_auditsDenials(t *testing.T) {
 	paths := map[*Server]string{}
 	for name, s := range map[string]*Server{"leader": leader, "follower": follower} {
 		paths[s] = filepath.Join(t.TempDir(), name)
-		s.cfg.Audit = openAudit(t, paths[s], node)
+		s.host.cfg.Audit = openAudit(t, paths[s], node)
 	}
 	follower.callFrom(t, "192.0.2.1", "POST /api/tasks", `{"params":1}`, with("worker"), "X-Request-ID: r1").refused(t, wire.CodeForbidden)
 	follower.callFrom(t, "192.0.2.2", "GET /api/stats", "", with("over"), "X-Request-ID: r2").refused(t, wire.CodeUnauthorized)

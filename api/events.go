@@ -17,10 +17,18 @@ import (
 // eventStream is the type of a stream of events.
 const eventStream = "text/event-stream"
 
-// events answers GET /api/events with a page of the trail, or with a stream of
+// Streams are a node's streams of events.
+type Streams struct {
+	feed *trail.Feed // the end of the trail, for all of them
+}
+
+// NewStreams returns none of them yet; they read the trail by feed.
+func NewStreams(feed *trail.Feed) *Streams { return &Streams{feed} }
+
+// Answer answers GET /api/events with a page of the trail, or with a stream of
 // it.
-func (r *request) events() {
-	streams := r.streams()
+func (s *Streams) Answer(r *request) {
+	streams := Streamed(r)
 	q, given, bad := parseEvents(r.query, r.server.cfg.Limits.Items, streams)
 	if bad == nil {
 		bad = r.refuseFilter("task_type", q.Type)
@@ -30,7 +38,7 @@ func (r *request) events() {
 		return
 	}
 	if streams {
-		r.stream(q, given)
+		s.stream(r, q, given)
 		return
 	}
 	var page fsm.EventPage
@@ -44,14 +52,14 @@ func (r *request) events() {
 	r.send(fasthttp.StatusOK, appendEvents(r.body(), page.Events, page.Next))
 }
 
-// streams reports whether the request asks for a stream. Any node answers it.
-func (r *request) streams() bool {
-	return r.target.call == callEvents && bytes.Contains(r.http.Request.Header.Peek("Accept"), []byte(eventStream))
+// Streamed reports whether the request asks for a stream. Any node answers it.
+func Streamed(r *request) bool {
+	return bytes.Contains(r.http.Request.Header.Peek("Accept"), []byte(eventStream))
 }
 
-// taskEvents answers GET /api/tasks/{id}/events. next is the place of the
+// TaskEvents answers GET /api/tasks/{id}/events. next is the place of the
 // trail's newest event: whoever goes on there misses nothing of the task.
-func (r *request) taskEvents() {
+func TaskEvents(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return

@@ -21,7 +21,7 @@ func BenchmarkPacket(b *testing.B) {
 	events := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		read, err := trail.Read(b.Context(), s.node, fsm.EventQuery{})
+		read, err := trail.Read(b.Context(), s.host.node, fsm.EventQuery{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// finalization answers GET /api/tasks/{id}/finalization.
-func (r *request) finalization() {
+// Finalization answers GET /api/tasks/{id}/finalization.
+func Finalization(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -34,8 +32,8 @@ func (r *request) elsewhere() {
 func (r *request) redirect() {
 	leader := r.server.node.LeaderHTTPAddr()
 	switch {
-	case leader == "" && r.target.call == callCluster:
-		r.cluster() // our own client asks for redirects, and an operator wants to see this of all
+	case leader == "" && r.target.call.has(leaderless):
+		r.target.call.answer(r) // our own client asks for redirects, and an operator wants to see this of all
 		return
 	case leader == "":
 		r.refuse(refuse.Because(wire.CodeNoLeader))
@@ -53,9 +51,6 @@ func (r *request) redirect() {
 
 // forwardPath is the path of every request passed on.
 const forwardPath = "/api/forward"
-
-// waitName is the field that makes the leader hold a claim. It is never changed.
-var waitName = []byte("wait_ms")
 
 // setForward makes req one that is passed on.
 func setForward(req *fasthttp.Request, method, target []byte) {
@@ -91,12 +86,14 @@ func (r *request) forward() {
 	if r.asks.After(r.start) {
 		r.setWaited(out)
 	}
-	if wait := r.held(); wait > 0 {
-		r.forwardWaiting(wait, out)
-		return
+	if held := r.target.call.held; held != nil {
+		if wait := held(r); wait > 0 {
+			r.forwardWaiting(wait, out)
+			return
+		}
 	}
 	ctx := r.wait()
-	if r.target.call == callAct || r.target.call == callTakeSnapshot {
+	if r.target.call.has(slow) {
 		var cancel context.CancelFunc
 		ctx, cancel = r.actionWait()
 		defer cancel()
@@ -125,31 +122,6 @@ func (r *request) forwardDone() {
 	h.ResetConnectionClose()
 	h.Del(fasthttp.HeaderServer) // the peer port's own
 	h.SetCanonical(nameRequestID, r.id)
-}
-
-// held returns for how long the leader may hold the request, 0 if it answers at
-// once. What is wrong with the request is the leader's to say.
-func (r *request) held() time.Duration {
-	switch r.target.call {
-	case callClaim:
-		body := r.http.Request.Body()
-		// The name may be spelled with escapes.
-		if !bytes.Contains(body, waitName) && bytes.IndexByte(body, '\\') < 0 {
-			return 0
-		}
-		req, bad := callbody.DecodeClaim(body, &r.server.cfg.Limits)
-		if bad != nil {
-			return 0
-		}
-		return r.waitLeft(req.WaitMS)
-	case callGet, callGetByKey:
-		q, bad := r.parseGet()
-		if bad != nil {
-			return 0
-		}
-		return r.waitLeft(q.waitMS)
-	}
-	return 0
 }
 
 // setWaited tells the leader how long the request has waited already.
@@ -198,8 +170,8 @@ func (r *request) forwardWaiting(wait time.Duration, out *fasthttp.Request) {
 func (r *request) forwardFailed(err error) {
 	call := r.target.call
 	switch {
-	case call == callCluster:
-		r.cluster()
+	case call.has(leaderless):
+		call.answer(r)
 	case errors.Is(err, errAnswersFull) && !call.has(mutation):
 		r.refuse(r.server.port.Answers.Full())
 	case errors.Is(err, fsm.ErrOutcomeUnknown) && !call.has(mutation) && !timedOut(err):
@@ -213,4 +185,9 @@ func (r *request) forwardFailed(err error) {
 // that there was. The leader itself is then about to answer overloaded.
 func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// actionWait returns the context of a call that is slow.
+func (r *request) actionWait() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.server.waits.base, slowTime+2*r.server.cfg.Wait)
 }

@@ -54,7 +54,7 @@ func TestServer_WaitingGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-ended
-			waitFor(t, func() bool { return s.port.Open() == 0 })
+			waitFor(t, func() bool { return s.host.port.Open() == 0 })
 			if got := node.Machine.Get(1).Status; got != c.want {
 				t.Errorf("client %s, %s, taken %v: task is %s, want %s", name, c.body, c.taken, got, c.want)
 			}
@@ -164,7 +164,7 @@ func TestServer_WaitingThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			answered, err := io.ReadAll(conn) // a client that only half went
-			waitFor(t, func() bool { return follower.port.Open() == 0 })
+			waitFor(t, func() bool { return follower.host.port.Open() == 0 })
 			if got := leaderNode.Machine.Get(1).Status; got != c.want {
 				t.Errorf("task is %s, want %s; answer %s, %v", got, c.want, answered, err)
 			}

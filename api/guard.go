@@ -17,13 +17,13 @@ import (
 // name that somebody made point here is no name of this server (Host): with keys
 // that is no matter, as such a page has none. Liveness and readiness are told
 // under any Host: probes use whatever address they have.
-func (s *Server) guard(h *fasthttp.RequestHeader, c call) *refuse.Refusal {
+func (s *host) guard(h *fasthttp.RequestHeader, c *call) *refuse.Refusal {
 	host := h.Host()
-	if c != callHealth && c != callReady {
+	if !c.has(anyHost) {
 		if len(host) == 0 {
 			return refuse.Param("Host", "Missing required header: Host")
 		}
-		if s.Open() && !s.knowsHost(host) {
+		if s.open() && !s.knowsHost(host) {
 			return &refuse.Refusal{
 				Code: wire.CodeForbidden, Field: "Host", Text: "The Host header names an address that is not this server's",
 				Advice: "Use a loopback address, or start the server with --http-advertise set to the address that clients use",
@@ -56,7 +56,7 @@ func sameOrigin(origin, host []byte) bool {
 }
 
 // knowsHost reports whether a Host header names this server.
-func (s *Server) knowsHost(host []byte) bool {
+func (s *host) knowsHost(host []byte) bool {
 	name, port := splitPort(host)
 	if !validPort(port) {
 		return false

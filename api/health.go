@@ -9,19 +9,19 @@ import (
 )
 
 // health answers GET /healthz: the process is up.
-func (r *request) health() { r.sendState("alive") }
+func (s *Server) health(r *request) { s.sendState(r, "alive") }
 
 // ready answers GET /readyz: the node knows a leader and has caught up.
-func (r *request) ready() {
-	if r.server.draining.Load() {
+func (s *Server) ready(r *request) {
+	if s.host.draining.Load() {
 		r.refuse(refuse.Because(wire.CodeShuttingDown))
 		return
 	}
-	if err := r.server.node.Ready(); err != nil {
+	if err := s.cfg.Node.Ready(); err != nil {
 		r.refuse(refuseUnready(err))
 		return
 	}
-	r.sendState("ready")
+	s.sendState(r, "ready")
 }
 
 func refuseUnready(err error) *refuse.Refusal {
@@ -31,12 +31,12 @@ func refuseUnready(err error) *refuse.Refusal {
 	}
 }
 
-func (r *request) sendState(state string) {
+func (s *Server) sendState(r *request, state string) {
 	b := append(r.body(), `{"success":true,"status":`...)
 	b = jsonout.String(b, state)
 	b = append(b, `,"node_id":`...)
-	b = jsonout.String(b, r.server.node.NodeID())
+	b = jsonout.String(b, s.cfg.Node.NodeID())
 	b = append(b, `,"version":`...)
-	b = jsonout.String(b, r.server.cfg.Version)
+	b = jsonout.String(b, s.cfg.Version)
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }

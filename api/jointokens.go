@@ -16,9 +16,9 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// setJoinToken answers POST /api/cluster/tokens. The token itself is never sent: who
+// SetJoinToken answers POST /api/cluster/tokens. The token itself is never sent: who
 // makes it sends its hash.
-func (r *request) setJoinToken() {
+func SetJoinToken(r *request) {
 	cmd, bad := decodeJoinToken(r.http.Request.Body(), &r.server.cfg.Limits)
 	if bad != nil {
 		r.refuse(bad)
@@ -73,8 +73,8 @@ func decodeJoinToken(body []byte, limits *bound.Limits) (cmd fsm.SetJoinToken, b
 	return cmd, bad
 }
 
-// joinTokens answers GET /api/cluster/tokens.
-func (r *request) joinTokens() {
+// JoinTokens answers GET /api/cluster/tokens.
+func JoinTokens(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
@@ -93,8 +93,8 @@ func (r *request) joinTokens() {
 	r.send(fasthttp.StatusOK, append(b, `]}`...))
 }
 
-// revokeJoinToken answers POST /api/cluster/tokens/revoke.
-func (r *request) revokeJoinToken() {
+// RevokeJoinToken answers POST /api/cluster/tokens/revoke.
+func RevokeJoinToken(r *request) {
 	var id string
 	d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
 	defer d.Free()

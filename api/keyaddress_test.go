@@ -36,7 +36,7 @@ func (s *Server) callFrom(t *testing.T, from, target, body string, headers ...st
 		var own fasthttp.RequestCtx
 		own.Init2(remoteConn{remote: remote}, nil, true)
 		ctx.Request.CopyTo(&own.Request)
-		s.handle(&own, false)
+		s.host.handle(&own, false)
 		own.Response.CopyTo(&ctx.Response)
 	}, target, body, headers...)
 }

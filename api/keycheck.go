@@ -30,7 +30,7 @@ var bearer = []byte("Bearer ")
 // node's own keys. Without keys everybody may do everything.
 func (r *request) authenticate() *refuse.Refusal {
 	keys := r.server.keys.Load()
-	c := &routes[r.target.call]
+	c := r.target.call
 	if c.roles.Has(keyring.RoleNone) {
 		return nil
 	}
@@ -68,10 +68,10 @@ func (r *request) authenticate() *refuse.Refusal {
 		return bad
 	}
 	if c.is&uncounted != 0 {
-		r.settles = r.target.call.has(mutation)
+		r.settles = c.has(mutation)
 		return nil
 	}
-	if r.target.call == callBatch {
+	if c.has(batched) {
 		return nil
 	}
 	return r.limit()
@@ -132,7 +132,7 @@ func passKey(out *fasthttp.Request, key []byte, known bool) {
 }
 
 // mayCall refuses a call that the key's role or its task types do not allow.
-func (r *request) mayCall(c *route) *refuse.Refusal {
+func (r *request) mayCall(c *call) *refuse.Refusal {
 	failures := &r.server.metrics.AuthFailures
 	if c.roles&r.roles == 0 {
 		return failures.Refuse(keyring.FailRole, keyring.NoRole(r.roles, r.target.call.String(), c.roles))
@@ -161,11 +161,10 @@ func (r *request) mayBatch() *refuse.Refusal {
 	}
 	counted := false
 	for i, op := range req.Ops {
-		call := opCall(op)
-		c := &routes[call]
+		c := r.server.calls.ofOp(op)
 		counted = counted || c.is&uncounted == 0
 		if c.roles&r.roles == 0 {
-			f := keyring.NoRole(r.roles, call.String(), c.roles)
+			f := keyring.NoRole(r.roles, c.name, c.roles)
 			f.Field = "ops[" + strconv.Itoa(i) + "].op"
 			return r.server.metrics.AuthFailures.Refuse(keyring.FailRole, f)
 		}
@@ -175,31 +174,6 @@ func (r *request) mayBatch() *refuse.Refusal {
 		return r.limit()
 	}
 	return nil
-}
-
-// opCall returns the call that an op of a batch stands for.
-func opCall(op callbody.Body) call {
-	switch op.(type) {
-	case *callbody.One:
-		return callSubmit
-	case *callbody.Claim:
-		return callClaim
-	case *callbody.Complete:
-		return callComplete
-	case *callbody.Fail:
-		return callFail
-	case *callbody.Extend:
-		return callExtend
-	case *callbody.Release:
-		return callRelease
-	case *callbody.Retry:
-		return callRetry
-	case *callbody.Cancel:
-		return callCancel
-	case *callbody.Delete:
-		return callDelete
-	}
-	return callReload // what nobody thought of is the operator's
 }
 
 // presentedKey returns the key that a request was sent with, empty if there was
@@ -221,6 +195,6 @@ func presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 }
 
 // refuseEnded is the refusal of a request whose key was of no use any more while it waited.
-func (s *Server) refuseEnded(ended *lasting.Ended) *refuse.Refusal {
+func (s *host) refuseEnded(ended *lasting.Ended) *refuse.Refusal {
 	return s.metrics.AuthFailures.Refuse(ended.Why, ended.Refusal)
 }

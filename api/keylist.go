@@ -15,15 +15,14 @@ import (
 
 // keyList answers GET /api/keys: the keys of this node, by name, and when each was last
 // used here. What they hash to is told to nobody.
-func (r *request) keyList() {
+func (s *Server) keyList(r *request) {
 	after, limit, bad := parseKeyList(r.query)
 	if bad != nil {
 		r.refuse(bad)
 		return
 	}
-	s := r.server
 	var keys []*keyring.Caller
-	if t := s.keys.Load(); t != nil {
+	if t := s.host.keys.Load(); t != nil {
 		from, found := slices.BinarySearchFunc(t.Sorted, after, func(k *keyring.Caller, name string) int { return strings.Compare(k.Name, name) })
 		if found {
 			from++
@@ -34,8 +33,8 @@ func (r *request) keyList() {
 	if more {
 		keys = keys[:limit]
 	}
-	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.node.NodeID())
-	b = jsonout.Time(append(b, `,"since":`...), s.begun.UnixMilli())
+	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
+	b = jsonout.Time(append(b, `,"since":`...), s.host.begun.UnixMilli())
 	b = append(b, `,"keys":[`...)
 	start := len(b)
 	for _, k := range keys {

@@ -77,7 +77,7 @@ func with(name string) string { return "X-API-Key: " + keyText(name) }
 func setupKeys(t *testing.T, keys ...keyring.Key) (leader, follower *Server, node *nodetest.Node) {
 	t.Helper()
 	leader, follower = setupBoth(t, keys, keys)
-	return leader, follower, leader.node.(*nodetest.Node)
+	return leader, follower, leader.host.node.(*nodetest.Node)
 }
 
 // setupBoth is setupKeys of nodes with different keys.

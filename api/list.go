@@ -28,8 +28,8 @@ type listRequest struct {
 // what it depends on, which the state has once for all steps of a parent.
 const listBytes = 16 << 20
 
-// list answers GET /api/tasks.
-func (r *request) list() {
+// List answers GET /api/tasks.
+func List(r *request) {
 	req, bad := parseList(r.query, r.server.cfg.Limits.Items)
 	if bad == nil {
 		bad = r.refuseFilter("task_type", req.query.Type)

@@ -67,67 +67,68 @@ func isHostPort(text string) bool {
 	return err == nil && len(text) <= peerAddrMax && host != "" && port != "" && port != "0"
 }
 
-// joinNode answers POST /api/cluster/join.
-func (r *request) joinNode() {
-	req, ok := r.member(true, false)
+// JoinNode answers POST /api/cluster/join.
+func JoinNode(r *request) {
+	req, ok := member(r, true, false)
 	if !ok {
 		return
 	}
 	if err := r.server.node.JoinNode(r.wait(), req.nodeID, req.peerAddr, req.voter); err != nil {
-		r.refuseMembership(err)
+		refuseMembership(r, err)
 		return
 	}
 	r.tell(fsm.EventMemberAdded, req.nodeID)
-	r.answerMember(req.nodeID)
+	answerMember(r, req.nodeID)
 }
 
-// removeNode answers POST /api/cluster/remove.
-func (r *request) removeNode() {
-	req, ok := r.member(false, false)
+// RemoveNode answers POST /api/cluster/remove.
+func RemoveNode(r *request) {
+	req, ok := member(r, false, false)
 	if !ok {
 		return
 	}
 	if err := r.server.node.RemoveNode(r.wait(), req.nodeID, r.operator()); err != nil {
-		r.refuseMembership(err)
+		refuseMembership(r, err)
 		return
 	}
 	r.send(fasthttp.StatusOK, append(r.body(), `{"success":true}`...))
 }
 
-// changeSuffrage answers POST /api/cluster/promote and /demote.
-func (r *request) changeSuffrage() {
-	req, ok := r.member(false, false)
+// PromoteNode answers POST /api/cluster/promote.
+func PromoteNode(r *request) { changeSuffrage(r, r.server.node.PromoteNode) }
+
+// DemoteNode answers POST /api/cluster/demote.
+func DemoteNode(r *request) { changeSuffrage(r, r.server.node.DemoteNode) }
+
+func changeSuffrage(r *request, change func(ctx context.Context, nodeID string, by fsm.Operator) error) {
+	req, ok := member(r, false, false)
 	if !ok {
 		return
 	}
-	change := r.server.node.PromoteNode
-	if r.target.call == callDemoteNode {
-		change = r.server.node.DemoteNode
-	}
 	if err := change(r.wait(), req.nodeID, r.operator()); err != nil {
-		r.refuseMembership(err)
+		refuseMembership(r, err)
 		return
 	}
-	r.answerMember(req.nodeID)
+	answerMember(r, req.nodeID)
 }
 
-// transfer answers POST /api/cluster/transfer.
-func (r *request) transfer() {
-	req, ok := r.member(false, true)
+// Transfer answers POST /api/cluster/transfer.
+func Transfer(r *request) {
+	req, ok := member(r, false, true)
 	if !ok {
 		return
 	}
 	leader, err := r.server.node.Transfer(r.wait(), req.nodeID)
 	if err != nil {
-		r.refuseMembership(err)
+		refuseMembership(r, err)
 		return
 	}
 	r.tell(fsm.EventLeadershipTransferred, "to "+leader)
 	r.sendJSON(wire.Transferred{Success: true, Leader: leader})
 }
 
-// hashes answers GET /api/cluster/hash.
-func (r *request) hashes() {
+// Hashes answers GET /api/cluster/hash.
+func Hashes(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
@@ -146,7 +147,7 @@ func (r *request) hashes() {
 }
 
 // member reads the body of a call about a member. ok is false if it is refused.
-func (r *request) member(join, optional bool) (req memberRequest, ok bool) {
+func member(r *request, join, optional bool) (req memberRequest, ok bool) {
 	req, bad := decodeMember(r.http.Request.Body(), &r.server.cfg.Limits, join, optional)
 	if bad != nil {
 		r.refuse(bad)
@@ -156,7 +157,7 @@ func (r *request) member(join, optional bool) (req memberRequest, ok bool) {
 }
 
 // refuseMembership answers why the membership was not changed.
-func (r *request) refuseMembership(err error) {
+func refuseMembership(r *request, err error) {
 	var refused *fsm.MembershipRefused
 	if errors.As(err, &refused) {
 		r.refuse(&refuse.Refusal{Code: wire.CodeMembershipRefused, Text: refused.Reason, Advice: refused.Advice})
@@ -167,7 +168,7 @@ func (r *request) refuseMembership(err error) {
 
 // answerMember answers with the member as it is seen now. What was asked for is
 // done, however long that took.
-func (r *request) answerMember(nodeID string) {
+func answerMember(r *request, nodeID string) {
 	answer := wire.Member{Success: true, Node: wire.Node{NodeID: nodeID, Suffrage: "nonvoter", State: "unknown", LastContactMS: -1}}
 	for _, n := range r.server.node.Cluster(context.Background()).Nodes {
 		if n.NodeID == nodeID || n.UUID == nodeID {

@@ -16,8 +16,8 @@ import (
 var openAPISource []byte
 
 // openAPI answers GET /openapi.json.
-func (r *request) openAPI() {
-	description, err := r.server.description()
+func (s *Server) openAPI(r *request) {
+	description, err := s.description()
 	if err != nil {
 		r.refuseCode(err)
 		return

@@ -32,7 +32,7 @@ func parseOrigins(origins []string) (map[string]bool, error) {
 
 // allowedOrigin returns the origin of a page that may call from elsewhere, nil
 // if the request comes from no such page.
-func (s *Server) allowedOrigin(h *fasthttp.RequestHeader) []byte {
+func (s *host) allowedOrigin(h *fasthttp.RequestHeader) []byte {
 	if len(s.origins) == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (r *request) shareAnswer() {
 		return
 	}
 	out.SetBytesV(fasthttp.HeaderAccessControlAllowOrigin, origin)
-	if r.target.call != callOptions || len(in.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
+	if !r.target.call.has(preflight) || len(in.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
 		out.Set(fasthttp.HeaderAccessControlExposeHeaders, corsExposed)
 		return
 	}

@@ -14,9 +14,13 @@ import (
 	"github.com/claimq/claimq/api/wire"
 )
 
+// HeaderBytes bounds a request's line and headers together. What is passed
+// on to the leader is a little longer and must fit the peer port's bound.
+const HeaderBytes = 12 << 10
+
 // malformed answers what is no proper HTTP request. The connection is closed
 // after it.
-func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
+func (s *host) malformed(ctx *fasthttp.RequestCtx, err error) {
 	id := requestID(nil, ctx.Request.Header.Peek(headerRequestID), time.Now())
 	var small *fasthttp.ErrSmallBuffer
 	var timeout net.Error
@@ -32,7 +36,7 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		f = s.bodyTooLarge()
 	case errors.As(err, &small):
-		f.Text = "The request's line and headers are larger than " + strconv.Itoa(headerBytes) + " bytes"
+		f.Text = "The request's line and headers are larger than " + strconv.Itoa(HeaderBytes) + " bytes"
 		f.Advice = "Send shorter headers and a shorter query"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		within := port.ReadTimeout
@@ -54,9 +58,9 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	resp.Header.SetBytesV(headerRequestID, id)
 	resp.SetBody(refuse.Append(nil, f, id))
 	if denied {
-		s.denied(ctx, conn.Head.Barred, callNone, id, time.Now())
+		s.denied(ctx, conn.Head.Barred, s.calls.none, id, time.Now())
 	}
-	s.counts[callNone].Count(string(f.Code))
+	s.calls.none.counts.Count(string(f.Code))
 	setRetryAfter(resp, f.Code)
 	switch f.Code {
 	case wire.CodeOverloaded:
@@ -69,7 +73,7 @@ func (s *Server) malformed(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-func (s *Server) bodyTooLarge() *refuse.Refusal {
+func (s *host) bodyTooLarge() *refuse.Refusal {
 	return refuse.TooLarge("", "The body is larger than "+strconv.Itoa(s.cfg.Limits.BodyBytes)+" bytes")
 }
 
@@ -80,4 +84,13 @@ func answerSender(ctx *fasthttp.RequestCtx) {
 		ctx.Response.SetConnectionClose()
 		conn.Farewell(&ctx.Response)
 	}
+}
+
+// answeredAlone counts an answer of the port, to no request, and returns an id for it.
+func (s *host) answeredAlone(f *refuse.Refusal) (id []byte) {
+	s.calls.none.counts.Count(string(f.Code))
+	if f.Code == wire.CodeOverloaded {
+		s.metrics.Overload(f.Reason)
+	}
+	return requestID(nil, nil, time.Now())
 }

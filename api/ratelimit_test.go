@@ -20,8 +20,9 @@ const contractUnlimited = "complete fail extend release claim_finalization exten
 // Settling is never refused for a rate, everything else is, wherever it arrives.
 func TestRate_Calls(t *testing.T) {
 	t.Parallel()
-	for c, target := range routesOf() {
-		if routes[c].roles.Has(keyring.RoleNone) {
+	for _, c := range allCalls(t) {
+		target := targetOf(c)
+		if c.roles.Has(keyring.RoleNone) {
 			continue
 		}
 		leader, follower, _ := setupKeys(t, limited(testKey("operator"), 1))

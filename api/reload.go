@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -29,7 +30,7 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	before := s.keys.Load()
+	before := s.host.keys.Load()
 	if len(list) == 0 && tokens == nil {
 		if before != nil {
 			return 0, false, errNoKeys
@@ -48,9 +49,9 @@ func (s *Server) readKeys() (count int, changed bool, err error) {
 			return 0, false, err
 		}
 	}
-	s.keys.Store(table)
+	s.host.keys.Store(table)
 	before.Tokens.Close(table.Tokens)
-	s.shares.Look()
+	s.host.shares.Look()
 	return len(list), !table.Same(before), nil
 }
 
@@ -67,7 +68,7 @@ func (s *Server) readAccess() (keys []keyring.Key, tokens *keyring.Tokens, err e
 		}
 	}
 	if tokens != nil {
-		tokens.Issuer.Logger = s.logger.Named("oidc")
+		tokens.Issuer.Logger = s.cfg.Logger.Named("oidc")
 	}
 	return keys, tokens, nil
 }
@@ -76,7 +77,7 @@ func (s *Server) readAccess() (keys []keyring.Key, tokens *keyring.Tokens, err e
 func (s *Server) closeTokens() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	if keys := s.keys.Load(); keys != nil {
+	if keys := s.host.keys.Load(); keys != nil {
 		keys.Tokens.Close(nil)
 	}
 }
@@ -86,12 +87,12 @@ func (s *Server) closeTokens() {
 func (s *Server) HangUp() {
 	count, changed, err := s.readKeys()
 	if err != nil {
-		s.logger.Error(notReloaded, "error", err)
+		s.cfg.Logger.Error(notReloaded, "error", err)
 		return
 	}
 	if changed {
-		s.logger.Info("reloaded the API keys", "keys", count)
-		s.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: s.keysWords(count)}, "")
+		s.cfg.Logger.Info("reloaded the API keys", "keys", count)
+		s.host.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: s.keysWords(count)}, "")
 	}
 }
 
@@ -100,7 +101,7 @@ const notReloaded = "the API keys were not reloaded: those from before stay in f
 
 // keysWords are the words for the trail.
 func (s *Server) keysWords(count int) string {
-	return s.node.NodeID() + ": " + strconv.Itoa(count) + " keys"
+	return s.cfg.Node.NodeID() + ": " + strconv.Itoa(count) + " keys"
 }
 
 // loadKeys is readKeys of a server that is being made.
@@ -113,29 +114,46 @@ func (s *Server) loadKeys() error {
 
 // Open reports whether the server has no keys and takes no tokens, so that whoever reaches it may
 // do everything.
-func (s *Server) Open() bool { return s.keys.Load() == nil }
+func (s *Server) Open() bool { return s.host.open() }
+
+// Operator returns the name of the operator's key that text is; ok is false if it
+// is none, or has expired. Where there are no keys, no key is an operator's.
+func (s *Server) Operator(text string) (name string, ok bool) {
+	keys := s.host.keys.Load()
+	if keys == nil {
+		return "", text == ""
+	}
+	if !keyring.ValidText([]byte(text)) {
+		return "", false
+	}
+	now := time.Now()
+	k, _, bad := keys.Who([]byte(text), now)
+	if bad != nil || !k.Roles.Has(keyring.RoleOperator) {
+		return "", false
+	}
+	return k.Name, !k.Expired(now)
+}
 
 // reload answers POST /api/reload: this node reads its keys again, and no other.
-func (r *request) reload() {
-	d := callbody.NewDecoder(r.http.Request.Body(), &r.server.cfg.Limits)
+func (s *Server) reload(r *request) {
+	d := callbody.NewDecoder(r.http.Request.Body(), &s.cfg.Limits)
 	defer d.Free()
 	if bad := d.Fields(d.Unknown); bad != nil {
 		r.refuse(bad)
 		return
 	}
-	s := r.server
 	count, _, err := s.readKeys()
 	if err != nil {
-		s.logger.Error(notReloaded, "error", err)
+		s.cfg.Logger.Error(notReloaded, "error", err)
 		r.refuse(&refuse.Refusal{
 			Code: wire.CodeInvalidRequest, Text: "The keys were not reloaded: " + err.Error(),
 			Advice: "Correct the configuration of this node and reload again; the keys from before stay in force",
 		})
 		return
 	}
-	s.logger.Info("reloaded the API keys", "keys", count, "by", r.by())
+	s.cfg.Logger.Info("reloaded the API keys", "keys", count, "by", r.by())
 	r.tell(fsm.EventKeysReloaded, s.keysWords(count))
-	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.node.NodeID())
+	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
 	b = strconv.AppendInt(append(b, `,"keys":`...), int64(count), 10)
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }

@@ -51,7 +51,7 @@ var (
 // request is one request on its way through the server. It is pooled: nothing
 // keeps it, or the body that it points into, after the answer.
 type request struct {
-	server    *Server
+	server    *host
 	http      *fasthttp.RequestCtx
 	target    target
 	query     []param
@@ -86,9 +86,9 @@ type request struct {
 }
 
 // handle answers one request. Whatever it does, there is an answer.
-func (s *Server) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
+func (s *host) handle(ctx *fasthttp.RequestCtx, forwarded bool) {
 	r := s.requests.Get().(*request)
-	*r = request{server: s, http: ctx, forwarded: forwarded, start: time.Now(), id: r.id[:0]}
+	*r = request{server: s, http: ctx, forwarded: forwarded, start: time.Now(), id: r.id[:0], target: target{call: s.calls.none}}
 	r.asks = r.start
 	s.metrics.InFlight.Inc()
 	defer r.finish()
@@ -121,7 +121,7 @@ func (r *request) finish() {
 	}
 	r.tellDenied()
 	s.metrics.InFlight.Dec()
-	if !r.takeOver() {
+	if over := r.target.call.takeOver; over == nil || !over(r) {
 		r.count()
 	}
 	if r.release != nil {
@@ -138,7 +138,7 @@ func (r *request) count() {
 	if code == "" {
 		code = string(r.code)
 	}
-	r.server.counts[r.target.call].Observe(code, r.start)
+	r.target.call.counts.Observe(code, r.start)
 }
 
 // serve guards, routes, and answers here or through the leader.
@@ -151,7 +151,7 @@ func (r *request) serve() {
 		}
 	}
 	path, query := splitURI(uri)
-	t, bad := paths.find(r.http.Request.Header.Method(), path)
+	t, bad := s.calls.paths.find(r.http.Request.Header.Method(), path)
 	r.target = t
 	if bad == nil && !printable(uri) {
 		bad = refuse.Param("", "The path or the query has a space or a control character that is not percent-encoded")
@@ -167,7 +167,7 @@ func (r *request) serve() {
 		r.refuse(bad)
 		return
 	}
-	if s.draining.Load() && t.call != callHealth && t.call != callReady && t.call != callMetrics {
+	if s.draining.Load() && !t.call.has(always) {
 		r.refuse(refuse.Because(wire.CodeShuttingDown))
 		return
 	}
@@ -179,14 +179,14 @@ func (r *request) serve() {
 		r.refuse(s.bodyTooLarge())
 		return
 	}
-	if t.call == callBatch && r.roles != 0 {
+	if t.call.has(batched) && r.roles != 0 {
 		if bad := r.mayBatch(); bad != nil {
 			r.refuse(bad)
 			return
 		}
 	}
-	if t.call.has(local) || r.stale || r.streams() || s.node.IsLeader() {
-		routes[t.call].answer(r)
+	if t.call.has(local) || r.stale || t.call.here != nil && t.call.here(r) || s.node.IsLeader() {
+		t.call.answer(r)
 		return
 	}
 	r.elsewhere()

@@ -22,7 +22,7 @@ func requestID(b, given []byte, now time.Time) []byte {
 
 // loggedID is a request's id for the log and the audit file. One that has a key in it,
 // sent in the wrong header, stays out of them.
-func (s *Server) loggedID(id []byte) string {
+func (s *host) loggedID(id []byte) string {
 	keys := s.keys.Load()
 	if bytes.Contains(id, []byte(keyring.Prefix)) || oidc.IsToken(id) || keys != nil && keys.FindText(id) != nil {
 		return "(not shown: it has an API key in it)"

@@ -16,28 +16,35 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// routesOf returns a target for each call that a route leads to.
-func routesOf() map[call]string {
-	targets := map[call]string{}
-	for c, r := range routes {
-		before, after, _ := strings.Cut(r.pattern, "{")
-		_, after, _ = strings.Cut(after, "}")
-		if targets[call(c)] = before + after; before != r.pattern {
-			targets[call(c)] = before + "1" + after
-		}
+// allCalls returns the calls, OPTIONS too.
+func allCalls(t *testing.T) []*call {
+	t.Helper()
+	s, _ := setup(t)
+	return s.host.calls.all
+}
+
+// targetOf returns a target that leads to a call.
+func targetOf(c *call) string {
+	if c.has(preflight) {
+		return "OPTIONS /api/tasks"
 	}
-	targets[callOptions] = "OPTIONS /api/tasks"
-	return targets
+	before, after, _ := strings.Cut(c.pattern, "{")
+	_, after, _ = strings.Cut(after, "}")
+	if before == c.pattern {
+		return before
+	}
+	return before + "1" + after
 }
 
 // called returns the call of that name.
-func called(t *testing.T, name string) call {
+func called(t *testing.T, name string) *call {
 	t.Helper()
-	c := slices.IndexFunc(routes[:], func(r route) bool { return r.name == name })
-	if c < 0 {
+	all := allCalls(t)
+	i := slices.IndexFunc(all, func(c *call) bool { return c.name == name })
+	if i < 0 {
 		t.Fatalf("no call is named %s", name)
 	}
-	return call(c)
+	return all[i]
 }
 
 // contractRoles is what the contract says of who may do what, by the names of
@@ -53,7 +60,7 @@ var contractRoles = map[string]string{
 }
 
 // mayByContract reports whether the contract lets the role make the call.
-func mayByContract(t *testing.T, c call, roleName string) bool {
+func mayByContract(t *testing.T, c *call, roleName string) bool {
 	t.Helper()
 	for who, calls := range contractRoles {
 		if !slices.Contains(strings.Fields(calls), c.String()) {
@@ -75,13 +82,9 @@ func mayByContract(t *testing.T, c call, roleName string) bool {
 // it is answered and through another node.
 func TestRoles_EveryCall(t *testing.T) {
 	t.Parallel()
-	targets := routesOf()
-	for c := callNone + 1; c < callCount; c++ {
-		target := targets[c]
-		if target == "" {
-			t.Fatalf("no route leads to %s", c.String())
-		}
-		if routes[c].roles == 0 {
+	for _, c := range allCalls(t) {
+		target := targetOf(c)
+		if c.roles == 0 {
 			t.Fatalf("%s has no roles", c.String())
 		}
 		for _, roleName := range []string{"", "reader", "producer", "worker", "operator"} {
@@ -94,7 +97,7 @@ func TestRoles_EveryCall(t *testing.T) {
 				before := len(node.Proposed)
 				got := s.call(t, target, roleBody(target, roleName), headers...)
 				switch {
-				case roleName == "" && !routes[c].roles.Has(keyring.RoleNone):
+				case roleName == "" && !c.roles.Has(keyring.RoleNone):
 					got.refused(t, wire.CodeUnauthorized)
 				case roleName == "" || mayByContract(t, c, roleName):
 					if got.status == http.StatusUnauthorized || got.status == http.StatusForbidden {
@@ -134,9 +137,10 @@ func roleBody(target, roleName string) string {
 func TestRoles_Known(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, calls := range contractRoles {
-		for _, name := range strings.Fields(calls) {
-			if seen[name] || !slices.ContainsFunc(routes[:], func(r route) bool { return r.name == name }) {
+	all := allCalls(t)
+	for _, names := range contractRoles {
+		for _, name := range strings.Fields(names) {
+			if seen[name] || !slices.ContainsFunc(all, func(c *call) bool { return c.name == name }) {
 				t.Errorf("%s is there twice, or is no call", name)
 			}
 			seen[name] = true
@@ -298,7 +302,7 @@ func TestRoles_Stripped(t *testing.T) {
 		s.call(t, "POST /api/tasks", `{"params":1,"task_type":"a"}`, append(forged, with("typed"))...).good(t, 201)
 	}
 	sent := map[string]string{}
-	follower.node.(*nodetest.Node).OnForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
+	follower.host.node.(*nodetest.Node).OnForward = func(req *fasthttp.Request, _ *fasthttp.Response) error {
 		for name, value := range req.Header.All() {
 			sent[string(name)] = string(value)
 		}
@@ -306,7 +310,7 @@ func TestRoles_Stripped(t *testing.T) {
 	}
 	for _, header := range []string{with("typed"), "Authorization: Bearer " + keyText("typed")} {
 		clear(sent)
-		follower.handle(requestOf("GET /api/stats", append(forged, header)...), false)
+		follower.host.handle(requestOf("GET /api/stats", append(forged, header)...), false)
 		for name := range sent {
 			switch name {
 			case "Host", "Content-Type", headerTarget, headerRequestID, headerKey:
@@ -379,7 +383,7 @@ func TestRoles_Described(t *testing.T) {
 			c := called(t, op.ID)
 			var want []string
 			for r := keyring.RoleReader; r <= keyring.RoleOperator; r++ {
-				if routes[c].roles.Has(r) {
+				if c.roles.Has(r) {
 					want = append(want, keyring.RoleNames[r])
 				}
 			}
@@ -403,17 +407,16 @@ func TestRoles_Described(t *testing.T) {
 // A key with several roles may do what any of them may, on every call, and no more.
 func TestRoles_Several(t *testing.T) {
 	t.Parallel()
-	targets := routesOf()
-	for c := callNone + 1; c < callCount; c++ {
+	for _, c := range allCalls(t) {
 		leader, follower, _ := setupKeys(t, ofRoles(testKey("both"), "producer", "worker"))
 		may := mayByContract(t, c, "producer") || mayByContract(t, c, "worker")
 		for _, s := range []*Server{leader, follower} {
-			got := s.call(t, targets[c], roleBody(targets[c], "operator"), with("both"))
+			got := s.call(t, targetOf(c), roleBody(targetOf(c), "operator"), with("both"))
 			if refused := got.status == http.StatusUnauthorized || got.status == http.StatusForbidden; refused == may {
-				t.Errorf("%s: %d %s", targets[c], got.status, got.body)
+				t.Errorf("%s: %d %s", targetOf(c), got.status, got.body)
 			}
 			if !may && !strings.Contains(got.body, "this key has the roles producer and worker") {
-				t.Errorf("%s: %s", targets[c], got.body)
+				t.Errorf("%s: %s", targetOf(c), got.body)
 			}
 		}
 	}

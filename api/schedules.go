@@ -15,8 +15,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// schedules answers GET /api/schedules.
-func (r *request) schedules() {
+// Schedules answers GET /api/schedules.
+func Schedules(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
@@ -28,9 +28,9 @@ func (r *request) schedules() {
 	}
 }
 
-// schedule answers GET /api/schedules/{name}.
-func (r *request) schedule() {
-	name, ok := r.scheduleName()
+// Schedule answers GET /api/schedules/{name}.
+func Schedule(r *request) {
+	name, ok := scheduleName(r)
 	if !ok {
 		return
 	}
@@ -48,9 +48,9 @@ func (r *request) schedule() {
 	}
 }
 
-// setSchedule answers PUT /api/schedules/{name}.
-func (r *request) setSchedule() {
-	name, ok := r.scheduleName()
+// SetSchedule answers PUT /api/schedules/{name}.
+func SetSchedule(r *request) {
+	name, ok := scheduleName(r)
 	if !ok {
 		return
 	}
@@ -60,7 +60,7 @@ func (r *request) setSchedule() {
 		return
 	}
 	c.Name = name
-	now, before, ok := r.readSchedule(name)
+	now, before, ok := readSchedule(r, name)
 	if !ok {
 		return
 	}
@@ -79,9 +79,9 @@ func (r *request) setSchedule() {
 	r.send(status, encode.ScheduleAnswer(r.body(), p.Result.Schedule))
 }
 
-// deleteSchedule answers DELETE /api/schedules/{name}.
-func (r *request) deleteSchedule() {
-	name, ok := r.scheduleName()
+// DeleteSchedule answers DELETE /api/schedules/{name}.
+func DeleteSchedule(r *request) {
+	name, ok := scheduleName(r)
 	if !ok {
 		return
 	}
@@ -92,7 +92,7 @@ func (r *request) deleteSchedule() {
 
 // scheduleName returns the name in the path; it has the form of a task type. ok
 // is false if there is an answer already.
-func (r *request) scheduleName() (name string, ok bool) {
+func scheduleName(r *request) (name string, ok bool) {
 	name, ok = unescape(r.target.rest, false)
 	if !ok || !bound.ValidTaskType(name) {
 		r.refuse(badParam("name", bound.TaskTypeAllowed))
@@ -103,7 +103,7 @@ func (r *request) scheduleName() (name string, ok bool) {
 
 // readSchedule returns the leader's clocks and what the schedule was, nil if it
 // was not there. ok is false if there is an answer already: nothing was written.
-func (r *request) readSchedule(name string) (now fsm.Stamp, before *fsm.ScheduleView, ok bool) {
+func readSchedule(r *request, name string) (now fsm.Stamp, before *fsm.ScheduleView, ok bool) {
 	_, err := r.server.node.ReadLinearizable(r.wait(), 0, func(m *fsm.Machine, stamp fsm.Stamp) {
 		now, before = stamp, m.Schedule(name)
 	})

@@ -11,20 +11,20 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// stats answers GET /api/stats.
-func (r *request) stats() {
+// Stats answers GET /api/stats.
+func Stats(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
 	}
 	var st fsm.Stats
-	if r.read(func(m *fsm.Machine, now fsm.Stamp) { st = r.statsOf(m, now) }) {
+	if r.read(func(m *fsm.Machine, now fsm.Stamp) { st = statsOf(r, m, now) }) {
 		r.send(fasthttp.StatusOK, appendStats(r.body(), &st))
 	}
 }
 
 // statsOf returns the counts of the key's task types. The bytes are the cluster's.
-func (r *request) statsOf(m *fsm.Machine, now fsm.Stamp) fsm.Stats {
+func statsOf(r *request, m *fsm.Machine, now fsm.Stamp) fsm.Stats {
 	st := m.Stats(now)
 	if len(r.onlyTypes) == 0 {
 		return st

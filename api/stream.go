@@ -32,22 +32,22 @@ const headerLastEventID = "Last-Event-Id" // as fasthttp spells it
 // stream answers GET /api/events with server-sent events from this node's own
 // state. It begins behind q.After if that was given, else with what is new. The
 // place that a browser sends when it connects again beats the one in its URL.
-func (r *request) stream(q fsm.EventQuery, given bool) {
+func (s *Streams) stream(r *request, q fsm.EventQuery, given bool) {
 	if id := r.http.Request.Header.Peek(headerLastEventID); len(id) > 0 {
 		if q.After, given = trail.ParsePlace(string(id)); !given {
 			r.refuse(badParam("Last-Event-ID", "the id of an event, as INDEX.SUB,"))
 			return
 		}
 	}
-	s := r.server
-	if err := s.node.Ready(); err != nil && !given {
+	h := r.server
+	if err := h.node.Ready(); err != nil && !given {
 		r.refuse(refuseUnready(err)) // what is new to this node happened long ago
 		return
 	}
-	st := &stream{server: s, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...)}
+	st := &stream{server: h, feed: s.feed, conn: r.http.Conn(), query: q, id: append([]byte(nil), r.id...)}
 	key, end := context.WithCancelCause(context.Background())
 	st.key = key
-	leave, bad := s.shares.Hold(lasting.Stream, r.who, r.source(), end)
+	leave, bad := h.shares.Hold(lasting.Stream, r.who, r.source(), end)
 	if bad != nil {
 		end(nil)
 		r.refuse(bad)
@@ -81,14 +81,14 @@ func (r *request) stream(q fsm.EventQuery, given bool) {
 	case page.Gone:
 		r.refuse(refuseEventsGone(page.Oldest))
 	default:
-		r.startStream(st)
+		startStream(r, st)
 		return
 	}
 	st.leave()
 }
 
 // startStream answers with the head of a stream, whose body is st.
-func (r *request) startStream(st *stream) {
+func startStream(r *request, st *stream) {
 	resp := &r.http.Response
 	resp.Header.SetContentType(eventStream)
 	resp.Header.Set("Cache-Control", "no-store")
@@ -106,7 +106,8 @@ func (r *request) startStream(st *stream) {
 // connection itself: whole packets, which other streams send too, each with a
 // deadline of its own.
 type stream struct {
-	server *Server
+	server *host
+	feed   *trail.Feed
 	conn   net.Conn
 	query  fsm.EventQuery  // After is the place that the stream has come to
 	id     []byte          // request id
@@ -157,7 +158,7 @@ func (st *stream) run(ctx context.Context) error {
 	silence := time.NewTimer(streamSilence)
 	defer silence.Stop()
 	for {
-		p, news, isBehind := st.server.feed.Next(st.query.After)
+		p, news, isBehind := st.feed.Next(st.query.After)
 		ended := st.ended()
 		var err error
 		switch {
@@ -260,14 +261,13 @@ func (st *stream) finish(ctx context.Context) error {
 // catchUp sends what the feed does not have. over says that the stream
 // ends.
 func (st *stream) catchUp(ctx context.Context) (over bool, err error) {
-	s := st.server
 	select {
-	case s.feed.CatchUps <- struct{}{}:
+	case st.feed.CatchUps <- struct{}{}:
 	case <-ctx.Done():
 		return true, nil
 	}
-	read, err := trail.Read(s.waits.at(time.Now()), s.node, st.query)
-	<-s.feed.CatchUps
+	read, err := trail.Read(st.server.waits.at(time.Now()), st.server.node, st.query)
+	<-st.feed.CatchUps
 	switch {
 	case err != nil:
 		return true, st.fail(ctx, refuse.Because(refuse.CodeOf(err, false)))

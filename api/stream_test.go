@@ -402,7 +402,7 @@ func TestServer_StreamGone(t *testing.T) {
 	submitOne(t, s, `{"params":1}`)
 	client, server := net.Pipe()
 	defer client.Close()
-	st := &stream{server: s, key: t.Context(), leave: s.feed.Close, conn: server, id: []byte("r"), query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
+	st := &stream{server: s.host, feed: s.feed, key: t.Context(), leave: s.feed.Close, conn: server, id: []byte("r"), query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
 	nodetest.LoseTrail(t, node)
 	if !s.feed.Open() {
 		t.Fatal("no stream may be opened")
@@ -511,7 +511,7 @@ func TestStream_Silence(t *testing.T) {
 		if !s.feed.Open() {
 			t.Fatal("no stream may be opened")
 		}
-		st := &stream{server: s, key: t.Context(), leave: s.feed.Close, conn: server, query: fsm.EventQuery{Type: "none"}}
+		st := &stream{server: s.host, feed: s.feed, key: t.Context(), leave: s.feed.Close, conn: server, query: fsm.EventQuery{Type: "none"}}
 		var wait sync.WaitGroup
 		defer wait.Wait()
 		wait.Go(func() {
@@ -557,7 +557,7 @@ func TestStream_SleepingClient(t *testing.T) {
 			if !s.feed.Open() {
 				t.Fatal("no stream may be opened")
 			}
-			st := &stream{server: s, key: t.Context(), leave: s.feed.Close, conn: server}
+			st := &stream{server: s.host, feed: s.feed, key: t.Context(), leave: s.feed.Close, conn: server}
 			defer st.Close()
 			want := streamWriteTimeout
 			if drain {

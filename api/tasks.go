@@ -2,6 +2,7 @@ package api
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// submit answers POST /api/tasks.
-func (r *request) submit() {
+// Submit answers POST /api/tasks.
+func Submit(r *request) {
 	req, bad := callbody.DecodeSubmit(r.http.Request.Body(), &r.server.cfg.Limits)
 	if bad != nil {
 		r.refuse(bad)
@@ -40,9 +41,19 @@ func (r *request) submit() {
 	r.send(status, callbody.AppendSubmitOne(r.body(), &p))
 }
 
-// get answers GET /api/tasks/{id} and GET /api/tasks/by-key/{key}.
-func (r *request) get() {
-	q, bad := r.parseGet()
+// Get answers GET /api/tasks/{id}.
+func Get(r *request) {
+	q, bad := parseGet(r, false)
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	answerTask(r, q.waitMS, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(r.target.id), nil })
+}
+
+// GetByKey answers GET /api/tasks/by-key/{key}.
+func GetByKey(r *request) {
+	q, bad := parseGet(r, true)
 	if bad == nil && q.taskType != "" {
 		bad = r.refuseFilter("task_type", q.taskType)
 	}
@@ -50,21 +61,22 @@ func (r *request) get() {
 		r.refuse(bad)
 		return
 	}
-	find := func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(r.target.id), nil }
-	if r.target.call == callGetByKey {
-		key, ok := unescape(r.target.rest, false)
-		if !ok || !bound.ValidKey(key, bound.KeyMax) {
-			r.refuse(refuse.Param("idempotency_key", "Invalid idempotency_key: 1 to 256 bytes of percent-encoded UTF-8 without control characters are allowed"))
-			return
-		}
-		find = func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return r.byKey(m, q.taskType, key) }
+	key, ok := unescape(r.target.rest, false)
+	if !ok || !bound.ValidKey(key, bound.KeyMax) {
+		r.refuse(refuse.Param("idempotency_key", "Invalid idempotency_key: 1 to 256 bytes of percent-encoded UTF-8 without control characters are allowed"))
+		return
 	}
-	task, view, ok := r.look(find)
-	if wait := r.waitLeft(q.waitMS); ok && wait > 0 && !task.Status.Ended() {
+	answerTask(r, q.waitMS, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return r.byKey(m, q.taskType, key) })
+}
+
+// answerTask answers with the task that find finds, once it has ended or waitMS is over.
+func answerTask(r *request, waitMS int64, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) {
+	task, view, ok := look(r, find)
+	if wait := r.waitLeft(waitMS); ok && wait > 0 && !task.Status.Ended() {
 		// The key may be another task's by then.
 		id := task.ID
 		if ok = r.waitEnded(id, wait); ok {
-			task, view, ok = r.look(func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(id), nil })
+			task, view, ok = look(r, func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal) { return m.Get(id), nil })
 		}
 	}
 	if !ok {
@@ -75,9 +87,18 @@ func (r *request) get() {
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
 
+// HeldGet returns for how long a GET of a task may be held.
+func HeldGet(r *request) time.Duration {
+	q, bad := parseGet(r, true)
+	if bad != nil {
+		return 0
+	}
+	return r.waitLeft(q.waitMS)
+}
+
 // look reads the task that find finds, and all that is shown of it. ok is false if
 // there is an answer already.
-func (r *request) look(find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) (task fsm.Task, view encode.View, ok bool) {
+func look(r *request, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) (task fsm.Task, view encode.View, ok bool) {
 	view = encode.View{Params: true, Result: true, Log: true}
 	var bad *refuse.Refusal
 	ok = r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
@@ -101,8 +122,8 @@ type getQuery struct {
 	taskType string // of the idempotency key; "" if it is not given
 }
 
-// parseGet reads it.
-func (r *request) parseGet() (q getQuery, bad *refuse.Refusal) {
+// parseGet reads it. byKey allows what goes with an idempotency key.
+func parseGet(r *request, byKey bool) (q getQuery, bad *refuse.Refusal) {
 	for _, p := range r.query {
 		switch {
 		case p.name == "wait_ms":
@@ -111,7 +132,7 @@ func (r *request) parseGet() (q getQuery, bad *refuse.Refusal) {
 				return q, badParam(p.name, "an integer from 0 to "+strconv.Itoa(bound.WaitMSMax))
 			}
 			q.waitMS = int64(n)
-		case p.name == "task_type" && r.target.call == callGetByKey:
+		case p.name == "task_type" && byKey:
 			if q.taskType = p.value; !bound.ValidTaskType(p.value) {
 				return q, badParam(p.name, bound.TaskTypeAllowed)
 			}
@@ -122,8 +143,8 @@ func (r *request) parseGet() (q getQuery, bad *refuse.Refusal) {
 	return q, nil
 }
 
-// delete answers DELETE /api/tasks/{id}.
-func (r *request) delete() {
+// Delete answers DELETE /api/tasks/{id}.
+func Delete(r *request) {
 	if _, ok := r.proposeTask(fsm.Delete{ID: r.target.id}); ok {
 		r.send(fasthttp.StatusOK, append(r.body(), `{"success":true,"deleted":1}`...))
 	}

@@ -91,7 +91,7 @@ func TestServer_TraceparentBelowLevel(t *testing.T) {
 
 func TestTraceparent_AllocFree(t *testing.T) {
 	s, _ := setup(t)
-	r := &request{server: s, http: new(fasthttp.RequestCtx)}
+	r := &request{server: s.host, http: new(fasthttp.RequestCtx)}
 	r.http.Request.Header.Set("X-Request-Id", "r")
 	tasks := make([]fsm.NewTask, 1)
 	if n := testing.AllocsPerRun(100, func() { r.trace(tasks) }); n != 0 {

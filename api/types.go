@@ -9,8 +9,8 @@ import (
 	"github.com/claimq/claimq/fsm"
 )
 
-// types answers GET /api/types.
-func (r *request) types() {
+// Types answers GET /api/types.
+func Types(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
@@ -31,12 +31,12 @@ func (r *request) types() {
 	r.send(fasthttp.StatusOK, append(b, "]}"...))
 }
 
-// setType answers PATCH /api/types/{type}.
-func (r *request) setType() {
+// SetType answers PATCH /api/types/{type}.
+func SetType(r *request) {
 	name, ok := unescape(r.target.rest, false)
 	if !ok || !bound.ValidTaskType(name) {
 		r.refuse(badParam("task_type", bound.TaskTypeAllowed))
 		return
 	}
-	r.act(callbody.NewType(name, r.by()))
+	act(r, callbody.NewType(name, r.by()))
 }

@@ -96,7 +96,7 @@ func (r *request) sent() {
 
 // releaseUnsent releases claims, here or through the leader, in order. Where
 // that fails, the lease's end does it.
-func (s *Server) releaseUnsent(u *port.Unsent) {
+func (s *host) releaseUnsent(u *port.Unsent) {
 	ctx := s.waits.at(time.Now())
 	for part := range slices.Chunk(u.Holds, releasesMax) {
 		_, err := s.node.Propose(ctx, releaseOf(part))
@@ -123,7 +123,7 @@ func releaseOf(holds []fsm.Hold) fsm.Command {
 }
 
 // releaseThere has the leader release some of the claims of u.
-func (s *Server) releaseThere(ctx context.Context, u *port.Unsent, holds []fsm.Hold) error {
+func (s *host) releaseThere(ctx context.Context, u *port.Unsent, holds []fsm.Hold) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)

@@ -61,7 +61,7 @@ func TestServer_UnsentClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return s.port.Open() == 0 })
+		waitFor(t, func() bool { return s.host.port.Open() == 0 })
 		node.Mu.Lock()
 		if got := node.Machine.Get(1).Status; len(node.Proposed) != c.want || got != c.status {
 			t.Errorf("%s %s: %d commands, task %s, want %d, %s", c.path, c.body, len(node.Proposed), got, c.want, c.status)
@@ -79,7 +79,7 @@ func TestServer_SentClaim(t *testing.T) {
 	addr := listen(t, s)
 	got := raw(t, addr, "POST /api/tasks/claim HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n{\"worker_id\":\"w\"}")
 	got.good(t, 200)
-	waitFor(t, func() bool { return s.port.Open() == 0 })
+	waitFor(t, func() bool { return s.host.port.Open() == 0 })
 	if len(node.Proposed) != 2 {
 		t.Errorf("%d commands, want 2", len(node.Proposed))
 	}
@@ -131,7 +131,7 @@ func (l oneConn) Accept() (net.Conn, error) { return l.conn, nil }
 // accepted returns a connection of the server's port.
 func accepted(t *testing.T, s *Server, inner net.Conn) *port.Conn {
 	t.Helper()
-	conn, err := s.port.Listen(oneConn{conn: inner}).Accept()
+	conn, err := s.host.port.Listen(oneConn{conn: inner}).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestServer_UnsentThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return follower.port.Open() == 0 })
+		waitFor(t, func() bool { return follower.host.port.Open() == 0 })
 		for _, id := range []uint64{1, 2} {
 			if got := leaderNode.Machine.Get(id).Status; got != fsm.StatusPending && id == 2 || got != c.want && id == 1 {
 				t.Errorf("%s %s: task %d is %s", c.path, c.body, id, got)
@@ -265,7 +265,7 @@ func TestServer_UnsentKeyed(t *testing.T) {
 		leader.call(t, "POST /api/tasks", `{"params":0}`, with("producer")).good(t, 201)
 		addr := listen(t, follower)
 		claimed, gone := make(chan struct{}), make(chan struct{})
-		other := follower.node.(*nodetest.Node)
+		other := follower.host.node.(*nodetest.Node)
 		forward := other.OnForward
 		other.OnForward = func(req *fasthttp.Request, resp *fasthttp.Response) error {
 			err := forward(req, resp)
@@ -282,8 +282,8 @@ func TestServer_UnsentKeyed(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(gone)
-		waitFor(t, func() bool { return follower.port.Open() == 0 })
-		node := leader.node.(*nodetest.Node)
+		waitFor(t, func() bool { return follower.host.port.Open() == 0 })
+		node := leader.host.node.(*nodetest.Node)
 		node.Mu.Lock()
 		if got := node.Machine.Get(1).Status; got != fsm.StatusPending {
 			t.Errorf("a follower %s: the task is %s", name, got)

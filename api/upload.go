@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -45,14 +46,14 @@ const (
 // errUpload is returned when a body did not arrive whole.
 var errUpload = errors.New("the backup did not arrive whole")
 
-// hideUpload is told of each request's headers before its body is read.
-func hideUpload(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
+// HideUpload is told of each request's headers before its body is read.
+func HideUpload(h *fasthttp.RequestHeader) {
 	uri := h.RequestURI()
 	if len(uri) < len(restorePath) || uri[0] == '/' && string(uri[:len(restorePath)]) != restorePath || !h.IsPost() {
-		return unchanged
+		return
 	}
 	if path, _ := splitURI(uri); string(path) != restorePath {
-		return unchanged
+		return
 	}
 	length := uploadChunked
 	if n := h.ContentLength(); n != -1 {
@@ -64,30 +65,29 @@ func hideUpload(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
 	}
 	h.SetContentLength(0)
 	h.Set(headerUpload, length)
-	return unchanged
 }
 
 // uploads reports whether the request's body was hidden.
-func (r *request) uploads() bool {
+func uploads(r *request) bool {
 	return !r.forwarded && len(r.http.Request.Header.Peek(headerUpload)) > 0
 }
 
-// takeOver answers a request whose body was hidden, refused or not, in a
+// TakeOver answers a request whose body was hidden, refused or not, in a
 // goroutine of its own, and reports whether it is one. It counts the request
 // when that has its answer.
-func (r *request) takeOver() bool {
-	if r.target.call != callRestore || !r.uploads() {
+func (b *Backups) TakeOver(r *request) bool {
+	if !uploads(r) {
 		return false
 	}
 	length := string(r.http.Request.Header.Peek(headerUpload))
 	own := *r
 	own.id = append([]byte(nil), r.id...)
-	u := &upload{request: &own, left: -1}
+	u := &upload{request: &own, uploading: &b.uploading, left: -1}
 	length, u.expected = strings.CutSuffix(length, uploadExpected)
 	if length != uploadChunked {
 		u.left, _ = strconv.ParseInt(length, 10, 64) // it was made of a number
 	}
-	r.server.uploading.Add(1)
+	b.uploading.Add(1)
 	r.http.HijackSetNoResponse(true)
 	r.http.Hijack(u.run)
 	return true
@@ -95,17 +95,18 @@ func (r *request) takeOver() bool {
 
 // upload is a request whose body is still in its connection.
 type upload struct {
-	request  *request // a copy that no pool knows
-	expected bool     // the client waits to be asked for the body
-	left     int64    // bytes of the body that are still to come; -1: it is chunked
-	conn     net.Conn
-	raw      *port.Conn // conn without what the HTTP server has read already
+	request   *request // a copy that no pool knows
+	uploading *sync.WaitGroup
+	expected  bool  // the client waits to be asked for the body
+	left      int64 // bytes of the body that are still to come; -1: it is chunked
+	conn      net.Conn
+	raw       *port.Conn // conn without what the HTTP server has read already
 }
 
 // run answers the request. The connection is closed after it.
 func (u *upload) run(conn net.Conn) {
 	s := u.request.server
-	defer s.uploading.Done()
+	defer u.uploading.Done()
 	s.metrics.InFlight.Inc()
 	defer s.metrics.InFlight.Dec()
 	u.conn = conn
@@ -139,7 +140,7 @@ func (u *upload) restore() {
 	// A sender that is silent must not hold up a server that drains.
 	defer context.AfterFunc(ctx, func() { _ = u.raw.Conn.SetReadDeadline(time.Now()) })()
 	body := &uploadBody{ctx: ctx, upload: u}
-	r.restoreFrom(ctx, body)
+	restoreFrom(ctx, r, body)
 }
 
 // answer sends the answer, and reads on for a moment: closing a connection with

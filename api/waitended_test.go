@@ -155,7 +155,7 @@ func TestServer_WaitEndedGone(t *testing.T) {
 		if _, err := io.ReadAll(conn); err != nil {
 			t.Errorf("%s: %v", through, err)
 		}
-		waitFor(t, func() bool { return s.port.Open() == 0 })
+		waitFor(t, func() bool { return s.host.port.Open() == 0 })
 	}
 }
 

@@ -24,8 +24,8 @@ type whyAnswer struct {
 	lastAskedAt int64
 }
 
-// why answers GET /api/tasks/{id}/why.
-func (r *request) why() {
+// Why answers GET /api/tasks/{id}/why.
+func Why(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
@@ -44,14 +44,14 @@ func (r *request) why() {
 	case bad != nil:
 		r.refuse(bad)
 	default:
-		r.askedFor(&a)
+		askedFor(r, &a)
 		r.send(fasthttp.StatusOK, a.append(r.body()))
 	}
 }
 
 // askedFor says whether a worker asks for the type. Only the leader is asked, so
 // no other node knows.
-func (r *request) askedFor(a *whyAnswer) {
+func askedFor(r *request, a *whyAnswer) {
 	if a.Status != fsm.StatusPending || !r.server.node.IsLeader() {
 		return
 	}

@@ -19,22 +19,22 @@ const (
 	workersPage = 1_000
 )
 
-// workers answers GET /api/workers.
-func (r *request) workers() {
+// Workers answers GET /api/workers.
+func Workers(r *request) {
 	if bad := refuseQuery(r.query); bad != nil {
 		r.refuse(bad)
 		return
 	}
-	holders, now, ok := r.holders()
+	holders, now, ok := holders(r)
 	if !ok {
 		return
 	}
-	r.send(fasthttp.StatusOK, appendWorkers(r.body(), r.atWork(holders, now)))
+	r.send(fasthttp.StatusOK, appendWorkers(r.body(), atWork(r, holders, now)))
 }
 
 // holders returns those who hold claims, at most workersMax. Who is on a later
 // page is as of a later index. ok is false if there is an answer already.
-func (r *request) holders() (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
+func holders(r *request) (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 	var page []fsm.WorkerView
 	after, index := "", uint64(0)
 	look := func(m *fsm.Machine, stamp fsm.Stamp) {
@@ -51,7 +51,7 @@ func (r *request) holders() (holders []fsm.WorkerView, now fsm.Stamp, ok bool) {
 // atWork returns those who hold claims and those who were heard from lately, sorted
 // by id, at most workersMax. SeenT is the later of what the state and this node
 // know.
-func (r *request) atWork(holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
+func atWork(r *request, holders []fsm.WorkerView, now fsm.Stamp) []fsm.WorkerView {
 	heard := r.server.atWork.Workers(r.asks)
 	for i := range holders {
 		w := &holders[i]

@@ -13,7 +13,7 @@ import (
 
 // target is what a request is about.
 type target struct {
-	call  call
+	call  *call // never nil once it is looked for
 	id    uint64
 	rest  []byte // of get_by_key the key, of set_type the type, of a schedule its name, still percent-encoded
 	allow string // the path's methods, "" if there is no such path
@@ -21,21 +21,21 @@ type target struct {
 
 // methods are the calls of a path's methods.
 type methods struct {
-	get, post, put, patch, del call
+	get, post, put, patch, del *call // nil: it has none
+	options                    *call
 	allow                      string // the value of Allow
 }
 
 // taskPath is what all paths of one task begin with.
 const taskPath = "/api/tasks/{id}"
 
-// paths are those of routes. It is never changed.
-var paths pathTable
-
 // pathTable finds the methods of a path.
 type pathTable struct {
 	fixed  map[string]*methods // by the path
 	task   map[string]*methods // by what follows taskPath
 	prefix []prefixPath
+
+	options, none *call // of a path, of no path
 }
 
 // prefixPath is a path whose last part is a variable.
@@ -44,15 +44,16 @@ type prefixPath struct {
 	methods *methods
 }
 
-// newPaths puts the routes together by their paths.
-func newPaths() pathTable {
-	p := pathTable{fixed: make(map[string]*methods), task: make(map[string]*methods)}
-	for c := range callCount {
-		if method, path, ok := strings.Cut(routes[c].pattern, " "); ok {
+// newPaths puts calls together by their paths.
+func newPaths(calls []*call, options, none *call) pathTable {
+	p := pathTable{fixed: make(map[string]*methods), task: make(map[string]*methods), options: options, none: none}
+	for _, c := range calls {
+		if method, path, ok := strings.Cut(c.pattern, " "); ok {
 			*p.at(path).of(method) = c
 		}
 	}
 	for _, m := range p.all() {
+		m.options = options
 		m.setAllow()
 	}
 	return p
@@ -101,7 +102,7 @@ func (p *pathTable) all() []*methods {
 }
 
 // of returns the place of a method's call, nil if no call has that method.
-func (m *methods) of(method string) *call {
+func (m *methods) of(method string) **call {
 	switch method {
 	case fasthttp.MethodGet, fasthttp.MethodHead:
 		return &m.get
@@ -120,7 +121,7 @@ func (m *methods) of(method string) *call {
 func (m *methods) setAllow() {
 	var allow []string
 	for _, method := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodPut, fasthttp.MethodPatch, fasthttp.MethodDelete} {
-		if *m.of(method) != callNone {
+		if *m.of(method) != nil {
 			allow = append(allow, method)
 		}
 	}
@@ -131,11 +132,11 @@ func (m *methods) setAllow() {
 // not_found, method_not_allowed, or an id that is none.
 func (p *pathTable) find(method, path []byte) (target, *refuse.Refusal) {
 	if m, ok := p.fixed[string(path)]; ok {
-		return m.pick(method)
+		return m.pick(method, p.none)
 	}
 	for i := range p.prefix {
 		if rest, ok := bytes.CutPrefix(path, p.prefix[i].prefix); ok {
-			t, bad := p.prefix[i].methods.pick(method)
+			t, bad := p.prefix[i].methods.pick(method, p.none)
 			t.rest = rest
 			return t, bad
 		}
@@ -143,7 +144,7 @@ func (p *pathTable) find(method, path []byte) (target, *refuse.Refusal) {
 	if rest, ok := bytes.CutPrefix(path, []byte("/api/tasks/")); ok {
 		return p.findTask(method, rest)
 	}
-	return target{}, refuse.Because(wire.CodeNotFound)
+	return target{call: p.none}, refuse.Because(wire.CodeNotFound)
 }
 
 // findTask finds the call of what follows /api/tasks/: an id, and perhaps more.
@@ -151,10 +152,10 @@ func (p *pathTable) findTask(method, rest []byte) (target, *refuse.Refusal) {
 	idText, more, _ := bytes.Cut(rest, []byte{'/'})
 	m, ok := p.task[string(more)]
 	if !ok || len(more) == 0 && len(idText) != len(rest) {
-		return target{}, refuse.Because(wire.CodeNotFound)
+		return target{call: p.none}, refuse.Because(wire.CodeNotFound)
 	}
-	t, bad := m.pick(method)
-	if bad != nil || t.call == callOptions {
+	t, bad := m.pick(method, p.none)
+	if bad != nil || t.call == p.options {
 		return t, bad
 	}
 	if t.id, ok = parseID(idText); !ok {
@@ -163,14 +164,14 @@ func (p *pathTable) findTask(method, rest []byte) (target, *refuse.Refusal) {
 	return t, nil
 }
 
-// pick chooses the call by the method.
-func (m *methods) pick(method []byte) (target, *refuse.Refusal) {
-	t := target{allow: m.allow}
+// pick chooses the call by the method; none if there is none of it.
+func (m *methods) pick(method []byte, none *call) (target, *refuse.Refusal) {
+	t := target{call: none, allow: m.allow}
 	if string(method) == fasthttp.MethodOptions {
-		t.call = callOptions
+		t.call = m.options
 		return t, nil
 	}
-	if c := m.of(string(method)); c != nil && *c != callNone {
+	if c := m.of(string(method)); c != nil && *c != nil {
 		t.call = *c
 		return t, nil
 	}

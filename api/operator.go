@@ -3,9 +3,7 @@ package api
 import (
 	"context"
 	"errors"
-	"time"
 
-	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -18,7 +16,7 @@ func (r *request) tell(kind fsm.EventKind, what string) {
 
 // tell is request.tell of an act that no request waits for any more, with the API
 // key of whoever did it. The node bounds how long it takes.
-func (s *Server) tell(cmd fsm.Tell, key string) {
+func (s *host) tell(cmd fsm.Tell, key string) {
 	if err := s.node.Tell(context.Background(), cmd, key); err != nil {
 		s.logger.Warn("an operator's act is not in the trail", "event", cmd.Kind.String(), "what", cmd.What, "by", cmd.By, "error", err)
 	}
@@ -37,24 +35,6 @@ func (r *request) keyText() string {
 	}
 	key, _ := r.sentKey()
 	return string(key)
-}
-
-// Operator returns the name of the operator's key that text is; ok is false if it
-// is none, or has expired. Where there are no keys, no key is an operator's.
-func (s *Server) Operator(text string) (name string, ok bool) {
-	keys := s.keys.Load()
-	if keys == nil {
-		return "", text == ""
-	}
-	if !keyring.ValidText([]byte(text)) {
-		return "", false
-	}
-	now := time.Now()
-	k, _, bad := keys.Who([]byte(text), now)
-	if bad != nil || !k.Roles.Has(keyring.RoleOperator) {
-		return "", false
-	}
-	return k.Name, !k.Expired(now)
 }
 
 // unsigned takes out of a command what err says is above the cluster's feature
