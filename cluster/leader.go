@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/batch"
+	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
@@ -33,9 +34,9 @@ var errLeadershipEnded = errors.New("this node's leadership has ended")
 type leadership struct {
 	node    *Node
 	term    uint64
-	confirm *confirmScope
+	confirm *confirm.Scope
 	// confirmer is that of the Raft that gained it; nil without Raft.
-	confirmer *confirmer
+	confirmer *confirm.Confirmer
 	timers    *lease.Timers
 	waiters   *batch.Waiters
 	// catching is since when nonvoters that are to get a vote are behind, by this
@@ -113,12 +114,7 @@ func (n *Node) monitorLeadership(ctx context.Context) {
 func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	l := &leadership{node: n, term: n.currentTerm(), established: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
-	l.confirm = &confirmScope{
-		term:    l.term,
-		wake:    make(chan struct{}, 1),
-		voters:  func() ([]raft.ServerID, bool, bool) { return n.voters(l.term) },
-		trigger: n.sendHeartbeats,
-	}
+	l.confirm = confirm.NewScope(l.term, func() ([]raft.ServerID, bool, bool) { return n.voters(l.term) }, n.sendHeartbeats)
 	l.due, l.openings, l.slots = newAgenda(), newAgenda(), newAgenda()
 	l.catching = make(map[raft.ServerID]time.Duration)
 	l.timers = lease.NewTimers()
@@ -135,7 +131,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	n.logger.Info("leading", "term", l.term)
 	l.start(l.run)
 	if l.confirmer != nil {
-		l.start(func() { l.confirmer.runConfirm(l.ctx, l.confirm) })
+		l.start(func() { l.confirmer.Serve(l.ctx, l.confirm) })
 	}
 	return l
 }

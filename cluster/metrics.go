@@ -344,13 +344,13 @@ func (c *nodeCollector) collectFollowers(ch chan<- prometheus.Metric) {
 	last := n.raft.LastIndex()
 	for _, s := range n.servers() {
 		name, known := names[string(s.ID)]
-		h, ok := n.raft.confirmer().lastHeard(s.ID)
+		h, ok := n.raft.confirmer().LastHeard(s.ID)
 		if !known || !ok || string(s.ID) == n.uuid {
 			continue
 		}
-		lag := float64(last - min(last, h.lastLog))
+		lag := float64(last - min(last, h.LastLog))
 		ch <- prometheus.MustNewConstMetric(followerLagDesc, prometheus.GaugeValue, lag, name)
-		ch <- prometheus.MustNewConstMetric(followerContactDesc, prometheus.GaugeValue, time.Since(h.at).Seconds(), name)
+		ch <- prometheus.MustNewConstMetric(followerContactDesc, prometheus.GaugeValue, time.Since(h.At).Seconds(), name)
 	}
 }
 

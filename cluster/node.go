@@ -493,7 +493,7 @@ func (n *Node) handOver(ctx context.Context) {
 		addrs[s.ID] = s.Address
 	}
 	var err error
-	for _, id := range n.raft.confirmer().byContact(others) {
+	for _, id := range n.raft.confirmer().ByContact(others, contactMax) {
 		if ctx.Err() != nil {
 			return
 		}

@@ -124,8 +124,8 @@ func (n *Node) silentFor(id raft.ServerID) (since time.Duration, ok bool) {
 	if n.raft == nil || n.leader.Load() == nil {
 		return 0, false
 	}
-	h, ok := n.raft.confirmer().lastHeard(id)
-	return max(time.Since(h.at), 0), ok
+	h, ok := n.raft.confirmer().LastHeard(id)
+	return max(time.Since(h.At), 0), ok
 }
 
 // catchingUp says of a nonvoter that is to get a vote, and has not caught up in

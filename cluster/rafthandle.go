@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/confirm"
 )
 
 // raftHandle is a node's Raft, which may be started anew while the node runs.
@@ -21,7 +23,7 @@ type raftHandle struct {
 // raftRun is one run of Raft over the node's stores.
 type raftRun struct {
 	raft      *raft.Raft
-	confirmer *confirmer
+	confirmer *confirm.Confirmer
 	cancel    context.CancelCauseFunc // ends the waits of its calls, and its snapshot
 	ending    atomic.Bool             // it shuts down, or has
 	endErr    error                   // why it did not shut down well; set before ended is closed
@@ -37,7 +39,7 @@ func newRaftHandle(run *raftRun) *raftHandle {
 func (h *raftHandle) current() *raft.Raft { return h.run.Load().raft }
 
 // confirmer returns what the running Raft's transport knows of the peers.
-func (h *raftHandle) confirmer() *confirmer { return h.run.Load().confirmer }
+func (h *raftHandle) confirmer() *confirm.Confirmer { return h.run.Load().confirmer }
 
 func (h *raftHandle) Apply(entry []byte, timeout time.Duration) raft.ApplyFuture {
 	return h.current().Apply(entry, timeout)
@@ -55,7 +57,7 @@ func (h *raftHandle) LastIndex() uint64             { return h.current().LastInd
 // LastContact returns when this node last heard from the leader that it follows.
 func (h *raftHandle) LastContact() time.Time {
 	run := h.run.Load()
-	inLoop, beside := run.raft.LastContact(), run.confirmer.heartbeats.lastAnswered()
+	inLoop, beside := run.raft.LastContact(), run.confirmer.LastAnswered()
 	if beside.After(inLoop) {
 		return beside
 	}
@@ -142,27 +144,27 @@ func (r *raftRun) shutdownOnce() error {
 func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftRun, error) {
 	ctx, cancel := context.WithCancelCause(n.ctx)
 	n.fsm.lifetime = ctx
-	c := newConfirmer(transport)
-	c.comebacks.leads, c.comebacks.done = n.leadsWith, ctx.Done()
+	wrapped := confirm.Config{HeartbeatTimeout: heartbeatTimeout, Leads: n.leadsWith, Done: ctx.Done()}
 	logs, writesBeside := parts.Logs.(besideLog)
 	if writesBeside {
 		// One that was shut down while it won an election may say for ever that it leads.
 		logs.LedBy(func() bool { return false })
 		logs.AppliedTo(n.fsm.applied.Load)
-		c.stored, n.fsm.stored = logs.Stored, logs.AwaitStored
+		wrapped.Stored, n.fsm.stored = logs.Stored, logs.AwaitStored
 	}
 	conf := n.raftConfig()
 	conf.NoSnapshotRestoreOnStart = again
-	c.heartbeats.start(transport.Consumer())
+	c := confirm.New(transport, wrapped)
+	c.Start()
 	r, err := n.newRaft(conf, parts, c)
 	if err != nil {
 		cancel(err)
-		c.heartbeats.close()
+		c.Stop()
 		return nil, err
 	}
-	c.heartbeats.follow(r, &seam{logs: parts.Logs, raft: r})
+	c.Follow(r, parts.Logs)
 	if writesBeside {
-		logs.SnapshotAt(func() uint64 { index, _ := lastSnapshot(r); return index })
+		logs.SnapshotAt(func() uint64 { index, _ := confirm.LastSnapshot(r); return index })
 		logs.LedBy(func() bool { return r.State() == raft.Leader })
 	}
 	return &raftRun{raft: r, confirmer: c, cancel: cancel, ended: make(chan struct{})}, nil

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/confirm"
 )
 
 // Raft takes a transfer into its queue now and then although nobody reads it any
@@ -118,8 +120,8 @@ func TestRaftRun_shutdownTwice(t *testing.T) {
 		if err := raft.BootstrapCluster(conf, store, store, snapshots, transport, servers); err != nil {
 			t.Fatal(err)
 		}
-		c := newConfirmer(transport)
-		c.heartbeats.start(transport.Consumer())
+		c := confirm.New(transport, confirm.Config{})
+		c.Start()
 		state := stuckFSM{goes: make(chan struct{})}
 		r, err := raft.NewRaft(conf, state, store, store, snapshots, c)
 		if err != nil {

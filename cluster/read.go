@@ -38,7 +38,7 @@ func (n *Node) confirmRead(ctx context.Context, l *leadership, minIndex uint64) 
 	defer cancel()
 	if n.raft != nil {
 		commit := n.raft.CommitIndex()
-		if err := l.confirmer.confirm(ctx, l.confirm); err != nil {
+		if err := l.confirmer.Confirm(ctx, l.confirm); err != nil {
 			return readError(err)
 		}
 		minIndex = max(minIndex, n.lastApplicable(commit))

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/storage"
 )
 
@@ -59,8 +60,8 @@ func newSeamBench(t *testing.T, stores testFolder) *seamBench {
 	conf.LocalID, conf.Logger = "a", hclog.NewNullLogger()
 	conf.HeartbeatTimeout, conf.ElectionTimeout = time.Minute, time.Minute
 	b := &seamBench{t: t, stores: stores, leader: leader, to: addr, state: &appliedState{}}
-	c := newConfirmer(own)
-	c.heartbeats.start(own.Consumer())
+	c := confirm.New(own, confirm.Config{})
+	c.Start()
 	r, err := raft.NewRaft(conf, b.state, stores.Log, stores.Stable, stores.Snapshots, c)
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +74,8 @@ func newSeamBench(t *testing.T, stores testFolder) *seamBench {
 		stores.close(t)
 	})
 	b.raft = r
-	stores.Log.SnapshotAt(func() uint64 { index, _ := lastSnapshot(r); return index })
-	c.heartbeats.follow(r, &seam{logs: stores.Log, raft: r})
+	stores.Log.SnapshotAt(func() uint64 { index, _ := confirm.LastSnapshot(r); return index })
+	c.Follow(r, stores.Log)
 	return b
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/claimq/claimq/cluster/confirm"
 )
 
 // soakKind is a kind of Raft's messages. Each goes its own way: connections are not
@@ -140,7 +142,7 @@ func (t *soakTransport) later(d time.Duration, do func() error) {
 func (t *soakTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	args = t.manners.bend(target, args)
 	kind, copied := kindEntries, *args
-	if isHeartbeat(args) {
+	if confirm.IsHeartbeat(args) {
 		kind = kindHeartbeat
 	}
 	return t.send(kind, func() error {

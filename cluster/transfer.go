@@ -94,7 +94,7 @@ func (n *Node) moveLeadership(ctx context.Context, l *leadership, targets []fsm.
 		addrs[s.ID] = s.Address
 	}
 	var err error
-	for _, id := range n.raft.confirmer().byContact(ids) {
+	for _, id := range n.raft.confirmer().ByContact(ids, contactMax) {
 		err = n.await(ctx, func() raft.Future { return n.raft.LeadershipTransferToServer(id, addrs[id]) })
 		if err == nil || ctx.Err() != nil || n.raft.State() != raft.Leader {
 			break

@@ -53,9 +53,9 @@ func All() []Plant {
 			Name: "beside-loop", What: "a heartbeat is handled beside Raft's main loop: it sets the term under a leader",
 			Nodes: 3, Faults: "pause-leader,partition-leader", Test: "^TestHeartbeats_", Soak: "everything",
 			edits: []edit{{
-				file: "cluster/confirm.go",
-				old:  "func (c *confirmer) SetHeartbeatHandler(func(raft.RPC)) {\n	c.Transport.SetHeartbeatHandler(c.heartbeats.handle)\n",
-				new:  "func (c *confirmer) SetHeartbeatHandler(handle func(raft.RPC)) {\n	c.Transport.SetHeartbeatHandler(handle)\n",
+				file: "cluster/confirm/confirmer.go",
+				old:  "func (c *Confirmer) SetHeartbeatHandler(func(raft.RPC)) {\n	c.Transport.SetHeartbeatHandler(c.heartbeats.handle)\n",
+				new:  "func (c *Confirmer) SetHeartbeatHandler(handle func(raft.RPC)) {\n	c.Transport.SetHeartbeatHandler(handle)\n",
 			}},
 		},
 		{
@@ -63,15 +63,15 @@ func All() []Plant {
 			Nodes: 3, Faults: "pause-leader", Clients: 60, Rate: 1200,
 			edits: []edit{{
 				file: "cluster/read.go",
-				old:  "if err := l.confirmer.confirm(ctx, l.confirm); err != nil {",
+				old:  "if err := l.confirmer.Confirm(ctx, l.confirm); err != nil {",
 				new:  "if err := ctx.Err(); err != nil {",
 			}},
 		},
 		{
 			Name: "late-heartbeat", What: "a late answer to an old heartbeat confirms a read",
-			Nodes: 3, Faults: "pause-leader", Clients: 60, Rate: 1200, Test: "^TestConfirmer_",
+			Nodes: 3, Faults: "pause-leader", Clients: 60, Rate: 1200, Test: "^TestConfirmer_", Package: "cluster/confirm",
 			edits: []edit{{
-				file: "cluster/confirm.go",
+				file: "cluster/confirm/confirmer.go",
 				old:  "	if !resp.Success || resp.Term != term {\n",
 				new:  "	number = c.sent.Load() + 1 // now, not when it was sent\n	if !resp.Success || resp.Term != term {\n",
 			}},
@@ -206,9 +206,9 @@ func All() []Plant {
 		},
 		{
 			Name: "pipeline-stuck", What: "answers that come after one that refuses are kept for Raft, which reads no more",
-			Nodes: 3, Faults: "partition-one", Test: "^TestConfirmer_pipelineAfterARefusal$",
+			Nodes: 3, Faults: "partition-one", Test: "^TestConfirmer_pipelineAfterARefusal$", Package: "cluster/confirm",
 			edits: []edit{{
-				file: "cluster/confirm.go",
+				file: "cluster/confirm/confirmer.go",
 				old:  "				out = nil\n",
 				new:  "",
 			}},
@@ -404,7 +404,7 @@ func All() []Plant {
 			Nodes: 3, Faults: "power-leader", Test: "^TestLeader_ownDisk$", Soak: "crashes at writes",
 			edits: []edit{{
 				file: "cluster/rafthandle.go",
-				old:  "		c.stored, n.fsm.stored = logs.Stored, logs.AwaitStored\n",
+				old:  "		wrapped.Stored, n.fsm.stored = logs.Stored, logs.AwaitStored\n",
 				new:  "		_, _ = logs.Stored, logs.AwaitStored\n",
 			}},
 		},
@@ -430,7 +430,7 @@ func All() []Plant {
 			Name: "seam-unseen", What: "what follows a snapshot is refused when it comes again, so that the snapshot is sent again",
 			Nodes: 3, Faults: "pause-one", Test: "^TestSeam_",
 			edits: []edit{{
-				file: "cluster/heartbeats.go",
+				file: "cluster/confirm/heartbeats.go",
 				old:  "		rpc.Command = seam.follows(args)\n",
 				new:  "		_ = seam.follows(args)\n",
 			}},

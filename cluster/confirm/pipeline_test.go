@@ -1,4 +1,4 @@
-package cluster
+package confirm
 
 import (
 	"testing"
@@ -42,7 +42,7 @@ func TestConfirmer_pipelineAfterARefusal(t *testing.T) {
 						}
 					}
 				}()
-				c := newConfirmer(transport(leader))
+				c := New(transport(leader), Config{})
 				p, err := c.AppendEntriesPipeline("b", "b")
 				if err != nil {
 					t.Fatal(err)

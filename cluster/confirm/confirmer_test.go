@@ -1,4 +1,4 @@
-package cluster
+package confirm
 
 import (
 	"context"
@@ -53,25 +53,20 @@ func (w *fakeWire) release(id raft.ServerID) {
 // confirmTest is a leader in term 7 with peers b and c, and a nonvoter d.
 type confirmTest struct {
 	wire  *fakeWire
-	c     *confirmer
-	scope *confirmScope
+	c     *Confirmer
+	scope *Scope
 	self  bool
 }
 
 func newConfirmTest(t *testing.T) *confirmTest {
 	x := &confirmTest{wire: &fakeWire{}, self: true}
-	x.c = newConfirmer(x.wire)
-	x.scope = &confirmScope{
-		term:    7,
-		wake:    make(chan struct{}, 1),
-		voters:  func() ([]raft.ServerID, bool, bool) { return []raft.ServerID{"b", "c"}, x.self, true },
-		trigger: func() {},
-	}
+	x.c = New(x.wire, Config{})
+	x.scope = NewScope(7, func() ([]raft.ServerID, bool, bool) { return []raft.ServerID{"b", "c"}, x.self, true }, func() {})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		x.c.runConfirm(ctx, x.scope)
+		x.c.Serve(ctx, x.scope)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -104,7 +99,7 @@ func confirmed(read <-chan error) bool {
 
 func (x *confirmTest) read(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- x.c.confirm(ctx, x.scope) }()
+	go func() { done <- x.c.Confirm(ctx, x.scope) }()
 	synctest.Wait()
 	return done
 }
@@ -176,7 +171,7 @@ func TestConfirmer_waitEnds(t *testing.T) {
 		x := newConfirmTest(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := x.c.confirm(ctx, x.scope); !errors.Is(err, context.DeadlineExceeded) {
+		if err := x.c.Confirm(ctx, x.scope); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded", err)
 		}
 		x.c.mu.Lock()
@@ -191,9 +186,9 @@ func TestConfirmer_waitEnds(t *testing.T) {
 // looked up, and for no other: a vote may come in between.
 func TestConfirmer_leadsAfterArrival(t *testing.T) {
 	t.Parallel()
-	c := newConfirmer(&fakeWire{})
+	c := New(&fakeWire{}, Config{})
 	asked := false
-	scope := &confirmScope{
+	scope := &Scope{
 		wake: make(chan struct{}, 1),
 		voters: func() ([]raft.ServerID, bool, bool) {
 			asked = true

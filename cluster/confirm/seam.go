@@ -1,4 +1,4 @@
-package cluster
+package confirm
 
 import (
 	"fmt"
@@ -24,9 +24,9 @@ type engine interface {
 	Stats() map[string]string
 }
 
-// lastSnapshot returns index and term of the last entry in Raft's newest snapshot, 0
+// LastSnapshot returns index and term of the last entry in Raft's newest snapshot, 0
 // for none. It costs some microseconds.
-func lastSnapshot(r engine) (index, term uint64) {
+func LastSnapshot(r interface{ Stats() map[string]string }) (index, term uint64) {
 	stats := r.Stats()
 	index, _ = strconv.ParseUint(stats["last_snapshot_index"], 10, 64)
 	term, _ = strconv.ParseUint(stats["last_snapshot_term"], 10, 64)
@@ -46,7 +46,7 @@ func (s *seam) follows(args *raft.AppendEntriesRequest) *raft.AppendEntriesReque
 	if first, err := s.logs.FirstIndex(); err != nil || first != args.PrevLogEntry+1 {
 		return args
 	}
-	index, term := lastSnapshot(s.raft)
+	index, term := LastSnapshot(s.raft)
 	if args.PrevLogEntry != index || args.PrevLogTerm != term {
 		return args
 	}
@@ -64,7 +64,7 @@ func (s *seam) covers(args *raft.InstallSnapshotRequest) bool {
 // has reports whether the last entry of the snapshot that args offers is this node's
 // own: its newest snapshot's, or in its log.
 func (s *seam) has(args *raft.InstallSnapshotRequest) bool {
-	if index, term := lastSnapshot(s.raft); args.LastLogIndex == index {
+	if index, term := LastSnapshot(s.raft); args.LastLogIndex == index {
 		return args.LastLogTerm == term
 	}
 	var log raft.Log

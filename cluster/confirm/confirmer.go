@@ -1,4 +1,4 @@
-package cluster
+package confirm
 
 import (
 	"cmp"
@@ -12,11 +12,25 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// confirmRetryInterval is how long a round of heartbeats may stay unanswered
+// retryInterval is how long a round of heartbeats may stay unanswered
 // before another is asked for.
-const confirmRetryInterval = 100 * time.Millisecond
+const retryInterval = 100 * time.Millisecond
 
-// confirmer wraps Raft's transport and knows, for every peer, the latest
+// Config is what a confirmer has of its node.
+type Config struct {
+	// HeartbeatTimeout is Raft's.
+	HeartbeatTimeout time.Duration
+	// Leads reports whether this node still leads in term, with the peer among
+	// the members. nil = no failed call is held back.
+	Leads func(term uint64, id raft.ServerID) bool
+	// Done ends every wait of a call that is held back.
+	Done <-chan struct{}
+	// Stored, if not nil, returns an index, or the last one that this node's disk has
+	// if that is less: what it has not is not committed yet, whatever Raft takes it for.
+	Stored func(index uint64) uint64
+}
+
+// Confirmer wraps Raft's transport and knows, for every peer, the latest
 // message that it answered with success. A read is confirmed when a majority
 // of voters has done so, in our term, for messages sent after the read
 // arrived: then no later leader can have committed anything before it.
@@ -24,60 +38,75 @@ const confirmRetryInterval = 100 * time.Millisecond
 // Raft's VerifyLeader alone does not show that: it counts any answer that is
 // read after the call, however long ago its message was sent, and nonvoters'
 // answers too. Here it only makes Raft send heartbeats.
-type confirmer struct {
+type Confirmer struct {
 	raft.Transport
+	cfg        Config
 	comebacks  comebacks
 	heartbeats *heartbeats
-	// stored, if not nil, returns an index, or the last one that this node's disk has
-	// if that is less: what it has not is not committed yet, whatever Raft takes it for.
-	stored func(index uint64) uint64
 
 	// sent numbers the messages, in the order of being sent.
 	sent atomic.Uint64
 
 	mu       sync.Mutex
 	answered map[raft.ServerID]answer // guarded by mu
-	heard    map[raft.ServerID]heard  // guarded by mu; for metrics
-	scope    *confirmScope            // guarded by mu; nil while not leading
+	heard    map[raft.ServerID]Heard  // guarded by mu; for metrics
+	scope    *Scope                   // guarded by mu; nil while not leading
 }
 
 // answer is the latest message of term that a peer accepted.
 type answer struct{ term, number uint64 }
 
-// heard is what a peer said last, whatever it was.
-type heard struct {
-	at      time.Time
-	lastLog uint64 // the highest index in its log
+// Heard is what a peer said last, whatever it was.
+type Heard struct {
+	At      time.Time
+	LastLog uint64 // the highest index in its log
 }
 
-// confirmScope is one leadership's confirmations.
-type confirmScope struct {
+// Scope is one leadership's confirmations.
+type Scope struct {
 	term uint64
 	// voters returns the voters now, and whether this node still leads in term.
-	// It is called with confirmer.mu held and must not wait.
+	// It is called with Confirmer.mu held and must not wait.
 	voters func() (others []raft.ServerID, self, leads bool)
 	// trigger makes Raft send a heartbeat to every peer.
 	trigger func()
 
-	wake    chan struct{}    // capacity 1: somebody waits, or an answer came
-	waiters []*confirmWaiter // guarded by confirmer.mu; numbers ascend
+	wake    chan struct{} // capacity 1: somebody waits, or an answer came
+	waiters []*waiter     // guarded by Confirmer.mu; numbers ascend
 }
 
-// confirmWaiter is a read that waits for answers to messages after number.
-type confirmWaiter struct {
+// waiter is a read that waits for answers to messages after number.
+type waiter struct {
 	number uint64
 	done   chan struct{}
 }
 
-func newConfirmer(t raft.Transport) *confirmer {
-	return &confirmer{
-		Transport: t, heartbeats: newHeartbeats(),
-		answered: make(map[raft.ServerID]answer), heard: make(map[raft.ServerID]heard),
+// New returns what Raft uses in the place of t, once it is started.
+func New(t raft.Transport, cfg Config) *Confirmer {
+	return &Confirmer{
+		Transport: t, cfg: cfg,
+		comebacks:  comebacks{leads: cfg.Leads, done: cfg.Done},
+		heartbeats: newHeartbeats(cfg.HeartbeatTimeout / 10),
+		answered:   make(map[raft.ServerID]answer), heard: make(map[raft.ServerID]Heard),
 	}
 }
 
+// Start begins to pass on to Raft what comes in; before Raft runs.
+func (c *Confirmer) Start() { c.heartbeats.start(c.Transport.Consumer()) }
+
+// Follow answers heartbeats by what r, which has these logs, says from now on.
+func (c *Confirmer) Follow(r *raft.Raft, logs raft.LogStore) {
+	c.heartbeats.follow(r, &seam{logs: logs, raft: r})
+}
+
+// Stop is Close, but leaves the transport open.
+func (c *Confirmer) Stop() { c.heartbeats.close() }
+
+// LastAnswered returns when a heartbeat was last answered beside Raft, zero for never.
+func (c *Confirmer) LastAnswered() time.Time { return c.heartbeats.lastAnswered() }
+
 // AppendEntries numbers the message before it is sent and notes the answer.
-func (c *confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (c *Confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	number := c.sent.Add(1)
 	c.holdCommit(args)
 	// Raft reuses resp from call to call.
@@ -87,9 +116,9 @@ func (c *confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, a
 		c.note(id, number, args.Term, resp)
 	}
 	switch {
-	case err == nil && isHeartbeat(args):
+	case err == nil && IsHeartbeat(args):
 		c.comebacks.heard(id)
-	case err != nil && !isHeartbeat(args):
+	case err != nil && !IsHeartbeat(args):
 		c.comebacks.wait(id, args.Term)
 	}
 	return err
@@ -97,14 +126,14 @@ func (c *confirmer) AppendEntries(id raft.ServerID, target raft.ServerAddress, a
 
 // holdCommit lowers the commit index that the message tells to what is on this node's
 // disk, too.
-func (c *confirmer) holdCommit(args *raft.AppendEntriesRequest) {
-	if c.stored != nil {
-		args.LeaderCommitIndex = c.stored(args.LeaderCommitIndex)
+func (c *Confirmer) holdCommit(args *raft.AppendEntriesRequest) {
+	if c.cfg.Stored != nil {
+		args.LeaderCommitIndex = c.cfg.Stored(args.LeaderCommitIndex)
 	}
 }
 
 // InstallSnapshot passes on, and holds an error back as AppendEntries does.
-func (c *confirmer) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (c *Confirmer) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	err := c.Transport.InstallSnapshot(id, target, args, resp, data)
 	if err != nil {
 		c.comebacks.wait(id, args.Term)
@@ -113,21 +142,21 @@ func (c *confirmer) InstallSnapshot(id raft.ServerID, target raft.ServerAddress,
 }
 
 // RequestPreVote passes on: without this method Raft would switch pre-vote off.
-func (c *confirmer) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (c *Confirmer) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	return c.Transport.(raft.WithPreVote).RequestPreVote(id, target, args, resp)
 }
 
 // Consumer returns what Raft's main loop takes: what comes in, and heartbeats that are
 // not answered beside it.
-func (c *confirmer) Consumer() <-chan raft.RPC { return c.heartbeats.loop }
+func (c *Confirmer) Consumer() <-chan raft.RPC { return c.heartbeats.loop }
 
 // SetHeartbeatHandler sets ours in the place of Raft's.
-func (c *confirmer) SetHeartbeatHandler(func(raft.RPC)) {
+func (c *Confirmer) SetHeartbeatHandler(func(raft.RPC)) {
 	c.Transport.SetHeartbeatHandler(c.heartbeats.handle)
 }
 
 // Close closes the transport. Nothing is answered or reaches Raft after it.
-func (c *confirmer) Close() error {
+func (c *Confirmer) Close() error {
 	defer c.heartbeats.close()
 	if t, ok := c.Transport.(raft.WithClose); ok {
 		return t.Close()
@@ -136,11 +165,11 @@ func (c *confirmer) Close() error {
 }
 
 // note records an answer to the message number.
-func (c *confirmer) note(id raft.ServerID, number, term uint64, resp *raft.AppendEntriesResponse) {
+func (c *Confirmer) note(id raft.ServerID, number, term uint64, resp *raft.AppendEntriesResponse) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.heard[id] = heard{at: now, lastLog: resp.LastLog}
+	c.heard[id] = Heard{At: now, LastLog: resp.LastLog}
 	if !resp.Success || resp.Term != term {
 		return
 	}
@@ -154,43 +183,50 @@ func (c *confirmer) note(id raft.ServerID, number, term uint64, resp *raft.Appen
 	}
 }
 
-// lastHeard returns what was last heard of a peer, ok false if nothing was.
-func (c *confirmer) lastHeard(id raft.ServerID) (h heard, ok bool) {
+// LastHeard returns what was last heard of a peer, ok false if nothing was.
+func (c *Confirmer) LastHeard(id raft.ServerID) (h Heard, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h, ok = c.heard[id]
 	return h, ok
 }
 
-// byContact sorts peers: those heard from within contactMax first, of these the
-// one with the most of the log first.
-func (c *confirmer) byContact(ids []raft.ServerID) []raft.ServerID {
+// ByContact sorts peers: those heard from within that time first, of these the one
+// with the most of the log first.
+func (c *Confirmer) ByContact(ids []raft.ServerID, within time.Duration) []raft.ServerID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	rank := func(id raft.ServerID) uint64 {
 		h := c.heard[id]
-		if now.Sub(h.at) > contactMax {
+		if now.Sub(h.At) > within {
 			return 0
 		}
-		return 1 + h.lastLog
+		return 1 + h.LastLog
 	}
 	sorted := slices.Clone(ids)
 	slices.SortStableFunc(sorted, func(a, b raft.ServerID) int { return cmp.Compare(rank(b), rank(a)) })
 	return sorted
 }
 
-func (s *confirmScope) poke() {
+// NewScope returns the confirmations of a leadership in term. voters returns
+// the voters now, and whether this node still leads in term; it must not wait. trigger
+// makes Raft send a heartbeat to every peer.
+func NewScope(term uint64, voters func() (others []raft.ServerID, self, leads bool), trigger func()) *Scope {
+	return &Scope{term: term, voters: voters, trigger: trigger, wake: make(chan struct{}, 1)}
+}
+
+func (s *Scope) poke() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// confirm waits until this node is known to have led in s's term after the
+// Confirm waits until this node is known to have led in s's term after the
 // call. Errors: ctx's cause.
-func (c *confirmer) confirm(ctx context.Context, s *confirmScope) error {
-	w := &confirmWaiter{done: make(chan struct{})}
+func (c *Confirmer) Confirm(ctx context.Context, s *Scope) error {
+	w := &waiter{done: make(chan struct{})}
 	c.mu.Lock()
 	w.number = c.sent.Load() // under mu, so that waiters are in order
 	s.waiters = append(s.waiters, w)
@@ -209,9 +245,9 @@ func (c *confirmer) confirm(ctx context.Context, s *confirmScope) error {
 	}
 }
 
-// runConfirm serves s's waiting reads until ctx ends. All reads that wait
+// Serve serves s's waiting reads until ctx ends. All reads that wait
 // share a round; those that arrive during one share the next.
-func (c *confirmer) runConfirm(ctx context.Context, s *confirmScope) {
+func (c *Confirmer) Serve(ctx context.Context, s *Scope) {
 	c.mu.Lock()
 	c.scope = s
 	c.mu.Unlock()
@@ -220,7 +256,7 @@ func (c *confirmer) runConfirm(ctx context.Context, s *confirmScope) {
 		c.scope = nil
 		c.mu.Unlock()
 	}()
-	retry := time.NewTimer(confirmRetryInterval)
+	retry := time.NewTimer(retryInterval)
 	defer retry.Stop()
 	asked := uint64(0) // messages up to this one were sent before the round
 	round := false     // a round is under way
@@ -242,13 +278,13 @@ func (c *confirmer) runConfirm(ctx context.Context, s *confirmScope) {
 		}
 		asked, round = c.sent.Load(), true
 		s.trigger()
-		retry.Reset(confirmRetryInterval)
+		retry.Reset(retryInterval)
 	}
 }
 
 // release ends the waits that are confirmed. It returns the number that a
 // majority has reached, and whether reads still wait.
-func (c *confirmer) release(s *confirmScope) (reached uint64, waiting bool) {
+func (c *Confirmer) release(s *Scope) (reached uint64, waiting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Under mu, so that this node is asked after each of the reads has arrived:
@@ -273,7 +309,7 @@ func (c *confirmer) release(s *confirmScope) (reached uint64, waiting bool) {
 // majorityLocked returns the highest number such that a majority of voters
 // has accepted a message of term with at least that number. This node accepts
 // whatever was sent so far, and one more.
-func (c *confirmer) majorityLocked(term uint64, others []raft.ServerID, self bool) uint64 {
+func (c *Confirmer) majorityLocked(term uint64, others []raft.ServerID, self bool) uint64 {
 	numbers := make([]uint64, 0, len(others)+1)
 	for _, id := range others {
 		n := uint64(0)
@@ -295,12 +331,12 @@ func (c *confirmer) majorityLocked(term uint64, others []raft.ServerID, self boo
 
 // AppendEntriesPipeline wraps the pipeline so that its messages are numbered
 // and its answers noted.
-func (c *confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+func (c *Confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := c.Transport.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err
 	}
-	p := &confirmPipeline{
+	p := &pipeline{
 		AppendPipeline: inner,
 		confirmer:      c,
 		id:             id,
@@ -313,7 +349,7 @@ func (c *confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAd
 	return p, nil
 }
 
-// confirmPipeline is a raft.AppendPipeline. Its goroutine passes answers on
+// pipeline is a raft.AppendPipeline. Its goroutine passes answers on
 // and ends with Close.
 //
 // Raft reads no more answers after one that refuses, but may send some more
@@ -321,9 +357,9 @@ func (c *confirmer) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAd
 // somebody to take an answer, and so would all replication to that peer while its
 // heartbeats went on (docs/engine/612.md). Therefore the answers after a refusal are
 // taken here, noted, and passed to nobody.
-type confirmPipeline struct {
+type pipeline struct {
 	raft.AppendPipeline
-	confirmer *confirmer
+	confirmer *Confirmer
 	id        raft.ServerID
 	answers   chan raft.AppendFuture
 	stop      chan struct{}
@@ -334,7 +370,7 @@ type confirmPipeline struct {
 	numbers map[*raft.AppendEntriesRequest]uint64 // guarded by mu; unanswered
 }
 
-func (p *confirmPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	p.confirmer.holdCommit(args)
 	p.mu.Lock()
 	// The number is taken before the message is sent: its answer can come
@@ -344,16 +380,16 @@ func (p *confirmPipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *r
 	return p.AppendPipeline.AppendEntries(args, resp)
 }
 
-func (p *confirmPipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
+func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
-func (p *confirmPipeline) Close() error {
+func (p *pipeline) Close() error {
 	p.stopOnce.Do(func() { close(p.stop) })
 	err := p.AppendPipeline.Close()
 	<-p.stopped
 	return err
 }
 
-func (p *confirmPipeline) run() {
+func (p *pipeline) run() {
 	defer close(p.stopped)
 	in := p.AppendPipeline.Consumer()
 	out := p.answers // nil once nobody reads it any more
@@ -378,7 +414,7 @@ func (p *confirmPipeline) run() {
 	}
 }
 
-func (p *confirmPipeline) note(f raft.AppendFuture) {
+func (p *pipeline) note(f raft.AppendFuture) {
 	args := f.Request()
 	p.mu.Lock()
 	number := p.numbers[args]

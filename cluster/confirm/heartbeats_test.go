@@ -1,4 +1,4 @@
-package cluster
+package confirm
 
 import (
 	"fmt"
@@ -56,10 +56,13 @@ type beatWire struct {
 func (w *beatWire) Consumer() <-chan raft.RPC            { return w.in }
 func (w *beatWire) SetHeartbeatHandler(h func(raft.RPC)) { w.handle = h }
 
+// testToldInterval is how often the loop is told in the tests.
+const testToldInterval = 50 * time.Millisecond
+
 // beatBench is what stands between a transport and a Raft that follows.
 type beatBench struct {
 	wire *beatWire
-	c    *confirmer
+	c    *Confirmer
 	f    *fakeFollower
 }
 
@@ -67,8 +70,8 @@ type beatBench struct {
 func newBeatBench(t *testing.T) *beatBench {
 	t.Helper()
 	wire := &beatWire{in: make(chan raft.RPC)}
-	b := &beatBench{wire: wire, c: newConfirmer(wire), f: &fakeFollower{state: raft.Follower, leader: "b", term: 7}}
-	b.c.heartbeats.start(wire.in)
+	b := &beatBench{wire: wire, c: New(wire, Config{HeartbeatTimeout: 10 * testToldInterval}), f: &fakeFollower{state: raft.Follower, leader: "b", term: 7}}
+	b.c.Start()
 	b.c.SetHeartbeatHandler(func(raft.RPC) { t.Error("Raft's own handler was called") })
 	b.c.heartbeats.follow(b.f, nil)
 	t.Cleanup(b.c.heartbeats.close)
@@ -212,7 +215,7 @@ func TestHeartbeats_toldSeldom(t *testing.T) {
 			if _, ok := answered(b.beat("b", 7)); !ok {
 				t.Fatal("not answered while the loop hangs")
 			}
-			<-time.After(heartbeatToldInterval)
+			<-time.After(testToldInterval)
 		}
 		// One is on its way, and one waits.
 		for range 2 {
@@ -223,7 +226,7 @@ func TestHeartbeats_toldSeldom(t *testing.T) {
 		if _, ok := b.inLoop(); ok {
 			t.Error("more than one waits for the loop")
 		}
-		if got := time.Since(b.c.heartbeats.lastAnswered()); got != heartbeatToldInterval {
+		if got := time.Since(b.c.heartbeats.lastAnswered()); got != testToldInterval {
 			t.Errorf("last answered %v ago", got)
 		}
 		told := 0
@@ -234,7 +237,7 @@ func TestHeartbeats_toldSeldom(t *testing.T) {
 			if _, ok := b.inLoop(); ok {
 				told++
 			}
-			<-time.After(heartbeatToldInterval / 100)
+			<-time.After(testToldInterval / 100)
 		}
 		if told < 10 || told > 11 {
 			t.Errorf("told %d times of 1,000 heartbeats in ten intervals", told)

@@ -1,4 +1,4 @@
-package cluster
+package confirm
 
 import (
 	"sync"
@@ -27,6 +27,10 @@ type heartbeats struct {
 	// leads or led, as Raft sends one at a time.
 	covered sync.WaitGroup
 
+	// toldEvery is how often at most the loop is told of heartbeats that were answered
+	// beside it: as often as an idle leader sends them.
+	toldEvery time.Duration
+
 	mu         sync.Mutex // held while a heartbeat is answered
 	closed     bool       // guarded by mu
 	seam       *seam      // guarded by mu; nil while no Raft runs
@@ -34,10 +38,6 @@ type heartbeats struct {
 	answeredAt time.Time  // guarded by mu; the last heartbeat that was answered here
 	toldAt     time.Time  // guarded by mu; the last one that went into told
 }
-
-// heartbeatToldInterval is how often at most the loop is told of heartbeats that were
-// answered beside it: as often as an idle leader sends them.
-const heartbeatToldInterval = heartbeatTimeout / 10
 
 // follower is what Raft says of itself, on any goroutine.
 type follower interface {
@@ -49,8 +49,8 @@ type follower interface {
 
 var _ follower = (*raft.Raft)(nil)
 
-func newHeartbeats() *heartbeats {
-	return &heartbeats{loop: make(chan raft.RPC), told: make(chan raft.RPC, 1), done: make(chan struct{})}
+func newHeartbeats(toldEvery time.Duration) *heartbeats {
+	return &heartbeats{toldEvery: toldEvery, loop: make(chan raft.RPC), told: make(chan raft.RPC, 1), done: make(chan struct{})}
 }
 
 // start begins to pass on to the loop what comes in. Until close.
@@ -145,7 +145,7 @@ func (h *heartbeats) handle(rpc raft.RPC) {
 // after that look, the answer is as good as one that was given just before it.
 func (h *heartbeats) answer(rpc raft.RPC) bool {
 	args, ok := rpc.Command.(*raft.AppendEntriesRequest)
-	if !ok || !isHeartbeat(args) {
+	if !ok || !IsHeartbeat(args) {
 		return false
 	}
 	h.mu.Lock()
@@ -173,7 +173,7 @@ func (h *heartbeats) answer(rpc raft.RPC) bool {
 // come it follows again.
 func (h *heartbeats) tellLocked(args *raft.AppendEntriesRequest) {
 	h.answeredAt = time.Now()
-	if h.answeredAt.Sub(h.toldAt) < heartbeatToldInterval {
+	if h.answeredAt.Sub(h.toldAt) < h.toldEvery {
 		return
 	}
 	select {

@@ -1,4 +1,4 @@
-package cluster
+package confirm
 
 import (
 	"sync"
@@ -73,8 +73,8 @@ func (c *comebacks) wait(id raft.ServerID, term uint64) {
 	}
 }
 
-// isHeartbeat reports whether a call is one of Raft's heartbeats, by what
+// IsHeartbeat reports whether a call is one of Raft's heartbeats, by what
 // Raft's own transport goes by.
-func isHeartbeat(args *raft.AppendEntriesRequest) bool {
+func IsHeartbeat(args *raft.AppendEntriesRequest) bool {
 	return args.PrevLogEntry == 0 && args.PrevLogTerm == 0 && len(args.Entries) == 0 && args.LeaderCommitIndex == 0
 }

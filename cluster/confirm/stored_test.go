@@ -1,0 +1,49 @@
+package confirm
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// commitWire notes the commit index of each message.
+type commitWire struct {
+	raft.Transport
+	told []uint64
+}
+
+func (w *commitWire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) error {
+	w.told = append(w.told, args.LeaderCommitIndex)
+	return nil
+}
+
+// commitPipe is the same of a pipeline.
+type commitPipe struct {
+	raft.AppendPipeline
+	wire *commitWire
+}
+
+func (p commitPipe) AppendEntries(args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	p.wire.told = append(p.wire.told, args.LeaderCommitIndex)
+	return nil, nil
+}
+
+// However a message goes, it tells of no commit index that the leader's disk has not.
+func TestConfirmer_tellsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	wire := &commitWire{}
+	c := New(wire, Config{Stored: func(index uint64) uint64 { return min(index, 7) }})
+	pipe := &pipeline{AppendPipeline: commitPipe{wire: wire}, confirmer: c, numbers: map[*raft.AppendEntriesRequest]uint64{}}
+	for _, commit := range []uint64{6, 9} {
+		if err := c.AppendEntries("b", "", &raft.AppendEntriesRequest{LeaderCommitIndex: commit}, &raft.AppendEntriesResponse{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pipe.AppendEntries(&raft.AppendEntriesRequest{LeaderCommitIndex: commit}, &raft.AppendEntriesResponse{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []uint64{6, 6, 7, 7}; !slices.Equal(wire.told, want) {
+		t.Errorf("told %d, want %d", wire.told, want)
+	}
+}
