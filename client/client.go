@@ -94,6 +94,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
+	c.lanes.close() // first: what ends a request would let the next begin
 	c.endLife(ErrClosed)
 	c.running.Wait()
 	c.http.CloseIdleConnections()

@@ -35,6 +35,14 @@ func (c *Client) newLanes() lanes {
 	}
 }
 
+// close lets no shared request begin any more. The calls that wait for one end with their
+// contexts, and know that nothing was sent.
+func (l lanes) close() {
+	for _, each := range []*lane.Lane[share]{l.submits, l.claims, l.settles, l.extends} {
+		each.Close()
+	}
+}
+
 func (c *Client) sendSubmits(ctx context.Context, rides []*ride) (tooMuch bool) {
 	return c.sendTogether(ctx, "/api/tasks", `{"tasks":[`, rides)
 }

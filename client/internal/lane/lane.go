@@ -48,6 +48,7 @@ type Lane[R any] struct {
 	alone   int        // calls under way by themselves
 	out     int        // shared requests under way
 	overdue int        // of them, those that are out for unusually long
+	closed  bool       // none begins any more
 	queue   []*Call[R]
 	most    int           // how many calls a request has at most
 	usual   time.Duration // how long a shared request is out; 0: there was none
@@ -97,6 +98,14 @@ func (l *Lane[R]) Share(ctx context.Context, c *Call[R]) error {
 	}
 }
 
+// Close lets no shared request begin any more: calls in the queue stay there until
+// their contexts end.
+func (l *Lane[R]) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
 // leave takes a call back whose caller waits no longer, as far as it can be.
 func (l *Lane[R]) leave(c *Call[R]) error {
 	l.mu.Lock()
@@ -125,7 +134,7 @@ func (l *Lane[R]) start() {
 	}
 }
 
-func (l *Lane[R]) mayBegin() bool { return l.out < min(1+l.overdue, outMax) }
+func (l *Lane[R]) mayBegin() bool { return !l.closed && l.out < min(1+l.overdue, outMax) }
 
 // run sends one group after the other, until the queue is empty.
 func (l *Lane[R]) run() {
@@ -146,9 +155,12 @@ func (l *Lane[R]) run() {
 	l.mu.Unlock()
 }
 
-// take makes a group of the calls at the head of the queue; nil: there are none. The
-// caller holds the lock.
+// take makes a group of the calls at the head of the queue; nil: there are none, or the
+// lane is closed. The caller holds the lock.
 func (l *Lane[R]) take() *group[R] {
+	if l.closed {
+		return nil
+	}
 	n := fit(l.queue, l.most)
 	if n == 0 {
 		return nil

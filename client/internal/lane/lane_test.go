@@ -190,6 +190,25 @@ func TestLane_leavesTheQueue(t *testing.T) {
 	})
 }
 
+// After Close what is in the queue stays there until its callers leave, and so does what
+// comes then; what is out goes on.
+func TestLane_Close(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *road) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := r.share(ctx, "a")
+		b := r.share(ctx, "b")
+		r.Close()
+		close(r.sent[0].answer)
+		check(t, a, nil)
+		c := r.share(ctx, "c")
+		cancel()
+		check(t, b, ErrQueued)
+		check(t, c, ErrQueued)
+		r.want(t, 1)
+	})
+}
+
 // A request that is out goes on when a caller leaves, and ends when all have left.
 func TestLane_allHaveLeft(t *testing.T) {
 	t.Parallel()
