@@ -45,7 +45,10 @@ func TestNode_raftPeer_leaderThatItDoesNotKnow(t *testing.T) {
 		if nodes[3].IsLeader() {
 			return true
 		}
-		_, _ = nodes[0].Transfer(context.Background(), "n4")
+		// Either may lead, when n4 was told to stand and has lost.
+		for _, n := range []*Node{nodes[0], nodes[2]} {
+			_, _ = n.Transfer(context.Background(), "n4")
+		}
 		return false
 	})
 	cfgs[1].Join, cfgs[1].Registerer = nil, testConfig(t, "n2", "", "").Registerer
