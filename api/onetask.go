@@ -7,7 +7,7 @@ import (
 )
 
 // act answers a call whose answer is 200: it reads the body, proposes the
-// command and says what became of it.
+// command and says how it went.
 func act(r *request, c callbody.Body) {
 	if bad := callbody.Decode(c, r.http.Request.Body(), &r.server.cfg.Limits); bad != nil {
 		r.refuse(bad)

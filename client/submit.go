@@ -21,7 +21,7 @@ const (
 	submitBytesMax = 7 << 20
 )
 
-// Submitted is what became of a task that was submitted: an ID, or an Err.
+// Submitted is the outcome of one submit: an ID, or an Err.
 type Submitted struct {
 	ID string
 	// Created is false if the task's own idempotency key was taken; ID is then

@@ -162,7 +162,7 @@ type ReadyTasks struct {
 	Count int
 }
 
-// Proposed is what became of one proposed command.
+// Proposed is the outcome of one proposed command.
 type Proposed struct {
 	Index  uint64 // of the entry that held it
 	Stamp  Stamp  // the state's clocks after that entry

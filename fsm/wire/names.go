@@ -3,7 +3,7 @@ package wire
 import "encoding/binary"
 
 // Names are strings that come again and again, as those of workers and of types:
-// they are shared in place of being made anew. A name takes the place of another
+// they are shared and not made again. A name takes the place of another
 // with its hash.
 type Names [256]string
 
