@@ -239,6 +239,10 @@ func (m *Machine) checkClaims() error {
 
 func (m *Machine) checkRequests() error {
 	n, claims, waiting, refs := 0, 0, 0, 0
+	forgetting := map[index.Moment]bool{}
+	for moment := range m.forgetting.All() {
+		forgetting[moment] = true
+	}
 	for seq, r := range m.requests.All() {
 		n++
 		claims += len(r.Claims)
@@ -261,7 +265,7 @@ func (m *Machine) checkRequests() error {
 		}
 		if live == 0 {
 			waiting++
-			if _, ok := m.forgetting.Get(forgetAt{r.ForgetU, seq}); !ok {
+			if !forgetting[index.Moment{At: r.ForgetU, ID: seq}] {
 				return fmt.Errorf("request %d will not be forgotten", seq)
 			}
 		}

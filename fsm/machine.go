@@ -67,7 +67,7 @@ type derived struct {
 	holdings   index.Holdings                // the same, by worker and by type
 	slots      *btree.BTreeG[*ScheduleView]  // schedules that wait for their next one
 	requestIDs map[string]uint64             // claim_request_id to sequence number
-	forgetting *btree.BTreeG[forgetAt]       // requests without a live claim
+	forgetting index.Timeline                // requests without a live claim, by ForgetU
 	remembered int                           // claims in all requests
 	bytes      int64                         // the estimate that Bytes returns
 	times

@@ -22,7 +22,7 @@ func (m *derived) resetIndexes() {
 	m.claims = btree.Map[uint64, claimRef]{}
 	m.holdings = index.NewHoldings()
 	m.requestIDs = map[string]uint64{}
-	m.forgetting = newForgetting()
+	m.forgetting = index.NewTimeline()
 	m.slots = newSlots()
 	m.resetTimes()
 	m.remembered = 0
@@ -125,7 +125,7 @@ func (m *Machine) indexRequest(seq uint64, r *request) (problem string) {
 		return "its claims are not those that live"
 	}
 	if live == 0 {
-		m.forgetting.Set(forgetAt{r.ForgetU, seq})
+		m.forgetting.Add(r.ForgetU, seq)
 	}
 	m.requestIDs[r.ID] = seq
 	m.remembered += len(r.Claims)

@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
-	"github.com/tidwall/btree"
-
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -15,20 +13,6 @@ const (
 	rememberedMax = 1_000_000      // claims in all requests
 	forgetTickMax = 1024           // requests that one tick forgets
 )
-
-// forgetAt is when a claim request is forgotten, and which.
-type forgetAt struct {
-	u   int64
-	seq uint64
-}
-
-// newForgetting returns an empty set of requests in the order in which they
-// are forgotten: by time, then by sequence number.
-func newForgetting() *btree.BTreeG[forgetAt] {
-	return btree.NewBTreeGOptions(func(a, b forgetAt) bool {
-		return a.u < b.u || a.u == b.u && a.seq < b.seq
-	}, btree.Options{NoLocks: true})
-}
 
 // findRequest returns the request that is remembered under the id, and its
 // sequence number. One whose time has come counts as forgotten, whether or not
@@ -121,7 +105,7 @@ func (m *Machine) claimEnded(seq uint64) {
 	r.Live--
 	if r.Live == 0 {
 		r.ForgetU = m.header.Stamp.U + rememberMS
-		m.forgetting.Load(forgetAt{r.ForgetU, seq}) // cheapest at the end, where it mostly goes
+		m.forgetting.Add(r.ForgetU, seq)
 	}
 }
 
@@ -134,7 +118,7 @@ func (m *Machine) forget(seq uint64) {
 // excludeRequest takes a request out of everything derived.
 func (m *derived) excludeRequest(seq uint64, r *request) {
 	if r.Live == 0 {
-		m.forgetting.Delete(forgetAt{r.ForgetU, seq})
+		m.forgetting.Remove(r.ForgetU, seq)
 	} else {
 		for _, c := range r.Claims {
 			if ref, live := m.claims.Get(c.Token); live {
@@ -152,11 +136,11 @@ func (m *derived) excludeRequest(seq uint64, r *request) {
 // ones a tick reaches changes no answer: findRequest goes by the time alone.
 func (m *Machine) forgetDue() {
 	for range forgetTickMax {
-		next, ok := m.forgetting.Min()
-		if !ok || next.u > m.header.Stamp.U {
+		seq, due := m.forgetting.Due(m.header.Stamp.U)
+		if !due {
 			return
 		}
-		m.forget(next.seq)
+		m.forget(seq)
 	}
 }
 

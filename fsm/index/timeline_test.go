@@ -1,0 +1,117 @@
+package index
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A timeline holds what a sorted list holds, whatever comes and goes in what order,
+// and its blocks stay what they are to be.
+func TestTimeline(t *testing.T) {
+	t.Parallel()
+	const steps = 12_000
+	for name, at := range map[string]func(r *rand.Rand, step int) int64{
+		"growing":        func(_ *rand.Rand, step int) int64 { return int64(step / 3) },
+		"nearly growing": func(r *rand.Rand, step int) int64 { return int64(step + r.IntN(3000)) },
+		"any":            func(r *rand.Rand, _ int) int64 { return r.Int64N(1000) - 500 },
+	} {
+		for which, place := range map[string]func(r *rand.Rand, n int) int{
+			"first": func(*rand.Rand, int) int { return 0 },
+			"any":   func(r *rand.Rand, n int) int { return r.IntN(n) },
+			"last":  func(_ *rand.Rand, n int) int { return n - 1 },
+		} {
+			t.Run(name+" added, "+which+" removed", func(t *testing.T) {
+				t.Parallel()
+				r := rand.New(rand.NewPCG(1, 2))
+				line := NewTimeline()
+				var want []Moment
+				for step := range steps {
+					if shrinks := step / 2400 % 2; len(want) > 0 && r.IntN(10) < 3+4*shrinks {
+						i := place(r, len(want))
+						line.Remove(want[i].At, want[i].ID)
+						want = slices.Delete(want, i, i+1)
+					} else {
+						m := Moment{at(r, step), uint64(step)}
+						line.Add(m.At, m.ID)
+						i, _ := slices.BinarySearchFunc(want, m, func(a, b Moment) int {
+							return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID))
+						})
+						want = slices.Insert(want, i, m)
+					}
+					checkFirst(t, line, want)
+					if step%1000 == 0 {
+						checkTimeline(t, line, want)
+					}
+				}
+				checkTimeline(t, line, want)
+				for len(want) > 0 {
+					i := place(r, len(want))
+					line.Remove(want[i].At, want[i].ID)
+					want = slices.Delete(want, i, i+1)
+				}
+				checkTimeline(t, line, nil)
+			})
+		}
+	}
+}
+
+func checkFirst(t *testing.T, line Timeline, want []Moment) {
+	t.Helper()
+	first, ok := line.First()
+	if ok != (len(want) > 0) || ok && first != want[0] {
+		t.Fatalf("the first is %v, %v of %d", first, ok, len(want))
+	}
+	if !ok {
+		return
+	}
+	if _, due := line.Due(first.At - 1); due {
+		t.Fatalf("%v is due before its time", first)
+	}
+	if id, due := line.Due(first.At); !due || id != first.ID {
+		t.Fatalf("%v is not due at its time, but %d, %v", first, id, due)
+	}
+}
+
+func checkTimeline(t *testing.T, line Timeline, want []Moment) {
+	t.Helper()
+	if got := slices.Collect(line.All()); !slices.Equal(got, want) || line.Len() != len(want) {
+		t.Fatalf("%d moments are not the %d that were added", len(got), len(want))
+	}
+	for i, block := range line.list {
+		if len(block) == 0 || len(block) > blockMax {
+			t.Fatalf("block %d has %d moments", i, len(block))
+		}
+	}
+}
+
+// What comes at the end and goes at the beginning takes little beside its own bytes;
+// what is left here and there of many does not hold their memory.
+func TestTimeline_memory(t *testing.T) {
+	t.Parallel()
+	const moments = 100_000
+	line := NewTimeline()
+	for i := range uint64(moments) {
+		line.Add(int64(i/2), i)
+	}
+	if room := roomIn(line); room > moments*11/10 {
+		t.Errorf("%d moments that came in order have room for %d", moments, room)
+	}
+	for i := range uint64(moments) {
+		if i%100 != 0 {
+			line.Remove(int64(i/2), i)
+		}
+	}
+	if room := roomIn(line); room > moments/20 {
+		t.Errorf("%d moments that are left have room for %d", line.Len(), room)
+	}
+}
+
+// roomIn returns for how many moments the blocks have memory.
+func roomIn(line Timeline) (room int) {
+	for _, block := range line.list {
+		room += cap(block)
+	}
+	return room
+}
