@@ -5,53 +5,56 @@ import "github.com/claimq/claimq/fsm/table"
 // What a record costs in memory beside its own bytes: the structure, its place
 // in a page, and its places in the indexes.
 const (
-	taskBytes    = 430
-	restingBytes = 70  // of a task that is kept as bytes
-	placeBytes   = 16  // of one place in a page, and of the list of what rests in it
-	groupBytes   = 180 // of a group that has tasks which have not ended
-	keyBytes     = 48
-	attemptBytes = 64
-	requestBytes = 240
-	claimBytes   = 16 // of one claim in a request, or of one follow-up
-	thenBytes    = 64
-	optionsBytes = 112
-	backoffBytes = 32
-	labelBytes   = 32
+	taskBytes           = 430
+	restingBytes        = 70  // of a task that is kept as bytes and waits
+	endedBytes          = 135 // the same of one that has ended: it has more times, and is in two indexes
+	placeBytes          = 16  // of one place in a page, and of the list of what rests in it
+	groupBytes          = 180 // of a group that has tasks which have not ended
+	keyBytes            = 18  // of its place in the index
+	attemptBytes        = 64
+	requestBytes        = 240
+	claimBytes          = 16 // of one claim in a request, or of one follow-up
+	restingRequestBytes = 60 // of a request without a live claim
+	restingClaimBytes   = 12
+	thenBytes           = 64
+	optionsBytes        = 112
+	backoffBytes        = 32
+	labelBytes          = 32
 )
 
-// bytesOf estimates the memory that the task takes. It depends on the saved
-// fields alone, so what is added for a task is exactly what is taken off. An
-// Evict goes by it, so another estimate is a matter of the feature level.
+// bytesOf estimates the memory that the task takes that is not kept as bytes.
 func bytesOf(t *Task) int64 {
-	n := taskBytes + len(t.WorkerID) + len(t.Error) + workBytes(t) + bytesOfKey(t)
+	n := taskBytes + len(t.WorkerID) + len(t.Error) + workBytes(t) + bytesOfKey(t) + len(t.Key)
 	for i := range t.Log {
 		n += attemptBytes + len(t.Log[i].WorkerID) + len(t.Log[i].Error)
 	}
 	return int64(n + bytesOfOptions(t.Options) + bytesOfThen(t.Then))
 }
 
-// heldBytes estimates the memory that the task takes as it is kept, bytes being
-// what bytesOf says. Nothing in the state goes by it: only what nodes refuse.
-func heldBytes(t *Task, bytes int64) int64 {
-	if isResting(t) {
+// heldBytes estimates the memory that the task takes as it is kept. It depends on the
+// saved fields alone, so what is added for a task is exactly what is taken off. An
+// Evict goes by it, so another estimate is a matter of the feature level.
+func heldBytes(t *Task) int64 {
+	switch {
+	case !isResting(t):
+	case t.Status.Ended():
+		return int64(endedBytes + restingSize(t) + len(t.WorkerID) + bytesOfThen(t.Then) + bytesOfKey(t))
+	default:
 		return int64(restingBytes + restingSize(t) + bytesOfKey(t))
 	}
+	bytes := bytesOf(t)
 	if n := len(t.Log); n > 0 && t.Log[n-1].Error == t.Error { // they share it
 		bytes -= int64(len(t.Error))
 	}
 	return bytes
 }
 
-// bytesOfKey estimates the memory of a task's key and its place in the index. The name
-// of a key of the type alone is a string of its own there.
+// bytesOfKey estimates the memory that the index of keys takes for the task's.
 func bytesOfKey(t *Task) int {
-	switch {
-	case t.Key == "":
+	if t.Key == "" {
 		return 0
-	case t.options().KeyOfType:
-		return keyBytes + len(t.Key) + len(t.Type) + len(keyMark) + len(t.Key)
 	}
-	return keyBytes + len(t.Key)
+	return keyBytes
 }
 
 // bytesOfGaps estimates the memory of pages where there is no task: each task is
@@ -125,6 +128,14 @@ func quotedBytes(text string) int {
 
 // bytesOfRequest estimates the memory that a claim request takes.
 func bytesOfRequest(r *request) int64 {
+	if r.Live > 0 {
+		return bytesOfLiveRequest(r)
+	}
+	return int64(restingRequestBytes + len(r.ID) + len(r.WorkerID) + restingClaimBytes*len(r.Claims))
+}
+
+// bytesOfLiveRequest is bytesOfRequest of one that has a claim which lives.
+func bytesOfLiveRequest(r *request) int64 {
 	return int64(requestBytes + len(r.ID) + len(r.WorkerID) + claimBytes*len(r.Claims))
 }
 
@@ -156,8 +167,8 @@ func (m *Machine) enter(t *Task) {
 	ts := m.typeNamed(t.Type)
 	ts.counts[t.Status]++
 	m.counts[t.Status]++
-	bytes := bytesOf(t)
-	m.bytes += heldBytes(t, bytes)
+	bytes := heldBytes(t)
+	m.bytes += bytes
 	m.enterTimes(t, bytes)
 	if t.Options != nil {
 		m.enterSteps(t, t.Options, bytes)
@@ -177,8 +188,8 @@ func (m *Machine) leave(t *Task) {
 	m.recent = ts
 	ts.counts[t.Status]--
 	m.counts[t.Status]--
-	bytes := bytesOf(t)
-	m.bytes -= heldBytes(t, bytes)
+	bytes := heldBytes(t)
+	m.bytes -= bytes
 	m.leaveTimes(t, bytes)
 	if t.Options != nil {
 		m.leaveSteps(t, t.Options, bytes)
@@ -230,7 +241,7 @@ func (m *Machine) include(t *Task) *typeState {
 	t.Type = ts.name // one string for all
 	ts.tasks++
 	if holdsKey(t) {
-		m.keys[t.keyName()] = t.ID
+		m.keys.Add(t.keyName(), t.ID)
 	}
 	m.joinParent(t)
 	m.enter(t)
@@ -246,7 +257,7 @@ func (m *Machine) exclude(t *Task) {
 	m.quitParent(t)
 	m.dropType(ts)
 	if holdsKey(t) {
-		delete(m.keys, t.keyName())
+		m.keys.Remove(t.keyName(), t.ID)
 	}
 }
 

@@ -229,7 +229,7 @@ func TestTick_ForgetsABoundedNumber(t *testing.T) {
 		t.Error("a request was repeated after its time")
 	}
 	h.do(Tick{})
-	if got := h.m.requests.Len() + h.m.forgetting.Len() + len(h.m.requestIDs); got != 0 {
+	if got := h.m.requests.Len() + h.m.forgetting.Len() + h.m.requestIDs.Len(); got != 0 {
 		t.Errorf("%d left of forgotten requests", got)
 	}
 	mustCheck(t, h.m)
@@ -338,7 +338,7 @@ func TestMachine_ForgetsTypes(t *testing.T) {
 		h.do(Delete{ID: r.Claims[0].Task.ID})
 		mustCheck(t, h.m)
 	}
-	if n := len(h.m.types) + len(h.m.keys) + h.m.ready.Len() + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
+	if n := len(h.m.types) + h.m.keys.Len() + h.m.ready.Len() + h.m.tasks.Len(); n != 0 || h.m.Bytes() != 0 {
 		t.Errorf("%d things and %d bytes left", n, h.m.Bytes())
 	}
 }

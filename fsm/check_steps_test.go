@@ -82,7 +82,7 @@ func (m *Machine) checkParent(t *Task, p *Plan) (statuses []Status, err error) {
 		statuses = append(statuses, s.Status)
 		want.tasks++
 		want.counts[s.Status]++
-		want.bytes += bytesOf(s)
+		want.bytes += heldBytes(s)
 		if s.Status == StatusClaimed && s.CancelRequested {
 			want.asked++
 		}

@@ -3,7 +3,6 @@ package fsm
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -189,8 +188,24 @@ func (m *Machine) checkKeys() error {
 		}
 		goneKeys[g.keyName()] = id
 	}
-	if !maps.Equal(keys, m.keys) || !maps.Equal(goneKeys, m.goneKeys) {
-		return fmt.Errorf("keys lead to %v, of removed tasks to %v, want %v and %v", m.keys, m.goneKeys, keys, goneKeys)
+	if err := checkNames(m.keys, keys); err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	if err := checkNames(m.goneKeys, goneKeys); err != nil {
+		return fmt.Errorf("keys of removed tasks: %w", err)
+	}
+	return nil
+}
+
+// checkNames compares an index of names with where they are to lead.
+func checkNames(names *index.Names, want map[string]uint64) error {
+	for name, id := range want {
+		if names.Get(name, func(other uint64) bool { return other == id }) == 0 {
+			return fmt.Errorf("%q does not lead to %d", name, id)
+		}
+	}
+	if names.Len() != len(want) {
+		return fmt.Errorf("%d names, want %d", names.Len(), len(want))
 	}
 	return nil
 }
@@ -246,8 +261,8 @@ func (m *Machine) checkRequests() error {
 	for seq, r := range m.requests.All() {
 		n++
 		claims += len(r.Claims)
-		if m.requestIDs[r.ID] != seq || r.ID == "" || seq >= m.header.NextRequest || len(r.Claims) == 0 {
-			return fmt.Errorf("request %d has id %q, which leads to %d", seq, r.ID, m.requestIDs[r.ID])
+		if _, known := m.requestOf(r.ID); known != seq || r.ID == "" || seq >= m.header.NextRequest || len(r.Claims) == 0 {
+			return fmt.Errorf("request %d has id %q, which leads to %d", seq, r.ID, known)
 		}
 		live := int32(0)
 		for _, c := range r.Claims {
@@ -276,8 +291,8 @@ func (m *Machine) checkRequests() error {
 		}
 		return true
 	})
-	if refs != 0 || n != len(m.requestIDs) || waiting != m.forgetting.Len() || claims != m.remembered {
-		return fmt.Errorf("%d requests, %d to forget, %d claims, %d unknown: index has %d, %d, %d", n, waiting, claims, -refs, len(m.requestIDs), m.forgetting.Len(), m.remembered)
+	if refs != 0 || n != m.requestIDs.Len() || waiting != m.forgetting.Len() || claims != m.remembered {
+		return fmt.Errorf("%d requests, %d to forget, %d claims, %d unknown: index has %d, %d, %d", n, waiting, claims, -refs, m.requestIDs.Len(), m.forgetting.Len(), m.remembered)
 	}
 	return nil
 }
@@ -312,7 +327,7 @@ func (m *Machine) checkSchedules() error {
 func (m *Machine) checkBytes() error {
 	want := int64(0)
 	for _, t := range m.tasks.All() {
-		want += heldBytes(t, bytesOf(t))
+		want += heldBytes(t)
 	}
 	for _, ts := range m.types {
 		for name := range ts.groups {

@@ -40,8 +40,8 @@ type times struct {
 
 	finalizing index.Timeline // parents whose finalization is claimed, by when that is over by U
 
-	forgettingGone index.Timeline    // removed tasks, by ForgetU
-	goneKeys       map[string]uint64 // name of an idempotency key to the id of a removed task
+	forgettingGone index.Timeline // removed tasks, by ForgetU
+	goneKeys       *index.Names   // name of an idempotency key to the id of a removed task
 }
 
 // enterTimes puts a task that takes so many bytes into the indexes by time

@@ -45,7 +45,7 @@ func (m *Machine) finish(t *Task, to Status) {
 		t.WorkerID = ""
 	}
 	if t.options().UniqueActive && t.Key != "" {
-		delete(m.keys, t.keyName())
+		m.keys.Remove(t.keyName(), t.ID)
 	}
 	if t.Step() != nil {
 		m.stepsEnded = append(m.stepsEnded, t.ID)
@@ -103,7 +103,7 @@ func (m *derived) unend(t *Task) {
 	t.Result, t.ResultPayload = nil, nil
 	t.CancelRequested = false
 	if t.options().UniqueActive && t.Key != "" {
-		m.keys[t.keyName()] = t.ID
+		m.keys.Add(t.keyName(), t.ID)
 	}
 }
 

@@ -64,6 +64,7 @@ func newRecordFilter(q *Filter) recordFilter {
 		{recordOfWorker, q.WorkerID != ""},
 		{recordOfCreated, q.CreatedAfter != 0 || q.CreatedBefore != 0},
 		{recordOfLabel, len(q.Labels) > 0},
+		{recordOfUnique, q.Key != ""},
 	} {
 		if asks.yes {
 			f.last = asks.num
@@ -72,10 +73,12 @@ func newRecordFilter(q *Filter) recordFilter {
 	return f
 }
 
-// matches is Filter.matches of a resting task. It is no step, and it has not ended.
+// matches is Filter.matches of a resting task. It is no step.
 func (f *recordFilter) matches(record []byte) bool {
 	var (
+		status  Status
 		created int64
+		unique  bool
 		worker  []byte
 		key     []byte
 		labels  = f.Labels // those that were not found yet
@@ -89,7 +92,7 @@ func (f *recordFilter) matches(record []byte) bool {
 		case recordOfKey:
 			key = r.text
 		case recordOfStatus:
-			if f.Status != 0 && Status(r.value) != f.Status {
+			if status = Status(r.value); f.Status != 0 && status != f.Status {
 				return false
 			}
 		case recordOfWorker:
@@ -101,13 +104,15 @@ func (f *recordFilter) matches(record []byte) bool {
 			for len(labels) > 0 && string(name) == labels[0].Name && string(value) == labels[0].Value {
 				labels = labels[1:]
 			}
+		case recordOfUnique:
+			unique = true
 		}
 	}
 	return len(labels) == 0 && f.ParentID == 0 &&
 		(f.WorkerID == "" || string(worker) == f.WorkerID) &&
 		(f.CreatedAfter == 0 || created > f.CreatedAfter) &&
 		(f.CreatedBefore == 0 || created < f.CreatedBefore) &&
-		(f.Key == "" || string(key) == f.Key)
+		(f.Key == "" || string(key) == f.Key && !(unique && status.Ended()))
 }
 
 // readLabel reads the message of a label. The name and the value are parts of it.

@@ -25,7 +25,7 @@ func TestRecordFilter_SaysWhatTheFilterSays(t *testing.T) {
 					continue
 				}
 				want := f.matches(task)
-				if got := records.matches(waitingTasks{m}.Pack(nil, task)); got != want {
+				if got := records.matches(waitingTasks{m}.Pack(nil, task.ID, task)); got != want {
 					t.Fatalf("seed %d: filter %+v of task %d says %v, of its record %v: %+v", seed, f, id, want, got, *task)
 				}
 				asked++

@@ -204,7 +204,7 @@ func (g *generator) command(m *Machine) Command {
 	case 34, 35:
 		return g.batch(m)
 	case 36:
-		return Evict{Bytes: int64(g.dice(4)) * 700 * int64(1+5*g.dice(2))}
+		return Evict{Bytes: int64(g.dice(4)) * 250 * int64(1+5*g.dice(2))}
 	case 37, 38:
 		return Tick{}
 	case 39, 40, 41, 42:

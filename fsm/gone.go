@@ -11,7 +11,7 @@ const (
 	goneMS      = 10 * 60 * 1000 // by the lease clock, after the removal
 	goneMax     = 1_000_000      // tasks; the oldest make room
 	goneTickMax = 1024           // tasks that one tick forgets
-	goneBytes   = 160            // what one takes beside its strings
+	goneBytes   = 75             // what one takes beside its strings
 	// goneForgottenMax is how many are forgotten for one that is remembered:
 	// more than one, so that no heap of them builds up between ticks.
 	goneForgottenMax = 2
@@ -38,6 +38,30 @@ type gone struct {
 	ForgetU  int64 // when it is forgotten, by the lease clock
 }
 
+// restingGone is how all that is remembered of removed tasks is kept: as the bytes of
+// their records. Hardly ever anybody asks for one.
+type restingGone struct{}
+
+// busyGone is how many pages at the end have none that rests: tasks go about in the
+// order of their ids, and a page that is full rests at once.
+const busyGone = 1
+
+// Rests reports whether it is not too large.
+func (restingGone) Rests(g *gone) bool {
+	return len(g.Key)+len(g.Type)+len(g.WorkerID)+bytesOfThen(g.Then) <= restingMax
+}
+
+// Pack appends the record.
+func (restingGone) Pack(b []byte, id uint64, g *gone) []byte { return appendGoneRecord(b, id, g) }
+
+// Unpack reads the record.
+func (restingGone) Unpack(b []byte, _ bool) *gone {
+	r := fieldsOf(b)
+	_, g := decodeGoneRecord(&r, nil)
+	mustUnpack(recordGone, r.Err)
+	return g
+}
+
 // rememberGone remembers the ended task, which was just removed.
 func (m *Machine) rememberGone(t *Task) {
 	g := &gone{
@@ -60,6 +84,7 @@ func (m *Machine) rememberGone(t *Task) {
 	}
 	m.gone.Put(t.ID, g)
 	m.indexGone(t.ID, g)
+	m.gone.Rest(t.ID)
 	for range goneForgottenMax {
 		id, due := m.forgettingGone.Due(m.header.Stamp.U)
 		if !due && m.gone.Len() <= m.goneMax {
@@ -80,10 +105,10 @@ func (m *Machine) indexGone(id uint64, g *gone) (problem string) {
 		return "it is there all the same"
 	}
 	if name := g.keyName(); name != "" {
-		if _, taken := m.goneKeys[name]; taken {
+		if _, other := m.goneOf(name); other != nil {
 			return "its key is another's"
 		}
-		m.goneKeys[name] = id
+		m.goneKeys.Add(name, id)
 	}
 	m.forgettingGone.Add(g.ForgetU, id)
 	m.bytes += bytesOfGone(g)
@@ -99,7 +124,7 @@ func (m *Machine) forgetGone(id uint64) {
 // excludeGone takes a record out of everything derived.
 func (m *derived) excludeGone(id uint64, g *gone) {
 	if g.Key != "" {
-		delete(m.goneKeys, g.keyName())
+		m.goneKeys.Remove(g.keyName(), id)
 	}
 	m.forgettingGone.Remove(g.ForgetU, id)
 	m.bytes -= bytesOfGone(g)
@@ -120,17 +145,20 @@ func (m *Machine) forgetGoneDue() {
 
 func (m *derived) resetGone() {
 	m.forgettingGone = index.NewTimeline()
-	m.goneKeys = map[string]uint64{}
+	m.goneKeys = index.NewNames()
 }
 
 // findGone returns what is remembered of the removed task, nil if nothing is.
 func (m *saved) findGone(id uint64) *gone {
 	g := m.gone.Get(id)
-	if g == nil || g.ForgetU <= m.header.Stamp.U {
+	if g == nil || m.overGone(g) {
 		return nil
 	}
 	return g
 }
+
+// overGone reports whether the time has come to forget it.
+func (m *saved) overGone(g *gone) bool { return g.ForgetU <= m.header.Stamp.U }
 
 // Removed returns what is remembered of a task that was removed since it ended, nil if
 // nothing is: its id, type, key, status and last claim, and what it did beside.
@@ -183,7 +211,7 @@ func (m *saved) heldGone(h Hold, outcome Outcome) Result {
 func bytesOfGone(g *gone) int64 {
 	n := goneBytes + len(g.Type) + len(g.WorkerID) + bytesOfThen(g.Then)
 	if g.Key != "" {
-		n += keyBytes + len(g.keyName())
+		n += keyBytes + len(g.Key)
 	}
 	return int64(n)
 }

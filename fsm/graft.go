@@ -125,13 +125,15 @@ func (m *saved) shiftU(d int64) {
 			parent.Finalization, options.Parent, t.Options = &f, &parent, &options
 		}
 	}
-	for _, r := range m.requests.All() {
-		if r.Live == 0 {
+	for _, seq := range m.requests.IDs() {
+		if r := m.requests.Edit(seq); r.Live == 0 {
 			r.ForgetU += d
+			m.requests.Rest(seq)
 		}
 	}
-	for _, g := range m.gone.All() {
-		g.ForgetU += d
+	for _, id := range m.gone.IDs() {
+		m.gone.Edit(id).ForgetU += d
+		m.gone.Rest(id)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestPageSums_MatchTable(t *testing.T) {
 			tab = table.New[tabletest.Record](tabletest.EvenRests{}, rapid.IntRange(0, 2).Draw(rt, "busy"))
 		}
 		sums := pageSums[tabletest.Record]{kind: recordTask, appendRecord: func(b []byte, _ uint64, r *tabletest.Record) []byte {
-			return tabletest.EvenRests{}.Pack(b, r)
+			return tabletest.EvenRests{}.Pack(b, 0, r)
 		}}
 		var views []table.View[tabletest.Record]
 		look := func(rt *rapid.T, v *table.View[tabletest.Record]) {
@@ -109,7 +109,7 @@ func TestPageSums_MatchTable(t *testing.T) {
 			for r := range v.All() {
 				packed := r.Packed
 				if r.Record != nil {
-					packed = tabletest.EvenRests{}.Pack(nil, r.Record)
+					packed = tabletest.EvenRests{}.Pack(nil, 0, r.Record)
 				}
 				want.add(recordTask, packed)
 			}

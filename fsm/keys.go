@@ -49,12 +49,16 @@ func (m *Machine) ByKey(key string) *Task {
 // those of the type; nil if none has.
 func (m *Machine) ByTypeKey(taskType, key string) *Task { return m.holder(taskType, key, true) }
 
-func (m *Machine) byKeyName(name string) *Task {
-	id, ok := m.keys[name]
-	if !ok {
+// byKeyName returns the task whose key is known by the name, nil if none has it.
+func (m *Machine) byKeyName(name string) (t *Task) {
+	id := m.keys.Get(name, func(id uint64) bool {
+		t = m.tasks.Get(id)
+		return t.keyName() == name
+	})
+	if id == 0 {
 		return nil
 	}
-	return m.tasks.Get(id)
+	return t
 }
 
 // holder returns the task because of which no other one of that type can have the
@@ -83,12 +87,25 @@ func (m *Machine) goneHolder(taskType, key string, ofType bool) (id uint64, g *g
 }
 
 func (m *Machine) goneByKeyName(name string) (id uint64, g *gone) {
-	id, ok := m.goneKeys[name]
-	if !ok {
+	if id, g = m.goneOf(name); g == nil {
 		return 0, nil
 	}
-	if g = m.findGone(id); g == nil {
+	if m.overGone(g) {
 		m.forgetGone(id)
+		return id, nil
+	}
+	return id, g
+}
+
+// goneOf returns what is remembered of a removed task whose key is known by the name,
+// also if its time has come, nil if nothing is.
+func (m *Machine) goneOf(name string) (id uint64, g *gone) {
+	id = m.goneKeys.Get(name, func(id uint64) bool {
+		g = m.gone.Get(id)
+		return g.keyName() == name
+	})
+	if id == 0 {
+		return 0, nil
 	}
 	return id, g
 }

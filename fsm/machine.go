@@ -62,11 +62,11 @@ type derived struct {
 	byName     btree.Map[string, *typeState] // the same, sorted
 	ready      index.Tournament              // all types; those that cannot be claimed from have no rank in it
 	openings   *btree.BTreeG[opening]        // types that only their rate limit closes
-	keys       map[string]uint64             // name of an idempotency key to task id
+	keys       *index.Names                  // name of an idempotency key to task id
 	claims     btree.Map[uint64, claimRef]   // live claims by token
 	holdings   index.Holdings                // the same, by worker and by type
 	slots      *btree.BTreeG[*ScheduleView]  // schedules that wait for their next one
-	requestIDs map[string]uint64             // claim_request_id to sequence number
+	requestIDs *index.Names                  // claim_request_id to sequence number
 	forgetting index.Timeline                // requests without a live claim, by ForgetU
 	remembered int                           // claims in all requests
 	bytes      int64                         // the estimate that Bytes returns
@@ -153,6 +153,8 @@ func New() *Machine {
 		answers:       newAnswers(slabKept, 0),
 	}
 	m.tasks = table.New[Task](waitingTasks{m}, busyPages)
+	m.requests = table.New[request](restingRequests{}, busyRequests)
+	m.gone = table.New[gone](restingGone{}, busyGone)
 	m.resetIndexes()
 	return m
 }

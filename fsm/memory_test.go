@@ -63,6 +63,9 @@ func TestMachine_Bytes(t *testing.T) {
 		{"completed", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
 			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c), Result: []byte(`{"ok":true}`)} })
 		}},
+		{"completed, each claimed by itself", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+			h.claimsEach(1, func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
+		}},
 		{"completed, tiny, with keys", func(i int) NewTask { return NewTask{Params: params(2), Key: fmt.Sprintf("key-%012d", i)} }, func(h *measured) {
 			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
 		}},
@@ -70,6 +73,12 @@ func TestMachine_Bytes(t *testing.T) {
 			h.claims(func(c *Claim) Command {
 				return Fail{Hold: h.holdOf(c), Permanent: true, Error: strings.Repeat("the other side did not answer ", 10)}
 			})
+		}},
+		{"evicted, claimed and completed one by one", func(int) NewTask { return NewTask{Params: params(256)} }, func(h *measured) {
+			h.claimsEach(1, func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
+			for h.m.EndedBytes() > 0 {
+				h.apply(Evict{})
+			}
 		}},
 		{"evicted", func(i int) NewTask { return NewTask{Params: params(256), Key: fmt.Sprintf("key-%012d", i)} }, func(h *measured) {
 			h.claims(func(c *Claim) Command { return Complete{Hold: h.holdOf(c)} })
@@ -117,9 +126,12 @@ func TestMachine_BytesOfLonelyTasks(t *testing.T) {
 }
 
 // claims claims all tasks and does with each what command says.
-func (h *measured) claims(command func(c *Claim) Command) {
-	for i := range *memoryTasks / memoryEach {
-		claims := h.apply(ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: memoryEach, Ascending: true, SortBy: SortCreatedAt, RequestID: fmt.Sprintf("request-%d", i)}).Claims
+func (h *measured) claims(command func(c *Claim) Command) { h.claimsEach(memoryEach, command) }
+
+// claimsEach is claims, so many with one request.
+func (h *measured) claimsEach(each int, command func(c *Claim) Command) {
+	for i := range *memoryTasks / each {
+		claims := h.apply(ClaimNext{WorkerID: "worker-1", Types: []string{"mail"}, Limit: int32(each), Ascending: true, SortBy: SortCreatedAt, RequestID: fmt.Sprintf("request-%014d", i)}).Claims
 		for j := range claims {
 			if c := command(&claims[j]); c != nil {
 				h.apply(c)

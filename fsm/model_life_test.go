@@ -140,9 +140,9 @@ func (s *model) evict(n int) Result {
 		if gone >= n {
 			break
 		}
-		s.evicted, s.evictedBytes = t, bytesOf(t)
+		s.evicted, s.evictedBytes = t, heldBytes(t)
 		for _, step := range s.stepsOf(t) {
-			s.evictedBytes += bytesOf(step)
+			s.evictedBytes += heldBytes(step)
 		}
 		gone += 1 + len(s.stepsOf(t))
 		s.retire(t)

@@ -17,11 +17,11 @@ func (m *derived) resetIndexes() {
 	m.typesChanged++
 	m.recent = nil
 	m.openings = newOpenings()
-	m.keys = map[string]uint64{}
+	m.keys = index.NewNames()
 	m.parents = map[uint64]*parentState{}
 	m.claims = btree.Map[uint64, claimRef]{}
 	m.holdings = index.NewHoldings()
-	m.requestIDs = map[string]uint64{}
+	m.requestIDs = index.NewNames()
 	m.forgetting = index.NewTimeline()
 	m.slots = newSlots()
 	m.resetTimes()
@@ -84,7 +84,7 @@ func (m *Machine) indexTask(id uint64, t *Task) (problem string) {
 	if problem := m.attachSteps(t); problem != "" {
 		return problem
 	}
-	if _, taken := m.keys[t.keyName()]; taken && holdsKey(t) {
+	if holdsKey(t) && m.byKeyName(t.keyName()) != nil {
 		return "its key is another's"
 	}
 	if t.Status == StatusClaimed {
@@ -105,7 +105,7 @@ func (m *Machine) indexRequest(seq uint64, r *request) (problem string) {
 	if seq == 0 || seq >= m.header.NextRequest {
 		return "its number was never given out"
 	}
-	if _, twice := m.requestIDs[r.ID]; twice {
+	if known, _ := m.requestOf(r.ID); known != nil {
 		return "its id is another's"
 	}
 	live := int32(0)
@@ -127,7 +127,7 @@ func (m *Machine) indexRequest(seq uint64, r *request) (problem string) {
 	if live == 0 {
 		m.forgetting.Add(r.ForgetU, seq)
 	}
-	m.requestIDs[r.ID] = seq
+	m.requestIDs.Add(r.ID, seq)
 	m.remembered += len(r.Claims)
 	m.bytes += bytesOfRequest(r)
 	return ""

@@ -14,6 +14,7 @@ const (
 	recordOfWorker  protowire.Number = 11
 	recordOfCreated protowire.Number = 17
 	recordOfLabel   protowire.Number = 31
+	recordOfUnique  protowire.Number = 33
 )
 
 // recordReader walks the fields of a record that this machine wrote itself, to look

@@ -14,6 +14,32 @@ const (
 	forgetTickMax = 1024           // requests that one tick forgets
 )
 
+// restingRequests is how claim requests are kept whose claims have all ended: as the
+// bytes of their records, for hardly ever anybody asks for one.
+type restingRequests struct{}
+
+// busyRequests is how many pages at the end have none that rests: most of them have
+// claims that live.
+const busyRequests = 16
+
+// Rests reports whether all claims of it have ended, and it is not too large.
+func (restingRequests) Rests(r *request) bool {
+	return r.Live == 0 && len(r.ID)+len(r.WorkerID)+claimBytes*len(r.Claims) <= restingMax
+}
+
+// Pack appends the record.
+func (restingRequests) Pack(b []byte, seq uint64, r *request) []byte {
+	return appendRequestRecord(b, seq, r)
+}
+
+// Unpack reads the record.
+func (restingRequests) Unpack(b []byte, _ bool) *request {
+	r := fieldsOf(b)
+	_, q := decodeRequestRecord(&r, nil)
+	mustUnpack(recordRequest, r.Err)
+	return q
+}
+
 // findRequest returns the request that is remembered under the id, and its
 // sequence number. One whose time has come counts as forgotten, whether or not
 // a tick has been there.
@@ -21,13 +47,25 @@ func (m *Machine) findRequest(id string) (r *request, seq uint64) {
 	if id == "" {
 		return nil, 0
 	}
-	seq, ok := m.requestIDs[id]
-	if !ok {
+	r, seq = m.requestOf(id)
+	if r == nil {
 		return nil, 0
 	}
-	r = m.requests.Get(seq)
 	if r.Live == 0 && r.ForgetU <= m.header.Stamp.U {
 		return nil, seq
+	}
+	return r, seq
+}
+
+// requestOf returns the request that is remembered under the id, nil if none is, and its
+// sequence number.
+func (m *Machine) requestOf(id string) (r *request, seq uint64) {
+	seq = m.requestIDs.Get(id, func(seq uint64) bool {
+		r = m.requests.Get(seq)
+		return r.ID == id
+	})
+	if seq == 0 {
+		return nil, 0
 	}
 	return r, seq
 }
@@ -90,7 +128,7 @@ func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claim
 	}
 	r := &request{ID: id, WorkerID: workerID, Choice: choice, Live: int32(len(claims)), Claims: refsOf(claims)}
 	m.requests.Put(seq, r)
-	m.requestIDs[id] = seq
+	m.requestIDs.Add(id, seq)
 	m.remembered += len(claims)
 	m.bytes += bytesOfRequest(r)
 	for m.remembered > m.rememberedMax {
@@ -104,8 +142,10 @@ func (m *Machine) claimEnded(seq uint64) {
 	r := m.requests.Edit(seq)
 	r.Live--
 	if r.Live == 0 {
+		m.bytes += bytesOfRequest(r) - bytesOfLiveRequest(r)
 		r.ForgetU = m.header.Stamp.U + rememberMS
 		m.forgetting.Add(r.ForgetU, seq)
+		m.requests.Rest(seq)
 	}
 }
 
@@ -127,7 +167,7 @@ func (m *derived) excludeRequest(seq uint64, r *request) {
 			}
 		}
 	}
-	delete(m.requestIDs, r.ID)
+	m.requestIDs.Remove(r.ID, seq)
 	m.remembered -= len(r.Claims)
 	m.bytes -= bytesOfRequest(r)
 }

@@ -102,7 +102,12 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 			}
 		}
 		for q := range s.requests.All() {
-			if b = appendRequestRecord(b[:0], q.ID, q.Record); !yield(recordRequest, b) {
+			record := q.Packed
+			if q.Record != nil {
+				b = appendRequestRecord(b[:0], q.ID, q.Record)
+				record = b
+			}
+			if !yield(recordRequest, record) {
 				return
 			}
 		}
@@ -117,7 +122,12 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 			}
 		}
 		for g := range s.gone.All() {
-			if b = appendGoneRecord(b[:0], g.ID, g.Record); !yield(recordGone, b) {
+			record := g.Packed
+			if g.Record != nil {
+				b = appendGoneRecord(b[:0], g.ID, g.Record)
+				record = b
+			}
+			if !yield(recordGone, record) {
 				return
 			}
 		}

@@ -13,7 +13,7 @@ type stateScale struct {
 }
 
 func (w *stateScale) task(t *Task, _ []byte) error {
-	w.held += heldBytes(t, bytesOf(t))
+	w.held += heldBytes(t)
 	if group := groupOf(t); group != "" {
 		w.held += bytesOfGroup(group) // as if it were alone there
 	}

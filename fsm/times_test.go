@@ -28,7 +28,7 @@ func (m *Machine) checkTimes() error {
 			continue
 		case s != nil: // it counts with its parent, and goes with it
 			if m.tasks.Get(s.ParentID).Status.Ended() {
-				ended += bytesOf(t)
+				ended += heldBytes(t)
 			}
 			continue
 		case t.Status == StatusFailed:
@@ -36,7 +36,7 @@ func (m *Machine) checkTimes() error {
 		default:
 			done = append(done, index.Moment{At: t.CompletedAt, ID: id})
 		}
-		ended += bytesOf(t)
+		ended += heldBytes(t)
 	}
 	if m.endedBytes != ended || len(m.leaving) > 0 {
 		return fmt.Errorf("ended tasks take %d bytes, want %d; %v are leaving", m.endedBytes, ended, m.leaving)
@@ -76,13 +76,13 @@ func (m *Machine) checkGone() error {
 		}
 		if g.Key != "" {
 			keys++
-			if m.goneKeys[g.keyName()] != id {
-				return fmt.Errorf("key %q leads to removed task %d, task %d had it", g.keyName(), m.goneKeys[g.keyName()], id)
+			if other, _ := m.goneOf(g.keyName()); other != id {
+				return fmt.Errorf("key %q leads to removed task %d, task %d had it", g.keyName(), other, id)
 			}
 		}
 	}
-	if got := slices.Collect(m.forgettingGone.All()); !slices.Equal(got, inOrder(forgetting)) || keys != len(m.goneKeys) {
-		return fmt.Errorf("%d keys, to be forgotten are %v; want %d and %v", len(m.goneKeys), got, keys, forgetting)
+	if got := slices.Collect(m.forgettingGone.All()); !slices.Equal(got, inOrder(forgetting)) || keys != m.goneKeys.Len() {
+		return fmt.Errorf("%d keys, to be forgotten are %v; want %d and %v", m.goneKeys.Len(), got, keys, forgetting)
 	}
 	if len(forgetting) > m.goneMax {
 		return fmt.Errorf("%d removed tasks are remembered, at most %d", len(forgetting), m.goneMax)

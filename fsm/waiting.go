@@ -20,8 +20,8 @@ type waitingTasks struct{ m *Machine }
 // would. With 1,024 a fifth of a busy node's memory was for packing and unpacking.
 const busyPages = 128
 
-// waitingMax bounds what a task may have of its own to be kept so, in bytes.
-const waitingMax = 4 << 10
+// restingMax bounds what a record may have of its own to be kept as bytes.
+const restingMax = 4 << 10
 
 // Rests reports whether the task waits, and is no parent, no step and not too large.
 func (waitingTasks) Rests(t *Task) bool { return isResting(t) }
@@ -29,13 +29,13 @@ func (waitingTasks) Rests(t *Task) bool { return isResting(t) }
 // isResting reports whether the task is one of those that are kept as bytes. It
 // goes by what is saved of the task, so that the estimate of its memory does.
 func isResting(t *Task) bool {
-	if t.Status != StatusPending && t.Status != StatusScheduled {
+	if t.Status != StatusPending && t.Status != StatusScheduled && !t.Status.Ended() {
 		return false
 	}
 	if o := t.Options; o != nil && (o.Step != nil || o.Parent != nil) {
 		return false
 	}
-	return restingSize(t) <= waitingMax
+	return restingSize(t) <= restingMax
 }
 
 // restingSize is about how many bytes the task's record has beside those of its
@@ -62,7 +62,7 @@ const (
 )
 
 // Pack appends the task's record.
-func (waitingTasks) Pack(b []byte, t *Task) []byte { return appendTaskRecord(b, t) }
+func (waitingTasks) Pack(b []byte, _ uint64, t *Task) []byte { return appendTaskRecord(b, t) }
 
 // Unpack reads the record.
 func (w waitingTasks) Unpack(b []byte, shared bool) *Task {
@@ -155,8 +155,14 @@ func unpackRest(b []byte, t *Task) {
 	for r.Next() {
 		decodeTaskField(&r, t, nil)
 	}
-	if r.Err != nil {
-		panic(fmt.Sprintf("fsm: a task cannot be read back that was packed: %v", r.Err))
+	mustUnpack(recordTask, r.Err)
+}
+
+// mustUnpack panics if a record cannot be read back that rested: then memory is faulty,
+// or it is our own bug.
+func mustUnpack(kind recordKind, err error) {
+	if err != nil {
+		panic(fmt.Sprintf("fsm: a %v cannot be read back that was packed: %v", kind, err))
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 func newRestful() *Machine {
 	m := New()
 	m.tasks = table.New[Task](waitingTasks{m}, 0)
+	m.requests = table.New[request](restingRequests{}, 0)
+	m.gone = table.New[gone](restingGone{}, 0)
 	return m
 }
 
@@ -79,7 +81,7 @@ func TestWaitingTasks_params(t *testing.T) {
 		if n == 0 {
 			want.Params = nil
 		}
-		packed := w.Pack(nil, want)
+		packed := w.Pack(nil, want.ID, want)
 		got := w.Unpack(packed, false)
 		for i := range packed {
 			packed[i] = '-'

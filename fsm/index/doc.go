@@ -1,13 +1,13 @@
 // Package index holds the orders in which the state machine finds tasks: which one a
-// claim takes (Tournament, Queue, Census), who holds which claims (Holdings), and what
-// is due when (Timeline).
+// claim takes (Tournament, Queue, Census), who holds which claims (Holdings), what is due
+// when (Timeline), and who has a name (Names).
 //
 // It owns how these orders lie in memory and what they cost. All of it is derived: no
 // snapshot has it, package fsm alone keeps it, and builds it again from the saved
 // records. Which tasks stand in an order, and under what, is a rule of package fsm:
 // here there are only ids, priorities, times and names.
 //
-// What holds: what an order yields depends on what is in it, never on how it came to be
+// What holds: what an index yields depends on what is in it, never on how it came to be
 // in it. As in all of the state machine nothing here depends on a clock, on chance or on
 // the order of a map.
 package index

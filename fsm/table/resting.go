@@ -5,8 +5,8 @@ type Packing[T any] interface {
 	// Rests reports whether the record is one to keep as bytes, of which Pack
 	// appends at least one and at most 65,535 then.
 	Rests(record *T) bool
-	// Pack appends the record.
-	Pack(b []byte, record *T) []byte
+	// Pack appends the record that has the id.
+	Pack(b []byte, id uint64, record *T) []byte
 	// Unpack is the inverse of Pack. Only if shared is true may the record share
 	// memory with b, which then lives on with it and is never changed.
 	Unpack(b []byte, shared bool) *T
@@ -100,7 +100,7 @@ func (t *Table[T]) Rest(id uint64) {
 	if record == nil || !t.packing.Rests(record) {
 		return
 	}
-	t.scratch = t.packing.Pack(t.scratch[:0], record)
+	t.scratch = t.packing.Pack(t.scratch[:0], id, record)
 	p := t.ownPage(i)
 	if p.resting == nil {
 		p.resting = &resting{}
@@ -122,7 +122,7 @@ func (t *Table[T]) restPage(i int) {
 		switch record := p.records[at]; {
 		case record != nil && t.packing.Rests(record):
 			start := len(all.bytes)
-			all.bytes = t.packing.Pack(all.bytes, record)
+			all.bytes = t.packing.Pack(all.bytes, p.number<<pageBits|at, record)
 			all.places[at] = place{uint32(start), uint16(len(all.bytes) - start)}
 		case p.resting != nil && p.resting.places[at].size > 0:
 			start := len(all.bytes)

@@ -16,7 +16,7 @@ func TestTable_restsInPages(t *testing.T) {
 	for id := range uint64(pages * PageSize) {
 		r := &tabletest.Record{Value: int(2 * id)}
 		grown.Put(id, r)
-		loaded.Load(id, nil, tabletest.EvenRests{}.Pack(nil, r))
+		loaded.Load(id, nil, tabletest.EvenRests{}.Pack(nil, id, r))
 	}
 	loaded.Loaded()
 	for name, tab := range map[string]*Table[tabletest.Record]{"grown": &grown, "loaded": &loaded} {

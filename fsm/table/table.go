@@ -225,6 +225,16 @@ func (t *Table[T]) All() iter.Seq2[uint64, *T] {
 	}
 }
 
+// IDs returns the ids of all records, ascending.
+func (t *Table[T]) IDs() []uint64 {
+	ids := make([]uint64, 0, t.count)
+	ascend(t.pages, 0, func(k Kept[T]) bool {
+		ids = append(ids, k.ID)
+		return true
+	})
+	return ids
+}
+
 // Kept is a record as a table keeps it. Neither it nor its bytes are to be changed.
 type Kept[T any] struct {
 	ID uint64

@@ -20,7 +20,7 @@ type EvenRests struct{}
 func (EvenRests) Rests(r *Record) bool { return r.Value%2 == 0 }
 
 // Pack appends the value, and up to 49 bytes behind it.
-func (EvenRests) Pack(b []byte, r *Record) []byte {
+func (EvenRests) Pack(b []byte, _ uint64, r *Record) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.Value))
 	return append(b, make([]byte, r.Value%50)...)
 }
