@@ -139,6 +139,13 @@ func bytesOfLiveRequest(r *request) int64 {
 	return int64(requestBytes + len(r.ID) + len(r.WorkerID) + claimBytes*len(r.Claims))
 }
 
+// addRemembered adds to the estimates the bytes of a claim request or of what is
+// remembered of a removed task.
+func (m *derived) addRemembered(bytes int64) {
+	m.bytes += bytes
+	m.rememberedBytes += bytes
+}
+
 // edit returns the task for writing, out of every index that its fields place
 // it in. It must be there. Each edit is followed by one call of edited, after
 // the last change; in between no other task is looked for or changed.

@@ -80,6 +80,8 @@ const (
 	kindSetJoinToken    kind = 141
 	kindDeleteJoinToken kind = 142
 	kindUseJoinToken    kind = 143
+
+	kindForget kind = 144
 )
 
 // row is what is known of all commands of one kind.
@@ -143,6 +145,8 @@ var commands = [...]row{
 	kindSetJoinToken:    {of: SetJoinToken{}, name: "set join token", level: levelActs, lane: LaneInternal},
 	kindDeleteJoinToken: {of: DeleteJoinToken{}, name: "delete join token", level: levelActs, lane: LaneInternal},
 	kindUseJoinToken:    {of: UseJoinToken{}, name: "use join token", level: levelActs, lane: LaneInternal},
+
+	kindForget: {of: Forget{}, name: "forget", level: levelLife, lane: LaneInternal},
 }
 
 // row returns the kind's row, nil if there is none.

@@ -90,6 +90,7 @@ func lifeCommands() []Command {
 			Backoff: backoff, RetentionMS: KeepForever,
 		}},
 		Evict{Bytes: 1 << 30},
+		Forget{Bytes: 1 << 30},
 		Batch{Atomic: true, Ops: []Command{
 			Submit{Tasks: []NewTask{task}},
 			claim, complete, fail, extend, release,
@@ -223,6 +224,8 @@ func drawLife(t *rapid.T, k kind) Command {
 			},
 			By: rapid.String().Draw(t, "by"),
 		}
+	case kindForget:
+		return Forget{Bytes: i64.Draw(t, "bytes")}
 	case kindEvict:
 		return Evict{Bytes: i64.Draw(t, "bytes")}
 	case kindBatch:

@@ -113,7 +113,7 @@ func (g *generator) entry(m *Machine) testEntry {
 		// The model cannot tell what jitter an expiry drew, or what an eviction
 		// left, once other commands have changed it.
 		switch c.(type) {
-		case Expire, Evict:
+		case Expire, Evict, Forget:
 			return e
 		}
 	}
@@ -204,6 +204,9 @@ func (g *generator) command(m *Machine) Command {
 	case 34, 35:
 		return g.batch(m)
 	case 36:
+		if g.dice(4) == 0 {
+			return Forget{Bytes: int64(1+g.dice(4)) * 150}
+		}
 		return Evict{Bytes: int64(g.dice(4)) * 250 * int64(1+5*g.dice(2))}
 	case 37, 38:
 		return Tick{}

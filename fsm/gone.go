@@ -111,7 +111,7 @@ func (m *Machine) indexGone(id uint64, g *gone) (problem string) {
 		m.goneKeys.Add(name, id)
 	}
 	m.forgettingGone.Add(g.ForgetU, id)
-	m.bytes += bytesOfGone(g)
+	m.addRemembered(bytesOfGone(g))
 	return ""
 }
 
@@ -127,7 +127,7 @@ func (m *derived) excludeGone(id uint64, g *gone) {
 		m.goneKeys.Remove(g.keyName(), id)
 	}
 	m.forgettingGone.Remove(g.ForgetU, id)
-	m.bytes -= bytesOfGone(g)
+	m.addRemembered(-bytesOfGone(g))
 }
 
 // forgetGoneDue forgets the removed tasks whose time has come, a bounded

@@ -56,20 +56,21 @@ func newSaved() saved {
 // derived is what is known of the saved state beside: Machine.rebuild makes it anew of
 // that alone, and it comes out as it was.
 type derived struct {
-	parents    map[uint64]*parentState       // by the parent's id
-	counts     [StatusCancelled + 1]int64    // by Status
-	types      map[string]*typeState         // those that have tasks or settings
-	byName     btree.Map[string, *typeState] // the same, sorted
-	ready      index.Tournament              // all types; those that cannot be claimed from have no rank in it
-	openings   *btree.BTreeG[opening]        // types that only their rate limit closes
-	keys       *index.Names                  // name of an idempotency key to task id
-	claims     btree.Map[uint64, claimRef]   // live claims by token
-	holdings   index.Holdings                // the same, by worker and by type
-	slots      *btree.BTreeG[*ScheduleView]  // schedules that wait for their next one
-	requestIDs *index.Names                  // claim_request_id to sequence number
-	forgetting index.Timeline                // requests without a live claim, by ForgetU
-	remembered int                           // claims in all requests
-	bytes      int64                         // the estimate that Bytes returns
+	parents         map[uint64]*parentState       // by the parent's id
+	counts          [StatusCancelled + 1]int64    // by Status
+	types           map[string]*typeState         // those that have tasks or settings
+	byName          btree.Map[string, *typeState] // the same, sorted
+	ready           index.Tournament              // all types; those that cannot be claimed from have no rank in it
+	openings        *btree.BTreeG[opening]        // types that only their rate limit closes
+	keys            *index.Names                  // name of an idempotency key to task id
+	claims          btree.Map[uint64, claimRef]   // live claims by token
+	holdings        index.Holdings                // the same, by worker and by type
+	slots           *btree.BTreeG[*ScheduleView]  // schedules that wait for their next one
+	requestIDs      *index.Names                  // claim_request_id to sequence number
+	forgetting      index.Timeline                // requests without a live claim, by ForgetU
+	remembered      int                           // claims in all requests
+	bytes           int64                         // the estimate that Bytes returns
+	rememberedBytes int64                         // what of it is of requests and of removed tasks
 	times
 
 	typesChanged uint64     // how often a type began or was forgotten; never goes back

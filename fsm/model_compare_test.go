@@ -176,6 +176,9 @@ func compareWakes(t *rapid.T, s *model, e testEntry, got Applied, before map[str
 
 // compareEviction ensures that an eviction went as far as it had to.
 func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied) {
+	if last, ok := e.Commands[len(e.Commands)-1].(Forget); ok {
+		compareForgetting(t, m, s, e, last)
+	}
 	last, ok := e.Commands[len(e.Commands)-1].(Evict)
 	if !ok {
 		return
@@ -190,6 +193,15 @@ func compareEviction(t *rapid.T, m *Machine, s *model, e testEntry, got Applied)
 	}
 	if m.EndedBytes()+s.evictedBytes <= last.Bytes {
 		t.Fatalf("entry %+v: evicted %d, task %d needed not go", e, evicted, s.evicted.ID)
+	}
+}
+
+// compareForgetting ensures that what is remembered was forgotten as far as it had to be.
+func compareForgetting(t *rapid.T, m *Machine, s *model, e testEntry, last Forget) {
+	left := slices.ContainsFunc(s.gone, func(g *modelGone) bool { return s.u < g.untilU }) ||
+		slices.ContainsFunc(s.requests, func(r *modelRequest) bool { return r.endedU >= 0 && s.u < r.endedU+tenMinutes })
+	if m.RememberedBytes() > last.Bytes && left {
+		t.Fatalf("entry %+v: %d bytes are remembered", e, m.RememberedBytes())
 	}
 }
 

@@ -67,6 +67,27 @@ func (s *model) retire(t *Task) {
 	}
 }
 
+// forget forgets n removed tasks and claim requests, those first whose time would come
+// first.
+func (s *model) forget(n int) Result {
+	s.gone = slices.DeleteFunc(s.gone, func(g *modelGone) bool { return g.untilU <= s.u })
+	s.requests = slices.DeleteFunc(s.requests, func(r *modelRequest) bool { return r.endedU >= 0 && r.endedU+tenMinutes <= s.u })
+	for range n {
+		var first *modelRequest
+		for _, r := range s.requests {
+			if r.endedU >= 0 && (first == nil || r.endedU < first.endedU) {
+				first = r
+			}
+		}
+		if len(s.gone) > 0 && (first == nil || s.gone[0].untilU <= first.endedU+tenMinutes) {
+			s.gone = s.gone[1:]
+			continue
+		}
+		s.requests = slices.DeleteFunc(s.requests, func(r *modelRequest) bool { return r == first })
+	}
+	return Result{Forgotten: n}
+}
+
 // tick does what is due: by time, then by id.
 func (s *model) tick() {
 	for {

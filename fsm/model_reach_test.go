@@ -66,6 +66,7 @@ func (n reached) seeResult(m *Machine, c Command, r Result) {
 	n.count(r.Gone && !r.Repeated, "refused for a removed task")
 	n.count(r.Gone && r.Code == CodeKeyTaken, "refused as a removed task has the key")
 	n["evicted"] += r.Evicted
+	n["forgotten"] += r.Forgotten
 	n.count(r.Repeated && len(r.Claims) > 0, "claims repeated")
 	for _, s := range r.Submitted {
 		n.count(s.Gone, "submitted with the key of a removed task")
@@ -124,7 +125,7 @@ func TestRandomLog_ReachesEveryRule(t *testing.T) {
 	}
 	for _, what := range []string{
 		"a task behind its group's head", "a type waiting for its rate limit", "a paused type with tasks", "a type with claims enough",
-		"scheduled", "expired before its claim", "backed off after an expiry", "removed", "requeued", "evicted", "told to who waits",
+		"scheduled", "expired before its claim", "backed off after an expiry", "removed", "requeued", "evicted", "forgotten", "told to who waits",
 		"completed though asked to cancel", "cancelled before any claim",
 		"cancelled by failed", "cancelled by released", "cancelled by expired", "cancelled by cancelled",
 		"repeated of a removed task", "refused for a removed task", "claims repeated", "follow-ups repeated", "retry repeated",

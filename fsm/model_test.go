@@ -161,6 +161,8 @@ func (s *model) change(c Command, seen *Result) Result {
 		return s.setType(c)
 	case Evict:
 		return s.evict(seen.Evicted)
+	case Forget:
+		return s.forget(seen.Forgotten)
 	case Batch:
 		return s.batch(c, seen)
 	case Act:

@@ -26,7 +26,7 @@ func (m *derived) resetIndexes() {
 	m.slots = newSlots()
 	m.resetTimes()
 	m.remembered = 0
-	m.bytes = 0
+	m.bytes, m.rememberedBytes = 0, 0
 }
 
 // rebuild builds everything that is derived from what is saved. Errors:
@@ -129,6 +129,6 @@ func (m *Machine) indexRequest(seq uint64, r *request) (problem string) {
 	}
 	m.requestIDs.Add(r.ID, seq)
 	m.remembered += len(r.Claims)
-	m.bytes += bytesOfRequest(r)
+	m.addRemembered(bytesOfRequest(r))
 	return ""
 }

@@ -130,7 +130,7 @@ func (m *Machine) remember(seq uint64, id, workerID string, choice uint64, claim
 	m.requests.Put(seq, r)
 	m.requestIDs.Add(id, seq)
 	m.remembered += len(claims)
-	m.bytes += bytesOfRequest(r)
+	m.addRemembered(bytesOfRequest(r))
 	for m.remembered > m.rememberedMax {
 		oldest, _ := m.requests.First()
 		m.forget(oldest)
@@ -142,7 +142,7 @@ func (m *Machine) claimEnded(seq uint64) {
 	r := m.requests.Edit(seq)
 	r.Live--
 	if r.Live == 0 {
-		m.bytes += bytesOfRequest(r) - bytesOfLiveRequest(r)
+		m.addRemembered(bytesOfRequest(r) - bytesOfLiveRequest(r))
 		r.ForgetU = m.header.Stamp.U + rememberMS
 		m.forgetting.Add(r.ForgetU, seq)
 		m.requests.Rest(seq)
@@ -169,7 +169,7 @@ func (m *derived) excludeRequest(seq uint64, r *request) {
 	}
 	m.requestIDs.Remove(r.ID, seq)
 	m.remembered -= len(r.Claims)
-	m.bytes -= bytesOfRequest(r)
+	m.addRemembered(-bytesOfRequest(r))
 }
 
 // forgetDue forgets the requests whose time has come, a bounded number. Which

@@ -95,6 +95,9 @@ type Result struct {
 	Acted int
 	// Evicted is how many tasks an Evict removed.
 	Evicted int
+	// Forgotten is how many removed tasks and claim requests a Forget forgot before
+	// their time.
+	Forgotten int
 	// Expired is how many claims an Expire ended.
 	Expired int
 }

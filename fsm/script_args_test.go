@@ -106,6 +106,7 @@ func (a *args) command() Command {
 		"patch":       func() Command { return a.patch() },
 		"type":        func() Command { return a.setType() },
 		"trail":       func() Command { return SetTrail{Bytes: a.int(), AgeMS: a.int()} },
+		"forget":      func() Command { return Forget{Bytes: a.int()} },
 		"evict":       func() Command { return Evict{Bytes: a.int()} },
 		"batch":       func() Command { return Batch{Atomic: a.text("atomic", "") != ""} },
 		"schedule":    func() Command { return a.setSchedule() },

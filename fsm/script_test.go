@@ -289,6 +289,9 @@ func outcomeOf(r Result) string {
 	if r.Acted > 0 {
 		add("acted on %d", r.Acted)
 	}
+	if r.Forgotten > 0 {
+		add("forgot %d", r.Forgotten)
+	}
 	if r.Evicted > 0 {
 		add("evicted %d", r.Evicted)
 	}
