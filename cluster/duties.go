@@ -76,6 +76,7 @@ func (l *leadership) runDuties() {
 	for {
 		sleep := l.tickWhileDue()
 		l.evictWhileOver()
+		l.forgetWhileOver()
 		l.boundTrail()
 		if now := l.node.clock.Mono(); now >= checkpoint {
 			checkpoint = now + checkpointInterval
@@ -133,13 +134,12 @@ func (l *leadership) untilTick() (sleep time.Duration) {
 func (l *leadership) evictWhileOver() {
 	n := l.node
 	for range dutiesInRow {
-		var all, ended int64
-		l.read(func(m *fsm.Machine) { all, ended = m.Bytes(), m.EndedBytes() })
-		if !n.evicts(all, ended) {
+		held := l.held()
+		if !n.evicts(held) {
 			return
 		}
 		limit := n.cfg.MemoryLimit
-		evict := fsm.Evict{Bytes: endedMax(limit, all-ended) - limit/evictPart}
+		evict := fsm.Evict{Bytes: endedMax(limit, held.all-held.ended) - limit/evictPart}
 		p, err := n.batcher.Propose(l.ctx, evict)
 		if err != nil {
 			if l.ctx.Err() == nil {
@@ -151,6 +151,35 @@ func (l *leadership) evictWhileOver() {
 			return
 		}
 	}
+}
+
+// forgetWhileOver forgets what is remembered of removed tasks and of claim requests
+// while it takes more than its share of the memory, or of what lasts leaves of it.
+func (l *leadership) forgetWhileOver() {
+	n := l.node
+	for range dutiesInRow {
+		held := l.held()
+		if !n.forgets(held) {
+			return
+		}
+		limit := n.cfg.MemoryLimit
+		forget := fsm.Forget{Bytes: rememberedMax(limit, held.lasting()) - limit/evictPart}
+		if _, err := n.batcher.Propose(l.ctx, forget); err != nil {
+			if l.ctx.Err() == nil {
+				n.logger.Warn("forgetting not written, trying again", "error", err)
+			}
+			return
+		}
+		if l.held().remembered == held.remembered {
+			return // claims that live keep the rest
+		}
+	}
+}
+
+// held returns what the state takes.
+func (l *leadership) held() (held stateBytes) {
+	l.read(func(m *fsm.Machine) { held = bytesOf(m) })
+	return held
 }
 
 // runOpenings wakes those who wait for a type when its rate limit lets tasks be

@@ -85,8 +85,8 @@ func TestDuty_evicts(t *testing.T) {
 		const limit = 4 << 20
 		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
 		leader := c.Leader()
-		ids := c.Propose(submitOf("mail", 2_500)).Result.Submitted
-		for range 3 {
+		ids := c.Propose(submitOf("mail", 5_000)).Result.Submitted
+		for range 5 {
 			claim := claimOf("w1", "mail")
 			claim.Limit = 1000
 			for _, held := range c.Propose(claim).Result.Claims {
@@ -101,6 +101,48 @@ func TestDuty_evicts(t *testing.T) {
 		}
 		if taskOf(leader, ids[0].Task.ID) != nil || taskOf(leader, ids[len(ids)-1].Task.ID) == nil {
 			t.Error("it was not the oldest that were evicted")
+		}
+		c.EnsureSame()
+	})
+}
+
+// What repeats need of removed tasks and of claim requests takes a quarter of the limit
+// at most: what was removed last is still remembered then, what was removed first is not,
+// and no submit is refused for it.
+func TestDuty_forgets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit, rounds = 2 << 20, 10
+		c := clustertest.New(t, 3, func(cfg *cluster.Config) { cfg.MemoryLimit = limit })
+		leader := c.Leader()
+		var completes []fsm.Complete
+		for range rounds {
+			submit := submitOf("mail", 1_000)
+			for i := range submit.Tasks {
+				submit.Tasks[i].RetentionMS = fsm.KeepNone
+			}
+			if _, err := leader.Propose(context.Background(), submit); err != nil {
+				t.Fatalf("submit: %v", err)
+			}
+			claim := claimOf("w1", "mail")
+			claim.Limit = 1000
+			for _, held := range c.Propose(claim).Result.Claims {
+				complete := fsm.Complete{Hold: fsm.Hold{ID: held.Task.ID, WorkerID: "w1", Token: held.Token}}
+				c.Propose(complete)
+				completes = append(completes, complete)
+			}
+		}
+		<-time.After(2 * time.Second)
+		var remembered int64
+		_, _ = leader.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) { remembered = m.RememberedBytes() })
+		if remembered == 0 || remembered > limit/4 {
+			t.Errorf("%d bytes are remembered, want some, at most %d", remembered, limit/4)
+		}
+		if r := c.Propose(completes[0]).Result; r.Code != fsm.CodeTaskNotFound {
+			t.Errorf("a repeat of the first complete is answered %+v, it should be forgotten", r)
+		}
+		if r := c.Propose(completes[len(completes)-1]).Result; !r.Repeated {
+			t.Errorf("a repeat of the last complete is answered %+v", r)
 		}
 		c.EnsureSame()
 	})

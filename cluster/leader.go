@@ -333,7 +333,7 @@ func (l *leadership) applied(m *fsm.Machine, a *fsm.Applied) {
 		l.waiters.NoteReady(a.Ready)
 	}
 	l.due.note(m.NextDue())
-	if l.node.evicts(m.Bytes(), m.EndedBytes()) {
+	if held := bytesOf(m); l.node.evicts(held) || l.node.forgets(held) {
 		l.due.hurry()
 	}
 	l.openings.note(m.NextOpening())

@@ -53,6 +53,7 @@ type fsmStats struct {
 	expiries      prometheus.Counter
 	requeues      prometheus.Counter
 	evictions     prometheus.Counter
+	forgotten     prometheus.Counter
 	removals      prometheus.Counter
 	wakes         prometheus.Counter
 }
@@ -65,10 +66,11 @@ func (s *fsmStats) applied(a *fsm.Applied, leading bool) {
 	if !leading {
 		return
 	}
-	expired, evicted := 0, 0
+	expired, evicted, forgotten := 0, 0, 0
 	for i := range a.Results {
 		expired += a.Results[i].Expired
 		evicted += a.Results[i].Evicted
+		forgotten += a.Results[i].Forgotten
 	}
 	add := func(c prometheus.Counter, n int) {
 		if n > 0 {
@@ -85,6 +87,7 @@ func (s *fsmStats) applied(a *fsm.Applied, leading bool) {
 	add(s.requeues, a.Requeued)
 	add(s.expiries, expired)
 	add(s.evictions, evicted)
+	add(s.forgotten, forgotten)
 	add(s.removals, a.Removed-evicted)
 }
 
@@ -146,6 +149,7 @@ func (s *nodeStats) makeCounters() {
 		{&f.expiries, "claimq_expiries_total", "Claims ended because their lease ran out"},
 		{&f.requeues, "claimq_requeues_total", "Tasks made pending again, or scheduled, by fail, release, retry or expiry"},
 		{&f.evictions, "claimq_evictions_total", "Ended tasks removed before their time because they took more than their share of the memory"},
+		{&f.forgotten, "claimq_forgotten_total", "Removed tasks and claim requests forgotten before their time because what is remembered took more than its share of the memory"},
 		{&f.removals, "claimq_removed_tasks_total", "Ended tasks removed when their retention was over"},
 		{&f.slotsRun, "claimq_schedule_runs_total", "Slots of schedules that submitted their task"},
 		{&f.slotsSkipped, "claimq_schedule_skips_total", "Slots of schedules that were passed over, as they were missed or the last task had not ended"},

@@ -71,10 +71,12 @@ type raftFSM struct {
 	applied atomic.Uint64
 	// bytes is the state's size by its own estimate, ended that of the tasks that
 	// have ended, and claims how many live.
-	bytes  atomic.Int64
-	ended  atomic.Int64
-	claims atomic.Int64
-	level  atomic.Uint32
+	bytes atomic.Int64
+	ended atomic.Int64
+	// remembered is that of what is remembered of removed tasks and of claim requests.
+	remembered atomic.Int64
+	claims     atomic.Int64
+	level      atomic.Uint32
 	// sinceBytes and sinceCommands count the log applied since the snapshot.
 	sinceBytes    atomic.Int64
 	sinceCommands atomic.Int64
@@ -224,10 +226,16 @@ func (f *raftFSM) applyLocked(index uint64, data []byte, replay bool) (fsm.Appli
 func (f *raftFSM) noteLocked(index uint64) {
 	f.bytes.Store(f.machine.Bytes())
 	f.ended.Store(f.machine.EndedBytes())
+	f.remembered.Store(f.machine.RememberedBytes())
 	f.claims.Store(int64(f.machine.ClaimCount()))
 	f.level.Store(f.machine.Level())
 	f.applied.Store(index)
 	f.wake(index)
+}
+
+// held returns what the state takes. Its numbers may be of neighbouring entries.
+func (f *raftFSM) held() stateBytes {
+	return stateBytes{f.bytes.Load(), f.ended.Load(), f.remembered.Load()}
 }
 
 // StoreConfiguration moves the applied index over a configuration entry, which

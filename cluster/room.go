@@ -8,11 +8,13 @@ import (
 
 // What may take how much of the memory limit, as parts of it: a fourth, and so on.
 const (
-	// Ended tasks may take this part. What is above it is evicted, and evictPart of
-	// the limit more, so that it is not done for each.
-	endedPart = 4
-	evictPart = 64
-	// They make way, down to evictPart, when the whole state comes this near to the
+	// Ended tasks may take this part, and so may what is remembered of removed tasks
+	// and of claim requests. What is above it goes, and evictPart of the limit more,
+	// so that it is not done for each.
+	endedPart      = 4
+	rememberedPart = 4
+	evictPart      = 64
+	// They make way, ended tasks first, down to evictPart, when the whole state comes this near to the
 	// limit: so they are never the reason to refuse a submit.
 	aheadPart = 16
 	// strainPart is how far the state may be above the limit, by what goes on there:
@@ -20,10 +22,26 @@ const (
 	strainPart = 8
 )
 
-// evicts reports whether ended tasks are to be evicted from a state that takes all
-// bytes, ended of them for ended tasks.
-func (n *Node) evicts(all, ended int64) bool {
-	return ended > endedMax(n.cfg.MemoryLimit, all-ended) && n.checkLevel(fsm.Evict{}) == nil
+// stateBytes is what the state takes by its own estimate.
+type stateBytes struct {
+	all, ended, remembered int64 // the latter two are parts of all
+}
+
+func bytesOf(m *fsm.Machine) stateBytes {
+	return stateBytes{m.Bytes(), m.EndedBytes(), m.RememberedBytes()}
+}
+
+// lasting is what neither an eviction nor forgetting can make less.
+func (s stateBytes) lasting() int64 { return s.all - s.ended - s.remembered }
+
+// evicts reports whether ended tasks are to be evicted.
+func (n *Node) evicts(s stateBytes) bool {
+	return s.ended > endedMax(n.cfg.MemoryLimit, s.all-s.ended) && n.checkLevel(fsm.Evict{}) == nil
+}
+
+// forgets reports whether what is remembered is to be forgotten before its time.
+func (n *Node) forgets(s stateBytes) bool {
+	return s.remembered > rememberedMax(n.cfg.MemoryLimit, s.lasting()) && n.checkLevel(fsm.Forget{}) == nil
 }
 
 // endedMax returns how many bytes ended tasks may take beside those that the rest
@@ -33,15 +51,22 @@ func endedMax(limit, rest int64) int64 {
 	return max(min(limit/endedPart, room), limit/evictPart)
 }
 
+// rememberedMax returns how many bytes may be remembered of removed tasks and of claim
+// requests beside what lasts.
+func rememberedMax(limit, lasting int64) int64 {
+	room := limit - limit/aheadPart - limit/evictPart - lasting
+	return max(min(limit/rememberedPart, room), limit/evictPart)
+}
+
 // memoryFull returns an *fsm.Overload if the memory limit is reached: what can be
 // evicted does not count, unless it is not evicted for long. strained asks for what
 // goes on there.
 func (n *Node) memoryFull(strained bool) error {
-	all, limit := n.fsm.bytes.Load(), n.cfg.MemoryLimit
+	held, limit := n.fsm.held(), n.cfg.MemoryLimit
+	all, lasting := held.all, held.lasting()
 	if all <= limit {
 		return nil
 	}
-	lasting := all - n.fsm.ended.Load()
 	if n.checkLevel(fsm.Evict{}) != nil {
 		lasting = all
 	}
@@ -50,7 +75,7 @@ func (n *Node) memoryFull(strained bool) error {
 	}
 	return &fsm.Overload{
 		Bound: fsm.BoundMemory,
-		Text:  fmt.Sprintf("the tasks take %d bytes of memory, %d without those that have ended; memory_limit is %d", all, lasting, limit),
+		Text:  fmt.Sprintf("the tasks take %d bytes of memory, %d without what goes by itself; memory_limit is %d", all, lasting, limit),
 	}
 }
 

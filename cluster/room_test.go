@@ -26,18 +26,20 @@ func TestNode_memoryFull(t *testing.T) {
 	t.Parallel()
 	const limit = 800
 	for _, c := range []struct {
-		name       string
-		all, ended int64
-		level      uint32
-		full       bool // for submits
-		strained   bool // for follow-ups
+		name                   string
+		all, ended, remembered int64
+		level                  uint32
+		full                   bool // for submits
+		strained               bool // for follow-ups
 	}{
-		{"at the limit", 800, 0, fsm.FeatureLevel, false, false},
-		{"over it", 801, 0, fsm.FeatureLevel, true, false},
-		{"over it for ended tasks", 801, 1, fsm.FeatureLevel, false, false},
-		{"ended tasks that cannot be evicted", 801, 700, 1, true, false},
-		{"follow-ups to the last", 900, 0, fsm.FeatureLevel, true, false},
-		{"eviction does not keep up", 901, 900, fsm.FeatureLevel, true, true},
+		{"at the limit", 800, 0, 0, fsm.FeatureLevel, false, false},
+		{"over it", 801, 0, 0, fsm.FeatureLevel, true, false},
+		{"over it for ended tasks", 801, 1, 0, fsm.FeatureLevel, false, false},
+		{"ended tasks that cannot be evicted", 801, 700, 0, 1, true, false},
+		{"follow-ups to the last", 900, 0, 0, fsm.FeatureLevel, true, false},
+		{"eviction does not keep up", 901, 900, 0, fsm.FeatureLevel, true, true},
+		{"over it for what is remembered", 801, 0, 1, fsm.FeatureLevel, false, false},
+		{"remembered and not forgotten", 801, 0, 700, 1, true, false},
 	} {
 		n, err := newNode(Config{NodeID: "n", MemoryLimit: limit}.withDefaults(), Parts{})
 		if err != nil {
@@ -45,6 +47,7 @@ func TestNode_memoryFull(t *testing.T) {
 		}
 		n.fsm.bytes.Store(c.all)
 		n.fsm.ended.Store(c.ended)
+		n.fsm.remembered.Store(c.remembered)
 		n.fsm.level.Store(c.level)
 		submit := fsm.Submit{Tasks: make([]fsm.NewTask, 1)}
 		for _, cmd := range []fsm.Command{submit, fsm.SetSchedule{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}, submit}}} {

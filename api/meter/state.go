@@ -30,6 +30,8 @@ var (
 	bytesDesc  = prometheus.NewDesc("claimq_state_bytes", "Estimated memory of the state.", nil, nil)
 	endedDesc  = prometheus.NewDesc("claimq_ended_bytes",
 		"Estimated memory of the tasks that have ended; past a quarter of the state's limit the oldest are evicted.", nil, nil)
+	rememberedDesc = prometheus.NewDesc("claimq_remembered_bytes",
+		"Estimated memory of what is remembered of removed tasks and of claim requests; past a quarter of the state's limit the oldest is forgotten.", nil, nil)
 	oldestDesc     = prometheus.NewDesc("claimq_oldest_pending_age_seconds", "Age of the oldest pending task, 0 if there is none.", nil, nil)
 	trailDesc      = prometheus.NewDesc("claimq_trail_bytes", "Bytes of events in the trail.", nil, nil)
 	trailLimitDesc = prometheus.NewDesc("claimq_trail_limit_bytes", "Bytes of events past which the oldest leave the trail.", nil, nil)
@@ -53,7 +55,7 @@ func newStateCollector(of *Sources) *stateCollector {
 type stateView struct {
 	stats                fsm.Stats
 	types                []fsm.TypeView
-	endedBytes           int64
+	ended, remembered    int64 // bytes
 	trailBytes, trailAge int64
 	trailLimit           int64
 	schedules            int
@@ -62,7 +64,7 @@ type stateView struct {
 
 func (v *stateView) read(m *fsm.Machine, now fsm.Stamp) {
 	v.stats, v.types = m.Stats(now), m.Types(now)
-	v.endedBytes, v.trailLimit = m.EndedBytes(), m.TrailBounds().Bytes
+	v.ended, v.remembered, v.trailLimit = m.EndedBytes(), m.RememberedBytes(), m.TrailBounds().Bytes
 	var oldest int64
 	if v.trailBytes, oldest = m.TrailStats(); oldest != 0 {
 		v.trailAge = max(now.T-oldest, 0)
@@ -76,7 +78,7 @@ func (v *stateView) read(m *fsm.Machine, now fsm.Stamp) {
 // Describe implements prometheus.Collector.
 func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		tasksDesc, typesDesc, waitDesc, rateDesc, pausedDesc, bytesDesc, endedDesc, oldestDesc,
+		tasksDesc, typesDesc, waitDesc, rateDesc, pausedDesc, bytesDesc, endedDesc, rememberedDesc, oldestDesc,
 		trailDesc, trailLimitDesc, trailAgeDesc, schedulesDesc, lateDesc,
 	} {
 		ch <- d
@@ -99,7 +101,8 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	g := gauges(ch)
 	g.set(bytesDesc, float64(v.stats.Bytes))
-	g.set(endedDesc, float64(v.endedBytes))
+	g.set(endedDesc, float64(v.ended))
+	g.set(rememberedDesc, float64(v.remembered))
 	g.set(oldestDesc, float64(v.stats.OldestPendingAgeMS)/1000)
 	g.set(trailDesc, float64(v.trailBytes))
 	g.set(trailLimitDesc, float64(v.trailLimit))
