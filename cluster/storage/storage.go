@@ -53,7 +53,7 @@ const (
 	logFileName       = "raft.db"
 	snapshotsRetained = 2
 
-	cacheBytesDefault   = 64 << 20
+	cacheBytesDefault   = 32 << 20
 	slowCallMaxDefault  = 10 * time.Second
 	boltFileLockTimeout = time.Second
 )
@@ -66,7 +66,7 @@ type Config struct {
 	// took too long, or the first damage that was read. In production it ends
 	// the process and never returns: nothing is ever retried. Required.
 	Fatal func(error)
-	// CacheBytesMax bounds the log cache, in bytes; 0 means 64 MiB. Too small and
+	// CacheBytesMax bounds the log cache, in bytes; 0 means 32 MiB. Too small and
 	// entries are read back from disk for each follower and to apply them.
 	CacheBytesMax int64
 	// ObserveFsync, if not nil, gets how long each append to the log took until

@@ -131,7 +131,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 	nodeConfig.JoinKeys, joinKeys.check = joinKeys.keys, nodeConfig.CheckJoinKeys
 	// From here on, for the node may wait long for others, who refuse it perhaps.
 	defer watchFiles(certificates.look, joinKeys.look)()
-	tuneGC(a, nodeConfig.MemoryLimit)
+	defer tuneGC(a, nodeConfig.MemoryLimit)()
 	node, err := cluster.Open(ctx, nodeConfig)
 	if err != nil {
 		return fmt.Errorf("start node %s: %w", cfg.NodeID, err)
