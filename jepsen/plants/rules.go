@@ -35,7 +35,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "gone-key-free", What: "the key of a removed task is given anew at once", Rows: "3/retention_ms_0",
-			edits: []edit{{"fsm/gone.go", "		m.goneKeys[name] = id\n", "		m.goneKeys[name+\"?\"] = id\n"}},
+			edits: []edit{{"fsm/gone.go", "		m.goneKeys.Add(name, id)\n", "		m.goneKeys.Add(name+\"?\", id)\n"}},
 		},
 		{
 			Name: "retry-takes-gone-key", What: "a retry takes the key of a removed task that is remembered", Rows: "8/retry_key_remembered",
