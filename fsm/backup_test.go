@@ -177,9 +177,12 @@ func TestGraft(t *testing.T) {
 	} {
 		test.g.Nodes = nodes
 		got := grafted(t, m, test.g)
-		test.want.Index, test.want.NextRequest, test.want.Trail, test.want.Chain = old.Index, old.NextRequest, old.Trail, old.Chain
+		test.want.Index, test.want.NextRequest, test.want.Chain = old.Index, old.NextRequest, old.Chain
 		if diff := cmp.Diff(test.want, got.header); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
+		}
+		if diff := cmp.Diff(m.trail.header, got.trail.header); diff != "" {
+			t.Errorf("%s: the trail: %s", test.name, diff)
 		}
 		if diff := cmp.Diff(nodes, got.Nodes()); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)

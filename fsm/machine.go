@@ -116,8 +116,6 @@ type header struct {
 	NextToken   uint64
 	NextRequest uint64 // sequence number of claim requests
 
-	Trail trailHeader
-
 	Chain uint64 // that of the entries applied, as package cluster makes it
 
 	JoinTokens []*JoinToken // the oldest first, at most joinTokensMax; neither slice nor tokens change in place

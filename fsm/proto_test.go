@@ -154,12 +154,12 @@ func (s schema) value(field schemaField, typ protowire.Type, b []byte, seen map[
 var (
 	fullHeader = header{
 		Index: 1000, Ahead: 70_000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9,
-		Trail: trailHeader{
-			Bounds: SetTrail{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: EventPos{Index: 1000, Sub: math.MaxUint32},
-			Gone: EventPos{Index: 500, Sub: 1}, End: math.MaxUint64,
-		},
 		Chain:      math.MaxUint64,
 		JoinTokens: []*JoinToken{{Hash: tokenHash("one"), CreatedAt: 1_780_000_000_000, ExpiresAt: 1_780_003_600_000, Uses: 2, UsedBy: []string{fullNode.UUID}}},
+	}
+	fullTrailHeader = trailHeader{
+		Bounds: trailBounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: EventPos{Index: 1000, Sub: math.MaxUint32},
+		Gone: EventPos{Index: 500, Sub: 1}, End: math.MaxUint64,
 	}
 	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5, trail: 6, schedules: 7}
 	fullThen   = Then{
@@ -219,7 +219,7 @@ var (
 // fullRecords returns the full records as the snapshot has them, by kind.
 func fullRecords() map[recordKind][]byte {
 	return map[recordKind][]byte{
-		recordHeader:   appendHeaderRecord(nil, &fullHeader, fullCounts),
+		recordHeader:   appendHeaderRecord(nil, &fullHeader, &fullTrailHeader, fullCounts),
 		recordTask:     appendTaskRecord(nil, &fullTask),
 		recordRequest:  appendRequestRecord(nil, 8, &fullRequest),
 		recordNode:     appendNodeRecord(nil, fullNode),
@@ -297,7 +297,7 @@ func TestProto_EnumsAreTheConstants(t *testing.T) {
 // field that is added cannot be left out of the formats.
 func TestFullValues_HaveNoZeroField(t *testing.T) {
 	t.Parallel()
-	values := []any{fullStamp, fullHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullTrail, fullSchedule, fullHash}
+	values := []any{fullStamp, fullHeader, fullTrailHeader, fullCounts, fullTask, fullRequest, fullNode, fullType, fullGone, fullTrail, fullSchedule, fullHash}
 	kindsSeen := map[kind]bool{}
 	for _, c := range fullCommands() {
 		values = append(values, c)
@@ -357,9 +357,9 @@ func TestRecords_RoundTrip(t *testing.T) {
 			t.Errorf("%v (-encoded +decoded):\n%s", kind, diff)
 		}
 	}
-	check(recordHeader, []any{fullHeader, fullCounts}, func(r *fieldReader) any {
-		h, n := decodeHeaderRecord(r)
-		return []any{h, n}
+	check(recordHeader, []any{fullHeader, fullTrailHeader, fullCounts}, func(r *fieldReader) any {
+		h, of, n := decodeHeaderRecord(r)
+		return []any{h, of, n}
 	})
 	check(recordTask, &fullTask, func(r *fieldReader) any { return decodeTaskRecord(r, names) })
 	check(recordRequest, []any{uint64(8), &fullRequest}, func(r *fieldReader) any {
@@ -372,7 +372,7 @@ func TestRecords_RoundTrip(t *testing.T) {
 		id, g := decodeGoneRecord(r, names)
 		return []any{id, g}
 	})
-	check(recordTrail, fullTrail, func(r *fieldReader) any { return decodeTrailRecord(r).trailBytes })
+	check(recordTrail, fullTrail, func(r *fieldReader) any { return decodeTrailRecord(&r.Reader).trailBytes })
 	check(recordSchedule, &fullSchedule, func(r *fieldReader) any { return decodeScheduleRecord(r) })
 	check(recordEnd, []any{fullCounts, fullHash}, func(r *fieldReader) any {
 		n, hash := decodeEndRecord(r)

@@ -61,7 +61,9 @@ func (m *Machine) rebuildRest() error {
 	for _, v := range m.schedules {
 		m.includeSchedule(v)
 	}
-	if problem := m.indexTrail(); problem != "" {
+	h := &m.header
+	most := limits{Moment: h.moment(), T: h.Stamp.T, NextID: h.NextID, NextToken: h.NextToken}
+	if problem := m.trail.index(most); problem != "" {
 		return fmt.Errorf("trail: %s: %w", problem, ErrCorrupt)
 	}
 	m.noted, m.notedGone = nil, nil // nobody waits for what was there

@@ -30,7 +30,7 @@ func stepsRecords() (parent, first, second Task) {
 func readTasks(records ...[]byte) (*Machine, error) {
 	h := header{Index: 1, Level: FeatureLevel, NextID: 10, NextToken: 10, NextRequest: 10}
 	return ReadSnapshot(bytes.NewReader(joinSnapshot(seal([]rawChunk{
-		{recordHeader, [][]byte{appendHeaderRecord(nil, &h, recordCounts{})}}, {recordTask, records}, {recordEnd, [][]byte{nil}},
+		{recordHeader, [][]byte{appendHeaderRecord(nil, &h, &trailHeader{}, recordCounts{})}}, {recordTask, records}, {recordEnd, [][]byte{nil}},
 	}))))
 }
 

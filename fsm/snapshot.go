@@ -87,7 +87,7 @@ func (s *Snapshot) counts() recordCounts {
 // until the next.
 func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 	return func(yield func(recordKind, []byte) bool) {
-		b := appendHeaderRecord(nil, &s.header, s.counts())
+		b := appendHeaderRecord(nil, &s.header, &s.trail.header, s.counts())
 		if !yield(recordHeader, b) {
 			return
 		}
@@ -131,7 +131,7 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 				return
 			}
 		}
-		if !s.trail.records(b, yield) {
+		if !s.trail.records(b, func(record []byte) bool { return yield(recordTrail, record) }) {
 			return
 		}
 		for _, v := range s.schedules {

@@ -45,7 +45,7 @@ func (b *stateBuilder) gone(id uint64, g *gone) error {
 	return nil
 }
 
-func (b *stateBuilder) trail(c *trailChunk) { b.m.trail.chunks = append(b.m.trail.chunks, c) }
+func (b *stateBuilder) trail(c *trailChunk) { b.m.trail.load(c) }
 
 // finish builds what is derived of all records but those of most tasks, which is
 // there.

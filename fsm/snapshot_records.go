@@ -106,7 +106,7 @@ func (s *snapshotReader) record(kind recordKind, record []byte) error {
 }
 
 func (s *snapshotReader) header(r *fieldReader) error {
-	s.m.header, s.want = decodeHeaderRecord(r)
+	s.m.header, s.m.trail.header, s.want = decodeHeaderRecord(r)
 	h := &s.m.header
 	switch {
 	case r.Err != nil:
@@ -218,6 +218,21 @@ func (s *snapshotReader) gone(r *fieldReader) error {
 	s.lastGone = id
 	s.got.gone++
 	return s.keep.gone(id, g)
+}
+
+// trail takes a chunk of the trail. What is in it is looked at by rebuildRest.
+func (s *snapshotReader) trail(r *fieldReader) error {
+	c, err := readChunk(&r.Reader)
+	switch {
+	case err != nil:
+		return err
+	case s.got.trail > 0 && c.start != s.trailEnd:
+		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.start, s.trailEnd)
+	}
+	s.trailEnd = c.end()
+	s.got.trail++
+	s.keep.trail(c)
+	return nil
 }
 
 func (s *snapshotReader) end(r *fieldReader) error {

@@ -84,9 +84,9 @@ func seal(chunks []rawChunk) []rawChunk {
 	for i, c := range chunks {
 		for j, record := range c.records {
 			r := fieldsOf(record)
-			switch h, _ := decodeHeaderRecord(&r); {
+			switch h, of, _ := decodeHeaderRecord(&r); {
 			case c.kind == recordHeader && r.Err == nil:
-				chunks[i].records[j] = appendHeaderRecord(nil, &h, n)
+				chunks[i].records[j] = appendHeaderRecord(nil, &h, &of, n)
 			case c.kind == recordEnd:
 				chunks[i].records[j] = appendEndRecord(nil, n, hash.sum())
 			}
@@ -181,8 +181,10 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 	same := func(*Task) {}
 	h := header{Index: 1, NextID: 10, NextToken: 10, NextRequest: 10}
 	one := func(kind recordKind, records ...[]byte) rawChunk { return rawChunk{kind, records} }
-	head := func() rawChunk { return one(recordHeader, appendHeaderRecord(nil, &h, recordCounts{})) }
-	headOf := func(h header) rawChunk { return one(recordHeader, appendHeaderRecord(nil, &h, recordCounts{})) }
+	head := func() rawChunk { return one(recordHeader, appendHeaderRecord(nil, &h, &trailHeader{}, recordCounts{})) }
+	headOf := func(h header) rawChunk {
+		return one(recordHeader, appendHeaderRecord(nil, &h, &trailHeader{}, recordCounts{}))
+	}
 	end := func() rawChunk { return one(recordEnd, nil) }
 	node := func(uuid string) []byte { return appendNodeRecord(nil, NodeRecord{UUID: uuid}) }
 	tasks := func(records ...[]byte) []rawChunk { return []rawChunk{head(), one(recordTask, records...), end()} }

@@ -121,25 +121,25 @@ const (
 	taskEventsMax   = 100
 )
 
-// Events returns a part of the trail, oldest first. It looks at a bounded
+// events returns a part of the trail, oldest first. It looks at a bounded
 // number of events, so it may have few with More set. It finds its first one in
 // O(log chunks) and one chunk. Without After it begins with the oldest that is
-// kept; an After past the newest event finds nothing.
-func (m *Machine) Events(q EventQuery) EventPage {
-	h := &m.header.Trail
+// kept; an After past the newest event finds nothing. none is where the next entry's first event will be.
+func (t *trail) events(q EventQuery, none EventPos) EventPage {
+	h := &t.header
 	page := EventPage{Next: q.After}
 	switch {
 	case q.After == (EventPos{}):
 	case q.After.compare(h.Gone) < 0:
-		page.Gone, page.Oldest = true, m.oldestEvent()
+		page.Gone, page.Oldest = true, t.oldest(none)
 		return page
 	}
 	if q.After.compare(h.Newest) >= 0 {
 		return page
 	}
 	limit, looked := min(max(q.Limit, 1), eventLimitMax), 0
-	for i := m.trail.chunkBehind(q.After); i < len(m.trail.chunks); i++ {
-		c := m.trail.chunks[i]
+	for i := t.chunkBehind(q.After); i < len(t.chunks); i++ {
+		c := t.chunks[i]
 		var e rawEvent
 		for offset := c.offsetBehind(q.After); c.read(offset, &e); offset += e.size {
 			if looked == eventsLookedMax || len(page.Events) == limit {
@@ -168,37 +168,32 @@ func (t *trail) chunkBehind(after EventPos) int {
 	return i
 }
 
-// oldestEvent returns the place of the oldest event that is kept; of none, where
-// the next entry's first will be.
-func (m *saved) oldestEvent() EventPos {
-	if len(m.trail.chunks) == 0 {
-		return EventPos{Index: m.moment() + 1}
+// oldest returns the place of the oldest event that is kept, none if there is none.
+func (t *trail) oldest(none EventPos) EventPos {
+	if len(t.chunks) == 0 {
+		return none
 	}
-	return m.trail.chunks[0].base.EventPos
+	return t.chunks[0].base.EventPos
 }
 
-// NewestEvent returns the place of the newest event, whether or not it is still
-// kept; the zero EventPos if there was none yet.
-func (m *Machine) NewestEvent() EventPos { return m.header.Trail.Newest }
-
-// TrailStats returns how many bytes of events are kept, and the time of the oldest
+// stats returns how many bytes of events are kept, and the time of the oldest
 // of them, by T; both are 0 if none is.
-func (m *Machine) TrailStats() (bytes, oldestT int64) {
-	if len(m.trail.chunks) == 0 {
+func (t *trail) stats() (bytes, oldestT int64) {
+	if len(t.chunks) == 0 {
 		return 0, 0
 	}
-	oldest := m.trail.chunks[0]
-	return int64(m.header.Trail.End - oldest.start), oldest.base.t
+	oldest := t.chunks[0]
+	return int64(t.header.End - oldest.start), oldest.base.t
 }
 
-// TaskEvents returns the last 100 events of the task that are kept, oldest
+// taskEvents returns the last 100 events of the task that are kept, oldest
 // first; of a removed task too. It follows the task's events from its newest
 // one back: O(log chunks) each, whatever else is in the trail.
-func (m *Machine) TaskEvents(id uint64) []Event {
+func (t *trail) taskEvents(id uint64) []Event {
 	var events []Event
-	end := m.trail.last.get(id)
+	end := t.last.get(id)
 	for end != 0 && len(events) < taskEventsMax {
-		c := m.trail.chunkOf(end - 1)
+		c := t.chunkOf(end - 1)
 		if c == nil { // it is kept no more
 			break
 		}
@@ -280,11 +275,10 @@ func ParseEventKind(name string) (k EventKind, ok bool) {
 	return 0, false
 }
 
-// TrailBounds returns what bounds the trail: 64 MiB and 24 hours until a
-// SetTrail says otherwise.
-func (m *Machine) TrailBounds() SetTrail {
-	if m.header.Trail.Bounds == (SetTrail{}) {
-		return SetTrail{Bytes: defaultTrailBytes, AgeMS: defaultTrailAgeMS}
+// bounds returns what bounds the trail: 64 MiB and 24 hours until others are set.
+func (t *trail) bounds() trailBounds {
+	if t.header.Bounds == (trailBounds{}) {
+		return trailBounds{Bytes: defaultTrailBytes, AgeMS: defaultTrailAgeMS}
 	}
-	return m.header.Trail.Bounds
+	return t.header.Bounds
 }

@@ -116,8 +116,8 @@ func trailMachine(t *testing.T) *Machine {
 		h.do(Fail{Hold: Hold{ID: 2*id + 1, WorkerID: "w1"}, Error: "no route"})
 		h.do(Cancel{ID: id + 2})
 	}
-	if len(h.m.trail.chunks) < 3 || h.m.header.Trail.Gone == (EventPos{}) {
-		t.Fatalf("%d chunks are not enough, or nothing is gone: %+v", len(h.m.trail.chunks), h.m.header.Trail)
+	if len(h.m.trail.chunks) < 3 || h.m.trail.header.Gone == (EventPos{}) {
+		t.Fatalf("%d chunks are not enough, or nothing is gone: %+v", len(h.m.trail.chunks), h.m.trail.header)
 	}
 	return h.m
 }
@@ -172,9 +172,9 @@ func TestReadSnapshot_RefusesTheWrongTrail(t *testing.T) {
 		"a chunk is missing":            func(m *Machine) { m.trail.chunks = m.trail.chunks[:len(m.trail.chunks)-1] },
 		"a chunk in the middle":         func(m *Machine) { m.trail.chunks = append(m.trail.chunks[:1:1], m.trail.chunks[2:]...) },
 		"all chunks are missing":        func(m *Machine) { m.trail.chunks = nil },
-		"the first chunks are missing":  func(m *Machine) { m.header.Trail.Gone = m.trail.chunks[0].newest },
-		"the end is elsewhere":          func(m *Machine) { m.header.Trail.End++ },
-		"the newest event is another":   func(m *Machine) { m.header.Trail.Newest.Sub++ },
+		"the first chunks are missing":  func(m *Machine) { m.trail.header.Gone = m.trail.chunks[0].newest },
+		"the end is elsewhere":          func(m *Machine) { m.trail.header.End++ },
+		"the newest event is another":   func(m *Machine) { m.trail.header.Newest.Sub++ },
 		"it goes past the state":        func(m *Machine) { m.header.Index = m.trail.chunks[0].base.Index },
 		"it is told before its time":    func(m *Machine) { m.header.Stamp.T = m.trail.chunks[0].base.t },
 		"its times go back":             func(m *Machine) { m.trail.chunks[1].base.t -= 1_000_000 },
@@ -184,8 +184,8 @@ func TestReadSnapshot_RefusesTheWrongTrail(t *testing.T) {
 		"its first event is elsewhere":  func(m *Machine) { m.trail.chunks[0].base.Sub++ },
 		"events are cut off":            func(m *Machine) { c := m.trail.chunks[0]; c.events = c.events[:len(c.events)-1] },
 		"an event leads nowhere":        leadNowhere,
-		"bounds that are not":           func(m *Machine) { m.header.Trail.Bounds.AgeMS = -1 },
-		"events, where there never was": func(m *Machine) { m.header.Trail = trailHeader{} },
+		"bounds that are not":           func(m *Machine) { m.trail.header.Bounds.AgeMS = -1 },
+		"events, where there never was": func(m *Machine) { m.trail.header = trailHeader{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

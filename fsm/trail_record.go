@@ -11,17 +11,18 @@ import (
 // trailView is the trail as it was captured: what its chunks hold by then. The
 // last one may be added to since.
 type trailView struct {
-	full []*trailChunk
-	open trailBytes // the last one; without events if there is none
+	header trailHeader
+	full   []*trailChunk
+	open   trailBytes // the last one; without events if there is none
 }
 
 // view captures the trail in O(chunks): no events are copied.
 func (t *trail) view() trailView {
 	if len(t.chunks) == 0 {
-		return trailView{}
+		return trailView{header: t.header}
 	}
 	last := len(t.chunks) - 1
-	return trailView{full: slices.Clone(t.chunks[:last]), open: t.chunks[last].trailBytes}
+	return trailView{header: t.header, full: slices.Clone(t.chunks[:last]), open: t.chunks[last].trailBytes}
 }
 
 // len returns how many chunks there are.
@@ -48,38 +49,49 @@ func (v *trailView) all() func(yield func(*trailBytes) bool) {
 
 // records yields the record of every chunk until yield returns false; then it
 // does, too. It writes them to b.
-func (v *trailView) records(b []byte, yield func(recordKind, []byte) bool) bool {
+func (v *trailView) records(b []byte, yield func(record []byte) bool) bool {
 	for c := range v.all() {
-		if b = appendTrailRecord(b[:0], c); !yield(recordTrail, b) {
+		if b = appendTrailRecord(b[:0], c); !yield(b) {
 			return false
 		}
 	}
 	return true
 }
 
+// hashing is how a view's records are hashed.
+type hashing interface {
+	// sumOf returns the sum of the record.
+	sumOf(record []byte) [16]byte
+	// addSum adds it to the hash.
+	addSum(sum [16]byte)
+	// isDue reports whether the chunk of that number is hashed again, which has not
+	// changed.
+	isDue(number uint64) bool
+	// noted is told of a full chunk that was hashed.
+	noted()
+}
+
 // addTo adds the trail's records to the hash. Chunks that are full are hashed
 // once, and when it is their turn, by where they start; it returns how many of
 // the latter have another hash than they had.
-func (v *trailView) addTo(hash *stateHash, turn hashTurn, breaks *breaks) (rotten int) {
+func (v *trailView) addTo(hash hashing) (rotten int) {
 	var b []byte
 	for _, c := range v.full {
 		sum := c.sum.Load()
-		if sum == nil || turn.has(c.start/trailChunkBytes) {
-			var one stateHash
+		if sum == nil || hash.isDue(c.start/trailChunkBytes) {
 			b = appendTrailRecord(b[:0], &c.trailBytes)
-			one.add(recordTrail, b)
-			got := one.sum()
+			got := hash.sumOf(b)
 			if sum != nil && got != *sum {
 				rotten++
 			}
 			sum = &got
 			c.sum.Store(sum)
-			breaks.noted()
+			hash.noted()
 		}
 		hash.addSum(*sum)
 	}
 	if len(v.open.events) > 0 {
-		hash.add(recordTrail, appendTrailRecord(b[:0], &v.open))
+		hash.addSum(hash.sumOf(appendTrailRecord(b[:0], &v.open)))
 	}
 	return rotten
 }
@@ -94,7 +106,7 @@ func appendTrailRecord(b []byte, c *trailBytes) []byte {
 	return wire.PutBytes(b, 7, c.events)
 }
 
-func decodeTrailRecord(r *fieldReader) *trailChunk {
+func decodeTrailRecord(r *wire.Reader) *trailChunk {
 	c := &trailChunk{}
 	for r.Next() {
 		switch r.Num {
@@ -132,7 +144,7 @@ func appendTrailHeader(b []byte, h *trailHeader) []byte {
 }
 
 // decodeTrailHeader reads the field, one of appendTrailHeader's.
-func decodeTrailHeader(r *fieldReader, h *trailHeader) {
+func decodeTrailHeader(r *wire.Reader, h *trailHeader) {
 	switch r.Num {
 	case 15:
 		h.Bounds.Bytes = r.Int64()
@@ -153,27 +165,33 @@ func decodeTrailHeader(r *fieldReader, h *trailHeader) {
 	}
 }
 
-// trail takes a chunk of the trail. What is in it is looked at by indexTrail.
-func (s *snapshotReader) trail(r *fieldReader) error {
+// readChunk reads a chunk's record. What is in it is looked at by index.
+func readChunk(r *wire.Reader) (*trailChunk, error) {
 	c := decodeTrailRecord(r)
 	switch {
 	case r.Err != nil:
-		return r.Err
+		return nil, r.Err
 	case len(c.events) == 0 || len(c.events) > trailChunkBytes || c.start > math.MaxUint64-trailChunkBytes:
-		return fmt.Errorf("%w: %d bytes of events at %d", ErrCorrupt, len(c.events), c.start)
-	case s.got.trail > 0 && c.start != s.trailEnd:
-		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.start, s.trailEnd)
+		return nil, fmt.Errorf("%w: %d bytes of events at %d", wire.ErrCorrupt, len(c.events), c.start)
 	}
-	s.trailEnd = c.end()
-	s.got.trail++
-	s.keep.trail(c)
-	return nil
+	return c, nil
 }
 
-// indexTrail builds what is derived of the trail. It returns what is wrong with
+// load adds a chunk that was read, behind the others.
+func (t *trail) load(c *trailChunk) { t.chunks = append(t.chunks, c) }
+
+// limits are what no event of a state can be past.
+type limits struct {
+	Moment    uint64 // where its newest entry's events are
+	T         int64
+	NextID    uint64
+	NextToken uint64
+}
+
+// index builds what is derived of the header and the chunks. It returns what is wrong with
 // it, "" if nothing is: each event must be one that Apply could have told.
-func (m *saved) indexTrail() (problem string) {
-	t, h := &m.trail, &m.header.Trail
+func (t *trail) index(most limits) (problem string) {
+	h := &t.header
 	t.last = newLastEvents()
 	newest, newestT, end := h.Gone, int64(math.MinInt64), h.End
 	for i, c := range t.chunks {
@@ -184,11 +202,11 @@ func (m *saved) indexTrail() (problem string) {
 			switch {
 			case first && e.EventPos != c.base.EventPos:
 				return "a chunk has another first event than it says"
-			case e.compare(newest) <= 0 || e.Index > m.moment() || e.t < newestT || e.t > m.header.Stamp.T:
+			case e.compare(newest) <= 0 || e.Index > most.Moment || e.t < newestT || e.t > most.T:
 				return "its events are out of order"
-			case e.kind.String() == "" || e.task >= m.header.NextID || e.token >= m.header.NextToken:
+			case e.kind.String() == "" || e.task >= most.NextID || e.token >= most.NextToken:
 				return "it tells of what never was"
-			case !m.followsLast(&e, at):
+			case !t.followsLast(&e, at):
 				return "an event does not lead to the one before"
 			}
 			newest, newestT, first = e.EventPos, e.t, false
@@ -210,13 +228,13 @@ func (m *saved) indexTrail() (problem string) {
 
 // followsLast notes that the event is its task's newest, and reports whether it
 // leads to the one before.
-func (m *saved) followsLast(e *rawEvent, at uint64) bool {
+func (t *trail) followsLast(e *rawEvent, at uint64) bool {
 	if e.task == 0 {
 		return e.before == 0
 	}
-	last := m.trail.last.swap(e.task, at+1)
+	last := t.last.swap(e.task, at+1)
 	if last != 0 {
 		return e.before == at+1-last
 	}
-	return e.before <= at && (e.before == 0 || at-e.before < m.trail.chunks[0].start)
+	return e.before <= at && (e.before == 0 || at-e.before < t.chunks[0].start)
 }

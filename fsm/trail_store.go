@@ -22,19 +22,26 @@ const (
 )
 
 // trail is the events that are kept, encoded, in chunks without pointers that
-// are only added to. What is saved beside the chunks is in trailHeader.
+// are only added to. Its methods read, but for append, trim, cut, load and index.
 type trail struct {
+	header trailHeader
 	chunks []*trailChunk // the oldest first; only the last is added to
 	last   lastEvents    // derived
 	// chunkBytes is trailChunkBytes; only tests change it.
 	chunkBytes int
 }
 
+// trailBounds bounds what is kept.
+type trailBounds struct {
+	Bytes int64
+	AgeMS int64
+}
+
 // trailHeader is what is saved of the trail beside its chunks.
 type trailHeader struct {
-	Bounds SetTrail // zero: the defaults
-	Newest EventPos // of all events ever
-	Gone   EventPos // the newest that is kept no more
+	Bounds trailBounds // zero: the defaults
+	Newest EventPos    // of all events ever
+	Gone   EventPos    // the newest that is kept no more
 	// End is where the next event will be, in bytes of all events ever.
 	End uint64
 }
@@ -65,38 +72,31 @@ func (t *trail) bytes() int64 {
 	return int64(len(t.chunks))*trailChunkBytes + int64(len(t.last.pages))*lastPageBytes
 }
 
-// tell adds an event to the trail; until is when the wait of an EventScheduled
-// ends. Place and time are filled in here.
-func (m *Machine) tell(e *Event, until int64) {
-	if m.header.Level < levelSight {
-		return
-	}
-	h := &m.header
-	e.EventPos = EventPos{Index: m.moment(), Sub: m.told}
-	e.T = h.Stamp.T
-	m.told++
-	c := m.roomyChunk(e)
-	at := h.Trail.End
+// append adds an event, whose place is behind all others and whose time is not before
+// theirs; until is when the wait of an EventScheduled ends. The next id and token are
+// those that the state will give out.
+func (t *trail) append(e *Event, until int64, nextID, nextToken uint64) {
+	c := t.roomyChunk(e, nextID, nextToken)
+	at := t.header.End
 	before := uint64(0)
 	if e.TaskID != 0 {
-		if before = m.trail.last.swap(e.TaskID, at+1); before != 0 {
+		if before = t.last.swap(e.TaskID, at+1); before != 0 {
 			before = at + 1 - before
 		}
 	}
 	c.events = appendEvent(c.events, &c.base, e, before, until)
 	c.newest, c.newestT = e.EventPos, e.T
-	h.Trail.End = c.end()
-	h.Trail.Newest = e.EventPos
+	t.header.End = c.end()
+	t.header.Newest = e.EventPos
 }
 
 // roomyChunk returns a chunk that has room for the event: the last, or a new
 // one.
-func (m *Machine) roomyChunk(e *Event) *trailChunk {
-	t := &m.trail
+func (t *trail) roomyChunk(e *Event, nextID, nextToken uint64) *trailChunk {
 	room := roomFor(e)
 	if n := len(t.chunks); n > 0 {
 		c := t.chunks[n-1]
-		if len(c.events)+room <= t.chunkBytes && e.T-c.base.t < m.TrailBounds().AgeMS/trailAgeParts {
+		if len(c.events)+room <= t.chunkBytes && e.T-c.base.t < t.bounds().AgeMS/trailAgeParts {
 			if cap(c.events) < t.chunkBytes { // it was restored
 				c.events = append(make([]byte, 0, t.chunkBytes), c.events...)
 			}
@@ -104,8 +104,8 @@ func (m *Machine) roomyChunk(e *Event) *trailChunk {
 		}
 	}
 	c := &trailChunk{trailBytes: trailBytes{
-		start:  m.header.Trail.End,
-		base:   eventBase{EventPos: e.EventPos, t: e.T, task: m.header.NextID, token: m.header.NextToken},
+		start:  t.header.End,
+		base:   eventBase{EventPos: e.EventPos, t: e.T, task: nextID, token: nextToken},
 		events: make([]byte, 0, max(t.chunkBytes, room)),
 	}}
 	t.chunks = append(t.chunks, c)
@@ -115,17 +115,16 @@ func (m *Machine) roomyChunk(e *Event) *trailChunk {
 // end returns where the events end, in bytes of all events ever.
 func (c *trailBytes) end() uint64 { return c.start + uint64(len(c.events)) }
 
-// trimTrail lets chunks go that are over the trail's bounds, a bounded number.
-func (m *Machine) trimTrail() {
-	t, h := &m.trail, &m.header
-	bounds := m.TrailBounds()
+// trim lets chunks go that are over the bounds now, a bounded number.
+func (t *trail) trim(now int64) {
+	bounds := t.bounds()
 	for range trailTrimMax {
 		if len(t.chunks) == 0 {
 			return
 		}
 		c := t.chunks[0]
-		over := len(t.chunks) > 1 && h.Trail.End-c.start > uint64(bounds.Bytes)
-		if !over && h.Stamp.T-c.newestT < bounds.AgeMS {
+		over := len(t.chunks) > 1 && t.header.End-c.start > uint64(bounds.Bytes)
+		if !over && now-c.newestT < bounds.AgeMS {
 			return
 		}
 		var e rawEvent
@@ -134,7 +133,7 @@ func (m *Machine) trimTrail() {
 				t.last.clear(e.task, c.start+uint64(offset)+1)
 			}
 		}
-		h.Trail.Gone = c.newest
+		t.header.Gone = c.newest
 		t.chunks[0] = nil
 		t.chunks = t.chunks[1:]
 	}
@@ -189,25 +188,27 @@ func (p EventPos) compare(q EventPos) int {
 
 // trailMark is how long the trail was, for an undo.
 type trailMark struct {
+	header  trailHeader
 	chunks  int
 	bytes   int // of the last chunk
 	newest  EventPos
 	newestT int64
-	told    uint32
 }
 
-func (m *Machine) markTrail() trailMark {
-	mark := trailMark{chunks: len(m.trail.chunks), told: m.told}
+// mark returns how long the trail is.
+func (t *trail) mark() trailMark {
+	mark := trailMark{header: t.header, chunks: len(t.chunks)}
 	if mark.chunks > 0 {
-		c := m.trail.chunks[mark.chunks-1]
+		c := t.chunks[mark.chunks-1]
 		mark.bytes, mark.newest, mark.newestT = len(c.events), c.newest, c.newestT
 	}
 	return mark
 }
 
-// cutTrail takes off what was told since the mark. Meanwhile nothing was trimmed.
-func (m *Machine) cutTrail(mark trailMark) {
-	t := &m.trail
+// cut takes off what was told since the mark, and sets the bounds to what they were.
+// Meanwhile nothing was trimmed.
+func (t *trail) cut(mark trailMark) {
+	t.header = mark.header
 	var c *trailChunk
 	end := uint64(0) // of what stays
 	if mark.chunks > 0 {
@@ -225,7 +226,6 @@ func (m *Machine) cutTrail(mark trailMark) {
 	}
 	clear(t.chunks[mark.chunks:])
 	t.chunks = t.chunks[:mark.chunks]
-	m.told = mark.told
 }
 
 // forgetBehind lets the tasks of the events from the offset on have those of

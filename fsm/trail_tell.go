@@ -29,6 +29,44 @@ func (Tell) kind() kind                           { return kindTell }
 func (Tell) about() About                         { return About{} }
 func (c Tell) applyTo(m *Machine) (Result, error) { return m.tellOperator(c), nil }
 
+// tell adds an event to the trail; until is when the wait of an EventScheduled
+// ends. Place and time are filled in here.
+func (m *Machine) tell(e *Event, until int64) {
+	h := &m.header
+	if h.Level < levelSight {
+		return
+	}
+	e.EventPos = EventPos{Index: h.moment(), Sub: m.told}
+	e.T = h.Stamp.T
+	m.told++
+	m.trail.append(e, until, h.NextID, h.NextToken)
+}
+
+// Events returns a part of the trail, oldest first. It looks at a bounded
+// number of events, so it may have few with More set. It finds its first one in
+// O(log chunks) and one chunk. Without After it begins with the oldest that is
+// kept; an After past the newest event finds nothing.
+func (m *Machine) Events(q EventQuery) EventPage {
+	return m.trail.events(q, EventPos{Index: m.moment() + 1})
+}
+
+// NewestEvent returns the place of the newest event, whether or not it is still
+// kept; the zero EventPos if there was none yet.
+func (m *Machine) NewestEvent() EventPos { return m.trail.header.Newest }
+
+// TrailStats returns how many bytes of events are kept, and the time of the oldest
+// of them, by T; both are 0 if none is.
+func (m *Machine) TrailStats() (bytes, oldestT int64) { return m.trail.stats() }
+
+// TaskEvents returns the last 100 events of the task that are kept, oldest
+// first; of a removed task too. Each is found in O(log chunks), whatever else is in the
+// trail.
+func (m *Machine) TaskEvents(id uint64) []Event { return m.trail.taskEvents(id) }
+
+// TrailBounds returns what bounds the trail: 64 MiB and 24 hours until a
+// SetTrail says otherwise.
+func (m *Machine) TrailBounds() SetTrail { return SetTrail(m.trail.bounds()) }
+
 // eventOf returns the event of the kind about the task, and about no claim.
 func eventOf(kind EventKind, t *Task) Event { return Event{Kind: kind, TaskID: t.ID, Type: t.Type} }
 
@@ -120,7 +158,7 @@ func (m *Machine) tellEnd(e *Event, t *Task, outcome Outcome, failure string) {
 // setTrail bounds the trail.
 func (m *Machine) setTrail(c SetTrail) Result {
 	if m.TrailBounds() != c {
-		m.header.Trail.Bounds = c
+		m.trail.header.Bounds = trailBounds(c)
 		m.tellAct(EventTrailChanged, strconv.FormatInt(c.Bytes, 10)+" bytes, "+strconv.FormatInt(c.AgeMS, 10)+" ms")
 	}
 	return Result{}

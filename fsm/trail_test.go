@@ -16,7 +16,7 @@ import (
 // checkTrail: the chunks follow each other, each event leads to its task's event
 // before, and every task's newest event is known.
 func (m *Machine) checkTrail() error {
-	h, newest, last := &m.header.Trail, m.header.Trail.Gone, map[uint64]uint64{}
+	h, newest, last := &m.trail.header, m.trail.header.Gone, map[uint64]uint64{}
 	end := h.End
 	if len(m.trail.chunks) > 0 {
 		end = m.trail.chunks[0].start
@@ -208,8 +208,8 @@ func TestTrail_TellsNothingBelowItsLevel(t *testing.T) {
 	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{
 		SetLevel{Level: levelSight - 1}, Submit{Tasks: []NewTask{{Type: "mail"}}}, Cancel{ID: 1},
 	}})
-	if a.Events || m.header.Trail != (trailHeader{}) || len(m.trail.chunks) != 0 || len(m.TaskEvents(1)) != 0 {
-		t.Errorf("told %+v", m.header.Trail)
+	if a.Events || m.trail.header != (trailHeader{}) || len(m.trail.chunks) != 0 || len(m.TaskEvents(1)) != 0 {
+		t.Errorf("told %+v", m.trail.header)
 	}
 	if !slices.Equal(a.Ended, []uint64{1}) {
 		t.Errorf("ended %v, want 1", a.Ended)

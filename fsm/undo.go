@@ -28,6 +28,7 @@ type undo struct {
 	tally    Tally
 	ended    []uint64
 	trail    trailMark
+	told     uint32
 }
 
 // formerType is a type's record as it was before a change.
@@ -40,7 +41,7 @@ type formerType struct {
 func (m *Machine) beginUndo() {
 	u := &undo{
 		header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued, tally: m.tally,
-		ended: m.ended, trail: m.markTrail(),
+		ended: m.ended, trail: m.trail.mark(), told: m.told,
 	}
 	m.undo = u
 	m.tasks.SetJournal(&u.tasks)
@@ -78,7 +79,8 @@ func (m *Machine) undoAll() error {
 	m.undo = nil
 
 	m.header = u.header
-	m.cutTrail(u.trail)
+	m.trail.cut(u.trail)
+	m.told = u.told
 	u.tasks.Restore(&m.tasks)
 	u.requests.Restore(&m.requests)
 	u.gone.Restore(&m.gone)
