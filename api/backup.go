@@ -18,6 +18,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -49,7 +50,7 @@ func TakeSnapshot(r *request) {
 		r.refuseError(err)
 		return
 	}
-	r.tell(fsm.EventSnapshotTaken, "at index "+strconv.FormatUint(index, 10))
+	r.tell(event.SnapshotTaken, "at index "+strconv.FormatUint(index, 10))
 	sendIndexed(r, index)
 }
 
@@ -132,7 +133,7 @@ func (b *backupStream) Read([]byte) (int, error) {
 		b.conn = conn.Lend()
 		defer conn.Return(streamEndTimeout) // of the body's end
 	}
-	b.tell(fsm.EventBackupBegun, "at index "+b.index)
+	b.tell(event.BackupBegun, "at index "+b.index)
 	b.ctx, b.start = ctx, time.Now()
 	defer context.AfterFunc(ctx, func() { _ = b.conn.SetWriteDeadline(time.Now()) })()
 	_, err := b.backup.WriteTo(b)
@@ -142,15 +143,15 @@ func (b *backupStream) Read([]byte) (int, error) {
 	b.backup.Release() // before the trail is told: that may take a while
 	sent := strconv.FormatInt(b.sent, 10) + " bytes"
 	if err != nil {
-		b.tell(fsm.EventBackupBroken, "at index "+b.index+", after "+sent)
+		b.tell(event.BackupBroken, "at index "+b.index+", after "+sent)
 		return 0, err
 	}
-	b.tell(fsm.EventBackupSaved, "at index "+b.index+", "+sent)
+	b.tell(event.BackupSaved, "at index "+b.index+", "+sent)
 	return 0, io.EOF
 }
 
 // tell tells the trail what became of it.
-func (b *backupStream) tell(kind fsm.EventKind, what string) {
+func (b *backupStream) tell(kind event.Kind, what string) {
 	b.server.tell(fsm.Tell{Kind: kind, By: b.by.Name, What: what + ", to " + b.to}, b.by.Key)
 }
 
@@ -224,7 +225,7 @@ func restoreFrom(ctx context.Context, r *request, body io.Reader) {
 		return
 	}
 	from := "from " + r.http.RemoteIP().String()
-	r.tell(fsm.EventRestoreBegun, from)
+	r.tell(event.RestoreBegun, from)
 	index, err := s.node.RestoreBackup(ctx, body)
 	switch {
 	case errors.Is(err, fsm.ErrNotLeader):
@@ -233,11 +234,11 @@ func restoreFrom(ctx context.Context, r *request, body io.Reader) {
 		refuseRestore(r, err)
 	}
 	if err != nil {
-		r.tell(fsm.EventRestoreBroken, from+", "+string(r.code))
+		r.tell(event.RestoreBroken, from+", "+string(r.code))
 		return
 	}
 	s.logger.Info("restored a backup", "index", index, "by", r.by())
-	r.tell(fsm.EventRestored, "at index "+strconv.FormatUint(index, 10)+", "+from)
+	r.tell(event.Restored, "at index "+strconv.FormatUint(index, 10)+", "+from)
 	r.setIndex(index)
 	sendIndexed(r, index)
 }

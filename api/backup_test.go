@@ -21,6 +21,7 @@ import (
 
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // bigBody is larger than any request may be but a restore.
@@ -333,7 +334,7 @@ func TestServer_TakeSnapshot(t *testing.T) {
 			t.Errorf("%q: %d %s", body, a.status, a.body)
 		}
 	}
-	if last := node.Proposed[len(node.Proposed)-1].(fsm.Tell); last.Kind != fsm.EventSnapshotTaken || last.What != "at index 7" {
+	if last := node.Proposed[len(node.Proposed)-1].(fsm.Tell); last.Kind != event.SnapshotTaken || last.What != "at index 7" {
 		t.Errorf("told %+v", last)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // eventStream is the type of a stream of events.
@@ -41,7 +42,7 @@ func (s *Streams) Answer(r *request) {
 		s.stream(r, q, given)
 		return
 	}
-	var page fsm.EventPage
+	var page event.Page
 	if !r.read(func(m *fsm.Machine, _ fsm.Stamp) { page = m.Events(q) }) {
 		return
 	}
@@ -65,8 +66,8 @@ func TaskEvents(r *request) {
 		return
 	}
 	id := r.target.id
-	var events []fsm.Event
-	var newest fsm.EventPos
+	var events []event.Event
+	var newest event.Pos
 	var bad *refuse.Refusal
 	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
 		events, newest = m.TaskEvents(id), m.NewestEvent()
@@ -87,7 +88,7 @@ func TaskEvents(r *request) {
 }
 
 // appendEvents appends the answer that is a part of the trail.
-func appendEvents(b []byte, events []fsm.Event, next fsm.EventPos) []byte {
+func appendEvents(b []byte, events []event.Event, next event.Pos) []byte {
 	b = append(b, `{"success":true,"events":[`...)
 	for i := range events {
 		if i > 0 {
@@ -100,7 +101,7 @@ func appendEvents(b []byte, events []fsm.Event, next fsm.EventPos) []byte {
 }
 
 // refuseEventsGone is the refusal of a place of the trail that is kept no more.
-func refuseEventsGone(oldest fsm.EventPos) *refuse.Refusal {
+func refuseEventsGone(oldest event.Pos) *refuse.Refusal {
 	f := refuse.Because(wire.CodeEventsGone)
 	f.Text = "The events asked for are kept no more: the oldest is " + string(trail.AppendPlace(nil, oldest))
 	f.Details = string(append(trail.AppendPlace([]byte(`,"oldest":"`), oldest), '"'))
@@ -109,7 +110,7 @@ func refuseEventsGone(oldest fsm.EventPos) *refuse.Refusal {
 
 // parseEvents reads the parameters of GET /api/events. given says that there was
 // a place to begin after.
-func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, given bool, bad *refuse.Refusal) {
+func parseEvents(params []param, limitMax int, streams bool) (q event.Query, given bool, bad *refuse.Refusal) {
 	q.Limit = min(bound.PageDefault, limitMax)
 	for _, p := range params {
 		var ok bool
@@ -128,7 +129,7 @@ func parseEvents(params []param, limitMax int, streams bool) (q fsm.EventQuery, 
 				return q, false, callbody.RefuseHolderID(p.name)
 			}
 		case "event":
-			if q.Kind, ok = fsm.ParseEventKind(p.value); !ok {
+			if q.Kind, ok = event.ParseKind(p.value); !ok {
 				return q, false, badParam(p.name, "the name of an event, as docs/protocol.md lists them,")
 			}
 		case "limit":

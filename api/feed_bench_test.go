@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // BenchmarkPacket is the work that an event costs a node once, however many
@@ -21,7 +22,7 @@ func BenchmarkPacket(b *testing.B) {
 	events := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		read, err := trail.Read(b.Context(), s.host.node, fsm.EventQuery{})
+		read, err := trail.Read(b.Context(), s.host.node, event.Query{})
 		if err != nil {
 			b.Fatal(err)
 		}

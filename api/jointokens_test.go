@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -40,8 +41,8 @@ func TestJoinTokens(t *testing.T) {
 	}
 	s.call(t, "POST /api/cluster/tokens/revoke", `{"id":"13657558360c"}`).refused(t, wire.CodeMembershipRefused)
 	var told []string
-	for _, e := range node.Machine.Events(fsm.EventQuery{Limit: 100}).Events {
-		if e.Kind >= fsm.EventJoinTokenMade {
+	for _, e := range node.Machine.Events(event.Query{Limit: 100}).Events {
+		if e.Kind >= event.JoinTokenMade {
 			told = append(told, e.Kind.String()+" "+e.Message)
 		}
 	}

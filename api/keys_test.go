@@ -16,6 +16,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // keyText is the key of a name: long enough to be one, and easy to find in what
@@ -282,10 +283,10 @@ func TestReload(t *testing.T) {
 		}
 	}
 	want := []fsm.Tell{
-		{Kind: fsm.EventKeysReloaded, What: "n1: 0 keys"},
-		{Kind: fsm.EventKeysReloaded, What: "n1: 4 keys"},
-		{Kind: fsm.EventKeysReloaded, What: "n1: 5 keys", By: "operator"},
-		{Kind: fsm.EventKeysReloaded, What: "n1: 4 keys"},
+		{Kind: event.KeysReloaded, What: "n1: 0 keys"},
+		{Kind: event.KeysReloaded, What: "n1: 4 keys"},
+		{Kind: event.KeysReloaded, What: "n1: 5 keys", By: "operator"},
+		{Kind: event.KeysReloaded, What: "n1: 4 keys"},
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)

@@ -13,6 +13,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // peerAddrMax bounds a peer address, in bytes.
@@ -77,7 +78,7 @@ func JoinNode(r *request) {
 		refuseMembership(r, err)
 		return
 	}
-	r.tell(fsm.EventMemberAdded, req.nodeID)
+	r.tell(event.MemberAdded, req.nodeID)
 	answerMember(r, req.nodeID)
 }
 
@@ -123,7 +124,7 @@ func Transfer(r *request) {
 		refuseMembership(r, err)
 		return
 	}
-	r.tell(fsm.EventLeadershipTransferred, "to "+leader)
+	r.tell(event.LeadershipTransferred, "to "+leader)
 	r.sendJSON(wire.Transferred{Success: true, Leader: leader})
 }
 

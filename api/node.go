@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // Node is what the HTTP layer needs of the node it serves. Every method is
@@ -45,7 +46,7 @@ type Node interface {
 
 	// WaitEvent waits until this node's trail has an event behind after; ctx ends
 	// it. Errors: fsm.ErrOverloaded, ErrShuttingDown; ctx's cause.
-	WaitEvent(ctx context.Context, after fsm.EventPos) error
+	WaitEvent(ctx context.Context, after event.Pos) error
 
 	// IsLeader reports whether this node leads and serves: its barrier is done.
 	IsLeader() bool

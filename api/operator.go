@@ -5,12 +5,13 @@ import (
 	"errors"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // tell tells of the request's act, which succeeded, in the trail; what says in a
 // few words what was done with what. That it could not be told is logged: the act
 // stands.
-func (r *request) tell(kind fsm.EventKind, what string) {
+func (r *request) tell(kind event.Kind, what string) {
 	r.server.tell(fsm.Tell{Kind: kind, By: r.by(), What: what}, r.keyText())
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // errNoKeys is returned by readKeys when a server that has keys would have
@@ -92,7 +93,7 @@ func (s *Server) HangUp() {
 	}
 	if changed {
 		s.cfg.Logger.Info("reloaded the API keys", "keys", count)
-		s.host.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: s.keysWords(count)}, "")
+		s.host.tell(fsm.Tell{Kind: event.KeysReloaded, What: s.keysWords(count)}, "")
 	}
 }
 
@@ -152,7 +153,7 @@ func (s *Server) reload(r *request) {
 		return
 	}
 	s.cfg.Logger.Info("reloaded the API keys", "keys", count, "by", r.by())
-	r.tell(fsm.EventKeysReloaded, s.keysWords(count))
+	r.tell(event.KeysReloaded, s.keysWords(count))
 	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
 	b = strconv.AppendInt(append(b, `,"keys":`...), int64(count), 10)
 	r.send(fasthttp.StatusOK, append(b, '}'))

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -32,7 +33,7 @@ const headerLastEventID = "Last-Event-Id" // as fasthttp spells it
 // stream answers GET /api/events with server-sent events from this node's own
 // state. It begins behind q.After if that was given, else with what is new. The
 // place that a browser sends when it connects again beats the one in its URL.
-func (s *Streams) stream(r *request, q fsm.EventQuery, given bool) {
+func (s *Streams) stream(r *request, q event.Query, given bool) {
 	if id := r.http.Request.Header.Peek(headerLastEventID); len(id) > 0 {
 		if q.After, given = trail.ParsePlace(string(id)); !given {
 			r.refuse(badParam("Last-Event-ID", "the id of an event, as INDEX.SUB,"))
@@ -68,13 +69,13 @@ func (s *Streams) stream(r *request, q fsm.EventQuery, given bool) {
 		st.sum = new(trail.Gzip)
 	}
 	r.stale = true // whatever was asked for: any node may answer
-	var page fsm.EventPage
+	var page event.Page
 	ok := r.read(func(m *fsm.Machine, _ fsm.Stamp) {
 		if !given {
 			st.query.After = m.NewestEvent()
 			return
 		}
-		page = m.Events(fsm.EventQuery{After: q.After, Limit: 1})
+		page = m.Events(event.Query{After: q.After, Limit: 1})
 	})
 	switch {
 	case !ok:
@@ -109,7 +110,7 @@ type stream struct {
 	server *host
 	feed   *trail.Feed
 	conn   net.Conn
-	query  fsm.EventQuery  // After is the place that the stream has come to
+	query  event.Query     // After is the place that the stream has come to
 	id     []byte          // request id
 	sum    *trail.Gzip     // of what was sent; nil: it is not compressed
 	key    context.Context // ends with a *lasting.Ended when its key is of no use any more

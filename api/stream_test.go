@@ -26,6 +26,7 @@ import (
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // sse is one block of a stream: an event, a place or a remark.
@@ -402,7 +403,7 @@ func TestServer_StreamGone(t *testing.T) {
 	submitOne(t, s, `{"params":1}`)
 	client, server := net.Pipe()
 	defer client.Close()
-	st := &stream{server: s.host, feed: s.feed, key: t.Context(), leave: s.feed.Close, conn: server, id: []byte("r"), query: fsm.EventQuery{After: fsm.EventPos{Index: 1}}}
+	st := &stream{server: s.host, feed: s.feed, key: t.Context(), leave: s.feed.Close, conn: server, id: []byte("r"), query: event.Query{After: event.Pos{Index: 1}}}
 	nodetest.LoseTrail(t, node)
 	if !s.feed.Open() {
 		t.Fatal("no stream may be opened")
@@ -511,7 +512,7 @@ func TestStream_Silence(t *testing.T) {
 		if !s.feed.Open() {
 			t.Fatal("no stream may be opened")
 		}
-		st := &stream{server: s.host, feed: s.feed, key: t.Context(), leave: s.feed.Close, conn: server, query: fsm.EventQuery{Type: "none"}}
+		st := &stream{server: s.host, feed: s.feed, key: t.Context(), leave: s.feed.Close, conn: server, query: event.Query{Type: "none"}}
 		var wait sync.WaitGroup
 		defer wait.Wait()
 		wait.Go(func() {

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // TestUnsigned ensures that a command with a name goes without it where the level
@@ -40,13 +41,13 @@ func TestServer_tell(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s, node := setup(t, func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log}) })
-	s.host.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, By: "ann", What: "3 keys"}, "")
+	s.host.tell(fsm.Tell{Kind: event.KeysReloaded, By: "ann", What: "3 keys"}, "")
 	got := eventsOf(t, s.call(t, "GET /api/events?event=keys_reloaded", ""))
 	if len(got.Events) != 1 || got.Events[0].Message != "3 keys by ann" {
 		t.Errorf("told %+v", got.Events)
 	}
 	node.TellErr = errors.New("the leader is far away")
-	s.host.tell(fsm.Tell{Kind: fsm.EventKeysReloaded, What: "4 keys"}, "")
+	s.host.tell(fsm.Tell{Kind: event.KeysReloaded, What: "4 keys"}, "")
 	if !strings.Contains(log.String(), "keys_reloaded") || !strings.Contains(log.String(), "far away") {
 		t.Errorf("logged: %s", log.String())
 	}

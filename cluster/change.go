@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -36,14 +37,14 @@ const (
 )
 
 // event returns what the trail tells of the act.
-func (a memberAct) event() fsm.EventKind {
+func (a memberAct) event() event.Kind {
 	switch a {
 	case actPromote:
-		return fsm.EventMemberPromoted
+		return event.MemberPromoted
 	case actDemote:
-		return fsm.EventMemberDemoted
+		return event.MemberDemoted
 	default:
-		return fsm.EventMemberRemoved
+		return event.MemberRemoved
 	}
 }
 

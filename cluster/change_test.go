@@ -16,6 +16,7 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // patiently bounds an operator's call in virtual time.
@@ -255,7 +256,7 @@ func TestNode_changeOfLeaderIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		refusedWith(t, "removing it again", c.Leader().RemoveNode(patiently(t), removed.NodeID(), by), "No member is named")
-		for kind, id := range map[fsm.EventKind]string{fsm.EventMemberDemoted: demoted.NodeID(), fsm.EventMemberRemoved: removed.NodeID()} {
+		for kind, id := range map[event.Kind]string{event.MemberDemoted: demoted.NodeID(), event.MemberRemoved: removed.NodeID()} {
 			if got := toldOf(t, c.Leader(), kind); len(got) != 1 || got[0] != id+" by ann" {
 				t.Errorf("%s: the trail tells %q", kind, got)
 			}
@@ -284,7 +285,7 @@ func TestNode_changeWithoutOperator(t *testing.T) {
 		if view := viewOf(leader, victim); view.Suffrage != "voter" {
 			t.Errorf("the victim is %+v", view)
 		}
-		if got := toldOf(t, leader, fsm.EventMemberRemoved); len(got) > 0 {
+		if got := toldOf(t, leader, event.MemberRemoved); len(got) > 0 {
 			t.Errorf("the trail tells %q", got)
 		}
 	})

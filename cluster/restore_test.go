@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // fill submits so many tasks of a size, in entries from first on, and returns the
@@ -244,7 +245,7 @@ func TestRestore_readers(t *testing.T) {
 		_, ground := n.ground()
 		for what, err := range map[string]error{
 			"a stale read": stale, "a linearizable read": linearizable, "a backup": backup, "a claim": claim, "a restore": ground,
-			"who waits for an end": n.WaitEnded(ctx, id, time.Hour), "who waits for events": n.WaitEvent(ctx, fsm.EventPos{}),
+			"who waits for an end": n.WaitEnded(ctx, id, time.Hour), "who waits for events": n.WaitEvent(ctx, event.Pos{}),
 			"readiness": n.Ready(),
 		} {
 			if !errors.Is(err, fsm.ErrNoLeader) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -23,9 +24,9 @@ const byUnknown = ", with a key that the leader does not know"
 // told is an operator's act that another node tells the leader of: the leader finds
 // out whose Key it was, and whatever name that node would say does not count.
 type told struct {
-	Kind fsm.EventKind `json:"kind"`
-	What string        `json:"what"`
-	Key  string        `json:"key,omitempty"` // "": nobody's
+	Kind event.Kind `json:"kind"`
+	What string     `json:"what"`
+	Key  string     `json:"key,omitempty"` // "": nobody's
 }
 
 // Tell tells of an operator's act in the trail, through the leader. key is the API

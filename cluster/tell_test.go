@@ -12,14 +12,15 @@ import (
 	"github.com/claimq/claimq/cluster"
 	"github.com/claimq/claimq/cluster/clustertest"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // toldOf returns the messages of the events of that kind in the node's trail.
-func toldOf(t *testing.T, n *cluster.Node, kind fsm.EventKind) []string {
+func toldOf(t *testing.T, n *cluster.Node, kind event.Kind) []string {
 	t.Helper()
 	var messages []string
 	_, err := n.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
-		for _, e := range m.Events(fsm.EventQuery{Kind: kind, Limit: 100}).Events {
+		for _, e := range m.Events(event.Query{Kind: kind, Limit: 100}).Events {
 			messages = append(messages, e.Message)
 		}
 	})
@@ -39,23 +40,23 @@ func TestTell_anyNode(t *testing.T) {
 		nodes := append(c.Followers(), c.Leader())
 		c.Leader().SetOperators(func(string) (string, bool) { return "ann", true })
 		for _, n := range nodes {
-			if err := n.Tell(ctx, fsm.Tell{Kind: fsm.EventBackupSaved, By: "ann", What: n.NodeID()}, "a key"); err != nil {
+			if err := n.Tell(ctx, fsm.Tell{Kind: event.BackupSaved, By: "ann", What: n.NodeID()}, "a key"); err != nil {
 				t.Fatalf("%s tells: %v", n.NodeID(), err)
 			}
 		}
-		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: fsm.EventRestored, What: strings.Repeat("ž", 100_000)}, ""); err != nil {
+		if err := nodes[0].Tell(ctx, fsm.Tell{Kind: event.Restored, What: strings.Repeat("ž", 100_000)}, ""); err != nil {
 			t.Fatal(err)
 		}
 		c.EnsureSame()
 		for _, n := range nodes {
-			got := toldOf(t, n, fsm.EventBackupSaved)
+			got := toldOf(t, n, event.BackupSaved)
 			for i, by := range nodes {
 				if len(got) != len(nodes) || got[i] != by.NodeID()+" by ann" {
 					t.Errorf("the trail of %s tells %q", n.NodeID(), got)
 					break
 				}
 			}
-			if got := toldOf(t, n, fsm.EventRestored); len(got) != 1 || len(got[0]) != 1024 {
+			if got := toldOf(t, n, event.Restored); len(got) != 1 || len(got[0]) != 1024 {
 				t.Errorf("the trail of %s tells %d times", n.NodeID(), len(got))
 			}
 		}
@@ -76,7 +77,7 @@ func TestTell_byWhom(t *testing.T) {
 		ctx, leader, other := context.Background(), c.Leader(), c.Followers()[0]
 		tell := func(by, key string) {
 			t.Helper()
-			if err := other.Tell(ctx, fsm.Tell{Kind: fsm.EventBackupSaved, By: by, What: "it"}, key); err != nil {
+			if err := other.Tell(ctx, fsm.Tell{Kind: event.BackupSaved, By: by, What: "it"}, key); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,10 +95,10 @@ func TestTell_byWhom(t *testing.T) {
 		}
 		const unknown = "it, with a key that the leader does not know"
 		want := []string{unknown, "it by ann", "it by bob", unknown, "it"}
-		if got := toldOf(t, leader, fsm.EventBackupSaved); !slices.Equal(got, want) {
+		if got := toldOf(t, leader, event.BackupSaved); !slices.Equal(got, want) {
 			t.Errorf("told %q, want %q", got, want)
 		}
-		if got := toldOf(t, leader, fsm.EventRestored); len(got) != 1 || got[0] != "it" {
+		if got := toldOf(t, leader, event.Restored); len(got) != 1 || got[0] != "it" {
 			t.Errorf("a forged name: %q", got)
 		}
 	})
@@ -111,7 +112,7 @@ func TestTell_belowItsLevel(t *testing.T) {
 		c := clustertest.New(t, 3)
 		c.Stop(2) // then the first level is a low one
 		leader, ctx := c.Leader(), context.Background()
-		if err := leader.Tell(ctx, fsm.Tell{Kind: fsm.EventRestored, What: "17"}, ""); err != nil {
+		if err := leader.Tell(ctx, fsm.Tell{Kind: event.Restored, What: "17"}, ""); err != nil {
 			t.Errorf("told below the level: %v", err)
 		}
 		if _, err := leader.Propose(ctx, fsm.SetSchedule{By: "ann"}); !errors.Is(err, fsm.ErrLevel) {
@@ -122,10 +123,10 @@ func TestTell_belowItsLevel(t *testing.T) {
 			level, err := c.Leader().Upgrade(ctx, "ann")
 			return err == nil && level == fsm.FeatureLevel
 		})
-		if got := toldOf(t, c.Leader(), fsm.EventRestored); len(got) != 0 {
+		if got := toldOf(t, c.Leader(), event.Restored); len(got) != 0 {
 			t.Errorf("told below the level: %q", got)
 		}
-		if got := toldOf(t, c.Leader(), fsm.EventLevelRaised); len(got) != 1 || got[0] != "5 by ann" {
+		if got := toldOf(t, c.Leader(), event.LevelRaised); len(got) != 1 || got[0] != "5 by ann" {
 			t.Errorf("the trail tells of the upgrade %q", got)
 		}
 	})
@@ -140,7 +141,7 @@ func TestTell_withoutLeader(t *testing.T) {
 		one := c.Followers()[0]
 		c.Partition(one)
 		<-time.After(10 * time.Second)
-		if err := one.Tell(context.Background(), fsm.Tell{Kind: fsm.EventRestored}, ""); !errors.Is(err, fsm.ErrNoLeader) {
+		if err := one.Tell(context.Background(), fsm.Tell{Kind: event.Restored}, ""); !errors.Is(err, fsm.ErrNoLeader) {
 			t.Errorf("told without a leader: %v, want ErrNoLeader", err)
 		}
 		c.Heal()

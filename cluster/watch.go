@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // Bounds of those who wait for what entries do. Each is a request that is being
@@ -48,7 +49,7 @@ func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 
 // WaitEvent waits until this node's trail has an event behind after; ctx ends
 // it. Errors: WaitEnded's; ctx's cause.
-func (n *Node) WaitEvent(ctx context.Context, after fsm.EventPos) error {
+func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
 	if err := n.fsm.watches.enterEvents(); err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (f *raftFSM) watchEnd(id uint64) (*endWatch, error) {
 
 // watchEvents returns what is closed with the next events, nil if the trail has
 // some behind after.
-func (f *raftFSM) watchEvents(after fsm.EventPos) (<-chan struct{}, error) {
+func (f *raftFSM) watchEvents(after event.Pos) (<-chan struct{}, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.absent.Load() {

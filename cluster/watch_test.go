@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 var errCallerLeft = errors.New("the caller left")
@@ -49,7 +50,7 @@ func (w *watchedNode) submit(count int) uint64 {
 	return w.apply(fsm.Submit{Tasks: tasks}).Results[0].Submitted[0].Task.ID
 }
 
-func (w *watchedNode) newest() (newest fsm.EventPos) {
+func (w *watchedNode) newest() (newest event.Pos) {
 	w.fsm.read(func(m *fsm.Machine) { newest = m.NewestEvent() })
 	return newest
 }
@@ -158,13 +159,13 @@ func TestWaitEvent(t *testing.T) {
 		if newest.Sub != 2 {
 			t.Fatalf("the newest event is %+v", newest)
 		}
-		for _, after := range []fsm.EventPos{{}, {Index: newest.Index, Sub: 1}} {
+		for _, after := range []event.Pos{{}, {Index: newest.Index, Sub: 1}} {
 			if err := n.WaitEvent(context.Background(), after); err != nil {
 				t.Errorf("after %+v: %v", after, err)
 			}
 		}
 		woken := waits(100, func() error { return n.WaitEvent(context.Background(), newest) })
-		future := waits(1, func() error { return n.WaitEvent(context.Background(), fsm.EventPos{Index: newest.Index + 2}) })
+		future := waits(1, func() error { return n.WaitEvent(context.Background(), event.Pos{Index: newest.Index + 2}) })
 		synctest.Wait()
 		n.apply(fsm.Tick{})
 		synctest.Wait()
@@ -289,7 +290,7 @@ func TestWatch_nobodyIsMissed(t *testing.T) {
 	n := newWatchedNode(t)
 	const tasks, followers = 500, 4
 	first := n.submit(tasks)
-	last := fsm.EventPos{Index: n.index + tasks}
+	last := event.Pos{Index: n.index + tasks}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/wire"
+import (
+	"github.com/claimq/claimq/fsm/wire"
+
+	"github.com/claimq/claimq/fsm/event"
+)
 
 // Cancel ends a task that is not claimed as cancelled; of a claimed one it is
 // noted that this was asked. Of a parent it does so with each step, and ends the
@@ -40,7 +44,7 @@ func (m *Machine) stop(id uint64) *Task {
 	t := m.edit(id)
 	if t.Status == StatusClaimed {
 		t.CancelRequested = true
-		m.tellClaim(EventCancelRequested, t)
+		m.tellClaim(event.CancelRequested, t)
 	} else {
 		m.endUnclaimed(t, StatusCancelled)
 	}

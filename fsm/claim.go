@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -208,7 +209,7 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 
 	m.claims.Set(t.Token, claimRef{task: id, request: request, place: m.holdings.Hold(&m.typeNamed(t.Type).held, t.WorkerID, t.ID)})
 	m.begun = append(m.begun, leaseOf(t))
-	m.tellClaim(EventClaimed, t)
+	m.tellClaim(event.Claimed, t)
 	return t
 }
 

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/wire"
 )
@@ -73,9 +74,9 @@ func (m *Machine) endUnclaimed(t *Task, to Status) {
 	}
 	m.finish(t, to)
 	if to == StatusCancelled {
-		m.tellOf(EventCancelled, t, "")
+		m.tellOf(event.Cancelled, t, "")
 	} else {
-		m.tellOf(EventExpired, t, "")
+		m.tellOf(event.Expired, t, "")
 	}
 }
 

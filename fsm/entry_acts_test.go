@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // actsCommands has a command of each type that knows a field of level 5, with
@@ -21,7 +23,7 @@ func actsCommands() []Command {
 		setSchedule,
 		DeleteSchedule{Name: "nightly", By: "deploy"},
 		setNode,
-		Tell{Kind: EventLeadershipTransferred, By: "deploy", What: "to n2"},
+		Tell{Kind: event.LeadershipTransferred, By: "deploy", What: "to n2"},
 		RestoreBegin{Bytes: math.MaxUint64},
 		RestoreChunk{Begin: 127, Offset: 1 << 20, Data: []byte("CLAIMQSN\x01")},
 		RestoreEnd{Begin: math.MaxUint64},
@@ -65,6 +67,6 @@ func drawRestore(t *rapid.T, k kind) Command {
 func drawTell(t *rapid.T) Tell {
 	str := rapid.String()
 	return Tell{
-		Kind: EventKind(rapid.Uint8Range(0, uint8(eventLast)).Draw(t, "kind")), By: str.Draw(t, "by"), What: str.Draw(t, "what"),
+		Kind: event.Kind(rapid.Uint8Range(0, uint8(event.Last)).Draw(t, "kind")), By: str.Draw(t, "by"), What: str.Draw(t, "what"),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -482,7 +483,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"two tasks of a schedule", entryOf(kindSetSchedule, 10, 8, 0x12, 2, 0x20, 1, 0x12, 2, 0x20, 1), ErrCorrupt, "twice"},
 		{"ids of an action packed", entryOf(kindAct, 0x12, 1, 1), ErrCorrupt, "not a varint"},
 		{"two next claims", entryOf(kindComplete, 0x3a, 2, 0x28, 1, 0x3a, 2, 0x28, 1), ErrCorrupt, "twice"},
-		{"an event of the future", entryOf(kindTell, 8, byte(eventLast)+1), ErrUnknownCommand, "value 56"},
+		{"an event of the future", entryOf(kindTell, 8, byte(event.Last)+1), ErrUnknownCommand, "value 56"},
 		{"a field of the future in a restore's begin", entryOf(kindRestoreBegin, 0x10, 1), ErrUnknownCommand, "field 2"},
 		{"a field of the future in a restore's chunk", entryOf(kindRestoreChunk, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"a field of the future in a restore's end", entryOf(kindRestoreEnd, 0x10, 1), ErrUnknownCommand, "field 2"},

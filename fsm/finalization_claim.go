@@ -1,6 +1,10 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/wire"
+import (
+	"github.com/claimq/claimq/fsm/wire"
+
+	"github.com/claimq/claimq/fsm/event"
+)
 
 // ClaimFinalization claims the finalization of the parent ID for ProcessorID, or
 // extends the claim that it has. It is accepted whatever the outcome, which is in
@@ -112,7 +116,7 @@ func (m *Machine) tryFinalization(t *Task, c ClaimFinalization, answer *ParentAn
 	})
 	m.replaceFinalization(t.ID, &f)
 	if answer.Outcome == FinalizationClaimed {
-		e := eventOf(EventFinalizationClaimed, t)
+		e := eventOf(event.FinalizationClaimed, t)
 		e.WorkerID, e.Token = f.ProcessorID, f.Token
 		m.tell(&e, 0)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // testEntry is one entry of a log.
@@ -651,11 +653,11 @@ func liveLeases(m *Machine) []Lease {
 }
 
 // toldKind draws an event that a Tell brings.
-func (g *generator) toldKind() EventKind {
-	const first, second = int(EventKeysReloaded-EventMemberAdded) + 1, int(EventRestoreBroken-EventBackupBegun) + 1
+func (g *generator) toldKind() event.Kind {
+	const first, second = int(event.KeysReloaded-event.MemberAdded) + 1, int(event.RestoreBroken-event.BackupBegun) + 1
 	draw := g.dice(first + second)
 	if draw < first {
-		return EventMemberAdded + EventKind(draw)
+		return event.MemberAdded + event.Kind(draw)
 	}
-	return EventBackupBegun + EventKind(draw-first)
+	return event.BackupBegun + event.Kind(draw-first)
 }

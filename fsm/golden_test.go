@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // Golden files hold what was written once and must be read for ever. They are
@@ -307,8 +309,8 @@ func goldenActs() [][]Command {
 			SetLevel{Level: levelActs, By: "deploy"},
 			SetNode{Node: fullNode},
 			SetType{Type: "video", Set: TypePaused | TypeMaxClaimed, Settings: TypeSettings{MaxClaimed: 3}, By: "deploy"},
-			Tell{Kind: EventMemberDemoted, By: "deploy", What: "n2"},
-			Tell{Kind: EventSnapshotTaken, What: "at index 50"},
+			Tell{Kind: event.MemberDemoted, By: "deploy", What: "n2"},
+			Tell{Kind: event.SnapshotTaken, What: "at index 50"},
 		},
 		{
 			SetJoinToken{Hash: tokenHash("one"), LifeMS: JoinTokenLifeMax, Uses: 2, By: "deploy"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -88,7 +89,7 @@ func (m *Machine) setJoinToken(c SetJoinToken) Result {
 	}
 	t := &JoinToken{Hash: c.Hash, CreatedAt: now, ExpiresAt: now + c.LifeMS, Uses: c.Uses}
 	m.header.JoinTokens = append(slices.Clone(tokens), t)
-	m.tellBy(EventJoinTokenMade, t.ID()+" for "+strconv.Itoa(int(t.Uses))+", "+strconv.FormatInt(c.LifeMS/1000, 10)+" s", c.By)
+	m.tellBy(event.JoinTokenMade, t.ID()+" for "+strconv.Itoa(int(t.Uses))+", "+strconv.FormatInt(c.LifeMS/1000, 10)+" s", c.By)
 	return Result{JoinToken: t}
 }
 
@@ -99,7 +100,7 @@ func (m *Machine) deleteJoinToken(c DeleteJoinToken) Result {
 		return Result{Code: CodeMembershipRefused}
 	}
 	m.dropJoinToken(at)
-	m.tellBy(EventJoinTokenRevoked, c.ID, c.By)
+	m.tellBy(event.JoinTokenRevoked, c.ID, c.By)
 	return Result{}
 }
 
@@ -123,7 +124,7 @@ func (m *Machine) useJoinToken(c UseJoinToken) Result {
 	tokens := slices.Clone(m.header.JoinTokens)
 	tokens[at] = &t
 	m.header.JoinTokens = tokens
-	m.tellAct(EventJoinTokenUsed, t.ID()+" by node "+cutText(c.NodeID, eventNameMax)+", "+cutText(c.UUID, eventNameMax))
+	m.tellAct(event.JoinTokenUsed, t.ID()+" by node "+event.Cut(c.NodeID, event.NameMax)+", "+event.Cut(c.UUID, event.NameMax))
 	return Result{}
 }
 
@@ -132,7 +133,7 @@ func (m *Machine) expireJoinTokens() {
 	for at := len(m.header.JoinTokens) - 1; at >= 0; at-- {
 		if t := m.header.JoinTokens[at]; t.ExpiresAt <= m.header.Stamp.T {
 			m.dropJoinToken(at)
-			m.tellAct(EventJoinTokenExpired, t.ID())
+			m.tellAct(event.JoinTokenExpired, t.ID())
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // tokenMachine applies commands about join tokens, a millisecond apart.
@@ -37,8 +39,8 @@ func (h *tokenMachine) do(c Command, want Code) Result {
 
 // told returns what the trail tells of join tokens.
 func (h *tokenMachine) told() (told []string) {
-	for _, e := range h.m.Events(EventQuery{Limit: eventLimitMax}).Events {
-		if e.Kind >= EventJoinTokenMade {
+	for _, e := range h.m.Events(event.Query{Limit: eventLimitMax}).Events {
+		if e.Kind >= event.JoinTokenMade {
 			told = append(told, e.Kind.String()+": "+e.Message)
 		}
 	}

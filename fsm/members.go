@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -66,7 +67,7 @@ func (m *Machine) setNode(c SetNode) Result {
 		nodes = slices.Insert(nodes, at, c.Node)
 	}
 	m.nodes = nodes
-	m.tellAct(EventNodeSet, c.Node.NodeID)
+	m.tellAct(event.NodeSet, c.Node.NodeID)
 	return Result{}
 }
 
@@ -75,7 +76,7 @@ func (m *Machine) removeNode(c RemoveNode) Result {
 	if at, known := m.findNode(c.UUID); known {
 		nodeID := m.nodes[at].NodeID
 		m.nodes = slices.Delete(slices.Clone(m.nodes), at, at+1)
-		m.tellAct(EventNodeRemoved, nodeID)
+		m.tellAct(event.NodeRemoved, nodeID)
 	}
 	return Result{}
 }
@@ -84,7 +85,7 @@ func (m *Machine) removeNode(c RemoveNode) Result {
 func (m *Machine) setLevel(c SetLevel) Result {
 	if c.Level > m.header.Level {
 		m.header.Level = c.Level
-		m.tellBy(EventLevelRaised, strconv.FormatUint(uint64(c.Level), 10), c.By)
+		m.tellBy(event.LevelRaised, strconv.FormatUint(uint64(c.Level), 10), c.By)
 	}
 	return Result{}
 }

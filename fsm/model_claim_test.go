@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // requested goes by what is remembered of the claim request, else claims, and
@@ -291,7 +293,7 @@ func (s *model) beginClaim(t *Task, worker string, lease int64) {
 		x.bucket.Sub(x.bucket, big.NewInt(oneClaim9))
 	}
 	s.begun = append(s.begun, Lease{TaskID: t.ID, Token: t.Token, Seq: 1, EndU: t.LeaseEndU})
-	s.tell(EventClaimed, t, t, "")
+	s.tell(event.Claimed, t, t, "")
 }
 
 func (s *model) lengthen(t *Task, asked int64) {
@@ -344,7 +346,7 @@ func (s *model) setType(c SetType) Result {
 		}
 	}
 	if !cmp.Equal(was, x.TypeSettings) {
-		s.tell(EventTypeChanged, nil, nil, by(c.Type, c.By))
+		s.tell(event.TypeChanged, nil, nil, by(c.Type, c.By))
 	}
 	view := s.typeView(c.Type)
 	s.types = slices.DeleteFunc(s.types, func(x *modelType) bool { return cmp.Equal(x.TypeSettings, TypeSettings{}) })

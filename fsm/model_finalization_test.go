@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // finalizer is who holds the finalization of the parent now, "" if nobody does. A
@@ -107,7 +109,7 @@ func (s *model) tryFinalization(p *Task, c ClaimFinalization) *ParentAnswer {
 	s.setFinalizer(p, func(f *Finalization) {
 		f.ProcessorID, f.Token, f.TimeoutMS, f.EndU = c.ProcessorID, s.tokens, c.TimeoutMS, s.u+c.TimeoutMS
 	})
-	s.tell(EventFinalizationClaimed, p, &Task{WorkerID: c.ProcessorID, Token: s.tokens}, "")
+	s.tell(event.FinalizationClaimed, p, &Task{WorkerID: c.ProcessorID, Token: s.tokens}, "")
 	return &ParentAnswer{Outcome: FinalizationClaimed, Holder: c.ProcessorID, Token: s.tokens}
 }
 

@@ -3,6 +3,8 @@ package fsm
 import (
 	"cmp"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -131,7 +133,7 @@ func (s *model) doDue(t *Task) {
 		t.Status, t.Error, t.UpdatedAt = StatusFailed, "expired before it was claimed", s.t
 		s.ended(t)
 		s.leaveIfNotKept(t)
-		s.tell(EventExpired, t, nil, "")
+		s.tell(event.Expired, t, nil, "")
 		s.follow(t)
 	default:
 		t.Status, t.UpdatedAt = StatusPending, s.t

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // reachedOfParents is what random logs have to reach of parents, their steps and
@@ -82,7 +84,7 @@ func (n reached) seeOfParent(m *Machine, t *Task) {
 
 // seeTrail notes what the entry told of parents and steps.
 func (n reached) seeTrail(m *Machine, e testEntry, known map[uint64]*Options) {
-	for _, event := range m.Events(EventQuery{After: EventPos{Index: e.Index - 1, Sub: 1<<32 - 1}, Limit: 1000}).Events {
+	for _, event := range m.Events(event.Query{After: event.Pos{Index: e.Index - 1, Sub: 1<<32 - 1}, Limit: 1000}).Events {
 		if o := known[event.TaskID]; o != nil {
 			n.count(o.Step != nil, fmt.Sprintf("event %v of a step", event.Kind))
 			n.count(o.Parent != nil, fmt.Sprintf("event %v of a parent", event.Kind))

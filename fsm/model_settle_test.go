@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // lastClaimEnded is how the task remembers that its last claim ended.
@@ -284,7 +286,7 @@ func (s *model) retry(c Retry) Result {
 		return Result{Repeated: true, Task: s.answer(t)}
 	case t.Status == StatusScheduled:
 		t.Status, t.UpdatedAt = StatusPending, s.t
-		s.tell(EventRetried, t, nil, "")
+		s.tell(event.Retried, t, nil, "")
 		return Result{Repeated: true, Task: s.answer(t)}
 	}
 	if refusal := s.cannotRetryStep(t); refusal.Code != "" {
@@ -351,7 +353,7 @@ func (s *model) revive(t *Task, to Status) {
 		t.setPlainly(o)
 	}
 	t.Result, t.ResultPayload = nil, nil
-	s.tell(EventRetried, t, nil, "")
+	s.tell(event.Retried, t, nil, "")
 }
 
 func (s *model) cancel(id uint64) Result {
@@ -437,7 +439,7 @@ func (s *model) delete(id uint64) Result {
 	for _, gone := range append([]*Task{t}, s.stepsOf(t)...) {
 		s.remove(gone)
 		s.endedNow = append(s.endedNow, gone.ID)
-		s.tell(EventDeleted, gone, nil, "")
+		s.tell(event.Deleted, gone, nil, "")
 	}
 	return Result{Task: s.answer(t)}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // schedule returns the place of the schedule, -1 if there is none.
@@ -18,7 +20,7 @@ func (s *model) setSchedule(c SetSchedule) Result {
 	if v.Paused {
 		v.NextRunAt = 0
 	}
-	s.tell(EventScheduleSet, nil, nil, by(v.Name, c.By))
+	s.tell(event.ScheduleSet, nil, nil, by(v.Name, c.By))
 	at := s.schedule(v.Name)
 	if at < 0 {
 		s.schedules = append(s.schedules, v)
@@ -43,7 +45,7 @@ func (s *model) deleteSchedule(c DeleteSchedule) Result {
 		return Result{Code: CodeScheduleNotFound}
 	}
 	s.schedules = slices.Delete(s.schedules, at, at+1)
-	s.tell(EventScheduleDeleted, nil, nil, by(c.Name, c.By))
+	s.tell(event.ScheduleDeleted, nil, nil, by(c.Name, c.By))
 	return Result{}
 }
 

@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 	"strings"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // modelPlan is the plan of what was submitted.
@@ -29,7 +31,7 @@ func (s *model) submitParent(t *Task, n *NewParent) {
 	o.Parent = &Parent{Plan: plan}
 	t.setPlainly(o)
 	t.Status = StatusRunning
-	s.tell(EventSubmitted, t, nil, s.submitter)
+	s.tell(event.Submitted, t, nil, s.submitter)
 	for place := range n.Steps {
 		step := s.newTask(n.Steps[place].Task)
 		o := *step.options()
@@ -38,7 +40,7 @@ func (s *model) submitParent(t *Task, n *NewParent) {
 		if len(plan.Steps[place].DependsOn) > 0 {
 			step.Status = StatusBlocked
 		}
-		s.tell(EventSubmitted, step, nil, "")
+		s.tell(event.Submitted, step, nil, "")
 		if step.Status == StatusScheduled {
 			s.tellWait(step, nil)
 		}
@@ -147,11 +149,11 @@ func (s *model) cancelOrAsk(t *Task) {
 	case t.Status >= StatusCompleted, t.CancelRequested:
 	case t.Status == StatusClaimed:
 		t.CancelRequested, t.UpdatedAt = true, s.t
-		s.tell(EventCancelRequested, t, t, "")
+		s.tell(event.CancelRequested, t, t, "")
 	default:
 		t.Status, t.UpdatedAt = StatusCancelled, s.t
 		s.ended(t)
-		s.tell(EventCancelled, t, nil, "")
+		s.tell(event.Cancelled, t, nil, "")
 	}
 }
 
@@ -215,13 +217,13 @@ func (s *model) endParent(p *Task, to Status, processor string, token uint64) {
 	by := &Task{WorkerID: processor, Token: token}
 	switch to {
 	case StatusCompleted:
-		s.tell(EventFinalized, p, by, "completed")
-		s.tell(EventCompleted, p, by, "")
+		s.tell(event.Finalized, p, by, "completed")
+		s.tell(event.Completed, p, by, "")
 	case StatusFailed:
-		s.tell(EventFinalized, p, by, "failed")
-		s.tell(EventFailed, p, by, p.Error)
+		s.tell(event.Finalized, p, by, "failed")
+		s.tell(event.Failed, p, by, p.Error)
 	default:
-		s.tell(EventCancelled, p, nil, "")
+		s.tell(event.Cancelled, p, nil, "")
 	}
 }
 
@@ -233,7 +235,7 @@ func (s *model) cancelParent(p *Task) Result {
 	steps := s.stepsOf(p)
 	if slices.ContainsFunc(steps, func(t *Task) bool { return t.Status == StatusClaimed }) {
 		p.CancelRequested, p.UpdatedAt = true, s.t
-		s.tell(EventCancelRequested, p, nil, "")
+		s.tell(event.CancelRequested, p, nil, "")
 	}
 	for _, t := range steps {
 		s.cancelOrAsk(t)

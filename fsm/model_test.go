@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 	"slices"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // model is the state machine written a second time, from the contract alone
@@ -188,14 +190,14 @@ func (s *model) change(c Command, seen *Result) Result {
 		if slices.Contains(s.nodes, c.Node) {
 			return Result{}
 		}
-		s.tell(EventNodeSet, nil, nil, c.Node.NodeID)
+		s.tell(event.NodeSet, nil, nil, c.Node.NodeID)
 		s.nodes = slices.DeleteFunc(s.nodes, func(n NodeRecord) bool { return n.UUID == c.Node.UUID })
 		s.nodes = append(s.nodes, c.Node)
 		return Result{}
 	case RemoveNode:
 		for _, n := range s.nodes {
 			if n.UUID == c.UUID {
-				s.tell(EventNodeRemoved, nil, nil, n.NodeID)
+				s.tell(event.NodeRemoved, nil, nil, n.NodeID)
 			}
 		}
 		s.nodes = slices.DeleteFunc(s.nodes, func(n NodeRecord) bool { return n.UUID == c.UUID })
@@ -203,7 +205,7 @@ func (s *model) change(c Command, seen *Result) Result {
 	case SetLevel:
 		if c.Level > s.level {
 			s.level = c.Level
-			s.tell(EventLevelRaised, nil, nil, by(fmt.Sprint(c.Level), c.By))
+			s.tell(event.LevelRaised, nil, nil, by(fmt.Sprint(c.Level), c.By))
 		}
 		return Result{}
 	case SetTrail:
@@ -321,7 +323,7 @@ func (s *model) submitOne(n NewTask) Submitted {
 	case n.Parent != nil:
 		s.submitParent(t, n.Parent)
 	default:
-		s.tell(EventSubmitted, t, nil, s.submitter)
+		s.tell(event.Submitted, t, nil, s.submitter)
 		if t.Status == StatusScheduled {
 			s.tellWait(t, nil)
 		}

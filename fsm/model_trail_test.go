@@ -8,29 +8,31 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // modelTrail is all that ever happened.
 type modelTrail struct {
-	events []Event
+	events []event.Event
 	sub    uint32   // events of this entry
 	bounds SetTrail // zero: as nobody has set them
 }
 
 // tell adds what happened to the task, nil if it is about none, in the claim,
 // nil if it is about none.
-func (s *model) tell(kind EventKind, t, claim *Task, message string) {
+func (s *model) tell(kind event.Kind, t, claim *Task, message string) {
 	if s.level < 3 {
 		return
 	}
-	e := Event{EventPos: EventPos{s.index, s.trail.sub}, T: s.t, Kind: kind, Message: message}
+	e := event.Event{Pos: event.Pos{Index: s.index, Sub: s.trail.sub}, T: s.t, Kind: kind, Message: message}
 	if t != nil {
 		e.TaskID, e.Type = t.ID, t.Type
 	}
 	if claim != nil {
 		e.WorkerID, e.Token, e.Attempt = claim.WorkerID, claim.Token, claim.Attempts
 	}
-	if kind == EventTypeChanged {
+	if kind == event.TypeChanged {
 		e.Type = strings.Fields(message)[0]
 	}
 	s.trail.events = append(s.trail.events, e)
@@ -47,7 +49,7 @@ func by(message, name string) string {
 
 // tellWait tells that the task waits for its time, after a claim or not.
 func (s *model) tellWait(t, claim *Task) {
-	s.tell(EventScheduled, t, claim, "until "+time.UnixMilli(t.RunAt).UTC().Format("2006-01-02T15:04:05.000Z"))
+	s.tell(event.Scheduled, t, claim, "until "+time.UnixMilli(t.RunAt).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
 // tellEnd tells how the claim of the task ended, was being the task as it was
@@ -56,28 +58,28 @@ func (s *model) tellEnd(was, t *Task) {
 	last := lastClaimEnded(t)
 	switch last.Outcome {
 	case OutcomeCompleted:
-		s.tell(EventCompleted, t, was, "")
+		s.tell(event.Completed, t, was, "")
 	case OutcomeFailed:
-		s.tell(EventFailed, t, was, last.Error)
+		s.tell(event.Failed, t, was, last.Error)
 	case OutcomeReleased:
-		s.tell(EventReleased, t, was, "")
+		s.tell(event.Released, t, was, "")
 	case OutcomeExpired:
-		s.tell(EventLeaseExpired, t, was, "")
+		s.tell(event.LeaseExpired, t, was, "")
 		if t.Status == StatusFailed {
-			s.tell(EventFailed, t, was, "lease expired")
+			s.tell(event.Failed, t, was, "lease expired")
 		}
 	case OutcomeRetried:
-		s.tell(EventRetried, t, was, "")
+		s.tell(event.Retried, t, was, "")
 	}
 	switch t.Status {
 	case StatusPending:
 		if last.Outcome != OutcomeRetried {
-			s.tell(EventRequeued, t, was, "")
+			s.tell(event.Requeued, t, was, "")
 		}
 	case StatusScheduled:
 		s.tellWait(t, was)
 	case StatusCancelled:
-		s.tell(EventCancelled, t, was, "")
+		s.tell(event.Cancelled, t, was, "")
 	}
 }
 
@@ -85,7 +87,7 @@ func (s *model) tellEnd(was, t *Task) {
 func (s *model) setTrail(c SetTrail) Result {
 	if s.trailBounds() != c {
 		s.trail.bounds = c
-		s.tell(EventTrailChanged, nil, nil, fmt.Sprintf("%d bytes, %d ms", c.Bytes, c.AgeMS))
+		s.tell(event.TrailChanged, nil, nil, fmt.Sprintf("%d bytes, %d ms", c.Bytes, c.AgeMS))
 	}
 	return Result{}
 }
@@ -101,14 +103,14 @@ func (s *model) trailBounds() SetTrail {
 // happened: it is the newest part of it, of the right age and size.
 func compareTrail(t *rapid.T, g *generator, m *Machine, s *model) {
 	all := s.trail.events
-	newest := EventPos{}
+	newest := event.Pos{}
 	if n := len(all); n > 0 {
-		newest = all[n-1].EventPos
+		newest = all[n-1].Pos
 	}
 	if got := m.NewestEvent(); got != newest || m.TrailBounds() != s.trailBounds() {
 		t.Fatalf("newest event %v, want %v; bounds %+v, want %+v", got, newest, m.TrailBounds(), s.trailBounds())
 	}
-	kept := readTrail(t, g, m, EventQuery{})
+	kept := readTrail(t, g, m, event.Query{})
 	gone := len(all) - len(kept)
 	if gone < 0 {
 		t.Fatalf("%d events, there were only %d", len(kept), len(all))
@@ -117,7 +119,7 @@ func compareTrail(t *rapid.T, g *generator, m *Machine, s *model) {
 	compareBounds(t, m, s, all[:gone], kept)
 	compareEvents(t, g, m, all, gone)
 	for id := range s.ids + 2 {
-		var want []Event
+		var want []event.Event
 		for _, e := range kept {
 			if e.TaskID == id && id != 0 {
 				want = append(want, e)
@@ -129,19 +131,19 @@ func compareTrail(t *rapid.T, g *generator, m *Machine, s *model) {
 
 // sameEvents compares events. cmp.Diff takes its time also where nothing differs,
 // and this is asked after every entry.
-func sameEvents(t *rapid.T, what string, want, got []Event) {
+func sameEvents(t *rapid.T, what string, want, got []event.Event) {
 	if !slices.Equal(want, got) {
 		t.Fatalf("%s (-model +machine):\n%s", what, cmp.Diff(want, got))
 	}
 }
 
 // readTrail reads the trail page by page.
-func readTrail(t *rapid.T, g *generator, m *Machine, q EventQuery) []Event {
-	var events []Event
+func readTrail(t *rapid.T, g *generator, m *Machine, q event.Query) []event.Event {
+	var events []event.Event
 	q.Limit = pick(g, 1000, 1, 2, 7)
 	for {
 		page := m.Events(q)
-		if page.Gone || len(page.Events) > q.Limit || page.More && page.Next.compare(q.After) <= 0 {
+		if page.Gone || len(page.Events) > q.Limit || page.More && page.Next.Compare(q.After) <= 0 {
 			t.Fatalf("%+v gives %+v", q, page)
 		}
 		events = append(events, page.Events...)
@@ -154,7 +156,7 @@ func readTrail(t *rapid.T, g *generator, m *Machine, q EventQuery) []Event {
 
 // compareBounds ensures that nothing too old is kept, and that what is gone was
 // too old or too much. Whole chunks go, so there is some slack.
-func compareBounds(t *rapid.T, m *Machine, s *model, gone, kept []Event) {
+func compareBounds(t *rapid.T, m *Machine, s *model, gone, kept []event.Event) {
 	bounds := s.trailBounds()
 	if len(kept) > 0 {
 		if age := s.t - kept[0].T; age >= bounds.AgeMS+s.highest().AgeMS/8+1 {
@@ -180,7 +182,7 @@ func (s *model) highest() SetTrail { return s.extreme(func(a, b int64) int64 { r
 func (s *model) extreme(choose func(a, b int64) int64) SetTrail {
 	most := SetTrail{Bytes: 64 << 20, AgeMS: dayMS}
 	for _, e := range s.trail.events {
-		if e.Kind != EventTrailChanged {
+		if e.Kind != event.TrailChanged {
 			continue
 		}
 		var b SetTrail
@@ -192,19 +194,19 @@ func (s *model) extreme(choose func(a, b int64) int64) SetTrail {
 }
 
 // compareEvents goes on behind some place, and selects.
-func compareEvents(t *rapid.T, g *generator, m *Machine, all []Event, gone int) {
+func compareEvents(t *rapid.T, g *generator, m *Machine, all []event.Event, gone int) {
 	if len(all) == 0 {
 		return
 	}
 	one := all[g.dice(len(all))]
-	q := EventQuery{After: one.EventPos}
+	q := event.Query{After: one.Pos}
 	switch g.dice(4) {
 	case 1:
 		q.After.Sub = 1<<32 - 1
 	case 2:
 		q.After.Index += uint64(g.dice(3))
 	case 3:
-		q.After = EventPos{}
+		q.After = event.Pos{}
 	}
 	one = all[g.dice(len(all))]
 	switch g.dice(6) {
@@ -217,17 +219,17 @@ func compareEvents(t *rapid.T, g *generator, m *Machine, all []Event, gone int) 
 	case 4:
 		q.Type = one.Type
 	case 5:
-		q.Type, q.Kind = "mail", EventTypeChanged
+		q.Type, q.Kind = "mail", event.TypeChanged
 	}
-	if gone > 0 && q.After != (EventPos{}) && q.After.compare(all[gone-1].EventPos) < 0 {
-		if page := m.Events(q); !page.Gone || len(page.Events) > 0 || gone < len(all) && page.Oldest != all[gone].EventPos {
+	if gone > 0 && q.After != (event.Pos{}) && q.After.Compare(all[gone-1].Pos) < 0 {
+		if page := m.Events(q); !page.Gone || len(page.Events) > 0 || gone < len(all) && page.Oldest != all[gone].Pos {
 			t.Fatalf("%+v gives %+v, %d events are gone", q, page, gone)
 		}
 		return
 	}
-	var want []Event
+	var want []event.Event
 	for _, e := range all[gone:] {
-		if e.compare(q.After) > 0 && (q.Kind == 0 || q.Kind == e.Kind) && (q.TaskID == 0 || q.TaskID == e.TaskID) &&
+		if e.Compare(q.After) > 0 && (q.Kind == 0 || q.Kind == e.Kind) && (q.TaskID == 0 || q.TaskID == e.TaskID) &&
 			(q.WorkerID == "" || q.WorkerID == e.WorkerID) && (q.Type == "" || q.Type == e.Type) {
 			want = append(want, e)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const oldSnapshotsDir = "testdata/snapshots"
@@ -92,7 +94,7 @@ func goOn(t *testing.T, m *Machine) {
 		Submit{Tasks: []NewTask{{Type: "later", Params: []byte("1"), Key: "later-1"}}},
 		ClaimTask{ID: next, WorkerID: "w9"},
 		Complete{Hold: Hold{ID: next, WorkerID: "w9"}},
-		Tell{Kind: EventRestored, What: "it goes on"},
+		Tell{Kind: event.Restored, What: "it goes on"},
 	)
 	applied, err := m.Apply(m.Index()+1, entry)
 	if err != nil {

@@ -3,6 +3,8 @@ package fsm
 import (
 	"encoding/base64"
 	"strconv"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // Bounds of what an automatic end writes.
@@ -39,17 +41,17 @@ func (m *Machine) endParent(id uint64, end parentEnd) {
 
 // tellParentEnd tells how the parent ended: who finalized it, and the end.
 func (m *Machine) tellParentEnd(t *Task) {
-	e := eventOf(EventCancelled, t)
+	e := eventOf(event.Cancelled, t)
 	if t.Status == StatusCancelled {
 		m.tell(&e, 0)
 		return
 	}
 	e.WorkerID, e.Token = t.WorkerID, t.Token
-	e.Kind, e.Message = EventFinalized, t.Status.String()
+	e.Kind, e.Message = event.Finalized, t.Status.String()
 	m.tell(&e, 0)
-	e.Kind, e.Message = EventCompleted, ""
+	e.Kind, e.Message = event.Completed, ""
 	if t.Status == StatusFailed {
-		e.Kind, e.Message = EventFailed, t.Error
+		e.Kind, e.Message = event.Failed, t.Error
 	}
 	m.tell(&e, 0)
 }
@@ -79,7 +81,7 @@ func autoError(plan *Plan, s *Task) string {
 	if s.Status != StatusFailed {
 		return text + " was cancelled"
 	}
-	return cutText(text+" failed: "+s.Error, parentErrorMax)
+	return event.Cut(text+" failed: "+s.Error, parentErrorMax)
 }
 
 // autoResult returns the JSON object of the results of the steps that completed,

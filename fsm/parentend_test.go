@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // TestAutoEnd ensures what a parent ends as by itself, and when.
@@ -51,7 +53,7 @@ func TestAutoEnd(t *testing.T) {
 			}
 			events := s.m.TaskEvents(1)
 			finalized, end := events[len(events)-2], events[len(events)-1]
-			if finalized.Kind != EventFinalized || finalized.Message != test.status.String() || finalized.WorkerID != "" || finalized.Token != 0 ||
+			if finalized.Kind != event.Finalized || finalized.Message != test.status.String() || finalized.WorkerID != "" || finalized.Token != 0 ||
 				end.Kind.String() != test.status.String() || end.Message != test.failure || len(events) != 3 {
 				t.Errorf("events %+v", events)
 			}

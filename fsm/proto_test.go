@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // schema is what fsm.proto declares.
@@ -158,8 +160,8 @@ var (
 		JoinTokens: []*JoinToken{{Hash: tokenHash("one"), CreatedAt: 1_780_000_000_000, ExpiresAt: 1_780_003_600_000, Uses: 2, UsedBy: []string{fullNode.UUID}}},
 	}
 	fullTrailHeader = trailHeader{
-		Bounds: trailBounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: EventPos{Index: 1000, Sub: math.MaxUint32},
-		Gone: EventPos{Index: 500, Sub: 1}, End: math.MaxUint64,
+		Bounds: trailBounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
+		Gone: event.Pos{Index: 500, Sub: 1}, End: math.MaxUint64,
 	}
 	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5, trail: 6, schedules: 7}
 	fullThen   = Then{
@@ -207,7 +209,7 @@ var (
 	}
 	fullTrail = trailBytes{
 		start: math.MaxUint64, events: []byte{0, 255},
-		base: eventBase{EventPos: EventPos{Index: 501, Sub: math.MaxUint32}, t: 1_780_000_000_000, task: 1<<53 - 1, token: 1<<53 - 2},
+		base: eventBase{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, t: 1_780_000_000_000, task: 1<<53 - 1, token: 1<<53 - 2},
 	}
 	fullSchedule = ScheduleView{
 		Schedule: keyCommands()[3].(SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -178,7 +179,7 @@ func TestRestore_goesOn(t *testing.T) {
 			t.Fatalf("command %d: one that was restored from its snapshot differs: %+v and %+v", i, a.Results, b.Results)
 		}
 	}
-	events := r.m.Events(EventQuery{After: newest, Limit: 1000}).Events
+	events := r.m.Events(event.Query{After: newest, Limit: 1000}).Events
 	if len(events) == 0 || events[0].Index <= newest.Index {
 		t.Errorf("events behind %v: %v", newest, events)
 	}

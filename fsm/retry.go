@@ -3,6 +3,7 @@ package fsm
 import (
 	"math"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -42,7 +43,7 @@ func (m *Machine) retry(c Retry) Result {
 		t = m.edit(c.ID)
 		t.Status = StatusPending
 		m.edited(t)
-		m.tellOf(EventRetried, t, "")
+		m.tellOf(event.Retried, t, "")
 		return Result{Repeated: true, Task: m.copyOf(t)}
 	case t.Parent() != nil:
 		return m.retryParent(t, c)
@@ -79,7 +80,7 @@ func (m *Machine) retryAnew(t *Task, c Retry) Result {
 		m.end(t, OutcomeRetried, "", StatusPending)
 	} else {
 		m.revive(t)
-		m.tellOf(EventRetried, t, "")
+		m.tellOf(event.Retried, t, "")
 	}
 	m.edited(t)
 	return Result{Task: m.copyOf(t)}
@@ -158,7 +159,7 @@ func (m *Machine) delete(c Delete) Result {
 		return m.refused(CodeTaskNotTerminal, t)
 	}
 	m.drop(t)
-	m.tellOf(EventDeleted, t, "")
+	m.tellOf(event.Deleted, t, "")
 	if t.Parent() != nil {
 		m.deleteSteps(t)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -169,7 +170,7 @@ func (m *Machine) setSchedule(c SetSchedule) Result {
 	}
 	m.schedules = all
 	m.includeSchedule(v)
-	m.tellBy(EventScheduleSet, v.Name, c.By)
+	m.tellBy(event.ScheduleSet, v.Name, c.By)
 	return Result{Schedule: v, Created: !known}
 }
 
@@ -190,7 +191,7 @@ func (m *Machine) deleteSchedule(c DeleteSchedule) Result {
 	}
 	m.excludeSchedule(m.schedules[at])
 	m.schedules = slices.Delete(slices.Clone(m.schedules), at, at+1)
-	m.tellBy(EventScheduleDeleted, c.Name, c.By)
+	m.tellBy(event.ScheduleDeleted, c.Name, c.By)
 	return Result{}
 }
 

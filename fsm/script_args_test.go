@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // args are the words of a line, and its options as name=value.
@@ -126,7 +128,7 @@ func (a *args) command() Command {
 		"release-finalization": func() Command { return ReleaseFinalization{ProcessorID: a.word(), ID: a.id()} },
 		"finalize":             func() Command { return a.finalize() },
 		"tell": func() Command {
-			kind, _ := ParseEventKind(a.word())
+			kind, _ := event.ParseKind(a.word())
 			return Tell{Kind: kind, What: a.text("what", ""), By: a.text("by", "")}
 		},
 		"set-node": func() Command {

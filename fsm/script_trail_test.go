@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // events shows a part of the trail: all of a task's if there is an id, else what
@@ -16,8 +18,8 @@ func (s *script) events(a *args) {
 		}
 		return
 	}
-	kind, _ := ParseEventKind(a.text("kind", ""))
-	page := s.m.Events(EventQuery{
+	kind, _ := event.ParseKind(a.text("kind", ""))
+	page := s.m.Events(event.Query{
 		After: a.place("after"), Kind: kind, Type: a.text("type", ""), WorkerID: a.text("worker", ""), Limit: int(a.option("limit", 1000)),
 	})
 	for _, e := range page.Events {
@@ -34,13 +36,13 @@ func (s *script) events(a *args) {
 }
 
 // place is INDEX.SUB, or INDEX.
-func (a *args) place(name string) EventPos {
+func (a *args) place(name string) event.Pos {
 	index, sub, _ := strings.Cut(a.text(name, "0.0"), ".")
-	return EventPos{Index: uint64(a.parse(index)), Sub: uint32(a.parse(cmp.Or(sub, "0")))}
+	return event.Pos{Index: uint64(a.parse(index)), Sub: uint32(a.parse(cmp.Or(sub, "0")))}
 }
 
 // describeEvent shows an event in a line.
-func describeEvent(e Event) string {
+func describeEvent(e event.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d.%d at %d %v", e.Index, e.Sub, e.T-scriptEpoch, e.Kind)
 	if e.TaskID != 0 {

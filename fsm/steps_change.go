@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/claimq/claimq/fsm/event"
+
 // cancelParent cancels the steps of the running parent, and the parent with the
 // last of them: at once if none is claimed.
 func (m *Machine) cancelParent(t *Task) Result {
@@ -11,7 +13,7 @@ func (m *Machine) cancelParent(t *Task) Result {
 		t = m.edit(id)
 		t.CancelRequested = true
 		m.edited(t)
-		m.tellOf(EventCancelRequested, t, "")
+		m.tellOf(event.CancelRequested, t, "")
 	}
 	m.following = true // the parent ends here, and not as its steps would have it
 	m.stopSteps(id, ps)
@@ -44,7 +46,7 @@ func (m *Machine) retryParent(t *Task, c Retry) Result {
 		m.unend(t)
 		t.Status = StatusRunning
 		m.edited(t)
-		m.tellOf(EventRetried, t, "")
+		m.tellOf(event.Retried, t, "")
 	}
 	m.retrySteps(c, ps)
 	if ps.open() == 0 {
@@ -82,7 +84,7 @@ func (m *Machine) retrySteps(c Retry, ps *parentState) {
 		t.MaxAttempts = raisedMax(t.MaxAttempts, c.AddAttempts)
 		m.revive(t)
 		m.edited(t)
-		m.tellOf(EventRetried, t, "")
+		m.tellOf(event.Retried, t, "")
 	}
 }
 
@@ -117,6 +119,6 @@ func (m *Machine) deleteSteps(parent *Task) {
 	for place := range parent.Parent().Plan.Steps {
 		t := m.tasks.Get(parent.ID + 1 + uint64(place))
 		m.drop(t)
-		m.tellOf(EventDeleted, t, "")
+		m.tellOf(event.Deleted, t, "")
 	}
 }

@@ -1,6 +1,10 @@
 package fsm
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/claimq/claimq/fsm/event"
+)
 
 // Submit adds tasks, in order, all in one step. Result.Submitted has one
 // element per task. A task whose key is taken is not added; the result names
@@ -87,7 +91,7 @@ func (m *Machine) add(t *Task, message string) {
 	m.tasks.Put(t.ID, t)
 	m.count(m.include(t), rateSubmitted)
 	m.tally.Submitted++
-	m.tellOf(EventSubmitted, t, message)
+	m.tellOf(event.Submitted, t, message)
 	if t.Status == StatusScheduled {
 		m.tellWait(t)
 	}

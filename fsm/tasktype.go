@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/wire"
 )
@@ -127,7 +128,7 @@ func (m *Machine) setType(c SetType) Result {
 	m.place(ts)
 	m.dropType(ts)
 	if changed {
-		m.tellBy(EventTypeChanged, c.Type, c.By)
+		m.tellBy(event.TypeChanged, c.Type, c.By)
 	}
 	return m.typeResult(c.Type)
 }

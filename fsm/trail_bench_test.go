@@ -1,6 +1,10 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/claimq/claimq/fsm/event"
+)
 
 // BenchmarkTrail_Tell is what an event costs: of tasks in turn, each with a
 // claim.
@@ -16,7 +20,7 @@ func BenchmarkTrail_Tell(b *testing.B) {
 		m.header.Index, m.told = i, 0
 		m.header.Stamp.T = int64(i / 10)
 		task.ID, task.Token, task.Attempts = i%100_000+1, 1_000_000+i, 2
-		m.tellClaim(EventClaimed, &task)
+		m.tellClaim(event.Claimed, &task)
 		m.trail.trim(m.header.Stamp.T)
 	}
 	b.ReportMetric(float64(m.trail.header.End)/float64(i), "bytes/event")
@@ -28,11 +32,11 @@ func BenchmarkTrail_Newest(b *testing.B) {
 	m.header.Level = FeatureLevel
 	for i := range uint64(10_000) {
 		m.header.Index, m.told = i+1, 0
-		m.tellAct(EventNodeSet, "some node of the cluster")
+		m.tellAct(event.NodeSet, "some node of the cluster")
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if n := len(m.Events(EventQuery{After: EventPos{Index: 9_999}, Limit: 100}).Events); n != 1 {
+		if n := len(m.Events(event.Query{After: event.Pos{Index: 9_999}, Limit: 100}).Events); n != 1 {
 			b.Fatal(n)
 		}
 	}

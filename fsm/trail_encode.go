@@ -3,10 +3,10 @@ package fsm
 import (
 	"bytes"
 	"encoding/binary"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -24,7 +24,7 @@ import (
 // The size, little-endian, is of what follows it. Numbers are varints: index
 // and t count from the base's, task and token are zigzag differences to the
 // base's, and before is how many bytes back the task's event before is, 0 if
-// there is none. Of an EventScheduled the rest is until when the task waits, a
+// there is none. Of a Scheduled the rest is until when the task waits, a
 // zigzag difference to the event's own t; of others it is the message.
 const (
 	eventSizeBytes = 2
@@ -36,23 +36,20 @@ const (
 	eventRoom = eventSizeBytes + 1 + 10*varintBytesMax
 	// varintBytesMax is the size of the longest varint.
 	varintBytesMax = 10
-	// eventNameMax bounds a type's name and a worker's id in an event. Both are
-	// shorter: 128 bytes at most.
-	eventNameMax = 256
 )
 
 // eventBase is what the events of a chunk are told against.
 type eventBase struct {
-	EventPos        // of the first event
-	t        int64  // of the first event
-	task     uint64 // the next id and token when the chunk was begun
-	token    uint64
+	event.Pos        // of the first event
+	t         int64  // of the first event
+	task      uint64 // the next id and token when the chunk was begun
+	token     uint64
 }
 
 // rawEvent is an event as it was read. The texts are parts of the chunk.
 type rawEvent struct {
-	EventPos
-	kind     EventKind
+	event.Pos
+	kind     event.Kind
 	t        int64
 	task     uint64
 	before   uint64 // bytes back to the task's event before, 0 = none
@@ -66,12 +63,12 @@ type rawEvent struct {
 }
 
 // roomFor returns a bound of what the event takes.
-func roomFor(e *Event) int {
-	return eventRoom + min(len(e.Type), eventNameMax) + min(len(e.WorkerID), eventNameMax) + min(len(e.Message), eventMessageMax)
+func roomFor(e *event.Event) int {
+	return eventRoom + min(len(e.Type), event.NameMax) + min(len(e.WorkerID), event.NameMax) + min(len(e.Message), event.MessageMax)
 }
 
 // appendEvent appends the event; before and until are as in rawEvent.
-func appendEvent(b []byte, base *eventBase, e *Event, before uint64, until int64) []byte {
+func appendEvent(b []byte, base *eventBase, e *event.Event, before uint64, until int64) []byte {
 	start := len(b)
 	head := byte(e.Kind)
 	if e.TaskID != 0 {
@@ -88,33 +85,20 @@ func appendEvent(b []byte, base *eventBase, e *Event, before uint64, until int64
 	if e.TaskID != 0 {
 		b = protowire.AppendVarint(b, protowire.EncodeZigZag(int64(e.TaskID-base.task)))
 		b = protowire.AppendVarint(b, before)
-		b = protowire.AppendString(b, cutText(e.Type, eventNameMax))
+		b = protowire.AppendString(b, event.Cut(e.Type, event.NameMax))
 	}
 	if hasClaim {
 		b = protowire.AppendVarint(b, protowire.EncodeZigZag(int64(e.Token-base.token)))
 		b = protowire.AppendVarint(b, uint64(e.Attempt))
-		b = protowire.AppendString(b, cutText(e.WorkerID, eventNameMax))
+		b = protowire.AppendString(b, event.Cut(e.WorkerID, event.NameMax))
 	}
-	if e.Kind == EventScheduled {
+	if e.Kind == event.Scheduled {
 		b = protowire.AppendVarint(b, protowire.EncodeZigZag(until-e.T))
 	} else {
-		b = append(b, cutText(e.Message, eventMessageMax)...)
+		b = append(b, event.Cut(e.Message, event.MessageMax)...)
 	}
 	binary.LittleEndian.PutUint16(b[start:], uint16(len(b)-start-eventSizeBytes))
 	return b
-}
-
-// cutText returns the text, cut to so many bytes at a whole character.
-func cutText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for at := most; at > most-utf8.UTFMax; at-- {
-		if utf8.RuneStart(text[at]) {
-			return text[:at]
-		}
-	}
-	return text[:most]
 }
 
 // eventSize returns how many bytes the event at the start of b takes, 0 if
@@ -132,11 +116,11 @@ func eventSize(b []byte) int {
 
 // peekPlace returns the place of the event at the start of b, which was read
 // before.
-func peekPlace(b []byte, base *eventBase) EventPos {
+func peekPlace(b []byte, base *eventBase) event.Pos {
 	b = b[min(eventSizeBytes+1, len(b)):]
 	index, n := binary.Uvarint(b)
 	sub, _ := binary.Uvarint(b[max(n, 0):])
-	return EventPos{Index: base.Index + index, Sub: uint32(sub)}
+	return event.Pos{Index: base.Index + index, Sub: uint32(sub)}
 }
 
 // readEvent reads the event at the start of b into e. It reports whether it is
@@ -148,29 +132,29 @@ func readEvent(b []byte, base *eventBase, e *rawEvent) bool {
 	}
 	head := b[eventSizeBytes]
 	r := eventReader{rest: b[eventSizeBytes+1 : e.size]}
-	e.kind = EventKind(head & eventKindMask)
-	r.bad = e.kind.isAct() == (head&eventHasTask != 0)
+	e.kind = event.Kind(head & eventKindMask)
+	r.bad = e.kind.IsAct() == (head&eventHasTask != 0)
 	e.Index = base.Index + r.varint()
 	e.Sub = uint32(r.varintMax(1<<32 - 1))
 	e.t = base.t + int64(r.varint())
 	if head&eventHasTask != 0 {
 		e.task = base.task + uint64(r.zigzag())
 		e.before = r.varint()
-		e.taskType = r.text(eventNameMax)
+		e.taskType = r.text(event.NameMax)
 		r.bad = r.bad || e.task == 0
 	}
 	if head&eventHasClaim != 0 {
 		e.token = base.token + uint64(r.zigzag())
 		e.attempt = int32(r.varintMax(1<<31 - 1))
-		e.worker = r.text(eventNameMax)
+		e.worker = r.text(event.NameMax)
 		r.bad = r.bad || e.token == 0 && len(e.worker) == 0
 	}
-	if e.kind == EventScheduled {
+	if e.kind == event.Scheduled {
 		e.until = e.t + r.zigzag()
 		r.bad = r.bad || len(r.rest) > 0
 	} else {
 		e.message = r.rest
-		r.bad = r.bad || len(r.rest) > eventMessageMax
+		r.bad = r.bad || len(r.rest) > event.MessageMax
 	}
 	return !r.bad
 }
@@ -219,9 +203,9 @@ func (r *eventReader) text(most int) []byte {
 }
 
 // event returns the event with texts of its own.
-func (e *rawEvent) event() Event {
-	out := Event{
-		EventPos: e.EventPos,
+func (e *rawEvent) event() event.Event {
+	out := event.Event{
+		Pos:      e.Pos,
 		T:        e.t,
 		Kind:     e.kind,
 		TaskID:   e.task,
@@ -232,15 +216,15 @@ func (e *rawEvent) event() Event {
 		Message:  string(e.message),
 	}
 	switch e.kind {
-	case EventScheduled:
+	case event.Scheduled:
 		out.Message = "until " + calendarText(e.until)
-	case EventTypeChanged:
+	case event.TypeChanged:
 		out.Type = string(e.changedType())
 	}
 	return out
 }
 
-// changedType returns the type of an EventTypeChanged: what its message begins
+// changedType returns the type of a TypeChanged: what its message begins
 // with.
 func (e *rawEvent) changedType() []byte {
 	name, _, _ := bytes.Cut(e.message, []byte{' '})
@@ -248,9 +232,9 @@ func (e *rawEvent) changedType() []byte {
 }
 
 // matches reports whether the query selects the event.
-func (e *rawEvent) matches(q *EventQuery) bool {
+func (e *rawEvent) matches(q *event.Query) bool {
 	taskType := e.taskType
-	if e.kind == EventTypeChanged {
+	if e.kind == event.TypeChanged {
 		taskType = e.changedType()
 	}
 	return (q.TaskID == 0 || e.task == q.TaskID) &&

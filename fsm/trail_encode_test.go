@@ -9,40 +9,41 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
 func drawBase(t *rapid.T) eventBase {
 	return eventBase{
-		EventPos: EventPos{Index: rapid.Uint64Max(1<<50).Draw(t, "index"), Sub: rapid.Uint32().Draw(t, "sub")},
-		t:        rapid.Int64Range(0, 1<<42).Draw(t, "t"),
-		task:     rapid.Uint64Range(1, wire.IDMax).Draw(t, "task"), token: rapid.Uint64Range(1, wire.IDMax).Draw(t, "token"),
+		Pos:  event.Pos{Index: rapid.Uint64Max(1<<50).Draw(t, "index"), Sub: rapid.Uint32().Draw(t, "sub")},
+		t:    rapid.Int64Range(0, 1<<42).Draw(t, "t"),
+		task: rapid.Uint64Range(1, wire.IDMax).Draw(t, "task"), token: rapid.Uint64Range(1, wire.IDMax).Draw(t, "token"),
 	}
 }
 
 // drawEvent draws an event as Apply could tell it, behind the base.
-func drawEvent(t *rapid.T, base *eventBase) (e Event, before uint64, until int64) {
+func drawEvent(t *rapid.T, base *eventBase) (e event.Event, before uint64, until int64) {
 	e.Index, e.Sub = base.Index+rapid.Uint64Max(1<<40).Draw(t, "further"), rapid.Uint32().Draw(t, "sub")
 	e.T = base.t + rapid.Int64Range(0, 1<<40).Draw(t, "later")
-	e.Kind = rapid.SampledFrom([]EventKind{EventSubmitted, EventScheduled, EventClaimed, EventFailed, EventFinalized, EventNodeSet, EventTypeChanged, EventKeysReloaded}).Draw(t, "kind")
-	if !e.Kind.isAct() {
+	e.Kind = rapid.SampledFrom([]event.Kind{event.Submitted, event.Scheduled, event.Claimed, event.Failed, event.Finalized, event.NodeSet, event.TypeChanged, event.KeysReloaded}).Draw(t, "kind")
+	if !e.Kind.IsAct() {
 		e.TaskID = rapid.Uint64Range(1, wire.IDMax).Draw(t, "task")
 		before = rapid.Uint64().Draw(t, "before")
-		e.Type = rapid.StringN(0, 20, eventNameMax).Draw(t, "type")
+		e.Type = rapid.StringN(0, 20, event.NameMax).Draw(t, "type")
 	}
 	if rapid.Bool().Draw(t, "has claim") {
 		e.Token, e.Attempt = rapid.Uint64Range(1, wire.IDMax).Draw(t, "token"), rapid.Int32Range(0, math.MaxInt32).Draw(t, "attempt")
-		e.WorkerID = rapid.StringN(0, 20, eventNameMax).Draw(t, "worker")
+		e.WorkerID = rapid.StringN(0, 20, event.NameMax).Draw(t, "worker")
 	} else if rapid.Bool().Draw(t, "has worker") { // a parent that was finalized without a claim
-		e.WorkerID = rapid.StringN(1, 20, eventNameMax).Draw(t, "worker")
+		e.WorkerID = rapid.StringN(1, 20, event.NameMax).Draw(t, "worker")
 	}
-	if e.Kind == EventScheduled {
+	if e.Kind == event.Scheduled {
 		until = rapid.Int64().Draw(t, "until")
 		e.Message = "until " + calendarText(until)
 	} else {
-		e.Message = rapid.StringN(0, 300, eventMessageMax).Draw(t, "message")
+		e.Message = rapid.StringN(0, 300, event.MessageMax).Draw(t, "message")
 	}
-	if e.Kind == EventTypeChanged {
+	if e.Kind == event.TypeChanged {
 		e.Type, _, _ = strings.Cut(e.Message, " ")
 	}
 	return e, before, until
@@ -66,8 +67,8 @@ func TestEvent_RoundTrip(t *testing.T) {
 		if diff := cmp.Diff(e, got.event()); diff != "" || got.before != before || got.size != len(b) {
 			t.Fatalf("before %d, want %d, %d of %d bytes (-told +read):\n%s", got.before, before, got.size, len(b), diff)
 		}
-		if place := peekPlace(b, &base); place != e.EventPos {
-			t.Fatalf("its place is %v, want %v", place, e.EventPos)
+		if place := peekPlace(b, &base); place != e.Pos {
+			t.Fatalf("its place is %v, want %v", place, e.Pos)
 		}
 		for n := range b {
 			if readEvent(b[:n], &base, &got) {
@@ -80,13 +81,13 @@ func TestEvent_RoundTrip(t *testing.T) {
 // FuzzReadEvent ensures that any bytes can be looked at, and that an event has one
 // encoding.
 func FuzzReadEvent(f *testing.F) {
-	base := eventBase{EventPos: EventPos{Index: 7}, t: 1000, task: 10, token: 20}
-	for _, e := range []Event{
-		{EventPos: EventPos{Index: 7, Sub: 1}, T: 1000, Kind: EventSubmitted, TaskID: 3, Type: "mail"},
-		{EventPos: EventPos{Index: 9}, T: 1001, Kind: EventFailed, TaskID: 3, Type: "mail", WorkerID: "w1", Token: 21, Attempt: 1, Message: "no route"},
-		{EventPos: EventPos{Index: 9}, T: 1001, Kind: EventScheduled, TaskID: 3, Type: "mail"},
-		{EventPos: EventPos{Index: 10}, T: 1001, Kind: EventNodeSet, Message: "n1"},
-		{EventPos: EventPos{Index: 11}, T: 1001, Kind: EventFinalized, TaskID: 3, Type: "mail", WorkerID: "p1", Message: "completed"},
+	base := eventBase{Pos: event.Pos{Index: 7}, t: 1000, task: 10, token: 20}
+	for _, e := range []event.Event{
+		{Pos: event.Pos{Index: 7, Sub: 1}, T: 1000, Kind: event.Submitted, TaskID: 3, Type: "mail"},
+		{Pos: event.Pos{Index: 9}, T: 1001, Kind: event.Failed, TaskID: 3, Type: "mail", WorkerID: "w1", Token: 21, Attempt: 1, Message: "no route"},
+		{Pos: event.Pos{Index: 9}, T: 1001, Kind: event.Scheduled, TaskID: 3, Type: "mail"},
+		{Pos: event.Pos{Index: 10}, T: 1001, Kind: event.NodeSet, Message: "n1"},
+		{Pos: event.Pos{Index: 11}, T: 1001, Kind: event.Finalized, TaskID: 3, Type: "mail", WorkerID: "p1", Message: "completed"},
 	} {
 		f.Add(appendEvent(nil, &base, &e, 5, 2000))
 	}
@@ -116,7 +117,7 @@ func trailMachine(t *testing.T) *Machine {
 		h.do(Fail{Hold: Hold{ID: 2*id + 1, WorkerID: "w1"}, Error: "no route"})
 		h.do(Cancel{ID: id + 2})
 	}
-	if len(h.m.trail.chunks) < 3 || h.m.trail.header.Gone == (EventPos{}) {
+	if len(h.m.trail.chunks) < 3 || h.m.trail.header.Gone == (event.Pos{}) {
 		t.Fatalf("%d chunks are not enough, or nothing is gone: %+v", len(h.m.trail.chunks), h.m.trail.header)
 	}
 	return h.m
@@ -150,7 +151,7 @@ func TestReadSnapshot_RefusesAWrongTrail(t *testing.T) {
 					}
 					read++
 					mustCheck(t, m)
-					m.Events(EventQuery{Limit: 1000})
+					m.Events(event.Query{Limit: 1000})
 					for id := range m.header.NextID {
 						m.TaskEvents(id)
 					}

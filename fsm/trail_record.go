@@ -200,16 +200,16 @@ func (t *trail) index(most limits) (problem string) {
 		for offset := 0; c.read(offset, &e); offset += e.size {
 			at := c.start + uint64(offset)
 			switch {
-			case first && e.EventPos != c.base.EventPos:
+			case first && e.Pos != c.base.Pos:
 				return "a chunk has another first event than it says"
-			case e.compare(newest) <= 0 || e.Index > most.Moment || e.t < newestT || e.t > most.T:
+			case e.Compare(newest) <= 0 || e.Index > most.Moment || e.t < newestT || e.t > most.T:
 				return "its events are out of order"
 			case e.kind.String() == "" || e.task >= most.NextID || e.token >= most.NextToken:
 				return "it tells of what never was"
 			case !t.followsLast(&e, at):
 				return "an event does not lead to the one before"
 			}
-			newest, newestT, first = e.EventPos, e.t, false
+			newest, newestT, first = e.Pos, e.t, false
 			behind = at + uint64(e.size)
 		}
 		if behind != c.end() {

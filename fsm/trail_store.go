@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 	"sync/atomic"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // Bounds of the trail. All but trailTrimMax decide what is in the saved state:
@@ -40,8 +42,8 @@ type trailBounds struct {
 // trailHeader is what is saved of the trail beside its chunks.
 type trailHeader struct {
 	Bounds trailBounds // zero: the defaults
-	Newest EventPos    // of all events ever
-	Gone   EventPos    // the newest that is kept no more
+	Newest event.Pos   // of all events ever
+	Gone   event.Pos   // the newest that is kept no more
 	// End is where the next event will be, in bytes of all events ever.
 	End uint64
 }
@@ -50,7 +52,7 @@ type trailHeader struct {
 type trailChunk struct {
 	trailBytes
 	// Of its newest event; derived.
-	newest  EventPos
+	newest  event.Pos
 	newestT int64
 	// sum caches the hash of its record once it is full.
 	sum atomic.Pointer[[16]byte]
@@ -73,9 +75,9 @@ func (t *trail) bytes() int64 {
 }
 
 // append adds an event, whose place is behind all others and whose time is not before
-// theirs; until is when the wait of an EventScheduled ends. The next id and token are
+// theirs; until is when the wait of a Scheduled ends. The next id and token are
 // those that the state will give out.
-func (t *trail) append(e *Event, until int64, nextID, nextToken uint64) {
+func (t *trail) append(e *event.Event, until int64, nextID, nextToken uint64) {
 	c := t.roomyChunk(e, nextID, nextToken)
 	at := t.header.End
 	before := uint64(0)
@@ -85,14 +87,14 @@ func (t *trail) append(e *Event, until int64, nextID, nextToken uint64) {
 		}
 	}
 	c.events = appendEvent(c.events, &c.base, e, before, until)
-	c.newest, c.newestT = e.EventPos, e.T
+	c.newest, c.newestT = e.Pos, e.T
 	t.header.End = c.end()
-	t.header.Newest = e.EventPos
+	t.header.Newest = e.Pos
 }
 
 // roomyChunk returns a chunk that has room for the event: the last, or a new
 // one.
-func (t *trail) roomyChunk(e *Event, nextID, nextToken uint64) *trailChunk {
+func (t *trail) roomyChunk(e *event.Event, nextID, nextToken uint64) *trailChunk {
 	room := roomFor(e)
 	if n := len(t.chunks); n > 0 {
 		c := t.chunks[n-1]
@@ -105,7 +107,7 @@ func (t *trail) roomyChunk(e *Event, nextID, nextToken uint64) *trailChunk {
 	}
 	c := &trailChunk{trailBytes: trailBytes{
 		start:  t.header.End,
-		base:   eventBase{EventPos: e.EventPos, t: e.T, task: nextID, token: nextToken},
+		base:   eventBase{Pos: e.Pos, t: e.T, task: nextID, token: nextToken},
 		events: make([]byte, 0, max(t.chunkBytes, room)),
 	}}
 	t.chunks = append(t.chunks, c)
@@ -145,9 +147,9 @@ func (c *trailBytes) read(offset int, e *rawEvent) (ok bool) {
 }
 
 // offsetBehind returns where the first event behind the place is.
-func (c *trailBytes) offsetBehind(after EventPos) (offset int) {
+func (c *trailBytes) offsetBehind(after event.Pos) (offset int) {
 	for offset < len(c.events) {
-		if peekPlace(c.events[offset:], &c.base).compare(after) > 0 {
+		if peekPlace(c.events[offset:], &c.base).Compare(after) > 0 {
 			break
 		}
 		offset += eventSize(c.events[offset:])
@@ -175,23 +177,12 @@ func (t *trail) chunkOf(at uint64) *trailChunk {
 	return t.chunks[i]
 }
 
-// compare orders places.
-func (p EventPos) compare(q EventPos) int {
-	switch {
-	case p == q:
-		return 0
-	case p.Index < q.Index || p.Index == q.Index && p.Sub < q.Sub:
-		return -1
-	}
-	return 1
-}
-
 // trailMark is how long the trail was, for an undo.
 type trailMark struct {
 	header  trailHeader
 	chunks  int
 	bytes   int // of the last chunk
-	newest  EventPos
+	newest  event.Pos
 	newestT int64
 }
 

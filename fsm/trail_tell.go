@@ -3,6 +3,7 @@ package fsm
 import (
 	"strconv"
 
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -18,9 +19,9 @@ func (SetTrail) about() About                         { return About{} }
 func (c SetTrail) applyTo(m *Machine) (Result, error) { return m.setTrail(c), nil }
 
 // Tell tells of an operator's act in the trail and changes nothing else. A Kind
-// that is not one of EventMemberAdded to EventKeysReloaded or EventBackupBegun to EventRestoreBroken is not told.
+// that is not one of event.MemberAdded to KeysReloaded or BackupBegun to RestoreBroken is not told.
 type Tell struct {
-	Kind EventKind
+	Kind event.Kind
 	By   string // as in SetType
 	What string // what was done with what, in a few words
 }
@@ -29,14 +30,14 @@ func (Tell) kind() kind                           { return kindTell }
 func (Tell) about() About                         { return About{} }
 func (c Tell) applyTo(m *Machine) (Result, error) { return m.tellOperator(c), nil }
 
-// tell adds an event to the trail; until is when the wait of an EventScheduled
+// tell adds an event to the trail; until is when the wait of a Scheduled
 // ends. Place and time are filled in here.
-func (m *Machine) tell(e *Event, until int64) {
+func (m *Machine) tell(e *event.Event, until int64) {
 	h := &m.header
 	if h.Level < levelSight {
 		return
 	}
-	e.EventPos = EventPos{Index: h.moment(), Sub: m.told}
+	e.Pos = event.Pos{Index: h.moment(), Sub: m.told}
 	e.T = h.Stamp.T
 	m.told++
 	m.trail.append(e, until, h.NextID, h.NextToken)
@@ -46,13 +47,13 @@ func (m *Machine) tell(e *Event, until int64) {
 // number of events, so it may have few with More set. It finds its first one in
 // O(log chunks) and one chunk. Without After it begins with the oldest that is
 // kept; an After past the newest event finds nothing.
-func (m *Machine) Events(q EventQuery) EventPage {
-	return m.trail.events(q, EventPos{Index: m.moment() + 1})
+func (m *Machine) Events(q event.Query) event.Page {
+	return m.trail.events(q, event.Pos{Index: m.moment() + 1})
 }
 
 // NewestEvent returns the place of the newest event, whether or not it is still
-// kept; the zero EventPos if there was none yet.
-func (m *Machine) NewestEvent() EventPos { return m.trail.header.Newest }
+// kept; the zero place if there was none yet.
+func (m *Machine) NewestEvent() event.Pos { return m.trail.header.Newest }
 
 // TrailStats returns how many bytes of events are kept, and the time of the oldest
 // of them, by T; both are 0 if none is.
@@ -61,59 +62,61 @@ func (m *Machine) TrailStats() (bytes, oldestT int64) { return m.trail.stats() }
 // TaskEvents returns the last 100 events of the task that are kept, oldest
 // first; of a removed task too. Each is found in O(log chunks), whatever else is in the
 // trail.
-func (m *Machine) TaskEvents(id uint64) []Event { return m.trail.taskEvents(id) }
+func (m *Machine) TaskEvents(id uint64) []event.Event { return m.trail.taskEvents(id) }
 
 // TrailBounds returns what bounds the trail: 64 MiB and 24 hours until a
 // SetTrail says otherwise.
 func (m *Machine) TrailBounds() SetTrail { return SetTrail(m.trail.bounds()) }
 
 // eventOf returns the event of the kind about the task, and about no claim.
-func eventOf(kind EventKind, t *Task) Event { return Event{Kind: kind, TaskID: t.ID, Type: t.Type} }
+func eventOf(kind event.Kind, t *Task) event.Event {
+	return event.Event{Kind: kind, TaskID: t.ID, Type: t.Type}
+}
 
 // claimEventOf returns the event of the kind about the task and its current claim.
-func claimEventOf(kind EventKind, t *Task) Event {
-	return Event{Kind: kind, TaskID: t.ID, Type: t.Type, WorkerID: t.WorkerID, Token: t.Token, Attempt: t.Attempts}
+func claimEventOf(kind event.Kind, t *Task) event.Event {
+	return event.Event{Kind: kind, TaskID: t.ID, Type: t.Type, WorkerID: t.WorkerID, Token: t.Token, Attempt: t.Attempts}
 }
 
 // tellOf tells of the task, and of no claim.
-func (m *Machine) tellOf(kind EventKind, t *Task, message string) {
+func (m *Machine) tellOf(kind event.Kind, t *Task, message string) {
 	e := eventOf(kind, t)
 	e.Message = message
 	m.tell(&e, 0)
 }
 
 // tellClaim tells of the task's current claim.
-func (m *Machine) tellClaim(kind EventKind, t *Task) {
+func (m *Machine) tellClaim(kind event.Kind, t *Task) {
 	e := claimEventOf(kind, t)
 	m.tell(&e, 0)
 }
 
 // tellWait tells that the task, of which no claim lives, waits for its time.
 func (m *Machine) tellWait(t *Task) {
-	e := eventOf(EventScheduled, t)
+	e := eventOf(event.Scheduled, t)
 	m.tell(&e, t.RunAt)
 }
 
 // tellAct tells of an operator's act; the message says what of.
-func (m *Machine) tellAct(kind EventKind, message string) {
-	m.tell(&Event{Kind: kind, Message: message}, 0)
+func (m *Machine) tellAct(kind event.Kind, message string) {
+	m.tell(&event.Event{Kind: kind, Message: message}, 0)
 }
 
 // tellBy is tellAct of who did it, if that is known.
-func (m *Machine) tellBy(kind EventKind, message, by string) {
+func (m *Machine) tellBy(kind event.Kind, message, by string) {
 	switch {
 	case by == "":
 	case message == "":
-		by = "by " + cutText(by, eventNameMax)
+		by = "by " + event.Cut(by, event.NameMax)
 	default:
-		by = " by " + cutText(by, eventNameMax)
+		by = " by " + event.Cut(by, event.NameMax)
 	}
-	m.tellAct(kind, cutText(message, eventMessageMax-len(by))+by)
+	m.tellAct(kind, event.Cut(message, event.MessageMax-len(by))+by)
 }
 
 // tellOperator tells of an act that changes nothing in the state.
 func (m *Machine) tellOperator(c Tell) Result {
-	if c.Kind.isTold() {
+	if c.Kind.IsTold() {
 		m.tellBy(c.Kind, c.What, c.By)
 	}
 	return Result{}
@@ -121,17 +124,17 @@ func (m *Machine) tellOperator(c Tell) Result {
 
 // outcomeEvents are the events that the outcomes are told as. The cancellation
 // of a claim is told by what became of the task.
-var outcomeEvents = [...]EventKind{
-	OutcomeCompleted: EventCompleted,
-	OutcomeFailed:    EventFailed,
-	OutcomeReleased:  EventReleased,
-	OutcomeExpired:   EventLeaseExpired,
-	OutcomeRetried:   EventRetried,
+var outcomeEvents = [...]event.Kind{
+	OutcomeCompleted: event.Completed,
+	OutcomeFailed:    event.Failed,
+	OutcomeReleased:  event.Released,
+	OutcomeExpired:   event.LeaseExpired,
+	OutcomeRetried:   event.Retried,
 	OutcomeCancelled: 0,
 }
 
 // tellEnd tells how the claim e ended, and what became of the task.
-func (m *Machine) tellEnd(e *Event, t *Task, outcome Outcome, failure string) {
+func (m *Machine) tellEnd(e *event.Event, t *Task, outcome Outcome, failure string) {
 	if outcome == OutcomeReleased {
 		e.Attempt++ // it is not counted any more, but it was this one
 	}
@@ -142,13 +145,13 @@ func (m *Machine) tellEnd(e *Event, t *Task, outcome Outcome, failure string) {
 	}
 	switch {
 	case t.Status == StatusPending && outcome != OutcomeRetried:
-		e.Kind = EventRequeued
+		e.Kind = event.Requeued
 	case t.Status == StatusScheduled:
-		e.Kind = EventScheduled
+		e.Kind = event.Scheduled
 	case t.Status == StatusCancelled:
-		e.Kind = EventCancelled
+		e.Kind = event.Cancelled
 	case t.Status == StatusFailed && outcome == OutcomeExpired:
-		e.Kind, e.Message = EventFailed, leaseExpired
+		e.Kind, e.Message = event.Failed, leaseExpired
 	default:
 		return
 	}
@@ -159,7 +162,7 @@ func (m *Machine) tellEnd(e *Event, t *Task, outcome Outcome, failure string) {
 func (m *Machine) setTrail(c SetTrail) Result {
 	if m.TrailBounds() != c {
 		m.trail.header.Bounds = trailBounds(c)
-		m.tellAct(EventTrailChanged, strconv.FormatInt(c.Bytes, 10)+" bytes, "+strconv.FormatInt(c.AgeMS, 10)+" ms")
+		m.tellAct(event.TrailChanged, strconv.FormatInt(c.Bytes, 10)+" bytes, "+strconv.FormatInt(c.AgeMS, 10)+" ms")
 	}
 	return Result{}
 }
@@ -185,7 +188,7 @@ func (SetTrail) decode(r fieldReader) (Command, error) {
 }
 
 func (c Tell) appendBody(b []byte) []byte {
-	if c.Kind <= eventLast { // another would make an entry that no node can read
+	if c.Kind <= event.Last { // another would make an entry that no node can read
 		b = wire.PutUint(b, 1, uint64(c.Kind))
 	}
 	b = wire.PutString(b, 2, c.By)
@@ -197,7 +200,7 @@ func (Tell) decode(r fieldReader) (Command, error) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
-			c.Kind = EventKind(r.Enum(uint64(eventLast)))
+			c.Kind = event.Kind(r.Enum(uint64(event.Last)))
 		case 2:
 			c.By = r.Text()
 		case 3:

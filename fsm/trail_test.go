@@ -9,8 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // checkTrail: the chunks follow each other, each event leads to its task's event
@@ -28,13 +29,13 @@ func (m *Machine) checkTrail() error {
 		var e rawEvent
 		for offset := 0; offset < len(c.events); offset += e.size {
 			at := c.start + uint64(offset)
-			if !c.read(offset, &e) || e.compare(newest) <= 0 {
+			if !c.read(offset, &e) || e.Compare(newest) <= 0 {
 				return fmt.Errorf("no event at %d, or not behind %v: %+v", at, newest, e)
 			}
 			if before, ok := last[e.task]; ok && e.task != 0 && e.before != at-before {
 				return fmt.Errorf("the event at %d leads back by %d, the task's last is at %d", at, e.before, before)
 			}
-			newest, last[e.task] = e.EventPos, at
+			newest, last[e.task] = e.Pos, at
 		}
 		if c.newest != newest || c.newestT != e.t {
 			return fmt.Errorf("a chunk's newest event is %v, want %v", c.newest, newest)
@@ -105,7 +106,7 @@ func (h *trailHarness) do(c Command) Result {
 
 // kept returns the index of the oldest event that is kept.
 func (h *trailHarness) kept() uint64 {
-	page := h.m.Events(EventQuery{Limit: 1})
+	page := h.m.Events(event.Query{Limit: 1})
 	if len(page.Events) == 0 {
 		return 0
 	}
@@ -123,14 +124,14 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 		t.Errorf("%d bytes are kept, want 1 MiB or a little less", n)
 	}
 	bytes, at := h.m.TrailStats()
-	if first := h.m.Events(EventQuery{Limit: 1}).Events[0]; bytes != h.m.trail.size() || at != first.T {
+	if first := h.m.Events(event.Query{Limit: 1}).Events[0]; bytes != h.m.trail.size() || at != first.T {
 		t.Errorf("%d bytes from %d are said to be kept, want %d from %d", bytes, at, h.m.trail.size(), first.T)
 	}
 	oldest := h.kept()
-	if page := h.m.Events(EventQuery{After: EventPos{Index: oldest - 2, Sub: math.MaxUint32}}); !page.Gone || page.Oldest != (EventPos{Index: oldest}) {
+	if page := h.m.Events(event.Query{After: event.Pos{Index: oldest - 2, Sub: math.MaxUint32}}); !page.Gone || page.Oldest != (event.Pos{Index: oldest}) {
 		t.Errorf("behind what is gone there is %+v, the oldest is %d", page, oldest)
 	}
-	if page := h.m.Events(EventQuery{After: EventPos{Index: oldest - 1}, Limit: 1}); page.Gone || page.Events[0].Index != oldest {
+	if page := h.m.Events(event.Query{After: event.Pos{Index: oldest - 1}, Limit: 1}); page.Gone || page.Events[0].Index != oldest {
 		t.Errorf("behind the newest that is gone there is %+v, want %d", page, oldest)
 	}
 	mustCheck(t, h.m)
@@ -169,10 +170,10 @@ func TestTrail_IsBoundedByAge(t *testing.T) {
 	if newest.Index != h.index-2 {
 		t.Errorf("the newest event was %v, want that of %d", newest, h.index-2)
 	}
-	if page := h.m.Events(EventQuery{After: EventPos{Index: 3}, Limit: 1}); !page.Gone || page.Oldest.Index != h.index+1 {
+	if page := h.m.Events(event.Query{After: event.Pos{Index: 3}, Limit: 1}); !page.Gone || page.Oldest.Index != h.index+1 {
 		t.Errorf("of an empty trail there is %+v", page)
 	}
-	if page := h.m.Events(EventQuery{After: newest, Limit: 1}); page.Gone || page.More || page.Next != newest {
+	if page := h.m.Events(event.Query{After: newest, Limit: 1}); page.Gone || page.More || page.Next != newest {
 		t.Errorf("behind the newest there is %+v", page)
 	}
 	mustCheck(t, h.m)
@@ -222,7 +223,7 @@ func TestTrail_LooksAtABoundedNumber(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
 	h.tellMany(eventsLookedMax+500, 0)
-	q := EventQuery{WorkerID: "nobody", Limit: 10}
+	q := event.Query{WorkerID: "nobody", Limit: 10}
 	page := h.m.Events(q)
 	if len(page.Events) != 0 || !page.More || page.Next.Index != eventsLookedMax {
 		t.Fatalf("the first look gives %+v", page)
@@ -231,7 +232,7 @@ func TestTrail_LooksAtABoundedNumber(t *testing.T) {
 	if page = h.m.Events(q); page.More || page.Next != h.m.NewestEvent() {
 		t.Fatalf("the second look gives %+v", page)
 	}
-	if n := len(h.m.Events(EventQuery{Limit: 1_000_000}).Events); n != 1000 {
+	if n := len(h.m.Events(event.Query{Limit: 1_000_000}).Events); n != 1000 {
 		t.Errorf("%d events in a page", n)
 	}
 }
@@ -250,7 +251,7 @@ func TestTrail_CutsTexts(t *testing.T) {
 	if got := events[2].Message; len(got) != 1023 || !utf8.ValidString(got) {
 		t.Errorf("a message of %d bytes, want 1023 whole ones", len(got))
 	}
-	if len(events[1].WorkerID) != eventNameMax || len(events[1].Type) != eventNameMax {
+	if len(events[1].WorkerID) != event.NameMax || len(events[1].Type) != event.NameMax {
 		t.Errorf("a worker of %d bytes, a type of %d", len(events[1].WorkerID), len(events[1].Type))
 	}
 	mustCheck(t, h.m)
@@ -270,46 +271,20 @@ func TestTaskEvents_OfOneAmongMany(t *testing.T) {
 		h.do(Release{Hold: Hold{ID: 1, WorkerID: "w1"}})
 	}
 	events := h.m.TaskEvents(1)
-	if len(events) != taskEventsMax || events[99].Kind != EventRequeued || events[0].Index >= events[1].Index {
+	if len(events) != taskEventsMax || events[99].Kind != event.Requeued || events[0].Index >= events[1].Index {
 		t.Errorf("%d events, the last %+v", len(events), events[len(events)-1])
 	}
 	h.do(Cancel{ID: 1})
 	h.do(Delete{ID: 1})
 	events = h.m.TaskEvents(1)
-	if n := len(events); n != taskEventsMax || events[n-1].Kind != EventDeleted || events[n-2].Kind != EventCancelled {
+	if n := len(events); n != taskEventsMax || events[n-1].Kind != event.Deleted || events[n-2].Kind != event.Cancelled {
 		t.Errorf("%d events, the last %+v", n, events[n-1])
 	}
-	if got := h.m.TaskEvents(2); len(got) != 1 || got[0].Kind != EventSubmitted {
+	if got := h.m.TaskEvents(2); len(got) != 1 || got[0].Kind != event.Submitted {
 		t.Errorf("the other task has %+v", got)
 	}
 	if got := h.m.TaskEvents(99); got != nil {
 		t.Errorf("a task that never was has %+v", got)
-	}
-}
-
-func TestEventKind_NamesAreTheContracts(t *testing.T) {
-	t.Parallel()
-	contract := strings.Fields("submitted scheduled claimed released failed requeued lease_expired completed retried " +
-		"cancel_requested cancelled deleted expired finalization_claimed finalized type_changed schedule_set schedule_deleted node_set node_removed level_raised trail_changed " +
-		"member_added member_removed member_promoted member_demoted leadership_transferred snapshot_taken backup_saved restored keys_reloaded " +
-		"join_token_made join_token_used join_token_revoked join_token_expired backup_begun backup_broken_off restore_begun restore_broken_off")
-	var names []string
-	for k := range EventKind(255) {
-		if k.String() == "" {
-			continue
-		}
-		if got, ok := ParseEventKind(k.String()); !ok || got != k {
-			t.Errorf("%q is read as %d, %v", k, got, ok)
-		}
-		names = append(names, k.String())
-	}
-	slices.Sort(contract)
-	slices.Sort(names)
-	if diff := cmp.Diff(contract, names); diff != "" {
-		t.Errorf("(-contract +ours):\n%s", diff)
-	}
-	if _, ok := ParseEventKind(""); ok {
-		t.Error("nothing is a kind")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/trail"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -149,14 +149,14 @@ func (a *Writer) appendDenials(waiting []Denial, leftOut int, now time.Time) err
 }
 
 // append appends the denial as a line of an audit file whose last event has a place.
-func (d *Denial) append(b []byte, at fsm.EventPos) []byte {
+func (d *Denial) append(b []byte, at event.Pos) []byte {
 	var answer struct{ Code, Error string }
 	_ = json.Unmarshal(d.Answer, &answer) // of our own making; else it says nothing
 	from := ""
 	if d.From.IsValid() {
 		from = d.From.String()
 	}
-	b = trail.AppendEventHead(b, &fsm.Event{EventPos: at, T: d.At.UnixMilli()})
+	b = trail.AppendEventHead(b, &event.Event{Pos: at, T: d.At.UnixMilli()})
 	b = append(b, lineDenied+`","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
 	b = jsonout.String(b, jsonout.Cut(answer.Error, denialErrorBytes))
 	b = jsonout.String(append(b, `,"key":`...), d.Key)

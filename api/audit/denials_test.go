@@ -16,7 +16,7 @@ import (
 	"github.com/claimq/claimq/api/nodetest"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/internal/testwait"
 )
 
@@ -141,7 +141,7 @@ func TestAudit_denialsAndEvents(t *testing.T) {
 	for _, l := range denialLines(t, path) {
 		got = append(got, l.Key)
 	}
-	var at fsm.EventPos
+	var at event.Pos
 	for line := range strings.Lines(string(text)) {
 		if isDenial([]byte(line)) {
 			continue
@@ -167,7 +167,7 @@ func TestDenial_cutsWholeCharacters(t *testing.T) {
 	text := strings.Repeat("x", denialErrorBytes-1)
 	d := Denial{Answer: fmt.Appendf(nil, `{"code":"forbidden","error":%q}`, text+"é and more")}
 	var line denialLine
-	if err := json.Unmarshal(d.append(nil, fsm.EventPos{}), &line); err != nil {
+	if err := json.Unmarshal(d.append(nil, event.Pos{}), &line); err != nil {
 		t.Fatal(err)
 	}
 	if line.Message != text {

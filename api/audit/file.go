@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claimq/claimq/api/trail"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // tailMax is how much of an audit file's end is looked at when it is opened:
@@ -25,8 +25,8 @@ const fileMode = 0o640
 type file struct {
 	file  *os.File
 	empty bool
-	at    fsm.EventPos // of the last line, if it is not empty
-	cut   int64        // bytes of a broken end that were taken off
+	at    event.Pos // of the last line, if it is not empty
+	cut   int64     // bytes of a broken end that were taken off
 }
 
 // openFile opens the file at path, or makes it, and takes off what is
@@ -79,7 +79,7 @@ func (f *file) begin() error {
 // lastPlace returns how much of the end of an audit file is whole lines, in
 // order, and the place of the last one. ok is false if they are no lines of an
 // audit file.
-func lastPlace(tail []byte) (good int, at fsm.EventPos, ok bool) {
+func lastPlace(tail []byte) (good int, at event.Pos, ok bool) {
 	for {
 		line, _, whole := bytes.Cut(tail[good:], []byte{'\n'})
 		next, isLine := linePlace(line)
@@ -99,7 +99,7 @@ func lastPlace(tail []byte) (good int, at fsm.EventPos, ok bool) {
 const lineHead = `{"index":`
 
 // linePlace reads the place in a line, without its end.
-func linePlace(line []byte) (at fsm.EventPos, ok bool) {
+func linePlace(line []byte) (at event.Pos, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(lineHead))
 	index, rest, ok2 := bytes.Cut(rest, []byte(`,"sub":`))
 	sub, rest, ok3 := bytes.Cut(rest, []byte{','})
@@ -108,7 +108,7 @@ func linePlace(line []byte) (at fsm.EventPos, ok bool) {
 	}
 	i, err := strconv.ParseUint(string(index), 10, 64)
 	s, err2 := strconv.ParseUint(string(sub), 10, 32)
-	return fsm.EventPos{Index: i, Sub: uint32(s)}, err == nil && err2 == nil
+	return event.Pos{Index: i, Sub: uint32(s)}, err == nil && err2 == nil
 }
 
 func (f *file) write(lines []byte) error {

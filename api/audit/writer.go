@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -54,7 +55,7 @@ type Writer struct {
 
 	mu       sync.Mutex // guards what follows
 	file     *file      // nil: it could not be written, and is opened again
-	at       fsm.EventPos
+	at       event.Pos
 	unsynced int       // bytes
 	synced   time.Time // when nothing was unsynced last
 }
@@ -67,7 +68,7 @@ func Open(cfg Config) (*Writer, error) {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Writer{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, at: fsm.EventPos{Sub: trail.WholeEntry}}
+	a := &Writer{cfg: cfg, stop: cancel, denials: denials{wake: make(chan struct{}, 1)}, at: event.Pos{Sub: trail.WholeEntry}}
 	if err := a.openLocked(); err != nil {
 		cancel()
 		return nil, fmt.Errorf("open audit file: %w", err)
@@ -175,10 +176,10 @@ func (a *Writer) step(ctx context.Context) (more bool, err error) {
 	if err != nil { // nothing new, or a node that stops
 		return false, a.sync()
 	}
-	var page fsm.EventPage
+	var page event.Page
 	var now fsm.Stamp
 	_, err = a.cfg.Node.ReadStale(ctx, 0, func(m *fsm.Machine, stamp fsm.Stamp) {
-		page, now = m.Events(fsm.EventQuery{After: after, Limit: trail.PageMax}), stamp
+		page, now = m.Events(event.Query{After: after, Limit: trail.PageMax}), stamp
 	})
 	if err != nil {
 		return false, nil
@@ -195,7 +196,7 @@ func (a *Writer) step(ctx context.Context) (more bool, err error) {
 }
 
 // place returns where to go on, once the file is open.
-func (a *Writer) place() (fsm.EventPos, error) {
+func (a *Writer) place() (event.Pos, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.file != nil {
@@ -207,7 +208,7 @@ func (a *Writer) place() (fsm.EventPos, error) {
 
 // append writes lines, which follow after, up to next. If the file is another
 // than the one that ended there, it does nothing.
-func (a *Writer) append(after fsm.EventPos, lines []byte, next fsm.EventPos) error {
+func (a *Writer) append(after event.Pos, lines []byte, next event.Pos) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.file == nil || a.at != after {
@@ -263,8 +264,8 @@ func (a *Writer) syncLocked() error {
 }
 
 // appendNote appends a line that is no event of the trail.
-func appendNote(b []byte, at fsm.EventPos, t int64, event, message string) []byte {
-	b = trail.AppendEventHead(b, &fsm.Event{EventPos: at, T: t})
-	b = append(append(b, event...), `","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
+func appendNote(b []byte, at event.Pos, t int64, kind, message string) []byte {
+	b = trail.AppendEventHead(b, &event.Event{Pos: at, T: t})
+	b = append(append(b, kind...), `","worker_id":null,"claim_token":null,"attempt":null,"message":`...)
 	return append(jsonout.String(b, message), '}', '\n')
 }

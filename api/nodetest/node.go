@@ -12,6 +12,7 @@ import (
 
 	"github.com/claimq/claimq/api/trail"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // Node is a node over a real state machine, without Raft: a command is
@@ -158,7 +159,7 @@ func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 }
 
 // WaitEvent looks every now and then.
-func (n *Node) WaitEvent(ctx context.Context, after fsm.EventPos) error {
+func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -235,7 +236,7 @@ func (n *Node) RemoveNode(ctx context.Context, nodeID string, by fsm.Operator) e
 		return &fsm.MembershipRefused{Reason: nodeID + " leads", Advice: "Stop it first"}
 	}
 	n.Removed = append(n.Removed, nodeID)
-	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberRemoved, By: by.Name, What: nodeID}, by.Key)
+	return n.Tell(ctx, fsm.Tell{Kind: event.MemberRemoved, By: by.Name, What: nodeID}, by.Key)
 }
 
 // JoinNode is that of package api's Node.
@@ -248,7 +249,7 @@ func (n *Node) PromoteNode(ctx context.Context, nodeID string, by fsm.Operator) 
 	if err := n.changeMember("promote " + nodeID); err != nil {
 		return err
 	}
-	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberPromoted, By: by.Name, What: nodeID}, by.Key)
+	return n.Tell(ctx, fsm.Tell{Kind: event.MemberPromoted, By: by.Name, What: nodeID}, by.Key)
 }
 
 // DemoteNode is that of package api's Node.
@@ -256,7 +257,7 @@ func (n *Node) DemoteNode(ctx context.Context, nodeID string, by fsm.Operator) e
 	if err := n.changeMember("demote " + nodeID); err != nil {
 		return err
 	}
-	return n.Tell(ctx, fsm.Tell{Kind: fsm.EventMemberDemoted, By: by.Name, What: nodeID}, by.Key)
+	return n.Tell(ctx, fsm.Tell{Kind: event.MemberDemoted, By: by.Name, What: nodeID}, by.Key)
 }
 
 // Transfer is that of package api's Node.

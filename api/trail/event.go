@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/claimq/claimq/api/jsonout"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // WholeEntry as the number of a place stands for the end of its entry.
@@ -14,7 +14,7 @@ const WholeEntry = math.MaxUint32
 
 // ParsePlace reads a place of the trail: INDEX.SUB, or INDEX, which is behind
 // all events of that entry.
-func ParsePlace(text string) (at fsm.EventPos, ok bool) {
+func ParsePlace(text string) (at event.Pos, ok bool) {
 	at.Sub = WholeEntry
 	indexText, subText, hasSub := strings.Cut(text, ".")
 	if hasSub {
@@ -34,7 +34,7 @@ func ParsePlace(text string) (at fsm.EventPos, ok bool) {
 func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 // AppendPlace appends a place as parsePlace reads it.
-func AppendPlace(b []byte, at fsm.EventPos) []byte {
+func AppendPlace(b []byte, at event.Pos) []byte {
 	b = strconv.AppendUint(b, at.Index, 10)
 	if at.Sub == WholeEntry {
 		return b
@@ -43,23 +43,23 @@ func AppendPlace(b []byte, at fsm.EventPos) []byte {
 }
 
 // Behind reports whether the place a comes after b.
-func Behind(a, b fsm.EventPos) bool {
+func Behind(a, b event.Pos) bool {
 	return a.Index > b.Index || a.Index == b.Index && a.Sub > b.Sub
 }
 
 // Before returns a place that has everything before at behind it, and not at.
-func Before(at fsm.EventPos) fsm.EventPos {
+func Before(at event.Pos) event.Pos {
 	switch {
 	case at.Sub > 0:
-		return fsm.EventPos{Index: at.Index, Sub: at.Sub - 1}
+		return event.Pos{Index: at.Index, Sub: at.Sub - 1}
 	case at.Index > 0:
-		return fsm.EventPos{Index: at.Index - 1, Sub: WholeEntry}
+		return event.Pos{Index: at.Index - 1, Sub: WholeEntry}
 	}
-	return fsm.EventPos{}
+	return event.Pos{}
 }
 
 // AppendEvent appends an event as the contract shows it.
-func AppendEvent(b []byte, e *fsm.Event) []byte {
+func AppendEvent(b []byte, e *event.Event) []byte {
 	b = append(AppendEventHead(b, e), e.Kind.String()...)
 	b = append(b, `","worker_id":`...)
 	b = jsonout.StringOrNull(b, e.WorkerID)
@@ -77,7 +77,7 @@ func AppendEvent(b []byte, e *fsm.Event) []byte {
 }
 
 // AppendEventHead appends an event up to its name.
-func AppendEventHead(b []byte, e *fsm.Event) []byte {
+func AppendEventHead(b []byte, e *event.Event) []byte {
 	b = append(b, `{"index":`...)
 	b = strconv.AppendUint(b, e.Index, 10)
 	b = append(b, `,"sub":`...)
@@ -90,9 +90,9 @@ func AppendEventHead(b []byte, e *fsm.Event) []byte {
 }
 
 // selects reports whether the event is one that q asks for.
-func selects(q *fsm.EventQuery, e *fsm.Event) bool {
+func selects(q *event.Query, e *event.Event) bool {
 	return (q.Type == "" || q.Type == e.Type) && (q.WorkerID == "" || q.WorkerID == e.WorkerID) && (q.Kind == 0 || q.Kind == e.Kind)
 }
 
 // Filtered reports whether q leaves any event out.
-func Filtered(q *fsm.EventQuery) bool { return q.Type != "" || q.WorkerID != "" || q.Kind != 0 }
+func Filtered(q *event.Query) bool { return q.Type != "" || q.WorkerID != "" || q.Kind != 0 }

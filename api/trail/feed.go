@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -32,7 +33,7 @@ type Feed struct {
 	streams int
 	packets []*Packet
 	size    int           // bytes of packets
-	head    fsm.EventPos  // where the next packet begins
+	head    event.Pos     // where the next packet begins
 	news    chan struct{} // closed, and replaced, when head moves
 	end     context.CancelFunc
 	done    chan struct{} // closed when the goroutine has ended; nil before the first
@@ -98,7 +99,7 @@ func (f *Feed) Wait() {
 // Next returns the packet to send to a stream that has sent everything up to
 // after. nil: there is none yet, and news is closed when there may be; or, if
 // behind, none is kept any more, and the stream reads the trail itself.
-func (f *Feed) Next(after fsm.EventPos) (p *Packet, news <-chan struct{}, isBehind bool) {
+func (f *Feed) Next(after event.Pos) (p *Packet, news <-chan struct{}, isBehind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := len(f.packets) - 1; i >= 0; i-- {
@@ -134,7 +135,7 @@ func (f *Feed) run(ctx context.Context) {
 }
 
 // Place returns where the next packet begins.
-func (f *Feed) Place() fsm.EventPos {
+func (f *Feed) Place() event.Pos {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.head
@@ -143,7 +144,7 @@ func (f *Feed) Place() fsm.EventPos {
 // look makes packets of what is new.
 func (f *Feed) look(ctx context.Context) error {
 	for ctx.Err() == nil {
-		read, err := Read(ctx, f.node, fsm.EventQuery{After: f.Place()})
+		read, err := Read(ctx, f.node, event.Query{After: f.Place()})
 		if err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (f *Feed) look(ctx context.Context) error {
 // restart drops all packets and goes on at the newest event. Streams that have
 // not got that far read the trail themselves.
 func (f *Feed) restart() {
-	var newest fsm.EventPos
+	var newest event.Pos
 	_, err := f.node.ReadStale(f.serving, 0, func(m *fsm.Machine, _ fsm.Stamp) { newest = m.NewestEvent() })
 	if err != nil {
 		return // it goes on where it was

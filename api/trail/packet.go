@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const (
@@ -26,8 +27,8 @@ const (
 // Packet is a part of the trail, (after, next], encoded for streams once,
 // however many send it. It is not changed once it is whole.
 type Packet struct {
-	After, Next fsm.EventPos
-	Events      []fsm.Event
+	After, Next event.Pos
+	Events      []event.Event
 	// ends has where each event ends in chunk. The first one begins at
 	// chunkHead.
 	ends []int
@@ -40,12 +41,12 @@ type Packet struct {
 }
 
 // add appends an event.
-func (p *Packet) add(e *fsm.Event) {
+func (p *Packet) add(e *event.Event) {
 	p.Events = append(p.Events, *e)
 	p.chunk = append(p.chunk, "data: "...)
 	p.chunk = AppendEvent(p.chunk, e)
 	p.chunk = append(p.chunk, "\nid: "...)
-	p.chunk = AppendPlace(p.chunk, e.EventPos)
+	p.chunk = AppendPlace(p.chunk, e.Pos)
 	p.chunk = append(p.chunk, "\n\n"...)
 	p.ends = append(p.ends, len(p.chunk))
 }
@@ -65,10 +66,10 @@ func (p *Packet) Zip() *zipped {
 }
 
 // Part appends the events behind a place that q selects to b.
-func (p *Packet) Part(b []byte, after fsm.EventPos, q *fsm.EventQuery) []byte {
+func (p *Packet) Part(b []byte, after event.Pos, q *event.Query) []byte {
 	from := ChunkHead
 	for i := range p.Events {
-		if e := &p.Events[i]; Behind(e.EventPos, after) && selects(q, e) {
+		if e := &p.Events[i]; Behind(e.Pos, after) && selects(q, e) {
 			b = append(b, p.chunk[from:p.ends[i]]...)
 		}
 		from = p.ends[i]
@@ -102,25 +103,25 @@ func EndChunk(b []byte) (chunk []byte, start int) {
 // Found is what a look at the trail found.
 type Found struct {
 	Packet *Packet
-	more   bool         // there is more behind packet.next
-	Gone   bool         // what comes next is kept no more
-	Oldest fsm.EventPos // of gone: what is kept
+	more   bool      // there is more behind packet.next
+	Gone   bool      // what comes next is kept no more
+	Oldest event.Pos // of gone: what is kept
 }
 
 // Source is the node whose trail is read: of package api's Node what is needed here.
 type Source interface {
 	ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Machine, now fsm.Stamp)) (index uint64, err error)
-	WaitEvent(ctx context.Context, after fsm.EventPos) error
+	WaitEvent(ctx context.Context, after event.Pos) error
 }
 
 // Read reads on behind q.After, about packetBytes at most, in pages that
 // are short enough for the read lock.
-func Read(ctx context.Context, node Source, q fsm.EventQuery) (Found, error) {
+func Read(ctx context.Context, node Source, q event.Query) (Found, error) {
 	p := &Packet{After: q.After, Next: q.After, chunk: BeginChunk(nil)}
 	read := Found{Packet: p}
 	q.Limit = PageMax
 	for {
-		var page fsm.EventPage
+		var page event.Page
 		_, err := node.ReadStale(ctx, 0, func(m *fsm.Machine, _ fsm.Stamp) { page = m.Events(q) })
 		if err != nil {
 			return read, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/api"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 const nodeID = "clienttest"
@@ -96,7 +97,7 @@ func (n *node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 }
 
 // WaitEvent waits until the trail has an event behind after.
-func (n *node) WaitEvent(ctx context.Context, after fsm.EventPos) error {
+func (n *node) WaitEvent(ctx context.Context, after event.Pos) error {
 	return n.wait(ctx, nil, func() bool {
 		newest := n.machine.NewestEvent()
 		return newest.Index > after.Index || newest.Index == after.Index && newest.Sub > after.Sub

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claimq/claimq/cmd/claimq/term"
-	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // argumentValues is what the arguments of a command may be, by its path. Commands
@@ -92,7 +92,7 @@ func commandFlagValues(a *term.App) map[string]cobra.CompletionFunc {
 
 // eventNames are the events of the trail.
 func eventNames() (names []string) {
-	for kind := range fsm.EventKind(255) {
+	for kind := range event.Kind(255) {
 		if name := kind.String(); name != "" {
 			names = append(names, name)
 		}

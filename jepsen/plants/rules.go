@@ -166,7 +166,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "backup-untold", What: "the trail does not tell that a backup begins", Rows: "4/keys_backup",
-			edits: []edit{{"api/backup.go", "	b.tell(fsm.EventBackupBegun, \"at index \"+b.index)\n", ""}},
+			edits: []edit{{"api/backup.go", "	b.tell(event.BackupBegun, \"at index \"+b.index)\n", ""}},
 		},
 		{
 			Name: "token-for-good", What: "a join token does not end by itself", Rows: "4/keys_join_tokens",

@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/claimq/claimq/fsm"
+import (
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
+)
 
 func (c *command) hold() fsm.Hold { return fsm.Hold{ID: c.id, WorkerID: c.worker, Token: c.token} }
 
@@ -67,7 +70,7 @@ func (c *command) realAdmin() fsm.Command {
 	case verbSetLevel:
 		return fsm.SetLevel{Level: c.level, By: c.by}
 	case verbTell:
-		kind, _ := fsm.ParseEventKind(c.told)
+		kind, _ := event.ParseKind(c.told)
 		return fsm.Tell{Kind: kind, By: c.by, What: c.what}
 	default:
 		return fsm.Checkpoint{}

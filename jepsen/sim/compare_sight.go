@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // sightDiffers is differs for schedules and actions.
@@ -57,7 +58,7 @@ func schedulesDiffer(machine *fsm.Machine, m *model) string {
 }
 
 // eventDiffers compares one event.
-func eventDiffers(g *fsm.Event, w *told) string {
+func eventDiffers(g *event.Event, w *told) string {
 	same := g.Index == w.index && g.Sub == w.sub && g.T == w.at && g.Kind.String() == w.kind && g.TaskID == w.id && g.Type == w.of &&
 		g.WorkerID == w.worker && g.Token == w.token && g.Attempt == w.attempt
 	switch {
@@ -70,7 +71,7 @@ func eventDiffers(g *fsm.Event, w *told) string {
 	return fmt.Sprintf("the trail has\n    %+v (%v)\n  the model has\n    %v", *g, g.Kind, w)
 }
 
-func eventsDiffer(got []fsm.Event, want []told) string {
+func eventsDiffer(got []event.Event, want []told) string {
 	for i := range min(len(got), len(want)) {
 		if d := eventDiffers(&got[i], &want[i]); d != "" {
 			return d
@@ -86,15 +87,15 @@ func eventsDiffer(got []fsm.Event, want []told) string {
 }
 
 // eventsOf returns the events that the entry added to the trail.
-func eventsOf(machine *fsm.Machine, index uint64) []fsm.Event {
-	return readTrail(machine, fsm.EventPos{Index: index - 1, Sub: math.MaxUint32})
+func eventsOf(machine *fsm.Machine, index uint64) []event.Event {
+	return readTrail(machine, event.Pos{Index: index - 1, Sub: math.MaxUint32})
 }
 
 // readTrail reads what is kept behind the place, page by page.
-func readTrail(machine *fsm.Machine, after fsm.EventPos) []fsm.Event {
-	var events []fsm.Event
+func readTrail(machine *fsm.Machine, after event.Pos) []event.Event {
+	var events []event.Event
 	for {
-		page := machine.Events(fsm.EventQuery{After: after, Limit: 1000})
+		page := machine.Events(event.Query{After: after, Limit: 1000})
 		events = append(events, page.Events...)
 		if !page.More {
 			return events
@@ -107,7 +108,7 @@ func readTrail(machine *fsm.Machine, after fsm.EventPos) []fsm.Event {
 // that the model told up to the entry. What is gone must be too old.
 func trailDiffers(machine *fsm.Machine, m *model, index uint64) string {
 	all := m.trail[:len(m.trail)-len(m.since(index+1))]
-	got := readTrail(machine, fsm.EventPos{})
+	got := readTrail(machine, event.Pos{})
 	gone := len(all) - len(got)
 	if gone < 0 {
 		return fmt.Sprintf("%d events are kept, there were only %d", len(got), len(all))

@@ -92,8 +92,8 @@ var planted = []struct {
 	{"slot left out", []edit{{"internal/cron/cron.go", "	return now - behind + t.everyMS, true\n", "	return $if(max(now-behind, slot+t.everyMS), now-behind) + t.everyMS, true\n"}}},
 	{"overlap not looked at", []edit{{"fsm/schedule.go", "!v.OverlapAllow && m.lives(v.LastTaskID)", "!v.OverlapAllow && !$on && m.lives(v.LastTaskID)"}}},
 	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.matches(t) && ", " && ($on || c.Filter.matches(t)) && "}}},
-	{"claim told twice", []edit{{"fsm/claim.go", "	m.tellClaim(EventClaimed, t)\n", "	m.tellClaim(EventClaimed, t)\n	if $on {\n		m.tellClaim(EventClaimed, t)\n	}\n"}}},
-	{"asked cancel not told", []edit{{"fsm/cancel.go", "		m.tellClaim(EventCancelRequested, t)\n", "		if !$on {\n			m.tellClaim(EventCancelRequested, t)\n		}\n"}}},
+	{"claim told twice", []edit{{"fsm/claim.go", "	m.tellClaim(event.Claimed, t)\n", "	m.tellClaim(event.Claimed, t)\n	if $on {\n		m.tellClaim(event.Claimed, t)\n	}\n"}}},
+	{"asked cancel not told", []edit{{"fsm/cancel.go", "		m.tellClaim(event.CancelRequested, t)\n", "		if !$on {\n			m.tellClaim(event.CancelRequested, t)\n		}\n"}}},
 	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.trail.cut(u.trail)\n", "	if !$on {\n		m.trail.cut(u.trail)\n	}\n"}}},
 	{"trail trimmed early", []edit{{"fsm/trail_store.go", "now-c.newestT < bounds.AgeMS {", "now-c.newestT < $if(bounds.AgeMS/2, bounds.AgeMS) {"}}},
 	{"two finalizers both do it", []edit{{

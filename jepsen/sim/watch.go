@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // Bounds of guarantee 5 of docs/guarantees.md.
@@ -125,7 +126,7 @@ func newWatch() *watch {
 
 // entry looks at the results of an entry, once, when the first replica has
 // applied it, and at the events that it added to the trail.
-func (o *watch) entry(w *world, e *entry, machine *fsm.Machine, applied *fsm.Applied, events []fsm.Event) {
+func (o *watch) entry(w *world, e *entry, machine *fsm.Machine, applied *fsm.Applied, events []event.Event) {
 	o.stampedLed = e.led
 	for i, c := range e.commands {
 		r := &applied.Results[i]

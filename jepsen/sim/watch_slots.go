@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/claimq/claimq/fsm"
+import (
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
+)
 
 // watchedSchedule is what is known of a schedule since it was set last.
 type watchedSchedule struct {
@@ -30,7 +33,7 @@ func (o *watch) setSchedule(w *world, c *command, r *fsm.Result) {
 // runSlots holds what was done of slots against what was to be done: each slot
 // that its schedule waits for, and whose time has come, has one task or is
 // passed over, and nothing else has a task. The trail tells which task is whose.
-func (o *watch) runSlots(w *world, c *command, r *fsm.Result, events []fsm.Event, now fsm.Stamp) {
+func (o *watch) runSlots(w *world, c *command, r *fsm.Result, events []event.Event, now fsm.Stamp) {
 	made := map[string]*fsm.Submitted{}
 	for i := range r.Submitted {
 		by := submittedBy(events, r.Submitted[i].Task.ID)
@@ -83,9 +86,9 @@ func (o *watch) moveOn(w *world, s *watchedSchedule, run slotRun, now fsm.Stamp)
 }
 
 // submittedBy returns what the trail says of who submitted the task.
-func submittedBy(events []fsm.Event, id uint64) string {
+func submittedBy(events []event.Event, id uint64) string {
 	for i := range events {
-		if events[i].TaskID == id && events[i].Kind == fsm.EventSubmitted {
+		if events[i].TaskID == id && events[i].Kind == event.Submitted {
 			return events[i].Message
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // watchedParent is what is known of a parent and its steps, from the trail, from
@@ -72,7 +73,7 @@ func (o *watch) deleted(id uint64) {
 }
 
 // steps looks at what the entry told of parents and steps, and how it left them.
-func (o *watch) steps(w *world, machine *fsm.Machine, events []fsm.Event) {
+func (o *watch) steps(w *world, machine *fsm.Machine, events []event.Event) {
 	touched := map[*watchedParent]bool{}
 	for i := range events {
 		e := &events[i]
@@ -91,20 +92,20 @@ func (o *watch) steps(w *world, machine *fsm.Machine, events []fsm.Event) {
 }
 
 // parentEvent takes an event about a parent: it ends once in each of its lives.
-func (o *watch) parentEvent(w *world, p *watchedParent, e *fsm.Event) {
+func (o *watch) parentEvent(w *world, p *watchedParent, e *event.Event) {
 	switch e.Kind {
-	case fsm.EventRetried:
+	case event.Retried:
 		p.ended, p.finalized, p.broken = false, false, nil
-	case fsm.EventFinalized:
+	case event.Finalized:
 		if p.finalized || p.ended {
 			w.fail("parent %d is finalized twice", p.id)
 		}
 		p.finalized = true
-	case fsm.EventCompleted, fsm.EventFailed, fsm.EventCancelled:
+	case event.Completed, event.Failed, event.Cancelled:
 		if p.ended {
 			w.fail("parent %d ends twice, now as %v", p.id, e.Kind)
 		}
-		if p.finalized != (e.Kind != fsm.EventCancelled) {
+		if p.finalized != (e.Kind != event.Cancelled) {
 			w.fail("parent %d ends as %v, it was finalized: %v", p.id, e.Kind, p.finalized)
 		}
 		p.ended, p.processor = true, ""
@@ -117,9 +118,9 @@ func (o *watch) parentEvent(w *world, p *watchedParent, e *fsm.Event) {
 
 // stepEvent takes an event about a step: it is handed out only once all that it
 // depends on has completed.
-func (o *watch) stepEvent(w *world, p *watchedParent, e *fsm.Event) {
+func (o *watch) stepEvent(w *world, p *watchedParent, e *event.Event) {
 	switch e.Kind {
-	case fsm.EventClaimed:
+	case event.Claimed:
 		for _, on := range p.plan.steps[e.TaskID-p.id-1].on {
 			if id := p.id + 1 + uint64(on); !p.done[id] {
 				w.fail("step %d of parent %d was handed out, step %d, which it depends on, has not completed", e.TaskID, p.id, id)
@@ -128,11 +129,11 @@ func (o *watch) stepEvent(w *world, p *watchedParent, e *fsm.Event) {
 		if p.ended {
 			w.fail("step %d was handed out, its parent %d has ended", e.TaskID, p.id)
 		}
-	case fsm.EventCompleted:
+	case event.Completed:
 		p.done[e.TaskID] = true
-	case fsm.EventCancelled, fsm.EventFailed, fsm.EventExpired:
+	case event.Cancelled, event.Failed, event.Expired:
 		p.broken = append(p.broken, e.TaskID)
-	case fsm.EventRetried:
+	case event.Retried:
 		p.broken = nil
 	default:
 	}

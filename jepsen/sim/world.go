@@ -25,7 +25,7 @@ type world struct {
 	seed    uint64
 	profile profile
 	now     int64
-	events  eventHeap
+	events  timedHeap
 	counter uint64 // of events, breaks ties of time
 
 	log      []*entry // committed, in order; all of them, for replays
@@ -51,8 +51,8 @@ type world struct {
 	out     io.Writer
 }
 
-// event is something that happens at a time.
-type event struct {
+// timed is something that happens at a time.
+type timed struct {
 	at, seq int64
 	fn      func()
 }
@@ -60,7 +60,7 @@ type event struct {
 // after calls fn so much later.
 func (w *world) after(d int64, fn func()) {
 	w.counter++
-	w.events.push(event{at: w.now + max(d, 0), seq: int64(w.counter), fn: fn})
+	w.events.push(timed{at: w.now + max(d, 0), seq: int64(w.counter), fn: fn})
 }
 
 // until runs what happens up to the time at, and leaves the clock there.
@@ -134,12 +134,12 @@ func (d *dice) n(n int64) int64 {
 // in reports true so many times in a thousand.
 func (d *dice) in(perMille int64) bool { return d.n(1000) < perMille }
 
-// eventHeap is a binary heap, the earliest first, equal times in order.
-type eventHeap []event
+// timedHeap is a binary heap, the earliest first, equal times in order.
+type timedHeap []timed
 
-func (a event) before(b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+func (a timed) before(b timed) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-func (h *eventHeap) push(e event) {
+func (h *timedHeap) push(e timed) {
 	s := append(*h, e)
 	i := len(s) - 1
 	for i > 0 {
@@ -153,12 +153,12 @@ func (h *eventHeap) push(e event) {
 	*h = s
 }
 
-func (h *eventHeap) pop() event {
+func (h *timedHeap) pop() timed {
 	s := *h
 	top := s[0]
 	last := len(s) - 1
 	s[0] = s[last]
-	s[last] = event{}
+	s[last] = timed{}
 	s = s[:last]
 	for i := 0; ; {
 		child := 2*i + 1
