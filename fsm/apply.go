@@ -104,5 +104,5 @@ func (m *Machine) endEntry(applied *Applied) {
 	applied.Events = m.told > 0
 	applied.Checkpoint, m.checkpoint = m.checkpoint, false
 	applied.Restored, m.restored = m.restored, false
-	m.trail.trim(m.header.Stamp.T)
+	m.trail.Trim(m.header.Stamp.T)
 }

@@ -181,7 +181,7 @@ func TestGraft(t *testing.T) {
 		if diff := cmp.Diff(test.want, got.header); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
 		}
-		if diff := cmp.Diff(m.trail.header, got.trail.header); diff != "" {
+		if diff := cmp.Diff(m.trail.Header, got.trail.Header); diff != "" {
 			t.Errorf("%s: the trail: %s", test.name, diff)
 		}
 		if diff := cmp.Diff(nodes, got.Nodes()); diff != "" {

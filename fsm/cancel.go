@@ -1,9 +1,8 @@
 package fsm
 
 import (
-	"github.com/claimq/claimq/fsm/wire"
-
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // Cancel ends a task that is not claimed as cancelled; of a claimed one it is

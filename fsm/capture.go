@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/claimq/claimq/fsm/table"
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // Snapshot is a captured state. Its methods are safe beside the machine's
@@ -15,7 +16,7 @@ type Snapshot struct {
 	nodes     []NodeRecord  // sorted by UUID
 	types     []*typeRecord // sorted by name; copies
 	gone      table.View[gone]
-	trail     trailView
+	trail     trail.View
 	schedules []*ScheduleView // sorted by name
 	released  atomic.Bool
 }
@@ -30,7 +31,7 @@ func (m *Machine) Snapshot() *Snapshot {
 		nodes:     m.nodes,
 		types:     cloneTypes(m.settings),
 		gone:      m.gone.View(),
-		trail:     m.trail.view(),
+		trail:     m.trail.View(),
 		schedules: m.schedules,
 	}
 }

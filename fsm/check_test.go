@@ -343,7 +343,7 @@ func (m *Machine) checkBytes() error {
 	for _, v := range m.schedules {
 		want += bytesOfSchedule(v)
 	}
-	if m.bytes != want || m.Bytes() != want+m.trail.bytes()+bytesOfGaps(&m.tasks) {
+	if m.bytes != want || m.Bytes() != want+m.trail.Bytes()+bytesOfGaps(&m.tasks) {
 		return fmt.Errorf("%d bytes are held, want %d", m.bytes, want)
 	}
 	return nil

@@ -1,9 +1,8 @@
 package fsm
 
 import (
-	"github.com/claimq/claimq/fsm/wire"
-
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/wire"
 )
 
 // ClaimFinalization claims the finalization of the parent ID for ProcessorID, or

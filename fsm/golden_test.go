@@ -414,9 +414,9 @@ func TestGolden_Snapshots(t *testing.T) {
 			t.Errorf("%s is written again as\n%x, want\n%x", want.name, again, golden)
 		}
 		if m.counts != want.counts || m.requests.Len() != want.requests || len(m.nodes) != 2 || len(m.settings) != want.types ||
-			m.gone.Len() != want.gone || len(m.trail.chunks) != want.chunks || len(m.schedules) != want.schedules || m.Index() != want.index {
+			m.gone.Len() != want.gone || len(m.trail.Chunks()) != want.chunks || len(m.schedules) != want.schedules || m.Index() != want.index {
 			t.Errorf("%s: counts %v, %d requests, %d nodes, %d types, %d removed, %d parts of the trail, %d schedules at index %d", want.name,
-				m.counts, m.requests.Len(), len(m.nodes), len(m.settings), m.gone.Len(), len(m.trail.chunks), len(m.schedules), m.Index())
+				m.counts, m.requests.Len(), len(m.nodes), len(m.settings), m.gone.Len(), len(m.trail.Chunks()), len(m.schedules), m.Index())
 		}
 		if got := fmt.Sprintf("%x", hashOf(m)); got != want.hash {
 			t.Errorf("%s: state hash %s, want %s", want.name, got, want.hash)

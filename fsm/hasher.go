@@ -65,7 +65,7 @@ func (h *Hasher) hash(s *Snapshot, turn hashTurn) (hash [16]byte, rotten int) {
 	rotten += h.tasks.addTo(&sum, &s.tasks, turn, &h.breaks)
 	rotten += h.requests.addTo(&sum, &s.requests, turn, &h.breaks)
 	rotten += h.gone.addTo(&sum, &s.gone, turn, &h.breaks)
-	rotten += s.trail.addTo(trailHash{&sum, turn, &h.breaks})
+	rotten += s.trail.AddTo(trailHash{stateHash: &sum, turn: turn, breaks: &h.breaks})
 	return sum.sum(), rotten
 }
 
@@ -84,24 +84,26 @@ func (b *breaks) noted() {
 
 // trailHash is how the chunks of a trail are hashed.
 type trailHash struct {
-	*stateHash
-	turn   hashTurn
-	breaks *breaks
+	stateHash *stateHash
+	turn      hashTurn
+	breaks    *breaks
 }
 
-func (h trailHash) sumOf(record []byte) [16]byte {
+func (h trailHash) AddSum(sum [16]byte) { h.stateHash.addSum(sum) }
+
+func (h trailHash) SumOf(record []byte) [16]byte {
 	var one stateHash
 	one.add(recordTrail, record)
 	return one.sum()
 }
 
-func (h trailHash) isDue(number uint64) bool { return h.turn.has(number) }
-func (h trailHash) noted()                   { h.breaks.noted() }
+func (h trailHash) IsDue(number uint64) bool { return h.turn.has(number) }
+func (h trailHash) Noted()                   { h.breaks.noted() }
 
 // addSmallTo adds the records to the hash that are neither in tables nor of the
 // trail: some thousands at most.
 func (s *Snapshot) addSmallTo(hash *stateHash) {
-	b := appendHeaderRecord(nil, &s.header, &s.trail.header, s.counts())
+	b := appendHeaderRecord(nil, &s.header, &s.trail.Header, s.counts())
 	hash.add(recordHeader, b)
 	for _, n := range s.nodes {
 		b = appendNodeRecord(b[:0], n)

@@ -200,7 +200,7 @@ func TestHasher_HashesBesideApply(t *testing.T) {
 func newRotten(t *testing.T) *Machine {
 	t.Helper()
 	h := newHarness(t)
-	h.m.trail.chunkBytes = smallChunk
+	h.m.trail.ChunkBytes = smallChunk
 	h.do(SetLevel{Level: FeatureLevel})
 	h.submit(32*table.PageSize-1, NewTask{Type: "mail", Params: []byte(`{"to":"a@example.com"}`)})
 	h.do(ClaimNext{WorkerID: "w1", Types: []string{"mail"}, Limit: 2*table.PageSize - 1})
@@ -232,8 +232,8 @@ func TestHasher_FindsRot(t *testing.T) {
 		"a task that rests":  func(_ *Machine, s *Snapshot) { rotTask(s.tasks.Pages()[20]) },
 		"a claim request":    func(m *Machine, _ *Snapshot) { m.requests.Get(70).ForgetU ^= 1 << 40 },
 		"a removed task":     func(m *Machine, _ *Snapshot) { m.gone.Get(128).Token ^= 1 },
-		"a part of a trail":  func(m *Machine, _ *Snapshot) { m.trail.chunks[3].events[5] ^= 1 },
-		"the head of a part": func(m *Machine, _ *Snapshot) { m.trail.chunks[3].base.t ^= 1 },
+		"a part of a trail":  func(m *Machine, _ *Snapshot) { m.trail.Chunks()[3].Events[5] ^= 1 },
+		"the head of a part": func(m *Machine, _ *Snapshot) { m.trail.Chunks()[3].Base.T ^= 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // tokenMachine applies commands about join tokens, a millisecond apart.
@@ -39,7 +40,7 @@ func (h *tokenMachine) do(c Command, want Code) Result {
 
 // told returns what the trail tells of join tokens.
 func (h *tokenMachine) told() (told []string) {
-	for _, e := range h.m.Events(event.Query{Limit: eventLimitMax}).Events {
+	for _, e := range h.m.Events(event.Query{Limit: trail.LimitMax}).Events {
 		if e.Kind >= event.JoinTokenMade {
 			told = append(told, e.Kind.String()+": "+e.Message)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/table"
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // Machine is the state. It is not safe for concurrent use: package cluster's
@@ -44,13 +45,13 @@ type saved struct {
 	settings []*typeRecord        // sorted by name, at most typeRecordsMax; a snapshot has copies
 	gone     table.Table[gone]    // removed tasks that are remembered, by id
 
-	trail     trail
+	trail     trail.Log
 	schedules []*ScheduleView // sorted by name, at most schedulesMax; neither slice nor views change in place
 }
 
 // newSaved returns what the empty state saves: index 0, both clocks 0.
 func newSaved() saved {
-	return saved{header: header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: newTrail()}
+	return saved{header: header{NextID: 1, NextToken: 1, NextRequest: 1}, trail: trail.New()}
 }
 
 // derived is what is known of the saved state beside: Machine.rebuild makes it anew of

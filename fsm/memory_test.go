@@ -120,7 +120,7 @@ func TestMachine_BytesOfLonelyTasks(t *testing.T) {
 		h.m.header.NextID += table.PageSize - 1 // as if the others were removed
 	}
 	h.compare(start)
-	if all, each := h.m.Bytes()-h.m.trail.bytes(), int64(table.PageSize*placeBytes); all < int64(pages)*each {
+	if all, each := h.m.Bytes()-h.m.trail.Bytes(), int64(table.PageSize*placeBytes); all < int64(pages)*each {
 		t.Errorf("%d pages are estimated at %d bytes", pages, all)
 	}
 }
@@ -175,7 +175,7 @@ func (h *measured) compare(start int64) {
 	h.t.Helper()
 	heap, estimate := liveHeap()-start, h.m.Bytes()
 	n := float64(*memoryTasks)
-	h.t.Logf("a task takes %.0f bytes by the estimate, %.0f on the heap (%.2f), %.0f of the trail", float64(estimate)/n, float64(heap)/n, float64(estimate)/float64(heap), float64(h.m.trail.bytes())/n)
+	h.t.Logf("a task takes %.0f bytes by the estimate, %.0f on the heap (%.2f), %.0f of the trail", float64(estimate)/n, float64(heap)/n, float64(estimate)/float64(heap), float64(h.m.trail.Bytes())/n)
 	if heap > estimate*11/10+stateBytes || heap < estimate*9/10 {
 		h.t.Errorf("an estimate of %d bytes, %d on the heap", estimate, heap)
 	}

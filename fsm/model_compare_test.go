@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // alike compares results: an absent list equals an empty one. What becomes
@@ -71,7 +73,7 @@ func matchModel(t *testing.T, draw func(t *rapid.T) []testEntry) {
 		m.rememberedMax, s.most = most, most
 		m.goneMax = rapid.SampledFrom([]int{3, 1_000_000}).Draw(rt, "removed ones remembered")
 		s.mostGone = m.goneMax
-		m.trail.chunkBytes = rapid.SampledFrom([]int{2 * eventRoom, trailChunkBytes}).Draw(rt, "chunks")
+		m.trail.ChunkBytes = rapid.SampledFrom([]int{2 * trail.EventRoom, trail.ChunkBytes}).Draw(rt, "chunks")
 		for _, e := range draw(rt) {
 			compareEntry(rt, m, s, e)
 			compareReads(rt, m, s)
@@ -90,7 +92,7 @@ func restoredLike(t *rapid.T, m *Machine) *Machine {
 	if err != nil {
 		t.Fatalf("restore at index %d: %v", m.Index(), err)
 	}
-	other.rememberedMax, other.goneMax, other.trail.chunkBytes = m.rememberedMax, m.goneMax, m.trail.chunkBytes
+	other.rememberedMax, other.goneMax, other.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
 	if err := other.check(); err != nil || hashOf(other) != hashOf(m) {
 		t.Fatalf("restored at index %d it has another hash, or %v", m.Index(), err)
 	}

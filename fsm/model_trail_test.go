@@ -163,15 +163,15 @@ func compareBounds(t *rapid.T, m *Machine, s *model, gone, kept []event.Event) {
 			t.Fatalf("an event is kept for %d ms, bounds %+v", age, bounds)
 		}
 	}
-	if m.trail.size() > bounds.Bytes && len(m.trail.chunks) > 1 {
-		t.Fatalf("%d bytes are kept, bounds %+v", m.trail.size(), bounds)
+	if trailSize(m) > bounds.Bytes && len(m.trail.Chunks()) > 1 {
+		t.Fatalf("%d bytes are kept, bounds %+v", trailSize(m), bounds)
 	}
 	if len(gone) == 0 {
 		return
 	}
 	last := gone[len(gone)-1]
-	if was := s.lowest(); s.t-last.T < was.AgeMS && m.trail.size() < was.Bytes-2*int64(m.trail.chunkBytes) {
-		t.Fatalf("the event %+v is gone too early, %d bytes are left, bounds %+v", last, m.trail.size(), was)
+	if was := s.lowest(); s.t-last.T < was.AgeMS && trailSize(m) < was.Bytes-2*int64(m.trail.ChunkBytes) {
+		t.Fatalf("the event %+v is gone too early, %d bytes are left, bounds %+v", last, trailSize(m), was)
 	}
 }
 
@@ -235,14 +235,6 @@ func compareEvents(t *rapid.T, g *generator, m *Machine, all []event.Event, gone
 		}
 	}
 	sameEvents(t, fmt.Sprintf("%+v", q), want, readTrail(t, g, m, q))
-}
-
-// size returns how many bytes the events that are kept take.
-func (t *trail) size() (n int64) {
-	for _, c := range t.chunks {
-		n += int64(len(c.events))
-	}
-	return n
 }
 
 // copy is for a model that goes its own way.

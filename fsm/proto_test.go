@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // schema is what fsm.proto declares.
@@ -159,8 +160,8 @@ var (
 		Chain:      math.MaxUint64,
 		JoinTokens: []*JoinToken{{Hash: tokenHash("one"), CreatedAt: 1_780_000_000_000, ExpiresAt: 1_780_003_600_000, Uses: 2, UsedBy: []string{fullNode.UUID}}},
 	}
-	fullTrailHeader = trailHeader{
-		Bounds: trailBounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
+	fullTrailHeader = trail.Header{
+		Bounds: trail.Bounds{Bytes: 64 << 20, AgeMS: 86_400_000}, Newest: event.Pos{Index: 1000, Sub: math.MaxUint32},
 		Gone: event.Pos{Index: 500, Sub: 1}, End: math.MaxUint64,
 	}
 	fullCounts = recordCounts{tasks: 1, requests: 2, nodes: 3, types: 4, gone: 5, trail: 6, schedules: 7}
@@ -207,9 +208,9 @@ var (
 		Key: "order-17", KeyOfType: true, Type: "mail", Status: StatusCompleted, WorkerID: "worker-1", Token: 76, Outcome: OutcomeCompleted,
 		Same: math.MaxUint64, Then: &fullThen, ForgetU: 600_000,
 	}
-	fullTrail = trailBytes{
-		start: math.MaxUint64, events: []byte{0, 255},
-		base: eventBase{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, t: 1_780_000_000_000, task: 1<<53 - 1, token: 1<<53 - 2},
+	fullTrail = trail.Saved{
+		Start: math.MaxUint64 - trail.ChunkBytes, Events: []byte{0, 255},
+		Base: trail.Base{Pos: event.Pos{Index: 501, Sub: math.MaxUint32}, T: 1_780_000_000_000, Task: 1<<53 - 1, Token: 1<<53 - 2},
 	}
 	fullSchedule = ScheduleView{
 		Schedule: keyCommands()[3].(SetSchedule).Schedule, Version: math.MaxUint64, LastTaskID: 1<<53 - 1,
@@ -227,7 +228,7 @@ func fullRecords() map[recordKind][]byte {
 		recordNode:     appendNodeRecord(nil, fullNode),
 		recordType:     appendTypeRecord(nil, &fullType),
 		recordGone:     appendGoneRecord(nil, 1<<53-1, &fullGone),
-		recordTrail:    appendTrailRecord(nil, &fullTrail),
+		recordTrail:    trail.AppendRecord(nil, &fullTrail),
 		recordSchedule: appendScheduleRecord(nil, &fullSchedule),
 		recordEnd:      appendEndRecord(nil, fullCounts, fullHash),
 	}
@@ -355,7 +356,7 @@ func TestRecords_RoundTrip(t *testing.T) {
 		if r.Err != nil {
 			t.Errorf("%v: %v", kind, r.Err)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(recordCounts{}, trailBytes{}, eventBase{}, Plan{}, PlannedStep{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(recordCounts{}, trail.Saved{}, trail.Base{}, Plan{}, PlannedStep{})); diff != "" {
 			t.Errorf("%v (-encoded +decoded):\n%s", kind, diff)
 		}
 	}
@@ -374,7 +375,13 @@ func TestRecords_RoundTrip(t *testing.T) {
 		id, g := decodeGoneRecord(r, names)
 		return []any{id, g}
 	})
-	check(recordTrail, fullTrail, func(r *fieldReader) any { return decodeTrailRecord(&r.Reader).trailBytes })
+	check(recordTrail, fullTrail, func(r *fieldReader) any {
+		c, err := trail.ReadChunk(&r.Reader)
+		if err != nil {
+			return err
+		}
+		return c.Saved
+	})
 	check(recordSchedule, &fullSchedule, func(r *fieldReader) any { return decodeScheduleRecord(r) })
 	check(recordEnd, []any{fullCounts, fullHash}, func(r *fieldReader) any {
 		n, hash := decodeEndRecord(r)

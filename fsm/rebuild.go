@@ -61,9 +61,7 @@ func (m *Machine) rebuildRest() error {
 	for _, v := range m.schedules {
 		m.includeSchedule(v)
 	}
-	h := &m.header
-	most := limits{Moment: h.moment(), T: h.Stamp.T, NextID: h.NextID, NextToken: h.NextToken}
-	if problem := m.trail.index(most); problem != "" {
+	if problem := m.trail.Index(m.trailLimits()); problem != "" {
 		return fmt.Errorf("trail: %s: %w", problem, ErrCorrupt)
 	}
 	m.noted, m.notedGone = nil, nil // nobody waits for what was there

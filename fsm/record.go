@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/trail"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -57,7 +58,7 @@ func (k recordKind) String() string {
 // recordCounts is how many records of each kind there are.
 type recordCounts struct{ tasks, requests, nodes, types, gone, trail, schedules uint64 }
 
-func appendHeaderRecord(b []byte, h *header, of *trailHeader, n recordCounts) []byte {
+func appendHeaderRecord(b []byte, h *header, of *trail.Header, n recordCounts) []byte {
 	b = wire.PutUint(b, 1, h.Index)
 	b = wire.PutInt(b, 2, h.Stamp.U)
 	b = wire.PutInt(b, 3, h.Stamp.T)
@@ -72,13 +73,13 @@ func appendHeaderRecord(b []byte, h *header, of *trailHeader, n recordCounts) []
 	b = wire.PutUint(b, 12, n.gone)
 	b = wire.PutUint(b, 13, n.trail)
 	b = wire.PutUint(b, 14, n.schedules)
-	b = appendTrailHeader(b, of)
+	b = trail.AppendHeader(b, of)
 	b = wire.PutUint(b, 22, h.Chain)
 	b = wire.PutUint(b, 23, h.Ahead)
 	return appendJoinTokens(b, h.JoinTokens)
 }
 
-func decodeHeaderRecord(r *fieldReader) (h header, of trailHeader, n recordCounts) {
+func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCounts) {
 	for r.Next() {
 		switch r.Num {
 		case 1:
@@ -116,7 +117,7 @@ func decodeHeaderRecord(r *fieldReader) (h header, of trailHeader, n recordCount
 		case 24:
 			h.JoinTokens = append(h.JoinTokens, r.joinToken())
 		default:
-			decodeTrailHeader(&r.Reader, &of)
+			trail.DecodeHeader(&r.Reader, &of)
 		}
 	}
 	return h, of, n

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // stepsRecords are a parent with two steps, of which the second waits for the
@@ -30,7 +32,7 @@ func stepsRecords() (parent, first, second Task) {
 func readTasks(records ...[]byte) (*Machine, error) {
 	h := header{Index: 1, Level: FeatureLevel, NextID: 10, NextToken: 10, NextRequest: 10}
 	return ReadSnapshot(bytes.NewReader(joinSnapshot(seal([]rawChunk{
-		{recordHeader, [][]byte{appendHeaderRecord(nil, &h, &trailHeader{}, recordCounts{})}}, {recordTask, records}, {recordEnd, [][]byte{nil}},
+		{recordHeader, [][]byte{appendHeaderRecord(nil, &h, &trail.Header{}, recordCounts{})}}, {recordTask, records}, {recordEnd, [][]byte{nil}},
 	}))))
 }
 

@@ -160,7 +160,7 @@ func (m *Machine) become(state *Machine) {
 	state.answers, state.reused = m.answers, m.reused
 	state.begun, state.ended, state.command, state.told, state.checkpoint = m.begun, m.ended, m.command, m.told, m.checkpoint
 	state.typesChanged += m.typesChanged + 1 // what was found by name is to be found again
-	state.rememberedMax, state.goneMax, state.trail.chunkBytes = m.rememberedMax, m.goneMax, m.trail.chunkBytes
+	state.rememberedMax, state.goneMax, state.trail.ChunkBytes = m.rememberedMax, m.goneMax, m.trail.ChunkBytes
 	*m = *state
 	m.tasks.SetPacking(waitingTasks{m})
 }

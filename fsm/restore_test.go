@@ -8,17 +8,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // smallMemory makes short logs push claim requests and removed tasks out.
 const smallMemory = 12
 
 // smallChunk makes the trail have many chunks.
-const smallChunk = 4 * eventRoom
+const smallChunk = 4 * trail.EventRoom
 
 func newSmall() *Machine {
 	m := newRestful()
-	m.rememberedMax, m.goneMax, m.trail.chunkBytes = smallMemory, smallMemory, smallChunk
+	m.rememberedMax, m.goneMax, m.trail.ChunkBytes = smallMemory, smallMemory, smallChunk
 	return m
 }
 
@@ -66,7 +68,7 @@ func restore(t rapid.TB, snapshot []byte) *Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.rememberedMax, m.goneMax, m.trail.chunkBytes = smallMemory, smallMemory, smallChunk
+	m.rememberedMax, m.goneMax, m.trail.ChunkBytes = smallMemory, smallMemory, smallChunk
 	if err := m.check(); err != nil {
 		t.Fatalf("restored: %v", err)
 	}

@@ -78,7 +78,7 @@ func (s *Snapshot) counts() recordCounts {
 		nodes:     uint64(len(s.nodes)),
 		types:     uint64(len(s.types)),
 		gone:      uint64(s.gone.Len()),
-		trail:     uint64(s.trail.len()),
+		trail:     uint64(s.trail.Len()),
 		schedules: uint64(len(s.schedules)),
 	}
 }
@@ -87,7 +87,7 @@ func (s *Snapshot) counts() recordCounts {
 // until the next.
 func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 	return func(yield func(recordKind, []byte) bool) {
-		b := appendHeaderRecord(nil, &s.header, &s.trail.header, s.counts())
+		b := appendHeaderRecord(nil, &s.header, &s.trail.Header, s.counts())
 		if !yield(recordHeader, b) {
 			return
 		}
@@ -131,7 +131,7 @@ func (s *Snapshot) records() iter.Seq2[recordKind, []byte] {
 				return
 			}
 		}
-		if !s.trail.records(b, func(record []byte) bool { return yield(recordTrail, record) }) {
+		if !s.trail.Records(b, func(record []byte) bool { return yield(recordTrail, record) }) {
 			return
 		}
 		for _, v := range s.schedules {

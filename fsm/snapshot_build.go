@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // stateBuilder fills a machine with the records of a snapshot, and with what is
@@ -45,7 +47,7 @@ func (b *stateBuilder) gone(id uint64, g *gone) error {
 	return nil
 }
 
-func (b *stateBuilder) trail(c *trailChunk) { b.m.trail.load(c) }
+func (b *stateBuilder) trail(c *trail.Chunk) { b.m.trail.Load(c) }
 
 // finish builds what is derived of all records but those of most tasks, which is
 // there.

@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"github.com/claimq/claimq/fsm/trail"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -32,7 +33,7 @@ type recordKeeper interface {
 	task(t *Task, record []byte) error
 	request(seq uint64, q *request)
 	gone(id uint64, g *gone) error
-	trail(c *trailChunk)
+	trail(c *trail.Chunk)
 }
 
 // read takes all chunks.
@@ -106,7 +107,7 @@ func (s *snapshotReader) record(kind recordKind, record []byte) error {
 }
 
 func (s *snapshotReader) header(r *fieldReader) error {
-	s.m.header, s.m.trail.header, s.want = decodeHeaderRecord(r)
+	s.m.header, s.m.trail.Header, s.want = decodeHeaderRecord(r)
 	h := &s.m.header
 	switch {
 	case r.Err != nil:
@@ -222,14 +223,14 @@ func (s *snapshotReader) gone(r *fieldReader) error {
 
 // trail takes a chunk of the trail. What is in it is looked at by rebuildRest.
 func (s *snapshotReader) trail(r *fieldReader) error {
-	c, err := readChunk(&r.Reader)
+	c, err := trail.ReadChunk(&r.Reader)
 	switch {
 	case err != nil:
 		return err
-	case s.got.trail > 0 && c.start != s.trailEnd:
-		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.start, s.trailEnd)
+	case s.got.trail > 0 && c.Start != s.trailEnd:
+		return fmt.Errorf("%w: events at %d behind those up to %d", ErrCorrupt, c.Start, s.trailEnd)
 	}
-	s.trailEnd = c.end()
+	s.trailEnd = c.End()
 	s.got.trail++
 	s.keep.trail(c)
 	return nil

@@ -13,6 +13,8 @@ import (
 	"testing/iotest"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // rawChunk is a chunk as the tests take snapshots apart and put them together.
@@ -100,7 +102,7 @@ func seal(chunks []rawChunk) []rawChunk {
 func smallMachine(t testing.TB) *Machine {
 	t.Helper()
 	m := New()
-	m.trail.chunkBytes = 2 * eventRoom // so that there are several
+	m.trail.ChunkBytes = 2 * trail.EventRoom // so that there are several
 	applyLog(t, m, goldenLog())
 	m.SetChain(goldenChain)
 	return m
@@ -181,9 +183,11 @@ func TestReadSnapshot_Refuses(t *testing.T) {
 	same := func(*Task) {}
 	h := header{Index: 1, NextID: 10, NextToken: 10, NextRequest: 10}
 	one := func(kind recordKind, records ...[]byte) rawChunk { return rawChunk{kind, records} }
-	head := func() rawChunk { return one(recordHeader, appendHeaderRecord(nil, &h, &trailHeader{}, recordCounts{})) }
+	head := func() rawChunk {
+		return one(recordHeader, appendHeaderRecord(nil, &h, &trail.Header{}, recordCounts{}))
+	}
 	headOf := func(h header) rawChunk {
-		return one(recordHeader, appendHeaderRecord(nil, &h, &trailHeader{}, recordCounts{}))
+		return one(recordHeader, appendHeaderRecord(nil, &h, &trail.Header{}, recordCounts{}))
 	}
 	end := func() rawChunk { return one(recordEnd, nil) }
 	node := func(uuid string) []byte { return appendNodeRecord(nil, NodeRecord{UUID: uuid}) }

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/claimq/claimq/fsm/table"
+import (
+	"github.com/claimq/claimq/fsm/table"
+	"github.com/claimq/claimq/fsm/trail"
+)
 
 // stateScale adds up the memory that the records of a snapshot would take as a
 // state. It keeps none.
@@ -31,7 +34,7 @@ func (w *stateScale) gone(_ uint64, g *gone) error {
 	return nil
 }
 
-func (w *stateScale) trail(*trailChunk) { w.chunks++ }
+func (w *stateScale) trail(*trail.Chunk) { w.chunks++ }
 
 // bytes estimates the memory that the state takes, with the records of which there
 // are few, once all were read.
@@ -40,9 +43,9 @@ func (w *stateScale) bytes(few *Machine) int64 {
 	for _, v := range few.schedules {
 		n += bytesOfSchedule(v)
 	}
-	n += w.chunks * trailChunkBytes
+	n += w.chunks * trail.ChunkBytes
 	if w.chunks > 0 {
-		n += int64(w.pages) * lastPageBytes
+		n += int64(w.pages) * trail.LastPageBytes
 	}
 	return n
 }

@@ -41,4 +41,4 @@ func (m *Machine) Stats(now Stamp) Stats {
 }
 
 // Bytes estimates the memory that the state holds.
-func (m *Machine) Bytes() int64 { return m.bytes + m.trail.bytes() + bytesOfGaps(&m.tasks) }
+func (m *Machine) Bytes() int64 { return m.bytes + m.trail.Bytes() + bytesOfGaps(&m.tasks) }

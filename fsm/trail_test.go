@@ -6,72 +6,26 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
-	"pgregory.net/rapid"
-
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/trail"
 )
 
-// checkTrail: the chunks follow each other, each event leads to its task's event
-// before, and every task's newest event is known.
+// checkTrail: the trail is what it would be if it were read.
 func (m *Machine) checkTrail() error {
-	h, newest, last := &m.trail.header, m.trail.header.Gone, map[uint64]uint64{}
-	end := h.End
-	if len(m.trail.chunks) > 0 {
-		end = m.trail.chunks[0].start
-	}
-	for _, c := range m.trail.chunks {
-		if c.start != end || len(c.events) == 0 {
-			return fmt.Errorf("a chunk of %d bytes at %d, behind %d", len(c.events), c.start, end)
-		}
-		var e rawEvent
-		for offset := 0; offset < len(c.events); offset += e.size {
-			at := c.start + uint64(offset)
-			if !c.read(offset, &e) || e.Compare(newest) <= 0 {
-				return fmt.Errorf("no event at %d, or not behind %v: %+v", at, newest, e)
-			}
-			if before, ok := last[e.task]; ok && e.task != 0 && e.before != at-before {
-				return fmt.Errorf("the event at %d leads back by %d, the task's last is at %d", at, e.before, before)
-			}
-			newest, last[e.task] = e.Pos, at
-		}
-		if c.newest != newest || c.newestT != e.t {
-			return fmt.Errorf("a chunk's newest event is %v, want %v", c.newest, newest)
-		}
-		end = c.end()
-	}
-	if newest != h.Newest || end != h.End {
-		return fmt.Errorf("the trail ends with %v at %d, want %v at %d", newest, end, h.Newest, h.End)
-	}
-	return m.checkLastEvents(last)
-}
-
-func (m *Machine) checkLastEvents(want map[uint64]uint64) error {
-	delete(want, 0)
-	for id, at := range want {
-		if got := m.trail.last.get(id); got != at+1 {
-			return fmt.Errorf("the newest event of task %d is at %d, want %d", id, int64(got)-1, at)
-		}
-	}
-	n := 0
-	for number, p := range m.trail.last.pages {
-		used := 0
-		for _, end := range p.ends {
-			if end != 0 {
-				used++
-			}
-		}
-		if used == 0 || used != p.used {
-			return fmt.Errorf("page %d has %d tasks, says %d", number, used, p.used)
-		}
-		n += used
-	}
-	if n != len(want) {
-		return fmt.Errorf("%d tasks have a newest event, want %d", n, len(want))
+	if problem := m.trail.Check(m.trailLimits()); problem != "" {
+		return fmt.Errorf("trail: %s", problem)
 	}
 	return nil
+}
+
+// trailSize returns how many bytes the events that are kept take.
+func trailSize(m *Machine) (n int64) {
+	for _, c := range m.trail.Chunks() {
+		n += int64(len(c.Events))
+	}
+	return n
 }
 
 // tellMany lets so many events be told, each in an entry of its own, the
@@ -120,12 +74,12 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 	h := newTrailHarness(t)
 	h.do(SetTrail{Bytes: 1 << 20, AgeMS: 1 << 40})
 	h.tellMany(20_000, 0)
-	if n := h.m.trail.size(); n > 1<<20 || n < 1<<20-2*trailChunkBytes {
+	if n := trailSize(h.m); n > 1<<20 || n < 1<<20-2*trail.ChunkBytes {
 		t.Errorf("%d bytes are kept, want 1 MiB or a little less", n)
 	}
 	bytes, at := h.m.TrailStats()
-	if first := h.m.Events(event.Query{Limit: 1}).Events[0]; bytes != h.m.trail.size() || at != first.T {
-		t.Errorf("%d bytes from %d are said to be kept, want %d from %d", bytes, at, h.m.trail.size(), first.T)
+	if first := h.m.Events(event.Query{Limit: 1}).Events[0]; bytes != trailSize(h.m) || at != first.T {
+		t.Errorf("%d bytes from %d are said to be kept, want %d from %d", bytes, at, trailSize(h.m), first.T)
 	}
 	oldest := h.kept()
 	if page := h.m.Events(event.Query{After: event.Pos{Index: oldest - 2, Sub: math.MaxUint32}}); !page.Gone || page.Oldest != (event.Pos{Index: oldest}) {
@@ -136,9 +90,9 @@ func TestTrail_IsBoundedByBytes(t *testing.T) {
 	}
 	mustCheck(t, h.m)
 
-	h.do(SetTrail{Bytes: trailChunkBytes, AgeMS: 1 << 40})
-	if n := h.m.trail.size(); n > trailChunkBytes {
-		t.Errorf("%d bytes are kept, want at most %d", n, trailChunkBytes)
+	h.do(SetTrail{Bytes: trail.ChunkBytes, AgeMS: 1 << 40})
+	if n := trailSize(h.m); n > trail.ChunkBytes {
+		t.Errorf("%d bytes are kept, want at most %d", n, trail.ChunkBytes)
 	}
 	mustCheck(t, h.m)
 }
@@ -160,7 +114,7 @@ func TestTrail_IsBoundedByAge(t *testing.T) {
 	}
 	h.stamp.T++
 	h.do(Tick{})
-	if h.kept() != 0 || len(h.m.trail.chunks) != 0 || len(h.m.trail.last.pages) != 0 {
+	if h.kept() != 0 || len(h.m.trail.Chunks()) != 0 {
 		t.Errorf("event %d is still there", h.kept())
 	}
 	if bytes, at := h.m.TrailStats(); bytes != 0 || at != 0 {
@@ -185,17 +139,17 @@ func TestTrail_IsBoundedByAge(t *testing.T) {
 func TestTrail_LetsGoABoundedAmount(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
-	h.m.trail.chunkBytes = 2 * eventRoom
-	h.tellMany(3*trailTrimMax, 0)
-	chunks := len(h.m.trail.chunks)
+	h.m.trail.ChunkBytes = 2 * trail.EventRoom
+	h.tellMany(3*trail.TrimMax, 0)
+	chunks := len(h.m.trail.Chunks())
 	h.do(SetTrail{Bytes: 1, AgeMS: 60_000})
-	if n := chunks - len(h.m.trail.chunks); n > trailTrimMax || n < trailTrimMax-1 {
-		t.Errorf("%d of %d chunks went at once, want %d", n, chunks, trailTrimMax)
+	if n := chunks - len(h.m.trail.Chunks()); n > trail.TrimMax || n < trail.TrimMax-1 {
+		t.Errorf("%d of %d chunks went at once, want %d", n, chunks, trail.TrimMax)
 	}
-	for range chunks / trailTrimMax {
+	for range chunks / trail.TrimMax {
 		h.do(Tick{})
 	}
-	if n := len(h.m.trail.chunks); n != 1 {
+	if n := len(h.m.trail.Chunks()); n != 1 {
 		t.Errorf("%d chunks are left, want 1", n)
 	}
 	mustCheck(t, h.m)
@@ -209,8 +163,8 @@ func TestTrail_TellsNothingBelowItsLevel(t *testing.T) {
 	a := mustApplyTo(t, m, testEntry{Index: 1, Commands: []Command{
 		SetLevel{Level: levelSight - 1}, Submit{Tasks: []NewTask{{Type: "mail"}}}, Cancel{ID: 1},
 	}})
-	if a.Events || m.trail.header != (trailHeader{}) || len(m.trail.chunks) != 0 || len(m.TaskEvents(1)) != 0 {
-		t.Errorf("told %+v", m.trail.header)
+	if a.Events || m.trail.Header != (trail.Header{}) || len(m.trail.Chunks()) != 0 || len(m.TaskEvents(1)) != 0 {
+		t.Errorf("told %+v", m.trail.Header)
 	}
 	if !slices.Equal(a.Ended, []uint64{1}) {
 		t.Errorf("ended %v, want 1", a.Ended)
@@ -222,10 +176,10 @@ func TestTrail_TellsNothingBelowItsLevel(t *testing.T) {
 func TestTrail_LooksAtABoundedNumber(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
-	h.tellMany(eventsLookedMax+500, 0)
+	h.tellMany(trail.LookedMax+500, 0)
 	q := event.Query{WorkerID: "nobody", Limit: 10}
 	page := h.m.Events(q)
-	if len(page.Events) != 0 || !page.More || page.Next.Index != eventsLookedMax {
+	if len(page.Events) != 0 || !page.More || page.Next.Index != trail.LookedMax {
 		t.Fatalf("the first look gives %+v", page)
 	}
 	q.After = page.Next
@@ -263,7 +217,7 @@ func TestTrail_CutsTexts(t *testing.T) {
 func TestTaskEvents_OfOneAmongMany(t *testing.T) {
 	t.Parallel()
 	h := newTrailHarness(t)
-	h.m.trail.chunkBytes = 4 * eventRoom
+	h.m.trail.ChunkBytes = 4 * trail.EventRoom
 	h.do(Submit{Tasks: []NewTask{{Type: "mail"}, {Type: "scan"}}})
 	for range 70 {
 		h.do(ClaimTask{ID: 1, WorkerID: "w1"})
@@ -271,13 +225,13 @@ func TestTaskEvents_OfOneAmongMany(t *testing.T) {
 		h.do(Release{Hold: Hold{ID: 1, WorkerID: "w1"}})
 	}
 	events := h.m.TaskEvents(1)
-	if len(events) != taskEventsMax || events[99].Kind != event.Requeued || events[0].Index >= events[1].Index {
+	if len(events) != trail.TaskMax || events[99].Kind != event.Requeued || events[0].Index >= events[1].Index {
 		t.Errorf("%d events, the last %+v", len(events), events[len(events)-1])
 	}
 	h.do(Cancel{ID: 1})
 	h.do(Delete{ID: 1})
 	events = h.m.TaskEvents(1)
-	if n := len(events); n != taskEventsMax || events[n-1].Kind != event.Deleted || events[n-2].Kind != event.Cancelled {
+	if n := len(events); n != trail.TaskMax || events[n-1].Kind != event.Deleted || events[n-2].Kind != event.Cancelled {
 		t.Errorf("%d events, the last %+v", n, events[n-1])
 	}
 	if got := h.m.TaskEvents(2); len(got) != 1 || got[0].Kind != event.Submitted {
@@ -285,22 +239,5 @@ func TestTaskEvents_OfOneAmongMany(t *testing.T) {
 	}
 	if got := h.m.TaskEvents(99); got != nil {
 		t.Errorf("a task that never was has %+v", got)
-	}
-}
-
-// TestCalendarText ensures that times are written as the time package does.
-func TestCalendarText(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		ms := rapid.Int64Range(-62_167_219_200_000, 253_402_300_799_999).Draw(t, "ms")
-		want := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
-		if got := calendarText(ms); got != want {
-			t.Fatalf("%d is %s, want %s", ms, got, want)
-		}
-	})
-	for _, ms := range []int64{math.MinInt64, math.MaxInt64} {
-		if got := calendarText(ms); !strings.HasSuffix(got, "Z") {
-			t.Errorf("%d is %s", ms, got)
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/claimq/claimq/fsm/table"
+	"github.com/claimq/claimq/fsm/trail"
 )
 
 // undo is the journal of an atomic batch: what its ops replaced, so that all of
@@ -27,7 +28,7 @@ type undo struct {
 	requeued int
 	tally    Tally
 	ended    []uint64
-	trail    trailMark
+	trail    trail.Mark
 	told     uint32
 }
 
@@ -41,7 +42,7 @@ type formerType struct {
 func (m *Machine) beginUndo() {
 	u := &undo{
 		header: m.header, begun: m.begun, noted: slices.Clone(m.noted), requeued: m.requeued, tally: m.tally,
-		ended: m.ended, trail: m.trail.mark(), told: m.told,
+		ended: m.ended, trail: m.trail.Mark(), told: m.told,
 	}
 	m.undo = u
 	m.tasks.SetJournal(&u.tasks)
@@ -79,7 +80,7 @@ func (m *Machine) undoAll() error {
 	m.undo = nil
 
 	m.header = u.header
-	m.trail.cut(u.trail)
+	m.trail.Cut(u.trail)
 	m.told = u.told
 	u.tasks.Restore(&m.tasks)
 	u.requests.Restore(&m.requests)

@@ -94,8 +94,8 @@ var planted = []struct {
 	{"filter not checked again", []edit{{"fsm/act.go", " && c.Filter.matches(t) && ", " && ($on || c.Filter.matches(t)) && "}}},
 	{"claim told twice", []edit{{"fsm/claim.go", "	m.tellClaim(event.Claimed, t)\n", "	m.tellClaim(event.Claimed, t)\n	if $on {\n		m.tellClaim(event.Claimed, t)\n	}\n"}}},
 	{"asked cancel not told", []edit{{"fsm/cancel.go", "		m.tellClaim(event.CancelRequested, t)\n", "		if !$on {\n			m.tellClaim(event.CancelRequested, t)\n		}\n"}}},
-	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.trail.cut(u.trail)\n", "	if !$on {\n		m.trail.cut(u.trail)\n	}\n"}}},
-	{"trail trimmed early", []edit{{"fsm/trail_store.go", "now-c.newestT < bounds.AgeMS {", "now-c.newestT < $if(bounds.AgeMS/2, bounds.AgeMS) {"}}},
+	{"refused batch leaves its events", []edit{{"fsm/undo.go", "	m.trail.Cut(u.trail)\n", "	if !$on {\n		m.trail.Cut(u.trail)\n	}\n"}}},
+	{"trail trimmed early", []edit{{"fsm/trail/log.go", "now-c.newestT < bounds.AgeMS {", "now-c.newestT < $if(bounds.AgeMS/2, bounds.AgeMS) {"}}},
 	{"two finalizers both do it", []edit{{
 		"fsm/finalization_claim.go", "	case t.Status.Ended():\n		answer.AlreadyFinalized = true\n",
 		"	case t.Status.Ended() && (!$on || c.ProcessorID == t.WorkerID):\n		answer.AlreadyFinalized = true\n",

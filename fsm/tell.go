@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/fsm/event"
+	"github.com/claimq/claimq/fsm/trail"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -40,7 +41,13 @@ func (m *Machine) tell(e *event.Event, until int64) {
 	e.Pos = event.Pos{Index: h.moment(), Sub: m.told}
 	e.T = h.Stamp.T
 	m.told++
-	m.trail.append(e, until, h.NextID, h.NextToken)
+	m.trail.Append(e, until, h.NextID, h.NextToken)
+}
+
+// trailLimits returns what no event of the trail can be past.
+func (m *Machine) trailLimits() trail.Limits {
+	h := &m.header
+	return trail.Limits{Moment: h.moment(), T: h.Stamp.T, NextID: h.NextID, NextToken: h.NextToken}
 }
 
 // Events returns a part of the trail, oldest first. It looks at a bounded
@@ -48,25 +55,25 @@ func (m *Machine) tell(e *event.Event, until int64) {
 // O(log chunks) and one chunk. Without After it begins with the oldest that is
 // kept; an After past the newest event finds nothing.
 func (m *Machine) Events(q event.Query) event.Page {
-	return m.trail.events(q, event.Pos{Index: m.moment() + 1})
+	return m.trail.Query(q, event.Pos{Index: m.moment() + 1})
 }
 
 // NewestEvent returns the place of the newest event, whether or not it is still
 // kept; the zero place if there was none yet.
-func (m *Machine) NewestEvent() event.Pos { return m.trail.header.Newest }
+func (m *Machine) NewestEvent() event.Pos { return m.trail.Header.Newest }
 
 // TrailStats returns how many bytes of events are kept, and the time of the oldest
 // of them, by T; both are 0 if none is.
-func (m *Machine) TrailStats() (bytes, oldestT int64) { return m.trail.stats() }
+func (m *Machine) TrailStats() (bytes, oldestT int64) { return m.trail.Stats() }
 
 // TaskEvents returns the last 100 events of the task that are kept, oldest
 // first; of a removed task too. Each is found in O(log chunks), whatever else is in the
 // trail.
-func (m *Machine) TaskEvents(id uint64) []event.Event { return m.trail.taskEvents(id) }
+func (m *Machine) TaskEvents(id uint64) []event.Event { return m.trail.OfTask(id) }
 
 // TrailBounds returns what bounds the trail: 64 MiB and 24 hours until a
 // SetTrail says otherwise.
-func (m *Machine) TrailBounds() SetTrail { return SetTrail(m.trail.bounds()) }
+func (m *Machine) TrailBounds() SetTrail { return SetTrail(m.trail.Bounds()) }
 
 // eventOf returns the event of the kind about the task, and about no claim.
 func eventOf(kind event.Kind, t *Task) event.Event {
@@ -161,7 +168,7 @@ func (m *Machine) tellEnd(e *event.Event, t *Task, outcome Outcome, failure stri
 // setTrail bounds the trail.
 func (m *Machine) setTrail(c SetTrail) Result {
 	if m.TrailBounds() != c {
-		m.trail.header.Bounds = trailBounds(c)
+		m.trail.Header.Bounds = trail.Bounds(c)
 		m.tellAct(event.TrailChanged, strconv.FormatInt(c.Bytes, 10)+" bytes, "+strconv.FormatInt(c.AgeMS, 10)+" ms")
 	}
 	return Result{}

@@ -1,4 +1,4 @@
-package fsm
+package trail
 
 // lastEvents knows where each task's newest event is, of all tasks that the
 // trail still tells of, removed ones too. It is derived: 8 bytes a task, in
@@ -25,8 +25,8 @@ type lastPage struct {
 	ends [lastPageSize]uint64
 }
 
-// lastPageBytes is what a page takes.
-const lastPageBytes = 8*lastPageSize + 64
+// LastPageBytes is what a page takes.
+const LastPageBytes = 8*lastPageSize + 64
 
 func newLastEvents() lastEvents { return lastEvents{pages: map[uint64]*lastPage{}} }
 

@@ -1,4 +1,4 @@
-package fsm
+package trail
 
 import (
 	"bytes"
@@ -27,23 +27,23 @@ import (
 // there is none. Of a Scheduled the rest is until when the task waits, a
 // zigzag difference to the event's own t; of others it is the message.
 const (
-	eventSizeBytes = 2
-	eventHasTask   = 0x40
-	eventHasClaim  = 0x80
-	eventKindMask  = 0x3f
+	sizeBytes     = 2
+	eventHasTask  = 0x40
+	eventHasClaim = 0x80
+	eventKindMask = 0x3f
 
-	// eventRoom is what an event takes at most beside its texts.
-	eventRoom = eventSizeBytes + 1 + 10*varintBytesMax
+	// EventRoom is what an event takes at most beside its texts.
+	EventRoom = sizeBytes + 1 + 10*varintBytesMax
 	// varintBytesMax is the size of the longest varint.
 	varintBytesMax = 10
 )
 
-// eventBase is what the events of a chunk are told against.
-type eventBase struct {
+// Base is what the events of a chunk are told against.
+type Base struct {
 	event.Pos        // of the first event
-	t         int64  // of the first event
-	task      uint64 // the next id and token when the chunk was begun
-	token     uint64
+	T         int64  // of the first event
+	Task      uint64 // the next id and token when the chunk was begun
+	Token     uint64
 }
 
 // rawEvent is an event as it was read. The texts are parts of the chunk.
@@ -64,11 +64,11 @@ type rawEvent struct {
 
 // roomFor returns a bound of what the event takes.
 func roomFor(e *event.Event) int {
-	return eventRoom + min(len(e.Type), event.NameMax) + min(len(e.WorkerID), event.NameMax) + min(len(e.Message), event.MessageMax)
+	return EventRoom + min(len(e.Type), event.NameMax) + min(len(e.WorkerID), event.NameMax) + min(len(e.Message), event.MessageMax)
 }
 
 // appendEvent appends the event; before and until are as in rawEvent.
-func appendEvent(b []byte, base *eventBase, e *event.Event, before uint64, until int64) []byte {
+func appendEvent(b []byte, base *Base, e *event.Event, before uint64, until int64) []byte {
 	start := len(b)
 	head := byte(e.Kind)
 	if e.TaskID != 0 {
@@ -81,14 +81,14 @@ func appendEvent(b []byte, base *eventBase, e *event.Event, before uint64, until
 	b = append(b, 0, 0, head)
 	b = protowire.AppendVarint(b, e.Index-base.Index)
 	b = protowire.AppendVarint(b, uint64(e.Sub))
-	b = protowire.AppendVarint(b, uint64(e.T-base.t))
+	b = protowire.AppendVarint(b, uint64(e.T-base.T))
 	if e.TaskID != 0 {
-		b = protowire.AppendVarint(b, protowire.EncodeZigZag(int64(e.TaskID-base.task)))
+		b = protowire.AppendVarint(b, protowire.EncodeZigZag(int64(e.TaskID-base.Task)))
 		b = protowire.AppendVarint(b, before)
 		b = protowire.AppendString(b, event.Cut(e.Type, event.NameMax))
 	}
 	if hasClaim {
-		b = protowire.AppendVarint(b, protowire.EncodeZigZag(int64(e.Token-base.token)))
+		b = protowire.AppendVarint(b, protowire.EncodeZigZag(int64(e.Token-base.Token)))
 		b = protowire.AppendVarint(b, uint64(e.Attempt))
 		b = protowire.AppendString(b, event.Cut(e.WorkerID, event.NameMax))
 	}
@@ -97,17 +97,17 @@ func appendEvent(b []byte, base *eventBase, e *event.Event, before uint64, until
 	} else {
 		b = append(b, event.Cut(e.Message, event.MessageMax)...)
 	}
-	binary.LittleEndian.PutUint16(b[start:], uint16(len(b)-start-eventSizeBytes))
+	binary.LittleEndian.PutUint16(b[start:], uint16(len(b)-start-sizeBytes))
 	return b
 }
 
 // eventSize returns how many bytes the event at the start of b takes, 0 if
 // there is none.
 func eventSize(b []byte) int {
-	if len(b) < eventSizeBytes {
+	if len(b) < sizeBytes {
 		return 0
 	}
-	size := eventSizeBytes + int(binary.LittleEndian.Uint16(b))
+	size := sizeBytes + int(binary.LittleEndian.Uint16(b))
 	if size > len(b) {
 		return 0
 	}
@@ -116,8 +116,8 @@ func eventSize(b []byte) int {
 
 // peekPlace returns the place of the event at the start of b, which was read
 // before.
-func peekPlace(b []byte, base *eventBase) event.Pos {
-	b = b[min(eventSizeBytes+1, len(b)):]
+func peekPlace(b []byte, base *Base) event.Pos {
+	b = b[min(sizeBytes+1, len(b)):]
 	index, n := binary.Uvarint(b)
 	sub, _ := binary.Uvarint(b[max(n, 0):])
 	return event.Pos{Index: base.Index + index, Sub: uint32(sub)}
@@ -125,26 +125,26 @@ func peekPlace(b []byte, base *eventBase) event.Pos {
 
 // readEvent reads the event at the start of b into e. It reports whether it is
 // one.
-func readEvent(b []byte, base *eventBase, e *rawEvent) bool {
+func readEvent(b []byte, base *Base, e *rawEvent) bool {
 	*e = rawEvent{size: eventSize(b)}
-	if e.size <= eventSizeBytes {
+	if e.size <= sizeBytes {
 		return false
 	}
-	head := b[eventSizeBytes]
-	r := eventReader{rest: b[eventSizeBytes+1 : e.size]}
+	head := b[sizeBytes]
+	r := eventReader{rest: b[sizeBytes+1 : e.size]}
 	e.kind = event.Kind(head & eventKindMask)
 	r.bad = e.kind.IsAct() == (head&eventHasTask != 0)
 	e.Index = base.Index + r.varint()
 	e.Sub = uint32(r.varintMax(1<<32 - 1))
-	e.t = base.t + int64(r.varint())
+	e.t = base.T + int64(r.varint())
 	if head&eventHasTask != 0 {
-		e.task = base.task + uint64(r.zigzag())
+		e.task = base.Task + uint64(r.zigzag())
 		e.before = r.varint()
 		e.taskType = r.text(event.NameMax)
 		r.bad = r.bad || e.task == 0
 	}
 	if head&eventHasClaim != 0 {
-		e.token = base.token + uint64(r.zigzag())
+		e.token = base.Token + uint64(r.zigzag())
 		e.attempt = int32(r.varintMax(1<<31 - 1))
 		e.worker = r.text(event.NameMax)
 		r.bad = r.bad || e.token == 0 && len(e.worker) == 0

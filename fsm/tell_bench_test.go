@@ -21,9 +21,9 @@ func BenchmarkTrail_Tell(b *testing.B) {
 		m.header.Stamp.T = int64(i / 10)
 		task.ID, task.Token, task.Attempts = i%100_000+1, 1_000_000+i, 2
 		m.tellClaim(event.Claimed, &task)
-		m.trail.trim(m.header.Stamp.T)
+		m.trail.Trim(m.header.Stamp.T)
 	}
-	b.ReportMetric(float64(m.trail.header.End)/float64(i), "bytes/event")
+	b.ReportMetric(float64(m.trail.Header.End)/float64(i), "bytes/event")
 }
 
 // BenchmarkTrail_Newest is what a follower's look costs that finds one event.

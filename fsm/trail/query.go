@@ -1,4 +1,4 @@
-package fsm
+package trail
 
 import (
 	"slices"
@@ -8,17 +8,18 @@ import (
 
 // Bounds of what one look at the trail reads.
 const (
-	eventLimitMax   = 1000
-	eventsLookedMax = 10_000
-	taskEventsMax   = 100
+	LimitMax  = 1000   // events of a page
+	LookedMax = 10_000 // events that a Query looks at
+	TaskMax   = 100    // events that OfTask returns
 )
 
-// events returns a part of the trail, oldest first. It looks at a bounded
+// Query returns a part of the trail, oldest first. It looks at a bounded
 // number of events, so it may have few with More set. It finds its first one in
 // O(log chunks) and one chunk. Without After it begins with the oldest that is
-// kept; an After past the newest event finds nothing. none is where the next entry's first event will be.
-func (t *trail) events(q event.Query, none event.Pos) event.Page {
-	h := &t.header
+// kept; an After past the newest event finds nothing. none
+// is where the first event of the next entry will be.
+func (t *Log) Query(q event.Query, none event.Pos) event.Page {
+	h := &t.Header
 	page := event.Page{Next: q.After}
 	switch {
 	case q.After == (event.Pos{}):
@@ -29,12 +30,12 @@ func (t *trail) events(q event.Query, none event.Pos) event.Page {
 	if q.After.Compare(h.Newest) >= 0 {
 		return page
 	}
-	limit, looked := min(max(q.Limit, 1), eventLimitMax), 0
+	limit, looked := min(max(q.Limit, 1), LimitMax), 0
 	for i := t.chunkBehind(q.After); i < len(t.chunks); i++ {
 		c := t.chunks[i]
 		var e rawEvent
 		for offset := c.offsetBehind(q.After); c.read(offset, &e); offset += e.size {
-			if looked == eventsLookedMax || len(page.Events) == limit {
+			if looked == LookedMax || len(page.Events) == limit {
 				page.More = true
 				return page
 			}
@@ -50,8 +51,8 @@ func (t *trail) events(q event.Query, none event.Pos) event.Page {
 
 // chunkBehind returns the number of the first chunk that may have an event
 // behind the place.
-func (t *trail) chunkBehind(after event.Pos) int {
-	i, _ := slices.BinarySearchFunc(t.chunks, after, func(c *trailChunk, after event.Pos) int {
+func (t *Log) chunkBehind(after event.Pos) int {
+	i, _ := slices.BinarySearchFunc(t.chunks, after, func(c *Chunk, after event.Pos) int {
 		if c.newest.Compare(after) <= 0 {
 			return -1
 		}
@@ -61,36 +62,36 @@ func (t *trail) chunkBehind(after event.Pos) int {
 }
 
 // oldest returns the place of the oldest event that is kept, none if there is none.
-func (t *trail) oldest(none event.Pos) event.Pos {
+func (t *Log) oldest(none event.Pos) event.Pos {
 	if len(t.chunks) == 0 {
 		return none
 	}
-	return t.chunks[0].base.Pos
+	return t.chunks[0].Base.Pos
 }
 
-// stats returns how many bytes of events are kept, and the time of the oldest
+// Stats returns how many bytes of events are kept, and the time of the oldest
 // of them, by T; both are 0 if none is.
-func (t *trail) stats() (bytes, oldestT int64) {
+func (t *Log) Stats() (bytes, oldestT int64) {
 	if len(t.chunks) == 0 {
 		return 0, 0
 	}
 	oldest := t.chunks[0]
-	return int64(t.header.End - oldest.start), oldest.base.t
+	return int64(t.Header.End - oldest.Start), oldest.Base.T
 }
 
-// taskEvents returns the last 100 events of the task that are kept, oldest
+// OfTask returns the last 100 events of the task that are kept, oldest
 // first; of a removed task too. It follows the task's events from its newest
 // one back: O(log chunks) each, whatever else is in the trail.
-func (t *trail) taskEvents(id uint64) []event.Event {
+func (t *Log) OfTask(id uint64) []event.Event {
 	var events []event.Event
 	end := t.last.get(id)
-	for end != 0 && len(events) < taskEventsMax {
+	for end != 0 && len(events) < TaskMax {
 		c := t.chunkOf(end - 1)
 		if c == nil { // it is kept no more
 			break
 		}
 		var e rawEvent
-		if !c.read(int(end-1-c.start), &e) {
+		if !c.read(int(end-1-c.Start), &e) {
 			break
 		}
 		events = append(events, e.event())
@@ -101,12 +102,4 @@ func (t *trail) taskEvents(id uint64) []event.Event {
 	}
 	slices.Reverse(events)
 	return events
-}
-
-// bounds returns what bounds the trail: 64 MiB and 24 hours until others are set.
-func (t *trail) bounds() trailBounds {
-	if t.header.Bounds == (trailBounds{}) {
-		return trailBounds{Bytes: defaultTrailBytes, AgeMS: defaultTrailAgeMS}
-	}
-	return t.header.Bounds
 }

@@ -1,0 +1,241 @@
+package trail
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/claimq/claimq/fsm/wire"
+)
+
+// View is the trail as it was captured: what its chunks hold by then. The
+// last one may be added to since.
+type View struct {
+	Header Header
+	full   []*Chunk
+	open   Saved // the last one; without events if there is none
+}
+
+// View captures the trail in O(chunks): no events are copied.
+func (t *Log) View() View {
+	if len(t.chunks) == 0 {
+		return View{Header: t.Header}
+	}
+	last := len(t.chunks) - 1
+	return View{Header: t.Header, full: slices.Clone(t.chunks[:last]), open: t.chunks[last].Saved}
+}
+
+// Len returns how many chunks there are.
+func (v *View) Len() int {
+	if len(v.open.Events) == 0 {
+		return 0
+	}
+	return len(v.full) + 1
+}
+
+// all yields every chunk, the oldest first.
+func (v *View) all() func(yield func(*Saved) bool) {
+	return func(yield func(*Saved) bool) {
+		for _, c := range v.full {
+			if !yield(&c.Saved) {
+				return
+			}
+		}
+		if len(v.open.Events) > 0 {
+			yield(&v.open)
+		}
+	}
+}
+
+// Records yields the record of every chunk until yield returns false; then it
+// does, too. It writes them to b.
+func (v *View) Records(b []byte, yield func(record []byte) bool) bool {
+	for c := range v.all() {
+		if b = AppendRecord(b[:0], c); !yield(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// Hashing is how a view's records are hashed.
+type Hashing interface {
+	// SumOf returns the sum of the record.
+	SumOf(record []byte) [16]byte
+	// AddSum adds it to the hash.
+	AddSum(sum [16]byte)
+	// IsDue reports whether the chunk of that number is hashed again, which has not
+	// changed.
+	IsDue(number uint64) bool
+	// Noted is told of a full chunk that was hashed.
+	Noted()
+}
+
+// AddTo adds the trail's records to the hash. Chunks that are full are hashed
+// once, and when it is their turn, by where they start; it returns how many of
+// the latter have another hash than they had.
+func (v *View) AddTo(hash Hashing) (rotten int) {
+	var b []byte
+	for _, c := range v.full {
+		sum := c.sum.Load()
+		if sum == nil || hash.IsDue(c.Start/ChunkBytes) {
+			b = AppendRecord(b[:0], &c.Saved)
+			got := hash.SumOf(b)
+			if sum != nil && got != *sum {
+				rotten++
+			}
+			sum = &got
+			c.sum.Store(sum)
+			hash.Noted()
+		}
+		hash.AddSum(*sum)
+	}
+	if len(v.open.Events) > 0 {
+		hash.AddSum(hash.SumOf(AppendRecord(b[:0], &v.open)))
+	}
+	return rotten
+}
+
+// AppendRecord appends the record of a chunk.
+func AppendRecord(b []byte, c *Saved) []byte {
+	b = wire.PutUint(b, 1, c.Start)
+	b = wire.PutUint(b, 2, c.Base.Index)
+	b = wire.PutUint(b, 3, uint64(c.Base.Sub))
+	b = wire.PutInt(b, 4, c.Base.T)
+	b = wire.PutID(b, 5, c.Base.Task)
+	b = wire.PutID(b, 6, c.Base.Token)
+	return wire.PutBytes(b, 7, c.Events)
+}
+
+func decodeRecord(r *wire.Reader) *Chunk {
+	c := &Chunk{}
+	for r.Next() {
+		switch r.Num {
+		case 1:
+			c.Start = r.Uint(math.MaxUint64)
+		case 2:
+			c.Base.Index = r.Uint(math.MaxUint64)
+		case 3:
+			c.Base.Sub = r.Uint32()
+		case 4:
+			c.Base.T = r.Int64()
+		case 5:
+			c.Base.Task = r.ID()
+		case 6:
+			c.Base.Token = r.ID()
+		case 7:
+			c.Events = r.Bytes()
+		default:
+			r.Unknown()
+		}
+	}
+	return c
+}
+
+// AppendHeader appends the fields of the header's record that are of the
+// trail.
+func AppendHeader(b []byte, h *Header) []byte {
+	b = wire.PutInt(b, 15, h.Bounds.Bytes)
+	b = wire.PutInt(b, 16, h.Bounds.AgeMS)
+	b = wire.PutUint(b, 17, h.End)
+	b = wire.PutUint(b, 18, h.Newest.Index)
+	b = wire.PutUint(b, 19, uint64(h.Newest.Sub))
+	b = wire.PutUint(b, 20, h.Gone.Index)
+	return wire.PutUint(b, 21, uint64(h.Gone.Sub))
+}
+
+// DecodeHeader reads the field, one of AppendHeader's.
+func DecodeHeader(r *wire.Reader, h *Header) {
+	switch r.Num {
+	case 15:
+		h.Bounds.Bytes = r.Int64()
+	case 16:
+		h.Bounds.AgeMS = r.Int64()
+	case 17:
+		h.End = r.Uint(math.MaxUint64)
+	case 18:
+		h.Newest.Index = r.Uint(math.MaxUint64)
+	case 19:
+		h.Newest.Sub = r.Uint32()
+	case 20:
+		h.Gone.Index = r.Uint(math.MaxUint64)
+	case 21:
+		h.Gone.Sub = r.Uint32()
+	default:
+		r.Unknown()
+	}
+}
+
+// ReadChunk reads a chunk's record. What is in it is looked at by Index.
+func ReadChunk(r *wire.Reader) (*Chunk, error) {
+	c := decodeRecord(r)
+	switch {
+	case r.Err != nil:
+		return nil, r.Err
+	case len(c.Events) == 0 || len(c.Events) > ChunkBytes || c.Start > math.MaxUint64-ChunkBytes:
+		return nil, fmt.Errorf("%w: %d bytes of events at %d", wire.ErrCorrupt, len(c.Events), c.Start)
+	}
+	return c, nil
+}
+
+// Load adds a chunk that was read, behind the others.
+func (t *Log) Load(c *Chunk) { t.chunks = append(t.chunks, c) }
+
+// Limits are what no event of a state can be past.
+type Limits struct {
+	Moment    uint64 // where its newest entry's events are
+	T         int64
+	NextID    uint64
+	NextToken uint64
+}
+
+// Index builds what is derived of the header and the chunks. It returns what is wrong with
+// it, "" if nothing is: each event must be one that Apply could have told.
+func (t *Log) Index(most Limits) (problem string) {
+	h := &t.Header
+	t.last = newLastEvents()
+	newest, newestT, end := h.Gone, int64(math.MinInt64), h.End
+	for i, c := range t.chunks {
+		first, behind := true, c.Start
+		var e rawEvent
+		for offset := 0; c.read(offset, &e); offset += e.size {
+			at := c.Start + uint64(offset)
+			switch {
+			case first && e.Pos != c.Base.Pos:
+				return "a chunk has another first event than it says"
+			case e.Compare(newest) <= 0 || e.Index > most.Moment || e.t < newestT || e.t > most.T:
+				return "its events are out of order"
+			case e.kind.String() == "" || e.task >= most.NextID || e.token >= most.NextToken:
+				return "it tells of what never was"
+			case !t.followsLast(&e, at):
+				return "an event does not lead to the one before"
+			}
+			newest, newestT, first = e.Pos, e.t, false
+			behind = at + uint64(e.size)
+		}
+		if behind != c.End() {
+			return "a chunk holds what is no event"
+		}
+		c.newest, c.newestT = newest, newestT
+		if i == len(t.chunks)-1 && c.End() != end {
+			return "its end is not where it should be"
+		}
+	}
+	if newest != h.Newest || h.Bounds.Bytes < 0 || h.Bounds.AgeMS < 0 {
+		return "its newest event is not the last"
+	}
+	return ""
+}
+
+// followsLast notes that the event is its task's newest, and reports whether it
+// leads to the one before.
+func (t *Log) followsLast(e *rawEvent, at uint64) bool {
+	if e.task == 0 {
+		return e.before == 0
+	}
+	last := t.last.swap(e.task, at+1)
+	if last != 0 {
+		return e.before == at+1-last
+	}
+	return e.before <= at && (e.before == 0 || at-e.before < t.chunks[0].Start)
+}
