@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,12 +21,15 @@ import (
 const listenState = "0A"
 
 // sockets returns where the sockets of the process's network namespace listen, or
-// are bound to if they are not of TCP.
+// are bound to if they are not of TCP. A process that has ended has none.
 func sockets(t *testing.T, pid int) []netip.AddrPort {
 	t.Helper()
 	var all []netip.AddrPort
 	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,12 +92,17 @@ func TestServer_listensOnLoopbackAlone(t *testing.T) {
 			cmd := exec.Command("sh", "-c", "ip link set lo up && exec "+binary()+" "+test.args)
 			cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+			// Pdeathsig ties its life to the thread that starts it.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
 			if err := cmd.Start(); err != nil {
 				t.Fatalf("start it in a network namespace of its own, which root can: %v", err)
 			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
 			t.Cleanup(func() {
 				_ = cmd.Process.Signal(syscall.SIGTERM)
-				_ = cmd.Wait()
+				<-ended
 			})
 			ctx := deadline(t)
 			var got []string
@@ -105,6 +116,10 @@ func TestServer_listensOnLoopbackAlone(t *testing.T) {
 				}
 				slices.Sort(got)
 				select {
+				case err := <-ended:
+					ended <- err
+					text, _ := os.ReadFile(log.Name())
+					t.Fatalf("it ended: %v; it printed:\n%s", err, text)
 				case <-ctx.Done():
 					text, _ := os.ReadFile(log.Name())
 					t.Fatalf("it listens on %v, want %v; it printed:\n%s", got, test.want, text)
