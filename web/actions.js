@@ -1,0 +1,135 @@
+// Whatever changes something: who may, what is asked before, what is told after.
+import { html, Component } from "./parts/html.js";
+import { Refusal, send } from "./api.js";
+import { reloadNow } from "./live.js";
+import { nextId, set, state } from "./store.js";
+import { openDialog } from "./parts/dialog.js";
+import { hint, needs } from "./text.js";
+
+/** Why this person cannot do what needs role, or "". The server is what refuses. @param {string} [role] */
+export function may(role) {
+  if (state.noLeader) return "Nothing can be changed while there is no leader.";
+  if (state.session?.read_only) return "This page is read-only.";
+  const { me } = state;
+  return !role || !me || me.roles.includes(role) || me.roles.includes("operator") ? "" : needs(role);
+}
+
+/** Says in the polite live region what was done. @param {string} text @param {{tone?: string, href?: string, label?: string}} [more] */
+export function done(text, more = {}) {
+  const toast = { id: nextId(), text, ...more };
+  set({ toasts: [...state.toasts.slice(-3), toast] });
+  setTimeout(() => dismiss(toast.id), more.tone === "bad" ? 30000 : 10000);
+}
+
+/** @param {number} id */
+export const dismiss = (id) => set({ toasts: state.toasts.filter((toast) => toast.id !== id) });
+
+/** @param {unknown} error */
+export function failed(error) {
+  if (!(error instanceof Refusal)) console.error(error);
+  const { message } = /** @type {Error} */ (error), more = hint(error);
+  done(more && more !== message ? `${message}. ${more}` : message, { tone: "bad" });
+}
+
+/**
+ * A button that does something. It says why it is disabled, and waits for what it began.
+ * @extends {Component<{role?: string, kind?: string, onClick: () => any, children?: any, disabled?: boolean, title?: string, type?: string}, {busy?: boolean}>}
+ */
+export class Act extends Component {
+  async act() {
+    if (this.state.busy) return;
+    this.setState({ busy: true });
+    try {
+      await this.props.onClick();
+    } catch (error) {
+      failed(error);
+    }
+    this.setState({ busy: false });
+  }
+  render() {
+    const { role, kind = "", children, disabled, title } = this.props, why = may(role);
+    return html`<button type="button" class=${"button " + kind} disabled=${disabled || !!why} title=${why || title} aria-description=${why || undefined} aria-busy=${this.state.busy} onClick=${() => this.act()}>${children}</button>`;
+  }
+}
+
+/** Does one call, says what was done and shows it. @param {string} text @param {string} method @param {string} path @param {any} [body] */
+export async function act(text, method, path, body) {
+  const answer = await send(method, path, body);
+  const place = answer.index && state.me?.task_types == null ? { href: `#/trail?after=${answer.index - 1}`, label: "in the trail" } : {};
+  done(answer.body.repeated ? text + " (it was so already)" : text, place);
+  await reloadNow();
+  return answer;
+}
+
+/**
+ * Asks before something is done. With word, it has to be typed.
+ * @extends {Component<{body: any, yes: string, danger?: boolean, word?: string, close: (yes?: boolean) => void}, {typed: string}>}
+ */
+class Question extends Component {
+  state = { typed: "" };
+  render() {
+    const { body, yes, danger, word, close } = this.props;
+    return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), close(true))}>
+      <div>${body}</div>
+      ${word && html`<label class="field">Type <b class="mono">${word}</b> to go on<input autocomplete="off" spellcheck=${false} value=${this.state.typed} onInput=${(/** @type {any} */ event) => this.setState({ typed: event.currentTarget.value })} /></label>`}
+      <div class="row end"><button type="button" class="button" onClick=${() => close()}>Leave it</button><button class=${"button " + (danger ? "danger" : "primary")} disabled=${!!word && this.state.typed !== word}>${yes}</button></div>
+    </form>`;
+  }
+}
+
+/** @param {{title: string, body: any, yes: string, danger?: boolean, word?: string}} question @returns {Promise<boolean>} */
+export const confirm = async ({ title, ...question }) => !!(await openDialog((close) => html`<${Question} ...${question} close=${close} />`, { title }));
+
+/**
+ * @typedef {{name: string, label: string, type?: string, value?: any, hint?: any, required?: boolean, options?: string[] | [string, string][], list?: string[], placeholder?: string, mono?: boolean}} Field
+ * @typedef {{title: string, fields: Field[], yes: string, intro?: any, wide?: boolean, submit: (values: Record<string, any>) => Promise<any>, below?: (values: Record<string, any>) => any}} Form
+ */
+
+/** A form that keeps what was typed and shows a refusal beside the field it names. @extends {Component<Form & {close: (done?: any) => void}, {values: Record<string, any>, error: any, busy: boolean}>} */
+class Fields extends Component {
+  /** @param {Form & {close: (done?: any) => void}} props */
+  constructor(props) {
+    super(props);
+    this.state = { values: Object.fromEntries(props.fields.map(({ name, value = "" }) => [name, value])), error: /** @type {any} */ (null), busy: false };
+  }
+  /** @param {Event} event */
+  async send(event) {
+    event.preventDefault();
+    if (this.state.busy) return;
+    this.setState({ busy: true, error: null });
+    try {
+      this.props.close((await this.props.submit(this.state.values)) ?? true);
+    } catch (error) {
+      this.setState({ busy: false, error });
+    }
+  }
+  /** @param {Field} field */
+  field({ name, label, type = "text", hint: more, required, options, list, placeholder, mono }) {
+    const { values, error } = this.state, wrong = error?.body?.field?.split(/[.[]/)[0] === name;
+    const common = {
+      name, required, placeholder, id: "f-" + name, class: mono ? "mono" : "", "aria-invalid": wrong || undefined, "aria-describedby": wrong ? "form-error" : more ? "h-" + name : undefined,
+      onInput: (/** @type {any} */ event) => this.setState({ values: { ...values, [name]: type === "checkbox" ? event.currentTarget.checked : event.currentTarget.value } }),
+    };
+    const input = options
+      ? html`<select ...${common} value=${values[name]}>${options.map((option) => (typeof option === "string" ? [option, option] : option)).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select>`
+      : type === "textarea" ? html`<textarea ...${common} rows="6" spellcheck=${false} value=${values[name]}></textarea>`
+      : type === "checkbox" ? html`<input ...${common} type="checkbox" checked=${values[name]} />`
+      : html`<input ...${common} type=${type} step=${type === "number" ? "any" : type === "datetime-local" ? "1" : undefined} list=${list && "l-" + name} autocomplete="off" value=${values[name]} />`;
+    return html`<div key=${name} class=${"field" + (type === "checkbox" ? " check" : "")}><label for=${"f-" + name}>${label}</label>${input}
+      ${list && html`<datalist id=${"l-" + name}>${list.map((value) => html`<option key=${value} value=${value}></option>`)}</datalist>`}
+      ${more && html`<span class="small soft" id=${"h-" + name}>${more}</span>`}</div>`;
+  }
+  render() {
+    const { fields, yes, intro, below, close } = this.props, { values, error, busy } = this.state;
+    return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => this.send(event)}>
+      ${intro}
+      <div class="fields">${fields.map((field) => this.field(field))}</div>
+      ${below?.(values)}
+      ${error && html`<div class="note" data-tone="bad" id="form-error" role="alert"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}</div>`}
+      <div class="row end"><button type="button" class="button" onClick=${() => close()}>Leave it</button><button class="button primary" aria-busy=${busy}>${yes}</button></div>
+    </form>`;
+  }
+}
+
+/** @param {Form} form @returns {Promise<any>} what submit returned, undefined if it was left */
+export const form = ({ title, wide, ...rest }) => openDialog((close) => html`<${Fields} ...${rest} close=${close} />`, { title, wide });

@@ -1,0 +1,189 @@
+// The page begins here: which views there are, and the frame around them.
+import { html, render, Component } from "./parts/html.js";
+import { loadSession, logOut, Refusal } from "./api.js";
+import { amend, reloadNow, setLive, showWaiting, visit } from "./live.js";
+import { dismiss, may } from "./actions.js";
+import { go, href, match, parse } from "./routes.js";
+import { set, state, watch } from "./store.js";
+import { Dialogs, openDialog } from "./parts/dialog.js";
+import { Link, Note, Since, Skeleton } from "./parts/bits.js";
+import { tableKey } from "./parts/table.js";
+import { Login } from "./parts/login.js";
+import { Settings } from "./parts/settings.js";
+import { hint, num, plural } from "./text.js";
+import overview from "./views/overview.js";
+import types from "./views/types.js";
+
+/** @type {import("./live.js").View[]} */
+const views = [overview, types];
+
+/** Path, name and key (after g) of what the navigation shows, in its order. */
+const nav = [
+  ["/", "Overview", "o"], ["/tasks", "Tasks", "t"], ["/types", "Types", "k"], ["/failures", "Failures", "f"], ["/workers", "Workers", "w"],
+  ["/schedules", "Schedules", "s"], ["/trail", "Trail", "e"], ["/cluster", "Cluster", "c"],
+];
+
+/** The view at a path. @param {string} path */
+function find(path) {
+  for (const view of views) {
+    const params = match(view.route, path);
+    if (params) return { view, params };
+  }
+  return null;
+}
+
+/** Whether this person has something of a view. @param {import("./live.js").View} view */
+const open = (view) => (view.role !== "operator" || !may("operator") || !state.me) && !(view.allTypes && state.me?.task_types);
+
+let shown = "";
+
+/** Goes where the address says. */
+function follow() {
+  const place = parse(location.hash), found = find(place.path), anew = place.path !== shown;
+  set({ place });
+  if (!found) return;
+  shown = place.path;
+  document.title = found.view.title({ params: found.params, query: place.query }) + " · claimq";
+  visit(found.view, found.params, place.query, anew);
+  if (anew) {
+    scrollTo(0, 0);
+    if (started) queueMicrotask(() => document.querySelector("h1")?.focus({ preventScroll: true }));
+  }
+}
+
+let started = false;
+
+/** Shows a bug of a view instead of the view; all else goes on. @extends {Component<{path: string, children: any}, {error: any}>} */
+class Guarded extends Component {
+  state = { error: null };
+  /** @param {any} error */
+  componentDidCatch(error) {
+    console.error(error);
+    this.setState({ error });
+  }
+  /** @param {{path: string}} before */
+  componentDidUpdate(before) {
+    if (before.path !== this.props.path && this.state.error) this.setState({ error: null });
+  }
+  render() {
+    const error = /** @type {any} */ (this.state.error);
+    if (!error) return this.props.children;
+    return html`<${Note} tone="bad" role="alert"><p><b>This view has a bug; the others go on.</b></p><pre tabindex="0">${`${error.message}\n${error.stack}\n${location.hash}\nversion ${state.session?.version}`}</pre>
+      <button type="button" class="button" onClick=${() => this.setState({ error: null })}>Try again</button><//>`;
+  }
+}
+
+function Banners() {
+  const { unreachable, noLeader, newer, slow, session, view, members } = state;
+  return html`<div class="banners">
+    ${unreachable && html`<${Note} tone="bad">This node has not answered for <${Since} at=${unreachable.since} />. What you see is as of then.${members.length > 0 && html` Other members: ${members.map((member) => html`<a key=${member.node_id} href=${`${location.protocol}//${member.http_addr.replace(/^https?:\/\//, "")}${location.pathname}${location.hash}`}>${member.node_id}</a> `)}`}<//>`}
+    ${noLeader && !unreachable && html`<${Note} tone="bad"><b>No leader since <${Since} at=${noLeader.since} />.</b> This is ${view.node || session?.node_id || "this node"}'s own state${view.index ? ` as of index ${num(view.index)}` : ""}. Nothing can be changed. ${noLeader.text}<//>`}
+    ${newer && html`<${Note} tone="info">A newer page is there. <button type="button" class="button" onClick=${() => location.reload()}>Reload</button><//>`}
+    ${slow && html`<${Note} tone="warn">${slow}<//>`}
+    ${session?.open === "insecure" && html`<${Note} tone="bad">This cluster has no keys and listens beyond this machine: whoever reaches it can do everything.<//>`}
+  </div>`;
+}
+
+/** How old what is shown is, and the switch of its updates. */
+function Freshness() {
+  const { view, live } = state;
+  const stale = view.at > 0 && view.every > 0 && live && Date.now() - view.at > 3 * view.every + 1000;
+  return html`<div class="freshness row">
+    ${view.at > 0 && html`<span class=${"small " + (stale || view.error ? "bad" : "soft")} title=${view.index ? `as of index ${num(view.index)}${view.node ? " of " + view.node : ""}` : ""}><${Since} at=${view.at} /> old</span>`}
+    <button type="button" class="button quiet live" aria-pressed=${live} title="Updates by themselves (.)" onClick=${() => setLive(!live)}><span class="dot" aria-hidden="true"></span>${live ? "Live" : "Paused"}</button>
+    <button type="button" class="button quiet icon" aria-label="Refresh" title="Refresh (r)" onClick=${reloadNow}>↻</button>
+  </div>`;
+}
+
+/** @param {{error: any}} props */
+const Failed = ({ error }) => html`<${Note} tone=${error.status === 403 ? "info" : "bad"} role="alert"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}<//>`;
+
+function Main() {
+  const { place, view } = state, found = find(place.path);
+  if (!found) return html`<h1 tabindex="-1">There is no such page</h1><p><${Link} to="/">Overview<//></p>`;
+  const { view: { title, Body, tools, route }, params } = found, at = { params, query: place.query };
+  const given = { ...at, data: view.data, reload: reloadNow, amend };
+  return html`
+    <header class="title">
+      <div class="grow"><h1 tabindex="-1">${title(at)}</h1></div>
+      ${tools && view.data && html`<div class="row">${tools(given)}</div>`}
+      <${Freshness} />
+    </header>
+    ${view.error && html`<${Failed} error=${view.error} />`}
+    ${view.waiting > 0 && html`<p class="waiting"><button type="button" class="button" onClick=${showWaiting}>${plural(view.waiting, "change")} waiting</button></p>`}
+    <${Guarded} path=${place.path}>${view.data ? html`<${Body} key=${route + place.path} ...${given} />` : !view.error && html`<${Skeleton} />`}<//>`;
+}
+
+/** @extends {Component<{}, {menu?: boolean}>} */
+class Page extends Component {
+  componentDidMount() {
+    watch(() => this.setState({}));
+    addEventListener("hashchange", () => this.setState({ menu: false }));
+  }
+  render() {
+    const { place, me, session, toasts, login } = state, { menu } = this.state;
+    document.documentElement.dataset.theme = state.settings.theme;
+    return html`
+      <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => (event.preventDefault(), document.querySelector("h1")?.focus())}>To the content</a>
+      <div class="frame">
+        <div class="side">
+          <a class="brand" href=${href("/")}><span class="mark" aria-hidden="true">✓</span>claimq</a>
+          <button type="button" class="button quiet menu-button" aria-expanded=${!!menu} aria-controls="nav" onClick=${() => this.setState({ menu: !menu })}>Menu</button>
+          <nav id="nav" aria-label="Views" class=${menu ? "open" : ""}>
+            ${nav.filter(([path]) => { const found = find(path); return found && open(found.view); }).map(([path, name]) => {
+              const here = path === "/" ? place.path === "/" : place.path === path || place.path.startsWith(path + "/");
+              return html`<a key=${path} href=${href(path)} aria-current=${here ? "page" : undefined}>${name}</a>`;
+            })}
+          </nav>
+          <footer class=${menu ? "open" : ""}>
+            <button type="button" class="button quiet" onClick=${settings}>Settings</button>
+            <button type="button" class="button quiet" onClick=${help}>Help <kbd>?</kbd></button>
+            <p class="small soft">${me ? html`${me.name}<br />${me.roles.join(", ")}<br /><button type="button" class="link" onClick=${logOut}>Log out</button>` : session && !session.login ? "No keys: everybody may do everything" : ""}</p>
+            <p class="small soft">${session && html`${session.node_id} · ${session.version}`}</p>
+          </footer>
+        </div>
+        <div class="content"><${Banners} /><main id="main"><${Main} /></main></div>
+      </div>
+      <div class="toasts" role="status" aria-live="polite">${toasts.map((toast) => html`<div key=${toast.id} class="toast" data-tone=${toast.tone}><span>${toast.text}${toast.href && html` <a href=${toast.href}>${toast.label}</a>`}</span><button type="button" class="button quiet icon" aria-label="Close" onClick=${() => dismiss(toast.id)}>✕</button></div>`)}</div>
+      <${Dialogs} />
+      ${login && html`<${Login} />`}`;
+  }
+}
+
+const settings = () => openDialog(() => html`<${Settings} />`, { title: "Settings of this browser" });
+
+const help = () =>
+  openDialog(() => html`<p class="soft">Single keys, outside of fields. They can be switched off in the settings.</p>
+    <dl class="keys">${[["/", "filter"], ["g then a letter", nav.map(([, name, key]) => `${key} ${name.toLowerCase()}`).join(", ")], ["j k", "next, previous row"], ["Enter", "open the row"], ["x, Shift+x", "tick the row, and all up to it"], ["r", "refresh"], [".", "updates on or off"], ["n", "submit a task"], ["?", "this help"], ["Esc", "close"]]
+      .map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>`, { title: "Keys" });
+
+/** What single keys do. @type {Record<string, () => void>} */
+const keys = {
+  "?": help,
+  "/": () => /** @type {HTMLElement|null} */ (document.querySelector("main [data-filter]"))?.focus(),
+  r: () => void reloadNow(),
+  ".": () => setLive(!state.live),
+};
+
+let afterG = 0;
+addEventListener("keydown", (event) => {
+  const at = /** @type {HTMLElement} */ (event.target);
+  if (!state.settings.keys || event.ctrlKey || event.metaKey || event.altKey || state.dialogs.length || state.login || at.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
+  const key = event.key, lower = key.toLowerCase(), to = Date.now() - afterG < 1500 && nav.find(([, , letter]) => letter === key);
+  afterG = 0;
+  if (to) go(to[0]);
+  else if (key === "g") afterG = Date.now();
+  else if ("jkx".includes(lower) && lower.length === 1) tableKey(lower, event.shiftKey);
+  else if (keys[key]) keys[key]();
+  else return;
+  event.preventDefault();
+});
+
+addEventListener("hashchange", follow);
+addEventListener("error", (event) => console.error(event.error));
+
+const page = /** @type {HTMLElement} */ (document.getElementById("page"));
+render(html`<${Page} />`, page);
+loadSession()
+  .catch((error) => set({ view: { ...state.view, error: error instanceof Refusal ? error : new Refusal(0, { error: String(error) }) } }))
+  .finally(() => (follow(), (started = true)));

@@ -1,0 +1,129 @@
+// The one loop of a tab: it loads what the view in sight shows, and stops while nobody looks.
+import { get, lookForLeader, Refusal } from "./api.js";
+import { set, state } from "./store.js";
+
+/**
+ * @typedef {{params: Record<string, string>, query: Record<string, string>, get: typeof get, signal: AbortSignal, data: any}} Loading
+ * @typedef {{data: any, params: Record<string, string>, query: Record<string, string>, reload: () => Promise<void>}} Shown
+ * @typedef {{
+ *   route: string, title: (at: {params: Record<string, string>, query: Record<string, string>}) => string,
+ *   role?: string, allTypes?: boolean, every: number|((data: any) => number),
+ *   load: (loading: Loading) => Promise<any>, Body: any, tools?: (shown: Shown) => any,
+ * }} View
+ */
+
+/** @type {{view: View, params: Record<string, string>, query: Record<string, string>}|null} */
+let place = null;
+let turn = 0, held = 0, timer = 0, index = 0, node = "";
+/** @type {AbortController} */
+let under = new AbortController();
+/** @type {{data: any}|null} */
+let waiting = null;
+
+/** @param {View} view */
+const pace = (view) => {
+  const every = typeof view.every === "function" ? view.every(state.view.data) : view.every;
+  const { refresh } = state.settings;
+  return (refresh === "auto" || !every ? every : refresh * 1000) * (state.slow ? 5 : 1);
+};
+
+function schedule() {
+  clearTimeout(timer);
+  if (!place || document.hidden || !state.live || state.login) return;
+  const every = pace(place.view) || (state.view.error ? 5000 : 0);
+  set({ view: { ...state.view, every } });
+  if (every) timer = window.setTimeout(reloadNow, every);
+}
+
+/** Shows another place. @param {View} view @param {Record<string, string>} params @param {Record<string, string>} query @param {boolean} anew whether it is another place, not the same with other filters */
+export function visit(view, params, query, anew) {
+  place = { view, params, query };
+  waiting = null;
+  if (anew) set({ view: { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0 } });
+  return load();
+}
+
+/** Loads now, and shows it although something is held. */
+export async function reloadNow() {
+  await lookForLeader();
+  await load();
+}
+
+async function load() {
+  if (!place) return;
+  const mine = ++turn, { view, params, query } = place;
+  under.abort();
+  under = new AbortController();
+  const { signal } = under;
+  /** @type {typeof get} */
+  const bound = async (path, words, options) => {
+    const answer = await get(path, words, { signal, ...options });
+    if (answer.index) ({ index, node } = answer);
+    return answer;
+  };
+  try {
+    const data = await view.load({ params, query, get: bound, signal, data: waiting?.data ?? state.view.data });
+    if (mine === turn) arrive(data);
+  } catch (error) {
+    if (mine !== turn || signal.aborted) return;
+    set({ view: { ...state.view, error } });
+    if (!(error instanceof Refusal)) console.error(error);
+  }
+  if (mine === turn) schedule();
+}
+
+/** @param {any} data */
+function arrive(data) {
+  const view = { ...state.view, at: Date.now(), index, node, error: null };
+  if (state.view.data && (held || selecting())) {
+    waiting = { data };
+    set({ view: { ...view, waiting: changes(state.view.data, data) } });
+  } else {
+    waiting = null;
+    set({ view: { ...view, data, waiting: 0 } });
+  }
+}
+
+/** Shows what waits. */
+export function showWaiting() {
+  if (waiting) set({ view: { ...state.view, data: waiting.data, waiting: 0 } });
+  waiting = null;
+}
+
+/** While something is held, the table under it stays as it is. */
+export const hold = () => void held++;
+export function release() {
+  if (--held === 0 && !selecting()) showWaiting();
+}
+
+/** Whether somebody has text of the view selected. */
+function selecting() {
+  const selection = getSelection();
+  return !!selection && !selection.isCollapsed && !!document.querySelector("main")?.contains(selection.anchorNode);
+}
+
+/** How many rows two answers differ in. @param {any} before @param {any} after */
+function changes(before, after) {
+  /** @param {any} data */
+  const rows = (data) => /** @type {any[]} */ (Object.values(data).find(Array.isArray) ?? [data]);
+  const known = new Set(rows(before).map((row) => JSON.stringify(row)));
+  return rows(after).filter((row) => !known.has(JSON.stringify(row))).length;
+}
+
+/** Takes the view's data as changed by hand (a list that got a page more). @param {any} data */
+export const amend = (data) => set({ view: { ...state.view, data } });
+
+export function setLive(/** @type {boolean} */ live) {
+  set({ live });
+  if (live) reloadNow();
+  else clearTimeout(timer);
+}
+
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(timer);
+  if (document.hidden) under.abort();
+  else if (state.live) reloadNow();
+});
+document.addEventListener("selectionchange", () => {
+  if (waiting && !held && !selecting()) showWaiting();
+});

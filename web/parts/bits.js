@@ -1,0 +1,103 @@
+// Small things that every view shows: times, statuses, numbers, cards.
+import { html, Component } from "./html.js";
+import { href } from "../routes.js";
+import { state } from "../store.js";
+import { ago, dur, num, statusMark, when } from "../text.js";
+
+/** @type {Set<() => void>} */
+const ticking = new Set();
+setInterval(() => document.hidden || ticking.forEach((tick) => tick()), 1000);
+
+/** Shows what text() says, and looks again each second. @extends {Component<{text: () => any, shown?: string}, {shown: string}>} */
+class Ticking extends Component {
+  componentDidMount() {
+    this.tick = () => this.props.text() !== this.text && this.setState({});
+    ticking.add(this.tick);
+  }
+  componentWillUnmount() {
+    if (this.tick) ticking.delete(this.tick);
+  }
+  render() {
+    this.text = this.props.text();
+    return this.text;
+  }
+}
+
+/** A time: relative with the absolute one in its title, or as the settings say. @param {{at: string|null|undefined}} props */
+export function Time({ at }) {
+  if (!at) return html`<span class="soft nil">–</span>`;
+  const absolute = when(at);
+  return html`<time datetime=${at} title=${absolute}>${state.settings.times === "relative" ? html`<${Ticking} text=${() => ago(at)} />` : absolute}</time>`;
+}
+
+/** How long something lasts, as of when it was told. @param {{ms: number|null|undefined}} props */
+export const Age = ({ ms }) => (ms === null || ms === undefined ? html`<span class="soft nil">–</span>` : dur(ms < 1000 ? ms : Math.floor(ms / 1000) * 1000));
+
+/** How long ago at was, in figures that count up. @param {{at: number}} props */
+export const Since = ({ at }) => html`<${Ticking} text=${() => dur(Math.max(1000, Math.floor((Date.now() - at) / 1000) * 1000))} />`;
+
+/** What is left of a lease, counting down. @param {{left: number, whole: number, at: number}} props */
+export const Countdown = ({ left, whole, at }) => html`<${Ticking} text=${() => `${Math.floor(Math.max(0, left - (Date.now() - at)) / 1000)} s of ${dur(whole)} left`} />`;
+
+/** @param {{status: string, cancel?: boolean}} props */
+export const Status = ({ status, cancel }) => html`<span class="status" data-status=${status}><span aria-hidden="true">${statusMark(status)}</span> ${status}${cancel && html`<span class="soft">, cancel asked</span>`}</span>`;
+
+/** A number; nought is quiet. @param {{n: number|null|undefined}} props */
+export const Num = ({ n }) => (n === null || n === undefined ? html`<span class="soft nil">–</span>` : n === 0 ? html`<span class="soft nil">0</span>` : num(n));
+
+/** @param {{to: string, query?: Record<string, any>, children?: any, class?: string, title?: string}} props */
+export const Link = ({ to, query, children, ...rest }) => html`<a href=${href(to, query)} ...${rest}>${children}</a>`;
+
+/** @param {{label: string, value: any, to?: string, query?: Record<string, any>, tone?: string, sub?: any, children?: any}} props */
+export function Stat({ label, value, to, query, tone, sub, children }) {
+  const inside = html`<span class="stat-label">${label}</span><span class="stat-value">${value}</span>${sub && html`<span class="small soft">${sub}</span>`}${children}`;
+  return to ? html`<a class="stat" data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class="stat" data-tone=${tone}>${inside}</div>`;
+}
+
+/** @param {{title?: any, tools?: any, children?: any, id?: string, class?: string}} props */
+export const Card = ({ title, tools, children, id, class: more = "" }) => html`<section class=${"card " + more} id=${id}>
+  ${title && html`<header class="card-head"><h2>${title}</h2>${tools && html`<div class="row">${tools}</div>`}</header>`}
+  ${children}
+</section>`;
+
+/** @param {{title: string, children?: any}} props */
+export const Empty = ({ title, children }) => html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
+
+/** @param {{tone?: "bad"|"warn"|"good"|"info", children?: any, role?: string}} props */
+export const Note = ({ tone = "info", children, role }) => html`<div class="note" data-tone=${tone} role=${role}>${children}</div>`;
+
+/** @param {{labels?: Record<string, string>}} props */
+export const Labels = ({ labels = {} }) => html`<span class="tags">${Object.entries(labels).map(([name, value]) => html`<a key=${name} class="tag" href=${href("/tasks", { label: name + ":" + value })}>${name}:${value}</a>`)}</span>`;
+
+/** @param {{part: number, label: string, tone?: string}} props */
+export const Bar = ({ part, label, tone }) => html`<progress class="bar" data-tone=${tone} max="1" value=${Math.min(1, Math.max(0, part))} aria-label=${label}></progress>`;
+
+/** @param {{rows?: number}} props */
+export const Skeleton = ({ rows = 6 }) => html`<div class="skeleton" aria-hidden="true">${Array.from({ length: rows }, (_, i) => html`<div key=${i}></div>`)}</div>`;
+
+/** Copies text; on plain HTTP, where a page has no clipboard, by a selected field. @extends {Component<{text: string, label?: string}, {done?: boolean}>} */
+export class Copy extends Component {
+  async copy() {
+    try {
+      await navigator.clipboard.writeText(this.props.text);
+    } catch {
+      const field = document.createElement("textarea");
+      field.value = this.props.text;
+      field.className = "hide";
+      (document.querySelector("dialog[open]") ?? document.body).append(field);
+      const before = /** @type {HTMLElement|null} */ (document.activeElement);
+      field.select();
+      document.execCommand("copy");
+      field.remove();
+      before?.focus();
+    }
+    this.setState({ done: true });
+    setTimeout(() => this.setState({ done: false }), 2000);
+  }
+  render() {
+    return html`<button type="button" class="button quiet" onClick=${() => this.copy()}>${this.state.done ? "Copied" : (this.props.label ?? "Copy")}</button>`;
+  }
+}
+
+/** @param {{children: string}} props */
+export const Code = ({ children }) => html`<div class="code"><pre tabindex="0">${children}</pre><${Copy} text=${children} /></div>`;

@@ -1,0 +1,46 @@
+// Params and results as the bytes they came in.
+import { html, Component } from "./html.js";
+import { Copy } from "./bits.js";
+import { indent } from "../raw.js";
+import { bytes } from "../text.js";
+
+const shownAtOnce = 4096;
+
+/** @param {string} base64 */
+const decoded = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+
+/** @param {Uint8Array} data */
+const hex = (data) =>
+  Array.from({ length: Math.ceil(Math.min(data.length, shownAtOnce) / 16) }, (_, i) => {
+    const row = data.subarray(i * 16, i * 16 + 16);
+    return (i * 16).toString(16).padStart(6, "0") + "  " + Array.from(row, (b) => b.toString(16).padStart(2, "0")).join(" ").padEnd(48) + "  " + Array.from(row, (b) => (b > 31 && b < 127 ? String.fromCharCode(b) : "·")).join("");
+  }).join("\n");
+
+/** @param {string} name @param {BlobPart} data @param {string} type */
+function download(name, data, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([data], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+/** @extends {Component<{raw?: string, base64?: string, name: string, hidden?: boolean}, {open?: boolean, asIs?: boolean}>} */
+export class Payload extends Component {
+  render() {
+    const { raw, base64, name } = this.props, { asIs } = this.state;
+    if (raw === undefined && !base64) return html`<p class="soft">None.</p>`;
+    const data = base64 ? decoded(base64) : undefined, size = data ? data.length : new Blob([raw ?? ""]).size;
+    const open = this.state.open ?? (size <= shownAtOnce && !this.props.hidden);
+    return html`<div class="payload">
+      <div class="row">
+        <span class="small soft">${data ? "binary, " : ""}${bytes(size)}</span>
+        ${raw !== undefined && html`<${Copy} text=${raw} />`}
+        <button type="button" class="button quiet" onClick=${() => download(name + (data ? ".bin" : ".json"), /** @type {BlobPart} */ (data ?? raw ?? ""), data ? "application/octet-stream" : "application/json")}>Download</button>
+        ${raw !== undefined && open && html`<button type="button" class="button quiet" aria-pressed=${!!asIs} onClick=${() => this.setState({ asIs: !asIs })}>As sent</button>`}
+        <button type="button" class="button quiet" aria-expanded=${open} onClick=${() => this.setState({ open: !open })}>${open ? "Hide" : "Show"}</button>
+      </div>
+      ${open && html`<pre tabindex="0">${data ? hex(data) + (data.length > shownAtOnce ? "\n…" : "") : asIs ? raw : indent(raw ?? "")}</pre>`}
+    </div>`;
+  }
+}

@@ -1,0 +1,102 @@
+// A table that patches its rows in place: sorted, ticked, as cards on small screens.
+import { html, Component } from "./html.js";
+import { num } from "../text.js";
+
+/**
+ * @typedef {{key: string, title: string, cell: (row: any) => any, num?: boolean, sort?: (row: any) => number|string, main?: boolean, wide?: boolean, hint?: string}} Column
+ * @typedef {{
+ *   caption: string, rows: any[], id: (row: any) => string|number, cols: Column[], href?: (row: any) => string, sort?: string, limit?: number, empty?: any,
+ *   picked?: Set<string|number>, onPick?: (picked: Set<string|number>) => void, gone?: Set<string|number>,
+ * }} Props
+ */
+
+/** @extends {Component<Props, {sort: string, more: number}>} */
+export class Table extends Component {
+  /** @param {Props} props */
+  constructor(props) {
+    super(props);
+    this.state = { sort: props.sort ?? "", more: 0 };
+    /** @type {(string|number)[]} the order that stays while somebody points at it */
+    this.order = [];
+    this.inside = false;
+    /** @type {string|number|null} */
+    this.last = null;
+  }
+
+  sorted() {
+    const { rows, cols, id } = this.props, descending = this.state.sort.startsWith("-"), key = this.state.sort.replace("-", "");
+    const by = cols.find((col) => col.key === key)?.sort;
+    if (!by) return rows;
+    if (this.inside && this.order.length) {
+      const place = new Map(this.order.map((one, i) => [one, i]));
+      return [...rows].sort((a, b) => (place.get(id(a)) ?? Infinity) - (place.get(id(b)) ?? Infinity) || 0);
+    }
+    const sign = descending ? -1 : 1;
+    return [...rows].sort((a, b) => {
+      const x = by(a), y = by(b);
+      return x < y ? -sign : x > y ? sign : 0;
+    });
+  }
+
+  /** @param {Column} col */
+  sortBy(col) {
+    const { sort } = this.state, first = col.num ? "-" + col.key : col.key, second = col.num ? col.key : "-" + col.key;
+    this.order = [];
+    this.setState({ sort: sort === first ? second : first });
+  }
+
+  /** @param {string|number} one @param {boolean} range */
+  pick(one, range) {
+    const { picked = new Set(), onPick } = this.props, next = new Set(picked), on = !picked.has(one);
+    const from = range && this.last !== null ? this.order.indexOf(this.last) : -1, to = this.order.indexOf(one);
+    for (const id of from < 0 ? [one] : this.order.slice(Math.min(from, to), Math.max(from, to) + 1)) on ? next.add(id) : next.delete(id);
+    this.last = one;
+    onPick?.(next);
+  }
+
+  render() {
+    const { caption, cols, id, href, empty, picked, onPick, gone, limit = 200 } = this.props, { sort } = this.state;
+    const sorted = this.sorted();
+    this.order = sorted.map(id);
+    if (!sorted.length && empty) return empty;
+    const rows = sorted.slice(0, limit + this.state.more), all = rows.every((row) => picked?.has(id(row)));
+    const stay = (/** @type {boolean} */ inside) => () => void (this.inside = inside);
+    return html`<div class="scroll" onPointerEnter=${stay(true)} onPointerLeave=${stay(false)} onFocusIn=${stay(true)} onFocusOut=${stay(false)}>
+      <table>
+        <caption class="hide">${caption}</caption>
+        <thead><tr>
+          ${onPick && html`<th scope="col" class="pick"><input type="checkbox" aria-label="Select all rows shown" checked=${rows.length > 0 && all} onChange=${() => onPick(all ? new Set() : new Set(rows.map(id)))} /></th>`}
+          ${cols.map((col) => {
+            const current = sort.replace("-", "") === col.key;
+            return html`<th key=${col.key} scope="col" title=${col.hint} class=${col.num ? "num" : ""} aria-sort=${current ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
+              ${col.sort ? html`<button type="button" onClick=${() => this.sortBy(col)}>${col.title}<span class="order" aria-hidden="true">${current ? (sort.startsWith("-") ? "↓" : "↑") : ""}</span></button>` : col.title}
+            </th>`;
+          })}
+        </tr></thead>
+        <tbody>
+          ${rows.map((row) => {
+            const one = id(row);
+            return html`<tr key=${one} class=${gone?.has(one) ? "gone" : ""} aria-selected=${onPick ? !!picked?.has(one) : undefined}>
+              ${onPick && html`<td class="pick"><input type="checkbox" aria-label=${`Select ${one}`} checked=${picked?.has(one)} onClick=${(/** @type {MouseEvent} */ event) => this.pick(one, event.shiftKey)} /></td>`}
+              ${cols.map((col) => {
+                const cell = col.cell(row), name = (col.num ? "num " : "") + (col.wide ? "wide " : "") + (col.main ? "main" : "");
+                return col.main
+                  ? html`<th key=${col.key} scope="row" class=${name}>${href ? html`<a data-row href=${href(row)}>${cell}</a>` : cell}</th>`
+                  : html`<td key=${col.key} class=${name} data-label=${col.title}>${cell}</td>`;
+              })}
+            </tr>`;
+          })}
+        </tbody>
+      </table>
+      ${sorted.length > rows.length && html`<p class="row more"><span class="soft">${num(rows.length)} of ${num(sorted.length)} rows</span><button type="button" class="button" onClick=${() => this.setState({ more: this.state.more + limit })}>Show ${num(Math.min(limit, sorted.length - rows.length))} more</button></p>`}
+    </div>`;
+  }
+}
+
+/** The keys of tables: j and k move, x ticks. @param {string} key @param {boolean} shift */
+export function tableKey(key, shift) {
+  const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("main [data-row]")]);
+  const at = links.findIndex((link) => link === document.activeElement);
+  if (key === "j" || key === "k") links[Math.max(0, Math.min(links.length - 1, at < 0 ? 0 : at + (key === "j" ? 1 : -1)))]?.focus();
+  else links[at]?.closest("tr")?.querySelector(".pick input")?.dispatchEvent(new MouseEvent("click", { bubbles: true, shiftKey: shift }));
+}

@@ -1,0 +1,53 @@
+// Addresses within the page: #/tasks?status=failed.
+import { set, state } from "./store.js";
+
+/** @param {string} path @param {Record<string, any>} [query] */
+export function href(path, query = {}) {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") words.set(name, String(value));
+  }
+  const tail = words.toString();
+  return "#" + path + (tail && "?" + tail);
+}
+
+/** A path of one or more parts, each encoded. @param {...(string|number)} parts */
+export const path = (...parts) => "/" + parts.map((part) => encodeURIComponent(part)).join("/");
+
+/** @param {string} hash */
+export function parse(hash) {
+  const [where, tail = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
+  return { path: where || "/", query: Object.fromEntries(new URLSearchParams(tail)) };
+}
+
+/** @param {string} where @param {Record<string, any>} [query] */
+export function go(where, query) {
+  location.hash = href(where, query);
+}
+
+/** Changes the query of this place, without a step in the history if `quietly`. @param {Record<string, any>} query */
+export function setQuery(query, quietly = false) {
+  const to = href(state.place.path, query);
+  if (quietly) {
+    history.replaceState(null, "", to);
+    set({ place: parse(to) });
+  } else location.hash = to;
+}
+
+/** The params of path if it fits route ("/types/:name"), else null. @param {string} route @param {string} where */
+export function match(route, where) {
+  const names = route.split("/"), parts = where.split("/");
+  if (names.length !== parts.length) return null;
+  /** @type {Record<string, string>} */
+  const params = {};
+  for (let i = 0; i < names.length; i++) {
+    if (names[i].startsWith(":")) {
+      try {
+        params[names[i].slice(1)] = decodeURIComponent(parts[i]);
+      } catch {
+        return null;
+      }
+    } else if (names[i] !== parts[i]) return null;
+  }
+  return params;
+}

@@ -1,0 +1,77 @@
+// What the page says, and how it writes numbers and times.
+import { state } from "./store.js";
+
+const whole = new Intl.NumberFormat("en"), parts = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
+/** @param {number} n */
+export const num = (n) => whole.format(n);
+/** @param {number} n */
+export const short = (n) => (n >= 100 ? whole.format(Math.round(n)) : parts.format(n));
+/** @param {number} n */
+export const rate = (n) => (n > 0 && n < 0.05 ? "<0.1" : short(n)) + "/s";
+/** @param {number} n @param {string} noun @param {string} [many] */
+export const plural = (n, noun, many = noun + "s") => `${num(n)} ${n === 1 ? noun : many}`;
+
+/** A word at the beginning of a line. @param {string} word */
+export const title = (word) => word[0].toUpperCase() + word.slice(1);
+
+/** @param {number} n */
+export function bytes(n) {
+  const unit = n < 1024 ? 0 : n < 1 << 20 ? 1 : n < 1 << 30 ? 2 : 3;
+  return parts.format(n / 1024 ** unit) + " " + ["bytes", "KiB", "MiB", "GiB"][unit];
+}
+
+/** "3 h 12 min": the two largest units. @param {number} ms */
+export function dur(ms) {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  let rest = Math.floor(ms / 1000);
+  if (rest < 10) return `${parts.format(ms / 1000)} s`;
+  const out = [];
+  for (const [unit, size] of /** @type {[string, number][]} */ ([["d", 86400], ["h", 3600], ["min", 60], ["s", 1]])) {
+    const n = Math.floor(rest / size);
+    rest -= n * size;
+    if (n || out.length) out.push(n && `${n} ${unit}`);
+    if (out.length === 2) break;
+  }
+  return out.filter(Boolean).join(" ");
+}
+
+/** @param {string} at @param {number} [now] */
+export function ago(at, now = Date.now()) {
+  const ms = now - Date.parse(at);
+  if (Math.abs(ms) < 1500) return "now";
+  const size = dur(Math.floor(Math.abs(ms) / 1000) * 1000);
+  return ms < 0 ? "in " + size : size + " ago";
+}
+
+/** The absolute time, in this browser's zone or in UTC. @param {string} at */
+export function when(at) {
+  const utc = state.settings.times === "utc";
+  return new Intl.DateTimeFormat("en-GB", {
+    year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
+    ...(utc ? { timeZone: "UTC" } : {}), timeZoneName: "short",
+  }).format(new Date(at)).replace(/(\d+)\/(\d+)\/(\d+), /, "$3-$2-$1 ");
+}
+
+/** Mark and word of each status: never colour alone. @type {Record<string, string>} */
+const marks = { completed: "✓", claimed: "▶", running: "▶", pending: "○", scheduled: "◷", blocked: "·", failed: "✗", cancelled: "⊘" };
+/** @param {string} status */
+export const statusMark = (status) => marks[status] ?? "?";
+export const statuses = ["pending", "claimed", "scheduled", "blocked", "running", "failed", "completed", "cancelled"];
+export const ended = ["failed", "completed", "cancelled"];
+
+/** What a key needs to be allowed to do something. @type {Record<string, string>} */
+const ranks = { producer: "make and change tasks", worker: "work on tasks", operator: "operate the cluster" };
+/** @param {string} role */
+export const needs = (role) => `Your key may not ${ranks[role] ?? "do this"}: it needs the role ${role}.`;
+
+/** What to do about a refused call, beside what the server says. @param {any} refusal */
+export function hint(refusal) {
+  switch (refusal.code) {
+    case "unreachable": return "The node is gone, or something between it and this browser is.";
+    case "outcome_unknown": return "It may have been done. Look before you repeat it.";
+    case "overloaded": return refusal.body.reason ? `The cluster refuses this: ${String(refusal.body.reason).replaceAll("_", " ")} is full.` : refusal.advice;
+    case "forbidden": return refusal.body.role ? needs(refusal.body.role) : refusal.advice;
+    default: return refusal.advice;
+  }
+}

@@ -1,0 +1,107 @@
+// The first thing one sees: is all well, what waits, what failed.
+import { html } from "../parts/html.js";
+import { Age, Card, Code, Empty, Link, Num, Stat } from "../parts/bits.js";
+import { may } from "../actions.js";
+import { path } from "../routes.js";
+import { set, state } from "../store.js";
+import { dur, num, plural, rate, title } from "../text.js";
+import { columns } from "./types.js";
+import { Table } from "../parts/table.js";
+
+const rates = [["Submitted", "submitted_per_s"], ["Completed", "completed_per_s"], ["Failed for good", "failed_per_s"]];
+const shownStatuses = ["pending", "claimed", "scheduled", "blocked", "running", "failed"];
+
+/** @param {any[]} types @param {(type: any) => number} of */
+const sum = (types, of) => types.reduce((total, type) => total + of(type), 0);
+
+/** How old an answer may be that changes seldom. */
+const seldom = 10000;
+
+/** What wants to be looked at, worst first: {tone, text, to, query}. @param {any} data */
+function attention({ types, cluster, schedules, ready }) {
+  /** @type {{tone: string, what: any, to?: string, query?: any, why: string}[]} */
+  const out = [];
+  if (ready) out.push({ tone: "bad", what: "This node is not ready", why: ready });
+  for (const node of cluster?.nodes ?? []) {
+    if (node.problem) out.push({ tone: node.healthy ? "warn" : "bad", what: node.node_id, to: "/cluster", why: node.problem });
+  }
+  for (const type of types) {
+    const { task_type: name, counts } = type, to = path("types", name), waiting = counts.pending;
+    if (type.paused) out.push({ tone: "warn", what: name, to, why: `is paused; ${plural(waiting, "task")} waiting` });
+    else if (type.max_claimed !== null && counts.claimed >= type.max_claimed && waiting) out.push({ tone: "warn", what: name, to, why: `is at its limit of ${num(type.max_claimed)} claims; ${plural(waiting, "task")} waiting` });
+    else if (waiting && !counts.claimed && !type.completed_per_s && type.oldest_pending_age_ms > 60000) out.push({ tone: "bad", what: name, to, why: `${plural(waiting, "task")} waiting for up to ${dur(type.oldest_pending_age_ms)}, none claimed: no worker seems to ask for it` });
+    if (type.failed_per_s) out.push({ tone: "bad", what: name, to: "/tasks", query: { status: "failed", type: name }, why: `${plural(Math.round(type.failed_per_s * 60), "task")} failed for good in the last minute` });
+  }
+  for (const schedule of schedules ?? []) {
+    const late = schedule.next_run_at ? Date.now() - Date.parse(schedule.next_run_at) : 0;
+    if (late > 60000) out.push({ tone: "warn", what: schedule.name, to: path("schedules", schedule.name), why: `is late by ${dur(late)}` });
+  }
+  return out.sort((a, b) => (a.tone === b.tone ? 0 : a.tone === "bad" ? -1 : 1));
+}
+
+/** @param {any} props */
+function Attention({ data }) {
+  const found = attention(data), shown = found.slice(0, 12);
+  return html`<${Card} title="Wants a look">
+    ${found.length ? html`<ul class="list">${shown.map(({ tone, what, to, query, why }) => html`<li key=${what + why}><span class="tone" data-tone=${tone}><span aria-hidden="true">${tone === "bad" ? "✗" : "!"}</span><span class="hide">${tone === "bad" ? "Bad" : "Warning"}</span></span><span class="grow">${to ? html`<${Link} to=${to} query=${query}>${what}<//>` : html`<b>${what}</b>`} ${why}</span></li>`)}</ul>
+      ${found.length > shown.length && html`<p class="soft small">And ${num(found.length - shown.length)} more.</p>`}`
+      : html`<p><span class="tone" data-tone="good" aria-hidden="true">✓</span> Nothing. Every type that waits has somebody at work.</p>`}
+  <//>`;
+}
+
+/** @param {any} props */
+function Cluster({ cluster, ready }) {
+  if (!cluster) return html`<${Stat} label="This node" value=${state.session?.node_id ?? ""} sub=${ready || "knows a leader and has caught up"} tone=${ready ? "bad" : ""} />`;
+  const well = cluster.nodes.filter((/** @type {any} */ node) => node.healthy).length, all = cluster.nodes.length;
+  return html`<${Stat} to="/cluster" label="Leader" value=${cluster.leader || "none"} tone=${cluster.leader ? "" : "bad"} sub=${`term ${num(cluster.term)}`} />
+    <${Stat} to="/cluster" label="Nodes well" value=${`${well} of ${all}`} tone=${well < all ? "bad" : ""} sub=${[...new Set(cluster.nodes.map((/** @type {any} */ node) => node.version))].join(", ")} />`;
+}
+
+/** @param {any} props */
+function Body({ data }) {
+  const { types, cluster, ready } = data;
+  const count = (/** @type {string} */ status) => sum(types, (type) => type.counts[status]);
+  const oldest = Math.max(0, ...types.map((/** @type {any} */ type) => type.oldest_pending_age_ms ?? 0));
+  if (!types.length) {
+    return html`<div class="stats"><${Cluster} ...${data} /></div><${Card}><${Empty} title="No tasks yet">
+      <p>Submit the first:</p>
+      <${Code}>${`curl -d '{"task_type":"mail","params":{"to":"ann@example.org"}}' ${location.origin}${new URL("../api/tasks", location.href).pathname}`}<//>
+      <${Code}>${`claimq submit --task-type mail --params '{"to":"ann@example.org"}'`}<//>
+    <//><//>`;
+  }
+  const top = [...types].filter((type) => type.counts.pending).sort((a, b) => (b.oldest_pending_age_ms ?? 0) - (a.oldest_pending_age_ms ?? 0)).slice(0, 10);
+  return html`
+    <div class="stats">
+      ${shownStatuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status }} value=${html`<${Num} n=${count(status)} />`} tone=${status === "failed" && count(status) ? "bad" : ""} />`)}
+      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${oldest || null} />`} />
+    </div>
+    <div class="stats">
+      <${Cluster} cluster=${cluster} ready=${ready} />
+      ${rates.map(([label, field]) => html`<${Stat} key=${field} label=${label} value=${rate(sum(types, (type) => type[field]))} sub="over the last minute" />`)}
+    </div>
+    <${Attention} data=${data} />
+    ${top.length > 0 && html`<${Card} title="Waiting longest" tools=${html`<${Link} to="/types">All ${plural(types.length, "type")}<//>`}>
+      <${Table} caption="Types whose oldest task waits longest" rows=${top} id=${(/** @type {any} */ type) => type.task_type} href=${(/** @type {any} */ type) => "#" + path("types", type.task_type)} cols=${columns} sort="-oldest" />
+    <//>`}`;
+}
+
+/** @type {import("../live.js").View} */
+export default {
+  route: "/",
+  title: () => "Overview",
+  every: (data) => (data?.types.length > 1000 ? 5000 : 2000),
+  async load({ get, data }) {
+    const fresh = data && Date.now() - data.seldomAt < seldom;
+    const [types, rare] = await Promise.all([
+      get("/types").then(({ body }) => body.types),
+      fresh ? data : Promise.all([
+        may("operator") && state.me ? null : get("/cluster").then(({ body }) => body),
+        get("/schedules").then(({ body }) => body.schedules),
+        get("^/readyz").then(() => "", (error) => error.message),
+      ]).then(([cluster, schedules, ready]) => ({ cluster, schedules, ready, seldomAt: Date.now() })),
+    ]);
+    if (rare.cluster) set({ members: rare.cluster.nodes.filter((/** @type {any} */ node) => node.http_addr) });
+    return { ...rare, types };
+  },
+  Body,
+};
