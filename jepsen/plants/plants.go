@@ -3,22 +3,14 @@ package plants
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/claimq/claimq/jepsen/faults"
 	"github.com/claimq/claimq/jepsen/procs"
 )
-
-// ErrGone is returned when the text that a plant changes is not there.
-var ErrGone = errors.New("the source has moved on")
 
 // Plant is a bug.
 type Plant struct {
@@ -62,26 +54,18 @@ func named(plants []Plant, name string) (Plant, bool) {
 }
 
 // Build builds the binary with the bug into dir and returns its path. It is to
-// be called inside the module. Errors: ErrGone, wrapped, or the build's.
+// be called inside the module. Errors: procs.ErrGone, wrapped, or the build's.
 func (p Plant) Build(ctx context.Context, dir string) (string, error) {
-	goMod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
+	return p.edited().Build(ctx, dir, "-tags", faults.BuildTag)
+}
+
+// edited is the source with the bug.
+func (p Plant) edited() procs.Edited {
+	e := procs.Edited{Name: p.Name, Program: p.program}
+	for _, edit := range p.edits {
+		e.Edits = append(e.Edits, procs.Edit{File: edit.file, Old: edit.old, New: edit.new})
 	}
-	root := filepath.Dir(strings.TrimSpace(string(goMod)))
-	overlay, err := p.overlay(root, dir)
-	if err != nil {
-		return "", fmt.Errorf("plant %s: %w", p.Name, err)
-	}
-	program := cmp.Or(p.program, "./cmd/claimq")
-	path := filepath.Join(dir, filepath.Base(program)+"-"+p.Name)
-	build := exec.CommandContext(ctx, "go", "build", "-tags", faults.BuildTag, "-overlay", overlay, "-o", path, program)
-	build.Dir = root
-	build.Env = procs.Environ()
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("plant %s: build %s: %w\n%s", p.Name, program, err, out)
-	}
-	return path, nil
+	return e
 }
 
 // TestPackage returns the package of the plant's tests.
@@ -113,12 +97,11 @@ var (
 
 // test runs go test with the bug in, and returns what the pattern finds in its output.
 func (p Plant) test(ctx context.Context, dir string, pattern *regexp.Regexp, args ...string) (found []string, err error) {
-	goMod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	root, err := procs.Root(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find the module: %w", err)
+		return nil, err
 	}
-	root := filepath.Dir(strings.TrimSpace(string(goMod)))
-	overlay, err := p.overlay(root, dir)
+	overlay, err := p.edited().Overlay(root, dir)
 	if err != nil {
 		return nil, fmt.Errorf("plant %s: %w", p.Name, err)
 	}
@@ -132,55 +115,4 @@ func (p Plant) test(ctx context.Context, dir string, pattern *regexp.Regexp, arg
 		return nil, fmt.Errorf("plant %s: test it: %w\n%s", p.Name, err, out)
 	}
 	return found, nil
-}
-
-// overlay writes the changed files into dir, and the file that tells the build
-// of them, whose path it returns.
-func (p Plant) overlay(root, dir string) (string, error) {
-	replace, err := p.changed(root, dir)
-	if err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, p.Name+"-overlay.json")
-	return path, os.WriteFile(path, text, 0o644)
-}
-
-// changed writes the changed files into dir, and returns their paths by those of the
-// files that they replace.
-func (p Plant) changed(root, dir string) (map[string]string, error) {
-	replace := map[string]string{}
-	for _, e := range p.edits {
-		original := filepath.Join(root, filepath.FromSlash(e.file))
-		changed, ok := replace[original]
-		if !ok {
-			changed = filepath.Join(dir, p.Name+"-"+strings.ReplaceAll(e.file, "/", "-"))
-			replace[original] = changed
-			text, err := os.ReadFile(original)
-			if err != nil {
-				return nil, err
-			}
-			if err := os.WriteFile(changed, text, 0o644); err != nil {
-				return nil, err
-			}
-		}
-		if err := e.apply(changed); err != nil {
-			return nil, err
-		}
-	}
-	return replace, nil
-}
-
-func (e edit) apply(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if n := strings.Count(string(text), e.old); n != 1 {
-		return fmt.Errorf("%w: %s has this %d times, not once:\n%s", ErrGone, e.file, n, e.old)
-	}
-	return os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o644)
 }

@@ -26,11 +26,10 @@ import (
 // comes of it compiles.
 func TestPlants_fit(t *testing.T) {
 	t.Parallel()
-	goMod, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
+	root, err := procs.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := filepath.Dir(strings.TrimSpace(string(goMod)))
 	all := slices.Concat(All(), Rules(), Workers())
 	built, err := listBuilt(t, root, all)
 	if err != nil {
@@ -39,7 +38,7 @@ func TestPlants_fit(t *testing.T) {
 	dir := t.TempDir()
 	var sets []*plantSet
 	for _, p := range all {
-		replace, err := p.changed(root, dir)
+		replace, err := p.edited().Changed(root, dir)
 		if err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 			continue

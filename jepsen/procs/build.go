@@ -18,14 +18,22 @@ func Environ() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false -trimpath")
 }
 
-// Build builds the claimq binary into dir and returns its path. It is to be
-// called inside the module. tags are Go build tags.
-func Build(ctx context.Context, dir string, tags ...string) (string, error) {
+// Root returns the folder of the module that this process was started in.
+func Root(ctx context.Context) (string, error) {
 	goMod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w", err)
 	}
-	root := filepath.Dir(strings.TrimSpace(string(goMod)))
+	return filepath.Dir(strings.TrimSpace(string(goMod))), nil
+}
+
+// Build builds the claimq binary into dir and returns its path. It is to be
+// called inside the module. tags are Go build tags.
+func Build(ctx context.Context, dir string, tags ...string) (string, error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return "", err
+	}
 	if err := lookAtSources(root); err != nil {
 		return "", err
 	}

@@ -1,0 +1,126 @@
+package procs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ErrGone is returned when the text that an edit replaces is not there once.
+var ErrGone = errors.New("the source has moved on")
+
+// Edit replaces Old, which is in the file once, by New.
+type Edit struct{ File, Old, New string }
+
+// Edited is the source as it is, but for some edits. No file of the checkout changes.
+type Edited struct {
+	Name    string // of what is written for it
+	Program string // "" is claimq
+	Edits   []Edit
+}
+
+// Build builds the program into dir and returns its path. flags are more of go build's.
+// It is to be called inside the module. Errors: ErrGone, wrapped, or the build's.
+func (e Edited) Build(ctx context.Context, dir string, flags ...string) (string, error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return "", err
+	}
+	overlay, err := e.Overlay(root, dir)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", e.Name, err)
+	}
+	program := cmp.Or(e.Program, "./cmd/claimq")
+	path := filepath.Join(dir, filepath.Base(program)+"-"+e.Name)
+	args := append([]string{"build", "-overlay", overlay, "-o", path}, flags...)
+	build := exec.CommandContext(ctx, "go", append(args, program)...)
+	build.Dir = root
+	build.Env = Environ()
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: build %s: %w\n%s", e.Name, program, err, out)
+	}
+	return path, nil
+}
+
+// Overlay writes the changed files into dir, and the file that tells the go command of
+// them (-overlay), whose path it returns.
+func (e Edited) Overlay(root, dir string) (string, error) {
+	replace, err := e.Changed(root, dir)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, e.Name+"-overlay.json")
+	return path, os.WriteFile(path, text, 0o644)
+}
+
+// Changed writes the changed files into dir, and returns their paths by those of the
+// files that they replace.
+func (e Edited) Changed(root, dir string) (map[string]string, error) {
+	replace := map[string]string{}
+	for _, edit := range e.Edits {
+		original := filepath.Join(root, filepath.FromSlash(edit.File))
+		changed, ok := replace[original]
+		if !ok {
+			changed = filepath.Join(dir, e.Name+"-"+strings.ReplaceAll(edit.File, "/", "-"))
+			replace[original] = changed
+			text, err := os.ReadFile(original)
+			if err != nil {
+				return nil, err
+			}
+			if err := os.WriteFile(changed, text, 0o644); err != nil {
+				return nil, err
+			}
+		}
+		if err := edit.apply(changed); err != nil {
+			return nil, err
+		}
+	}
+	return replace, nil
+}
+
+func (e Edit) apply(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(string(text), e.Old); n != 1 {
+		return fmt.Errorf("%w: %s has this %d times, not once:\n%s", ErrGone, e.File, n, e.Old)
+	}
+	return os.WriteFile(path, []byte(strings.Replace(string(text), e.Old, e.New, 1)), 0o644)
+}
+
+// levelFile says which feature level a binary knows, in the line that begins so.
+const (
+	levelFile = "fsm/node.go"
+	levelText = "\nconst FeatureLevel uint32 = "
+)
+
+// BuildLevel builds claimq, as it is, but for knowing no more than the feature level,
+// into dir and returns its path. It is to be called inside the module. A version of
+// the past would tell more, and there is none: nothing was released, and formats have
+// changed since without a level of their own. Errors: as Edited.Build.
+func BuildLevel(ctx context.Context, dir string, level uint32) (string, error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return "", err
+	}
+	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(levelFile)))
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(string(source), levelText)
+	known, _, _ := strings.Cut(rest, "\n")
+	version := fmt.Sprintf("level-%d", level)
+	e := Edited{Name: version, Edits: []Edit{{levelFile, levelText + known + "\n", fmt.Sprintf("%s%d\n", levelText, level)}}}
+	return e.Build(ctx, dir, "-ldflags", "-X main.version="+version)
+}
