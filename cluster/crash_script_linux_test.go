@@ -30,6 +30,7 @@ type crashScript struct {
 	joins int    // of these, the last ones do not belong to the cluster at first
 	store string // --log-store, "" for the default
 	level uint32 // feature level that the nodes know at first, 0 for this build's
+	brief bool   // the nodes keep little of their log behind a snapshot, in small segments
 	play  func(r *crashRun)
 	// mend, if not nil, is what an operator does to the folder of who led before the
 	// node is started again; the others stay down.
@@ -44,7 +45,7 @@ func crashScripts() []crashScript {
 		{name: "load", nodes: 3, play: playLoad},
 		{name: "alone", nodes: 1, play: playLoad},
 		{name: "snapshot", nodes: 3, play: playSnapshot},
-		{name: "compaction", nodes: 3, play: playCompaction},
+		{name: "compaction", nodes: 3, brief: true, play: playCompaction},
 		{name: "vote", nodes: 3, play: playVote},
 		{name: "transfer", nodes: 3, play: playTransfer},
 		{name: "truncation", nodes: 3, play: playTruncation},
@@ -106,10 +107,14 @@ func recordCrash(t *testing.T, s crashScript, binary string) *crashRun {
 		cfg.Flags = []string{"--log-store", s.store}
 	}
 	var err error
-	if s.level > 0 {
-		if cfg.Binary, err = procs.BuildLevel(r.ctx, t.TempDir(), s.level); err != nil {
-			t.Fatal(err)
-		}
+	switch {
+	case s.level > 0:
+		cfg.Binary, err = procs.BuildLevel(r.ctx, t.TempDir(), s.level)
+	case s.brief:
+		cfg.Binary, err = procs.Edited{Name: "brief", Edits: briefLog}.Build(r.ctx, t.TempDir())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	for i := range s.nodes {
 		disk, err := lossyfs.New(filepath.Join(r.dir, fmt.Sprintf("disk%d", i)))
@@ -282,15 +287,66 @@ func (r *crashRun) snapshot() {
 	r.must(http.MethodPost, "/api/snapshots", "", &struct{}{})
 }
 
-// playCompaction makes enough log that a snapshot drops the beginning of it.
+// briefKept is how many entries briefLog keeps behind a snapshot.
+const briefKept = 16
+
+// briefLog makes of the source nodes that drop most of a short log: the product keeps so
+// much that to replay it after every crash would take hours.
+var briefLog = []procs.Edit{
+	{File: "cluster/snapshots.go", Old: "	trailingLogsMax = 10_240\n", New: fmt.Sprintf("	trailingLogsMax = %d\n", briefKept)},
+	{File: "cluster/storage/walstore.go", Old: "	walSegmentBytes = 16 << 20\n", New: "	walSegmentBytes = 16 << 10\n"},
+}
+
+// playCompaction makes enough log that a snapshot drops the beginning of it, again and
+// again.
 func playCompaction(r *crashRun) {
-	for i := range 1150 {
-		r.submit(fmt.Sprint("before ", i), 16_000)
+	fill := func(name string) {
+		for i := range 3 * briefKept {
+			r.submit(fmt.Sprint(name, i), 2000)
+		}
 	}
-	r.facts = r.facts[len(r.facts)-50:] // the others are like these
+	fill("before ")
 	r.judged()
 	r.snapshot()
+	first := r.checkDropped(1)
 	r.work("1")
+	fill("between ")
+	r.snapshot()
+	r.checkDropped(first)
+	r.work("2")
+}
+
+// checkDropped fails the test unless every node's log begins behind the index. It returns
+// where the last of them begins.
+func (r *crashRun) checkDropped(index uint64) (last uint64) {
+	r.t.Helper()
+	must := func(err error) {
+		r.t.Helper()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	replay := r.journal.Replay()
+	for ok := true; ok; {
+		var err error
+		_, ok, err = replay.Next()
+		must(err)
+	}
+	for i, n := range r.procs.Nodes {
+		path := r.t.TempDir()
+		must(replay.Image(i, path, false, nil))
+		dir, err := storage.OpenDir(filepath.Join(path, crashFolder), n.ID, "")
+		must(err)
+		s, err := storage.Open(dir, storage.Config{Fatal: func(err error) { panic(err) }})
+		must(err)
+		first, err := s.Log.FirstIndex()
+		must(errors.Join(err, s.Close(), dir.Close()))
+		if first <= index {
+			r.t.Fatalf("the log of %s begins at %d: nothing up to %d was dropped", n.ID, first, index)
+		}
+		last = max(last, first)
+	}
+	return last
 }
 
 // playVote has the leader killed: the others vote, and the old one comes back.
