@@ -12,10 +12,12 @@ import { Login } from "./parts/login.js";
 import { Settings } from "./parts/settings.js";
 import { hint, num, plural } from "./text.js";
 import overview from "./views/overview.js";
+import task from "./views/task.js";
+import tasks from "./views/tasks.js";
 import types from "./views/types.js";
 
 /** @type {import("./live.js").View[]} */
-const views = [overview, types];
+const views = [overview, tasks, task, types];
 
 /** Path, name and key (after g) of what the navigation shows, in its order. */
 const nav = [

@@ -3,7 +3,7 @@ import { get, lookForLeader, Refusal } from "./api.js";
 import { set, state } from "./store.js";
 
 /**
- * @typedef {{params: Record<string, string>, query: Record<string, string>, get: typeof get, signal: AbortSignal, data: any}} Loading
+ * @typedef {{params: Record<string, string>, query: Record<string, string>, get: typeof get, signal: AbortSignal, data: any, anew: boolean, amend: typeof amend}} Loading
  * @typedef {{data: any, params: Record<string, string>, query: Record<string, string>, reload: () => Promise<void>}} Shown
  * @typedef {{
  *   route: string, title: (at: {params: Record<string, string>, query: Record<string, string>}) => string,
@@ -32,7 +32,7 @@ function schedule() {
   if (!place || document.hidden || !state.live || state.login) return;
   const every = pace(place.view) || (state.view.error ? 5000 : 0);
   set({ view: { ...state.view, every } });
-  if (every) timer = window.setTimeout(reloadNow, every);
+  if (every) timer = window.setTimeout(tick, every);
 }
 
 /** Shows another place. @param {View} view @param {Record<string, string>} params @param {Record<string, string>} query @param {boolean} anew whether it is another place, not the same with other filters */
@@ -40,16 +40,22 @@ export function visit(view, params, query, anew) {
   place = { view, params, query };
   waiting = null;
   if (anew) set({ view: { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0 } });
-  return load();
+  return load(true);
 }
 
-/** Loads now, and shows it although something is held. */
+async function tick() {
+  await lookForLeader();
+  await load(false);
+}
+
+/** Loads because somebody asked for it. */
 export async function reloadNow() {
   await lookForLeader();
-  await load();
+  await load(true);
 }
 
-async function load() {
+/** @param {boolean} anew whether what has come meanwhile may push what is shown */
+async function load(anew) {
   if (!place) return;
   const mine = ++turn, { view, params, query } = place;
   under.abort();
@@ -62,7 +68,7 @@ async function load() {
     return answer;
   };
   try {
-    const data = await view.load({ params, query, get: bound, signal, data: waiting?.data ?? state.view.data });
+    const data = await view.load({ params, query, get: bound, signal, data: waiting?.data ?? state.view.data, anew, amend: (part) => mine === turn && amend(part) });
     if (mine === turn) arrive(data);
   } catch (error) {
     if (mine !== turn || signal.aborted) return;
@@ -115,14 +121,14 @@ export const amend = (data) => set({ view: { ...state.view, data } });
 
 export function setLive(/** @type {boolean} */ live) {
   set({ live });
-  if (live) reloadNow();
+  if (live) tick();
   else clearTimeout(timer);
 }
 
 document.addEventListener("visibilitychange", () => {
   clearTimeout(timer);
   if (document.hidden) under.abort();
-  else if (state.live) reloadNow();
+  else if (state.live) tick();
 });
 document.addEventListener("selectionchange", () => {
   if (waiting && !held && !selecting()) showWaiting();

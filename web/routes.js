@@ -1,11 +1,11 @@
 // Addresses within the page: #/tasks?status=failed.
 import { set, state } from "./store.js";
 
-/** @param {string} path @param {Record<string, any>} [query] */
+/** A value with line ends is several of that name (no label has one). @param {string} path @param {Record<string, any>} [query] */
 export function href(path, query = {}) {
   const words = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null && value !== "") words.set(name, String(value));
+    if (value !== undefined && value !== null && value !== "") for (const one of String(value).split("\n")) words.append(name, one);
   }
   const tail = words.toString();
   return "#" + path + (tail && "?" + tail);
@@ -17,7 +17,10 @@ export const path = (...parts) => "/" + parts.map((part) => encodeURIComponent(p
 /** @param {string} hash */
 export function parse(hash) {
   const [where, tail = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
-  return { path: where || "/", query: Object.fromEntries(new URLSearchParams(tail)) };
+  /** @type {Record<string, string>} */
+  const query = {};
+  for (const [name, value] of new URLSearchParams(tail)) query[name] = name in query ? query[name] + "\n" + value : value;
+  return { path: where || "/", query };
 }
 
 /** @param {string} where @param {Record<string, any>} [query] */

@@ -40,7 +40,7 @@ export function dur(ms) {
 export function ago(at, now = Date.now()) {
   const ms = now - Date.parse(at);
   if (Math.abs(ms) < 1500) return "now";
-  const size = dur(Math.floor(Math.abs(ms) / 1000) * 1000);
+  const size = dur(Math.floor(Math.abs(ms) / 1000) * 1000).split(" ").slice(0, Math.abs(ms) < 86400000 && Math.abs(ms) > 3600000 ? 4 : 2).join(" ");
   return ms < 0 ? "in " + size : size + " ago";
 }
 

@@ -1,6 +1,6 @@
 // Params and results as the bytes they came in.
 import { html, Component } from "./html.js";
-import { Copy } from "./bits.js";
+import { Card, Copy } from "./bits.js";
 import { indent } from "../raw.js";
 import { bytes } from "../text.js";
 
@@ -25,22 +25,17 @@ function download(name, data, type) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-/** @extends {Component<{raw?: string, base64?: string, name: string, hidden?: boolean}, {open?: boolean, asIs?: boolean}>} */
+/** A card with the bytes of something. @extends {Component<{title: string, raw?: string, base64?: string, name: string, hidden?: boolean}, {open?: boolean, asIs?: boolean}>} */
 export class Payload extends Component {
   render() {
-    const { raw, base64, name } = this.props, { asIs } = this.state;
-    if (raw === undefined && !base64) return html`<p class="soft">None.</p>`;
-    const data = base64 ? decoded(base64) : undefined, size = data ? data.length : new Blob([raw ?? ""]).size;
-    const open = this.state.open ?? (size <= shownAtOnce && !this.props.hidden);
-    return html`<div class="payload">
-      <div class="row">
-        <span class="small soft">${data ? "binary, " : ""}${bytes(size)}</span>
-        ${raw !== undefined && html`<${Copy} text=${raw} />`}
-        <button type="button" class="button quiet" onClick=${() => download(name + (data ? ".bin" : ".json"), /** @type {BlobPart} */ (data ?? raw ?? ""), data ? "application/octet-stream" : "application/json")}>Download</button>
-        ${raw !== undefined && open && html`<button type="button" class="button quiet" aria-pressed=${!!asIs} onClick=${() => this.setState({ asIs: !asIs })}>As sent</button>`}
-        <button type="button" class="button quiet" aria-expanded=${open} onClick=${() => this.setState({ open: !open })}>${open ? "Hide" : "Show"}</button>
-      </div>
-      ${open && html`<pre tabindex="0">${data ? hex(data) + (data.length > shownAtOnce ? "\n…" : "") : asIs ? raw : indent(raw ?? "")}</pre>`}
-    </div>`;
+    const { title, raw = "", base64, name, hidden } = this.props, { asIs } = this.state;
+    const data = base64 ? decoded(base64) : undefined, size = data ? data.length : new Blob([raw]).size;
+    const open = this.state.open ?? (size <= shownAtOnce && !hidden);
+    const tools = html`<span class="small soft">${data ? "binary, " : ""}${bytes(size)}</span>
+      ${!data && open && html`<button type="button" class="button quiet" aria-pressed=${!!asIs} onClick=${() => this.setState({ asIs: !asIs })}>As sent</button>`}
+      ${!data && html`<${Copy} text=${raw} />`}
+      <button type="button" class="button quiet" onClick=${() => download(name + (data ? ".bin" : ".json"), /** @type {BlobPart} */ (data ?? raw), data ? "application/octet-stream" : "application/json")}>Download</button>
+      <button type="button" class="button quiet" aria-expanded=${open} onClick=${() => this.setState({ open: !open })}>${open ? "Hide" : "Show"}</button>`;
+    return html`<${Card} class="payload" title=${title} tools=${tools}>${open && html`<pre tabindex="0">${data ? hex(data) + (data.length > shownAtOnce ? "\n…" : "") : asIs ? raw : indent(raw)}</pre>`}<//>`;
   }
 }

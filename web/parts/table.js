@@ -82,7 +82,7 @@ export class Table extends Component {
                 const cell = col.cell(row), name = (col.num ? "num " : "") + (col.wide ? "wide " : "") + (col.main ? "main" : "");
                 return col.main
                   ? html`<th key=${col.key} scope="row" class=${name}>${href ? html`<a data-row href=${href(row)}>${cell}</a>` : cell}</th>`
-                  : html`<td key=${col.key} class=${name} data-label=${col.title}>${cell}</td>`;
+                  : html`<td key=${col.key} class=${name} data-label=${col.title}><span>${cell}</span></td>`;
               })}
             </tr>`;
           })}

@@ -1,0 +1,50 @@
+// A filter in words: "status:failed label:customer:7" becomes chips and the query of the address.
+import { html, Component } from "./html.js";
+
+/** @typedef {{word: string, hint: string, many?: boolean, values?: string[]}} Word */
+
+/** Words of a line; quotes keep spaces together. @param {string} line */
+const split = (line) => Array.from(line.matchAll(/(?:[^\s"]|"[^"]*")+/g), ([word]) => word.replaceAll('"', ""));
+
+/**
+ * The query that a line adds; what has no word is plain.
+ * @param {string} line @param {Word[]} words @param {Record<string, string>} query @param {(plain: string) => Record<string, string>} plain
+ */
+export function read(line, words, query, plain) {
+  const out = { ...query };
+  for (const part of split(line)) {
+    const at = part.indexOf(":"), word = at > 0 && words.find((one) => one.word === part.slice(0, at)), value = part.slice(at + 1);
+    if (!word) Object.assign(out, plain(part));
+    else if (word.many && out[word.word] && value) out[word.word] = [...new Set([...out[word.word].split("\n"), value])].join("\n");
+    else out[word.word] = value;
+  }
+  return out;
+}
+
+/**
+ * @extends {Component<{query: Record<string, string>, words: Word[], plain: (plain: string) => Record<string, string>, onChange: (query: Record<string, string>) => void, label: string}, {line: string}>}
+ */
+export class Filter extends Component {
+  state = { line: "" };
+  render() {
+    const { query, words, plain, onChange, label } = this.props, { line } = this.state;
+    const chips = words.flatMap(({ word }) => (query[word] ? query[word].split("\n").map((value) => ({ word, value })) : []));
+    const typed = line.slice(line.lastIndexOf(" ") + 1), before = line.slice(0, line.length - typed.length);
+    const offered = words.flatMap(({ word, values, hint }) => (values && typed.startsWith(word + ":") ? values.map((value) => ({ value: `${before}${word}:${value}`, hint })) : [{ value: `${before}${word}:`, hint }]));
+    return html`<form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => {
+      event.preventDefault();
+      const { cursor, ...rest } = query;
+      onChange(read(line, words, rest, plain));
+      this.setState({ line: "" });
+    }}>
+      <label class="hide" for="filter">${label}</label>
+      <input id="filter" data-filter type="search" autocomplete="off" spellcheck=${false} list="filter-words" placeholder=${words.slice(0, 4).map(({ word }) => word + ":").join("  ") + "  …  or an id"} value=${line} onInput=${(/** @type {any} */ event) => this.setState({ line: event.currentTarget.value })} />
+      <datalist id="filter-words">${offered.map(({ value, hint }) => html`<option key=${value} value=${value}>${hint}</option>`)}</datalist>
+      <button class="button">Filter</button>
+    </form>
+    ${chips.length > 0 && html`<div class="chips">${chips.map(({ word, value }) => html`<span class="chip" key=${word + value}><span class="soft">${word}</span> ${value}<button type="button" aria-label=${`Remove ${word} ${value}`} onClick=${() => {
+      const { cursor, ...rest } = query, left = query[word].split("\n").filter((one) => one !== value);
+      onChange({ ...rest, [word]: left.join("\n") });
+    }}>✕</button></span>`)}<button type="button" class="button quiet" onClick=${() => onChange({})}>Clear</button></div>`}`;
+  }
+}

@@ -1,0 +1,173 @@
+// Tasks by filters, newest first.
+import { html, Component } from "../parts/html.js";
+import { Card, Empty, Labels, Link, Num, Status, Time } from "../parts/bits.js";
+import { Filter } from "../parts/filter.js";
+import { Table } from "../parts/table.js";
+import { Act, done, may } from "../actions.js";
+import { many, selected } from "../many.js";
+import { send } from "../api.js";
+import { go, href, path, setQuery } from "../routes.js";
+import { state } from "../store.js";
+import { num, plural, statuses, title } from "../text.js";
+
+const rows = 50;
+/** How many pages a list looks at by itself: a page is 10,000 tasks. */
+const pagesAtOnce = 20;
+
+/** @type {import("../parts/filter.js").Word[]} */
+const words = [
+  { word: "status", hint: "one status", values: statuses },
+  { word: "type", hint: "task type" },
+  { word: "label", hint: "name:value", many: true },
+  { word: "worker", hint: "who holds or ended it" },
+  { word: "key", hint: "idempotency key" },
+  { word: "parent", hint: "steps of a task" },
+  { word: "after", hint: "made after, as 2026-11-21 or 2026-11-21T10:00" },
+  { word: "before", hint: "made before" },
+  { word: "error", hint: "group of failures" },
+];
+
+/** A time as typed, which is one of this browser's zone unless it says another. @param {string|undefined} text */
+function time(text) {
+  if (!text) return undefined;
+  const at = new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? text + "T00:00" : text);
+  return isNaN(at.getTime()) ? text : at.toISOString();
+}
+
+/** The filters of the address as those of GET /api/tasks. @param {Record<string, string>} query */
+const listed = ({ status, type, label, worker, key, parent, after, before, error }) => ({
+  status, task_type: type, label: label?.split("\n"), worker_id: worker, idempotency_key: key, parent_id: parent, created_after: time(after), created_before: time(before), error_group: error,
+});
+
+/** The same for POST /api/tasks/actions. @param {Record<string, string>} query */
+function filter(query) {
+  const { label, idempotency_key, parent_id, ...rest } = listed(query);
+  return {
+    ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value)),
+    ...(parent_id && { parent_id: Number(parent_id) }),
+    ...(label && { labels: Object.fromEntries(label.map((one) => [one.slice(0, one.indexOf(":")), one.slice(one.indexOf(":") + 1)])) }),
+  };
+}
+
+/** What tasks the filters mean, in words. @param {Record<string, string>} query */
+const meaning = (query) => words.flatMap(({ word }) => (query[word] ? query[word].split("\n").map((value) => `${word} ${value}`) : [])).join(", ");
+
+/** What may be done with tasks of a status. @param {string|undefined} status @returns {import("../many.js").Action[]} */
+const actionsOf = (status) =>
+  status === "failed" || status === "cancelled" ? ["retry", "delete"] : status === "completed" ? ["delete"] : status ? ["cancel"] : ["retry", "cancel", "delete"];
+
+/** @type {import("../parts/table.js").Column[]} */
+const columns = [
+  { key: "id", title: "Id", main: true, cell: (task) => num(task.id).replaceAll(",", "\u202f") },
+  { key: "status", title: "Status", cell: (task) => html`<${Status} status=${task.status} cancel=${task.cancel_requested} />` },
+  { key: "type", title: "Type", wide: true, cell: (task) => task.task_type },
+  { key: "priority", title: "Priority", num: true, cell: (task) => html`<${Num} n=${task.priority} />` },
+  { key: "attempts", title: "Attempts", num: true, cell: (task) => html`${num(task.attempts)}<span class="soft"> of ${task.max_attempts || "∞"}</span>` },
+  { key: "age", title: "When", cell: (task) => (task.status === "scheduled" ? html`runs <${Time} at=${task.run_at} />` : html`<${Time} at=${task.completed_at ?? task.created_at} />`) },
+  { key: "worker", title: "Worker or error", wide: true, cell: (task) => (task.status === "failed" && task.error ? html`<span class="clamp">${task.error.split("\n")[0].slice(0, 200)}</span>` : (task.worker_id ?? html`<span class="soft nil">–</span>`)) },
+  { key: "labels", title: "Labels", cell: (task) => (task.labels ? html`<${Labels} labels=${task.labels} />` : html`<span class="soft nil">–</span>`) },
+];
+
+/** What is ticked lasts while one looks at older pages. @type {Set<string|number>} */
+let picked = new Set();
+
+/** @extends {Component<any>} */
+class Body extends Component {
+  /** @param {Record<string, string>} query */
+  filter(query) {
+    picked = new Set();
+    setQuery(query);
+  }
+
+  /** A number is an id, all else a key. @param {string} plain */
+  plain(plain) {
+    if (!/^[1-9]\d{0,15}$/.test(plain)) return { key: plain };
+    queueMicrotask(() => go(path("tasks", plain)));
+    return {};
+  }
+
+  render() {
+    const { data, query, reload } = this.props, { rows: shown, gone, news, cursor, pages, all, looked, scanning } = data;
+    const types = state.me?.task_types;
+    if (types && !query.type) {
+      return html`<${Card} title="Of which type?"><div class="row">${types.map((type) => html`<${Link} key=${type} class="button" to="/tasks" query=${{ ...query, type }}>${type}<//>`)}</div><//>`;
+    }
+    const filtered = meaning(query), ids = [...picked];
+    return html`
+      <div class="stack tight">
+        <nav class="tabs" aria-label="Status">${["", ...statuses].map((status) => html`<a key=${status} href=${href("/tasks", { ...query, cursor: "", status, error: status === "failed" ? query.error : "" })} aria-current=${(query.status ?? "") === status ? "true" : undefined}>${status ? title(status) : "All"}</a>`)}</nav>
+        <${Filter} label="Filter tasks" query=${query} words=${words} plain=${(/** @type {string} */ plain) => this.plain(plain)} onChange=${(/** @type {any} */ to) => this.filter(to)} />
+      </div>
+      ${ids.length > 0 && html`<div class="picked row" role="group" aria-label="What is selected"><b>${plural(ids.length, "task")} selected</b>
+        ${actionsOf(query.status).map((action) => html`<${Act} key=${action} role="producer" kind=${action === "delete" ? "danger" : ""} onClick=${() => selected({ action, ids: ids.map(Number) })}>${title(action)}<//>`)}
+        <button type="button" class="button quiet" onClick=${() => (picked = new Set(), this.setState({}))}>Clear</button></div>`}
+      <${Card}>
+        ${news > 0 && html`<p class="row"><button type="button" class="button primary" onClick=${reload}>${num(news)}${news === rows ? " or more" : ""} new</button></p>`}
+        <${Table} caption=${filtered ? `Tasks with ${filtered}` : "All tasks"} rows=${shown} id=${(/** @type {any} */ task) => task.id} href=${(/** @type {any} */ task) => "#" + path("tasks", task.id)} cols=${columns}
+          picked=${picked} onPick=${may("producer") ? undefined : (/** @type {Set<string|number>} */ to) => (picked = to, this.setState({}))} gone=${gone}
+          empty=${!cursor && !scanning && html`<${Empty} title=${filtered ? "Nothing matches these filters" : "No tasks"}>${filtered && html`<button type="button" class="button" onClick=${() => this.filter({})}>Clear the filters</button>`}<//>`} />
+        <div class="row spread">
+          <p class="small soft" role=${scanning ? "status" : undefined}>${scanning ? "Looking… " : ""}${pages > 1 || scanning ? `${plural(shown.length, "task")} found, looked at ${num(Math.min(looked, all))} of ${num(all)}` : ""}</p>
+          <div class="row">
+            ${query.cursor && html`<${Link} class="button" to="/tasks" query=${{ ...query, cursor: "" }}>${query.order === "asc" ? "Oldest" : "Newest"}<//>`}
+            ${cursor && !scanning && html`<${Link} class="button" to="/tasks" query=${{ ...query, cursor }}>${shown.length < rows ? "Look on" : query.order === "asc" ? "Newer" : "Older"}<//>`}
+          </div>
+        </div>
+      <//>`;
+  }
+}
+
+/** Counts what matches, which nothing does by itself. @param {Record<string, string>} query */
+async function count(query) {
+  const { body } = await send("POST", "/tasks/actions", { action: "cancel", filter: filter(query), dry_run: true });
+  done(`${plural(body.matched, "task matches", "tasks match")} now`);
+}
+
+/** @param {any} shown */
+function tools({ query }) {
+  const acts = query.key ? [] : actionsOf(query.status), what = meaning(query);
+  return html`
+    <${Link} class="button quiet" to="/tasks" query=${{ ...query, cursor: "", order: query.order === "asc" ? "" : "asc" }}>${query.order === "asc" ? "Newest first" : "Oldest first"}<//>
+    ${what && !query.key && html`<${Act} role="producer" kind="quiet" onClick=${() => count(query)}>Count<//>`}
+    ${what && acts.map((action) => html`<${Act} key=${action} role="producer" kind=${action === "delete" ? "danger" : ""} onClick=${() => many({ action, filter: filter(query), what: `with ${what}` })}>${title(action)} all…<//>`)}`;
+}
+
+/** What is shown of what was found: rows stay where they are; what is new waits above, what does not match any more is greyed.
+ * @param {any[]} found @param {any} before @param {boolean} whole whether found are all there are */
+function merge(found, before, whole) {
+  const now = new Map(found.map((task) => [task.id, task])), lowest = whole ? 0 : Math.min(...now.keys());
+  const gone = new Set(), known = new Set();
+  const rows = before.rows.map((/** @type {any} */ task) => {
+    known.add(task.id);
+    if (!now.has(task.id) && task.id >= lowest) gone.add(task.id);
+    return now.get(task.id) ?? task;
+  });
+  return { rows, gone, news: found.filter((task) => !known.has(task.id)).length };
+}
+
+/** @type {import("../live.js").View} */
+export default {
+  route: "/tasks",
+  title: ({ query }) => (query.status ? `${title(query.status)} tasks` : "Tasks"),
+  every: (data) => (data?.pages > 1 ? 30000 : 5000),
+  async load({ get, query, data, anew, amend }) {
+    if (state.me?.task_types && !query.type) return { rows: [], gone: new Set(), news: 0, cursor: null };
+    /** @type {any[]} */
+    const found = [];
+    let cursor = query.cursor ?? "", pages = 0, all = data?.all ?? 0;
+    do {
+      const { body } = await get("/tasks", { ...listed(query), order: query.order || "desc", limit: rows - found.length, cursor });
+      found.push(...body.tasks);
+      cursor = body.next_cursor ?? "";
+      if (++pages === 1 && cursor && found.length < rows) {
+        const stats = (await get("/stats")).body, counts = query.type ? stats.types[query.type] ?? {} : stats.counts;
+        all = Object.values(counts).reduce((sum, n) => sum + Number(n), 0);
+      }
+      if (cursor && found.length < rows && anew) amend({ rows: [...found], gone: new Set(), news: 0, cursor, pages, all, looked: pages * 10000, scanning: true });
+    } while (cursor && found.length < rows && pages < pagesAtOnce);
+    const fresh = { cursor: cursor || null, pages, all, looked: pages * 10000 };
+    return anew || !data?.rows || data.scanning ? { rows: found, gone: new Set(), news: 0, ...fresh } : { ...fresh, ...merge(found, data, !cursor), cursor: data.cursor };
+  },
+  tools,
+  Body,
+};
