@@ -15,6 +15,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/clocks"
+	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
@@ -66,7 +67,7 @@ type Node struct {
 	dir    *storage.Dir
 	stores *storage.Stores
 	peers  *peer.Port
-	gate   *voteGate
+	gate   *confirm.VoteGate
 	// introducers are the members by the word of who made this node one; see acquaintances.
 	// Set before Raft runs.
 	introducers []raft.Server

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
@@ -38,7 +39,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		n.run()
 		return n, nil
 	}
-	o := &opening{cfg: cfg, admitted: make(chan admission, 1), missed: make(chan peer.Hello, 1), ran: make(chan struct{}), gate: newVoteGate()}
+	o := &opening{cfg: cfg, admitted: make(chan admission, 1), missed: make(chan peer.Hello, 1), ran: make(chan struct{}), gate: confirm.NewVoteGate()}
 	n, err := o.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, o.undo())
@@ -52,7 +53,7 @@ type opening struct {
 	dir    *storage.Dir
 	stores *storage.Stores
 	peers  *peer.Port
-	gate   *voteGate
+	gate   *confirm.VoteGate
 	// admitted takes the word that an operator has made this node, which waits for
 	// that, a member; capacity 1.
 	admitted chan admission
@@ -121,7 +122,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if has {
 		o.starting.Lock()
 	} else {
-		o.gate.open() // nobody can have heard of it
+		o.gate.Open() // nobody can have heard of it
 	}
 	// The port before Raft, because nodes without data meet on it.
 	if o.peers, err = peer.Listen(o.peerConfig(n)); err != nil {
@@ -132,7 +133,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	serveMeetings(o.peers, meeting)
 	serveStarts(o.peers, starts, n.uuid)
 	gated := func() raft.Transport {
-		return newGatedTransport(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), o.gate)
+		return confirm.Gated(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), o.gate)
 	}
 	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: gated()}
 	parts.NewTransport = func() (raft.Transport, error) { return gated(), nil }
@@ -142,7 +143,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if !has {
 		o.serveInvitations(n)
 		if parts.Servers, err = o.findCluster(ctx, n, meeting); err != nil {
-			return nil, errors.Join(err, closeTransport(parts.Transport))
+			return nil, errors.Join(err, confirm.CloseTransport(parts.Transport))
 		}
 		o.starting.Lock() // from here on this node is not empty
 	}
@@ -155,7 +156,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 		err = fmt.Errorf("%w: %w: %s", storage.ErrCorruptSnapshot, err, storage.RejoinAdvice(o.dir.Path()))
 	}
 	if err != nil {
-		return nil, errors.Join(err, closeTransport(parts.Transport))
+		return nil, errors.Join(err, confirm.CloseTransport(parts.Transport))
 	}
 	// Calls and joins last: they ask the node's Raft.
 	o.serve(n)
@@ -163,13 +164,6 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	n.start(func() { n.proveStart(n.ctx) })
 	n.run()
 	return n, nil
-}
-
-func closeTransport(t raft.Transport) error {
-	if c, ok := t.(raft.WithClose); ok {
-		return c.Close()
-	}
-	return nil
 }
 
 // self is what this node says of itself when a connection opens.

@@ -33,17 +33,17 @@ const (
 // Until ctx ends it goes on telling those that did not answer, and who joins later:
 // whoever was not told could not tell an old copy. One of them may know better, too.
 func (n *Node) proveStart(ctx context.Context) {
-	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.isOpen()) {
+	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.IsOpen()) {
 		return
 	}
 	if err := n.dir.BeginStart(); err != nil {
 		n.cfg.Fatal(err)
 		return
 	}
-	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.isOpen()) {
+	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.IsOpen()) {
 		return
 	}
-	n.gate.open()
+	n.gate.Open()
 	noted := make(map[string]bool)
 	for pause.For(ctx, startTellInterval) {
 		if !n.unnoted(noted) {

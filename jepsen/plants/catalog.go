@@ -448,9 +448,9 @@ func All() []Plant {
 			Name: "old-copy-votes", What: "a node does not ask whether its data folder is an old copy",
 			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_oldCopyIsFoundOut$|^TestOpen_votesOnceAMajorityHasAnswered$",
 			edits: []edit{{
-				file: "cluster/votegate.go",
-				old:  "func newVoteGate() *voteGate { return &voteGate{opened: make(chan struct{})} }\n",
-				new:  "func newVoteGate() *voteGate {\n	g := &voteGate{opened: make(chan struct{})}\n	g.open()\n	return g\n}\n",
+				file: "cluster/confirm/votegate.go",
+				old:  "func NewVoteGate() *VoteGate { return &VoteGate{opened: make(chan struct{})} }\n",
+				new:  "func NewVoteGate() *VoteGate {\n	g := &VoteGate{opened: make(chan struct{})}\n	g.Open()\n	return g\n}\n",
 			}},
 		},
 		{
