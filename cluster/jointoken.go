@@ -7,17 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/fsm"
 )
-
-// joinTokenBytesMax bounds the token that a node shows.
-const joinTokenBytesMax = 256
-
-// joinRequest is the body of peer.CallJoin: who asks, and by what right.
-type joinRequest struct {
-	fsm.NodeRecord
-	Token string `json:",omitempty"` // a join token; "": an operator admits the node
-}
 
 // mayJoin returns nil if the node, which is no member yet, may become one without an
 // operator's call: it shows a join token, which is then used. It is called on the
@@ -47,7 +39,7 @@ func (n *Node) mayJoin(ctx context.Context, record fsm.NodeRecord, token string)
 }
 
 func errTokenRefused() error {
-	return &joinRefusal{Text: "its join token is unknown, used up, revoked or expired: make another one with `claimq cluster token create`"}
+	return &joining.Refusal{Text: "its join token is unknown, used up, revoked or expired: make another one with `claimq cluster token create`"}
 }
 
 // joinToken returns the join token of a node that joins, "" if it has none.
@@ -56,8 +48,8 @@ func (c *Config) joinToken() (string, error) {
 		return "", nil
 	}
 	token, err := c.JoinToken()
-	if err == nil && len(token) > joinTokenBytesMax {
-		err = fmt.Errorf("the join token has %d characters, it must have %d or fewer", len(token), joinTokenBytesMax)
+	if err == nil && len(token) > joining.TokenBytesMax {
+		err = fmt.Errorf("the join token has %d characters, it must have %d or fewer", len(token), joining.TokenBytesMax)
 	}
 	return token, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/confirm"
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
@@ -39,7 +40,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		n.run()
 		return n, nil
 	}
-	o := &opening{cfg: cfg, admitted: make(chan admission, 1), missed: make(chan peer.Hello, 1), ran: make(chan struct{}), gate: confirm.NewVoteGate()}
+	o := &opening{cfg: cfg, admitted: make(chan joining.Admission, 1), missed: make(chan peer.Hello, 1), ran: make(chan struct{}), gate: confirm.NewVoteGate()}
 	n, err := o.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, o.undo())
@@ -56,7 +57,7 @@ type opening struct {
 	gate   *confirm.VoteGate
 	// admitted takes the word that an operator has made this node, which waits for
 	// that, a member; capacity 1.
-	admitted chan admission
+	admitted chan joining.Admission
 	// missed takes who dialed this node and meant another one; capacity 1.
 	missed chan peer.Hello
 
@@ -130,7 +131,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	n.record.PeerAddr = o.peers.Addr()
 	meeting := o.meetConfig()
-	serveMeetings(o.peers, meeting)
+	joining.ServeMeetings(o.peers, meeting)
 	serveStarts(o.peers, starts, n.uuid)
 	gated := func() raft.Transport {
 		return confirm.Gated(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), o.gate)
@@ -239,15 +240,15 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 	}
 }
 
-func (o *opening) meetConfig() meetConfig {
-	return meetConfig{
+func (o *opening) meetConfig() joining.MeetConfig {
+	return joining.MeetConfig{
 		Self:   o.self,
 		List:   o.cfg.InitialCluster,
 		Logger: o.cfg.Logger,
-		State: func() meetState {
+		State: func() joining.MeetState {
 			o.starting.RLock()
 			defer o.starting.RUnlock()
-			var s meetState
+			var s joining.MeetState
 			if n := o.running(); n != nil {
 				for _, server := range n.servers() {
 					s.MemberUUIDs = append(s.MemberUUIDs, string(server.ID))
@@ -262,7 +263,7 @@ func (o *opening) meetConfig() meetConfig {
 // findCluster finds out, for a node without data, which cluster it belongs to,
 // and notes that durably before Raft writes anything. servers is what to
 // bootstrap, nil = nothing.
-func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig) (servers []raft.Server, err error) {
+func (o *opening) findCluster(ctx context.Context, n *Node, meetings joining.MeetConfig) (servers []raft.Server, err error) {
 	var clusterID string
 	var members []storage.Introducer
 	switch {
@@ -279,7 +280,7 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		}
 		servers = []raft.Server{{ID: raft.ServerID(n.uuid), Address: raft.ServerAddress(n.record.PeerAddr)}}
 	case len(o.cfg.InitialCluster) > 0:
-		m, err := meet(ctx, o.peers, meetings)
+		m, err := joining.Meet(ctx, o.peers, meetings)
 		if err != nil {
 			return nil, err
 		}
@@ -296,7 +297,7 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		if err != nil {
 			return nil, err
 		}
-		j, err := requestJoin(ctx, o.peers, o.cfg.Join, joinRequest{NodeRecord: n.record, Token: token}, o.admitted, o.cfg.Logger)
+		j, err := joining.Join(ctx, o.peers, o.cfg.Join, joining.Request{NodeRecord: n.record, Token: token}, o.admitted, o.cfg.Logger)
 		if err != nil {
 			return nil, err
 		}
@@ -326,7 +327,7 @@ func (o *opening) checkAlone(ctx context.Context, n *Node) error {
 	case from := <-o.missed:
 		return fmt.Errorf("%w: node %q of cluster %s takes the node at %s for a member that it has had: the data folder of this node is empty or was wiped, and --bootstrap would make a second cluster. "+
 			"It may not take part under its old identity again. Remove the old member first, `claimq cluster remove %s`, and start this node with --join in place of --bootstrap",
-			ErrNotAMember, peer.Printable(from.NodeID), peer.Printable(from.ClusterID), n.record.PeerAddr, n.record.NodeID)
+			joining.ErrNotAMember, peer.Printable(from.NodeID), peer.Printable(from.ClusterID), n.record.PeerAddr, n.record.NodeID)
 	}
 }
 
@@ -342,7 +343,7 @@ func (o *opening) serve(n *Node) {
 			return answer(ctx, body)
 		})
 	}
-	serveJoins(o.peers, joinConfig{
+	joining.ServeJoins(o.peers, joining.JoinConfig{
 		Leader: func() (string, bool) {
 			addr, id := n.raft.LeaderWithID()
 			return string(addr), string(id) == n.uuid

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -178,9 +179,9 @@ func TestServeStarts_answersWhatIsOnDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := openPort(t, "n2", func(*peer.Config) {})
+	port := porttest.Open(t, "n2", func(*peer.Config) {})
 	serveStarts(port, s, "uuid-2")
-	asker := openPort(t, "n1", func(*peer.Config) {})
+	asker := porttest.Open(t, "n1", func(*peer.Config) {})
 	if answer, err := asker.Call(context.Background(), port.Addr(), callStart, []byte(`{"number":1,"nonce":"a"}`)); err == nil {
 		t.Errorf("answered: %s", answer)
 	}
