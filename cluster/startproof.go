@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claimq/claimq/cluster/peer"
-
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/internal/pause"
 )

@@ -233,8 +233,9 @@ func All() []Plant {
 				},
 				{
 					file: "cluster/propose.go",
-					old:  "	case fsm.Submit:\n",
-					new: `	case fsm.Submit:
+					old:  "	switch c := cmd.(type) {\n	case fsm.ClaimNext:\n",
+					new: `	switch c := cmd.(type) {
+	case fsm.Submit:
 		var known fsm.Proposed
 		known.Index = n.fsm.read(func(m *fsm.Machine) {
 			known.Stamp = m.Stamp()
@@ -248,6 +249,7 @@ func All() []Plant {
 		if n.IsLeader() && len(known.Result.Submitted) == len(c.Tasks) {
 			return known, nil
 		}
+	case fsm.ClaimNext:
 `,
 				},
 			},
