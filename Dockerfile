@@ -6,6 +6,8 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
+# The page's libraries come from npm, by web/package-lock.json.
+RUN apt-get update && apt-get install -y --no-install-recommends npm && rm -rf /var/lib/apt/lists/* && web/libraries --need
 ARG VERSION=dev
 ARG TARGETARCH
 # The very binary of a release's archive, and the licences of what it is made of.

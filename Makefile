@@ -11,8 +11,9 @@ GO      ?= go
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-build: ## build bin/claimq
+build: ## build bin/claimq, with its page where npm is there
 	@mkdir -p $(BIN)
+	@web/libraries
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/claimq ./cmd/claimq
 
 demo: build ## three nodes do real work, the leader is killed, a count at the end

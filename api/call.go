@@ -60,6 +60,8 @@ const (
 	leaderless
 	// preflight: it asks which methods a path has.
 	preflight
+	// linked: pages of other origins may lead a browser there, as it tells the same to everybody.
+	linked
 )
 
 // slowTime is for how long the leader goes on with a call that is slow; then it answers

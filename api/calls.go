@@ -64,5 +64,10 @@ func (s *Server) calls() []call {
 		{name: "ready", pattern: "GET /readyz", roles: keyring.Anybody, is: local | probe | always | anyHost, answer: s.ready},
 		{name: "metrics", pattern: "GET /metrics", roles: keyring.EveryRole, is: local | whole | probe | always, answer: s.showMetrics},
 		{name: "openapi", pattern: "GET /openapi.json", roles: keyring.Anybody, is: local | probe, answer: s.openAPI},
+
+		{name: "root", pattern: "GET /", roles: keyring.Anybody, is: local | probe | linked, answer: s.root},
+		{name: "page_without_slash", pattern: "GET /ui", roles: keyring.Anybody, is: local | probe | linked, answer: s.withoutSlash},
+		{name: "page", pattern: "GET /ui/{file}", roles: keyring.Anybody, is: local | probe | linked, answer: s.page},
+		{name: "session", pattern: "GET /ui/session", roles: keyring.Anybody, is: local | probe, answer: s.session},
 	}
 }

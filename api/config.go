@@ -44,6 +44,8 @@ type Config struct {
 	// AllowedOrigins are the origins, as https://host[:port], whose pages may
 	// call the API from a browser.
 	AllowedOrigins []string
+	// Page is what is served of the page below /ui/.
+	Page Page
 	// Version is the binary's, shown by /healthz.
 	Version string
 	// Limits bound what a request may ask for.

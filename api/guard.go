@@ -16,7 +16,8 @@ import (
 // origin may not call it (Sec-Fetch-Site, Origin) unless that is allowed, and a
 // name that somebody made point here is no name of this server (Host): with keys
 // that is no matter, as such a page has none. Liveness and readiness are told
-// under any Host: probes use whatever address they have.
+// under any Host: probes use whatever address they have. What tells the same to everybody may be
+// linked from anywhere.
 func (s *host) guard(h *fasthttp.RequestHeader, c *call) *refuse.Refusal {
 	host := h.Host()
 	if !c.has(anyHost) {
@@ -30,7 +31,7 @@ func (s *host) guard(h *fasthttp.RequestHeader, c *call) *refuse.Refusal {
 			}
 		}
 	}
-	if s.allowedOrigin(h) != nil {
+	if c.has(linked) || s.allowedOrigin(h) != nil {
 		return nil
 	}
 	if site := h.Peek("Sec-Fetch-Site"); len(site) > 0 && string(site) != "same-origin" && string(site) != "none" {

@@ -28,6 +28,7 @@ type hostConfig struct {
 	Insecure        bool          // a Host that is any IP address is let in
 	AdvertisedHosts []string      // that are let in, too
 	AllowedOrigins  []string      // whose pages may call
+	Page            Page          // what is served of it
 	Audit           *audit.Writer // nil: nobody is told of denials
 	Most            lasting.Most  // of what lasts, for one key
 }

@@ -49,7 +49,7 @@ func (r *request) shareAnswer() {
 	in, out := &r.http.Request.Header, &r.http.Response.Header
 	// Also to those who get none of what follows, or a cache in between would hand
 	// their answer to the page.
-	out.Set(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
+	out.Add(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
 	origin := r.server.allowedOrigin(in)
 	if origin == nil {
 		return

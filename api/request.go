@@ -46,6 +46,9 @@ const (
 var (
 	nameRequestID = []byte(headerRequestID)
 	nameIndex     = []byte(headerIndex)
+	// A browser is not to take an answer for anything but what it says it is.
+	nameContentTypeOptions = []byte("X-Content-Type-Options")
+	valueNosniff           = []byte("nosniff")
 )
 
 // request is one request on its way through the server. It is pooled: nothing
@@ -117,6 +120,8 @@ func (r *request) finish() {
 		setQuota(&r.quota, &r.http.Response)
 	}
 	if !r.forwarded {
+		r.http.Response.Header.SetCanonical(nameContentTypeOptions, valueNosniff)
+		r.tellPage()
 		r.shareAnswer()
 	}
 	r.tellDenied()

@@ -50,7 +50,7 @@ func called(t *testing.T, name string) *call {
 // contractRoles is what the contract says of who may do what, by the names of
 // calls. anyone needs no key.
 var contractRoles = map[string]string{
-	"anyone":   "options health ready openapi",
+	"anyone":   "options health ready openapi root page page_without_slash session",
 	"all":      "get get_by_key list why finalization task_events events types workers schedules schedule stats metrics",
 	"producer": "submit patch cancel retry delete act",
 	"worker":   "claim claim_task complete fail extend release claim_finalization extend_finalization release_finalization finalize",

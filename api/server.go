@@ -54,7 +54,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	h, err := newHost(hostConfig{
 		Node: cfg.Node, Logger: cfg.Logger, Limits: cfg.Limits, Wait: cfg.Wait,
-		Insecure: cfg.Insecure, AdvertisedHosts: cfg.AdvertisedHosts, AllowedOrigins: cfg.AllowedOrigins, Audit: cfg.Audit,
+		Insecure: cfg.Insecure, AdvertisedHosts: cfg.AdvertisedHosts, AllowedOrigins: cfg.AllowedOrigins, Page: cfg.Page, Audit: cfg.Audit,
 		Most: lasting.Most{lasting.Connection: max(cfg.Connections/2, 1), lasting.Wait: cfg.WaitsPerKey, lasting.Stream: trail.StreamsMax / 2},
 	})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
@@ -56,7 +55,7 @@ type peerStatus struct {
 	Hint lease.Hint `json:"hint"`
 
 	// wall is what the asker makes of WallNS, against its own clock.
-	wall clocks.Reading
+	wall wallReading
 }
 
 func (n *Node) registerCalls() {

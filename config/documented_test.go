@@ -110,6 +110,7 @@ func TestLoadServer_EverySetting(t *testing.T) {
 		"snapshot_log_bytes": "7MiB", "trail_bytes": "8MiB", "trail_age": "9m", "limits.body_bytes": "10KiB", "limits.value_bytes": "11KiB",
 		"limits.error_bytes": "120", "limits.depth": "13", "limits.items": "14", "limits.connections": "15", "limits.waiting_claims": "16",
 		"limits.in_flight": "17", "peer_tls.mode": "prefer", "limits.connections_per_address": "18",
+		"ui.enabled": "false", "ui.read_only": "true",
 		"oidc.issuer": "https://login.example.org", "oidc.algorithms": "ES256,PS512", "oidc.leeway": "19s", "oidc.lifetime_max": "20m",
 	}
 	keys := filepath.Join(t.TempDir(), "keys.yaml")

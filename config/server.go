@@ -52,6 +52,8 @@ type Server struct {
 	// AllowedOrigins are the origins, as https://host[:port], whose pages may
 	// call the API from a browser.
 	AllowedOrigins []string
+	// UI is what is served of the page below /ui/.
+	UI UI
 	// HTTPTLS and PeerTLS are the certificates of the two ports; they are read
 	// again when the files change.
 	HTTPTLS HTTPTLS
@@ -102,6 +104,12 @@ type Key struct {
 	ExpiresAt time.Time
 	// Addresses are those that it may be used from; none: all.
 	Addresses []netip.Prefix
+}
+
+// UI is what a node serves of the page.
+type UI struct {
+	Enabled  bool // it is served, and who has logged in there is known
+	ReadOnly bool // whoever comes by it may read alone
 }
 
 // HTTPTLS is the TLS of the API's port; without CertFile it speaks plain HTTP.
@@ -160,6 +168,7 @@ func DefaultServer() Server {
 		LogLevel:         "info",
 		LogFormat:        "text",
 		PeerTLS:          PeerTLS{Mode: peerTLSRequired},
+		UI:               UI{Enabled: true},
 		OIDC: OIDC{
 			GroupsClaim: "groups", NameClaim: "sub", Algorithms: []string{"RS256", "ES256", "EdDSA"},
 			Leeway: 30 * time.Second, LifetimeMax: 24 * time.Hour,

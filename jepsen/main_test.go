@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -75,7 +74,7 @@ func deadline(t *testing.T) context.Context {
 // buildPlanted builds a claimq that drops a write now and then.
 func buildPlanted(t *testing.T) string {
 	t.Helper()
-	path, err := plants.DroppedWrite().Build(t.Context(), t.TempDir())
+	path, err := procs.Build(t.Context(), t.TempDir(), "plant")
 	if err != nil {
 		t.Fatal(err)
 	}

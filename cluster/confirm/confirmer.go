@@ -158,13 +158,8 @@ func (c *Confirmer) SetHeartbeatHandler(func(raft.RPC)) {
 // Close closes the transport. Nothing is answered or reaches Raft after it.
 func (c *Confirmer) Close() error {
 	defer c.heartbeats.close()
-	return CloseTransport(c.Transport)
-}
-
-// CloseTransport closes t if it can be closed.
-func CloseTransport(t raft.Transport) error {
-	if c, ok := t.(raft.WithClose); ok {
-		return c.Close()
+	if t, ok := c.Transport.(raft.WithClose); ok {
+		return t.Close()
 	}
 	return nil
 }

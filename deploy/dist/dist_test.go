@@ -153,6 +153,12 @@ func checkNotices(t *testing.T, notices string, binary []byte) {
 	if modules < 20 || !strings.Contains(notices, "The Go Authors") || !strings.Contains(notices, "Mozilla Public License") {
 		t.Errorf("notices of %d modules:\n%.2000s", modules, notices)
 	}
+	for name, l := range pageLibraries {
+		_, notice, ok := strings.Cut(notices, "\n"+name+" "+l.version+"\nhttps://www.npmjs.com/")
+		if !ok || !strings.Contains(notice[:min(len(notice), 600)], l.says) {
+			t.Errorf("there is no notice of %s %s", name, l.version)
+		}
+	}
 	if strings.Contains(notices, "/pkg/mod/") {
 		t.Error("the notices tell of the builder's folders")
 	}

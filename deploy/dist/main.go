@@ -77,6 +77,9 @@ func (o *options) build(ctx context.Context) error {
 	if err := o.checkSignKey(ctx); err != nil {
 		return err
 	}
+	if err := o.fetchLibraries(ctx); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
@@ -150,7 +153,11 @@ func (o *options) buildTarget(ctx context.Context, goos, arch string, pages []fi
 	if err != nil {
 		return nil, err
 	}
-	bill, err := sbom(binary, o.version, o.time)
+	libraries, err := o.libraries()
+	if err != nil {
+		return nil, err
+	}
+	bill, err := sbom(binary, libraries, o.version, o.time)
 	if err != nil {
 		return nil, err
 	}

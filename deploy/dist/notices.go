@@ -22,8 +22,8 @@ type module struct {
 }
 
 // notices returns the licences of all that is in the binary beside our own
-// code: of the modules, of Go, and those of single folders. A module without a
-// licence is an error.
+// code: of the modules, of Go, those of single folders, and of the page's libraries. A module
+// without a licence is an error.
 func (o *options) notices(ctx context.Context, goos, arch string) ([]byte, error) {
 	modules, err := o.modules(ctx, goos, arch)
 	if err != nil {
@@ -45,6 +45,15 @@ func (o *options) notices(ctx context.Context, goos, arch string) ([]byte, error
 	for _, m := range append([]module{std}, modules...) {
 		if err := m.write(&b); err != nil {
 			return nil, fmt.Errorf("notices of %s: %w", m.path, err)
+		}
+	}
+	libraries, err := o.libraries()
+	if err != nil {
+		return nil, err
+	}
+	for i := range libraries {
+		if err := o.writeLibrary(&b, &libraries[i]); err != nil {
+			return nil, fmt.Errorf("notices of %s: %w", libraries[i].name, err)
 		}
 	}
 	return b.Bytes(), nil

@@ -17,8 +17,9 @@ import (
 
 // sbom returns the bill of materials of a binary, CycloneDX in JSON: what it is
 // made of by its own account, each module with its version and its sum of go.sum,
-// and the standard library. Its bytes depend on nothing but the binary, version and time.
-func sbom(binary, version string, at time.Time) ([]byte, error) {
+// and the standard library, and the libraries of its page. Its bytes depend on nothing but
+// these, version and time.
+func sbom(binary string, libraries []library, version string, at time.Time) ([]byte, error) {
 	built, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -41,6 +42,13 @@ func sbom(binary, version string, at time.Time) ([]byte, error) {
 		c := component(m.Path, m.Version)
 		if c.Hashes, err = moduleHash(m.Sum); err != nil {
 			return nil, fmt.Errorf("module %s %s: %w", m.Path, m.Version, err)
+		}
+		components = append(components, c)
+	}
+	for i := range libraries {
+		c, err := libraries[i].component()
+		if err != nil {
+			return nil, err
 		}
 		components = append(components, c)
 	}

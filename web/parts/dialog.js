@@ -19,11 +19,12 @@ function close(dialog, value) {
 class Frame extends Component {
   componentDidMount() {
     hold();
+    this.before = /** @type {HTMLElement|null} */ (document.activeElement);
     this.element?.showModal();
   }
   componentWillUnmount() {
     release();
-    this.element?.close(); // gives the focus back
+    if (this.before?.isConnected) this.before.focus({ preventScroll: true });
   }
   render() {
     const { dialog } = this.props, leave = () => close(dialog, undefined);

@@ -150,6 +150,7 @@ func run(ctx context.Context, a *term.App, loaded config.Loaded, load func() (co
 		AdvertisedHosts: advertisedHosts(cfg),
 		Insecure:        cfg.Insecure,
 		AllowedOrigins:  cfg.AllowedOrigins,
+		Page:            api.Page{Off: !cfg.UI.Enabled, ReadOnly: cfg.UI.ReadOnly},
 		Keys:            apiKeys(load, files),
 		Tokens:          apiTokens(load),
 		Audit:           audit,

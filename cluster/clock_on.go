@@ -1,6 +1,6 @@
 //go:build faults
 
-package clocks
+package cluster
 
 import (
 	"os"
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/claimq/claimq/cluster/lease"
 )
 
 // faultClockFile names, in the environment, the file with how far the wall clock is
@@ -22,7 +20,7 @@ const faultClockLook = 10 * time.Millisecond
 // faultClock is the machine's clocks, but for a wall clock that a test sets. A build
 // for fault tests has it; what users get has not.
 type faultClock struct {
-	system
+	systemClock
 	path string
 
 	mu     sync.Mutex
@@ -30,8 +28,8 @@ type faultClock struct {
 	ahead  int64         // guarded by mu; nanoseconds
 }
 
-func newSystem() lease.ClockSource {
-	return &faultClock{system: system{start: time.Now()}, path: os.Getenv(faultClockFile), looked: -faultClockLook}
+func newSystemClock() ClockSource {
+	return &faultClock{systemClock: systemClock{start: time.Now()}, path: os.Getenv(faultClockFile), looked: -faultClockLook}
 }
 
 func (c *faultClock) Wall() int64 {
@@ -44,5 +42,5 @@ func (c *faultClock) Wall() int64 {
 			c.ahead = ahead
 		}
 	}
-	return c.system.Wall() + c.ahead
+	return c.systemClock.Wall() + c.ahead
 }

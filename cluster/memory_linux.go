@@ -1,9 +1,9 @@
-package memory
+package cluster
 
 import "golang.org/x/sys/unix"
 
-// machine returns the bytes of memory that the machine has.
-func machine() (bytes uint64, ok bool) {
+// machineMemory returns the bytes of memory that the machine has.
+func machineMemory() (bytes uint64, ok bool) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
 		return 0, false

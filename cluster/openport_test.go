@@ -1,5 +1,4 @@
-// Package porttest opens peer ports without a node, for tests.
-package porttest
+package cluster
 
 import (
 	"sync"
@@ -11,12 +10,12 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// portUUIDs has the identities of the ports of Open, by address.
+// portUUIDs has the identities of the ports of openPort, by address.
 var portUUIDs sync.Map
 
-// Open opens a port, without a node, for the node of that name on a free loopback
+// openPort opens a port, without a node, for the node of that name on a free loopback
 // port. It finds the others that were opened so.
-func Open(t *testing.T, nodeID string, change ...func(*peer.Config)) *peer.Port {
+func openPort(t *testing.T, nodeID string, change ...func(*peer.Config)) *peer.Port {
 	t.Helper()
 	cfg := peer.Config{
 		ListenAddr: "127.0.0.1:0",
@@ -40,7 +39,7 @@ func Open(t *testing.T, nodeID string, change ...func(*peer.Config)) *peer.Port 
 	}
 	p, err := peer.Listen(cfg)
 	if err != nil {
-		t.Fatalf("listen: %v", err)
+		t.Fatalf("listenPeers: %v", err)
 	}
 	portUUIDs.Store(p.Addr(), cfg.Self().UUID)
 	t.Cleanup(func() { _ = p.Close() })

@@ -1,0 +1,141 @@
+package api
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/web"
+)
+
+// Page says what of the page a server serves.
+type Page struct {
+	// Off: there is nothing below /ui/.
+	Off bool
+	// ReadOnly: whoever comes by the page may read alone.
+	ReadOnly bool
+}
+
+const (
+	// headerPage is sent by the page with all its calls. Answers to these say in it which
+	// page this node has, so that an older one notices, and in headerNode who answered.
+	headerPage = "X-Claimq-Page"
+	headerNode = "X-Claimq-Node"
+	// pageAddress is where the page is, from the root.
+	pageAddress = "ui/"
+)
+
+// root answers GET /: a browser is sent to the page, all else is told what there is.
+// Addresses are relative, so that they lead there behind a proxy that adds a path, too.
+func (s *Server) root(r *request) {
+	h := &r.http.Response.Header
+	h.Set(fasthttp.HeaderVary, fasthttp.HeaderAccept)
+	if !s.cfg.Page.Off && bytes.Contains(r.http.Request.Header.Peek(fasthttp.HeaderAccept), []byte("text/html")) {
+		r.toPage(pageAddress)
+		return
+	}
+	b := append(r.body(), `{"success":true,"name":"claimq","version":`...)
+	b = jsonout.String(b, s.cfg.Version)
+	b = append(b, `,"links":{`...)
+	if !s.cfg.Page.Off {
+		b = append(b, `"page":"`+pageAddress+`",`...)
+	}
+	r.send(fasthttp.StatusOK, append(b, `"description":"openapi.json","tasks":"api/tasks","types":"api/types","health":"healthz","ready":"readyz","metrics":"metrics"}}`...))
+}
+
+// withoutSlash answers GET /ui.
+func (s *Server) withoutSlash(r *request) {
+	if s.cfg.Page.Off {
+		r.refuse(refuse.Because(wire.CodeNotFound))
+		return
+	}
+	r.toPage(pageAddress)
+}
+
+func (r *request) toPage(address string) {
+	r.label = "redirected"
+	r.http.Response.Header.Set(fasthttp.HeaderLocation, address)
+	r.http.SetStatusCode(fasthttp.StatusFound)
+}
+
+// page answers GET /ui/ and below: the files of the page.
+func (s *Server) page(r *request) {
+	if s.cfg.Page.Off {
+		r.refuse(refuse.Because(wire.CodeNotFound))
+		return
+	}
+	site, err := web.Built()
+	if err != nil {
+		r.refuseCode(err)
+		return
+	}
+	f, ok := site.Find(string(r.target.rest))
+	if !ok {
+		r.refuse(refuse.Because(wire.CodeNotFound))
+		return
+	}
+	h := &r.http.Response.Header
+	for _, header := range web.Headers {
+		h.Set(header[0], header[1])
+	}
+	h.SetContentType(f.Type)
+	h.Set(fasthttp.HeaderCacheControl, f.Cache)
+	h.Set(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
+	if r.http.Request.Header.HasAcceptEncoding("gzip") {
+		h.SetContentEncoding("gzip")
+		r.http.Response.SetBodyRaw(f.Zipped)
+		return
+	}
+	r.http.Response.SetBodyRaw(f.Plain)
+}
+
+// tellPage tells the page, if the request is of it, which page this node has and which node
+// this is.
+func (r *request) tellPage() {
+	s := r.server
+	if s.cfg.Page.Off || len(r.http.Request.Header.Peek(headerPage)) == 0 {
+		return
+	}
+	if site, err := web.Built(); err == nil {
+		r.http.Response.Header.Set(headerPage, site.Hash())
+	}
+	r.http.Response.Header.Set(headerNode, s.node.NodeID())
+}
+
+// session answers GET /ui/session: what the page must know before its first call.
+func (s *Server) session(r *request) {
+	if s.cfg.Page.Off {
+		r.refuse(refuse.Because(wire.CodeNotFound))
+		return
+	}
+	site, err := web.Built()
+	if err != nil {
+		r.refuseCode(err)
+		return
+	}
+	open := ""
+	if s.host.open() {
+		if open = "loopback"; s.cfg.Insecure {
+			open = "insecure"
+		}
+	}
+	b := append(r.body(), `{"success":true,"login":`...)
+	b = strconv.AppendBool(b, open == "")
+	b = append(append(b, `,"open":`...), jsonout.String(nil, open)...)
+	b = append(append(b, `,"node_id":`...), jsonout.String(nil, s.cfg.Node.NodeID())...)
+	b = append(append(b, `,"version":`...), jsonout.String(nil, s.cfg.Version)...)
+	b = append(append(b, `,"page":`...), jsonout.String(nil, site.Hash())...)
+	b = strconv.AppendBool(append(b, `,"read_only":`...), s.cfg.Page.ReadOnly)
+	b = append(b, `,"me":`...)
+	if open == "" {
+		b = append(b, `null`...)
+	} else {
+		b = append(b, `{"name":"","roles":["operator"],"task_types":null,"expires_at":null}`...)
+	}
+	r.http.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}

@@ -1,0 +1,14 @@
+package web
+
+import (
+	"embed"
+	"sync"
+)
+
+// files are the page's. What is not of a type that is served is left out by New.
+//
+//go:embed *.html *.js *.css *.svg parts views vendor
+var files embed.FS
+
+// Built returns the page of this binary. The first call makes it.
+var Built = sync.OnceValues(func() (*Site, error) { return New(files) })
