@@ -78,7 +78,7 @@ class Guarded extends Component {
 function Banners() {
   const { unreachable, noLeader, newer, slow, session, view, members } = state;
   return html`<div class="banners">
-    ${unreachable && html`<${Note} tone="bad">This node has not answered for <${Since} at=${unreachable.since} />. What you see is as of then.${members.length > 0 && html` Other members: ${members.map((member) => html`<a key=${member.node_id} href=${`${location.protocol}//${member.http_addr.replace(/^https?:\/\//, "")}${location.pathname}${location.hash}`}>${member.node_id}</a> `)}`}<//>`}
+    ${unreachable && html`<${Note} tone="bad">This node has not answered for <${Since} at=${view.at || unreachable.since} />. ${view.at > 0 && "What you see is as of then."}${members.length > 0 && html` Other members: ${members.filter((member) => member.node_id !== session?.node_id).map((member) => html`<a key=${member.node_id} href=${`${location.protocol}//${member.http_addr.replace(/^https?:\/\//, "")}${location.pathname}${location.hash}`}>${member.node_id}</a> `)}`}<//>`}
     ${noLeader && !unreachable && html`<${Note} tone="bad"><b>No leader since <${Since} at=${noLeader.since} />.</b> This is ${view.node || session?.node_id || "this node"}'s own state${view.index ? ` as of index ${num(view.index)}` : ""}. Nothing can be changed. ${noLeader.text}<//>`}
     ${newer && html`<${Note} tone="info">A newer page is there. <button type="button" class="button" onClick=${() => location.reload()}>Reload</button><//>`}
     ${slow && html`<${Note} tone="warn">${slow}<//>`}
@@ -111,7 +111,7 @@ function Main() {
       ${tools && view.data && html`<div class="row">${tools(given)}</div>`}
       <${Freshness} />
     </header>
-    ${view.error && html`<${Failed} error=${view.error} />`}
+    ${view.error && view.error.code !== "unreachable" && html`<${Failed} error=${view.error} />`}
     ${view.waiting > 0 && html`<p class="waiting"><button type="button" class="button" onClick=${showWaiting}>${plural(view.waiting, "change")} waiting</button></p>`}
     <${Guarded} path=${place.path}>${view.data ? html`<${Body} key=${route + place.path} ...${given} />` : !view.error && html`<${Skeleton} />`}<//>`;
 }
@@ -128,7 +128,7 @@ class Page extends Component {
     return html`
       <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => (event.preventDefault(), document.querySelector("h1")?.focus())}>To the content</a>
       <div class="frame">
-        <div class="side">
+        <header class="side">
           <a class="brand" href=${href("/")}><span class="mark" aria-hidden="true">✓</span>claimq</a>
           <button type="button" class="button quiet menu-button" aria-expanded=${!!menu} aria-controls="nav" onClick=${() => this.setState({ menu: !menu })}>Menu</button>
           <nav id="nav" aria-label="Views" class=${menu ? "open" : ""}>
@@ -143,8 +143,8 @@ class Page extends Component {
             <p class="small soft">${me ? html`${me.name}<br />${me.roles.join(", ")}<br /><button type="button" class="link" onClick=${logOut}>Log out</button>` : session && !session.login ? "No keys: everybody may do everything" : ""}</p>
             <p class="small soft">${session && html`${session.node_id} · ${session.version}`}</p>
           </footer>
-        </div>
-        <div class="content"><${Banners} /><main id="main"><${Main} /></main></div>
+        </header>
+        <div class="content"><main id="main"><${Banners} /><${Main} /></main></div>
       </div>
       <div class="toasts" role="status" aria-live="polite">${toasts.map((toast) => html`<div key=${toast.id} class="toast" data-tone=${toast.tone}><span>${toast.text}${toast.href && html` <a href=${toast.href}>${toast.label}</a>`}</span><button type="button" class="button quiet icon" aria-label="Close" onClick=${() => dismiss(toast.id)}>✕</button></div>`)}</div>
       <${Dialogs} />

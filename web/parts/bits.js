@@ -48,10 +48,10 @@ export const Num = ({ n }) => (n === null || n === undefined ? html`<span class=
 /** @param {{to: string, query?: Record<string, any>, children?: any, class?: string, title?: string}} props */
 export const Link = ({ to, query, children, ...rest }) => html`<a href=${href(to, query)} ...${rest}>${children}</a>`;
 
-/** @param {{label: string, value: any, to?: string, query?: Record<string, any>, tone?: string, sub?: any, children?: any}} props */
-export function Stat({ label, value, to, query, tone, sub, children }) {
+/** @param {{label: string, value: any, to?: string, query?: Record<string, any>, tone?: string, sub?: any, class?: string, children?: any}} props */
+export function Stat({ label, value, to, query, tone, sub, class: more = "", children }) {
   const inside = html`<span class="stat-label">${label}</span><span class="stat-value">${value}</span>${sub && html`<span class="small soft">${sub}</span>`}${children}`;
-  return to ? html`<a class="stat" data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class="stat" data-tone=${tone}>${inside}</div>`;
+  return to ? html`<a class=${"stat " + more} data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class=${"stat " + more} data-tone=${tone}>${inside}</div>`;
 }
 
 /** @param {{title?: any, tools?: any, children?: any, id?: string, class?: string}} props */

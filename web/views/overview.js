@@ -21,7 +21,7 @@ const seldom = 10000;
 function attention({ types, cluster, schedules, ready }) {
   /** @type {{tone: string, what: any, to?: string, query?: any, why: string}[]} */
   const out = [];
-  if (ready) out.push({ tone: "bad", what: "This node is not ready", why: ready });
+  if (ready && !state.noLeader) out.push({ tone: "bad", what: "This node is not ready", why: ready });
   for (const node of cluster?.nodes ?? []) {
     if (node.problem) out.push({ tone: node.healthy ? "warn" : "bad", what: node.node_id, to: "/cluster", why: node.problem });
   }
@@ -41,8 +41,8 @@ function attention({ types, cluster, schedules, ready }) {
 
 /** @param {any} props */
 function Attention({ data }) {
-  const found = attention(data), shown = found.slice(0, 12);
-  return html`<${Card} title="Wants a look">
+  const found = attention(data), shown = found.slice(0, 10);
+  return html`<${Card} title="Needs attention">
     ${found.length ? html`<ul class="list">${shown.map(({ tone, what, to, query, why }) => html`<li key=${what + why}><span class="tone" data-tone=${tone}><span aria-hidden="true">${tone === "bad" ? "✗" : "!"}</span><span class="hide">${tone === "bad" ? "Bad" : "Warning"}</span></span><span class="grow">${to ? html`<${Link} to=${to} query=${query}>${what}<//>` : html`<b>${what}</b>`} ${why}</span></li>`)}</ul>
       ${found.length > shown.length && html`<p class="soft small">And ${num(found.length - shown.length)} more.</p>`}`
       : html`<p><span class="tone" data-tone="good" aria-hidden="true">✓</span> Nothing. Every type that waits has somebody at work.</p>`}
@@ -73,7 +73,7 @@ function Body({ data }) {
   return html`
     <div class="stats">
       ${shownStatuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status }} value=${html`<${Num} n=${count(status)} />`} tone=${status === "failed" && count(status) ? "bad" : ""} />`)}
-      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${oldest || null} />`} />
+      <${Stat} class="span" label="Oldest pending" value=${html`<${Age} ms=${oldest || null} />`} />
     </div>
     <div class="stats">
       <${Cluster} cluster=${cluster} ready=${ready} />
