@@ -1,0 +1,2 @@
+// For tsc alone: what web/vendor/preact.mjs is.
+export * from "preact";
