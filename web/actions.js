@@ -10,9 +10,11 @@ import { hint, needs } from "./text.js";
 export function may(role) {
   if (state.noLeader) return "Nothing can be changed while there is no leader.";
   if (state.session?.read_only) return "This page is read-only.";
-  const { me } = state;
-  return !role || !me || me.roles.includes(role) || me.roles.includes("operator") ? "" : needs(role);
+  return !role || has(role) ? "" : needs(role);
 }
+
+/** Whether this person's key has a role. @param {string} role */
+export const has = (role) => !!state.me && (state.me.roles.includes(role) || state.me.roles.includes("operator"));
 
 /** Says in the polite live region what was done. @param {string} text @param {{tone?: string, href?: string, label?: string}} [more] */
 export function done(text, more = {}) {

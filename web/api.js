@@ -93,6 +93,7 @@ async function answer(response) {
 /** @param {string} method @param {string} path @param {Record<string, any>} query @param {{body?: any, signal?: AbortSignal}} options @returns {Promise<Answer>} */
 async function call(method, path, query, options) {
   for (;;) {
+    if (state.login && !path.startsWith("^")) await login();
     try {
       return await answer(await fetched(method, path, query, options));
     } catch (error) {

@@ -2,7 +2,7 @@
 import { html, render, Component } from "./parts/html.js";
 import { loadSession, logOut, Refusal } from "./api.js";
 import { amend, reloadNow, setLive, showWaiting, visit } from "./live.js";
-import { dismiss, may } from "./actions.js";
+import { dismiss, has } from "./actions.js";
 import { go, href, match, parse } from "./routes.js";
 import { set, state, watch } from "./store.js";
 import { Dialogs, openDialog } from "./parts/dialog.js";
@@ -35,7 +35,7 @@ function find(path) {
 }
 
 /** Whether this person has something of a view. @param {import("./live.js").View} view */
-const open = (view) => (view.role !== "operator" || !may("operator") || !state.me) && !(view.allTypes && state.me?.task_types);
+const open = (view) => (!view.role || has(view.role)) && !(view.allTypes && state.me?.task_types);
 
 let shown = "";
 
@@ -140,7 +140,7 @@ class Page extends Component {
           <footer class=${menu ? "open" : ""}>
             <button type="button" class="button quiet" onClick=${settings}>Settings</button>
             <button type="button" class="button quiet" onClick=${help}>Help <kbd>?</kbd></button>
-            <p class="small soft">${me ? html`${me.name}<br />${me.roles.join(", ")}<br /><button type="button" class="link" onClick=${logOut}>Log out</button>` : session && !session.login ? "No keys: everybody may do everything" : ""}</p>
+            <p class="small soft">${session?.login && me ? html`${me.name}<br />${me.roles.join(", ")}<br /><button type="button" class="link" onClick=${logOut}>Log out</button>` : session?.open ? "No keys: everybody may do everything" : ""}</p>
             <p class="small soft">${session && html`${session.node_id} · ${session.version}`}</p>
           </footer>
         </header>

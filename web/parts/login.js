@@ -27,7 +27,7 @@ export class Login extends Component {
       <form class="stack" onSubmit=${(/** @type {SubmitEvent} */ event) => this.enter(event)}>
         <h2 id="login-title">Log in to claimq</h2>
         <p class="soft">With an API key of this cluster. It is not kept in this browser.</p>
-        ${state.session?.plain_http && html`<div class="note" data-tone="warn">This connection is not encrypted: the key can be read on its way.</div>`}
+        ${location.protocol === "http:" && !/^(localhost|127\.|\[::1\]|.*\.localhost$)/.test(location.hostname) && html`<div class="note" data-tone="warn">This connection is not encrypted: the key can be read on its way.</div>`}
         <input class="hide" name="username" autocomplete="username" value="claimq" readonly tabindex="-1" aria-hidden="true" />
         <div class="field"><label for="key">API key</label><input id="key" name="key" type="password" autocomplete="current-password" required autofocus aria-invalid=${!!error || undefined} aria-describedby=${error ? "login-error" : undefined} /></div>
         ${error && html`<div class="note" data-tone="bad" role="alert" id="login-error"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}</div>`}

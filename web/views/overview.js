@@ -1,7 +1,7 @@
 // The first thing one sees: is all well, what waits, what failed.
 import { html } from "../parts/html.js";
 import { Age, Card, Code, Empty, Link, Num, Stat } from "../parts/bits.js";
-import { may } from "../actions.js";
+import { has } from "../actions.js";
 import { path } from "../routes.js";
 import { set, state } from "../store.js";
 import { dur, num, plural, rate, title } from "../text.js";
@@ -95,7 +95,7 @@ export default {
     const [types, rare] = await Promise.all([
       get("/types").then(({ body }) => body.types),
       fresh ? data : Promise.all([
-        may("operator") && state.me ? null : get("/cluster").then(({ body }) => body),
+        has("operator") ? get("/cluster").then(({ body }) => body) : null,
         get("/schedules").then(({ body }) => body.schedules),
         get("^/readyz").then(() => "", (error) => error.message),
       ]).then(([cluster, schedules, ready]) => ({ cluster, schedules, ready, seldomAt: Date.now() })),
