@@ -19,6 +19,8 @@ export class Refusal extends Error {
   }
 }
 
+/** How long an answer may take: a node waits 10 s for a read and 25 s for an act on many. */
+const readWait = 15000, changeWait = 40000;
 const secretName = "claimq.n";
 const secret = () => localStorage.getItem(secretName) ?? "";
 
@@ -37,6 +39,8 @@ let entering = null;
 /** @type {() => void} */
 let entered = () => {};
 
+addEventListener("storage", (event) => event.key === secretName && event.newValue && loadSession().then(entered)); // logged in by another tab
+
 /** Shows the login; who waits goes on after it. */
 function login() {
   entering ??= /** @type {Promise<void>} */ (new Promise((resolve) => (entered = resolve))).then(() => void (entering = null));
@@ -48,16 +52,17 @@ function login() {
 async function fetched(method, path, query, { body, signal, headers } = {}) {
   /** @type {Response} */
   let response;
+  const patience = headers?.Accept ? [] : [AbortSignal.timeout(method === "GET" ? readWait : changeWait)];
   try {
     response = await fetch(address(path, query), {
-      method, signal, cache: "no-store", credentials: "same-origin",
+      method, signal: AbortSignal.any([...(signal ? [signal] : []), ...patience]), cache: "no-store", credentials: "same-origin",
       headers: { "X-Claimq-Page": secret() || "0", ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
       body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
     });
   } catch (error) {
     if (signal?.aborted) throw error;
     set({ unreachable: state.unreachable ?? { since: Date.now() } });
-    throw new Refusal(0, { error: "This node does not answer", code: "unreachable" });
+    throw new Refusal(0, method === "GET" ? { error: "This node does not answer", code: "unreachable" } : { error: "No answer came", code: "outcome_unknown" });
   }
   if (state.unreachable) set({ unreachable: null });
   notice(response.headers);

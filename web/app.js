@@ -6,18 +6,19 @@ import { dismiss, has } from "./actions.js";
 import { go, href, match, parse } from "./routes.js";
 import { set, state, watch } from "./store.js";
 import { Dialogs, openDialog } from "./parts/dialog.js";
-import { Link, Note, Since, Skeleton } from "./parts/bits.js";
+import { Link, Note, Since, Skeleton, Ticking } from "./parts/bits.js";
 import { tableKey } from "./parts/table.js";
 import { Login } from "./parts/login.js";
 import { Settings } from "./parts/settings.js";
-import { hint, num, plural } from "./text.js";
+import { dur, hint, num, plural } from "./text.js";
 import overview from "./views/overview.js";
 import task from "./views/task.js";
 import tasks from "./views/tasks.js";
+import type from "./views/type.js";
 import types from "./views/types.js";
 
 /** @type {import("./live.js").View[]} */
-const views = [overview, tasks, task, types];
+const views = [overview, tasks, task, types, type];
 
 /** Path, name and key (after g) of what the navigation shows, in its order. */
 const nav = [
@@ -89,9 +90,12 @@ function Banners() {
 /** How old what is shown is, and the switch of its updates. */
 function Freshness() {
   const { view, live } = state;
-  const stale = view.at > 0 && view.every > 0 && live && Date.now() - view.at > 3 * view.every + 1000;
+  const age = () => {
+    const ms = Date.now() - view.at, late = view.every > 0 && live && ms > 3 * view.every + 1000;
+    return html`<span class=${"small " + (late || view.error ? "bad" : "soft")}>${dur(Math.max(1000, Math.floor(ms / 1000) * 1000))} old</span>`;
+  };
   return html`<div class="freshness row">
-    ${view.at > 0 && html`<span class=${"small " + (stale || view.error ? "bad" : "soft")} title=${view.index ? `as of index ${num(view.index)}${view.node ? " of " + view.node : ""}` : ""}><${Since} at=${view.at} /> old</span>`}
+    ${view.at > 0 && html`<${Ticking} text=${age} />`}
     <button type="button" class="button quiet live" aria-pressed=${live} title="Updates by themselves (.)" onClick=${() => setLive(!live)}><span class="dot" aria-hidden="true"></span>${live ? "Live" : "Paused"}</button>
     <button type="button" class="button quiet icon" aria-label="Refresh" title="Refresh (r)" onClick=${reloadNow}>↻</button>
   </div>`;
@@ -123,7 +127,7 @@ class Page extends Component {
     addEventListener("hashchange", () => this.setState({ menu: false }));
   }
   render() {
-    const { place, me, session, toasts, login } = state, { menu } = this.state;
+    const { place, me, session, toasts, login, view } = state, { menu } = this.state;
     document.documentElement.dataset.theme = state.settings.theme;
     return html`
       <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => (event.preventDefault(), document.querySelector("h1")?.focus())}>To the content</a>
@@ -141,7 +145,7 @@ class Page extends Component {
             <button type="button" class="button quiet" onClick=${settings}>Settings</button>
             <button type="button" class="button quiet" onClick=${help}>Help <kbd>?</kbd></button>
             <p class="small soft">${session?.login && me ? html`${me.name}<br />${me.roles.join(", ")}<br /><button type="button" class="link" onClick=${logOut}>Log out</button>` : session?.open ? "No keys: everybody may do everything" : ""}</p>
-            <p class="small soft">${session && html`${session.node_id} · ${session.version}`}</p>
+            <p class="small soft">${session && html`${view.node || session.node_id}, version ${session.version}${view.index > 0 && html`<br />as of index ${num(view.index)}`}`}</p>
           </footer>
         </header>
         <div class="content"><main id="main"><${Banners} /><${Main} /></main></div>

@@ -111,9 +111,9 @@ function selecting() {
 /** How many rows two answers differ in. @param {any} before @param {any} after */
 function changes(before, after) {
   /** @param {any} data */
-  const rows = (data) => /** @type {any[]} */ (Object.values(data).find(Array.isArray) ?? [data]);
-  const known = new Set(rows(before).map((row) => JSON.stringify(row)));
-  return rows(after).filter((row) => !known.has(JSON.stringify(row))).length;
+  const rows = (data) => Object.values(data).flat().filter((row) => row instanceof Object).map((row) => JSON.stringify(row));
+  const known = new Set(rows(before));
+  return rows(after).filter((row) => !known.has(row)).length;
 }
 
 /** Takes the view's data as changed by hand (a list that got a page more). @param {any} data */

@@ -76,6 +76,7 @@ class Dialog extends Component {
       const ids = (this.props.ids ?? (await get("/tasks", { ...list(this.props.filter), limit: canaries, order: "desc" })).body.tasks.map((/** @type {any} */ task) => task.id)).slice(0, canaries);
       const { add_attempts } = /** @type {any} */ (this.request());
       const { body } = await send("POST", "/batch", { ops: ids.map((/** @type {number} */ id) => ({ op: "retry", id, ...(add_attempts ? { add_attempts } : {}) })) });
+      await this.count();
       const refused = new Map(body.results.map((/** @type {any} */ result, /** @type {number} */ i) => [ids[i], result.success ? "" : result.error]));
       for (let open = true; open && !this.stopped; ) {
         const tried = await Promise.all(ids.map(async (/** @type {number} */ id) => ({ ...(await get("/tasks" + path(id))).body.task, refused: refused.get(id) })));

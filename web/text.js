@@ -36,6 +36,19 @@ export function dur(ms) {
   return out.filter(Boolean).join(" ");
 }
 
+/** What was typed as a duration ("30s", "5 min", "1500" of ms) in ms, NaN if it is none. @param {string} text */
+export function parseDur(text) {
+  const found = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?\s*$/.exec(text);
+  return found ? Math.round(Number(found[1]) * { ms: 1, s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000 }[/** @type {"ms"} */ (found[2] ?? "ms")]) : NaN;
+}
+
+/** A duration as one types it, without loss. @param {number|null|undefined} ms */
+export function typedDur(ms) {
+  if (ms === null || ms === undefined) return "";
+  for (const [unit, size] of /** @type {[string, number][]} */ ([["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]])) if (ms > 0 && ms % size === 0) return `${ms / size} ${unit}`;
+  return `${ms} ms`;
+}
+
 /** @param {string} at @param {number} [now] */
 export function ago(at, now = Date.now()) {
   const ms = now - Date.parse(at);

@@ -8,8 +8,8 @@ import { ago, dur, num, statusMark, when } from "../text.js";
 const ticking = new Set();
 setInterval(() => document.hidden || ticking.forEach((tick) => tick()), 1000);
 
-/** Shows what text() says, and looks again each second. @extends {Component<{text: () => any, shown?: string}, {shown: string}>} */
-class Ticking extends Component {
+/** Shows what text() says, and looks again each second. @extends {Component<{text: () => any}>} */
+export class Ticking extends Component {
   componentDidMount() {
     this.tick = () => this.props.text() !== this.text && this.setState({});
     ticking.add(this.tick);

@@ -19,12 +19,11 @@ function close(dialog, value) {
 class Frame extends Component {
   componentDidMount() {
     hold();
-    this.before = /** @type {HTMLElement|null} */ (document.activeElement);
     this.element?.showModal();
   }
   componentWillUnmount() {
     release();
-    if (this.before?.isConnected) this.before.focus({ preventScroll: true });
+    this.element?.close(); // gives the focus back
   }
   render() {
     const { dialog } = this.props, leave = () => close(dialog, undefined);

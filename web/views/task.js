@@ -23,11 +23,11 @@ const Reason = ({ reason: { code, message, run_at: runAt, steps, id, holders, at
   ${holders && html` ${holders.slice(0, 10).map((/** @type {any} */ one) => html`<span key=${one.task_id}><${Link} to=${path("tasks", one.task_id)}>${one.task_id}<//> <span class="soft">${one.worker_id}</span> </span>`)}`}
 </span></li>`;
 
-/** @param {{why: any, task: any}} props */
-function Why({ why, task }) {
+/** @param {{why: any, task: any, heading?: any}} props */
+export function Why({ why, task, heading = "Why it is not running" }) {
   if (!why || ended.includes(task.status) || task.status === "claimed" || task.status === "running") return null;
   const queued = why.reasons.some((/** @type {any} */ reason) => reason.code === "queued");
-  return html`<${Card} title="Why it is not running">
+  return html`<${Card} title=${heading}>
     <ul class="list">${why.reasons.map((/** @type {any} */ reason) => html`<${Reason} key=${reason.code} reason=${reason} />`)}</ul>
     ${why.ahead !== null && !queued && html`<p class="soft">${why.ahead === 0 ? "It is the next of its type." : `${plural(why.ahead, "task")} of its type ${why.ahead === 1 ? "comes" : "come"} first.`}</p>`}
   <//>`;

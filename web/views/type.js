@@ -1,0 +1,122 @@
+// One task type: its numbers, its settings, what holds it up.
+import { html } from "../parts/html.js";
+import { Age, Card, Empty, Link, Num, Stat, Time } from "../parts/bits.js";
+import { Table } from "../parts/table.js";
+import { Act, act, form } from "../actions.js";
+import { Refusal } from "../api.js";
+import { path } from "../routes.js";
+import { state } from "../store.js";
+import { dur, num, parseDur, rate, statuses, title, typedDur } from "../text.js";
+import { Why } from "./task.js";
+
+/** How many claims are shown. */
+const claims = 20;
+
+/** @param {any} backoff */
+const backoffWords = ({ initial_ms: initial, factor, max_ms: max, jitter }) => `${dur(initial)} × ${factor} up to ${dur(max)}${jitter ? `, jitter ${jitter}` : ""}`;
+
+/** Each setting: name, label, how it is shown, how it is typed and read. @type {{name: string, label: string, hint: string, show: (value: any) => any, typed: (value: any) => string, read: (text: string) => any}[]} */
+const settings = [
+  { name: "max_claimed", label: "At most claimed", hint: "At one time; empty: no limit.", show: num, typed: (n) => String(n ?? ""), read: Number },
+  { name: "rate_limit", label: "Claims a second", hint: "Empty: no limit.", show: rate, typed: (n) => String(n ?? ""), read: Number },
+  { name: "lease_ms", label: "Lease", hint: "As 30 s, 5 min, 1 h. Empty: 30 s.", show: dur, typed: typedDur, read: parseDur },
+  { name: "max_attempts", label: "Attempts", hint: "0: no limit. Empty: 3.", show: (n) => n || "no limit", typed: (n) => String(n ?? ""), read: Number },
+  { name: "retention_ms", label: "Kept after the end", hint: "As 1 d; -1: until deleted. Empty: 1 d, failed ones 14 d.", show: (ms) => (ms < 0 ? "until deleted" : dur(ms)), typed: (ms) => (ms < 0 ? "-1" : typedDur(ms)), read: (text) => (text.trim() === "-1" ? -1 : parseDur(text)) },
+  {
+    name: "backoff", label: "Backoff", hint: "First wait, factor, longest wait: 1 s, 2, 10 min. Empty: none.", show: backoffWords,
+    typed: (backoff) => (backoff ? [typedDur(backoff.initial_ms), backoff.factor, typedDur(backoff.max_ms), ...(backoff.jitter ? [backoff.jitter] : [])].join(", ") : ""),
+    read: (text) => {
+      const [initial, factor = "2", max = "1 d", jitter = "0"] = text.split(",");
+      return { initial_ms: parseDur(initial), factor: Number(factor), max_ms: parseDur(max), jitter: Number(jitter) };
+    },
+  },
+];
+
+/** What of a form differs from the type. @param {any} type @param {Record<string, string>} values */
+function changed(type, values) {
+  return settings.filter(({ name, typed }) => values[name].trim() !== typed(type[name])).map((setting) => ({ ...setting, to: values[setting.name].trim() ? setting.read(values[setting.name]) : null }));
+}
+
+/** @param {any} type */
+const edit = (type) =>
+  form({
+    title: `Settings of ${type.task_type}`, yes: "Save", wide: true,
+    fields: settings.map(({ name, label, hint, typed }) => ({ name, label, hint, value: typed(type[name]) })),
+    below: (values) => {
+      const list = changed(type, values);
+      return list.length > 0 && html`<ul class="list" aria-live="polite">${list.map(({ name, label, typed }) => html`<li key=${name}><b>${label}</b><span>${typed(type[name]) || "not set"} <span aria-label="becomes">→</span> ${values[name].trim() || "not set"}</span></li>`)}</ul>`;
+    },
+    submit: async (values) => {
+      const list = changed(type, values), wrong = list.find(({ to }) => Object.values(Object(to)).concat(to).some(Number.isNaN));
+      if (wrong) throw new Refusal(400, { error: `Invalid ${wrong.label.toLowerCase()}: ${wrong.hint}`, field: wrong.name });
+      if (list.length) await act(`Settings of ${type.task_type} changed`, "PATCH", "/types" + path(type.task_type), Object.fromEntries(list.map(({ name, to }) => [name, to])));
+    },
+  });
+
+/** @type {import("../parts/table.js").Column[]} */
+const claimColumns = [
+  { key: "id", title: "Id", main: true, cell: (task) => task.id },
+  { key: "worker", title: "Worker", wide: true, cell: (task) => task.worker_id },
+  { key: "claimed", title: "Claimed", cell: (task) => html`<${Time} at=${task.claimed_at} />` },
+  { key: "lease", title: "Lease ends", cell: (task) => html`<${Time} at=${task.lease_expires_at} />` },
+  { key: "attempts", title: "Attempt", num: true, cell: (task) => num(task.attempts) },
+];
+
+/** @param {any} props */
+function Body({ data, params }) {
+  const { type, held, head, why, last } = data, { name } = params;
+  if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
+  const shown = settings.filter((setting) => type[setting.name] !== null), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
+  return html`
+    <div class="stats">
+      ${statuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status, type: name }} value=${html`<${Num} n=${type.counts[status]} />`} tone=${status === "failed" && type.counts.failed ? "bad" : ""} />`)}
+    </div>
+    <div class="stats">
+      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.oldest_pending_age_ms} />`} />
+      <${Stat} label="Submitted" value=${rate(type.submitted_per_s)} sub="over the last minute" />
+      <${Stat} label="Completed" value=${rate(type.completed_per_s)} sub="over the last minute" />
+      <${Stat} label="Failed for good" value=${rate(type.failed_per_s)} sub="over the last minute" tone=${type.failed_per_s ? "bad" : ""} />
+    </div>
+    ${total === 0 && html`<${Card}><${Empty} title="No tasks of this type; it has settings" /><//>`}
+    ${head && html`<${Why} why=${why} task=${head} heading=${html`Why its first, <${Link} to=${path("tasks", head.id)}>task ${head.id}<//>, is not running`} />`}
+    <${Card} title="Settings" tools=${html`<${Act} role="operator" onClick=${() => edit(type)}>Change<//>`}>
+      <dl class="facts">
+        <div><dt>Claims</dt><dd>${type.paused ? html`<b class="tone" data-tone="warn">paused</b>` : "go on"}</dd></div>
+        ${shown.map(({ name: setting, label, show }) => html`<div key=${setting}><dt>${label}</dt><dd>${show(type[setting])}</dd></div>`)}
+      </dl>
+      ${last && html`<p class="small soft">Changed <${Time} at=${last.time} />${last.message.includes(" by ") && last.message.slice(last.message.lastIndexOf(" by "))}</p>`}
+    <//>
+    ${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id=${(/** @type {any} */ task) => task.id} href=${(/** @type {any} */ task) => "#" + path("tasks", task.id)} cols=${claimColumns} /><//>`}`;
+}
+
+/** @param {any} shown */
+function tools({ data: { type } }) {
+  if (!type) return null;
+  return html`<${Act} role="operator" kind=${type.paused ? "primary" : ""} onClick=${() => act(type.paused ? `${type.task_type} goes on` : `${type.task_type} is paused`, "PATCH", "/types" + path(type.task_type), { paused: !type.paused })}>${type.paused ? "Resume" : "Pause"}<//>
+    <${Link} class="button" to="/tasks" query=${{ type: type.task_type }}>Its tasks<//>`;
+}
+
+/** @type {import("../live.js").View} */
+export default {
+  route: "/types/:name",
+  title: ({ params }) => params.name,
+  every: 2000,
+  async load({ get, params: { name }, data, anew }) {
+    const fresh = !anew && data && Date.now() - data.seldomAt < 10000;
+    const type = get("/types").then(({ body }) => body.types.find((/** @type {any} */ one) => one.task_type === name));
+    if (fresh) return { ...data, type: await type };
+    const [held, first, changes] = await Promise.all([
+      get("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ body }) => body.tasks),
+      get("/tasks", { task_type: name, status: "pending", limit: 1 }).then(({ body }) => body.tasks[0]),
+      state.me?.task_types ? [] : get("/events", { event: "type_changed", limit: 1000 }).then(({ body }) => body.events),
+    ]);
+    const why = first ? (await get("/tasks" + path(first.id) + "/why")).body : null;
+    return {
+      type: await type, head: first, why, seldomAt: Date.now(),
+      held: held.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.claimed_at) - Date.parse(b.claimed_at)),
+      last: changes.findLast((/** @type {any} */ event) => event.message === name || event.message.startsWith(name + " ")),
+    };
+  },
+  tools,
+  Body,
+};
