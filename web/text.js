@@ -70,7 +70,9 @@ export function when(at) {
 const marks = { completed: "✓", claimed: "▶", running: "▶", pending: "○", scheduled: "◷", blocked: "·", failed: "✗", cancelled: "⊘" };
 /** @param {string} status */
 export const statusMark = (status) => marks[status] ?? "?";
+/** @type {import("./types/model").Task["status"][]} */
 export const statuses = ["pending", "claimed", "scheduled", "blocked", "running", "failed", "completed", "cancelled"];
+/** @type {string[]} */
 export const ended = ["failed", "completed", "cancelled"];
 
 /** What a key needs to be allowed to do something. @type {Record<string, string>} */

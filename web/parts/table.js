@@ -3,9 +3,12 @@ import { html, Component } from "./html.js";
 import { num } from "../text.js";
 
 /**
- * @typedef {{key: string, title: string, cell: (row: any) => any, num?: boolean, sort?: (row: any) => number|string, main?: boolean, wide?: boolean, hint?: string}} Column
+ * @template Row
+ * @typedef {{key: string, title: string, cell: (row: Row) => any, num?: boolean, sort?: (row: Row) => number|string, main?: boolean, wide?: boolean, hint?: string}} Column
+ */
+/**
  * @typedef {{
- *   caption: string, rows: any[], id: (row: any) => string|number, cols: Column[], href?: (row: any) => string, sort?: string, limit?: number, empty?: any,
+ *   caption: string, rows: any[], id: (row: any) => string|number, cols: Column<any>[], href?: (row: any) => string, sort?: string, limit?: number, empty?: any,
  *   picked?: Set<string|number>, onPick?: (picked: Set<string|number>) => void, gone?: Set<string|number>,
  * }} Props
  */
@@ -38,7 +41,7 @@ export class Table extends Component {
     });
   }
 
-  /** @param {Column} col */
+  /** @param {Column<any>} col */
   sortBy(col) {
     const { sort } = this.state, first = col.num ? "-" + col.key : col.key, second = col.num ? col.key : "-" + col.key;
     this.order = [];

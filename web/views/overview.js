@@ -8,16 +8,21 @@ import { dur, num, plural, rate, title } from "../text.js";
 import { columns } from "./types.js";
 import { Table } from "../parts/table.js";
 
+/** @import { Members, Schedule, Type } from "../types/model" */
+/** @typedef {{types: Type[], cluster: Members|null, schedules: Schedule[], ready: string, seldomAt: number}} Data */
+
+/** @type {[string, "submitted_per_s"|"completed_per_s"|"failed_per_s"][]} */
 const rates = [["Submitted", "submitted_per_s"], ["Completed", "completed_per_s"], ["Failed for good", "failed_per_s"]];
+/** @type {(keyof Type["counts"])[]} */
 const shownStatuses = ["pending", "claimed", "scheduled", "blocked", "running", "failed"];
 
-/** @param {any[]} types @param {(type: any) => number} of */
+/** @param {Type[]} types @param {(type: Type) => number} of */
 const sum = (types, of) => types.reduce((total, type) => total + of(type), 0);
 
 /** How old an answer may be that changes seldom. */
 const seldom = 10000;
 
-/** What wants to be looked at, worst first: {tone, text, to, query}. @param {any} data */
+/** What wants to be looked at, worst first. @param {Data} data */
 function attention({ types, cluster, schedules, ready }) {
   /** @type {{tone: string, what: any, to?: string, query?: any, why: string}[]} */
   const out = [];
@@ -39,7 +44,7 @@ function attention({ types, cluster, schedules, ready }) {
   return out.sort((a, b) => (a.tone === b.tone ? 0 : a.tone === "bad" ? -1 : 1));
 }
 
-/** @param {any} props */
+/** @param {{data: Data}} props */
 function Attention({ data }) {
   const found = attention(data), shown = found.slice(0, 10);
   return html`<${Card} title="Needs attention">
@@ -49,19 +54,19 @@ function Attention({ data }) {
   <//>`;
 }
 
-/** @param {any} props */
+/** @param {{cluster: Members|null, ready: string}} props */
 function Cluster({ cluster, ready }) {
   if (!cluster) return html`<${Stat} label="This node" value=${state.session?.node_id ?? ""} sub=${ready || "knows a leader and has caught up"} tone=${ready ? "bad" : ""} />`;
-  const well = cluster.nodes.filter((/** @type {any} */ node) => node.healthy).length, all = cluster.nodes.length;
+  const well = cluster.nodes.filter((node) => node.healthy).length, all = cluster.nodes.length;
   return html`<${Stat} to="/cluster" label="Leader" value=${cluster.leader || "none"} tone=${cluster.leader ? "" : "bad"} sub=${`term ${num(cluster.term)}`} />
-    <${Stat} to="/cluster" label="Nodes well" value=${`${well} of ${all}`} tone=${well < all ? "bad" : ""} sub=${[...new Set(cluster.nodes.map((/** @type {any} */ node) => node.version))].join(", ")} />`;
+    <${Stat} to="/cluster" label="Nodes well" value=${`${well} of ${all}`} tone=${well < all ? "bad" : ""} sub=${[...new Set(cluster.nodes.map((node) => node.version))].join(", ")} />`;
 }
 
-/** @param {any} props */
+/** @param {{data: Data}} props */
 function Body({ data }) {
   const { types, cluster, ready } = data;
-  const count = (/** @type {string} */ status) => sum(types, (type) => type.counts[status]);
-  const oldest = Math.max(0, ...types.map((/** @type {any} */ type) => type.oldest_pending_age_ms ?? 0));
+  const count = (/** @type {keyof Type["counts"]} */ status) => sum(types, (type) => type.counts[status]);
+  const oldest = Math.max(0, ...types.map((type) => type.oldest_pending_age_ms));
   if (!types.length) {
     return html`<div class="stats"><${Cluster} ...${data} /></div><${Card}><${Empty} title="No tasks yet">
       <p>Submit the first:</p>
@@ -69,7 +74,7 @@ function Body({ data }) {
       <${Code}>${`claimq submit --task-type mail --params '{"to":"ann@example.org"}'`}<//>
     <//><//>`;
   }
-  const top = [...types].filter((type) => type.counts.pending).sort((a, b) => (b.oldest_pending_age_ms ?? 0) - (a.oldest_pending_age_ms ?? 0)).slice(0, 10);
+  const top = [...types].filter((type) => type.counts.pending).sort((a, b) => b.oldest_pending_age_ms - a.oldest_pending_age_ms).slice(0, 10);
   return html`
     <div class="stats">
       ${shownStatuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status }} value=${html`<${Num} n=${count(status)} />`} tone=${status === "failed" && count(status) ? "bad" : ""} />`)}
@@ -81,7 +86,7 @@ function Body({ data }) {
     </div>
     <${Attention} data=${data} />
     ${top.length > 0 && html`<${Card} title="Waiting longest" tools=${html`<${Link} to="/types">All ${plural(types.length, "type")}<//>`}>
-      <${Table} caption="Types whose oldest task waits longest" rows=${top} id=${(/** @type {any} */ type) => type.task_type} href=${(/** @type {any} */ type) => "#" + path("types", type.task_type)} cols=${columns} sort="-oldest" />
+      <${Table} caption="Types whose oldest task waits longest" rows=${top} id=${(/** @type {Type} */ type) => type.task_type} href=${(/** @type {Type} */ type) => "#" + path("types", type.task_type)} cols=${columns} sort="-oldest" />
     <//>`}`;
 }
 
@@ -100,7 +105,7 @@ export default {
         get("^/readyz").then(() => "", (error) => error.message),
       ]).then(([cluster, schedules, ready]) => ({ cluster, schedules, ready, seldomAt: Date.now() })),
     ]);
-    if (rare.cluster) set({ members: rare.cluster.nodes.filter((/** @type {any} */ node) => node.http_addr) });
+    if (rare.cluster) set({ members: rare.cluster.nodes.filter((/** @type {Members["nodes"][0]} */ node) => node.http_addr) });
     return { ...rare, types };
   },
   Body,

@@ -10,41 +10,46 @@ import { rawField } from "../raw.js";
 import { state } from "../store.js";
 import { dur, ended, num, plural } from "../text.js";
 
+/** @import { Attempt, Event, FinalizationAttempt, Reason as AReason, Reasons, Step, Task } from "../types/model" */
+/** @import { Column } from "../parts/table.js" */
+/** @typedef {{task: Task, why: Reasons|null, tries: FinalizationAttempt[]|null, events: Event[], at: number, params?: string, result?: string, progress?: string, missing?: undefined}|{missing: true, events: Event[]}} Data */
+
 /** Shows a field only if there is something. @param {string} name @param {any} value */
 const fact = (name, value) => value !== undefined && value !== null && value !== "" && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`;
 
-/** A reason in the server's words, with links to what it names. @param {{reason: any}} props */
+/** A reason in the server's words, with links to what it names. @param {{reason: AReason}} props */
 const Reason = ({ reason: { code, message, run_at: runAt, steps, id, holders, at, last_asked_at: asked } }) => html`<li><span class="grow"><b>${message || code}</b>
   ${runAt && html` <${Time} at=${runAt} />`}
   ${steps && html` <span class="soft">${steps.join(", ")}</span>`}
   ${id && html` <${Link} to=${path("tasks", id)}>task ${id}<//>`}
   ${at && html` <${Time} at=${at} />`}
   ${asked && html` <${Time} at=${asked} />`}
-  ${holders && html` ${holders.slice(0, 10).map((/** @type {any} */ one) => html`<span key=${one.task_id}><${Link} to=${path("tasks", one.task_id)}>${one.task_id}<//> <span class="soft">${one.worker_id}</span> </span>`)}`}
+  ${holders && html` ${holders.slice(0, 10).map((one) => html`<span key=${one.task_id}><${Link} to=${path("tasks", one.task_id)}>${one.task_id}<//> <span class="soft">${one.worker_id}</span> </span>`)}`}
 </span></li>`;
 
-/** @param {{why: any, task: any, heading?: any}} props */
+/** @param {{why: Reasons|null, task: Task, heading?: any}} props */
 export function Why({ why, task, heading = "Why it is not running" }) {
   if (!why || ended.includes(task.status) || task.status === "claimed" || task.status === "running") return null;
-  const queued = why.reasons.some((/** @type {any} */ reason) => reason.code === "queued");
+  const queued = why.reasons.some((reason) => reason.code === "queued");
   return html`<${Card} title=${heading}>
-    <ul class="list">${why.reasons.map((/** @type {any} */ reason) => html`<${Reason} key=${reason.code} reason=${reason} />`)}</ul>
+    <ul class="list">${why.reasons.map((reason) => html`<${Reason} key=${reason.code} reason=${reason} />`)}</ul>
     ${why.ahead !== null && !queued && html`<p class="soft">${why.ahead === 0 ? "It is the next of its type." : `${plural(why.ahead, "task")} of its type ${why.ahead === 1 ? "comes" : "come"} first.`}</p>`}
   <//>`;
 }
 
-/** @param {{task: any, at: number}} props */
+/** @param {{task: Task, at: number}} props */
 function Held({ task, at }) {
-  if (task.status !== "claimed") return null;
-  const whole = Math.max(Date.parse(task.lease_expires_at) - Date.parse(task.claimed_at), task.lease_remaining_ms, 1);
-  return html`<${Card} title=${html`Held by <${Link} to=${path("workers", task.worker_id)}>${task.worker_id}<//>`}>
-    <${Bar} part=${task.lease_remaining_ms / whole} label="What is left of the lease" tone=${task.lease_remaining_ms < whole / 5 ? "warn" : ""} />
-    <p class="soft"><${Countdown} left=${task.lease_remaining_ms} whole=${whole} at=${at} />; attempt ${num(task.attempts)}, token ${task.claim_token}, claimed <${Time} at=${task.claimed_at} /></p>
+  const { worker_id: worker, claimed_at: from, lease_expires_at: until, lease_remaining_ms: left } = task;
+  if (!worker || !from || !until || left === null) return null;
+  const whole = Math.max(Date.parse(until) - Date.parse(from), left, 1);
+  return html`<${Card} title=${html`Held by <${Link} to=${path("workers", worker)}>${worker}<//>`}>
+    <${Bar} part=${left / whole} label="What is left of the lease" tone=${left < whole / 5 ? "warn" : ""} />
+    <p class="soft"><${Countdown} left=${left} whole=${whole} at=${at} />; attempt ${num(task.attempts)}, token ${task.claim_token}, claimed <${Time} at=${from} /></p>
     ${task.cancel_requested && html`<${Note} tone="warn">A cancel was asked. Its worker learns it with its next extend; what it completes counts.<//>`}
   <//>`;
 }
 
-/** @type {import("../parts/table.js").Column[]} */
+/** @type {Column<Attempt>[]} */
 const attemptColumns = [
   { key: "worker", title: "Worker", main: true, cell: (attempt) => attempt.worker_id },
   { key: "token", title: "Token", num: true, cell: (attempt) => attempt.claim_token },
@@ -54,7 +59,7 @@ const attemptColumns = [
   { key: "error", title: "Error", wide: true, cell: (attempt) => (attempt.error ? html`<span class="pre">${attempt.error}</span>` : html`<span class="soft nil">–</span>`) },
 ];
 
-/** @type {import("../parts/table.js").Column[]} */
+/** @type {Column<Step>[]} */
 const stepColumns = [
   { key: "step", title: "Step", main: true, cell: (step) => step.step },
   { key: "status", title: "Status", cell: (step) => html`<${Status} status=${step.status} />` },
@@ -63,7 +68,7 @@ const stepColumns = [
   { key: "error", title: "Error", wide: true, cell: (step) => step.error ?? html`<span class="soft nil">–</span>` },
 ];
 
-/** @param {any} props */
+/** @param {{data: Data}} props */
 function Body({ data }) {
   if (data.missing) {
     return html`<${Card}><${Empty} title="There is no such task, or it was removed"><p>An ended task goes when its retention is over.</p><//><//>
@@ -80,13 +85,13 @@ function Body({ data }) {
     <${Held} task=${task} at=${at} />
     ${task.error && html`<${Card} title=${task.status === "failed" ? "Why it failed" : "Its last error"} tools=${html`<${Copy} text=${task.error} />`}><pre class="error" tabindex="0">${task.error}</pre><//>`}
     ${progress !== undefined && html`<${Payload} title="Progress" raw=${progress} name=${slug + "-progress"} />`}
-    ${task.steps && html`<${Card} title="Steps"><${Table} caption="Steps" rows=${task.steps} id=${(/** @type {any} */ step) => step.id} href=${(/** @type {any} */ step) => "#" + path("tasks", step.id)} cols=${stepColumns} /><//>`}
+    ${task.steps && html`<${Card} title="Steps"><${Table} caption="Steps" rows=${task.steps} id=${(/** @type {Step} */ step) => step.id} href=${(/** @type {Step} */ step) => "#" + path("tasks", step.id)} cols=${stepColumns} /><//>`}
     <div class="grid">
       ${(params !== undefined || task.payload) && html`<${Payload} title="Params" raw=${params} base64=${task.payload} name=${slug + "-params"} hidden=${!state.settings.params} />`}
       ${(result !== undefined || task.result_payload) && html`<${Payload} title="Result" raw=${result} base64=${task.result_payload} name=${slug + "-result"} hidden=${!state.settings.params} />`}
     </div>
-    ${task.attempts_log?.length > 0 && html`<${Card} title="Attempts"><${Table} caption="Attempts, newest first" rows=${[...task.attempts_log].reverse()} id=${(/** @type {any} */ attempt) => attempt.claim_token} cols=${attemptColumns} /><//>`}
-    ${tries?.length > 0 && html`<${Card} title="Claims for its finalization"><ul class="list">${tries.map((/** @type {any} */ one, /** @type {number} */ i) => html`<li key=${i}><${Time} at=${one.attempted_at} /><b>${one.processor_id}</b><span>${one.message}</span></li>`)}</ul><//>`}
+    ${task.attempts_log && task.attempts_log.length > 0 && html`<${Card} title="Attempts"><${Table} caption="Attempts, newest first" rows=${[...task.attempts_log].reverse()} id=${(/** @type {Attempt} */ attempt) => attempt.claim_token} cols=${attemptColumns} /><//>`}
+    ${tries && tries.length > 0 && html`<${Card} title="Claims for its finalization"><ul class="list">${tries.map((one, i) => html`<li key=${i}><${Time} at=${one.attempted_at} /><b>${one.processor_id}</b><span>${one.message}</span></li>`)}</ul><//>`}
     <${Card} title="About it"><dl class="facts">
       ${fact("Priority", num(task.priority))}
       ${fact("Labels", task.labels && html`<${Labels} labels=${task.labels} />`)}
@@ -106,7 +111,7 @@ function Body({ data }) {
     <${Events} events=${events} />`;
 }
 
-/** @param {{events: any[]}} props */
+/** @param {{events: Event[]}} props */
 const Events = ({ events }) => html`<${Card} title="What happened">${events.length
   ? html`<ol class="timeline">${[...events].reverse().map((event) => html`<li key=${event.index + "." + event.sub}><${Time} at=${event.time} /><b>${event.event.replaceAll("_", " ")}</b><span class="soft">${event.worker_id && html`${event.worker_id}, attempt ${event.attempt ?? "–"} `}<span class="pre">${event.message}</span></span></li>`)}</ol>`
   : html`<p class="soft">The trail keeps nothing of it any more.</p>`}<//>`;
@@ -114,7 +119,7 @@ const Events = ({ events }) => html`<${Card} title="What happened">${events.leng
 /** A time for a field of a form, in this browser's zone. @param {string|undefined} at */
 const local = (at) => (at ? new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60000).toISOString().slice(0, 19) : "");
 
-/** @param {any} task */
+/** @param {Task} task */
 const change = (task) =>
   form({
     title: `Change task ${task.id}`,
@@ -137,7 +142,7 @@ const change = (task) =>
     },
   });
 
-/** Retries it; where attempts are used up or its key is taken, says what can be done. @param {any} task @param {any} [body] */
+/** Retries it; where attempts are used up or its key is taken, says what can be done. @param {Task} task @param {any} [body] */
 async function retry(task, body = {}) {
   try {
     await act(`Task ${task.id} retried`, "POST", "/tasks" + path(task.id) + "/retry", body);
@@ -154,10 +159,10 @@ async function retry(task, body = {}) {
   }
 }
 
-/** @param {any} shown */
+/** @param {{data: Data}} shown */
 function tools({ data }) {
+  if (data.missing) return null;
   const { task } = data;
-  if (!task) return null;
   const at = "/tasks" + path(task.id), over = ended.includes(task.status);
   return html`
     ${(task.status === "failed" || task.status === "cancelled") && html`<${Act} role="producer" kind="primary" onClick=${() => retry(task)}>Retry<//>`}

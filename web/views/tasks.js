@@ -10,6 +10,8 @@ import { go, href, path, setQuery } from "../routes.js";
 import { state } from "../store.js";
 import { num, plural, statuses, title } from "../text.js";
 
+/** @import { Task } from "../types/model" */
+
 const rows = 50;
 /** How many pages a list looks at by itself: a page is 10,000 tasks. */
 const pagesAtOnce = 20;
@@ -56,7 +58,7 @@ const meaning = (query) => words.flatMap(({ word }) => (query[word] ? query[word
 const actionsOf = (status) =>
   status === "failed" || status === "cancelled" ? ["retry", "delete"] : status === "completed" ? ["delete"] : status ? ["cancel"] : ["retry", "cancel", "delete"];
 
-/** @type {import("../parts/table.js").Column[]} */
+/** @type {import("../parts/table.js").Column<Task>[]} */
 const columns = [
   { key: "id", title: "Id", main: true, cell: (task) => num(task.id).replaceAll(",", "\u202f") },
   { key: "status", title: "Status", cell: (task) => html`<${Status} status=${task.status} cancel=${task.cancel_requested} />` },
@@ -103,7 +105,7 @@ class Body extends Component {
         <button type="button" class="button quiet" onClick=${() => (picked = new Set(), this.setState({}))}>Clear</button></div>`}
       <${Card}>
         ${news > 0 && html`<p class="row"><button type="button" class="button primary" onClick=${reload}>${num(news)}${news === rows ? " or more" : ""} new</button></p>`}
-        <${Table} caption=${filtered ? `Tasks with ${filtered}` : "All tasks"} rows=${shown} id=${(/** @type {any} */ task) => task.id} href=${(/** @type {any} */ task) => "#" + path("tasks", task.id)} cols=${columns}
+        <${Table} caption=${filtered ? `Tasks with ${filtered}` : "All tasks"} rows=${shown} id=${(/** @type {Task} */ task) => task.id} href=${(/** @type {Task} */ task) => "#" + path("tasks", task.id)} cols=${columns}
           picked=${picked} onPick=${may("producer") ? undefined : (/** @type {Set<string|number>} */ to) => (picked = to, this.setState({}))} gone=${gone}
           empty=${!cursor && !scanning && html`<${Empty} title=${filtered ? "Nothing matches these filters" : "No tasks"}>${filtered && html`<button type="button" class="button" onClick=${() => this.filter({})}>Clear the filters</button>`}<//>`} />
         <div class="row spread">
@@ -133,11 +135,11 @@ function tools({ query }) {
 }
 
 /** What is shown of what was found: rows stay where they are; what is new waits above, what does not match any more is greyed.
- * @param {any[]} found @param {any} before @param {boolean} whole whether found are all there are */
+ * @param {Task[]} found @param {{rows: Task[]}} before @param {boolean} whole whether found are all there are */
 function merge(found, before, whole) {
   const now = new Map(found.map((task) => [task.id, task])), lowest = whole ? 0 : Math.min(...now.keys());
   const gone = new Set(), known = new Set();
-  const rows = before.rows.map((/** @type {any} */ task) => {
+  const rows = before.rows.map((task) => {
     known.add(task.id);
     if (!now.has(task.id) && task.id >= lowest) gone.add(task.id);
     return now.get(task.id) ?? task;
@@ -152,7 +154,7 @@ export default {
   every: (data) => (data?.pages > 1 ? 30000 : 5000),
   async load({ get, query, data, anew, amend }) {
     if (state.me?.task_types && !query.type) return { rows: [], gone: new Set(), news: 0, cursor: null };
-    /** @type {any[]} */
+    /** @type {Task[]} */
     const found = [];
     let cursor = query.cursor ?? "", pages = 0, all = data?.all ?? 0;
     do {

@@ -9,13 +9,15 @@ import { state } from "../store.js";
 import { dur, num, parseDur, rate, statuses, title, typedDur } from "../text.js";
 import { Why } from "./task.js";
 
+/** @import { Event, Reasons, Task, Type } from "../types/model" */
+
 /** How many claims are shown. */
 const claims = 20;
 
-/** @param {any} backoff */
+/** @param {NonNullable<Type["backoff"]>} backoff */
 const backoffWords = ({ initial_ms: initial, factor, max_ms: max, jitter }) => `${dur(initial)} × ${factor} up to ${dur(max)}${jitter ? `, jitter ${jitter}` : ""}`;
 
-/** Each setting: name, label, how it is shown, how it is typed and read. @type {{name: string, label: string, hint: string, show: (value: any) => any, typed: (value: any) => string, read: (text: string) => any}[]} */
+/** Each setting: name, label, how it is shown, how it is typed and read. @type {{name: "max_claimed"|"rate_limit"|"lease_ms"|"max_attempts"|"retention_ms"|"backoff", label: string, hint: string, show: (value: any) => any, typed: (value: any) => string, read: (text: string) => any}[]} */
 const settings = [
   { name: "max_claimed", label: "At most claimed", hint: "At one time; empty: no limit.", show: num, typed: (n) => String(n ?? ""), read: Number },
   { name: "rate_limit", label: "Claims a second", hint: "Empty: no limit.", show: rate, typed: (n) => String(n ?? ""), read: Number },
@@ -32,12 +34,12 @@ const settings = [
   },
 ];
 
-/** What of a form differs from the type. @param {any} type @param {Record<string, string>} values */
+/** What of a form differs from the type. @param {Type} type @param {Record<string, string>} values */
 function changed(type, values) {
   return settings.filter(({ name, typed }) => values[name].trim() !== typed(type[name])).map((setting) => ({ ...setting, to: values[setting.name].trim() ? setting.read(values[setting.name]) : null }));
 }
 
-/** @param {any} type */
+/** @param {Type} type */
 const edit = (type) =>
   form({
     title: `Settings of ${type.task_type}`, yes: "Save", wide: true,
@@ -53,7 +55,7 @@ const edit = (type) =>
     },
   });
 
-/** @type {import("../parts/table.js").Column[]} */
+/** @type {import("../parts/table.js").Column<Task>[]} */
 const claimColumns = [
   { key: "id", title: "Id", main: true, cell: (task) => task.id },
   { key: "worker", title: "Worker", wide: true, cell: (task) => task.worker_id },
@@ -62,7 +64,7 @@ const claimColumns = [
   { key: "attempts", title: "Attempt", num: true, cell: (task) => num(task.attempts) },
 ];
 
-/** @param {any} props */
+/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, last?: Event}, params: Record<string, string>}} props */
 function Body({ data, params }) {
   const { type, held, head, why, last } = data, { name } = params;
   if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
@@ -72,7 +74,7 @@ function Body({ data, params }) {
       ${statuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status, type: name }} value=${html`<${Num} n=${type.counts[status]} />`} tone=${status === "failed" && type.counts.failed ? "bad" : ""} />`)}
     </div>
     <div class="stats">
-      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.oldest_pending_age_ms} />`} />
+      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} />`} />
       <${Stat} label="Submitted" value=${rate(type.submitted_per_s)} sub="over the last minute" />
       <${Stat} label="Completed" value=${rate(type.completed_per_s)} sub="over the last minute" />
       <${Stat} label="Failed for good" value=${rate(type.failed_per_s)} sub="over the last minute" tone=${type.failed_per_s ? "bad" : ""} />
@@ -86,10 +88,10 @@ function Body({ data, params }) {
       </dl>
       ${last && html`<p class="small soft">Changed <${Time} at=${last.time} />${last.message.includes(" by ") && last.message.slice(last.message.lastIndexOf(" by "))}</p>`}
     <//>
-    ${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id=${(/** @type {any} */ task) => task.id} href=${(/** @type {any} */ task) => "#" + path("tasks", task.id)} cols=${claimColumns} /><//>`}`;
+    ${held.length > 0 && html`<${Card} title="Held now, longest first" tools=${type.counts.claimed > held.length && html`<${Link} to="/tasks" query=${{ status: "claimed", type: name }}>All ${num(type.counts.claimed)}<//>`}><${Table} caption="Claims" rows=${held} id=${(/** @type {Task} */ task) => task.id} href=${(/** @type {Task} */ task) => "#" + path("tasks", task.id)} cols=${claimColumns} /><//>`}`;
 }
 
-/** @param {any} shown */
+/** @param {{data: {type?: Type}}} shown */
 function tools({ data: { type } }) {
   if (!type) return null;
   return html`<${Act} role="operator" kind=${type.paused ? "primary" : ""} onClick=${() => act(type.paused ? `${type.task_type} goes on` : `${type.task_type} is paused`, "PATCH", "/types" + path(type.task_type), { paused: !type.paused })}>${type.paused ? "Resume" : "Pause"}<//>
@@ -103,7 +105,7 @@ export default {
   every: 2000,
   async load({ get, params: { name }, data, anew }) {
     const fresh = !anew && data && Date.now() - data.seldomAt < 10000;
-    const type = get("/types").then(({ body }) => body.types.find((/** @type {any} */ one) => one.task_type === name));
+    const type = get("/types").then(({ body }) => body.types.find((/** @type {Type} */ one) => one.task_type === name));
     if (fresh) return { ...data, type: await type };
     const [held, first, changes] = await Promise.all([
       get("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ body }) => body.tasks),
@@ -113,8 +115,8 @@ export default {
     const why = first ? (await get("/tasks" + path(first.id) + "/why")).body : null;
     return {
       type: await type, head: first, why, seldomAt: Date.now(),
-      held: held.sort((/** @type {any} */ a, /** @type {any} */ b) => Date.parse(a.claimed_at) - Date.parse(b.claimed_at)),
-      last: changes.findLast((/** @type {any} */ event) => event.message === name || event.message.startsWith(name + " ")),
+      held: held.sort((/** @type {Task} */ a, /** @type {Task} */ b) => Date.parse(a.claimed_at ?? "") - Date.parse(b.claimed_at ?? "")),
+      last: changes.findLast((/** @type {Event} */ event) => event.message === name || event.message.startsWith(name + " ")),
     };
   },
   tools,
