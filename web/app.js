@@ -141,12 +141,12 @@ class Page extends Component {
               return html`<a key=${path} href=${href(path)} aria-current=${here ? "page" : undefined}>${name}</a>`;
             })}
           </nav>
-          <footer class=${menu ? "open" : ""}>
+          <div id="foot" class=${menu ? "open" : ""}>
             <button type="button" class="button quiet" onClick=${settings}>Settings</button>
             <button type="button" class="button quiet" onClick=${help}>Help <kbd>?</kbd></button>
             <p class="small soft">${session?.login && me ? html`${me.name}<br />${me.roles.join(", ")}<br /><button type="button" class="link" onClick=${logOut}>Log out</button>` : session?.open ? "No keys: everybody may do everything" : ""}</p>
             <p class="small soft">${session && html`${view.node || session.node_id}, version ${session.version}${view.index > 0 && html`<br />as of index ${num(view.index)}`}`}</p>
-          </footer>
+          </div>
         </header>
         <div class="content"><main id="main"><${Banners} /><${Main} /></main></div>
       </div>
