@@ -107,7 +107,13 @@ async function call(method, path, query, options) {
         await login();
         continue;
       }
-      if (error.status === 429) pace(error.message + ". " + error.advice);
+      if (error.status === 429) {
+        pace(error.message + ". The page asks less often.");
+        if (method === "GET") {
+          await new Promise((later) => setTimeout(later, error.retryAfter * 1000));
+          continue;
+        }
+      }
       if (error.code === "no_leader" && !state.noLeader) set({ noLeader: { since: Date.now(), text: error.message } });
       throw error;
     }
