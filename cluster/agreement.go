@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func (c *comparison) accord(voters []raft.Server) (a accord, majority string) {
 // differing returns the members that have another chain than the leader, sorted.
 func (c *comparison) differing() []string {
 	var uuids []string
-	for _, uuid := range sortedKeys(c.chains) {
+	for _, uuid := range slices.Sorted(maps.Keys(c.chains)) {
 		if c.chains[uuid] != c.at.String() {
 			uuids = append(uuids, uuid)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
@@ -55,7 +56,7 @@ type peerStatus struct {
 	Hint lease.Hint `json:"hint"`
 
 	// wall is what the asker makes of WallNS, against its own clock.
-	wall wallReading
+	wall clocks.Reading
 }
 
 func (n *Node) registerCalls() {

@@ -1,24 +1,15 @@
 package cluster
 
 import (
-	"time"
-
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
 
 // ClockSource is where a node takes its time from. Tests inject one.
 type ClockSource = lease.ClockSource
-
-// systemClock is the machine's clocks.
-type systemClock struct{ start time.Time }
-
-func (c *systemClock) Wall() int64 { return time.Now().UnixNano() }
-
-// Mono relies on start's monotonic reading.
-func (c *systemClock) Mono() time.Duration { return time.Since(c.start) }
 
 // laterOf returns the later of each clock.
 func laterOf(a, b fsm.Stamp) fsm.Stamp {
@@ -63,7 +54,7 @@ func (n *Node) termOf(index uint64) uint64 {
 // noteWall notes the wall clock of a member that has answered.
 func (l *leadership) noteWall(id raft.ServerID, status *peerStatus) {
 	if status.WallNS != 0 {
-		l.wallClocks.note(id, status.wall)
+		l.wallClocks.Note(id, status.wall)
 	}
 }
 
@@ -72,12 +63,12 @@ func (l *leadership) noteWall(id raft.ServerID, status *peerStatus) {
 func (l *leadership) followWalls() {
 	n := l.node
 	now := n.clock.Mono()
-	l.wallClocks.noteOwn(raft.ServerID(n.uuid), readWall(n.cfg.NodeID, n.clock.Wall(), now, 0))
+	l.wallClocks.NoteOwn(raft.ServerID(n.uuid), clocks.Read(n.cfg.NodeID, n.clock.Wall(), now, 0))
 	voters, _ := n.clockVoters()
-	majority, ok := l.wallClocks.majority(now, voters)
+	majority, ok := l.wallClocks.Majority(now, voters)
 	l.clock.SetMajority(majority, ok)
 	if own, ok := l.clock.Ahead(); ok {
-		l.wallClocks.judge(majority, own)
+		l.wallClocks.Judge(majority, own)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
@@ -55,7 +56,7 @@ func TestClocks_startFromHints(t *testing.T) {
 				}
 				return json.Marshal(peerStatus{Record: fsm.NodeRecord{UUID: addr}, Hint: hint})
 			}
-			l := &leadership{node: n, term: term, wallClocks: newWallClocks(n.logger), ctx: t.Context()}
+			l := &leadership{node: n, term: term, wallClocks: clocks.NewWalls(n.logger), ctx: t.Context()}
 			others := []raft.Server{{ID: "n2", Address: "n2"}, {ID: "n3", Address: "n3"}}
 			l.startClocks([]raft.ServerID{"n1", "n2", "n3"}, others)
 			if got := l.clock.Now().U; got != test.want {

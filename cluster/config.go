@@ -13,6 +13,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
+	"github.com/claimq/claimq/internal/memory"
 )
 
 // Config is what a node is opened with. Fill DefaultConfig's value and Open
@@ -288,3 +289,8 @@ const (
 	// more.
 	appendEntriesMax = 16
 )
+
+// DefaultMemoryLimit returns the MemoryLimit that 0 stands for, in bytes: half
+// of what this process may use, for restoring a snapshot needs room beside the
+// state.
+func DefaultMemoryLimit() int64 { return int64(memory.Total() / 2) }

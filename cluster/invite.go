@@ -1,14 +1,18 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
@@ -27,14 +31,6 @@ type whoAnswer struct {
 	Record fsm.NodeRecord `json:"record"`
 	// Waits: it has no data, and no cluster yet.
 	Waits bool `json:"waits"`
-}
-
-// admission tells a node that it is a member now.
-type admission struct {
-	UUID      string `json:"uuid"` // whom it is for
-	ClusterID string `json:"cluster_id"`
-	// Members are the members, who tells of it first.
-	Members []storage.Introducer `json:"members"`
 }
 
 // JoinNode makes the running node named nodeID, whose peer port is at peerAddr,
@@ -66,7 +62,7 @@ func (n *Node) JoinNode(ctx context.Context, nodeID, peerAddr string, voter bool
 		return err
 	}
 	if err := n.admitLocked(ctx, l, record); err != nil {
-		var refusal *joinRefusal
+		var refusal *joining.Refusal
 		if errors.As(err, &refusal) {
 			return &fsm.MembershipRefused{Reason: refusal.Text, Advice: "Then repeat this call"}
 		}
@@ -145,7 +141,7 @@ func (n *Node) askWhoIsAt(ctx context.Context, addr string) (who whoAnswer, err 
 // caller has locked the membership. A *joinRefusal is final.
 func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRecord) error {
 	members, level := n.memberRecords(record)
-	if err := checkJoin(record, members, level); err != nil {
+	if err := joining.Check(record, members, level); err != nil {
 		return err
 	}
 	if record.Nonvoter {
@@ -193,7 +189,7 @@ func (n *Node) tellAdmitted(ctx context.Context, uuid, addr string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, inviteAskTimeout)
 	defer cancel()
-	_, _ = ask[struct{}](ctx, n, addr, peer.CallAdmitted, admission{UUID: uuid, ClusterID: n.dir.Identity().ClusterID, Members: n.introducing()})
+	_, _ = ask[struct{}](ctx, n, addr, peer.CallAdmitted, joining.Admission{UUID: uuid, ClusterID: n.dir.Identity().ClusterID, Members: n.introducing()})
 }
 
 // answerWho says who this node is.
@@ -208,14 +204,14 @@ func (o *opening) serveInvitations(n *Node) {
 		return json.Marshal(whoAnswer{Record: n.record, Waits: true})
 	})
 	o.peers.Handle(peer.CallAdmitted, func(_ context.Context, from peer.Hello, body []byte) ([]byte, error) {
-		a, err := peer.ReadQuestion[admission](body)
+		a, err := peer.ReadQuestion[joining.Admission](body)
 		if err != nil {
 			return nil, err
 		}
 		if a.UUID != n.uuid || a.ClusterID == "" || a.ClusterID != from.ClusterID {
 			return nil, peer.QuestionError("this admission is for another node")
 		}
-		a.Members = introducedBy(storage.Introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
+		a.Members = joining.IntroducedBy(storage.Introducer{UUID: from.UUID, PeerAddr: from.PeerAddr}, a.Members)
 		select {
 		case o.admitted <- a:
 		default: // it has one
@@ -226,7 +222,7 @@ func (o *opening) serveInvitations(n *Node) {
 
 // awaitAdmission waits until an operator makes this node, which has no data and
 // was not told of any cluster, a member of one.
-func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a admission, err error) {
+func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a joining.Admission, err error) {
 	ticker := time.NewTicker(waitLogInterval)
 	defer ticker.Stop()
 	for {
@@ -242,4 +238,47 @@ func (o *opening) awaitAdmission(ctx context.Context, n *Node) (a admission, err
 				ErrNoCluster, o.cfg.DataDir, context.Cause(ctx))
 		}
 	}
+}
+
+// mayJoin returns nil if the node, which is no member yet, may become one without an
+// operator's call: it shows a join token, which is then used. It is called on the
+// leader, with the membership locked. A *joinRefusal is final; another error is tried
+// again by the node that joins.
+func (n *Node) mayJoin(ctx context.Context, record fsm.NodeRecord, token string) error {
+	if token == "" {
+		return fmt.Errorf("an operator has to admit this node: run `claimq cluster join %s %s` against the cluster, or start the node with a join token (--join-token-file)",
+			record.NodeID, record.PeerAddr)
+	}
+	hash := sha256.Sum256([]byte(token))
+	known := false
+	n.fsm.read(func(m *fsm.Machine) {
+		known = slices.ContainsFunc(m.JoinTokens(), func(t *fsm.JoinToken) bool { return bytes.Equal(t.Hash, hash[:]) })
+	})
+	if !known { // nothing is written for whoever guesses
+		return errTokenRefused()
+	}
+	p, err := n.batcher.Propose(ctx, fsm.UseJoinToken{Hash: hash[:], UUID: record.UUID, NodeID: record.NodeID})
+	if err != nil {
+		return fmt.Errorf("use the join token: %w", err)
+	}
+	if p.Result.Code != "" {
+		return errTokenRefused()
+	}
+	return nil
+}
+
+func errTokenRefused() error {
+	return &joining.Refusal{Text: "its join token is unknown, used up, revoked or expired: make another one with `claimq cluster token create`"}
+}
+
+// joinToken returns the join token of a node that joins, "" if it has none.
+func (c *Config) joinToken() (string, error) {
+	if c.JoinToken == nil {
+		return "", nil
+	}
+	token, err := c.JoinToken()
+	if err == nil && len(token) > joining.TokenBytesMax {
+		err = fmt.Errorf("the join token has %d characters, it must have %d or fewer", len(token), joining.TokenBytesMax)
+	}
+	return token, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/batch"
+	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
@@ -46,7 +47,7 @@ type leadership struct {
 	// doubt is why the voters do not let it serve, nil if it is not known that they do not.
 	doubt atomic.Pointer[doubt]
 	// wallClocks are those of the other members, as this node reads them.
-	wallClocks *wallClocks
+	wallClocks *clocks.Walls
 
 	due      *agenda       // of the ticks
 	openings *agenda       // of the types that their rate limit closed
@@ -118,7 +119,7 @@ func (n *Node) beginLeadership(ctx context.Context) *leadership {
 	l.due, l.openings, l.slots = newAgenda(), newAgenda(), newAgenda()
 	l.catching = make(map[raft.ServerID]time.Duration)
 	l.timers = lease.NewTimers()
-	l.wallClocks = newWallClocks(n.logger)
+	l.wallClocks = clocks.NewWalls(n.logger)
 	l.waiters = batch.NewWaiters(batch.WaitersConfig{
 		Batcher: n.batcher, Read: l.read, Claimable: l.claimable, Woken: n.stats.fsm.woken, Max: n.cfg.WaitingClaimsMax,
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -298,7 +299,7 @@ func changeError(change raft.IndexFuture) error {
 
 // admitJoin makes the node that asks a nonvoter, if it shows a join token; it is
 // promoted once it has caught up. A repeat for a member succeeds.
-func (n *Node) admitJoin(ctx context.Context, req joinRequest) (clusterID string, err error) {
+func (n *Node) admitJoin(ctx context.Context, req joining.Request) (clusterID string, err error) {
 	l := n.leader.Load()
 	if l == nil || !l.serves() {
 		return "", errors.New("this node does not lead")
@@ -311,7 +312,7 @@ func (n *Node) admitJoin(ctx context.Context, req joinRequest) (clusterID string
 	defer unlock()
 	record := req.NodeRecord
 	members, level := n.memberRecords(record)
-	if err := checkJoin(record, members, level); err != nil {
+	if err := joining.Check(record, members, level); err != nil {
 		return "", err
 	}
 	record.Nonvoter = false // its own word does not count

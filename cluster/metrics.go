@@ -367,11 +367,11 @@ func (l *leadership) collectClocks(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(clockFollowedDesc, prometheus.GaugeValue, float64(oneIf(known && lease.Follows(own))))
 	n := l.node
 	voters, _ := n.clockVoters()
-	majority, known := l.wallClocks.majority(n.clock.Mono(), voters)
+	majority, known := l.wallClocks.Majority(n.clock.Mono(), voters)
 	if !known {
 		return
 	}
-	for nodeID, ahead := range l.wallClocks.ahead(majority) {
+	for nodeID, ahead := range l.wallClocks.Ahead(majority) {
 		ch <- prometheus.MustNewConstMetric(clockAheadDesc, prometheus.GaugeValue, ahead.Seconds(), nodeID)
 	}
 }

@@ -14,9 +14,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/claimq/claimq/cluster/batch"
+	"github.com/claimq/claimq/cluster/clocks"
+	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/internal/memory"
 )
 
 // handoverTimeout bounds how long a leader that stops tries to hand its leadership
@@ -64,7 +67,7 @@ type Node struct {
 	dir    *storage.Dir
 	stores *storage.Stores
 	peers  *peer.Port
-	gate   *voteGate
+	gate   *confirm.VoteGate
 	// introducers are the members by the word of who made this node one; see acquaintances.
 	// Set before Raft runs.
 	introducers []raft.Server
@@ -145,7 +148,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		restoring:  make(chan struct{}, 1),
 	}
 	if n.clock == nil {
-		n.clock = newSystemClock()
+		n.clock = clocks.System()
 	}
 	n.record = fsm.NodeRecord{
 		UUID: n.uuid, NodeID: cfg.NodeID, HTTPAddr: cfg.HTTPAdvertise, Version: cfg.Version, Level: fsm.FeatureLevel,
@@ -162,7 +165,7 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 	n.fsm = newRaftFSM(n.clock, cfg.Fatal, &stats.fsm)
 	n.fsm.logger = n.logger
 	n.fsm.beforeCompact = n.keepTrailing
-	n.fsm.restoreRoom = restoreRoom(cfg.MemoryLimit, memoryTotal())
+	n.fsm.restoreRoom = restoreRoom(cfg.MemoryLimit, memory.Total())
 	n.batcher = n.newBatcher(n.applyEntry)
 	// Of a restore that is under way here, the results are awaited, too.
 	n.fsm.awaited = func() bool { return n.batcher.Awaits() || len(n.restoring) > 0 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
@@ -87,7 +88,7 @@ func majorityWallOf(servers []raft.Server, statuses []peerStatus) *lease.Wall {
 		}
 		voters++
 		if statuses[i].WallNS != 0 {
-			walls = append(walls, statuses[i].wall.wall)
+			walls = append(walls, statuses[i].wall.Wall)
 		}
 	}
 	majority, ok := lease.MajorityWall(walls, voters)
@@ -99,11 +100,11 @@ func majorityWallOf(servers []raft.Server, statuses []peerStatus) *lease.Wall {
 
 // clockOf returns how many milliseconds a wall clock is ahead of the majority's, nil if
 // that is not known, and what is to be done about it, "" if nothing.
-func clockOf(r wallReading, majority *lease.Wall) (aheadMS *int64, problem string) {
-	if r.nodeID == "" || majority == nil {
+func clockOf(r clocks.Reading, majority *lease.Wall) (aheadMS *int64, problem string) {
+	if r.NodeID == "" || majority == nil {
 		return nil, ""
 	}
-	ahead, apart := r.ahead(*majority), r.apart(*majority)
+	ahead, apart := r.Ahead(*majority), r.Apart(*majority)
 	ms := ahead.Milliseconds()
 	direction := "ahead of"
 	if ahead < 0 {
@@ -112,7 +113,7 @@ func clockOf(r wallReading, majority *lease.Wall) (aheadMS *int64, problem strin
 	switch off := apart.Round(100 * time.Millisecond); {
 	case !lease.Follows(apart):
 		problem = fmt.Sprintf("its wall clock is %s %s what most voters' show, so times of day do not follow it when it leads: see that NTP sets it", off, direction)
-	case apart > clocksApartMax:
+	case apart > clocks.ApartMax:
 		problem = fmt.Sprintf("its wall clock is %s %s what most voters' show: see that NTP sets it", off, direction)
 	}
 	return &ms, problem

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/lease"
 	"github.com/claimq/claimq/fsm"
 )
@@ -92,15 +93,15 @@ func TestClockOf(t *testing.T) {
 		{"far ahead", 24 * time.Hour, 0, "its wall clock is 24h0m0s ahead of what most voters' show, so times of day do not follow it"},
 		{"far behind", -24 * time.Hour, 0, "its wall clock is 24h0m0s behind what most voters' show, so times of day do not follow it"},
 	} {
-		ms, problem := clockOf(wallReading{nodeID: "n2", wall: majority + lease.Wall(tc.ahead), slack: tc.slack}, &majority)
+		ms, problem := clockOf(clocks.Read("n2", int64(majority)+int64(tc.ahead), -tc.slack, 2*tc.slack), &majority)
 		if ms == nil || *ms != tc.ahead.Milliseconds() || tc.problem == "" && problem != "" || !strings.HasPrefix(problem, tc.problem) {
 			t.Errorf("%s: %v, %q; want %d, %q", tc.name, ms, problem, tc.ahead.Milliseconds(), tc.problem)
 		}
 	}
-	if ms, problem := clockOf(wallReading{nodeID: "n2"}, nil); ms != nil || problem != "" {
+	if ms, problem := clockOf(clocks.Reading{NodeID: "n2"}, nil); ms != nil || problem != "" {
 		t.Errorf("without a majority: %v, %q", ms, problem)
 	}
-	if ms, problem := clockOf(wallReading{}, &majority); ms != nil || problem != "" {
+	if ms, problem := clockOf(clocks.Reading{}, &majority); ms != nil || problem != "" {
 		t.Errorf("of one that was not read: %v, %q", ms, problem)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/confirm"
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
@@ -38,7 +40,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 		n.run()
 		return n, nil
 	}
-	o := &opening{cfg: cfg, admitted: make(chan admission, 1), missed: make(chan peer.Hello, 1), ran: make(chan struct{}), gate: newVoteGate()}
+	o := &opening{cfg: cfg, admitted: make(chan joining.Admission, 1), missed: make(chan peer.Hello, 1), ran: make(chan struct{}), gate: confirm.NewVoteGate()}
 	n, err := o.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, o.undo())
@@ -52,10 +54,10 @@ type opening struct {
 	dir    *storage.Dir
 	stores *storage.Stores
 	peers  *peer.Port
-	gate   *voteGate
+	gate   *confirm.VoteGate
 	// admitted takes the word that an operator has made this node, which waits for
 	// that, a member; capacity 1.
-	admitted chan admission
+	admitted chan joining.Admission
 	// missed takes who dialed this node and meant another one; capacity 1.
 	missed chan peer.Hello
 
@@ -121,7 +123,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if has {
 		o.starting.Lock()
 	} else {
-		o.gate.open() // nobody can have heard of it
+		o.gate.Open() // nobody can have heard of it
 	}
 	// The port before Raft, because nodes without data meet on it.
 	if o.peers, err = peer.Listen(o.peerConfig(n)); err != nil {
@@ -129,10 +131,10 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	}
 	n.record.PeerAddr = o.peers.Addr()
 	meeting := o.meetConfig()
-	serveMeetings(o.peers, meeting)
+	joining.ServeMeetings(o.peers, meeting)
 	serveStarts(o.peers, starts, n.uuid)
 	gated := func() raft.Transport {
-		return newGatedTransport(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), o.gate)
+		return confirm.Gated(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), o.gate)
 	}
 	parts := Parts{Logs: o.stores.Log, Stable: o.stores.Stable, Snapshots: o.stores.Snapshots, Transport: gated()}
 	parts.NewTransport = func() (raft.Transport, error) { return gated(), nil }
@@ -142,7 +144,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	if !has {
 		o.serveInvitations(n)
 		if parts.Servers, err = o.findCluster(ctx, n, meeting); err != nil {
-			return nil, errors.Join(err, closeTransport(parts.Transport))
+			return nil, errors.Join(err, confirm.CloseTransport(parts.Transport))
 		}
 		o.starting.Lock() // from here on this node is not empty
 	}
@@ -155,7 +157,7 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 		err = fmt.Errorf("%w: %w: %s", storage.ErrCorruptSnapshot, err, storage.RejoinAdvice(o.dir.Path()))
 	}
 	if err != nil {
-		return nil, errors.Join(err, closeTransport(parts.Transport))
+		return nil, errors.Join(err, confirm.CloseTransport(parts.Transport))
 	}
 	// Calls and joins last: they ask the node's Raft.
 	o.serve(n)
@@ -163,13 +165,6 @@ func (o *opening) open(ctx context.Context) (*Node, error) {
 	n.start(func() { n.proveStart(n.ctx) })
 	n.run()
 	return n, nil
-}
-
-func closeTransport(t raft.Transport) error {
-	if c, ok := t.(raft.WithClose); ok {
-		return c.Close()
-	}
-	return nil
 }
 
 // self is what this node says of itself when a connection opens.
@@ -245,15 +240,15 @@ func (o *opening) peerConfig(n *Node) peer.Config {
 	}
 }
 
-func (o *opening) meetConfig() meetConfig {
-	return meetConfig{
+func (o *opening) meetConfig() joining.MeetConfig {
+	return joining.MeetConfig{
 		Self:   o.self,
 		List:   o.cfg.InitialCluster,
 		Logger: o.cfg.Logger,
-		State: func() meetState {
+		State: func() joining.MeetState {
 			o.starting.RLock()
 			defer o.starting.RUnlock()
-			var s meetState
+			var s joining.MeetState
 			if n := o.running(); n != nil {
 				for _, server := range n.servers() {
 					s.MemberUUIDs = append(s.MemberUUIDs, string(server.ID))
@@ -268,7 +263,7 @@ func (o *opening) meetConfig() meetConfig {
 // findCluster finds out, for a node without data, which cluster it belongs to,
 // and notes that durably before Raft writes anything. servers is what to
 // bootstrap, nil = nothing.
-func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig) (servers []raft.Server, err error) {
+func (o *opening) findCluster(ctx context.Context, n *Node, meetings joining.MeetConfig) (servers []raft.Server, err error) {
 	var clusterID string
 	var members []storage.Introducer
 	switch {
@@ -285,7 +280,7 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		}
 		servers = []raft.Server{{ID: raft.ServerID(n.uuid), Address: raft.ServerAddress(n.record.PeerAddr)}}
 	case len(o.cfg.InitialCluster) > 0:
-		m, err := meet(ctx, o.peers, meetings)
+		m, err := joining.Meet(ctx, o.peers, meetings)
 		if err != nil {
 			return nil, err
 		}
@@ -302,7 +297,7 @@ func (o *opening) findCluster(ctx context.Context, n *Node, meetings meetConfig)
 		if err != nil {
 			return nil, err
 		}
-		j, err := requestJoin(ctx, o.peers, o.cfg.Join, joinRequest{NodeRecord: n.record, Token: token}, o.admitted, o.cfg.Logger)
+		j, err := joining.Join(ctx, o.peers, o.cfg.Join, joining.Request{NodeRecord: n.record, Token: token}, o.admitted, o.cfg.Logger)
 		if err != nil {
 			return nil, err
 		}
@@ -332,7 +327,7 @@ func (o *opening) checkAlone(ctx context.Context, n *Node) error {
 	case from := <-o.missed:
 		return fmt.Errorf("%w: node %q of cluster %s takes the node at %s for a member that it has had: the data folder of this node is empty or was wiped, and --bootstrap would make a second cluster. "+
 			"It may not take part under its old identity again. Remove the old member first, `claimq cluster remove %s`, and start this node with --join in place of --bootstrap",
-			ErrNotAMember, peer.Printable(from.NodeID), peer.Printable(from.ClusterID), n.record.PeerAddr, n.record.NodeID)
+			joining.ErrNotAMember, peer.Printable(from.NodeID), peer.Printable(from.ClusterID), n.record.PeerAddr, n.record.NodeID)
 	}
 }
 
@@ -348,7 +343,7 @@ func (o *opening) serve(n *Node) {
 			return answer(ctx, body)
 		})
 	}
-	serveJoins(o.peers, joinConfig{
+	joining.ServeJoins(o.peers, joining.JoinConfig{
 		Leader: func() (string, bool) {
 			addr, id := n.raft.LeaderWithID()
 			return string(addr), string(id) == n.uuid

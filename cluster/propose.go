@@ -23,12 +23,6 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 		return fsm.Proposed{}, err
 	}
 	switch c := cmd.(type) {
-	case fsm.Submit:
-		if plantDropWrite {
-			if lie, ok := n.dropWrite(c); ok {
-				return lie, nil
-			}
-		}
 	case fsm.ClaimNext:
 		if p, done, err := n.claimNothing(ctx, c); done {
 			return p, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -119,7 +120,7 @@ func (n *Node) findMembers(ctx context.Context) {
 // startAddrs returns the peer addresses of others that this node was started with.
 func (n *Node) startAddrs() []string {
 	addrs := slices.Clone(n.cfg.Join)
-	for _, nodeID := range sortedKeys(n.cfg.InitialCluster) {
+	for _, nodeID := range slices.Sorted(maps.Keys(n.cfg.InitialCluster)) {
 		if nodeID != n.cfg.NodeID {
 			addrs = append(addrs, n.cfg.InitialCluster[nodeID])
 		}
@@ -150,7 +151,7 @@ func (n *Node) knownAddrs() []string {
 	})
 	if n.peers != nil {
 		others := n.peers.Whereabouts().All()
-		for _, uuid := range sortedKeys(others) {
+		for _, uuid := range slices.Sorted(maps.Keys(others)) {
 			if uuid != n.uuid {
 				add(others[uuid])
 			}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -33,17 +35,17 @@ const (
 // Until ctx ends it goes on telling those that did not answer, and who joins later:
 // whoever was not told could not tell an old copy. One of them may know better, too.
 func (n *Node) proveStart(ctx context.Context) {
-	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.isOpen()) {
+	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.IsOpen()) {
 		return
 	}
 	if err := n.dir.BeginStart(); err != nil {
 		n.cfg.Fatal(err)
 		return
 	}
-	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.isOpen()) {
+	if !n.tellStart(ctx, n.dir.Identity().Start, n.gate.IsOpen()) {
 		return
 	}
-	n.gate.open()
+	n.gate.Open()
 	noted := make(map[string]bool)
 	for pause.For(ctx, startTellInterval) {
 		if !n.unnoted(noted) {
@@ -151,4 +153,40 @@ func (n *Node) oldCopy(s storage.Start, answer startAnswer, addr string) error {
 	return fmt.Errorf("%w: node %s at %s was told of %s: what this node acknowledged and voted since is not in it, so it must not take part. "+
 		"If the newer folder is still there, start the node over that. Else remove the node (`claimq cluster remove %s`), move %s away, and start it again with --join, as a new node",
 		ErrOldCopy, n.nameOfMember(answer.UUID), addr, known, n.cfg.NodeID, n.dir.Path())
+}
+
+// callStart is the name of the call by which a node tells others which start of
+// its folder this is. Who is asked while it starts answers once it knows its members,
+// which no answer is needed for: all nodes may start at once.
+const callStart = "start" // start → startAnswer
+
+// ErrOldCopy is returned when another node knows a later start of this node than its
+// data folder does.
+var ErrOldCopy = errors.New("the data folder is an old copy")
+
+// startAnswer is what a node makes of what it was told.
+type startAnswer struct {
+	UUID string `json:"uuid"` // who answers
+	// Latest is the latest start that the answering node was ever told of: what it
+	// was told now, or one that rules that.
+	Latest storage.Start `json:"latest"`
+	// Whereabouts are the peer addresses that other nodes said they have, by UUID: who
+	// has moved may know of few others where they are now.
+	Whereabouts map[string]string `json:"whereabouts,omitempty"`
+}
+
+// serveStarts answers the calls of nodes that start, as the node self, whose port it
+// is.
+func serveStarts(port *peer.Port, s *storage.Starts, self string) {
+	port.Handle(callStart, func(_ context.Context, from peer.Hello, body []byte) ([]byte, error) {
+		told, err := peer.ReadQuestion[storage.Start](body)
+		if err != nil {
+			return nil, err
+		}
+		latest, err := s.Note(from.UUID, told)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(startAnswer{UUID: self, Latest: latest, Whereabouts: port.Whereabouts().All()})
+	})
 }

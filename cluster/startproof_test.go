@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -70,7 +71,7 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 
 	again, ended := over(t, cfg, cfg.DataDir)
 	newest := openNode(t, again)
-	eventually(t, "the node to vote after its restart", newest.gate.isOpen)
+	eventually(t, "the node to vote after its restart", newest.gate.IsOpen)
 	c.nodes[at] = newest
 	acknowledged := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
 	eventually(t, "it to have what was acknowledged", func() bool { return newest.fsm.applied.Load() >= acknowledged.Index })
@@ -88,7 +89,7 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 		if !errors.Is(err, ErrOldCopy) || !strings.Contains(err.Error(), "claimq cluster remove "+cfg.NodeID) || !strings.Contains(err.Error(), old) {
 			t.Errorf("%v, want an ErrOldCopy that says what to do", err)
 		}
-		if n.gate.isOpen() {
+		if n.gate.IsOpen() {
 			t.Error("an old copy votes")
 		}
 		closeNode(t, n)
@@ -98,7 +99,7 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	moved := copiedFolder(t, cfg.DataDir)
 	again, ended = over(t, cfg, moved)
 	n := openNode(t, again)
-	eventually(t, "a copy of the newest to vote", n.gate.isOpen)
+	eventually(t, "a copy of the newest to vote", n.gate.IsOpen)
 	closeNode(t, n)
 	select {
 	case err := <-ended:
@@ -127,7 +128,7 @@ func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 	closeNode(t, c.nodes[knowsNot])
 	again, _ := over(t, c.cfgs[at], c.cfgs[at].DataDir)
 	newest := openNode(t, again)
-	eventually(t, "the node to vote after its restart", newest.gate.isOpen)
+	eventually(t, "the node to vote after its restart", newest.gate.IsOpen)
 	closeNode(t, newest)
 	closeNode(t, c.nodes[knows])
 
@@ -135,7 +136,7 @@ func TestOpen_oldCopyIsFoundOutLater(t *testing.T) {
 	openNode(t, again)
 	again, ended := over(t, c.cfgs[at], old)
 	passed := openNode(t, again)
-	eventually(t, "the old copy to pass", passed.gate.isOpen)
+	eventually(t, "the old copy to pass", passed.gate.IsOpen)
 	again, _ = over(t, c.cfgs[knows], c.cfgs[knows].DataDir)
 	openNode(t, again)
 	if err := endOf(t, ended); !errors.Is(err, ErrOldCopy) {
@@ -158,80 +159,16 @@ func TestOpen_votesOnceAMajorityHasAnswered(t *testing.T) {
 		nodes = append(nodes, openNode(t, cfg))
 		if len(nodes) == 1 {
 			eventually(t, "it to look for a leader", func() bool { return nodes[0].raft.State() == raft.Candidate })
-			if nodes[0].gate.isOpen() {
+			if nodes[0].gate.IsOpen() {
 				t.Error("a node votes that nobody has answered")
 			}
 		}
 	}
 	leaderOf(t, nodes...)
 	for _, n := range nodes {
-		if !n.gate.isOpen() {
+		if !n.gate.IsOpen() {
 			t.Errorf("%s does not vote", n.NodeID())
 		}
-	}
-}
-
-// Behind a closed gate nothing of an election comes in or goes out; all else does.
-func TestVoteGate(t *testing.T) {
-	t.Parallel()
-	_, there := raft.NewInmemTransport("there")
-	_, here := raft.NewInmemTransport("here")
-	there.Connect("here", here)
-	here.Connect("there", there)
-	gate := newVoteGate()
-	gated := newGatedTransport(here, gate)
-	answer := func(in <-chan raft.RPC, resp any) { rpc := <-in; rpc.Respond(resp, nil) }
-
-	votes := map[string]func(from raft.Transport, to raft.ServerAddress) error{
-		"vote": func(from raft.Transport, to raft.ServerAddress) error {
-			return from.RequestVote("id", to, &raft.RequestVoteRequest{}, &raft.RequestVoteResponse{})
-		},
-		"pre-vote": func(from raft.Transport, to raft.ServerAddress) error {
-			return from.(raft.WithPreVote).RequestPreVote("id", to, &raft.RequestPreVoteRequest{}, &raft.RequestPreVoteResponse{})
-		},
-	}
-	for name, ask := range votes {
-		if err := ask(there, "here"); err == nil || err.Error() != errVoteGate.Error() {
-			t.Errorf("%s: asked: %v", name, err)
-		}
-		if err := ask(gated, "there"); !errors.Is(err, errVoteGate) {
-			t.Errorf("%s: asks: %v", name, err)
-		}
-	}
-	handOver := func() error {
-		return there.TimeoutNow("id", "here", &raft.TimeoutNowRequest{}, &raft.TimeoutNowResponse{})
-	}
-	if err := handOver(); err == nil {
-		t.Error("it takes a leadership")
-	}
-	go answer(gated.Consumer(), &raft.AppendEntriesResponse{Success: true})
-	var appended raft.AppendEntriesResponse
-	if err := there.AppendEntries("id", "here", &raft.AppendEntriesRequest{}, &appended); err != nil || !appended.Success {
-		t.Errorf("it does not follow: %v", err)
-	}
-
-	gate.open()
-	gate.open() // a second time does nothing
-	for name, ask := range votes {
-		resp := any(&raft.RequestVoteResponse{})
-		if name == "pre-vote" {
-			resp = &raft.RequestPreVoteResponse{}
-		}
-		go answer(gated.Consumer(), resp)
-		if err := ask(there, "here"); err != nil {
-			t.Errorf("%s: asked of an open gate: %v", name, err)
-		}
-		go answer(there.Consumer(), resp)
-		if err := ask(gated, "there"); err != nil {
-			t.Errorf("%s: asks of an open gate: %v", name, err)
-		}
-	}
-	go answer(gated.Consumer(), &raft.TimeoutNowResponse{})
-	if err := handOver(); err != nil {
-		t.Errorf("it does not take a leadership: %v", err)
-	}
-	if err := errors.Join(gated.Close(), gated.Close(), there.Close()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -242,9 +179,9 @@ func TestServeStarts_answersWhatIsOnDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := openPort(t, "n2", func(*peer.Config) {})
+	port := porttest.Open(t, "n2", func(*peer.Config) {})
 	serveStarts(port, s, "uuid-2")
-	asker := openPort(t, "n1", func(*peer.Config) {})
+	asker := porttest.Open(t, "n1", func(*peer.Config) {})
 	if answer, err := asker.Call(context.Background(), port.Addr(), callStart, []byte(`{"number":1,"nonce":"a"}`)); err == nil {
 		t.Errorf("answered: %s", answer)
 	}

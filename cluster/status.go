@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -173,7 +174,7 @@ func (n *Node) askStatus(ctx context.Context, s raft.Server, q statusQuestion) (
 	asked := n.clock.Mono()
 	if string(s.ID) == n.uuid {
 		status := n.status(q)
-		status.wall = readWall(n.cfg.NodeID, status.WallNS, asked, 0)
+		status.wall = clocks.Read(n.cfg.NodeID, status.WallNS, asked, 0)
 		return status, nil
 	}
 	var status peerStatus
@@ -188,7 +189,7 @@ func (n *Node) askStatus(ctx context.Context, s raft.Server, q statusQuestion) (
 		return peerStatus{}, err
 	}
 	if status.WallNS != 0 {
-		status.wall = readWall(status.Record.NodeID, status.WallNS, asked, n.clock.Mono()-asked)
+		status.wall = clocks.Read(status.Record.NodeID, status.WallNS, asked, n.clock.Mono()-asked)
 	}
 	if status.Record.UUID != string(s.ID) {
 		return peerStatus{}, fmt.Errorf("another node, %s, answers at its address", status.Record.UUID)

@@ -14,8 +14,10 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/valyala/fasthttp"
 
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/peer/peertest"
+	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/certs/certstest"
 	"github.com/claimq/claimq/internal/testwait"
@@ -60,7 +62,7 @@ func (a *attacked) records() (count int) {
 // port returns the port of somebody who has a key of its own, says that it is the node
 // uuid of that name, and knows who the members are. It has the join key, if there is one.
 func (a *attacked) port(t *testing.T, signer ed25519.PrivateKey, uuid, nodeID string, change ...func(*peer.Config)) *peer.Port {
-	return openPort(t, nodeID, append([]func(*peer.Config){func(cfg *peer.Config) {
+	return porttest.Open(t, nodeID, append([]func(*peer.Config){func(cfg *peer.Config) {
 		cfg.JoinKeys, cfg.Certificate = nil, nil
 		cfg.Signer = signer
 		cfg.TargetUUID = func(addr string) string {
@@ -213,10 +215,10 @@ func TestNode_placeOfAVoterThatIsDown(t *testing.T) {
 func TestNode_wrongQuestions(t *testing.T) {
 	t.Parallel()
 	a := openAttacked(t, 2)
-	waiting := openPort(t, "n5")
-	(&opening{peers: waiting, admitted: make(chan admission, 1)}).serveInvitations(&Node{uuid: peertest.UUID("n5")})
+	waiting := porttest.Open(t, "n5")
+	(&opening{peers: waiting, admitted: make(chan joining.Admission, 1)}).serveInvitations(&Node{uuid: peertest.UUID("n5")})
 	stranger, member := a.port(t, peertest.Signer("n9"), peertest.UUID("n9"), "n9"), a.port(t, a.n2.dir.Key(), a.n2.uuid, "n2")
-	leader := openPort(t, "n8")
+	leader := porttest.Open(t, "n8")
 	for _, c := range []struct {
 		asker            *peer.Port
 		addr, call, body string

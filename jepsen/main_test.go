@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
@@ -74,7 +75,7 @@ func deadline(t *testing.T) context.Context {
 // buildPlanted builds a claimq that drops a write now and then.
 func buildPlanted(t *testing.T) string {
 	t.Helper()
-	path, err := procs.Build(t.Context(), t.TempDir(), "plant")
+	path, err := plants.DroppedWrite().Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,8 +158,13 @@ func (c *Confirmer) SetHeartbeatHandler(func(raft.RPC)) {
 // Close closes the transport. Nothing is answered or reaches Raft after it.
 func (c *Confirmer) Close() error {
 	defer c.heartbeats.close()
-	if t, ok := c.Transport.(raft.WithClose); ok {
-		return t.Close()
+	return CloseTransport(c.Transport)
+}
+
+// CloseTransport closes t if it can be closed.
+func CloseTransport(t raft.Transport) error {
+	if c, ok := t.(raft.WithClose); ok {
+		return c.Close()
 	}
 	return nil
 }

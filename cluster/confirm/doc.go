@@ -7,6 +7,7 @@
 //	confirmer.go    the transport; reads that wait for a majority's answers
 //	comeback.go     failed calls, held back until the peer is heard again
 //	heartbeats.go   heartbeats answered beside the main loop, by reading alone
+//	votegate.go     no vote before a majority has said that the data folder is no old copy
 //	seam.go         where the log meets the newest snapshot
 //
 // It keeps nothing on disk and knows of a node only what [Config], [NewScope] and

@@ -2,17 +2,23 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 
+	"github.com/claimq/claimq/jepsen/plants"
 	"github.com/claimq/claimq/jepsen/procs"
 )
 
-// runDemo runs the demo with a binary built with the tags, and returns what it
-// printed and how it ended.
-func runDemo(t *testing.T, tags []string, args ...string) (string, error) {
+// build builds a binary into a folder.
+type build func(ctx context.Context, dir string) (path string, err error)
+
+func honest(ctx context.Context, dir string) (string, error) { return procs.Build(ctx, dir) }
+
+// runDemo runs the demo with a binary, and returns what it printed and how it ended.
+func runDemo(t *testing.T, with build, args ...string) (string, error) {
 	t.Helper()
-	binary, err := procs.Build(t.Context(), t.TempDir(), tags...)
+	binary, err := with(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +29,7 @@ func runDemo(t *testing.T, tags []string, args ...string) (string, error) {
 
 // With an honest binary the count adds up.
 func TestDemo_addsUp(t *testing.T) {
-	out, err := runDemo(t, nil, "--tasks", "900")
+	out, err := runDemo(t, honest, "--tasks", "900")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -35,7 +41,7 @@ func TestDemo_addsUp(t *testing.T) {
 // With a binary that acknowledges a write and drops it, it does not: the
 // demo's count is one that can fail.
 func TestDemo_noticesADroppedWrite(t *testing.T) {
-	out, err := runDemo(t, []string{"plant"}, "--tasks", "3000")
+	out, err := runDemo(t, plants.DroppedWrite().Build, "--tasks", "3000")
 	if !errors.Is(err, errCount) {
 		t.Errorf("got error %v, want %v\n%s", err, errCount, out)
 	}

@@ -233,8 +233,9 @@ func All() []Plant {
 				},
 				{
 					file: "cluster/propose.go",
-					old:  "	case fsm.Submit:\n",
-					new: `	case fsm.Submit:
+					old:  "	switch c := cmd.(type) {\n	case fsm.ClaimNext:\n",
+					new: `	switch c := cmd.(type) {
+	case fsm.Submit:
 		var known fsm.Proposed
 		known.Index = n.fsm.read(func(m *fsm.Machine) {
 			known.Stamp = m.Stamp()
@@ -248,6 +249,7 @@ func All() []Plant {
 		if n.IsLeader() && len(known.Result.Submitted) == len(c.Tasks) {
 			return known, nil
 		}
+	case fsm.ClaimNext:
 `,
 				},
 			},
@@ -448,9 +450,9 @@ func All() []Plant {
 			Name: "old-copy-votes", What: "a node does not ask whether its data folder is an old copy",
 			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_oldCopyIsFoundOut$|^TestOpen_votesOnceAMajorityHasAnswered$",
 			edits: []edit{{
-				file: "cluster/votegate.go",
-				old:  "func newVoteGate() *voteGate { return &voteGate{opened: make(chan struct{})} }\n",
-				new:  "func newVoteGate() *voteGate {\n	g := &voteGate{opened: make(chan struct{})}\n	g.open()\n	return g\n}\n",
+				file: "cluster/confirm/votegate.go",
+				old:  "func NewVoteGate() *VoteGate { return &VoteGate{opened: make(chan struct{})} }\n",
+				new:  "func NewVoteGate() *VoteGate {\n	g := &VoteGate{opened: make(chan struct{})}\n	g.Open()\n	return g\n}\n",
 			}},
 		},
 		{

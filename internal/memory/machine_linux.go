@@ -1,9 +1,9 @@
-package cluster
+package memory
 
 import "golang.org/x/sys/unix"
 
-// machineMemory returns the bytes of memory that the machine has.
-func machineMemory() (bytes uint64, ok bool) {
+// machine returns the bytes of memory that the machine has.
+func machine() (bytes uint64, ok bool) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
 		return 0, false

@@ -1,6 +1,6 @@
 //go:build faults
 
-package cluster
+package clocks
 
 import (
 	"os"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/claimq/claimq/cluster/lease"
 )
 
 // faultClockFile names, in the environment, the file with how far the wall clock is
@@ -20,7 +22,7 @@ const faultClockLook = 10 * time.Millisecond
 // faultClock is the machine's clocks, but for a wall clock that a test sets. A build
 // for fault tests has it; what users get has not.
 type faultClock struct {
-	systemClock
+	system
 	path string
 
 	mu     sync.Mutex
@@ -28,8 +30,8 @@ type faultClock struct {
 	ahead  int64         // guarded by mu; nanoseconds
 }
 
-func newSystemClock() ClockSource {
-	return &faultClock{systemClock: systemClock{start: time.Now()}, path: os.Getenv(faultClockFile), looked: -faultClockLook}
+func newSystem() lease.ClockSource {
+	return &faultClock{system: system{start: time.Now()}, path: os.Getenv(faultClockFile), looked: -faultClockLook}
 }
 
 func (c *faultClock) Wall() int64 {
@@ -42,5 +44,5 @@ func (c *faultClock) Wall() int64 {
 			c.ahead = ahead
 		}
 	}
-	return c.systemClock.Wall() + c.ahead
+	return c.system.Wall() + c.ahead
 }

@@ -1,4 +1,4 @@
-package cluster
+package joining
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/peer/peertest"
+	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -30,9 +31,9 @@ func recordHello(r fsm.NodeRecord) peer.Hello {
 
 // startJoinNode starts a member that answers who wants to join.
 func startJoinNode(network *fakeNetwork, addr, leader string, admit func(fsm.NodeRecord) (string, error)) {
-	serveJoins(network.open(addr, peer.Hello{}), joinConfig{
+	ServeJoins(network.open(addr, peer.Hello{}), JoinConfig{
 		Leader:  func() (string, bool) { return leader, leader == addr },
-		Admit:   func(_ context.Context, r joinRequest) (string, error) { return admit(r.NodeRecord) },
+		Admit:   func(_ context.Context, r Request) (string, error) { return admit(r.NodeRecord) },
 		Members: testMembers,
 		Logger:  hclog.NewNullLogger(),
 	})
@@ -58,8 +59,8 @@ func TestRequestJoin_throughFollower(t *testing.T) {
 	startJoinNode(network, "host2:7401", "host1:7401", mustNotAdmit(t))
 	port := network.open("host4:7401", recordHello(testRecord()))
 
-	got, err := requestJoin(t.Context(), port, []string{"host9:7401", "host2:7401"}, joinRequest{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
-	want := joined{ClusterID: "c1", Members: append([]storage.Introducer{{PeerAddr: "host1:7401"}}, testMembers()...)}
+	got, err := Join(t.Context(), port, []string{"host9:7401", "host2:7401"}, Request{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
+	want := Joined{ClusterID: "c1", Members: append([]storage.Introducer{{PeerAddr: "host1:7401"}}, testMembers()...)}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v, %s", err, diff)
 	}
@@ -75,7 +76,7 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 		network := newFakeNetwork()
 		start := time.Now()
 		var calls atomic.Int32
-		serveJoins(network.open("host1:7401", peer.Hello{}), joinConfig{
+		ServeJoins(network.open("host1:7401", peer.Hello{}), JoinConfig{
 			Leader: func() (string, bool) {
 				switch elapsed := time.Since(start); {
 				case elapsed < 10*time.Second:
@@ -86,7 +87,7 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 					return "host1:7401", true
 				}
 			},
-			Admit: func(context.Context, joinRequest) (string, error) {
+			Admit: func(context.Context, Request) (string, error) {
 				if calls.Add(1) < 3 {
 					return "", fsm.ErrOutcomeUnknown
 				}
@@ -97,7 +98,7 @@ func TestRequestJoin_triesAgain(t *testing.T) {
 		})
 		startJoinNode(network, "host2:7401", "host1:7401", mustNotAdmit(t))
 		port := network.open("host4:7401", recordHello(testRecord()))
-		got, err := requestJoin(t.Context(), port, []string{"host1:7401"}, joinRequest{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
+		got, err := Join(t.Context(), port, []string{"host1:7401"}, Request{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
 		if err != nil || got.ClusterID != "c1" || calls.Load() != 3 {
 			t.Fatalf("got %+v, %v after %d calls", got, err, calls.Load())
 		}
@@ -112,12 +113,12 @@ func TestRequestJoin_endsWithContext(t *testing.T) {
 		port := network.open("host4:7401", recordHello(testRecord()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := requestJoin(ctx, port, []string{"host1:7401", "host2:7401"}, joinRequest{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
+		_, err := Join(ctx, port, []string{"host1:7401", "host2:7401"}, Request{NodeRecord: testRecord()}, nil, hclog.NewNullLogger())
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no leader is known here") || !strings.Contains(err.Error(), "connection refused") {
 			t.Fatalf("got %v", err)
 		}
 	})
-	if _, err := requestJoin(t.Context(), nil, nil, joinRequest{NodeRecord: testRecord()}, nil, nil); err == nil {
+	if _, err := Join(t.Context(), nil, nil, Request{NodeRecord: testRecord()}, nil, nil); err == nil {
 		t.Error("joined through nobody")
 	}
 }
@@ -141,18 +142,18 @@ func TestRequestJoin_refused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			network := newFakeNetwork()
-			startJoinNode(network, "host1:7401", "host1:7401", func(r fsm.NodeRecord) (string, error) { return "c1", checkJoin(r, members, 1) })
+			startJoinNode(network, "host1:7401", "host1:7401", func(r fsm.NodeRecord) (string, error) { return "c1", Check(r, members, 1) })
 			record := testRecord()
 			tc.change(&record)
 			port := network.open(record.PeerAddr, recordHello(record))
-			got, err := requestJoin(t.Context(), port, []string{"host1:7401"}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
+			got, err := Join(t.Context(), port, []string{"host1:7401"}, Request{NodeRecord: record}, nil, hclog.NewNullLogger())
 			if tc.want == "" {
 				if err != nil || got.ClusterID != "c1" {
 					t.Fatalf("got %+v, %v", got, err)
 				}
 				return
 			}
-			if !errors.Is(err, ErrJoinRefused) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("got %v, want a refusal with %q", err, tc.want)
 			}
 		})
@@ -162,7 +163,7 @@ func TestRequestJoin_refused(t *testing.T) {
 // A node can only ask for itself.
 func TestAnswerJoin_forSomebodyElse(t *testing.T) {
 	t.Parallel()
-	cfg := joinConfig{Leader: func() (string, bool) { return "host1:7401", true }, Admit: func(context.Context, joinRequest) (string, error) { return "c1", nil }, Members: testMembers, Logger: hclog.NewNullLogger()}
+	cfg := JoinConfig{Leader: func() (string, bool) { return "host1:7401", true }, Admit: func(context.Context, Request) (string, error) { return "c1", nil }, Members: testMembers, Logger: hclog.NewNullLogger()}
 	record := testRecord()
 	noAddr := record
 	noAddr.PeerAddr = ""
@@ -191,16 +192,16 @@ func TestServeJoins_refusedOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		network := newFakeNetwork()
-		serveJoins(network.open("host1:7401", peer.Hello{}), joinConfig{
+		ServeJoins(network.open("host1:7401", peer.Hello{}), JoinConfig{
 			Leader: func() (string, bool) { return "host1:7401", true },
-			Admit:  func(context.Context, joinRequest) (string, error) { return "", &joinRefusal{Text: "not this one"} },
+			Admit:  func(context.Context, Request) (string, error) { return "", &Refusal{Text: "not this one"} },
 			Logger: hclog.New(&hclog.LoggerOptions{Output: &log}),
 		})
 		record := testRecord()
 		port := network.open("host4:7401", recordHello(record))
 		ask := func() {
-			_, err := requestJoin(t.Context(), port, []string{"host1:7401"}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
-			if !errors.Is(err, ErrJoinRefused) {
+			_, err := Join(t.Context(), port, []string{"host1:7401"}, Request{NodeRecord: record}, nil, hclog.NewNullLogger())
+			if !errors.Is(err, ErrRefused) {
 				t.Fatal(err)
 			}
 		}
@@ -221,22 +222,22 @@ func TestServeJoins_refusedOften(t *testing.T) {
 // The same over real ports.
 func TestRequestJoin_overPeerPorts(t *testing.T) {
 	t.Parallel()
-	leader, follower := openPort(t, "n1"), openPort(t, "n2")
-	newcomer := openPort(t, "n4")
+	leader, follower := porttest.Open(t, "n1"), porttest.Open(t, "n2")
+	newcomer := porttest.Open(t, "n4")
 	record := testRecord()
 	record.UUID = peertest.UUID("n4")
 	for _, port := range []*peer.Port{leader, follower} {
-		serveJoins(port, joinConfig{
+		ServeJoins(port, JoinConfig{
 			Leader: func() (string, bool) { return leader.Addr(), port == leader },
-			Admit: func(_ context.Context, r joinRequest) (string, error) {
-				return "c1", checkJoin(r.NodeRecord, []fsm.NodeRecord{{UUID: "u1", NodeID: "n1", PeerAddr: leader.Addr()}}, 1)
+			Admit: func(_ context.Context, r Request) (string, error) {
+				return "c1", Check(r.NodeRecord, []fsm.NodeRecord{{UUID: "u1", NodeID: "n1", PeerAddr: leader.Addr()}}, 1)
 			},
 			Members: testMembers,
 			Logger:  hclog.NewNullLogger(),
 		})
 	}
-	got, err := requestJoin(t.Context(), newcomer, []string{follower.Addr()}, joinRequest{NodeRecord: record}, nil, hclog.NewNullLogger())
-	want := joined{ClusterID: "c1", Members: []storage.Introducer{{UUID: peertest.UUID("n1"), PeerAddr: leader.Addr()}, testMembers()[1]}}
+	got, err := Join(t.Context(), newcomer, []string{follower.Addr()}, Request{NodeRecord: record}, nil, hclog.NewNullLogger())
+	want := Joined{ClusterID: "c1", Members: []storage.Introducer{{UUID: peertest.UUID("n1"), PeerAddr: leader.Addr()}, testMembers()[1]}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v, %s", err, diff)
 	}

@@ -1,4 +1,4 @@
-package cluster
+package memory
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestCgroupMemory ensures that the bound of the process's own cgroup counts, and of
+// TestCgroup ensures that the bound of the process's own cgroup counts, and of
 // each around it.
-func TestCgroupMemory(t *testing.T) {
+func TestCgroup(t *testing.T) {
 	t.Parallel()
 	const v1, v2 = "sys/fs/cgroup/memory/", "sys/fs/cgroup/"
 	for name, test := range map[string]struct {
@@ -42,7 +42,7 @@ func TestCgroupMemory(t *testing.T) {
 			for file, text := range test.bounds {
 				write(file, text)
 			}
-			if got, ok := cgroupMemory(root); got != test.want || ok != (test.want > 0) {
+			if got, ok := cgroup(root); got != test.want || ok != (test.want > 0) {
 				t.Errorf("%d, %v, want %d", got, ok, test.want)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/joining"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/fsm"
 )
@@ -65,11 +66,11 @@ func TestNode_joinWaitsForAnOperator(t *testing.T) {
 	n1 := openNode(t, cfg)
 	leaderOf(t, n1)
 
-	joining := testConfig(t, "n2", t.TempDir(), addrs[1])
-	joining.Join = []string{addrs[0]}
-	done := openBeside(t, joining)
+	late := testConfig(t, "n2", t.TempDir(), addrs[1])
+	late.Join = []string{addrs[0]}
+	done := openBeside(t, late)
 	record := fsm.NodeRecord{UUID: "01a200a5-61b0-745d-a23d-834977885529", NodeID: "n2", PeerAddr: addrs[1], Level: fsm.FeatureLevel}
-	if _, err := n1.admitJoin(t.Context(), joinRequest{NodeRecord: record}); err == nil || !strings.Contains(err.Error(), "claimq cluster join n2 "+addrs[1]) {
+	if _, err := n1.admitJoin(t.Context(), joining.Request{NodeRecord: record}); err == nil || !strings.Contains(err.Error(), "claimq cluster join n2 "+addrs[1]) {
 		t.Errorf("a node without a token was answered %v", err)
 	}
 	// It says so to whoever asks it, which proves that it runs and waits.

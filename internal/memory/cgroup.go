@@ -1,4 +1,4 @@
-package cluster
+package memory
 
 import (
 	"os"
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// cgroupMemory returns the least bound of memory on the way from this process's own
+// cgroup returns the least bound of memory on the way from this process's own
 // cgroup up to the root, of version 1 and of version 2, as files under root tell it:
 // "/" but in tests. Each cgroup bounds all those within it. ok is false if there is
 // none.
-func cgroupMemory(root string) (bytes uint64, ok bool) {
+func cgroup(root string) (bytes uint64, ok bool) {
 	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
 		return 0, false

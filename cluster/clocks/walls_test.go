@@ -1,4 +1,4 @@
-package cluster
+package clocks
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ import (
 
 // The alarm comes once, when clocks are more than a second apart for sure, and
 // its end once, when they are near again.
-func TestWallClocks_alarm(t *testing.T) {
+func TestWalls_alarm(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer
-	c := newWallClocks(hclog.New(&hclog.LoggerOptions{Output: &printed}))
+	c := NewWalls(hclog.New(&hclog.LoggerOptions{Output: &printed}))
 	wall := time.Hour
 	at := time.Duration(0)
 	read := func(nodeID string, ahead, took time.Duration) {
-		c.note(raft.ServerID("uuid-"+nodeID), readWall(nodeID, int64(wall+at+took/2+ahead), at, took))
+		c.Note(raft.ServerID("uuid-"+nodeID), Read(nodeID, int64(wall+at+took/2+ahead), at, took))
 	}
 	three := []raft.ServerID{"uuid-n1", "uuid-n2", "uuid-n3"}
 	for _, step := range []struct {
@@ -50,35 +50,35 @@ func TestWallClocks_alarm(t *testing.T) {
 		read("n1", step.n1, 0)
 		read("n2", step.n2, step.took)
 		read("n3", step.n3, step.took)
-		majority, ok := c.majority(at, three)
+		majority, ok := c.Majority(at, three)
 		if want := lease.Wall(wall); !ok || majority != want {
 			t.Fatalf("%s: a majority shows %d, want %d", step.name, majority, want)
 		}
-		c.judge(majority, step.n1)
+		c.Judge(majority, step.n1)
 		if got := printed.String(); step.want == "" && got != "" || !strings.Contains(got, step.want) || strings.Count(got, "\n") > 1 {
 			t.Errorf("%s: logged %q, want %q", step.name, got, step.want)
 		}
-		if got := c.ahead(majority); got["n1"] != step.n1 || got["n2"] != step.n2 || got["n3"] != step.n3 {
+		if got := c.Ahead(majority); got["n1"] != step.n1 || got["n2"] != step.n2 || got["n3"] != step.n3 {
 			t.Errorf("%s: read as %v", step.name, got)
 		}
 	}
 	// Who is not heard from any more does not count.
-	at += wallReadingMax + time.Second
+	at += readingMax + time.Second
 	read("n3", 0, 0)
-	if _, ok := c.majority(at, three); ok {
+	if _, ok := c.Majority(at, three); ok {
 		t.Error("one of three is a majority")
 	}
-	if got := c.ahead(0); len(got) != 1 {
+	if got := c.Ahead(0); len(got) != 1 {
 		t.Errorf("after nodes had gone: %v", got)
 	}
 }
 
 // That the leader's own clock is not followed is said once, and that it is again; and
 // so is each jump of it.
-func TestWallClocks_refused(t *testing.T) {
+func TestWalls_refused(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer
-	c := newWallClocks(hclog.New(&hclog.LoggerOptions{Output: &printed}))
+	c := NewWalls(hclog.New(&hclog.LoggerOptions{Output: &printed}))
 	at, own := time.Duration(0), time.Duration(0)
 	for _, step := range []struct {
 		name string
@@ -96,12 +96,12 @@ func TestWallClocks_refused(t *testing.T) {
 		printed.Reset()
 		at += time.Second
 		own = step.own
-		c.noteOwn("uuid-n1", readWall("n1", int64(time.Hour+at+own), at, 0))
+		c.NoteOwn("uuid-n1", Read("n1", int64(time.Hour+at+own), at, 0))
 		for _, id := range []string{"n2", "n3"} {
-			c.note(raft.ServerID("uuid-"+id), readWall(id, int64(time.Hour+at), at, 0))
+			c.Note(raft.ServerID("uuid-"+id), Read(id, int64(time.Hour+at), at, 0))
 		}
-		majority, _ := c.majority(at, []raft.ServerID{"uuid-n1", "uuid-n2", "uuid-n3"})
-		c.judge(majority, own)
+		majority, _ := c.Majority(at, []raft.ServerID{"uuid-n1", "uuid-n2", "uuid-n3"})
+		c.Judge(majority, own)
 		lines := strings.Split(strings.TrimSuffix(printed.String(), "\n"), "\n")
 		if printed.Len() == 0 {
 			lines = nil

@@ -1,7 +1,6 @@
-package cluster
+package joining
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -53,8 +52,8 @@ var (
 	_ peerHandler = (*peer.Port)(nil)
 )
 
-// meetConfig is what a node brings to a meeting.
-type meetConfig struct {
+// MeetConfig is what a node brings to a meeting.
+type MeetConfig struct {
 	// Self returns this node's own words; NodeID and UUID never change, and are
 	// durable before the first call.
 	Self func() peer.Hello
@@ -62,32 +61,32 @@ type meetConfig struct {
 	// advertise. nil on a node that was started without it.
 	List map[string]string
 	// State says what this node has now. Safe for concurrent use.
-	State func() meetState
+	State func() MeetState
 	// Logger is told every few seconds who is missing.
 	Logger hclog.Logger
 	// RetryInterval and LogInterval are for tests; 0 = half a second, 5 s.
 	RetryInterval, LogInterval time.Duration
 }
 
-// meetState is what a node has when it is asked. It must be true from the
+// MeetState is what a node has when it is asked. It must be true from the
 // moment that a configuration is on disk: a node that has bootstrapped must
 // not call itself empty.
-type meetState struct {
+type MeetState struct {
 	HasData     bool     `json:"has_data"`
 	MemberUUIDs []string `json:"member_uuids,omitempty"` // of its configuration, nonvoters too
 }
 
 // meetAnswer is what a node says in a meeting, and no more than it has on disk.
 type meetAnswer struct {
-	meetState
+	MeetState
 	NodeID    string `json:"node_id"`
 	UUID      string `json:"uuid"`
 	ClusterID string `json:"cluster_id,omitempty"`
 	ListHash  string `json:"list_hash,omitempty"`
 }
 
-// meeting is what came of it.
-type meeting struct {
+// Meeting is what a meeting decided.
+type Meeting struct {
 	ClusterID string
 	// Bootstrap: all listed nodes are empty and agree, and each of them writes
 	// the same Configuration. Otherwise this node is already a member of the
@@ -97,32 +96,16 @@ type meeting struct {
 	Configuration raft.Configuration
 }
 
-// parseInitialCluster reads n1=HOST:PORT,n2=HOST:PORT.
-func parseInitialCluster(text string) (map[string]string, error) {
-	list := make(map[string]string)
-	for item := range strings.SplitSeq(text, ",") {
-		nodeID, addr, ok := strings.Cut(strings.TrimSpace(item), "=")
-		if !ok || nodeID == "" || addr == "" {
-			return nil, fmt.Errorf("%w: %q is not NODE_ID=HOST:PORT", ErrInitialCluster, item)
-		}
-		if _, taken := list[nodeID]; taken {
-			return nil, fmt.Errorf("%w names node %q twice", ErrInitialCluster, nodeID)
-		}
-		list[nodeID] = addr
-	}
-	return list, nil
-}
-
 // checkList says whether a list is one that self can meet by.
 func checkList(list map[string]string, self string) error {
 	if _, ok := list[self]; !ok {
-		return fmt.Errorf("%w does not name this node, %q: it has %s", ErrInitialCluster, self, strings.Join(sortedKeys(list), ", "))
+		return fmt.Errorf("%w does not name this node, %q: it has %s", ErrInitialCluster, self, strings.Join(slices.Sorted(maps.Keys(list)), ", "))
 	}
 	if len(list) > initialClusterMax {
 		return fmt.Errorf("%w names %d nodes, more than %d", ErrInitialCluster, len(list), initialClusterMax)
 	}
 	byAddr := make(map[string]string, len(list))
-	for _, nodeID := range sortedKeys(list) {
+	for _, nodeID := range slices.Sorted(maps.Keys(list)) {
 		addr := list[nodeID]
 		if other, taken := byAddr[addr]; taken {
 			return fmt.Errorf("%w has the address %s for %q and %q", ErrInitialCluster, addr, other, nodeID)
@@ -132,9 +115,9 @@ func checkList(list map[string]string, self string) error {
 	return nil
 }
 
-// serveMeetings answers the calls of nodes that meet, for as long as the port
-// is open: a late starter has to learn what became of its list.
-func serveMeetings(port peerHandler, cfg meetConfig) {
+// ServeMeetings answers the calls of nodes that meet, for as long as the port
+// is open: a late starter has to learn what was decided of its list.
+func ServeMeetings(port peerHandler, cfg MeetConfig) {
 	hash := listHash(cfg.List)
 	port.Handle(peer.CallMeet, func(context.Context, peer.Hello, []byte) ([]byte, error) {
 		// State before Self: the cluster id is on disk before any data, so an
@@ -142,13 +125,13 @@ func serveMeetings(port peerHandler, cfg meetConfig) {
 		state := cfg.State()
 		self := cfg.Self()
 		return json.Marshal(meetAnswer{
-			meetState: state,
+			MeetState: state,
 			NodeID:    self.NodeID, UUID: self.UUID, ClusterID: self.ClusterID, ListHash: hash,
 		})
 	})
 }
 
-// meet asks every listed node until all have answered in the same round, then
+// Meet asks every listed node until all have answered in the same round, then
 // says what this node, which is empty, has to do. All nodes that meet by one
 // list come to the same end, whatever the order of their starts:
 //
@@ -161,11 +144,11 @@ func serveMeetings(port peerHandler, cfg meetConfig) {
 //   - One has data without us: ErrNotAMember. Our folder is new or was wiped; if
 //     it was, our old self may have voted, and must not do so twice.
 //
-// serveMeetings must be running. It waits until ctx ends.
-func meet(ctx context.Context, port peerCaller, cfg meetConfig) (meeting, error) {
+// ServeMeetings must be running. It waits until ctx ends.
+func Meet(ctx context.Context, port peerCaller, cfg MeetConfig) (Meeting, error) {
 	self := cfg.Self()
 	if err := checkList(cfg.List, self.NodeID); err != nil {
-		return meeting{}, err
+		return Meeting{}, err
 	}
 	retry := time.NewTicker(positiveOr(cfg.RetryInterval, meetRetryInterval))
 	defer retry.Stop()
@@ -184,7 +167,7 @@ func meet(ctx context.Context, port peerCaller, cfg meetConfig) (meeting, error)
 		select {
 		case <-retry.C:
 		case <-ctx.Done():
-			return meeting{}, fmt.Errorf("meet %s: %w", describeMissing(cfg.List, missing), ctx.Err())
+			return Meeting{}, fmt.Errorf("meet %s: %w", describeMissing(cfg.List, missing), ctx.Err())
 		}
 	}
 }
@@ -238,38 +221,38 @@ func askOne(ctx context.Context, port peerCaller, addr string) (meetAnswer, erro
 
 // decideMeeting is the rule of meet for the answers of one round. decided is
 // false while somebody is missing.
-func decideMeeting(list map[string]string, self peer.Hello, answers map[string]meetAnswer) (result meeting, decided bool, err error) {
+func decideMeeting(list map[string]string, self peer.Hello, answers map[string]meetAnswer) (result Meeting, decided bool, err error) {
 	uuids := map[string]string{self.NodeID: self.UUID}
 	owners := map[string]string{self.UUID: self.NodeID}
 	var withData []raft.Server
 	clusterID := ""
-	for _, nodeID := range sortedKeys(answers) {
+	for _, nodeID := range slices.Sorted(maps.Keys(answers)) {
 		a := answers[nodeID]
 		if err := checkAnswer(list, self, nodeID, a); err != nil {
-			return meeting{}, false, err
+			return Meeting{}, false, err
 		}
 		if other, taken := owners[a.UUID]; taken {
-			return meeting{}, false, fmt.Errorf("%w: nodes %q and %q have the same identity %s: one data folder is a copy of the other; give one of them an empty --data-dir", ErrInitialCluster, other, nodeID, a.UUID)
+			return Meeting{}, false, fmt.Errorf("%w: nodes %q and %q have the same identity %s: one data folder is a copy of the other; give one of them an empty --data-dir", ErrInitialCluster, other, nodeID, a.UUID)
 		}
 		uuids[nodeID], owners[a.UUID] = a.UUID, nodeID
 		if !a.HasData {
 			continue
 		}
 		if clusterID != "" && clusterID != a.ClusterID {
-			return meeting{}, false, fmt.Errorf("%w: the listed nodes belong to different clusters, %s and %s (node %q)", ErrInitialCluster, clusterID, a.ClusterID, nodeID)
+			return Meeting{}, false, fmt.Errorf("%w: the listed nodes belong to different clusters, %s and %s (node %q)", ErrInitialCluster, clusterID, a.ClusterID, nodeID)
 		}
 		clusterID = a.ClusterID
 		withData = append(withData, raft.Server{ID: raft.ServerID(a.UUID), Address: raft.ServerAddress(list[nodeID])})
 	}
 	if clusterID != "" {
-		return meeting{ClusterID: clusterID, Configuration: raft.Configuration{Servers: withData}}, true, nil
+		return Meeting{ClusterID: clusterID, Configuration: raft.Configuration{Servers: withData}}, true, nil
 	}
 	if len(uuids) < len(list) {
-		return meeting{}, false, nil
+		return Meeting{}, false, nil
 	}
 	result = bootstrapMeeting(list, uuids)
 	if err := checkUnclaimed(result.ClusterID, self, answers); err != nil {
-		return meeting{}, false, err
+		return Meeting{}, false, err
 	}
 	return result, true, nil
 }
@@ -281,7 +264,7 @@ func checkUnclaimed(clusterID string, self peer.Hello, answers map[string]meetAn
 	for nodeID, a := range answers {
 		earlier[nodeID] = a.ClusterID
 	}
-	for _, nodeID := range sortedKeys(earlier) {
+	for _, nodeID := range slices.Sorted(maps.Keys(earlier)) {
 		if id := earlier[nodeID]; id != "" && id != clusterID {
 			return fmt.Errorf("%w: no listed node has data, but node %q belonged to cluster %s: bring the nodes back that have its data, or start anew with empty data folders on all nodes", ErrInitialCluster, nodeID, id)
 		}
@@ -310,7 +293,7 @@ func checkAnswer(list map[string]string, self peer.Hello, nodeID string, a meetA
 // notAMember says how a node without data gets into a cluster that has some.
 func notAMember(list map[string]string, self peer.Hello, withData string) error {
 	var peers []string
-	for _, nodeID := range sortedKeys(list) {
+	for _, nodeID := range slices.Sorted(maps.Keys(list)) {
 		if nodeID != self.NodeID {
 			peers = append(peers, list[nodeID])
 		}
@@ -324,9 +307,9 @@ func notAMember(list map[string]string, self peer.Hello, withData string) error 
 
 // bootstrapMeeting returns what all nodes of the list write, from nothing but
 // the list and the UUIDs.
-func bootstrapMeeting(list, uuids map[string]string) meeting {
-	m := meeting{ClusterID: clusterIDOf(uuids), Bootstrap: true}
-	for _, nodeID := range sortedKeys(list) {
+func bootstrapMeeting(list, uuids map[string]string) Meeting {
+	m := Meeting{ClusterID: clusterIDOf(uuids), Bootstrap: true}
+	for _, nodeID := range slices.Sorted(maps.Keys(list)) {
 		m.Configuration.Servers = append(m.Configuration.Servers, raft.Server{
 			Suffrage: raft.Voter,
 			ID:       raft.ServerID(uuids[nodeID]),
@@ -341,7 +324,7 @@ func bootstrapMeeting(list, uuids map[string]string) meeting {
 func clusterIDOf(uuids map[string]string) string {
 	h := sha256.New()
 	h.Write([]byte("claimq cluster 1\n"))
-	for _, nodeID := range sortedKeys(uuids) {
+	for _, nodeID := range slices.Sorted(maps.Keys(uuids)) {
 		// Quoted, so that no two lists are written alike.
 		fmt.Fprintf(h, "%q %q\n", nodeID, uuids[nodeID])
 	}
@@ -354,7 +337,7 @@ func listHash(list map[string]string) string {
 		return ""
 	}
 	h := sha256.New()
-	for _, nodeID := range sortedKeys(list) {
+	for _, nodeID := range slices.Sorted(maps.Keys(list)) {
 		fmt.Fprintf(h, "%q %q\n", nodeID, list[nodeID])
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -362,7 +345,7 @@ func listHash(list map[string]string) string {
 
 func formatList(list map[string]string) string {
 	items := make([]string, 0, len(list))
-	for _, nodeID := range sortedKeys(list) {
+	for _, nodeID := range slices.Sorted(maps.Keys(list)) {
 		items = append(items, nodeID+"="+list[nodeID])
 	}
 	return strings.Join(items, ",")
@@ -370,14 +353,10 @@ func formatList(list map[string]string) string {
 
 func describeMissing(list map[string]string, missing map[string]error) string {
 	items := make([]string, 0, len(missing))
-	for _, nodeID := range sortedKeys(missing) {
+	for _, nodeID := range slices.Sorted(maps.Keys(missing)) {
 		items = append(items, fmt.Sprintf("%s=%s (%v)", nodeID, list[nodeID], missing[nodeID]))
 	}
 	return strings.Join(items, "; ")
-}
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
-	return slices.Sorted(maps.Keys(m))
 }
 
 func positiveOr(d, otherwise time.Duration) time.Duration {

@@ -1,4 +1,4 @@
-package cluster
+package joining
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/peer/peertest"
+	"github.com/claimq/claimq/cluster/peer/porttest"
 	"github.com/claimq/claimq/internal/testwait"
 )
 
@@ -76,19 +77,19 @@ func (p *fakePort) Ask(ctx context.Context, addr, name string, body []byte) (ans
 // meetNode is a node that meets, and what it has on its disk.
 type meetNode struct {
 	port *fakePort
-	cfg  meetConfig
+	cfg  MeetConfig
 
 	mu    sync.Mutex
-	state meetState
+	state MeetState
 	self  peer.Hello
 }
 
-func (n *meetNode) become(m meeting) {
+func (n *meetNode) become(m Meeting) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.self.ClusterID = m.ClusterID
 	if m.Bootstrap {
-		n.state = meetState{HasData: true}
+		n.state = MeetState{HasData: true}
 		for _, server := range m.Configuration.Servers {
 			n.state.MemberUUIDs = append(n.state.MemberUUIDs, string(server.ID))
 		}
@@ -103,18 +104,18 @@ func testList() map[string]string {
 func startMeetNode(network *fakeNetwork, nodeID, uuid string, list map[string]string) *meetNode {
 	n := &meetNode{self: peer.Hello{UUID: uuid, NodeID: nodeID, FeatureLevel: 1}}
 	n.port = network.open(testList()[nodeID], n.self)
-	n.cfg = meetConfig{
+	n.cfg = MeetConfig{
 		Self:   func() peer.Hello { n.mu.Lock(); defer n.mu.Unlock(); return n.self },
-		State:  func() meetState { n.mu.Lock(); defer n.mu.Unlock(); return n.state },
+		State:  func() MeetState { n.mu.Lock(); defer n.mu.Unlock(); return n.state },
 		List:   list,
 		Logger: hclog.NewNullLogger(),
 	}
-	serveMeetings(n.port, n.cfg)
+	ServeMeetings(n.port, n.cfg)
 	return n
 }
 
-func (n *meetNode) meet(ctx context.Context) (meeting, error) {
-	m, err := meet(ctx, n.port, n.cfg)
+func (n *meetNode) meet(ctx context.Context) (Meeting, error) {
+	m, err := Meet(ctx, n.port, n.cfg)
 	if err == nil {
 		n.become(m)
 	}
@@ -139,7 +140,7 @@ func TestMeet_anyOrder(t *testing.T) {
 
 func meetInOrder(t *testing.T, order []string, pause time.Duration) {
 	network := newFakeNetwork()
-	results := make([]meeting, len(order))
+	results := make([]Meeting, len(order))
 	var wg sync.WaitGroup
 	for i, nodeID := range order {
 		node := startMeetNode(network, nodeID, "uuid-of-"+nodeID, testList())
@@ -154,7 +155,7 @@ func meetInOrder(t *testing.T, order []string, pause time.Duration) {
 		<-time.After(pause) // of the bubble's clock
 	}
 	wg.Wait()
-	want := meeting{ClusterID: results[0].ClusterID, Bootstrap: true, Configuration: raft.Configuration{Servers: []raft.Server{
+	want := Meeting{ClusterID: results[0].ClusterID, Bootstrap: true, Configuration: raft.Configuration{Servers: []raft.Server{
 		{ID: "uuid-of-n1", Address: "host1:7401"}, {ID: "uuid-of-n2", Address: "host2:7401"}, {ID: "uuid-of-n3", Address: "host3:7401"},
 	}}}
 	bootstrapped := 0
@@ -209,7 +210,7 @@ func TestMeet_wipedNode(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			n2.become(meeting{ClusterID: n1.self.ClusterID, Bootstrap: true, Configuration: raft.Configuration{Servers: []raft.Server{{ID: "u1"}, {ID: "u2"}, {ID: "u3"}}}})
+			n2.become(Meeting{ClusterID: n1.self.ClusterID, Bootstrap: true, Configuration: raft.Configuration{Servers: []raft.Server{{ID: "u1"}, {ID: "u2"}, {ID: "u3"}}}})
 			network.stop(testList()[down])
 
 			wiped := startMeetNode(network, "n3", "u3-of-a-wiped-folder", testList())
@@ -248,7 +249,7 @@ func TestMeet_wipedNodeStartsFirst(t *testing.T) {
 		default:
 		}
 		n1 := startMeetNode(network, "n1", "u1", nil)
-		n1.become(meeting{ClusterID: "c", Bootstrap: true, Configuration: raft.Configuration{Servers: []raft.Server{{ID: "u1"}, {ID: "u2"}, {ID: "u3"}}}})
+		n1.become(Meeting{ClusterID: "c", Bootstrap: true, Configuration: raft.Configuration{Servers: []raft.Server{{ID: "u1"}, {ID: "u2"}, {ID: "u3"}}}})
 		if err := <-done; !errors.Is(err, ErrNotAMember) {
 			t.Fatalf("got %v, want ErrNotAMember", err)
 		}
@@ -279,7 +280,7 @@ func TestDecideMeeting(t *testing.T) {
 		return meetAnswer{NodeID: nodeID, UUID: "u" + nodeID[1:], ListHash: hash}
 	}
 	member := func(nodeID, clusterID string, uuids ...string) meetAnswer {
-		return meetAnswer{NodeID: nodeID, UUID: "u" + nodeID[1:], ClusterID: clusterID, meetState: meetState{HasData: true, MemberUUIDs: uuids}}
+		return meetAnswer{NodeID: nodeID, UUID: "u" + nodeID[1:], ClusterID: clusterID, MeetState: MeetState{HasData: true, MemberUUIDs: uuids}}
 	}
 	derived := clusterIDOf(map[string]string{"n1": "u1", "n2": "u2", "n3": "u3"})
 	cases := map[string]struct {
@@ -337,17 +338,11 @@ func TestDecideMeeting(t *testing.T) {
 	}
 }
 
-func TestParseInitialCluster(t *testing.T) {
+// The id of a cluster is part of what nodes of different versions must agree
+// on: it must never change for the same nodes.
+// A list that cannot be right is refused before anybody is asked.
+func TestMeet_initialCluster(t *testing.T) {
 	t.Parallel()
-	got, err := parseInitialCluster("n1=host1:7401, n2=host2:7401,n3=host3:7401")
-	if diff := cmp.Diff(testList(), got); diff != "" || err != nil {
-		t.Errorf("(-want +got): %s, %v", diff, err)
-	}
-	for text, want := range map[string]string{"": "NODE_ID=HOST:PORT", "n1": "NODE_ID=HOST:PORT", "n1=": "NODE_ID=HOST:PORT", "=a:1": "NODE_ID=HOST:PORT", "n1=a:1,n1=b:1": "twice"} {
-		if _, err := parseInitialCluster(text); !errors.Is(err, ErrInitialCluster) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v", text, err)
-		}
-	}
 	for name, tc := range map[string]struct {
 		list map[string]string
 		want string
@@ -362,8 +357,6 @@ func TestParseInitialCluster(t *testing.T) {
 	}
 }
 
-// The id of a cluster is part of what nodes of different versions must agree
-// on: it must never change for the same nodes.
 func TestClusterIDOf(t *testing.T) {
 	t.Parallel()
 	got := clusterIDOf(map[string]string{"n2": "u2", "n1": "u1"})
@@ -381,20 +374,20 @@ func TestMeet_overPeerPorts(t *testing.T) {
 	t.Parallel()
 	list, ports := make(map[string]string), make(map[string]*peer.Port)
 	for _, nodeID := range []string{"n1", "n2", "n3"} {
-		ports[nodeID] = openPort(t, nodeID, func(c *peer.Config) {
+		ports[nodeID] = porttest.Open(t, nodeID, func(c *peer.Config) {
 			c.Self = func() peer.Hello { return peer.Hello{UUID: peertest.UUID(nodeID), NodeID: nodeID} }
 		})
 		list[nodeID] = ports[nodeID].Addr()
 	}
-	results := make(chan meeting, len(ports))
+	results := make(chan Meeting, len(ports))
 	for nodeID, port := range ports {
 		self := func() peer.Hello { return peer.Hello{UUID: peertest.UUID(nodeID), NodeID: nodeID} }
-		cfg := meetConfig{Self: self, List: list, State: func() meetState { return meetState{} }, Logger: hclog.NewNullLogger(), RetryInterval: 10 * time.Millisecond}
-		serveMeetings(port, cfg)
+		cfg := MeetConfig{Self: self, List: list, State: func() MeetState { return MeetState{} }, Logger: hclog.NewNullLogger(), RetryInterval: 10 * time.Millisecond}
+		ServeMeetings(port, cfg)
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), testwait.Patience)
 			defer cancel()
-			m, err := meet(ctx, port, cfg)
+			m, err := Meet(ctx, port, cfg)
 			if err != nil {
 				t.Errorf("meet: %v", err)
 			}

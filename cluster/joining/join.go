@@ -1,4 +1,4 @@
-package cluster
+package joining
 
 import (
 	"context"
@@ -29,36 +29,53 @@ const (
 	joinPeersMax = 32
 )
 
-// ErrJoinRefused is returned when the cluster will not have this node as it is.
-// Waiting does not help.
-var ErrJoinRefused = errors.New("the cluster refuses this node")
+// TokenBytesMax bounds the token that a node shows.
+const TokenBytesMax = 256
 
-// joinRefusal is a reason of the leader's not to admit a node, for good. It is
-// an ErrJoinRefused. Any other error of admitJoin is tried again.
-type joinRefusal struct{ Text string }
+// Request is the body of peer.CallJoin: who asks, and by what right.
+type Request struct {
+	fsm.NodeRecord
+	Token string `json:",omitempty"` // a join token; "": an operator admits the node
+}
+
+// ErrRefused is returned when the cluster will not have this node as it is.
+// Waiting does not help.
+var ErrRefused = errors.New("the cluster refuses this node")
+
+// Refusal is a reason of the leader's not to admit a node, for good. It is
+// an ErrRefused. Any other error of admitJoin is tried again.
+type Refusal struct{ Text string }
 
 // Error returns the reason.
-func (e *joinRefusal) Error() string { return ErrJoinRefused.Error() + ": " + e.Text }
+func (e *Refusal) Error() string { return ErrRefused.Error() + ": " + e.Text }
 
-// Is makes the refusal an ErrJoinRefused.
-func (e *joinRefusal) Is(target error) bool { return target == ErrJoinRefused }
+// Is makes the refusal an ErrRefused.
+func (e *Refusal) Is(target error) bool { return target == ErrRefused }
 
-// joined is what a node learns when it was admitted.
-type joined struct {
+// Admission tells a node that it is a member now.
+type Admission struct {
+	UUID      string `json:"uuid"` // whom it is for
+	ClusterID string `json:"cluster_id"`
+	// Members are the members, who tells of it first.
+	Members []storage.Introducer `json:"members"`
+}
+
+// Joined is what a node learns when it was admitted.
+type Joined struct {
 	ClusterID string
 	Members   []storage.Introducer // who admitted it first
 }
 
-// joinConfig is what a node needs to answer those who want to join.
-type joinConfig struct {
+// JoinConfig is what a node needs to answer those who want to join.
+type JoinConfig struct {
 	// Leader returns the peer address of the leader, "" if none is known, and
 	// whether that is this node.
 	Leader func() (addr string, self bool)
 	// Admit adds the node as a nonvoter, or finds it a member already, and
-	// returns the cluster's id. It is only called on the leader. A *joinRefusal
+	// returns the cluster's id. It is only called on the leader. A *Refusal
 	// is final; anything else is tried again by the node that joins. A repeat
 	// for a member with the same record succeeds.
-	Admit func(ctx context.Context, req joinRequest) (clusterID string, err error)
+	Admit func(ctx context.Context, req Request) (clusterID string, err error)
 	// Members returns the members, this node first.
 	Members func() []storage.Introducer
 	// Logger gets a line for each node that is admitted, and of those that are refused
@@ -75,18 +92,18 @@ type joinAnswer struct {
 	Retry      string               `json:"retry,omitempty"`       // not now, because
 }
 
-// serveJoins answers those who want to join: the leader decides, others say
+// ServeJoins answers those who want to join: the leader decides, others say
 // where the leader is.
-func serveJoins(port peerHandler, cfg joinConfig) {
+func ServeJoins(port peerHandler, cfg JoinConfig) {
 	var refusals peer.RefusalLog
 	port.Handle(peer.CallJoin, func(ctx context.Context, from peer.Hello, body []byte) ([]byte, error) {
 		return json.Marshal(answerJoin(ctx, cfg, &refusals, from, body))
 	})
 }
 
-func answerJoin(ctx context.Context, cfg joinConfig, refusals *peer.RefusalLog, from peer.Hello, body []byte) joinAnswer {
-	var req joinRequest
-	if err := json.Unmarshal(body, &req); err != nil || len(req.Token) > joinTokenBytesMax {
+func answerJoin(ctx context.Context, cfg JoinConfig, refusals *peer.RefusalLog, from peer.Hello, body []byte) joinAnswer {
+	var req Request
+	if err := json.Unmarshal(body, &req); err != nil || len(req.Token) > TokenBytesMax {
 		return joinAnswer{Refused: "the request to join is malformed"}
 	}
 	// The handshake has proven that the hello's node has its UUID, and the join key.
@@ -102,7 +119,7 @@ func answerJoin(ctx context.Context, cfg joinConfig, refusals *peer.RefusalLog, 
 		return joinAnswer{LeaderAddr: addr}
 	}
 	clusterID, err := cfg.Admit(ctx, req)
-	var refusal *joinRefusal
+	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
 		refusals.Warn(cfg.Logger, "refused a node that wants to join", "node_id", record.NodeID, "uuid", record.UUID, "peer_addr", record.PeerAddr, "reason", refusal.Text)
@@ -115,46 +132,46 @@ func answerJoin(ctx context.Context, cfg joinConfig, refusals *peer.RefusalLog, 
 	}
 }
 
-// checkJoin says whether a node may become a member beside those that are, at
-// the cluster's feature level: nil, or a *joinRefusal. It is the part of Admit
+// Check says whether a node may become a member beside those that are, at
+// the cluster's feature level: nil, or a *Refusal. It is the part of Admit
 // that needs no Raft.
-func checkJoin(record fsm.NodeRecord, members []fsm.NodeRecord, level uint32) error {
+func Check(record fsm.NodeRecord, members []fsm.NodeRecord, level uint32) error {
 	if record.Level < level {
-		return &joinRefusal{Text: fmt.Sprintf("node %q (version %s) knows feature level %d, the cluster is at %d: run a newer version on it", record.NodeID, record.Version, record.Level, level)}
+		return &Refusal{Text: fmt.Sprintf("node %q (version %s) knows feature level %d, the cluster is at %d: run a newer version on it", record.NodeID, record.Version, record.Level, level)}
 	}
 	for _, member := range members {
 		switch {
 		case member.UUID == record.UUID && member.NodeID != record.NodeID:
-			return &joinRefusal{Text: fmt.Sprintf("identity %s is that of member %q: the data folder of node %q is a copy of its folder; give it an empty --data-dir", record.UUID, member.NodeID, record.NodeID)}
+			return &Refusal{Text: fmt.Sprintf("identity %s is that of member %q: the data folder of node %q is a copy of its folder; give it an empty --data-dir", record.UUID, member.NodeID, record.NodeID)}
 		case member.UUID == record.UUID:
 		case member.NodeID == record.NodeID:
-			return &joinRefusal{Text: fmt.Sprintf("node id %q is taken by a member with another identity, %s at %s: choose another --node-id with an empty data folder, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.NodeID, member.UUID, member.PeerAddr, member.NodeID)}
+			return &Refusal{Text: fmt.Sprintf("node id %q is taken by a member with another identity, %s at %s: choose another --node-id with an empty data folder, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.NodeID, member.UUID, member.PeerAddr, member.NodeID)}
 		case member.PeerAddr == record.PeerAddr:
-			return &joinRefusal{Text: fmt.Sprintf("peer address %s is that of member %q: choose another --peer-addr, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.PeerAddr, member.NodeID, member.NodeID)}
+			return &Refusal{Text: fmt.Sprintf("peer address %s is that of member %q: choose another --peer-addr, or, if that member is gone for good, remove it first with `claimq cluster remove %s`", record.PeerAddr, member.NodeID, member.NodeID)}
 		}
 	}
 	return nil
 }
 
-// requestJoin asks the peers, in turn, to make the node of req a member, until one
+// Join asks the peers, in turn, to make the node of req a member, until one
 // of them has its leader do so, or finds that an operator has, or ctx ends. It asks
 // at once where admitted says that one has: whoever said so is not believed, the peers
-// are. ErrJoinRefused is final. Asking again is safe: the record's UUID says that it is
+// are. ErrRefused is final. Asking again is safe: the record's UUID says that it is
 // the same node.
-func requestJoin(ctx context.Context, port peerCaller, peers []string, req joinRequest, admitted <-chan admission, logger hclog.Logger) (joined, error) {
+func Join(ctx context.Context, port peerCaller, peers []string, req Request, admitted <-chan Admission, logger hclog.Logger) (Joined, error) {
 	if len(peers) == 0 || len(peers) > joinPeersMax {
-		return joined{}, fmt.Errorf("--join takes 1 to %d peer addresses, got %d", joinPeersMax, len(peers))
+		return Joined{}, fmt.Errorf("--join takes 1 to %d peer addresses, got %d", joinPeersMax, len(peers))
 	}
 	body, err := json.Marshal(req)
 	if err != nil {
-		return joined{}, fmt.Errorf("encode request to join: %w", err)
+		return Joined{}, fmt.Errorf("encode request to join: %w", err)
 	}
 	var loggedAt time.Time
 	for backoff := joinBackoffMin; ; backoff = min(2*backoff, joinBackoffMax) {
 		reasons := make([]string, 0, len(peers))
 		for _, peer := range peers {
 			result, err := requestJoinAt(ctx, port, peer, body)
-			if err == nil || errors.Is(err, ErrJoinRefused) {
+			if err == nil || errors.Is(err, ErrRefused) {
 				return result, err
 			}
 			reasons = append(reasons, fmt.Sprintf("%s: %v", peer, err))
@@ -167,38 +184,38 @@ func requestJoin(ctx context.Context, port peerCaller, peers []string, req joinR
 		case <-admitted: // so it is said: who was asked knows
 		case <-time.After(backoff):
 		case <-ctx.Done():
-			return joined{}, fmt.Errorf("join through %s: %w", strings.Join(reasons, "; "), ctx.Err())
+			return Joined{}, fmt.Errorf("join through %s: %w", strings.Join(reasons, "; "), ctx.Err())
 		}
 	}
 }
 
 // requestJoinAt asks one peer and follows it to the leader.
-func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byte) (joined, error) {
+func requestJoinAt(ctx context.Context, port peerCaller, addr string, body []byte) (Joined, error) {
 	asked := make([]string, 0, joinHopsMax)
 	for range joinHopsMax {
 		asked = append(asked, addr)
 		answer, by, err := callJoinOnce(ctx, port, addr, body)
 		if err != nil {
-			return joined{}, err
+			return Joined{}, err
 		}
 		switch {
 		case answer.Refused != "":
-			return joined{}, &joinRefusal{Text: peer.Printable(answer.Refused)}
+			return Joined{}, &Refusal{Text: peer.Printable(answer.Refused)}
 		case answer.ClusterID != "":
-			return joined{ClusterID: answer.ClusterID, Members: introducedBy(storage.Introducer{UUID: by.UUID, PeerAddr: addr}, answer.Members)}, nil
+			return Joined{ClusterID: answer.ClusterID, Members: IntroducedBy(storage.Introducer{UUID: by.UUID, PeerAddr: addr}, answer.Members)}, nil
 		case answer.Retry != "" || answer.LeaderAddr == "":
-			return joined{}, fmt.Errorf("not now: %s", peer.Printable(answer.Retry))
+			return Joined{}, fmt.Errorf("not now: %s", peer.Printable(answer.Retry))
 		case slices.Contains(asked, answer.LeaderAddr):
-			return joined{}, errors.New("not now: the leader is changing")
+			return Joined{}, errors.New("not now: the leader is changing")
 		}
 		addr = answer.LeaderAddr
 	}
-	return joined{}, fmt.Errorf("sent on %d times without reaching the leader", joinHopsMax)
+	return Joined{}, fmt.Errorf("sent on %d times without reaching the leader", joinHopsMax)
 }
 
-// introducedBy returns the members that who admitted this node told of, itself first, as
+// IntroducedBy returns the members that who admitted this node told of, itself first, as
 // this node has met it.
-func introducedBy(leader storage.Introducer, told []storage.Introducer) []storage.Introducer {
+func IntroducedBy(leader storage.Introducer, told []storage.Introducer) []storage.Introducer {
 	members := []storage.Introducer{leader}
 	for _, m := range told {
 		if m.UUID != leader.UUID {

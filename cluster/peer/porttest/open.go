@@ -1,4 +1,5 @@
-package cluster
+// Package porttest opens peer ports without a node, for tests.
+package porttest
 
 import (
 	"sync"
@@ -10,12 +11,12 @@ import (
 	"github.com/claimq/claimq/internal/testwait"
 )
 
-// portUUIDs has the identities of the ports of openPort, by address.
+// portUUIDs has the identities of the ports of Open, by address.
 var portUUIDs sync.Map
 
-// openPort opens a port, without a node, for the node of that name on a free loopback
+// Open opens a port, without a node, for the node of that name on a free loopback
 // port. It finds the others that were opened so.
-func openPort(t *testing.T, nodeID string, change ...func(*peer.Config)) *peer.Port {
+func Open(t *testing.T, nodeID string, change ...func(*peer.Config)) *peer.Port {
 	t.Helper()
 	cfg := peer.Config{
 		ListenAddr: "127.0.0.1:0",
@@ -39,7 +40,7 @@ func openPort(t *testing.T, nodeID string, change ...func(*peer.Config)) *peer.P
 	}
 	p, err := peer.Listen(cfg)
 	if err != nil {
-		t.Fatalf("listenPeers: %v", err)
+		t.Fatalf("listen: %v", err)
 	}
 	portUUIDs.Store(p.Addr(), cfg.Self().UUID)
 	t.Cleanup(func() { _ = p.Close() })

@@ -1,7 +1,9 @@
-package cluster
+package clocks
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,114 +15,116 @@ import (
 )
 
 const (
-	// clocksApartMax is how far the nodes' wall clocks may be apart before the
-	// leader says so. It says that it is over below clocksApartFine.
-	clocksApartMax  = time.Second
-	clocksApartFine = clocksApartMax / 2
-	// wallReadingMax is for how long a reading of a node's clock counts.
-	wallReadingMax = 30 * time.Second
+	// ApartMax is how far the nodes' wall clocks may be apart before the
+	// leader says so. It says that it is over below apartFine.
+	ApartMax  = time.Second
+	apartFine = ApartMax / 2
+	// readingMax is for how long a reading of a node's clock counts.
+	readingMax = 30 * time.Second
 )
 
-// wallClocks are the wall clocks of the members, as the leader reads them, its own
+// Walls are the wall clocks of the members, as the leader reads them, its own
 // among them. No lease depends on them; run_at, expires_at, retention and schedules
 // do, by the calendar, which the voters' clocks bound (lease.Clock). It is safe for
 // concurrent use.
-type wallClocks struct {
+type Walls struct {
 	logger hclog.Logger
 
 	mu       sync.Mutex // guards what follows
-	readings map[raft.ServerID]wallReading
+	readings map[raft.ServerID]Reading
 	apart    bool // it was said that they are apart
 	refused  bool // it was said that the leader's own is not followed
 }
 
-// wallReading is a node's wall clock as it was read, against the reader's monotonic
+// Reading is a node's wall clock as it was read, against the reader's monotonic
 // clock. The answer was on its way for some of the time that it took to ask: the
-// truth is at most slack off, either way.
-type wallReading struct {
-	nodeID string
-	wall   lease.Wall
+// truth is at most slack off, either way. The zero value is that of a node that has
+// not answered.
+type Reading struct {
+	NodeID string // of the node whose clock it is
+	Wall   lease.Wall
 	at     time.Duration // monotonic time
 	slack  time.Duration
 }
 
-// readWall makes a reading of the wall clock that a node answered, in nanoseconds
+// Read makes a reading of the wall clock that a node answered, in nanoseconds
 // since the Unix epoch, asked at that monotonic time, at which took so long.
-func readWall(nodeID string, wall int64, asked, took time.Duration) wallReading {
+func Read(nodeID string, wall int64, asked, took time.Duration) Reading {
 	at := asked + took/2
-	return wallReading{nodeID: nodeID, wall: lease.ReadWall(wall, at), at: at, slack: took / 2}
+	return Reading{NodeID: nodeID, Wall: lease.ReadWall(wall, at), at: at, slack: took / 2}
 }
 
-// ahead returns how far the clock is ahead of what a majority's shows.
-func (r wallReading) ahead(majority lease.Wall) time.Duration {
-	return time.Duration(r.wall - majority)
+// Ahead returns how far the clock is ahead of what a majority's shows.
+func (r Reading) Ahead(majority lease.Wall) time.Duration {
+	return time.Duration(r.Wall - majority)
 }
 
-// apart returns by how much the clock is off at least, either way; 0 if it need not
+// Apart returns by how much the clock is off at least, either way; 0 if it need not
 // be.
-func (r wallReading) apart(majority lease.Wall) time.Duration {
-	return max(r.ahead(majority).Abs()-r.slack, 0)
+func (r Reading) Apart(majority lease.Wall) time.Duration {
+	return max(r.Ahead(majority).Abs()-r.slack, 0)
 }
 
-func newWallClocks(logger hclog.Logger) *wallClocks {
-	return &wallClocks{logger: logger, readings: make(map[raft.ServerID]wallReading)}
+// NewWalls returns the clocks of members none of which was read yet.
+func NewWalls(logger hclog.Logger) *Walls {
+	return &Walls{logger: logger, readings: make(map[raft.ServerID]Reading)}
 }
 
-// note takes a reading of a member's clock.
-func (c *wallClocks) note(id raft.ServerID, r wallReading) {
+// Note takes a reading of a member's clock.
+func (c *Walls) Note(id raft.ServerID, r Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.readings[id] = r
 }
 
-// noteOwn takes a reading of the leader's own clock, and says when that has jumped.
-func (c *wallClocks) noteOwn(id raft.ServerID, r wallReading) {
+// NoteOwn takes a reading of the leader's own clock, and says when that has jumped.
+func (c *Walls) NoteOwn(id raft.ServerID, r Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if before, ok := c.readings[id]; ok {
-		if jump := time.Duration(r.wall - before.wall); jump.Abs() > clocksApartMax {
+		if jump := time.Duration(r.Wall - before.Wall); jump.Abs() > ApartMax {
 			c.logger.Warn("this node's wall clock has jumped", "by_ms", jump.Milliseconds())
 		}
 	}
 	c.readings[id] = r
 }
 
-// majority returns what lease.MajorityWall makes of the clocks of these voters. now
+// Majority returns what lease.MajorityWall makes of the clocks of these voters. now
 // is the monotonic time; readings that are too old are forgotten.
-func (c *wallClocks) majority(now time.Duration, voters []raft.ServerID) (majority lease.Wall, ok bool) {
+func (c *Walls) Majority(now time.Duration, voters []raft.ServerID) (majority lease.Wall, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, r := range c.readings {
-		if now-r.at > wallReadingMax {
+		if now-r.at > readingMax {
 			delete(c.readings, id)
 		}
 	}
 	walls := make([]lease.Wall, 0, len(voters))
 	for _, id := range voters {
 		if r, read := c.readings[id]; read {
-			walls = append(walls, r.wall)
+			walls = append(walls, r.Wall)
 		}
 	}
 	return lease.MajorityWall(walls, len(voters))
 }
 
-// judge says, once, that clocks are apart, and that they are no longer; and the same
+// Judge says, once, that clocks are apart, and that they are no longer; and the same
 // of the leader's own, which is so far ahead of the majority's, and its being
 // followed. Without a majority it says nothing.
-func (c *wallClocks) judge(majority lease.Wall, own time.Duration) {
+func (c *Walls) Judge(majority lease.Wall, own time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	low, high := time.Duration(0), time.Duration(0)
 	for _, r := range c.readings {
 		// What they are apart at least: a slow answer is no reason for an alarm.
-		low, high = min(low, r.ahead(majority)+r.slack), max(high, r.ahead(majority)-r.slack)
+		low, high = min(low, r.Ahead(majority)+r.slack), max(high, r.Ahead(majority)-r.slack)
 	}
 	switch apart := high - low; {
-	case !c.apart && apart > clocksApartMax:
+	case !c.apart && apart > ApartMax:
 		c.apart = true
 		c.logger.Error("the nodes' wall clocks are apart: see that NTP sets all of them (leases are safe)",
 			"apart_ms", apart.Milliseconds(), "ahead_of_the_majority", c.describeLocked(majority))
-	case c.apart && apart < clocksApartFine:
+	case c.apart && apart < apartFine:
 		c.apart = false
 		c.logger.Info("the nodes' wall clocks agree again", "apart_ms", apart.Milliseconds())
 	}
@@ -136,22 +140,22 @@ func (c *wallClocks) judge(majority lease.Wall, own time.Duration) {
 }
 
 // describeLocked names the nodes with how far their clocks are ahead.
-func (c *wallClocks) describeLocked(majority lease.Wall) string {
+func (c *Walls) describeLocked(majority lease.Wall) string {
 	items := make([]string, 0, len(c.readings))
-	for _, id := range sortedKeys(c.readings) {
+	for _, id := range slices.Sorted(maps.Keys(c.readings)) {
 		r := c.readings[id]
-		items = append(items, fmt.Sprintf("%s %d ms", r.nodeID, r.ahead(majority).Milliseconds()))
+		items = append(items, fmt.Sprintf("%s %d ms", r.NodeID, r.Ahead(majority).Milliseconds()))
 	}
 	return strings.Join(items, ", ")
 }
 
-// ahead returns how far each node's clock is ahead of the majority's, by node id.
-func (c *wallClocks) ahead(majority lease.Wall) map[string]time.Duration {
+// Ahead returns how far each node's clock is ahead of the majority's, by node id.
+func (c *Walls) Ahead(majority lease.Wall) map[string]time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := make(map[string]time.Duration, len(c.readings))
 	for _, r := range c.readings {
-		out[r.nodeID] = r.ahead(majority)
+		out[r.NodeID] = r.Ahead(majority)
 	}
 	return out
 }

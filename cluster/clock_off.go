@@ -1,7 +1,0 @@
-//go:build !faults
-
-package cluster
-
-import "time"
-
-func newSystemClock() ClockSource { return &systemClock{start: time.Now()} }
