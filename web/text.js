@@ -21,8 +21,8 @@ export function bytes(n) {
   return parts.format(n / 1024 ** unit) + " " + ["bytes", "KiB", "MiB", "GiB"][unit];
 }
 
-/** "3 h 12 min": the two largest units. @param {number} ms */
-export function dur(ms) {
+/** "3 h 12 min": the largest units. @param {number} ms */
+export function dur(ms, units = 2) {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   let rest = Math.floor(ms / 1000);
   if (rest < 10) return `${parts.format(ms / 1000)} s`;
@@ -31,7 +31,7 @@ export function dur(ms) {
     const n = Math.floor(rest / size);
     rest -= n * size;
     if (n || out.length) out.push(n && `${n} ${unit}`);
-    if (out.length === 2) break;
+    if (out.length === units) break;
   }
   return out.filter(Boolean).join(" ");
 }
@@ -53,7 +53,7 @@ export function typedDur(ms) {
 export function ago(at, now = Date.now()) {
   const ms = now - Date.parse(at);
   if (Math.abs(ms) < 1500) return "now";
-  const size = dur(Math.floor(Math.abs(ms) / 1000) * 1000).split(" ").slice(0, Math.abs(ms) < 86400000 && Math.abs(ms) > 3600000 ? 4 : 2).join(" ");
+  const size = dur(Math.floor(Math.abs(ms) / 1000) * 1000, Math.abs(ms) > 3600000 ? 2 : 1);
   return ms < 0 ? "in " + size : size + " ago";
 }
 

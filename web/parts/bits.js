@@ -30,8 +30,8 @@ export function Time({ at }) {
   return html`<time datetime=${at} title=${absolute}>${state.settings.times === "relative" ? html`<${Ticking} text=${() => ago(at)} />` : absolute}</time>`;
 }
 
-/** How long something lasts, as of when it was told. @param {{ms: number|null|undefined}} props */
-export const Age = ({ ms }) => (ms === null || ms === undefined ? html`<span class="soft nil">–</span>` : dur(ms < 1000 ? ms : Math.floor(ms / 1000) * 1000));
+/** How long something lasts, as of when it was told. @param {{ms: number|null|undefined, units?: number}} props */
+export const Age = ({ ms, units }) => (ms === null || ms === undefined ? html`<span class="soft nil">–</span>` : dur(ms < 1000 ? ms : Math.floor(ms / 1000) * 1000, units));
 
 /** How long ago at was, in figures that count up. @param {{at: number}} props */
 export const Since = ({ at }) => html`<${Ticking} text=${() => dur(Math.max(1000, Math.floor((Date.now() - at) / 1000) * 1000))} />`;
@@ -48,10 +48,10 @@ export const Num = ({ n }) => (n === null || n === undefined ? html`<span class=
 /** @param {{to: string, query?: Record<string, any>, children?: any, class?: string, title?: string}} props */
 export const Link = ({ to, query, children, ...rest }) => html`<a href=${href(to, query)} ...${rest}>${children}</a>`;
 
-/** @param {{label: string, value: any, to?: string, query?: Record<string, any>, tone?: string, sub?: any, class?: string, children?: any}} props */
-export function Stat({ label, value, to, query, tone, sub, class: more = "", children }) {
+/** @param {{label: string, value: any, to?: string, query?: Record<string, any>, tone?: string, sub?: any, children?: any}} props */
+export function Stat({ label, value, to, query, tone, sub, children }) {
   const inside = html`<span class="stat-label">${label}</span><span class="stat-value">${value}</span>${sub && html`<span class="small soft">${sub}</span>`}${children}`;
-  return to ? html`<a class=${"stat " + more} data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class=${"stat " + more} data-tone=${tone}>${inside}</div>`;
+  return to ? html`<a class="stat" data-tone=${tone} href=${href(to, query)}>${inside}</a>` : html`<div class="stat" data-tone=${tone}>${inside}</div>`;
 }
 
 /** @param {{title?: any, tools?: any, children?: any, id?: string, class?: string}} props */

@@ -24,7 +24,7 @@ const seldom = 10000;
 
 /** What wants to be looked at, worst first. @param {Data} data */
 function attention({ types, cluster, schedules, ready }) {
-  /** @type {{tone: string, what: any, to?: string, query?: any, why: string}[]} */
+  /** @type {{tone: string, what: any, to?: string, query?: any, why: string, size?: number}[]} */
   const out = [];
   if (ready && !state.noLeader) out.push({ tone: "bad", what: "This node is not ready", why: ready });
   for (const node of cluster?.nodes ?? []) {
@@ -34,14 +34,14 @@ function attention({ types, cluster, schedules, ready }) {
     const { task_type: name, counts } = type, to = path("types", name), waiting = counts.pending;
     if (type.paused) out.push({ tone: "warn", what: name, to, why: `is paused; ${plural(waiting, "task")} waiting` });
     else if (type.max_claimed !== null && counts.claimed >= type.max_claimed && waiting) out.push({ tone: "warn", what: name, to, why: `is at its limit of ${num(type.max_claimed)} claims; ${plural(waiting, "task")} waiting` });
-    else if (waiting && !counts.claimed && !type.completed_per_s && type.oldest_pending_age_ms > 60000) out.push({ tone: "bad", what: name, to, why: `${plural(waiting, "task")} waiting for up to ${dur(type.oldest_pending_age_ms)}, none claimed: no worker seems to ask for it` });
+    else if (waiting && !counts.claimed && !type.completed_per_s && type.oldest_pending_age_ms > 60000) out.push({ tone: "bad", what: name, to, why: `${plural(waiting, "task")} waiting for up to ${dur(type.oldest_pending_age_ms, 1)}, none claimed: no worker seems to ask for it`, size: type.oldest_pending_age_ms });
     if (type.failed_per_s) out.push({ tone: "bad", what: name, to: "/tasks", query: { status: "failed", type: name }, why: `${plural(Math.round(type.failed_per_s * 60), "task")} failed for good in the last minute` });
   }
   for (const schedule of schedules ?? []) {
     const late = schedule.next_run_at ? Date.now() - Date.parse(schedule.next_run_at) : 0;
-    if (late > 60000) out.push({ tone: "warn", what: schedule.name, to: path("schedules", schedule.name), why: `is late by ${dur(late)}` });
+    if (late > 60000) out.push({ tone: "warn", what: schedule.name, to: path("schedules", schedule.name), why: `is late by ${dur(late, 1)}` });
   }
-  return out.sort((a, b) => (a.tone === b.tone ? 0 : a.tone === "bad" ? -1 : 1));
+  return out.sort((a, b) => (a.tone === b.tone ? (b.size ?? Infinity) - (a.size ?? Infinity) || 0 : a.tone === "bad" ? -1 : 1));
 }
 
 /** @param {{data: Data}} props */
@@ -49,7 +49,7 @@ function Attention({ data }) {
   const found = attention(data), shown = found.slice(0, 10);
   return html`<${Card} title="Needs attention">
     ${found.length ? html`<ul class="list">${shown.map(({ tone, what, to, query, why }) => html`<li key=${what + why}><span class="tone" data-tone=${tone}><span aria-hidden="true">${tone === "bad" ? "✗" : "!"}</span><span class="hide">${tone === "bad" ? "Bad" : "Warning"}</span></span><span class="grow">${to ? html`<${Link} to=${to} query=${query}>${what}<//>` : html`<b>${what}</b>`} ${why}</span></li>`)}</ul>
-      ${found.length > shown.length && html`<p class="soft small">And ${num(found.length - shown.length)} more.</p>`}`
+      ${found.length > shown.length && html`<p><${Link} to="/types">And ${num(found.length - shown.length)} more<//></p>`}`
       : html`<p><span class="tone" data-tone="good" aria-hidden="true">✓</span> Nothing. Every type that waits has somebody at work.</p>`}
   <//>`;
 }
@@ -78,7 +78,7 @@ function Body({ data }) {
   return html`
     <div class="stats">
       ${shownStatuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status }} value=${html`<${Num} n=${count(status)} />`} tone=${status === "failed" && count(status) ? "bad" : ""} />`)}
-      <${Stat} class="span" label="Oldest pending" value=${html`<${Age} ms=${oldest || null} />`} />
+      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${oldest || null} units=${1} />`} />
     </div>
     <div class="stats">
       <${Cluster} cluster=${cluster} ready=${ready} />

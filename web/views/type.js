@@ -74,7 +74,7 @@ function Body({ data, params }) {
       ${statuses.map((status) => html`<${Stat} key=${status} label=${title(status)} to="/tasks" query=${{ status, type: name }} value=${html`<${Num} n=${type.counts[status]} />`} tone=${status === "failed" && type.counts.failed ? "bad" : ""} />`)}
     </div>
     <div class="stats">
-      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} />`} />
+      <${Stat} label="Oldest pending" value=${html`<${Age} ms=${type.counts.pending ? type.oldest_pending_age_ms : null} units=${1} />`} />
       <${Stat} label="Submitted" value=${rate(type.submitted_per_s)} sub="over the last minute" />
       <${Stat} label="Completed" value=${rate(type.completed_per_s)} sub="over the last minute" />
       <${Stat} label="Failed for good" value=${rate(type.failed_per_s)} sub="over the last minute" tone=${type.failed_per_s ? "bad" : ""} />
