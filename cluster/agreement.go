@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/internal/pause"
 )
 
@@ -36,12 +37,12 @@ const (
 
 // comparison holds the chains of members at one point of the leader's.
 type comparison struct {
-	at     chainPoint
+	at     replica.ChainPoint
 	chains map[string]string // by UUID, the leader's own too; none of who could not say
 }
 
 // compareAt begins a comparison of the members' chains at p.
-func (n *Node) compareAt(p chainPoint) *comparison {
+func (n *Node) compareAt(p replica.ChainPoint) *comparison {
 	return &comparison{at: p, chains: map[string]string{n.uuid: p.String()}}
 }
 
@@ -109,7 +110,7 @@ type doubt struct {
 // node did, up to the point at or a later one. It returns false when the scope ended, or
 // a majority has applied something else: then this node stops. Until then nothing is
 // answered, for how long so ever.
-func (l *leadership) agree(at chainPoint) bool {
+func (l *leadership) agree(at replica.ChainPoint) bool {
 	n := l.node
 	if n.raft == nil || n.call == nil {
 		return true
@@ -136,13 +137,13 @@ func (l *leadership) agree(at chainPoint) bool {
 			return false
 		}
 		// One that was sent a snapshot meanwhile knows no more of what is below it.
-		at = n.fsm.newestChain()
+		at = n.fsm.NewestChain()
 	}
 }
 
 // compareVoters asks the voters for their chains until these decide, and for wait at
 // most.
-func (l *leadership) compareVoters(at chainPoint, wait time.Duration) (*comparison, []raft.Server) {
+func (l *leadership) compareVoters(at replica.ChainPoint, wait time.Duration) (*comparison, []raft.Server) {
 	n := l.node
 	c, voters := n.compareAt(at), n.votersNow()
 	ctx, cancel := context.WithTimeout(l.ctx, wait)
@@ -260,7 +261,7 @@ func (n *Node) answerDiffer(_ context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, chain := n.notes.at(majority.Index).Hash, n.fsm.chainAt(majority.Index)
+	hash, chain := n.notes.at(majority.Index).Hash, n.fsm.ChainAt(majority.Index)
 	switch {
 	case chain != "" && majority.Chain != "" && chain != majority.Chain:
 		n.start(func() { n.cfg.Fatal(chainDiffers(majority.Index, chain, majority.Chain)) })

@@ -86,7 +86,7 @@ func (n *Node) snapshotNow(ctx context.Context) (uint64, error) {
 			}
 			return 0, fmt.Errorf("%w: take a snapshot: %w", fsm.ErrOverloaded, t.err)
 		}
-		return n.fsm.snapshotIndex.Load(), nil
+		return n.fsm.SnapshotIndex(), nil
 	case <-ctx.Done():
 		return 0, fmt.Errorf("%w: the snapshot is still being written", fsm.ErrOutcomeUnknown)
 	}
@@ -130,7 +130,7 @@ func (n *Node) answerSnapshot(ctx context.Context, _ []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(snapshotAnswer{Index: index, Chain: n.fsm.chainAt(index)})
+	return json.Marshal(snapshotAnswer{Index: index, Chain: n.fsm.ChainAt(index)})
 }
 
 // SaveBackup captures this node's state as a backup, once it holds every
@@ -146,7 +146,7 @@ func (n *Node) SaveBackup(ctx context.Context, stale bool) (*fsm.Backup, error) 
 			return nil, err
 		}
 	}
-	s, err := n.fsm.capture()
+	s, err := n.fsm.Capture()
 	if err != nil {
 		return nil, err
 	}
@@ -182,10 +182,10 @@ func (n *Node) catchUp(ctx context.Context) error {
 	}
 	wait, cancel := withScope(ctx, n.ctx)
 	defer cancel()
-	if err := n.fsm.wait(wait, read.Index); err != nil {
+	if err := n.fsm.Wait(wait, read.Index); err != nil {
 		return readError(err)
 	}
-	if own := n.fsm.chainAt(read.Index); own != "" && read.Chain != "" && own != read.Chain {
+	if own := n.fsm.ChainAt(read.Index); own != "" && read.Chain != "" && own != read.Chain {
 		return fmt.Errorf("%w: %w", fsm.ErrNoLeader, chainDiffers(read.Index, own, read.Chain))
 	}
 	return nil
@@ -197,5 +197,5 @@ func (n *Node) answerReadIndex(ctx context.Context, _ []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(snapshotAnswer{Index: index, Chain: n.fsm.chainAt(index)})
+	return json.Marshal(snapshotAnswer{Index: index, Chain: n.fsm.ChainAt(index)})
 }

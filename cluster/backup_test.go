@@ -395,7 +395,7 @@ func TestNode_snapshotNow_waitsForTheSame(t *testing.T) {
 	c := newBackupCluster(t, "")
 	submitOne(t, c.nodes...)
 	n := leaderOf(t, c.nodes...)
-	n.fsm.persistRate = 1 // a byte a second
+	n.fsm.PersistRate = 1 // a byte a second
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for range 2 {

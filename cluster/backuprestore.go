@@ -137,7 +137,7 @@ func (n *Node) admitBytes(bytes int64) error {
 func (n *Node) ground() (fsm.Ground, error) {
 	var g fsm.Ground
 	var holds string
-	if _, err := n.fsm.readState(func(m *fsm.Machine) { g, holds = m.Ground(), m.Contents() }); err != nil {
+	if _, err := n.fsm.ReadState(func(m *fsm.Machine) { g, holds = m.Ground(), m.Contents() }); err != nil {
 		return g, err
 	}
 	if holds != "" {

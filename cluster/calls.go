@@ -98,8 +98,8 @@ func (n *Node) answerStatus(_ context.Context, body []byte) ([]byte, error) {
 // status returns what this node says of itself.
 func (n *Node) status(q statusQuestion) peerStatus {
 	s := peerStatus{
-		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.applied.Load(), WallNS: n.clock.Wall(), DiskLow: n.disk.low.Load(),
-		Removed: n.removed.Load(), Chain: n.fsm.chainAt(q.ChainAt), Hint: n.hints.get(),
+		Record: n.record, State: "leader", Term: n.currentTerm(), AppliedIndex: n.fsm.AppliedIndex(), WallNS: n.clock.Wall(), DiskLow: n.disk.low.Load(),
+		Removed: n.removed.Load(), Chain: n.fsm.ChainAt(q.ChainAt), Hint: n.hints.get(),
 	}
 	if n.raft == nil {
 		return s

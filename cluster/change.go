@@ -318,9 +318,9 @@ func (n *Node) promoteMember(ctx context.Context, l *leadership, member fsm.Node
 func (n *Node) awaitNear(ctx context.Context, member fsm.NodeView) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteWait)
 	defer cancel()
-	at := n.fsm.newestChain()
+	at := n.fsm.NewestChain()
 	for {
-		newest := n.fsm.newestChain()
+		newest := n.fsm.NewestChain()
 		status, err := ask[peerStatus](ctx, n, member.PeerAddr, callStatus, statusQuestion{ChainAt: at.Index})
 		commit := n.raft.CommitIndex()
 		near := err == nil && status.AppliedIndex+promoteLagMax >= commit
@@ -348,7 +348,7 @@ func (n *Node) awaitNear(ctx context.Context, member fsm.NodeView) error {
 // wishNonvoter notes in a node's record whether it is to stay without a vote.
 // changed is false if the record says so already.
 func (n *Node) wishNonvoter(ctx context.Context, record fsm.NodeRecord, nonvoter bool) (changed bool, err error) {
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		if have, ok := m.Node(record.UUID); ok {
 			record = have
 		} else {

@@ -70,11 +70,11 @@ func (h *hashNotes) at(index uint64) hashAnswer {
 }
 
 // noteHashes hashes the states captured at checkpoints, beside Apply: what changed
-// since the one before, and a part of the rest. It takes no rests while another state
-// is to replace the one that it keeps in memory.
-func (n *Node) noteHashes(ctx context.Context) {
+// since the one before, and a part of the rest. It takes no rests while it is hurried,
+// as another state is to replace the one that it keeps in memory.
+func (n *Node) noteHashes(ctx context.Context, hurried func() bool) {
 	hasher := fsm.NewHasher(func() {
-		if !n.fsm.replacing.Load() {
+		if !hurried() {
 			pause.For(ctx, hashRest)
 		}
 	})
@@ -82,7 +82,7 @@ func (n *Node) noteHashes(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case s := <-n.fsm.captured:
+		case s := <-n.fsm.Captured:
 			hash, rotten := hasher.Hash(s)
 			if rotten > 0 {
 				// What becomes of it is for the comparison to say.
@@ -208,7 +208,7 @@ func majorityOf(hashes map[string]string, voters int) (string, bool) {
 // StateHash returns the index of this node's state and the state's hash, both zero
 // while it has none. Nodes at the same index have the same hash.
 func (n *Node) StateHash() (index uint64, hash [16]byte) {
-	s, err := n.fsm.capture()
+	s, err := n.fsm.Capture()
 	if err != nil {
 		return 0, hash
 	}
@@ -217,7 +217,7 @@ func (n *Node) StateHash() (index uint64, hash [16]byte) {
 }
 
 // AppliedIndex returns the log index that this node's state reflects.
-func (n *Node) AppliedIndex() uint64 { return n.fsm.applied.Load() }
+func (n *Node) AppliedIndex() uint64 { return n.fsm.AppliedIndex() }
 
 const (
 	// hashesTimeout bounds the wait for the nodes' hashes, which are asked for

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -50,11 +51,11 @@ func TestNode_answerDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel(errNodeClosed)
-	go n.noteHashes(n.ctx)
+	go n.noteHashes(n.ctx, n.fsm.Replacing)
 	var own hashAnswer
 	for own.Hash == "" { // a capture is dropped when nobody is ready to hash it
-		index := n.fsm.applied.Load() + 1
-		n.fsm.apply(index, 1, entryOf(1, fsm.Checkpoint{}))
+		index := n.fsm.AppliedIndex() + 1
+		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, fsm.Checkpoint{}))
 		own = n.notes.at(index)
 	}
 	tell := func(a hashAnswer) {
@@ -90,12 +91,12 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.cancel(errNodeClosed)
-	go n.noteHashes(n.ctx)
+	go n.noteHashes(n.ctx, n.fsm.Replacing)
 	capture := func() (noted, want hashAnswer) {
-		index := n.fsm.applied.Load() + 1
-		n.fsm.apply(index, 1, entryOf(1, fsm.Tick{}))
+		index := n.fsm.AppliedIndex() + 1
+		n.fsm.ApplyEntry(index, 1, replicatest.Entry(1, fsm.Tick{}))
 		_, hash := n.StateHash()
-		n.fsm.captured <- n.fsm.machine.Snapshot()
+		captureState(t, n)
 		for noted.Hash == "" {
 			runtime.Gosched()
 			noted = n.notes.at(index)
@@ -103,13 +104,13 @@ func TestNode_noteHashes_findsRot(t *testing.T) {
 		return noted, hashAnswer{Index: index, Hash: hex.EncodeToString(hash[:])}
 	}
 	const message = "no command changed it"
-	n.fsm.apply(1, 1, entryOf(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}}))
+	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte("1")}}}))
 	for range 20 {
 		if noted, want := capture(); noted != want || strings.Contains(log.String(), message) {
 			t.Fatalf("noted %v, want %v; log:\n%s", noted, want, &log)
 		}
 	}
-	n.fsm.machine.Get(1).Params[0] ^= 2
+	n.fsm.Read(func(m *fsm.Machine) { m.Get(1).Params[0] ^= 2 })
 	var noted, want hashAnswer
 	for range 16 {
 		noted, want = capture()
@@ -133,11 +134,10 @@ func TestNode_noteHashes_hurriesBeforeARestore(t *testing.T) {
 				}
 				defer n.cancel(errNodeClosed)
 				for i := uint64(1); i <= 4; i++ {
-					n.fsm.apply(i, 1, entryOf(1, fsm.Submit{Tasks: slices.Repeat([]fsm.NewTask{{Type: "mail"}}, 1000)}))
+					n.fsm.ApplyEntry(i, 1, replicatest.Entry(1, fsm.Submit{Tasks: slices.Repeat([]fsm.NewTask{{Type: "mail"}}, 1000)}))
 				}
-				n.fsm.replacing.Store(replacing)
-				go n.noteHashes(n.ctx)
-				n.fsm.captured <- n.fsm.machine.Snapshot()
+				go n.noteHashes(n.ctx, func() bool { return replacing })
+				captureState(t, n)
 				synctest.Wait()
 				if noted := n.notes.at(4).Hash != ""; noted != replacing {
 					t.Errorf("noted without a rest: %v", noted)
@@ -149,17 +149,12 @@ func TestNode_noteHashes_hurriesBeforeARestore(t *testing.T) {
 	}
 }
 
-func TestRestore_hurriesHashing(t *testing.T) {
-	t.Parallel()
-	f := newTestFSM(t, func(err error) { t.Error(err) })
-	fill(f, 1, 1, 2)
-	hurries := false
-	s := newMemorySnapshot(persisted(t, f))
-	s.twice, s.read = true, func() { hurries = f.replacing.Load() }
-	if err := f.Restore(s); err != nil {
+// captureState has the state of n noted, as at a checkpoint.
+func captureState(t *testing.T, n *Node) {
+	t.Helper()
+	s, err := n.fsm.Capture()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if !hurries || f.replacing.Load() {
-		t.Errorf("hurries while it is restored: %v, after that: %v", hurries, f.replacing.Load())
-	}
+	n.fsm.Captured <- s
 }

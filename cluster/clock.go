@@ -33,7 +33,7 @@ func (l *leadership) startClocks(voters []raft.ServerID, others []raft.Server) {
 		return heard <= len(voters)/2
 	})
 	var start fsm.Stamp
-	index := n.fsm.read(func(m *fsm.Machine) { start = m.Stamp() })
+	index := n.fsm.Read(func(m *fsm.Machine) { start = m.Stamp() })
 	start.U = lease.StartU(start, n.termOf(index), l.term, hints...)
 	l.clock = lease.NewClock(n.clock, start)
 	l.followWalls()

@@ -47,7 +47,7 @@ func TestClocks_startFromHints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n.fsm.apply(3, newestTerm, fsm.AppendEntry(nil, fsm.Stamp{U: stateU}, fsm.Tick{}))
+			n.fsm.ApplyEntry(3, newestTerm, fsm.AppendEntry(nil, fsm.Stamp{U: stateU}, fsm.Tick{}))
 			n.hints.note(test.own)
 			n.call = func(_ context.Context, addr, name string, _ []byte) ([]byte, error) {
 				hint := test.others[addr[1]-'2']

@@ -151,7 +151,7 @@ func (d *voterDisks) judge(n *Node, voters []raft.Server, statuses []peerStatus,
 		}
 		status := &statuses[i]
 		d.misses[s.ID], d.low[s.ID] = 0, status.DiskLow
-		if string(s.ID) != n.uuid && !status.DiskLow && status.AppliedIndex+readyLagMax >= n.fsm.applied.Load() && status.AppliedIndex >= best {
+		if string(s.ID) != n.uuid && !status.DiskLow && status.AppliedIndex+readyLagMax >= n.fsm.AppliedIndex() && status.AppliedIndex >= best {
 			best, heir = status.AppliedIndex, &status.Record
 		}
 	}

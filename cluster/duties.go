@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/cluster/lease"
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -139,7 +140,7 @@ func (l *leadership) evictWhileOver() {
 			return
 		}
 		limit := n.cfg.MemoryLimit
-		evict := fsm.Evict{Bytes: endedMax(limit, held.all-held.ended) - limit/evictPart}
+		evict := fsm.Evict{Bytes: endedMax(limit, held.All-held.Ended) - limit/evictPart}
 		p, err := n.batcher.Propose(l.ctx, evict)
 		if err != nil {
 			if l.ctx.Err() == nil {
@@ -163,22 +164,22 @@ func (l *leadership) forgetWhileOver() {
 			return
 		}
 		limit := n.cfg.MemoryLimit
-		forget := fsm.Forget{Bytes: rememberedMax(limit, held.lasting()) - limit/evictPart}
+		forget := fsm.Forget{Bytes: rememberedMax(limit, held.Lasting()) - limit/evictPart}
 		if _, err := n.batcher.Propose(l.ctx, forget); err != nil {
 			if l.ctx.Err() == nil {
 				n.logger.Warn("forgetting not written, trying again", "error", err)
 			}
 			return
 		}
-		if l.held().remembered == held.remembered {
+		if l.held().Remembered == held.Remembered {
 			return // claims that live keep the rest
 		}
 	}
 }
 
 // held returns what the state takes.
-func (l *leadership) held() (held stateBytes) {
-	l.read(func(m *fsm.Machine) { held = bytesOf(m) })
+func (l *leadership) held() (held replica.Held) {
+	l.read(func(m *fsm.Machine) { held = replica.HeldBy(m) })
 	return held
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/batch"
 	"github.com/claimq/claimq/cluster/lease"
+	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -77,7 +79,7 @@ func TestLeadership_extendBeforeExpiry(t *testing.T) {
 		hold.Store(&fsm.Hold{ID: claimed.Task.ID, WorkerID: "w", Token: claimed.Token})
 
 		status := func() (s fsm.Status) {
-			n.fsm.read(func(m *fsm.Machine) { s = m.Get(claimed.Task.ID).Status })
+			n.fsm.Read(func(m *fsm.Machine) { s = m.Get(claimed.Task.ID).Status })
 			return s
 		}
 		<-time.After(1900 * time.Millisecond)
@@ -105,7 +107,12 @@ func TestLeadership_endsBeforeTimers(t *testing.T) {
 	l.end()
 	l.startTimers()
 	l.wg.Wait()
-	if n.fsm.leading != nil {
+	n.fsm.ApplyEntry(1, 1, replicatest.Entry(1, fsm.SetLevel{Level: fsm.FeatureLevel},
+		fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}, fsm.ClaimNext{WorkerID: "w1", Limit: 1, LeaseMS: 1000}))
+	if n.fsm.Claims() != 1 {
+		t.Fatalf("%d claims live", n.fsm.Claims())
+	}
+	if expired, _ := l.timers.Due(l.read, math.MaxInt64); len(expired) > 0 {
 		t.Error("claims are still handed to a leadership that has ended")
 	}
 }

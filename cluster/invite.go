@@ -165,7 +165,7 @@ func (n *Node) admitLocked(ctx context.Context, l *leadership, record fsm.NodeRe
 // that one.
 func (n *Node) memberRecords(joining fsm.NodeRecord) (members []fsm.NodeRecord, level uint32) {
 	servers := n.servers()
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		level = m.Level()
 		for _, s := range servers {
 			r, ok := m.Node(string(s.ID))
@@ -251,7 +251,7 @@ func (n *Node) mayJoin(ctx context.Context, record fsm.NodeRecord, token string)
 	}
 	hash := sha256.Sum256([]byte(token))
 	known := false
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		known = slices.ContainsFunc(m.JoinTokens(), func(t *fsm.JoinToken) bool { return bytes.Equal(t.Hash, hash[:]) })
 	})
 	if !known { // nothing is written for whoever guesses

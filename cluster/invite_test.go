@@ -121,7 +121,7 @@ func TestNode_joinsByAToken(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	before := n1.fsm.applied.Load()
+	before := n1.fsm.AppliedIndex()
 	refused("a token that nobody made", "a guess")
 	for _, e := range commandsSince(t, n1, before) {
 		if _, ok := e.(fsm.UseJoinToken); ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/lease"
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -151,9 +152,7 @@ func (l *leadership) end() {
 	n := l.node
 	n.leader.CompareAndSwap(l, nil)
 	l.refuse()
-	n.fsm.mu.Lock()
-	n.fsm.leading = nil
-	n.fsm.mu.Unlock()
+	n.fsm.Follow()
 	l.wg.Wait()
 	n.logger.Info("no longer leading", "term", l.term)
 }
@@ -243,7 +242,7 @@ func (l *leadership) run() {
 	if !l.retry("barrier", l.barrier) {
 		return
 	}
-	applied := n.fsm.newestChain()
+	applied := n.fsm.NewestChain()
 	l.startClocks(n.clockVoters())
 	// end may close the batcher just before it is opened below.
 	defer func() { n.batcher.Close(n.leadershipError()) }()
@@ -308,15 +307,9 @@ func (l *leadership) propose(cmd fsm.Command) error {
 // startTimers hands the claims that exist to the timers, and from the same
 // moment on those that begin.
 func (l *leadership) startTimers() {
-	f := l.node.fsm
-	f.mu.Lock()
-	if l.ctx.Err() != nil { // end has been here and would not come again
-		f.mu.Unlock()
+	if !l.node.fsm.Lead(l.ctx, l.applied, func(m *fsm.Machine) { l.timers.Start(m) }) {
 		return
 	}
-	f.leading = l.applied
-	l.timers.Start(f.machine)
-	f.mu.Unlock()
 	l.start(l.runTimers)
 	l.start(l.runOpenings)
 	l.start(l.runSchedules)
@@ -334,7 +327,7 @@ func (l *leadership) applied(m *fsm.Machine, a *fsm.Applied) {
 		l.waiters.NoteReady(a.Ready)
 	}
 	l.due.note(m.NextDue())
-	if held := bytesOf(m); l.node.evicts(held) || l.node.forgets(held) {
+	if held := replica.HeldBy(m); l.node.evicts(held) || l.node.forgets(held) {
 		l.due.hurry()
 	}
 	l.openings.note(m.NextOpening())

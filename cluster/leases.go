@@ -9,7 +9,7 @@ import (
 )
 
 // read is the state under its read lock, as the timers look at it.
-func (l *leadership) read(fn func(*fsm.Machine)) { l.node.fsm.read(fn) }
+func (l *leadership) read(fn func(*fsm.Machine)) { l.node.fsm.Read(fn) }
 
 // runTimers expires claims whose lease has run out, until the scope ends. It
 // sleeps until the earliest timer; if it wakes much too late, the process or
@@ -33,7 +33,7 @@ func (l *leadership) runTimers() {
 			return
 		}
 		l.expireDue()
-		l.timers.Sweep(l.read, int(l.node.fsm.claims.Load()))
+		l.timers.Sweep(l.read, l.node.fsm.Claims())
 	}
 }
 

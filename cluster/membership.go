@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/joining"
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/pause"
 )
@@ -36,13 +37,13 @@ type memberLooks struct {
 	near map[raft.ServerID]int // looks in a row that a nonvoter could have been promoted
 	// at is where the chains are compared: what had been applied here at the look before,
 	// so that who is alive has applied it too.
-	at chainPoint
+	at replica.ChainPoint
 }
 
 // runMembers keeps the node records right, compares what the members have applied and
 // promotes nonvoters, until the scope ends.
 func (l *leadership) runMembers() {
-	looks := &memberLooks{near: make(map[raft.ServerID]int), at: l.node.fsm.newestChain()}
+	looks := &memberLooks{near: make(map[raft.ServerID]int), at: l.node.fsm.NewestChain()}
 	asked := time.Duration(-1)
 	for {
 		now := l.node.clock.Mono()
@@ -50,7 +51,7 @@ func (l *leadership) runMembers() {
 		if ask {
 			asked = now
 		}
-		newest := l.node.fsm.newestChain()
+		newest := l.node.fsm.NewestChain()
 		l.lookAfterMembers(looks, ask)
 		looks.at = newest
 		if !pause.For(l.ctx, memberInterval) {
@@ -136,7 +137,7 @@ func (l *leadership) record(r fsm.NodeRecord) {
 // wishes.
 func (l *leadership) recorded(r fsm.NodeRecord) bool {
 	var have fsm.NodeRecord
-	l.node.fsm.read(func(m *fsm.Machine) { have, _ = m.Node(r.UUID) })
+	l.node.fsm.Read(func(m *fsm.Machine) { have, _ = m.Node(r.UUID) })
 	r.Nonvoter = have.Nonvoter
 	return have == r || r.NodeID == ""
 }
@@ -147,7 +148,7 @@ func (l *leadership) recordLocked(r fsm.NodeRecord) {
 	if l.recorded(r) {
 		return
 	}
-	l.node.fsm.read(func(m *fsm.Machine) {
+	l.node.fsm.Read(func(m *fsm.Machine) {
 		if have, ok := m.Node(r.UUID); ok {
 			r.Nonvoter = have.Nonvoter
 		}
@@ -176,7 +177,7 @@ func (l *leadership) move(s raft.Server, addr string) {
 // whose record is not there yet is not known.
 func (l *leadership) keptNonvoter(s raft.Server) bool {
 	record, ok := fsm.NodeRecord{}, false
-	l.node.fsm.read(func(m *fsm.Machine) { record, ok = m.Node(string(s.ID)) })
+	l.node.fsm.Read(func(m *fsm.Machine) { record, ok = m.Node(string(s.ID)) })
 	return !ok || record.Nonvoter
 }
 
@@ -185,7 +186,7 @@ func (l *leadership) keptNonvoter(s raft.Server) bool {
 // under the lock.
 func (l *leadership) forgetStrangers() {
 	var records []fsm.NodeRecord
-	l.node.fsm.read(func(m *fsm.Machine) { records = m.Nodes() })
+	l.node.fsm.Read(func(m *fsm.Machine) { records = m.Nodes() })
 	if !l.strangerAmong(records) {
 		return
 	}

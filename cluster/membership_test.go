@@ -145,7 +145,7 @@ func TestNode_refusesWhatRaftRefuses(t *testing.T) {
 		t.Errorf("the members are %v, want n1 alone", got)
 	}
 	var record fsm.NodeRecord
-	n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(n.uuid) })
+	n.fsm.Read(func(m *fsm.Machine) { record, _ = m.Node(n.uuid) })
 	if record.Nonvoter {
 		t.Error("the wish to demote n1 is left, though it was refused")
 	}

@@ -60,9 +60,9 @@ type fsmStats struct {
 
 func (s *fsmStats) woken(count int) { s.wakes.Add(float64(count)) }
 
-// applied counts what an entry did, on the leader only: so that the sum over
+// Applied counts what an entry did, on the leader only: so that the sum over
 // the nodes is right, and a replay at start counts nothing.
-func (s *fsmStats) applied(a *fsm.Applied, leading bool) {
+func (s *fsmStats) Applied(a *fsm.Applied, leading bool) {
 	if !leading {
 		return
 	}
@@ -91,10 +91,17 @@ func (s *fsmStats) applied(a *fsm.Applied, leading bool) {
 	add(s.removals, a.Removed-evicted)
 }
 
-func (s *fsmStats) snapshot(took time.Duration, bytes int64) {
+// Persisted implements Stats.
+func (s *fsmStats) Persisted(took time.Duration, bytes int64) {
 	s.persist.Observe(took.Seconds())
 	s.snapshotBytes.Set(float64(bytes))
 }
+
+// Captured implements Stats.
+func (s *fsmStats) Captured(took time.Duration) { s.capture.Observe(took.Seconds()) }
+
+// Restored implements Stats.
+func (s *fsmStats) Restored() { s.restores.Inc() }
 
 // newNodeStats makes the metrics and registers them, unless registerer is nil.
 func newNodeStats(n *Node, registerer prometheus.Registerer) (*nodeStats, error) {
@@ -257,7 +264,7 @@ func (c *nodeCollector) addRaft() {
 		func() bool { d := n.doubt(); return d != nil && d.divided })
 	c.add("claimq_raft_commit_index", "Highest log index that this node knows to be committed.", ofRaft(func() uint64 { return n.raft.CommitIndex() }))
 	c.add("claimq_raft_last_log_index", "Highest log index that this node has.", ofRaft(func() uint64 { return n.raft.LastIndex() }))
-	c.always("claimq_raft_applied_index", "Log index that this node's state reflects.", func() int64 { return int64(n.fsm.applied.Load()) })
+	c.always("claimq_raft_applied_index", "Log index that this node's state reflects.", func() int64 { return int64(n.fsm.AppliedIndex()) })
 	c.add("claimq_raft_last_contact_seconds", "How long ago the leader was last heard from; 0 on the leader.", func() (float64, error) {
 		switch {
 		case n.raft == nil:
@@ -271,21 +278,21 @@ func (c *nodeCollector) addRaft() {
 		}
 		return float64(ms) / 1000, nil
 	})
-	c.always("claimq_raft_log_since_snapshot_bytes", "Bytes of log applied since the last snapshot.", func() int64 { return n.fsm.sinceBytes.Load() })
-	c.always("claimq_feature_level", "Replicated feature level.", func() int64 { return int64(n.fsm.level.Load()) })
+	c.always("claimq_raft_log_since_snapshot_bytes", "Bytes of log applied since the last snapshot.", func() int64 { bytes, _ := n.fsm.SinceSnapshot(); return bytes })
+	c.always("claimq_feature_level", "Replicated feature level.", func() int64 { return int64(n.fsm.Level()) })
 }
 
 func (c *nodeCollector) addLoad() {
 	n := c.node
 	c.always("claimq_queue_commands", "Commands waiting to be written when the last entry was packed.", n.queuedCount)
-	c.always("claimq_live_claims", "Claims that live, by this node's state.", func() int64 { return n.fsm.claims.Load() })
+	c.always("claimq_live_claims", "Claims that live, by this node's state.", func() int64 { return int64(n.fsm.Claims()) })
 	c.always("claimq_waiting_claims", "Claims that wait on this node, as the leader, for tasks.", func() int64 {
 		if l := n.leader.Load(); l != nil {
 			return int64(l.waiters.Len())
 		}
 		return 0
 	})
-	c.always("claimq_waiting_ends", "Requests that wait on this node for the end of a task.", func() int64 { return n.fsm.watches.endCount.Load() })
+	c.always("claimq_waiting_ends", "Requests that wait on this node for the end of a task.", func() int64 { return n.fsm.WaitingEnds() })
 	c.always("claimq_state_limit_bytes", "State size from which on submits are refused.", func() int64 { return n.cfg.MemoryLimit })
 }
 
@@ -340,7 +347,7 @@ func (c *nodeCollector) collectFollowers(ch chan<- prometheus.Metric) {
 	}
 	l.collectClocks(ch)
 	names := make(map[string]string)
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		for _, r := range m.Nodes() {
 			names[r.UUID] = r.NodeID
 		}

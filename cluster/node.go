@@ -17,6 +17,7 @@ import (
 	"github.com/claimq/claimq/cluster/clocks"
 	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/internal/memory"
@@ -39,7 +40,7 @@ type Node struct {
 	clock  ClockSource
 	stats  *nodeStats
 
-	fsm         *raftFSM
+	fsm         *replica.Replica
 	batcher     *batch.Batcher
 	parts       Parts
 	raft        *raftHandle   // nil without Raft
@@ -162,13 +163,14 @@ func newNode(cfg Config, parts Parts) (*Node, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	n.stats = stats
-	n.fsm = newRaftFSM(n.clock, cfg.Fatal, &stats.fsm)
-	n.fsm.logger = n.logger
-	n.fsm.beforeCompact = n.keepTrailing
-	n.fsm.restoreRoom = restoreRoom(cfg.MemoryLimit, memory.Total())
+	n.fsm = replica.New(replica.Config{
+		Clock: n.clock, Fatal: cfg.Fatal, Stats: &stats.fsm, Logger: n.logger,
+		BeforeCompact: n.keepTrailing,
+		// Of a restore that is under way here, the results are awaited, too.
+		Awaited: func() bool { return n.batcher.Awaits() || len(n.restoring) > 0 },
+	})
+	n.fsm.RestoreRoom = replica.RestoreRoom(cfg.MemoryLimit, memory.Total())
 	n.batcher = n.newBatcher(n.applyEntry)
-	// Of a restore that is under way here, the results are awaited, too.
-	n.fsm.awaited = func() bool { return n.batcher.Awaits() || len(n.restoring) > 0 }
 	n.registerCalls()
 	return n, nil
 }
@@ -226,12 +228,11 @@ func (n *Node) newRaft(conf *raft.Config, parts Parts, transport raft.Transport)
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
-		n.fsm.started.Store(true)
-		if refused := n.fsm.startErr.Load(); refused != nil {
+		if refused := n.fsm.Started(); refused != nil {
 			if r != nil {
 				err = r.Shutdown().Error()
 			}
-			r, err = nil, errors.Join(*refused, err)
+			r, err = nil, errors.Join(refused, err)
 		}
 	}()
 	return raft.NewRaft(conf, n.fsm, parts.Logs, parts.Stable, parts.Snapshots, transport)
@@ -261,7 +262,7 @@ func (n *Node) raftConfig() *raft.Config {
 func (n *Node) run() {
 	n.start(func() { n.batcher.Run(n.ctx.Done()) })
 	n.start(func() { n.monitorLeadership(n.ctx) })
-	n.start(func() { n.noteHashes(n.ctx) })
+	n.start(func() { n.noteHashes(n.ctx, n.fsm.Replacing) })
 	if n.raft != nil {
 		n.start(func() { n.monitorSnapshots(n.ctx) })
 		n.start(func() { n.monitorTransfers(n.ctx) })
@@ -288,7 +289,7 @@ func (n *Node) start(fn func()) {
 // applyEntry hands an entry to Raft; without Raft, to the state machine.
 func (n *Node) applyEntry(data []byte) batch.Future {
 	if n.raft == nil {
-		return appliedNow{n.fsm.apply(n.fsm.applied.Load()+1, n.currentTerm(), data)}
+		return appliedNow{n.fsm.ApplyEntry(n.fsm.AppliedIndex()+1, n.currentTerm(), data)}
 	}
 	start := n.clock.Mono()
 	return timedEntry{n.raft.Apply(data, batch.EnqueueTimeout), n, start}
@@ -345,7 +346,7 @@ func (n *Node) LeaderHTTPAddr() string {
 		return ""
 	}
 	var record fsm.NodeRecord
-	n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(id) })
+	n.fsm.Read(func(m *fsm.Machine) { record, _ = m.Node(id) })
 	return record.HTTPAddr
 }
 
@@ -424,7 +425,7 @@ func (n *Node) isMember(uuid, nodeID string) bool {
 	}
 	var record fsm.NodeRecord
 	var ok bool
-	n.fsm.read(func(m *fsm.Machine) { record, ok = m.Node(uuid) })
+	n.fsm.Read(func(m *fsm.Machine) { record, ok = m.Node(uuid) })
 	return !ok || record.NodeID == nodeID
 }
 
@@ -464,7 +465,7 @@ func (n *Node) Close(ctx context.Context) error {
 
 func (n *Node) close(ctx context.Context) error {
 	n.closing.Store(true)
-	n.fsm.watches.end()
+	n.fsm.Close()
 	if l := n.leader.Load(); l != nil {
 		l.waiters.End(fsm.ErrShuttingDown)
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -86,7 +85,7 @@ func TestLeader_ownDisk(t *testing.T) {
 		}
 	}
 	for _, n := range nodes {
-		if applied := n.fsm.applied.Load(); applied >= index {
+		if applied := n.fsm.AppliedIndex(); applied >= index {
 			t.Errorf("%s has applied entry %d; the leader's disk does not have entry %d", n.NodeID(), applied, index)
 		}
 	}
@@ -101,42 +100,10 @@ func TestLeader_ownDisk(t *testing.T) {
 	}
 	eventually(t, "all to apply the entry", func() bool {
 		for _, n := range nodes {
-			if n.fsm.applied.Load() < index {
+			if n.fsm.AppliedIndex() < index {
 				return false
 			}
 		}
 		return true
 	})
-}
-
-// A leader whose disk fails while an entry is on its way to it neither answers nor
-// applies it, nor anything after it, and takes no snapshot that would hide that.
-func TestRaftFSM_leaderDiskFails(t *testing.T) {
-	t.Parallel()
-	f := newTestFSM(t, func(err error) { t.Errorf("fatal: %v", err) })
-	failure := errors.New("the disk is gone")
-	f.stored = func(index uint64) error {
-		if index == 2 {
-			return failure
-		}
-		return nil
-	}
-	entry := func(index uint64) *raft.Log {
-		return &raft.Log{Index: index, Data: fsm.AppendEntry(nil, fsm.Stamp{U: int64(index)}, fsm.SetLevel{Level: fsm.FeatureLevel})}
-	}
-	if a, ok := f.Apply(entry(1)).(*fsm.Applied); !ok || a.Index != 1 {
-		t.Errorf("entry 1: %v", a)
-	}
-	for _, index := range []uint64{2, 3} {
-		if err, ok := f.Apply(entry(index)).(error); !ok || !errors.Is(err, failure) {
-			t.Errorf("entry %d: %v", index, err)
-		}
-	}
-	f.StoreConfiguration(4, raft.Configuration{})
-	if _, err := f.Snapshot(); !errors.Is(err, failure) {
-		t.Errorf("snapshot: %v", err)
-	}
-	if applied := f.applied.Load(); applied != 1 {
-		t.Errorf("applied up to %d", applied)
-	}
 }

@@ -44,7 +44,7 @@ func (n *Node) Propose(ctx context.Context, cmd fsm.Command) (fsm.Proposed, erro
 // majority; whether the claim gets it is decided in the log.
 func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Proposed, done bool, err error) {
 	claimable := false
-	n.fsm.read(func(m *fsm.Machine) { claimable = m.Claimable(c, n.fsm.estimate(m)) })
+	n.fsm.Read(func(m *fsm.Machine) { claimable = m.Claimable(c, n.fsm.Estimate(m)) })
 	if claimable {
 		return p, false, nil
 	}
@@ -64,7 +64,7 @@ func (n *Node) claimNothing(ctx context.Context, c fsm.ClaimNext) (p fsm.Propose
 // Also what this leader has in its log already counts, though nobody was told of it yet:
 // a claim on its way, say, that would make the command a good one.
 func (n *Node) judge(ctx context.Context, cmd fsm.Command) (p fsm.Proposed, done bool, err error) {
-	n.fsm.read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
+	n.fsm.Read(func(m *fsm.Machine) { _, done = m.Judge(cmd, m.Stamp()) })
 	if !done {
 		return p, false, nil
 	}
@@ -97,7 +97,7 @@ func unread(ctx context.Context, err error) error {
 
 // reach returns how many tasks a command may change.
 func (n *Node) reach(cmd fsm.Command) (tasks int) {
-	n.fsm.read(func(m *fsm.Machine) { tasks = m.ReachOf(cmd) })
+	n.fsm.Read(func(m *fsm.Machine) { tasks = m.ReachOf(cmd) })
 	return tasks
 }
 

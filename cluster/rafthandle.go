@@ -143,15 +143,16 @@ func (r *raftRun) shutdownOnce() error {
 // started anew: the state machine goes on from what it has.
 func (n *Node) newRun(parts Parts, transport raft.Transport, again bool) (*raftRun, error) {
 	ctx, cancel := context.WithCancelCause(n.ctx)
-	n.fsm.lifetime = ctx
 	wrapped := confirm.Config{HeartbeatTimeout: heartbeatTimeout, Leads: n.leadsWith, Done: ctx.Done()}
+	var stored func(index uint64) error
 	logs, writesBeside := parts.Logs.(besideLog)
 	if writesBeside {
 		// One that was shut down while it won an election may say for ever that it leads.
 		logs.LedBy(func() bool { return false })
-		logs.AppliedTo(n.fsm.applied.Load)
-		wrapped.Stored, n.fsm.stored = logs.Stored, logs.AwaitStored
+		logs.AppliedTo(n.fsm.AppliedIndex)
+		wrapped.Stored, stored = logs.Stored, logs.AwaitStored
 	}
+	n.fsm.BeginRun(ctx, stored, again)
 	conf := n.raftConfig()
 	conf.NoSnapshotRestoreOnStart = again
 	c := confirm.New(transport, wrapped)
@@ -196,7 +197,6 @@ func (n *Node) restartRaft() error {
 	if err != nil {
 		return fmt.Errorf("make a transport: %w", err)
 	}
-	n.fsm.expectReplay()
 	run, err := n.newRun(n.parts, transport, true)
 	if err != nil {
 		return fmt.Errorf("start raft anew: %w", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/confirm"
+	"github.com/claimq/claimq/cluster/replica"
 )
 
 // Raft takes a transfer into its queue now and then although nobody reads it any
@@ -38,7 +39,7 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 	c := newBackupCluster(t, "")
 	submitOne(t, c.nodes...)
 	leader := leaderOf(t, c.nodes...)
-	leader.fsm.persistRate = 1 // a byte a second
+	leader.fsm.PersistRate = 1 // a byte a second
 	taken := make(chan error, 1)
 	go func() {
 		_, err := leader.snapshotNow(context.Background())
@@ -65,7 +66,7 @@ func TestRestartRaft_givesUpASnapshot(t *testing.T) {
 		found, err := filepath.Glob(unfinished)
 		return err == nil && len(found) == 0
 	})
-	leader.fsm.persistRate = snapshotRateMax
+	leader.fsm.PersistRate = replica.SnapshotRateMax
 	eventually(t, "another snapshot", func() bool {
 		_, err := leader.snapshotNow(ctx)
 		return err == nil

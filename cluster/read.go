@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/event"
 )
 
 // ReadLinearizable calls fn with a state that holds every mutation
@@ -23,7 +25,7 @@ func (n *Node) ReadLinearizable(ctx context.Context, minIndex uint64, fn func(m 
 	if err := n.confirmRead(ctx, l, minIndex); err != nil {
 		return 0, err
 	}
-	return n.fsm.readState(func(m *fsm.Machine) { fn(m, l.now(m)) })
+	return n.fsm.ReadState(func(m *fsm.Machine) { fn(m, l.now(m)) })
 }
 
 // confirmRead returns once the state here holds whatever any leader had
@@ -43,7 +45,7 @@ func (n *Node) confirmRead(ctx context.Context, l *leadership, minIndex uint64) 
 		}
 		minIndex = max(minIndex, n.lastApplicable(commit))
 	}
-	return readError(n.fsm.wait(ctx, minIndex))
+	return readError(n.fsm.Wait(ctx, minIndex))
 }
 
 // withScope returns a context that ends with either, with the cause of the one
@@ -72,9 +74,9 @@ func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Ma
 	if n.closing.Load() {
 		return 0, fsm.ErrShuttingDown
 	}
-	if n.fsm.applied.Load() < minIndex {
+	if n.fsm.AppliedIndex() < minIndex {
 		wait, cancel := withScope(ctx, n.ctx)
-		err := n.fsm.wait(wait, minIndex)
+		err := n.fsm.Wait(wait, minIndex)
 		cancel()
 		if errors.Is(err, errNodeClosed) {
 			return 0, fsm.ErrShuttingDown
@@ -84,12 +86,12 @@ func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Ma
 		}
 	}
 	l := n.leader.Load()
-	return n.fsm.readState(func(m *fsm.Machine) {
+	return n.fsm.ReadState(func(m *fsm.Machine) {
 		if l != nil && l.serves() {
 			fn(m, l.now(m))
 			return
 		}
-		fn(m, n.fsm.estimate(m))
+		fn(m, n.fsm.Estimate(m))
 	})
 }
 
@@ -97,7 +99,7 @@ func (n *Node) ReadStale(ctx context.Context, minIndex uint64, fn func(m *fsm.Ma
 // state machine: Raft's no-ops and barriers never do, so nobody may wait for
 // them.
 func (n *Node) lastApplicable(max uint64) uint64 {
-	applied := n.fsm.applied.Load()
+	applied := n.fsm.AppliedIndex()
 	if max <= applied {
 		return max
 	}
@@ -115,4 +117,16 @@ func (n *Node) lastApplicable(max uint64) uint64 {
 		}
 	}
 	return max
+}
+
+// WaitEnded waits until the task has ended, or is there no more, by this node's
+// state; wait at most. Errors: replica.Replica.WaitEnded's.
+func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
+	return n.fsm.WaitEnded(caller, id, wait)
+}
+
+// WaitEvent waits until this node's trail has an event behind after; ctx ends
+// it. Errors: WaitEnded's; ctx's cause.
+func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
+	return n.fsm.WaitEvent(ctx, after)
 }

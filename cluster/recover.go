@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -159,7 +160,7 @@ func (n *Node) recover(dir *storage.Dir, s *storage.Stores, r *Recovery) error {
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(r.PeerAddr))
 	defer transport.Close()
 	config := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(n.uuid), Address: raft.ServerAddress(r.PeerAddr)}}}
-	err = raft.RecoverCluster(n.raftConfig(), &recoveredFSM{raftFSM: n.fsm}, &recoveredLog{s.Log}, s.Stable, s.Snapshots, transport, config)
+	err = raft.RecoverCluster(n.raftConfig(), &recoveredFSM{Replica: n.fsm}, &recoveredLog{s.Log}, s.Stable, s.Snapshots, transport, config)
 	if err != nil {
 		return fmt.Errorf("recover node %s: %w", r.NodeID, err)
 	}
@@ -168,13 +169,13 @@ func (n *Node) recover(dir *storage.Dir, s *storage.Stores, r *Recovery) error {
 
 // recoveredFSM is the state machine of a node that becomes a cluster of its own.
 type recoveredFSM struct {
-	*raftFSM
+	*replica.Replica
 	refused error // why the newest snapshot could not be restored
 }
 
 // Restore keeps its error: Raft would go on with an older snapshot.
 func (f *recoveredFSM) Restore(r io.ReadCloser) error {
-	err := f.raftFSM.Restore(r)
+	err := f.Replica.Restore(r)
 	f.refused = errors.Join(f.refused, err)
 	return err
 }
@@ -185,13 +186,10 @@ func (f *recoveredFSM) Snapshot() (raft.FSMSnapshot, error) {
 	if f.refused != nil {
 		return nil, f.refused
 	}
-	f.mu.Lock()
-	err := f.machine.JumpCounters(f.clock.Wall() / 1e6)
-	f.mu.Unlock()
-	if err != nil {
+	if err := f.JumpCounters(); err != nil {
 		return nil, err
 	}
-	return f.raftFSM.Snapshot()
+	return f.Replica.Snapshot()
 }
 
 // recoveredLog is a log that may be empty behind its snapshot.

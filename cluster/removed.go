@@ -142,7 +142,7 @@ func (n *Node) knownAddrs() []string {
 			add(string(s.Address))
 		}
 	}
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		for _, r := range m.Nodes() {
 			if r.UUID != n.uuid {
 				add(r.PeerAddr)

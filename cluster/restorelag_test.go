@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/metrics"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ func (w *heapWatch) end() int64 {
 
 // liveBytes collects, and returns what was live.
 func liveBytes() int64 {
-	_ = liveHeap()
+	runtime.GC()
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
@@ -105,7 +106,7 @@ func TestRestore_laggingFollower(t *testing.T) { //nolint:paralleltest // it mea
 	eventually(t, "the follower to catch up", func() bool {
 		return n.AppliedIndex() >= leader.AppliedIndex() && n.Ready() == nil
 	})
-	peak, state := watch.end(), n.fsm.bytes.Load()
+	peak, state := watch.end(), n.fsm.Held().All
 	after := liveBytes()
 	t.Logf("%d bytes live at most, %d afterwards, a state takes %d", peak, after, state)
 	if got := counted(n.stats.fsm.restores); got != 2 {

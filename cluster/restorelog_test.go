@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/fsm"
 )
@@ -129,7 +130,7 @@ func (c *backupCluster) others(i int) (nodes []*Node) {
 
 // tasks returns how many tasks there are, and what is said of a restore.
 func tasksAt(n *Node) (tasks int64, under bool) {
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		tasks = m.Stats(m.Stamp()).Counts[fsm.StatusPending]
 		_, under = m.Restoring()
 	})
@@ -275,7 +276,7 @@ func TestRestoreBackup_leadershipMoves(t *testing.T) {
 		for _, n := range c.nodes {
 			eventually(t, "all to be in the midst of it", func() bool { _, under := tasksAt(n); return under })
 		}
-		if _, err := leader.fsm.Snapshot(); !errors.Is(err, errRestoreUnderWay) || leader.snapshotDue() {
+		if _, err := leader.fsm.Snapshot(); !errors.Is(err, replica.ErrRestoreUnderWay) || leader.snapshotDue() {
 			t.Errorf("a snapshot in the midst of it: %v, due: %t", err, leader.snapshotDue())
 		}
 		if err := leader.raft.LeadershipTransferToServer(raft.ServerID(other.uuid), raft.ServerAddress(other.record.PeerAddr)).Error(); err != nil {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -22,26 +23,14 @@ const (
 	strainPart = 8
 )
 
-// stateBytes is what the state takes by its own estimate.
-type stateBytes struct {
-	all, ended, remembered int64 // the latter two are parts of all
-}
-
-func bytesOf(m *fsm.Machine) stateBytes {
-	return stateBytes{m.Bytes(), m.EndedBytes(), m.RememberedBytes()}
-}
-
-// lasting is what neither an eviction nor forgetting can make less.
-func (s stateBytes) lasting() int64 { return s.all - s.ended - s.remembered }
-
 // evicts reports whether ended tasks are to be evicted.
-func (n *Node) evicts(s stateBytes) bool {
-	return s.ended > endedMax(n.cfg.MemoryLimit, s.all-s.ended) && n.checkLevel(fsm.Evict{}) == nil
+func (n *Node) evicts(s replica.Held) bool {
+	return s.Ended > endedMax(n.cfg.MemoryLimit, s.All-s.Ended) && n.checkLevel(fsm.Evict{}) == nil
 }
 
 // forgets reports whether what is remembered is to be forgotten before its time.
-func (n *Node) forgets(s stateBytes) bool {
-	return s.remembered > rememberedMax(n.cfg.MemoryLimit, s.lasting()) && n.checkLevel(fsm.Forget{}) == nil
+func (n *Node) forgets(s replica.Held) bool {
+	return s.Remembered > rememberedMax(n.cfg.MemoryLimit, s.Lasting()) && n.checkLevel(fsm.Forget{}) == nil
 }
 
 // endedMax returns how many bytes ended tasks may take beside those that the rest
@@ -58,16 +47,20 @@ func rememberedMax(limit, lasting int64) int64 {
 	return max(min(limit/rememberedPart, room), limit/evictPart)
 }
 
-// memoryFull returns an *fsm.Overload if the memory limit is reached: what can be
-// evicted does not count, unless it is not evicted for long. strained asks for what
-// goes on there.
+// memoryFull returns an *fsm.Overload if the memory limit is reached.
 func (n *Node) memoryFull(strained bool) error {
-	held, limit := n.fsm.held(), n.cfg.MemoryLimit
-	all, lasting := held.all, held.lasting()
+	return memoryFull(n.fsm.Held(), n.cfg.MemoryLimit, n.checkLevel(fsm.Evict{}) == nil, strained)
+}
+
+// memoryFull returns an *fsm.Overload if held reaches the limit: what can be
+// evicted does not count, if it is evicted at all, unless it is not for long. strained
+// asks for what goes on there.
+func memoryFull(held replica.Held, limit int64, evicts, strained bool) error {
+	all, lasting := held.All, held.Lasting()
 	if all <= limit {
 		return nil
 	}
-	if n.checkLevel(fsm.Evict{}) != nil {
+	if !evicts {
 		lasting = all
 	}
 	if all <= limit+limit/strainPart && (strained || lasting <= limit) {

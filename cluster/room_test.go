@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/claimq/claimq/cluster/replica"
+	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -22,48 +24,63 @@ func TestEndedMax(t *testing.T) {
 }
 
 // When the memory limit counts, and as what.
-func TestNode_memoryFull(t *testing.T) {
+func TestMemoryFull(t *testing.T) {
 	t.Parallel()
 	const limit = 800
 	for _, c := range []struct {
-		name                   string
-		all, ended, remembered int64
-		level                  uint32
-		full                   bool // for submits
-		strained               bool // for follow-ups
+		name     string
+		held     replica.Held
+		evicts   bool
+		full     bool // for submits
+		strained bool // for follow-ups
 	}{
-		{"at the limit", 800, 0, 0, fsm.FeatureLevel, false, false},
-		{"over it", 801, 0, 0, fsm.FeatureLevel, true, false},
-		{"over it for ended tasks", 801, 1, 0, fsm.FeatureLevel, false, false},
-		{"ended tasks that cannot be evicted", 801, 700, 0, 1, true, false},
-		{"follow-ups to the last", 900, 0, 0, fsm.FeatureLevel, true, false},
-		{"eviction does not keep up", 901, 900, 0, fsm.FeatureLevel, true, true},
-		{"over it for what is remembered", 801, 0, 1, fsm.FeatureLevel, false, false},
-		{"remembered and not forgotten", 801, 0, 700, 1, true, false},
+		{"at the limit", replica.Held{All: 800}, true, false, false},
+		{"over it", replica.Held{All: 801}, true, true, false},
+		{"over it for ended tasks", replica.Held{All: 801, Ended: 1}, true, false, false},
+		{"ended tasks that cannot be evicted", replica.Held{All: 801, Ended: 700}, false, true, false},
+		{"follow-ups to the last", replica.Held{All: 900}, true, true, false},
+		{"eviction does not keep up", replica.Held{All: 901, Ended: 900}, true, true, true},
+		{"over it for what is remembered", replica.Held{All: 801, Remembered: 1}, true, false, false},
+		{"remembered and not forgotten", replica.Held{All: 801, Remembered: 700}, false, true, false},
 	} {
-		n, err := newNode(Config{NodeID: "n", MemoryLimit: limit}.withDefaults(), Parts{})
+		if err := memoryFull(c.held, limit, c.evicts, false); overloaded(err, fsm.BoundMemory) != c.full {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := memoryFull(c.held, limit, c.evicts, true); overloaded(err, fsm.BoundMemory) != c.strained {
+			t.Errorf("%s, strained: %v", c.name, err)
+		}
+	}
+}
+
+// A node that is over its memory limit refuses what adds tasks, and takes what goes on:
+// follow-ups up to an eighth above it, claims and settles always.
+func TestNode_room(t *testing.T) {
+	t.Parallel()
+	submit := fsm.Submit{Tasks: make([]fsm.NewTask, 1)}
+	followed := fsm.Complete{Submit: make([]fsm.NewTask, 1)}
+	for name, c := range map[string]struct {
+		part           float64 // of the limit that the state takes
+		full, strained bool
+	}{"below": {0.9, false, false}, "over": {1.05, true, false}, "far over": {1.2, true, true}} {
+		n, err := newNode(Config{NodeID: "n"}.withDefaults(), Parts{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.fsm.bytes.Store(c.all)
-		n.fsm.ended.Store(c.ended)
-		n.fsm.remembered.Store(c.remembered)
-		n.fsm.level.Store(c.level)
-		submit := fsm.Submit{Tasks: make([]fsm.NewTask, 1)}
+		replicatest.Fill(n.fsm, 1, 100, 100)
+		n.cfg.MemoryLimit = int64(float64(n.fsm.Held().All) / c.part)
 		for _, cmd := range []fsm.Command{submit, fsm.SetSchedule{}, fsm.Batch{Ops: []fsm.Command{fsm.Extend{}, submit}}} {
 			if err := n.room(cmd); overloaded(err, fsm.BoundMemory) != c.full {
-				t.Errorf("%s, %T: %v", c.name, cmd, err)
+				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
-		followed := fsm.Complete{Submit: make([]fsm.NewTask, 1)}
 		for _, cmd := range []fsm.Command{followed, fsm.Batch{Ops: []fsm.Command{followed}}} {
 			if err := n.room(cmd); overloaded(err, fsm.BoundMemory) != c.strained {
-				t.Errorf("%s, %T: %v", c.name, cmd, err)
+				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
 		for _, cmd := range []fsm.Command{fsm.ClaimNext{}, fsm.Complete{}, fsm.Extend{}, fsm.Retry{}, fsm.Batch{Ops: []fsm.Command{fsm.Complete{}}}} {
 			if err := n.room(cmd); err != nil {
-				t.Errorf("%s, %T: %v", c.name, cmd, err)
+				t.Errorf("%s, %T: %v", name, cmd, err)
 			}
 		}
 		n.cancel(errNodeClosed)

@@ -108,7 +108,7 @@ func (l *soakLoad) checkLate(n *Node, now soakMoment) {
 		return
 	}
 	var live []fsm.Lease
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		for lease := range m.Leases() {
 			live = append(live, lease)
 		}

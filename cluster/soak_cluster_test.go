@@ -302,7 +302,7 @@ func counted(m prometheus.Metric) int64 {
 
 // stateOf returns a node's task of that id, nil if it has none.
 func stateOf(n *Node, id uint64) (task *fsm.Task) {
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		if have := m.Get(id); have != nil {
 			copied := *have
 			task = &copied

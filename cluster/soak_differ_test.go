@@ -162,7 +162,7 @@ func (c *soakCluster) readIt() (params string) {
 
 // paramsOfIt returns the task's parameters as the node has them, "" if it has none.
 func paramsOfIt(n *Node) (params string) {
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		if task := m.ByKey(soakIt); task != nil {
 			params = string(task.Params)
 		}

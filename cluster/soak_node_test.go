@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/peer"
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/internal/simnet"
 )
 
@@ -129,7 +130,7 @@ func (c *soakCluster) fatal(m *soakMember, err error) {
 		m.differed.Store(true)
 		runtime.Goexit()
 	}
-	if !errors.Is(err, ErrRestoreLoop) {
+	if !errors.Is(err, replica.ErrRestoreLoop) {
 		// It may hold locks: nothing can go on from here.
 		fmt.Fprintf(os.Stderr, "%s\n", c.log.text())
 		panic(fmt.Sprintf("%s: node %s ends itself: %v", c.t.Name(), m.name, err))

@@ -74,7 +74,7 @@ func TestOpen_oldCopyIsFoundOut(t *testing.T) {
 	eventually(t, "the node to vote after its restart", newest.gate.IsOpen)
 	c.nodes[at] = newest
 	acknowledged := c.propose(fsm.Submit{Tasks: []fsm.NewTask{{Type: "a"}}})
-	eventually(t, "it to have what was acknowledged", func() bool { return newest.fsm.applied.Load() >= acknowledged.Index })
+	eventually(t, "it to have what was acknowledged", func() bool { return newest.fsm.AppliedIndex() >= acknowledged.Index })
 	closeNode(t, newest)
 	select {
 	case err := <-ended:

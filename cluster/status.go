@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/claimq/claimq/cluster/clocks"
+	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -36,8 +37,8 @@ func (n *Node) Ready() error {
 	if n.removed.Load() {
 		return errRemoved()
 	}
-	if n.fsm.absent.Load() {
-		return errRestoring
+	if n.fsm.Absent() {
+		return replica.ErrRestoring
 	}
 	if l := n.leader.Load(); l != nil {
 		if l.serves() {
@@ -51,11 +52,11 @@ func (n *Node) Ready() error {
 	if ms := n.lastContactMS(); ms < 0 || ms > contactMax.Milliseconds() {
 		return fmt.Errorf("%w: nothing heard from the leader for %d ms", fsm.ErrNoLeader, ms)
 	}
-	commit, applied := n.raft.CommitIndex(), n.fsm.applied.Load()
+	commit, applied := n.raft.CommitIndex(), n.fsm.AppliedIndex()
 	if applied+readyLagMax < commit {
 		return fmt.Errorf("this node is catching up: it has applied %d of %d log entries", applied, commit)
 	}
-	if n.fsm.level.Load() > fsm.FeatureLevel {
+	if n.fsm.Level() > fsm.FeatureLevel {
 		return errors.New("the cluster's feature level is above this binary's")
 	}
 	return nil
@@ -79,7 +80,7 @@ func (n *Node) Cluster(ctx context.Context) fsm.ClusterView {
 	}
 	records := make(map[string]fsm.NodeRecord, len(servers))
 	view := fsm.ClusterView{Term: n.currentTerm()}
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		view.FeatureLevel = m.Level()
 		for _, r := range m.Nodes() {
 			records[r.UUID] = r

@@ -55,7 +55,7 @@ func openAttacked(t *testing.T, count int, change ...func(*Config)) *attacked {
 }
 
 func (a *attacked) records() (count int) {
-	a.n1.fsm.read(func(m *fsm.Machine) { count = len(m.Nodes()) })
+	a.n1.fsm.Read(func(m *fsm.Machine) { count = len(m.Nodes()) })
 	return count
 }
 

@@ -37,7 +37,7 @@ func (n *Node) Tell(ctx context.Context, cmd fsm.Tell, key string) error {
 	if n.closing.Load() {
 		return fsm.ErrShuttingDown
 	}
-	if fsm.LevelOf(cmd) > n.fsm.level.Load() {
+	if fsm.LevelOf(cmd) > n.fsm.Level() {
 		return nil
 	}
 	cmd.By, cmd.What = cutTold(cmd.By), cutTold(cmd.What)

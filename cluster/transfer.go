@@ -201,7 +201,7 @@ func (n *Node) awaitLeader(ctx context.Context) (nodeID string, err error) {
 // nameOfMember returns the recorded name of a node, its UUID if there is none.
 func (n *Node) nameOfMember(uuid string) string {
 	var record fsm.NodeRecord
-	n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(uuid) })
+	n.fsm.Read(func(m *fsm.Machine) { record, _ = m.Node(uuid) })
 	if record.NodeID == "" {
 		return uuid
 	}

@@ -28,7 +28,7 @@ const (
 // checkLevel refuses a command that some node of the cluster may not know: it
 // would stop at it.
 func (n *Node) checkLevel(cmd fsm.Command) error {
-	needs, has := fsm.LevelOf(cmd), n.fsm.level.Load()
+	needs, has := fsm.LevelOf(cmd), n.fsm.Level()
 	if needs <= max(has, firstLevel) {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (n *Node) checkLevel(cmd fsm.Command) error {
 // proposed: the highest if every voter says that it knows it, else firstLevel.
 func (l *leadership) startLevel() error {
 	n := l.node
-	if n.fsm.level.Load() > 0 {
+	if n.fsm.Level() > 0 {
 		return nil
 	}
 	level := uint32(firstLevel)
@@ -81,7 +81,7 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 			Advice: "Bring it back first, or remove it: a node that does not know the level would stop",
 		}
 	}
-	if has := n.fsm.level.Load(); known <= has {
+	if has := n.fsm.Level(); known <= has {
 		if len(older) > 0 {
 			return 0, &fsm.MembershipRefused{
 				Reason: fmt.Sprintf("The cluster is at feature level %d, and %s knows no more", has, strings.Join(older, ", ")),
@@ -98,7 +98,7 @@ func (n *Node) Upgrade(ctx context.Context, by string) (level uint32, err error)
 		return 0, err
 	}
 	n.logger.Info("feature level raised", "feature_level", known)
-	return n.fsm.level.Load(), nil
+	return n.fsm.Level(), nil
 }
 
 // levelKnown returns the highest feature level that all members know, and those
@@ -112,7 +112,7 @@ func (n *Node) levelKnown(ctx context.Context) (level uint32, older []string, er
 	for i, s := range servers {
 		record := statuses[i].Record
 		if errs[i] != nil {
-			n.fsm.read(func(m *fsm.Machine) { record, _ = m.Node(string(s.ID)) })
+			n.fsm.Read(func(m *fsm.Machine) { record, _ = m.Node(string(s.ID)) })
 			if s.Suffrage == raft.Voter || record.Level == 0 {
 				silent = append(silent, fmt.Sprintf("%s does not answer: %v", nameOf(s, record), errs[i]))
 				continue
@@ -149,7 +149,7 @@ const levelNoteInterval = time.Second
 func (n *Node) noteLevels(ctx context.Context) {
 	for ok := true; ok; {
 		ok = pause.For(ctx, levelNoteInterval)
-		if err := n.dir.SetLevel(n.fsm.level.Load()); err != nil {
+		if err := n.dir.SetLevel(n.fsm.Level()); err != nil {
 			n.logger.Warn("the data folder's format is behind the feature level, trying again", "error", err)
 		}
 	}

@@ -230,7 +230,7 @@ func (n *Node) memberAt(addr string) (uuid string) {
 			return string(s.ID)
 		}
 	}
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		for _, r := range m.Nodes() {
 			if r.PeerAddr == addr {
 				uuid = r.UUID
@@ -246,7 +246,7 @@ func (n *Node) memberAt(addr string) (uuid string) {
 // recordedOf returns by which name and peer address the cluster knows a node, "" for
 // what it has not recorded.
 func (n *Node) recordedOf(uuid string) (nodeID, peerAddr string) {
-	n.fsm.read(func(m *fsm.Machine) {
+	n.fsm.Read(func(m *fsm.Machine) {
 		if r, ok := m.Node(uuid); ok {
 			nodeID, peerAddr = r.NodeID, r.PeerAddr
 		}

@@ -160,7 +160,7 @@ func TestWaiters_callerGoesWhileProposed(t *testing.T) {
 		}
 		goOn <- struct{}{}
 		synctest.Wait()
-		if claims := n.fsm.claims.Load(); claims != 0 {
+		if claims := int64(n.fsm.Claims()); claims != 0 {
 			t.Fatalf("it took %d tasks", claims)
 		}
 		taken := startWaiting(n, mailFor("w2"), time.Hour)
@@ -228,13 +228,13 @@ func TestWaiters_takeNothing(t *testing.T) {
 		any := startWaiting(n, fsm.ClaimNext{WorkerID: "w2", Limit: 1}, time.Minute)
 		mustPropose(t, n, submitMail(2))
 		synctest.Wait()
-		index := n.fsm.applied.Load()
+		index := n.fsm.AppliedIndex()
 		if !any.finished() || random.finished() {
 			t.Errorf("any has a task: %v, random: %v", any.finished(), random.finished())
 		}
 		mustPropose(t, n, submitMail(1))
 		<-time.After(time.Second)
-		if now := n.fsm.applied.Load(); now != index+1 {
+		if now := n.fsm.AppliedIndex(); now != index+1 {
 			t.Errorf("entries %d to %d were written for a claim that takes nothing", index+2, now)
 		}
 		<-random.done

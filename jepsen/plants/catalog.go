@@ -12,7 +12,7 @@ func All() []Plant {
 				new: `	if c, ok := cmd.(fsm.Complete); ok && n.IsLeader() {
 		var held *fsm.Task
 		var stamp fsm.Stamp
-		index := n.fsm.read(func(m *fsm.Machine) {
+		index := n.fsm.Read(func(m *fsm.Machine) {
 			stamp = m.Stamp()
 			if t := m.Get(c.ID); t != nil && t.Status == fsm.StatusClaimed && t.WorkerID == c.WorkerID && t.Token == c.Token {
 				copied := *t
@@ -155,8 +155,8 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-leader",
 			edits: []edit{{
 				file: "cluster/leader.go",
-				old:  "	l.timers.Start(f.machine)\n",
-				new:  "",
+				old:  "func(m *fsm.Machine) { l.timers.Start(m) })",
+				new:  "func(*fsm.Machine) {})",
 			}},
 		},
 		{
@@ -237,7 +237,7 @@ func All() []Plant {
 					new: `	switch c := cmd.(type) {
 	case fsm.Submit:
 		var known fsm.Proposed
-		known.Index = n.fsm.read(func(m *fsm.Machine) {
+		known.Index = n.fsm.Read(func(m *fsm.Machine) {
 			known.Stamp = m.Stamp()
 			for _, task := range c.Tasks {
 				if t := m.ByKey(task.Key); t != nil {
@@ -406,7 +406,7 @@ func All() []Plant {
 			Nodes: 3, Faults: "power-leader", Test: "^TestLeader_ownDisk$", Soak: "crashes at writes",
 			edits: []edit{{
 				file: "cluster/rafthandle.go",
-				old:  "		wrapped.Stored, n.fsm.stored = logs.Stored, logs.AwaitStored\n",
+				old:  "		wrapped.Stored, stored = logs.Stored, logs.AwaitStored\n",
 				new:  "		_, _ = logs.Stored, logs.AwaitStored\n",
 			}},
 		},
@@ -414,9 +414,9 @@ func All() []Plant {
 			Name: "half-restored", What: "a snapshot is taken in the midst of a restore",
 			Nodes: 3, Faults: "kill-one", Test: "^TestRestoreBackup_",
 			edits: []edit{{
-				file: "cluster/raftfsm.go",
-				old:  "	if _, under := f.machine.Restoring(); under {\n",
-				new:  "	if _, under := f.machine.Restoring(); under && f.unstored != nil {\n",
+				file: "cluster/replica/replica.go",
+				old:  "	if _, under := r.machine.Restoring(); under {\n",
+				new:  "	if _, under := r.machine.Restoring(); under && r.unstored != nil {\n",
 			}},
 		},
 		{
@@ -424,7 +424,7 @@ func All() []Plant {
 			Nodes: 3, Faults: "kill-one", Test: "^TestLogStore_otherHistory$",
 			edits: []edit{{
 				file: "cluster/rafthandle.go",
-				old:  "		logs.AppliedTo(n.fsm.applied.Load)\n",
+				old:  "		logs.AppliedTo(n.fsm.AppliedIndex)\n",
 				new:  "		_ = logs.AppliedTo\n",
 			}},
 		},

@@ -12,7 +12,7 @@ func DroppedWrite() Plant {
 	case fsm.Submit:
 		if count := submits.Add(1); n.IsLeader() && count%997 == 0 {
 			var p fsm.Proposed
-			p.Index = n.fsm.read(func(m *fsm.Machine) { p.Stamp = m.Stamp() })
+			p.Index = n.fsm.Read(func(m *fsm.Machine) { p.Stamp = m.Stamp() })
 			for i, t := range c.Tasks {
 				p.Result.Submitted = append(p.Result.Submitted, fsm.Submitted{Created: true, Task: &fsm.Task{
 					ID: 1<<52 + count*10_000 + uint64(i), Type: t.Type, Params: t.Params, Payload: t.Payload, Priority: t.Priority,

@@ -78,7 +78,7 @@ func Rules() []Plant {
 		},
 		{
 			Name: "wait-at-once", What: "a read with wait_ms answers at once", Rows: "4/wait_for_the_end",
-			edits: []edit{{"cluster/watch.go", "time.NewTimer(wait)", "time.NewTimer(min(wait, 0))"}},
+			edits: []edit{{"cluster/replica/watch.go", "time.NewTimer(wait)", "time.NewTimer(min(wait, 0))"}},
 		},
 		{
 			Name: "reason-missing", What: "why does not tell of the type's limit", Rows: "8/why_limit_reached",

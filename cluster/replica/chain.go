@@ -1,4 +1,4 @@
-package cluster
+package replica
 
 import (
 	"fmt"
@@ -30,27 +30,27 @@ func mix64(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// chainPoint is a node's chain after the entry at Index.
-type chainPoint struct {
+// ChainPoint is a node's chain after the entry at Index.
+type ChainPoint struct {
 	Index uint64
 	Chain uint64
 }
 
 // String returns the chain as it is told and compared.
-func (p chainPoint) String() string { return fmt.Sprintf("%016x", p.Chain) }
+func (p ChainPoint) String() string { return fmt.Sprintf("%016x", p.Chain) }
 
 // chainPoints are the points at the last chainPointsMax entries, and at the snapshot
 // that was restored before them. There is one at least.
 type chainPoints struct {
-	points []chainPoint // a ring once it is full
+	points []ChainPoint // a ring once it is full
 	oldest int          // 0 until then
 }
 
 // restart forgets all but p.
-func (c *chainPoints) restart(p chainPoint) { c.points, c.oldest = append(c.points[:0], p), 0 }
+func (c *chainPoints) restart(p ChainPoint) { c.points, c.oldest = append(c.points[:0], p), 0 }
 
 // add adds a point, whose index is higher than all others'.
-func (c *chainPoints) add(p chainPoint) {
+func (c *chainPoints) add(p ChainPoint) {
 	if len(c.points) < chainPointsMax {
 		c.points = append(c.points, p)
 		return
@@ -59,12 +59,12 @@ func (c *chainPoints) add(p chainPoint) {
 	c.oldest = (c.oldest + 1) % len(c.points)
 }
 
-func (c *chainPoints) newest() chainPoint {
+func (c *chainPoints) newest() ChainPoint {
 	return c.points[(c.oldest+len(c.points)-1)%len(c.points)]
 }
 
 // at returns the newest point at or below index; ok is false if that is forgotten.
-func (c *chainPoints) at(index uint64) (p chainPoint, ok bool) {
+func (c *chainPoints) at(index uint64) (p ChainPoint, ok bool) {
 	i, above := 0, len(c.points)
 	for i < above { // the first above index is in [i, above]
 		middle := (i + above) / 2
@@ -80,22 +80,22 @@ func (c *chainPoints) at(index uint64) (p chainPoint, ok bool) {
 	return c.points[(c.oldest+i-1)%len(c.points)], true
 }
 
-// newestChain returns the point at the last entry applied.
-func (f *raftFSM) newestChain() chainPoint {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return f.chain.newest()
+// NewestChain returns the point at the last entry applied.
+func (r *Replica) NewestChain() ChainPoint {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.chain.newest()
 }
 
-// chainAt returns the chain that this node had at index, as it is told; "" while it has
+// ChainAt returns the chain that this node had at index, as it is told; "" while it has
 // not come there, or has no state, or no longer knows.
-func (f *raftFSM) chainAt(index uint64) string {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	if f.absent.Load() || f.applied.Load() < index {
+func (r *Replica) ChainAt(index uint64) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.absent.Load() || r.applied.Load() < index {
 		return ""
 	}
-	p, ok := f.chain.at(index)
+	p, ok := r.chain.at(index)
 	if !ok {
 		return ""
 	}

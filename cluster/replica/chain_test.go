@@ -1,4 +1,4 @@
-package cluster
+package replica
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 )
 
@@ -47,13 +48,13 @@ func TestChainPoints(t *testing.T) {
 	t.Parallel()
 	for _, count := range []uint64{1, 2, chainPointsMax - 1, chainPointsMax, chainPointsMax + 1, 2*chainPointsMax + 7} {
 		var c chainPoints
-		c.restart(chainPoint{})
-		c.restart(chainPoint{Index: 10, Chain: 100})
+		c.restart(ChainPoint{})
+		c.restart(ChainPoint{Index: 10, Chain: 100})
 		for i := uint64(1); i < count; i++ { // every tenth index has a command
-			c.add(chainPoint{Index: 10 + 10*i, Chain: 100 + i})
+			c.add(ChainPoint{Index: 10 + 10*i, Chain: 100 + i})
 		}
 		newest := 10 * count
-		if got := c.newest(); got != (chainPoint{newest, 99 + count}) {
+		if got := c.newest(); got != (ChainPoint{newest, 99 + count}) {
 			t.Errorf("%d points: the newest is %v", count, got)
 		}
 		oldest := uint64(10)
@@ -61,7 +62,7 @@ func TestChainPoints(t *testing.T) {
 			oldest = 10 * (count - chainPointsMax + 1)
 		}
 		for _, index := range []uint64{oldest, oldest + 1, oldest + 9, (oldest + newest) / 2, newest, newest + 1000} {
-			want := chainPoint{min(index/10*10, newest), 0}
+			want := ChainPoint{min(index/10*10, newest), 0}
 			want.Chain = 99 + want.Index/10
 			if got, ok := c.at(index); !ok || got != want {
 				t.Errorf("%d points: at %d %v, %v; want %v", count, index, got, ok, want)
@@ -75,39 +76,39 @@ func TestChainPoints(t *testing.T) {
 
 // Two nodes that have applied the same have the same chain, whether from the log or
 // from a snapshot and the rest of the log; one that has not has another.
-func TestRaftFSM_chain(t *testing.T) {
+func TestReplica_chain(t *testing.T) {
 	t.Parallel()
-	log := func(f *raftFSM, from, to uint64, change func(*raft.Log)) {
+	log := func(f *Replica, from, to uint64, change func(*raft.Log)) {
 		for i := from; i <= to; i++ {
-			l := &raft.Log{Index: i, Term: 1 + i/4, Data: entryOf(int64(i), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})}
+			l := &raft.Log{Index: i, Term: 1 + i/4, Data: replicatest.Entry(int64(i), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}})}
 			if change != nil {
 				change(l)
 			}
 			f.Apply(l)
 		}
 	}
-	node := func() *raftFSM { return newTestFSM(t, func(err error) { t.Error(err) }) }
+	node := func() *Replica { return newTestReplica(t, func(err error) { t.Error(err) }) }
 	whole := node()
 	log(whole, 1, 9, nil)
-	want := whole.chainAt(9)
-	if want == "" || whole.chainAt(8) == want {
-		t.Fatalf("chains %q and %q", whole.chainAt(8), want)
+	want := whole.ChainAt(9)
+	if want == "" || whole.ChainAt(8) == want {
+		t.Fatalf("chains %q and %q", whole.ChainAt(8), want)
 	}
-	if got := whole.chainAt(10); got != "" {
+	if got := whole.ChainAt(10); got != "" {
 		t.Errorf("says %s of what it has not applied", got)
 	}
 
 	half := node()
 	log(half, 1, 5, nil)
 	rest := node()
-	if err := rest.Restore(newMemorySnapshot(persisted(t, half))); err != nil {
+	if err := rest.Restore(replicatest.NewSnapshot(replicatest.Persisted(t, half))); err != nil {
 		t.Fatal(err)
 	}
 	log(rest, 6, 9, nil)
-	if got := rest.chainAt(9); got != want {
+	if got := rest.ChainAt(9); got != want {
 		t.Errorf("over a snapshot the chain is %s, want %s", got, want)
 	}
-	if got := rest.chainAt(4); got != "" {
+	if got := rest.ChainAt(4); got != "" {
 		t.Errorf("says %s of what is below its snapshot", got)
 	}
 
@@ -119,17 +120,17 @@ func TestRaftFSM_chain(t *testing.T) {
 		},
 		"another entry": func(l *raft.Log) {
 			if l.Index == 3 {
-				l.Data = entryOf(3, fsm.Tick{})
+				l.Data = replicatest.Entry(3, fsm.Tick{})
 			}
 		},
 	} {
 		other := node()
 		log(other, 1, 9, change)
-		if other.chainAt(2) != whole.chainAt(2) {
+		if other.ChainAt(2) != whole.ChainAt(2) {
 			t.Errorf("%s: differs before it", name)
 		}
 		for i := uint64(3); i <= 9; i++ {
-			if other.chainAt(i) == whole.chainAt(i) {
+			if other.ChainAt(i) == whole.ChainAt(i) {
 				t.Errorf("%s: the same chain at %d", name, i)
 			}
 		}
@@ -139,28 +140,7 @@ func TestRaftFSM_chain(t *testing.T) {
 	short := node()
 	log(short, 1, 8, nil)
 	short.StoreConfiguration(9, raft.Configuration{})
-	if got := short.chainAt(9); got == "" || got == want {
+	if got := short.ChainAt(9); got == "" || got == want {
 		t.Errorf("without the last entry it says %q, with it %q", got, want)
-	}
-}
-
-// Voters alone decide whether a leader serves: a member without a vote that differs
-// does not, while too few of them have answered.
-func TestComparison_nonvoterDiffers(t *testing.T) {
-	t.Parallel()
-	n := &Node{uuid: "a"}
-	voters := []raft.Server{{ID: "a"}, {ID: "b"}, {ID: "c"}}
-	c := n.compareAt(chainPoint{Index: 7, Chain: 1})
-	c.note("d", chainPoint{Chain: 2}.String())
-	if a, _ := c.accord(voters); a != undecided {
-		t.Errorf("accord is %d before a voter has answered, want %d", a, undecided)
-	}
-	c.note("b", chainPoint{Chain: 3}.String())
-	if a, _ := c.accord(voters); a != divided {
-		t.Errorf("accord is %d when a voter differs, want %d", a, divided)
-	}
-	c.note("c", c.at.String())
-	if a, _ := c.accord(voters); a != agreed || len(c.differing()) != 2 {
-		t.Errorf("accord is %d when a majority agrees, want %d; %v differ", a, agreed, c.differing())
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package replica
 
 import (
 	"context"
@@ -43,14 +43,14 @@ func TestPacedWriter_doesNotCatchUp(t *testing.T) {
 				t.Fatal(n, err)
 			}
 		}
-		if took, least := time.Since(begun)-sink.stall, megabytes*time.Second*(1<<20)/snapshotRateMax; took > least+time.Second || took < least-time.Second {
+		if took, least := time.Since(begun)-sink.stall, megabytes*time.Second*(1<<20)/SnapshotRateMax; took > least+time.Second || took < least-time.Second {
 			t.Errorf("%d MiB took %v beside the stall, at this rate they take %v", megabytes, took, least)
 		}
 		for i := range sink.begun {
 			bytes := 0
 			for j := i; j < len(sink.begun); j++ {
 				bytes += sink.sizes[j]
-				allowed := int(sink.begun[j].Sub(sink.begun[i]).Seconds()*snapshotRateMax) + 2*snapshotChunkSize + 1
+				allowed := int(sink.begun[j].Sub(sink.begun[i]).Seconds()*SnapshotRateMax) + 2*snapshotChunkSize + 1
 				if bytes > allowed {
 					t.Fatalf("%d bytes in %v from write %d on, %d are allowed", bytes, sink.begun[j].Sub(sink.begun[i]), i, allowed)
 				}
@@ -72,7 +72,7 @@ func TestPacedWriter_isStopped(t *testing.T) {
 		if !errors.Is(err, why) {
 			t.Fatalf("error %v", err)
 		}
-		if n < snapshotRateMax-4*snapshotChunkSize || n > snapshotRateMax+4*snapshotChunkSize {
+		if n < SnapshotRateMax-4*snapshotChunkSize || n > SnapshotRateMax+4*snapshotChunkSize {
 			t.Errorf("it was stopped after %d bytes of one second", n)
 		}
 	})
@@ -90,5 +90,5 @@ func newStoppablePacedWriter(t *testing.T, sink raft.SnapshotSink) (w *pacedWrit
 	why = errors.New("it is stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	t.Cleanup(func() { cancel(nil) })
-	return &pacedWriter{sink: sink, ctx: ctx, rate: snapshotRateMax, due: time.Now()}, func() { cancel(why) }, why
+	return &pacedWriter{sink: sink, ctx: ctx, rate: SnapshotRateMax, due: time.Now()}, func() { cancel(why) }, why
 }

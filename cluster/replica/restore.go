@@ -1,4 +1,4 @@
-package cluster
+package replica
 
 import (
 	"errors"
@@ -15,17 +15,17 @@ import (
 // is kept beside the new one in any case, as to drop it would make no room.
 const smallStatePart = 64
 
-// errRestoring is what readers are told while the state is absent.
-var errRestoring = fmt.Errorf("%w: this node is restoring a snapshot, beside which it has no memory for the state that it had", fsm.ErrNoLeader)
+// ErrRestoring is what readers are told while the state is absent.
+var ErrRestoring = fmt.Errorf("%w: this node is restoring a snapshot, beside which it has no memory for the state that it had", fsm.ErrNoLeader)
 
 // errReplaced ends the writing of a snapshot of a state that another one has
 // replaced.
 var errReplaced = errors.New("another snapshot has replaced the state")
 
-// restoreRoom returns how many bytes of state there may be while a snapshot is
+// RestoreRoom returns how many bytes of state there may be while a snapshot is
 // restored: 40 % of the memory, of which memory_limit is half unless that is said
 // to be more.
-func restoreRoom(memoryLimit int64, total uint64) int64 {
+func RestoreRoom(memoryLimit int64, total uint64) int64 {
 	return min(memoryLimit, int64(total/2)) / 5 * 4
 }
 
@@ -33,37 +33,37 @@ func restoreRoom(memoryLimit int64, total uint64) int64 {
 // one is whole, and a snapshot that does not verify leaves it. If there is no room
 // for both, the snapshot is verified first, then the old state is dropped, and a
 // failure after that is fatal.
-func (f *raftFSM) Restore(r io.ReadCloser) error {
-	defer r.Close()
-	f.replacing.Store(true)
-	defer f.replacing.Store(false)
-	if s := f.taken.Swap(nil); s != nil {
+func (r *Replica) Restore(source io.ReadCloser) error {
+	defer source.Close()
+	r.replacing.Store(true)
+	defer r.replacing.Store(false)
+	if s := r.taken.Swap(nil); s != nil {
 		s.void()
 	}
-	absent, err := f.makeRoom(r)
+	absent, err := r.makeRoom(source)
 	var m *fsm.Machine
 	if err == nil {
-		m, err = fsm.ReadSnapshot(r)
+		m, err = fsm.ReadSnapshot(source)
 	}
 	if err != nil {
 		err = fmt.Errorf("restore snapshot: %w", err)
 		if absent {
-			f.fatal(fmt.Errorf("%w: the state that this node had was dropped before, as there is no memory for both; the snapshot had been verified: "+
+			r.fatal(fmt.Errorf("%w: the state that this node had was dropped before, as there is no memory for both; the snapshot had been verified: "+
 				"start this node again; if that does not help, check its disk and its memory, remove it from the cluster and join it again with an empty folder", err))
 		}
-		if !f.started.Load() {
-			f.startErr.Store(&err)
+		if !r.started.Load() {
+			r.startErr.Store(&err)
 		}
 		return err
 	}
-	f.replace(m)
-	f.replayTo = 0
-	f.sinceBytes.Store(0)
-	f.sinceCommands.Store(0)
-	f.sinceEntries.Store(0)
-	f.stats.restores.Inc()
-	if f.restores.restored(m.Index()) {
-		f.fatal(fmt.Errorf("%w: it was sent %d snapshots in a row without getting past log entry %d: start it again; "+
+	r.replace(m)
+	r.replayTo = 0
+	r.sinceBytes.Store(0)
+	r.sinceCommands.Store(0)
+	r.sinceEntries.Store(0)
+	r.cfg.Stats.Restored()
+	if r.restores.restored(m.Index()) {
+		r.fatal(fmt.Errorf("%w: it was sent %d snapshots in a row without getting past log entry %d: start it again; "+
 			"if that does not help, remove it from the cluster and join it again with an empty folder",
 			ErrRestoreLoop, restoresMax, m.Index()))
 	}
@@ -71,25 +71,25 @@ func (f *raftFSM) Restore(r io.ReadCloser) error {
 }
 
 // replace makes m the state.
-func (f *raftFSM) replace(m *fsm.Machine) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.machine = m
-	f.chain.restart(chainPoint{Index: m.Index(), Chain: m.Chain()})
-	f.absent.Store(false)
-	f.appliedAt = f.clock.Mono()
-	f.noteLocked(m.Index())
-	f.watches.restored()
+func (r *Replica) replace(m *fsm.Machine) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.machine = m
+	r.chain.restart(ChainPoint{Index: m.Index(), Chain: m.Chain()})
+	r.absent.Store(false)
+	r.appliedAt = r.cfg.Clock.Mono()
+	r.noteLocked(m.Index())
+	r.watches.restored()
 }
 
 // makeRoom drops the state if there is no room for it beside the snapshot's, which
-// is whole then as far as that can be told without building its state. r is at its
+// is whole then as far as that can be told without building its state. source is at its
 // start when it returns. absent reports whether it has. Errors: those of
 // fsm.VerifySnapshot and of reading; the state is what it was.
-func (f *raftFSM) makeRoom(r io.ReadCloser) (absent bool, err error) {
-	old := f.bytes.Load()
-	file := rewindable(r)
-	if old < f.restoreRoom/smallStatePart || file == nil {
+func (r *Replica) makeRoom(source io.ReadCloser) (absent bool, err error) {
+	old := r.bytes.Load()
+	file := rewindable(source)
+	if old < r.RestoreRoom/smallStatePart || file == nil {
 		return false, nil
 	}
 	bytes, err := fsm.VerifySnapshot(file)
@@ -99,14 +99,14 @@ func (f *raftFSM) makeRoom(r io.ReadCloser) (absent bool, err error) {
 	if err := file.Rewind(); err != nil {
 		return false, err
 	}
-	if bytes <= f.restoreRoom-old {
+	if bytes <= r.RestoreRoom-old {
 		return false, nil
 	}
-	f.logger.Info("there is no memory for two states: the old one is dropped before the snapshot is restored", "old_bytes", old, "new_bytes", bytes)
-	f.mu.Lock()
-	f.machine = f.machine.Remnant()
-	f.absent.Store(true)
-	f.mu.Unlock()
+	r.cfg.Logger.Info("there is no memory for two states: the old one is dropped before the snapshot is restored", "old_bytes", old, "new_bytes", bytes)
+	r.mu.Lock()
+	r.machine = r.machine.Remnant()
+	r.absent.Store(true)
+	r.mu.Unlock()
 	// The collector would else wait until the heap is several times what is live.
 	runtime.GC()
 	return true, nil

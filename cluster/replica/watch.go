@@ -1,4 +1,4 @@
-package cluster
+package replica
 
 import (
 	"context"
@@ -22,11 +22,11 @@ const (
 // state; wait at most. It returns at once if it is so already. caller ends when
 // nobody waits for the answer any more. Errors: fsm.ErrOverloaded,
 // fsm.ErrNoLeader while this node has no state; fsm.ErrShuttingDown; caller's cause.
-func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
+func (r *Replica) WaitEnded(caller context.Context, id uint64, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
-		w, err := n.fsm.watchEnd(id)
+		w, err := r.watchEnd(id)
 		if w == nil || err != nil {
 			return err
 		}
@@ -36,12 +36,12 @@ func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 				return nil
 			}
 		case <-timer.C:
-			n.fsm.watches.leaveEnd(id, w)
+			r.watches.leaveEnd(id, w)
 			return nil
 		case <-caller.Done():
-			n.fsm.watches.leaveEnd(id, w)
+			r.watches.leaveEnd(id, w)
 			return context.Cause(caller)
-		case <-n.fsm.watches.closed:
+		case <-r.watches.closed:
 			return fsm.ErrShuttingDown
 		}
 	}
@@ -49,13 +49,13 @@ func (n *Node) WaitEnded(caller context.Context, id uint64, wait time.Duration) 
 
 // WaitEvent waits until this node's trail has an event behind after; ctx ends
 // it. Errors: WaitEnded's; ctx's cause.
-func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
-	if err := n.fsm.watches.enterEvents(); err != nil {
+func (r *Replica) WaitEvent(ctx context.Context, after event.Pos) error {
+	if err := r.watches.enterEvents(); err != nil {
 		return err
 	}
-	defer n.fsm.watches.eventCount.Add(-1)
+	defer r.watches.eventCount.Add(-1)
 	for {
-		burst, err := n.fsm.watchEvents(after)
+		burst, err := r.watchEvents(after)
 		if burst == nil || err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (n *Node) WaitEvent(ctx context.Context, after event.Pos) error {
 		case <-burst:
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-n.fsm.watches.closed:
+		case <-r.watches.closed:
 			return fsm.ErrShuttingDown
 		}
 	}
@@ -99,31 +99,31 @@ func newWatches() *watches {
 
 // watchEnd returns what to wait for until the task ends, nil if it has ended or
 // there is none. The caller leaves it, unless it was woken.
-func (f *raftFSM) watchEnd(id uint64) (*endWatch, error) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	if f.absent.Load() {
-		return nil, errRestoring
+func (r *Replica) watchEnd(id uint64) (*endWatch, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.absent.Load() {
+		return nil, ErrRestoring
 	}
-	if t := f.machine.Get(id); t == nil || t.Status.Ended() {
+	if t := r.machine.Get(id); t == nil || t.Status.Ended() {
 		return nil, nil
 	}
-	return f.watches.enterEnd(id)
+	return r.watches.enterEnd(id)
 }
 
 // watchEvents returns what is closed with the next events, nil if the trail has
 // some behind after.
-func (f *raftFSM) watchEvents(after event.Pos) (<-chan struct{}, error) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	if f.absent.Load() {
-		return nil, errRestoring
+func (r *Replica) watchEvents(after event.Pos) (<-chan struct{}, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.absent.Load() {
+		return nil, ErrRestoring
 	}
-	newest := f.machine.NewestEvent()
+	newest := r.machine.NewestEvent()
 	if newest.Index > after.Index || newest.Index == after.Index && newest.Sub > after.Sub {
 		return nil, nil
 	}
-	return f.watches.nextBurst(), nil
+	return r.watches.nextBurst(), nil
 }
 
 func (w *watches) enterEnd(id uint64) (*endWatch, error) {

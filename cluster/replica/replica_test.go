@@ -1,4 +1,4 @@
-package cluster
+package replica
 
 import (
 	"bytes"
@@ -10,41 +10,47 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/cluster/clocks"
+	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 )
 
-func newTestFSM(t *testing.T, fatal func(error)) *raftFSM {
+// newTestReplica returns a replica with an empty state, on clocks of the machine's.
+func newTestReplica(t testing.TB, fatal func(error)) *Replica {
 	t.Helper()
-	n, err := newNode(Config{NodeID: "n", Fatal: fatal}.withDefaults(), Parts{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.cancel(errNodeClosed)
-	return n.fsm
+	return New(Config{
+		Clock: clocks.System(), Fatal: fatal, Stats: noStats{}, Logger: hclog.NewNullLogger(),
+		BeforeCompact: func(uint64, int64, int64) {},
+	})
 }
 
-func entryOf(u int64, commands ...fsm.Command) []byte {
-	return fsm.AppendEntry(nil, fsm.Stamp{U: u, T: u}, commands...)
-}
+// noStats counts nothing.
+type noStats struct{}
+
+func (noStats) Applied(*fsm.Applied, bool)     {}
+func (noStats) Captured(time.Duration)         {}
+func (noStats) Persisted(time.Duration, int64) {}
+func (noStats) Restored()                      {}
 
 // An entry that this binary does not know, or that is damaged, ends the node
 // inside Apply: Raft's index must not pass it.
-func TestRaftFSM_fatalNeverReturns(t *testing.T) {
+func TestReplica_fatalNeverReturns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		data []byte
 		want error
 	}{
-		"unknown": {append(entryOf(1, fsm.Tick{})[:3], 1, 99, 0), fsm.ErrUnknownCommand},
-		"corrupt": {entryOf(1, fsm.Delete{ID: 7})[:5], fsm.ErrCorrupt},
+		"unknown": {append(replicatest.Entry(1, fsm.Tick{})[:3], 1, 99, 0), fsm.ErrUnknownCommand},
+		"corrupt": {replicatest.Entry(1, fsm.Delete{ID: 7})[:5], fsm.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got error
-			f := newTestFSM(t, func(err error) {
+			f := newTestReplica(t, func(err error) {
 				got = err
 				runtime.Goexit() // in production the process ends
 			})
@@ -66,37 +72,20 @@ func TestRaftFSM_fatalNeverReturns(t *testing.T) {
 	}
 }
 
-// memorySink is a raft.SnapshotSink.
-type memorySink struct {
-	bytes.Buffer
-	fail     error
-	canceled bool
-}
-
-func (s *memorySink) Write(b []byte) (int, error) {
-	if s.fail != nil {
-		return 0, s.fail
-	}
-	return s.Buffer.Write(b)
-}
-func (s *memorySink) Close() error  { return nil }
-func (s *memorySink) Cancel() error { s.canceled = true; return nil }
-func (s *memorySink) ID() string    { return "memory" }
-
-func TestRaftFSM_snapshotAndRestore(t *testing.T) {
+func TestReplica_snapshotAndRestore(t *testing.T) {
 	t.Parallel()
-	f := newTestFSM(t, func(err error) { t.Error(err) })
-	f.apply(3, 1, entryOf(5, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1")}}}))
+	f := newTestReplica(t, func(err error) { t.Error(err) })
+	f.ApplyEntry(3, 1, replicatest.Entry(5, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("1")}}}))
 	captured, err := f.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.apply(4, 1, entryOf(6, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("2")}}}))
-	full := &memorySink{fail: io.ErrShortWrite}
-	if err := captured.Persist(full); !errors.Is(err, io.ErrShortWrite) || !full.canceled {
-		t.Errorf("a sink that fails: %v, cancelled %v", err, full.canceled)
+	f.ApplyEntry(4, 1, replicatest.Entry(6, fsm.Submit{Tasks: []fsm.NewTask{{Type: "t", Params: []byte("2")}}}))
+	full := &replicatest.Sink{Fail: io.ErrShortWrite}
+	if err := captured.Persist(full); !errors.Is(err, io.ErrShortWrite) || !full.Canceled {
+		t.Errorf("a sink that fails: %v, cancelled %v", err, full.Canceled)
 	}
-	sink := &memorySink{}
+	sink := &replicatest.Sink{}
 	if err := captured.Persist(sink); err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +94,8 @@ func TestRaftFSM_snapshotAndRestore(t *testing.T) {
 		t.Errorf("%d commands since the snapshot, want 1", f.sinceCommands.Load())
 	}
 
-	other := newTestFSM(t, func(err error) { t.Error(err) })
-	other.apply(1, 1, entryOf(1, fsm.Tick{}))
+	other := newTestReplica(t, func(err error) { t.Error(err) })
+	other.ApplyEntry(1, 1, replicatest.Entry(1, fsm.Tick{}))
 	damaged := bytes.Clone(sink.Bytes())
 	damaged[len(damaged)/2] ^= 1
 	if err := other.Restore(io.NopCloser(bytes.NewReader(damaged))); err == nil {
@@ -118,44 +107,19 @@ func TestRaftFSM_snapshotAndRestore(t *testing.T) {
 	if err := other.Restore(io.NopCloser(bytes.NewReader(sink.Bytes()))); err != nil {
 		t.Fatal(err)
 	}
-	if other.applied.Load() != 3 || other.read(func(*fsm.Machine) {}) != 3 {
+	if other.applied.Load() != 3 || other.Read(func(*fsm.Machine) {}) != 3 {
 		t.Errorf("restored to %d, want 3", other.applied.Load())
 	}
 }
 
-// A node whose newest snapshot cannot be restored does not start with an older
-// state.
-func TestOpenParts_badSnapshot(t *testing.T) {
-	t.Parallel()
-	snapshots := raft.NewInmemSnapshotStore()
-	_, transport := raft.NewInmemTransport("n")
-	defer transport.Close()
-	server := raft.Server{ID: "uuid", Address: "n"}
-	sink, err := snapshots.Create(1, 5, 1, raft.Configuration{Servers: []raft.Server{server}}, 1, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sink.Write([]byte("no snapshot of ours")); err != nil {
-		t.Fatal(err)
-	}
-	logs := raft.NewInmemStore()
-	n, err := OpenParts(Config{NodeID: "n"}, Parts{UUID: "uuid", Logs: logs, Stable: logs, Snapshots: snapshots, Transport: transport})
-	if err == nil {
-		closeNode(t, n)
-	}
-	if !errors.Is(err, fsm.ErrCorrupt) {
-		t.Errorf("got %v, want ErrCorrupt", err)
-	}
-}
-
-func TestRaftFSM_wait(t *testing.T) {
+func TestReplica_wait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newTestFSM(t, func(err error) { t.Error(err) })
+		f := newTestReplica(t, func(err error) { t.Error(err) })
 		done := make(chan uint64, 10)
 		for _, index := range []uint64{5, 2, 9, 3} {
 			go func() {
-				if err := f.wait(t.Context(), index); err != nil {
+				if err := f.Wait(t.Context(), index); err != nil {
 					t.Error(err)
 				}
 				done <- index
@@ -163,13 +127,13 @@ func TestRaftFSM_wait(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := f.wait(ctx, 4); !errors.Is(err, context.DeadlineExceeded) {
+		if err := f.Wait(ctx, 4); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded", err)
 		}
 		if f.waiting.Load() != 4 {
 			t.Errorf("%d wait, want 4", f.waiting.Load())
 		}
-		f.apply(3, 1, entryOf(1, fsm.Tick{}))
+		f.ApplyEntry(3, 1, replicatest.Entry(1, fsm.Tick{}))
 		synctest.Wait()
 		if len(done) != 2 {
 			t.Errorf("%d waits ended at index 3, want 2", len(done))
@@ -207,33 +171,16 @@ func TestRestoreWatch(t *testing.T) {
 	})
 }
 
-func TestTrailingLogs(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		bytes, entries int64
-		want           uint64
-	}{
-		{0, 0, trailingLogsMax},
-		{100 << 20, 1_000_000, trailingLogsMax},
-		{100 << 20, 100, trailingLogsMin},
-		{100 << 20, 5000, 3200},
-	} {
-		if got := trailingLogs(c.bytes, c.entries); got != c.want {
-			t.Errorf("%d entries of %d bytes: %d, want %d", c.entries, c.bytes, got, c.want)
-		}
-	}
-}
-
-// TestRaftFSM_DropsResultsNobodyAwaits ensures that only who may have proposed an
+// TestReplica_DropsResultsNobodyAwaits ensures that only who may have proposed an
 // entry gets its results: they are made of memory that the next one uses again.
-func TestRaftFSM_DropsResultsNobodyAwaits(t *testing.T) {
+func TestReplica_DropsResultsNobodyAwaits(t *testing.T) {
 	t.Parallel()
-	f := newTestFSM(t, func(err error) { t.Error(err) })
+	f := newTestReplica(t, func(err error) { t.Error(err) })
 	submit := func(index uint64) *fsm.Applied {
-		return f.apply(index, 1, entryOf(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}))
+		return f.ApplyEntry(index, 1, replicatest.Entry(1, fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail"}}}))
 	}
 	awaited := false
-	f.awaited = func() bool { return awaited }
+	f.cfg.Awaited = func() bool { return awaited }
 	if a := submit(1); a.Index != 1 || a.Results != nil {
 		t.Errorf("got %+v, want no results", a)
 	}
@@ -241,5 +188,37 @@ func TestRaftFSM_DropsResultsNobodyAwaits(t *testing.T) {
 	first, second := submit(2), submit(3)
 	if a, b := first.Results[0].Submitted[0].Task.ID, second.Results[0].Submitted[0].Task.ID; a != 2 || b != 3 {
 		t.Errorf("got tasks %d and %d, want 2 and 3", a, b)
+	}
+}
+
+// A leader whose disk fails while an entry is on its way to it neither answers nor
+// applies it, nor anything after it, and takes no snapshot that would hide that.
+func TestReplica_leaderDiskFails(t *testing.T) {
+	t.Parallel()
+	f := newTestReplica(t, func(err error) { t.Errorf("fatal: %v", err) })
+	failure := errors.New("the disk is gone")
+	f.stored = func(index uint64) error {
+		if index == 2 {
+			return failure
+		}
+		return nil
+	}
+	entry := func(index uint64) *raft.Log {
+		return &raft.Log{Index: index, Data: fsm.AppendEntry(nil, fsm.Stamp{U: int64(index)}, fsm.SetLevel{Level: fsm.FeatureLevel})}
+	}
+	if a, ok := f.Apply(entry(1)).(*fsm.Applied); !ok || a.Index != 1 {
+		t.Errorf("entry 1: %v", a)
+	}
+	for _, index := range []uint64{2, 3} {
+		if err, ok := f.Apply(entry(index)).(error); !ok || !errors.Is(err, failure) {
+			t.Errorf("entry %d: %v", index, err)
+		}
+	}
+	f.StoreConfiguration(4, raft.Configuration{})
+	if _, err := f.Snapshot(); !errors.Is(err, failure) {
+		t.Errorf("snapshot: %v", err)
+	}
+	if applied := f.applied.Load(); applied != 1 {
+		t.Errorf("applied up to %d", applied)
 	}
 }

@@ -1,18 +1,19 @@
-package cluster
+package replica
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 )
 
 // Results stay as they are until the last one of their entry has been released,
 // whatever is applied meanwhile.
-func TestRaftFSM_ReleasedAnswers(t *testing.T) {
+func TestReplica_ReleasedAnswers(t *testing.T) {
 	t.Parallel()
-	f := newTestFSM(t, func(err error) { t.Error(err) })
-	f.awaited = nil // somebody waits for every entry
+	f := newTestReplica(t, func(err error) { t.Error(err) })
+	f.cfg.Awaited = nil // somebody waits for every entry
 	index := uint64(0)
 	submit := func() *fsm.Applied {
 		index++
@@ -20,7 +21,7 @@ func TestRaftFSM_ReleasedAnswers(t *testing.T) {
 		for i := range 3 {
 			commands = append(commands, fsm.Submit{Tasks: []fsm.NewTask{{Type: fmt.Sprintf("t-%d-%d", index, i), Params: []byte("1")}}})
 		}
-		return f.apply(index, 1, entryOf(int64(index), commands...))
+		return f.ApplyEntry(index, 1, replicatest.Entry(int64(index), commands...))
 	}
 	release := func(a *fsm.Applied, count int) {
 		for range count {

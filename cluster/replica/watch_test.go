@@ -1,4 +1,4 @@
-package cluster
+package replica
 
 import (
 	"bytes"
@@ -11,38 +11,35 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/claimq/claimq/cluster/replica/replicatest"
 	"github.com/claimq/claimq/fsm"
 	"github.com/claimq/claimq/fsm/event"
 )
 
 var errCallerLeft = errors.New("the caller left")
 
-// watchedNode is a node to whose state entries are applied by hand.
-type watchedNode struct {
-	*Node
+// watchedReplica is a replica to which entries are applied by hand.
+type watchedReplica struct {
+	*Replica
 	t     testing.TB
 	index uint64
 }
 
-func newWatchedNode(t testing.TB) *watchedNode {
+func newWatchedReplica(t testing.TB) *watchedReplica {
 	t.Helper()
-	n, err := newNode(Config{NodeID: "n", Fatal: func(err error) { t.Error(err) }}.withDefaults(), Parts{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.fsm.awaited = func() bool { return true } // by the test
-	w := &watchedNode{Node: n, t: t}
+	r := newTestReplica(t, func(err error) { t.Error(err) })
+	w := &watchedReplica{Replica: r, t: t}
 	w.apply(fsm.SetLevel{Level: fsm.FeatureLevel})
 	return w
 }
 
-func (w *watchedNode) apply(commands ...fsm.Command) *fsm.Applied {
+func (w *watchedReplica) apply(commands ...fsm.Command) *fsm.Applied {
 	w.index++
-	return w.fsm.apply(w.index, 1, entryOf(int64(w.index), commands...))
+	return w.ApplyEntry(w.index, 1, replicatest.Entry(int64(w.index), commands...))
 }
 
 // submit submits tasks and returns the id of the first.
-func (w *watchedNode) submit(count int) uint64 {
+func (w *watchedReplica) submit(count int) uint64 {
 	tasks := make([]fsm.NewTask, count)
 	for i := range tasks {
 		tasks[i] = fsm.NewTask{Type: "mail", Params: []byte("1")}
@@ -50,15 +47,15 @@ func (w *watchedNode) submit(count int) uint64 {
 	return w.apply(fsm.Submit{Tasks: tasks}).Results[0].Submitted[0].Task.ID
 }
 
-func (w *watchedNode) newest() (newest event.Pos) {
-	w.fsm.read(func(m *fsm.Machine) { newest = m.NewestEvent() })
+func (w *watchedReplica) newest() (newest event.Pos) {
+	w.Read(func(m *fsm.Machine) { newest = m.NewestEvent() })
 	return newest
 }
 
 // ensureNobody ensures that nothing is left of those who waited.
-func (w *watchedNode) ensureNobody() {
+func (w *watchedReplica) ensureNobody() {
 	w.t.Helper()
-	x := w.fsm.watches
+	x := w.watches
 	if x.endCount.Load() != 0 || x.eventCount.Load() != 0 || len(x.ends) != 0 {
 		w.t.Errorf("%d wait for ends, %d for events, %d tasks are watched", x.endCount.Load(), x.eventCount.Load(), len(x.ends))
 	}
@@ -76,7 +73,7 @@ func waits(count int, wait func() error) <-chan error {
 func TestWaitEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newWatchedNode(t)
+		n := newWatchedReplica(t)
 		ctx := context.Background()
 		id := n.submit(3)
 		for name, end := range map[string]func(id uint64){
@@ -127,7 +124,7 @@ func TestWaitEnded(t *testing.T) {
 func TestWaitEnded_isGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newWatchedNode(t)
+		n := newWatchedReplica(t)
 		id := n.submit(1)
 		begun := time.Now()
 		if err := n.WaitEnded(context.Background(), id, time.Minute); err != nil || time.Since(begun) != time.Minute {
@@ -153,7 +150,7 @@ func TestWaitEnded_isGivenUp(t *testing.T) {
 func TestWaitEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newWatchedNode(t)
+		n := newWatchedReplica(t)
 		n.submit(3)
 		newest := n.newest()
 		if newest.Sub != 2 {
@@ -197,12 +194,12 @@ func TestWaitEvent(t *testing.T) {
 func TestWatch_restore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n, other := newWatchedNode(t), newWatchedNode(t)
+		n, other := newWatchedReplica(t), newWatchedReplica(t)
 		id := n.submit(2)
 		other.submit(2)
 		other.apply(fsm.Cancel{ID: id})
 		var captured *fsm.Snapshot
-		other.fsm.read(func(m *fsm.Machine) { captured = m.Snapshot() })
+		other.Read(func(m *fsm.Machine) { captured = m.Snapshot() })
 		var snapshot bytes.Buffer
 		if _, err := captured.WriteTo(&snapshot); err != nil {
 			t.Fatal(err)
@@ -213,7 +210,7 @@ func TestWatch_restore(t *testing.T) {
 		waiting := waits(1, func() error { return n.WaitEnded(context.Background(), id+1, time.Hour) })
 		events := waits(1, func() error { return n.WaitEvent(context.Background(), n.newest()) })
 		synctest.Wait()
-		if err := n.fsm.Restore(io.NopCloser(&snapshot)); err != nil {
+		if err := n.Restore(io.NopCloser(&snapshot)); err != nil {
 			t.Fatal(err)
 		}
 		n.index = other.index
@@ -231,12 +228,12 @@ func TestWatch_restore(t *testing.T) {
 
 func TestWatch_bounds(t *testing.T) {
 	t.Parallel()
-	n := newWatchedNode(t)
+	n := newWatchedReplica(t)
 	id := n.submit(2)
-	first, err := n.fsm.watchEnd(id)
+	first, err := n.watchEnd(id)
 	for range endWaitersMax - 1 {
 		if err == nil {
-			_, err = n.fsm.watchEnd(id + 1)
+			_, err = n.watchEnd(id + 1)
 		}
 	}
 	if err != nil {
@@ -245,20 +242,20 @@ func TestWatch_bounds(t *testing.T) {
 	if err := n.WaitEnded(context.Background(), id, time.Hour); !errors.Is(err, fsm.ErrOverloaded) {
 		t.Errorf("one more waits for an end: %v", err)
 	}
-	n.fsm.watches.leaveEnd(id, first)
-	if _, err := n.fsm.watchEnd(id); err != nil {
+	n.watches.leaveEnd(id, first)
+	if _, err := n.watchEnd(id); err != nil {
 		t.Errorf("after one has left: %v", err)
 	}
 	n.apply(fsm.Cancel{ID: id}, fsm.Cancel{ID: id + 1})
 	for range eventWaitersMax {
-		if err := n.fsm.watches.enterEvents(); err != nil {
+		if err := n.watches.enterEvents(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := n.WaitEvent(context.Background(), n.newest()); !errors.Is(err, fsm.ErrOverloaded) {
 		t.Errorf("one more waits for events: %v", err)
 	}
-	n.fsm.watches.eventCount.Add(-eventWaitersMax)
+	n.watches.eventCount.Add(-eventWaitersMax)
 	n.ensureNobody()
 }
 
@@ -266,15 +263,13 @@ func TestWatch_bounds(t *testing.T) {
 func TestWatch_close(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newWatchedNode(t)
+		n := newWatchedReplica(t)
 		id := n.submit(1)
 		waitEnd := func() error { return n.WaitEnded(context.Background(), id, time.Hour) }
 		waitEvent := func() error { return n.WaitEvent(context.Background(), n.newest()) }
 		ends, events := waits(2, waitEnd), waits(2, waitEvent)
 		synctest.Wait()
-		if err := n.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		n.Close()
 		for i, err := range []error{<-ends, <-ends, <-events, <-events, waitEnd(), waitEvent()} {
 			if !errors.Is(err, fsm.ErrShuttingDown) {
 				t.Errorf("wait %d: %v", i, err)
@@ -287,7 +282,7 @@ func TestWatch_close(t *testing.T) {
 // and the wait.
 func TestWatch_nobodyIsMissed(t *testing.T) {
 	t.Parallel()
-	n := newWatchedNode(t)
+	n := newWatchedReplica(t)
 	const tasks, followers = 500, 4
 	first := n.submit(tasks)
 	last := event.Pos{Index: n.index + tasks}
