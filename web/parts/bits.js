@@ -37,7 +37,7 @@ export const Age = ({ ms, units }) => (ms === null || ms === undefined ? html`<s
 export const Since = ({ at }) => html`<${Ticking} text=${() => dur(Math.max(1000, Math.floor((Date.now() - at) / 1000) * 1000))} />`;
 
 /** What is left of a lease, counting down. @param {{left: number, whole: number, at: number}} props */
-export const Countdown = ({ left, whole, at }) => html`<${Ticking} text=${() => `${Math.floor(Math.max(0, left - (Date.now() - at)) / 1000)} s of ${dur(whole)} left`} />`;
+export const Countdown = ({ left, whole, at }) => html`<${Ticking} text=${() => `${dur(Math.floor(Math.max(0, left - (Date.now() - at)) / 1000) * 1000)} of ${dur(whole)} left`} />`;
 
 /** @param {{status: string, cancel?: boolean}} props */
 export const Status = ({ status, cancel }) => html`<span class="status" data-status=${status}><span aria-hidden="true">${statusMark(status)}</span> ${status}${cancel && html`<span class="soft">, cancel asked</span>`}</span>`;
@@ -68,6 +68,12 @@ export const Note = ({ tone = "info", children, role }) => html`<div class="note
 
 /** @param {{labels?: Record<string, string>}} props */
 export const Labels = ({ labels = {} }) => html`<span class="tags">${Object.entries(labels).map(([name, value]) => html`<a key=${name} class="tag" href=${href("/tasks", { label: name + ":" + value })}>${name}:${value}</a>`)}</span>`;
+
+/** A text of which the first line is shown, and all of it when asked for. @param {{text: string}} props */
+export const Long = ({ text }) => {
+  const first = text.split("\n")[0].slice(0, 200);
+  return first === text ? text : html`<details class="long"><summary>${first}…</summary><pre tabindex="0">${text}</pre></details>`;
+};
 
 /** @param {{part: number, label: string, tone?: string}} props */
 export const Bar = ({ part, label, tone }) => html`<progress class="bar" data-tone=${tone} max="1" value=${Math.min(1, Math.max(0, part))} aria-label=${label}></progress>`;

@@ -1,6 +1,6 @@
 // One task: why it does not run, who holds it, what it was given, what has happened to it.
 import { html } from "../parts/html.js";
-import { Bar, Card, Copy, Countdown, Empty, Labels, Link, Note, Status, Time } from "../parts/bits.js";
+import { Bar, Card, Copy, Countdown, Empty, Labels, Link, Long, Note, Status, Time } from "../parts/bits.js";
 import { Payload } from "../parts/payload.js";
 import { Table } from "../parts/table.js";
 import { Act, act, confirm, done, form } from "../actions.js";
@@ -56,7 +56,7 @@ const attemptColumns = [
   { key: "claimed", title: "Claimed", cell: (attempt) => html`<${Time} at=${attempt.claimed_at} />` },
   { key: "lasted", title: "Lasted", num: true, cell: (attempt) => (attempt.ended_at ? dur(Date.parse(attempt.ended_at) - Date.parse(attempt.claimed_at)) : "still held") },
   { key: "outcome", title: "Outcome", cell: (attempt) => attempt.outcome ?? html`<span class="soft nil">–</span>` },
-  { key: "error", title: "Error", wide: true, cell: (attempt) => (attempt.error ? html`<span class="pre">${attempt.error}</span>` : html`<span class="soft nil">–</span>`) },
+  { key: "error", title: "Error", wide: true, cell: (attempt) => (attempt.error ? html`<${Long} text=${attempt.error} />` : html`<span class="soft nil">–</span>`) },
 ];
 
 /** @type {Column<Step>[]} */
@@ -113,7 +113,7 @@ function Body({ data }) {
 
 /** @param {{events: Event[]}} props */
 const Events = ({ events }) => html`<${Card} title="What happened">${events.length
-  ? html`<ol class="timeline">${[...events].reverse().map((event) => html`<li key=${event.index + "." + event.sub}><${Time} at=${event.time} /><b>${event.event.replaceAll("_", " ")}</b><span class="soft">${event.worker_id && html`${event.worker_id}, attempt ${event.attempt ?? "–"} `}<span class="pre">${event.message}</span></span></li>`)}</ol>`
+  ? html`<ol class="timeline">${[...events].reverse().map((event) => html`<li key=${event.index + "." + event.sub}><${Time} at=${event.time} /><b>${event.event.replaceAll("_", " ")}</b><span class="soft">${event.worker_id && html`${event.worker_id}, attempt ${event.attempt ?? "–"} `}<${Long} text=${event.message} /></span></li>`)}</ol>`
   : html`<p class="soft">The trail keeps nothing of it any more.</p>`}<//>`;
 
 /** A time for a field of a form, in this browser's zone. @param {string|undefined} at */

@@ -67,7 +67,7 @@ const columns = [
   { key: "attempts", title: "Attempts", num: true, cell: (task) => html`${num(task.attempts)}<span class="soft"> of ${task.max_attempts || "∞"}</span>` },
   { key: "age", title: "When", cell: (task) => (task.status === "scheduled" ? html`runs <${Time} at=${task.run_at} />` : html`<${Time} at=${task.completed_at ?? task.created_at} />`) },
   { key: "worker", title: "Worker or error", wide: true, cell: (task) => (task.status === "failed" && task.error ? html`<span class="clamp">${task.error.split("\n")[0].slice(0, 200)}</span>` : (task.worker_id ?? html`<span class="soft nil">–</span>`)) },
-  { key: "labels", title: "Labels", cell: (task) => (task.labels ? html`<${Labels} labels=${task.labels} />` : html`<span class="soft nil">–</span>`) },
+  { key: "labels", title: "Labels", wide: true, cell: (task) => (task.labels ? html`<${Labels} labels=${task.labels} />` : html`<span class="soft nil">–</span>`) },
 ];
 
 /** What is ticked lasts while one looks at older pages. @type {Set<string|number>} */
