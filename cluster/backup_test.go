@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -38,6 +39,10 @@ func newBackupCluster(t *testing.T, logStore string) *backupCluster {
 		c.cfgs = append(c.cfgs, cfg)
 	}
 	c.open()
+	// One that has heard nothing from a leader yet knows no member but those that it met.
+	eventually(t, "all nodes to follow or lead", func() bool {
+		return !slices.ContainsFunc(c.nodes, func(n *Node) bool { return n.Ready() != nil })
+	})
 	return c
 }
 
