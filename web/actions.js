@@ -105,16 +105,16 @@ class Fields extends Component {
       this.setState({ busy: false, error });
     }
   }
-  /** @param {Field} field */
-  field({ name, label, type = "text", hint: more, required, options, list, placeholder, mono }) {
+  /** @param {Field} field @param {boolean} autofocus */
+  field({ name, label, type = "text", hint: more, required, options, list, placeholder, mono }, autofocus) {
     const { values, error } = this.state, wrong = error?.body?.field?.split(/[.[]/)[0] === name;
     const common = {
-      name, required, placeholder, id: "f-" + name, class: mono ? "mono" : "", "aria-invalid": wrong || undefined, "aria-describedby": wrong ? "form-error" : more ? "h-" + name : undefined,
+      name, required, placeholder, autofocus, id: "f-" + name, class: mono ? "mono" : "", "aria-invalid": wrong || undefined, "aria-describedby": wrong ? "form-error" : more ? "h-" + name : undefined,
       onInput: (/** @type {any} */ event) => this.setState({ values: { ...values, [name]: type === "checkbox" ? event.currentTarget.checked : event.currentTarget.value } }),
     };
     const input = options
       ? html`<select ...${common} value=${values[name]}>${options.map((option) => (typeof option === "string" ? [option, option] : option)).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}</select>`
-      : type === "textarea" ? html`<textarea ...${common} rows="6" spellcheck=${false} value=${values[name]}></textarea>`
+      : type === "textarea" ? html`<textarea ...${common} rows=${name === "labels" ? 3 : 6} spellcheck=${false} value=${values[name]}></textarea>`
       : type === "checkbox" ? html`<input ...${common} type="checkbox" checked=${values[name]} />`
       : html`<input ...${common} type=${type} step=${type === "number" ? "any" : type === "datetime-local" ? "1" : undefined} list=${list && "l-" + name} autocomplete="off" value=${values[name]} />`;
     return html`<div key=${name} class=${"field" + (type === "checkbox" ? " check" : "")}><label for=${"f-" + name}>${label}</label>${input}
@@ -125,7 +125,7 @@ class Fields extends Component {
     const { fields, yes, intro, below, close } = this.props, { values, error, busy } = this.state;
     return html`<form class="stack" onSubmit=${(/** @type {Event} */ event) => this.send(event)}>
       ${intro}
-      <div class="fields">${fields.map((field) => this.field(field))}</div>
+      <div class="fields">${fields.map((field, i) => this.field(field, i === 0))}</div>
       ${below?.(values)}
       ${error && html`<div class="note" data-tone="bad" id="form-error" role="alert"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}</div>`}
       <div class="row end"><button type="button" class="button" onClick=${() => close()}>Leave it</button><button class="button primary" aria-busy=${busy}>${yes}</button></div>

@@ -136,6 +136,22 @@ export async function get(path, query = {}, options = {}) {
 /** Changes something. @param {string} method @param {string} path @param {any} [body] @param {{signal?: AbortSignal}} [options] */
 export const send = (method, path, body, options = {}) => call(method, path, {}, { body: body ?? {}, ...options });
 
+/** Saves an answer as a file. @param {string} path @param {string} otherwise the name of the file, if the answer has none */
+export async function save(path, otherwise) {
+  const response = await fetched("GET", path, {}, { headers: { Accept: "application/octet-stream" } });
+  if (!response.ok) return void (await answer(response));
+  download(await response.blob(), /filename="?([^";]+)/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? otherwise);
+}
+
+/** Hands the browser a file. @param {Blob} data @param {string} name */
+export function download(data, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(data);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
 /** Follows a stream of events until it ends or signal does.
  * @param {string} path @param {Record<string, any>} query
  * @param {{signal: AbortSignal, lastId?: string, onEvent: (event: any, id: string, name: string) => void, onOpen?: () => void}} options */

@@ -2,7 +2,7 @@
 import { html, render, Component } from "./parts/html.js";
 import { loadSession, logOut, Refusal } from "./api.js";
 import { amend, reloadNow, setLive, showWaiting, visit } from "./live.js";
-import { dismiss, has } from "./actions.js";
+import { Act, dismiss, has } from "./actions.js";
 import { go, href, match, parse } from "./routes.js";
 import { set, state, watch } from "./store.js";
 import { Dialogs, openDialog } from "./parts/dialog.js";
@@ -11,14 +11,21 @@ import { tableKey } from "./parts/table.js";
 import { Login } from "./parts/login.js";
 import { Settings } from "./parts/settings.js";
 import { dur, hint, num, plural } from "./text.js";
+import cluster from "./views/cluster.js";
 import overview from "./views/overview.js";
+import schedule from "./views/schedule.js";
+import schedules from "./views/schedules.js";
+import { submit } from "./views/submit.js";
 import task from "./views/task.js";
 import tasks from "./views/tasks.js";
+import trail from "./views/trail.js";
 import type from "./views/type.js";
 import types from "./views/types.js";
+import worker from "./views/worker.js";
+import workers from "./views/workers.js";
 
 /** @type {import("./live.js").View[]} */
-const views = [overview, tasks, task, types, type];
+const views = [overview, tasks, task, types, type, workers, worker, schedules, schedule, trail, cluster];
 
 /** Path, name and key (after g) of what the navigation shows, in its order. */
 const nav = [
@@ -141,6 +148,7 @@ class Page extends Component {
               return html`<a key=${path} href=${href(path)} aria-current=${here ? "page" : undefined}>${name}</a>`;
             })}
           </nav>
+          ${has("producer") && html`<${Act} role="producer" kind="submit" onClick=${() => submit()}>Submit a task<//>`}
           <div id="foot" class=${menu ? "open" : ""}>
             <button type="button" class="button quiet" onClick=${settings}>Settings</button>
             <button type="button" class="button quiet" onClick=${help}>Help <kbd>?</kbd></button>
@@ -167,6 +175,7 @@ const help = () =>
 const keys = {
   "?": help,
   "/": () => /** @type {HTMLElement|null} */ (document.querySelector("main [data-filter]"))?.focus(),
+  n: () => void submit(),
   r: () => void reloadNow(),
   ".": () => setLive(!state.live),
 };

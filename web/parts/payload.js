@@ -1,6 +1,7 @@
 // Params and results as the bytes they came in.
 import { html, Component } from "./html.js";
 import { Card, Copy } from "./bits.js";
+import { download } from "../api.js";
 import { indent } from "../raw.js";
 import { bytes } from "../text.js";
 
@@ -16,15 +17,6 @@ const hex = (data) =>
     return (i * 16).toString(16).padStart(6, "0") + "  " + Array.from(row, (b) => b.toString(16).padStart(2, "0")).join(" ").padEnd(48) + "  " + Array.from(row, (b) => (b > 31 && b < 127 ? String.fromCharCode(b) : "·")).join("");
   }).join("\n");
 
-/** @param {string} name @param {BlobPart} data @param {string} type */
-function download(name, data, type) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([data], { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
 /** A card with the bytes of something. @extends {Component<{title: string, raw?: string, base64?: string, name: string, hidden?: boolean}, {open?: boolean, asIs?: boolean}>} */
 export class Payload extends Component {
   render() {
@@ -34,7 +26,7 @@ export class Payload extends Component {
     const tools = html`<span class="small soft">${data ? "binary, " : ""}${bytes(size)}</span>
       ${!data && open && html`<button type="button" class="button quiet" aria-pressed=${!!asIs} onClick=${() => this.setState({ asIs: !asIs })}>As sent</button>`}
       ${!data && html`<${Copy} text=${raw} />`}
-      <button type="button" class="button quiet" onClick=${() => download(name + (data ? ".bin" : ".json"), /** @type {BlobPart} */ (data ?? raw), data ? "application/octet-stream" : "application/json")}>Download</button>
+      <button type="button" class="button quiet" onClick=${() => download(new Blob([/** @type {BlobPart} */ (data ?? raw)], { type: data ? "application/octet-stream" : "application/json" }), name + (data ? ".bin" : ".json"))}>Download</button>
       <button type="button" class="button quiet" aria-expanded=${open} onClick=${() => this.setState({ open: !open })}>${open ? "Hide" : "Show"}</button>`;
     return html`<${Card} class="payload" title=${title} tools=${tools}>${open && html`<pre tabindex="0">${data ? hex(data) + (data.length > shownAtOnce ? "\n…" : "") : asIs ? raw : indent(raw)}</pre>`}<//>`;
   }

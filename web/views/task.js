@@ -2,15 +2,17 @@
 import { html } from "../parts/html.js";
 import { Bar, Card, Copy, Countdown, Empty, Labels, Link, Long, Note, Status, Time } from "../parts/bits.js";
 import { Payload } from "../parts/payload.js";
+import { Steps } from "../parts/steps.js";
 import { Table } from "../parts/table.js";
 import { Act, act, confirm, done, form } from "../actions.js";
 import { Refusal, send } from "../api.js";
 import { go, path } from "../routes.js";
 import { rawField } from "../raw.js";
 import { state } from "../store.js";
+import { submit } from "./submit.js";
 import { dur, ended, num, plural } from "../text.js";
 
-/** @import { Attempt, Event, FinalizationAttempt, Reason as AReason, Reasons, Step, Task } from "../types/model" */
+/** @import { Attempt, Event, FinalizationAttempt, Reason as AReason, Reasons, Task } from "../types/model" */
 /** @import { Column } from "../parts/table.js" */
 /** @typedef {{task: Task, why: Reasons|null, tries: FinalizationAttempt[]|null, events: Event[], at: number, params?: string, result?: string, progress?: string, missing?: undefined}|{missing: true, events: Event[]}} Data */
 
@@ -59,15 +61,6 @@ const attemptColumns = [
   { key: "error", title: "Error", wide: true, cell: (attempt) => (attempt.error ? html`<${Long} text=${attempt.error} />` : html`<span class="soft nil">–</span>`) },
 ];
 
-/** @type {Column<Step>[]} */
-const stepColumns = [
-  { key: "step", title: "Step", main: true, cell: (step) => step.step },
-  { key: "status", title: "Status", cell: (step) => html`<${Status} status=${step.status} />` },
-  { key: "type", title: "Type", wide: true, cell: (step) => step.task_type },
-  { key: "depends", title: "Depends on", wide: true, cell: (step) => step.depends_on.join(", ") || html`<span class="soft nil">–</span>` },
-  { key: "error", title: "Error", wide: true, cell: (step) => step.error ?? html`<span class="soft nil">–</span>` },
-];
-
 /** @param {{data: Data}} props */
 function Body({ data }) {
   if (data.missing) {
@@ -78,14 +71,14 @@ function Body({ data }) {
   const slug = `task-${task.id}`;
   return html`
     <p class="row lead"><${Status} status=${task.status} cancel=${task.cancel_requested} /><${Link} to=${path("types", task.task_type)}>${task.task_type}<//>
-      <span class="soft">attempt ${num(task.attempts)} of ${task.max_attempts || "∞"}</span><span class="soft">made <${Time} at=${task.created_at} /></span>
+      ${!task.steps && html`<span class="soft">attempt ${num(task.attempts)} of ${task.max_attempts || "∞"}</span>`}<span class="soft">made <${Time} at=${task.created_at} /></span>
       ${task.completed_at && html`<span class="soft">ended <${Time} at=${task.completed_at} /></span>`}
       ${task.parent_id && html`<span>step <b>${task.step}</b> of <${Link} to=${path("tasks", task.parent_id)}>task ${task.parent_id}<//></span>`}</p>
     <${Why} why=${why} task=${task} />
     <${Held} task=${task} at=${at} />
     ${task.error && html`<${Card} title=${task.status === "failed" ? "Why it failed" : "Its last error"} tools=${html`<${Copy} text=${task.error} />`}><pre class="error" tabindex="0">${task.error}</pre><//>`}
     ${progress !== undefined && html`<${Payload} title="Progress" raw=${progress} name=${slug + "-progress"} />`}
-    ${task.steps && html`<${Card} title="Steps"><${Table} caption="Steps" rows=${task.steps} id=${(/** @type {Step} */ step) => step.id} href=${(/** @type {Step} */ step) => "#" + path("tasks", step.id)} cols=${stepColumns} /><//>`}
+    ${task.steps && html`<${Steps} steps=${task.steps} />`}
     <div class="grid">
       ${(params !== undefined || task.payload) && html`<${Payload} title="Params" raw=${params} base64=${task.payload} name=${slug + "-params"} hidden=${!state.settings.params} />`}
       ${(result !== undefined || task.result_payload) && html`<${Payload} title="Result" raw=${result} base64=${task.result_payload} name=${slug + "-result"} hidden=${!state.settings.params} />`}
@@ -162,7 +155,7 @@ async function retry(task, body = {}) {
 /** @param {{data: Data}} shown */
 function tools({ data }) {
   if (data.missing) return null;
-  const { task } = data;
+  const { task, params } = data;
   const at = "/tasks" + path(task.id), over = ended.includes(task.status);
   return html`
     ${(task.status === "failed" || task.status === "cancelled") && html`<${Act} role="producer" kind="primary" onClick=${() => retry(task)}>Retry<//>`}
@@ -174,6 +167,7 @@ function tools({ data }) {
       const sure = task.status !== "claimed" || (await confirm({ title: `Cancel task ${task.id}`, body: `Its worker is asked; what it completes counts.`, yes: "Ask for it" }));
       if (sure) await act(`Task ${task.id}: cancel asked`, "POST", at + "/cancel");
     }}>Cancel<//>`}
+    ${!task.steps && html`<${Act} role="producer" onClick=${() => submit({ ...task, raw: params })}>Submit another like this<//>`}
     ${over && !task.parent_id && html`<${Act} role="producer" kind="danger" onClick=${async () => {
       if (!(await confirm({ title: `Delete task ${task.id}`, body: `It is gone for good${task.steps ? `, and its ${plural(task.steps.length, "step")}` : ""}.`, yes: "Delete it", danger: true }))) return;
       await send("DELETE", at);

@@ -1,0 +1,47 @@
+// All schedules: when each runs next, and what it submitted last.
+import { html } from "../parts/html.js";
+import { Card, Code, Empty, Num, Time } from "../parts/bits.js";
+import { Table } from "../parts/table.js";
+import { Act } from "../actions.js";
+import { path } from "../routes.js";
+import { planWords } from "../plan.js";
+import { edit } from "./schedule.js";
+
+/** @import { Schedule } from "../types/model" */
+/** @import { Column } from "../parts/table.js" */
+
+/** The plan of a schedule in words, and as it was written. @param {{schedule: Schedule}} props */
+export function Plan({ schedule }) {
+  const { words, written } = planWords(schedule);
+  return html`${words} ${written && html`<span class=${"mono cron" + (words ? " soft" : "")}>${written}</span>`}`;
+}
+
+/** @type {Column<Schedule>[]} */
+const columns = [
+  { key: "name", title: "Name", main: true, sort: (schedule) => schedule.name, cell: (schedule) => schedule.name },
+  { key: "type", title: "Type", wide: true, sort: (schedule) => schedule.task.task_type ?? "default", cell: (schedule) => schedule.task.task_type ?? "default" },
+  { key: "plan", title: "Plan", wide: true, cell: (schedule) => html`<${Plan} schedule=${schedule} />` },
+  { key: "zone", title: "Zone", cell: (schedule) => schedule.timezone ?? html`<span class="soft nil">–</span>` },
+  { key: "next", title: "Next", sort: (schedule) => schedule.next_run_at ?? "~", cell: (schedule) => (schedule.paused ? html`<span class="tone" data-tone="warn">paused</span>` : schedule.next_run_at ? html`<${Time} at=${schedule.next_run_at} />` : "never again") },
+  { key: "last", title: "Last", sort: (schedule) => schedule.last_run_at ?? "", cell: (schedule) => html`<${Time} at=${schedule.last_run_at} />` },
+  { key: "task", title: "Its task", num: true, cell: (schedule) => (schedule.last_task_id ? html`<a href=${"#" + path("tasks", schedule.last_task_id)}>${schedule.last_task_id}</a>` : html`<span class="soft nil">–</span>`) },
+  { key: "skipped", title: "Skipped", num: true, hint: "slots passed over since it was set", sort: (schedule) => schedule.skipped, cell: (schedule) => html`<${Num} n=${schedule.skipped} />` },
+];
+
+/** @param {{data: {schedules: Schedule[]}}} props */
+function Body({ data: { schedules } }) {
+  if (!schedules.length) {
+    return html`<${Card}><${Empty} title="No schedules yet"><p>A schedule submits a task again and again. Make one with the button, or:</p><${Code}>${`claimq schedule set nightly report --cron '30 2 * * *' --timezone Europe/Paris`}<//><//><//>`;
+  }
+  return html`<${Card}><${Table} caption="Schedules" rows=${schedules} id=${(/** @type {Schedule} */ schedule) => schedule.name} href=${(/** @type {Schedule} */ schedule) => "#" + path("schedules", schedule.name)} cols=${columns} sort="name" /><//>`;
+}
+
+/** @type {import("../live.js").View} */
+export default {
+  route: "/schedules",
+  title: () => "Schedules",
+  every: 5000,
+  load: async ({ get }) => ({ schedules: (await get("/schedules")).body.schedules }),
+  tools: () => html`<${Act} role="operator" kind="primary" onClick=${() => edit()}>New schedule<//>`,
+  Body,
+};

@@ -1,0 +1,60 @@
+// Who is at work: each worker, and what it holds.
+import { html } from "../parts/html.js";
+import { Card, Code, Empty, Link, Num, Time } from "../parts/bits.js";
+import { Table } from "../parts/table.js";
+import { path } from "../routes.js";
+import { num } from "../text.js";
+
+/** @import { Task, Worker } from "../types/model" */
+/** @import { Column } from "../parts/table.js" */
+
+/** How many claims are looked at for the oldest and the types of each worker. */
+const claimsLooked = 1000;
+
+/** @typedef {Worker & {oldest: string|null, types: string[]}} Row */
+
+/** @type {Column<Row>[]} */
+const columns = [
+  { key: "worker", title: "Worker", main: true, sort: (worker) => worker.worker_id, cell: (worker) => worker.worker_id },
+  { key: "claims", title: "Claims", num: true, sort: (worker) => worker.claimed, cell: (worker) => html`<${Num} n=${worker.claimed} />` },
+  { key: "oldest", title: "Oldest claim", sort: (worker) => worker.oldest ?? "~", cell: (worker) => html`<${Time} at=${worker.oldest} />` },
+  { key: "types", title: "Types", wide: true, cell: (worker) => (worker.types.length ? worker.types.map((/** @type {string} */ type) => html`<${Link} key=${type} class="tag" to=${path("types", type)}>${type}<//> `) : html`<span class="soft nil">–</span>`) },
+  { key: "seen", title: "Last call", sort: (worker) => worker.last_seen_at ?? "", cell: (worker) => html`<${Time} at=${worker.last_seen_at} />` },
+];
+
+/** Each worker with its oldest claim and the types of its claims. @param {Worker[]} workers @param {Task[]} claims @returns {Row[]} */
+function joined(workers, claims) {
+  /** @type {Map<string, {oldest: string, types: Set<string>}>} */
+  const held = new Map();
+  for (const { worker_id: worker, claimed_at: at, task_type: type } of claims) {
+    if (!worker || !at) continue;
+    const of = held.get(worker) ?? { oldest: at, types: new Set() };
+    if (at < of.oldest) of.oldest = at;
+    held.set(worker, { oldest: of.oldest, types: of.types.add(type) });
+  }
+  return workers.map((worker) => ({ ...worker, oldest: held.get(worker.worker_id)?.oldest ?? null, types: [...(held.get(worker.worker_id)?.types ?? [])].sort() }));
+}
+
+/** @param {{data: {workers: Row[], more: boolean}}} props */
+function Body({ data: { workers, more } }) {
+  if (!workers.length) {
+    return html`<${Card}><${Empty} title="Nobody holds a claim"><p>No worker has called within ten minutes. One of a line:</p><${Code}>${"claimq work TYPE -- ./do-it"}<//><//><//>`;
+  }
+  return html`<${Card}>
+    <${Table} caption="Workers" rows=${workers} id=${(/** @type {Row} */ worker) => worker.worker_id} href=${(/** @type {Row} */ worker) => "#" + path("workers", worker.worker_id)} cols=${columns} sort="-claims" />
+    ${more && html`<p class="small soft">Types and oldest claims are of the first ${num(claimsLooked)} claims.</p>`}
+  <//>`;
+}
+
+/** @type {import("../live.js").View} */
+export default {
+  route: "/workers",
+  title: () => "Workers",
+  allTypes: true,
+  every: 5000,
+  async load({ get }) {
+    const [{ body }, claims] = await Promise.all([get("/workers"), get("/tasks", { status: "claimed", limit: claimsLooked })]);
+    return { workers: joined(body.workers, claims.body.tasks), more: claims.body.next_cursor !== null && claims.body.tasks.length === claimsLooked };
+  },
+  Body,
+};
