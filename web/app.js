@@ -124,7 +124,7 @@ function Main() {
     </header>
     ${view.error && view.error.code !== "unreachable" && html`<${Failed} error=${view.error} />`}
     ${view.waiting > 0 && html`<p class="waiting"><button type="button" class="button" onClick=${showWaiting}>${plural(view.waiting, "change")} waiting</button></p>`}
-    <${Guarded} path=${place.path}>${view.data ? html`<${Body} key=${route + place.path} ...${given} />` : !view.error && html`<${Skeleton} />`}<//>`;
+    <${Guarded} path=${place.path}>${view.data ? html`<div class="view" aria-busy=${view.turning}><${Body} key=${route + place.path} ...${given} /></div>` : !view.error && html`<${Skeleton} />`}<//>`;
 }
 
 /** @extends {Component<{}, {menu?: boolean}>} */

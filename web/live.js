@@ -39,7 +39,7 @@ function schedule() {
 export function visit(view, params, query, anew) {
   place = { view, params, query };
   waiting = null;
-  if (anew) set({ view: { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0 } });
+  set({ view: anew ? { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0, turning: false } : { ...state.view, turning: true } });
   return load(true);
 }
 
@@ -72,7 +72,7 @@ async function load(anew) {
     if (mine === turn) arrive(data);
   } catch (error) {
     if (mine !== turn || signal.aborted) return;
-    set({ view: { ...state.view, error } });
+    set({ view: { ...state.view, error, turning: false } });
     if (!(error instanceof Refusal)) console.error(error);
   }
   if (mine === turn) schedule();
@@ -80,7 +80,7 @@ async function load(anew) {
 
 /** @param {any} data */
 function arrive(data) {
-  const view = { ...state.view, at: Date.now(), index, node, error: null };
+  const view = { ...state.view, at: Date.now(), index, node, error: null, turning: false };
   if (state.view.data && (held || selecting())) {
     waiting = { data };
     set({ view: { ...view, waiting: changes(state.view.data, data) } });
@@ -117,7 +117,7 @@ function changes(before, after) {
 }
 
 /** Takes the view's data as changed by hand (a list that got a page more). @param {any} data */
-export const amend = (data) => set({ view: { ...state.view, data } });
+export const amend = (data) => set({ view: { ...state.view, data, turning: false } });
 
 export function setLive(/** @type {boolean} */ live) {
   set({ live });

@@ -40,8 +40,8 @@ export const state = {
   toasts: [],
   /** @type {Dialog[]} */
   dialogs: [],
-  /** @type {{data: any, at: number, index: number, node: string, every: number, error: any, waiting: number}} */
-  view: { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0 },
+  /** @type {{data: any, at: number, index: number, node: string, every: number, error: any, waiting: number, turning: boolean}} turning: what is shown is of the place before */
+  view: { data: null, at: 0, index: 0, node: "", every: 0, error: null, waiting: 0, turning: false },
   live: true,
   /** @type {Settings} */
   settings: kept("claimq.settings", defaults),

@@ -33,7 +33,7 @@ export class Filter extends Component {
     const offered = words.flatMap(({ word, values, hint }) => (values && typed.startsWith(word + ":") ? values.map((value) => ({ value: `${before}${word}:${value}`, hint })) : [{ value: `${before}${word}:`, hint }]));
     return html`<form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => {
       event.preventDefault();
-      const { cursor, ...rest } = query;
+      const { cursor, scan, ...rest } = query;
       onChange(read(line, words, rest, plain));
       this.setState({ line: "" });
     }}>
@@ -43,7 +43,7 @@ export class Filter extends Component {
       <button class="button">Filter</button>
     </form>
     ${chips.length > 0 && html`<div class="chips">${chips.map(({ word, value }) => html`<span class="chip" key=${word + value}><span class="soft">${word}</span> ${value}<button type="button" aria-label=${`Remove ${word} ${value}`} onClick=${() => {
-      const { cursor, ...rest } = query, left = query[word].split("\n").filter((one) => one !== value);
+      const { cursor, scan, ...rest } = query, left = query[word].split("\n").filter((one) => one !== value);
       onChange({ ...rest, [word]: left.join("\n") });
     }}>✕</button></span>`)}<button type="button" class="button quiet" onClick=${() => onChange({})}>Clear</button></div>`}`;
   }

@@ -112,7 +112,9 @@ class Body extends Component {
           <p class="small soft" role=${scanning ? "status" : undefined}>${scanning ? "Looking… " : ""}${pages > 1 || scanning ? `${plural(shown.length, "task")} found, looked at ${num(Math.min(looked, all))} of ${num(all)}` : ""}</p>
           <div class="row">
             ${query.cursor && html`<${Link} class="button" to="/tasks" query=${{ ...query, cursor: "" }}>${query.order === "asc" ? "Oldest" : "Newest"}<//>`}
-            ${cursor && !scanning && html`<${Link} class="button" to="/tasks" query=${{ ...query, cursor }}>${shown.length < rows ? "Look on" : query.order === "asc" ? "Newer" : "Older"}<//>`}
+            ${cursor && !scanning && (shown.length < rows
+              ? html`<${Link} class="button" to="/tasks" query=${{ ...query, scan: Number(query.scan ?? 1) * 2 }}>Look on<//>`
+              : html`<${Link} class="button" to="/tasks" query=${{ ...query, cursor, scan: "" }}>${query.order === "asc" ? "Newer" : "Older"}<//>`)}
           </div>
         </div>
       <//>`;
@@ -134,17 +136,18 @@ function tools({ query }) {
     ${what && acts.map((action) => html`<${Act} key=${action} role="producer" kind=${action === "delete" ? "danger" : ""} onClick=${() => many({ action, filter: filter(query), what: `with ${what}` })}>${title(action)} all…<//>`)}`;
 }
 
-/** What is shown of what was found: rows stay where they are; what is new waits above, what does not match any more is greyed.
- * @param {Task[]} found @param {{rows: Task[]}} before @param {boolean} whole whether found are all there are */
-function merge(found, before, whole) {
-  const now = new Map(found.map((task) => [task.id, task])), lowest = whole ? 0 : Math.min(...now.keys());
-  const gone = new Set(), known = new Set();
-  const rows = before.rows.map((task) => {
-    known.add(task.id);
-    if (!now.has(task.id) && task.id >= lowest) gone.add(task.id);
-    return now.get(task.id) ?? task;
-  });
-  return { rows, gone, news: found.filter((task) => !known.has(task.id)).length };
+/**
+ * What is shown of what was found: rows stay where they are, and what does not match any more is greyed. What comes above them waits.
+ * @param {Task[]} found @param {Task[]} before @param {(task: Task) => number} rank @param {boolean} whole whether found are all there are
+ */
+function merge(found, before, rank, whole) {
+  const now = new Map(found.map((task) => [task.id, task])), known = new Set(before.map((task) => task.id)), top = Math.max(...before.map(rank));
+  const lowest = whole ? -Infinity : Math.min(...found.map(rank)), more = found.filter((task) => !known.has(task.id));
+  return {
+    rows: [...before.map((task) => now.get(task.id) ?? task), ...more.filter((task) => rank(task) < top)],
+    gone: new Set(before.filter((task) => !now.has(task.id) && rank(task) >= lowest).map((task) => task.id)),
+    news: more.filter((task) => rank(task) > top).length,
+  };
 }
 
 /** @type {import("../live.js").View} */
@@ -156,9 +159,10 @@ export default {
     if (state.me?.task_types && !query.type) return { rows: [], gone: new Set(), news: 0, cursor: null };
     /** @type {Task[]} */
     const found = [];
+    const order = query.order || "desc", rank = (/** @type {Task} */ task) => (order === "asc" ? -task.id : task.id);
     let cursor = query.cursor ?? "", pages = 0, all = data?.all ?? 0;
     do {
-      const { body } = await get("/tasks", { ...listed(query), order: query.order || "desc", limit: rows - found.length, cursor });
+      const { body } = await get("/tasks", { ...listed(query), order, limit: rows - found.length, cursor });
       found.push(...body.tasks);
       cursor = body.next_cursor ?? "";
       if (++pages === 1 && cursor && found.length < rows) {
@@ -166,9 +170,10 @@ export default {
         all = Object.values(counts).reduce((sum, n) => sum + Number(n), 0);
       }
       if (cursor && found.length < rows && anew) amend({ rows: [...found], gone: new Set(), news: 0, cursor, pages, all, looked: pages * 10000, scanning: true });
-    } while (cursor && found.length < rows && pages < pagesAtOnce);
+    } while (cursor && found.length < rows && pages < pagesAtOnce * Number(query.scan ?? 1));
     const fresh = { cursor: cursor || null, pages, all, looked: pages * 10000 };
-    return anew || !data?.rows || data.scanning ? { rows: found, gone: new Set(), news: 0, ...fresh } : { ...fresh, ...merge(found, data, !cursor), cursor: data.cursor };
+    if (anew || !data?.rows?.length || data.scanning) return { rows: found, gone: new Set(), news: 0, ...fresh };
+    return { ...fresh, cursor: data.cursor, ...merge(found, data.rows, rank, !cursor) };
   },
   tools,
   Body,
