@@ -6,6 +6,7 @@ import { Table } from "../parts/table.js";
 import { Act, done, may } from "../actions.js";
 import { many, selected } from "../many.js";
 import { send } from "../api.js";
+import { merge } from "../merge.js";
 import { go, href, path, setQuery } from "../routes.js";
 import { state } from "../store.js";
 import { num, plural, statuses, title } from "../text.js";
@@ -16,7 +17,7 @@ const rows = 50;
 /** How many pages a list looks at by itself: a page is 10,000 tasks. */
 const pagesAtOnce = 20;
 
-/** @type {import("../parts/filter.js").Word[]} */
+/** @type {import("../words.js").Word[]} */
 const words = [
   { word: "status", hint: "one status", values: statuses },
   { word: "type", hint: "task type" },
@@ -134,20 +135,6 @@ function tools({ query }) {
     <${Link} class="button quiet" to="/tasks" query=${{ ...query, cursor: "", order: query.order === "asc" ? "" : "asc" }}>${query.order === "asc" ? "Newest first" : "Oldest first"}<//>
     ${what && !query.key && html`<${Act} role="producer" kind="quiet" onClick=${() => count(query)}>Count<//>`}
     ${what && acts.map((action) => html`<${Act} key=${action} role="producer" kind=${action === "delete" ? "danger" : ""} onClick=${() => many({ action, filter: filter(query), what: `with ${what}` })}>${title(action)} all…<//>`)}`;
-}
-
-/**
- * What is shown of what was found: rows stay where they are, and what does not match any more is greyed. What comes above them waits.
- * @param {Task[]} found @param {Task[]} before @param {(task: Task) => number} rank @param {boolean} whole whether found are all there are
- */
-function merge(found, before, rank, whole) {
-  const now = new Map(found.map((task) => [task.id, task])), known = new Set(before.map((task) => task.id)), top = Math.max(...before.map(rank));
-  const lowest = whole ? -Infinity : Math.min(...found.map(rank)), more = found.filter((task) => !known.has(task.id));
-  return {
-    rows: [...before.map((task) => now.get(task.id) ?? task), ...more.filter((task) => rank(task) < top)],
-    gone: new Set(before.filter((task) => !now.has(task.id) && rank(task) >= lowest).map((task) => task.id)),
-    news: more.filter((task) => rank(task) > top).length,
-  };
 }
 
 /** @type {import("../live.js").View} */

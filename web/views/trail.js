@@ -15,7 +15,7 @@ const tooMany = 200;
 const oldest = "0";
 const flushMS = 500, againMS = 2000;
 
-/** @type {import("../parts/filter.js").Word[]} */
+/** @type {import("../words.js").Word[]} */
 const words = [
   { word: "type", hint: "of tasks of one type" }, { word: "worker", hint: "of one worker" },
   { word: "event", hint: "of one kind, or several", many: true, values: [...ofTasks, ...acts] }, { word: "after", hint: "behind this place of the trail" },
