@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,10 @@ import (
 // version is what `claimq version` and the node records say. The linker sets
 // it: -ldflags "-X main.version=v1.2.3".
 var version = "dev"
+
+// The process executes itself again for its timers (server.SetTimerSlack). From its first
+// thread it keeps the signal that it is to get when its parent dies (prctl(2)).
+func init() { runtime.LockOSThread() }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

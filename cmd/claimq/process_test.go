@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -192,23 +191,6 @@ func TestDev_Restart(t *testing.T) {
 	var a wire.Answer
 	if err := json.Unmarshal(out, &a); err != nil || a.Task == nil || a.Task.Status != "pending" {
 		t.Errorf("the task after the kill is %s (%v)", out, err)
-	}
-}
-
-// A node that cannot start says why, and dev ends.
-func TestDev_PortInUse(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	ctx, cancel := context.WithTimeout(t.Context(), claimqtest.Patience)
-	defer cancel()
-	out, err := claimq(ctx, "dev", "--nodes", "1", "--data-dir", t.TempDir(), "--port", port).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "is in use by another process") {
-		t.Errorf("dev on a port in use: %v: %s", err, out)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,8 +44,8 @@ func NewDevCommand(a *term.App) *cobra.Command {
 
 Each node is a process of its own with its own folder, so that one can be killed
 (kill -9 PID) to see what happens; leader.pid in --data-dir has the leader's pid. A
-node that ends is reported and stays down, unless --restart is given. The data stays
-in --data-dir for the next time.`,
+node that ends is reported and stays down, unless --restart is given. The nodes end
+with this command, however it ends. The data stays in --data-dir for the next time.`,
 		Example: `  claimq dev
   claimq dev --nodes 5 --data-dir /tmp/q --restart`,
 		Args: cobra.NoArgs,
@@ -69,7 +70,18 @@ func runDev(ctx context.Context, a *term.App, o devOptions) error {
 	if err != nil {
 		return fmt.Errorf("find our own executable: %w", err)
 	}
+	lock, err := lockFolder(o.dataDir)
+	if errors.Is(err, errFolderInUse) {
+		return fmt.Errorf("%w: stop it, or choose another folder with --data-dir and other ports with --port", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	c, err := startLocalCluster(localOptions{binary: binary, dir: o.dataDir, count: o.nodes, basePort: o.basePort})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: stop the process that has it, or choose other ports with --port (%d to %d are needed)", err, o.basePort, o.basePort+10*o.nodes-9)
+	}
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/cmd/claimq/server"
 )
 
 // localStopTimeout is how long a child may take to stop before it is killed:
@@ -60,16 +61,38 @@ type localOptions struct {
 	extra    []string // further flags of every node
 }
 
+// lockFolder keeps other clusters out of dir until it is closed, or this process ends.
+func lockFolder(dir string) (io.Closer, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open data folder: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("%w %s", errFolderInUse, dir), f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// errFolderInUse is returned by lockFolder for a folder that another process has.
+var errFolderInUse = errors.New("another `claimq dev` runs in the folder")
+
 // startLocalCluster starts the nodes. The caller calls stop.
 func startLocalCluster(o localOptions) (*localCluster, error) {
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	keyFile, err := JoinKey(o.dir)
+	ports, err := localPorts(o)
 	if err != nil {
 		return nil, err
 	}
-	ports, err := localPorts(o)
+	keyFile, err := JoinKey(o.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +108,7 @@ func startLocalCluster(o localOptions) (*localCluster, error) {
 			url:     fmt.Sprintf("http://127.0.0.1:%d", ports[2*i]),
 			logPath: filepath.Join(o.dir, id+".log"),
 			args: append([]string{
-				"server", "--node-id", id, "--data-dir", filepath.Join(o.dir, id),
+				"server", "--" + server.UntilStdinEnds, "--node-id", id, "--data-dir", filepath.Join(o.dir, id),
 				"--http-addr", fmt.Sprintf("127.0.0.1:%d", ports[2*i]),
 				"--peer-addr", fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]),
 			}, o.extra...),
@@ -144,7 +167,7 @@ func localPorts(o localOptions) ([]int, error) {
 		for i := range o.count {
 			ports = append(ports, o.basePort+10*i, o.basePort+10*i+1)
 		}
-		return ports, nil
+		return ports, checkFree(ports)
 	}
 	for tries := 0; len(ports) < 2*o.count; tries++ {
 		port := localPortMin + mathrand.IntN(localPortCount)
@@ -161,6 +184,18 @@ func localPorts(o localOptions) ([]int, error) {
 	return ports, nil
 }
 
+// checkFree returns an error that names the first port that another process has.
+func checkFree(ports []int) error {
+	for _, port := range ports {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return fmt.Errorf("port %d: %w", port, err)
+		}
+		_ = l.Close()
+	}
+	return nil
+}
+
 // start starts the node's process and a goroutine that waits for its end.
 func (c *localCluster) start(n *localNode) error {
 	log, err := os.OpenFile(n.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -173,6 +208,11 @@ func (c *localCluster) start(n *localNode) error {
 	// A group of its own: Ctrl-C in the terminal reaches us alone, and we stop
 	// the nodes in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// However this process ends, kill -9 and a closed terminal too, the pipe, which cmd
+	// keeps, is closed then, and the node stops.
+	if _, err := cmd.StdinPipe(); err != nil {
+		return fmt.Errorf("make a pipe to %s: %w", n.id, err)
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", n.id, err)
 	}

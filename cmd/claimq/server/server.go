@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime/pprof"
@@ -29,9 +30,25 @@ var _ api.Node = (*cluster.Node)(nil)
 // under way is finished; then the rest is dropped.
 const stopTimeout = 10 * time.Second
 
+// UntilStdinEnds is the flag of a node that another process has started and keeps a pipe
+// to: it stops when the pipe is closed, so it cannot outlive that process.
+const UntilStdinEnds = "until-stdin-ends"
+
+// untilEnd returns a context that ends with ctx, and when in ends. Its goroutine ends
+// with in.
+func untilEnd(ctx context.Context, in io.Reader) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return ctx
+}
+
 // NewCommand returns the command `claimq server`.
 func NewCommand(a *term.App) *cobra.Command {
 	var file, profile string
+	var untilStdinEnds bool
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run one node",
@@ -65,13 +82,19 @@ variable beats the file.`,
 				defer stop()
 			}
 			cfg.Warnings = append(cfg.Warnings, config.MisspelledVariables(a.Environ, term.VariablesOf(cmd.Root()))...)
-			return run(cmd.Context(), a, cfg, load)
+			ctx := cmd.Context()
+			if untilStdinEnds {
+				ctx = untilEnd(ctx, a.Stdin)
+			}
+			return run(ctx, a, cfg, load)
 		},
 	}
 	config.AddServerFlags(cmd.Flags())
 	cmd.Flags().StringVar(&file, "config", "", "YAML file with settings (CLAIMQ_CONFIG)")
 	cmd.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the whole run to this file, when it ends")
 	_ = cmd.Flags().MarkHidden("cpu-profile")
+	cmd.Flags().BoolVar(&untilStdinEnds, UntilStdinEnds, false, "stop when the standard input ends")
+	_ = cmd.Flags().MarkHidden(UntilStdinEnds)
 	return cmd
 }
 
