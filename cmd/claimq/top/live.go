@@ -237,7 +237,9 @@ func (l *live) draw() error {
 	return nil
 }
 
-// Frame returns what draws the lines over those of the frame before.
+// Frame returns what draws the lines over those of the frame before. What is there is
+// erased before a line is written: behind one as wide as the terminal the cursor still
+// stands on its last cell, which an erasure would take.
 func Frame(lines []Line, colours bool) string {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
@@ -245,9 +247,12 @@ func Frame(lines []Line, colours bool) string {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
+		if i < len(lines)-1 {
+			b.WriteString("\x1b[K")
+		} else {
+			b.WriteString("\x1b[J") // and all below
+		}
 		b.WriteString(line.ANSI(colours))
-		b.WriteString("\x1b[K")
 	}
-	b.WriteString("\x1b[J")
 	return b.String()
 }
