@@ -147,7 +147,7 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 		if err := pause(ctx, &a.repeats, o.wait); err != nil {
 			return a, giveUp(a, o.err, err)
 		}
-		c.logger.DebugContext(ctx, "claimq: repeating", "method", r.Method, "path", r.Path, "node", base, "err", o.err)
+		c.logger.DebugContext(ctx, LogRepeating, "method", r.Method, "path", r.Path, "node", base, "err", o.err)
 	}
 }
 

@@ -41,6 +41,10 @@ const (
 	endpointsMax = 100
 )
 
+// LogRepeating is the message by which Config.Logger hears that a call is made again; its
+// attribute err is why.
+const LogRepeating = "claimq: repeating"
+
 // defaultEndpoint is where a node listens that was not told otherwise.
 const defaultEndpoint = "http://127.0.0.1:7400"
 
@@ -63,7 +67,8 @@ type Config struct {
 	// Timeout is how long a call may take with its repeats when its context has
 	// no deadline. 0 = 30 s. Negative: refused.
 	Timeout time.Duration
-	// Logger hears of repeats and of changes of leader, at debug level. nil: none.
+	// Logger hears of repeats (LogRepeating) and of changes of leader, at debug level.
+	// nil: none.
 	Logger *slog.Logger
 }
 

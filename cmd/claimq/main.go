@@ -32,6 +32,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	a := &term.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: version, RelaxTimers: server.SetTimerSlack}
+	a.Attended = term.IsTerminal(os.Stderr)
 	a.Width = term.WidthOf(os.Stdout, a.Getenv("COLUMNS"))
 	code := run(ctx, a, os.Args[1:])
 	stop()

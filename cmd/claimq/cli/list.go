@@ -47,6 +47,7 @@ page of the server's answer is one line.`,
 		},
 	}
 	session.AddFlags(a, cmd, &o.Flags)
+	session.Within(cmd, session.LookTimeout)
 	f := cmd.Flags()
 	o.addFilterFlags(f)
 	f.BoolVar(&o.newestFirst, "newest-first", false, "list the newest first")

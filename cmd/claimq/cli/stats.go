@@ -46,6 +46,7 @@ func NewStatsCommand(a *term.App) *cobra.Command {
 		},
 	}
 	session.AddFlags(a, cmd, &o.Flags)
+	session.Within(cmd, session.LookTimeout)
 	cmd.Flags().StringVar(&o.taskType, "type", "", "only this task type, in the table")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "show them anew every two seconds")
 	return cmd

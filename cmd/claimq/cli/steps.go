@@ -31,6 +31,7 @@ a step draws the task that it belongs to.
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 

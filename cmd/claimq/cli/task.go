@@ -34,6 +34,7 @@ func NewGetCommand(a *term.App) *cobra.Command {
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 

@@ -40,6 +40,7 @@ set.`,
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
 	return cmd
 }

@@ -46,6 +46,7 @@ limit, for others of its group, for the steps before it, or for a worker.`,
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	return cmd
 }
 

@@ -46,6 +46,7 @@ the workers that hold tasks of that type, and those tasks.`,
 		},
 	}
 	session.AddFlags(a, cmd, &f)
+	session.Within(cmd, session.LookTimeout)
 	cmd.Flags().StringVar(&taskType, "type", "", "only this task type, in the table")
 	return cmd
 }

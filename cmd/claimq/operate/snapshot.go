@@ -58,6 +58,6 @@ this is for before a restart, which is quicker then. It is no backup: see save.`
 		},
 	}
 	session.AddFlags(a, cmd, &f)
-	session.Longer(cmd, takeTimeout)
+	session.Within(cmd, takeTimeout)
 	return cmd
 }

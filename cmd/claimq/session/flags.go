@@ -11,8 +11,12 @@ import (
 	"github.com/claimq/claimq/internal/keyfile"
 )
 
-// CallTimeout is how long a call is tried unless --timeout says otherwise.
-const CallTimeout = 30 * time.Second
+// How long a call is tried unless --timeout says otherwise: CallTimeout covers a change of
+// leader and the repeats that follow it; who looks at something would rather look again.
+const (
+	CallTimeout = 30 * time.Second
+	LookTimeout = 5 * time.Second
+)
 
 // Flags are the flags that every command has that calls a server.
 type Flags struct {
@@ -41,8 +45,8 @@ func AddFlags(a *term.App, cmd *cobra.Command, f *Flags, moreOutputs ...string) 
 	}
 }
 
-// Longer gives a command with client flags more time than CallTimeout.
-func Longer(cmd *cobra.Command, timeout time.Duration) {
+// Within gives a command with client flags another time than CallTimeout.
+func Within(cmd *cobra.Command, timeout time.Duration) {
 	flag := cmd.Flags().Lookup("timeout")
 	flag.DefValue = timeout.String()
 	_ = flag.Value.Set(flag.DefValue) // a duration's own text

@@ -34,7 +34,7 @@ func With(a *term.App, f *Flags, fn func(s Talk) error) error {
 	if err != nil {
 		return term.UsageErrorf("%w", err)
 	}
-	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.APIKey, APIKeyFile: f.KeyFile, TLS: tlsConfig, Timeout: f.Timeout})
+	c, err := client.New(client.Config{Endpoints: endpoints, APIKey: f.APIKey, APIKeyFile: f.KeyFile, TLS: tlsConfig, Timeout: f.Timeout, Logger: newSilence(a, f.Timeout)})
 	if err != nil {
 		return term.UsageErrorf("%w", err)
 	}

@@ -11,6 +11,7 @@ import (
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	Attended       bool             // stderr is a terminal: somebody may be waiting
 	Width          int              // of the terminal that stdout is, in columns; 0: it is none
 	Environ        []string         // KEY=value, as os.Environ has them
 	Now            func() time.Time // nil: time.Now; for what is shown alone

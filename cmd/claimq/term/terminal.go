@@ -13,6 +13,12 @@ const (
 	terminalWidthMax = 100_000
 )
 
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
+}
+
 // WidthOf is how many columns the terminal has that f is, 0 if it is none.
 // columns is the variable COLUMNS, which beats what the terminal says.
 func WidthOf(f *os.File, columns string) int {
