@@ -34,7 +34,7 @@ func (s *host) headRead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfi
 	var why keyring.Failure
 	var bad *refuse.Refusal
 	if keys := s.keys.Load(); keys != nil {
-		who, why, bad = sentWith(keys, h, time.Now(), keyring.SourceOf(conn.RemoteAddr()))
+		who, why, bad = s.sentWith(keys, h, time.Now(), keyring.SourceOf(conn.RemoteAddr()))
 	}
 	conn.Head.Crowded = bad == nil && !conn.Known() && who != nil && !conn.CountFor(who)
 	if bad == nil && !conn.Known() && !conn.Head.Crowded {

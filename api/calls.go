@@ -69,5 +69,7 @@ func (s *Server) calls() []call {
 		{name: "page_without_slash", pattern: "GET /ui", roles: keyring.Anybody, is: local | probe | linked, answer: s.withoutSlash},
 		{name: "page", pattern: "GET /ui/{file}", roles: keyring.Anybody, is: local | probe | linked, answer: s.page},
 		{name: "session", pattern: "GET /ui/session", roles: keyring.Anybody, is: local | probe, answer: s.session},
+		{name: "login", pattern: "POST /ui/login", roles: keyring.Anybody, is: local | probe, answer: s.login},
+		{name: "logout", pattern: "POST /ui/logout", roles: keyring.Anybody, is: local | probe, answer: s.logout},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/login"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 )
@@ -40,7 +41,7 @@ func (r *request) authenticate() *refuse.Refusal {
 	case keys == nil && r.passed:
 		return failures.Refuse(keyring.FailDiffer, keyring.Differ("This node leads and has no API keys, and the node that passed the request on has"))
 	case keys == nil:
-		return nil
+		return r.readOnlyOpen()
 	case bad:
 		return failures.Refuse(keyring.FailMalformed, keyring.Unauthorized("The API key is malformed"))
 	case len(text) == 0 && r.forwarded:
@@ -48,7 +49,7 @@ func (r *request) authenticate() *refuse.Refusal {
 	case len(text) == 0:
 		return failures.Refuse(keyring.FailMissing, keyring.Unauthorized("Missing API key"))
 	}
-	k, why, refused := keys.Who(text, r.start)
+	k, in, why, refused := r.server.who(keys, text, r.start)
 	switch {
 	case refused != nil && why == keyring.FailUnknown && r.passed:
 		return failures.Refuse(keyring.FailDiffer, keyring.Differ("The leader does not know the API key, and the node that passed the request on does"))
@@ -63,7 +64,12 @@ func (r *request) authenticate() *refuse.Refusal {
 	if !r.passed { // else the other node has noted it
 		k.Used(r.start, from)
 	}
-	r.who, r.key, r.roles, r.onlyTypes = k, k.Name, k.Roles, k.Types
+	r.who, r.key, r.roles, r.onlyTypes, r.in = k, k.Name, k.Roles, k.Types, in
+	if in != nil {
+		if bad := r.fromPage(); bad != nil {
+			return bad
+		}
+	}
 	if bad := r.mayCall(c); bad != nil {
 		return bad
 	}
@@ -79,15 +85,15 @@ func (r *request) authenticate() *refuse.Refusal {
 
 // sentWith returns the key that a request of the public port was sent with, nil if it
 // is not known. A key that is of no use, or none, is refused.
-func sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *keyring.Caller, why keyring.Failure, bad *refuse.Refusal) {
-	text, malformed := presentedKey(h)
+func (s *host) sentWith(t *keyring.Ring, h *fasthttp.RequestHeader, now time.Time, from netip.Addr) (k *keyring.Caller, why keyring.Failure, bad *refuse.Refusal) {
+	text, malformed := s.presentedKey(h)
 	switch {
 	case malformed:
 		return nil, keyring.FailMalformed, keyring.Unauthorized("The API key is malformed")
 	case len(text) == 0:
 		return nil, keyring.FailMissing, keyring.Unauthorized("Missing API key")
 	}
-	if k, why, bad = t.Who(text, now); bad != nil {
+	if k, _, why, bad = s.who(t, text, now); bad != nil {
 		return nil, why, bad
 	}
 	if why, bad = k.Bars(now, from); bad != nil {
@@ -104,17 +110,17 @@ func (r *request) sentKey() (key []byte, bad bool) {
 	if r.forwarded {
 		if key = h.Peek(headerKey); len(key) > 0 {
 			r.passed = true
-			return key, !keyring.ValidText(key)
+			return key, !keyring.ValidText(key) && !login.IsText(key)
 		}
 	}
-	return presentedKey(h)
+	return r.server.presentedKey(h)
 }
 
 // passKey tells the leader who makes the request, who looks the key up by itself:
 // what a node says of a key does not count. A node without keys passes on what the
 // client sent.
 func (r *request) passKey(out *fasthttp.Request) {
-	key, bad := presentedKey(&r.http.Request.Header)
+	key, bad := r.server.presentedKey(&r.http.Request.Header)
 	if bad {
 		key = nil
 	}
@@ -176,14 +182,14 @@ func (r *request) mayBatch() *refuse.Refusal {
 	return nil
 }
 
-// presentedKey returns the key that a request was sent with, empty if there was
-// none. bad says that what was sent cannot be a key.
-func presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
+// presentedKey returns the key that a request was sent with, or what stands for it if the
+// page sent it; empty if there was none. bad says that what was sent cannot be a key.
+func (s *host) presentedKey(h *fasthttp.RequestHeader) (key []byte, bad bool) {
 	key = h.Peek(headerAPIKey)
 	if len(key) == 0 {
 		authorization := h.Peek(fasthttp.HeaderAuthorization)
 		if len(authorization) == 0 {
-			return nil, false
+			return s.pageKey(h), false
 		}
 		n := min(len(authorization), len(bearer))
 		if !bytes.EqualFold(authorization[:n], bearer) {

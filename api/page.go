@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -104,38 +103,4 @@ func (r *request) tellPage() {
 		r.http.Response.Header.Set(headerPage, site.Hash())
 	}
 	r.http.Response.Header.Set(headerNode, s.node.NodeID())
-}
-
-// session answers GET /ui/session: what the page must know before its first call.
-func (s *Server) session(r *request) {
-	if s.cfg.Page.Off {
-		r.refuse(refuse.Because(wire.CodeNotFound))
-		return
-	}
-	site, err := web.Built()
-	if err != nil {
-		r.refuseCode(err)
-		return
-	}
-	open := ""
-	if s.host.open() {
-		if open = "loopback"; s.cfg.Insecure {
-			open = "insecure"
-		}
-	}
-	b := append(r.body(), `{"success":true,"login":`...)
-	b = strconv.AppendBool(b, open == "")
-	b = append(append(b, `,"open":`...), jsonout.String(nil, open)...)
-	b = append(append(b, `,"node_id":`...), jsonout.String(nil, s.cfg.Node.NodeID())...)
-	b = append(append(b, `,"version":`...), jsonout.String(nil, s.cfg.Version)...)
-	b = append(append(b, `,"page":`...), jsonout.String(nil, site.Hash())...)
-	b = strconv.AppendBool(append(b, `,"read_only":`...), s.cfg.Page.ReadOnly)
-	b = append(b, `,"me":`...)
-	if open == "" {
-		b = append(b, `null`...)
-	} else {
-		b = append(b, `{"name":"","roles":["operator"],"task_types":null,"expires_at":null}`...)
-	}
-	r.http.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
-	r.send(fasthttp.StatusOK, append(b, '}'))
 }

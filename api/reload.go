@@ -11,6 +11,7 @@ import (
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/keyring"
+	"github.com/claimq/claimq/api/login"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
@@ -124,11 +125,11 @@ func (s *Server) Operator(text string) (name string, ok bool) {
 	if keys == nil {
 		return "", text == ""
 	}
-	if !keyring.ValidText([]byte(text)) {
+	if !keyring.ValidText([]byte(text)) && !login.IsText([]byte(text)) {
 		return "", false
 	}
 	now := time.Now()
-	k, _, bad := keys.Who([]byte(text), now)
+	k, _, _, bad := s.host.who(keys, []byte(text), now)
 	if bad != nil || !k.Roles.Has(keyring.RoleOperator) {
 		return "", false
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/claimq/claimq/api/callbody"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
+	"github.com/claimq/claimq/api/login"
 	"github.com/claimq/claimq/api/port"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
@@ -75,6 +76,7 @@ type request struct {
 	onlyTypes []string
 	passed    bool
 	who       *keyring.Caller
+	in        *login.Login    // by which the key is known, nil: it was sent
 	barred    *keyring.Caller // that the request was made with, if it has expired or is for other addresses
 	quota     keyring.Quota
 	settles   bool            // it is counted only if it is refused
@@ -122,6 +124,9 @@ func (r *request) finish() {
 	if !r.forwarded {
 		r.http.Response.Header.SetCanonical(nameContentTypeOptions, valueNosniff)
 		r.tellPage()
+		if r.in != nil {
+			r.renewLogin()
+		}
 		r.shareAnswer()
 	}
 	r.tellDenied()
@@ -133,7 +138,7 @@ func (r *request) finish() {
 		r.release()
 	}
 	r.http, r.query, r.holds, r.release, r.target = nil, nil, nil, nil, target{}
-	r.onlyTypes, r.who, r.barred, r.ops = nil, nil, nil, nil
+	r.onlyTypes, r.who, r.in, r.barred, r.ops = nil, nil, nil, nil, nil
 	s.requests.Put(r)
 }
 

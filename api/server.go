@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
+	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/meter"
 	"github.com/claimq/claimq/api/port"
@@ -36,7 +37,8 @@ type Server struct {
 	actions *Actions
 	backups *Backups
 	streams *Streams
-	feed    *trail.Feed // the end of the trail, for streams
+	feed    *trail.Feed    // the end of the trail, for streams
+	tries   *keyring.Tries // of logins
 
 	reloading sync.Mutex // held by whoever changes the keys
 	scrape    fasthttp.RequestHandler
@@ -60,7 +62,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	s := &Server{cfg: cfg, host: h, actions: NewActions(), backups: NewBackups()}
+	s := &Server{cfg: cfg, host: h, actions: NewActions(), backups: NewBackups(), tries: keyring.NewTries()}
 	if err := s.loadKeys(); err != nil {
 		h.stop()
 		return nil, err

@@ -24,6 +24,10 @@ func TestSaveBackup_hasNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pageSecret := sha256.Sum256([]byte("the page's secret"))
+	if _, err := n.Propose(t.Context(), fsm.SetPageSecret{Secret: pageSecret[:]}); err != nil {
+		t.Fatal(err)
+	}
 	const params = `"params that a backup has"`
 	if _, err := n.Propose(t.Context(), fsm.Submit{Tasks: []fsm.NewTask{{Type: "mail", Params: []byte(params)}}}); err != nil {
 		t.Fatal(err)
@@ -43,7 +47,7 @@ func TestSaveBackup_hasNoSecrets(t *testing.T) {
 	seed := n.dir.Key().Seed()
 	for what, secret := range map[string][]byte{
 		"the node's key": seed, "the node's key in base64": []byte(base64.StdEncoding.EncodeToString(seed)), "the node's key in PEM": line,
-		"the join key": joinKey, "the join token": []byte(token),
+		"the join key": joinKey, "the join token": []byte(token), "the page's secret": pageSecret[:],
 	} {
 		if bytes.Contains(backup, secret) {
 			t.Errorf("the backup has %s", what)

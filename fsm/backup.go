@@ -49,8 +49,9 @@ type Backup struct {
 }
 
 // NewBackup makes a backup of s, which it takes over. Index and level of info
-// are those of s.
+// are those of s. It does not have the page's secret.
 func NewBackup(s *Snapshot, info BackupInfo) *Backup {
+	s.header.PageSecret = nil
 	info.Index, info.Level = s.header.Index, s.header.Level
 	return &Backup{Info: info, snapshot: s}
 }

@@ -82,6 +82,8 @@ const (
 	kindUseJoinToken    kind = 143
 
 	kindForget kind = 144
+
+	kindSetPageSecret kind = 145
 )
 
 // row is what is known of all commands of one kind.
@@ -147,6 +149,8 @@ var commands = [...]row{
 	kindUseJoinToken:    {of: UseJoinToken{}, name: "use join token", level: levelActs, lane: LaneInternal},
 
 	kindForget: {of: Forget{}, name: "forget", level: levelLife, lane: LaneInternal},
+
+	kindSetPageSecret: {of: SetPageSecret{}, name: "set page secret", level: levelActs, lane: LaneInternal},
 }
 
 // row returns the kind's row, nil if there is none.

@@ -30,6 +30,7 @@ func actsCommands() []Command {
 		SetJoinToken{Hash: tokenHash("one"), LifeMS: 3_600_000, Uses: 2, By: "deploy"},
 		DeleteJoinToken{ID: "7692c3ad3540", By: "deploy"},
 		UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
+		SetPageSecret{Secret: tokenHash("page")},
 	}
 }
 

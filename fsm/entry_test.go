@@ -197,6 +197,8 @@ func drawOf(t *rapid.T, k kind) Command {
 		return drawTell(t)
 	case kindSetJoinToken, kindDeleteJoinToken, kindUseJoinToken:
 		return drawJoinToken(t, k)
+	case kindSetPageSecret:
+		return SetPageSecret{Secret: drawBytes(t, "secret")}
 	case kindRestoreBegin, kindRestoreChunk, kindRestoreEnd:
 		return drawRestore(t, k)
 	}

@@ -315,6 +315,7 @@ func goldenActs() [][]Command {
 		{
 			SetJoinToken{Hash: tokenHash("one"), LifeMS: JoinTokenLifeMax, Uses: 2, By: "deploy"},
 			UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
+			SetPageSecret{Secret: tokenHash("page")},
 		},
 	}
 }
@@ -339,6 +340,7 @@ func TestGolden_Snapshots(t *testing.T) {
 	addMissing(t, filepath.Join(goldenDir, "snapshot-restored.bin"), snapshotOf(t, restoredMachine(t, goldenMachine(t))))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-keys-of-types.bin"), snapshotOf(t, goldenMachine(t)))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-join-tokens.bin"), snapshotOf(t, goldenMachine(t)))
+	addMissing(t, filepath.Join(goldenDir, "snapshot-page-secret.bin"), snapshotOf(t, goldenMachine(t)))
 	for _, want := range []struct {
 		name      string
 		index     uint64
@@ -403,6 +405,12 @@ func TestGolden_Snapshots(t *testing.T) {
 			[...]int64{StatusPending: 5, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
 			3, 2, 1, 3, 3,
 			"9f4606aa5a944b5b681a7866aff3f839",
+		},
+		{
+			"snapshot-page-secret.bin", 56,
+			[...]int64{StatusPending: 7, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			3, 2, 2, 2, 3,
+			"9b45caaa1a9faffc373adf2d74166e6c",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

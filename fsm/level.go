@@ -14,7 +14,7 @@ const levelSteps = 4
 
 // levelActs is the feature level at which the trail tells of operators' acts that
 // change nothing in the state, and who did what, and at which a restore goes through
-// the log, and that of join tokens.
+// the log, and that of join tokens and the page's secret.
 const levelActs = 5
 
 // LevelOf returns the feature level that the cluster must have reached before

@@ -120,6 +120,8 @@ type header struct {
 	Chain uint64 // that of the entries applied, as package cluster makes it
 
 	JoinTokens []*JoinToken // the oldest first, at most joinTokensMax; neither slice nor tokens change in place
+
+	PageSecret []byte // nil or PageSecretBytes, never changed in place
 }
 
 // request is a claim request that is remembered, so that its repeat gets the

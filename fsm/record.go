@@ -76,7 +76,8 @@ func appendHeaderRecord(b []byte, h *header, of *trail.Header, n recordCounts) [
 	b = trail.AppendHeader(b, of)
 	b = wire.PutUint(b, 22, h.Chain)
 	b = wire.PutUint(b, 23, h.Ahead)
-	return appendJoinTokens(b, h.JoinTokens)
+	b = appendJoinTokens(b, h.JoinTokens)
+	return wire.PutBytes(b, 25, h.PageSecret)
 }
 
 func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCounts) {
@@ -116,6 +117,8 @@ func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCoun
 			h.Ahead = r.Uint(math.MaxUint64)
 		case 24:
 			h.JoinTokens = append(h.JoinTokens, r.joinToken())
+		case 25:
+			h.PageSecret = r.Bytes()
 		default:
 			trail.DecodeHeader(&r.Reader, &of)
 		}

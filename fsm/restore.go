@@ -149,13 +149,14 @@ func (h *header) follows(before *header) bool {
 
 // become makes the machine the state, which nobody uses after it. What belongs to
 // the cluster and to its log stays: nodes and join tokens, the index, the chain, and that moments
-// grow beyond those of both.
+// grow beyond those of both. There is no page's secret behind it: whoever has logged in must
+// do so again.
 func (m *Machine) become(state *Machine) {
 	h := &state.header
 	last := max(h.moment()+1, m.moment())
 	h.Index, h.Chain = m.header.Index, m.header.Chain
 	h.Ahead = last - h.Index
-	state.nodes, h.JoinTokens = m.nodes, m.header.JoinTokens
+	state.nodes, h.JoinTokens, h.PageSecret = m.nodes, m.header.JoinTokens, nil
 	// What the entry, and those who have called the machine, know of it.
 	state.answers, state.reused = m.answers, m.reused
 	state.begun, state.ended, state.command, state.told, state.checkpoint = m.begun, m.ended, m.command, m.told, m.checkpoint

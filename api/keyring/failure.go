@@ -19,7 +19,7 @@ const (
 	failSignature
 	failEarly
 	failLifetime
-	failUnchecked
+	FailUnchecked
 	FailCount
 )
 

@@ -295,6 +295,16 @@ func (t *Ring) FindText(text []byte) *Caller {
 	return t.find(&sum)
 }
 
+// Named returns the key of that name, nil if there is none. What a token stands for has no
+// name here.
+func (t *Ring) Named(name string) *Caller {
+	at, ok := slices.BinarySearchFunc(t.Sorted, name, func(k *Caller, name string) int { return strings.Compare(k.Name, name) })
+	if !ok {
+		return nil
+	}
+	return t.Sorted[at]
+}
+
 // ValidText reports whether what was sent can be a key, 1 to 256 bytes of ASCII that
 // is printed, without spaces, or a token, of the same and of up to 8 KiB.
 func ValidText(key []byte) bool {

@@ -40,6 +40,8 @@ const (
 	Producers Roles = 1<<roleProducer | 1<<RoleOperator
 	Workers   Roles = 1<<roleWorker | 1<<RoleOperator
 	Operators Roles = 1 << RoleOperator
+	// Readers may only look.
+	Readers   Roles = 1 << RoleReader
 	EveryRole Roles = 1<<RoleReader | Producers | Workers
 )
 

@@ -58,5 +58,5 @@ func BadToken(err error) (Failure, *refuse.Refusal) {
 	}
 	f := refuse.Because(wire.CodeOverloaded)
 	f.Text, f.Reason = "The token cannot be checked now: the keys of its issuer are not there yet", fsm.Reason(fsm.BoundIssuer)
-	return failUnchecked, f
+	return FailUnchecked, f
 }

@@ -28,7 +28,7 @@ type Exchange struct {
 // transport are the headers that HTTP itself brings, and those that the description has in its introduction.
 var transport = map[string]bool{
 	"Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Date": true, "Transfer-Encoding": true, "Vary": true,
-	"X-Content-Type-Options": true, "X-Claimq-Page": true, "X-Claimq-Node": true, // of every answer, or every one to the page
+	"X-Content-Type-Options": true, "X-Claimq-Page": true, "X-Claimq-Node": true, "Set-Cookie": true, // of every answer, or every one to the page
 }
 
 // Check returns how the answer differs from the description, nil if it does

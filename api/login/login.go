@@ -1,0 +1,145 @@
+package login
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// Life is how long a login is good that is not used.
+	Life = 12 * time.Hour
+	// lifeMax is how long one is good that is used all the time.
+	lifeMax = 24 * time.Hour
+	// renewAfter is how old a cookie must be to be renewed.
+	renewAfter = time.Hour
+
+	version     = "v1"
+	numberBytes = 16
+)
+
+// Login is that somebody has shown a key to the page.
+type Login struct {
+	Name  string    // the key's
+	Begun time.Time // to a second
+	// Expires is until when it is good, to a second.
+	Expires time.Time
+	// Number is the half that is not in the cookie: the page keeps it, and sends it in a header.
+	Number string
+
+	mac []byte
+}
+
+// New returns the login of a key at now, with a number of its own.
+func New(name string, now time.Time) Login {
+	var n [numberBytes]byte
+	_, _ = rand.Read(n[:]) // it never fails
+	l := Login{Name: name, Begun: now.Truncate(time.Second), Number: base64.RawURLEncoding.EncodeToString(n[:])}
+	l.Expires = l.Begun.Add(Life)
+	return l
+}
+
+// Read reads a login from its two halves. Whether it is one is Good's to say.
+func Read(cookie, number []byte) (l Login, ok bool) {
+	rest, ok := strings.CutPrefix(string(cookie), version+".")
+	if !ok || len(number) == 0 {
+		return l, false
+	}
+	// A name may have dots.
+	var fields [3]string // begun, expiry, MAC
+	for i := len(fields) - 1; i >= 0; i-- {
+		at := strings.LastIndexByte(rest, '.')
+		if at < 0 {
+			return l, false
+		}
+		rest, fields[i] = rest[:at], rest[at+1:]
+	}
+	begun, err1 := strconv.ParseInt(fields[0], 10, 64)
+	expires, err2 := strconv.ParseInt(fields[1], 10, 64)
+	mac, err3 := base64.RawURLEncoding.Strict().DecodeString(fields[2])
+	if err1 != nil || err2 != nil || err3 != nil || rest == "" {
+		return l, false
+	}
+	return Login{Name: rest, Begun: time.Unix(begun, 0), Expires: time.Unix(expires, 0), Number: string(number), mac: mac}, true
+}
+
+// Cookie returns the half that goes into the cookie, for a key of that SHA-256.
+func (l *Login) Cookie(secret []byte, key *[sha256.Size]byte) string {
+	mac := base64.RawURLEncoding.EncodeToString(l.sum(secret, key))
+	return version + "." + l.Name + "." + strconv.FormatInt(l.Begun.Unix(), 10) + "." + strconv.FormatInt(l.Expires.Unix(), 10) + "." + mac
+}
+
+// Good reports whether the login was made with that secret for a key of that SHA-256. It
+// may have expired.
+func (l *Login) Good(secret []byte, key *[sha256.Size]byte) bool {
+	return len(secret) > 0 && hmac.Equal(l.mac, l.sum(secret, key))
+}
+
+// Expired reports whether its time is over.
+func (l *Login) Expired(now time.Time) bool { return !now.Before(l.Expires) }
+
+// Renewed returns the login with a later end, the same but for that. ok is false if it is
+// too young for another cookie, or good for as long as it can be.
+func (l *Login) Renewed(now time.Time) (_ Login, ok bool) {
+	to := *l
+	to.Expires = now.Truncate(time.Second).Add(Life)
+	if last := l.Begun.Add(lifeMax); to.Expires.After(last) {
+		to.Expires = last
+	}
+	return to, now.After(l.Expires.Add(renewAfter-Life)) && to.Expires.After(l.Expires)
+}
+
+// sum returns the MAC of the login. No field can be taken for a part of another one: of
+// the first four none has a zero byte, and the last two have one length each.
+func (l *Login) sum(secret []byte, key *[sha256.Size]byte) []byte {
+	h := hmac.New(sha256.New, secret)
+	for _, field := range []string{"claimq page", l.Name, strconv.FormatInt(l.Begun.Unix(), 10), strconv.FormatInt(l.Expires.Unix(), 10)} {
+		h.Write([]byte(field + "\x00"))
+	}
+	h.Write(key[:])
+	h.Write([]byte(l.Number))
+	return h.Sum(nil)
+}
+
+// textPrefix begins what stands for a key where a login is passed on. It has a space, which
+// no key that is sent to a public port can have.
+const textPrefix = "page "
+
+// textMax bounds such a text.
+const textMax = 256
+
+// AppendText appends what stands for the key of a request with these two halves, nothing if
+// they cannot be those of a login.
+func AppendText(b, cookie, number []byte) []byte {
+	if len(cookie) == 0 || len(number) == 0 || len(textPrefix)+len(cookie)+1+len(number) > textMax || !plain(cookie) || !plain(number) {
+		return b
+	}
+	b = append(append(b, textPrefix...), cookie...)
+	return append(append(b, ' '), number...)
+}
+
+// plain reports whether a half is ASCII that is printed, without spaces.
+func plain(half []byte) bool {
+	for _, c := range half {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// IsText reports whether a text is AppendText's, which stands for the key of a login.
+func IsText(text []byte) bool {
+	return bytes.HasPrefix(text, []byte(textPrefix)) && len(text) <= textMax
+}
+
+// Halves returns the two halves of a text of AppendText.
+func Halves(text []byte) (cookie, number []byte) {
+	cookie, number, _ = bytes.Cut(text[len(textPrefix):], []byte{' '})
+	return cookie, number
+}
