@@ -1,6 +1,6 @@
 // The one loop of a tab: it loads what the view in sight shows, and stops while nobody looks.
 import { get, lookForLeader, Refusal } from "./api.js";
-import { set, state } from "./store.js";
+import { set, state, watch } from "./store.js";
 
 /**
  * @typedef {{params: Record<string, string>, query: Record<string, string>, get: typeof get, signal: AbortSignal, data: any, anew: boolean, amend: typeof amend}} Loading
@@ -56,7 +56,7 @@ export async function reloadNow() {
 
 /** @param {boolean} anew whether what has come meanwhile may push what is shown */
 async function load(anew) {
-  if (!place) return;
+  if (!place || state.login) return;
   const mine = ++turn, { view, params, query } = place;
   under.abort();
   under = new AbortController();
@@ -125,6 +125,11 @@ export function setLive(/** @type {boolean} */ live) {
   else clearTimeout(timer);
 }
 
+let loggingIn = false;
+watch(() => {
+  if (loggingIn && !state.login) load(true); // the key may have other rights
+  loggingIn = state.login;
+});
 document.addEventListener("visibilitychange", () => {
   clearTimeout(timer);
   if (document.hidden) under.abort();
