@@ -13,8 +13,12 @@ const (
 	// scheduleRunBytes bounds the params and payloads of those tasks, unless there
 	// is only one: between two entries there is a look whether there is room.
 	scheduleRunBytes = 8 << 20
-	// slotMissedAfter is how late a slot may be done that is not to be made up.
+	// slotMissedAfter is how late a slot may be done that is not to be made up: 60 s, as
+	// the contract has it.
 	slotMissedAfter = time.Minute
+	// slotsPassedMax bounds the missed slots that one item passes over: finding each of
+	// a cron line costs some microseconds.
+	slotsPassedMax = 10_000
 	// scheduleRetryAfter is when a schedule is looked at again that this node
 	// cannot read.
 	scheduleRetryAfter = time.Hour
@@ -51,6 +55,11 @@ func (l *leadership) runDueSlots() time.Duration {
 		}
 		for i, v := range due {
 			run.Items[i] = l.slotOf(v, now)
+		}
+		if l.node.checkLevel(run) != nil { // a node may not know how many are passed over
+			for i := range run.Items {
+				run.Items[i].Passed = 0
+			}
 		}
 		if err := l.propose(run); err != nil {
 			if l.ctx.Err() == nil {
@@ -94,8 +103,8 @@ func fewBytes(due []*fsm.ScheduleView) []*fsm.ScheduleView {
 
 // slotOf returns what is to be done, at now, of the slot that the schedule waits
 // for. What was missed is one task, whatever the number of slots, and the next
-// slot is one to come; or, if nothing is to be made up, no task for a slot that
-// is too late.
+// slot is one to come; or, if nothing is to be made up, no task but that of the last
+// slot that has come, unless it is too late as well.
 func (l *leadership) slotOf(v *fsm.ScheduleView, now int64) fsm.ScheduleRun {
 	run := fsm.ScheduleRun{Name: v.Name, Version: v.Version, Slot: v.NextRunAt}
 	times, err := cron.Plan{Cron: v.Cron, Timezone: v.Timezone, EveryMS: v.EveryMS}.Read()
@@ -105,10 +114,18 @@ func (l *leadership) slotOf(v *fsm.ScheduleView, now int64) fsm.ScheduleRun {
 		run.Skip, run.Next = true, now+scheduleRetryAfter.Milliseconds()
 		return run
 	}
-	latest := now
-	if missed := now - slotMissedAfter.Milliseconds(); v.CatchUpSkip && run.Slot < missed {
-		run.Skip, latest = true, missed-1
+	if v.CatchUpSkip {
+		latest, passed := times.Latest(run.Slot, now, slotsPassedMax)
+		switch late := now-latest > slotMissedAfter.Milliseconds(); {
+		case late:
+			run.Skip, run.Passed = true, passed+1
+			run.Next, _ = times.Next(latest)
+			return run
+		case passed > 0: // the last one is done next
+			run.Skip, run.Passed, run.Next = true, passed, latest
+			return run
+		}
 	}
-	run.Next, _ = times.Following(run.Slot, latest)
+	run.Next, _ = times.Following(run.Slot, now)
 	return run
 }

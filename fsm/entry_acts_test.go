@@ -29,6 +29,7 @@ func actsCommands() []Command {
 		RestoreEnd{Begin: math.MaxUint64},
 		SetJoinToken{Hash: tokenHash("one"), LifeMS: 3_600_000, Uses: 2, By: "deploy"},
 		DeleteJoinToken{ID: "7692c3ad3540", By: "deploy"},
+		RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 127, Slot: 1, Next: 1_780_003_600_000, Skip: true, Passed: 10_000}}},
 		UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
 		SetPageSecret{Secret: tokenHash("page")},
 	}

@@ -61,7 +61,7 @@ func drawSight(t *rapid.T, k kind) Command {
 		return RunSchedules{Items: drawSlice(t, "items", func(t *rapid.T) ScheduleRun {
 			return ScheduleRun{
 				Name: str.Draw(t, "name"), Version: rapid.Uint64().Draw(t, "version"), Slot: i64.Draw(t, "slot"),
-				Next: i64.Draw(t, "next"), Skip: yes.Draw(t, "skip"),
+				Next: i64.Draw(t, "next"), Skip: yes.Draw(t, "skip"), Passed: i64.Draw(t, "passed"),
 			}
 		})}
 	case kindSetTrail:

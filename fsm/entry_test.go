@@ -458,7 +458,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in a schedule", entryOf(kindSetSchedule, 10, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
 		{"a field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x88, 1, 1), ErrUnknownCommand, "field 17"},
 		{"another field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x98, 1, 1), ErrUnknownCommand, "field 19"},
-		{"a field of the future in a slot", entryOf(kindRunSchedules, 10, 2, 0x30, 1), ErrUnknownCommand, "field 6"},
+		{"a field of the future in a slot", entryOf(kindRunSchedules, 10, 2, 0x38, 1), ErrUnknownCommand, "field 7"},
 		{"a field of the future in the bounds of the trail", entryOf(kindSetTrail, 0x18, 1), ErrUnknownCommand, "field 3"},
 		{"an action of the future", entryOf(kindAct, 8, 4), ErrUnknownCommand, "value 4"},
 		{"a status of the future in a filter", entryOf(kindAct, 0x1a, 2, 8, 9), ErrUnknownCommand, "value 9"},

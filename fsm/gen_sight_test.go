@@ -45,6 +45,9 @@ func (g *generator) runSchedules(m *Machine) RunSchedules {
 	var c RunSchedules
 	for i := range 1 + g.dice(4) {
 		item := ScheduleRun{Name: g.scheduleName(), Version: m.Index(), Slot: m.Stamp().T, Skip: g.dice(5) == 1}
+		if item.Skip {
+			item.Passed = int64(i)
+		}
 		due := m.DueSchedules(g.stamp.T, 3)
 		if len(due) == 0 || g.dice(8) == 1 {
 			due = m.Schedules()

@@ -63,8 +63,8 @@ func (s *model) runSchedules(c RunSchedules) Result {
 		v.NextRunAt = item.Next
 		last := s.find(v.LastTaskID)
 		if item.Skip || !v.OverlapAllow && last != nil && last.Status < StatusCompleted {
-			v.Skipped++
-			s.tally.SlotsSkipped++
+			v.Skipped += uint64(max(1, item.Passed))
+			s.tally.SlotsSkipped += int(max(1, item.Passed))
 			continue
 		}
 		s.submitter = "schedule " + v.Name

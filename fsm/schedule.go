@@ -43,7 +43,13 @@ func (c DeleteSchedule) applyTo(m *Machine) (Result, error) { return m.deleteSch
 // of their items.
 type RunSchedules struct{ Items []ScheduleRun }
 
-func (RunSchedules) kind() kind                           { return kindRunSchedules }
+func (RunSchedules) kind() kind { return kindRunSchedules }
+func (c RunSchedules) needs() uint32 {
+	if slices.ContainsFunc(c.Items, func(i ScheduleRun) bool { return i.Passed != 0 }) {
+		return levelActs
+	}
+	return 0
+}
 func (c RunSchedules) about() About                       { return About{Changes: len(c.Items)} }
 func (c RunSchedules) applyTo(m *Machine) (Result, error) { return m.runSchedules(c), nil }
 
@@ -54,8 +60,10 @@ type ScheduleRun struct {
 	Version uint64
 	Slot    int64 // by T: the schedule's NextRunAt
 	Next    int64 // by T, after Slot, else the item changes nothing; 0 = never again
-	// Skip moves on to Next without a task: the slot was missed.
-	Skip bool
+	// Skip moves on to Next without a task: the slot was missed, and with it all others
+	// before Next. Passed is how many these are together; less than 1 is 1.
+	Skip   bool
+	Passed int64
 }
 
 // schedulesMax bounds the schedules: a change copies the list of them.
@@ -234,8 +242,9 @@ func (m *Machine) runSlot(was *ScheduleView, item *ScheduleRun) (*ScheduleView, 
 	v := *was
 	v.NextRunAt = item.Next
 	if item.Skip || !v.OverlapAllow && m.lives(v.LastTaskID) {
-		v.Skipped++
-		m.tally.SlotsSkipped++
+		passed := max(1, item.Passed)
+		v.Skipped += uint64(passed)
+		m.tally.SlotsSkipped += int(passed)
 		return &v, Submitted{}
 	}
 	submitted := m.submitOne(&v.Task, new(Task), "schedule "+v.Name)
@@ -352,7 +361,8 @@ func appendScheduleRuns(b []byte, items []ScheduleRun) []byte {
 		b = wire.PutUint(b, 2, items[i].Version)
 		b = wire.PutInt(b, 3, items[i].Slot)
 		b = wire.PutInt(b, 4, items[i].Next)
-		b = wire.EndLength(wire.PutBool(b, 5, items[i].Skip), start)
+		b = wire.PutBool(b, 5, items[i].Skip)
+		b = wire.EndLength(wire.PutInt(b, 6, items[i].Passed), start)
 	}
 	return b
 }
@@ -370,6 +380,8 @@ func decodeScheduleRun(r *fieldReader) (s ScheduleRun) {
 			s.Next = r.Int64()
 		case 5:
 			s.Skip = r.Bool()
+		case 6:
+			s.Passed = r.Int64()
 		default:
 			r.Unknown()
 		}

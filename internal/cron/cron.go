@@ -103,6 +103,25 @@ func (t *Times) Next(after int64) (next int64, ok bool) {
 	return t.fields.next(after, t.zone)
 }
 
+// Latest returns the last slot that is not after now, of slot and at most limit that
+// follow it, and how many it passes over: slot itself is one, unless it is the last.
+// slot is one of the plan's, and not after now.
+func (t *Times) Latest(slot, now int64, limit int64) (latest, passed int64) {
+	if t.fields == nil {
+		// The difference of any two int64 fits in a uint64.
+		passed = int64(min(uint64(now-slot)/uint64(t.everyMS), uint64(limit)))
+		return slot + passed*t.everyMS, passed
+	}
+	for latest = slot; passed < limit; passed++ {
+		next, ok := t.Next(latest)
+		if !ok || next > now {
+			break
+		}
+		latest = next
+	}
+	return latest, passed
+}
+
 // Following returns the first slot after now, and after slot, which is one of
 // the plan's; ok false if there is none.
 func (t *Times) Following(slot, now int64) (next int64, ok bool) {

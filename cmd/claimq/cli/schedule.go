@@ -51,7 +51,8 @@ PARAMS at each of its times, exactly one whatever happens to the leader.
 --cron has five fields (minute, hour, day of the month, month, day of the week) or is
 @hourly, @daily, @weekly, @monthly, @yearly; --timezone says where its clock hangs. While the
 task before has not ended its time is passed over, unless --overlap allow. Times that were
-missed while the cluster was down are made up by one task, unless --catch-up skip.`,
+missed while the cluster was down are made up by one task; with --catch-up skip the last
+of them is done only if it is at most 60 s late, and the others are passed over.`,
 		Example: `  claimq schedule set nightly report '{"all":true}' --cron "30 2 * * *" --timezone Europe/Prague
   claimq schedule set poll fetch --every 30s --catch-up skip
   claimq schedule set nightly report --cron "30 2 * * *" --paused`,
