@@ -1,7 +1,6 @@
 // The login lies over the page; what is behind it stays, and goes on after it.
 import { html, Component } from "./html.js";
 import { logIn } from "../api.js";
-import { state } from "../store.js";
 import { hint } from "../text.js";
 
 /** @extends {Component<{}, {error: any, busy: boolean}>} */
