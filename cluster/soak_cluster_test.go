@@ -88,6 +88,12 @@ func newSoakPlan(r *rand.Rand) soakPlan {
 	}
 	mixes := slices.Sorted(maps.Keys(soakMixes()))
 	p.mix = cmp.Or(*soakMixName, mixes[r.IntN(len(mixes))])
+	if p.mix == soakMixRestores {
+		p.restore = true
+		if r.IntN(2) == 0 {
+			p.trailing = 0 // no log loses its beginning
+		}
+	}
 	return p
 }
 
@@ -102,9 +108,9 @@ type soakMember struct {
 	node  *Node        // guarded by mu; nil while stopped, and once it has crashed
 	ghost *Node        // guarded by mu; one that has crashed, and goes on unheard
 	loops atomic.Int32 // 1: the node ended itself for a loop of restores
-	// mayDiffer is true when the node may find out that it differs, and differed once it has
-	// ended itself for that.
-	mayDiffer, differed atomic.Bool
+	// mayDiffer is true when the node may find out that it differs, otherHistory when it has
+	// to refuse what it is sent, and differed once it has ended itself for that.
+	mayDiffer, otherHistory, differed atomic.Bool
 }
 
 // running returns the node, nil while it is stopped. Any goroutine may call it.

@@ -45,11 +45,15 @@ func (s *soakManners) bend(target raft.ServerAddress, args *raft.AppendEntriesRe
 // the others go on.
 func (c *soakCluster) checkDiffering() {
 	m := c.makeDiffer()
-	stopped := m.running()
-	wrong := c.watchDiffering(stopped)
-	for range 1 + c.random.IntN(4) {
-		c.disturbDiffering(m)
-		<-time.After(time.Duration(c.random.IntN(2000)) * time.Millisecond)
+	wrong := c.watchDiffering(m.running())
+	defer wrong()
+	if c.random.IntN(2) == 0 {
+		c.checkDivided(m)
+	} else {
+		for range 1 + c.random.IntN(4) {
+			c.disturbDiffering(m)
+			<-time.After(time.Duration(c.random.IntN(2000)) * time.Millisecond)
+		}
 	}
 	c.calm()
 	if took, ok := c.soakWaitOnce(soakDiffersMax, m.differed.Load); !ok {

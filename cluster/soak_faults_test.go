@@ -277,12 +277,13 @@ func (c *soakCluster) transferOften() {
 	}
 }
 
-func (c *soakCluster) snapshot() {
-	m := c.any()
+func (c *soakCluster) snapshot() { c.snapshotOf(c.any()) }
+
+// snapshotOf has the node take a snapshot by itself, and does not wait for it.
+func (c *soakCluster) snapshotOf(m *soakMember) {
 	if n := m.running(); n != nil {
 		n.start(func() {
-			_, err := n.TakeSnapshot(n.ctx)
-			c.log.event("%s took a snapshot: %v", m.name, err)
+			c.log.event("%s took a snapshot: %v", m.name, n.takeSnapshot(n.ctx))
 		})
 	}
 }

@@ -15,6 +15,9 @@ const (
 	faultLoad     soakGroup = "load"        // more than the workers'
 )
 
+// soakMixRestores is the mix whose seeds all restore a backup.
+const soakMixRestores = "restores"
+
 // soakMixes returns, by name, how many times more often than usual faults of some
 // groups are played in a seed: what takes several of a kind at once hardly
 // happens when all are as frequent.
@@ -24,6 +27,7 @@ func soakMixes() map[string]map[soakGroup]int {
 		"reordered connections, with transfers": {faultReorder: 3, faultTransfer: 12, faultLoad: 3},
 		"crashes at writes":                     {faultCrash: 6, faultTransfer: 2},
 		"partitions":                            {faultNetwork: 4},
+		soakMixRestores:                         {faultDisk: 4, faultProcess: 2},
 		"members":                               {faultMembers: 6, faultCrash: 2, faultNetwork: 2},
 	}
 }

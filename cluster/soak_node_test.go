@@ -14,6 +14,7 @@ import (
 
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/replica"
+	"github.com/claimq/claimq/cluster/storage"
 	"github.com/claimq/claimq/internal/simnet"
 )
 
@@ -126,7 +127,7 @@ func (c *soakCluster) fatal(m *soakMember, err error) {
 	if m.disk.hasCrashed() || c.t.Failed() {
 		runtime.Goexit()
 	}
-	if m.mayDiffer.Load() && strings.Contains(err.Error(), differsAdvice) {
+	if m.mayDiffer.Load() && strings.Contains(err.Error(), differsAdvice) || m.otherHistory.Load() && errors.Is(err, storage.ErrOtherHistory) {
 		m.differed.Store(true)
 		runtime.Goexit()
 	}

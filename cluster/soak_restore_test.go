@@ -48,29 +48,26 @@ func (c *soakCluster) newSoakBackup() soakBackup {
 	return b
 }
 
-// restoreBackup restores a backup into the empty cluster, and crashes nodes
-// meanwhile. When it is known what has come of it, it is the load's: the workers
-// begin with that state, perhaps before the nodes that crashed are back.
+// restoreBackup restores a backup into the empty cluster, while nodes crash, or take
+// snapshots in its midst and start from them. When it is known what has come of it, it is
+// the load's: the workers begin with that state, perhaps before the nodes that crashed are
+// back.
 func (c *soakCluster) restoreBackup(l *soakLoad) {
 	b := c.newSoakBackup()
 	c.checkRecovery(l)
 	<-time.After(time.Duration(c.random.IntN(20)) * time.Second)
 	leader := c.leaderOrAny()
 	n := leader.running()
-	for _, m := range c.members {
-		if m == leader && c.random.IntN(3) > 0 || c.random.IntN(4) == 0 {
-			c.crashAtWrite(m)
-		}
+	disturb := c.crashWithin
+	if c.random.IntN(2) == 0 {
+		disturb = c.snapshotWithin
 	}
 	restored := make(chan error, 1)
-	go func() {
+	disturb(leader, func() {
 		_, err := n.RestoreBackup(context.Background(), bytes.NewReader(b.saved))
 		c.log.event("%s restores a backup: %v", leader.name, err)
 		restored <- err
-	}()
-	for range c.random.IntN(3) {
-		c.playFault(soakFaults())
-	}
+	})
 	if c.random.IntN(2) == 0 {
 		<-time.After(time.Duration(c.random.IntN(10000)) * time.Millisecond)
 		c.heal()
@@ -97,6 +94,53 @@ func (c *soakCluster) restoreBackup(l *soakLoad) {
 	case missing < len(b.keys) || acknowledged:
 		c.fail("of the backup's %d tasks %d are missing; it was acknowledged: %v", len(b.keys), missing, acknowledged)
 	}
+}
+
+// crashWithin has nodes crash at one of their next writes, the leader mostly, and plays
+// faults beside the restore.
+func (c *soakCluster) crashWithin(leader *soakMember, restore func()) {
+	for _, m := range c.members {
+		if m == leader && c.random.IntN(3) > 0 || c.random.IntN(4) == 0 {
+			c.crashAtWrite(m)
+		}
+	}
+	go restore()
+	for range c.random.IntN(3) {
+		c.playFault(soakFaults())
+	}
+}
+
+// snapshotWithin has nodes take a snapshot in the midst of the restore, which slow disks
+// draw out, and start again behind it: what such a snapshot has not is gone from them.
+func (c *soakCluster) snapshotWithin(leader *soakMember, restore func()) {
+	for _, m := range c.members {
+		m.disk.slow.Store(int64(50+c.random.IntN(300)) * int64(time.Millisecond))
+	}
+	go restore()
+	c.soakWaitOnce(soakProgressMax, func() bool { return isRestoring(leader) })
+	var behind []*soakMember
+	for range 1 + c.random.IntN(3) {
+		<-time.After(time.Duration(c.random.IntN(300)) * time.Millisecond)
+		if m := c.any(); isRestoring(m) {
+			c.snapshotOf(m)
+			behind = append(behind, m)
+		}
+	}
+	c.soakWaitOnce(soakProgressMax, func() bool { return !isRestoring(leader) })
+	for _, m := range c.members {
+		m.disk.slow.Store(0)
+	}
+	for _, m := range behind {
+		if m != leader {
+			c.restart(m, 0)
+		}
+	}
+}
+
+// isRestoring reports whether the member's node is in the midst of a restore.
+func isRestoring(m *soakMember) bool {
+	n := m.running()
+	return n != nil && n.fsm.Restoring()
 }
 
 // lookFor reads how many of the backup's tasks are missing; not known if nobody

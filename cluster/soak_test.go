@@ -189,7 +189,11 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 	c.checkRecovery(l)
 	c.checkSame()
 	c.checkAcknowledged(l)
-	c.checkDiffering()
+	if c.random.IntN(3) == 0 {
+		c.checkRestoredAlone()
+	} else {
+		c.checkDiffering()
+	}
 	for _, m := range c.members {
 		c.stop(m, 0) // which counts
 	}

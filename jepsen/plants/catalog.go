@@ -127,7 +127,7 @@ func All() []Plant {
 		},
 		{
 			Name: "divided-serves", What: "a leader goes on although no majority has applied the same as it",
-			Nodes: 3, Faults: "kill-leader", Test: "^TestAgreement_twoAliveDiffer$",
+			Nodes: 3, Faults: "kill-leader", Test: "^TestAgreement_twoAliveDiffer$", Soak: "restores",
 			edits: []edit{{
 				file: "cluster/agreement.go",
 				old:  "		if chain != \"\" && chain != c.at.String() {\n			return divided, \"\"\n",
@@ -412,7 +412,7 @@ func All() []Plant {
 		},
 		{
 			Name: "half-restored", What: "a snapshot is taken in the midst of a restore",
-			Nodes: 3, Faults: "kill-one", Test: "^TestRestoreBackup_",
+			Nodes: 3, Faults: "kill-one", Test: "^TestRestoreBackup_", Soak: "restores",
 			edits: []edit{{
 				file: "cluster/replica/replica.go",
 				old:  "	if _, under := r.machine.Restoring(); under {\n",
@@ -421,7 +421,7 @@ func All() []Plant {
 		},
 		{
 			Name: "other-history", What: "a node takes over entries of another history at or below its state's index",
-			Nodes: 3, Faults: "kill-one", Test: "^TestLogStore_otherHistory$",
+			Nodes: 3, Faults: "kill-one", Test: "^TestLogStore_otherHistory$", Soak: "restores",
 			edits: []edit{{
 				file: "cluster/rafthandle.go",
 				old:  "		logs.AppliedTo(n.fsm.AppliedIndex)\n",
