@@ -39,14 +39,14 @@ export function failed(error) {
  */
 export class Act extends Component {
   async act() {
-    if (this.state.busy) return;
-    this.setState({ busy: true });
+    if (this.busy) return; // it was clicked twice
+    this.setState({ busy: (this.busy = true) });
     try {
       await this.props.onClick();
     } catch (error) {
       failed(error);
     }
-    this.setState({ busy: false });
+    this.setState({ busy: (this.busy = false) });
   }
   render() {
     const { role, kind = "", children, disabled, title } = this.props, why = may(role);
@@ -97,12 +97,12 @@ class Fields extends Component {
   /** @param {Event} event */
   async send(event) {
     event.preventDefault();
-    if (this.state.busy) return;
-    this.setState({ busy: true, error: null });
+    if (this.busy) return;
+    this.setState({ busy: (this.busy = true), error: null });
     try {
       this.props.close((await this.props.submit(this.state.values)) ?? true);
     } catch (error) {
-      this.setState({ busy: false, error });
+      this.setState({ busy: (this.busy = false), error });
     }
   }
   /** @param {Field} field @param {boolean} autofocus */
