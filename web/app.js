@@ -12,6 +12,7 @@ import { Login } from "./parts/login.js";
 import { Settings } from "./parts/settings.js";
 import { dur, hint, num, plural } from "./text.js";
 import cluster from "./views/cluster.js";
+import failures from "./views/failures.js";
 import overview from "./views/overview.js";
 import schedule from "./views/schedule.js";
 import schedules from "./views/schedules.js";
@@ -25,7 +26,7 @@ import worker from "./views/worker.js";
 import workers from "./views/workers.js";
 
 /** @type {import("./live.js").View[]} */
-const views = [overview, tasks, task, types, type, workers, worker, schedules, schedule, trail, cluster];
+const views = [overview, tasks, task, types, type, failures, workers, worker, schedules, schedule, trail, cluster];
 
 /** Path, name and key (after g) of what the navigation shows, in its order. */
 const nav = [
@@ -148,7 +149,7 @@ class Page extends Component {
               return html`<a key=${path} href=${href(path)} aria-current=${here ? "page" : undefined}>${name}</a>`;
             })}
           </nav>
-          ${has("producer") && html`<${Act} role="producer" kind="submit" onClick=${() => submit()}>Submit a task<//>`}
+          ${has("producer") && html`<${Act} role="producer" kind=${"submit" + (menu ? " open" : "")} onClick=${() => submit()}>Submit a task<//>`}
           <div id="foot" class=${menu ? "open" : ""}>
             <button type="button" class="button quiet" onClick=${settings}>Settings</button>
             <button type="button" class="button quiet" onClick=${help}>Help <kbd>?</kbd></button>
