@@ -9,20 +9,31 @@ import { Refusal, send } from "../api.js";
 import { planWords } from "../plan.js";
 import { rawField } from "../raw.js";
 import { go, path } from "../routes.js";
+import { slots } from "../slots.js";
 import { jsonFault, withParams } from "../submitbody.js";
 import { state } from "../store.js";
 import { dur, num, parseDur, typedDur, when } from "../text.js";
 
 /** @import { Event, Schedule, Task } from "../types/model" */
 /** @import { Column } from "../parts/table.js" */
-/** @typedef {{schedule?: Schedule, params?: string, task?: Task|null, last: Event[]}} Data */
+/** @typedef {{schedule?: Schedule, params?: string, task?: Task|null, last: Event[], next?: number[]}} Data */
 
-const lastShown = 10, seldom = 10000;
+const slotsShown = 10, slotsAsked = 5, lastShown = 10, seldom = 10000;
+const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const overlaps = /** @type {[string, string][]} */ ([["skip", "skip the slot"], ["allow", "submit another"]]);
 const catchUps = /** @type {[string, string][]} */ ([["one", "one task for all of them"], ["skip", "none"]]);
 
 /** @param {[string, string][]} options @param {string} value */
 const wordOf = (options, value) => options.find(([one]) => one === value)?.[1] ?? value;
+
+/** @param {string} at @param {string|null} zone */
+const inZone = (at, zone) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: zone ?? "UTC" }).format(new Date(at));
+
+/** Times of a plan: in its zone, here, and how far off. @param {{at: number[], zone: string|null}} props */
+const Slots = ({ at, zone }) => html`<ol class="list slots">${at.map((ms) => {
+  const time = new Date(ms).toISOString();
+  return html`<li key=${ms}><${Time} at=${time} /><span>${inZone(time, zone)} <span class="soft">${zone ?? "UTC"}</span></span>${zone !== here && html`<span class="soft">here ${when(time)}</span>`}</li>`;
+})}</ol>`;
 
 /** The plan that a form holds. @param {Record<string, string>} values */
 function planOf({ plan, timezone }) {
@@ -38,14 +49,14 @@ export const edit = (schedule, params = "{}") =>
       ...(schedule ? [] : [{ name: "name", label: "Name", required: true }]),
       { name: "task_type", label: "Type of its tasks", value: schedule?.task.task_type ?? "", placeholder: "default" },
       { name: "plan", label: "Plan", required: true, value: schedule ? (schedule.cron ?? "every " + typedDur(schedule.every_ms)) : "", hint: "Cron (30 2 * * 1-5, @daily), or how often (every 30 s)." },
-      { name: "timezone", label: "Time zone", value: schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone, list: Intl.supportedValuesOf("timeZone"), hint: "Of cron." },
+      { name: "timezone", label: "Time zone", value: schedule?.timezone ?? here, list: Intl.supportedValuesOf("timeZone"), hint: "Of cron." },
       { name: "overlap", label: "If the last task has not ended", value: schedule?.overlap ?? "skip", options: overlaps },
       { name: "catch_up", label: "Of slots that were missed", value: schedule?.catch_up ?? "one", options: catchUps },
       ...(schedule?.task.payload ? [] : [{ name: "params", label: "Params", type: "textarea", mono: true, value: params, hint: "JSON." }]),
     ],
     below: (values) => {
       const plan = planOf(values), { words } = planWords({ cron: plan.cron ?? null, every_ms: plan.every_ms ?? null });
-      return html`<p class="soft" aria-live="polite">${words && `It runs ${words}${plan.cron ? `, ${plan.timezone}` : ""}.`}</p>`;
+      return html`<div aria-live="polite"><p class="soft">${words && `It runs ${words}${plan.cron ? `, ${plan.timezone}` : ""}.`}</p><${Slots} at=${slots(plan, Date.now(), slotsAsked)} zone=${plan.timezone ?? null} /></div>`;
     },
     async submit(values) {
       const name = schedule?.name ?? values.name.trim(), { params: text, ...task } = { ...schedule?.task, task_type: values.task_type.trim() || undefined, params: values.params };
@@ -68,12 +79,9 @@ const lastColumns = [
   { key: "at", title: "Submitted", cell: (event) => html`<${Time} at=${event.time} />` },
 ];
 
-/** @param {string} at @param {string|null} zone */
-const inZone = (at, zone) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: zone ?? "UTC" }).format(new Date(at));
-
 /** @param {{data: Data}} props */
 function Body({ data }) {
-  const { schedule, params, last, task } = data;
+  const { schedule, params, last, task, next = [] } = data;
   if (!schedule) return html`<${Card}><${Empty} title="There is no such schedule"><p>It was deleted, or never made.</p><//><//>`;
   const { words, written } = planWords(schedule);
   return html`
@@ -91,6 +99,7 @@ function Body({ data }) {
       <div><dt>Made</dt><dd><${Time} at=${schedule.created_at} /></dd></div>
       <div><dt>Changed</dt><dd><${Time} at=${schedule.updated_at} /></dd></div>
     </dl><//>
+    ${next.length > 0 && html`<${Card} title="Next slots"><${Slots} at=${next} zone=${schedule.timezone} /><//>`}
     <${Card} title="Its task"><dl class="facts">
       <div><dt>Type</dt><dd><${Link} to=${path("types", schedule.task.task_type ?? "default")}>${schedule.task.task_type ?? "default"}<//></dd></div>
       ${schedule.task.priority && html`<div><dt>Priority</dt><dd>${num(schedule.task.priority)}</dd></div>`}
@@ -143,7 +152,9 @@ export default {
       id && get("/tasks" + path(id)).then(({ body }) => body.task, () => null),
       fresh || state.me?.task_types ? (data?.last ?? []) : newest(get, { task_type: schedule.task.task_type ?? "default", event: "submitted" }, answer.index, 1000).then((events) => events.filter((event) => event.message === `schedule ${name}`).slice(-lastShown).reverse()),
     ]);
-    return { schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last, seldomAt: fresh ? data.seldomAt : Date.now() };
+    const from = schedule.next_run_at && Date.parse(schedule.next_run_at);
+    const next = !from ? [] : data?.next?.[0] === from && !anew ? data.next : [from, ...slots(schedule, from, slotsShown - 1)];
+    return { next, schedule, params: rawField(answer.text, "schedule", "task", "params"), task, last, seldomAt: fresh ? data.seldomAt : Date.now() };
   },
   tools,
   Body,
