@@ -32,11 +32,10 @@ type times struct {
 	scheduled index.Timeline // tasks that wait, by RunAt
 	expiring  index.Timeline // tasks that were never started, by ExpiresAt
 	removing  index.Timeline // ended tasks, by RemoveAt
-	// All ended tasks, by CompletedAt: the completed and cancelled ones, and
-	// those that failed.
-	doneByEnd, failedByEnd index.Timeline
-	endedBytes             int64    // what the ended tasks take
-	leaving                []uint64 // tasks that the command being applied ended and that are not kept
+	// All ended tasks, by CompletedAt. Steps are removed with their parents.
+	completed, failed, cancelled index.Ends
+	endedBytes                   int64    // what the ended tasks take
+	leaving                      []uint64 // tasks that the command being applied ended and that are not kept
 
 	finalizing index.Timeline // parents whose finalization is claimed, by when that is over by U
 

@@ -123,32 +123,38 @@ func (m *derived) retentionOf(t *Task) int64 {
 	return defaultRetentionMS
 }
 
-// evictable returns the index of ended tasks that the task belongs to: those
-// that failed are evicted after all others.
-func (m *derived) evictable(t *Task) index.Timeline {
-	if t.Status == StatusFailed {
-		return m.failedByEnd
+// ends returns the index of the tasks that came to that end.
+func (m *derived) ends(s Status) index.Ends {
+	switch s {
+	case StatusCompleted:
+		return m.completed
+	case StatusFailed:
+		return m.failed
 	}
-	return m.doneByEnd
+	return m.cancelled
 }
 
 func (m *derived) enterEnded(t *Task, bytes int64) {
+	ends := m.ends(t.Status)
 	if t.Step() != nil {
+		ends.Others.Add(t.CompletedAt, t.ID)
 		return // it goes with its parent
 	}
+	ends.Own.Add(t.CompletedAt, t.ID)
 	m.endedBytes += bytes
-	m.evictable(t).Add(t.CompletedAt, t.ID)
 	if t.RemoveAt != 0 {
 		m.removing.Add(t.RemoveAt, t.ID)
 	}
 }
 
 func (m *derived) leaveEnded(t *Task, bytes int64) {
+	ends := m.ends(t.Status)
 	if t.Step() != nil {
+		ends.Others.Remove(t.CompletedAt, t.ID)
 		return
 	}
+	ends.Own.Remove(t.CompletedAt, t.ID)
 	m.endedBytes -= bytes
-	m.evictable(t).Remove(t.CompletedAt, t.ID)
 	if t.RemoveAt != 0 {
 		m.removing.Remove(t.RemoveAt, t.ID)
 	}
@@ -156,7 +162,7 @@ func (m *derived) leaveEnded(t *Task, bytes int64) {
 
 func (m *derived) resetEnded() {
 	m.removing = index.NewTimeline()
-	m.doneByEnd, m.failedByEnd = index.NewTimeline(), index.NewTimeline()
+	m.completed, m.failed, m.cancelled = index.NewEnds(), index.NewEnds(), index.NewEnds()
 	m.endedBytes = 0
 	m.leaving = nil
 }
@@ -214,15 +220,26 @@ func (m *Machine) removeOne(t *Task) {
 func (m *Machine) evict(c Evict) Result {
 	start := m.removed
 	for m.removed-start < evictMax && m.endedBytes > c.Bytes {
-		oldest, ok := m.doneByEnd.First()
+		oldest, ok := m.evictable()
 		if !ok {
-			if oldest, ok = m.failedByEnd.First(); !ok {
-				break
-			}
+			break
 		}
-		m.removeEnded(oldest.ID)
+		m.removeEnded(oldest)
 	}
 	return Result{Evicted: m.removed - start}
+}
+
+// evictable returns the task to evict next: the oldest end, but those that failed come
+// after all others.
+func (m *derived) evictable() (id uint64, ok bool) {
+	first, ok := m.completed.Own.First()
+	if cancelled, some := m.cancelled.Own.First(); some && (!ok || cancelled.Compare(first) < 0) {
+		first, ok = cancelled, true
+	}
+	if !ok {
+		first, ok = m.failed.Own.First()
+	}
+	return first.ID, ok
 }
 
 // setOptions gives the task those options: none if all are at their defaults.

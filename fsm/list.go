@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/table"
 )
 
@@ -18,17 +19,25 @@ const (
 type ListQuery struct {
 	Filter
 	Descending bool // by id
-	Limit      int  // 1 to 1,000
-	// From is the cursor: the first id to look at, 0 = the start.
-	From uint64
+	// ByEnd asks for what ended last first, by an index of it: Status must be an end.
+	ByEnd bool
+	Limit int // 1 to 1,000
+	// From is the cursor: the first id to look at, 0 = the start. FromAt is when that
+	// task ended, if the list is ByEnd.
+	From   uint64
+	FromAt int64
 }
+
+// End is which task ended, and when: a place in the order of ends.
+type End = index.Moment
 
 // ListPage is one page of a list.
 type ListPage struct {
 	Tasks []*Task // read-only, valid under the lock
 	// Next is the cursor of the next page, 0 if there is no more. A page looks
 	// at 10,000 records or 8 MiB at most, so it may be short with Next set.
-	Next uint64
+	Next   uint64
+	NextAt int64 // of a list ByEnd: when that task ended
 }
 
 // List returns one page.
@@ -45,7 +54,7 @@ func (m *Machine) List(q ListQuery) ListPage {
 	records := newRecordFilter(&q.Filter)
 	for l := range m.walk(q) {
 		if looked == pageRecordsMax || len(page.Tasks) == limit {
-			page.Next = l.ID
+			m.endPage(&page, &q, l.ID)
 			break
 		}
 		looked++
@@ -62,12 +71,20 @@ func (m *Machine) List(q ListQuery) ListPage {
 		}
 		size += bytesOf(t) - int64(len(t.Error)) + int64(quotedBytes(t.Error))
 		if size > pageBytesMax && len(page.Tasks) > 0 {
-			page.Next = l.ID
+			m.endPage(&page, &q, l.ID)
 			break
 		}
 		page.Tasks = append(page.Tasks, t)
 	}
 	return page
+}
+
+// endPage lets the next page begin with the task.
+func (m *saved) endPage(page *ListPage, q *ListQuery, id uint64) {
+	page.Next = id
+	if q.ByEnd {
+		page.NextAt = m.tasks.Get(id).CompletedAt
+	}
 }
 
 // listByKey is the list of at most one task, the one that has the key: of the type,
@@ -80,6 +97,8 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	switch {
 	case t == nil || !q.matches(t):
 		return ListPage{}
+	case q.From != 0 && q.ByEnd: // no page by key goes on
+		return ListPage{}
 	case q.From != 0 && !q.Descending && t.ID < q.From:
 		return ListPage{}
 	case q.From != 0 && q.Descending && t.ID > q.From:
@@ -88,9 +107,16 @@ func (m *Machine) listByKey(q ListQuery) ListPage {
 	return ListPage{Tasks: []*Task{t}}
 }
 
-// walk yields the tasks from the cursor on; if those of one parent are asked for,
-// no others.
-func (m *saved) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
+// walk yields the tasks from the cursor on; if those of one parent are asked for, or
+// those that came to one end, no others.
+func (m *Machine) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
+	if q.ByEnd {
+		from := latestEnd
+		if q.From != 0 {
+			from = End{At: q.FromAt, ID: q.From}
+		}
+		return m.walkEnds(q.Status, from)
+	}
 	if q.ParentID != 0 {
 		return m.walkSteps(q)
 	}
@@ -102,6 +128,23 @@ func (m *saved) walk(q ListQuery) iter.Seq[table.Kept[Task]] {
 			m.tasks.Descend(math.MaxUint64, yield)
 		default:
 			m.tasks.Descend(q.From, yield)
+		}
+	}
+}
+
+// latestEnd is behind all ends.
+var latestEnd = End{At: math.MaxInt64, ID: math.MaxUint64}
+
+// walkEnds yields the tasks that came to that end, from one on, the latest first.
+func (m *Machine) walkEnds(s Status, from End) iter.Seq[table.Kept[Task]] {
+	return func(yield func(table.Kept[Task]) bool) {
+		if !s.Ended() {
+			return
+		}
+		for end := range m.ends(s).Latest(from) {
+			if !yield(m.tasks.Look(end.ID)) {
+				return
+			}
 		}
 	}
 }

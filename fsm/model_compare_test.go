@@ -350,7 +350,11 @@ func (s *model) list(q ListQuery) []*Task {
 			tasks = append(tasks, t)
 		}
 	}
-	if q.Descending {
+	switch {
+	case q.ByEnd:
+		slices.Reverse(tasks)
+		slices.SortStableFunc(tasks, func(a, b *Task) int { return int(b.CompletedAt - a.CompletedAt) })
+	case q.Descending:
 		slices.Reverse(tasks)
 	}
 	return tasks
@@ -386,9 +390,12 @@ func compareList(t *rapid.T, g *generator, m *Machine, s *model) {
 		q.CreatedAfter = pick(g, 0, 0, s.tasks[g.dice(len(s.tasks))].CreatedAt)
 		q.CreatedBefore = pick(g, 0, 0, s.tasks[g.dice(len(s.tasks))].CreatedAt)
 	}
+	if q.Descending && g.dice(2) == 0 {
+		q.ByEnd, q.Status = true, pick(g, StatusCompleted, StatusFailed, StatusCancelled)
+	}
 	var got []*Task
 	for page := (ListPage{Next: q.From}); ; {
-		q.From = page.Next
+		q.From, q.FromAt = page.Next, page.NextAt
 		page = m.List(q)
 		if len(page.Tasks) > q.Limit {
 			t.Fatalf("a page of %d tasks, limit %d", len(page.Tasks), q.Limit)

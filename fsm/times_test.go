@@ -11,7 +11,8 @@ import (
 
 // checkTimes compares the indexes by time with the tasks.
 func (m *Machine) checkTimes() error {
-	var scheduled, expiring, removing, done, failed []index.Moment
+	var scheduled, expiring, removing []index.Moment
+	var own, others [StatusCancelled + 1][]index.Moment // ended tasks, and ended steps
 	ended := int64(0)
 	for id, t := range m.tasks.All() {
 		if t.Status == StatusScheduled {
@@ -30,11 +31,10 @@ func (m *Machine) checkTimes() error {
 			if m.tasks.Get(s.ParentID).Status.Ended() {
 				ended += heldBytes(t)
 			}
+			others[t.Status] = append(others[t.Status], index.Moment{At: t.CompletedAt, ID: id})
 			continue
-		case t.Status == StatusFailed:
-			failed = append(failed, index.Moment{At: t.CompletedAt, ID: id})
 		default:
-			done = append(done, index.Moment{At: t.CompletedAt, ID: id})
+			own[t.Status] = append(own[t.Status], index.Moment{At: t.CompletedAt, ID: id})
 		}
 		ended += heldBytes(t)
 	}
@@ -49,8 +49,12 @@ func (m *Machine) checkTimes() error {
 		{"scheduled", m.scheduled, scheduled},
 		{"expiring", m.expiring, expiring},
 		{"to be removed", m.removing, removing},
-		{"completed or cancelled", m.doneByEnd, done},
-		{"failed", m.failedByEnd, failed},
+		{"completed", m.completed.Own, own[StatusCompleted]},
+		{"failed", m.failed.Own, own[StatusFailed]},
+		{"cancelled", m.cancelled.Own, own[StatusCancelled]},
+		{"completed steps", m.completed.Others, others[StatusCompleted]},
+		{"failed steps", m.failed.Others, others[StatusFailed]},
+		{"cancelled steps", m.cancelled.Others, others[StatusCancelled]},
 	} {
 		if got := slices.Collect(x.line.All()); !slices.Equal(got, inOrder(x.want)) {
 			return fmt.Errorf("%s are %v, want %v", x.name, got, x.want)

@@ -13,8 +13,8 @@ type Moment struct {
 	ID uint64
 }
 
-// compare orders moments.
-func (m Moment) compare(other Moment) int {
+// Compare orders moments.
+func (m Moment) Compare(other Moment) int {
 	return cmp.Or(cmp.Compare(m.At, other.At), cmp.Compare(m.ID, other.ID))
 }
 
@@ -41,7 +41,7 @@ func NewTimeline() Timeline { return Timeline{&blocks{}} }
 func (b *blocks) Add(at int64, id uint64) {
 	b.count++
 	m, last := Moment{at, id}, len(b.list)-1
-	if last < 0 || len(b.list[last]) == blockMax && m.compare(b.list[last][blockMax-1]) > 0 {
+	if last < 0 || len(b.list[last]) == blockMax && m.Compare(b.list[last][blockMax-1]) > 0 {
 		b.list = append(b.list, append(make([]Moment, 0, roomOf(last)), m))
 		return
 	}
@@ -52,12 +52,12 @@ func (b *blocks) Add(at int64, id uint64) {
 		b.list = slices.Insert(b.list, i+1, append(make([]Moment, 0, blockMax), block[half:]...))
 		block = block[:half:half]
 		b.list[i] = block
-		if m.compare(b.list[i+1][0]) > 0 {
+		if m.Compare(b.list[i+1][0]) > 0 {
 			i++
 			block = b.list[i]
 		}
 	}
-	place, _ := slices.BinarySearchFunc(block, m, Moment.compare)
+	place, _ := slices.BinarySearchFunc(block, m, Moment.Compare)
 	b.list[i] = slices.Insert(block, place, m)
 }
 
@@ -74,10 +74,10 @@ func roomOf(last int) int {
 // behind it, or the first one. There must be one.
 func (b *blocks) find(m Moment) int {
 	last := len(b.list) - 1
-	if b.list[last][0].compare(m) <= 0 { // the usual case for what is added
+	if b.list[last][0].Compare(m) <= 0 { // the usual case for what is added
 		return last
 	}
-	i, found := slices.BinarySearchFunc(b.list, m, func(block []Moment, m Moment) int { return block[0].compare(m) })
+	i, found := slices.BinarySearchFunc(b.list, m, func(block []Moment, m Moment) int { return block[0].Compare(m) })
 	if found {
 		return i
 	}
@@ -90,7 +90,7 @@ func (b *blocks) Remove(at int64, id uint64) {
 	m := Moment{at, id}
 	i := b.find(m)
 	block := b.list[i]
-	place, _ := slices.BinarySearchFunc(block, m, Moment.compare)
+	place, _ := slices.BinarySearchFunc(block, m, Moment.Compare)
 	switch {
 	case len(block) == 1:
 		b.drop(i)
@@ -153,5 +153,44 @@ func (b *blocks) All() iter.Seq[Moment] {
 				}
 			}
 		}
+	}
+}
+
+// Descending walks a timeline backwards. The timeline must not change meanwhile.
+type Descending struct {
+	of           *blocks
+	block, place int // of the moment to come; block -1: there is none
+}
+
+// Descend returns a walk that begins with the latest moment that is not behind from.
+func (b *blocks) Descend(from Moment) Descending {
+	d := Descending{of: b, block: -1}
+	if b.count == 0 || from.Compare(b.list[0][0]) < 0 {
+		return d
+	}
+	d.block = b.find(from)
+	place, exact := slices.BinarySearchFunc(b.list[d.block], from, Moment.Compare)
+	if !exact {
+		place--
+	}
+	d.place = place
+	return d
+}
+
+// Peek returns the moment that Next goes behind, ok false at the end.
+func (d *Descending) Peek() (m Moment, ok bool) {
+	if d.block < 0 {
+		return Moment{}, false
+	}
+	return d.of.list[d.block][d.place], true
+}
+
+// Next goes on.
+func (d *Descending) Next() {
+	if d.place--; d.place >= 0 {
+		return
+	}
+	if d.block--; d.block >= 0 {
+		d.place = len(d.of.list[d.block]) - 1
 	}
 }

@@ -86,6 +86,17 @@ func (t *Table[T]) Get(id uint64) *T {
 	return t.at(t.pages[i], id&pageMask)
 }
 
+// Look returns the record as it is kept. It must be there.
+func (t *Table[T]) Look(id uint64) Kept[T] {
+	i, _ := findPage(t.pages, id>>pageBits)
+	p, at := t.pages[i], id&pageMask
+	k := Kept[T]{ID: id, Record: p.records[at]}
+	if k.Record == nil {
+		k.Packed = p.resting.record(at)
+	}
+	return k
+}
+
 // at returns the record at the position of the page, nil if there is none.
 func (t *Table[T]) at(p *Page[T], at uint64) *T {
 	if r := p.records[at]; r != nil || p.resting == nil || p.used>>at&1 == 0 {
