@@ -13,6 +13,7 @@ type Act struct {
 }
 
 func (Act) kind() kind                           { return kindAct }
+func (c Act) needs() uint32                      { return c.Filter.needs() }
 func (c Act) about() About                       { return About{Changes: len(c.IDs)} }
 func (c Act) applyTo(m *Machine) (Result, error) { return m.act(c), nil }
 

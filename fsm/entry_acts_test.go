@@ -32,7 +32,15 @@ func actsCommands() []Command {
 		RunSchedules{Items: []ScheduleRun{{Name: "hourly", Version: 127, Slot: 1, Next: 1_780_003_600_000, Skip: true, Passed: 10_000}}},
 		UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
 		SetPageSecret{Secret: tokenHash("page")},
+		groupAct(),
 	}
+}
+
+// groupAct is an action on a group of failed tasks.
+func groupAct() Act {
+	act := sightCommands()[3].(Act)
+	act.Filter.ErrorGroup = math.MaxUint64
+	return act
 }
 
 // tokenHash returns what the state keeps of a join token.

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"pgregory.net/rapid"
+
+	"github.com/claimq/claimq/fsm/errorgroup"
 )
 
 // sightCommands has a command of each type that knows a field of level 3, with
@@ -76,5 +78,6 @@ func drawFilter(t *rapid.T) Filter {
 		Status: Status(rapid.Uint8Range(0, uint8(StatusCancelled)).Draw(t, "status")), Type: str.Draw(t, "type"),
 		WorkerID: str.Draw(t, "worker"), Key: str.Draw(t, "key"), ParentID: drawID(t, "parent"),
 		Labels: drawSlice(t, "labels", drawLabel), CreatedAfter: i64.Draw(t, "after"), CreatedBefore: i64.Draw(t, "before"),
+		ErrorGroup: errorgroup.ID(rapid.Uint64().Draw(t, "error group")),
 	}
 }

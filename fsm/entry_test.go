@@ -454,7 +454,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in a label", entryOf(kindPatch, 0x3a, 2, 0x18, 1), ErrUnknownCommand, "field 3"},
 		{"a field of the future in settings", entryOf(kindSetType, 0x1a, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
 		{"a field of the future in an action", entryOf(kindAct, 0x28, 1), ErrUnknownCommand, "field 5"},
-		{"a field of the future in a filter", entryOf(kindAct, 0x1a, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
+		{"a field of the future in a filter", entryOf(kindAct, 0x1a, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
 		{"a field of the future in a schedule", entryOf(kindSetSchedule, 10, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
 		{"a field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x88, 1, 1), ErrUnknownCommand, "field 17"},
 		{"another field of the future in a schedule's task", entryOf(kindSetSchedule, 10, 5, 0x12, 3, 0x98, 1, 1), ErrUnknownCommand, "field 19"},

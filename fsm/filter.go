@@ -1,8 +1,11 @@
 package fsm
 
 import (
+	"math"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/wire"
 )
 
@@ -16,6 +19,7 @@ type Filter struct {
 	Labels        []Label // each of them, sorted by name
 	CreatedAfter  int64   // ms, exclusive
 	CreatedBefore int64   // ms, exclusive
+	ErrorGroup    errorgroup.ID
 }
 
 // matches reports whether the filter selects the task.
@@ -27,7 +31,16 @@ func (q *Filter) matches(t *Task) bool {
 		(q.CreatedBefore == 0 || t.CreatedAt < q.CreatedBefore) &&
 		(q.Key == "" || t.Key == q.Key && holdsKey(t)) &&
 		(len(q.Labels) == 0 || hasLabels(t.options().Labels, q.Labels)) &&
-		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID)
+		(q.ParentID == 0 || t.Step() != nil && t.Step().ParentID == q.ParentID) &&
+		(q.ErrorGroup == 0 || t.Status == StatusFailed && errorgroup.Of(t.Type, t.Error) == q.ErrorGroup)
+}
+
+// needs returns the feature level that knows the filter's fields, 0 if every level does.
+func (q *Filter) needs() uint32 {
+	if q.ErrorGroup != 0 {
+		return levelActs
+	}
+	return 0
 }
 
 // hasLabels reports whether each of want is among all. Both are sorted by name;
@@ -58,11 +71,12 @@ func newRecordFilter(q *Filter) recordFilter {
 		num protowire.Number
 		yes bool
 	}{
-		{recordOfType, q.Type != ""},
+		{recordOfType, q.Type != "" || q.ErrorGroup != 0},
 		{recordOfKey, q.Key != ""},
-		{recordOfStatus, q.Status != 0},
+		{recordOfStatus, q.Status != 0 || q.ErrorGroup != 0},
 		{recordOfWorker, q.WorkerID != ""},
 		{recordOfCreated, q.CreatedAfter != 0 || q.CreatedBefore != 0},
+		{recordOfError, q.ErrorGroup != 0},
 		{recordOfLabel, len(q.Labels) > 0},
 		{recordOfUnique, q.Key != ""},
 	} {
@@ -79,29 +93,34 @@ func (f *recordFilter) matches(record []byte) bool {
 		status  Status
 		created int64
 		unique  bool
+		name    []byte // of the type
 		worker  []byte
 		key     []byte
+		failure []byte
 		labels  = f.Labels // those that were not found yet
 	)
 	for r := (recordReader{rest: record}); r.nextUntil(f.last); {
 		switch r.num {
 		case recordOfType:
-			if f.Type != "" && string(r.text) != f.Type {
+			if name = r.text; f.Type != "" && string(name) != f.Type {
 				return false
 			}
 		case recordOfKey:
 			key = r.text
 		case recordOfStatus:
-			if status = Status(r.value); f.Status != 0 && status != f.Status {
+			status = Status(r.value)
+			if f.Status != 0 && status != f.Status || f.ErrorGroup != 0 && status != StatusFailed {
 				return false
 			}
 		case recordOfWorker:
 			worker = r.text
 		case recordOfCreated:
 			created = int64(r.value)
+		case recordOfError:
+			failure = r.text
 		case recordOfLabel:
-			name, value := readLabel(r.text)
-			for len(labels) > 0 && string(name) == labels[0].Name && string(value) == labels[0].Value {
+			label, value := readLabel(r.text)
+			for len(labels) > 0 && string(label) == labels[0].Name && string(value) == labels[0].Value {
 				labels = labels[1:]
 			}
 		case recordOfUnique:
@@ -112,7 +131,8 @@ func (f *recordFilter) matches(record []byte) bool {
 		(f.WorkerID == "" || string(worker) == f.WorkerID) &&
 		(f.CreatedAfter == 0 || created > f.CreatedAfter) &&
 		(f.CreatedBefore == 0 || created < f.CreatedBefore) &&
-		(f.Key == "" || string(key) == f.Key && !(unique && status.Ended()))
+		(f.Key == "" || string(key) == f.Key && !(unique && status.Ended())) &&
+		(f.ErrorGroup == 0 || errorgroup.Of(name, failure) == f.ErrorGroup)
 }
 
 // readLabel reads the message of a label. The name and the value are parts of it.
@@ -135,7 +155,8 @@ func appendFilter(b []byte, f *Filter) []byte {
 	b = wire.PutID(b, 5, f.ParentID)
 	b = appendLabels(b, 6, f.Labels)
 	b = wire.PutInt(b, 7, f.CreatedAfter)
-	return wire.PutInt(b, 8, f.CreatedBefore)
+	b = wire.PutInt(b, 8, f.CreatedBefore)
+	return wire.PutUint(b, 9, uint64(f.ErrorGroup))
 }
 
 func decodeFilter(r *fieldReader) (f Filter) {
@@ -157,6 +178,8 @@ func decodeFilter(r *fieldReader) (f Filter) {
 			f.CreatedAfter = r.Int64()
 		case 8:
 			f.CreatedBefore = r.Int64()
+		case 9:
+			f.ErrorGroup = errorgroup.ID(r.Uint(math.MaxUint64))
 		default:
 			r.Unknown()
 		}

@@ -1,6 +1,10 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/claimq/claimq/fsm/errorgroup"
+)
 
 // sight is a command of what level 3 brought.
 func (g *generator) sight(m *Machine) Command {
@@ -103,6 +107,16 @@ func (g *generator) wantedLabels(m *Machine) []Label {
 	return labels[g.dice(len(labels)):]
 }
 
+// errorGroup is mostly that of a task that failed.
+func (g *generator) errorGroup(m *Machine) errorgroup.ID {
+	failed := m.List(ListQuery{Filter: Filter{Status: StatusFailed}, Limit: 1000}).Tasks
+	if len(failed) == 0 || g.dice(5) == 1 {
+		return errorgroup.Of(g.taskType(), pick(g, "", "boom", "none such"))
+	}
+	t := failed[g.dice(len(failed))]
+	return errorgroup.Of(t.Type, t.Error)
+}
+
 // filter mostly leaves something to select.
 func (g *generator) filter(m *Machine) Filter {
 	var f Filter
@@ -111,7 +125,9 @@ func (g *generator) filter(m *Machine) Filter {
 		created = t.CreatedAt
 	}
 	for range g.dice(3) {
-		switch g.dice(9) {
+		switch g.dice(10) {
+		case 9:
+			f.ErrorGroup = g.errorGroup(m)
 		case 0:
 			f.Status = pick(g, StatusPending, StatusScheduled, StatusClaimed, StatusCompleted, StatusFailed, StatusCancelled, StatusBlocked, StatusRunning)
 		case 1:

@@ -253,6 +253,7 @@ func compareReads(t *rapid.T, m *Machine, s *model) {
 	dice := rapid.Uint32()
 	g := newGenerator(func(n int) int { return int(dice.Draw(t, "die") % uint32(n)) })
 	compareList(t, g, m, s)
+	compareFailures(t, g, m, s)
 	compareSchedules(t, g, m, s)
 	compareTrail(t, g, m, s)
 	compareClaimable(t, g, m, s)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/claimq/claimq/fsm/errorgroup"
 	"github.com/claimq/claimq/fsm/event"
 )
 
@@ -110,6 +111,7 @@ func (s *model) selected(f Filter, t *Task) bool {
 	}
 	step := t.options().Step
 	return (f.ParentID == 0 || step != nil && step.ParentID == f.ParentID) &&
+		(f.ErrorGroup == 0 || t.Status == StatusFailed && errorgroup.Of(t.Type, t.Error) == f.ErrorGroup) &&
 		(f.Status == 0 || f.Status == t.Status) && (f.Type == "" || f.Type == t.Type) && (f.WorkerID == "" || f.WorkerID == t.WorkerID) &&
 		(f.Key == "" || t.Key == f.Key && (!t.options().UniqueActive || t.Status < StatusCompleted)) && (f.CreatedAfter == 0 || t.CreatedAt > f.CreatedAfter) && (f.CreatedBefore == 0 || t.CreatedAt < f.CreatedBefore)
 }

@@ -13,6 +13,7 @@ const (
 	recordOfStatus  protowire.Number = 10
 	recordOfWorker  protowire.Number = 11
 	recordOfCreated protowire.Number = 17
+	recordOfError   protowire.Number = 22
 	recordOfLabel   protowire.Number = 31
 	recordOfUnique  protowire.Number = 33
 )

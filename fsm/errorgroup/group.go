@@ -1,0 +1,41 @@
+package errorgroup
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strconv"
+	"strings"
+)
+
+// ID is a group of failed tasks, 0 is none: a hash of the task type and the signature. So
+// groups have the same ids on every node and at every time.
+type ID uint64
+
+// IDAllowed says what ParseID reads.
+const IDAllowed = "16 hexadecimal digits in lower case, as GET /api/failures shows a group,"
+
+const idDigits = 16
+
+// Of returns the group of a task of that type that failed with that error.
+func Of[T string | []byte](taskType, err T) ID {
+	var room [512]byte
+	return idOf(appendSignature(append(append(room[:0], taskType...), 0), err))
+}
+
+// idOf hashes a type, a zero byte, and a signature.
+func idOf(of []byte) ID {
+	sum := sha256.Sum256(of)
+	return max(ID(binary.BigEndian.Uint64(sum[:])), 1)
+}
+
+// String returns the id as the contract shows it.
+func (id ID) String() string {
+	digits := strconv.FormatUint(uint64(id), 16)
+	return strings.Repeat("0", idDigits-len(digits)) + digits
+}
+
+// ParseID is the inverse of ID.String. ok is false for anything else.
+func ParseID(text string) (id ID, ok bool) {
+	n, err := strconv.ParseUint(text, 16, 64)
+	return ID(n), err == nil && n != 0 && ID(n).String() == text
+}

@@ -1,0 +1,186 @@
+package errorgroup
+
+import (
+	"unicode/utf8"
+
+	"github.com/claimq/claimq/fsm/event"
+)
+
+const (
+	// SignatureMax bounds a signature, in bytes.
+	SignatureMax = 200
+	// readMax bounds how much of an error is read for it.
+	readMax = 1024
+)
+
+// What stands in a signature for the parts that differ from task to task.
+const (
+	anyNumber = "<n>"
+	anyHex    = "<hex>"
+	anyUUID   = "<uuid>"
+	anyText   = "<text>"
+)
+
+// Signature returns what errors of one kind have in common: the first line that is not
+// blank, with a placeholder for each number, hexadecimal id, UUID and quoted part, cut at
+// 200 bytes.
+func Signature(err string) string { return string(appendSignature(nil, err)) }
+
+// appendSignature appends the signature of err, as kept or as a part of a record.
+func appendSignature[T string | []byte](b []byte, err T) []byte {
+	var room [readMax]byte
+	line := firstLine(append(room[:0], trimmed(err)...))
+	start := len(b)
+	for at := 0; at < len(line) && len(b)-start <= SignatureMax; {
+		stands, size := "", 0
+		if at == 0 || !isWord(line[at-1]) || !goesOn(line[at]) {
+			stands, size = variable(line, at)
+		}
+		if size == 0 {
+			b = append(b, line[at])
+			at++
+			continue
+		}
+		b = append(b, stands...)
+		at += size
+	}
+	if len(b)-start > SignatureMax {
+		b = b[:start+len(event.Cut(string(b[start:]), SignatureMax))]
+	}
+	return b
+}
+
+// trimmed returns the beginning of err that is looked at, without white space in front,
+// and cut at a whole character.
+func trimmed[T string | []byte](err T) T {
+	at := 0
+	for at < len(err) && isSpace(err[at]) {
+		at++
+	}
+	if len(err)-at <= readMax {
+		return err[at:]
+	}
+	end := at + readMax
+	for end > at+readMax-utf8.UTFMax && !utf8.RuneStart(err[end]) {
+		end--
+	}
+	return err[at:end]
+}
+
+// firstLine returns the line without white space at its end.
+func firstLine(text []byte) []byte {
+	end := 0
+	for at, c := range text {
+		if c == '\n' || c == '\r' {
+			break
+		}
+		if !isSpace(c) {
+			end = at + 1
+		}
+	}
+	return text[:end]
+}
+
+// variable returns how many bytes at that place differ from task to task, 0 if none do,
+// and what stands for them.
+func variable(line []byte, at int) (stands string, size int) {
+	if size = quoted(line, at); size > 0 {
+		return anyText, size
+	}
+	if at == 0 || !isWord(line[at-1]) {
+		if size = uuid(line[at:]); size > 0 {
+			return anyUUID, size
+		}
+		if size = hexadecimal(line[at:]); size > 0 {
+			return anyHex, size
+		}
+	}
+	return anyNumber, number(line[at:])
+}
+
+// goesOn reports whether nothing variable can begin with c behind a part of a word: so it is
+// with most of an error.
+func goesOn(c byte) bool { return !isDigit(c) && c != '"' && c != '`' }
+
+// quoted returns the length of the part in quotation marks at that place, 0 if there is
+// none. An apostrophe inside a word is none.
+func quoted(line []byte, at int) int {
+	mark := line[at]
+	switch {
+	case mark != '"' && mark != '\'' && mark != '`':
+		return 0
+	case mark == '\'' && at > 0 && isWord(line[at-1]):
+		return 0
+	}
+	for end := at + 1; end < len(line); end++ {
+		switch {
+		case line[end] == '\\' && mark != '`':
+			end++
+		case line[end] == mark && (mark != '\'' || end+1 == len(line) || !isWord(line[end+1])):
+			return end + 1 - at
+		}
+	}
+	return 0
+}
+
+// uuid returns the length of the UUID that the text begins with, 0 if it does not.
+func uuid(text []byte) int {
+	const size = 36
+	if len(text) < size || len(text) > size && isWord(text[size]) {
+		return 0
+	}
+	for at, c := range text[:size] {
+		dash := at == 8 || at == 13 || at == 18 || at == 23
+		if dash != (c == '-') || !dash && !isHex(c) {
+			return 0
+		}
+	}
+	return size
+}
+
+// hexadecimal returns the length of the hexadecimal word that the text begins with, 0 if
+// it does not: one that begins with 0x, or of at least eight digits, some of them letters
+// and some not.
+func hexadecimal(text []byte) int {
+	const prefix, digitsMin = 2, 8
+	if len(text) > prefix && text[0] == '0' && text[1] == 'x' && isHex(text[prefix]) {
+		size := prefix
+		for size < len(text) && isHex(text[size]) {
+			size++
+		}
+		return size
+	}
+	size, digits := 0, 0
+	for size < len(text) && isHex(text[size]) {
+		if isDigit(text[size]) {
+			digits++
+		}
+		size++
+	}
+	if size < digitsMin || digits == 0 || digits == size || size < len(text) && isWord(text[size]) {
+		return 0
+	}
+	return size
+}
+
+// number returns the length of the number that the text begins with, 0 if it does not.
+// Numbers with nothing but a point or the like between them are one: times, addresses.
+func number(text []byte) int {
+	size := 0
+	for size < len(text) && (isDigit(text[size]) || size > 0 && joins(text[size]) && size+1 < len(text) && isDigit(text[size+1])) {
+		size++
+	}
+	return size
+}
+
+func joins(c byte) bool { return c == '.' || c == ',' || c == ':' || c == '-' || c == '/' }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isHex(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
+
+func isWord(c byte) bool {
+	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
+}

@@ -1,0 +1,79 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/claimq/claimq/fsm/errorgroup"
+)
+
+// newFailed returns a state with so many tasks, of which each of every is failed with one of
+// 40 kinds of errors, and the others completed.
+func newFailed(tb testing.TB, tasks, every int) *Machine {
+	tb.Helper()
+	m := New()
+	index := uint64(0)
+	apply := func(t int64, commands ...Command) []Result {
+		index++
+		return mustApplyTo(tb, m, testEntry{index, Stamp{U: t, T: storyEpoch + t}, commands}).Results
+	}
+	apply(1, SetLevel{Level: levelActs})
+	for first := 0; first < tasks; first += 1000 {
+		batch := make([]NewTask, 1000)
+		for i := range batch {
+			batch[i] = NewTask{Type: fmt.Sprintf("type-%d", (first+i)/every%10), Params: []byte(`{"to":"ann@example.org"}`), MaxAttempts: 1}
+		}
+		apply(int64(first), Submit{Tasks: batch})
+		var settle []Command
+		for _, c := range apply(int64(first), ClaimNext{WorkerID: "w1", Limit: 1000})[0].Claims {
+			id := c.Task.ID
+			hold := Hold{ID: id, WorkerID: "w1", Token: c.Token}
+			if id%uint64(every) == 0 {
+				settle = append(settle, Fail{Hold: hold, Error: fmt.Sprintf("deliver to \"u%d@example.org\": error of kind %c: timeout after %d ms\nat mail.go:%d", id, 'a'+rune(id/uint64(every)%40), id, id)})
+			} else {
+				settle = append(settle, Complete{Hold: hold, Result: []byte(`"sent"`)})
+			}
+		}
+		apply(int64(first)+500, settle...)
+	}
+	return m
+}
+
+// 10,000 failed tasks are grouped, as GET /api/failures does it.
+func BenchmarkFailures(b *testing.B) {
+	m := newFailed(b, 20_000, 2)
+	for _, limit := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(limit), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var groups errorgroup.Groups
+				m.Failures(&groups, FailuresQuery{Limit: limit})
+				if groups.Looked != limit {
+					b.Fatalf("%d groups of %d", groups.Len(), groups.Looked)
+				}
+			}
+		})
+	}
+}
+
+// A page of what ended last costs the same whatever else there is, and so does a page of a
+// group that nearly no task is of.
+func BenchmarkList_ByEnd(b *testing.B) {
+	m := newFailed(b, 1_000_000, 1000)
+	newest := ListQuery{Filter: Filter{Status: StatusFailed}, ByEnd: true, Limit: 50}
+	failed := m.List(newest).Tasks[0]
+	for name, q := range map[string]ListQuery{
+		"failed, 50":          newest,
+		"completed, 50":       {Filter: Filter{Status: StatusCompleted}, ByEnd: true, Limit: 50},
+		"completed, 1000":     {Filter: Filter{Status: StatusCompleted}, ByEnd: true, Limit: 1000},
+		"failed, 50 of group": {Filter: Filter{Status: StatusFailed, ErrorGroup: errorgroup.Of(failed.Type, failed.Error)}, ByEnd: true, Limit: 50},
+		"failed, 50, by id":   {Filter: Filter{Status: StatusFailed}, Descending: true, Limit: 50},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				m.List(q)
+			}
+		})
+	}
+}
