@@ -45,6 +45,7 @@ func badActions() []badInput {
 		"parent_id":       {"an integer from 1 to 9007199254740991", []string{`0`, `"1"`, `9007199254740992`}},
 		"labels":          {"an object", []string{`[]`, `"a:b"`}},
 		"created_after":   {"a time in RFC 3339", []string{`"yesterday"`, `1`, `""`}},
+		"error_group":     {"16 hexadecimal digits", []string{`"timeout"`, `""`, `1`, `"0000000000000000"`}},
 		"created_before":  {"a time in RFC 3339", []string{`"2026-01-01"`}},
 		"idempotency_key": {"Unknown field: filter.idempotency_key", []string{`"k"`}},
 		"limit":           {"Unknown field: filter.limit", []string{`1`}},
@@ -64,14 +65,14 @@ func TestDecodeAction(t *testing.T) {
 	for body, want := range map[string]callbody.Action{
 		`{"action":"cancel","filter":{},"add_attempts":null,"dry_run":null,"expect":null}`: {Action: fsm.ActionCancel, Filtered: true},
 		`{"action":"retry","add_attempts":3,"dry_run":true,"expect":0,"filter":{"status":"failed","task_type":"a","worker_id":"w","parent_id":7,
-		"labels":{"b":"2","a":""},"created_after":"2026-03-01T12:00:00.0005Z","created_before":"2026-03-01T13:00:00.0005+01:00"}}`: {
+		"labels":{"b":"2","a":""},"created_after":"2026-03-01T12:00:00.0005Z","created_before":"2026-03-01T13:00:00.0005+01:00","error_group":"00000000000000ff"}}`: {
 			Action: fsm.ActionRetry, Filtered: true, AddAttempts: 3, Adds: true, DryRun: true, Expects: true,
 			Filter: fsm.Filter{
 				Status: fsm.StatusFailed, Type: "a", WorkerID: "w", ParentID: 7, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}},
-				CreatedAfter: nodetest.Start, CreatedBefore: nodetest.Start + 1,
+				CreatedAfter: nodetest.Start, CreatedBefore: nodetest.Start + 1, ErrorGroup: 255,
 			},
 		},
-		`{"action":"delete","filter":{"status":null,"task_type":null,"worker_id":null,"parent_id":null,"labels":null,"created_after":null,"created_before":null}}`: {
+		`{"action":"delete","filter":{"status":null,"task_type":null,"worker_id":null,"parent_id":null,"labels":null,"created_after":null,"created_before":null,"error_group":null}}`: {
 			Action: fsm.ActionDelete, Filtered: true,
 		},
 	} {

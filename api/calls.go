@@ -10,6 +10,7 @@ func (s *Server) calls() []call {
 		{name: "get", pattern: "GET /api/tasks/{id}", roles: keyring.EveryRole, answer: Get, held: HeldGet},
 		{name: "get_by_key", pattern: "GET /api/tasks/by-key/{key}", roles: keyring.EveryRole, answer: GetByKey, held: HeldGet},
 		{name: "list", pattern: "GET /api/tasks", roles: keyring.EveryRole, answer: List},
+		{name: "failures", pattern: "GET /api/failures", roles: keyring.EveryRole, answer: Failures},
 		{name: "why", pattern: "GET /api/tasks/{id}/why", roles: keyring.EveryRole, answer: Why},
 		{name: "patch", pattern: "PATCH /api/tasks/{id}", roles: keyring.Producers, is: mutation, answer: Patch},
 		{name: "delete", pattern: "DELETE /api/tasks/{id}", roles: keyring.Producers, is: mutation, answer: Delete},

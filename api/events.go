@@ -113,7 +113,6 @@ func refuseEventsGone(oldest event.Pos) *refuse.Refusal {
 func parseEvents(params []param, limitMax int, streams bool) (q event.Query, given bool, bad *refuse.Refusal) {
 	q.Limit = min(bound.PageDefault, limitMax)
 	for _, p := range params {
-		var ok bool
 		var err error
 		switch p.name {
 		case "after":
@@ -128,10 +127,12 @@ func parseEvents(params []param, limitMax int, streams bool) (q event.Query, giv
 			if q.WorkerID = p.value; !bound.ValidProcessorID(p.value) {
 				return q, false, callbody.RefuseHolderID(p.name)
 			}
-		case "event":
-			if q.Kind, ok = event.ParseKind(p.value); !ok {
+		case paramEvent:
+			kind, ok := event.ParseKind(p.value)
+			if !ok {
 				return q, false, badParam(p.name, "the name of an event, as docs/protocol.md lists them,")
 			}
+			q.Kinds = q.Kinds.With(kind)
 		case "limit":
 			if streams {
 				return q, false, refuse.Param(p.name, "limit does not go with Accept: "+eventStream)

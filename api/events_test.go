@@ -45,6 +45,8 @@ func TestServer_Events(t *testing.T) {
 		{"?worker_id=w&consistency=stale", "2.0 claimed, 3.0 failed, 3.1 requeued", "3.1"},
 		{"?event=submitted&task_type=a", "1.1 submitted", "3.1"},
 		{"?event=completed", "", "3.1"},
+		{"?event=completed&event=failed&event=level_raised", "1.0 level_raised, 3.0 failed", "3.1"},
+		{"?event=claimed&event=claimed&task_type=a", "2.0 claimed", "3.1"},
 	} {
 		got := eventsOf(t, s.call(t, "GET /api/events"+c.query, ""))
 		if brief(got.Events) != c.want || got.Next != c.next {
@@ -73,7 +75,7 @@ func TestServer_EventsRefused(t *testing.T) {
 		"after=": "after", "after=x": "after", "after=1.": "after", "after=.1": "after", "after=-1": "after", "after=%2B1": "after", "after=1.2.3": "after",
 		"after=1.4294967296": "after", "after=18446744073709551616": "after", "after=1.%2B1": "after",
 		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit",
-		"task_type=%20": "task_type", "event=nothing": "event", "event=": "event",
+		"task_type=%20": "task_type", "event=nothing": "event", "event=failed&event=nothing": "event", "event=": "event",
 		"status=pending": "status", "task_id=1": "task_id",
 	} {
 		if f := s.call(t, "GET /api/events?"+query, "").refused(t, wire.CodeInvalidRequest); f["field"] != field {

@@ -14,6 +14,7 @@ import (
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/errorgroup"
 )
 
 // listRequest is the query of GET /api/tasks.
@@ -39,7 +40,7 @@ func List(r *request) {
 		return
 	}
 	var tasks []fsm.Task
-	var next uint64
+	var next fsm.End
 	var now fsm.Stamp
 	ok := r.read(func(m *fsm.Machine, stamp fsm.Stamp) {
 		page := m.List(req.query)
@@ -47,7 +48,7 @@ func List(r *request) {
 		for i, t := range page.Tasks {
 			tasks[i] = *t
 		}
-		next, now = page.Next, stamp
+		next, now = fsm.End{At: page.NextAt, ID: page.Next}, stamp
 	})
 	if !ok {
 		return
@@ -63,7 +64,7 @@ func List(r *request) {
 	b := append(r.body(), `{"success":true,"tasks":[`...)
 	for i := range tasks {
 		if i > 0 && len(b) > listBytes {
-			next = tasks[i].ID
+			next = fsm.End{At: tasks[i].CompletedAt, ID: tasks[i].ID}
 			break
 		}
 		if i > 0 {
@@ -72,10 +73,10 @@ func List(r *request) {
 		b = encode.Task(b, &tasks[i], view)
 	}
 	b = append(b, `],"next_cursor":`...)
-	if next == 0 {
+	if next.ID == 0 {
 		b = append(b, "null"...)
 	} else {
-		b = jsonout.String(b, formatCursor(next, req.query.Descending))
+		b = jsonout.String(b, formatCursor(next, &req.query))
 	}
 	r.send(fasthttp.StatusOK, append(b, '}'))
 }
@@ -94,12 +95,11 @@ func parseList(params []param, limitMax int) (listRequest, *refuse.Refusal) {
 			return req, badParam("label", "up to "+strconv.Itoa(bound.LabelsMax)+" labels, as many as a task has,")
 		}
 	}
-	if req.cursor != "" {
-		from, ok := parseCursor(req.cursor, req.query.Descending)
-		if !ok {
-			return req, badParam("cursor", "a next_cursor of a page in the same order")
-		}
-		req.query.From = from
+	if req.query.ByEnd && !req.query.Status.Ended() {
+		return req, badParam("order", "ended with status completed, failed or cancelled")
+	}
+	if req.cursor != "" && !parseCursor(req.cursor, &req.query) {
+		return req, badParam("cursor", "a next_cursor of a page in the same order")
 	}
 	return req, nil
 }
@@ -145,8 +145,13 @@ func (req *listRequest) set(p param, limitMax int) *refuse.Refusal {
 			return badParam(p.name, bound.CreatedAllowed)
 		}
 	case "order":
-		if q.Descending = p.value == "desc"; !q.Descending && p.value != "asc" {
-			return badParam(p.name, "asc or desc")
+		q.Descending, q.ByEnd = p.value == "desc", p.value == "ended"
+		if !q.Descending && !q.ByEnd && p.value != "asc" {
+			return badParam(p.name, "asc, desc or ended")
+		}
+	case "error_group":
+		if q.ErrorGroup, ok = errorgroup.ParseID(p.value); !ok {
+			return badParam(p.name, errorgroup.IDAllowed)
 		}
 	case "limit":
 		if q.Limit, err = strconv.Atoi(p.value); err != nil || q.Limit < 1 || q.Limit > limitMax {
@@ -197,20 +202,48 @@ func (req *listRequest) setInclude(p param) *refuse.Refusal {
 	return nil
 }
 
-// A cursor is the direction, a or d, and the id to go on with, in base 36.
-// Clients must not read anything into it.
-func formatCursor(next uint64, descending bool) string {
-	direction := "a"
-	if descending {
-		direction = "d"
+// A cursor is the order, a, d or e, and the id to go on with, in base 36; of the order of
+// ends the time of that task's end comes first. Clients must not read anything into it.
+func formatCursor(next fsm.End, q *fsm.ListQuery) string {
+	id := strconv.FormatUint(next.ID, 36)
+	switch {
+	case q.ByEnd:
+		return formatEnd(next)
+	case q.Descending:
+		return "d" + id
 	}
-	return direction + strconv.FormatUint(next, 36)
+	return "a" + id
 }
 
-func parseCursor(cursor string, descending bool) (from uint64, ok bool) {
+// parseCursor reads the cursor of a page in the order that q asks for.
+func parseCursor(cursor string, q *fsm.ListQuery) (ok bool) {
+	if q.ByEnd {
+		end, ok := parseEnd(cursor)
+		q.From, q.FromAt = end.ID, end.At
+		return ok
+	}
 	from, err := strconv.ParseUint(cursor[1:], 36, 64)
 	if err != nil || from == 0 || from > bound.IDMax {
-		return 0, false
+		return false
 	}
-	return from, cursor == formatCursor(from, descending)
+	q.From = from
+	return cursor == formatCursor(fsm.End{ID: from}, q)
+}
+
+// formatEnd is the cursor of what goes on with that end.
+func formatEnd(next fsm.End) string {
+	return "e" + strconv.FormatInt(next.At, 36) + "." + strconv.FormatUint(next.ID, 36)
+}
+
+// parseEnd is the inverse of formatEnd.
+func parseEnd(cursor string) (end fsm.End, ok bool) {
+	at, id, _ := strings.Cut(strings.TrimPrefix(cursor, "e"), ".")
+	var err error
+	if end.At, err = strconv.ParseInt(at, 36, 64); err != nil {
+		return fsm.End{}, false
+	}
+	if end.ID, err = strconv.ParseUint(id, 36, 64); err != nil || end.ID == 0 || end.ID > bound.IDMax {
+		return fsm.End{}, false
+	}
+	return end, cursor == formatEnd(end)
 }

@@ -36,10 +36,13 @@ func printable(uri []byte) bool {
 // param is one query parameter, decoded.
 type param struct{ name, value string }
 
-// paramLabel is the one parameter that may be given several times.
-const paramLabel = "label"
+// The parameters that may be given several times, where there are any.
+const (
+	paramLabel = "label"
+	paramEvent = "event"
+)
 
-// parseQuery decodes a query strictly: each parameter once, but for label,
+// parseQuery decodes a query strictly: each parameter once, but for label and event,
 // percent-encoding right, the result UTF-8. A name without = has the value "".
 func parseQuery(query []byte) ([]param, *refuse.Refusal) {
 	var params []param
@@ -59,7 +62,7 @@ func parseQuery(query []byte) ([]param, *refuse.Refusal) {
 			return nil, refuse.Param(jsonout.Shorten(name), "Invalid "+jsonout.Shorten(name)+": percent-encoded UTF-8 is allowed")
 		}
 		for _, p := range params {
-			if p.name == name && name != paramLabel {
+			if p.name == name && name != paramLabel && name != paramEvent {
 				return nil, refuse.Param(jsonout.Shorten(name), "Repeated query parameter: "+jsonout.Shorten(name))
 			}
 		}

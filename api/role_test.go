@@ -51,7 +51,7 @@ func called(t *testing.T, name string) *call {
 // calls. anyone needs no key.
 var contractRoles = map[string]string{
 	"anyone":   "options health ready openapi root page page_without_slash session login logout",
-	"all":      "get get_by_key list why finalization task_events events types workers schedules schedule stats metrics",
+	"all":      "get get_by_key list failures why finalization task_events events types workers schedules schedule stats metrics",
 	"producer": "submit patch cancel retry delete act",
 	"worker":   "claim claim_task complete fail extend release claim_finalization extend_finalization release_finalization finalize",
 	"both":     "batch",

@@ -21,8 +21,8 @@ const (
 // Action is something to do with all tasks that a filter selects.
 type Action struct {
 	Action string // ActionRetry, ActionCancel or ActionDelete
-	// Filter selects the tasks; NewestFirst is not used. The zero Filter selects
-	// all.
+	// Filter selects the tasks; NewestFirst and LastEndedFirst are not used. The zero
+	// Filter selects all.
 	Filter      Filter
 	AddAttempts int  // with ActionRetry: added to a limited MaxAttempts first
 	DryRun      bool // only count
@@ -77,7 +77,7 @@ func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
 func (f Filter) wire() (wire.Filter, error) {
 	w := wire.Filter{
 		Status: string(f.Status), TaskType: f.TaskType, WorkerID: f.WorkerID, Labels: f.Labels,
-		CreatedAfter: exactTime(f.CreatedAfter), CreatedBefore: exactTime(f.CreatedBefore),
+		CreatedAfter: exactTime(f.CreatedAfter), CreatedBefore: exactTime(f.CreatedBefore), ErrorGroup: f.ErrorGroup,
 	}
 	if f.ParentID != "" {
 		id, err := strconv.ParseUint(f.ParentID, 10, 64)

@@ -23,7 +23,11 @@ type Filter struct {
 	Labels                       map[string]string // each of them must match
 	// CreatedAfter and CreatedBefore are exclusive, to the millisecond.
 	CreatedAfter, CreatedBefore time.Time
-	NewestFirst                 bool
+	// ErrorGroup is a FailureGroup.Group: of the failed tasks only those of it.
+	ErrorGroup  string
+	NewestFirst bool
+	// LastEndedFirst is for a Status that is an end, and comes before NewestFirst.
+	LastEndedFirst bool
 }
 
 func (f Filter) query() url.Values {
@@ -47,13 +51,17 @@ func (f Filter) query() url.Values {
 	}
 	setTime("created_after", f.CreatedAfter)
 	setTime("created_before", f.CreatedBefore)
-	if f.NewestFirst {
+	set("error_group", f.ErrorGroup)
+	switch {
+	case f.LastEndedFirst:
+		q.Set("order", "ended")
+	case f.NewestFirst:
 		q.Set("order", "desc")
 	}
 	return q
 }
 
-// Tasks walks all tasks that the filter selects, oldest first, page by page:
+// Tasks walks all tasks that the filter selects, oldest first unless it says otherwise, page by page:
 // each page is linearizable, the whole is not one moment. An error ends the
 // walk. The tasks have their payloads and results, but no AttemptsLog.
 func (c *Client) Tasks(ctx context.Context, f Filter) iter.Seq2[*Task, error] {

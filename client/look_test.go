@@ -172,7 +172,7 @@ func TestClient_Events(t *testing.T) {
 	empty := says(200, `{"success":true,"events":[],"next":"9.2"}`)
 	walk := func(replies ...reply) (got []Event, sent []request) {
 		s, c := talk(t, replies...)
-		for e, err := range c.Events(t.Context(), EventFilter{TaskType: "mail", WorkerID: "w1", Event: "claimed"}) {
+		for e, err := range c.Events(t.Context(), EventFilter{TaskType: "mail", WorkerID: "w1", Events: []string{"claimed", "failed"}}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +187,7 @@ func TestClient_Events(t *testing.T) {
 	if diff := cmp.Diff([]Event{event("9.1"), event("9.2")}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(sent) != 3 || sent[1].path != "/api/events?after=9.1&event=claimed&limit=1000&task_type=mail&worker_id=w1" {
+	if len(sent) != 3 || sent[1].path != "/api/events?after=9.1&event=claimed&event=failed&limit=1000&task_type=mail&worker_id=w1" {
 		t.Errorf("sent %+v", sent)
 	}
 	got, sent = walk(page("1", "9.1"), page("2", "10.0"))

@@ -36,7 +36,8 @@ type Event struct {
 
 // EventFilter selects events. Zero fields do not filter.
 type EventFilter struct {
-	TaskType, WorkerID, Event string
+	TaskType, WorkerID string
+	Events             []string // any of them, as Event.Event
 	// After is the place to go on after. "": Events begins with the oldest that is
 	// kept, Follow with what happens from then on.
 	After string
@@ -51,7 +52,9 @@ func (f *EventFilter) query(after string, limit int) string {
 	}
 	set("task_type", f.TaskType)
 	set("worker_id", f.WorkerID)
-	set("event", f.Event)
+	if len(f.Events) > 0 {
+		q["event"] = f.Events
+	}
 	set("after", after)
 	if limit > 0 {
 		q.Set("limit", strconv.Itoa(limit))

@@ -20,7 +20,7 @@ func toldOf(t *testing.T, n *cluster.Node, kind event.Kind) []string {
 	t.Helper()
 	var messages []string
 	_, err := n.ReadStale(context.Background(), 0, func(m *fsm.Machine, _ fsm.Stamp) {
-		for _, e := range m.Events(event.Query{Kind: kind, Limit: 100}).Events {
+		for _, e := range m.Events(event.Query{Kinds: event.Kinds(0).With(kind), Limit: 100}).Events {
 			messages = append(messages, e.Message)
 		}
 	})

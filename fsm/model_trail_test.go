@@ -209,9 +209,10 @@ func compareEvents(t *rapid.T, g *generator, m *Machine, all []event.Event, gone
 		q.After = event.Pos{}
 	}
 	one = all[g.dice(len(all))]
+	var kinds []event.Kind
 	switch g.dice(6) {
 	case 1:
-		q.Kind = one.Kind
+		kinds = append(kinds, one.Kind, all[g.dice(len(all))].Kind)[:1+g.dice(2)]
 	case 2:
 		q.TaskID = one.TaskID
 	case 3:
@@ -219,7 +220,10 @@ func compareEvents(t *rapid.T, g *generator, m *Machine, all []event.Event, gone
 	case 4:
 		q.Type = one.Type
 	case 5:
-		q.Type, q.Kind = "mail", event.TypeChanged
+		q.Type, kinds = "mail", append(kinds, event.TypeChanged)
+	}
+	for _, kind := range kinds {
+		q.Kinds = q.Kinds.With(kind)
 	}
 	if gone > 0 && q.After != (event.Pos{}) && q.After.Compare(all[gone-1].Pos) < 0 {
 		if page := m.Events(q); !page.Gone || len(page.Events) > 0 || gone < len(all) && page.Oldest != all[gone].Pos {
@@ -229,7 +233,7 @@ func compareEvents(t *rapid.T, g *generator, m *Machine, all []event.Event, gone
 	}
 	var want []event.Event
 	for _, e := range all[gone:] {
-		if e.Compare(q.After) > 0 && (q.Kind == 0 || q.Kind == e.Kind) && (q.TaskID == 0 || q.TaskID == e.TaskID) &&
+		if e.Compare(q.After) > 0 && (len(kinds) == 0 || slices.Contains(kinds, e.Kind)) && (q.TaskID == 0 || q.TaskID == e.TaskID) &&
 			(q.WorkerID == "" || q.WorkerID == e.WorkerID) && (q.Type == "" || q.Type == e.Type) {
 			want = append(want, e)
 		}

@@ -18,9 +18,12 @@ func (s *script) events(a *args) {
 		}
 		return
 	}
-	kind, _ := event.ParseKind(a.text("kind", ""))
+	var kinds event.Kinds
+	if kind, ok := event.ParseKind(a.text("kind", "")); ok {
+		kinds = kinds.With(kind)
+	}
 	page := s.m.Events(event.Query{
-		After: a.place("after"), Kind: kind, Type: a.text("type", ""), WorkerID: a.text("worker", ""), Limit: int(a.option("limit", 1000)),
+		After: a.place("after"), Kinds: kinds, Type: a.text("type", ""), WorkerID: a.text("worker", ""), Limit: int(a.option("limit", 1000)),
 	})
 	for _, e := range page.Events {
 		s.printf("%s", describeEvent(e))

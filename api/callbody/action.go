@@ -7,6 +7,7 @@ import (
 	"github.com/claimq/claimq/api/refuse"
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/errorgroup"
 )
 
 // Action is the body of POST /api/tasks/actions.
@@ -96,6 +97,8 @@ func (d *Decoder) filterField(name []byte, f *fsm.Filter) (bad *refuse.Refusal) 
 		f.ParentID = uint64(n)
 	case "labels":
 		f.Labels, bad = d.labels()
+	case "error_group":
+		f.ErrorGroup, bad = d.errorGroup()
 	case "created_after":
 		f.CreatedAfter, bad = d.created("created_after", false)
 	case "created_before":
@@ -117,6 +120,19 @@ func (d *Decoder) status() (fsm.Status, *refuse.Refusal) {
 		return 0, d.Invalid("status", bound.StatusAllowed)
 	}
 	return status, nil
+}
+
+// errorGroup reads the id of a group of failed tasks, 0 if it is null.
+func (d *Decoder) errorGroup() (errorgroup.ID, *refuse.Refusal) {
+	s, ok, bad := d.Text("error_group", errorgroup.IDAllowed)
+	if !ok || bad != nil {
+		return 0, bad
+	}
+	id, ok := errorgroup.ParseID(string(s))
+	if !ok {
+		return 0, d.Invalid("error_group", errorgroup.IDAllowed)
+	}
+	return id, nil
 }
 
 // created reads created_before or created_after, 0 if it is null.

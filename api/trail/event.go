@@ -91,8 +91,8 @@ func AppendEventHead(b []byte, e *event.Event) []byte {
 
 // selects reports whether the event is one that q asks for.
 func selects(q *event.Query, e *event.Event) bool {
-	return (q.Type == "" || q.Type == e.Type) && (q.WorkerID == "" || q.WorkerID == e.WorkerID) && (q.Kind == 0 || q.Kind == e.Kind)
+	return (q.Type == "" || q.Type == e.Type) && (q.WorkerID == "" || q.WorkerID == e.WorkerID) && q.Kinds.Has(e.Kind)
 }
 
 // Filtered reports whether q leaves any event out.
-func Filtered(q *event.Query) bool { return q.Type != "" || q.WorkerID != "" || q.Kind != 0 }
+func Filtered(q *event.Query) bool { return q.Type != "" || q.WorkerID != "" || q.Kinds != 0 }

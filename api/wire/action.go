@@ -20,6 +20,7 @@ type Filter struct {
 	Labels        Labels     `json:"labels,omitempty"`
 	CreatedAfter  *time.Time `json:"created_after,omitempty"`
 	CreatedBefore *time.Time `json:"created_before,omitempty"`
+	ErrorGroup    string     `json:"error_group,omitempty"` // as GET /api/failures shows it
 }
 
 // Acted is the answer of POST /api/tasks/actions.

@@ -31,6 +31,15 @@ func sightCases() []cliCase {
 		{name: "list by all", args: []string{"list", "--worker", "w1", "--parent", "3", "--label", "tier=gold", "--label", "a=b:c", "--created-after", "90m", "--created-before", "2026-01-02T03:04:05.5+01:00", "--newest-first"}, answers: one(
 			"GET /api/tasks?created_after=2026-01-02T01%3A34%3A05.75Z&created_before=2026-01-02T02%3A04%3A05.5Z&label=a%3Ab%3Ac&label=tier%3Agold&limit=100&order=desc&parent_id=3&worker_id=w1",
 			`200 {"success":true,"tasks":[],"next_cursor":null}`)},
+		{name: "list last ended", args: []string{"list", "--status", "failed", "--error-group", "b3a41043fcf58a75", "--last-ended-first"}, answers: one(
+			"GET /api/tasks?error_group=b3a41043fcf58a75&limit=100&order=ended&status=failed", `200 {"success":true,"tasks":[`+cliDone+`],"next_cursor":null}`)},
+		{name: "list in two orders", args: []string{"list", "--newest-first", "--last-ended-first"}, want: 2},
+		{name: "failures", args: []string{"failures", "--type", "mail", "--limit", "2"}, answers: one("GET /api/failures?limit=2&task_type=mail", `200 {"success":true,"failures":[`+
+			`{"group":"b3a41043fcf58a75","task_type":"mail","signature":"timeout after <n> ms","example":"timeout after 12 ms","count":9001,"first_at":"2026-01-01T00:00:00.000Z","last_at":"2026-01-02T03:04:00.500Z","ids":[17,12]},`+
+			`{"group":"06559b59e28b4a3a","task_type":"mail","signature":"","example":"","count":1,"first_at":"2026-01-01T00:00:00.000Z","last_at":"2026-01-01T00:00:00.000Z","ids":[3]}],`+
+			`"groups":5,"looked":10000,"failed":48112,"next_cursor":"e1.1"}`)},
+		{name: "failures none", args: []string{"failures"}, answers: one("GET /api/failures?limit=20", `200 {"success":true,"failures":[],"groups":0,"looked":0,"failed":0,"next_cursor":null}`)},
+		{name: "failures bad limit", args: []string{"failures", "--limit", "0"}, want: 2},
 		{name: "list bad time", args: []string{"list", "--created-after", "tomorrow"}, want: 2},
 		{name: "why", args: []string{"why", "17"}, answers: one("GET /api/tasks/17/why", `200 {"success":true,"ahead":3,"reasons":[`+
 			`{"code":"type_paused","message":"Its type is paused"},{"code":"limit_reached","message":"Its type has all the claims that it may have","holders":[{"task_id":3,"worker_id":"w1"},{"task_id":4,"worker_id":"w2"}]},`+
@@ -51,9 +60,9 @@ func sightCases() []cliCase {
 			"GET /api/tasks?cursor=ah&limit=1000&status=claimed&task_type=mail": `200 {"success":true,"tasks":[` + cliTask + `],"next_cursor":null}`,
 		}},
 		{name: "events of a task", args: []string{"events", "17"}, answers: one("GET /api/tasks/17/events", `200 {"success":true,"events":[`+cliEvents+`],"next":"43.0"}`)},
-		{name: "events", args: []string{"events", "--type", "mail", "--event", "failed", "--worker", "w1", "--after", "7.1"}, answers: map[string]string{
-			"GET /api/events?after=7.1&event=failed&limit=1000&task_type=mail&worker_id=w1":  `200 {"success":true,"events":[` + cliEvents + `],"next":"43.0"}`,
-			"GET /api/events?after=43.0&event=failed&limit=1000&task_type=mail&worker_id=w1": `200 {"success":true,"events":[],"next":"43.0"}`,
+		{name: "events", args: []string{"events", "--type", "mail", "--event", "failed", "--event", "expired", "--worker", "w1", "--after", "7.1"}, answers: map[string]string{
+			"GET /api/events?after=7.1&event=failed&event=expired&limit=1000&task_type=mail&worker_id=w1":  `200 {"success":true,"events":[` + cliEvents + `],"next":"43.0"}`,
+			"GET /api/events?after=43.0&event=failed&event=expired&limit=1000&task_type=mail&worker_id=w1": `200 {"success":true,"events":[],"next":"43.0"}`,
 		}},
 		{name: "events json", args: []string{"events", "--output", "json"}, answers: map[string]string{
 			"GET /api/events?limit=1000":            `200 {"success":true,"events":[` + cliEvents + `],"next":"43.0"}`,
@@ -63,6 +72,7 @@ func sightCases() []cliCase {
 		{name: "events of a task filtered", args: []string{"events", "17", "--follow"}, want: 2},
 		{name: "bulk dry run", args: []string{"bulk", "retry", "--status", "failed", "--label", "tier=gold", "--dry-run", "--add-attempts", "3"}, answers: one("POST /api/tasks/actions", `200 {"success":true,"matched":12345,"done":0}`)},
 		{name: "bulk", args: []string{"bulk", "delete", "--all", "--expect", "3"}, answers: one("POST /api/tasks/actions", `200 {"success":true,"matched":3,"done":2}`)},
+		{name: "bulk of a group", args: []string{"bulk", "retry", "--error-group", "b3a41043fcf58a75", "--dry-run"}, answers: one("POST /api/tasks/actions", `200 {"success":true,"matched":412,"done":0}`)},
 		{name: "bulk mismatch", args: []string{"bulk", "cancel", "--type", "mail", "--expect", "0"}, want: 1, answers: one("POST /api/tasks/actions", `409 {"success":false,"error":"3 tasks match, not 0","code":"count_mismatch","message":"Look again","matched":3,"expect":0,"request_id":"r1"}`)},
 		{name: "bulk unknown", args: []string{"bulk", "cancel", "--type", "mail"}, want: 3, answers: one("POST /api/tasks/actions", "break")},
 		{name: "bulk without filter", args: []string{"bulk", "delete"}, environ: []string{"CLAIMQ_STATUS=failed"}, want: 2},

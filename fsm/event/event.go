@@ -48,7 +48,7 @@ type Query struct {
 	TaskID   uint64
 	Type     string
 	WorkerID string
-	Kind     Kind
+	Kinds    Kinds
 	Limit    int // 1 to 1,000
 }
 

@@ -56,6 +56,15 @@ const (
 	Last = RestoreBroken
 )
 
+// Kinds is a set of kinds. The zero value stands for all.
+type Kinds uint64
+
+// With returns the set with k in it.
+func (s Kinds) With(k Kind) Kinds { return s | 1<<k }
+
+// Has reports whether k is one of them.
+func (s Kinds) Has(k Kind) bool { return s == 0 || s>>k&1 != 0 }
+
 // IsAct reports whether it is an operator's act, which is about no task.
 func (k Kind) IsAct() bool { return k >= TypeChanged }
 

@@ -14,6 +14,9 @@ func TestKind_NamesAreTheContracts(t *testing.T) {
 		"cancel_requested cancelled deleted expired finalization_claimed finalized type_changed schedule_set schedule_deleted node_set node_removed level_raised trail_changed " +
 		"member_added member_removed member_promoted member_demoted leadership_transferred snapshot_taken backup_saved restored keys_reloaded " +
 		"join_token_made join_token_used join_token_revoked join_token_expired backup_begun backup_broken_off restore_begun restore_broken_off")
+	if Last >= 64 {
+		t.Errorf("event %d is in no set of kinds", Last)
+	}
 	var names []string
 	for k := range Kind(255) {
 		if k.String() == "" {

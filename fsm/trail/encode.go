@@ -238,7 +238,7 @@ func (e *rawEvent) matches(q *event.Query) bool {
 		taskType = e.changedType()
 	}
 	return (q.TaskID == 0 || e.task == q.TaskID) &&
-		(q.Kind == 0 || e.kind == q.Kind) &&
+		q.Kinds.Has(e.kind) &&
 		(q.Type == "" || string(taskType) == q.Type) &&
 		(q.WorkerID == "" || string(e.worker) == q.WorkerID)
 }

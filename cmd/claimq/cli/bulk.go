@@ -80,7 +80,7 @@ func (o *bulkOptions) action(a *term.App, cmd *cobra.Command, action string) (*w
 	}
 	switch none := len(Query(&filter)) == 0; {
 	case none && !o.all:
-		return nil, term.UsageErrorf("say which tasks: --status, --type, --worker, --label, --created-before, ..., or --all")
+		return nil, term.UsageErrorf("say which tasks: --status, --type, --worker, --label, --created-before, --error-group, ..., or --all")
 	case !none && o.all:
 		return nil, term.UsageErrorf("--all and a filter exclude each other")
 	}

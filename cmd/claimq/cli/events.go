@@ -33,7 +33,7 @@ func NewEventsCommand(a *term.App) *cobra.Command {
 the cluster, as far as it is kept. --follow goes on with what happens from now on, or
 after --after, over changes of leader too, until Ctrl-C. With --output json each event is one line.`,
 		Example: `  claimq events 17
-  claimq events --type mail --event failed
+  claimq events --type mail --event failed --event lease_expired
   claimq events --follow
   claimq events --follow --after 7041.2`,
 		Args: cobra.MaximumNArgs(1),
@@ -45,7 +45,7 @@ after --after, over changes of leader too, until Ctrl-C. With --output json each
 			if err != nil {
 				return err
 			}
-			if o.follow || o.filter != (client.EventFilter{}) {
+			if o.follow || o.filter.TaskType+o.filter.WorkerID+o.filter.After != "" || len(o.filter.Events) > 0 {
 				return term.UsageErrorf("--follow and the filters are for the events of all tasks: leave the ID away")
 			}
 			return session.With(a, &o.Flags, func(s session.Talk) error { return taskEvents(cmd.Context(), s, id) })
@@ -56,7 +56,7 @@ after --after, over changes of leader too, until Ctrl-C. With --output json each
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens")
 	f.StringVar(&o.filter.TaskType, "type", "", "only of this task type")
 	f.StringVar(&o.filter.WorkerID, "worker", "", "only of this worker's claims")
-	f.StringVar(&o.filter.Event, "event", "", "only these: submitted, claimed, failed, lease_expired, completed, ...")
+	f.StringArrayVar(&o.filter.Events, "event", nil, "only these: submitted, claimed, failed, lease_expired, completed, ...; repeatable: any of them")
 	f.StringVar(&o.filter.After, "after", "", "only what came after this place, as 7041.2")
 	return cmd
 }

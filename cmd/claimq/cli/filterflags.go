@@ -19,6 +19,7 @@ type filterFlags struct {
 	parent                      positive
 	labels                      []string
 	createdAfter, createdBefore string
+	errorGroup                  string
 }
 
 // addFilterFlags adds them to f.
@@ -30,11 +31,12 @@ func (o *filterFlags) addFilterFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.labels, "label", nil, "only those with this label, as name=value; repeatable: all must match")
 	f.StringVar(&o.createdAfter, "created-after", "", "only those submitted after this time, as 2026-01-02T15:04:05Z, or so long ago, as 90m or 7d")
 	f.StringVar(&o.createdBefore, "created-before", "", "only those submitted before this time, or so long ago")
+	f.StringVar(&o.errorGroup, "error-group", "", "only failed ones of this GROUP, as claimq failures shows it")
 }
 
 // filter is what the flags say. now is what times ago count from.
 func (o *filterFlags) filter(now time.Time) (wire.Filter, error) {
-	f := wire.Filter{Status: o.status, TaskType: o.taskType, WorkerID: o.worker, ParentID: uint64(o.parent)}
+	f := wire.Filter{Status: o.status, TaskType: o.taskType, WorkerID: o.worker, ParentID: uint64(o.parent), ErrorGroup: o.errorGroup}
 	var err error
 	if f.Labels, err = parseLabels(o.labels); err != nil {
 		return f, err
@@ -57,6 +59,7 @@ func Query(f *wire.Filter) url.Values {
 	set("status", f.Status)
 	set("task_type", f.TaskType)
 	set("worker_id", f.WorkerID)
+	set("error_group", f.ErrorGroup)
 	if f.ParentID != 0 {
 		q.Set("parent_id", strconv.FormatUint(f.ParentID, 10))
 	}

@@ -25,6 +25,7 @@ type listOptions struct {
 	filterFlags
 	limit       int
 	newestFirst bool
+	lastEnded   bool
 }
 
 // NewListCommand returns the command `claimq list`.
@@ -35,13 +36,16 @@ func NewListCommand(a *term.App) *cobra.Command {
 		Short: "List tasks, oldest first",
 		Long: `List tasks, oldest first unless asked otherwise, without their params and results. With --output json each
 page of the server's answer is one line.`,
-		Example: `  claimq list --status failed
+		Example: `  claimq list --status failed --last-ended-first
   claimq list --label customer=7 --created-after 90m --newest-first
   claimq list --type mail --limit 1000 --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.limit < 1 || o.limit > listLimitMax {
 				return term.UsageErrorf("--limit is %d: it must be 1 to %d", o.limit, listLimitMax)
+			}
+			if o.lastEnded && o.newestFirst {
+				return term.UsageErrorf("--newest-first and --last-ended-first exclude each other")
 			}
 			return session.With(a, &o.Flags, func(s session.Talk) error { return list(cmd.Context(), s, &o) })
 		},
@@ -51,6 +55,7 @@ page of the server's answer is one line.`,
 	f := cmd.Flags()
 	o.addFilterFlags(f)
 	f.BoolVar(&o.newestFirst, "newest-first", false, "list the newest first")
+	f.BoolVar(&o.lastEnded, "last-ended-first", false, "list what ended last first; with --status completed, failed or cancelled")
 	f.IntVar(&o.limit, "limit", 100, "how many at most")
 	return cmd
 }
@@ -62,7 +67,10 @@ func list(ctx context.Context, s session.Talk, o *listOptions) error {
 		return err
 	}
 	q := Query(&filter)
-	if o.newestFirst {
+	switch {
+	case o.lastEnded:
+		q.Set("order", "ended")
+	case o.newestFirst:
 		q.Set("order", "desc")
 	}
 	var tasks []wire.Task

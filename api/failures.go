@@ -1,0 +1,105 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/fsm"
+	"github.com/claimq/claimq/fsm/errorgroup"
+)
+
+const (
+	// groupedMax is how many failed tasks an answer groups.
+	groupedMax = 10_000
+	// failuresMax is how many it looks at for that, those of other types too.
+	failuresMax = 100_000
+	// failuresPage is how many are looked at under one lock.
+	failuresPage = 1_000
+)
+
+// failuresRequest is the query of GET /api/failures.
+type failuresRequest struct {
+	query fsm.FailuresQuery
+	limit int // groups
+}
+
+// Failures answers GET /api/failures. What is on a later page is as of a later index.
+func Failures(r *request) {
+	req, bad := parseFailures(r.query, r.server.cfg.Limits.Items)
+	if bad == nil {
+		bad = r.refuseFilter("task_type", req.query.Type)
+	}
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var (
+		groups errorgroup.Groups
+		failed int64
+		index  uint64
+		more   bool
+	)
+	look := func(m *fsm.Machine, _ fsm.Stamp) {
+		q := req.query
+		q.Limit = min(failuresPage, groupedMax-groups.Looked)
+		req.query.From, more = m.Failures(&groups, q)
+		failed, index = m.Failed(q.Type), m.Index()
+	}
+	ok := r.read(look)
+	for looked := failuresPage; ok && more && groups.Looked < groupedMax && looked < failuresMax; looked += failuresPage {
+		ok = r.readOn(index, look)
+	}
+	if !ok {
+		return
+	}
+	largest := groups.Largest(req.limit)
+	size := 0
+	for _, g := range largest {
+		size += len(g.Example) + len(g.Signature)
+	}
+	if !r.roomFor(size) {
+		return
+	}
+	b := encode.Failures(append(r.body(), `{"success":true,"failures":`...), largest)
+	b = strconv.AppendInt(append(b, `,"groups":`...), int64(groups.Len()), 10)
+	b = strconv.AppendInt(append(b, `,"looked":`...), int64(groups.Looked), 10)
+	b = strconv.AppendInt(append(b, `,"failed":`...), failed, 10)
+	b = append(b, `,"next_cursor":`...)
+	if more {
+		b = jsonout.String(b, formatEnd(req.query.From))
+	} else {
+		b = append(b, "null"...)
+	}
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// parseFailures reads the parameters of GET /api/failures.
+func parseFailures(params []param, limitMax int) (failuresRequest, *refuse.Refusal) {
+	req := failuresRequest{limit: min(bound.PageDefault, limitMax)}
+	for _, p := range params {
+		var ok bool
+		var err error
+		switch p.name {
+		case "task_type":
+			if req.query.Type = p.value; !bound.ValidTaskType(p.value) {
+				return req, badParam(p.name, bound.TaskTypeAllowed)
+			}
+		case "limit":
+			if req.limit, err = strconv.Atoi(p.value); err != nil || req.limit < 1 || req.limit > limitMax {
+				return req, badParam(p.name, "an integer from 1 to "+strconv.Itoa(limitMax))
+			}
+		case "cursor":
+			if req.query.From, ok = parseEnd(p.value); !ok {
+				return req, badParam(p.name, "a next_cursor of GET /api/failures")
+			}
+		default:
+			return req, unknownParam(p.name)
+		}
+	}
+	return req, nil
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client"
+	"github.com/claimq/claimq/cmd/claimq/session"
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// NewFailuresCommand returns the command `claimq failures`.
+func NewFailuresCommand(a *term.App) *cobra.Command {
+	var f session.Flags
+	var taskType string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "failures",
+		Short: "Show why tasks failed: failed tasks, grouped by their errors",
+		Long: `Show the 10,000 tasks that failed last, grouped by type and error, the largest group first.
+Errors are of one group if their first lines differ in nothing but numbers, ids and quoted
+parts. --error-group of list and bulk takes a GROUP.`,
+		Example: `  claimq failures
+  claimq failures --type mail --limit 3
+  claimq list --status failed --error-group b3a41043fcf58a75 --last-ended-first
+  claimq bulk retry --error-group b3a41043fcf58a75 --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > listPageMax {
+				return term.UsageErrorf("--limit is %d: it must be 1 to %d", limit, listPageMax)
+			}
+			q := url.Values{"limit": {strconv.Itoa(limit)}}
+			if taskType != "" {
+				q.Set("task_type", taskType)
+			}
+			return session.With(a, &f, func(s session.Talk) error {
+				var answer wire.Failures
+				shown, err := s.Call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/api/failures?" + q.Encode()}, "", &answer)
+				if err != nil || shown {
+					return err
+				}
+				return showFailures(a, &answer)
+			})
+		},
+	}
+	session.AddFlags(a, cmd, &f)
+	cmd.Flags().StringVar(&taskType, "type", "", "only this task type")
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many groups at most")
+	return cmd
+}
+
+// showFailures prints a row a group, and what they are of.
+func showFailures(a *term.App, f *wire.Failures) error {
+	if f.Looked == 0 {
+		_, err := fmt.Fprintln(a.Stdout, "no failed tasks")
+		return err
+	}
+	rows := [][]string{{"GROUP", "TYPE", "COUNT", "FIRST (UTC)", "LAST (UTC)", "NEWEST", "ERROR"}}
+	for i := range f.Failures {
+		g := &f.Failures[i]
+		newest := ""
+		if len(g.IDs) > 0 {
+			newest = strconv.FormatUint(g.IDs[0], 10)
+		}
+		rows = append(rows, []string{
+			term.Cell(g.Group), term.Cell(g.TaskType), counted(int64(g.Count)), g.FirstAt.UTC().Format(term.ExactTime), g.LastAt.UTC().Format(term.ExactTime),
+			newest, term.Cell(g.Signature),
+		})
+	}
+	if err := a.Table(rows, "NEWEST", "FIRST (UTC)"); err != nil {
+		return err
+	}
+	if left := f.Groups - len(f.Failures); left > 0 {
+		if _, err := fmt.Fprintf(a.Stderr, "There are more groups, %s: raise --limit.\n", counted(int64(left))); err != nil {
+			return err
+		}
+	}
+	if int64(f.Looked) < f.Failed {
+		_, err := fmt.Fprintf(a.Stderr, "These are the %s that failed last, of %s.\n", counted(int64(f.Looked)), tasksText(f.Failed))
+		return err
+	}
+	return nil
+}
