@@ -142,7 +142,7 @@ func TestServer_SubmitFields(t *testing.T) {
 		`"retention_ms":null`:                        func(*fsm.NewTask) {},
 		`"group":"` + strings.Repeat("g", 128) + `"`: func(n *fsm.NewTask) { n.Group = strings.Repeat("g", 128) },
 		`"group":"é /"`:                              func(n *fsm.NewTask) { n.Group = "é /" },
-		`"unique":"active"`:                          func(n *fsm.NewTask) { n.UniqueActive = true },
+		`"unique":"active","idempotency_key":"k"`:    func(n *fsm.NewTask) { n.UniqueActive, n.Key = true, "k" },
 		`"unique":"exists"`:                          func(*fsm.NewTask) {},
 		`"unique":null`:                              func(*fsm.NewTask) {},
 		`"labels":{}`:                                func(*fsm.NewTask) {},

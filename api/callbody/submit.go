@@ -246,6 +246,10 @@ func (d *Decoder) checkTask(t *draft) *refuse.Refusal {
 	switch {
 	case t.RunAt != 0 && t.delayed:
 		return &refuse.Refusal{Code: d.code, Field: d.path("delay_ms"), Text: "run_at and delay_ms are both given", Advice: "Send at most one of run_at and delay_ms"}
+	case t.RunAt != 0 && t.ExpiresAt != 0 && t.ExpiresAt <= t.RunAt:
+		return &refuse.Refusal{Code: d.code, Field: d.path("expires_at"), Text: "expires_at is not after run_at: the task could never be claimed", Advice: "Send an expires_at after run_at, or leave it out"}
+	case t.UniqueActive && t.Key == "":
+		return &refuse.Refusal{Code: d.code, Field: d.path("unique"), Text: "unique is given without idempotency_key", Advice: "Send the key that is to be unique as idempotency_key, or leave unique out"}
 	case t.Params != nil && t.Payload != nil:
 		return &refuse.Refusal{Code: d.code, Field: d.path("payload"), Text: "params and payload are both given", Advice: "Send exactly one of params and payload"}
 	case t.Params == nil && t.Payload == nil && t.Parent == nil:
