@@ -9,7 +9,7 @@ import { send } from "../api.js";
 import { merge } from "../merge.js";
 import { go, href, path, setQuery } from "../routes.js";
 import { state } from "../store.js";
-import { num, plural, statuses, title } from "../text.js";
+import { ended, num, plural, statuses, title } from "../text.js";
 
 /** @import { Task } from "../types/model" */
 
@@ -146,7 +146,8 @@ export default {
     if (state.me?.task_types && !query.type) return { rows: [], gone: new Set(), news: 0, cursor: null };
     /** @type {Task[]} */
     const found = [];
-    const order = query.order || "desc", rank = (/** @type {Task} */ task) => (order === "asc" ? -task.id : task.id);
+    const order = query.order || (ended.includes(query.status) ? "ended" : "desc"); // what has ended goes by its end, for which there is an index
+    const rank = (/** @type {Task} */ task) => (order === "ended" ? Date.parse(task.completed_at ?? "") : order === "asc" ? -task.id : task.id);
     let cursor = query.cursor ?? "", pages = 0, all = data?.all ?? 0;
     do {
       const { body } = await get("/tasks", { ...listed(query), order, limit: rows - found.length, cursor });
