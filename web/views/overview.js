@@ -6,10 +6,12 @@ import { path } from "../routes.js";
 import { set, state } from "../store.js";
 import { dur, num, plural, rate, title } from "../text.js";
 import { columns } from "./types.js";
+import { sample } from "../history.js";
+import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 
 /** @import { Members, Schedule, Type } from "../types/model" */
-/** @typedef {{types: Type[], cluster: Members|null, schedules: Schedule[], ready: string, seldomAt: number}} Data */
+/** @typedef {{types: Type[], cluster: Members|null, schedules: Schedule[], ready: string, points: import("../history.js").Point[], seldomAt: number}} Data */
 
 /** @type {[string, "submitted_per_s"|"completed_per_s"|"failed_per_s"][]} */
 const rates = [["Submitted", "submitted_per_s"], ["Completed", "completed_per_s"], ["Failed for good", "failed_per_s"]];
@@ -85,6 +87,7 @@ function Body({ data }) {
       ${rates.map(([label, field]) => html`<${Stat} key=${field} label=${label} value=${rate(sum(types, (type) => type[field]))} sub="over the last minute" />`)}
     </div>
     <${Attention} data=${data} />
+    <${History} points=${data.points} />
     ${top.length > 0 && html`<${Card} title="Waiting longest" tools=${html`<${Link} to="/types">All ${plural(types.length, "type")}<//>`}>
       <${Table} caption="Types whose oldest task waits longest" rows=${top} id=${(/** @type {Type} */ type) => type.task_type} href=${(/** @type {Type} */ type) => "#" + path("types", type.task_type)} cols=${columns} sort="-oldest" />
     <//>`}`;
@@ -106,7 +109,7 @@ export default {
       ]).then(([cluster, schedules, ready]) => ({ cluster, schedules, ready, seldomAt: Date.now() })),
     ]);
     if (rare.cluster) set({ members: rare.cluster.nodes.filter((/** @type {Members["nodes"][0]} */ node) => node.http_addr) });
-    return { ...rare, types };
+    return { ...rare, types, points: sample("", types, Date.now()) };
   },
   Body,
 };

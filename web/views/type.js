@@ -1,6 +1,8 @@
 // One task type: its numbers, its settings, what holds it up.
 import { html } from "../parts/html.js";
 import { Age, Card, Empty, Link, Num, Stat, Time } from "../parts/bits.js";
+import { sample } from "../history.js";
+import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 import { Act, act, form } from "../actions.js";
 import { Refusal } from "../api.js";
@@ -64,9 +66,9 @@ const claimColumns = [
   { key: "attempts", title: "Attempt", num: true, cell: (task) => num(task.attempts) },
 ];
 
-/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, last?: Event}, params: Record<string, string>}} props */
+/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, points: import("../history.js").Point[], last?: Event}, params: Record<string, string>}} props */
 function Body({ data, params }) {
-  const { type, held, head, why, last } = data, { name } = params;
+  const { type, held, head, why, points, last } = data, { name } = params;
   if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
   const shown = settings.filter((setting) => type[setting.name] !== null), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
   return html`
@@ -81,6 +83,7 @@ function Body({ data, params }) {
     </div>
     ${total === 0 && html`<${Card}><${Empty} title="No tasks of this type; it has settings" /><//>`}
     ${head && html`<${Why} why=${why} task=${head} heading=${html`Why its first, <${Link} to=${path("tasks", head.id)}>task ${head.id}<//>, is not running`} />`}
+    ${total > 0 && html`<${History} points=${points} />`}
     <${Card} title="Settings" tools=${html`<${Act} role="operator" onClick=${() => edit(type)}>Change<//>`}>
       <dl class="facts">
         <div><dt>Claims</dt><dd>${type.paused ? html`<b class="tone" data-tone="warn">paused</b>` : "go on"}</dd></div>
@@ -106,7 +109,11 @@ export default {
   async load({ get, params: { name }, data, anew }) {
     const fresh = !anew && data && Date.now() - data.seldomAt < 10000;
     const type = get("/types").then(({ body }) => body.types.find((/** @type {Type} */ one) => one.task_type === name));
-    if (fresh) return { ...data, type: await type };
+    const seen = async () => {
+      const shown = await type;
+      return { type: shown, points: shown ? sample(name, [shown], Date.now()) : [] };
+    };
+    if (fresh) return { ...data, ...(await seen()) };
     const [held, first, changes] = await Promise.all([
       get("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ body }) => body.tasks),
       get("/tasks", { task_type: name, status: "pending", limit: 1 }).then(({ body }) => body.tasks[0]),
@@ -114,7 +121,7 @@ export default {
     ]);
     const why = first ? (await get("/tasks" + path(first.id) + "/why")).body : null;
     return {
-      type: await type, head: first, why, seldomAt: Date.now(),
+      ...(await seen()), head: first, why, seldomAt: Date.now(),
       held: held.sort((/** @type {Task} */ a, /** @type {Task} */ b) => Date.parse(a.claimed_at ?? "") - Date.parse(b.claimed_at ?? "")),
       last: changes.findLast((/** @type {Event} */ event) => event.message === name || event.message.startsWith(name + " ")),
     };
