@@ -60,7 +60,7 @@ function Drawing({ steps }) {
   }));
   return html`<div class="scroll" tabindex="0" role="group" aria-label="Drawing of the steps"><svg class="steps" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
     ${edges.map(({ key, d, met }) => html`<path key=${key} class=${met ? "edge met" : "edge"} d=${d} />`)}
-    ${[...places.values()].map(({ step, x, y }) => step && html`<a key=${step.step} href=${href(path("tasks", step.id))} class="step" data-status=${step.status} aria-label=${`${step.step}: ${step.status}`}>
+    ${[...places.values()].map(({ step, x, y }) => step && html`<a key=${step.step} href=${href(path("tasks", step.id))} class="step" data-status=${step.status}>
       <title>${`${step.step} (${step.task_type}): ${step.status}${step.error ? `\n${step.error}` : ""}`}</title>
       <rect x=${x} y=${y} width=${box.width} height=${box.height} rx="9" />
       <text class="name" x=${x + 34} y=${y + 22}>${cut(step.step, nameMax)}</text>

@@ -1,0 +1,116 @@
+package browser
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/claimq/claimq/jepsen/procs"
+)
+
+var shots = flag.String("shots", "", "folder for screenshots")
+
+// hostile is what a task may say: markup, quotes, marks that turn the text around, a line
+// that does not end.
+const hostile = `<script>alert(1)</script><img src=x onerror=alert(1)>"'` + "\u202e" + `&lt;{{x}}`
+
+// fill gives the cluster something to look at, and returns the paths of all views.
+func fill(t *testing.T, n *procs.Node) []string {
+	t.Helper()
+	text := func(s string) string { return quote(s) }
+	submit := func(body string) uint64 {
+		var answer struct{ Task struct{ ID uint64 } }
+		if err := json.Unmarshal(call(t, n, "POST", "/api/tasks", body), &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer.Task.ID
+	}
+	submit(`{"task_type":"mail","params":{"to":"ann@example.org","id":12345678901234567890},"labels":{"customer":"7"}}`)
+	failed := submit(`{"task_type":"scan","params":` + text(hostile+strings.Repeat("long", 2000)) + `,"labels":{` + text(hostile[:20]) + `:` + text(hostile[:30]) + `},"max_attempts":1,"idempotency_key":` + text(hostile) + `}`)
+	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/claim", failed), `{"worker_id":"w1"}`)
+	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/fail", failed), `{"worker_id":"w1","error":`+text(hostile+strings.Repeat("x", 16_000))+`}`)
+	held := submit(`{"task_type":"mail","params":1,"priority":9}`)
+	call(t, n, "POST", fmt.Sprintf("/api/tasks/%d/claim", held), `{"worker_id":"w1","lease_ms":3600000}`)
+	parent := submit(`{"task_type":"report","params":1,"steps":[{"step":"a","params":1},{"step":"b","params":2,"depends_on":["a"]}]}`)
+	call(t, n, "PUT", "/api/schedules/nightly", `{"cron":"0 3 * * *","task":{"task_type":"report","params":1}}`)
+	return []string{
+		"/", "/types", "/types/mail", "/tasks", "/tasks?status=failed", fmt.Sprintf("/tasks/%d", failed), fmt.Sprintf("/tasks/%d", held), fmt.Sprintf("/tasks/%d", parent),
+		"/workers", "/workers/w1", "/schedules", "/schedules/nightly", "/trail", "/cluster",
+	}
+}
+
+// Every view, in both themes and at three widths: nothing scrolls sideways, nothing breaks
+// the policy or throws, and axe finds nothing; what tasks say stays text.
+func TestViews(t *testing.T) {
+	nodes := cluster(t)
+	n := nodes.Nodes[0]
+	paths := fill(t, n)
+	axe := axeSource(t)
+	b := open(t)
+	b.enter(n)
+	for _, path := range paths {
+		b.goTo(path)
+		for _, at := range []struct {
+			width int64
+			theme string
+		}{{1440, "light"}, {640, "light"}, {320, "light"}, {1440, "dark"}, {640, "dark"}, {320, "dark"}} {
+			b.size(at.width, at.theme)
+			where := fmt.Sprintf("%s at %d, %s", path, at.width, at.theme)
+			if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+				t.Errorf("%s: it scrolls sideways by %d", where, over)
+			}
+			if eval[bool](b, `document.querySelector("main script, main img") !== null`) {
+				t.Errorf("%s: a task's text is markup", where)
+			}
+			if at.width == 1440 || !testing.Short() {
+				b.accessible(where, axe)
+			}
+			b.shot(path, at.width, at.theme)
+		}
+		if said := eval[string](b, `document.querySelector("main [role=alert]")?.innerText ?? ""`); strings.Contains(said, "This view has a bug") {
+			t.Errorf("%s: it says %s", path, said)
+		}
+	}
+	b.clean("the views")
+}
+
+// shot keeps a screenshot, if they are asked for.
+func (b tab) shot(path string, width int64, theme string) {
+	if *shots == "" {
+		return
+	}
+	name := filepath.Join(*shots, fmt.Sprintf("%s-%d-%s.png", url.PathEscape(strings.Trim(path, "/")), width, theme))
+	if err := os.WriteFile(name, do(b, chromedp.FullScreenshot(100)), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// What the first load may take: bytes as they come over the wire, and requests.
+const (
+	loadBytes    = 90 << 10
+	loadRequests = 48
+)
+
+// The first load is small, and asks no other host.
+func TestBudget(t *testing.T) {
+	nodes := cluster(t)
+	b := open(t)
+	do(b, chromedp.Navigate(nodes.Nodes[0].URL()+"/ui/"))
+	b.until(`document.querySelector("#key") !== null`)
+	loaded := eval[struct {
+		Bytes, Requests int
+		Others          []string
+	}](b, `(() => { const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+		return {Bytes: all.reduce((n, e) => n + e.encodedBodySize, 0), Requests: all.length, Others: all.map((e) => e.name).filter((n) => new URL(n).origin !== location.origin)}; })()`)
+	if loaded.Bytes > loadBytes || loaded.Bytes < 10_000 || loaded.Requests > loadRequests || len(loaded.Others) > 0 {
+		t.Errorf("the first load is %d bytes in %d requests, of other hosts %v", loaded.Bytes, loaded.Requests, loaded.Others)
+	}
+	t.Logf("%d bytes, %d requests", loaded.Bytes, loaded.Requests)
+}
