@@ -97,9 +97,9 @@ func newTable(calls []call, metrics *meter.Metrics) *table {
 	}
 	t.paths = newPaths(t.all, options, t.none)
 	o := &t.ops
-	o.submit, o.claim, o.complete = byName["submit"], byName["claim"], byName["complete"]
-	o.fail, o.extend, o.release = byName["fail"], byName["extend"], byName["release"]
-	o.retry, o.cancel, o.delete = byName["retry"], byName["cancel"], byName["delete"]
+	o.submit, o.claim, o.complete = byName["submit_tasks"], byName["claim_tasks"], byName["complete_task"]
+	o.fail, o.extend, o.release = byName["fail_task"], byName["extend_task"], byName["release_task"]
+	o.retry, o.cancel, o.delete = byName["retry_task"], byName["cancel_task"], byName["delete_task"]
 	o.unknown = &call{name: "unknown", roles: keyring.Operators, is: mutation} // what nobody thought of is the operator's
 	return t
 }

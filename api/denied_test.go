@@ -37,10 +37,10 @@ func TestServer_auditsDenials(t *testing.T) {
 	receive(t, bufio.NewReader(large)).refused(t, wire.CodeUnauthorized)
 
 	want := []string{
-		"r1 worker 192.0.2.1 submit 403 forbidden: The call submit needs the role producer, and this key has the role worker",
-		"r2 over 192.0.2.2 stats 401 unauthorized: The API key expired at",
-		"r3 far 192.0.2.3 cluster 403 forbidden: This API key may not be used from 192.0.2.3",
-		"r4 mail 192.0.2.4 claim 403 forbidden: ",
+		"r1 worker 192.0.2.1 submit_tasks 403 forbidden: The call submit_tasks needs the role producer, and this key has the role worker",
+		"r2 over 192.0.2.2 get_stats 401 unauthorized: The API key expired at",
+		"r3 far 192.0.2.3 get_cluster 403 forbidden: This API key may not be used from 192.0.2.3",
+		"r4 mail 192.0.2.4 claim_tasks 403 forbidden: ",
 		"r5 over 127.0.0.1 none 401 unauthorized: The API key expired at",
 	}
 	waitFor(t, func() bool { return len(deniedLines(t, paths[follower])) >= len(want) })

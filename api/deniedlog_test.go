@@ -25,7 +25,7 @@ func TestDenied_Logged(t *testing.T) {
 			return log.String()
 		}
 		if line := ask("X-API-Key: stray-secret"); !strings.Contains(line, "denied a request") || !strings.Contains(line, "status=401") ||
-			!strings.Contains(line, "remote_addr=") || !strings.Contains(line, "call=submit") || strings.Contains(line, "stray-secret") {
+			!strings.Contains(line, "remote_addr=") || !strings.Contains(line, "call=submit_tasks") || strings.Contains(line, "stray-secret") {
 			t.Errorf("an unknown key: %s", line)
 		}
 		for range 3 {

@@ -41,12 +41,12 @@ func TestServer_Metrics(t *testing.T) {
 	}
 	body := scrape()
 	for _, line := range []string{
-		`claimq_http_requests_total{call="submit",code="ok"} 104`,
-		`claimq_http_requests_total{call="claim",code="ok"} 1`,
-		`claimq_http_requests_total{call="claim",code="invalid_request"} 1`,
+		`claimq_http_requests_total{call="submit_tasks",code="ok"} 104`,
+		`claimq_http_requests_total{call="claim_tasks",code="ok"} 1`,
+		`claimq_http_requests_total{call="claim_tasks",code="invalid_request"} 1`,
 		`claimq_http_requests_total{call="none",code="not_found"} 1`,
-		`claimq_http_request_duration_seconds_count{call="submit",code="ok"} 104`,
-		`claimq_http_request_duration_seconds_count{call="claim",code="invalid_request"} 1`,
+		`claimq_http_request_duration_seconds_count{call="submit_tasks",code="ok"} 104`,
+		`claimq_http_request_duration_seconds_count{call="claim_tasks",code="invalid_request"} 1`,
 		`claimq_http_in_flight 1`,
 		`claimq_http_connections 0`,
 		`claimq_http_panics_total 0`,

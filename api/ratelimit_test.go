@@ -15,7 +15,7 @@ import (
 )
 
 // contractUnlimited are the calls that the contract never limits.
-const contractUnlimited = "complete fail extend release claim_finalization extend_finalization release_finalization finalize finalization"
+const contractUnlimited = "complete_task fail_task extend_task release_task claim_finalization extend_finalization release_finalization finalize_task get_finalization"
 
 // Settling is never refused for a rate, everything else is, wherever it arrives.
 func TestRate_Calls(t *testing.T) {

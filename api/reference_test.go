@@ -96,6 +96,9 @@ func TestReference_links(t *testing.T) {
 	}
 }
 
+// methodName is what generated clients can name a method by: list_tasks.
+var methodName = regexp.MustCompile(`^[a-z]+(_[a-z]+)+$`)
+
 // Whoever reads about a call finds what to send, what comes back, and what each
 // field is. That the examples have the form of their schemas is checked where
 // the description is read.
@@ -104,13 +107,13 @@ func TestReference_complete(t *testing.T) {
 	r := readDescription(t)
 	for _, o := range r.operations() {
 		name := o.method + " " + o.path
-		if text(o.get("summary")) == "" || text(o.get("operationId")) == "" {
-			t.Errorf("%s has no summary or no operationId", name)
+		if text(o.get("summary")) == "" || text(o.get("description")) == "" || !methodName.MatchString(text(o.get("operationId"))) {
+			t.Errorf("%s needs a summary, a description, and an operationId of a verb and a noun, as %s", name, methodName)
 		}
 		for status, answer := range r.fields(r.resolve(o.get("responses"))) {
 			answer = r.resolve(answer)
 			content := r.path(answer, "content", "application/json")
-			if status[0] == '2' && content != nil && r.example(content) == nil && text(o.get("operationId")) != "openapi" {
+			if status[0] == '2' && content != nil && r.example(content) == nil && text(o.get("operationId")) != "get_openapi" {
 				t.Errorf("%s has no example of its answer %s", name, status)
 			}
 			if text(r.get(answer, "description")) == "" {

@@ -22,7 +22,7 @@ claimq_tasks_failed_total -2
 claimq_expiries_total
 claimq_state_bytes 4096
 claimq_disk_free_bytes 9.9e+300
-claimq_http_request_duration_seconds_bucket{call="submit",code="ok",le="+Inf"} 7
+claimq_http_request_duration_seconds_bucket{call="submit_tasks",code="ok",le="+Inf"} 7
 process_start_time_seconds 1.76735519999e+09
 claimq_tasks}{ 5
 claimq_oldest_pending_age_seconds 1.5`, noon)
