@@ -447,17 +447,23 @@ func (g *generator) fail(m *Machine) Fail {
 // retry is mostly of a task that has ended or is claimed.
 func (g *generator) retry(m *Machine) Retry {
 	h := g.hold(m)
-	var ended, active []*Task
+	var ended, active, taken []*Task
 	for _, t := range m.tasks.All() {
 		if t.Status == StatusFailed || t.Status == StatusCancelled {
 			ended = append(ended, t)
 			if t.options().UniqueActive {
 				active = append(active, t)
+				if _, gone := m.goneHolder(t.Type, t.Key, t.options().KeyOfType); gone != nil {
+					taken = append(taken, t)
+				}
 			}
 		}
 	}
 	if len(active) > 0 && g.dice(3) == 0 {
 		ended = active
+	}
+	if len(taken) > 0 { // seldom: by a task that was removed
+		ended = taken
 	}
 	if len(ended) > 0 && g.dice(2) == 0 {
 		t := ended[g.dice(len(ended))]

@@ -117,7 +117,7 @@ func (n reached) seeResult(m *Machine, c Command, r Result) {
 func TestRandomLog_ReachesEveryRule(t *testing.T) {
 	t.Parallel()
 	n := reached{}
-	for seed := range uint64(120) {
+	for seed := range uint64(300) {
 		m, known := newSmall(), map[uint64]*Options{}
 		for _, e := range randomLog(seed, 150) {
 			n.see(m, e, mustApplyTo(t, m, e), known)
