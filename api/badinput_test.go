@@ -275,7 +275,7 @@ func badLives() []badInput {
 		{"labels.a", value, []string{`{"a":1}`, `{"a":null}`, `{"b":"1","a":["x"]}`, `{"a":"` + strings.Repeat("v", 65) + `"}`, `{"a":"x\n"}`}},
 		{"backoff", "an object is allowed", []string{`1000`, `"1s"`, `[]`}},
 		{"backoff.initial_ms", "Missing required field: backoff.initial_ms", []string{`{}`, `{"factor":2}`, `{"initial_ms":null}`}},
-		{"backoff.initial_ms", "an integer from 1 to 31536000000 is allowed", []string{`{"initial_ms":0}`, `{"initial_ms":31536000001}`, `{"initial_ms":1.5}`}},
+		{"backoff.initial_ms", "an integer from 0 to 31536000000 is allowed", []string{`{"initial_ms":-1}`, `{"initial_ms":31536000001}`, `{"initial_ms":1.5}`}},
 		{"backoff.max_ms", "an integer from 1 to 31536000000 is allowed", []string{`{"initial_ms":1,"max_ms":0}`, `{"initial_ms":1,"max_ms":31536000001}`}},
 		{"backoff.max_ms", "an integer from initial_ms (10) to 31536000000 is allowed", []string{`{"initial_ms":10,"max_ms":9}`, `{"max_ms":9,"initial_ms":10}`}},
 		{"backoff.factor", "a number from 1 to 1000 is allowed", []string{`{"initial_ms":1,"factor":0.9999999}`, `{"initial_ms":1,"factor":1000.1}`, `{"initial_ms":1,"factor":"2"}`, `{"initial_ms":1,"factor":1e400}`, `{"initial_ms":1,"factor":-2}`}},

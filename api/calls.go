@@ -34,6 +34,8 @@ func (s *Server) calls() []call {
 
 		{name: "list_types", pattern: "GET /api/types", roles: keyring.EveryRole, answer: Types},
 		{name: "change_type", pattern: "PATCH /api/types/{type}", roles: keyring.Operators, is: mutation, answer: SetType},
+		{name: "get_defaults", pattern: "GET /api/defaults", roles: keyring.EveryRole, answer: Defaults},
+		{name: "change_defaults", pattern: "PATCH /api/defaults", roles: keyring.Operators, is: mutation, answer: SetDefaults},
 		{name: "list_schedules", pattern: "GET /api/schedules", roles: keyring.EveryRole, answer: Schedules},
 		{name: "get_schedule", pattern: "GET /api/schedules/{name}", roles: keyring.EveryRole, answer: Schedule},
 		{name: "set_schedule", pattern: "PUT /api/schedules/{name}", roles: keyring.Operators, is: mutation, answer: SetSchedule},

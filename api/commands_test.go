@@ -57,6 +57,10 @@ func TestServer_LifeCommands(t *testing.T) {
 				Settings: fsm.TypeSettings{MaxClaimed: 2147483647, RateLimit: 1_000_000_000_000, RetentionMS: fsm.KeepNone},
 			},
 		},
+		{
+			"PATCH /api/defaults", `{"lease_ms":60000,"max_attempts":10,"backoff":{"initial_ms":0},"retention_ms":null}`,
+			fsm.SetDefaults{Set: fsm.DefaultFields, Defaults: fsm.Defaults{LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &fsm.Backoff{MaxMS: 86_400_000, Factor: 2_000_000}}},
+		},
 		{"PATCH /api/types/a", `{"paused":null,"max_claimed":null,"rate_limit":null,"lease_ms":null,"max_attempts":null,"backoff":null,"retention_ms":null}`, fsm.SetType{Type: "a", Set: 127}},
 		{
 			"POST /api/tasks/7/complete", `{"claim":{"limit":2,"claim_request_id":"r","task_types":["a"]},"submit":[{"params":1},{"payload":"AA==","delay_ms":5}],"worker_id":"w","claim_token":3}`,

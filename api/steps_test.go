@@ -145,9 +145,9 @@ func TestServer_StepsShown(t *testing.T) {
 		{target: "POST /api/tasks", body: reportBody, status: 200, want: `{"success":true,"task":` + parent + shown + familyOf1 + `},"created":false}`},
 		{target: "POST /api/tasks", body: `{"tasks":[` + reportBody + `]}`, status: 200, want: `{"success":true,"results":[{"id":1,"created":false}],"failed":0}`},
 		{target: "POST /api/batch", body: `{"ops":[{"op":"submit",` + reportBody[1:] + `]}`, status: 200, want: `{"success":true,"results":[{"success":true,"task":` + parent + familyOf1 + `},"created":false}],"failed":0}`},
-		{target: "GET /api/tasks/1", status: 200, want: `{"success":true,"task":` + parent + `"attempts_log":[],` + shown + familyOf1 + `}}`},
-		{target: "GET /api/tasks/by-key/k", status: 200, want: `{"success":true,"task":` + parent + `"attempts_log":[],` + shown + familyOf1 + `}}`},
-		{target: "GET /api/tasks/2", status: 200, want: `{"success":true,"task":` + fmt.Sprintf(merge, `"params":{},`, `"attempts_log":[],`) + `}`},
+		{target: "GET /api/tasks/1", status: 200, want: `{"success":true,"task":` + parent + `"in_force":{"retention_ms":86400000},"attempts_log":[],` + shown + familyOf1 + `}}`},
+		{target: "GET /api/tasks/by-key/k", status: 200, want: `{"success":true,"task":` + parent + `"in_force":{"retention_ms":86400000},"attempts_log":[],` + shown + familyOf1 + `}}`},
+		{target: "GET /api/tasks/2", status: 200, want: `{"success":true,"task":` + fmt.Sprintf(merge, `"params":{},`, `"in_force":{"lease_ms":30000,"backoff":null},"attempts_log":[],`) + `}`},
 		{
 			target: "GET /api/tasks?limit=3", status: 200,
 			want: `{"success":true,"tasks":[` + strings.Replace(parent, `"params":{"m":11},`, "", 1) + familyOf1 + `},` + fmt.Sprintf(merge, "", "") + `,` + fmt.Sprintf(a, "", "") + `],"next_cursor":"a4"}`,

@@ -107,7 +107,7 @@ func look(r *request, find func(m *fsm.Machine) (*fsm.Task, *refuse.Refusal)) (t
 			bad = r.refuseTask(m, t)
 		}
 		if bad == nil {
-			task, view.Now, view.Steps = *t, stamp, m.Steps(t.ID)
+			task, view.Now, view.Steps, view.InForce = *t, stamp, m.Steps(t.ID), new(m.InForce(t))
 		}
 	})
 	if ok && bad != nil {

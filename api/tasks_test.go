@@ -55,7 +55,7 @@ func TestServer_Lifecycle(t *testing.T) {
 			want: `{"success":true,"task":{"id":1,"task_type":"mail","params":{"to": "a"},"priority":-7,` + open + `"attempts":1,"idempotency_key":"k/1","status":"completed","lease_ms":60000,` +
 				`"worker_id":"w_1-A","claim_token":1,"claimed_at":"2026-03-01T12:00:00.250Z","lease_expires_at":null,"lease_remaining_ms":null,` +
 				`"created_at":"2026-03-01T12:00:00.000Z","updated_at":"2026-03-01T12:00:00.750Z","completed_at":"2026-03-01T12:00:00.750Z","result":[1, 2],"cancel_requested":false,` +
-				`"attempts_log":[{"worker_id":"w_1-A","claim_token":1,"claimed_at":"2026-03-01T12:00:00.250Z","ended_at":"2026-03-01T12:00:00.750Z","outcome":"completed"}]}}`,
+				`"in_force":{"lease_ms":60000,"backoff":null,"retention_ms":86400000},"attempts_log":[{"worker_id":"w_1-A","claim_token":1,"claimed_at":"2026-03-01T12:00:00.250Z","ended_at":"2026-03-01T12:00:00.750Z","outcome":"completed"}]}}`,
 		},
 		{
 			target: "GET /api/tasks?status=completed", status: 200, index: "4",

@@ -31,6 +31,21 @@ func Types(r *request) {
 	r.send(fasthttp.StatusOK, append(b, "]}"...))
 }
 
+// Defaults answers GET /api/defaults.
+func Defaults(r *request) {
+	if bad := refuseQuery(r.query); bad != nil {
+		r.refuse(bad)
+		return
+	}
+	var v fsm.InForce
+	if r.read(func(m *fsm.Machine, _ fsm.Stamp) { v = m.DefaultsInForce() }) {
+		r.send(fasthttp.StatusOK, callbody.AppendDefaults(r.body(), &v))
+	}
+}
+
+// SetDefaults answers PATCH /api/defaults.
+func SetDefaults(r *request) { act(r, callbody.NewDefaults(r.by())) }
+
 // SetType answers PATCH /api/types/{type}.
 func SetType(r *request) {
 	name, ok := unescape(r.target.rest, false)

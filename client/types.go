@@ -75,6 +75,57 @@ func (c *Client) SetType(ctx context.Context, taskType string, s TypeSettings) (
 	return &t, nil
 }
 
+// ServerDefaults are what a task gets that neither says it itself nor has it from its
+// type.
+type ServerDefaults struct {
+	Lease           time.Duration
+	MaxAttempts     int           // UnlimitedAttempts is no limit
+	Backoff         *Backoff      // nil: none
+	Retention       time.Duration // as Task.Retention
+	FailedRetention time.Duration // that of tasks that failed
+}
+
+// Defaults returns the server's defaults.
+func (c *Client) Defaults(ctx context.Context) (*ServerDefaults, error) {
+	d, err := c.defaultsCall(ctx, Request{Method: http.MethodGet, Path: "/api/defaults"})
+	if err != nil {
+		return nil, fmt.Errorf("get defaults: %w", err)
+	}
+	return d, nil
+}
+
+// SetDefaults changes the server's defaults, for tasks of all types, and returns what they
+// are then. Of the settings it takes Lease, MaxAttempts, Backoff and Retention, which say
+// what clears them: then what is built in counts. When its answer is lost it is repeated
+// with the same values.
+func (c *Client) SetDefaults(ctx context.Context, s TypeSettings) (*ServerDefaults, error) {
+	body, err := s.encode()
+	var d *ServerDefaults
+	if err == nil {
+		d, err = c.defaultsCall(ctx, Request{Method: http.MethodPatch, Path: "/api/defaults", Body: body, Repeatable: repeat.OpSetType.Safe(false)})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("set defaults: %w", err)
+	}
+	return d, nil
+}
+
+func (c *Client) defaultsCall(ctx context.Context, r Request) (*ServerDefaults, error) {
+	a, err := c.call(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var decoded wire.Defaults
+	if err := json.Unmarshal(a.body, &decoded); err != nil {
+		return nil, fmt.Errorf("decode answer: %w", err)
+	}
+	w := &decoded.Defaults
+	return &ServerDefaults{
+		Lease: time.Duration(w.LeaseMS) * time.Millisecond, MaxAttempts: attemptsFromWire(w.MaxAttempts), Backoff: backoffFromWire(w.Backoff),
+		Retention: retentionFromWire(&w.RetentionMS), FailedRetention: retentionFromWire(&w.FailedRetentionMS),
+	}, nil
+}
+
 func (c *Client) typesCall(ctx context.Context, r Request) (wire.Types, error) {
 	var decoded wire.Types
 	a, err := c.call(ctx, r)

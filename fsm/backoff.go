@@ -27,7 +27,7 @@ func (b *Backoff) delay(taskID uint64, attempts int32) int64 {
 // grown returns min(MaxMS, InitialMS * factor^(attempts-1)), rounded down. In
 // between it has 64 bits of fraction, so that a small delay grows as it should.
 func (b *Backoff) grown(attempts int32) int64 {
-	if b.InitialMS >= b.MaxMS || b.Factor <= million {
+	if b.InitialMS == 0 || b.InitialMS >= b.MaxMS || b.Factor <= million {
 		return min(b.InitialMS, b.MaxMS)
 	}
 	whole, fraction, factor := uint64(b.InitialMS), uint64(0), uint64(b.Factor)
@@ -53,17 +53,21 @@ func jitterOf(taskID uint64, attempts int32) uint64 {
 	return uint64(fnvOffset.uint64(taskID).uint64(uint64(attempts)).mixed())
 }
 
-// backoffOf returns the task's backoff, else its type's; nil if there is none.
-func (m *derived) backoffOf(t *Task) *Backoff {
+// backoffOf returns the task's backoff, else its type's, else the server's; nil if there
+// is none.
+func (m *Machine) backoffOf(t *Task) *Backoff {
 	if b := t.options().Backoff; b != nil {
 		return b
 	}
-	return m.settingsOf(t.Type).Backoff
+	if b := m.settingsOf(t.Type).Backoff; b != nil {
+		return b
+	}
+	return m.header.Defaults.Backoff
 }
 
 // backoffDelay returns how long a task waits whose attempt is over, 0 = not at
 // all.
-func (m *derived) backoffDelay(t *Task) int64 {
+func (m *Machine) backoffDelay(t *Task) int64 {
 	b := m.backoffOf(t)
 	if b == nil {
 		return 0

@@ -178,7 +178,7 @@ func TestGraft(t *testing.T) {
 	} {
 		test.g.Nodes = nodes
 		got := grafted(t, m, test.g)
-		test.want.Index, test.want.NextRequest, test.want.Chain = old.Index, old.NextRequest, old.Chain
+		test.want.Index, test.want.NextRequest, test.want.Chain, test.want.Defaults = old.Index, old.NextRequest, old.Chain, old.Defaults
 		if diff := cmp.Diff(test.want, got.header); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
 		}

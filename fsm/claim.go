@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -16,7 +17,7 @@ type ClaimNext struct {
 	SortBy    SortBy
 	Ascending bool
 	Limit     int32  // 1 to 1,000
-	LeaseMS   int64  // 0: the task's own, else the type's, else the default
+	LeaseMS   int64  // 0: the task's own, else the type's, else the server's
 	RequestID string // claim_request_id, "" = none
 	// MoreAttempts takes only tasks with more attempts left than this; tasks
 	// without a limit always have. 0 = any; 0 to AttemptsLeftMax. It needs Types.
@@ -214,14 +215,8 @@ func (m *Machine) begin(id uint64, workerID string, leaseMS int64, request uint6
 }
 
 // leaseOfTask returns how long a claim of the task lasts that asks for nothing.
-func (m *derived) leaseOfTask(t *Task) int64 {
-	switch byType := m.settingsOf(t.Type).LeaseMS; {
-	case t.LeaseMS != 0:
-		return t.LeaseMS
-	case byType != 0:
-		return byType
-	}
-	return defaultLeaseMS
+func (m *Machine) leaseOfTask(t *Task) int64 {
+	return cmp.Or(t.LeaseMS, m.settingsOf(t.Type).LeaseMS, m.header.Defaults.LeaseMS, defaultLeaseMS)
 }
 
 // logBegun returns the attempts log with one more attempt, without the oldest

@@ -84,6 +84,7 @@ const (
 	kindForget kind = 144
 
 	kindSetPageSecret kind = 145
+	kindSetDefaults   kind = 146
 )
 
 // row is what is known of all commands of one kind.
@@ -147,6 +148,8 @@ var commands = [...]row{
 	kindSetJoinToken:    {of: SetJoinToken{}, name: "set join token", level: levelActs, lane: LaneInternal},
 	kindDeleteJoinToken: {of: DeleteJoinToken{}, name: "delete join token", level: levelActs, lane: LaneInternal},
 	kindUseJoinToken:    {of: UseJoinToken{}, name: "use join token", level: levelActs, lane: LaneInternal},
+
+	kindSetDefaults: {of: SetDefaults{}, name: "set defaults", level: levelActs, lane: LaneSettle},
 
 	kindForget: {of: Forget{}, name: "forget", level: levelLife, lane: LaneInternal},
 

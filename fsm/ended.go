@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"cmp"
+
 	"github.com/claimq/claimq/fsm/event"
 	"github.com/claimq/claimq/fsm/index"
 	"github.com/claimq/claimq/fsm/wire"
@@ -15,7 +17,7 @@ func (Evict) kind() kind                           { return kindEvict }
 func (Evict) about() About                         { return About{} }
 func (c Evict) applyTo(m *Machine) (Result, error) { return m.evict(c), nil }
 
-// How long ended tasks are kept when neither they nor their type say it, in
+// How long ended tasks are kept when neither they, their type nor the server say it, in
 // milliseconds. They are part of the feature level.
 const (
 	defaultRetentionMS = 24 * 60 * 60 * 1000
@@ -110,17 +112,17 @@ func (m *derived) unend(t *Task) {
 
 // retentionOf returns how long the task that has ended is kept: milliseconds
 // above 0, KeepForever or KeepNone.
-func (m *derived) retentionOf(t *Task) int64 {
-	if ms := t.options().RetentionMS; ms != 0 {
-		return ms
+func (m *Machine) retentionOf(t *Task) int64 {
+	return m.retentionAs(t, t.Status)
+}
+
+// retentionAs is retentionOf of the task if it had that status.
+func (m *Machine) retentionAs(t *Task, status Status) int64 {
+	builtIn := int64(defaultRetentionMS)
+	if status == StatusFailed {
+		builtIn = failedRetentionMS
 	}
-	if ms := m.settingsOf(t.Type).RetentionMS; ms != 0 {
-		return ms
-	}
-	if t.Status == StatusFailed {
-		return failedRetentionMS
-	}
-	return defaultRetentionMS
+	return cmp.Or(t.options().RetentionMS, m.settingsOf(t.Type).RetentionMS, m.header.Defaults.RetentionMS, builtIn)
 }
 
 // ends returns the index of the tasks that came to that end.

@@ -33,6 +33,28 @@ func actsCommands() []Command {
 		UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
 		SetPageSecret{Secret: tokenHash("page")},
 		groupAct(),
+		fullDefaults(),
+	}
+}
+
+// fullDefaults has every field set.
+func fullDefaults() SetDefaults {
+	return SetDefaults{Set: DefaultFields, Defaults: Defaults{
+		LeaseMS: 60_000, LimitSet: true, MaxAttempts: 10, Backoff: &Backoff{InitialMS: 1000, MaxMS: 3_600_000, Factor: 2_000_000, Jitter: 200_000},
+		RetentionMS: KeepForever,
+	}, By: "deploy"}
+}
+
+// drawSetDefaults draws a change of the server's defaults.
+func drawSetDefaults(t *rapid.T) SetDefaults {
+	i64 := rapid.Int64()
+	return SetDefaults{
+		Set: TypeFields(rapid.Uint32().Draw(t, "set")) & DefaultFields,
+		Defaults: Defaults{
+			LeaseMS: i64.Draw(t, "lease"), LimitSet: rapid.Bool().Draw(t, "limit set"), MaxAttempts: rapid.Int32().Draw(t, "attempts"),
+			Backoff: drawPointer(t, "backoff", drawBackoff), RetentionMS: i64.Draw(t, "retention"),
+		},
+		By: rapid.String().Draw(t, "by"),
 	}
 }
 

@@ -195,6 +195,8 @@ func drawOf(t *rapid.T, k kind) Command {
 		return Checkpoint{}
 	case kindTell:
 		return drawTell(t)
+	case kindSetDefaults:
+		return drawSetDefaults(t)
 	case kindSetJoinToken, kindDeleteJoinToken, kindUseJoinToken:
 		return drawJoinToken(t, k)
 	case kindSetPageSecret:
@@ -453,6 +455,9 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"a field of the future in a backoff", entryOf(kindSubmit, 10, 4, 0x5a, 2, 0x28, 1), ErrUnknownCommand, "field 5"},
 		{"a field of the future in a label", entryOf(kindPatch, 0x3a, 2, 0x18, 1), ErrUnknownCommand, "field 3"},
 		{"a field of the future in settings", entryOf(kindSetType, 0x1a, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
+		{"a field of the future in defaults", entryOf(kindSetDefaults, 0x12, 2, 0x48, 1), ErrUnknownCommand, "field 9"},
+		{"a pause by default", entryOf(kindSetDefaults, 0x12, 2, 8, 1), ErrCorrupt, "no default"},
+		{"a default of the future", entryOf(kindSetDefaults, 8, 1), ErrUnknownCommand, "default in 1"},
 		{"a field of the future in an action", entryOf(kindAct, 0x28, 1), ErrUnknownCommand, "field 5"},
 		{"a field of the future in a filter", entryOf(kindAct, 0x1a, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
 		{"a field of the future in a schedule", entryOf(kindSetSchedule, 10, 2, 0x50, 1), ErrUnknownCommand, "field 10"},
@@ -485,7 +490,7 @@ func TestDecodeEntry_Refuses(t *testing.T) {
 		{"two tasks of a schedule", entryOf(kindSetSchedule, 10, 8, 0x12, 2, 0x20, 1, 0x12, 2, 0x20, 1), ErrCorrupt, "twice"},
 		{"ids of an action packed", entryOf(kindAct, 0x12, 1, 1), ErrCorrupt, "not a varint"},
 		{"two next claims", entryOf(kindComplete, 0x3a, 2, 0x28, 1, 0x3a, 2, 0x28, 1), ErrCorrupt, "twice"},
-		{"an event of the future", entryOf(kindTell, 8, byte(event.Last)+1), ErrUnknownCommand, "value 56"},
+		{"an event of the future", entryOf(kindTell, 8, byte(event.Last)+1), ErrUnknownCommand, "value 57"},
 		{"a field of the future in a restore's begin", entryOf(kindRestoreBegin, 0x10, 1), ErrUnknownCommand, "field 2"},
 		{"a field of the future in a restore's chunk", entryOf(kindRestoreChunk, 0x20, 1), ErrUnknownCommand, "field 4"},
 		{"a field of the future in a restore's end", entryOf(kindRestoreEnd, 0x10, 1), ErrUnknownCommand, "field 2"},

@@ -270,7 +270,7 @@ func (g *generator) keyless(m *Machine) uint64 {
 }
 
 func (g *generator) other(m *Machine) Command {
-	switch g.dice(9) {
+	switch g.dice(11) {
 	case 0: // what changes nothing: also the rest of a restore that was given up
 		switch m.Index() % 4 {
 		case 1:
@@ -286,6 +286,9 @@ func (g *generator) other(m *Machine) Command {
 		return RemoveNode{UUID: pick(g, "uuid-n1", "uuid-n2", "uuid-n3", "uuid-n4")}
 	case 4:
 		return SetLevel{Level: uint32(g.dice(int(FeatureLevel) + 1)), By: g.operator()}
+	case 9, 10:
+		t := g.setType()
+		return SetDefaults{Set: t.Set & DefaultFields, Defaults: DefaultsOf(&t.Settings), By: t.By}
 	case 5, 6:
 		return Tell{Kind: g.toldKind(), By: g.operator(), What: pick(g, "n2", "", "at index 7")}
 	}

@@ -316,6 +316,7 @@ func goldenActs() [][]Command {
 			SetJoinToken{Hash: tokenHash("one"), LifeMS: JoinTokenLifeMax, Uses: 2, By: "deploy"},
 			UseJoinToken{Hash: tokenHash("one"), UUID: fullNode.UUID, NodeID: "n1"},
 			SetPageSecret{Secret: tokenHash("page")},
+			fullDefaults(),
 		},
 	}
 }
@@ -341,6 +342,7 @@ func TestGolden_Snapshots(t *testing.T) {
 	addMissing(t, filepath.Join(goldenDir, "snapshot-keys-of-types.bin"), snapshotOf(t, goldenMachine(t)))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-join-tokens.bin"), snapshotOf(t, goldenMachine(t)))
 	addMissing(t, filepath.Join(goldenDir, "snapshot-page-secret.bin"), snapshotOf(t, goldenMachine(t)))
+	addMissing(t, filepath.Join(goldenDir, "snapshot-defaults.bin"), snapshotOf(t, goldenMachine(t)))
 	for _, want := range []struct {
 		name      string
 		index     uint64
@@ -411,6 +413,12 @@ func TestGolden_Snapshots(t *testing.T) {
 			[...]int64{StatusPending: 7, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
 			3, 2, 2, 2, 3,
 			"9b45caaa1a9faffc373adf2d74166e6c",
+		},
+		{
+			"snapshot-defaults.bin", 56,
+			[...]int64{StatusPending: 7, StatusScheduled: 1, StatusBlocked: 1, StatusClaimed: 5, StatusRunning: 1, StatusCompleted: 6, StatusFailed: 3, StatusCancelled: 2},
+			3, 2, 2, 2, 3,
+			"421e7dcfe7d0b2ca9e50207d2be01c80",
 		},
 	} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, want.name))

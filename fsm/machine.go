@@ -119,6 +119,8 @@ type header struct {
 
 	Chain uint64 // that of the entries applied, as package cluster makes it
 
+	Defaults Defaults // the server's
+
 	JoinTokens []*JoinToken // the oldest first, at most joinTokensMax; neither slice nor tokens change in place
 
 	PageSecret []byte // nil or PageSecretBytes, never changed in place

@@ -275,7 +275,7 @@ func (s *model) claimThis(c ClaimTask) Result {
 }
 
 func (s *model) beginClaim(t *Task, worker string, lease int64) {
-	for _, l := range []int64{t.LeaseMS, s.settings(t.Type).LeaseMS, 30_000} {
+	for _, l := range []int64{t.LeaseMS, s.inForce(t.Type).LeaseMS, 30_000} {
 		if lease == 0 {
 			lease = l
 		}
@@ -327,18 +327,7 @@ func (s *model) setType(c SetType) Result {
 	if c.Set&TypeRateLimit != 0 {
 		x.RateLimit = to.RateLimit
 	}
-	if c.Set&TypeLease != 0 {
-		x.LeaseMS = to.LeaseMS
-	}
-	if c.Set&TypeMaxAttempts != 0 {
-		x.LimitSet, x.MaxAttempts = to.LimitSet, to.MaxAttempts
-	}
-	if c.Set&TypeBackoff != 0 {
-		x.Backoff = to.Backoff
-	}
-	if c.Set&TypeRetention != 0 {
-		x.RetentionMS = to.RetentionMS
-	}
+	setDefaultsOf(&x.TypeSettings, c.Set, to)
 	if x.RateLimit != 0 {
 		x.at = s.t
 		if most := full(x.RateLimit); before == 0 || x.bucket.Cmp(most) > 0 {
@@ -366,4 +355,71 @@ func (s *model) typeView(name string) TypeView {
 		}
 	}
 	return v
+}
+
+// setDefaultsOf changes those defaults that are named.
+func setDefaultsOf(x *TypeSettings, set TypeFields, to TypeSettings) {
+	if set&TypeLease != 0 {
+		x.LeaseMS = to.LeaseMS
+	}
+	if set&TypeMaxAttempts != 0 {
+		x.LimitSet, x.MaxAttempts = to.LimitSet, to.MaxAttempts
+	}
+	if set&TypeBackoff != 0 {
+		x.Backoff = to.Backoff
+	}
+	if set&TypeRetention != 0 {
+		x.RetentionMS = to.RetentionMS
+	}
+}
+
+// setDefaults changes the server's defaults.
+func (s *model) setDefaults(c SetDefaults) Result {
+	was := s.defaults
+	x := s.defaults.settings()
+	setDefaultsOf(&x, c.Set, c.Defaults.settings())
+	s.defaults = DefaultsOf(&x)
+	if !cmp.Equal(was, s.defaults) {
+		message := ""
+		if c.By != "" {
+			message = "by " + c.By
+		}
+		s.tell(event.DefaultsChanged, nil, nil, message)
+	}
+	return Result{Defaults: new(s.defaultsInForce())}
+}
+
+// defaultsInForce is what a task gets of whose type nothing is known.
+func (s *model) defaultsInForce() InForce {
+	d := s.defaults
+	f := InForce{MaxAttempts: 3, LeaseMS: 30_000, Backoff: d.Backoff, RetentionMS: dayMS, FailedRetentionMS: 14 * dayMS}
+	if d.LimitSet {
+		f.MaxAttempts = d.MaxAttempts
+	}
+	if d.LeaseMS != 0 {
+		f.LeaseMS = d.LeaseMS
+	}
+	if d.RetentionMS != 0 {
+		f.RetentionMS, f.FailedRetentionMS = d.RetentionMS, d.RetentionMS
+	}
+	return f
+}
+
+// inForce is what the type's settings are, with the server's defaults where they say
+// nothing.
+func (s *model) inForce(name string) TypeSettings {
+	x := s.settings(name)
+	if x.LeaseMS == 0 {
+		x.LeaseMS = s.defaults.LeaseMS
+	}
+	if !x.LimitSet {
+		x.LimitSet, x.MaxAttempts = s.defaults.LimitSet, s.defaults.MaxAttempts
+	}
+	if x.Backoff == nil {
+		x.Backoff = s.defaults.Backoff
+	}
+	if x.RetentionMS == 0 {
+		x.RetentionMS = s.defaults.RetentionMS
+	}
+	return x
 }

@@ -30,10 +30,10 @@ func (s *model) ended(t *Task) {
 	}
 }
 
-// retention is how long an ended task is kept: its own, else its type's, else
-// the default.
+// retention is how long an ended task is kept: its own, else its type's or the
+// server's, else what is built in.
 func (s *model) retention(t *Task) int64 {
-	for _, keep := range []int64{t.options().RetentionMS, s.settings(t.Type).RetentionMS} {
+	for _, keep := range []int64{t.options().RetentionMS, s.inForce(t.Type).RetentionMS} {
 		if keep != 0 {
 			return keep
 		}

@@ -211,7 +211,7 @@ func (s *model) endClaim(t *Task, to Status, how Outcome, why string) {
 func (s *model) backOff(t, seen *Task) {
 	b := t.options().Backoff
 	if b == nil {
-		b = s.settings(t.Type).Backoff
+		b = s.inForce(t.Type).Backoff
 	}
 	if b == nil {
 		return

@@ -25,6 +25,7 @@ type model struct {
 	requests  []*modelRequest
 	gone      []*modelGone // the oldest first
 	types     []*modelType // those that have settings
+	defaults  Defaults     // the server's
 	nodes     []NodeRecord
 	schedules []ScheduleView
 	trail     modelTrail
@@ -161,6 +162,8 @@ func (s *model) change(c Command, seen *Result) Result {
 		return s.expire(c)
 	case SetType:
 		return s.setType(c)
+	case SetDefaults:
+		return s.setDefaults(c)
 	case Evict:
 		return s.evict(seen.Evicted)
 	case Forget:
@@ -344,7 +347,7 @@ func (s *model) newTask(n NewTask) *Task {
 	})
 	if t.MaxAttempts == DefaultAttempts {
 		t.MaxAttempts = 3
-		if x := s.settings(n.Type); x.LimitSet {
+		if x := s.inForce(n.Type); x.LimitSet {
 			t.MaxAttempts = x.MaxAttempts
 		}
 	}

@@ -15,7 +15,7 @@ type NewTask struct {
 	Priority    int32
 	MaxAttempts int32  // 0: no limit. DefaultAttempts: the default
 	Key         string // idempotency key, "" = none
-	LeaseMS     int64  // 0: the type's, else the default
+	LeaseMS     int64  // 0: the type's, else the server's
 
 	// Not claimable before RunAt, by T, or DelayMS after the submit; 0 = at
 	// once. At most one of them is set.
@@ -23,8 +23,8 @@ type NewTask struct {
 	DelayMS int64
 
 	ExpiresAt    int64    // by T: not started by then, it fails; 0 = never
-	Backoff      *Backoff // nil: the type's
-	RetentionMS  int64    // 0: the type's, else the default; KeepForever; KeepNone
+	Backoff      *Backoff // nil: the type's, else the server's
+	RetentionMS  int64    // 0: the type's, else the server's; KeepForever; KeepNone
 	Labels       []Label  // sorted by name, each name once, at most 16
 	Group        string   // "" = none
 	UniqueActive bool     // the key is taken only until the task ends
@@ -41,7 +41,7 @@ type NewTask struct {
 }
 
 // DefaultAttempts in NewTask.MaxAttempts stands for the default, which Apply
-// resolves to the type's, else to 3.
+// resolves to the type's, else the server's.
 const DefaultAttempts = -1
 
 // Special values of RetentionMS.

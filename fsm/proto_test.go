@@ -159,6 +159,7 @@ var (
 		Index: 1000, Ahead: 70_000, Stamp: fullStamp, Level: 1, NextID: 1 << 52, NextToken: 77, NextRequest: 9,
 		Chain:      math.MaxUint64,
 		PageSecret: tokenHash("page"),
+		Defaults:   fullDefaults().Defaults,
 		JoinTokens: []*JoinToken{{Hash: tokenHash("one"), CreatedAt: 1_780_000_000_000, ExpiresAt: 1_780_003_600_000, Uses: 2, UsedBy: []string{fullNode.UUID}}},
 	}
 	fullTrailHeader = trail.Header{

@@ -77,7 +77,8 @@ func appendHeaderRecord(b []byte, h *header, of *trail.Header, n recordCounts) [
 	b = wire.PutUint(b, 22, h.Chain)
 	b = wire.PutUint(b, 23, h.Ahead)
 	b = appendJoinTokens(b, h.JoinTokens)
-	return wire.PutBytes(b, 25, h.PageSecret)
+	b = wire.PutBytes(b, 25, h.PageSecret)
+	return h.Defaults.append(b, 26)
 }
 
 func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCounts) {
@@ -119,6 +120,8 @@ func decodeHeaderRecord(r *fieldReader) (h header, of trail.Header, n recordCoun
 			h.JoinTokens = append(h.JoinTokens, r.joinToken())
 		case 25:
 			h.PageSecret = r.Bytes()
+		case 26:
+			h.Defaults = r.defaults()
 		default:
 			trail.DecodeHeader(&r.Reader, &of)
 		}

@@ -79,6 +79,8 @@ type Result struct {
 	ClaimsRepeated bool
 	// Type is what a SetType made of the type.
 	Type *TypeView
+	// Defaults are what counts after a SetDefaults.
+	Defaults *InForce
 	// Results has one element per op of a Batch, nil if it was atomic and
 	// refused; then FailedOp is the place of the op that was.
 	Results  []Result

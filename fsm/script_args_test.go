@@ -102,11 +102,15 @@ func (a *args) command() Command {
 		"extend": func() Command {
 			return Extend{Hold: a.hold(), LeaseMS: a.option("lease", 0), Progress: a.optional("progress")}
 		},
-		"release":     func() Command { return Release{Hold: a.hold(), DelayMS: a.option("delay", 0)} },
-		"delete":      func() Command { return Delete{ID: a.id()} },
-		"cancel":      func() Command { return Cancel{ID: a.id()} },
-		"patch":       func() Command { return a.patch() },
-		"type":        func() Command { return a.setType() },
+		"release": func() Command { return Release{Hold: a.hold(), DelayMS: a.option("delay", 0)} },
+		"delete":  func() Command { return Delete{ID: a.id()} },
+		"cancel":  func() Command { return Cancel{ID: a.id()} },
+		"patch":   func() Command { return a.patch() },
+		"type":    func() Command { return a.setType() },
+		"defaults": func() Command {
+			c := a.settings()
+			return SetDefaults{Set: c.Set, Defaults: DefaultsOf(&c.Settings), By: a.text("by", "")}
+		},
 		"trail":       func() Command { return SetTrail{Bytes: a.int(), AgeMS: a.int()} },
 		"forget":      func() Command { return Forget{Bytes: a.int()} },
 		"evict":       func() Command { return Evict{Bytes: a.int()} },
@@ -215,9 +219,16 @@ func (a *args) patch() Patch {
 	return p
 }
 
-// setType sets what the line names; "none" clears it.
+// setType sets what the line names.
 func (a *args) setType() SetType {
 	c := SetType{Type: a.word(), By: a.text("by", "")}
+	settings := a.settings()
+	c.Set, c.Settings = settings.Set, settings.Settings
+	return c
+}
+
+// settings are those that the line names; "none" clears one.
+func (a *args) settings() (c SetType) {
 	for name, field := range map[string]TypeFields{
 		"paused": TypePaused, "max_claimed": TypeMaxClaimed, "rate": TypeRateLimit, "lease": TypeLease,
 		"attempts": TypeMaxAttempts, "backoff": TypeBackoff, "retention": TypeRetention,

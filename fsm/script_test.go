@@ -298,6 +298,9 @@ func outcomeOf(r Result) string {
 	if r.Type != nil {
 		add("%s", describeType(r.Type))
 	}
+	if d := r.Defaults; d != nil {
+		add("attempts %d, lease %d ms, backoff %+v, retention %d, failed %d", d.MaxAttempts, d.LeaseMS, d.Backoff, d.RetentionMS, d.FailedRetentionMS)
+	}
 	if r.Results != nil {
 		add("batch")
 	}

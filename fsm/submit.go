@@ -122,9 +122,12 @@ func optionsOf(n *NewTask) Options {
 }
 
 // maxAttemptsOf returns the default of the type's tasks.
-func (m *derived) maxAttemptsOf(taskType string) int32 {
+func (m *Machine) maxAttemptsOf(taskType string) int32 {
 	if s := m.settingsOf(taskType); s.LimitSet {
 		return s.MaxAttempts
+	}
+	if d := &m.header.Defaults; d.LimitSet {
+		return d.MaxAttempts
 	}
 	return defaultMaxAttempts
 }

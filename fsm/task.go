@@ -39,7 +39,7 @@ func ParseStatus(name string) (s Status, ok bool) {
 // Ended reports whether the status is an end.
 func (s Status) Ended() bool { return s >= StatusCompleted }
 
-// Defaults that Apply resolves; they are part of the feature level.
+// What Apply falls back on where the server's defaults are not set; part of the feature level.
 const (
 	defaultMaxAttempts = 3
 	defaultLeaseMS     = 30_000
@@ -62,7 +62,7 @@ type Task struct {
 	MaxAttempts int32 // 0 = no limit
 	Attempts    int32 // counted claims
 	Key         string
-	LeaseMS     int64 // as submitted; 0 = the type's, else the default
+	LeaseMS     int64 // as submitted; 0 = the type's, else the server's
 	Status      Status
 	// Options are the rarer fields, nil if all are at their defaults. They are
 	// never changed in place.

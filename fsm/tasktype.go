@@ -48,11 +48,11 @@ type TypeSettings struct {
 	MaxClaimed int32 // claims at a time; 0 = no limit
 	// RateLimit is in millionths of a claim per second; 0 = no limit.
 	RateLimit int64
-	// Defaults of its tasks.
-	LeaseMS     int64    // 0: the server's
+	// Defaults of its tasks. What is not set, the server's defaults say.
+	LeaseMS     int64    // 0: not set
 	LimitSet    bool     // MaxAttempts is set
 	MaxAttempts int32    // 0 = no limit
-	Backoff     *Backoff // nil: none
+	Backoff     *Backoff // nil: not set
 	RetentionMS int64    // as in NewTask
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/encode"
 	"github.com/claimq/claimq/api/jsonout"
 	"github.com/claimq/claimq/api/refuse"
@@ -34,21 +33,8 @@ func (c *Type) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
 	case "rate_limit":
 		set = fsm.TypeRateLimit
 		s.RateLimit, _, bad = d.decimal("rate_limit", rateLimitMin, rateLimitMax)
-	case "lease_ms":
-		set = fsm.TypeLease
-		s.LeaseMS, _, bad = d.Integer("lease_ms", bound.LeaseMSMin, bound.LeaseMSMax)
-	case "max_attempts":
-		set = fsm.TypeMaxAttempts
-		n, s.LimitSet, bad = d.Integer("max_attempts", 0, math.MaxInt32)
-		s.MaxAttempts = int32(n)
-	case "backoff":
-		set = fsm.TypeBackoff
-		s.Backoff, bad = d.backoff()
-	case "retention_ms":
-		set = fsm.TypeRetention
-		s.RetentionMS, _, bad = d.retention()
 	default:
-		bad = d.Unknown(name)
+		set, bad = d.defaultField(name, s)
 	}
 	c.cmd.Set |= set
 	return bad
@@ -100,11 +86,7 @@ func AppendType(b []byte, v *fsm.TypeView) []byte {
 	b = append(b, `,"max_attempts":`...)
 	b = jsonout.IntOrNull(b, s.LimitSet, int64(s.MaxAttempts))
 	b = append(b, `,"backoff":`...)
-	if s.Backoff == nil {
-		b = append(b, "null"...)
-	} else {
-		b = encode.Backoff(b, s.Backoff)
-	}
+	b = encode.BackoffOrNull(b, s.Backoff)
 	b = append(b, `,"retention_ms":`...)
 	if s.RetentionMS == 0 {
 		b = append(b, "null"...)

@@ -103,15 +103,16 @@ func (d *Decoder) decimal(field string, lo, hi int64) (n int64, ok bool, bad *re
 	return 0, false, d.Invalid(field, "a number from "+string(jsonout.Decimal(nil, lo))+" to "+string(jsonout.Decimal(nil, hi)))
 }
 
-// backoff reads a backoff, nil if it is null.
+// backoff reads a backoff, nil if it is null. One whose initial_ms is 0 waits for nothing.
 func (d *Decoder) backoff() (*fsm.Backoff, *refuse.Refusal) {
 	b := fsm.Backoff{Factor: bound.BackoffFactor}
+	said := false
 	ok, bad := d.object("backoff", func(name []byte) (bad *refuse.Refusal) {
 		var n int64
 		var ok bool
 		switch string(name) {
 		case "initial_ms":
-			b.InitialMS, _, bad = d.Integer("initial_ms", 1, bound.DelayMSMax)
+			b.InitialMS, said, bad = d.Integer("initial_ms", 0, bound.DelayMSMax)
 		case "max_ms":
 			b.MaxMS, _, bad = d.Integer("max_ms", 1, bound.DelayMSMax)
 		case "factor":
@@ -131,7 +132,7 @@ func (d *Decoder) backoff() (*fsm.Backoff, *refuse.Refusal) {
 	d.enter("backoff", -1)
 	defer d.leave()
 	switch {
-	case b.InitialMS == 0:
+	case !said:
 		return nil, d.Missing("initial_ms")
 	case b.MaxMS == 0:
 		b.MaxMS = max(bound.BackoffMaxMS, b.InitialMS)

@@ -16,6 +16,8 @@ type View struct {
 	Params bool // params and payload
 	Result bool // result and result_payload
 	Log    bool // attempts_log
+	// InForce is what counts for the task; nil: it is not shown.
+	InForce *fsm.InForce
 	// Steps are how the steps of a parent are; nil: they are not shown.
 	Steps []fsm.StepView
 }
@@ -113,6 +115,9 @@ func appendTaskBody(b []byte, t *fsm.Task, token uint64, leased bool, v View) []
 	} else {
 		b = append(b, `,"cancel_requested":false`...)
 	}
+	if v.InForce != nil {
+		b = appendInForce(b, t, v.InForce)
+	}
 	if v.Log {
 		b = appendLog(b, t.Log)
 	}
@@ -158,6 +163,37 @@ func Backoff(b []byte, o *fsm.Backoff) []byte {
 	b = append(b, `,"jitter":`...)
 	b = jsonout.Decimal(b, o.Jitter)
 	return append(b, '}')
+}
+
+// appendInForce appends of what counts for the task what the task is not shown to have
+// itself: a parent is never claimed, and a step goes with its parent.
+func appendInForce(b []byte, t *fsm.Task, f *fsm.InForce) []byte {
+	b = append(b, `,"in_force":{`...)
+	start := len(b)
+	if t.Parent() == nil {
+		b = append(b, `"lease_ms":`...)
+		b = strconv.AppendInt(b, f.LeaseMS, 10)
+		b = append(b, `,"backoff":`...)
+		b = BackoffOrNull(b, f.Backoff)
+	}
+	if t.Step() == nil {
+		b = jsonout.Comma(b, start)
+		b = append(b, `"retention_ms":`...)
+		if t.Status == fsm.StatusFailed {
+			b = Retention(b, f.FailedRetentionMS)
+		} else {
+			b = Retention(b, f.RetentionMS)
+		}
+	}
+	return append(b, '}')
+}
+
+// BackoffOrNull is Backoff, null if there is none.
+func BackoffOrNull(b []byte, o *fsm.Backoff) []byte {
+	if o == nil {
+		return append(b, "null"...)
+	}
+	return Backoff(b, o)
 }
 
 // Retention appends a retention_ms as the contract has it.

@@ -19,8 +19,9 @@ type Task struct {
 	LeaseMS          int64           `json:"lease_ms,omitempty"` // as submitted
 	RunAt            *time.Time      `json:"run_at,omitempty"`   // what a scheduled task waits for
 	ExpiresAt        *time.Time      `json:"expires_at,omitempty"`
-	Backoff          *Backoff        `json:"backoff,omitempty"`      // its own, not the type's
-	RetentionMS      *int64          `json:"retention_ms,omitempty"` // its own, not the type's
+	Backoff          *Backoff        `json:"backoff,omitempty"`      // its own; InForce has what counts
+	RetentionMS      *int64          `json:"retention_ms,omitempty"` // its own; InForce has what counts
+	InForce          *InForce        `json:"in_force,omitempty"`     // on GET of one task
 	Labels           Labels          `json:"labels,omitempty"`
 	Group            string          `json:"group,omitempty"`
 	Status           string          `json:"status"`
@@ -46,6 +47,14 @@ type Task struct {
 	Step             string          `json:"step,omitempty"`            // of a step: its name
 	DependsOn        []string        `json:"depends_on,omitempty"`      // of a step: names of others
 	ClaimState       string          `json:"claim_state,omitempty"`     // "live" or "ended", in a repeated claim's answer
+}
+
+// InForce is what counts for a task: its own, else its type's, else the server's. A parent
+// has only RetentionMS, a step has all but that.
+type InForce struct {
+	LeaseMS     int64    `json:"lease_ms,omitempty"`
+	Backoff     *Backoff `json:"backoff,omitempty"` // null: none
+	RetentionMS *int64   `json:"retention_ms,omitempty"`
 }
 
 // Labels are a task's labels, by name.

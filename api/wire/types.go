@@ -31,6 +31,22 @@ type Types struct {
 	Type    *Type  `json:"type,omitempty"`  // of PATCH
 }
 
+// Defaults is the answer of GET and PATCH of /api/defaults.
+type Defaults struct {
+	Success  bool           `json:"success"`
+	Defaults ServerDefaults `json:"defaults"`
+}
+
+// ServerDefaults are what tasks get that neither say it themselves nor have it from their
+// type.
+type ServerDefaults struct {
+	LeaseMS           int64    `json:"lease_ms"`
+	MaxAttempts       int32    `json:"max_attempts"`        // 0 = no limit
+	Backoff           *Backoff `json:"backoff"`             // null: none
+	RetentionMS       int64    `json:"retention_ms"`        // 0: gone at its end; -1: kept until deleted
+	FailedRetentionMS int64    `json:"failed_retention_ms"` // of tasks that failed
+}
+
 // Upgraded is the answer of POST /api/cluster/upgrade. With "dry_run" the level is
 // still what it was, and the rest says what would become of it.
 type Upgraded struct {

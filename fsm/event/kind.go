@@ -53,7 +53,9 @@ const (
 	RestoreBegun  Kind = 54
 	RestoreBroken Kind = 55
 
-	Last = RestoreBroken
+	DefaultsChanged Kind = 56
+
+	Last = DefaultsChanged
 )
 
 // Kinds is a set of kinds. The zero value stands for all.
@@ -117,6 +119,8 @@ var names = [...]string{
 	BackupBroken:  "backup_broken_off",
 	RestoreBegun:  "restore_begun",
 	RestoreBroken: "restore_broken_off",
+
+	DefaultsChanged: "defaults_changed",
 }
 
 // String returns the contract's name of the kind, "" for an unknown one.

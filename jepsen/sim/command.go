@@ -35,12 +35,13 @@ const (
 	verbReleaseEnd // the claim of it
 	verbFinalize
 	verbTell // of an operator's act
+	verbSetDefaults
 )
 
 var verbNames = [...]string{
 	"submit", "claim next", "claim", "complete", "fail", "extend", "release", "retry", "delete", "cancel", "patch", "set type", "batch", "act on", "set schedule", "delete schedule",
 	"evict", "expire", "tick", "checkpoint", "set node", "set level", "run schedules", "set trail",
-	"claim finalization", "extend finalization", "release finalization", "finalize", "tell of",
+	"claim finalization", "extend finalization", "release finalization", "finalize", "tell of", "set defaults",
 }
 
 func (v verb) String() string { return verbNames[v] }
@@ -82,8 +83,8 @@ type command struct {
 
 	set patched // patch
 
-	kind     string // set type
-	changes  typeChange
+	kind     string     // set type
+	changes  typeChange // set defaults, too
 	settings settings
 
 	atomic bool // batch
@@ -96,7 +97,7 @@ type command struct {
 	node  string // set node
 	level uint32 // set level
 
-	by   string // set type, set level, tell: the operator's key
+	by   string // set type, set defaults, set level, tell: the operator's key
 	told string // tell: the event
 	what string // tell
 

@@ -51,7 +51,7 @@ func (c *command) real() fsm.Command {
 		return c.realSight()
 	case verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
 		return c.realEnding()
-	case verbSetType, verbEvict, verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbTell:
+	case verbSetType, verbSetDefaults, verbEvict, verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbTell:
 	}
 	return c.realAdmin()
 }
@@ -61,6 +61,9 @@ func (c *command) realAdmin() fsm.Command {
 	switch c.verb {
 	case verbSetType:
 		return c.realSetType()
+	case verbSetDefaults:
+		s := c.realSetType()
+		return fsm.SetDefaults{Set: s.Set, Defaults: fsm.DefaultsOf(&s.Settings), By: s.By}
 	case verbEvict:
 		return fsm.Evict{Bytes: c.bytes}
 	case verbTick:

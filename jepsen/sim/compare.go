@@ -205,6 +205,11 @@ func stateDiffers(machine *fsm.Machine, m *model) string {
 	if s := machine.Stamp(); s.U != m.u || s.T != m.t {
 		return fmt.Sprintf("the clocks are %+v, the model has %d and %d", s, m.u, m.t)
 	}
+	d := machine.Defaults()
+	got := settings{leaseMS: d.LeaseMS, limited: d.LimitSet, max: d.MaxAttempts, backoff: backoffOf(d.Backoff), keepMS: d.RetentionMS}
+	if !got.equal(&m.defaults) {
+		return fmt.Sprintf("the server's defaults are %+v, the model has %+v", got, m.defaults)
+	}
 	for name := range m.types {
 		got, _ := machine.Type(name, machine.Stamp())
 		want := m.see(name)

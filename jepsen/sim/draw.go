@@ -184,6 +184,15 @@ func (w *world) setType(d *dice) *command {
 	return c
 }
 
+// setDefaults draws a change of the server's defaults.
+func (w *world) setDefaults(d *dice) *command {
+	c := w.setType(d)
+	c.verb, c.kind = verbSetDefaults, ""
+	c.changes.paused, c.changes.claims, c.changes.rate = false, false, false
+	c.settings.paused, c.settings.claims, c.settings.rate = false, 0, 0
+	return c
+}
+
 // stepBatch sends several commands as one.
 func (w *world) stepBatch(d *dice, name string) {
 	k := w.worker(d)

@@ -35,7 +35,7 @@ func laneOf(c *command) lane {
 		return laneExpire
 	case verbTick, verbCheckpoint, verbSetNode, verbSetLevel, verbEvict, verbRunSchedules, verbSetTrail, verbTell:
 		return laneInternal
-	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete, verbCancel, verbPatch, verbSetType, verbBatch,
+	case verbComplete, verbFail, verbExtend, verbRelease, verbRetry, verbDelete, verbCancel, verbPatch, verbSetType, verbSetDefaults, verbBatch,
 		verbAct, verbSetSchedule, verbDeleteSchedule, verbClaimEnd, verbExtendEnd, verbReleaseEnd, verbFinalize:
 	}
 	return laneSettle

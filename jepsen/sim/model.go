@@ -145,6 +145,7 @@ type model struct {
 	tokens   uint64                 // given out
 	removed  map[uint64]*removed    // by id
 	types    map[string]*taskType
+	defaults settings // the server's
 	level    uint32
 	nodes    []string
 
@@ -246,6 +247,8 @@ func (m *model) command(c *command) answer {
 		return m.evict(c.bytes)
 	case verbSetType:
 		return m.setType(c)
+	case verbSetDefaults:
+		m.setDefaults(c)
 	case verbPatch:
 		return m.patch(c)
 	case verbClaimTask:

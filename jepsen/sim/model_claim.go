@@ -232,7 +232,7 @@ func (m *model) begin(t *task, c *command) *task {
 	t = m.change(t)
 	m.tokens++
 	lease := c.leaseMS
-	for _, otherwise := range []int64{t.leaseMS, m.settingsOf(t.kind).leaseMS, leaseByDefault} {
+	for _, otherwise := range []int64{t.leaseMS, m.inForce(t.kind).leaseMS, leaseByDefault} {
 		if lease == 0 {
 			lease = otherwise
 		}

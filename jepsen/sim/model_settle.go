@@ -146,7 +146,7 @@ func (m *model) giveBack(t *task, outcome, reason string, delayMS int64) {
 func (m *model) backOff(t *task, outcome, reason string) {
 	b := t.options.backoff
 	if b == nil {
-		b = m.settingsOf(t.kind).backoff
+		b = m.inForce(t.kind).backoff
 	}
 	if b == nil || t.asked {
 		m.endClaim(t, outcome, reason, pending)

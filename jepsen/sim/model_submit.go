@@ -61,7 +61,7 @@ func (m *model) born(n *newTask) *task {
 	}
 	if n.max == -1 {
 		t.max = attemptsByDefault
-		if s := m.settingsOf(n.kind); s.limited {
+		if s := m.inForce(n.kind); s.limited {
 			t.max = s.max
 		}
 	}

@@ -26,7 +26,7 @@ func (m *model) finish(t *task, to string) {
 	}
 	keep := t.options.keepMS
 	if keep == 0 {
-		keep = m.settingsOf(t.kind).keepMS
+		keep = m.inForce(t.kind).keepMS
 	}
 	switch {
 	case keep == keepForever:

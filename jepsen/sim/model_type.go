@@ -1,5 +1,7 @@
 package sim
 
+import "cmp"
+
 // taskType is what is set of a task type.
 type taskType struct {
 	settings settings
@@ -24,6 +26,30 @@ func (m *model) settingsOf(name string) settings {
 		return k.settings
 	}
 	return settings{}
+}
+
+// inForce returns the type's settings, with the server's where they say nothing.
+func (m *model) inForce(name string) settings {
+	return m.settingsOf(name).or(&m.defaults)
+}
+
+// or returns the settings, with those of d where they say nothing.
+func (s settings) or(d *settings) settings {
+	s.leaseMS, s.keepMS = cmp.Or(s.leaseMS, d.leaseMS), cmp.Or(s.keepMS, d.keepMS)
+	s.backoff = cmp.Or(s.backoff, d.backoff)
+	if !s.limited {
+		s.limited, s.max = d.limited, d.max
+	}
+	return s
+}
+
+// setDefaults changes the server's defaults.
+func (m *model) setDefaults(c *command) {
+	was := m.defaults
+	m.defaults = c.changed(was)
+	if !m.defaults.equal(&was) {
+		m.tell("defaults_changed", nil, byWhom("", c.by))
+	}
 }
 
 // burst is what the bucket of a rate holds: a second's worth, one claim at least.

@@ -40,6 +40,10 @@ func (w *world) do(s step) {
 	case stepPatch:
 		w.call(d, name, w.patch(d), false, nil)
 	case stepType:
+		if d.in(250) && w.model.level >= actsLevel {
+			w.call(d, name, w.setDefaults(d), false, nil)
+			return
+		}
 		w.call(d, name, w.setType(d), false, nil)
 	case stepSchedule, stepAct, stepSlot:
 		w.sighted(s, d, name)

@@ -31,6 +31,8 @@ type watch struct {
 	types     map[string]*settings // of task types, as they were set
 	done      map[uint64]then      // by token: what a completion did beside
 	kept      map[string]bool      // types that ever had a retention of their own
+	defaults  settings             // the server's
+	keptAll   bool                 // whether those ever had a retention
 	evicted   bool                 // something was, ever
 	schedules map[string]*watchedSchedule
 	parents   map[uint64]*watchedParent
@@ -181,6 +183,9 @@ func (o *watch) command(w *world, e *entry, c *command, sentAt int64, r *fsm.Res
 		}
 		*s = c.changed(*s)
 		o.kept[c.kind] = o.kept[c.kind] || s.keepMS != 0
+	case verbSetDefaults:
+		o.defaults = c.changed(o.defaults)
+		o.keptAll = o.keptAll || o.defaults.keepMS != 0
 	case verbEvict:
 		o.evicted = o.evicted || r.Evicted > 0
 	case verbExpire:
@@ -332,7 +337,7 @@ func (o *watch) removable(t *watchedTask, now fsm.Stamp) bool {
 	if endedT < 0 && t.lapses {
 		endedT = t.sinceT
 	}
-	return endedT >= 0 && (o.evicted || o.kept[t.kind] || t.keepMS != 0 || now.T >= endedT+keptByDefault)
+	return endedT >= 0 && (o.evicted || o.keptAll || o.kept[t.kind] || t.keepMS != 0 || now.T >= endedT+keptByDefault)
 }
 
 func (o *watch) claims(w *world, c *command, sentAt int64, r *fsm.Result, now fsm.Stamp) {
@@ -396,7 +401,7 @@ func (o *watch) begin(w *world, c *command, sentAt int64, claims []fsm.Claim, no
 		}
 		o.lastToken = cl.Token
 		length := c.leaseMS
-		for _, otherwise := range []int64{t.leaseMS, o.settingsOf(t.kind).leaseMS, leaseByDefault} {
+		for _, otherwise := range []int64{t.leaseMS, o.settingsOf(t.kind).or(&o.defaults).leaseMS, leaseByDefault} {
 			if length == 0 {
 				length = otherwise
 			}

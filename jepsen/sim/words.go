@@ -41,7 +41,7 @@ func (c *command) String() string {
 		for _, op := range c.ops {
 			fmt.Fprintf(&b, " [%v]", op)
 		}
-	case verbSetType:
+	case verbSetType, verbSetDefaults:
 		c.tellSettings(&b)
 	case verbEvict:
 		fmt.Fprintf(&b, " down to %d bytes", c.bytes)

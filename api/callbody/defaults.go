@@ -1,0 +1,86 @@
+package callbody
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/encode"
+	"github.com/claimq/claimq/api/refuse"
+	"github.com/claimq/claimq/fsm"
+)
+
+// Defaults is the body of PATCH /api/defaults. null clears a default.
+type Defaults struct {
+	cmd      fsm.SetDefaults // without Defaults
+	settings fsm.TypeSettings
+}
+
+// NewDefaults returns an empty body, for the operator by.
+func NewDefaults(by string) *Defaults { return &Defaults{cmd: fsm.SetDefaults{By: by}} }
+
+func (c *Defaults) field(d *Decoder, name []byte) *refuse.Refusal {
+	set, bad := d.defaultField(name, &c.settings)
+	c.cmd.Set |= set
+	return bad
+}
+
+// defaultField reads the default name into s and returns its bit.
+func (d *Decoder) defaultField(name []byte, s *fsm.TypeSettings) (set fsm.TypeFields, bad *refuse.Refusal) {
+	switch string(name) {
+	case "lease_ms":
+		set = fsm.TypeLease
+		s.LeaseMS, _, bad = d.Integer("lease_ms", bound.LeaseMSMin, bound.LeaseMSMax)
+	case "max_attempts":
+		set = fsm.TypeMaxAttempts
+		var n int64
+		n, s.LimitSet, bad = d.Integer("max_attempts", 0, math.MaxInt32)
+		s.MaxAttempts = int32(n)
+	case "backoff":
+		set = fsm.TypeBackoff
+		s.Backoff, bad = d.backoff()
+	case "retention_ms":
+		set = fsm.TypeRetention
+		s.RetentionMS, _, bad = d.retention()
+	default:
+		bad = d.Unknown(name)
+	}
+	return set, bad
+}
+
+func (c *Defaults) check(d *Decoder) *refuse.Refusal {
+	if c.cmd.Set == 0 {
+		return &refuse.Refusal{
+			Code: d.code, Text: "The body changes nothing",
+			Advice: "Send at least one of lease_ms, max_attempts, backoff and retention_ms",
+		}
+	}
+	return nil
+}
+
+// Command is that of Body.
+func (c *Defaults) Command() fsm.Command {
+	cmd := c.cmd
+	cmd.Defaults = fsm.DefaultsOf(&c.settings)
+	return cmd
+}
+
+// Answer is that of Body.
+func (c *Defaults) Answer(b []byte, p *fsm.Proposed) []byte {
+	return AppendDefaults(b, p.Result.Defaults)
+}
+
+// AppendDefaults appends the answer that the server's defaults are.
+func AppendDefaults(b []byte, v *fsm.InForce) []byte {
+	b = append(b, `{"success":true,"defaults":{"lease_ms":`...)
+	b = strconv.AppendInt(b, v.LeaseMS, 10)
+	b = append(b, `,"max_attempts":`...)
+	b = strconv.AppendInt(b, int64(v.MaxAttempts), 10)
+	b = append(b, `,"backoff":`...)
+	b = encode.BackoffOrNull(b, v.Backoff)
+	b = append(b, `,"retention_ms":`...)
+	b = encode.Retention(b, v.RetentionMS)
+	b = append(b, `,"failed_retention_ms":`...)
+	b = encode.Retention(b, v.FailedRetentionMS)
+	return append(b, "}}"...)
+}
