@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
-	"github.com/claimq/claimq/cmd/claimq/server"
+	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
 // localStopTimeout is how long a child may take to stop before it is killed:
@@ -108,7 +108,7 @@ func startLocalCluster(o localOptions) (*localCluster, error) {
 			url:     fmt.Sprintf("http://127.0.0.1:%d", ports[2*i]),
 			logPath: filepath.Join(o.dir, id+".log"),
 			args: append([]string{
-				"server", "--" + server.UntilStdinEnds, "--node-id", id, "--data-dir", filepath.Join(o.dir, id),
+				"server", "--" + term.UntilStdinEnds, "--node-id", id, "--data-dir", filepath.Join(o.dir, id),
 				"--http-addr", fmt.Sprintf("127.0.0.1:%d", ports[2*i]),
 				"--peer-addr", fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]),
 			}, o.extra...),

@@ -30,10 +30,6 @@ var _ api.Node = (*cluster.Node)(nil)
 // under way is finished; then the rest is dropped.
 const stopTimeout = 10 * time.Second
 
-// UntilStdinEnds is the flag of a node that another process has started and keeps a pipe
-// to: it stops when the pipe is closed, so it cannot outlive that process.
-const UntilStdinEnds = "until-stdin-ends"
-
 // untilEnd returns a context that ends with ctx, and when in ends. Its goroutine ends
 // with in.
 func untilEnd(ctx context.Context, in io.Reader) context.Context {
@@ -93,8 +89,8 @@ variable beats the file.`,
 	cmd.Flags().StringVar(&file, "config", "", "YAML file with settings (CLAIMQ_CONFIG)")
 	cmd.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the whole run to this file, when it ends")
 	_ = cmd.Flags().MarkHidden("cpu-profile")
-	cmd.Flags().BoolVar(&untilStdinEnds, UntilStdinEnds, false, "stop when the standard input ends")
-	_ = cmd.Flags().MarkHidden(UntilStdinEnds)
+	cmd.Flags().BoolVar(&untilStdinEnds, term.UntilStdinEnds, false, "stop when the standard input ends")
+	_ = cmd.Flags().MarkHidden(term.UntilStdinEnds)
 	return cmd
 }
 

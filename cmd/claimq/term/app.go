@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// UntilStdinEnds is the flag of `claimq server` for a node that another process has started and keeps a pipe
+// to: it stops when the pipe is closed, so it cannot outlive that process.
+const UntilStdinEnds = "until-stdin-ends"
+
 // App is what a command gets from the outside world. Commands touch nothing of
 // it but through these fields, so that tests can run them.
 type App struct {
