@@ -101,6 +101,8 @@ func newSoakPlan(r *rand.Rand) soakPlan {
 // node that runs there.
 type soakMember struct {
 	name  string
+	host  string   // where it is in the network: its name, until it moves
+	told  []string // Config.Join
 	disk  *soakDisk
 	clock *soakClock
 
@@ -109,8 +111,9 @@ type soakMember struct {
 	ghost *Node        // guarded by mu; one that has crashed, and goes on unheard
 	loops atomic.Int32 // 1: the node ended itself for a loop of restores
 	// mayDiffer is true when the node may find out that it differs, otherHistory when it has
-	// to refuse what it is sent, and differed once it has ended itself for that.
-	mayDiffer, otherHistory, differed atomic.Bool
+	// to refuse what it is sent, oldCopy when its folder is put back from an old copy, and
+	// ended once it has ended itself for that.
+	mayDiffer, otherHistory, oldCopy, ended atomic.Bool
 }
 
 // running returns the node, nil while it is stopped. Any goroutine may call it.
@@ -196,6 +199,7 @@ func newSoakCluster(t *testing.T, seed uint64, dir string, plan *soakPlan) *soak
 		name := fmt.Sprintf("n%d", i+1)
 		m := &soakMember{
 			name:  name,
+			host:  name,
 			disk:  &soakDisk{path: filepath.Join(dir, name), nodeID: name, wal: c.plan.wal[i], entries: &c.entries},
 			clock: &soakClock{start: time.Now(), rate: (random.Float64()*2 - 1) * 0.0005},
 		}

@@ -82,11 +82,11 @@ func (d *soakDisk) durable(kind soakWrite, write func() error) (counts bool, err
 	if counts {
 		err = write()
 	}
+	d.armed, d.crashed, d.crashedAt = nil, true, kind
+	d.crash() // first: who has heard of what it noted beside the stores finds that in the image
 	if imageErr := copyFolder(d.image(), d.path); imageErr != nil {
 		panic(imageErr)
 	}
-	d.armed, d.crashed, d.crashedAt = nil, true, kind
-	d.crash()
 	if !counts {
 		err = write()
 	}

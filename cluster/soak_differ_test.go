@@ -56,7 +56,7 @@ func (c *soakCluster) checkDiffering() {
 		}
 	}
 	c.calm()
-	if took, ok := c.soakWaitOnce(soakDiffersMax, m.differed.Load); !ok {
+	if took, ok := c.soakWaitOnce(soakDiffersMax, m.ended.Load); !ok {
 		c.fail("%s differs and has not ended itself after %s", m.name, took)
 	}
 	if wrong() {

@@ -19,12 +19,12 @@ func (c *soakCluster) checkDivided(m *soakMember) {
 	level, _ := c.soakWaitOnce(soakDiffersMax, func() bool {
 		for _, other := range c.members {
 			if other != m && paramsOfIt(other.running()) != soakRight {
-				return m.differed.Load()
+				return m.ended.Load()
 			}
 		}
 		return true
 	})
-	if leader == nil || leader == m || m.differed.Load() {
+	if leader == nil || leader == m || m.ended.Load() {
 		c.log.event("%s was found to differ within %s", m.name, level)
 		return
 	}

@@ -24,7 +24,7 @@ func soakFaults() []soakFault {
 		{"cut a node off", faultNetwork, 3, func(c *soakCluster) { c.cutOff(c.any()) }},
 		{"split", faultNetwork, 2, (*soakCluster).split},
 		{"hold one direction", faultNetwork, 3, (*soakCluster).holdOneWay},
-		{"break connections", faultNetwork, 2, func(c *soakCluster) { c.network.Break(c.any().name) }},
+		{"break connections", faultNetwork, 2, func(c *soakCluster) { c.network.Break(c.any().host) }},
 		{"pause a node", faultNetwork, 3, func(c *soakCluster) { c.pauseNode(c.any()) }},
 		{"pause the leader", faultNetwork, 3, func(c *soakCluster) { c.pauseNode(c.leaderOrAny()) }},
 		{"flap the leader", faultNetwork, 2, (*soakCluster).flap},
@@ -91,7 +91,7 @@ func (c *soakCluster) linksOf(m *soakMember) []simnet.Link {
 	var links []simnet.Link
 	for _, other := range c.members {
 		if other != m {
-			links = append(links, simnet.Link{From: m.name, To: other.name}, simnet.Link{From: other.name, To: m.name})
+			links = append(links, simnet.Link{From: m.host, To: other.host}, simnet.Link{From: other.host, To: m.host})
 		}
 	}
 	return links
@@ -118,7 +118,7 @@ func (c *soakCluster) split() {
 	for _, a := range c.members {
 		for _, b := range c.members {
 			if side[a] != side[b] {
-				links = append(links, simnet.Link{From: a.name, To: b.name})
+				links = append(links, simnet.Link{From: a.host, To: b.host})
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func (c *soakCluster) holdOneWay() {
 	a, b := c.any(), c.any()
 	if a != b {
 		c.log.event("held: from %s to %s", a.name, b.name)
-		c.network.Hold(simnet.Link{From: a.name, To: b.name})
+		c.network.Hold(simnet.Link{From: a.host, To: b.host})
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *soakCluster) slowConnections() {
 	c.rough.Store(true)
 	c.network.SetWeather(w)
 	if c.random.IntN(2) == 0 {
-		c.network.Break(c.any().name) // so that some are opened
+		c.network.Break(c.any().host) // so that some are opened
 	}
 }
 

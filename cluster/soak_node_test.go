@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/claimq/claimq/cluster/confirm"
 	"github.com/claimq/claimq/cluster/peer"
 	"github.com/claimq/claimq/cluster/replica"
 	"github.com/claimq/claimq/cluster/storage"
@@ -27,7 +28,7 @@ func (c *soakCluster) start(m *soakMember) {
 	c.bury(m)
 	c.starts.Add(1)
 	logger := hclog.New(&hclog.LoggerOptions{Name: m.name, Output: c.log, Level: hclog.Info, DisableTime: true})
-	host := c.network.Host(m.name)
+	host := c.network.Host(m.host)
 	m.disk.crash = func() { c.crash(m, host) }
 	fatal := func(err error) { c.fatal(m, err) }
 	folder, err := m.disk.open(fatal, logger)
@@ -52,8 +53,8 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 	cfg := DefaultConfig()
 	cfg.NodeID, cfg.HTTPAdvertise, cfg.Logger, cfg.Fatal = m.name, "http://"+m.name, logger, fatal
 	cfg.JoinKeys = func() [][]byte { return [][]byte{[]byte(soakJoinKey)} }
-	cfg.SnapshotLogCommands = c.plan.snapshotEvery
-	o := &opening{cfg: cfg.withDefaults(), dir: f.dir, stores: f.stores, ran: make(chan struct{})}
+	cfg.SnapshotLogCommands, cfg.Join = c.plan.snapshotEvery, m.told
+	o := &opening{cfg: cfg.withDefaults(), dir: f.dir, stores: f.stores, ran: make(chan struct{}), gate: confirm.NewVoteGate()}
 	n, err := newNode(o.cfg, Parts{UUID: f.dir.Identity().UUID, Clock: m.clock})
 	if err != nil {
 		return nil, err
@@ -61,15 +62,28 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 	if c.plan.trailing > 0 {
 		n.trailing = func(int64, int64) uint64 { return c.plan.trailing }
 	}
+	starts, err := storage.OpenStarts(f.dir.Path())
+	if err != nil {
+		return nil, err
+	}
+	has, err := f.stores.HasState()
+	if err != nil {
+		return nil, err
+	}
+	if !has {
+		o.gate.Open()
+	}
 	peers := o.peerConfig(n)
 	peers.Listen, peers.Dial = host.Listen, host.Dial
 	if o.peers, err = peer.Listen(peers); err != nil {
 		return nil, err
 	}
 	n.record.PeerAddr = o.peers.Addr()
-	n.dir, n.stores, n.peers, n.call, n.logs = f.dir, f.stores, o.peers, o.peers.Call, f.stores.Log
+	serveStarts(o.peers, starts, n.uuid)
+	n.dir, n.stores, n.peers, n.gate, n.call, n.logs = f.dir, f.stores, o.peers, o.gate, o.peers.Call, f.stores.Log
 	transport := func() (raft.Transport, error) {
-		return newSoakTransport(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), &c.manners), nil
+		inner := newSoakTransport(peer.NewRaftTransport(o.peers.StreamLayer(), o.cfg.Logger), &c.manners)
+		return confirm.Gated(inner, o.gate), nil
 	}
 	first, _ := transport()
 	err = n.startRaft(Parts{
@@ -83,6 +97,7 @@ func (c *soakCluster) openNode(m *soakMember, f *soakFolder, host *simnet.Host, 
 	}
 	o.runs(n)
 	o.serve(n)
+	n.start(func() { n.proveStart(n.ctx) })
 	n.SetOperators(func(key string) (string, bool) { return "", key == "" })
 	n.run()
 	return n, nil
@@ -114,21 +129,22 @@ func (c *soakCluster) stop(m *soakMember, handover time.Duration) {
 		c.fail("stop %s: %v", m.name, err)
 	}
 	c.bury(m) // it crashed while it stopped
-	c.network.Break(m.name)
+	c.network.Break(m.host)
 	m.loops.Store(0)
 	c.log.event("%s stopped, handover %s", m.name, handover)
 }
 
 // fatal is a node's Config.Fatal. Only a loop of restores is expected, and
 // that seldom: the node is started again, as whoever watches the process does. One that
-// was made to differ is not.
+// was made to differ, or put back, is not.
 func (c *soakCluster) fatal(m *soakMember, err error) {
 	c.log.event("%s ends itself: %v", m.name, err)
 	if m.disk.hasCrashed() || c.t.Failed() {
 		runtime.Goexit()
 	}
-	if m.mayDiffer.Load() && strings.Contains(err.Error(), differsAdvice) || m.otherHistory.Load() && errors.Is(err, storage.ErrOtherHistory) {
-		m.differed.Store(true)
+	if m.mayDiffer.Load() && strings.Contains(err.Error(), differsAdvice) || m.otherHistory.Load() && errors.Is(err, storage.ErrOtherHistory) ||
+		m.oldCopy.Load() && errors.Is(err, ErrOldCopy) {
+		m.ended.Store(true)
 		runtime.Goexit()
 	}
 	if !errors.Is(err, replica.ErrRestoreLoop) {

@@ -22,8 +22,8 @@ func (c *soakCluster) checkRestoredAlone() {
 	m.otherHistory.Store(true)
 	c.start(m)
 	settled := func() bool {
-		if m.differed.Load() || !c.anybodyServes() { // which writes an entry
-			return m.differed.Load()
+		if m.ended.Load() || !c.anybodyServes() { // which writes an entry
+			return m.ended.Load()
 		}
 		c.snapshotOf(c.leaderOrAny())
 		<-time.After(200 * time.Millisecond)
@@ -32,7 +32,7 @@ func (c *soakCluster) checkRestoredAlone() {
 	if took, ok := c.soakWaitOnce(soakLevelMax, settled); !ok {
 		c.fail("%s has restored what nobody agreed to, and after %s it has neither ended itself nor what the others have", m.name, took)
 	}
-	if m.differed.Load() {
+	if m.ended.Load() {
 		c.stop(m, 0)
 	} else {
 		c.checkSame()

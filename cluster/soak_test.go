@@ -35,8 +35,10 @@ const soakOver = time.Hour
 // TestSoak plays faults on clusters with real stores while workers submit,
 // claim and settle, in virtual time. It checks that nothing acknowledged is
 // lost, that no claims overlap, that no lease ends early or late, that the
-// cluster serves soon after everything is healed, that all nodes end up in
-// the same state, and that one which then comes to differ serves nobody; and synctest checks that no goroutine is left.
+// cluster serves soon after everything is healed, that all nodes end up in the same state,
+// and that they get by with one more thing then: a node that comes to differ, one put back
+// from an old copy, addresses that change at once; and synctest checks that no goroutine
+// is left.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	var total soakTotal
@@ -189,10 +191,15 @@ func (c *soakCluster) soak(seed uint64) soakResult {
 	c.checkRecovery(l)
 	c.checkSame()
 	c.checkAcknowledged(l)
-	if c.random.IntN(3) == 0 {
-		c.checkRestoredAlone()
-	} else {
+	switch c.random.IntN(6) {
+	case 0, 1:
 		c.checkDiffering()
+	case 2, 3:
+		c.checkRestoredAlone()
+	case 4:
+		c.checkOldCopy()
+	case 5:
+		c.checkMoved()
 	}
 	for _, m := range c.members {
 		c.stop(m, 0) // which counts

@@ -448,7 +448,7 @@ func All() []Plant {
 		},
 		{
 			Name: "old-copy-votes", What: "a node does not ask whether its data folder is an old copy",
-			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_oldCopyIsFoundOut$|^TestOpen_votesOnceAMajorityHasAnswered$",
+			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_oldCopyIsFoundOut$|^TestOpen_votesOnceAMajorityHasAnswered$", Soak: "everything",
 			edits: []edit{{
 				file: "cluster/confirm/votegate.go",
 				old:  "func NewVoteGate() *VoteGate { return &VoteGate{opened: make(chan struct{})} }\n",
@@ -457,7 +457,7 @@ func All() []Plant {
 		},
 		{
 			Name: "moved-majority-lost", What: "nodes are dialed where the configuration has them only",
-			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_allHaveMoved$",
+			Nodes: 3, Faults: "kill-one", Test: "^TestOpen_allHaveMoved$", Soak: "everything",
 			edits: []edit{{
 				file: "cluster/peer/raft.go",
 				old:  "	if moved := l.port.whereabouts.Of(want); moved != \"\" && moved != string(address) {\n",
