@@ -1,32 +1,17 @@
-// The page begins here: which views there are, and the frame around them.
+// The page begins here: the frame around the views, and where one goes.
 import { html, render, Component } from "./parts/html.js";
 import { loadSession, logOut, Refusal } from "./api.js";
 import { amend, reloadNow, setLive, showWaiting, visit } from "./live.js";
-import { Act, dismiss, has } from "./actions.js";
-import { go, href, match, parse } from "./routes.js";
-import { set, state, watch } from "./store.js";
+import { Act, dismiss, failed, has } from "./actions.js";
+import { go, href, parse } from "./routes.js";
+import { nextId, set, state, watch } from "./store.js";
 import { Dialogs, openDialog } from "./parts/dialog.js";
 import { Link, Note, Since, Skeleton, Ticking } from "./parts/bits.js";
 import { tableKey } from "./parts/table.js";
 import { Login } from "./parts/login.js";
 import { Settings } from "./parts/settings.js";
 import { dur, hint, num, plural } from "./text.js";
-import cluster from "./views/cluster.js";
-import failures from "./views/failures.js";
-import overview from "./views/overview.js";
-import schedule from "./views/schedule.js";
-import schedules from "./views/schedules.js";
-import { submit } from "./views/submit.js";
-import task from "./views/task.js";
-import tasks from "./views/tasks.js";
-import trail from "./views/trail.js";
-import type from "./views/type.js";
-import types from "./views/types.js";
-import worker from "./views/worker.js";
-import workers from "./views/workers.js";
-
-/** @type {import("./live.js").View[]} */
-const views = [overview, tasks, task, types, type, failures, workers, worker, schedules, schedule, trail, cluster];
+import { fetchView, find } from "./views.js";
 
 /** Path, name and key (after g) of what the navigation shows, in its order. */
 const nav = [
@@ -34,35 +19,42 @@ const nav = [
   ["/schedules", "Schedules", "s"], ["/trail", "Trail", "e"], ["/cluster", "Cluster", "c"],
 ];
 
-/** The view at a path. @param {string} path */
-function find(path) {
-  for (const view of views) {
-    const params = match(view.route, path);
-    if (params) return { view, params };
-  }
-  return null;
+/** Whether this person has something of a view. @param {import("./views.js").Entry} entry */
+const open = (entry) => (!entry.role || has(entry.role)) && !(entry.allTypes && state.me?.task_types);
+
+/** What is shown, null before anything is. @type {{path: string, view: import("./live.js").View|null, params: Record<string, string>}|null} */
+let shown = null;
+
+/** How far down each place of this tab's history was, and which of them this is. @type {Map<number, number>} */
+const depths = new Map();
+let here = 0;
+/** How far down to go as soon as something is there. @type {number|null} */
+let depth = null;
+
+/** Goes where the address says. What was shown stays until the view of the new place is there. */
+async function follow() {
+  const { hash } = location, found = find(parse(hash).path);
+  if (!found) return show(null, {});
+  const view = found.entry.view ?? (await fetchView(found.entry));
+  if (hash === location.hash) show(view, found.params);
 }
 
-/** Whether this person has something of a view. @param {import("./live.js").View} view */
-const open = (view) => (!view.role || has(view.role)) && !(view.allTypes && state.me?.task_types);
-
-let shown = "";
-
-/** Goes where the address says. */
-function follow() {
-  const place = parse(location.hash), found = find(place.path), anew = place.path !== shown;
+/** @param {import("./live.js").View|null} view @param {Record<string, string>} params */
+function show(view, params) {
+  const place = parse(location.hash), first = !shown, anew = place.path !== shown?.path;
+  shown = { path: place.path, view, params };
   set({ place });
-  if (!found) return;
-  shown = place.path;
-  document.title = found.view.title({ params: found.params, query: place.query }) + " · claimq";
-  visit(found.view, found.params, place.query, anew);
-  if (anew) {
-    scrollTo(0, 0);
-    if (started) queueMicrotask(() => document.querySelector("h1")?.focus({ preventScroll: true }));
-  }
+  const back = depths.get(history.state?.here);
+  here = history.state?.here ?? nextId();
+  history.replaceState({ here }, "");
+  if (!view) return;
+  document.title = view.title({ params, query: place.query }) + " · claimq";
+  visit(view, params, place.query, anew);
+  if (!anew) return;
+  scrollTo(0, 0);
+  depth = back ?? null;
+  if (!first) queueMicrotask(() => document.querySelector("h1")?.focus({ preventScroll: true }));
 }
-
-let started = false;
 
 /** Shows a bug of a view instead of the view; all else goes on. @extends {Component<{path: string, children: any}, {error: any}>} */
 class Guarded extends Component {
@@ -113,9 +105,10 @@ function Freshness() {
 const Failed = ({ error }) => html`<${Note} tone=${error.status === 403 ? "info" : "bad"} role="alert"><b>${error.message}</b>${hint(error) && html`<br />${hint(error)}`}<//>`;
 
 function Main() {
-  const { place, view } = state, found = find(place.path);
-  if (!found) return html`<h1 tabindex="-1">There is no such page</h1><p><${Link} to="/">Overview<//></p>`;
-  const { view: { title, Body, tools, route }, params } = found, at = { params, query: place.query };
+  const { place, view } = state;
+  if (!shown) return html`${view.error && html`<${Failed} error=${view.error} />`}<${Skeleton} />`;
+  if (!shown.view) return html`<h1 tabindex="-1">There is no such page</h1><p><${Link} to="/">Overview<//></p>`;
+  const { view: { title, Body, tools }, params } = shown, at = { params, query: place.query };
   const given = { ...at, data: view.data, reload: reloadNow, amend };
   return html`
     <header class="title">
@@ -125,7 +118,7 @@ function Main() {
     </header>
     ${view.error && view.error.code !== "unreachable" && html`<${Failed} error=${view.error} />`}
     ${view.waiting > 0 && html`<p class="waiting"><button type="button" class="button" onClick=${showWaiting}>${plural(view.waiting, "change")} waiting</button></p>`}
-    <${Guarded} path=${place.path}>${view.data ? html`<div class="view" aria-busy=${view.turning}><${Body} key=${route + place.path} ...${given} /></div>` : !view.error && html`<${Skeleton} />`}<//>`;
+    <${Guarded} path=${place.path}>${view.data ? html`<div class="view" aria-busy=${view.turning}><${Body} key=${place.path} ...${given} /></div>` : !view.error && html`<${Skeleton} />`}<//>`;
 }
 
 /** @extends {Component<{}, {menu?: boolean}>} */
@@ -133,6 +126,11 @@ class Page extends Component {
   componentDidMount() {
     watch(() => this.setState({}));
     addEventListener("hashchange", () => this.setState({ menu: false }));
+  }
+  componentDidUpdate() {
+    if (depth === null || !state.view.data) return;
+    scrollTo(0, depth);
+    depth = null;
   }
   render() {
     const { place, me, session, toasts, login, view } = state, { menu } = this.state;
@@ -144,12 +142,12 @@ class Page extends Component {
           <a class="brand" href=${href("/")}><span class="mark" aria-hidden="true">✓</span>claimq</a>
           <button type="button" class="button quiet menu-button" aria-expanded=${!!menu} aria-controls="nav" onClick=${() => this.setState({ menu: !menu })}>Menu</button>
           <nav id="nav" aria-label="Views" class=${menu ? "open" : ""}>
-            ${nav.filter(([path]) => { const found = find(path); return found && open(found.view); }).map(([path, name]) => {
-              const here = path === "/" ? place.path === "/" : place.path === path || place.path.startsWith(path + "/");
-              return html`<a key=${path} href=${href(path)} aria-current=${here ? "page" : undefined}>${name}</a>`;
+            ${nav.filter(([path]) => { const found = find(path); return found && open(found.entry); }).map(([path, name]) => {
+              const current = path === "/" ? place.path === "/" : place.path === path || place.path.startsWith(path + "/");
+              return html`<a key=${path} href=${href(path)} aria-current=${current ? "page" : undefined}>${name}</a>`;
             })}
           </nav>
-          ${has("producer") && html`<${Act} role="producer" kind=${"submit" + (menu ? " open" : "")} onClick=${() => submit()}>Submit a task<//>`}
+          ${has("producer") && html`<${Act} role="producer" kind=${"submit" + (menu ? " open" : "")} onClick=${submit}>Submit a task<//>`}
           <div id="foot" class=${menu ? "open" : ""}>
             <button type="button" class="button quiet" onClick=${settings}>Settings</button>
             <button type="button" class="button quiet" onClick=${help}>Help <kbd>?</kbd></button>
@@ -167,6 +165,9 @@ class Page extends Component {
 
 const settings = () => openDialog(() => html`<${Settings} />`, { title: "Settings of this browser" });
 
+/** Asks for a task; the form comes with its first use. */
+const submit = async () => (await import("./views/submit.js")).submit();
+
 const help = () =>
   openDialog(() => html`<p class="soft">Single keys, outside of fields. They can be switched off in the settings.</p>
     <dl class="keys">${[["/", "filter"], ["g then a letter", nav.map(([, name, key]) => `${key} ${name.toLowerCase()}`).join(", ")], ["j k", "next, previous row"], ["Enter", "open the row"], ["x, Shift+x", "tick the row, and all up to it"], ["r", "refresh"], [".", "updates on or off"], ["n", "submit a task"], ["?", "this help"], ["Esc", "close"]]
@@ -176,7 +177,7 @@ const help = () =>
 const keys = {
   "?": help,
   "/": () => /** @type {HTMLElement|null} */ (document.querySelector("main [data-filter]"))?.focus(),
-  n: () => void submit(),
+  n: () => void submit().catch(failed),
   r: () => void reloadNow(),
   ".": () => setLive(!state.live),
 };
@@ -195,6 +196,8 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+history.scrollRestoration = "manual"; // a view is empty when the browser would do it
+addEventListener("scroll", () => depth === null && depths.set(here, scrollY), { passive: true });
 addEventListener("hashchange", follow);
 addEventListener("error", (event) => console.error(event.error));
 
@@ -202,4 +205,4 @@ const page = /** @type {HTMLElement} */ (document.getElementById("page"));
 render(html`<${Page} />`, page);
 loadSession()
   .catch((error) => set({ view: { ...state.view, error: error instanceof Refusal ? error : new Refusal(0, { error: String(error) }) } }))
-  .finally(() => (follow(), (started = true)));
+  .finally(follow);

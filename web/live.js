@@ -6,8 +6,8 @@ import { set, state, watch } from "./store.js";
  * @typedef {{params: Record<string, string>, query: Record<string, string>, get: typeof get, signal: AbortSignal, data: any, anew: boolean, amend: typeof amend}} Loading
  * @typedef {{data: any, params: Record<string, string>, query: Record<string, string>, reload: () => Promise<void>}} Shown
  * @typedef {{
- *   route: string, title: (at: {params: Record<string, string>, query: Record<string, string>}) => string,
- *   role?: string, allTypes?: boolean, every: number|((data: any) => number),
+ *   title: (at: {params: Record<string, string>, query: Record<string, string>}) => string,
+ *   every: number|((data: any) => number),
  *   load: (loading: Loading) => Promise<any>, Body: any, tools?: (shown: Shown) => any,
  * }} View
  */

@@ -32,7 +32,7 @@ export function go(where, query) {
 export function setQuery(query, quietly = false) {
   const to = href(state.place.path, query);
   if (quietly) {
-    history.replaceState(null, "", to);
+    history.replaceState(history.state, "", to);
     set({ place: parse(to) });
   } else location.hash = to;
 }

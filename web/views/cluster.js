@@ -128,9 +128,7 @@ const keyColumns = [
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/cluster",
   title: () => "Cluster",
-  role: "operator",
   every: 5000,
   async load({ get, data, anew }) {
     const cluster = (await get("/cluster")).body, fresh = !anew && data && Date.now() - data.seldomAt < seldom;

@@ -52,7 +52,6 @@ function Body({ data, query, amend }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/failures",
   title: () => "Failures",
   every: (data) => (data?.pages > 1 ? 0 : 5000),
   async load({ get, query, data, anew }) {

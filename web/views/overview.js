@@ -95,7 +95,6 @@ function Body({ data }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/",
   title: () => "Overview",
   every: (data) => (data?.types.length > 1000 ? 5000 : 2000),
   async load({ get, data }) {

@@ -135,7 +135,6 @@ function tools({ data: { schedule, params } }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/schedules/:name",
   title: ({ params }) => params.name,
   every: 5000,
   async load({ get, params: { name }, data, anew }) {

@@ -38,7 +38,6 @@ function Body({ data: { schedules } }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/schedules",
   title: () => "Schedules",
   every: 5000,
   load: async ({ get }) => ({ schedules: (await get("/schedules")).body.schedules }),

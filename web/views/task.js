@@ -178,7 +178,6 @@ function tools({ data }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/tasks/:id",
   title: ({ params }) => `Task ${params.id}`,
   every: (data) => (data?.task?.status === "claimed" ? 1000 : 5000),
   async load({ params, get, data }) {

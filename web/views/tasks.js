@@ -139,7 +139,6 @@ function tools({ query }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/tasks",
   title: ({ query }) => (query.status ? `${title(query.status)} tasks` : "Tasks"),
   every: (data) => (data?.pages > 1 ? 30000 : 5000),
   async load({ get, query, data, anew, amend }) {

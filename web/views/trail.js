@@ -142,7 +142,6 @@ const tools = ({ data, query }) => html`
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/trail",
   title: () => "Trail",
   every: 0,
   async load({ get, query, data, anew }) {

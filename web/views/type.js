@@ -103,7 +103,6 @@ function tools({ data: { type } }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/types/:name",
   title: ({ params }) => params.name,
   every: 2000,
   async load({ get, params: { name }, data, anew }) {

@@ -40,7 +40,6 @@ class Body extends Component {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/types",
   title: () => "Types",
   every: (data) => (data?.types.length > 1000 ? 5000 : 2000),
   load: async ({ get }) => ({ types: (await get("/types")).body.types }),

@@ -38,9 +38,7 @@ function Body({ data: { worker, claims, events, more }, params }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/workers/:name",
   title: ({ params }) => params.name,
-  allTypes: true,
   every: 5000,
   async load({ get, params: { name }, data, anew }) {
     const [all, held] = await Promise.all([get("/workers"), get("/tasks", { status: "claimed", worker_id: name, limit: claimsShown })]);

@@ -48,9 +48,7 @@ function Body({ data: { workers, more } }) {
 
 /** @type {import("../live.js").View} */
 export default {
-  route: "/workers",
   title: () => "Workers",
-  allTypes: true,
   every: 5000,
   async load({ get }) {
     const [{ body }, claims] = await Promise.all([get("/workers"), get("/tasks", { status: "claimed", limit: claimsLooked })]);
