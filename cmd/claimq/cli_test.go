@@ -215,6 +215,20 @@ func cliCases() []cliCase {
 		},
 		{name: "type set nothing", args: []string{"type", "set", "mail"}, environ: []string{"CLAIMQ_LEASE=2m"}, want: 2},
 		{name: "type set bad rate", args: []string{"type", "set", "mail", "--rate-limit", "NaN"}, want: 2},
+		{name: "get by default", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":{"id":17,"task_type":"mail","status":"pending","max_attempts":3,"in_force":{"lease_ms":30000,"backoff":null,"retention_ms":86400000}}}`)},
+		{name: "get of a parent by default", args: []string{"get", "17"}, answers: one("GET /api/tasks/17", `200 {"success":true,"task":{"id":17,"task_type":"mail","status":"running","finalize":"auto","in_force":{"retention_ms":86400000}}}`)},
+		{name: "defaults", args: []string{"defaults"}, answers: one("GET /api/defaults", `200 {"success":true,"defaults":{"lease_ms":30000,"max_attempts":3,"backoff":null,"retention_ms":86400000,"failed_retention_ms":1209600000}}`)},
+		{
+			name: "defaults set", args: []string{"defaults", "set", "--lease", "2m", "--max-attempts", "10", "--backoff", "1s,1h,2,0.2", "--retention", "forever"},
+			answers: one("PATCH /api/defaults", `200 {"success":true,"defaults":{"lease_ms":120000,"max_attempts":10,"backoff":{"initial_ms":1000,"max_ms":3600000,"factor":2,"jitter":0.2},"retention_ms":-1,"failed_retention_ms":-1}}`),
+		},
+		{
+			name: "defaults set clears", args: []string{"defaults", "set", "--lease", "none", "--max-attempts", "none", "--backoff", "none", "--retention", "none"},
+			answers: one("PATCH /api/defaults", `200 {"success":true,"defaults":{"lease_ms":30000,"max_attempts":0,"backoff":{"initial_ms":0,"max_ms":86400000,"factor":2,"jitter":0},"retention_ms":0,"failed_retention_ms":0}}`),
+		},
+		{name: "defaults set nothing", args: []string{"defaults", "set"}, environ: []string{"CLAIMQ_LEASE=2m"}, want: 2},
+		{name: "defaults set bad attempts", args: []string{"defaults", "set", "--max-attempts", "-1"}, want: 2},
+		{name: "defaults of what", args: []string{"defaults", "sett"}, want: 2},
 		{name: "type set both ways", args: []string{"type", "set", "mail", "--pause", "--resume"}, want: 2},
 		{
 			name: "batch", args: []string{"batch", "-"}, want: 1,

@@ -61,7 +61,7 @@ func cliReference(root *cobra.Command) string {
 		if path == "" || !documented(cmd, path) {
 			return
 		}
-		if !cmd.HasAvailableSubCommands() {
+		if !term.OnlyLeads(cmd) {
 			fmt.Fprintf(&list, "| [%s](#claimq-%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"), cmd.Short)
 			writeCommand(&b, cmd, plain)
 		}

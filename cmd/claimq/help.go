@@ -21,7 +21,7 @@ var commandGroups = [...]struct {
 	{"Tasks", []string{"submit", "get", "list", "why", "events", "update", "cancel", "retry", "delete", "bulk", "batch"}},
 	{"Workers", []string{"work", "claim", "complete", "fail", "extend", "release"}},
 	{"Steps", []string{"steps", "finalization", "finalize"}},
-	{"Types and schedules", []string{"type", "types", "schedule"}},
+	{"Types and schedules", []string{"type", "types", "defaults", "schedule"}},
 	{"See what goes on", []string{"stats", "workers", "top"}},
 	{"Nodes", []string{"dev", "server", "cluster", "snapshot", "key", "config", "doctor", "health", "bench"}},
 	{"Other", []string{"completion", "man", "version", "help"}},
@@ -32,10 +32,11 @@ var commandGroups = [...]struct {
 func showUsage(a *term.App, cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
+	if !term.OnlyLeads(cmd) {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
-	} else {
-		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)

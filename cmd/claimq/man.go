@@ -61,7 +61,7 @@ func manPage(cmd *cobra.Command) string {
 	fmt.Fprintf(&b, "%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
 	section("SYNOPSIS")
 	use := cmd.UseLine()
-	if cmd.HasAvailableSubCommands() {
+	if term.OnlyLeads(cmd) {
 		use = cmd.CommandPath() + " COMMAND"
 	}
 	fmt.Fprintf(&b, ".B %s\n", roff(use))

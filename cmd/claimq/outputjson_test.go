@@ -72,6 +72,8 @@ func TestOutputJSON(t *testing.T) {
 		{path: "stats"},
 		{path: "types"},
 		{path: "type set", args: "mail --pause"},
+		{path: "defaults"},
+		{path: "defaults set", args: "--lease 1m"},
 		{path: "workers"},
 		{path: "top", args: "--once"},
 		{path: "schedule set", args: "nightly report --every 1h"},
@@ -127,7 +129,7 @@ func TestOutputJSON(t *testing.T) {
 				t.Errorf("claimq %s has --output after all: put it into this test", path)
 			}
 		default:
-			if !has && !cmd.HasSubCommands() {
+			if !has && !term.OnlyLeads(cmd) {
 				t.Errorf("claimq %s has no --output", path)
 			}
 			if has && !shown[path] {

@@ -143,6 +143,9 @@ func settingsOf(s *wire.TypeSettings) []string {
 	if s.Backoff != nil {
 		b := s.Backoff
 		words[4] = fmt.Sprintf("%s,%s,%g,%g", term.ShowMS(b.InitialMS), term.ShowMS(b.MaxMS), b.Factor, b.Jitter) // as --backoff takes it
+		if b.InitialMS == 0 {
+			words[4] = term.NoWait
+		}
 	}
 	if s.RetentionMS != nil {
 		words[5] = term.ShowRetention(*s.RetentionMS)

@@ -14,15 +14,11 @@ import (
 	"github.com/claimq/claimq/cmd/claimq/term"
 )
 
-// none clears a setting of a type.
-const none = "none"
-
 type typeSetOptions struct {
 	session.Flags
-	pause, resume          bool
-	maxClaimed, rateLimit  string
-	lease, maxAttempts     string
-	backoff, typeRetention string
+	pause, resume         bool
+	maxClaimed, rateLimit string
+	taskDefaults
 }
 
 // NewTypeCommand returns the command `claimq type`.
@@ -73,10 +69,7 @@ only: what is claimed goes on.`,
 	f.BoolVar(&o.resume, "resume", false, "end the pause")
 	f.StringVar(&o.maxClaimed, "max-claimed", "", "how many of its tasks are claimed at a time, or none")
 	f.StringVar(&o.rateLimit, "rate-limit", "", "claims per second, as 0.5 or 100, or none")
-	f.StringVar(&o.lease, "lease", "", "its tasks' default lease, as 2m, or none")
-	f.StringVar(&o.maxAttempts, "max-attempts", "", "its tasks' default, 0: no limit, or none")
-	f.StringVar(&o.backoff, "backoff", "", "its tasks' default, "+backoffForm+", or none")
-	f.StringVar(&o.typeRetention, "retention", "", "its tasks' default: 12h, 7d, 0 (gone at once), forever, or none")
+	o.addTo(f, "its tasks' default")
 	term.OnlyExplicit(cmd)
 	return cmd
 }
@@ -90,42 +83,17 @@ func (o *typeSetOptions) patch() ([]byte, error) {
 	case o.pause || o.resume:
 		fields["paused"] = o.pause
 	}
-	for _, f := range []struct {
-		name, value string
-		parse       func(value string) (any, error)
-	}{
+	settings := append([]setting{
 		{"max_claimed", o.maxClaimed, func(v string) (any, error) { return parseCount("--max-claimed", v) }},
 		{"rate_limit", o.rateLimit, parseRate},
-		{"lease_ms", o.lease, parseLease},
-		{"max_attempts", o.maxAttempts, func(v string) (any, error) { return parseCount("--max-attempts", v) }},
-		{"backoff", o.backoff, func(v string) (any, error) { return parseBackoff(v) }},
-		{"retention_ms", o.typeRetention, func(v string) (any, error) { return parseRetention(v) }},
-	} {
-		switch f.value {
-		case "":
-			continue
-		case none:
-			fields[f.name] = nil
-			continue
-		}
-		value, err := f.parse(f.value)
-		if err != nil {
-			return nil, err
-		}
-		fields[f.name] = value
+	}, o.settings()...)
+	if err := addSettings(fields, settings); err != nil {
+		return nil, err
 	}
 	if len(fields) == 0 {
 		return nil, term.UsageErrorf("say what to set: --pause, --resume, --max-claimed, --rate-limit, --lease, --max-attempts, --backoff or --retention")
 	}
 	return json.Marshal(fields)
-}
-
-func parseCount(flag, value string) (any, error) {
-	n, err := strconv.ParseInt(value, 10, 32)
-	if err != nil || n < 0 {
-		return nil, term.UsageErrorf("%s is %q: it must be a whole number, not negative, or none", flag, value)
-	}
-	return n, nil
 }
 
 // parseRate keeps the number as the user wrote it.
@@ -134,14 +102,6 @@ func parseRate(value string) (any, error) {
 		return nil, term.UsageErrorf("--rate-limit is %q: it must be claims per second, as 0.5 or 100, or none", value)
 	}
 	return json.RawMessage(value), nil
-}
-
-func parseLease(value string) (any, error) {
-	d, err := parseLength(value)
-	if err != nil {
-		return nil, term.UsageErrorf("--lease is %q: it must be a time as 30s or 2m, or none", value)
-	}
-	return wholeMS("--lease", d)
 }
 
 // showType prints a type, one field a line.

@@ -20,6 +20,11 @@ func EachCommand(cmd *cobra.Command, visit func(cmd *cobra.Command, path string)
 	walk(cmd, "")
 }
 
+// OnlyLeads is true of a command that does nothing itself but lead to those below it.
+func OnlyLeads(cmd *cobra.Command) bool {
+	return cmd.HasAvailableSubCommands() && cmd.Flags().Lookup("output") == nil
+}
+
 // FlagsOf returns the flags of a command that are shown, by name, without --help.
 func FlagsOf(cmd *cobra.Command) []*pflag.Flag {
 	var flags []*pflag.Flag

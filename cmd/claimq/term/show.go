@@ -158,14 +158,24 @@ func (a *App) addIdentity(f *Fields, t *wire.Task) {
 	if t.Finalize == "" { // nobody claims a task with steps
 		f.Add("attempts", attemptsOf(t))
 	}
-	if t.LeaseMS > 0 {
+	const byDefault = " (by default)" // its type's or the server's
+	switch {
+	case t.LeaseMS > 0:
 		f.Add("lease", ShowMS(t.LeaseMS))
+	case t.InForce != nil && t.InForce.LeaseMS > 0:
+		f.Add("lease", ShowMS(t.InForce.LeaseMS)+byDefault)
 	}
-	if t.Backoff != nil {
+	switch {
+	case t.Backoff != nil:
 		f.Add("backoff", showBackoff(t.Backoff))
+	case t.InForce != nil && t.InForce.LeaseMS > 0: // a parent is never claimed
+		f.Add("backoff", showBackoff(t.InForce.Backoff)+byDefault)
 	}
-	if t.RetentionMS != nil {
+	switch {
+	case t.RetentionMS != nil:
 		f.Add("retention", ShowRetention(*t.RetentionMS))
+	case t.InForce != nil && t.InForce.RetentionMS != nil:
+		f.Add("retention", ShowRetention(*t.InForce.RetentionMS)+byDefault)
 	}
 }
 
@@ -204,7 +214,13 @@ func showLabels(labels wire.Labels) string {
 	return strings.Join(names, " ")
 }
 
+// NoWait is a backoff that lets a task be claimed again at once.
+const NoWait = "no wait"
+
 func showBackoff(b *wire.Backoff) string {
+	if b == nil || b.InitialMS == 0 {
+		return NoWait
+	}
 	text := fmt.Sprintf("%s, then %g times as long, at most %s", ShowMS(b.InitialMS), b.Factor, ShowMS(b.MaxMS))
 	if b.Jitter > 0 {
 		text += fmt.Sprintf(", less up to %g %%", b.Jitter*100)

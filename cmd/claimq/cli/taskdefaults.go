@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/claimq/claimq/cmd/claimq/term"
+)
+
+// none clears a setting of a type, or a default of the server.
+const none = "none"
+
+// taskDefaults are the flags of what tasks get that say nothing themselves, of a type or
+// of the server.
+type taskDefaults struct {
+	lease, maxAttempts, backoff, retention string
+}
+
+// addTo adds the flags, whose help begins with what they are.
+func (d *taskDefaults) addTo(f *pflag.FlagSet, what string) {
+	f.StringVar(&d.lease, "lease", "", what+" lease, as 2m, or none")
+	f.StringVar(&d.maxAttempts, "max-attempts", "", what+", 0: no limit, or none")
+	f.StringVar(&d.backoff, "backoff", "", what+", "+backoffForm+", or none; 0s is no wait")
+	f.StringVar(&d.retention, "retention", "", what+": 12h, 7d, 0 (gone at once), forever, or none")
+}
+
+func (d *taskDefaults) settings() []setting {
+	return []setting{
+		{"lease_ms", d.lease, parseLease},
+		{"max_attempts", d.maxAttempts, func(v string) (any, error) { return parseCount("--max-attempts", v) }},
+		{"backoff", d.backoff, func(v string) (any, error) { return parseBackoff(v) }},
+		{"retention_ms", d.retention, func(v string) (any, error) { return parseRetention(v) }},
+	}
+}
+
+// setting is a field of a PATCH, and the flag's value for it.
+type setting struct {
+	name, value string
+	parse       func(value string) (any, error)
+}
+
+// addSettings adds the settings that a flag names to a PATCH: null clears, what is not
+// there stays.
+func addSettings(fields map[string]any, settings []setting) error {
+	for _, s := range settings {
+		switch s.value {
+		case "":
+			continue
+		case none:
+			fields[s.name] = nil
+			continue
+		}
+		value, err := s.parse(s.value)
+		if err != nil {
+			return err
+		}
+		fields[s.name] = value
+	}
+	return nil
+}
+
+func parseCount(flag, value string) (any, error) {
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || n < 0 {
+		return nil, term.UsageErrorf("%s is %q: it must be a whole number, not negative, or none", flag, value)
+	}
+	return n, nil
+}
+
+func parseLease(value string) (any, error) {
+	d, err := parseLength(value)
+	if err != nil {
+		return nil, term.UsageErrorf("--lease is %q: it must be a time as 30s or 2m, or none", value)
+	}
+	return wholeMS("--lease", d)
+}
