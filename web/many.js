@@ -15,16 +15,17 @@ const did = { retry: "retried", cancel: "cancelled or asked to be", delete: "del
 
 /** @typedef {"retry"|"cancel"|"delete"} Action */
 /** @typedef {{action: Action, filter: Record<string, any>, what?: string, ids?: number[]}} Many */
+/** @typedef {{matched: number|null, error: any, add: string, typed: string, done: number, running: boolean, over: boolean, changed: boolean, tried: any[]|null}} State */
 
 /**
  * Counts, asks, does it part by part.
- * @extends {Component<Many & {close: (done?: any) => void}, {}>}
+ * @extends {Component<Many & {close: (done?: any) => void}, State>}
  */
 class Dialog extends Component {
   /** @param {Many & {close: (done?: any) => void}} props */
   constructor(props) {
     super(props);
-    /** @type {{matched: number|null, error: any, add: string, typed: string, done: number, running: boolean, over: boolean, changed: boolean, tried: any[]|null}} */
+    /** @type {State} */
     this.state = { matched: null, error: null, add: "", typed: "", done: 0, running: false, over: false, changed: false, tried: null };
     this.stopped = false;
   }

@@ -22,6 +22,7 @@ type library struct {
 	Version   string
 	Integrity string // "sha512-" and a SHA-512 in base64, of npm's archive
 	License   string
+	Dev       bool // is for the checks of the page alone, and in no build
 }
 
 // fetchLibraries has the page's libraries put where the build takes them from: a release
@@ -45,7 +46,7 @@ func (o *options) libraries() ([]library, error) {
 	}
 	var all []library
 	for path, l := range lock.Packages {
-		if name, ok := strings.CutPrefix(path, "node_modules/"); ok {
+		if name, ok := strings.CutPrefix(path, "node_modules/"); ok && !l.Dev {
 			l.name = name
 			all = append(all, l)
 		}
