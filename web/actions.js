@@ -29,8 +29,8 @@ export const dismiss = (id) => set({ toasts: state.toasts.filter((toast) => toas
 /** @param {unknown} error */
 export function failed(error) {
   if (!(error instanceof Refusal)) console.error(error);
-  const { message } = /** @type {Error} */ (error), more = hint(error);
-  done(more && more !== message ? `${message}. ${more}` : message, { tone: "bad" });
+  const { message, body } = /** @type {any} */ (error), more = hint(error), task = /^\/tasks\/\d+/.exec(body?.path)?.[0]; // path: of a call without an answer
+  done(more && more !== message ? `${message}. ${more}` : message, { tone: "bad", ...(task && { href: "#" + task, label: "Look at it" }) });
 }
 
 /**

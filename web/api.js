@@ -62,7 +62,7 @@ async function fetched(method, path, query, { body, signal, headers } = {}) {
   } catch (error) {
     if (signal?.aborted) throw error;
     set({ unreachable: state.unreachable ?? { since: Date.now() } });
-    throw new Refusal(0, method === "GET" ? { error: "This node does not answer", code: "unreachable" } : { error: "No answer came", code: "outcome_unknown" });
+    throw new Refusal(0, method === "GET" ? { error: "This node does not answer", code: "unreachable" } : { error: "No answer came", code: "outcome_unknown", path });
   }
   if (state.unreachable) set({ unreachable: null });
   notice(response.headers);

@@ -35,6 +35,9 @@ class Group extends Component {
 /** @param {string} group @param {string} type */
 const listed = (group, type) => `#/tasks?${new URLSearchParams({ status: "failed", type, error: group })}`;
 
+/** @param {{groups: import("../failuregroups.js").Group[]}} props */
+export const Groups = ({ groups }) => html`<ol class="failures">${groups.map((group) => html`<${Group} key=${group.group + group.task_type} group=${group} />`)}</ol>`;
+
 /** @param {any} props */
 function Body({ data, query, amend }) {
   const { failures, groups, looked, failed, cursor, types } = data, own = state.me?.task_types;
@@ -45,7 +48,7 @@ function Body({ data, query, amend }) {
       : !failures.length ? html`<${Card}><${Empty} title=${cursor ? "None among those looked at" : "Nothing has failed"}>${!cursor && html`<p>Tasks that failed for good are here, grouped by their error.</p>`}<//><//>`
       : html`<${Card}>
         <p class="soft">${looked < failed ? `Grouped the newest ${num(looked)} of ${num(failed)} failed tasks` : `Grouped all ${plural(failed, "failed task")}`}: ${plural(groups, "group")}${failures.length < groups ? `, the largest ${num(failures.length)} shown` : ""}.</p>
-        <ol class="failures">${failures.map((/** @type {any} */ group) => html`<${Group} key=${group.group + group.task_type} group=${group} />`)}</ol>
+        <${Groups} groups=${failures} />
         ${cursor && html`<p><${Act} onClick=${async () => amend(fold(data, (await get("/failures", { task_type: query.type, cursor })).body))}>Look at older ones<//></p>`}
       <//>`}`;
 }
