@@ -71,6 +71,7 @@ func TestOutputJSON(t *testing.T) {
 		{path: "bulk delete", args: "--status cancelled --expect 9", want: term.ExitRefused},
 		{path: "stats"},
 		{path: "types"},
+		{path: "failures"},
 		{path: "type set", args: "mail --pause"},
 		{path: "defaults"},
 		{path: "defaults set", args: "--lease 1m"},
