@@ -35,6 +35,10 @@ func TestClient_changesAreRepeated(t *testing.T) {
 			_, err := c.SetType(ctx, "mail", TypeSettings{Paused: new(true)})
 			return err
 		},
+		`PATCH /api/defaults {"lease_ms":60000}`: func(ctx context.Context, c *Client) error {
+			_, err := c.SetDefaults(ctx, TypeSettings{Lease: new(time.Minute)})
+			return err
+		},
 	}
 	for want, call := range calls {
 		t.Run(want, func(t *testing.T) {
@@ -84,6 +88,9 @@ func TestClient_changesAreRefused(t *testing.T) {
 		if _, err := c.SetType(ctx, "mail", s); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+		if _, err := c.SetDefaults(ctx, s); err == nil {
+			t.Errorf("default %s: no error", name)
+		}
 	}
 	if err := c.RetryAdding(ctx, "17", -1); err == nil {
 		t.Error("a negative number of attempts was added")
@@ -131,6 +138,33 @@ func TestClient_SetType(t *testing.T) {
 		if r := s.requests()[0]; r.path != "/api/types/a%2Fb" || r.body != test.want {
 			t.Errorf("%s: sent %s %s\nwant %s", name, r.path, r.body, test.want)
 		}
+	}
+}
+
+func TestClient_Defaults(t *testing.T) {
+	t.Parallel()
+	s, c := talk(t,
+		says(200, `{"success":true,"defaults":{"lease_ms":30000,"max_attempts":3,"backoff":null,"retention_ms":86400000,"failed_retention_ms":1209600000}}`),
+		says(200, `{"success":true,"defaults":{"lease_ms":60000,"max_attempts":0,"backoff":{"initial_ms":1000,"max_ms":2000,"factor":2,"jitter":0},"retention_ms":-1,"failed_retention_ms":0}}`),
+		refuses(wire.CodeForbidden))
+	got, err := c.Defaults(t.Context())
+	if diff := cmp.Diff(&ServerDefaults{Lease: 30 * time.Second, MaxAttempts: 3, Retention: 24 * time.Hour, FailedRetention: 14 * 24 * time.Hour}, got); err != nil || diff != "" {
+		t.Errorf("%v, -want +got\n%s", err, diff)
+	}
+	got, err = c.SetDefaults(t.Context(), TypeSettings{MaxAttempts: new(UnlimitedAttempts), Backoff: &Backoff{}, Retention: new(KeepForever)})
+	want := &ServerDefaults{Lease: time.Minute, MaxAttempts: UnlimitedAttempts, Backoff: &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 2}, Retention: KeepForever, FailedRetention: KeepNone}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v, -want +got\n%s", err, diff)
+	}
+	sent := s.requests()
+	if r := sent[0]; r.method != "GET" || r.path != "/api/defaults" {
+		t.Errorf("asked %s %s", r.method, r.path)
+	}
+	if r, body := sent[1], `{"backoff":null,"max_attempts":0,"retention_ms":-1}`; r.method != "PATCH" || r.path != "/api/defaults" || r.body != body {
+		t.Errorf("sent %s %s %s\nwant %s", r.method, r.path, r.body, body)
+	}
+	if _, err := c.SetDefaults(t.Context(), TypeSettings{Lease: new(time.Minute)}); !errors.Is(err, ErrForbidden) {
+		t.Errorf("refused: %v", err)
 	}
 }
 

@@ -51,10 +51,10 @@ type Task struct {
 	// length: 100 ms to 24 h. 0: the type's, else the server's default, 30 s.
 	Lease time.Duration
 	// Retention is how long the task is kept after its end. 0: the type's, else
-	// 24 h, and 14 days if it failed. KeepForever, KeepNone.
+	// the server's, 24 h, and 14 days if it failed. KeepForever, KeepNone.
 	Retention time.Duration
 	// Backoff is how long the task waits after an attempt that failed or expired.
-	// nil: the type's, else not at all.
+	// nil: the type's, else the server's, which is none at first.
 	Backoff *Backoff
 	// Labels are up to 16 names with values, up to 64 bytes each; no colon in a
 	// name. Lists can select by them.
@@ -94,6 +94,8 @@ type Task struct {
 	CompletedAt     *time.Time // of the end, whatever it was
 	// AttemptsLog is the last 20 claims, oldest first; only Get has it.
 	AttemptsLog []Attempt
+	// InForce is what counts for the task; only Get has it, else it is nil.
+	InForce *InForce
 	// Traceparent is the W3C trace context of the submit, "" = none: hand it to
 	// what traces the work.
 	Traceparent string
@@ -113,6 +115,13 @@ type Attempt struct {
 	// "" while it lasts.
 	Outcome string
 	Error   string
+}
+
+// InForce is what counts for a task: its own value, else its type's, else the server's.
+type InForce struct {
+	Lease     time.Duration // of a claim that asks for none; 0: nobody claims a parent
+	Backoff   *Backoff      // nil: none
+	Retention time.Duration // as Task.Retention; 0: a step is kept as long as its parent
 }
 
 // NewTask returns a task with params as JSON. Errors: what json.Marshal returns.
@@ -272,6 +281,9 @@ func fromWire(w *wire.Task) *Task {
 	}
 	if w.WorkerID != nil {
 		t.ClaimedBy = *w.WorkerID
+	}
+	if f := w.InForce; f != nil {
+		t.InForce = &InForce{time.Duration(f.LeaseMS) * time.Millisecond, backoffFromWire(f.Backoff), retentionFromWire(f.RetentionMS)}
 	}
 	for _, a := range w.AttemptsLog {
 		attempt := Attempt{

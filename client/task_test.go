@@ -76,6 +76,7 @@ func TestFromWire(t *testing.T) {
 		"result_payload":"AP8=","error":"once","cancel_requested":true,"later_field":{"not":"known yet"},
 		"unique":"active","run_at":"2026-01-02T03:04:01.000Z","expires_at":"2026-01-02T03:04:02.000Z","labels":{"a":"b"},"group":"g",
 		"backoff":{"initial_ms":1000,"max_ms":2000,"factor":1.5,"jitter":0.2},"retention_ms":-1,"progress":{ "done": 3 },
+		"in_force":{"lease_ms":2000,"backoff":{"initial_ms":1000,"max_ms":2000,"factor":1.5,"jitter":0.2},"retention_ms":0},
 		"attempts_log":[{"worker_id":"w0","claim_token":4,"claimed_at":"2026-01-02T03:04:01.000Z","ended_at":"2026-01-02T03:04:02.000Z","outcome":"failed","error":"once"},
 			{"worker_id":"w1","claim_token":5,"claimed_at":"2026-01-02T03:04:05.678Z","ended_at":null,"outcome":null}]}`
 	var w wire.Task
@@ -97,6 +98,7 @@ func TestFromWire(t *testing.T) {
 		Unique: UniqueActive, RunAt: at("01"), ExpiresAt: at("02"), Labels: map[string]string{"a": "b"}, Group: "g",
 		Backoff:   &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 1.5, Jitter: 0.2},
 		Retention: KeepForever, Progress: []byte(`{ "done": 3 }`), CancelRequested: true,
+		InForce: &InForce{2 * time.Second, &Backoff{Initial: time.Second, Max: 2 * time.Second, Factor: 1.5, Jitter: 0.2}, KeepNone},
 		AttemptsLog: []Attempt{
 			{WorkerID: "w0", Token: 4, ClaimedAt: at("01"), EndedAt: &failed, Outcome: "failed", Error: "once"},
 			{WorkerID: "w1", Token: 5, ClaimedAt: claimed},

@@ -139,6 +139,23 @@ func TestServer_Advance_runsEverySlot(t *testing.T) {
 	}
 }
 
+// What tasks do not say, the server's defaults say, as in a cluster.
+func TestServer_hasDefaults(t *testing.T) {
+	t.Parallel()
+	s := clienttest.New(t)
+	if _, err := s.Client().SetDefaults(t.Context(), client.TypeSettings{Lease: new(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	id := submit(t, s, mail())
+	task, err := s.Client().Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task.InForce == nil || task.InForce.Lease != time.Minute {
+		t.Errorf("in force %+v", task.InForce)
+	}
+}
+
 func TestServer_Advance_refillsRateLimits(t *testing.T) {
 	t.Parallel()
 	s := clienttest.New(t)
