@@ -28,7 +28,7 @@ const columns = [
   { key: "clock", title: "Clock", num: true, hint: "ahead of most voters' clocks", cell: (node) => (node.clock_ahead_ms === null ? html`<span class="soft nil">–</span>` : `${node.clock_ahead_ms > 0 ? "+" : ""}${num(node.clock_ahead_ms)} ms`) },
   { key: "version", title: "Version", cell: (node) => node.version },
   { key: "problem", title: "Problem", wide: true, cell: (node) => (node.problem ? html`<span class="bad">${node.problem}</span>` : html`<span class="soft nil">–</span>`) },
-  { key: "acts", title: "Actions", cell: (node) => html`<button type="button" class="button quiet" aria-label=${`Actions on ${node.node_id}`} onClick=${() => membership(node)}>Act…</button>` },
+  { key: "acts", title: "Actions", cell: (node) => html`<button type="button" class="button quiet" aria-label=${`Act on ${node.node_id}`} onClick=${() => membership(node)}>Act…</button>` },
 ];
 
 /** @param {string} what @param {string} text @param {any} body */
