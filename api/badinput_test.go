@@ -503,6 +503,15 @@ func badTargets() []badInput {
 	} {
 		cases = append(cases, badInput{"GET /api/failures?" + query, "", ir, want[0], want[1]})
 	}
+	for query, want := range map[string][2]string{
+		"minutes=0":     {"minutes", "an integer from 1 to 360"},
+		"minutes=361":   {"minutes", "an integer from 1 to 360"},
+		"minutes=1h":    {"minutes", "an integer from 1 to 360"},
+		"task_type=a+b": {"task_type", "1 to 128 of"},
+		"limit=1":       {"limit", "Unknown query parameter: limit"},
+	} {
+		cases = append(cases, badInput{"GET /api/history?" + query, "", ir, want[0], want[1]})
+	}
 	for _, target := range []string{"GET /api/tasks/1", "GET /api/tasks/by-key/k"} {
 		for _, wait := range []string{"", "=", "=-1", "=60001", "=1.0", "=1s", "=+1"} {
 			cases = append(cases, badInput{target + "?wait_ms" + wait, "", ir, "wait_ms", "an integer from 0 to 60000"})

@@ -43,6 +43,7 @@ func (s *Server) calls() []call {
 		{name: "follow_events", pattern: "GET /api/events", roles: keyring.EveryRole, answer: s.streams.Answer, here: Streamed},
 		{name: "list_task_events", pattern: "GET /api/tasks/{id}/events", roles: keyring.EveryRole, answer: TaskEvents},
 		{name: "list_workers", pattern: "GET /api/workers", roles: keyring.EveryRole, is: whole, answer: Workers},
+		{name: "get_history", pattern: "GET /api/history", roles: keyring.EveryRole, is: local, answer: s.showHistory},
 		{name: "get_stats", pattern: "GET /api/stats", roles: keyring.EveryRole, answer: Stats},
 
 		{name: "get_cluster", pattern: "GET /api/cluster", roles: keyring.Operators, is: whole | leaderless, answer: Cluster},

@@ -80,6 +80,9 @@ type Config struct {
 	// yet, those of up to 32 KiB left out. One more is answered overloaded; one about
 	// what was done waits. 0: 256 MiB.
 	AnswersBytes int64
+	// HistoryBytes is about what the history of counts of types and of all tasks may take,
+	// which GET /api/history shows. 0: none is kept.
+	HistoryBytes int64
 }
 
 const (
@@ -131,6 +134,9 @@ func (c *Config) validate() error {
 	}
 	if c.WaitsPerKey < 1 {
 		return fmt.Errorf("api: Config.WaitsPerKey is %d", c.WaitsPerKey)
+	}
+	if c.HistoryBytes < 0 {
+		return fmt.Errorf("api: Config.HistoryBytes is %d", c.HistoryBytes)
 	}
 	if c.AnswersBytes < 0 {
 		return fmt.Errorf("api: Config.AnswersBytes is %d", c.AnswersBytes)

@@ -57,6 +57,8 @@ func TestTypes_Refused(t *testing.T) {
 		{"GET /api/tasks?idempotency_key=k-secret", ``, "reader"},
 		{"GET /api/tasks?task_type=secret", ``, "reader"},
 		{"GET /api/events", ``, "reader"},
+		{"GET /api/history", ``, "reader"},
+		{"GET /api/history?task_type=secret", ``, "reader"},
 		{"GET /api/failures", ``, "reader"},
 		{"GET /api/failures?task_type=secret", ``, "reader"},
 		{"GET /api/events?task_type=secret", ``, "reader"},

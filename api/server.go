@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
+	"github.com/claimq/claimq/api/history"
 	"github.com/claimq/claimq/api/keyring"
 	"github.com/claimq/claimq/api/lasting"
 	"github.com/claimq/claimq/api/meter"
@@ -39,6 +40,7 @@ type Server struct {
 	streams *Streams
 	feed    *trail.Feed    // the end of the trail, for streams
 	tries   *keyring.Tries // of logins
+	history *history.History
 
 	reloading sync.Mutex // held by whoever changes the keys
 	scrape    fasthttp.RequestHandler
@@ -63,6 +65,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	s := &Server{cfg: cfg, host: h, actions: NewActions(), backups: NewBackups(), tries: keyring.NewTries()}
+	s.history = history.New(cfg.Node, cfg.HistoryBytes)
 	if err := s.loadKeys(); err != nil {
 		h.stop()
 		return nil, err
@@ -147,6 +150,7 @@ func (s *Server) headRead(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 // closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
 	defer s.host.port.CloseUncovered()()
+	defer s.remember()()
 	err := s.http.Serve(s.host.port.Listen(ln))
 	if s.host.draining.Load() && (err == nil || errors.Is(err, net.ErrClosed)) {
 		return nil
@@ -155,6 +159,23 @@ func (s *Server) Serve(ln net.Listener) error {
 		return fmt.Errorf("serve http: %w", err)
 	}
 	return nil
+}
+
+// remember makes the history until the server drains, or end is called, which waits.
+func (s *Server) remember() (end func()) {
+	if s.cfg.HistoryBytes == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(s.host.serving)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.history.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 // Drain makes the server refuse new requests with shutting_down, so that what

@@ -25,6 +25,7 @@ const (
 type typeRates struct {
 	slot   int64 // the newest one, T in rateSlotMS
 	counts [rateSlots][rateKinds]uint32
+	ever   [rateKinds]uint64
 }
 
 // add counts one at t, which never goes back.
@@ -36,6 +37,7 @@ func (r *typeRates) add(kind rateKind, t int64) {
 		r.slot = slot
 	}
 	r.counts[r.slot%rateSlots][kind]++
+	r.ever[kind]++
 }
 
 // at returns how many there were in the window before t, in millionths per
@@ -63,13 +65,50 @@ type counted struct {
 	kind  rateKind
 }
 
-// takeBack undoes the last add of the kind, in the same entry.
-func (c counted) takeBack() { c.rates.counts[c.rates.slot%rateSlots][c.kind]-- }
+// takeBack undoes the last count of it, in the same entry.
+func (m *Machine) takeBack(c counted) {
+	c.rates.counts[c.rates.slot%rateSlots][c.kind]--
+	c.rates.ever[c.kind]--
+	m.ever[c.kind]--
+}
 
 // count counts what just became of a task of the type.
 func (m *Machine) count(ts *typeState, kind rateKind) {
 	ts.rates.add(kind, m.header.Stamp.T)
+	m.ever[kind]++
 	if m.undo != nil {
 		m.undo.counted = append(m.undo.counted, counted{&ts.rates, kind})
+	}
+}
+
+// Activity is what becomes of tasks. Submitted, Completed and Failed only grow, but start
+// from 0 when the state was restored, and of a type when it had neither tasks nor settings
+// for a while: they are no part of the state.
+type Activity struct {
+	Submitted, Completed, Failed uint64
+	Pending, Claimed             int64
+	OldestPendingAgeMS           int64 // 0 if nothing is pending
+}
+
+// Activity returns that of all tasks, and calls each with that of every type, sorted by
+// name. The total counts the tasks of types that went, too.
+func (m *Machine) Activity(now Stamp, each func(name string, a Activity)) Activity {
+	all := activityOf(&m.ever, &m.counts)
+	m.byName.Scan(func(name string, ts *typeState) bool {
+		a := activityOf(&ts.rates.ever, &ts.counts)
+		if ts.oldest != 0 {
+			a.OldestPendingAgeMS = max(now.T-m.tasks.Get(ts.oldest).CreatedAt, 0)
+			all.OldestPendingAgeMS = max(all.OldestPendingAgeMS, a.OldestPendingAgeMS)
+		}
+		each(name, a)
+		return true
+	})
+	return all
+}
+
+func activityOf(ever *[rateKinds]uint64, counts *[StatusCancelled + 1]int64) Activity {
+	return Activity{
+		Submitted: ever[rateSubmitted], Completed: ever[rateCompleted], Failed: ever[rateFailed],
+		Pending: counts[StatusPending], Claimed: counts[StatusClaimed],
 	}
 }

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -82,6 +83,24 @@ func TestRates(t *testing.T) {
 	// Results are the same on all nodes, so rates are not in them.
 	if v := h.set("mail", TypePaused, TypeSettings{Paused: true}); v.SubmittedPerS != 0 {
 		t.Errorf("a result has rates: %+v", v)
+	}
+	h.do(Cancel{ID: 61})
+	h.do(Delete{ID: 61})
+	h.submit(1, NewTask{Type: "scan"})
+	h.do(Cancel{ID: 62})
+	h.do(Delete{ID: 62}) // and the type goes
+	var byType []Activity
+	all := h.m.Activity(h.stamp, func(name string, a Activity) {
+		if name == "mail" {
+			byType = append(byType, a)
+		}
+	})
+	mail := Activity{Submitted: 60, Completed: 6, Failed: 3, Pending: 51}
+	if want := []Activity{mail}; !slices.Equal(byType, want) {
+		t.Errorf("the type: %+v, want %+v", byType, want)
+	}
+	if mail.Submitted = 62; all != mail {
+		t.Errorf("with those of the type that went: %+v, want %+v", all, mail)
 	}
 	h.stamp.T += 30_000
 	want("half a minute later", 1_000_000, 100_000, 50_000)

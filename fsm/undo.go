@@ -73,7 +73,7 @@ func (m *Machine) undoAll() error {
 	u := m.keepAll()
 	tasks, requests, removed := u.tasks.IDs(), u.requests.IDs(), u.gone.IDs()
 	for _, c := range u.counted {
-		c.takeBack()
+		m.takeBack(c)
 	}
 	m.undo = u // for the types that go
 	holders := m.takeOff(tasks, requests, removed)

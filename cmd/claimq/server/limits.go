@@ -34,11 +34,19 @@ const (
 	answersMax  = 256 << 20
 )
 
+// What the history of counts may take: this part of the memory limit, up to what 100 types
+// take.
+const (
+	historyPart = 64
+	historyMax  = 8 << 20
+)
+
 // boundAPI gives the API its bounds of requests and connections; tasks may take
 // memoryLimit bytes.
 func boundAPI(c *api.Config, cfg *config.Server, memoryLimit int64) {
 	c.BodiesBytes = min(max(memoryLimit/bodiesPart, bodiesMin), bodiesMax)
 	c.AnswersBytes = min(max(memoryLimit/answersPart, answersMin), answersMax)
+	c.HistoryBytes = min(memoryLimit/historyPart, historyMax)
 	l := &cfg.Limits
 	c.Limits = bound.Limits{BodyBytes: l.BodyBytes, ValueBytes: l.ValueBytes, ErrorBytes: l.ErrorBytes, Depth: l.Depth, Items: l.Items}
 	c.Connections, c.ConnectionsPerAddress = l.Connections, l.ConnectionsPerAddress

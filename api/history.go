@@ -1,0 +1,97 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/claimq/claimq/api/bound"
+	"github.com/claimq/claimq/api/history"
+	"github.com/claimq/claimq/api/jsonout"
+	"github.com/claimq/claimq/api/refuse"
+)
+
+const (
+	historyMinutes    = 60
+	historyMinutesMax = int(time.Duration(history.Points) * history.Interval / time.Minute)
+	// historyNumberBytes is about what a number takes in an answer.
+	historyNumberBytes    = 8
+	historyPointsInMinute = int(time.Minute / history.Interval)
+)
+
+// showHistory answers GET /api/history with what this node remembers.
+func (s *Server) showHistory(r *request) {
+	taskType, minutes, bad := parseHistory(r.query)
+	if bad == nil {
+		bad = r.refuseFilter("task_type", taskType)
+	}
+	if bad != nil {
+		r.refuse(bad)
+		return
+	}
+	v := s.history.View(taskType, minutes*historyPointsInMinute)
+	if !r.roomFor(len(v.Points) * len(historyColumns) * historyNumberBytes) {
+		return
+	}
+	b := jsonout.String(append(r.body(), `{"success":true,"node_id":`...), s.cfg.Node.NodeID())
+	b = jsonout.StringOrNull(append(b, `,"task_type":`...), taskType)
+	b = strconv.AppendInt(append(b, `,"interval_ms":`...), history.Interval.Milliseconds(), 10)
+	b = appendMoment(append(b, `,"since":`...), v.Since)
+	b = appendMoment(append(b, `,"from":`...), v.From)
+	b = strconv.AppendBool(append(b, `,"kept":`...), v.Kept)
+	for _, c := range historyColumns {
+		b = append(append(append(b, `,"`...), c.name...), `":[`...)
+		for i := range v.Points {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			p := &v.Points[i]
+			b = jsonout.IntOrNull(b, p.Known, c.of(p))
+		}
+		b = append(b, ']')
+	}
+	r.send(fasthttp.StatusOK, append(b, '}'))
+}
+
+// historyColumns are what an answer has of each point.
+var historyColumns = []struct {
+	name string
+	of   func(p *history.Point) int64
+}{
+	{"submitted", func(p *history.Point) int64 { return int64(p.Submitted) }},
+	{"completed", func(p *history.Point) int64 { return int64(p.Completed) }},
+	{"failed", func(p *history.Point) int64 { return int64(p.Failed) }},
+	{"pending", func(p *history.Point) int64 { return int64(p.Pending) }},
+	{"claimed", func(p *history.Point) int64 { return int64(p.Claimed) }},
+	{"oldest_pending_age_ms", func(p *history.Point) int64 { return p.OldestPendingAgeMS }},
+}
+
+// appendMoment appends a time, null if it is zero.
+func appendMoment(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, "null"...)
+	}
+	return jsonout.Time(b, t.UnixMilli())
+}
+
+// parseHistory reads the query of GET /api/history.
+func parseHistory(params []param) (taskType string, minutes int, bad *refuse.Refusal) {
+	minutes = historyMinutes
+	for _, p := range params {
+		var err error
+		switch p.name {
+		case "task_type":
+			if taskType = p.value; !bound.ValidTaskType(taskType) {
+				return "", 0, badParam(p.name, bound.TaskTypeAllowed)
+			}
+		case "minutes":
+			if minutes, err = strconv.Atoi(p.value); err != nil || minutes < 1 || minutes > historyMinutesMax {
+				return "", 0, badParam(p.name, "an integer from 1 to "+strconv.Itoa(historyMinutesMax))
+			}
+		default:
+			return "", 0, unknownParam(p.name)
+		}
+	}
+	return taskType, minutes, nil
+}

@@ -1,0 +1,168 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claimq/claimq/api/nodetest"
+	"github.com/claimq/claimq/fsm"
+)
+
+// run makes the history of a new node while test runs, under a clock that is not the real one.
+func run(t *testing.T, bytes int64, test func(t *testing.T, h *History, node *nodetest.Node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		node := nodetest.New()
+		h := New(node, bytes)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			h.Run(ctx)
+		}()
+		synctest.Wait()
+		test(t, h, node)
+		cancel()
+		<-done
+	})
+}
+
+// pass lets so many intervals pass.
+func pass(intervals int) {
+	time.Sleep(time.Duration(intervals) * Interval)
+	synctest.Wait()
+}
+
+func submit(t *testing.T, node *nodetest.Node, taskTypes ...string) {
+	t.Helper()
+	var cmd fsm.Submit
+	for _, name := range taskTypes {
+		cmd.Tasks = append(cmd.Tasks, fsm.NewTask{Type: name, Params: []byte("1")})
+	}
+	if p, err := node.Apply(cmd); err != nil || p.Result.Code != "" {
+		t.Fatalf("%+v, %v", p.Result, err)
+	}
+}
+
+func (h *History) want(t *testing.T, taskType string, last int, want ...Point) {
+	t.Helper()
+	if v := h.View(taskType, last); !slices.Equal(v.Points, want) {
+		t.Errorf("%q:\n got %+v\nwant %+v", taskType, v.Points, want)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	run(t, 8<<20, func(t *testing.T, h *History, node *nodetest.Node) {
+		begun := time.Now()
+		if v := h.View("", 6); len(v.Points) != 0 || !v.Since.Equal(begun) || !v.From.IsZero() || !v.Kept {
+			t.Errorf("at the beginning: %+v", v)
+		}
+		submit(t, node, "a", "a", "b")
+		pass(1)
+		h.want(t, "", 6, Point{Submitted: 3, Pending: 3, Known: true})
+		h.want(t, "a", 6, Point{Submitted: 2, Pending: 2, Known: true})
+		if h.View("c", 6).Kept {
+			t.Error("a type that never was is kept")
+		}
+		node.Advance(1500)
+		submit(t, node, "c")
+		for range 2 {
+			if _, err := node.Apply(fsm.ClaimNext{Types: []string{"a"}, WorkerID: "w", Limit: 1, LeaseMS: 1000}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(1)
+		h.want(t, "", 1, Point{Submitted: 1, Pending: 2, Claimed: 2, OldestPendingAgeMS: 1500, Known: true})
+		h.want(t, "c", 6, Point{}, Point{Submitted: 1, Pending: 1, Known: true})
+		if v := h.View("", 1); !v.From.Equal(begun.Add(Interval)) {
+			t.Errorf("from %s, begun %s", v.From, begun)
+		}
+		// A type that went has had nothing since, and what comes again starts from 0.
+		for _, cmd := range []fsm.Command{fsm.Cancel{ID: 4}, fsm.Delete{ID: 4}} {
+			if _, err := node.Apply(cmd); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(1)
+		h.want(t, "c", 1, Point{Known: true})
+		submit(t, node, "c")
+		pass(1)
+		h.want(t, "c", 1, Point{Submitted: 1, Pending: 1, Known: true})
+		pass(Points)
+		if v := h.View("", Points+1); len(v.Points) != Points || !v.From.Equal(begun.Add(4*Interval)) {
+			t.Errorf("%d points from %s, begun %s", len(v.Points), v.From, begun)
+		}
+	})
+}
+
+// What a node that starts applies is nothing that came now; what it cannot read is a gap.
+func TestHistory_Gaps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		node := nodetest.New()
+		h := New(node, 8<<20)
+		ctx := t.Context()
+		node.ReadyErr = errors.New("not yet")
+		h.look(ctx)
+		submit(t, node, "a", "a")
+		if v := h.View("", 6); !v.Since.IsZero() || len(v.Points) != 0 {
+			t.Errorf("before it is ready: %+v", v)
+		}
+		node.ReadyErr = nil
+		h.look(ctx)
+		node.ReadyErr = errors.New("no leader")
+		pass(1)
+		h.look(ctx)
+		h.want(t, "", 6, Point{Pending: 2, Known: true})
+		node.OnRead = func(context.Context, uint64) error { return fsm.ErrShuttingDown }
+		pass(1)
+		h.look(ctx)
+		node.OnRead = nil
+		submit(t, node, "a")
+		pass(1)
+		h.look(ctx)
+		pass(1)
+		submit(t, node, "a")
+		h.look(ctx)
+		for _, taskType := range []string{"", "a"} {
+			v := h.View(taskType, 3)
+			if len(v.Points) != 3 || v.Points[0].Known || v.Points[1].Known || v.Points[2] != (Point{Submitted: 1, Pending: 4, Known: true}) {
+				t.Errorf("%q: %+v", taskType, v.Points)
+			}
+		}
+	})
+}
+
+// There are points of as many types as there is room for, and of all tasks always.
+func TestHistory_Room(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		bytes int64
+		types int
+	}{{0, 0}, {3 * int64(seriesBytes), 2}, {1 << 40, TypesMax}} {
+		run(t, c.bytes, func(t *testing.T, h *History, node *nodetest.Node) {
+			var names []string
+			for i := range TypesMax + 1 {
+				names = append(names, fmt.Sprintf("t%03d", i))
+			}
+			submit(t, node, names...)
+			pass(1)
+			h.want(t, "", 1, Point{Submitted: uint32(len(names)), Pending: uint32(len(names)), Known: true})
+			kept := 0
+			for _, name := range names {
+				if h.View(name, 1).Kept {
+					kept++
+				}
+			}
+			if kept != c.types {
+				t.Errorf("with %d bytes %d types are kept, want %d", c.bytes, kept, c.types)
+			}
+		})
+	}
+}
