@@ -10,6 +10,15 @@
 // is something for them. Commands of a feature level that the cluster has not
 // reached are refused; [Node.Upgrade] raises it.
 //
-// What a node keeps on disk is the affair of package cluster/storage: this one says
-// when.
+// Its rooms know no node; this package makes them and tells them what they need:
+//
+//	batch     commands on their way into the log, and claims that wait
+//	clocks    the machine's clocks, and what the members' wall clocks show
+//	confirm   between Raft and its transport: reads confirmed, heartbeats, votes held back
+//	joining   what nodes say before they are members of one cluster
+//	lease     when a lease has run out
+//	nodekey   a node's key, of which its UUID is
+//	peer      the port at which nodes talk to each other
+//	replica   this node's copy of the state
+//	storage   what a node keeps on disk
 package cluster
