@@ -30,6 +30,10 @@ func badActions() []badInput {
 	add(ir, "action", "Missing required field: action", ``, `{}`, `{"filter":{}}`, `{"action":null,"filter":{}}`)
 	add(ir, "action", `"retry", "cancel" or "delete" is allowed`, `{"action":"Retry","filter":{}}`, `{"action":"","filter":{}}`, `{"action":1,"filter":{}}`, `{"action":"complete","filter":{}}`)
 	add(ir, "filter", "Missing required field: filter", `{"action":"cancel"}`, `{"action":"cancel","filter":null}`)
+	add(ir, "filter", "filter is empty: it must select tasks", `{"action":"delete","filter":{}}`, `{"action":"delete","filter":{},"all":false}`,
+		`{"action":"delete","filter":{"status":null,"labels":{}}}`)
+	add(ir, "all", "exclude each other", `{"action":"delete","filter":{"task_type":"a"},"all":true}`)
+	add(ir, "all", "true or false", `{"action":"delete","all":1}`)
 	add(ir, "filter", "an object is allowed", `{"action":"cancel","filter":[]}`, `{"action":"cancel","filter":"all"}`)
 	add(ir, "add_attempts", "only for the action retry", `{"action":"cancel","filter":{},"add_attempts":1}`, `{"action":"delete","filter":{},"add_attempts":0}`)
 	add(ir, "add_attempts", "an integer from 0 to 2147483647", `{"action":"retry","filter":{},"add_attempts":-1}`, `{"action":"retry","filter":{},"add_attempts":2147483648}`)
@@ -63,17 +67,17 @@ func badActions() []badInput {
 func TestDecodeAction(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]callbody.Action{
-		`{"action":"cancel","filter":{},"add_attempts":null,"dry_run":null,"expect":null}`: {Action: fsm.ActionCancel, Filtered: true},
+		`{"action":"cancel","all":true,"add_attempts":null,"dry_run":null,"expect":null}`: {Action: fsm.ActionCancel, All: true},
 		`{"action":"retry","add_attempts":3,"dry_run":true,"expect":0,"filter":{"status":"failed","task_type":"a","worker_id":"w","parent_id":7,
 		"labels":{"b":"2","a":""},"created_after":"2026-03-01T12:00:00.0005Z","created_before":"2026-03-01T13:00:00.0005+01:00","error_group":"00000000000000ff"}}`: {
-			Action: fsm.ActionRetry, Filtered: true, AddAttempts: 3, Adds: true, DryRun: true, Expects: true,
+			Action: fsm.ActionRetry, AddAttempts: 3, Adds: true, DryRun: true, Expects: true,
 			Filter: fsm.Filter{
 				Status: fsm.StatusFailed, Type: "a", WorkerID: "w", ParentID: 7, Labels: []fsm.Label{{Name: "a"}, {Name: "b", Value: "2"}},
 				CreatedAfter: nodetest.Start, CreatedBefore: nodetest.Start + 1, ErrorGroup: 255,
 			},
 		},
-		`{"action":"delete","filter":{"status":null,"task_type":null,"worker_id":null,"parent_id":null,"labels":null,"created_after":null,"created_before":null,"error_group":null}}`: {
-			Action: fsm.ActionDelete, Filtered: true,
+		`{"action":"delete","all":true,"filter":{"status":null,"task_type":null,"worker_id":null,"parent_id":null,"labels":null,"created_after":null,"created_before":null,"error_group":null}}`: {
+			Action: fsm.ActionDelete, All: true,
 		},
 	} {
 		var limits bound.Limits
@@ -180,7 +184,7 @@ func TestServer_Actions(t *testing.T) {
 	const all = "1:pending 2:pending 3:pending 4:pending 5:pending 6:pending"
 	check(`{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true}`, `"matched":3,"done":0`, all)
 	check(`{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true,"expect":3}`, `"matched":3,"done":0`, all)
-	check(`{"action":"delete","filter":{}}`, `"matched":6,"done":0`, all)
+	check(`{"action":"delete","all":true}`, `"matched":6,"done":0`, all)
 	check(`{"action":"retry","filter":{"status":"failed"}}`, `"matched":0,"done":0`, all)
 	if proposed := len(node.Proposed); proposed != 6 {
 		t.Errorf("%d commands for what changes nothing", proposed-6)
@@ -192,9 +196,9 @@ func TestServer_Actions(t *testing.T) {
 	}
 	s.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"t0"},"dry_run":true,"expect":2}`).refused(t, wire.CodeCountMismatch)
 	check(`{"action":"cancel","filter":{"task_type":"t0"},"expect":3}`, `"matched":3,"done":3`, "1:cancelled 2:pending 3:cancelled 4:pending 5:cancelled 6:pending")
-	check(`{"action":"cancel","filter":{}}`, `"matched":6,"done":3`, "1:cancelled 2:cancelled 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
+	check(`{"action":"cancel","all":true}`, `"matched":6,"done":3`, "1:cancelled 2:cancelled 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
 	proposed := len(node.Proposed)
-	check(`{"action":"cancel","filter":{}}`, `"matched":6,"done":0`, "1:cancelled 2:cancelled 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
+	check(`{"action":"cancel","all":true}`, `"matched":6,"done":0`, "1:cancelled 2:cancelled 3:cancelled 4:cancelled 5:cancelled 6:cancelled")
 	if len(node.Proposed) != proposed {
 		t.Error("proposed to cancel what has ended")
 	}
@@ -282,7 +286,7 @@ func TestServer_ActionTime(t *testing.T) {
 			bound = time.Until(deadline)
 		}
 		start := time.Now()
-		if got := follower.acted(t, `{"action":"cancel","filter":{}}`); got != `"matched":9500,"done":3000,"more":true` {
+		if got := follower.acted(t, `{"action":"cancel","all":true}`); got != `"matched":9500,"done":3000,"more":true` {
 			t.Errorf("got %s", got)
 		}
 		if took := time.Since(start); took != 27*time.Second {
@@ -328,7 +332,7 @@ func TestServer_ActionFails(t *testing.T) {
 			}
 			return node.Apply(cmd)
 		}
-		const body = `{"action":"cancel","filter":{}}`
+		const body = `{"action":"cancel","all":true}`
 		if c.code != "" {
 			s.call(t, "POST /api/tasks/actions", body).refused(t, c.code)
 			continue
@@ -349,7 +353,7 @@ func TestServer_ActionDrained(t *testing.T) {
 		s.Drain()
 		return node.Apply(cmd)
 	}
-	if got := s.acted(t, `{"action":"cancel","filter":{}}`); got != `"matched":2500,"done":1000,"more":true` {
+	if got := s.acted(t, `{"action":"cancel","all":true}`); got != `"matched":2500,"done":1000,"more":true` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -365,7 +369,7 @@ func TestServer_ActionsBound(t *testing.T) {
 		<-goOn
 		return node.Apply(cmd)
 	}
-	const body = `{"action":"cancel","filter":{}}`
+	const body = `{"action":"cancel","all":true}`
 	ended := make(chan struct{})
 	for range actionsMax {
 		go func() {
@@ -396,7 +400,7 @@ func TestServer_ActionUncounted(t *testing.T) {
 		}
 		return nil
 	}
-	s.call(t, "POST /api/tasks/actions", `{"action":"cancel","filter":{}}`).refused(t, wire.CodeShuttingDown)
+	s.call(t, "POST /api/tasks/actions", `{"action":"cancel","all":true}`).refused(t, wire.CodeShuttingDown)
 	if last := node.Proposed[len(node.Proposed)-1]; fmt.Sprintf("%T", last) != "fsm.Submit" {
 		t.Errorf("proposed %T", last)
 	}

@@ -174,7 +174,7 @@ func TestServer_FamilyActions(t *testing.T) {
 			t.Errorf("%s: %d entries", body, n)
 		}
 	}
-	entries(`{"action":"retry","filter":{}}`, `"matched":12001,"done":0`, 2) // of parents that run nothing is known before
+	entries(`{"action":"retry","all":true}`, `"matched":12001,"done":0`, 2) // of parents that run nothing is known before
 	// A parent takes its steps along: they do not count by themselves.
 	entries(`{"action":"cancel","filter":{"status":"running"}}`, `"matched":12,"done":12`, 2)
 	if n := node.Machine.Stats(node.Stamp).Counts; n[fsm.StatusCancelled] != 12_000 || n[fsm.StatusPending] != 1 {
@@ -182,7 +182,7 @@ func TestServer_FamilyActions(t *testing.T) {
 	}
 	entries(`{"action":"retry","filter":{"status":"cancelled"}}`, `"matched":12000,"done":12`, 12)
 	entries(`{"action":"cancel","filter":{"status":"pending"}}`, `"matched":11989,"done":13`, 12)
-	entries(`{"action":"delete","filter":{}}`, `"matched":12001,"done":13`, 2)
+	entries(`{"action":"delete","all":true}`, `"matched":12001,"done":13`, 2)
 	if n := node.Machine.Stats(node.Stamp).Counts; n != [len(n)]int64{} {
 		t.Errorf("counts %v", n)
 	}

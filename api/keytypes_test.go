@@ -49,7 +49,7 @@ func TestTypes_Refused(t *testing.T) {
 		{"POST /api/tasks/1/complete", `{"worker_id":"w","submit":[{"task_type":"secret","params":1}]}`, "worker"},
 		{"POST /api/tasks/1/complete", `{"worker_id":"w","submit":[` + steps + `]}`, "worker"},
 		{"POST /api/tasks/1/complete", `{"worker_id":"w","claim":{"task_types":["secret"]}}`, "worker"},
-		{"POST /api/tasks/actions", `{"action":"cancel","filter":{}}`, "producer"},
+		{"POST /api/tasks/actions", `{"action":"cancel","all":true}`, "producer"},
 		{"POST /api/tasks/actions", `{"action":"cancel","filter":{"task_type":"secret"}}`, "producer"},
 		{"POST /api/batch", `{"ops":[{"op":"claim","worker_id":"w","task_types":["secret"]}]}`, "worker"},
 		{"GET /api/tasks/by-key/k-secret?task_type=secret", ``, "reader"},

@@ -22,8 +22,9 @@ const (
 type Action struct {
 	Action string // ActionRetry, ActionCancel or ActionDelete
 	// Filter selects the tasks; NewestFirst and LastEndedFirst are not used. The zero
-	// Filter selects all.
+	// Filter is refused without All.
 	Filter      Filter
+	All         bool // all tasks, without a Filter
 	AddAttempts int  // with ActionRetry: added to a limited MaxAttempts first
 	DryRun      bool // only count
 	// Expect, if not nil, is how many tasks the filter has to select: else nothing
@@ -47,7 +48,7 @@ func (c *Client) Act(ctx context.Context, a Action) (Acted, error) {
 	if err != nil {
 		return Acted{}, fmt.Errorf("%s tasks: %w", a.Action, err)
 	}
-	w := wire.Action{Action: a.Action, Filter: filter, AddAttempts: int32(a.AddAttempts), DryRun: a.DryRun, Expect: a.Expect}
+	w := wire.Action{Action: a.Action, Filter: filter, All: a.All, AddAttempts: int32(a.AddAttempts), DryRun: a.DryRun, Expect: a.Expect}
 	var acted Acted
 	for {
 		body, err := json.Marshal(w)

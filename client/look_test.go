@@ -150,11 +150,11 @@ func TestClient_Act(t *testing.T) {
 func TestClient_Act_isNotRepeated(t *testing.T) {
 	t.Parallel()
 	s, c := talk(t, breaks)
-	if _, err := c.Act(t.Context(), Action{Action: ActionDelete}); !errors.Is(err, ErrOutcomeUnknown) || len(s.requests()) != 1 {
+	if _, err := c.Act(t.Context(), Action{Action: ActionDelete, All: true}); !errors.Is(err, ErrOutcomeUnknown) || len(s.requests()) != 1 || s.requests()[0].body != `{"action":"delete","all":true}` {
 		t.Errorf("%d requests, %v", len(s.requests()), err)
 	}
 	_, c = talk(t, refuses(wire.CodeCountMismatch))
-	if _, err := c.Act(t.Context(), Action{Action: ActionDelete, Expect: new(int64(1))}); !errors.Is(err, ErrCountMismatch) {
+	if _, err := c.Act(t.Context(), Action{Action: ActionDelete, All: true, Expect: new(int64(1))}); !errors.Is(err, ErrCountMismatch) {
 		t.Errorf("another count: %v", err)
 	}
 }

@@ -13,6 +13,9 @@ const wordAbove = 1000;
 const canaries = 5;
 const did = { retry: "retried", cancel: "cancelled or asked to be", delete: "deleted" };
 
+/** The tasks of POST /api/tasks/actions: without a filter it is all of them, which must be said. @param {Record<string, any>} filter */
+export const chosen = (filter) => (Object.keys(filter).length ? { filter } : { all: true });
+
 /** @typedef {"retry"|"cancel"|"delete"} Action */
 /** @typedef {{action: Action, filter: Record<string, any>, what?: string, ids?: number[]}} Many */
 /** @typedef {{matched: number|null, error: any, add: string, typed: string, done: number, running: boolean, over: boolean, changed: boolean, tried: any[]|null}} State */
@@ -38,7 +41,7 @@ class Dialog extends Component {
 
   request() {
     const { action, filter } = this.props, add = Number(this.state.add);
-    return { action, filter, ...(action === "retry" && add ? { add_attempts: add } : {}) };
+    return { action, ...chosen(filter), ...(action === "retry" && add ? { add_attempts: add } : {}) };
   }
 
   async count() {

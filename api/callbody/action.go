@@ -2,6 +2,7 @@ package callbody
 
 import (
 	"math"
+	"reflect"
 
 	"github.com/claimq/claimq/api/bound"
 	"github.com/claimq/claimq/api/refuse"
@@ -14,7 +15,7 @@ import (
 type Action struct {
 	Action      fsm.Action // 0 = none was given
 	Filter      fsm.Filter
-	Filtered    bool // filter was given
+	All         bool // all tasks, without a filter
 	AddAttempts int32
 	Adds        bool // add_attempts was given
 	DryRun      bool
@@ -22,36 +23,51 @@ type Action struct {
 	Expects     bool // expect was given
 }
 
-const actionsAllowed = `"retry", "cancel" or "delete"`
+const (
+	actionsAllowed = `"retry", "cancel" or "delete"`
+	adviceAll      = `Send a filter that selects tasks, as {"status": "failed"}, or "all": true for all tasks`
+)
 
 // DecodeAction reads the body of POST /api/tasks/actions.
 func DecodeAction(body []byte, limits *bound.Limits) (req Action, bad *refuse.Refusal) {
 	d := NewDecoder(body, limits)
 	defer d.Free()
-	if bad := d.Fields(func(name []byte) *refuse.Refusal { return req.field(d, name) }); bad != nil {
+	filtered := false
+	if bad := d.Fields(func(name []byte) *refuse.Refusal { return req.field(d, name, &filtered) }); bad != nil {
 		return req, bad
 	}
+	selects := !reflect.ValueOf(req.Filter).IsZero()
 	switch {
 	case req.Action == 0:
 		bad = d.Missing("action")
-	case !req.Filtered:
+	case !filtered && !req.All:
 		bad = d.Missing("filter")
-		bad.Advice = "Send filter in the JSON body; {} stands for all tasks"
+		bad.Advice = adviceAll
 	case req.Adds && req.Action != fsm.ActionRetry:
 		bad = &refuse.Refusal{
 			Code: wire.CodeInvalidRequest, Field: "add_attempts", Text: "add_attempts is only for the action retry",
 			Advice: "Leave add_attempts out",
 		}
+	case !selects && !req.All:
+		bad = &refuse.Refusal{Code: wire.CodeInvalidRequest, Field: "filter", Text: "filter is empty: it must select tasks", Advice: adviceAll}
+	case selects && req.All:
+		bad = &refuse.Refusal{
+			Code: wire.CodeInvalidRequest, Field: "all", Text: "all and a filter that selects exclude each other",
+			Advice: "Leave out all, or the filter",
+		}
 	}
 	return req, bad
 }
 
-func (req *Action) field(d *Decoder, name []byte) (bad *refuse.Refusal) {
+// field reads one field; filtered becomes true if it is a filter.
+func (req *Action) field(d *Decoder, name []byte, filtered *bool) (bad *refuse.Refusal) {
 	switch string(name) {
 	case "action":
 		req.Action, bad = d.action()
 	case "filter":
-		req.Filtered, bad = d.object("filter", func(name []byte) *refuse.Refusal { return d.filterField(name, &req.Filter) })
+		*filtered, bad = d.object("filter", func(name []byte) *refuse.Refusal { return d.filterField(name, &req.Filter) })
+	case "all":
+		req.All, bad = d.Boolean("all")
 	case "add_attempts":
 		var n int64
 		n, req.Adds, bad = d.Integer("add_attempts", 0, math.MaxInt32)

@@ -4,8 +4,9 @@ import "time"
 
 // Action is the body of POST /api/tasks/actions.
 type Action struct {
-	Action      string `json:"action"` // "retry", "cancel" or "delete"
-	Filter      Filter `json:"filter"` // zero fields do not filter
+	Action      string `json:"action"`          // "retry", "cancel" or "delete"
+	Filter      Filter `json:"filter,omitzero"` // zero fields do not filter
+	All         bool   `json:"all,omitempty"`   // all tasks, without a filter
 	AddAttempts int32  `json:"add_attempts,omitempty"`
 	DryRun      bool   `json:"dry_run,omitempty"`
 	Expect      *int64 `json:"expect,omitempty"`

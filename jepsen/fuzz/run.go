@@ -264,7 +264,7 @@ func (r *run) count(k kind, status int) {
 
 // empty deletes what the state holds, so that what nodes use can be compared.
 func (r *run) empty(ctx context.Context) error {
-	for _, body := range []string{`{"action":"cancel","filter":{}}`, `{"action":"delete","filter":{"status":"cancelled"}}`, `{"action":"delete","filter":{"status":"completed"}}`, `{"action":"delete","filter":{"status":"failed"}}`} {
+	for _, body := range []string{`{"action":"cancel","all":true}`, `{"action":"delete","filter":{"status":"cancelled"}}`, `{"action":"delete","filter":{"status":"completed"}}`, `{"action":"delete","filter":{"status":"failed"}}`} {
 		if err := r.post(ctx, "/api/tasks/actions", body); err != nil {
 			return err
 		}

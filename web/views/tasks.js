@@ -4,7 +4,7 @@ import { Card, Empty, Labels, Link, Num, Status, Time } from "../parts/bits.js";
 import { Filter } from "../parts/filter.js";
 import { Table } from "../parts/table.js";
 import { Act, done, may } from "../actions.js";
-import { many, selected } from "../many.js";
+import { chosen, many, selected } from "../many.js";
 import { send } from "../api.js";
 import { merge } from "../merge.js";
 import { go, href, path, setQuery } from "../routes.js";
@@ -124,7 +124,7 @@ class Body extends Component {
 
 /** Counts what matches, which nothing does by itself. @param {Record<string, string>} query */
 async function count(query) {
-  const { body } = await send("POST", "/tasks/actions", { action: "cancel", filter: filter(query), dry_run: true });
+  const { body } = await send("POST", "/tasks/actions", { action: "cancel", ...chosen(filter(query)), dry_run: true });
   done(`${plural(body.matched, "task matches", "tasks match")} now`);
 }
 

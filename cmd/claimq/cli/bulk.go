@@ -84,7 +84,7 @@ func (o *bulkOptions) action(a *term.App, cmd *cobra.Command, action string) (*w
 	case !none && o.all:
 		return nil, term.UsageErrorf("--all and a filter exclude each other")
 	}
-	w := &wire.Action{Action: action, Filter: filter, AddAttempts: o.addAttempts, DryRun: o.dryRun}
+	w := &wire.Action{Action: action, Filter: filter, All: o.all, AddAttempts: o.addAttempts, DryRun: o.dryRun}
 	if cmd.Flags().Changed("expect") {
 		w.Expect = &o.expect
 	}
