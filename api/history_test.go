@@ -29,7 +29,7 @@ func TestServer_History(t *testing.T) {
 			h.Run(ctx)
 		}()
 		synctest.Wait()
-		time.Sleep(history.Interval)
+		<-time.After(history.Interval)
 		synctest.Wait()
 		cancel()
 		<-done

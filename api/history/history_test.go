@@ -34,7 +34,7 @@ func run(t *testing.T, bytes int64, test func(t *testing.T, h *History, node *no
 
 // pass lets so many intervals pass.
 func pass(intervals int) {
-	time.Sleep(time.Duration(intervals) * Interval)
+	<-time.After(time.Duration(intervals) * Interval)
 	synctest.Wait()
 }
 
