@@ -141,7 +141,8 @@ func (m *saved) shiftU(d int64) {
 // the calendar in milliseconds since the Unix epoch. It is for the state of a
 // cluster that may have lost its newest entries: what those gave out must not be
 // given out again. A restore that is under way is given up: the rest of it may be
-// lost. So are the join tokens: one may have been revoked or used up. It returns ErrCountersUsedUp, and changes nothing, if there is no room.
+// lost. So are the join tokens: one may have been revoked or used up; and the page's
+// secret, which the disks of the nodes have that are left behind. It returns ErrCountersUsedUp, and changes nothing, if there is no room.
 func (m *Machine) JumpCounters(now int64) error {
 	h := &m.header
 	now = max(now, h.Stamp.T)
@@ -150,6 +151,6 @@ func (m *Machine) JumpCounters(now int64) error {
 		return fmt.Errorf("%w: the next id would be %d, the next token %d", ErrCountersUsedUp, id, token)
 	}
 	h.NextID, h.NextToken = id, token
-	m.partial, h.JoinTokens = nil, nil
+	m.partial, h.JoinTokens, h.PageSecret = nil, nil, nil
 	return nil
 }

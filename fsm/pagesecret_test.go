@@ -49,3 +49,16 @@ func TestSetPageSecret_Restore(t *testing.T) {
 		t.Errorf("behind a restore the secret is %x", restored.PageSecret())
 	}
 }
+
+// A node that goes on alone does not take the logins of the cluster that it was in: the
+// nodes that are left behind have its secret.
+func TestSetPageSecret_recover(t *testing.T) {
+	t.Parallel()
+	m := smallMachine(t)
+	if m.PageSecret() == nil {
+		t.Fatal("there is no secret to lose")
+	}
+	if err := m.JumpCounters(m.Stamp().T); err != nil || m.PageSecret() != nil {
+		t.Errorf("error %v, the secret is %x", err, m.PageSecret())
+	}
+}
