@@ -98,14 +98,17 @@ async function answer(response) {
 /** @param {string} method @param {string} path @param {Record<string, any>} query @param {{body?: any, signal?: AbortSignal}} options @returns {Promise<Answer>} */
 async function call(method, path, query, options) {
   for (;;) {
-    if (state.login && !path.startsWith("^")) await login();
+    if (state.login && method === "GET" && !path.startsWith("^")) await login();
     try {
       return await answer(await fetched(method, path, query, options));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (error.status === 401 && !path.startsWith("^/ui/")) {
-        await login();
-        continue;
+        const entered = login();
+        if (method === "GET") {
+          await entered;
+          continue;
+        } // what changes something is not done later, perhaps with another's key
       }
       if (error.status === 429) {
         pace(error.message + ". The page asks less often.");
