@@ -35,7 +35,7 @@ func (r *shift) work(cl *Claim) {
 		taskType = cl.Task.TaskType
 		cl = r.handle(cl)
 	}
-	r.w.slots.done(taskType)
+	r.w.slots.Done(taskType)
 }
 
 // handle runs the handler of the claim's task and settles the claim. It returns

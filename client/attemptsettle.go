@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/slots"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -63,11 +64,11 @@ func (a *attempt) complete() (next *Claim) {
 	result, resultErr, then := a.result, a.resultErr, a.then
 	a.mu.Unlock()
 	s := a.cl.hold()
-	var free room
+	var free slots.Room
 	var req ClaimRequest
 	if a.r.claiming.Err() == nil {
-		free = w.slots.widen(a.cl.Task.TaskType)
-		req = a.r.request(free.types)
+		free = w.slots.Widen(a.cl.Task.TaskType)
+		req = a.r.request(free.Types)
 		s.Claim = new(req.wire())
 	}
 	var body []byte
@@ -75,7 +76,7 @@ func (a *attempt) complete() (next *Claim) {
 		body, resultErr = completion(s, result, then)
 	}
 	if resultErr != nil {
-		a.r.w.slots.narrow(&free, a.cl.Task.TaskType)
+		a.r.w.slots.Narrow(&free, a.cl.Task.TaskType)
 		a.fail(Permanent(fmt.Errorf("the handler succeeded, but its result or follow-up tasks are no good: %w", resultErr)))
 		return nil
 	}
@@ -84,7 +85,7 @@ func (a *attempt) complete() (next *Claim) {
 		next = a.nextOf(w.c.claimsOf(&req, []wire.Task{*decoded.Claimed.Task}, decoded.Repeated, &ans), &free)
 	}
 	if next == nil {
-		w.slots.narrow(&free, a.cl.Task.TaskType)
+		w.slots.Narrow(&free, a.cl.Task.TaskType)
 	}
 	if isRefusal(err) {
 		a.fail(Permanent(fmt.Errorf("the handler succeeded, but completing was refused: %w", err)))
@@ -96,13 +97,13 @@ func (a *attempt) complete() (next *Claim) {
 
 // nextOf returns the claim that a complete got, if it got one that is live, with
 // the slot for it.
-func (a *attempt) nextOf(claims []*Claim, free *room) *Claim {
+func (a *attempt) nextOf(claims []*Claim, free *slots.Room) *Claim {
 	if len(claims) == 0 {
 		return nil
 	}
 	next := claims[0]
 	a.r.w.counts.claimed.Add(1)
-	if !a.r.w.slots.fill(free, next.Task.TaskType) {
+	if !a.r.w.slots.Fill(free, next.Task.TaskType) {
 		a.r.giveBackUnasked(next)
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/nodes"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -119,14 +120,14 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 			}
 		}
 		now := time.Now()
-		base, redirect := c.nodes.pick(now)
+		base, redirect := c.nodes.Pick(now)
 		a.sentAt = now
 		if a.repeats.Tries == 0 {
 			a.firstSentAt = now
 		}
 		o := c.try(ctx, base, r, redirect, &a)
 		action := a.repeats.Next(o.verdict)
-		if action == repeat.Follow && !c.nodes.follow(base, o.location) {
+		if action == repeat.Follow && !c.nodes.Follow(base, o.location) {
 			action = a.repeats.Lost()
 		}
 		switch action {
@@ -155,16 +156,16 @@ func (c *Client) call(ctx context.Context, r Request) (answer, error) {
 func (c *Client) leave(base string, o *outcome) {
 	switch o.verdict {
 	case repeat.Redirected:
-		c.nodes.shun(time.Now())
+		c.nodes.Shun(time.Now())
 		o.err = fmt.Errorf("%s redirects to %q", base, o.location)
 	case repeat.Unwritten:
 		// Another node would count alike, or pass it on to the same leader.
 		if errors.Is(o.err, ErrRateLimited) || errors.Is(o.err, ErrOverloaded) && !lacksIssuer(o.err) {
 			return
 		}
-		c.nodes.failed(base, time.Now())
+		c.nodes.Failed(base, time.Now())
 	case repeat.Unknown, repeat.Settled:
-		c.nodes.failed(base, time.Now())
+		c.nodes.Failed(base, time.Now())
 	}
 }
 
@@ -312,7 +313,7 @@ func broken(ctx context.Context, sent bool, err error) outcome {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err) // ErrClosed, say
 	}
-	return outcome{verdict: repeat.Broken(sent && !isUntrusted(err)), err: err}
+	return outcome{verdict: repeat.Broken(sent && !nodes.Untrusted(err)), err: err}
 }
 
 // judge decides what a whole answer means.

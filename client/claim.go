@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/remember"
+	"github.com/claimq/claimq/client/internal/slots"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -59,8 +61,8 @@ func (r *ClaimRequest) check() error {
 
 // checkLimit refuses what is no number of tasks to claim.
 func checkLimit(limit int) error {
-	if limit < 1 || limit > claimLimitMax {
-		return fmt.Errorf("limit is %d, it must be 1 to %d", limit, claimLimitMax)
+	if limit < 1 || limit > slots.ClaimMax {
+		return fmt.Errorf("limit is %d, it must be 1 to %d", limit, slots.ClaimMax)
 	}
 	return nil
 }
@@ -150,7 +152,7 @@ func (c *Client) claimsOf(req *ClaimRequest, tasks []wire.Task, repeated bool, a
 		}
 		cl.Deadline = repeat.ClaimEnd(a.firstSentAt, a.sentAt, cl.lease, asked, repeated)
 		cl.endsAt = cl.Deadline
-		c.claims.remember(remembered{taskID: t.ID, workerID: req.WorkerID, token: *t.ClaimToken})
+		c.claims.Add(remember.Claim{TaskID: t.ID, WorkerID: req.WorkerID, Token: *t.ClaimToken})
 		claims = append(claims, cl)
 	}
 	return claims

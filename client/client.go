@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claimq/claimq/client/internal/nodes"
+	"github.com/claimq/claimq/client/internal/remember"
 	"github.com/claimq/claimq/internal/keyfile"
 )
 
@@ -54,8 +56,8 @@ type Client struct {
 	logger  *slog.Logger
 	http    *http.Client
 	waiting *http.Client // for requests that the server may hold
-	nodes   nodes
-	claims  claimMemory
+	nodes   *nodes.Nodes
+	claims  remember.Claims
 	lanes   lanes
 	// wholeAnswers is true once a server refused to answer a batch with less.
 	wholeAnswers atomic.Bool
@@ -80,7 +82,7 @@ func newClosable(cfg Config, transport, waiting http.RoundTripper, endpoints []s
 		logger:  cfg.Logger,
 		http:    &http.Client{Transport: transport, CheckRedirect: asIs},
 		waiting: &http.Client{Transport: waiting, CheckRedirect: asIs},
-		nodes:   nodes{endpoints: endpoints},
+		nodes:   nodes.New(endpoints),
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
 	c.lanes = c.newLanes()

@@ -15,7 +15,7 @@ func TestNew_defaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if diff := cmp.Diff([]string{"http://127.0.0.1:7400"}, c.nodes.endpoints); diff != "" || c.timeout != 30*time.Second || c.apiKey != "" {
+	if diff := cmp.Diff([]string{"http://127.0.0.1:7400"}, c.nodes.Endpoints()); diff != "" || c.timeout != 30*time.Second || c.apiKey != "" {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -28,16 +28,16 @@ func TestNew_environment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if diff := cmp.Diff([]string{"http://a:1", "https://b/base"}, c.nodes.endpoints); diff != "" || c.apiKey != "k" {
-		t.Errorf("got %v, %q", c.nodes.endpoints, c.apiKey)
+	if diff := cmp.Diff([]string{"http://a:1", "https://b/base"}, c.nodes.Endpoints()); diff != "" || c.apiKey != "k" {
+		t.Errorf("got %v, %q", c.nodes.Endpoints(), c.apiKey)
 	}
 	given, err := New(Config{Endpoints: []string{"http://c:1"}, APIKey: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer given.Close()
-	if given.nodes.endpoints[0] != "http://c:1" || given.apiKey != "mine" {
-		t.Errorf("the environment beats the configuration: %v, %q", given.nodes.endpoints, given.apiKey)
+	if given.nodes.Endpoints()[0] != "http://c:1" || given.apiKey != "mine" {
+		t.Errorf("the environment beats the configuration: %v, %q", given.nodes.Endpoints(), given.apiKey)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/claimq/claimq/api/wire"
+	"github.com/claimq/claimq/client/internal/remember"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -80,13 +81,13 @@ func (c *Client) settleByID(ctx context.Context, taskID string, kind repeat.Op, 
 	if err != nil {
 		return fmt.Errorf("%s task: %w", kind, err)
 	}
-	claim, ok := c.claims.recall(id)
+	claim, ok := c.claims.Get(id)
 	if !ok {
 		// The server says what stands against it. A worker of this name holds
 		// nothing, so nothing can be changed.
-		claim = remembered{workerID: "nobody-" + rand.Text()}
+		claim = remember.Claim{WorkerID: "nobody-" + rand.Text()}
 	}
-	b, err := body(wire.Settle{WorkerID: claim.workerID, ClaimToken: claim.token})
+	b, err := body(wire.Settle{WorkerID: claim.WorkerID, ClaimToken: claim.Token})
 	if err == nil {
 		_, _, err = c.op(ctx, c.lanes.settles, opCall{kind: kind, id: id, body: b})
 	}

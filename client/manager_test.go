@@ -205,23 +205,3 @@ func TestClient_Close(t *testing.T) {
 		}
 	})
 }
-
-func TestClaimMemory(t *testing.T) {
-	t.Parallel()
-	var m claimMemory
-	m.remember(remembered{taskID: 1, workerID: "w", token: 5})
-	m.remember(remembered{taskID: 1, workerID: "late", token: 4})
-	if r, _ := m.recall(1); r.token != 5 {
-		t.Errorf("an older claim took the place of a newer one: %+v", r)
-	}
-	m.remember(remembered{taskID: 1, workerID: "w2", token: 6})
-	if r, _ := m.recall(1); r.workerID != "w2" {
-		t.Errorf("got %+v", r)
-	}
-	for id := uint64(2); id <= rememberedMax+1; id++ {
-		m.remember(remembered{taskID: id, token: id})
-	}
-	if _, ok := m.recall(1); ok || m.order.Len() != rememberedMax || len(m.byTask) != rememberedMax {
-		t.Errorf("the oldest is not forgotten: %d, %d", m.order.Len(), len(m.byTask))
-	}
-}

@@ -3,7 +3,6 @@ package client
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/claimq/claimq/api/wire"
 	"github.com/claimq/claimq/internal/repeat"
@@ -100,52 +99,5 @@ func TestClient_doesNotChaseRedirectsForEver(t *testing.T) {
 	}
 	if n := len(a.requests()) + len(b.requests()); n != repeat.RedirectsMax+2 {
 		t.Errorf("got %d requests, want %d", n, repeat.RedirectsMax+2)
-	}
-}
-
-func TestNodes_follow(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		from, location string
-		want           bool
-	}{
-		"another node":            {"http://a:1", "http://b:1/api/tasks/17", true},
-		"itself":                  {"http://a:1", "http://a:1/api/tasks/17", false},
-		"a path":                  {"http://a:1", "/login", false},
-		"nothing":                 {"http://a:1", "", false},
-		"another scheme":          {"http://a:1", "ftp://b:1/", false},
-		"from the clear to TLS":   {"http://a:1", "https://b:1/", true},
-		"from TLS into the clear": {"https://a:1", "http://b:1/", false},
-	}
-	for name, test := range tests {
-		n := nodes{endpoints: []string{test.from}}
-		if got := n.follow(test.from, test.location); got != test.want {
-			t.Errorf("%s: got %v", name, got)
-		}
-	}
-}
-
-func TestNodes_shunsALeaderForAWhile(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	n := nodes{endpoints: []string{"http://a:1", "http://b:1"}}
-	n.follow("http://a:1", "http://b:1/")
-	n.failed("http://b:1", now)
-	if base, redirect := n.pick(now.Add(leaderShunned - 1)); base != "http://a:1" || redirect {
-		t.Errorf("got %s, %v: want the endpoint, passing on", base, redirect)
-	}
-	if _, redirect := n.pick(now.Add(leaderShunned)); !redirect {
-		t.Error("redirects are not asked for again")
-	}
-}
-
-func TestNodes_moveOnByOneWhenManyCallsFail(t *testing.T) {
-	t.Parallel()
-	n := nodes{endpoints: []string{"http://a:1", "http://b:1", "http://c:1"}}
-	for range 5 {
-		n.failed("http://a:1", time.Now())
-	}
-	if base, _ := n.pick(time.Now()); base != "http://b:1" {
-		t.Errorf("got %s", base)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/claimq/claimq/client/internal/slots"
 )
 
 // stopGrace is how long after their contexts have ended with ErrShutdown the
@@ -38,7 +40,7 @@ type Worker struct {
 	now    context.Context // ends with StopNow
 	endNow context.CancelFunc
 
-	slots    *slots // set by Run
+	slots    *slots.Slots // set by Run
 	health   health
 	backoffs typeBackoffs
 	counts   counts
@@ -90,7 +92,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.health.ended()
 	r := newShift(ctx, w)
 	defer r.end()
-	w.cfg.Logger.InfoContext(ctx, "claimq: worker has begun", "worker_id", w.cfg.ID, "task_types", w.slots.names, "concurrency", w.cfg.Concurrency)
+	w.cfg.Logger.InfoContext(ctx, "claimq: worker has begun", "worker_id", w.cfg.ID, "task_types", w.slots.Names(), "concurrency", w.cfg.Concurrency)
 	err := r.claimTasks()
 	if err = errors.Join(err, r.stop()); err != nil {
 		return fmt.Errorf("run worker %s: %w", w.cfg.ID, err)
@@ -113,7 +115,11 @@ func (w *Worker) begin() error {
 		return fmt.Errorf("it has %d handlers, at most %d", len(w.handlers), handlersMax)
 	}
 	w.begun = true
-	w.slots = newSlots(w.cfg.Concurrency, w.handlers)
+	atOnce := make(map[string]int, len(w.handlers))
+	for name, h := range w.handlers {
+		atOnce[name] = h.concurrency
+	}
+	w.slots = slots.New(w.cfg.Concurrency, atOnce)
 	w.health.begun()
 	return nil
 }

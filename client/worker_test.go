@@ -264,7 +264,7 @@ func TestWorker_asksForTypesItHasRoomFor(t *testing.T) {
 		}
 		// The second slow task is claimed when the first has failed, although a claim
 		// waits that does not name the type.
-		<-time.After(4*time.Second + 2*interruptPause)
+		<-time.After(4*time.Second + 200*time.Millisecond)
 		if got := o.task(2); got.Status != "claimed" {
 			t.Errorf("the second is %s", got.Status)
 		}

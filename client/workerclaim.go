@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/claimq/claimq/client/internal/slots"
 	"github.com/claimq/claimq/internal/repeat"
 )
 
@@ -23,7 +24,7 @@ const (
 	giveBackTimeout = 5 * time.Second
 )
 
-// errMoreRoom is why a claim that waits is begun anew.
+// errMoreRoom is why a claim that waits is begun again.
 var errMoreRoom = errors.New("more types have room")
 
 // claimTasks is the claim loop: it takes all slots that are free and claims that
@@ -35,10 +36,10 @@ var errMoreRoom = errors.New("more types have room")
 func (r *shift) claimTasks() error {
 	s := r.w.slots
 	for r.claiming.Err() == nil {
-		free, ok := s.take()
+		free, ok := s.Take()
 		if !ok {
 			select {
-			case <-s.changed:
+			case <-s.Changed():
 			case <-r.claiming.Done():
 			case <-r.w.c.life.Done():
 				return ErrClosed
@@ -46,7 +47,7 @@ func (r *shift) claimTasks() error {
 			continue
 		}
 		err := r.fill(&free)
-		s.giveBack(&free)
+		s.GiveBack(&free)
 		if err != nil {
 			return err
 		}
@@ -57,11 +58,11 @@ func (r *shift) claimTasks() error {
 // fill claims tasks for the room and begins with them, until one request was
 // answered or it is certain that it took nothing. The error is why there is nothing more to
 // ask for: the client was closed, or the key is refused.
-func (r *shift) fill(free *room) error {
+func (r *shift) fill(free *slots.Room) error {
 	r.w.health.claims.asking()
 	defer r.w.health.claims.stopped()
-	req := r.request(free.types)
-	limit := free.n
+	req := r.request(free.Types)
+	limit := free.N
 	req.Wait = repeat.PollWait(repeat.PollMax, req.Lease)
 	doubted := false
 	for {
@@ -108,21 +109,21 @@ func (r *shift) request(types []string) ClaimRequest {
 
 // ask makes one claim. The error is errMoreRoom if it was cut off to be begun
 // anew.
-func (r *shift) ask(free *room, req ClaimRequest, limit int) ([]*Claim, error) {
+func (r *shift) ask(free *slots.Room, req ClaimRequest, limit int) ([]*Claim, error) {
 	ctx, cancel := context.WithCancelCause(r.claiming)
 	defer cancel(nil)
 	if req.Wait > 0 {
-		end := r.w.slots.watch(free, func() { cancel(errMoreRoom) })
+		end := r.w.slots.Watch(free, func() { cancel(errMoreRoom) })
 		defer end()
 	}
 	return r.w.c.ClaimMany(ctx, req, limit)
 }
 
 // begin starts a goroutine for each claim.
-func (r *shift) begin(claims []*Claim, free *room) {
+func (r *shift) begin(claims []*Claim, free *slots.Room) {
 	r.w.counts.claimed.Add(int64(len(claims)))
 	for _, cl := range claims {
-		if !r.w.slots.fill(free, cl.Task.TaskType) {
+		if !r.w.slots.Fill(free, cl.Task.TaskType) {
 			r.lines.Go(func() { r.giveBackUnasked(cl) })
 			continue
 		}

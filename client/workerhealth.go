@@ -1,9 +1,12 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -98,3 +101,72 @@ func (e *ear) check(what string) error {
 	}
 	return fmt.Errorf("%s for %v without success: %w", what, silence.Round(time.Second), e.last)
 }
+
+// WorkerStats are a worker's counts since its Run has begun, for metrics. What
+// one attempt does is seen by Middleware.
+type WorkerStats struct {
+	Running int64 // handlers that run now
+	Claimed int64 // claims that the worker got
+	// Completed, Failed and Released are how claims were settled.
+	Completed, Failed, Released int64
+	// Lost are claims that were over before they could be settled, or of which it
+	// is not known whether they were settled.
+	Lost   int64
+	Panics int64 // of handlers; their attempts are counted as failed too
+}
+
+// Stats returns the worker's counts. They are read one after the other.
+func (w *Worker) Stats() WorkerStats {
+	c := &w.counts
+	return WorkerStats{
+		Running: c.running.Load(), Claimed: c.claimed.Load(), Completed: c.completed.Load(), Failed: c.failed.Load(),
+		Released: c.released.Load(), Lost: c.lost.Load(), Panics: c.panics.Load(),
+	}
+}
+
+// counts are those of WorkerStats.
+type counts struct {
+	running, claimed, completed, failed, released, lost, panics atomic.Int64
+}
+
+// What else is told of a task than its errors.
+var (
+	errLeftBehind = errors.New("the handler ignores that its context has ended; its claim expires")
+	errUnasked    = errors.New("the worker did not ask for it")
+)
+
+// tell tells what went wrong, the Logger, with args, and OnError, with err. task is nil if
+// it is about none.
+func (r *shift) tell(ctx context.Context, level slog.Level, what string, task *Task, err error, args ...any) {
+	cfg := &r.w.cfg
+	cfg.Logger.Log(ctx, level, "claimq: "+what, append([]any{"worker_id", cfg.ID}, args...)...)
+	if cfg.OnError != nil {
+		cfg.OnError(ctx, task, err)
+	}
+}
+
+// tellOf is tell of a claim. Without args the log has err.
+func (r *shift) tellOf(cl *Claim, level slog.Level, what string, err error, args ...any) {
+	t := cl.Task
+	if len(args) == 0 {
+		args = []any{"err", err}
+	}
+	args = append([]any{"task_id", t.ID, "task_type", t.TaskType, "attempt", t.Attempts, "claim_token", cl.Token}, args...)
+	r.tell(r.traced(cl), level, what, t, err, args...)
+}
+
+// warnings is a handler that passes on what is at level Warn and above.
+type warnings struct{ slog.Handler }
+
+// Enabled is that of slog.Handler.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs is that of slog.Handler.
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup is that of slog.Handler.
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }

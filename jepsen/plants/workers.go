@@ -9,7 +9,7 @@ func Workers() []Plant {
 	return []Plant{
 		{
 			Name: "context-by-timer", What: "a handler's context ends by its timer alone: it does not look at the clock", program: workerProgram,
-			edits: []edit{{"client/holding.go", "	if h.cl.hasLapsed() {\n", "	if false {\n"}},
+			edits: []edit{{"client/keepalive.go", "	if h.cl.hasLapsed() {\n", "	if false {\n"}},
 		},
 		{
 			Name: "deadline-from-answer", What: "a lease is counted from when its answer was read", program: workerProgram,
@@ -17,7 +17,7 @@ func Workers() []Plant {
 		},
 		{
 			Name: "extends-ignored", What: "a handler goes on until the server refuses an extend", program: workerProgram,
-			edits: []edit{{"client/holding.go", "	return cl.endsAt.Add(-min(cl.lease/20, keepAliveMarginMax))\n", "	return cl.endsAt.Add(time.Hour)\n"}},
+			edits: []edit{{"client/keepalive.go", "	return cl.endsAt.Add(-min(cl.lease/20, keepAliveMarginMax))\n", "	return cl.endsAt.Add(time.Hour)\n"}},
 		},
 		{
 			Name: "context-ignored", What: "a handler does not look at its context", program: workerProgram,

@@ -1,15 +1,15 @@
-package client
+package nodes
 
 import (
 	"errors"
 	"net"
 )
 
-// isUntrusted reports whether err is the server's word in TLS that it does not
+// Untrusted reports whether err is the server's word in TLS that it does not
 // take this client's certificate, or wants one. In TLS 1.3 it comes when the
 // client believes to be connected, in place of an answer; but whoever says it has
 // read nothing of the request.
-func isUntrusted(err error) bool {
+func Untrusted(err error) bool {
 	var alert *net.OpError
 	if !errors.As(err, &alert) || alert.Op != "remote error" {
 		return false

@@ -1,4 +1,4 @@
-package client
+package nodes
 
 import (
 	"net/url"
@@ -12,8 +12,8 @@ import (
 // advertised address means nothing here.
 const leaderShunned = 3 * time.Second
 
-// nodes decides which node gets a request. It is safe for concurrent use.
-type nodes struct {
+// Nodes decides which node gets a request. It is safe for concurrent use.
+type Nodes struct {
 	mu        sync.Mutex // guards all below
 	endpoints []string   // as configured; at least one
 	current   int        // index of the endpoint to ask: the last that answered
@@ -21,9 +21,15 @@ type nodes struct {
 	shunUntil time.Time  // no leader is followed before
 }
 
-// pick returns the base URL to send to, and whether to ask there for the
+// New returns the nodes of endpoints: at least one, each a base URL. It keeps the slice.
+func New(endpoints []string) *Nodes { return &Nodes{endpoints: endpoints} }
+
+// Endpoints returns the base URLs as configured.
+func (n *Nodes) Endpoints() []string { return n.endpoints }
+
+// Pick returns the base URL to send to, and whether to ask there for the
 // leader's address in place of having the call passed on.
-func (n *nodes) pick(now time.Time) (base string, redirect bool) {
+func (n *Nodes) Pick(now time.Time) (base string, redirect bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	redirect = !now.Before(n.shunUntil)
@@ -33,9 +39,9 @@ func (n *nodes) pick(now time.Time) (base string, redirect bool) {
 	return n.endpoints[n.current], redirect
 }
 
-// follow notes that the node at from named another as the leader. It reports
+// Follow notes that the node at from named another as the leader. It reports
 // false if that address is of no use.
-func (n *nodes) follow(from, location string) bool {
+func (n *Nodes) Follow(from, location string) bool {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return false
@@ -54,17 +60,17 @@ func (n *nodes) follow(from, location string) bool {
 	return true
 }
 
-// shun stops following leaders for a while.
-func (n *nodes) shun(now time.Time) {
+// Shun stops following leaders for a while.
+func (n *Nodes) Shun(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leader = ""
 	n.shunUntil = now.Add(leaderShunned)
 }
 
-// failed notes that the node at base gave no useful answer: a leader is not
+// Failed notes that the node at base gave no useful answer: a leader is not
 // followed for a while, an endpoint makes way for the next.
-func (n *nodes) failed(base string, now time.Time) {
+func (n *Nodes) Failed(base string, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if base == n.leader {

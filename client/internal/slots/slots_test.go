@@ -1,4 +1,4 @@
-package client
+package slots
 
 import (
 	"fmt"
@@ -13,13 +13,9 @@ func TestSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := map[string]int{"a": 0, "b": rapid.IntRange(1, 4).Draw(t, "b"), "c": rapid.IntRange(1, 9).Draw(t, "c")}
 		concurrency := rapid.IntRange(1, 8).Draw(t, "concurrency")
-		handlers := map[string]*handler{}
-		for name, n := range limits {
-			handlers[name] = &handler{taskType: name, concurrency: n}
-		}
-		s := newSlots(concurrency, handlers)
+		s := New(concurrency, limits)
 		var tasks []string // that are held
-		var rooms []room   // of claims under way
+		var rooms []Room   // of claims under way
 		check := func() {
 			most := map[string]int{}
 			all := len(tasks)
@@ -27,9 +23,9 @@ func TestSlots(t *testing.T) {
 				most[name]++
 			}
 			for _, r := range rooms {
-				all += r.n
-				for _, name := range r.types {
-					most[name] += r.n // if all of what it gets were of the type
+				all += r.N
+				for _, name := range r.Types {
+					most[name] += r.N // if all of what it gets were of the type
 				}
 			}
 			if all+s.free != concurrency {
@@ -53,7 +49,7 @@ func TestSlots(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(*rapid.T) { check() },
 			"take": func(t *rapid.T) {
-				if r, ok := s.take(); ok {
+				if r, ok := s.Take(); ok {
 					rooms = append(rooms, r)
 				} else if len(rooms) == 0 && len(tasks) < concurrency {
 					// Some type must have had room, for a has no limit of its own.
@@ -67,7 +63,7 @@ func TestSlots(t *testing.T) {
 				r := &rooms[pick(len(rooms))]
 				name := rapid.SampledFrom(s.names).Draw(t, "type")
 				before := fmt.Sprint(*r)
-				if s.fill(r, name) {
+				if s.Fill(r, name) {
 					tasks = append(tasks, name)
 				} else if fmt.Sprint(*r) != before {
 					t.Fatal("a slot that was not filled has gone")
@@ -78,7 +74,7 @@ func TestSlots(t *testing.T) {
 					return
 				}
 				i := pick(len(rooms))
-				s.giveBack(&rooms[i])
+				s.GiveBack(&rooms[i])
 				rooms = append(rooms[:i:i], rooms[i+1:]...)
 			},
 			"widen": func(t *rapid.T) {
@@ -86,11 +82,11 @@ func TestSlots(t *testing.T) {
 					return
 				}
 				name := dropTask()
-				r := s.widen(name)
+				r := s.Widen(name)
 				if rapid.Bool().Draw(t, "narrow") {
-					check := r.n
-					s.narrow(&r, name)
-					if check != 1 || r.n != 0 {
+					check := r.N
+					s.Narrow(&r, name)
+					if check != 1 || r.N != 0 {
 						t.Fatal("it is not the task's slot again")
 					}
 					tasks = append(tasks, name)
@@ -102,7 +98,7 @@ func TestSlots(t *testing.T) {
 				if len(tasks) == 0 {
 					return
 				}
-				s.done(dropTask())
+				s.Done(dropTask())
 			},
 		})
 	})

@@ -1,4 +1,4 @@
-package client
+package slots
 
 import (
 	"maps"
@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// claimLimitMax is how many tasks the server gives out in one claim.
-const claimLimitMax = 1_000
+// ClaimMax is how many tasks the server gives out in one claim.
+const ClaimMax = 1_000
 
 // interruptPause is how long a type that could not be asked for before must have
-// room until a claim that waits is begun anew with it: a claim within a complete
+// room until a claim that waits is begun again with it: a claim within a complete
 // takes the room of several types for a moment.
 const interruptPause = 100 * time.Millisecond
 
-// slots says how many more tasks a worker may claim, in all and of each type. A
+// Slots says how many more tasks a worker may claim, in all and of each type. A
 // slot is taken before a claim is sent, one for each task that the claim may
 // bring, of each type that it names: so the worker never holds more than it can
 // run. It is safe for concurrent use.
-type slots struct {
+type Slots struct {
 	names []string // of all types, sorted
 
 	mu      sync.Mutex
@@ -36,28 +36,30 @@ type typeSlots struct {
 	free int
 }
 
-// room is a number of slots that were taken for a claim: n in all, and n of each
+// Room is a number of slots that were taken for a claim: N in all, and N of each
 // of the limited types.
-type room struct {
-	n       int
-	types   []string // to ask for
+type Room struct {
+	N       int
+	Types   []string // to ask for
 	limited []*typeSlots
 }
 
 // interrupt is how a claim that waits, and does not name all types, is ended.
 type interrupt struct {
-	asked  *room
+	asked  *Room
 	cancel func()
 	timer  *time.Timer
 }
 
-func newSlots(concurrency int, handlers map[string]*handler) *slots {
-	s := &slots{
-		names: slices.Sorted(maps.Keys(handlers)), free: concurrency,
+// New returns concurrency slots for tasks of the types; a type's number, unless
+// it is 0, is how many of its tasks there may be at once.
+func New(concurrency int, types map[string]int) *Slots {
+	s := &Slots{
+		names: slices.Sorted(maps.Keys(types)), free: concurrency,
 		byName: map[string]*typeSlots{}, changed: make(chan struct{}, 1),
 	}
 	for _, name := range s.names {
-		if n := handlers[name].concurrency; n > 0 && n < concurrency {
+		if n := types[name]; n > 0 && n < concurrency {
 			t := &typeSlots{name: name, free: n}
 			s.types = append(s.types, t)
 			s.byName[name] = t
@@ -66,33 +68,39 @@ func newSlots(concurrency int, handlers map[string]*handler) *slots {
 	return s
 }
 
-// take takes room for as many tasks as there are slots for, each of which may be
+// Names returns the names of all types, sorted. They must not be changed.
+func (s *Slots) Names() []string { return s.names }
+
+// Changed has an element when something became free.
+func (s *Slots) Changed() <-chan struct{} { return s.changed }
+
+// Take takes room for as many tasks as there are slots for, each of which may be
 // of any type that it names. ok is false if there is none.
-func (s *slots) take() (r room, ok bool) {
+func (s *Slots) Take() (r Room, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r = s.typesWithRoom("")
-	r.n = min(s.free, claimLimitMax)
+	r.N = min(s.free, ClaimMax)
 	for _, t := range r.limited {
-		r.n = min(r.n, t.free)
+		r.N = min(r.N, t.free)
 	}
-	if r.n == 0 || len(r.types) == 0 {
-		return room{}, false
+	if r.N == 0 || len(r.Types) == 0 {
+		return Room{}, false
 	}
-	s.free -= r.n
+	s.free -= r.N
 	for _, t := range r.limited {
-		t.free -= r.n
+		t.free -= r.N
 	}
 	return r, true
 }
 
-// widen makes the slot of a task the room for one task of any type that has a
+// Widen makes the slot of a task the room for one task of any type that has a
 // slot left, or of the same type.
-func (s *slots) widen(taskType string) room {
+func (s *Slots) Widen(taskType string) Room {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.typesWithRoom(taskType)
-	r.n = 1
+	r.N = 1
 	for _, t := range r.limited {
 		if t.name != taskType {
 			t.free--
@@ -102,29 +110,29 @@ func (s *slots) widen(taskType string) room {
 }
 
 // typesWithRoom names the types with free slots, and mine.
-func (s *slots) typesWithRoom(mine string) room {
-	r := room{types: s.names, limited: s.types}
+func (s *Slots) typesWithRoom(mine string) Room {
+	r := Room{Types: s.names, limited: s.types}
 	full := func(t *typeSlots) bool { return t.free <= 0 && t.name != mine }
 	if !slices.ContainsFunc(s.types, full) {
 		return r
 	}
 	r.limited = slices.DeleteFunc(slices.Clone(s.types), full)
-	r.types = slices.DeleteFunc(slices.Clone(s.names), func(name string) bool {
+	r.Types = slices.DeleteFunc(slices.Clone(s.names), func(name string) bool {
 		t := s.byName[name]
 		return t != nil && full(t)
 	})
 	return r
 }
 
-// fill makes one of the room's slots that of a task. It returns false if the room
+// Fill makes one of the room's slots that of a task. It returns false if the room
 // has none left, or not for the type.
-func (s *slots) fill(r *room, taskType string) bool {
-	if r.n == 0 || !slices.Contains(r.types, taskType) {
+func (s *Slots) Fill(r *Room, taskType string) bool {
+	if r.N == 0 || !slices.Contains(r.Types, taskType) {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.n--
+	r.N--
 	for _, t := range r.limited {
 		if t.name != taskType {
 			t.free++
@@ -134,25 +142,25 @@ func (s *slots) fill(r *room, taskType string) bool {
 	return true
 }
 
-// narrow takes back widen: the slot is that of the task again.
-func (s *slots) narrow(r *room, taskType string) {
-	s.fill(r, taskType)
+// Narrow takes back widen: the slot is that of the task again.
+func (s *Slots) Narrow(r *Room, taskType string) {
+	s.Fill(r, taskType)
 }
 
-// giveBack frees what is left of the room.
-func (s *slots) giveBack(r *room) {
+// GiveBack frees what is left of the room.
+func (s *Slots) GiveBack(r *Room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.free += r.n
+	s.free += r.N
 	for _, t := range r.limited {
-		t.free += r.n
+		t.free += r.N
 	}
-	r.n = 0
+	r.N = 0
 	s.freed()
 }
 
-// done frees the slot of a task.
-func (s *slots) done(taskType string) {
+// Done frees the slot of a task.
+func (s *Slots) Done(taskType string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free++
@@ -163,7 +171,7 @@ func (s *slots) done(taskType string) {
 }
 
 // freed tells the claim loop. The caller holds the lock.
-func (s *slots) freed() {
+func (s *Slots) freed() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -175,7 +183,7 @@ func (s *slots) freed() {
 
 // unasked reports whether a type has room that i does not ask for. The caller
 // holds the lock.
-func (s *slots) unasked(i *interrupt) bool {
+func (s *Slots) unasked(i *interrupt) bool {
 	return slices.ContainsFunc(s.types, func(t *typeSlots) bool {
 		return t.free > 0 && !slices.Contains(i.asked.limited, t)
 	})
@@ -183,7 +191,7 @@ func (s *slots) unasked(i *interrupt) bool {
 
 // interrupt ends a claim that waits, if it still does and there is more to ask
 // for.
-func (s *slots) interrupt(i *interrupt) {
+func (s *Slots) interrupt(i *interrupt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i.timer = nil
@@ -192,9 +200,9 @@ func (s *slots) interrupt(i *interrupt) {
 	}
 }
 
-// watch has cancel called when a type that asked does not name gets room, until
+// Watch has cancel called when a type that asked does not name gets room, until
 // the returned function is called. At most one watch at a time.
-func (s *slots) watch(asked *room, cancel func()) (end func()) {
+func (s *Slots) Watch(asked *Room, cancel func()) (end func()) {
 	if len(asked.limited) == len(s.types) {
 		return func() {}
 	}
