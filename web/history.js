@@ -1,51 +1,43 @@
-// What this tab has seen of the counts and rates while it was open, as lines of charts with the sentences that say the same.
+// What a node has seen in the last hour, as lines of charts with the sentences that say the same.
 import { dur, num, plural, rate } from "./text.js";
 
-/** @import { Type } from "./types/model" */
-/** @typedef {{at: number, submitted: number|null, completed: number|null, failed: number|null, pending: number|null, claimed: number|null, oldest: number|null}} Point at: seconds since 1970; null: nobody looked */
+/** @import { History } from "./types/model" */
+/** @typedef {(number|null)[]} Values null: the node did not see the interval whole */
 
-const everyMS = 5000, pointsMax = 720, namesMax = 20;
+const minute = 6, decades = (/** @type {number} */ from) => Array.from({ length: 36 }, (_, i) => from * [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 
-/** @type {Map<string, Point[]>} */
-const kept = new Map();
+/** How each measure is written, where its axis may have marks, and how far that goes at least. */
+const measures = {
+  rate: { format: rate, marks: decades(0.1), least: 1 },
+  count: { format: num, marks: decades(1), least: 4 },
+  time: { format: dur, marks: [...decades(1).slice(0, 9), ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 432000, 864000, 8640000].map((s) => s * 1000)], least: 1000 },
+};
 
-/** Keeps what the types show now, and returns all that is kept under that name. @param {string} name @param {Type[]} types @param {number} now */
-export function sample(name, types, now) {
-  const points = kept.get(name) ?? [], last = points.at(-1);
-  if (last && now - last.at * 1000 < everyMS - 500) return points;
-  const sum = (/** @type {(type: Type) => number} */ of) => types.reduce((total, type) => total + of(type), 0);
-  const gap = { submitted: null, completed: null, failed: null, pending: null, claimed: null, oldest: null };
-  const next = [
-    ...points, ...(last && now - last.at * 1000 > 4 * everyMS ? [{ at: last.at + 1, ...gap }] : []),
-    {
-      at: now / 1000, submitted: sum((type) => type.submitted_per_s), completed: sum((type) => type.completed_per_s), failed: sum((type) => type.failed_per_s),
-      pending: sum((type) => type.counts.pending), claimed: sum((type) => type.counts.claimed), oldest: Math.max(0, ...types.map((type) => type.oldest_pending_age_ms)),
-    },
-  ].slice(-pointsMax);
-  kept.delete(name);
-  kept.set(name, next);
-  for (const [oldest] of kept) if (kept.size > namesMax) kept.delete(oldest);
-  return next;
-}
+/** @param {Values} values */
+const sum = (values) => values.reduce((/** @type {number} */ total, value) => total + (value ?? 0), 0);
+/** @param {Values} values */
+const most = (values) => Math.max(0, ...values.map((value) => value ?? 0));
 
-/** A rate now, against the mean of all before. @param {string} what @param {(number|null)[]} values */
+/** How many failed for good in what was seen of the hour. @param {History} seen */
+export const failures = ({ failed }) => sum(failed);
+
+/** The last minute against the mean of all before. @param {string} what @param {Values} values */
 export function rateSentence(what, values) {
-  const known = values.filter((value) => value !== null), now = known.at(-1) ?? 0, before = known.slice(0, -1).reduce((sum, value) => sum + value, 0) / (known.length - 1 || 1);
-  const change = before ? Math.round((now / before - 1) * 100) : 0;
+  const known = values.filter((value) => value !== null), mean = (/** @type {Values} */ some) => sum(some) / (some.length || 1);
+  const now = mean(known.slice(-minute)), before = mean(known.slice(0, -minute)), change = before ? Math.round((now / before - 1) * 100) : 0;
   return `${what} ${rate(now)}${change ? `, ${num(Math.abs(change))} % ${change < 0 ? "less" : "more"} than before` : ""}.`;
 }
 
-/** Null while there is too little to draw. @param {Point[]} points */
-export function charts(points) {
-  if (points.length < 2) return null;
-  const at = points.map((point) => point.at), of = (/** @type {Exclude<keyof Point, "at">} */ field) => points.map((point) => point[field]);
-  const last = points[points.length - 1], most = (/** @type {(number|null)[]} */ values) => Math.max(0, ...values.map((value) => value ?? 0));
-  const pending = of("pending"), oldest = of("oldest"), longest = most(oldest);
+/** Null while there is too little to draw. @param {History} seen */
+export function charts({ from, interval_ms: interval, submitted, completed, failed, pending, claimed, oldest_pending_age_ms: oldest }) {
+  if (pending.filter((value) => value !== null).length < 2) return null;
+  const at = pending.map((_, i) => (Date.parse(from ?? "") + (i + 1) * interval) / 1000), rates = (/** @type {Values} */ values) => values.map((value) => value && (value * 1000) / interval);
+  const done = rates(completed), longest = most(oldest);
   /** @type {import("./parts/chart.js").Props[]} */
   const list = [
-    { title: "Rates", at, format: rate, sentence: rateSentence("Completed", of("completed")), lines: [{ name: "Submitted", values: of("submitted"), tone: 1 }, { name: "Completed", values: of("completed"), tone: 2 }, { name: "Failed", values: of("failed"), tone: 3 }] },
-    { title: "Waiting and held", at, format: num, sentence: `${plural(last.pending ?? 0, "task")} pending, at most ${num(most(pending))}.`, lines: [{ name: "Pending", values: pending, tone: 1 }, { name: "Claimed", values: of("claimed"), tone: 4 }] },
-    { title: "Oldest pending", at, format: dur, sentence: longest ? `${dur(last.oldest ?? 0)} now, at most ${dur(longest)}.` : "Nothing has waited.", lines: [{ name: "Age", values: oldest, tone: 4 }] },
+    { title: "Rates", at, ...measures.rate, sentence: rateSentence("Completed", done), lines: [{ name: "Submitted", values: rates(submitted), tone: 1 }, { name: "Completed", values: done, tone: 2 }, { name: "Failed", values: rates(failed), tone: 3 }] },
+    { title: "Waiting and held", at, ...measures.count, sentence: `${plural(pending.at(-1) ?? 0, "task")} pending, at most ${num(most(pending))}.`, lines: [{ name: "Pending", values: pending, tone: 1 }, { name: "Claimed", values: claimed, tone: 4 }] },
+    { title: "Oldest pending", at, ...measures.time, sentence: longest ? `${dur(oldest.at(-1) ?? 0)} now, at most ${dur(longest)}.` : "Nothing has waited.", lines: [{ name: "Age", values: oldest, tone: 4 }] },
   ];
   return list;
 }

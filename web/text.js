@@ -57,12 +57,17 @@ export function ago(at, now = Date.now()) {
   return ms < 0 ? "in " + size : size + " ago";
 }
 
-/** The absolute time, in this browser's zone or in UTC. @param {string} at */
+/** In this browser's zone, or in UTC. */
+const zone = () => (state.settings.times === "utc" ? { timeZone: "UTC" } : {});
+
+/** The time of day. @param {number} at seconds since 1970 */
+export const clock = (at, seconds = true) => new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }), ...zone() }).format(at * 1000);
+
+/** The absolute time. @param {string} at */
 export function when(at) {
-  const utc = state.settings.times === "utc";
   return new Intl.DateTimeFormat("en-GB", {
     year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
-    ...(utc ? { timeZone: "UTC" } : {}), timeZoneName: "short",
+    timeZoneName: "short", ...zone(),
   }).format(new Date(at)).replace(/(\d+)\/(\d+)\/(\d+), /, "$3-$2-$1 ");
 }
 

@@ -1,12 +1,13 @@
 // Charts: lines over time, each with a sentence that says the same and a table behind a button.
 import { html, Component } from "./html.js";
 import { watch } from "../store.js";
+import { clock } from "../text.js";
 
 const height = 180, tableRows = 60;
 const dashes = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
 
 /** @typedef {{name: string, values: (number|null)[], tone: 1|2|3|4}} Line */
-/** @typedef {{title: string, at: number[], lines: Line[], format: (n: number) => string, sentence: string}} Props at: seconds since 1970 */
+/** @typedef {{title: string, at: number[], lines: Line[], format: (n: number) => string, marks: number[], least: number, sentence: string}} Props at: seconds since 1970; marks: steps that its axis may have; least: how far that goes at least */
 
 /** What draws, fetched with the first chart. @type {Promise<any>|null} */
 let library = null;
@@ -61,7 +62,7 @@ class Canvas extends Component {
   }
 
   draw() {
-    const { place, Plot } = this, { lines, format } = this.props;
+    const { place, Plot } = this, { lines, format, marks, least } = this.props;
     if (!place || !Plot) return;
     this.theme = document.documentElement.dataset.theme;
     this.plot?.destroy();
@@ -69,9 +70,9 @@ class Canvas extends Component {
     const axis = { stroke: soft, font: `12px ${font}`, ticks: { show: false }, grid: { stroke: line, width: 1 } };
     this.plot = new Plot({
       width: place.clientWidth, height, legend: { show: false }, cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } }, padding: [8, 18, 0, 0],
-      scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [{ ...axis, grid: { show: false }, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((one) => new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", ...(one % 60 ? { second: "2-digit" } : {}) }).format(one * 1000)), space: 80, size: 28 },
-        { ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(format), size: 82, space: 36 }],
+      scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, Math.max(high * 1.1, least)] } },
+      axes: [{ ...axis, grid: { show: false }, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((one) => clock(one, one % 60 > 0)), space: 80, size: 28 },
+        { ...axis, incrs: marks, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(format), size: 82, space: 36 }],
       series: [{}, ...lines.map(({ name, tone }, i) => ({ label: name, stroke: colour(place, `--c${tone}`), width: 2, dash: dashes[i], points: { show: false }, spanGaps: false }))],
       hooks: { setCursor: [(/** @type {any} */ plot) => this.tell(plot.cursor.idx)] },
     }, this.data(), place);
@@ -81,7 +82,7 @@ class Canvas extends Component {
   tell(i) {
     if (!this.told) return;
     const { at, lines, format } = this.props;
-    this.told.textContent = i === null || i === undefined ? "" : [new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" }).format(at[i] * 1000), ...lines.map(({ name, values }) => `${name} ${values[i] === null ? "–" : format(/** @type {number} */ (values[i]))}`)].join("   ");
+    this.told.textContent = i === null || i === undefined ? "" : [clock(at[i]), ...lines.map(({ name, values }) => `${name} ${values[i] === null ? "–" : format(/** @type {number} */ (values[i]))}`)].join("   ");
   }
 
   render() {
@@ -104,15 +105,7 @@ export class Chart extends Component {
       <${Canvas} ...${this.props} />
       ${lines.length > 1 && html`<ul class="legend">${lines.map(({ name, tone }, i) => html`<li key=${name}><svg width="26" height="8" aria-hidden="true"><line class=${"tone" + tone} x1="0" y1="4" x2="26" y2="4" stroke-width="2.5" stroke-dasharray=${dashes[i].join(" ") || "none"} /></svg>${name}</li>`)}</ul>`}
       ${table && html`<div class="scroll chart-table" tabindex="0"><table><caption class="hide">${title}</caption><thead><tr><th scope="col">Time</th>${lines.map(({ name }) => html`<th key=${name} scope="col" class="num">${name}</th>`)}</tr></thead>
-        <tbody>${rows(this.props).map(({ when, values }) => html`<tr key=${when}><th scope="row">${new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" }).format(when * 1000)}</th>${values.map((value, i) => html`<td key=${lines[i].name} class="num" data-label=${lines[i].name}><span>${value === null ? "–" : format(value)}</span></td>`)}</tr>`)}</tbody></table></div>`}
+        <tbody>${rows(this.props).map(({ when, values }) => html`<tr key=${when}><th scope="row">${clock(when)}</th>${values.map((value, i) => html`<td key=${lines[i].name} class="num" data-label=${lines[i].name}><span>${value === null ? "–" : format(value)}</span></td>`)}</tr>`)}</tbody></table></div>`}
     </figure>`;
   }
-}
-
-/** A line as small as a word. @param {{values: (number|null)[], label: string}} props */
-export function Spark({ values, label }) {
-  const known = values.flatMap((value) => value ?? []), high = Math.max(...known, 0) || 1;
-  if (known.length < 2) return null;
-  const points = values.flatMap((value, i) => (value === null ? [] : `${((i / (values.length - 1)) * 118 + 1).toFixed(1)},${(25 - (value / high) * 23).toFixed(1)}`));
-  return html`<svg class="spark" viewBox="0 0 120 27" preserveAspectRatio="none" role="img" aria-label=${label}><polyline points=${points.join(" ")} vector-effect="non-scaling-stroke" /></svg>`;
 }

@@ -1,35 +1,40 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { charts, rateSentence, sample } from "../history.js";
+import { charts, failures, rateSentence } from "../history.js";
 
-const type = (rate, pending, oldest) => ({ submitted_per_s: rate, completed_per_s: rate / 2, failed_per_s: 0, counts: { pending, claimed: 1 }, oldest_pending_age_ms: oldest });
+const seen = {
+  node_id: "n1", task_type: null, interval_ms: 10000, since: "2026-11-21T12:00:00.000Z", from: "2026-11-21T12:00:00.000Z", kept: true,
+  submitted: [120, null, 90], completed: [118, null, 88], failed: [2, null, 1], pending: [40, null, 42], claimed: [12, null, 12], oldest_pending_age_ms: [1200, null, 1300],
+};
 
-test("a rate says how it has changed", () => {
-  assert.equal(rateSentence("Completed", [10, 10, 20]), "Completed 20/s, 100 % more than before.");
-  assert.equal(rateSentence("Completed", [10, null, 5]), "Completed 5/s, 50 % less than before.");
-  assert.equal(rateSentence("Completed", [10, 10]), "Completed 10/s.");
-  assert.equal(rateSentence("Completed", [0, 3]), "Completed 3/s.");
+test("a rate says how its last minute differs from what was before", () => {
+  assert.equal(rateSentence("Completed", [10, 10, 20, 20, 20, 20, 20, 20]), "Completed 20/s, 100 % more than before.");
+  assert.equal(rateSentence("Completed", [10, 10, null, 5, 5, 5, null, 5, 5, 5]), "Completed 5/s, 50 % less than before.");
+  assert.equal(rateSentence("Completed", [0, 30, 30]), "Completed 20/s.");
+  assert.equal(rateSentence("Completed", [0, 3, 3, 3, 3, 3, 3]), "Completed 3/s.");
   assert.equal(rateSentence("Completed", []), "Completed 0/s.");
 });
 
-test("what types show adds up, not more often than can be seen", () => {
-  assert.equal(sample("a", [type(2, 5, 100), type(4, 6, 900)], 1000000).length, 1);
-  assert.equal(sample("a", [type(9, 9, 9)], 1002000).length, 1);
-  const points = sample("a", [type(9, 9, 9)], 1005000);
-  assert.deepEqual(points.map(({ at, submitted, pending, oldest }) => [at, submitted, pending, oldest]), [[1000, 6, 11, 900], [1005, 9, 9, 9]]);
-  assert.equal(charts(points)[1].sentence, "9 tasks pending, at most 11.");
-  assert.equal(charts(points.slice(1)), null);
+test("each interval stands at its end, counts of it as rates, with gaps where the node did not look", () => {
+  const [rates, held, oldest] = charts(seen);
+  assert.deepEqual(rates.at, [10, 20, 30].map((s) => Date.parse(seen.from) / 1000 + s));
+  assert.deepEqual(rates.lines.map(({ values }) => values), [[12, null, 9], [11.8, null, 8.8], [0.2, null, 0.1]]);
+  assert.deepEqual(held.lines.map(({ values }) => values), [[40, null, 42], [12, null, 12]]);
+  assert.equal(held.sentence, "42 tasks pending, at most 42.");
+  assert.equal(oldest.sentence, "1.3 s now, at most 1.3 s.");
+  assert.equal(failures(seen), 3);
 });
 
-test("while nobody looked there is a gap", () => {
-  sample("b", [type(1, 1, 1)], 1000000);
-  assert.deepEqual(sample("b", [type(1, 1, 1)], 1060000).map(({ pending }) => pending), [1, null, 1]);
+test("an axis has marks that read well, and more than its 0", () => {
+  for (const { marks, format, least, title } of charts(seen)) {
+    const words = marks.map(format);
+    assert.equal(new Set(words).size, words.length, title);
+    assert.ok(marks.every((mark, i) => !i || mark > marks[i - 1]), title);
+    assert.ok(marks.some((mark) => mark > 0 && mark <= least), title);
+  }
 });
 
-test("it keeps what it can", () => {
-  let points;
-  for (let i = 0; i < 1000; i++) points = sample("c", [type(1, 1, 1)], i * 5000);
-  assert.equal(points.length, 720);
-  for (let i = 0; i < 20; i++) sample("d" + i, [type(1, 1, 1)], 0);
-  assert.equal(sample("c", [type(1, 1, 1)], 9e9).length, 1);
+test("with less than two points there is nothing to draw", () => {
+  assert.equal(charts({ ...seen, pending: [1, null, null] }), null);
+  assert.equal(charts({ ...seen, from: null, pending: [] }), null);
 });

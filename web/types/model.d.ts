@@ -1,5 +1,5 @@
 // The API's records, by the names that the page uses: from api.d.ts, which is made from api/openapi.yaml.
-import type { components } from "./api";
+import type { components, operations } from "./api";
 
 type Schemas = components["schemas"];
 export type Task = Schemas["Task"];
@@ -17,5 +17,7 @@ export type Node = Schemas["Node"];
 export type Filter = Schemas["Filter"];
 /** GET /api/tasks/{id}/why */
 export type Reasons = { reasons: Reason[]; ahead: number | null };
+/** GET /api/history */
+export type History = operations["get_history"]["responses"][200]["content"]["application/json"];
 /** GET /api/cluster */
 export type Members = { leader: string; term: number; feature_level: number; nodes: Node[] };

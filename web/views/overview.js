@@ -6,12 +6,12 @@ import { path } from "../routes.js";
 import { set, state } from "../store.js";
 import { dur, num, plural, rate, title } from "../text.js";
 import { columns } from "./types.js";
-import { sample } from "../history.js";
+import { failures } from "../history.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 
-/** @import { Members, Schedule, Type } from "../types/model" */
-/** @typedef {{types: Type[], cluster: Members|null, schedules: Schedule[], ready: string, points: import("../history.js").Point[], seldomAt: number}} Data */
+/** @import { History as Seen, Members, Schedule, Type } from "../types/model" */
+/** @typedef {{types: Type[], cluster: Members|null, schedules: Schedule[], ready: string, seen: Seen|null, seldomAt: number}} Data */
 
 /** @type {[string, "submitted_per_s"|"completed_per_s"|"failed_per_s"][]} */
 const rates = [["Submitted", "submitted_per_s"], ["Completed", "completed_per_s"], ["Failed for good", "failed_per_s"]];
@@ -25,13 +25,15 @@ const sum = (types, of) => types.reduce((total, type) => total + of(type), 0);
 const seldom = 10000;
 
 /** What wants to be looked at, worst first. @param {Data} data */
-function attention({ types, cluster, schedules, ready }) {
+function attention({ types, cluster, schedules, ready, seen }) {
   /** @type {{tone: string, what: any, to?: string, query?: any, why: string, size?: number}[]} */
   const out = [];
   if (ready && !state.noLeader) out.push({ tone: "bad", what: "This node is not ready", why: ready });
   for (const node of cluster?.nodes ?? []) {
     if (node.problem) out.push({ tone: node.healthy ? "warn" : "bad", what: node.node_id, to: "/cluster", why: node.problem });
   }
+  const lately = seen ? failures(seen) : 0;
+  if (lately) out.push({ tone: "bad", what: "Failures", to: "/failures", why: `${plural(lately, "task")} failed for good in the last hour` });
   for (const type of types) {
     const { task_type: name, counts } = type, to = path("types", name), waiting = counts.pending;
     if (type.paused) out.push({ tone: "warn", what: name, to, why: `is paused; ${plural(waiting, "task")} waiting` });
@@ -87,7 +89,7 @@ function Body({ data }) {
       ${rates.map(([label, field]) => html`<${Stat} key=${field} label=${label} value=${rate(sum(types, (type) => type[field]))} sub="over the last minute" />`)}
     </div>
     <${Attention} data=${data} />
-    <${History} points=${data.points} />
+    <${History} seen=${data.seen} />
     ${top.length > 0 && html`<${Card} title="Waiting longest" tools=${html`<${Link} to="/types">All ${plural(types.length, "type")}<//>`}>
       <${Table} caption="Types whose oldest task waits longest" rows=${top} id=${(/** @type {Type} */ type) => type.task_type} href=${(/** @type {Type} */ type) => "#" + path("types", type.task_type)} cols=${columns} sort="-oldest" />
     <//>`}`;
@@ -105,10 +107,11 @@ export default {
         has("operator") ? get("/cluster").then(({ body }) => body) : null,
         get("/schedules").then(({ body }) => body.schedules),
         get("^/readyz").then(() => "", (error) => error.message),
-      ]).then(([cluster, schedules, ready]) => ({ cluster, schedules, ready, seldomAt: Date.now() })),
+        state.me?.task_types ? null : get("/history").then(({ body }) => body),
+      ]).then(([cluster, schedules, ready, seen]) => ({ cluster, schedules, ready, seen, seldomAt: Date.now() })),
     ]);
     if (rare.cluster) set({ members: rare.cluster.nodes.filter((/** @type {Members["nodes"][0]} */ node) => node.http_addr) });
-    return { ...rare, types, points: sample("", types, Date.now()) };
+    return { ...rare, types };
   },
   Body,
 };

@@ -1,7 +1,6 @@
 // One task type: its numbers, its settings, what holds it up.
 import { html } from "../parts/html.js";
 import { Age, Card, Empty, Link, Num, Stat, Time } from "../parts/bits.js";
-import { sample } from "../history.js";
 import { History } from "../parts/history.js";
 import { Table } from "../parts/table.js";
 import { Act, act, form } from "../actions.js";
@@ -12,7 +11,7 @@ import { dur, num, parseDur, rate, statuses, title, typedDur } from "../text.js"
 import { Groups } from "./failures.js";
 import { Why } from "./task.js";
 
-/** @import { Event, Reasons, Task, Type } from "../types/model" */
+/** @import { Event, History as Seen, Reasons, Task, Type } from "../types/model" */
 
 /** How many claims, and groups of failures, are shown. */
 const claims = 20, errors = 5;
@@ -67,9 +66,9 @@ const claimColumns = [
   { key: "attempts", title: "Attempt", num: true, cell: (task) => num(task.attempts) },
 ];
 
-/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, failed: {failures: import("../failuregroups.js").Group[], groups: number}, points: import("../history.js").Point[], last?: Event}, params: Record<string, string>}} props */
+/** @param {{data: {type?: Type, held: Task[], head?: Task, why: Reasons|null, failed: {failures: import("../failuregroups.js").Group[], groups: number}, seen: Seen, last?: Event}, params: Record<string, string>}} props */
 function Body({ data, params }) {
-  const { type, held, head, why, failed, points, last } = data, { name } = params;
+  const { type, held, head, why, failed, seen, last } = data, { name } = params;
   if (!type) return html`<${Card}><${Empty} title="There is no such type"><p>It has no tasks and no settings.</p><//><//>`;
   const shown = settings.filter((setting) => type[setting.name] !== null), total = Object.values(type.counts).reduce((sum, n) => sum + Number(n), 0);
   return html`
@@ -85,7 +84,7 @@ function Body({ data, params }) {
     ${total === 0 && html`<${Card}><${Empty} title="No tasks of this type; it has settings" /><//>`}
     ${head && html`<${Why} why=${why} task=${head} heading=${html`Why its first, <${Link} to=${path("tasks", head.id)}>task ${head.id}<//>, is not running`} />`}
     ${failed.failures.length > 0 && html`<${Card} title="Failed, by error" tools=${failed.groups > failed.failures.length && html`<${Link} to="/failures" query=${{ type: name }}>All ${num(failed.groups)} errors<//>`}><${Groups} groups=${failed.failures} /><//>`}
-    ${total > 0 && html`<${History} points=${points} />`}
+    ${total > 0 && html`<${History} seen=${seen} />`}
     <${Card} title="Settings" tools=${html`<${Act} role="operator" onClick=${() => edit(type)}>Change<//>`}>
       <dl class="facts">
         <div><dt>Claims</dt><dd>${type.paused ? html`<b class="tone" data-tone="warn">paused</b>` : "go on"}</dd></div>
@@ -110,20 +109,17 @@ export default {
   async load({ get, params: { name }, data, anew }) {
     const fresh = !anew && data && Date.now() - data.seldomAt < 10000;
     const type = get("/types").then(({ body }) => body.types.find((/** @type {Type} */ one) => one.task_type === name));
-    const seen = async () => {
-      const shown = await type;
-      return { type: shown, points: shown ? sample(name, [shown], Date.now()) : [] };
-    };
-    if (fresh) return { ...data, ...(await seen()) };
-    const [held, first, failed, changes] = await Promise.all([
+    if (fresh) return { ...data, type: await type };
+    const [held, first, failed, seen, changes] = await Promise.all([
       get("/tasks", { task_type: name, status: "claimed", limit: claims }).then(({ body }) => body.tasks),
       get("/tasks", { task_type: name, status: "pending", limit: 1 }).then(({ body }) => body.tasks[0]),
       get("/failures", { task_type: name, limit: errors }).then(({ body }) => body),
+      get("/history", { task_type: name }).then(({ body }) => body),
       state.me?.task_types ? [] : get("/events", { event: "type_changed", limit: 1000 }).then(({ body }) => body.events),
     ]);
     const why = first ? (await get("/tasks" + path(first.id) + "/why")).body : null;
     return {
-      ...(await seen()), head: first, why, failed, seldomAt: Date.now(),
+      type: await type, seen, head: first, why, failed, seldomAt: Date.now(),
       held: held.sort((/** @type {Task} */ a, /** @type {Task} */ b) => Date.parse(a.claimed_at ?? "") - Date.parse(b.claimed_at ?? "")),
       last: changes.findLast((/** @type {Event} */ event) => event.message === name || event.message.startsWith(name + " ")),
     };
